@@ -1,0 +1,135 @@
+package events
+
+import "time"
+
+// TurnID is the identity of one agent turn: tenant, chat, optional run, turn key.
+// Producers should send a run id: MozaiksAI repeats turn keys across runs of a chat.
+type TurnID struct {
+	App  string // app_id, older name enterprise_id; "default" when the producer sends none
+	Chat string // chat_id
+	Run  string // run_id, "" when the producer sends none
+	Turn string // turn_idempotency_key
+}
+
+// StructuredOutputReady is the inbound event that starts a turn (seed 000): an agent has
+// finished with JSON that calls for a tool.
+type StructuredOutputReady struct {
+	TurnID
+	Workflow         string         // context.workflow_name, "" when absent
+	Agent            string         // agent_name, else agent
+	Model            string         // model_name, "" when absent
+	Data             any            // structured_data as decoded by Decode; may be any JSON value
+	AutoToolMode     bool           // only the JSON value true is true
+	UserID           string         // context.user_id, else context.context_variables.user_id
+	TurnSequence     int64          // context.turn_sequence, 0 when absent
+	ContextVariables map[string]any // snapshot of the context variables, nil when the event has none
+	CorrectionOf     string         // turn key of the turn that this one corrects, "" when none
+	Timestamp        time.Time      // timestamp of the envelope, zero when absent
+}
+
+// Cancel is the inbound event that asks for the end of a turn.
+type Cancel struct {
+	TurnID
+	Workflow string // context.workflow_name, needed for the subject
+	Reason   string // shown in the response, may be empty
+	UserID   string // who cancels, may be empty
+}
+
+// ToolCall is the event `chat.tool_call`: the claim of a turn, or a tool's question.
+type ToolCall struct {
+	Kind             string          `json:"kind"`
+	ID               string          `json:"id"` // equals tool_call_id
+	AppID            string          `json:"app_id"`
+	ChatID           string          `json:"chat_id"`
+	RunID            string          `json:"run_id,omitempty"`
+	Turn             string          `json:"turn"`
+	TurnSequence     int64           `json:"turn_sequence,omitempty"`
+	Agent            string          `json:"agent"`
+	ToolName         string          `json:"tool_name"`
+	ToolCallID       string          `json:"tool_call_id"`
+	CallID           string          `json:"call_id"`
+	Corr             string          `json:"corr"`
+	AwaitingResponse bool            `json:"awaiting_response"`
+	ComponentType    *string         `json:"component_type"`
+	Display          string          `json:"display,omitempty"`
+	DisplayType      string          `json:"display_type,omitempty"`
+	InteractionType  string          `json:"interaction_type"`
+	WorkflowName     string          `json:"workflow_name"`
+	UserID           string          `json:"user_id,omitempty"`
+	CorrectionOf     string          `json:"correction_of,omitempty"`
+	Rejected         bool            `json:"rejected,omitempty"`
+	Code             Code            `json:"code,omitempty"` // why it was rejected
+	Payload          ToolCallPayload `json:"payload"`
+}
+
+// ToolCallPayload is the `payload` of a [ToolCall].
+type ToolCallPayload struct {
+	ToolArgs        any    `json:"tool_args"` // mapped arguments, or a [Blob] when they are too large
+	AgentName       string `json:"agent_name"`
+	InteractionType string `json:"interaction_type"`
+	WorkflowName    string `json:"workflow_name"`
+	Display         string `json:"display,omitempty"`
+	AgentMessage    string `json:"agent_message,omitempty"`
+}
+
+// Values of `interaction_type`.
+const (
+	InteractionAutoTool     = "auto_tool"
+	InteractionUITool       = "ui_tool"
+	InteractionUISurface    = "ui_surface"
+	InteractionInputRequest = "input_request"
+)
+
+// ToolResponse is the event `chat.tool_response`: the one end of a turn.
+type ToolResponse struct {
+	Kind            string   `json:"kind"`
+	ID              string   `json:"id"`
+	AppID           string   `json:"app_id"`
+	ChatID          string   `json:"chat_id"`
+	RunID           string   `json:"run_id,omitempty"`
+	Turn            string   `json:"turn"`
+	TurnSequence    int64    `json:"turn_sequence,omitempty"`
+	Agent           string   `json:"agent"`
+	ToolName        string   `json:"tool_name"`
+	ToolCallID      string   `json:"tool_call_id"`
+	CallID          string   `json:"call_id"`
+	Corr            string   `json:"corr"`
+	Status          string   `json:"status"` // "ok" or "error"
+	Success         bool     `json:"success"`
+	Content         string   `json:"content"`
+	InteractionType string   `json:"interaction_type"`
+	WorkflowName    string   `json:"workflow_name"`
+	Payload         any      `json:"payload"` // the tool's result (json.RawMessage), or a [Blob]
+	Code            Code     `json:"code,omitempty"`
+	Attempts        int      `json:"attempts"`
+	DurationMS      int64    `json:"duration_ms"`
+	ContextKeys     []string `json:"context_keys,omitempty"`
+}
+
+// Values of `status` in a [ToolResponse].
+const (
+	StatusOK    = "ok"
+	StatusError = "error"
+)
+
+// Blob stands in a payload for a value that is stored in the blob object store because it
+// is larger than the inline limit.
+type Blob struct {
+	Blob   string `json:"$blob"` // object name
+	SHA256 string `json:"sha256"`
+	Size   int    `json:"size"` // bytes
+}
+
+// TurnConflict is the live event `chat.turn_conflict`: a turn key was used again with other
+// data. The second message is never run.
+type TurnConflict struct {
+	Kind         string `json:"kind"`
+	ID           string `json:"id"`
+	AppID        string `json:"app_id"`
+	ChatID       string `json:"chat_id"`
+	RunID        string `json:"run_id,omitempty"`
+	Turn         string `json:"turn"`
+	Agent        string `json:"agent"`
+	WorkflowName string `json:"workflow_name"`
+	Fingerprint  string `json:"fingerprint"`
+}

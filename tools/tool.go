@@ -1,0 +1,43 @@
+// Package tools defines what a turn can call: a [Tool], the [Call] it receives and the
+// [Result] it gives back. Sub-packages and [Func] implement it for Go functions and for
+// Python functions in pooled child processes.
+package tools
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// Tool is something that runs one call. Invoke must return when ctx ends; a tool that does
+// not is abandoned and its late result is dropped. Errors should be *[events.Error] with one
+// of the codes bad_args, user_error, tool_error or timeout; any other error counts as
+// tool_error. Wrap an error with [Retryable] to say that nothing has happened and the call
+// may be tried again.
+type Tool interface {
+	Invoke(ctx context.Context, call *Call) (Result, error)
+}
+
+// Call is one call of a tool.
+type Call struct {
+	Turn           events.TurnID  // identity of the turn
+	CallID         string         // equals tool_call_id of the event
+	Workflow       string         // workflow name
+	Agent          string         // agent of the event
+	UserID         string         // user, "" when unknown
+	Name           string         // tool name
+	Args           map[string]any // mapped arguments: nil, bool, string, json.Number, []any, map[string]any
+	Context        map[string]any // context variables for the tool's container; nil when the tool takes none
+	IdempotencyKey string         // the same for every run of this call
+	FencingToken   uint64         // journal sequence of the claim or takeover, grows with each
+	Epoch          int            // 1 for the first owner, one more for each takeover
+	Attempt        int            // 1 for the first attempt of this run
+}
+
+// Result is what a tool gave back.
+type Result struct {
+	Value  json.RawMessage // JSON; nil means null
+	Set    map[string]any  // context variables that the tool set
+	Remove []string        // context variables that the tool removed
+}
