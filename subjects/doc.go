@@ -1,0 +1,14 @@
+// Package subjects builds and parses every name that oneturn uses on NATS: subjects, journal
+// keys, streams, consumers and buckets. It does no I/O, and no other package builds a name.
+//
+// An id from outside (tenant, chat, workflow, turn key) becomes one subject token by [Token]:
+// never empty, never a wildcard, at most 64 characters. The real id travels in the body.
+//
+//	<prefix>.in.<pool>.<kind>.<app>.<workflow>.<chat>                inbound
+//	$KV.<PREFIX>_TURNS.e.<app>.<chat>.<turn>.<call>.<kind>[.<id>]    journal, public
+//	$KV.<PREFIX>_TURNS.p.<app>.<chat>.<turn>.<call>.<kind>[.<id>]    journal, private
+//	<prefix>.events.<app>.<chat>.<turn>.<call>.<kind>[.<id>]         live copies of the public part
+//	<prefix>.live.<app>.<chat>.<kind>                                not stored
+//	<prefix>.dead.<app>.<kind>                                       dead letters
+//	<prefix>.api.<app>.<verb>                                        request API
+package subjects

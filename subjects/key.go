@@ -1,0 +1,77 @@
+package subjects
+
+import "strings"
+
+// SingleCall is the call token of a turn that is one call.
+const SingleCall = "0"
+
+// Visibility is the first token of a journal key.
+const (
+	public  = "e"
+	private = "p"
+)
+
+// Key names the journal records of one call of a turn. All fields are tokens.
+type Key struct {
+	App, Chat, Turn, Call string
+}
+
+// TurnKey returns the key of a turn that is one call.
+func TurnKey(app, chat, run, turn string) Key {
+	return Key{App: Token(app), Chat: Token(chat), Turn: TurnToken(run, turn), Call: SingleCall}
+}
+
+func (k Key) turnPart() string { return k.App + "." + k.Chat + "." + k.Turn }
+
+// String returns the key without visibility and kind.
+func (k Key) String() string { return k.turnPart() + "." + k.Call }
+
+// Public is the journal key of a record that is an event. An id, if the kind has one, is
+// a plain token.
+func (k Key) Public(kind string, id ...string) string { return k.record(public, kind, id) }
+
+// Private is the journal key of a record that is not republished.
+func (k Key) Private(kind string, id ...string) string { return k.record(private, kind, id) }
+
+func (k Key) record(visibility, kind string, id []string) string {
+	if len(id) > 0 {
+		return visibility + "." + k.turnPart() + "." + k.Call + "." + kind + "." + id[0]
+	}
+	return visibility + "." + k.turnPart() + "." + k.Call + "." + kind
+}
+
+// PublicRecords matches the public records of the call.
+func (k Key) PublicRecords() string { return public + "." + k.String() + ".>" }
+
+// PrivateRecords matches the private records of the call.
+func (k Key) PrivateRecords() string { return private + "." + k.String() + ".>" }
+
+// Record is a parsed journal key.
+type Record struct {
+	Key
+	Private bool
+	Kind    string
+	ID      string // "" when the kind has none
+}
+
+// ParseKey parses a journal key. It reports false for anything else.
+func ParseKey(key string) (Record, bool) {
+	parts := strings.Split(key, ".")
+	if len(parts) < 6 || len(parts) > 7 || parts[0] != public && parts[0] != private {
+		return Record{}, false
+	}
+	for _, p := range parts {
+		if p == "" || p == "*" || p == ">" {
+			return Record{}, false
+		}
+	}
+	r := Record{
+		Key:     Key{App: parts[1], Chat: parts[2], Turn: parts[3], Call: parts[4]},
+		Private: parts[0] == private,
+		Kind:    parts[5],
+	}
+	if len(parts) == 7 {
+		r.ID = parts[6]
+	}
+	return r, true
+}

@@ -1,0 +1,160 @@
+package subjects
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// DefaultPrefix is the prefix of all names when none is configured.
+const DefaultPrefix = "oneturn"
+
+// DefaultPool is the worker pool that turns go to unless they are routed.
+const DefaultPool = "default"
+
+var prefixPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
+
+// Space holds all names under one prefix. Make it with [New]; it is immutable.
+type Space struct {
+	prefix string
+	upper  string
+}
+
+// New returns the names under prefix: one or more plain tokens joined by dots, at most 64
+// characters. Streams and buckets carry the prefix in upper case with underscores.
+func New(prefix string) (Space, error) {
+	if len(prefix) > MaxToken || !prefixPattern.MatchString(prefix) {
+		return Space{}, fmt.Errorf("subjects: prefix %.80q is not one or more of [A-Za-z0-9_-] joined by dots, at most 64 characters: try %q", prefix, DefaultPrefix)
+	}
+	return Space{prefix: prefix, upper: strings.ToUpper(strings.ReplaceAll(prefix, ".", "_"))}, nil
+}
+
+// CheckPool reports whether name can be a pool: a plain token of at most 32 characters.
+func CheckPool(name string) error {
+	if name == Absent || name == "" || len(name) > 32 || Token(name) != name {
+		return fmt.Errorf("subjects: pool %.80q is not one of [A-Za-z0-9_-], 1 to 32 characters: try %q", name, DefaultPool)
+	}
+	return nil
+}
+
+// Prefix returns the prefix.
+func (s Space) Prefix() string { return s.prefix }
+
+// Inbound.
+
+// InStream is the work queue that orchestrators publish to.
+func (s Space) InStream() string { return s.upper + "_IN" }
+
+// InSubjects matches everything inbound.
+func (s Space) InSubjects() string { return s.prefix + ".in.>" }
+
+// InFilter matches what a pool consumes.
+func (s Space) InFilter(pool string) string { return s.prefix + ".in." + pool + ".>" }
+
+// WorkerConsumer is the durable consumer of a pool.
+func (s Space) WorkerConsumer(pool string) string { return "workers-" + pool }
+
+// In is the subject of an inbound message. Ids are tokenised; pool and kind must be plain.
+func (s Space) In(pool, kind, app, workflow, chat string) string {
+	return s.prefix + ".in." + pool + "." + kind + "." + Token(app) + "." + Token(workflow) + "." + Token(chat)
+}
+
+// Inbound is a parsed inbound subject. App, Workflow and Chat are tokens.
+type Inbound struct {
+	Pool, Kind, App, Workflow, Chat string
+}
+
+// ParseIn parses an inbound subject. It reports false for any other subject.
+func (s Space) ParseIn(subject string) (Inbound, bool) {
+	rest, ok := strings.CutPrefix(subject, s.prefix+".in.")
+	if !ok {
+		return Inbound{}, false
+	}
+	var in Inbound
+	for i, field := range []*string{&in.Pool, &in.Kind, &in.App, &in.Workflow, &in.Chat} {
+		token, tail, more := strings.Cut(rest, ".")
+		if token == "" || more != (i < 4) {
+			return Inbound{}, false
+		}
+		*field, rest = token, tail
+	}
+	return in, true
+}
+
+// Journal, live events, dead letters, request API.
+
+// TurnsBucket is the KV bucket that holds the journal.
+func (s Space) TurnsBucket() string { return s.upper + "_TURNS" }
+
+// TurnsStream is the stream behind [Space.TurnsBucket].
+func (s Space) TurnsStream() string { return "KV_" + s.TurnsBucket() }
+
+// JournalSubject is the stream subject of a journal key.
+func (s Space) JournalSubject(key string) string { return "$KV." + s.TurnsBucket() + "." + key }
+
+// JournalKeyOf is the inverse of [Space.JournalSubject].
+func (s Space) JournalKeyOf(subject string) (string, bool) {
+	return strings.CutPrefix(subject, "$KV."+s.TurnsBucket()+".")
+}
+
+// EventsPrefix stands before the key of a public record in its live copy.
+func (s Space) EventsPrefix() string { return s.prefix + ".events" }
+
+// EventsOfKind matches the live copies of one kind over all turns.
+func (s Space) EventsOfKind(kind string) string { return s.prefix + ".events.*.*.*.*." + kind }
+
+// EventsOfTurn matches the live copies of one turn.
+func (s Space) EventsOfTurn(k Key) string { return s.prefix + ".events." + k.turnPart() + ".>" }
+
+// EventsOfChat matches the live copies of one chat. App and chat are ids.
+func (s Space) EventsOfChat(app, chat string) string {
+	return s.prefix + ".events." + Token(app) + "." + Token(chat) + ".>"
+}
+
+// Live is the subject of an event that is published but not stored.
+func (s Space) Live(app, chat, kind string) string {
+	return s.prefix + ".live." + Token(app) + "." + Token(chat) + "." + kind
+}
+
+// DeadStream holds dead letters.
+func (s Space) DeadStream() string { return s.upper + "_DEAD" }
+
+// DeadSubjects matches all dead letters.
+func (s Space) DeadSubjects() string { return s.prefix + ".dead.>" }
+
+// Dead is the subject of a dead letter. The tenant is "" when it could not be read.
+func (s Space) Dead(app, kind string) string {
+	return s.prefix + ".dead." + Token(app) + "." + Token(kind)
+}
+
+// API is the subject of a request for one tenant, for example verb "turn".
+func (s Space) API(app, verb string) string { return s.prefix + ".api." + Token(app) + "." + verb }
+
+// APIForAll is the subject that serves a verb for every tenant.
+func (s Space) APIForAll(verb string) string { return s.prefix + ".api.*." + verb }
+
+// APIName is the name of the micro service that answers requests.
+func (s Space) APIName() string { return strings.ToLower(s.upper) + "-api" }
+
+// Timers, context and blobs.
+
+// TimersStream holds schedules and what they deliver.
+func (s Space) TimersStream() string { return s.upper + "_TIMERS" }
+
+// TimerSubjects matches schedules; nothing consumes them.
+func (s Space) TimerSubjects() string { return s.prefix + ".timer.>" }
+
+// DueSubjects matches what schedules deliver.
+func (s Space) DueSubjects() string { return s.prefix + ".due.>" }
+
+// TimersConsumer is the durable consumer of what is due.
+func (s Space) TimersConsumer() string { return "timers" }
+
+// ContextBucket is the KV bucket of context variables.
+func (s Space) ContextBucket() string { return s.upper + "_CONTEXT" }
+
+// ContextKey is the key of a chat's context variables.
+func ContextKey(app, chat string) string { return Token(app) + "." + Token(chat) }
+
+// BlobsBucket is the object store of payloads too large for a record.
+func (s Space) BlobsBucket() string { return s.upper + "_BLOBS" }

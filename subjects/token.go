@@ -1,0 +1,111 @@
+package subjects
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// MaxToken is the longest token in characters; a longer one is replaced by a hash.
+const MaxToken = 64
+
+// Absent is the token of an id that is not there.
+const Absent = "-"
+
+const (
+	hashMark = "=="
+	upperHex = "0123456789ABCDEF"
+)
+
+// Token returns the subject token of an id: every byte outside [A-Za-z0-9_-] is written
+// =XX, and a result longer than [MaxToken] becomes "==" and 22 characters of
+// base64url(sha256(id)). The empty id is [Absent]; the id "-" is written =2D. Different ids
+// have different tokens (up to a collision of sha256).
+func Token(id string) string {
+	switch id {
+	case "":
+		return Absent
+	case Absent:
+		return "=2D"
+	}
+	size := len(id)
+	for i := range len(id) {
+		if !plain(id[i]) {
+			size += 2
+		}
+	}
+	if size == len(id) && size <= MaxToken {
+		return id
+	}
+	if size > MaxToken {
+		sum := sha256.Sum256([]byte(id))
+		return hashMark + base64.RawURLEncoding.EncodeToString(sum[:])[:22]
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for i := range len(id) {
+		c := id[i]
+		if plain(c) {
+			b.WriteByte(c)
+			continue
+		}
+		b.WriteByte('=')
+		b.WriteByte(upperHex[c>>4])
+		b.WriteByte(upperHex[c&15])
+	}
+	return b.String()
+}
+
+var errToken = errors.New("subjects: not a token: want [A-Za-z0-9_-] and =XX escapes, as Token makes them")
+
+// Untoken returns the id of a token. A hashed token cannot be turned back: then it returns
+// the token itself and hashed is true.
+func Untoken(token string) (id string, hashed bool, err error) {
+	switch {
+	case token == Absent:
+		return "", false, nil
+	case strings.HasPrefix(token, hashMark) && len(token) == len(hashMark)+22:
+		return token, true, nil
+	case token == "" || len(token) > MaxToken:
+		return "", false, errToken
+	}
+	b := make([]byte, 0, len(token))
+	for i := 0; i < len(token); i++ {
+		c := token[i]
+		if plain(c) {
+			b = append(b, c)
+			continue
+		}
+		if c != '=' || i+2 >= len(token) {
+			return "", false, errToken
+		}
+		hi, lo := strings.IndexByte(upperHex, token[i+1]), strings.IndexByte(upperHex, token[i+2])
+		if hi < 0 || lo < 0 {
+			return "", false, errToken
+		}
+		b = append(b, byte(hi<<4|lo))
+		i += 2
+	}
+	if Token(string(b)) != token {
+		return "", false, errToken
+	}
+	return string(b), false, nil
+}
+
+func plain(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}
+
+// TurnToken returns the token of a turn: run id and turn key, joined length-prefixed so that
+// no two pairs share one. It reads `0-<turn key>` when there is no run id.
+func TurnToken(run, turn string) string {
+	return Token(strconv.Itoa(len(run)) + "-" + run + turn)
+}
+
+// ReusedTurnToken is the token of a turn whose key was used before with other data, for
+// workflows that set `on_key_reuse: run`: the fingerprint makes it a turn of its own.
+func ReusedTurnToken(run, turn, fingerprint string) string {
+	return Token("f" + fingerprint + "-" + strconv.Itoa(len(run)) + "-" + run + turn)
+}
