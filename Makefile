@@ -1,0 +1,94 @@
+# One target for each thing that is done often. Bare `make` lists them.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --warn-undefined-variables --no-builtin-rules
+
+BENCHTIME ?= 1s
+FUZZTIME  ?= 10s
+PKG       ?= ./...
+COMMANDS  := worker publisher turnctl
+LINT      := go tool -modfile=.ci/lint/go.mod golangci-lint
+
+.PHONY: help
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: $(COMMANDS:%=bin/%) ## build bin/worker, bin/publisher and bin/turnctl
+
+# The go command knows better than make what has to be built again.
+.PHONY: $(COMMANDS:%=bin/%)
+$(COMMANDS:%=bin/%):
+	CGO_ENABLED=0 go build -trimpath -o $@ ./cmd/$(@F)
+
+.PHONY: test
+test: ## run all tests in random order (PKG=./events/... for a part)
+	go test -shuffle=on -timeout=3m $(PKG)
+
+.PHONY: race
+race: ## run all tests with the race detector
+	go test -race -shuffle=on -timeout=8m $(PKG)
+
+.PHONY: cover
+cover: ## run all tests and print the coverage of each function
+	go test -coverprofile=bin/cover.out -coverpkg=./... $(PKG)
+	go tool cover -func=bin/cover.out
+
+.PHONY: lint
+lint: ## run every linter (the first run builds golangci-lint: about two minutes)
+	$(LINT) run $(PKG)
+
+.PHONY: fmt
+fmt: ## format the code and apply the safe fixes of the linters
+	$(LINT) fmt $(PKG)
+	$(LINT) run --fix $(PKG)
+
+.PHONY: bench
+bench: ## run all benchmarks (BENCHTIME=1x proves only that they run)
+	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG)
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME (10s)
+	@targets=$$(grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed 's/:func /:/' | sort); \
+	test -n "$$targets" || { echo 'make fuzz: no fuzz target found in any *_test.go' >&2; exit 1; }; \
+	while IFS=: read -r file name; do \
+		echo "== $$name in $$(dirname "$$file")"; \
+		go test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
+	done <<<"$$targets"
+
+.PHONY: demo
+demo: build ## build, then show the promise at work: one turn sent three times, one tool run
+	bin/publisher demo
+
+.PHONY: up
+up: ## start NATS and two workers with Docker Compose and wait until they are ready
+	docker compose up --build --detach --wait
+
+.PHONY: down
+down: ## stop them; the data stays in the volume (docker compose down --volumes removes it)
+	docker compose down
+
+.PHONY: tidy
+tidy: ## make go.mod and the tools' module tidy
+	go mod tidy
+	cd .ci/lint && go mod tidy
+
+.PHONY: tidy-check
+tidy-check: ## fail if go.mod is not tidy or a downloaded module was changed
+	go mod tidy -diff
+	go mod verify
+
+.PHONY: generate
+generate: ## write docs/configuration.md from the configuration structs
+	go test ./config -update
+
+.PHONY: verify
+verify: generate ## fail if a generated document differs from what the code says
+	@test -z "$$(git status --porcelain -- docs/configuration.md)" || { git --no-pager diff -- docs/configuration.md; \
+		echo 'make verify: docs/configuration.md was stale and has been written anew; commit it' >&2; exit 1; }
+
+.PHONY: check
+check: ## what CI runs: build, lint, tests, race, demo, benches, fuzzing, docs
+	.ci/run
