@@ -1,0 +1,189 @@
+package embedded_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/oneturn/oneturn/embedded"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func Example() {
+	srv, err := embedded.Start(context.Background(), embedded.Options{Listen: "127.0.0.1:0", Memory: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = srv.Stop() }()
+
+	nc, err := srv.Conn()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer nc.Close()
+	fmt.Println(nc.IsConnected())
+	// Output: true
+}
+
+// start runs a server that ends with the test.
+func start(t *testing.T, opts embedded.Options) *embedded.Server {
+	t.Helper()
+	if opts.Listen == "" {
+		opts.Listen = "127.0.0.1:0"
+	}
+	srv, err := embedded.Start(t.Context(), opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, srv.Stop()) })
+	return srv
+}
+
+// connect opens a connection that ends with the test, before the server.
+func connect(t *testing.T, srv *embedded.Server, opts ...nats.Option) jetstream.JetStream {
+	t.Helper()
+	nc, err := srv.Conn(opts...)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	return js
+}
+
+func TestRecordsOutliveAStopAndTheStoreCanBeOpenedAgain(t *testing.T) {
+	t.Parallel()
+	for _, syncAlways := range []bool{false, true} {
+		t.Run(fmt.Sprintf("sync_always=%v", syncAlways), func(t *testing.T) {
+			t.Parallel()
+			opts := embedded.Options{Listen: "127.0.0.1:0", Store: filepath.Join(t.TempDir(), "data"), SyncAlways: syncAlways}
+			srv, err := embedded.Start(t.Context(), opts)
+			require.NoError(t, err)
+			nc, err := srv.Conn()
+			require.NoError(t, err)
+			js, err := jetstream.New(nc)
+			require.NoError(t, err)
+			kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "b"})
+			require.NoError(t, err)
+			_, err = kv.Create(t.Context(), "k", []byte("v"))
+			require.NoError(t, err)
+			nc.Close()
+			require.NoError(t, srv.Stop())
+			require.NoError(t, srv.Stop(), "a second stop is harmless")
+
+			kv, err = connect(t, start(t, opts)).KeyValue(t.Context(), "b")
+			require.NoError(t, err)
+			entry, err := kv.Get(t.Context(), "k")
+			require.NoError(t, err)
+			require.Equal(t, "v", string(entry.Value()))
+		})
+	}
+}
+
+func TestStoreIsPrivateToItsOwner(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	start(t, embedded.Options{Store: dir})
+	info, err := os.Stat(dir)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+}
+
+func TestSecondServerOnOneStoreIsToldToConnect(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start(t, embedded.Options{Store: dir})
+	_, err := embedded.Start(t.Context(), embedded.Options{Listen: "127.0.0.1:0", Store: dir})
+	require.ErrorIs(t, err, embedded.ErrLocked)
+	require.ErrorContains(t, err, "--nats")
+	require.ErrorContains(t, err, "--store")
+}
+
+func TestPortInUseIsToldAndReleasesTheStore(t *testing.T) {
+	t.Parallel()
+	first := start(t, embedded.Options{Memory: true})
+	dir := t.TempDir()
+	listen := strings.TrimPrefix(first.URL(), "nats://")
+	_, err := embedded.Start(t.Context(), embedded.Options{Listen: listen, Store: dir})
+	require.ErrorIs(t, err, embedded.ErrPortInUse)
+	require.ErrorContains(t, err, "--nats")
+	require.ErrorContains(t, err, "--listen "+listen)
+
+	start(t, embedded.Options{Store: dir})
+}
+
+func TestPasswordProtectsTCPAndNotTheOwner(t *testing.T) {
+	t.Parallel()
+	srv := start(t, embedded.Options{Memory: true, Username: "u", Password: "p"})
+	connect(t, srv)
+	_, err := nats.Connect(srv.URL())
+	require.ErrorIs(t, err, nats.ErrAuthorization)
+	nc, err := nats.Connect(srv.URL(), nats.UserInfo("u", "p"))
+	require.NoError(t, err)
+	nc.Close()
+	require.NotContains(t, srv.URL(), "p@")
+}
+
+func TestMaxPayloadIsWhatWasAsked(t *testing.T) {
+	t.Parallel()
+	srv := start(t, embedded.Options{Memory: true, MaxPayload: 4 << 20})
+	require.EqualValues(t, 4<<20, connect(t, srv).Conn().MaxPayload())
+}
+
+func TestWrongOptionsAreRefusedWithTheMend(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		opts embedded.Options
+		want string
+	}{
+		"no port":               {embedded.Options{Listen: "localhost"}, "--listen 127.0.0.1:4222"},
+		"port is a word":        {embedded.Options{Listen: "localhost:nats"}, "--listen 127.0.0.1:4222"},
+		"port too large":        {embedded.Options{Listen: "localhost:70000"}, "--listen 127.0.0.1:4222"},
+		"open to the network":   {embedded.Options{Listen: "0.0.0.0:4222"}, "listen on 127.0.0.1:4222"},
+		"every address":         {embedded.Options{Listen: ":4222"}, "listen on 127.0.0.1:4222"},
+		"a host name":           {embedded.Options{Listen: "localhost.example.com:0"}, "has no password"},
+		"user alone":            {embedded.Options{Username: "u"}, "belong together"},
+		"password alone":        {embedded.Options{Password: "p"}, "belong together"},
+		"payload too large":     {embedded.Options{MaxPayload: 1 << 40}, "leave it at 1048576"},
+		"payload negative":      {embedded.Options{MaxPayload: -1}, "leave it at 1048576"},
+		"store below a file":    {embedded.Options{Listen: "127.0.0.1:0", Store: "doc.go/x"}, "--store DIR"},
+		"store is a plain file": {embedded.Options{Listen: "127.0.0.1:0", Store: "doc.go"}, "--store DIR"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := embedded.Start(t.Context(), tc.opts)
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+func TestCancelledStartReturnsItsCauseAndReleasesTheStore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := embedded.Start(ctx, embedded.Options{Listen: "127.0.0.1:0", Store: dir})
+	require.ErrorIs(t, err, context.Canceled)
+	start(t, embedded.Options{Store: dir})
+}
+
+func TestServerIsQuietWhenAllIsWell(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	srv, err := embedded.Start(t.Context(), embedded.Options{
+		Listen: "127.0.0.1:0", Store: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	require.NoError(t, err)
+	require.NoError(t, srv.Stop())
+	require.Empty(t, log.String())
+}

@@ -1,0 +1,38 @@
+package embedded
+
+import (
+	"fmt"
+	"log/slog"
+)
+
+// serverLog hands the server's log lines to slog: quiet unless something is wrong. A fatal
+// line does not end the process; it ends Start.
+type serverLog struct {
+	log   *slog.Logger
+	fatal chan error // capacity 1: the first fatal line is the cause
+}
+
+func (l *serverLog) Noticef(format string, v ...any) {
+	l.log.Debug("nats server", "line", fmt.Sprintf(format, v...))
+}
+
+func (l *serverLog) Warnf(format string, v ...any) {
+	l.log.Warn("nats server", "line", fmt.Sprintf(format, v...))
+}
+
+func (l *serverLog) Errorf(format string, v ...any) {
+	l.log.Error("nats server", "line", fmt.Sprintf(format, v...))
+}
+
+func (l *serverLog) Fatalf(format string, v ...any) {
+	line := fmt.Sprintf(format, v...)
+	select {
+	case l.fatal <- fmt.Errorf("nats server: %s", line):
+	default:
+	}
+	l.log.Debug("nats server failed", "line", line)
+}
+
+// Debugf and Tracef stay silent: they would name subjects and connections of every message.
+func (l *serverLog) Debugf(string, ...any) {}
+func (l *serverLog) Tracef(string, ...any) {}
