@@ -1,0 +1,218 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Decode reads exactly one JSON document into a value tree: nil, bool, string, [json.Number]
+// with the spelling of the document, []any, map[string]any.
+//
+// It is stricter than encoding/json, so that two readers never see two meanings: duplicate
+// keys, invalid UTF-8, lone surrogates, trailing bytes and anything beyond [MaxDepth],
+// [MaxNodes], [MaxNumberChars] and [MaxExponent] is a *[SyntaxError]. The tree shares memory
+// with a private copy of data; clone a string that outlives the rest.
+func Decode(data []byte) (any, error) {
+	v, _, err := decode(data)
+	return v, err
+}
+
+// decode is Decode and reports how many containers the deepest value lies in.
+func decode(data []byte) (v any, deepest int, err error) {
+	p := parser{s: string(data)}
+	v, fault := p.value()
+	if fault == nil {
+		if p.space(); p.pos < len(p.s) {
+			fault = p.fail("more bytes after the document: send one document a message")
+		}
+	}
+	if fault != nil {
+		return nil, 0, fault
+	}
+	return v, p.deepest, nil
+}
+
+// parser is a recursive-descent JSON parser; its recursion is bounded by MaxDepth.
+type parser struct {
+	s              string
+	pos            int
+	depth, deepest int
+	nodes          int
+}
+
+func (p *parser) value() (any, *SyntaxError) {
+	p.space()
+	if p.pos >= len(p.s) {
+		return nil, p.fail("the document ends where a value is expected")
+	}
+	if p.nodes++; p.nodes > MaxNodes {
+		return nil, p.fail(fmt.Sprintf("more than %d values: store the data elsewhere and send a reference", MaxNodes))
+	}
+	switch c := p.s[p.pos]; c {
+	case '{':
+		return p.object()
+	case '[':
+		return p.array()
+	case '"':
+		s, fault := p.str()
+		return s, fault
+	case 't':
+		return p.literal("true", true)
+	case 'f':
+		return p.literal("false", false)
+	case 'n':
+		return p.literal("null", nil)
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		n, reason := scanNumber(p.s[p.pos:])
+		if reason != "" {
+			return nil, p.failAt(p.pos+n, reason)
+		}
+		p.pos += n
+		return json.Number(p.s[p.pos-n : p.pos]), nil
+	default:
+		return nil, p.fail(fmt.Sprintf("byte 0x%02x cannot start a value: expected JSON", c))
+	}
+}
+
+func (p *parser) object() (any, *SyntaxError) {
+	if fault := p.enter(); fault != nil {
+		return nil, fault
+	}
+	m := map[string]any{}
+	if p.next('}') {
+		p.depth--
+		return m, nil
+	}
+	for {
+		p.space()
+		at := p.pos
+		if at >= len(p.s) || p.s[at] != '"' {
+			return nil, p.fail("expected a key in double quotes")
+		}
+		key, fault := p.str()
+		if fault != nil {
+			return nil, fault
+		}
+		if !p.next(':') {
+			return nil, p.fail("expected ':' after a key")
+		}
+		v, fault := p.value()
+		if fault != nil {
+			return nil, fault.under(key)
+		}
+		before := len(m)
+		m[key] = v
+		if len(m) == before {
+			return nil, p.failAt(at, "duplicate key: send each key once").under(key)
+		}
+		if p.next(',') {
+			continue
+		}
+		if !p.next('}') {
+			return nil, p.fail("expected ',' or '}' in an object")
+		}
+		p.depth--
+		return m, nil
+	}
+}
+
+func (p *parser) array() (any, *SyntaxError) {
+	if fault := p.enter(); fault != nil {
+		return nil, fault
+	}
+	a := []any{}
+	if p.next(']') {
+		p.depth--
+		return a, nil
+	}
+	for {
+		v, fault := p.value()
+		if fault != nil {
+			return nil, fault.under(strconv.Itoa(len(a)))
+		}
+		a = append(a, v)
+		if p.next(',') {
+			continue
+		}
+		if !p.next(']') {
+			return nil, p.fail("expected ',' or ']' in an array")
+		}
+		p.depth--
+		return a, nil
+	}
+}
+
+// enter steps over the opening byte of a container.
+func (p *parser) enter() *SyntaxError {
+	if p.depth++; p.depth > MaxDepth {
+		return p.fail(fmt.Sprintf("nested more than %d deep: flatten the data", MaxDepth))
+	}
+	p.deepest = max(p.deepest, p.depth)
+	p.pos++
+	return nil
+}
+
+// next skips white space and then c, and reports whether c was there.
+func (p *parser) next(c byte) bool {
+	p.space()
+	if p.pos < len(p.s) && p.s[p.pos] == c {
+		p.pos++
+		return true
+	}
+	return false
+}
+
+func (p *parser) space() {
+	for p.pos < len(p.s) {
+		switch p.s[p.pos] {
+		case ' ', '\t', '\r', '\n':
+			p.pos++
+		default:
+			return
+		}
+	}
+}
+
+func (p *parser) literal(word string, v any) (any, *SyntaxError) {
+	if end := p.pos + len(word); end <= len(p.s) && p.s[p.pos:end] == word {
+		p.pos = end
+		return v, nil
+	}
+	return nil, p.fail("expected " + word)
+}
+
+// str reads a string. One without escapes is a slice of the document.
+func (p *parser) str() (string, *SyntaxError) {
+	start := p.pos + 1
+	escaped, wide := false, false
+	for i := start; i < len(p.s); i++ {
+		switch c := p.s[i]; {
+		case c == '"':
+			raw := p.s[start:i]
+			if wide && !utf8.ValidString(raw) {
+				return "", p.failAt(start+invalidUTF8(raw), "invalid UTF-8: send UTF-8")
+			}
+			p.pos = i + 1
+			if escaped {
+				return p.unescape(raw, start)
+			}
+			return raw, nil
+		case c == '\\':
+			escaped = true
+			i++ // whatever follows does not end the string; unescape judges it
+		case c < ' ':
+			return "", p.failAt(i, `control character in a string: write it as \u00XX`)
+		case c >= utf8.RuneSelf:
+			wide = true
+		}
+	}
+	return "", p.failAt(len(p.s), "the document ends inside a string")
+}
+
+func (p *parser) fail(reason string) *SyntaxError { return p.failAt(p.pos, reason) }
+
+func (p *parser) failAt(pos int, reason string) *SyntaxError {
+	return &SyntaxError{Offset: int64(pos), Reason: reason}
+}

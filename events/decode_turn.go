@@ -1,0 +1,119 @@
+package events
+
+import "strings"
+
+// DefaultApp is the tenant of an event that names none.
+const DefaultApp = "default"
+
+// MaxDataDepth bounds the nesting of structured_data and context_variables, so that the
+// events which carry them in their payload stay within [MaxDepth].
+const MaxDataDepth = 56
+
+// DecodeTurn decodes a structured_output_ready event, in its envelope or bare, by the names
+// of either generation (app_id or enterprise_id, agent_name or agent; in `context` or beside
+// it). Keys match exactly; unknown ones are ignored.
+//
+// Every error is an [ErrBadArgs] that names the field. A turn without chat or turn key wraps
+// a *[MissingFieldError]. An event whose auto_tool_mode is not the JSON value true is no turn:
+// it decodes whatever its other fields hold, and says so by AutoToolMode.
+func DecodeTurn(body []byte) (*StructuredOutputReady, error) {
+	m, err := Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	return m.Turn()
+}
+
+// Turn is [DecodeTurn] for an opened message.
+func (m *Message) Turn() (*StructuredOutputReady, error) {
+	if err := m.want(KindStructuredOutputReady); err != nil {
+		return nil, err
+	}
+	f := fields{data: m.Data, err: m.fault}
+	f.object("context")
+	t := &StructuredOutputReady{
+		TurnID:           f.turnID("turn_idempotency_key", "context.turn_idempotency_key"),
+		Workflow:         f.text("context.workflow_name", "workflow_name"),
+		Agent:            f.text("agent_name", "agent"),
+		Model:            f.text("model_name"),
+		Data:             m.Data["structured_data"],
+		AutoToolMode:     m.Data["auto_tool_mode"] == true,
+		UserID:           f.id("context.user_id"),
+		TurnSequence:     f.integer("context.turn_sequence"),
+		ContextVariables: f.object("context.context_variables"),
+		CorrectionOf:     f.id("correction_of"),
+		Timestamp:        m.Timestamp,
+	}
+	if t.UserID == "" {
+		t.UserID = f.optionalID("context.context_variables.user_id")
+	}
+	if !t.AutoToolMode {
+		return t, nil
+	}
+	f.require(t.Chat, "chat_id", "context.chat_id or chat_id")
+	f.require(t.Turn, "turn_idempotency_key", "turn_idempotency_key or context.turn_idempotency_key")
+	if m.deepest > MaxDataDepth {
+		f.shallow("structured_data")
+		f.shallow("context.context_variables")
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	return t, nil
+}
+
+// DecodeCancel decodes a cancel event, in its envelope or bare. The turn is named by `turn`,
+// `turn_idempotency_key` or the `tool_call_id` of one of its events. Errors are those of
+// [DecodeTurn].
+func DecodeCancel(body []byte) (*Cancel, error) {
+	m, err := Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	return m.Cancel()
+}
+
+// Cancel is [DecodeCancel] for an opened message.
+func (m *Message) Cancel() (*Cancel, error) {
+	if err := m.want(KindCancel); err != nil {
+		return nil, err
+	}
+	f := fields{data: m.Data, err: m.fault}
+	f.object("context")
+	c := &Cancel{
+		TurnID:   f.turnID("turn", "turn_idempotency_key", "context.turn_idempotency_key"),
+		Workflow: f.text("context.workflow_name", "workflow_name"),
+		UserID:   f.id("context.user_id", "user_id"),
+	}
+	if c.Turn == "" {
+		c.Turn = turnOfCallID(strings.Clone(f.id("tool_call_id")), c.Run)
+	}
+	switch reason := m.Data["reason"].(type) {
+	case nil:
+	case string:
+		c.Reason = reason
+	default:
+		f.fail(wrongType("reason", "a string", reason))
+	}
+	f.require(c.Chat, "chat_id", "context.chat_id or chat_id")
+	f.require(c.Turn, "turn", "turn, turn_idempotency_key or tool_call_id")
+	if f.err != nil {
+		return nil, f.err
+	}
+	return c, nil
+}
+
+// turnID reads the identity of a turn. Its strings are copies: an identity outlives the body.
+func (f *fields) turnID(turnPaths ...string) TurnID {
+	id := TurnID{
+		App:  f.id("context.app_id", "context.enterprise_id", "app_id", "enterprise_id"),
+		Chat: strings.Clone(f.id("context.chat_id", "chat_id")),
+		Run:  strings.Clone(f.id("run_id", "context.run_id")),
+		Turn: strings.Clone(f.id(turnPaths...)),
+	}
+	if id.App == "" {
+		id.App = DefaultApp
+	}
+	id.App = strings.Clone(id.App)
+	return id
+}

@@ -1,0 +1,184 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// MaxIDBytes is the longest id or name that an event may carry.
+const MaxIDBytes = 1024
+
+// MissingFieldError says that a turn or cancel does not name its chat or turn. No response
+// can be addressed without them, so such an event becomes a dead letter.
+type MissingFieldError struct {
+	Field  string // chat_id or turn_idempotency_key
+	Places string // where it is looked for
+}
+
+// Error implements error.
+func (e *MissingFieldError) Error() string {
+	return fmt.Sprintf("%s is missing: send it as %s", e.Field, e.Places)
+}
+
+// fields reads typed values at dotted paths of an event and keeps the first error, so that a
+// decoder reads as the list of its fields.
+type fields struct {
+	data map[string]any
+	err  error
+}
+
+// lookup returns the value at path, nil when something on the way is absent.
+func (f *fields) lookup(path string) any {
+	m := f.data
+	for {
+		key, rest, more := strings.Cut(path, ".")
+		if !more {
+			return m[key]
+		}
+		m, _ = m[key].(map[string]any)
+		path = rest
+	}
+}
+
+// id returns the first id among paths. A number is an id by its spelling; absent, null and
+// "" count as not there.
+func (f *fields) id(paths ...string) string { return f.first(true, paths) }
+
+// text returns the first string among paths, under the rules for ids.
+func (f *fields) text(paths ...string) string { return f.first(false, paths) }
+
+func (f *fields) first(numbers bool, paths []string) string {
+	for _, path := range paths {
+		s, isText := "", false
+		switch v := f.lookup(path).(type) {
+		case nil:
+			continue
+		case string:
+			s, isText = v, true
+		case json.Number:
+			s, isText = string(v), numbers
+		default:
+		}
+		if !isText {
+			f.fail(wrongType(path, "a string", f.lookup(path)))
+			return ""
+		}
+		if s == "" {
+			continue
+		}
+		f.fail(checkID(path, s))
+		return s
+	}
+	return ""
+}
+
+// optionalID is id for a value that others own: what is no id there is simply absent.
+func (f *fields) optionalID(path string) string {
+	g := fields{data: f.data}
+	if s := g.id(path); g.err == nil {
+		return s
+	}
+	return ""
+}
+
+// object returns the object at path, nil when it is absent or null.
+func (f *fields) object(path string) map[string]any {
+	switch v := f.lookup(path).(type) {
+	case nil:
+		return nil
+	case map[string]any:
+		return v
+	default:
+		f.fail(wrongType(path, "an object", v))
+		return nil
+	}
+}
+
+// integer returns the whole number at path, 0 when it is absent or null.
+func (f *fields) integer(path string) int64 {
+	v := f.lookup(path)
+	if v == nil {
+		return 0
+	}
+	if n, ok := v.(json.Number); ok {
+		if i, err := n.Int64(); err == nil {
+			return i
+		}
+	}
+	f.fail(wrongType(path, "a whole number of 64 bits, without '.' or exponent", v))
+	return 0
+}
+
+// parseTime reads an RFC 3339 time, zero when it is absent or null. Python's naive isoformat
+// has no zone; it is read as UTC.
+func parseTime(field string, v any) (time.Time, error) {
+	if v == nil {
+		return time.Time{}, nil
+	}
+	s, _ := v.(string)
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, wrongType(field, "an RFC 3339 time such as 2026-01-02T03:04:05Z", v)
+}
+
+// shallow refuses a value that is nested deeper than MaxDataDepth.
+func (f *fields) shallow(path string) {
+	if depthExceeds(f.lookup(path), MaxDataDepth) {
+		f.fail(decodeError(fmt.Sprintf("%s is nested more than %d deep: flatten it", path, MaxDataDepth)))
+	}
+}
+
+func depthExceeds(v any, limit int) bool {
+	switch v := v.(type) {
+	case []any:
+		if limit == 0 {
+			return true
+		}
+		for _, e := range v {
+			if depthExceeds(e, limit-1) {
+				return true
+			}
+		}
+	case map[string]any:
+		if limit == 0 {
+			return true
+		}
+		for _, e := range v {
+			if depthExceeds(e, limit-1) {
+				return true
+			}
+		}
+	default:
+	}
+	return false
+}
+
+func (f *fields) fail(err error) {
+	if f.err == nil {
+		f.err = err
+	}
+}
+
+// require fails with a MissingFieldError when s, the value of field, is empty.
+func (f *fields) require(s, field, places string) {
+	if s == "" {
+		f.fail(&Error{Code: CodeBadArgs, Op: opDecode, Err: &MissingFieldError{Field: field, Places: places}})
+	}
+}
+
+// checkID holds an id against the rules of the wire: it ends up in subjects, headers and logs.
+func checkID(field, id string) error {
+	if len(id) > MaxIDBytes {
+		return decodeError(fmt.Sprintf("%s has %d bytes: at most %d are allowed", field, len(id), MaxIDBytes))
+	}
+	if i := strings.IndexFunc(id, unicode.IsControl); i >= 0 {
+		return decodeError(fmt.Sprintf("%s has a control character at byte %d: send plain text", field, i))
+	}
+	return nil
+}

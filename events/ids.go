@@ -1,0 +1,97 @@
+package events
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// JoinIDs joins ids so that no two lists give the same bytes: each is its length in bytes,
+// ':' and itself. It is what every hash over ids is taken of.
+func JoinIDs(ids ...string) []byte {
+	size := 0
+	for _, id := range ids {
+		size += len(id) + len("1024:")
+	}
+	b := make([]byte, 0, size)
+	for _, id := range ids {
+		b = strconv.AppendInt(b, int64(len(id)), 10)
+		b = append(b, ':')
+		b = append(b, id...)
+	}
+	return b
+}
+
+// tenant returns the app, or what an absent one stands for.
+func (id TurnID) tenant() string {
+	if id.App == "" {
+		return DefaultApp
+	}
+	return id.App
+}
+
+// CallID returns the tool_call_id of a turn: its turn key or, with a run id, the
+// [QualifiedCallID]. turnToken is the subject token of the turn (package subjects).
+func CallID(id TurnID, turnToken string) string {
+	if id.Run == "" {
+		return id.Turn
+	}
+	return QualifiedCallID(id.Turn, turnToken)
+}
+
+// QualifiedCallID returns "<turn key>@<8 hex of sha256(turnToken)>": the call id of a turn
+// whose key alone is not unique in its chat (a run id, or `on_key_reuse: run`).
+func QualifiedCallID(turn, turnToken string) string {
+	sum := sha256.Sum256([]byte(turnToken))
+	return turn + "@" + hex.EncodeToString(sum[:qualifierBytes])
+}
+
+const qualifierBytes = 4
+
+// turnOfCallID undoes [CallID], and what questions ("/…") and steps ("#…") append to it.
+// Without a run id it cannot tell an appended part from the key and returns callID.
+func turnOfCallID(callID, run string) string {
+	at := strings.LastIndexByte(callID, '@')
+	if run == "" || at < 0 {
+		return callID
+	}
+	qualifier := callID[at+1:]
+	if end := strings.IndexAny(qualifier, "/#"); end >= 0 {
+		qualifier = qualifier[:end]
+	}
+	if _, err := hex.DecodeString(qualifier); err != nil || len(qualifier) != 2*qualifierBytes {
+		return callID
+	}
+	return callID[:at]
+}
+
+// IdempotencyKey returns the key that a tool gets for call (its call id), the same for every
+// run of it: hex of sha256(app, chat, run, turn key, call), joined by [JoinIDs].
+func IdempotencyKey(id TurnID, call string) string {
+	sum := sha256.Sum256(JoinIDs(id.tenant(), id.Chat, id.Run, id.Turn, call))
+	return hex.EncodeToString(sum[:])
+}
+
+// Fingerprint tells whether two events of one turn ask for the same: sha256 of the canonical
+// JSON of [workflow, agent, model, structured_data], numbers as written. Key order, white
+// space and the generation of the names do not change it. It is zero if t.Data is no value
+// tree, which [EncodeTurn] refuses and [DecodeTurn] never returns.
+func Fingerprint(t *StructuredOutputReady) [32]byte {
+	const roomForNames = 512
+	b, err := AppendJSON(make([]byte, 0, roomForNames), []any{t.Workflow, t.Agent, t.Model, t.Data})
+	if err != nil {
+		return [32]byte{}
+	}
+	return sha256.Sum256(b)
+}
+
+// MsgID returns the Nats-Msg-Id of an inbound event, 38 characters: 22 of
+// base64url(sha256(kind, app, chat, run, turn key)) and 16 hex of the fingerprint, so that
+// the same key with other data still reaches a worker.
+func MsgID(kind string, id TurnID, fp [32]byte) string {
+	const idChars, fpBytes = 22, 8
+	sum := sha256.Sum256(JoinIDs(kind, id.tenant(), id.Chat, id.Run, id.Turn))
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:idChars] + hex.EncodeToString(fp[:fpBytes])
+}

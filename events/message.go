@@ -1,0 +1,114 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const opDecode = "decode event"
+
+// Message is an event whose envelope has been opened, of whatever kind.
+type Message struct {
+	Kind      string         // data.kind, else the type without "chat."; "" when the body has neither
+	Data      map[string]any // the event itself
+	Timestamp time.Time      // of the envelope, zero when absent
+
+	deepest int   // nesting of the body, bounds that of every part of it
+	fault   error // what is wrong with the timestamp; an event that is no turn may be so
+}
+
+// Parse decodes body by the rules of [Decode] and opens its envelope. A body with `type` and
+// an object `data` is an envelope; any other object is bare data. Every error is an
+// [ErrBadArgs] and, for broken JSON, wraps a *[SyntaxError]. A bad timestamp is reported by
+// [Message.Turn] and [Message.Cancel] only.
+func Parse(body []byte) (*Message, error) {
+	v, deepest, err := decode(body)
+	if err != nil {
+		return nil, &Error{Code: CodeBadArgs, Op: opDecode, Err: err}
+	}
+	top, ok := v.(map[string]any)
+	if !ok {
+		return nil, wrongType("the body", "an object", v)
+	}
+	m := &Message{Data: top, deepest: deepest}
+	f := fields{data: top}
+	if data, ok := top["data"].(map[string]any); ok && top["type"] != nil {
+		m.Kind = strings.TrimPrefix(f.text("type"), TypePrefix)
+		m.Timestamp, m.fault = parseTime("timestamp", top["timestamp"])
+		m.Data = data
+	} else if top["type"] != nil && top["kind"] == nil {
+		return nil, wrongType("data", "an object beside type", top["data"])
+	}
+	f.data = m.Data
+	kind := f.text("kind")
+	if f.err != nil {
+		return nil, f.err
+	}
+	if kind != "" && m.Kind != "" && kind != m.Kind {
+		return nil, decodeError(fmt.Sprintf("type says %.80q and data.kind %.80q: send one kind", m.Kind, kind))
+	}
+	if kind != "" {
+		m.Kind = kind
+	}
+	return m, nil
+}
+
+// PeekKind returns the kind of an inbound body, "" when it names none. It decodes the whole
+// body: whoever needs more than the kind calls [Parse] once.
+func PeekKind(body []byte) (string, error) {
+	m, err := Parse(body)
+	if err != nil {
+		return "", err
+	}
+	return m.Kind, nil
+}
+
+// As stores the event in a struct of this package such as *[ToolResponse]; values of type any
+// become value trees. It is meant for events that oneturn itself has written.
+func (m *Message) As(event any) error {
+	data, err := AppendJSON(nil, m.Data)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(event); err != nil {
+		return &Error{Code: CodeBadArgs, Op: opDecode, Msg: "read " + m.Kind, Err: err}
+	}
+	return nil
+}
+
+// want refuses a message of another kind. A bare body may leave its kind out.
+func (m *Message) want(kind string) error {
+	if m.Kind != "" && m.Kind != kind {
+		return decodeError(fmt.Sprintf("kind is %.80q: expected %q", m.Kind, kind))
+	}
+	return nil
+}
+
+func decodeError(msg string) error { return &Error{Code: CodeBadArgs, Op: opDecode, Msg: msg} }
+
+func wrongType(field, want string, got any) error {
+	return decodeError(fmt.Sprintf("%s is %s: expected %s", field, typeName(got), want))
+}
+
+// typeName says what a value of a value tree is, without showing it.
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null or absent"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	case json.Number:
+		return "a number"
+	case []any:
+		return "an array"
+	default:
+		return "an object"
+	}
+}

@@ -1,0 +1,39 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Limits of [Decode]. A document beyond them is refused, whatever it means.
+const (
+	MaxDepth       = 64      // arrays and objects inside each other
+	MaxNodes       = 100_000 // values in one document
+	MaxNumberChars = 64      // characters of one number literal
+	MaxExponent    = 308     // largest |exponent| as written
+)
+
+// SyntaxError says why a document is not the JSON that oneturn accepts, and where. It holds
+// key names of the document, but none of its values.
+type SyntaxError struct {
+	Offset  int64  // byte offset of the offending byte
+	Pointer string // RFC 6901 pointer to the value around it; "" is the whole document
+	Reason  string // what was wrong and what is expected
+}
+
+// Error implements error.
+func (e *SyntaxError) Error() string {
+	if e.Pointer == "" {
+		return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Reason)
+	}
+	return fmt.Sprintf("invalid JSON at byte %d, %.200q: %s", e.Offset, e.Pointer, e.Reason)
+}
+
+// under puts a key or index before the pointer, on the way back to the root: the way to a
+// value costs nothing until something is wrong.
+func (e *SyntaxError) under(segment string) *SyntaxError {
+	segment = strings.ReplaceAll(segment, "~", "~0")
+	segment = strings.ReplaceAll(segment, "/", "~1")
+	e.Pointer = "/" + segment + e.Pointer
+	return e
+}
