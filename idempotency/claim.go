@@ -1,0 +1,126 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Claim asks for a turn.
+type Claim struct {
+	Key   subjects.Key
+	Lease Lease  // the message that asks
+	Event []byte // the tool_call event
+	// Signal says that the message is not the turn itself but an answer, expiry or cancel:
+	// such a message is never a duplicate publish.
+	Signal bool
+
+	Effect      string // unsafe, replay, keyed, idempotent, none
+	Digest      string
+	Fingerprint string
+	Verdict     string // code of a turn that fails before its tool, "" for one that may run
+	Trace       string
+}
+
+// Action is what a worker has to do with the message it claimed for.
+type Action int
+
+// The actions. None of them is decided by a read alone: whatever Run and Conclude write is
+// created once.
+const (
+	// Leave: neither acknowledge nor nak; the message comes back when its lease lapses.
+	Leave Action = iota
+	// Run: this delivery owns the turn and enters the tool.
+	Run
+	// Conclude: store the response that Code calls for, without entering the tool.
+	Conclude
+	// Done: the turn has its response, or is parked; acknowledge.
+	Done
+	// Duplicate: another message owns the turn and is still in the stream; acknowledge.
+	Duplicate
+	// Conflict: the key was claimed with other data; this data is never run.
+	Conflict
+	// Signalled: the owner holds the turn in memory and has been told; acknowledge.
+	Signalled
+)
+
+var actionNames = [...]string{"leave", "run", "conclude", "done", "duplicate", "conflict", "signalled"}
+
+// String returns the name used in logs and metrics.
+func (a Action) String() string { return actionNames[a] }
+
+// Decision is the answer to a claim.
+type Decision struct {
+	Action Action
+	Hold   Hold        // for Run and Conclude
+	Code   events.Code // for Conclude: why
+	Turn   *Turn       // what the journal held; nil when the claim was won at once
+}
+
+// Claim creates the tool_call record. If it is refused, the record that is there decides:
+// the turn may have ended, be somebody else's, or be this message's to take over.
+func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
+	nonce := NewNonce()
+	meta := Meta{
+		Nonce: nonce, Epoch: 1, Lease: c.Lease, Effect: c.Effect, Digest: c.Digest,
+		Fingerprint: c.Fingerprint, Verdict: c.Verdict, Trace: c.Trace,
+	}
+	seq, rival, err := j.create(ctx, Record{Key: c.Key.Public(kindCall), Meta: meta, Data: c.Event})
+	if err != nil {
+		return Decision{}, err
+	}
+	hold := Hold{Key: c.Key, Nonce: nonce, Epoch: 1, Token: seq, Trace: c.Trace, Effect: c.Effect}
+	if rival == nil {
+		if c.Verdict != "" {
+			return Decision{Action: Conclude, Hold: hold, Code: events.Code(c.Verdict)}, nil
+		}
+		return Decision{Action: Run, Hold: hold}, nil
+	}
+	if rival.Err == nil && c.Fingerprint != "" && rival.Meta.Fingerprint != "" && rival.Meta.Fingerprint != c.Fingerprint {
+		return Decision{Action: Conflict}, nil
+	}
+	// The common case of a refused claim is a late duplicate: look for the end first.
+	switch _, err := j.store.Last(ctx, c.Key.Public(kindResponse)); {
+	case err == nil:
+		return Decision{Action: Done}, nil
+	case !errors.Is(err, ErrNotFound):
+		return Decision{}, err
+	}
+	hold.Token = 0
+	return j.contend(ctx, c, hold, rival.Seq)
+}
+
+// contend decides on a turn that somebody else has claimed.
+func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, from uint64) (Decision, error) {
+	for {
+		t, err := loadFrom(ctx, j.store, c.Key, from)
+		if err != nil {
+			return Decision{}, err
+		}
+		hold.Epoch = t.Epoch
+		switch {
+		case t.Response != nil:
+			return Decision{Action: Done, Turn: t}, nil
+		case t.Claim == nil:
+			return Decision{Action: Leave, Turn: t}, nil // a stale read
+		case t.corrupt:
+			return Decision{Action: Conclude, Hold: hold, Code: events.CodeStateCorrupt, Turn: t}, nil
+		case !t.Lease.Same(c.Lease) && !c.Signal:
+			return Decision{Action: Duplicate, Turn: t}, nil
+		case !t.Lease.Same(c.Lease):
+			d, again, err := j.signal(ctx, c, hold, t)
+			if !again {
+				return d, err
+			}
+		case t.Lease.Delivery >= c.Lease.Delivery:
+			return Decision{Action: Leave, Turn: t}, nil
+		default:
+			d, again, err := j.takeover(ctx, c, hold, t)
+			if !again {
+				return d, err
+			}
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package idempotency
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// DefaultMaxTakeovers is how often a turn is continued by another worker before it ends
+// as interrupted.
+const DefaultMaxTakeovers = 10
+
+// How long to wait before a create is sent again: a rival in flight is decided within
+// milliseconds, an unreachable server is not.
+const (
+	undecidedPause = 20 * time.Millisecond
+	unknownPause   = 100 * time.Millisecond
+)
+
+// Journal applies the rules of ownership to a [Store]. It holds no state of turns and is
+// safe for concurrent use.
+type Journal struct {
+	store        Store
+	owner        string
+	maxTakeovers int
+	pause        func(ctx context.Context, d time.Duration) error
+	unknown      func() // counts writes with unknown outcome
+}
+
+// Options of a [Journal]. The zero value is usable.
+type Options struct {
+	// MaxTakeovers bounds how often a turn changes hands. Defaults to DefaultMaxTakeovers.
+	MaxTakeovers int
+	// Pause waits for d or until ctx ends. Defaults to a timer; simulations bring their own.
+	Pause func(ctx context.Context, d time.Duration) error
+	// OnUnknownWrite is called for each write whose outcome is unknown. Defaults to nothing.
+	OnUnknownWrite func()
+}
+
+// New returns a journal on store. The owner names this worker in records, for operators.
+func New(store Store, owner string, o Options) *Journal {
+	j := &Journal{store: store, owner: owner, maxTakeovers: o.MaxTakeovers, pause: o.Pause, unknown: o.OnUnknownWrite}
+	if j.maxTakeovers <= 0 {
+		j.maxTakeovers = DefaultMaxTakeovers
+	}
+	if j.pause == nil {
+		j.pause = pause
+	}
+	if j.unknown == nil {
+		j.unknown = func() {}
+	}
+	return j
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// NewNonce returns a random text that tells a writer its own records again.
+func NewNonce() string { return rand.Text() }
+
+// Load reads a turn from the leader.
+func (j *Journal) Load(ctx context.Context, key subjects.Key) (*Turn, error) {
+	return Load(ctx, j.store, key)
+}
+
+// Load reads a turn from the leader of a store.
+func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
+	return loadFrom(ctx, s, key, 0)
+}
+
+func loadFrom(ctx context.Context, s Store, key subjects.Key, from uint64) (*Turn, error) {
+	records, err := s.Scan(ctx, key, from)
+	if err != nil {
+		return nil, err
+	}
+	return newTurn(key, records), nil
+}
+
+// create stores a record once. It returns the record that is there instead if somebody else
+// was first; a record of our own nonce is ours, however often it was sent. A write with
+// unknown outcome is sent again until ctx ends, because it may have been stored.
+func (j *Journal) create(ctx context.Context, r Record) (seq uint64, rival *Record, err error) {
+	r.Meta.Owner = j.owner
+	for {
+		seq, err = j.store.Create(ctx, r)
+		var exists *ExistsError
+		switch {
+		case err == nil:
+			return seq, nil, nil
+		case errors.As(err, &exists):
+			found, errAt := j.store.At(ctx, exists.Seq)
+			switch {
+			case errAt == nil && found.Err == nil && found.Meta.Nonce == r.Meta.Nonce:
+				return found.Seq, nil, nil
+			case errAt == nil:
+				return 0, &found, nil
+			}
+			err = errAt
+		case errors.Is(err, ErrUndecided):
+			if err := j.pause(ctx, undecidedPause); err != nil {
+				return 0, nil, err
+			}
+			continue
+		case errors.Is(err, ErrRefused):
+			return 0, nil, err
+		default:
+			j.unknown()
+		}
+		if errPause := j.pause(ctx, unknownPause); errPause != nil {
+			return 0, nil, errors.Join(errPause, err)
+		}
+	}
+}
+
+// Hold is a turn that this delivery may write to.
+type Hold struct {
+	Key    subjects.Key
+	Nonce  string // of this delivery
+	Epoch  int    // epoch under which it runs
+	Token  uint64 // fencing token: sequence of the claim or takeover, 0 for a mere finisher
+	Trace  string // traceparent copied into records
+	Effect string // effect of the tool as the claim pinned it
+}
+
+// Finish stores the response of a turn. It returns nil and true when the response is stored
+// and ours, and false when the turn already has one: then the result is late, must be
+// dropped, and the message may be acknowledged. On any error the message must not be
+// acknowledged.
+func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool, err error) {
+	_, rival, err := j.create(ctx, Record{Key: h.Key.Public(kindResponse), Meta: h.meta(), Data: event})
+	return err == nil && rival == nil, err
+}
+
+// Delta stores what a tool changed in its context variables, before the finish. It returns
+// the sequence that orders the change among those of the chat.
+func (j *Journal) Delta(ctx context.Context, h Hold, data []byte) (uint64, error) {
+	seq, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindDelta, strconv.Itoa(h.Epoch)), Meta: h.meta(), Data: data})
+	if err == nil && rival != nil {
+		return 0, errors.New("journal: another run of this epoch has stored its context changes")
+	}
+	return seq, err
+}
+
+func (h *Hold) meta() Meta {
+	return Meta{Nonce: h.Nonce, Epoch: max(h.Epoch, 1), Trace: h.Trace}
+}

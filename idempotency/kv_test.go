@@ -1,0 +1,207 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/storetest"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+func bucket(t testing.TB, nc *nats.Conn) subjects.Space {
+	t.Helper()
+	space, err := subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	_, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{
+		Bucket:    space.TurnsBucket(),
+		RePublish: &jetstream.RePublish{Source: space.JournalSubject("e.>"), Destination: space.EventsPrefix() + ".>"},
+	})
+	require.NoError(t, err)
+	return space
+}
+
+func newKV(t testing.TB, nc *nats.Conn, space subjects.Space) *idempotency.KV {
+	t.Helper()
+	kv, err := idempotency.NewKV(nc, space)
+	require.NoError(t, err)
+	t.Cleanup(kv.Close)
+	return kv
+}
+
+func TestKVKeepsTheStoreContract(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) idempotency.Store {
+		nc := turntest.NewServer(t).Connect()
+		return newKV(t, nc, bucket(t, nc))
+	})
+}
+
+func TestSubscribersSeeStoredPublicRecordsOnly(t *testing.T) {
+	t.Parallel()
+	nc := turntest.NewServer(t).Connect()
+	space := bucket(t, nc)
+	kv := newKV(t, nc, space)
+	sub, err := nc.SubscribeSync(space.EventsPrefix() + ".>")
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+	for _, nonce := range []string{"winner", "loser"} {
+		for _, k := range []string{key.Private("park", "1"), key.Public("tool_call")} {
+			_, err = kv.Create(t.Context(), idempotency.Record{
+				Key: k, Meta: idempotency.Meta{Owner: "w", Nonce: nonce, Epoch: 1}, Data: []byte(nonce),
+			})
+			if nonce == "winner" {
+				require.NoError(t, err)
+			} else {
+				require.Error(t, err)
+			}
+		}
+	}
+	m, err := sub.NextMsg(5 * time.Second)
+	require.NoError(t, err)
+	require.Equal(t, space.EventsPrefix()+"."+strings.TrimPrefix(key.Public("tool_call"), "e."), m.Subject)
+	require.Equal(t, "winner", string(m.Data))
+	require.Equal(t, "2", m.Header.Get("Nats-Sequence"))
+	require.NoError(t, nc.Flush())
+	pending, _, err := sub.Pending()
+	require.NoError(t, err)
+	require.Zero(t, pending)
+}
+
+func TestDamagedAndDeletedRecordsFailClosed(t *testing.T) {
+	t.Parallel()
+	nc := turntest.NewServer(t).Connect()
+	space := bucket(t, nc)
+	kv := newKV(t, nc, space)
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	store, err := js.KeyValue(t.Context(), space.TurnsBucket())
+	require.NoError(t, err)
+	for name, damage := range map[string]func(k string) error{
+		"foreign value": func(k string) error { _, err := store.PutString(t.Context(), k, "not ours"); return err },
+		"tombstone":     func(k string) error { return store.Delete(t.Context(), k) },
+		"bad epoch": func(k string) error {
+			_, err := js.PublishMsg(t.Context(), &nats.Msg{
+				Subject: space.JournalSubject(k),
+				Header:  nats.Header{idempotency.HeaderEpoch: {"x"}, idempotency.HeaderOwner: {"w"}, idempotency.HeaderNonce: {"n"}},
+			})
+			return err
+		},
+	} {
+		c := claim("idempotent", 1, 2)
+		c.Key = subjects.TurnKey("app", "chat", "", name)
+		require.NoError(t, damage(c.Key.Public("tool_call")))
+		d := decide(t, kv, c)
+		require.Equal(t, idempotency.Conclude, d.Action, name)
+		require.Equal(t, "state_corrupt", string(d.Code), name)
+	}
+}
+
+func TestCreateOfARecordTheServerCannotTakeIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	nc := turntest.NewServer(t).Connect()
+	kv := newKV(t, nc, bucket(t, nc))
+	c := claim("unsafe", 1, 1)
+	c.Event = make([]byte, nc.MaxPayload())
+	_, err := newJournal(kv).Claim(t.Context(), c)
+	require.ErrorIs(t, err, idempotency.ErrRefused)
+}
+
+func TestMissingBucketIsNotAnAnswer(t *testing.T) {
+	t.Parallel()
+	nc := turntest.NewServer(t).Connect()
+	space, err := subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = newJournal(newKV(t, nc, space)).Claim(ctx, claim("unsafe", 1, 1))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, nats.ErrNoResponders)
+}
+
+// cutter is a dialer whose connections can be cut after the next bytes have left.
+type cutter struct {
+	mu   sync.Mutex
+	cut  bool
+	conn net.Conn
+}
+
+func (c *cutter) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.Dial(network, address)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn = conn
+	return &cutConn{Conn: conn, cutter: c}, err
+}
+
+type cutConn struct {
+	net.Conn
+
+	cutter *cutter
+}
+
+func (c *cutConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.cutter.mu.Lock()
+	defer c.cutter.mu.Unlock()
+	if c.cutter.cut && strings.Contains(string(b[:n]), `"seq":`) {
+		c.cutter.cut = false
+		_ = c.Conn.Close()
+		return 0, errors.New("cut")
+	}
+	return n, err
+}
+
+// TestClaimWhoseAcknowledgementIsCutOffIsRecognised: the server stored the claim, the answer
+// was lost with the connection. The claim is sent again after the reconnect and is ours.
+func TestClaimWhoseAcknowledgementIsCutOffIsRecognised(t *testing.T) {
+	t.Parallel()
+	server := turntest.NewServer(t)
+	space := bucket(t, server.Connect())
+	dialer := &cutter{}
+	kv := newKV(t, server.Connect(nats.SetCustomDialer(dialer)), space)
+	dialer.mu.Lock()
+	dialer.cut = true
+	dialer.mu.Unlock()
+	unknown := 0
+	j := idempotency.New(kv, "w", idempotency.Options{OnUnknownWrite: func() { unknown++ }})
+	d, err := j.Claim(t.Context(), claim("unsafe", 1, 1))
+	require.NoError(t, err)
+	require.Equal(t, idempotency.Run, d.Action)
+	require.Equal(t, uint64(1), d.Hold.Token, "the first write was stored and is ours")
+	require.Positive(t, unknown)
+}
+
+func BenchmarkClaimAndFinish(b *testing.B) {
+	nc := turntest.NewServer(b).Connect()
+	j := newJournal(newKV(b, nc, bucket(b, nc)))
+	event := make([]byte, 1024)
+	b.ReportAllocs()
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			c := claim("unsafe", 1, 1)
+			c.Event = event
+			c.Key.Turn = idempotency.NewNonce()
+			d, err := j.Claim(b.Context(), c)
+			if err != nil || d.Action != idempotency.Run {
+				b.Fatal(d, err)
+			}
+			if _, err := j.Finish(b.Context(), d.Hold, event); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

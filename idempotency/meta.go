@@ -1,0 +1,109 @@
+package idempotency
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Headers of a journal record. Every subscriber can read them, so they grant nothing and
+// hold no secret.
+const (
+	HeaderOwner       = "Oneturn-Owner"
+	HeaderNonce       = "Oneturn-Nonce"
+	HeaderEpoch       = "Oneturn-Epoch"
+	HeaderLease       = "Oneturn-Lease"
+	HeaderEffect      = "Oneturn-Effect"
+	HeaderDigest      = "Oneturn-Binding"
+	HeaderFingerprint = "Oneturn-Fingerprint"
+	HeaderVerdict     = "Oneturn-Verdict"
+	HeaderTrace       = "traceparent"
+)
+
+// Meta is what a record says about its writer.
+type Meta struct {
+	Owner       string // worker that wrote it
+	Nonce       string // random, one a delivery: tells a writer its own record again
+	Epoch       int    // 1 for the claim, one more for each takeover
+	Lease       Lease  // claims and takeovers only
+	Effect      string // claims only: effect of the tool, pinned for the life of the turn
+	Digest      string // claims only: digest of the manifests that bound the tool
+	Fingerprint string // claims only: fingerprint of the data, "" when there was none
+	Verdict     string // claims: code of a rejected turn; park records: how they ended
+	Trace       string // W3C traceparent of the inbound message
+}
+
+// Lease is the inbound message under which a turn is owned.
+type Lease struct {
+	Stream   string
+	Seq      uint64 // sequence in the inbound stream
+	Delivery uint64 // how often it had been delivered, 1 for the first time
+}
+
+// Same reports whether both are deliveries of one message.
+func (l Lease) Same(o Lease) bool { return l.Stream == o.Stream && l.Seq == o.Seq }
+
+// String returns the header form.
+func (l Lease) String() string {
+	if l == (Lease{}) {
+		return ""
+	}
+	return l.Stream + "/" + strconv.FormatUint(l.Seq, 10) + "/" + strconv.FormatUint(l.Delivery, 10)
+}
+
+var errLease = errors.New("want <stream>/<sequence>/<delivery>")
+
+func parseLease(s string) (Lease, error) {
+	if s == "" {
+		return Lease{}, nil
+	}
+	parts := strings.Split(s, "/")
+	if len(parts) != 3 || parts[0] == "" {
+		return Lease{}, errLease
+	}
+	seq, err1 := strconv.ParseUint(parts[1], 10, 64)
+	delivery, err2 := strconv.ParseUint(parts[2], 10, 64)
+	if err := errors.Join(err1, err2); err != nil {
+		return Lease{}, err
+	}
+	return Lease{Stream: parts[0], Seq: seq, Delivery: delivery}, nil
+}
+
+// headers returns the names and values to send, leaving out empty ones.
+func (m *Meta) headers(set func(name, value string)) {
+	put := func(name, value string) {
+		if value != "" {
+			set(name, value)
+		}
+	}
+	put(HeaderOwner, m.Owner)
+	put(HeaderNonce, m.Nonce)
+	put(HeaderEpoch, strconv.Itoa(m.Epoch))
+	put(HeaderLease, m.Lease.String())
+	put(HeaderEffect, m.Effect)
+	put(HeaderDigest, m.Digest)
+	put(HeaderFingerprint, m.Fingerprint)
+	put(HeaderVerdict, m.Verdict)
+	put(HeaderTrace, m.Trace)
+}
+
+// parseMeta reads the headers of a record. A record without owner, nonce or epoch was not
+// written by this package, or was damaged: it fails closed.
+func parseMeta(get func(name string) string) (Meta, error) {
+	m := Meta{
+		Owner: get(HeaderOwner), Nonce: get(HeaderNonce), Effect: get(HeaderEffect), Digest: get(HeaderDigest),
+		Fingerprint: get(HeaderFingerprint), Verdict: get(HeaderVerdict), Trace: get(HeaderTrace),
+	}
+	var err error
+	if m.Epoch, err = strconv.Atoi(get(HeaderEpoch)); err != nil || m.Epoch < 1 {
+		return m, fmt.Errorf("journal: header %s is %.20q, want a number from 1", HeaderEpoch, get(HeaderEpoch))
+	}
+	if m.Owner == "" || m.Nonce == "" {
+		return m, fmt.Errorf("journal: a record without %s or %s", HeaderOwner, HeaderNonce)
+	}
+	if m.Lease, err = parseLease(get(HeaderLease)); err != nil {
+		return m, fmt.Errorf("journal: header %s is %.80q: %w", HeaderLease, get(HeaderLease), err)
+	}
+	return m, nil
+}

@@ -1,0 +1,59 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Store holds records that are created once and never change.
+type Store interface {
+	// Create stores the record if its key is free and returns its sequence. Otherwise the
+	// error is an *ExistsError (decided: somebody's record is there), ErrUndecided (a rival
+	// write is in flight), ErrRefused (this record can never be stored), or anything else:
+	// the outcome is unknown, and the record may be stored now, later or never.
+	Create(ctx context.Context, r Record) (uint64, error)
+	// At returns the record with a sequence, as the leader knows it, or ErrNotFound.
+	At(ctx context.Context, seq uint64) (Record, error)
+	// Last returns the record under a key, as the leader knows it, or ErrNotFound.
+	Last(ctx context.Context, key string) (Record, error)
+	// Scan returns all records of a call from sequence `from` on, as the leader knows them,
+	// in the order of their sequences.
+	Scan(ctx context.Context, key subjects.Key, from uint64) ([]Record, error)
+}
+
+// Record is one fact of a turn.
+type Record struct {
+	Key  string    // journal key, see subjects.Key
+	Meta Meta      // who wrote it, and under which lease
+	Data []byte    // the event for public records
+	Seq  uint64    // sequence in the journal; 0 before it is stored
+	Time time.Time // when the server stored it
+	Err  error     // why Meta could not be read; such a record fails closed
+}
+
+// ExistsError is the answer of [Store.Create] when the key is taken.
+type ExistsError struct {
+	Key string
+	Seq uint64 // sequence of the record that is there
+}
+
+// Error implements error.
+func (e *ExistsError) Error() string {
+	return fmt.Sprintf("journal: create %s: the key is taken by sequence %d", e.Key, e.Seq)
+}
+
+// Errors of a [Store].
+var (
+	// ErrUndecided says that a rival write of the same key is in flight (server error 10164):
+	// nothing is decided yet, try again shortly.
+	ErrUndecided = errors.New("journal: a rival write is in flight")
+	// ErrNotFound says that no such record is there.
+	ErrNotFound = errors.New("journal: no such record")
+	// ErrRefused says that the record can never be stored, for example because it is larger
+	// than the server's max_payload.
+	ErrRefused = errors.New("journal: the record cannot be stored")
+)

@@ -1,0 +1,159 @@
+// Package storetest is the conformance suite of [idempotency.Store]: what a journal may rely
+// on, whatever holds it.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Run holds the stores that newStore makes, one a test, to the suite.
+func Run(t *testing.T, newStore func(t *testing.T) idempotency.Store) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, idempotency.Store){
+		"CreateStoresOnceAndNamesTheRecordInTheWay": createOnce,
+		"OneOfManyRacingCreatesWins":                race,
+		"ReadsGiveBackWhatWasStored":                roundTrip,
+		"ScanSeesOneCallInOrderOnly":                scan,
+		"EndedContextCreatesNothingItReports":       cancelled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newStore(t))
+		})
+	}
+}
+
+func record(key, nonce string) idempotency.Record {
+	return idempotency.Record{
+		Key: key,
+		Meta: idempotency.Meta{
+			Owner: "w1", Nonce: nonce, Epoch: 1, Lease: idempotency.Lease{Stream: "IN", Seq: 7, Delivery: 2},
+			Effect: "keyed", Digest: "d1", Fingerprint: "f1", Verdict: "no_binding",
+			Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		},
+		Data: []byte(`{"type":"chat.tool_call"}`),
+	}
+}
+
+func createOnce(t *testing.T, s idempotency.Store) {
+	key := subjects.TurnKey("a", "c", "", "t").Public("tool_call")
+	seq, err := s.Create(t.Context(), record(key, "n1"))
+	require.NoError(t, err)
+	require.NotZero(t, seq)
+	for range 2 {
+		_, err = s.Create(t.Context(), record(key, "n2"))
+		var exists *idempotency.ExistsError
+		require.ErrorAs(t, err, &exists)
+		require.Equal(t, seq, exists.Seq)
+	}
+}
+
+func race(t *testing.T, s idempotency.Store) {
+	const turns, rivals = 20, 8
+	for n := range turns {
+		key := subjects.TurnKey("a", "c", "", fmt.Sprint(n)).Public("tool_call")
+		var (
+			wg   sync.WaitGroup
+			mu   sync.Mutex
+			wins []uint64
+			lost []uint64
+		)
+		for i := range rivals {
+			wg.Go(func() {
+				for {
+					seq, err := s.Create(t.Context(), record(key, fmt.Sprint(i)))
+					if errors.Is(err, idempotency.ErrUndecided) {
+						continue
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					var exists *idempotency.ExistsError
+					switch {
+					case err == nil:
+						wins = append(wins, seq)
+					case errors.As(err, &exists):
+						lost = append(lost, exists.Seq)
+					default:
+						t.Errorf("create: %v", err)
+					}
+					return
+				}
+			})
+		}
+		wg.Wait()
+		require.Len(t, wins, 1)
+		require.Len(t, lost, rivals-1)
+		for _, seq := range lost {
+			require.Equal(t, wins[0], seq)
+		}
+	}
+}
+
+func roundTrip(t *testing.T, s idempotency.Store) {
+	want := record(subjects.TurnKey("a", "c", "r", "t.*>").Public("tool_call"), "n1")
+	seq, err := s.Create(t.Context(), want)
+	require.NoError(t, err)
+	for _, read := range []func() (idempotency.Record, error){
+		func() (idempotency.Record, error) { return s.At(t.Context(), seq) },
+		func() (idempotency.Record, error) { return s.Last(t.Context(), want.Key) },
+	} {
+		got, err := read()
+		require.NoError(t, err)
+		require.NoError(t, got.Err)
+		require.Equal(t, seq, got.Seq)
+		require.False(t, got.Time.IsZero())
+		got.Seq, got.Time = 0, want.Time
+		require.Equal(t, want, got)
+	}
+	_, err = s.At(t.Context(), seq+10)
+	require.ErrorIs(t, err, idempotency.ErrNotFound)
+	_, err = s.Last(t.Context(), subjects.TurnKey("a", "c", "r", "other").Public("tool_call"))
+	require.ErrorIs(t, err, idempotency.ErrNotFound)
+}
+
+func scan(t *testing.T, s idempotency.Store) {
+	k := subjects.TurnKey("a", "c", "", "t")
+	other := subjects.TurnKey("a", "c", "", "t2")
+	keys := []string{
+		k.Public("tool_call"), other.Public("tool_call"), k.Private("park", "1"), k.Private("takeover", "2"),
+		other.Public("tool_response"), k.Public("tool_response"),
+	}
+	seqs := map[string]uint64{}
+	for _, key := range keys {
+		seq, err := s.Create(t.Context(), record(key, "n"))
+		require.NoError(t, err)
+		seqs[key] = seq
+	}
+	for from, want := range map[uint64][]string{
+		0:             {keys[0], keys[2], keys[3], keys[5]},
+		seqs[keys[3]]: {keys[3], keys[5]},
+	} {
+		records, err := s.Scan(t.Context(), k, from)
+		require.NoError(t, err)
+		var got []string
+		for _, r := range records {
+			require.Equal(t, seqs[r.Key], r.Seq)
+			got = append(got, r.Key)
+		}
+		require.Equal(t, want, got)
+	}
+	records, err := s.Scan(t.Context(), subjects.TurnKey("a", "c", "", "nobody"), 0)
+	require.NoError(t, err)
+	require.Empty(t, records)
+}
+
+func cancelled(t *testing.T, s idempotency.Store) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.Create(ctx, record(subjects.TurnKey("a", "c", "", "t").Public("tool_call"), "n"))
+	require.ErrorIs(t, err, context.Canceled)
+}

@@ -1,0 +1,145 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// Effects that a claim can pin, see design 1.
+const (
+	effectReplay     = "replay"
+	effectKeyed      = "keyed"
+	effectIdempotent = "idempotent"
+	effectNone       = "none"
+)
+
+// takeover continues a turn whose owner let its lease lapse. The order of the steps is the
+// rule: the seal comes first, so that the old owner cannot park behind our back, and the
+// decision is made on a read after the takeover record is stored. It reports again = true
+// when somebody else moved first and the turn has to be looked at once more.
+func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
+	conclude := func(code events.Code) (Decision, bool, error) {
+		return Decision{Action: Conclude, Hold: hold, Code: code, Turn: t}, false, nil
+	}
+	claim := t.Claim.Meta
+	hold.Effect = claim.Effect
+	switch {
+	case claim.Verdict != "":
+		return conclude(events.Code(claim.Verdict)) // from the stored verdict, not from our manifests
+	case !reenterable(claim.Effect), t.Epoch > j.maxTakeovers:
+		return conclude(endOf(t)) // needs no takeover: the tool is not entered again
+	}
+	parked, err := j.seal(ctx, hold, parkSealed)
+	if err != nil {
+		return Decision{}, false, err
+	}
+	if parked == parkParked && !c.Signal {
+		return Decision{Action: Done, Turn: t}, false, nil
+	}
+	won, err := j.own(ctx, c, &hold)
+	if err != nil || !won {
+		return Decision{}, err == nil, err
+	}
+	if t, err = loadFrom(ctx, j.store, c.Key, t.Claim.Seq); err != nil {
+		return Decision{}, false, err
+	}
+	switch {
+	case t.Response != nil:
+		return Decision{Action: Done, Turn: t}, false, nil
+	case t.Claim == nil:
+		return Decision{Action: Leave, Turn: t}, false, nil
+	case t.corrupt:
+		return conclude(events.CodeStateCorrupt)
+	case t.Cancel != nil, claim.Effect == effectReplay && t.waiting <= 0:
+		return conclude(endOf(t))
+	}
+	return Decision{Action: Run, Hold: hold, Turn: t}, false, nil
+}
+
+// own creates the takeover record of the next epoch. It reports false when a rival was first.
+func (j *Journal) own(ctx context.Context, c Claim, hold *Hold) (bool, error) {
+	next := hold.Epoch + 1
+	meta := Meta{Nonce: hold.Nonce, Epoch: next, Lease: c.Lease, Trace: c.Trace}
+	seq, rival, err := j.create(ctx, Record{Key: c.Key.Private(kindTakeover, strconv.Itoa(next)), Meta: meta})
+	if err != nil || rival != nil {
+		return false, err
+	}
+	hold.Epoch, hold.Token = next, seq
+	return true, nil
+}
+
+// seal creates the park record of the epoch that hold has seen and returns how the epoch
+// ended: the given way if we were first, else the way of whoever was.
+func (j *Journal) seal(ctx context.Context, hold Hold, how string) (string, error) {
+	meta := Meta{Nonce: hold.Nonce, Epoch: hold.Epoch, Verdict: how}
+	_, rival, err := j.create(ctx, Record{Key: hold.Key.Private(kindPark, strconv.Itoa(hold.Epoch)), Meta: meta})
+	switch {
+	case err != nil:
+		return "", err
+	case rival == nil:
+		return how, nil
+	case rival.Err != nil:
+		return parkSealed, nil // unreadable: go on, the takeover record decides
+	}
+	return rival.Meta.Verdict, nil
+}
+
+// signal brings a stored cancel (later also answers and expiries) to whoever holds the turn
+// now: an owner in memory finds the woken park record, a parked turn is taken over, and an
+// epoch that a rival has sealed passes the word on to the next one.
+func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
+	for {
+		how, err := j.seal(ctx, hold, parkWoken)
+		switch {
+		case err != nil:
+			return Decision{}, false, err
+		case how == parkWoken:
+			return Decision{Action: Signalled, Turn: t}, false, nil
+		case how == parkParked:
+			won, err := j.own(ctx, c, &hold)
+			if err != nil || !won {
+				return Decision{}, err == nil, err
+			}
+			return Decision{Action: Conclude, Hold: hold, Code: events.CodeCancelled, Turn: t}, false, nil
+		case hold.Epoch > j.maxTakeovers:
+			return Decision{Action: Leave, Turn: t}, false, nil
+		}
+		hold.Epoch++
+	}
+}
+
+// Cancel stores the wish that a turn end. The record comes before any claim of the canceller,
+// so whoever runs or takes over the turn finds it.
+func (j *Journal) Cancel(ctx context.Context, c Claim, event []byte) error {
+	meta := Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Trace: c.Trace}
+	_, _, err := j.create(ctx, Record{Key: c.Key.Public(kindCancel), Meta: meta, Data: event})
+	return err
+}
+
+// Cancelled reports whether somebody has asked for the end of the turn.
+func (j *Journal) Cancelled(ctx context.Context, hold Hold) (bool, error) {
+	_, err := j.store.Last(ctx, hold.Key.Public(kindCancel))
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func reenterable(effect string) bool {
+	switch effect {
+	case effectReplay, effectKeyed, effectIdempotent, effectNone:
+		return true
+	}
+	return false // unsafe, and whatever we do not know
+}
+
+// endOf is how a turn ends that nobody runs on.
+func endOf(t *Turn) events.Code {
+	if t.Cancel != nil {
+		return events.CodeCancelled
+	}
+	return events.CodeInterrupted
+}

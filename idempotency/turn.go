@@ -1,0 +1,83 @@
+package idempotency
+
+import (
+	"strconv"
+
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Kinds of journal records (design 5).
+const (
+	kindCall     = "tool_call"
+	kindResponse = "tool_response"
+	kindCancel   = "cancel"
+	kindTakeover = "takeover"
+	kindPark     = "park"
+	kindAsk      = "ask"
+	kindTaken    = "taken"
+	kindDelta    = "delta"
+)
+
+// How a park record ended an epoch: whoever created it first decided.
+const (
+	parkParked = "parked" // the owner has let go until an answer comes
+	parkWoken  = "woken"  // an answer, expiry or cancel was stored while the owner held the turn
+	parkSealed = "sealed" // another worker takes the turn over
+)
+
+// Turn is all that the journal holds of one call, as one leader read saw it. It informs; only
+// a create decides.
+type Turn struct {
+	Key      subjects.Key
+	Claim    *Record  // nil when the turn is not claimed (or the read was stale)
+	Response *Record  // nil while the turn has not ended
+	Cancel   *Record  // nil unless somebody asked for the end
+	Epoch    int      // newest epoch, 0 when unclaimed
+	Lease    Lease    // lease of the newest epoch
+	Records  []Record // all of it in the order of sequences
+
+	waiting int // questions asked and not yet taken
+	corrupt bool
+}
+
+func newTurn(key subjects.Key, records []Record) *Turn {
+	t := &Turn{Key: key, Records: records}
+	for i := range records {
+		r := &records[i]
+		k, ok := subjects.ParseKey(r.Key)
+		if !ok {
+			continue
+		}
+		if r.Err != nil {
+			t.corrupt = true
+		}
+		switch k.Kind {
+		case kindCall:
+			t.Claim = r
+			t.own(1, r)
+		case kindResponse:
+			t.Response = r
+		case kindCancel:
+			t.Cancel = r
+		case kindTakeover:
+			n, err := strconv.Atoi(k.ID)
+			if err != nil {
+				t.corrupt = true
+				continue
+			}
+			t.own(n, r)
+		case kindAsk:
+			t.waiting++
+		case kindTaken:
+			t.waiting--
+		}
+	}
+	return t
+}
+
+// own notes that r holds the lease of an epoch.
+func (t *Turn) own(epoch int, r *Record) {
+	if epoch > t.Epoch {
+		t.Epoch, t.Lease = epoch, r.Meta.Lease
+	}
+}

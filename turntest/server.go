@@ -1,0 +1,40 @@
+// Package turntest is the test kit of oneturn: a real NATS server in the test process, on a
+// free port and in a directory of the test, stopped when the test ends.
+package turntest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/embedded"
+)
+
+// Server is an embedded NATS server with JetStream for one test.
+type Server struct {
+	*embedded.Server
+
+	t testing.TB
+}
+
+// NewServer starts a server with file storage that stops with the test.
+func NewServer(t testing.TB) *Server {
+	t.Helper()
+	s, err := embedded.Start(t.Context(), embedded.Options{Listen: "127.0.0.1:0", Store: t.TempDir()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Stop()) })
+	return &Server{Server: s, t: t}
+}
+
+// Connect returns a connection over TCP, as a worker makes it, that closes with the test.
+func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
+	s.t.Helper()
+	nc, err := nats.Connect(s.URL(), append([]nats.Option{
+		nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond),
+	}, opts...)...)
+	require.NoError(s.t, err)
+	s.t.Cleanup(nc.Close)
+	return nc
+}
