@@ -45,7 +45,7 @@ func holdsPackage(t *testing.T, dir string) bool {
 // linksServer asks the go command for all dependencies of a package of this module.
 func linksServer(t *testing.T, dir string) bool {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-deps", "./"+filepath.ToSlash(dir)) //nolint:gosec // names from the test's own list
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-deps", "./"+filepath.ToSlash(dir))
 	cmd.Dir = ".."
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

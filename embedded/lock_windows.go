@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/windows"
@@ -10,5 +11,16 @@ import (
 // process ends, however it ends.
 func lockFile(f *os.File) error {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
-	return windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{})
+	if err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{}); err != nil {
+		return fmt.Errorf("lock file: %w", err)
+	}
+	return nil
+}
+
+// unlockFile gives the lock up.
+func unlockFile(f *os.File) error {
+	if err := windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &windows.Overlapped{}); err != nil {
+		return fmt.Errorf("unlock file: %w", err)
+	}
+	return nil
 }

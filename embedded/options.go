@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -83,7 +84,7 @@ func (o Options) address() (string, int, error) {
 		return "", 0, fmt.Errorf("embedded server: --listen %q has no port from 0 to 65535, try --listen %s", o.Listen, DefaultListen)
 	}
 	if (o.Username == "") != (o.Password == "") {
-		return "", 0, fmt.Errorf("embedded server: user and password belong together, set both or neither")
+		return "", 0, errors.New("embedded server: user and password belong together, set both or neither")
 	}
 	if !loopback(host) && o.Password == "" {
 		return "", 0, fmt.Errorf("embedded server: --listen %q is open to the network and has no password; "+

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -62,7 +63,7 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 		Port:                   port,
 		Username:               opts.Username,
 		Password:               opts.Password,
-		MaxPayload:             int32(opts.MaxPayload), //nolint:gosec // checked to be at most 64 MiB
+		MaxPayload:             int32(opts.MaxPayload), // checked to be at most 64 MiB
 		JetStream:              true,
 		StoreDir:               opts.Store,
 		SyncAlways:             opts.SyncAlways,
@@ -83,7 +84,7 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 		defer close(s.up)
 		ns.Start() // opens the store: takes as long as it is large
 	}()
-	return s.ready(ctx, log, net.JoinHostPort(host, fmt.Sprint(max(port, 0))))
+	return s.ready(ctx, log, net.JoinHostPort(host, strconv.Itoa(max(port, 0))))
 }
 
 // ready waits until the server takes connections, gives up or ctx ends.
@@ -143,7 +144,7 @@ func (s *Server) shutdown() error {
 		<-s.up
 	}
 	if s.lock != nil {
-		if err := s.lock.Close(); err != nil {
+		if err := errors.Join(unlockFile(s.lock), s.lock.Close()); err != nil {
 			return fmt.Errorf("embedded server: unlock store: %w", err)
 		}
 	}

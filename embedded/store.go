@@ -25,8 +25,8 @@ func openStore(dir string) (*os.File, error) {
 	}
 	if err := lockFile(f); err != nil {
 		return nil, errors.Join(
-			fmt.Errorf("embedded server: store %q: %w; connect to the server that runs there with --nats URL, "+
-				"or choose another directory with --store DIR", dir, ErrLocked),
+			fmt.Errorf("embedded server: store %q: %w (%w); connect to the server that runs there with --nats URL, "+
+				"or choose another directory with --store DIR", dir, ErrLocked, err),
 			f.Close())
 	}
 	return f, nil
