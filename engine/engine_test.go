@@ -1,0 +1,187 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// toolFunc adapts a function to tools.Tool.
+type toolFunc func(ctx context.Context, call *tools.Call) (tools.Result, error)
+
+func (f toolFunc) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
+	return f(ctx, call)
+}
+
+func returns(value string) toolFunc {
+	return func(context.Context, *tools.Call) (tools.Result, error) {
+		return tools.Result{Value: json.RawMessage(value)}, nil
+	}
+}
+
+func ExampleEngine_Run() {
+	e := engine.New(engine.Options{})
+	o := e.Run(context.Background(), returns(`{"status":"success","message":"3 rows"}`), &tools.Call{Name: "query"}, engine.Policy{})
+	fmt.Println(o.Status, o.Success, o.Content)
+	// Output: ok true 3 rows
+}
+
+// TestContentAndSuccessFollowTheResult is seed 000 with our stricter list of failures.
+func TestContentAndSuccessFollowTheResult(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]struct {
+		success bool
+		content string
+	}{
+		``:                                      {true, "Tool t completed successfully."},
+		`null`:                                  {true, "Tool t completed successfully."},
+		`["y"]`:                                 {true, "Tool t completed successfully."},
+		`"b"`:                                   {true, "Tool t completed successfully."},
+		`{"n":3}`:                               {true, "Tool t completed successfully."},
+		`{"status":"Success-ish"}`:              {true, "Success-ish"},
+		`{"status":"FAILED","message":"no"}`:    {false, "no"},
+		`{"status":"error"}`:                    {false, "error"},
+		`{"status":"schema_validation_error"}`:  {false, "schema_validation_error"},
+		`{"status":"Cancelled"}`:                {false, "Cancelled"},
+		`{"status":"x","agent_message":"hi"}`:   {true, "hi"},
+		`{"message":"","status":"done"}`:        {true, "done"},
+		`{"message":"  ","status":"done"}`:      {true, "Tool t completed successfully."},
+		`{"message":{"a":1},"status":"done"}`:   {true, "Tool t completed successfully."},
+		`{"message":0,"agent_message":[]}`:      {true, "Tool t completed successfully."},
+		`{"message":["x"],"status":"cancelled"}`: {false, "Tool t reported status ok."},
+	} {
+		o := engine.New(engine.Options{}).Run(t.Context(), returns(value), &tools.Call{Name: "t"}, engine.Policy{})
+		require.Equal(t, events.StatusOK, o.Status, value)
+		require.Equal(t, want.success, o.Success, value)
+		require.Equal(t, want.content, o.Content, value)
+		require.Equal(t, 1, o.Attempts)
+		require.True(t, json.Valid(o.Payload), value)
+	}
+}
+
+func TestErrorsBecomeCodedOutcomes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err     error
+		code    events.Code
+		content string
+	}{
+		"plain":     {errors.New("boom x"), events.CodeToolError, "boom x"},
+		"typed":     {&events.Error{Code: events.CodeBadArgs, Msg: "needs must"}, events.CodeBadArgs, "needs must"},
+		"wrapped":   {fmt.Errorf("call: %w", &events.Error{Code: events.CodeUserError, Msg: "no"}), events.CodeUserError, "no"},
+		"blank":     {errors.New(" "), events.CodeToolError, "Tool t reported status error."},
+		"retryable": {tools.Retryable(errors.New("busy")), events.CodeToolError, "busy"},
+	} {
+		tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { return tools.Result{}, c.err })
+		o := engine.New(engine.Options{}).Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{})
+		require.Equal(t, events.StatusError, o.Status, name)
+		require.False(t, o.Success, name)
+		require.Equal(t, c.code, o.Code, name)
+		require.Equal(t, c.content, o.Content, name)
+	}
+}
+
+func TestPanicIsAToolErrorWithoutItsStackInTheText(t *testing.T) {
+	t.Parallel()
+	tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { panic("oh no") })
+	o := engine.New(engine.Options{}).Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{})
+	require.Equal(t, events.CodeToolError, o.Code)
+	require.Equal(t, "panic: oh no", o.Content)
+	require.NotContains(t, string(o.Payload), "goroutine")
+	require.ErrorContains(t, o.Err, "goroutine")
+}
+
+func TestOnlyRetryableErrorsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		run := func(err error, attempts int) engine.Outcome {
+			n := 0
+			tool := toolFunc(func(_ context.Context, c *tools.Call) (tools.Result, error) {
+				n++
+				require.Equal(t, n, c.Attempt)
+				if n == 3 {
+					return tools.Result{}, nil
+				}
+				return tools.Result{}, err
+			})
+			return engine.New(engine.Options{}).Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{MaxAttempts: attempts})
+		}
+		require.Equal(t, 3, run(tools.Retryable(errors.New("busy")), 5).Attempts)
+		require.Equal(t, 2, run(tools.Retryable(errors.New("busy")), 2).Attempts)
+		require.Equal(t, 1, run(tools.Retryable(errors.New("busy")), 0).Attempts)
+		require.Equal(t, 1, run(errors.New("broken"), 5).Attempts)
+	})
+}
+
+func TestTimeoutIsNeverRetried(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tool := toolFunc(func(ctx context.Context, _ *tools.Call) (tools.Result, error) {
+			<-ctx.Done()
+			return tools.Result{}, tools.Retryable(ctx.Err())
+		})
+		o := engine.New(engine.Options{}).Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{MaxAttempts: 9, Timeout: time.Second})
+		require.Equal(t, events.CodeTimeout, o.Code)
+		require.Equal(t, "tool_error:timeout", o.Content)
+		require.Equal(t, 1, o.Attempts)
+	})
+}
+
+func TestToolThatIgnoresItsContextIsAbandonedAndItsLateReturnCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var abandoned, late int
+		e := engine.New(engine.Options{
+			OnAbandoned: func(string) { abandoned++ }, OnLate: func(string) { late++ },
+		})
+		tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+			time.Sleep(time.Hour)
+			return tools.Result{}, nil
+		})
+		start := time.Now()
+		o := e.Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{Timeout: time.Second})
+		require.Equal(t, events.CodeTimeout, o.Code)
+		require.Equal(t, 2*time.Second, time.Since(start))
+		require.Equal(t, 1, abandoned)
+		require.Zero(t, late)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.Equal(t, 1, late)
+	})
+}
+
+func TestStoppedRunSaysWhyAndAResultInSpiteOfItCounts(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("draining")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	tool := toolFunc(func(ctx context.Context, _ *tools.Call) (tools.Result, error) { return tools.Result{}, ctx.Err() })
+	o := engine.New(engine.Options{}).Run(ctx, tool, &tools.Call{Name: "t"}, engine.Policy{})
+	require.ErrorIs(t, o.Stopped, cause)
+	o = engine.New(engine.Options{}).Run(ctx, returns(`1`), &tools.Call{Name: "t"}, engine.Policy{})
+	require.NoError(t, o.Stopped)
+	require.True(t, o.Success)
+}
+
+func TestDelayGrowsAndIsBounded(t *testing.T) {
+	t.Parallel()
+	for attempt := range 100 {
+		d := engine.Delay(attempt)
+		require.LessOrEqual(t, d, 5*time.Second)
+		require.GreaterOrEqual(t, d, 50*time.Millisecond)
+	}
+	require.GreaterOrEqual(t, engine.Delay(10), 2500*time.Millisecond)
+}
