@@ -131,7 +131,8 @@ func timeoutOf(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(context.Cause(ctx), events.ErrTimeout) {
 		return err
 	}
-	return &events.Error{Code: events.CodeTimeout, Msg: "tool_error:timeout", Err: err}
+	// The cause is kept as text only: a tool that calls its timeout retryable is not believed.
+	return &events.Error{Code: events.CodeTimeout, Msg: "tool_error:timeout", Err: errors.New(err.Error())}
 }
 
 // Backoff between attempts.

@@ -39,7 +39,7 @@ func outcome(tool string, r tools.Result, err error) Outcome {
 	if err != nil {
 		return Failure(tool, err)
 	}
-	if r.Value == nil {
+	if len(r.Value) == 0 {
 		r.Value = null
 	}
 	o := Outcome{Payload: r.Value, Status: events.StatusOK, Success: true, Set: r.Set, Remove: r.Remove}
