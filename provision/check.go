@@ -1,0 +1,99 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Severity of a [Finding].
+type Severity string
+
+// The severities.
+const (
+	// Broken: the promise does not hold; a worker must not start.
+	Broken Severity = "error"
+	// Different: as somebody else wants it, and sound.
+	Different Severity = "info"
+)
+
+// Finding is one difference between the server and the plan.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Object   string   `json:"object"`            // "stream ONETURN_IN"
+	Setting  string   `json:"setting,omitempty"` // "" if the whole object is missing
+	Have     string   `json:"have"`
+	Want     string   `json:"want"`
+	Mend     string   `json:"mend"`
+}
+
+// String is the finding as one line.
+func (f Finding) String() string {
+	what := f.Object
+	if f.Setting != "" {
+		what += ": " + f.Setting
+	}
+	return fmt.Sprintf("%s is %s, planned is %s: %s", what, f.Have, f.Want, f.Mend)
+}
+
+// Check compares the server with plan and changes nothing. No findings: all is as planned.
+// An error means that it could not look, or that the server is too old.
+func Check(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Finding, error) {
+	if err := CheckServer(js.Conn()); err != nil {
+		return nil, err
+	}
+	found, err := look(ctx, js, plan)
+	if err != nil {
+		return nil, err
+	}
+	var findings []Finding
+	for _, s := range found.streams {
+		findings = append(findings, report(s.object(), s.have == nil, s.diffs)...)
+	}
+	for _, c := range found.consumers {
+		findings = append(findings, report(c.object(), c.have == nil, c.diffs)...)
+	}
+	return found.judgeRetention(findings), nil
+}
+
+// report turns the differences of one object into findings.
+func report(object string, missing bool, diffs []difference) []Finding {
+	const provision = "run turnctl provision"
+	if missing {
+		return []Finding{{Severity: Broken, Object: object, Have: "missing", Want: "there", Mend: provision}}
+	}
+	var findings []Finding
+	for _, d := range diffs {
+		f := Finding{Severity: Different, Object: object, Setting: d.setting, Have: d.have, Want: d.want, Mend: provision}
+		if d.rule != tunable {
+			f.Severity = Broken
+		}
+		if d.refused {
+			f.Mend = "nothing to do if it is meant; provision keeps it as it is"
+			if f.Severity == Broken {
+				f.Mend = "it was not made by provision: rename or delete it, or choose another --prefix"
+			}
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// judgeRetention applies rule 11 to the age that the journal really has: shorter than
+// planned is sound as long as it covers turn life and event age.
+func (s state) judgeRetention(findings []Finding) []Finding {
+	have := s.stream(s.plan.journal)
+	if have == nil || have.MaxAge == 0 || have.MaxAge >= s.plan.minRetention {
+		return findings
+	}
+	for i, f := range findings {
+		if f.Object == "stream "+s.plan.journal && f.Setting == "max_age" {
+			findings[i].Severity = Broken
+			findings[i].Mend = fmt.Sprintf("run turnctl provision, or lower --max-turn-life and --max-event-age so that they sum up to at most %s",
+				max(0, have.MaxAge-RetentionMargin).Round(time.Second))
+		}
+	}
+	return findings
+}

@@ -1,0 +1,155 @@
+package provision
+
+import (
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Plan is everything that oneturn needs on a server, as values. Buckets appear as the
+// streams they are made of. Make it with [New].
+type Plan struct {
+	// Streams in the order they are made. The journal is first: if it is missing while the
+	// inbound stream is there, it was lost.
+	Streams []jetstream.StreamConfig
+
+	// Consumers in the order they are made, after all streams.
+	Consumers []Consumer
+
+	journal, inbound string        // stream names
+	minRetention     time.Duration // rule 11
+}
+
+// Consumer is a durable consumer of a stream.
+type Consumer struct {
+	Stream string
+	Config jetstream.ConsumerConfig
+}
+
+// New makes the plan for opts, or reports everything that is wrong with them.
+func New(opts Options) (Plan, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := opts.validate(); err != nil {
+		return Plan{}, err
+	}
+	s := opts.Space
+	plan := Plan{
+		Streams: []jetstream.StreamConfig{
+			opts.journal(), opts.inbound(), opts.timers(), opts.context(), opts.blobs(), opts.dead(),
+		},
+		journal:      s.TurnsStream(),
+		inbound:      s.InStream(),
+		minRetention: MinRetention(opts.MaxTurnLife, opts.MaxEventAge),
+	}
+	for _, pool := range opts.Pools {
+		plan.Consumers = append(plan.Consumers, Consumer{s.InStream(), opts.consumer(s.WorkerConsumer(pool), s.InFilter(pool))})
+	}
+	plan.Consumers = append(plan.Consumers, Consumer{s.TimersStream(), opts.consumer(s.TimersConsumer(), s.DueSubjects())})
+	return plan, nil
+}
+
+// stream is what all streams share. Limits that are not set are written as the server reads
+// them back, so that a plan can be compared with what is there.
+func (o Options) stream(name, description string, subjects ...string) jetstream.StreamConfig {
+	cfg := jetstream.StreamConfig{
+		Name:              name,
+		Description:       description,
+		Subjects:          subjects,
+		Discard:           jetstream.DiscardNew,
+		MaxConsumers:      -1,
+		MaxMsgs:           -1,
+		MaxBytes:          -1,
+		MaxMsgsPerSubject: -1,
+		MaxMsgSize:        -1,
+		Duplicates:        DuplicateWindow,
+		Replicas:          o.Replicas,
+		Storage:           jetstream.FileStorage,
+	}
+	if o.Memory {
+		cfg.Storage = jetstream.MemoryStorage
+	}
+	return cfg
+}
+
+// bucket is a KV bucket with one value a key, as the KV client would make it.
+func (o Options) bucket(name, description string, ttl time.Duration) jetstream.StreamConfig {
+	cfg := o.stream("KV_"+name, description, "$KV."+name+".>")
+	cfg.MaxAge = ttl
+	cfg.Duplicates = min(DuplicateWindow, ttl)
+	cfg.MaxMsgsPerSubject = 1
+	cfg.AllowRollup = true
+	cfg.AllowDirect = true
+	cfg.DenyDelete = true
+	return cfg
+}
+
+// journal has no MaxBytes: a full bucket would refuse the end of a turn too (rule 13). The
+// live copies leave the server after the store, so nobody sees a claim that lost.
+func (o Options) journal() jetstream.StreamConfig {
+	cfg := o.bucket(o.Space.TurnsBucket(), "oneturn: journal and event log of all turns", o.Retention)
+	cfg.RePublish = &jetstream.RePublish{
+		Source:      o.Space.JournalSubject("e.>"),
+		Destination: o.Space.EventsPrefix() + ".>",
+	}
+	return cfg
+}
+
+// inbound is bounded and refuses publishes when it is full: back-pressure instead of loss.
+func (o Options) inbound() jetstream.StreamConfig {
+	cfg := o.stream(o.Space.InStream(), "oneturn: inbound turns, answers and cancels", o.Space.InSubjects())
+	cfg.Retention = jetstream.WorkQueuePolicy
+	cfg.MaxBytes = o.InMaxBytes
+	return cfg
+}
+
+// timers holds schedules, which the server publishes into the same stream when they are due.
+func (o Options) timers() jetstream.StreamConfig {
+	cfg := o.stream(o.Space.TimersStream(), "oneturn: schedules and what is due", o.Space.TimerSubjects(), o.Space.DueSubjects())
+	cfg.Retention = jetstream.WorkQueuePolicy
+	cfg.Discard = jetstream.DiscardOld
+	cfg.AllowMsgSchedules = true
+	cfg.AllowRollup = true // the server turns it on with schedules
+	return cfg
+}
+
+func (o Options) context() jetstream.StreamConfig {
+	return o.bucket(o.Space.ContextBucket(), "oneturn: context variables of chats", o.ContextAge)
+}
+
+// blobs outlive the records that name them.
+func (o Options) blobs() jetstream.StreamConfig {
+	name := o.Space.BlobsBucket()
+	cfg := o.stream("OBJ_"+name, "oneturn: payloads too large for a record", "$O."+name+".C.>", "$O."+name+".M.>")
+	cfg.MaxAge = o.Retention + blobsMargin
+	cfg.MaxBytes = o.BlobsMaxBytes
+	cfg.AllowRollup = true
+	cfg.AllowDirect = true
+	return cfg
+}
+
+func (o Options) dead() jetstream.StreamConfig {
+	cfg := o.stream(o.Space.DeadStream(), "oneturn: dead letters", o.Space.DeadSubjects())
+	cfg.Discard = jetstream.DiscardOld
+	cfg.MaxAge = o.DeadAge
+	cfg.Duplicates = min(DuplicateWindow, o.DeadAge)
+	cfg.MaxBytes = o.DeadMaxBytes
+	return cfg
+}
+
+// consumer has no limit of deliveries: on a work queue a message past it would stay for
+// ever, unseen. Workers count and dead-letter instead (rule 4).
+func (o Options) consumer(name, filter string) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Name:          name,
+		Durable:       name,
+		FilterSubject: filter,
+		DeliverPolicy: jetstream.DeliverAllPolicy,
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       o.AckWait,
+		MaxDeliver:    -1,
+		MaxAckPending: MaxAckPending,
+	}
+}

@@ -1,0 +1,80 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// state is what the server has, beside what the plan wants.
+type state struct {
+	plan      Plan
+	streams   []streamState
+	consumers []consumerState
+}
+
+// streamState is one stream; have is nil if it is missing.
+type streamState struct {
+	want  jetstream.StreamConfig
+	have  *jetstream.StreamConfig
+	diffs []difference
+}
+
+// consumerState is one consumer; have is nil if it is missing.
+type consumerState struct {
+	stream string
+	want   jetstream.ConsumerConfig
+	have   *jetstream.ConsumerConfig
+	diffs  []difference
+}
+
+func (s streamState) object() string   { return "stream " + s.want.Name }
+func (c consumerState) object() string { return "consumer " + c.stream + "/" + c.want.Durable }
+
+// look reads everything the plan names and compares it.
+func look(ctx context.Context, js jetstream.JetStream, plan Plan) (state, error) {
+	found := state{plan: plan}
+	for _, want := range plan.Streams {
+		s := streamState{want: want}
+		stream, err := js.Stream(ctx, want.Name)
+		switch {
+		case err == nil:
+			have := stream.CachedInfo().Config
+			s.have, s.diffs = &have, compare(streamSettings, &have, &want)
+		case !errors.Is(err, jetstream.ErrStreamNotFound):
+			return state{}, fmt.Errorf("provision: look at %s: %w", s.object(), explain(err))
+		}
+		found.streams = append(found.streams, s)
+	}
+	for _, want := range plan.Consumers {
+		c := consumerState{stream: want.Stream, want: want.Config}
+		consumer, err := js.Consumer(ctx, want.Stream, want.Config.Durable)
+		switch {
+		case err == nil:
+			have := consumer.CachedInfo().Config
+			c.have, c.diffs = &have, compare(consumerSettings, &have, &c.want)
+		case !errors.Is(err, jetstream.ErrConsumerNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound):
+			return state{}, fmt.Errorf("provision: look at %s: %w", c.object(), explain(err))
+		}
+		found.consumers = append(found.consumers, c)
+	}
+	return found, nil
+}
+
+// stream returns the state of a stream of the plan.
+func (s state) stream(name string) *jetstream.StreamConfig {
+	for _, x := range s.streams {
+		if x.want.Name == name {
+			return x.have
+		}
+	}
+	return nil
+}
+
+// journalLost reports that the inbound stream, which is always made later, is there and the
+// journal is not.
+func (s state) journalLost() bool {
+	return s.stream(s.plan.journal) == nil && s.stream(s.plan.inbound) != nil
+}
