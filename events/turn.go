@@ -133,3 +133,21 @@ type TurnConflict struct {
 	WorkflowName string `json:"workflow_name"`
 	Fingerprint  string `json:"fingerprint"`
 }
+
+// ToolCallCancel is the event `chat.tool_call_cancel`: somebody has cancelled the turn.
+type ToolCallCancel struct {
+	Kind         string `json:"kind"`
+	ID           string `json:"id"` // equals tool_call_id
+	AppID        string `json:"app_id"`
+	ChatID       string `json:"chat_id"`
+	RunID        string `json:"run_id,omitempty"`
+	Turn         string `json:"turn"`
+	TurnSequence int64  `json:"turn_sequence,omitempty"`
+	Agent        string `json:"agent,omitempty"`
+	ToolCallID   string `json:"tool_call_id"`
+	CallID       string `json:"call_id,omitempty"`
+	Corr         string `json:"corr,omitempty"`
+	WorkflowName string `json:"workflow_name"`
+	Reason       string `json:"reason,omitempty"`
+	UserID       string `json:"user_id,omitempty"` // who cancelled
+}
