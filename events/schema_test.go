@@ -1,0 +1,195 @@
+package events_test
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+func compile(t *testing.T, kind string) *jsonschema.Schema {
+	t.Helper()
+	raw, ok := events.Schema(kind)
+	require.True(t, ok, kind)
+	mustDecode(t, string(raw))
+	c := jsonschema.NewCompiler()
+	c.Draft = jsonschema.Draft2020
+	c.AssertFormat = true
+	require.NoError(t, c.AddResource("urn:oneturn:event:"+kind, strings.NewReader(string(raw))))
+	schema, err := c.Compile("urn:oneturn:event:" + kind)
+	require.NoError(t, err, kind)
+	return schema
+}
+
+// outbound are the kinds that oneturn writes, with an example of each.
+func outbound() map[string]any {
+	return map[string]any{
+		events.KindToolCall:     sampleCall(),
+		events.KindToolResponse: sampleResponse(),
+		events.KindTurnConflict: &events.TurnConflict{
+			ID: "t", AppID: "a", ChatID: "c", Turn: "t", Agent: "A", WorkflowName: "W", Fingerprint: strings.Repeat("0", 64),
+		},
+		events.KindToolCallCancel: &events.ToolCallCancel{
+			ID: "t", AppID: "a", ChatID: "c", Turn: "t", ToolCallID: "t", WorkflowName: "W", Reason: "why", UserID: "u",
+		},
+	}
+}
+
+func TestEveryEncodedEventFitsItsSchemaAndTheEnvelope(t *testing.T) {
+	t.Parallel()
+	bodies := map[string]string{}
+	for kind, event := range outbound() {
+		bodies[kind] = encode(t, kind, event)
+	}
+	turn, err := events.EncodeTurn(wantTurn(), noon)
+	require.NoError(t, err)
+	bodies[events.KindStructuredOutputReady] = string(turn)
+	cancel, err := events.EncodeCancel(&events.Cancel{TurnID: events.TurnID{Chat: "c", Turn: "t"}}, noon)
+	require.NoError(t, err)
+	bodies[events.KindCancel] = string(cancel)
+
+	files, err := os.ReadDir("schemas")
+	require.NoError(t, err)
+	require.Len(t, files, len(bodies)+1, "each schema but the envelope has an event here")
+	envelope := compile(t, events.SchemaEnvelope)
+	for kind, body := range bodies {
+		v := mustDecode(t, body)
+		require.NoError(t, envelope.Validate(v), kind)
+		require.NoError(t, compile(t, kind).Validate(member(t, v, "data")), kind)
+	}
+}
+
+func member(t *testing.T, v any, key string) any {
+	t.Helper()
+	m, ok := v.(map[string]any)
+	require.True(t, ok)
+	require.Contains(t, m, key)
+	return m[key]
+}
+
+func TestSchemasNameTheMembersOfTheGoTypes(t *testing.T) {
+	t.Parallel()
+	for kind, event := range outbound() {
+		raw, _ := events.Schema(kind)
+		schema := mustDecode(t, string(raw))
+		requireMembers(t, schema, reflect.TypeOf(event).Elem())
+		if kind == events.KindToolCall {
+			payload := member(t, member(t, schema, "properties"), "payload")
+			requireMembers(t, payload, reflect.TypeFor[events.ToolCallPayload]())
+		}
+	}
+}
+
+// requireMembers holds properties and required of a schema against the JSON tags of a struct.
+func requireMembers(t *testing.T, schema any, event reflect.Type) {
+	t.Helper()
+	var all, needed []any
+	for i := range event.NumField() {
+		name, rest, _ := strings.Cut(event.Field(i).Tag.Get("json"), ",")
+		all = append(all, name)
+		if rest == "" {
+			needed = append(needed, name)
+		}
+	}
+	var names []any
+	properties, ok := member(t, schema, "properties").(map[string]any)
+	require.True(t, ok)
+	for name := range properties {
+		names = append(names, name)
+	}
+	require.ElementsMatch(t, all, names, event.Name())
+	require.ElementsMatch(t, needed, member(t, schema, "required"), event.Name())
+}
+
+func TestSchemasRefuseWrongEvents(t *testing.T) {
+	t.Parallel()
+	changed := func(kind string, event any, change func(m map[string]any)) any {
+		m, ok := member(t, mustDecode(t, encode(t, kind, event)), "data").(map[string]any)
+		require.True(t, ok)
+		change(m)
+		return m
+	}
+	for kind, event := range outbound() {
+		schema := compile(t, kind)
+		for _, name := range []string{"id", "app_id", "chat_id", "turn", "workflow_name", "kind"} {
+			require.Error(t, schema.Validate(changed(kind, event, func(m map[string]any) { delete(m, name) })), "%s without %s", kind, name)
+			require.Error(t, schema.Validate(changed(kind, event, func(m map[string]any) { m[name] = true })), "%s with wrong %s", kind, name)
+		}
+		require.Error(t, schema.Validate(changed(kind, event, func(m map[string]any) { m["chat_id"] = "a\x00" })), kind)
+	}
+	for _, c := range []struct{ kind, doc string }{
+		{events.KindStructuredOutputReady, `{"structured_data":{},"auto_tool_mode":true,"turn_idempotency_key":"t"}`},
+		{events.KindStructuredOutputReady, `{"structured_data":{},"auto_tool_mode":true,"chat_id":"c"}`},
+		{events.KindStructuredOutputReady, `{"structured_data":{},"auto_tool_mode":true,"chat_id":"","turn_idempotency_key":"t"}`},
+		{events.KindStructuredOutputReady, `{"structured_data":{},"auto_tool_mode":"true"}`},
+		{events.KindStructuredOutputReady, `{"structured_data":{},"auto_tool_mode":false,"context":[]}`},
+		{events.KindCancel, `{"chat_id":"c"}`},
+		{events.KindCancel, `{"turn":"t"}`},
+		{events.KindCancel, `{"turn":"t","chat_id":"c","reason":5}`},
+		{events.SchemaEnvelope, `{"type":"tool_call","data":{"kind":"tool_call"},"timestamp":"2026-01-02T03:04:05Z"}`},
+		{events.SchemaEnvelope, `{"type":"chat.tool_call","data":{},"timestamp":"2026-01-02T03:04:05Z"}`},
+		{events.SchemaEnvelope, `{"type":"chat.tool_call","data":{"kind":"tool_call"},"timestamp":"2026-01-02"}`},
+	} {
+		require.Error(t, compile(t, c.kind).Validate(mustDecode(t, c.doc)), c.doc)
+	}
+	response := compile(t, events.KindToolResponse)
+	for name, change := range map[string]func(m map[string]any){
+		"unknown code":            func(m map[string]any) { m["code"] = "oops" },
+		"failed with success":     func(m map[string]any) { m["status"] = "error" },
+		"blob without hash":       func(m map[string]any) { m["payload"] = map[string]any{"$blob": "b"} },
+		"failure without faults":  func(m map[string]any) { m["code"] = "validation_failed" },
+		"attempts that are float": func(m map[string]any) { m["attempts"] = number("1.5") },
+	} {
+		require.Error(t, response.Validate(changed(events.KindToolResponse, sampleResponse(), change)), name)
+	}
+	failure := changed(events.KindToolResponse, sampleResponse(), func(m map[string]any) {
+		m["status"], m["success"], m["code"] = "error", false, string(events.CodeValidationFailed)
+		m["payload"] = map[string]any{"errors": []any{}, "feedback": "mend it"}
+	})
+	require.NoError(t, response.Validate(failure))
+}
+
+func TestSchemasAcceptTheTurnsThatDecodeTurnAccepts(t *testing.T) {
+	t.Parallel()
+	schema := compile(t, events.KindStructuredOutputReady)
+	for _, doc := range []string{
+		newBody,
+		`{"structured_data":null,"auto_tool_mode":true,"chat_id":12,"turn_idempotency_key":"t","context":null}`,
+		`{"structured_data":[1],"auto_tool_mode":true,"context":{"chat_id":"c","turn_idempotency_key":"t","enterprise_id":"e"}}`,
+		`{"structured_data":1,"auto_tool_mode":false}`,
+	} {
+		require.NoError(t, schema.Validate(mustDecode(t, doc)), doc)
+		_, err := events.DecodeTurn([]byte(doc))
+		require.NoError(t, err, doc)
+	}
+}
+
+func TestSchemaKnowsOnlyItsKinds(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"", "nope", "../schema", "schemas/cancel", "cancel.json"} {
+		raw, ok := events.Schema(kind)
+		require.False(t, ok, kind)
+		require.Equal(t, json.RawMessage(nil), raw)
+	}
+}
+
+// TestSchemaListsEveryCode keeps the codes of the schemas and of the package the same.
+func TestSchemaListsEveryCode(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{events.KindToolCall, events.KindToolResponse} {
+		raw, _ := events.Schema(kind)
+		code := member(t, member(t, member(t, mustDecode(t, string(raw)), "properties"), "code"), "enum")
+		require.ElementsMatch(t, []any{
+			string(events.CodeBadArgs), string(events.CodeUserError), string(events.CodeToolError), string(events.CodeTimeout),
+			string(events.CodeGuardrail), string(events.CodeUnknownTool), string(events.CodeNoBinding), string(events.CodeValidationFailed),
+			string(events.CodeInterrupted), string(events.CodeCancelled), string(events.CodeExpired), string(events.CodeTooOld),
+			string(events.CodeTooLarge), string(events.CodeStateCorrupt),
+		}, code)
+	}
+}
