@@ -12,11 +12,12 @@ import (
 
 // benchBodies are turns of about 1 KiB: twenty flat fields, and ten nested steps.
 func benchBodies() map[string][]byte {
-	var flat, deep []string
-	for i := range 20 {
+	const fields, steps = 20, 10
+	flat, deep := make([]string, 0, fields), make([]string, 0, steps)
+	for i := range fields {
 		flat = append(flat, fmt.Sprintf(`"field_%02d":"a text of usual length"`, i))
 	}
-	for i := range 10 {
+	for i := range steps {
 		deep = append(deep, fmt.Sprintf(`{"id":%d,"name":"step","args":{"x":1.5,"ok":true},"tags":["a","b"]}`, i))
 	}
 	const body = `{"type":"chat.structured_output_ready","data":{"kind":"structured_output_ready","agent":"A","agent_name":"A","model_name":"Out","structured_data":{%s},"auto_tool_mode":true,"turn_idempotency_key":"turn-1","context":{"chat_id":"c","app_id":"a","workflow_name":"W","turn_sequence":1}},"timestamp":"2026-01-02T03:04:05.678Z"}`

@@ -36,10 +36,10 @@ func sampleResponse() *events.ToolResponse {
 	}
 }
 
-func encode(t testing.TB, kind string, data any) string {
-	t.Helper()
+func encode(tb testing.TB, kind string, data any) string {
+	tb.Helper()
 	b, err := events.Encode(kind, data, noon)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return string(b)
 }
 
@@ -48,7 +48,8 @@ func TestEnvelopeIsTypeThenDataThenUTCTimestampWithMilliseconds(t *testing.T) {
 	zone := time.FixedZone("x", 3600)
 	b, err := events.Encode("turn_conflict", map[string]any{"b": "<&>", "a": nil, "kind": "else"}, noon.In(zone))
 	require.NoError(t, err)
-	require.Equal(t, `{"type":"chat.turn_conflict","data":{"a":null,"b":"<&>","kind":"turn_conflict"},"timestamp":"2026-01-02T12:00:00.007Z"}`, string(b))
+	want := `{"type":"chat.turn_conflict","data":{"a":null,"b":"<&>","kind":"turn_conflict"},"timestamp":"2026-01-02T12:00:00.007Z"}`
+	require.Equal(t, want, string(b), "also the order counts")
 }
 
 func TestEncodeLeavesTheDataItWasGivenAlone(t *testing.T) {
@@ -62,8 +63,8 @@ func TestEncodeLeavesTheDataItWasGivenAlone(t *testing.T) {
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i))
+		for _, field := range v.Fields() {
+			fill(field)
 		}
 	case reflect.String:
 		v.SetString("some \"text\" <é>\u2028\n")
@@ -225,7 +226,8 @@ func tree(depth int) *rapid.Generator[any] {
 		return rapid.OneOf(leaves...)
 	}
 	inner := tree(depth - 1)
-	return rapid.OneOf(append(leaves, rapid.SliceOfN(inner, 0, 4).AsAny(), rapid.MapOfN(rapid.String(), inner, 0, 4).AsAny())...)
+	lists, objects := rapid.SliceOfN(inner, 0, 4), rapid.MapOfN(rapid.String(), inner, 0, 4)
+	return rapid.OneOf(rapid.OneOf(leaves...), lists.AsAny(), objects.AsAny())
 }
 
 func TestEncodeTurnAndCancelRefuseWhatTheirReadersRefuse(t *testing.T) {

@@ -61,7 +61,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Is reports whether target is an [Error] of the same code.
 func (e *Error) Is(target error) bool {
-	t, ok := target.(*Error) //nolint:errorlint // compares one link; errors.Is walks the chain
+	t, ok := target.(*Error) // one link: errors.Is walks the chain
 	return ok && t.Code == e.Code
 }
 

@@ -16,17 +16,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 7_000_000, time.UTC)
 
-func mustDecode(t testing.TB, doc string) any {
-	t.Helper()
+func mustDecode(tb testing.TB, doc string) any {
+	tb.Helper()
 	v, err := events.Decode([]byte(doc))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return v
 }
 
-func mustAppend(t testing.TB, v any) string {
-	t.Helper()
+func mustAppend(tb testing.TB, v any) string {
+	tb.Helper()
 	b, err := events.AppendJSON(nil, v)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return string(b)
 }
 

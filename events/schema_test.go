@@ -89,17 +89,17 @@ func TestSchemasNameTheMembersOfTheGoTypes(t *testing.T) {
 // requireMembers holds properties and required of a schema against the JSON tags of a struct.
 func requireMembers(t *testing.T, schema any, event reflect.Type) {
 	t.Helper()
-	var all, needed []any
-	for i := range event.NumField() {
-		name, rest, _ := strings.Cut(event.Field(i).Tag.Get("json"), ",")
+	all, needed := make([]any, 0, event.NumField()), []any{}
+	for field := range event.Fields() {
+		name, rest, _ := strings.Cut(field.Tag.Get("json"), ",")
 		all = append(all, name)
 		if rest == "" {
 			needed = append(needed, name)
 		}
 	}
-	var names []any
 	properties, ok := member(t, schema, "properties").(map[string]any)
 	require.True(t, ok)
+	names := make([]any, 0, len(properties))
 	for name := range properties {
 		names = append(names, name)
 	}
