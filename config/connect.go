@@ -1,0 +1,162 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// DefaultURL is where an embedded server listens unless told otherwise.
+const DefaultURL URL = "nats://127.0.0.1:4222"
+
+// connectTimeout bounds one attempt to reach one server.
+const connectTimeout = 5 * time.Second
+
+// Connect opens a connection as cfg says; name shows up in the server's lists. Without URL and
+// context it goes to [DefaultURL]. It fails if no server can be reached now, unless extra has
+// nats.RetryOnFailedConnect; once connected it reconnects for ever. Errors hold no secret.
+func Connect(cfg NATS, name string, logger *slog.Logger, extra ...nats.Option) (*nats.Conn, error) {
+	url, opts, secrets := cfg.URL, ConnOptions(name, logger), cfg.URL.secrets()
+	if cfg.Context != "" {
+		c, err := loadContext(cfg.Context, os.LookupEnv)
+		if err != nil {
+			return nil, err
+		}
+		more, err := c.options()
+		if err != nil {
+			return nil, fmt.Errorf("connect: context %q: %w", cfg.Context, err)
+		}
+		url, opts, secrets = c.URL, append(opts, more...), c.secrets()
+	}
+	if url == "" {
+		url = DefaultURL
+	}
+	own, err := cfg.options()
+	if err != nil {
+		return nil, err
+	}
+	opts = append(append(opts, own...), extra...)
+	nc, err := nats.Connect(string(url), opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w%s", url, redact(err, secrets), mendOf(err))
+	}
+	return nc, nil
+}
+
+// mendOf adds what helps against the errors that people meet.
+func mendOf(err error) string {
+	switch {
+	case errors.Is(err, nats.ErrNoServers):
+		return "; is a server running there? Name it with --nats URL, or start a worker without --nats"
+	case errors.Is(err, nats.ErrAuthorization):
+		return "; name credentials with --creds FILE or --context NAME"
+	default:
+		return ""
+	}
+}
+
+// ConnOptions are the connection options of the house, for [Connect] and for connections
+// within the process. A reconnect never gives up, and nothing is buffered meanwhile: a claim
+// that leaves minutes late would be wrong.
+func ConnOptions(name string, logger *slog.Logger) []nats.Option {
+	return []nats.Option{
+		nats.Name(name),
+		nats.Timeout(connectTimeout),
+		nats.MaxReconnects(-1),
+		nats.ReconnectBufSize(-1),
+		nats.CustomReconnectDelay(ReconnectDelay),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			if err != nil {
+				logger.Warn("nats disconnected", "server", shown(nc), "error", err.Error())
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) { logger.Info("nats reconnected", "server", shown(nc)) }),
+		nats.ErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
+			subject := ""
+			if sub != nil {
+				subject = sub.Subject
+			}
+			logger.Warn("nats connection error", "server", shown(nc), "subject", subject, "error", err.Error())
+		}),
+	}
+}
+
+// shown is the server of a connection without user and password.
+func shown(nc *nats.Conn) string { return URL(nc.ConnectedUrlRedacted()).String() }
+
+// ReconnectDelay is the wait before the next round over all servers: 50 ms, doubled each time
+// up to 5 s, of which a random half is taken off so that clients do not come back together.
+func ReconnectDelay(attempts int) time.Duration {
+	const first, most, doublings = 50 * time.Millisecond, 5 * time.Second, 7
+	delay := min(most, first<<min(max(attempts-1, 0), doublings))
+	return delay/2 + rand.N(delay/2)
+}
+
+// options are those that fields of n ask for.
+func (n *NATS) options() ([]nats.Option, error) {
+	return signIn{n.Creds, n.NKey, n.TLSCA, n.TLSCert, n.TLSKey, n.InboxPrefix}.options()
+}
+
+// signIn is what flags and contexts have in common. All but the prefix are file names.
+type signIn struct{ creds, nkey, ca, cert, key, inboxPrefix string }
+
+func (s signIn) options() ([]nats.Option, error) {
+	var opts []nats.Option
+	for _, file := range []string{s.creds, s.nkey, s.ca, s.cert, s.key} {
+		if file == "" {
+			continue
+		}
+		if _, err := os.Stat(file); err != nil {
+			return nil, fmt.Errorf("connect: %w", err) // names the file
+		}
+	}
+	if s.creds != "" {
+		opts = append(opts, nats.UserCredentials(s.creds))
+	}
+	if s.nkey != "" {
+		opt, err := nats.NkeyOptionFromSeed(s.nkey)
+		if err != nil {
+			return nil, fmt.Errorf("connect: NKey seed file %s holds no seed of a user: %w", s.nkey, err)
+		}
+		opts = append(opts, opt)
+	}
+	if s.ca != "" {
+		opts = append(opts, nats.RootCAs(s.ca))
+	}
+	if s.cert != "" || s.key != "" {
+		opts = append(opts, nats.ClientCert(s.cert, s.key))
+	}
+	if s.inboxPrefix != "" {
+		opts = append(opts, nats.CustomInboxPrefix(s.inboxPrefix))
+	}
+	return opts, nil
+}
+
+// redactedError shows another text than its cause.
+type redactedError struct {
+	text string
+	err  error
+}
+
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err }
+
+// redact returns err with every secret in its text replaced.
+func redact(err error, secrets []string) error {
+	text := err.Error()
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, redacted)
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &redactedError{text, err}
+}

@@ -1,0 +1,174 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// BindFlags adds a flag to fs for every setting of cfg, a pointer to a settings struct. Parsing
+// only collects texts; [Load] judges them, together with the other sources.
+func BindFlags(fs *pflag.FlagSet, cfg any) error {
+	v, err := structOf(cfg)
+	if err != nil {
+		return err
+	}
+	for _, f := range fieldsOf(v) {
+		flag := fs.VarPF(&flagText{kind: f.typeName()}, f.flag, f.short, f.help)
+		flag.DefValue = f.def
+		if f.typeName() == "bool" {
+			flag.NoOptDefVal = "true"
+		}
+	}
+	return nil
+}
+
+// flagText is a flag that takes every text, so that all errors can be reported at once.
+type flagText struct {
+	kind  string
+	texts []string // a flag given again adds to a list and replaces anything else
+}
+
+func (t *flagText) Set(text string) error { t.texts = append(t.texts, text); return nil }
+func (t *flagText) Type() string          { return t.kind }
+
+// String is empty: pflag prints it in help and errors, and the text may be a secret.
+func (t *flagText) String() string { return "" }
+
+// typeName is the word for the value in the help of a flag.
+func (f field) typeName() string {
+	switch f.value.Interface().(type) {
+	case []string:
+		return "list"
+	case URL:
+		return "urls"
+	case Bytes:
+		return "size"
+	case Secret:
+		return "secret"
+	case time.Duration:
+		return "duration"
+	default:
+		if f.kind == "address" {
+			return "host:port"
+		}
+		return f.value.Type().Name() // string, bool, int
+	}
+}
+
+// source is where a value comes from.
+type source struct {
+	name  string // how people write it: "--slots", "ONETURN_SLOTS", "slots in oneturn.yaml:3"
+	texts []string
+	mend  string // format of the mend, takes the value: "--slots=%s"
+}
+
+// Load fills cfg, a pointer to a settings struct: defaults, then the config file, then the
+// environment, then the flags of fs that were given. fs may be nil; env is [os.LookupEnv] in a
+// command. An empty variable counts as not set. The error is an *[Error] with everything that
+// is wrong.
+func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
+	v, err := structOf(cfg)
+	if err != nil {
+		return err
+	}
+	fields := fieldsOf(v)
+	var problems []Problem
+	entries, fileProblems := loadFile(fields, fs, env)
+	problems = append(problems, fileProblems...)
+	flagged := map[string]bool{}
+	for _, f := range fields {
+		if f.hasDefault {
+			if wrong := f.set(f.def); wrong != "" {
+				problems = append(problems, Problem{Setting: f.flag, Message: "its default " + wrong, Mend: "report this as a bug"})
+			}
+		}
+		src, given := f.source(entries, fs, env)
+		if !given {
+			continue
+		}
+		if wrong := f.set(src.texts...); wrong != "" {
+			problems = append(problems, Problem{Setting: src.name, Message: wrong, Mend: fmt.Sprintf(src.mend, f.works())})
+		}
+		flagged[f.flag] = fs != nil && fs.Changed(f.flag)
+	}
+	if len(problems) == 0 {
+		problems = append(problems, validate(cfg, fields, flagged)...)
+	}
+	if len(problems) > 0 {
+		return &Error{Problems: problems}
+	}
+	return nil
+}
+
+// source returns the winning source of f.
+func (f field) source(entries map[string]fileEntry, fs *pflag.FlagSet, env func(string) (string, bool)) (source, bool) {
+	if texts, ok := f.fromFlag(fs); ok {
+		return source{"--" + f.flag, texts, "--" + f.flag + "=%s"}, true
+	}
+	for _, name := range []string{f.env(), f.alias} {
+		if name == "" {
+			continue
+		}
+		if text, ok := env(name); ok && text != "" {
+			return source{name, []string{text}, name + "=%s"}, true
+		}
+	}
+	if entry, ok := entries[f.key()]; ok {
+		return source{f.key() + " in " + entry.at, entry.texts, f.key() + ": %s"}, true
+	}
+	return source{}, false
+}
+
+// fromFlag returns the texts of the flag of f, if it was given.
+func (f field) fromFlag(fs *pflag.FlagSet) ([]string, bool) {
+	if fs == nil || !fs.Changed(f.flag) {
+		return nil, false
+	}
+	text, ok := fs.Lookup(f.flag).Value.(*flagText)
+	if !ok {
+		return nil, false
+	}
+	if f.typeName() == "list" {
+		return text.texts, true
+	}
+	return text.texts[len(text.texts)-1:], true
+}
+
+// loadFile reads the config file that flag or environment name.
+func loadFile(fields []field, fs *pflag.FlagSet, env func(string) (string, bool)) (map[string]fileEntry, []Problem) {
+	i := slices.IndexFunc(fields, func(f field) bool { return f.flag == "config" })
+	if i < 0 {
+		return nil, nil
+	}
+	src, given := fields[i].source(nil, fs, env)
+	if !given {
+		return nil, nil
+	}
+	name := src.texts[0]
+	data, err := readLimited(name)
+	if err != nil {
+		return nil, []Problem{{Setting: src.name, Message: fmt.Sprintf("cannot be read: %v", err), Mend: "name a readable file or leave " + src.name + " away"}}
+	}
+	return parseFile(name, data)
+}
+
+// readLimited reads a file of at most 1 MiB.
+func readLimited(name string) ([]byte, error) {
+	const limit = 1 << 20
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, fmt.Errorf("config file: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, fmt.Errorf("config file %s: is no plain file of at most %d bytes", name, limit)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("config file: %w", err)
+	}
+	return data, nil
+}

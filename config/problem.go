@@ -1,0 +1,27 @@
+package config
+
+import "strings"
+
+// Problem is one thing that is wrong with the settings.
+type Problem struct {
+	Setting string `json:"setting"` // as it was written: "--slots", "ONETURN_SLOTS", "slots in oneturn.yaml:3"
+	Message string `json:"message"` // never a secret
+	Mend    string `json:"mend"`    // the smallest value that works
+}
+
+// String is the problem as one line.
+func (p Problem) String() string { return p.Setting + ": " + p.Message + "; try " + p.Mend }
+
+// Error lists everything that is wrong with the settings.
+type Error struct {
+	Problems []Problem
+}
+
+// Error implements error, one line a problem.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return "configuration: " + strings.Join(lines, "\nconfiguration: ")
+}

@@ -1,0 +1,97 @@
+//nolint:tagalign // the flag comes first and the help last: sorted and padded tags would hide both
+package config
+
+import "time"
+
+// NATS says how to reach the server. Every command has it.
+type NATS struct {
+	// URL lists servers. Empty with Context empty too: the worker embeds a server, the other
+	// commands use the address of an embedded one.
+	URL         URL    `flag:"nats" example:"nats://127.0.0.1:4222" help:"Server URLs, comma separated. Without it and --context the worker embeds a server; other commands connect to nats://127.0.0.1:4222."`
+	Context     string `flag:"context" example:"prod" help:"Connection context of the NATS CLI: its name, or the path of its .json file."`
+	Creds       string `flag:"creds" example:"worker.creds" help:"Credentials file (user JWT and seed)."`
+	NKey        string `flag:"nkey" example:"worker.nk" help:"File with an NKey seed."`
+	TLSCA       string `flag:"tls-ca" example:"ca.pem" help:"File with the CA certificates that the server is checked against."`
+	TLSCert     string `flag:"tls-cert" example:"cert.pem" help:"Client certificate file; needs --tls-key."`
+	TLSKey      string `flag:"tls-key" example:"key.pem" help:"Client key file; needs --tls-cert."`
+	InboxPrefix string `flag:"inbox-prefix" example:"_INBOX_worker" help:"Prefix of reply subjects, so that roles cannot read each other's replies. Defaults to _INBOX."`
+	Prefix      string `flag:"prefix" default:"oneturn" help:"Prefix of all subjects; streams and buckets carry it in upper case."`
+}
+
+// Output says how a command talks. Every command has it.
+type Output struct {
+	Format     string `flag:"output" short:"o" default:"text" enum:"text,json" help:"Format of what the command prints."`
+	LogLevel   string `flag:"log-level" env:"LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Least level of log lines on standard error. Levels log ids and sizes, never payloads."`
+	LogsAsJSON bool   `flag:"logs-as-json" env:"LOGS_AS_JSON" default:"false" help:"Log lines as JSON instead of text."`
+	File       string `flag:"config" example:"oneturn.yaml" help:"Config file, YAML or JSON. One file can serve all commands: each takes its own keys."`
+}
+
+// Worker configures cmd/worker.
+type Worker struct {
+	NATS
+	Output
+
+	Workflows string `flag:"workflows" default:"workflows" help:"Folder of the workflow manifests and their tools."`
+	Watch     bool   `flag:"watch" default:"true" help:"Take over changes of the workflows folder while running. A broken edit keeps the old set."`
+	Pool      string `flag:"pool" default:"default" help:"Pool of turns that this worker takes part in."`
+	Slots     int    `flag:"slots" default:"256" min:"1" max:"20000" help:"Turns that may run at the same time."`
+
+	ToolTimeout  time.Duration `flag:"tool-timeout" default:"60s" min:"1ms" max:"24h" help:"Time limit of a tool run that names none itself. A timeout is an unknown outcome and is never retried."`
+	Python       string        `flag:"python" default:"python3" help:"Python interpreter for Python tools: a name on the PATH or a path."`
+	PythonPool   int           `flag:"python-pool" default:"4" min:"1" max:"256" help:"Python processes a workflow."`
+	ToolEnv      []string      `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that Python tools may see: names, and prefixes with a star. Nothing else of the worker's environment reaches them, besides PATH, HOME, LANG and the like."`
+	BindingGrace time.Duration `flag:"binding-grace" default:"30s" min:"0s" max:"1h" help:"How long a turn of a workflow unknown here waits for a worker that knows it (rolling deploys)."`
+
+	MaxEventAge time.Duration `flag:"max-event-age" default:"24h" min:"1s" max:"8760h" help:"Older inbound events end as too_old."`
+	MaxTurnLife time.Duration `flag:"max-turn-life" default:"168h" min:"1s" max:"8760h" help:"How long a turn may stay open, questions to people included; then it ends as expired."`
+	Retention   time.Duration `flag:"retention" default:"216h" min:"1s" max:"87600h" help:"How long the journal remembers a turn. At least --max-turn-life + --max-event-age + 1h. A server of one's own keeps what turnctl provision set; the worker checks that it suffices."`
+
+	SoftStop time.Duration `flag:"soft-stop" default:"25s" min:"0s" max:"24h" help:"How long running turns may go on after the first signal; then they are cancelled."`
+	HTTP     string        `flag:"http" default:"127.0.0.1:8080" kind:"address" off:"true" help:"Address of health checks and metrics. Empty or off: none."`
+
+	Listen         string        `flag:"listen" default:"127.0.0.1:4222" kind:"address" embedded:"true" help:"Address of the embedded server. One that is not loopback needs --listen-user and --listen-password."`
+	ListenUser     string        `flag:"listen-user" example:"oneturn" embedded:"true" help:"User of the embedded server."`
+	ListenPassword Secret        `flag:"listen-password" example:"..." embedded:"true" help:"Password of the embedded server. Prefer the variable: flags are visible to every process of the machine."`
+	Store          string        `flag:"store" default:"oneturn-data" embedded:"true" help:"Directory of the embedded server's records. One server holds it at a time."`
+	AckWait        time.Duration `flag:"ack-wait" default:"30s" min:"1s" max:"10m" embedded:"true" help:"How long a worker may be silent before its turns go to another one. A server of one's own: turnctl provision --ack-wait."`
+	SyncAlways     bool          `flag:"sync-always" default:"false" embedded:"true" help:"Write every record through to the disk before it is confirmed: survives a power loss, at a tenth of the rate."`
+}
+
+// Embeds reports whether the worker is to run a NATS server itself.
+func (w *Worker) Embeds() bool { return w.URL == "" && w.Context == "" }
+
+// Publisher configures cmd/publisher.
+type Publisher struct {
+	NATS
+	Output
+
+	Pool    string        `flag:"pool" default:"default" help:"Pool of workers that the turns go to."`
+	Wait    bool          `flag:"wait" default:"false" help:"Wait for the outcome of each turn and print it."`
+	Timeout time.Duration `flag:"timeout" default:"60s" min:"1ms" max:"8760h" help:"Time limit of the whole command, waiting included."`
+}
+
+// Turnctl configures the commands of cmd/turnctl.
+type Turnctl struct {
+	NATS
+	Output
+
+	Timeout time.Duration `flag:"timeout" default:"10s" min:"1ms" max:"24h" help:"Time limit of one request to the server."`
+}
+
+// Provision configures turnctl provision.
+type Provision struct {
+	Turnctl
+
+	Pools         []string      `flag:"pools" default:"default" help:"Pools of workers; each gets a durable consumer."`
+	AckWait       time.Duration `flag:"ack-wait" default:"30s" min:"1s" max:"10m" help:"How long a worker may be silent before its turns go to another one. Workers read it from the consumer."`
+	Retention     time.Duration `flag:"retention" default:"216h" min:"1s" max:"87600h" help:"How long the journal remembers a turn: a later duplicate is a new turn. At least --max-turn-life + --max-event-age + 1h."`
+	MaxTurnLife   time.Duration `flag:"max-turn-life" default:"168h" min:"1s" max:"8760h" help:"As for the worker; bounds the retention from below."`
+	MaxEventAge   time.Duration `flag:"max-event-age" default:"24h" min:"1s" max:"8760h" help:"As for the worker; bounds the retention from below."`
+	DeadAge       time.Duration `flag:"dead-age" default:"720h" min:"1m" max:"87600h" help:"How long dead letters are kept."`
+	ContextAge    time.Duration `flag:"context-age" default:"2160h" min:"1m" max:"87600h" help:"How long context variables of a chat outlive their last change."`
+	Replicas      int           `flag:"replicas" default:"1" enum:"1,3,5" help:"Servers that hold each record."`
+	InMaxBytes    Bytes         `flag:"in-max-bytes" default:"512MiB" help:"Size of the inbound stream; a full one refuses publishes. -1 for no limit. The server reserves it."`
+	DeadMaxBytes  Bytes         `flag:"dead-max-bytes" default:"128MiB" help:"Size of the dead letters; the oldest make room. -1 for no limit."`
+	BlobsMaxBytes Bytes         `flag:"blobs-max-bytes" default:"-1" help:"Size of the payloads too large for a record. -1 for no limit."`
+	Memory        bool          `flag:"memory" default:"false" help:"Keep everything in memory: nothing survives the server. For trials."`
+}

@@ -1,0 +1,112 @@
+package config
+
+import (
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// retentionMargin is rule 11's hour, see package provision.
+const retentionMargin = time.Hour
+
+// checkAddress returns what is wrong with HOST:PORT.
+func checkAddress(text string) string {
+	_, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return strconv.Quote(text) + " is no HOST:PORT"
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < -1 || n > 65535 {
+		return strconv.Quote(text) + " has no port from 0 to 65535"
+	}
+	return ""
+}
+
+// validate checks what one field alone cannot tell. flagged holds the flags that were given.
+func validate(cfg any, fields []field, flagged map[string]bool) []Problem {
+	switch c := cfg.(type) {
+	case *Worker:
+		problems := append(c.validate(), checkPools("--pool", c.Pool)...)
+		problems = append(problems, checkRetention(c.Retention, c.MaxTurnLife, c.MaxEventAge)...)
+		if c.Embeds() {
+			return append(problems, c.checkListen()...)
+		}
+		for _, f := range fields {
+			if f.embedded && flagged[f.flag] {
+				problems = append(problems, Problem{"--" + f.flag, "belongs to the embedded server, which --nats and --context turn off", "leaving one of them away"})
+			}
+		}
+		return problems
+	case *Publisher:
+		return append(c.validate(), checkPools("--pool", c.Pool)...)
+	case *Turnctl:
+		return c.validate()
+	case *Provision:
+		problems := append(c.validate(), checkPools("--pools", c.Pools...)...)
+		return append(problems, checkRetention(c.Retention, c.MaxTurnLife, c.MaxEventAge)...)
+	default:
+		return nil
+	}
+}
+
+// validate checks what belongs together.
+func (n *NATS) validate() []Problem {
+	var problems []Problem
+	add := func(wrong bool, setting, message, mend string) {
+		if wrong {
+			problems = append(problems, Problem{setting, message, mend})
+		}
+	}
+	add(n.URL != "" && n.Context != "", "--context", "names a server, and so does --nats", "leaving one of them away")
+	add(n.Creds != "" && n.NKey != "", "--nkey", "signs in, and so does --creds", "leaving one of them away")
+	add((n.TLSCert == "") != (n.TLSKey == ""), "--tls-cert", "and --tls-key belong together", "--tls-cert=cert.pem --tls-key=key.pem")
+	if _, err := subjects.New(n.Prefix); err != nil {
+		add(true, "--prefix", err.Error(), "--prefix="+subjects.DefaultPrefix)
+	}
+	return problems
+}
+
+func checkPools(flag string, pools ...string) []Problem {
+	var problems []Problem
+	for _, pool := range pools {
+		if err := subjects.CheckPool(pool); err != nil {
+			problems = append(problems, Problem{flag, err.Error(), flag + "=" + subjects.DefaultPool})
+		}
+	}
+	if len(pools) == 0 {
+		problems = append(problems, Problem{flag, "names no pool", flag + "=" + subjects.DefaultPool})
+	}
+	return problems
+}
+
+// checkRetention is rule 11: a record must outlive every turn and late event it decides.
+func checkRetention(retention, life, age time.Duration) []Problem {
+	least := life + age + retentionMargin
+	if retention >= least {
+		return nil
+	}
+	return []Problem{{
+		"--retention", retention.String() + " is shorter than --max-turn-life + --max-event-age + 1h, so a late duplicate could run a turn again",
+		"--retention=" + least.String(),
+	}}
+}
+
+// checkListen keeps an open server from having no password.
+func (w *Worker) checkListen() []Problem {
+	if (w.ListenUser == "") != (w.ListenPassword == "") {
+		return []Problem{{"--listen-user", "and --listen-password belong together", "ONETURN_LISTEN_USER=oneturn ONETURN_LISTEN_PASSWORD=..."}}
+	}
+	host, port, err := net.SplitHostPort(w.Listen)
+	if err != nil {
+		return []Problem{{"--listen", "names no address", "--listen=127.0.0.1:4222"}}
+	}
+	ip := net.ParseIP(host)
+	if host == "localhost" || ip != nil && ip.IsLoopback() || w.ListenPassword != "" {
+		return nil
+	}
+	return []Problem{{
+		"--listen", strconv.Quote(w.Listen) + " is open to the network and has no password",
+		"--listen=" + net.JoinHostPort("127.0.0.1", port) + ", or set ONETURN_LISTEN_USER and ONETURN_LISTEN_PASSWORD",
+	}}
+}
