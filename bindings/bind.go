@@ -1,0 +1,348 @@
+package bindings
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/oneturn/oneturn/bindings/model"
+)
+
+// key is what a turn names.
+type key struct{ model, agent string }
+
+// slot is what a key leads to: a binding, or the reason why there is none.
+type slot struct {
+	binding *Binding
+	why     string
+}
+
+// workflow is one workflow ready for use. It is immutable.
+type workflow struct {
+	name, dir, digest string
+
+	exact      map[key]slot
+	byModel    map[string]slot
+	onlyTool   map[string]slot // agent → its tool, if it has one only
+	registered map[string]string
+	bindings   []*Binding
+	agents     []string
+	models     []string
+	unreadable []place
+
+	variables    []Variable
+	imports, env []string
+	uninspected  bool // the Python files could not be inspected; the next load tries again
+
+	own   []Diagnostic // of this version
+	shown []Diagnostic // own, or those of a newer version that was not taken
+}
+
+// binder turns a draft into a workflow.
+type binder struct {
+	*manifest
+
+	w      *workflow
+	files  map[string]PyFile // nil = not inspected
+	models map[string]*model.Model
+	broken map[string]string // model → why it cannot be used
+
+	components map[string]string // component → tool
+	functions  map[key]place     // function name and agent → first place
+	locations  map[key]string    // the same → file
+}
+
+func bind(d *draft, files map[string]PyFile, inspected bool) *workflow {
+	m := d.manifest
+	b := &binder{
+		manifest: m, files: files,
+		models: make(map[string]*model.Model), broken: make(map[string]string),
+		components: make(map[string]string), functions: make(map[key]place), locations: make(map[key]string),
+		w: &workflow{
+			name: m.workflow, dir: d.dir, digest: d.digest,
+			exact: make(map[key]slot), byModel: make(map[string]slot), onlyTool: make(map[string]slot),
+			registered: make(map[string]string), variables: m.variables, unreadable: m.unreadable,
+			uninspected: !inspected,
+		},
+	}
+	if !inspected {
+		b.files = nil
+	}
+	b.compileModels()
+	b.checkRegistry()
+	for i := range m.tools {
+		b.tool(&m.tools[i])
+	}
+	b.index()
+	b.checkAgents()
+	b.w.imports, b.w.env = requirements(files, d.local)
+	b.w.own = m.found
+	b.w.shown = m.found
+	return b.w
+}
+
+// compileModels compiles each model; a fault costs the model that has it.
+func (b *binder) compileModels() {
+	byName := make(map[string]modelEntry, len(b.manifest.models))
+	var defs []model.Definition
+	for _, e := range b.manifest.models {
+		byName[e.name] = e
+		b.w.models = append(b.w.models, e.name)
+		if e.schema == nil {
+			defs = append(defs, model.Definition{Name: e.name, Fields: e.fields})
+			continue
+		}
+		compiled, err := model.CompileSchema(e.name, e.schema)
+		if err != nil {
+			b.errorf(e.at, "bad_model", "", "model %s cannot be used: %v", e.name, err)
+			b.broken[e.name] = fmt.Sprintf("%s: %v", e.at, err)
+			continue
+		}
+		b.models[e.name] = compiled
+	}
+	compiled, problems := model.CompileMozaiks(defs)
+	maps.Copy(b.models, compiled)
+	for _, p := range problems {
+		e := byName[p.Model]
+		at := e.at
+		if line := e.lines[p.Field]; line > 0 {
+			at.line = line
+		}
+		what := "model " + p.Model
+		if p.Field != "" {
+			what = fmt.Sprintf("field %s of %s", p.Field, what)
+		}
+		b.add(problemSeverity(p), at, "bad_model", what+": "+p.Message, p.Mend)
+		if _, usable := b.models[p.Model]; !usable && b.broken[p.Model] == "" {
+			b.broken[p.Model] = fmt.Sprintf("%s: %s: %s", at, what, p.Message)
+		}
+	}
+}
+
+func problemSeverity(p model.Problem) Severity {
+	if p.Severity == model.SeverityWarning {
+		return SeverityWarning
+	}
+	return SeverityError
+}
+
+// checkRegistry reports agents that are registered with a model that does not exist.
+func (b *binder) checkRegistry() {
+	for _, agent := range slices.Sorted(maps.Keys(b.manifest.registered)) {
+		r := b.manifest.registered[agent]
+		b.w.registered[agent] = r.model
+		if !slices.Contains(b.w.models, r.model) {
+			b.errorf(r.at, "unknown_model", didYouMean(r.model, b.w.models), "agent %s is registered with the unknown model %s", agent, quoted(r.model))
+		}
+	}
+}
+
+// tool binds one entry for each of its agents.
+func (b *binder) tool(t *toolEntry) {
+	signature, known, fault := b.signature(t)
+	if fault != "" {
+		b.errorf(t.at, "tool_unusable", "", "tool %s is not bound: %s", t.name, fault)
+	}
+	if b.components[t.component] == "" {
+		b.components[t.component] = t.name
+	} else if t.component != "" && b.components[t.component] != t.name {
+		b.warnf(t.at, "component_shared", "give each tool its own component",
+			"tools %s and %s share the UI component %s", b.components[t.component], t.name, quoted(t.component))
+	}
+	for _, agent := range t.agents {
+		mdl := t.model
+		if mdl == "" {
+			mdl = b.w.registered[agent]
+		}
+		k := key{mdl, agent}
+		b.checkOwner(t, agent)
+		why := fault
+		if why == "" && mdl != "" {
+			why = b.modelFault(t, mdl, agent)
+		}
+		if why == "" && !t.auto {
+			why = "it is not called automatically: set auto_invoke: true (oneturn.yaml: auto: true)"
+		}
+		if why != "" {
+			b.fail(k, fmt.Sprintf("tool %s of agent %s is not usable: %s: %s", t.name, agent, t.at, why))
+			continue
+		}
+		b.put(k, b.binding(t, k, signature, known))
+	}
+}
+
+// checkOwner warns of agents that are not there or never call a tool.
+func (b *binder) checkOwner(t *toolEntry, agent string) {
+	if a, ok := b.agent(agent); !ok && len(b.manifest.agents) > 0 {
+		b.warnf(t.at, "unknown_agent", didYouMean(agent, b.agentNames()), "tool %s names the unknown agent %s", t.name, quoted(agent))
+	} else if ok && t.auto && !a.auto {
+		b.warnf(t.at, "agent_not_auto", "set auto_tool_mode: true for the agent",
+			"tool %s is called automatically, but agent %s has no auto_tool_mode", t.name, agent)
+	}
+	if t.kind != KindPython {
+		return
+	}
+	k := key{t.function, agent}
+	if at, seen := b.functions[k]; seen && b.locations[k] != t.path {
+		b.warnf(t.at, "function_name_shared", "rename one of them", "agent %s has two functions called %s: here and at %s", agent, t.function, at)
+	}
+	b.functions[k], b.locations[k] = t.at, t.path
+}
+
+func (b *binder) modelFault(t *toolEntry, mdl, agent string) string {
+	if b.models[mdl] != nil {
+		return ""
+	}
+	if why := b.broken[mdl]; why != "" {
+		return fmt.Sprintf("model %s cannot be used (%s)", quoted(mdl), why)
+	}
+	if t.model == mdl {
+		b.errorf(t.at, "unknown_model", didYouMean(mdl, b.w.models), "tool %s of agent %s names the unknown model %s", t.name, agent, quoted(mdl))
+	}
+	return fmt.Sprintf("model %s is not defined", quoted(mdl))
+}
+
+// signature finds the parameters of a Python tool. known is false if they cannot be told
+// without running the file; fault says why the tool cannot work at all.
+func (b *binder) signature(t *toolEntry) (params []Param, known bool, fault string) {
+	if t.kind == KindGo {
+		return nil, true, ""
+	}
+	if t.fault != "" {
+		return nil, false, t.fault
+	}
+	file, ok := b.files[t.path]
+	if !ok {
+		return nil, false, ""
+	}
+	if file.Error != "" {
+		return nil, false, fmt.Sprintf("%s: %s", place{t.path, file.ErrorLine}, file.Error)
+	}
+	if fn, ok := file.Functions[t.function]; ok {
+		return fn.Params, true, ""
+	}
+	if file.Dynamic {
+		b.infof(t.at, "signature_unknown", "define the function with def in this file",
+			"%s may define %s in a way that is not plain to see; its parameters are mapped when it is called", t.path, t.function)
+		return nil, false, ""
+	}
+	names := slices.Collect(maps.Keys(file.Functions))
+	return nil, false, fmt.Sprintf("%s has no function %s; %s", t.path, quoted(t.function), didYouMean(t.function, names))
+}
+
+func (b *binder) binding(t *toolEntry, k key, params []Param, known bool) *Binding {
+	bound := &Binding{
+		Workflow: b.workflow, Dir: b.w.dir, Agent: k.agent, ModelName: k.model, Tool: t.name, Description: t.description,
+		Kind: t.kind, MaxAttempts: DefaultMaxAttempts, Timeout: t.policy.timeout,
+		Component: t.component, Display: t.mode, Model: b.models[k.model],
+		Digest: b.w.digest, CompatSilent: b.silent, RunOnKeyReuse: b.reuse, at: t.at,
+	}
+	bound.Effect, bound.EffectWhy = b.effect(t)
+	switch {
+	case t.policy.attempts > 0:
+		bound.MaxAttempts = t.policy.attempts
+	case b.defaults.attempts > 0:
+		bound.MaxAttempts = b.defaults.attempts
+	}
+	if bound.Timeout == 0 {
+		bound.Timeout = b.defaults.timeout
+	}
+	bound.AcceptsContext = true
+	if t.kind == KindPython {
+		bound.File, bound.Function = t.path, t.function
+		bound.SignatureUnknown = !known
+	}
+	if t.kind == KindPython && known {
+		var fields []string
+		if bound.Model != nil {
+			fields = bound.Model.Fields()
+		}
+		bound.parameters, bound.AcceptsContext = newParameters(params, fields)
+		b.checkParameters(t, bound)
+	}
+	if bound.Model == nil {
+		b.warnf(t.at, "agent_without_model", "register a model for the agent",
+			"agent %s has no model: tool %s gets its output unchecked", k.agent, t.name)
+	}
+	return bound
+}
+
+// checkParameters warns of parameters that nothing fills: such a call fails in Python.
+func (b *binder) checkParameters(t *toolEntry, bound *Binding) {
+	if bound.Model == nil {
+		return
+	}
+	for _, p := range bound.parameters.unfilled() {
+		b.warnf(t.at, "parameter_unfilled", "add the field to the model, or a default to the parameter",
+			"parameter %s of tool %s has no default and model %s has no field for it", p, t.name, bound.ModelName)
+	}
+}
+
+// effect says which effect a tool has and where that comes from.
+func (b *binder) effect(t *toolEntry) (effect Effect, why string) {
+	switch {
+	case t.policy.effect != "":
+		return t.policy.effect, fmt.Sprintf("effect of the tool (%s)", t.policy.at)
+	case b.defaults.effect != "":
+		return b.defaults.effect, fmt.Sprintf("defaults (%s)", b.defaults.at)
+	case t.uiTool:
+		return EffectReplay, "a UI tool without effect"
+	default:
+		return EffectUnsafe, "nothing is said"
+	}
+}
+
+// put binds; of two tools for one agent and model the later one counts.
+func (b *binder) put(k key, bound *Binding) {
+	if old := b.w.exact[k].binding; old != nil {
+		b.warnf(bound.at, "tool_shadowed", "set auto_invoke: false on the others, or give them other agents",
+			"agent %s has several automatic tools; %s (%s) is never called, %s is", k.agent, old.Tool, old.at, bound.Tool)
+		b.w.bindings = slices.DeleteFunc(b.w.bindings, func(o *Binding) bool { return o == old })
+	}
+	b.w.exact[k] = slot{binding: bound}
+	b.w.bindings = append(b.w.bindings, bound)
+}
+
+// fail notes why a key leads nowhere, unless another tool is bound to it.
+func (b *binder) fail(k key, why string) {
+	if b.w.exact[k].binding == nil {
+		b.w.exact[k] = slot{why: why}
+	}
+}
+
+// index fills the ways to a binding that do not name model and agent both.
+func (b *binder) index() {
+	for k, s := range b.w.exact {
+		if s.binding == nil && k.model != "" {
+			b.w.byModel[k.model] = s
+		}
+		if s.binding == nil {
+			b.w.onlyTool[k.agent] = s
+		}
+	}
+	count := make(map[string]int)
+	for _, bound := range b.w.bindings {
+		if bound.ModelName != "" {
+			b.w.byModel[bound.ModelName] = slot{binding: bound}
+		}
+		b.w.onlyTool[bound.Agent] = slot{binding: bound}
+		if count[bound.Agent]++; count[bound.Agent] > 1 {
+			b.w.onlyTool[bound.Agent] = slot{why: fmt.Sprintf("agent %s has several tools: the event must name the model", bound.Agent)}
+		}
+	}
+}
+
+// checkAgents warns of agents that wait for a tool that never comes.
+func (b *binder) checkAgents() {
+	b.w.agents = b.agentNames()
+	for _, bound := range b.w.bindings {
+		if !slices.Contains(b.w.agents, bound.Agent) {
+			b.w.agents = append(b.w.agents, bound.Agent)
+		}
+	}
+	for _, a := range b.manifest.agents {
+		if _, ok := b.w.onlyTool[a.name]; !ok && a.auto {
+			b.warnf(a.at, "auto_agent_without_tool", "add a tool for it, or switch auto_tool_mode off", "agent %s is in auto tool mode but no tool names it", a.name)
+		}
+	}
+}

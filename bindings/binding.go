@@ -1,0 +1,95 @@
+package bindings
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings/model"
+)
+
+// Kind says what runs a tool.
+type Kind string
+
+// Kinds of tools.
+const (
+	KindPython Kind = "python" // a function of a file in the workflow's folder
+	KindGo     Kind = "go"     // a function that the worker's program has registered
+)
+
+// Effect says what may happen when a tool is entered again after a crash (design 5).
+type Effect string
+
+// Effects of tools.
+const (
+	EffectUnsafe     Effect = "unsafe"     // entered at most once; the default
+	EffectReplay     Effect = "replay"     // entered again only while it waits for an answer; the default of UI tools
+	EffectKeyed      Effect = "keyed"      // may be entered again with the same idempotency key
+	EffectIdempotent Effect = "idempotent" // entered at least once
+	EffectNone       Effect = "none"       // reads only; entered at least once
+)
+
+func effects() []string {
+	return []string{
+		string(EffectUnsafe), string(EffectReplay), string(EffectKeyed),
+		string(EffectIdempotent), string(EffectNone),
+	}
+}
+
+// Bounds and defaults of what a manifest may ask for.
+const (
+	DefaultMaxAttempts = 1
+	maxAttemptsLimit   = 100
+	maxTimeout         = 7 * 24 * time.Hour // the default life of a turn
+)
+
+// Binding says what a turn calls and how. It is immutable and safe for concurrent use.
+type Binding struct {
+	Workflow    string // name of the workflow
+	Dir         string // its folder relative to the root; "." if the root is the workflow, "" if it exists in code only
+	Agent       string
+	ModelName   string // "" if the agent has no model
+	Tool        string // name shown in events and tool logs
+	Description string
+
+	Kind     Kind
+	File     string // Python: relative to the root, slash-separated
+	Function string // Python: name of the function
+
+	Effect      Effect
+	EffectWhy   string        // where the effect was taken from
+	MaxAttempts int           // 1 = no retry
+	Timeout     time.Duration // of one attempt; 0 = the worker's default
+
+	Component string // UI component, "" if none
+	Display   string // where the component shows: inline, artifact, …; "" if not said
+
+	Model            *model.Model // checks the data; nil if the agent has none
+	AcceptsContext   bool         // the tool takes the context container
+	SignatureUnknown bool         // parameters are mapped when the tool is called, by the rule of Args
+
+	Digest        string // of the workflow's manifests and code
+	CompatSilent  bool   // failures publish nothing, as MozaiksAI does
+	RunOnKeyReuse bool   // a turn key that comes again with other data is a turn of its own
+
+	at         place
+	parameters parameters
+}
+
+// Declaration is a binding made in Go code. It creates its workflow if no folder has it, and
+// it comes after the manifests: of two tools for one agent and model the later one is bound.
+type Declaration struct {
+	Workflow string // required
+	Agent    string // required
+	// Model is the model's name in events. "" = the tool's name if there is a Schema, else the
+	// agent's registered model, if any.
+	Model string
+	Tool  string // required
+	// Schema is the JSON Schema (2020-12) of the model. Without it Model must be a model of
+	// the workflow's manifests, or "".
+	Schema      json.RawMessage
+	Effect      Effect        // "" = unsafe
+	MaxAttempts int           // 0 = 1
+	Timeout     time.Duration // 0 = the worker's default
+	Component   string
+	Mode        string
+}

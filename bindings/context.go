@@ -1,0 +1,212 @@
+package bindings
+
+import (
+	"slices"
+)
+
+// Variable is a context variable of a workflow. Every generation of the manifests is read into
+// this one form.
+type Variable struct {
+	Name        string
+	Type        string // as written: string, boolean, …; "" if not said
+	Description string
+	Source      Source
+	Triggers    []Trigger // of state variables
+	Default     any       // value tree, nil if there is none
+	Agents      []string  // agents that the manifests show the variable to
+
+	at place
+}
+
+// SourceType says where a variable gets its value.
+type SourceType string
+
+// Types of sources.
+const (
+	SourceConfig        SourceType = "config"         // environment or default
+	SourceDataReference SourceType = "data_reference" // read from a database
+	SourceDataEntity    SourceType = "data_entity"    // written to a database
+	SourceComputed      SourceType = "computed"       // set by code
+	SourceState         SourceType = "state"          // default, then triggers and tools
+	SourceExternal      SourceType = "external"       // set by the runtime or from outside
+	SourceFile          SourceType = "file"           // read from a file
+)
+
+// Source is where a variable gets its value: the type and its other keys as written.
+type Source struct {
+	Type   SourceType
+	Params map[string]any
+}
+
+// sourceType maps the names of all generations to today's.
+func sourceType(word string) (SourceType, bool) {
+	switch t := SourceType(word); t {
+	case SourceConfig, SourceDataReference, SourceDataEntity, SourceComputed, SourceState, SourceExternal, SourceFile:
+		return t, true
+	}
+	switch word {
+	case "environment":
+		return SourceConfig, true
+	case "database":
+		return SourceDataReference, true
+	case "static", "derived", "declarative":
+		return SourceState, true
+	case "runtime":
+		return SourceExternal, true
+	}
+	return "", false
+}
+
+func sourceTypes() []string {
+	return []string{"config", "data_reference", "data_entity", "computed", "state", "external", "file"}
+}
+
+// readContext reads context_variables.* of any generation.
+func (m *manifest) readContext(d document) {
+	if d.root == nil {
+		return
+	}
+	n := unwrap(d.root, "context_variables")
+	switch {
+	case n.is(listNode):
+		m.variableList(n, d.file)
+	case n.get("definitions") != nil || n.get("agents") != nil:
+		for _, e := range m.entries(n.get("definitions"), d.file, "context definitions", "name", "key") {
+			m.readVariable(e.name, e.node, d.file)
+		}
+		m.exposures(n.get("agents"), d.file)
+		m.olderLists(n, d.file)
+	case !n.is(mapNode):
+		m.errorf(n.at(d.file), "wrong_shape", "write definitions: name → variable", "context_variables must be a map or a list")
+	case !m.olderLists(n, d.file):
+		// A flat map name → {type, default}.
+		for _, e := range m.entries(n, d.file, "context_variables") {
+			m.readVariable(e.name, e.node, d.file)
+		}
+	}
+}
+
+func (m *manifest) variableList(n *node, file string) {
+	for _, e := range m.entries(n, file, "context_variables", "name", "key") {
+		m.readVariable(e.name, e.node, file)
+	}
+}
+
+// readVariable reads one variable; a fault leaves out this variable only.
+func (m *manifest) readVariable(name string, n *node, file string) {
+	at := n.at(file)
+	if name == "" || !n.is(mapNode) {
+		m.warnf(at, "bad_variable", "write {type, description, source}", "context variable %s must be a map and is left out", quoted(name))
+		return
+	}
+	v := Variable{
+		Name: name, Type: n.get("type").str(), Description: n.get("description").str(),
+		Source: Source{Type: SourceState}, Default: n.get("default").value(), at: at,
+	}
+	source := n.get("source")
+	if source.str() != "" { // a bare type name
+		source = &node{kind: mapNode, line: source.line, keys: []string{"type"}, items: []*node{source}}
+	}
+	if source == nil {
+		source = inlineSource(n)
+	}
+	if !m.readSource(source, file, &v) {
+		return
+	}
+	for _, holder := range []*node{n, source} {
+		m.readTriggers(holder, file, &v)
+	}
+	m.addVariable(v)
+}
+
+// inlineSource finds the source of the oldest generation, which had a key of its own name.
+func inlineSource(n *node) *node {
+	for _, word := range []string{"database", "environment", "derived"} {
+		inner := n.get(word)
+		if !inner.is(mapNode) {
+			continue
+		}
+		source := &node{kind: mapNode, line: inner.line}
+		source.set("type", &node{kind: textNode, line: inner.line, text: word})
+		for i, k := range inner.keys {
+			if k != "type" {
+				source.set(k, inner.items[i])
+			}
+		}
+		return source
+	}
+	return nil
+}
+
+func (m *manifest) readSource(n *node, file string, v *Variable) bool {
+	if n.absent() {
+		return true
+	}
+	word := n.get("type").str()
+	kind, ok := sourceType(word)
+	if !n.is(mapNode) || !ok {
+		m.warnf(n.at(file), "unknown_source", didYouMean(word, sourceTypes()),
+			"context variable %s has the unknown source type %s and is left out", v.Name, quoted(word))
+		return false
+	}
+	v.Source.Type = kind
+	for i, k := range n.keys {
+		switch k {
+		case "type", "triggers", "transitions":
+		case "default":
+			v.Default = n.items[i].value()
+		case "value": // static variables of 2025
+			if word == "static" {
+				v.Default = n.items[i].value()
+				continue
+			}
+			fallthrough
+		default:
+			if v.Source.Params == nil {
+				v.Source.Params = make(map[string]any)
+			}
+			v.Source.Params[k] = n.items[i].value()
+		}
+	}
+	return true
+}
+
+func (m *manifest) addVariable(v Variable) {
+	i := slices.IndexFunc(m.variables, func(o Variable) bool { return o.Name == v.Name })
+	switch {
+	case i >= 0:
+		m.warnf(v.at, "variable_defined_twice", "keep one of them",
+			"context variable %s is defined here and at %s; this one counts", v.Name, m.variables[i].at)
+		m.variables[i] = v
+	case len(m.variables) >= maxEntries:
+		m.errorf(v.at, "too_many_entries", "split the workflow", "more than %d context variables; %s is left out", maxEntries, v.Name)
+	default:
+		m.variables = append(m.variables, v)
+	}
+}
+
+// exposures reads which agents see which variables.
+func (m *manifest) exposures(n *node, file string) {
+	for _, e := range m.entries(n, file, "agents of context_variables", "agent", "agent_name", "name") {
+		names := e.node
+		if names.is(mapNode) {
+			names = names.get("variables")
+		}
+		for _, name := range names.texts() {
+			if !m.expose(e.name, name) {
+				m.warnf(e.node.at(file), "unknown_variable", "", "agent %s lists the unknown context variable %s", e.name, quoted(name))
+			}
+		}
+	}
+}
+
+func (m *manifest) expose(agent, variable string) bool {
+	i := slices.IndexFunc(m.variables, func(v Variable) bool { return v.Name == variable })
+	if i < 0 {
+		return false
+	}
+	if v := &m.variables[i]; !slices.Contains(v.Agents, agent) {
+		v.Agents = append(v.Agents, agent)
+	}
+	return true
+}

@@ -1,0 +1,217 @@
+package bindings
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"hash"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"strings"
+)
+
+// maxInspected bounds the Python files of one workflow that are inspected.
+const maxInspected = 500
+
+// draft is a workflow between reading and binding.
+type draft struct {
+	dir      string // relative to the root; "" if there is no folder
+	digest   string
+	manifest *manifest
+	python   []string  // files to inspect, relative to the root
+	local    []string  // names of modules that the folder has
+	same     *workflow // the previous version, if nothing changed
+}
+
+// newDraft reads one workflow. Whatever goes wrong becomes a diagnostic.
+func newDraft(root *os.Root, name, dir string, declared []Declaration, previous *Set) *draft {
+	d := &draft{dir: dir, manifest: &manifest{
+		report: &report{workflow: name}, registered: make(map[string]registration),
+	}}
+	sum := sha256.New()
+	if err := d.readFolder(root, sum, declared, previous); err != nil {
+		d.manifest.errorf(place{file: dir}, "unreadable", "", "the folder cannot be read: %v", err)
+		d.finishDigest(sum, declared, previous)
+	}
+	if d.same == nil {
+		d.declare(declared)
+	}
+	return d
+}
+
+func (d *draft) readFolder(root *os.Root, sum hash.Hash, declared []Declaration, previous *Set) error {
+	if d.dir == "" {
+		d.finishDigest(sum, declared, previous)
+		return nil
+	}
+	inside, err := root.OpenRoot(d.dir)
+	if err != nil {
+		return err //nolint:wrapcheck // the caller says what was being done
+	}
+	defer inside.Close()
+	f := &folder{name: d.manifest.workflow, dir: d.dir, root: inside}
+	c, err := f.scan()
+	if err != nil {
+		return err
+	}
+	hashPart(sum, "folder", []byte(c.digest))
+	d.finishDigest(sum, declared, previous)
+	if d.same != nil {
+		return nil
+	}
+	if c.cut {
+		d.manifest.warnf(place{file: d.dir}, "too_many_files", "move what is no code of the workflow out of the folder",
+			"the folder has more files than are looked at; changes in some are not noticed")
+	}
+	d.manifest.readAll(f, c)
+	d.locate(f, c)
+	d.local = localModules(c.python)
+	if abs, err := filepath.Abs(root.Name()); err == nil {
+		d.local = append(d.local, filepath.Base(abs))
+	}
+	return nil
+}
+
+// finishDigest completes the digest and finds the previous version if it is the very same.
+func (d *draft) finishDigest(sum hash.Hash, declared []Declaration, previous *Set) {
+	if len(declared) > 0 {
+		data, err := json.Marshal(declared)
+		if err != nil { // a schema that is no JSON; compiling it says so
+			data = []byte(err.Error())
+		}
+		hashPart(sum, "declared", data)
+	}
+	d.digest = shortHash(sum)
+	if previous == nil {
+		return
+	}
+	if old := previous.workflows[d.manifest.workflow]; old != nil && old.digest == d.digest && old.dir == d.dir && !old.uninspected {
+		d.same = old
+	}
+}
+
+// readAll parses the manifests of a folder.
+func (m *manifest) readAll(f *folder, c *contents) {
+	docs := make(map[string]document)
+	for _, section := range sections() {
+		docs[section] = m.choose(f, c, section)
+	}
+	m.readMozaiks(docs)
+	m.readOneturn(docs["oneturn"])
+}
+
+// choose parses the manifest of a section. If there are several files for it, the first counts
+// and the others are compared with it.
+func (m *manifest) choose(f *folder, c *contents, section string) document {
+	var chosen document
+	found := false
+	for _, ext := range extensions() {
+		name := section + ext
+		data, ok := c.manifests[name]
+		if !ok {
+			continue
+		}
+		d, usable := m.parse(f.rel(name), data, c.failures[name])
+		switch {
+		case !found:
+			chosen, found = d, true
+		case !usable || !reflect.DeepEqual(chosen.root.value(), d.root.value()):
+			m.warnf(place{file: d.file}, "ignored_manifest", "remove one of them",
+				"%s is ignored because %s is there, and they differ", name, path.Base(chosen.file))
+		}
+	}
+	return chosen
+}
+
+func (m *manifest) parse(file string, data []byte, failure error) (d document, usable bool) {
+	at := place{file: file}
+	if failure == nil {
+		d, failure = parse(file, data)
+	}
+	if failure == nil {
+		for _, r := range d.repeated {
+			sev := SeverityWarning
+			if strings.HasPrefix(path.Base(file), "oneturn.") {
+				sev = SeverityError
+			}
+			m.add(sev, place{file, r.line}, "repeated_key", "key "+quoted(r.key)+" stands twice in one map; the later one counts", "remove one of them")
+		}
+		return d, true
+	}
+	reason := failure.Error()
+	var syntax *parseError
+	if errors.As(failure, &syntax) {
+		at.line, reason = syntax.line, syntax.reason
+	}
+	m.errorf(at, "unreadable_manifest", "", "the file cannot be read: %s", reason)
+	m.unreadable = append(m.unreadable, at)
+	return document{file: file}, false
+}
+
+// declare adds the declarations made in Go code.
+func (d *draft) declare(all []Declaration) {
+	m := d.manifest
+	for _, dec := range all {
+		at := place{file: "declaration of " + dec.Tool}
+		t := toolEntry{
+			name: dec.Tool, kind: KindGo, agents: []string{dec.Agent}, model: dec.Model, auto: true,
+			component: dec.Component, mode: dec.Mode, uiTool: dec.Component != "", at: at,
+			policy: policy{effect: dec.Effect, attempts: dec.MaxAttempts, timeout: dec.Timeout, at: at},
+		}
+		if dec.Schema != nil {
+			if t.model == "" {
+				t.model = dec.Tool
+			}
+			m.addModel(modelEntry{name: t.model, schema: dec.Schema, at: at})
+		}
+		if _, ok := m.agent(dec.Agent); !ok {
+			m.agents = append(m.agents, agentEntry{dec.Agent, true, at})
+		}
+		m.tools = append(m.tools, t)
+	}
+}
+
+// locate finds the files of the tools and lists what is to be inspected: these files and all
+// of tools/.
+func (d *draft) locate(f *folder, c *contents) {
+	m := d.manifest
+	for i := range m.tools {
+		t := &m.tools[i]
+		if t.kind != KindPython {
+			continue
+		}
+		name, err := f.locate(t.file)
+		if err != nil {
+			t.fault = err.Error()
+			continue
+		}
+		t.path = f.rel(name)
+		d.python = append(d.python, t.path)
+	}
+	for _, ref := range m.files {
+		if _, err := f.locate(ref.name); err != nil {
+			m.warnf(ref.at, "file_missing", "", "%v", err)
+		}
+	}
+	for _, name := range c.python {
+		if strings.HasPrefix(name, "tools/") && len(d.python) < maxInspected {
+			d.python = append(d.python, f.rel(name))
+		}
+	}
+	d.python = sortedSet(d.python)
+}
+
+// localModules gives the top-level names that the files of a folder can be imported by: from
+// the folder itself and from tools/.
+func localModules(files []string) []string {
+	var names []string
+	for _, name := range files {
+		for _, inside := range []string{name, strings.TrimPrefix(name, "tools/")} {
+			top, _, _ := strings.Cut(inside, "/")
+			names = append(names, strings.TrimSuffix(top, ".py"))
+		}
+	}
+	return sortedSet(names)
+}

@@ -1,0 +1,261 @@
+package bindings
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Bounds of one workflow's folder.
+const (
+	maxManifest = 1 << 20  // bytes of a manifest
+	maxSource   = 16 << 20 // bytes of a Python file
+	maxFiles    = 2000     // Python files of a workflow
+	maxWalked   = 20_000   // entries that are looked at
+)
+
+// sections are the manifests of a workflow, without extension.
+func sections() []string {
+	return []string{
+		"oneturn", "orchestrator", "agents", "structured_outputs", "tools",
+		"context_variables", "handoffs", "hooks", "ui_config",
+	}
+}
+
+// identifying are the manifests that make a folder a workflow.
+func identifying() []string {
+	return []string{"oneturn", "orchestrator", "tools", "agents", "structured_outputs"}
+}
+
+// extensions of manifests; of two files with one name the first in this order is read.
+func extensions() []string { return []string{".yaml", ".yml", ".json"} }
+
+// folder is a workflow's folder. All reading goes through an [os.Root]: no file name of a
+// manifest, and no symbolic link, leads out of it.
+type folder struct {
+	name string // of the workflow
+	dir  string // relative to the root, "." if it is the root itself
+	root *os.Root
+}
+
+// rel gives the path of a file of the folder relative to the root.
+func (f *folder) rel(name string) string { return path.Join(f.dir, name) }
+
+// discover lists the workflows directly under root. A root that has manifests itself is taken
+// as one workflow.
+func discover(root *os.Root, rootPath string) (dirs map[string]string, single bool, err error) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, false, fmt.Errorf("read the workflows folder %s: %w", rootPath, err)
+	}
+	dirs = make(map[string]string)
+	if hasManifest(entries) {
+		abs, err := filepath.Abs(rootPath)
+		if err != nil {
+			return nil, false, fmt.Errorf("find the name of the workflows folder %s: %w", rootPath, err)
+		}
+		dirs[filepath.Base(abs)] = "."
+		return dirs, true, nil
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+			continue
+		}
+		if info, err := root.Stat(name); err != nil || !info.IsDir() {
+			continue // also links that lead out of the root
+		}
+		inside, err := fs.ReadDir(root.FS(), name)
+		if err != nil {
+			continue
+		}
+		tools := slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return e.Name() == "tools" && e.IsDir() })
+		if tools || hasManifest(inside) {
+			dirs[name] = name
+		}
+	}
+	return dirs, false, nil
+}
+
+func hasManifest(entries []fs.DirEntry) bool {
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		ext := path.Ext(e.Name())
+		return !e.IsDir() && slices.Contains(extensions(), ext) &&
+			slices.Contains(identifying(), strings.TrimSuffix(e.Name(), ext))
+	})
+}
+
+// errTooLarge says that a file is larger than it may be.
+var errTooLarge = errors.New("file is too large")
+
+// read returns a regular file of at most limit bytes.
+func (f *folder) read(name string, limit int64) ([]byte, error) {
+	file, err := f.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%w: over %d bytes", errTooLarge, limit)
+	}
+	return data, nil
+}
+
+// open opens a regular file. A named pipe would block, hence non-blocking and the check.
+func (f *folder) open(name string) (*os.File, error) {
+	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// locate finds a tool's file as it is written in a manifest: in the folder, then in tools/.
+// The result is relative to the folder.
+func (f *folder) locate(file string) (string, error) {
+	name := path.Clean(file)
+	switch {
+	case strings.ContainsAny(file, "\\\x00"), path.IsAbs(file), !filepath.IsLocal(filepath.FromSlash(file)):
+		return "", fmt.Errorf("file %s must be inside the workflow's folder: write a relative path without ..", quoted(file))
+	case path.Ext(name) != ".py":
+		return "", fmt.Errorf("file %s must end in .py", quoted(file))
+	}
+	var first error
+	for _, candidate := range []string{name, path.Join("tools", name)} {
+		info, err := f.root.Stat(candidate)
+		switch {
+		case err == nil && info.Mode().IsRegular():
+			return candidate, nil
+		case err == nil:
+			err = fmt.Errorf("file %s is not a regular file", quoted(file))
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		default:
+			err = fmt.Errorf("file %s cannot be used: %w", quoted(file), err)
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if first != nil {
+		return "", first
+	}
+	return "", fmt.Errorf("file %s not found in the workflow's folder or its tools folder", quoted(file))
+}
+
+// contents is what a folder holds that matters.
+type contents struct {
+	manifests map[string][]byte // file name → bytes, for sections; nil bytes = unreadable
+	failures  map[string]error  // file name → why it is unreadable
+	python    []string          // *.py relative to the folder, sorted
+	dirs      []string          // folders, relative to the folder, for watching
+	cut       bool              // more files than are looked at
+	digest    string            // of all of these
+}
+
+// scan reads the manifests and hashes them together with every Python file.
+func (f *folder) scan() (*contents, error) {
+	c := &contents{manifests: make(map[string][]byte), failures: make(map[string]error)}
+	sum := sha256.New()
+	for _, section := range sections() {
+		for _, ext := range extensions() {
+			name := section + ext
+			if _, err := f.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			data, err := f.read(name, maxManifest)
+			c.manifests[name] = data
+			if err != nil {
+				c.failures[name] = err
+				data = []byte(err.Error())
+			}
+			hashPart(sum, name, data)
+		}
+	}
+	if err := f.walk(c); err != nil {
+		return nil, err
+	}
+	for _, name := range c.python {
+		if err := f.hashFile(sum, name); err != nil {
+			hashPart(sum, name, []byte(err.Error()))
+		}
+	}
+	c.digest = shortHash(sum)
+	return c, nil
+}
+
+// skipped names folders that hold no code of the workflow.
+func skipped(name string) bool {
+	return strings.HasPrefix(name, ".") || name == "__pycache__" || name == "node_modules" || name == "venv"
+}
+
+func (f *folder) walk(c *contents) error {
+	walked := 0
+	err := fs.WalkDir(f.root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		walked++
+		switch {
+		case err != nil:
+			return fs.SkipDir // a folder that vanished or may not be read
+		case walked > maxWalked || len(c.python) >= maxFiles:
+			c.cut = true
+			return fs.SkipAll
+		case e.IsDir() && name != "." && skipped(e.Name()):
+			return fs.SkipDir
+		case e.IsDir():
+			c.dirs = append(c.dirs, name)
+		case path.Ext(name) == ".py":
+			c.python = append(c.python, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look through workflow %s: %w", f.name, err)
+	}
+	slices.Sort(c.python)
+	return nil
+}
+
+func (f *folder) hashFile(sum hash.Hash, name string) error {
+	data, err := f.read(name, maxSource)
+	if err != nil {
+		return err
+	}
+	hashPart(sum, name, data)
+	return nil
+}
+
+// hashPart adds a name and its bytes, each with its length, so that parts cannot run together.
+func hashPart(sum hash.Hash, name string, data []byte) {
+	for _, part := range [][]byte{[]byte(name), data} {
+		sum.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		sum.Write(part)
+	}
+}
+
+// shortHash gives the first 16 hex digits.
+func shortHash(sum hash.Hash) string {
+	const digits = 16
+	return hex.EncodeToString(sum.Sum(nil))[:digits]
+}

@@ -1,0 +1,204 @@
+package bindings_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+)
+
+// good is a second workflow beside a hostile one: it must work whatever the other does.
+const good = "agents: {A: }\ntools: [{name: greet, agent: A, kind: go}]\n"
+
+func TestHostileManifestsAreRefusedAndHarmNoOtherWorkflow(t *testing.T) {
+	t.Parallel()
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c <= 'k'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
+	}
+	tests := []struct{ name, file, text, want string }{
+		{"alias bomb", "tools.yaml", bomb, "values, aliases expanded"},
+		{"alias of itself", "tools.yaml", "a: &a [*a]\n", "nested deeper than 64 levels"},
+		{"deep list", "tools.yaml", strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "nested deeper than 64 levels"},
+		{"deep JSON", "tools.json", strings.Repeat("[", 9000) + strings.Repeat("]", 9000), "nested deeper than 64 levels"},
+		{"python tag", "tools.yaml", "tools: !!python/object/apply:os.system [ls]\n", "is not allowed"},
+		{"python tag on a scalar", "tools.yaml", "tools: !!python/name:os.system x\n", "is not allowed"},
+		{"own tag", "tools.yaml", "tools: !secret x\n", `tag "!secret" is not allowed`},
+		{"two documents", "tools.yaml", "a: 1\n---\nb: 2\n", "more than one YAML document"},
+		{"text after JSON", "tools.json", "{}\n{}", "tools.json:2: error: the file cannot be read"},
+		{"huge number", "structured_outputs.json", "{\n\"x\": 1e9999999}", "structured_outputs.json:2: error: the file cannot be read: number out of bounds"},
+		{"huge YAML number", "structured_outputs.yaml", "x: 1\ny: " + strings.Repeat("9", 80) + "\n", "structured_outputs.yaml:2: error: the file cannot be read: number out of bounds"},
+		{"infinity", "structured_outputs.yaml", "x: .inf\n", "not a number that JSON can hold"},
+		{"broken YAML", "agents.yaml", "agents:\n  A: [\n", "agents.yaml"},
+		{"broken JSON", "agents.json", "{\n\"agents\": {\n,}}", "agents.json:3: error: the file cannot be read: not JSON"},
+		{"not UTF-8", "agents.json", "{\"agents\": \"\xff\"}", "not JSON"},
+		{"100 MiB", "tools.yaml", "", "file is too large: over 1048576 bytes"},
+		{"many keys", "agents.yaml", "agents:\n" + manyKeys(60_000), "agents has more than 2000 entries"},
+		{"a scalar", "oneturn.yaml", "just a text", "oneturn.yaml must be a map"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			write(t, filepath.Join(root, "Good", "oneturn.yaml"), good)
+			name := filepath.Join(root, "Bad", tt.file)
+			write(t, name, tt.text)
+			if tt.text == "" {
+				require.NoError(t, os.Truncate(name, 100<<20))
+			}
+			set := load(t, root)
+			require.Contains(t, strings.Join(lines(set, bindings.SeverityError), "\n"), tt.want)
+			_, err := set.Resolve("Good", "A", "")
+			require.NoError(t, err)
+			_, err = set.Resolve("Bad", "A", "")
+			require.ErrorIs(t, err, bindings.ErrNoBinding, "the workflow is known, though it is broken")
+		})
+	}
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "  a%d:\n", i)
+	}
+	return b.String()
+}
+
+func TestUnreadableManifestIsNamedWhenATurnNeedsIt(t *testing.T) {
+	t.Parallel()
+	set := load(t, unpack(t, "-- W/tools.yaml --\ntools: [\n"))
+	_, err := set.Resolve("W", "A", "")
+	require.ErrorContains(t, err, "W/tools.yaml")
+	require.ErrorContains(t, err, "cannot be read")
+}
+
+func TestFilesOutsideTheWorkflowAreRefused(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, file, want string }{
+		{"parent", "../other/t.py", "must be inside the workflow's folder"},
+		{"parent in the middle", "tools/../../other/t.py", "must be inside the workflow's folder"},
+		{"absolute", "/etc/t.py", "must be inside the workflow's folder"},
+		{"backslash", `..\\other\\t.py`, "must be inside the workflow's folder"},
+		{"NUL", `t.py\0.py`, "must be inside the workflow's folder"},
+		{"link out", "link.py", "cannot be used"},
+		{"link through a folder", "out/t.py", "cannot be used"},
+		{"other extension", "t.sh", "must end in .py"},
+		{"a folder", "folder.py", "is not a regular file"},
+		{"a pipe", "pipe.py", "is not a regular file"},
+		{"other letter case", "T.py", "not found"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			write(t, filepath.Join(root, "other", "t.py"), "def f():\n")
+			dir := filepath.Join(root, "flows", "W")
+			write(t, filepath.Join(dir, "oneturn.yaml"), fmt.Sprintf("tools: [{name: f, agent: A, file: \"%s\"}]\n", tt.file))
+			write(t, filepath.Join(dir, "t.py"), "def f():\n")
+			write(t, filepath.Join(dir, "t.sh"), "")
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "folder.py"), 0o750))
+			require.NoError(t, os.Symlink(filepath.Join(root, "other", "t.py"), filepath.Join(dir, "link.py")))
+			require.NoError(t, os.Symlink("../../other", filepath.Join(dir, "out")))
+			require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe.py"), 0o600))
+			set := load(t, filepath.Join(root, "flows"))
+			require.Empty(t, set.Bindings())
+			require.Contains(t, strings.Join(lines(set, bindings.SeverityError), "\n"), tt.want)
+		})
+	}
+}
+
+func TestManifestsAndFoldersOutsideTheRootAreNotRead(t *testing.T) {
+	t.Parallel()
+	outside := unpack(t, "-- W/oneturn.yaml --\n"+good)
+	root := t.TempDir()
+	require.NoError(t, os.Symlink(filepath.Join(outside, "W"), filepath.Join(root, "Linked")))
+	write(t, filepath.Join(root, "W", "agents.yaml"), "agents: {A: }\n")
+	require.NoError(t, os.Symlink(filepath.Join(outside, "W", "oneturn.yaml"), filepath.Join(root, "W", "oneturn.yaml")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(root, "W", "tools.yaml"), 0o600))
+	set := load(t, root)
+	require.Equal(t, []string{"W"}, set.Workflows())
+	require.Empty(t, set.Bindings())
+	text := strings.Join(lines(set, bindings.SeverityError), "\n")
+	require.Contains(t, text, "W/oneturn.yaml: error: the file cannot be read")
+	require.Contains(t, text, "W/tools.yaml: error: the file cannot be read: tools.yaml is not a regular file")
+}
+
+func TestLoadEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := bindings.Load(ctx, bindings.Options{Root: unpack(t, "-- W/oneturn.yaml --\n"+good)})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestMissingRootIsAnErrorThatNamesIt(t *testing.T) {
+	t.Parallel()
+	_, err := bindings.Load(t.Context(), bindings.Options{Root: filepath.Join(t.TempDir(), "nowhere")})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "nowhere")
+}
+
+// manyWorkflows writes n workflows of one tool with a model each.
+func manyWorkflows(tb testing.TB, n int) string {
+	tb.Helper()
+	root := tb.TempDir()
+	for i := range n {
+		dir := filepath.Join(root, fmt.Sprintf("W%03d", i))
+		require.NoError(tb, os.MkdirAll(filepath.Join(dir, "tools"), 0o750))
+		for name, text := range map[string]string{
+			"agents.yaml":             "agents:\n  A: {auto_tool_mode: true}\n",
+			"tools.yaml":              "tools:\n- {agent: A, file: t.py, function: greet, tool_type: UI_Tool, ui: {component: C, mode: inline}}\n",
+			"structured_outputs.yaml": "structured_outputs:\n  models:\n    Out:\n      type: model\n      fields:\n        name: {type: str}\n        tags: {type: list, items: str}\n  registry: {A: Out}\n",
+			"tools/t.py":              "def greet(name, tags):\n    return name\n",
+		} {
+			require.NoError(tb, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		}
+	}
+	return root
+}
+
+func TestManyWorkflowsAreInspectedInOneCall(t *testing.T) {
+	t.Parallel()
+	var calls, files atomic.Int64
+	set, err := bindings.Load(t.Context(), bindings.Options{
+		Root: manyWorkflows(t, 500),
+		Inspect: func(ctx context.Context, root string, names []string) (map[string]bindings.PyFile, error) {
+			calls.Add(1)
+			files.Add(int64(len(names)))
+			return inspect(ctx, root, names)
+		},
+	})
+	require.NoError(t, err)
+	require.Len(t, set.Workflows(), 500)
+	require.Len(t, set.Bindings(), 500)
+	require.Empty(t, set.Diagnostics())
+	require.EqualValues(t, 1, calls.Load())
+	require.EqualValues(t, 500, files.Load())
+}
+
+func BenchmarkLoad500Workflows(b *testing.B) {
+	root := manyWorkflows(b, 500)
+	for b.Loop() {
+		_, err := bindings.Load(b.Context(), bindings.Options{Root: root, Inspect: inspect})
+		require.NoError(b, err)
+	}
+}
+
+func BenchmarkResolve(b *testing.B) {
+	set, err := bindings.Load(b.Context(), bindings.Options{Root: manyWorkflows(b, 500), Inspect: inspect})
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := set.Resolve("W250", "A", "Out"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

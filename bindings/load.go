@@ -1,0 +1,249 @@
+package bindings
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Options say what to load.
+type Options struct {
+	Root     string        // workflows folder; "" = only Declared
+	Declared []Declaration // bindings made in Go code
+	Inspect  InspectFunc   // reads Python signatures; nil = Python tools are bound with unknown signature
+	Logger   *slog.Logger  // nil = silent
+	Debounce time.Duration // Watch waits this long for silence after a change; 0 = 200 ms
+}
+
+func (o *Options) logger() *slog.Logger {
+	if o.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Logger
+}
+
+// Load reads every workflow under Root. It fails only if the root cannot be read, a
+// declaration is incomplete, or ctx ends: faults in manifests are diagnostics of the set.
+func Load(ctx context.Context, opts Options) (*Set, error) {
+	return load(ctx, &opts, nil)
+}
+
+// load reads all workflows; those that are as in previous are taken from it.
+func load(ctx context.Context, opts *Options, previous *Set) (*Set, error) {
+	start := time.Now()
+	declared, err := byWorkflow(opts.Declared)
+	if err != nil {
+		return nil, err
+	}
+	set := &Set{workflows: make(map[string]*workflow)}
+	drafts, err := set.read(ctx, opts, declared, previous)
+	if err != nil {
+		return nil, err
+	}
+	files, inspected, err := set.inspect(ctx, opts, drafts)
+	if err != nil {
+		return nil, err
+	}
+	done := make([]*workflow, len(drafts))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, d := range drafts {
+		group.Go(func() error {
+			if done[i] = d.same; d.same == nil {
+				done[i] = bind(d, own(files, d.python), inspected)
+			}
+			return ctx.Err() //nolint:wrapcheck // the caller's own context
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("load workflows: %w", err)
+	}
+	for _, w := range done {
+		set.workflows[w.name] = w.over(previous)
+	}
+	set.finish()
+	opts.logger().InfoContext(ctx, "workflows loaded", "workflows", len(set.names), "bindings", len(set.bindings),
+		"errors", set.count(SeverityError), "warnings", set.count(SeverityWarning), "digest", set.digest, "took", time.Since(start))
+	return set, nil
+}
+
+// byWorkflow checks the declarations and groups them.
+func byWorkflow(all []Declaration) (map[string][]Declaration, error) {
+	grouped := make(map[string][]Declaration)
+	var faults []error
+	for i, d := range all {
+		switch {
+		case d.Workflow == "" || d.Agent == "" || d.Tool == "":
+			faults = append(faults, fmt.Errorf("declaration %d (tool %s): Workflow, Agent and Tool must be set", i, quoted(d.Tool)))
+		case d.Effect != "" && !slices.Contains(effects(), string(d.Effect)):
+			faults = append(faults, fmt.Errorf("declaration %d (tool %s): Effect must be one of %s", i, quoted(d.Tool), strings.Join(effects(), ", ")))
+		case d.MaxAttempts < 0 || d.MaxAttempts > maxAttemptsLimit || d.Timeout < 0 || d.Timeout > maxTimeout:
+			faults = append(faults, fmt.Errorf("declaration %d (tool %s): MaxAttempts must be 0 to %d and Timeout 0 to %s", i, quoted(d.Tool), maxAttemptsLimit, maxTimeout))
+		}
+		grouped[d.Workflow] = append(grouped[d.Workflow], d)
+	}
+	return grouped, errors.Join(faults...)
+}
+
+// read reads all folders, and makes workflows for declarations without folder.
+func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Declaration, previous *Set) ([]*draft, error) {
+	dirs := make(map[string]string)
+	var root *os.Root
+	if opts.Root != "" {
+		var err error
+		if root, err = os.OpenRoot(opts.Root); err != nil {
+			return nil, fmt.Errorf("open the workflows folder: %w", err)
+		}
+		defer root.Close()
+		single := false
+		if dirs, single, err = discover(root, opts.Root); err != nil {
+			return nil, err
+		}
+		if single {
+			s.general = append(s.general, Diagnostic{
+				Severity: SeverityInfo, Code: "root_is_workflow",
+				Message: "the workflows folder has manifests itself and is taken as one workflow",
+				Mend:    "name the folder above it to load all workflows beside it",
+			})
+		}
+	}
+	names := maps.Clone(dirs)
+	for name := range declared {
+		if _, ok := names[name]; !ok {
+			names[name] = ""
+		}
+	}
+	sorted := slices.Sorted(maps.Keys(names))
+	drafts := make([]*draft, len(sorted))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range sorted {
+		group.Go(func() error {
+			drafts[i] = newDraft(root, name, names[name], declared[name], previous)
+			return ctx.Err() //nolint:wrapcheck // the caller's own context
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("load workflows: %w", err)
+	}
+	return drafts, nil
+}
+
+// inspect reads the signatures of all Python files in one call. If that fails, tools are bound
+// with unknown signatures, and the next load tries again.
+func (s *Set) inspect(ctx context.Context, opts *Options, drafts []*draft) (files map[string]PyFile, inspected bool, err error) {
+	if opts.Inspect == nil {
+		return nil, true, nil
+	}
+	var names []string
+	for _, d := range drafts {
+		if d.same == nil {
+			names = append(names, d.python...)
+		}
+	}
+	if len(names) == 0 {
+		return nil, true, nil
+	}
+	files, err = opts.Inspect(ctx, opts.Root, names)
+	switch {
+	case ctx.Err() != nil:
+		return nil, false, fmt.Errorf("inspect Python files: %w", ctx.Err())
+	case err != nil:
+		s.general = append(s.general, Diagnostic{
+			Severity: SeverityWarning, Code: "not_inspected", Message: fmt.Sprintf("the Python files could not be inspected: %v", err),
+			Mend: "parameters are mapped when a tool is called; missing functions show only then",
+		})
+		return nil, false, nil
+	}
+	return files, true, nil
+}
+
+// own picks the inspected files of one workflow.
+func own(files map[string]PyFile, names []string) map[string]PyFile {
+	picked := make(map[string]PyFile, len(names))
+	for _, n := range names {
+		if f, ok := files[n]; ok {
+			picked[n] = f
+		}
+	}
+	return picked
+}
+
+// over returns the workflow to use after previous: w, or the previous version if w has errors
+// that the previous one had not.
+func (w *workflow) over(previous *Set) *workflow {
+	if previous == nil || previous.workflows[w.name] == nil {
+		return w
+	}
+	old := previous.workflows[w.name]
+	fresh := 0
+	for _, d := range w.own {
+		if d.Severity == SeverityError && !slices.ContainsFunc(old.own, d.same) {
+			fresh++
+		}
+	}
+	kept := *old
+	kept.shown = kept.own
+	if old.digest == w.digest {
+		return &kept
+	}
+	if fresh == 0 {
+		return w
+	}
+	kept.shown = append(slices.Clone(w.own), Diagnostic{
+		Severity: SeverityError, Workflow: w.name, File: w.dir, Code: "kept_previous",
+		Message: fmt.Sprintf("the edit brought %d new errors; version %s from before it stays in use", fresh, old.digest),
+		Mend:    "mend the errors; the next save is tried again",
+	})
+	return &kept
+}
+
+// finish fills what is derived from the workflows.
+func (s *Set) finish() {
+	s.names = slices.Sorted(maps.Keys(s.workflows))
+	s.folded = make(map[string]*workflow, len(s.names))
+	s.diagnostics = s.general
+	sum := sha256.New()
+	for _, name := range s.names {
+		w := s.workflows[name]
+		lower := []byte(name)
+		foldASCII(lower)
+		if _, clash := s.folded[string(lower)]; clash {
+			s.folded[string(lower)] = nil
+			s.diagnostics = append(s.diagnostics, Diagnostic{
+				Severity: SeverityWarning, Workflow: name, File: w.dir, Code: "case_clash", Mend: "rename one of them",
+				Message: fmt.Sprintf("two workflows differ from %s in letter case only; each is found by its exact name only", quoted(name)),
+			})
+		} else {
+			s.folded[string(lower)] = w
+		}
+		s.bindings = append(s.bindings, w.bindings...)
+		s.diagnostics = append(s.diagnostics, w.shown...)
+		hashPart(sum, name, []byte(w.digest))
+	}
+	s.digest = shortHash(sum)
+	slices.SortStableFunc(s.diagnostics, func(a, b Diagnostic) int {
+		return cmp.Or(cmp.Compare(a.Workflow, b.Workflow), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+}
+
+func (s *Set) count(severity Severity) int {
+	n := 0
+	for _, d := range s.diagnostics {
+		if d.Severity == severity {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,257 @@
+package bindings
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings/model"
+)
+
+// manifest is what the files of one workflow say, whatever their format: the common form
+// that the readers of both formats fill and that is then bound.
+type manifest struct {
+	*report
+
+	folder string // file prefix for places
+
+	agents     []agentEntry
+	registered map[string]registration // agent → model
+	models     []modelEntry
+	tools      []toolEntry
+	variables  []Variable
+	defaults   policy
+	reuse      bool      // on_key_reuse: run
+	silent     bool      // compat.silent
+	files      []fileRef // other files that the manifests name
+	unreadable []place   // manifests that could not be read
+}
+
+// maxEntries bounds the agents, models, fields, tools and variables of one workflow.
+const maxEntries = 2000
+
+// fileRef is a file named in a manifest.
+type fileRef struct {
+	name string
+	at   place
+}
+
+// agentEntry is an agent that the manifests know.
+type agentEntry struct {
+	name string
+	auto bool // auto_tool_mode; always true in oneturn.yaml
+	at   place
+}
+
+// registration is the model of an agent.
+type registration struct {
+	model string
+	at    place
+}
+
+// modelEntry is a model in either language: schema is nil for MozaiksAI's.
+type modelEntry struct {
+	name   string
+	fields []model.Field
+	schema []byte
+	lines  map[string]int // field → line
+	at     place
+}
+
+// toolEntry is one tool of a manifest or one declaration.
+type toolEntry struct {
+	name        string
+	description string
+	kind        Kind
+	agents      []string
+	model       string // own model, "" = the agent's
+	file        string // as written
+	path        string // relative to the root, once located
+	fault       string // why the file cannot be used
+	function    string
+	auto        bool
+	uiTool      bool
+	component   string
+	mode        string
+	policy      policy
+	at          place
+}
+
+// policy is how a tool is run; zero fields are not said.
+type policy struct {
+	effect   Effect
+	attempts int
+	timeout  time.Duration
+	at       place
+}
+
+func (m *manifest) agent(name string) (agentEntry, bool) {
+	i := slices.IndexFunc(m.agents, func(a agentEntry) bool { return a.name == name })
+	if i < 0 {
+		return agentEntry{}, false
+	}
+	return m.agents[i], true
+}
+
+func (m *manifest) agentNames() []string {
+	names := make([]string, len(m.agents))
+	for i, a := range m.agents {
+		names[i] = a.name
+	}
+	return names
+}
+
+// register notes the model of an agent; the later one counts.
+func (m *manifest) register(agent, mdl string, at place) {
+	if old, ok := m.registered[agent]; ok && old.model != mdl {
+		m.warnf(at, "model_registered_twice", "keep one of them",
+			"agent %s has model %s here and %s at %s; this one counts", agent, quoted(mdl), quoted(old.model), old.at)
+	}
+	m.registered[agent] = registration{mdl, at}
+}
+
+// addModel notes a model; the later of one name counts.
+func (m *manifest) addModel(e modelEntry) {
+	i := slices.IndexFunc(m.models, func(o modelEntry) bool { return o.name == e.name })
+	if i < 0 {
+		m.models = append(m.models, e)
+		return
+	}
+	m.warnf(e.at, "model_defined_twice", "keep one of them",
+		"model %s is defined here and at %s; this one counts", e.name, m.models[i].at)
+	m.models[i] = e
+}
+
+// named is an entry of a map, or of a list whose items carry their name.
+type named struct {
+	name string
+	node *node
+}
+
+// entries reads a collection that may be written as a map name → entry or as a list of
+// entries with a name; items without one are reported and left out.
+func (m *manifest) entries(n *node, file, what string, nameKeys ...string) []named {
+	var all []named
+	n = m.bounded(n, file, what)
+	switch {
+	case n.is(mapNode):
+		for i, k := range n.keys {
+			all = append(all, named{strings.TrimSpace(k), n.items[i]})
+		}
+	case n.is(listNode):
+		for _, item := range n.items {
+			name := item.first(nameKeys...).str()
+			if name == "" {
+				m.warnf(item.at(file), "entry_without_name", "add "+nameKeys[0],
+					"an entry of %s has no name and is left out", what)
+				continue
+			}
+			all = append(all, named{name, item})
+		}
+	case n.absent():
+	default:
+		m.errorf(n.at(file), "wrong_shape", "write a map name → entry, or a list", "%s must be a map or a list", what)
+	}
+	return all
+}
+
+// bounded returns n, or only its first entries if it has too many.
+func (m *manifest) bounded(n *node, file, what string) *node {
+	if n == nil || len(n.items) <= maxEntries {
+		return n
+	}
+	m.errorf(n.at(file), "too_many_entries", "split the workflow", "%s has more than %d entries; the rest is left out", what, maxEntries)
+	cut := *n
+	cut.items = n.items[:maxEntries]
+	cut.keys = n.keys[:min(len(n.keys), maxEntries)]
+	return &cut
+}
+
+// policy reads effect, max_attempts and timeout. A value that makes no sense is reported and
+// counts as not said, which is always the more careful choice.
+func (m *manifest) policy(n *node, file string) policy {
+	var p policy
+	if e := n.get("effect"); !e.absent() {
+		if word := e.str(); slices.Contains(effects(), word) {
+			p.effect, p.at = Effect(word), e.at(file)
+		} else {
+			m.errorf(e.at(file), "bad_effect", didYouMean(word, effects()),
+				"effect must be one of %s", strings.Join(effects(), ", "))
+		}
+	}
+	if a := n.get("max_attempts"); !a.absent() {
+		v, err := strconv.Atoi(a.text)
+		if !a.is(numberNode) || err != nil || v < 1 || v > maxAttemptsLimit {
+			m.errorf(a.at(file), "bad_max_attempts", "", "max_attempts must be a whole number from 1 to %d", maxAttemptsLimit)
+		} else {
+			p.attempts = v
+		}
+	}
+	if t := n.get("timeout"); !t.absent() {
+		d, err := duration(t.text)
+		if err != nil {
+			m.errorf(t.at(file), "bad_timeout", `write a duration such as "30s" or a number of seconds`, "timeout: %v", err)
+		} else {
+			p.timeout = d
+		}
+	}
+	return p
+}
+
+// duration reads "1m30s" or a number of seconds.
+func duration(text string) (time.Duration, error) {
+	text = strings.TrimSpace(text)
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		seconds, numErr := strconv.ParseFloat(text, 64)
+		if numErr != nil || math.IsNaN(seconds) || math.Abs(seconds) > maxTimeout.Seconds() {
+			return 0, fmt.Errorf("%s is no duration up to %s", quoted(text), maxTimeout)
+		}
+		d = time.Duration(seconds * float64(time.Second))
+	}
+	if d <= 0 || d > maxTimeout {
+		return 0, fmt.Errorf("%s is not between 0 and %s", quoted(text), maxTimeout)
+	}
+	return d, nil
+}
+
+// misspelt warns of keys that look like one of ours but are not it. Other unknown keys are
+// allowed: MozaiksAI's manifests carry many that nobody reads.
+func (m *manifest) misspelt(n *node, file string, known ...string) {
+	if !n.is(mapNode) {
+		return
+	}
+	const most = 50 // keys looked at; people write a dozen
+	for i, k := range n.keys[:min(len(n.keys), most)] {
+		if slices.Contains(known, k) {
+			continue
+		}
+		if c := closest(k, known); c != "" {
+			m.warnf(n.items[i].at(file), "misspelt_key", fmt.Sprintf("did you mean %q?", c), "key %s is not known and is ignored", quoted(k))
+		}
+	}
+}
+
+// settings reads the keys that orchestrator.* and oneturn.yaml share.
+func (m *manifest) settings(n *node, file string) {
+	if r := n.get("on_key_reuse"); !r.absent() {
+		switch r.str() {
+		case "run":
+			m.reuse = true
+		case "refuse":
+			m.reuse = false
+		default:
+			m.errorf(r.at(file), "bad_on_key_reuse", "", "on_key_reuse must be run or refuse")
+		}
+	}
+	if s := n.get("compat").get("silent"); !s.absent() {
+		v, ok := s.truth()
+		if !ok {
+			m.errorf(s.at(file), "bad_compat", "", "compat.silent must be true or false")
+		}
+		m.silent = v
+	}
+}

@@ -1,0 +1,150 @@
+package bindings
+
+import (
+	"strings"
+)
+
+func (m *manifest) readTools(d document) {
+	if d.root == nil {
+		return
+	}
+	list := d.root
+	if !list.is(listNode) {
+		list = d.root.get("tools")
+		m.defaults = m.policy(d.root.get("defaults"), d.file)
+		m.lifecycle(d.root.get("lifecycle_tools"), d.file)
+		m.misspelt(d.root, d.file, "tools", "defaults", "lifecycle_tools")
+	}
+	if list.absent() {
+		return
+	}
+	if !list.is(listNode) {
+		m.errorf(list.at(d.file), "wrong_shape", "write a list of tools", "tools must be a list")
+		return
+	}
+	for _, n := range m.bounded(list, d.file, "tools").items {
+		if t, ok := m.readTool(n, d.file); ok {
+			m.tools = append(m.tools, t)
+		}
+	}
+}
+
+// readTool reads an entry of MozaiksAI's tools list with our additive keys kind, effect,
+// max_attempts and timeout.
+func (m *manifest) readTool(n *node, file string) (toolEntry, bool) {
+	at := n.at(file)
+	if !n.is(mapNode) {
+		m.errorf(at, "wrong_shape", "write {agent, file, function, …}", "a tool must be a map")
+		return toolEntry{}, false
+	}
+	m.misspelt(n, file, "agent", "file", "function", "name", "description", "tool_type", "auto_invoke",
+		"ui", "kind", "effect", "max_attempts", "timeout", "type", "constraints", "caller", "executor", "trigger")
+	t := toolEntry{
+		at: at, kind: KindPython, file: n.get("file").str(), function: n.get("function").str(),
+		description: n.get("description").str(), policy: m.policy(n, file),
+	}
+	m.readKind(n, file, &t)
+	t.name = n.get("name").str()
+	if t.name == "" {
+		t.name = t.function
+	}
+	if !m.readOwners(n, file, &t) || !m.complete(&t) {
+		return toolEntry{}, false
+	}
+	m.readInvocation(n, file, &t)
+	return t, true
+}
+
+func (m *manifest) readKind(n *node, file string, t *toolEntry) {
+	k := n.get("kind")
+	switch {
+	case k.absent():
+	case k.str() == string(KindGo), k.str() == string(KindPython):
+		t.kind = Kind(k.str())
+	default:
+		m.errorf(k.at(file), "bad_kind", didYouMean(k.str(), []string{string(KindGo), string(KindPython)}), "kind must be python or go")
+		t.kind = ""
+	}
+}
+
+// readOwners reads the agents of a tool: one name or a list.
+func (m *manifest) readOwners(n *node, file string, t *toolEntry) bool {
+	owner := n.get("agent")
+	for _, alias := range []string{"caller", "executor"} {
+		if a := n.get(alias); owner.absent() && !a.absent() {
+			owner = a
+			m.infof(a.at(file), "agent_alias", "write agent", "the tool's agent is given as %s", alias)
+		}
+	}
+	t.agents = owner.texts()
+	if owner.is(listNode) && len(t.agents) < len(owner.items) {
+		m.warnf(owner.at(file), "agent_not_text", "keep names only", "agent lists something that is no name; it is left out")
+	}
+	if len(t.agents) == 0 {
+		m.errorf(t.at, "tool_without_agent", "add agent: the name of the agent that calls it", "tool %s names no agent", quoted(t.name))
+	}
+	return len(t.agents) > 0
+}
+
+// complete checks that the tool says what to call.
+func (m *manifest) complete(t *toolEntry) bool {
+	switch {
+	case t.kind == "":
+		return false
+	case t.name == "":
+		m.errorf(t.at, "tool_without_function", "add function", "a tool of agent %s names no function", strings.Join(t.agents, ", "))
+		return false
+	case t.kind == KindPython && t.function == "":
+		m.errorf(t.at, "tool_without_function", "add function", "tool %s names no function", t.name)
+		return false
+	case t.kind == KindPython && t.file == "":
+		m.errorf(t.at, "tool_without_file", "add file, or kind: go", "tool %s names no file", t.name)
+		return false
+	}
+	return true
+}
+
+// readInvocation reads tool_type, auto_invoke and ui. auto_invoke wins over tool_type in both
+// directions.
+func (m *manifest) readInvocation(n *node, file string, t *toolEntry) {
+	kind := n.first("tool_type", "type")
+	switch strings.ToUpper(kind.str()) {
+	case "UI_TOOL":
+		t.uiTool = true
+	case "AGENT_TOOL", "":
+	default:
+		m.warnf(kind.at(file), "unknown_tool_type", "write UI_Tool or Agent_Tool",
+			"tool_type %s of tool %s is not known and counts as Agent_Tool", quoted(kind.str()), t.name)
+	}
+	t.auto = t.uiTool
+	if a := n.get("auto_invoke"); !a.absent() {
+		v, ok := a.truth()
+		if ok {
+			t.auto = v
+		} else {
+			m.warnf(a.at(file), "bad_auto_invoke", "write true or false", "auto_invoke of tool %s is neither true nor false", t.name)
+		}
+	}
+	ui := n.get("ui")
+	t.component, t.mode = ui.get("component").str(), ui.get("mode").str()
+	if t.component != "" && kind.absent() && n.get("auto_invoke").absent() {
+		m.warnf(ui.at(file), "ui_without_tool_type", "add tool_type: UI_Tool",
+			"tool %s has a UI component but no tool_type, so it is not called automatically", t.name)
+	}
+}
+
+// lifecycle reports lifecycle tools: nothing here calls them.
+func (m *manifest) lifecycle(n *node, file string) {
+	switch {
+	case n.absent():
+	case !n.is(listNode):
+		m.warnf(n.at(file), "wrong_shape", "write a list", "lifecycle_tools must be a list; it is not interpreted")
+	case len(n.items) > 0:
+		m.infof(n.at(file), "not_interpreted", "", "%d lifecycle tools are there; they have no part in calling tools and are not interpreted", len(n.items))
+		for _, item := range m.bounded(n, file, "lifecycle_tools").items {
+			if f := item.get("file"); f.str() != "" {
+				m.files = append(m.files, fileRef{f.str(), f.at(file)})
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package bindings
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+)
+
+//go:embed schema/oneturn.schema.json
+var manifestSchema []byte
+
+// ManifestSchema returns the JSON Schema (draft 2020-12) of oneturn.yaml, for editors.
+func ManifestSchema() []byte { return slices.Clone(manifestSchema) }
+
+// ownKeys lists the keys of each object of oneturn.yaml. The schema for editors says the same.
+func ownKeys(object string) []string {
+	switch object {
+	case "manifest":
+		return []string{"workflow", "agents", "models", "tools", "defaults", "context", "on_key_reuse", "compat"}
+	case "agent":
+		return []string{"model", "description"}
+	case "tool":
+		return []string{
+			"name", "kind", "agent", "agents", "model", "schema", "file", "function", "auto",
+			"effect", "timeout", "max_attempts", "ui", "description",
+		}
+	case "ui":
+		return []string{"component", "mode"}
+	case "defaults":
+		return []string{"effect", "timeout", "max_attempts"}
+	case "variable":
+		return []string{"type", "description", "default", "source", "triggers", "agents"}
+	case "compat":
+		return []string{"silent"}
+	default:
+		return nil
+	}
+}
+
+// strict reports every key of n that the object does not have.
+func (m *manifest) strict(n *node, file, object string) {
+	if !n.is(mapNode) {
+		return
+	}
+	known := ownKeys(object)
+	const most = 50
+	for i, k := range n.keys[:min(len(n.keys), most)] {
+		if !slices.Contains(known, k) {
+			m.errorf(n.items[i].at(file), "unknown_key", didYouMean(k, known), "%s has no key %s", object, quoted(k))
+		}
+	}
+}
+
+// table returns n if it is a map or absent, else reports and returns nil.
+func (m *manifest) table(n *node, file, what string) *node {
+	if n.absent() || n.is(mapNode) {
+		return n
+	}
+	m.errorf(n.at(file), "wrong_shape", "write a map", "%s must be a map", what)
+	return nil
+}
+
+// readOneturn reads our own manifest. It comes after MozaiksAI's manifests and adds to them.
+func (m *manifest) readOneturn(d document) {
+	n := m.table(d.root, d.file, "oneturn.yaml")
+	if n == nil {
+		return
+	}
+	m.strict(n, d.file, "manifest")
+	if w := n.get("workflow"); !w.absent() && w.str() != m.workflow {
+		m.errorf(w.at(d.file), "workflow_name_differs", "rename the folder, or remove the key",
+			"workflow is %s but the folder is called %s; the folder counts", quoted(w.text), quoted(m.workflow))
+	}
+	m.strict(m.table(n.get("compat"), d.file, "compat"), d.file, "compat")
+	m.settings(n, d.file)
+	if defaults := m.table(n.get("defaults"), d.file, "defaults"); defaults != nil {
+		m.strict(defaults, d.file, "defaults")
+		m.defaults = m.policy(defaults, d.file)
+	}
+	m.ownAgents(n.get("agents"), d.file)
+	for _, e := range m.entries(m.table(n.get("models"), d.file, "models"), d.file, "models") {
+		m.addModel(modelEntry{name: e.name, schema: e.node.appendJSON(nil), at: e.node.at(d.file)})
+	}
+	m.ownTools(n.get("tools"), d.file)
+	m.ownContext(n.get("context"), d.file)
+}
+
+func (m *manifest) ownAgents(n *node, file string) {
+	for _, e := range m.entries(m.table(n, file, "agents"), file, "agents") {
+		at := e.node.at(file)
+		m.strict(m.table(e.node, file, "agent "+e.name), file, "agent")
+		if i := slices.IndexFunc(m.agents, func(a agentEntry) bool { return a.name == e.name }); i >= 0 {
+			m.agents[i] = agentEntry{e.name, true, at}
+		} else {
+			m.agents = append(m.agents, agentEntry{e.name, true, at})
+		}
+		mdl := e.node.get("model")
+		switch {
+		case mdl.absent():
+		case mdl.str() == "":
+			m.errorf(mdl.at(file), "wrong_shape", "write the name of a model", "model of agent %s must be a name", e.name)
+		default:
+			m.register(e.name, mdl.str(), mdl.at(file))
+		}
+	}
+}
+
+func (m *manifest) ownTools(n *node, file string) {
+	switch {
+	case n.absent():
+		return
+	case !n.is(listNode):
+		m.errorf(n.at(file), "wrong_shape", "write a list of tools", "tools must be a list")
+		return
+	}
+	for _, item := range m.bounded(n, file, "tools").items {
+		if !item.is(mapNode) {
+			m.errorf(item.at(file), "wrong_shape", "write {name, agent, file}", "a tool must be a map")
+			continue
+		}
+		if t, ok := m.ownTool(item, file); ok {
+			m.tools = append(m.tools, t)
+		}
+	}
+}
+
+func (m *manifest) ownTool(n *node, file string) (toolEntry, bool) {
+	m.strict(n, file, "tool")
+	t := toolEntry{
+		at: n.at(file), name: n.get("name").str(), description: n.get("description").str(),
+		file: n.get("file").str(), function: n.get("function").str(), model: n.get("model").str(),
+		auto: true, policy: m.policy(n, file),
+	}
+	if t.name == "" {
+		t.name = t.function
+	}
+	if t.kind = KindGo; t.file != "" {
+		t.kind = KindPython
+	}
+	m.readKind(n, file, &t)
+	if t.function == "" && t.kind == KindPython {
+		t.function = t.name
+	}
+	if a := n.get("auto"); !a.absent() {
+		v, ok := a.truth()
+		if !ok {
+			m.errorf(a.at(file), "bad_auto", "write true or false", "auto of tool %s is neither true nor false", t.name)
+		}
+		t.auto = v
+	}
+	if ui := m.table(n.get("ui"), file, "ui"); ui != nil {
+		m.strict(ui, file, "ui")
+		t.component, t.mode = ui.get("component").str(), ui.get("mode").str()
+		t.uiTool = t.component != ""
+	}
+	t.agents = append(n.get("agent").texts(), n.get("agents").texts()...)
+	if len(t.agents) == 0 {
+		m.errorf(t.at, "tool_without_agent", "add agent: the name of the agent that calls it", "tool %s names no agent", quoted(t.name))
+		return t, false
+	}
+	if !m.complete(&t) {
+		return t, false
+	}
+	return t, m.ownSchema(n.get("schema"), file, &t)
+}
+
+// ownSchema reads the schema that a tool carries itself: a model named after the tool.
+func (m *manifest) ownSchema(schema *node, file string, t *toolEntry) bool {
+	if schema.absent() {
+		return true
+	}
+	if t.model != "" {
+		m.errorf(schema.at(file), "model_and_schema", "keep one of them", "tool %s has both model and schema", t.name)
+		return false
+	}
+	t.model = t.name
+	m.addModel(modelEntry{name: t.name, schema: schema.appendJSON(nil), at: schema.at(file)})
+	return true
+}
+
+// ownContext reads the context variables of oneturn.yaml.
+func (m *manifest) ownContext(n *node, file string) {
+	for _, e := range m.entries(m.table(n, file, "context"), file, "context") {
+		m.strict(m.table(e.node, file, "variable "+e.name), file, "variable")
+		m.readVariable(e.name, e.node, file)
+		for _, agent := range e.node.get("agents").texts() {
+			m.expose(agent, strings.TrimSpace(e.name))
+		}
+	}
+}

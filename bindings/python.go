@@ -1,0 +1,70 @@
+package bindings
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// InspectFunc reads Python files without running them. Files are relative to root and so are
+// the keys of the result; a file that is missing in it counts as not understood.
+type InspectFunc func(ctx context.Context, root string, files []string) (map[string]PyFile, error)
+
+// PyFile is what a Python file shows of itself.
+type PyFile struct {
+	Functions map[string]PyFunc
+	Imports   []string // top-level names of imported modules
+	EnvNames  []string // environment variables that the file reads
+	Error     string   // syntax error, "" if none
+	ErrorLine int
+	Dynamic   bool // names may be bound in ways that the syntax does not show
+}
+
+// PyFunc is the signature of a function at the top level of a file.
+type PyFunc struct {
+	Params []Param
+	Async  bool
+	Line   int
+}
+
+// Param is one parameter of a [PyFunc].
+type Param struct {
+	Name       string
+	Kind       ParamKind
+	HasDefault bool
+}
+
+// ParamKind is the kind of a parameter, as Python's inspect module knows them.
+type ParamKind int
+
+// Kinds of parameters.
+const (
+	PositionalOnly ParamKind = iota // before the slash
+	Positional                      // positional or keyword
+	KeywordOnly                     // after the star
+	VarPositional                   // *args
+	VarKeyword                      // **kwargs
+)
+
+// hostModules are modules that the Python host provides itself.
+func hostModules() []string { return []string{"mozaiksai", "core", "logs", "workflows", "oneturn"} }
+
+// requirements gathers what the Python files of a folder need from outside: modules that
+// neither the folder nor the host has, and environment variables.
+func requirements(files map[string]PyFile, local []string) (imports, env []string) {
+	own := append(hostModules(), local...)
+	for _, f := range files {
+		for _, m := range f.Imports {
+			if top, _, _ := strings.Cut(m, "."); top != "" && !slices.Contains(own, top) {
+				imports = append(imports, top)
+			}
+		}
+		env = append(env, f.EnvNames...)
+	}
+	return sortedSet(imports), sortedSet(env)
+}
+
+func sortedSet(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,170 @@
+package bindings
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// Causes of the errors that [Set.Resolve] returns. Both are also [events.ErrNoBinding].
+var (
+	// ErrUnknownWorkflow: this worker has no such workflow; another one may have it.
+	ErrUnknownWorkflow = errors.New("unknown workflow")
+	// ErrNoBinding: the workflow is known, but nothing is bound to what the turn names.
+	ErrNoBinding = errors.New("nothing is bound")
+)
+
+// unknownModel is what producers send for an agent without model.
+const unknownModel = "UnknownModel"
+
+// Set is all workflows of a root at one moment. It is immutable and safe for concurrent use.
+type Set struct {
+	workflows   map[string]*workflow
+	folded      map[string]*workflow // by lower-case name; nil where two names differ in case only
+	names       []string
+	bindings    []*Binding
+	general     []Diagnostic
+	diagnostics []Diagnostic
+	digest      string
+}
+
+// Resolve finds what a turn calls: bound to workflow, model and agent; else to the model, for
+// any agent; else, if the turn names no model or UnknownModel, what the agent's registered
+// model leads to, or the agent's only tool. A workflow's name is found exactly, else without
+// regard to case. Success allocates nothing. The error is an [events.ErrNoBinding] and either
+// [ErrUnknownWorkflow] or [ErrNoBinding].
+func (s *Set) Resolve(workflow, agent, model string) (*Binding, error) {
+	w := s.find(workflow)
+	if w == nil {
+		return nil, &events.Error{
+			Code: events.CodeNoBinding, Op: "resolve workflow " + quoted(workflow),
+			Msg: didYouMean(workflow, s.names), Err: ErrUnknownWorkflow,
+		}
+	}
+	found := w.find(agent, model)
+	if found.binding != nil {
+		return found.binding, nil
+	}
+	return nil, &events.Error{
+		Code: events.CodeNoBinding,
+		Op:   fmt.Sprintf("resolve agent %s and model %s of workflow %s", quoted(agent), quoted(model), quoted(w.name)),
+		Msg:  w.explain(found, agent, model), Err: ErrNoBinding,
+	}
+}
+
+// find returns a workflow by its name, nil if there is none.
+func (s *Set) find(name string) *workflow {
+	if w, ok := s.workflows[name]; ok {
+		return w
+	}
+	var buf [128]byte
+	if len(name) > len(buf) {
+		return nil
+	}
+	lower := append(buf[:0], name...)
+	foldASCII(lower)
+	return s.folded[string(lower)] // the compiler makes no string for a look-up
+}
+
+// foldASCII lower-cases A to Z in place.
+func foldASCII(b []byte) {
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+}
+
+// find follows the ways to a binding; each key that exists decides.
+func (w *workflow) find(agent, model string) slot {
+	if s, ok := w.byKey(agent, model); ok {
+		return s
+	}
+	if model != "" && model != unknownModel {
+		return slot{}
+	}
+	if registered := w.registered[agent]; registered != "" {
+		if s, ok := w.byKey(agent, registered); ok {
+			return s
+		}
+	}
+	return w.onlyTool[agent]
+}
+
+func (w *workflow) byKey(agent, model string) (slot, bool) {
+	if s, ok := w.exact[key{model, agent}]; ok {
+		return s, true
+	}
+	s, ok := w.byModel[model]
+	return s, ok
+}
+
+// explain says why nothing was found.
+func (w *workflow) explain(found slot, agent, model string) string {
+	var parts []string
+	if found.why != "" {
+		parts = append(parts, found.why)
+	}
+	if found.why == "" && model != "" && model != unknownModel {
+		bound := slices.Collect(maps.Keys(w.byModel))
+		switch {
+		case slices.Contains(w.models, model):
+			parts = append(parts, "the model is known but no tool is bound to it")
+		default:
+			parts = append(parts, "the model is not known; "+didYouMean(model, bound))
+		}
+	} else if found.why == "" {
+		parts = append(parts, "the agent has no automatic tool; "+didYouMean(agent, w.agents))
+	}
+	for _, p := range w.unreadable {
+		parts = append(parts, p.String()+" cannot be read")
+	}
+	return strings.TrimSuffix(strings.Join(parts, "; "), "; ")
+}
+
+// Diagnostics returns the findings about all manifests, by workflow, file and line.
+func (s *Set) Diagnostics() []Diagnostic { return slices.Clone(s.diagnostics) }
+
+// Bindings returns every binding, by workflow and in the order of the manifests.
+func (s *Set) Bindings() []*Binding { return slices.Clone(s.bindings) }
+
+// Workflows returns the names of all workflows, sorted.
+func (s *Set) Workflows() []string { return slices.Clone(s.names) }
+
+// Digest identifies the contents of the whole set: 16 hex digits.
+func (s *Set) Digest() string { return s.digest }
+
+// WorkflowDigest identifies the manifests and code of one workflow; "" if it is not known.
+func (s *Set) WorkflowDigest(workflow string) string {
+	if w := s.find(workflow); w != nil {
+		return w.digest
+	}
+	return ""
+}
+
+// Variables returns the context variables of a workflow in the order of the manifest.
+func (s *Set) Variables(workflow string) []Variable {
+	if w := s.find(workflow); w != nil {
+		return slices.Clone(w.variables)
+	}
+	return nil
+}
+
+// Python returns what the Python code of a workflow needs from outside: the top-level modules
+// that neither the folder nor the host has (those of the standard library among them), and the
+// environment variables it reads. Both are sorted.
+func (s *Set) Python(workflow string) (imports, env []string) {
+	if w := s.find(workflow); w != nil {
+		return slices.Clone(w.imports), slices.Clone(w.env)
+	}
+	return nil, nil
+}
+
+// equal reports whether both sets have the same contents and say the same about them.
+func (s *Set) equal(o *Set) bool {
+	return s.digest == o.digest && slices.Equal(s.diagnostics, o.diagnostics)
+}

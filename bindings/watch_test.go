@@ -1,0 +1,149 @@
+package bindings_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+)
+
+type change struct {
+	set *bindings.Set
+	err error
+}
+
+// watch starts Watch on root and returns the channel of its calls.
+func watch(t *testing.T, root string) <-chan change {
+	t.Helper()
+	changes := make(chan change)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		opts := bindings.Options{Root: root, Inspect: inspect, Debounce: 20 * time.Millisecond}
+		ended <- bindings.Watch(ctx, opts, func(s *bindings.Set, err error) {
+			select {
+			case changes <- change{s, err}:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	return changes
+}
+
+// until waits for a call that fits; calls between are states that a slow writer goes through.
+func until(t *testing.T, changes <-chan change, fits func(change) bool) *bindings.Set {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case c := <-changes:
+			if fits(c) {
+				return c.set
+			}
+		case <-deadline:
+			require.FailNow(t, "no call of Watch fits")
+		}
+	}
+}
+
+func tool(workflow, name string) func(change) bool {
+	return func(c change) bool {
+		if c.err != nil {
+			return false
+		}
+		b, err := c.set.Resolve(workflow, "A", "")
+		return err == nil && b.Tool == name
+	}
+}
+
+func oneTool(name string) string {
+	return "agents: {A: }\ntools: [{name: " + name + ", agent: A, kind: go}]\n"
+}
+
+func TestWatchSwapsTheSetWhenAFileChanges(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	manifest := filepath.Join(root, "W", "oneturn.yaml")
+	write(t, manifest, oneTool("one"))
+	changes := watch(t, root)
+	first := until(t, changes, tool("W", "one"))
+	write(t, manifest, oneTool("two"))
+	second := until(t, changes, tool("W", "two"))
+	require.NotEqual(t, first.Digest(), second.Digest())
+	b, err := first.Resolve("W", "A", "")
+	require.NoError(t, err)
+	require.Equal(t, "one", b.Tool, "a set in use does not change")
+}
+
+func TestWatchSeesNewAndRemovedWorkflowsAndToolCode(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "W", "oneturn.yaml"), oneTool("one"))
+	changes := watch(t, root)
+	until(t, changes, tool("W", "one"))
+
+	write(t, filepath.Join(root, "New", "tools", "t.py"), "def first(): pass\n")
+	write(t, filepath.Join(root, "New", "oneturn.yaml"), "agents: {A: }\ntools: [{name: first, agent: A, file: t.py}]\n")
+	set := until(t, changes, tool("New", "first"))
+
+	before := set.WorkflowDigest("New")
+	write(t, filepath.Join(root, "New", "tools", "t.py"), "def first(): return 1\n")
+	set = until(t, changes, func(c change) bool { return c.set.WorkflowDigest("New") != before })
+	require.Len(t, set.Workflows(), 2)
+
+	require.NoError(t, os.RemoveAll(filepath.Join(root, "New")))
+	until(t, changes, func(c change) bool { return len(c.set.Workflows()) == 1 })
+}
+
+func TestBrokenEditKeepsTheWorkflowAndSaysSo(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	broken, other := filepath.Join(root, "W", "oneturn.yaml"), filepath.Join(root, "Other", "oneturn.yaml")
+	write(t, broken, oneTool("one"))
+	write(t, other, oneTool("one"))
+	changes := watch(t, root)
+	until(t, changes, tool("W", "one"))
+
+	write(t, broken, oneTool("two")+"tools: [\n")
+	set := until(t, changes, func(c change) bool {
+		return strings.Contains(strings.Join(lines(c.set, bindings.SeverityError), "\n"), "stays in use")
+	})
+	require.True(t, tool("W", "one")(change{set: set}))
+
+	write(t, other, oneTool("two"))
+	set = until(t, changes, tool("Other", "two"))
+	require.True(t, tool("W", "one")(change{set: set}), "still kept when another workflow changes")
+	require.Contains(t, strings.Join(lines(set, bindings.SeverityError), "\n"), "stays in use")
+
+	write(t, broken, oneTool("three"))
+	set = until(t, changes, tool("W", "three"))
+	require.Empty(t, lines(set, bindings.SeverityError))
+}
+
+func TestWatchKeepsTheSetWhenTheRootVanishes(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "flows")
+	write(t, filepath.Join(root, "W", "oneturn.yaml"), oneTool("one"))
+	changes := watch(t, root)
+	until(t, changes, tool("W", "one"))
+	require.NoError(t, os.RemoveAll(root))
+	set := until(t, changes, func(c change) bool { return errors.Is(c.err, os.ErrNotExist) })
+	require.NotNil(t, set)
+}
+
+func TestWatchFailsAtOnceWithoutRoot(t *testing.T) {
+	t.Parallel()
+	err := bindings.Watch(t.Context(), bindings.Options{Root: filepath.Join(t.TempDir(), "nowhere")}, func(*bindings.Set, error) {})
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
