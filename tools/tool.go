@@ -28,6 +28,7 @@ type Call struct {
 	UserID         string         // user, "" when unknown
 	Name           string         // tool name
 	Args           map[string]any // mapped arguments: nil, bool, string, json.Number, []any, map[string]any
+	MapArgs        bool           // Args are fields of a model under their own names: the caller does not know the tool's parameters, the tool maps them itself
 	Context        map[string]any // context variables for the tool's container; nil when the tool takes none
 	IdempotencyKey string         // the same for every run of this call
 	FencingToken   uint64         // journal sequence of the claim or takeover, grows with each

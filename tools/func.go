@@ -1,0 +1,122 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// maxPanicText bounds what of a panic's value becomes part of an error message, in bytes.
+const maxPanicText = 1024
+
+// Func makes a tool of a typed Go function. In is a struct with json tags, or map[string]any
+// to get the arguments as they are (a shallow copy; numbers are json.Number). Arguments that
+// do not fit In are bad_args; fields of In that have no argument stay zero. A panic becomes
+// tool_error with a [Panic] in its chain. Errors of fn are returned unchanged.
+//
+// fn runs in the goroutine of the caller and should return when ctx ends. Inside it
+// [CallFrom] gives the call and [Vars] the context variables.
+func Func[In, Out any](fn func(ctx context.Context, in In) (Out, error)) Tool {
+	return function[In, Out](fn)
+}
+
+// SchemaOf returns the JSON Schema (draft 2020-12) of a tool's input type. Fields without
+// omitempty or omitzero are required, other properties are not allowed; a `jsonschema` tag
+// describes a field. Types that have no JSON form, or contain themselves, are errors.
+func SchemaOf[In any]() (json.RawMessage, error) {
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %T: %w", *new(In), err)
+	}
+	data, err := json.Marshal(schema)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %T: %w", *new(In), err)
+	}
+	return data, nil
+}
+
+// Panic is in the chain of the error of a Go tool that panicked.
+type Panic struct {
+	Value any    // what was given to panic
+	Stack []byte // for the log, not for the user
+}
+
+// Error implements error. The stack is no part of it.
+func (*Panic) Error() string { return "the Go tool panicked" }
+
+type function[In, Out any] func(ctx context.Context, in In) (Out, error)
+
+// Invoke implements [Tool].
+func (f function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, error) {
+	in, err := decodeArgs[In](call)
+	if err != nil {
+		return Result{}, err
+	}
+	vars := &Variables{before: call.Context}
+	ctx = context.WithValue(ctx, runningKey{}, &running{call: call, vars: vars})
+	out, err := f.run(ctx, call, in)
+	if err != nil {
+		return Result{}, err
+	}
+	value, err := json.Marshal(out)
+	if err != nil {
+		return Result{}, &events.Error{
+			Code: events.CodeToolError, Op: operation(call),
+			Msg: fmt.Sprintf("the result of type %T has no JSON form", out), Err: err,
+		}
+	}
+	set, remove := vars.changes()
+	return Result{Value: value, Set: set, Remove: remove}, nil
+}
+
+// run calls the function and turns a panic into an error.
+func (f function[In, Out]) run(ctx context.Context, call *Call, in In) (out Out, err error) {
+	defer func() {
+		value := recover()
+		if value == nil {
+			return
+		}
+		text := fmt.Sprint(value)
+		err = &events.Error{
+			Code: events.CodeToolError, Op: operation(call),
+			Msg: "panic: " + strings.ToValidUTF8(text[:min(len(text), maxPanicText)], ""),
+			Err: &Panic{Value: value, Stack: debug.Stack()},
+		}
+	}()
+	return f(ctx, in)
+}
+
+func decodeArgs[In any](call *Call) (In, error) {
+	var in In
+	if whole, ok := any(&in).(*map[string]any); ok {
+		*whole = maps.Clone(call.Args)
+		return in, nil
+	}
+	args := call.Args
+	if args == nil {
+		args = map[string]any{}
+	}
+	data, err := events.AppendJSON(nil, args)
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		decoder.UseNumber()
+		err = decoder.Decode(&in)
+	}
+	if err != nil {
+		return in, &events.Error{
+			Code: events.CodeBadArgs, Op: operation(call),
+			Msg: fmt.Sprintf("the arguments do not fit %T", in), Err: err,
+		}
+	}
+	return in, nil
+}
+
+func operation(call *Call) string { return "call " + call.Name }

@@ -1,0 +1,28 @@
+// Package python runs Python functions as tools: a [Pool] keeps child processes for each
+// workflow, so that a warm call starts no process. The host script is part of this package
+// and needs nothing but Python 3.9 or newer.
+//
+// # Calls
+//
+// A child runs one sync function at a time, on its main thread. Async functions share the
+// child's event loop, up to 64 at once. A file is executed once in a child, as the module
+// workflows.<Name>.tools.<file>, so relative imports, absolute imports of that name and
+// imports of files beside it all work; [Pool.Renew] brings changed files in. The working
+// folder is the parent of the workflows folder.
+//
+// # Failures
+//
+// Exceptions keep their text: ValueError and oneturn.UserError are user_error, arguments that
+// do not fit the signature are bad_args, oneturn.RetryableToolError is marked with
+// [tools.Retryable], everything else is tool_error; the chain holds an [Exception]. A process
+// that dies, or that does not give a call back within a quarter of a second after its context
+// has ended, is killed with its whole process group and replaced. Changes of context variables
+// count only if the function returned.
+//
+// # Isolation
+//
+// A child gets a few variables of the worker's environment, those of [Options].Env and the
+// .env file of its workflow; names that begin with ONETURN_ or NATS_ come from that file
+// only. Frames travel on file descriptors 3 and 4; what tools print becomes log records with
+// the values of the .env file blotted out.
+package python

@@ -1,0 +1,133 @@
+package python
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	maxDotEnv     = 64 << 10 // bytes of a .env file that are read
+	minSecret     = 6        // shorter values of a .env file are not blotted out of the log
+	passedAlways  = "PATH HOME LANG LC_* TZ TMPDIR VIRTUAL_ENV SYSTEMROOT"
+	neverByPrefix = "ONETURN_ NATS_"
+)
+
+// environment builds the environment of a child: from the worker's own, what every tool needs
+// and what the allow-list names; then the workflow's .env file; then what the host needs. It
+// returns the values of the .env file too, to keep them out of the log.
+func environment(own, allow []string, folder string) (env, secrets []string, err error) {
+	allow = append(strings.Fields(passedAlways), allow...)
+	for _, entry := range own {
+		name, _, _ := strings.Cut(entry, "=")
+		if !matches(name, allow) || hasPrefix(name, strings.Fields(neverByPrefix)) {
+			continue
+		}
+		env = append(env, entry)
+	}
+	vars, err := readDotEnv(filepath.Join(folder, ".env"))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, v := range vars {
+		env = append(env, v[0]+"="+v[1])
+		if len(v[1]) >= minSecret {
+			secrets = append(secrets, v[1])
+		}
+	}
+	return append(env, "PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUTF8=1",
+		"PYTHONIOENCODING=utf-8:backslashreplace"), secrets, nil
+}
+
+// matches reports whether an allow-list of NAME and PREFIX_* holds name.
+func matches(name string, allow []string) bool {
+	for _, pattern := range allow {
+		prefix, wild := strings.CutSuffix(pattern, "*")
+		if name == pattern || wild && prefix != "" && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasPrefix(name string, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// readDotEnv reads KEY=VALUE lines in order; a missing file has none.
+func readDotEnv(path string) ([][2]string, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the workflow's .env: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // only read
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: it must be a regular file", path)
+	}
+	var vars [][2]string
+	lines := bufio.NewScanner(io.LimitReader(file, maxDotEnv))
+	for lines.Scan() {
+		if key, value, ok := dotEnvLine(lines.Text()); ok {
+			vars = append(vars, [2]string{key, value})
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read the workflow's .env: %w", err)
+	}
+	return vars, nil
+}
+
+// dotEnvLine parses one line: an optional export, a name, a value that may be quoted, a
+// comment after a blank and #. In double quotes \n, \" and \\ are escapes.
+func dotEnvLine(line string) (key, value string, ok bool) {
+	line = strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")), "export ")
+	key, value, ok = strings.Cut(line, "=")
+	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+	if !ok || key == "" || strings.HasPrefix(key, "#") || strings.ContainsAny(key, " \t\x00") || strings.Contains(value, "\x00") {
+		return "", "", false
+	}
+	switch {
+	case strings.HasPrefix(value, `'`):
+		value, _, _ = strings.Cut(value[1:], `'`)
+	case strings.HasPrefix(value, `"`):
+		value = unquote(value[1:])
+	default:
+		if i := strings.Index(value, " #"); i >= 0 {
+			value = strings.TrimSpace(value[:i])
+		}
+	}
+	return key, value, true
+}
+
+func unquote(value string) string {
+	var b strings.Builder
+	for i := 0; i < len(value) && value[i] != '"'; i++ {
+		if value[i] != '\\' || i+1 == len(value) {
+			b.WriteByte(value[i])
+			continue
+		}
+		i++
+		switch value[i] {
+		case 'n':
+			b.WriteByte('\n')
+		case '"', '\\':
+			b.WriteByte(value[i])
+		default:
+			b.WriteString(value[i-1 : i+1])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,58 @@
+package python
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// Exception is the Python exception behind an [events.Error].
+type Exception struct {
+	Type    string // name of its class, for example ValueError
+	Message string // str(exception)
+}
+
+// Error implements error. The message is that of the surrounding [events.Error].
+func (e *Exception) Error() string { return e.Type }
+
+// failure is the error part of a [reply].
+type failure struct {
+	Code      string `json:"code"`
+	Type      string `json:"type"`
+	Message   string `json:"message"`
+	Retryable bool   `json:"retryable"`
+	Replace   bool   `json:"replace"` // the process must not be used again
+}
+
+// toError turns the failure of a call into an error. Codes that a host cannot mean count as
+// tool_error.
+func (f *failure) toError(op string) error {
+	code := events.Code(f.Code)
+	switch code {
+	case events.CodeBadArgs, events.CodeUserError, events.CodeTooLarge:
+	default:
+		code = events.CodeToolError
+	}
+	err := &events.Error{Code: code, Op: op, Msg: f.Message, Err: &Exception{Type: f.Type, Message: f.Message}}
+	if f.Retryable {
+		return tools.Retryable(err)
+	}
+	return err
+}
+
+// ended describes a call whose context ended.
+func ended(ctx context.Context, op, when string) error {
+	err := ctx.Err()
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &events.Error{Code: events.CodeTimeout, Op: op, Msg: "timeout " + when, Err: err}
+	}
+	return &events.Error{Code: events.CodeCancelled, Op: op, Msg: "cancelled " + when, Err: err}
+}
+
+// toolError describes a failure of the process around a call.
+func toolError(op, format string, args ...any) error {
+	return &events.Error{Code: events.CodeToolError, Op: op, Msg: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,264 @@
+package python
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// slot is a child as its group sees it. The group's lock guards it.
+type slot struct {
+	*child
+	load      int
+	exclusive bool // runs a sync function, or one not yet known
+	retired   bool // takes no new calls, ends with its last one
+	idle      *time.Timer
+}
+
+// waiter is a call that waits for a child.
+type waiter struct {
+	shared bool
+	grant  chan *slot // buffered
+}
+
+// group holds the children of one workflow and hands them to calls, first come first served.
+type group struct {
+	size      int
+	idleAfter time.Duration
+	spawn     func(*group) *child
+	counts    *counters
+
+	mu      sync.Mutex
+	current []*slot          // children that take calls
+	all     map[*child]*slot // these and the retired ones that still run
+	waiters []*waiter
+	async   map[string]bool // functions known to be async, as file:function
+	owners  map[uint64]string
+	closed  bool
+}
+
+func newGroup(size int, idleAfter time.Duration, counts *counters, spawn func(*group) *child) *group {
+	return &group{
+		size: size, idleAfter: idleAfter, spawn: spawn, counts: counts,
+		all: map[*child]*slot{}, async: map[string]bool{}, owners: map[uint64]string{},
+	}
+}
+
+// acquire reserves a child for a call of a function. Every reservation is given back by
+// [group.release], which the child calls at the end of the call.
+func (g *group) acquire(ctx context.Context, op, function string, id uint64) (*child, error) {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return nil, toolError(op, "the worker is shutting down; the tool was not entered")
+	}
+	shared := g.async[function]
+	if !shared {
+		g.owners[id] = function
+	}
+	var s *slot
+	if len(g.waiters) == 0 {
+		s = g.pick(shared)
+	}
+	if s != nil {
+		g.mu.Unlock()
+		return s.child, nil
+	}
+	w := &waiter{shared: shared, grant: make(chan *slot, 1)}
+	g.waiters = append(g.waiters, w)
+	g.mu.Unlock()
+	select {
+	case s = <-w.grant:
+	case <-ctx.Done():
+		return nil, g.leave(ctx, op, w)
+	}
+	if s == nil {
+		return nil, toolError(op, "the worker is shutting down; the tool was not entered")
+	}
+	return s.child, nil
+}
+
+// leave takes back a waiter whose call's context ended.
+func (g *group) leave(ctx context.Context, op string, w *waiter) error {
+	g.mu.Lock()
+	g.waiters = slices.DeleteFunc(g.waiters, func(other *waiter) bool { return other == w })
+	g.dispatch()
+	g.mu.Unlock()
+	select {
+	case s := <-w.grant:
+		if s != nil {
+			g.release(s.child, false)
+		}
+	default:
+	}
+	return ended(ctx, op, "while the call waited for a free Python process; the tool was not entered")
+}
+
+// pick reserves a child now, starting one if there is room, or returns nil.
+func (g *group) pick(shared bool) *slot {
+	var best *slot
+	for _, s := range g.current {
+		switch {
+		case s.load == 0 && (best == nil || best.load == 0):
+			best = s
+		case shared && !s.exclusive && s.load > 0 && s.load < maxShared && (best == nil || best.load == 0 || s.load < best.load):
+			best = s
+		}
+	}
+	if best == nil && len(g.current) < g.size {
+		best = &slot{child: g.spawn(g)}
+		g.current = append(g.current, best)
+		g.all[best.child] = best
+		g.counts.started.Add(1)
+	}
+	if best == nil {
+		return nil
+	}
+	if best.idle != nil {
+		best.idle.Stop()
+	}
+	best.load++
+	best.exclusive = !shared
+	return best
+}
+
+// dispatch gives children to waiters, in order.
+func (g *group) dispatch() {
+	for len(g.waiters) > 0 {
+		s := g.pick(g.waiters[0].shared)
+		if s == nil {
+			return
+		}
+		g.waiters[0].grant <- s
+		g.waiters = slices.Delete(g.waiters, 0, 1)
+	}
+}
+
+// release gives a reservation back; replace retires the child as well.
+func (g *group) release(c *child, replace bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.all[c]
+	if s == nil {
+		return // it has ended
+	}
+	s.load--
+	if replace {
+		g.retire(s)
+	}
+	if s.load == 0 {
+		s.exclusive = false
+		if s.retired {
+			c.kill("it was retired")
+		}
+	}
+	g.dispatch()
+	if s.load == 0 && !s.retired {
+		s.idle = time.AfterFunc(g.idleAfter, func() { g.reap(s) })
+	}
+}
+
+// learn takes note that the function of a running call is async, so that its child has room
+// for others.
+func (g *group) learn(c *child, id uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if function, ok := g.owners[id]; ok {
+		g.async[function] = true
+	}
+	if s := g.all[c]; s != nil {
+		s.exclusive = false
+	}
+	g.dispatch()
+}
+
+// forget drops what the group knows of a call.
+func (g *group) forget(id uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.owners, id)
+}
+
+// reap ends a child that has been idle for long.
+func (g *group) reap(s *slot) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.load == 0 {
+		g.retire(s)
+		s.kill("it was idle")
+	}
+}
+
+// retire takes a child out of use. Idle ones are ended by the caller.
+func (g *group) retire(s *slot) {
+	s.retired = true
+	g.current = slices.DeleteFunc(g.current, func(other *slot) bool { return other == s })
+}
+
+// renew retires all children: calls that run end there, new ones get new processes.
+func (g *group) renew() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.retireAll()
+	clear(g.async)
+	g.dispatch()
+}
+
+func (g *group) retireAll() {
+	for _, s := range slices.Clone(g.current) {
+		g.retire(s)
+		if s.load == 0 {
+			s.kill("it was retired")
+		}
+	}
+}
+
+// exited takes note that a process has ended.
+func (g *group) exited(c *child) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.all[c]
+	if s == nil {
+		return
+	}
+	if !s.retired {
+		g.counts.died.Add(1)
+	}
+	g.retire(s)
+	delete(g.all, c)
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+	g.dispatch()
+}
+
+// close refuses new calls, ends the idle children and those of running calls when ctx ends.
+func (g *group) close(ctx context.Context) error {
+	g.mu.Lock()
+	g.closed = true
+	for _, w := range g.waiters {
+		w.grant <- nil
+	}
+	g.waiters = nil
+	g.retireAll()
+	running := make([]*child, 0, len(g.all))
+	for c := range g.all {
+		running = append(running, c)
+	}
+	g.mu.Unlock()
+	var err error
+	for _, c := range running {
+		select {
+		case <-c.gone:
+			continue
+		case <-ctx.Done():
+		}
+		err = &events.Error{Code: events.CodeToolError, Op: "close Python", Msg: "tools still ran and were killed", Err: ctx.Err()}
+		c.kill("the worker shut down")
+		<-c.gone
+	}
+	return err
+}

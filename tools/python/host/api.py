@@ -1,0 +1,46 @@
+"""The module `oneturn` that tools may import."""
+import contextvars
+import sys
+import types
+
+_current = contextvars.ContextVar("oneturn_call")
+
+
+class RetryableToolError(Exception):
+    """Nothing has happened, the call may be tried again."""
+
+
+class UserError(Exception):
+    """The tool rejects what the user gave; the message is shown to the user."""
+
+
+class Call:
+    """The running call: who asked, and the key and token to hand to whatever the tool changes."""
+
+    __slots__ = ("app_id", "chat_id", "run_id", "turn", "call_id", "workflow", "agent", "user_id", "tool",
+                 "idempotency_key", "fencing_token", "epoch", "attempt")
+
+    def __init__(self, meta):
+        for name in self.__slots__:
+            setattr(self, name, meta.get(name))
+
+
+def call():
+    """The running call. Threads that a tool starts by itself have none."""
+    try:
+        return _current.get()
+    except LookupError:
+        raise RuntimeError("oneturn.call() works only inside a tool call and in the tasks it starts") from None
+
+
+def enter(meta):
+    """Makes the call of this metadata the running one of the current context."""
+    _current.set(Call(meta))
+
+
+def install():
+    module = types.ModuleType("oneturn", "What a Python tool may ask its worker.")
+    for item in (RetryableToolError, UserError, Call, call):
+        item.__module__ = "oneturn"
+        setattr(module, item.__name__, item)
+    sys.modules["oneturn"] = module

@@ -1,0 +1,154 @@
+"""Finds, imports and describes the functions that are tools."""
+import importlib
+import importlib.machinery
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+import types
+
+from _oneturn_host import shims
+
+CONTEXT = "context_variables"
+
+
+class LoadError(Exception):
+    """The tool cannot be had; the message says why."""
+
+
+class Entry:
+    """One function, whether it is async, and how arguments reach it."""
+
+    def __init__(self, function):
+        self.function = function
+        self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None))
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):
+            parameters = ()
+        named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        self.takes_context = CONTEXT in named
+        self._parameters = {plain(name): name for name in named if name not in (CONTEXT, "self")}
+
+    def map(self, fields, inject):
+        """Arguments for fields of a model: names match by letters and digits alone, the rest is dropped."""
+        mapped = {}
+        for name, value in fields.items():
+            parameter = self._parameters.get(plain(name))
+            if parameter is not None:
+                mapped[parameter] = value
+        for name, value in inject.items():
+            parameter = self._parameters.get(plain(name))
+            if parameter is not None and parameter not in mapped and value:
+                mapped[parameter] = value
+        return mapped
+
+
+def plain(name):
+    return "".join(char for char in name if char.isalnum()).lower()
+
+
+class WorkflowsFinder:
+    """Makes `workflows` the folder that holds the workflows, whatever its name is."""
+
+    def __init__(self, root):
+        self._root = root
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "workflows":
+            return None
+        init = os.path.join(self._root, "__init__.py")
+        if os.path.isfile(init):
+            return importlib.util.spec_from_file_location(name, init, submodule_search_locations=[self._root])
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [self._root]
+        return spec
+
+
+class Loader:
+    def __init__(self, root, folder, workflow):
+        self._root, self._folder, self._workflow = os.path.realpath(root), folder, workflow
+        self._entries = {}
+        tools, parent = os.path.join(folder, "tools"), os.path.dirname(root)
+        sys.path[:0] = [tools, folder]
+        sys.path.append(parent)
+        sys.meta_path.insert(0, WorkflowsFinder(root))
+        shims.install([tools, folder, root, parent])
+
+    def known(self, file, function):
+        return self._entries.get((file, function))
+
+    def entry(self, file, function):
+        found = self._entries.get((file, function))
+        if found is None:
+            module = self._module(self._path(file), file)
+            target = getattr(module, function, None)
+            if not callable(target):
+                raise LoadError("%s has no function %s" % (file, function))
+            found = self._entries[file, function] = Entry(target)
+        return found
+
+    def _path(self, file):
+        candidates = [os.path.join(self._folder, file), os.path.join(self._folder, "tools", file)]
+        if file.startswith(self._workflow + "/"):
+            candidates.insert(0, os.path.join(self._root, file))
+        for candidate in candidates:
+            path = os.path.realpath(candidate)
+            if not os.path.isfile(path):
+                continue
+            if os.path.commonpath([path, self._root]) != self._root:
+                raise LoadError("%s lies outside the workflows folder" % file)
+            return path
+        raise LoadError("%s is neither in the workflow's folder nor in its tools folder" % file)
+
+    def _module(self, path, file):
+        parts = os.path.relpath(path, self._root)[:-3].split(os.sep)
+        name = ".".join(["workflows"] + [part.replace(".", "_") for part in parts])
+        package = self._package(name.rpartition(".")[0], os.path.dirname(path))
+        found = sys.modules.get(name)
+        if found is not None:
+            if os.path.realpath(getattr(found, "__file__", None) or "") == path:
+                return found
+            name += "__file"  # a package of the same name stands beside the file
+        try:
+            spec = importlib.util.spec_from_file_location(name, path)
+            if spec is None:
+                raise LoadError("%s is not a Python file" % file)
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[name] = module
+            spec.loader.exec_module(module)
+        except LoadError:
+            raise
+        except Exception as error:
+            sys.modules.pop(name, None)
+            traceback.print_exc()
+            raise LoadError(describe(error, file)) from error
+        except BaseException:
+            sys.modules.pop(name, None)
+            raise
+        setattr(package, name.rpartition(".")[2], module)
+        return module
+
+    def _package(self, name, folder):
+        """The package around a tool file. A package whose own code fails is replaced by a bare one."""
+        try:
+            return importlib.import_module(name)
+        except (Exception, SystemExit) as error:
+            print("%s: its __init__.py failed and is left out: %s: %s" % (name, type(error).__name__, error),
+                  file=sys.stderr)
+            parent = name.rpartition(".")[0]
+            if parent:
+                self._package(parent, os.path.dirname(folder))
+            bare = types.ModuleType(name)
+            bare.__path__ = [folder]
+            sys.modules[name] = bare
+            return bare
+
+
+def describe(error, file):
+    text = "%s: %s (while importing %s)" % (type(error).__name__, error, file)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        text += "; install %s for %s or set another interpreter" % (error.name.partition(".")[0], sys.executable)
+    return text

@@ -1,0 +1,219 @@
+"""The host's main part: takes calls, runs them, answers."""
+import asyncio
+import contextvars
+import faulthandler
+import inspect
+import logging
+import os
+import queue
+import sys
+import threading
+import traceback
+
+from _oneturn_host import api, context, encode, frames, load
+
+MAX_MESSAGE = 4096  # characters of an exception that travel; the log has more
+
+
+class BadArgs(Exception):
+    """The arguments do not fit the function's signature; the message is Python's own."""
+
+
+QUIET = (load.LoadError, encode.Unencodable, asyncio.CancelledError)  # errors whose traceback says nothing more
+
+
+class Host:
+    """Sync functions run one at a time on the main thread, async ones share a loop on a second thread,
+    a third thread reads frames, so that the end of the worker is seen whatever the tools do."""
+
+    def __init__(self, config):
+        self._max_frame = config["max_frame"]
+        self._jobs = queue.SimpleQueue()
+        self._tasks = {}
+        self._cancelled = set()
+        self._loop = asyncio.new_event_loop()
+        for fd in (frames.READ_FD, frames.WRITE_FD):
+            os.set_inheritable(fd, False)
+        faulthandler.enable()
+        limit(config["max_memory"])
+        logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+        logging.getLogger("asyncio").setLevel(logging.WARNING)
+        api.install()
+        self._loader = load.Loader(config["root"], config["folder"], config["workflow"])
+
+    def serve(self):
+        for target in (self._read, self._spin):
+            threading.Thread(target=target, daemon=True).start()
+        frames.write(b'{"hello":true}')
+        while True:
+            self._begin(self._jobs.get())
+
+    def _spin(self):
+        while True:
+            try:
+                self._loop.run_forever()
+            except BaseException as error:  # SystemExit of a task that a tool left behind
+                report(error)
+
+    def _read(self):
+        try:
+            while True:
+                request = frames.read()
+                if request is None:
+                    break
+                if request["op"] == "cancel":
+                    self._cancelled.add(request["id"])
+                    self._loop.call_soon_threadsafe(self._cancel, request["id"])
+                    continue
+                entry = self._loader.known(request["file"], request["function"])
+                if entry is not None and entry.is_async:
+                    self._loop.call_soon_threadsafe(self._start, request, entry)
+                else:
+                    self._jobs.put(request)
+        finally:
+            os._exit(0)
+
+    def _begin(self, request):
+        """Main thread: a function that is sync or not yet imported."""
+        try:
+            self._check(request)
+            entry = self._loader.entry(request["file"], request["function"])
+        except BaseException as error:
+            self._fail(request, error)
+            return
+        if entry.is_async:
+            frames.write(frames.dumps({"id": request["id"], "async": True}))
+            self._loop.call_soon_threadsafe(self._start, request, entry)
+        else:
+            contextvars.copy_context().run(self._run, request, entry)
+
+    def _run(self, request, entry):
+        try:
+            self._check(request)
+            arguments, tracked = prepare(request, entry)
+            value = enter(entry.function, arguments)
+            if inspect.isawaitable(value):
+                value, error = asyncio.run_coroutine_threadsafe(wait(value), self._loop).result()
+                if error is not None:
+                    raise error
+            self._succeed(request, value, tracked)
+        except BaseException as error:
+            self._fail(request, error)
+
+    def _start(self, request, entry):
+        task = self._loop.create_task(self._run_async(request, entry))
+        self._tasks[request["id"]] = task
+
+    async def _run_async(self, request, entry):
+        try:
+            self._check(request)
+            arguments, tracked = prepare(request, entry)
+            value = await enter(entry.function, arguments)
+            self._succeed(request, value, tracked)
+        except BaseException as error:
+            self._fail(request, error)
+        finally:
+            self._tasks.pop(request["id"], None)
+
+    def _check(self, request):
+        if request["id"] in self._cancelled:
+            raise asyncio.CancelledError("the call was cancelled before it started")
+
+    def _cancel(self, call_id):
+        task = self._tasks.get(call_id)
+        if task is not None:
+            task.cancel()
+
+    def _succeed(self, request, value, tracked):
+        reply = {"id": request["id"], "value": encode.tree(value)}
+        if tracked is not None:
+            reply["set"], reply["remove"] = tracked.changes()
+        body = frames.dumps(reply)
+        if len(body) > self._max_frame:
+            self._answer(request, {"code": "too_large", "type": "TooLarge", "message":
+                         "the result takes %d bytes, over the limit of %d; store it and return a reference"
+                         % (len(body), self._max_frame)})
+            return
+        self._cancelled.discard(request["id"])
+        frames.write(body)
+
+    def _fail(self, request, error):
+        failure = classify(error)
+        if failure["code"] == "tool_error" and not isinstance(error, QUIET):
+            report(error)
+        self._answer(request, failure)
+
+    def _answer(self, request, failure):
+        self._cancelled.discard(request["id"])
+        frames.write(frames.dumps({"id": request["id"], "error": failure}))
+
+
+def prepare(request, entry):
+    """The arguments of the call and its context, which only functions that name it get."""
+    api.enter(request["meta"])
+    arguments = request["args"]
+    if request.get("map"):
+        arguments = entry.map(arguments, request["inject"])
+    if not entry.takes_context:
+        return arguments, None
+    tracked = context.Tracked(request.get("context") or {})
+    arguments[load.CONTEXT] = tracked.container
+    return arguments, tracked
+
+
+def enter(function, arguments):
+    try:
+        return function(**arguments)
+    except TypeError as error:
+        if error.__traceback__.tb_next is None:  # no frame of the tool was entered
+            raise BadArgs(str(error)) from None
+        raise
+
+
+async def wait(awaitable):
+    """The value or the exception: one that is no Exception would end the loop."""
+    try:
+        return await awaitable, None
+    except BaseException as error:
+        return None, error
+
+
+def classify(error):
+    """The wire form of an exception."""
+    kind = type(error).__name__
+    failure = {"code": "tool_error", "type": kind, "message": text(error) or kind}
+    if isinstance(error, BadArgs):
+        failure.update(code="bad_args", type="TypeError")
+    elif isinstance(error, (api.UserError, ValueError)):
+        failure["code"] = "user_error"
+    elif isinstance(error, api.RetryableToolError):
+        failure["retryable"] = True
+    elif isinstance(error, (SystemExit, KeyboardInterrupt, MemoryError)):
+        failure["replace"] = True
+        failure["message"] = "%s: %s" % (kind, text(error)) if text(error) else kind
+    return failure
+
+
+def text(error):
+    try:
+        return str(error)[:MAX_MESSAGE]
+    except Exception:
+        return ""
+
+
+def report(error):
+    """The traceback goes to the log, without the host's own frames."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith("<oneturn host"):
+        trace = trace.tb_next
+    try:
+        traceback.print_exception(type(error), error, trace, limit=-20)
+    except Exception:
+        print("a tool raised %s, which cannot be printed" % type(error).__name__, file=sys.stderr)
+
+
+def limit(max_memory):
+    import resource
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if max_memory > 0:
+        resource.setrlimit(resource.RLIMIT_AS, (max_memory, max_memory))

@@ -1,0 +1,141 @@
+package python
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxInspected bounds what the inspecting interpreter may write, in bytes.
+const maxInspected = 64 << 20
+
+// File is what a Python file shows of itself without being run.
+type File struct {
+	Functions map[string]Function `json:"functions"`  // defined with def at the file's own level
+	Names     []string            `json:"names"`      // bound there in other ways: imported, assigned, classes; signature unknown
+	Imports   []string            `json:"imports"`    // top-level modules it imports, guarded and relative imports left out
+	EnvNames  []string            `json:"env_names"`  // environment variables it reads
+	Error     string              `json:"error"`      // why it could not be understood, "" if it could
+	ErrorLine int                 `json:"error_line"` // 0 when unknown
+	Dynamic   bool                `json:"dynamic"`    // may bind names that Functions and Names lack: from x import *, exec, globals
+}
+
+// Function is the signature of a function.
+type Function struct {
+	Params []Param `json:"params"`
+	Async  bool    `json:"async"`
+	Line   int     `json:"line"`
+}
+
+// Param is one parameter of a [Function].
+type Param struct {
+	Name       string    `json:"name"`
+	Kind       ParamKind `json:"kind"`
+	HasDefault bool      `json:"default"`
+}
+
+// ParamKind is how a parameter takes its argument.
+type ParamKind string
+
+// Kinds of parameters, as Python's inspect module has them.
+const (
+	PositionalOnly ParamKind = "positional_only" // before the slash
+	Positional     ParamKind = "positional"      // positional or keyword
+	KeywordOnly    ParamKind = "keyword_only"    // after the star
+	VarPositional  ParamKind = "var_positional"  // *args
+	VarKeyword     ParamKind = "var_keyword"     // **kwargs
+)
+
+// Inspect reads Python files, named relative to root, by their syntax alone: no code of theirs
+// runs. All files take one process. A file that cannot be read or parsed has Error set. The
+// interpreter "" is found as for a [Pool].
+func Inspect(ctx context.Context, interpreter, root string, files []string) (map[string]File, error) {
+	found := make(map[string]File, len(files))
+	if len(files) == 0 {
+		return found, nil
+	}
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		return nil, fmt.Errorf("inspect Python files: %w", err)
+	}
+	for _, file := range files {
+		if !filepath.IsLocal(file) {
+			return nil, fmt.Errorf("inspect Python files: %q does not lie in %s", file, root)
+		}
+	}
+	input := struct {
+		Root  string   `json:"root"`
+		Files []string `json:"files"`
+	}{abs, files}
+	if err := ask(ctx, interpreter, abs, "inspect/inspect.py", input, &found); err != nil {
+		return nil, fmt.Errorf("inspect Python files of %s: %w", root, err)
+	}
+	return found, nil
+}
+
+// Missing returns those of the modules that the interpreter cannot find, sorted. Only the part
+// of a name before its first dot counts, and nothing is imported. root is the workflow folder
+// or the folder of workflows whose .venv an interpreter of "" prefers.
+func Missing(ctx context.Context, interpreter, root string, modules []string) ([]string, error) {
+	var tops []string
+	for _, module := range modules {
+		if top, _, _ := strings.Cut(module, "."); top != "" {
+			tops = append(tops, top)
+		}
+	}
+	if len(tops) == 0 {
+		return nil, nil
+	}
+	slices.Sort(tops)
+	var missing []string
+	if err := ask(ctx, interpreter, root, "inspect/missing.py", slices.Compact(tops), &missing); err != nil {
+		return nil, fmt.Errorf("look for Python modules: %w", err)
+	}
+	return missing, nil
+}
+
+// ask runs one of the embedded scripts: JSON in on stdin, JSON out on stdout.
+func ask(ctx context.Context, chosen, root, name string, in, out any) error {
+	python, err := interpreter(chosen, place{root: filepath.Dir(root), folder: root})
+	if err != nil {
+		return err
+	}
+	env, _, err := environment(os.Environ(), nil, os.DevNull)
+	if err != nil {
+		return err
+	}
+	input, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("encode the request: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, python, "-c", script(name)) //nolint:gosec // chosen by the operator
+	cmd.Dir, cmd.Env = os.TempDir(), env
+	cmd.Stdin = bytes.NewReader(input)
+	stdout, stderr := &capped{limit: maxInspected}, &capped{limit: maxLine}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.WaitDelay = drainGrace
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("run %s: %w: %s", python, err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	if err := json.Unmarshal(stdout.Bytes(), out); err != nil {
+		return fmt.Errorf("read the answer of %s: %w", python, err)
+	}
+	return nil
+}
+
+// capped keeps the first limit bytes and lets the rest go.
+type capped struct {
+	bytes.Buffer
+	limit int
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	c.Buffer.Write(p[:min(len(p), max(0, c.limit-c.Len()))])
+	return len(p), nil
+}

@@ -1,0 +1,141 @@
+"""Reads {"root", "files"} from stdin, writes what each file shows of itself. Runs no code of the files."""
+import sys
+
+sys.path[:] = [p for p in sys.path if p]
+import ast
+import json
+import os
+
+MAX_FILE = 4 << 20
+GUARDS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+
+
+def parameters(args):
+    found = []
+    first_default = len(args.posonlyargs) + len(args.args) - len(args.defaults)
+    for index, arg in enumerate(args.posonlyargs + args.args):
+        kind = "positional_only" if index < len(args.posonlyargs) else "positional"
+        found.append({"name": arg.arg, "kind": kind, "default": index >= first_default})
+    if args.vararg:
+        found.append({"name": args.vararg.arg, "kind": "var_positional", "default": False})
+    for arg, default in zip(args.kwonlyargs, args.kw_defaults):
+        found.append({"name": arg.arg, "kind": "keyword_only", "default": default is not None})
+    if args.kwarg:
+        found.append({"name": args.kwarg.arg, "kind": "var_keyword", "default": False})
+    return found
+
+
+class File:
+    def __init__(self):
+        self.functions, self.names, self.imports, self.env = {}, set(), set(), set()
+        self.dynamic = False
+
+    def top(self, body):
+        """Names that the statements of the module's own level bind."""
+        for node in body:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self.names.discard(node.name)
+                self.functions[node.name] = {"params": parameters(node.args), "line": node.lineno,
+                                             "async": isinstance(node, ast.AsyncFunctionDef)}
+                self.dynamic = self.dynamic or node.name == "__getattr__"
+            elif isinstance(node, ast.ClassDef):
+                self.bind(node.name)
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                for alias in node.names:
+                    if alias.name == "*":
+                        self.dynamic = True
+                    else:
+                        self.bind(alias.asname or alias.name.partition(".")[0])
+            elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    self.assign(target)
+            else:
+                for part in ("body", "orelse", "finalbody"):
+                    self.top(getattr(node, part, []))
+                for handler in getattr(node, "handlers", []):
+                    self.top(handler.body)
+
+    def assign(self, target):
+        for node in ast.walk(target):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self.bind(node.id)
+            elif isinstance(node, ast.Call) and name_of(node.func) == "globals":
+                self.dynamic = True
+
+    def bind(self, name):
+        self.functions.pop(name, None)
+        self.names.add(name)
+
+    def uses(self, node, optional=False):
+        """Imports and environment variables anywhere; imports that the code can do without are left out."""
+        if isinstance(node, ast.Import) and not optional:
+            self.imports.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not optional and not node.level and node.module:
+            self.imports.add(node.module.partition(".")[0])
+        elif isinstance(node, ast.Subscript) and name_of(node.value) in ("os.environ", "environ"):
+            self.variable(node.slice)
+        elif isinstance(node, ast.Call):
+            called = name_of(node.func)
+            if called in ("os.getenv", "getenv", "os.environ.get", "environ.get", "os.environ.setdefault",
+                          "os.environ.pop") and node.args:
+                self.variable(node.args[0])
+            elif called in ("exec", "globals().update"):
+                self.dynamic = True
+        guarded = isinstance(node, ast.Try) and any(guards(h.type) for h in node.handlers)
+        checking = isinstance(node, ast.If) and name_of(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+        for field, value in ast.iter_fields(node):
+            inside = optional or (field == "body" and (guarded or checking))
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    self.uses(child, inside)
+
+    def variable(self, node):
+        node = getattr(node, "value", node) if type(node).__name__ == "Index" else node
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            self.env.add(node.value)
+
+
+def guards(handled):
+    if handled is None:
+        return True
+    kinds = handled.elts if isinstance(handled, ast.Tuple) else [handled]
+    return any(name_of(kind) in GUARDS for kind in kinds)
+
+
+def name_of(node):
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return name_of(node.value) + "." + node.attr
+    if isinstance(node, ast.Call):
+        return name_of(node.func) + "()"
+    return ""
+
+
+def inspect(path):
+    try:
+        with open(path, "rb") as stream:
+            source = stream.read(MAX_FILE + 1)
+        if len(source) > MAX_FILE:
+            return {"error": "the file is larger than %d bytes" % MAX_FILE}
+        tree = ast.parse(source, path)
+        file = File()
+        file.top(tree.body)
+        file.uses(tree)
+    except SyntaxError as error:
+        return {"error": error.msg or "syntax error", "error_line": error.lineno or 0}
+    except OSError as error:
+        return {"error": error.strerror or "cannot be read"}
+    except (ValueError, RecursionError, MemoryError) as error:
+        return {"error": "cannot be parsed: %s" % (str(error) or type(error).__name__)}
+    return {"functions": file.functions, "names": sorted(file.names), "imports": sorted(file.imports),
+            "env_names": sorted(file.env), "dynamic": file.dynamic}
+
+
+def main():
+    request = json.loads(sys.stdin.buffer.read().decode("utf-8"))
+    found = {name: inspect(os.path.join(request["root"], name)) for name in request["files"]}
+    sys.stdout.buffer.write(json.dumps(found).encode("ascii"))
+
+
+main()

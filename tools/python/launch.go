@@ -1,0 +1,222 @@
+package python
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// launch is all that starting a child takes.
+type launch struct {
+	workflow string
+	root     string
+	python   string // chosen interpreter, may be ""
+	allow    []string
+	maxFrame int
+	maxMem   int64
+}
+
+// pipes are the worker's ends of a child's file descriptors.
+type pipes struct {
+	in, out, stdout, stderr *os.File
+	theirs                  []*os.File
+}
+
+// startError describes a call that was never reached because its process could not start.
+func (l launch) startError(op, text string) error {
+	at, err := locate(l.root, l.workflow)
+	if err != nil {
+		return toolError(op, "Python could not be started: %s; the tool was not entered", text)
+	}
+	name, err := interpreter(l.python, at)
+	if err != nil {
+		return toolError(op, "Python could not be started: %s; the tool was not entered", text)
+	}
+	return toolError(op, "Python could not be started with %s: %s; the tool was not entered; "+
+		"try the interpreter by hand or set another with --python", name, text)
+}
+
+// run starts the process and leaves it with its supervisor.
+func (c *child) run() {
+	c.mu.Lock()
+	killed := c.ended
+	c.mu.Unlock()
+	err := errGone
+	if !killed {
+		started := make(chan error, 1)
+		go c.supervise(started)
+		err = <-started
+	}
+	if err == nil {
+		return
+	}
+	c.mu.Lock()
+	c.ended = true
+	c.err = c.launch.startError("start Python", err.Error())
+	c.mu.Unlock()
+	c.exited(c)
+	close(c.gone)
+}
+
+// supervise owns the process from its start to its end. It keeps its thread for all that
+// time, because the kernel kills the child when the thread that started it ends.
+func (c *child) supervise(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd, boot, secrets, err := c.launch.command()
+	if err != nil {
+		started <- err
+		return
+	}
+	p, err := connect(cmd)
+	if err != nil {
+		started <- err
+		return
+	}
+	err = cmd.Start()
+	closeAll(p.theirs)
+	if err != nil {
+		closeAll([]*os.File{p.in, p.out, p.stdout, p.stderr})
+		started <- err
+		return
+	}
+	c.mu.Lock()
+	c.pid = cmd.Process.Pid
+	if c.ended {
+		killGroup(c.pid)
+	}
+	c.mu.Unlock()
+	c.frames <- boot
+	started <- nil
+
+	log := c.log.With("pid", cmd.Process.Pid)
+	log.Debug("Python process started", "interpreter", cmd.Path)
+	redact := newRedactor(secrets)
+	stderr := &output{log: log.With("stream", "stderr"), redact: redact}
+	var readers, writer sync.WaitGroup
+	stop := make(chan struct{})
+	writer.Go(func() { c.write(p.in, stop) })
+	readers.Go(func() { c.read(p.out) })
+	readers.Go(func() { (&output{log: log.With("stream", "stdout"), redact: redact}).copy(p.stdout) })
+	readers.Go(func() { stderr.copy(p.stderr) })
+
+	waitErr := cmd.Wait()
+	killGroup(cmd.Process.Pid) // what the tools have started
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	close(stop)
+	closeAll([]*os.File{p.in})
+	for _, f := range []*os.File{p.out, p.stdout, p.stderr} {
+		_ = f.SetReadDeadline(time.Now().Add(drainGrace)) // a process that left the group may hold the other end
+	}
+	readers.Wait()
+	writer.Wait()
+	closeAll([]*os.File{p.out, p.stdout, p.stderr})
+	log.Debug("Python process ended", "state", cmd.ProcessState.String(), "error", waitErr)
+	c.bury(cmd.ProcessState, stderr.lastLine())
+}
+
+// command prepares the process: its interpreter, environment and first frame.
+func (l launch) command() (cmd *exec.Cmd, boot []byte, secrets []string, err error) {
+	at, err := locate(l.root, l.workflow)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	python, err := interpreter(l.python, at)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	env, secrets, err := environment(os.Environ(), l.allow, at.folder)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	boot, err = bootFrame(hostConfig{
+		Root: at.root, Folder: at.folder, Workflow: filepath.Base(at.folder), MaxFrame: l.maxFrame, MaxMemory: l.maxMem,
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	cmd = exec.Command(python, "-c", script("host/boot.py")) //nolint:gosec,noctx // chosen by the operator; outlives the call that starts it
+	cmd.Dir = filepath.Dir(at.root)
+	cmd.Env = env
+	isolate(cmd)
+	return cmd, boot, secrets, nil
+}
+
+// connect gives the child its frames on file descriptors 3 and 4 and takes its output.
+func connect(cmd *exec.Cmd) (p *pipes, err error) {
+	p = &pipes{}
+	pair := func(ours **os.File, weRead bool) *os.File {
+		if err != nil {
+			return nil
+		}
+		var r, w *os.File
+		if r, w, err = os.Pipe(); err != nil {
+			return nil
+		}
+		if !weRead {
+			r, w = w, r
+		}
+		*ours = r
+		p.theirs = append(p.theirs, w)
+		return w
+	}
+	frames := []*os.File{pair(&p.in, false), pair(&p.out, true)}
+	stdout, stderr := pair(&p.stdout, true), pair(&p.stderr, true)
+	if err != nil {
+		closeAll(append(p.theirs, p.in, p.out, p.stdout, p.stderr))
+		return nil, fmt.Errorf("open pipes: %w", err)
+	}
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdout, stderr, frames
+	return p, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// write sends frames until the process ends. It runs beside the callers, so that a process
+// that does not read holds nobody up.
+func (c *child) write(in *os.File, stop <-chan struct{}) {
+	for {
+		select {
+		case frame := <-c.frames:
+			if _, err := in.Write(frame); err != nil {
+				c.kill("")
+				return
+			}
+		case <-stop:
+			return
+		}
+	}
+}
+
+// read takes frames until the process closes its end or breaks the protocol; both end it.
+func (c *child) read(out *os.File) {
+	in := bufio.NewReader(out)
+	for {
+		r, err := readReply(in, c.launch.maxFrame+frameSlack)
+		if err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) {
+				c.kill("") // its exit status says more
+				return
+			}
+			c.log.Warn("a Python process broke the frame protocol", "error", err)
+			c.kill("it broke the frame protocol")
+			return
+		}
+		c.deliver(r)
+	}
+}

@@ -1,0 +1,308 @@
+package python_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/python"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// kit is a folder of workflows with a pool over it.
+type kit struct {
+	t    testing.TB
+	root string
+	pool *python.Pool
+	log  *buffer
+}
+
+// buffer is a log that tests can read while it is written.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p) //nolint:wrapcheck // a bytes.Buffer never fails
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// newKit writes files, each a name and a text, and opens a pool over them. The pool is closed
+// at the end of the test.
+func newKit(t testing.TB, opts python.Options, files ...string) *kit {
+	t.Helper()
+	k := &kit{t: t, root: filepath.Join(t.TempDir(), "flows"), log: &buffer{}}
+	require.NoError(t, os.MkdirAll(filepath.Join(k.root, "WF", "tools"), 0o750))
+	for i := 0; i+1 < len(files); i += 2 {
+		k.write(files[i], files[i+1])
+	}
+	if opts.Root == "" {
+		opts.Root = k.root
+	}
+	if opts.Size == 0 {
+		opts.Size = 1
+	}
+	opts.Logger = slog.New(slog.NewTextHandler(k.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	k.pool = python.NewPool(opts)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, k.pool.Close(ctx))
+		if t.Failed() {
+			t.Log(k.log.String())
+		}
+	})
+	return k
+}
+
+func (k *kit) write(name, text string) {
+	k.t.Helper()
+	path := filepath.Join(k.root, filepath.FromSlash(name))
+	require.NoError(k.t, os.MkdirAll(filepath.Dir(path), 0o750))
+	require.NoError(k.t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// invoke runs t.py's function with arguments as JSON.
+func (k *kit) invoke(ctx context.Context, function, args string) (tools.Result, error) {
+	return k.pool.Tool("WF", "t.py", function).Invoke(ctx, newCall(k.t, function, args)) //nolint:wrapcheck // under test
+}
+
+// value runs t.py's function, which must succeed, and returns its result as JSON.
+func (k *kit) value(function, args string) string {
+	k.t.Helper()
+	result, err := k.invoke(k.t.Context(), function, args)
+	require.NoError(k.t, err)
+	return string(result.Value)
+}
+
+// fails runs t.py's function, which must fail with the code, and returns the message.
+func (k *kit) fails(function, args string, code events.Code) string {
+	k.t.Helper()
+	ctx, cancel := context.WithTimeout(k.t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := k.invoke(ctx, function, args)
+	return message(k.t, err, code)
+}
+
+func message(t testing.TB, err error, code events.Code) string {
+	t.Helper()
+	var e *events.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, code, e.Code, e.Msg)
+	return e.Msg
+}
+
+func newCall(t testing.TB, function, args string) *tools.Call {
+	t.Helper()
+	tree, err := events.Decode([]byte(args))
+	require.NoError(t, err)
+	return &tools.Call{
+		Turn:   events.TurnID{App: "app", Chat: "c1", Run: "r1", Turn: "turn-1"},
+		CallID: "turn-1", Workflow: "WF", Agent: "A", UserID: "u1", Name: function,
+		Args: tree.(map[string]any), IdempotencyKey: "key-1", FencingToken: 7, Epoch: 1, Attempt: 1,
+	}
+}
+
+func TestRecordedToolsGiveTheRecordedResults(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(filepath.Join("testdata", "workflows", "WF", "tools", "t.py"))
+	require.NoError(t, err)
+	k := newKit(t, python.Options{}, "WF/tools/t.py", string(source))
+
+	require.JSONEq(t, `["y"]`, k.value("sync_tool", `{"name":"y"}`))
+	require.JSONEq(t, `{"status":"FAILED","message":"no good"}`, k.value("errdict", `{"name":"x"}`))
+	require.Equal(t, "null", k.value("none_tool", `{"name":"x"}`))
+	require.Equal(t, `"b"`, k.value("multi_b", `{"name":"x"}`))
+	require.JSONEq(t, `{"status":"success","ran":true}`, k.value("snake", `{"module_agents":["a"]}`))
+	require.JSONEq(t, `{"v":null,"s":[1,2],"b":"b'xx'"}`, k.value("nan", `{"name":"x"}`))
+	require.Equal(t, "boom x", k.fails("fails", `{"name":"x"}`, events.CodeUserError))
+	require.Equal(t, "needs() missing 1 required positional argument: 'must'", k.fails("needs", `{"name":"x"}`, events.CodeBadArgs))
+	require.Contains(t, k.fails("circ", `{"name":"x"}`, events.CodeToolError), "result.me")
+	require.Equal(t, "SystemExit: 3", k.fails("baseexc", `{"name":"x"}`, events.CodeToolError))
+
+	call := newCall(t, "greet", `{"agent_message":" hi ","name":"Al","chat_id":"c1","agentName":"A","agent":"A"}`)
+	call.Context = map[string]any{"x": json.Number("1"), "chat_id": "c1"}
+	result, err := k.pool.Tool("WF", "t.py", "greet").Invoke(t.Context(), call)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"status":"Success-ish","seen":{"name":"Al","agent_message":" hi ","chat_id":"c1","agent":"A",
+		"agentName":"A","extra":{},"ctx":{"x":1,"chat_id":"c1"}}}`, string(result.Value))
+	require.Empty(t, result.Set)
+	require.Empty(t, result.Remove)
+}
+
+func TestWarmCallsStartNoProcess(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{Size: 4}, "WF/tools/t.py", "import os\ndef pid(): return os.getpid()\n")
+	first := k.value("pid", `{}`)
+	for range 20 {
+		require.Equal(t, first, k.value("pid", `{}`))
+	}
+	require.Equal(t, uint64(1), k.pool.Stats().Started)
+}
+
+func TestResultsOfEveryKindBecomeJSON(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import dataclasses, datetime, decimal, enum, collections
+class Color(enum.Enum):
+    RED = "red"
+@dataclasses.dataclass
+class Point:
+    x: int
+    tags: set
+class Model:
+    def __init__(self): self.hidden = object()
+    def model_dump(self): return {"when": datetime.datetime(2026, 1, 2, 3, 4, 5)}
+class Old:
+    def dict(self): return {"old": (1, 2)}
+class Plain:
+    def __init__(self): self.a = 1
+async def all_of_them():
+    return {"color": Color.RED, Color.RED: 1, "point": Point(1, {"b", "a"}), "model": Model(), "old": Old(), "plain": Plain(),
+            "date": datetime.date(2026, 1, 2), "dec": decimal.Decimal("1.5"), "inf": float("-inf"), 5: "five", None: "none",
+            "named": collections.namedtuple("N", "a b")(1, 2), "bytes": b"\xff", "lone": "a\ud800b", "fn": len, "big": 2**64}
+def deep(n):
+    value = []
+    for _ in range(n - 1): value = [value]
+    return value
+def huge(): return {"a": [1, 10**100]}
+def raising():
+    class Bad:
+        def model_dump(self): raise KeyError("inside")
+    return Bad()
+`)
+	require.JSONEq(t, `{"color":"red","red":1,"point":{"x":1,"tags":["a","b"]},"model":{"when":"2026-01-02T03:04:05"},
+		"old":{"old":[1,2]},"plain":{"a":1},"date":"2026-01-02","dec":"1.5","inf":null,"5":"five","None":"none","named":[1,2],
+		"bytes":"b'\\xff'","lone":"a?b","fn":"<built-in function len>","big":18446744073709551616}`, k.value("all_of_them", `{}`))
+	require.Equal(t, strings.Repeat("[", 60)+strings.Repeat("]", 60), k.value("deep", `{"n":60}`))
+	require.Contains(t, k.fails("deep", `{"n":61}`, events.CodeToolError), "nested deeper than 60 levels")
+	require.Contains(t, k.fails("huge", `{}`, events.CodeToolError), "result.a[1] is an integer of 333 bits")
+	require.Contains(t, k.fails("raising", `{}`, events.CodeToolError), "inside")
+}
+
+func TestTooLargeResultsAndArgumentsLeaveTheProcessAlone(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{MaxFrame: 1 << 20}, "WF/tools/t.py", "def blow(n, pad=''): return 'x' * n\n")
+	require.Contains(t, k.fails("blow", `{"n":104857600}`, events.CodeTooLarge), "over the limit of 1048576")
+	require.Contains(t, k.fails("blow", `{"n":1,"pad":"`+strings.Repeat("x", 1<<20)+`"}`, events.CodeTooLarge), "arguments")
+	require.Len(t, k.value("blow", `{"n":1000000}`), 1000002)
+	require.Equal(t, uint64(1), k.pool.Stats().Started)
+}
+
+func TestContextChangesAreFoundHoweverTheyAreMade(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+async def change(context_variables):
+    c = context_variables
+    assert c.get("none", 5) == 5 and c.contains("same") and "same" in c and c["same"] == 1 and len(c) == 5
+    c.set("new", {"a": {1}}); c.data["list"].append(2); c["flag"] = True; c.update(more=1); c.set("same", 1)
+    assert c.remove("gone") is True and c.remove("never") is False
+    del c["gone2"]
+    return sorted(c.keys()) == sorted(c.to_dict())
+def without(name): return name
+def broken(context_variables): context_variables.data = None
+`)
+	call := newCall(t, "change", `{}`)
+	call.Context = map[string]any{
+		"same": json.Number("1"), "list": []any{json.Number("1")}, "flag": json.Number("1"), "gone": nil, "gone2": "x",
+	}
+	result, err := k.pool.Tool("WF", "t.py", "change").Invoke(t.Context(), call)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{
+		"new":  map[string]any{"a": []any{json.Number("1")}},
+		"list": []any{json.Number("1"), json.Number("2")}, "flag": true, "more": json.Number("1"),
+	}, result.Set)
+	require.Equal(t, []string{"gone", "gone2"}, result.Remove)
+
+	call = newCall(t, "without", `{"name":"x"}`)
+	call.Context = map[string]any{"same": true}
+	result, err = k.pool.Tool("WF", "t.py", "without").Invoke(t.Context(), call)
+	require.NoError(t, err)
+	require.Equal(t, `"x"`, string(result.Value))
+	require.Contains(t, k.fails("broken", `{}`, events.CodeToolError), "context_variables.data")
+}
+
+func TestFieldsAreMappedWhenTheCallerDoesNotKnowTheSignature(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+def snake(module_agents, agentName=None, chat_id=None, app_id=None, agent="kept", context_variables=None, **rest):
+    return [module_agents, agentName, chat_id, app_id, agent, rest, context_variables.get("x")]
+`)
+	call := newCall(t, "snake", `{"ModuleAgents":[1],"Other":2,"agent":null}`)
+	call.MapArgs, call.Context = true, map[string]any{"x": true}
+	result, err := k.pool.Tool("WF", "t.py", "snake").Invoke(t.Context(), call)
+	require.NoError(t, err)
+	require.JSONEq(t, `[[1],"A","c1","app",null,{},true]`, string(result.Value))
+}
+
+func TestExceptionsKeepTypeAndMessage(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import oneturn
+def user(): raise oneturn.UserError("pick another date")
+def retry(): raise oneturn.RetryableToolError("busy")
+def key(): return {}["secret-key"]
+def empty(): raise RuntimeError()
+def inner(): return len(5)
+async def late(): raise KeyError("k")
+def unprintable():
+    class Odd(Exception):
+        def __str__(self): raise RuntimeError
+    raise Odd()
+`)
+	require.Equal(t, "pick another date", k.fails("user", `{}`, events.CodeUserError))
+	require.Equal(t, "'secret-key'", k.fails("key", `{}`, events.CodeToolError))
+	require.Equal(t, "RuntimeError", k.fails("empty", `{}`, events.CodeToolError))
+	require.Contains(t, k.fails("inner", `{}`, events.CodeToolError), "has no len()")
+	require.Equal(t, "'k'", k.fails("late", `{}`, events.CodeToolError))
+	require.Equal(t, "Odd", k.fails("unprintable", `{}`, events.CodeToolError))
+	require.Contains(t, k.fails("user", `{"x":1}`, events.CodeBadArgs), "unexpected keyword argument 'x'")
+	require.Contains(t, k.fails("absent", `{}`, events.CodeToolError), "t.py has no function absent")
+
+	_, err := k.invoke(t.Context(), "retry", `{}`)
+	require.True(t, tools.IsRetryable(err))
+	var exception *python.Exception
+	require.ErrorAs(t, err, &exception)
+	require.Equal(t, "RetryableToolError", exception.Type)
+	require.Equal(t, uint64(1), k.pool.Stats().Started)
+	require.Eventually(t, func() bool { return strings.Contains(k.log.String(), "Traceback (most recent call last)") },
+		5*time.Second, 5*time.Millisecond)
+	require.NotContains(t, k.log.String(), "oneturn host")
+}
+
+func TestCallMetadataReachesSyncAndAsyncTools(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import asyncio, oneturn
+def seen(c): return [c.app_id, c.chat_id, c.run_id, c.turn, c.idempotency_key, c.fencing_token, c.epoch, c.attempt, c.agent]
+def now(): return seen(oneturn.call())
+async def later(): return await asyncio.create_task(inner())
+async def inner(): return seen(oneturn.call())
+def awaits(): return inner()
+`)
+	want := `["app","c1","r1","turn-1","key-1",7,1,1,"A"]`
+	for _, function := range []string{"now", "later", "awaits"} {
+		require.JSONEq(t, want, k.value(function, `{}`))
+	}
+}
