@@ -15,7 +15,7 @@ func TestSecretsAppearNowhere(t *testing.T) {
 	t.Parallel()
 	const canary = "CANARY-5f1e"
 	cfg := config.Worker{ListenPassword: canary}
-	cfg.URL = config.URL("nats://user:" + canary + "@a:4222,nats://" + canary + "@b:4222," + canary + "@c")
+	cfg.URL = config.URL("nats://user:" + canary + "@a:4222,nats://" + canary + "@b:4222," + canary + "@c,nats://u:p@" + canary + "@d")
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		require.NotContains(t, fmt.Sprintf(verb, cfg), canary, verb)
 		require.NotContains(t, fmt.Sprintf(verb, &cfg), canary, verb)
@@ -31,7 +31,7 @@ func TestSecretsAppearNowhere(t *testing.T) {
 		require.NotContains(t, log.String(), canary)
 		require.Contains(t, log.String(), "a:4222")
 	}
-	require.Equal(t, "nats://a:4222,nats://b:4222,c", cfg.URL.String())
+	require.Equal(t, "nats://a:4222,nats://b:4222,c,nats://d", cfg.URL.String())
 }
 
 func TestWrongSecretsAreNotRepeated(t *testing.T) {

@@ -69,6 +69,7 @@ func TestRecordsOutliveAStopAndTheStoreCanBeOpenedAgain(t *testing.T) {
 			opts := embedded.Options{Listen: "127.0.0.1:0", Store: filepath.Join(t.TempDir(), "data"), SyncAlways: syncAlways}
 			srv, err := embedded.Start(t.Context(), opts)
 			require.NoError(t, err)
+			require.Equal(t, syncAlways, srv.SyncAlways())
 			nc, err := srv.Conn()
 			require.NoError(t, err)
 			js, err := jetstream.New(nc)

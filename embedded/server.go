@@ -119,6 +119,13 @@ func (s *Server) ready(ctx context.Context, log *serverLog, listen string) error
 // URL returns the address for clients outside the process, without user and password.
 func (s *Server) URL() string { return s.ns.ClientURL() }
 
+// SyncAlways reports whether the server writes every record through to the disk, for the
+// durability tier.
+func (s *Server) SyncAlways() bool {
+	cfg := s.ns.JetStreamConfig()
+	return cfg != nil && cfg.SyncAlways
+}
+
 // Conn connects within the process, without TCP. It signs in by itself if the server has a
 // password. The caller closes the connection, before [Server.Stop].
 func (s *Server) Conn(opts ...nats.Option) (*nats.Conn, error) {

@@ -39,6 +39,19 @@ func TestJournalHasNoSizeLimitAndInboundRefusesWhenFull(t *testing.T) {
 	require.Greater(t, streams["OBJ_ONETURN_BLOBS"].MaxAge, streams["KV_ONETURN_TURNS"].MaxAge)
 }
 
+func TestNoMessageIsEverGivenUpByTheServer(t *testing.T) {
+	t.Parallel()
+	p := plan(t, provision.Options{AckWait: 7 * time.Second})
+	require.Len(t, p.Consumers, 2)
+	for _, c := range p.Consumers {
+		require.Equal(t, -1, c.Config.MaxDeliver)
+		require.Empty(t, c.Config.BackOff)
+		require.Equal(t, jetstream.AckExplicitPolicy, c.Config.AckPolicy)
+		require.Equal(t, 7*time.Second, c.Config.AckWait)
+		require.Equal(t, 20_000, c.Config.MaxAckPending)
+	}
+}
+
 func TestWrongOptionsAreRefusedAllAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := provision.New(provision.Options{
