@@ -178,7 +178,7 @@ func (m *manifest) policy(n *node, file string) policy {
 		if word := e.str(); slices.Contains(effects(), word) {
 			p.effect, p.at = Effect(word), e.at(file)
 		} else {
-			m.errorf(e.at(file), "bad_effect", didYouMean(word, effects()),
+			m.errorf(e.at(file), "bad_effect", suggestion(word, effects()),
 				"effect must be one of %s", strings.Join(effects(), ", "))
 		}
 	}
@@ -229,8 +229,8 @@ func (m *manifest) misspelt(n *node, file string, known ...string) {
 		if slices.Contains(known, k) {
 			continue
 		}
-		if c := closest(k, known); c != "" {
-			m.warnf(n.items[i].at(file), "misspelt_key", fmt.Sprintf("did you mean %q?", c), "key %s is not known and is ignored", quoted(k))
+		if mend := suggestion(k, known); mend != "" {
+			m.warnf(n.items[i].at(file), "misspelt_key", mend, "key %s is not known and is ignored", quoted(k))
 		}
 	}
 }

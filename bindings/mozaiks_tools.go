@@ -62,7 +62,7 @@ func (m *manifest) readKind(n *node, file string, t *toolEntry) {
 	case k.str() == string(KindGo), k.str() == string(KindPython):
 		t.kind = Kind(k.str())
 	default:
-		m.errorf(k.at(file), "bad_kind", didYouMean(k.str(), []string{string(KindGo), string(KindPython)}), "kind must be python or go")
+		m.errorf(k.at(file), "bad_kind", suggestion(k.str(), []string{string(KindGo), string(KindPython)}), "kind must be python or go")
 		t.kind = ""
 	}
 }

@@ -53,13 +53,18 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// didYouMean gives `did you mean "x"?`, or the known names, or "".
-func didYouMean(word string, known []string) string {
+// suggestion gives `did you mean "x"?`, or "".
+func suggestion(word string, known []string) string {
 	if c := closest(word, known); c != "" {
 		return fmt.Sprintf("did you mean %q?", c)
 	}
-	if len(known) == 0 {
-		return ""
+	return ""
+}
+
+// didYouMean gives a suggestion, else the known names, else "".
+func didYouMean(word string, known []string) string {
+	if s := suggestion(word, known); s != "" || len(known) == 0 {
+		return s
 	}
 	return "known: " + listed(known)
 }

@@ -1,0 +1,84 @@
+package bindings_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+)
+
+// bound binds one Python function with this parameter list; fields are the model's, none
+// means no model.
+func bound(t *testing.T, signature string, fields ...string) *bindings.Binding {
+	t.Helper()
+	manifest := "tools: [{name: f, agent: A, file: t.py}]\n"
+	if len(fields) > 0 {
+		manifest = "tools: [{name: f, agent: A, file: t.py, schema: {type: object, properties: {" + strings.Join(fields, ": {}, ") + ": {}}}}]\n"
+	}
+	set := load(t, unpack(t, "-- W/oneturn.yaml --\n"+manifest+"-- W/t.py --\ndef f("+signature+"):\n    pass\n"))
+	require.Len(t, set.Bindings(), 1, set.Diagnostics())
+	return set.Bindings()[0]
+}
+
+func TestArgsMapFieldsToParameters(t *testing.T) {
+	t.Parallel()
+	type m = map[string]any
+	tests := []struct {
+		name, signature string
+		fields          []string
+		data, want      m
+	}{
+		{"letter case and signs do not matter", "module_agents", []string{"ModuleAgents"}, m{"ModuleAgents": "x"}, m{"module_agents": "x"}},
+		{"keyword-only parameters are filled", "*, name", []string{"name"}, m{"name": "x"}, m{"name": "x"}},
+		{"positional-only parameters are not", "name, /", []string{"name"}, m{"name": "x"}, m{}},
+		{"**kwargs get nothing", "**kwargs", []string{"name", "kwargs"}, m{"name": "x", "kwargs": "y"}, m{}},
+		{"*args get nothing", "*args", []string{"args"}, m{"args": "y"}, m{}},
+		{"self is dropped", "self, name", []string{"self", "name"}, m{"self": "x", "name": "y"}, m{"name": "y"}},
+		{"of two fields the later one wins", "ab", []string{"a_b", "aB"}, m{"a_b": "first", "aB": "second"}, m{"ab": "second"}},
+		{"the exact name is preferred", "a_b, ab", []string{"a_b", "ab"}, m{"a_b": "x", "ab": "y"}, m{"a_b": "x", "ab": "y"}},
+		{"names of other scripts match themselves", "größe, 名前", []string{"Größe", "名前"}, m{"Größe": "x", "名前": "y"}, m{"größe": "x", "名前": "y"}},
+		{"data wins over the turn", "chat_id", []string{"chatId"}, m{"chatId": "mine"}, m{"chat_id": "mine"}},
+		{"null in the data counts as filled", "agent", []string{"agent"}, m{"agent": nil}, m{"agent": nil}},
+		{"the turn fills what is empty", "ChatId, app_id, enterpriseId, workflow_name, turn_idempotency_key, agentName, agent, user_id=None", []string{"x"}, m{}, m{
+			"ChatId": "c1", "app_id": "app", "enterpriseId": "app", "workflow_name": "WF", "turn_idempotency_key": "turn-001", "agentName": "A", "agent": "A",
+		}},
+		{"the context container is no argument", "name, context_variables", []string{"name", "context_variables"}, m{"name": "x", "context_variables": "y"}, m{"name": "x"}},
+		{"without model all fields count", "first_name", nil, m{"firstName": "x", "other": "y"}, m{"first_name": "x"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, bound(t, tt.signature, tt.fields...).Args(tt.data, goldenTurn("A")))
+		})
+	}
+}
+
+func TestArgsOfAnEmptyTurnInjectNothing(t *testing.T) {
+	t.Parallel()
+	turn := goldenTurn("")
+	turn.Chat = ""
+	require.Equal(t, map[string]any{"app_id": "app"}, bound(t, "chat_id, agent, app_id", "x").Args(nil, turn))
+}
+
+func TestToolsBindWithUnknownSignatureWhenNobodyInspects(t *testing.T) {
+	t.Parallel()
+	root := unpack(t, "-- W/oneturn.yaml --\ntools: [{name: f, agent: A, file: t.py}]\n-- W/t.py --\ndef f(a): pass\n")
+	failing := func(context.Context, string, []string) (map[string]bindings.PyFile, error) {
+		return nil, errors.New("no python here")
+	}
+	for _, inspector := range []bindings.InspectFunc{nil, failing} {
+		set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: inspector})
+		require.NoError(t, err)
+		b, err := set.Resolve("W", "A", "")
+		require.NoError(t, err)
+		require.True(t, b.SignatureUnknown)
+		require.True(t, b.AcceptsContext)
+		data := map[string]any{"A": "1", "b": "2"}
+		require.Equal(t, data, b.Args(data, goldenTurn("A")))
+		require.Equal(t, inspector != nil, strings.Contains(strings.Join(lines(set, bindings.SeverityWarning), "\n"), "no python here"))
+	}
+}
