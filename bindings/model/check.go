@@ -1,0 +1,169 @@
+package model
+
+import "encoding/json"
+
+// Bounds of one check. Unions can make a checker look at the same value again and again, in
+// the worst case exponentially often, so the work is counted, not only the size of the input.
+const (
+	maxSteps = 500_000 // visits of (node, value)
+	maxDepth = 128     // nesting of values and alternatives
+)
+
+// tooComplex is the only fault of a check that ran out of its bounds.
+func tooComplex() Fault {
+	return Fault{Rule: RuleTooComplex, Expected: "a smaller or flatter value, the check takes too long", GotType: "object"}
+}
+
+// exactness says how far a value had to be bent, as pydantic's smart unions count it.
+type exactness uint8
+
+const (
+	exact  exactness = iota
+	strict           // an integer taken as a float
+	loose            // coerced, or an object taken as a model
+)
+
+// noFields stands for "no model was checked", which is not the same as "a model without keys".
+const noFields = -1
+
+// checker is the state of one check.
+type checker struct {
+	faults []Fault
+	muted  int  // inside the trial of an alternative: note only that there is a fault
+	failed bool // a fault was seen while muted
+	fixed  int  // inside alternatives that must not coerce
+	steps  int
+	depth  int
+	worst  exactness // of the values seen since the last reset
+	set    int       // known keys found in models since the last reset, or noFields
+}
+
+// value checks v against n. It returns the value to use and whether that is another one.
+// On a fault the returned value means nothing.
+func (c *checker) value(n *node, v any) (any, bool) {
+	c.steps++
+	c.depth++
+	defer func() { c.depth-- }()
+	if c.steps > maxSteps || c.depth > maxDepth {
+		c.steps = maxSteps + 1 // final: nothing later may look like a result
+		c.add(tooComplex())
+		return v, false
+	}
+	changed := false
+	t := typeOf(v)
+	if !n.admits(t, v) {
+		next, ok := c.coerce(n, v)
+		if !ok {
+			c.add(Fault{Rule: RuleType, Expected: n.words(), GotType: typeName(v)})
+			return v, false
+		}
+		v, t, changed = next, typeOf(next), true
+	}
+	before := c.mark()
+	next, ch := c.rules(n, t, v)
+	if c.mark() != before {
+		return v, false
+	}
+	v, changed = next, changed || ch
+	if len(n.alts) > 0 {
+		next, ch := c.union(n, v)
+		v, changed = next, changed || ch
+	}
+	for _, part := range n.all {
+		if c.done() {
+			break
+		}
+		next, ch := c.value(part, v)
+		v, changed = next, changed || ch
+	}
+	return v, changed
+}
+
+// coerce applies the coercion table.
+func (c *checker) coerce(n *node, v any) (any, bool) {
+	if n.convert == nil || c.fixed > 0 {
+		return nil, false
+	}
+	next, ok := n.convert(v)
+	if !ok {
+		return nil, false
+	}
+	if lit, isNumber := v.(json.Number); isNumber && n.types&tNumber != 0 && shapeOf(string(lit)) == integerLiteral {
+		c.bend(strict)
+	} else {
+		c.bend(loose)
+	}
+	return next, true
+}
+
+// rules applies what n says about values of type t.
+func (c *checker) rules(n *node, t types, v any) (any, bool) {
+	changed := false
+	if n.enum != nil {
+		next, ch, ok := n.enum.find(v, n.lax)
+		if !ok {
+			c.add(n.enum.fault(v))
+			return v, false
+		}
+		v, changed, t = next, ch, typeOf(next)
+	}
+	switch t {
+	case tString:
+		if n.str != nil {
+			s, _ := v.(string)
+			c.text(n.str, s)
+		}
+	case tNumber:
+		if n.num != nil {
+			lit, _ := v.(json.Number)
+			c.number(n.num, string(lit))
+		}
+	case tArray:
+		if n.arr != nil {
+			list, _ := v.([]any)
+			return c.array(n.arr, list, v, changed)
+		}
+	case tObject:
+		if n.obj != nil {
+			obj, _ := v.(map[string]any)
+			return c.object(n, obj, v, changed)
+		}
+	default:
+	}
+	return v, changed
+}
+
+// add notes a fault.
+func (c *checker) add(f Fault) {
+	if c.muted > 0 {
+		c.failed = true
+		return
+	}
+	if len(c.faults) < MaxFaults {
+		c.faults = append(c.faults, f)
+	}
+}
+
+// mark changes whenever a fault is noted.
+func (c *checker) mark() int {
+	if c.failed {
+		return len(c.faults) + 1
+	}
+	return len(c.faults)
+}
+
+// done reports that more faults would not be noted.
+func (c *checker) done() bool {
+	return c.failed || c.steps > maxSteps || len(c.faults) >= MaxFaults
+}
+
+// under puts the faults noted since mark below a key of their object or list.
+func (c *checker) under(mark int, key string) {
+	for i := mark; i < len(c.faults); i++ {
+		c.faults[i].Path = "/" + pathToken(key) + c.faults[i].Path
+	}
+}
+
+func (c *checker) bend(e exactness) { c.worst = max(c.worst, e) }
+
+func (c *checker) found(keys int) { c.set = max(c.set, 0) + keys }

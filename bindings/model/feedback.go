@@ -1,0 +1,55 @@
+package model
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Feedback writes what the model that produced the output needs to correct it: one line for
+// each fault and the request for the whole object. It is the same text for the same faults
+// and never contains a value of the data.
+func Feedback(model string, faults []Fault) string {
+	var b strings.Builder
+	b.WriteString("Your output does not fit the model ")
+	b.WriteString(strconv.Quote(model))
+	b.WriteString(". ")
+	switch n := len(faults); {
+	case n == 1:
+		b.WriteString("Correct this fault:\n")
+	case n >= MaxFaults:
+		b.WriteString("Correct these faults (the first " + strconv.Itoa(n) + ", there may be more):\n")
+	default:
+		b.WriteString("Correct these " + strconv.Itoa(n) + " faults:\n")
+	}
+	for _, f := range faults {
+		b.WriteString("- ")
+		if f.Path == "" {
+			b.WriteString("the whole value")
+		} else {
+			b.WriteString(f.Path)
+		}
+		b.WriteString(f.line())
+		b.WriteByte('\n')
+	}
+	b.WriteString("Send the whole corrected JSON object again, not only the changed parts, and nothing else.")
+	return b.String()
+}
+
+// line says what is wrong and what was expected.
+func (f *Fault) line() string {
+	var text string
+	switch f.Rule {
+	case RuleRequired:
+		return ": is missing; expected " + f.Expected + "."
+	case RuleType:
+		text = ": expected " + f.Expected + ", got " + f.GotType + "."
+	case RuleEnum, RuleConst:
+		text = ": expected " + f.Expected + ", got another value (" + f.GotType + ")."
+	default:
+		text = ": expected " + f.Expected + " (rule " + f.Rule + "), got " + f.GotType + "."
+	}
+	if f.DidYouMean != "" {
+		text += " Did you mean " + strconv.Quote(f.DidYouMean) + "?"
+	}
+	return text
+}

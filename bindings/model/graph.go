@@ -1,0 +1,413 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// Bounds of a schema, checked before anything else compiles it.
+const (
+	maxExpanded    = 10_000 // sub-schemas when every reference is written out
+	maxSchemaDepth = 64     // nesting of sub-schemas
+	maxPrograms    = 40_000 // instructions of all patterns
+)
+
+// sub is one sub-schema of a document, with its edges to others: those that look at the same
+// value and those that look at its members or items.
+type sub struct {
+	pointer   string
+	raw       map[string]any
+	verdict   *bool // the schemas true and false
+	ref       *sub
+	pattern   *regexp.Regexp
+	uncovered bool // has a keyword that only the full schema check knows
+
+	same    []*sub            // same value: $ref, allOf, anyOf, oneOf, not, if, then, else, dependentSchemas
+	lists   map[string][]*sub // allOf, anyOf, oneOf
+	single  map[string]*sub   // keywords with one sub-schema
+	props   map[string]*sub   // properties
+	members []*sub            // any member: additionalProperties, patternProperties, propertyNames, …
+	prefix  []*sub            // prefixItems
+	items   []*sub            // any item: items, contains, unevaluatedItems
+
+	weight   int // what one visit costs besides the value
+	expanded int // size when written out, 0 unknown, -1 being counted
+}
+
+// place of a keyword's sub-schemas.
+type kind uint8
+
+const (
+	sameOne kind = iota + 1
+	sameList
+	sameMap
+	memberOne
+	memberMap
+	propertyMap
+	itemOne
+	prefixList
+	apart // definitions
+)
+
+// keyword describes a keyword that has sub-schemas or that the tree does not cover.
+type keyword struct {
+	kind    kind // 0: no sub-schemas
+	covered bool
+}
+
+// keywords lists them. What is not here is either a plain rule, or an annotation.
+func keywords() map[string]keyword {
+	return map[string]keyword{
+		"allOf": {sameList, true}, "anyOf": {sameList, true}, "oneOf": {sameList, true},
+		"not": {sameOne, false}, "if": {sameOne, false}, "then": {sameOne, false}, "else": {sameOne, false},
+		"dependentSchemas": {sameMap, false}, "dependencies": {sameMap, false}, "dependentRequired": {0, false},
+		"properties": {propertyMap, true}, "patternProperties": {memberMap, false},
+		"additionalProperties": {memberOne, true}, "propertyNames": {memberOne, false},
+		"unevaluatedProperties": {memberOne, false}, "unevaluatedItems": {itemOne, false},
+		"items": {itemOne, true}, "contains": {itemOne, false}, "prefixItems": {prefixList, false},
+		"minContains": {0, false}, "maxContains": {0, false},
+		"$defs": {apart, true}, "definitions": {apart, true},
+	}
+}
+
+// graph holds the sub-schemas of one document by their place.
+type graph struct {
+	name     string
+	tree     any
+	keywords map[string]keyword
+	subs     map[string]*sub
+	programs int
+	looked   map[*sub]bool // see loop
+	pending  []*sub        // with a reference that is not yet followed
+}
+
+// newGraph reads the document's sub-schemas and refuses what would be unsafe or slow.
+func newGraph(name string, tree any) (*graph, *sub, error) {
+	g := &graph{name: name, tree: tree, keywords: keywords(), subs: map[string]*sub{}, looked: map[*sub]bool{}}
+	root, err := g.read("", tree, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	for len(g.pending) > 0 {
+		s := g.pending[len(g.pending)-1]
+		g.pending = g.pending[:len(g.pending)-1]
+		if err := g.follow(s); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, pointer := range slices.Sorted(maps.Keys(g.subs)) {
+		if err := g.bounded(g.subs[pointer]); err != nil {
+			return nil, nil, err
+		}
+	}
+	return g, root, nil
+}
+
+// read makes the sub-schema at pointer and those inside it.
+func (g *graph) read(pointer string, tree any, depth int) (*sub, error) {
+	if known := g.subs[pointer]; known != nil {
+		return known, nil
+	}
+	if len(g.subs) >= maxExpanded {
+		return nil, g.refuse(pointer, "the schema has too many parts; split it")
+	}
+	if depth > maxSchemaDepth {
+		return nil, g.refuse(pointer, "it is nested too deeply; move inner parts to $defs")
+	}
+	s := &sub{
+		pointer: pointer, weight: 1, lists: map[string][]*sub{}, single: map[string]*sub{}, props: map[string]*sub{},
+	}
+	g.subs[pointer] = s
+	switch tree := tree.(type) {
+	case bool:
+		s.verdict = &tree
+		return s, nil
+	case map[string]any:
+		s.raw = tree
+	default:
+		return nil, g.refuse(pointer, "a schema is an object, true or false")
+	}
+	if err := g.plain(s); err != nil {
+		return nil, err
+	}
+	for _, key := range sortedKeys(s.raw) {
+		word, ok := g.keywords[key]
+		if !ok {
+			continue
+		}
+		s.uncovered = s.uncovered || !word.covered
+		if err := g.inside(s, key, word.kind, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// plain checks the keywords without sub-schemas that need care.
+func (g *graph) plain(s *sub) error {
+	for _, key := range []string{"$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$anchor", "$vocabulary"} {
+		if _, given := s.raw[key]; given {
+			return g.refuse(s.pointer, "`"+key+"` is not supported; use $ref to a place such as #/$defs/Name")
+		}
+	}
+	if _, given := s.raw["$id"]; given && s.pointer != "" {
+		return g.refuse(s.pointer, "`$id` inside of a schema is not supported; use $ref to a place such as #/$defs/Name")
+	}
+	if ref, given := s.raw["$ref"]; given {
+		if text, ok := ref.(string); !ok || text != "#" && !strings.HasPrefix(text, "#/") {
+			return g.refuse(s.pointer, "`$ref` must lead to a place inside this schema, such as #/$defs/Name; nothing is loaded")
+		}
+		g.pending = append(g.pending, s)
+	}
+	if source, given := s.raw["pattern"]; given {
+		text, ok := source.(string)
+		if !ok {
+			return g.refuse(s.pointer, "`pattern` is not a text")
+		}
+		var err error
+		if s.pattern, err = g.compile(s.pointer+"/pattern", text); err != nil {
+			return err
+		}
+	}
+	if values, ok := s.raw["enum"].([]any); ok {
+		s.weight += len(appendKey(nil, values)) / 32 //nolint:mnd // a failure copies the whole list
+	}
+	return nil
+}
+
+// compile compiles a pattern within the budget of the schema.
+func (g *graph) compile(pointer, source string) (*regexp.Regexp, error) {
+	re, size, reason := compilePattern(source)
+	if reason != "" {
+		return nil, g.refuse(pointer, "the pattern "+reason+"; write a simpler one")
+	}
+	if g.programs += size; g.programs > maxPrograms {
+		return nil, g.refuse(pointer, "the patterns of the schema together are too large; write simpler ones")
+	}
+	return re, nil
+}
+
+// inside reads the sub-schemas of one keyword.
+func (g *graph) inside(s *sub, key string, k kind, depth int) error {
+	at := s.pointer + "/" + key
+	switch value := s.raw[key]; k {
+	case sameOne, memberOne, itemOne:
+		child, err := g.read(at, value, depth)
+		if err != nil {
+			return err
+		}
+		s.single[key] = child
+		s.join(k, child)
+	case sameList, prefixList:
+		list, ok := value.([]any)
+		if !ok || len(list) == 0 {
+			return g.refuse(at, "it must be a list of schemas that is not empty")
+		}
+		for i, tree := range list {
+			child, err := g.read(at+"/"+strconv.Itoa(i), tree, depth)
+			if err != nil {
+				return err
+			}
+			s.lists[key] = append(s.lists[key], child)
+			s.join(k, child)
+		}
+	case sameMap, memberMap, propertyMap, apart:
+		object, ok := value.(map[string]any)
+		if !ok {
+			return g.refuse(at, "it must be an object of schemas")
+		}
+		return g.named(s, key, k, object, depth)
+	}
+	return nil
+}
+
+// named reads the sub-schemas of a keyword that maps names to them.
+func (g *graph) named(s *sub, key string, k kind, object map[string]any, depth int) error {
+	for _, name := range sortedKeys(object) {
+		at := s.pointer + "/" + key + "/" + pathToken(name)
+		if _, isList := object[name].([]any); isList && key == "dependencies" {
+			continue
+		}
+		if key == "patternProperties" {
+			if _, err := g.compile(at, name); err != nil {
+				return err
+			}
+		}
+		child, err := g.read(at, object[name], depth)
+		if err != nil {
+			return err
+		}
+		if k == propertyMap {
+			s.props[name] = child
+		}
+		s.join(k, child)
+	}
+	return nil
+}
+
+func (s *sub) join(k kind, child *sub) {
+	switch k {
+	case sameOne, sameList, sameMap:
+		s.same = append(s.same, child)
+	case memberOne, memberMap:
+		s.members = append(s.members, child)
+	case itemOne:
+		s.items = append(s.items, child)
+	case prefixList:
+		s.prefix = append(s.prefix, child)
+	case propertyMap, apart:
+	}
+}
+
+// follow resolves a reference. Its target may be a place that no keyword has led to.
+func (g *graph) follow(s *sub) error {
+	text, _ := s.raw["$ref"].(string)
+	pointer, err := url.PathUnescape(strings.TrimPrefix(text, "#"))
+	if err != nil {
+		return g.refuse(s.pointer, "`$ref` is no valid reference")
+	}
+	if pointer == "/" {
+		pointer = ""
+	}
+	tree := g.tree
+	depth := 0
+	if pointer != "" {
+		for step := range strings.SplitSeq(pointer[1:], "/") {
+			var ok bool
+			if tree, ok = stepInto(tree, unescape(step)); !ok {
+				return g.refuse(s.pointer, "`$ref` "+quote(text)+" leads nowhere; define its target in $defs")
+			}
+			depth++
+		}
+	}
+	target, err := g.read(pointer, tree, min(depth, maxSchemaDepth))
+	if err != nil {
+		return err
+	}
+	s.ref = target
+	s.same = append(s.same, target)
+	return nil
+}
+
+// stepInto follows one step of a JSON pointer.
+func stepInto(tree any, step string) (any, bool) {
+	switch tree := tree.(type) {
+	case map[string]any:
+		v, ok := tree[step]
+		return v, ok
+	case []any:
+		i, err := strconv.Atoi(step)
+		if err != nil || i < 0 || i >= len(tree) || step != strconv.Itoa(i) {
+			return nil, false
+		}
+		return tree[i], true
+	default:
+		return nil, false
+	}
+}
+
+// bounded refuses schemas that check the same value endlessly or too often.
+func (g *graph) bounded(s *sub) error {
+	if at := loop(s, g.looked); at != nil {
+		return g.refuse(at.pointer, "the references form a loop that never comes to a rule; break it")
+	}
+	if s.size() > maxExpanded {
+		return g.refuse(s.pointer, fmt.Sprintf("written out it has more than %d parts; use fewer references that multiply", maxExpanded))
+	}
+	return nil
+}
+
+// loop finds a sub-schema that leads to itself at the same value. State holds true for those
+// being looked at and false for those that are done.
+func loop(s *sub, state map[*sub]bool) *sub {
+	if open, seen := state[s]; seen {
+		if open {
+			return s
+		}
+		return nil
+	}
+	state[s] = true
+	for _, next := range s.same {
+		if at := loop(next, state); at != nil {
+			return at
+		}
+	}
+	state[s] = false
+	return nil
+}
+
+// size counts the sub-schemas below s when references are written out; recursion counts once.
+func (s *sub) size() int {
+	switch {
+	case s.expanded > 0:
+		return s.expanded
+	case s.expanded < 0:
+		return 1
+	}
+	s.expanded = -1
+	n := 1
+	for next := range s.edges() {
+		n = min(n+next.size(), maxExpanded+1)
+	}
+	s.expanded = n
+	return n
+}
+
+// edges yields every sub-schema that s applies, in a fixed order.
+func (s *sub) edges() func(yield func(*sub) bool) {
+	return func(yield func(*sub) bool) {
+		for _, group := range [][]*sub{s.same, s.members, s.prefix, s.items} {
+			for _, next := range group {
+				if !yield(next) {
+					return
+				}
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.props)) {
+			if !yield(s.props[name]) {
+				return
+			}
+		}
+	}
+}
+
+// names returns the properties of s, sorted.
+func (g *graph) names(s *sub) []string { return slices.Sorted(maps.Keys(s.props)) }
+
+// child returns the sub-schema of a keyword that has one.
+func (s *sub) child(key string) *sub { return s.single[key] }
+
+// annotations do not change what a schema admits.
+func isAnnotation(key string) bool {
+	switch key {
+	case "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "format", "$comment", "$defs",
+		"definitions", "$schema", "$id":
+		return true
+	default:
+		return strings.HasPrefix(key, "x-")
+	}
+}
+
+// onlyRef reports whether s is nothing but a reference.
+func (s *sub) onlyRef() bool { return s.ref != nil && !s.moreThan("$ref") }
+
+// moreThan reports whether s has another rule beside key.
+func (s *sub) moreThan(key string) bool {
+	for other := range s.raw {
+		if other != key && !isAnnotation(other) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *graph) refuse(pointer, message string) error {
+	return refuse(g.name, events.CodeBadArgs, pointer, message)
+}

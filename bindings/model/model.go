@@ -1,0 +1,55 @@
+package model
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// Model is one compiled model. It is immutable and safe for concurrent use.
+type Model struct {
+	Name string // as the manifest names it
+
+	root   *node
+	fields []string
+	schema json.RawMessage
+	rest   *external // what the tree does not cover, nil when it covers everything
+}
+
+// Check coerces, completes and validates v in one pass. It returns the object for the tool, or
+// the faults (at most [MaxFaults]) and no object. The input is never modified; the output
+// shares unchanged sub-trees with it, so treat what is below the top level as read-only.
+func (m *Model) Check(v any) (map[string]any, []Fault) {
+	in, ok := v.(map[string]any)
+	if !ok {
+		return nil, []Fault{{Rule: RuleType, Expected: "object", GotType: typeName(v)}}
+	}
+	c := checker{set: noFields}
+	checked, changed := c.value(m.root, v)
+	if c.steps > maxSteps {
+		return nil, []Fault{tooComplex()}
+	}
+	if len(c.faults) > 0 {
+		return nil, c.faults
+	}
+	out, ok := checked.(map[string]any)
+	if !ok {
+		return nil, []Fault{{Rule: RuleType, Expected: "object", GotType: typeName(checked)}}
+	}
+	if m.rest != nil {
+		if faults := m.rest.check(out); len(faults) > 0 {
+			return nil, faults
+		}
+	}
+	if !changed {
+		out = maps.Clone(in)
+	}
+	return out, nil
+}
+
+// Fields returns the names of the top-level fields in manifest order.
+func (m *Model) Fields() []string { return slices.Clone(m.fields) }
+
+// JSONSchema returns the model as JSON Schema draft 2020-12. It refers to nothing outside
+// itself. It describes what a producer should send; [Model.Check] accepts more by coercion.
+func (m *Model) JSONSchema() json.RawMessage { return slices.Clone(m.schema) }

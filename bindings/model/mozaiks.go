@@ -1,0 +1,267 @@
+package model
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// Definition is one named model of a workflow's structured outputs, fields in manifest order.
+type Definition struct {
+	Name   string
+	Fields []Field
+}
+
+// Field is one field of a [Definition]. Spec is the field's mapping as a value tree: `type`,
+// `items`, `values`, `variants`, `fields`, `default`, `description`, `required`, `nullable`,
+// `enum` or `allowed_values`, and bounds.
+type Field struct {
+	Name string
+	Spec map[string]any
+}
+
+// Severity says whether a [Problem] makes its model unusable.
+type Severity string
+
+// The severities.
+const (
+	SeverityError   Severity = "error"   // the model is unusable
+	SeverityWarning Severity = "warning" // the model works, but perhaps not as meant
+)
+
+// Problem is something wrong with a definition, and how to mend it.
+type Problem struct {
+	Model    string
+	Field    string // path of the field inside the model, "" when the model itself is meant
+	Severity Severity
+	Message  string
+	Mend     string
+}
+
+// Bounds of a set of definitions.
+const (
+	maxModels    = 2_000
+	maxFields    = 10_000 // of all models together
+	maxTypeDepth = 32     // nesting of a field's type
+	maxTypeText  = 1_000  // characters of a type
+	maxNodes     = 10_000 // types inside one model
+	maxProblems  = 1_000  // reported for a set
+)
+
+// CompileMozaiks compiles the models of one workflow. Models may refer to each other in any
+// order and may be recursive. A faulty field makes only its model, and the models that need
+// it, unusable: those are missing from the result. Every fault and oddity is a [Problem];
+// their order is that of the definitions.
+func CompileMozaiks(defs []Definition) (map[string]*Model, []Problem) {
+	b := &builder{models: map[string]*draft{}}
+	for _, def := range defs {
+		b.declare(def)
+	}
+	for _, d := range b.order {
+		b.compile(d)
+	}
+	b.spread()
+	models := make(map[string]*Model, len(b.order))
+	for _, d := range b.order {
+		if d.bad {
+			continue
+		}
+		models[d.def.Name] = &Model{
+			Name:   d.def.Name,
+			root:   d.node,
+			fields: d.names(),
+			schema: render(d.node),
+		}
+	}
+	return models, b.problems
+}
+
+// draft is a model while it is compiled. Its node exists from the start, so that other models
+// and it itself can point to it.
+type draft struct {
+	def  Definition
+	node *node
+	bad  bool
+	uses []use
+}
+
+// use says that a field needs a model.
+type use struct{ field, model string }
+
+func (d *draft) names() []string {
+	names := make([]string, len(d.def.Fields))
+	for i, f := range d.def.Fields {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// builder compiles a set of definitions.
+type builder struct {
+	models   map[string]*draft
+	order    []*draft
+	fields   int
+	nodes    int // of the model at hand
+	problems []Problem
+}
+
+func (b *builder) declare(def Definition) {
+	at := place{model: def.Name}
+	b.fields += len(def.Fields)
+	switch {
+	case def.Name == "":
+		b.fail(at, "a model has no name", "give it one")
+		return
+	case b.models[def.Name] != nil:
+		b.fail(at, "the model is defined twice; the first definition counts", "remove or rename one of them")
+		return
+	case len(b.order) >= maxModels || b.fields > maxFields:
+		b.fail(at, "too many models: at most "+strconv.Itoa(maxModels)+" with "+strconv.Itoa(maxFields)+
+			" fields together", "split the workflow")
+		return
+	}
+	d := &draft{def: def, node: &node{types: tObject, lax: true, model: def.Name}}
+	b.models[def.Name] = d
+	b.order = append(b.order, d)
+}
+
+func (b *builder) compile(d *draft) {
+	b.nodes = 0
+	at := place{model: d.def.Name, draft: d}
+	d.node.obj = b.object(at, d.def.Fields, 0)
+	d.bad = d.node.obj == nil
+}
+
+// object compiles fields; nil when one of them is faulty. All of them are looked at, so that
+// every fault is told at once.
+func (b *builder) object(at place, fields []Field, depth int) *objectRules {
+	r := &objectRules{extras: extrasDropped, max: noMax, index: make(map[string]struct{}, len(fields))}
+	good := true
+	for _, f := range fields {
+		inside := at.below(f.Name)
+		if _, twice := r.index[f.Name]; twice {
+			b.fail(inside, "the field is defined twice", "remove or rename one of them")
+			good = false
+			continue
+		}
+		r.index[f.Name] = struct{}{}
+		compiled, ok := b.field(inside, f, depth)
+		if !ok {
+			good = false
+			continue
+		}
+		r.fields = append(r.fields, compiled)
+	}
+	if !good {
+		return nil
+	}
+	return r
+}
+
+// field compiles one field. It is required unless it has a default or says otherwise; a
+// default is used as it is, neither coerced nor checked.
+func (b *builder) field(at place, f Field, depth int) (field, bool) {
+	n := b.spec(at, f.Spec, depth)
+	if n == nil {
+		return field{}, false
+	}
+	out := field{name: f.Name, node: n, required: true}
+	out.value, out.hasDefault = f.Spec["default"]
+	if !out.hasDefault && isOptionalList(f.Spec) {
+		out.hasDefault = true // null
+	}
+	out.description, _ = f.Spec["description"].(string)
+	required, given := f.Spec["required"]
+	switch want, isBool := required.(bool); {
+	case given && !isBool:
+		b.warn(at, "`required` is not true or false and is ignored", "write `required: false`, or remove it")
+	case given && want && out.hasDefault:
+		b.warn(at, "`required: true` beside a default: the default makes the field optional", "remove one of the two")
+	case given && !want:
+		out.required = false
+	}
+	if _, given := f.Spec["optional"]; given && out.required && !out.hasDefault {
+		b.warn(at, "`optional` is ignored and the field stays required, as in MozaiksAI",
+			"write `required: false` or give a `default`")
+	}
+	if out.hasDefault {
+		out.required = false
+	}
+	return out, true
+}
+
+func isOptionalList(spec map[string]any) bool {
+	t, _ := spec["type"].(string)
+	return trimmedLower(t) == "optional_list"
+}
+
+// spread makes the models unusable that need an unusable one.
+func (b *builder) spread() {
+	for again := true; again; {
+		again = false
+		for _, d := range b.order {
+			if d.bad {
+				continue
+			}
+			i := slices.IndexFunc(d.uses, func(u use) bool { return b.models[u.model].bad })
+			if i < 0 {
+				continue
+			}
+			d.bad, again = true, true
+			u := d.uses[i]
+			b.fail(place{model: d.def.Name, field: u.field},
+				"needs the model "+quote(u.model)+", which is unusable", "mend "+quote(u.model))
+		}
+	}
+}
+
+// place is where a problem is.
+type place struct {
+	model, field string
+	draft        *draft
+}
+
+func (p place) below(field string) place {
+	if p.field != "" {
+		field = p.field + "." + field
+	}
+	p.field = field
+	return p
+}
+
+func (b *builder) fail(at place, message, mend string) {
+	b.report(Problem{at.model, at.field, SeverityError, message, mend})
+}
+
+func (b *builder) warn(at place, message, mend string) {
+	b.report(Problem{at.model, at.field, SeverityWarning, message, mend})
+}
+
+func (b *builder) report(p Problem) {
+	if len(b.problems) < maxProblems {
+		b.problems = append(b.problems, p)
+	}
+}
+
+// quote shows a name of the manifest, shortened.
+func quote(s string) string {
+	const long = 80 // bytes
+	if len(s) > long {
+		s = s[:long] + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// intOf reads a count from a manifest.
+func intOf(v any) (int, bool) {
+	lit, ok := v.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	d, ok := parseDecimal(string(lit))
+	if !ok || !d.isInteger() || d.negative || d.exp > 9 {
+		return 0, false
+	}
+	n, err := strconv.Atoi(d.integer())
+	return n, err == nil
+}

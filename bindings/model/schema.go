@@ -1,0 +1,407 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// maxSchema is the largest JSON Schema that is read, in bytes.
+const maxSchema = 256 << 10
+
+const opCompile = "compile JSON Schema"
+
+// CompileSchema compiles one JSON Schema (draft 2020-12) for an object. References lead only to
+// places inside the schema; nothing is ever loaded. The schema's cost is bounded: a schema that
+// would make checks slow is refused. Errors are *[events.Error] with code bad_args or too_large
+// and name the model, the place and the mend.
+//
+// The check coerces where the schema leaves no doubt (see conversion in coerce.go), fills
+// `default`, and drops unknown keys where `additionalProperties` is false. `format` is ignored.
+func CompileSchema(name string, schema json.RawMessage) (*Model, error) {
+	if len(schema) > maxSchema {
+		return nil, refuse(name, events.CodeTooLarge, "", fmt.Sprintf("it has %d bytes; at most %d are read, so split it",
+			len(schema), maxSchema))
+	}
+	tree, err := events.Decode(schema)
+	if err != nil {
+		return nil, &events.Error{
+			Code: events.CodeBadArgs,
+			Op:   opCompile,
+			Msg:  "the schema of model " + quote(name) + " is no JSON that can be read; mend its syntax",
+			Err:  err,
+		}
+	}
+	if _, ok := tree.(map[string]any); !ok {
+		return nil, refuse(name, events.CodeBadArgs, "", `the schema is not an object; write for example {"type":"object"}`)
+	}
+	g, root, err := newGraph(name, tree)
+	if err != nil {
+		return nil, err
+	}
+	s := &schemaCompiler{graph: g, nodes: map[*sub]*node{}}
+	n, err := s.node(root)
+	if err != nil {
+		return nil, err
+	}
+	if n.types&tObject == 0 {
+		return nil, refuse(name, events.CodeBadArgs, "", `the schema admits no object; write "type":"object" at its top`)
+	}
+	m := &Model{Name: name, root: n, fields: s.fieldNames(schema, root), schema: compact(schema)}
+	if s.needsSchema {
+		if m.rest, err = newExternal(name, tree, root); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.probe(root); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func compact(schema json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if err := json.Compact(&b, schema); err != nil {
+		return slices.Clone(schema)
+	}
+	return b.Bytes()
+}
+
+// refuse is the error for a schema that cannot be used. place is a JSON pointer into it.
+func refuse(name string, code events.Code, place, message string) error {
+	where := "the schema of model " + quote(name)
+	if place != "" {
+		where += " at " + quote(place)
+	}
+	return &events.Error{Code: code, Op: opCompile, Msg: where + ": " + message}
+}
+
+// schemaCompiler turns the sub-schemas of a graph into nodes.
+type schemaCompiler struct {
+	graph       *graph
+	nodes       map[*sub]*node
+	needsSchema bool // something is not covered by the nodes
+}
+
+// node compiles a sub-schema once; cycles meet the node that is being built.
+func (s *schemaCompiler) node(at *sub) (*node, error) {
+	for at.onlyRef() {
+		at = at.ref
+	}
+	if n := s.nodes[at]; n != nil {
+		return n, nil
+	}
+	n := &node{types: tAny}
+	s.nodes[at] = n
+	if at.verdict != nil {
+		if !*at.verdict {
+			n.types = tNothing
+		}
+		return n, nil
+	}
+	for _, step := range []func(*node, *sub) error{s.types, s.values, s.scalars, s.array, s.object, s.combined} {
+		if err := step(n, at); err != nil {
+			return nil, err
+		}
+	}
+	if at.uncovered {
+		s.needsSchema = true
+	}
+	return n, nil
+}
+
+// types reads `type` and decides the coercion: only into the one type besides null.
+func (s *schemaCompiler) types(n *node, at *sub) error {
+	given, ok := at.raw["type"]
+	if !ok {
+		return nil
+	}
+	names, isList := given.([]any)
+	if !isList {
+		names = []any{given}
+	}
+	n.types = tNothing
+	for _, name := range names {
+		t, ok := map[any]types{
+			"null": tNull, "boolean": tBool, "integer": tInteger, "number": tInteger | tNumber,
+			"string": tString, "array": tArray, "object": tObject,
+		}[asText(name)]
+		if !ok {
+			return s.wrong(at, "type", "use null, boolean, integer, number, string, array or object")
+		}
+		n.types |= t
+	}
+	wanted := n.types &^ tNull
+	if wanted&tNumber != 0 {
+		wanted &^= tInteger
+	}
+	n.convert = conversion(wanted, false)
+	return nil
+}
+
+func asText(v any) string {
+	text, _ := v.(string)
+	return text
+}
+
+// values reads `enum` and `const`.
+func (s *schemaCompiler) values(n *node, at *sub) error {
+	if given, ok := at.raw["enum"]; ok {
+		values, isList := given.([]any)
+		if !isList || len(values) == 0 {
+			return s.wrong(at, "enum", "write a list of values that is not empty")
+		}
+		n.enum = newEnum(values, RuleEnum, false)
+	}
+	if given, ok := at.raw["const"]; ok {
+		only := newEnum([]any{given}, RuleConst, false)
+		if n.enum == nil {
+			n.enum = only
+		} else {
+			n.all = append(n.all, &node{types: tAny, enum: only})
+		}
+	}
+	return nil
+}
+
+// scalars reads the rules for strings and numbers.
+func (s *schemaCompiler) scalars(n *node, at *sub) error {
+	text := &stringRules{max: noMax, pattern: at.pattern}
+	number := &numberRules{}
+	err := s.counts(at, "minLength", &text.min, "maxLength", &text.max)
+	if err != nil {
+		return err
+	}
+	for _, bound := range []struct {
+		key string
+		to  **decimal
+	}{
+		{"minimum", &number.min},
+		{"maximum", &number.max},
+		{"exclusiveMinimum", &number.above},
+		{"exclusiveMaximum", &number.below},
+		{"multipleOf", &number.multiple},
+	} {
+		given, ok := at.raw[bound.key]
+		if !ok {
+			continue
+		}
+		lit, _ := given.(json.Number)
+		d, ok := parseDecimal(string(lit))
+		if !ok || bound.key == "multipleOf" && d.sign() <= 0 {
+			return s.wrong(at, bound.key, "write a number (of multipleOf: more than 0)")
+		}
+		*bound.to = &d
+	}
+	if text.min > 0 || text.max >= 0 || text.pattern != nil {
+		n.str = text
+	}
+	if *number != (numberRules{}) {
+		n.num = number
+	}
+	return nil
+}
+
+// counts reads a pair of size bounds.
+func (s *schemaCompiler) counts(at *sub, low string, least *int, high string, most *int) error {
+	for key, to := range map[string]*int{low: least, high: most} {
+		given, ok := at.raw[key]
+		if !ok {
+			continue
+		}
+		n, ok := intOf(given)
+		if !ok {
+			return s.wrong(at, key, "write a count from 0 to 999999999")
+		}
+		*to = n
+	}
+	return nil
+}
+
+func (s *schemaCompiler) array(n *node, at *sub) error {
+	r := &arrayRules{max: noMax}
+	if err := s.counts(at, "minItems", &r.min, "maxItems", &r.max); err != nil {
+		return err
+	}
+	r.unique, _ = at.raw["uniqueItems"].(bool)
+	if items := at.child("items"); items != nil && len(at.prefix) == 0 {
+		var err error
+		if r.items, err = s.node(items); err != nil {
+			return err
+		}
+	}
+	n.arr = r
+	return nil
+}
+
+// object reads the rules for objects. Keys that a pattern might name are left to the schema.
+func (s *schemaCompiler) object(n *node, at *sub) error {
+	r := &objectRules{max: noMax, index: map[string]struct{}{}}
+	if err := s.counts(at, "minProperties", &r.min, "maxProperties", &r.max); err != nil {
+		return err
+	}
+	required, err := s.required(at)
+	if err != nil {
+		return err
+	}
+	names := s.graph.names(at)
+	for name := range required {
+		if at.props[name] == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[len(at.props):])
+	for _, name := range names {
+		f := field{name: name, node: &node{types: tAny}, required: required[name]}
+		if property := at.props[name]; property != nil {
+			if f.node, err = s.node(property); err != nil {
+				return err
+			}
+			f.value, f.hasDefault = property.raw["default"]
+		}
+		r.index[name] = struct{}{}
+		r.fields = append(r.fields, f)
+	}
+	switch extra := at.child("additionalProperties"); {
+	case extra == nil || at.raw["patternProperties"] != nil:
+	case extra.verdict != nil && !*extra.verdict:
+		r.extras = extrasDropped
+	case extra.verdict == nil:
+		r.extras = extrasChecked
+		if r.extra, err = s.node(extra); err != nil {
+			return err
+		}
+	}
+	n.obj = r
+	return nil
+}
+
+func (s *schemaCompiler) required(at *sub) (map[string]bool, error) {
+	required := map[string]bool{}
+	given, ok := at.raw["required"]
+	if !ok {
+		return required, nil
+	}
+	names, isList := given.([]any)
+	for _, name := range names {
+		text, isText := name.(string)
+		isList = isList && isText
+		required[text] = true
+	}
+	if !isList {
+		return nil, s.wrong(at, "required", "write a list of property names")
+	}
+	return required, nil
+}
+
+// combined reads `$ref`, `allOf`, `anyOf` and `oneOf`. Where parts act on one value together,
+// a later part may change what an earlier one has checked, so the schema has the last word.
+func (s *schemaCompiler) combined(n *node, at *sub) error {
+	parts := slices.Clone(at.lists["allOf"])
+	if at.ref != nil {
+		parts = append(parts, at.ref)
+	}
+	for _, part := range parts {
+		compiled, err := s.node(part)
+		if err != nil {
+			return err
+		}
+		n.all = append(n.all, compiled)
+		s.needsSchema = true
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		alts := at.lists[key]
+		if len(alts) == 0 {
+			continue
+		}
+		u := &node{types: tAny}
+		for _, alt := range alts {
+			compiled, err := s.node(alt)
+			if err != nil {
+				return err
+			}
+			u.alts = append(u.alts, compiled)
+			u.fixed = u.fixed || compiled.types&tString != 0 && (compiled.enum == nil || len(compiled.enum.strings) > 0)
+		}
+		if key == "oneOf" && !disjoint(u.alts) || at.moreThan(key) {
+			s.needsSchema = true
+		}
+		if at.moreThan(key) {
+			n.all = append(n.all, u)
+		} else {
+			n.alts, n.fixed = u.alts, u.fixed
+		}
+	}
+	return nil
+}
+
+// disjoint reports whether no value belongs to two alternatives by its type already.
+func disjoint(alts []*node) bool {
+	seen := tNothing
+	for _, alt := range alts {
+		t := alt.types
+		if t&(tInteger|tNumber) != 0 {
+			t |= tInteger | tNumber
+		}
+		if seen&t != 0 || len(alt.alts) > 0 || len(alt.all) > 0 {
+			return false
+		}
+		seen |= t
+	}
+	return true
+}
+
+func (s *schemaCompiler) wrong(at *sub, key, mend string) error {
+	return refuse(s.graph.name, events.CodeBadArgs, at.pointer+"/"+key, "`"+key+"` has a value that it cannot have; "+mend)
+}
+
+// fieldNames returns the top-level properties in the order of the document.
+func (s *schemaCompiler) fieldNames(schema json.RawMessage, root *sub) []string {
+	for root.onlyRef() {
+		root = root.ref
+	}
+	names := s.graph.names(root)
+	order := documentOrder(schema, root.pointer+"/properties")
+	slices.SortStableFunc(names, func(a, b string) int { return order[a] - order[b] })
+	return names
+}
+
+// documentOrder returns the positions of the keys of the object at pointer.
+func documentOrder(doc json.RawMessage, pointer string) map[string]int {
+	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(doc, &object) == nil {
+			doc = object[unescape(step)]
+			continue
+		}
+		var list []json.RawMessage
+		i, err := strconv.Atoi(step)
+		if json.Unmarshal(doc, &list) != nil || err != nil || i < 0 || i >= len(list) {
+			return nil
+		}
+		doc = list[i]
+	}
+	order := map[string]int{}
+	d := json.NewDecoder(bytes.NewReader(doc))
+	for token, err := d.Token(); err == nil; token, err = d.Token() {
+		key, ok := token.(string)
+		if !ok {
+			continue
+		}
+		order[key] = len(order)
+		var skipped json.RawMessage
+		if d.Decode(&skipped) != nil {
+			break
+		}
+	}
+	return order
+}
+
+func unescape(step string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+}

@@ -1,0 +1,107 @@
+package model
+
+// union picks the alternative that fits v best, as pydantic's smart mode does: an exact match
+// wins at once; else the one with the most known keys, then the least bent, then the first.
+func (c *checker) union(n *node, v any) (any, bool) {
+	if n.fixed && typeOf(v) == tString {
+		c.fixed++
+		defer func() { c.fixed-- }()
+	}
+	worst, set, failed := c.worst, c.set, c.failed
+	var best struct {
+		found, changed bool
+		value          any
+		worst          exactness
+		set            int
+	}
+	c.muted++
+	for _, alt := range n.alts {
+		c.worst, c.set, c.failed = exact, noFields, false
+		value, changed := c.value(alt, v)
+		if c.failed {
+			continue
+		}
+		better := !best.found || best.worst > c.worst
+		if best.found && best.set != noFields && c.set != noFields && best.set != c.set {
+			better = best.set < c.set
+		}
+		if better {
+			best.found, best.changed, best.value, best.worst, best.set = true, changed, value, c.worst, c.set
+		}
+		if c.worst == exact && c.set == noFields {
+			break
+		}
+	}
+	c.muted--
+	c.worst, c.set, c.failed = worst, set, failed
+	if !best.found {
+		c.noAlternative(n, v)
+		return v, false
+	}
+	c.bend(best.worst)
+	if best.set != noFields {
+		c.found(best.set)
+	}
+	return best.value, best.changed
+}
+
+// noAlternative reports why v fits nowhere: with the faults of the alternative that was most
+// likely meant, or with the list of what is possible.
+func (c *checker) noAlternative(n *node, v any) {
+	if c.muted > 0 {
+		c.failed = true
+		return
+	}
+	if likely := c.likely(n, v); likely != nil {
+		before := len(c.faults)
+		c.value(likely, v)
+		if len(c.faults) > before {
+			return
+		}
+	}
+	rule := RuleType
+	for _, alt := range n.alts {
+		if alt.admits(typeOf(v), v) {
+			rule = RuleAnyOf
+		}
+	}
+	c.add(Fault{Rule: rule, Expected: n.words(), GotType: typeName(v)})
+}
+
+// likely returns the only alternative of v's type or, for objects, the one whose fields name
+// most keys of v; if none is of its type, one that v coerces to. Nil when that decides nothing.
+func (c *checker) likely(n *node, v any) *node {
+	var pick *node
+	best, tie := -1, false
+	obj, _ := v.(map[string]any)
+	for _, alt := range n.alts {
+		if !alt.admits(typeOf(v), v) {
+			continue
+		}
+		score := 0
+		if alt.obj != nil {
+			for _, f := range alt.obj.fields {
+				if _, ok := obj[f.name]; ok {
+					score++
+				}
+			}
+		}
+		if score > best {
+			pick, best, tie = alt, score, false
+		} else if score == best {
+			tie = true
+		}
+	}
+	if tie {
+		return nil
+	}
+	for _, alt := range n.alts {
+		if pick != nil || alt.convert == nil || c.fixed > 0 {
+			continue
+		}
+		if _, ok := alt.convert(v); ok {
+			pick = alt
+		}
+	}
+	return pick
+}
