@@ -20,7 +20,7 @@ const maxPanicText = 1024
 // Func makes a tool of a typed Go function. In is a struct with json tags, or map[string]any
 // to get the arguments as they are (a shallow copy; numbers are json.Number). Arguments that
 // do not fit In are bad_args; fields of In that have no argument stay zero. A panic becomes
-// tool_error with a [Panic] in its chain. Errors of fn are returned unchanged.
+// tool_error with a [PanicError] in its chain. Errors of fn are returned unchanged.
 //
 // fn runs in the goroutine of the caller and should return when ctx ends. Inside it
 // [CallFrom] gives the call and [Vars] the context variables.
@@ -43,14 +43,14 @@ func SchemaOf[In any]() (json.RawMessage, error) {
 	return data, nil
 }
 
-// Panic is in the chain of the error of a Go tool that panicked.
-type Panic struct {
+// PanicError is in the chain of the error of a Go tool that panicked.
+type PanicError struct {
 	Value any    // what was given to panic
 	Stack []byte // for the log, not for the user
 }
 
 // Error implements error. The stack is no part of it.
-func (*Panic) Error() string { return "the Go tool panicked" }
+func (*PanicError) Error() string { return "the Go tool panicked" }
 
 type function[In, Out any] func(ctx context.Context, in In) (Out, error)
 
@@ -88,7 +88,7 @@ func (f function[In, Out]) run(ctx context.Context, call *Call, in In) (out Out,
 		err = &events.Error{
 			Code: events.CodeToolError, Op: operation(call),
 			Msg: "panic: " + strings.ToValidUTF8(text[:min(len(text), maxPanicText)], ""),
-			Err: &Panic{Value: value, Stack: debug.Stack()},
+			Err: &PanicError{Value: value, Stack: debug.Stack()},
 		}
 	}()
 	return f(ctx, in)

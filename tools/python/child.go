@@ -53,7 +53,7 @@ type child struct {
 	ready  bool // said hello
 	ended  bool // takes no more calls
 	reason string
-	err    error // why it could not start
+	err    error // why it could not start; final once gone is closed
 	calls  map[uint64]*pending
 }
 
@@ -70,13 +70,13 @@ func (c *child) call(ctx context.Context, id uint64, frame []byte, p *pending) (
 	c.start.Do(c.run)
 	c.mu.Lock()
 	if c.ended {
-		err := c.err
 		c.mu.Unlock()
 		c.release(c, false)
-		if err == nil {
-			err = errGone
+		<-c.gone
+		if c.err != nil {
+			return nil, c.err
 		}
-		return nil, err
+		return nil, errGone
 	}
 	select {
 	case c.frames <- frame:
@@ -173,10 +173,13 @@ func (c *child) bury(state *os.ProcessState, lastLine string) {
 	ready, reason := c.ready, c.reason
 	c.mu.Unlock()
 	c.exited(c)
+	if !ready && reason == "" {
+		c.err = c.launch.startError("start Python", fmt.Sprintf("it ended (%s) before it could run a tool: %s", state, lastLine))
+	}
 	for id, p := range calls {
-		err := toolError(p.op, "the Python process died (%s) while %s was running", exitText(state, reason), p.function)
-		if !ready && reason == "" {
-			err = c.launch.startError(p.op, fmt.Sprintf("it ended (%s) before it could run a tool: %s", state, lastLine))
+		err := c.err
+		if err == nil {
+			err = toolError(p.op, "the Python process died (%s) while %s was running", exitText(state, reason), p.function)
 		}
 		c.finish(id, outcome{err: err})
 	}

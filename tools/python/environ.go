@@ -14,15 +14,15 @@ import (
 const (
 	maxDotEnv     = 64 << 10 // bytes of a .env file that are read
 	minSecret     = 6        // shorter values of a .env file are not blotted out of the log
-	passedAlways  = "PATH HOME LANG LC_* TZ TMPDIR VIRTUAL_ENV SYSTEMROOT"
+	alwaysAllowed = "PATH HOME LANG LC_* TZ TMPDIR VIRTUAL_ENV SYSTEMROOT"
 	neverByPrefix = "ONETURN_ NATS_"
 )
 
 // environment builds the environment of a child: from the worker's own, what every tool needs
-// and what the allow-list names; then the workflow's .env file; then what the host needs. It
+// and what the allow-list names; then the .env file of the folder, if one is given; then what the host needs. It
 // returns the values of the .env file too, to keep them out of the log.
 func environment(own, allow []string, folder string) (env, secrets []string, err error) {
-	allow = append(strings.Fields(passedAlways), allow...)
+	allow = append(strings.Fields(alwaysAllowed), allow...)
 	for _, entry := range own {
 		name, _, _ := strings.Cut(entry, "=")
 		if !matches(name, allow) || hasPrefix(name, strings.Fields(neverByPrefix)) {
@@ -30,9 +30,11 @@ func environment(own, allow []string, folder string) (env, secrets []string, err
 		}
 		env = append(env, entry)
 	}
-	vars, err := readDotEnv(filepath.Join(folder, ".env"))
-	if err != nil {
-		return nil, nil, err
+	var vars [][2]string
+	if folder != "" {
+		if vars, err = readDotEnv(filepath.Join(folder, ".env")); err != nil {
+			return nil, nil, err
+		}
 	}
 	for _, v := range vars {
 		env = append(env, v[0]+"="+v[1])
@@ -73,7 +75,7 @@ func readDotEnv(path string) ([][2]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the workflow's .env: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("read %s: it must be a regular file", path)
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/oneturn/oneturn/tools"
 )
 
-// Exception is the Python exception behind an [events.Error].
-type Exception struct {
+// ExceptionError is the Python exception behind an [events.Error].
+type ExceptionError struct {
 	Type    string // name of its class, for example ValueError
 	Message string // str(exception)
 }
 
 // Error implements error. The message is that of the surrounding [events.Error].
-func (e *Exception) Error() string { return e.Type }
+func (e *ExceptionError) Error() string { return e.Type }
 
 // failure is the error part of a [reply].
 type failure struct {
@@ -36,7 +36,7 @@ func (f *failure) toError(op string) error {
 	default:
 		code = events.CodeToolError
 	}
-	err := &events.Error{Code: code, Op: op, Msg: f.Message, Err: &Exception{Type: f.Type, Message: f.Message}}
+	err := &events.Error{Code: code, Op: op, Msg: f.Message, Err: &ExceptionError{Type: f.Type, Message: f.Message}}
 	if f.Retryable {
 		return tools.Retryable(err)
 	}

@@ -106,7 +106,7 @@ func ask(ctx context.Context, chosen, root, name string, in, out any) error {
 	if err != nil {
 		return err
 	}
-	env, _, err := environment(os.Environ(), nil, os.DevNull)
+	env, _, err := environment(os.Environ(), nil, "")
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func ask(ctx context.Context, chosen, root, name string, in, out any) error {
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, python, "-c", script(name)) //nolint:gosec // chosen by the operator
+	cmd := exec.CommandContext(ctx, python, "-c", script(name))
 	cmd.Dir, cmd.Env = os.TempDir(), env
 	cmd.Stdin = bytes.NewReader(input)
 	stdout, stderr := &capped{limit: maxInspected}, &capped{limit: maxLine}

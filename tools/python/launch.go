@@ -59,8 +59,10 @@ func (c *child) run() {
 	}
 	c.mu.Lock()
 	c.ended = true
-	c.err = c.launch.startError("start Python", err.Error())
 	c.mu.Unlock()
+	if !killed {
+		c.err = c.launch.startError("start Python", err.Error())
+	}
 	c.exited(c)
 	close(c.gone)
 }
@@ -144,7 +146,7 @@ func (l launch) command() (cmd *exec.Cmd, boot []byte, secrets []string, err err
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	cmd = exec.Command(python, "-c", script("host/boot.py")) //nolint:gosec,noctx // chosen by the operator; outlives the call that starts it
+	cmd = exec.Command(python, "-c", script("host/boot.py")) //nolint:noctx // outlives the call that starts it
 	cmd.Dir = filepath.Dir(at.root)
 	cmd.Env = env
 	isolate(cmd)

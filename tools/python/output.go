@@ -50,7 +50,7 @@ func (o *output) copy(r io.Reader) {
 	defer flush()
 	for {
 		line, cut, err := readLine(in)
-		if err != nil {
+		if err != nil && line == "" {
 			return
 		}
 		if time.Since(second) >= time.Second {
@@ -76,16 +76,11 @@ func (o *output) copy(r io.Reader) {
 // readLine returns a line, cut at the size of the reader's buffer.
 func readLine(in *bufio.Reader) (line string, cut bool, err error) {
 	part, more, err := in.ReadLine()
-	if err != nil {
-		return "", false, err //nolint:wrapcheck // only tells the end
-	}
 	line, cut = string(part), more
-	for more {
-		if _, more, err = in.ReadLine(); err != nil {
-			break // what was read is still a line
-		}
+	for more && err == nil {
+		_, more, err = in.ReadLine()
 	}
-	return line, cut, nil
+	return line, cut, err //nolint:wrapcheck // only tells the end
 }
 
 func (o *output) remember(line string) {

@@ -106,7 +106,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	for _, g := range groups {
 		go func() { results <- g.close(ctx) }()
 	}
-	var errs []error
+	errs := make([]error, 0, len(groups))
 	for range groups {
 		errs = append(errs, <-results)
 	}

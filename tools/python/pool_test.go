@@ -13,18 +13,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/python"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // kit is a folder of workflows with a pool over it.
 type kit struct {
-	t    testing.TB
+	tb   testing.TB
 	root string
 	pool *python.Pool
 	log  *buffer
@@ -39,7 +36,7 @@ type buffer struct {
 func (b *buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.b.Write(p) //nolint:wrapcheck // a bytes.Buffer never fails
+	return b.b.Write(p)
 }
 
 func (b *buffer) String() string {
@@ -50,10 +47,10 @@ func (b *buffer) String() string {
 
 // newKit writes files, each a name and a text, and opens a pool over them. The pool is closed
 // at the end of the test.
-func newKit(t testing.TB, opts python.Options, files ...string) *kit {
-	t.Helper()
-	k := &kit{t: t, root: filepath.Join(t.TempDir(), "flows"), log: &buffer{}}
-	require.NoError(t, os.MkdirAll(filepath.Join(k.root, "WF", "tools"), 0o750))
+func newKit(tb testing.TB, opts python.Options, files ...string) *kit {
+	tb.Helper()
+	k := &kit{tb: tb, root: filepath.Join(tb.TempDir(), "flows"), log: &buffer{}}
+	require.NoError(tb, os.MkdirAll(filepath.Join(k.root, "WF", "tools"), 0o750))
 	for i := 0; i+1 < len(files); i += 2 {
 		k.write(files[i], files[i+1])
 	}
@@ -65,62 +62,64 @@ func newKit(t testing.TB, opts python.Options, files ...string) *kit {
 	}
 	opts.Logger = slog.New(slog.NewTextHandler(k.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	k.pool = python.NewPool(opts)
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		require.NoError(t, k.pool.Close(ctx))
-		if t.Failed() {
-			t.Log(k.log.String())
+		require.NoError(tb, k.pool.Close(ctx))
+		if tb.Failed() {
+			tb.Log(k.log.String())
 		}
 	})
 	return k
 }
 
 func (k *kit) write(name, text string) {
-	k.t.Helper()
+	k.tb.Helper()
 	path := filepath.Join(k.root, filepath.FromSlash(name))
-	require.NoError(k.t, os.MkdirAll(filepath.Dir(path), 0o750))
-	require.NoError(k.t, os.WriteFile(path, []byte(text), 0o600))
+	require.NoError(k.tb, os.MkdirAll(filepath.Dir(path), 0o750))
+	require.NoError(k.tb, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // invoke runs t.py's function with arguments as JSON.
 func (k *kit) invoke(ctx context.Context, function, args string) (tools.Result, error) {
-	return k.pool.Tool("WF", "t.py", function).Invoke(ctx, newCall(k.t, function, args)) //nolint:wrapcheck // under test
+	return k.pool.Tool("WF", "t.py", function).Invoke(ctx, newCall(k.tb, function, args))
 }
 
 // value runs t.py's function, which must succeed, and returns its result as JSON.
 func (k *kit) value(function, args string) string {
-	k.t.Helper()
-	result, err := k.invoke(k.t.Context(), function, args)
-	require.NoError(k.t, err)
+	k.tb.Helper()
+	result, err := k.invoke(k.tb.Context(), function, args)
+	require.NoError(k.tb, err)
 	return string(result.Value)
 }
 
 // fails runs t.py's function, which must fail with the code, and returns the message.
 func (k *kit) fails(function, args string, code events.Code) string {
-	k.t.Helper()
-	ctx, cancel := context.WithTimeout(k.t.Context(), 20*time.Second)
+	k.tb.Helper()
+	ctx, cancel := context.WithTimeout(k.tb.Context(), 20*time.Second)
 	defer cancel()
 	_, err := k.invoke(ctx, function, args)
-	return message(k.t, err, code)
+	return message(k.tb, err, code)
 }
 
-func message(t testing.TB, err error, code events.Code) string {
-	t.Helper()
+func message(tb testing.TB, err error, code events.Code) string {
+	tb.Helper()
 	var e *events.Error
-	require.ErrorAs(t, err, &e)
-	require.Equal(t, code, e.Code, e.Msg)
+	require.ErrorAs(tb, err, &e)
+	require.Equal(tb, code, e.Code, e.Msg)
 	return e.Msg
 }
 
-func newCall(t testing.TB, function, args string) *tools.Call {
-	t.Helper()
+func newCall(tb testing.TB, function, args string) *tools.Call {
+	tb.Helper()
 	tree, err := events.Decode([]byte(args))
-	require.NoError(t, err)
+	require.NoError(tb, err)
+	object, ok := tree.(map[string]any)
+	require.True(tb, ok)
 	return &tools.Call{
 		Turn:   events.TurnID{App: "app", Chat: "c1", Run: "r1", Turn: "turn-1"},
 		CallID: "turn-1", Workflow: "WF", Agent: "A", UserID: "u1", Name: function,
-		Args: tree.(map[string]any), IdempotencyKey: "key-1", FencingToken: 7, Epoch: 1, Attempt: 1,
+		Args: object, IdempotencyKey: "key-1", FencingToken: 7, Epoch: 1, Attempt: 1,
 	}
 }
 
@@ -282,7 +281,7 @@ def unprintable():
 
 	_, err := k.invoke(t.Context(), "retry", `{}`)
 	require.True(t, tools.IsRetryable(err))
-	var exception *python.Exception
+	var exception *python.ExceptionError
 	require.ErrorAs(t, err, &exception)
 	require.Equal(t, "RetryableToolError", exception.Type)
 	require.Equal(t, uint64(1), k.pool.Stats().Started)

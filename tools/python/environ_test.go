@@ -1,0 +1,70 @@
+package python_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools/python"
+)
+
+func TestToolsSeeOnlyTheEnvironmentTheyMay(t *testing.T) { //nolint:paralleltest // sets the environment
+	for name, value := range map[string]string{
+		"ONETURN_NATS_PASSWORD": "x", "NATS_CREDS": "x", "AWS_SECRET_ACCESS_KEY": "x",
+		"OPENAI_API_KEY": "allowed", "APP_ONE": "1", "APP_TWO": "2", "LC_ALL": "C.UTF-8",
+	} {
+		t.Setenv(name, value)
+	}
+	k := newKit(t, python.Options{Env: []string{"OPENAI_API_KEY", "APP_*", "*", "ONETURN_*", "NATS_CREDS"}},
+		"WF/tools/t.py", "import os\ndef env(): return dict(os.environ)\n",
+		"WF/.env", "# comment\nexport QUOTED=\"a \\\"b\\\" \\\\n\\nc\" # more\nPLAIN = some words # note\nSINGLE='# $kept \\n'\n"+
+			"NATS_URL=own\nAPP_TWO=own\nnot a line\n=x\nEMPTY=\n")
+	result, err := k.invoke(t.Context(), "env", `{}`)
+	require.NoError(t, err)
+	tree, err := events.Decode(result.Value)
+	require.NoError(t, err)
+	env, ok := tree.(map[string]any)
+	require.True(t, ok)
+	for name, value := range map[string]string{
+		"OPENAI_API_KEY": "allowed", "APP_ONE": "1", "APP_TWO": "own", "NATS_URL": "own", "LC_ALL": "C.UTF-8", "EMPTY": "",
+		"QUOTED": "a \"b\" \\n\nc", "PLAIN": "some words", "SINGLE": "# $kept \\n",
+	} {
+		require.Equal(t, value, env[name], name)
+	}
+	for _, name := range []string{"ONETURN_NATS_PASSWORD", "NATS_CREDS", "AWS_SECRET_ACCESS_KEY", ""} {
+		require.NotContains(t, env, name)
+	}
+}
+
+func TestInterpreterThatCannotRunIsNamedAndTheToolNotEntered(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "python-old")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho 'needs more' >&2\nexit 7\n"), 0o700))
+	for chosen, want := range map[string]string{
+		filepath.Join(t.TempDir(), "none"): "set with --python",
+		script:                             "it ended (exit status 7) before it could run a tool: needs more",
+	} {
+		k := newKit(t, python.Options{Interpreter: chosen}, "WF/tools/t.py", "def f(): pass\n")
+		text := k.fails("f", `{}`, events.CodeToolError)
+		require.Contains(t, text, want)
+		require.Contains(t, text, chosen)
+		require.Contains(t, text, "the tool was not entered")
+	}
+}
+
+func TestVirtualEnvironmentOfTheWorkflowIsPreferred(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", "import os\ndef mark(): return os.environ.get('MARK')\n")
+	for folder, mark := range map[string]string{"WF": "workflow", ".": "root"} {
+		name := filepath.Join(folder, ".venv", "bin", "python")
+		k.write(name, "#!/bin/sh\nMARK="+mark+" exec python3 \"$@\"\n")
+		require.NoError(t, os.Chmod(filepath.Join(k.root, name), 0o700))
+	}
+	require.Equal(t, `"workflow"`, k.value("mark", `{}`))
+	require.NoError(t, os.RemoveAll(filepath.Join(k.root, "WF", ".venv")))
+	k.pool.Renew("WF")
+	require.Equal(t, `"root"`, k.value("mark", `{}`))
+}

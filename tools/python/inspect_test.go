@@ -1,0 +1,84 @@
+package python_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/tools/python"
+)
+
+func TestInspectReadsSignaturesWithoutRunningTheCode(t *testing.T) {
+	t.Parallel()
+	ran := filepath.Join(t.TempDir(), "ran")
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import os, json as j, logging.handlers
+from pandas.core import frame
+from .near import helper, other as renamed
+open(`+"'"+ran+"'"+`, "w")
+try:
+    import numpy
+except (ImportError, ValueError):
+    numpy = None
+KEY = os.environ["API_KEY"]
+if os.getenv("MODE", "x"):
+    async def greet(first, /, name, role="x", *args, agent, mode=None, **extra):
+        import requests
+        return os.environ.get("LATE")
+class Tool: pass
+def gone(): pass
+gone = 5
+shown = lambda x: x
+`, "WF/tools/star.py", "from x import *\ndef f(a): pass\n", "WF/tools/bad.py", "x = 1\ndef broken(:\n")
+	files, err := python.Inspect(t.Context(), "", k.root, []string{"WF/tools/t.py", "WF/tools/star.py", "WF/tools/bad.py", "WF/none.py"})
+	require.NoError(t, err)
+	require.NoFileExists(t, ran)
+
+	file := files["WF/tools/t.py"]
+	require.Equal(t, map[string]python.Function{"greet": {Async: true, Line: 12, Params: []python.Param{
+		{Name: "first", Kind: python.PositionalOnly},
+		{Name: "name", Kind: python.Positional},
+		{Name: "role", Kind: python.Positional, HasDefault: true},
+		{Name: "args", Kind: python.VarPositional},
+		{Name: "agent", Kind: python.KeywordOnly},
+		{Name: "mode", Kind: python.KeywordOnly, HasDefault: true},
+		{Name: "extra", Kind: python.VarKeyword},
+	}}}, file.Functions)
+	require.Equal(t, []string{"KEY", "Tool", "frame", "gone", "helper", "j", "logging", "numpy", "os", "renamed", "shown"}, file.Names)
+	require.Equal(t, []string{"json", "logging", "os", "pandas", "requests"}, file.Imports)
+	require.Equal(t, []string{"API_KEY", "LATE", "MODE"}, file.EnvNames)
+	require.False(t, file.Dynamic)
+	require.True(t, files["WF/tools/star.py"].Dynamic)
+	require.Equal(t, 2, files["WF/tools/bad.py"].ErrorLine)
+	require.NotEmpty(t, files["WF/tools/bad.py"].Error)
+	require.NotEmpty(t, files["WF/none.py"].Error)
+
+	_, err = python.Inspect(t.Context(), "", k.root, []string{"../x.py"})
+	require.ErrorContains(t, err, "does not lie in")
+}
+
+func TestInspectTakesOneProcessForManyFiles(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	names := make([]string, 500)
+	for i := range names {
+		names[i] = fmt.Sprintf("f%d.py", i)
+		require.NoError(t, os.WriteFile(filepath.Join(root, names[i]), []byte("def f(a, b=1): pass\n"), 0o600))
+	}
+	files, err := python.Inspect(t.Context(), "", root, names)
+	require.NoError(t, err)
+	require.Len(t, files, len(names))
+	require.Len(t, files["f499.py"].Functions["f"].Params, 2)
+}
+
+func TestMissingNamesModulesThatCannotBeFound(t *testing.T) {
+	t.Parallel()
+	missing, err := python.Missing(t.Context(), "", t.TempDir(), []string{"json", "no_such.thing", "sys", "asyncio.tasks", "no_such"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"no_such"}, missing)
+	_, err = python.Missing(t.Context(), "no-such-python", t.TempDir(), []string{"json"})
+	require.ErrorContains(t, err, "no-such-python")
+}
