@@ -37,7 +37,7 @@ type Worker struct {
 	Slots     int    `flag:"slots" default:"256" min:"1" max:"20000" help:"Turns that may run at the same time."`
 
 	ToolTimeout  time.Duration `flag:"tool-timeout" default:"60s" min:"1ms" max:"24h" help:"Time limit of a tool run that names none itself. A timeout is an unknown outcome and is never retried."`
-	Python       string        `flag:"python" default:"python3" help:"Python interpreter for Python tools: a name on the PATH or a path."`
+	Python       string        `flag:"python" example:"/usr/bin/python3.12" help:"Python interpreter for Python tools: a name on the PATH or a path. Without it the workflow's .venv, the folder's .venv, $VIRTUAL_ENV, then python3."`
 	PythonPool   int           `flag:"python-pool" default:"4" min:"1" max:"256" help:"Python processes a workflow."`
 	ToolEnv      []string      `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that Python tools may see: names, and prefixes with a star. Nothing else of the worker's environment reaches them, besides PATH, HOME, LANG and the like."`
 	BindingGrace time.Duration `flag:"binding-grace" default:"30s" min:"0s" max:"1h" help:"How long a turn of a workflow unknown here waits for a worker that knows it (rolling deploys)."`

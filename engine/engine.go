@@ -71,14 +71,15 @@ func (e *Engine) Run(ctx context.Context, tool tools.Tool, call *tools.Call, p P
 	for attempt := 1; ; attempt++ {
 		call.Attempt = attempt
 		result, err := e.attempt(ctx, tool, call, p.Timeout)
+		abandoned := errors.Is(err, errAbandoned)
 		if err != nil && ctx.Err() != nil {
-			return Outcome{Attempts: attempt, Duration: time.Since(start), Stopped: context.Cause(ctx), Err: err}
+			return Outcome{Attempts: attempt, Duration: time.Since(start), Stopped: context.Cause(ctx), Abandoned: abandoned, Err: err}
 		}
 		if tools.IsRetryable(err) && attempt < p.MaxAttempts && sleep(ctx, Delay(attempt)) {
 			continue
 		}
 		o := outcome(call.Name, result, err)
-		o.Attempts, o.Duration = attempt, time.Since(start)
+		o.Attempts, o.Duration, o.Abandoned = attempt, time.Since(start), abandoned
 		return o
 	}
 }
@@ -123,16 +124,22 @@ func (e *Engine) attempt(ctx context.Context, tool tools.Tool, call *tools.Call,
 		<-done
 		e.o.OnLate(call.Name)
 	}()
-	return tools.Result{}, timeoutOf(ctx, context.Cause(ctx))
+	return tools.Result{}, timeoutOf(ctx, errAbandoned)
 }
+
+// errAbandoned is the error of an attempt whose tool has not returned.
+var errAbandoned = errors.New("the tool ignored the end of its context and was left behind")
 
 // timeoutOf gives an error that comes from the attempt's deadline its code.
 func timeoutOf(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(context.Cause(ctx), events.ErrTimeout) {
 		return err
 	}
-	// The cause is kept as text only: a tool that calls its timeout retryable is not believed.
-	return &events.Error{Code: events.CodeTimeout, Msg: "tool_error:timeout", Err: errors.New(err.Error())}
+	cause := err
+	if tools.IsRetryable(err) { // a tool that calls its timeout retryable is not believed
+		cause = errors.New(err.Error())
+	}
+	return &events.Error{Code: events.CodeTimeout, Msg: "tool_error:timeout", Err: cause}
 }
 
 // Backoff between attempts.

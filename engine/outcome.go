@@ -23,8 +23,9 @@ type Outcome struct {
 	Set    map[string]any // context variables that the tool set
 	Remove []string       // context variables that the tool removed
 
-	Stopped error // cause, when the run was stopped before there was a result
-	Err     error // what the tool failed with, for logs
+	Stopped   error // cause, when the run was stopped before there was a result
+	Abandoned bool  // the tool has not returned; it may still run
+	Err       error // what the tool failed with, for logs
 }
 
 // failedStatuses are values of a result's `status` that mean failure though the tool

@@ -131,6 +131,12 @@ func (w *writer) toolCall(kind string, e *ToolCall) {
 		w.boolean("rejected", true)
 	}
 	w.optional("code", string(e.Code))
+	if e.Rejection != nil {
+		w.open("rejection")
+		w.str("content", e.Rejection.Content)
+		w.value("payload", e.Rejection.Payload)
+		w.close()
+	}
 	w.open("payload")
 	w.value("tool_args", e.Payload.ToolArgs)
 	w.str("agent_name", e.Payload.AgentName)

@@ -59,7 +59,15 @@ type ToolCall struct {
 	CorrectionOf     string          `json:"correction_of,omitempty"`
 	Rejected         bool            `json:"rejected,omitempty"`
 	Code             Code            `json:"code,omitempty"` // why it was rejected
+	Rejection        *Rejection      `json:"rejection,omitempty"`
 	Payload          ToolCallPayload `json:"payload"`
+}
+
+// Rejection is what the response of a rejected turn says. It is stored with the claim, so
+// that a worker with other manifests finishes the turn in the same words.
+type Rejection struct {
+	Content string `json:"content"`
+	Payload any    `json:"payload"`
 }
 
 // ToolCallPayload is the `payload` of a [ToolCall].

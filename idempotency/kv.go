@@ -164,6 +164,12 @@ func (s *KV) Last(ctx context.Context, key string) (Record, error) {
 	return s.read(ctx, getRequest{Last: s.space.JournalSubject(key)})
 }
 
+// Next returns the first record from sequence `from` on whose key matches the filter, as the
+// leader knows it, or ErrNotFound.
+func (s *KV) Next(ctx context.Context, filter string, from uint64) (Record, error) {
+	return s.read(ctx, getRequest{Seq: max(from, 1), Next: s.space.JournalSubject(filter)})
+}
+
 // maxScan bounds how many records of one call are read: a turn has a handful, a call with
 // many questions and steps some hundreds.
 const maxScan = 10_000
@@ -172,8 +178,8 @@ const maxScan = 10_000
 func (s *KV) Scan(ctx context.Context, key subjects.Key, from uint64) ([]Record, error) {
 	var found []Record
 	for _, filter := range []string{key.PublicRecords(), key.PrivateRecords()} {
-		for next := max(from, 1); ; {
-			r, err := s.read(ctx, getRequest{Seq: next, Next: s.space.JournalSubject(filter)})
+		for next := from; ; {
+			r, err := s.Next(ctx, filter, next)
 			if errors.Is(err, ErrNotFound) {
 				break
 			}

@@ -103,8 +103,23 @@ func (s Space) EventsPrefix() string { return s.prefix + ".events" }
 // EventsOfKind matches the live copies of one kind over all turns.
 func (s Space) EventsOfKind(kind string) string { return s.prefix + ".events.*.*.*.*." + kind }
 
+// EventKey returns the call that a live copy belongs to. It reports false for other subjects.
+func (s Space) EventKey(subject string) (Key, bool) {
+	rest, ok := strings.CutPrefix(subject, s.prefix+".events.")
+	if !ok {
+		return Key{}, false
+	}
+	r, ok := ParseKey(public + "." + rest)
+	return r.Key, ok
+}
+
 // EventsOfTurn matches the live copies of one turn.
 func (s Space) EventsOfTurn(k Key) string { return s.prefix + ".events." + k.turnPart() + ".>" }
+
+// EventOfTurn is the live copy of a record of one call.
+func (s Space) EventOfTurn(k Key, kind string) string {
+	return s.prefix + ".events." + k.String() + "." + kind
+}
 
 // EventsOfChat matches the live copies of one chat. App and chat are ids.
 func (s Space) EventsOfChat(app, chat string) string {
@@ -132,6 +147,16 @@ func (s Space) API(app, verb string) string { return s.prefix + ".api." + Token(
 
 // APIForAll is the subject that serves a verb for every tenant.
 func (s Space) APIForAll(verb string) string { return s.prefix + ".api.*." + verb }
+
+// APITenant returns the tenant token of a request's subject.
+func (s Space) APITenant(subject string) (string, bool) {
+	rest, ok := strings.CutPrefix(subject, s.prefix+".api.")
+	if !ok {
+		return "", false
+	}
+	app, _, ok := strings.Cut(rest, ".")
+	return app, ok && app != ""
+}
 
 // APIName is the name of the micro service that answers requests.
 func (s Space) APIName() string { return strings.ToLower(s.upper) + "-api" }

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/embedded"
+	"github.com/oneturn/oneturn/provision"
 )
 
 // Server is an embedded NATS server with JetStream for one test.
@@ -37,4 +39,20 @@ func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 	require.NoError(s.t, err)
 	s.t.Cleanup(nc.Close)
 	return nc
+}
+
+// Provision makes the streams, buckets and consumers of the default prefix, with an ack wait
+// of one second so that redeliveries come soon.
+func (s *Server) Provision(change ...func(*provision.Options)) {
+	s.t.Helper()
+	o := provision.Options{AckWait: time.Second}
+	for _, f := range change {
+		f(&o)
+	}
+	plan, err := provision.New(o)
+	require.NoError(s.t, err)
+	js, err := jetstream.New(s.Connect())
+	require.NoError(s.t, err)
+	_, err = provision.Apply(s.t.Context(), js, plan)
+	require.NoError(s.t, err)
 }

@@ -1,0 +1,252 @@
+package oneturn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Turn is what a producer publishes: an agent has finished with JSON that calls for a tool.
+type Turn = events.StructuredOutputReady
+
+// TurnID is the identity of a turn: tenant, chat, run, turn key.
+type TurnID = events.TurnID
+
+// Response is the end of a turn.
+type Response = events.ToolResponse
+
+// ClientOptions configure a [Client]. The zero value is usable.
+type ClientOptions struct {
+	// Prefix of all names on NATS. Defaults to "oneturn".
+	Prefix string
+	// Pool of workers that turns go to. Defaults to "default".
+	Pool string
+	// WithoutMsgID leaves out the Nats-Msg-Id, by which the server drops a repeated publish
+	// within two minutes. Duplicates are then found by the workers alone.
+	WithoutMsgID bool
+	// OnNoWorker is called when nobody has answered for a turn that is waited for, once a
+	// wait, after NoWorkerAfter (3 s by default).
+	OnNoWorker    func(TurnID)
+	NoWorkerAfter time.Duration
+}
+
+// Client publishes turns and waits for their responses. It is safe for concurrent use.
+type Client struct {
+	nc    *nats.Conn
+	js    jetstream.JetStream
+	space subjects.Space
+	o     ClientOptions
+}
+
+// NewClient returns a client on a connection.
+func NewClient(nc *nats.Conn, o ClientOptions) (*Client, error) {
+	def(&o.Prefix, subjects.DefaultPrefix)
+	def(&o.Pool, subjects.DefaultPool)
+	def(&o.NoWorkerAfter, 3*time.Second)
+	if err := subjects.CheckPool(o.Pool); err != nil {
+		return nil, err
+	}
+	space, err := subjects.New(o.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("oneturn client: %w", err)
+	}
+	return &Client{nc: nc, js: js, space: space, o: o}, nil
+}
+
+// Receipt says that the inbound stream has stored a message. From then on the turn ends in
+// exactly one response.
+type Receipt struct {
+	Sequence  uint64 // in the inbound stream
+	Duplicate bool   // the same message was stored before, within two minutes
+}
+
+// Publish hands a turn to the workers. Publishing a turn again is harmless.
+func (c *Client) Publish(ctx context.Context, t *Turn) (Receipt, error) {
+	t.AutoToolMode = true
+	body, err := events.EncodeTurn(t, time.Now())
+	if err != nil {
+		return Receipt{}, fmt.Errorf("publish turn %.80q: %w", t.Turn, err)
+	}
+	return c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, t.Workflow, body,
+		events.MsgID(events.KindStructuredOutputReady, t.TurnID, events.Fingerprint(t)))
+}
+
+// PublishRaw hands the bytes of a structured_output_ready event to the workers as they are,
+// bare or in an envelope. It decodes them only to know where they belong.
+func (c *Client) PublishRaw(ctx context.Context, body []byte) (*Turn, Receipt, error) {
+	t, err := events.DecodeTurn(body)
+	if err != nil {
+		return nil, Receipt{}, err
+	}
+	r, err := c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, t.Workflow, body,
+		events.MsgID(events.KindStructuredOutputReady, t.TurnID, events.Fingerprint(t)))
+	return t, r, err
+}
+
+// Cancel asks for the end of a turn. A response that is stored already stays.
+func (c *Client) Cancel(ctx context.Context, cancel *events.Cancel) (Receipt, error) {
+	body, err := events.EncodeCancel(cancel, time.Now())
+	if err != nil {
+		return Receipt{}, fmt.Errorf("cancel turn %.80q: %w", cancel.Turn, err)
+	}
+	return c.publish(ctx, events.KindCancel, cancel.TurnID, cancel.Workflow, body, "")
+}
+
+func (c *Client) publish(ctx context.Context, kind string, id TurnID, workflow string, body []byte, msgID string) (Receipt, error) {
+	m := &nats.Msg{Subject: c.space.In(c.o.Pool, kind, tenant(id), workflow, id.Chat), Data: body}
+	if msgID != "" && !c.o.WithoutMsgID {
+		m.Header = nats.Header{nats.MsgIdHdr: {msgID}}
+	}
+	ack, err := c.js.PublishMsg(ctx, m)
+	switch {
+	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
+		return Receipt{}, fmt.Errorf("publish to %s: no stream takes it: start a worker with its embedded server, or run `turnctl provision`: %w", m.Subject, err)
+	case err != nil:
+		return Receipt{}, fmt.Errorf("publish to %s: %w", m.Subject, err)
+	}
+	return Receipt{Sequence: ack.Sequence, Duplicate: ack.Duplicate}, nil
+}
+
+func tenant(id TurnID) string {
+	if id.App == "" {
+		return events.DefaultApp
+	}
+	return id.App
+}
+
+// rereadEvery is how often a wait looks into the journal: live copies can be lost.
+const rereadEvery = 5 * time.Second
+
+// Await waits for the response of a turn until ctx ends. It listens to the live copies and
+// reads the journal at the start, after each reconnect, when it was too slow, and every 5 s.
+func (c *Client) Await(ctx context.Context, id TurnID) (*Response, error) {
+	key := subjects.TurnKey(tenant(id), id.Chat, id.Run, id.Turn)
+	live := make(chan []byte, 1)
+	sub, err := c.nc.Subscribe(c.space.EventOfTurn(key, events.KindToolResponse), func(m *nats.Msg) {
+		select {
+		case live <- m.Data:
+		default: // one is enough
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("await turn %.80q: %w", id.Turn, err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	status := c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
+	defer c.nc.RemoveStatusListener(status)
+	tick := time.NewTicker(rereadEvery)
+	defer tick.Stop()
+	missing := c.missing(id)
+	defer missing.stop()
+	for {
+		body, err := c.ended(ctx, id)
+		missing.saw(err)
+		if body != nil {
+			return parseResponse(body)
+		}
+		again := tick.C
+		if err != nil { // nobody answered: ask again soon
+			again = time.After(min(rereadEvery, c.o.NoWorkerAfter/3))
+		}
+		select {
+		case body := <-live:
+			return parseResponse(body)
+		case s := <-status:
+			if s == nats.CLOSED {
+				return nil, fmt.Errorf("await turn %.80q: %w", id.Turn, nats.ErrConnectionClosed)
+			}
+		case <-again:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("await turn %.80q: %w", id.Turn, context.Cause(ctx))
+		}
+	}
+}
+
+// Do publishes a turn and waits for its response.
+func (c *Client) Do(ctx context.Context, t *Turn) (*Response, error) {
+	if _, err := c.Publish(ctx, t); err != nil {
+		return nil, err
+	}
+	return c.Await(ctx, t.TurnID)
+}
+
+// ended asks the workers' request API for the response of a turn: its event, or nil.
+func (c *Client) ended(ctx context.Context, id TurnID) ([]byte, error) {
+	body, err := json.Marshal(TurnRequest{Chat: id.Chat, Run: id.Run, Turn: id.Turn})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	m, err := c.nc.RequestWithContext(ctx, c.space.API(tenant(id), VerbTurn), body)
+	if err != nil {
+		return nil, err
+	}
+	if text := m.Header.Get("Nats-Service-Error"); text != "" {
+		return nil, errors.New(text)
+	}
+	var page Page
+	if err := json.Unmarshal(m.Data, &page); err != nil {
+		return nil, err
+	}
+	for _, r := range page.Records {
+		if r.Kind == events.KindToolResponse {
+			return r.Event, nil
+		}
+	}
+	return nil, nil
+}
+
+func parseResponse(body []byte) (*Response, error) {
+	m, err := events.Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	var r Response
+	if err := m.As(&r); err != nil {
+		return nil, err
+	}
+	return &r, nil
+}
+
+// missing tells once when nobody has served the request API for a while.
+type missing struct {
+	mu    sync.Mutex
+	timer *time.Timer
+}
+
+func (c *Client) missing(id TurnID) *missing {
+	m := &missing{}
+	if c.o.OnNoWorker != nil {
+		m.timer = time.AfterFunc(c.o.NoWorkerAfter, func() { c.o.OnNoWorker(id) })
+	}
+	return m
+}
+
+// saw notes the outcome of a request: any answer means that a worker is there.
+func (m *missing) saw(err error) {
+	if err == nil {
+		m.stop()
+	}
+}
+
+func (m *missing) stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.timer != nil {
+		m.timer.Stop()
+	}
+}

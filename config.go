@@ -1,0 +1,125 @@
+package oneturn
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/nats-io/nuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Defaults of [Config].
+const (
+	DefaultSlots        = 256
+	DefaultSoftStop     = 25 * time.Second
+	DefaultToolTimeout  = time.Minute
+	DefaultBindingGrace = 30 * time.Second
+	DefaultMaxEventAge  = 24 * time.Hour
+)
+
+// Config configures a [Worker]. The zero value of each field means its default. At least one
+// of Workflows and Tools is required.
+type Config struct {
+	// Workflows is the folder of workflow folders, MozaiksAI's or our own (oneturn.yaml).
+	Workflows string
+	// Tools are Go functions, see [NewTool].
+	Tools []Tool
+	// Watch takes over changes of the workflow folder while the worker runs.
+	Watch bool
+	// Python says how Python tools run.
+	Python Python
+
+	// Prefix of all names on NATS. Defaults to "oneturn".
+	Prefix string
+	// Pool is the pool of turns that the worker takes part in. Defaults to "default".
+	Pool string
+	// Name of the worker in records and logs. Defaults to the host name and a random part.
+	Name string
+	// Slots is how many turns run at the same time. Defaults to 256. Tools that wait (for
+	// HTTP, for a person) want more, tools that compute want about the number of cores.
+	Slots int
+
+	// ToolTimeout bounds one attempt of a tool that names no timeout of its own. An attempt
+	// that runs out of time is an unknown outcome and is never retried. Defaults to 1 min.
+	ToolTimeout time.Duration
+	// SoftStop is how long running tools may go on once Run's context has ended; then their
+	// context ends too. Keep it below the grace period of whatever stops the process.
+	// Defaults to 25 s.
+	SoftStop time.Duration
+	// BindingGrace is how long a turn of a workflow unknown here waits for a worker that
+	// knows it (rolling deploys); then it ends as no_binding. Defaults to 30 s; a negative
+	// value means not at all.
+	BindingGrace time.Duration
+	// MaxEventAge is how old an event may be and still run; older ones end as too_old. It
+	// must be shorter than the journal's retention less the longest turn. Defaults to 24 h.
+	MaxEventAge time.Duration
+
+	// Logger gets ids and sizes, never payloads. Defaults to discarding.
+	Logger *slog.Logger
+	// Registry gets the metrics. Defaults to a registry of the worker's own.
+	Registry prometheus.Registerer
+}
+
+// Python says how Python tools run.
+type Python struct {
+	// Interpreter to use. Defaults to the workflow's .venv, the folder's .venv, $VIRTUAL_ENV,
+	// then python3.
+	Interpreter string
+	// Children is how many processes a workflow may have. Defaults to 4.
+	Children int
+	// Env names the variables of the worker's environment that tools see, besides PATH, HOME
+	// and the like: names, or prefixes that end with a star. Defaults to none.
+	Env []string
+}
+
+// withDefaults returns a copy of c with every default set, or all that is wrong with it.
+func (c Config) withDefaults() (Config, error) {
+	var errs []error
+	if c.Workflows == "" && len(c.Tools) == 0 {
+		errs = append(errs, errors.New("nothing to run: set Workflows to a folder of workflows, or Tools"))
+	}
+	def(&c.Prefix, subjects.DefaultPrefix)
+	def(&c.Pool, subjects.DefaultPool)
+	def(&c.Slots, DefaultSlots)
+	def(&c.ToolTimeout, DefaultToolTimeout)
+	def(&c.SoftStop, DefaultSoftStop)
+	def(&c.BindingGrace, DefaultBindingGrace)
+	def(&c.MaxEventAge, DefaultMaxEventAge)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Registry == nil {
+		c.Registry = prometheus.NewRegistry()
+	}
+	if c.Name == "" {
+		host, err := os.Hostname()
+		if err != nil || host == "" {
+			host = "worker"
+		}
+		c.Name = host + "-" + nuid.Next()[16:]
+	}
+	if c.Slots < 0 {
+		errs = append(errs, fmt.Errorf("Slots is %d, want at least 1", c.Slots))
+	}
+	if err := subjects.CheckPool(c.Pool); err != nil {
+		errs = append(errs, err)
+	}
+	for _, t := range c.Tools {
+		if t.err != nil {
+			errs = append(errs, t.err)
+		}
+	}
+	return c, errors.Join(errs...)
+}
+
+func def[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

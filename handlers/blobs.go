@@ -1,0 +1,98 @@
+package handlers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// InlineLimit is the largest payload in bytes that a record holds itself; a larger one is
+// stored as a blob before the record that names it (design 4).
+const InlineLimit = 256 << 10
+
+// headroom is what subject and headers of a message may take of max_payload, in bytes.
+const headroom = 8 << 10
+
+// writePause is how long to wait before a write outside the journal is tried again.
+const writePause = 200 * time.Millisecond
+
+// Blobs is the object store of payloads that are too large for a record.
+type Blobs struct {
+	nc    *nats.Conn
+	store jetstream.ObjectStore
+}
+
+// NewBlobs opens the blobs of space. The bucket must exist.
+func NewBlobs(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, space subjects.Space) (*Blobs, error) {
+	store, err := js.ObjectStore(ctx, space.BlobsBucket())
+	if err != nil {
+		return nil, fmt.Errorf("object store %s: %w", space.BlobsBucket(), err)
+	}
+	return &Blobs{nc: nc, store: store}, nil
+}
+
+func (b *Blobs) maxMessage() int { return int(b.nc.MaxPayload()) - headroom }
+
+// Shrink returns value, or the [events.Blob] it was stored as when it is over the limit. It
+// tries until ctx ends.
+func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value json.RawMessage) (any, error) {
+	if len(value) <= InlineLimit {
+		return value, nil
+	}
+	for {
+		blob, err := b.put(ctx, key.String()+"."+kind, value)
+		if err == nil {
+			return blob, nil
+		}
+		if errPause := pause(ctx); errPause != nil {
+			return nil, err
+		}
+	}
+}
+
+// ShrinkTree is Shrink for a value tree. The size of the message that it came in tells
+// whether it can be over the limit at all.
+func (b *Blobs) ShrinkTree(ctx context.Context, key subjects.Key, kind string, value map[string]any, size int) (any, error) {
+	if size <= InlineLimit {
+		return value, nil
+	}
+	data, err := events.AppendJSON(nil, value)
+	if err != nil {
+		return nil, err
+	}
+	return b.Shrink(ctx, key, kind, data)
+}
+
+// put stores data under a name that its content completes, so that a second try is the same
+// blob.
+func (b *Blobs) put(ctx context.Context, prefix string, data []byte) (events.Blob, error) {
+	sum := sha256.Sum256(data)
+	blob := events.Blob{SHA256: hex.EncodeToString(sum[:]), Size: len(data)}
+	blob.Blob = prefix + "." + blob.SHA256[:16]
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	if _, err := b.store.PutBytes(ctx, blob.Blob, data); err != nil {
+		return events.Blob{}, fmt.Errorf("store blob %s of %d bytes: %w", blob.Blob, blob.Size, err)
+	}
+	return blob, nil
+}
+
+func pause(ctx context.Context) error {
+	t := time.NewTimer(writePause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

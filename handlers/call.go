@@ -1,0 +1,115 @@
+package handlers
+
+import (
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// callEvent builds the event chat.tool_call, which is the claim.
+func (h *Handlers) callEvent(t *turn) ([]byte, error) {
+	e := &events.ToolCall{
+		ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn, TurnSequence: t.TurnSequence,
+		Agent: t.Agent, ToolCallID: t.callID, CallID: t.callID, Corr: t.callID,
+		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, UserID: t.UserID, CorrectionOf: t.CorrectionOf,
+	}
+	e.Payload = events.ToolCallPayload{
+		ToolArgs: map[string]any{}, AgentName: t.Agent, InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow,
+	}
+	if b := t.binding; b != nil {
+		e.ToolName, e.Display, e.DisplayType, e.Payload.Display = b.Tool, b.Display, b.Display, b.Display
+		if b.Component != "" {
+			e.ComponentType = &b.Component
+		}
+	}
+	if t.reject != nil {
+		e.Rejected, e.Code = true, t.reject.code
+		e.Rejection = &events.Rejection{Content: t.reject.content, Payload: t.reject.payload}
+	} else {
+		args, err := h.Blobs.ShrinkTree(t.m.Held, t.key, events.KindToolCall, t.args, len(t.m.Data))
+		if err != nil {
+			return nil, err
+		}
+		e.Payload.ToolArgs = args
+		if message, ok := t.args["agent_message"].(string); ok {
+			e.Payload.AgentMessage = strings.TrimSpace(message)
+		}
+	}
+	return events.Encode(events.KindToolCall, e, h.Now())
+}
+
+// response returns a tool_response with everything that does not depend on the outcome.
+func (t *turn) response() *events.ToolResponse {
+	return &events.ToolResponse{
+		ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn, TurnSequence: t.TurnSequence,
+		Agent: t.Agent, ToolCallID: t.callID, CallID: t.callID, Corr: t.callID,
+		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow,
+	}
+}
+
+// conflict ends a message whose turn key was used before with other data. It is never run
+// under that key; a workflow may ask for it to be a turn of its own.
+func (h *Handlers) conflict(t *turn) Disposition {
+	fingerprint := hexOf(t.fingerprint)
+	h.Metrics.Conflicts.Inc()
+	h.Logger.Warn("turn key used again with other data", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "seq", t.m.Lease.Seq)
+	event, err := events.Encode(events.KindTurnConflict, &events.TurnConflict{
+		Kind: events.KindTurnConflict, ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn,
+		Agent: t.Agent, WorkflowName: t.Workflow, Fingerprint: fingerprint,
+	}, h.Now())
+	if err == nil {
+		err = h.Live(h.Space.Live(t.App, t.Chat, events.KindTurnConflict), event)
+	}
+	if err != nil {
+		h.Logger.Warn("turn_conflict could not be published", "chat", t.Chat, "turn", t.callID, "err", err)
+	}
+	return h.dead(t.m, t.App, reasonConflict, fmt.Errorf(
+		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.Turn, fingerprint[:16]))
+}
+
+// reuse makes t a turn of its own: the fingerprint joins its token and its call id.
+func (t *turn) reuse() {
+	t.key.Turn = subjects.ReusedTurnToken(t.Run, t.Turn, hexOf(t.fingerprint)[:16])
+	t.callID = events.QualifiedCallID(t.Turn, t.key.Turn)
+}
+
+// checkSubject holds the tokens of the subject against the ids of the body, so that rights on
+// subjects are rights on tenants and chats.
+func (h *Handlers) checkSubject(m *Message, e *events.StructuredOutputReady) error {
+	return h.checkTokens(m, events.KindStructuredOutputReady, e.App, e.Workflow, e.Chat)
+}
+
+func (h *Handlers) checkTokens(m *Message, kind, app, workflow, chat string) error {
+	in, ok := h.Space.ParseIn(m.Subject)
+	if !ok {
+		return fmt.Errorf("subject %.200q is not <prefix>.in.<pool>.<kind>.<app>.<workflow>.<chat>", m.Subject)
+	}
+	want := subjects.Inbound{
+		Pool: in.Pool, Kind: kind, App: subjects.Token(app), Workflow: subjects.Token(workflow), Chat: subjects.Token(chat),
+	}
+	if in != want {
+		return fmt.Errorf("the body belongs on subject %.300q, it came on %.300q", h.Space.In(in.Pool, kind, app, workflow, chat), m.Subject)
+	}
+	return nil
+}
+
+func hexOf(fingerprint [32]byte) string { return hex.EncodeToString(fingerprint[:]) }
+
+var tracePattern = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
+// traceOf returns the W3C trace context of a message, "" if it has none that is well formed.
+func traceOf(h nats.Header) string {
+	for _, name := range []string{idempotency.HeaderTrace, "Traceparent"} {
+		if v := h[name]; len(v) == 1 && tracePattern.MatchString(v[0]) {
+			return v[0]
+		}
+	}
+	return ""
+}

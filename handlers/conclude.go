@@ -1,0 +1,134 @@
+package handlers
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+)
+
+// rejection is why a turn ends before its tool. It is stored in the claim, so that whoever
+// finishes the turn says the same.
+type rejection struct {
+	code    events.Code
+	content string
+	payload any
+}
+
+func reject(code events.Code, err error) *rejection {
+	var text string
+	if e, ok := err.(*events.Error); ok && e.Msg != "" { //nolint:errorlint // the outermost message names the mend
+		text = e.Msg
+	} else {
+		text = err.Error()
+	}
+	return &rejection{code: code, content: text, payload: failure(code, text)}
+}
+
+func failure(code events.Code, text string) map[string]any {
+	return map[string]any{"status": events.StatusError, "message": text, "code": string(code)}
+}
+
+func rejectTooOld(age, limit time.Duration) *rejection {
+	text := fmt.Sprintf("The event was %s old, the limit is %s: it was not run.", age.Round(time.Second), limit)
+	return &rejection{code: events.CodeTooOld, content: text, payload: failure(events.CodeTooOld, text)}
+}
+
+func rejectUndeliverable(deliveries uint64) *rejection {
+	text := fmt.Sprintf("The event was delivered %d times and no worker lived long enough to claim it: it was not run.", deliveries)
+	return &rejection{code: events.CodeInterrupted, content: text, payload: failure(events.CodeInterrupted, text)}
+}
+
+// rejectInvalid answers data that does not fit its model with what a language model needs to
+// correct itself.
+func rejectInvalid(t *turn, faults []model.Fault) *rejection {
+	name := t.binding.ModelName
+	return &rejection{
+		code:    events.CodeValidationFailed,
+		content: fmt.Sprintf("The output of agent %s does not fit model %s (%d faults).", t.Agent, name, len(faults)),
+		payload: map[string]any{
+			"status": events.StatusError, "code": string(events.CodeValidationFailed),
+			"errors": jsonOf(faults), "feedback": model.Feedback(name, faults),
+		},
+	}
+}
+
+// jsonOf encodes a value of our own making.
+func jsonOf(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return data
+}
+
+// checkData validates structured data against the binding's model.
+func checkData(b *bindings.Binding, data any) (map[string]any, []model.Fault) {
+	if b.Model != nil {
+		return b.Model.Check(data)
+	}
+	object, ok := data.(map[string]any)
+	if !ok {
+		return nil, []model.Fault{{Path: "/", Rule: "type", Expected: "object", GotType: "not an object"}}
+	}
+	return object, nil
+}
+
+// conclude stores the response of a turn whose tool is not entered (any more). What the claim
+// says goes before what this worker's manifests say.
+func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) Disposition {
+	ctx, cancel := writing(t.m)
+	defer cancel()
+	r := t.response()
+	if t.binding != nil {
+		r.ToolName = t.binding.Tool
+	}
+	stored := t.reject
+	if d.Turn != nil && d.Turn.Claim != nil && code != events.CodeStateCorrupt {
+		stored = fromClaim(r, d.Turn.Claim)
+	}
+	r.Status, r.Code = events.StatusError, code
+	switch {
+	case code == events.CodeInterrupted && (stored == nil || stored.code != code):
+		r.Content = fmt.Sprintf("The worker stopped while tool %s ran: its effect may or may not have happened, and it is not run again.", r.ToolName)
+	case code == events.CodeCancelled && (stored == nil || stored.code != code):
+		r.Content = fmt.Sprintf("The turn was cancelled while tool %s ran: its effect may or may not have happened.", r.ToolName)
+	case code == events.CodeStateCorrupt:
+		r.Content = "The journal record of the turn cannot be read: it was not run (again)."
+		h.Logger.Error("a journal record cannot be read; the turn ends as state_corrupt", "key", t.key.String())
+	case stored != nil:
+		r.Content, r.Payload = stored.content, stored.payload
+	default:
+		r.Content = "The turn was not run: " + string(code) + "."
+	}
+	if r.Payload == nil {
+		r.Payload = failure(code, r.Content)
+	}
+	if t.reject != nil && t.m.Lease.Delivery > maxDeliveries && d.Turn == nil {
+		if dead := h.dead(t.m, t.App, reasonUndeliverable, fmt.Errorf("%s", t.reject.content)); dead.Do != Ack {
+			return dead
+		}
+	}
+	return h.finish(ctx, t, d.Hold, r)
+}
+
+// fromClaim fills r from a stored claim and returns the verdict it holds, if any.
+func fromClaim(r *events.ToolResponse, claim *idempotency.Record) *rejection {
+	body, err := events.Parse(claim.Data)
+	if err != nil {
+		return nil
+	}
+	var call events.ToolCall
+	if err := body.As(&call); err != nil {
+		return nil
+	}
+	r.ToolName, r.Agent, r.WorkflowName = call.ToolName, call.Agent, call.WorkflowName
+	if call.Rejection == nil {
+		return nil
+	}
+	return &rejection{code: call.Code, content: call.Rejection.Content, payload: call.Rejection.Payload}
+}

@@ -1,0 +1,134 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Reasons of dead letters: header Oneturn-Reason and metric label.
+const (
+	reasonUndecodable     = "undecodable"
+	reasonMissingField    = "missing_field"
+	reasonUnknownKind     = "unknown_kind"
+	reasonSubjectMismatch = "subject_mismatch"
+	reasonConflict        = "turn_conflict"
+	reasonUndeliverable   = "undeliverable"
+	reasonTooLarge        = "too_large"
+)
+
+// Headers of a dead letter, beside those of the message itself.
+const (
+	HeaderReason   = "Oneturn-Reason"
+	HeaderError    = "Oneturn-Error"
+	HeaderSubject  = "Oneturn-Subject"
+	HeaderSequence = "Oneturn-Sequence"
+	HeaderBlob     = "Oneturn-Blob" // name of the blob that holds the bytes, when they do not fit
+)
+
+// maxErrorHeader bounds the text of an error in a header, in bytes.
+const maxErrorHeader = 1024
+
+func decodeReason(err error) string {
+	var missing *events.MissingFieldError
+	if errors.As(err, &missing) {
+		return reasonMissingField
+	}
+	return reasonUndecodable
+}
+
+// dead moves a message to the dead letters, with its bytes and the reason. The message is
+// acknowledged only when the dead letter is stored.
+func (h *Handlers) dead(m *Message, app, reason string, cause error) Disposition {
+	if err := h.Dead.Put(m.Held, m, app, reason, cause); err != nil {
+		h.Logger.Error("a dead letter could not be stored; the message comes back", "reason", reason, "seq", m.Lease.Seq, "err", err)
+		return leave
+	}
+	h.Metrics.Dead.WithLabelValues(reason).Inc()
+	h.Logger.Warn("dead letter", "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(cause))
+	return ack
+}
+
+// logError bounds the text of an error in the log.
+func logError(err error) string {
+	text := err.Error()
+	if len(text) > maxErrorHeader {
+		return text[:maxErrorHeader] + "…"
+	}
+	return text
+}
+
+// DeadLetters stores what cannot be handled.
+type DeadLetters struct {
+	js    jetstream.JetStream
+	space subjects.Space
+	blobs *Blobs
+}
+
+// NewDeadLetters returns the dead letters of space.
+func NewDeadLetters(js jetstream.JetStream, space subjects.Space, blobs *Blobs) *DeadLetters {
+	return &DeadLetters{js: js, space: space, blobs: blobs}
+}
+
+// Put stores a message as a dead letter. Storing the same delivery again within the duplicate
+// window stores nothing new.
+func (d *DeadLetters) Put(ctx context.Context, m *Message, app, reason string, cause error) error {
+	kind := "unknown"
+	if in, ok := d.space.ParseIn(m.Subject); ok {
+		kind = in.Kind
+	}
+	header := nats.Header{}
+	for name, values := range m.Header {
+		if !strings.HasPrefix(strings.ToLower(name), "nats-") {
+			header[name] = values
+		}
+	}
+	header.Set(HeaderReason, reason)
+	header.Set(HeaderError, oneLine(cause.Error()))
+	header.Set(HeaderSubject, m.Subject)
+	header.Set(HeaderSequence, strconv.FormatUint(m.Lease.Seq, 10))
+	header.Set(nats.MsgIdHdr, m.Lease.Stream+"/"+strconv.FormatUint(m.Lease.Seq, 10)+"/"+reason)
+	letter := &nats.Msg{Subject: d.space.Dead(app, kind), Header: header, Data: m.Data}
+	if letter.Size() > d.blobs.maxMessage() {
+		blob, err := d.blobs.put(ctx, "dead."+strconv.FormatUint(m.Lease.Seq, 10), m.Data)
+		if err != nil {
+			return err
+		}
+		header.Set(HeaderBlob, blob.Blob)
+		letter.Data = nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	if _, err := d.js.PublishMsg(ctx, letter); err != nil {
+		return fmt.Errorf("dead letter on %s: %w", letter.Subject, err)
+	}
+	return nil
+}
+
+// putTimeout bounds one write outside the journal.
+const putTimeout = 5 * time.Second
+
+func oneLine(text string) string {
+	if len(text) > maxErrorHeader {
+		text = text[:maxErrorHeader] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+func tooLarge(what string, err error) error {
+	return &events.Error{Code: events.CodeTooLarge, Msg: "the " + what + " of the tool are too large to store", Err: err}
+}

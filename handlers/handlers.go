@@ -1,0 +1,116 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// ErrDraining is the cause with which a worker ends the context of its tools when it stops.
+var ErrDraining = errors.New("the worker is stopping")
+
+// errCancelled is the cause with which a cancel ends the context of a tool.
+var errCancelled = &events.Error{Code: events.CodeCancelled, Msg: "somebody cancelled the turn"}
+
+// Bounds of what a worker remembers, and of deliveries.
+const (
+	finishedTurns = 16_384
+	cancelledKeys = 1_024
+	// maxDeliveries of a message nobody could claim: ten, and some for the naks of our own
+	// that the counter cannot tell apart (binding grace, drain).
+	maxDeliveries = 16
+)
+
+// Config holds what the handlers work with. All fields without a default are required.
+type Config struct {
+	Space     subjects.Space
+	Journal   *idempotency.Journal
+	Engine    *engine.Engine
+	Bindings  func() *bindings.Set
+	Tool      func(*bindings.Binding) (tools.Tool, error) // finds what runs a binding
+	Variables *Variables
+	Blobs     *Blobs
+	Dead      *DeadLetters
+	Live      func(subject string, data []byte) error // plain publish
+	Metrics   *Metrics
+	Logger    *slog.Logger
+	Now       func() time.Time
+
+	// BindingGrace is how old an event may be and still wait for a worker that knows its
+	// workflow. MaxEventAge is how old one may be and still run.
+	BindingGrace, MaxEventAge time.Duration
+}
+
+// Handlers handles inbound messages. It is safe for concurrent use.
+type Handlers struct {
+	Config
+
+	running   *running
+	finished  *lru.Cache[turnRef, struct{}]
+	cancelled *lru.Cache[string, struct{}]
+}
+
+// turnRef names a turn and its data.
+type turnRef struct {
+	key         string
+	fingerprint [32]byte
+}
+
+// New returns handlers.
+func New(c Config) (*Handlers, error) {
+	finished, err := lru.New[turnRef, struct{}](finishedTurns)
+	if err != nil {
+		return nil, err
+	}
+	cancelled, err := lru.New[string, struct{}](cancelledKeys)
+	if err != nil {
+		return nil, err
+	}
+	return &Handlers{Config: c, running: newRunning(), finished: finished, cancelled: cancelled}, nil
+}
+
+// Handle deals with one message. ctx ends, with a cause such as [ErrDraining], when the tool
+// has to stop; losing the lease does not stop a tool. A panic leaves the message to come back.
+func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.Metrics.Panics.Inc()
+			h.Logger.Error("a handler panicked; the message comes back", "seq", m.Lease.Seq, "delivery", m.Lease.Delivery,
+				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			d = leave
+		}
+	}()
+	if m.Lease.Delivery > 1 {
+		h.Metrics.Redeliveries.Inc()
+	}
+	if m.Lease.Delivery > 2*maxDeliveries {
+		return h.dead(m, "", reasonUndeliverable, fmt.Errorf("delivered %d times, and no worker could end it", m.Lease.Delivery))
+	}
+	body, err := events.Parse(m.Data)
+	if err != nil {
+		return h.dead(m, "", reasonUndecodable, err)
+	}
+	switch body.Kind {
+	case "", events.KindStructuredOutputReady:
+		return h.turn(ctx, m, body)
+	case events.KindCancel:
+		return h.cancel(ctx, m, body)
+	}
+	return h.dead(m, "", reasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s", body.Kind,
+		events.KindStructuredOutputReady, events.KindCancel))
+}
+
+// Running returns how many tools are running.
+func (h *Handlers) Running() int { return h.running.len() }

@@ -1,0 +1,51 @@
+package handlers
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/idempotency"
+)
+
+// Message is one delivery from the inbound stream.
+type Message struct {
+	Subject string
+	Header  nats.Header
+	Data    []byte
+	Lease   idempotency.Lease // stream, sequence and delivery number
+	Stored  time.Time         // when the stream took it
+	// Held ends when the delivery is no longer ours: JetStream may have given the message to
+	// another worker. Writes are retried until then.
+	Held context.Context //nolint:containedctx // the life of the message, not of a call
+	// Fresh reports whether the delivery was received or kept in progress recently enough
+	// that it may claim a turn.
+	Fresh func() bool
+}
+
+// Disposition says what becomes of a message.
+type Disposition struct {
+	Do    Do
+	Delay time.Duration // for Nak
+}
+
+// Do is the verb of a [Disposition].
+type Do int
+
+// What can become of a message.
+const (
+	// Leave it: the delivery is not ours to settle. It comes back when its lease lapses.
+	Leave Do = iota
+	// Ack it: it is dealt with.
+	Ack
+	// Nak it: deliver it again, to anybody, after the delay.
+	Nak
+)
+
+var (
+	ack   = Disposition{Do: Ack}
+	leave = Disposition{Do: Leave}
+)
+
+func nakAfter(d time.Duration) Disposition { return Disposition{Do: Nak, Delay: d} }

@@ -1,0 +1,87 @@
+package handlers
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/oneturn/oneturn/bindings"
+)
+
+// Metrics counts what handlers do. Labels come from loaded manifests and from fixed lists,
+// never from messages.
+type Metrics struct {
+	Turns         *prometheus.CounterVec // workflow, tool, outcome: ended by this worker
+	Duplicates    prometheus.Counter
+	Conflicts     prometheus.Counter
+	Redeliveries  prometheus.Counter
+	Takeovers     prometheus.Counter
+	LateResults   prometheus.Counter
+	NotATurn      prometheus.Counter
+	UnknownWrites prometheus.Counter
+	Abandoned     prometheus.Counter
+	Panics        prometheus.Counter
+	Dead          *prometheus.CounterVec // reason
+	InFlight      prometheus.Gauge
+	ToolSeconds   *prometheus.HistogramVec // workflow, tool
+	TurnSeconds   prometheus.Histogram     // from stored in the inbound stream to response stored
+}
+
+// seconds spans no-op tools and tools that take minutes.
+var seconds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+
+// NewMetrics makes the metrics and registers them with r.
+func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
+	const ns = "oneturn"
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Name: name, Help: help})
+	}
+	m := &Metrics{
+		Turns: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: ns, Name: "turns_total", Help: "Turns whose response this worker stored.",
+		}, []string{"workflow", "tool", "outcome"}),
+		Duplicates:    counter("duplicates_total", "Messages whose turn was another message's or had ended."),
+		Conflicts:     counter("conflicts_total", "Turn keys used again with other data."),
+		Redeliveries:  counter("redeliveries_total", "Messages delivered more than once."),
+		Takeovers:     counter("takeovers_total", "Turns continued after their worker lost them."),
+		LateResults:   counter("late_results_total", "Results dropped because the turn had a response."),
+		NotATurn:      counter("not_a_turn_total", "Events without auto_tool_mode."),
+		UnknownWrites: counter("unknown_writes_total", "Journal writes whose outcome was unknown and that were sent again."),
+		Abandoned:     counter("abandoned_tools_total", "Tools left behind because they ignored the end of their context."),
+		Panics:        counter("panics_total", "Panics in handlers."),
+		Dead: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: ns, Name: "dead_letters_total", Help: "Messages moved to the dead letters.",
+		}, []string{"reason"}),
+		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Name: "tools_in_flight", Help: "Tools that run now."}),
+		ToolSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: ns, Name: "tool_seconds", Help: "Time in the tool, all attempts.", Buckets: seconds,
+		}, []string{"workflow", "tool"}),
+		TurnSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: ns, Name: "turn_seconds", Help: "Time from the inbound stream to the stored response.", Buckets: seconds,
+		}),
+	}
+	for _, c := range []prometheus.Collector{
+		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites,
+		m.Abandoned, m.Panics, m.Dead, m.InFlight, m.ToolSeconds, m.TurnSeconds,
+	} {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// other labels turns for which no manifest has a tool.
+const other = "other"
+
+func (m *Metrics) turn(b *bindings.Binding, outcome string) {
+	workflow, tool := other, other
+	if b != nil {
+		workflow, tool = b.Workflow, b.Tool
+	}
+	m.Turns.WithLabelValues(workflow, tool, outcome).Inc()
+}
+
+func (m *Metrics) tool(b *bindings.Binding, d time.Duration) {
+	m.ToolSeconds.WithLabelValues(b.Workflow, b.Tool).Observe(d.Seconds())
+}

@@ -1,0 +1,47 @@
+package handlers
+
+import (
+	"context"
+	"sync"
+)
+
+// running holds the tools that run in this process, by journal key, so that a cancel finds
+// them.
+type running struct {
+	mu   sync.Mutex
+	runs map[string]*run
+}
+
+type run struct{ stop context.CancelCauseFunc }
+
+func newRunning() *running { return &running{runs: map[string]*run{}} }
+
+// add enters a run and returns the function that takes it out.
+func (r *running) add(key string, stop context.CancelCauseFunc) (remove func()) {
+	entry := &run{stop}
+	r.mu.Lock()
+	r.runs[key] = entry
+	r.mu.Unlock()
+	return func() {
+		r.mu.Lock()
+		if r.runs[key] == entry {
+			delete(r.runs, key)
+		}
+		r.mu.Unlock()
+	}
+}
+
+func (r *running) stop(key string, cause error) {
+	r.mu.Lock()
+	entry := r.runs[key]
+	r.mu.Unlock()
+	if entry != nil {
+		entry.stop(cause)
+	}
+}
+
+func (r *running) len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.runs)
+}

@@ -1,0 +1,206 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// turn is one structured_output_ready message on its way through the nine steps.
+type turn struct {
+	*events.StructuredOutputReady
+
+	m           *Message
+	key         subjects.Key
+	callID      string
+	fingerprint [32]byte
+
+	binding *bindings.Binding // nil for a turn that is rejected before one was found
+	tool    tools.Tool
+	args    map[string]any
+	reject  *rejection // why the tool is not entered, nil if it is
+}
+
+// turn handles the message that starts a turn.
+func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) Disposition {
+	// 1. Decode: only a message that names its chat and turn can be answered.
+	event, err := body.Turn()
+	if err != nil {
+		return h.dead(m, "", decodeReason(err), err)
+	}
+	if !event.AutoToolMode {
+		h.Metrics.NotATurn.Inc()
+		return ack
+	}
+
+	// 2. Admit: right subject, not ended already, not too old.
+	t := newTurn(m, event)
+	if err := h.checkSubject(m, event); err != nil {
+		return h.dead(m, event.App, reasonSubjectMismatch, err)
+	}
+	if h.finished.Contains(t.ref()) {
+		return h.duplicate(t)
+	}
+	switch age := h.Now().Sub(m.Stored); {
+	case age > h.MaxEventAge:
+		t.reject = rejectTooOld(age, h.MaxEventAge)
+	case m.Lease.Delivery > maxDeliveries:
+		t.reject = rejectUndeliverable(m.Lease.Delivery)
+	default:
+		// 3. Resolve the tool, 4. validate the data, 5. map it to the tool's arguments.
+		if wait := h.prepare(t); wait > 0 && age < h.BindingGrace {
+			return nakAfter(wait)
+		}
+	}
+	if t.reject != nil && t.binding != nil && t.binding.CompatSilent {
+		h.Metrics.turn(t.binding, string(t.reject.code))
+		return ack
+	}
+
+	// 6. Claim: the record is the event chat.tool_call.
+	if !m.Fresh() {
+		return leave
+	}
+	decision, err := h.claim(t)
+	if err == nil && decision.Action == idempotency.Conflict && t.binding != nil && t.binding.RunOnKeyReuse {
+		t.reuse()
+		decision, err = h.claim(t)
+	}
+	if err != nil {
+		return h.unclaimed(t, err)
+	}
+	if decision.Turn != nil && decision.Hold.Epoch > 1 {
+		h.Metrics.Takeovers.Inc()
+	}
+	switch decision.Action {
+	case idempotency.Run:
+		if t.reject != nil { // claimed by a worker that knows the tool; this one does not
+			return h.conclude(t, decision, events.CodeInterrupted)
+		}
+		// 7. Invoke, 8. finish: the record is the event chat.tool_response. 9. Ack.
+		return h.run(ctx, t, decision)
+	case idempotency.Conclude:
+		return h.conclude(t, decision, decision.Code)
+	case idempotency.Conflict:
+		return h.conflict(t)
+	case idempotency.Done:
+		h.finished.Add(t.ref(), struct{}{})
+		return h.duplicate(t)
+	case idempotency.Duplicate, idempotency.Signalled:
+		return h.duplicate(t)
+	case idempotency.Leave:
+	}
+	return leave
+}
+
+func newTurn(m *Message, event *events.StructuredOutputReady) *turn {
+	key := subjects.TurnKey(event.App, event.Chat, event.Run, event.Turn)
+	return &turn{
+		StructuredOutputReady: event, m: m, key: key,
+		callID: events.CallID(event.TurnID, key.Turn), fingerprint: events.Fingerprint(event),
+	}
+}
+
+func (t *turn) ref() turnRef { return turnRef{t.key.String(), t.fingerprint} }
+
+// prepare resolves, validates and maps. It sets t.reject when the tool cannot be entered, and
+// returns how long to wait when another worker may know the workflow.
+func (h *Handlers) prepare(t *turn) (wait time.Duration) {
+	var err error
+	t.binding, err = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model)
+	switch {
+	case errors.Is(err, bindings.ErrUnknownWorkflow):
+		t.reject = reject(events.CodeNoBinding, err)
+		return min(h.BindingGrace/4, 5*time.Second)
+	case err != nil:
+		t.reject = reject(events.CodeNoBinding, err)
+		return 0
+	}
+	if t.tool, err = h.Tool(t.binding); err != nil {
+		t.reject = reject(events.CodeUnknownTool, err)
+		return 0
+	}
+	data, faults := checkData(t.binding, t.Data)
+	if len(faults) > 0 {
+		t.reject = rejectInvalid(t, faults)
+		return 0
+	}
+	t.args = t.binding.Args(data, t.StructuredOutputReady)
+	return 0
+}
+
+// claim asks the journal for the turn.
+func (h *Handlers) claim(t *turn) (idempotency.Decision, error) {
+	event, err := h.callEvent(t)
+	if err != nil {
+		return idempotency.Decision{}, err
+	}
+	c := idempotency.Claim{
+		Key: t.key, Lease: t.m.Lease, Event: event,
+		Fingerprint: hexOf(t.fingerprint), Trace: traceOf(t.m.Header),
+	}
+	if t.reject != nil {
+		c.Verdict = string(t.reject.code)
+	} else {
+		c.Effect, c.Digest = string(t.binding.Effect), t.binding.Digest
+	}
+	return h.Journal.Claim(t.m.Held, c)
+}
+
+// run enters the tool and stores what came of it.
+func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	key := t.key.String()
+	defer h.running.add(key, stop)()
+	if h.cancelled.Contains(key) {
+		stop(errCancelled)
+	}
+	call, err := h.toolCall(t, d.Hold)
+	if err != nil {
+		h.Logger.Warn("context variables cannot be read; the message comes back", "turn", t.callID, "err", err)
+		return leave
+	}
+	h.Metrics.InFlight.Inc()
+	out := h.Engine.Run(ctx, t.tool, call, t.policy())
+	h.Metrics.InFlight.Dec()
+	h.Metrics.tool(t.binding, out.Duration)
+	if out.Err != nil {
+		h.Logger.Warn("tool failed", "workflow", t.Workflow, "tool", t.binding.Tool, "chat", t.Chat, "turn", t.callID,
+			"code", out.Code, "attempts", out.Attempts, "err", logError(out.Err))
+	}
+	switch {
+	case errors.Is(out.Stopped, ErrDraining) && t.binding.Effect == bindings.EffectUnsafe:
+		return h.conclude(t, d, events.CodeInterrupted)
+	case errors.Is(out.Stopped, ErrDraining) && out.Abandoned:
+		return leave // its tool still runs
+	case errors.Is(out.Stopped, ErrDraining):
+		return nakAfter(0)
+	case out.Stopped != nil, h.cancelledSince(t, d, out.Duration):
+		return h.conclude(t, d, events.CodeCancelled)
+	}
+	return h.respond(t, d.Hold, out)
+}
+
+// unclaimed decides on a message whose claim failed. Nothing was decided, so it comes back,
+// except when the record can never be stored.
+func (h *Handlers) unclaimed(t *turn, err error) Disposition {
+	if errors.Is(err, idempotency.ErrRefused) {
+		return h.dead(t.m, t.App, reasonTooLarge, err)
+	}
+	h.Logger.Warn("the turn could not be claimed; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
+	return leave
+}
+
+// duplicate acknowledges a message whose turn is somebody else's or has ended.
+func (h *Handlers) duplicate(t *turn) Disposition {
+	h.Metrics.Duplicates.Inc()
+	h.Logger.Debug("duplicate", "chat", t.Chat, "turn", t.callID, "seq", t.m.Lease.Seq)
+	return ack
+}

@@ -1,0 +1,214 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Options of an [Inbox]. Stream, Consumer, Handle and Slots are required.
+type Options struct {
+	Stream   string
+	Consumer string // durable pull consumer with explicit acknowledgement
+	Slots    int    // how many messages are handled at once
+	// Handle deals with a message and settles it. ctx ends, with the cause given to Run's
+	// stop, when the handler has to come to an end.
+	Handle func(ctx context.Context, d *Delivery)
+	// AckWait is that of the consumer.
+	AckWait time.Duration
+	// SoftStop is how long a drain waits for handlers before it ends their context, HardStop
+	// how long after that it still waits. Default to 25 s and 15 s.
+	SoftStop, HardStop time.Duration
+	Logger             *slog.Logger // defaults to discarding
+}
+
+// ErrGone says that the stream or consumer does not exist (any more). A worker never makes
+// it anew: an empty queue or journal would run old turns again.
+var ErrGone = errors.New("the stream or consumer does not exist")
+
+// ErrClosed says that the NATS connection was closed for good.
+var ErrClosed = errors.New("the NATS connection is closed")
+
+// Inbox pulls messages and has them handled.
+type Inbox struct {
+	nc    *nats.Conn
+	js    jetstream.JetStream
+	o     Options
+	epoch time.Time
+	inbox string
+	next  string // API subject of a pull
+	queue chan *Delivery
+	fatal chan error
+
+	word     atomic.Int64 // last word from the server, nanoseconds since epoch
+	draining atomic.Bool
+
+	mu          sync.Mutex
+	sub         *nats.Subscription
+	held        map[uint64]*Delivery
+	outstanding int // pulled and neither delivered nor expired
+	pace        pace
+}
+
+// New returns an inbox on a connection. It does nothing before Run.
+func New(nc *nats.Conn, o Options) (*Inbox, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	if o.SoftStop <= 0 {
+		o.SoftStop = 25 * time.Second
+	}
+	if o.HardStop <= 0 {
+		o.HardStop = 15 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Inbox{
+		nc: nc, js: js, o: o, epoch: time.Now(), inbox: nc.NewRespInbox(),
+		next:  "$JS.API.CONSUMER.MSG.NEXT." + o.Stream + "." + o.Consumer,
+		queue: make(chan *Delivery, 4*o.Slots+64),
+		fatal: make(chan error, 1),
+		held:  map[uint64]*Delivery{},
+		pace:  newPace(),
+	}, nil
+}
+
+func (in *Inbox) now() time.Duration { return time.Since(in.epoch) }
+
+// Run handles messages until ctx ends, then drains: it stops pulling, gives back what no
+// handler has begun, waits SoftStop, ends the handlers' context with stopCause and waits
+// HardStop. It returns an error only for what cannot heal: [ErrGone], [ErrClosed].
+func (in *Inbox) Run(ctx context.Context, stopCause error) error {
+	if err := in.check(ctx); err != nil {
+		return err
+	}
+	sub, err := in.nc.Subscribe(in.inbox, in.receive)
+	if err != nil {
+		return fmt.Errorf("inbox: subscribe: %w", err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil { // bounded by what was pulled
+		return fmt.Errorf("inbox: %w", err)
+	}
+	status := in.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
+	defer in.nc.RemoveStatusListener(status)
+	in.mu.Lock()
+	in.sub = sub
+	in.mu.Unlock()
+
+	handlers, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	var wg sync.WaitGroup
+	for range in.o.Slots {
+		wg.Go(func() {
+			for d := range in.queue {
+				if in.draining.Load() {
+					d.Nak(0)
+					continue
+				}
+				in.o.Handle(handlers, d)
+			}
+		})
+	}
+	tending := make(chan struct{})
+	var tender sync.WaitGroup
+	tender.Go(func() { in.tend(tending, status) })
+
+	in.word.Store(int64(in.now()))
+	in.pull(true)
+	select {
+	case <-ctx.Done():
+		err = nil
+	case err = <-in.fatal:
+	}
+	in.drain(sub, &wg, func() { stop(stopCause) })
+	close(tending)
+	tender.Wait()
+	if errFlush := in.nc.FlushTimeout(2 * time.Second); errFlush != nil {
+		in.o.Logger.Debug("the last acknowledgements may be lost; those messages come back", "err", errFlush)
+	}
+	return err
+}
+
+// drain stops pulling and waits for the handlers.
+func (in *Inbox) drain(sub *nats.Subscription, wg *sync.WaitGroup, stop func()) {
+	in.draining.Store(true)
+	// Draining, not dropping: what has arrived by now is still received, and given back.
+	drained := sub.StatusChanged(nats.SubscriptionClosed)
+	if err := sub.Drain(); err == nil {
+		select {
+		case <-drained:
+		case <-time.After(time.Second): // a lost connection never confirms
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		in.mu.Lock()
+		in.sub = nil // receive adds nothing after this
+		close(in.queue)
+		in.mu.Unlock()
+		wg.Wait()
+		close(done)
+	}()
+	for _, wait := range []time.Duration{in.o.SoftStop, in.o.HardStop} {
+		t := time.NewTimer(wait)
+		select {
+		case <-done:
+			t.Stop()
+			return
+		case <-t.C:
+			stop()
+		}
+	}
+	in.o.Logger.Warn("handlers still run after the drain; their messages come back", "held", in.Held())
+}
+
+// Held returns how many messages are held: buffered and being handled.
+func (in *Inbox) Held() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.held)
+}
+
+// Ready reports why the inbox does not consume, or nil when it does: the connection is up and
+// the server has answered its pulls lately.
+func (in *Inbox) Ready() error {
+	in.mu.Lock()
+	running := in.sub != nil
+	in.mu.Unlock()
+	switch silent := in.now() - time.Duration(in.word.Load()); {
+	case !running || in.draining.Load():
+		return errors.New("not consuming")
+	case !in.nc.IsConnected():
+		return errors.New("not connected to NATS")
+	case silent > 3*heartbeat:
+		return fmt.Errorf("no word from %s/%s for %s", in.o.Stream, in.o.Consumer, silent.Round(time.Second))
+	}
+	return nil
+}
+
+func (in *Inbox) fail(err error) {
+	select {
+	case in.fatal <- err:
+	default:
+	}
+}
+
+// check asks whether the consumer exists.
+func (in *Inbox) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, heartbeat)
+	defer cancel()
+	_, err := in.js.Consumer(ctx, in.o.Stream, in.o.Consumer)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("inbox: consumer %s of stream %s: %w: run `turnctl provision`", in.o.Consumer, in.o.Stream, ErrGone)
+	}
+	return nil // unreachable is not gone
+}

@@ -1,0 +1,194 @@
+package inbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Timing of pulls: a pull lives for pullExpiry at the server, which speaks up at least every
+// heartbeat while it has nothing to send.
+const (
+	pullExpiry = 30 * time.Second
+	heartbeat  = 5 * time.Second
+)
+
+type pullRequest struct {
+	Batch     int           `json:"batch"`
+	Expires   time.Duration `json:"expires"` // nanoseconds
+	Heartbeat time.Duration `json:"idle_heartbeat"`
+}
+
+// pull asks for as many messages as there is room for, if that is worth a request. Anew says
+// that the server has forgotten all earlier requests.
+func (in *Inbox) pull(anew bool) {
+	in.mu.Lock()
+	if anew {
+		in.outstanding = 0
+	}
+	n := in.wanted()
+	if in.draining.Load() || n <= 0 {
+		in.mu.Unlock()
+		return
+	}
+	in.outstanding += n
+	in.mu.Unlock()
+	body, err := json.Marshal(pullRequest{n, pullExpiry, heartbeat})
+	if err == nil {
+		err = in.nc.PublishRequest(in.next, in.inbox, body)
+	}
+	if err != nil {
+		in.o.Logger.Debug("pull failed; it is tried again", "err", err)
+		in.expired(n)
+	}
+}
+
+// wanted is the size of the next pull: the room for messages, once it is a quarter of the
+// whole or nothing else is on its way.
+func (in *Inbox) wanted() int {
+	capacity := in.o.Slots
+	if in.pace.fast() {
+		capacity *= 2
+	}
+	room := capacity - len(in.held) - in.outstanding
+	if room*4 < capacity && in.outstanding > 0 {
+		return 0
+	}
+	return room
+}
+
+func (in *Inbox) expired(n int) {
+	in.mu.Lock()
+	in.outstanding = max(0, in.outstanding-n)
+	in.mu.Unlock()
+}
+
+// receive is called by the subscription for each message and status.
+func (in *Inbox) receive(m *nats.Msg) {
+	in.word.Store(int64(in.now()))
+	if len(m.Data) == 0 && m.Header != nil {
+		if status := m.Header.Get("Status"); status != "" {
+			in.status(status, m.Header)
+			return
+		}
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		in.o.Logger.Warn("a message without delivery metadata", "subject", m.Subject, "err", err)
+		return
+	}
+	d := &Delivery{
+		Msg: m, Stream: meta.Stream, Seq: meta.Sequence.Stream, Delivered: meta.NumDelivered, Stored: meta.Timestamp,
+		in: in, reply: m.Reply, start: time.Now(),
+	}
+	d.beat.Store(int64(in.now()))
+	d.held, d.cancel = context.WithCancelCause(context.Background())
+	in.mu.Lock()
+	in.outstanding = max(0, in.outstanding-1)
+	_, twice := in.held[d.Seq]
+	refused := in.sub == nil
+	if !twice && !refused {
+		select {
+		case in.queue <- d:
+			in.held[d.Seq] = d
+		default: // a server that forgot no pull sends more than there is room for
+			refused = true
+		}
+	}
+	in.mu.Unlock()
+	switch {
+	case twice:
+		d.cancel(nil)
+		in.o.Logger.Debug("redelivered while it runs here; left alone", "seq", d.Seq)
+		in.pull(false)
+	case refused:
+		d.Nak(0)
+	}
+}
+
+// status handles what the server says about a pull.
+func (in *Inbox) status(code string, h nats.Header) {
+	switch code {
+	case "100": // heartbeat
+		return
+	case "404", "408":
+	case "409":
+		if text := h.Get("Description"); text == "Consumer Deleted" || text == "Consumer is push based" {
+			in.fail(fmt.Errorf("inbox: consumer %s of stream %s: %w (server: %s): run `turnctl provision`", in.o.Consumer, in.o.Stream, ErrGone, text))
+			return
+		}
+	case "503":
+		in.expired(1 << 30) // nobody serves the API now; tend tries again
+		return
+	}
+	// A pull that ended says how much of it was not delivered.
+	if n, err := strconv.Atoi(h.Get("Nats-Pending-Messages")); err == nil {
+		in.expired(n)
+	}
+	in.pull(false)
+}
+
+// settled takes a message out of the books.
+func (in *Inbox) settled(d *Delivery) {
+	in.mu.Lock()
+	if in.held[d.Seq] == d {
+		delete(in.held, d.Seq)
+		in.pace.note(time.Since(d.start))
+	}
+	in.mu.Unlock()
+	in.pull(false)
+}
+
+// tend keeps held messages in progress and pulls alive.
+func (in *Inbox) tend(done <-chan struct{}, status <-chan nats.Status) {
+	beats := time.NewTicker(in.o.AckWait / 3)
+	defer beats.Stop()
+	watch := time.NewTicker(heartbeat)
+	defer watch.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case s := <-status:
+			if s == nats.CLOSED {
+				in.fail(ErrClosed)
+				status = nil
+				continue
+			}
+			in.word.Store(int64(in.now()))
+			in.pull(true)
+		case <-beats.C:
+			in.keepAlive()
+		case <-watch.C:
+			if silent := in.now() - time.Duration(in.word.Load()); silent <= 2*heartbeat || in.draining.Load() {
+				in.pull(false)
+				continue
+			}
+			if err := in.check(context.Background()); err != nil {
+				in.fail(err)
+				continue
+			}
+			in.pull(true)
+		}
+	}
+}
+
+// keepAlive sends a sign of life for every message that was not just received: one that is
+// younger than an eighth of the ack wait has time until the next round.
+func (in *Inbox) keepAlive() {
+	in.mu.Lock()
+	due := make([]*Delivery, 0, len(in.held))
+	for _, d := range in.held {
+		if d.age() > in.o.AckWait/8 {
+			due = append(due, d)
+		}
+	}
+	in.mu.Unlock()
+	for _, d := range due {
+		d.alive()
+	}
+}

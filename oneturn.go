@@ -1,0 +1,16 @@
+// Package oneturn runs the tool that an AI agent's structured output calls for, once per
+// agent turn, and tells every frontend about it.
+//
+// A [Worker] takes structured_output_ready events from a JetStream work queue, finds the tool
+// bound to the event's workflow, agent and model, validates the data, claims the turn in the
+// journal, runs the tool and stores the response. Claim and response are the events
+// chat.tool_call and chat.tool_response. A [Client] publishes turns and waits for their
+// responses.
+//
+// Both take the caller's NATS connection and keep no global state. The streams and buckets
+// must exist: package provision makes them, and so does the embedded server of cmd/worker.
+//
+// The guarantee: every accepted turn ends in exactly one response. A tool whose effect is
+// unsafe (the default) is entered at most once per turn; if its worker dies inside it, the
+// response says interrupted. See docs/guarantees.md for what that does not cover.
+package oneturn

@@ -1,0 +1,105 @@
+package oneturn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// Effect says what may happen to a tool whose worker died: whether it may be entered again.
+type Effect = bindings.Effect
+
+// The effects of tools. Unsafe is the default.
+const (
+	Unsafe     = bindings.EffectUnsafe     // entered at most once per turn
+	Keyed      = bindings.EffectKeyed      // may be entered again with the same idempotency key
+	Idempotent = bindings.EffectIdempotent // entered at least once
+	ReadOnly   = bindings.EffectNone       // has no effect; entered at least once
+)
+
+// Tool is a Go function that workers can run. Make it with [NewTool].
+type Tool struct {
+	name     string
+	tool     tools.Tool
+	declared *bindings.Declaration // nil for a tool that a oneturn.yaml binds by name
+	err      error
+}
+
+// ToolOption says something about a tool.
+type ToolOption func(*Tool)
+
+// NewTool makes a tool of a typed function. The structured data of the turn is checked
+// against the JSON Schema of In (fields by their json tags; a field without omitempty is
+// required), decoded into In, and Out becomes the payload of the response. Inside fn,
+// [tools.CallFrom] gives the ids, the idempotency key and the fencing token, and [tools.Vars]
+// the context variables.
+//
+// With [For] the tool is bound right away; without it a oneturn.yaml binds it by name
+// (`kind: go`). Mistakes are reported by [NewWorker].
+func NewTool[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error), options ...ToolOption) Tool {
+	t := Tool{name: name, tool: tools.Func(fn)}
+	for _, option := range options {
+		option(&t)
+	}
+	if t.declared == nil {
+		return t
+	}
+	t.declared.Tool = name
+	if t.declared.Schema == nil {
+		schema, err := tools.SchemaOf[In]()
+		if err != nil {
+			t.err = fmt.Errorf("tool %s: no JSON Schema for its input type: %w", name, err)
+		}
+		t.declared.Schema = schema
+	}
+	return t
+}
+
+// For binds the tool to the output of an agent: events that name this workflow, agent and
+// model run it.
+func For(workflow, agent, model string) ToolOption {
+	return func(t *Tool) {
+		d := t.declaration()
+		d.Workflow, d.Agent, d.Model = workflow, agent, model
+	}
+}
+
+// WithEffect says what a second run of the tool would do. Defaults to [Unsafe].
+func WithEffect(effect Effect) ToolOption {
+	return func(t *Tool) { t.declaration().Effect = effect }
+}
+
+// WithTimeout bounds one attempt of the tool. Defaults to the worker's ToolTimeout.
+func WithTimeout(d time.Duration) ToolOption {
+	return func(t *Tool) { t.declaration().Timeout = d }
+}
+
+// WithMaxAttempts bounds how often a tool that fails with [tools.Retryable] is tried.
+// Defaults to 1.
+func WithMaxAttempts(n int) ToolOption {
+	return func(t *Tool) { t.declaration().MaxAttempts = n }
+}
+
+// WithSchema replaces the JSON Schema (draft 2020-12) that is inferred from the input type.
+func WithSchema(schema json.RawMessage) ToolOption {
+	return func(t *Tool) { t.declaration().Schema = schema }
+}
+
+// WithUI names the component that frontends show for the call, and where: inline, artifact.
+func WithUI(component, mode string) ToolOption {
+	return func(t *Tool) {
+		d := t.declaration()
+		d.Component, d.Mode = component, mode
+	}
+}
+
+func (t *Tool) declaration() *bindings.Declaration {
+	if t.declared == nil {
+		t.declared = &bindings.Declaration{}
+	}
+	return t.declared
+}

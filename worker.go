@@ -1,0 +1,258 @@
+package oneturn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/inbox"
+	"github.com/oneturn/oneturn/provision"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Worker consumes turns and runs their tools.
+type Worker struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	c       Config
+	space   subjects.Space
+	metrics *handlers.Metrics
+	tools   *toolbox
+	set     atomic.Pointer[bindings.Set]
+	inbox   atomic.Pointer[inbox.Inbox]
+}
+
+// NewWorker checks the configuration and loads the manifests. It does no network I/O; Run
+// does. The connection should be made with nats.ReconnectBufSize(-1) and
+// nats.MaxReconnects(-1), so that no record is sent long after it was given up.
+func NewWorker(nc *nats.Conn, c Config) (*Worker, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("oneturn worker: %w", err)
+	}
+	w := &Worker{nc: nc, c: c}
+	if w.space, err = subjects.New(c.Prefix); err != nil {
+		return nil, err
+	}
+	if w.js, err = jetstream.New(nc); err != nil {
+		return nil, fmt.Errorf("oneturn worker: %w", err)
+	}
+	if w.metrics, err = handlers.NewMetrics(c.Registry); err != nil {
+		return nil, fmt.Errorf("oneturn worker: metrics: %w", err)
+	}
+	if w.tools, err = newToolbox(c); err != nil {
+		return nil, fmt.Errorf("oneturn worker: %w", err)
+	}
+	if err := c.Registry.Register(w.tools); err != nil {
+		return nil, fmt.Errorf("oneturn worker: metrics: %w", err)
+	}
+	set, err := bindings.Load(context.Background(), w.tools.options())
+	if err != nil {
+		return nil, fmt.Errorf("oneturn worker: %w", err)
+	}
+	w.adopt(set)
+	return w, nil
+}
+
+// Bindings returns the bindings in force.
+func (w *Worker) Bindings() *bindings.Set { return w.set.Load() }
+
+// Name returns the worker's name in records and logs.
+func (w *Worker) Name() string { return w.c.Name }
+
+// Ready reports why the worker does not consume, or nil when it does.
+func (w *Worker) Ready() error {
+	in := w.inbox.Load()
+	if in == nil {
+		return errors.New("not started")
+	}
+	return in.Ready()
+}
+
+// Run consumes turns until ctx ends, then drains: it stops pulling, gives back what it has
+// not claimed, lets running tools finish for SoftStop and then stops them. It returns an
+// error only for what cannot heal: streams, buckets or consumers that do not exist or are
+// too short-lived, and a connection that was closed for good.
+func (w *Worker) Run(ctx context.Context) error {
+	defer w.tools.close()
+	ackWait, err := w.checkServer(ctx)
+	if err != nil {
+		return err
+	}
+	kv, err := idempotency.NewKV(w.nc, w.space)
+	if err != nil {
+		return err
+	}
+	defer kv.Close()
+	h, err := w.handlers(ctx, kv)
+	if err != nil {
+		return err
+	}
+	in, err := inbox.New(w.nc, inbox.Options{
+		Stream: w.space.InStream(), Consumer: w.space.WorkerConsumer(w.c.Pool), Slots: w.c.Slots,
+		AckWait: ackWait, SoftStop: w.c.SoftStop, Logger: w.c.Logger,
+		Handle: func(ctx context.Context, d *inbox.Delivery) { handle(ctx, h, d) },
+	})
+	if err != nil {
+		return err
+	}
+	stop, err := w.listen(kv, h)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	watching, stopWatching := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		w.watch(watching)
+	}()
+	defer func() {
+		stopWatching()
+		<-watched
+	}()
+	w.inbox.Store(in)
+	w.c.Logger.Info("worker started", "name", w.c.Name, "pool", w.c.Pool, "slots", w.c.Slots, "ack_wait", ackWait,
+		"workflows", len(w.Bindings().Workflows()), "digest", w.Bindings().Digest())
+	err = in.Run(ctx, handlers.ErrDraining)
+	w.c.Logger.Info("worker stopped", "name", w.c.Name)
+	return err
+}
+
+// handlers wires what handles messages.
+func (w *Worker) handlers(ctx context.Context, store idempotency.Store) (*handlers.Handlers, error) {
+	blobs, err := handlers.NewBlobs(ctx, w.nc, w.js, w.space)
+	if err != nil {
+		return nil, err
+	}
+	variables, err := handlers.NewVariables(ctx, w.js, w.space)
+	if err != nil {
+		return nil, err
+	}
+	return handlers.New(handlers.Config{
+		Space:     w.space,
+		Journal:   idempotency.New(store, w.c.Name, idempotency.Options{OnUnknownWrite: w.metrics.UnknownWrites.Inc}),
+		Engine:    engine.New(engine.Options{Timeout: w.c.ToolTimeout, OnAbandoned: func(string) { w.metrics.Abandoned.Inc() }}),
+		Bindings:  w.Bindings,
+		Tool:      w.tools.find,
+		Variables: variables,
+		Blobs:     blobs,
+		Dead:      handlers.NewDeadLetters(w.js, w.space, blobs),
+		Live:      w.nc.Publish,
+		Metrics:   w.metrics,
+		Logger:    w.c.Logger,
+		Now:       time.Now,
+
+		BindingGrace: w.c.BindingGrace,
+		MaxEventAge:  w.c.MaxEventAge,
+	})
+}
+
+// handle gives a delivery to the handlers and settles it as they say.
+func handle(ctx context.Context, h *handlers.Handlers, d *inbox.Delivery) {
+	disposition := h.Handle(ctx, &handlers.Message{
+		Subject: d.Msg.Subject, Header: d.Msg.Header, Data: d.Msg.Data, Stored: d.Stored,
+		Lease: idempotency.Lease{Stream: d.Stream, Seq: d.Seq, Delivery: d.Delivered},
+		Held:  d.Held(), Fresh: d.Fresh,
+	})
+	switch disposition.Do {
+	case handlers.Ack:
+		d.Ack()
+	case handlers.Nak:
+		d.Nak(disposition.Delay)
+	case handlers.Leave:
+		d.Leave()
+	}
+}
+
+// listen subscribes to cancels and serves the request API.
+func (w *Worker) listen(kv *idempotency.KV, h *handlers.Handlers) (stop func(), err error) {
+	sub, err := w.nc.Subscribe(w.space.EventsOfKind("cancel"), func(m *nats.Msg) {
+		if key, ok := w.space.EventKey(m.Subject); ok {
+			h.CancelSeen(key)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("oneturn worker: subscribe to cancels: %w", err)
+	}
+	api, err := serveAPI(w.nc, w.space, kv, w.c.Logger)
+	if err != nil {
+		return nil, errors.Join(err, sub.Unsubscribe())
+	}
+	return func() {
+		if err := errors.Join(api.Stop(), sub.Unsubscribe()); err != nil {
+			w.c.Logger.Debug("subscriptions were gone already", "err", err)
+		}
+	}, nil
+}
+
+// checkServer verifies what a worker relies on and never makes itself, and returns the ack
+// wait of the consumer.
+func (w *Worker) checkServer(ctx context.Context) (time.Duration, error) {
+	if err := provision.CheckServer(w.nc); err != nil {
+		return 0, err
+	}
+	consumer, err := w.js.Consumer(ctx, w.space.InStream(), w.space.WorkerConsumer(w.c.Pool))
+	if err != nil {
+		return 0, fmt.Errorf("oneturn worker: consumer %s of stream %s: %w: run `turnctl provision --pools %s` (and start NATS with JetStream)",
+			w.space.WorkerConsumer(w.c.Pool), w.space.InStream(), err, w.c.Pool)
+	}
+	journal, err := w.js.Stream(ctx, w.space.TurnsStream())
+	if err != nil {
+		return 0, fmt.Errorf("oneturn worker: journal bucket %s: %w: run `turnctl provision`", w.space.TurnsBucket(), err)
+	}
+	config := journal.CachedInfo().Config
+	if need := w.c.MaxEventAge + provision.RetentionMargin; config.MaxAge > 0 && config.MaxAge < need {
+		return 0, fmt.Errorf("oneturn worker: the journal %s keeps turns for %s, a duplicate may come after %s: provision a retention of at least %s, or lower MaxEventAge",
+			w.space.TurnsBucket(), config.MaxAge, w.c.MaxEventAge, need)
+	}
+	if config.RePublish == nil {
+		return 0, fmt.Errorf("oneturn worker: the journal %s republishes nothing, so nobody would see events: run `turnctl provision`", w.space.TurnsBucket())
+	}
+	return consumer.CachedInfo().Config.AckWait, nil
+}
+
+// adopt puts a set of bindings in force and renews the Python processes of changed code.
+func (w *Worker) adopt(set *bindings.Set) {
+	old := w.set.Swap(set)
+	for _, d := range set.Diagnostics() {
+		switch d.Severity {
+		case bindings.SeverityError:
+			w.c.Logger.Warn("manifest error", "diagnostic", d.String(), "mend", d.Mend)
+		default:
+			w.c.Logger.Debug("manifest diagnostic", "diagnostic", d.String())
+		}
+	}
+	if old != nil {
+		w.tools.renew(old, set)
+	}
+}
+
+// watch follows changes of the workflow folder.
+func (w *Worker) watch(ctx context.Context) {
+	if !w.c.Watch || w.c.Workflows == "" {
+		return
+	}
+	err := bindings.Watch(ctx, w.tools.options(), func(set *bindings.Set, err error) {
+		if err != nil {
+			w.c.Logger.Error("the workflow folder cannot be read; the bindings stay as they are", "err", err)
+		}
+		if set == nil || set.Digest() == w.Bindings().Digest() && len(set.Diagnostics()) == len(w.Bindings().Diagnostics()) {
+			return
+		}
+		w.adopt(set)
+		w.c.Logger.Info("workflows changed", "workflows", len(set.Workflows()), "digest", set.Digest())
+	})
+	if err != nil {
+		w.c.Logger.Error("the workflow folder is not watched", "err", err)
+	}
+}
