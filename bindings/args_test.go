@@ -40,7 +40,7 @@ func TestArgsMapFieldsToParameters(t *testing.T) {
 		{"self is dropped", "self, name", []string{"self", "name"}, m{"self": "x", "name": "y"}, m{"name": "y"}},
 		{"of two fields the later one wins", "ab", []string{"a_b", "aB"}, m{"a_b": "first", "aB": "second"}, m{"ab": "second"}},
 		{"the exact name is preferred", "a_b, ab", []string{"a_b", "ab"}, m{"a_b": "x", "ab": "y"}, m{"a_b": "x", "ab": "y"}},
-		{"names of other scripts match themselves", "größe, 名前", []string{"Größe", "名前"}, m{"Größe": "x", "名前": "y"}, m{"größe": "x", "名前": "y"}},
+		{"names of other scripts match themselves", "größe, имя", []string{"Größe", "Имя"}, m{"Größe": "x", "Имя": "y"}, m{"größe": "x", "имя": "y"}},
 		{"data wins over the turn", "chat_id", []string{"chatId"}, m{"chatId": "mine"}, m{"chat_id": "mine"}},
 		{"null in the data counts as filled", "agent", []string{"agent"}, m{"agent": nil}, m{"agent": nil}},
 		{"the turn fills what is empty", "ChatId, app_id, enterpriseId, workflow_name, turn_idempotency_key, agentName, agent, user_id=None", []string{"x"}, m{}, m{

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/oneturn/oneturn/bindings/model"
 )
@@ -46,6 +47,7 @@ type binder struct {
 	files  map[string]PyFile // nil = not inspected
 	models map[string]*model.Model
 	broken map[string]string // model → why it cannot be used
+	failed []key             // keys of tools that cannot be used, in order
 
 	components map[string]string // component → tool
 	functions  map[key]place     // function name and agent → first place
@@ -105,7 +107,8 @@ func (b *binder) compileModels() {
 	for _, p := range problems {
 		e := byName[p.Model]
 		at := e.at
-		if line := e.lines[p.Field]; line > 0 {
+		top, _, _ := strings.Cut(p.Field, ".")
+		if line := e.lines[top]; line > 0 {
 			at.line = line
 		}
 		what := "model " + p.Model
@@ -128,8 +131,8 @@ func problemSeverity(p model.Problem) Severity {
 
 // checkRegistry reports agents that are registered with a model that does not exist.
 func (b *binder) checkRegistry() {
-	for _, agent := range slices.Sorted(maps.Keys(b.manifest.registered)) {
-		r := b.manifest.registered[agent]
+	for _, agent := range slices.Sorted(maps.Keys(b.registered)) {
+		r := b.registered[agent]
 		b.w.registered[agent] = r.model
 		if !slices.Contains(b.w.models, r.model) {
 			b.errorf(r.at, "unknown_model", didYouMean(r.model, b.w.models), "agent %s is registered with the unknown model %s", agent, quoted(r.model))
@@ -173,7 +176,7 @@ func (b *binder) tool(t *toolEntry) {
 
 // checkOwner warns of agents that are not there or never call a tool.
 func (b *binder) checkOwner(t *toolEntry, agent string) {
-	if a, ok := b.agent(agent); !ok && len(b.manifest.agents) > 0 {
+	if a, ok := b.agent(agent); !ok && len(b.agents) > 0 {
 		b.warnf(t.at, "unknown_agent", didYouMean(agent, b.agentNames()), "tool %s names the unknown agent %s", t.name, quoted(agent))
 	} else if ok && t.auto && !a.auto {
 		b.warnf(t.at, "agent_not_auto", "set auto_tool_mode: true for the agent",
@@ -307,18 +310,18 @@ func (b *binder) put(k key, bound *Binding) {
 func (b *binder) fail(k key, why string) {
 	if b.w.exact[k].binding == nil {
 		b.w.exact[k] = slot{why: why}
+		b.failed = append(b.failed, k)
 	}
 }
 
 // index fills the ways to a binding that do not name model and agent both.
 func (b *binder) index() {
-	for k, s := range b.w.exact {
-		if s.binding == nil && k.model != "" {
-			b.w.byModel[k.model] = s
+	for _, k := range b.failed {
+		why := slot{why: b.w.exact[k].why}
+		if k.model != "" {
+			b.w.byModel[k.model] = why
 		}
-		if s.binding == nil {
-			b.w.onlyTool[k.agent] = s
-		}
+		b.w.onlyTool[k.agent] = why
 	}
 	count := make(map[string]int)
 	for _, bound := range b.w.bindings {
@@ -340,7 +343,7 @@ func (b *binder) checkAgents() {
 			b.w.agents = append(b.w.agents, bound.Agent)
 		}
 	}
-	for _, a := range b.manifest.agents {
+	for _, a := range b.agents {
 		if _, ok := b.w.onlyTool[a.name]; !ok && a.auto {
 			b.warnf(a.at, "auto_agent_without_tool", "add a tool for it, or switch auto_tool_mode off", "agent %s is in auto tool mode but no tool names it", a.name)
 		}

@@ -87,9 +87,9 @@ type Declaration struct {
 	// Schema is the JSON Schema (2020-12) of the model. Without it Model must be a model of
 	// the workflow's manifests, or "".
 	Schema      json.RawMessage
-	Effect      Effect        // "" = unsafe
-	MaxAttempts int           // 0 = 1
-	Timeout     time.Duration // 0 = the worker's default
-	Component   string
-	Mode        string
+	Effect      Effect        // "" = that of the workflow's defaults, else replay with a Component, else unsafe
+	MaxAttempts int           // 0 = the workflow's default, else 1
+	Timeout     time.Duration // 0 = the workflow's default, else the worker's
+	Component   string        // UI component
+	Mode        string        // where it shows
 }

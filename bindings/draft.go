@@ -2,8 +2,8 @@ package bindings
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"hash"
 	"os"
 	"path"
@@ -76,12 +76,8 @@ func (d *draft) readFolder(root *os.Root, sum hash.Hash, declared []Declaration,
 
 // finishDigest completes the digest and finds the previous version if it is the very same.
 func (d *draft) finishDigest(sum hash.Hash, declared []Declaration, previous *Set) {
-	if len(declared) > 0 {
-		data, err := json.Marshal(declared)
-		if err != nil { // a schema that is no JSON; compiling it says so
-			data = []byte(err.Error())
-		}
-		hashPart(sum, "declared", data)
+	for i := range declared {
+		hashPart(sum, "declared", fmt.Appendf(nil, "%#v", declared[i]))
 	}
 	d.digest = shortHash(sum)
 	if previous == nil {

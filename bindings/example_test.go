@@ -33,5 +33,5 @@ func ExampleLoad() {
 	fmt.Println(err)
 	// Output:
 	// greet Ada unsafe
-	// resolve agent "Greeter" and model "Greting" of workflow "Hello": no_binding: the model is not known; did you mean "Greeting"?: nothing is bound
+	// resolve agent "Greeter" and model "Greting" of workflow "Hello": no_binding: the model is not known; did you mean "Greeting"?
 }

@@ -138,7 +138,7 @@ func (f *folder) locate(file string) (string, error) {
 	name := path.Clean(file)
 	switch {
 	case strings.ContainsAny(file, "\\\x00"), path.IsAbs(file), !filepath.IsLocal(filepath.FromSlash(file)):
-		return "", fmt.Errorf("file %s must be inside the workflow's folder: write a relative path without ..", quoted(file))
+		return "", fmt.Errorf("file %s must be inside the workflow's folder: write a relative path that does not go up", quoted(file))
 	case path.Ext(name) != ".py":
 		return "", fmt.Errorf("file %s must end in .py", quoted(file))
 	}

@@ -63,7 +63,8 @@ func TestGoldenWorkflowBindsTheSameFromJSONFromYAMLAndFromBoth(t *testing.T) {
 		t.Run(strings.Join(extensions, "+"), func(t *testing.T) {
 			t.Parallel()
 			set := load(t, workflowCopy(t, extensions...))
-			var want, got []string
+			var want []string
+			got := make([]string, 0, len(set.Bindings()))
 			for line := range strings.Lines(strings.TrimSpace(goldenBindings)) {
 				want = append(want, strings.Join(strings.Fields(line), " "))
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -20,12 +21,8 @@ const good = "agents: {A: }\ntools: [{name: greet, agent: A, kind: go}]\n"
 
 func TestHostileManifestsAreRefusedAndHarmNoOtherWorkflow(t *testing.T) {
 	t.Parallel()
-	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
-	for c := 'b'; c <= 'k'; c++ {
-		bomb += fmt.Sprintf("%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
-	}
 	tests := []struct{ name, file, text, want string }{
-		{"alias bomb", "tools.yaml", bomb, "values, aliases expanded"},
+		{"alias bomb", "tools.yaml", aliasBomb(), "values, aliases expanded"},
 		{"alias of itself", "tools.yaml", "a: &a [*a]\n", "nested deeper than 64 levels"},
 		{"deep list", "tools.yaml", strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "nested deeper than 64 levels"},
 		{"deep JSON", "tools.json", strings.Repeat("[", 9000) + strings.Repeat("]", 9000), "nested deeper than 64 levels"},
@@ -64,6 +61,17 @@ func TestHostileManifestsAreRefusedAndHarmNoOtherWorkflow(t *testing.T) {
 	}
 }
 
+// aliasBomb is a list of ten aliases to a list of ten aliases, eleven times.
+func aliasBomb() string {
+	var b strings.Builder
+	b.WriteString("a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n")
+	for c := 'b'; c <= 'k'; c++ {
+		alias := fmt.Sprintf("*%c", c-1)
+		fmt.Fprintf(&b, "%c: &%c [%s]\n", c, c, strings.Join(slices.Repeat([]string{alias}, 10), ", "))
+	}
+	return b.String()
+}
+
 func manyKeys(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -86,7 +94,7 @@ func TestFilesOutsideTheWorkflowAreRefused(t *testing.T) {
 		{"parent", "../other/t.py", "must be inside the workflow's folder"},
 		{"parent in the middle", "tools/../../other/t.py", "must be inside the workflow's folder"},
 		{"absolute", "/etc/t.py", "must be inside the workflow's folder"},
-		{"backslash", `..\\other\\t.py`, "must be inside the workflow's folder"},
+		{"backslash", `tools\\t.py`, "must be inside the workflow's folder"},
 		{"NUL", `t.py\0.py`, "must be inside the workflow's folder"},
 		{"link out", "link.py", "cannot be used"},
 		{"link through a folder", "out/t.py", "cannot be used"},

@@ -63,7 +63,7 @@ func load(ctx context.Context, opts *Options, previous *Set) (*Set, error) {
 			if done[i] = d.same; d.same == nil {
 				done[i] = bind(d, own(files, d.python), inspected)
 			}
-			return ctx.Err() //nolint:wrapcheck // the caller's own context
+			return ctx.Err()
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -106,7 +106,7 @@ func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Dec
 			return nil, fmt.Errorf("open the workflows folder: %w", err)
 		}
 		defer root.Close()
-		single := false
+		var single bool
 		if dirs, single, err = discover(root, opts.Root); err != nil {
 			return nil, err
 		}
@@ -131,7 +131,7 @@ func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Dec
 	for i, name := range sorted {
 		group.Go(func() error {
 			drafts[i] = newDraft(root, name, names[name], declared[name], previous)
-			return ctx.Err() //nolint:wrapcheck // the caller's own context
+			return ctx.Err()
 		})
 	}
 	if err := group.Wait(); err != nil {

@@ -16,8 +16,6 @@ import (
 type manifest struct {
 	*report
 
-	folder string // file prefix for places
-
 	agents     []agentEntry
 	registered map[string]registration // agent → model
 	models     []modelEntry

@@ -106,7 +106,7 @@ func invalidManifests() map[string]string {
 	return map[string]string{
 		"unknown key":             "agnets: {}",
 		"unknown key of a tool":   "tools: [{name: t, agent: A, kind: go, efect: none}]",
-		"unknown key of an agent": "agents: {A: {modle: M}}",
+		"unknown key of an agent": "agents: {A: {mdel: M}}",
 		"unknown key of ui":       "tools: [{name: t, agent: A, kind: go, ui: {comp: C}}]",
 		"unknown key of defaults": "defaults: {retries: 3}",
 		"unknown key of compat":   "compat: {quiet: true}",

@@ -75,7 +75,13 @@ func (p *parser) set(m *node, key string, line int, v *node) {
 // yamlLine finds the line in an error text of the YAML library.
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-func (p *parser) yaml(data []byte) (*node, error) {
+func (p *parser) yaml(data []byte) (n *node, err error) {
+	defer func() {
+		// The library reports its own errors by panic and lets others through.
+		if r := recover(); r != nil {
+			n, err = nil, &parseError{0, "the YAML reader gave up on the file"}
+		}
+	}()
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var root yaml.Node
 	if err := dec.Decode(&root); err != nil {
@@ -293,6 +299,7 @@ func (r *jsonReader) read(depth int) (*node, error) {
 	case '{':
 		n.kind = mapNode
 		return n, r.object(n, depth)
+	default: // the decoder gives no other token at the start of a value
 	}
 	return n, nil
 }

@@ -1,6 +1,7 @@
 package bindings_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -102,7 +103,7 @@ func TestWorkflowsThatDifferInCaseOnlyAreFoundExactlyOnly(t *testing.T) {
 	require.Equal(t, "upper", b.Tool)
 	_, err = set.Resolve("SHOP", "A", "")
 	require.ErrorIs(t, err, bindings.ErrUnknownWorkflow)
-	require.Contains(t, lines(set, bindings.SeverityWarning)[0]+lines(set, bindings.SeverityWarning)[1]+lines(set, bindings.SeverityWarning)[2], "case_clash")
+	require.Contains(t, strings.Join(lines(set, bindings.SeverityWarning), "\n"), "case_clash")
 }
 
 func TestResolveDoesNotAllocate(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts for the whole process
@@ -151,7 +152,9 @@ models:
 func TestIncompleteDeclarationsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, d := range []bindings.Declaration{
-		{Agent: "A", Tool: "t"}, {Workflow: "W", Tool: "t"}, {Workflow: "W", Agent: "A"},
+		{Agent: "A", Tool: "t"},
+		{Workflow: "W", Tool: "t"},
+		{Workflow: "W", Agent: "A"},
 		{Workflow: "W", Agent: "A", Tool: "t", Effect: "sometimes"},
 		{Workflow: "W", Agent: "A", Tool: "t", MaxAttempts: -1},
 		{Workflow: "W", Agent: "A", Tool: "t", Timeout: -1},

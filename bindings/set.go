@@ -40,21 +40,31 @@ type Set struct {
 func (s *Set) Resolve(workflow, agent, model string) (*Binding, error) {
 	w := s.find(workflow)
 	if w == nil {
-		return nil, &events.Error{
-			Code: events.CodeNoBinding, Op: "resolve workflow " + quoted(workflow),
-			Msg: didYouMean(workflow, s.names), Err: ErrUnknownWorkflow,
-		}
+		return nil, unresolved("workflow "+quoted(workflow), "this worker does not know the workflow; "+didYouMean(workflow, s.names), ErrUnknownWorkflow)
 	}
 	found := w.find(agent, model)
 	if found.binding != nil {
 		return found.binding, nil
 	}
-	return nil, &events.Error{
-		Code: events.CodeNoBinding,
-		Op:   fmt.Sprintf("resolve agent %s and model %s of workflow %s", quoted(agent), quoted(model), quoted(w.name)),
-		Msg:  w.explain(found, agent, model), Err: ErrNoBinding,
-	}
+	return nil, unresolved(fmt.Sprintf("agent %s and model %s of workflow %s", quoted(agent), quoted(model), quoted(w.name)),
+		w.explain(found, agent, model), ErrNoBinding)
 }
+
+// resolveError is an [events.Error] with one of the two causes, which its text leaves out.
+type resolveError struct {
+	err   *events.Error
+	cause error
+}
+
+func unresolved(what, why string, cause error) error {
+	return &resolveError{&events.Error{Code: events.CodeNoBinding, Op: "resolve " + what, Msg: strings.TrimSuffix(why, "; ")}, cause}
+}
+
+// Error implements error.
+func (e *resolveError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error and its cause.
+func (e *resolveError) Unwrap() []error { return []error{e.err, e.cause} }
 
 // find returns a workflow by its name, nil if there is none.
 func (s *Set) find(name string) *workflow {
@@ -123,7 +133,7 @@ func (w *workflow) explain(found slot, agent, model string) string {
 	for _, p := range w.unreadable {
 		parts = append(parts, p.String()+" cannot be read")
 	}
-	return strings.TrimSuffix(strings.Join(parts, "; "), "; ")
+	return strings.Join(parts, "; ")
 }
 
 // Diagnostics returns the findings about all manifests, by workflow, file and line.

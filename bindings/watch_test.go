@@ -131,6 +131,34 @@ func TestBrokenEditKeepsTheWorkflowAndSaysSo(t *testing.T) {
 	require.Empty(t, lines(set, bindings.SeverityError))
 }
 
+func TestWatchReadsAgainOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
+	root := manyWorkflows(t, 3)
+	inspected, changed := make(chan []string, 10), make(chan *bindings.Set, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		opts := bindings.Options{
+			Root: root, Debounce: 20 * time.Millisecond,
+			Inspect: func(ctx context.Context, root string, names []string) (map[string]bindings.PyFile, error) {
+				inspected <- names
+				return inspect(ctx, root, names)
+			},
+		}
+		ended <- bindings.Watch(ctx, opts, func(s *bindings.Set, _ error) { changed <- s })
+	}()
+	require.Len(t, <-inspected, 3)
+	first := <-changed
+	write(t, filepath.Join(root, "W001", "tools", "t.py"), "def greet(name, tags): return tags\n")
+	require.Equal(t, []string{"W001/tools/t.py"}, <-inspected)
+	second := <-changed
+	require.Equal(t, first.WorkflowDigest("W000"), second.WorkflowDigest("W000"))
+	require.NotEqual(t, first.WorkflowDigest("W001"), second.WorkflowDigest("W001"))
+	require.Len(t, second.Bindings(), 3)
+	cancel()
+	require.NoError(t, <-ended)
+}
+
 func TestWatchKeepsTheSetWhenTheRootVanishes(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "flows")
