@@ -81,6 +81,9 @@ func (c *checker) value(n *node, v any) (any, bool) {
 
 // coerce applies the coercion table.
 func (c *checker) coerce(n *node, v any) (any, bool) {
+	if _, isNumber := v.(json.Number); isNumber && !n.lax && n.types&tInteger != 0 {
+		return engineInteger(v) // JSON Schema admits 5.0 as an integer: only its spelling changes
+	}
 	if n.convert == nil || c.fixed > 0 {
 		return nil, false
 	}

@@ -384,6 +384,9 @@ func (g *graph) names(s *sub) []string { return slices.Sorted(maps.Keys(s.props)
 // child returns the sub-schema of a keyword that has one.
 func (s *sub) child(key string) *sub { return s.single[key] }
 
+// never reports whether s is the schema false.
+func (s *sub) never() bool { return s != nil && s.verdict != nil && !*s.verdict }
+
 // annotations do not change what a schema admits.
 func isAnnotation(key string) bool {
 	switch key {

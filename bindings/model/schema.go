@@ -249,11 +249,17 @@ func (s *schemaCompiler) object(n *node, at *sub) error {
 	if err != nil {
 		return err
 	}
+	closed := at.child("additionalProperties").never() && at.raw["patternProperties"] == nil
 	names := s.graph.names(at)
 	for name := range required {
-		if at.props[name] == nil {
-			names = append(names, name)
+		if at.props[name] != nil {
+			continue
 		}
+		if closed {
+			return refuse(s.graph.name, events.CodeBadArgs, at.pointer+"/required",
+				"it requires "+quote(name)+", which `additionalProperties: false` forbids; add it to `properties`")
+		}
+		names = append(names, name)
 	}
 	slices.Sort(names[len(at.props):])
 	for _, name := range names {
@@ -268,9 +274,9 @@ func (s *schemaCompiler) object(n *node, at *sub) error {
 		r.fields = append(r.fields, f)
 	}
 	switch extra := at.child("additionalProperties"); {
-	case extra == nil || at.raw["patternProperties"] != nil:
-	case extra.verdict != nil && !*extra.verdict:
+	case closed:
 		r.extras = extrasDropped
+	case extra == nil || at.raw["patternProperties"] != nil:
 	case extra.verdict == nil:
 		r.extras = extrasChecked
 		if r.extra, err = s.node(extra); err != nil {

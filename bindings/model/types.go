@@ -78,7 +78,7 @@ func (b *builder) typed(at place, t string, spec map[string]any, depth int) *nod
 	}
 	message := "unknown type " + quote(t)
 	names := append(slices.Sorted(maps.Keys(b.models)), "str", "int", "float", "bool", "dict", "list", "optional_str",
-		"optional_list", "literal", "union", "any")
+		"optional_list", "literal", "union", "any", "string", "integer", "number", "boolean", "object", "array")
 	if close := nearest(t, names); close != "" {
 		message += ", did you mean " + quote(close) + "?"
 	}

@@ -1,0 +1,66 @@
+package model_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings/model"
+)
+
+func TestFaultsNamePathRuleAndWhatWasMeant(t *testing.T) {
+	t.Parallel()
+	m := compileOne(t, "M",
+		define(t, "M", "user_name", `{"type":"str"}`, "level", `{"type":"literal","values":["low","high"]}`,
+			"steps", `{"type":"list","items":"Step"}`, "age", `{"type":"int","max":9}`),
+		define(t, "Step", "name", `{"type":"optional_str"}`))
+	_, faults := m.Check(tree(t, `{"userName":"x","level":"hihg","steps":[{"name":5},{}],"age":"10"}`))
+	require.Equal(t, []model.Fault{
+		{Path: "/user_name", Rule: "required", Expected: `string, under the key "user_name" instead of "userName"`, GotType: "absent", DidYouMean: "user_name"},
+		{Path: "/level", Rule: "enum", Expected: `one of "low", "high"`, GotType: "string", Allowed: []any{"low", "high"}, DidYouMean: "high"},
+		{Path: "/steps/0/name", Rule: "type", Expected: "string or null", GotType: "number"},
+		{Path: "/steps/1/name", Rule: "required", Expected: "string or null", GotType: "absent"},
+		{Path: "/age", Rule: "maximum", Expected: "at most 9", GotType: "number"},
+	}, faults)
+	require.Equal(t, `Your output does not fit the model "M". Correct these 5 faults:
+- /user_name: is missing; expected string, under the key "user_name" instead of "userName".
+- /level: expected one of "low", "high", got another value (string). Did you mean "high"?
+- /steps/0/name: expected string or null, got number.
+- /steps/1/name: is missing; expected string or null.
+- /age: expected at most 9 (rule maximum), got number.
+Send the whole corrected JSON object again, not only the changed parts, and nothing else.`, model.Feedback("M", faults))
+	wire, err := json.Marshal(faults[2])
+	require.NoError(t, err)
+	require.JSONEq(t, `{"path":"/steps/0/name","rule":"type","expected":"string or null","got_type":"number"}`, string(wire))
+}
+
+func TestFaultsNeverShowValuesOfTheData(t *testing.T) {
+	t.Parallel()
+	const secret = "S3CRET-VALUE"
+	lax := compileOne(t, "M",
+		define(t, "M", "a", `{"type":"int"}`, "b", `{"type":"str","pattern":"^x$","max":3}`, "c", `{"type":"literal","values":["q"]}`,
+			"d", `{"type":"union","variants":["N","int"]}`, "e", `{"type":"dict[str, int]"}`, "needed", `{"type":"str"}`),
+		define(t, "N", "z", `{"type":"bool"}`))
+	full := schema(t, `{"properties":{"a":{"not":{"type":"string"}},"b":{"if":{"type":"string"},"then":{"maxLength":1}},"e":{"propertyNames":{"maxLength":3}}},
+		"patternProperties":{"^c":{"const":1}},"unevaluatedProperties":false}`)
+	long := strings.Repeat(secret, 10)
+	data := `{"a":"` + secret + `","b":"` + secret + `","c":"` + secret + `","d":{"z":"` + secret + `"},"e":{"` + long + `":"` + secret + `","\u0007` + secret + `":"x"},"` + long + `":1}`
+	for _, m := range []*model.Model{lax, full} {
+		_, faults := m.Check(tree(t, data))
+		require.NotEmpty(t, faults)
+		wire, err := json.Marshal(faults)
+		require.NoError(t, err)
+		require.NotContains(t, string(wire), secret)
+		require.NotContains(t, model.Feedback("M", faults), secret)
+	}
+}
+
+func TestAtMostTwentyFaultsAreReported(t *testing.T) {
+	t.Parallel()
+	m := schema(t, `{"properties":{"a":{"items":{"type":"integer"}}}}`)
+	_, faults := m.Check(tree(t, `{"a":[`+strings.Repeat(`"x",`, 1000)+`1]}`))
+	require.Len(t, faults, model.MaxFaults)
+	require.Contains(t, model.Feedback("M", faults), "there may be more")
+}
