@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	cancelGrace = 250 * time.Millisecond // for a call to end after its cancellation
-	startGrace  = 10 * time.Second       // the same while the process has not said hello
-	drainGrace  = 200 * time.Millisecond // for the last output of a process that is gone
-	maxShared   = 64                     // async calls that share a child
+	startGrace = 10 * time.Second       // for a process to say hello, when its first call is cancelled
+	drainGrace = 200 * time.Millisecond // for the last output of a process that is gone
+	maxShared  = 64                     // async calls that share a child
 )
 
 // errGone says that a child ended before it could take a call.
@@ -108,9 +107,9 @@ func (c *child) abandon(id uint64) bool {
 	if p == nil {
 		return false
 	}
-	grace := cancelGrace
+	grace := c.launch.grace
 	if !c.ready {
-		grace = startGrace
+		grace += startGrace
 	}
 	p.abandoned = time.AfterFunc(grace, func() { c.kill("it was replaced because " + p.function + " did not end in time") })
 	select {

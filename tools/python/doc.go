@@ -15,8 +15,8 @@
 // Exceptions keep their text: ValueError and oneturn.UserError are user_error, arguments that
 // do not fit the signature are bad_args, oneturn.RetryableToolError is marked with
 // [tools.Retryable], everything else is tool_error; the chain holds an [ExceptionError]. A process
-// that dies, or that does not give a call back within a quarter of a second after its context
-// has ended, is killed with its whole process group and replaced. Changes of context variables
+// that dies, or that does not give a call back within [Options].Grace after its context has
+// ended, is killed with its whole process group and replaced. Changes of context variables
 // count only if the function returned.
 //
 // # Isolation

@@ -21,6 +21,7 @@ type launch struct {
 	allow    []string
 	maxFrame int
 	maxMem   int64
+	grace    time.Duration
 }
 
 // pipes are the worker's ends of a child's file descriptors.

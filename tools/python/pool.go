@@ -18,6 +18,7 @@ const (
 	defaultSize     = 4
 	defaultMaxFrame = 8 << 20
 	defaultIdle     = 5 * time.Minute
+	defaultGrace    = 250 * time.Millisecond
 	maxTries        = 3 // children that may end before they take a call
 )
 
@@ -30,6 +31,7 @@ type Options struct {
 	MaxFrame    int           // bytes of a call and of its result; 0 means 8 MiB
 	MaxMemory   int64         // bytes of address space per child; 0 means no limit
 	IdleAfter   time.Duration // how long an idle child is kept; 0 means 5 minutes
+	Grace       time.Duration // how long a call may take to obey its cancellation before its process is killed; 0 means 250 ms
 	Logger      *slog.Logger  // gets what tools print; nil discards it
 }
 
@@ -68,6 +70,9 @@ func NewPool(opts Options) *Pool {
 	}
 	if opts.IdleAfter <= 0 {
 		opts.IdleAfter = defaultIdle
+	}
+	if opts.Grace <= 0 {
+		opts.Grace = defaultGrace
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -146,7 +151,7 @@ func (p *Pool) group(workflow string) *group {
 func (p *Pool) child(g *group, workflow string) *child {
 	c := newChild(launch{
 		workflow: workflow, root: p.opts.Root, python: p.opts.Interpreter, allow: p.opts.Env,
-		maxFrame: p.opts.MaxFrame, maxMem: p.opts.MaxMemory,
+		maxFrame: p.opts.MaxFrame, maxMem: p.opts.MaxMemory, grace: p.opts.Grace,
 	}, p.opts.Logger.With("workflow", workflow))
 	c.async, c.release, c.exited = g.learn, g.release, g.exited
 	return c

@@ -104,10 +104,12 @@ func TestMemoryLimitEndsTheCallNotTheWorker(t *testing.T) {
 
 func TestCallThatDoesNotEndIsAbandonedAtItsDeadline(t *testing.T) {
 	t.Parallel()
-	for _, function := range []string{"hang", "ahang", "stubborn"} {
+	for function, grace := range map[string]time.Duration{
+		"hang": 50 * time.Millisecond, "ahang": 10 * time.Second, "stubborn": 50 * time.Millisecond,
+	} {
 		t.Run(function, func(t *testing.T) {
 			t.Parallel()
-			k := newKit(t, python.Options{}, "WF/tools/t.py", hostile)
+			k := newKit(t, python.Options{Grace: grace}, "WF/tools/t.py", hostile)
 			before := k.value("pid", `{}`)
 			k.value("apid", `{}`)
 			flag := filepath.Join(t.TempDir(), "running")
@@ -130,7 +132,7 @@ func TestDeadlineIsATimeout(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", hostile)
 	k.value("pid", `{}`)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := k.invoke(ctx, "nap", `{"seconds":60}`)
 	require.Contains(t, message(t, err, events.CodeTimeout), "timeout while nap was running")
@@ -203,7 +205,7 @@ func TestCallsWaitInLineAndLeaveItWhenTheirContextEnds(t *testing.T) {
 		first <- err
 	}()
 	waitForFiles(t, dir+"*", 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err := k.invoke(ctx, "pid", `{}`)
 	require.Contains(t, message(t, err, events.CodeTimeout), "waited for a free Python process; the tool was not entered")
@@ -330,4 +332,46 @@ func TestCloseWaitsForCallsAndKillsThemWhenItsContextEnds(t *testing.T) {
 	require.Contains(t, message(t, <-failed, events.CodeToolError), "the worker shut down")
 	require.Zero(t, k.pool.Stats().Children)
 	require.Contains(t, k.fails("pid", `{}`, events.CodeToolError), "shutting down")
+}
+
+func TestEveryCallEndsWhateverItsNeighboursDo(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{Size: 2, Grace: time.Millisecond}, "WF/tools/t.py", hostile)
+	calls := []struct{ function, args string }{
+		{"pid", `{}`},
+		{"apid", `{}`},
+		{"nap", `{"seconds":0.01}`},
+		{"nap", `{"seconds":60}`},
+		{"leave", `{"code":1}`},
+		{"aquit", `{}`},
+		{"pid", `{}`},
+		{"apid", `{}`},
+	}
+	const rounds = 5
+	results := make(chan error, rounds*len(calls))
+	for range rounds {
+		for _, c := range calls {
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				if c.args == `{"seconds":60}` {
+					ctx, cancel = context.WithTimeout(ctx, 150*time.Millisecond)
+					defer cancel()
+				}
+				_, err := k.invoke(ctx, c.function, c.args)
+				results <- err
+			}()
+		}
+	}
+	ok := 0
+	for range cap(results) {
+		if err := <-results; err == nil {
+			ok++
+		} else {
+			require.NotEmpty(t, events.CodeOf(err))
+		}
+	}
+	require.NotZero(t, ok)
+	require.Eventually(t, func() bool { s := k.pool.Stats(); return s.Running == 0 && s.Waiting == 0 }, 15*time.Second, 2*time.Millisecond)
+	k.value("pid", `{}`)
 }

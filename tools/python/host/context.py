@@ -73,7 +73,7 @@ class Tracked:
         """What to set and what to remove, as JSON trees."""
         data = self.container.data
         if not isinstance(data, Mapping):
-            raise encode.Unencodable("context_variables.data was replaced by a %s; it must stay a dict" % type(data).__name__)
+            raise encode.Unencodable("context_variables.data was replaced by a %s; it must be a dict" % type(data).__name__)
         after = encode.tree(data, "context_variables")
         changed = {key: value for key, value in after.items() if frames.dumps(value) != self._before.get(key)}
         return changed, sorted(key for key in self._before if key not in after)
