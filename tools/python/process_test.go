@@ -35,7 +35,7 @@ def hang(path):
 async def ahang(path):
     open(path, "w").close()
     await asyncio.sleep(600)
-async def stubborn(path):
+async def defiant(path):
     open(path, "w").close()
     while True:
         try: await asyncio.sleep(600)
@@ -105,7 +105,7 @@ func TestMemoryLimitEndsTheCallNotTheWorker(t *testing.T) {
 func TestCallThatDoesNotEndIsAbandonedAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	for function, grace := range map[string]time.Duration{
-		"hang": 50 * time.Millisecond, "ahang": 10 * time.Second, "stubborn": 50 * time.Millisecond,
+		"hang": 50 * time.Millisecond, "ahang": 10 * time.Second, "defiant": 50 * time.Millisecond,
 	} {
 		t.Run(function, func(t *testing.T) {
 			t.Parallel()
