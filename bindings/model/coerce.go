@@ -15,12 +15,12 @@ type convert func(v any) (any, bool)
 // conversion is the coercion table: for each wanted type its two columns.
 //
 //	wanted   MozaiksAI (pydantic lax, observed)          JSON Schema (engine)
-//	string   nothing                                     nothing
+//	string   -                                           -
 //	integer  "5" " 5 " "+5" "1_000" "5.0", 5.0, booleans  " 5 " "-3", 5.0
 //	number   5 to 5.0, "5.5" ".5" "1_0" "1e5", booleans   " 5.5 " (JSON grammar)
 //	boolean  true yes on y t 1 and opposites, 1, 0, 1.0   "true" "false", any case
-//	array    nothing                                     a string that is a JSON array
-//	object   nothing                                     a string that is a JSON object
+//	array    -                                           a string that is a JSON array
+//	object   -                                           a string that is a JSON object
 //
 // Deviations from pydantic, because the result is JSON: "nan" and "inf" are refused, and so
 // are integers whose literal would be longer than 64 characters.

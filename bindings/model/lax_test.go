@@ -96,10 +96,10 @@ func others(t *testing.T) []model.Definition {
 
 // rule maps MozaiksAI's error kinds to this package's rules.
 func rule(kind string) string {
-	switch {
-	case kind == "missing":
+	switch kind {
+	case "missing":
 		return model.RuleRequired
-	case kind == "enum":
+	case "enum":
 		return model.RuleEnum
 	default:
 		return model.RuleType

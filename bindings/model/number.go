@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"math/big"
 	"strings"
 )
@@ -142,12 +143,9 @@ func (d *decimal) compare(e *decimal) int {
 	if s, t := d.sign(), e.sign(); s != t || s == 0 {
 		return max(-1, min(1, s-t))
 	}
-	size := 0
-	switch {
-	case d.exp != e.exp:
-		size = max(-1, min(1, d.exp-e.exp))
-	default:
-		size = strings.Compare(string(d.digit[:d.n]), string(e.digit[:e.n]))
+	size := max(-1, min(1, d.exp-e.exp))
+	if size == 0 {
+		size = bytes.Compare(d.digit[:d.n], e.digit[:e.n])
 	}
 	if d.negative {
 		return -size

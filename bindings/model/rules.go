@@ -34,17 +34,16 @@ func (c *checker) number(r *numberRules, lit string) {
 		c.add(Fault{Rule: RuleType, Expected: "number", GotType: "unknown"})
 		return
 	}
-	low := func(bound *decimal) int { return d.compare(bound) }
-	if r.min != nil && low(r.min) < 0 {
+	if r.min != nil && d.compare(r.min) < 0 {
 		c.add(Fault{Rule: RuleMinimum, Expected: "at least " + r.min.text(), GotType: "number"})
 	}
-	if r.max != nil && low(r.max) > 0 {
+	if r.max != nil && d.compare(r.max) > 0 {
 		c.add(Fault{Rule: RuleMaximum, Expected: "at most " + r.max.text(), GotType: "number"})
 	}
-	if r.above != nil && low(r.above) <= 0 {
+	if r.above != nil && d.compare(r.above) <= 0 {
 		c.add(Fault{Rule: RuleExclusiveMinimum, Expected: "more than " + r.above.text(), GotType: "number"})
 	}
-	if r.below != nil && low(r.below) >= 0 {
+	if r.below != nil && d.compare(r.below) >= 0 {
 		c.add(Fault{Rule: RuleExclusiveMaximum, Expected: "less than " + r.below.text(), GotType: "number"})
 	}
 	if r.multiple != nil && !d.isMultipleOf(r.multiple) {

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/oneturn/oneturn/events"
 )
@@ -209,16 +207,19 @@ func (s *schemaCompiler) scalars(n *node, at *sub) error {
 
 // counts reads a pair of size bounds.
 func (s *schemaCompiler) counts(at *sub, low string, least *int, high string, most *int) error {
-	for key, to := range map[string]*int{low: least, high: most} {
-		given, ok := at.raw[key]
+	for _, bound := range []struct {
+		key string
+		to  *int
+	}{{low, least}, {high, most}} {
+		given, ok := at.raw[bound.key]
 		if !ok {
 			continue
 		}
 		n, ok := intOf(given)
 		if !ok {
-			return s.wrong(at, key, "write a count from 0 to 999999999")
+			return s.wrong(at, bound.key, "write a count from 0 to 999999999")
 		}
-		*to = n
+		*bound.to = n
 	}
 	return nil
 }
@@ -364,50 +365,4 @@ func disjoint(alts []*node) bool {
 
 func (s *schemaCompiler) wrong(at *sub, key, mend string) error {
 	return refuse(s.graph.name, events.CodeBadArgs, at.pointer+"/"+key, "`"+key+"` has a value that it cannot have; "+mend)
-}
-
-// fieldNames returns the top-level properties in the order of the document.
-func (s *schemaCompiler) fieldNames(schema json.RawMessage, root *sub) []string {
-	for root.onlyRef() {
-		root = root.ref
-	}
-	names := s.graph.names(root)
-	order := documentOrder(schema, root.pointer+"/properties")
-	slices.SortStableFunc(names, func(a, b string) int { return order[a] - order[b] })
-	return names
-}
-
-// documentOrder returns the positions of the keys of the object at pointer.
-func documentOrder(doc json.RawMessage, pointer string) map[string]int {
-	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		var object map[string]json.RawMessage
-		if json.Unmarshal(doc, &object) == nil {
-			doc = object[unescape(step)]
-			continue
-		}
-		var list []json.RawMessage
-		i, err := strconv.Atoi(step)
-		if json.Unmarshal(doc, &list) != nil || err != nil || i < 0 || i >= len(list) {
-			return nil
-		}
-		doc = list[i]
-	}
-	order := map[string]int{}
-	d := json.NewDecoder(bytes.NewReader(doc))
-	for token, err := d.Token(); err == nil; token, err = d.Token() {
-		key, ok := token.(string)
-		if !ok {
-			continue
-		}
-		order[key] = len(order)
-		var skipped json.RawMessage
-		if d.Decode(&skipped) != nil {
-			break
-		}
-	}
-	return order
-}
-
-func unescape(step string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
 }

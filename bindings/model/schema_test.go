@@ -110,16 +110,20 @@ func TestSchemaKeywordsAreEnforced(t *testing.T) {
 		{`{"properties":{"a":false}}`, `{"a":1}`, `type@/a`},
 		{`{"properties":{"a":{"format":"date"}}}`, `{"a":"x"}`, `{"a":"x"}`},
 		{`{"properties":{"a/b":{"properties":{"~":{"type":"null"}}}}}`, `{"a/b":{"~":1}}`, `type@/a~1b/~0`},
-		{`{"$ref":"#/$defs/T","$defs":{"T":{"properties":{"kids":{"items":{"$ref":"#/$defs/T"}},"n":{"type":"integer"}}}}}`,
-			`{"kids":[{"n":"1","kids":[{"n":"2"}]}]}`, `{"kids":[{"kids":[{"n":2}],"n":1}]}`},
+		{
+			`{"$ref":"#/$defs/T","$defs":{"T":{"properties":{"kids":{"items":{"$ref":"#/$defs/T"}},"n":{"type":"integer"}}}}}`,
+			`{"kids":[{"n":"1","kids":[{"n":"2"}]}]}`, `{"kids":[{"kids":[{"n":2}],"n":1}]}`,
+		},
 		{`{"properties":{"t":{"$ref":"#"},"n":{"type":"integer"}}}`, `{"t":{"t":{"n":"x"}}}`, `type@/t/t/n`},
 		{`{"properties":{"a":{"$ref":"#/properties/b"},"b":{"type":"integer"}}}`, `{"a":"1"}`, `{"a":1}`},
 		{`{"allOf":[{"properties":{"a":{"type":"integer"}}},{"required":["a"]}]}`, `{"a":"1"}`, `{"a":1}`},
 		{`{"allOf":[{"properties":{"a":{"type":"integer"}}},{"required":["a"]}]}`, `{}`, `required@/a`},
 		{`{"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{"c":1}`, `anyOf@`},
 		{`{"oneOf":[{"required":["a"]},{"required":["b"]}]}`, `{"a":1,"b":2}`, `oneOf@`},
-		{`{"oneOf":[{"properties":{"k":{"const":"a"},"n":{"type":"integer"}},"required":["k"]},{"properties":{"k":{"const":"b"}},"required":["k"]}]}`,
-			`{"k":"a","n":"1"}`, `{"k":"a","n":1}`},
+		{
+			`{"oneOf":[{"properties":{"k":{"const":"a"},"n":{"type":"integer"}},"required":["k"]},{"properties":{"k":{"const":"b"}},"required":["k"]}]}`,
+			`{"k":"a","n":"1"}`, `{"k":"a","n":1}`,
+		},
 		// only the full schema check knows these
 		{`{"properties":{"a":{"not":{"type":"string"}}}}`, `{"a":"secret"}`, `not@/a`},
 		{`{"properties":{"a":{"prefixItems":[{"type":"string"}],"items":{"type":"integer"}}}}`, `{"a":["x","y"]}`, `type@/a/1`},
@@ -217,14 +221,14 @@ func TestUnionsThatExplodeWithTheDataEndAsTooComplex(t *testing.T) {
 	start := time.Now()
 	require.Equal(t, `too_complex@`, result(t, m, strings.Repeat(`{"k":"z","c":`, 60)+`{}`+strings.Repeat(`}`, 60)))
 	require.Less(t, time.Since(start), 5*time.Second)
-	require.Equal(t, `{"c":{"k":"b"},"k":"c"}`, result(t, m, `{"k":"c","c":{"k":"b"}}`))
+	require.JSONEq(t, `{"c":{"k":"b"},"k":"c"}`, result(t, m, `{"k":"c","c":{"k":"b"}}`))
 }
 
 func TestFullCheckRefusesToRunTooLong(t *testing.T) {
 	t.Parallel()
 	m := schema(t, `{"additionalProperties":{"$ref":"#/$defs/T"},"$defs":{"T":{"properties":{"x":{"$ref":"#/$defs/T"},"s":{"not":{"const":1}}},
 		"patternProperties":{"^x$":{"$ref":"#/$defs/T"}}}}}`)
-	require.Equal(t, `{"a":{"x":{"s":2}}}`, result(t, m, `{"a":{"x":{"s":2}}}`))
+	require.JSONEq(t, `{"a":{"x":{"s":2}}}`, result(t, m, `{"a":{"x":{"s":2}}}`))
 	require.Equal(t, `too_complex@`, result(t, m, `{"a":`+strings.Repeat(`{"x":`, 60)+`{}`+strings.Repeat(`}`, 60)+`}`))
 }
 
