@@ -72,6 +72,7 @@ func bind(d *draft, files map[string]PyFile, inspected bool) *workflow {
 	}
 	b.compileModels()
 	b.checkRegistry()
+	b.boundPairs()
 	for i := range m.tools {
 		b.tool(&m.tools[i])
 	}
@@ -127,6 +128,23 @@ func problemSeverity(p model.Problem) Severity {
 		return SeverityWarning
 	}
 	return SeverityError
+}
+
+// boundPairs cuts the tools' agents where there are too many pairs of tool and agent.
+func (b *binder) boundPairs() {
+	left := maxEntries
+	for i := range b.tools {
+		t := &b.tools[i]
+		if len(t.agents) > left {
+			if left >= 0 {
+				b.errorf(t.at, "too_many_entries", "split the workflow", "the tools name more than %d agents together; the rest is not bound", maxEntries)
+			}
+			t.agents = t.agents[:max(left, 0)]
+			left = -1
+			continue
+		}
+		left -= len(t.agents)
+	}
 }
 
 // checkRegistry reports agents that are registered with a model that does not exist.

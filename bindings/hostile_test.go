@@ -39,6 +39,7 @@ func TestHostileManifestsAreRefusedAndHarmNoOtherWorkflow(t *testing.T) {
 		{"not UTF-8", "agents.json", "{\"agents\": \"\xff\"}", "not JSON"},
 		{"100 MiB", "tools.yaml", "", "file is too large: over 1048576 bytes"},
 		{"many keys", "agents.yaml", "agents:\n" + manyKeys(60_000), "agents has more than 2000 entries"},
+		{"many agents", "oneturn.yaml", "tools:\n" + strings.Repeat("- {kind: go, name: t, agents: [a, b, c, d, e]}\n", 500), "the tools name more than 2000 agents"},
 		{"a scalar", "oneturn.yaml", "just a text", "oneturn.yaml must be a map"},
 	}
 	for _, tt := range tests {
