@@ -21,7 +21,7 @@ func InspectPython(interpreter string) bindings.InspectFunc {
 			file := bindings.PyFile{
 				Functions: make(map[string]bindings.PyFunc, len(f.Functions)),
 				Imports:   f.Imports, EnvNames: f.EnvNames, Error: f.Error, ErrorLine: f.ErrorLine,
-				Dynamic: f.Dynamic || len(f.Names) > 0,
+				Names: f.Names, Dynamic: f.Dynamic,
 			}
 			for name, fn := range f.Functions {
 				params := make([]bindings.Param, len(fn.Params))

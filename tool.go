@@ -103,3 +103,7 @@ func (t *Tool) declaration() *bindings.Declaration {
 	}
 	return t.declared
 }
+
+// CallFrom returns the call that a tool runs for: its turn, idempotency key and fencing
+// token. It returns nil outside a tool.
+func CallFrom(ctx context.Context) *tools.Call { return tools.CallFrom(ctx) }

@@ -242,7 +242,7 @@ func (b *binder) signature(t *toolEntry) (params []Param, known bool, fault stri
 	if fn, ok := file.Functions[t.function]; ok {
 		return fn.Params, true, ""
 	}
-	if file.Dynamic {
+	if file.Dynamic || slices.Contains(file.Names, t.function) {
 		b.infof(t.at, "signature_unknown", "define the function with def in this file",
 			"%s may define %s in a way that is not plain to see; its parameters are mapped when it is called", t.path, t.function)
 		return nil, false, ""

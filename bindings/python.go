@@ -13,6 +13,7 @@ type InspectFunc func(ctx context.Context, root string, files []string) (map[str
 // PyFile is what a Python file shows of itself.
 type PyFile struct {
 	Functions map[string]PyFunc
+	Names     []string // bound in other ways than def: imported, assigned; signature unknown
 	Imports   []string // top-level names of imported modules
 	EnvNames  []string // environment variables that the file reads
 	Error     string   // syntax error, "" if none

@@ -28,9 +28,12 @@ var errCancelled = &events.Error{Code: events.CodeCancelled, Msg: "somebody canc
 const (
 	finishedTurns = 16_384
 	cancelledKeys = 1_024
-	// maxDeliveries of a message nobody could claim: ten, and some for the naks of our own
-	// that the counter cannot tell apart (binding grace, drain).
-	maxDeliveries = 16
+	// graceNaks is how often a message of an unknown workflow is given back within the
+	// binding grace: often enough that one of many workers that knows it gets it.
+	graceNaks = 32
+	// maxDeliveries of a message nobody could claim. The server's counter does not tell the
+	// naks of our own from workers that died, so they are allowed for.
+	maxDeliveries = 10 + graceNaks
 )
 
 // Config holds what the handlers work with. All fields without a default are required.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -29,19 +30,28 @@ func (h *Handlers) toolCall(t *turn, hold idempotency.Hold) (*tools.Call, error)
 	call := &tools.Call{
 		Turn: t.TurnID, CallID: t.callID, Workflow: t.Workflow, Agent: t.Agent, UserID: t.UserID,
 		Name: t.binding.Tool, Args: t.args, IdempotencyKey: events.IdempotencyKey(t.TurnID, t.callID),
-		FencingToken: hold.Token, Epoch: hold.Epoch,
+		FencingToken: hold.Token, Epoch: hold.Epoch, MapArgs: t.binding.SignatureUnknown,
 	}
-	if !t.binding.AcceptsContext {
-		return call, nil
+	load := func(ctx context.Context) (map[string]any, error) {
+		vars := t.ContextVariables
+		if vars == nil {
+			var err error
+			if vars, err = h.Variables.Load(ctx, t.App, t.Chat); err != nil {
+				return nil, err
+			}
+		}
+		return t.binding.Context(t.StructuredOutputReady, vars), nil
 	}
-	vars := t.ContextVariables
-	if vars == nil {
+	switch {
+	case !t.binding.AcceptsContext:
+	case t.binding.Kind == bindings.KindGo:
+		call.LoadContext = load // most Go tools never look
+	default:
 		var err error
-		if vars, err = h.Variables.Load(t.m.Held, t.App, t.Chat); err != nil {
+		if call.Context, err = load(t.m.Held); err != nil {
 			return nil, err
 		}
 	}
-	call.Context = t.binding.Context(t.StructuredOutputReady, vars)
 	return call, nil
 }
 

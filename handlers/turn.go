@@ -117,7 +117,7 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 	switch {
 	case errors.Is(err, bindings.ErrUnknownWorkflow):
 		t.reject = reject(events.CodeNoBinding, err)
-		return min(h.BindingGrace/4, 5*time.Second)
+		return max(h.BindingGrace/graceNaks, time.Millisecond)
 	case err != nil:
 		t.reject = reject(events.CodeNoBinding, err)
 		return 0

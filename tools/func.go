@@ -61,6 +61,9 @@ func (f function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, erro
 		return Result{}, err
 	}
 	vars := &Variables{before: call.Context}
+	if load := call.LoadContext; call.Context == nil && load != nil {
+		vars.load = func() (map[string]any, error) { return load(ctx) }
+	}
 	ctx = context.WithValue(ctx, runningKey{}, &running{call: call, vars: vars})
 	out, err := f.run(ctx, call, in)
 	if err != nil {
@@ -73,7 +76,12 @@ func (f function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, erro
 			Msg: fmt.Sprintf("the result of type %T has no JSON form", out), Err: err,
 		}
 	}
-	set, remove := vars.changes()
+	set, remove, err := vars.changes()
+	if err != nil {
+		return Result{}, &events.Error{
+			Code: events.CodeToolError, Op: operation(call), Msg: "the context variables cannot be read", Err: err,
+		}
+	}
 	return Result{Value: value, Set: set, Remove: remove}, nil
 }
 

@@ -21,19 +21,22 @@ type Tool interface {
 
 // Call is one call of a tool.
 type Call struct {
-	Turn           events.TurnID  // identity of the turn
-	CallID         string         // equals tool_call_id of the event
-	Workflow       string         // workflow name
-	Agent          string         // agent of the event
-	UserID         string         // user, "" when unknown
-	Name           string         // tool name
-	Args           map[string]any // mapped arguments: nil, bool, string, json.Number, []any, map[string]any
-	MapArgs        bool           // Args are fields of a model under their own names: the caller does not know the tool's parameters, the tool maps them itself
-	Context        map[string]any // context variables for the tool's container; nil when the tool takes none
-	IdempotencyKey string         // the same for every run of this call
-	FencingToken   uint64         // journal sequence of the claim or takeover, grows with each
-	Epoch          int            // 1 for the first owner, one more for each takeover
-	Attempt        int            // 1 for the first attempt of this run
+	Turn     events.TurnID  // identity of the turn
+	CallID   string         // equals tool_call_id of the event
+	Workflow string         // workflow name
+	Agent    string         // agent of the event
+	UserID   string         // user, "" when unknown
+	Name     string         // tool name
+	Args     map[string]any // mapped arguments: nil, bool, string, json.Number, []any, map[string]any
+	MapArgs  bool           // Args are fields of a model under their own names: the caller does not know the tool's parameters, the tool maps them itself
+	Context  map[string]any // context variables for the tool's container; nil when the tool takes none
+	// LoadContext reads the context variables when they are first looked at; used when Context
+	// is nil. Both nil: the tool has none.
+	LoadContext    func(ctx context.Context) (map[string]any, error)
+	IdempotencyKey string // the same for every run of this call
+	FencingToken   uint64 // journal sequence of the claim or takeover, grows with each
+	Epoch          int    // 1 for the first owner, one more for each takeover
+	Attempt        int    // 1 for the first attempt of this run
 }
 
 // Result is what a tool gave back.

@@ -41,7 +41,9 @@ func Vars(ctx context.Context) *Variables {
 // Variables holds the context variables of one call. It is safe for concurrent use.
 type Variables struct {
 	mu      sync.Mutex
-	before  map[string]any // of the call, never changed
+	load    func() (map[string]any, error) // fills before at the first look, nil when it is filled
+	err     error                          // of load
+	before  map[string]any                 // of the call, never changed
 	set     map[string]any
 	removed map[string]bool
 }
@@ -54,6 +56,14 @@ func (v *Variables) Get(key string) (any, bool) {
 	return v.get(key)
 }
 
+// fill reads the variables of the call if nobody has looked yet.
+func (v *Variables) fill() {
+	if v.load != nil {
+		v.before, v.err = v.load()
+		v.load = nil
+	}
+}
+
 func (v *Variables) get(key string) (any, bool) {
 	if value, ok := v.set[key]; ok {
 		return value, true
@@ -61,6 +71,7 @@ func (v *Variables) get(key string) (any, bool) {
 	if v.removed[key] {
 		return nil, false
 	}
+	v.fill()
 	value, ok := v.before[key]
 	return value, ok
 }
@@ -101,6 +112,7 @@ func (v *Variables) Remove(key string) {
 func (v *Variables) Keys() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.fill()
 	keys := maps.Clone(v.set)
 	if keys == nil {
 		keys = map[string]any{}
@@ -113,10 +125,17 @@ func (v *Variables) Keys() []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// changes returns what really differs from the variables of the call.
-func (v *Variables) changes() (map[string]any, []string) {
+// changes returns what really differs from the variables of the call. The error is that of
+// reading them: then the tool has worked on nothing.
+func (v *Variables) changes() (map[string]any, []string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if len(v.set) > 0 || len(v.removed) > 0 {
+		v.fill()
+	}
+	if v.err != nil {
+		return nil, nil, v.err
+	}
 	var set map[string]any
 	for key, value := range v.set {
 		if old, ok := v.before[key]; ok && sameJSON(old, value) {
@@ -134,7 +153,7 @@ func (v *Variables) changes() (map[string]any, []string) {
 		}
 	}
 	slices.Sort(remove)
-	return set, remove
+	return set, remove, nil
 }
 
 // sameJSON compares two value trees by their canonical JSON.
