@@ -20,6 +20,7 @@ const (
 	DefaultToolTimeout  = time.Minute
 	DefaultBindingGrace = 30 * time.Second
 	DefaultMaxEventAge  = 24 * time.Hour
+	DefaultMaxTurnLife  = 7 * 24 * time.Hour
 )
 
 // Config configures a [Worker]. The zero value of each field means its default. At least one
@@ -55,9 +56,13 @@ type Config struct {
 	// knows it (rolling deploys); then it ends as no_binding. Defaults to 30 s; a negative
 	// value means not at all.
 	BindingGrace time.Duration
-	// MaxEventAge is how old an event may be and still run; older ones end as too_old. It
-	// must be shorter than the journal's retention less the longest turn. Defaults to 24 h.
+	// MaxEventAge is how old an event may be and still run; older ones end as too_old.
+	// Defaults to 24 h.
 	MaxEventAge time.Duration
+	// MaxTurnLife is how long a turn may take, from its claim. The worker refuses to start on
+	// a journal that keeps turns for less than MaxTurnLife + MaxEventAge + 1 h: a late
+	// duplicate would run again. Defaults to 7 days.
+	MaxTurnLife time.Duration
 
 	// Logger gets ids and sizes, never payloads. Defaults to discarding.
 	Logger *slog.Logger
@@ -90,6 +95,7 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.SoftStop, DefaultSoftStop)
 	def(&c.BindingGrace, DefaultBindingGrace)
 	def(&c.MaxEventAge, DefaultMaxEventAge)
+	def(&c.MaxTurnLife, DefaultMaxTurnLife)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

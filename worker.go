@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -110,15 +111,13 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	watching, stopWatching := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		w.watch(watching)
-	}()
+	side, stopSide := context.WithCancel(ctx)
+	var sides sync.WaitGroup
+	sides.Go(func() { w.watch(side) })
+	sides.Go(func() { w.guardStore(side, in) })
 	defer func() {
-		stopWatching()
-		<-watched
+		stopSide()
+		sides.Wait()
 	}()
 	w.inbox.Store(in)
 	w.c.Logger.Info("worker started", "name", w.c.Name, "pool", w.c.Pool, "slots", w.c.Slots, "ack_wait", ackWait,
@@ -211,9 +210,9 @@ func (w *Worker) checkServer(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("oneturn worker: journal bucket %s: %w: run `turnctl provision`", w.space.TurnsBucket(), err)
 	}
 	config := journal.CachedInfo().Config
-	if need := w.c.MaxEventAge + provision.RetentionMargin; config.MaxAge > 0 && config.MaxAge < need {
-		return 0, fmt.Errorf("oneturn worker: the journal %s keeps turns for %s, a duplicate may come after %s: provision a retention of at least %s, or lower MaxEventAge",
-			w.space.TurnsBucket(), config.MaxAge, w.c.MaxEventAge, need)
+	if need := provision.MinRetention(w.c.MaxTurnLife, w.c.MaxEventAge); config.MaxAge > 0 && config.MaxAge < need {
+		return 0, fmt.Errorf("oneturn worker: the journal %s keeps turns for %s, but a turn may take %s and an event be %s old: provision a retention of at least %s, or lower MaxTurnLife or MaxEventAge",
+			w.space.TurnsBucket(), config.MaxAge, w.c.MaxTurnLife, w.c.MaxEventAge, need)
 	}
 	if config.RePublish == nil {
 		return 0, fmt.Errorf("oneturn worker: the journal %s republishes nothing, so nobody would see events: run `turnctl provision`", w.space.TurnsBucket())

@@ -49,6 +49,7 @@ type Inbox struct {
 
 	word     atomic.Int64 // last word from the server, nanoseconds since epoch
 	draining atomic.Bool
+	paused   atomic.Bool
 
 	mu          sync.Mutex
 	sub         *nats.Subscription
@@ -169,6 +170,13 @@ func (in *Inbox) drain(sub *nats.Subscription, wg *sync.WaitGroup, stop func()) 
 		}
 	}
 	in.o.Logger.Warn("handlers still run after the drain; their messages come back", "held", in.Held())
+}
+
+// Pause stops pulling, or goes on with it. What is held is handled all the same.
+func (in *Inbox) Pause(paused bool) {
+	if in.paused.Swap(paused) && !paused {
+		in.pull(false)
+	}
 }
 
 // Held returns how many messages are held: buffered and being handled.

@@ -1,0 +1,143 @@
+package oneturn_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/events"
+)
+
+const helloManifest = `
+agents:
+  Greeter: {model: Greeting}
+models:
+  Greeting:
+    type: object
+    required: [name]
+    properties:
+      name: {type: string}
+tools:
+  - {name: greet, kind: python, agent: Greeter, file: hello.py, function: greet}
+`
+
+// workflows writes a folder with the workflow Hello.
+func workflows(t *testing.T, manifest, code string) string {
+	t.Helper()
+	root := t.TempDir()
+	write(t, root, "Hello/oneturn.yaml", manifest)
+	write(t, root, "Hello/tools/hello.py", code)
+	return root
+}
+
+func write(t *testing.T, root, name, text string) {
+	t.Helper()
+	path := filepath.Join(root, filepath.FromSlash(name))
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+func TestEditedPythonToolAndManifestAreTakenOverWhileTheWorkerRuns(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	root := workflows(t, helloManifest, "def greet(name):\n    return {'message': 'Hello, ' + name}\n")
+	w := start(t, s, oneturn.Config{Workflows: root, Watch: true})
+	c := client(t, s)
+	say := func(key string) string {
+		one := turn(key, map[string]any{"name": "Ada"})
+		publish(t, c, one)
+		return await(t, c, one.TurnID).Content
+	}
+	require.Equal(t, "Hello, Ada", say("1"))
+	edit := func(name, text string) {
+		before := w.Bindings().Digest()
+		write(t, root, name, text)
+		require.Eventually(t, func() bool { return w.Bindings().Digest() != before }, 10*time.Second, 5*time.Millisecond)
+	}
+	edit("Hello/tools/hello.py", "def greet(name):\n    return {'message': 'Bye, ' + name}\n")
+	require.Equal(t, "Bye, Ada", say("2"))
+}
+
+// TestRejectedTurnStaysRejectedForOtherManifestsAndAfterTheMend: one response, and no tool
+// run after it.
+func TestRejectedTurnStaysRejectedForOtherManifestsAndAfterTheMend(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+	code := "def greet(name):\n    open('" + ran + "', 'a').write('x')\n    return name\n"
+	const strict = "\nagents:\n  Greeter: {model: Greeting}\nmodels:\n  Greeting:\n    type: object\n    required: [name]\n    properties:\n      name: {type: string, maxLength: 1}\ntools:\n  - {name: greet, kind: python, agent: Greeter, file: hello.py, function: greet}\n"
+	root := workflows(t, strict, code)
+	w := start(t, s, oneturn.Config{Workflows: root, Watch: true})
+	c := client(t, s)
+	one := turn("t", map[string]any{"name": "Ada"})
+	publish(t, c, one)
+	require.Equal(t, events.CodeValidationFailed, await(t, c, one.TurnID).Code)
+
+	before := w.Bindings().Digest()
+	write(t, root, "Hello/oneturn.yaml", helloManifest)
+	require.Eventually(t, func() bool { return w.Bindings().Digest() != before }, 10*time.Second, 5*time.Millisecond)
+	start(t, s, oneturn.Config{Workflows: workflows(t, helloManifest, code)}) // another worker that would run it
+	publish(t, c, one, one)
+	requireDrained(t, s)
+	require.Equal(t, events.CodeValidationFailed, await(t, c, one.TurnID).Code)
+	require.NoFileExists(t, ran)
+
+	corrected := turn("t2", map[string]any{"name": "Ada"})
+	corrected.CorrectionOf = "t"
+	publish(t, c, corrected)
+	require.True(t, await(t, c, corrected.TurnID).Success)
+	require.FileExists(t, ran)
+}
+
+func TestWorkflowMayAskThatAReusedKeyRuns(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	start(t, s, oneturn.Config{Workflows: workflows(t, "on_key_reuse: run"+helloManifest, "def greet(name):\n    return {'message': name}\n")})
+	c, nc := client(t, s), s.Connect()
+	sub, err := nc.SubscribeSync("oneturn.events.*.*.*.*.tool_response")
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+	publish(t, c, turn("t", map[string]any{"name": "Ada"}), turn("t", map[string]any{"name": "Bob"}), turn("t", map[string]any{"name": "Bob"}))
+	requireDrained(t, s)
+	got := map[any]string{}
+	for range 2 {
+		m, err := sub.NextMsg(10 * time.Second)
+		require.NoError(t, err)
+		body, err := events.Parse(m.Data)
+		require.NoError(t, err)
+		got[body.Data["content"]], _ = body.Data["tool_call_id"].(string)
+	}
+	require.Len(t, got, 2)
+	require.NotEqual(t, got["Ada"], got["Bob"])
+	_, err = sub.NextMsg(200 * time.Millisecond)
+	require.Error(t, err, "the same data again is a duplicate")
+}
+
+func TestSilentWorkflowAnswersNoFailureOfValidation(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	start(t, s, oneturn.Config{Workflows: workflows(t, "compat: {silent: true}"+helloManifest, "def greet(name):\n    return name\n")})
+	c := client(t, s)
+	bad := turn("t", map[string]any{})
+	publish(t, c, bad)
+	requireDrained(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := c.Await(ctx, bad.TurnID)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestJournalThatForgetsTooSoonIsRefused(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	config := greeter()
+	config.MaxTurnLife = 30 * 24 * time.Hour
+	w, err := oneturn.NewWorker(s.Connect(), config)
+	require.NoError(t, err)
+	require.ErrorContains(t, w.Run(t.Context()), "retention of at least")
+}

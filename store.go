@@ -1,0 +1,58 @@
+package oneturn
+
+import (
+	"context"
+	"time"
+
+	"github.com/oneturn/oneturn/inbox"
+)
+
+// How full the store may be before a worker stops taking turns, so that open ones can still
+// be finished (design 5.13), and how often it looks.
+const (
+	storeWatermark = 0.85
+	storeCheck     = 10 * time.Second
+)
+
+// guardStore pauses the inbox while the account's store is nearly full.
+func (w *Worker) guardStore(ctx context.Context, in *inbox.Inbox) {
+	tick := time.NewTicker(storeCheck)
+	defer tick.Stop()
+	first := true
+	paused := false
+	for {
+		used, limit, err := w.storeUse(ctx)
+		switch full := limit > 0 && float64(used) >= storeWatermark*float64(limit); {
+		case err != nil:
+			w.c.Logger.Debug("the store's limits cannot be read", "err", err)
+		case first && limit <= 0:
+			w.c.Logger.Info("no store limit is known: watch the disk yourself, a full one stops turns from ending")
+		case full && !paused:
+			w.c.Logger.Error("the store is nearly full: no new turns are taken; make room or raise the account's limit", "used", used, "limit", limit)
+		case !full && paused:
+			w.c.Logger.Info("the store has room again: turns are taken", "used", used, "limit", limit)
+		}
+		if err == nil {
+			first = false
+			paused = limit > 0 && float64(used) >= storeWatermark*float64(limit)
+			in.Pause(paused)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// storeUse returns the bytes that the account stores on file, and may store; the limit is -1
+// when there is none.
+func (w *Worker) storeUse(ctx context.Context) (used, limit int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	info, err := w.js.AccountInfo(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	return int64(min(info.Store, 1<<62)), info.Limits.MaxStore, nil //nolint:gosec // bounded
+}
