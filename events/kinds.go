@@ -1,5 +1,7 @@
 package events
 
+import "strings"
+
 // Kinds of inbound messages: the fourth token of an inbound subject, `data.kind` in the body.
 const (
 	KindStructuredOutputReady = "structured_output_ready"
@@ -22,3 +24,12 @@ const (
 
 // TypePrefix stands before the kind in the `type` of an envelope.
 const TypePrefix = "chat."
+
+// TypeOf returns the `type` of an event's envelope: [TypePrefix] and the kind, for every kind.
+// A kind that has the prefix already keeps it once; no kind has no type.
+func TypeOf(kind string) string {
+	if kind == "" || strings.HasPrefix(kind, TypePrefix) {
+		return kind
+	}
+	return TypePrefix + kind
+}

@@ -12,7 +12,7 @@ const opDecode = "decode event"
 
 // Message is an event whose envelope has been opened, of whatever kind.
 type Message struct {
-	Kind      string         // data.kind, else the type without "chat."; "" when the body has neither
+	Kind      string         // data.kind, else the type, without "chat."; "" when the body has neither
 	Data      map[string]any // the event itself
 	Timestamp time.Time      // of the envelope, zero when absent
 
@@ -43,7 +43,7 @@ func Parse(body []byte) (*Message, error) {
 		return nil, wrongType("data", "an object beside type", top["data"])
 	}
 	f.data = m.Data
-	kind := f.text("kind")
+	kind := strings.TrimPrefix(f.text("kind"), TypePrefix)
 	if f.err != nil {
 		return nil, f.err
 	}

@@ -17,7 +17,7 @@ type writer struct {
 func newWriter(kind string) *writer {
 	const usual = 1024
 	w := &writer{b: append(make([]byte, 0, usual), '{'), depth: 1}
-	w.str("type", TypePrefix+kind)
+	w.str("type", TypeOf(kind))
 	return w
 }
 

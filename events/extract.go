@@ -1,0 +1,141 @@
+package events
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// MaxTextBytes bounds the text that [ExtractObject] reads.
+const MaxTextBytes = 1 << 20
+
+const opExtract = "extract object"
+
+// ExtractObject returns the JSON object in what an agent wrote: the first one that is whole.
+// Prose, fences, a leading "json" or a list around it do not matter, and a comma before a
+// closing bracket is forgiven; the object itself must be what [Decode] accepts. Strings are
+// never changed, and part of an object or list is never taken for the whole: text that ends
+// inside one is an error, and so is an object that only other readers accept, such as one
+// with NaN or a key twice. Braces that hold no JSON are prose.
+//
+// Every error is an [ErrBadArgs] that says where in the text the fault is; it may wrap a
+// *[SyntaxError], whose offset is that in the text. The time is linear in the text.
+func ExtractObject(text string) (map[string]any, error) {
+	if len(text) > MaxTextBytes {
+		return nil, extractError(fmt.Sprintf("the text has %d bytes: send at most %d", len(text), MaxTextBytes))
+	}
+	fault := extractError("the text holds no JSON object: send one in braces")
+	longest, listed := 0, 0 // the part that fault is about; the end of the list at hand
+	for at := 0; at < len(text); at++ {
+		isList := at >= listed && opensList(text[at:])
+		if !isList && text[at] != '{' {
+			continue
+		}
+		end := closing(text, at)
+		switch {
+		case end < 0 && isList:
+			return nil, extractError(fmt.Sprintf("the text ends inside the list that starts at byte %d: send all of it", at))
+		case end < 0:
+			return nil, extractError(fmt.Sprintf("the text ends inside the object that starts at byte %d: send all of it", at))
+		case isList:
+			listed = end
+			continue
+		}
+		object, syntax, isJSON := decodeObject(text[at:end])
+		if syntax == nil {
+			return object, nil
+		}
+		if isJSON || end-at > longest {
+			longest = end - at
+			syntax.Offset += int64(at)
+			fault = &Error{Code: CodeBadArgs, Op: opExtract, Msg: fmt.Sprintf("the object that starts at byte %d", at), Err: syntax}
+		}
+		if isJSON {
+			break
+		}
+		at = end - 1
+	}
+	return nil, fault
+}
+
+func extractError(msg string) *Error { return &Error{Code: CodeBadArgs, Op: opExtract, Msg: msg} }
+
+// opensList reports whether s starts a list of objects. Other brackets are prose: "[1]".
+func opensList(s string) bool {
+	return s[0] == '[' && strings.HasPrefix(strings.TrimLeft(s[1:], " \t\r\n"), "{")
+}
+
+// closing returns the offset behind the bracket that closes the one at text[at], -1 if there
+// is none. Brackets in strings do not count.
+func closing(text string, at int) int {
+	const toClosing = 2 // in ASCII, from [ to ] and from { to }
+	open, depth := text[at], 0
+	for i := at; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = endOfString(text, i)
+		case open:
+			depth++
+		case open + toClosing:
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}
+
+// endOfString returns the offset of the quote that ends the string at s[at], len(s) if there
+// is none.
+func endOfString[T string | []byte](s T, at int) int {
+	for i := at + 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(s)
+}
+
+// decodeObject decodes an object in braces. When it cannot, isJSON says whether other readers
+// could, so that the text does mean this object.
+func decodeObject(part string) (object map[string]any, fault *SyntaxError, isJSON bool) {
+	data := []byte(part)
+	blankTrailingCommas(data)
+	v, err := Decode(data)
+	if errors.As(err, &fault) {
+		rest := part[min(fault.Offset, int64(len(part))):]
+		if inValue := fault.Pointer != ""; inValue && (strings.HasPrefix(rest, "NaN") || strings.HasPrefix(rest, "Infinity")) {
+			fault.Reason = "NaN and infinity are no JSON: send null or leave the key out"
+			return nil, fault, true
+		}
+		return nil, fault, json.Valid(data)
+	}
+	object, _ = v.(map[string]any) // it starts with a brace
+	return object, nil, false
+}
+
+// blankTrailingCommas overwrites each comma before a closing bracket with a space, which keeps
+// offsets as they are. Strings stay untouched.
+func blankTrailingCommas(data []byte) {
+	comma := -1
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case ' ', '\t', '\r', '\n':
+			continue
+		case ',':
+			comma = i
+			continue
+		case '}', ']':
+			if comma >= 0 {
+				data[comma] = ' '
+			}
+		case '"':
+			i = endOfString(data, i)
+		}
+		comma = -1
+	}
+}
