@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/events"
+)
+
+// target names the turn to cancel.
+type target struct {
+	App      string `flag:"app" default:"default" help:"Tenant of the turn."`
+	Chat     string `flag:"chat" example:"c1" help:"Chat of the turn. Required."`
+	Turn     string `flag:"turn" example:"t1" help:"Key of the turn. Required."`
+	Run      string `flag:"run" example:"r1" help:"Run of the turn, if its event named one."`
+	Workflow string `flag:"workflow" example:"Hello" help:"Workflow of the turn; shown in its events."`
+	Reason   string `flag:"reason" example:"the user left" help:"Why, for people."`
+}
+
+func cancelCommand(env lookup) (*cobra.Command, error) {
+	var cfg config.Publisher
+	var what target
+	cmd := &cobra.Command{
+		Use:   "cancel --chat CHAT --turn TURN",
+		Short: "Ask for the end of a turn",
+		Long: "cancel asks for the end of a turn. One that no worker has begun ends without its tool; one that runs is\n" +
+			"stopped, and its effect may have happened; one that has ended stays as it is. With --wait the end of the\n" +
+			"turn is printed as for publish, and the exit code is 0 whatever it was.",
+		Example: "  publisher cancel --chat hello --turn hello-2 --reason 'the user left'",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(config.Load(cmd.Flags(), env, &cfg), config.Load(cmd.Flags(), env, &what)); err != nil {
+				return err
+			}
+			if what.Chat == "" || what.Turn == "" {
+				return usageError{errors.New("name the turn: --chat CHAT --turn TURN")}
+			}
+			return cancelTurn(cmd, &cfg, what)
+		},
+	}
+	return cmd, errors.Join(config.BindFlags(cmd.Flags(), &cfg), config.BindFlags(cmd.Flags(), &what))
+}
+
+func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
+	nc, client, err := open(cfg, true, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	ctx, stop := limit(cmd.Context(), cfg.Timeout)
+	defer stop()
+	id := oneturn.TurnID{App: what.App, Chat: what.Chat, Run: what.Run, Turn: what.Turn}
+	receipt, err := client.Cancel(ctx, &events.Cancel{TurnID: id, Workflow: what.Workflow, Reason: what.Reason})
+	if err != nil {
+		return err
+	}
+	p := &printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), json: cfg.Format == "json", waits: cfg.Wait}
+	if err := p.published("cancel", id, receipt); err != nil || !cfg.Wait {
+		return err
+	}
+	response, err := client.Await(ctx, id)
+	if err != nil {
+		return err
+	}
+	return p.ended("cancel", id, response, false, nil)
+}

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/examples"
+)
+
+func exampleCommand(lookup) (*cobra.Command, error) {
+	return &cobra.Command{
+		Use:     "example",
+		Short:   "Print turns for the workflow of examples/01-hello",
+		Example: "  publisher example | publisher publish - --wait",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := examples.Hello.ReadFile("01-hello/turns.jsonl")
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		},
+	}, nil
+}

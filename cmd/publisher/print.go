@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// receipt is the JSON of one published message.
+type receipt struct {
+	Turn      string `json:"turn"`
+	ChatID    string `json:"chat_id"`
+	RunID     string `json:"run_id,omitempty"`
+	AppID     string `json:"app_id"`
+	Sequence  uint64 `json:"sequence"`            // in the inbound stream
+	Duplicate bool   `json:"duplicate,omitempty"` // the server has dropped it: it was there
+}
+
+// outcome is the JSON of one turn that was waited for.
+type outcome struct {
+	Turn       string      `json:"turn"`
+	ChatID     string      `json:"chat_id"`
+	RunID      string      `json:"run_id,omitempty"`
+	AppID      string      `json:"app_id"`
+	ToolCallID string      `json:"tool_call_id,omitempty"`
+	Status     string      `json:"status"` // ok, error; pending when the wait ended first
+	Success    bool        `json:"success"`
+	Code       events.Code `json:"code,omitempty"`
+	Content    string      `json:"content"`
+	Payload    any         `json:"payload"`
+	Attempts   int         `json:"attempts"`
+	DurationMS int64       `json:"duration_ms"`         // in the tool
+	Duplicate  bool        `json:"duplicate,omitempty"` // the server has dropped it: it was there
+}
+
+// statusPending is the status of a turn that has not ended when the wait does.
+const statusPending = "pending"
+
+// printer writes what becomes of each event, and counts.
+type printer struct {
+	out, err io.Writer
+	json     bool
+	waits    bool // outcomes instead of receipts
+
+	mu                           sync.Mutex
+	messages, good, bad, refused int
+}
+
+// failed tells of an event that was not published.
+func (p *printer) failed(at string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused++
+	fmt.Fprintf(p.err, "%s: not published: %v\n", at, err)
+}
+
+// published tells of a message that the server has stored.
+func (p *printer) published(at string, id oneturn.TurnID, r oneturn.Receipt) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.messages++
+	switch {
+	case p.waits:
+		return nil
+	case p.json:
+		return p.line(receipt{id.Turn, id.Chat, id.Run, id.App, r.Sequence, r.Duplicate})
+	}
+	known := ""
+	if r.Duplicate {
+		known = ", dropped: the same message was there"
+	}
+	_, err := fmt.Fprintf(p.out, "%s: turn %s of chat %s is #%d%s\n", at, id.Turn, id.Chat, r.Sequence, known)
+	return err
+}
+
+// ended tells how a turn ended, or that it has not.
+func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, duplicate bool, err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o := outcome{Turn: id.Turn, ChatID: id.Chat, RunID: id.Run, AppID: id.App, Duplicate: duplicate}
+	if err != nil {
+		o.Status, o.Content = statusPending, err.Error()
+		fmt.Fprintf(p.err, "%s: no response yet: %v\n", at, err)
+	} else {
+		o.ToolCallID, o.Status, o.Success, o.Code, o.Content = r.ToolCallID, r.Status, r.Success, r.Code, r.Content
+		o.Payload, o.Attempts, o.DurationMS = r.Payload, r.Attempts, r.DurationMS
+	}
+	if o.Success {
+		p.good++
+	} else {
+		p.bad++
+	}
+	return p.line(o)
+}
+
+func (p *printer) line(v any) error {
+	e := json.NewEncoder(p.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// summary ends the output. Its error is that of the command.
+func (p *printer) summary() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.json {
+		fmt.Fprintf(p.err, "published %d", p.messages)
+		if p.waits {
+			fmt.Fprintf(p.err, ", ended with success %d, without %d", p.good, p.bad)
+		}
+		fmt.Fprintf(p.err, ", not published %d\n", p.refused)
+	}
+	if p.bad+p.refused > 0 {
+		return errTold
+	}
+	return nil
+}
+
+// noWorker says that nobody answers for a turn, and what to do.
+func noWorker(cfg *config.Publisher, nc *nats.Conn, id oneturn.TurnID) string {
+	subject := cfg.Prefix
+	if space, err := subjects.New(cfg.Prefix); err == nil {
+		subject = space.API(id.App, oneturn.VerbTurn)
+	}
+	return fmt.Sprintf("no worker answers on %s: start one with: worker --workflows DIR --nats %s", subject, config.URL(nc.ConnectedUrlRedacted()))
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/events"
+)
+
+// extras are the settings of publish alone.
+type extras struct {
+	NoMsgID bool `flag:"no-msg-id" default:"false" help:"Leave out the Nats-Msg-Id, by which the server itself drops repeats within two minutes: the workers find duplicates alone."`
+	Repeat  int  `flag:"repeat" default:"1" min:"1" max:"1000000" help:"Publish each turn so many times. It still runs once."`
+}
+
+func publishCommand(env lookup) (*cobra.Command, error) {
+	var cfg config.Publisher
+	var more extras
+	cmd := &cobra.Command{
+		Use:   "publish FILE|-...",
+		Short: "Publish structured_output_ready events from files or standard input",
+		Long: "publish hands events to the workers as they stand in the files: one JSON object a line, or a JSON array,\n" +
+			"or objects that span lines; bare or in an envelope. Publishing a turn again is harmless.\n\n" +
+			"Each turn gets a receipt. With --wait each turn gets one JSON line instead, once it has ended:\n" +
+			"turn, chat_id, tool_call_id, status, success, code, content, payload, attempts, duration_ms.\n\n" +
+			"Exit codes: 0 everything was published and, with --wait, every turn ended with success; 1 not so.",
+		Example: "  publisher example | publisher publish - --wait\n  publisher publish turns.jsonl -o json",
+		Args:    usage(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			err := errors.Join(config.Load(cmd.Flags(), env, &cfg), config.Load(cmd.Flags(), env, &more))
+			if err != nil {
+				return err
+			}
+			return publishFiles(cmd, &cfg, more, files)
+		},
+	}
+	return cmd, errors.Join(config.BindFlags(cmd.Flags(), &cfg), config.BindFlags(cmd.Flags(), &more))
+}
+
+// clientName shows up in the server's lists of connections.
+const clientName = "oneturn-publisher"
+
+// maxWaits bounds how many turns are waited for at the same time.
+const maxWaits = 256
+
+func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files []string) error {
+	nc, client, err := open(cfg, more.NoMsgID, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	ctx, cancel := limit(cmd.Context(), cfg.Timeout)
+	defer cancel()
+	p := &publication{
+		client: client, wait: cfg.Wait, repeat: more.Repeat,
+		print: printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), json: cfg.Format == "json", waits: cfg.Wait},
+	}
+	p.waits.SetLimit(maxWaits)
+	for _, name := range files {
+		if err = p.file(ctx, name, cmd.InOrStdin()); err != nil {
+			break
+		}
+	}
+	if err := p.waits.Wait(); err != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return p.print.summary()
+}
+
+// open connects, and says once when no worker answers.
+func open(cfg *config.Publisher, noMsgID bool, stderr io.Writer) (*nats.Conn, *oneturn.Client, error) {
+	nc, err := config.Connect(cfg.NATS, clientName, config.Logger(cfg.LogLevel, cfg.LogsAsJSON, stderr))
+	if err != nil {
+		return nil, nil, err
+	}
+	var once sync.Once
+	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{
+		Prefix: cfg.Prefix, Pool: cfg.Pool, WithoutMsgID: noMsgID,
+		OnNoWorker: func(id oneturn.TurnID) {
+			once.Do(func() { fmt.Fprintln(stderr, noWorker(cfg, nc, id)) })
+		},
+	})
+	if err != nil {
+		nc.Close()
+	}
+	return nc, client, err
+}
+
+// limit ends the context after the time limit of the command, with a cause that says so.
+func limit(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the command's time limit of %s is over, see --timeout", timeout))
+}
+
+// publication is one run of the publish command.
+type publication struct {
+	client *oneturn.Client
+	wait   bool
+	repeat int
+	print  printer
+	waits  errgroup.Group
+}
+
+// file publishes the events of a file. Events that are wrong are told and counted; an error
+// means that nothing more can be published.
+func (p *publication) file(ctx context.Context, name string, stdin io.Reader) error {
+	in := stdin
+	if name == "-" {
+		name = "stdin"
+	} else {
+		f, err := os.Open(name)
+		if err != nil {
+			return usageError{fmt.Errorf("open input: %w", err)}
+		}
+		defer f.Close()
+		in = f
+	}
+	items := make(chan item)
+	go func() { // on its own: a read from a terminal cannot be stopped
+		defer close(items)
+		for it := range split(in) {
+			select {
+			case items <- it:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: not all was published: %w", name, context.Cause(ctx))
+		case it, ok := <-items:
+			if !ok {
+				return nil
+			}
+			if err := p.item(ctx, fmt.Sprintf("%s:%d", name, it.line), it); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// item publishes one event.
+func (p *publication) item(ctx context.Context, at string, it item) error {
+	var turn *oneturn.Turn
+	if it.err == nil {
+		turn, it.err = events.DecodeTurn(it.body)
+	}
+	if it.err == nil && !turn.AutoToolMode {
+		it.err = errors.New("auto_tool_mode is not true, so no tool would run: set it to true, or leave the event away")
+	}
+	if it.err != nil {
+		p.print.failed(at, it.err)
+		return nil
+	}
+	var first oneturn.Receipt
+	for i := range p.repeat {
+		_, receipt, err := p.client.PublishRaw(ctx, it.body)
+		switch {
+		case errors.Is(err, nats.ErrMaxPayload):
+			p.print.failed(at, fmt.Errorf("%d bytes are more than the server takes: %w", len(it.body), err))
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: not published, nor what follows (to publish again is harmless): %w", at, err)
+		case i == 0:
+			first = receipt
+		}
+		if err := p.print.published(at, turn.TurnID, receipt); err != nil {
+			return err
+		}
+	}
+	if p.wait {
+		p.waits.Go(func() error {
+			response, err := p.client.Await(ctx, turn.TurnID)
+			return p.print.ended(at, turn.TurnID, response, first.Duplicate, err)
+		})
+	}
+	return nil
+}

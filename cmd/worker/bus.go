@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/embedded"
+	"github.com/oneturn/oneturn/provision"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// bus is the connection to NATS, and the server when it is the worker's own.
+type bus struct {
+	nc    *nats.Conn
+	own   *embedded.Server // nil on a server of somebody else's
+	url   string           // for publishers, without secrets
+	space subjects.Space
+	tier  provision.Tier
+	limit string // of the store, for people
+}
+
+// close ends the connection and the server. Records are on their way to the disk until then.
+func (b *bus) close() error {
+	if b.nc != nil {
+		b.nc.Close()
+	}
+	if b.own != nil {
+		return b.own.Stop()
+	}
+	return nil
+}
+
+// connectTimeout bounds provisioning and checking.
+const connectTimeout = 30 * time.Second
+
+// connect starts the embedded server and provisions it, or connects to another one and checks
+// it: a worker creates nothing on a server that is not its own.
+func connect(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (_ *bus, err error) {
+	b := &bus{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	if b.space, err = subjects.New(cfg.Prefix); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	wanted := provision.Options{Space: b.space, Pools: []string{cfg.Pool}, MaxTurnLife: cfg.MaxTurnLife, MaxEventAge: cfg.MaxEventAge, Retention: cfg.Retention}
+	if cfg.Embeds() {
+		wanted.AckWait = cfg.AckWait
+		err = b.embed(ctx, cfg, logger)
+	} else {
+		err = b.dial(cfg, logger)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := b.provision(ctx, wanted, logger); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bus) embed(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (err error) {
+	b.own, err = embedded.Start(ctx, embedded.Options{
+		Listen: cfg.Listen, Store: cfg.Store, SyncAlways: cfg.SyncAlways,
+		Username: cfg.ListenUser, Password: string(cfg.ListenPassword), Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	b.url = b.own.URL()
+	b.nc, err = b.own.Conn(config.ConnOptions(clientName, logger)...)
+	return err
+}
+
+func (b *bus) dial(cfg *config.Worker, logger *slog.Logger) (err error) {
+	if b.nc, err = config.Connect(cfg.NATS, clientName, logger); err != nil {
+		return err
+	}
+	b.url = cfg.URL.String()
+	if b.url == "" {
+		b.url = config.URL(b.nc.ConnectedUrlRedacted()).String()
+	}
+	return nil
+}
+
+// provision makes streams and buckets on the embedded server, checks them on any other, and
+// reads what the records survive and how many fit.
+func (b *bus) provision(ctx context.Context, wanted provision.Options, logger *slog.Logger) error {
+	js, err := jetstream.New(b.nc)
+	if err != nil {
+		return fmt.Errorf("open JetStream: %w", err)
+	}
+	plan, err := provision.New(wanted)
+	if err != nil {
+		return err
+	}
+	sync := provision.SyncUnknown
+	if b.own != nil {
+		if _, err := provision.Apply(ctx, js, plan); err != nil {
+			return err
+		}
+		if sync = provision.SyncLazy; b.own.SyncAlways() {
+			sync = provision.SyncAlways
+		}
+	} else if err := check(ctx, js, plan, logger); err != nil {
+		return err
+	}
+	if b.tier, err = provision.ReadTier(ctx, js, plan, sync); err != nil {
+		return err
+	}
+	b.limit, err = storeLimit(ctx, js)
+	return err
+}
+
+// check refuses a server on which the promise does not hold, and tells what is otherwise
+// different from the defaults.
+func check(ctx context.Context, js jetstream.JetStream, plan provision.Plan, logger *slog.Logger) error {
+	findings, err := provision.Check(ctx, js, plan)
+	if err != nil {
+		return err
+	}
+	var broken []string
+	for _, f := range findings {
+		if f.Severity == provision.Broken {
+			broken = append(broken, "  "+f.String())
+			continue
+		}
+		logger.Info("the server differs from the defaults", "finding", f.String())
+	}
+	if len(broken) > 0 {
+		return fmt.Errorf("the server is not ready for workers, turnctl provision mends it:\n%s", strings.Join(broken, "\n"))
+	}
+	return nil
+}
+
+// storeLimit says how much the server may store, and whether anybody has set a limit.
+func storeLimit(ctx context.Context, js jetstream.JetStream) (string, error) {
+	account, err := js.AccountInfo(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the store limit: %w", err)
+	}
+	if account.Limits.MaxStore > 0 {
+		return fmt.Sprintf("%s of %s used", config.Bytes(account.Store), config.Bytes(account.Limits.MaxStore)), nil
+	}
+	return "no store limit known: watch the disk, a full one stops every turn", nil
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// web serves health checks and metrics. The zero value, for --http off, serves nothing.
+type web struct {
+	listener net.Listener
+	server   *http.Server
+	done     chan struct{}
+}
+
+// listen takes the address, so that one in use is known before anything else starts.
+func listen(address string) (*web, error) {
+	if address == "" {
+		return &web{}, nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("--http %s: the address is in use, perhaps by another worker: choose another with --http HOST:PORT, or --http off", address)
+	case err != nil:
+		return nil, fmt.Errorf("--http %s: %w: choose another with --http HOST:PORT, or --http off", address, err)
+	}
+	return &web{listener: l}, nil
+}
+
+// url is where it is served, "" if it is not.
+func (w *web) url() string {
+	if w.listener == nil {
+		return ""
+	}
+	return "http://" + w.listener.Addr().String()
+}
+
+// Limits of a request: all of them are small.
+const (
+	httpTimeout   = 10 * time.Second
+	httpMaxHeader = 16 << 10
+)
+
+// ready is what says whether a worker consumes.
+type ready interface{ Ready() error }
+
+// serve answers until close: /healthz while the process lives, /readyz while it consumes.
+func (w *web) serve(worker ready, metrics prometheus.Gatherer, logger *slog.Logger) {
+	if w.listener == nil {
+		return
+	}
+	w.server = &http.Server{
+		Handler: handler(worker, metrics), ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		ReadHeaderTimeout: httpTimeout, ReadTimeout: httpTimeout, WriteTimeout: 2 * httpTimeout, IdleTimeout: time.Minute,
+		MaxHeaderBytes: httpMaxHeader,
+	}
+	w.done = make(chan struct{})
+	go func() {
+		defer close(w.done)
+		if err := w.server.Serve(w.listener); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error("health checks and metrics are gone", "err", err)
+		}
+	}()
+}
+
+func handler(worker ready, metrics prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := worker.Ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ready\n")
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// close ends it at once: nobody waits for a health check of a process that ends.
+func (w *web) close() error {
+	switch {
+	case w.listener == nil:
+		return nil
+	case w.server == nil:
+		return w.listener.Close()
+	}
+	err := w.server.Close()
+	<-w.done
+	return err
+}

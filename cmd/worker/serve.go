@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/config"
+)
+
+// clientName shows up in the server's lists of connections.
+const clientName = "oneturn-worker"
+
+// serve runs a worker until ctx ends or something fails that cannot heal.
+func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (err error) {
+	logger := config.Logger(cfg.LogLevel, cfg.LogsAsJSON, stderr)
+	if err := checkFolder(cfg.Workflows); err != nil {
+		return err
+	}
+	web, err := listen(cfg.HTTP)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, web.close()) }()
+	bus, err := connect(ctx, cfg, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bus.close()) }()
+
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	w, err := oneturn.NewWorker(bus.nc, workerConfig(cfg, logger, registry))
+	if err != nil {
+		return err
+	}
+	web.serve(w, registry, logger)
+	if len(w.Bindings().Bindings()) == 0 {
+		logger.Warn("nothing is bound: turns of these workflows will end as no_binding; turnctl check DIR tells more", "workflows", cfg.Workflows)
+	}
+	return runUntilDone(ctx, w, func() error { return newStart(cfg, w, bus, web).print(cfg.Format, stdout) })
+}
+
+// checkFolder refuses a folder that is not there, before anything is started.
+func checkFolder(dir string) error {
+	info, err := os.Stat(dir)
+	const mend = "name the folder that holds one folder for each workflow, for example --workflows=examples/01-hello/workflows"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usageError{fmt.Errorf("--workflows: the folder %q does not exist: %s", dir, mend)}
+	case err != nil:
+		return usageError{fmt.Errorf("--workflows: %w: %s", err, mend)}
+	case !info.IsDir():
+		return usageError{fmt.Errorf("--workflows: %q is no folder: %s", dir, mend)}
+	}
+	return nil
+}
+
+// workerConfig says the settings in the library's terms, where zero means the default.
+func workerConfig(cfg *config.Worker, logger *slog.Logger, registry prometheus.Registerer) oneturn.Config {
+	c := oneturn.Config{
+		Workflows: cfg.Workflows, Watch: cfg.Watch,
+		Python: oneturn.Python{Interpreter: cfg.Python, Children: cfg.PythonPool, Env: cfg.ToolEnv},
+		Prefix: cfg.Prefix, Pool: cfg.Pool, Slots: cfg.Slots,
+		ToolTimeout: cfg.ToolTimeout, SoftStop: cfg.SoftStop, BindingGrace: cfg.BindingGrace, MaxEventAge: cfg.MaxEventAge,
+		Logger: logger, Registry: registry,
+	}
+	if c.BindingGrace == 0 {
+		c.BindingGrace = -1
+	}
+	if c.SoftStop == 0 {
+		c.SoftStop = time.Nanosecond
+	}
+	return c
+}
+
+// pollReady is how often a worker that starts is asked whether it consumes.
+const pollReady = 10 * time.Millisecond
+
+// runUntilDone runs the worker and calls ready once, when it consumes.
+func runUntilDone(ctx context.Context, w *oneturn.Worker, ready func() error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	tick := time.NewTicker(pollReady)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+		}
+		if w.Ready() != nil {
+			continue
+		}
+		if err := ready(); err != nil {
+			cancel()
+			return errors.Join(fmt.Errorf("print the start: %w", err), <-done)
+		}
+		return <-done
+	}
+}

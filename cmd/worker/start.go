@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/provision"
+)
+
+// start is what a worker says of itself when it consumes. It is the JSON of -o json.
+type start struct {
+	Name      string            `json:"name"`
+	NATS      string            `json:"nats"`            // URL for publishers
+	Store     string            `json:"store,omitempty"` // directory of the embedded server
+	Pool      string            `json:"pool"`
+	Publish   string            `json:"publish"` // subject of turns
+	Tier      provision.Tier    `json:"tier"`
+	Limit     string            `json:"limit"`          // what is known of the store's limit
+	HTTP      string            `json:"http,omitempty"` // base URL of health checks and metrics
+	Folder    string            `json:"folder"`
+	Workflows []startedWorkflow `json:"workflows"`
+	Errors    int               `json:"errors"`
+	Warnings  int               `json:"warnings"`
+	Faults    []string          `json:"faults,omitempty"` // errors of the manifests, the first ones
+}
+
+type startedWorkflow struct {
+	Name     string   `json:"name"`
+	Bindings []string `json:"bindings"` // agent/model → tool
+}
+
+// maxFaults is how many errors of manifests are told in full.
+const maxFaults = 10
+
+func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web) *start {
+	set := w.Bindings()
+	s := &start{
+		Name: w.Name(), NATS: b.url, Pool: cfg.Pool, Tier: b.tier, Limit: b.limit, HTTP: web.url(), Folder: cfg.Workflows,
+		Publish: strings.TrimSuffix(b.space.In(cfg.Pool, events.KindStructuredOutputReady, "a", "w", "c"), "a.w.c") + "<app>.<workflow>.<chat>",
+
+		Workflows: []startedWorkflow{},
+	}
+	if b.own != nil {
+		s.Store = cfg.Store
+	}
+	for _, name := range set.Workflows() {
+		s.Workflows = append(s.Workflows, startedWorkflow{name, boundIn(set, name)})
+	}
+	for _, d := range set.Diagnostics() {
+		switch d.Severity {
+		case bindings.SeverityError:
+			if s.Errors++; len(s.Faults) < maxFaults {
+				s.Faults = append(s.Faults, d.String())
+			}
+		case bindings.SeverityWarning:
+			s.Warnings++
+		case bindings.SeverityInfo:
+		}
+	}
+	return s
+}
+
+func boundIn(set *bindings.Set, workflow string) []string {
+	bound := []string{}
+	for _, b := range set.Bindings() {
+		if b.Workflow == workflow {
+			bound = append(bound, fmt.Sprintf("%s/%s → %s", b.Agent, b.ModelName, b.Tool))
+		}
+	}
+	return bound
+}
+
+// print writes the start as one JSON object or for people.
+func (s *start) print(format string, w io.Writer) error {
+	if format == "json" {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		return e.Encode(s)
+	}
+	var b strings.Builder
+	line := func(title, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-11s"+format+"\n", append([]any{title}, args...)...)
+	}
+	fmt.Fprintf(&b, "oneturn worker %s is ready\n", s.Name)
+	line("workflows", "%s", s.Folder)
+	for _, wf := range s.Workflows {
+		line("", "%s: %s", wf.Name, orNothing(wf.Bindings))
+	}
+	if len(s.Workflows) == 0 {
+		line("", "none: every turn will end as no_binding")
+	}
+	for _, fault := range s.Faults {
+		line("", "%s", fault)
+	}
+	if s.Errors+s.Warnings > 0 {
+		line("", "%s, %s: turnctl check %s tells them all", count(s.Errors, "error"), count(s.Warnings, "warning"), s.Folder)
+	}
+	if s.Store == "" {
+		line("nats", "%s", s.NATS)
+	} else {
+		line("nats", "%s, embedded, store %s", s.NATS, s.Store)
+	}
+	line("durability", "%s: %s", s.Tier.Name, s.Tier.Text)
+	line("store", "%s", s.Limit)
+	if s.HTTP != "" {
+		line("http", "%s/healthz, /readyz, /metrics", s.HTTP)
+	}
+	line("publish", "%s", s.Publish)
+	line("", "publisher publish FILE --wait --nats %s", s.NATS)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func orNothing(list []string) string {
+	if len(list) == 0 {
+		return "nothing is bound"
+	}
+	return strings.Join(list, ", ")
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
