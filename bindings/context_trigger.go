@@ -1,8 +1,6 @@
 package bindings
 
-import (
-	"regexp"
-)
+import "slices"
 
 // maxPattern bounds the letters of a trigger's regular expression.
 const maxPattern = 512
@@ -99,12 +97,8 @@ func (m *manifest) addTrigger(t Trigger, at place, v *Variable) {
 		why = "it names no tool"
 	case t.Type == TriggerAgentText && len(t.Patterns) == 0:
 		why = "it has nothing to match: add equals, contains or regex"
-	case t.Match == MatchRegex:
-		for _, p := range t.Patterns {
-			if _, err := regexp.Compile("(?i)" + p); err != nil || len(p) > maxPattern {
-				why = "its regular expression cannot be used (RE2 syntax, at most 512 letters)"
-			}
-		}
+	case t.Match == MatchRegex && slices.ContainsFunc(t.Patterns, func(p string) bool { return compilePattern(p) == nil }):
+		why = "its regular expression cannot be used (RE2 syntax, at most 512 letters)"
 	}
 	if why != "" {
 		m.warnf(at, "bad_trigger", "", "a trigger of context variable %s is left out: %s", v.Name, why)
