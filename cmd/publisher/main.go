@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -23,12 +24,12 @@ func main() {
 // signals returns a context that the first SIGINT or SIGTERM ends; the second one ends the
 // process.
 func signals() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	got := make(chan os.Signal, 2)
 	signal.Notify(got, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-got
-		cancel()
+		cancel(errors.New("a signal ended it"))
 		<-got
 		os.Exit(exitKilled)
 	}()

@@ -24,7 +24,6 @@ type bus struct {
 	url   string           // for publishers, without secrets
 	space subjects.Space
 	tier  provision.Tier
-	limit string // of the store, for people
 }
 
 // close ends the connection and the server. Records are on their way to the disk until then.
@@ -96,7 +95,7 @@ func (b *bus) dial(cfg *config.Worker, logger *slog.Logger) (err error) {
 }
 
 // provision makes streams and buckets on the embedded server, checks them on any other, and
-// reads what the records survive and how many fit.
+// reads what the records survive.
 func (b *bus) provision(ctx context.Context, wanted provision.Options, logger *slog.Logger) error {
 	js, err := jetstream.New(b.nc)
 	if err != nil {
@@ -117,10 +116,7 @@ func (b *bus) provision(ctx context.Context, wanted provision.Options, logger *s
 	} else if err := check(ctx, js, plan, logger); err != nil {
 		return err
 	}
-	if b.tier, err = provision.ReadTier(ctx, js, plan, sync); err != nil {
-		return err
-	}
-	b.limit, err = storeLimit(ctx, js)
+	b.tier, err = provision.ReadTier(ctx, js, plan, sync)
 	return err
 }
 
@@ -143,16 +139,4 @@ func check(ctx context.Context, js jetstream.JetStream, plan provision.Plan, log
 		return fmt.Errorf("the server is not ready for workers, turnctl provision mends it:\n%s", strings.Join(broken, "\n"))
 	}
 	return nil
-}
-
-// storeLimit says how much the server may store, and whether anybody has set a limit.
-func storeLimit(ctx context.Context, js jetstream.JetStream) (string, error) {
-	account, err := js.AccountInfo(ctx)
-	if err != nil {
-		return "", fmt.Errorf("read the store limit: %w", err)
-	}
-	if account.Limits.MaxStore > 0 {
-		return fmt.Sprintf("%s of %s used", config.Bytes(account.Store), config.Bytes(account.Limits.MaxStore)), nil
-	}
-	return "no store limit known: watch the disk, a full one stops every turn", nil
 }

@@ -71,7 +71,8 @@ func workerConfig(cfg *config.Worker, logger *slog.Logger, registry prometheus.R
 		Workflows: cfg.Workflows, Watch: cfg.Watch,
 		Python: oneturn.Python{Interpreter: cfg.Python, Children: cfg.PythonPool, Env: cfg.ToolEnv},
 		Prefix: cfg.Prefix, Pool: cfg.Pool, Slots: cfg.Slots,
-		ToolTimeout: cfg.ToolTimeout, SoftStop: cfg.SoftStop, BindingGrace: cfg.BindingGrace, MaxEventAge: cfg.MaxEventAge,
+		ToolTimeout: cfg.ToolTimeout, SoftStop: cfg.SoftStop, BindingGrace: cfg.BindingGrace,
+		MaxEventAge: cfg.MaxEventAge, MaxTurnLife: cfg.MaxTurnLife,
 		Logger: logger, Registry: registry,
 	}
 	if c.BindingGrace == 0 {

@@ -21,7 +21,6 @@ type start struct {
 	Pool      string            `json:"pool"`
 	Publish   string            `json:"publish"` // subject of turns
 	Tier      provision.Tier    `json:"tier"`
-	Limit     string            `json:"limit"`          // what is known of the store's limit
 	HTTP      string            `json:"http,omitempty"` // base URL of health checks and metrics
 	Folder    string            `json:"folder"`
 	Workflows []startedWorkflow `json:"workflows"`
@@ -41,7 +40,7 @@ const maxFaults = 10
 func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web) *start {
 	set := w.Bindings()
 	s := &start{
-		Name: w.Name(), NATS: b.url, Pool: cfg.Pool, Tier: b.tier, Limit: b.limit, HTTP: web.url(), Folder: cfg.Workflows,
+		Name: w.Name(), NATS: b.url, Pool: cfg.Pool, Tier: b.tier, HTTP: web.url(), Folder: cfg.Workflows,
 		Publish: strings.TrimSuffix(b.space.In(cfg.Pool, events.KindStructuredOutputReady, "a", "w", "c"), "a.w.c") + "<app>.<workflow>.<chat>",
 
 		Workflows: []startedWorkflow{},
@@ -107,7 +106,6 @@ func (s *start) print(format string, w io.Writer) error {
 		line("nats", "%s, embedded, store %s", s.NATS, s.Store)
 	}
 	line("durability", "%s: %s", s.Tier.Name, s.Tier.Text)
-	line("store", "%s", s.Limit)
 	if s.HTTP != "" {
 		line("http", "%s/healthz, /readyz, /metrics", s.HTTP)
 	}
