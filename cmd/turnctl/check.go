@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/config"
+)
+
+// checkSettings configures turnctl check. Interpreter and environment are chosen as the
+// worker does.
+//
+//nolint:tagalign // the flag comes first and the help last, as in package config
+type checkSettings struct {
+	config.Output
+
+	Python  string   `flag:"python" example:"/usr/bin/python3.12" help:"Python interpreter of the tools, as for the worker. Without it the workflow's .venv, the folder's .venv, $VIRTUAL_ENV, then python3."`
+	ToolEnv []string `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that the worker lets Python tools see, as for the worker."`
+	Strict  bool     `flag:"strict" default:"false" help:"Warnings fail too."`
+}
+
+func (a *app) check() *cobra.Command {
+	var cfg checkSettings
+	var explain string
+	var schema bool
+	c := a.command(&cobra.Command{
+		Use:   "check DIR",
+		Short: "Report every fault of a folder of workflows, and what binds to what",
+		Long: `Check reads a folder of workflows as the worker does, without running any of its code and
+without a server. It reports each fault and oddity with file, line and mend, what each agent
+and model binds to, Python modules that are missing, and environment variables that the tools
+read and would not find (names only, never values).
+
+Exit code: 0 nothing worse than warnings, 1 errors (with --strict also warnings), 2 the folder
+cannot be read. The shape of -o json:
+
+  {"workflows": [{"name", "dir", "digest",
+                  "bindings": [{"agent", "model", "tool", "kind", "file", "function", "effect",
+                                "effect_why", "max_attempts", "timeout_ms", "component", "display"}],
+                  "diagnostics": [{"severity", "workflow", "file", "line", "code", "message", "mend"}],
+                  "missing_modules": [], "missing_env": [], "hidden_env": []}],
+   "diagnostics": [of the folder as a whole], "digest", "errors", "warnings"}
+
+timeout_ms is 0 where the worker's default applies, effect is pinned at the claim of a turn.`,
+		Example: `  turnctl check ./workflows
+  turnctl check ./workflows --explain Hello/Greeter/Greeting
+  turnctl check --schema > oneturn.schema.json`,
+		Args: cobra.MaximumNArgs(1),
+	}, &cfg, func(ctx context.Context, args []string) error {
+		if schema {
+			return a.print("text", nil, func(w io.Writer) { fmt.Fprintf(w, "%s\n", bytes.TrimSpace(bindings.ManifestSchema())) })
+		}
+		if len(args) == 0 {
+			return usagef("check: name the folder of workflows: turnctl check ./workflows")
+		}
+		set, err := load(ctx, args[0], cfg.Python)
+		if err != nil {
+			return err
+		}
+		if explain != "" {
+			return a.explain(cfg.Format, set, explain)
+		}
+		r := newReport(ctx, args[0], set, cfg, environ{lookup: a.env, allow: cfg.ToolEnv})
+		if err := a.print(cfg.Format, r, func(w io.Writer) { r.text(w, args[0]) }); err != nil {
+			return err
+		}
+		if r.Errors > 0 || cfg.Strict && r.Warnings > 0 {
+			return errReported
+		}
+		return nil
+	})
+	c.Flags().StringVar(&explain, "explain", "", "tell how WORKFLOW/AGENT/MODEL is resolved (MODEL may be empty)")
+	c.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of oneturn.yaml for editors")
+	return c
+}
+
+// load reads the folder as a worker would.
+func load(ctx context.Context, dir, python string) (*bindings.Set, error) {
+	if info, err := os.Stat(dir); err != nil {
+		return nil, usagef("check: %w: name the folder that holds the workflow folders", err)
+	} else if !info.IsDir() {
+		return nil, usagef("check: %s is no folder: name the folder that holds the workflow folders", dir)
+	}
+	set, err := bindings.Load(ctx, bindings.Options{Root: dir, Inspect: oneturn.InspectPython(python)})
+	if err != nil {
+		return nil, usagef("check: %w", err)
+	}
+	return set, nil
+}
+
+// finding is a diagnostic of this command's own.
+func finding(severity bindings.Severity, workflow, code, mend, format string, args ...any) bindings.Diagnostic {
+	return bindings.Diagnostic{Severity: severity, Workflow: workflow, Code: code, Message: fmt.Sprintf(format, args...), Mend: mend}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/tools/python"
+)
+
+// report is the outcome of turnctl check. Its JSON shape is stable: fields are only added.
+type report struct {
+	Workflows   []workflowReport      `json:"workflows"`
+	Diagnostics []bindings.Diagnostic `json:"diagnostics"` // of the folder as a whole
+	Digest      string                `json:"digest"`
+	Errors      int                   `json:"errors"`
+	Warnings    int                   `json:"warnings"`
+}
+
+type workflowReport struct {
+	Name           string                `json:"name"`
+	Dir            string                `json:"dir"` // relative to the checked folder
+	Digest         string                `json:"digest"`
+	Bindings       []bindingReport       `json:"bindings"`
+	Diagnostics    []bindings.Diagnostic `json:"diagnostics"`
+	MissingModules []string              `json:"missing_modules"` // the interpreter cannot find them
+	MissingEnv     []string              `json:"missing_env"`     // read by a tool, set nowhere
+	HiddenEnv      []string              `json:"hidden_env"`      // set here, but no --tool-env lets it through
+}
+
+type bindingReport struct {
+	Agent            string          `json:"agent"`
+	Model            string          `json:"model"`
+	Tool             string          `json:"tool"`
+	Kind             bindings.Kind   `json:"kind"`
+	File             string          `json:"file,omitempty"` // relative to the checked folder
+	Function         string          `json:"function,omitempty"`
+	Effect           bindings.Effect `json:"effect"`
+	EffectWhy        string          `json:"effect_why"`
+	MaxAttempts      int             `json:"max_attempts"`
+	TimeoutMS        int64           `json:"timeout_ms"` // of one attempt; 0 = the worker's default
+	Component        string          `json:"component,omitempty"`
+	Display          string          `json:"display,omitempty"`
+	AcceptsContext   bool            `json:"accepts_context,omitempty"`
+	SignatureUnknown bool            `json:"signature_unknown,omitempty"`
+	RunOnKeyReuse    bool            `json:"run_on_key_reuse,omitempty"`
+	CompatSilent     bool            `json:"compat_silent,omitempty"`
+}
+
+func reportBinding(b *bindings.Binding) bindingReport {
+	return bindingReport{
+		Agent: b.Agent, Model: b.ModelName, Tool: b.Tool, Kind: b.Kind, File: b.File, Function: b.Function,
+		Effect: b.Effect, EffectWhy: b.EffectWhy, MaxAttempts: b.MaxAttempts, TimeoutMS: b.Timeout.Milliseconds(),
+		Component: b.Component, Display: b.Display, AcceptsContext: b.AcceptsContext,
+		SignatureUnknown: b.SignatureUnknown, RunOnKeyReuse: b.RunOnKeyReuse, CompatSilent: b.CompatSilent,
+	}
+}
+
+// newReport gathers all that is to say about the workflows of dir.
+func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSettings, env environ) *report {
+	r := &report{Workflows: []workflowReport{}, Diagnostics: []bindings.Diagnostic{}, Digest: set.Digest()}
+	if len(set.Workflows()) == 0 {
+		r.Diagnostics = append(r.Diagnostics, finding(bindings.SeverityWarning, "", "no_workflows",
+			"name the folder that holds the workflow folders", "no workflow was found"))
+	}
+	at := make(map[string]int)
+	for i, name := range set.Workflows() {
+		at[name] = i
+		w := workflowReport{
+			Name: name, Dir: folderOf(dir, name), Digest: set.WorkflowDigest(name),
+			Bindings: []bindingReport{}, Diagnostics: []bindings.Diagnostic{}, MissingModules: []string{},
+		}
+		w.MissingEnv, w.HiddenEnv = []string{}, []string{}
+		r.Workflows = append(r.Workflows, w)
+	}
+	for _, b := range set.Bindings() {
+		if i, ok := at[b.Workflow]; ok {
+			r.Workflows[i].Bindings = append(r.Workflows[i].Bindings, reportBinding(b))
+		}
+	}
+	for _, d := range set.Diagnostics() {
+		if i, ok := at[d.Workflow]; ok {
+			r.Workflows[i].Diagnostics = append(r.Workflows[i].Diagnostics, d)
+		} else {
+			r.Diagnostics = append(r.Diagnostics, d)
+		}
+	}
+	for i := range r.Workflows {
+		w := &r.Workflows[i]
+		imports, names := set.Python(w.Name)
+		w.needModules(ctx, dir, cfg.Python, imports)
+		w.needEnv(dir, env, names)
+	}
+	r.count()
+	return r
+}
+
+// folderOf is where a workflow lives, relative to dir: the folder of its name, or dir itself.
+func folderOf(dir, workflow string) string {
+	if info, err := os.Stat(filepath.Join(dir, workflow)); err == nil && info.IsDir() {
+		return workflow
+	}
+	return "."
+}
+
+// needModules looks for the modules that the Python files import.
+func (w *workflowReport) needModules(ctx context.Context, dir, interpreter string, imports []string) {
+	missing, err := python.Missing(ctx, interpreter, filepath.Join(dir, w.Dir), imports)
+	if err != nil {
+		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityWarning, w.Name, "modules_not_checked",
+			"name an interpreter with --python", "whether Python modules are missing could not be found out: %v", err))
+	}
+	if len(missing) == 0 {
+		return
+	}
+	w.MissingModules = missing
+	w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityWarning, w.Name, "missing_modules",
+		"install them where the worker's interpreter finds them, or name that interpreter with --python",
+		"the Python interpreter does not find %s", strings.Join(missing, ", ")))
+}
+
+// needEnv looks for the environment variables that the Python files read. A tool may do
+// without one, so this is no warning.
+func (w *workflowReport) needEnv(dir string, env environ, names []string) {
+	own, err := dotEnvNames(filepath.Join(dir, w.Dir, ".env"))
+	if err != nil {
+		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityError, w.Name, "env_file_unreadable",
+			"make .env a readable file: a tool of this workflow cannot start without it", "%v", err))
+	}
+	for _, name := range names {
+		switch env.see(name, own) {
+		case envMissing:
+			w.MissingEnv = append(w.MissingEnv, name)
+		case envHidden:
+			w.HiddenEnv = append(w.HiddenEnv, name)
+		case envVisible:
+		}
+	}
+	if len(w.MissingEnv) > 0 {
+		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityInfo, w.Name, "missing_env",
+			"set them in the workflow's .env, or where the worker runs together with --tool-env",
+			"tools read environment variables that are not set here: %s", strings.Join(w.MissingEnv, ", ")))
+	}
+	if len(w.HiddenEnv) > 0 {
+		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityInfo, w.Name, "hidden_env",
+			"let the worker pass them with --tool-env, or set them in the workflow's .env",
+			"tools read environment variables that are set but kept from them: %s", strings.Join(w.HiddenEnv, ", ")))
+	}
+}
+
+func (r *report) count() {
+	all := slices.Clone(r.Diagnostics)
+	for _, w := range r.Workflows {
+		all = append(all, w.Diagnostics...)
+	}
+	for _, d := range all {
+		switch d.Severity {
+		case bindings.SeverityError:
+			r.Errors++
+		case bindings.SeverityWarning:
+			r.Warnings++
+		case bindings.SeverityInfo:
+		}
+	}
+}

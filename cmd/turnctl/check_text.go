@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+)
+
+// text prints the report for people. File names are joined with dir, so that a terminal or an
+// editor can open them.
+func (r *report) text(w io.Writer, dir string) {
+	count := 0
+	for _, d := range r.Diagnostics {
+		diagnosticText(w, dir, d)
+	}
+	if len(r.Diagnostics) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, wf := range r.Workflows {
+		count += len(wf.Bindings)
+		fmt.Fprintf(w, "%s  (%s, digest %s)\n", id(wf.Name), plural(len(wf.Bindings), "binding"), wf.Digest)
+		bindingsText(w, wf.Bindings)
+		for _, d := range wf.Diagnostics {
+			diagnosticText(w, dir, d)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "%s, %s: %s, %s\n", plural(len(r.Workflows), "workflow"), plural(count, "binding"),
+		plural(r.Errors, "error"), plural(r.Warnings, "warning"))
+}
+
+// bindingsText prints what binds to what: agent and model in columns, how the tool runs below.
+func bindingsText(w io.Writer, all []bindingReport) {
+	var columns strings.Builder
+	rows := make([][]string, len(all))
+	for i, b := range all {
+		rows[i] = []string{id(b.Agent), id(b.Model), "→ " + id(b.Tool), b.runs()}
+	}
+	table(&columns, 2, rows)
+	lines := strings.Split(columns.String(), "\n")
+	for i, b := range all {
+		fmt.Fprintln(w, lines[i])
+		fmt.Fprintln(w, wrap(b.how(), 6))
+	}
+}
+
+// runs says where the tool's code is.
+func (b *bindingReport) runs() string {
+	if b.Kind == bindings.KindPython {
+		return clean(b.File, 200) + ":" + id(b.Function)
+	}
+	return string(b.Kind) + " tool of the worker's program"
+}
+
+// how says by which rules the tool runs.
+func (b *bindingReport) how() string {
+	parts := []string{fmt.Sprintf("effect %s: %s", b.Effect, clean(b.EffectWhy, 200))}
+	timeout := "the worker's timeout"
+	if b.TimeoutMS > 0 {
+		timeout = "timeout " + (time.Duration(b.TimeoutMS) * time.Millisecond).String()
+	}
+	parts = append(parts, plural(b.MaxAttempts, "attempt"), timeout)
+	if b.Component != "" {
+		ui := "UI " + id(b.Component)
+		if b.Display != "" {
+			ui += " " + id(b.Display)
+		}
+		parts = append(parts, ui)
+	}
+	for _, flag := range []struct {
+		set  bool
+		text string
+	}{
+		{b.SignatureUnknown, "signature unknown"},
+		{b.RunOnKeyReuse, "a reused turn key runs"},
+		{b.CompatSilent, "failures are silent"},
+	} {
+		if flag.set {
+			parts = append(parts, flag.text)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// diagnosticText prints severity, place and code on one line, what to know and do below.
+func diagnosticText(w io.Writer, dir string, d bindings.Diagnostic) {
+	where := ""
+	if d.File != "" {
+		where = clean(filepath.Join(dir, filepath.FromSlash(d.File)), 300)
+		if d.Line > 0 {
+			where = fmt.Sprintf("%s:%d", where, d.Line)
+		}
+		where += "  "
+	}
+	fmt.Fprintf(w, "  %-7s  %s%s\n", d.Severity, where, d.Code)
+	fmt.Fprintln(w, wrap(clean(d.Message, 1000), 6))
+	if d.Mend != "" {
+		fmt.Fprintln(w, wrap("mend: "+clean(d.Mend, 1000), 6))
+	}
+}

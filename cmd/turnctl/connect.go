@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// longestDial bounds the attempt to reach one server.
+const longestDial = 5 * time.Second
+
+// server is a connection and the names on it.
+type server struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	space   subjects.Space
+	timeout time.Duration // of one request
+}
+
+// connect opens a connection. Requests without a deadline of their own take cfg.Timeout.
+func (a *app) connect(cfg *config.Turnctl) (*server, error) {
+	space, err := subjects.New(cfg.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	logger := config.Logger(cfg.LogLevel, cfg.LogsAsJSON, a.stderr)
+	nc, err := config.Connect(cfg.NATS, "turnctl", logger, nats.Timeout(min(cfg.Timeout, longestDial)))
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(cfg.Timeout))
+	if err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("open JetStream: %w", err)
+	}
+	return &server{nc: nc, js: js, space: space, timeout: cfg.Timeout}, nil
+}
+
+func (s *server) close() { s.nc.Close() }
+
+// journal opens the turn journal for reading.
+func (s *server) journal() (*idempotency.KV, error) { return idempotency.NewKV(s.nc, s.space) }
+
+// unprovisioned adds to an error that a stream is missing what to do about it.
+func unprovisioned(err error) error {
+	const streamNotFound = 10059
+	var api *jetstream.APIError
+	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.As(err, &api) && api.ErrorCode == streamNotFound {
+		return fmt.Errorf("%w: run `turnctl provision`, or name the right server and --prefix", err)
+	}
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
+		return fmt.Errorf("%w: JetStream is not on for this account: see `turnctl doctor`", err)
+	}
+	return err
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/provision"
+)
+
+// Verdicts of a check-up.
+const (
+	verdictOK      = "ok"
+	verdictInfo    = "info"
+	verdictWarning = "warning"
+	verdictError   = "error"
+)
+
+// checkup is one thing that turnctl doctor has looked at.
+type checkup struct {
+	Check   string `json:"check"`   // stable name
+	Verdict string `json:"verdict"` // ok, info, warning, error
+	Detail  string `json:"detail"`
+	Mend    string `json:"mend,omitempty"`
+}
+
+// diagnosis is the outcome of turnctl doctor.
+type diagnosis struct {
+	Healthy bool            `json:"healthy"` // no error
+	Checks  []checkup       `json:"checks"`
+	Tier    *provision.Tier `json:"tier"`
+}
+
+func (a *app) doctor() *cobra.Command {
+	var cfg config.Provision
+	return a.command(&cobra.Command{
+		Use:   "doctor",
+		Short: "Find out what is wrong with a server and its set-up",
+		Long: `Doctor looks whether the server can be reached and is new enough, whether JetStream is on,
+whether streams, buckets and consumers are as planned, whether workers answer, what waits for
+them, and what the stored records survive. It changes nothing. The plan it compares with is that
+of turnctl provision with the same settings.
+
+Exit code: 0 nothing is broken, 1 something is.`,
+		Args: cobra.NoArgs,
+	}, &cfg, func(ctx context.Context, _ []string) error {
+		plan, err := planOf(&cfg)
+		if err != nil {
+			return usagef("%w", err)
+		}
+		d := &diagnosis{Checks: []checkup{}}
+		if s, err := a.connect(&cfg.Turnctl); err != nil {
+			d.addf("reach", verdictError, "", "%v", err)
+		} else {
+			defer s.close()
+			d.examine(ctx, s, &cfg, plan, a.now)
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("doctor: %w", context.Cause(ctx))
+		}
+		d.Healthy = d.worst() != verdictError
+		if err := a.print(cfg.Format, d, d.text); err != nil {
+			return err
+		}
+		if !d.Healthy {
+			return errReported
+		}
+		return nil
+	})
+}
+
+func (d *diagnosis) addf(check, verdict, mend, format string, args ...any) {
+	d.Checks = append(d.Checks, checkup{Check: check, Verdict: verdict, Detail: fmt.Sprintf(format, args...), Mend: mend})
+}
+
+// worst is the worst verdict of all.
+func (d *diagnosis) worst() string {
+	worst := verdictOK
+	rank := map[string]int{verdictOK: 0, verdictInfo: 1, verdictWarning: 2, verdictError: 3}
+	for _, c := range d.Checks {
+		if rank[c.Verdict] > rank[worst] {
+			worst = c.Verdict
+		}
+	}
+	return worst
+}
+
+func (d *diagnosis) text(w io.Writer) {
+	for _, c := range d.Checks {
+		fmt.Fprintf(w, "%-7s  %-10s  %s\n", c.Verdict, c.Check, hang(clean(c.Detail, 1000), 21))
+		if c.Mend != "" {
+			fmt.Fprintln(w, wrap("mend: "+clean(c.Mend, 500), 21))
+		}
+	}
+	if d.Healthy {
+		fmt.Fprintln(w, "nothing is broken")
+	} else {
+		fmt.Fprintln(w, "something is broken: see the errors above")
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/provision"
+)
+
+const (
+	answerWait = 500 * time.Millisecond // for further workers after the last answer
+	maxAnswers = 1000                   // workers that are counted
+	maxSkew    = 5 * time.Second        // of the clocks, beyond what a request takes
+	highWater  = 85                     // percent of a limit that is nearly used up
+)
+
+// examine runs all checks that need a connection, from the ground up; the first one without
+// which the next ones mean nothing ends it.
+func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provision, plan provision.Plan, now func() time.Time) {
+	d.reach(s)
+	if err := provision.CheckServer(s.nc); err != nil {
+		d.addf("version", verdictError, "", "%v", err)
+		return
+	}
+	d.addf("version", verdictOK, "", "NATS server %s, at least %s is needed", s.nc.ConnectedServerVersion(), provision.MinServer)
+	if !d.jetStream(ctx, s) {
+		return
+	}
+	d.streams(ctx, s, plan)
+	d.queues(ctx, s, cfg.Pools)
+	d.clock(ctx, s, now)
+	d.workers(ctx, s)
+	if tier, err := provision.ReadTier(ctx, s.js, plan, provision.SyncUnknown); err == nil {
+		d.Tier = &tier
+		d.addf("durability", verdictInfo, "", "%s: %s", tier.Name, tier.Text)
+	}
+}
+
+func (d *diagnosis) reach(s *server) {
+	rtt, err := s.nc.RTT()
+	if err != nil {
+		d.addf("reach", verdictWarning, "", "%s, but it does not answer a ping: %v", s.nc.ConnectedUrlRedacted(), err)
+		return
+	}
+	d.addf("reach", verdictOK, "", "%s, round trip %.1f ms", s.nc.ConnectedUrlRedacted(), milliseconds(rtt))
+}
+
+// jetStream looks whether the account has JetStream, and room in it.
+func (d *diagnosis) jetStream(ctx context.Context, s *server) bool {
+	info, err := s.js.AccountInfo(ctx)
+	if err != nil {
+		d.addf("jetstream", verdictError, "turn JetStream on in the server's configuration and for this account", "%v", err)
+		return false
+	}
+	limit := info.Limits.MaxStore
+	switch {
+	case limit <= 0:
+		d.addf("jetstream", verdictOK, "", "%s stored; the account has no limit, so that only the disk bounds it", bytesText(info.Store))
+	case info.Store*100 >= uint64(limit)*highWater:
+		d.addf("jetstream", verdictWarning, "give the account more room, or shorten the retention: a full journal refuses the ends of turns",
+			"%s of %s are used", bytesText(info.Store), bytesText(uint64(limit)))
+	default:
+		d.addf("jetstream", verdictOK, "", "%s of %s are used", bytesText(info.Store), bytesText(uint64(limit)))
+	}
+	return true
+}
+
+// streams compares what is there with the plan.
+func (d *diagnosis) streams(ctx context.Context, s *server, plan provision.Plan) {
+	found, err := provision.Check(ctx, s.js, plan)
+	if err != nil {
+		d.addf("streams", verdictError, "", "%v", err)
+		return
+	}
+	if len(found) == 0 {
+		d.addf("streams", verdictOK, "", "streams, buckets and consumers are as planned")
+	}
+	for _, f := range found {
+		what := f.Object
+		if f.Setting != "" {
+			what += ": " + f.Setting
+		}
+		d.addf("streams", string(f.Severity), f.Mend, "%s is %s, planned is %s", what, f.Have, f.Want)
+	}
+}
+
+// queues tells what waits for each pool, and how many dead letters there are.
+func (d *diagnosis) queues(ctx context.Context, s *server, pools []string) {
+	for _, pool := range pools {
+		consumer, err := s.js.Consumer(ctx, s.space.InStream(), s.space.WorkerConsumer(pool))
+		if err != nil {
+			continue // told by streams
+		}
+		info := consumer.CachedInfo()
+		d.addf("queue", verdictInfo, "", "pool %s: %s waiting, %d in work, %d of them delivered again",
+			pool, plural(int(info.NumPending), "message"), info.NumAckPending, info.NumRedelivered)
+	}
+	dead, err := s.js.Stream(ctx, s.space.DeadStream())
+	if err != nil {
+		return
+	}
+	if n := dead.CachedInfo().State.Msgs; n > 0 {
+		d.addf("dead", verdictWarning, "look at the Oneturn-Reason header of the messages in stream "+s.space.DeadStream(),
+			"%s could not be handled", plural(int(n), "message"))
+		return
+	}
+	d.addf("dead", verdictOK, "", "no dead letters")
+}
+
+// clock compares the clocks. No promise depends on them, but the age of events does.
+func (d *diagnosis) clock(ctx context.Context, s *server, now func() time.Time) {
+	before := now()
+	stream, err := s.js.Stream(ctx, s.space.TurnsStream())
+	if err != nil || stream.CachedInfo().TimeStamp.IsZero() {
+		return
+	}
+	server := stream.CachedInfo().TimeStamp
+	skew := max(before.Sub(server), server.Sub(now()))
+	if skew > maxSkew {
+		d.addf("clock", verdictWarning, "let both follow a time server", "the clocks of this machine and the server are %s apart", skew.Round(time.Second))
+		return
+	}
+	d.addf("clock", verdictOK, "", "this machine and the server agree within %s", maxSkew)
+}
+
+// workers counts who serves the request API: every worker does.
+func (d *diagnosis) workers(ctx context.Context, s *server) {
+	n, err := s.ping(ctx)
+	switch {
+	case err != nil:
+		d.addf("workers", verdictWarning, "", "whether workers answer could not be found out: %v", err)
+	case n == 0:
+		d.addf("workers", verdictWarning, "start one: worker --nats URL --workflows DIR", "no worker answers: turns wait in %s", s.space.InStream())
+	default:
+		d.addf("workers", verdictOK, "", "%s answered on the request API", plural(n, "worker"))
+	}
+}
+
+// ping asks every instance of the request API to answer and counts the answers.
+func (s *server) ping(ctx context.Context) (int, error) {
+	subject, err := micro.ControlSubject(micro.PingVerb, s.space.APIName(), "")
+	if err != nil {
+		return 0, fmt.Errorf("ping the workers: %w", err)
+	}
+	sub, err := s.nc.SubscribeSync(s.nc.NewRespInbox())
+	if err != nil {
+		return 0, fmt.Errorf("ping the workers: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // the connection closes soon
+	if err := s.nc.PublishRequest(subject, sub.Subject, nil); err != nil {
+		return 0, fmt.Errorf("ping the workers: %w", err)
+	}
+	n := 0
+	for ; n < maxAnswers; n++ {
+		wait, cancel := context.WithTimeout(ctx, answerWait)
+		m, err := sub.NextMsgWithContext(wait)
+		cancel()
+		noResponders := err == nil && len(m.Data) == 0 && m.Header.Get("Status") == "503"
+		if err != nil || noResponders {
+			break
+		}
+	}
+	return n, ctx.Err()
+}

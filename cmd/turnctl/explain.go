@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/oneturn/oneturn/bindings"
+)
+
+// resolution is how one turn would be resolved.
+type resolution struct {
+	Workflow string         `json:"workflow"`
+	Agent    string         `json:"agent"`
+	Model    string         `json:"model"`
+	Binding  *bindingReport `json:"binding"` // null if there is none
+	Why      string         `json:"why"`     // which rule found it, or the error
+	Cause    string         `json:"cause,omitempty"`
+	Accepts  []string       `json:"accepts,omitempty"` // fields of the model
+}
+
+// explain tells how a turn that names workflow, agent and model finds its tool.
+func (a *app) explain(format string, set *bindings.Set, path string) error {
+	parts := strings.SplitN(path, "/", 3)
+	if len(parts) < 2 || parts[0] == "" {
+		return usagef("check: --explain is %q, want WORKFLOW/AGENT/MODEL, for example Hello/Greeter/Greeting", path)
+	}
+	r := &resolution{Workflow: parts[0], Agent: parts[1]}
+	if len(parts) == 3 {
+		r.Model = parts[2]
+	}
+	b, err := set.Resolve(r.Workflow, r.Agent, r.Model)
+	if err != nil {
+		r.Why, r.Cause = err.Error(), "no_binding"
+		if errors.Is(err, bindings.ErrUnknownWorkflow) {
+			r.Cause = "unknown_workflow"
+		}
+	} else {
+		found := reportBinding(b)
+		r.Binding, r.Why = &found, rule(r, b)
+		if b.Model != nil {
+			r.Accepts = b.Model.Fields()
+		}
+	}
+	if err := a.print(format, r, r.text); err != nil {
+		return err
+	}
+	if r.Binding == nil {
+		return errReported
+	}
+	return nil
+}
+
+// rule names the rule of [bindings.Set.Resolve] that led to b.
+func rule(r *resolution, b *bindings.Binding) string {
+	var why string
+	switch {
+	case b.ModelName == r.Model && b.Agent == r.Agent && r.Model != "":
+		why = "the tool is bound to this agent and model"
+	case b.ModelName == r.Model && r.Model != "":
+		why = fmt.Sprintf("nothing is bound to this agent and model; the model is bound for agent %s, and that counts for any agent", id(b.Agent))
+	case b.ModelName != "":
+		why = "the turn names no known model; the agent leads to model " + id(b.ModelName)
+	default:
+		why = "the agent has no model and this one tool: its data is not checked"
+	}
+	if b.Workflow != r.Workflow {
+		why = fmt.Sprintf("the workflow is found as %s, without regard to case; %s", id(b.Workflow), why)
+	}
+	return why
+}
+
+func (r *resolution) text(w io.Writer) {
+	fmt.Fprintf(w, "workflow %s, agent %s, model %s\n", id(r.Workflow), id(r.Agent), id(r.Model))
+	fmt.Fprintln(w, wrap(clean(r.Why, 2000), 2))
+	if r.Binding == nil {
+		fmt.Fprintln(w, wrap(r.advice(), 2))
+		return
+	}
+	bindingsText(w, []bindingReport{*r.Binding})
+	if len(r.Accepts) > 0 {
+		fmt.Fprintln(w, wrap("fields: "+clean(strings.Join(r.Accepts, ", "), 1000), 6))
+	}
+}
+
+// advice says what a worker does with such a turn.
+func (r *resolution) advice() string {
+	if r.Cause == "unknown_workflow" {
+		return "a worker waits for --binding-grace, because another worker may know the workflow; then the turn ends as no_binding"
+	}
+	return "the turn ends as no_binding, without a wait; `turnctl check DIR` shows what is bound"
+}

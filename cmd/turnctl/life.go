@@ -1,0 +1,260 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// States of a turn.
+const (
+	stateUnclaimed = "unclaimed"
+	stateRunning   = "running"
+	stateParked    = "parked"
+	stateEnded     = "ended"
+)
+
+// What is known about the message that a running turn is owned under.
+const (
+	leaseThere   = "there"
+	leaseGone    = "gone"
+	leaseUnknown = "unknown"
+)
+
+// life is all that turnctl show tells about a turn.
+type life struct {
+	Key          string       `json:"key"`
+	App          string       `json:"app_id"`
+	Chat         string       `json:"chat_id"`
+	Run          string       `json:"run_id,omitempty"`
+	Turn         string       `json:"turn"`
+	State        string       `json:"state"` // unclaimed, running, parked, ended
+	Meaning      string       `json:"meaning"`
+	Damaged      bool         `json:"damaged,omitempty"` // a record cannot be read
+	Workflow     string       `json:"workflow,omitempty"`
+	Agent        string       `json:"agent,omitempty"`
+	Tool         string       `json:"tool,omitempty"`
+	ToolCallID   string       `json:"tool_call_id,omitempty"`
+	Effect       string       `json:"effect,omitempty"`
+	Owner        string       `json:"owner,omitempty"` // of the newest epoch
+	Epoch        int          `json:"epoch"`
+	Lease        string       `json:"lease,omitempty"`         // of the newest epoch: stream/sequence/delivery
+	LeaseMessage string       `json:"lease_message,omitempty"` // of a running turn: there, gone, unknown
+	Verdict      string       `json:"verdict,omitempty"`       // why the turn was rejected before its tool
+	Binding      string       `json:"binding,omitempty"`       // digest of the manifests that bound the tool
+	Fingerprint  string       `json:"fingerprint,omitempty"`
+	Trace        string       `json:"traceparent,omitempty"`
+	Call         *callFacts   `json:"call"`
+	Response     *answerFacts `json:"response"`
+	Records      []recordFact `json:"records"`
+}
+
+// callFacts is what the tool_call event says.
+type callFacts struct {
+	ArgsBytes int             `json:"args_bytes"`
+	ArgsBlob  string          `json:"args_blob,omitempty"` // object that holds them, when they are large
+	Args      json.RawMessage `json:"args,omitempty"`      // with --payload
+}
+
+// answerFacts is what the tool_response event says.
+type answerFacts struct {
+	Status       string          `json:"status"`
+	Success      bool            `json:"success"`
+	Code         events.Code     `json:"code,omitempty"`
+	Content      string          `json:"content"`
+	Attempts     int             `json:"attempts"`
+	DurationMS   int64           `json:"duration_ms"` // of the tool
+	TotalMS      float64         `json:"total_ms"`    // from the claim to the stored response
+	ContextKeys  []string        `json:"context_keys,omitempty"`
+	PayloadBytes int             `json:"payload_bytes"`
+	PayloadBlob  string          `json:"payload_blob,omitempty"`
+	Payload      json.RawMessage `json:"payload,omitempty"` // with --payload
+}
+
+// recordFact is one record of the journal, without its content.
+type recordFact struct {
+	Seq     uint64    `json:"seq"`
+	Time    time.Time `json:"time"`
+	AfterMS float64   `json:"after_ms"` // since the first record
+	Kind    string    `json:"kind"`
+	ID      string    `json:"id,omitempty"`
+	Private bool      `json:"private,omitempty"`
+	Owner   string    `json:"owner,omitempty"`
+	Epoch   int       `json:"epoch,omitempty"`
+	Lease   string    `json:"lease,omitempty"`
+	Effect  string    `json:"effect,omitempty"`
+	Verdict string    `json:"verdict,omitempty"`
+	Binding string    `json:"binding,omitempty"`
+	Trace   string    `json:"traceparent,omitempty"`
+	Bytes   int       `json:"bytes"`
+	Error   string    `json:"error,omitempty"` // what is wrong with the record
+}
+
+// newLife reads the records of a turn. What cannot be read is told, and the rest still shown.
+func newLife(t *idempotency.Turn, payload bool) *life {
+	l := &life{Key: t.Key.String(), Epoch: t.Epoch, Lease: t.Lease.String(), State: stateOf(t), Records: []recordFact{}}
+	l.App, l.Chat, l.Turn = shown(t.Key.App), shown(t.Key.Chat), shown(t.Key.Turn)
+	for i := range t.Records {
+		r := &t.Records[i]
+		fact := newRecordFact(r, t.Records[0].Time)
+		switch {
+		case t.Claim != nil && r.Seq == t.Claim.Seq:
+			l.claim(r, &fact, payload)
+		case t.Response != nil && r.Seq == t.Response.Seq:
+			l.respond(t, r, &fact, payload)
+		case fact.Kind == "takeover" && fact.Epoch == t.Epoch:
+			l.Owner = fact.Owner
+		case t.Cancel != nil && r.Seq == t.Cancel.Seq:
+			l.cancel(r, &fact)
+		}
+		l.Damaged = l.Damaged || fact.Error != ""
+		l.Records = append(l.Records, fact)
+	}
+	return l
+}
+
+// shown is the id of a token, or the token where it cannot be turned back.
+func shown(token string) string {
+	text, _, err := subjects.Untoken(token)
+	if err != nil {
+		return token
+	}
+	return text
+}
+
+// stateOf names the state that the journal gives a turn.
+func stateOf(t *idempotency.Turn) string {
+	switch {
+	case t.Response != nil:
+		return stateEnded
+	case t.Claim == nil:
+		return stateUnclaimed
+	}
+	park := t.Key.Private("park", strconv.Itoa(t.Epoch))
+	for _, r := range t.Records {
+		if r.Key == park && r.Meta.Verdict == "parked" {
+			return stateParked
+		}
+	}
+	return stateRunning
+}
+
+func newRecordFact(r *idempotency.Record, first time.Time) recordFact {
+	m := r.Meta
+	f := recordFact{
+		Seq: r.Seq, Time: r.Time.UTC(), AfterMS: milliseconds(r.Time.Sub(first)), Kind: r.Key,
+		Owner: m.Owner, Epoch: m.Epoch, Lease: m.Lease.String(), Effect: m.Effect, Verdict: m.Verdict,
+		Binding: m.Digest, Trace: m.Trace, Bytes: len(r.Data),
+	}
+	if k, ok := subjects.ParseKey(r.Key); ok {
+		f.Kind, f.ID, f.Private = k.Kind, k.ID, k.Private
+	} else {
+		f.Error = "its key is none of the journal's"
+	}
+	if r.Err != nil {
+		f.Error = r.Err.Error()
+	}
+	return f
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// claim takes over what the tool_call record says.
+func (l *life) claim(r *idempotency.Record, fact *recordFact, payload bool) {
+	m := r.Meta
+	if l.Owner == "" {
+		l.Owner = m.Owner
+	}
+	l.Effect, l.Verdict, l.Binding, l.Fingerprint, l.Trace = m.Effect, m.Verdict, m.Digest, m.Fingerprint, m.Trace
+	var call events.ToolCall
+	if !read(r, fact, events.KindToolCall, &call) {
+		return
+	}
+	l.identify(call.AppID, call.ChatID, call.RunID, call.Turn)
+	l.Workflow, l.Agent, l.Tool, l.ToolCallID = call.WorkflowName, call.Agent, call.ToolName, call.ToolCallID
+	facts := &callFacts{}
+	facts.ArgsBytes, facts.ArgsBlob, facts.Args = size(call.Payload.ToolArgs)
+	if !payload {
+		facts.Args = nil
+	}
+	l.Call = facts
+}
+
+// respond takes over what the tool_response record says.
+func (l *life) respond(t *idempotency.Turn, r *idempotency.Record, fact *recordFact, payload bool) {
+	var e events.ToolResponse
+	if !read(r, fact, events.KindToolResponse, &e) {
+		return
+	}
+	l.identify(e.AppID, e.ChatID, e.RunID, e.Turn)
+	facts := &answerFacts{
+		Status: e.Status, Success: e.Success, Code: e.Code, Content: e.Content, Attempts: e.Attempts,
+		DurationMS: e.DurationMS, ContextKeys: e.ContextKeys,
+	}
+	if t.Claim != nil {
+		facts.TotalMS = milliseconds(r.Time.Sub(t.Claim.Time))
+	}
+	facts.PayloadBytes, facts.PayloadBlob, facts.Payload = size(e.Payload)
+	if !payload {
+		facts.Payload = nil
+	}
+	l.Response = facts
+}
+
+// cancel takes over the ids of the cancel record: it may be all there is.
+func (l *life) cancel(r *idempotency.Record, fact *recordFact) {
+	var e events.ToolCallCancel
+	if read(r, fact, events.KindToolCallCancel, &e) {
+		l.identify(e.AppID, e.ChatID, e.RunID, e.Turn)
+		l.Workflow = e.WorkflowName
+	}
+}
+
+// identify takes over the ids of an event; the key has tokens of them only.
+func (l *life) identify(app, chat, run, turn string) {
+	l.App, l.Chat, l.Run, l.Turn = cmp.Or(app, l.App), cmp.Or(chat, l.Chat), run, cmp.Or(turn, l.Turn)
+}
+
+// read decodes the event of a record, or notes in fact why it cannot.
+func read(r *idempotency.Record, fact *recordFact, kind string, event any) bool {
+	body, err := events.Parse(r.Data)
+	if err == nil && body.Kind != kind {
+		err = fmt.Errorf("it is of kind %.80q, want %q", body.Kind, kind)
+	}
+	if err == nil {
+		err = body.As(event)
+	}
+	if err == nil {
+		return true
+	}
+	if fact.Error != "" {
+		fact.Error += "; "
+	}
+	fact.Error += fmt.Sprintf("its event cannot be read: %v", err)
+	return false
+}
+
+// size returns the size of a value as JSON, and the object that holds it if it is a blob.
+func size(v any) (bytes int, blob string, value json.RawMessage) {
+	value, err := events.AppendJSON(nil, v)
+	if err != nil {
+		return 0, "", nil
+	}
+	object, _ := v.(map[string]any)
+	name, isBlob := object["$blob"].(string)
+	length, isNumber := object["size"].(json.Number)
+	if !isBlob || !isNumber {
+		return len(value), "", value
+	}
+	n, err := strconv.Atoi(length.String())
+	if err != nil {
+		return len(value), "", value
+	}
+	return n, name, value
+}

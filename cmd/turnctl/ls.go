@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// maxListed bounds how many turns one listing has.
+const maxListed = 1000
+
+// listSettings is what turnctl ls looks for.
+type listSettings struct {
+	app, chat string
+	limit     int
+	open      bool
+	since     time.Duration
+}
+
+func (a *app) ls() *cobra.Command {
+	var cfg config.Turnctl
+	var want listSettings
+	c := a.command(&cobra.Command{
+		Use:   "ls",
+		Short: "List the newest turns",
+		Long: `Ls lists the newest turns of the journal, the newest last: when each was claimed, where, what
+ran, how it ended or that it is open, how long it took from claim to end, and who claimed it.
+It reads backwards in growing steps, headers only, until it has enough or has gone back as far
+as --since says; then it fetches the events of the turns that it lists.`,
+		Example: `  turnctl ls
+  turnctl ls --app acme --chat chat-42 --since 24h
+  turnctl ls --open --since 168h -o json`,
+		Args: cobra.NoArgs,
+	}, &cfg, func(ctx context.Context, _ []string) error {
+		switch {
+		case want.limit < 1 || want.limit > maxListed:
+			return usagef("ls: --limit is %d, want 1 to %d", want.limit, maxListed)
+		case want.since <= 0:
+			return usagef("ls: --since is %s, want a duration over zero: --since=1h", want.since)
+		}
+		s, err := a.connect(&cfg)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		l, err := s.list(ctx, want, a.now())
+		if err != nil {
+			return err
+		}
+		return a.print(cfg.Format, l, func(w io.Writer) { l.text(w, want) })
+	})
+	c.Flags().StringVar(&want.app, "app", "", "only this tenant")
+	c.Flags().StringVar(&want.chat, "chat", "", "only this chat")
+	c.Flags().IntVar(&want.limit, "limit", 20, fmt.Sprintf("how many turns, at most %d", maxListed))
+	c.Flags().BoolVar(&want.open, "open", false, "only turns without a response")
+	c.Flags().DurationVar(&want.since, "since", time.Hour, "how far to go back")
+	return c
+}
+
+// listing is the outcome of turnctl ls.
+type listing struct {
+	Turns []listed  `json:"turns"` // the newest last
+	Since time.Time `json:"since"` // nothing older was looked at
+	More  bool      `json:"more"`  // there are older ones since then
+}
+
+// listed is one turn of a listing.
+type listed struct {
+	Seq      uint64    `json:"seq"` // of the claim
+	Time     time.Time `json:"time"`
+	App      string    `json:"app_id"`
+	Chat     string    `json:"chat_id"`
+	Run      string    `json:"run_id,omitempty"`
+	Turn     string    `json:"turn"`
+	Workflow string    `json:"workflow,omitempty"`
+	Tool     string    `json:"tool,omitempty"`
+	State    string    `json:"state"`             // running, parked, ended
+	Outcome  string    `json:"outcome,omitempty"` // of an ended one: ok, or the code, or error
+	TotalMS  *float64  `json:"total_ms"`          // claim to end, null while open
+	Owner    string    `json:"owner,omitempty"`   // who claimed it
+	Key      string    `json:"key"`               // for turnctl show --key
+	Reused   bool      `json:"reused,omitempty"`  // its turn key was used before: only the key finds it
+	Error    string    `json:"error,omitempty"`   // what is wrong with its records
+}
+
+func (l *listing) text(w io.Writer, want listSettings) {
+	if len(l.Turns) == 0 {
+		fmt.Fprintf(w, "no %s in the last %s%s: a longer --since looks further back\n", want.what(), want.since, want.where())
+		return
+	}
+	rows := [][]string{{"time", "chat", "turn", "workflow", "tool", "state", "took", "owner"}}
+	var notes []string
+	for i := range l.Turns {
+		t := &l.Turns[i]
+		rows = append(rows, []string{
+			stamp(t.Time), t.chatText(want.app), t.turnText(), cell(t.Workflow), cell(t.Tool), t.stateText(), t.took(), cell(t.Owner),
+		})
+		if t.Reused {
+			notes = append(notes, fmt.Sprintf("%s: turnctl show --key %s", cell(t.Turn), t.Key))
+		}
+		if t.Error != "" {
+			notes = append(notes, fmt.Sprintf("%s: damaged: %s", clean(t.Key, 300), clean(t.Error, 300)))
+		}
+	}
+	table(w, 0, rows)
+	for _, note := range notes {
+		fmt.Fprintln(w, note)
+	}
+	if l.More {
+		fmt.Fprintf(w, "only the newest %d: --limit shows more\n", len(l.Turns))
+	}
+}
+
+func (s *listSettings) what() string {
+	if s.open {
+		return "open turn"
+	}
+	return "turn"
+}
+
+func (s *listSettings) where() string {
+	var b strings.Builder
+	if s.app != "" {
+		b.WriteString(" of app " + id(s.app))
+	}
+	if s.chat != "" {
+		b.WriteString(" of chat " + id(s.chat))
+	}
+	return b.String()
+}
+
+// cell prints an id in a column.
+func cell(s string) string {
+	const widest = 28
+	if s == "" {
+		return "-"
+	}
+	return clean(s, widest)
+}
+
+// chatText names the tenant too, unless only one was asked for.
+func (t *listed) chatText(app string) string {
+	if app != "" {
+		return cell(t.Chat)
+	}
+	return cell(t.App) + "/" + cell(t.Chat)
+}
+
+func (t *listed) turnText() string {
+	text := cell(t.Turn)
+	if t.Run != "" {
+		text += " run " + cell(t.Run)
+	}
+	if t.Reused {
+		text += " (key reused)"
+	}
+	return text
+}
+
+func (t *listed) stateText() string {
+	if t.State == stateEnded {
+		return cell(t.Outcome)
+	}
+	return t.State
+}
+
+func (t *listed) took() string {
+	if t.TotalMS == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f ms", *t.TotalMS)
+}
+
+// reused reports whether a turn lives under another token than its ids give.
+func reused(key subjects.Key, run, turn string) bool {
+	return key.Turn != subjects.TurnToken(run, turn)
+}

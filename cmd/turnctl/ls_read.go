@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+const (
+	firstWindow = 1024             // journal records of the first step back
+	growth      = 8                // each further step goes back this much further
+	maxOpen     = 100_000          // open turns that are remembered while reading
+	idleLimit   = 30 * time.Second // after which the server removes a reader that has vanished
+)
+
+// claimed is a turn as the headers of its claim show it.
+type claimed struct {
+	key subjects.Key
+	seq uint64
+}
+
+// list returns the newest turns. The server's journal is read backwards in windows that grow,
+// so that the cost follows what is asked for and not what is stored.
+func (s *server) list(ctx context.Context, want listSettings, now time.Time) (*listing, error) {
+	stream, err := s.js.Stream(ctx, s.space.TurnsStream())
+	if err != nil {
+		return nil, fmt.Errorf("open the journal %s: %w", s.space.TurnsBucket(), unprovisioned(err))
+	}
+	journal, err := s.journal()
+	if err != nil {
+		return nil, err
+	}
+	defer journal.Close()
+	l := &listing{Turns: []listed{}, Since: now.Add(-want.since).UTC()}
+	state := stream.CachedInfo().State
+	var found []claimed
+	for window := uint64(firstWindow); ; window *= growth {
+		start := state.FirstSeq
+		if state.LastSeq >= start+window {
+			start = state.LastSeq + 1 - window
+		}
+		whole := start <= state.FirstSeq
+		if !whole {
+			whole, err = covers(ctx, journal, start, l.Since)
+			if err != nil {
+				return nil, err
+			}
+		}
+		if found, err = s.window(ctx, want, start, state.LastSeq, l.Since); err != nil {
+			return nil, err
+		}
+		if whole || len(found) > want.limit {
+			break
+		}
+	}
+	if l.More = len(found) > want.limit; l.More {
+		found = found[len(found)-want.limit:]
+	}
+	for _, c := range found {
+		t, err := fetch(ctx, journal, c)
+		if err != nil {
+			return nil, err
+		}
+		if t != nil && (!want.open || t.State != stateEnded) {
+			l.Turns = append(l.Turns, *t)
+		}
+	}
+	return l, nil
+}
+
+// covers reports whether a read from sequence start on sees everything since a time.
+func covers(ctx context.Context, journal *idempotency.KV, start uint64, since time.Time) (bool, error) {
+	r, err := journal.Next(ctx, ">", start)
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && r.Time.Before(since), err
+}
+
+// window reads the headers of claims and responses from start to last and returns the newest
+// claims, one more than asked for so that it shows whether there are older ones.
+func (s *server) window(ctx context.Context, want listSettings, start, last uint64, since time.Time) ([]claimed, error) {
+	kinds := []string{events.KindToolCall}
+	if want.open {
+		kinds = append(kinds, events.KindToolResponse)
+	}
+	token := func(value string) string {
+		if value == "" {
+			return "*"
+		}
+		return subjects.Token(value)
+	}
+	calls := subjects.Key{App: token(want.app), Chat: token(want.chat), Turn: "*", Call: "*"}
+	filters := make([]string, len(kinds))
+	for i, kind := range kinds {
+		filters[i] = s.space.JournalSubject(calls.Public(kind))
+	}
+	k := newest{limit: want.limit + 1, open: want.open}
+	err := s.headers(ctx, filters, max(start, 1), last, func(key subjects.Record, seq uint64, at time.Time) {
+		switch {
+		case key.Kind == events.KindToolResponse:
+			k.ended(key.Key)
+		case !at.Before(since):
+			k.add(claimed{key.Key, seq})
+		}
+	})
+	return k.list(), err
+}
+
+// headers reads the headers of the journal records that match, from start to last in order.
+// The reader is an ephemeral consumer without acknowledgements that is removed at the end.
+func (s *server) headers(ctx context.Context, filters []string, start, last uint64, each func(subjects.Record, uint64, time.Time)) error {
+	reader, err := s.js.OrderedConsumer(ctx, s.space.TurnsStream(), jetstream.OrderedConsumerConfig{
+		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: start,
+		HeadersOnly: true, InactiveThreshold: idleLimit,
+	})
+	if err != nil {
+		return fmt.Errorf("read the journal %s: %w", s.space.TurnsBucket(), unprovisioned(err))
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		// The server removes it by itself when this fails.
+		_ = s.js.DeleteConsumer(ctx, s.space.TurnsStream(), reader.CachedInfo().Name)
+	}()
+	if reader.CachedInfo().NumPending == 0 {
+		return nil
+	}
+	messages, err := reader.Messages()
+	if err != nil {
+		return fmt.Errorf("read the journal %s: %w", s.space.TurnsBucket(), err)
+	}
+	defer messages.Stop()
+	for {
+		m, err := s.next(ctx, messages)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			// What was still to come may have expired meanwhile.
+			if info, errInfo := reader.Info(ctx); errInfo == nil && info.NumPending == 0 {
+				return nil
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("read the journal %s: %w", s.space.TurnsBucket(), err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return fmt.Errorf("read the journal %s: %w", s.space.TurnsBucket(), err)
+		}
+		if meta.Sequence.Stream > last {
+			return nil
+		}
+		if name, ok := s.space.JournalKeyOf(m.Subject()); ok {
+			if key, ok := subjects.ParseKey(name); ok {
+				each(key, meta.Sequence.Stream, meta.Timestamp)
+			}
+		}
+		if meta.NumPending == 0 {
+			return nil
+		}
+	}
+}
+
+// next waits for the next record, no longer than one request may take.
+func (s *server) next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	m, err := messages.Next(jetstream.NextContext(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("wait for a record: %w", err)
+	}
+	return m, nil
+}
+
+// newest keeps the last claims that it is given: limit of them, or, where only open ones are
+// wanted, all that have not ended yet, up to maxOpen.
+type newest struct {
+	limit int
+	open  bool
+	kept  []claimed
+	gone  map[subjects.Key]bool // ended, and still among kept
+}
+
+func (n *newest) add(c claimed) {
+	n.kept = append(n.kept, c)
+	most := n.limit
+	if n.open {
+		most = maxOpen
+	}
+	if len(n.kept) >= 2*most {
+		n.trim(most)
+	}
+}
+
+// ended takes a turn out.
+func (n *newest) ended(key subjects.Key) {
+	if n.gone == nil {
+		n.gone = make(map[subjects.Key]bool)
+	}
+	n.gone[key] = true
+	if len(n.gone) >= maxOpen {
+		n.trim(maxOpen)
+	}
+}
+
+// trim drops what has ended and all but the newest.
+func (n *newest) trim(most int) {
+	n.kept = slices.DeleteFunc(n.kept, func(c claimed) bool { return n.gone[c.key] })
+	clear(n.gone)
+	if len(n.kept) > most {
+		n.kept = slices.Delete(n.kept, 0, len(n.kept)-most)
+	}
+}
+
+func (n *newest) list() []claimed {
+	n.trim(n.limit)
+	return n.kept
+}
+
+// fetch reads the events of a listed turn. It returns nil for one that expired meanwhile.
+func fetch(ctx context.Context, journal *idempotency.KV, c claimed) (*listed, error) {
+	claim, err := journal.At(ctx, c.seq)
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return nil, nil //nolint:nilnil // nothing to list
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &listed{Seq: c.seq, Time: claim.Time.UTC(), Owner: claim.Meta.Owner, Key: c.key.String(), State: stateRunning}
+	t.App, t.Chat, t.Turn = shown(c.key.App), shown(c.key.Chat), shown(c.key.Turn)
+	fact := newRecordFact(&claim, claim.Time)
+	var call events.ToolCall
+	if read(&claim, &fact, events.KindToolCall, &call) {
+		t.App, t.Chat, t.Run, t.Turn = call.AppID, call.ChatID, call.RunID, call.Turn
+		t.Workflow, t.Tool, t.Reused = call.WorkflowName, call.ToolName, reused(c.key, call.RunID, call.Turn)
+	}
+	t.Error = fact.Error
+	response, err := journal.Last(ctx, c.key.Public(events.KindToolResponse))
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound):
+		turn, err := idempotency.Load(ctx, journal, c.key)
+		if err != nil {
+			return nil, err
+		}
+		if t.State = stateOf(turn); turn.Response == nil {
+			return t, nil
+		}
+		response = *turn.Response // it has ended between the two reads
+	case err != nil:
+		return nil, err
+	}
+	t.State = stateEnded
+	took := milliseconds(response.Time.Sub(claim.Time))
+	t.TotalMS = &took
+	fact = newRecordFact(&response, claim.Time)
+	var end events.ToolResponse
+	if read(&response, &fact, events.KindToolResponse, &end) {
+		t.Outcome = outcome(&end)
+	}
+	if fact.Error != "" {
+		t.Error = fact.Error
+	}
+	return t, nil
+}
+
+// outcome names how a turn ended.
+func outcome(r *events.ToolResponse) string {
+	switch {
+	case r.Code != "":
+		return string(r.Code)
+	case r.Status == events.StatusOK && !r.Success:
+		return "no success"
+	default:
+		return r.Status
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// width is how many columns text takes at most, where it can be broken.
+const width = 100
+
+// print writes v as JSON, or as the text that render makes.
+func (a *app) print(format string, v any, render func(w io.Writer)) error {
+	if format != "json" {
+		var text strings.Builder
+		render(&text)
+		if _, err := io.WriteString(a.stdout, text.String()); err != nil {
+			return fmt.Errorf("write the output: %w", err)
+		}
+		return nil
+	}
+	e := json.NewEncoder(a.stdout)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// clean makes a text from outside safe to print on one line of a terminal: what is not
+// printable is escaped, and of a long text only the beginning is shown.
+func clean(s string, limit int) string {
+	var b strings.Builder
+	n := 0
+	for i, r := range s {
+		if n >= limit {
+			b.WriteString("…")
+			break
+		}
+		n++
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// id prints an id from outside; "-" stands for none.
+func id(s string) string {
+	const longest = 64
+	if s == "" {
+		return "-"
+	}
+	return clean(s, longest)
+}
+
+// wrap breaks text at blanks so that it fits into width, each line after indent blanks. A
+// word that is longer stays whole: paths and commands are there to be copied.
+func wrap(text string, indent int) string {
+	lead := strings.Repeat(" ", indent)
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		size := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+			b.WriteString(lead)
+			column = indent
+		case column+1+size > width:
+			b.WriteString("\n" + lead)
+			column = indent
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += size
+	}
+	return b.String()
+}
+
+// hang is wrap without the indent of the first line.
+func hang(text string, indent int) string { return strings.TrimLeft(wrap(text, indent), " ") }
+
+// table writes rows in aligned columns after indent blanks, two blanks apart.
+func table(w io.Writer, indent int, rows [][]string) {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		line.WriteString(strings.Repeat(" ", indent))
+		for i, cell := range row {
+			line.WriteString(cell)
+			if i < len(row)-1 {
+				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	}
+}
+
+// plural gives "1 error", "2 errors".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// stamp prints a time in UTC with milliseconds.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// bytesText prints a size with a unit.
+func bytesText(n uint64) string {
+	const kibi = 1024
+	if n < kibi {
+		return plural(int(n), "byte")
+	}
+	size, units := float64(n)/kibi, []string{"KiB", "MiB", "GiB", "TiB", "PiB"}
+	for size >= kibi && len(units) > 1 {
+		size, units = size/kibi, units[1:]
+	}
+	return fmt.Sprintf("%.1f %s", size, units[0])
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/provision"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// provisioned is the outcome of turnctl provision.
+type provisioned struct {
+	DryRun   bool                `json:"dry_run"`
+	Changes  []provision.Change  `json:"changes"`  // what was done; empty in a dry run
+	Findings []provision.Finding `json:"findings"` // in a dry run: how the server differs from the plan
+	Tier     *provision.Tier     `json:"tier"`     // null in a dry run
+}
+
+func (a *app) provision() *cobra.Command {
+	var cfg config.Provision
+	var dryRun bool
+	c := a.command(&cobra.Command{
+		Use:   "provision",
+		Short: "Make the streams, buckets and consumers on a server of your own",
+		Long: `Provision makes what workers need on a NATS server, and brings it to the settings given. It can
+run again at any time and changes nothing that is right already. It refuses, before any change,
+what would lose records or weaken the promise. The embedded server of a worker needs no
+provisioning.`,
+		Example: `  turnctl provision --nats nats://nats.example:4222 --replicas 3
+  turnctl provision --dry-run`,
+		Args: cobra.NoArgs,
+	}, &cfg, func(ctx context.Context, _ []string) error {
+		plan, err := planOf(&cfg)
+		if err != nil {
+			return usagef("%w", err)
+		}
+		s, err := a.connect(&cfg.Turnctl)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		out := &provisioned{DryRun: dryRun, Changes: []provision.Change{}, Findings: []provision.Finding{}}
+		if dryRun {
+			found, err := provision.Check(ctx, s.js, plan)
+			if err != nil {
+				return err
+			}
+			out.Findings = append(out.Findings, found...)
+			return a.print(cfg.Format, out, out.text)
+		}
+		changes, err := provision.Apply(ctx, s.js, plan)
+		out.Changes = append(out.Changes, changes...)
+		if err == nil {
+			var tier provision.Tier
+			tier, err = provision.ReadTier(ctx, s.js, plan, provision.SyncUnknown)
+			out.Tier = &tier
+		}
+		if err != nil {
+			out.Tier = nil
+		}
+		if err != nil && len(changes) == 0 {
+			return err
+		}
+		// What was done before an error is told too.
+		return errors.Join(err, a.print(cfg.Format, out, out.text))
+	})
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change and change nothing")
+	return c
+}
+
+// planOf turns the settings into a plan.
+func planOf(cfg *config.Provision) (provision.Plan, error) {
+	space, err := subjects.New(cfg.Prefix)
+	if err != nil {
+		return provision.Plan{}, err
+	}
+	return provision.New(provision.Options{
+		Space: space, Pools: cfg.Pools, AckWait: cfg.AckWait, Retention: cfg.Retention, MaxTurnLife: cfg.MaxTurnLife,
+		MaxEventAge: cfg.MaxEventAge, DeadAge: cfg.DeadAge, ContextAge: cfg.ContextAge, Replicas: cfg.Replicas,
+		InMaxBytes: int64(cfg.InMaxBytes), DeadMaxBytes: int64(cfg.DeadMaxBytes), BlobsMaxBytes: int64(cfg.BlobsMaxBytes),
+		Memory: cfg.Memory,
+	})
+}
+
+func (p *provisioned) text(w io.Writer) {
+	var rows [][]string
+	for _, c := range p.Changes {
+		if len(c.Details) == 0 {
+			rows = append(rows, []string{string(c.Action), c.Object})
+		}
+		for i, detail := range c.Details {
+			if i == 0 {
+				rows = append(rows, []string{string(c.Action), c.Object, detail})
+				continue
+			}
+			rows = append(rows, []string{"", "", detail})
+		}
+	}
+	table(w, 0, rows)
+	if p.DryRun {
+		p.dryRunText(w)
+	}
+	if p.Tier != nil {
+		fmt.Fprintln(w, wrap("durability "+p.Tier.Name+": "+p.Tier.Text, 0))
+	}
+}
+
+// dryRunText says how the server differs from the plan.
+func (p *provisioned) dryRunText(w io.Writer) {
+	if len(p.Findings) == 0 {
+		fmt.Fprintln(w, "nothing would change: all is as planned")
+	}
+	for _, f := range p.Findings {
+		findingText(w, f)
+	}
+}
+
+// findingText prints a difference on one line if it is missing as a whole, else with both
+// values, and the mend below if there is more to do than to provision.
+func findingText(w io.Writer, f provision.Finding) {
+	if f.Setting == "" {
+		fmt.Fprintf(w, "%-7s  %s is %s\n", f.Severity, f.Object, f.Have)
+	} else {
+		fmt.Fprintf(w, "%-7s  %s: %s is %s, planned is %s\n", f.Severity, f.Object, f.Setting, f.Have, f.Want)
+	}
+	fmt.Fprintln(w, wrap("mend: "+f.Mend, 9))
+}

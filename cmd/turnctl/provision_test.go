@@ -1,0 +1,76 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/provision"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+func TestProvisionMakesWhatIsMissingAndDoctorAgrees(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+
+	dry := ok(t, s, "provision", "--dry-run")
+	require.Contains(t, dry, "error    stream ONETURN_IN is missing\n")
+	code, stdout, _ := turnctl(t, s, "doctor")
+	require.Equal(t, exitFailed, code, "a dry run has made nothing")
+	require.Contains(t, stdout, "stream ONETURN_IN is missing")
+	require.Contains(t, stdout, "mend: run turnctl provision")
+	require.Contains(t, stdout, "something is broken")
+
+	text := ok(t, s, "provision")
+	require.Contains(t, text, "created  stream ONETURN_IN\n")
+	require.Contains(t, text, "created  consumer ONETURN_IN/workers-default\n")
+	require.Contains(t, text, "durability single: ")
+	p := decode[provisioned](t, s, "provision")
+	require.NotEmpty(t, p.Changes)
+	for _, c := range p.Changes {
+		require.Equal(t, provision.Unchanged, c.Action, c.Object)
+	}
+	require.Equal(t, "single", p.Tier.Name)
+	require.Contains(t, ok(t, s, "provision", "--dry-run"), "nothing would change")
+
+	require.Contains(t, ok(t, s, "provision", "--ack-wait", "45s"), "ack_wait 30s → 45s")
+	p = decode[provisioned](t, s, "provision", "--dry-run")
+	require.True(t, p.DryRun)
+	require.Empty(t, p.Changes)
+	require.Equal(t, "ack_wait", p.Findings[0].Setting)
+
+	code, stdout, stderr := turnctl(t, s, "provision", "--memory")
+	require.Equal(t, exitFailed, code)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "refused")
+}
+
+func TestDoctorFindsAHealthyServerHealthy(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.publish(t, turnID("c", "", "t"), "Ada") // the worker is up
+	require.Equal(t, `ok reach URL, round trip N ms
+ok version NATS server VERSION, at least `+provision.MinServer+` is needed
+ok jetstream SIZE stored; the account has no limit, so that only the disk bounds it
+ok streams streams, buckets and consumers are as planned
+info queue pool default: 0 messages waiting, N in work, 0 of them delivered again
+ok dead no dead letters
+ok clock this machine and the server agree within 5s
+ok workers 1 worker answered on the request API
+info durability single: Records are on one server: they survive its crash; a power loss may
+ take the last two minutes. How the servers sync cannot be seen from here: with
+ sync_interval: always nothing is lost.
+nothing is broken
+`, normal(ok(t, d.Server, "doctor", "--ack-wait", "1s")))
+
+	diagnosis := decode[diagnosis](t, d.Server, "doctor")
+	require.True(t, diagnosis.Healthy, "another ack wait is no fault")
+	require.Equal(t, "single", diagnosis.Tier.Name)
+}
+
+func TestDoctorMissesWorkers(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	text := ok(t, s, "doctor")
+	require.Contains(t, text, "warning  workers     no worker answers: turns wait in ONETURN_IN")
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+func (a *app) show() *cobra.Command {
+	var cfg config.Turnctl
+	var turn events.TurnID
+	var raw string
+	var payload bool
+	c := a.command(&cobra.Command{
+		Use:   "show CHAT TURN",
+		Short: "Show the whole life of one turn",
+		Long: `Show reads the journal of a turn, straight from the server: it works without any worker. It
+tells the state in one word (unclaimed, running, parked, ended), every record with its time,
+owner, epoch and lease, the size of the call's arguments and what the response says. Arguments
+and results themselves are shown with --payload only, what is in private records never.
+
+A turn whose key was used again with other data (on_key_reuse: run) has a key of its own:
+turnctl ls names it, --key takes it.
+
+Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
+		Example: `  turnctl show chat-42 turn-7
+  turnctl show chat-42 turn-7 --app acme --run 3 --payload
+  turnctl show --key acme.chat-42.f0123456789abcdef-0-turn-7.0`,
+		Args: cobra.MaximumNArgs(2),
+	}, &cfg, func(ctx context.Context, args []string) error {
+		switch {
+		case raw == "" && len(args) != 2:
+			return usagef("show: name the chat and the turn key: turnctl show CHAT TURN, or --key KEY")
+		case raw != "" && len(args) != 0:
+			return usagef("show: --key names a turn already: leave the chat and the turn away")
+		case raw == "":
+			turn.Chat, turn.Turn = args[0], args[1]
+		}
+		s, err := a.connect(&cfg)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		key, err := s.key(turn, raw)
+		if err != nil {
+			return err
+		}
+		l, err := s.life(ctx, key, payload)
+		if err != nil {
+			return err
+		}
+		return a.print(cfg.Format, l, func(w io.Writer) { l.text(w) })
+	})
+	c.Flags().StringVar(&turn.App, "app", events.DefaultApp, "tenant of the turn")
+	c.Flags().StringVar(&turn.Run, "run", "", "run id of the turn, if its producer sends one")
+	c.Flags().StringVar(&raw, "key", "", "journal key or event subject of the turn, instead of chat and turn")
+	c.Flags().BoolVar(&payload, "payload", false, "show arguments and results too")
+	return c
+}
+
+// key returns the journal key that the command line means.
+func (s *server) key(turn events.TurnID, raw string) (subjects.Key, error) {
+	if raw == "" {
+		return subjects.TurnKey(turn.App, turn.Chat, turn.Run, turn.Turn), nil
+	}
+	if key, ok := s.space.EventKey(raw); ok {
+		return key, nil
+	}
+	if key, ok := s.space.JournalKeyOf(raw); ok {
+		raw = key
+	}
+	for _, key := range []string{raw, "e." + raw + "." + events.KindToolCall} {
+		if r, ok := subjects.ParseKey(key); ok {
+			return r.Key, nil
+		}
+	}
+	return subjects.Key{}, usagef("show: --key is %.200q, want <app>.<chat>.<turn>.<call>, a journal key or an event subject, as turnctl ls -o json prints it", raw)
+}
+
+// life reads everything about a turn.
+func (s *server) life(ctx context.Context, key subjects.Key, payload bool) (*life, error) {
+	if _, err := s.js.Stream(ctx, s.space.TurnsStream()); err != nil {
+		return nil, fmt.Errorf("open the journal %s: %w", s.space.TurnsBucket(), unprovisioned(err))
+	}
+	journal, err := s.journal()
+	if err != nil {
+		return nil, err
+	}
+	defer journal.Close()
+	turn, err := idempotency.Load(ctx, journal, key)
+	if err != nil {
+		return nil, err
+	}
+	if len(turn.Records) == 0 {
+		return nil, s.notFound(ctx, key)
+	}
+	lease := ""
+	if stateOf(turn) == stateRunning {
+		lease = s.leaseMessage(ctx, turn.Lease)
+	}
+	if lease == leaseGone { // it may have ended between the two reads
+		if turn, err = idempotency.Load(ctx, journal, key); err != nil {
+			return nil, err
+		}
+	}
+	l := newLife(turn, payload)
+	if l.State == stateRunning {
+		l.LeaseMessage = lease
+	}
+	l.Meaning = l.meaning()
+	return l, nil
+}
+
+// leaseMessage looks whether the message that a turn is owned under is still in its stream.
+func (s *server) leaseMessage(ctx context.Context, lease idempotency.Lease) string {
+	if lease.Seq == 0 {
+		return leaseUnknown
+	}
+	stream, err := s.js.Stream(ctx, lease.Stream)
+	if err != nil {
+		return leaseUnknown
+	}
+	switch _, err := stream.GetMsg(ctx, lease.Seq); {
+	case err == nil:
+		return leaseThere
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return leaseGone
+	default:
+		return leaseUnknown
+	}
+}
+
+// notFound says what to check when a turn has no record.
+func (s *server) notFound(ctx context.Context, key subjects.Key) error {
+	return fmt.Errorf(`no record of turn %s
+  - are --app, --run and the chat spelled as in the event? turnctl ls shows what there is
+  - it may wait in %s%s for a worker: see turnctl doctor
+  - it may be a dead letter in %s%s
+  - its records may be older than the journal's retention`,
+		key, s.space.InStream(), s.holds(ctx, s.space.InStream()), s.space.DeadStream(), s.holds(ctx, s.space.DeadStream()))
+}
+
+// holds says how many messages a stream holds, or nothing if that cannot be seen.
+func (s *server) holds(ctx context.Context, name string) string {
+	stream, err := s.js.Stream(ctx, name)
+	if err != nil {
+		return ""
+	}
+	return " (it holds " + plural(int(stream.CachedInfo().State.Msgs), "message") + ")"
+}

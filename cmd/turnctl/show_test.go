@@ -1,0 +1,156 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+func TestShowTellsTheWholeLifeOfAnEndedTurn(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.publish(t, turnID("chat 1", "", "t1"), "Ada")
+
+	require.Equal(t, `turn t1 of chat chat 1, app default
+ended: its response is stored, and there will be no other
+
+ workflow Hello
+ agent Greeter
+ tool greet
+ effect unsafe
+ owner desk-1, epoch 1
+ lease ONETURN_IN/1/1
+ call id t1
+ binding DIGEST
+ key default.chat=201.0-t1.0
+
+ seq time after record owner epoch details
+ 1 TIME N ms tool_call desk-1 1 ONETURN_IN/1/1, NNN bytes
+ 2 TIME N ms tool_response desk-1 1 NNN bytes
+
+call: arguments of 14 bytes
+
+response: ok, 1 attempt, tool N ms, claim to end N ms, payload of 25 bytes
+ Hello, Ada!
+`, normal(ok(t, d.Server, "show", "chat 1", "t1")))
+
+	l := decode[life](t, d.Server, "show", "chat 1", "t1")
+	require.Equal(t, stateEnded, l.State)
+	require.Nil(t, l.Call.Args, "values come with --payload only")
+	require.Nil(t, l.Response.Payload)
+	require.Len(t, l.Fingerprint, 64)
+
+	l = decode[life](t, d.Server, "show", "--key", l.Key, "--payload")
+	require.JSONEq(t, `{"name":"Ada"}`, string(l.Call.Args))
+	require.JSONEq(t, `{"message":"Hello, Ada!"}`, string(l.Response.Payload))
+	require.Contains(t, ok(t, d.Server, "show", "chat 1", "t1", "--payload"), `"message": "Hello, Ada!"`)
+	for _, key := range []string{"e." + l.Key + ".tool_response", "oneturn.events." + l.Key + ".tool_call", "$KV.ONETURN_TURNS.p." + l.Key + ".park.1"} {
+		require.Equal(t, l.Key, decode[life](t, d.Server, "show", "--key", key).Key)
+	}
+}
+
+func TestShowTellsARejectedTurnByItsVerdict(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.publish(t, turnID("c", "run 7", "t"), []any{})
+	l := decode[life](t, d.Server, "show", "c", "t", "--run", "run 7")
+	require.Equal(t, "validation_failed", l.Verdict)
+	require.Equal(t, events.CodeValidationFailed, l.Response.Code)
+	require.Equal(t, "run 7", l.Run)
+	require.Contains(t, ok(t, d.Server, "show", "c", "t", "--run", "run 7"), "response: error validation_failed")
+}
+
+func TestShowTellsWhoHoldsARunningTurn(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.publish(t, turnID("c", "", "t"), "slow")
+	l := decode[life](t, d.Server, "show", "c", "t")
+	require.Equal(t, stateRunning, l.State)
+	require.Equal(t, "desk-1", l.Owner)
+	require.Equal(t, leaseThere, l.LeaseMessage)
+	require.Contains(t, l.Meaning, "worker desk-1 has claimed it")
+	require.Nil(t, l.Response)
+}
+
+func TestShowKnowsEveryState(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	header := func(more ...string) nats.Header {
+		h := nats.Header{}
+		h.Set(idempotency.HeaderOwner, "w1")
+		h.Set(idempotency.HeaderNonce, "n")
+		h.Set(idempotency.HeaderEpoch, "1")
+		for i := 0; i+1 < len(more); i += 2 {
+			h.Set(more[i], more[i+1])
+		}
+		return h
+	}
+	key := func(turn string) subjects.Key { return subjects.TurnKey("default", "c", "", turn) }
+	call := `{"type":"chat.tool_call","data":{"kind":"tool_call","app_id":"default","chat_id":"c","turn":"t","tool_name":"ask"}}`
+	state := func(turn string) *life {
+		l := decode[life](t, s, "show", "c", turn)
+		require.Contains(t, ok(t, s, "show", "c", turn), l.State+": ")
+		return &l
+	}
+
+	record(t, s, key("cancelled").Public("cancel"), header(), `{}`)
+	require.Equal(t, stateUnclaimed, state("cancelled").State)
+
+	record(t, s, key("gone").Public("tool_call"), header(idempotency.HeaderLease, "ONETURN_IN/99/1"), call)
+	gone := state("gone")
+	require.Equal(t, leaseGone, gone.LeaseMessage)
+	require.Contains(t, gone.Meaning, "nothing will be redelivered")
+
+	record(t, s, key("parked").Public("tool_call"), header(idempotency.HeaderLease, "ONETURN_IN/1/1"), call)
+	record(t, s, key("parked").Private("park", "1"), header(idempotency.HeaderVerdict, "parked"), `{"secret":"no"}`)
+	require.Equal(t, stateParked, state("parked").State)
+	require.NotContains(t, ok(t, s, "show", "c", "parked", "--payload"), "secret")
+
+	record(t, s, key("parked").Private("takeover", "2"), header(idempotency.HeaderEpoch, "2", idempotency.HeaderOwner, "w2", idempotency.HeaderLease, "ONETURN_IN/2/1"), ``)
+	again := state("parked")
+	require.Equal(t, stateRunning, again.State)
+	require.Equal(t, "w2", again.Owner)
+	require.Equal(t, 2, again.Epoch)
+}
+
+func TestShowTellsWhatIsWrongWithADamagedRecord(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	key := subjects.TurnKey("default", "c", "", "t")
+	record(t, s, key.Public("tool_call"), nil, "{\"type\":\x00")
+	record(t, s, key.Public("tool_response"), nil, `{"data":{"content":"\u001b[31mred","status":{}}}`)
+	text := ok(t, s, "show", "c", "t")
+	require.Contains(t, text, "damaged: record 1: ")
+	require.Contains(t, text, "Oneturn-Epoch")
+	require.NotContains(t, text, "\x1b")
+	l := decode[life](t, s, "show", "c", "t")
+	require.True(t, l.Damaged)
+	for _, r := range l.Records {
+		require.Contains(t, r.Error, "its event cannot be read")
+	}
+	require.Contains(t, ok(t, s, "ls"), "damaged: ")
+}
+
+func TestShowSaysWhatToCheckWhenNothingIsFound(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	code, stdout, stderr := turnctl(t, s, "show", "c", "t")
+	require.Equal(t, exitFailed, code)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "no record of turn default.c.0-t.0")
+	require.Contains(t, stderr, "ONETURN_IN (it holds 0 messages)")
+	require.Contains(t, stderr, "retention")
+
+	code, _, stderr = turnctl(t, s, "show", "c", "t", "--prefix", "other")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "turnctl provision")
+
+	code, _, stderr = turnctl(t, s, "show", "--key", "a.b")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "<app>.<chat>.<turn>.<call>")
+}

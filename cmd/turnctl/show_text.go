@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// meaning says in a sentence what the state is worth.
+func (l *life) meaning() string {
+	var text string
+	switch l.State {
+	case stateEnded:
+		text = "its response is stored, and there will be no other"
+	case stateParked:
+		text = "it waits for an answer, and no worker holds it"
+	case stateUnclaimed:
+		text = "no worker has claimed it yet"
+	case stateRunning:
+		text = l.runningMeaning()
+	}
+	if l.Damaged {
+		text += "; a record is damaged, see below"
+	}
+	return text
+}
+
+func (l *life) runningMeaning() string {
+	owner := "a worker"
+	if l.Owner != "" {
+		owner = "worker " + l.Owner
+	}
+	switch l.LeaseMessage {
+	case leaseThere:
+		return owner + " has claimed it and not finished; if that worker died, its message comes to another one after the ack wait"
+	case leaseGone:
+		return owner + " has claimed it and not finished, and its message is gone from the stream: nothing will be redelivered"
+	default:
+		return owner + " has claimed it and not finished"
+	}
+}
+
+// text prints the life of a turn for people.
+func (l *life) text(w io.Writer) {
+	fmt.Fprintf(w, "turn %s of chat %s, app %s", id(l.Turn), id(l.Chat), id(l.App))
+	if l.Run != "" {
+		fmt.Fprintf(w, ", run %s", id(l.Run))
+	}
+	fmt.Fprintf(w, "\n%s\n\n", wrap(l.State+": "+clean(l.Meaning, 500), 0))
+	table(w, 2, l.facts())
+	fmt.Fprintln(w)
+	l.recordsText(w)
+	l.callText(w)
+	l.responseText(w)
+}
+
+// facts lists what is known about the turn as a whole.
+func (l *life) facts() [][]string {
+	var rows [][]string
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, clean(value, 120)})
+		}
+	}
+	add("workflow", l.Workflow)
+	add("agent", l.Agent)
+	add("tool", l.Tool)
+	add("effect", l.Effect)
+	add("verdict", l.Verdict)
+	if l.Owner != "" {
+		add("owner", l.Owner+", epoch "+strconv.Itoa(l.Epoch))
+	}
+	lease := l.Lease
+	if l.LeaseMessage != "" && lease != "" {
+		lease += ", message " + l.LeaseMessage
+	}
+	add("lease", lease)
+	add("call id", l.ToolCallID)
+	add("binding", l.Binding)
+	add("trace", l.Trace)
+	add("key", l.Key)
+	return rows
+}
+
+func (l *life) recordsText(w io.Writer) {
+	rows := make([][]string, 1, 1+len(l.Records))
+	rows[0] = []string{"seq", "time", "after", "record", "owner", "epoch", "details"}
+	for _, r := range l.Records {
+		kind := clean(r.Kind, 40)
+		if r.ID != "" {
+			kind += "." + id(r.ID)
+		}
+		rows = append(rows, []string{
+			strconv.FormatUint(r.Seq, 10), stamp(r.Time), fmt.Sprintf("+%.1f ms", r.AfterMS), kind, id(r.Owner),
+			strconv.Itoa(r.Epoch), r.details(),
+		})
+	}
+	table(w, 2, rows)
+	for _, r := range l.Records {
+		if r.Error != "" {
+			fmt.Fprintln(w, wrap(fmt.Sprintf("damaged: record %d: %s", r.Seq, clean(r.Error, 500)), 2))
+		}
+	}
+}
+
+// details lists what only some records have.
+func (r *recordFact) details() string {
+	var parts []string
+	add := func(text string) {
+		if text != "" {
+			parts = append(parts, clean(text, 80))
+		}
+	}
+	add(r.Verdict)
+	add(r.Lease)
+	if r.Private {
+		add("private")
+	} else {
+		add(plural(r.Bytes, "byte"))
+	}
+	if r.Error != "" {
+		add("damaged")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (l *life) callText(w io.Writer) {
+	if l.Call == nil {
+		return
+	}
+	fmt.Fprintf(w, "\ncall: arguments of %s%s\n", plural(l.Call.ArgsBytes, "byte"), inBlob(l.Call.ArgsBlob))
+	valueText(w, l.Call.Args)
+}
+
+func (l *life) responseText(w io.Writer) {
+	r := l.Response
+	if r == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nresponse: %s", clean(r.Status, 40))
+	if r.Code != "" {
+		fmt.Fprintf(w, " %s", clean(string(r.Code), 40))
+	}
+	if r.Status == "ok" && !r.Success {
+		fmt.Fprint(w, " without success")
+	}
+	fmt.Fprintf(w, ", %s, tool %d ms, claim to end %.1f ms, payload of %s%s\n",
+		plural(r.Attempts, "attempt"), r.DurationMS, r.TotalMS, plural(r.PayloadBytes, "byte"), inBlob(r.PayloadBlob))
+	if r.Content != "" {
+		fmt.Fprintln(w, wrap(clean(r.Content, 400), 2))
+	}
+	if len(r.ContextKeys) > 0 {
+		fmt.Fprintln(w, wrap("context variables changed: "+clean(strings.Join(r.ContextKeys, ", "), 400), 2))
+	}
+	valueText(w, r.Payload)
+}
+
+func inBlob(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " in blob " + clean(name, 200)
+}
+
+// valueText prints a JSON value, indented and safe for a terminal.
+func valueText(w io.Writer, value json.RawMessage) {
+	if len(value) == 0 {
+		return
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, value, "  ", "  "); err != nil {
+		return
+	}
+	for line := range strings.SplitSeq(indented.String(), "\n") {
+		fmt.Fprintln(w, clean("  "+strings.TrimPrefix(line, "  "), len(line)+2))
+	}
+}

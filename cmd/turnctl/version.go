@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/config"
+)
+
+// build is what the binary was made from.
+type build struct {
+	Version  string `json:"version"` // of the module, "(devel)" for a build of a working tree
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // the working tree had changes
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func (a *app) version() *cobra.Command {
+	var cfg config.Output
+	return a.command(&cobra.Command{
+		Use: "version", Short: "Print what this binary was built from", Args: cobra.NoArgs,
+	}, &cfg, func(context.Context, []string) error {
+		b := readBuild()
+		return a.print(cfg.Format, b, func(w io.Writer) {
+			fmt.Fprintf(w, "turnctl %s", b.Version)
+			if b.Revision != "" {
+				fmt.Fprintf(w, " (%.12s", b.Revision)
+				if b.Modified {
+					fmt.Fprint(w, ", modified")
+				}
+				fmt.Fprint(w, ")")
+			}
+			fmt.Fprintf(w, ", %s %s\n", b.Go, b.Platform)
+		})
+	})
+}
+
+func readBuild() build {
+	b := build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	if info.Main.Version != "" {
+		b.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
