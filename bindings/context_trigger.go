@@ -2,8 +2,11 @@ package bindings
 
 import "slices"
 
-// maxPattern bounds the letters of a trigger's regular expression.
-const maxPattern = 512
+// Bounds of a trigger's regular expression.
+const (
+	maxPattern = 512   // bytes
+	maxProgram = 1_000 // instructions it compiles to
+)
 
 // TriggerType says what sets a variable.
 type TriggerType string
@@ -98,7 +101,7 @@ func (m *manifest) addTrigger(t Trigger, at place, v *Variable) {
 	case t.Type == TriggerAgentText && len(t.Patterns) == 0:
 		why = "it has nothing to match: add equals, contains or regex"
 	case t.Match == MatchRegex && slices.ContainsFunc(t.Patterns, func(p string) bool { return compilePattern(p) == nil }):
-		why = "its regular expression cannot be used (RE2 syntax, at most 512 letters)"
+		why = "its regular expression cannot be used (RE2 syntax, at most 512 bytes, no large repeats)"
 	}
 	if why != "" {
 		m.warnf(at, "bad_trigger", "", "a trigger of context variable %s is left out: %s", v.Name, why)

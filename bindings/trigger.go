@@ -2,6 +2,7 @@ package bindings
 
 import (
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 )
@@ -13,7 +14,8 @@ import (
 //
 // The agent's name is compared exactly, an empty t.Agent is any agent. White space around the
 // text does not count, letter case does not count. Patterns of [MatchRegex] are RE2; one that
-// is invalid or longer than 512 bytes never matches. The caller compares t.From.
+// is invalid, longer than 512 bytes or repeats too much never matches. The caller compares
+// t.From.
 func (t Trigger) MatchText(agent, text string) (set, hidden bool) {
 	if t.Type != TriggerAgentText || t.Agent != "" && t.Agent != agent {
 		return false, false
@@ -42,12 +44,22 @@ func (k MatchKind) matches(pattern, text string) bool {
 	return false
 }
 
-// compilePattern compiles the pattern of a trigger, nil if it cannot be used.
+// compilePattern compiles the pattern of a trigger, nil if it cannot be used. A search takes
+// time in proportion to text × program, so both the pattern and its program are bounded.
 func compilePattern(pattern string) *regexp.Regexp {
 	if len(pattern) > maxPattern {
 		return nil
 	}
-	re, err := regexp.Compile("(?i)" + pattern)
+	pattern = "(?i)" + pattern
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	if err != nil || len(program.Inst) > maxProgram {
+		return nil
+	}
+	re, err := regexp.Compile(pattern)
 	if err != nil {
 		return nil
 	}
