@@ -45,9 +45,13 @@ fmt: ## format the code and apply the safe fixes of the linters
 	$(LINT) fmt $(PKG)
 	$(LINT) run --fix $(PKG)
 
+# BENCHTIME=1x proves that the benchmarks of the packages run; the path is then a brief run too.
+BRIEF      ?=
+BENCHFLAGS ?=
 .PHONY: bench
-bench: ## run all benchmarks (BENCHTIME=1x proves only that they run)
-	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG)
+bench: ## measure the whole path beside its baselines (15 min; BRIEF=1: 15 s), after the benchmarks of the packages
+	$(if $(BRIEF),,go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG))
+	go run ./bench $(if $(or $(BRIEF),$(filter 1x,$(BENCHTIME))),-brief) $(BENCHFLAGS)
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)

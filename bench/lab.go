@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/provision"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Where server, worker and publisher run.
+const (
+	embeddedTopology  = "embedded"  // all in this process; the worker connects as transport says
+	processesTopology = "processes" // each in a process of its own, over loopback TCP
+)
+
+// Transports of the worker in the embedded topology.
+const (
+	overTCP   = "tcp"
+	inProcess = "inprocess"
+)
+
+// lab is a fresh server, worker and publisher for one measurement.
+type lab struct {
+	point point
+	roles []role // in the order they were started
+	dir   string
+	ids   subjects.Space
+	plan  provision.Plan
+
+	server, worker, publisher role
+	nc                        *nats.Conn
+	js                        jetstream.JetStream
+	journal, inbound          jetstream.Stream
+	stored                    uint64 // records of turns so far
+}
+
+// open starts everything and provisions the server as a user would.
+func open(ctx context.Context, o options, p point, arm string) (l *lab, err error) {
+	l = &lab{point: p}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.close())
+		}
+	}()
+	if l.dir, err = os.MkdirTemp(o.store, "oneturn-bench-"); err != nil {
+		return l, err
+	}
+	base := spec{Arm: arm, Payload: p.Payload, InFlight: p.InFlight, Store: l.dir}
+	hello, err := l.start(ctx, &l.server, base, "server", nil)
+	if err != nil {
+		return l, err
+	}
+	base.URL = hello.URL
+	if err := l.provision(ctx, hello.URL); err != nil {
+		return l, err
+	}
+	worker := base
+	worker.CPUProfile, worker.MemProfile = o.cpuProfile, o.memProfile
+	dial := dialTCP(base.URL)
+	if s, ok := l.server.(*server); ok && o.transport == inProcess {
+		dial = func() (*nats.Conn, error) { return s.Conn(connection()...) }
+	}
+	if _, err := l.start(ctx, &l.worker, worker, "worker", dial); err != nil {
+		return l, err
+	}
+	_, err = l.start(ctx, &l.publisher, base, "publisher", dialTCP(base.URL))
+	return l, err
+}
+
+func (l *lab) start(ctx context.Context, to *role, s spec, name string, dial dialer) (reply, error) {
+	s.Role = name
+	run := func() (role, reply, error) { return start(ctx, s, dial) }
+	if l.point.Topology == processesTopology {
+		run = func() (role, reply, error) { return spawn(ctx, s) }
+	}
+	r, hello, err := run()
+	if err != nil {
+		return reply{}, fmt.Errorf("start the %s: %w", name, err)
+	}
+	*to = r
+	l.roles = append(l.roles, r)
+	return hello, nil
+}
+
+func (l *lab) provision(ctx context.Context, url string) error {
+	var err error
+	if l.nc, err = nats.Connect(url); err != nil {
+		return err
+	}
+	if l.js, err = jetstream.New(l.nc); err != nil {
+		return err
+	}
+	if l.ids, err = subjects.New(subjects.DefaultPrefix); err != nil {
+		return err
+	}
+	if l.plan, err = provision.New(provision.Options{Space: l.ids}); err != nil {
+		return err
+	}
+	if _, err = provision.Apply(ctx, l.js, l.plan); err != nil {
+		return err
+	}
+	if l.journal, err = l.js.Stream(ctx, l.ids.TurnsStream()); err != nil {
+		return err
+	}
+	l.inbound, err = l.js.Stream(ctx, l.ids.InStream())
+	return err
+}
+
+func (l *lab) close() error {
+	var errs []error
+	if l.nc != nil {
+		l.nc.Close()
+	}
+	for i := len(l.roles) - 1; i >= 0; i-- { // the server last
+		errs = append(errs, l.roles[i].close())
+	}
+	if l.dir != "" {
+		errs = append(errs, os.RemoveAll(l.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// warm starts the worker and has it run turns that are not measured.
+func (l *lab) warm(ctx context.Context, turns int) error {
+	if _, err := l.worker.do(ctx, request{Do: "run"}); err != nil {
+		return err
+	}
+	if _, err := l.publisher.do(ctx, request{Do: "fill", Count: turns}); err != nil {
+		return err
+	}
+	return l.await(ctx, turns)
+}
+
+// pollEvery is how often the lab looks whether the turns have ended: one request, so that
+// looking costs the measured processes next to nothing.
+const pollEvery = 20 * time.Millisecond
+
+// await waits until that many more turns have their call and response in the journal and
+// nothing is left inbound.
+func (l *lab) await(ctx context.Context, turns int) error {
+	l.stored += uint64(2 * turns)
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		journal, err := l.journal.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if journal.State.Msgs >= l.stored {
+			inbound, err := l.inbound.Info(ctx)
+			if err != nil {
+				return err
+			}
+			if inbound.State.Msgs == 0 {
+				return nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d records stored: %w", journal.State.Msgs, l.stored, ctx.Err())
+		}
+	}
+}
+
+// spread returns the time from the first to the last record of the turns after a sequence of
+// the journal, by the server's clock.
+func (l *lab) spread(ctx context.Context, after uint64) (time.Duration, error) {
+	first, err := l.journal.GetMsg(ctx, after+1)
+	if err != nil {
+		return 0, err
+	}
+	last, err := l.journal.GetMsg(ctx, l.stored)
+	if err != nil {
+		return 0, err
+	}
+	return last.Time.Sub(first.Time), nil
+}
+
+// responses returns when the response of each turn from an index on was stored, by the
+// server's clock. It fails if one is missing or was not a success.
+func (l *lab) responses(ctx context.Context, from, count int) ([]time.Time, error) {
+	index := make(map[string]int, count)
+	for n := range count {
+		index[l.ids.JournalSubject(turnKey(from+n).Public(events.KindToolResponse))] = n
+	}
+	consumer, err := l.journal.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{l.ids.JournalSubject("e.*.*.*.*." + events.KindToolResponse)},
+		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy, OptStartSeq: uint64(2*from) + 1, // all turns before from have ended
+	})
+	if err != nil {
+		return nil, err
+	}
+	batch, err := consumer.Fetch(count, jetstream.FetchMaxWait(10*time.Second))
+	if err != nil {
+		return nil, err
+	}
+	at := make([]time.Time, count)
+	found := 0
+	for m := range batch.Messages() {
+		meta, err := m.Metadata()
+		if err != nil {
+			return nil, err
+		}
+		n, known := index[m.Subject()]
+		if !known || !at[n].IsZero() {
+			return nil, fmt.Errorf("unexpected record %s", m.Subject())
+		}
+		if err := succeeded(m.Data()); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Subject(), err)
+		}
+		at[n] = meta.Timestamp
+		found++
+	}
+	if err := batch.Error(); err != nil {
+		return nil, err
+	}
+	if found != count {
+		return nil, fmt.Errorf("%d of %d responses found", found, count)
+	}
+	return at, nil
+}
+
+// succeeded holds a response against what the no-op tool returns: a measurement of refused
+// turns would look fast.
+func succeeded(event []byte) error {
+	body, err := events.Parse(event)
+	if err != nil {
+		return err
+	}
+	var r events.ToolResponse
+	if err := body.As(&r); err != nil {
+		return err
+	}
+	if !r.Success {
+		return fmt.Errorf("the turn did not succeed: %s: %s", r.Code, r.Content)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// Command bench measures the whole path of a turn, from published to response stored, beside
+// two baselines in the same run: raw, the physical limit of storing two events a turn, and
+// usual, what one writes with nats.go. docs/performance.md says how and shows a run.
+//
+//	go run ./bench                       the whole table, about a quarter of an hour
+//	go run ./bench -brief                a look, in seconds
+//	go run ./bench -cpuprofile cpu.out   profile the product at one point instead
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+)
+
+func main() {
+	ctx := context.Background()
+	var err error
+	if len(os.Args) == 2 && os.Args[1] == childArg {
+		err = child(ctx, os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1) //nolint:forbidigo // this is a main function
+	}
+}
+
+// run measures what the flags ask for, writes the table and tells on progress how far it is.
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	o, err := parseOptions(args, progress)
+	if err != nil {
+		return err
+	}
+	if o.profiling() {
+		return profile(ctx, o, out)
+	}
+	points := o.points()
+	found := results{}
+	r := report{Machine: readMachine(o.storeDir()), Settings: o.settings()}
+	r.Settings.LoadAtStart = load()
+	for repeat := range o.repeats {
+		for n, p := range points {
+			fmt.Fprintf(progress, "\rrepeat %d of %d, point %d of %d ", repeat+1, o.repeats, n+1, len(points))
+			for i := range arms() {
+				// Each repeat begins with another arm, so that none always runs first.
+				arm := arms()[(i+repeat)%len(arms())]
+				f, tier, err := measure(ctx, o, p, arm)
+				if err != nil {
+					return err
+				}
+				found.add(p, arm, f)
+				r.Tier, r.TierText = tier.Name, tier.Text
+			}
+		}
+	}
+	fmt.Fprintln(progress)
+	r.Settings.LoadAtEnd = load()
+	r.Rows = found.rows(points, r.Tier)
+	if o.json != "" {
+		if err := writeJSON(o.json, r); err != nil {
+			return err
+		}
+	}
+	return r.table(out)
+}
+
+func arms() []string { return []string{product, raw, usual} }
+
+func writeJSON(file string, r report) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(data, '\n'), 0o600)
+}
+
+// profile measures the product once, at the first point asked for, with the profiles of the
+// process that the worker is in.
+func profile(ctx context.Context, o options, out io.Writer) error {
+	if o.memProfile != "" {
+		runtime.MemProfileRate = memProfileRate
+	}
+	points := o.points()
+	p := points[slices.IndexFunc(points, func(p point) bool { return p.Kind == throughput })]
+	f, tier, err := measure(ctx, o, p, product)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s, %s, %s, tier %s, under the profiler:\n", p.Topology, p.Payload, p.load(), tier.Name)
+	for _, m := range metrics {
+		if v, ok := f[m.name]; ok {
+			fmt.Fprintf(out, "  %-22s %.*f %s\n", m.title, m.digits, v, m.unit)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// usage is what a process has used since it began.
+type usage struct {
+	CPU    time.Duration `json:"cpu"`    // user and system time
+	Allocs uint64        `json:"allocs"` // heap objects
+	Bytes  uint64        `json:"bytes"`  // of heap allocated
+	RSS    int64         `json:"rss"`    // bytes resident now; 0 where /proc does not tell
+}
+
+func readUsage() usage {
+	u := usage{CPU: cpuTime(), RSS: resident()}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	u.Allocs, u.Bytes = m.Mallocs, m.TotalAlloc
+	return u
+}
+
+func resident() int64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0
+	}
+	kib, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kib << 10
+}
