@@ -7,4 +7,4 @@ import "embed"
 // Hello is the folder 01-hello.
 //
 //go:embed 01-hello
-var Hello embed.FS //nolint:gochecknoglobals // go:embed knows no other way; it is read only
+var Hello embed.FS

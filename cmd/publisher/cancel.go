@@ -1,3 +1,4 @@
+//nolint:tagalign // as in package config: the flag comes first and the help last
 package main
 
 import (

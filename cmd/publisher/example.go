@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/oneturn/oneturn/examples"
@@ -14,11 +16,13 @@ func exampleCommand(lookup) (*cobra.Command, error) {
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := examples.Hello.ReadFile("01-hello/turns.jsonl")
-			if err != nil {
-				return err
+			if err == nil {
+				_, err = cmd.OutOrStdout().Write(text)
 			}
-			_, err = cmd.OutOrStdout().Write(text)
-			return err
+			if err != nil {
+				return fmt.Errorf("print the example: %w", err)
+			}
+			return nil
 		},
 	}, nil
 }

@@ -94,8 +94,10 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 		case errors.Is(err, bufio.ErrBufferFull):
 		case long:
 			return nil, errLongLine
-		case err != nil && (!errors.Is(err, io.EOF) || len(line) == 0):
-			return nil, err
+		case errors.Is(err, io.EOF) && len(line) == 0:
+			return nil, io.EOF
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("read input: %w", err)
 		default:
 			return bytes.TrimSuffix(line, []byte("\n")), nil
 		}
@@ -113,7 +115,7 @@ func document(first item, in *bufio.Reader, yield func(item) bool) {
 		yield(item{line: first.line, err: fmt.Errorf("the document is longer than %d MiB: write one event a line", maxDocument>>20)})
 		return
 	}
-	whole := append(append(first.body, '\n'), rest...)
+	whole := bytes.TrimRight(append(append(first.body, '\n'), rest...), " \t\r\n")
 	d := &documents{whole: whole, line: first.line, in: json.NewDecoder(bytes.NewReader(whole))}
 	if bytes.TrimSpace(first.body)[0] == '[' {
 		d.array(yield)
@@ -138,7 +140,11 @@ func (d *documents) array(yield func(item) bool) {
 		return
 	}
 	for d.in.More() {
-		if it := d.next(); !yield(it) || it.err != nil {
+		it := d.next()
+		if errors.Is(it.err, io.EOF) {
+			it = d.broken(io.ErrUnexpectedEOF)
+		}
+		if !yield(it) || it.err != nil {
 			return
 		}
 	}
@@ -181,12 +187,13 @@ func (d *documents) broken(err error) item {
 	if errors.Is(err, io.EOF) {
 		return item{err: err}
 	}
-	at := d.in.InputOffset()
+	at := int(d.in.InputOffset())
+	at += len(d.whole[at:]) - len(bytes.TrimLeft(d.whole[at:], ", \t\r\n"))
 	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		at = syntax.Offset
+	if errors.As(err, &syntax) { // it counts from where the value begins, sometimes
+		at = max(at, int(syntax.Offset))
 	}
-	return item{line: d.lineOf(int(at)), err: fmt.Errorf("no JSON, and nothing after it was read: %w", err)}
+	return item{line: d.lineOf(at), err: fmt.Errorf("no JSON, and nothing after it was read: %w", err)}
 }
 
 func (d *documents) lineOf(offset int) int {

@@ -77,8 +77,10 @@ func (p *printer) published(at string, id oneturn.TurnID, r oneturn.Receipt) err
 	if r.Duplicate {
 		known = ", dropped: the same message was there"
 	}
-	_, err := fmt.Fprintf(p.out, "%s: turn %s of chat %s is #%d%s\n", at, id.Turn, id.Chat, r.Sequence, known)
-	return err
+	if _, err := fmt.Fprintf(p.out, "%s: turn %s of chat %s is #%d%s\n", at, id.Turn, id.Chat, r.Sequence, known); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
 }
 
 // ended tells how a turn ended, or that it has not.
@@ -104,7 +106,10 @@ func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, dupli
 func (p *printer) line(v any) error {
 	e := json.NewEncoder(p.out)
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
 }
 
 // summary ends the output. Its error is that of the command.

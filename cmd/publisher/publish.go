@@ -1,3 +1,4 @@
+//nolint:tagalign // as in package config: the flag comes first and the help last
 package main
 
 import (
@@ -64,7 +65,7 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files 
 	defer cancel()
 	p := &publication{
 		client: client, wait: cfg.Wait, repeat: more.Repeat,
-		print: printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), json: cfg.Format == "json", waits: cfg.Wait},
+		printer: printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), json: cfg.Format == "json", waits: cfg.Wait},
 	}
 	p.waits.SetLimit(maxWaits)
 	for _, name := range files {
@@ -72,13 +73,10 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files 
 			break
 		}
 	}
-	if err := p.waits.Wait(); err != nil {
+	if err = errors.Join(err, p.waits.Wait()); err != nil {
 		return err
 	}
-	if err != nil {
-		return err
-	}
-	return p.print.summary()
+	return p.printer.summary()
 }
 
 // open connects, and says once when no worker answers.
@@ -107,11 +105,11 @@ func limit(ctx context.Context, timeout time.Duration) (context.Context, context
 
 // publication is one run of the publish command.
 type publication struct {
-	client *oneturn.Client
-	wait   bool
-	repeat int
-	print  printer
-	waits  errgroup.Group
+	client  *oneturn.Client
+	wait    bool
+	repeat  int
+	printer printer
+	waits   errgroup.Group
 }
 
 // file publishes the events of a file. Events that are wrong are told and counted; an error
@@ -154,17 +152,27 @@ func (p *publication) file(ctx context.Context, name string, stdin io.Reader) er
 	}
 }
 
+// accept returns the turn of an event, or tells what is wrong with it and returns nil.
+func (p *publication) accept(at string, it item) *oneturn.Turn {
+	if it.err != nil {
+		p.printer.failed(at, it.err)
+		return nil
+	}
+	turn, err := events.DecodeTurn(it.body)
+	if err == nil && !turn.AutoToolMode {
+		err = errors.New("auto_tool_mode is not true, so no tool would run: set it to true, or leave the event away")
+	}
+	if err != nil {
+		p.printer.failed(at, err)
+		return nil
+	}
+	return turn
+}
+
 // item publishes one event.
 func (p *publication) item(ctx context.Context, at string, it item) error {
-	var turn *oneturn.Turn
-	if it.err == nil {
-		turn, it.err = events.DecodeTurn(it.body)
-	}
-	if it.err == nil && !turn.AutoToolMode {
-		it.err = errors.New("auto_tool_mode is not true, so no tool would run: set it to true, or leave the event away")
-	}
-	if it.err != nil {
-		p.print.failed(at, it.err)
+	turn := p.accept(at, it)
+	if turn == nil {
 		return nil
 	}
 	var first oneturn.Receipt
@@ -172,21 +180,21 @@ func (p *publication) item(ctx context.Context, at string, it item) error {
 		_, receipt, err := p.client.PublishRaw(ctx, it.body)
 		switch {
 		case errors.Is(err, nats.ErrMaxPayload):
-			p.print.failed(at, fmt.Errorf("%d bytes are more than the server takes: %w", len(it.body), err))
+			p.printer.failed(at, fmt.Errorf("%d bytes are more than the server takes: %w", len(it.body), err))
 			return nil
 		case err != nil:
 			return fmt.Errorf("%s: not published, nor what follows (to publish again is harmless): %w", at, err)
 		case i == 0:
 			first = receipt
 		}
-		if err := p.print.published(at, turn.TurnID, receipt); err != nil {
+		if err := p.printer.published(at, turn.TurnID, receipt); err != nil {
 			return err
 		}
 	}
 	if p.wait {
 		p.waits.Go(func() error {
 			response, err := p.client.Await(ctx, turn.TurnID)
-			return p.print.ended(at, turn.TurnID, response, first.Duplicate, err)
+			return p.printer.ended(at, turn.TurnID, response, first.Duplicate, err)
 		})
 	}
 	return nil

@@ -107,8 +107,8 @@ func versionCommand(env lookup) (*cobra.Command, error) {
 			if out.Format == "json" {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(b)
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "oneturn worker %s (commit %s, %s, %s)\n", b.Version, b.Commit, b.Go, b.Platform)
-			return err
+			fmt.Fprintf(cmd.OutOrStdout(), "oneturn worker %s (commit %s, %s, %s)\n", b.Version, b.Commit, b.Go, b.Platform)
+			return nil
 		},
 	}
 	return cmd, config.BindFlags(cmd.Flags(), &out)

@@ -30,7 +30,7 @@ func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (e
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, web.close()) }()
+	defer web.close()
 	bus, err := connect(ctx, cfg, logger)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (e
 	if len(w.Bindings().Bindings()) == 0 {
 		logger.Warn("nothing is bound: turns of these workflows will end as no_binding; turnctl check DIR tells more", "workflows", cfg.Workflows)
 	}
-	return runUntilDone(ctx, w, func() error { return newStart(cfg, w, bus, web).print(cfg.Format, stdout) })
+	return runUntilDone(ctx, w, func() error { return newStart(cfg, w, bus, web).write(cfg.Format, stdout) })
 }
 
 // checkFolder refuses a folder that is not there, before anything is started.

@@ -75,18 +75,27 @@ func boundIn(set *bindings.Set, workflow string) []string {
 	return bound
 }
 
-// print writes the start as one JSON object or for people.
-func (s *start) print(format string, w io.Writer) error {
-	if format == "json" {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		return e.Encode(s)
-	}
+// write writes the start as one JSON object or for people.
+func (s *start) write(format string, w io.Writer) error {
 	var b strings.Builder
-	line := func(title, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-11s"+format+"\n", append([]any{title}, args...)...)
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if format != "json" {
+		s.text(&b)
+	} else if err := e.Encode(s); err != nil {
+		return fmt.Errorf("encode the start: %w", err)
 	}
-	fmt.Fprintf(&b, "oneturn worker %s is ready\n", s.Name)
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+func (s *start) text(b *strings.Builder) {
+	line := func(title, format string, args ...any) {
+		fmt.Fprintf(b, "  %-11s"+format+"\n", append([]any{title}, args...)...)
+	}
+	fmt.Fprintf(b, "oneturn worker %s is ready\n", s.Name)
 	line("workflows", "%s", s.Folder)
 	for _, wf := range s.Workflows {
 		line("", "%s: %s", wf.Name, orNothing(wf.Bindings))
@@ -111,8 +120,6 @@ func (s *start) print(format string, w io.Writer) error {
 	}
 	line("publish", "%s", s.Publish)
 	line("", "publisher publish FILE --wait --nats %s", s.NATS)
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 func orNothing(list []string) string {

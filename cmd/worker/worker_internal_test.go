@@ -58,7 +58,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	code := 0
 	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		failed, ok := err.(interface{ ExitCode() int }) //nolint:errorlint // testscript returns it as it is
+		failed, ok := err.(interface{ ExitCode() int })
 		if !ok {
 			ts.Fatalf("%v", err)
 		}
@@ -273,7 +273,7 @@ func TestStartForPeopleFitsWhatTheyNeed(t *testing.T) {
 		Workflows: []startedWorkflow{{"A", nil}, {"B", []string{"X/M → t"}}},
 	}
 	var out bytes.Buffer
-	require.NoError(t, s.print("text", &out))
+	require.NoError(t, s.write("text", &out))
 	for _, want := range []string{
 		"w1 is ready", "A: nothing is bound", "B: X/M → t", "A/oneturn.yaml:3: error: bad", "1 error, 2 warnings", "memory: ",
 		"nats://127.0.0.1:4222, embedded, store oneturn-data", "http://127.0.0.1:8080/healthz", "publisher publish FILE --wait --nats nats://127.0.0.1:4222",

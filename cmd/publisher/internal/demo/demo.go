@@ -19,8 +19,8 @@ type Options struct {
 	Out    io.Writer // gets the story
 }
 
-// scene is one thing that is shown. It tells what it sees by stage.say and what it proves by
-// stage.check; an error means that it could not be played.
+// scene is one thing that is shown. It tells what it sees by stage.sayf and what it proves by
+// stage.checkf; an error means that it could not be played.
 type scene struct {
 	title string
 	play  func(ctx context.Context, s *stage) error
@@ -48,10 +48,10 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.strike()) }()
-	s.tell("oneturn demo: a NATS server in this process and two workers (processes %s).\n"+
+	s.tellf("oneturn demo: a NATS server in this process and two workers (processes %s).\n"+
 		"Each run of a tool adds a line to a ledger file, outside NATS: that is what is counted.", s.crew)
 	for i, scene := range scenes() {
-		s.tell("\n%d. %s", i+1, scene.title)
+		s.tellf("\n%d. %s", i+1, scene.title)
 		if err := s.play(ctx, scene); err != nil {
 			return fmt.Errorf("scene %d, %s: %w%s", i+1, scene.title, err, s.crew.lastWords())
 		}
@@ -59,7 +59,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if s.broken > 0 {
 		return fmt.Errorf("%d of %d promises were not kept%s", s.broken, s.checks, s.crew.lastWords())
 	}
-	s.tell("\nAll %d promises kept, in %.1f s. Every turn has exactly one response; see README.md for what that means.",
+	s.tellf("\nAll %d promises kept, in %.1f s. Every turn has exactly one response; see README.md for what that means.",
 		s.checks, time.Since(begin).Seconds())
 	return nil
 }

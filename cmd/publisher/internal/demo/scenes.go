@@ -24,7 +24,7 @@ func threeTimes(ctx context.Context, s *stage) error {
 		}
 		stored[i] = receipt.Sequence
 	}
-	s.say("published: messages %d, %d and %d of the inbound stream", stored[0], stored[1], stored[2])
+	s.sayf("published: messages %d, %d and %d of the inbound stream", stored[0], stored[1], stored[2])
 	r, err := s.await(ctx, t, begin)
 	if err != nil {
 		return err
@@ -37,9 +37,9 @@ func threeTimes(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.check(r.Success && r.Content == "Bonjour, Ada!", "the turn ended with success")
-	s.check(len(runs) == 1, "the ledger has %s of greet", count(len(runs), "run"))
-	s.check(duplicates == 2, "the workers' /metrics count %s", count(duplicates, "duplicate"))
+	s.checkf(r.Success && r.Content == "Bonjour, Ada!", "the turn ended with success")
+	s.checkf(len(runs) == 1, "the ledger has %s of greet", count(len(runs), "run"))
+	s.checkf(duplicates == 2, "the workers' /metrics count %s", count(duplicates, "duplicate"))
 	return nil
 }
 
@@ -50,27 +50,27 @@ func wrongData(ctx context.Context, s *stage) error {
 	if _, err := s.client.Publish(ctx, t); err != nil {
 		return err
 	}
-	text, err := json.Marshal(data)
+	text, err := events.AppendJSON(nil, data)
 	if err != nil {
 		return err
 	}
-	s.say("published: %s", text)
+	s.sayf("published: %s", text)
 	r, err := s.await(ctx, t, begin)
 	if err != nil {
 		return err
 	}
 	feedback := feedbackOf(r)
-	s.say("feedback for the model that wrote it:")
+	s.sayf("feedback for the model that wrote it:")
 	for line := range strings.SplitSeq(strings.TrimSpace(feedback), "\n") {
-		s.say("  | %s", line)
+		s.sayf("  | %s", line)
 	}
 	runs, err := s.ledger.of(t.Turn)
 	if err != nil {
 		return err
 	}
-	s.check(r.Code == events.CodeValidationFailed && !r.Success, "the turn was answered with %s", r.Code)
-	s.check(strings.Contains(feedback, "name") && strings.Contains(feedback, "language"), "the feedback names both fields")
-	s.check(len(runs) == 0, "the ledger has %s", count(len(runs), "run"))
+	s.checkf(r.Code == events.CodeValidationFailed && !r.Success, "the turn was answered with %s", r.Code)
+	s.checkf(strings.Contains(feedback, "name") && strings.Contains(feedback, "language"), "the feedback names both fields")
+	s.checkf(len(runs) == 0, "the ledger has %s", count(len(runs), "run"))
 	return nil
 }
 
@@ -91,8 +91,8 @@ func killUnsafe(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.check(r.Code == events.CodeInterrupted && !r.Success, "the turn was answered with %s", r.Code)
-	s.check(len(runs) == 1, "the ledger has %s of charge: nobody is charged twice", count(len(runs), "run"))
+	s.checkf(r.Code == events.CodeInterrupted && !r.Success, "the turn was answered with %s", r.Code)
+	s.checkf(len(runs) == 1, "the ledger has %s of charge: nobody is charged twice", count(len(runs), "run"))
 	return nil
 }
 
@@ -101,7 +101,7 @@ func killIdempotent(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.say("a fresh worker takes the place of the dead one: process %d", w.pid())
+	s.sayf("a fresh worker takes the place of the dead one: process %d", w.pid())
 	t := turn("t4", "Archivist", "Note", map[string]any{"text": "Ada was here.", "seconds": json.Number("1")})
 	r, err := s.killInside(ctx, t)
 	if err != nil {
@@ -111,8 +111,8 @@ func killIdempotent(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.check(r.Success && r.Status == events.StatusOK, "the turn ended with success")
-	s.check(len(runs) == 2 && runs[0].Worker != runs[1].Worker, "the ledger has %s of file_note, by %s", count(len(runs), "run"), workersOf(runs))
+	s.checkf(r.Success && r.Status == events.StatusOK, "the turn ended with success")
+	s.checkf(len(runs) == 2 && runs[0].Worker != runs[1].Worker, "the ledger has %s of file_note, by %s", count(len(runs), "run"), workersOf(runs))
 	return nil
 }
 
@@ -120,7 +120,7 @@ func killIdempotent(ctx context.Context, s *stage) error {
 func afterwards(ctx context.Context, s *stage) error {
 	want := map[string]int{"t1": 1, "t2": 1, "t3": 1, "t4": 1}
 	seen := s.responses.wait(ctx, len(want))
-	s.check(maps.Equal(seen, want), "subscribers saw exactly one chat.tool_response of each turn: %s", listed(seen))
+	s.checkf(maps.Equal(seen, want), "subscribers saw exactly one chat.tool_response of each turn: %s", listed(seen))
 	runs := map[string]int{}
 	for turn := range want {
 		of, err := s.ledger.of(turn)
@@ -131,13 +131,13 @@ func afterwards(ctx context.Context, s *stage) error {
 			runs[r.Tool]++
 		}
 	}
-	s.check(maps.Equal(runs, map[string]int{"greet": 1, "charge": 1, "file_note": 2}), "the ledger has these runs and no others: %s", listed(runs))
+	s.checkf(maps.Equal(runs, map[string]int{"greet": 1, "charge": 1, "file_note": 2}), "the ledger has these runs and no others: %s", listed(runs))
 	return nil
 }
 
 // listed writes counts in the order of their names.
 func listed(counts map[string]int) string {
-	var parts []string
+	parts := make([]string, 0, len(counts))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprintf("%s %d", name, counts[name]))
 	}
@@ -154,7 +154,7 @@ func (s *stage) killInside(ctx context.Context, t *oneturn.Turn) (*oneturn.Respo
 	if err != nil {
 		return nil, err
 	}
-	s.say("%s runs in process %d after %d ms: kill -9 %d", run.Tool, run.Worker, time.Since(begin).Milliseconds(), run.Worker)
+	s.sayf("%s runs in process %d after %d ms: kill -9 %d", run.Tool, run.Worker, time.Since(begin).Milliseconds(), run.Worker)
 	if err := s.crew.kill(run.Worker); err != nil {
 		return nil, err
 	}

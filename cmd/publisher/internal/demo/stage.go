@@ -127,7 +127,7 @@ func (s *stage) later(f func() error) { s.down = append(s.down, f) }
 
 // strike takes everything down.
 func (s *stage) strike() error {
-	var errs []error
+	errs := make([]error, 0, len(s.down))
 	for i := range s.down {
 		errs = append(errs, s.down[len(s.down)-1-i]())
 	}
@@ -135,21 +135,21 @@ func (s *stage) strike() error {
 	return errors.Join(errs...)
 }
 
-// tell writes a line of the story.
-func (s *stage) tell(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
+// tellf writes a line of the story.
+func (s *stage) tellf(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
 
-// say writes what a scene has seen.
-func (s *stage) say(format string, args ...any) { s.tell("   "+format, args...) }
+// sayf writes what a scene has seen.
+func (s *stage) sayf(format string, args ...any) { s.tellf("   "+format, args...) }
 
-// check writes whether a promise was kept.
-func (s *stage) check(kept bool, format string, args ...any) {
+// checkf writes whether a promise was kept.
+func (s *stage) checkf(kept bool, format string, args ...any) {
 	s.checks++
 	mark := "ok "
 	if !kept {
 		mark = "NO "
 		s.broken++
 	}
-	s.say(mark+format, args...)
+	s.sayf(mark+format, args...)
 }
 
 // await waits for the response of a turn and tells of it.
@@ -158,7 +158,7 @@ func (s *stage) await(ctx context.Context, t *oneturn.Turn, begin time.Time) (*o
 	if err != nil {
 		return nil, err
 	}
-	s.say("response after %d ms: %s, %q", time.Since(begin).Milliseconds(), r.Status, r.Content)
+	s.sayf("response after %d ms: %s, %q", time.Since(begin).Milliseconds(), r.Status, r.Content)
 	return r, nil
 }
 

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+// leakChecked fails a run of tests that leaves goroutines behind.
+type leakChecked struct{ m *testing.M }
+
+func (l leakChecked) Run() int {
+	code := l.m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func TestMain(m *testing.M) {
+	testscript.Main(leakChecked{m}, map[string]func(){"publisher": main})
+}
+
+// TestScripts runs each script against a server of its own. Those whose names begin with
+// worker_ have a worker with one Go tool as well.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	require.NoError(t, err)
+	require.NotEmpty(t, scripts)
+	for _, script := range scripts {
+		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			s := turntest.NewServer(t)
+			if !strings.HasPrefix(filepath.Base(script), "bare_") {
+				s.Provision()
+			}
+			if strings.HasPrefix(filepath.Base(script), "worker_") {
+				work(t, s)
+			}
+			testscript.Run(t, testscript.Params{
+				Files: []string{script},
+				Setup: func(e *testscript.Env) error {
+					e.Setenv("ONETURN_NATS", s.URL())
+					return nil
+				},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+			})
+		})
+	}
+}
+
+type greeting struct {
+	Name string `json:"name"`
+}
+
+type greeted struct {
+	Status  string `json:"status"`
+	Message string `json:"message"`
+}
+
+// greet greets everybody but Nobody, and Sleepy only when the call is cancelled.
+func greet(ctx context.Context, in greeting) (greeted, error) {
+	switch in.Name {
+	case "Nobody":
+		return greeted{}, errors.New("nobody to greet")
+	case "Sleepy":
+		<-ctx.Done()
+		return greeted{}, context.Cause(ctx)
+	}
+	return greeted{"success", "Hello, " + in.Name + "!"}, nil
+}
+
+// work runs a worker until the test ends.
+func work(t *testing.T, s *turntest.Server) {
+	t.Helper()
+	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{
+		Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting"))},
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
+// exits runs a command and compares its exit code: exits CODE COMMAND ARG...
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		failed, ok := err.(interface{ ExitCode() int })
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		code = failed.ExitCode()
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+func TestStandardInputThatNeverEndsDoesNotHoldTheCommand(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	s.Provision()
+	in, w := io.Pipe()
+	defer w.Close()
+	var stdout, stderr bytes.Buffer
+	env := func(string) (string, bool) { return "", false }
+	code := run(t.Context(), []string{"publish", "-", "--nats", s.URL(), "--timeout", "50ms"}, env, in, &stdout, &stderr)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr.String(), "stdin: not all was published: the command's time limit of 50ms is over, see --timeout")
+}
+
+func TestWorkerOfTheDemoIsTheOneBesideOrTheOneNamed(t *testing.T) {
+	t.Parallel()
+	_, err := findWorker("")
+	require.ErrorContains(t, err, "make build")
+	_, err = findWorker(filepath.Join(t.TempDir(), "none"))
+	require.ErrorContains(t, err, "--worker PATH")
+	self, err := os.Executable()
+	require.NoError(t, err)
+	path, err := findWorker(self)
+	require.NoError(t, err)
+	require.Equal(t, self, path)
+}
