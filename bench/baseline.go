@@ -39,7 +39,7 @@ func (b *baseline) Ready() error {
 func (b *baseline) consume(ctx context.Context, fatal <-chan error, handle func(i int, m jetstream.Msg)) error {
 	consumer, err := b.js.Consumer(ctx, b.space.InStream(), b.space.WorkerConsumer(subjects.DefaultPool))
 	if err != nil {
-		return err
+		return fmt.Errorf("find the consumer: %w", err)
 	}
 	consuming, err := consumer.Consume(func(m jetstream.Msg) {
 		meta, err := m.Metadata()
@@ -49,7 +49,7 @@ func (b *baseline) consume(ctx context.Context, fatal <-chan error, handle func(
 		handle(int(meta.Sequence.Stream)-1, m) // the publisher numbers turns from 0
 	}, jetstream.PullMaxMessages(pullMax))
 	if err != nil {
-		return err
+		return fmt.Errorf("consume: %w", err)
 	}
 	b.consuming.Store(true)
 	select {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -51,7 +52,7 @@ func open(ctx context.Context, o options, p point, arm string) (l *lab, err erro
 		}
 	}()
 	if l.dir, err = os.MkdirTemp(o.store, "oneturn-bench-"); err != nil {
-		return l, err
+		return l, fmt.Errorf("make the store: %w", err)
 	}
 	base := spec{Arm: arm, Payload: p.Payload, InFlight: p.InFlight, Store: l.dir}
 	hello, err := l.start(ctx, &l.server, base, "server", nil)
@@ -93,10 +94,10 @@ func (l *lab) start(ctx context.Context, to *role, s spec, name string, dial dia
 func (l *lab) provision(ctx context.Context, url string) error {
 	var err error
 	if l.nc, err = nats.Connect(url); err != nil {
-		return err
+		return fmt.Errorf("connect: %w", err)
 	}
 	if l.js, err = jetstream.New(l.nc); err != nil {
-		return err
+		return fmt.Errorf("JetStream: %w", err)
 	}
 	if l.ids, err = subjects.New(subjects.DefaultPrefix); err != nil {
 		return err
@@ -108,10 +109,12 @@ func (l *lab) provision(ctx context.Context, url string) error {
 		return err
 	}
 	if l.journal, err = l.js.Stream(ctx, l.ids.TurnsStream()); err != nil {
-		return err
+		return fmt.Errorf("find the journal: %w", err)
 	}
-	l.inbound, err = l.js.Stream(ctx, l.ids.InStream())
-	return err
+	if l.inbound, err = l.js.Stream(ctx, l.ids.InStream()); err != nil {
+		return fmt.Errorf("find the inbound stream: %w", err)
+	}
+	return nil
 }
 
 func (l *lab) close() error {
@@ -119,8 +122,8 @@ func (l *lab) close() error {
 	if l.nc != nil {
 		l.nc.Close()
 	}
-	for i := len(l.roles) - 1; i >= 0; i-- { // the server last
-		errs = append(errs, l.roles[i].close())
+	for _, r := range slices.Backward(l.roles) { // the server last
+		errs = append(errs, r.close())
 	}
 	if l.dir != "" {
 		errs = append(errs, os.RemoveAll(l.dir))
@@ -152,12 +155,12 @@ func (l *lab) await(ctx context.Context, turns int) error {
 	for {
 		journal, err := l.journal.Info(ctx)
 		if err != nil {
-			return err
+			return fmt.Errorf("read the journal: %w", err)
 		}
 		if journal.State.Msgs >= l.stored {
 			inbound, err := l.inbound.Info(ctx)
 			if err != nil {
-				return err
+				return fmt.Errorf("read the inbound stream: %w", err)
 			}
 			if inbound.State.Msgs == 0 {
 				return nil
@@ -176,11 +179,11 @@ func (l *lab) await(ctx context.Context, turns int) error {
 func (l *lab) spread(ctx context.Context, after uint64) (time.Duration, error) {
 	first, err := l.journal.GetMsg(ctx, after+1)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("read the first record: %w", err)
 	}
 	last, err := l.journal.GetMsg(ctx, l.stored)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("read the last record: %w", err)
 	}
 	return last.Time.Sub(first.Time), nil
 }
@@ -197,18 +200,18 @@ func (l *lab) responses(ctx context.Context, from, count int) ([]time.Time, erro
 		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy, OptStartSeq: uint64(2*from) + 1, // all turns before from have ended
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the responses: %w", err)
 	}
 	batch, err := consumer.Fetch(count, jetstream.FetchMaxWait(10*time.Second))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the responses: %w", err)
 	}
 	at := make([]time.Time, count)
 	found := 0
 	for m := range batch.Messages() {
 		meta, err := m.Metadata()
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read the responses: %w", err)
 		}
 		n, known := index[m.Subject()]
 		if !known || !at[n].IsZero() {
@@ -221,7 +224,7 @@ func (l *lab) responses(ctx context.Context, from, count int) ([]time.Time, erro
 		found++
 	}
 	if err := batch.Error(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the responses: %w", err)
 	}
 	if found != count {
 		return nil, fmt.Errorf("%d of %d responses found", found, count)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -23,11 +25,11 @@ type machine struct {
 	Oneturn    string `json:"oneturn"`
 }
 
-func readMachine(store string) machine {
+func readMachine(ctx context.Context, store string) machine {
 	m := machine{
 		CPU: afterColon("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: afterColon("/proc/meminfo", "MemTotal"),
 		System: runtime.GOOS + "/" + runtime.GOARCH + " " + firstLine("/proc/sys/kernel/osrelease"), StoreType: fileSystem(store),
-		Go: runtime.Version(), Oneturn: "unknown",
+		Go: runtime.Version(), Oneturn: "of unknown revision",
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -41,10 +43,20 @@ func readMachine(store string) machine {
 			m.NATSClient = d.Version
 		}
 	}
-	if info.Main.Version != "" {
-		m.Oneturn = info.Main.Version
+	m.Oneturn = info.Main.Version
+	if m.Oneturn == "(devel)" || m.Oneturn == "" { // as "go run" leaves it
+		m.Oneturn = or(revision(ctx), "of unknown revision")
 	}
 	return m
+}
+
+// revision is the commit of the working directory, "" outside a clone.
+func revision(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--tags").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
 }
 
 func (m machine) String() string {

@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	points := o.points()
 	found := results{}
-	r := report{Machine: readMachine(o.storeDir()), Settings: o.settings()}
+	r := report{Machine: readMachine(ctx, o.storeDir()), Settings: o.settings()}
 	r.Settings.LoadAtStart = load()
 	for repeat := range o.repeats {
 		for n, p := range points {
@@ -77,9 +77,12 @@ func arms() []string { return []string{product, raw, usual} }
 func writeJSON(file string, r report) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
-		return err
+		return fmt.Errorf("encode the report: %w", err)
 	}
-	return os.WriteFile(file, append(data, '\n'), 0o600)
+	if err := os.WriteFile(file, append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
 }
 
 // profile measures the product once, at the first point asked for, with the profiles of the

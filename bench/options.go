@@ -48,7 +48,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	fs.StringVar(&o.cpuProfile, "cpuprofile", "", "file for a CPU profile of the product's worker: only the first point with 256 in flight is measured, once")
 	fs.StringVar(&o.memProfile, "memprofile", "", "file for a profile of its allocations, likewise")
 	if err := fs.Parse(args); err != nil {
-		return o, err
+		return o, fmt.Errorf("flags: %w", err)
 	}
 	if fs.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", fs.Arg(0))

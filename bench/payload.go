@@ -135,7 +135,7 @@ func loadPayload(name string) (payload, error) {
 	}
 	raw, err := payloadFiles.ReadFile("payloads/" + name + ".json")
 	if err != nil {
-		return payload{}, err
+		return payload{}, fmt.Errorf("payload %s: %w", name, err)
 	}
 	data, err := events.Decode(raw)
 	return payload{name, model, data}, err

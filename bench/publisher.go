@@ -39,7 +39,7 @@ func startPublisher(s spec, dial dialer) (*publisher, error) {
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(4096))
 	if err != nil {
 		nc.Close()
-		return nil, err
+		return nil, fmt.Errorf("connect the publisher: %w", err)
 	}
 	return &publisher{process: process{spec: s}, nc: nc, js: js, space: space, payload: p}, nil
 }

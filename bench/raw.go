@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
@@ -32,7 +33,7 @@ type rawSlot struct {
 	pending int // only touched by confirm once the turn is published
 }
 
-func newRaw(b *baseline) (*rawFlow, error) {
+func newRaw(b *baseline) *rawFlow {
 	f := &rawFlow{
 		baseline: b, inbox: b.nc.NewRespInbox() + ".", slots: make([]rawSlot, b.inFlight),
 		free: make(chan int, b.inFlight), fatal: make(failure, 1),
@@ -41,18 +42,18 @@ func newRaw(b *baseline) (*rawFlow, error) {
 		f.slots[i].reply = f.inbox + strconv.Itoa(i)
 		f.free <- i
 	}
-	return f, nil
+	return f
 }
 
 // Run implements flow.
 func (f *rawFlow) Run(ctx context.Context) error {
 	sub, err := f.nc.Subscribe(f.inbox+"*", f.confirm)
 	if err != nil {
-		return err
+		return fmt.Errorf("subscribe to confirmations: %w", err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
-		return err
+		return fmt.Errorf("subscribe to confirmations: %w", err)
 	}
 	return f.consume(ctx, f.fatal, func(i int, m jetstream.Msg) {
 		select {
@@ -75,15 +76,13 @@ func (f *rawFlow) publish(n, i int, m jetstream.Msg) {
 	}
 }
 
-var errorKey = []byte(`"error"`)
-
 // confirm takes the confirmation of one publish.
 func (f *rawFlow) confirm(m *nats.Msg) {
 	n, err := strconv.Atoi(m.Subject[len(f.inbox):])
 	if err != nil || n < 0 || n >= len(f.slots) {
 		return
 	}
-	if len(m.Data) == 0 || bytes.Contains(m.Data, errorKey) {
+	if len(m.Data) == 0 || bytes.Contains(m.Data, []byte(`"error"`)) {
 		f.fatal.set("raw: publish refused", errors.New(string(m.Data)))
 		return
 	}

@@ -27,17 +27,17 @@ const childArg = "child"
 func spawn(ctx context.Context, s spec) (role, reply, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return nil, reply{}, err
+		return nil, reply{}, fmt.Errorf("find this program: %w", err)
 	}
 	c := &remote{name: s.Role, cmd: exec.CommandContext(ctx, exe, childArg)}
 	c.cmd.Stderr = os.Stderr
 	c.cmd.WaitDelay = 10 * time.Second
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
-		return nil, reply{}, err
+		return nil, reply{}, fmt.Errorf("start the child: %w", err)
 	}
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
-		return nil, reply{}, err
+		return nil, reply{}, fmt.Errorf("start the child: %w", err)
 	}
 	c.send, c.recv = json.NewEncoder(c.in), json.NewDecoder(out)
 	if err := c.cmd.Start(); err != nil {

@@ -119,7 +119,10 @@ func (r *report) table(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.title, m.unit, x.Topology, x.Payload, x.load(),
 			x.Product.median(m.digits), x.Raw.median(m.digits), x.Usual.median(m.digits), x.VsRaw.ratio(), x.VsUsual.ratio())
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	return nil
 }
 
 func metricOf(name string) metric {

@@ -143,16 +143,19 @@ func (p *process) startProfile() error {
 	}
 	var err error
 	if p.cpu, err = os.Create(p.spec.CPUProfile); err != nil {
-		return err
+		return fmt.Errorf("CPU profile: %w", err)
 	}
-	return pprof.StartCPUProfile(p.cpu)
+	if err := pprof.StartCPUProfile(p.cpu); err != nil {
+		return fmt.Errorf("CPU profile: %w", err)
+	}
+	return nil
 }
 
 func (p *process) stopProfile() error {
 	if p.cpu != nil {
 		pprof.StopCPUProfile()
 		if err := p.cpu.Close(); err != nil {
-			return err
+			return fmt.Errorf("CPU profile: %w", err)
 		}
 	}
 	if p.spec.MemProfile == "" {
@@ -160,7 +163,7 @@ func (p *process) stopProfile() error {
 	}
 	f, err := os.Create(p.spec.MemProfile)
 	if err != nil {
-		return err
+		return fmt.Errorf("allocation profile: %w", err)
 	}
 	return errors.Join(pprof.Lookup("allocs").WriteTo(f, 0), f.Close())
 }

@@ -24,9 +24,10 @@ type usualFlow struct {
 // claimsBucket holds the claims of the usual flow.
 const claimsBucket = "BENCH_CLAIMS"
 
-var (
-	claimed   = []byte(`{"status":"claimed","owner":"bench"}`)
-	completed = []byte(`{"status":"completed","owner":"bench"}`)
+// What the claims say.
+const (
+	claimed   = `{"status":"claimed","owner":"bench"}`
+	completed = `{"status":"completed","owner":"bench"}`
 )
 
 func newUsual(ctx context.Context, b *baseline) (*usualFlow, error) {
@@ -60,7 +61,7 @@ func (f *usualFlow) Run(ctx context.Context) error {
 
 func (f *usualFlow) turn(ctx context.Context, i int, m jetstream.Msg) error {
 	key := turnKey(i).String()
-	revision, err := f.claims.Create(ctx, key, claimed)
+	revision, err := f.claims.Create(ctx, key, []byte(claimed))
 	if err != nil {
 		return fmt.Errorf("claim: %w", err)
 	}
@@ -71,8 +72,11 @@ func (f *usualFlow) turn(ctx context.Context, i int, m jetstream.Msg) error {
 	if _, err := f.js.Publish(ctx, f.subject(i, events.KindToolResponse), f.response, jetstream.WithMsgID(id+".response")); err != nil {
 		return fmt.Errorf("response: %w", err)
 	}
-	if _, err := f.claims.Update(ctx, key, completed, revision); err != nil {
+	if _, err := f.claims.Update(ctx, key, []byte(completed), revision); err != nil {
 		return fmt.Errorf("completion: %w", err)
 	}
-	return m.DoubleAck(ctx)
+	if err := m.DoubleAck(ctx); err != nil {
+		return fmt.Errorf("ack: %w", err)
+	}
+	return nil
 }

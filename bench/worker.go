@@ -91,14 +91,14 @@ func newFlow(ctx context.Context, nc *nats.Conn, s spec, p payload) (flow, error
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connect the worker: %w", err)
 	}
 	base := &baseline{nc: nc, js: js, space: space, inFlight: s.InFlight}
 	if base.call, base.response, err = p.outbound(); err != nil {
 		return nil, err
 	}
 	if s.Arm == raw {
-		return newRaw(base)
+		return newRaw(base), nil
 	}
 	return newUsual(ctx, base)
 }
