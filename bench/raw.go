@@ -35,7 +35,7 @@ type rawSlot struct {
 
 func newRaw(b *baseline) *rawFlow {
 	f := &rawFlow{
-		baseline: b, inbox: b.nc.NewRespInbox() + ".", slots: make([]rawSlot, b.inFlight),
+		baseline: b, inbox: b.nc.NewInbox() + ".", slots: make([]rawSlot, b.inFlight),
 		free: make(chan int, b.inFlight), fatal: make(failure, 1),
 	}
 	for i := range f.slots {

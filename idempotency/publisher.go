@@ -62,7 +62,7 @@ type result struct {
 }
 
 func newPublisher(nc *nats.Conn) (*publisher, error) {
-	p := &publisher{nc: nc, inbox: nc.NewRespInbox() + ".", done: make(chan struct{})}
+	p := &publisher{nc: nc, inbox: nc.NewInbox() + ".", done: make(chan struct{})}
 	var err error
 	if p.sub, err = nc.Subscribe(p.inbox+"*.*", p.answer); err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func New(nc *nats.Conn, o Options) (*Inbox, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Inbox{
-		nc: nc, js: js, o: o, epoch: time.Now(), inbox: nc.NewRespInbox(),
+		nc: nc, js: js, o: o, epoch: time.Now(), inbox: nc.NewInbox(),
 		next:  "$JS.API.CONSUMER.MSG.NEXT." + o.Stream + "." + o.Consumer,
 		queue: make(chan *Delivery, 4*o.Slots+64),
 		fatal: make(chan error, 1),
