@@ -1,0 +1,45 @@
+// A worker whose tool is a Go function. It needs a NATS server with the streams of oneturn:
+// turnctl provision makes them.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn"
+)
+
+type greeting struct {
+	Name string `json:"name"`
+}
+
+func greet(_ context.Context, in greeting) (string, error) {
+	return "Hello, " + in.Name + "!", nil
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // a main function, as in cmd
+	defer stop()
+	if err := run(ctx, nats.DefaultURL); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// run works until ctx ends.
+func run(ctx context.Context, url string) error {
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectBufSize(-1))
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", url, err)
+	}
+	defer nc.Close()
+	greet := oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting"))
+	w, err := oneturn.NewWorker(nc, oneturn.Config{Tools: []oneturn.Tool{greet}})
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestExampleAnswersATurn(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	s.Provision()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	working, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- run(working, s.URL()) }()
+
+	c, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{})
+	require.NoError(t, err)
+	r, err := c.Do(ctx, &oneturn.Turn{
+		TurnID: oneturn.TurnID{Chat: "c1", Turn: "t1"}, Workflow: "Hello", Agent: "Greeter", Model: "Greeting",
+		Data: map[string]any{"name": "Ada"},
+	})
+	require.NoError(t, err)
+	require.True(t, r.Success)
+	require.Equal(t, "Hello, Ada!", r.Payload)
+	stop()
+	require.NoError(t, <-done)
+}
+
+func TestExampleSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	require.ErrorContains(t, run(t.Context(), s.URL()), "turnctl provision")
+	require.Error(t, run(t.Context(), "nats://127.0.0.1:1"))
+}
