@@ -68,7 +68,7 @@ func wrongData(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.checkf(r.Code == events.CodeValidationFailed && !r.Success, "the turn was answered with %s", r.Code)
+	s.checkf(r.Code == events.CodeValidationFailed && !r.Success, "the turn was answered with %s %s", r.Status, r.Code)
 	s.checkf(strings.Contains(feedback, "name") && strings.Contains(feedback, "language"), "the feedback names both fields")
 	s.checkf(len(runs) == 0, "the ledger has %s", count(len(runs), "run"))
 	return nil
@@ -91,7 +91,7 @@ func killUnsafe(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.checkf(r.Code == events.CodeInterrupted && !r.Success, "the turn was answered with %s", r.Code)
+	s.checkf(r.Code == events.CodeInterrupted && !r.Success, "the turn was answered with %s %s", r.Status, r.Code)
 	s.checkf(len(runs) == 1, "the ledger has %s of charge: nobody is charged twice", count(len(runs), "run"))
 	return nil
 }
@@ -102,7 +102,7 @@ func killIdempotent(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.sayf("a fresh worker takes the place of the dead one: process %d", w.pid())
-	t := turn("t4", "Archivist", "Note", map[string]any{"text": "Ada was here.", "seconds": json.Number("1")})
+	t := turn("t4", "Archivist", "Note", map[string]any{"text": "Ada was here.", "seconds": json.Number("2")})
 	r, err := s.killInside(ctx, t)
 	if err != nil {
 		return err
