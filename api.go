@@ -52,10 +52,13 @@ type Page struct {
 
 // PageRecord is one event of the journal.
 type PageRecord struct {
-	Sequence uint64          `json:"sequence"` // the live copy has it in header Nats-Sequence
-	Time     time.Time       `json:"time"`
-	Kind     string          `json:"kind"`
-	Event    json.RawMessage `json:"event"`
+	Sequence uint64    `json:"sequence"` // the live copy has it in header Nats-Sequence
+	Time     time.Time `json:"time"`
+	Kind     string    `json:"kind"`
+	// Fingerprint of the data that the turn was claimed with; the live copy has it in header
+	// Oneturn-Fingerprint.
+	Fingerprint string          `json:"fingerprint,omitempty"`
+	Event       json.RawMessage `json:"event"`
 }
 
 // Errors of the request API, in header Nats-Service-Error-Code.
@@ -145,7 +148,7 @@ func (a *api) page(ctx context.Context, filter string, from uint64) (*Page, erro
 			continue // damaged: turnctl shows it
 		}
 		parsed, _ := subjects.ParseKey(r.Key)
-		page.Records = append(page.Records, PageRecord{Sequence: r.Seq, Time: r.Time, Kind: parsed.Kind, Event: r.Data})
+		page.Records = append(page.Records, PageRecord{Sequence: r.Seq, Time: r.Time, Kind: parsed.Kind, Fingerprint: r.Meta.Fingerprint, Event: r.Data})
 		size += len(r.Data)
 	}
 	page.Next = from

@@ -2,6 +2,7 @@ package oneturn
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -130,19 +132,43 @@ func tenant(id TurnID) string {
 // rereadEvery is how often a wait looks into the journal: live copies can be lost.
 const rereadEvery = 5 * time.Second
 
+// ErrConflict says that the turn's key was used before in its chat with other data: the
+// turn that was published is never run, and the response belongs to the earlier data.
+var ErrConflict = errors.New("the turn key was used before with other data")
+
+// AwaitTurn waits like [Client.Await] for the response of a turn that was published with this
+// data, and fails with [ErrConflict] when the response answers other data.
+func (c *Client) AwaitTurn(ctx context.Context, t *Turn) (*Response, error) {
+	sum := events.Fingerprint(t)
+	return c.await(ctx, t.TurnID, hex.EncodeToString(sum[:]))
+}
+
 // Await waits for the response of a turn until ctx ends. It listens to the live copies and
 // reads the journal at the start, after each reconnect, when it was too slow, and every 5 s.
 func (c *Client) Await(ctx context.Context, id TurnID) (*Response, error) {
+	return c.await(ctx, id, "")
+}
+
+// ending is a response as it was stored.
+type ending struct {
+	event       []byte
+	fingerprint string
+}
+
+func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Response, error) {
+	fail := func(err error) (*Response, error) {
+		return nil, fmt.Errorf("await turn %.80q of chat %.80q: %w", id.Turn, id.Chat, err)
+	}
 	key := subjects.TurnKey(tenant(id), id.Chat, id.Run, id.Turn)
-	live := make(chan []byte, 1)
+	live := make(chan ending, 1)
 	sub, err := c.nc.Subscribe(c.space.EventOfTurn(key, events.KindToolResponse), func(m *nats.Msg) {
 		select {
-		case live <- m.Data:
+		case live <- ending{m.Data, m.Header.Get(idempotency.HeaderFingerprint)}:
 		default: // one is enough
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("await turn %.80q: %w", id.Turn, err)
+		return fail(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	status := c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
@@ -152,26 +178,32 @@ func (c *Client) Await(ctx context.Context, id TurnID) (*Response, error) {
 	missing := c.missing(id)
 	defer missing.stop()
 	for {
-		body, err := c.ended(ctx, id)
+		end, err := c.ended(ctx, id)
 		missing.saw(err)
-		if body != nil {
-			return parseResponse(body)
-		}
 		again := tick.C
 		if err != nil { // nobody answered: ask again soon
 			again = time.After(min(rereadEvery, c.o.NoWorkerAfter/3))
 		}
-		select {
-		case body := <-live:
-			return parseResponse(body)
-		case s := <-status:
-			if s == nats.CLOSED {
-				return nil, fmt.Errorf("await turn %.80q: %w", id.Turn, nats.ErrConnectionClosed)
+		if end == nil {
+			select {
+			case e := <-live:
+				end = &e
+			case s := <-status:
+				if s == nats.CLOSED {
+					return fail(nats.ErrConnectionClosed)
+				}
+			case <-again:
+			case <-ctx.Done():
+				return fail(context.Cause(ctx))
 			}
-		case <-again:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("await turn %.80q: %w", id.Turn, context.Cause(ctx))
 		}
+		if end == nil {
+			continue
+		}
+		if fingerprint != "" && end.fingerprint != "" && end.fingerprint != fingerprint {
+			return fail(ErrConflict)
+		}
+		return parseResponse(end.event)
 	}
 }
 
@@ -180,34 +212,34 @@ func (c *Client) Do(ctx context.Context, t *Turn) (*Response, error) {
 	if _, err := c.Publish(ctx, t); err != nil {
 		return nil, err
 	}
-	return c.Await(ctx, t.TurnID)
+	return c.AwaitTurn(ctx, t)
 }
 
-// ended asks the workers' request API for the response of a turn: its event, or nil.
-func (c *Client) ended(ctx context.Context, id TurnID) ([]byte, error) {
+// ended asks the workers' request API for the response of a turn; nil when it has none yet.
+func (c *Client) ended(ctx context.Context, id TurnID) (*ending, error) {
 	body, err := json.Marshal(TurnRequest{Chat: id.Chat, Run: id.Run, Turn: id.Turn})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encode the request: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	m, err := c.nc.RequestWithContext(ctx, c.space.API(tenant(id), VerbTurn), body)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("request API: %w", err)
 	}
 	if text := m.Header.Get("Nats-Service-Error"); text != "" {
-		return nil, errors.New(text)
+		return nil, fmt.Errorf("request API: %s", text)
 	}
 	var page Page
 	if err := json.Unmarshal(m.Data, &page); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("request API: %w", err)
 	}
 	for _, r := range page.Records {
 		if r.Kind == events.KindToolResponse {
-			return r.Event, nil
+			return &ending{r.Event, r.Fingerprint}, nil
 		}
 	}
-	return nil, nil
+	return nil, nil //nolint:nilnil // no response yet is no error
 }
 
 func parseResponse(body []byte) (*Response, error) {

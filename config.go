@@ -1,13 +1,14 @@
 package oneturn
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
-	"github.com/nats-io/nuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/oneturn/oneturn/subjects"
@@ -107,10 +108,10 @@ func (c Config) withDefaults() (Config, error) {
 		if err != nil || host == "" {
 			host = "worker"
 		}
-		c.Name = host + "-" + nuid.Next()[16:]
+		c.Name = host + "-" + strings.ToLower(rand.Text()[:8])
 	}
 	if c.Slots < 0 {
-		errs = append(errs, fmt.Errorf("Slots is %d, want at least 1", c.Slots))
+		errs = append(errs, fmt.Errorf("the number of Slots is %d, want at least 1", c.Slots))
 	}
 	if err := subjects.CheckPool(c.Pool); err != nil {
 		errs = append(errs, err)

@@ -36,6 +36,7 @@ func InspectPython(interpreter string) bindings.InspectFunc {
 	}
 }
 
+//nolint:gochecknoglobals // a read-only table
 var paramKinds = map[python.ParamKind]bindings.ParamKind{
 	python.PositionalOnly: bindings.PositionalOnly,
 	python.Positional:     bindings.Positional,

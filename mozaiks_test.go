@@ -49,7 +49,7 @@ var silent = map[string]string{
 
 // TestMozaiksAICasesEndAsObservedOrRight publishes every recorded event to a worker on the
 // recorded workflow folder, unchanged, and compares what comes out.
-func TestMozaiksAICasesEndAsObservedOrRight(t *testing.T) {
+func TestMozaiksAICasesEndAsObservedOrRight(t *testing.T) { //nolint:tparallel // see below
 	t.Parallel()
 	data, err := os.ReadFile("testdata/mozaiks/auto_tool_handler.json")
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestMozaiksAICasesEndAsObservedOrRight(t *testing.T) {
 	dead, err := nc.SubscribeSync(space.DeadSubjects())
 	require.NoError(t, err)
 
-	for i := range cases {
+	for i := range cases { //nolint:paralleltest // the cases share one worker, in file order
 		o := &cases[i]
 		t.Run(o.Name, func(t *testing.T) {
 			if _, ok := silent[o.Name]; ok {

@@ -2,6 +2,7 @@ package oneturn
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/oneturn/oneturn/inbox"
@@ -52,7 +53,7 @@ func (w *Worker) storeUse(ctx context.Context) (used, limit int64, err error) {
 	defer cancel()
 	info, err := w.js.AccountInfo(ctx)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, fmt.Errorf("account info: %w", err)
 	}
-	return int64(min(info.Store, 1<<62)), info.Limits.MaxStore, nil //nolint:gosec // bounded
+	return int64(min(info.Store, 1<<62)), info.Limits.MaxStore, nil
 }

@@ -94,6 +94,7 @@ func (b *toolbox) close() {
 	}
 }
 
+//nolint:gochecknoglobals // read-only
 var (
 	pythonChildren = prometheus.NewDesc("oneturn_python_children", "Python processes now.", nil, nil)
 	pythonRunning  = prometheus.NewDesc("oneturn_python_running", "Calls that Python processes run now.", nil, nil)

@@ -223,17 +223,15 @@ func (w *Worker) checkServer(ctx context.Context) (time.Duration, error) {
 // adopt puts a set of bindings in force and renews the Python processes of changed code.
 func (w *Worker) adopt(set *bindings.Set) {
 	old := w.set.Swap(set)
+	if old == nil {
+		return // whoever starts the worker has the diagnostics in Bindings
+	}
 	for _, d := range set.Diagnostics() {
-		switch d.Severity {
-		case bindings.SeverityError:
-			w.c.Logger.Warn("manifest error", "diagnostic", d.String(), "mend", d.Mend)
-		default:
-			w.c.Logger.Debug("manifest diagnostic", "diagnostic", d.String())
+		if d.Severity == bindings.SeverityError {
+			w.c.Logger.Warn("manifest error", "diagnostic", d.String())
 		}
 	}
-	if old != nil {
-		w.tools.renew(old, set)
-	}
+	w.tools.renew(old, set)
 }
 
 // watch follows changes of the workflow folder.

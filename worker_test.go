@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -81,9 +82,9 @@ func await(t *testing.T, c *oneturn.Client, id oneturn.TurnID) *oneturn.Response
 	return r
 }
 
-func greeter(options ...oneturn.ToolOption) oneturn.Config {
+func greeter() oneturn.Config {
 	return oneturn.Config{Tools: []oneturn.Tool{
-		oneturn.NewTool("greet", greet, append([]oneturn.ToolOption{oneturn.For("Hello", "Greeter", "Greeting")}, options...)...),
+		oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting")),
 	}}
 }
 
@@ -133,8 +134,11 @@ func TestEqualKeysOfOtherTenantsChatsAndRunsAreOtherTurns(t *testing.T) {
 	start(t, s, greeter())
 	c := client(t, s)
 	ids := []oneturn.TurnID{
-		{App: "a", Chat: "c", Turn: "t"}, {App: "b", Chat: "c", Turn: "t"}, {App: "a", Chat: "d", Turn: "t"},
-		{App: "a", Chat: "c", Run: "r1", Turn: "t"}, {App: "a", Chat: "c", Run: "r2", Turn: "t"},
+		{App: "a", Chat: "c", Turn: "t"},
+		{App: "b", Chat: "c", Turn: "t"},
+		{App: "a", Chat: "d", Turn: "t"},
+		{App: "a", Chat: "c", Run: "r1", Turn: "t"},
+		{App: "a", Chat: "c", Run: "r2", Turn: "t"},
 	}
 	calls := map[string]bool{}
 	for _, id := range ids {
@@ -212,13 +216,13 @@ func TestContextChangesReachTheNextTurnThatBringsNoSnapshot(t *testing.T) {
 		vars := tools.Vars(ctx)
 		n, _ := vars.Get("count")
 		vars.Remove("gone")
-		text := fmt.Sprint(n) + "x"
+		text := fmt.Sprintf("%vx", n)
 		return text, vars.Set("count", text)
 	}, oneturn.For("Hello", "Greeter", "Greeting"))
 	start(t, s, oneturn.Config{Tools: []oneturn.Tool{count}})
 	c := client(t, s)
 	for i, want := range []string{"seedx", "seedxx", "seedxxx"} {
-		one := turn(fmt.Sprint(i), map[string]any{"name": "Ada"})
+		one := turn(strconv.Itoa(i), map[string]any{"name": "Ada"})
 		if i == 0 {
 			one.ContextVariables = map[string]any{"count": "seed", "gone": true}
 		}
@@ -341,7 +345,7 @@ func TestWaitSaysWhenNoWorkerIsThere(t *testing.T) {
 
 func TestWorkerEndsWithAnErrorWhenItsConsumerIsDeletedOrItsConnectionClosed(t *testing.T) {
 	t.Parallel()
-	for name, break_ := range map[string]func(*testing.T, *nats.Conn, jetstream.JetStream) error{
+	for name, damage := range map[string]func(*testing.T, *nats.Conn, jetstream.JetStream) error{
 		"consumer": func(t *testing.T, _ *nats.Conn, js jetstream.JetStream) error {
 			t.Helper()
 			require.NoError(t, js.DeleteConsumer(t.Context(), "ONETURN_IN", "workers-default"))
@@ -368,7 +372,7 @@ func TestWorkerEndsWithAnErrorWhenItsConsumerIsDeletedOrItsConnectionClosed(t *t
 			require.Eventually(t, func() bool { return w.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
 			js, err := jetstream.New(s.Connect())
 			require.NoError(t, err)
-			want := break_(t, nc, js)
+			want := damage(t, nc, js)
 			require.ErrorIs(t, <-done, want)
 			require.Error(t, w.Ready())
 		})

@@ -155,7 +155,7 @@ func Delay(attempt int) time.Duration {
 	if attempt < 16 {
 		d = min(firstDelay<<(max(attempt, 1)-1), maxDelay)
 	}
-	return d - rand.N(d/2+1) //nolint:gosec // jitter needs no secrecy
+	return d - rand.N(d/2+1)
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -169,5 +169,5 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// null is the JSON value of a tool that returns nothing.
-var null = json.RawMessage("null")
+// null returns the JSON value of a tool that returns nothing.
+func null() json.RawMessage { return json.RawMessage("null") }

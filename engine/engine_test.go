@@ -148,7 +148,7 @@ func TestToolThatIgnoresItsContextIsAbandonedAndItsLateReturnCounted(t *testing.
 			OnAbandoned: func(string) { abandoned++ }, OnLate: func(string) { late++ },
 		})
 		tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
-			time.Sleep(time.Hour)
+			time.Sleep(time.Hour) //nolint:forbidigo // the clock is synctest's
 			return tools.Result{}, nil
 		})
 		start := time.Now()
@@ -157,7 +157,7 @@ func TestToolThatIgnoresItsContextIsAbandonedAndItsLateReturnCounted(t *testing.
 		require.Equal(t, 2*time.Second, time.Since(start))
 		require.Equal(t, 1, abandoned)
 		require.Zero(t, late)
-		time.Sleep(2 * time.Hour)
+		time.Sleep(2 * time.Hour) //nolint:forbidigo // the clock is synctest's
 		synctest.Wait()
 		require.Equal(t, 1, late)
 	})

@@ -28,11 +28,15 @@ type Outcome struct {
 	Err       error // what the tool failed with, for logs
 }
 
-// failedStatuses are values of a result's `status` that mean failure though the tool
-// returned. MozaiksAI knows the first two; a result that says a validation failed or was
-// cancelled is no success either.
-var failedStatuses = map[string]bool{
-	"error": true, "failed": true, "schema_validation_error": true, "cancelled": true,
+// failed reports whether a result's `status` means failure though the tool returned.
+// MozaiksAI knows the first two; a result that says a validation failed or was cancelled is
+// no success either.
+func failed(status string) bool {
+	switch strings.ToLower(status) {
+	case "error", "failed", "schema_validation_error", "cancelled":
+		return true
+	}
+	return false
 }
 
 // outcome normalises what a tool returned (seed 000, "Success Determination").
@@ -41,11 +45,11 @@ func outcome(tool string, r tools.Result, err error) Outcome {
 		return Failure(tool, err)
 	}
 	if len(r.Value) == 0 {
-		r.Value = null
+		r.Value = null()
 	}
 	o := Outcome{Payload: r.Value, Status: events.StatusOK, Success: true, Set: r.Set, Remove: r.Remove}
 	said := peek(r.Value)
-	if s, ok := said.status.(string); ok && failedStatuses[strings.ToLower(s)] {
+	if s, ok := said.status.(string); ok && failed(s) {
 		o.Success = false
 	}
 	o.Content = said.content()
@@ -73,7 +77,7 @@ func Failure(tool string, err error) Outcome {
 	}
 	payload, errJSON := json.Marshal(failure{Status: events.StatusError, Message: msg, Code: code})
 	if errJSON != nil {
-		payload = null
+		payload = null()
 	}
 	return Outcome{Payload: payload, Status: events.StatusError, Content: content, Code: code, Err: err}
 }

@@ -20,7 +20,7 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 		return h.dead(m, e.App, reasonSubjectMismatch, err)
 	}
 	if !m.Fresh() {
-		return leave
+		return leave()
 	}
 	t := newTurn(m, &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID})
 	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran."}
@@ -50,9 +50,9 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 	case decision.Action == idempotency.Conclude:
 		return h.conclude(t, decision, decision.Code)
 	case decision.Action == idempotency.Leave, decision.Action == idempotency.Run:
-		return leave
+		return leave()
 	}
-	return ack
+	return ack()
 }
 
 // CancelSeen stops the tool of a turn when the live copy of its cancel arrives. The journal

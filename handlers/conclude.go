@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,11 +21,10 @@ type rejection struct {
 }
 
 func reject(code events.Code, err error) *rejection {
-	var text string
-	if e, ok := err.(*events.Error); ok && e.Msg != "" { //nolint:errorlint // the outermost message names the mend
+	text := err.Error()
+	var e *events.Error
+	if errors.As(err, &e) && e.Msg != "" {
 		text = e.Msg
-	} else {
-		text = err.Error()
 	}
 	return &rejection{code: code, content: text, payload: failure(code, text)}
 }
@@ -49,12 +49,19 @@ func rejectInvalid(t *turn, faults []model.Fault) *rejection {
 	name := t.binding.ModelName
 	return &rejection{
 		code:    events.CodeValidationFailed,
-		content: fmt.Sprintf("The output of agent %s does not fit model %s (%d faults).", t.Agent, name, len(faults)),
+		content: fmt.Sprintf("The output of agent %s does not fit model %s (%s).", t.Agent, name, plural(len(faults), "fault")),
 		payload: map[string]any{
 			"status": events.StatusError, "code": string(events.CodeValidationFailed),
 			"errors": jsonOf(faults), "feedback": model.Feedback(name, faults),
 		},
 	}
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // jsonOf encodes a value of our own making.
@@ -109,7 +116,7 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 		r.Payload = failure(code, r.Content)
 	}
 	if t.reject != nil && t.m.Lease.Delivery > maxDeliveries && d.Turn == nil {
-		if dead := h.dead(t.m, t.App, reasonUndeliverable, fmt.Errorf("%s", t.reject.content)); dead.Do != Ack {
+		if dead := h.dead(t.m, t.App, reasonUndeliverable, errors.New(t.reject.content)); dead.Do != Ack {
 			return dead
 		}
 	}

@@ -51,11 +51,11 @@ func decodeReason(err error) string {
 func (h *Handlers) dead(m *Message, app, reason string, cause error) Disposition {
 	if err := h.Dead.Put(m.Held, m, app, reason, cause); err != nil {
 		h.Logger.Error("a dead letter could not be stored; the message comes back", "reason", reason, "seq", m.Lease.Seq, "err", err)
-		return leave
+		return leave()
 	}
 	h.Metrics.Dead.WithLabelValues(reason).Inc()
 	h.Logger.Warn("dead letter", "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(cause))
-	return ack
+	return ack()
 }
 
 // logError bounds the text of an error in the log.

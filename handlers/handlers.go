@@ -92,7 +92,7 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 			h.Metrics.Panics.Inc()
 			h.Logger.Error("a handler panicked; the message comes back", "seq", m.Lease.Seq, "delivery", m.Lease.Delivery,
 				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			d = leave
+			d = leave()
 		}
 	}()
 	if m.Lease.Delivery > 1 {

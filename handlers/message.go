@@ -43,9 +43,8 @@ const (
 	Nak
 )
 
-var (
-	ack   = Disposition{Do: Ack}
-	leave = Disposition{Do: Leave}
-)
+func ack() Disposition { return Disposition{Do: Ack} }
+
+func leave() Disposition { return Disposition{Do: Leave} }
 
 func nakAfter(d time.Duration) Disposition { return Disposition{Do: Nak, Delay: d} }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,8 +28,10 @@ type Metrics struct {
 	TurnSeconds   prometheus.Histogram     // from stored in the inbound stream to response stored
 }
 
-// seconds spans no-op tools and tools that take minutes.
-var seconds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+// buckets span no-op tools and tools that take minutes, in seconds.
+func buckets() []float64 {
+	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+}
 
 // NewMetrics makes the metrics and registers them with r.
 func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
@@ -54,10 +57,10 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		}, []string{"reason"}),
 		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Name: "tools_in_flight", Help: "Tools that run now."}),
 		ToolSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: ns, Name: "tool_seconds", Help: "Time in the tool, all attempts.", Buckets: seconds,
+			Namespace: ns, Name: "tool_seconds", Help: "Time in the tool, all attempts.", Buckets: buckets(),
 		}, []string{"workflow", "tool"}),
 		TurnSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: ns, Name: "turn_seconds", Help: "Time from the inbound stream to the stored response.", Buckets: seconds,
+			Namespace: ns, Name: "turn_seconds", Help: "Time from the inbound stream to the stored response.", Buckets: buckets(),
 		}),
 	}
 	for _, c := range []prometheus.Collector{
@@ -65,7 +68,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		m.Abandoned, m.Panics, m.Dead, m.InFlight, m.ToolSeconds, m.TurnSeconds,
 	} {
 		if err := r.Register(c); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
 	return m, nil

@@ -65,12 +65,12 @@ func (h *Handlers) respond(t *turn, hold idempotency.Hold, out engine.Outcome) D
 		out, keys = engine.Failure(t.binding.Tool, tooLarge("context variables", err)), nil
 	case err != nil:
 		h.Logger.Warn("context changes could not be stored; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
-		return leave
+		return leave()
 	}
 	payload, err := h.Blobs.Shrink(ctx, t.key, events.KindToolResponse, out.Payload)
 	if err != nil {
 		h.Logger.Warn("the result could not be stored as a blob; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
-		return leave
+		return leave()
 	}
 	r := t.response()
 	r.ToolName, r.Status, r.Success, r.Content, r.Code = t.binding.Tool, out.Status, out.Success, out.Content, out.Code
@@ -108,19 +108,19 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		r.Content = "The result of tool " + r.ToolName + " has no JSON form."
 		if event, err = events.Encode(events.KindToolResponse, r, h.Now()); err != nil {
 			h.Logger.Error("the response cannot be encoded; the message comes back", "turn", t.callID, "err", err)
-			return leave
+			return leave()
 		}
 	}
 	stored, err := h.Journal.Finish(ctx, hold, event)
 	if err != nil {
 		h.Logger.Warn("the response could not be stored; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
-		return leave
+		return leave()
 	}
 	h.finished.Add(t.ref(), struct{}{})
 	if !stored {
 		h.Metrics.LateResults.Inc()
 		h.Logger.Warn("the turn had a response already; the result is dropped", "chat", t.Chat, "turn", t.callID, "epoch", hold.Epoch)
-		return ack
+		return ack()
 	}
 	outcome := string(r.Code)
 	if outcome == "" {
@@ -130,7 +130,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	h.Metrics.TurnSeconds.Observe(h.Now().Sub(t.m.Stored).Seconds())
 	h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "outcome", outcome,
 		"epoch", hold.Epoch, "ms", r.DurationMS)
-	return ack
+	return ack()
 }
 
 // cancelledSince looks for a cancel whose live copy was lost while a tool ran for long.

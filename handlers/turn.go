@@ -36,7 +36,7 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	}
 	if !event.AutoToolMode {
 		h.Metrics.NotATurn.Inc()
-		return ack
+		return ack()
 	}
 
 	// 2. Admit: right subject, not ended already, not too old.
@@ -60,12 +60,12 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	}
 	if t.reject != nil && t.binding != nil && t.binding.CompatSilent {
 		h.Metrics.turn(t.binding, string(t.reject.code))
-		return ack
+		return ack()
 	}
 
 	// 6. Claim: the record is the event chat.tool_call.
 	if !m.Fresh() {
-		return leave
+		return leave()
 	}
 	decision, err := h.claim(t)
 	if err == nil && decision.Action == idempotency.Conflict && t.binding != nil && t.binding.RunOnKeyReuse {
@@ -96,7 +96,7 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 		return h.duplicate(t)
 	case idempotency.Leave:
 	}
-	return leave
+	return leave()
 }
 
 func newTurn(m *Message, event *events.StructuredOutputReady) *turn {
@@ -165,7 +165,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	call, err := h.toolCall(t, d.Hold)
 	if err != nil {
 		h.Logger.Warn("context variables cannot be read; the message comes back", "turn", t.callID, "err", err)
-		return leave
+		return leave()
 	}
 	h.Metrics.InFlight.Inc()
 	out := h.Engine.Run(ctx, t.tool, call, t.policy())
@@ -179,7 +179,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	case errors.Is(out.Stopped, ErrDraining) && t.binding.Effect == bindings.EffectUnsafe:
 		return h.conclude(t, d, events.CodeInterrupted)
 	case errors.Is(out.Stopped, ErrDraining) && out.Abandoned:
-		return leave // its tool still runs
+		return leave() // its tool still runs
 	case errors.Is(out.Stopped, ErrDraining):
 		return nakAfter(0)
 	case out.Stopped != nil, h.cancelledSince(t, d, out.Duration):
@@ -195,12 +195,12 @@ func (h *Handlers) unclaimed(t *turn, err error) Disposition {
 		return h.dead(t.m, t.App, reasonTooLarge, err)
 	}
 	h.Logger.Warn("the turn could not be claimed; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
-	return leave
+	return leave()
 }
 
 // duplicate acknowledges a message whose turn is somebody else's or has ended.
 func (h *Handlers) duplicate(t *turn) Disposition {
 	h.Metrics.Duplicates.Inc()
 	h.Logger.Debug("duplicate", "chat", t.Chat, "turn", t.callID, "seq", t.m.Lease.Seq)
-	return ack
+	return ack()
 }

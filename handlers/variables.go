@@ -131,15 +131,17 @@ func (v *Variables) merge(ctx context.Context, app, chat string, seq uint64, d D
 	}
 	data, err := json.Marshal(doc)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: context variables of chat %.80q: %w", idempotency.ErrRefused, chat, err)
 	}
 	if len(data) > InlineLimit*2 {
 		return fmt.Errorf("%w: the context variables of chat %.80q take %d bytes", idempotency.ErrRefused, chat, len(data))
 	}
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	_, err = v.kv.Update(ctx, subjects.ContextKey(app, chat), data, revision)
-	return err
+	if _, err = v.kv.Update(ctx, subjects.ContextKey(app, chat), data, revision); err != nil {
+		return fmt.Errorf("context variables of chat %.80q: %w", chat, err)
+	}
+	return nil
 }
 
 func (v *Variables) read(ctx context.Context, app, chat string) (map[string]variable, uint64, error) {

@@ -46,10 +46,10 @@ const (
 	Signalled
 )
 
-var actionNames = [...]string{"leave", "run", "conclude", "done", "duplicate", "conflict", "signalled"}
-
 // String returns the name used in logs and metrics.
-func (a Action) String() string { return actionNames[a] }
+func (a Action) String() string {
+	return [...]string{"leave", "run", "conclude", "done", "duplicate", "conflict", "signalled"}[a]
+}
 
 // Decision is the answer to a claim.
 type Decision struct {
@@ -71,7 +71,7 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	hold := Hold{Key: c.Key, Nonce: nonce, Epoch: 1, Token: seq, Trace: c.Trace, Effect: c.Effect}
+	hold := Hold{Key: c.Key, Nonce: nonce, Epoch: 1, Token: seq, Trace: c.Trace, Effect: c.Effect, Fingerprint: c.Fingerprint}
 	if rival == nil {
 		if c.Verdict != "" {
 			return Decision{Action: Conclude, Hold: hold, Code: events.Code(c.Verdict)}, nil

@@ -132,6 +132,8 @@ type Hold struct {
 	Token  uint64 // fencing token: sequence of the claim or takeover, 0 for a mere finisher
 	Trace  string // traceparent copied into records
 	Effect string // effect of the tool as the claim pinned it
+	// Fingerprint of the data, copied into records so that readers can tell whose end it is.
+	Fingerprint string
 }
 
 // Finish stores the response of a turn. It returns nil and true when the response is stored
@@ -154,5 +156,5 @@ func (j *Journal) Delta(ctx context.Context, h Hold, data []byte) (uint64, error
 }
 
 func (h *Hold) meta() Meta {
-	return Meta{Nonce: h.Nonce, Epoch: max(h.Epoch, 1), Trace: h.Trace}
+	return Meta{Nonce: h.Nonce, Epoch: max(h.Epoch, 1), Fingerprint: h.Fingerprint, Trace: h.Trace}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/textproto"
 	"slices"
 	"time"
@@ -43,7 +44,7 @@ type KV struct {
 func NewKV(nc *nats.Conn, space subjects.Space) (*KV, error) {
 	pub, err := newPublisher(nc)
 	if err != nil {
-		return nil, fmt.Errorf("journal: subscribe to acknowledgements: %w", err)
+		return nil, err
 	}
 	return &KV{nc: nc, space: space, pub: pub, get: "$JS.API.STREAM.MSG.GET." + space.TurnsStream()}, nil
 }
@@ -76,7 +77,7 @@ func (s *KV) Create(ctx context.Context, r Record) (uint64, error) {
 }
 
 // expectNone is shared by all creates; nats.go only reads it.
-var expectNone = []string{"0"}
+var expectNone = []string{"0"} //nolint:gochecknoglobals // read-only
 
 type getRequest struct {
 	Seq  uint64 `json:"seq,omitempty"`
@@ -101,7 +102,7 @@ type getResponse struct {
 func (s *KV) read(ctx context.Context, req getRequest) (Record, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
-		return Record{}, err
+		return Record{}, fmt.Errorf("journal: encode a read: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -144,9 +145,7 @@ func parseHeader(raw []byte) (nats.Header, error) {
 		return nil, fmt.Errorf("journal: a record with a damaged header block: %w", err)
 	}
 	h := make(nats.Header, len(mime))
-	for name, values := range mime {
-		h[name] = values
-	}
+	maps.Copy(h, mime)
 	// MIME parsing writes names in canonical form; the trace header is lower case on the wire.
 	if v := mime.Get(HeaderTrace); v != "" {
 		h[HeaderTrace] = []string{v}

@@ -19,31 +19,32 @@ import (
 	"github.com/oneturn/oneturn/turntest"
 )
 
-func bucket(t testing.TB, nc *nats.Conn) subjects.Space {
-	t.Helper()
+func bucket(tb testing.TB, nc *nats.Conn) subjects.Space {
+	tb.Helper()
 	space, err := subjects.New(subjects.DefaultPrefix)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	js, err := jetstream.New(nc)
-	require.NoError(t, err)
-	_, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{
+	require.NoError(tb, err)
+	_, err = js.CreateKeyValue(tb.Context(), jetstream.KeyValueConfig{
 		Bucket:    space.TurnsBucket(),
 		RePublish: &jetstream.RePublish{Source: space.JournalSubject("e.>"), Destination: space.EventsPrefix() + ".>"},
 	})
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return space
 }
 
-func newKV(t testing.TB, nc *nats.Conn, space subjects.Space) *idempotency.KV {
-	t.Helper()
+func newKV(tb testing.TB, nc *nats.Conn, space subjects.Space) *idempotency.KV {
+	tb.Helper()
 	kv, err := idempotency.NewKV(nc, space)
-	require.NoError(t, err)
-	t.Cleanup(kv.Close)
+	require.NoError(tb, err)
+	tb.Cleanup(kv.Close)
 	return kv
 }
 
 func TestKVKeepsTheStoreContract(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) idempotency.Store {
+		t.Helper()
 		nc := turntest.NewServer(t).Connect()
 		return newKV(t, nc, bucket(t, nc))
 	})
@@ -139,7 +140,7 @@ type cutter struct {
 }
 
 func (c *cutter) Dial(network, address string) (net.Conn, error) {
-	conn, err := net.Dial(network, address)
+	conn, err := (&net.Dialer{}).DialContext(context.Background(), network, address)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conn = conn
@@ -158,7 +159,7 @@ func (c *cutConn) Read(b []byte) (int, error) {
 	defer c.cutter.mu.Unlock()
 	if c.cutter.cut && strings.Contains(string(b[:n]), `"seq":`) {
 		c.cutter.cut = false
-		_ = c.Conn.Close()
+		_ = c.Close()
 		return 0, errors.New("cut")
 	}
 	return n, err

@@ -29,7 +29,7 @@ type Meta struct {
 	Lease       Lease  // claims and takeovers only
 	Effect      string // claims only: effect of the tool, pinned for the life of the turn
 	Digest      string // claims only: digest of the manifests that bound the tool
-	Fingerprint string // claims only: fingerprint of the data, "" when there was none
+	Fingerprint string // claims and responses: fingerprint of the data, "" when there was none
 	Verdict     string // claims: code of a rejected turn; park records: how they ended
 	Trace       string // W3C traceparent of the inbound message
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,10 +66,10 @@ func newPublisher(nc *nats.Conn) (*publisher, error) {
 	p := &publisher{nc: nc, inbox: nc.NewInbox() + ".", done: make(chan struct{})}
 	var err error
 	if p.sub, err = nc.Subscribe(p.inbox+"*.*", p.answer); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("journal: subscribe to acknowledgements: %w", err)
 	}
 	if err := p.sub.SetPendingLimits(-1, -1); err != nil { // bounded by the open slots
-		return nil, err
+		return nil, fmt.Errorf("journal: subscribe to acknowledgements: %w", err)
 	}
 	p.status = nc.StatusChanged(nats.DISCONNECTED, nats.RECONNECTING, nats.CLOSED)
 	go p.watch()
@@ -111,7 +112,7 @@ func (p *publisher) publish(ctx context.Context, m *nats.Msg) (pubAck, error) {
 	defer p.release(s)
 	m.Reply = s.reply
 	if err := p.nc.PublishMsg(m); err != nil {
-		return pubAck{}, err
+		return pubAck{}, fmt.Errorf("not sent: %w", err)
 	}
 	s.timer.Reset(ackTimeout)
 	defer s.timer.Stop()
@@ -191,8 +192,6 @@ func deliver(s *slot, r result) {
 	}
 }
 
-var ackPrefix = []byte(`"seq":`)
-
 // parseAck reads {"stream":"…","seq":12} by hand and anything else as JSON.
 func parseAck(m *nats.Msg) (pubAck, error) {
 	if len(m.Data) == 0 {
@@ -202,8 +201,7 @@ func parseAck(m *nats.Msg) (pubAck, error) {
 		return pubAck{}, errors.New("an empty acknowledgement")
 	}
 	if !bytes.Contains(m.Data, []byte(`"error"`)) {
-		if i := bytes.Index(m.Data, ackPrefix); i >= 0 {
-			rest := m.Data[i+len(ackPrefix):]
+		if _, rest, ok := bytes.Cut(m.Data, []byte(`"seq":`)); ok {
 			end := 0
 			for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
 				end++
@@ -221,7 +219,7 @@ func parseAck(m *nats.Msg) (pubAck, error) {
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(m.Data, &full); err != nil {
-		return pubAck{}, err
+		return pubAck{}, fmt.Errorf("an acknowledgement that is no JSON: %w", err)
 	}
 	if full.Error == nil {
 		return pubAck{seq: full.Seq}, nil

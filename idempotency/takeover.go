@@ -39,9 +39,11 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	if parked == parkParked && !c.Signal {
 		return Decision{Action: Done, Turn: t}, false, nil
 	}
-	won, err := j.own(ctx, c, &hold)
-	if err != nil || !won {
-		return Decision{}, err == nil, err
+	switch won, err := j.own(ctx, c, &hold); {
+	case err != nil:
+		return Decision{}, false, err
+	case !won:
+		return Decision{}, true, nil
 	}
 	if t, err = loadFrom(ctx, j.store, c.Key, t.Claim.Seq); err != nil {
 		return Decision{}, false, err
@@ -82,7 +84,7 @@ func (j *Journal) seal(ctx context.Context, hold Hold, how string) (string, erro
 	case rival == nil:
 		return how, nil
 	case rival.Err != nil:
-		return parkSealed, nil // unreadable: go on, the takeover record decides
+		return parkSealed, nil //nolint:nilerr // unreadable: go on, the takeover record decides
 	}
 	return rival.Meta.Verdict, nil
 }
@@ -99,9 +101,11 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 		case how == parkWoken:
 			return Decision{Action: Signalled, Turn: t}, false, nil
 		case how == parkParked:
-			won, err := j.own(ctx, c, &hold)
-			if err != nil || !won {
-				return Decision{}, err == nil, err
+			switch won, err := j.own(ctx, c, &hold); {
+			case err != nil:
+				return Decision{}, false, err
+			case !won:
+				return Decision{}, true, nil
 			}
 			return Decision{Action: Conclude, Hold: hold, Code: events.CodeCancelled, Turn: t}, false, nil
 		case hold.Epoch > j.maxTakeovers:

@@ -25,8 +25,8 @@ type Delivery struct {
 	in     *Inbox
 	reply  string
 	start  time.Time
-	beat   atomic.Int64 // last sign of life, nanoseconds since in.epoch (monotonic)
-	held   context.Context
+	beat   atomic.Int64    // last sign of life, nanoseconds since in.epoch (monotonic)
+	held   context.Context //nolint:containedctx // the life of the delivery
 	cancel context.CancelCauseFunc
 }
 
@@ -39,10 +39,11 @@ func (d *Delivery) Fresh() bool { return d.held.Err() == nil && d.age() <= d.in.
 
 func (d *Delivery) age() time.Duration { return d.in.now() - time.Duration(d.beat.Load()) }
 
-var (
-	ackBody      = []byte("+ACK")
-	progressBody = []byte("+WPI")
-	nakBody      = []byte("-NAK")
+// What settles a message, or keeps it.
+const (
+	ackBody      = "+ACK"
+	progressBody = "+WPI"
+	nakBody      = "-NAK"
 )
 
 // Ack removes the message from the queue. The acknowledgement is not confirmed: if it gets
@@ -53,18 +54,17 @@ func (d *Delivery) Ack() { d.settle(ackBody) }
 func (d *Delivery) Nak(delay time.Duration) {
 	body := nakBody
 	if delay > 0 {
-		body = append([]byte(`-NAK {"delay": `), strconv.FormatInt(int64(delay), 10)...)
-		body = append(body, '}')
+		body += ` {"delay": ` + strconv.FormatInt(int64(delay), 10) + `}`
 	}
 	d.settle(body)
 }
 
 // Leave does nothing: the message comes back when its ack wait lapses.
-func (d *Delivery) Leave() { d.settle(nil) }
+func (d *Delivery) Leave() { d.settle("") }
 
-func (d *Delivery) settle(body []byte) {
-	if body != nil {
-		if err := d.in.nc.Publish(d.reply, body); err != nil {
+func (d *Delivery) settle(body string) {
+	if body != "" {
+		if err := d.in.nc.Publish(d.reply, []byte(body)); err != nil {
 			d.in.o.Logger.Debug("a message could not be settled; it comes back", "seq", d.Seq, "err", err)
 		}
 	}
@@ -74,7 +74,7 @@ func (d *Delivery) settle(body []byte) {
 
 // alive sends a sign of life. It is counted only when the connection took it.
 func (d *Delivery) alive() {
-	if d.in.nc.IsConnected() && d.in.nc.Publish(d.reply, progressBody) == nil {
+	if d.in.nc.IsConnected() && d.in.nc.Publish(d.reply, []byte(progressBody)) == nil {
 		d.beat.Store(int64(d.in.now()))
 		return
 	}

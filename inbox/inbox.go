@@ -62,7 +62,7 @@ type Inbox struct {
 func New(nc *nats.Conn, o Options) (*Inbox, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("inbox: %w", err)
 	}
 	if o.SoftStop <= 0 {
 		o.SoftStop = 25 * time.Second

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -77,7 +78,7 @@ func queue(t *testing.T, s *turntest.Server, n int) jetstream.Stream {
 func put(t *testing.T, js jetstream.JetStream, n int) {
 	t.Helper()
 	for i := range n {
-		_, err := js.Publish(t.Context(), "w", []byte(fmt.Sprint(i)))
+		_, err := js.Publish(t.Context(), "w", []byte(strconv.Itoa(i)))
 		require.NoError(t, err)
 	}
 }
@@ -212,12 +213,14 @@ func TestRedeliveryOfAMessageThatStillRunsHereIsLeftAlone(t *testing.T) {
 	nc := s.Connect()
 	release := make(chan struct{})
 	var log lines
-	run(t, nc, inbox.Options{Slots: 2, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	run(t, nc, inbox.Options{
+		Slots: 2, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Handle: func(_ context.Context, d *inbox.Delivery) {
 			handled.Add(1)
 			<-release
 			d.Ack()
-		}})
+		},
+	})
 	require.Eventually(t, func() bool { return handled.Load() == 1 }, 10*time.Second, time.Millisecond)
 	// A nak by somebody else makes the server deliver it again at once.
 	require.NoError(t, nc.Publish(fmt.Sprintf("$JS.ACK.W.c.1.1.1.%d.0", time.Now().UnixNano()), []byte("-NAK")))

@@ -193,7 +193,7 @@ func (p *publication) item(ctx context.Context, at string, it item) error {
 	}
 	if p.wait {
 		p.waits.Go(func() error {
-			response, err := p.client.Await(ctx, turn.TurnID)
+			response, err := p.client.AwaitTurn(ctx, turn)
 			return p.printer.ended(at, turn.TurnID, response, first.Duplicate, err)
 		})
 	}

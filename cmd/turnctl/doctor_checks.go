@@ -146,7 +146,7 @@ func (s *server) ping(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("ping the workers: %w", err)
 	}
-	sub, err := s.nc.SubscribeSync(s.nc.NewRespInbox())
+	sub, err := s.nc.SubscribeSync(s.nc.NewInbox())
 	if err != nil {
 		return 0, fmt.Errorf("ping the workers: %w", err)
 	}

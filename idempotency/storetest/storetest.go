@@ -5,7 +5,7 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -60,7 +60,7 @@ func createOnce(t *testing.T, s idempotency.Store) {
 func race(t *testing.T, s idempotency.Store) {
 	const turns, rivals = 20, 8
 	for n := range turns {
-		key := subjects.TurnKey("a", "c", "", fmt.Sprint(n)).Public("tool_call")
+		key := subjects.TurnKey("a", "c", "", strconv.Itoa(n)).Public("tool_call")
 		var (
 			wg   sync.WaitGroup
 			mu   sync.Mutex
@@ -70,7 +70,7 @@ func race(t *testing.T, s idempotency.Store) {
 		for i := range rivals {
 			wg.Go(func() {
 				for {
-					seq, err := s.Create(t.Context(), record(key, fmt.Sprint(i)))
+					seq, err := s.Create(t.Context(), record(key, strconv.Itoa(i)))
 					if errors.Is(err, idempotency.ErrUndecided) {
 						continue
 					}

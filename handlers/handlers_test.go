@@ -1,0 +1,247 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func ExampleDelta() {
+	delta := handlers.Delta{Set: map[string]any{"plan": "accepted"}, Remove: []string{"draft"}}
+	data, err := json.Marshal(delta)
+	fmt.Println(string(data), err)
+	// Output: {"set":{"plan":"accepted"},"remove":["draft"]} <nil>
+}
+
+// kit is handlers on a real server, with the journal in memory.
+type kit struct {
+	*handlers.Handlers
+
+	t     *testing.T
+	space subjects.Space
+	js    jetstream.JetStream
+	store *idempotency.Memory
+}
+
+func newKit(t *testing.T, tool tools.Tool) *kit {
+	t.Helper()
+	s := turntest.NewServer(t)
+	s.Provision()
+	nc := s.Connect()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	space, err := subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	blobs, err := handlers.NewBlobs(t.Context(), nc, js, space)
+	require.NoError(t, err)
+	variables, err := handlers.NewVariables(t.Context(), js, space)
+	require.NoError(t, err)
+	metrics, err := handlers.NewMetrics(prometheus.NewRegistry())
+	require.NoError(t, err)
+	set, err := bindings.Load(t.Context(), bindings.Options{Declared: []bindings.Declaration{
+		{Workflow: "WF", Agent: "A", Model: "M", Tool: "t", Schema: json.RawMessage(`{"type":"object"}`), Effect: bindings.EffectIdempotent},
+	}})
+	require.NoError(t, err)
+	k := &kit{t: t, space: space, js: js, store: idempotency.NewMemory()}
+	k.Handlers, err = handlers.New(handlers.Config{
+		Space: space, Journal: idempotency.New(k.store, "w", idempotency.Options{}), Engine: engine.New(engine.Options{}),
+		Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Tool, error) { return tool, nil },
+		Variables: variables, Blobs: blobs, Dead: handlers.NewDeadLetters(js, space, blobs), Live: nc.Publish,
+		Metrics: metrics, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
+		BindingGrace: time.Second, MaxEventAge: time.Hour,
+	})
+	require.NoError(t, err)
+	return k
+}
+
+// message is a delivery of a turn.
+func (k *kit) message(seq, delivery uint64) *handlers.Message {
+	k.t.Helper()
+	event := &events.StructuredOutputReady{
+		TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF", Agent: "A", Model: "M",
+		Data: map[string]any{}, AutoToolMode: true,
+	}
+	body, err := events.EncodeTurn(event, time.Now())
+	require.NoError(k.t, err)
+	return &handlers.Message{
+		Subject: k.space.In("default", events.KindStructuredOutputReady, "app", "WF", "chat"), Data: body,
+		Lease: idempotency.Lease{Stream: "IN", Seq: seq, Delivery: delivery}, Stored: time.Now(),
+		Held: k.t.Context(), Fresh: func() bool { return true },
+	}
+}
+
+func (k *kit) response() *events.ToolResponse {
+	k.t.Helper()
+	r, err := k.store.Last(k.t.Context(), subjects.TurnKey("app", "chat", "", "turn").Public("tool_response"))
+	require.NoError(k.t, err)
+	m, err := events.Parse(r.Data)
+	require.NoError(k.t, err)
+	var response events.ToolResponse
+	require.NoError(k.t, m.As(&response))
+	return &response
+}
+
+type toolFunc func(ctx context.Context, call *tools.Call) (tools.Result, error)
+
+func (f toolFunc) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
+	return f(ctx, call)
+}
+
+func nothing(context.Context, *tools.Call) (tools.Result, error) { return tools.Result{}, nil }
+
+func TestDeliveryThatIsNotFreshClaimsNothing(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	m := k.message(1, 1)
+	m.Fresh = func() bool { return false }
+	require.Equal(t, handlers.Leave, k.Handle(t.Context(), m).Do)
+	_, err := k.store.At(t.Context(), 1)
+	require.ErrorIs(t, err, idempotency.ErrNotFound)
+}
+
+func TestToolGetsItsIdentityAndAGrowingFencingToken(t *testing.T) {
+	t.Parallel()
+	var calls []tools.Call
+	fail := errors.New("lost")
+	held, cancel := context.WithCancel(t.Context())
+	k := newKit(t, toolFunc(func(_ context.Context, c *tools.Call) (tools.Result, error) {
+		calls = append(calls, *c)
+		if len(calls) == 1 {
+			cancel() // the lease is lost, and the response cannot be stored
+			return tools.Result{Set: map[string]any{"x": "y"}}, nil
+		}
+		return tools.Result{}, fail
+	}))
+	m := k.message(1, 1)
+	m.Held = held
+	k.Handle(t.Context(), m)
+	k.Handle(t.Context(), k.message(1, 2))
+	if len(calls) == 2 {
+		require.Equal(t, calls[0].IdempotencyKey, calls[1].IdempotencyKey)
+		require.Greater(t, calls[1].FencingToken, calls[0].FencingToken)
+		require.Equal(t, 2, calls[1].Epoch)
+	}
+	require.Equal(t, "turn", calls[0].CallID)
+	require.Equal(t, "app", calls[0].Turn.App)
+	require.NotNil(t, k.response())
+}
+
+func TestMessageNobodyCouldClaimEndsAsDeadLetterAndRejectedTurn(t *testing.T) {
+	t.Parallel()
+	entered := false
+	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+		entered = true
+		return tools.Result{}, nil
+	}))
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 50)).Do)
+	require.False(t, entered)
+	r := k.response()
+	require.Equal(t, events.CodeInterrupted, r.Code)
+	require.Contains(t, r.Content, "delivered 50 times")
+	info, err := k.js.Stream(t.Context(), k.space.DeadStream())
+	require.NoError(t, err)
+	require.Equal(t, uint64(1), info.CachedInfo().State.Msgs)
+}
+
+func TestPanicOfAToolIsItsOutcome(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { panic("oh") }))
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, events.CodeToolError, k.response().Code)
+}
+
+func TestPanicOfAHandlerLeavesTheMessage(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	m := k.message(1, 1)
+	m.Fresh = func() bool { panic("broken") }
+	require.Equal(t, handlers.Leave, k.Handle(t.Context(), m).Do)
+}
+
+func TestResultNestedTooDeepIsAnErrorOutcomeNotAnEndlessTurn(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", 80) + strings.Repeat("]", 80)
+	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+		return tools.Result{Value: json.RawMessage(deep)}, nil
+	}))
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.False(t, k.response().Success)
+}
+
+func TestContextChangesMergeOnceInTheOrderOfTheJournal(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	v, ctx := k.Variables, t.Context()
+	set := func(seq uint64, name, value string) {
+		require.NoError(t, v.Merge(ctx, "app", "chat", seq, handlers.Delta{Set: map[string]any{name: value}}))
+	}
+	set(10, "a", "ten")
+	set(12, "a", "twelve")
+	set(11, "a", "eleven, late")
+	set(12, "a", "twelve again")
+	require.NoError(t, v.Merge(ctx, "app", "chat", 20, handlers.Delta{Remove: []string{"b"}}))
+	set(19, "b", "set before it was removed")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			name := strconv.Itoa(i)
+			if err := v.Merge(ctx, "app", "chat", uint64(30+i), handlers.Delta{Set: map[string]any{name: name}}); err != nil {
+				t.Errorf("merge: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	got, err := v.Load(ctx, "app", "chat")
+	require.NoError(t, err)
+	want := map[string]any{"a": "twelve"}
+	for i := range 8 {
+		want[strconv.Itoa(i)] = strconv.Itoa(i)
+	}
+	require.Equal(t, want, got)
+}
+
+func TestSameDeadLetterIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	m := k.message(7, 1)
+	m.Data = []byte("broken")
+	for range 3 {
+		require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+	}
+	info, err := k.js.Stream(t.Context(), k.space.DeadStream())
+	require.NoError(t, err)
+	require.Equal(t, uint64(1), info.CachedInfo().State.Msgs)
+}
+
+func TestContextVariablesThatAreTooLargeEndTheTurnAsTooLarge(t *testing.T) {
+	t.Parallel()
+	huge := strings.Repeat("x", 600<<10)
+	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+		return tools.Result{Set: map[string]any{"x": huge}}, nil
+	}))
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, events.CodeTooLarge, k.response().Code)
+}
