@@ -2,8 +2,8 @@ package handlers_test
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -122,31 +122,42 @@ func TestDeliveryThatIsNotFreshClaimsNothing(t *testing.T) {
 	require.ErrorIs(t, err, idempotency.ErrNotFound)
 }
 
-func TestToolGetsItsIdentityAndAGrowingFencingToken(t *testing.T) {
+func TestToolOfATakeoverGetsTheSameIdentityAndAHigherFencingToken(t *testing.T) {
 	t.Parallel()
-	var calls []tools.Call
-	fail := errors.New("lost")
-	held, cancel := context.WithCancel(t.Context())
+	var call tools.Call
 	k := newKit(t, toolFunc(func(_ context.Context, c *tools.Call) (tools.Result, error) {
-		calls = append(calls, *c)
-		if len(calls) == 1 {
-			cancel() // the lease is lost, and the response cannot be stored
-			return tools.Result{Set: map[string]any{"x": "y"}}, nil
-		}
-		return tools.Result{}, fail
+		call = *c
+		return tools.Result{}, nil
+	}))
+	m := k.message(1, 1)
+	body, err := events.DecodeTurn(m.Data)
+	require.NoError(t, err)
+	fingerprint := events.Fingerprint(body)
+	dead, err := idempotency.New(k.store, "dead worker", idempotency.Options{}).Claim(t.Context(), idempotency.Claim{
+		Key: subjects.TurnKey("app", "chat", "", "turn"), Lease: m.Lease, Effect: "idempotent",
+		Fingerprint: hex.EncodeToString(fingerprint[:]),
+	})
+	require.NoError(t, err)
+	require.Equal(t, idempotency.Run, dead.Action)
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
+	require.Equal(t, 2, call.Epoch)
+	require.Greater(t, call.FencingToken, dead.Hold.Token)
+	require.Equal(t, events.IdempotencyKey(body.TurnID, "turn"), call.IdempotencyKey)
+	require.Equal(t, "turn", call.CallID)
+	require.True(t, k.response().Success)
+}
+
+func TestResultOfARunThatLostItsLeaseIsStoredWhenNobodyWasFirst(t *testing.T) {
+	t.Parallel()
+	held, lose := context.WithCancel(t.Context())
+	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+		lose()
+		return tools.Result{}, nil
 	}))
 	m := k.message(1, 1)
 	m.Held = held
-	k.Handle(t.Context(), m)
-	k.Handle(t.Context(), k.message(1, 2))
-	if len(calls) == 2 {
-		require.Equal(t, calls[0].IdempotencyKey, calls[1].IdempotencyKey)
-		require.Greater(t, calls[1].FencingToken, calls[0].FencingToken)
-		require.Equal(t, 2, calls[1].Epoch)
-	}
-	require.Equal(t, "turn", calls[0].CallID)
-	require.Equal(t, "app", calls[0].Turn.App)
-	require.NotNil(t, k.response())
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+	require.True(t, k.response().Success)
 }
 
 func TestMessageNobodyCouldClaimEndsAsDeadLetterAndRejectedTurn(t *testing.T) {
