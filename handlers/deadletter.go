@@ -67,7 +67,14 @@ func logError(err error) string {
 	return text
 }
 
-// DeadLetters stores what cannot be handled.
+// Letters takes messages that cannot be handled. [DeadLetters] is the real one.
+type Letters interface {
+	// Put stores a message with the reason and the error. The message is acknowledged only
+	// when it returns nil.
+	Put(ctx context.Context, m *Message, app, reason string, cause error) error
+}
+
+// DeadLetters stores what cannot be handled in the stream of dead letters.
 type DeadLetters struct {
 	js    jetstream.JetStream
 	space subjects.Space

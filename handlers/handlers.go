@@ -43,9 +43,9 @@ type Config struct {
 	Engine    *engine.Engine
 	Bindings  func() *bindings.Set
 	Tool      func(*bindings.Binding) (tools.Tool, error) // finds what runs a binding
-	Variables *Variables
+	Variables ContextStore
 	Blobs     *Blobs
-	Dead      *DeadLetters
+	Dead      Letters
 	Live      func(subject string, data []byte) error // plain publish
 	Metrics   *Metrics
 	Logger    *slog.Logger

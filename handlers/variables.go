@@ -56,6 +56,16 @@ type variable struct {
 // maxVariables bounds the variables of a chat, removed ones included.
 const maxVariables = 4096
 
+// ContextStore holds the context variables of chats. [Variables] is the real one.
+type ContextStore interface {
+	// Load returns the variables of a chat as a value tree, empty when it has none.
+	Load(ctx context.Context, app, chat string) (map[string]any, error)
+	// Merge applies a delta that the journal stored with sequence seq; twice is the same as
+	// once. It tries until ctx ends, except for what can never be stored:
+	// [idempotency.ErrRefused].
+	Merge(ctx context.Context, app, chat string, seq uint64, d Delta) error
+}
+
 // Variables is the bucket of context variables: one document a chat, merged by
 // compare-and-set.
 type Variables struct{ kv jetstream.KeyValue }
