@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
@@ -22,8 +21,6 @@ import (
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/python"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // page returns the text of the page about MozaiksAI.
 func page(t *testing.T) string {

@@ -1,0 +1,124 @@
+package docs_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// binaries builds the three commands once and returns the folder that holds them.
+var binaries = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "oneturn-docs-")
+	if err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-o", dir, "./cmd/worker", "./cmd/publisher", "./cmd/turnctl")
+	build.Dir, build.Stderr = "..", os.Stderr
+	return dir, build.Run()
+})
+
+var built = false
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if built {
+			if dir, err := binaries(); dir != "" && err == nil {
+				_ = os.RemoveAll(dir)
+			}
+		}
+		os.Exit(code)
+	}))
+}
+
+var buildLock sync.Mutex
+
+// bin returns the folder of the commands, which are built when the first test asks.
+func bin(t *testing.T) string {
+	t.Helper()
+	buildLock.Lock()
+	built = true
+	buildLock.Unlock()
+	dir, err := binaries()
+	require.NoError(t, err)
+	return dir
+}
+
+// process is a command that runs until stop.
+type process struct {
+	cmd    *exec.Cmd
+	done   chan error
+	stdout *lockedBuffer
+	stderr *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// launch starts a command and waits until it has printed a text. It ends with the test.
+func launch(t *testing.T, cmd *exec.Cmd, until string) *process {
+	t.Helper()
+	p := &process{cmd: cmd, done: make(chan error, 1), stdout: &lockedBuffer{}, stderr: &lockedBuffer{}}
+	cmd.Stdout, cmd.Stderr = p.stdout, p.stderr
+	require.NoError(t, cmd.Start())
+	go func() { p.done <- cmd.Wait() }()
+	t.Cleanup(func() { p.end(syscall.SIGKILL) })
+	require.Eventually(t, func() bool { return strings.Contains(p.stdout.String(), until) }, 20*time.Second, 10*time.Millisecond,
+		"%s\n%s", cmd, p.stderr)
+	return p
+}
+
+// end sends a signal, unless the process has ended, and waits.
+func (p *process) end(sig syscall.Signal) {
+	if p.done == nil {
+		return
+	}
+	_ = p.cmd.Process.Signal(sig) // may have ended
+	<-p.done
+	p.done = nil
+}
+
+// command is one of ours, in a folder of the test and without settings of the environment.
+func command(t *testing.T, dir, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin(t), name), args...)
+	cmd.Dir = dir
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "ONETURN_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	return cmd
+}
+
+// output runs a command to its end.
+func output(t *testing.T, cmd *exec.Cmd) (text string, code int) {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		require.NoError(t, err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}

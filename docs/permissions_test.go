@@ -1,0 +1,270 @@
+package docs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+)
+
+// secured is a server with the users of docs/operations.md.
+type secured struct {
+	t   *testing.T
+	url *url.URL
+	dir string
+}
+
+func newSecured(t *testing.T) *secured {
+	t.Helper()
+	config := fenced(t, "operations.md", "conf")
+	require.NotEmpty(t, config)
+	text := strings.NewReplacer("$PUBLISHER_PASSWORD", "publisher", "$WORKER_PASSWORD", "worker", "$READER_PASSWORD", "reader",
+		"$OPERATOR_PASSWORD", "operator", "$PROVISIONER_PASSWORD", "provisioner").Replace(config[0].text)
+	s := &secured{t: t, dir: t.TempDir()}
+	file := filepath.Join(s.dir, "nats.conf")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	opts, err := server.ProcessConfigFile(file)
+	require.NoError(t, err)
+	opts.Host, opts.Port, opts.StoreDir, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, t.TempDir(), true, true
+	opts.JetStream = true
+	srv, err := server.NewServer(opts)
+	require.NoError(t, err)
+	srv.Start()
+	t.Cleanup(func() {
+		srv.Shutdown()
+		srv.WaitForShutdown()
+	})
+	require.True(t, srv.ReadyForConnections(10*time.Second))
+	s.url, err = url.Parse(srv.ClientURL())
+	require.NoError(t, err)
+	return s
+}
+
+// as is the address for a role, whose password in these tests is its name.
+func (s *secured) as(role string) string {
+	u := *s.url
+	u.User = url.UserPassword(role, role)
+	return u.String()
+}
+
+// flags are the flags of a command that signs in as a role.
+func (s *secured) flags(role string, more ...string) []string {
+	return append(more, "--nats", s.as(role), "--inbox-prefix", "_INBOX_"+role)
+}
+
+// run runs one of the commands to its end, which has to be a success without a denial.
+func (s *secured) run(role, name string, more ...string) string {
+	s.t.Helper()
+	out, code := output(s.t, command(s.t, s.dir, name, s.flags(role, more...)...))
+	require.NotContains(s.t, strings.ToLower(out), "permission", "%s as %s", name, role)
+	require.Zero(s.t, code, out)
+	return out
+}
+
+// denials collects what the server denies a connection.
+type denials struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (d *denials) list() []error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]error{}, d.errs...)
+}
+
+func (s *secured) connect(role string) (*nats.Conn, *denials) {
+	s.t.Helper()
+	d := &denials{}
+	nc, err := nats.Connect(s.as(role), nats.CustomInboxPrefix("_INBOX_"+role), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.errs = append(d.errs, err)
+	}))
+	require.NoError(s.t, err)
+	s.t.Cleanup(nc.Close)
+	return nc, d
+}
+
+const securedManifest = `
+agents: {Filer: {model: Note}, Printer: {model: Note2}}
+models:
+  Note: {type: object, required: [text], properties: {text: {type: string}, seconds: {type: number, default: 0}}}
+  Note2: {type: object, required: [text], properties: {text: {type: string}}}
+tools:
+  - {name: file_note, agent: Filer, file: tools.py, effect: idempotent}
+  - {name: print_note, agent: Printer, file: tools.py, effect: idempotent}
+`
+
+const securedTools = `
+import time
+
+def file_note(text, seconds, context_variables):
+    time.sleep(seconds)
+    context_variables.set("last", text)
+    return text
+
+def print_note(text, context_variables):
+    return (context_variables.get("last") or "nothing") * 100_000
+`
+
+func note(chat, turn, agent, model string, data map[string]any) *oneturn.Turn {
+	return &oneturn.Turn{
+		TurnID: oneturn.TurnID{App: "acme", Chat: chat, Turn: turn}, Workflow: "Notes", Agent: agent, Model: model, Data: data,
+	}
+}
+
+func do(t *testing.T, c *oneturn.Client, turn *oneturn.Turn) *oneturn.Response {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := c.Do(ctx, turn)
+	require.NoError(t, err)
+	return r
+}
+
+// TestEveryRoleWorksWithThePermissionsThatThePageGivesIt goes every way that needs a right:
+// provisioning, turns with context and blobs, a takeover after a kill, a cancel, a conflict, a
+// dead letter, drain, reading, and the operator's commands.
+func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
+	t.Parallel()
+	s := newSecured(t)
+	write(t, s.dir, "workflows/Notes/oneturn.yaml", securedManifest)
+	write(t, s.dir, "workflows/Notes/tools.py", securedTools)
+	s.run("provisioner", "turnctl", "provision", "--ack-wait", "1s")
+	s.run("provisioner", "turnctl", "provision")
+	s.run("provisioner", "turnctl", "provision", "--ack-wait", "1s")
+
+	start := func() *process {
+		args := s.flags("worker", "--workflows", "workflows", "--http", "off", "--log-level", "debug", "--soft-stop", "1s")
+		return launch(t, command(t, s.dir, "worker", args...), "is ready")
+	}
+	first := start()
+	nc, denied := s.connect("publisher")
+	c, err := oneturn.NewClient(nc, oneturn.ClientOptions{WithoutMsgID: true})
+	require.NoError(t, err)
+	require.True(t, do(t, c, note("c1", "t1", "Filer", "Note", map[string]any{"text": "many"})).Success)
+	for _, turn := range []string{"t2", "t3"} {
+		r := do(t, c, note("c1", turn, "Printer", "Note2", map[string]any{"text": "x"}))
+		require.IsType(t, map[string]any{}, r.Payload)
+		require.Contains(t, r.Payload, "$blob")
+	}
+
+	slow := note("c2", "slow", "Filer", "Note", map[string]any{"text": "slow", "seconds": json.Number("1.5")})
+	_, err = c.Publish(t.Context(), slow)
+	require.NoError(t, err)
+	reader, deniedReader := s.connect("reader")
+	require.Eventually(t, func() bool { return kinds(t, reader, "c2")["tool_call"] == 1 }, 10*time.Second, 10*time.Millisecond)
+	first.end(syscall.SIGKILL)
+	second := start()
+	require.True(t, do(t, c, slow).Success)
+
+	long := note("c3", "long", "Filer", "Note", map[string]any{"text": "long", "seconds": json.Number("60")})
+	_, err = c.Publish(t.Context(), long)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return kinds(t, reader, "c3")["tool_call"] == 1 }, 10*time.Second, 10*time.Millisecond)
+	_, err = c.Cancel(t.Context(), &events.Cancel{TurnID: long.TurnID, Workflow: long.Workflow})
+	require.NoError(t, err)
+	require.Equal(t, events.CodeCancelled, do(t, c, long).Code)
+
+	conflicts, err := reader.SubscribeSync("oneturn.live.acme.>")
+	require.NoError(t, err)
+	require.NoError(t, reader.Flush())
+	_, err = c.Publish(t.Context(), note("c1", "t1", "Filer", "Note", map[string]any{"text": "other"}))
+	require.NoError(t, err)
+	_, err = conflicts.NextMsg(10 * time.Second)
+	require.NoError(t, err)
+	require.Contains(t, s.run("operator", "turnctl", "doctor", "--ack-wait", "1s"), "1 worker answered")
+	s.run("operator", "turnctl", "ls", "--open")
+	require.Contains(t, s.run("operator", "turnctl", "ls"), "c1")
+	require.Contains(t, s.run("operator", "turnctl", "show", "c2", "slow", "--app", "acme"), "takeover")
+	operator, deniedOperator := s.connect("operator")
+	js, err := jetstream.New(operator)
+	require.NoError(t, err)
+	dead, err := js.Stream(t.Context(), "ONETURN_DEAD")
+	require.NoError(t, err)
+	m, err := dead.GetLastMsgForSubject(t.Context(), "oneturn.dead.acme.>")
+	require.NoError(t, err)
+	require.Equal(t, "turn_conflict", m.Header.Get(handlers.HeaderReason))
+
+	second.end(syscall.SIGTERM)
+	require.NotContains(t, strings.ToLower(second.stderr.String()), "permission")
+	require.Empty(t, denied.list())
+	require.Empty(t, deniedReader.list())
+	require.Empty(t, deniedOperator.list())
+}
+
+// kinds asks the request API as any reader and counts the records of a chat by kind.
+func kinds(t *testing.T, nc *nats.Conn, chat string) map[string]int {
+	t.Helper()
+	m, err := nc.Request("oneturn.api.acme.history", []byte(`{"chat_id":"`+chat+`"}`), 5*time.Second)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return nil
+	}
+	require.NoError(t, err)
+	var page oneturn.Page
+	require.NoError(t, json.Unmarshal(m.Data, &page))
+	found := map[string]int{}
+	for _, r := range page.Records {
+		found[r.Kind]++
+	}
+	return found
+}
+
+// TestNoRoleMayDoMoreThanThePageSays tries what each role has no right to.
+func TestNoRoleMayDoMoreThanThePageSays(t *testing.T) {
+	t.Parallel()
+	s := newSecured(t)
+	s.run("provisioner", "turnctl", "provision")
+	for role, subjects := range map[string][]string{
+		"publisher": {
+			"oneturn.in.default.structured_output_ready.evil.W.c", "oneturn.events.acme.c.t.0.tool_response",
+			"$KV.ONETURN_TURNS.e.acme.c.t.0.tool_response", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "oneturn.api.evil.turn",
+			"$JS.API.STREAM.DELETE.ONETURN_IN", "oneturn.dead.acme.cancel",
+		},
+		"reader": {
+			"oneturn.in.default.structured_output_ready.acme.W.c", "oneturn.api.evil.history", "oneturn.live.acme.c.x",
+			"oneturn.events.acme.c.t.0.tool_response", "$KV.ONETURN_TURNS.e.acme.c.t.0.tool_response", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS",
+		},
+		"worker": {
+			"oneturn.in.default.structured_output_ready.acme.W.c", "oneturn.events.acme.c.t.0.tool_response",
+			"$JS.API.STREAM.DELETE.ONETURN_IN", "$JS.API.STREAM.PURGE.KV_ONETURN_TURNS", "$JS.API.STREAM.UPDATE.KV_ONETURN_TURNS",
+			"$JS.API.CONSUMER.CREATE.ONETURN_IN", "$JS.API.CONSUMER.DELETE.ONETURN_IN.workers-default", "_INBOX_publisher.x",
+		},
+		"operator": {
+			"oneturn.in.default.cancel.acme.W.c", "$KV.ONETURN_TURNS.e.acme.c.t.0.tool_response", "$JS.API.STREAM.PURGE.ONETURN_DEAD",
+			"$JS.API.CONSUMER.MSG.NEXT.ONETURN_IN.workers-default", "$JS.API.STREAM.DELETE.ONETURN_DEAD",
+		},
+		"provisioner": {"oneturn.in.default.cancel.acme.W.c", "$KV.ONETURN_TURNS.e.acme.c.t.0.tool_response"},
+	} {
+		nc, denied := s.connect(role)
+		for i, subject := range subjects {
+			require.NoError(t, nc.Publish(subject, []byte("{}")))
+			require.NoError(t, nc.Flush())
+			require.Eventually(t, func() bool { return len(denied.list()) > i }, 5*time.Second, 5*time.Millisecond, "%s may publish to %s", role, subject)
+		}
+		for _, subject := range []string{">", "_INBOX.>", "_INBOX_other.>", "oneturn.events.evil.>", "oneturn.in.>"} {
+			before := len(denied.list())
+			_, err := nc.SubscribeSync(subject)
+			require.NoError(t, err)
+			require.NoError(t, nc.Flush())
+			require.Eventually(t, func() bool { return len(denied.list()) > before }, 5*time.Second, 5*time.Millisecond, "%s may subscribe to %s", role, subject)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package docs_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/embedded"
+)
+
+// shell is a folder in which the commands of a page are run one after the other, as a reader
+// would: a worker is stopped before the next one starts, and the ports are free ones.
+type shell struct {
+	t          *testing.T
+	dir        string
+	nats, http string // ports that stand for 4222 and 8080
+	worker     *process
+	server     *embedded.Server
+}
+
+func newShell(t *testing.T) *shell {
+	t.Helper()
+	s := &shell{t: t, dir: t.TempDir(), nats: freePort(t), http: freePort(t)}
+	require.NoError(t, os.CopyFS(filepath.Join(s.dir, "examples"), os.DirFS("../examples")))
+	for name, setting := range map[string]string{
+		"worker":    `case " $* " in *" --nats "*) ;; *) export ONETURN_LISTEN=127.0.0.1:` + s.nats + `;; esac; export ONETURN_HTTP=127.0.0.1:` + s.http,
+		"publisher": "export ONETURN_NATS=nats://127.0.0.1:" + s.nats,
+		"turnctl":   "export ONETURN_NATS=nats://127.0.0.1:" + s.nats,
+	} {
+		write(t, s.dir, "bin/"+name, fmt.Sprintf("#!/bin/sh\n%s\nexec %s \"$@\"\n", setting, filepath.Join(bin(t), name)))
+		require.NoError(t, os.Chmod(filepath.Join(s.dir, "bin", name), 0o700))
+	}
+	require.NoError(t, os.Symlink(filepath.Join(bin(t), "worker"), filepath.Join(s.dir, "bin", "real")))
+	t.Cleanup(s.stop)
+	return s
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	return port
+}
+
+// run runs the lines of a block and returns what they print.
+func (s *shell) run(script string) string {
+	s.t.Helper()
+	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(script, "4222", s.nats)), "\n")
+	if strings.HasPrefix(lines[0], "git clone") {
+		lines = lines[1:]
+	}
+	for i, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "make demo"):
+			lines[i] = filepath.Join(bin(s.t), "publisher") + " demo"
+		case strings.HasPrefix(line, "nats-server "):
+			s.stop()
+			var err error
+			s.server, err = embedded.Start(s.t.Context(), embedded.Options{Listen: "127.0.0.1:" + s.nats, Store: s.t.TempDir()})
+			require.NoError(s.t, err)
+			lines[i] = ""
+		}
+	}
+	last := lines[len(lines)-1]
+	starts := strings.HasPrefix(last, "bin/worker ")
+	if starts {
+		lines = lines[:len(lines)-1]
+	}
+	cmd := exec.CommandContext(s.t.Context(), "bash", "-e", "-o", "pipefail", "-c", strings.Join(lines, "\n"))
+	cmd.Dir = s.dir
+	out, err := cmd.CombinedOutput()
+	if failed := new(exec.ExitError); err != nil {
+		// A turn that ends without success is the exit code 1 of publisher.
+		require.ErrorAs(s.t, err, &failed)
+		require.Contains(s.t, script, "--wait", "%s", out)
+	}
+	text := string(out)
+	if starts {
+		text += s.start(last)
+	}
+	return strings.NewReplacer(s.nats, "4222", s.http, "8080").Replace(text)
+}
+
+// start starts a worker and returns what it says when it is ready.
+func (s *shell) start(line string) string {
+	s.t.Helper()
+	if s.worker != nil {
+		s.worker.end(syscall.SIGTERM)
+	}
+	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", "exec "+line)
+	cmd.Dir = s.dir
+	s.worker = launch(s.t, cmd, "publisher publish FILE")
+	return s.worker.stdout.String()
+}
+
+func (s *shell) stop() {
+	if s.worker != nil {
+		s.worker.end(syscall.SIGTERM)
+		s.worker = nil
+	}
+	if s.server != nil {
+		require.NoError(s.t, s.server.Stop())
+		s.server = nil
+	}
+}
+
+var (
+	hashes  = regexp.MustCompile(`\b[0-9a-f]{16}\b`)
+	names   = regexp.MustCompile(`[^\s"]+-[A-Za-z0-9]{6,8}\b`)
+	numbers = regexp.MustCompile(`\b(?:[0-9]+(?:\.[0-9]+)? m?s\b|[0-9]{3,}|(?:process|processes|and|kill -9) [0-9]+\b)`)
+	spaces  = regexp.MustCompile(` {2,}`)
+)
+
+// stable leaves of an output what is the same in every run, with the turns in order.
+func stable(text string) []string {
+	for _, r := range []struct {
+		pattern *regexp.Regexp
+		by      string
+	}{{hashes, "HASH"}, {names, "NAME"}, {numbers, "NUMBER"}, {spaces, "  "}} {
+		text = r.pattern.ReplaceAllString(text, r.by)
+	}
+	var lines, turns []string
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "{") {
+			turns = append(turns, line)
+			continue
+		}
+		lines = append(lines, line)
+	}
+	slices.SortFunc(turns, func(a, b string) int { return strings.Compare(a[:min(20, len(a))], b[:min(20, len(b))]) })
+	return append(turns, lines...)
+}
+
+// requireShown holds what a command printed against what a page shows: "…" is any text, a line
+// of it any lines.
+func requireShown(t *testing.T, page block, got string) {
+	t.Helper()
+	var pattern strings.Builder
+	for _, line := range stable(page.text) {
+		if line == "…" {
+			pattern.WriteString(`(?:.*\n)*?`)
+			continue
+		}
+		pattern.WriteString(strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*") + "\n")
+	}
+	require.Regexp(t, regexp.MustCompile(`\A`+pattern.String()+`\z`), strings.Join(stable(got), "\n")+"\n", "line %d", page.line)
+}
+
+func runPage(t *testing.T, name string) {
+	t.Helper()
+	s := newShell(t)
+	printed, compared := "", 0
+	for _, b := range blocks(t, name) {
+		switch b.lang {
+		case "sh":
+			printed = s.run(b.text)
+		case "text":
+			requireShown(t, b, printed)
+			compared++
+		}
+	}
+	require.Positive(t, compared)
+}
+
+func TestReadmeCanBeFollowedFromTopToBottom(t *testing.T) {
+	t.Parallel()
+	runPage(t, "../README.md")
+}
+
+func TestReadmeIsShort(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	require.Less(t, strings.Count(string(data), "\n"), 200)
+}
+
+func TestGoOfTheReadmeIsTheExample(t *testing.T) {
+	t.Parallel()
+	example, err := os.ReadFile("../examples/02-go-tool/main.go")
+	require.NoError(t, err)
+	shown := fenced(t, "../README.md", "go")
+	require.Len(t, shown, 1)
+	_, body, ok := strings.Cut(string(example), "\n)\n\n") // after the imports
+	require.True(t, ok)
+	require.Equal(t, body, shown[0].text)
+}
