@@ -89,13 +89,13 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 		return Decision{}, err
 	}
 	hold.Token = 0
-	return j.contend(ctx, c, hold, rival.Seq)
+	return j.contend(ctx, c, hold)
 }
 
 // contend decides on a turn that somebody else has claimed.
-func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, from uint64) (Decision, error) {
+func (j *Journal) contend(ctx context.Context, c Claim, hold Hold) (Decision, error) {
 	for {
-		t, err := loadFrom(ctx, j.store, c.Key, from)
+		t, err := Load(ctx, j.store, c.Key)
 		if err != nil {
 			return Decision{}, err
 		}

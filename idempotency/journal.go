@@ -77,11 +77,7 @@ func (j *Journal) Load(ctx context.Context, key subjects.Key) (*Turn, error) {
 
 // Load reads a turn from the leader of a store.
 func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
-	return loadFrom(ctx, s, key, 0)
-}
-
-func loadFrom(ctx context.Context, s Store, key subjects.Key, from uint64) (*Turn, error) {
-	records, err := s.Scan(ctx, key, from)
+	records, err := s.Scan(ctx, key)
 	if err != nil {
 		return nil, err
 	}

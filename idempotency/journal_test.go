@@ -209,6 +209,20 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 		require.Equal(t, idempotency.Conclude, d.Action, "a takeover does not run a cancelled turn")
 		require.Equal(t, events.CodeCancelled, d.Code)
 	})
+	// Found by simulation: the wish stands before the claim in the journal, a takeover has to
+	// see it all the same.
+	t.Run("wish before the claim", func(t *testing.T) {
+		t.Parallel()
+		for _, effect := range []string{"idempotent", "unsafe"} {
+			s := idempotency.NewMemory()
+			require.NoError(t, newJournal(s).Cancel(t.Context(), cancel, []byte(`{}`)))
+			require.Equal(t, idempotency.Run, decide(t, s, claim(effect, 1, 1)).Action)
+			require.Equal(t, idempotency.Signalled, decide(t, s, cancel).Action)
+			d := decide(t, s, claim(effect, 1, 2))
+			require.Equal(t, idempotency.Conclude, d.Action, effect)
+			require.Equal(t, events.CodeCancelled, d.Code, effect)
+		}
+	})
 	t.Run("parked", func(t *testing.T) {
 		t.Parallel()
 		s := idempotency.NewMemory()

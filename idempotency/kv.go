@@ -174,10 +174,10 @@ func (s *KV) Next(ctx context.Context, filter string, from uint64) (Record, erro
 const maxScan = 10_000
 
 // Scan implements [Store].
-func (s *KV) Scan(ctx context.Context, key subjects.Key, from uint64) ([]Record, error) {
+func (s *KV) Scan(ctx context.Context, key subjects.Key) ([]Record, error) {
 	var found []Record
 	for _, filter := range []string{key.PublicRecords(), key.PrivateRecords()} {
-		for next := from; ; {
+		for next := uint64(0); ; {
 			r, err := s.Next(ctx, filter, next)
 			if errors.Is(err, ErrNotFound) {
 				break

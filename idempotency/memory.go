@@ -60,7 +60,7 @@ func (m *Memory) Last(ctx context.Context, key string) (Record, error) {
 }
 
 // Scan implements [Store].
-func (m *Memory) Scan(ctx context.Context, key subjects.Key, from uint64) ([]Record, error) {
+func (m *Memory) Scan(ctx context.Context, key subjects.Key) ([]Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (m *Memory) Scan(ctx context.Context, key subjects.Key, from uint64) ([]Rec
 	defer m.mu.Unlock()
 	var found []Record
 	for _, r := range m.records {
-		if r.Seq >= from && (strings.HasPrefix(r.Key, public) || strings.HasPrefix(r.Key, private)) {
+		if strings.HasPrefix(r.Key, public) || strings.HasPrefix(r.Key, private) {
 			found = append(found, r)
 		}
 	}

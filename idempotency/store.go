@@ -20,9 +20,9 @@ type Store interface {
 	At(ctx context.Context, seq uint64) (Record, error)
 	// Last returns the record under a key, as the leader knows it, or ErrNotFound.
 	Last(ctx context.Context, key string) (Record, error)
-	// Scan returns all records of a call from sequence `from` on, as the leader knows them,
-	// in the order of their sequences.
-	Scan(ctx context.Context, key subjects.Key, from uint64) ([]Record, error)
+	// Scan returns all records of a call, as the leader knows them, in the order of their
+	// sequences. A cancel may stand before the claim.
+	Scan(ctx context.Context, key subjects.Key) ([]Record, error)
 }
 
 // Record is one fact of a turn.

@@ -45,7 +45,7 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	case !won:
 		return Decision{}, true, nil
 	}
-	if t, err = loadFrom(ctx, j.store, c.Key, t.Claim.Seq); err != nil {
+	if t, err = Load(ctx, j.store, c.Key); err != nil {
 		return Decision{}, false, err
 	}
 	switch {
