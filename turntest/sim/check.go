@@ -1,0 +1,261 @@
+package sim
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// history is all that the journal holds of a turn.
+type history struct {
+	claim     *idempotency.Record
+	cancel    *idempotency.Record
+	takeovers []*idempotency.Record
+	deltas    []*idempotency.Record
+	responses []response
+	newest    idempotency.Lease // lease of the newest epoch
+}
+
+type response struct {
+	*idempotency.Record
+
+	Body struct {
+		Status  string          `json:"status"`
+		Code    string          `json:"code"`
+		Keys    []string        `json:"context_keys"`
+		Payload json.RawMessage `json:"payload"`
+	} `json:"data"`
+}
+
+func (r *response) code() string {
+	if r.Body.Code == "" {
+		return r.Body.Status
+	}
+	return r.Body.Code
+}
+
+func (w *world) history(t *turn) history {
+	var h history
+	for i := range w.store.log {
+		r := &w.store.log[i]
+		k, ok := subjects.ParseKey(r.Key)
+		if !ok || k.Chat != t.key.Chat || k.Turn != t.key.Turn {
+			continue
+		}
+		switch k.Kind {
+		case events.KindToolCall:
+			h.claim, h.newest = r, r.Meta.Lease
+		case events.KindCancel:
+			h.cancel = r
+		case "takeover":
+			h.takeovers = append(h.takeovers, r)
+			h.newest = r.Meta.Lease
+		case "delta":
+			h.deltas = append(h.deltas, r)
+		case events.KindToolResponse:
+			a := response{Record: r}
+			if err := json.Unmarshal(r.Data, &a); err != nil {
+				w.violate("%s: response %d cannot be read: %v", t.id.Turn, r.Seq, err)
+			}
+			h.responses = append(h.responses, a)
+		}
+	}
+	return h
+}
+
+// checkSettled is called when the server settles a message: from now on nobody but the holder
+// of another message will end the turn.
+func (w *world) checkSettled(m *message) {
+	w.tracef("  #%d is settled", m.seq)
+	h := w.history(m.turn)
+	if len(h.responses) > 0 || w.letters[m.seq] != "" {
+		return
+	}
+	if m.kind == events.KindCancel && h.cancel == nil {
+		w.violate("%s: cancel #%d was settled and is not stored", m.turn.id.Turn, m.seq)
+	}
+	if n := h.newest.Seq; n == 0 || n == m.seq || w.queue[n-1].settled {
+		w.violate("%s: #%d was settled before the turn had a response, and no other message holds it", m.turn.id.Turn, m.seq)
+	}
+}
+
+// check holds the end of the schedule against the promise.
+func (w *world) check() {
+	for _, m := range w.queue {
+		if !m.settled {
+			w.violate("#%d is lost: nobody holds it and nobody gets it", m.seq)
+		}
+	}
+	for _, t := range w.turns {
+		h := w.history(t)
+		var runs []*entry
+		for _, e := range w.ledger {
+			if e.turn == t.id.Turn {
+				runs = append(runs, e)
+			}
+		}
+		w.checkRecords(t, &h)
+		if h.claim != nil && len(h.responses) == 1 {
+			w.checkRuns(t, &h, runs)
+			w.checkResponse(t, &h, runs)
+			w.checkConflicts(t, &h, runs)
+		}
+	}
+}
+
+// checkRecords: one response, after its call; epochs count up by one.
+func (w *world) checkRecords(t *turn, h *history) {
+	if n := len(h.responses); n != 1 {
+		w.violate("%s has %d responses", t.id.Turn, n)
+	}
+	if h.claim == nil {
+		w.violate("%s has no tool_call", t.id.Turn)
+		return
+	}
+	last := h.claim
+	for i, r := range h.takeovers {
+		if r.Meta.Epoch != i+2 || r.Seq < last.Seq {
+			w.violate("%s: takeover %d has epoch %d after epoch %d", t.id.Turn, r.Seq, r.Meta.Epoch, last.Meta.Epoch)
+		}
+		last = r
+	}
+	for _, r := range h.responses {
+		if r.Seq < h.claim.Seq {
+			w.violate("%s: response %d stands before tool_call %d", t.id.Turn, r.Seq, h.claim.Seq)
+		}
+	}
+}
+
+// checkRuns: how often the tool was entered, under which epochs.
+func (w *world) checkRuns(t *turn, h *history, runs []*entry) {
+	claim := h.claim.Meta
+	limit := len(h.takeovers) + 1
+	switch bindings.Effect(claim.Effect) {
+	case bindings.EffectUnsafe, bindings.EffectReplay:
+		limit = 1
+	case bindings.EffectKeyed, bindings.EffectIdempotent, bindings.EffectNone:
+	}
+	if claim.Verdict != "" {
+		limit = 0
+	}
+	if len(runs) > limit {
+		w.violate("%s: entered %d times, claim says effect %q, verdict %q, takeovers %d", t.id.Turn, len(runs), claim.Effect, claim.Verdict, len(h.takeovers))
+	}
+	tokens := map[int]uint64{1: h.claim.Seq}
+	for _, r := range h.takeovers {
+		tokens[r.Meta.Epoch] = r.Seq
+		if h.cancel != nil && h.cancel.Seq < r.Seq && entered(runs, r.Meta.Epoch) && w.faults.struck[StaleRead] == 0 {
+			w.violate("%s: entered by epoch %d, which began after the cancel", t.id.Turn, r.Meta.Epoch)
+		}
+	}
+	seen := map[int]bool{}
+	for _, e := range runs {
+		if seen[e.epoch] {
+			w.violate("%s: entered twice by epoch %d", t.id.Turn, e.epoch)
+		}
+		seen[e.epoch] = true
+		if e.token != tokens[e.epoch] {
+			w.violate("%s: epoch %d ran with fencing token %d, its record is %d", t.id.Turn, e.epoch, e.token, tokens[e.epoch])
+		}
+		if e.key != runs[0].key {
+			w.violate("%s: runs of one turn have different idempotency keys", t.id.Turn)
+		}
+	}
+}
+
+func entered(runs []*entry, epoch int) bool {
+	for _, e := range runs {
+		if e.epoch == epoch {
+			return true
+		}
+	}
+	return false
+}
+
+// checkResponse: what the response says really happened.
+func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
+	r, claim := h.responses[0], h.claim.Meta
+	code := r.code()
+	if claim.Verdict != "" {
+		if code != claim.Verdict {
+			w.violate("%s: claimed with verdict %s, ended with %s", t.id.Turn, claim.Verdict, code)
+		}
+		return
+	}
+	switch code {
+	case events.StatusOK:
+		var value struct {
+			Run *int `json:"run"`
+		}
+		if err := json.Unmarshal(r.Body.Payload, &value); err != nil || value.Run == nil || *value.Run >= len(w.ledger) {
+			w.violate("%s: says ok and holds no result of a run: %.80s", t.id.Turn, r.Body.Payload)
+			return
+		}
+		if e := w.ledger[*value.Run]; e.turn != t.id.Turn || e.result != events.StatusOK || e.epoch != r.Meta.Epoch {
+			w.violate("%s: says ok with run %d, which was epoch %d of %s and ended %q", t.id.Turn, *value.Run, e.epoch, e.turn, e.result)
+		}
+		w.checkDelta(t, h)
+	case string(events.CodeUserError):
+		if !ended(runs, code, r.Meta.Epoch) {
+			w.violate("%s: says %s, and no run of epoch %d ended so", t.id.Turn, code, r.Meta.Epoch)
+		}
+	case string(events.CodeInterrupted):
+		if !w.hits[claim.Lease] {
+			w.violate("%s: interrupted, though nothing happened to delivery %s, which claimed it", t.id.Turn, claim.Lease)
+		}
+	case string(events.CodeCancelled):
+		if h.cancel == nil {
+			w.violate("%s: cancelled by nobody", t.id.Turn)
+		}
+	default:
+		w.violate("%s: ended with %s, which nothing here can cause", t.id.Turn, code)
+	}
+}
+
+func ended(runs []*entry, result string, epoch int) bool {
+	for _, e := range runs {
+		if e.result == result && e.epoch == epoch {
+			return true
+		}
+	}
+	return false
+}
+
+// checkDelta: context variables that a response names are stored and merged.
+func (w *world) checkDelta(t *turn, h *history) {
+	r := h.responses[0]
+	if len(r.Body.Keys) == 0 {
+		return
+	}
+	for _, d := range h.deltas {
+		if d.Meta.Epoch == r.Meta.Epoch && w.merged[d.Seq] {
+			return
+		}
+	}
+	w.violate("%s: the response names context variables that were not merged", t.id.Turn)
+}
+
+// checkConflicts: data that lost the key was never run and is a dead letter.
+func (w *world) checkConflicts(t *turn, h *history, runs []*entry) {
+	won := h.claim.Meta.Fingerprint
+	if won == "" {
+		return // claimed by a cancel, which carries no data
+	}
+	for _, m := range w.queue {
+		if m.turn != t || m.kind != events.KindStructuredOutputReady || m.fingerprint == won {
+			continue
+		}
+		for _, e := range runs {
+			if e.data == strconv.Itoa(m.data) {
+				w.violate("%s: data %d was run under a key that other data had claimed", t.id.Turn, m.data)
+			}
+		}
+		if w.letters[m.seq] == "" {
+			w.violate("%s: #%d has other data than the claim and is no dead letter", t.id.Turn, m.seq)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package sim
+
+// Fault is something that goes wrong in a schedule.
+type Fault string
+
+// The faults. Each schedule draws which of them it may meet, so that rare combinations get
+// schedules of their own.
+const (
+	Crash         Fault = "crash"           // a worker is killed; what it was sending may still arrive
+	Pause         Fault = "pause"           // a worker stands still, its leases lapse, it goes on later
+	Drain         Fault = "drain"           // a worker is asked to stop and started again
+	Deploy        Fault = "deploy"          // a worker comes back with other manifests
+	LostBeats     Fault = "lost beats"      // a message is delivered again while its owner is well
+	LostLease     Fault = "lost lease"      // an owner learns that its lease has lapsed
+	UnknownNow    Fault = "unknown, stored" // a write has no answer and is stored
+	UnknownLater  Fault = "unknown, later"  // a write has no answer and is stored at some later time
+	UnknownNever  Fault = "unknown, never"  // a write has no answer and is never stored
+	Undecided     Fault = "undecided"       // a rival write is in flight (server error 10164)
+	FailedRead    Fault = "failed read"     // a read has no answer
+	StaleRead     Fault = "stale read"      // a read gives the journal as it was before
+	LostAck       Fault = "lost ack"        // an acknowledgement does not arrive
+	LateAck       Fault = "late ack"        // an acknowledgement arrives at some later time
+	LostLive      Fault = "lost live copy"  // the live copy of a cancel is not seen
+	LostDead      Fault = "lost letter"     // a dead letter cannot be stored
+	FailedMerge   Fault = "failed merge"    // context variables cannot be stored
+	ForgottenNums Fault = "forgotten count" // the server forgets a delivery number
+)
+
+func allFaults() []Fault {
+	return []Fault{
+		Crash, Pause, Drain, Deploy, LostBeats, LostLease, UnknownNow, UnknownLater, UnknownNever, Undecided,
+		FailedRead, StaleRead, LostAck, LateAck, LostLive, LostDead, FailedMerge, ForgottenNums,
+	}
+}
+
+// faults is what may still go wrong in a schedule.
+type faults struct {
+	on     map[Fault]bool
+	struck map[Fault]int
+	budget int
+}
+
+// newFaults draws the faults of a schedule: one in eight is calm, the others meet about half
+// of the kinds. Stale reads are rare: the leader of a real store gives none.
+func (w *world) newFaults() faults {
+	f := faults{on: map[Fault]bool{}, struck: map[Fault]int{}}
+	if w.chance(1, 8) {
+		return f
+	}
+	f.budget = 1 + w.rng.IntN(12)
+	for _, kind := range allFaults() {
+		f.on[kind] = w.chance(1, 2)
+	}
+	f.on[StaleRead] = w.chance(1, 10)
+	return f
+}
+
+// strike decides whether a fault that can happen now does, one in n times.
+func (w *world) strike(kind Fault, n int) bool {
+	if w.faults.budget <= 0 || !w.faults.on[kind] || !w.chance(1, n) {
+		return false
+	}
+	w.faults.budget--
+	w.faults.struck[kind]++
+	return true
+}

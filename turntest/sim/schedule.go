@@ -1,0 +1,191 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/oneturn/oneturn/inbox"
+)
+
+// option is one thing that can happen next.
+type option struct {
+	do func(*world, option)
+	p  *process
+	t  *thread
+	m  *message
+	i  int
+}
+
+// schedule runs the world until nothing is left to happen.
+func (w *world) schedule() {
+	for ; len(w.violations) == 0; w.steps++ {
+		w.now = w.now.Add(time.Duration(w.rng.IntN(40)) * time.Millisecond)
+		switch {
+		case w.steps >= maxSteps:
+			w.violate("the queue does not drain: %s", w.leftovers())
+			return
+		case !w.healed && w.steps >= faultSteps:
+			w.heal()
+		case !w.healed && w.chance(1, 8) && w.fault():
+			continue
+		}
+		if w.act() {
+			continue
+		}
+		if w.healed {
+			return
+		}
+		w.heal()
+	}
+}
+
+// heal ends all faults: what stands still goes on, and nothing new goes wrong.
+func (w *world) heal() {
+	w.tracef("everything heals")
+	w.healed = true
+	w.faults.budget = 0
+	for _, p := range w.processes {
+		p.paused = false
+	}
+}
+
+// fault lets something happen to a worker or a message, and reports whether it did.
+func (w *world) fault() bool {
+	p := w.processes[w.rng.IntN(len(w.processes))]
+	m := w.anyLeased()
+	switch w.rng.IntN(6) {
+	case 0:
+		if p.up && w.strike(Crash, 1) {
+			p.crash()
+			return true
+		}
+	case 1:
+		if p.up && !p.paused && w.strike(Pause, 1) {
+			p.pause()
+			return true
+		}
+	case 2:
+		if p.up && !p.draining && w.strike(Drain, 1) {
+			p.draining = true
+			w.tracef("%s drains", p.name)
+			return true
+		}
+	case 3:
+		if m != nil && m.holder != nil && w.strike(LostBeats, 1) {
+			m.lapse()
+			return true
+		}
+	case 4:
+		if t := p.lapsed(); t != nil && w.strike(LostLease, 1) {
+			w.tracef("%s learns that it has lost %s", p.name, t.m)
+			t.lost = true
+			t.lose(inbox.ErrLeaseLost)
+			return true
+		}
+	case 5:
+		if m != nil && m.delivered > 0 && w.strike(ForgottenNums, 1) {
+			m.delivered--
+			w.tracef("the server forgets a delivery of %s", m)
+			return true
+		}
+	}
+	return false
+}
+
+// act draws one of all the things that can happen and lets it happen. It reports false when
+// nothing can.
+func (w *world) act() bool {
+	w.options = w.options[:0]
+	add := func(o option) { w.options = append(w.options, o) }
+	for _, p := range w.processes {
+		w.processOptions(p, add)
+	}
+	var wait time.Time
+	for _, m := range w.queue {
+		switch {
+		case m.settled:
+		case m.leased:
+			if m.holder == nil || m.holder.p.paused && w.chance(1, 4) {
+				add(option{do: func(_ *world, o option) { o.m.lapse() }, m: m})
+			}
+		case m.ready.After(w.now):
+			if wait.IsZero() || m.ready.Before(wait) {
+				wait = m.ready
+			}
+		default:
+			for _, p := range w.processes {
+				if p.up && !p.paused && !p.draining && len(p.threads) < slots {
+					add(option{do: func(_ *world, o option) { o.p.receive(o.m) }, m: m, p: p})
+				}
+			}
+		}
+	}
+	if len(w.unsent) > 0 {
+		add(option{do: (*world).publish, i: w.rng.IntN(len(w.unsent))})
+	}
+	if len(w.flying) > 0 {
+		add(option{do: (*world).arrive, i: w.rng.IntN(len(w.flying))})
+	}
+	if len(w.notices) > 0 {
+		add(option{do: (*world).notify, i: w.rng.IntN(len(w.notices))})
+	}
+	if len(w.options) == 0 {
+		w.now = later(w.now, wait)
+		return !wait.IsZero()
+	}
+	o := w.options[w.rng.IntN(len(w.options))]
+	o.do(w, o)
+	return true
+}
+
+// processOptions adds what a worker can do.
+func (w *world) processOptions(p *process, add func(option)) {
+	switch {
+	case !p.up:
+		add(option{do: (*world).restart, p: p})
+	case p.paused:
+		if w.chance(1, 4) {
+			add(option{do: func(w *world, o option) { o.p.paused = false; w.tracef("%s goes on", o.p.name) }, p: p})
+		}
+	default:
+		for _, t := range p.threads {
+			add(option{do: func(_ *world, o option) { o.t.p.step(o.t) }, t: t})
+		}
+		switch {
+		case p.draining && len(p.threads) == 0:
+			add(option{do: func(_ *world, o option) { o.p.end() }, p: p})
+		case p.draining && p.ctx.Err() == nil:
+			add(option{do: func(_ *world, o option) { o.p.softStop() }, p: p})
+		}
+	}
+}
+
+func (w *world) restart(o option) {
+	next := o.p.manifest
+	if w.strike(Deploy, 2) {
+		next = w.manifest(true)
+	}
+	o.p.begin(next)
+}
+
+func (w *world) arrive(o option) {
+	f := w.flying[o.i]
+	w.flying = append(w.flying[:o.i], w.flying[o.i+1:]...)
+	w.tracef("something arrives late")
+	f()
+}
+
+func (w *world) notify(o option) {
+	n := w.notices[o.i]
+	w.notices = append(w.notices[:o.i], w.notices[o.i+1:]...)
+	if n.p.up && n.p.life == n.life {
+		w.tracef("%s sees the cancel of %s", n.p.name, n.key.Turn)
+		n.p.handlers.CancelSeen(n.key)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,196 @@
+package sim
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// process is one worker. It lives until it is killed or has drained, and then begins anew
+// with an empty memory.
+type process struct {
+	w        *world
+	name     string
+	life     int
+	manifest manifest
+	skew     time.Duration // how wrong its clock is
+	handlers *handlers.Handlers
+	threads  []*thread
+
+	ctx  context.Context //nolint:containedctx // the life of the process
+	stop context.CancelCauseFunc
+
+	up, paused, draining bool
+}
+
+// begin starts the worker with the real handlers on the simulated world.
+func (p *process) begin(m manifest) {
+	w := p.w
+	p.life++
+	p.manifest, p.up, p.paused, p.draining = m, true, false, false
+	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Second
+	p.ctx, p.stop = context.WithCancelCause(context.Background())
+	h, err := handlers.New(handlers.Config{
+		Space:        w.sim.space,
+		Journal:      idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause}),
+		Engine:       engine.New(engine.Options{Timeout: 24 * time.Hour, Grace: 24 * time.Hour}),
+		Bindings:     func() *bindings.Set { return m.set },
+		Tool:         func(*bindings.Binding) (tools.Tool, error) { return tool{w}, nil },
+		Variables:    variables{w},
+		Dead:         letters{w},
+		Live:         func(string, []byte) error { return nil },
+		Metrics:      w.sim.metrics,
+		Logger:       slog.New(slog.DiscardHandler),
+		Now:          func() time.Time { return w.now.Add(p.skew) },
+		BindingGrace: bindingGrace,
+		MaxEventAge:  maxEventAge,
+	})
+	if err != nil {
+		panic(err) // our own settings
+	}
+	p.handlers = h
+	w.tracef("%s begins, manifests: %s, clock %s", p.name, m.name, p.skew)
+}
+
+// receive gets a message from the queue. One that the worker holds already is left alone, as
+// package inbox does: the run that has it keeps it in progress.
+func (p *process) receive(m *message) {
+	m.delivered++
+	m.leased = true
+	p.w.tracef("%s receives %s", p.name, m)
+	for _, t := range p.threads {
+		if t.m == m {
+			m.holder = t
+			return
+		}
+	}
+	t := &thread{w: p.w, p: p, m: m, lease: m.lease()}
+	t.held, t.lose = context.WithCancelCause(context.WithValue(context.Background(), threadKey{}, t))
+	m.holder = t
+	p.threads = append(p.threads, t)
+	t.start(func() { p.handle(t) })
+}
+
+// handle is what the worker does with a delivery.
+func (p *process) handle(t *thread) {
+	d := p.handlers.Handle(context.WithValue(p.ctx, threadKey{}, t), &handlers.Message{
+		Subject: t.m.subject, Header: t.m.header, Data: t.m.body, Stored: t.m.stored,
+		Lease: t.lease, Held: t.held, Fresh: t.fresh,
+	})
+	m, w := t.m, t.w
+	switch d.Do {
+	case handlers.Ack:
+		t.flight = m.ack
+		t.yield("ack")
+		w.settle(m.ack)
+	case handlers.Nak:
+		t.yield("nak")
+		w.settle(func() { m.nak(d.Delay) })
+	case handlers.Leave:
+		w.tracef("%s leaves #%d/%d", p.name, t.lease.Seq, t.lease.Delivery)
+	}
+}
+
+// settle sends what settles a message; nobody confirms it.
+func (w *world) settle(send func()) {
+	switch {
+	case w.strike(LostAck, 4):
+	case w.strike(LateAck, 4):
+		w.flying = append(w.flying, send)
+	default:
+		send()
+	}
+}
+
+// fresh is what the worker believes: signs of life that got lost do not show.
+func (t *thread) fresh() bool { return !t.lost && (!t.lapsed || t.w.chance(1, 2)) }
+
+// pause is how the journal waits.
+func (w *world) pause(ctx context.Context, _ time.Duration) error {
+	threadOf(ctx).yield("wait")
+	if _, last := ctx.Deadline(); last && w.chance(1, 4) {
+		return context.DeadlineExceeded
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// step lets a thread of this process go on.
+func (p *process) step(t *thread) {
+	p.w.tracef("%s #%d/%d %s", p.name, t.lease.Seq, t.lease.Delivery, t.at)
+	t.step()
+	if t.over {
+		p.forget(t)
+	}
+}
+
+func (p *process) forget(t *thread) {
+	t.lose(nil)
+	if t.m.holder == t {
+		t.m.holder = nil
+	}
+	p.threads = slices.DeleteFunc(p.threads, func(other *thread) bool { return other == t })
+}
+
+// hitAll notes that all deliveries in the worker's hands have met a fault.
+func (p *process) hitAll() {
+	for _, t := range p.threads {
+		p.w.hit(t.lease)
+	}
+}
+
+// pause stops all threads where they are.
+func (p *process) pause() {
+	p.w.tracef("%s stands still", p.name)
+	p.paused = true
+	p.hitAll()
+}
+
+// crash kills the worker. What it was sending may still arrive.
+func (p *process) crash() {
+	p.w.tracef("%s is killed", p.name)
+	p.hitAll()
+	for _, t := range p.threads {
+		if t.flight != nil && p.w.chance(1, 2) {
+			p.w.flying = append(p.w.flying, t.flight)
+		}
+	}
+	p.end()
+}
+
+// softStop ends the context of the tools of a worker that drains.
+func (p *process) softStop() {
+	p.w.tracef("%s stops its tools", p.name)
+	p.hitAll()
+	p.stop(handlers.ErrDraining)
+}
+
+// end ends all threads and the process.
+func (p *process) end() {
+	for len(p.threads) > 0 {
+		t := p.threads[0]
+		t.kill()
+		p.forget(t)
+	}
+	p.stop(nil)
+	p.up = false
+}
+
+// lapsed returns a thread that has lost its lease and does not know it yet, or nil.
+func (p *process) lapsed() *thread {
+	for _, t := range p.threads {
+		if t.lapsed && !t.lost {
+			return t
+		}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Settings of the simulated deployment.
+const (
+	ackWait      = 30 * time.Second
+	bindingGrace = 30 * time.Second
+	maxEventAge  = time.Hour
+	slots        = 3 // threads of a worker
+)
+
+// Bounds of a schedule, in steps.
+const (
+	faultSteps = 400
+	maxSteps   = 6000
+)
+
+// world is one schedule.
+type world struct {
+	sim    *Simulator
+	seed   uint64
+	rng    *rand.Rand
+	now    time.Time
+	steps  int
+	faults faults
+	healed bool
+
+	store     *store
+	processes []*process
+	turns     []*turn
+	unsent    []*message
+	queue     []*message // by sequence, from 1
+	flying    []func()   // what was sent and has not arrived
+	notices   []notice
+	letters   map[uint64]string // sequence → reason
+	merged    map[uint64]bool   // sequence of the delta
+	ledger    []*entry
+	hits      map[idempotency.Lease]bool // deliveries that met a fault
+
+	options    []option // reused by act
+	tracing    bool
+	trace      []string
+	violations []string
+}
+
+// notice is the live copy of a cancel on its way to a worker.
+type notice struct {
+	p    *process
+	life int
+	key  subjects.Key
+}
+
+func newWorld(s *Simulator, seed uint64, tracing bool) *world {
+	w := &world{
+		sim: s, seed: seed, tracing: tracing, rng: rand.New(rand.NewPCG(seed, 0x6f6e657475726e)),
+		now:     time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
+		letters: map[uint64]string{}, merged: map[uint64]bool{}, hits: map[idempotency.Lease]bool{},
+	}
+	w.store = newStore(w)
+	w.faults = w.newFaults()
+	w.plan()
+	mixed := w.chance(1, 2)
+	for i := range 2 + w.rng.IntN(2) {
+		p := &process{w: w, name: fmt.Sprintf("w%d", i+1)}
+		w.processes = append(w.processes, p)
+		p.begin(w.manifest(mixed))
+	}
+	return w
+}
+
+// manifest draws what a worker knows.
+func (w *world) manifest(mixed bool) manifest {
+	if !mixed || w.chance(1, 2) {
+		return w.sim.manifests[0]
+	}
+	return w.sim.manifests[w.rng.IntN(len(w.sim.manifests))]
+}
+
+// chance is true in k of n cases.
+func (w *world) chance(k, n int) bool { return w.rng.IntN(n) < k }
+
+func (w *world) tracef(format string, args ...any) {
+	if w.tracing {
+		w.trace = append(w.trace, fmt.Sprintf("%4d ", w.steps)+fmt.Sprintf(format, args...))
+	}
+}
+
+func (w *world) violate(format string, args ...any) {
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+	w.tracef("VIOLATION: "+format, args...)
+}
+
+// hit notes that a delivery met a fault.
+func (w *world) hit(l idempotency.Lease) { w.hits[l] = true }
+
+// republish sends the live copy of a cancel to every worker.
+func (w *world) republish(key subjects.Key) {
+	for _, p := range w.processes {
+		if p.up && !w.strike(LostLive, 3) {
+			w.notices = append(w.notices, notice{p, p.life, key})
+		}
+	}
+}
+
+// shutdown ends all goroutines.
+func (w *world) shutdown() {
+	for _, p := range w.processes {
+		p.end()
+	}
+}
+
+func (w *world) result() Result {
+	r := Result{
+		Seed: w.seed, Violations: w.violations, Trace: w.trace, Steps: w.steps, Turns: len(w.turns),
+		Entries: len(w.ledger), Faults: w.faults.struck, Outcomes: map[string]int{},
+	}
+	for _, t := range w.turns {
+		if h := w.history(t); len(h.responses) > 0 {
+			r.Outcomes[h.responses[0].code()]++
+		}
+	}
+	return r
+}
