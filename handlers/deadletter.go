@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +35,13 @@ const (
 	HeaderSubject  = "Oneturn-Subject"
 	HeaderSequence = "Oneturn-Sequence"
 	HeaderBlob     = "Oneturn-Blob" // name of the blob that holds the bytes, when they do not fit
+	// HeaderLeftOut is how many of the message's own headers did not fit.
+	HeaderLeftOut = "Oneturn-Headers-Left-Out"
 )
+
+// maxSendersHeaders bounds the message's own headers in its dead letter, in bytes: the server
+// takes blocks of 64 KiB, and the letter has more to say than the message had.
+const maxSendersHeaders = 32 << 10
 
 // maxErrorHeader bounds the text of an error in a header, in bytes.
 const maxErrorHeader = 1024
@@ -93,12 +101,7 @@ func (d *DeadLetters) Put(ctx context.Context, m *Message, app, reason string, c
 	if in, ok := d.space.ParseIn(m.Subject); ok {
 		kind = in.Kind
 	}
-	header := nats.Header{}
-	for name, values := range m.Header {
-		if !strings.HasPrefix(strings.ToLower(name), "nats-") {
-			header[name] = values
-		}
-	}
+	header := senders(m.Header)
 	header.Set(HeaderReason, reason)
 	header.Set(HeaderError, oneLine(cause.Error()))
 	header.Set(HeaderSubject, m.Subject)
@@ -119,6 +122,33 @@ func (d *DeadLetters) Put(ctx context.Context, m *Message, app, reason string, c
 		return fmt.Errorf("dead letter on %s: %w", letter.Subject, err)
 	}
 	return nil
+}
+
+// senders returns the headers of a message that go into its dead letter: none that the server
+// or a reader would obey, none that are the worker's to write, and as many as fit.
+func senders(all nats.Header) nats.Header {
+	kept := nats.Header{}
+	size, left := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		lower := strings.ToLower(name)
+		if lower == "status" || strings.HasPrefix(lower, "nats-") || strings.HasPrefix(lower, "oneturn-") {
+			continue
+		}
+		more := 0
+		for _, value := range all[name] {
+			more += len(name) + len(value) + len(": \r\n")
+		}
+		if size+more > maxSendersHeaders {
+			left++
+			continue
+		}
+		size += more
+		kept[name] = all[name]
+	}
+	if left > 0 {
+		kept.Set(HeaderLeftOut, strconv.Itoa(left))
+	}
+	return kept
 }
 
 // putTimeout bounds one write outside the journal.

@@ -70,7 +70,9 @@ func (in *Inbox) expired(n int) {
 // receive is called by the subscription for each message and status.
 func (in *Inbox) receive(m *nats.Msg) {
 	in.word.Store(int64(in.now()))
-	if len(m.Data) == 0 && m.Header != nil {
+	// The server's word has no reply subject. A message of the stream always has one, whatever
+	// headers its producer wrote.
+	if m.Reply == "" && len(m.Data) == 0 && m.Header != nil {
 		if status := m.Header.Get("Status"); status != "" {
 			in.status(status, m.Header)
 			return

@@ -1,0 +1,88 @@
+package hostile_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/handlers"
+)
+
+// TestH14MessageThatLooksLikeAServerStatusIsJustAMessage: the server tells its clients of
+// deleted consumers and lapsed pulls by empty messages with a Status header. A producer can
+// write such a header too; it must not stop the workers.
+func TestH14MessageThatLooksLikeAServerStatusIsJustAMessage(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	for _, h := range []nats.Header{
+		{"Status": {"409"}, "Description": {"Consumer Deleted"}},
+		{"Status": {"100"}, "Description": {"Idle Heartbeat"}},
+		{"Status": {"404"}, "Nats-Pending-Messages": {"100000"}},
+		{"Status": {"408"}, "Nats-Pending-Messages": {"-100000"}},
+		{"Status": {"503"}},
+	} {
+		l.send("c", h, nil)
+		l.letter("undecodable")
+	}
+	l.goesOn()
+	l.drained()
+}
+
+// TestH14HeadersOfADeadLetterAreTheSendersButCommandNothing: what the server or a reader would
+// obey is left out, and nobody but the worker gives the reason.
+func TestH14HeadersOfADeadLetterAreTheSendersButCommandNothing(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.send("c", nats.Header{
+		"X-Mine": {"kept"}, "nats-msg-id": {"evil"}, "NATS-Rollup": {"all"},
+		"Nats-Msg-Id": {"evil"}, "oneturn-reason": {"evil"}, "Oneturn-Blob": {"evil"}, "Status": {"100"},
+	}, nil)
+	m := l.letter("undecodable")
+	for name, values := range m.Headers() {
+		require.NotContains(t, values, "evil", name)
+	}
+	require.Equal(t, "kept", m.Headers().Get("X-Mine"))
+	for _, name := range []string{"NATS-Rollup", "Status", handlers.HeaderBlob} {
+		require.NotContains(t, m.Headers(), name)
+	}
+	l.drained()
+}
+
+// TestH01HeaderBlockOfTheLargestSizeStillBecomesADeadLetter: the letter has headers of its own
+// beside those that fill the limit already.
+func TestH01HeaderBlockOfTheLargestSizeStillBecomesADeadLetter(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.send("c", nats.Header{"X-Large": {strings.Repeat("x", 64<<10-100)}, "X-Mine": {"kept"}}, []byte("nope"))
+	m := l.letter("undecodable")
+	require.Equal(t, "nope", string(m.Data()))
+	require.Equal(t, []string{"kept", "1"}, []string{m.Headers().Get("X-Mine"), m.Headers().Get(handlers.HeaderLeftOut)})
+	many := nats.Header{"X-Small": {"kept"}}
+	for range 3000 {
+		many.Add("X-Many", "0123456789")
+	}
+	l.send("c", many, []byte("nope"))
+	require.Equal(t, "nope", string(l.letter("undecodable").Data()))
+	l.goesOn()
+	l.drained()
+}
+
+// TestH01LargestMessageBecomesADeadLetterWithAllItsBytes: they are in the blob that it names.
+func TestH01LargestMessageBecomesADeadLetterWithAllItsBytes(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	body := []byte(strings.Repeat("x", int(l.nc.MaxPayload())-64))
+	l.send("c", nats.Header{"X-Mine": {"kept"}}, body)
+	m := l.letter("undecodable")
+	require.Empty(t, m.Data())
+	store, err := l.js.ObjectStore(t.Context(), l.space.BlobsBucket())
+	require.NoError(t, err)
+	data, err := store.GetBytes(t.Context(), m.Headers().Get(handlers.HeaderBlob))
+	require.NoError(t, err)
+	require.Equal(t, len(body), len(data))
+	require.Equal(t, body, data)
+	l.goesOn()
+	l.drained()
+}
