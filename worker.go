@@ -16,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/inbox"
+	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -166,6 +167,9 @@ func handle(ctx context.Context, h *handlers.Handlers, d *inbox.Delivery) {
 	switch disposition.Do {
 	case handlers.Ack:
 		d.Ack()
+		if failpoint.Enabled {
+			failpoint.Hit(failpoint.AfterAck, "", d.Msg.Subject)
+		}
 	case handlers.Nak:
 		d.Nak(disposition.Delay)
 	case handlers.Leave:

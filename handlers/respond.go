@@ -11,6 +11,8 @@ import (
 	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -93,9 +95,11 @@ func (h *Handlers) storeContext(ctx context.Context, t *turn, hold idempotency.H
 	if err != nil {
 		return nil, err
 	}
+	t.hit(failpoint.AfterDelta)
 	if err := h.Variables.Merge(ctx, t.App, t.Chat, seq, delta); err != nil {
 		return nil, err
 	}
+	t.hit(failpoint.AfterMerge)
 	return slices.Sorted(maps.Keys(delta.names())), nil
 }
 
@@ -112,10 +116,11 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		}
 	}
 	stored, err := h.Journal.Finish(ctx, hold, event)
-	if err != nil {
+	if err != nil && !mutant.Planted(mutant.AckBeforePublish) {
 		h.Logger.Warn("the response could not be stored; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
 		return leave()
 	}
+	t.hit(failpoint.AfterFinish)
 	h.finished.Add(t.ref(), struct{}{})
 	if !stored {
 		h.Metrics.LateResults.Inc()

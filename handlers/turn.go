@@ -8,6 +8,8 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 )
@@ -44,7 +46,7 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	if err := h.checkSubject(m, event); err != nil {
 		return h.dead(m, event.App, reasonSubjectMismatch, err)
 	}
-	if h.finished.Contains(t.ref()) {
+	if h.finished.Contains(t.ref()) || mutant.Enabled && h.mutantDuplicate(m) {
 		return h.duplicate(t)
 	}
 	switch age := h.Now().Sub(m.Stored); {
@@ -67,6 +69,7 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	if !m.Fresh() {
 		return leave()
 	}
+	t.hit(failpoint.BeforeClaim)
 	decision, err := h.claim(t)
 	if err == nil && decision.Action == idempotency.Conflict && t.binding != nil && t.binding.RunOnKeyReuse {
 		t.reuse()
@@ -83,6 +86,7 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 		if t.reject != nil { // claimed by a worker that knows the tool; this one does not
 			return h.conclude(t, decision, events.CodeInterrupted)
 		}
+		t.hit(failpoint.AfterClaim)
 		// 7. Invoke, 8. finish: the record is the event chat.tool_response. 9. Ack.
 		return h.run(ctx, t, decision)
 	case idempotency.Conclude:
@@ -101,6 +105,9 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 
 func newTurn(m *Message, event *events.StructuredOutputReady) *turn {
 	key := subjects.TurnKey(event.App, event.Chat, event.Run, event.Turn)
+	if mutant.Enabled {
+		key = mutantKey(key, m)
+	}
 	return &turn{
 		StructuredOutputReady: event, m: m, key: key,
 		callID: events.CallID(event.TurnID, key.Turn), fingerprint: events.Fingerprint(event),
@@ -169,6 +176,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	}
 	h.Metrics.InFlight.Inc()
 	out := h.Engine.Run(ctx, t.tool, call, t.policy())
+	t.hit(failpoint.AfterTool)
 	h.Metrics.InFlight.Dec()
 	h.Metrics.tool(t.binding, out.Duration)
 	if out.Err != nil {
@@ -203,4 +211,15 @@ func (h *Handlers) duplicate(t *turn) Disposition {
 	h.Metrics.Duplicates.Inc()
 	h.Logger.Debug("duplicate", "chat", t.Chat, "turn", t.callID, "seq", t.m.Lease.Seq)
 	return ack()
+}
+
+// hit is a point at which tests may stop the worker; it compiles to nothing otherwise.
+func (t *turn) hit(point string) {
+	if failpoint.Enabled {
+		effect := ""
+		if t.binding != nil {
+			effect = string(t.binding.Effect)
+		}
+		failpoint.Hit(point, effect, t.key.String())
+	}
 }

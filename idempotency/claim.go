@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -67,7 +68,13 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 		Nonce: nonce, Epoch: 1, Lease: c.Lease, Effect: c.Effect, Digest: c.Digest,
 		Fingerprint: c.Fingerprint, Verdict: c.Verdict, Trace: c.Trace,
 	}
-	seq, rival, err := j.create(ctx, Record{Key: c.Key.Public(kindCall), Meta: meta, Data: c.Event})
+	call := Record{Key: c.Key.Public(kindCall), Meta: meta, Data: c.Event}
+	if mutant.Enabled {
+		if d, planted := j.mutantClaim(ctx, c, call); planted {
+			return d, nil
+		}
+	}
+	seq, rival, err := j.create(ctx, call)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -107,14 +114,14 @@ func (j *Journal) contend(ctx context.Context, c Claim, hold Hold) (Decision, er
 			return Decision{Action: Leave, Turn: t}, nil // a stale read
 		case t.corrupt:
 			return Decision{Action: Conclude, Hold: hold, Code: events.CodeStateCorrupt, Turn: t}, nil
-		case !t.Lease.Same(c.Lease) && !c.Signal:
+		case !t.Lease.Same(c.Lease) && !c.Signal, mutant.Planted(mutant.NoReaper):
 			return Decision{Action: Duplicate, Turn: t}, nil
 		case !t.Lease.Same(c.Lease):
 			d, again, err := j.signal(ctx, c, hold, t)
 			if !again {
 				return d, err
 			}
-		case t.Lease.Delivery >= c.Lease.Delivery:
+		case t.Lease.Delivery >= c.Lease.Delivery && !mutant.Planted(mutant.StaleDeliveryTakesOver):
 			return Decision{Action: Leave, Turn: t}, nil
 		default:
 			d, again, err := j.takeover(ctx, c, hold, t)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -81,6 +82,9 @@ func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if mutant.Enabled {
+		records = mutantRecords(records)
+	}
 	return newTurn(key, records), nil
 }
 
@@ -111,6 +115,8 @@ func (j *Journal) create(ctx context.Context, r Record) (seq uint64, rival *Reco
 			continue
 		case errors.Is(err, ErrRefused):
 			return 0, nil, err
+		case mutant.Planted(mutant.UnknownIsSuccess):
+			return 0, nil, nil
 		default:
 			j.unknown()
 		}
@@ -137,6 +143,9 @@ type Hold struct {
 // dropped, and the message may be acknowledged. On any error the message must not be
 // acknowledged.
 func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool, err error) {
+	if mutant.Enabled {
+		j.mutantFinish(ctx, h, event)
+	}
 	_, rival, err := j.create(ctx, Record{Key: h.Key.Public(kindResponse), Meta: h.meta(), Data: event})
 	return err == nil && rival == nil, err
 }

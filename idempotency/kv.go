@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -54,6 +55,13 @@ func (s *KV) Close() { s.pub.close() }
 
 // Create implements [Store].
 func (s *KV) Create(ctx context.Context, r Record) (uint64, error) {
+	if failpoint.Enabled {
+		return createAtFailpoint(ctx, s, r)
+	}
+	return s.create(ctx, r)
+}
+
+func (s *KV) create(ctx context.Context, r Record) (uint64, error) {
 	h := make(nats.Header, 10)
 	h[nats.ExpectedLastSubjSeqHdr] = expectNone
 	r.Meta.headers(func(name, value string) { h[name] = []string{value} })

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/failpoint"
 )
 
 // Effects that a claim can pin, see design 1.
@@ -36,6 +38,7 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	if err != nil {
 		return Decision{}, false, err
 	}
+	failpoint.Hit(failpoint.AfterSeal, claim.Effect, c.Key.String())
 	if parked == parkParked && !c.Signal {
 		return Decision{Action: Done, Turn: t}, false, nil
 	}
@@ -45,6 +48,7 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	case !won:
 		return Decision{}, true, nil
 	}
+	failpoint.Hit(failpoint.AfterTakeover, claim.Effect, c.Key.String())
 	if t, err = Load(ctx, j.store, c.Key); err != nil {
 		return Decision{}, false, err
 	}
@@ -137,7 +141,7 @@ func reenterable(effect string) bool {
 	case effectReplay, effectKeyed, effectIdempotent, effectNone:
 		return true
 	}
-	return false // unsafe, and whatever we do not know
+	return mutant.Planted(mutant.TakeoverIgnoresEffect) // unsafe, and whatever we do not know: no
 }
 
 // endOf is how a turn ends that nobody runs on.

@@ -8,6 +8,7 @@
 //
 // kill: SIGKILL to the own process. stop: SIGSTOP, until somebody continues it. drop_ack: the
 // write is stored and reported as unknown. drop_req: the write is not sent and reported as
-// unknown. @N: at the N-th hit only (default 1); @* at every hit. Each action that strikes is
+// unknown. @N: at the N-th hit only (default 1); @* at every hit;
+// @odd: at every other one. Each action that strikes is
 // first noted in the file that ONETURN_FAILPOINT_LOG names.
 package failpoint

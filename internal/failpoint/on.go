@@ -20,7 +20,7 @@ var ErrDropped = errors.New("failpoint: dropped")
 
 type action struct {
 	do    string
-	at    int // 0 = every hit
+	at    int // 0 = every hit, -1 = every other one, from the first
 	count int
 }
 
@@ -41,6 +41,8 @@ func parse(text string) map[string]*action {
 		switch n, err := strconv.Atoi(at); {
 		case at == "*":
 			a.at = 0
+		case at == "odd":
+			a.at = -1
 		case err == nil:
 			a.at = n
 		}
@@ -60,7 +62,7 @@ func strikes(point string, dos ...string) (string, bool) {
 	for _, do := range dos {
 		if a.do == do {
 			a.count++
-			return do, a.at == 0 || a.at == a.count
+			return do, a.at == 0 || a.at == a.count || a.at < 0 && a.count%2 == 1
 		}
 	}
 	return "", false

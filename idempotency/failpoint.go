@@ -1,0 +1,25 @@
+package idempotency
+
+import (
+	"context"
+
+	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// createAtFailpoint is a create whose request or acknowledgement a test may drop. Released
+// builds never call it.
+func createAtFailpoint(ctx context.Context, s *KV, r Record) (uint64, error) {
+	key, _ := subjects.ParseKey(r.Key)
+	point := map[string]string{
+		kindCall: failpoint.Claim, kindResponse: failpoint.Finish, kindPark: failpoint.Seal, kindTakeover: failpoint.Takeover,
+	}[key.Kind]
+	if err := failpoint.Before(point); err != nil {
+		return 0, err
+	}
+	seq, err := s.create(ctx, r)
+	if err == nil {
+		err = failpoint.After(point)
+	}
+	return seq, err
+}

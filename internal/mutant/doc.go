@@ -1,0 +1,46 @@
+// Package mutant names faults that can be planted in the journal and the handlers, to see
+// that the simulation (package turntest/sim) and the chaos tests find them. Without the build
+// tag `mutants` nothing can be planted and the compiler removes the planted code; with it, the
+// variable ONETURN_MUTANT names the one fault that is in force.
+package mutant
+
+// Name names a fault.
+type Name string
+
+// The faults: each breaks one rule of the journal.
+const (
+	// NoIntent enters the tool before the claim is confirmed.
+	NoIntent Name = "no_intent"
+	// MarkAfterRun writes the claim after the tool.
+	MarkAfterRun Name = "mark_after_run"
+	// ReadDecides takes a turn for free because a read saw no claim.
+	ReadDecides Name = "read_decides"
+	// UnknownIsSuccess takes a write without an answer for stored.
+	UnknownIsSuccess Name = "unknown_is_success"
+	// UnfencedTerminal stores a response beside the one that is there.
+	UnfencedTerminal Name = "unfenced_terminal"
+	// AckBeforePublish acknowledges a message whose response may not be stored.
+	AckBeforePublish Name = "ack_before_publish"
+	// NoReaper takes every claim of somebody else for one that will end by itself.
+	NoReaper Name = "no_reaper"
+	// DedupeWindowOnly trusts the duplicate window of the stream: a message is a turn.
+	DedupeWindowOnly Name = "dedupe_window_only"
+	// MsgIDDecides takes a Nats-Msg-Id that was seen before for a duplicate.
+	MsgIDDecides Name = "msgid_decides"
+	// RejectOtherKey stores rejections where they do not compete with claims.
+	RejectOtherKey Name = "reject_other_key"
+	// StaleDeliveryTakesOver lets an older delivery of a message take the turn from a newer one.
+	StaleDeliveryTakesOver Name = "stale_delivery_takes_over"
+	// TakeoverIgnoresEffect enters every tool again.
+	TakeoverIgnoresEffect Name = "takeover_ignores_effect"
+	// ScanFromClaim does not see what was stored before the claim.
+	ScanFromClaim Name = "scan_from_claim"
+)
+
+// All returns all faults.
+func All() []Name {
+	return []Name{
+		NoIntent, MarkAfterRun, ReadDecides, UnknownIsSuccess, UnfencedTerminal, AckBeforePublish, NoReaper,
+		DedupeWindowOnly, MsgIDDecides, RejectOtherKey, StaleDeliveryTakesOver, TakeoverIgnoresEffect, ScanFromClaim,
+	}
+}

@@ -1,0 +1,142 @@
+package turntest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// auditStream keeps every live copy, so that a record that was overwritten or removed would
+// still be seen.
+const auditStream = "TURNTEST_AUDIT"
+
+// Audit starts to keep the live copies of all public records. Call it before the first turn.
+func Audit(ctx context.Context, js jetstream.JetStream, space subjects.Space, replicas int) error {
+	_, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: auditStream, Subjects: []string{space.EventsPrefix() + ".>"}, Replicas: replicas,
+	})
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
+}
+
+// Facts is what a run left behind: durable facts only, read after it has come to rest.
+type Facts struct {
+	Accepted []Accepted           // turns whose publish was acknowledged
+	Ledger   []LedgerEntry        // entries and exits of tools
+	Journal  []idempotency.Record // every record, in order
+	Copies   []Copy               // live copies kept by Audit, in order
+	Dead     []Letter             // dead letters
+	Left     uint64               // messages left in the inbound stream
+}
+
+// Accepted is a turn that the inbound stream took.
+type Accepted struct {
+	App, Chat, Run, Turn string
+	Effect               string // effect of its tool; "" when it is to be rejected before its tool
+	MayFail              bool   // another end than a result of the tool is expected
+}
+
+// Copy is a live copy of a public record.
+type Copy struct {
+	Key  string
+	Seq  uint64 // sequence in the journal
+	Data []byte
+}
+
+// Letter is a dead letter.
+type Letter struct{ Reason, Subject string }
+
+// Collect reads the facts of space from the server and the ledger file.
+func Collect(ctx context.Context, nc *nats.Conn, space subjects.Space, ledger string) (*Facts, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("collect: %w", err)
+	}
+	f := &Facts{}
+	if f.Ledger, err = ReadLedger(ledger); err != nil {
+		return nil, err
+	}
+	in, err := js.Stream(ctx, space.InStream())
+	if err != nil {
+		return nil, fmt.Errorf("collect: %w", err)
+	}
+	f.Left = in.CachedInfo().State.Msgs
+	kv, err := idempotency.NewKV(nc, space)
+	if err != nil {
+		return nil, err
+	}
+	defer kv.Close()
+	err = eachMessage(ctx, js, space.TurnsStream(), func(m jetstream.Msg, seq uint64) error {
+		r, err := kv.At(ctx, seq)
+		if err == nil {
+			f.Journal = append(f.Journal, r)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = eachMessage(ctx, js, auditStream, func(m jetstream.Msg, _ uint64) error {
+		key := "e." + m.Subject()[len(space.EventsPrefix())+1:]
+		var seq uint64
+		if _, err := fmt.Sscan(m.Headers().Get("Nats-Sequence"), &seq); err != nil {
+			return fmt.Errorf("collect: a live copy without sequence: %w", err)
+		}
+		f.Copies = append(f.Copies, Copy{Key: key, Seq: seq, Data: m.Data()})
+		return nil
+	})
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, err
+	}
+	err = eachMessage(ctx, js, space.DeadStream(), func(m jetstream.Msg, _ uint64) error {
+		f.Dead = append(f.Dead, Letter{m.Headers().Get("Oneturn-Reason"), m.Headers().Get("Oneturn-Subject")})
+		return nil
+	})
+	return f, err
+}
+
+// eachMessage calls f for every message of a stream as it is now.
+func eachMessage(ctx context.Context, js jetstream.JetStream, name string, f func(m jetstream.Msg, seq uint64) error) error {
+	stream, err := js.Stream(ctx, name)
+	if err != nil {
+		return fmt.Errorf("collect %s: %w", name, err)
+	}
+	last := stream.CachedInfo().State.LastSeq
+	if stream.CachedInfo().State.Msgs == 0 {
+		return nil
+	}
+	c, err := js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return fmt.Errorf("collect %s: %w", name, err)
+	}
+	messages, err := c.Messages()
+	if err != nil {
+		return fmt.Errorf("collect %s: %w", name, err)
+	}
+	defer messages.Stop()
+	for {
+		m, err := messages.Next(jetstream.NextMaxWait(10 * time.Second))
+		if err != nil {
+			return fmt.Errorf("collect %s: %w", name, err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return fmt.Errorf("collect %s: %w", name, err)
+		}
+		if err := f(m, meta.Sequence.Stream); err != nil {
+			return err
+		}
+		if meta.Sequence.Stream >= last || meta.NumPending == 0 {
+			return nil
+		}
+	}
+}

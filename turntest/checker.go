@@ -1,0 +1,201 @@
+package turntest
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Violation is a broken invariant.
+type Violation struct {
+	Invariant string // I1 to I7, see [Check]
+	Turn      string // journal key of the turn, "" for the whole run
+	Text      string
+}
+
+// String returns the violation on one line.
+func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + v.Text }
+
+// Check judges the facts of a run that has come to rest: all faults healed, the queue drained.
+//
+//	I1  every accepted turn has exactly one response; no other turn has one
+//	I2  a tool marked unsafe or replay is entered at most once; a rejected turn's never; ok needs an exit
+//	I3  a stored record never changes: the copies subscribers saw are the records
+//	I4  the call precedes the response, both carry the same call id, nothing comes after
+//	I5  no message is left unsettled
+//	I6  every takeover has the next epoch, of a sealed or woken one
+//	I7  a turn is interrupted only if its tool was entered and not left, or its worker was hit
+//
+// Hit names the turns (journal keys without visibility and kind) at which a fault struck. A
+// nil map says that faults may have struck anywhere.
+func Check(f *Facts, hit map[string]bool) []Violation {
+	c := checker{facts: f, hit: hit, turns: map[string]*turnFacts{}}
+	c.group()
+	for _, key := range slices.Sorted(maps.Keys(c.turns)) {
+		c.check(key, c.turns[key])
+	}
+	c.copies()
+	if f.Left > 0 {
+		c.fail("I5", "", "%d messages are left in the inbound stream", f.Left)
+	}
+	return c.found
+}
+
+type turnFacts struct {
+	accepted *Accepted
+	records  []idempotency.Record
+	enters   int
+	exits    int
+}
+
+type checker struct {
+	facts *Facts
+	hit   map[string]bool
+	turns map[string]*turnFacts
+	found []Violation
+}
+
+func (c *checker) fail(invariant, turn, format string, args ...any) {
+	c.found = append(c.found, Violation{invariant, turn, fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) turn(key string) *turnFacts {
+	t := c.turns[key]
+	if t == nil {
+		t = &turnFacts{}
+		c.turns[key] = t
+	}
+	return t
+}
+
+func (c *checker) group() {
+	for i, a := range c.facts.Accepted {
+		c.turn(subjects.TurnKey(a.App, a.Chat, a.Run, a.Turn).String()).accepted = &c.facts.Accepted[i]
+	}
+	for _, e := range c.facts.Ledger {
+		t := c.turn(subjects.TurnKey(e.App, e.Chat, e.Run, e.Turn).String())
+		if e.Phase == PhaseEnter {
+			t.enters++
+		} else {
+			t.exits++
+		}
+	}
+	for _, r := range c.facts.Journal {
+		k, ok := subjects.ParseKey(r.Key)
+		if !ok {
+			c.fail("I3", "", "a record under %q, which is no journal key", r.Key)
+			continue
+		}
+		t := c.turn(k.Key.String())
+		t.records = append(t.records, r)
+	}
+}
+
+func (c *checker) check(key string, t *turnFacts) {
+	var call, response *idempotency.Record
+	epoch := 1
+	for i := range t.records {
+		r := &t.records[i]
+		k, _ := subjects.ParseKey(r.Key)
+		switch k.Kind {
+		case events.KindToolCall:
+			call = r
+		case events.KindToolResponse:
+			response = r
+		case "takeover":
+			epoch++
+			if k.ID != strconv.Itoa(epoch) || r.Meta.Epoch != epoch {
+				c.fail("I6", key, "takeover %s of epoch %d follows epoch %d", k.ID, r.Meta.Epoch, epoch-1)
+			}
+		}
+		if r.Err != nil {
+			c.fail("I3", key, "record %s cannot be read: %v", r.Key, r.Err)
+		}
+	}
+	switch {
+	case t.accepted == nil && (call != nil || t.enters > 0):
+		c.fail("I1", key, "a turn that nobody published was claimed or run")
+		return
+	case t.accepted == nil:
+		return
+	case response == nil:
+		c.fail("I1", key, "accepted, but without a response (claimed: %t, entered: %d)", call != nil, t.enters)
+		return
+	case call == nil:
+		c.fail("I4", key, "a response without a call")
+		return
+	case call.Seq >= response.Seq:
+		c.fail("I4", key, "the response (%d) is stored before the call (%d)", response.Seq, call.Seq)
+	}
+	c.outcome(key, t, call, response)
+}
+
+// outcome holds the response against the ledger.
+func (c *checker) outcome(key string, t *turnFacts, call, response *idempotency.Record) {
+	var asked events.ToolCall
+	var said events.ToolResponse
+	if err := parse(call.Data, &asked); err != nil {
+		c.fail("I3", key, "the call cannot be read: %v", err)
+		return
+	}
+	if err := parse(response.Data, &said); err != nil {
+		c.fail("I3", key, "the response cannot be read: %v", err)
+		return
+	}
+	if asked.ToolCallID != said.ToolCallID {
+		c.fail("I4", key, "call %s is answered as %s", asked.ToolCallID, said.ToolCallID)
+	}
+	effect := call.Meta.Effect
+	switch {
+	case asked.Rejected && t.enters > 0:
+		c.fail("I2", key, "rejected (%s), but its tool was entered %d times", said.Code, t.enters)
+	case !asked.Rejected && (effect == "unsafe" || effect == "replay") && t.enters > 1:
+		c.fail("I2", key, "effect %s, entered %d times", effect, t.enters)
+	case said.Status == events.StatusOK && t.exits == 0:
+		c.fail("I2", key, "ok, but its tool never returned (entered %d times)", t.enters)
+	case said.Status != events.StatusOK && !t.accepted.MayFail && said.Code != events.CodeInterrupted:
+		c.fail("I1", key, "ended as %s, want a result", said.Code)
+	}
+	interrupted := said.Code == events.CodeInterrupted && !asked.Rejected
+	if interrupted && c.hit != nil && !c.hit[key] && t.enters == t.exits {
+		c.fail("I7", key, "interrupted without a fault (entered %d, left %d)", t.enters, t.exits)
+	}
+	if interrupted && reentered(effect) && c.hit != nil && len(c.hit) == 0 {
+		c.fail("I7", key, "a tool of effect %s is interrupted in a run without faults", effect)
+	}
+}
+
+func reentered(effect string) bool { return effect == "keyed" || effect == "idempotent" || effect == "none" }
+
+// copies holds what subscribers saw against the journal.
+func (c *checker) copies() {
+	bySeq := make(map[uint64]*idempotency.Record, len(c.facts.Journal))
+	for i := range c.facts.Journal {
+		bySeq[c.facts.Journal[i].Seq] = &c.facts.Journal[i]
+	}
+	seen := map[string]uint64{}
+	for _, copied := range c.facts.Copies {
+		if first, ok := seen[copied.Key]; ok && first != copied.Seq {
+			c.fail("I3", copied.Key, "stored twice, as %d and %d", first, copied.Seq)
+		}
+		seen[copied.Key] = copied.Seq
+		r := bySeq[copied.Seq]
+		if r == nil || r.Key != copied.Key || !bytes.Equal(r.Data, copied.Data) {
+			c.fail("I3", copied.Key, "subscribers saw sequence %d with other bytes than the journal holds", copied.Seq)
+		}
+	}
+}
+
+func parse(data []byte, event any) error {
+	m, err := events.Parse(data)
+	if err != nil {
+		return err
+	}
+	return m.As(event)
+}

@@ -1,0 +1,186 @@
+//go:build failpoints
+
+package crash_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+var effects = []string{"unsafe", "replay", "keyed", "idempotent", "none"} //nolint:gochecknoglobals // read-only
+
+// rig is a server with an audit of all events, a ledger and a log of strikes.
+type rig struct {
+	t         *testing.T
+	server    *turntest.Server
+	js        jetstream.JetStream
+	space     subjects.Space
+	client    *oneturn.Client
+	dir       string
+	slots     int
+	workflows string
+
+	mu       sync.Mutex
+	accepted []turntest.Accepted
+	n        int
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	s := turntest.NewServer(t)
+	s.Provision()
+	nc := s.Connect()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	space, err := subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	require.NoError(t, turntest.Audit(t.Context(), js, space, 1))
+	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{WithoutMsgID: true})
+	require.NoError(t, err)
+	return &rig{t: t, server: s, js: js, space: space, client: client, dir: t.TempDir(), slots: 4}
+}
+
+func (r *rig) ledger() string  { return filepath.Join(r.dir, "ledger") }
+func (r *rig) strikes() string { return filepath.Join(r.dir, "strikes") }
+
+// publish hands n turns of each effect to the workers.
+func (r *rig) publish(n int, effects []string, millis int, vars bool) {
+	r.t.Helper()
+	for range n {
+		for _, effect := range effects {
+			r.n++
+			turn := &oneturn.Turn{
+				TurnID:   oneturn.TurnID{App: "app", Chat: "chat-" + strconv.Itoa(r.n%7), Turn: effect + "-" + strconv.Itoa(r.n)},
+				Workflow: "Crash", Agent: "Agent_" + effect, Model: "Work",
+				Data: map[string]any{"millis": json.Number(strconv.Itoa(millis)), "vars": vars},
+			}
+			_, err := r.client.Publish(r.t.Context(), turn)
+			require.NoError(r.t, err)
+			r.accepted = append(r.accepted, turntest.Accepted{App: "app", Chat: turn.Chat, Turn: turn.Turn, Effect: effect})
+		}
+	}
+}
+
+// process is a worker process.
+type process struct {
+	cmd  *exec.Cmd
+	done chan error
+}
+
+func (r *rig) start(failpoints string) *process {
+	r.t.Helper()
+	self, err := os.Executable()
+	require.NoError(r.t, err)
+	c := exec.CommandContext(context.WithoutCancel(r.t.Context()), self)
+	c.Env = append(os.Environ(), envURL+"="+r.server.URL(), envLedger+"="+r.ledger(), envSlots+"="+strconv.Itoa(r.slots),
+		envWorkflows+"="+r.workflows, "ONETURN_FAILPOINTS="+failpoints, "ONETURN_FAILPOINT_LOG="+r.strikes())
+	c.Stderr = os.Stderr
+	require.NoError(r.t, c.Start())
+	p := &process{cmd: c, done: make(chan error, 1)}
+	go func() { p.done <- c.Wait() }()
+	r.t.Cleanup(func() { _ = c.Process.Kill() }) // may have ended
+	return p
+}
+
+// wait waits for the end of the process or until over reports true; then it ends the process
+// gently. It reports whether the process was killed.
+func (r *rig) wait(p *process, over func() bool) (killed bool) {
+	r.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(90 * time.Second)
+	for {
+		select {
+		case err := <-p.done:
+			var exit *exec.ExitError
+			require.ErrorAs(r.t, err, &exit, "a worker ended by itself")
+			status, ok := exit.Sys().(syscall.WaitStatus)
+			require.True(r.t, ok)
+			require.Equal(r.t, syscall.SIGKILL, status.Signal(), "a worker ended otherwise than by its failpoint: %v", err)
+			return true
+		case <-tick.C:
+			if over() {
+				require.NoError(r.t, p.cmd.Process.Signal(syscall.SIGTERM))
+				select {
+				case err := <-p.done:
+					var exit *exec.ExitError
+					return errors.As(err, &exit)
+				case <-time.After(30 * time.Second):
+					require.Fail(r.t, "a worker did not drain")
+				}
+			}
+		case <-limit:
+			require.Fail(r.t, "the run does not come to rest")
+		}
+	}
+}
+
+// left returns how many messages are in the inbound stream.
+func (r *rig) left() uint64 {
+	r.t.Helper()
+	s, err := r.js.Stream(r.t.Context(), r.space.InStream())
+	require.NoError(r.t, err)
+	return s.CachedInfo().State.Msgs
+}
+
+func (r *rig) drained() bool { return r.left() == 0 }
+
+// struck counts the strikes of a point by effect, and the turns they hit.
+func (r *rig) struck(point string) (byEffect map[string]int, turns map[string]bool) {
+	r.t.Helper()
+	byEffect, turns = map[string]int{}, map[string]bool{}
+	f, err := os.Open(r.strikes())
+	if os.IsNotExist(err) {
+		return byEffect, turns
+	}
+	require.NoError(r.t, err)
+	defer f.Close()
+	for scan := bufio.NewScanner(f); scan.Scan(); {
+		fields := strings.Fields(scan.Text())
+		if len(fields) == 4 && fields[0] == point {
+			byEffect[fields[1]]++
+			turns[fields[2]] = true
+		}
+	}
+	return byEffect, turns
+}
+
+// settle lets a clean worker end everything, then judges what is there.
+func (r *rig) settle() {
+	r.t.Helper()
+	r.wait(r.start(""), r.drained)
+	facts, err := turntest.Collect(r.t.Context(), r.server.Connect(), r.space, r.ledger())
+	require.NoError(r.t, err)
+	facts.Accepted = r.accepted
+	require.NotEmpty(r.t, facts.Copies)
+	require.Empty(r.t, facts.Dead)
+	for _, v := range turntest.Check(facts, nil) {
+		r.t.Error(v)
+	}
+}
+
+// resume continues a stopped process and ends it gently.
+func (r *rig) resume(p *process) {
+	r.t.Helper()
+	require.NoError(r.t, p.cmd.Process.Signal(syscall.SIGCONT))
+	// Whatever it held is settled or left; it must end when asked to.
+	r.wait(p, func() bool { return true })
+}

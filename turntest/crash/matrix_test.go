@@ -1,0 +1,217 @@
+//go:build failpoints
+
+package crash_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/internal/failpoint"
+)
+
+var (
+	hits   = flag.Int("crash.hits", 3, "kills a cell of the matrix with one worker")
+	others = flag.Int("crash.others", 1, "kills a cell with Python tools or three workers")
+)
+
+// cell is a point of the path, with the effects whose turns come by.
+type cell struct {
+	point   string
+	effects []string
+	first   string // point at which another worker dies before, so that this one is reached
+	vars    bool   // the tool changes a context variable
+	unknown bool   // the effect is not known at the point
+}
+
+var again = []string{"keyed", "idempotent", "none"} //nolint:gochecknoglobals // read-only
+
+func cells() []cell {
+	return []cell{
+		{point: failpoint.BeforeClaim, effects: effects},
+		{point: failpoint.AfterClaim, effects: effects},
+		{point: inTool, effects: effects},
+		{point: failpoint.AfterTool, effects: effects},
+		{point: failpoint.AfterDelta, effects: effects, vars: true},
+		{point: failpoint.AfterMerge, effects: effects, vars: true},
+		{point: failpoint.AfterFinish, effects: effects},
+		{point: failpoint.AfterAck, effects: effects, unknown: true},
+		{point: failpoint.AfterSeal, effects: append([]string{"replay"}, again...), first: inTool},
+		{point: failpoint.AfterTakeover, effects: append([]string{"replay"}, again...), first: inTool},
+	}
+}
+
+// TestMatrixKillAtEveryPointOfThePathKeepsThePromise kills the only worker again and again,
+// until each effect was struck often enough at the point, then lets a clean one end the rest.
+func TestMatrixKillAtEveryPointOfThePathKeepsThePromise(t *testing.T) {
+	t.Parallel()
+	for _, c := range cells() {
+		t.Run(c.point, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.kill(c, *hits, 1)
+			r.settle()
+		})
+	}
+}
+
+// TestMatrixWithThreeWorkers is the same with two rivals of the one that dies.
+func TestMatrixWithThreeWorkers(t *testing.T) {
+	t.Parallel()
+	for _, c := range cells() {
+		t.Run(c.point, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			for range 2 {
+				bystander := r.start("")
+				defer func() { r.wait(bystander, func() bool { return true }) }()
+			}
+			r.kill(c, *others, 3)
+			r.settle()
+		})
+	}
+}
+
+// kill starts workers that die at the point until each effect of the cell was struck n times.
+func (r *rig) kill(c cell, n, workers int) {
+	r.t.Helper()
+	enough := func() bool {
+		struck, _ := r.struck(c.point)
+		if c.unknown {
+			return struck["-"] >= n*len(c.effects)
+		}
+		return !slices.ContainsFunc(c.effects, func(e string) bool { return struck[e] < n })
+	}
+	missing := func() []string {
+		struck, _ := r.struck(c.point)
+		if c.unknown {
+			return c.effects
+		}
+		return slices.DeleteFunc(slices.Clone(c.effects), func(e string) bool { return struck[e] >= n })
+	}
+	deadline := time.Now().Add(4 * time.Minute)
+	for i := 0; !enough(); i++ {
+		require.True(r.t, time.Now().Before(deadline), "point %s was not reached by %v", c.point, missing())
+		if r.left() < uint64(3*workers) {
+			r.publish(3*workers, missing(), 5, c.vars)
+		}
+		if c.first != "" && i%2 == 0 {
+			r.wait(r.start(c.first+"=kill@1"), r.drained)
+			continue
+		}
+		r.wait(r.start(fmt.Sprintf("%s=kill@%d", c.point, 1+i%2)), r.drained)
+	}
+}
+
+// TestDroppedAcknowledgementsAndRequestsOfEveryWrite: an unknown outcome is neither a failure
+// nor a success.
+func TestDroppedAcknowledgementsAndRequestsOfEveryWrite(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{failpoint.Claim, failpoint.Finish, failpoint.Seal, failpoint.Takeover} {
+		for _, what := range []string{"drop_ack", "drop_req"} {
+			t.Run(point+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t)
+				r.publish(8, effects, 5, false)
+				if point == failpoint.Seal || point == failpoint.Takeover {
+					for range 3 {
+						r.wait(r.start(inTool+"=kill@2"), r.drained)
+					}
+				}
+				r.wait(r.start(point+"="+what+"@odd"), r.drained)
+				struck, _ := r.struck(point)
+				require.Positive(t, struck["-"], "the point was not reached")
+				r.settle()
+			})
+		}
+	}
+}
+
+// TestZombieThatIsContinuedAfterItsTurnWentToAnotherWorker is row F03: the owner is stopped
+// past its lease at a point, and goes on after somebody else has ended the turn.
+func TestZombieThatIsContinuedAfterItsTurnWentToAnotherWorker(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{failpoint.BeforeClaim, failpoint.AfterClaim, inTool, failpoint.AfterTool, failpoint.AfterFinish} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.slots = 1
+			for _, effect := range effects {
+				zombie := r.start(point + "=stop@1")
+				before, _ := r.struck(point)
+				r.publish(1, []string{effect}, 5, false)
+				require.Eventually(t, func() bool {
+					struck, _ := r.struck(point)
+					return struck[effect] > before[effect]
+				}, 20*time.Second, 10*time.Millisecond)
+				r.wait(r.start(""), r.drained)
+				r.resume(zombie)
+			}
+			r.settle()
+		})
+	}
+}
+
+func TestMatrixWithPythonTools(t *testing.T) {
+	t.Parallel()
+	for _, c := range cells() {
+		if c.point == inTool || c.first == inTool {
+			c.first = failpoint.AfterClaim // the failpoint of the Go tool is not in Python
+		}
+		if c.point == inTool {
+			continue
+		}
+		t.Run(c.point, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.workflows = pythonTools(t)
+			r.kill(c, *others, 1)
+			r.settle()
+		})
+	}
+}
+
+// pythonTools writes a folder with one Python tool for each effect; the tools write the
+// ledger as the Go tool does.
+func pythonTools(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	manifest := "agents:\n"
+	for _, e := range effects {
+		manifest += "  Agent_" + e + ": {model: Work}\n"
+	}
+	manifest += "models:\n  Work:\n    type: object\n    properties: {millis: {type: integer}, vars: {type: boolean}}\ntools:\n"
+	for _, e := range effects {
+		manifest += "  - {name: work_" + e + ", kind: python, agent: Agent_" + e + ", file: work.py, function: work, effect: " + e + "}\n"
+	}
+	const code = `import json, os, time
+import oneturn
+
+def note(phase, call):
+    line = {"phase": phase, "app": call.app_id, "chat": call.chat_id, "turn": call.turn, "key": call.idempotency_key,
+            "token": call.fencing_token, "epoch": call.epoch, "pid": os.getpid(), "ns": time.time_ns()}
+    fd = os.open(os.environ["CRASH_LEDGER"], os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
+    os.write(fd, (json.dumps(line) + "\n").encode())
+    os.close(fd)
+
+def work(millis, vars=False, context_variables=None):
+    call = oneturn.call()
+    note("enter", call)
+    time.sleep(millis / 1000)
+    if vars:
+        context_variables.set("last", call.turn)
+    note("exit", call)
+    return "done"
+`
+	dir := filepath.Join(root, "Crash")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "tools"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "oneturn.yaml"), []byte(manifest), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tools", "work.py"), []byte(code), 0o600))
+	return root
+}

@@ -1,0 +1,105 @@
+//go:build failpoints
+
+package crash_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+// Environment of a worker process: this test binary, started again.
+const (
+	envURL       = "CRASH_URL"
+	envLedger    = "CRASH_LEDGER"
+	envSlots     = "CRASH_SLOTS"
+	envWorkflows = "CRASH_WORKFLOWS" // of Python tools; "" for Go tools
+)
+
+// inTool is the point inside a tool, between its lines in the ledger.
+const inTool = "in_tool"
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(envURL); url != "" {
+		if err := workerProcess(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1) //nolint:forbidigo // the main function of a worker process
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func workerProcess(url string) error {
+	nc, err := nats.Connect(url, nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	slots, err := strconv.Atoi(os.Getenv(envSlots))
+	if err != nil {
+		return err
+	}
+	c := oneturn.Config{Slots: slots, SoftStop: 5 * time.Second}
+	if folder := os.Getenv(envWorkflows); folder != "" {
+		c.Workflows, c.Python.Env = folder, []string{envLedger}
+	} else {
+		ledger, err := turntest.OpenLedger(os.Getenv(envLedger))
+		if err != nil {
+			return err
+		}
+		defer ledger.Close()
+		for _, effect := range effects {
+			c.Tools = append(c.Tools, oneturn.NewTool("work_"+effect, work(ledger, effect),
+				oneturn.For("Crash", "Agent_"+effect, "Work"), oneturn.WithEffect(oneturn.Effect(effect))))
+		}
+	}
+	w, err := oneturn.NewWorker(nc, c)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // a worker process
+	defer stop()
+	return w.Run(ctx)
+}
+
+type input struct {
+	Millis int  `json:"millis"`
+	Vars   bool `json:"vars"` // change a context variable
+}
+
+// work is the tool: a line in the ledger, some time, a line in the ledger.
+func work(ledger *turntest.Ledger, effect string) func(context.Context, input) (string, error) {
+	return func(ctx context.Context, in input) (string, error) {
+		call := oneturn.CallFrom(ctx)
+		if err := ledger.Enter(call); err != nil {
+			return "", err
+		}
+		key := subjects.TurnKey(call.Turn.App, call.Turn.Chat, call.Turn.Run, call.Turn.Turn).String()
+		failpoint.Hit(inTool, effect, key)
+		select {
+		case <-time.After(time.Duration(in.Millis) * time.Millisecond):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+		if in.Vars {
+			if err := tools.Vars(ctx).Set("last", call.Turn.Turn); err != nil {
+				return "", err
+			}
+		}
+		return "done", ledger.Exit(call)
+	}
+}
