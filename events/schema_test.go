@@ -53,6 +53,9 @@ func TestEveryEncodedEventFitsItsSchemaAndTheEnvelope(t *testing.T) {
 	cancel, err := events.EncodeCancel(&events.Cancel{TurnID: events.TurnID{Chat: "c", Turn: "t"}}, noon)
 	require.NoError(t, err)
 	bodies[events.KindCancel] = string(cancel)
+	resume, err := events.EncodeResume(&events.Resume{TurnID: events.TurnID{Chat: "c", Turn: "t"}}, noon)
+	require.NoError(t, err)
+	bodies[events.KindResume] = string(resume)
 
 	files, err := os.ReadDir("schemas")
 	require.NoError(t, err)

@@ -1,0 +1,106 @@
+package events
+
+import (
+	"strings"
+	"time"
+)
+
+// Resume is the inbound event that asks a worker to end a turn whose message is gone
+// (design 5.16). Sweeps and operators send it. It grants nothing: a worker looks at the
+// journal and does for the turn what the loss of its worker calls for, or nothing.
+type Resume struct {
+	TurnID
+	Workflow string // context.workflow_name, needed for the subject; "" when it is not known
+	// Key is the journal key <app>.<chat>.<turn>.<call> of a turn that its ids do not lead to:
+	// one whose turn key was used again, or whose claim cannot be read. "" for all others.
+	Key string
+}
+
+// DecodeResume decodes a resume event, in its envelope or bare. The turn is named by `chat_id`
+// and `turn` (also `turn_idempotency_key`), or by `key` alone. Errors are those of
+// [DecodeTurn].
+func DecodeResume(body []byte) (*Resume, error) {
+	m, err := Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	return m.Resume()
+}
+
+// Resume is [DecodeResume] for an opened message.
+func (m *Message) Resume() (*Resume, error) {
+	if err := m.want(KindResume); err != nil {
+		return nil, err
+	}
+	f := fields{data: m.Data, err: m.fault}
+	f.object("context")
+	r := &Resume{
+		TurnID:   f.turnID("turn", "turn_idempotency_key", "context.turn_idempotency_key"),
+		Workflow: strings.Clone(f.text("context.workflow_name", "workflow_name")),
+		Key:      strings.Clone(f.text("key")),
+	}
+	if r.Key == "" {
+		f.require(r.Chat, "chat_id", "context.chat_id or chat_id, or send key")
+		f.require(r.Turn, "turn", "turn or turn_idempotency_key, or send key")
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	return r, nil
+}
+
+// EncodeResume writes the resume event of r in its envelope. It refuses what [DecodeResume]
+// would refuse.
+func EncodeResume(r *Resume, now time.Time) ([]byte, error) {
+	data := map[string]any{}
+	optional := func(m map[string]any, name, value string) {
+		if value != "" {
+			m[name] = value
+		}
+	}
+	context := map[string]any{"app_id": r.tenant()}
+	optional(context, "chat_id", r.Chat)
+	optional(context, "workflow_name", r.Workflow)
+	data["context"] = context
+	optional(data, "run_id", r.Run)
+	optional(data, "turn", r.Turn)
+	optional(data, "key", r.Key)
+	body, err := Encode(KindResume, data, now)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := DecodeResume(body); err != nil {
+		return nil, encodeError(CodeBadArgs, err.Error())
+	}
+	return body, nil
+}
+
+// WithRun returns a structured_output_ready event with another run id and otherwise as it is,
+// which makes it a turn of its own. Operators use it to run an event whose turn key was used
+// before with other data. The result is canonical JSON.
+func WithRun(body []byte, run string) ([]byte, error) {
+	if run == "" {
+		return nil, encodeError(CodeBadArgs, "the new run id is empty: name one")
+	}
+	if err := checkID("run_id", run); err != nil {
+		return nil, err
+	}
+	m, err := Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.want(KindStructuredOutputReady); err != nil {
+		return nil, err
+	}
+	tree, err := Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	top, _ := tree.(map[string]any)
+	data := top
+	if inner, ok := top["data"].(map[string]any); ok && top["type"] != nil {
+		data = inner
+	}
+	data["run_id"] = run
+	return AppendJSON(nil, top)
+}
