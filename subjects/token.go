@@ -66,7 +66,7 @@ func Untoken(token string) (id string, hashed bool, err error) {
 	switch {
 	case token == Absent:
 		return "", false, nil
-	case strings.HasPrefix(token, hashMark) && len(token) == len(hashMark)+22:
+	case isHash(token):
 		return token, true, nil
 	case token == "" || len(token) > MaxToken:
 		return "", false, errToken
@@ -92,6 +92,20 @@ func Untoken(token string) (id string, hashed bool, err error) {
 		return "", false, errToken
 	}
 	return string(b), false, nil
+}
+
+// isHash reports whether a token is the hash of an id.
+func isHash(token string) bool {
+	digits, ok := strings.CutPrefix(token, hashMark)
+	if !ok || len(digits) != 22 {
+		return false
+	}
+	for i := range len(digits) {
+		if !plain(digits[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 func plain(c byte) bool {

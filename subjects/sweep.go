@@ -1,0 +1,55 @@
+package subjects
+
+import "strings"
+
+// SweepTimer is the subject of the schedule of the next sweep.
+func (s Space) SweepTimer() string { return s.prefix + ".timer.sweep" }
+
+// SweepDue is the subject on which the server delivers a sweep that is due.
+func (s Space) SweepDue() string { return s.prefix + ".due.sweep" }
+
+// InOf is the subject of an inbound message whose tokens are known, the inverse of
+// [Space.ParseIn]. It reports false if a token is none, or pool or kind are not plain.
+func (s Space) InOf(in Inbound) (string, bool) {
+	for _, token := range []string{in.Pool, in.Kind, in.App, in.Workflow, in.Chat} {
+		if _, _, err := Untoken(token); err != nil {
+			return "", false
+		}
+	}
+	if CheckPool(in.Pool) != nil || Token(in.Kind) != in.Kind {
+		return "", false
+	}
+	return s.prefix + ".in." + in.Pool + "." + in.Kind + "." + in.App + "." + in.Workflow + "." + in.Chat, true
+}
+
+// ParseCall parses the key of a call as [Key.String] writes it. It reports false for anything
+// else, also for tokens that no id has.
+func ParseCall(key string) (Key, bool) {
+	var k Key
+	rest := key
+	for i, field := range []*string{&k.App, &k.Chat, &k.Turn, &k.Call} {
+		token, tail, more := strings.Cut(rest, ".")
+		if _, _, err := Untoken(token); err != nil || more != (i < 3) {
+			return Key{}, false
+		}
+		*field, rest = token, tail
+	}
+	return k, true
+}
+
+// ParseDead parses the subject of a dead letter into tokens. It reports false for any other
+// subject.
+func (s Space) ParseDead(subject string) (app, kind string, ok bool) {
+	rest, ok := strings.CutPrefix(subject, s.prefix+".dead.")
+	if !ok {
+		return "", "", false
+	}
+	app, kind, ok = strings.Cut(rest, ".")
+	if !ok || app == "" || kind == "" || strings.Contains(kind, ".") {
+		return "", "", false
+	}
+	return app, kind, true
+}
+
+// DeadOf matches the dead letters of a tenant.
+func (s Space) DeadOf(app string) string { return s.prefix + ".dead." + Token(app) + ".*" }
