@@ -35,7 +35,7 @@ func newSecured(t *testing.T) *secured {
 	config := fenced(t, "operations.md", "conf")
 	require.NotEmpty(t, config)
 	text := strings.NewReplacer("$PUBLISHER_PASSWORD", "publisher", "$WORKER_PASSWORD", "worker", "$READER_PASSWORD", "reader",
-		"$OPERATOR_PASSWORD", "operator", "$PROVISIONER_PASSWORD", "provisioner").Replace(config[0].text)
+		"$FETCHER_PASSWORD", "fetcher", "$OPERATOR_PASSWORD", "operator", "$PROVISIONER_PASSWORD", "provisioner").Replace(config[0].text)
 	s := &secured{t: t, dir: t.TempDir()}
 	file := filepath.Join(s.dir, "nats.conf")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
@@ -160,11 +160,11 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	c, err := oneturn.NewClient(nc, oneturn.ClientOptions{WithoutMsgID: true})
 	require.NoError(t, err)
 	require.True(t, do(t, c, note("c1", "t1", "Filer", "Note", map[string]any{"text": "many"})).Success)
-	for _, turn := range []string{"t2", "t3"} {
-		r := do(t, c, note("c1", turn, "Printer", "Note2", map[string]any{"text": "x"}))
-		require.IsType(t, map[string]any{}, r.Payload)
-		require.Contains(t, r.Payload, "$blob")
-	}
+	r := do(t, c, note("c1", "t2", "Printer", "Note2", map[string]any{"text": "x"}))
+	s.requireFetched(r.Payload)
+
+	large := note("c1", "large", "Printer", "Note2", map[string]any{"text": strings.Repeat("x", 300_000)})
+	require.True(t, do(t, c, large).Success)
 
 	slow := note("c2", "slow", "Filer", "Note", map[string]any{"text": "slow", "seconds": json.Number("1.5")})
 	_, err = c.Publish(t.Context(), slow)
@@ -174,6 +174,7 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	first.end(syscall.SIGKILL)
 	second := start()
 	require.True(t, do(t, c, slow).Success)
+	require.True(t, do(t, c, large).Success) // its blob is stored again, by a worker that does not know it
 
 	long := note("c3", "long", "Filer", "Note", map[string]any{"text": "long", "seconds": json.Number("60")})
 	_, err = c.Publish(t.Context(), long)
@@ -208,6 +209,28 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	require.Empty(t, denied.list())
 	require.Empty(t, deniedReader.list())
 	require.Empty(t, deniedOperator.list())
+}
+
+// requireFetched gets a large payload as the role for it.
+func (s *secured) requireFetched(payload any) {
+	s.t.Helper()
+	name, ok := asObject(payload)["$blob"].(string)
+	require.True(s.t, ok)
+	nc, denied := s.connect("fetcher")
+	js, err := jetstream.New(nc)
+	require.NoError(s.t, err)
+	store, err := js.ObjectStore(s.t.Context(), "ONETURN_BLOBS")
+	require.NoError(s.t, err)
+	data, err := store.GetBytes(s.t.Context(), name)
+	require.NoError(s.t, err)
+	require.Greater(s.t, len(data), handlers.InlineLimit)
+	nc.Close()
+	require.Empty(s.t, denied.list())
+}
+
+func asObject(v any) map[string]any {
+	object, _ := v.(map[string]any)
+	return object
 }
 
 // kinds asks the request API as any reader and counts the records of a chat by kind.
@@ -247,6 +270,7 @@ func TestNoRoleMayDoMoreThanThePageSays(t *testing.T) {
 			"$JS.API.STREAM.DELETE.ONETURN_IN", "$JS.API.STREAM.PURGE.KV_ONETURN_TURNS", "$JS.API.STREAM.UPDATE.KV_ONETURN_TURNS",
 			"$JS.API.CONSUMER.CREATE.ONETURN_IN", "$JS.API.CONSUMER.DELETE.ONETURN_IN.workers-default", "_INBOX_publisher.x",
 		},
+		"fetcher": {"$O.ONETURN_BLOBS.C.x", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "oneturn.api.acme.turn", "$JS.API.STREAM.PURGE.OBJ_ONETURN_BLOBS"},
 		"operator": {
 			"oneturn.in.default.cancel.acme.W.c", "$KV.ONETURN_TURNS.e.acme.c.t.0.tool_response", "$JS.API.STREAM.PURGE.ONETURN_DEAD",
 			"$JS.API.CONSUMER.MSG.NEXT.ONETURN_IN.workers-default", "$JS.API.STREAM.DELETE.ONETURN_DEAD",
