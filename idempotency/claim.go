@@ -66,7 +66,7 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	nonce := NewNonce()
 	meta := Meta{
 		Nonce: nonce, Epoch: 1, Lease: c.Lease, Effect: c.Effect, Digest: c.Digest,
-		Fingerprint: c.Fingerprint, Verdict: c.Verdict, Trace: c.Trace,
+		Fingerprint: c.Fingerprint, Verdict: c.Verdict, Pool: j.pool, Trace: c.Trace,
 	}
 	call := Record{Key: c.Key.Public(kindCall), Meta: meta, Data: c.Event}
 	if mutant.Enabled {

@@ -27,6 +27,7 @@ const (
 type Journal struct {
 	store        Store
 	owner        string
+	pool         string
 	maxTakeovers int
 	pause        func(ctx context.Context, d time.Duration) error
 	unknown      func() // counts writes with unknown outcome
@@ -38,6 +39,9 @@ type Options struct {
 	MaxTakeovers int
 	// Pause waits for d or until ctx ends. Defaults to a timer; simulations bring their own.
 	Pause func(ctx context.Context, d time.Duration) error
+	// Pool is where the messages of this worker come from; claims name it, so that a resume
+	// goes there too. Defaults to the default pool.
+	Pool string
 	// OnUnknownWrite is called for each write whose outcome is unknown. Defaults to nothing.
 	OnUnknownWrite func()
 }
@@ -45,6 +49,9 @@ type Options struct {
 // New returns a journal on store. The owner names this worker in records, for operators.
 func New(store Store, owner string, o Options) *Journal {
 	j := &Journal{store: store, owner: owner, maxTakeovers: o.MaxTakeovers, pause: o.Pause, unknown: o.OnUnknownWrite}
+	if o.Pool != subjects.DefaultPool {
+		j.pool = o.Pool // the usual name is not worth a header
+	}
 	if j.maxTakeovers <= 0 {
 		j.maxTakeovers = DefaultMaxTakeovers
 	}

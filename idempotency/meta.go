@@ -18,6 +18,7 @@ const (
 	HeaderDigest      = "Oneturn-Binding"
 	HeaderFingerprint = "Oneturn-Fingerprint"
 	HeaderVerdict     = "Oneturn-Verdict"
+	HeaderPool        = "Oneturn-Pool"
 	HeaderTrace       = "traceparent"
 )
 
@@ -31,6 +32,7 @@ type Meta struct {
 	Digest      string // claims only: digest of the manifests that bound the tool
 	Fingerprint string // claims and responses: fingerprint of the data, "" when there was none
 	Verdict     string // claims: code of a rejected turn; park records: how they ended
+	Pool        string // claims and takeovers: pool of the worker, "" for the default one
 	Trace       string // W3C traceparent of the inbound message
 }
 
@@ -85,6 +87,7 @@ func (m *Meta) headers(set func(name, value string)) {
 	put(HeaderDigest, m.Digest)
 	put(HeaderFingerprint, m.Fingerprint)
 	put(HeaderVerdict, m.Verdict)
+	put(HeaderPool, m.Pool)
 	put(HeaderTrace, m.Trace)
 }
 
@@ -93,7 +96,7 @@ func (m *Meta) headers(set func(name, value string)) {
 func parseMeta(get func(name string) string) (Meta, error) {
 	m := Meta{
 		Owner: get(HeaderOwner), Nonce: get(HeaderNonce), Effect: get(HeaderEffect), Digest: get(HeaderDigest),
-		Fingerprint: get(HeaderFingerprint), Verdict: get(HeaderVerdict), Trace: get(HeaderTrace),
+		Fingerprint: get(HeaderFingerprint), Verdict: get(HeaderVerdict), Pool: get(HeaderPool), Trace: get(HeaderTrace),
 	}
 	var err error
 	if m.Epoch, err = strconv.Atoi(get(HeaderEpoch)); err != nil || m.Epoch < 1 {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // Effects that a claim can pin, see design 1.
@@ -68,7 +68,7 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 // own creates the takeover record of the next epoch. It reports false when a rival was first.
 func (j *Journal) own(ctx context.Context, c Claim, hold *Hold) (bool, error) {
 	next := hold.Epoch + 1
-	meta := Meta{Nonce: hold.Nonce, Epoch: next, Lease: c.Lease, Trace: c.Trace}
+	meta := Meta{Nonce: hold.Nonce, Epoch: next, Lease: c.Lease, Pool: j.pool, Trace: c.Trace}
 	seq, rival, err := j.create(ctx, Record{Key: c.Key.Private(kindTakeover, strconv.Itoa(next)), Meta: meta})
 	if err != nil || rival != nil {
 		return false, err

@@ -1,0 +1,94 @@
+package idempotency
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Resume is a claim for a turn that somebody else has claimed and that may have nobody any
+// more: its message is gone from the stream, so that no redelivery will end it (design 5.16).
+type Resume struct {
+	Key   subjects.Key
+	Lease Lease // the message that asks; it is the lease if the turn is taken over
+	Trace string
+
+	// Held reports whether the message of a lease is still in its stream, as the stream's
+	// leader knows it: then it will be delivered again, and there is nothing to repair.
+	Held func(ctx context.Context, l Lease) (bool, error)
+	// Expired reports whether a turn claimed at the given time is past its life; by the
+	// server's clock. Such a turn ends, whoever holds it. Nil means never.
+	Expired func(claimed time.Time) bool
+}
+
+// Resume decides what becomes of a turn whose message is gone. It does nothing for one that
+// has ended, is parked or is still held. Otherwise it does what a redelivery would do: the
+// same seal, the same takeover record, so that of a resume and a late delivery of the turn's
+// own message one wins.
+func (j *Journal) Resume(ctx context.Context, r Resume) (Decision, error) {
+	c := Claim{Key: r.Key, Lease: r.Lease, Trace: r.Trace}
+	hold := Hold{Key: r.Key, Nonce: NewNonce(), Trace: r.Trace}
+	for {
+		t, err := Load(ctx, j.store, r.Key)
+		if err != nil {
+			return Decision{}, err
+		}
+		hold.Epoch = t.Epoch
+		switch {
+		case t.Response != nil, t.Claim == nil: // nothing to end; if the read was stale, the next sweep asks again
+			return Decision{Action: Done, Turn: t}, nil
+		case t.corrupt:
+			return Decision{Action: Conclude, Hold: hold, Code: events.CodeStateCorrupt, Turn: t}, nil
+		}
+		claim := t.Claim.Meta
+		hold.Effect, hold.Fingerprint = claim.Effect, claim.Fingerprint
+		if hold.Trace == "" {
+			c.Trace, hold.Trace = claim.Trace, claim.Trace
+		}
+		switch {
+		case claim.Verdict == "" && r.Expired != nil && r.Expired(t.Claim.Time):
+			return Decision{Action: Conclude, Hold: hold, Code: events.CodeExpired, Turn: t}, nil
+		case t.Lease.Same(r.Lease) && t.Lease.Delivery >= r.Lease.Delivery:
+			return Decision{Action: Leave, Turn: t}, nil
+		case !t.Lease.Same(r.Lease):
+			idle, err := j.idle(ctx, r, t)
+			if err != nil {
+				return Decision{}, err
+			}
+			if !idle {
+				return Decision{Action: Done, Turn: t}, nil
+			}
+		}
+		d, again, err := j.takeover(ctx, c, hold, t)
+		if !again {
+			return d, err
+		}
+	}
+}
+
+// idle reports whether nobody will end a turn unasked.
+func (j *Journal) idle(ctx context.Context, r Resume, t *Turn) (bool, error) {
+	if t.Parked() {
+		return false, nil
+	}
+	held, err := r.Held(ctx, t.Lease)
+	return !held, err
+}
+
+// Parked reports whether the owner of the newest epoch has let the turn go until an answer
+// comes.
+func (t *Turn) Parked() bool {
+	key := t.Key.Private(kindPark, strconv.Itoa(t.Epoch))
+	for i := range t.Records {
+		if t.Records[i].Key == key {
+			return t.Records[i].Meta.Verdict == parkParked
+		}
+	}
+	return false
+}
+
+// Corrupt reports whether a record of the turn cannot be read: such a turn is never run.
+func (t *Turn) Corrupt() bool { return t.corrupt }
