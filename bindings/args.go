@@ -84,7 +84,7 @@ func (p *parameters) unfilled() []string {
 // never among them. A Go tool, and a Python tool whose signature is not known, gets data as it
 // is. data is not modified.
 func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) map[string]any {
-	if b.Kind == KindGo || b.SignatureUnknown {
+	if b.ArgsAreData() {
 		return data
 	}
 	p := &b.parameters
@@ -116,6 +116,9 @@ func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) map
 	}
 	return args
 }
+
+// ArgsAreData reports whether [Binding.Args] returns data as it is.
+func (b *Binding) ArgsAreData() bool { return b.Kind == KindGo || b.SignatureUnknown }
 
 type injection struct{ name, value string }
 

@@ -12,7 +12,8 @@ const opEncode = "encode JSON"
 
 // AppendJSON appends the canonical JSON of a value tree to dst: no white space, keys sorted
 // by their bytes, numbers as written, only the escapes that JSON demands. A [json.RawMessage]
-// is decoded by the rules of [Decode] and made canonical; an empty one is null.
+// is decoded by the rules of [Decode] and made canonical, a [Canonical] copied; an empty one is
+// null.
 //
 // Another Go type, a bad number or invalid UTF-8 is a bad_args error, nesting over [MaxDepth]
 // (also of a tree that contains itself) a too_large error; dst is then lost.
@@ -45,6 +46,14 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 			return nil, &Error{Code: CodeBadArgs, Op: opEncode, Msg: "raw message", Err: err}
 		}
 		return appendValue(dst, tree, depth)
+	case Canonical:
+		if depth > dataDepth {
+			return nil, tooDeep()
+		}
+		if len(v) == 0 {
+			return append(dst, "null"...), nil
+		}
+		return append(dst, v...), nil
 	default:
 		return nil, encodeError(CodeBadArgs, fmt.Sprintf("%T is no part of a value tree: use nil, bool, string, json.Number, []any, map[string]any or json.RawMessage", v))
 	}
@@ -71,7 +80,8 @@ func appendObject(dst []byte, m map[string]any, depth int) ([]byte, error) {
 	if depth > MaxDepth {
 		return nil, tooDeep()
 	}
-	keys := make([]string, 0, len(m))
+	const usual = 24 // keys of a usual object are sorted without an allocation
+	keys := make([]string, 0, usual)
 	for k := range m {
 		keys = append(keys, k)
 	}

@@ -42,6 +42,12 @@ type parser struct {
 	nodes          int
 }
 
+type member struct {
+	key   string
+	value any
+	pos   int // of the key
+}
+
 func (p *parser) value() (any, *SyntaxError) {
 	p.space()
 	if p.pos >= len(p.s) {
@@ -80,11 +86,12 @@ func (p *parser) object() (any, *SyntaxError) {
 	if fault := p.enter(); fault != nil {
 		return nil, fault
 	}
-	m := map[string]any{}
 	if p.next('}') {
 		p.depth--
-		return m, nil
+		return map[string]any{}, nil
 	}
+	const usual = 24 // members of a usual object are collected off the heap
+	members := make([]member, 0, usual)
 	for {
 		p.space()
 		at := p.pos
@@ -102,11 +109,7 @@ func (p *parser) object() (any, *SyntaxError) {
 		if fault != nil {
 			return nil, fault.under(key)
 		}
-		before := len(m)
-		m[key] = v
-		if len(m) == before {
-			return nil, p.failAt(at, "duplicate key: send each key once").under(key)
-		}
+		members = append(members, member{key, v, at})
 		if p.next(',') {
 			continue
 		}
@@ -114,8 +117,19 @@ func (p *parser) object() (any, *SyntaxError) {
 			return nil, p.fail("expected ',' or '}' in an object")
 		}
 		p.depth--
-		return m, nil
+		return p.collect(members)
 	}
+}
+
+// collect makes the map of an object that has been read.
+func (p *parser) collect(members []member) (any, *SyntaxError) {
+	m := make(map[string]any, len(members))
+	for i, e := range members {
+		if m[e.key] = e.value; len(m) <= i {
+			return nil, p.failAt(e.pos, "duplicate key: send each key once").under(e.key)
+		}
+	}
+	return m, nil
 }
 
 func (p *parser) array() (any, *SyntaxError) {

@@ -21,19 +21,22 @@ const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 // data is a [ToolCall] or [ToolResponse] (or a pointer to one), which are written in one pass,
 // or anything that encoding/json writes as an object, which is made canonical. Its `kind` is
 // always the given one. Values inside follow the rules of [AppendJSON]; ToolCallPayload.ToolArgs
-// and ToolResponse.Payload may also be a [Blob] or a [ValidationFailure].
+// and ToolResponse.Payload may also be a [Canonical], a [Blob] or a [ValidationFailure].
 func Encode(kind string, data any, now time.Time) ([]byte, error) {
-	w := newWriter(kind)
+	var w *writer
 	switch d := data.(type) {
 	case *ToolCall:
+		w = newWriter(kind, sizeOf(d.Payload.ToolArgs))
 		w.toolCall(kind, d)
 	case ToolCall:
-		w.toolCall(kind, &d)
+		return Encode(kind, &d, now)
 	case *ToolResponse:
+		w = newWriter(kind, sizeOf(d.Payload))
 		w.toolResponse(kind, d)
 	case ToolResponse:
-		w.toolResponse(kind, &d)
+		return Encode(kind, &d, now)
 	default:
+		w = newWriter(kind, 0)
 		w.other(kind, data)
 	}
 	return w.finish(now)
@@ -42,7 +45,7 @@ func Encode(kind string, data any, now time.Time) ([]byte, error) {
 // EncodeTurn writes the structured_output_ready event of t in its envelope: what a publisher
 // sends. It refuses what [DecodeTurn] would refuse, so that a mistake shows where it is made.
 func EncodeTurn(t *StructuredOutputReady, now time.Time) ([]byte, error) {
-	w := newWriter(KindStructuredOutputReady)
+	w := newWriter(KindStructuredOutputReady, 0)
 	w.open("data")
 	w.str("kind", KindStructuredOutputReady)
 	w.optional("agent", t.Agent)
@@ -73,7 +76,7 @@ func EncodeTurn(t *StructuredOutputReady, now time.Time) ([]byte, error) {
 // EncodeCancel writes the cancel event of c in its envelope. It refuses what [DecodeCancel]
 // would refuse.
 func EncodeCancel(c *Cancel, now time.Time) ([]byte, error) {
-	w := newWriter(KindCancel)
+	w := newWriter(KindCancel, 0)
 	w.open("data")
 	w.str("kind", KindCancel)
 	w.optional("turn", c.Turn)

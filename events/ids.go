@@ -74,19 +74,6 @@ func IdempotencyKey(id TurnID, call string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Fingerprint tells whether two events of one turn ask for the same: sha256 of the canonical
-// JSON of [workflow, agent, model, structured_data], numbers as written. Key order, white
-// space and the generation of the names do not change it. It is zero if t.Data is no value
-// tree, which [EncodeTurn] refuses and [DecodeTurn] never returns.
-func Fingerprint(t *StructuredOutputReady) [32]byte {
-	const roomForNames = 512
-	b, err := AppendJSON(make([]byte, 0, roomForNames), []any{t.Workflow, t.Agent, t.Model, t.Data})
-	if err != nil {
-		return [32]byte{}
-	}
-	return sha256.Sum256(b)
-}
-
 // MsgID returns the Nats-Msg-Id of an inbound event, 38 characters: 22 of
 // base64url(sha256(kind, app, chat, run, turn key)) and 16 hex of the fingerprint, so that
 // the same key with other data still reaches a worker.

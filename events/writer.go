@@ -1,6 +1,7 @@
 package events
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 )
@@ -13,17 +14,23 @@ type writer struct {
 	err   error
 }
 
-// newWriter opens the envelope of an event.
-func newWriter(kind string) *writer {
-	const usual = 1024
-	w := &writer{b: append(make([]byte, 0, usual), '{'), depth: 1}
+// newWriter opens the envelope of an event with room for so many bytes of values beside the
+// names and ids.
+func newWriter(kind string, room int) *writer {
+	const names = 1024
+	w := &writer{b: append(make([]byte, 0, names+room), '{'), depth: 1}
 	w.str("type", TypeOf(kind))
 	return w
 }
 
 // finish writes the timestamp and closes the envelope.
 func (w *writer) finish(now time.Time) ([]byte, error) {
-	w.str("timestamp", now.UTC().Format(timeFormat))
+	if w.err == nil {
+		w.name("timestamp")
+		w.b = append(w.b, '"')
+		w.b = now.UTC().AppendFormat(w.b, timeFormat)
+		w.b = append(w.b, '"')
+	}
 	w.close()
 	if w.err != nil {
 		return nil, w.err
@@ -85,6 +92,18 @@ func (w *writer) integer(name string, v int64) {
 func (w *writer) optionalInt(name string, v int64) {
 	if v != 0 {
 		w.integer(name, v)
+	}
+}
+
+// sizeOf returns the size of a value that is JSON already, 0 for any other.
+func sizeOf(v any) int {
+	switch v := v.(type) {
+	case Canonical:
+		return len(v)
+	case json.RawMessage:
+		return len(v)
+	default:
+		return 0
 	}
 }
 

@@ -1,11 +1,11 @@
 package tools
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"runtime/debug"
 	"strings"
 
@@ -25,7 +25,7 @@ const maxPanicText = 1024
 // fn runs in the goroutine of the caller and should return when ctx ends. Inside it
 // [CallFrom] gives the call and [Vars] the context variables.
 func Func[In, Out any](fn func(ctx context.Context, in In) (Out, error)) Tool {
-	return function[In, Out](fn)
+	return &function[In, Out]{call: fn, decode: decoderFor(reflect.TypeFor[In]())}
 }
 
 // SchemaOf returns the JSON Schema (draft 2020-12) of a tool's input type. Fields without
@@ -52,11 +52,14 @@ type PanicError struct {
 // Error implements error. The stack is no part of it.
 func (*PanicError) Error() string { return "the Go tool panicked" }
 
-type function[In, Out any] func(ctx context.Context, in In) (Out, error)
+type function[In, Out any] struct {
+	call   func(ctx context.Context, in In) (Out, error)
+	decode func(data []byte, to any) error
+}
 
 // Invoke implements [Tool].
-func (f function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, error) {
-	in, err := decodeArgs[In](call)
+func (f *function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, error) {
+	in, err := f.args(call)
 	if err != nil {
 		return Result{}, err
 	}
@@ -86,7 +89,7 @@ func (f function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, erro
 }
 
 // run calls the function and turns a panic into an error.
-func (f function[In, Out]) run(ctx context.Context, call *Call, in In) (out Out, err error) {
+func (f *function[In, Out]) run(ctx context.Context, call *Call, in In) (out Out, err error) {
 	defer func() {
 		value := recover()
 		if value == nil {
@@ -99,24 +102,19 @@ func (f function[In, Out]) run(ctx context.Context, call *Call, in In) (out Out,
 			Err: &PanicError{Value: value, Stack: debug.Stack()},
 		}
 	}()
-	return f(ctx, in)
+	return f.call(ctx, in)
 }
 
-func decodeArgs[In any](call *Call) (In, error) {
+// args makes In of the call's arguments.
+func (f *function[In, Out]) args(call *Call) (In, error) {
 	var in In
 	if whole, ok := any(&in).(*map[string]any); ok {
 		*whole = maps.Clone(call.Args)
 		return in, nil
 	}
-	args := call.Args
-	if args == nil {
-		args = map[string]any{}
-	}
-	data, err := events.AppendJSON(nil, args)
+	data, err := call.EncodedArgs()
 	if err == nil {
-		decoder := json.NewDecoder(bytes.NewReader(data))
-		decoder.UseNumber()
-		err = decoder.Decode(&in)
+		err = f.decode(data, &in)
 	}
 	if err != nil {
 		return in, &events.Error{

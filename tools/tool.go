@@ -28,6 +28,10 @@ type Call struct {
 	UserID   string         // user, "" when unknown
 	Name     string         // tool name
 	Args     map[string]any // mapped arguments: nil, bool, string, json.Number, []any, map[string]any
+	// ArgsJSON is Args as JSON, canonical and strictly decodable, or nil if the caller has not
+	// encoded them; [Call.EncodedArgs] has it in either case. Who changes Args sets it
+	// to nil; nobody changes its bytes.
+	ArgsJSON json.RawMessage
 	MapArgs  bool           // Args are fields of a model under their own names: the caller does not know the tool's parameters, the tool maps them itself
 	Context  map[string]any // context variables for the tool's container; nil when the tool takes none
 	// LoadContext reads the context variables when they are first looked at; used when Context
@@ -44,4 +48,16 @@ type Result struct {
 	Value  json.RawMessage // JSON; nil means null
 	Set    map[string]any  // context variables that the tool set
 	Remove []string        // context variables that the tool removed
+}
+
+// EncodedArgs returns Args as canonical JSON, an object also when there are none.
+func (c *Call) EncodedArgs() (json.RawMessage, error) {
+	switch {
+	case c.ArgsJSON != nil:
+		return c.ArgsJSON, nil
+	case c.Args == nil:
+		return json.RawMessage("{}"), nil
+	}
+	const usual = 1024
+	return events.AppendJSON(make([]byte, 0, usual), c.Args)
 }

@@ -20,31 +20,37 @@ type Model struct {
 // the faults (at most [MaxFaults]) and no object. The input is never modified; the output
 // shares unchanged sub-trees with it, so treat what is below the top level as read-only.
 func (m *Model) Check(v any) (map[string]any, []Fault) {
-	in, ok := v.(map[string]any)
-	if !ok {
-		return nil, []Fault{{Rule: RuleType, Expected: "object", GotType: typeName(v)}}
+	out, changed, faults := m.Conform(v)
+	if !changed {
+		out = maps.Clone(out)
+	}
+	return out, faults
+}
+
+// Conform is [Model.Check] for callers who only read: it also reports whether the object is
+// another one than v. If not, it is v itself.
+func (m *Model) Conform(v any) (out map[string]any, changed bool, faults []Fault) {
+	if _, ok := v.(map[string]any); !ok {
+		return nil, false, []Fault{{Rule: RuleType, Expected: "object", GotType: typeName(v)}}
 	}
 	c := checker{set: noFields}
 	checked, changed := c.value(m.root, v)
 	if c.steps > maxSteps {
-		return nil, []Fault{tooComplex()}
+		return nil, false, []Fault{tooComplex()}
 	}
 	if len(c.faults) > 0 {
-		return nil, c.faults
+		return nil, false, c.faults
 	}
 	out, ok := checked.(map[string]any)
 	if !ok {
-		return nil, []Fault{{Rule: RuleType, Expected: "object", GotType: typeName(checked)}}
+		return nil, false, []Fault{{Rule: RuleType, Expected: "object", GotType: typeName(checked)}}
 	}
 	if m.rest != nil {
 		if faults := m.rest.check(out); len(faults) > 0 {
-			return nil, faults
+			return nil, false, faults
 		}
 	}
-	if !changed {
-		out = maps.Clone(in)
-	}
-	return out, nil
+	return out, changed, nil
 }
 
 // Fields returns the names of the top-level fields in manifest order.

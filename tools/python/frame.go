@@ -96,9 +96,9 @@ func readReply(r io.Reader, limit int) (*reply, error) {
 
 // newRequest makes the frame of a call.
 func newRequest(id uint64, file, function string, call *tools.Call) ([]byte, error) {
-	args, err := object(call.Args)
+	args, err := call.EncodedArgs()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encode the call: %w", err)
 	}
 	vars, err := object(call.Context)
 	if err != nil {

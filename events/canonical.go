@@ -1,0 +1,57 @@
+package events
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+)
+
+// Canonical is JSON that [AppendJSON] has written and that is nested at most [MaxDataDepth]
+// deep, so that it fits into every event. [Encode] and [AppendJSON] copy it as it is: it comes
+// from [Canonicalize] or [Seal] only, never from outside.
+type Canonical json.RawMessage
+
+// MarshalJSON implements json.Marshaler.
+func (c Canonical) MarshalJSON() ([]byte, error) { return json.RawMessage(c).MarshalJSON() }
+
+// dataDepth is how many containers of an event lie around a Canonical at most.
+const dataDepth = MaxDepth - MaxDataDepth
+
+// Canonicalize returns a value tree as canonical JSON. Room is a guess of its size in bytes.
+// The errors are those of [AppendJSON], with [MaxDataDepth] for the limit.
+func Canonicalize(v any, room int) (Canonical, error) {
+	return appendValue(make([]byte, 0, room), v, dataDepth)
+}
+
+// Seal returns t.Data as canonical JSON and the fingerprint of t, which tells whether two
+// events of one turn ask for the same: sha256 of the canonical JSON of
+// [workflow, agent, model, structured_data], numbers as written. Key order, white space and
+// the generation of the names do not change it. Room is a guess of the size in bytes, such as
+// that of the event.
+//
+// Both are zero if t.Data is no value tree or nested over [MaxDataDepth], which [EncodeTurn]
+// refuses and [DecodeTurn] never returns.
+func Seal(t *StructuredOutputReady, room int) (Canonical, [sha256.Size]byte) {
+	b := append(make([]byte, 0, room), '[')
+	for _, name := range [...]string{t.Workflow, t.Agent, t.Model} {
+		var err error
+		if b, err = appendString(b, name); err != nil {
+			return nil, [sha256.Size]byte{}
+		}
+		b = append(b, ',')
+	}
+	start := len(b)
+	b, err := appendValue(b, t.Data, dataDepth)
+	if err != nil {
+		return nil, [sha256.Size]byte{}
+	}
+	end := len(b)
+	b = append(b, ']')
+	return Canonical(b[start:end:end]), sha256.Sum256(b)
+}
+
+// Fingerprint is the fingerprint of [Seal].
+func Fingerprint(t *StructuredOutputReady) [sha256.Size]byte {
+	const usual = 1024
+	_, fingerprint := Seal(t, usual)
+	return fingerprint
+}
