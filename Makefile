@@ -27,6 +27,18 @@ $(COMMANDS:%=bin/%):
 test: ## run all tests in random order (PKG=./events/... for a part)
 	go test -shuffle=on -timeout=3m $(PKG)
 
+# COUNT=1000000 FROM=20001 searches where nobody has searched yet.
+COUNT ?= 20000
+FROM  ?= 1
+.PHONY: sim
+sim: ## search COUNT (20,000) simulated schedules for one that breaks the promise
+	go test -count=1 -timeout=10m -run='^TestSchedules$$' -v ./turntest/sim -sim.count=$(COUNT) -sim.from=$(FROM)
+
+.PHONY: mutants
+mutants: bin/worker ## plant one fault after the other in the journal: the simulation has to find each
+	go test -count=1 -timeout=2m -tags=mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/sim
+	@! grep -q ONETURN_MUTANT bin/worker || { echo 'make mutants: bin/worker was built with planted faults' >&2; exit 1; }
+
 .PHONY: race
 race: ## run all tests with the race detector
 	go test -race -shuffle=on -timeout=8m $(PKG)

@@ -48,7 +48,9 @@ func (w *world) history(t *turn) history {
 		}
 		switch k.Kind {
 		case events.KindToolCall:
-			h.claim, h.newest = r, r.Meta.Lease
+			if h.claim == nil {
+				h.claim, h.newest = r, r.Meta.Lease
+			}
 		case events.KindCancel:
 			h.cancel = r
 		case "takeover":
@@ -145,24 +147,19 @@ func (w *world) checkRuns(t *turn, h *history, runs []*entry) {
 	if len(runs) > limit {
 		w.violate("%s: entered %d times, claim says effect %q, verdict %q, takeovers %d", t.id.Turn, len(runs), claim.Effect, claim.Verdict, len(h.takeovers))
 	}
-	tokens := map[int]uint64{1: h.claim.Seq}
 	for _, r := range h.takeovers {
-		tokens[r.Meta.Epoch] = r.Seq
 		if h.cancel != nil && h.cancel.Seq < r.Seq && entered(runs, r.Meta.Epoch) && w.faults.struck[StaleRead] == 0 {
 			w.violate("%s: entered by epoch %d, which began after the cancel", t.id.Turn, r.Meta.Epoch)
 		}
 	}
-	seen := map[int]bool{}
-	for _, e := range runs {
-		if seen[e.epoch] {
-			w.violate("%s: entered twice by epoch %d", t.id.Turn, e.epoch)
-		}
-		seen[e.epoch] = true
-		if e.token != tokens[e.epoch] {
-			w.violate("%s: epoch %d ran with fencing token %d, its record is %d", t.id.Turn, e.epoch, e.token, tokens[e.epoch])
-		}
+	for i, e := range runs {
 		if e.key != runs[0].key {
 			w.violate("%s: runs of one turn have different idempotency keys", t.id.Turn)
+		}
+		for _, other := range runs[:i] {
+			if (e.epoch > other.epoch) != (e.token > other.token) || e.epoch == other.epoch {
+				w.violate("%s: epoch %d ran with fencing token %d, epoch %d with %d", t.id.Turn, other.epoch, other.token, e.epoch, e.token)
+			}
 		}
 	}
 }

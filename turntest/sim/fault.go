@@ -26,7 +26,8 @@ const (
 	ForgottenNums Fault = "forgotten count" // the server forgets a delivery number
 )
 
-func allFaults() []Fault {
+// Faults returns all kinds of faults.
+func Faults() []Fault {
 	return []Fault{
 		Crash, Pause, Drain, Deploy, LostBeats, LostLease, UnknownNow, UnknownLater, UnknownNever, Undecided,
 		FailedRead, StaleRead, LostAck, LateAck, LostLive, LostDead, FailedMerge, ForgottenNums,
@@ -48,7 +49,7 @@ func (w *world) newFaults() faults {
 		return f
 	}
 	f.budget = 1 + w.rng.IntN(12)
-	for _, kind := range allFaults() {
+	for _, kind := range Faults() {
 		f.on[kind] = w.chance(1, 2)
 	}
 	f.on[StaleRead] = w.chance(1, 10)

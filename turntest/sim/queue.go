@@ -86,12 +86,12 @@ func (w *world) newTurnMessage(t *turn, data int, age time.Duration) *message {
 	if err != nil {
 		panic(err) // our own event
 	}
-	print := events.Fingerprint(event)
+	fingerprint := events.Fingerprint(event)
 	return &message{
 		w: w, turn: t, kind: events.KindStructuredOutputReady, data: data, body: body, age: age,
-		fingerprint: hex.EncodeToString(print[:]),
+		fingerprint: hex.EncodeToString(fingerprint[:]),
 		subject:     w.sim.space.In("default", events.KindStructuredOutputReady, app, workflow, chat),
-		header:      nats.Header{nats.MsgIdHdr: {events.MsgID(events.KindStructuredOutputReady, t.id, print)}},
+		header:      nats.Header{nats.MsgIdHdr: {events.MsgID(events.KindStructuredOutputReady, t.id, fingerprint)}},
 	}
 }
 

@@ -52,7 +52,7 @@ func (w *world) heal() {
 func (w *world) fault() bool {
 	p := w.processes[w.rng.IntN(len(w.processes))]
 	m := w.anyLeased()
-	switch w.rng.IntN(6) {
+	switch w.rng.IntN(5) {
 	case 0:
 		if p.up && w.strike(Crash, 1) {
 			p.crash()
@@ -75,13 +75,6 @@ func (w *world) fault() bool {
 			return true
 		}
 	case 4:
-		if t := p.lapsed(); t != nil && w.strike(LostLease, 1) {
-			w.tracef("%s learns that it has lost %s", p.name, t.m)
-			t.lost = true
-			t.lose(inbox.ErrLeaseLost)
-			return true
-		}
-	case 5:
 		if m != nil && m.delivered > 0 && w.strike(ForgottenNums, 1) {
 			m.delivered--
 			w.tracef("the server forgets a delivery of %s", m)
@@ -149,6 +142,9 @@ func (w *world) processOptions(p *process, add func(option)) {
 	default:
 		for _, t := range p.threads {
 			add(option{do: func(_ *world, o option) { o.t.p.step(o.t) }, t: t})
+			if t.lapsed && !t.lost && w.faults.budget > 0 && w.faults.on[LostLease] {
+				add(option{do: (*world).loseLease, t: t})
+			}
 		}
 		switch {
 		case p.draining && len(p.threads) == 0:
@@ -165,6 +161,14 @@ func (w *world) restart(o option) {
 		next = w.manifest(true)
 	}
 	o.p.begin(next)
+}
+
+func (w *world) loseLease(o option) {
+	if w.strike(LostLease, 1) {
+		w.tracef("%s learns that it has lost #%d/%d", o.t.p.name, o.t.lease.Seq, o.t.lease.Delivery)
+		o.t.lost = true
+		o.t.lose(inbox.ErrLeaseLost)
+	}
 }
 
 func (w *world) arrive(o option) {

@@ -51,6 +51,32 @@ func TestSchedules(t *testing.T) {
 	if total.failed() {
 		t.Fatal("\n" + s.Replay(total.bad.Seed).String())
 	}
+	if count >= 500 {
+		total.requireTeeth(t)
+	}
+}
+
+// TestSeedGivesTheSameScheduleAgain is what makes a replay worth anything.
+func TestSeedGivesTheSameScheduleAgain(t *testing.T) {
+	t.Parallel()
+	s, err := sim.New()
+	require.NoError(t, err)
+	for seed := range uint64(40) {
+		first := s.Replay(seed)
+		require.NotEmpty(t, first.Trace)
+		require.Equal(t, first, s.Replay(seed))
+		first.Trace = nil
+		require.Equal(t, first, s.Run(seed))
+	}
+}
+
+func TestViolationComesWithItsSeedAndTheCommandThatReplaysIt(t *testing.T) {
+	t.Parallel()
+	r := sim.Result{Seed: 4711, Violations: []string{"t1 has 2 responses"}, Trace: []string{"   0 w1 begins"}}
+	require.Equal(t, `   0 w1 begins
+seed 4711: VIOLATION: t1 has 2 responses
+replay: go test ./turntest/sim -run TestSchedules -sim.seed=4711 -v
+`, r.String())
 }
 
 // total sums up results.
@@ -86,6 +112,19 @@ func (o *total) failed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.bad != nil
+}
+
+// requireTeeth fails when a kind of fault or end did not occur at all: then something else
+// than the code under test keeps the schedules clean.
+func (o *total) requireTeeth(t *testing.T) {
+	t.Helper()
+	for _, kind := range sim.Faults() {
+		require.Positive(t, o.faults[kind], "fault %s never struck", kind)
+	}
+	for _, code := range []string{"ok", "user_error", "interrupted", "cancelled", "validation_failed", "no_binding", "too_old"} {
+		require.Positive(t, o.outcomes[code], "no turn ended with %s", code)
+	}
+	require.Greater(t, o.entries, o.outcomes["ok"], "no tool was entered again")
 }
 
 func (o *total) String() string {

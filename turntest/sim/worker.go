@@ -184,13 +184,3 @@ func (p *process) end() {
 	p.stop(nil)
 	p.up = false
 }
-
-// lapsed returns a thread that has lost its lease and does not know it yet, or nil.
-func (p *process) lapsed() *thread {
-	for _, t := range p.threads {
-		if t.lapsed && !t.lost {
-			return t
-		}
-	}
-	return nil
-}

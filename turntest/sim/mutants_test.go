@@ -1,0 +1,36 @@
+//go:build mutants
+
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/turntest/sim"
+)
+
+// enough is how many schedules a mutant may survive.
+const enough = 20_000
+
+// TestEachMutantIsCaught plants one fault after the other in the code under test. A fault that
+// no schedule finds means that the simulation does not look where it should.
+func TestEachMutantIsCaught(t *testing.T) {
+	for _, name := range mutant.All() {
+		t.Run(string(name), func(t *testing.T) {
+			t.Setenv(mutant.Variable, string(name))
+			s, err := sim.New()
+			require.NoError(t, err)
+			begin := time.Now()
+			for seed := uint64(1); seed <= enough; seed++ {
+				if r := s.Run(seed); len(r.Violations) > 0 {
+					t.Logf("caught in %s by seed %d: %s", time.Since(begin).Round(time.Millisecond), seed, r.Violations[0])
+					return
+				}
+			}
+			t.Fatalf("survived %d schedules", enough)
+		})
+	}
+}
