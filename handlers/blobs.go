@@ -75,15 +75,21 @@ func (b *Blobs) ShrinkTree(ctx context.Context, key subjects.Key, kind string, v
 // put stores data under a name that its content completes, so that a second try is the same
 // blob.
 func (b *Blobs) put(ctx context.Context, prefix string, data []byte) (events.Blob, error) {
-	sum := sha256.Sum256(data)
-	blob := events.Blob{SHA256: hex.EncodeToString(sum[:]), Size: len(data)}
-	blob.Blob = prefix + "." + blob.SHA256[:16]
+	blob := events.Blob{SHA256: hashOf(data), Size: len(data)}
+	blob.Blob = blobName(prefix, blob.SHA256)
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	if _, err := b.store.PutBytes(ctx, blob.Blob, data); err != nil {
 		return events.Blob{}, fmt.Errorf("store blob %s of %d bytes: %w", blob.Blob, blob.Size, err)
 	}
 	return blob, nil
+}
+
+func blobName(prefix, sum string) string { return prefix + "." + sum[:16] }
+
+func hashOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 func pause(ctx context.Context) error {

@@ -104,6 +104,8 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 		r.Content = fmt.Sprintf("The worker stopped while tool %s ran: its effect may or may not have happened, and it is not run again.", r.ToolName)
 	case code == events.CodeCancelled && (stored == nil || stored.code != code):
 		r.Content = fmt.Sprintf("The turn was cancelled while tool %s ran: its effect may or may not have happened.", r.ToolName)
+	case code == events.CodeExpired:
+		r.Content = fmt.Sprintf("The turn was open for longer than %s: the effect of tool %s may or may not have happened.", h.MaxTurnLife, r.ToolName)
 	case code == events.CodeStateCorrupt:
 		r.Content = "The journal record of the turn cannot be read: it was not run (again)."
 		h.Logger.Error("a journal record cannot be read; the turn ends as state_corrupt", "key", t.key.String())

@@ -51,6 +51,11 @@ type Config struct {
 	Logger    *slog.Logger
 	Now       func() time.Time
 
+	// LeaseHeld reports whether the message of a lease is still in its stream; resumes need it.
+	LeaseHeld func(ctx context.Context, l idempotency.Lease) (bool, error)
+
+	// MaxTurnLife is how long after its claim a resume ends a turn as expired. 0 means never.
+	MaxTurnLife time.Duration
 	// BindingGrace is how old an event may be and still wait for a worker that knows its
 	// workflow. MaxEventAge is how old one may be and still run.
 	BindingGrace, MaxEventAge time.Duration
@@ -110,9 +115,11 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 		return h.turn(ctx, m, body)
 	case events.KindCancel:
 		return h.cancel(ctx, m, body)
+	case events.KindResume:
+		return h.resume(ctx, m, body)
 	}
-	return h.dead(m, "", reasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s", body.Kind,
-		events.KindStructuredOutputReady, events.KindCancel))
+	return h.dead(m, "", reasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s", body.Kind,
+		events.KindStructuredOutputReady, events.KindCancel, events.KindResume))
 }
 
 // Running returns how many tools are running.

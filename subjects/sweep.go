@@ -1,6 +1,9 @@
 package subjects
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // SweepTimer is the subject of the schedule of the next sweep.
 func (s Space) SweepTimer() string { return s.prefix + ".timer.sweep" }
@@ -53,3 +56,19 @@ func (s Space) ParseDead(subject string) (app, kind string, ok bool) {
 
 // DeadOf matches the dead letters of a tenant.
 func (s Space) DeadOf(app string) string { return s.prefix + ".dead." + Token(app) + ".*" }
+
+// ParseTurnToken returns run id and turn key of a [TurnToken]. It reports false for any other
+// token, among them hashes and [ReusedTurnToken]s.
+func ParseTurnToken(token string) (run, turn string, ok bool) {
+	text, hashed, err := Untoken(token)
+	if err != nil || hashed {
+		return "", "", false
+	}
+	size, rest, ok := strings.Cut(text, "-")
+	n, err := strconv.Atoi(size)
+	if !ok || err != nil || n < 0 || n > len(rest) {
+		return "", "", false
+	}
+	run, turn = rest[:n], rest[n:]
+	return run, turn, TurnToken(run, turn) == token
+}

@@ -37,6 +37,12 @@ func TestNamesOfCallsInboundMessagesAndDeadLettersReadBack(t *testing.T) {
 		require.True(t, ok, key.String())
 		require.Equal(t, key, got)
 
+		if gotRun, gotTurn, ok := subjects.ParseTurnToken(key.Turn); ok {
+			require.Equal(t, []string{run, turn}, []string{gotRun, gotTurn})
+		} else {
+			require.True(t, strings.HasPrefix(key.Turn, "=="), key.Turn)
+		}
+
 		subject := s.In("p", "resume", app, workflow, chat)
 		in, ok := s.ParseIn(subject)
 		require.True(t, ok)
@@ -73,6 +79,10 @@ func TestNamesThatAreNoneAreRefused(t *testing.T) {
 		spoil(&in)
 		_, ok := s.InOf(in)
 		require.False(t, ok, "%+v", in)
+	}
+	for _, token := range []string{"-", "t", "0", "9-t", "-1-t", "01-rt", subjects.ReusedTurnToken("r", "t", "00ff")} {
+		_, _, ok := subjects.ParseTurnToken(token)
+		require.False(t, ok, token)
 	}
 	for _, subject := range []string{"a.b.dead", "a.b.dead.x", "a.b.dead.x.y.z", "a.b.in.x.y", "a.b.dead..y"} {
 		_, _, ok := s.ParseDead(subject)
