@@ -85,7 +85,7 @@ func launch(t *testing.T, cmd *exec.Cmd, until string) *process {
 	require.NoError(t, cmd.Start())
 	go func() { p.done <- cmd.Wait() }()
 	t.Cleanup(func() { p.end(syscall.SIGKILL) })
-	require.Eventually(t, func() bool { return strings.Contains(p.stdout.String(), until) }, 20*time.Second, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return strings.Contains(p.stdout.String(), until) }, time.Minute, 10*time.Millisecond,
 		"%s\n%s", cmd, p.stderr)
 	return p
 }
