@@ -1,6 +1,7 @@
 package oneturn
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,8 @@ const (
 // apiVersion is the version of the request API's shapes.
 const apiVersion = "1.0.0"
 
-// Bounds of one answer.
+// Bounds of one answer. Only a single record may be larger than pageBytes; the server takes
+// the answer because it took the record.
 const (
 	pageRecords = 16
 	pageBytes   = 512 << 10
@@ -35,7 +37,8 @@ const (
 type TurnRequest struct {
 	Chat string `json:"chat_id"`
 	Run  string `json:"run_id,omitempty"`
-	Turn string `json:"turn"` // turn key
+	Turn string `json:"turn"`           // turn key
+	From uint64 `json:"from,omitempty"` // journal sequence to start at, 0 = the beginning
 }
 
 // HistoryRequest asks for events of a chat of the subject's tenant.
@@ -73,10 +76,11 @@ type api struct {
 	store  *idempotency.KV
 	space  subjects.Space
 	logger *slog.Logger
+	most   int // bytes of records in an answer that the server takes
 }
 
 func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger *slog.Logger) (micro.Service, error) {
-	a := &api{store, space, logger}
+	a := &api{store, space, logger, int(nc.MaxPayload()) - 8<<10}
 	s, err := micro.AddService(nc, micro.Config{
 		Name: space.APIName(), Version: apiVersion, Description: "reads the turn journal of oneturn",
 	})
@@ -97,8 +101,11 @@ func (a *api) serve(read func(ctx context.Context, app string, body []byte) (*Pa
 	return func(r micro.Request) {
 		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 		defer cancel()
-		app, _ := a.space.APITenant(r.Subject())
-		page, err := read(ctx, app, r.Data())
+		app, ok := a.space.APITenant(r.Subject())
+		page, err := (*Page)(nil), fmt.Errorf("%w: the subject names no tenant", errBadRequest)
+		if ok {
+			page, err = read(ctx, app, r.Data())
+		}
 		switch {
 		case errors.Is(err, errBadRequest):
 			err = r.Error(apiBadRequest, err.Error(), nil)
@@ -106,7 +113,7 @@ func (a *api) serve(read func(ctx context.Context, app string, body []byte) (*Pa
 			a.logger.Warn("request for the journal failed", "subject", r.Subject(), "err", err)
 			err = r.Error(apiUnavailable, "the journal cannot be read now: try again", nil)
 		default:
-			err = r.RespondJSON(page)
+			err = r.Respond(page.encode())
 		}
 		if err != nil {
 			a.logger.Debug("a request could not be answered", "subject", r.Subject(), "err", err)
@@ -121,7 +128,7 @@ func (a *api) turn(ctx context.Context, app string, body []byte) (*Page, error) 
 	}
 	key := subjects.TurnKey("", q.Chat, q.Run, q.Turn)
 	key.App = app
-	return a.page(ctx, key.PublicRecords(), 0)
+	return a.page(ctx, key.PublicRecords(), q.From)
 }
 
 func (a *api) history(ctx context.Context, app string, body []byte) (*Page, error) {
@@ -135,7 +142,7 @@ func (a *api) history(ctx context.Context, app string, body []byte) (*Page, erro
 func (a *api) page(ctx context.Context, filter string, from uint64) (*Page, error) {
 	page := &Page{Records: []PageRecord{}}
 	size := 0
-	for len(page.Records) < pageRecords && size < pageBytes {
+	for len(page.Records) < pageRecords {
 		r, err := a.store.Next(ctx, filter, from)
 		if errors.Is(err, idempotency.ErrNotFound) {
 			return page, nil
@@ -143,14 +150,26 @@ func (a *api) page(ctx context.Context, filter string, from uint64) (*Page, erro
 		if err != nil {
 			return nil, err
 		}
+		if size += len(r.Data); size > min(pageBytes, a.most) && len(page.Records) > 0 {
+			break
+		}
 		from = r.Seq + 1
 		if r.Err != nil || !json.Valid(r.Data) {
 			continue // damaged: turnctl shows it
 		}
 		parsed, _ := subjects.ParseKey(r.Key)
 		page.Records = append(page.Records, PageRecord{Sequence: r.Seq, Time: r.Time, Kind: parsed.Kind, Fingerprint: r.Meta.Fingerprint, Event: r.Data})
-		size += len(r.Data)
 	}
 	page.Next = from
 	return page, nil
+}
+
+// encode writes the page as JSON. The usual escapes for HTML would make an event up to six
+// times as long, and the answer larger than the server takes.
+func (p *Page) encode() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(p) // cannot fail: the events are valid JSON
+	return b.Bytes()
 }

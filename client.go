@@ -217,13 +217,33 @@ func (c *Client) Do(ctx context.Context, t *Turn) (*Response, error) {
 
 // ended asks the workers' request API for the response of a turn; nil when it has none yet.
 func (c *Client) ended(ctx context.Context, id TurnID) (*ending, error) {
-	body, err := json.Marshal(TurnRequest{Chat: id.Chat, Run: id.Run, Turn: id.Turn})
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	from := uint64(0)
+	for {
+		page, err := c.page(ctx, tenant(id), TurnRequest{Chat: id.Chat, Run: id.Run, Turn: id.Turn, From: from})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.Records {
+			if r.Kind == events.KindToolResponse {
+				return &ending{r.Event, r.Fingerprint}, nil
+			}
+		}
+		if page.Next <= from {
+			return nil, nil //nolint:nilnil // no response yet is no error
+		}
+		from = page.Next
+	}
+}
+
+// page asks the request API for records of a turn.
+func (c *Client) page(ctx context.Context, app string, q TurnRequest) (*Page, error) {
+	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
-	defer cancel()
-	m, err := c.nc.RequestWithContext(ctx, c.space.API(tenant(id), VerbTurn), body)
+	m, err := c.nc.RequestWithContext(ctx, c.space.API(app, VerbTurn), body)
 	if err != nil {
 		return nil, fmt.Errorf("request API: %w", err)
 	}
@@ -234,12 +254,7 @@ func (c *Client) ended(ctx context.Context, id TurnID) (*ending, error) {
 	if err := json.Unmarshal(m.Data, &page); err != nil {
 		return nil, fmt.Errorf("request API: %w", err)
 	}
-	for _, r := range page.Records {
-		if r.Kind == events.KindToolResponse {
-			return &ending{r.Event, r.Fingerprint}, nil
-		}
-	}
-	return nil, nil //nolint:nilnil // no response yet is no error
+	return &page, nil
 }
 
 func parseResponse(body []byte) (*Response, error) {

@@ -52,7 +52,7 @@ func outcome(tool string, r tools.Result, err error) Outcome {
 	if s, ok := said.status.(string); ok && failed(s) {
 		o.Success = false
 	}
-	o.Content = said.content()
+	o.Content = events.Clip(said.content())
 	if o.Content == "" && o.Success {
 		o.Content = "Tool " + tool + " completed successfully."
 	} else if o.Content == "" {
@@ -66,11 +66,14 @@ func Failure(tool string, err error) Outcome {
 	code, msg := events.CodeToolError, err.Error()
 	var e *events.Error
 	if errors.As(err, &e) {
-		code = e.Code
+		if code = e.Code; !code.Known() { // a tool may make up its own; the wire knows a list
+			code = events.CodeToolError
+		}
 		if e.Msg != "" {
 			msg = e.Msg
 		}
 	}
+	msg = events.Clip(msg)
 	content := msg
 	if strings.TrimSpace(content) == "" {
 		content = "Tool " + tool + " reported status error."

@@ -27,6 +27,17 @@ const (
 	CodeStateCorrupt     Code = "state_corrupt"     // a journal record cannot be read
 )
 
+// Known reports whether c is one of the contract.
+func (c Code) Known() bool {
+	switch c {
+	case CodeBadArgs, CodeUserError, CodeToolError, CodeTimeout, CodeGuardrail, CodeUnknownTool, CodeNoBinding,
+		CodeValidationFailed, CodeInterrupted, CodeCancelled, CodeExpired, CodeTooOld, CodeTooLarge, CodeStateCorrupt:
+		return true
+	default:
+		return false
+	}
+}
+
 // Error is the one error type of oneturn. Its text names the operation, the value and the
 // mend; [errors.Is] compares codes, so `errors.Is(err, events.ErrTimeout)` holds for every
 // error of that code, also for one that was read back from the journal.

@@ -45,7 +45,7 @@ func (b *Blobs) maxMessage() int { return int(b.nc.MaxPayload()) - headroom }
 // Shrink returns value, or the [events.Blob] it was stored as when it is over the limit. It
 // tries until ctx ends.
 func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value json.RawMessage) (any, error) {
-	if len(value) <= InlineLimit {
+	if len(value) <= min(InlineLimit, b.maxMessage()/2) {
 		return value, nil
 	}
 	for {
@@ -62,7 +62,7 @@ func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value
 // ShrinkTree is Shrink for a value tree. The size of the message that it came in tells
 // whether it can be over the limit at all.
 func (b *Blobs) ShrinkTree(ctx context.Context, key subjects.Key, kind string, value map[string]any, size int) (any, error) {
-	if size <= InlineLimit {
+	if size <= min(InlineLimit, b.maxMessage()/2) {
 		return value, nil
 	}
 	data, err := events.AppendJSON(nil, value)

@@ -39,7 +39,7 @@ func (h *Handlers) callEvent(t *turn) ([]byte, error) {
 		}
 		e.Payload.ToolArgs = args
 		if message, ok := t.args["agent_message"].(string); ok {
-			e.Payload.AgentMessage = strings.TrimSpace(message)
+			e.Payload.AgentMessage = events.Clip(strings.TrimSpace(message))
 		}
 	}
 	return events.Encode(events.KindToolCall, e, h.Now())

@@ -108,14 +108,17 @@ func (h *Handlers) storeContext(ctx context.Context, t *turn, hold idempotency.H
 func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r *events.ToolResponse) Disposition {
 	event, err := events.Encode(events.KindToolResponse, r, h.Now())
 	if err != nil {
-		r.Payload, r.Status, r.Success, r.Code = nil, events.StatusError, false, events.CodeToolError
-		r.Content = "The result of tool " + r.ToolName + " has no JSON form."
+		fail(r, events.CodeToolError, "The result of tool "+r.ToolName+" has no JSON form.")
 		if event, err = events.Encode(events.KindToolResponse, r, h.Now()); err != nil {
 			h.Logger.Error("the response cannot be encoded; the message comes back", "turn", t.callID, "err", err)
 			return leave()
 		}
 	}
 	stored, err := h.Journal.Finish(ctx, hold, event)
+	if errors.Is(err, idempotency.ErrRefused) && r.Code != events.CodeTooLarge {
+		fail(r, events.CodeTooLarge, "The response of tool "+r.ToolName+" is too large to store.")
+		return h.finish(ctx, t, hold, r)
+	}
 	if err != nil && !mutant.Planted(mutant.AckBeforePublish) {
 		h.Logger.Warn("the response could not be stored; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
 		return leave()
@@ -136,6 +139,12 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "outcome", outcome,
 		"epoch", hold.Epoch, "ms", r.DurationMS)
 	return ack()
+}
+
+// fail makes r the response of a turn whose result cannot be stored.
+func fail(r *events.ToolResponse, code events.Code, content string) {
+	r.Status, r.Success, r.Code, r.Content = events.StatusError, false, code, content
+	r.Payload, r.ContextKeys = failure(code, content), nil
 }
 
 // cancelledSince looks for a cancel whose live copy was lost while a tool ran for long.

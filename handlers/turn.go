@@ -142,8 +142,17 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 	return 0
 }
 
-// claim asks the journal for the turn.
+// claim asks the journal for the turn. One whose arguments no record can hold is rejected.
 func (h *Handlers) claim(t *turn) (idempotency.Decision, error) {
+	decision, err := h.claimOnce(t)
+	if t.reject == nil && (errors.Is(err, idempotency.ErrRefused) || errors.Is(err, events.ErrTooLarge)) {
+		t.reject = reject(events.CodeTooLarge, tooLarge("arguments", err))
+		decision, err = h.claimOnce(t)
+	}
+	return decision, err
+}
+
+func (h *Handlers) claimOnce(t *turn) (idempotency.Decision, error) {
 	event, err := h.callEvent(t)
 	if err != nil {
 		return idempotency.Decision{}, err

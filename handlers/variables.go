@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -139,10 +140,13 @@ func (v *Variables) merge(ctx context.Context, app, chat string, seq uint64, d D
 	if len(doc) > maxVariables {
 		return fmt.Errorf("%w: chat %.80q has over %d context variables", idempotency.ErrRefused, chat, maxVariables)
 	}
-	data, err := json.Marshal(doc)
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // those escapes would take six times the room
+	if err := e.Encode(doc); err != nil {
 		return fmt.Errorf("%w: context variables of chat %.80q: %w", idempotency.ErrRefused, chat, err)
 	}
+	data := b.Bytes()
 	if len(data) > InlineLimit*2 {
 		return fmt.Errorf("%w: the context variables of chat %.80q take %d bytes", idempotency.ErrRefused, chat, len(data))
 	}

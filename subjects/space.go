@@ -148,14 +148,18 @@ func (s Space) API(app, verb string) string { return s.prefix + ".api." + Token(
 // APIForAll is the subject that serves a verb for every tenant.
 func (s Space) APIForAll(verb string) string { return s.prefix + ".api.*." + verb }
 
-// APITenant returns the tenant token of a request's subject.
+// APITenant returns the tenant token of a request's subject. It reports false for anything
+// that is no token: a subject that is published to may hold a wildcard.
 func (s Space) APITenant(subject string) (string, bool) {
 	rest, ok := strings.CutPrefix(subject, s.prefix+".api.")
 	if !ok {
 		return "", false
 	}
 	app, _, ok := strings.Cut(rest, ".")
-	return app, ok && app != ""
+	if _, _, err := Untoken(app); !ok || err != nil {
+		return "", false
+	}
+	return app, true
 }
 
 // APIName is the name of the micro service that answers requests.

@@ -156,3 +156,21 @@ func FuzzToken(f *testing.F) {
 		}
 	})
 }
+
+func TestTenantOfARequestIsNeverAWildcard(t *testing.T) {
+	t.Parallel()
+	space, err := subjects.New("oneturn")
+	require.NoError(t, err)
+	for _, id := range []string{"app", "", "-", "a.b*>", strings.Repeat("x", 5000)} {
+		app, ok := space.APITenant(space.API(id, "turn"))
+		require.True(t, ok, id)
+		require.Equal(t, subjects.Token(id), app)
+	}
+	for _, subject := range []string{
+		"oneturn.api.*.turn", "oneturn.api.>", "oneturn.api.>.turn", "oneturn.api..turn", "oneturn.api.app", "oneturn.api.a*.turn",
+		"oneturn.api.=2e.turn", "other.api.app.turn",
+	} {
+		_, ok := space.APITenant(subject)
+		require.False(t, ok, subject)
+	}
+}
