@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -42,14 +41,14 @@ func NewBlobs(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, space 
 
 func (b *Blobs) maxMessage() int { return int(b.nc.MaxPayload()) - headroom }
 
-// Shrink returns value, or the [events.Blob] it was stored as when it is over the limit. It
-// tries until ctx ends.
-func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value json.RawMessage) (any, error) {
-	if len(value) <= min(InlineLimit, b.maxMessage()/2) {
+// Shrink returns value, or the [events.Blob] that its JSON was stored as when it is over the
+// limit. It tries until ctx ends.
+func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value any, data []byte) (any, error) {
+	if len(data) <= min(InlineLimit, b.maxMessage()/2) {
 		return value, nil
 	}
 	for {
-		blob, err := b.put(ctx, key.String()+"."+kind, value)
+		blob, err := b.put(ctx, key.String()+"."+kind, data)
 		if err == nil {
 			return blob, nil
 		}
@@ -57,19 +56,6 @@ func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value
 			return nil, err
 		}
 	}
-}
-
-// ShrinkTree is Shrink for a value tree. The size of the message that it came in tells
-// whether it can be over the limit at all.
-func (b *Blobs) ShrinkTree(ctx context.Context, key subjects.Key, kind string, value map[string]any, size int) (any, error) {
-	if size <= min(InlineLimit, b.maxMessage()/2) {
-		return value, nil
-	}
-	data, err := events.AppendJSON(nil, value)
-	if err != nil {
-		return nil, err
-	}
-	return b.Shrink(ctx, key, kind, data)
 }
 
 // put stores data under a name that its content completes, so that a second try is the same

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strings"
@@ -33,7 +32,7 @@ func (h *Handlers) callEvent(t *turn) ([]byte, error) {
 		e.Rejected, e.Code = true, t.reject.code
 		e.Rejection = &events.Rejection{Content: t.reject.content, Payload: t.reject.payload}
 	} else {
-		args, err := h.Blobs.ShrinkTree(t.m.Held, t.key, events.KindToolCall, t.args, len(t.m.Data))
+		args, err := h.Blobs.Shrink(t.m.Held, t.key, events.KindToolCall, t.argsJSON, t.argsJSON)
 		if err != nil {
 			return nil, err
 		}
@@ -57,12 +56,11 @@ func (t *turn) response() *events.ToolResponse {
 // conflict ends a message whose turn key was used before with other data. It is never run
 // under that key; a workflow may ask for it to be a turn of its own.
 func (h *Handlers) conflict(t *turn) Disposition {
-	fingerprint := hexOf(t.fingerprint)
 	h.Metrics.Conflicts.Inc()
 	h.Logger.Warn("turn key used again with other data", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "seq", t.m.Lease.Seq)
 	event, err := events.Encode(events.KindTurnConflict, &events.TurnConflict{
 		Kind: events.KindTurnConflict, ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn,
-		Agent: t.Agent, WorkflowName: t.Workflow, Fingerprint: fingerprint,
+		Agent: t.Agent, WorkflowName: t.Workflow, Fingerprint: t.hash,
 	}, h.Now())
 	if err == nil {
 		err = h.Live(h.Space.Live(t.App, t.Chat, events.KindTurnConflict), event)
@@ -71,12 +69,13 @@ func (h *Handlers) conflict(t *turn) Disposition {
 		h.Logger.Warn("turn_conflict could not be published", "chat", t.Chat, "turn", t.callID, "err", err)
 	}
 	return h.dead(t.m, t.App, reasonConflict, fmt.Errorf(
-		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.Turn, fingerprint[:16]))
+		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.Turn, t.hash[:16]))
 }
 
 // reuse makes t a turn of its own: the fingerprint joins its token and its call id.
 func (t *turn) reuse() {
-	t.key.Turn = subjects.ReusedTurnToken(t.Run, t.Turn, hexOf(t.fingerprint)[:16])
+	t.key.Turn = subjects.ReusedTurnToken(t.Run, t.Turn, t.hash[:16])
+	t.name = t.key.String()
 	t.callID = events.QualifiedCallID(t.Turn, t.key.Turn)
 }
 
@@ -99,8 +98,6 @@ func (h *Handlers) checkTokens(m *Message, kind, app, workflow, chat string) err
 	}
 	return nil
 }
-
-func hexOf(fingerprint [32]byte) string { return hex.EncodeToString(fingerprint[:]) }
 
 var tracePattern = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 

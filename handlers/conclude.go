@@ -73,16 +73,17 @@ func jsonOf(v any) json.RawMessage {
 	return data
 }
 
-// checkData validates structured data against the binding's model.
-func checkData(b *bindings.Binding, data any) (map[string]any, []model.Fault) {
+// checkData validates structured data against the binding's model and reports whether the
+// object to use is another one.
+func checkData(b *bindings.Binding, data any) (object map[string]any, changed bool, faults []model.Fault) {
 	if b.Model != nil {
-		return b.Model.Check(data)
+		return b.Model.Conform(data)
 	}
 	object, ok := data.(map[string]any)
 	if !ok {
-		return nil, []model.Fault{{Path: "/", Rule: "type", Expected: "object", GotType: "not an object"}}
+		return nil, false, []model.Fault{{Path: "/", Rule: "type", Expected: "object", GotType: "not an object"}}
 	}
-	return object, nil
+	return object, false, nil
 }
 
 // conclude stores the response of a turn whose tool is not entered (any more). What the claim

@@ -2,7 +2,9 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -31,7 +33,7 @@ func (t *turn) policy() engine.Policy {
 func (h *Handlers) toolCall(t *turn, hold idempotency.Hold) (*tools.Call, error) {
 	call := &tools.Call{
 		Turn: t.TurnID, CallID: t.callID, Workflow: t.Workflow, Agent: t.Agent, UserID: t.UserID,
-		Name: t.binding.Tool, Args: t.args, IdempotencyKey: events.IdempotencyKey(t.TurnID, t.callID),
+		Name: t.binding.Tool, Args: t.args, ArgsJSON: json.RawMessage(t.argsJSON), IdempotencyKey: events.IdempotencyKey(t.TurnID, t.callID),
 		FencingToken: hold.Token, Epoch: hold.Epoch, MapArgs: t.binding.SignatureUnknown,
 	}
 	load := func(ctx context.Context) (map[string]any, error) {
@@ -69,7 +71,7 @@ func (h *Handlers) respond(t *turn, hold idempotency.Hold, out engine.Outcome) D
 		h.Logger.Warn("context changes could not be stored; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
 		return leave()
 	}
-	payload, err := h.Blobs.Shrink(ctx, t.key, events.KindToolResponse, out.Payload)
+	payload, err := h.Blobs.Shrink(ctx, t.key, events.KindToolResponse, out.Payload, out.Payload)
 	if err != nil {
 		h.Logger.Warn("the result could not be stored as a blob; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
 		return leave()
@@ -136,8 +138,10 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	}
 	h.Metrics.turn(t.binding, outcome)
 	h.Metrics.TurnSeconds.Observe(h.Now().Sub(t.m.Stored).Seconds())
-	h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "outcome", outcome,
-		"epoch", hold.Epoch, "ms", r.DurationMS)
+	if h.Logger.Enabled(ctx, slog.LevelDebug) {
+		h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "outcome", outcome,
+			"epoch", hold.Epoch, "ms", r.DurationMS)
+	}
 	return ack()
 }
 
@@ -162,7 +166,7 @@ func (h *Handlers) cancelledSince(t *turn, d idempotency.Decision, ran time.Dura
 // little longer when that is gone, because only the write itself decides.
 func writing(m *Message) (context.Context, context.CancelFunc) {
 	if m.Held.Err() == nil {
-		return context.WithCancel(m.Held)
+		return m.Held, func() {}
 	}
 	return context.WithTimeout(context.WithoutCancel(m.Held), lastWrite)
 }

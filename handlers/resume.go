@@ -84,7 +84,7 @@ func (h *Handlers) resumeKey(m *Message, e *events.Resume) (subjects.Key, error)
 // restore makes a turn of what its claim says. The call is nil when the claim cannot be read
 // or does not belong under its key; then the ids are those of the resume and the key.
 func restore(m *Message, e *events.Resume, key subjects.Key, claim *idempotency.Record) (*turn, *events.ToolCall) {
-	t := &turn{StructuredOutputReady: &events.StructuredOutputReady{TurnID: idsOf(key, e.TurnID), Workflow: e.Workflow}, m: m, key: key}
+	t := &turn{StructuredOutputReady: &events.StructuredOutputReady{TurnID: idsOf(key, e.TurnID), Workflow: e.Workflow}, m: m, key: key, name: key.String()}
 	t.callID = events.CallID(t.TurnID, key.Turn)
 	call := &events.ToolCall{}
 	body, err := events.Parse(claim.Data)

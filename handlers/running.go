@@ -16,18 +16,21 @@ type run struct{ stop context.CancelCauseFunc }
 
 func newRunning() *running { return &running{runs: map[string]*run{}} }
 
-// add enters a run and returns the function that takes it out.
-func (r *running) add(key string, stop context.CancelCauseFunc) (remove func()) {
+// add enters a run.
+func (r *running) add(key string, stop context.CancelCauseFunc) *run {
 	entry := &run{stop}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.runs[key] = entry
-	r.mu.Unlock()
-	return func() {
-		r.mu.Lock()
-		if r.runs[key] == entry {
-			delete(r.runs, key)
-		}
-		r.mu.Unlock()
+	return entry
+}
+
+// remove takes a run out, unless another one has come in its place.
+func (r *running) remove(key string, entry *run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.runs[key] == entry {
+		delete(r.runs, key)
 	}
 }
 

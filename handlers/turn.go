@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"time"
 
@@ -20,13 +21,17 @@ type turn struct {
 
 	m           *Message
 	key         subjects.Key
+	name        string // of the key
 	callID      string
+	data        events.Canonical // structured data
 	fingerprint [32]byte
+	hash        string // of the fingerprint, in hex
 
-	binding *bindings.Binding // nil for a turn that is rejected before one was found
-	tool    tools.Tool
-	args    map[string]any
-	reject  *rejection // why the tool is not entered, nil if it is
+	binding  *bindings.Binding // nil for a turn that is rejected before one was found
+	tool     tools.Tool
+	args     map[string]any
+	argsJSON events.Canonical
+	reject   *rejection // why the tool is not entered, nil if it is
 }
 
 // turn handles the message that starts a turn.
@@ -108,13 +113,13 @@ func newTurn(m *Message, event *events.StructuredOutputReady) *turn {
 	if mutant.Enabled {
 		key = mutantKey(key, m)
 	}
-	return &turn{
-		StructuredOutputReady: event, m: m, key: key,
-		callID: events.CallID(event.TurnID, key.Turn), fingerprint: events.Fingerprint(event),
-	}
+	t := &turn{StructuredOutputReady: event, m: m, key: key, name: key.String(), callID: events.CallID(event.TurnID, key.Turn)}
+	t.data, t.fingerprint = events.Seal(event, len(m.Data))
+	t.hash = hex.EncodeToString(t.fingerprint[:])
+	return t
 }
 
-func (t *turn) ref() turnRef { return turnRef{t.key.String(), t.fingerprint} }
+func (t *turn) ref() turnRef { return turnRef{t.name, t.fingerprint} }
 
 // prepare resolves, validates and maps. It sets t.reject when the tool cannot be entered, and
 // returns how long to wait when another worker may know the workflow.
@@ -133,12 +138,17 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 		t.reject = reject(events.CodeUnknownTool, err)
 		return 0
 	}
-	data, faults := checkData(t.binding, t.Data)
+	data, changed, faults := checkData(t.binding, t.Data)
 	if len(faults) > 0 {
 		t.reject = rejectInvalid(t, faults)
 		return 0
 	}
-	t.args = t.binding.Args(data, t.StructuredOutputReady)
+	t.args, t.argsJSON = t.binding.Args(data, t.StructuredOutputReady), t.data
+	if changed || !t.binding.ArgsAreData() {
+		if t.argsJSON, err = events.Canonicalize(t.args, len(t.m.Data)); err != nil {
+			t.reject = reject(events.CodeTooLarge, tooLarge("arguments", err))
+		}
+	}
 	return 0
 }
 
@@ -159,7 +169,7 @@ func (h *Handlers) claimOnce(t *turn) (idempotency.Decision, error) {
 	}
 	c := idempotency.Claim{
 		Key: t.key, Lease: t.m.Lease, Event: event,
-		Fingerprint: hexOf(t.fingerprint), Trace: traceOf(t.m.Header),
+		Fingerprint: t.hash, Trace: traceOf(t.m.Header),
 	}
 	if t.reject != nil {
 		c.Verdict = string(t.reject.code)
@@ -173,9 +183,8 @@ func (h *Handlers) claimOnce(t *turn) (idempotency.Decision, error) {
 func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	key := t.key.String()
-	defer h.running.add(key, stop)()
-	if h.cancelled.Contains(key) {
+	defer h.running.remove(t.name, h.running.add(t.name, stop))
+	if h.cancelled.Contains(t.name) {
 		stop(errCancelled)
 	}
 	call, err := h.toolCall(t, d.Hold)
