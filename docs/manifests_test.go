@@ -1,0 +1,191 @@
+package docs_test
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+// folderOf writes the blocks of a page that begin with a file name, and returns the folder.
+func folderOf(t *testing.T, page string) string {
+	t.Helper()
+	root := t.TempDir()
+	files := 0
+	for _, b := range blocks(t, page) {
+		if m := regexp.MustCompile(`\A# (\S+/\S+\.(?:yaml|py))\n`).FindStringSubmatch(b.text); m != nil {
+			write(t, root, m[1], b.text)
+			files++
+		}
+	}
+	require.Positive(t, files)
+	return root
+}
+
+// serve runs a worker and returns a client.
+func serve(t *testing.T, c oneturn.Config) *oneturn.Client {
+	t.Helper()
+	s := turntest.NewServer(t)
+	s.Provision()
+	w, err := oneturn.NewWorker(s.Connect(), c)
+	require.NoError(t, err)
+	for _, d := range w.Bindings().Diagnostics() {
+		require.Equal(t, bindings.SeverityInfo, d.Severity, d.String())
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	client, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{})
+	require.NoError(t, err)
+	return client
+}
+
+func TestManifestOfThePageRunsItsTool(t *testing.T) {
+	t.Parallel()
+	c := serve(t, oneturn.Config{Workflows: folderOf(t, "manifests.md")})
+	turn := func(key string, quantity any) *oneturn.Turn {
+		return &oneturn.Turn{
+			TurnID: oneturn.TurnID{Chat: "chat-1", Turn: key}, Workflow: "Orders", Agent: "OrderAgent", Model: "Order",
+			Data: map[string]any{"ItemName": "tea", "quantity": quantity},
+		}
+	}
+	r := do(t, c, turn("t1", "2")) // a text that is an integer
+	require.True(t, r.Success, r.Content)
+	require.Regexp(t, `^Order [0-9a-f]{8}: 2 of tea \(normal\) for chat-1$`, r.Content)
+	require.Equal(t, []string{"last_order"}, r.ContextKeys)
+	r = do(t, c, turn("t2", json.Number("101")))
+	require.Equal(t, "user_error: At most 100 at a time.", string(r.Code)+": "+r.Content)
+}
+
+func TestToolInGoOfThePageRuns(t *testing.T) {
+	t.Parallel()
+	var keys []string
+	c := serve(t, oneturn.Config{Tools: []oneturn.Tool{chargeTool(func(_ context.Context, key, _ string, _ int) error {
+		if keys = append(keys, key); len(keys) < 3 {
+			return errBusy
+		}
+		return nil
+	})}})
+	turn := func(key string, cents json.Number) *oneturn.Turn {
+		return &oneturn.Turn{
+			TurnID: oneturn.TurnID{Chat: "chat-1", Turn: key}, Workflow: "Shop", Agent: "Cashier", Model: "Charge",
+			Data: map[string]any{"customer": "Ada", "cents": cents},
+		}
+	}
+	r := do(t, c, turn("t1", "1250"))
+	require.Equal(t, "Thank you, Ada!", r.Content)
+	require.Equal(t, 3, r.Attempts)
+	require.Len(t, slices.Compact(keys), 1)
+	require.Equal(t, "user_error", string(do(t, c, turn("t2", "0")).Code))
+}
+
+// TestManifestOfThePageHasEveryKeyOfTheSchema keeps the reference whole.
+func TestManifestOfThePageHasEveryKeyOfTheSchema(t *testing.T) {
+	t.Parallel()
+	manifest := fenced(t, "manifests.md", "yaml")[0].text
+	var tree any
+	require.NoError(t, yaml.Unmarshal([]byte(manifest), &tree))
+	schema, err := jsonschema.CompileString("oneturn.schema.json", string(bindings.ManifestSchema()))
+	require.NoError(t, err)
+	require.NoError(t, schema.Validate(tree))
+
+	var whole map[string]any
+	require.NoError(t, json.Unmarshal(bindings.ManifestSchema(), &whole))
+	keys := properties(whole)
+	require.Greater(t, len(keys), 20)
+	for key := range keys {
+		if key != "tool" && key != "response_key" { // of triggers, which are MozaiksAI's
+			require.Regexp(t, `(?m)(^|[{ ])`+key+`:`, manifest)
+		}
+	}
+}
+
+// properties collects the names of all properties of a schema.
+func properties(schema any) map[string]bool {
+	found := map[string]bool{}
+	switch s := schema.(type) {
+	case map[string]any:
+		for key, value := range s {
+			if names, ok := value.(map[string]any); ok && key == "properties" {
+				for name := range names {
+					found[name] = true
+				}
+			}
+			for name := range properties(value) {
+				found[name] = true
+			}
+		}
+	case []any:
+		for _, value := range s {
+			for name := range properties(value) {
+				found[name] = true
+			}
+		}
+	}
+	return found
+}
+
+// TestCodesOfDiagnosticsThatThePageNamesAreThoseOfErrors compares with the source: every code of
+// an error is named, and nothing else is called one.
+func TestCodesOfDiagnosticsThatThePageNamesAreThoseOfErrors(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../bindings/*.go")
+	require.NoError(t, err)
+	var codes []string
+	source := ""
+	for _, file := range files {
+		if !strings.HasSuffix(file, "_test.go") {
+			source += text(t, file)
+		}
+	}
+	for _, pattern := range []string{`\.errorf\([^"]*"([a-z_]+)"`, `SeverityError,[^"\n]*"([a-z_]+)",`} {
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(source, -1) {
+			codes = append(codes, m[1])
+		}
+	}
+	slices.Sort(codes)
+	named := column(t, "manifests.md", "| code | means |", 1)
+	slices.Sort(named)
+	require.Equal(t, slices.Compact(codes), named)
+
+	_, warnings, ok := strings.Cut(text(t, "manifests.md"), "Warnings that are worth a look: ")
+	require.True(t, ok)
+	for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(warnings, -1) {
+		require.Contains(t, source, `"`+m[1]+`"`)
+	}
+}
+
+// TestPythonOfThePageTellsWhatACallHas compares the attributes with those of the host.
+func TestPythonOfThePageTellsWhatACallHas(t *testing.T) {
+	t.Parallel()
+	host := text(t, "../tools/python/host/api.py")
+	_, slots, ok := strings.Cut(host, "__slots__ = (")
+	require.True(t, ok)
+	slots, _, _ = strings.Cut(slots, ")")
+	_, named, ok := strings.Cut(text(t, "manifests.md"), "`oneturn.call()` has ")
+	require.True(t, ok)
+	named, _, _ = strings.Cut(named, ".\n")
+	list := func(s, quote string) (found []string) {
+		for _, m := range regexp.MustCompile(quote+`([a-z_]+)`+quote).FindAllStringSubmatch(s, -1) {
+			found = append(found, m[1])
+		}
+		return found
+	}
+	require.Equal(t, list(slots, `"`), list(named, "`"))
+}
+
