@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,9 +144,9 @@ func TestTimeoutIsNeverRetried(t *testing.T) {
 func TestToolThatIgnoresItsContextIsAbandonedAndItsLateReturnCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var abandoned, late int
+		var abandoned, late atomic.Int32
 		e := engine.New(engine.Options{
-			OnAbandoned: func(string) { abandoned++ }, OnLate: func(string) { late++ },
+			OnAbandoned: func(string) { abandoned.Add(1) }, OnLate: func(string) { late.Add(1) },
 		})
 		tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
 			time.Sleep(time.Hour) //nolint:forbidigo // the clock is synctest's
@@ -155,11 +156,11 @@ func TestToolThatIgnoresItsContextIsAbandonedAndItsLateReturnCounted(t *testing.
 		o := e.Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{Timeout: time.Second})
 		require.Equal(t, events.CodeTimeout, o.Code)
 		require.Equal(t, 2*time.Second, time.Since(start))
-		require.Equal(t, 1, abandoned)
-		require.Zero(t, late)
+		require.Equal(t, int32(1), abandoned.Load())
+		require.Zero(t, late.Load())
 		time.Sleep(2 * time.Hour) //nolint:forbidigo // the clock is synctest's
 		synctest.Wait()
-		require.Equal(t, 1, late)
+		require.Equal(t, int32(1), late.Load())
 	})
 }
 

@@ -112,8 +112,18 @@ func (in *Inbox) receive(m *nats.Msg) {
 	}
 }
 
+// noResponders is the status of a request that nobody serves.
+const noResponders = "503"
+
 // status handles what the server says about a pull.
 func (in *Inbox) status(code string, h nats.Header) {
+	if code == noResponders {
+		// Nobody serves the consumer now: a leader is being elected, or it is gone. That is
+		// no word from it, so tend looks and tries again.
+		in.expired(1 << 30)
+		return
+	}
+	in.word.Store(int64(in.now()))
 	switch code {
 	case "100": // heartbeat
 		return
@@ -123,9 +133,6 @@ func (in *Inbox) status(code string, h nats.Header) {
 			in.fail(fmt.Errorf("inbox: consumer %s of stream %s: %w (server: %s): run `turnctl provision`", in.o.Consumer, in.o.Stream, ErrGone, text))
 			return
 		}
-	case "503":
-		in.expired(1 << 30) // nobody serves the API now; tend tries again
-		return
 	}
 	// A pull that ended says how much of it was not delivered.
 	if n, err := strconv.Atoi(h.Get("Nats-Pending-Messages")); err == nil {
