@@ -62,13 +62,10 @@ func (s *KV) Create(ctx context.Context, r Record) (uint64, error) {
 }
 
 func (s *KV) create(ctx context.Context, r Record) (uint64, error) {
-	h := make(nats.Header, 10)
-	h[nats.ExpectedLastSubjSeqHdr] = expectNone
-	r.Meta.headers(func(name, value string) { h[name] = []string{value} })
 	if limit := s.nc.MaxPayload(); limit > 0 && int64(len(r.Data)) > limit-4096 {
 		return 0, fmt.Errorf("%w: %s has %d bytes, the server takes %d", ErrRefused, r.Key, len(r.Data), limit)
 	}
-	ack, err := s.pub.publish(ctx, &nats.Msg{Subject: s.space.JournalSubject(r.Key), Header: h, Data: r.Data})
+	ack, err := s.pub.create(ctx, s.space.JournalSubject(r.Key), &r.Meta, r.Data)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("journal: create %s: %w", r.Key, err)
@@ -83,9 +80,6 @@ func (s *KV) create(ctx context.Context, r Record) (uint64, error) {
 	}
 	return 0, fmt.Errorf("journal: create %s: server error %d: %s", r.Key, ack.code, ack.text)
 }
-
-// expectNone is shared by all creates; nats.go only reads it.
-var expectNone = []string{"0"} //nolint:gochecknoglobals // read-only
 
 type getRequest struct {
 	Seq  uint64 `json:"seq,omitempty"`

@@ -51,7 +51,10 @@ func (l Lease) String() string {
 	if l == (Lease{}) {
 		return ""
 	}
-	return l.Stream + "/" + strconv.FormatUint(l.Seq, 10) + "/" + strconv.FormatUint(l.Delivery, 10)
+	const usual = 64
+	b := append(make([]byte, 0, usual), l.Stream...)
+	b = strconv.AppendUint(append(b, '/'), l.Seq, 10)
+	return string(strconv.AppendUint(append(b, '/'), l.Delivery, 10))
 }
 
 var errLease = errors.New("want <stream>/<sequence>/<delivery>")

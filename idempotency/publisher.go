@@ -49,12 +49,20 @@ type publisher struct {
 }
 
 type slot struct {
-	index int
-	reply string
-	turn  uint64 // grows with each use, so that a late answer finds nobody
-	open  bool
-	ch    chan result
-	timer *time.Timer
+	index  int
+	turn   uint64 // grows with each use, so that a late answer finds nobody
+	open   bool
+	ch     chan result
+	timer  *time.Timer
+	msg    nats.Msg // nats.go copies it when it is published, so that each use fills it anew
+	values []string // of its headers
+}
+
+// set adds a header.
+func (s *slot) set(name, value string) {
+	s.values = append(s.values, value)
+	i := len(s.values)
+	s.msg.Header[name] = s.values[i-1 : i : i]
 }
 
 type result struct {
@@ -104,14 +112,17 @@ func (p *publisher) close() {
 	p.failAll(errClosed)
 }
 
-func (p *publisher) publish(ctx context.Context, m *nats.Msg) (pubAck, error) {
+// create publishes a record on a subject that has to be empty.
+func (p *publisher) create(ctx context.Context, subject string, meta *Meta, data []byte) (pubAck, error) {
 	s, err := p.acquire()
 	if err != nil {
 		return pubAck{}, err
 	}
 	defer p.release(s)
-	m.Reply = s.reply
-	if err := p.nc.PublishMsg(m); err != nil {
+	s.msg.Subject, s.msg.Data = subject, data
+	s.set(nats.ExpectedLastSubjSeqHdr, "0")
+	meta.headers(s.set)
+	if err := p.nc.PublishMsg(&s.msg); err != nil {
 		return pubAck{}, fmt.Errorf("not sent: %w", err)
 	}
 	s.timer.Reset(ackTimeout)
@@ -138,15 +149,28 @@ func (p *publisher) acquire() (*slot, error) {
 		p.free = p.free[:n-1]
 	} else {
 		s = &slot{index: len(p.slots), ch: make(chan result, 1), timer: time.NewTimer(ackTimeout)}
+		s.msg.Header = nats.Header{}
 		p.slots = append(p.slots, s)
 	}
 	s.turn++
 	s.open = true
-	s.reply = p.inbox + strconv.FormatInt(int64(s.index), 36) + "." + strconv.FormatUint(s.turn, 36)
+	s.msg.Reply = p.reply(s)
 	return s, nil
 }
 
+// reply is the subject of the answer to this use of a slot.
+func (p *publisher) reply(s *slot) string {
+	const usual = 64
+	b := append(make([]byte, 0, usual), p.inbox...)
+	b = strconv.AppendInt(b, int64(s.index), 36)
+	b = append(b, '.')
+	return string(strconv.AppendUint(b, s.turn, 36))
+}
+
 func (p *publisher) release(s *slot) {
+	s.msg.Data = nil
+	clear(s.msg.Header)
+	s.values = s.values[:0]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.open = false

@@ -18,6 +18,9 @@ func Retryable(err error) error {
 
 // IsRetryable reports whether an error in err's chain was marked by [Retryable].
 func IsRetryable(err error) bool {
+	if err == nil {
+		return false
+	}
 	var r retryable
 	return errors.As(err, &r)
 }
