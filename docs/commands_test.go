@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,27 +27,24 @@ var binaries = sync.OnceValues(func() (string, error) {
 	return dir, build.Run()
 })
 
-var built = false
+// built says whether anybody has asked for the binaries.
+var built atomic.Bool
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if built {
+		if built.Load() {
 			if dir, err := binaries(); dir != "" && err == nil {
 				_ = os.RemoveAll(dir)
 			}
 		}
-		os.Exit(code)
+		os.Exit(code) //nolint:forbidigo // the end of the test process
 	}))
 }
-
-var buildLock sync.Mutex
 
 // bin returns the folder of the commands, which are built when the first test asks.
 func bin(t *testing.T) string {
 	t.Helper()
-	buildLock.Lock()
-	built = true
-	buildLock.Unlock()
+	built.Store(true)
 	dir, err := binaries()
 	require.NoError(t, err)
 	return dir

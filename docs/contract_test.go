@@ -161,4 +161,3 @@ func TestEffectsAndTiersOfThePagesAreThoseOfTheCode(t *testing.T) {
 	}
 	require.ElementsMatch(t, tiers, column(t, "guarantees.md", "| tier | how | survives | may lose |", 1))
 }
-

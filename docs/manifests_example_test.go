@@ -12,7 +12,7 @@ import (
 
 type charge struct {
 	Customer string `json:"customer"`
-	Cents    int    `json:"cents" jsonschema:"amount, in cents"`
+	Cents    int    `json:"cents"`
 	Note     string `json:"note,omitempty"` // may be missing
 }
 

@@ -147,12 +147,13 @@ func TestCodesOfDiagnosticsThatThePageNamesAreThoseOfErrors(t *testing.T) {
 	files, err := filepath.Glob("../bindings/*.go")
 	require.NoError(t, err)
 	var codes []string
-	source := ""
+	var all strings.Builder
 	for _, file := range files {
 		if !strings.HasSuffix(file, "_test.go") {
-			source += text(t, file)
+			all.WriteString(text(t, file))
 		}
 	}
+	source := all.String()
 	for _, pattern := range []string{`\.errorf\([^"]*"([a-z_]+)"`, `SeverityError,[^"\n]*"([a-z_]+)",`} {
 		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(source, -1) {
 			codes = append(codes, m[1])
@@ -188,4 +189,3 @@ func TestPythonOfThePageTellsWhatACallHas(t *testing.T) {
 	}
 	require.Equal(t, list(slots, `"`), list(named, "`"))
 }
-

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -48,10 +49,8 @@ func blocks(t *testing.T, name string) []block {
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
 	var found []block
-	for _, m := range fence.FindAllStringSubmatchIndex(string(data), -1) {
-		found = append(found, block{
-			string(data[m[2]:m[3]]), string(data[m[4]:m[5]]), strings.Count(string(data[:m[4]]), "\n") + 1,
-		})
+	for _, m := range fence.FindAllSubmatchIndex(data, -1) {
+		found = append(found, block{string(data[m[2]:m[3]]), string(data[m[4]:m[5]]), bytes.Count(data[:m[4]], []byte("\n")) + 1})
 	}
 	return found
 }

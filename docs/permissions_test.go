@@ -68,11 +68,11 @@ func (s *secured) flags(role string, more ...string) []string {
 	return append(more, "--nats", s.as(role), "--inbox-prefix", "_INBOX_"+role)
 }
 
-// run runs one of the commands to its end, which has to be a success without a denial.
-func (s *secured) run(role, name string, more ...string) string {
+// run runs turnctl to its end, which has to be a success without a denial.
+func (s *secured) run(role string, args ...string) string {
 	s.t.Helper()
-	out, code := output(s.t, command(s.t, s.dir, name, s.flags(role, more...)...))
-	require.NotContains(s.t, strings.ToLower(out), "permission", "%s as %s", name, role)
+	out, code := output(s.t, command(s.t, s.dir, "turnctl", s.flags(role, args...)...))
+	require.NotContains(s.t, strings.ToLower(out), "permission", "%v as %s", args, role)
 	require.Zero(s.t, code, out)
 	return out
 }
@@ -147,9 +147,9 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	s := newSecured(t)
 	write(t, s.dir, "workflows/Notes/oneturn.yaml", securedManifest)
 	write(t, s.dir, "workflows/Notes/tools.py", securedTools)
-	s.run("provisioner", "turnctl", "provision", "--ack-wait", "1s")
-	s.run("provisioner", "turnctl", "provision")
-	s.run("provisioner", "turnctl", "provision", "--ack-wait", "1s")
+	s.run("provisioner", "provision", "--ack-wait", "1s")
+	s.run("provisioner", "provision")
+	s.run("provisioner", "provision", "--ack-wait", "1s")
 
 	start := func() *process {
 		args := s.flags("worker", "--workflows", "workflows", "--http", "off", "--log-level", "debug", "--soft-stop", "1s")
@@ -196,10 +196,10 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	require.True(t, do(t, c, note("c1", "t4", "Filer", "Note", map[string]any{"text": "seen"})).Success)
 	_, err = seen.NextMsg(20 * time.Second)
 	require.NoError(t, err)
-	require.Contains(t, s.run("operator", "turnctl", "doctor", "--ack-wait", "1s"), "1 worker answered")
-	s.run("operator", "turnctl", "ls", "--open")
-	require.Contains(t, s.run("operator", "turnctl", "ls"), "c1")
-	require.Contains(t, s.run("operator", "turnctl", "show", "c2", "slow", "--app", "acme"), "takeover")
+	require.Contains(t, s.run("operator", "doctor", "--ack-wait", "1s"), "1 worker answered")
+	s.run("operator", "ls", "--open")
+	require.Contains(t, s.run("operator", "ls"), "c1")
+	require.Contains(t, s.run("operator", "show", "c2", "slow", "--app", "acme"), "takeover")
 	operator, deniedOperator := s.connect("operator")
 	js, err := jetstream.New(operator)
 	require.NoError(t, err)
@@ -259,7 +259,7 @@ func kinds(t *testing.T, nc *nats.Conn, chat string) map[string]int {
 func TestNoRoleMayDoMoreThanThePageSays(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)
-	s.run("provisioner", "turnctl", "provision")
+	s.run("provisioner", "provision")
 	for role, subjects := range map[string][]string{
 		"publisher": {
 			"oneturn.in.default.structured_output_ready.evil.W.c", "oneturn.events.acme.c.t.0.tool_response",

@@ -108,6 +108,12 @@ func Example_attachAsAReader() {
 	// 4 chat.tool_response of turn-2
 }
 
+type greeting struct {
+	Name string `json:"name"`
+}
+
+func greet(_ context.Context, in greeting) (string, error) { return "Hello, " + in.Name + "!", nil }
+
 func attach() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -137,11 +143,7 @@ func attach() (err error) {
 	if _, err := provision.Apply(ctx, js, plan); err != nil {
 		return err
 	}
-	greet := oneturn.NewTool("greet", func(_ context.Context, in struct {
-		Name string `json:"name"`
-	}) (string, error) {
-		return "Hello, " + in.Name + "!", nil
-	}, oneturn.For("Hello", "Greeter", "Greeting"))
+	greet := oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting"))
 	worker, err := oneturn.NewWorker(nc, oneturn.Config{Tools: []oneturn.Tool{greet}})
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func newShell(t *testing.T) *shell {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
 	_, port, err := net.SplitHostPort(l.Addr().String())
@@ -161,7 +161,7 @@ func requireShown(t *testing.T, page block, got string) {
 		}
 		pattern.WriteString(strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*") + "\n")
 	}
-	require.Regexp(t, regexp.MustCompile(`\A`+pattern.String()+`\z`), strings.Join(stable(got), "\n")+"\n", "line %d", page.line)
+	require.Regexp(t, `\A`+pattern.String()+`\z`, strings.Join(stable(got), "\n")+"\n", "line %d", page.line)
 }
 
 // follow runs the commands of a page that call ours and compares what they print, and returns
