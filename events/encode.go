@@ -23,7 +23,7 @@ const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 // always the given one. Values inside follow the rules of [AppendJSON]; ToolCallPayload.ToolArgs
 // and ToolResponse.Payload may also be a [Canonical], a [Blob] or a [ValidationFailure].
 func Encode(kind string, data any, now time.Time) ([]byte, error) {
-	var w *writer
+	var w writer
 	switch d := data.(type) {
 	case *ToolCall:
 		w = newWriter(kind, sizeOf(d.Payload.ToolArgs))

@@ -10,12 +10,9 @@ import (
 
 // JoinIDs joins ids so that no two lists give the same bytes: each is its length in bytes,
 // ':' and itself. It is what every hash over ids is taken of.
-func JoinIDs(ids ...string) []byte {
-	size := 0
-	for _, id := range ids {
-		size += len(id) + len("1024:")
-	}
-	b := make([]byte, 0, size)
+func JoinIDs(ids ...string) []byte { return appendIDs(nil, ids...) }
+
+func appendIDs(b []byte, ids ...string) []byte {
 	for _, id := range ids {
 		b = strconv.AppendInt(b, int64(len(id)), 10)
 		b = append(b, ':')
@@ -70,8 +67,15 @@ func turnOfCallID(callID, run string) string {
 // IdempotencyKey returns the key that a tool gets for call (its call id), the same for every
 // run of it: hex of sha256(app, chat, run, turn key, call), joined by [JoinIDs].
 func IdempotencyKey(id TurnID, call string) string {
-	sum := sha256.Sum256(JoinIDs(id.tenant(), id.Chat, id.Run, id.Turn, call))
-	return hex.EncodeToString(sum[:])
+	const usual = 256
+	return Hex(sha256.Sum256(appendIDs(make([]byte, 0, usual), id.tenant(), id.Chat, id.Run, id.Turn, call)))
+}
+
+// Hex returns a hash in hex.
+func Hex(sum [sha256.Size]byte) string {
+	var b [2 * sha256.Size]byte
+	hex.Encode(b[:], sum[:])
+	return string(b[:])
 }
 
 // MsgID returns the Nats-Msg-Id of an inbound event, 38 characters: 22 of

@@ -16,9 +16,9 @@ type writer struct {
 
 // newWriter opens the envelope of an event with room for so many bytes of values beside the
 // names and ids.
-func newWriter(kind string, room int) *writer {
+func newWriter(kind string, room int) writer {
 	const names = 1024
-	w := &writer{b: append(make([]byte, 0, names+room), '{'), depth: 1}
+	w := writer{b: append(make([]byte, 0, names+room), '{'), depth: 1}
 	w.str("type", TypeOf(kind))
 	return w
 }

@@ -19,9 +19,7 @@ func (h *Handlers) callEvent(t *turn) ([]byte, error) {
 		Agent: t.Agent, ToolCallID: t.callID, CallID: t.callID, Corr: t.callID,
 		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, UserID: t.UserID, CorrectionOf: t.CorrectionOf,
 	}
-	e.Payload = events.ToolCallPayload{
-		ToolArgs: map[string]any{}, AgentName: t.Agent, InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow,
-	}
+	e.Payload = events.ToolCallPayload{AgentName: t.Agent, InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow}
 	if b := t.binding; b != nil {
 		e.ToolName, e.Display, e.DisplayType, e.Payload.Display = b.Tool, b.Display, b.Display, b.Display
 		if b.Component != "" {
@@ -31,6 +29,7 @@ func (h *Handlers) callEvent(t *turn) ([]byte, error) {
 	if t.reject != nil {
 		e.Rejected, e.Code = true, t.reject.code
 		e.Rejection = &events.Rejection{Content: t.reject.content, Payload: t.reject.payload}
+		e.Payload.ToolArgs = map[string]any{}
 	} else {
 		args, err := h.Blobs.Shrink(t.m.Held, t.key, events.KindToolCall, t.argsJSON, t.argsJSON)
 		if err != nil {

@@ -2,11 +2,11 @@ package handlers
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
@@ -115,7 +115,7 @@ func newTurn(m *Message, event *events.StructuredOutputReady) *turn {
 	}
 	t := &turn{StructuredOutputReady: event, m: m, key: key, name: key.String(), callID: events.CallID(event.TurnID, key.Turn)}
 	t.data, t.fingerprint = events.Seal(event, len(m.Data))
-	t.hash = hex.EncodeToString(t.fingerprint[:])
+	t.hash = events.Hex(t.fingerprint)
 	return t
 }
 
@@ -198,8 +198,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	h.Metrics.InFlight.Dec()
 	h.Metrics.tool(t.binding, out.Duration)
 	if out.Err != nil {
-		h.Logger.Warn("tool failed", "workflow", t.Workflow, "tool", t.binding.Tool, "chat", t.Chat, "turn", t.callID,
-			"code", out.Code, "attempts", out.Attempts, "err", logError(out.Err))
+		h.logFailure(t, out)
 	}
 	switch {
 	case errors.Is(out.Stopped, ErrDraining) && t.binding.Effect == bindings.EffectUnsafe:
@@ -212,6 +211,18 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 		return h.conclude(t, d, events.CodeCancelled)
 	}
 	return h.respond(t, d.Hold, out)
+}
+
+// logFailure says that a tool failed, and where one panicked. Its own words may hold data of
+// the turn: they are in the response.
+func (h *Handlers) logFailure(t *turn, out engine.Outcome) {
+	log := h.Logger.With("workflow", t.Workflow, "tool", t.binding.Tool, "chat", t.Chat, "turn", t.callID,
+		"code", out.Code, "attempts", out.Attempts)
+	var panicked *tools.PanicError
+	if errors.As(out.Err, &panicked) {
+		log = log.With("stack", string(panicked.Stack))
+	}
+	log.Warn("tool failed; its response says how")
 }
 
 // unclaimed decides on a message whose claim failed. Nothing was decided, so it comes back,

@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 
-	fast "github.com/go-json-experiment/json"
-	v1 "github.com/go-json-experiment/json/v1"
+	fast "github.com/go-json-experiment/json/v1"
 )
 
 // decoderFor returns how JSON becomes a value of type t, by the rules of encoding/json. Numbers
@@ -20,8 +19,7 @@ func decoderFor(t reflect.Type) func(data []byte, to any) error {
 			return d.Decode(to)
 		}
 	}
-	rules := v1.DefaultOptionsV1()
-	return func(data []byte, to any) error { return fast.Unmarshal(data, to, rules) }
+	return fast.Unmarshal
 }
 
 // holdsInterface reports whether a value of type t can hold an interface.

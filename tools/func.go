@@ -63,12 +63,11 @@ func (f *function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	vars := &Variables{before: call.Context}
+	r := &running{call: call, vars: Variables{before: call.Context}}
 	if load := call.LoadContext; call.Context == nil && load != nil {
-		vars.load = func() (map[string]any, error) { return load(ctx) }
+		r.vars.load = func() (map[string]any, error) { return load(ctx) }
 	}
-	ctx = context.WithValue(ctx, runningKey{}, &running{call: call, vars: vars})
-	out, err := f.run(ctx, call, in)
+	out, err := f.run(context.WithValue(ctx, runningKey{}, r), call, in)
 	if err != nil {
 		return Result{}, err
 	}
@@ -79,7 +78,7 @@ func (f *function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, err
 			Msg: fmt.Sprintf("the result of type %T has no JSON form", out), Err: err,
 		}
 	}
-	set, remove, err := vars.changes()
+	set, remove, err := r.vars.changes()
 	if err != nil {
 		return Result{}, &events.Error{
 			Code: events.CodeToolError, Op: operation(call), Msg: "the context variables cannot be read", Err: err,

@@ -15,7 +15,7 @@ import (
 // running is what the context of a Go tool carries.
 type running struct {
 	call *Call
-	vars *Variables
+	vars Variables
 }
 
 type runningKey struct{}
@@ -33,7 +33,7 @@ func CallFrom(ctx context.Context) *Call {
 // it returns an empty container whose changes go nowhere.
 func Vars(ctx context.Context) *Variables {
 	if r, ok := ctx.Value(runningKey{}).(*running); ok {
-		return r.vars
+		return &r.vars
 	}
 	return &Variables{}
 }
