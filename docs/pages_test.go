@@ -150,7 +150,7 @@ func TestFlagsThatPagesNameExist(t *testing.T) {
 	}
 }
 
-// TestTestsThatPagesCiteExist holds each `TestXxx` against the file of the link before it.
+// TestTestsThatPagesCiteExist holds each name of a test against the file of the link before it.
 func TestTestsThatPagesCiteExist(t *testing.T) {
 	t.Parallel()
 	cited := 0
