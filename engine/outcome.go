@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	fast "github.com/go-json-experiment/json/v1" // the rules of encoding/json at a third of the cost
+	jsonv1 "github.com/go-json-experiment/json/v1" // the rules of encoding/json at a third of the cost
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
@@ -107,7 +107,7 @@ func peek(value json.RawMessage) said {
 		AgentMessage any `json:"agent_message"`
 		Status       any `json:"status"`
 	}
-	if err := fast.Unmarshal(value, &v); err != nil {
+	if err := jsonv1.Unmarshal(value, &v); err != nil {
 		return said{}
 	}
 	return said{v.Message, v.AgentMessage, v.Status}
