@@ -99,6 +99,10 @@ var errBadRequest = errors.New("bad request")
 
 func (a *api) serve(read func(ctx context.Context, app string, body []byte) (*Page, error)) micro.HandlerFunc {
 	return func(r micro.Request) {
+		if !a.space.MayReply(r.Reply()) {
+			a.logger.Warn("a request that wants its answer on a subject of ours or of the server", "subject", r.Subject(), "reply", r.Reply())
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 		defer cancel()
 		app, ok := a.space.APITenant(r.Subject())

@@ -177,8 +177,14 @@ func checkID(field, id string) error {
 	if len(id) > MaxIDBytes {
 		return decodeError(fmt.Sprintf("%s has %d bytes: at most %d are allowed", field, len(id), MaxIDBytes))
 	}
-	if i := strings.IndexFunc(id, unicode.IsControl); i >= 0 {
+	if i := strings.IndexFunc(id, deceives); i >= 0 {
 		return decodeError(fmt.Sprintf("%s has a control character at byte %d: send plain text", field, i))
 	}
 	return nil
+}
+
+// deceives reports whether r makes a line of text read as another one: control characters,
+// line and paragraph separators, and what turns the direction of writing for what follows.
+func deceives(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }

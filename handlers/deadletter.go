@@ -66,9 +66,14 @@ func (h *Handlers) dead(m *Message, app, reason string, cause error) Disposition
 	return ack()
 }
 
-// logError bounds the text of an error in the log.
+// logError bounds the text of an error in the log. Of broken JSON it says where and why, but
+// not below which keys: they can be names of people.
 func logError(err error) string {
 	text := err.Error()
+	var syntax *events.SyntaxError
+	if errors.As(err, &syntax) {
+		text = (&events.SyntaxError{Offset: syntax.Offset, Reason: syntax.Reason}).Error()
+	}
 	if len(text) > maxErrorHeader {
 		return text[:maxErrorHeader] + "…"
 	}

@@ -162,6 +162,13 @@ func (s Space) APITenant(subject string) (string, bool) {
 	return app, true
 }
 
+// MayReply reports whether a request may be answered on a subject. Whoever asks chooses it, and
+// the answer goes out with the rights of the worker: it must not become a record of the
+// journal, an event or a word to the server.
+func (s Space) MayReply(subject string) bool {
+	return subject != "" && !strings.HasPrefix(subject, "$") && !strings.HasPrefix(subject, s.prefix+".")
+}
+
 // APIName is the name of the micro service that answers requests.
 func (s Space) APIName() string { return strings.ToLower(s.upper) + "-api" }
 

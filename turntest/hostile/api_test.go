@@ -1,0 +1,134 @@
+package hostile_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+)
+
+// ask sends a request as an attacker writes it and returns the answer.
+func (l *lab) ask(subject, body string) *nats.Msg {
+	l.Helper()
+	m, err := l.nc.Request(subject, []byte(body), 5*time.Second)
+	require.NoError(l, err, "%s %.80s", subject, body)
+	return m
+}
+
+func code(m *nats.Msg) string { return m.Header.Get("Nats-Service-Error-Code") }
+
+func TestRequestsThatMakeNoSenseAreAnsweredAndCostNothing(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.goesOn()
+	for _, body := range []string{
+		"", "null", "[]", "{", `"x"`, `{"chat_id":1,"turn":"x"}`, `{"chat_id":"","turn":""}`, `{"turn":"x"}`, `{"chat_id":"bystander","from":-1}`,
+		`{"chat_id":"bystander","turn":"x","from":1e99}`, strings.Repeat("[", 500_000), `{"a":` + strings.Repeat(`{"a":`, 100_000),
+		`{"chat_id":"` + strings.Repeat("x", 900_000), "\xff\xfe",
+	} {
+		for _, verb := range []string{oneturn.VerbTurn, oneturn.VerbHistory} {
+			m := l.ask("oneturn.api.app."+verb, body)
+			require.Equal(t, "400", code(m), "%s %.80s", verb, body)
+			require.Less(t, len(m.Header.Get("Nats-Service-Error")), 512)
+		}
+	}
+	for _, body := range []string{
+		`{"chat_id":"*","turn":"*"}`, `{"chat_id":">","turn":">"}`, `{"chat_id":"bystander","turn":"*"}`, `{"chat_id":"bystander","turn":"x.>"}`,
+		`{"chat_id":"bystander","run_id":"*","turn":"x"}`, `{"chat_id":"bystander","turn":"x","from":18446744073709551615}`,
+		`{"chat_id":"` + strings.Repeat("x", 900_000) + `","turn":"x"}`, `{"chat_id":"a\u0000b","turn":"x"}`,
+	} {
+		for _, verb := range []string{oneturn.VerbTurn, oneturn.VerbHistory} {
+			if verb == oneturn.VerbHistory && strings.Contains(body, `"bystander"`) {
+				continue // a chat that exists
+			}
+			m := l.ask("oneturn.api.app."+verb, body)
+			require.Empty(t, code(m), "%s %.80s", verb, body)
+			require.JSONEq(t, `{"records":[]}`, string(m.Data), "%s %.80s", verb, body)
+		}
+	}
+	m := l.ask("oneturn.api.app.history", `{"chat_id":"bystander","from":18446744073709551615}`)
+	require.JSONEq(t, `{"records":[]}`, string(m.Data))
+	l.goesOn()
+}
+
+// TestRequestSeesItsOwnTenantOnly: a subject that is published to may hold a wildcard, and the
+// worker must not take it for one.
+func TestRequestSeesItsOwnTenantOnly(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	require.True(t, l.ends(turn("c", "k")).Success)
+	for _, app := range []string{"*", "a*", "=2A=", "=2a", "==short"} {
+		for verb, body := range map[string]string{oneturn.VerbTurn: `{"chat_id":"c","turn":"k"}`, oneturn.VerbHistory: `{"chat_id":"c"}`} {
+			require.Equal(t, "400", code(l.ask("oneturn.api."+app+"."+verb, body)), app)
+		}
+	}
+	for _, app := range []string{"other", "App", "-", "=2A"} {
+		require.JSONEq(t, `{"records":[]}`, string(l.ask("oneturn.api."+app+".history", `{"chat_id":"c"}`).Data), app)
+	}
+	var page oneturn.Page
+	require.NoError(t, json.Unmarshal(l.ask("oneturn.api.app.history", `{"chat_id":"c"}`).Data, &page))
+	require.Len(t, page.Records, 2)
+}
+
+// TestAnswerToARequestBecomesNoRecordEventOrTurn: the answer goes where the request says, with
+// the rights of the worker.
+func TestAnswerToARequestBecomesNoRecordEventOrTurn(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	forged, err := l.nc.SubscribeSync(">")
+	require.NoError(t, err)
+	victim := turn("victim", "k")
+	for _, reply := range []string{
+		"$KV.ONETURN_TURNS.e.app.victim.0-k.0.tool_response", "$KV.ONETURN_TURNS.e.app.victim.0-k.0.tool_call",
+		"oneturn.events.app.victim.0-k.0.tool_response", "oneturn.in.default.cancel.app.Echo.victim", "oneturn.dead.app.x",
+	} {
+		for _, body := range []string{`{"chat_id":"c","turn":"k"}`, "{"} {
+			require.NoError(t, l.nc.PublishRequest("oneturn.api.app.turn", reply, []byte(body)))
+		}
+	}
+	require.NoError(t, l.nc.Publish("oneturn.api.app.turn", []byte("{")))
+	l.ask("oneturn.api.app.turn", "{") // all before it have been handled
+	require.NoError(t, l.nc.Flush())
+	for {
+		m, err := forged.NextMsg(50 * time.Millisecond)
+		if err != nil {
+			break
+		}
+		require.True(t, strings.HasPrefix(m.Subject, "oneturn.api.") || strings.HasPrefix(m.Subject, "_INBOX."), m.Subject)
+	}
+	require.True(t, l.ends(victim).Success)
+	l.drained()
+}
+
+// TestHistoryOfLargeRecordsComesInPagesThatTheServerTakes: every record is reached.
+func TestHistoryOfLargeRecordsComesInPagesThatTheServerTakes(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, deliverTool())
+	want := 0
+	for i, size := range []int{10, 250_000, 250_000, 60_000, 250_000, 10, 10, 10, 10, 10} {
+		one := turn("c", fmt.Sprint(i))
+		one.Data = map[string]any{"what": "text", "size": number(fmt.Sprint(size)), "agent_message": strings.Repeat("<", size/2)}
+		require.True(t, l.ends(one).Success)
+		want += 2
+	}
+	got, from := 0, uint64(0)
+	for range want + 1 {
+		var page oneturn.Page
+		m := l.ask("oneturn.api.app.history", fmt.Sprintf(`{"chat_id":"c","from":%d}`, from))
+		require.NoError(t, json.Unmarshal(m.Data, &page))
+		for _, r := range page.Records {
+			require.GreaterOrEqual(t, r.Sequence, from)
+		}
+		got += len(page.Records)
+		if from = page.Next; from == 0 {
+			break
+		}
+	}
+	require.Equal(t, want, got)
+}

@@ -1,0 +1,199 @@
+package hostile_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// canaries are texts that stand for secrets, one for each place that one may come from.
+type canaries struct{ run string }
+
+func newCanaries() canaries { return canaries{"CANARY" + rand.Text()} }
+
+func (c canaries) of(place string) string { return c.run + "-" + place }
+
+// in returns the places whose canaries are in text.
+func (c canaries) in(text string) []string {
+	var places []string
+	for part := range strings.SplitSeq(text, c.run+"-") {
+		place, _, _ := strings.Cut(part, "-end")
+		places = append(places, place)
+	}
+	return places[1:]
+}
+
+const pythonTools = `
+import os, sys
+
+def leak(text, context_variables=None):
+    raise ValueError("failed on " + text)
+
+def show(text):
+    return {"status": "success", "message": "done", "env": dict(os.environ), "argv": sys.argv}
+`
+
+// TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders plants a canary wherever data of a
+// turn can be, lets everything go wrong, and looks through all that is not the data itself.
+// What a Python tool prints goes to the log on purpose (SECURITY.md) and is left out.
+func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) { //nolint:paralleltest // sets the environment
+	c := newCanaries()
+	t.Setenv("ONETURN_NATS", "nats://user:"+c.of("environment-end")+"@127.0.0.1:4222")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", c.of("environment-end"))
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"oneturn.yaml": "tools:\n- {name: leak, agent: Leaker, file: tools/t.py, function: leak}\n- {name: show, agent: Shower, file: tools/t.py, function: show}\n",
+		"tools/t.py":   pythonTools,
+	} {
+		name = filepath.Join(root, "Echo", name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o750))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	fail := func(_ context.Context, in echo) (any, error) {
+		switch {
+		case strings.Contains(in.Text, "retry"):
+			return nil, tools.Retryable(errors.New("failed on " + in.Text))
+		case strings.Contains(in.Text, "panic"):
+			panic("failed on " + in.Text)
+		case strings.Contains(in.Text, "type"):
+			return make(chan int), nil
+		}
+		return nil, &events.Error{Code: events.CodeUserError, Msg: "failed on " + in.Text, Err: errors.New(in.Text)}
+	}
+	l := newLabOf(t, oneturn.Config{Workflows: root, Tools: []oneturn.Tool{
+		echoTool(), oneturn.NewTool("fail", fail, oneturn.For("Echo", "Failer", "Said"), oneturn.WithMaxAttempts(2)),
+	}})
+	live, err := l.nc.SubscribeSync("oneturn.live.>")
+	require.NoError(t, err)
+	header := nats.Header{"Authorization": {"Bearer " + c.of("header-end")}, "traceparent": {c.of("header-end")}}
+
+	// Turns that end well and badly.
+	for _, agent := range []string{"Echoer", "Failer", "Leaker"} {
+		for _, place := range []string{"data", "retry", "panic", "type"} {
+			one := turn("c", agent+place)
+			one.Agent, one.Model = agent, "Said"
+			if agent == "Leaker" {
+				one.Model = ""
+			}
+			one.Data = map[string]any{"text": c.of(place + "-end")}
+			one.ContextVariables = map[string]any{"secret": c.of("variable-end")}
+			require.Equal(t, agent == "Echoer", l.ends(one).Success, agent)
+		}
+	}
+	// A tool that shows its environment.
+	one := turn("c", "shower")
+	one.Agent, one.Model = "Shower", ""
+	r := l.ends(one)
+	require.True(t, r.Success, r.Content)
+	shown, err := events.AppendJSON(nil, r.Payload)
+	require.NoError(t, err)
+	require.Empty(t, c.in(string(shown)), "the environment of a Python tool")
+	// Data that does not fit, and a key that is used again.
+	bad := turn("c", "bad")
+	bad.Data = map[string]any{"text": []any{c.of("invalid-end")}, c.of("invalid-end"): c.of("invalid-end")}
+	bad.Workflow, bad.Agent = "Echo", "Echoer"
+	r = l.ends(bad)
+	require.Equal(t, events.CodeValidationFailed, r.Code)
+	answer, err := events.AppendJSON(nil, r.Payload)
+	require.NoError(t, err)
+	require.NotContains(t, string(answer), c.of("invalid-end")+`"]`, "a value")
+	require.Empty(t, c.in(r.Content))
+	again := turn("c", "bad")
+	again.Data = map[string]any{"text": c.of("conflict-end")}
+	l.publish(again)
+	// What is no turn at all.
+	letters := []jetstream.Msg{l.letter("turn_conflict")}
+	for _, body := range []string{
+		c.of("undecodable-end"),
+		`{"kind":"structured_output_ready","structured_data":{"text":"` + c.of("undecodable-end") + `\x"}}`,
+		`{"structured_data":{"` + c.of("undecodable-end") + `":1,"` + c.of("undecodable-end") + `":2}}`,
+		`{"structured_data":{"text":` + "\"\xff" + c.of("undecodable-end") + `"}}`,
+		`{"agent":["` + c.of("undecodable-end") + `"],"auto_tool_mode":true}`,
+		`{"timestamp":"` + c.of("undecodable-end") + `","type":"chat.structured_output_ready","data":{"auto_tool_mode":true}}`,
+		`{"context":"` + c.of("undecodable-end") + `","auto_tool_mode":true}`,
+	} {
+		l.send("c", header, []byte(body))
+		letters = append(letters, l.letter("undecodable"))
+	}
+	_, err = l.client.Cancel(t.Context(), &events.Cancel{TurnID: turn("c", "gone").TurnID, Workflow: "Echo", Reason: c.of("reason-end")})
+	require.NoError(t, err)
+	l.await(turn("c", "gone").TurnID)
+	l.ask("oneturn.api.app.turn", `{"chat_id":"`+c.of("request-end"))
+	l.drained()
+
+	for _, m := range letters {
+		text := m.Headers().Get(handlers.HeaderError)
+		require.False(t, strings.Contains(text, c.run) && m.Headers().Get(handlers.HeaderReason) == "turn_conflict", text)
+		require.NotContains(t, withoutKeys(text), c.run, "header %s", handlers.HeaderError)
+	}
+	m, err := live.NextMsg(5 * time.Second)
+	require.NoError(t, err)
+	require.Empty(t, c.in(string(m.Data)), "%s", m.Data)
+	require.Empty(t, c.in(l.log.String()), l.log)
+	require.Empty(t, c.in(l.metrics()))
+	require.Greater(t, strings.Count(l.log.String(), "\n"), 20, "the log was looked at")
+}
+
+// withoutKeys cuts the way to a fault out of the message of a syntax error: it is made of keys.
+func withoutKeys(text string) string {
+	before, rest, ok := strings.Cut(text, `, "`)
+	if !ok {
+		return text
+	}
+	_, after, _ := strings.Cut(rest, `": `)
+	return before + after
+}
+
+// metrics returns all metrics as they are scraped.
+func (l *lab) metrics() string {
+	families, err := l.reg.Gather()
+	require.NoError(l, err)
+	var b strings.Builder
+	for _, family := range families {
+		b.WriteString(family.String())
+	}
+	return b.String()
+}
+
+// TestH17NothingFromOutsideMakesALineOfTheLog: neither ids nor kinds nor what a tool prints.
+func TestH17NothingFromOutsideMakesALineOfTheLog(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "Echo"), 0o750))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "Echo", "oneturn.yaml"), []byte("tools: [{name: p, agent: Echoer, file: p.py, function: p}]\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "Echo", "p.py"), []byte(
+		"import sys\ndef p():\n    print('\\x1b[2Jlevel=ERROR msg=forged\\rlevel=ERROR', 'x' * 1000000, '\\u202e', flush=True)\n    sys.stderr.write('level=ERROR\\x00\\x07\\n')\n"), 0o600))
+	l := newLabOf(t, oneturn.Config{Workflows: root})
+	forged := "x\nlevel=ERROR msg=forged \x1b[2J"
+	l.sendOn("oneturn.in.default.\x1b[2J.app.Echo.c", nil, []byte(`{"kind":"\u202e`+strings.Repeat("k", 900)+`"}`))
+	l.letter("undecodable")
+	l.sendOn("oneturn.in.default.\x1b[2J.app.Echo.c", nil, []byte(`{"kind":"`+strings.Repeat("k", 900)+`"}`))
+	l.letter("unknown_kind")
+	l.sendOn("oneturn.in.default."+subjects.Token(forged)+".app.Echo.\x1b[2J", nil, raw("c", "k", "{}"))
+	l.letter("subject_mismatch")
+	one := turn("c", "k")
+	one.Model, one.Data = "", map[string]any{}
+	require.True(t, l.ends(one).Success)
+	require.Eventually(t, func() bool { return strings.Count(l.log.String(), "tool output") == 2 }, 5*time.Second, 5*time.Millisecond, l.log)
+	for line := range strings.SplitSeq(strings.TrimSuffix(l.log.String(), "\n"), "\n") {
+		require.True(t, strings.HasPrefix(line, "time="), "%.200q", line)
+		require.LessOrEqual(t, len(line), 16<<10)
+		require.False(t, strings.ContainsAny(line, "\x00\x07\x1b\r\u202e"), "%.200q", line)
+	}
+	l.drained()
+}
