@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/internal/memory"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -42,6 +43,7 @@ func startWorker(ctx context.Context, s spec, dial dialer) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	memory.Pace(os.LookupEnv, memory.ContainerLimit) // of every arm as of cmd/worker
 	nc, err := dial()
 	if err != nil {
 		return nil, fmt.Errorf("connect the worker: %w", err)

@@ -12,9 +12,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/oneturn/oneturn/internal/memory"
 )
 
 func main() {
+	memory.Pace(os.LookupEnv, memory.ContainerLimit)
 	os.Exit(run(signals(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
