@@ -24,6 +24,16 @@ const headroom = 8 << 10
 // writePause is how long to wait before a write outside the journal is tried again.
 const writePause = 200 * time.Millisecond
 
+// BlobStore holds payloads that are too large for a record. [Blobs] is the real one.
+type BlobStore interface {
+	// Shrink returns value, or the [events.Blob] that its JSON was stored as when it is over
+	// the limit. It tries until ctx ends.
+	Shrink(ctx context.Context, key subjects.Key, kind string, value any, data []byte) (any, error)
+	// Args returns the arguments that a claim stored under key, out of their blob if they are
+	// in one.
+	Args(ctx context.Context, key subjects.Key, stored any) (map[string]any, error)
+}
+
 // Blobs is the object store of payloads that are too large for a record.
 type Blobs struct {
 	nc    *nats.Conn
@@ -41,8 +51,7 @@ func NewBlobs(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, space 
 
 func (b *Blobs) maxMessage() int { return int(b.nc.MaxPayload()) - headroom }
 
-// Shrink returns value, or the [events.Blob] that its JSON was stored as when it is over the
-// limit. It tries until ctx ends.
+// Shrink implements [BlobStore].
 func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value any, data []byte) (any, error) {
 	if len(data) <= min(InlineLimit, b.maxMessage()/2) {
 		return value, nil

@@ -44,7 +44,7 @@ type Config struct {
 	Bindings  func() *bindings.Set
 	Tool      func(*bindings.Binding) (tools.Tool, error) // finds what runs a binding
 	Variables ContextStore
-	Blobs     *Blobs
+	Blobs     BlobStore
 	Dead      Letters
 	Live      func(subject string, data []byte) error // plain publish
 	Metrics   *Metrics

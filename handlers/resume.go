@@ -167,7 +167,7 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 	if t.tool, err = h.Tool(t.binding); err != nil {
 		return interrupted("no tool", err)
 	}
-	t.args, err = h.Blobs.args(t.m.Held, t.key, call.Payload.ToolArgs)
+	t.args, err = h.Blobs.Args(t.m.Held, t.key, call.Payload.ToolArgs)
 	switch {
 	case errors.Is(err, errNoArgs):
 		return interrupted("no arguments", err)
@@ -181,9 +181,9 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 // errNoArgs says that the arguments of a claim are gone or are not those that it names.
 var errNoArgs = errors.New("the stored arguments are gone or damaged")
 
-// args returns the arguments of a claim, which may name the blob that holds them. Only the
-// blob that the claim itself stored is read: data that merely looks like one is data.
-func (b *Blobs) args(ctx context.Context, key subjects.Key, stored any) (map[string]any, error) {
+// Args implements [BlobStore]. Only the blob that the claim itself stored is read: data that
+// merely looks like one is data.
+func (b *Blobs) Args(ctx context.Context, key subjects.Key, stored any) (map[string]any, error) {
 	object, ok := stored.(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%w: tool_args are no object", errNoArgs)

@@ -17,7 +17,7 @@ func (j *Journal) mutantClaim(ctx context.Context, c Claim, call Record) (Decisi
 		if !mutant.Planted(mutant.RejectOtherKey) {
 			return Decision{}, false
 		}
-		call.Key = c.Key.Private("reject")
+		call.Key = c.Key.Public(kindCall, "rejected")
 		d.Action, d.Code = Conclude, events.Code(c.Verdict)
 	}
 	switch {

@@ -33,6 +33,8 @@ const (
 	StaleDeliveryTakesOver Name = "stale_delivery_takes_over"
 	// TakeoverIgnoresEffect enters every tool again.
 	TakeoverIgnoresEffect Name = "takeover_ignores_effect"
+	// ResumeTakesHeld lets a resume take a turn whose message is still in the stream.
+	ResumeTakesHeld Name = "resume_takes_held"
 	// ScanFromClaim does not see what was stored before the claim.
 	ScanFromClaim Name = "scan_from_claim"
 )
@@ -41,6 +43,6 @@ const (
 func All() []Name {
 	return []Name{
 		NoIntent, MarkAfterRun, ReadDecides, UnknownIsSuccess, UnfencedTerminal, AckBeforePublish, NoReaper,
-		DedupeWindowOnly, MsgIDDecides, RejectOtherKey, StaleDeliveryTakesOver, TakeoverIgnoresEffect, ScanFromClaim,
+		DedupeWindowOnly, MsgIDDecides, RejectOtherKey, StaleDeliveryTakesOver, TakeoverIgnoresEffect, ResumeTakesHeld, ScanFromClaim,
 	}
 }

@@ -21,7 +21,7 @@ type history struct {
 }
 
 type response struct {
-	*idempotency.Record
+	*idempotency.Record `json:"-"`
 
 	Body struct {
 		Status  string          `json:"status"`
@@ -61,7 +61,7 @@ func (w *world) history(t *turn) history {
 		case events.KindToolResponse:
 			a := response{Record: r}
 			if err := json.Unmarshal(r.Data, &a); err != nil {
-				w.violate("%s: response %d cannot be read: %v", t.id.Turn, r.Seq, err)
+				w.violatef("%s: response %d cannot be read: %v", t.id.Turn, r.Seq, err)
 			}
 			h.responses = append(h.responses, a)
 		}
@@ -78,10 +78,18 @@ func (w *world) checkSettled(m *message) {
 		return
 	}
 	if m.kind == events.KindCancel && h.cancel == nil {
-		w.violate("%s: cancel #%d was settled and is not stored", m.turn.id.Turn, m.seq)
+		w.violatef("%s: cancel #%d was settled and is not stored", m.turn.id.Turn, m.seq)
 	}
-	if n := h.newest.Seq; n == 0 || n == m.seq || w.queue[n-1].settled {
-		w.violate("%s: #%d was settled before the turn had a response, and no other message holds it", m.turn.id.Turn, m.seq)
+	n := h.newest.Seq
+	switch {
+	case m.kind == events.KindResume:
+		// A late acknowledgement of an earlier delivery, which found nothing to do, settles it
+		// under one that took the turn over: the next sweep asks again.
+		return
+	case n != 0 && n != m.seq && (w.queue[n-1].purged || w.queue[n-1].kind == events.KindResume):
+		return // the same
+	case n == 0 || n == m.seq || w.queue[n-1].settled:
+		w.violatef("%s: #%d was settled before the turn had a response, and no other message holds it", m.turn.id.Turn, m.seq)
 	}
 }
 
@@ -89,7 +97,7 @@ func (w *world) checkSettled(m *message) {
 func (w *world) check() {
 	for _, m := range w.queue {
 		if !m.settled {
-			w.violate("#%d is lost: nobody holds it and nobody gets it", m.seq)
+			w.violatef("#%d is lost: nobody holds it and nobody gets it", m.seq)
 		}
 	}
 	for _, t := range w.turns {
@@ -112,22 +120,22 @@ func (w *world) check() {
 // checkRecords: one response, after its call; epochs count up by one.
 func (w *world) checkRecords(t *turn, h *history) {
 	if n := len(h.responses); n != 1 {
-		w.violate("%s has %d responses", t.id.Turn, n)
+		w.violatef("%s has %d responses", t.id.Turn, n)
 	}
 	if h.claim == nil {
-		w.violate("%s has no tool_call", t.id.Turn)
+		w.violatef("%s has no tool_call", t.id.Turn)
 		return
 	}
 	last := h.claim
 	for i, r := range h.takeovers {
 		if r.Meta.Epoch != i+2 || r.Seq < last.Seq {
-			w.violate("%s: takeover %d has epoch %d after epoch %d", t.id.Turn, r.Seq, r.Meta.Epoch, last.Meta.Epoch)
+			w.violatef("%s: takeover %d has epoch %d after epoch %d", t.id.Turn, r.Seq, r.Meta.Epoch, last.Meta.Epoch)
 		}
 		last = r
 	}
 	for _, r := range h.responses {
 		if r.Seq < h.claim.Seq {
-			w.violate("%s: response %d stands before tool_call %d", t.id.Turn, r.Seq, h.claim.Seq)
+			w.violatef("%s: response %d stands before tool_call %d", t.id.Turn, r.Seq, h.claim.Seq)
 		}
 	}
 }
@@ -145,20 +153,20 @@ func (w *world) checkRuns(t *turn, h *history, runs []*entry) {
 		limit = 0
 	}
 	if len(runs) > limit {
-		w.violate("%s: entered %d times, claim says effect %q, verdict %q, takeovers %d", t.id.Turn, len(runs), claim.Effect, claim.Verdict, len(h.takeovers))
+		w.violatef("%s: entered %d times, claim says effect %q, verdict %q, takeovers %d", t.id.Turn, len(runs), claim.Effect, claim.Verdict, len(h.takeovers))
 	}
 	for _, r := range h.takeovers {
 		if h.cancel != nil && h.cancel.Seq < r.Seq && entered(runs, r.Meta.Epoch) && w.faults.struck[StaleRead] == 0 {
-			w.violate("%s: entered by epoch %d, which began after the cancel", t.id.Turn, r.Meta.Epoch)
+			w.violatef("%s: entered by epoch %d, which began after the cancel", t.id.Turn, r.Meta.Epoch)
 		}
 	}
 	for i, e := range runs {
 		if e.key != runs[0].key {
-			w.violate("%s: runs of one turn have different idempotency keys", t.id.Turn)
+			w.violatef("%s: runs of one turn have different idempotency keys", t.id.Turn)
 		}
 		for _, other := range runs[:i] {
 			if (e.epoch > other.epoch) != (e.token > other.token) || e.epoch == other.epoch {
-				w.violate("%s: epoch %d ran with fencing token %d, epoch %d with %d", t.id.Turn, other.epoch, other.token, e.epoch, e.token)
+				w.violatef("%s: epoch %d ran with fencing token %d, epoch %d with %d", t.id.Turn, other.epoch, other.token, e.epoch, e.token)
 			}
 		}
 	}
@@ -179,7 +187,7 @@ func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 	code := r.code()
 	if claim.Verdict != "" {
 		if code != claim.Verdict {
-			w.violate("%s: claimed with verdict %s, ended with %s", t.id.Turn, claim.Verdict, code)
+			w.violatef("%s: claimed with verdict %s, ended with %s", t.id.Turn, claim.Verdict, code)
 		}
 		return
 	}
@@ -189,27 +197,27 @@ func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 			Run *int `json:"run"`
 		}
 		if err := json.Unmarshal(r.Body.Payload, &value); err != nil || value.Run == nil || *value.Run >= len(w.ledger) {
-			w.violate("%s: says ok and holds no result of a run: %.80s", t.id.Turn, r.Body.Payload)
+			w.violatef("%s: says ok and holds no result of a run: %.80s", t.id.Turn, r.Body.Payload)
 			return
 		}
 		if e := w.ledger[*value.Run]; e.turn != t.id.Turn || e.result != events.StatusOK || e.epoch != r.Meta.Epoch {
-			w.violate("%s: says ok with run %d, which was epoch %d of %s and ended %q", t.id.Turn, *value.Run, e.epoch, e.turn, e.result)
+			w.violatef("%s: says ok with run %d, which was epoch %d of %s and ended %q", t.id.Turn, *value.Run, e.epoch, e.turn, e.result)
 		}
 		w.checkDelta(t, h)
 	case string(events.CodeUserError):
 		if !ended(runs, code, r.Meta.Epoch) {
-			w.violate("%s: says %s, and no run of epoch %d ended so", t.id.Turn, code, r.Meta.Epoch)
+			w.violatef("%s: says %s, and no run of epoch %d ended so", t.id.Turn, code, r.Meta.Epoch)
 		}
 	case string(events.CodeInterrupted):
 		if !w.hits[claim.Lease] {
-			w.violate("%s: interrupted, though nothing happened to delivery %s, which claimed it", t.id.Turn, claim.Lease)
+			w.violatef("%s: interrupted, though nothing happened to delivery %s, which claimed it", t.id.Turn, claim.Lease)
 		}
 	case string(events.CodeCancelled):
 		if h.cancel == nil {
-			w.violate("%s: cancelled by nobody", t.id.Turn)
+			w.violatef("%s: cancelled by nobody", t.id.Turn)
 		}
 	default:
-		w.violate("%s: ended with %s, which nothing here can cause", t.id.Turn, code)
+		w.violatef("%s: ended with %s, which nothing here can cause", t.id.Turn, code)
 	}
 }
 
@@ -233,7 +241,7 @@ func (w *world) checkDelta(t *turn, h *history) {
 			return
 		}
 	}
-	w.violate("%s: the response names context variables that were not merged", t.id.Turn)
+	w.violatef("%s: the response names context variables that were not merged", t.id.Turn)
 }
 
 // checkConflicts: data that lost the key was never run and is a dead letter.
@@ -243,16 +251,16 @@ func (w *world) checkConflicts(t *turn, h *history, runs []*entry) {
 		return // claimed by a cancel, which carries no data
 	}
 	for _, m := range w.queue {
-		if m.turn != t || m.kind != events.KindStructuredOutputReady || m.fingerprint == won {
+		if m.turn != t || m.kind != events.KindStructuredOutputReady || m.fingerprint == won || m.purged {
 			continue
 		}
 		for _, e := range runs {
 			if e.data == strconv.Itoa(m.data) {
-				w.violate("%s: data %d was run under a key that other data had claimed", t.id.Turn, m.data)
+				w.violatef("%s: data %d was run under a key that other data had claimed", t.id.Turn, m.data)
 			}
 		}
 		if w.letters[m.seq] == "" {
-			w.violate("%s: #%d has other data than the claim and is no dead letter", t.id.Turn, m.seq)
+			w.violatef("%s: #%d has other data than the claim and is no dead letter", t.id.Turn, m.seq)
 		}
 	}
 }

@@ -23,6 +23,7 @@ const (
 	LostLive      Fault = "lost live copy"  // the live copy of a cancel is not seen
 	LostDead      Fault = "lost letter"     // a dead letter cannot be stored
 	FailedMerge   Fault = "failed merge"    // context variables cannot be stored
+	Purge         Fault = "purge"           // the message of a claimed turn vanishes; a sweep has to find the turn
 	ForgottenNums Fault = "forgotten count" // the server forgets a delivery number
 )
 
@@ -30,7 +31,7 @@ const (
 func Faults() []Fault {
 	return []Fault{
 		Crash, Pause, Drain, Deploy, LostBeats, LostLease, UnknownNow, UnknownLater, UnknownNever, Undecided,
-		FailedRead, StaleRead, LostAck, LateAck, LostLive, LostDead, FailedMerge, ForgottenNums,
+		FailedRead, StaleRead, LostAck, LateAck, LostLive, LostDead, FailedMerge, Purge, ForgottenNums,
 	}
 }
 

@@ -44,7 +44,7 @@ func loadManifests() ([]manifest, error) {
 	}
 	var all []manifest
 	for _, k := range kinds {
-		var declared []bindings.Declaration
+		declared := make([]bindings.Declaration, 0, len(effects()))
 		for _, e := range effects() {
 			declared = append(declared, bindings.Declaration{
 				Workflow: k.workflow, Agent: string(e), Tool: "tool_" + string(e), Model: "Model",

@@ -48,6 +48,7 @@ type message struct {
 	holder    *thread   // who keeps it in progress, nil when nobody does
 	ready     time.Time // not delivered before
 	settled   bool
+	purged    bool // settled by nobody: it vanished
 }
 
 func (m *message) String() string { return fmt.Sprintf("#%d/%d", m.seq, m.delivered) }
@@ -73,6 +74,9 @@ func (w *world) plan() {
 		}
 		if w.chance(1, 4) {
 			w.unsent = append(w.unsent, w.newCancelMessage(t))
+		}
+		for w.chance(1, 6) { // anybody may ask for a resume, sweeps do
+			w.unsent = append(w.unsent, w.newResumeMessage(t))
 		}
 	}
 }
@@ -103,6 +107,17 @@ func (w *world) newCancelMessage(t *turn) *message {
 	return &message{
 		w: w, turn: t, kind: events.KindCancel, body: body,
 		subject: w.sim.space.In("default", events.KindCancel, app, workflow, chat),
+	}
+}
+
+func (w *world) newResumeMessage(t *turn) *message {
+	body, err := events.EncodeResume(&events.Resume{TurnID: t.id, Workflow: workflow}, w.now)
+	if err != nil {
+		panic(err) // our own event
+	}
+	return &message{
+		w: w, turn: t, kind: events.KindResume, body: body,
+		subject: w.sim.space.In("default", events.KindResume, app, workflow, chat),
 	}
 }
 
@@ -141,6 +156,13 @@ func (m *message) ack() {
 		m.settled, m.leased, m.holder = true, false, nil
 		m.w.checkSettled(m)
 	}
+}
+
+// purge removes the message, as an operator or a lost disk can.
+func (m *message) purge() {
+	m.w.tracef("%s vanishes", m)
+	m.release()
+	m.settled, m.purged = true, true
 }
 
 // nak gives the message back after the delay.

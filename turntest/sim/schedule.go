@@ -21,7 +21,7 @@ func (w *world) schedule() {
 		w.now = w.now.Add(time.Duration(w.rng.IntN(40)) * time.Millisecond)
 		switch {
 		case w.steps >= maxSteps:
-			w.violate("the queue does not drain: %s", w.leftovers())
+			w.violatef("the queue does not drain: %s", w.leftovers())
 			return
 		case !w.healed && w.steps >= faultSteps:
 			w.heal()
@@ -31,10 +31,12 @@ func (w *world) schedule() {
 		if w.act() {
 			continue
 		}
-		if w.healed {
+		switch {
+		case !w.healed:
+			w.heal()
+		case !w.sweep():
 			return
 		}
-		w.heal()
 	}
 }
 
@@ -52,7 +54,7 @@ func (w *world) heal() {
 func (w *world) fault() bool {
 	p := w.processes[w.rng.IntN(len(w.processes))]
 	m := w.anyLeased()
-	switch w.rng.IntN(5) {
+	switch w.rng.IntN(6) {
 	case 0:
 		if p.up && w.strike(Crash, 1) {
 			p.crash()
@@ -80,8 +82,25 @@ func (w *world) fault() bool {
 			w.tracef("the server forgets a delivery of %s", m)
 			return true
 		}
+	case 5:
+		if m != nil && w.history(m.turn).claim != nil && w.strike(Purge, 2) {
+			m.purge()
+			return true
+		}
 	}
 	return false
+}
+
+// sweep asks for the end of turns that seem to have nobody, and reports whether there are any.
+func (w *world) sweep() bool {
+	found := false
+	for _, t := range w.turns {
+		if h := w.history(t); h.claim != nil && len(h.responses) == 0 {
+			w.unsent = append(w.unsent, w.newResumeMessage(t))
+			found = true
+		}
+	}
+	return found
 }
 
 // act draws one of all the things that can happen and lets it happen. It reports false when

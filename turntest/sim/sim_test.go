@@ -5,6 +5,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -128,13 +129,14 @@ func (o *total) requireTeeth(t *testing.T) {
 }
 
 func (o *total) String() string {
-	text := fmt.Sprintf("%d schedules, %d steps, %d turns, tools entered %d times\noutcomes:", o.schedules, o.steps, o.turns, o.entries)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d schedules, %d steps, %d turns, tools entered %d times\noutcomes:", o.schedules, o.steps, o.turns, o.entries)
 	for _, k := range slices.Sorted(maps.Keys(o.outcomes)) {
-		text += fmt.Sprintf(" %s %d,", k, o.outcomes[k])
+		fmt.Fprintf(&b, " %s %d,", k, o.outcomes[k])
 	}
-	text += "\nfaults:"
+	fmt.Fprint(&b, "\nfaults:")
 	for _, k := range slices.Sorted(maps.Keys(o.faults)) {
-		text += fmt.Sprintf(" %s %d,", k, o.faults[k])
+		fmt.Fprintf(&b, " %s %d,", k, o.faults[k])
 	}
-	return text
+	return b.String()
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -50,7 +52,7 @@ func (l tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error
 	e.result = events.StatusOK
 	r := tools.Result{Value: json.RawMessage(fmt.Sprintf(`{"run":%d}`, run))}
 	if w.chance(1, 4) {
-		r.Set = map[string]any{"run": json.Number(fmt.Sprint(run))}
+		r.Set = map[string]any{"run": json.Number(strconv.Itoa(run))}
 	}
 	return r, nil
 }
@@ -73,6 +75,20 @@ func (v variables) Merge(ctx context.Context, _, _ string, seq uint64, _ handler
 	}
 	v.w.merged[seq] = true
 	return nil
+}
+
+// blobs is the simulated store of large payloads. Nothing here is large.
+type blobs struct{}
+
+// Shrink implements [handlers.BlobStore].
+func (blobs) Shrink(_ context.Context, _ subjects.Key, _ string, value any, _ []byte) (any, error) {
+	return value, nil
+}
+
+// Args implements [handlers.BlobStore].
+func (blobs) Args(_ context.Context, _ subjects.Key, stored any) (map[string]any, error) {
+	args, _ := stored.(map[string]any)
+	return args, nil
 }
 
 // letters is the simulated store of dead letters.

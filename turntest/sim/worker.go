@@ -44,10 +44,12 @@ func (p *process) begin(m manifest) {
 		Bindings:     func() *bindings.Set { return m.set },
 		Tool:         func(*bindings.Binding) (tools.Tool, error) { return tool{w}, nil },
 		Variables:    variables{w},
+		Blobs:        blobs{},
+		LeaseHeld:    w.leaseHeld,
 		Dead:         letters{w},
 		Live:         func(string, []byte) error { return nil },
 		Metrics:      w.sim.metrics,
-		Logger:       slog.New(slog.DiscardHandler),
+		Logger:       slog.New(panics{slog.DiscardHandler, w}),
 		Now:          func() time.Time { return w.now.Add(p.skew) },
 		BindingGrace: bindingGrace,
 		MaxEventAge:  maxEventAge,
@@ -57,6 +59,35 @@ func (p *process) begin(m manifest) {
 	}
 	p.handlers = h
 	w.tracef("%s begins, manifests: %s, clock %s", p.name, m.name, p.skew)
+}
+
+// panics is a log handler that looks for panics, which the handlers survive.
+type panics struct {
+	slog.Handler
+
+	w *world
+}
+
+// Enabled implements [slog.Handler].
+func (panics) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+
+// Handle implements [slog.Handler].
+func (h panics) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "panic" {
+			h.w.violatef("a handler panicked: %s", a.Value)
+		}
+		return true
+	})
+	return nil
+}
+
+// leaseHeld reports whether the message of a lease is still in the stream.
+func (w *world) leaseHeld(ctx context.Context, l idempotency.Lease) (bool, error) {
+	if err := w.store.read(ctx, "is "+l.String()+" held"); err != nil {
+		return false, err
+	}
+	return !w.queue[l.Seq-1].settled, nil
 }
 
 // receive gets a message from the queue. One that the worker holds already is left alone, as

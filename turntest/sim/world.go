@@ -93,7 +93,7 @@ func (w *world) tracef(format string, args ...any) {
 	}
 }
 
-func (w *world) violate(format string, args ...any) {
+func (w *world) violatef(format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 	w.tracef("VIOLATION: "+format, args...)
 }

@@ -1,0 +1,19 @@
+//go:build !mutants
+
+package mutant_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/internal/mutant"
+)
+
+func TestNothingCanBePlantedInAReleasedBuild(t *testing.T) {
+	require.False(t, mutant.Enabled)
+	for _, name := range mutant.All() {
+		t.Setenv("ONETURN_MUTANT", string(name))
+		require.False(t, mutant.Planted(name))
+	}
+}
