@@ -135,7 +135,7 @@ func scan(t *testing.T, s idempotency.Store) {
 	}
 	records, err := s.Scan(t.Context(), k)
 	require.NoError(t, err)
-	var got []string
+	got := make([]string, 0, len(records))
 	for _, r := range records {
 		require.Equal(t, seqs[r.Key], r.Seq)
 		got = append(got, r.Key)
