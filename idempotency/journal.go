@@ -101,11 +101,11 @@ func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 func (j *Journal) create(ctx context.Context, r Record) (seq uint64, rival *Record, err error) {
 	r.Meta.Owner = j.owner
 	for {
-		seq, err = j.store.Create(ctx, r)
+		if seq, err = j.store.Create(ctx, r); err == nil {
+			return seq, nil, nil
+		}
 		var exists *ExistsError
 		switch {
-		case err == nil:
-			return seq, nil, nil
 		case errors.As(err, &exists):
 			found, errAt := j.store.At(ctx, exists.Seq)
 			switch {
