@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -31,7 +32,7 @@ type outcome struct {
 	RunID      string      `json:"run_id,omitempty"`
 	AppID      string      `json:"app_id"`
 	ToolCallID string      `json:"tool_call_id,omitempty"`
-	Status     string      `json:"status"` // ok, error; pending when the wait ended first
+	Status     string      `json:"status"` // ok, error; pending when the wait ended first; conflict when the key has other data
 	Success    bool        `json:"success"`
 	Code       events.Code `json:"code,omitempty"`
 	Content    string      `json:"content"`
@@ -41,8 +42,11 @@ type outcome struct {
 	Duplicate  bool        `json:"duplicate,omitempty"` // the server has dropped it: it was there
 }
 
-// statusPending is the status of a turn that has not ended when the wait does.
-const statusPending = "pending"
+// Statuses of turns without a response of their own.
+const (
+	statusPending  = "pending"  // not ended when the wait did
+	statusConflict = "conflict" // its key was used before with other data: it is never run
+)
 
 // printer writes what becomes of each event, and counts.
 type printer struct {
@@ -88,10 +92,14 @@ func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, dupli
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := outcome{Turn: id.Turn, ChatID: id.Chat, RunID: id.Run, AppID: id.App, Duplicate: duplicate}
-	if err != nil {
+	switch {
+	case errors.Is(err, oneturn.ErrConflict):
+		o.Status, o.Content = statusConflict, err.Error()
+		fmt.Fprintf(p.err, "%s: never run: %v\n", at, err)
+	case err != nil:
 		o.Status, o.Content = statusPending, err.Error()
 		fmt.Fprintf(p.err, "%s: no response yet: %v\n", at, err)
-	} else {
+	default:
 		o.ToolCallID, o.Status, o.Success, o.Code, o.Content = r.ToolCallID, r.Status, r.Success, r.Code, r.Content
 		o.Payload, o.Attempts, o.DurationMS = r.Payload, r.Attempts, r.DurationMS
 	}

@@ -22,7 +22,7 @@ func greet(_ context.Context, in greeting) (string, error) {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // a main function, as in cmd
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, nats.DefaultURL); err != nil {
 		fmt.Fprintln(os.Stderr, err)

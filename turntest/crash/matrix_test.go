@@ -55,7 +55,7 @@ func TestMatrixKillAtEveryPointOfThePathKeepsThePromise(t *testing.T) {
 		t.Run(c.point, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			r.kill(c, *hits, 1)
+			r.kill(c, *hits)
 			r.settle()
 		})
 	}
@@ -72,14 +72,14 @@ func TestMatrixWithThreeWorkers(t *testing.T) {
 				bystander := r.start("")
 				defer func() { r.wait(bystander, func() bool { return true }) }()
 			}
-			r.kill(c, *others, 3)
+			r.kill(c, *others)
 			r.settle()
 		})
 	}
 }
 
 // kill starts workers that die at the point until each effect of the cell was struck n times.
-func (r *rig) kill(c cell, n, workers int) {
+func (r *rig) kill(c cell, n int) {
 	r.t.Helper()
 	enough := func() bool {
 		struck, _ := r.struck(c.point)
@@ -98,15 +98,26 @@ func (r *rig) kill(c cell, n, workers int) {
 	deadline := time.Now().Add(4 * time.Minute)
 	for i := 0; !enough(); i++ {
 		require.True(r.t, time.Now().Before(deadline), "point %s was not reached by %v", c.point, missing())
-		if r.left() < uint64(3*workers) {
-			r.publish(3*workers, missing(), 5, c.vars)
-		}
+		failpoints := fmt.Sprintf("%s=kill@%d", c.point, 1+i%2)
 		if c.first != "" && i%2 == 0 {
-			r.wait(r.start(c.first+"=kill@1"), r.drained)
-			continue
+			failpoints = c.first + "=kill@1"
 		}
-		r.wait(r.start(fmt.Sprintf("%s=kill@%d", c.point, 1+i%2)), r.drained)
+		r.feed(r.start(failpoints), missing, c.vars)
 	}
+}
+
+// feed publishes turns until the process has died of its failpoint.
+func (r *rig) feed(p *process, effects func() []string, vars bool) {
+	r.t.Helper()
+	last := time.Now().Add(-time.Minute)
+	killed := r.wait(p, func() bool {
+		if wanted := effects(); len(wanted) > 0 && r.left() < 20 && time.Since(last) > 50*time.Millisecond {
+			r.publish(2, wanted, 5, vars)
+			last = time.Now()
+		}
+		return len(effects()) == 0
+	})
+	require.True(r.t, killed || len(effects()) == 0)
 }
 
 // TestDroppedAcknowledgementsAndRequestsOfEveryWrite: an unknown outcome is neither a failure
@@ -171,7 +182,7 @@ func TestMatrixWithPythonTools(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			r.workflows = pythonTools(t)
-			r.kill(c, *others, 1)
+			r.kill(c, *others)
 			r.settle()
 		})
 	}
