@@ -182,7 +182,7 @@ func (b *binder) tool(t *toolEntry) {
 			why = b.modelFault(t, mdl, agent)
 		}
 		if why == "" && !t.auto {
-			why = "it is not called automatically: set auto_invoke: true (oneturn.yaml: auto: true)"
+			why = notAuto
 		}
 		if why != "" {
 			b.fail(k, fmt.Sprintf("tool %s of agent %s is not usable: %s: %s", t.name, agent, t.at, why))
@@ -353,6 +353,9 @@ func (b *binder) index() {
 	}
 }
 
+// notAuto is why a tool that only a language model calls is not bound.
+const notAuto = "it is not called automatically: set auto_invoke: true (oneturn.yaml: auto: true)"
+
 // checkAgents warns of agents that wait for a tool that never comes.
 func (b *binder) checkAgents() {
 	b.w.agents = b.agentNames()
@@ -362,7 +365,12 @@ func (b *binder) checkAgents() {
 		}
 	}
 	for _, a := range b.agents {
-		if _, ok := b.w.onlyTool[a.name]; !ok && a.auto {
+		switch tool, ok := b.w.onlyTool[a.name]; {
+		case !a.auto:
+		case ok && tool.binding == nil && strings.HasSuffix(tool.why, notAuto):
+			b.warnf(a.at, "auto_agent_without_tool", "set auto_invoke: true on one of its tools, or switch auto_tool_mode off",
+				"agent %s is in auto tool mode but none of its tools is called automatically", a.name)
+		case !ok:
 			b.warnf(a.at, "auto_agent_without_tool", "add a tool for it, or switch auto_tool_mode off", "agent %s is in auto tool mode but no tool names it", a.name)
 		}
 	}
