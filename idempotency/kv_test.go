@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -48,6 +49,28 @@ func TestKVKeepsTheStoreContract(t *testing.T) {
 		nc := turntest.NewServer(t).Connect()
 		return newKV(t, nc, bucket(t, nc))
 	})
+}
+
+func TestHeadersOfOneRecordAreNotThoseOfTheNext(t *testing.T) {
+	t.Parallel()
+	nc := turntest.NewServer(t).Connect()
+	kv := newKV(t, nc, bucket(t, nc))
+	for i, meta := range []idempotency.Meta{
+		{
+			Owner: "w", Nonce: "n", Epoch: 1, Lease: idempotency.Lease{Stream: "IN", Seq: 1234, Delivery: 2}, Effect: "keyed",
+			Digest: "d", Fingerprint: "f", Verdict: "too_old", Trace: "00-11-22-01",
+		},
+		{Owner: "w", Nonce: "other", Epoch: 2},
+		{Owner: "w", Nonce: "third", Epoch: 3, Verdict: "parked"},
+	} {
+		id := strconv.Itoa(i)
+		seq, err := kv.Create(t.Context(), idempotency.Record{Key: key.Private("park", id), Meta: meta, Data: []byte(id)})
+		require.NoError(t, err)
+		got, err := kv.At(t.Context(), seq)
+		require.NoError(t, err)
+		require.Equal(t, meta, got.Meta)
+		require.Equal(t, id, string(got.Data))
+	}
 }
 
 func TestSubscribersSeeStoredPublicRecordsOnly(t *testing.T) {

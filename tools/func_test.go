@@ -52,6 +52,27 @@ func TestFuncGivesAMapTheArgumentsAsTheyAre(t *testing.T) {
 	require.NotContains(t, args, "added")
 }
 
+func TestFuncDecodesArgumentsThatWereEncodedBefore(t *testing.T) {
+	t.Parallel()
+	type in struct{ N int }
+	var got in
+	tool := tools.Func(func(_ context.Context, in in) (any, error) { got = in; return nil, nil }) //nolint:nilnil // no result
+	call := &tools.Call{Args: map[string]any{"N": json.Number("1")}, ArgsJSON: json.RawMessage(`{"N":2}`)}
+	_, err := tool.Invoke(t.Context(), call)
+	require.NoError(t, err)
+	require.Equal(t, 2, got.N)
+	for want, call := range map[string]*tools.Call{
+		`{"N":2}`:       call,
+		`{"N":1}`:       {Args: call.Args},
+		`{}`:            {},
+		`{"a":1,"b":2}`: {Args: map[string]any{"b": json.Number("2"), "a": json.Number("1")}},
+	} {
+		data, err := call.EncodedArgs()
+		require.NoError(t, err)
+		require.Equal(t, want, string(data))
+	}
+}
+
 func TestFuncSaysWhyItFailed(t *testing.T) {
 	t.Parallel()
 	own := errors.New("no stock")

@@ -1,0 +1,66 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// TestToolAndEventGetTheSameArguments holds it for data that the model leaves as it is, and
+// for data that it completes, bends and cuts: what was encoded for the fingerprint may then not
+// be used.
+func TestToolAndEventGetTheSameArguments(t *testing.T) {
+	t.Parallel()
+	const schema = `{"type":"object","additionalProperties":false,"required":["n"],
+		"properties":{"n":{"type":"integer"},"s":{"type":"string"},"d":{"type":"string","default":"x"}}}`
+	for name, c := range map[string]struct{ schema, data, want string }{
+		"as it is":  {schema, `{"s":"é","n":1,"d":""}`, `{"d":"","n":1,"s":"é"}`},
+		"completed": {schema, `{"n":1}`, `{"d":"x","n":1}`},
+		"bent":      {schema, `{"n":"1","d":"y"}`, `{"d":"y","n":1}`},
+		"no rules":  {`{"type":"object"}`, `{"b":[{"z":1.50,"a":null}],"a":{}}`, `{"a":{},"b":[{"a":null,"z":1.50}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var call tools.Call
+			k := newKit(t, toolFunc(func(_ context.Context, c *tools.Call) (tools.Result, error) {
+				call = *c
+				return tools.Result{}, nil
+			}))
+			set, err := bindings.Load(t.Context(), bindings.Options{Declared: []bindings.Declaration{
+				{Workflow: "WF", Agent: "A", Model: "M", Tool: "t", Schema: json.RawMessage(c.schema)},
+			}})
+			require.NoError(t, err)
+			k.Bindings = func() *bindings.Set { return set }
+			m := k.message(1, 1)
+			event, err := events.DecodeTurn(m.Data)
+			require.NoError(t, err)
+			event.Data, err = events.Decode([]byte(c.data))
+			require.NoError(t, err)
+			m.Data, err = events.EncodeTurn(event, time.Now())
+			require.NoError(t, err)
+
+			require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+			require.Equal(t, c.want, string(call.ArgsJSON))
+			args, err := events.AppendJSON(nil, call.Args)
+			require.NoError(t, err)
+			require.Equal(t, c.want, string(args))
+			record, err := k.store.Last(t.Context(), subjects.TurnKey("app", "chat", "", "turn").Public("tool_call"))
+			require.NoError(t, err)
+			body, err := events.Parse(record.Data)
+			require.NoError(t, err)
+			payload, ok := body.Data["payload"].(map[string]any)
+			require.True(t, ok)
+			require.Equal(t, call.Args, payload["tool_args"])
+			require.Equal(t, events.Hex(events.Fingerprint(event)), record.Meta.Fingerprint)
+		})
+	}
+}
