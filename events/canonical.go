@@ -11,7 +11,12 @@ import (
 type Canonical json.RawMessage
 
 // MarshalJSON implements json.Marshaler.
-func (c Canonical) MarshalJSON() ([]byte, error) { return json.RawMessage(c).MarshalJSON() }
+func (c Canonical) MarshalJSON() ([]byte, error) {
+	if len(c) == 0 {
+		return []byte("null"), nil
+	}
+	return c, nil
+}
 
 // dataDepth is how many containers of an event lie around a Canonical at most.
 const dataDepth = MaxDepth - MaxDataDepth

@@ -2,8 +2,10 @@ package events_test
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +24,7 @@ func TestSealGivesTheDataAndItsFingerprint(t *testing.T) {
 			whole := mustAppend(t, []any{turn.Workflow, turn.Agent, turn.Model, turn.Data})
 			require.Equal(t, sha256.Sum256([]byte(whole)), fingerprint, data)
 			require.Equal(t, fingerprint, events.Fingerprint(turn), data)
-			require.Equal(t, fmt.Sprintf("%x", fingerprint), events.Hex(fingerprint))
+			require.Equal(t, hex.EncodeToString(fingerprint[:]), events.Hex(fingerprint))
 		}
 	}
 	for _, no := range []any{1.5, nested(events.MaxDataDepth + 1), "\xff"} {
@@ -81,7 +83,7 @@ func TestObjectsOfEverySizeKeepTheirMembersAndFindTheirDuplicates(t *testing.T) 
 		want := map[string]any{}
 		for i := range size {
 			members[i] = fmt.Sprintf(`"k%d":{"v":%d}`, i, i)
-			want[fmt.Sprintf("k%d", i)] = map[string]any{"v": number(fmt.Sprint(i))}
+			want[fmt.Sprintf("k%d", i)] = map[string]any{"v": number(strconv.Itoa(i))}
 		}
 		doc := "{" + strings.Join(members, ",")
 		require.Equal(t, want, mustDecode(t, doc+"}"))

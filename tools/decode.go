@@ -42,8 +42,8 @@ func holdsNumber(t reflect.Type, seen map[reflect.Type]bool) bool {
 	case reflect.Map:
 		return holdsNumber(t.Key(), seen) || holdsNumber(t.Elem(), seen)
 	case reflect.Struct:
-		for i := range t.NumField() {
-			if holdsNumber(t.Field(i).Type, seen) {
+		for field := range t.Fields() {
+			if holdsNumber(field.Type, seen) {
 				return true
 			}
 		}

@@ -72,7 +72,7 @@ func TestArgumentsAreDecodedByTheRulesOfEncodingJSON(t *testing.T) {
 		`{"upper":"good"}`, `{"upper":"bad"}`, `{"upper":[1]}`, `{"level":"abc"}`, `{"level":3}`, `{"id":"x"}`,
 	} {
 		var want, got everything
-		wantErr := json.Unmarshal([]byte(data), &want)
+		wantErr := json.Unmarshal([]byte(data), &want) //nolint:musttag // a name without tag is one of the cases
 		gotErr := decode([]byte(data), &got)
 		require.Equal(t, wantErr == nil, gotErr == nil, "%s: %v, but encoding/json: %v", data, gotErr, wantErr)
 		if wantErr == nil {
