@@ -22,6 +22,7 @@ const (
 	DefaultBindingGrace = 30 * time.Second
 	DefaultMaxEventAge  = 24 * time.Hour
 	DefaultMaxTurnLife  = 7 * 24 * time.Hour
+	DefaultSweepEvery   = 5 * time.Minute
 )
 
 // Config configures a [Worker]. The zero value of each field means its default. At least one
@@ -65,6 +66,11 @@ type Config struct {
 	// duplicate would run again. Defaults to 7 days.
 	MaxTurnLife time.Duration
 
+	// SweepEvery is how long after one sweep the next is due: it finds turns whose message is
+	// gone, and turns past their life, and has them ended. One worker of all sweeps at a time.
+	// Defaults to 5 min; a negative value means that this worker takes no part.
+	SweepEvery time.Duration
+
 	// Logger gets ids and sizes, never payloads. Defaults to discarding.
 	Logger *slog.Logger
 	// Registry gets the metrics. Defaults to a registry of the worker's own.
@@ -97,6 +103,7 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.BindingGrace, DefaultBindingGrace)
 	def(&c.MaxEventAge, DefaultMaxEventAge)
 	def(&c.MaxTurnLife, DefaultMaxTurnLife)
+	def(&c.SweepEvery, DefaultSweepEvery)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

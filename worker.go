@@ -28,6 +28,7 @@ type Worker struct {
 	c       Config
 	space   subjects.Space
 	metrics *handlers.Metrics
+	sweeps  *handlers.SweepMetrics
 	tools   *toolbox
 	set     atomic.Pointer[bindings.Set]
 	inbox   atomic.Pointer[inbox.Inbox]
@@ -49,6 +50,9 @@ func NewWorker(nc *nats.Conn, c Config) (*Worker, error) {
 		return nil, fmt.Errorf("oneturn worker: %w", err)
 	}
 	if w.metrics, err = handlers.NewMetrics(c.Registry); err != nil {
+		return nil, fmt.Errorf("oneturn worker: metrics: %w", err)
+	}
+	if w.sweeps, err = handlers.NewSweepMetrics(c.Registry); err != nil {
 		return nil, fmt.Errorf("oneturn worker: metrics: %w", err)
 	}
 	if w.tools, err = newToolbox(c); err != nil {
@@ -112,8 +116,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	side, stopSide := context.WithCancel(ctx)
+	running, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	side, stopSide := context.WithCancel(running)
 	var sides sync.WaitGroup
+	sides.Go(func() { w.timers(side, kv, h, ackWait, fail) })
 	sides.Go(func() { w.watch(side) })
 	sides.Go(func() { w.guardStore(side, in) })
 	defer func() {
@@ -123,7 +130,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.inbox.Store(in)
 	w.c.Logger.Info("worker started", "name", w.c.Name, "pool", w.c.Pool, "slots", w.c.Slots, "ack_wait", ackWait,
 		"workflows", len(w.Bindings().Workflows()), "digest", w.Bindings().Digest())
-	err = in.Run(ctx, handlers.ErrDraining)
+	err = in.Run(running, handlers.ErrDraining)
+	if err == nil && ctx.Err() == nil {
+		err = context.Cause(running)
+	}
 	w.c.Logger.Info("worker stopped", "name", w.c.Name)
 	return err
 }
@@ -140,7 +150,7 @@ func (w *Worker) handlers(ctx context.Context, store idempotency.Store) (*handle
 	}
 	return handlers.New(handlers.Config{
 		Space:     w.space,
-		Journal:   idempotency.New(store, w.c.Name, idempotency.Options{OnUnknownWrite: w.metrics.UnknownWrites.Inc}),
+		Journal:   idempotency.New(store, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc}),
 		Engine:    engine.New(engine.Options{Timeout: w.c.ToolTimeout, OnAbandoned: func(string) { w.metrics.Abandoned.Inc() }}),
 		Bindings:  w.Bindings,
 		Tool:      w.tools.find,
@@ -152,6 +162,8 @@ func (w *Worker) handlers(ctx context.Context, store idempotency.Store) (*handle
 		Logger:    w.c.Logger,
 		Now:       time.Now,
 
+		LeaseHeld:    handlers.LeaseHeld(w.js, w.space),
+		MaxTurnLife:  w.c.MaxTurnLife,
 		BindingGrace: w.c.BindingGrace,
 		MaxEventAge:  w.c.MaxEventAge,
 	})
@@ -159,11 +171,19 @@ func (w *Worker) handlers(ctx context.Context, store idempotency.Store) (*handle
 
 // handle gives a delivery to the handlers and settles it as they say.
 func handle(ctx context.Context, h *handlers.Handlers, d *inbox.Delivery) {
-	disposition := h.Handle(ctx, &handlers.Message{
+	settle(d, h.Handle(ctx, message(d)))
+}
+
+// message is a delivery as handlers see it.
+func message(d *inbox.Delivery) *handlers.Message {
+	return &handlers.Message{
 		Subject: d.Msg.Subject, Header: d.Msg.Header, Data: d.Msg.Data, Stored: d.Stored,
 		Lease: idempotency.Lease{Stream: d.Stream, Seq: d.Seq, Delivery: d.Delivered},
 		Held:  d.Held(), Fresh: d.Fresh,
-	})
+	}
+}
+
+func settle(d *inbox.Delivery, disposition handlers.Disposition) {
 	switch disposition.Do {
 	case handlers.Ack:
 		d.Ack()

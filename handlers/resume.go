@@ -84,32 +84,51 @@ func (h *Handlers) resumeKey(m *Message, e *events.Resume) (subjects.Key, error)
 // restore makes a turn of what its claim says. The call is nil when the claim cannot be read
 // or does not belong under its key; then the ids are those of the resume and the key.
 func restore(m *Message, e *events.Resume, key subjects.Key, claim *idempotency.Record) (*turn, *events.ToolCall) {
-	t := &turn{StructuredOutputReady: &events.StructuredOutputReady{TurnID: idsOf(key, e.TurnID), Workflow: e.Workflow}, m: m, key: key, name: key.String()}
-	t.callID = events.CallID(t.TurnID, key.Turn)
-	call := &events.ToolCall{}
-	body, err := events.Parse(claim.Data)
-	if err != nil || body.Kind != events.KindToolCall || body.As(call) != nil {
-		return t, nil
+	call, reused := readCall(key, claim)
+	if call == nil {
+		ids := idsOf(key, e.TurnID)
+		return &turn{
+			StructuredOutputReady: &events.StructuredOutputReady{TurnID: ids, Workflow: e.Workflow},
+			m:                     m, key: key, callID: events.CallID(ids, key.Turn),
+		}, nil
 	}
-	id := events.TurnID{App: call.AppID, Chat: call.ChatID, Run: call.RunID, Turn: call.Turn}
-	fingerprint := claim.Meta.Fingerprint
-	switch plain := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn); {
-	case key == plain:
-		t.callID = events.CallID(id, key.Turn)
-	case len(fingerprint) >= 16 && key.App == plain.App && key.Chat == plain.Chat &&
-		key.Turn == subjects.ReusedTurnToken(id.Run, id.Turn, fingerprint[:16]):
-		t.callID = events.QualifiedCallID(id.Turn, key.Turn)
-	default:
-		return t, nil
-	}
-	t.StructuredOutputReady = &events.StructuredOutputReady{
-		TurnID: id, Workflow: call.WorkflowName, Agent: call.Agent, AutoToolMode: true,
+	t := &turn{m: m, key: key, StructuredOutputReady: &events.StructuredOutputReady{
+		TurnID:   events.TurnID{App: call.AppID, Chat: call.ChatID, Run: call.RunID, Turn: call.Turn},
+		Workflow: call.WorkflowName, Agent: call.Agent, AutoToolMode: true,
 		UserID: call.UserID, TurnSequence: call.TurnSequence, CorrectionOf: call.CorrectionOf,
+	}}
+	t.callID = events.CallID(t.TurnID, key.Turn)
+	if reused {
+		t.callID = events.QualifiedCallID(t.Turn, key.Turn)
 	}
-	if sum, err := hex.DecodeString(fingerprint); err == nil {
+	if sum, err := hex.DecodeString(claim.Meta.Fingerprint); err == nil {
 		copy(t.fingerprint[:], sum)
 	}
 	return t, call
+}
+
+// readCall reads the event of a claim, and reports whether its turn key had been used before.
+// It returns nil when the event cannot be read or its ids do not lead to the key.
+func readCall(key subjects.Key, claim *idempotency.Record) (call *events.ToolCall, reused bool) {
+	body, err := events.Parse(claim.Data)
+	if err != nil || body.Kind != events.KindToolCall {
+		return nil, false
+	}
+	call = &events.ToolCall{}
+	if body.As(call) != nil {
+		return nil, false
+	}
+	plain := subjects.TurnKey(call.AppID, call.ChatID, call.RunID, call.Turn)
+	if key == plain {
+		return call, false
+	}
+	if fingerprint := claim.Meta.Fingerprint; len(fingerprint) >= 16 {
+		plain.Turn = subjects.ReusedTurnToken(call.RunID, call.Turn, fingerprint[:16])
+	}
+	if key != plain {
+		return nil, false
+	}
+	return call, true
 }
 
 // idsOf returns the ids behind a key as far as they are known: those given if they lead to

@@ -1,0 +1,298 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Bounds of a sweep.
+const (
+	// SweepRate is how many headers a second a sweep reads, and how many turns it looks at.
+	SweepRate = 5_000
+	// maxTracked is how many open turns a sweep remembers while it reads; the newest beyond
+	// that wait for the next one.
+	maxTracked = 100_000
+	// maxFailures in a row end a sweep: the server cannot be reached.
+	maxFailures = 10
+)
+
+// Sweep finds the turns that nobody will end any more (design 5.16): turns without response
+// whose newest lease message is gone from its stream and that are not parked, and turns past
+// their life. All fields without a default are required.
+type Sweep struct {
+	Space     subjects.Space
+	JS        jetstream.JetStream
+	Store     idempotency.Store
+	LeaseHeld func(ctx context.Context, l idempotency.Lease) (bool, error)
+	// AckWait is that of the workers' consumer. A turn younger than twice of it is left alone.
+	AckWait time.Duration
+	// MaxTurnLife is how long after its claim a turn is past its life. 0 means never.
+	MaxTurnLife time.Duration
+	// Rate bounds the reading, a second. 0 means no limit.
+	Rate   int
+	Logger *slog.Logger
+}
+
+// Condition is what a sweep finds a turn in.
+type Condition string
+
+// The conditions. Only the last three call for a resume.
+const (
+	TurnEnded     Condition = "ended"
+	TurnUnclaimed Condition = "unclaimed"
+	TurnYoung     Condition = "young"  // claimed too lately to judge
+	TurnParked    Condition = "parked" // waits for an answer
+	TurnHeld      Condition = "held"   // its message is in the stream and comes back
+	TurnOrphaned  Condition = "orphaned"
+	TurnCorrupt   Condition = "corrupt" // orphaned, and a record of it cannot be read
+	TurnExpired   Condition = "expired" // past its life
+)
+
+// Mend reports whether a turn in this condition needs a resume to end.
+func (c Condition) Mend() bool { return c == TurnOrphaned || c == TurnCorrupt || c == TurnExpired }
+
+// Finding is a turn as a sweep sees it.
+type Finding struct {
+	Key       subjects.Key
+	Condition Condition
+	Age       time.Duration     // since the claim, 0 for an unclaimed one
+	Turn      *idempotency.Turn // as the leader knows it
+}
+
+// Judge looks at one turn. Now is the time of the server.
+func (s *Sweep) Judge(ctx context.Context, key subjects.Key, now time.Time) (Finding, error) {
+	f, err := s.judge(ctx, key, now)
+	if err == nil && (f.Condition == TurnOrphaned || f.Condition == TurnCorrupt) {
+		f, err = s.judge(ctx, key, now) // it may have ended between the two reads, and then its message is gone
+	}
+	return f, err
+}
+
+func (s *Sweep) judge(ctx context.Context, key subjects.Key, now time.Time) (Finding, error) {
+	t, err := idempotency.Load(ctx, s.Store, key)
+	if err != nil {
+		return Finding{}, fmt.Errorf("sweep: turn %s: %w", key, err)
+	}
+	f := Finding{Key: key, Turn: t}
+	if t.Claim != nil {
+		f.Age = now.Sub(t.Claim.Time)
+	}
+	switch {
+	case t.Response != nil:
+		f.Condition = TurnEnded
+	case t.Claim == nil:
+		f.Condition = TurnUnclaimed
+	case s.MaxTurnLife > 0 && f.Age > s.MaxTurnLife && t.Claim.Meta.Verdict == "":
+		f.Condition = TurnExpired
+	case f.Age <= 2*s.AckWait:
+		f.Condition = TurnYoung
+	case t.Parked():
+		f.Condition = TurnParked
+	default:
+		held, err := s.LeaseHeld(ctx, t.Lease)
+		if err != nil {
+			return f, fmt.Errorf("sweep: turn %s: %w", key, err)
+		}
+		switch {
+		case held:
+			f.Condition = TurnHeld
+		case t.Corrupt():
+			f.Condition = TurnCorrupt
+		default:
+			f.Condition = TurnOrphaned
+		}
+	}
+	return f, nil
+}
+
+// Resume publishes the inbound message that makes a worker of the turn's pool end it, and
+// returns its sequence. A turn may be resumed any number of times.
+func (s *Sweep) Resume(ctx context.Context, f Finding) (uint64, error) {
+	claim := f.Turn.Claim
+	e := &events.Resume{Key: f.Key.String()}
+	if call, reused := readCall(f.Key, claim); call != nil {
+		e.TurnID = events.TurnID{App: call.AppID, Chat: call.ChatID, Run: call.RunID, Turn: call.Turn}
+		e.Workflow = call.WorkflowName
+		if !reused {
+			e.Key = ""
+		}
+	}
+	body, err := events.EncodeResume(e, time.Now())
+	if err != nil {
+		return 0, fmt.Errorf("resume turn %s: %w", f.Key, err)
+	}
+	pool := cmp.Or(claim.Meta.Pool, subjects.DefaultPool)
+	if subjects.CheckPool(pool) != nil {
+		pool = subjects.DefaultPool
+	}
+	subject, ok := s.Space.InOf(subjects.Inbound{
+		Pool: pool, Kind: events.KindResume, App: f.Key.App, Workflow: subjects.Token(e.Workflow), Chat: f.Key.Chat,
+	})
+	if !ok {
+		return 0, fmt.Errorf("resume turn %s: its key holds something that is no token", f.Key)
+	}
+	m := &nats.Msg{Subject: subject, Header: nats.Header{}, Data: body}
+	if claim.Meta.Trace != "" {
+		m.Header[idempotency.HeaderTrace] = []string{claim.Meta.Trace}
+	}
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	ack, err := s.JS.PublishMsg(ctx, m)
+	if err != nil {
+		return 0, fmt.Errorf("resume turn %s: %w", f.Key, err)
+	}
+	return ack.Sequence, nil
+}
+
+// Scope bounds what a sweep looks at. The zero value is everything.
+type Scope struct{ App, Chat string }
+
+// Swept is what came of a sweep.
+type Swept struct {
+	Next    SweepState    // what the next sweep goes on from
+	Headers int           // claims and responses read
+	Open    int           // turns without a response
+	Oldest  time.Duration // age of the oldest of them
+	Mended  int           // turns that act was called for, without an error
+	Failed  int           // turns that could not be read, or whose act failed
+}
+
+// Run reads the journal from where the last sweep ended and calls act for each turn that
+// needs a resume. It may be stopped or repeated at any point. Now is the time of the server.
+func (s *Sweep) Run(ctx context.Context, from SweepState, now time.Time, scope Scope, act func(context.Context, Finding) error) (Swept, error) {
+	var out Swept
+	open, err := s.read(ctx, &out, from, scope)
+	if err != nil {
+		return out, err
+	}
+	pace := newPacer(s.Rate)
+	failures := 0
+	for i, c := range open {
+		if c.at.IsZero() || now.Sub(c.at) > 2*s.AckWait {
+			f, err := s.Judge(ctx, c.key, now)
+			if err == nil && f.Condition.Mend() {
+				if err = act(ctx, f); err == nil {
+					out.Mended++
+				}
+			}
+			switch {
+			case ctx.Err() != nil:
+				return out, fmt.Errorf("sweep: %w", context.Cause(ctx))
+			case err != nil:
+				out.Failed++
+				s.Logger.Warn("a turn could not be swept; the next sweep tries again", "key", c.key.String(), "err", err)
+				if failures++; failures >= maxFailures {
+					return out, err
+				}
+			default:
+				failures = 0
+			}
+			if f.Condition == TurnEnded || f.Condition == TurnUnclaimed {
+				open[i].ended = true
+				continue
+			}
+			out.Oldest = max(out.Oldest, f.Age)
+			if err := pace.wait(ctx); err != nil {
+				return out, fmt.Errorf("sweep: %w", err)
+			}
+		} else {
+			out.Oldest = max(out.Oldest, now.Sub(c.at))
+		}
+		out.Open++
+	}
+	out.Next.carry(slices.DeleteFunc(open, func(c openClaim) bool { return c.ended }))
+	return out, nil
+}
+
+// openClaim is a claim whose response was not seen.
+type openClaim struct {
+	key   subjects.Key
+	seq   uint64
+	at    time.Time // zero for one that was carried over
+	ended bool
+}
+
+// read returns the open claims, oldest first, and sets where the next sweep reads from.
+func (s *Sweep) read(ctx context.Context, out *Swept, from SweepState, scope Scope) ([]openClaim, error) {
+	name := s.Space.TurnsStream()
+	stream, err := s.JS.Stream(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("sweep: stream %s: %w", name, err)
+	}
+	last := stream.CachedInfo().State.LastSeq
+	if from.From > last+1 { // another journal than the one that the last sweep read
+		from = SweepState{}
+	}
+	tracked := from.claims()
+	out.Next.From = last + 1
+	calls := subjects.Key{App: token(scope.App), Chat: token(scope.Chat), Turn: "*", Call: subjects.SingleCall}
+	filters := []string{
+		s.Space.JournalSubject(calls.Public(events.KindToolCall)), s.Space.JournalSubject(calls.Public(events.KindToolResponse)),
+	}
+	if from.From > last {
+		return sorted(tracked), nil
+	}
+	err = Headers{JS: s.JS, Rate: s.Rate}.Read(ctx, name, filters, from.From, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+		out.Headers++
+		key, _ := s.Space.JournalKeyOf(m.Subject())
+		r, ok := subjects.ParseKey(key)
+		_, known := tracked[r.Key]
+		switch {
+		case !ok:
+		case r.Kind == events.KindToolResponse:
+			delete(tracked, r.Key)
+		case known || len(tracked) < maxTracked:
+			tracked[r.Key] = openClaim{key: r.Key, seq: meta.Sequence.Stream, at: meta.Timestamp}
+		default:
+			out.Next.From = min(out.Next.From, meta.Sequence.Stream)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
+	return sorted(tracked), nil
+}
+
+// token is the token of an id, or a wildcard for none.
+func token(id string) string {
+	if id == "" {
+		return "*"
+	}
+	return subjects.Token(id)
+}
+
+func sorted(tracked map[subjects.Key]openClaim) []openClaim {
+	open := make([]openClaim, 0, len(tracked))
+	for _, c := range tracked {
+		open = append(open, c)
+	}
+	slices.SortFunc(open, func(a, b openClaim) int { return cmp.Compare(a.seq, b.seq) })
+	return open
+}
+
+// LeaseHeld returns the function that asks a stream's leader whether the message of a lease is
+// still there. A lease that names another stream than the prefix has is held by nobody.
+func LeaseHeld(js jetstream.JetStream, space subjects.Space) func(context.Context, idempotency.Lease) (bool, error) {
+	return func(ctx context.Context, l idempotency.Lease) (bool, error) {
+		if l.Seq == 0 || l.Stream != space.InStream() && l.Stream != space.TimersStream() {
+			return false, nil
+		}
+		found, err := leaderRead(ctx, js.Conn(), l.Stream, fmt.Sprintf(`{"seq":%d}`, l.Seq))
+		if errors.Is(err, idempotency.ErrNotFound) {
+			return false, nil
+		}
+		return found > 0, err
+	}
+}

@@ -1,0 +1,71 @@
+package oneturn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/inbox"
+)
+
+// timers takes its part in what is due, today the sweeps, until ctx ends. It calls fail for
+// what cannot heal.
+func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handlers.Handlers, ackWait time.Duration, fail func(error)) {
+	if w.c.SweepEvery < 0 {
+		return
+	}
+	stream, name := w.space.TimersStream(), w.space.TimersConsumer()
+	consumer, err := w.js.Consumer(ctx, stream, name)
+	if err != nil {
+		if ctx.Err() == nil {
+			fail(fmt.Errorf("oneturn worker: consumer %s of stream %s: %w: run `turnctl provision`", name, stream, err))
+		}
+		return
+	}
+	due := &handlers.Timers{
+		Sweep: &handlers.Sweep{
+			Space: w.space, JS: w.js, Store: store, LeaseHeld: h.LeaseHeld, AckWait: ackWait, MaxTurnLife: w.c.MaxTurnLife,
+			Rate: handlers.SweepRate, Logger: w.c.Logger,
+		},
+		Dead: h.Dead, Metrics: w.metrics, Sweeps: w.sweeps, Interval: w.c.SweepEvery,
+	}
+	in, err := inbox.New(w.nc, inbox.Options{
+		Stream: stream, Consumer: name, Slots: 1, AckWait: consumer.CachedInfo().Config.AckWait,
+		SoftStop: time.Millisecond, // a sweep that stops is repeated
+		Logger:   w.c.Logger,
+		Handle: func(ctx context.Context, d *inbox.Delivery) {
+			settle(d, due.Handle(ctx, message(d)))
+		},
+	})
+	if err != nil {
+		fail(err)
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.keepScheduled(ctx, due)
+	}()
+	if err := in.Run(ctx, handlers.ErrDraining); err != nil {
+		fail(err)
+	}
+	<-done
+}
+
+// keepScheduled makes the first schedule, and makes it anew if it got lost.
+func (w *Worker) keepScheduled(ctx context.Context, due *handlers.Timers) {
+	tick := time.NewTicker(w.c.SweepEvery)
+	defer tick.Stop()
+	for {
+		if err := due.Ensure(ctx); err != nil && ctx.Err() == nil {
+			w.c.Logger.Warn("no sweep can be scheduled; it is tried again", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
