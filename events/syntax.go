@@ -17,7 +17,7 @@ const (
 // key names of the document, but none of its values.
 type SyntaxError struct {
 	Offset  int64  // byte offset of the offending byte
-	Pointer string // RFC 6901 pointer to the value around it; "" is the whole document
+	Pointer string // RFC 6901 pointer to the value around it, cut at 1 KiB; "" is the whole document
 	Reason  string // what was wrong and what is expected
 }
 
@@ -29,11 +29,17 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("invalid JSON at byte %d, %.200q: %s", e.Offset, e.Pointer, e.Reason)
 }
 
+// maxPointer bounds a pointer in bytes: keys may be nearly as long as the document, and there
+// are up to [MaxDepth] of them above each other.
+const maxPointer = 1024
+
 // under puts a key or index before the pointer, on the way back to the root: the way to a
 // value costs nothing until something is wrong.
 func (e *SyntaxError) under(segment string) *SyntaxError {
+	segment = segment[:min(len(segment), maxPointer)]
 	segment = strings.ReplaceAll(segment, "~", "~0")
 	segment = strings.ReplaceAll(segment, "/", "~1")
 	e.Pointer = "/" + segment + e.Pointer
+	e.Pointer = e.Pointer[:min(len(e.Pointer), maxPointer)]
 	return e
 }

@@ -216,7 +216,8 @@ func deliver(s *slot, r result) {
 	}
 }
 
-// parseAck reads {"stream":"…","seq":12} by hand and anything else as JSON.
+// parseAck reads {"stream":"…","seq":12} by hand and anything else as JSON. What says neither
+// where the record is stored nor why it is not leaves the outcome unknown.
 func parseAck(m *nats.Msg) (pubAck, error) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
@@ -230,7 +231,8 @@ func parseAck(m *nats.Msg) (pubAck, error) {
 			for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
 				end++
 			}
-			if seq, err := strconv.ParseUint(string(rest[:end]), 10, 64); err == nil {
+			whole := end < len(rest) && (rest[end] == ',' || rest[end] == '}')
+			if seq, err := strconv.ParseUint(string(rest[:end]), 10, 64); err == nil && seq > 0 && whole {
 				return pubAck{seq: seq}, nil
 			}
 		}
@@ -245,8 +247,11 @@ func parseAck(m *nats.Msg) (pubAck, error) {
 	if err := json.Unmarshal(m.Data, &full); err != nil {
 		return pubAck{}, fmt.Errorf("an acknowledgement that is no JSON: %w", err)
 	}
-	if full.Error == nil {
+	if full.Error == nil && full.Seq > 0 {
 		return pubAck{seq: full.Seq}, nil
+	}
+	if full.Error == nil || full.Error.Code == 0 {
+		return pubAck{}, errors.New("an acknowledgement without sequence and error code")
 	}
 	ack := pubAck{code: full.Error.Code, text: full.Error.Description}
 	if ack.code == errCodeWrongSequence {

@@ -186,3 +186,37 @@ func TestNoAnswerGoesToSubjectsOfOursOrOfTheServer(t *testing.T) {
 		require.False(t, space.MayReply(subject), subject)
 	}
 }
+
+// FuzzParse: whatever parses is made of tokens that hold no wildcard and no dot, and is built
+// again as it was.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{
+		"oneturn.in.default.cancel.a.w.c", "oneturn.in.*.>.a.w.c", "oneturn.events.a.c.0-t.0.ask.1", "oneturn.api.a.turn", "e.a.c.t.0.tool_call",
+		"p.a.c.t.0.delta.1", "oneturn.in.....", "e.*.c.t.0.x", "e.a.c.t.0.x.>", "\xff.\x00",
+	} {
+		f.Add(s)
+	}
+	space, err := subjects.New("oneturn")
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, s string) {
+		if in, ok := space.ParseIn(s); ok {
+			requireTokens(t, s, "oneturn", "in", in.Pool, in.Kind, in.App, in.Workflow, in.Chat)
+		}
+		if r, ok := subjects.ParseKey(s); ok {
+			requireTokens(t, s, strings.Split(map[bool]string{false: r.Public(r.Kind), true: r.Key.Private(r.Kind)}[r.Private]+"."+r.ID, ".")...)
+			require.NotContains(t, strings.Split(s, "."), "*")
+			require.NotContains(t, strings.Split(s, "."), ">")
+		}
+		if app, ok := space.APITenant(s); ok {
+			require.False(t, strings.ContainsAny(app, "*>."), app)
+			require.NotEmpty(t, app)
+		}
+	})
+}
+
+// requireTokens fails unless the tokens, the last of which may be absent, make the subject.
+func requireTokens(t *testing.T, subject string, tokens ...string) {
+	t.Helper()
+	require.Equal(t, subject, strings.TrimSuffix(strings.Join(tokens, "."), "."))
+	require.Equal(t, tokens, strings.Split(strings.Join(tokens, "."), "."), "a token holds a dot")
+}

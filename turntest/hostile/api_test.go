@@ -3,6 +3,7 @@ package hostile_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -81,13 +82,16 @@ func TestRequestSeesItsOwnTenantOnly(t *testing.T) {
 func TestAnswerToARequestBecomesNoRecordEventOrTurn(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	forged, err := l.nc.SubscribeSync(">")
-	require.NoError(t, err)
 	victim := turn("victim", "k")
-	for _, reply := range []string{
+	replies := []string{
 		"$KV.ONETURN_TURNS.e.app.victim.0-k.0.tool_response", "$KV.ONETURN_TURNS.e.app.victim.0-k.0.tool_call",
 		"oneturn.events.app.victim.0-k.0.tool_response", "oneturn.in.default.cancel.app.Echo.victim", "oneturn.dead.app.x",
-	} {
+	}
+	forged := make(chan *nats.Msg, 100)
+	for _, reply := range replies {
+		sub, err := l.nc.ChanSubscribe(reply, forged)
+		require.NoError(t, err)
+		defer sub.Unsubscribe()
 		for _, body := range []string{`{"chat_id":"c","turn":"k"}`, "{"} {
 			require.NoError(t, l.nc.PublishRequest("oneturn.api.app.turn", reply, []byte(body)))
 		}
@@ -95,13 +99,7 @@ func TestAnswerToARequestBecomesNoRecordEventOrTurn(t *testing.T) {
 	require.NoError(t, l.nc.Publish("oneturn.api.app.turn", []byte("{")))
 	l.ask("oneturn.api.app.turn", "{") // all before it have been handled
 	require.NoError(t, l.nc.Flush())
-	for {
-		m, err := forged.NextMsg(50 * time.Millisecond)
-		if err != nil {
-			break
-		}
-		require.True(t, strings.HasPrefix(m.Subject, "oneturn.api.") || strings.HasPrefix(m.Subject, "_INBOX."), m.Subject)
-	}
+	require.Empty(t, forged)
 	require.True(t, l.ends(victim).Success)
 	l.drained()
 }
@@ -112,8 +110,8 @@ func TestHistoryOfLargeRecordsComesInPagesThatTheServerTakes(t *testing.T) {
 	l := newLab(t, deliverTool())
 	want := 0
 	for i, size := range []int{10, 250_000, 250_000, 60_000, 250_000, 10, 10, 10, 10, 10} {
-		one := turn("c", fmt.Sprint(i))
-		one.Data = map[string]any{"what": "text", "size": number(fmt.Sprint(size)), "agent_message": strings.Repeat("<", size/2)}
+		one := turn("c", strconv.Itoa(i))
+		one.Data = map[string]any{"what": "text", "size": number(strconv.Itoa(size)), "agent_message": strings.Repeat("<", size/2)}
 		require.True(t, l.ends(one).Success)
 		want += 2
 	}

@@ -51,7 +51,7 @@ def show(text):
 // TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders plants a canary wherever data of a
 // turn can be, lets everything go wrong, and looks through all that is not the data itself.
 // What a Python tool prints goes to the log on purpose (SECURITY.md) and is left out.
-func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) { //nolint:paralleltest // sets the environment
+func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) {
 	c := newCanaries()
 	t.Setenv("ONETURN_NATS", "nats://user:"+c.of("environment-end")+"@127.0.0.1:4222")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", c.of("environment-end"))
@@ -105,13 +105,13 @@ func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) { //
 	require.Empty(t, c.in(string(shown)), "the environment of a Python tool")
 	// Data that does not fit, and a key that is used again.
 	bad := turn("c", "bad")
-	bad.Data = map[string]any{"text": []any{c.of("invalid-end")}, c.of("invalid-end"): c.of("invalid-end")}
+	bad.Data = map[string]any{"text": []any{c.of("invalid-end")}, c.of("key-end"): c.of("invalid-end")}
 	bad.Workflow, bad.Agent = "Echo", "Echoer"
 	r = l.ends(bad)
 	require.Equal(t, events.CodeValidationFailed, r.Code)
 	answer, err := events.AppendJSON(nil, r.Payload)
 	require.NoError(t, err)
-	require.NotContains(t, string(answer), c.of("invalid-end")+`"]`, "a value")
+	require.NotContains(t, c.in(string(answer)), "invalid", "what is wrong is said without the value")
 	require.Empty(t, c.in(r.Content))
 	again := turn("c", "bad")
 	again.Data = map[string]any{"text": c.of("conflict-end")}

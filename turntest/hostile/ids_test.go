@@ -45,7 +45,7 @@ func TestH13EveryIDIsItsOwnTurnAndNobodyElseSeesIt(t *testing.T) {
 		require.True(t, r.Success, "a second publish of %q is a duplicate", id)
 	}
 	l.drained()
-	require.EqualValues(t, len(odd), l.metric("oneturn_turns_total"))
+	require.Equal(t, len(odd), l.metric("oneturn_turns_total"))
 	for id, sub := range heard {
 		for _, kind := range []string{events.KindToolCall, events.KindToolResponse} {
 			m, err := sub.NextMsg(5 * time.Second)

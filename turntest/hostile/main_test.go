@@ -3,6 +3,7 @@ package hostile_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -111,7 +112,7 @@ func newLabOf(t *testing.T, c oneturn.Config) *lab {
 }
 
 // metric returns the sum of a metric over all its labels.
-func (l *lab) metric(name string) float64 {
+func (l *lab) metric(name string) int {
 	families, err := l.reg.Gather()
 	require.NoError(l, err)
 	sum := 0.0
@@ -123,7 +124,7 @@ func (l *lab) metric(name string) float64 {
 			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
-	return sum
+	return int(sum)
 }
 
 // turn is a turn of the echo tool.
@@ -141,16 +142,15 @@ func raw(chat, key, data string) []byte {
 }
 
 // send stores bytes in the inbound stream, on the subject of the echo workflow.
-func (l *lab) send(chat string, header nats.Header, body []byte) uint64 {
+func (l *lab) send(chat string, header nats.Header, body []byte) {
 	l.Helper()
-	return l.sendOn(l.space.In(subjects.DefaultPool, events.KindStructuredOutputReady, "app", "Echo", chat), header, body)
+	l.sendOn(l.space.In(subjects.DefaultPool, events.KindStructuredOutputReady, "app", "Echo", chat), header, body)
 }
 
-func (l *lab) sendOn(subject string, header nats.Header, body []byte) uint64 {
+func (l *lab) sendOn(subject string, header nats.Header, body []byte) {
 	l.Helper()
-	stored, err := l.js.PublishMsg(l.Context(), &nats.Msg{Subject: subject, Header: header, Data: body})
+	_, err := l.js.PublishMsg(l.Context(), &nats.Msg{Subject: subject, Header: header, Data: body})
 	require.NoError(l, err)
-	return stored.Sequence
 }
 
 // letter returns the next dead letter, which must have the reason.
@@ -188,7 +188,7 @@ func (l *lab) ends(t *oneturn.Turn) *oneturn.Response {
 // goesOn proves that a turn of another chat still runs.
 func (l *lab) goesOn() {
 	l.Helper()
-	one := turn("bystander", fmt.Sprint(time.Now().UnixNano()))
+	one := turn("bystander", rand.Text())
 	require.True(l, l.ends(one).Success)
 }
 

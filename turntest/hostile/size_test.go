@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -110,7 +111,7 @@ func TestH18EveryTurnEndsWhateverItsToolReturns(t *testing.T) {
 	} {
 		name := fmt.Sprintf("%d %s of %d %.20s", i, c.what, c.size, c.raw)
 		one := turn("c", name)
-		one.Data = map[string]any{"what": c.what, "size": number(fmt.Sprint(c.size)), "agent_message": c.raw}
+		one.Data = map[string]any{"what": c.what, "size": number(strconv.Itoa(c.size)), "agent_message": c.raw}
 		began := time.Now()
 		r := l.ends(one)
 		t.Log(name, time.Since(began))
@@ -144,7 +145,7 @@ func TestH01LargestTurnsEndAndCanBeRead(t *testing.T) {
 		`{"what":"text","size":200000,"agent_message":"` + strings.Repeat(`\u0001`, limit/6-500) + `"}`,
 		`{"what":"text","size":200000,"agent_message":"` + strings.Repeat("x", 512<<10) + `"}`,
 	} {
-		key := fmt.Sprint(i)
+		key := strconv.Itoa(i)
 		l.send("c", nil, raw("c", key, data))
 		r := l.await(turn("c", key).TurnID)
 		require.True(t, r.Success, "%s: %.200s", key, r.Content)
@@ -158,20 +159,21 @@ func TestH02WidestTurnEndsThoughItsEventsHoldMoreThanItself(t *testing.T) {
 	t.Parallel()
 	wide := oneturn.NewTool("wide", func(_ context.Context, in struct {
 		List []int `json:"list"`
-	}) (int, error) {
+	},
+	) (int, error) {
 		return len(in.List), nil
 	}, oneturn.For("Echo", "Echoer", "Said"))
 	l := newLab(t, wide)
 	for _, spare := range []int{14, 15, 20, 30, 40, 60, 200} {
 		n := events.MaxNodes - spare
-		key := fmt.Sprint(n)
+		key := strconv.Itoa(n)
 		l.send("c", nil, raw("c", key, `{"list":[`+strings.Repeat("0,", n-1)+"0]}"))
 	}
 	for _, spare := range []int{14, 15, 20, 30, 40, 60, 200} {
 		n := events.MaxNodes - spare
-		r := l.await(turn("c", fmt.Sprint(n)).TurnID)
+		r := l.await(turn("c", strconv.Itoa(n)).TurnID)
 		require.True(t, r.Success, "%d: %.200s", n, r.Content)
-		require.Equal(t, number(fmt.Sprint(n)), r.Payload)
+		require.Equal(t, number(strconv.Itoa(n)), r.Payload)
 	}
 	l.drained()
 }
@@ -188,7 +190,7 @@ func TestH01ContextVariablesOfTheLargestSizeReachTheTool(t *testing.T) {
 	one := turn("c", "k")
 	n := int(l.nc.MaxPayload()) - 2048
 	one.ContextVariables = map[string]any{"big": strings.Repeat("x", n)}
-	require.Equal(t, number(fmt.Sprint(n)), l.ends(one).Payload)
+	require.Equal(t, number(strconv.Itoa(n)), l.ends(one).Payload)
 	l.drained()
 }
 
