@@ -1,0 +1,300 @@
+//go:build unix
+
+package turntest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/provision"
+)
+
+const (
+	roleServer = "turntest-nats-server"
+	envServer  = "TURNTEST_NATS_SERVER" // nodeConfig as JSON
+
+	clusterStart = 60 * time.Second // bound of everything that waits for a server
+)
+
+// Cluster is one or three NATS servers with JetStream, each a process of its own on loopback
+// that a test can kill, pause and start again on the same address and store. Its TestMain has
+// to call [RunRole].
+type Cluster struct {
+	t     testing.TB
+	nodes []*Node
+	nc    *nats.Conn
+}
+
+// Node is one server of a [Cluster].
+type Node struct {
+	t      testing.TB
+	config nodeConfig
+	proc   *Process
+}
+
+// nodeConfig is what a server process is told.
+type nodeConfig struct {
+	Name   string   `json:"name"`
+	Client string   `json:"client"` // HOST:PORT
+	Route  string   `json:"route"`  // HOST:PORT, "" for a single server
+	Routes []string `json:"routes"`
+	Store  string   `json:"store"`
+	Log    string   `json:"log"`
+}
+
+// NewCluster starts size servers (1 or 3) whose stores are in directories below dir, and
+// waits until JetStream answers. An empty dir means one of the test.
+func NewCluster(t testing.TB, size int, dir string) *Cluster {
+	t.Helper()
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	ports := freePorts(t, 2*size)
+	c := &Cluster{t: t}
+	var routes []string
+	for i := range size {
+		routes = append(routes, "nats://"+ports[2*i+1])
+	}
+	logs := t.TempDir()
+	for i := range size {
+		name := "n" + strconv.Itoa(i)
+		config := nodeConfig{Name: name, Client: ports[2*i], Store: filepath.Join(dir, name), Log: filepath.Join(logs, name+".log")}
+		if size > 1 {
+			config.Route, config.Routes = ports[2*i+1], routes
+		}
+		c.nodes = append(c.nodes, &Node{t: t, config: config})
+	}
+	for _, n := range c.nodes {
+		n.Start()
+	}
+	c.nc = c.Connect()
+	c.WaitReady()
+	return c
+}
+
+// freePorts returns n loopback addresses that nobody listens on. Another process may take one
+// before it is used; a server that finds its port taken says so in its log and ends.
+func freePorts(t testing.TB, n int) []string {
+	t.Helper()
+	var addrs []string
+	for range n {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close() // all are held until the last is known
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs
+}
+
+// Nodes returns the servers.
+func (c *Cluster) Nodes() []*Node { return c.nodes }
+
+// URL returns the addresses of all servers, as clients take them.
+func (c *Cluster) URL() string {
+	var urls []string
+	for _, n := range c.nodes {
+		urls = append(urls, n.URL())
+	}
+	return strings.Join(urls, ",")
+}
+
+// Connect returns a connection as a worker makes it, to any server, that closes with the
+// test.
+func (c *Cluster) Connect(opts ...nats.Option) *nats.Conn {
+	c.t.Helper()
+	var nc *nats.Conn
+	require.Eventually(c.t, func() bool {
+		var err error
+		nc, err = nats.Connect(c.URL(), append([]nats.Option{
+			nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond),
+		}, opts...)...)
+		return err == nil
+	}, clusterStart, 20*time.Millisecond, "no server takes connections; logs: %s", c.nodes[0].config.Log)
+	c.t.Cleanup(nc.Close)
+	return nc
+}
+
+// WaitReady waits until JetStream answers, which needs a quorum.
+func (c *Cluster) WaitReady() {
+	c.t.Helper()
+	js, err := jetstream.New(c.nc, jetstream.WithDefaultTimeout(time.Second))
+	require.NoError(c.t, err)
+	require.Eventually(c.t, func() bool {
+		_, err := js.AccountInfo(c.t.Context())
+		return err == nil
+	}, clusterStart, 50*time.Millisecond, "JetStream does not answer; logs: %s", filepath.Dir(c.nodes[0].config.Log))
+}
+
+// Provision makes the streams, buckets and consumers of the default prefix, replicated to all
+// servers, with an ack wait of two seconds so that redeliveries come soon.
+func (c *Cluster) Provision(change ...func(*provision.Options)) {
+	c.t.Helper()
+	o := provision.Options{AckWait: 2 * time.Second, Replicas: len(c.nodes)}
+	for _, f := range change {
+		f(&o)
+	}
+	plan, err := provision.New(o)
+	require.NoError(c.t, err)
+	js, err := jetstream.New(c.nc)
+	require.NoError(c.t, err)
+	// A cluster that has just met may need a while to place streams; applying again is safe.
+	require.Eventually(c.t, func() bool {
+		_, err = provision.Apply(c.t.Context(), js, plan)
+		return err == nil
+	}, clusterStart, 200*time.Millisecond, "provision: the last error is in the test's log")
+	require.NoError(c.t, err)
+}
+
+// StreamLeader returns the server that leads a stream, once there is one. A single server
+// leads everything.
+func (c *Cluster) StreamLeader(stream string) *Node {
+	c.t.Helper()
+	return c.leader(func(ctx context.Context, js jetstream.JetStream) (*jetstream.ClusterInfo, error) {
+		s, err := js.Stream(ctx, stream)
+		if err != nil {
+			return nil, err
+		}
+		return s.CachedInfo().Cluster, nil
+	})
+}
+
+// ConsumerLeader returns the server that leads a consumer, once there is one.
+func (c *Cluster) ConsumerLeader(stream, consumer string) *Node {
+	c.t.Helper()
+	return c.leader(func(ctx context.Context, js jetstream.JetStream) (*jetstream.ClusterInfo, error) {
+		s, err := js.Consumer(ctx, stream, consumer)
+		if err != nil {
+			return nil, err
+		}
+		return s.CachedInfo().Cluster, nil
+	})
+}
+
+func (c *Cluster) leader(info func(context.Context, jetstream.JetStream) (*jetstream.ClusterInfo, error)) (leader *Node) {
+	c.t.Helper()
+	if len(c.nodes) == 1 {
+		return c.nodes[0]
+	}
+	js, err := jetstream.New(c.nc, jetstream.WithDefaultTimeout(time.Second))
+	require.NoError(c.t, err)
+	require.Eventually(c.t, func() bool {
+		cluster, err := info(c.t.Context(), js)
+		if err != nil || cluster == nil {
+			return false
+		}
+		for _, n := range c.nodes {
+			if n.config.Name == cluster.Leader {
+				leader = n
+			}
+		}
+		return leader != nil
+	}, clusterStart, 100*time.Millisecond, "no leader")
+	return leader
+}
+
+// Name returns the name of the server, as it stands in the cluster's information.
+func (n *Node) Name() string { return n.config.Name }
+
+// URL returns the address for clients.
+func (n *Node) URL() string { return "nats://" + n.config.Client }
+
+// Addr returns the address for clients as HOST:PORT, for a [Proxy].
+func (n *Node) Addr() string { return n.config.Client }
+
+// Start starts the server, or starts it again on its store. It does not wait.
+func (n *Node) Start() {
+	n.t.Helper()
+	config, err := json.Marshal(n.config)
+	require.NoError(n.t, err)
+	n.proc = StartProcess(n.t, roleServer, envServer+"="+string(config))
+}
+
+// Kill ends the server with SIGKILL.
+func (n *Node) Kill() { n.proc.Kill() }
+
+// Stop ends the server gently.
+func (n *Node) Stop() {
+	n.t.Helper()
+	require.NoError(n.t, n.proc.Stop(clusterStart))
+}
+
+// Pause stops the server with SIGSTOP: its connections stay and nothing answers.
+func (n *Node) Pause() { n.proc.Pause() }
+
+// Resume continues a paused server.
+func (n *Node) Resume() { n.proc.Resume() }
+
+// runServer is the role of a server process.
+func runServer(ctx context.Context) error {
+	var config nodeConfig
+	if err := json.Unmarshal([]byte(os.Getenv(envServer)), &config); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	o, err := config.options()
+	if err != nil {
+		return err
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	s.ConfigureLogger()
+	go s.Start()
+	<-ctx.Done()
+	s.Shutdown()
+	s.WaitForShutdown()
+	return nil
+}
+
+func (c *nodeConfig) options() (*server.Options, error) {
+	host, port, err := hostPort(c.Client)
+	if err != nil {
+		return nil, err
+	}
+	o := &server.Options{
+		ServerName: c.Name, Host: host, Port: port, NoSigs: true, LogFile: c.Log,
+		JetStream: true, StoreDir: c.Store, DisableJetStreamBanner: true,
+		// Without a limit of its own, so that a full disk is met as such.
+		JetStreamMaxStore: 1 << 40, JetStreamMaxMemory: 1 << 28,
+	}
+	if c.Route == "" {
+		return o, nil
+	}
+	if host, port, err = hostPort(c.Route); err != nil {
+		return nil, err
+	}
+	o.Cluster = server.ClusterOpts{Name: "turntest", Host: host, Port: port, NoAdvertise: true}
+	for _, r := range c.Routes {
+		u, err := url.Parse(r)
+		if err != nil {
+			return nil, fmt.Errorf("route %s: %w", r, err)
+		}
+		o.Routes = append(o.Routes, u)
+	}
+	return o, nil
+}
+
+func hostPort(addr string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, fmt.Errorf("address %s: %w", addr, err)
+	}
+	if port, err = strconv.Atoi(text); err != nil {
+		return "", 0, fmt.Errorf("address %s: %w", addr, err)
+	}
+	return host, port, nil
+}

@@ -1,0 +1,76 @@
+//go:build unix
+
+package turntest_test
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+func TestProcessEndsGentlyWhenAskedAndOtherwiseWithItsError(t *testing.T) {
+	t.Parallel()
+	require.ErrorContains(t, turntest.StartProcess(t, "fail").Wait(20*time.Second), "exit status 1")
+	require.ErrorContains(t, turntest.StartProcess(t, "unknown").Wait(20*time.Second), "exit status 2")
+	p := turntest.StartProcess(t, "wait")
+	p.Pause()
+	require.ErrorContains(t, p.Wait(50*time.Millisecond), "has not ended")
+	p.Resume()
+	p.Kill()
+	var exit *exec.ExitError
+	require.ErrorAs(t, p.Wait(time.Second), &exit)
+}
+
+// TestClusterKeepsRecordsWhenItsLeaderIsKilled kills the leader of the journal: another one is
+// elected, the records are there, and the killed server comes back.
+func TestClusterKeepsRecordsWhenItsLeaderIsKilled(t *testing.T) {
+	t.Parallel()
+	c := turntest.NewCluster(t, 3, "")
+	c.Provision()
+	space, err := subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	js, err := jetstream.New(c.Connect(), jetstream.WithDefaultTimeout(time.Second))
+	require.NoError(t, err)
+	kv, err := js.KeyValue(t.Context(), space.TurnsBucket())
+	require.NoError(t, err)
+	_, err = kv.Create(t.Context(), "k", []byte("v"))
+	require.NoError(t, err)
+
+	old := c.StreamLeader(space.TurnsStream())
+	old.Kill()
+	require.Eventually(t, func() bool {
+		_, err := kv.Put(t.Context(), "l", []byte("w"))
+		return err == nil
+	}, time.Minute, 100*time.Millisecond)
+	require.NotEqual(t, old.Name(), c.StreamLeader(space.TurnsStream()).Name())
+	require.NotNil(t, c.ConsumerLeader(space.InStream(), space.WorkerConsumer(subjects.DefaultPool)))
+	old.Start()
+	c.WaitReady()
+	entry, err := kv.Get(t.Context(), "k")
+	require.NoError(t, err)
+	require.Equal(t, "v", string(entry.Value()))
+}
+
+func TestSingleServerKeepsRecordsWhenItIsKilled(t *testing.T) {
+	t.Parallel()
+	c := turntest.NewCluster(t, 1, t.TempDir())
+	js, err := jetstream.New(c.Connect(), jetstream.WithDefaultTimeout(time.Second))
+	require.NoError(t, err)
+	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "b"})
+	require.NoError(t, err)
+	_, err = kv.Create(t.Context(), "k", []byte("v"))
+	require.NoError(t, err)
+	n := c.StreamLeader("KV_b")
+	n.Kill()
+	n.Start()
+	c.WaitReady()
+	_, err = kv.Get(t.Context(), "k")
+	require.NoError(t, err)
+	n.Stop()
+}
