@@ -41,7 +41,11 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 		if len(v) == 0 {
 			return append(dst, "null"...), nil
 		}
-		tree, err := Decode(v)
+		p := parser{s: string(v)}
+		if depth > 0 {
+			p.nodes = eventNodes
+		}
+		tree, err := p.document()
 		if err != nil {
 			return nil, &Error{Code: CodeBadArgs, Op: opEncode, Msg: "raw message", Err: err}
 		}

@@ -15,13 +15,13 @@ import (
 // [MaxNodes], [MaxNumberChars] and [MaxExponent] is a *[SyntaxError]. The tree shares memory
 // with a private copy of data; clone a string that outlives the rest.
 func Decode(data []byte) (any, error) {
-	v, _, err := decode(data)
-	return v, err
+	p := parser{s: string(data)}
+	return p.document()
 }
 
-// decode is Decode and reports how many containers the deepest value lies in.
-func decode(data []byte) (v any, deepest int, err error) {
-	p := parser{s: string(data)}
+// document reads the one document. Afterwards the parser knows how many containers the deepest
+// value lies in, and how many values there are.
+func (p *parser) document() (any, error) {
 	v, fault := p.value()
 	if fault == nil {
 		if p.space(); p.pos < len(p.s) {
@@ -29,9 +29,9 @@ func decode(data []byte) (v any, deepest int, err error) {
 		}
 	}
 	if fault != nil {
-		return nil, 0, fault
+		return nil, fault
 	}
-	return v, p.deepest, nil
+	return v, nil
 }
 
 // parser is a recursive-descent JSON parser; its recursion is bounded by MaxDepth.
@@ -39,7 +39,7 @@ type parser struct {
 	s              string
 	pos            int
 	depth, deepest int
-	nodes          int
+	nodes          int // values so far, with those of an event that the document will be part of
 }
 
 type member struct {

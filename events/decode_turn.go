@@ -1,6 +1,9 @@
 package events
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // DefaultApp is the tenant of an event that names none.
 const DefaultApp = "default"
@@ -55,6 +58,9 @@ func (m *Message) Turn() (*StructuredOutputReady, error) {
 	if m.deepest > MaxDataDepth {
 		f.shallow("structured_data")
 		f.shallow("context.context_variables")
+	}
+	if m.nodes > MaxNodes-eventNodes {
+		f.fail(decodeError(fmt.Sprintf("the event holds more than %d values: store the data elsewhere and send a reference", MaxNodes-eventNodes)))
 	}
 	if f.err != nil {
 		return nil, f.err

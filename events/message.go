@@ -17,6 +17,7 @@ type Message struct {
 	Timestamp time.Time      // of the envelope, zero when absent
 
 	deepest int   // nesting of the body, bounds that of every part of it
+	nodes   int   // values in the body
 	fault   error // what is wrong with the timestamp; an event that is no turn may be so
 }
 
@@ -25,7 +26,8 @@ type Message struct {
 // [ErrBadArgs] and, for broken JSON, wraps a *[SyntaxError]. A bad timestamp is reported by
 // [Message.Turn] and [Message.Cancel] only.
 func Parse(body []byte) (*Message, error) {
-	v, deepest, err := decode(body)
+	p := parser{s: string(body)}
+	v, err := p.document()
 	if err != nil {
 		return nil, &Error{Code: CodeBadArgs, Op: opDecode, Err: err}
 	}
@@ -33,7 +35,7 @@ func Parse(body []byte) (*Message, error) {
 	if !ok {
 		return nil, wrongType("the body", "an object", v)
 	}
-	m := &Message{Data: top, deepest: deepest}
+	m := &Message{Data: top, deepest: p.deepest, nodes: p.nodes}
 	f := fields{data: top}
 	if data, ok := top["data"].(map[string]any); ok && top["type"] != nil {
 		m.Kind = strings.TrimPrefix(f.text("type"), TypePrefix)

@@ -13,6 +13,10 @@ const (
 	MaxExponent    = 308     // largest |exponent| as written
 )
 
+// eventNodes is how many values an event has at most around the data or result in it. Whatever
+// goes into an event stays that much below [MaxNodes], so that the event can be read.
+const eventNodes = 100
+
 // SyntaxError says why a document is not the JSON that oneturn accepts, and where. It holds
 // key names of the document, but none of its values.
 type SyntaxError struct {

@@ -98,7 +98,8 @@ func TestH18EveryTurnEndsWhateverItsToolReturns(t *testing.T) {
 		{what: "variables", size: 3 << 20, code: events.CodeTooLarge},
 		{what: "names", size: 1000, success: true},
 		{what: "names", size: 5000, code: events.CodeTooLarge},
-		{what: "zeros", size: events.MaxNodes - 100, success: true},
+		{what: "zeros", size: events.MaxNodes - 102, success: true},
+		{what: "zeros", size: events.MaxNodes - 2, code: events.CodeToolError}, // by itself it may be read, in its event not
 		{what: "zeros", size: events.MaxNodes, code: events.CodeToolError},
 		{what: "raw", raw: `1e400`, code: events.CodeToolError},
 		{what: "raw", raw: `{"a":1,"a":2}`, code: events.CodeToolError},
@@ -164,16 +165,27 @@ func TestH02WidestTurnEndsThoughItsEventsHoldMoreThanItself(t *testing.T) {
 		return len(in.List), nil
 	}, oneturn.For("Echo", "Echoer", "Said"))
 	l := newLab(t, wide)
-	for _, spare := range []int{14, 15, 20, 30, 40, 60, 200} {
+	for _, spare := range []int{14, 60, 110} {
+		l.send("c", nil, raw("c", "too wide", `{"list":[`+strings.Repeat("0,", events.MaxNodes-spare-1)+"0]}"))
+		l.letter("undecodable")
+	}
+	accepted := []int{116, 120, 200}
+	for _, spare := range accepted {
 		n := events.MaxNodes - spare
 		key := strconv.Itoa(n)
 		l.send("c", nil, raw("c", key, `{"list":[`+strings.Repeat("0,", n-1)+"0]}"))
 	}
-	for _, spare := range []int{14, 15, 20, 30, 40, 60, 200} {
+	for _, spare := range accepted {
 		n := events.MaxNodes - spare
 		r := l.await(turn("c", strconv.Itoa(n)).TurnID)
 		require.True(t, r.Success, "%d: %.200s", n, r.Content)
 		require.Equal(t, number(strconv.Itoa(n)), r.Payload)
+	}
+	var page oneturn.Page
+	require.NoError(t, json.Unmarshal(l.ask("oneturn.api.app.history", `{"chat_id":"c"}`).Data, &page))
+	for _, r := range page.Records {
+		_, err := events.Parse(r.Event)
+		require.NoError(t, err, r.Kind)
 	}
 	l.drained()
 }
