@@ -10,15 +10,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 const (
-	firstWindow = 1024             // journal records of the first step back
-	growth      = 8                // each further step goes back this much further
-	maxOpen     = 100_000          // open turns that are remembered while reading
-	idleLimit   = 30 * time.Second // after which the server removes a reader that has vanished
+	firstWindow = 1024    // records of the first step back
+	growth      = 8       // each further step goes back this much further
+	maxOpen     = 100_000 // open turns that are remembered while reading
 )
 
 // claimed is a turn as the headers of its claim show it.
@@ -116,67 +116,19 @@ func (s *server) window(ctx context.Context, want listSettings, start, last uint
 }
 
 // headers reads the headers of the journal records that match, from start to last in order.
-// The reader is an ephemeral consumer without acknowledgements that is removed at the end.
 func (s *server) headers(ctx context.Context, filters []string, start, last uint64, each func(subjects.Record, uint64, time.Time)) error {
-	reader, err := s.js.OrderedConsumer(ctx, s.space.TurnsStream(), jetstream.OrderedConsumerConfig{
-		FilterSubjects: filters, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: start,
-		HeadersOnly: true, InactiveThreshold: idleLimit,
-	})
-	if err != nil {
-		return fmt.Errorf("read the journal %s: %w", s.space.TurnsBucket(), unprovisioned(err))
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		// The server removes it by itself when this fails.
-		_ = s.js.DeleteConsumer(ctx, s.space.TurnsStream(), reader.CachedInfo().Name)
-	}()
-	if reader.CachedInfo().NumPending == 0 {
-		return nil
-	}
-	messages, err := reader.Messages()
-	if err != nil {
-		return fmt.Errorf("read the journal %s: %w", s.space.TurnsBucket(), err)
-	}
-	defer messages.Stop()
-	for {
-		m, err := s.next(ctx, messages)
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			// What was still to come may have expired meanwhile.
-			if info, errInfo := reader.Info(ctx); errInfo == nil && info.NumPending == 0 {
-				return nil
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("read the journal %s: %w", s.space.TurnsBucket(), err)
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return fmt.Errorf("read the journal %s: %w", s.space.TurnsBucket(), err)
-		}
-		if meta.Sequence.Stream > last {
-			return nil
-		}
+	read := handlers.Headers{JS: s.js, Timeout: s.timeout}
+	err := read.Read(ctx, s.space.TurnsStream(), filters, start, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		if name, ok := s.space.JournalKeyOf(m.Subject()); ok {
 			if key, ok := subjects.ParseKey(name); ok {
 				each(key, meta.Sequence.Stream, meta.Timestamp)
 			}
 		}
-		if meta.NumPending == 0 {
-			return nil
-		}
-	}
-}
-
-// next waits for the next record, no longer than one request may take.
-func (s *server) next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	m, err := messages.Next(jetstream.NextContext(ctx))
+	})
 	if err != nil {
-		return nil, fmt.Errorf("wait for a record: %w", err)
+		return unprovisioned(err)
 	}
-	return m, nil
+	return nil
 }
 
 // newest keeps the last claims that it is given: limit of them, or, where only open ones are

@@ -61,7 +61,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(a.check(), a.show(), a.ls(), a.provision(), a.doctor(), a.version())
+	root.AddCommand(a.check(), a.show(), a.ls(), a.dead(), a.repair(), a.provision(), a.doctor(), a.version())
 	return root
 }
 

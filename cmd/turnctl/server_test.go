@@ -123,8 +123,14 @@ func ok(t *testing.T, s *turntest.Server, args ...string) string {
 // decode runs a command line with -o json.
 func decode[T any](t *testing.T, s *turntest.Server, args ...string) T {
 	t.Helper()
+	return decodeText[T](t, ok(t, s, append(args, "-o", "json")...))
+}
+
+// decodeText decodes what a command line has printed.
+func decodeText[T any](t *testing.T, stdout string) T {
+	t.Helper()
 	var v T
-	d := json.NewDecoder(bytes.NewBufferString(ok(t, s, append(args, "-o", "json")...)))
+	d := json.NewDecoder(bytes.NewBufferString(stdout))
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&v))
 	return v

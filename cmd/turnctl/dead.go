@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+func (a *app) dead() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "dead",
+		Short: "Look at dead letters, and run or drop them",
+		Long: `Dead letters are messages that no worker could handle, with the reason. They keep the bytes as
+they came in. Redrive them once the cause is mended, or drop them.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return usagef("dead: ls, show, redrive or drop: see %s --help", c.CommandPath())
+		},
+	}
+	c.AddCommand(a.deadLs(), a.deadShow(), a.deadRedrive(), a.deadDrop())
+	return c
+}
+
+// letter is what the headers of a dead letter say.
+type letter struct {
+	Seq     uint64    `json:"seq"`
+	Time    time.Time `json:"time"`
+	Reason  string    `json:"reason"`
+	Error   string    `json:"error,omitempty"`
+	App     string    `json:"app_id,omitempty"` // "" when it could not be read
+	Kind    string    `json:"kind"`
+	Subject string    `json:"subject"`    // that the message came on
+	Source  uint64    `json:"source_seq"` // of the message in its stream
+	Bytes   int       `json:"bytes"`      // 0 when a blob holds them
+	Blob    string    `json:"blob,omitempty"`
+}
+
+// letter reads a dead letter; headers that cannot be read are left empty.
+func (s *server) letter(subject string, header nats.Header, seq uint64, at time.Time, size int) letter {
+	l := letter{
+		Seq: seq, Time: at.UTC(), Bytes: size,
+		Reason: header.Get(handlers.HeaderReason), Error: header.Get(handlers.HeaderError),
+		Subject: header.Get(handlers.HeaderSubject), Blob: header.Get(handlers.HeaderBlob),
+	}
+	l.Source, _ = strconv.ParseUint(header.Get(handlers.HeaderSequence), 10, 64)
+	if app, kind, ok := s.space.ParseDead(subject); ok {
+		l.App, l.Kind = shown(app), shown(kind)
+	}
+	return l
+}
+
+// letterFilter says which dead letters are meant.
+type letterFilter struct{ app, reason string }
+
+func (f letterFilter) flags(c *cobra.Command, app, reason *string) {
+	c.Flags().StringVar(app, "app", "", "only letters of this tenant")
+	c.Flags().StringVar(reason, "reason", "", "only letters with this reason, for example turn_conflict")
+}
+
+func (s *server) deadStream(ctx context.Context) (jetstream.Stream, error) {
+	stream, err := s.js.Stream(ctx, s.space.DeadStream())
+	if err != nil {
+		return nil, fmt.Errorf("open the dead letters %s: %w", s.space.DeadStream(), unprovisioned(err))
+	}
+	return stream, nil
+}
+
+// letters returns the newest dead letters, the newest first, headers only: at most limit, or
+// all when it is 0. More says that there are older ones.
+func (s *server) letters(ctx context.Context, f letterFilter, limit int) (found []letter, more bool, err error) {
+	stream, err := s.deadStream(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	filter := s.space.DeadSubjects()
+	if f.app != "" {
+		filter = s.space.DeadOf(f.app)
+	}
+	state := stream.CachedInfo().State
+	for window := uint64(firstWindow); ; window *= growth {
+		start := state.FirstSeq
+		if limit > 0 && state.LastSeq >= start+window {
+			start = state.LastSeq + 1 - window
+		}
+		found = found[:0]
+		read := handlers.Headers{JS: s.js, Timeout: s.timeout}
+		err := read.Read(ctx, s.space.DeadStream(), []string{filter}, start, state.LastSeq, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+			size, _ := strconv.Atoi(m.Headers().Get("Nats-Msg-Size"))
+			l := s.letter(m.Subject(), m.Headers(), meta.Sequence.Stream, meta.Timestamp, size)
+			if f.reason == "" || f.reason == l.Reason {
+				found = append(found, l)
+			}
+		})
+		if err != nil {
+			return nil, false, unprovisioned(err)
+		}
+		if start <= state.FirstSeq || len(found) > limit {
+			break
+		}
+	}
+	if more = limit > 0 && len(found) > limit; more {
+		found = found[len(found)-limit:]
+	}
+	slices.Reverse(found)
+	return found, more, nil
+}
+
+// errNoLetter says that there is no such dead letter (any more).
+var errNoLetter = errors.New("no such dead letter: it was redriven, dropped or has aged out, or never was")
+
+// open reads one dead letter with its bytes.
+func (s *server) open(ctx context.Context, stream jetstream.Stream, seq uint64) (letter, nats.Header, []byte, error) {
+	m, err := stream.GetMsg(ctx, seq)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return letter{}, nil, nil, errNoLetter
+	case err != nil:
+		return letter{}, nil, nil, fmt.Errorf("read dead letter %d: %w", seq, err)
+	}
+	return s.letter(m.Subject, m.Header, seq, m.Time, len(m.Data)), m.Header, m.Data, nil
+}
+
+// content returns the bytes of the message, out of their blob if they are in one.
+func (s *server) content(ctx context.Context, l *letter, data []byte) ([]byte, error) {
+	if l.Blob == "" {
+		return data, nil
+	}
+	digest, ours := strings.CutPrefix(l.Blob, "dead."+strconv.FormatUint(l.Source, 10)+".")
+	if !ours {
+		return nil, fmt.Errorf("blob %.200q is not that of a dead letter", l.Blob)
+	}
+	store, err := s.js.ObjectStore(ctx, s.space.BlobsBucket())
+	if err != nil {
+		return nil, fmt.Errorf("open the blobs %s: %w", s.space.BlobsBucket(), unprovisioned(err))
+	}
+	data, err = store.GetBytes(ctx, l.Blob)
+	if err != nil {
+		return nil, fmt.Errorf("read blob %s: %w", l.Blob, err)
+	}
+	if sum := sha256.Sum256(data); !strings.HasPrefix(hex.EncodeToString(sum[:]), digest) {
+		return nil, fmt.Errorf("blob %s does not hold what its name says", l.Blob)
+	}
+	return data, nil
+}
+
+// sequences reads the sequences of a command line.
+func sequences(command string, args []string) ([]uint64, error) {
+	seqs := make([]uint64, len(args))
+	for i, arg := range args {
+		var err error
+		if seqs[i], err = strconv.ParseUint(arg, 10, 64); err != nil || seqs[i] == 0 {
+			return nil, usagef("%s: %.40q is no sequence of a dead letter: see turnctl dead ls", command, arg)
+		}
+	}
+	return seqs, nil
+}
+
+// pool returns the pool that an inbound subject is for, the default one for another subject.
+func (s *server) pool(subject string) string {
+	if in, ok := s.space.ParseIn(subject); ok && subjects.CheckPool(in.Pool) == nil {
+		return in.Pool
+	}
+	return subjects.DefaultPool
+}

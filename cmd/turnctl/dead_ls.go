@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/config"
+)
+
+func (a *app) deadLs() *cobra.Command {
+	var cfg config.Turnctl
+	var f letterFilter
+	var limit int
+	c := a.command(&cobra.Command{
+		Use:   "ls",
+		Short: "List the newest dead letters",
+		Long: `Ls lists the newest dead letters, the newest first: sequence, age, reason, kind, tenant, the
+sequence of the message in its stream, and its size. It reads headers only.`,
+		Example: `  turnctl dead ls
+  turnctl dead ls --app acme --reason turn_conflict -o json`,
+		Args: cobra.NoArgs,
+	}, &cfg, func(ctx context.Context, _ []string) error {
+		if limit < 1 || limit > maxListed {
+			return usagef("dead ls: --limit is %d, want 1 to %d", limit, maxListed)
+		}
+		s, err := a.connect(&cfg)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		l := &deadListing{}
+		if l.Letters, l.More, err = s.letters(ctx, f, limit); err != nil {
+			return err
+		}
+		if l.Letters == nil {
+			l.Letters = []letter{}
+		}
+		return a.print(cfg.Format, l, func(w io.Writer) { l.text(w, a.now()) })
+	})
+	f.flags(c, &f.app, &f.reason)
+	c.Flags().IntVar(&limit, "limit", 20, fmt.Sprintf("how many letters, at most %d", maxListed))
+	return c
+}
+
+// deadListing is the outcome of turnctl dead ls.
+type deadListing struct {
+	Letters []letter `json:"letters"` // the newest first
+	More    bool     `json:"more"`    // there are older ones
+}
+
+func (l *deadListing) text(w io.Writer, now time.Time) {
+	if len(l.Letters) == 0 {
+		fmt.Fprintln(w, "no dead letters")
+		return
+	}
+	rows := [][]string{{"seq", "age", "reason", "kind", "app", "source", "size"}}
+	for i := range l.Letters {
+		d := &l.Letters[i]
+		size := bytesText(uint64(d.Bytes))
+		if d.Blob != "" {
+			size = "blob"
+		}
+		rows = append(rows, []string{
+			strconv.FormatUint(d.Seq, 10), age(now.Sub(d.Time)), id(d.Reason), id(d.Kind), id(d.App), strconv.FormatUint(d.Source, 10), size,
+		})
+	}
+	table(w, 0, rows)
+	if l.More {
+		fmt.Fprintln(w, "there are older ones: a larger --limit shows them")
+	}
+}
+
+// age prints a duration in its largest unit.
+func age(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < day:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%dd", int(d/day))
+	}
+}

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/events"
+)
+
+// redriveSettings says which letters go where, and as what.
+type redriveSettings struct {
+	letterFilter
+
+	all        bool
+	subject    string
+	fixSubject bool
+	newRun     string
+}
+
+func (a *app) deadRedrive() *cobra.Command {
+	var cfg config.Turnctl
+	var want redriveSettings
+	c := a.command(&cobra.Command{
+		Use:   "redrive SEQ… | --all",
+		Short: "Give dead letters to the workers again",
+		Long: `Redrive publishes the bytes of dead letters again, on the subject that they came on, and then
+deletes the letters. It names the same turns: one that has run meanwhile does not run again. Ended
+between publish and deletion, or run twice, it sends a duplicate, which is harmless.
+
+A turn_conflict comes back, because its turn key belongs to other data. With --new-run it becomes a
+turn of its own: the run id joins its identity.`,
+		Example: `  turnctl dead redrive 17 18
+  turnctl dead redrive --all --reason undeliverable
+  turnctl dead redrive 17 --new-run redrive-2026-01-02
+  turnctl dead redrive 19 --fix-subject`,
+	}, &cfg, func(ctx context.Context, args []string) error {
+		seqs, err := sequences("dead redrive", args)
+		if err != nil {
+			return err
+		}
+		s, err := a.connect(&cfg)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		if err := want.check(s, seqs); err != nil {
+			return err
+		}
+		out, err := s.redrive(ctx, seqs, &want)
+		if err != nil && len(out.Letters) == 0 {
+			return err
+		}
+		return errors.Join(err, a.print(cfg.Format, out, out.text), out.failed())
+	})
+	want.flags(c, &want.app, &want.reason)
+	c.Flags().BoolVar(&want.all, "all", false, "all letters, the oldest first; with --app and --reason only those")
+	c.Flags().StringVar(&want.subject, "subject", "", "publish on this inbound subject instead of their own")
+	c.Flags().BoolVar(&want.fixSubject, "fix-subject", false, "publish on the subject that their contents call for (subject_mismatch)")
+	c.Flags().StringVar(&want.newRun, "new-run", "", "make it a turn of its own by this run id (turn_conflict)")
+	return c
+}
+
+func (r *redriveSettings) check(s *server, seqs []uint64) error {
+	_, inbound := s.space.ParseIn(r.subject)
+	switch {
+	case r.all == (len(seqs) > 0):
+		return usagef("dead redrive: name letters by their sequences, or --all")
+	case !r.all && r.letterFilter != (letterFilter{}):
+		return usagef("dead redrive: --app and --reason go with --all")
+	case r.subject != "" && r.fixSubject:
+		return usagef("dead redrive: --subject or --fix-subject, not both")
+	case r.subject != "" && (!inbound || strings.ContainsAny(r.subject, "*> \t\r\n")):
+		return usagef("dead redrive: --subject is %.300q, want %s.in.<pool>.<kind>.<app>.<workflow>.<chat> in tokens", r.subject, s.space.Prefix())
+	}
+	return nil
+}
+
+// States of a letter that was to be redriven or dropped.
+const (
+	letterRedriven = "redriven"
+	letterDropped  = "dropped"
+	letterGone     = "gone"
+	letterFailed   = "failed"
+)
+
+// handled is what became of a letter.
+type handled struct {
+	Seq     uint64 `json:"seq"`
+	State   string `json:"state"`
+	Subject string `json:"subject,omitempty"`
+	InSeq   uint64 `json:"in_seq,omitempty"` // of the message in the inbound stream
+	Error   string `json:"error,omitempty"`
+}
+
+// handledLetters is the outcome of turnctl dead redrive and drop.
+type handledLetters struct {
+	Letters []handled `json:"letters"`
+}
+
+func (h *handledLetters) add(one handled, err error) {
+	switch {
+	case errors.Is(err, errNoLetter):
+		one.State, one.Error = letterGone, err.Error()
+	case err != nil:
+		one.State, one.Error = letterFailed, err.Error()
+	}
+	h.Letters = append(h.Letters, one)
+}
+
+// failed is errReported if a letter is not as it was to be.
+func (h *handledLetters) failed() error {
+	if slices.ContainsFunc(h.Letters, func(one handled) bool { return one.Error != "" }) {
+		return errReported
+	}
+	return nil
+}
+
+func (h *handledLetters) text(w io.Writer) {
+	if len(h.Letters) == 0 {
+		fmt.Fprintln(w, "no dead letters")
+	}
+	for _, one := range h.Letters {
+		fmt.Fprintf(w, "%d %s", one.Seq, one.State)
+		if one.InSeq > 0 {
+			fmt.Fprintf(w, " as message %d on %s", one.InSeq, clean(one.Subject, 512))
+		}
+		if one.Error != "" {
+			fmt.Fprintf(w, ": %s", clean(one.Error, 1100))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// redrive publishes letters and deletes them. Those that come back meanwhile are other ones.
+func (s *server) redrive(ctx context.Context, seqs []uint64, want *redriveSettings) (*handledLetters, error) {
+	out := &handledLetters{Letters: []handled{}}
+	stream, err := s.deadStream(ctx)
+	if err != nil {
+		return out, err
+	}
+	if want.all {
+		found, _, err := s.letters(ctx, want.letterFilter, 0)
+		if err != nil {
+			return out, err
+		}
+		for _, l := range slices.Backward(found) {
+			seqs = append(seqs, l.Seq)
+		}
+	}
+	for _, seq := range seqs {
+		one, err := s.publishLetter(ctx, stream, seq, want)
+		if err == nil {
+			err = deleteLetter(ctx, stream.DeleteMsg, seq)
+		}
+		if err != nil && ctx.Err() != nil {
+			return out, err
+		}
+		out.add(one, err)
+	}
+	return out, nil
+}
+
+// deleteLetter deletes a letter; one that is gone already is no error.
+func deleteLetter(ctx context.Context, remove func(context.Context, uint64) error, seq uint64) error {
+	if err := remove(ctx, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
+		return fmt.Errorf("it was published, but not deleted: %w", err)
+	}
+	return nil
+}
+
+// publishLetter gives the bytes of a letter to the workers again. It returns when the inbound
+// stream has stored them: only then may the letter go.
+func (s *server) publishLetter(ctx context.Context, stream jetstream.Stream, seq uint64, want *redriveSettings) (handled, error) {
+	one := handled{Seq: seq, State: letterRedriven}
+	l, header, data, err := s.open(ctx, stream, seq)
+	if err != nil {
+		return one, err
+	}
+	if data, err = s.content(ctx, &l, data); err != nil {
+		return one, err
+	}
+	if one.Subject, err = s.target(&l, data, want); err != nil {
+		return one, err
+	}
+	if want.newRun != "" {
+		if data, err = events.WithRun(data, want.newRun); err != nil {
+			return one, fmt.Errorf("--new-run: %w", err)
+		}
+	}
+	m := &nats.Msg{Subject: one.Subject, Header: nats.Header{}, Data: data}
+	for name, values := range header {
+		if lower := strings.ToLower(name); !strings.HasPrefix(lower, "nats-") && !strings.HasPrefix(lower, "oneturn-") {
+			m.Header[name] = values
+		}
+	}
+	// No header is added: the message may be as large as the server takes.
+	ack, err := s.js.PublishMsg(ctx, m)
+	switch {
+	case err != nil:
+		return one, fmt.Errorf("publish on %s: %w", one.Subject, err)
+	case ack.Stream != s.space.InStream():
+		return one, fmt.Errorf("publish on %s: it went to stream %s, want %s", one.Subject, ack.Stream, s.space.InStream())
+	}
+	one.InSeq = ack.Sequence
+	return one, nil
+}
+
+// target is the subject that a letter is published on.
+func (s *server) target(l *letter, data []byte, want *redriveSettings) (string, error) {
+	switch _, inbound := s.space.ParseIn(l.Subject); {
+	case want.subject != "":
+		return want.subject, nil
+	case want.fixSubject:
+		return s.subjectOf(data, s.pool(l.Subject))
+	case !inbound:
+		return "", fmt.Errorf("it came on %.300s, which is no inbound subject: --fix-subject or --subject gives it one", strconv.Quote(l.Subject))
+	}
+	return l.Subject, nil
+}
+
+// subjectOf returns the subject that a body belongs on.
+func (s *server) subjectOf(data []byte, pool string) (string, error) {
+	m, err := events.Parse(data)
+	if err != nil {
+		return "", fmt.Errorf("--fix-subject: %w", err)
+	}
+	switch m.Kind {
+	case "", events.KindStructuredOutputReady:
+		t, err := m.Turn()
+		if err != nil {
+			return "", fmt.Errorf("--fix-subject: %w", err)
+		}
+		return s.space.In(pool, events.KindStructuredOutputReady, t.App, t.Workflow, t.Chat), nil
+	case events.KindCancel:
+		c, err := m.Cancel()
+		if err != nil {
+			return "", fmt.Errorf("--fix-subject: %w", err)
+		}
+		return s.space.In(pool, events.KindCancel, c.App, c.Workflow, c.Chat), nil
+	}
+	return "", fmt.Errorf("--fix-subject: kind %.80q has no subject of its own", m.Kind)
+}
+
+func (a *app) deadDrop() *cobra.Command {
+	var cfg config.Turnctl
+	var yes bool
+	c := a.command(&cobra.Command{
+		Use:   "drop SEQ… --yes",
+		Short: "Delete dead letters for good",
+		Long: `Drop overwrites and deletes dead letters. Their turns, if they name any, never run. The blob of
+a large one stays until it has aged out.`,
+		Example: `  turnctl dead drop 17 18 --yes`,
+	}, &cfg, func(ctx context.Context, args []string) error {
+		seqs, err := sequences("dead drop", args)
+		switch {
+		case err != nil:
+			return err
+		case len(seqs) == 0:
+			return usagef("dead drop: name letters by their sequences: see turnctl dead ls")
+		case !yes:
+			return usagef("dead drop: this deletes %s for good: say --yes", plural(len(seqs), "letter"))
+		}
+		s, err := a.connect(&cfg)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		stream, err := s.deadStream(ctx)
+		if err != nil {
+			return err
+		}
+		out := &handledLetters{Letters: []handled{}}
+		for _, seq := range seqs {
+			_, _, _, err := s.open(ctx, stream, seq)
+			if err == nil {
+				err = stream.SecureDeleteMsg(ctx, seq)
+			}
+			out.add(handled{Seq: seq, State: letterDropped}, err)
+		}
+		return errors.Join(a.print(cfg.Format, out, out.text), out.failed())
+	})
+	c.Flags().BoolVar(&yes, "yes", false, "yes, delete them")
+	return c
+}

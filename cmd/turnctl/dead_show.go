@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/config"
+)
+
+func (a *app) deadShow() *cobra.Command {
+	var cfg config.Turnctl
+	var payload bool
+	c := a.command(&cobra.Command{
+		Use:   "show SEQ",
+		Short: "Show a dead letter",
+		Long: `Show prints a dead letter: why it is one, where the message came from, and its headers. Its
+bytes are shown with --payload only, out of their blob if they were too large for the letter.`,
+		Example: `  turnctl dead show 17
+  turnctl dead show 17 --payload`,
+		Args: exactly(1, "dead show: name one letter: turnctl dead show SEQ"),
+	}, &cfg, func(ctx context.Context, args []string) error {
+		seqs, err := sequences("dead show", args)
+		if err != nil {
+			return err
+		}
+		s, err := a.connect(&cfg)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		d, err := s.letterFacts(ctx, seqs[0], payload)
+		if err != nil {
+			return err
+		}
+		return a.print(cfg.Format, d, d.text)
+	})
+	c.Flags().BoolVar(&payload, "payload", false, "show the bytes of the message too")
+	return c
+}
+
+// exactly is the check that a command line has n arguments.
+func exactly(n int, text string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usagef("%s", text)
+		}
+		return nil
+	}
+}
+
+// letterFacts is the outcome of turnctl dead show.
+type letterFacts struct {
+	letter
+
+	Headers nats.Header     `json:"headers"`
+	Payload json.RawMessage `json:"payload,omitempty"`        // with --payload, if it is JSON
+	Base64  string          `json:"payload_base64,omitempty"` // with --payload, if it is not
+}
+
+func (s *server) letterFacts(ctx context.Context, seq uint64, payload bool) (*letterFacts, error) {
+	stream, err := s.deadStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, header, data, err := s.open(ctx, stream, seq)
+	if err != nil {
+		return nil, fmt.Errorf("dead letter %d: %w", seq, err)
+	}
+	d := &letterFacts{letter: l, Headers: header}
+	if !payload {
+		return d, nil
+	}
+	if data, err = s.content(ctx, &l, data); err != nil {
+		return nil, fmt.Errorf("dead letter %d: %w", seq, err)
+	}
+	if json.Valid(data) {
+		d.Payload = data
+	} else {
+		d.Base64 = base64.StdEncoding.EncodeToString(data)
+	}
+	return d, nil
+}
+
+func (d *letterFacts) text(w io.Writer) {
+	fmt.Fprintf(w, "dead letter %d: %s\n%s\n\n", d.Seq, id(d.Reason), wrap(clean(d.Error, 1100), 0))
+	size := plural(d.Bytes, "byte")
+	if d.Blob != "" {
+		size = "in blob " + clean(d.Blob, 200)
+	}
+	rows := [][]string{
+		{"time", stamp(d.Time)}, {"app", id(d.App)}, {"kind", id(d.Kind)}, {"subject", clean(d.Subject, 512)},
+		{"source", strconv.FormatUint(d.Source, 10)}, {"size", size},
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
+		if strings.HasPrefix(name, "Oneturn-") || strings.HasPrefix(name, "Nats-") {
+			continue // shown above, or the server's
+		}
+		for _, value := range d.Headers[name] {
+			rows = append(rows, []string{clean(name, 64), clean(value, 200)})
+		}
+	}
+	table(w, 2, rows)
+	if len(d.Payload) > 0 {
+		fmt.Fprintln(w)
+		valueText(w, d.Payload)
+	}
+	if d.Base64 != "" {
+		data, err := base64.StdEncoding.DecodeString(d.Base64)
+		if err != nil {
+			return // our own
+		}
+		fmt.Fprintln(w)
+		for line := range strings.SplitSeq(string(data), "\n") {
+			fmt.Fprintln(w, "  "+clean(line, len(line)))
+		}
+	}
+}

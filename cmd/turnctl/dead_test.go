@@ -1,0 +1,265 @@
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+// inbound sends bytes to the workers as they are.
+func (d *desk) inbound(t *testing.T, subject, body string, headers ...string) {
+	t.Helper()
+	js, err := jetstream.New(d.Connect())
+	require.NoError(t, err)
+	m := &nats.Msg{Subject: subject, Header: nats.Header{}, Data: []byte(body)}
+	for i := 0; i < len(headers); i += 2 {
+		m.Header.Set(headers[i], headers[i+1])
+	}
+	_, err = js.PublishMsg(t.Context(), m)
+	require.NoError(t, err)
+}
+
+// letters waits for n dead letters and returns them, the newest first.
+func letters(t *testing.T, s *turntest.Server, n int) []letter {
+	t.Helper()
+	var found []letter
+	require.Eventually(t, func() bool {
+		found = decode[deadListing](t, s, "dead", "ls").Letters
+		return len(found) == n
+	}, 10*time.Second, 10*time.Millisecond, "want %d dead letters", n)
+	return found
+}
+
+func seq(n uint64) string { return strconv.FormatUint(n, 10) }
+
+const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+func TestDeadLettersAreListedShownAndDropped(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	require.Equal(t, "no dead letters\n", ok(t, d.Server, "dead", "ls"))
+	d.inbound(t, "oneturn.in.default.structured_output_ready.acme.Hello.c", `{"a":"SECRET"`, "Nats-Msg-Id", "m", "traceparent", trace, "Oneturn-Blob", "dead.9.evil")
+	letters(t, d.Server, 1)
+	d.inbound(t, "oneturn.in.default.nonsense.acme.Hello.c", `{"kind":"nonsense","app_id":"acme"}`)
+	found := letters(t, d.Server, 2)
+	require.Equal(t, []string{"unknown_kind", "undecodable"}, []string{found[0].Reason, found[1].Reason})
+	require.Equal(t, "structured_output_ready", found[1].Kind)
+	require.Equal(t, len(`{"a":"SECRET"`), found[1].Bytes)
+	require.Positive(t, found[1].Source)
+	require.Empty(t, found[1].Blob, "a sender's header names no blob")
+
+	text := ok(t, d.Server, "dead", "ls", "--limit", "1")
+	require.Contains(t, text, "unknown_kind")
+	require.NotContains(t, text, "undecodable")
+	require.Contains(t, text, "larger --limit")
+	require.Len(t, decode[deadListing](t, d.Server, "dead", "ls", "--reason", "undecodable").Letters, 1)
+	require.Empty(t, decode[deadListing](t, d.Server, "dead", "ls", "--app", "nobody").Letters)
+
+	text = ok(t, d.Server, "dead", "show", seq(found[1].Seq))
+	require.Contains(t, text, "invalid JSON")
+	require.Contains(t, text, trace)
+	require.Contains(t, text, "oneturn.in.default.structured_output_ready.acme.Hello.c")
+	require.NotContains(t, text, "SECRET")
+	require.Contains(t, ok(t, d.Server, "dead", "show", seq(found[1].Seq), "--payload"), `{"a":"SECRET"`)
+	require.JSONEq(t, `{"kind":"nonsense","app_id":"acme"}`, string(decode[letterFacts](t, d.Server, "dead", "show", seq(found[0].Seq), "--payload").Payload))
+
+	code, _, stderr := turnctl(t, d.Server, "dead", "drop", seq(found[0].Seq))
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "--yes")
+	require.Contains(t, ok(t, d.Server, "dead", "drop", seq(found[0].Seq), "--yes"), "dropped")
+	letters(t, d.Server, 1)
+	code, stdout, _ := turnctl(t, d.Server, "dead", "drop", seq(found[0].Seq), "--yes")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stdout, "gone")
+}
+
+func TestRedrivenLetterThatIsStillWrongComesBack(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	const subject = "oneturn.in.default.structured_output_ready.acme.Hello.c"
+	d.inbound(t, subject, `{"broken`, "traceparent", trace, "Nats-Msg-Id", "m")
+	first := letters(t, d.Server, 1)[0]
+	out := decode[handledLetters](t, d.Server, "dead", "redrive", seq(first.Seq))
+	require.Equal(t, letterRedriven, out.Letters[0].State)
+	require.Equal(t, subject, out.Letters[0].Subject)
+	var second letter
+	require.Eventually(t, func() bool {
+		found := decode[deadListing](t, d.Server, "dead", "ls").Letters
+		if len(found) == 1 {
+			second = found[0]
+		}
+		return second.Seq > first.Seq
+	}, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, out.Letters[0].InSeq, second.Source)
+	facts := decode[letterFacts](t, d.Server, "dead", "show", seq(second.Seq), "--payload")
+	require.Equal(t, trace, facts.Headers.Get("traceparent"))
+	require.NotEmpty(t, facts.Base64)
+
+	code, stdout, _ := turnctl(t, d.Server, "dead", "redrive", seq(first.Seq))
+	require.Equal(t, exitFailed, code, "the first letter is gone")
+	require.Contains(t, stdout, "gone")
+	letters(t, d.Server, 1)
+}
+
+func TestConflictRunsAsATurnOfItsOwnWithANewRun(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := turnID("c", "", "t")
+	d.publish(t, id, "Ada")
+	turn := &oneturn.Turn{TurnID: id, Workflow: "Hello", Agent: "Greeter", Model: "Greeting", Data: map[string]any{"name": "Grace"}}
+	_, err := d.client.Publish(t.Context(), turn)
+	require.NoError(t, err)
+	conflict := letters(t, d.Server, 1)[0]
+	require.Equal(t, "turn_conflict", conflict.Reason)
+
+	// Killed between the publish and the deletion: the letter is there, and redriven again.
+	s := &server{nc: d.Connect(), space: mustSpace(t), timeout: 5 * time.Second}
+	s.js, err = jetstream.New(s.nc)
+	require.NoError(t, err)
+	stream, err := s.deadStream(t.Context())
+	require.NoError(t, err)
+	_, err = s.publishLetter(t.Context(), stream, conflict.Seq, &redriveSettings{newRun: "again"})
+	require.NoError(t, err)
+	require.Contains(t, ok(t, d.Server, "dead", "redrive", seq(conflict.Seq), "--new-run", "again"), "redriven as message")
+
+	fresh := id
+	fresh.Run = "again"
+	r, err := d.client.Await(t.Context(), fresh)
+	require.NoError(t, err)
+	require.Equal(t, "Hello, Grace!", object(t, r.Payload)["message"])
+	letters(t, d.Server, 0)
+	require.Eventually(t, func() bool { return inWork(t, s) == 0 }, 10*time.Second, 10*time.Millisecond)
+	close(d.entered)
+	var names []string
+	for name := range d.entered {
+		names = append(names, name)
+	}
+	require.Equal(t, []string{"Ada", "Grace"}, names, "the duplicate did nothing")
+	require.Len(t, decode[listing](t, d.Server, "ls").Turns, 2)
+}
+
+func object(t *testing.T, v any) map[string]any {
+	t.Helper()
+	m, isObject := v.(map[string]any)
+	require.True(t, isObject)
+	return m
+}
+
+func inWork(t *testing.T, s *server) uint64 {
+	t.Helper()
+	stream, err := s.js.Stream(t.Context(), s.space.InStream())
+	require.NoError(t, err)
+	return stream.CachedInfo().State.Msgs
+}
+
+func TestMessageOnAWrongSubjectIsRedrivenOnTheRightOne(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	body := func(turn string) string {
+		return `{"kind":"structured_output_ready","auto_tool_mode":true,"agent":"Greeter","model_name":"Greeting","structured_data":{"name":"Ada"},` +
+			`"turn_idempotency_key":"` + turn + `","context":{"chat_id":"c 1","workflow_name":"Hello"}}`
+	}
+	const wrong = "oneturn.in.default.structured_output_ready.evil.Hello.x"
+	for _, turn := range []string{"t1", "t2"} {
+		d.inbound(t, wrong, body(turn))
+	}
+	found := letters(t, d.Server, 2)
+	require.Equal(t, "subject_mismatch", found[0].Reason)
+	code, _, stderr := turnctl(t, d.Server, "dead", "redrive", seq(found[0].Seq), "--subject", "oneturn.dead.x.y")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "oneturn.in.<pool>")
+	ok(t, d.Server, "dead", "redrive", seq(found[1].Seq), "--subject", "oneturn.in.default.structured_output_ready.default.Hello.c=201")
+	ok(t, d.Server, "dead", "redrive", "--all", "--reason", "subject_mismatch", "--fix-subject")
+	for _, turn := range []string{"t1", "t2"} {
+		_, err := d.client.Await(t.Context(), turnID("c 1", "", turn))
+		require.NoError(t, err)
+	}
+	letters(t, d.Server, 0)
+}
+
+func TestRedriveOfAllGoesOnceThroughTheLettersThatThereAre(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for range 3 {
+		d.inbound(t, "oneturn.in.default.structured_output_ready.acme.Hello.c", `{`)
+	}
+	d.inbound(t, "oneturn.in.default.cancel.acme.Hello.c", `{"kind":"cancel"}`)
+	letters(t, d.Server, 4)
+	out := decode[handledLetters](t, d.Server, "dead", "redrive", "--all", "--reason", "undecodable")
+	require.Len(t, out.Letters, 3)
+	require.Less(t, out.Letters[0].Seq, out.Letters[2].Seq, "the oldest first")
+	require.Equal(t, "missing_field", letters(t, d.Server, 4)[3].Reason, "the others stay where they are")
+	require.Equal(t, "no dead letters\n", ok(t, d.Server, "dead", "redrive", "--all", "--app", "nobody"))
+}
+
+func TestLetterInABlobIsRedrivenWhole(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	s := d.Server
+	space := mustSpace(t)
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	blobs, err := handlers.NewBlobs(t.Context(), s.Connect(), js, space)
+	require.NoError(t, err)
+	body := `{"text":"` + strings.Repeat("x", 1<<20-20) + `"`
+	m := &handlers.Message{Subject: space.In("default", "structured_output_ready", "acme", "W", "c"), Data: []byte(body)}
+	m.Lease.Stream, m.Lease.Seq = "ONETURN_IN", 4711
+	require.NoError(t, handlers.NewDeadLetters(js, space, blobs).Put(t.Context(), m, "acme", "undecodable", errReported))
+	found := letters(t, s, 1)
+	require.NotEmpty(t, found[0].Blob)
+	require.NotContains(t, ok(t, s, "dead", "show", seq(found[0].Seq)), "xxxx")
+	require.Contains(t, ok(t, s, "dead", "show", seq(found[0].Seq), "--payload"), "xxxx")
+	ok(t, s, "dead", "redrive", seq(found[0].Seq))
+	require.Equal(t, found[0].Blob[strings.LastIndex(found[0].Blob, "."):], again(t, s, found[0].Seq), "the same bytes came back")
+}
+
+// again waits for a letter after seq and returns the hash in the name of its blob.
+func again(t *testing.T, s *turntest.Server, after uint64) string {
+	t.Helper()
+	var blob string
+	require.Eventually(t, func() bool {
+		found := decode[deadListing](t, s, "dead", "ls").Letters
+		if len(found) == 1 && found[0].Seq > after {
+			blob = found[0].Blob
+		}
+		return blob != ""
+	}, 10*time.Second, 10*time.Millisecond)
+	return blob[strings.LastIndex(blob, "."):]
+}
+
+func TestHostileLetterNamesNoBlobOfOthersAndNoForeignSubject(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	m := &nats.Msg{Subject: "oneturn.dead.acme.cancel", Header: nats.Header{}, Data: []byte("\x1b[31m{}")}
+	m.Header.Set(handlers.HeaderReason, "evil\x1b[31m")
+	m.Header.Set(handlers.HeaderSubject, "oneturn.events.acme.c.t.0.tool_response")
+	_, err = js.PublishMsg(t.Context(), m)
+	require.NoError(t, err)
+	m.Header.Set(handlers.HeaderBlob, "acme.c.t.0.tool_call.0123456789abcdef")
+	_, err = js.PublishMsg(t.Context(), m)
+	require.NoError(t, err)
+	require.NotContains(t, ok(t, s, "dead", "ls")+ok(t, s, "dead", "show", "1", "--payload"), "\x1b")
+	for number, want := range map[string]string{"1": "no inbound subject", "2": "not that of a dead letter"} {
+		code, stdout, _ := turnctl(t, s, "dead", "redrive", number)
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, stdout, want)
+	}
+	letters(t, s, 2)
+	code, stdout, _ := turnctl(t, s, "dead", "redrive", "1", "--fix-subject", "-o", "json")
+	require.Equal(t, exitFailed, code)
+	var out handledLetters
+	require.NoError(t, json.Unmarshal([]byte(stdout), &out))
+	require.Equal(t, letterFailed, out.Letters[0].State)
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/provision"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// repairSettings says what to repair.
+type repairSettings struct {
+	scope  handlers.Scope
+	turn   events.TurnID
+	raw    string // journal key of one turn
+	life   time.Duration
+	dryRun bool
+}
+
+func (a *app) repair() *cobra.Command {
+	var cfg config.Turnctl
+	var want repairSettings
+	c := a.command(&cobra.Command{
+		Use:   "repair [CHAT TURN]",
+		Short: "End turns whose message is gone",
+		Long: `Repair does by hand what workers do every five minutes: it reads the journal for turns without a
+response whose message is gone from its stream and that wait for no answer, and for turns past
+their life, and publishes a resume for each. A worker then ends the turn as its effect says: an
+unsafe one as interrupted, an idempotent one by running its tool again with the stored arguments.
+With CHAT and TURN it looks at that turn only.
+
+Exit code: 0 nothing is left to do, 1 something is: with --dry-run, turns that need a resume.`,
+		Example: `  turnctl repair --dry-run
+  turnctl repair --app acme --chat chat-42
+  turnctl repair chat-42 turn-7 --app acme`,
+		Args: cobra.MaximumNArgs(2),
+	}, &cfg, func(ctx context.Context, args []string) error {
+		one := len(args) == 2 || want.raw != ""
+		switch {
+		case len(args) == 1:
+			return usagef("repair: name chat and turn, or neither: turnctl repair CHAT TURN")
+		case len(args) == 2 && want.raw != "":
+			return usagef("repair: --key names a turn already: leave the chat and the turn away")
+		case one && want.scope.Chat != "":
+			return usagef("repair: --chat goes with no turn")
+		case len(args) == 0 && want.turn.Run != "":
+			return usagef("repair: --run goes with CHAT and TURN")
+		case want.life <= 0:
+			return usagef("repair: --max-turn-life is %s, want a duration over zero: --max-turn-life=168h", want.life)
+		}
+		if len(args) == 2 {
+			want.turn.App, want.turn.Chat, want.turn.Turn = want.scope.App, args[0], args[1]
+			if want.turn.App == "" {
+				want.turn.App = events.DefaultApp
+			}
+		}
+		s, err := a.connect(&cfg)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		out, err := s.repair(ctx, &want, one, config.Logger(cfg.LogLevel, cfg.LogsAsJSON, a.stderr))
+		if err != nil && (out == nil || len(out.Turns) == 0) {
+			return err
+		}
+		// What was done before an error is told too.
+		return errors.Join(err, a.print(cfg.Format, out, out.text), out.left())
+	})
+	c.Flags().StringVar(&want.scope.App, "app", "", "only this tenant; with CHAT and TURN the tenant of the turn")
+	c.Flags().StringVar(&want.scope.Chat, "chat", "", "only this chat")
+	c.Flags().StringVar(&want.turn.Run, "run", "", "run id of the turn, if its producer sends one")
+	c.Flags().StringVar(&want.raw, "key", "", "journal key of the turn, instead of chat and turn")
+	c.Flags().DurationVar(&want.life, "max-turn-life", provision.DefaultMaxTurnLife, "how long a turn may stay open; as the workers have it")
+	c.Flags().BoolVar(&want.dryRun, "dry-run", false, "say what would be repaired and change nothing")
+	return c
+}
+
+// repaired is the outcome of turnctl repair.
+type repaired struct {
+	DryRun bool         `json:"dry_run"`
+	Open   int          `json:"open"`   // turns without a response that were looked at
+	Failed int          `json:"failed"` // of them could not be read or resumed
+	Turns  []repairTurn `json:"turns"`  // that need a resume; a turn that was named in any case
+}
+
+// repairTurn is one turn.
+type repairTurn struct {
+	Key       string             `json:"key"`
+	App       string             `json:"app_id"`
+	Chat      string             `json:"chat_id"`
+	Run       string             `json:"run_id,omitempty"`
+	Turn      string             `json:"turn"`
+	Workflow  string             `json:"workflow,omitempty"`
+	Tool      string             `json:"tool,omitempty"`
+	Effect    string             `json:"effect,omitempty"`
+	Condition handlers.Condition `json:"condition"` // orphaned, corrupt, expired; of a named turn also ended, unclaimed, young, parked, held
+	AgeS      int64              `json:"age_s"`     // since the claim
+	ResumeSeq uint64             `json:"resume_seq,omitempty"`
+	Error     string             `json:"error,omitempty"`
+}
+
+func (s *server) repair(ctx context.Context, want *repairSettings, one bool, logger *slog.Logger) (*repaired, error) {
+	journal, err := s.journal()
+	if err != nil {
+		return nil, err
+	}
+	defer journal.Close()
+	now, err := handlers.ServerTime(ctx, s.js, s.space.TurnsStream())
+	if err != nil {
+		return nil, unprovisioned(err)
+	}
+	ackWait, err := s.ackWait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sweep := &handlers.Sweep{
+		Space: s.space, JS: s.js, Store: journal, LeaseHeld: handlers.LeaseHeld(s.js, s.space), AckWait: ackWait,
+		MaxTurnLife: want.life, Rate: handlers.SweepRate, Logger: logger,
+	}
+	out := &repaired{DryRun: want.dryRun, Turns: []repairTurn{}}
+	mend := func(ctx context.Context, f handlers.Finding) error {
+		t := newRepairTurn(f)
+		var err error
+		if f.Condition.Mend() && !want.dryRun {
+			if t.ResumeSeq, err = sweep.Resume(ctx, f); err != nil {
+				t.Error = err.Error()
+			}
+		}
+		out.Turns = append(out.Turns, t)
+		return err
+	}
+	if one {
+		key, err := s.key(want.turn, want.raw)
+		if err != nil {
+			return nil, err
+		}
+		f, err := sweep.Judge(ctx, key, now)
+		if err != nil {
+			return nil, err
+		}
+		if f.Condition != handlers.TurnEnded && f.Condition != handlers.TurnUnclaimed {
+			out.Open = 1
+		}
+		if mend(ctx, f) != nil {
+			out.Failed = 1
+		}
+		return out, nil
+	}
+	swept, err := sweep.Run(ctx, handlers.SweepState{}, now, want.scope, mend)
+	out.Open, out.Failed = swept.Open, swept.Failed
+	return out, unprovisioned(err)
+}
+
+// ackWait is the longest ack wait of the consumers of the inbound stream.
+func (s *server) ackWait(ctx context.Context) (time.Duration, error) {
+	stream, err := s.js.Stream(ctx, s.space.InStream())
+	if err != nil {
+		return 0, fmt.Errorf("open the inbound stream %s: %w", s.space.InStream(), unprovisioned(err))
+	}
+	consumer, err := stream.Consumer(ctx, s.space.WorkerConsumer(subjects.DefaultPool))
+	if err != nil {
+		return provision.DefaultAckWait, nil //nolint:nilerr // other pools; the usual wait decides only what is too young
+	}
+	return consumer.CachedInfo().Config.AckWait, nil
+}
+
+func newRepairTurn(f handlers.Finding) repairTurn {
+	l := newLife(f.Turn, false)
+	return repairTurn{
+		Key: l.Key, App: l.App, Chat: l.Chat, Run: l.Run, Turn: l.Turn, Workflow: l.Workflow, Tool: l.Tool, Effect: l.Effect,
+		Condition: f.Condition, AgeS: int64(f.Age.Seconds()),
+	}
+}
+
+// left is errReported if turns still need a resume.
+func (r *repaired) left() error {
+	if r.Failed > 0 {
+		return errReported
+	}
+	for i := range r.Turns {
+		if r.DryRun && r.Turns[i].Condition.Mend() {
+			return errReported
+		}
+	}
+	return nil
+}
+
+func (r *repaired) text(w io.Writer) {
+	rows := [][]string{}
+	for i := range r.Turns {
+		t := &r.Turns[i]
+		did := "nothing to do"
+		switch {
+		case t.Error != "":
+			did = "failed: " + clean(t.Error, 300)
+		case t.ResumeSeq > 0:
+			did = fmt.Sprintf("resume published as message %d", t.ResumeSeq)
+		case t.Condition.Mend():
+			did = "needs a resume"
+		}
+		rows = append(rows, []string{
+			id(t.App) + "/" + id(t.Chat), id(t.Turn), id(t.Tool), id(t.Effect), age(time.Duration(t.AgeS) * time.Second), string(t.Condition), did,
+		})
+	}
+	table(w, 0, rows)
+	if len(r.Turns) == 0 {
+		fmt.Fprintf(w, "nothing to repair: %s, each with a message or waiting for an answer\n", plural(r.Open, "open turn"))
+	}
+	if r.Failed > 0 {
+		fmt.Fprintf(w, "%s could not be read or resumed\n", plural(r.Failed, "turn"))
+	}
+}

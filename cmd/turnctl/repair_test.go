@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+func mustSpace(t *testing.T) subjects.Space {
+	t.Helper()
+	space, err := subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	return space
+}
+
+// orphan stores the claim of a turn whose message is gone.
+func orphan(t *testing.T, s *turntest.Server, chat, turn, effect string) {
+	t.Helper()
+	body, err := events.Encode(events.KindToolCall, &events.ToolCall{
+		ID: turn, AppID: events.DefaultApp, ChatID: chat, Turn: turn, Agent: "Greeter", ToolName: "greet", ToolCallID: turn, CallID: turn,
+		Corr: turn, WorkflowName: "Hello", InteractionType: events.InteractionAutoTool,
+		Payload: events.ToolCallPayload{ToolArgs: map[string]any{"name": "Ada"}},
+	}, time.Now())
+	require.NoError(t, err)
+	header := nats.Header{}
+	for name, value := range map[string]string{
+		idempotency.HeaderOwner: "w", idempotency.HeaderNonce: "n", idempotency.HeaderEpoch: "1",
+		idempotency.HeaderEffect: effect, idempotency.HeaderLease: "ONETURN_IN/987654/1",
+	} {
+		header.Set(name, value)
+	}
+	record(t, s, subjects.TurnKey(events.DefaultApp, chat, "", turn).Public(events.KindToolCall), header, string(body))
+}
+
+func TestRepairPublishesAResumeForEachTurnWithoutAMessage(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	orphan(t, d.Server, "a", "t1", "unsafe")
+	orphan(t, d.Server, "b", "t2", "idempotent")
+	d.publish(t, turnID("a", "", "done"), "Ada")
+	d.publish(t, turnID("a", "", "held"), "slow")
+	require.Contains(t, ok(t, d.Server, "repair", "a", "done"), "ended")
+
+	var out repaired
+	require.Eventually(t, func() bool { // until they are old enough to judge
+		code, stdout, _ := turnctl(t, d.Server, "repair", "--dry-run", "-o", "json")
+		out = decodeText[repaired](t, stdout)
+		return code == exitFailed && len(out.Turns) == 2
+	}, 20*time.Second, 50*time.Millisecond)
+	require.Equal(t, 3, out.Open)
+	for i, turn := range []string{"t1", "t2"} {
+		require.Equal(t, turn, out.Turns[i].Turn)
+		require.Equal(t, handlers.TurnOrphaned, out.Turns[i].Condition)
+		require.Zero(t, out.Turns[i].ResumeSeq)
+		require.Equal(t, stateRunning, decode[life](t, d.Server, "show", string(rune('a'+i)), turn).State, "a dry run changes nothing")
+	}
+	require.Contains(t, ok(t, d.Server, "repair", "a", "held"), "held")
+
+	require.Contains(t, ok(t, d.Server, "repair", "--chat", "b"), "resume published as message")
+	ended := func(chat, turn string) *life {
+		var l life
+		require.Eventually(t, func() bool {
+			l = decode[life](t, d.Server, "show", chat, turn)
+			return l.State == stateEnded
+		}, 10*time.Second, 10*time.Millisecond)
+		return &l
+	}
+	require.True(t, ended("b", "t2").Response.Success)
+	require.Equal(t, stateRunning, decode[life](t, d.Server, "show", "a", "t1").State, "the other chat was left alone")
+	named := decode[repaired](t, d.Server, "repair", "a", "t1")
+	require.Positive(t, named.Turns[0].ResumeSeq)
+	require.Equal(t, events.CodeInterrupted, ended("a", "t1").Response.Code)
+	require.Contains(t, ok(t, d.Server, "repair", "--dry-run"), "nothing to repair: 1 open turn")
+}
+
+func TestRepairByKeyAndOfTurnsPastTheirLife(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	orphan(t, s, "a", "t1", "unsafe")
+	key := subjects.TurnKey(events.DefaultApp, "a", "", "t1").String()
+	require.Equal(t, handlers.TurnYoung, decode[repaired](t, s, "repair", "--key", key).Turns[0].Condition)
+	expired := decode[repaired](t, s, "repair", "--key", key, "--max-turn-life", "1ms").Turns[0]
+	require.Equal(t, handlers.TurnExpired, expired.Condition)
+	require.Positive(t, expired.ResumeSeq)
+	require.Equal(t, handlers.TurnUnclaimed, decode[repaired](t, s, "repair", "a", "nobody").Turns[0].Condition)
+	for _, args := range [][]string{{"a"}, {"a", "t1", "--key", key}, {"a", "t1", "--chat", "a"}, {"--run", "r"}, {"--max-turn-life", "0s"}, {"a", "b", "c"}} {
+		code, _, stderr := turnctl(t, s, append([]string{"repair"}, args...)...)
+		require.Equal(t, exitUsage, code, fmt.Sprint(args))
+		require.NotEmpty(t, stderr)
+	}
+}
