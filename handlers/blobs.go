@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,6 +21,9 @@ const InlineLimit = 256 << 10
 
 // headroom is what subject and headers of a message may take of max_payload, in bytes.
 const headroom = 8 << 10
+
+// chunk is how much of a blob a message holds at most, in bytes.
+const chunk = 128 << 10
 
 // writePause is how long to wait before a write outside the journal is tried again.
 const writePause = 200 * time.Millisecond
@@ -74,7 +78,8 @@ func (b *Blobs) put(ctx context.Context, prefix string, data []byte) (events.Blo
 	blob.Blob = blobName(prefix, blob.SHA256)
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	if _, err := b.store.PutBytes(ctx, blob.Blob, data); err != nil {
+	meta := jetstream.ObjectMeta{Name: blob.Blob, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(min(chunk, b.maxMessage()))}}
+	if _, err := b.store.Put(ctx, meta, bytes.NewReader(data)); err != nil {
 		return events.Blob{}, fmt.Errorf("store blob %s of %d bytes: %w", blob.Blob, blob.Size, err)
 	}
 	return blob, nil

@@ -21,10 +21,15 @@ type Server struct {
 	t testing.TB
 }
 
-// NewServer starts a server with file storage that stops with the test.
-func NewServer(t testing.TB) *Server {
+// NewServer starts a server with file storage that stops with the test. Change may set options
+// of it.
+func NewServer(t testing.TB, change ...func(*embedded.Options)) *Server {
 	t.Helper()
-	s, err := embedded.Start(t.Context(), embedded.Options{Listen: "127.0.0.1:0", Store: t.TempDir()})
+	o := embedded.Options{Listen: "127.0.0.1:0", Store: t.TempDir()}
+	for _, f := range change {
+		f(&o)
+	}
+	s, err := embedded.Start(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Stop()) })
 	return &Server{Server: s, t: t}

@@ -82,7 +82,12 @@ func newLab(t *testing.T, tools ...oneturn.Tool) *lab {
 
 func newLabOf(t *testing.T, c oneturn.Config) *lab {
 	t.Helper()
-	s := turntest.NewServer(t)
+	return newLabOn(t, turntest.NewServer(t), c)
+}
+
+// newLabOn starts the worker on a server.
+func newLabOn(t *testing.T, s *turntest.Server, c oneturn.Config) *lab {
+	t.Helper()
 	s.Provision()
 	l := &lab{T: t, nc: s.Connect(), reg: prometheus.NewRegistry(), log: &logged{}}
 	var err error

@@ -13,10 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/turntest"
 )
 
 // order says what the tool of these tests shall return.
@@ -152,6 +154,31 @@ func TestH01LargestTurnsEndAndCanBeRead(t *testing.T) {
 		require.True(t, r.Success, "%s: %.200s", key, r.Content)
 	}
 	require.Zero(t, l.metric("oneturn_redeliveries_total"), l.log)
+	l.drained()
+}
+
+// TestH01TurnsEndOnAServerOfSmallMessages: what the server does not take as a record is a blob
+// or an error.
+func TestH01TurnsEndOnAServerOfSmallMessages(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t, func(o *embedded.Options) { o.MaxPayload = 64 << 10 })
+	l := newLabOn(t, s, oneturn.Config{Tools: []oneturn.Tool{deliverTool()}})
+	for i, c := range []struct {
+		what    string
+		size    int
+		success bool
+	}{{"text", 100, true}, {"text", 50_000, true}, {"text", 300_000, true}, {"message", 40_000, true}, {"message", 300_000, false}, {"variables", 100_000, false}} {
+		one := turn("c", strconv.Itoa(i))
+		one.Data = map[string]any{"what": c.what, "size": number(strconv.Itoa(c.size))}
+		r := l.ends(one)
+		require.Equal(t, c.success, r.Success, "%s of %d: %s", c.what, c.size, r.Code)
+		if !c.success {
+			require.Equal(t, events.CodeTooLarge, r.Code)
+		}
+	}
+	l.send("c", nil, []byte(strings.Repeat("x", 63<<10)))
+	l.letter("undecodable")
+	l.goesOnWith(order{What: "text"})
 	l.drained()
 }
 
