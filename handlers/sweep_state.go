@@ -22,7 +22,7 @@ const (
 // SweepState is what one sweep hands to the next: it travels in the schedule of the next one.
 // The zero value is a sweep of the whole journal.
 type SweepState struct {
-	From uint64      `json:"from"` // first sequence of the journal that was not read
+	From uint64      `json:"from"`           // first sequence of the journal that was not read
 	Open []OpenClaim `json:"open,omitempty"` // turns before it that were open
 }
 
