@@ -18,6 +18,7 @@ import (
 )
 
 // Turn is what a producer publishes: an agent has finished with JSON that calls for a tool.
+// For publishing, Data and ContextVariables may be any values that encoding/json can write.
 type Turn = events.StructuredOutputReady
 
 // TurnID is the identity of a turn: tenant, chat, run, turn key.
@@ -51,6 +52,9 @@ type Client struct {
 
 // NewClient returns a client on a connection.
 func NewClient(nc *nats.Conn, o ClientOptions) (*Client, error) {
+	if nc == nil {
+		return nil, errNoConnection
+	}
 	def(&o.Prefix, subjects.DefaultPrefix)
 	def(&o.Pool, subjects.DefaultPool)
 	def(&o.NoWorkerAfter, 3*time.Second)
@@ -68,6 +72,8 @@ func NewClient(nc *nats.Conn, o ClientOptions) (*Client, error) {
 	return &Client{nc: nc, js: js, space: space, o: o}, nil
 }
 
+var errNoConnection = errors.New("oneturn: no NATS connection: make one with nats.Connect")
+
 // Receipt says that the inbound stream has stored a message. From then on the turn ends in
 // exactly one response.
 type Receipt struct {
@@ -77,13 +83,44 @@ type Receipt struct {
 
 // Publish hands a turn to the workers. Publishing a turn again is harmless.
 func (c *Client) Publish(ctx context.Context, t *Turn) (Receipt, error) {
-	t.AutoToolMode = true
+	t, err := plain(t)
+	if err != nil {
+		return Receipt{}, err
+	}
 	body, err := events.EncodeTurn(t, time.Now())
 	if err != nil {
 		return Receipt{}, fmt.Errorf("publish turn %.80q: %w", t.Turn, err)
 	}
 	return c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, t.Workflow, body,
 		events.MsgID(events.KindStructuredOutputReady, t.TurnID, events.Fingerprint(t)))
+}
+
+// plain returns a copy of a turn whose data is what a worker will decode: any Go value is
+// taken as encoding/json writes it.
+func plain(t *Turn) (*Turn, error) {
+	copied := *t
+	copied.AutoToolMode = true
+	var err error
+	if copied.Data, err = tree(t.Data); err != nil {
+		return nil, fmt.Errorf("publish turn %.80q: its data has no JSON form: %w", t.Turn, err)
+	}
+	if t.ContextVariables == nil {
+		return &copied, nil
+	}
+	vars, err := tree(t.ContextVariables)
+	if err != nil {
+		return nil, fmt.Errorf("publish turn %.80q: its context variables have no JSON form: %w", t.Turn, err)
+	}
+	copied.ContextVariables, _ = vars.(map[string]any)
+	return &copied, nil
+}
+
+func tree(v any) (any, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what it was
+	}
+	return events.Decode(data)
 }
 
 // PublishRaw hands the bytes of a structured_output_ready event to the workers as they are,
@@ -139,6 +176,10 @@ var ErrConflict = errors.New("the turn key was used before with other data")
 // AwaitTurn waits like [Client.Await] for the response of a turn that was published with this
 // data, and fails with [ErrConflict] when the response answers other data.
 func (c *Client) AwaitTurn(ctx context.Context, t *Turn) (*Response, error) {
+	t, err := plain(t)
+	if err != nil {
+		return nil, err
+	}
 	sum := events.Fingerprint(t)
 	return c.await(ctx, t.TurnID, hex.EncodeToString(sum[:]))
 }

@@ -3,6 +3,7 @@ package oneturn
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -102,6 +103,34 @@ func (t *Tool) declaration() *bindings.Declaration {
 		t.declared = &bindings.Declaration{}
 	}
 	return t.declared
+}
+
+// checkTools reports Go tools that can never run: registered, but bound to nothing.
+func checkTools(registered []Tool, set *bindings.Set) error {
+	bound := map[string]bool{}
+	for _, b := range set.Bindings() {
+		if b.Kind == bindings.KindGo {
+			bound[b.Tool] = true
+		}
+	}
+	var errs []error
+	for _, t := range registered {
+		d := t.declared
+		switch {
+		case bound[t.name]:
+		case d == nil:
+			errs = append(errs, fmt.Errorf("tool %q is bound to nothing: add oneturn.For(workflow, agent, model), or a oneturn.yaml in Workflows with a tool of this name and `kind: go`", t.name))
+		case d.Workflow == "":
+			errs = append(errs, fmt.Errorf("tool %q has options but no oneturn.For(workflow, agent, model): a oneturn.yaml says these things itself", t.name))
+		default:
+			for _, found := range set.Diagnostics() {
+				if found.Severity == bindings.SeverityError && found.Workflow == d.Workflow {
+					errs = append(errs, fmt.Errorf("tool %q: %s", t.name, found))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // CallFrom returns the call that a tool runs for: its turn, idempotency key and fencing

@@ -38,6 +38,9 @@ type Worker struct {
 // does. The connection should be made with nats.ReconnectBufSize(-1) and
 // nats.MaxReconnects(-1), so that no record is sent long after it was given up.
 func NewWorker(nc *nats.Conn, c Config) (*Worker, error) {
+	if nc == nil {
+		return nil, errNoConnection
+	}
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("oneturn worker: %w", err)
@@ -63,6 +66,9 @@ func NewWorker(nc *nats.Conn, c Config) (*Worker, error) {
 	}
 	set, err := bindings.Load(context.Background(), w.tools.options())
 	if err != nil {
+		return nil, fmt.Errorf("oneturn worker: %w", err)
+	}
+	if err := checkTools(c.Tools, set); err != nil {
 		return nil, fmt.Errorf("oneturn worker: %w", err)
 	}
 	w.adopt(set)
@@ -267,11 +273,16 @@ func (w *Worker) watch(ctx context.Context) {
 		if err != nil {
 			w.c.Logger.Error("the workflow folder cannot be read; the bindings stay as they are", "err", err)
 		}
-		if set == nil || set.Digest() == w.Bindings().Digest() && len(set.Diagnostics()) == len(w.Bindings().Diagnostics()) {
-			return
+		old := w.Bindings()
+		switch {
+		case set == nil || set.Digest() == old.Digest() && len(set.Diagnostics()) == len(old.Diagnostics()):
+		case set.Digest() == old.Digest():
+			w.adopt(set)
+			w.c.Logger.Warn("an edit has errors: its workflow stays as it was", "digest", set.Digest())
+		default:
+			w.adopt(set)
+			w.c.Logger.Info("workflows changed", "workflows", len(set.Workflows()), "digest", set.Digest())
 		}
-		w.adopt(set)
-		w.c.Logger.Info("workflows changed", "workflows", len(set.Workflows()), "digest", set.Digest())
 	})
 	if err != nil {
 		w.c.Logger.Error("the workflow folder is not watched", "err", err)

@@ -389,3 +389,60 @@ func TestWorkerSaysWhatIsMissingOnAServerWithoutStreams(t *testing.T) {
 	require.ErrorContains(t, err, "Slots")
 	require.ErrorContains(t, err, "pool")
 }
+
+func TestClientTakesOrdinaryGoData(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	start(t, s, greeter())
+	c := client(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for key, data := range map[string]any{
+		"struct": greeting{"Ada"}, "map": map[string]string{"name": "Ada"}, "mixed": map[string]any{"name": "Ada", "n": 1, "f": []float64{1.5}},
+	} {
+		one := turn(key, data)
+		one.ContextVariables = map[string]any{"n": 1}
+		r, err := c.Do(ctx, one)
+		require.NoError(t, err, key)
+		require.Equal(t, "Hello, Ada!", r.Content, key)
+	}
+	_, err := c.Publish(ctx, turn("chan", make(chan int)))
+	require.ErrorContains(t, err, "no JSON form")
+	_, err = oneturn.NewClient(nil, oneturn.ClientOptions{})
+	require.Error(t, err)
+}
+
+func TestToolsThatCanNeverRunAreReportedByNewWorker(t *testing.T) {
+	t.Parallel()
+	nc := turntest.NewServer(t).Connect()
+	inference := oneturn.For("Hello", "Greeter", "Greeting")
+	for name, tool := range map[string]oneturn.Tool{
+		"bound to nothing": oneturn.NewTool("t", greet),
+		"oneturn.For":      oneturn.NewTool("t", greet, oneturn.WithEffect(oneturn.Idempotent)),
+		"null, boolean":    oneturn.NewTool("t", greet, inference, oneturn.WithSchema([]byte(`{"type":"objct"}`))),
+		"object":           oneturn.NewTool("t", func(context.Context, string) (string, error) { return "", nil }, inference),
+	} {
+		_, err := oneturn.NewWorker(nc, oneturn.Config{Tools: []oneturn.Tool{tool}})
+		require.ErrorContains(t, err, name)
+	}
+	_, err := oneturn.NewWorker(nil, greeter())
+	require.Error(t, err)
+}
+
+// TestWorkersOfDifferentToolsShareAPool: a turn that one worker does not know is soon with
+// the other.
+func TestWorkersOfDifferentToolsShareAPool(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	start(t, s, greeter())
+	start(t, s, oneturn.Config{Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.For("Other", "Greeter", "Greeting"))}})
+	c := client(t, s)
+	for i := range 10 {
+		one := turn(strconv.Itoa(i), map[string]any{"name": "Ada"})
+		if i%2 == 0 {
+			one.Workflow = "Other"
+		}
+		publish(t, c, one)
+		require.True(t, await(t, c, one.TurnID).Success)
+	}
+}

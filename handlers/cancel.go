@@ -23,7 +23,7 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 		return leave()
 	}
 	t := newTurn(m, &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID})
-	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran."}
+	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran" + because(e.Reason)}
 	t.reject.payload = failure(events.CodeCancelled, t.reject.content)
 	claim, err := h.callEvent(t)
 	if err != nil {
@@ -53,6 +53,14 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 		return leave()
 	}
 	return ack()
+}
+
+// because puts a reason at the end of a sentence.
+func because(reason string) string {
+	if reason == "" {
+		return "."
+	}
+	return ": " + reason
 }
 
 // CancelSeen stops the tool of a turn when the live copy of its cancel arrives. The journal

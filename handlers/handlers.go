@@ -30,7 +30,7 @@ const (
 	cancelledKeys = 1_024
 	// graceNaks is how often a message of an unknown workflow is given back within the
 	// binding grace: often enough that one of many workers that knows it gets it.
-	graceNaks = 32
+	graceNaks = 40
 	// maxDeliveries of a message nobody could claim. The server's counter does not tell the
 	// naks of our own from workers that died, so they are allowed for.
 	maxDeliveries = 10 + graceNaks

@@ -129,7 +129,7 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 	switch {
 	case errors.Is(err, bindings.ErrUnknownWorkflow):
 		t.reject = reject(events.CodeNoBinding, err)
-		return max(h.BindingGrace/graceNaks, time.Millisecond)
+		return h.handOver(t)
 	case err != nil:
 		t.reject = reject(events.CodeNoBinding, err)
 		return 0
@@ -150,6 +150,19 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 		}
 	}
 	return 0
+}
+
+// handOver says how long to wait before another worker is offered a turn of a workflow that
+// is unknown here: hardly at all at first, because workers of other workflows may share the
+// pool, then ever longer within the binding grace.
+func (h *Handlers) handOver(t *turn) time.Duration {
+	if t.m.Lease.Delivery == 1 {
+		h.Logger.Warn("unknown workflow: the turn is offered to other workers", "chat", t.Chat, "turn", t.callID,
+			"grace", h.BindingGrace, "reason", t.reject.content)
+	}
+	const first = 5 * time.Millisecond
+	longest := max(h.BindingGrace/(graceNaks-10), time.Millisecond)
+	return min(first<<min(t.m.Lease.Delivery-1, 10), longest)
 }
 
 // claim asks the journal for the turn. One whose arguments no record can hold is rejected.
