@@ -2,7 +2,6 @@ package oneturn_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -503,7 +502,7 @@ func TestResumeGoesToThePoolThatClaimedTheTurn(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		var envelope struct{ Type string }
-		return json.Unmarshal(m.Data, &envelope) == nil && envelope.Type == "chat.resume"
+		kind, err := events.PeekKind(m.Data)
+		return err == nil && kind == events.KindResume
 	}, 20*time.Second, 20*time.Millisecond)
 }

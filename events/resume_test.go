@@ -66,7 +66,7 @@ func TestWithRunChangesTheRunAndNothingElse(t *testing.T) {
 		require.Equal(t, before, after)
 	}
 	for body, run := range map[string]string{
-		`{"kind":"cancel","chat_id":"c","turn":"t"}`: "new", `{`: "new", `{} `: "", `[]`: "new", `{"chat_id":"c"}`: "a\nb",
+		`{"kind":"cancel","chat_id":"c","turn":"t"}`: "new", `{`: "new", `{}`: "", `[]`: "new", `{"chat_id":"c"}`: "a\nb",
 	} {
 		_, err := events.WithRun([]byte(body), run)
 		require.ErrorIs(t, err, events.ErrBadArgs, body)

@@ -156,8 +156,9 @@ func (b *broom) timers(interval time.Duration) *handlers.Timers {
 	}
 }
 
-func (b *broom) due(body string) *handlers.Message {
+func (b *broom) due() *handlers.Message {
 	b.t.Helper()
+	const body = `{"from":0}`
 	ack, err := b.JS.Publish(b.t.Context(), b.Space.SweepDue(), []byte(body))
 	require.NoError(b.t, err)
 	return &handlers.Message{
@@ -171,7 +172,7 @@ func TestOfTwoSweepsThatAreDueTheOlderGoesOn(t *testing.T) {
 	b := newBroom(t)
 	b.orphans(1)
 	timers := b.timers(time.Hour)
-	first, second := b.due(`{"from":0}`), b.due(`{"from":0}`)
+	first, second := b.due(), b.due()
 	require.Equal(t, handlers.Ack, timers.Handle(t.Context(), second).Do)
 	in, err := b.JS.Stream(t.Context(), b.Space.InStream())
 	require.NoError(t, err)
@@ -189,7 +190,7 @@ func TestSweepThatStopsIsGivenBackAndOneThatLostItsLeaseIsLeft(t *testing.T) {
 	timers := b.timers(time.Hour)
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	m := b.due(`{"from":0}`)
+	m := b.due()
 	require.Equal(t, handlers.Nak, timers.Handle(stopped, m).Do)
 	m.Held = stopped
 	require.Equal(t, handlers.Leave, timers.Handle(t.Context(), m).Do)
@@ -216,6 +217,6 @@ func TestScheduleIsMadeOnceAndReplacedByTheSweepThatEnds(t *testing.T) {
 		require.JSONEq(t, `{"from":0}`, scheduled())
 	}
 	b.orphans(1)
-	require.Equal(t, handlers.Ack, timers.Handle(t.Context(), b.due(`{"from":0}`)).Do)
+	require.Equal(t, handlers.Ack, timers.Handle(t.Context(), b.due()).Do)
 	require.JSONEq(t, `{"from":2,"open":[{"key":"app.chat.0-0.0","seq":1}]}`, scheduled())
 }

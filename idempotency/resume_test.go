@@ -31,7 +31,9 @@ func resumed(t *testing.T, s idempotency.Store, r idempotency.Resume) idempotenc
 func ExampleJournal_Resume() {
 	ctx := context.Background()
 	journal := idempotency.New(idempotency.NewMemory(), "worker-2", idempotency.Options{})
-	lease := func(seq uint64) idempotency.Lease { return idempotency.Lease{Stream: "ONETURN_IN", Seq: seq, Delivery: 1} }
+	lease := func(seq uint64) idempotency.Lease {
+		return idempotency.Lease{Stream: "ONETURN_IN", Seq: seq, Delivery: 1}
+	}
 	_, _ = journal.Claim(ctx, idempotency.Claim{Key: key, Lease: lease(1), Effect: "idempotent"})
 	ask := func(seq uint64, gone ...uint64) {
 		d, err := journal.Resume(ctx, idempotency.Resume{Key: key, Lease: lease(seq), Held: func(_ context.Context, l idempotency.Lease) (bool, error) {

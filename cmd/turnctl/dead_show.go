@@ -98,8 +98,12 @@ func (d *letterFacts) text(w io.Writer) {
 		size = "in blob " + clean(d.Blob, 200)
 	}
 	rows := [][]string{
-		{"time", stamp(d.Time)}, {"app", id(d.App)}, {"kind", id(d.Kind)}, {"subject", clean(d.Subject, 512)},
-		{"source", strconv.FormatUint(d.Source, 10)}, {"size", size},
+		{"time", stamp(d.Time)},
+		{"app", id(d.App)},
+		{"kind", id(d.Kind)},
+		{"subject", clean(d.Subject, 512)},
+		{"source", strconv.FormatUint(d.Source, 10)},
+		{"size", size},
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
 		if strings.HasPrefix(name, "Oneturn-") || strings.HasPrefix(name, "Nats-") {

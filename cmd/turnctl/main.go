@@ -4,7 +4,7 @@
 //	turnctl check DIR          faults of the workflow manifests, and what binds to what
 //	turnctl show CHAT TURN     the whole life of one turn
 //	turnctl ls                 the newest turns
-//	turnctl dead               dead letters: ls, show, redrive, drop
+//	turnctl dead               letters that no worker could handle: ls, show, redrive, drop
 //	turnctl repair             end turns whose message is gone
 //	turnctl provision          make streams, buckets and consumers
 //	turnctl doctor             what is wrong with the server and its set-up

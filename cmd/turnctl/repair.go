@@ -195,7 +195,7 @@ func (r *repaired) left() error {
 }
 
 func (r *repaired) text(w io.Writer) {
-	rows := [][]string{}
+	rows := make([][]string, 0, len(r.Turns))
 	for i := range r.Turns {
 		t := &r.Turns[i]
 		did := "nothing to do"
