@@ -84,7 +84,7 @@ func TestCodesReasonsAndHeadersOfTheContractAreThoseOfTheCode(t *testing.T) {
 
 	require.ElementsMatch(t, []string{
 		"Nats-Sequence", idempotency.HeaderOwner, idempotency.HeaderNonce, idempotency.HeaderEpoch, idempotency.HeaderLease,
-		idempotency.HeaderEffect, idempotency.HeaderDigest, idempotency.HeaderFingerprint, idempotency.HeaderVerdict, idempotency.HeaderTrace,
+		idempotency.HeaderEffect, idempotency.HeaderDigest, idempotency.HeaderPool, idempotency.HeaderFingerprint, idempotency.HeaderVerdict, idempotency.HeaderTrace,
 	}, column(t, "wire-contract.md", "| header | on | holds |", 1))
 	require.ElementsMatch(t, []string{
 		handlers.HeaderReason, handlers.HeaderError, handlers.HeaderSubject, handlers.HeaderSequence, handlers.HeaderBlob,

@@ -35,7 +35,7 @@ func newSecured(t *testing.T) *secured {
 	config := fenced(t, "operations.md", "conf")
 	require.NotEmpty(t, config)
 	text := strings.NewReplacer("$PUBLISHER_PASSWORD", "publisher", "$WORKER_PASSWORD", "worker", "$READER_PASSWORD", "reader",
-		"$FETCHER_PASSWORD", "fetcher", "$OPERATOR_PASSWORD", "operator", "$PROVISIONER_PASSWORD", "provisioner").Replace(config[0].text)
+		"$FETCHER_PASSWORD", "fetcher", "$OPERATOR_PASSWORD", "operator", "$PROVISIONER_PASSWORD", "provisioner", "$REPAIRER_PASSWORD", "repairer").Replace(config[0].text)
 	s := &secured{t: t, dir: t.TempDir()}
 	file := filepath.Join(s.dir, "nats.conf")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
@@ -208,6 +208,12 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	m, err := dead.GetLastMsgForSubject(t.Context(), "oneturn.dead.acme.>")
 	require.NoError(t, err)
 	require.Equal(t, "turn_conflict", m.Header.Get(handlers.HeaderReason))
+	require.Contains(t, s.run("repairer", "dead", "ls"), "turn_conflict")
+	require.Contains(t, s.run("repairer", "dead", "redrive", "--all", "--new-run", "r"), "redriven")
+	s.run("repairer", "repair")
+	again := note("c1", "t1", "Filer", "Note", map[string]any{"text": "other"})
+	again.Run = "r"
+	require.True(t, do(t, c, again).Success)
 
 	second.end(syscall.SIGTERM)
 	require.NotContains(t, strings.ToLower(second.stderr.String()), "permission")
