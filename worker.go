@@ -38,12 +38,12 @@ type Worker struct {
 // does. The connection should be made with nats.ReconnectBufSize(-1) and
 // nats.MaxReconnects(-1), so that no record is sent long after it was given up.
 func NewWorker(nc *nats.Conn, c Config) (*Worker, error) {
-	if nc == nil {
-		return nil, errNoConnection
-	}
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("oneturn worker: %w", err)
+	}
+	if nc == nil {
+		return nil, errNoConnection
 	}
 	w := &Worker{nc: nc, c: c}
 	if w.space, err = subjects.New(c.Prefix); err != nil {
