@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -24,8 +25,8 @@ const (
 
 // Options of an [Engine]. The zero value is usable.
 type Options struct {
-	// Timeout bounds one attempt of a tool that names no timeout of its own. Defaults to
-	// DefaultTimeout.
+	// Timeout bounds one attempt of a tool that names no timeout of its own, from when it is
+	// entered: what a tool that queues waits for does not count. Defaults to DefaultTimeout.
 	Timeout time.Duration
 	// Grace is how long a tool whose context ended may still take to return before it is
 	// abandoned. Defaults to DefaultGrace.
@@ -57,43 +58,96 @@ func New(o Options) *Engine {
 // Policy is what a binding says about running its tool.
 type Policy struct {
 	MaxAttempts int           // of a tool that fails with a retryable error; 0 = 1
-	Timeout     time.Duration // of one attempt; 0 = the engine's
+	Timeout     time.Duration // of one attempt, from when the tool is entered; 0 = the engine's
 }
 
 // Run runs the call. If ctx ends before the tool has a result, the outcome's Stopped is the
-// cause and the rest of it means nothing. An attempt that runs out of time is an unknown
-// outcome and is never retried; only an error marked [tools.Retryable] is.
+// cause and the rest of it means nothing but Entered. An attempt that runs out of time is an
+// unknown outcome and is never retried; only an error marked [tools.Retryable] is.
 func (e *Engine) Run(ctx context.Context, tool tools.Tool, call *tools.Call, p Policy) Outcome {
 	if p.Timeout <= 0 {
 		p.Timeout = e.o.Timeout
 	}
-	start := time.Now()
+	start, entered := time.Now(), false
 	for attempt := 1; ; attempt++ {
-		call.Attempt = attempt
-		result, err := e.attempt(ctx, tool, call, p.Timeout)
-		abandoned := errors.Is(err, errAbandoned)
-		if err != nil && ctx.Err() != nil {
-			return Outcome{Attempts: attempt, Duration: time.Since(start), Stopped: context.Cause(ctx), Abandoned: abandoned, Err: err}
+		if ctx.Err() != nil { // a tool that ignores its context must not run for nobody
+			return Outcome{Attempts: attempt - 1, Duration: time.Since(start), Stopped: context.Cause(ctx), Entered: entered, Err: ctx.Err()}
 		}
-		if tools.IsRetryable(err) && attempt < p.MaxAttempts && sleep(ctx, Delay(attempt)) {
+		call.Attempt = attempt
+		r := e.attempt(ctx, tool, call, p.Timeout)
+		entered = entered || r.entered
+		if r.err != nil && ctx.Err() != nil {
+			return Outcome{
+				Attempts: attempt, Duration: time.Since(start), Stopped: context.Cause(ctx),
+				Entered: entered, Abandoned: r.abandoned, Err: r.err,
+			}
+		}
+		if tools.IsRetryable(r.err) && attempt < p.MaxAttempts && sleep(ctx, Delay(attempt)) {
 			continue
 		}
-		o := outcome(call.Name, result, err)
-		o.Attempts, o.Duration, o.Abandoned = attempt, time.Since(start), abandoned
+		o := outcome(call.Name, r.result, r.err)
+		if r.timedOut {
+			o.Content = fmt.Sprintf("Tool %s did not end within %s: its effect may or may not have happened.", call.Name, p.Timeout)
+		}
+		o.Attempts, o.Duration, o.Entered, o.Abandoned = attempt, time.Since(start), entered, r.abandoned
 		return o
 	}
 }
 
+// returned is the end of an attempt.
 type returned struct {
 	result tools.Result
 	err    error
+
+	entered   bool // the tool ran, or it may run yet
+	timedOut  bool // err is the end of the attempt's time
+	abandoned bool // the tool has not returned
 }
 
-// attempt runs the tool once in a goroutine of its own, so that one that ignores its context
-// can be left behind.
-func (e *Engine) attempt(ctx context.Context, tool tools.Tool, call *tools.Call, timeout time.Duration) (tools.Result, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, events.ErrTimeout)
-	defer cancel()
+// attempt runs the tool once. The time of a tool that queues begins when the call is entered,
+// that of others at once.
+func (e *Engine) attempt(ctx context.Context, tool tools.Tool, call *tools.Call, timeout time.Duration) returned {
+	if !tools.Queues(tool) {
+		ctx, cancel := context.WithTimeoutCause(ctx, timeout, events.ErrTimeout)
+		defer cancel()
+		r := e.await(ctx, invoke(ctx, tool, call), call.Name)
+		r.entered = true
+		return r
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	entered := make(chan struct{})
+	call.Entered = sync.OnceFunc(func() { close(entered) })
+	done := invoke(ctx, tool, call)
+	select {
+	case <-entered:
+		clock := time.AfterFunc(timeout, func() { cancel(events.ErrTimeout) })
+		defer clock.Stop()
+		r := e.await(ctx, done, call.Name)
+		r.entered = true
+		return r
+	case r := <-done:
+		r.entered = r.err == nil || closed(entered)
+		return r
+	case <-ctx.Done():
+	}
+	r := e.await(ctx, done, call.Name)
+	r.entered = r.err == nil || r.abandoned || closed(entered)
+	return r
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// invoke calls the tool in a goroutine of its own, so that one that ignores its context can be
+// left behind.
+func invoke(ctx context.Context, tool tools.Tool, call *tools.Call) <-chan returned {
 	done := make(chan returned, 1)
 	go func() {
 		var r returned
@@ -107,39 +161,45 @@ func (e *Engine) attempt(ctx context.Context, tool tools.Tool, call *tools.Call,
 		}()
 		r.result, r.err = tool.Invoke(ctx, call)
 	}()
+	return done
+}
+
+// await waits for a tool to return, for a grace only once ctx has ended.
+func (e *Engine) await(ctx context.Context, done <-chan returned, tool string) returned {
 	select {
 	case r := <-done:
-		return r.result, timeoutOf(ctx, r.err)
+		return r.after(ctx)
 	case <-ctx.Done():
 	}
 	grace := time.NewTimer(e.o.Grace)
 	defer grace.Stop()
 	select {
 	case r := <-done:
-		return r.result, timeoutOf(ctx, r.err)
+		return r.after(ctx)
 	case <-grace.C:
 	}
-	e.o.OnAbandoned(call.Name)
+	e.o.OnAbandoned(tool)
 	go func() {
 		<-done
-		e.o.OnLate(call.Name)
+		e.o.OnLate(tool)
 	}()
-	return tools.Result{}, timeoutOf(ctx, errAbandoned)
+	return returned{err: errAbandoned, abandoned: true}.after(ctx)
 }
 
 // errAbandoned is the error of an attempt whose tool has not returned.
 var errAbandoned = errors.New("the tool ignored the end of its context and was left behind")
 
-// timeoutOf gives an error that comes from the attempt's deadline its code.
-func timeoutOf(ctx context.Context, err error) error {
-	if err == nil || !errors.Is(context.Cause(ctx), events.ErrTimeout) {
-		return err
+// after gives an error that comes from the attempt's deadline its code.
+func (r returned) after(ctx context.Context) returned {
+	if r.err == nil || !errors.Is(context.Cause(ctx), events.ErrTimeout) {
+		return r
 	}
-	cause := err
-	if tools.IsRetryable(err) { // a tool that calls its timeout retryable is not believed
-		cause = errors.New(err.Error())
+	cause := r.err
+	if tools.IsRetryable(cause) { // a tool that calls its timeout retryable is not believed
+		cause = errors.New(cause.Error())
 	}
-	return &events.Error{Code: events.CodeTimeout, Msg: "tool_error:timeout", Err: cause}
+	r.err, r.timedOut = &events.Error{Code: events.CodeTimeout, Msg: "tool_error:timeout", Err: cause}, true
+	return r
 }
 
 // Backoff between attempts.

@@ -136,7 +136,9 @@ func TestTimeoutIsNeverRetried(t *testing.T) {
 		})
 		o := engine.New(engine.Options{}).Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{MaxAttempts: 9, Timeout: time.Second})
 		require.Equal(t, events.CodeTimeout, o.Code)
-		require.Equal(t, "tool_error:timeout", o.Content)
+		require.Equal(t, "Tool t did not end within 1s: its effect may or may not have happened.", o.Content)
+		require.JSONEq(t, `{"status":"error","message":"tool_error:timeout","code":"timeout"}`, string(o.Payload))
+		require.True(t, o.Entered)
 		require.Equal(t, 1, o.Attempts)
 	})
 }
@@ -167,14 +169,20 @@ func TestToolThatIgnoresItsContextIsAbandonedAndItsLateReturnCounted(t *testing.
 func TestStoppedRunSaysWhyAndAResultInSpiteOfItCounts(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("draining")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(cause)
-	tool := toolFunc(func(ctx context.Context, _ *tools.Call) (tools.Result, error) { return tools.Result{}, ctx.Err() })
-	o := engine.New(engine.Options{}).Run(ctx, tool, &tools.Call{Name: "t"}, engine.Policy{})
-	require.ErrorIs(t, o.Stopped, cause)
-	o = engine.New(engine.Options{}).Run(ctx, returns(`1`), &tools.Call{Name: "t"}, engine.Policy{})
-	require.NoError(t, o.Stopped)
-	require.True(t, o.Success)
+	for _, obeys := range []bool{true, false} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		tool := toolFunc(func(ctx context.Context, _ *tools.Call) (tools.Result, error) {
+			cancel(cause)
+			if obeys {
+				return tools.Result{}, ctx.Err()
+			}
+			return tools.Result{}, nil
+		})
+		o := engine.New(engine.Options{}).Run(ctx, tool, &tools.Call{Name: "t"}, engine.Policy{})
+		require.True(t, o.Entered)
+		require.Equal(t, !obeys, o.Success)
+		require.Equal(t, obeys, errors.Is(o.Stopped, cause))
+	}
 }
 
 func TestDelayGrowsAndIsBounded(t *testing.T) {

@@ -26,6 +26,7 @@ type Outcome struct {
 	Remove []string       // context variables that the tool removed
 
 	Stopped   error // cause, when the run was stopped before there was a result
+	Entered   bool  // the tool ran or may run yet; false is certain
 	Abandoned bool  // the tool has not returned; it may still run
 	Err       error // what the tool failed with, for logs
 }

@@ -19,6 +19,21 @@ type Tool interface {
 	Invoke(ctx context.Context, call *Call) (Result, error)
 }
 
+// Queuer is a [Tool] that may let a call wait before it runs it, for example for a free
+// process. It says when the call is entered ([Call.Enter]); the time that an attempt may take
+// begins then, and waiting is bounded by the context alone.
+type Queuer interface {
+	Tool
+	// Queues reports whether calls may wait. The caller asks before each Invoke.
+	Queues() bool
+}
+
+// Queues reports whether t is a [Queuer] whose calls may wait.
+func Queues(t Tool) bool {
+	q, ok := t.(Queuer)
+	return ok && q.Queues()
+}
+
 // Call is one call of a tool.
 type Call struct {
 	Turn     events.TurnID  // identity of the turn
@@ -41,6 +56,16 @@ type Call struct {
 	FencingToken   uint64 // journal sequence of the claim or takeover, grows with each
 	Epoch          int    // 1 for the first owner, one more for each takeover
 	Attempt        int    // 1 for the first attempt of this run
+	// Entered is told that the call begins to run, by [Call.Enter]; nil when nobody asks.
+	Entered func()
+}
+
+// Enter says that the call leaves the queue and may have effects from now on. A [Queuer] calls
+// it within Invoke, before or as soon as it knows; a second call changes nothing.
+func (c *Call) Enter() {
+	if c != nil && c.Entered != nil {
+		c.Entered()
+	}
 }
 
 // Result is what a tool gave back.
