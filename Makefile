@@ -39,6 +39,15 @@ mutants: bin/worker ## plant one fault after the other in the journal: the simul
 	go test -count=1 -timeout=2m -tags=mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/sim
 	@! grep -q ONETURN_MUTANT bin/worker || { echo 'make mutants: bin/worker was built with planted faults' >&2; exit 1; }
 
+# HITS kills of the only worker a cell, OTHERS with Python tools and with three workers.
+HITS   ?= 20
+OTHERS ?= 3
+.PHONY: crash
+crash: ## kill, stop and cut off real workers at every point of the path, for every effect (10 min; HITS=2 OTHERS=1: 2 min)
+	go test -count=1 -timeout=15m -tags=failpoints ./turntest/crash -args -crash.hits=$(HITS) -crash.others=$(OTHERS)
+	@! grep -q ONETURN_FAILPOINTS bin/worker || { echo 'make crash: bin/worker was built with failpoints' >&2; exit 1; }
+crash: bin/worker
+
 .PHONY: race
 race: ## run all tests with the race detector
 	go test -race -shuffle=on -timeout=8m $(PKG)

@@ -171,7 +171,9 @@ func (c *checker) outcome(key string, t *turnFacts, call, response *idempotency.
 	}
 }
 
-func reentered(effect string) bool { return effect == "keyed" || effect == "idempotent" || effect == "none" }
+func reentered(effect string) bool {
+	return effect == "keyed" || effect == "idempotent" || effect == "none"
+}
 
 // copies holds what subscribers saw against the journal.
 func (c *checker) copies() {

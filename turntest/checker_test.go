@@ -1,0 +1,145 @@
+package turntest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+func ExampleCheck() {
+	facts := &turntest.Facts{Accepted: []turntest.Accepted{{App: "app", Chat: "chat", Turn: "t1"}}}
+	for _, v := range turntest.Check(facts, nil) {
+		fmt.Println(v)
+	}
+	// Output: I1 app.chat.0-t1.0: accepted, but without a response (claimed: false, entered: 0)
+}
+
+// key is the turn of all cases.
+var key = subjects.TurnKey("app", "chat", "", "t1") //nolint:gochecknoglobals // read-only
+
+// good is a run without faults: one turn, entered once, ended ok.
+func good(t *testing.T) *turntest.Facts {
+	t.Helper()
+	f := &turntest.Facts{
+		Accepted: []turntest.Accepted{{App: "app", Chat: "chat", Turn: "t1"}},
+		Ledger:   []turntest.LedgerEntry{{Phase: "enter", App: "app", Chat: "chat", Turn: "t1"}, {Phase: "exit", App: "app", Chat: "chat", Turn: "t1"}},
+	}
+	add(t, f, key.Public("tool_call"), &events.ToolCall{ToolCallID: "t1"})
+	add(t, f, key.Public("tool_response"), &events.ToolResponse{ToolCallID: "t1", Status: "ok", Success: true})
+	return f
+}
+
+// add stores a record and its copy.
+func add(t *testing.T, f *turntest.Facts, name string, event any) {
+	t.Helper()
+	kind := events.KindToolCall
+	if _, ok := event.(*events.ToolResponse); ok {
+		kind = events.KindToolResponse
+	}
+	data, err := events.Encode(kind, event, time.Unix(0, 0))
+	require.NoError(t, err)
+	r := idempotency.Record{Key: name, Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Effect: "unsafe"}, Data: data, Seq: uint64(len(f.Journal) + 1)}
+	f.Journal = append(f.Journal, r)
+	f.Copies = append(f.Copies, turntest.Copy{Key: name, Seq: r.Seq, Data: data})
+}
+
+func TestRunWithoutFaultsIsInOrder(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, turntest.Check(good(t), map[string]bool{}))
+}
+
+// TestEveryInvariantIsSeenBroken: a checker that cannot find a fault proves nothing.
+func TestEveryInvariantIsSeenBroken(t *testing.T) {
+	t.Parallel()
+	enter := turntest.LedgerEntry{Phase: "enter", App: "app", Chat: "chat", Turn: "t1"}
+	for name, c := range map[string]struct {
+		invariant string
+		damage    func(t *testing.T, f *turntest.Facts)
+	}{
+		"no response":         {"I1", func(_ *testing.T, f *turntest.Facts) { f.Journal, f.Copies = f.Journal[:1], f.Copies[:1] }},
+		"nobody published it": {"I1", func(_ *testing.T, f *turntest.Facts) { f.Accepted = nil }},
+		"failed without reason": {"I1", func(t *testing.T, f *turntest.Facts) {
+			t.Helper()
+			end(t, f, &events.ToolResponse{ToolCallID: "t1", Status: "error", Code: "timeout"})
+		}},
+		"entered twice":    {"I2", func(_ *testing.T, f *turntest.Facts) { f.Ledger = append(f.Ledger, enter) }},
+		"ok without a run": {"I2", func(_ *testing.T, f *turntest.Facts) { f.Ledger = nil }},
+		"rejected, but run": {"I2", func(t *testing.T, f *turntest.Facts) {
+			t.Helper()
+			begin(t, f, &events.ToolCall{ToolCallID: "t1", Rejected: true})
+		}},
+		"other bytes were seen": {"I3", func(_ *testing.T, f *turntest.Facts) { f.Copies[1].Data = []byte("{}") }},
+		"stored twice": {"I3", func(_ *testing.T, f *turntest.Facts) {
+			f.Copies = append(f.Copies, turntest.Copy{Key: f.Copies[1].Key, Seq: 9})
+		}},
+		"record cannot be read":    {"I3", func(_ *testing.T, f *turntest.Facts) { f.Journal[1].Err = json.Unmarshal([]byte("x"), &struct{}{}) }},
+		"response before the call": {"I4", func(_ *testing.T, f *turntest.Facts) { f.Journal[0].Seq, f.Copies[0].Seq = 3, 3 }},
+		"another call id":          {"I4", func(t *testing.T, f *turntest.Facts) { t.Helper(); begin(t, f, &events.ToolCall{ToolCallID: "t2"}) }},
+		"messages left":            {"I5", func(_ *testing.T, f *turntest.Facts) { f.Left = 1 }},
+		"epoch skipped": {"I6", func(t *testing.T, f *turntest.Facts) {
+			t.Helper()
+			add(t, f, key.Private("takeover", "3"), &events.ToolCall{})
+		}},
+		"interrupted without a fault": {"I7", func(t *testing.T, f *turntest.Facts) {
+			t.Helper()
+			end(t, f, &events.ToolResponse{ToolCallID: "t1", Status: "error", Code: events.CodeInterrupted})
+		}},
+	} {
+		f := good(t)
+		c.damage(t, f)
+		var found []string
+		for _, v := range turntest.Check(f, map[string]bool{}) {
+			found = append(found, v.Invariant)
+		}
+		require.Contains(t, found, c.invariant, name)
+	}
+}
+
+// begin and end replace the call and the response.
+func begin(t *testing.T, f *turntest.Facts, e *events.ToolCall) {
+	t.Helper()
+	replace(t, f, 0, e)
+}
+
+func end(t *testing.T, f *turntest.Facts, e *events.ToolResponse) {
+	t.Helper()
+	replace(t, f, 1, e)
+}
+
+func replace(t *testing.T, f *turntest.Facts, i int, event any) {
+	t.Helper()
+	var other turntest.Facts
+	add(t, &other, f.Journal[i].Key, event)
+	f.Journal[i].Data, f.Copies[i].Data = other.Journal[0].Data, other.Journal[0].Data
+}
+
+func TestLedgerKeepsWhatSeveralWritersAppendAndIgnoresATornLine(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger")
+	none, err := turntest.ReadLedger(path)
+	require.NoError(t, err)
+	require.Empty(t, none)
+	for range 2 {
+		l, err := turntest.OpenLedger(path)
+		require.NoError(t, err)
+		call := &tools.Call{Turn: events.TurnID{App: "a", Chat: "c", Turn: "t"}, Epoch: 2, FencingToken: 7, IdempotencyKey: "k"}
+		require.NoError(t, l.Enter(call))
+		require.NoError(t, l.Exit(call))
+		require.NoError(t, l.Close())
+	}
+	entries, err := turntest.ReadLedger(path)
+	require.NoError(t, err)
+	require.Len(t, entries, 4)
+	require.Equal(t, turntest.PhaseExit, entries[1].Phase)
+	require.Equal(t, uint64(7), entries[1].Token)
+}
