@@ -35,7 +35,7 @@ type external struct {
 func newExternal(name string, tree any, root *sub) (ext *external, err error) {
 	defer func() {
 		if recover() != nil {
-			ext, err = nil, refuse(name, events.CodeBadArgs, "", "it cannot be compiled; use simpler rules")
+			ext, err = nil, refuse(name, events.CodeBadArgs, "", "it cannot be compiled", "use simpler rules")
 		}
 	}()
 	object, _ := tree.(map[string]any)
@@ -47,17 +47,17 @@ func newExternal(name string, tree any, root *sub) (ext *external, err error) {
 	}
 	text, err := events.AppendJSON(nil, document)
 	if err != nil {
-		return nil, refuse(name, events.CodeBadArgs, "", "it cannot be written as JSON; mend its values")
+		return nil, refuse(name, events.CodeBadArgs, "", "it cannot be written as JSON", "mend its values")
 	}
 	c := jsonschema.NewCompiler()
 	c.Draft = jsonschema.Draft2020
 	c.LoadURL = func(string) (io.ReadCloser, error) { return nil, errNothingLoaded }
 	if err := c.AddResource(documents, bytes.NewReader(text)); err != nil {
-		return nil, refuse(name, events.CodeBadArgs, "", "it cannot be read; mend its syntax")
+		return nil, refuse(name, events.CodeBadArgs, "", "it cannot be read", "mend its syntax")
 	}
 	schema, err := c.Compile(documents)
 	if err != nil {
-		return nil, refuse(name, events.CodeBadArgs, schemaPlace(err), "it is no valid JSON Schema 2020-12; mend this place")
+		return nil, refuse(name, events.CodeBadArgs, schemaPlace(err), "this is no valid JSON Schema 2020-12", "look the keyword up in JSON Schema draft 2020-12")
 	}
 	return &external{root: root, schema: schema}, nil
 }
@@ -226,7 +226,7 @@ func (e *external) cost(s *sub, v any, left int) int {
 func (m *Model) probe(root *sub) error {
 	sample := newSample().value(m.root, 0)
 	if m.rest != nil && m.rest.cost(root, sample, maxCost) < 0 {
-		return refuse(m.Name, events.CodeTooLarge, "", "checks would take too long; use fewer alternatives that nest")
+		return refuse(m.Name, events.CodeTooLarge, "", "checks would take too long", "use fewer alternatives that nest")
 	}
 	best := time.Hour
 	for range 3 {
@@ -240,6 +240,6 @@ func (m *Model) probe(root *sub) error {
 			return nil
 		}
 	}
-	return refuse(m.Name, events.CodeTooLarge, "", fmt.Sprintf("a check of a small value takes %s, more than %s; use simpler rules",
-		best.Round(time.Millisecond), maxProbe))
+	return refuse(m.Name, events.CodeTooLarge, "", fmt.Sprintf("a check of a small value takes %s, more than %s",
+		best.Round(time.Millisecond), maxProbe), "use simpler rules")
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/oneturn/oneturn/events"
 )
 
 // Bounds of a schema, checked before anything else compiles it.
@@ -78,7 +76,8 @@ func keywords() map[string]keyword {
 
 // graph holds the sub-schemas of one document by their place.
 type graph struct {
-	name     string
+	refusals
+
 	tree     any
 	keywords map[string]keyword
 	subs     map[string]*sub
@@ -87,168 +86,156 @@ type graph struct {
 	pending  []*sub        // with a reference that is not yet followed
 }
 
-// newGraph reads the document's sub-schemas and refuses what would be unsafe or slow.
-func newGraph(name string, tree any) (*graph, *sub, error) {
-	g := &graph{name: name, tree: tree, keywords: keywords(), subs: map[string]*sub{}, looked: map[*sub]bool{}}
-	root, err := g.read("", tree, 0)
-	if err != nil {
-		return nil, nil, err
+// newGraph reads the document's sub-schemas and refuses what would be unsafe or slow. A faulty
+// part counts as one that admits everything, so that the others are looked at too.
+func newGraph(name string, tree any) (*graph, *sub) {
+	g := &graph{
+		refusals: refusals{name: name}, tree: tree,
+		keywords: keywords(), subs: map[string]*sub{}, looked: map[*sub]bool{},
 	}
-	for len(g.pending) > 0 {
+	root := g.read("", tree, 0)
+	for len(g.pending) > 0 && !g.hopeless {
 		s := g.pending[len(g.pending)-1]
 		g.pending = g.pending[:len(g.pending)-1]
-		if err := g.follow(s); err != nil {
-			return nil, nil, err
-		}
+		g.follow(s)
 	}
 	for _, pointer := range slices.Sorted(maps.Keys(g.subs)) {
-		if err := g.bounded(g.subs[pointer]); err != nil {
-			return nil, nil, err
+		if g.hopeless {
+			break
 		}
+		g.bounded(g.subs[pointer])
 	}
-	return g, root, nil
+	return g, root
 }
 
 // read makes the sub-schema at pointer and those inside it.
-func (g *graph) read(pointer string, tree any, depth int) (*sub, error) {
+func (g *graph) read(pointer string, tree any, depth int) *sub {
 	if known := g.subs[pointer]; known != nil {
-		return known, nil
-	}
-	if len(g.subs) >= maxExpanded {
-		return nil, g.refuse(pointer, "the schema has too many parts; split it")
-	}
-	if depth > maxSchemaDepth {
-		return nil, g.refuse(pointer, "it is nested too deeply; move inner parts to $defs")
+		return known
 	}
 	s := &sub{
 		pointer: pointer, weight: 1, lists: map[string][]*sub{}, single: map[string]*sub{}, props: map[string]*sub{},
+	}
+	switch {
+	case len(g.subs) >= maxExpanded:
+		g.giveUp(pointer, "the schema has too many parts", "split it")
+		return s
+	case depth > maxSchemaDepth:
+		g.giveUp(pointer, "it is nested too deeply", "move inner parts to $defs")
+		return s
 	}
 	g.subs[pointer] = s
 	switch tree := tree.(type) {
 	case bool:
 		s.verdict = &tree
-		return s, nil
+		return s
 	case map[string]any:
 		s.raw = tree
 	default:
-		return nil, g.refuse(pointer, "a schema is an object, true or false")
+		g.refuse(pointer, "a schema is an object, true or false", "write for example {type: string}")
+		return s
 	}
-	if err := g.plain(s); err != nil {
-		return nil, err
-	}
+	g.plain(s)
 	for _, key := range sortedKeys(s.raw) {
 		word, ok := g.keywords[key]
-		if !ok {
+		if !ok || g.hopeless {
 			continue
 		}
 		s.uncovered = s.uncovered || !word.covered
-		if err := g.inside(s, key, word.kind, depth+1); err != nil {
-			return nil, err
-		}
+		g.inside(s, key, word.kind, depth+1)
 	}
-	return s, nil
+	return s
 }
 
 // plain checks the keywords without sub-schemas that need care.
-func (g *graph) plain(s *sub) error {
+func (g *graph) plain(s *sub) {
+	const local = "use $ref to a place such as #/$defs/Name"
 	for _, key := range []string{"$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$anchor", "$vocabulary"} {
 		if _, given := s.raw[key]; given {
-			return g.refuse(s.pointer, "`"+key+"` is not supported; use $ref to a place such as #/$defs/Name")
+			g.refuse(s.pointer, "`"+key+"` is not supported", local)
 		}
 	}
 	if _, given := s.raw["$id"]; given && s.pointer != "" {
-		return g.refuse(s.pointer, "`$id` inside of a schema is not supported; use $ref to a place such as #/$defs/Name")
+		g.refuse(s.pointer, "`$id` inside of a schema is not supported", local)
 	}
 	if ref, given := s.raw["$ref"]; given {
 		if text, ok := ref.(string); !ok || text != "#" && !strings.HasPrefix(text, "#/") {
-			return g.refuse(s.pointer, "`$ref` must lead to a place inside this schema, such as #/$defs/Name; nothing is loaded")
+			g.refuse(s.pointer, "`$ref` must lead to a place inside this schema, nothing is loaded", local)
+		} else {
+			g.pending = append(g.pending, s)
 		}
-		g.pending = append(g.pending, s)
 	}
 	if source, given := s.raw["pattern"]; given {
-		text, ok := source.(string)
-		if !ok {
-			return g.refuse(s.pointer, "`pattern` is not a text")
-		}
-		var err error
-		if s.pattern, err = g.compile(s.pointer+"/pattern", text); err != nil {
-			return err
+		if text, ok := source.(string); ok {
+			s.pattern = g.compile(s.pointer+"/pattern", text)
+		} else {
+			g.refuse(s.pointer+"/pattern", "`pattern` is not a text", "put the regular expression in quotes")
 		}
 	}
 	if values, ok := s.raw["enum"].([]any); ok {
 		s.weight += len(appendKey(nil, values)) / 32 //nolint:mnd // a failure copies the whole list
 	}
-	return nil
 }
 
-// compile compiles a pattern within the budget of the schema.
-func (g *graph) compile(pointer, source string) (*regexp.Regexp, error) {
+// compile compiles a pattern within the budget of the schema; nil if it cannot be used.
+func (g *graph) compile(pointer, source string) *regexp.Regexp {
 	re, size, reason := compilePattern(source)
 	if reason != "" {
-		return nil, g.refuse(pointer, "the pattern "+reason+"; write a simpler one")
+		g.refuse(pointer, "the pattern "+reason, "write a simpler one")
+		return nil
 	}
 	if g.programs += size; g.programs > maxPrograms {
-		return nil, g.refuse(pointer, "the patterns of the schema together are too large; write simpler ones")
+		g.giveUp(pointer, "the patterns of the schema together are too large", "write simpler ones")
+		return nil
 	}
-	return re, nil
+	return re
 }
 
 // inside reads the sub-schemas of one keyword.
-func (g *graph) inside(s *sub, key string, k kind, depth int) error {
+func (g *graph) inside(s *sub, key string, k kind, depth int) {
 	at := s.pointer + "/" + key
 	switch value := s.raw[key]; k {
 	case sameOne, memberOne, itemOne:
-		child, err := g.read(at, value, depth)
-		if err != nil {
-			return err
-		}
+		child := g.read(at, value, depth)
 		s.single[key] = child
 		s.join(k, child)
 	case sameList, prefixList:
 		list, ok := value.([]any)
 		if !ok || len(list) == 0 {
-			return g.refuse(at, "it must be a list of schemas that is not empty")
+			g.refuse(at, "`"+key+"` must be a list of schemas that is not empty", "write for example "+key+": [{type: string}]")
+			return
 		}
 		for i, tree := range list {
-			child, err := g.read(at+"/"+strconv.Itoa(i), tree, depth)
-			if err != nil {
-				return err
-			}
+			child := g.read(at+"/"+strconv.Itoa(i), tree, depth)
 			s.lists[key] = append(s.lists[key], child)
 			s.join(k, child)
 		}
 	case sameMap, memberMap, propertyMap, apart:
 		object, ok := value.(map[string]any)
 		if !ok {
-			return g.refuse(at, "it must be an object of schemas")
+			g.refuse(at, "`"+key+"` must be an object of schemas", "write for example "+key+": {name: {type: string}}")
+			return
 		}
-		return g.named(s, key, k, object, depth)
+		g.named(s, key, k, object, depth)
 	}
-	return nil
 }
 
 // named reads the sub-schemas of a keyword that maps names to them.
-func (g *graph) named(s *sub, key string, k kind, object map[string]any, depth int) error {
+func (g *graph) named(s *sub, key string, k kind, object map[string]any, depth int) {
 	for _, name := range sortedKeys(object) {
 		at := s.pointer + "/" + key + "/" + pathToken(name)
 		if _, isList := object[name].([]any); isList && key == "dependencies" {
 			continue
 		}
 		if key == "patternProperties" {
-			if _, err := g.compile(at, name); err != nil {
-				return err
-			}
+			g.compile(at, name)
 		}
-		child, err := g.read(at, object[name], depth)
-		if err != nil {
-			return err
-		}
+		child := g.read(at, object[name], depth)
 		if k == propertyMap {
 			s.props[name] = child
 		}
 		s.join(k, child)
 	}
-	return nil
 }
 
 func (s *sub) join(k kind, child *sub) {
@@ -266,14 +253,12 @@ func (s *sub) join(k kind, child *sub) {
 }
 
 // bounded refuses schemas that check the same value endlessly or too often.
-func (g *graph) bounded(s *sub) error {
+func (g *graph) bounded(s *sub) {
 	if at := loop(s, g.looked); at != nil {
-		return g.refuse(at.pointer, "the references form a loop that never comes to a rule; break it")
+		g.giveUp(at.pointer, "the references form a loop that never comes to a rule", "break it")
+	} else if s.size() > maxExpanded {
+		g.giveUp(s.pointer, fmt.Sprintf("written out it has more than %d parts", maxExpanded), "use fewer references that multiply")
 	}
-	if s.size() > maxExpanded {
-		return g.refuse(s.pointer, fmt.Sprintf("written out it has more than %d parts; use fewer references that multiply", maxExpanded))
-	}
-	return nil
 }
 
 // loop finds a sub-schema that leads to itself at the same value. State holds true for those
@@ -361,8 +346,4 @@ func (s *sub) moreThan(key string) bool {
 		}
 	}
 	return false
-}
-
-func (g *graph) refuse(pointer, message string) error {
-	return refuse(g.name, events.CodeBadArgs, pointer, message)
 }

@@ -56,6 +56,34 @@ func (m *Model) Conform(v any) (out map[string]any, changed bool, faults []Fault
 // Fields returns the names of the top-level fields in manifest order.
 func (m *Model) Fields() []string { return slices.Clone(m.fields) }
 
+// Optional returns those of [Model.Fields] that the object of [Model.Check] may lack: they are
+// neither required nor have a default.
+func (m *Model) Optional() []string {
+	var names []string
+	for _, name := range m.fields {
+		if !m.root.gives(name, 0) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// gives reports whether every object that the node admits has a member of this name.
+func (n *node) gives(name string, depth int) bool {
+	const deepest = 16 // of rules that look at the same object
+	inner := func(part *node) bool { return depth < deepest && part.gives(name, depth+1) }
+	if n.obj != nil {
+		i := slices.IndexFunc(n.obj.fields, func(f field) bool { return f.name == name })
+		if i >= 0 && (n.obj.fields[i].required || n.obj.fields[i].hasDefault) {
+			return true
+		}
+	}
+	if slices.ContainsFunc(n.all, inner) {
+		return true
+	}
+	return len(n.alts) > 0 && !slices.ContainsFunc(n.alts, func(part *node) bool { return !inner(part) })
+}
+
 // JSONSchema returns the model as JSON Schema draft 2020-12. It refers to nothing outside
 // itself. It describes what a producer should send; [Model.Check] accepts more by coercion.
 func (m *Model) JSONSchema() json.RawMessage { return slices.Clone(m.schema) }

@@ -7,11 +7,12 @@ import (
 )
 
 // follow resolves a reference. Its target may be a place that no keyword has led to.
-func (g *graph) follow(s *sub) error {
+func (g *graph) follow(s *sub) {
 	text, _ := s.raw["$ref"].(string)
 	pointer, err := url.PathUnescape(strings.TrimPrefix(text, "#"))
 	if err != nil {
-		return g.refuse(s.pointer, "`$ref` is no valid reference")
+		g.refuse(s.pointer, "`$ref` is no valid reference", "write a place such as #/$defs/Name")
+		return
 	}
 	if pointer == "/" {
 		pointer = ""
@@ -22,18 +23,15 @@ func (g *graph) follow(s *sub) error {
 		for step := range strings.SplitSeq(pointer[1:], "/") {
 			var ok bool
 			if tree, ok = stepInto(tree, unescape(step)); !ok {
-				return g.refuse(s.pointer, "`$ref` "+quote(text)+" leads nowhere; define its target in $defs")
+				g.refuse(s.pointer, "`$ref` "+quote(text)+" leads nowhere", "define its target in $defs")
+				return
 			}
 			depth++
 		}
 	}
-	target, err := g.read(pointer, tree, min(depth, maxSchemaDepth))
-	if err != nil {
-		return err
-	}
+	target := g.read(pointer, tree, min(depth, maxSchemaDepth))
 	s.ref = target
 	s.same = append(s.same, target)
-	return nil
 }
 
 // stepInto follows one step of a JSON pointer.

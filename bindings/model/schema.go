@@ -12,43 +12,36 @@ import (
 // maxSchema is the largest JSON Schema that is read, in bytes.
 const maxSchema = 256 << 10
 
-const opCompile = "compile JSON Schema"
-
 // CompileSchema compiles one JSON Schema (draft 2020-12) for an object. References lead only to
 // places inside the schema; nothing is ever loaded. The schema's cost is bounded: a schema that
-// would make checks slow is refused. Errors are *[events.Error] with code bad_args or too_large
-// and name the model, the place and the mend.
+// would make checks slow is refused. The error is a *[SchemaError] with all that is wrong, and an
+// *[events.Error] with code bad_args or too_large.
 //
 // The check coerces where the schema leaves no doubt (see conversion in coerce.go), fills
 // `default`, and drops unknown keys where `additionalProperties` is false. `format` is ignored.
 func CompileSchema(name string, schema json.RawMessage) (*Model, error) {
 	if len(schema) > maxSchema {
-		return nil, refuse(name, events.CodeTooLarge, "", fmt.Sprintf("it has %d bytes; at most %d are read, so split it",
-			len(schema), maxSchema))
+		return nil, refuse(name, events.CodeTooLarge, "",
+			fmt.Sprintf("the schema has %d bytes, at most %d are read", len(schema), maxSchema), "split it")
 	}
 	tree, err := events.Decode(schema)
 	if err != nil {
-		return nil, &events.Error{
-			Code: events.CodeBadArgs,
-			Op:   opCompile,
-			Msg:  "the schema of model " + quote(name) + " is no JSON that can be read; mend its syntax",
-			Err:  err,
-		}
+		return nil, refuse(name, events.CodeBadArgs, "", "the schema is no JSON that can be read: "+err.Error(), "mend its syntax")
 	}
 	if _, ok := tree.(map[string]any); !ok {
-		return nil, refuse(name, events.CodeBadArgs, "", `the schema is not an object; write for example {"type":"object"}`)
+		return nil, refuse(name, events.CodeBadArgs, "", "the schema is not an object", "write for example {type: object}")
 	}
-	g, root, err := newGraph(name, tree)
-	if err != nil {
-		return nil, err
+	g, root := newGraph(name, tree)
+	if g.hopeless {
+		return nil, g.err()
 	}
 	s := &schemaCompiler{graph: g, nodes: map[*sub]*node{}}
-	n, err := s.node(root)
-	if err != nil {
+	n := s.node(root)
+	if err := g.err(); err != nil {
 		return nil, err
 	}
 	if n.types&tObject == 0 {
-		return nil, refuse(name, events.CodeBadArgs, "", `the schema admits no object; write "type":"object" at its top`)
+		return nil, refuse(name, events.CodeBadArgs, "", "the schema admits no object", "write type: object at its top")
 	}
 	m := &Model{Name: name, root: n, fields: s.fieldNames(schema, root), schema: compact(schema)}
 	if s.needsSchema {
@@ -70,15 +63,6 @@ func compact(schema json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// refuse is the error for a schema that cannot be used. place is a JSON pointer into it.
-func refuse(name string, code events.Code, place, message string) error {
-	where := "the schema of model " + quote(name)
-	if place != "" {
-		where += " at " + quote(place)
-	}
-	return &events.Error{Code: code, Op: opCompile, Msg: where + ": " + message}
-}
-
 // schemaCompiler turns the sub-schemas of a graph into nodes.
 type schemaCompiler struct {
 	graph       *graph
@@ -87,12 +71,12 @@ type schemaCompiler struct {
 }
 
 // node compiles a sub-schema once; cycles meet the node that is being built.
-func (s *schemaCompiler) node(at *sub) (*node, error) {
+func (s *schemaCompiler) node(at *sub) *node {
 	for at.onlyRef() {
 		at = at.ref
 	}
 	if n := s.nodes[at]; n != nil {
-		return n, nil
+		return n
 	}
 	n := &node{types: tAny}
 	s.nodes[at] = n
@@ -100,24 +84,22 @@ func (s *schemaCompiler) node(at *sub) (*node, error) {
 		if !*at.verdict {
 			n.types = tNothing
 		}
-		return n, nil
+		return n
 	}
-	for _, step := range []func(*node, *sub) error{s.types, s.values, s.scalars, s.array, s.object, s.combined} {
-		if err := step(n, at); err != nil {
-			return nil, err
-		}
+	for _, step := range []func(*node, *sub){s.types, s.values, s.scalars, s.array, s.object, s.combined} {
+		step(n, at)
 	}
 	if at.uncovered {
 		s.needsSchema = true
 	}
-	return n, nil
+	return n
 }
 
 // types reads `type` and decides the coercion: only into the one type besides null.
-func (s *schemaCompiler) types(n *node, at *sub) error {
+func (s *schemaCompiler) types(n *node, at *sub) {
 	given, ok := at.raw["type"]
 	if !ok {
-		return nil
+		return
 	}
 	names, isList := given.([]any)
 	if !isList {
@@ -130,7 +112,13 @@ func (s *schemaCompiler) types(n *node, at *sub) error {
 			"string": tString, "array": tArray, "object": tObject,
 		}[asText(name)]
 		if !ok {
-			return s.wrong(at, "type", "use null, boolean, integer, number, string, array or object")
+			message := "`type` is not a text"
+			if word := asText(name); word != "" {
+				message = "`type` is " + quote(word) + ", which is no type of JSON Schema"
+			}
+			s.graph.refuse(at.pointer+"/type", message, typeMend(asText(name)))
+			n.types = tAny
+			return
 		}
 		n.types |= t
 	}
@@ -139,7 +127,6 @@ func (s *schemaCompiler) types(n *node, at *sub) error {
 		wanted &^= tInteger
 	}
 	n.convert = conversion(wanted, false)
-	return nil
 }
 
 func asText(v any) string {
@@ -148,11 +135,12 @@ func asText(v any) string {
 }
 
 // values reads `enum` and `const`.
-func (s *schemaCompiler) values(n *node, at *sub) error {
+func (s *schemaCompiler) values(n *node, at *sub) {
 	if given, ok := at.raw["enum"]; ok {
 		values, isList := given.([]any)
 		if !isList || len(values) == 0 {
-			return s.wrong(at, "enum", "write a list of values that is not empty")
+			s.wrong(at, "enum", "write a list of values that is not empty")
+			return
 		}
 		n.enum = newEnum(values, RuleEnum, false)
 	}
@@ -164,17 +152,13 @@ func (s *schemaCompiler) values(n *node, at *sub) error {
 			n.all = append(n.all, &node{types: tAny, enum: only})
 		}
 	}
-	return nil
 }
 
 // scalars reads the rules for strings and numbers.
-func (s *schemaCompiler) scalars(n *node, at *sub) error {
+func (s *schemaCompiler) scalars(n *node, at *sub) {
 	text := &stringRules{max: noMax, pattern: at.pattern}
 	number := &numberRules{}
-	err := s.counts(at, "minLength", &text.min, "maxLength", &text.max)
-	if err != nil {
-		return err
-	}
+	s.counts(at, "minLength", &text.min, "maxLength", &text.max)
 	for _, bound := range []struct {
 		key string
 		to  **decimal
@@ -192,7 +176,8 @@ func (s *schemaCompiler) scalars(n *node, at *sub) error {
 		lit, _ := given.(json.Number)
 		d, ok := parseDecimal(string(lit))
 		if !ok || bound.key == "multipleOf" && d.sign() <= 0 {
-			return s.wrong(at, bound.key, "write a number (of multipleOf: more than 0)")
+			s.wrong(at, bound.key, "write a number (of multipleOf: more than 0)")
+			continue
 		}
 		*bound.to = &d
 	}
@@ -202,11 +187,10 @@ func (s *schemaCompiler) scalars(n *node, at *sub) error {
 	if *number != (numberRules{}) {
 		n.num = number
 	}
-	return nil
 }
 
 // counts reads a pair of size bounds.
-func (s *schemaCompiler) counts(at *sub, low string, least *int, high string, most *int) error {
+func (s *schemaCompiler) counts(at *sub, low string, least *int, high string, most *int) {
 	for _, bound := range []struct {
 		key string
 		to  *int
@@ -217,39 +201,28 @@ func (s *schemaCompiler) counts(at *sub, low string, least *int, high string, mo
 		}
 		n, ok := intOf(given)
 		if !ok {
-			return s.wrong(at, bound.key, "write a count from 0 to 999999999")
+			s.wrong(at, bound.key, "write a count from 0 to 999999999")
+			continue
 		}
 		*bound.to = n
 	}
-	return nil
 }
 
-func (s *schemaCompiler) array(n *node, at *sub) error {
+func (s *schemaCompiler) array(n *node, at *sub) {
 	r := &arrayRules{max: noMax}
-	if err := s.counts(at, "minItems", &r.min, "maxItems", &r.max); err != nil {
-		return err
-	}
+	s.counts(at, "minItems", &r.min, "maxItems", &r.max)
 	r.unique, _ = at.raw["uniqueItems"].(bool)
 	if items := at.child("items"); items != nil && len(at.prefix) == 0 {
-		var err error
-		if r.items, err = s.node(items); err != nil {
-			return err
-		}
+		r.items = s.node(items)
 	}
 	n.arr = r
-	return nil
 }
 
 // object reads the rules for objects. Keys that a pattern might name are left to the schema.
-func (s *schemaCompiler) object(n *node, at *sub) error {
+func (s *schemaCompiler) object(n *node, at *sub) {
 	r := &objectRules{max: noMax, index: map[string]struct{}{}}
-	if err := s.counts(at, "minProperties", &r.min, "maxProperties", &r.max); err != nil {
-		return err
-	}
-	required, err := s.required(at)
-	if err != nil {
-		return err
-	}
+	s.counts(at, "minProperties", &r.min, "maxProperties", &r.max)
+	required := s.required(at)
 	closed := at.child("additionalProperties").never() && at.raw["patternProperties"] == nil
 	names := s.graph.names(at)
 	for name := range required {
@@ -257,8 +230,9 @@ func (s *schemaCompiler) object(n *node, at *sub) error {
 			continue
 		}
 		if closed {
-			return refuse(s.graph.name, events.CodeBadArgs, at.pointer+"/required",
-				"it requires "+quote(name)+", which `additionalProperties: false` forbids; add it to `properties`")
+			s.graph.refuse(at.pointer+"/required",
+				"it requires "+quote(name)+", which `additionalProperties: false` forbids", "add it to `properties`")
+			continue
 		}
 		names = append(names, name)
 	}
@@ -266,9 +240,7 @@ func (s *schemaCompiler) object(n *node, at *sub) error {
 	for _, name := range names {
 		f := field{name: name, node: &node{types: tAny}, required: required[name]}
 		if property := at.props[name]; property != nil {
-			if f.node, err = s.node(property); err != nil {
-				return err
-			}
+			f.node = s.node(property)
 			f.value, f.hasDefault = property.raw["default"]
 		}
 		r.index[name] = struct{}{}
@@ -280,45 +252,39 @@ func (s *schemaCompiler) object(n *node, at *sub) error {
 	case extra == nil || at.raw["patternProperties"] != nil:
 	case extra.verdict == nil:
 		r.extras = extrasChecked
-		if r.extra, err = s.node(extra); err != nil {
-			return err
-		}
+		r.extra = s.node(extra)
 	}
 	n.obj = r
-	return nil
 }
 
-func (s *schemaCompiler) required(at *sub) (map[string]bool, error) {
+func (s *schemaCompiler) required(at *sub) map[string]bool {
 	required := map[string]bool{}
 	given, ok := at.raw["required"]
 	if !ok {
-		return required, nil
+		return required
 	}
 	names, isList := given.([]any)
 	for _, name := range names {
 		text, isText := name.(string)
 		isList = isList && isText
-		required[text] = true
+		required[text] = isText
 	}
 	if !isList {
-		return nil, s.wrong(at, "required", "write a list of property names")
+		s.wrong(at, "required", "write a list of property names, for example required: [title]")
+		return map[string]bool{}
 	}
-	return required, nil
+	return required
 }
 
 // combined reads `$ref`, `allOf`, `anyOf` and `oneOf`. Where parts act on one value together,
 // a later part may change what an earlier one has checked, so the schema has the last word.
-func (s *schemaCompiler) combined(n *node, at *sub) error {
+func (s *schemaCompiler) combined(n *node, at *sub) {
 	parts := slices.Clone(at.lists["allOf"])
 	if at.ref != nil {
 		parts = append(parts, at.ref)
 	}
 	for _, part := range parts {
-		compiled, err := s.node(part)
-		if err != nil {
-			return err
-		}
-		n.all = append(n.all, compiled)
+		n.all = append(n.all, s.node(part))
 		s.needsSchema = true
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
@@ -328,10 +294,7 @@ func (s *schemaCompiler) combined(n *node, at *sub) error {
 		}
 		u := &node{types: tAny}
 		for _, alt := range alts {
-			compiled, err := s.node(alt)
-			if err != nil {
-				return err
-			}
+			compiled := s.node(alt)
 			u.alts = append(u.alts, compiled)
 			u.fixed = u.fixed || compiled.types&tString != 0 && (compiled.enum == nil || len(compiled.enum.strings) > 0)
 		}
@@ -344,7 +307,6 @@ func (s *schemaCompiler) combined(n *node, at *sub) error {
 			n.alts, n.fixed = u.alts, u.fixed
 		}
 	}
-	return nil
 }
 
 // disjoint reports whether no value belongs to two alternatives by its type already.
@@ -363,6 +325,7 @@ func disjoint(alts []*node) bool {
 	return true
 }
 
-func (s *schemaCompiler) wrong(at *sub, key, mend string) error {
-	return refuse(s.graph.name, events.CodeBadArgs, at.pointer+"/"+key, "`"+key+"` has a value that it cannot have; "+mend)
+// wrong notes a rule whose value makes no sense.
+func (s *schemaCompiler) wrong(at *sub, key, mend string) {
+	s.graph.refuse(at.pointer+"/"+key, "`"+key+"` has a value that it cannot have", mend)
 }

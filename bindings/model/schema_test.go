@@ -207,6 +207,58 @@ func TestHostileSchemasAreRefusedQuicklyAndNamed(t *testing.T) {
 	}
 }
 
+func TestEveryFaultOfASchemaIsToldAtOnceWithItsMend(t *testing.T) {
+	t.Parallel()
+	_, err := model.CompileSchema("M", json.RawMessage(`{"type":"object","required":"title","properties":{
+		"title":{"type":"strng","pattern":"("},"n":{"type":"int","minimum":"one"},"kids":{"items":{"$ref":"#/$defs/Kid"}},"bad":7,"ok":{"type":"string"}}}`))
+	var refused *model.SchemaError
+	require.ErrorAs(t, err, &refused)
+	require.ErrorIs(t, err, events.ErrBadArgs)
+	places := make([]string, len(refused.Problems))
+	for i, p := range refused.Problems {
+		require.Equal(t, "M", p.Model)
+		require.NotEmpty(t, p.Mend, p.Message)
+		places[i] = p.Field
+	}
+	require.Equal(t, []string{
+		"/properties/bad", "/properties/kids/items", "/properties/n/minimum", "/properties/n/type",
+		"/properties/title/pattern", "/properties/title/type", "/required",
+	}, places)
+	require.Equal(t, `did you mean "integer"?`, refused.Problems[3].Mend)
+	require.Equal(t, `did you mean "string"?`, refused.Problems[5].Mend)
+	require.Contains(t, err.Error(), `compile JSON Schema: bad_args: the schema of model "M" at "/properties/bad": a schema is an object`)
+	require.Contains(t, err.Error(), "(and 6 more)")
+}
+
+func TestManyFaultsOfASchemaAreBounded(t *testing.T) {
+	t.Parallel()
+	_, err := model.CompileSchema("M", json.RawMessage(`{"anyOf":[`+strings.TrimSuffix(strings.Repeat(`{"type":"x"},`, 5000), ",")+`]}`))
+	var refused *model.SchemaError
+	require.ErrorAs(t, err, &refused)
+	require.Len(t, refused.Problems, 50)
+}
+
+func TestOptionalFieldsAreThoseThatAnObjectMayLack(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]string{
+		`{"required":["a"],"properties":{"a":{},"b":{"default":1},"c":{}}}`:                                                    "c",
+		`{"properties":{"a":{},"b":{}},"allOf":[{"required":["a"]}]}`:                                                          "b",
+		`{"properties":{"a":{},"b":{},"c":{}},"anyOf":[{"required":["a","b"]},{"required":["a"]}]}`:                            "b c",
+		`{"$ref":"#/$defs/M","$defs":{"M":{"required":["a"],"properties":{"a":{},"b":{}}}}}`:                                   "b",
+		`{"required":["a"],"properties":{"a":{}}}`:                                                                             "",
+		`{"properties":{"a":{}},"anyOf":[{"$ref":"#/$defs/A"}],"$defs":{"A":{"anyOf":[{"required":["a"]}],"title":"nested"}}}`: "",
+	} {
+		require.Equal(t, want, strings.Join(schema(t, doc).Optional(), " "), doc)
+	}
+	models, problems := model.CompileMozaiks([]model.Definition{{Name: "M", Fields: []model.Field{
+		{Name: "a", Spec: map[string]any{"type": "str"}},
+		{Name: "b", Spec: map[string]any{"type": "str", "required": false}},
+		{Name: "c", Spec: map[string]any{"type": "str", "default": nil}},
+	}}})
+	require.Empty(t, problems)
+	require.Equal(t, []string{"b"}, models["M"].Optional())
+}
+
 func TestDeepButHonestSchemaCompiles(t *testing.T) {
 	t.Parallel()
 	schema(t, `{"properties":{"a":`+strings.Repeat(`{"items":`, 55)+`{}`+strings.Repeat(`}`, 55)+`}}`)
