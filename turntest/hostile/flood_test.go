@@ -21,15 +21,16 @@ import (
 // flood stores many messages without waiting for each.
 func (l *lab) flood(n int, message func(i int) *nats.Msg) {
 	l.Helper()
+	stream, err := l.js.Stream(l.Context(), l.space.InStream())
+	require.NoError(l, err)
+	before := stream.CachedInfo().State.LastSeq
 	for i := range n {
-		_, err := l.js.PublishMsgAsync(message(i))
-		require.NoError(l, err)
+		require.NoError(l, l.nc.PublishMsg(message(i)))
 	}
-	select {
-	case <-l.js.PublishAsyncComplete():
-	case <-time.After(20 * time.Second):
-		require.Fail(l, "the stream did not take the messages")
-	}
+	require.Eventually(l, func() bool {
+		info, err := stream.Info(l.Context())
+		return err == nil && info.State.LastSeq == before+uint64(n)
+	}, 20*time.Second, 5*time.Millisecond, "the stream did not take the messages")
 }
 
 // series counts the time series that a scrape gives.

@@ -33,6 +33,8 @@ func deliver(ctx context.Context, in order) (any, error) {
 	switch in.What {
 	case "text":
 		return text, nil
+	case "plain": // needs no escapes
+		return strings.Repeat("x", in.Size), nil
 	case "message":
 		return map[string]any{"status": "success", "message": text}, nil
 	case "error":
@@ -84,8 +86,10 @@ func TestH18EveryTurnEndsWhateverItsToolReturns(t *testing.T) {
 		code    events.Code
 		success bool
 	}{
+		{what: "plain", size: handlers.InlineLimit - 2, success: true},
+		{what: "plain", size: handlers.InlineLimit - 1, success: true},
 		{what: "text", size: handlers.InlineLimit - 2, success: true},
-		{what: "text", size: handlers.InlineLimit - 1, success: true},
+		{what: "plain", size: 260_000, raw: strings.Repeat("x", 255_000), success: true}, // its records take two pages
 		{what: "text", size: 1<<20 - 4096, success: true},
 		{what: "text", size: 3 << 20, success: true},
 		{what: "message", size: handlers.InlineLimit, success: true},
