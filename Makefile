@@ -48,6 +48,22 @@ crash: ## kill, stop and cut off real workers at every point of the path, for ev
 	@! grep -q ONETURN_FAILPOINTS bin/worker || { echo 'make crash: bin/worker was built with failpoints' >&2; exit 1; }
 crash: bin/worker
 
+# What a fault did stands in one line a scenario; a round that failed names the seed to try again.
+CHAOS      ?= 15
+CHAOSFLAGS ?=
+.PHONY: chaos
+chaos: ## break servers, network and workers under load for CHAOS (15) minutes; CHAOS=brief: each fault once, 2 min
+	go test -count=1 -tags=chaos -parallel=4 -timeout=$$(($(CHAOS:brief=0) + 10))m -v -run='^TestChaos$$' ./turntest/chaos \
+		-chaos.minutes=$(CHAOS:brief=0) $(CHAOSFLAGS) | grep --line-buffered -v '^=== '
+
+# Every wait of the soak is bounded by itself. Its page is written to bin/soak.txt and bin/soak.json.
+SOAK      ?= 10m
+SOAKFLAGS ?=
+.PHONY: soak
+soak: ## steady load for SOAK (10m; 2h, …) with a fault each minute: memory, descriptors, p99, broken promises
+	mkdir -p bin
+	go test -count=1 -tags=soak -timeout=0 -v -run='^TestSoak$$' ./turntest/chaos -soak.for=$(SOAK) -soak.report=$(CURDIR)/bin/soak $(SOAKFLAGS)
+
 .PHONY: race
 race: ## run all tests with the race detector
 	go test -race -shuffle=on -timeout=8m $(PKG)

@@ -13,14 +13,14 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// auditStream keeps every live copy, so that a record that was overwritten or removed would
+// AuditStream keeps every live copy, so that a record that was overwritten or removed would
 // still be seen.
-const auditStream = "TURNTEST_AUDIT"
+const AuditStream = "TURNTEST_AUDIT"
 
 // Audit starts to keep the live copies of all public records. Call it before the first turn.
 func Audit(ctx context.Context, js jetstream.JetStream, space subjects.Space, replicas int) error {
 	_, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: auditStream, Subjects: []string{space.EventsPrefix() + ".>"}, Replicas: replicas,
+		Name: AuditStream, Subjects: []string{space.EventsPrefix() + ".>"}, Replicas: replicas,
 	})
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
@@ -41,8 +41,9 @@ type Facts struct {
 // Accepted is a turn that the inbound stream took.
 type Accepted struct {
 	App, Chat, Run, Turn string
-	Effect               string // effect of its tool; "" when it is to be rejected before its tool
-	MayFail              bool   // another end than a result of the tool is expected
+	Effect               string    // effect of its tool; "" when it is to be rejected before its tool
+	MayFail              bool      // another end than a result of the tool is expected
+	Begun, At            time.Time // when it was due to be published, and acknowledged; zero when nobody noted it
 }
 
 // Copy is a live copy of a public record.
@@ -55,27 +56,46 @@ type Copy struct {
 // Letter is a dead letter.
 type Letter struct{ Reason, Subject string }
 
+// Mark is how far facts were collected, so that a long run can be judged piece by piece: each
+// time it has come to rest. The zero value is the beginning.
+type Mark struct{ journal, copies, dead uint64 }
+
 // Collect reads the facts of space from the server and the ledger file.
 func Collect(ctx context.Context, nc *nats.Conn, space subjects.Space, ledger string) (*Facts, error) {
+	f, _, err := CollectSince(ctx, nc, space, ledger, Mark{})
+	return f, err
+}
+
+// CollectSince is [Collect] for what was stored after a mark, and returns the next mark. The
+// ledger file is read whole: give each piece of the run a file, or empty it in between.
+func CollectSince(ctx context.Context, nc *nats.Conn, space subjects.Space, ledger string, since Mark) (*Facts, Mark, error) {
+	f := &Facts{}
+	next, err := f.collect(ctx, nc, space, ledger, since)
+	if err != nil {
+		return nil, since, err
+	}
+	return f, next, nil
+}
+
+func (f *Facts) collect(ctx context.Context, nc *nats.Conn, space subjects.Space, ledger string, since Mark) (next Mark, err error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return nil, fmt.Errorf("collect: %w", err)
+		return next, fmt.Errorf("collect: %w", err)
 	}
-	f := &Facts{}
 	if f.Ledger, err = ReadLedger(ledger); err != nil {
-		return nil, err
+		return next, err
 	}
 	in, err := js.Stream(ctx, space.InStream())
 	if err != nil {
-		return nil, fmt.Errorf("collect: %w", err)
+		return next, fmt.Errorf("collect: %w", err)
 	}
 	f.Left = in.CachedInfo().State.Msgs
 	kv, err := idempotency.NewKV(nc, space)
 	if err != nil {
-		return nil, err
+		return next, err
 	}
 	defer kv.Close()
-	err = eachMessage(ctx, js, space.TurnsStream(), func(m jetstream.Msg, seq uint64) error {
+	next.journal, err = eachMessage(ctx, js, space.TurnsStream(), since.journal, func(_ jetstream.Msg, seq uint64) error {
 		r, err := kv.At(ctx, seq)
 		if err == nil {
 			f.Journal = append(f.Journal, r)
@@ -83,9 +103,9 @@ func Collect(ctx context.Context, nc *nats.Conn, space subjects.Space, ledger st
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return next, err
 	}
-	err = eachMessage(ctx, js, auditStream, func(m jetstream.Msg, _ uint64) error {
+	next.copies, err = eachMessage(ctx, js, AuditStream, since.copies, func(m jetstream.Msg, _ uint64) error {
 		key := "e." + m.Subject()[len(space.EventsPrefix())+1:]
 		var seq uint64
 		if _, err := fmt.Sscan(m.Headers().Get("Nats-Sequence"), &seq); err != nil {
@@ -95,48 +115,52 @@ func Collect(ctx context.Context, nc *nats.Conn, space subjects.Space, ledger st
 		return nil
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, err
+		return next, err
 	}
-	err = eachMessage(ctx, js, space.DeadStream(), func(m jetstream.Msg, _ uint64) error {
+	next.dead, err = eachMessage(ctx, js, space.DeadStream(), since.dead, func(m jetstream.Msg, _ uint64) error {
 		f.Dead = append(f.Dead, Letter{m.Headers().Get("Oneturn-Reason"), m.Headers().Get("Oneturn-Subject")})
 		return nil
 	})
-	return f, err
+	return next, err
 }
 
-// eachMessage calls f for every message of a stream as it is now.
-func eachMessage(ctx context.Context, js jetstream.JetStream, name string, f func(m jetstream.Msg, seq uint64) error) error {
+// eachMessage calls f for every message of a stream after a sequence, as it is now, and
+// returns the last sequence.
+func eachMessage(ctx context.Context, js jetstream.JetStream, name string, since uint64, f func(m jetstream.Msg, seq uint64) error) (last uint64, err error) {
 	stream, err := js.Stream(ctx, name)
 	if err != nil {
-		return fmt.Errorf("collect %s: %w", name, err)
+		return since, fmt.Errorf("collect %s: %w", name, err)
 	}
-	last := stream.CachedInfo().State.LastSeq
-	if stream.CachedInfo().State.Msgs == 0 {
-		return nil
+	state := stream.CachedInfo().State
+	last = max(since, state.LastSeq)
+	if state.Msgs == 0 || state.LastSeq <= since {
+		return last, nil
 	}
-	c, err := js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{})
+	c, err := js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: since + 1,
+	})
 	if err != nil {
-		return fmt.Errorf("collect %s: %w", name, err)
+		return last, fmt.Errorf("collect %s: %w", name, err)
 	}
 	messages, err := c.Messages()
 	if err != nil {
-		return fmt.Errorf("collect %s: %w", name, err)
+		return last, fmt.Errorf("collect %s: %w", name, err)
 	}
 	defer messages.Stop()
 	for {
 		m, err := messages.Next(jetstream.NextMaxWait(10 * time.Second))
 		if err != nil {
-			return fmt.Errorf("collect %s: %w", name, err)
+			return last, fmt.Errorf("collect %s: %w", name, err)
 		}
 		meta, err := m.Metadata()
 		if err != nil {
-			return fmt.Errorf("collect %s: %w", name, err)
+			return last, fmt.Errorf("collect %s: %w", name, err)
 		}
 		if err := f(m, meta.Sequence.Stream); err != nil {
-			return err
+			return last, err
 		}
 		if meta.Sequence.Stream >= last || meta.NumPending == 0 {
-			return nil
+			return last, nil
 		}
 	}
 }

@@ -65,7 +65,7 @@ func NewCluster(t testing.TB, size int, dir string) *Cluster {
 	}
 	ports := freePorts(t, 2*size)
 	c := &Cluster{t: t}
-	var routes []string
+	routes := make([]string, 0, size)
 	for i := range size {
 		routes = append(routes, "nats://"+ports[2*i+1])
 	}
@@ -90,7 +90,7 @@ func NewCluster(t testing.TB, size int, dir string) *Cluster {
 // before it is used; a server that finds its port taken says so in its log and ends.
 func freePorts(t testing.TB, n int) []string {
 	t.Helper()
-	var addrs []string
+	addrs := make([]string, 0, n)
 	for range n {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -105,7 +105,7 @@ func (c *Cluster) Nodes() []*Node { return c.nodes }
 
 // URL returns the addresses of all servers, as clients take them.
 func (c *Cluster) URL() string {
-	var urls []string
+	urls := make([]string, 0, len(c.nodes))
 	for _, n := range c.nodes {
 		urls = append(urls, n.URL())
 	}
@@ -166,7 +166,7 @@ func (c *Cluster) StreamLeader(stream string) *Node {
 	return c.leader(func(ctx context.Context, js jetstream.JetStream) (*jetstream.ClusterInfo, error) {
 		s, err := js.Stream(ctx, stream)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("stream %s: %w", stream, err)
 		}
 		return s.CachedInfo().Cluster, nil
 	})
@@ -178,7 +178,7 @@ func (c *Cluster) ConsumerLeader(stream, consumer string) *Node {
 	return c.leader(func(ctx context.Context, js jetstream.JetStream) (*jetstream.ClusterInfo, error) {
 		s, err := js.Consumer(ctx, stream, consumer)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("consumer %s: %w", consumer, err)
 		}
 		return s.CachedInfo().Cluster, nil
 	})

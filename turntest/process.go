@@ -54,8 +54,9 @@ func RunRole(roles map[string]Role) bool {
 		os.Exit(3)                           //nolint:forbidigo // nobody is left to test
 	}()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // a process of its own
-	defer stop()
-	if err := role(ctx); err != nil {
+	err := role(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "turntest: %s: %v\n", name, err)
 		os.Exit(1) //nolint:forbidigo // the main function of a process of its own
 	}

@@ -1,8 +1,6 @@
 package turntest
 
 import (
-	"context"
-	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -49,8 +47,8 @@ type Proxy struct {
 // link is one client with its connection to the server.
 type link struct {
 	conn [2]net.Conn // indexed by the direction that writes to it: Up is the server
-	ctx  context.Context
-	end  context.CancelFunc
+	once sync.Once
+	done chan struct{} // closed when the link is
 }
 
 // NewProxy starts a proxy on a free loopback port to the server at target (HOST:PORT). It
@@ -165,8 +163,7 @@ func (p *Proxy) serve(client net.Conn) {
 	if err != nil {
 		return // the client sees its connection end, as with a server that is down
 	}
-	l := &link{conn: [2]net.Conn{Up: server, Down: client}}
-	l.ctx, l.end = context.WithCancel(context.Background())
+	l := &link{conn: [2]net.Conn{Up: server, Down: client}, done: make(chan struct{})}
 	defer l.close()
 	p.mu.Lock()
 	p.links[l] = struct{}{}
@@ -197,11 +194,10 @@ func (p *Proxy) pass(l *link, d Direction) {
 	wg.Go(func() {
 		defer l.close()
 		for c := range chunks {
-			if err := p.deliver(l, d, c); err != nil {
+			if !p.deliver(l, d, c) {
 				break
 			}
 		}
-		l.end()
 	})
 	for buf := make([]byte, size); ; {
 		n, err := l.conn[1-d].Read(buf)
@@ -211,7 +207,7 @@ func (p *Proxy) pass(l *link, d Direction) {
 			p.mu.Unlock()
 			select {
 			case chunks <- chunk{append([]byte(nil), buf[:n]...), time.Now().Add(delay)}:
-			case <-l.ctx.Done():
+			case <-l.done:
 				err = net.ErrClosed
 			}
 		}
@@ -223,64 +219,60 @@ func (p *Proxy) pass(l *link, d Direction) {
 	}
 }
 
-var errBudget = errors.New("the bytes until the cut are used up")
-
-// deliver writes a chunk when it is due and nothing holds it back.
-func (p *Proxy) deliver(l *link, d Direction, c chunk) error {
+// deliver writes a chunk when it is due and nothing holds it back. It reports whether the
+// link goes on.
+func (p *Proxy) deliver(l *link, d Direction, c chunk) bool {
 	if wait := time.Until(c.due); wait > 0 {
 		t := time.NewTimer(wait)
 		defer t.Stop()
 		select {
 		case <-t.C:
-		case <-l.ctx.Done():
-			return net.ErrClosed
+		case <-l.done:
+			return false
 		}
 	}
-	n, cut, err := p.allow(l.ctx, d, len(c.data))
-	if err != nil {
-		return err
+	n, ok := p.allow(l, d, len(c.data))
+	if !ok {
+		return false
 	}
 	if _, err := l.conn[d].Write(c.data[:n]); err != nil {
-		return err
+		return false
 	}
-	if cut {
+	if n < len(c.data) {
 		l.reset()
-		return errBudget
 	}
-	return nil
+	return n == len(c.data)
 }
 
-// allow waits out a stall and says how many of n bytes may pass before a cut.
-func (p *Proxy) allow(ctx context.Context, d Direction, n int) (passed int, cut bool, err error) {
-	for {
-		p.mu.Lock()
-		if !p.stalled[d] {
-			break
-		}
+// allow waits out a stall and says how many of n bytes may pass; fewer than n before a cut.
+func (p *Proxy) allow(l *link, d Direction, n int) (passed int, ok bool) {
+	p.mu.Lock()
+	for p.stalled[d] {
 		changed := p.changed
 		p.mu.Unlock()
 		select {
 		case <-changed:
-		case <-ctx.Done():
-			return 0, false, net.ErrClosed
+		case <-l.done:
+			return 0, false
 		}
+		p.mu.Lock()
 	}
 	defer p.mu.Unlock()
 	switch left := p.budget[d]; {
 	case left < 0:
-		return n, false, nil
+		return n, true
 	case left < int64(n):
 		p.budget[d] = -1
-		return int(left), true, nil
+		return int(left), true
 	default:
 		p.budget[d] -= int64(n)
-		return n, false, nil
+		return n, true
 	}
 }
 
 // close ends both connections; what was written before still arrives.
 func (l *link) close() {
-	l.end()
+	l.once.Do(func() { close(l.done) })
 	for _, c := range l.conn {
 		_ = c.Close() // may be closed already
 	}
@@ -295,4 +287,3 @@ func (l *link) reset() {
 	}
 	l.close()
 }
-

@@ -1,0 +1,92 @@
+//go:build chaos || soak
+
+package chaos_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+// latency is how long it took from when a turn was due to when its response was stored.
+type latency struct {
+	begun time.Time
+	took  time.Duration
+}
+
+// outcome is what a run left behind, in numbers.
+type outcome struct {
+	turns, interrupted   int
+	redelivered          int // claims under a later delivery than the first
+	takeovers            int
+	responseGap          time.Duration // longest time without a stored response
+	rest                 time.Duration // from the end of the load to an empty stream
+	latencies            []latency
+	violations           []turntest.Violation
+	reentered, abandoned int // entered more than once; entered and never left
+}
+
+func tally(f *turntest.Facts) outcome {
+	o := outcome{turns: len(f.Accepted)}
+	begun := make(map[string]time.Time, len(f.Accepted))
+	for _, a := range f.Accepted {
+		begun[subjects.TurnKey(a.App, a.Chat, a.Run, a.Turn).String()] = a.Begun
+	}
+	var ends []time.Time
+	for _, r := range f.Journal {
+		k, _ := subjects.ParseKey(r.Key)
+		switch k.Kind {
+		case events.KindToolCall:
+			if r.Meta.Lease.Delivery > 1 {
+				o.redelivered++
+			}
+		case "takeover":
+			o.takeovers++
+		case events.KindToolResponse:
+			ends = append(ends, r.Time)
+			if at, ok := begun[k.String()]; ok {
+				o.latencies = append(o.latencies, latency{at, r.Time.Sub(at)})
+			}
+			if m, err := events.Parse(r.Data); err == nil {
+				var said events.ToolResponse
+				if m.As(&said) == nil && said.Code == events.CodeInterrupted {
+					o.interrupted++
+				}
+			}
+		}
+	}
+	o.responseGap = turntest.LongestGap(ends)
+	type visits struct{ enters, exits int }
+	seen := map[string]visits{}
+	for _, e := range f.Ledger {
+		v := seen[e.Key]
+		if e.Phase == turntest.PhaseEnter {
+			v.enters++
+		} else {
+			v.exits++
+		}
+		seen[e.Key] = v
+	}
+	for _, v := range seen {
+		if v.enters > 1 {
+			o.reentered++
+		}
+		if v.enters > v.exits {
+			o.abandoned++
+		}
+	}
+	return o
+}
+
+// line is the report of a scenario.
+func (o outcome) line(r *rig) string {
+	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
+	return fmt.Sprintf("%d turns, %d violations | longest gap: publish %s, response %s; recovery %s; at rest %s after the load | "+
+		"interrupted %d, redelivered %d, takeovers %d, entered again %d, publishes repeated %d | %s",
+		o.turns, len(o.violations), round(r.load.Gap()), round(o.responseGap), round(r.recovered), round(o.rest),
+		o.interrupted, o.redelivered, o.takeovers, o.reentered, r.load.Repeats(), strings.Join(r.strikes, ", "))
+}

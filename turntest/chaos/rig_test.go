@@ -1,0 +1,301 @@
+//go:build chaos || soak
+
+package chaos_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/provision"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+// ackWait is that of the consumers: what a dead worker held comes back so soon.
+const ackWait = 2 * time.Second
+
+// patience bounds every wait for the system to go on or to come to rest.
+const patience = 90 * time.Second
+
+// setup says what a rig is made of.
+type setup struct {
+	servers int // 1 or 3
+	workers int
+	rate    int                 // turns a second
+	pad     int                 // bytes of padding in each turn
+	store   func(r *rig) string // makes the directory of the servers' stores; nil for one of the test
+	proxies bool                // each worker is connected through a proxy of its own, to one server
+	samples string              // file for the samples of the first worker
+}
+
+// rig is a cluster with workers under load.
+type rig struct {
+	*testing.T
+
+	setup   setup
+	rng     *rand.Rand
+	cluster *turntest.Cluster
+	space   subjects.Space
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	client  *oneturn.Client // without Nats-Msg-Id: repeated publishes are stored again
+	named   *oneturn.Client // with
+	dir     string
+	store   string // directory of the servers' stores
+	proxies []*turntest.Proxy
+	load    *turntest.Load
+
+	responses atomic.Int64        // live copies of responses that were seen
+	poison    int                 // messages that have to end as dead letters
+	extra     []turntest.Accepted // turns besides the load's
+
+	workers []*turntest.Process
+
+	mark      turntest.Mark // what was judged already
+	strikes   []string
+	recovered time.Duration // longest from a strike until turns went on
+}
+
+func newRig(t *testing.T, seed uint64, s setup) *rig {
+	t.Helper()
+	r := &rig{
+		T: t, setup: s, rng: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(),
+	}
+	if s.store != nil {
+		r.store = s.store(r)
+	}
+	var err error
+	r.space, err = subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	r.cluster = turntest.NewCluster(t, s.servers, r.store)
+	r.cluster.Provision(withAckWait)
+	r.nc = r.cluster.Connect(connectOptions()...)
+	r.js, err = jetstream.New(r.nc, jetstream.WithDefaultTimeout(2*time.Second))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		err = turntest.Audit(t.Context(), r.js, r.space, s.servers)
+		return err == nil
+	}, patience, 200*time.Millisecond)
+	r.client, err = oneturn.NewClient(r.nc, oneturn.ClientOptions{WithoutMsgID: true})
+	require.NoError(t, err)
+	r.named, err = oneturn.NewClient(r.nc, oneturn.ClientOptions{})
+	require.NoError(t, err)
+	_, err = r.nc.Subscribe(r.space.EventsOfKind(events.KindToolResponse), func(*nats.Msg) { r.responses.Add(1) })
+	require.NoError(t, err)
+	for i := range s.workers {
+		if s.proxies {
+			r.proxies = append(r.proxies, turntest.NewProxy(t, r.cluster.Nodes()[i%s.servers].Addr()))
+		}
+		r.workers = append(r.workers, r.startWorker(i))
+	}
+	r.load = r.startLoad(0)
+	r.goesOn()
+	return r
+}
+
+// startLoad publishes turns from the nth on.
+func (r *rig) startLoad(from int) *turntest.Load {
+	return turntest.StartLoad(r.Context(), turntest.LoadOptions{
+		Rate: r.setup.rate, Publish: r.publish,
+		Turn: func(n int) (*events.StructuredOutputReady, turntest.Accepted) { return r.turn(from + n) },
+	})
+}
+
+func withAckWait(o *provision.Options) { o.AckWait = ackWait }
+
+func (r *rig) path(name string) string { return filepath.Join(r.dir, name) }
+
+func (r *rig) startWorker(i int) *turntest.Process {
+	r.Helper()
+	url := r.cluster.URL()
+	if r.setup.proxies {
+		url = r.proxies[i].URL()
+	}
+	env := []string{
+		envURL + "=" + url, envLedger + "=" + r.path("ledger"), envLog + "=" + r.path("workers.log"), envSlots + "=16", envSamples + "=",
+	}
+	if i == 0 && r.setup.samples != "" {
+		env = append(env, envSamples+"="+r.setup.samples)
+	}
+	return turntest.StartProcess(r.T, roleWorker, env...)
+}
+
+// turn makes the nth turn: each effect in its turn, one of ten rejected before its tool.
+func (r *rig) turn(n int) (*events.StructuredOutputReady, turntest.Accepted) {
+	effect := effects[n%len(effects)]
+	accepted := turntest.Accepted{App: "app", Chat: "chat-" + strconv.Itoa(n%17), Turn: effect + "-" + strconv.Itoa(n), Effect: effect}
+	data := map[string]any{"millis": json.Number(strconv.Itoa(1 + n*7%50)), "dies": json.Number("0"), "pad": strings.Repeat("x", r.setup.pad)}
+	if n%10 == 9 {
+		data["millis"] = "long"
+		accepted.Effect, accepted.MayFail = "", true
+	}
+	return &events.StructuredOutputReady{
+		TurnID:   events.TurnID{App: accepted.App, Chat: accepted.Chat, Turn: accepted.Turn},
+		Workflow: "Chaos", Agent: "Agent_" + effect, Model: "Work", Data: data,
+	}, accepted
+}
+
+// publish hands every other turn over with a Nats-Msg-Id.
+func (r *rig) publish(ctx context.Context, t *events.StructuredOutputReady) error {
+	client := r.client
+	if strings.HasSuffix(t.Turn, "1") || strings.HasSuffix(t.Turn, "2") {
+		client = r.named
+	}
+	_, err := client.Publish(ctx, t)
+	return err
+}
+
+// strike notes a fault.
+func (r *rig) strike(format string, args ...any) time.Time {
+	r.strikes = append(r.strikes, fmt.Sprintf(format, args...))
+	return time.Now()
+}
+
+// goesOn waits until turns are published and answered again.
+func (r *rig) goesOn() {
+	r.Helper()
+	const enough = 10
+	published, answered := len(r.load.Accepted()), r.responses.Load()
+	require.Eventually(r.T, func() bool {
+		return len(r.load.Accepted()) >= published+enough && r.responses.Load() >= answered+enough
+	}, patience, 20*time.Millisecond, "after %v: published %d, answered %d more", r.strikes, len(r.load.Accepted())-published, r.responses.Load()-answered)
+}
+
+// recovers is goesOn after a strike.
+func (r *rig) recovers(since time.Time) {
+	r.Helper()
+	r.goesOn()
+	r.recovered = max(r.recovered, time.Since(since))
+}
+
+// pause lets a fault last.
+func (r *rig) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.Context().Done():
+	}
+}
+
+// jitter is a random time up to d.
+func (r *rig) jitter(d time.Duration) time.Duration { return time.Duration(r.rng.Int64N(int64(d))) }
+
+// replace kills a worker, or ends it gently, and starts another in its place.
+func (r *rig) replace(i int, gently bool) {
+	r.Helper()
+	old := r.workers[i]
+	if gently {
+		require.NoError(r.T, old.Stop(patience), "worker %d; log: %s", old.PID(), r.logTail())
+	} else {
+		old.Kill()
+	}
+	r.workers[i] = r.startWorker(i)
+}
+
+// drained waits until every message of the inbound stream is settled.
+func (r *rig) drained() time.Duration {
+	r.Helper()
+	start := time.Now()
+	var left uint64
+	require.Eventually(r.T, func() bool {
+		s, err := r.js.Stream(r.Context(), r.space.InStream())
+		if err == nil {
+			left = s.CachedInfo().State.Msgs
+		}
+		return err == nil && left == 0
+	}, patience, 50*time.Millisecond, "after %v: %d messages are left in the inbound stream; log: %s", r.strikes, left, r.logTail())
+	return time.Since(start)
+}
+
+// rest ends the load and waits until everything has come to rest.
+func (r *rig) rest() time.Duration {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	require.Zero(r.T, r.load.Stop(ctx), "turns are not acknowledged after %v", r.strikes)
+	return r.drained()
+}
+
+// settle heals what is left, brings the run to rest, ends the workers and judges.
+func (r *rig) settle() outcome {
+	r.Helper()
+	for _, p := range r.proxies {
+		p.Heal()
+	}
+	rest := r.rest()
+	for _, w := range r.workers {
+		select {
+		case <-w.Done():
+			require.Fail(r.T, "a worker ended by itself", "after %v: %v; log: %s", r.strikes, w.Wait(0), r.logTail())
+		default:
+		}
+		require.NoError(r.T, w.Stop(patience), "a worker did not drain; log: %s", r.logTail())
+	}
+	facts := r.collect()
+	o := r.judge(facts, append(r.load.Accepted(), r.extra...))
+	o.rest = rest
+	r.Log(o.line(r))
+	return o
+}
+
+// collect reads the facts; a cluster that has just lost servers may need another try.
+func (r *rig) collect() (facts *turntest.Facts) {
+	r.Helper()
+	var err error
+	nc := r.cluster.Connect()
+	for range 5 {
+		var next turntest.Mark
+		if facts, next, err = turntest.CollectSince(r.Context(), nc, r.space, r.path("ledger"), r.mark); err == nil {
+			r.mark = next
+			return facts
+		}
+		r.pause(time.Second)
+	}
+	require.NoError(r.T, err)
+	return nil
+}
+
+// judge checks facts of the given turns and counts what is worth knowing.
+func (r *rig) judge(facts *turntest.Facts, accepted []turntest.Accepted) outcome {
+	r.Helper()
+	facts.Accepted = accepted
+	require.NotEmpty(r.T, facts.Copies)
+	if len(facts.Dead) < r.poison || r.poison == 0 && len(facts.Dead) > 0 {
+		r.Errorf("%d dead letters, want %d: %v", len(facts.Dead), r.poison, facts.Dead)
+	}
+	o := tally(facts)
+	o.violations = turntest.Check(facts, nil)
+	for _, v := range o.violations {
+		r.Errorf("after %v: %s", r.strikes, v)
+	}
+	if r.Failed() {
+		r.Logf("log of the workers: %s", r.logTail())
+	}
+	return o
+}
+
+// logTail returns the end of the workers' log.
+func (r *rig) logTail() string {
+	data, err := os.ReadFile(r.path("workers.log"))
+	if err != nil {
+		return err.Error()
+	}
+	const most = 4000
+	return string(data[max(0, len(data)-most):])
+}
