@@ -20,6 +20,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/turntest"
 )
@@ -88,7 +89,7 @@ func newLabOf(t *testing.T, c oneturn.Config) *lab {
 // newLabOn starts the worker on a server.
 func newLabOn(t *testing.T, s *turntest.Server, c oneturn.Config) *lab {
 	t.Helper()
-	s.Provision()
+	s.Provision(func(o *provision.Options) { o.AckWait = 5 * time.Second }) // a busy machine redelivers nothing
 	l := &lab{T: t, nc: s.Connect(), reg: prometheus.NewRegistry(), log: &logged{}}
 	var err error
 	l.js, err = jetstream.New(l.nc)
@@ -176,7 +177,7 @@ func (l *lab) publish(t *oneturn.Turn) {
 
 func (l *lab) await(id oneturn.TurnID) *oneturn.Response {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(l.Context(), 20*time.Second)
 	defer cancel()
 	r, err := l.client.Await(ctx, id)
 	require.NoError(l, err, l.log)
