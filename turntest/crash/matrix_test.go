@@ -55,31 +55,27 @@ func TestMatrixKillAtEveryPointOfThePathKeepsThePromise(t *testing.T) {
 		t.Run(c.point, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			r.kill(c, *hits)
+			r.kill(c, *hits, 1)
 			r.settle()
 		})
 	}
 }
 
-// TestMatrixWithThreeWorkers is the same with two rivals of the one that dies.
+// TestMatrixWithThreeWorkers is the same with three workers that all die at the point.
 func TestMatrixWithThreeWorkers(t *testing.T) {
 	t.Parallel()
 	for _, c := range cells() {
 		t.Run(c.point, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			for range 2 {
-				bystander := r.start("")
-				defer func() { r.wait(bystander, func() bool { return true }) }()
-			}
-			r.kill(c, *others)
+			r.kill(c, *others, 3)
 			r.settle()
 		})
 	}
 }
 
-// kill starts workers that die at the point until each effect of the cell was struck n times.
-func (r *rig) kill(c cell, n int) {
+// kill starts workers, so many at a time, that die at the point until each effect of the cell was struck n times.
+func (r *rig) kill(c cell, n, workers int) {
 	r.t.Helper()
 	enough := func() bool {
 		struck, _ := r.struck(c.point)
@@ -102,7 +98,13 @@ func (r *rig) kill(c cell, n int) {
 		if c.first != "" && i%2 == 0 {
 			failpoints = c.first + "=kill@1"
 		}
-		r.feed(r.start(failpoints), missing, c.vars)
+		processes := make([]*process, workers)
+		for k := range processes {
+			processes[k] = r.start(failpoints)
+		}
+		for _, p := range processes {
+			r.feed(p, missing, c.vars)
+		}
 	}
 }
 
@@ -182,7 +184,7 @@ func TestMatrixWithPythonTools(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			r.workflows = pythonTools(t)
-			r.kill(c, *others)
+			r.kill(c, *others, 1)
 			r.settle()
 		})
 	}
