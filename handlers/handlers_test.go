@@ -167,11 +167,11 @@ func TestMessageNobodyCouldClaimEndsAsDeadLetterAndRejectedTurn(t *testing.T) {
 		entered = true
 		return tools.Result{}, nil
 	}))
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 50)).Do)
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 60)).Do)
 	require.False(t, entered)
 	r := k.response()
 	require.Equal(t, events.CodeInterrupted, r.Code)
-	require.Contains(t, r.Content, "delivered 50 times")
+	require.Contains(t, r.Content, "delivered 60 times")
 	info, err := k.js.Stream(t.Context(), k.space.DeadStream())
 	require.NoError(t, err)
 	require.Equal(t, uint64(1), info.CachedInfo().State.Msgs)
