@@ -118,7 +118,9 @@ func (r *rig) wait(p *process, over func() bool) (killed bool) {
 			return true
 		case <-tick.C:
 			if over() {
-				require.NoError(r.t, p.cmd.Process.Signal(syscall.SIGTERM))
+				if err := p.cmd.Process.Signal(syscall.SIGTERM); errors.Is(err, os.ErrProcessDone) {
+					continue // it was killed just now
+				}
 				select {
 				case err := <-p.done:
 					var exit *exec.ExitError
