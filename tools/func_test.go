@@ -175,3 +175,18 @@ func ExampleFunc() {
 	fmt.Println(string(result.Value), result.Set, err)
 	// Output: "Hello Ada" map[greeted:Ada] <nil>
 }
+
+func TestEnterNeedsNobodyWhoListens(t *testing.T) {
+	t.Parallel()
+	var none *tools.Call
+	none.Enter()
+	(&tools.Call{}).Enter()
+	entered := 0
+	(&tools.Call{Entered: func() { entered++ }}).Enter()
+	require.Equal(t, 1, entered)
+}
+
+func TestGoFunctionsDoNotQueue(t *testing.T) {
+	t.Parallel()
+	require.False(t, tools.Queues(tools.Func(func(context.Context, struct{}) (int, error) { return 0, nil })))
+}

@@ -56,7 +56,8 @@ type Call struct {
 	FencingToken   uint64 // journal sequence of the claim or takeover, grows with each
 	Epoch          int    // 1 for the first owner, one more for each takeover
 	Attempt        int    // 1 for the first attempt of this run
-	// Entered is told that the call begins to run, by [Call.Enter]; nil when nobody asks.
+	// Entered is told that the call begins to run, by [Call.Enter] and perhaps more than once;
+	// nil when nobody asks.
 	Entered func()
 }
 

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"sync"
 	"time"
 )
 
 const (
-	startGrace = 10 * time.Second       // for a process to say hello, when its first call is cancelled
 	drainGrace = 200 * time.Millisecond // for the last output of a process that is gone
 	maxShared  = 64                     // async calls that share a child
 )
@@ -20,53 +18,53 @@ const (
 // errGone says that a child ended before it could take a call.
 var errGone = errors.New("the Python process is gone")
 
-// pending is a call that a child has taken.
-type pending struct {
-	op        string
-	function  string
-	done      chan outcome // buffered, gets exactly one
-	abandoned *time.Timer  // set once the caller has gone
-}
-
-// outcome is how a call ended: a reply, or an error of the process around it.
-type outcome struct {
-	reply *reply
-	err   error
-}
-
 // child is one Python process. It is started by its first call. Whoever runs a call reserves
 // the child in its [group] first; the end of the call, whenever it comes, releases it.
 type child struct {
 	launch  launch
 	log     *slog.Logger
-	async   func(c *child, id uint64) // a call's function proved to be async
+	async   func(c *child, function string) // a function that was entered is async
 	release func(c *child, replace bool)
 	exited  func(*child)
 
 	start  sync.Once
 	frames chan []byte   // to the writer; roomy enough for all calls and cancellations
+	hello  chan struct{} // closed when the process is ready for calls
 	gone   chan struct{} // closed when the process and its readers have ended
 
-	mu     sync.Mutex
-	pid    int
-	ready  bool // said hello
-	ended  bool // takes no more calls
-	reason string
-	err    error // why it could not start; final once gone is closed
-	calls  map[uint64]*pending
+	mu       sync.Mutex
+	pid      int
+	starting *time.Timer // bounds the time until it is ready
+	ready    bool        // said hello
+	ended    bool        // takes no more calls
+	unread   bool        // frames may have been lost
+	reason   string
+	err      error // why it could not start; final once gone is closed
+	calls    map[uint64]*pending
+	voices   voices
 }
 
 func newChild(l launch, log *slog.Logger) *child {
 	return &child{
-		launch: l, log: log, calls: map[uint64]*pending{}, gone: make(chan struct{}),
+		launch: l, log: log, calls: map[uint64]*pending{},
+		hello: make(chan struct{}), gone: make(chan struct{}),
 		frames: make(chan []byte, 4*maxShared), //nolint:mnd // a call and its cancellation, twice over
 	}
 }
 
 // call runs one call in the child. The reservation of the child is passed on: it ends with
-// the call, not with the return of this method. errGone means that nothing was sent.
+// the call, not with the return of this method. errGone means that the tool was not entered.
 func (c *child) call(ctx context.Context, id uint64, frame []byte, p *pending) (*reply, error) {
 	c.start.Do(c.run)
+	select {
+	case <-c.hello:
+	case <-c.gone:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		c.release(c, false)
+		return nil, ended(ctx, p.op, "while its Python process started; the tool was not entered")
+	}
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()
@@ -80,6 +78,8 @@ func (c *child) call(ctx context.Context, id uint64, frame []byte, p *pending) (
 	select {
 	case c.frames <- frame:
 		c.calls[id] = p
+		c.voices.add(voice{id, p.tool, p.chat, p.turn})
+		p.loading = time.AfterFunc(c.launch.load, func() { c.stuck(p) })
 		c.mu.Unlock()
 	default: // replies came without their calls being read
 		c.mu.Unlock()
@@ -87,16 +87,38 @@ func (c *child) call(ctx context.Context, id uint64, frame []byte, p *pending) (
 		c.release(c, true)
 		return nil, errGone
 	}
+	return c.wait(ctx, id, p)
+}
+
+// wait returns how a call ends. When ctx ends before the function was entered, it waits for
+// the process to say that it will not enter it, or to be killed: only then that is sure.
+func (c *child) wait(ctx context.Context, id uint64, p *pending) (*reply, error) {
 	select {
+	case <-p.entered:
+		p.enter() // its time begins
+		select {
+		case o := <-p.done:
+			return o.reply, o.err
+		case <-ctx.Done():
+		}
 	case o := <-p.done:
+		p.ran()
 		return o.reply, o.err
 	case <-ctx.Done():
 	}
-	if c.abandon(id) {
+	if !c.abandon(id) { // it ended at the same moment
+		p.ran()
+		o := <-p.done
+		return o.reply, o.err
+	}
+	select {
+	case <-p.entered:
+	case <-p.done:
+	}
+	if p.ran() {
 		return nil, ended(ctx, p.op, "while "+p.function+" was running; what it did until then stays done")
 	}
-	o := <-p.done // it ended at the same moment
-	return o.reply, o.err
+	return nil, ended(ctx, p.op, "before "+p.function+" began; the tool was not entered")
 }
 
 // abandon asks the process to cancel a call and kills the process if that takes too long.
@@ -107,11 +129,7 @@ func (c *child) abandon(id uint64) bool {
 	if p == nil {
 		return false
 	}
-	grace := c.launch.grace
-	if !c.ready {
-		grace += startGrace
-	}
-	p.abandoned = time.AfterFunc(grace, func() { c.kill("it was replaced because " + p.function + " did not end in time") })
+	p.abandoned = time.AfterFunc(c.launch.grace, func() { c.kill("it was replaced because " + p.function + " did not end in time") })
 	select {
 	case c.frames <- cancelRequest(id):
 	default: // the process reads nothing; the timer ends it
@@ -119,20 +137,53 @@ func (c *child) abandon(id uint64) bool {
 	return true
 }
 
+// late ends a process that does not get ready.
+func (c *child) late() {
+	err := c.launch.startError("start Python", fmt.Sprintf("it was not ready within %s", c.launch.load))
+	c.mu.Lock()
+	hangs := !c.ready && !c.ended
+	if hangs {
+		c.err = err
+	}
+	c.mu.Unlock()
+	if hangs {
+		c.kill("it did not get ready")
+	}
+}
+
+// stuck ends a process that does not get to a call.
+func (c *child) stuck(p *pending) {
+	c.mu.Lock()
+	hangs := !p.begun
+	if hangs {
+		p.late = toolError(p.op, "%s was not entered within %s: importing its file takes longer, or another tool blocks the "+
+			"event loop; the tool was not entered", p.function, c.launch.load)
+	}
+	c.mu.Unlock()
+	if hangs {
+		c.kill("it did not get to " + p.function)
+	}
+}
+
 // finish ends one call.
 func (c *child) finish(id uint64, o outcome) {
 	c.mu.Lock()
 	p := c.calls[id]
 	delete(c.calls, id)
-	if p != nil && p.abandoned != nil {
-		p.abandoned.Stop()
-	}
-	c.mu.Unlock()
 	if p == nil {
+		c.mu.Unlock()
 		return
 	}
-	p.done <- o
+	p.loading.Stop()
+	if p.abandoned != nil {
+		p.abandoned.Stop()
+	}
+	if o.reply != nil && o.reply.Error == nil {
+		p.begin() // whatever it has said before
+	}
+	c.mu.Unlock()
 	c.release(c, o.reply != nil && o.reply.Error != nil && o.reply.Error.Replace)
+	p.done <- o // after the release, so that the caller's next call finds the process free
 }
 
 // deliver takes one frame of the process.
@@ -140,13 +191,32 @@ func (c *child) deliver(r *reply) {
 	switch {
 	case r.Hello:
 		c.mu.Lock()
-		c.ready = true
+		if !c.ready {
+			c.ready = true
+			c.starting.Stop()
+			close(c.hello)
+		}
 		c.mu.Unlock()
-	case r.Async:
-		c.async(c, r.ID)
+	case r.Entered:
+		c.mu.Lock()
+		p := c.calls[r.ID]
+		if p != nil {
+			p.begin()
+		}
+		c.mu.Unlock()
+		if p != nil && r.Async {
+			c.async(c, p.key)
+		}
 	default:
 		c.finish(r.ID, outcome{reply: r})
 	}
+}
+
+// who returns what log records say of a call.
+func (c *child) who(id uint64) voice {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.voices.of(id)
 }
 
 // kill ends the process group. The first reason is the one that running calls are told.
@@ -167,19 +237,27 @@ func (c *child) kill(reason string) {
 
 // bury tells every running call that the process has ended.
 func (c *child) bury(state *os.ProcessState, lastLine string) {
-	c.mu.Lock()
-	calls := maps.Clone(c.calls)
-	ready, reason := c.ready, c.reason
-	c.mu.Unlock()
 	c.exited(c)
-	if !ready && reason == "" {
+	c.mu.Lock()
+	if !c.ready && c.reason == "" {
 		c.err = c.launch.startError("start Python", fmt.Sprintf("it ended (%s) before it could run a tool: %s", state, lastLine))
 	}
-	for id, p := range calls {
-		err := c.err
-		if err == nil {
-			err = toolError(p.op, "the Python process died (%s) while %s was running", exitText(state, reason), p.function)
+	how, ends := exitText(state, c.reason), make(map[uint64]error, len(c.calls))
+	for id, p := range c.calls {
+		if c.unread {
+			p.begin() // perhaps; nobody knows
 		}
+		switch {
+		case p.begun:
+			ends[id] = toolError(p.op, "the Python process died (%s) while %s was running", how, p.function)
+		case p.late != nil:
+			ends[id] = p.late
+		default: // another process may still run it
+			ends[id] = fmt.Errorf("%w: %s", errGone, how)
+		}
+	}
+	c.mu.Unlock()
+	for id, err := range ends {
 		c.finish(id, outcome{err: err})
 	}
 	close(c.gone)

@@ -5,7 +5,10 @@
 // # Calls
 //
 // A child runs one sync function at a time, on its main thread. Async functions share the
-// child's event loop, up to 64 at once. A file is executed once in a child, as the module
+// child's event loop, up to 64 at once. A call waits for a free child and for the import of its
+// file; then the child says that it enters the function, and the pool tells [tools.Call].Enter.
+// A call that the child has not said this of was not entered: it runs in another child when its
+// own dies, up to three times. A file is executed once in a child, as the module
 // workflows.<Name>.tools.<file>, so relative imports, absolute imports of that name and
 // imports of files beside it all work; [Pool.Renew] brings changed files in. The working
 // folder is the parent of the workflows folder.
@@ -16,13 +19,14 @@
 // do not fit the signature are bad_args, oneturn.RetryableToolError is marked with
 // [tools.Retryable], everything else is tool_error; the chain holds an [ExceptionError]. A process
 // that dies, or that does not give a call back within [Options].Grace after its context has
-// ended, is killed with its whole process group and replaced. Changes of context variables
+// ended, or does not get to enter it within [Options].LoadTimeout, is killed with its whole
+// process group and replaced. Changes of context variables
 // count only if the function returned.
 //
 // # Isolation
 //
 // A child gets a few variables of the worker's environment, those of [Options].Env and the
 // .env file of its workflow; names that begin with ONETURN_ or NATS_ come from that file
-// only. Frames travel on file descriptors 3 and 4; what tools print becomes log records with
-// the values of the .env file blotted out.
+// only. Frames travel on file descriptors 3 and 4; what tools print becomes log records that
+// name the call, with the values of the .env file blotted out.
 package python

@@ -12,7 +12,7 @@ import (
 // ExceptionError is the Python exception behind an [events.Error].
 type ExceptionError struct {
 	Type    string // name of its class, for example ValueError
-	Message string // str(exception)
+	Message string // str(exception), after the type if that is only a key or nothing
 }
 
 // Error implements error. The message is that of the surrounding [events.Error].
@@ -46,7 +46,7 @@ func (f *failure) toError(op string) error {
 // ended describes a call whose context ended.
 func ended(ctx context.Context, op, when string) error {
 	err := ctx.Err()
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(context.Cause(ctx), events.ErrTimeout) {
 		return &events.Error{Code: events.CodeTimeout, Op: op, Msg: "timeout " + when, Err: err}
 	}
 	return &events.Error{Code: events.CodeCancelled, Op: op, Msg: "cancelled " + when, Err: err}

@@ -54,16 +54,17 @@ type meta struct {
 	Attempt        int    `json:"attempt"`
 }
 
-// reply is one frame from a child: a greeting, the news that a call's function is async, or
-// the end of a call.
+// reply is one frame from a child: a greeting, the news that a call's function is about to be
+// entered, or the end of a call.
 type reply struct {
-	ID     uint64          `json:"id"`
-	Hello  bool            `json:"hello"`
-	Async  bool            `json:"async"`
-	Value  json.RawMessage `json:"value"`
-	Set    json.RawMessage `json:"set"`
-	Remove []string        `json:"remove"`
-	Error  *failure        `json:"error"`
+	ID      uint64          `json:"id"`
+	Hello   bool            `json:"hello"`
+	Entered bool            `json:"entered"`
+	Async   bool            `json:"async"` // of a function that is entered
+	Value   json.RawMessage `json:"value"`
+	Set     json.RawMessage `json:"set"`
+	Remove  []string        `json:"remove"`
+	Error   *failure        `json:"error"`
 }
 
 // frame puts the length before a body.

@@ -20,8 +20,8 @@ type slot struct {
 
 // waiter is a call that waits for a child.
 type waiter struct {
-	shared bool
-	grant  chan *slot // buffered
+	function string
+	grant    chan *slot // buffered
 }
 
 // group holds the children of one workflow and hands them to calls, first come first served.
@@ -36,38 +36,33 @@ type group struct {
 	all     map[*child]*slot // these and the retired ones that still run
 	waiters []*waiter
 	async   map[string]bool // functions known to be async, as file:function
-	owners  map[uint64]string
 	closed  bool
 }
 
 func newGroup(size int, idleAfter time.Duration, counts *counters, spawn func(*group) *child) *group {
 	return &group{
 		size: size, idleAfter: idleAfter, spawn: spawn, counts: counts,
-		all: map[*child]*slot{}, async: map[string]bool{}, owners: map[uint64]string{},
+		all: map[*child]*slot{}, async: map[string]bool{},
 	}
 }
 
 // acquire reserves a child for a call of a function. Every reservation is given back by
 // [group.release], which the child calls at the end of the call.
-func (g *group) acquire(ctx context.Context, op, function string, id uint64) (*child, error) {
+func (g *group) acquire(ctx context.Context, op, function string) (*child, error) {
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
 		return nil, toolError(op, "the worker is shutting down; the tool was not entered")
 	}
-	shared := g.async[function]
-	if !shared {
-		g.owners[id] = function
-	}
 	var s *slot
 	if len(g.waiters) == 0 {
-		s = g.pick(shared)
+		s = g.pick(g.async[function])
 	}
 	if s != nil {
 		g.mu.Unlock()
 		return s.child, nil
 	}
-	w := &waiter{shared: shared, grant: make(chan *slot, 1)}
+	w := &waiter{function: function, grant: make(chan *slot, 1)}
 	g.waiters = append(g.waiters, w)
 	g.mu.Unlock()
 	select {
@@ -128,7 +123,7 @@ func (g *group) pick(shared bool) *slot {
 // dispatch gives children to waiters, in order.
 func (g *group) dispatch() {
 	for len(g.waiters) > 0 {
-		s := g.pick(g.waiters[0].shared)
+		s := g.pick(g.async[g.waiters[0].function]) // it may have proved to be async since it came
 		if s == nil {
 			return
 		}
@@ -161,25 +156,18 @@ func (g *group) release(c *child, replace bool) {
 	}
 }
 
-// learn takes note that the function of a running call is async, so that its child has room
-// for others.
-func (g *group) learn(c *child, id uint64) {
+// learn takes note that a function which a child has entered is async, so that the child has
+// room for others.
+func (g *group) learn(c *child, function string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if function, ok := g.owners[id]; ok {
-		g.async[function] = true
+	s := g.all[c]
+	if s == nil || s.retired || g.async[function] && !s.exclusive { // a retired one runs an older file
+		return
 	}
-	if s := g.all[c]; s != nil {
-		s.exclusive = false
-	}
+	g.async[function] = true
+	s.exclusive = false
 	g.dispatch()
-}
-
-// forget drops what the group knows of a call.
-func (g *group) forget(id uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.owners, id)
 }
 
 // reap ends a child that has been idle for long.

@@ -22,6 +22,7 @@ type launch struct {
 	maxFrame int
 	maxMem   int64
 	grace    time.Duration
+	load     time.Duration
 }
 
 // pipes are the worker's ends of a child's file descriptors.
@@ -95,6 +96,7 @@ func (c *child) supervise(started chan<- error) {
 	if c.ended {
 		killGroup(c.pid)
 	}
+	c.starting = time.AfterFunc(c.launch.load, c.late)
 	c.mu.Unlock()
 	c.frames <- boot
 	started <- nil
@@ -102,18 +104,20 @@ func (c *child) supervise(started chan<- error) {
 	log := c.log.With("pid", cmd.Process.Pid)
 	log.Debug("Python process started", "interpreter", cmd.Path)
 	redact := newRedactor(secrets)
-	stderr := &output{log: log.With("stream", "stderr"), redact: redact}
+	stdout := &output{log: log.With("stream", "stdout"), who: c.who, redact: redact}
+	stderr := &output{log: log.With("stream", "stderr"), who: c.who, redact: redact}
 	var readers, writer sync.WaitGroup
 	stop := make(chan struct{})
 	writer.Go(func() { c.write(p.in, stop) })
 	readers.Go(func() { c.read(p.out) })
-	readers.Go(func() { (&output{log: log.With("stream", "stdout"), redact: redact}).copy(p.stdout) })
+	readers.Go(func() { stdout.copy(p.stdout) })
 	readers.Go(func() { stderr.copy(p.stderr) })
 
 	waitErr := cmd.Wait()
 	killGroup(cmd.Process.Pid) // what the tools have started
 	c.mu.Lock()
 	c.ended = true
+	c.starting.Stop()
 	c.mu.Unlock()
 	close(stop)
 	closeAll([]*os.File{p.in})
@@ -212,8 +216,15 @@ func (c *child) read(out *os.File) {
 	for {
 		r, err := readReply(in, c.launch.maxFrame+frameSlack)
 		if err != nil {
-			if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) {
+			if errors.Is(err, io.EOF) {
 				c.kill("") // its exit status says more
+				return
+			}
+			c.mu.Lock()
+			c.unread = true
+			c.mu.Unlock()
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				c.kill("")
 				return
 			}
 			c.log.Warn("a Python process broke the frame protocol", "error", err)

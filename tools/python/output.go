@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,8 +19,9 @@ const (
 // output turns what a child prints on one stream into log records. It always reads on, so
 // that a tool never blocks on printing, and logs a bounded part.
 type output struct {
-	log    *slog.Logger      // carries workflow, pid and stream
-	redact *strings.Replacer // nil when there is nothing to blot out
+	log    *slog.Logger          // carries workflow, pid and stream
+	who    func(id uint64) voice // the call of a number
+	redact *strings.Replacer     // nil when there is nothing to blot out
 
 	mu   sync.Mutex
 	last string
@@ -40,6 +42,7 @@ func newRedactor(secrets []string) *strings.Replacer {
 // copy reads until the stream ends.
 func (o *output) copy(r io.Reader) {
 	in := bufio.NewReaderSize(r, maxLine)
+	log := o.log
 	second, logged, dropped := time.Now(), 0, 0
 	flush := func() {
 		if dropped > 0 {
@@ -52,6 +55,10 @@ func (o *output) copy(r io.Reader) {
 		line, cut, err := readLine(in)
 		if err != nil && line == "" {
 			return
+		}
+		if id, ok := speaker(line); ok {
+			log = o.log.With(o.who(id).attrs()...)
+			continue
 		}
 		if time.Since(second) >= time.Second {
 			flush()
@@ -69,8 +76,45 @@ func (o *output) copy(r io.Reader) {
 		}
 		o.remember(text)
 		logged++
-		o.log.Info("tool output", "line", text, "cut", cut)
+		log.Info("tool output", "line", text, "cut", cut)
 	}
+}
+
+// speaker returns the call whose lines follow, if line says so. The host writes such a line
+// when another call begins to print than before; 0 is none.
+func speaker(line string) (id uint64, ok bool) {
+	text, ok := strings.CutPrefix(line, "\x1e")
+	if !ok {
+		return 0, false
+	}
+	id, err := strconv.ParseUint(text, 10, 64)
+	return id, err == nil
+}
+
+// voice is a call as log records name it.
+type voice struct {
+	id               uint64
+	tool, chat, turn string
+}
+
+// attrs are the attributes of the call's log records.
+func (v voice) attrs() []any {
+	if v.id == 0 {
+		return nil
+	}
+	return []any{"tool", v.tool, "chat", v.chat, "turn", v.turn}
+}
+
+// voices remembers the latest calls, for lines that are read after their end.
+type voices [2 * maxShared]voice
+
+func (v *voices) add(call voice) { v[call.id%uint64(len(v))] = call }
+
+func (v *voices) of(id uint64) voice {
+	if call := v[id%uint64(len(v))]; call.id == id {
+		return call
+	}
+	return voice{}
 }
 
 // readLine returns a line, cut at the size of the reader's buffer.

@@ -19,7 +19,8 @@ const (
 	defaultMaxFrame = 8 << 20
 	defaultIdle     = 5 * time.Minute
 	defaultGrace    = 250 * time.Millisecond
-	maxTries        = 3 // children that may end before they take a call
+	defaultLoad     = time.Minute
+	maxTries        = 3 // children that may end before they enter a call
 )
 
 // Options configure a [Pool].
@@ -32,6 +33,7 @@ type Options struct {
 	MaxMemory   int64         // bytes of address space per child; 0 means no limit
 	IdleAfter   time.Duration // how long an idle child is kept; 0 means 5 minutes
 	Grace       time.Duration // how long a call may take to obey its cancellation before its process is killed; 0 means 250 ms
+	LoadTimeout time.Duration // how long a process may take to get ready, and then until it enters a function: its import, for the most part; 0 means 1 minute
 	Logger      *slog.Logger  // gets what tools print; nil discards it
 }
 
@@ -73,6 +75,9 @@ func NewPool(opts Options) *Pool {
 	}
 	if opts.Grace <= 0 {
 		opts.Grace = defaultGrace
+	}
+	if opts.LoadTimeout <= 0 {
+		opts.LoadTimeout = defaultLoad
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -152,6 +157,7 @@ func (p *Pool) child(g *group, workflow string) *child {
 	c := newChild(launch{
 		workflow: workflow, root: p.opts.Root, python: p.opts.Interpreter, allow: p.opts.Env,
 		maxFrame: p.opts.MaxFrame, maxMem: p.opts.MaxMemory, grace: p.opts.Grace,
+		load: p.opts.LoadTimeout,
 	}, p.opts.Logger.With("workflow", workflow))
 	c.async, c.release, c.exited = g.learn, g.release, g.exited
 	return c
@@ -162,6 +168,9 @@ type tool struct {
 	pool                     *Pool
 	workflow, file, function string
 }
+
+// Queues implements [tools.Queuer]: a call waits for a process and for the import of its file.
+func (*tool) Queues() bool { return true }
 
 // Invoke implements [tools.Tool].
 func (t *tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
@@ -178,7 +187,7 @@ func (t *tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 		return tools.Result{}, &events.Error{Code: events.CodeTooLarge, Op: op, Msg: fmt.Sprintf(
 			"the arguments and context variables take %d bytes, over the limit of %d", len(frame), t.pool.opts.MaxFrame)}
 	}
-	r, err := t.send(ctx, op, id, frame)
+	r, err := t.send(ctx, op, id, frame, call)
 	switch {
 	case err != nil:
 		return tools.Result{}, err
@@ -192,21 +201,22 @@ func (t *tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	return result, nil
 }
 
-// send has a child run the call. A child that ended before it took the call is replaced.
-func (t *tool) send(ctx context.Context, op string, id uint64, frame []byte) (*reply, error) {
+// send has a child run the call. A child that ended before it entered the tool is replaced.
+func (t *tool) send(ctx context.Context, op string, id uint64, frame []byte, call *tools.Call) (*reply, error) {
 	g := t.pool.group(t.workflow)
-	defer g.forget(id)
 	key := t.file + ":" + t.function
+	var last error
 	for range maxTries {
-		c, err := g.acquire(ctx, op, key, id)
+		c, err := g.acquire(ctx, op, key)
 		if err != nil {
 			return nil, err
 		}
-		r, err := c.call(ctx, id, frame, &pending{op: op, function: t.function, done: make(chan outcome, 1)})
+		r, err := c.call(ctx, id, frame, newPending(op, t.function, key, call))
 		if !errors.Is(err, errGone) {
 			return r, err
 		}
+		last = err
 	}
-	return nil, toolError(op, "%d Python processes of workflow %s ended before they took the call; the tool was not entered; "+
-		"see the log for what they printed", maxTries, t.workflow)
+	return nil, toolError(op, "%d Python processes of workflow %s ended before they entered the tool; the last: %v; "+
+		"see the log for what they printed", maxTries, t.workflow, last)
 }

@@ -4,6 +4,7 @@ import sys
 import types
 
 _current = contextvars.ContextVar("oneturn_call")
+_speaker = contextvars.ContextVar("oneturn_speaker", default=0)
 
 
 class RetryableToolError(Exception):
@@ -33,9 +34,15 @@ def call():
         raise RuntimeError("oneturn.call() works only inside a tool call and in the tasks it starts") from None
 
 
-def enter(meta):
+def enter(meta, speaker):
     """Makes the call of this metadata the running one of the current context."""
     _current.set(Call(meta))
+    _speaker.set(speaker)
+
+
+def speaker():
+    """The number of the running call, 0 outside one."""
+    return _speaker.get()
 
 
 def install():

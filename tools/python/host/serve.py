@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 
-from _oneturn_host import api, context, encode, frames, load
+from _oneturn_host import api, context, encode, frames, load, output
 
 MAX_MESSAGE = 4096  # characters of an exception that travel; the log has more
 
@@ -36,6 +36,7 @@ class Host:
             os.set_inheritable(fd, False)
         faulthandler.enable()
         limit(config["max_memory"])
+        output.install()
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
         logging.getLogger("asyncio").setLevel(logging.WARNING)
         api.install()
@@ -82,15 +83,14 @@ class Host:
             self._fail(request, error)
             return
         if entry.is_async:
-            frames.write(frames.dumps({"id": request["id"], "async": True}))
             self._loop.call_soon_threadsafe(self._start, request, entry)
         else:
             contextvars.copy_context().run(self._run, request, entry)
 
     def _run(self, request, entry):
         try:
-            self._check(request)
             arguments, tracked = prepare(request, entry)
+            self._entered(request, entry)
             value = enter(entry.function, arguments)
             if inspect.isawaitable(value):
                 value, error = asyncio.run_coroutine_threadsafe(wait(value), self._loop).result()
@@ -106,14 +106,19 @@ class Host:
 
     async def _run_async(self, request, entry):
         try:
-            self._check(request)
             arguments, tracked = prepare(request, entry)
+            self._entered(request, entry)
             value = await enter(entry.function, arguments)
             self._succeed(request, value, tracked)
         except BaseException as error:
             self._fail(request, error)
         finally:
             self._tasks.pop(request["id"], None)
+
+    def _entered(self, request, entry):
+        """The worker learns that a function runs before it does: what it has not heard of, has not happened."""
+        self._check(request)
+        frames.write(b'{"id":%d,"entered":true,"async":%s}' % (request["id"], b"true" if entry.is_async else b"false"))
 
     def _check(self, request):
         if request["id"] in self._cancelled:
@@ -134,8 +139,7 @@ class Host:
                          "the result takes %d bytes, over the limit of %d; store it and return a reference"
                          % (len(body), self._max_frame)})
             return
-        self._cancelled.discard(request["id"])
-        frames.write(body)
+        self._end(request, body)
 
     def _fail(self, request, error):
         failure = classify(error)
@@ -144,13 +148,17 @@ class Host:
         self._answer(request, failure)
 
     def _answer(self, request, failure):
+        self._end(request, frames.dumps({"id": request["id"], "error": failure}))
+
+    def _end(self, request, body):
+        output.end_lines()
         self._cancelled.discard(request["id"])
-        frames.write(frames.dumps({"id": request["id"], "error": failure}))
+        frames.write(body)
 
 
 def prepare(request, entry):
     """The arguments of the call and its context, which only functions that name it get."""
-    api.enter(request["meta"])
+    api.enter(request["meta"], request["id"])
     arguments = request["args"]
     if request.get("map"):
         arguments = entry.map(arguments, request["inject"])
@@ -182,6 +190,8 @@ def classify(error):
     """The wire form of an exception."""
     kind = type(error).__name__
     failure = {"code": "tool_error", "type": kind, "message": text(error) or kind}
+    if type(error).__str__ is KeyError.__str__ and text(error):  # only the key, which says nothing
+        failure["message"] = "%s: %s" % (kind, text(error))
     if isinstance(error, BadArgs):
         failure.update(code="bad_args", type="TypeError")
     elif isinstance(error, (api.UserError, ValueError)):

@@ -1,0 +1,58 @@
+package python
+
+import (
+	"time"
+
+	"github.com/oneturn/oneturn/tools"
+)
+
+// pending is a call that a child has taken.
+type pending struct {
+	op               string
+	function         string
+	key              string        // file:function
+	tool, chat, turn string        // for log records
+	enter            func()        // tells the caller
+	entered          chan struct{} // closed before the function runs
+	done             chan outcome  // buffered, gets exactly one
+
+	// Guarded by the lock of the child.
+	begun     bool        // entered is closed
+	late      error       // it was not entered in time
+	loading   *time.Timer // bounds the time until it is entered
+	abandoned *time.Timer // set once the caller has gone
+}
+
+func newPending(op, function, key string, call *tools.Call) *pending {
+	return &pending{
+		op: op, function: function, key: key, enter: call.Enter,
+		tool: call.Name, chat: call.Turn.Chat, turn: call.CallID,
+		entered: make(chan struct{}), done: make(chan outcome, 1),
+	}
+}
+
+// begin marks the call as entered.
+func (p *pending) begin() {
+	if !p.begun {
+		p.begun = true
+		p.loading.Stop()
+		close(p.entered)
+	}
+}
+
+// ran reports whether the function was entered, and tells the caller.
+func (p *pending) ran() bool {
+	select {
+	case <-p.entered:
+		p.enter()
+		return true
+	default:
+		return false
+	}
+}
+
+// outcome is how a call ended: a reply, or an error of the process around it.
+type outcome struct {
+	reply *reply
+	err   error
+}
