@@ -59,22 +59,35 @@ func (p *parameters) match(field string) string {
 	return ""
 }
 
-// unfilled lists required parameters that neither the model's fields nor the turn can fill.
-func (p *parameters) unfilled() []string {
-	filled := make(map[string]bool, len(p.names))
+// gaps lists required parameters that neither the model's fields nor the turn can fill, and
+// those that only fields can fill that the data may lack.
+func (p *parameters) gaps(optional []string) (unfilled, uncertain []string) {
+	const sometimes, always = 1, 2
+	filled := make(map[string]int, len(p.names))
+	fill := func(field string, how int) {
+		name := p.match(field)
+		filled[name] = max(filled[name], how)
+	}
 	for _, f := range p.fields {
-		filled[p.match(f)] = true
-	}
-	for _, v := range injected(&events.StructuredOutputReady{}) {
-		filled[p.match(v.name)] = true
-	}
-	var missing []string
-	for _, r := range p.required {
-		if !filled[r] {
-			missing = append(missing, r)
+		if slices.Contains(optional, f) {
+			fill(f, sometimes)
+		} else {
+			fill(f, always)
 		}
 	}
-	return missing
+	for _, v := range injected(&events.StructuredOutputReady{}) {
+		fill(v.name, always)
+	}
+	for _, r := range p.required {
+		switch filled[r] {
+		case always:
+		case sometimes:
+			uncertain = append(uncertain, r)
+		default:
+			unfilled = append(unfilled, r)
+		}
+	}
+	return unfilled, uncertain
 }
 
 // Args maps checked data to the tool's arguments. Fields go to the parameters they match, in

@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ type key struct{ model, agent string }
 type slot struct {
 	binding *Binding
 	why     string
+	manual  bool // the tool is there, but not called automatically
 }
 
 // workflow is one workflow ready for use. It is immutable.
@@ -78,6 +80,7 @@ func bind(d *draft, files map[string]PyFile, inspected bool) *workflow {
 	}
 	b.index()
 	b.checkAgents()
+	b.checkEmpty()
 	b.w.imports, b.w.env = requirements(files, d.local)
 	b.w.own = m.found
 	b.w.shown = m.found
@@ -97,8 +100,7 @@ func (b *binder) compileModels() {
 		}
 		compiled, err := model.CompileSchema(e.name, e.schema)
 		if err != nil {
-			b.errorf(e.at, "bad_model", "", "model %s cannot be used: %v", e.name, err)
-			b.broken[e.name] = fmt.Sprintf("%s: %v", e.at, err)
+			b.refused(e, err)
 			continue
 		}
 		b.models[e.name] = compiled
@@ -119,6 +121,27 @@ func (b *binder) compileModels() {
 		b.add(problemSeverity(p), at, "bad_model", what+": "+p.Message, p.Mend)
 		if _, usable := b.models[p.Model]; !usable && b.broken[p.Model] == "" {
 			b.broken[p.Model] = fmt.Sprintf("%s: %s: %s", at, what, p.Message)
+		}
+	}
+}
+
+// refused reports each fault of a schema at its line.
+func (b *binder) refused(e modelEntry, err error) {
+	problems := []model.Problem{{Message: err.Error(), Mend: "mend the schema"}}
+	if faulty := new(model.SchemaError); errors.As(err, &faulty) {
+		problems = faulty.Problems
+	}
+	for i, p := range problems {
+		at, message := e.at, p.Message
+		if p.Field != "" {
+			message = fmt.Sprintf("%s (%s)", p.Message, quoted(p.Field))
+		}
+		if line := e.source.lineOf(p.Field); line > 0 {
+			at.line = line
+		}
+		b.errorf(at, "bad_model", p.Mend, "model %s cannot be used: %s", e.name, message)
+		if i == 0 {
+			b.broken[e.name] = fmt.Sprintf("%s: %s; %s", at, message, p.Mend)
 		}
 	}
 }
@@ -153,7 +176,7 @@ func (b *binder) checkRegistry() {
 		r := b.registered[agent]
 		b.w.registered[agent] = r.model
 		if !slices.Contains(b.w.models, r.model) {
-			b.errorf(r.at, "unknown_model", didYouMean(r.model, b.w.models), "agent %s is registered with the unknown model %s", agent, quoted(r.model))
+			b.errorf(r.at, "unknown_model", b.modelMend(r.model), "agent %s is registered with the unknown model %s", agent, quoted(r.model))
 		}
 	}
 }
@@ -161,8 +184,12 @@ func (b *binder) checkRegistry() {
 // tool binds one entry for each of its agents.
 func (b *binder) tool(t *toolEntry) {
 	signature, known, fault := b.signature(t)
-	if fault != "" {
-		b.errorf(t.at, "tool_unusable", "", "tool %s is not bound: %s", t.name, fault)
+	if fault != nil {
+		name := t.name
+		if fault.at != t.at {
+			name = fmt.Sprintf("%s (%s)", t.name, t.at)
+		}
+		b.errorf(fault.at, "tool_unusable", fault.mend, "tool %s is not bound: %s", name, fault.text)
 	}
 	if b.components[t.component] == "" {
 		b.components[t.component] = t.name
@@ -177,18 +204,21 @@ func (b *binder) tool(t *toolEntry) {
 		}
 		k := key{mdl, agent}
 		b.checkOwner(t, agent)
-		why := fault
-		if why == "" && mdl != "" {
-			why = b.modelFault(t, mdl, agent)
+		why := ""
+		if fault != nil {
+			why = fault.String()
+		} else if mdl != "" {
+			why = b.modelFault(t, mdl)
 		}
-		if why == "" && !t.auto {
-			why = notAuto
+		switch {
+		case why != "":
+			b.fail(k, slot{why: fmt.Sprintf("tool %s of agent %s is not usable: %s", t.name, agent, why)})
+		case !t.auto:
+			b.fail(k, slot{manual: true, why: fmt.Sprintf("tool %s of agent %s (%s) is not called automatically: set %s", t.name, agent, t.at,
+				t.at.words("auto: true", "auto_invoke: true", ""))})
+		default:
+			b.put(k, b.binding(t, k, signature, known))
 		}
-		if why != "" {
-			b.fail(k, fmt.Sprintf("tool %s of agent %s is not usable: %s: %s", t.name, agent, t.at, why))
-			continue
-		}
-		b.put(k, b.binding(t, k, signature, known))
 	}
 }
 
@@ -210,7 +240,7 @@ func (b *binder) checkOwner(t *toolEntry, agent string) {
 	b.functions[k], b.locations[k] = t.at, t.path
 }
 
-func (b *binder) modelFault(t *toolEntry, mdl, agent string) string {
+func (b *binder) modelFault(t *toolEntry, mdl string) string {
 	if b.models[mdl] != nil {
 		return ""
 	}
@@ -218,37 +248,45 @@ func (b *binder) modelFault(t *toolEntry, mdl, agent string) string {
 		return fmt.Sprintf("model %s cannot be used (%s)", quoted(mdl), why)
 	}
 	if t.model == mdl {
-		b.errorf(t.at, "unknown_model", didYouMean(mdl, b.w.models), "tool %s of agent %s names the unknown model %s", t.name, agent, quoted(mdl))
+		b.errorf(t.at, "unknown_model", b.modelMend(mdl), "tool %s names the unknown model %s", t.name, quoted(mdl))
 	}
-	return fmt.Sprintf("model %s is not defined", quoted(mdl))
+	return fmt.Sprintf("%s: model %s is not defined; %s", t.at, quoted(mdl), b.modelMend(mdl))
+}
+
+// modelMend says what to do about a model that is not there.
+func (b *binder) modelMend(name string) string {
+	return thereOr(name, b.w.models, "define it under models")
 }
 
 // signature finds the parameters of a Python tool. known is false if they cannot be told
 // without running the file; fault says why the tool cannot work at all.
-func (b *binder) signature(t *toolEntry) (params []Param, known bool, fault string) {
+func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *fault) {
 	if t.kind == KindGo {
-		return nil, true, ""
+		return nil, true, nil
 	}
-	if t.fault != "" {
+	if t.fault != nil {
 		return nil, false, t.fault
 	}
 	file, ok := b.files[t.path]
 	if !ok {
-		return nil, false, ""
+		return nil, false, nil
 	}
 	if file.Error != "" {
-		return nil, false, fmt.Sprintf("%s: %s", place{t.path, file.ErrorLine}, file.Error)
+		return nil, false, &fault{place{t.path, file.ErrorLine}, file.Error, "mend the Python code there"}
 	}
 	if fn, ok := file.Functions[t.function]; ok {
-		return fn.Params, true, ""
+		return fn.Params, true, nil
 	}
 	if file.Dynamic || slices.Contains(file.Names, t.function) {
 		b.infof(t.at, "signature_unknown", "define the function with def in this file",
 			"%s may define %s in a way that is not plain to see; its parameters are mapped when it is called", t.path, t.function)
-		return nil, false, ""
+		return nil, false, nil
 	}
 	names := slices.Collect(maps.Keys(file.Functions))
-	return nil, false, fmt.Sprintf("%s has no function %s; %s", t.path, quoted(t.function), didYouMean(t.function, names))
+	return nil, false, &fault{
+		t.at, fmt.Sprintf("%s has no function %s", t.path, quoted(t.function)),
+		thereOr(t.function, names, "define it there with def"),
+	}
 }
 
 func (b *binder) binding(t *toolEntry, k key, params []Param, known bool) *Binding {
@@ -282,21 +320,43 @@ func (b *binder) binding(t *toolEntry, k key, params []Param, known bool) *Bindi
 		b.checkParameters(t, bound)
 	}
 	if bound.Model == nil {
-		b.warnf(t.at, "agent_without_model", "register a model for the agent",
+		b.warnf(t.at, "agent_without_model", t.at.words("add model to the agent or to the tool", "register a model for the agent", "name a model"),
 			"agent %s has no model: tool %s gets its output unchecked", k.agent, t.name)
 	}
 	return bound
 }
 
-// checkParameters warns of parameters that nothing fills: such a call fails in Python.
+// checkParameters warns of parameters that nothing fills, or not always: such a call ends as
+// bad_args.
 func (b *binder) checkParameters(t *toolEntry, bound *Binding) {
 	if bound.Model == nil {
 		return
 	}
-	for _, p := range bound.parameters.unfilled() {
-		b.warnf(t.at, "parameter_unfilled", "add the field to the model, or a default to the parameter",
-			"parameter %s of tool %s has no default and model %s has no field for it", p, t.name, bound.ModelName)
+	unfilled, uncertain := bound.parameters.gaps(bound.Model.Optional())
+	if len(unfilled) > 0 {
+		have, it := "has", "it"
+		if len(unfilled) > 1 {
+			have, it = "have", "them"
+		}
+		b.warnf(t.at, "parameter_unfilled", "add a field for "+it+" to the model, or a default to the function",
+			"%s of tool %s %s no default and model %s has no field for %s", parametersOf(unfilled), t.name, have, bound.ModelName, it)
 	}
+	if len(uncertain) > 0 {
+		have, field := "has", "its field"
+		if len(uncertain) > 1 {
+			have, field = "have", "their fields"
+		}
+		b.warnf(t.at, "parameter_uncertain", "add a default to the function, or make "+field+" required or give a default in the model",
+			"%s of tool %s %s no default, but %s of model %s may be missing: such a call ends as bad_args",
+			parametersOf(uncertain), t.name, have, field, bound.ModelName)
+	}
+}
+
+func parametersOf(names []string) string {
+	if len(names) == 1 {
+		return "parameter " + names[0]
+	}
+	return "parameters " + together(names)
 }
 
 // effect says which effect a tool has and where that comes from.
@@ -316,7 +376,12 @@ func (b *binder) effect(t *toolEntry) (effect Effect, why string) {
 // put binds; of two tools for one agent and model the later one counts.
 func (b *binder) put(k key, bound *Binding) {
 	if old := b.w.exact[k].binding; old != nil {
-		b.warnf(bound.at, "tool_shadowed", "set auto_invoke: false on the others, or give them other agents",
+		off := old.at.words("auto: false", "auto_invoke: false", "")
+		mend := "set " + off + " on the others, or give them other agents"
+		if off == "" {
+			mend = "bind the others to another agent or model"
+		}
+		b.warnf(bound.at, "tool_shadowed", mend,
 			"agent %s has several automatic tools; %s (%s) is never called, %s is", k.agent, old.Tool, old.at, bound.Tool)
 		b.w.bindings = slices.DeleteFunc(b.w.bindings, func(o *Binding) bool { return o == old })
 	}
@@ -325,9 +390,9 @@ func (b *binder) put(k key, bound *Binding) {
 }
 
 // fail notes why a key leads nowhere, unless another tool is bound to it.
-func (b *binder) fail(k key, why string) {
+func (b *binder) fail(k key, why slot) {
 	if b.w.exact[k].binding == nil {
-		b.w.exact[k] = slot{why: why}
+		b.w.exact[k] = why
 		b.failed = append(b.failed, k)
 	}
 }
@@ -335,7 +400,8 @@ func (b *binder) fail(k key, why string) {
 // index fills the ways to a binding that do not name model and agent both.
 func (b *binder) index() {
 	for _, k := range b.failed {
-		why := slot{why: b.w.exact[k].why}
+		why := b.w.exact[k]
+		why.binding = nil
 		if k.model != "" {
 			b.w.byModel[k.model] = why
 		}
@@ -353,9 +419,6 @@ func (b *binder) index() {
 	}
 }
 
-// notAuto is why a tool that only a language model calls is not bound.
-const notAuto = "it is not called automatically: set auto_invoke: true (oneturn.yaml: auto: true)"
-
 // checkAgents warns of agents that wait for a tool that never comes.
 func (b *binder) checkAgents() {
 	b.w.agents = b.agentNames()
@@ -367,11 +430,22 @@ func (b *binder) checkAgents() {
 	for _, a := range b.agents {
 		switch tool, ok := b.w.onlyTool[a.name]; {
 		case !a.auto:
-		case ok && tool.binding == nil && strings.HasSuffix(tool.why, notAuto):
-			b.warnf(a.at, "auto_agent_without_tool", "set auto_invoke: true on one of its tools, or switch auto_tool_mode off",
-				"agent %s is in auto tool mode but none of its tools is called automatically", a.name)
+		case ok && tool.manual:
+			b.warnf(a.at, "auto_agent_without_tool",
+				a.at.words("set auto: true on one of its tools, or remove the agent", "set auto_invoke: true on one of its tools, or switch auto_tool_mode off", ""),
+				"agent %s calls no tool: none of its tools is called automatically", a.name)
 		case !ok:
-			b.warnf(a.at, "auto_agent_without_tool", "add a tool for it, or switch auto_tool_mode off", "agent %s is in auto tool mode but no tool names it", a.name)
+			b.warnf(a.at, "auto_agent_without_tool",
+				a.at.words("add a tool with agent: "+a.name+", or remove the agent", "add a tool for it, or switch auto_tool_mode off", ""),
+				"agent %s calls no tool: no tool names it", a.name)
 		}
+	}
+}
+
+// checkEmpty warns of a folder that binds nothing and of which nothing else is said.
+func (b *binder) checkEmpty() {
+	if len(b.tools)+len(b.agents)+len(b.variables) == 0 && !b.faulty() {
+		b.warnf(place{file: b.w.dir}, "nothing_bound", "write a oneturn.yaml there with agents, models and tools, or begin the folder's name with _",
+			"no manifest of the folder names an agent or a tool, so nothing is bound")
 	}
 }

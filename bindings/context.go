@@ -187,6 +187,10 @@ func (m *manifest) addVariable(v Variable) {
 
 // exposures reads which agents see which variables.
 func (m *manifest) exposures(n *node, file string) {
+	known := make([]string, len(m.variables))
+	for i := range m.variables {
+		known[i] = m.variables[i].Name
+	}
 	for _, e := range m.entries(n, file, "agents of context_variables", "agent", "agent_name", "name") {
 		names := e.node
 		if names.is(mapNode) {
@@ -194,7 +198,7 @@ func (m *manifest) exposures(n *node, file string) {
 		}
 		for _, name := range names.texts() {
 			if !m.expose(e.name, name) {
-				m.warnf(e.node.at(file), "unknown_variable", "", "agent %s lists the unknown context variable %s", e.name, quoted(name))
+				m.warnf(e.node.at(file), "unknown_variable", thereOr(name, known, "define it under variables"), "agent %s lists the unknown context variable %s", e.name, quoted(name))
 			}
 		}
 	}

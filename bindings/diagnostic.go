@@ -2,6 +2,8 @@ package bindings
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -63,6 +65,22 @@ func (p place) String() string {
 	}
 }
 
+// declaredIn begins the file of a place that is Go code.
+const declaredIn = "declaration of "
+
+// words picks the mend that has the keys of the place: those of oneturn.yaml, those of
+// MozaiksAI's manifests, or Go.
+func (p place) words(own, mozaiks, code string) string {
+	switch {
+	case strings.HasPrefix(p.file, declaredIn):
+		return code
+	case strings.HasPrefix(path.Base(p.file), "oneturn."):
+		return own
+	default:
+		return mozaiks
+	}
+}
+
 // report collects the diagnostics of one workflow.
 type report struct {
 	workflow string
@@ -72,17 +90,25 @@ type report struct {
 // maxDiagnostics bounds the findings about one workflow.
 const maxDiagnostics = 1000
 
+// add notes a finding; what was said already is not said again.
 func (r *report) add(sev Severity, at place, code, message, mend string) {
-	switch {
-	case len(r.found) > maxDiagnostics:
-		return
-	case len(r.found) == maxDiagnostics:
-		sev, code, message, mend = SeverityError, "too_many_diagnostics", "there are more findings than are kept", "mend the ones above first"
-	}
-	r.found = append(r.found, Diagnostic{
+	d := Diagnostic{
 		Severity: sev, Workflow: r.workflow, File: at.file, Line: at.line,
 		Code: code, Message: message, Mend: mend,
-	})
+	}
+	switch {
+	case len(r.found) > maxDiagnostics || slices.Contains(r.found, d):
+		return
+	case len(r.found) == maxDiagnostics:
+		d.Severity, d.Code, d.Message = SeverityError, "too_many_diagnostics", "there are more findings than are kept"
+		d.Mend = "mend the ones above first"
+	}
+	r.found = append(r.found, d)
+}
+
+// faulty reports whether anything worse than an info was found.
+func (r *report) faulty() bool {
+	return slices.ContainsFunc(r.found, func(d Diagnostic) bool { return d.Severity != SeverityInfo })
 }
 
 func (r *report) errorf(at place, code, mend, format string, args ...any) {

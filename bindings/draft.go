@@ -32,7 +32,7 @@ func newDraft(root *os.Root, name, dir string, declared []Declaration, previous 
 	}}
 	sum := sha256.New()
 	if err := d.readFolder(root, sum, declared, previous); err != nil {
-		d.manifest.errorf(place{file: dir}, "unreadable", "", "the folder cannot be read: %v", err)
+		d.manifest.errorf(place{file: dir}, "unreadable", "let the worker read the folder", "the folder cannot be read: %v", err)
 		d.finishDigest(sum, declared, previous)
 	}
 	if d.same == nil {
@@ -141,7 +141,7 @@ func (m *manifest) parse(file string, data []byte, failure error) (d document, u
 	if errors.As(failure, &syntax) {
 		at.line, reason = syntax.line, syntax.reason
 	}
-	m.errorf(at, "unreadable_manifest", "", "the file cannot be read: %s", reason)
+	m.errorf(at, "unreadable_manifest", readableAgain(file, reason), "the file cannot be read: %s", reason)
 	m.unreadable = append(m.unreadable, at)
 	return document{file: file}, false
 }
@@ -150,7 +150,7 @@ func (m *manifest) parse(file string, data []byte, failure error) (d document, u
 func (d *draft) declare(all []Declaration) {
 	m := d.manifest
 	for _, dec := range all {
-		at := place{file: "declaration of " + dec.Tool}
+		at := place{file: declaredIn + dec.Tool}
 		t := toolEntry{
 			name: dec.Tool, kind: KindGo, agents: []string{dec.Agent}, model: dec.Model, auto: true,
 			component: dec.Component, mode: dec.Mode, uiTool: dec.Component != "", at: at,
@@ -178,17 +178,16 @@ func (d *draft) locate(f *folder, c *contents) {
 		if t.kind != KindPython {
 			continue
 		}
-		name, err := f.locate(t.file)
-		if err != nil {
-			t.fault = err.Error()
+		var name string
+		if name, t.fault = f.locate(t.file, t.at, c.python); t.fault != nil {
 			continue
 		}
 		t.path = f.rel(name)
 		d.python = append(d.python, t.path)
 	}
 	for _, ref := range m.files {
-		if _, err := f.locate(ref.name); err != nil {
-			m.warnf(ref.at, "file_missing", "", "%v", err)
+		if _, missing := f.locate(ref.name, ref.at, c.python); missing != nil {
+			m.warnf(ref.at, "file_missing", missing.mend, "%s", missing.text)
 		}
 	}
 	for _, name := range c.python {

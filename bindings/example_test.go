@@ -33,5 +33,5 @@ func ExampleLoad() {
 	fmt.Println(err)
 	// Output:
 	// greet Ada unsafe
-	// resolve agent "Greeter" and model "Greting" of workflow "Hello": no_binding: the model is not known; did you mean "Greeting"?
+	// resolve: no_binding: workflow "Hello" has no tool for agent "Greeter" and model "Greting": the model is not known; did you mean "Greeting"?
 }

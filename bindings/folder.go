@@ -133,36 +133,43 @@ func (f *folder) open(name string) (*os.File, error) {
 }
 
 // locate finds a tool's file as it is written in a manifest: in the folder, then in tools/.
-// The result is relative to the folder.
-func (f *folder) locate(file string) (string, error) {
+// The result is relative to the folder. files are the Python files that are there.
+func (f *folder) locate(file string, at place, files []string) (string, *fault) {
 	name := path.Clean(file)
+	wrong := func(mend, format string) *fault { return &fault{at, fmt.Sprintf(format, quoted(file)), mend} }
 	switch {
 	case strings.ContainsAny(file, "\\\x00"), path.IsAbs(file), !filepath.IsLocal(filepath.FromSlash(file)):
-		return "", fmt.Errorf("file %s must be inside the workflow's folder: write a relative path that does not go up", quoted(file))
+		return "", wrong("write a relative path that does not go up", "file %s must be inside the workflow's folder")
 	case path.Ext(name) != ".py":
-		return "", fmt.Errorf("file %s must end in .py", quoted(file))
+		return "", wrong("name a Python file, or write kind: go", "file %s must end in .py")
 	}
-	var first error
+	var first *fault
 	for _, candidate := range []string{name, path.Join("tools", name)} {
 		info, err := f.root.Stat(candidate)
+		var found *fault
 		switch {
 		case err == nil && info.Mode().IsRegular():
 			return candidate, nil
 		case err == nil:
-			err = fmt.Errorf("file %s is not a regular file", quoted(file))
+			found = wrong("name a regular file", "file %s is not a regular file")
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		default:
-			err = fmt.Errorf("file %s cannot be used: %w", quoted(file), err)
+			found = wrong("name a file that the worker may read, inside the workflow's folder", "file %s cannot be used: "+strings.ReplaceAll(err.Error(), "%", "%%"))
 		}
 		if first == nil {
-			first = err
+			first = found
 		}
 	}
 	if first != nil {
 		return "", first
 	}
-	return "", fmt.Errorf("file %s not found in the workflow's folder or its tools folder", quoted(file))
+	there := make([]string, len(files))
+	for i, known := range files {
+		there[i] = strings.TrimPrefix(known, "tools/")
+	}
+	name = strings.TrimPrefix(name, "tools/")
+	return "", wrong(thereOr(name, there, "create "+path.Join("tools", name)), "file %s not found in the workflow's folder or its tools folder")
 }
 
 // contents is what a folder holds that matters.

@@ -36,7 +36,17 @@ func (o *Options) logger() *slog.Logger {
 // Load reads every workflow under Root. It fails only if the root cannot be read, a
 // declaration is incomplete, or ctx ends: faults in manifests are diagnostics of the set.
 func Load(ctx context.Context, opts Options) (*Set, error) {
-	return load(ctx, &opts, nil)
+	set, err := load(ctx, &opts, nil)
+	if err == nil {
+		set.log(ctx, opts.logger(), slog.LevelInfo)
+	}
+	return set, err
+}
+
+// log tells what was loaded.
+func (s *Set) log(ctx context.Context, logger *slog.Logger, level slog.Level) {
+	logger.Log(ctx, level, "workflows loaded", "workflows", len(s.names), "bindings", len(s.bindings),
+		"errors", s.count(SeverityError), "warnings", s.count(SeverityWarning), "digest", s.digest, "took", s.took)
 }
 
 // load reads all workflows; those that are as in previous are taken from it.
@@ -73,8 +83,7 @@ func load(ctx context.Context, opts *Options, previous *Set) (*Set, error) {
 		set.workflows[w.name] = w.over(previous)
 	}
 	set.finish()
-	opts.logger().InfoContext(ctx, "workflows loaded", "workflows", len(set.names), "bindings", len(set.bindings),
-		"errors", set.count(SeverityError), "warnings", set.count(SeverityWarning), "digest", set.digest, "took", time.Since(start))
+	set.took = time.Since(start)
 	return set, nil
 }
 
@@ -203,7 +212,7 @@ func (w *workflow) over(previous *Set) *workflow {
 	}
 	kept.shown = append(slices.Clone(w.own), Diagnostic{
 		Severity: SeverityError, Workflow: w.name, File: w.dir, Code: "kept_previous",
-		Message: fmt.Sprintf("the edit brought %d new errors; version %s from before it stays in use", fresh, old.digest),
+		Message: fmt.Sprintf("the edit brought %s; version %s from before it stays in use", counted(fresh, "new error"), old.digest),
 		Mend:    "mend the errors; the next save is tried again",
 	})
 	return &kept
@@ -238,10 +247,11 @@ func (s *Set) finish() {
 	})
 }
 
+// count counts findings. That a version was kept is none: its errors stand beside it.
 func (s *Set) count(severity Severity) int {
 	n := 0
 	for _, d := range s.diagnostics {
-		if d.Severity == severity {
+		if d.Severity == severity && d.Code != "kept_previous" {
 			n++
 		}
 	}

@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -55,6 +56,7 @@ type modelEntry struct {
 	name   string
 	fields []model.Field
 	schema []byte
+	source *node          // of schema; nil if it is made in code
 	lines  map[string]int // field → line
 	at     place
 }
@@ -68,7 +70,7 @@ type toolEntry struct {
 	model       string // own model, "" = the agent's
 	file        string // as written
 	path        string // relative to the root, once located
-	fault       string // why the file cannot be used
+	fault       *fault // why the file cannot be used
 	function    string
 	auto        bool
 	uiTool      bool
@@ -77,6 +79,15 @@ type toolEntry struct {
 	policy      policy
 	at          place
 }
+
+// fault is why a tool cannot be bound.
+type fault struct {
+	at         place // what has to be mended
+	text, mend string
+}
+
+// String is the fault as a part of a line.
+func (f *fault) String() string { return f.at.String() + ": " + f.text + "; " + f.mend }
 
 // policy is how a tool is run; zero fields are not said.
 type policy struct {
@@ -176,14 +187,14 @@ func (m *manifest) policy(n *node, file string) policy {
 		if word := e.str(); slices.Contains(effects(), word) {
 			p.effect, p.at = Effect(word), e.at(file)
 		} else {
-			m.errorf(e.at(file), "bad_effect", suggestion(word, effects()),
+			m.errorf(e.at(file), "bad_effect", cmp.Or(suggestion(word, effects()), "write for example effect: keyed"),
 				"effect must be one of %s", strings.Join(effects(), ", "))
 		}
 	}
 	if a := n.get("max_attempts"); !a.absent() {
 		v, err := strconv.Atoi(a.text)
 		if !a.is(numberNode) || err != nil || v < 1 || v > maxAttemptsLimit {
-			m.errorf(a.at(file), "bad_max_attempts", "", "max_attempts must be a whole number from 1 to %d", maxAttemptsLimit)
+			m.errorf(a.at(file), "bad_max_attempts", "write for example max_attempts: 3", "max_attempts must be a whole number from 1 to %d", maxAttemptsLimit)
 		} else {
 			p.attempts = v
 		}
@@ -191,7 +202,7 @@ func (m *manifest) policy(n *node, file string) policy {
 	if t := n.get("timeout"); !t.absent() {
 		d, err := duration(t.text)
 		if err != nil {
-			m.errorf(t.at(file), "bad_timeout", `write a duration such as "30s" or a number of seconds`, "timeout: %v", err)
+			m.errorf(t.at(file), "bad_timeout", "write for example timeout: 30s, or a number of seconds", "timeout: %v", err)
 		} else {
 			p.timeout = d
 		}
@@ -242,13 +253,13 @@ func (m *manifest) settings(n *node, file string) {
 		case "refuse":
 			m.reuse = false
 		default:
-			m.errorf(r.at(file), "bad_on_key_reuse", "", "on_key_reuse must be run or refuse")
+			m.errorf(r.at(file), "bad_on_key_reuse", "write on_key_reuse: refuse", "on_key_reuse must be run or refuse")
 		}
 	}
 	if s := n.get("compat").get("silent"); !s.absent() {
 		v, ok := s.truth()
 		if !ok {
-			m.errorf(s.at(file), "bad_compat", "", "compat.silent must be true or false")
+			m.errorf(s.at(file), "bad_compat", "write compat: {silent: false}", "compat.silent must be true or false")
 		}
 		m.silent = v
 	}

@@ -76,7 +76,10 @@ func TestOnlyFoldersWithManifestsOrToolsAreWorkflows(t *testing.T) {
 -- file.yaml --
 `))
 	require.Equal(t, []string{"ByAgents", "ByFolder", "ByModels", "ByOneturn", "ByOrchestrator", "ByTools"}, set.Workflows())
-	require.Empty(t, set.Diagnostics())
+	findings := lines(set, bindings.SeverityError, bindings.SeverityWarning, bindings.SeverityInfo)
+	require.Len(t, findings, 6)
+	require.Equal(t, "ByFolder: warning: no manifest of the folder names an agent or a tool, so nothing is bound [nothing_bound]: "+
+		"write a oneturn.yaml there with agents, models and tools, or begin the folder's name with _", findings[1])
 }
 
 func TestPythonRequirementsLeaveOutOwnAndHostModules(t *testing.T) {

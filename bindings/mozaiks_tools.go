@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -34,7 +35,7 @@ func (m *manifest) readTools(d document) {
 func (m *manifest) readTool(n *node, file string) (toolEntry, bool) {
 	at := n.at(file)
 	if !n.is(mapNode) {
-		m.errorf(at, "wrong_shape", "write {agent, file, function, …}", "a tool must be a map")
+		m.errorf(at, "wrong_shape", "write for example - {agent: A, file: tool.py, function: run}", "a tool must be a map")
 		return toolEntry{}, false
 	}
 	m.misspelt(n, file, "agent", "file", "function", "name", "description", "tool_type", "auto_invoke",
@@ -62,7 +63,7 @@ func (m *manifest) readKind(n *node, file string, t *toolEntry) {
 	case k.str() == string(KindGo), k.str() == string(KindPython):
 		t.kind = Kind(k.str())
 	default:
-		m.errorf(k.at(file), "bad_kind", suggestion(k.str(), []string{string(KindGo), string(KindPython)}), "kind must be python or go")
+		m.errorf(k.at(file), "bad_kind", cmp.Or(suggestion(k.str(), []string{string(KindGo), string(KindPython)}), "write kind: python"), "kind must be python or go")
 		t.kind = ""
 	}
 }
@@ -92,7 +93,8 @@ func (m *manifest) complete(t *toolEntry) bool {
 	case t.kind == "":
 		return false
 	case t.name == "":
-		m.errorf(t.at, "tool_without_function", "add function", "a tool of agent %s names no function", strings.Join(t.agents, ", "))
+		m.errorf(t.at, "tool_without_function", t.at.words("add name", "add function", ""),
+			"a tool of agent %s has no name and names no function", strings.Join(t.agents, ", "))
 		return false
 	case t.kind == KindPython && t.function == "":
 		m.errorf(t.at, "tool_without_function", "add function", "tool %s names no function", t.name)

@@ -131,6 +131,25 @@ func (n *node) at(file string) place {
 	return place{file: file, line: n.line}
 }
 
+// lineOf gives the line of a JSON pointer, or of what is there nearest to it; 0 if unknown.
+func (n *node) lineOf(pointer string) int {
+	if n == nil {
+		return 0
+	}
+	line := n.line
+	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		next := n.get(strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
+		if i, err := strconv.Atoi(step); err == nil && n.is(listNode) && i >= 0 && i < len(n.items) {
+			next = n.items[i]
+		}
+		if next == nil {
+			break
+		}
+		n, line = next, next.line
+	}
+	return line
+}
+
 // value gives n as a value tree of package events.
 func (n *node) value() any {
 	if n == nil {

@@ -1,7 +1,9 @@
 package bindings
 
 import (
+	"cmp"
 	_ "embed"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -52,17 +54,17 @@ func (m *manifest) strict(n *node, file, object string) {
 }
 
 // table returns n if it is a map or absent, else reports and returns nil.
-func (m *manifest) table(n *node, file, what string) *node {
+func (m *manifest) table(n *node, file, what, example string) *node {
 	if n.absent() || n.is(mapNode) {
 		return n
 	}
-	m.errorf(n.at(file), "wrong_shape", "write a map", "%s must be a map", what)
+	m.errorf(n.at(file), "wrong_shape", "write for example "+example, "%s must be a map", what)
 	return nil
 }
 
 // readOneturn reads our own manifest. It comes after MozaiksAI's manifests and adds to them.
 func (m *manifest) readOneturn(d document) {
-	n := m.table(d.root, d.file, "oneturn.yaml")
+	n := m.table(d.root, d.file, "oneturn.yaml", "agents: {TicketAgent: {model: Ticket}}")
 	if n == nil {
 		return
 	}
@@ -71,24 +73,26 @@ func (m *manifest) readOneturn(d document) {
 		m.errorf(w.at(d.file), "workflow_name_differs", "rename the folder, or remove the key",
 			"workflow is %s but the folder is called %s; the folder counts", quoted(w.text), quoted(m.workflow))
 	}
-	m.strict(m.table(n.get("compat"), d.file, "compat"), d.file, "compat")
+	m.strict(m.table(n.get("compat"), d.file, "compat", "compat: {silent: false}"), d.file, "compat")
 	m.settings(n, d.file)
-	if defaults := m.table(n.get("defaults"), d.file, "defaults"); defaults != nil {
+	if defaults := m.table(n.get("defaults"), d.file, "defaults", "defaults: {effect: unsafe, timeout: 60s}"); defaults != nil {
 		m.strict(defaults, d.file, "defaults")
 		m.defaults = m.policy(defaults, d.file)
 	}
 	m.ownAgents(n.get("agents"), d.file)
-	for _, e := range m.entries(m.table(n.get("models"), d.file, "models"), d.file, "models") {
-		m.addModel(modelEntry{name: e.name, schema: e.node.appendJSON(nil), at: e.node.at(d.file)})
+	const model = "models: {Ticket: {type: object, properties: {title: {type: string}}}}"
+	for _, e := range m.entries(m.table(n.get("models"), d.file, "models", model), d.file, "models") {
+		m.addModel(modelEntry{name: e.name, schema: e.node.appendJSON(nil), source: e.node, at: e.node.at(d.file)})
 	}
 	m.ownTools(n.get("tools"), d.file)
 	m.ownContext(n.get("context"), d.file)
 }
 
 func (m *manifest) ownAgents(n *node, file string) {
-	for _, e := range m.entries(m.table(n, file, "agents"), file, "agents") {
+	for _, e := range m.entries(m.table(n, file, "agents", "agents: {TicketAgent: {model: Ticket}}"), file, "agents") {
 		at := e.node.at(file)
-		m.strict(m.table(e.node, file, "agent "+e.name), file, "agent")
+		example := fmt.Sprintf("%s: {model: %s}", e.name, cmp.Or(e.node.str(), "Ticket"))
+		m.strict(m.table(e.node, file, "agent "+e.name, example), file, "agent")
 		if i := slices.IndexFunc(m.agents, func(a agentEntry) bool { return a.name == e.name }); i >= 0 {
 			m.agents[i] = agentEntry{e.name, true, at}
 		} else {
@@ -98,24 +102,26 @@ func (m *manifest) ownAgents(n *node, file string) {
 		switch {
 		case mdl.absent():
 		case mdl.str() == "":
-			m.errorf(mdl.at(file), "wrong_shape", "write the name of a model", "model of agent %s must be a name", e.name)
+			m.errorf(mdl.at(file), "wrong_shape", "write for example model: Ticket", "model of agent %s must be a name", e.name)
 		default:
 			m.register(e.name, mdl.str(), mdl.at(file))
 		}
 	}
 }
 
+const exampleTool = "{name: open_ticket, agent: TicketAgent, file: tickets.py}"
+
 func (m *manifest) ownTools(n *node, file string) {
 	switch {
 	case n.absent():
 		return
 	case !n.is(listNode):
-		m.errorf(n.at(file), "wrong_shape", "write a list of tools", "tools must be a list")
+		m.errorf(n.at(file), "wrong_shape", "write for example tools: ["+exampleTool+"]", "tools must be a list")
 		return
 	}
 	for _, item := range m.bounded(n, file, "tools").items {
 		if !item.is(mapNode) {
-			m.errorf(item.at(file), "wrong_shape", "write {name, agent, file}", "a tool must be a map")
+			m.errorf(item.at(file), "wrong_shape", "write for example - "+exampleTool, "a tool must be a map")
 			continue
 		}
 		if t, ok := m.ownTool(item, file); ok {
@@ -138,8 +144,11 @@ func (m *manifest) ownTool(n *node, file string) (toolEntry, bool) {
 		t.kind = KindPython
 	}
 	m.readKind(n, file, &t)
-	if t.function == "" && t.kind == KindPython {
+	switch {
+	case t.kind == KindPython && t.function == "":
 		t.function = t.name
+	case t.kind == KindGo && t.file != "":
+		m.warnf(n.get("file").at(file), "file_ignored", "remove file, or kind: go", "tool %s is of kind go, so its file %s is not used", t.name, quoted(t.file))
 	}
 	if a := n.get("auto"); !a.absent() {
 		v, ok := a.truth()
@@ -148,7 +157,7 @@ func (m *manifest) ownTool(n *node, file string) (toolEntry, bool) {
 		}
 		t.auto = v
 	}
-	if ui := m.table(n.get("ui"), file, "ui"); ui != nil {
+	if ui := m.table(n.get("ui"), file, "ui", "ui: {component: TicketCard, mode: inline}"); ui != nil {
 		m.strict(ui, file, "ui")
 		t.component, t.mode = ui.get("component").str(), ui.get("mode").str()
 		t.uiTool = t.component != ""
@@ -174,14 +183,14 @@ func (m *manifest) ownSchema(schema *node, file string, t *toolEntry) bool {
 		return false
 	}
 	t.model = t.name
-	m.addModel(modelEntry{name: t.name, schema: schema.appendJSON(nil), at: schema.at(file)})
+	m.addModel(modelEntry{name: t.name, schema: schema.appendJSON(nil), source: schema, at: schema.at(file)})
 	return true
 }
 
 // ownContext reads the context variables of oneturn.yaml.
 func (m *manifest) ownContext(n *node, file string) {
-	for _, e := range m.entries(m.table(n, file, "context"), file, "context") {
-		m.strict(m.table(e.node, file, "variable "+e.name), file, "variable")
+	for _, e := range m.entries(m.table(n, file, "context", "context: {topic: {type: string}}"), file, "context") {
+		m.strict(m.table(e.node, file, "variable "+e.name, e.name+": {type: string}"), file, "variable")
 		m.readVariable(e.name, e.node, file)
 		for _, agent := range e.node.get("agents").texts() {
 			m.expose(agent, strings.TrimSpace(e.name))

@@ -53,7 +53,7 @@ compat: {silent: true}
 
 func TestOwnManifestBindsEverythingItSays(t *testing.T) {
 	t.Parallel()
-	set := load(t, unpack(t, "-- W/oneturn.yaml --\n"+fullManifest+"-- W/greet.py --\ndef greet(name, user_id, chat_id=None, *, context_variables): pass\n"))
+	set := load(t, unpack(t, "-- W/oneturn.yaml --\n"+fullManifest+"-- W/greet.py --\ndef greet(name, user_id=None, chat_id=None, *, context_variables): pass\n"))
 	require.Empty(t, set.Diagnostics())
 	require.Len(t, set.Bindings(), 2)
 

@@ -36,6 +36,35 @@ type parseError struct {
 // Error implements error.
 func (e *parseError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.reason) }
 
+// readableAgain says how to mend a manifest that cannot be read.
+func readableAgain(file, reason string) string {
+	for _, known := range []struct{ reason, mend string }{
+		{"mapping values are not allowed", `put the value in quotes if it holds ": ", or look for a wrong indentation near this line`},
+		{"cannot start any token", "indent with blanks, not with tabs; put a value in quotes that begins with @, ` or %"},
+		{"did not find expected key", "look for a wrong indentation, or for a missing bracket or quote, near this line or below"},
+		{"did not find expected", "look for a missing bracket, comma or quote near this line or below"},
+		{"unknown anchor", "define the anchor with & above its use, or put the text in quotes"},
+		{"more than one YAML document", "keep one document, without --- between"},
+		{"tag ", "remove the tag"},
+		{"number", "write it in quotes if it is a text, else as JSON writes numbers"},
+		{"a key must be a text", "put the key in quotes"},
+		{"<< must name a map", "let << name an anchor of a map"},
+		{"values, aliases expanded", "split the workflow"},
+		{"nested deeper", "nest less deeply"},
+		{errTooLarge.Error(), "split the workflow"},
+		{"open: ", "make it a regular file that the worker may read"},
+		{"not a regular file", "make it a regular file that the worker may read"},
+	} {
+		if strings.Contains(reason, known.reason) {
+			return known.mend
+		}
+	}
+	if strings.HasSuffix(file, ".json") {
+		return "look for a missing comma, bracket or quote at this line or above"
+	}
+	return "look for a wrong indentation, or for a missing bracket or quote, near this line or below"
+}
+
 // parse reads a manifest by the extension of its name.
 func parse(file string, data []byte) (document, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // byte-order mark
@@ -75,6 +104,9 @@ func (p *parser) set(m *node, key string, line int, v *node) {
 // yamlLine finds the line in an error text of the YAML library.
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
+// grammatical are the errors of the YAML library's parser, as opposed to its scanner.
+var grammatical = regexp.MustCompile(`^did not find expected (?:node content|key|'-' indicator|',' or '[\]}]')$`)
+
 func (p *parser) yaml(data []byte) (n *node, err error) {
 	defer func() {
 		// The library reports its own errors by panic and lets others through.
@@ -93,6 +125,9 @@ func (p *parser) yaml(data []byte) (n *node, err error) {
 		if m := yamlLine.FindStringSubmatch(text); m != nil {
 			line, _ = strconv.Atoi(m[1])
 			text = strings.Replace(text, m[0], "", 1)
+		}
+		if grammatical.MatchString(text) {
+			line++ // the library counts these from 0
 		}
 		return nil, &parseError{line, text}
 	}

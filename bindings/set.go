@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/oneturn/oneturn/events"
 )
@@ -30,6 +31,7 @@ type Set struct {
 	general     []Diagnostic
 	diagnostics []Diagnostic
 	digest      string
+	took        time.Duration // to load it
 }
 
 // Resolve finds what a turn calls: bound to workflow, model and agent; else to the model, for
@@ -40,14 +42,17 @@ type Set struct {
 func (s *Set) Resolve(workflow, agent, model string) (*Binding, error) {
 	w := s.find(workflow)
 	if w == nil {
-		return nil, unresolved("workflow "+quoted(workflow), "this worker does not know the workflow; "+didYouMean(workflow, s.names), ErrUnknownWorkflow)
+		return nil, unresolved("this worker does not know workflow "+quoted(workflow), didYouMean(workflow, s.names), ErrUnknownWorkflow)
 	}
 	found := w.find(agent, model)
 	if found.binding != nil {
 		return found.binding, nil
 	}
-	return nil, unresolved(fmt.Sprintf("agent %s and model %s of workflow %s", quoted(agent), quoted(model), quoted(w.name)),
-		w.explain(found, agent, model), ErrNoBinding)
+	asked := "agent " + quoted(agent)
+	if model != "" {
+		asked += " and model " + quoted(model)
+	}
+	return nil, unresolved(fmt.Sprintf("workflow %s has no tool for %s", quoted(w.name), asked), w.explain(found, agent, model), ErrNoBinding)
 }
 
 // resolveError is an [events.Error] with one of the two causes, which its text leaves out.
@@ -56,8 +61,12 @@ type resolveError struct {
 	cause error
 }
 
+// unresolved is an error whose message tells all by itself: it is what a response says.
 func unresolved(what, why string, cause error) error {
-	return &resolveError{&events.Error{Code: events.CodeNoBinding, Op: "resolve " + what, Msg: strings.TrimSuffix(why, "; ")}, cause}
+	if why != "" {
+		what += ": " + why
+	}
+	return &resolveError{&events.Error{Code: events.CodeNoBinding, Op: "resolve", Msg: strings.TrimSuffix(what, "; ")}, cause}
 }
 
 // Error implements error.

@@ -32,25 +32,27 @@ func closest(word string, candidates []string) string {
 	return best
 }
 
-// distance is the Levenshtein distance in bytes.
+// distance counts insertions, deletions, replacements and swaps of neighbours, in bytes.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
 		}
+		before, last, row = last, row, before
 	}
-	return row[len(b)]
+	return last[len(b)]
 }
 
 // suggestion gives `did you mean "x"?`, or "".
@@ -67,6 +69,35 @@ func didYouMean(word string, known []string) string {
 		return s
 	}
 	return "known: " + listed(known)
+}
+
+// thereOr gives a suggestion, else says how to make what is missing, and what is there.
+func thereOr(word string, known []string, create string) string {
+	switch s := suggestion(word, known); {
+	case s != "":
+		return s
+	case len(known) == 0:
+		return create
+	default:
+		return create + ", or name one that is there: " + listed(known)
+	}
+}
+
+// together joins names: a, b and c.
+func together(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// counted gives "1 error", "2 errors".
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // listed joins at most ten names in alphabetical order.

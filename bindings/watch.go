@@ -39,9 +39,10 @@ func Watch(ctx context.Context, opts Options, changed func(*Set, error)) error {
 	}
 	// Watching comes first: what changes during the load is then loaded again.
 	w.addFolders()
-	if w.current, err = Load(ctx, opts); err != nil {
+	if w.current, err = load(ctx, &opts, nil); err != nil {
 		return err
 	}
+	w.current.log(ctx, w.log, slog.LevelDebug) // whoever watches has most often loaded it before
 	changed(w.current, nil)
 	w.run(ctx)
 	return nil
@@ -142,5 +143,6 @@ func (w *watch) reload(ctx context.Context) {
 		return
 	}
 	w.current = next
+	next.log(ctx, w.log, slog.LevelInfo)
 	w.changed(next, nil)
 }

@@ -90,5 +90,5 @@ func typeMend(word string) string {
 	if meant == "" {
 		return "write one of " + strings.Join(known, ", ")
 	}
-	return "did you mean " + quote(meant) + "?"
+	return "did you mean " + quote(meant) + "? Types are " + strings.Join(known, ", ")
 }

@@ -224,8 +224,8 @@ func TestEveryFaultOfASchemaIsToldAtOnceWithItsMend(t *testing.T) {
 		"/properties/bad", "/properties/kids/items", "/properties/n/minimum", "/properties/n/type",
 		"/properties/title/pattern", "/properties/title/type", "/required",
 	}, places)
-	require.Equal(t, `did you mean "integer"?`, refused.Problems[3].Mend)
-	require.Equal(t, `did you mean "string"?`, refused.Problems[5].Mend)
+	require.Equal(t, `did you mean "integer"? Types are null, boolean, integer, number, string, array, object`, refused.Problems[3].Mend)
+	require.Equal(t, `did you mean "string"? Types are null, boolean, integer, number, string, array, object`, refused.Problems[5].Mend)
 	require.Contains(t, err.Error(), `compile JSON Schema: bad_args: the schema of model "M" at "/properties/bad": a schema is an object`)
 	require.Contains(t, err.Error(), "(and 6 more)")
 }

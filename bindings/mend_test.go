@@ -1,0 +1,142 @@
+package bindings_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+)
+
+// TestFindingsSayHowToMendThemInTheWordsOfTheirManifest has a folder for each mistake and what
+// is said of it: all findings of the kind.
+func TestFindingsSayHowToMendThemInTheWordsOfTheirManifest(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ files, want string }{
+		"shadowed in oneturn.yaml": {
+			"-- W/oneturn.yaml --\ntools:\n- {name: a, agent: A, kind: go, schema: {type: object}}\n- {name: b, agent: A, kind: go, schema: {type: object}}\n" +
+				"- {name: c, agent: A, kind: go, model: b}\n",
+			"W/oneturn.yaml:4: warning: agent A has several automatic tools; b (W/oneturn.yaml:3) is never called, c is [tool_shadowed]: set auto: false on the others, or give them other agents",
+		},
+		"no automatic tool in oneturn.yaml": {
+			"-- W/oneturn.yaml --\nagents: {A: {}}\ntools: [{name: a, agent: A, kind: go, auto: false}]\n",
+			"W/oneturn.yaml:1: warning: agent A calls no tool: none of its tools is called automatically [auto_agent_without_tool]: set auto: true on one of its tools, or remove the agent",
+		},
+		"no tool in oneturn.yaml": {
+			"-- W/oneturn.yaml --\nagents: {A: {}}\n",
+			"W/oneturn.yaml:1: warning: agent A calls no tool: no tool names it [auto_agent_without_tool]: add a tool with agent: A, or remove the agent",
+		},
+		"swapped letters": {
+			"-- W/oneturn.yaml --\nagents: {A: {modle: M}}\n",
+			`W/oneturn.yaml:1: error: agent has no key "modle" [unknown_key]: did you mean "model"?`,
+		},
+		"unknown model": {
+			"-- W/oneturn.yaml --\nagents: {A: {model: Tiket}}\nmodels: {Ticket: {type: object}}\n",
+			`W/oneturn.yaml:1: error: agent A is registered with the unknown model "Tiket" [unknown_model]: did you mean "Ticket"?`,
+		},
+		"unknown model without models": {
+			"-- W/oneturn.yaml --\ntools: [{name: a, agents: [A, B, C], kind: go, model: Ticket}]\n",
+			`W/oneturn.yaml:1: error: tool a names the unknown model "Ticket" [unknown_model]: define it under models`,
+		},
+		"file misspelt": {
+			"-- W/oneturn.yaml --\ntools: [{name: a, agent: A, file: tools/tikets.py}]\n-- W/tools/tickets.py --\ndef a(): pass\n",
+			`W/oneturn.yaml:1: error: tool a is not bound: file "tools/tikets.py" not found in the workflow's folder or its tools folder [tool_unusable]: did you mean "tickets.py"?`,
+		},
+		"file missing": {
+			"-- W/oneturn.yaml --\ntools: [{name: a, agent: A, file: tickets.py}]\n",
+			`W/oneturn.yaml:1: error: tool a is not bound: file "tickets.py" not found in the workflow's folder or its tools folder [tool_unusable]: create tools/tickets.py`,
+		},
+		"Python that cannot be read": {
+			"-- W/oneturn.yaml --\ntools: [{name: a, agent: A, file: t.py}]\n-- W/t.py --\ndef (\n",
+			`W/t.py:1: error: tool a (W/oneturn.yaml:1) is not bound: invalid syntax [tool_unusable]: mend the Python code there`,
+		},
+		"YAML that cannot be read": {
+			"-- W/oneturn.yaml --\nagents:\n  A: {model: M\ntools: []\n",
+			`W/oneturn.yaml:2: error: the file cannot be read: did not find expected ',' or '}' [unreadable_manifest]: look for a missing bracket, comma or quote near this line or below`,
+		},
+		"JSON that cannot be read": {
+			"-- W/oneturn.json --\n{\"agents\": {},\n \"tools\" []}\n",
+			`W/oneturn.json:2: error: the file cannot be read: not JSON: invalid character '[' after object name (expecting ':') [unreadable_manifest]: look for a missing comma, bracket or quote at this line or above`,
+		},
+		"agent as a text": {
+			"-- W/oneturn.yaml --\nagents: {A: M}\n",
+			"W/oneturn.yaml:1: error: agent A must be a map [wrong_shape]: write for example A: {model: M}",
+		},
+		"file of a Go tool": {
+			"-- W/oneturn.yaml --\ntools: [{name: a, agent: A, kind: go, file: t.py, schema: {type: object}}]\n",
+			`W/oneturn.yaml:1: warning: tool a is of kind go, so its file "t.py" is not used [file_ignored]: remove file, or kind: go`,
+		},
+		"folder without manifest": {
+			"-- W/tools/t.py --\ndef a(): pass\n",
+			"W: warning: no manifest of the folder names an agent or a tool, so nothing is bound [nothing_bound]: write a oneturn.yaml there with agents, models and tools, or begin the folder's name with _",
+		},
+		"parameters that nothing fills": {
+			"-- W/oneturn.yaml --\ntools: [{name: a, agents: [A, B, C], file: t.py, schema: {type: object}}]\n-- W/t.py --\ndef a(x, y, z): pass\n",
+			"W/oneturn.yaml:1: warning: parameters x, y and z of tool a have no default and model a has no field for them [parameter_unfilled]: add a field for them to the model, or a default to the function",
+		},
+		"parameters that not every output fills": {
+			"-- W/oneturn.yaml --\ntools: [{name: a, agents: [A, B], file: t.py, schema: {type: object, required: [x], properties: {x: {}, y: {}, z: {}, w: {default: 1}, chat_id: {}}}}]\n" +
+				"-- W/t.py --\ndef a(x, y, w, chat_id, z=1): pass\n",
+			"W/oneturn.yaml:1: warning: parameter y of tool a has no default, but its field of model a may be missing: such a call ends as bad_args [parameter_uncertain]: " +
+				"add a default to the function, or make its field required or give a default in the model",
+		},
+		"several faults of a model": {
+			"-- W/oneturn.yaml --\nmodels:\n  M:\n    type: object\n    properties:\n      x: {type: strng}\n      y:\n        type: string\n        minLength: two\n",
+			"W/oneturn.yaml:5: error: model M cannot be used: `type` is \"strng\", which is no type of JSON Schema (\"/properties/x/type\") [bad_model]: did you mean \"string\"? Types are null, boolean, integer, number, string, array, object\n" +
+				"W/oneturn.yaml:8: error: model M cannot be used: `minLength` has a value that it cannot have (\"/properties/y/minLength\") [bad_model]: write a count from 0 to 999999999",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := load(t, unpack(t, tt.files))
+			var said []string
+			for _, line := range lines(set, bindings.SeverityError, bindings.SeverityWarning) {
+				if code := regexp.MustCompile(` \[[a-z_]+\]: `).FindString(line); strings.Contains(tt.want, code) {
+					said = append(said, line)
+				}
+			}
+			require.Equal(t, tt.want, strings.Join(said, "\n"))
+		})
+	}
+}
+
+func TestEveryErrorAndWarningHasAMend(t *testing.T) {
+	t.Parallel()
+	for name, text := range invalidManifests() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, d := range load(t, unpack(t, "-- W/oneturn.yaml --\n"+text)).Diagnostics() {
+				require.NotEmpty(t, d.Mend, d.String())
+			}
+		})
+	}
+}
+
+func TestGoToolsThatShadowEachOtherAreMendedInGo(t *testing.T) {
+	t.Parallel()
+	set, err := bindings.Load(t.Context(), bindings.Options{Declared: []bindings.Declaration{
+		{Workflow: "W", Agent: "A", Tool: "one"}, {Workflow: "W", Agent: "A", Tool: "two"},
+	}})
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(lines(set, bindings.SeverityWarning), "\n"), "[tool_shadowed]: bind the others to another agent or model")
+}
+
+func TestStartOfAWatchLogsWhatWasLoadedForDebuggingOnly(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "W", "oneturn.yaml"), oneTool("one"))
+	var log bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	opts := bindings.Options{Root: root, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	require.NoError(t, bindings.Watch(ctx, opts, func(*bindings.Set, error) { cancel() }))
+	require.Empty(t, log.String())
+	_, err := bindings.Load(t.Context(), opts)
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(log.String(), "workflows loaded"))
+}
