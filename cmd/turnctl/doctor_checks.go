@@ -104,7 +104,7 @@ func (d *diagnosis) queues(ctx context.Context, s *server, pools []string) {
 		return
 	}
 	if n := dead.CachedInfo().State.Msgs; n > 0 {
-		d.addf("dead", verdictWarning, "look at the Oneturn-Reason header of the messages in stream "+s.space.DeadStream(),
+		d.addf("dead", verdictWarning, "see turnctl dead ls",
 			"%s could not be handled", plural(int(n), "message"))
 		return
 	}

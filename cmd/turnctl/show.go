@@ -144,7 +144,7 @@ func (s *server) notFound(ctx context.Context, key subjects.Key) error {
 	return fmt.Errorf(`no record of turn %s
   - are --app, --run and the chat spelled as in the event? turnctl ls shows what there is
   - it may wait in %s%s for a worker: see turnctl doctor
-  - it may be a dead letter in %s%s
+  - it may be a dead letter in %s%s: see turnctl dead ls
   - its records may be older than the journal's retention`,
 		key, s.space.InStream(), s.holds(ctx, s.space.InStream()), s.space.DeadStream(), s.holds(ctx, s.space.DeadStream()))
 }

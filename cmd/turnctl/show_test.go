@@ -104,7 +104,7 @@ func TestShowKnowsEveryState(t *testing.T) {
 	record(t, s, key("gone").Public("tool_call"), header(idempotency.HeaderLease, "ONETURN_IN/99/1"), call)
 	gone := state("gone")
 	require.Equal(t, leaseGone, gone.LeaseMessage)
-	require.Contains(t, gone.Meaning, "nothing will be redelivered")
+	require.Contains(t, gone.Meaning, "turnctl repair")
 
 	record(t, s, key("parked").Public("tool_call"), header(idempotency.HeaderLease, "ONETURN_IN/1/1"), call)
 	record(t, s, key("parked").Private("park", "1"), header(idempotency.HeaderVerdict, "parked"), `{"secret":"no"}`)
