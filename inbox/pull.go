@@ -11,10 +11,11 @@ import (
 )
 
 // Timing of pulls: a pull lives for pullExpiry at the server, which speaks up at least every
-// heartbeat while it has nothing to send.
+// heartbeat while it has nothing to send. A new leader of the consumer knows nothing of the
+// pulls before it, so the heartbeat says how long turns wait after an election: two to three.
 const (
 	pullExpiry = 30 * time.Second
-	heartbeat  = 5 * time.Second
+	heartbeat  = 2 * time.Second
 )
 
 type pullRequest struct {
