@@ -4,6 +4,7 @@ package chaos_test
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -85,8 +86,8 @@ func tally(f *turntest.Facts) outcome {
 // line is the report of a scenario.
 func (o outcome) line(r *rig) string {
 	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
-	return fmt.Sprintf("%d turns, %d violations | longest gap: publish %s, response %s; recovery %s; at rest %s after the load | "+
+	return fmt.Sprintf("%s: %d turns, %d violations | longest gap: publish %s, response %s; recovery %s; at rest %s after the load | "+
 		"interrupted %d, redelivered %d, takeovers %d, entered again %d, publishes repeated %d | %s",
-		o.turns, len(o.violations), round(r.load.Gap()), round(o.responseGap), round(r.recovered), round(o.rest),
+		path.Base(r.Name()), o.turns, len(o.violations), round(r.load.Gap()), round(o.responseGap), round(r.recovered), round(o.rest),
 		o.interrupted, o.redelivered, o.takeovers, o.reentered, r.load.Repeats(), strings.Join(r.strikes, ", "))
 }
