@@ -100,7 +100,15 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 		stored = fromClaim(r, d.Turn.Claim)
 	}
 	r.Status, r.Code = events.StatusError, code
+	unsafe := d.Hold.Effect == string(bindings.EffectUnsafe)
 	switch {
+	// Nobody else enters an unsafe tool. Any other may have been entered by who took the turn over.
+	case t.waited && unsafe && code == events.CodeInterrupted:
+		r.Content = fmt.Sprintf("The worker stopped before tool %s was entered: it did not run.", r.ToolName)
+	case t.waited && unsafe && code == events.CodeCancelled:
+		r.Content = fmt.Sprintf("The turn was cancelled before tool %s was entered: it did not run.", r.ToolName)
+	case t.waited && code == events.CodeCancelled:
+		r.Content = fmt.Sprintf("The turn was cancelled before this worker entered tool %s.", r.ToolName)
 	case code == events.CodeInterrupted && (stored == nil || stored.code != code):
 		r.Content = fmt.Sprintf("The worker stopped while tool %s ran: its effect may or may not have happened, and it is not run again.", r.ToolName)
 	case code == events.CodeCancelled && (stored == nil || stored.code != code):

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -32,6 +33,7 @@ type turn struct {
 	args     map[string]any
 	argsJSON events.Canonical
 	reject   *rejection // why the tool is not entered, nil if it is
+	waited   bool       // this worker claimed the turn and has not entered its tool
 }
 
 // turn handles the message that starts a turn.
@@ -209,8 +211,14 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	out := h.Engine.Run(ctx, t.tool, call, t.policy())
 	t.hit(failpoint.AfterTool)
 	h.Metrics.InFlight.Dec()
-	h.Metrics.tool(t.binding, out.Duration)
-	if out.Err != nil {
+	if out.Entered {
+		h.Metrics.tool(t.binding, out.Duration)
+	}
+	t.waited = !out.Entered
+	switch {
+	case out.Stopped != nil:
+		h.log(t).Info("tool stopped", "why", out.Stopped, "entered", out.Entered)
+	case out.Err != nil:
 		h.logFailure(t, out)
 	}
 	switch {
@@ -226,11 +234,15 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	return h.respond(t, d.Hold, out)
 }
 
+// log is the logger of what happens to the tool of a turn.
+func (h *Handlers) log(t *turn) *slog.Logger {
+	return h.Logger.With("workflow", t.Workflow, "tool", t.binding.Tool, "chat", t.Chat, "turn", t.callID)
+}
+
 // logFailure says that a tool failed, and where one panicked. Its own words may hold data of
 // the turn: they are in the response.
 func (h *Handlers) logFailure(t *turn, out engine.Outcome) {
-	log := h.Logger.With("workflow", t.Workflow, "tool", t.binding.Tool, "chat", t.Chat, "turn", t.callID,
-		"code", out.Code, "attempts", out.Attempts)
+	log := h.log(t).With("code", out.Code, "attempts", out.Attempts)
 	var panicked *tools.PanicError
 	if errors.As(out.Err, &panicked) {
 		log = log.With("stack", string(panicked.Stack))

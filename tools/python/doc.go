@@ -6,12 +6,13 @@
 //
 // A child runs one sync function at a time, on its main thread. Async functions share the
 // child's event loop, up to 64 at once. A call waits for a free child and for the import of its
-// file; then the child says that it enters the function, and the pool tells [tools.Call].Enter.
-// A call that the child has not said this of was not entered: it runs in another child when its
-// own dies, up to three times. A file is executed once in a child, as the module
-// workflows.<Name>.tools.<file>, so relative imports, absolute imports of that name and
-// imports of files beside it all work; [Pool.Renew] brings changed files in. The working
-// folder is the parent of the workflows folder.
+// file; then the child says that it enters the function, and the pool calls [tools.Call.Enter].
+// A call of which the child has not said this was not entered: when its child dies it runs in
+// another one, up to three times.
+//
+// A file is executed once in a child, as the module workflows.<Name>.tools.<file>, so relative
+// imports, absolute imports of that name and imports of files beside it all work; [Pool.Renew]
+// brings changed files in. The working folder is the parent of the workflows folder.
 //
 // # Failures
 //
@@ -20,8 +21,7 @@
 // [tools.Retryable], everything else is tool_error; the chain holds an [ExceptionError]. A process
 // that dies, or that does not give a call back within [Options].Grace after its context has
 // ended, or does not get to enter it within [Options].LoadTimeout, is killed with its whole
-// process group and replaced. Changes of context variables
-// count only if the function returned.
+// process group and replaced. Changes of context variables count only if the function returned.
 //
 // # Isolation
 //
