@@ -15,7 +15,7 @@ type Severity string
 const (
 	// Broken: the promise does not hold; a worker must not start.
 	Broken Severity = "error"
-	// Different: as somebody else wants it, and sound.
+	// Different: as somebody wants it, and sound.
 	Different Severity = "info"
 )
 
@@ -66,15 +66,15 @@ func report(object string, missing bool, diffs []difference) []Finding {
 	}
 	var findings []Finding
 	for _, d := range diffs {
-		f := Finding{Severity: Different, Object: object, Setting: d.setting, Have: d.have, Want: d.want, Mend: provision}
-		if d.rule != tunable {
-			f.Severity = Broken
-		}
-		if d.refused {
-			f.Mend = "nothing to do if it is meant; provision keeps it as it is"
-			if f.Severity == Broken {
-				f.Mend = "it was not made by provision: rename or delete it, or choose another --prefix"
-			}
+		f := Finding{Severity: Broken, Object: object, Setting: d.setting, Have: d.have, Want: d.want, Mend: provision}
+		switch {
+		case d.rule == tunable && d.refused:
+			f.Severity, f.Mend = Different, "provisioned otherwise: nothing to do if it is meant; turnctl provision refuses to lower it, so repeat your flags or --config"
+		case d.rule == tunable:
+			f.Severity = Different
+			f.Mend = fmt.Sprintf("provisioned otherwise: nothing to do if it is meant; repeat your flags or --config, or turnctl provision sets it to %s", d.want)
+		case d.refused:
+			f.Mend = "it was not made by provision: rename or delete it, or choose another --prefix"
 		}
 		findings = append(findings, f)
 	}

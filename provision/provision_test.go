@@ -275,6 +275,27 @@ func TestDriftThatBreaksThePromiseIsFoundAndMended(t *testing.T) {
 	require.Empty(t, findings(t, js, provision.Options{}))
 }
 
+func TestWhatWasProvisionedOtherwiseIsNotCalledAFault(t *testing.T) {
+	t.Parallel()
+	js := server(t)
+	apply(t, js, provision.Options{AckWait: 5 * time.Second, Retention: 20 * 24 * time.Hour, InMaxBytes: 64 << 20})
+	found := findings(t, js, provision.Options{})
+	require.Len(t, found, 5) // of blobs and timers too
+	for _, f := range found {
+		require.Equal(t, provision.Different, f.Severity, f)
+		require.Contains(t, f.Mend, "provisioned otherwise: nothing to do if it is meant")
+		require.NotContains(t, f.Mend, "run turnctl provision")
+	}
+}
+
+func TestReplicasWithoutClusterAreRefusedWithTheMend(t *testing.T) {
+	t.Parallel()
+	plan, err := provision.New(provision.Options{Replicas: 3})
+	require.NoError(t, err)
+	_, err = provision.Apply(t.Context(), server(t), plan)
+	require.ErrorContains(t, err, "this server is no cluster and holds one copy of each record: use --replicas 1")
+}
+
 func TestRetentionIsJudgedByWhatTurnsNeed(t *testing.T) {
 	t.Parallel()
 	js := server(t)

@@ -60,7 +60,7 @@ func older(version, least string) bool {
 
 // explain adds the mend to the errors of the JetStream API that people meet.
 func explain(err error) error {
-	const storageExceeded = 10047
+	const storageExceeded, noCluster, noPeers, noResources = 10047, 10074, 10005, 10023
 	var api *jetstream.APIError
 	switch {
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
@@ -68,6 +68,10 @@ func explain(err error) error {
 		return fmt.Errorf("%w: turn JetStream on in the server's configuration and for this account", err)
 	case errors.As(err, &api) && api.ErrorCode == storageExceeded:
 		return fmt.Errorf("%w: the server has not enough room for the size limits; lower --in-max-bytes and --dead-max-bytes or give it more", err)
+	case errors.As(err, &api) && api.ErrorCode == noCluster:
+		return fmt.Errorf("%w: this server is no cluster and holds one copy of each record: use --replicas 1, or connect to a cluster", err)
+	case errors.As(err, &api) && (api.ErrorCode == noPeers || api.ErrorCode == noResources):
+		return fmt.Errorf("%w: too few servers of the cluster are up, with JetStream and room: mend them, or use fewer --replicas or lower size limits", err)
 	case errors.Is(err, nats.ErrPermissionViolation):
 		return fmt.Errorf("%w: provision with credentials that may manage streams", err)
 	default:

@@ -34,9 +34,8 @@ func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provisio
 	d.queues(ctx, s, cfg.Pools)
 	d.clock(ctx, s, now)
 	d.workers(ctx, s)
-	if tier, err := provision.ReadTier(ctx, s.js, plan, provision.SyncUnknown); err == nil {
-		d.Tier = &tier
-		d.addf("durability", verdictInfo, "", "%s: %s", tier.Name, tier.Text)
+	if d.Tier = s.tier(ctx, plan); d.Tier != nil {
+		d.addf("durability", verdictInfo, "", "%s: %s", d.Tier.Name, d.Tier.Text)
 	}
 }
 

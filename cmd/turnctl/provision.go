@@ -16,9 +16,9 @@ import (
 // provisioned is the outcome of turnctl provision.
 type provisioned struct {
 	DryRun   bool                `json:"dry_run"`
-	Changes  []provision.Change  `json:"changes"`  // what was done; empty in a dry run
-	Findings []provision.Finding `json:"findings"` // in a dry run: how the server differs from the plan
-	Tier     *provision.Tier     `json:"tier"`     // null in a dry run
+	Changes  []provision.Change  `json:"changes"`        // what was done; empty in a dry run
+	Findings []provision.Finding `json:"findings"`       // in a dry run: how the server differs from the plan
+	Tier     *provision.Tier     `json:"tier,omitempty"` // absent while there is nothing that could survive
 }
 
 func (a *app) provision() *cobra.Command {
@@ -51,17 +51,13 @@ provisioning.`,
 				return err
 			}
 			out.Findings = append(out.Findings, found...)
+			out.Tier = s.tier(ctx, plan)
 			return a.print(cfg.Format, out, out.text)
 		}
 		changes, err := provision.Apply(ctx, s.js, plan)
 		out.Changes = append(out.Changes, changes...)
 		if err == nil {
-			var tier provision.Tier
-			tier, err = provision.ReadTier(ctx, s.js, plan, provision.SyncUnknown)
-			out.Tier = &tier
-		}
-		if err != nil {
-			out.Tier = nil
+			out.Tier = s.tier(ctx, plan)
 		}
 		if err != nil && len(changes) == 0 {
 			return err
@@ -71,6 +67,21 @@ provisioning.`,
 	})
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change and change nothing")
 	return c
+}
+
+// embeddedName is how the server of a worker calls itself.
+const embeddedName = "oneturn-embedded"
+
+// tier reads what the stored records survive; nil while it cannot be told.
+func (s *server) tier(ctx context.Context, plan provision.Plan) *provision.Tier {
+	tier, err := provision.ReadTier(ctx, s.js, plan, provision.SyncUnknown)
+	if err != nil {
+		return nil
+	}
+	if s.nc.ConnectedServerName() == embeddedName {
+		tier.Text += " This is a worker's embedded server: its worker knows, and at its start calls the tier embedded or single-sync."
+	}
+	return &tier
 }
 
 // planOf turns the settings into a plan.

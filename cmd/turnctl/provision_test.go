@@ -13,6 +13,7 @@ func TestProvisionMakesWhatIsMissingAndDoctorAgrees(t *testing.T) {
 	t.Parallel()
 	s := turntest.NewServer(t)
 
+	require.NotContains(t, ok(t, s, "provision", "--dry-run", "-o", "json"), "tier")
 	dry := ok(t, s, "provision", "--dry-run")
 	require.Contains(t, dry, "error    stream ONETURN_IN is missing\n")
 	code, stdout, _ := turnctl(t, s, "doctor")
@@ -38,6 +39,8 @@ func TestProvisionMakesWhatIsMissingAndDoctorAgrees(t *testing.T) {
 	require.True(t, p.DryRun)
 	require.Empty(t, p.Changes)
 	require.Equal(t, "ack_wait", p.Findings[0].Setting)
+	require.Contains(t, p.Findings[0].Mend, "provisioned otherwise: nothing to do if it is meant")
+	require.Equal(t, "single", p.Tier.Name)
 
 	code, stdout, stderr := turnctl(t, s, "provision", "--memory")
 	require.Equal(t, exitFailed, code)
@@ -59,7 +62,8 @@ ok clock this machine and the server agree within 5s
 ok workers 1 worker answered on the request API
 info durability single: Records are on one server: they survive its crash; a power loss may
  take the last two minutes. How the servers sync cannot be seen from here: with
- sync_interval: always nothing is lost.
+ sync_interval: always nothing is lost. This is a worker's embedded server: its
+ worker knows, and at its start calls the tier embedded or single-sync.
 nothing is broken
 `, normal(ok(t, d.Server, "doctor", "--ack-wait", "1s")))
 

@@ -120,8 +120,8 @@ func (b *bus) provision(ctx context.Context, wanted provision.Options, logger *s
 	return err
 }
 
-// check refuses a server on which the promise does not hold, and tells what is otherwise
-// different from the defaults.
+// check refuses a server on which the promise does not hold. What was provisioned otherwise
+// than by default is told and left alone.
 func check(ctx context.Context, js jetstream.JetStream, plan provision.Plan, logger *slog.Logger) error {
 	findings, err := provision.Check(ctx, js, plan)
 	if err != nil {
@@ -133,7 +133,7 @@ func check(ctx context.Context, js jetstream.JetStream, plan provision.Plan, log
 			broken = append(broken, "  "+f.String())
 			continue
 		}
-		logger.Info("the server differs from the defaults", "finding", f.String())
+		logger.Info("provisioned otherwise than by default, and sound", "object", f.Object, "setting", f.Setting, "is", f.Have, "default", f.Want)
 	}
 	if len(broken) > 0 {
 		return fmt.Errorf("the server is not ready for workers, turnctl provision mends it:\n%s", strings.Join(broken, "\n"))
