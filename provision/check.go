@@ -72,7 +72,7 @@ func report(object string, missing bool, diffs []difference) []Finding {
 			f.Severity, f.Mend = Different, "provisioned otherwise: nothing to do if it is meant; turnctl provision refuses to lower it, so repeat your flags or --config"
 		case d.rule == tunable:
 			f.Severity = Different
-			f.Mend = fmt.Sprintf("provisioned otherwise: nothing to do if it is meant; repeat your flags or --config, or turnctl provision sets it to %s", d.want)
+			f.Mend = "provisioned otherwise: nothing to do if it is meant; repeat your flags or --config, or turnctl provision sets it to " + d.want
 		case d.refused:
 			f.Mend = "it was not made by provision: rename or delete it, or choose another --prefix"
 		}

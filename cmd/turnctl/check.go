@@ -34,9 +34,9 @@ func (a *app) check() *cobra.Command {
 		Use:   "check DIR",
 		Short: "Report every fault of a folder of workflows, and what binds to what",
 		Long: `Check reads a folder of workflows as the worker does, without running any of its code and
-without a server. It reports each fault and oddity with file, line and mend, what each agent
-and model binds to, Python modules that are missing, and environment variables that the tools
-read and would not find (names only, never values).
+without a server. It reports each fault and oddity with file (relative to DIR), line and mend,
+what each agent and model binds to, Python modules that are missing, and environment variables
+that the tools read and would not find (names only, never values).
 
 Exit code: 0 nothing worse than warnings, 1 errors (with --strict also warnings), 2 the folder
 cannot be read. The shape of -o json:
@@ -68,7 +68,7 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 			return a.explain(cfg.Format, set, explain)
 		}
 		r := newReport(ctx, args[0], set, cfg, environ{lookup: a.env, allow: cfg.ToolEnv})
-		if err := a.print(cfg.Format, r, func(w io.Writer) { r.text(w, args[0]) }); err != nil {
+		if err := a.print(cfg.Format, r, r.text); err != nil {
 			return err
 		}
 		if r.Errors > 0 || cfg.Strict && r.Warnings > 0 {

@@ -3,19 +3,18 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
 )
 
-// text prints the report for people. File names are joined with dir, so that a terminal or an
-// editor can open them.
-func (r *report) text(w io.Writer, dir string) {
+// text prints the report for people. Files are named as in JSON: relative to the checked
+// folder.
+func (r *report) text(w io.Writer) {
 	count := 0
 	for _, d := range r.Diagnostics {
-		diagnosticText(w, dir, d)
+		diagnosticText(w, d)
 	}
 	if len(r.Diagnostics) > 0 {
 		fmt.Fprintln(w)
@@ -25,7 +24,7 @@ func (r *report) text(w io.Writer, dir string) {
 		fmt.Fprintf(w, "%s  (%s, digest %s)\n", id(wf.Name), plural(len(wf.Bindings), "binding"), wf.Digest)
 		bindingsText(w, wf.Bindings)
 		for _, d := range wf.Diagnostics {
-			diagnosticText(w, dir, d)
+			diagnosticText(w, d)
 		}
 		fmt.Fprintln(w)
 	}
@@ -87,10 +86,10 @@ func (b *bindingReport) how() string {
 }
 
 // diagnosticText prints severity, place and code on one line, what to know and do below.
-func diagnosticText(w io.Writer, dir string, d bindings.Diagnostic) {
+func diagnosticText(w io.Writer, d bindings.Diagnostic) {
 	where := ""
 	if d.File != "" {
-		where = clean(filepath.Join(dir, filepath.FromSlash(d.File)), 300)
+		where = clean(d.File, 300)
 		if d.Line > 0 {
 			where = fmt.Sprintf("%s:%d", where, d.Line)
 		}

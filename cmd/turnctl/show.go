@@ -55,6 +55,9 @@ Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
 			return err
 		}
 		l, err := s.life(ctx, key, payload)
+		if errors.Is(err, errNoRecord) {
+			return s.missing(ctx, key, turn)
+		}
 		if err != nil {
 			return err
 		}
@@ -86,7 +89,7 @@ func (s *server) key(turn events.TurnID, raw string) (subjects.Key, error) {
 	return subjects.Key{}, usagef("show: --key is %.200q, want <app>.<chat>.<turn>.<call>, a journal key or an event subject, as turnctl ls -o json prints it", raw)
 }
 
-// life reads everything about a turn.
+// life reads everything about a turn, or returns errNoRecord.
 func (s *server) life(ctx context.Context, key subjects.Key, payload bool) (*life, error) {
 	if _, err := s.js.Stream(ctx, s.space.TurnsStream()); err != nil {
 		return nil, fmt.Errorf("open the journal %s: %w", s.space.TurnsBucket(), unprovisioned(err))
@@ -101,7 +104,7 @@ func (s *server) life(ctx context.Context, key subjects.Key, payload bool) (*lif
 		return nil, err
 	}
 	if len(turn.Records) == 0 {
-		return nil, s.notFound(ctx, key)
+		return nil, errNoRecord
 	}
 	lease := ""
 	if stateOf(turn) == stateRunning {
@@ -137,23 +140,4 @@ func (s *server) leaseMessage(ctx context.Context, lease idempotency.Lease) stri
 	default:
 		return leaseUnknown
 	}
-}
-
-// notFound says what to check when a turn has no record.
-func (s *server) notFound(ctx context.Context, key subjects.Key) error {
-	return fmt.Errorf(`no record of turn %s
-  - are --app, --run and the chat spelled as in the event? turnctl ls shows what there is
-  - it may wait in %s%s for a worker: see turnctl doctor
-  - it may be a dead letter in %s%s: see turnctl dead ls
-  - its records may be older than the journal's retention`,
-		key, s.space.InStream(), s.holds(ctx, s.space.InStream()), s.space.DeadStream(), s.holds(ctx, s.space.DeadStream()))
-}
-
-// holds says how many messages a stream holds, or nothing if that cannot be seen.
-func (s *server) holds(ctx context.Context, name string) string {
-	stream, err := s.js.Stream(ctx, name)
-	if err != nil {
-		return ""
-	}
-	return " (it holds " + plural(int(stream.CachedInfo().State.Msgs), "message") + ")"
 }

@@ -141,9 +141,24 @@ func TestShowSaysWhatToCheckWhenNothingIsFound(t *testing.T) {
 	code, stdout, stderr := turnctl(t, s, "show", "c", "t")
 	require.Equal(t, exitFailed, code)
 	require.Empty(t, stdout)
-	require.Contains(t, stderr, "no record of turn default.c.0-t.0")
+	require.Contains(t, stderr, "no record of turn t of chat c, app default\n")
+	require.Contains(t, stderr, "spelled as in the event?")
 	require.Contains(t, stderr, "ONETURN_IN (it holds 0 messages)")
 	require.Contains(t, stderr, "retention")
+
+	_, _, stderr = turnctl(t, s, "show", "--key", "default.c.0-t.0")
+	require.Contains(t, stderr, "no record of turn default.c.0-t.0\n")
+
+	call := `{"type":"chat.tool_call","data":{"kind":"tool_call","app_id":"acme","chat_id":"c","turn":"t"}}`
+	for _, key := range []subjects.Key{
+		subjects.TurnKey("acme", "c", "run 7", "t"), subjects.TurnKey("acme", "c", "", "t"),
+		subjects.TurnKey("acme", "c", "", "other"), subjects.TurnKey("acme", "d", "", "t"),
+	} {
+		record(t, s, key.Public("tool_call"), nil, call)
+	}
+	_, _, stderr = turnctl(t, s, "show", "c", "t", "--run", "8")
+	require.Contains(t, stderr, "no record of turn t of chat c, app default, run 8\n")
+	require.Contains(t, stderr, "the same chat and turn are there with --app acme, or with --app acme --run 'run 7'\n")
 
 	code, _, stderr = turnctl(t, s, "show", "c", "t", "--prefix", "other")
 	require.Equal(t, exitFailed, code)

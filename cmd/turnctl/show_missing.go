@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+var errNoRecord = errors.New("no record of the turn")
+
+// missing says what to check when a turn has no record. turn has no name where a key was typed.
+func (s *server) missing(ctx context.Context, key subjects.Key, turn events.TurnID) error {
+	what := "turn " + key.String()
+	if turn.Turn != "" {
+		what = fmt.Sprintf("turn %s of chat %s, app %s", id(turn.Turn), id(turn.Chat), id(turn.App))
+		if turn.Run != "" {
+			what += ", run " + id(turn.Run)
+		}
+	}
+	return fmt.Errorf(`no record of %s
+  - %s
+  - it may wait in %s%s for a worker: see turnctl doctor
+  - it may be a dead letter in %s%s: see turnctl dead ls
+  - its records may be older than the journal's retention`,
+		what, s.elsewhere(ctx, turn), s.space.InStream(), s.holds(ctx, s.space.InStream()), s.space.DeadStream(), s.holds(ctx, s.space.DeadStream()))
+}
+
+// elsewhere looks among the newest records for turns of the same chat and key, in another app
+// or run.
+func (s *server) elsewhere(ctx context.Context, turn events.TurnID) string {
+	const spelled = "are chat, turn, --app and --run spelled as in the event? turnctl ls shows what there is"
+	const newest, most = 20_000, 3 // records looked at, turns named
+	if turn.Turn == "" {
+		return spelled
+	}
+	stream, err := s.js.Stream(ctx, s.space.TurnsStream())
+	if err != nil {
+		return spelled
+	}
+	last := stream.CachedInfo().State.LastSeq
+	found, err := s.window(ctx, listSettings{chat: turn.Chat, limit: maxListed}, last-min(last, newest), last, time.Time{})
+	if err != nil {
+		return spelled
+	}
+	var same []string
+	for _, c := range slices.Backward(found) {
+		run, name, ok := subjects.ParseTurnToken(c.key.Turn)
+		if !ok || name != turn.Turn || len(same) == most {
+			continue
+		}
+		flags := "--app " + argument(shown(c.key.App))
+		if run != "" {
+			flags += " --run " + argument(run)
+		}
+		same = append(same, flags)
+	}
+	if len(same) == 0 {
+		return spelled
+	}
+	return "the same chat and turn are there with " + strings.Join(same, ", or with ")
+}
+
+// argument prints an id for a command line.
+func argument(text string) string {
+	text = id(text)
+	if strings.ContainsAny(text, " '\"$`\\&|;<>(){}*?!#~") {
+		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	}
+	return text
+}
+
+// holds says how many messages a stream holds, or nothing if that cannot be seen.
+func (s *server) holds(ctx context.Context, name string) string {
+	stream, err := s.js.Stream(ctx, name)
+	if err != nil {
+		return ""
+	}
+	return " (it holds " + plural(int(stream.CachedInfo().State.Msgs), "message") + ")"
+}
