@@ -1,29 +1,51 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 )
 
 // BindFlags adds a flag to fs for every setting of cfg, a pointer to a settings struct. Parsing
-// only collects texts; [Load] judges them, together with the other sources.
+// only collects texts; [Load] judges them, together with the other sources. Mistakes of parsing
+// are for [FlagError].
 func BindFlags(fs *pflag.FlagSet, cfg any) error {
 	v, err := structOf(cfg)
 	if err != nil {
 		return err
 	}
 	for _, f := range fieldsOf(v) {
-		flag := fs.VarPF(&flagText{kind: f.typeName()}, f.flag, f.short, f.help)
+		help := f.help
+		if f.enum != nil {
+			help += " One of: " + strings.Join(f.enum, ", ") + "."
+		}
+		flag := fs.VarPF(&flagText{kind: f.typeName()}, f.flag, f.short, help)
 		flag.DefValue = f.def
 		if f.typeName() == "bool" {
 			flag.NoOptDefVal = "true"
 		}
 	}
 	return nil
+}
+
+// FlagError makes an error of pflag one that helps: it names the flag that was probably meant,
+// and the command that lists all of them.
+func FlagError(command string, fs *pflag.FlagSet, err error) error {
+	mend := "see " + command + " --help"
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		var names []string
+		fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if meant := nearest(unknown.GetSpecifiedName(), names); meant != "" {
+			mend = "did you mean --" + meant + "? " + mend
+		}
+	}
+	return fmt.Errorf("%w: %s", err, mend)
 }
 
 // flagText is a flag that takes every text, so that all errors can be reported at once.

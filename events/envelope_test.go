@@ -60,6 +60,22 @@ func TestObservedEnvelopesAreWrittenAndRead(t *testing.T) {
 	}
 }
 
+func TestBodyThatIsNoJSONIsToldThatAnObjectIsExpected(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		"no JSON":    "decode event: bad_args: invalid JSON at byte 0: expected a JSON object",
+		"\n true?":   "decode event: bad_args: invalid JSON at byte 2: expected a JSON object",
+		"[1, 2":      "decode event: bad_args: invalid JSON at byte 0: expected a JSON object",
+		"[1, 2]":     "decode event: bad_args: the body is an array: expected an object",
+		`{"a": nul}`: `decode event: bad_args: invalid JSON at byte 6, "/a": expected null`,
+		"":           "decode event: bad_args: invalid JSON at byte 0: the document ends where a value is expected",
+	} {
+		_, err := events.Parse([]byte(body))
+		require.EqualError(t, err, want)
+		require.ErrorIs(t, err, events.ErrBadArgs)
+	}
+}
+
 func TestEveryKindHasThePrefixOnce(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{

@@ -29,7 +29,7 @@ func Parse(body []byte) (*Message, error) {
 	p := parser{s: string(body)}
 	v, err := p.document()
 	if err != nil {
-		return nil, &Error{Code: CodeBadArgs, Op: opDecode, Err: err}
+		return nil, &Error{Code: CodeBadArgs, Op: opDecode, Err: notAnObject(p.s, err)}
 	}
 	top, ok := v.(map[string]any)
 	if !ok {
@@ -56,6 +56,16 @@ func Parse(body []byte) (*Message, error) {
 		m.Kind = kind
 	}
 	return m, nil
+}
+
+// notAnObject is the fault of a body that is no JSON: if it does not even begin as an object, it
+// says so instead of what a value might go on with.
+func notAnObject(body string, fault error) error {
+	at := len(body) - len(strings.TrimLeft(body, " \t\r\n"))
+	if at == len(body) || body[at] == '{' {
+		return fault
+	}
+	return &SyntaxError{Offset: int64(at), Reason: "expected a JSON object"}
 }
 
 // PeekKind returns the kind of an inbound body, "" when it names none. It decodes the whole

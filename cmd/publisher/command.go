@@ -81,7 +81,11 @@ func command(env lookup) (*cobra.Command, error) {
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.Version = buildOf(debug.ReadBuildInfo()).String()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{config.FlagError(c.CommandPath(), c.Flags(), err)}
+	})
 	for _, sub := range []func(lookup) (*cobra.Command, error){publishCommand, cancelCommand, exampleCommand, demoCommand, versionCommand} {
 		cmd, err := sub(env)
 		if err != nil {
@@ -106,7 +110,7 @@ func versionCommand(env lookup) (*cobra.Command, error) {
 			if out.Format == "json" {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(b)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "oneturn publisher %s (commit %s, %s, %s)\n", b.Version, b.Commit, b.Go, b.Platform)
+			fmt.Fprintln(cmd.OutOrStdout(), b)
 			return nil
 		},
 	}
@@ -119,6 +123,11 @@ type build struct {
 	Commit   string `json:"commit"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
+}
+
+// String is the build for people.
+func (b build) String() string {
+	return fmt.Sprintf("oneturn publisher %s (commit %s, %s, %s)", b.Version, b.Commit, b.Go, b.Platform)
 }
 
 func buildOf(info *debug.BuildInfo, ok bool) build {

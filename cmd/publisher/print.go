@@ -27,19 +27,20 @@ type receipt struct {
 
 // outcome is the JSON of one turn that was waited for.
 type outcome struct {
-	Turn       string      `json:"turn"`
-	ChatID     string      `json:"chat_id"`
-	RunID      string      `json:"run_id,omitempty"`
-	AppID      string      `json:"app_id"`
-	ToolCallID string      `json:"tool_call_id,omitempty"`
-	Status     string      `json:"status"` // ok, error; pending when the wait ended first; conflict when the key has other data
-	Success    bool        `json:"success"`
-	Code       events.Code `json:"code,omitempty"`
-	Content    string      `json:"content"`
-	Payload    any         `json:"payload"`
-	Attempts   int         `json:"attempts"`
-	DurationMS int64       `json:"duration_ms"`         // in the tool
-	Duplicate  bool        `json:"duplicate,omitempty"` // the server has dropped it: it was there
+	Turn        string      `json:"turn"`
+	ChatID      string      `json:"chat_id"`
+	RunID       string      `json:"run_id,omitempty"`
+	AppID       string      `json:"app_id"`
+	ToolCallID  string      `json:"tool_call_id,omitempty"`
+	Status      string      `json:"status"` // ok, error; pending when the wait ended first; conflict when the key has other data
+	Success     bool        `json:"success"`
+	Code        events.Code `json:"code,omitempty"`
+	Content     string      `json:"content"`
+	Payload     any         `json:"payload"`
+	ContextKeys []string    `json:"context_keys,omitempty"` // context variables that the tool has changed
+	Attempts    int         `json:"attempts"`
+	DurationMS  int64       `json:"duration_ms"`         // in the tool
+	Duplicate   bool        `json:"duplicate,omitempty"` // the server has dropped it: it was there
 }
 
 // Statuses of turns without a response of their own.
@@ -101,7 +102,7 @@ func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, dupli
 		fmt.Fprintf(p.err, "%s: no response yet: %v\n", at, err)
 	default:
 		o.ToolCallID, o.Status, o.Success, o.Code, o.Content = r.ToolCallID, r.Status, r.Success, r.Code, r.Content
-		o.Payload, o.Attempts, o.DurationMS = r.Payload, r.Attempts, r.DurationMS
+		o.Payload, o.ContextKeys, o.Attempts, o.DurationMS = r.Payload, r.ContextKeys, r.Attempts, r.DurationMS
 	}
 	if o.Success {
 		p.good++

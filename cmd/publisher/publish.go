@@ -33,11 +33,11 @@ func publishCommand(env lookup) (*cobra.Command, error) {
 		Short: "Publish structured_output_ready events from files or standard input",
 		Long: "publish hands events to the workers as they stand in the files: one JSON object a line, or a JSON array,\n" +
 			"or objects that span lines; bare or in an envelope. Publishing a turn again is harmless.\n\n" +
-			"Each turn gets a receipt. With --wait each turn gets one JSON line instead, once it has ended:\n" +
-			"turn, chat_id, tool_call_id, status, success, code, content, payload, attempts, duration_ms.\n\n" +
+			"Each turn gets a receipt. With --wait each turn gets one JSON line instead, in the order in which they end:\n" +
+			"turn, chat_id, tool_call_id, status, success, code, content, payload, context_keys, attempts, duration_ms.\n\n" +
 			"Exit codes: 0 everything was published and, with --wait, every turn ended with success; 1 not so.",
 		Example: "  publisher example | publisher publish - --wait\n  publisher publish turns.jsonl -o json",
-		Args:    usage(cobra.MinimumNArgs(1)),
+		Args:    someFiles,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			err := errors.Join(config.Load(cmd.Flags(), env, &cfg), config.Load(cmd.Flags(), env, &more))
 			if err != nil {
@@ -47,6 +47,15 @@ func publishCommand(env lookup) (*cobra.Command, error) {
 		},
 	}
 	return cmd, errors.Join(config.BindFlags(cmd.Flags(), &cfg), config.BindFlags(cmd.Flags(), &more))
+}
+
+// someFiles wants at least one file.
+func someFiles(_ *cobra.Command, files []string) error {
+	if len(files) == 0 {
+		return usageError{errors.New("publish: name files of turns, or - for standard input, for example publisher publish turns.jsonl --wait " +
+			"(publisher example prints turns to begin with)")}
+	}
+	return nil
 }
 
 // clientName shows up in the server's lists of connections.

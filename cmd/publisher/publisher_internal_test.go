@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/turntest"
 )
 
@@ -74,7 +75,8 @@ type greeted struct {
 	Message string `json:"message"`
 }
 
-// greet greets everybody but Nobody, and Sleepy only when the call is cancelled.
+// greet greets everybody but Nobody, and Sleepy only when the call is cancelled. It remembers
+// Bob.
 func greet(ctx context.Context, in greeting) (greeted, error) {
 	switch in.Name {
 	case "Nobody":
@@ -82,6 +84,10 @@ func greet(ctx context.Context, in greeting) (greeted, error) {
 	case "Sleepy":
 		<-ctx.Done()
 		return greeted{}, context.Cause(ctx)
+	case "Bob":
+		if err := tools.Vars(ctx).Set("greeted", in.Name); err != nil {
+			return greeted{}, err
+		}
 	}
 	return greeted{"success", "Hello, " + in.Name + "!"}, nil
 }

@@ -54,12 +54,14 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "turnctl",
 		Short:         "Check, inspect and provision oneturn",
+		Version:       readBuild().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate("turnctl {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
+		return config.FlagError(c.CommandPath(), c.Flags(), err)
 	})
 	root.AddCommand(a.check(), a.show(), a.ls(), a.dead(), a.repair(), a.provision(), a.doctor(), a.version())
 	return root

@@ -27,18 +27,21 @@ func (a *app) version() *cobra.Command {
 		Use: "version", Short: "Print what this binary was built from", Args: cobra.NoArgs,
 	}, &cfg, func(context.Context, []string) error {
 		b := readBuild()
-		return a.print(cfg.Format, b, func(w io.Writer) {
-			fmt.Fprintf(w, "turnctl %s", b.Version)
-			if b.Revision != "" {
-				fmt.Fprintf(w, " (%.12s", b.Revision)
-				if b.Modified {
-					fmt.Fprint(w, ", modified")
-				}
-				fmt.Fprint(w, ")")
-			}
-			fmt.Fprintf(w, ", %s %s\n", b.Go, b.Platform)
-		})
+		return a.print(cfg.Format, b, func(w io.Writer) { fmt.Fprintln(w, "turnctl", b) })
 	})
+}
+
+// String is the build for people.
+func (b build) String() string {
+	text := b.Version
+	if b.Revision != "" {
+		text += fmt.Sprintf(" (%.12s", b.Revision)
+		if b.Modified {
+			text += ", modified"
+		}
+		text += ")"
+	}
+	return fmt.Sprintf("%s, %s %s", text, b.Go, b.Platform)
 }
 
 func readBuild() build {

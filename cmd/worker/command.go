@@ -81,7 +81,11 @@ func command(env lookup) (*cobra.Command, error) {
 		},
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.Version = buildOf(debug.ReadBuildInfo()).String()
+	cmd.SetVersionTemplate("{{.Version}}\n")
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{config.FlagError(c.CommandPath(), c.Flags(), err)}
+	})
 	if err := config.BindFlags(cmd.Flags(), &cfg); err != nil {
 		return nil, err
 	}
@@ -107,7 +111,7 @@ func versionCommand(env lookup) (*cobra.Command, error) {
 			if out.Format == "json" {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(b)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "oneturn worker %s (commit %s, %s, %s)\n", b.Version, b.Commit, b.Go, b.Platform)
+			fmt.Fprintln(cmd.OutOrStdout(), b)
 			return nil
 		},
 	}
@@ -120,6 +124,11 @@ type build struct {
 	Commit   string `json:"commit"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
+}
+
+// String is the build for people.
+func (b build) String() string {
+	return fmt.Sprintf("oneturn worker %s (commit %s, %s, %s)", b.Version, b.Commit, b.Go, b.Platform)
 }
 
 func buildOf(info *debug.BuildInfo, ok bool) build {
