@@ -74,10 +74,27 @@ type Finding struct {
 // Judge looks at one turn. Now is the time of the server.
 func (s *Sweep) Judge(ctx context.Context, key subjects.Key, now time.Time) (Finding, error) {
 	f, err := s.judge(ctx, key, now)
-	if err == nil && (f.Condition == TurnOrphaned || f.Condition == TurnCorrupt) {
-		f, err = s.judge(ctx, key, now) // it may have ended between the two reads, and then its message is gone
+	if err != nil || f.Condition != TurnOrphaned && f.Condition != TurnCorrupt {
+		return f, err
 	}
-	return f, err
+	// It may have ended between the two reads: then its message is gone.
+	ended, err := s.ended(ctx, key)
+	if err != nil || !ended {
+		return f, err
+	}
+	return s.judge(ctx, key, now)
+}
+
+// ended asks for the response alone, which costs the server less than the whole turn.
+func (s *Sweep) ended(ctx context.Context, key subjects.Key) (bool, error) {
+	_, err := s.Store.Last(ctx, key.Public(events.KindToolResponse))
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("sweep: turn %s: %w", key, err)
+	}
+	return true, nil
 }
 
 func (s *Sweep) judge(ctx context.Context, key subjects.Key, now time.Time) (Finding, error) {
@@ -162,7 +179,7 @@ type Scope struct{ App, Chat string }
 // Swept is what came of a sweep.
 type Swept struct {
 	Next    SweepState    // what the next sweep goes on from
-	Headers int           // claims and responses read
+	Headers int           // records of the journal read
 	Open    int           // turns without a response
 	Oldest  time.Duration // age of the oldest of them
 	Mended  int           // turns that act was called for, without an error
@@ -181,7 +198,7 @@ func (s *Sweep) Run(ctx context.Context, from SweepState, now time.Time, scope S
 	failures := 0
 	for i, c := range open {
 		if c.at.IsZero() || now.Sub(c.at) > 2*s.AckWait {
-			f, err := s.Judge(ctx, c.key, now)
+			f, err := s.look(ctx, c.key, now)
 			if err == nil && f.Condition.Mend() {
 				if err = act(ctx, f); err == nil {
 					out.Mended++
@@ -216,6 +233,15 @@ func (s *Sweep) Run(ctx context.Context, from SweepState, now time.Time, scope S
 	return out, nil
 }
 
+// look is Judge for a turn that has most likely ended.
+func (s *Sweep) look(ctx context.Context, key subjects.Key, now time.Time) (Finding, error) {
+	ended, err := s.ended(ctx, key)
+	if err != nil || ended {
+		return Finding{Key: key, Condition: TurnEnded}, err
+	}
+	return s.Judge(ctx, key, now)
+}
+
 // openClaim is a claim whose response was not seen.
 type openClaim struct {
 	key   subjects.Key
@@ -237,22 +263,20 @@ func (s *Sweep) read(ctx context.Context, out *Swept, from SweepState, scope Sco
 	}
 	tracked := from.claims()
 	out.Next.From = last + 1
-	calls := subjects.Key{App: token(scope.App), Chat: token(scope.Chat), Turn: "*", Call: subjects.SingleCall}
-	filters := []string{
-		s.Space.JournalSubject(calls.Public(events.KindToolCall)), s.Space.JournalSubject(calls.Public(events.KindToolResponse)),
-	}
 	if from.From > last {
 		return sorted(tracked), nil
 	}
-	err = Headers{JS: s.JS, Rate: s.Rate}.Read(ctx, name, filters, from.From, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+	in := scope.matcher()
+	err = Headers{JS: s.JS, Rate: s.Rate}.Read(ctx, name, from.From, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		out.Headers++
 		key, _ := s.Space.JournalKeyOf(m.Subject())
 		r, ok := subjects.ParseKey(key)
 		_, known := tracked[r.Key]
 		switch {
-		case !ok:
+		case !ok || r.Private || r.ID != "" || r.Call != subjects.SingleCall || !in(r.Key):
 		case r.Kind == events.KindToolResponse:
 			delete(tracked, r.Key)
+		case r.Kind != events.KindToolCall:
 		case known || len(tracked) < maxTracked:
 			tracked[r.Key] = openClaim{key: r.Key, seq: meta.Sequence.Stream, at: meta.Timestamp}
 		default:
@@ -265,12 +289,10 @@ func (s *Sweep) read(ctx context.Context, out *Swept, from SweepState, scope Sco
 	return sorted(tracked), nil
 }
 
-// token is the token of an id, or a wildcard for none.
-func token(id string) string {
-	if id == "" {
-		return "*"
-	}
-	return subjects.Token(id)
+// matcher returns the function that tells the turns of the scope.
+func (s Scope) matcher() func(subjects.Key) bool {
+	app, chat := subjects.Token(s.App), subjects.Token(s.Chat)
+	return func(k subjects.Key) bool { return (s.App == "" || k.App == app) && (s.Chat == "" || k.Chat == chat) }
 }
 
 func sorted(tracked map[subjects.Key]openClaim) []openClaim {

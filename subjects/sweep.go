@@ -54,9 +54,6 @@ func (s Space) ParseDead(subject string) (app, kind string, ok bool) {
 	return app, kind, true
 }
 
-// DeadOf matches the dead letters of a tenant.
-func (s Space) DeadOf(app string) string { return s.prefix + ".dead." + Token(app) + ".*" }
-
 // ParseTurnToken returns run id and turn key of a [TurnToken]. It reports false for any other
 // token, among them hashes and [ReusedTurnToken]s.
 func ParseTurnToken(token string) (run, turn string, ok bool) {

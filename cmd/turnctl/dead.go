@@ -46,6 +46,8 @@ type letter struct {
 	Source  uint64    `json:"source_seq"` // of the message in its stream
 	Bytes   int       `json:"bytes"`      // 0 when a blob holds them
 	Blob    string    `json:"blob,omitempty"`
+
+	tenant string // token of the app
 }
 
 // letter reads a dead letter; headers that cannot be read are left empty.
@@ -57,13 +59,17 @@ func (s *server) letter(subject string, header nats.Header, seq uint64, at time.
 	}
 	l.Source, _ = strconv.ParseUint(header.Get(handlers.HeaderSequence), 10, 64)
 	if app, kind, ok := s.space.ParseDead(subject); ok {
-		l.App, l.Kind = shown(app), shown(kind)
+		l.App, l.Kind, l.tenant = shown(app), shown(kind), app
 	}
 	return l
 }
 
 // letterFilter says which dead letters are meant.
 type letterFilter struct{ app, reason string }
+
+func (f letterFilter) match(l *letter) bool {
+	return (f.reason == "" || f.reason == l.Reason) && (f.app == "" || l.tenant == subjects.Token(f.app))
+}
 
 func (f letterFilter) flags(c *cobra.Command, app, reason *string) {
 	c.Flags().StringVar(app, "app", "", "only letters of this tenant")
@@ -85,10 +91,6 @@ func (s *server) letters(ctx context.Context, f letterFilter, limit int) (found 
 	if err != nil {
 		return nil, false, err
 	}
-	filter := s.space.DeadSubjects()
-	if f.app != "" {
-		filter = s.space.DeadOf(f.app)
-	}
 	state := stream.CachedInfo().State
 	for window := uint64(firstWindow); ; window *= growth {
 		start := state.FirstSeq
@@ -97,10 +99,10 @@ func (s *server) letters(ctx context.Context, f letterFilter, limit int) (found 
 		}
 		found = found[:0]
 		read := handlers.Headers{JS: s.js, Timeout: s.timeout}
-		err := read.Read(ctx, s.space.DeadStream(), []string{filter}, start, state.LastSeq, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+		err := read.Read(ctx, s.space.DeadStream(), start, state.LastSeq, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 			size, _ := strconv.Atoi(m.Headers().Get("Nats-Msg-Size"))
 			l := s.letter(m.Subject(), m.Headers(), meta.Sequence.Stream, meta.Timestamp, size)
-			if f.reason == "" || f.reason == l.Reason {
+			if f.match(&l) {
 				found = append(found, l)
 			}
 		})

@@ -88,37 +88,24 @@ func covers(ctx context.Context, journal *idempotency.KV, start uint64, since ti
 // window reads the headers of claims and responses from start to last and returns the newest
 // claims, one more than asked for so that it shows whether there are older ones.
 func (s *server) window(ctx context.Context, want listSettings, start, last uint64, since time.Time) ([]claimed, error) {
-	kinds := []string{events.KindToolCall}
-	if want.open {
-		kinds = append(kinds, events.KindToolResponse)
-	}
-	token := func(value string) string {
-		if value == "" {
-			return "*"
-		}
-		return subjects.Token(value)
-	}
-	calls := subjects.Key{App: token(want.app), Chat: token(want.chat), Turn: "*", Call: "*"}
-	filters := make([]string, len(kinds))
-	for i, kind := range kinds {
-		filters[i] = s.space.JournalSubject(calls.Public(kind))
-	}
+	app, chat := subjects.Token(want.app), subjects.Token(want.chat)
 	k := newest{limit: want.limit + 1, open: want.open}
-	err := s.headers(ctx, filters, max(start, 1), last, func(key subjects.Record, seq uint64, at time.Time) {
+	err := s.headers(ctx, start, last, func(key subjects.Record, seq uint64, at time.Time) {
 		switch {
-		case key.Kind == events.KindToolResponse:
+		case key.Private || key.ID != "" || want.app != "" && key.App != app || want.chat != "" && key.Chat != chat:
+		case key.Kind == events.KindToolResponse && want.open:
 			k.ended(key.Key)
-		case !at.Before(since):
+		case key.Kind == events.KindToolCall && !at.Before(since):
 			k.add(claimed{key.Key, seq})
 		}
 	})
 	return k.list(), err
 }
 
-// headers reads the headers of the journal records that match, from start to last in order.
-func (s *server) headers(ctx context.Context, filters []string, start, last uint64, each func(subjects.Record, uint64, time.Time)) error {
+// headers reads the headers of the journal from start to last in order.
+func (s *server) headers(ctx context.Context, start, last uint64, each func(subjects.Record, uint64, time.Time)) error {
 	read := handlers.Headers{JS: s.js, Timeout: s.timeout}
-	err := read.Read(ctx, s.space.TurnsStream(), filters, start, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+	err := read.Read(ctx, s.space.TurnsStream(), start, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		if name, ok := s.space.JournalKeyOf(m.Subject()); ok {
 			if key, ok := subjects.ParseKey(name); ok {
 				each(key, meta.Sequence.Stream, meta.Timestamp)
