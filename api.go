@@ -174,6 +174,6 @@ func (p *Page) encode() []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(p) // cannot fail: the events are valid JSON
+	_ = e.Encode(p) //nolint:errchkjson // cannot fail: the events are valid JSON
 	return b.Bytes()
 }

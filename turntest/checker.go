@@ -42,7 +42,7 @@ func Check(f *Facts, hit map[string]bool) []Violation {
 	}
 	c.copies()
 	if f.Left > 0 {
-		c.fail("I5", "", "%d messages are left in the inbound stream", f.Left)
+		c.failf("I5", "", "%d messages are left in the inbound stream", f.Left)
 	}
 	return c.found
 }
@@ -61,7 +61,7 @@ type checker struct {
 	found []Violation
 }
 
-func (c *checker) fail(invariant, turn, format string, args ...any) {
+func (c *checker) failf(invariant, turn, format string, args ...any) {
 	c.found = append(c.found, Violation{invariant, turn, fmt.Sprintf(format, args...)})
 }
 
@@ -89,10 +89,10 @@ func (c *checker) group() {
 	for _, r := range c.facts.Journal {
 		k, ok := subjects.ParseKey(r.Key)
 		if !ok {
-			c.fail("I3", "", "a record under %q, which is no journal key", r.Key)
+			c.failf("I3", "", "a record under %q, which is no journal key", r.Key)
 			continue
 		}
-		t := c.turn(k.Key.String())
+		t := c.turn(k.String())
 		t.records = append(t.records, r)
 	}
 }
@@ -111,27 +111,27 @@ func (c *checker) check(key string, t *turnFacts) {
 		case "takeover":
 			epoch++
 			if k.ID != strconv.Itoa(epoch) || r.Meta.Epoch != epoch {
-				c.fail("I6", key, "takeover %s of epoch %d follows epoch %d", k.ID, r.Meta.Epoch, epoch-1)
+				c.failf("I6", key, "takeover %s of epoch %d follows epoch %d", k.ID, r.Meta.Epoch, epoch-1)
 			}
 		}
 		if r.Err != nil {
-			c.fail("I3", key, "record %s cannot be read: %v", r.Key, r.Err)
+			c.failf("I3", key, "record %s cannot be read: %v", r.Key, r.Err)
 		}
 	}
 	switch {
 	case t.accepted == nil && (call != nil || t.enters > 0):
-		c.fail("I1", key, "a turn that nobody published was claimed or run")
+		c.failf("I1", key, "a turn that nobody published was claimed or run")
 		return
 	case t.accepted == nil:
 		return
 	case response == nil:
-		c.fail("I1", key, "accepted, but without a response (claimed: %t, entered: %d)", call != nil, t.enters)
+		c.failf("I1", key, "accepted, but without a response (claimed: %t, entered: %d)", call != nil, t.enters)
 		return
 	case call == nil:
-		c.fail("I4", key, "a response without a call")
+		c.failf("I4", key, "a response without a call")
 		return
 	case call.Seq >= response.Seq:
-		c.fail("I4", key, "the response (%d) is stored before the call (%d)", response.Seq, call.Seq)
+		c.failf("I4", key, "the response (%d) is stored before the call (%d)", response.Seq, call.Seq)
 	}
 	c.outcome(key, t, call, response)
 }
@@ -141,33 +141,33 @@ func (c *checker) outcome(key string, t *turnFacts, call, response *idempotency.
 	var asked events.ToolCall
 	var said events.ToolResponse
 	if err := parse(call.Data, &asked); err != nil {
-		c.fail("I3", key, "the call cannot be read: %v", err)
+		c.failf("I3", key, "the call cannot be read: %v", err)
 		return
 	}
 	if err := parse(response.Data, &said); err != nil {
-		c.fail("I3", key, "the response cannot be read: %v", err)
+		c.failf("I3", key, "the response cannot be read: %v", err)
 		return
 	}
 	if asked.ToolCallID != said.ToolCallID {
-		c.fail("I4", key, "call %s is answered as %s", asked.ToolCallID, said.ToolCallID)
+		c.failf("I4", key, "call %s is answered as %s", asked.ToolCallID, said.ToolCallID)
 	}
 	effect := call.Meta.Effect
 	switch {
 	case asked.Rejected && t.enters > 0:
-		c.fail("I2", key, "rejected (%s), but its tool was entered %d times", said.Code, t.enters)
+		c.failf("I2", key, "rejected (%s), but its tool was entered %d times", said.Code, t.enters)
 	case !asked.Rejected && (effect == "unsafe" || effect == "replay") && t.enters > 1:
-		c.fail("I2", key, "effect %s, entered %d times", effect, t.enters)
+		c.failf("I2", key, "effect %s, entered %d times", effect, t.enters)
 	case said.Status == events.StatusOK && t.exits == 0:
-		c.fail("I2", key, "ok, but its tool never returned (entered %d times)", t.enters)
+		c.failf("I2", key, "ok, but its tool never returned (entered %d times)", t.enters)
 	case said.Status != events.StatusOK && !t.accepted.MayFail && said.Code != events.CodeInterrupted:
-		c.fail("I1", key, "ended as %s, want a result", said.Code)
+		c.failf("I1", key, "ended as %s, want a result", said.Code)
 	}
 	interrupted := said.Code == events.CodeInterrupted && !asked.Rejected
 	if interrupted && c.hit != nil && !c.hit[key] && t.enters == t.exits {
-		c.fail("I7", key, "interrupted without a fault (entered %d, left %d)", t.enters, t.exits)
+		c.failf("I7", key, "interrupted without a fault (entered %d, left %d)", t.enters, t.exits)
 	}
 	if interrupted && reentered(effect) && c.hit != nil && len(c.hit) == 0 {
-		c.fail("I7", key, "a tool of effect %s is interrupted in a run without faults", effect)
+		c.failf("I7", key, "a tool of effect %s is interrupted in a run without faults", effect)
 	}
 }
 
@@ -184,12 +184,12 @@ func (c *checker) copies() {
 	seen := map[string]uint64{}
 	for _, copied := range c.facts.Copies {
 		if first, ok := seen[copied.Key]; ok && first != copied.Seq {
-			c.fail("I3", copied.Key, "stored twice, as %d and %d", first, copied.Seq)
+			c.failf("I3", copied.Key, "stored twice, as %d and %d", first, copied.Seq)
 		}
 		seen[copied.Key] = copied.Seq
 		r := bySeq[copied.Seq]
 		if r == nil || r.Key != copied.Key || !bytes.Equal(r.Data, copied.Data) {
-			c.fail("I3", copied.Key, "subscribers saw sequence %d with other bytes than the journal holds", copied.Seq)
+			c.failf("I3", copied.Key, "subscribers saw sequence %d with other bytes than the journal holds", copied.Seq)
 		}
 	}
 }

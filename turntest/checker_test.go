@@ -25,7 +25,7 @@ func ExampleCheck() {
 }
 
 // key is the turn of all cases.
-var key = subjects.TurnKey("app", "chat", "", "t1") //nolint:gochecknoglobals // read-only
+var key = subjects.TurnKey("app", "chat", "", "t1")
 
 // good is a run without faults: one turn, entered once, ended ok.
 func good(t *testing.T) *turntest.Facts {

@@ -45,7 +45,12 @@ func OpenLedger(path string) (*Ledger, error) {
 }
 
 // Close closes the file.
-func (l *Ledger) Close() error { return l.f.Close() }
+func (l *Ledger) Close() error {
+	if err := l.f.Close(); err != nil {
+		return fmt.Errorf("close ledger: %w", err)
+	}
+	return nil
+}
 
 // Enter notes that the tool of a call was entered.
 func (l *Ledger) Enter(call *tools.Call) error { return l.note(PhaseEnter, call) }
