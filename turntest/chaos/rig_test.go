@@ -120,6 +120,8 @@ func withAckWait(o *provision.Options) { o.AckWait = ackWait }
 
 func (r *rig) path(name string) string { return filepath.Join(r.dir, name) }
 
+// startWorker returns once the worker consumes: one that is cut off before that ends with an
+// error, for whatever restarts it.
 func (r *rig) startWorker(i int) *turntest.Process {
 	r.Helper()
 	url := r.cluster.URL()
@@ -132,7 +134,13 @@ func (r *rig) startWorker(i int) *turntest.Process {
 	if i == 0 && r.setup.samples != "" {
 		env = append(env, envSamples+"="+r.setup.samples)
 	}
-	return turntest.StartProcess(r.T, roleWorker, env...)
+	w := turntest.StartProcess(r.T, roleWorker, env...)
+	started := fmt.Sprintf(`msg="worker started" pid=%d `, w.PID())
+	require.Eventually(r.T, func() bool {
+		log, err := os.ReadFile(r.path("workers.log"))
+		return err == nil && strings.Contains(string(log), started)
+	}, patience, 10*time.Millisecond, "the worker does not start; log: %s", r.logTail())
+	return w
 }
 
 // turn makes the nth turn: each effect in its turn, one of ten rejected before its tool.

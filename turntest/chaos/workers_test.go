@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -81,22 +82,46 @@ func crashLoop(r *rig) {
 		require.NoError(r.T, r.publish(r.Context(), turn))
 		extra = append(extra, accepted)
 	}
-	// What restarts workers in production.
-	for deaths := 0; deaths < 3 && time.Since(at) < patience; r.pause(20 * time.Millisecond) {
-		for i := range r.workers {
-			select {
-			case <-r.workers[i].Done():
-				deaths++
-				r.replace(i, false)
-			default:
+	ended := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
+		for _, a := range extra {
+			if _, err := r.client.Await(ctx, events.TurnID{App: a.App, Chat: a.Chat, Turn: a.Turn}); err != nil {
+				ended <- err
+				return
 			}
 		}
-	}
+		close(ended)
+	}()
+	r.supervise(ended)
 	r.recovers(at)
 	r.extra = extra
 	o := r.settle()
 	require.GreaterOrEqual(r.T, o.interrupted, 1, "the unsafe tool that killed its worker")
 	require.GreaterOrEqual(r.T, o.reentered, 1, "the idempotent tool that killed its worker")
+}
+
+// supervise restarts workers that have died, as production does, until something has ended.
+func (r *rig) supervise(ended <-chan error) {
+	r.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			require.NoError(r.T, err)
+			return
+		case <-tick.C:
+		}
+		for i := range r.workers {
+			select {
+			case <-r.workers[i].Done():
+				r.replace(i, false)
+			default:
+			}
+		}
+	}
 }
 
 // deleteConsumer takes the workers' consumer away: they say so and end, and make none of their
