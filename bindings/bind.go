@@ -272,7 +272,7 @@ func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *fault) 
 		return nil, false, nil
 	}
 	if file.Error != "" {
-		return nil, false, &fault{place{t.path, file.ErrorLine}, file.Error, "mend the Python code there"}
+		return nil, false, &fault{place{t.path, file.ErrorLine}, file.Error, "correct the Python code there"}
 	}
 	if fn, ok := file.Functions[t.function]; ok {
 		return fn.Params, true, nil

@@ -54,11 +54,15 @@ func TestFindingsSayHowToMendThemInTheWordsOfTheirManifest(t *testing.T) {
 		},
 		"Python that cannot be read": {
 			"-- W/oneturn.yaml --\ntools: [{name: a, agent: A, file: t.py}]\n-- W/t.py --\ndef (\n",
-			`W/t.py:1: error: tool a (W/oneturn.yaml:1) is not bound: invalid syntax [tool_unusable]: mend the Python code there`,
+			`W/t.py:1: error: tool a (W/oneturn.yaml:1) is not bound: invalid syntax [tool_unusable]: correct the Python code there`,
 		},
 		"YAML that cannot be read": {
 			"-- W/oneturn.yaml --\nagents:\n  A: {model: M\ntools: []\n",
 			`W/oneturn.yaml:2: error: the file cannot be read: did not find expected ',' or '}' [unreadable_manifest]: look for a missing bracket, comma or quote near this line or below`,
+		},
+		"YAML that cannot be read on its first line": {
+			"-- W/oneturn.yaml --\nagents: a: b\n",
+			`W/oneturn.yaml:1: error: the file cannot be read: mapping values are not allowed in this context [unreadable_manifest]: put the value in quotes if it holds ": ", or look for a wrong indentation near this line`,
 		},
 		"JSON that cannot be read": {
 			"-- W/oneturn.json --\n{\"agents\": {},\n \"tools\" []}\n",

@@ -121,13 +121,13 @@ func (p *parser) yaml(data []byte) (n *node, err error) {
 			return nil, nil //nolint:nilnil // an empty manifest is an absent one
 		}
 		text := strings.TrimPrefix(err.Error(), "yaml: ")
-		line := 0
+		line := 1 // the library leaves it out
 		if m := yamlLine.FindStringSubmatch(text); m != nil {
 			line, _ = strconv.Atoi(m[1])
 			text = strings.Replace(text, m[0], "", 1)
-		}
-		if grammatical.MatchString(text) {
-			line++ // the library counts these from 0
+			if grammatical.MatchString(text) {
+				line++ // the library counts these from 0
+			}
 		}
 		return nil, &parseError{line, text}
 	}

@@ -3,6 +3,7 @@ package docs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/oneturn/oneturn"
@@ -14,6 +15,14 @@ type charge struct {
 	Customer string `json:"customer"`
 	Cents    int    `json:"cents"`
 	Note     string `json:"note,omitempty"` // may be missing
+	Items    []item `json:"items,omitempty"`
+}
+
+// item is nested data: a struct, a slice, a map or a pointer, as encoding/json reads it.
+type item struct {
+	Name  string            `json:"name"`
+	Count int               `json:"count"`
+	Tags  map[string]string `json:"tags,omitempty"`
 }
 
 var errBusy = errors.New("the bank is busy")
@@ -24,7 +33,8 @@ func chargeTool(pay func(ctx context.Context, key, customer string, cents int) e
 		if in.Cents <= 0 {
 			return nil, &events.Error{Code: events.CodeUserError, Msg: "the amount must be positive"}
 		}
-		err := pay(ctx, oneturn.CallFrom(ctx).IdempotencyKey, in.Customer, in.Cents)
+		call := oneturn.CallFrom(ctx)
+		err := pay(ctx, call.IdempotencyKey, in.Customer, in.Cents)
 		if errors.Is(err, errBusy) {
 			return nil, tools.Retryable(err) // nothing has happened: try again
 		}
@@ -32,7 +42,8 @@ func chargeTool(pay func(ctx context.Context, key, customer string, cents int) e
 			return nil, err
 		}
 		err = tools.Vars(ctx).Set("paid_cents", in.Cents)
-		return map[string]any{"status": "success", "message": "Thank you, " + in.Customer + "!"}, err
+		message := fmt.Sprintf("Thank you, %s: %d items, chat %s.", in.Customer, len(in.Items), call.Turn.Chat)
+		return map[string]any{"status": "success", "message": message}, err
 	},
 		oneturn.For("Shop", "Cashier", "Charge"), oneturn.WithEffect(oneturn.Keyed),
 		oneturn.WithTimeout(10*time.Second), oneturn.WithMaxAttempts(3), oneturn.WithUI("Receipt", "inline"))

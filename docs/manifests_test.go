@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/turntest"
 )
 
@@ -81,17 +83,36 @@ func TestToolInGoOfThePageRuns(t *testing.T) {
 		}
 		return nil
 	})}})
-	turn := func(key string, cents json.Number) *oneturn.Turn {
+	turn := func(key string, cents json.Number, items ...any) *oneturn.Turn {
 		return &oneturn.Turn{
 			TurnID: oneturn.TurnID{Chat: "chat-1", Turn: key}, Workflow: "Shop", Agent: "Cashier", Model: "Charge",
-			Data: map[string]any{"customer": "Ada", "cents": cents},
+			Data: map[string]any{"customer": "Ada", "cents": cents, "items": items},
 		}
 	}
-	r := do(t, c, turn("t1", "1250"))
-	require.Equal(t, "Thank you, Ada!", r.Content)
+	r := do(t, c, turn("t1", "1250", map[string]any{"name": "tea", "count": json.Number("2"), "tags": map[string]any{"size": "L"}}))
+	require.Equal(t, "Thank you, Ada: 1 items, chat chat-1.", r.Content)
 	require.Equal(t, 3, r.Attempts)
 	require.Len(t, slices.Compact(keys), 1)
 	require.Equal(t, "user_error", string(do(t, c, turn("t2", "0")).Code))
+	require.Equal(t, "validation_failed", string(do(t, c, turn("t3", "1", map[string]any{"name": "tea"})).Code))
+}
+
+// TestFieldsOfACallThatThePageNamesAreThere compares with the struct.
+func TestFieldsOfACallThatThePageNamesAreThere(t *testing.T) {
+	t.Parallel()
+	_, table, ok := strings.Cut(text(t, "manifests.md"), "`oneturn.CallFrom(ctx)` has ")
+	require.True(t, ok)
+	table, _, _ = strings.Cut(table, "\n\n")
+	names := regexp.MustCompile("`([A-Z][A-Za-z.]+)`").FindAllStringSubmatch(table, -1)
+	require.Greater(t, len(names), 8)
+	for _, m := range names {
+		at := reflect.TypeFor[tools.Call]()
+		for step := range strings.SplitSeq(m[1], ".") {
+			field, ok := at.FieldByName(step)
+			require.True(t, ok, m[1])
+			at = field.Type
+		}
+	}
 }
 
 // TestManifestOfThePageHasEveryKeyOfTheSchema keeps the reference whole.

@@ -122,18 +122,25 @@ func (s *shell) stop() {
 }
 
 var (
-	hashes  = regexp.MustCompile(`\b[0-9a-f]{16}\b`)
+	hashes  = regexp.MustCompile(`(?:digest )?\b[0-9a-f]{16}\b`)
 	names   = regexp.MustCompile(`[^\s"]+-[A-Za-z0-9]{6,8}\b`)
 	numbers = regexp.MustCompile(`\b(?:[0-9]+(?:\.[0-9]+)? m?s\b|[0-9]{3,}|(?:process|processes|and|kill -9) [0-9]+\b)`)
 	spaces  = regexp.MustCompile(` {2,}`)
 )
 
-// stable leaves of an output what is the same in every run, with the turns in order.
+// stable leaves of an output what is the same in every run, with the turns in order. That is so
+// of a digest too: a page shows the files that it is made of.
 func stable(text string) []string {
+	text = hashes.ReplaceAllStringFunc(text, func(hash string) string {
+		if strings.HasPrefix(hash, "digest ") {
+			return hash
+		}
+		return "HASH"
+	})
 	for _, r := range []struct {
 		pattern *regexp.Regexp
 		by      string
-	}{{hashes, "HASH"}, {names, "NAME"}, {numbers, "NUMBER"}, {spaces, "  "}} {
+	}{{names, "NAME"}, {numbers, "NUMBER"}, {spaces, "  "}} {
 		text = r.pattern.ReplaceAllString(text, r.by)
 	}
 	var lines, turns []string
