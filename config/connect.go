@@ -18,6 +18,9 @@ const DefaultURL URL = "nats://127.0.0.1:4222"
 // connectTimeout bounds one attempt to reach one server.
 const connectTimeout = 5 * time.Second
 
+// pingInterval is how often a connection that says nothing is asked whether it lives.
+const pingInterval = 10 * time.Second
+
 // Connect opens a connection as cfg says; name shows up in the server's lists. Without URL and
 // context it goes to [DefaultURL]. It fails if no server can be reached now, unless extra has
 // nats.RetryOnFailedConnect; once connected it reconnects for ever. Errors hold no secret.
@@ -71,6 +74,9 @@ func ConnOptions(name string, logger *slog.Logger) []nats.Option {
 		nats.MaxReconnects(-1),
 		nats.ReconnectBufSize(-1),
 		nats.CustomReconnectDelay(ReconnectDelay),
+		// A server whose host died says nothing: notice within half a minute.
+		nats.PingInterval(pingInterval),
+		nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
 			if err != nil {
 				logger.Warn("nats disconnected", "server", shown(nc), "error", err.Error())
