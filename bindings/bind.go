@@ -1,11 +1,9 @@
 package bindings
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/oneturn/oneturn/bindings/model"
 )
@@ -87,72 +85,6 @@ func bind(d *draft, files map[string]PyFile, inspected bool) *workflow {
 	return b.w
 }
 
-// compileModels compiles each model; a fault costs the model that has it.
-func (b *binder) compileModels() {
-	byName := make(map[string]modelEntry, len(b.manifest.models))
-	var defs []model.Definition
-	for _, e := range b.manifest.models {
-		byName[e.name] = e
-		b.w.models = append(b.w.models, e.name)
-		if e.schema == nil {
-			defs = append(defs, model.Definition{Name: e.name, Fields: e.fields})
-			continue
-		}
-		compiled, err := model.CompileSchema(e.name, e.schema)
-		if err != nil {
-			b.refused(e, err)
-			continue
-		}
-		b.models[e.name] = compiled
-	}
-	compiled, problems := model.CompileMozaiks(defs)
-	maps.Copy(b.models, compiled)
-	for _, p := range problems {
-		e := byName[p.Model]
-		at := e.at
-		top, _, _ := strings.Cut(p.Field, ".")
-		if line := e.lines[top]; line > 0 {
-			at.line = line
-		}
-		what := "model " + p.Model
-		if p.Field != "" {
-			what = fmt.Sprintf("field %s of %s", p.Field, what)
-		}
-		b.add(problemSeverity(p), at, "bad_model", what+": "+p.Message, p.Mend)
-		if _, usable := b.models[p.Model]; !usable && b.broken[p.Model] == "" {
-			b.broken[p.Model] = fmt.Sprintf("%s: %s: %s", at, what, p.Message)
-		}
-	}
-}
-
-// refused reports each fault of a schema at its line.
-func (b *binder) refused(e modelEntry, err error) {
-	problems := []model.Problem{{Message: err.Error(), Mend: "mend the schema"}}
-	if faulty := new(model.SchemaError); errors.As(err, &faulty) {
-		problems = faulty.Problems
-	}
-	for i, p := range problems {
-		at, message := e.at, p.Message
-		if p.Field != "" {
-			message = fmt.Sprintf("%s (%s)", p.Message, quoted(p.Field))
-		}
-		if line := e.source.lineOf(p.Field); line > 0 {
-			at.line = line
-		}
-		b.errorf(at, "bad_model", p.Mend, "model %s cannot be used: %s", e.name, message)
-		if i == 0 {
-			b.broken[e.name] = fmt.Sprintf("%s: %s; %s", at, message, p.Mend)
-		}
-	}
-}
-
-func problemSeverity(p model.Problem) Severity {
-	if p.Severity == model.SeverityWarning {
-		return SeverityWarning
-	}
-	return SeverityError
-}
-
 // boundPairs cuts the tools' agents where there are too many pairs of tool and agent.
 func (b *binder) boundPairs() {
 	left := maxEntries
@@ -167,17 +99,6 @@ func (b *binder) boundPairs() {
 			continue
 		}
 		left -= len(t.agents)
-	}
-}
-
-// checkRegistry reports agents that are registered with a model that does not exist.
-func (b *binder) checkRegistry() {
-	for _, agent := range slices.Sorted(maps.Keys(b.registered)) {
-		r := b.registered[agent]
-		b.w.registered[agent] = r.model
-		if !slices.Contains(b.w.models, r.model) {
-			b.errorf(r.at, "unknown_model", b.modelMend(r.model), "agent %s is registered with the unknown model %s", agent, quoted(r.model))
-		}
 	}
 }
 
@@ -220,42 +141,6 @@ func (b *binder) tool(t *toolEntry) {
 			b.put(k, b.binding(t, k, signature, known))
 		}
 	}
-}
-
-// checkOwner warns of agents that are not there or never call a tool.
-func (b *binder) checkOwner(t *toolEntry, agent string) {
-	if a, ok := b.agent(agent); !ok && len(b.agents) > 0 {
-		b.warnf(t.at, "unknown_agent", didYouMean(agent, b.agentNames()), "tool %s names the unknown agent %s", t.name, quoted(agent))
-	} else if ok && t.auto && !a.auto {
-		b.warnf(t.at, "agent_not_auto", "set auto_tool_mode: true for the agent",
-			"tool %s is called automatically, but agent %s has no auto_tool_mode", t.name, agent)
-	}
-	if t.kind != KindPython {
-		return
-	}
-	k := key{t.function, agent}
-	if at, seen := b.functions[k]; seen && b.locations[k] != t.path {
-		b.warnf(t.at, "function_name_shared", "rename one of them", "agent %s has two functions called %s: here and at %s", agent, t.function, at)
-	}
-	b.functions[k], b.locations[k] = t.at, t.path
-}
-
-func (b *binder) modelFault(t *toolEntry, mdl string) string {
-	if b.models[mdl] != nil {
-		return ""
-	}
-	if why := b.broken[mdl]; why != "" {
-		return fmt.Sprintf("model %s cannot be used (%s)", quoted(mdl), why)
-	}
-	if t.model == mdl {
-		b.errorf(t.at, "unknown_model", b.modelMend(mdl), "tool %s names the unknown model %s", t.name, quoted(mdl))
-	}
-	return fmt.Sprintf("%s: model %s is not defined; %s", t.at, quoted(mdl), b.modelMend(mdl))
-}
-
-// modelMend says what to do about a model that is not there.
-func (b *binder) modelMend(name string) string {
-	return thereOr(name, b.w.models, "define it under models")
 }
 
 // signature finds the parameters of a Python tool. known is false if they cannot be told
@@ -326,39 +211,6 @@ func (b *binder) binding(t *toolEntry, k key, params []Param, known bool) *Bindi
 	return bound
 }
 
-// checkParameters warns of parameters that nothing fills, or not always: such a call ends as
-// bad_args.
-func (b *binder) checkParameters(t *toolEntry, bound *Binding) {
-	if bound.Model == nil {
-		return
-	}
-	unfilled, uncertain := bound.parameters.gaps(bound.Model.Optional())
-	if len(unfilled) > 0 {
-		have, it := "has", "it"
-		if len(unfilled) > 1 {
-			have, it = "have", "them"
-		}
-		b.warnf(t.at, "parameter_unfilled", "add a field for "+it+" to the model, or a default to the function",
-			"%s of tool %s %s no default and model %s has no field for %s", parametersOf(unfilled), t.name, have, bound.ModelName, it)
-	}
-	if len(uncertain) > 0 {
-		have, field := "has", "its field"
-		if len(uncertain) > 1 {
-			have, field = "have", "their fields"
-		}
-		b.warnf(t.at, "parameter_uncertain", "add a default to the function, or make "+field+" required or give a default in the model",
-			"%s of tool %s %s no default, but %s of model %s may be missing: such a call ends as bad_args",
-			parametersOf(uncertain), t.name, have, field, bound.ModelName)
-	}
-}
-
-func parametersOf(names []string) string {
-	if len(names) == 1 {
-		return "parameter " + names[0]
-	}
-	return "parameters " + together(names)
-}
-
 // effect says which effect a tool has and where that comes from.
 func (b *binder) effect(t *toolEntry) (effect Effect, why string) {
 	switch {
@@ -416,36 +268,5 @@ func (b *binder) index() {
 		if count[bound.Agent]++; count[bound.Agent] > 1 {
 			b.w.onlyTool[bound.Agent] = slot{why: fmt.Sprintf("agent %s has several tools: the event must name the model", bound.Agent)}
 		}
-	}
-}
-
-// checkAgents warns of agents that wait for a tool that never comes.
-func (b *binder) checkAgents() {
-	b.w.agents = b.agentNames()
-	for _, bound := range b.w.bindings {
-		if !slices.Contains(b.w.agents, bound.Agent) {
-			b.w.agents = append(b.w.agents, bound.Agent)
-		}
-	}
-	for _, a := range b.agents {
-		switch tool, ok := b.w.onlyTool[a.name]; {
-		case !a.auto:
-		case ok && tool.manual:
-			b.warnf(a.at, "auto_agent_without_tool",
-				a.at.words("set auto: true on one of its tools, or remove the agent", "set auto_invoke: true on one of its tools, or switch auto_tool_mode off", ""),
-				"agent %s calls no tool: none of its tools is called automatically", a.name)
-		case !ok:
-			b.warnf(a.at, "auto_agent_without_tool",
-				a.at.words("add a tool with agent: "+a.name+", or remove the agent", "add a tool for it, or switch auto_tool_mode off", ""),
-				"agent %s calls no tool: no tool names it", a.name)
-		}
-	}
-}
-
-// checkEmpty warns of a folder that binds nothing and of which nothing else is said.
-func (b *binder) checkEmpty() {
-	if len(b.tools)+len(b.agents)+len(b.variables) == 0 && !b.faulty() {
-		b.warnf(place{file: b.w.dir}, "nothing_bound", "write a oneturn.yaml there with agents, models and tools, or begin the folder's name with _",
-			"no manifest of the folder names an agent or a tool, so nothing is bound")
 	}
 }

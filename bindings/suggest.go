@@ -4,55 +4,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/oneturn/oneturn/internal/nearest"
 )
 
 const (
-	longestName   = 64  // of names that are compared and shown in messages
-	mostSuggested = 200 // candidates that are compared with a word
+	longestName   = 64  // of names that are shown in messages
+	mostSuggested = 200 // candidates that are sorted and compared with a word
 )
 
 // closest returns the candidate that is at most a third of its letters away from word, or "".
 // Of equally close ones the first in alphabetical order wins.
 func closest(word string, candidates []string) string {
-	if word == "" || len(word) > longestName {
-		return ""
-	}
-	word = strings.ToLower(word)
-	best, bestDistance := "", 1<<30
 	candidates = slices.Sorted(slices.Values(candidates[:min(len(candidates), mostSuggested)]))
-	for _, c := range candidates {
-		if c == "" || len(c) > longestName {
-			continue
-		}
-		d := distance(word, strings.ToLower(c))
-		if d < bestDistance && d <= max(1, len(c)/3) {
-			best, bestDistance = c, d
-		}
-	}
-	return best
-}
-
-// distance counts insertions, deletions, replacements and swaps of neighbours, in bytes.
-func distance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
+	return nearest.Of(word, candidates, nearest.Rule{
+		Fold:  strings.ToLower,
+		Edits: func(_, candidate string) int { return max(1, len(candidate)/3) },
+	})
 }
 
 // suggestion gives `did you mean "x"?`, or "".

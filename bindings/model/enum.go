@@ -81,7 +81,7 @@ func (e *enum) listed() []any {
 func (e *enum) fault(v any) Fault {
 	f := Fault{Rule: e.rule, Expected: e.words, GotType: typeName(v), Allowed: e.listed()}
 	if s, ok := v.(string); ok {
-		f.DidYouMean = nearest(s, e.names())
+		f.DidYouMean = meantBy(s, e.names())
 	}
 	return f
 }

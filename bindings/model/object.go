@@ -119,7 +119,7 @@ func missing(r *objectRules, f *field, in map[string]any) Fault {
 		}
 	}
 	slices.Sort(unknown)
-	if key := nearest(f.name, unknown); key != "" {
+	if key := meantBy(f.name, unknown); key != "" {
 		fault.DidYouMean = f.name
 		fault.Expected += ", under the key \"" + f.name + "\" instead of \"" + key + "\""
 	}

@@ -85,7 +85,7 @@ func typeMend(word string) string {
 	}
 	meant := foreign[strings.ToLower(word)]
 	if meant == "" {
-		meant = nearest(word, known)
+		meant = meantBy(word, known)
 	}
 	if meant == "" {
 		return "write one of " + strings.Join(known, ", ")

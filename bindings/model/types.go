@@ -79,7 +79,7 @@ func (b *builder) typed(at place, t string, spec map[string]any, depth int) *nod
 	message := "unknown type " + quote(t)
 	names := append(slices.Sorted(maps.Keys(b.models)), "str", "int", "float", "bool", "dict", "list", "optional_str",
 		"optional_list", "literal", "union", "any", "string", "integer", "number", "boolean", "object", "array")
-	if meant := nearest(t, names); meant != "" {
+	if meant := meantBy(t, names); meant != "" {
 		message += ", did you mean " + quote(meant) + "?"
 	}
 	b.fail(at, message, "use str, int, float, bool, dict, list, literal, union, any or the name of a model of this workflow")

@@ -1,0 +1,99 @@
+package bindings
+
+import (
+	"maps"
+	"slices"
+)
+
+// checkRegistry reports agents that are registered with a model that does not exist.
+func (b *binder) checkRegistry() {
+	for _, agent := range slices.Sorted(maps.Keys(b.registered)) {
+		r := b.registered[agent]
+		b.w.registered[agent] = r.model
+		if !slices.Contains(b.w.models, r.model) {
+			b.errorf(r.at, "unknown_model", b.modelMend(r.model), "agent %s is registered with the unknown model %s", agent, quoted(r.model))
+		}
+	}
+}
+
+// checkOwner warns of agents that are not there or never call a tool.
+func (b *binder) checkOwner(t *toolEntry, agent string) {
+	if a, ok := b.agent(agent); !ok && len(b.agents) > 0 {
+		b.warnf(t.at, "unknown_agent", didYouMean(agent, b.agentNames()), "tool %s names the unknown agent %s", t.name, quoted(agent))
+	} else if ok && t.auto && !a.auto {
+		b.warnf(t.at, "agent_not_auto", "set auto_tool_mode: true for the agent",
+			"tool %s is called automatically, but agent %s has no auto_tool_mode", t.name, agent)
+	}
+	if t.kind != KindPython {
+		return
+	}
+	k := key{t.function, agent}
+	if at, seen := b.functions[k]; seen && b.locations[k] != t.path {
+		b.warnf(t.at, "function_name_shared", "rename one of them", "agent %s has two functions called %s: here and at %s", agent, t.function, at)
+	}
+	b.functions[k], b.locations[k] = t.at, t.path
+}
+
+// checkParameters warns of parameters that nothing fills, or not always: such a call ends as
+// bad_args.
+func (b *binder) checkParameters(t *toolEntry, bound *Binding) {
+	if bound.Model == nil {
+		return
+	}
+	unfilled, uncertain := bound.parameters.gaps(bound.Model.Optional())
+	if len(unfilled) > 0 {
+		have, it := "has", "it"
+		if len(unfilled) > 1 {
+			have, it = "have", "them"
+		}
+		b.warnf(t.at, "parameter_unfilled", "add a field for "+it+" to the model, or a default to the function",
+			"%s of tool %s %s no default and model %s has no field for %s", parametersOf(unfilled), t.name, have, bound.ModelName, it)
+	}
+	if len(uncertain) > 0 {
+		have, field := "has", "its field"
+		if len(uncertain) > 1 {
+			have, field = "have", "their fields"
+		}
+		b.warnf(t.at, "parameter_uncertain", "add a default to the function, or make "+field+" required or give a default in the model",
+			"%s of tool %s %s no default, but %s of model %s may be missing: such a call ends as bad_args",
+			parametersOf(uncertain), t.name, have, field, bound.ModelName)
+	}
+}
+
+func parametersOf(names []string) string {
+	if len(names) == 1 {
+		return "parameter " + names[0]
+	}
+	return "parameters " + together(names)
+}
+
+// checkAgents warns of agents that wait for a tool that never comes.
+func (b *binder) checkAgents() {
+	b.w.agents = b.agentNames()
+	for _, bound := range b.w.bindings {
+		if !slices.Contains(b.w.agents, bound.Agent) {
+			b.w.agents = append(b.w.agents, bound.Agent)
+		}
+	}
+	for _, a := range b.agents {
+		switch tool, ok := b.w.onlyTool[a.name]; {
+		case !a.auto:
+		case ok && tool.manual:
+			b.warnf(a.at, "auto_agent_without_tool",
+				a.at.words("set auto: true on one of its tools, or remove the agent", "set auto_invoke: true on one of its tools, or switch auto_tool_mode off", ""),
+				"agent %s calls no tool: none of its tools is called automatically", a.name)
+		case !ok:
+			b.warnf(a.at, "auto_agent_without_tool",
+				a.at.words("add a tool with agent: "+a.name+", or remove the agent", "add a tool for it, or switch auto_tool_mode off", ""),
+				"agent %s calls no tool: no tool names it", a.name)
+		}
+	}
+}
+
+// checkEmpty warns of a folder that binds nothing and of which nothing else is said.
+func (b *binder) checkEmpty() {
+	if len(b.tools)+len(b.agents)+len(b.variables) == 0 && !b.faulty() {
+		b.warnf(place{file: b.w.dir}, "nothing_bound", "write a oneturn.yaml there with agents, models and tools, or begin the folder's name with _",
+			"no manifest of the folder names an agent or a tool, so nothing is bound")
+	}
+}

@@ -1,0 +1,94 @@
+package bindings
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/oneturn/oneturn/bindings/model"
+)
+
+// compileModels compiles each model; a fault costs the model that has it.
+func (b *binder) compileModels() {
+	byName := make(map[string]modelEntry, len(b.manifest.models))
+	var defs []model.Definition
+	for _, e := range b.manifest.models {
+		byName[e.name] = e
+		b.w.models = append(b.w.models, e.name)
+		if e.schema == nil {
+			defs = append(defs, model.Definition{Name: e.name, Fields: e.fields})
+			continue
+		}
+		compiled, err := model.CompileSchema(e.name, e.schema)
+		if err != nil {
+			b.refused(e, err)
+			continue
+		}
+		b.models[e.name] = compiled
+	}
+	compiled, problems := model.CompileMozaiks(defs)
+	maps.Copy(b.models, compiled)
+	for _, p := range problems {
+		e := byName[p.Model]
+		at := e.at
+		top, _, _ := strings.Cut(p.Field, ".")
+		if line := e.lines[top]; line > 0 {
+			at.line = line
+		}
+		what := "model " + p.Model
+		if p.Field != "" {
+			what = fmt.Sprintf("field %s of %s", p.Field, what)
+		}
+		b.add(problemSeverity(p), at, "bad_model", what+": "+p.Message, p.Mend)
+		if _, usable := b.models[p.Model]; !usable && b.broken[p.Model] == "" {
+			b.broken[p.Model] = fmt.Sprintf("%s: %s: %s", at, what, p.Message)
+		}
+	}
+}
+
+// refused reports each fault of a schema at its line.
+func (b *binder) refused(e modelEntry, err error) {
+	problems := []model.Problem{{Message: err.Error(), Mend: "mend the schema"}}
+	if faulty := new(model.SchemaError); errors.As(err, &faulty) {
+		problems = faulty.Problems
+	}
+	for i, p := range problems {
+		at, message := e.at, p.Message
+		if p.Field != "" {
+			message = fmt.Sprintf("%s (%s)", p.Message, quoted(p.Field))
+		}
+		if line := e.source.lineOf(p.Field); line > 0 {
+			at.line = line
+		}
+		b.errorf(at, "bad_model", p.Mend, "model %s cannot be used: %s", e.name, message)
+		if i == 0 {
+			b.broken[e.name] = fmt.Sprintf("%s: %s; %s", at, message, p.Mend)
+		}
+	}
+}
+
+func problemSeverity(p model.Problem) Severity {
+	if p.Severity == model.SeverityWarning {
+		return SeverityWarning
+	}
+	return SeverityError
+}
+
+func (b *binder) modelFault(t *toolEntry, mdl string) string {
+	if b.models[mdl] != nil {
+		return ""
+	}
+	if why := b.broken[mdl]; why != "" {
+		return fmt.Sprintf("model %s cannot be used (%s)", quoted(mdl), why)
+	}
+	if t.model == mdl {
+		b.errorf(t.at, "unknown_model", b.modelMend(mdl), "tool %s names the unknown model %s", t.name, quoted(mdl))
+	}
+	return fmt.Sprintf("%s: model %s is not defined; %s", t.at, quoted(mdl), b.modelMend(mdl))
+}
+
+// modelMend says what to do about a model that is not there.
+func (b *binder) modelMend(name string) string {
+	return thereOr(name, b.w.models, "define it under models")
+}
