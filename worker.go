@@ -264,6 +264,16 @@ func (w *Worker) adopt(set *bindings.Set) {
 	w.tools.renew(old, set)
 }
 
+// faults counts the errors of a set.
+func faults(set *bindings.Set) (n int) {
+	for _, d := range set.Diagnostics() {
+		if d.Severity == bindings.SeverityError {
+			n++
+		}
+	}
+	return n
+}
+
 // watch follows changes of the workflow folder.
 func (w *Worker) watch(ctx context.Context) {
 	if !w.c.Watch || w.c.Workflows == "" {
@@ -276,9 +286,9 @@ func (w *Worker) watch(ctx context.Context) {
 		old := w.Bindings()
 		switch {
 		case set == nil || set.Digest() == old.Digest() && len(set.Diagnostics()) == len(old.Diagnostics()):
-		case set.Digest() == old.Digest():
+		case set.Digest() == old.Digest(): // an edit that was refused, or one that was taken back
 			w.adopt(set)
-			w.c.Logger.Warn("an edit has errors: its workflow stays as it was", "digest", set.Digest())
+			w.c.Logger.Info("workflows unchanged", "errors", faults(set), "digest", set.Digest())
 		default:
 			w.adopt(set)
 			w.c.Logger.Info("workflows changed", "workflows", len(set.Workflows()), "digest", set.Digest())
