@@ -52,7 +52,7 @@ func parseEntries(name string, root *yaml.Node) (map[string]fileEntry, []Problem
 		key, value := root.Content[i], root.Content[i+1]
 		at := fmt.Sprintf("%s:%d", name, key.Line)
 		setting := fmt.Sprintf("%.60q in %s", key.Value, at)
-		near := nearest(key.Value, known)
+		near := meantBy(key.Value, known)
 		_, twice := entries[key.Value]
 		texts, ok := scalars(value)
 		switch {

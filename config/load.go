@@ -41,7 +41,7 @@ func FlagError(command string, fs *pflag.FlagSet, err error) error {
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
 		fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if meant := nearest(unknown.GetSpecifiedName(), names); meant != "" {
+		if meant := meantBy(unknown.GetSpecifiedName(), names); meant != "" {
 			mend = "did you mean --" + meant + "? " + mend
 		}
 	}

@@ -16,7 +16,7 @@ const maxShown = 64
 func meantBy(word string, candidates []string) string {
 	return nearest.Of(word, candidates, nearest.Rule{
 		Fold:  letters,
-		Edits: func(word, _ string) int { return len(word) / 3 },
+		Edits: func(word, _ string) int { return len(letters(word)) / 3 },
 	})
 }
 
