@@ -1,0 +1,80 @@
+package oneturn_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+)
+
+func TestClientTakesOrdinaryGoData(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	start(t, s, greeter())
+	c := client(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for key, data := range map[string]any{
+		"struct": greeting{"Ada"}, "map": map[string]string{"name": "Ada"}, "mixed": map[string]any{"name": "Ada", "n": 1, "f": []float64{1.5}},
+	} {
+		one := turn(key, data)
+		one.ContextVariables = map[string]any{"n": 1}
+		r, err := c.Do(ctx, one)
+		require.NoError(t, err, key)
+		require.Equal(t, "Hello, Ada!", r.Content, key)
+	}
+	_, err := c.Publish(ctx, turn("chan", make(chan int)))
+	require.ErrorContains(t, err, "no JSON form")
+	_, err = oneturn.NewClient(nil, oneturn.ClientOptions{})
+	require.Error(t, err)
+}
+
+func TestWaitEndsThoughEveryLiveCopyIsLost(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	start(t, s, greeter())
+	c := client(t, s)
+	warm := turn("warm", map[string]any{"name": "Ada"})
+	publish(t, c, warm)
+	await(t, c, warm.TurnID)
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), "KV_ONETURN_TURNS")
+	require.NoError(t, err)
+	config := stream.CachedInfo().Config
+	config.RePublish = nil
+	_, err = js.UpdateStream(t.Context(), config)
+	require.NoError(t, err)
+	one := turn("t1", map[string]any{"name": "Ada"})
+	publish(t, c, one)
+	require.True(t, await(t, c, one.TurnID).Success)
+}
+
+func TestWaitSaysWhenNoWorkerIsThere(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	told := make(chan oneturn.TurnID, 1)
+	c, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{
+		OnNoWorker: func(id oneturn.TurnID) { told <- id }, NoWorkerAfter: 300 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	one := turn("t1", map[string]any{"name": "Ada"})
+	publish(t, c, one)
+	ended := make(chan *oneturn.Response, 1)
+	go func() {
+		r, err := c.Await(context.WithoutCancel(t.Context()), one.TurnID)
+		if err == nil {
+			ended <- r
+		}
+		close(ended)
+	}()
+	require.Equal(t, one.TurnID, <-told)
+	start(t, s, greeter())
+	r := <-ended
+	require.NotNil(t, r)
+	require.True(t, r.Success)
+}
