@@ -1,0 +1,126 @@
+package provision_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/provision"
+)
+
+func TestChangedOptionsUpdateWhatTheyName(t *testing.T) {
+	t.Parallel()
+	js := server(t)
+	apply(t, js, provision.Options{})
+	opts := provision.Options{
+		AckWait: time.Minute, Retention: 20 * 24 * time.Hour, InMaxBytes: 64 << 20,
+		Pools: []string{"default", "new"},
+	}
+	changes := apply(t, js, opts)
+	require.Equal(t, provision.Change{
+		Object: "consumer ONETURN_IN/workers-default", Action: provision.Updated, Details: []string{"ack_wait 30s → 1m0s"},
+	}, changes["consumer ONETURN_IN/workers-default"])
+	require.Equal(t, provision.Created, changes["consumer ONETURN_IN/workers-new"].Action)
+	require.Equal(t, []string{"max_age 216h0m0s → 480h0m0s"}, changes["stream KV_ONETURN_TURNS"].Details)
+	require.Equal(t, []string{"max_bytes 536870912 → 67108864"}, changes["stream ONETURN_IN"].Details)
+	require.Equal(t, provision.Unchanged, changes["stream ONETURN_DEAD"].Action)
+
+	consumer, err := js.Consumer(t.Context(), "ONETURN_IN", "workers-default")
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, consumer.CachedInfo().Config.AckWait)
+	require.Empty(t, findings(t, js, opts))
+}
+
+// edit changes a stream behind the back of provision.
+func edit(t *testing.T, js jetstream.JetStream, name string, change func(*jetstream.StreamConfig)) {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), name)
+	require.NoError(t, err)
+	cfg := stream.CachedInfo().Config
+	change(&cfg)
+	_, err = js.UpdateStream(t.Context(), cfg)
+	require.NoError(t, err)
+}
+
+func TestOperatorsOwnSettingsSurviveAnUpdate(t *testing.T) {
+	t.Parallel()
+	js := server(t)
+	apply(t, js, provision.Options{})
+	edit(t, js, "ONETURN_DEAD", func(c *jetstream.StreamConfig) {
+		c.Description = "ours"
+		c.Metadata = map[string]string{"team": "blue"}
+		c.Compression = jetstream.S2Compression
+	})
+	require.Empty(t, findings(t, js, provision.Options{}))
+	require.Equal(t, provision.Updated, apply(t, js, provision.Options{DeadAge: 60 * 24 * time.Hour})["stream ONETURN_DEAD"].Action)
+	stream, err := js.Stream(t.Context(), "ONETURN_DEAD")
+	require.NoError(t, err)
+	cfg := stream.CachedInfo().Config
+	require.Equal(t, "ours", cfg.Description)
+	require.Equal(t, "blue", cfg.Metadata["team"])
+	require.Equal(t, jetstream.S2Compression, cfg.Compression)
+}
+
+func TestDriftThatBreaksThePromiseIsFoundAndMended(t *testing.T) {
+	t.Parallel()
+	js := server(t)
+	apply(t, js, provision.Options{})
+	edit(t, js, "KV_ONETURN_TURNS", func(c *jetstream.StreamConfig) { c.RePublish = nil; c.Discard = jetstream.DiscardOld })
+	consumer, err := js.Consumer(t.Context(), "ONETURN_IN", "workers-default")
+	require.NoError(t, err)
+	cfg := consumer.CachedInfo().Config
+	cfg.MaxDeliver, cfg.AckWait = 5, time.Second
+	_, err = js.UpdateConsumer(t.Context(), "ONETURN_IN", cfg)
+	require.NoError(t, err)
+	require.NoError(t, js.DeleteStream(t.Context(), "ONETURN_DEAD"))
+
+	severity := map[string]provision.Severity{}
+	for _, f := range findings(t, js, provision.Options{}) {
+		severity[f.Object+" "+f.Setting] = f.Severity
+		require.NotEmpty(t, f.Mend)
+		require.Contains(t, f.String(), f.Object)
+	}
+	require.Equal(t, map[string]provision.Severity{
+		"stream KV_ONETURN_TURNS republish":               provision.Broken,
+		"stream KV_ONETURN_TURNS discard":                 provision.Broken,
+		"consumer ONETURN_IN/workers-default max_deliver": provision.Broken,
+		"consumer ONETURN_IN/workers-default ack_wait":    provision.Different,
+		"stream ONETURN_DEAD ":                            provision.Broken,
+	}, severity)
+
+	apply(t, js, provision.Options{})
+	require.Empty(t, findings(t, js, provision.Options{}))
+}
+
+func TestWhatWasProvisionedOtherwiseIsNotCalledAFault(t *testing.T) {
+	t.Parallel()
+	js := server(t)
+	apply(t, js, provision.Options{AckWait: 5 * time.Second, Retention: 20 * 24 * time.Hour, InMaxBytes: 64 << 20})
+	found := findings(t, js, provision.Options{})
+	require.Len(t, found, 5) // of blobs and timers too
+	for _, f := range found {
+		require.Equal(t, provision.Different, f.Severity, f)
+		require.Contains(t, f.Mend, "provisioned otherwise: nothing to do if it is meant")
+		require.NotContains(t, f.Mend, "run turnctl provision")
+	}
+}
+
+func TestRetentionIsJudgedByWhatTurnsNeed(t *testing.T) {
+	t.Parallel()
+	js := server(t)
+	apply(t, js, provision.Options{Retention: provision.MinRetention(provision.DefaultMaxTurnLife, provision.DefaultMaxEventAge)})
+	maxAge := func(opts provision.Options) provision.Finding {
+		for _, f := range findings(t, js, opts) {
+			if f.Object == "stream KV_ONETURN_TURNS" && f.Setting == "max_age" {
+				return f
+			}
+		}
+		return provision.Finding{}
+	}
+	require.Equal(t, provision.Different, maxAge(provision.Options{}).Severity)
+	worse := maxAge(provision.Options{MaxTurnLife: 8 * 24 * time.Hour, Retention: 10 * 24 * time.Hour})
+	require.Equal(t, provision.Broken, worse.Severity)
+	require.Contains(t, worse.Mend, "192h0m0s")
+}
