@@ -82,8 +82,13 @@ func (e *Engine) Run(ctx context.Context, tool tools.Tool, call *tools.Call, p P
 				Entered: entered, Abandoned: r.abandoned, Err: r.err,
 			}
 		}
-		if tools.IsRetryable(r.err) && attempt < p.MaxAttempts && sleep(ctx, Delay(attempt)) {
-			continue
+		if tools.IsRetryable(r.err) && attempt < p.MaxAttempts {
+			if sleep(ctx, Delay(attempt)) {
+				continue
+			}
+			return Outcome{ // stopped while it was to be tried again: no outcome of the tool's
+				Attempts: attempt, Duration: time.Since(start), Stopped: context.Cause(ctx), Entered: entered, Err: r.err,
+			}
 		}
 		o := outcome(call.Name, r.result, r.err)
 		if r.timedOut {
@@ -150,7 +155,7 @@ func closed(c <-chan struct{}) bool {
 func invoke(ctx context.Context, tool tools.Tool, call *tools.Call) <-chan returned {
 	done := make(chan returned, 1)
 	go func() {
-		var r returned
+		r := returned{err: errVanished}
 		defer func() {
 			if p := recover(); p != nil {
 				r = returned{err: &events.Error{
@@ -159,7 +164,11 @@ func invoke(ctx context.Context, tool tools.Tool, call *tools.Call) <-chan retur
 			}
 			done <- r
 		}()
-		r.result, r.err = tool.Invoke(ctx, call)
+		result, err := tool.Invoke(ctx, call)
+		if err != nil {
+			_ = err.Error() // an error that panics when it is looked at is the tool's panic
+		}
+		r.result, r.err = result, err
 	}()
 	return done
 }
@@ -185,6 +194,9 @@ func (e *Engine) await(ctx context.Context, done <-chan returned, tool string) r
 	}()
 	return returned{err: errAbandoned, abandoned: true}.after(ctx)
 }
+
+// errVanished is the error of a tool that ended its goroutine instead of returning.
+var errVanished = errors.New("the tool ended its goroutine (runtime.Goexit) instead of returning")
 
 // errAbandoned is the error of an attempt whose tool has not returned.
 var errAbandoned = errors.New("the tool ignored the end of its context and was left behind")

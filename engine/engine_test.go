@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -193,4 +194,42 @@ func TestDelayGrowsAndIsBounded(t *testing.T) {
 		require.GreaterOrEqual(t, d, 50*time.Millisecond)
 	}
 	require.GreaterOrEqual(t, engine.Delay(10), 2500*time.Millisecond)
+}
+
+func TestErrorsThatCannotBeLookedAtAndVanishingToolsAreOutcomes(t *testing.T) {
+	t.Parallel()
+	for name, tool := range map[string]toolFunc{
+		"nil *events.Error": func(context.Context, *tools.Call) (tools.Result, error) {
+			var e *events.Error
+			return tools.Result{}, e
+		},
+		"panic:": func(context.Context, *tools.Call) (tools.Result, error) { return tools.Result{}, badError{} },
+		"Goexit": func(context.Context, *tools.Call) (tools.Result, error) {
+			runtime.Goexit()
+			return tools.Result{}, nil
+		},
+	} {
+		o := engine.New(engine.Options{}).Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{})
+		require.Equal(t, events.CodeToolError, o.Code, name)
+		require.Contains(t, o.Content, name)
+	}
+}
+
+// badError panics when it is looked at.
+type badError struct{}
+
+func (badError) Error() string { panic("bad") }
+
+func TestStopBetweenAttemptsIsNoOutcomeOfTheTool(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cause := errors.New("draining")
+		ctx, stop := context.WithCancelCause(t.Context())
+		tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+			time.AfterFunc(time.Millisecond, func() { stop(cause) })
+			return tools.Result{}, tools.Retryable(errors.New("busy"))
+		})
+		o := engine.New(engine.Options{}).Run(ctx, tool, &tools.Call{Name: "t"}, engine.Policy{MaxAttempts: 9})
+		require.ErrorIs(t, o.Stopped, cause)
+	})
 }

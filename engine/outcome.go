@@ -68,7 +68,7 @@ func outcome(tool string, r tools.Result, err error) Outcome {
 func Failure(tool string, err error) Outcome {
 	code, msg := events.CodeToolError, err.Error()
 	var e *events.Error
-	if errors.As(err, &e) {
+	if errors.As(err, &e) && e != nil {
 		if code = e.Code; !code.Known() { // a tool may make up its own; the wire knows a list
 			code = events.CodeToolError
 		}

@@ -50,6 +50,9 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
+	if e == nil { // a typed nil returned as error
+		return "a nil *events.Error"
+	}
 	var b strings.Builder
 	if e.Op != "" {
 		b.WriteString(e.Op)
@@ -68,12 +71,17 @@ func (e *Error) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // Is reports whether target is an [Error] of the same code.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error) // one link: errors.Is walks the chain
-	return ok && t.Code == e.Code
+	return ok && e != nil && t != nil && t.Code == e.Code
 }
 
 // Sentinels to compare with errors.Is, one for each code.
@@ -97,7 +105,7 @@ var (
 // CodeOf returns the code of the first [Error] in err's chain, or "" if there is none.
 func CodeOf(err error) Code {
 	var e *Error
-	if errors.As(err, &e) {
+	if errors.As(err, &e) && e != nil {
 		return e.Code
 	}
 	return ""
