@@ -21,6 +21,8 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/turntest"
 )
 
@@ -305,6 +307,40 @@ func TestCancelStopsARunningToolAndEndsAnUnclaimedTurn(t *testing.T) {
 	requireDrained(t, s)
 	require.Zero(t, p.count("enter", "unclaimed"))
 	require.Equal(t, 1, p.count("stopped", "running"))
+}
+
+// TestCancelReachesARunningToolWhenEverySlotIsTaken: its message has to wait for a slot.
+func TestCancelReachesARunningToolWhenEverySlotIsTaken(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	hang := oneturn.NewTool("hang", func(ctx context.Context, _ work) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}, oneturn.For("Work", "Worker", "Work"))
+	w := start(t, s, oneturn.Config{Tools: []oneturn.Tool{hang}, Slots: 1, SoftStop: time.Millisecond})
+	c := client(t, s)
+	one, two := workTurn("one", 0), workTurn("two", 0)
+	publish(t, c, one)
+	require.Eventually(t, func() bool { return running(t, s, "one") }, 10*time.Second, 5*time.Millisecond)
+	publish(t, c, two)
+	require.NoError(t, w.Ready())
+	_, err := c.Cancel(t.Context(), &events.Cancel{TurnID: one.TurnID, Workflow: "Work"})
+	require.NoError(t, err)
+	require.Equal(t, events.CodeCancelled, await(t, c, one.TurnID).Code)
+	require.Eventually(t, func() bool { return running(t, s, "two") }, 10*time.Second, 5*time.Millisecond)
+}
+
+// running reports whether a turn of workTurn is claimed and has not ended.
+func running(t *testing.T, s *turntest.Server, turn string) bool {
+	t.Helper()
+	space, err := subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	kv, err := idempotency.NewKV(s.Connect(), space)
+	require.NoError(t, err)
+	defer kv.Close()
+	held, err := idempotency.Load(t.Context(), kv, subjects.TurnKey("app", "chat", "", turn))
+	require.NoError(t, err)
+	return held.Claim != nil && held.Response == nil
 }
 
 func TestPausedOwnerThatComesBackStoresNothing(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/inbox"
@@ -32,6 +33,7 @@ type Worker struct {
 	tools   *toolbox
 	set     atomic.Pointer[bindings.Set]
 	inbox   atomic.Pointer[inbox.Inbox]
+	writes  writeHealth
 }
 
 // NewWorker checks the configuration and loads the manifests. It does no network I/O; Run
@@ -87,7 +89,7 @@ func (w *Worker) Ready() error {
 	if in == nil {
 		return errors.New("not started")
 	}
-	return in.Ready()
+	return errors.Join(in.Ready(), w.writes.err())
 }
 
 // Run consumes turns until ctx ends, then drains: it stops pulling, gives back what it has
@@ -156,7 +158,7 @@ func (w *Worker) handlers(ctx context.Context, store idempotency.Store) (*handle
 	}
 	return handlers.New(handlers.Config{
 		Space:     w.space,
-		Journal:   idempotency.New(store, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc}),
+		Journal:   idempotency.New(&healthyStore{store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc}),
 		Engine:    engine.New(engine.Options{Timeout: w.c.ToolTimeout, OnAbandoned: func(string) { w.metrics.Abandoned.Inc() }}),
 		Bindings:  w.Bindings,
 		Tool:      w.tools.find,
@@ -213,12 +215,19 @@ func (w *Worker) listen(kv *idempotency.KV, h *handlers.Handlers) (stop func(), 
 	if err != nil {
 		return nil, fmt.Errorf("oneturn worker: subscribe to cancels: %w", err)
 	}
+	// The stored message may have to wait for a slot; its live copy stops a running tool now.
+	wishes, err := w.nc.QueueSubscribe(w.space.InKind(w.c.Pool, events.KindCancel), w.space.APIName(), func(m *nats.Msg) {
+		h.CancelWished(m.Subject, m.Data)
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("oneturn worker: subscribe to cancels: %w", err), sub.Unsubscribe())
+	}
 	api, err := serveAPI(w.nc, w.space, kv, w.c.Logger)
 	if err != nil {
-		return nil, errors.Join(err, sub.Unsubscribe())
+		return nil, errors.Join(err, sub.Unsubscribe(), wishes.Unsubscribe())
 	}
 	return func() {
-		if err := errors.Join(api.Stop(), sub.Unsubscribe()); err != nil {
+		if err := errors.Join(api.Stop(), sub.Unsubscribe(), wishes.Unsubscribe()); err != nil {
 			w.c.Logger.Debug("subscriptions were gone already", "err", err)
 		}
 	}, nil

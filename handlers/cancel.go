@@ -29,10 +29,7 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 	if err != nil {
 		return h.unclaimed(t, err)
 	}
-	wish, err := events.Encode(events.KindToolCallCancel, &events.ToolCallCancel{
-		Kind: events.KindToolCallCancel, ID: t.callID, AppID: e.App, ChatID: e.Chat, RunID: e.Run, Turn: e.Turn,
-		ToolCallID: t.callID, CallID: t.callID, Corr: t.callID, WorkflowName: e.Workflow, Reason: e.Reason, UserID: e.UserID,
-	}, h.Now())
+	wish, err := h.cancelEvent(t, e)
 	if err != nil {
 		return h.unclaimed(t, err)
 	}
@@ -53,6 +50,46 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 		return leave()
 	}
 	return ack()
+}
+
+// cancelEvent builds the event chat.tool_call_cancel.
+func (h *Handlers) cancelEvent(t *turn, e *events.Cancel) ([]byte, error) {
+	return events.Encode(events.KindToolCallCancel, &events.ToolCallCancel{
+		Kind: events.KindToolCallCancel, ID: t.callID, AppID: e.App, ChatID: e.Chat, RunID: e.Run, Turn: e.Turn,
+		ToolCallID: t.callID, CallID: t.callID, Corr: t.callID, WorkflowName: e.Workflow, Reason: e.Reason, UserID: e.UserID,
+	}, h.Now())
+}
+
+// CancelWished handles the live copy of an inbound cancel: if the turn runs, the wish is
+// stored at once, and its owner stops the tool. The stored message, which may have to wait
+// for a slot, does all the rest; so whatever is wrong with the copy is left to it.
+func (h *Handlers) CancelWished(subject string, data []byte) {
+	body, err := events.Parse(data)
+	if err != nil {
+		return
+	}
+	e, err := body.Cancel()
+	if err != nil {
+		return
+	}
+	m := &Message{Subject: subject, Data: data}
+	if h.checkTokens(m, events.KindCancel, e.App, e.Workflow, e.Chat) != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), putTimeout)
+	defer cancel()
+	t := newTurn(m, &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID})
+	held, err := h.Journal.Load(ctx, t.key)
+	if err != nil || held.Claim == nil || held.Response != nil || held.Cancel != nil {
+		return
+	}
+	wish, err := h.cancelEvent(t, e)
+	if err == nil {
+		err = h.Journal.Cancel(ctx, idempotency.Claim{Key: t.key}, wish)
+	}
+	if err != nil {
+		h.Logger.Debug("the live copy of a cancel could not be stored; its message does it", "turn", t.callID, "err", err)
+	}
 }
 
 // because puts a reason at the end of a sentence.

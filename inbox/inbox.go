@@ -190,14 +190,16 @@ func (in *Inbox) Held() int {
 // the server has answered its pulls lately.
 func (in *Inbox) Ready() error {
 	in.mu.Lock()
-	running := in.sub != nil
+	running, pulled := in.sub != nil, in.outstanding > 0
 	in.mu.Unlock()
 	switch silent := in.now() - time.Duration(in.word.Load()); {
 	case !running || in.draining.Load():
 		return errors.New("not consuming")
 	case !in.nc.IsConnected():
 		return errors.New("not connected to NATS")
-	case silent > 3*heartbeat:
+	case in.paused.Load():
+		return errors.New("paused: the store is nearly full")
+	case pulled && silent > 3*heartbeat: // with every slot taken nothing is pulled, nor said
 		return fmt.Errorf("no word from %s/%s for %s", in.o.Stream, in.o.Consumer, silent.Round(time.Second))
 	}
 	return nil

@@ -54,6 +54,9 @@ func (s Space) InFilter(pool string) string { return s.prefix + ".in." + pool + 
 // WorkerConsumer is the durable consumer of a pool.
 func (s Space) WorkerConsumer(pool string) string { return "workers-" + pool }
 
+// InKind matches the messages of one kind that a pool consumes.
+func (s Space) InKind(pool, kind string) string { return s.prefix + ".in." + pool + "." + kind + ".>" }
+
 // In is the subject of an inbound message. Ids are tokenised; pool and kind must be plain.
 func (s Space) In(pool, kind, app, workflow, chat string) string {
 	return s.prefix + ".in." + pool + "." + kind + "." + Token(app) + "." + Token(workflow) + "." + Token(chat)

@@ -1,0 +1,57 @@
+package oneturn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/oneturn/oneturn/idempotency"
+)
+
+// unwritable is how long the journal may take no write before the worker is not ready.
+const unwritable = 15 * time.Second
+
+// writeHealth knows since when the journal takes no writes. A full disk, for one, stops a
+// NATS server from storing anything until it is restarted, though it answers all else.
+type writeHealth struct{ failing atomic.Int64 } // Unix nanoseconds, 0 when writes succeed
+
+func (h *writeHealth) note(err error) {
+	var exists *idempotency.ExistsError
+	switch {
+	case err == nil, errors.As(err, &exists), errors.Is(err, idempotency.ErrUndecided), errors.Is(err, idempotency.ErrRefused):
+		if h.failing.Load() != 0 {
+			h.failing.Store(0)
+		}
+	case errors.Is(err, context.Canceled):
+	default:
+		h.failing.CompareAndSwap(0, time.Now().UnixNano())
+	}
+}
+
+func (h *writeHealth) err() error {
+	since := h.failing.Load()
+	if since == 0 {
+		return nil
+	}
+	if silent := time.Since(time.Unix(0, since)); silent > unwritable {
+		return fmt.Errorf("the journal takes no writes for %s: is the server's disk full? After making room, restart the NATS server",
+			silent.Round(time.Second))
+	}
+	return nil
+}
+
+// healthyStore tells the outcome of every create.
+type healthyStore struct {
+	idempotency.Store
+
+	health *writeHealth
+}
+
+// Create implements [idempotency.Store].
+func (s *healthyStore) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
+	seq, err := s.Store.Create(ctx, r)
+	s.health.note(err)
+	return seq, err //nolint:wrapcheck // the same store
+}
