@@ -2,11 +2,10 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 )
@@ -21,28 +20,23 @@ type target struct {
 	Reason   string `flag:"reason" example:"the user left" help:"Why, for people."`
 }
 
-func cancelCommand(env lookup) (*cobra.Command, error) {
+func cancelCommand(env cli.Lookup) *cobra.Command {
 	var cfg config.Publisher
 	var what target
-	cmd := &cobra.Command{
+	return cli.Command(&cobra.Command{
 		Use:   "cancel --chat CHAT --turn TURN",
 		Short: "Ask for the end of a turn",
 		Long: "cancel asks for the end of a turn. One that no worker has begun ends without its tool; one that runs is\n" +
 			"stopped, and its effect may have happened; one that has ended stays as it is. With --wait the end of the\n" +
 			"turn is printed as for publish, and the exit code is 0 whatever it was.",
 		Example: "  publisher cancel --chat hello --turn hello-2 --reason 'the user left'",
-		Args:    usage(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(config.Load(cmd.Flags(), env, &cfg), config.Load(cmd.Flags(), env, &what)); err != nil {
-				return err
-			}
-			if what.Chat == "" || what.Turn == "" {
-				return usageError{errors.New("name the turn: --chat CHAT --turn TURN")}
-			}
-			return cancelTurn(cmd, &cfg, what)
-		},
-	}
-	return cmd, errors.Join(config.BindFlags(cmd.Flags(), &cfg), config.BindFlags(cmd.Flags(), &what))
+		Args:    cobra.NoArgs,
+	}, env, func(cmd *cobra.Command, _ []string) error {
+		if what.Chat == "" || what.Turn == "" {
+			return cli.Usagef("name the turn: --chat CHAT --turn TURN")
+		}
+		return cancelTurn(cmd, &cfg, what)
+	}, &cfg, &what)
 }
 
 func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {

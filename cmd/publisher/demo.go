@@ -9,30 +9,30 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/cmd/publisher/internal/demo"
 )
 
-func demoCommand(lookup) (*cobra.Command, error) {
+func demoCommand(env cli.Lookup) *cobra.Command {
 	var worker, python string
-	cmd := &cobra.Command{
+	cmd := cli.Command(&cobra.Command{
 		Use:   "demo",
 		Short: "Show the promise at work: real workers, really killed",
 		Long: "demo starts a NATS server on a free port and two workers on the workflow of examples/01-hello, and shows in\n" +
 			"four scenes that a turn runs once and always ends. It takes about ten seconds and leaves nothing behind.\n\n" +
 			"Exit codes: 0 only if everything that it shows really happened, else 1.",
-		Args: usage(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := findWorker(worker)
-			if err != nil {
-				return usageError{err}
-			}
-			runtime.LockOSThread() // workers die with the thread that starts them
-			return demo.Run(cmd.Context(), demo.Options{Worker: path, Python: python, Out: cmd.OutOrStdout()})
-		},
-	}
+		Args: cobra.NoArgs,
+	}, env, func(cmd *cobra.Command, _ []string) error {
+		path, err := findWorker(worker)
+		if err != nil {
+			return cli.Usagef("%w", err)
+		}
+		runtime.LockOSThread() // workers die with the thread that starts them
+		return demo.Run(cmd.Context(), demo.Options{Worker: path, Python: python, Out: cmd.OutOrStdout()})
+	})
 	cmd.Flags().StringVar(&worker, "worker", "", "path of the worker's binary (default: worker beside this binary)")
 	cmd.Flags().StringVar(&python, "python", "", "Python interpreter for the tools, 3.9 or newer (default: as a worker finds it)")
-	return cmd, nil
+	return cmd
 }
 
 // findWorker returns the path of the worker's binary: the one named, or the one beside this

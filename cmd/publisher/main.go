@@ -10,28 +10,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 )
 
 func main() {
-	os.Exit(run(signals(), os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr))
-}
-
-// signals returns a context that the first SIGINT or SIGTERM ends; the second one ends the
-// process.
-func signals() context.Context {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	got := make(chan os.Signal, 2)
-	signal.Notify(got, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-got
-		cancel(errors.New("a signal ended it"))
-		<-got
-		os.Exit(exitKilled)
-	}()
-	return ctx
+	os.Exit(run(cli.Signals(errors.New("a signal ended it")), os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr))
 }

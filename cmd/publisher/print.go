@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
@@ -133,7 +134,7 @@ func (p *printer) summary() error {
 		fmt.Fprintf(p.err, ", not published %d\n", p.refused)
 	}
 	if p.bad+p.refused > 0 {
-		return errTold
+		return cli.ErrTold
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 )
@@ -25,10 +26,10 @@ type extras struct {
 	Repeat  int  `flag:"repeat" default:"1" min:"1" max:"1000000" help:"Publish each turn so many times. It still runs once."`
 }
 
-func publishCommand(env lookup) (*cobra.Command, error) {
+func publishCommand(env cli.Lookup) *cobra.Command {
 	var cfg config.Publisher
 	var more extras
-	cmd := &cobra.Command{
+	return cli.Command(&cobra.Command{
 		Use:   "publish FILE|-...",
 		Short: "Publish structured_output_ready events from files or standard input",
 		Long: "publish hands events to the workers as they stand in the files: one JSON object a line, or a JSON array,\n" +
@@ -38,22 +39,16 @@ func publishCommand(env lookup) (*cobra.Command, error) {
 			"Exit codes: 0 everything was published and, with --wait, every turn ended with success; 1 not so.",
 		Example: "  publisher example | publisher publish - --wait\n  publisher publish turns.jsonl -o json",
 		Args:    someFiles,
-		RunE: func(cmd *cobra.Command, files []string) error {
-			err := errors.Join(config.Load(cmd.Flags(), env, &cfg), config.Load(cmd.Flags(), env, &more))
-			if err != nil {
-				return err
-			}
-			return publishFiles(cmd, &cfg, more, files)
-		},
-	}
-	return cmd, errors.Join(config.BindFlags(cmd.Flags(), &cfg), config.BindFlags(cmd.Flags(), &more))
+	}, env, func(cmd *cobra.Command, files []string) error {
+		return publishFiles(cmd, &cfg, more, files)
+	}, &cfg, &more)
 }
 
 // someFiles wants at least one file.
 func someFiles(_ *cobra.Command, files []string) error {
 	if len(files) == 0 {
-		return usageError{errors.New("publish: name files of turns, or - for standard input, for example publisher publish turns.jsonl --wait " +
-			"(publisher example prints turns to begin with)")}
+		return cli.Usagef("publish: name files of turns, or - for standard input, for example publisher publish turns.jsonl --wait " +
+			"(publisher example prints turns to begin with)")
 	}
 	return nil
 }
@@ -130,7 +125,7 @@ func (p *publication) file(ctx context.Context, name string, stdin io.Reader) er
 	} else {
 		f, err := os.Open(name)
 		if err != nil {
-			return usageError{fmt.Errorf("open input: %w", err)}
+			return cli.Usagef("open input: %w", err)
 		}
 		defer f.Close()
 		in = f

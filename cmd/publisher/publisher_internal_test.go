@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/turntest"
 )
@@ -134,7 +135,7 @@ func TestStandardInputThatNeverEndsDoesNotHoldTheCommand(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	env := func(string) (string, bool) { return "", false }
 	code := run(t.Context(), []string{"publish", "-", "--nats", s.URL(), "--timeout", "50ms"}, env, in, &stdout, &stderr)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.Failed, code)
 	require.Contains(t, stderr.String(), "stdin: not all was published: the command's time limit of 50ms is over, see --timeout")
 }
 

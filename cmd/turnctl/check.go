@@ -11,6 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 )
 
@@ -58,7 +59,7 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 			return a.print("text", nil, func(w io.Writer) { fmt.Fprintf(w, "%s\n", bytes.TrimSpace(bindings.ManifestSchema())) })
 		}
 		if len(args) == 0 {
-			return usagef("check: name the folder of workflows: turnctl check ./workflows")
+			return cli.Usagef("check: name the folder of workflows: turnctl check ./workflows")
 		}
 		set, err := load(ctx, args[0], cfg.Python)
 		if err != nil {
@@ -72,7 +73,7 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 			return err
 		}
 		if r.Errors > 0 || cfg.Strict && r.Warnings > 0 {
-			return errReported
+			return cli.ErrTold
 		}
 		return nil
 	})
@@ -84,13 +85,13 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 // load reads the folder as a worker would.
 func load(ctx context.Context, dir, python string) (*bindings.Set, error) {
 	if info, err := os.Stat(dir); err != nil {
-		return nil, usagef("check: %w: name the folder that holds the workflow folders", err)
+		return nil, cli.Usagef("check: %w: name the folder that holds the workflow folders", err)
 	} else if !info.IsDir() {
-		return nil, usagef("check: %s is no folder: name the folder that holds the workflow folders", dir)
+		return nil, cli.Usagef("check: %s is no folder: name the folder that holds the workflow folders", dir)
 	}
 	set, err := bindings.Load(ctx, bindings.Options{Root: dir, Inspect: oneturn.InspectPython(python)})
 	if err != nil {
-		return nil, usagef("check: %w", err)
+		return nil, cli.Usagef("check: %w", err)
 	}
 	return set, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -27,7 +28,7 @@ func (a *app) dead() *cobra.Command {
 they came in. Redrive them once the cause is mended, or drop them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return usagef("dead: ls, show, redrive or drop: see %s --help", c.CommandPath())
+			return cli.Usagef("dead: ls, show, redrive or drop: see %s --help", c.CommandPath())
 		},
 	}
 	c.AddCommand(a.deadLs(), a.deadShow(), a.deadRedrive(), a.deadDrop())
@@ -164,7 +165,7 @@ func sequences(command string, args []string) ([]uint64, error) {
 	for i, arg := range args {
 		var err error
 		if seqs[i], err = strconv.ParseUint(arg, 10, 64); err != nil || seqs[i] == 0 {
-			return nil, usagef("%s: %.40q is no sequence of a dead letter: see turnctl dead ls", command, arg)
+			return nil, cli.Usagef("%s: %.40q is no sequence of a dead letter: see turnctl dead ls", command, arg)
 		}
 	}
 	return seqs, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 )
 
@@ -26,7 +27,7 @@ sequence of the message in its stream, and its size. It reads headers only.`,
 		Args: cobra.NoArgs,
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		if limit < 1 || limit > maxListed {
-			return usagef("dead ls: --limit is %d, want 1 to %d", limit, maxListed)
+			return cli.Usagef("dead ls: --limit is %d, want 1 to %d", limit, maxListed)
 		}
 		s, err := a.connect(&cfg)
 		if err != nil {

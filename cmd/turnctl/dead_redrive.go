@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 )
@@ -74,13 +75,13 @@ func (r *redriveSettings) check(s *server, seqs []uint64) error {
 	_, inbound := s.space.ParseIn(r.subject)
 	switch {
 	case r.all == (len(seqs) > 0):
-		return usagef("dead redrive: name letters by their sequences, or --all")
+		return cli.Usagef("dead redrive: name letters by their sequences, or --all")
 	case !r.all && r.letterFilter != (letterFilter{}):
-		return usagef("dead redrive: --app and --reason go with --all")
+		return cli.Usagef("dead redrive: --app and --reason go with --all")
 	case r.subject != "" && r.fixSubject:
-		return usagef("dead redrive: --subject or --fix-subject, not both")
+		return cli.Usagef("dead redrive: --subject or --fix-subject, not both")
 	case r.subject != "" && (!inbound || strings.ContainsAny(r.subject, "*> \t\r\n")):
-		return usagef("dead redrive: --subject is %.300q, want %s.in.<pool>.<kind>.<app>.<workflow>.<chat> in tokens", r.subject, s.space.Prefix())
+		return cli.Usagef("dead redrive: --subject is %.300q, want %s.in.<pool>.<kind>.<app>.<workflow>.<chat> in tokens", r.subject, s.space.Prefix())
 	}
 	return nil
 }
@@ -117,10 +118,10 @@ func (h *handledLetters) add(one handled, err error) {
 	h.Letters = append(h.Letters, one)
 }
 
-// failed is errReported if a letter is not as it was to be.
+// failed is cli.ErrTold if a letter is not as it was to be.
 func (h *handledLetters) failed() error {
 	if slices.ContainsFunc(h.Letters, func(one handled) bool { return one.Error != "" }) {
-		return errReported
+		return cli.ErrTold
 	}
 	return nil
 }
@@ -266,9 +267,9 @@ a large one stays until it has aged out.`,
 		case err != nil:
 			return err
 		case len(seqs) == 0:
-			return usagef("dead drop: name letters by their sequences: see turnctl dead ls")
+			return cli.Usagef("dead drop: name letters by their sequences: see turnctl dead ls")
 		case !yes:
-			return usagef("dead drop: this deletes %s for good: say --yes", plural(len(seqs), "letter"))
+			return cli.Usagef("dead drop: this deletes %s for good: say --yes", plural(len(seqs), "letter"))
 		}
 		s, err := a.connect(&cfg)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 )
 
@@ -52,7 +53,7 @@ bytes are shown with --payload only, out of their blob if they were too large fo
 func exactly(n int, text string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usagef("%s", text)
+			return cli.Usagef("%s", text)
 		}
 		return nil
 	}

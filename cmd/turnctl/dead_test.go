@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/turntest"
 )
@@ -74,12 +75,12 @@ func TestDeadLettersAreListedShownAndDropped(t *testing.T) {
 	require.JSONEq(t, `{"kind":"nonsense","app_id":"acme"}`, string(decode[letterFacts](t, d.Server, "dead", "show", seq(found[0].Seq), "--payload").Payload))
 
 	code, _, stderr := turnctl(t, d.Server, "dead", "drop", seq(found[0].Seq))
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.Usage, code)
 	require.Contains(t, stderr, "--yes")
 	require.Contains(t, ok(t, d.Server, "dead", "drop", seq(found[0].Seq), "--yes"), "dropped")
 	letters(t, d.Server, 1)
 	code, stdout, _ := turnctl(t, d.Server, "dead", "drop", seq(found[0].Seq), "--yes")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.Failed, code)
 	require.Contains(t, stdout, "gone")
 }
 
@@ -106,7 +107,7 @@ func TestRedrivenLetterThatIsStillWrongComesBack(t *testing.T) {
 	require.NotEmpty(t, facts.Base64)
 
 	code, stdout, _ := turnctl(t, d.Server, "dead", "redrive", seq(first.Seq))
-	require.Equal(t, exitFailed, code, "the first letter is gone")
+	require.Equal(t, cli.Failed, code, "the first letter is gone")
 	require.Contains(t, stdout, "gone")
 	letters(t, d.Server, 1)
 }
@@ -176,7 +177,7 @@ func TestMessageOnAWrongSubjectIsRedrivenOnTheRightOne(t *testing.T) {
 	found := letters(t, d.Server, 2)
 	require.Equal(t, "subject_mismatch", found[0].Reason)
 	code, _, stderr := turnctl(t, d.Server, "dead", "redrive", seq(found[0].Seq), "--subject", "oneturn.dead.x.y")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.Usage, code)
 	require.Contains(t, stderr, "oneturn.in.<pool>")
 	ok(t, d.Server, "dead", "redrive", seq(found[1].Seq), "--subject", "oneturn.in.default.structured_output_ready.default.Hello.c=201")
 	ok(t, d.Server, "dead", "redrive", "--all", "--reason", "subject_mismatch", "--fix-subject")
@@ -214,7 +215,7 @@ func TestLetterInABlobIsRedrivenWhole(t *testing.T) {
 	body := `{"text":"` + strings.Repeat("x", 1<<20-20) + `"`
 	m := &handlers.Message{Subject: space.In("default", "structured_output_ready", "acme", "W", "c"), Data: []byte(body)}
 	m.Lease.Stream, m.Lease.Seq = "ONETURN_IN", 4711
-	require.NoError(t, handlers.NewDeadLetters(js, space, blobs).Put(t.Context(), m, "acme", "undecodable", errReported))
+	require.NoError(t, handlers.NewDeadLetters(js, space, blobs).Put(t.Context(), m, "acme", "undecodable", cli.ErrTold))
 	found := letters(t, s, 1)
 	require.NotEmpty(t, found[0].Blob)
 	require.NotContains(t, ok(t, s, "dead", "show", seq(found[0].Seq)), "xxxx")
@@ -253,12 +254,12 @@ func TestHostileLetterNamesNoBlobOfOthersAndNoForeignSubject(t *testing.T) {
 	require.NotContains(t, ok(t, s, "dead", "ls")+ok(t, s, "dead", "show", "1", "--payload"), "\x1b")
 	for number, want := range map[string]string{"1": "no inbound subject", "2": "not that of a dead letter"} {
 		code, stdout, _ := turnctl(t, s, "dead", "redrive", number)
-		require.Equal(t, exitFailed, code)
+		require.Equal(t, cli.Failed, code)
 		require.Contains(t, stdout, want)
 	}
 	letters(t, s, 2)
 	code, stdout, _ := turnctl(t, s, "dead", "redrive", "1", "--fix-subject", "-o", "json")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.Failed, code)
 	var out handledLetters
 	require.NoError(t, json.Unmarshal([]byte(stdout), &out))
 	require.Equal(t, letterFailed, out.Letters[0].State)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/provision"
 )
@@ -49,7 +50,7 @@ Exit code: 0 nothing is broken, 1 something is.`,
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		plan, err := planOf(&cfg)
 		if err != nil {
-			return usagef("%w", err)
+			return cli.Usagef("%w", err)
 		}
 		d := &diagnosis{Checks: []checkup{}}
 		if s, err := a.connect(&cfg.Turnctl); err != nil {
@@ -66,7 +67,7 @@ Exit code: 0 nothing is broken, 1 something is.`,
 			return err
 		}
 		if !d.Healthy {
-			return errReported
+			return cli.ErrTold
 		}
 		return nil
 	})

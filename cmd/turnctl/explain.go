@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 )
 
 // resolution is how one turn would be resolved.
@@ -24,7 +25,7 @@ type resolution struct {
 func (a *app) explain(format string, set *bindings.Set, path string) error {
 	parts := strings.SplitN(path, "/", 3)
 	if len(parts) < 2 || parts[0] == "" {
-		return usagef("check: --explain is %q, want WORKFLOW/AGENT/MODEL, for example Hello/Greeter/Greeting", path)
+		return cli.Usagef("check: --explain is %q, want WORKFLOW/AGENT/MODEL, for example Hello/Greeter/Greeting", path)
 	}
 	r := &resolution{Workflow: parts[0], Agent: parts[1]}
 	if len(parts) == 3 {
@@ -47,7 +48,7 @@ func (a *app) explain(format string, set *bindings.Set, path string) error {
 		return err
 	}
 	if r.Binding == nil {
-		return errReported
+		return cli.ErrTold
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -41,9 +42,9 @@ as --since says; then it fetches the events of the turns that it lists.`,
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		switch {
 		case want.limit < 1 || want.limit > maxListed:
-			return usagef("ls: --limit is %d, want 1 to %d", want.limit, maxListed)
+			return cli.Usagef("ls: --limit is %d, want 1 to %d", want.limit, maxListed)
 		case want.since <= 0:
-			return usagef("ls: --since is %s, want a duration over zero: --since=1h", want.since)
+			return cli.Usagef("ls: --since is %s, want a duration over zero: --since=1h", want.since)
 		}
 		s, err := a.connect(&cfg)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
@@ -37,7 +38,7 @@ provisioning.`,
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		plan, err := planOf(&cfg)
 		if err != nil {
-			return usagef("%w", err)
+			return cli.Usagef("%w", err)
 		}
 		s, err := a.connect(&cfg.Turnctl)
 		if err != nil {

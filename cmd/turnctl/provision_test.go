@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/turntest"
 )
@@ -17,7 +18,7 @@ func TestProvisionMakesWhatIsMissingAndDoctorAgrees(t *testing.T) {
 	dry := ok(t, s, "provision", "--dry-run")
 	require.Contains(t, dry, "error    stream ONETURN_IN is missing\n")
 	code, stdout, _ := turnctl(t, s, "doctor")
-	require.Equal(t, exitFailed, code, "a dry run has made nothing")
+	require.Equal(t, cli.Failed, code, "a dry run has made nothing")
 	require.Contains(t, stdout, "stream ONETURN_IN is missing")
 	require.Contains(t, stdout, "mend: run turnctl provision")
 	require.Contains(t, stdout, "something is broken")
@@ -43,7 +44,7 @@ func TestProvisionMakesWhatIsMissingAndDoctorAgrees(t *testing.T) {
 	require.Equal(t, "single", p.Tier.Name)
 
 	code, stdout, stderr := turnctl(t, s, "provision", "--memory")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.Failed, code)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, "refused")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
@@ -47,15 +48,15 @@ Exit code: 0 nothing is left to do, 1 something is: with --dry-run, turns that n
 		one := len(args) == 2 || want.raw != ""
 		switch {
 		case len(args) == 1:
-			return usagef("repair: name chat and turn, or neither: turnctl repair CHAT TURN")
+			return cli.Usagef("repair: name chat and turn, or neither: turnctl repair CHAT TURN")
 		case len(args) == 2 && want.raw != "":
-			return usagef("repair: --key names a turn already: leave the chat and the turn away")
+			return cli.Usagef("repair: --key names a turn already: leave the chat and the turn away")
 		case one && want.scope.Chat != "":
-			return usagef("repair: --chat goes with no turn")
+			return cli.Usagef("repair: --chat goes with no turn")
 		case len(args) == 0 && want.turn.Run != "":
-			return usagef("repair: --run goes with CHAT and TURN")
+			return cli.Usagef("repair: --run goes with CHAT and TURN")
 		case want.life <= 0:
-			return usagef("repair: --max-turn-life is %s, want a duration over zero: --max-turn-life=168h", want.life)
+			return cli.Usagef("repair: --max-turn-life is %s, want a duration over zero: --max-turn-life=168h", want.life)
 		}
 		if len(args) == 2 {
 			want.turn.App, want.turn.Chat, want.turn.Turn = want.scope.App, args[0], args[1]
@@ -181,14 +182,14 @@ func newRepairTurn(f handlers.Finding) repairTurn {
 	}
 }
 
-// left is errReported if turns still need a resume.
+// left is cli.ErrTold if turns still need a resume.
 func (r *repaired) left() error {
 	if r.Failed > 0 {
-		return errReported
+		return cli.ErrTold
 	}
 	for i := range r.Turns {
 		if r.DryRun && r.Turns[i].Condition.Mend() {
-			return errReported
+			return cli.ErrTold
 		}
 	}
 	return nil

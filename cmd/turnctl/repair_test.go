@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
@@ -54,7 +55,7 @@ func TestRepairPublishesAResumeForEachTurnWithoutAMessage(t *testing.T) {
 	require.Eventually(t, func() bool { // until they are old enough to judge
 		code, stdout, _ := turnctl(t, d.Server, "repair", "--dry-run", "-o", "json")
 		out = decodeText[repaired](t, stdout)
-		return code == exitFailed && len(out.Turns) == 2
+		return code == cli.Failed && len(out.Turns) == 2
 	}, 20*time.Second, 50*time.Millisecond)
 	require.Equal(t, 3, out.Open)
 	for i, turn := range []string{"t1", "t2"} {
@@ -94,7 +95,7 @@ func TestRepairByKeyAndOfTurnsPastTheirLife(t *testing.T) {
 	require.Equal(t, handlers.TurnUnclaimed, decode[repaired](t, s, "repair", "a", "nobody").Turns[0].Condition)
 	for _, args := range [][]string{{"a"}, {"a", "t1", "--key", key}, {"a", "t1", "--chat", "a"}, {"--run", "r"}, {"--max-turn-life", "0s"}, {"a", "b", "c"}} {
 		code, _, stderr := turnctl(t, s, append([]string{"repair"}, args...)...)
-		require.Equal(t, exitUsage, code, fmt.Sprint(args))
+		require.Equal(t, cli.Usage, code, fmt.Sprint(args))
 		require.NotEmpty(t, stderr)
 	}
 }

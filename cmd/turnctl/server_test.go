@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/turntest"
@@ -115,7 +116,7 @@ func turnctl(t *testing.T, s *turntest.Server, args ...string) (code int, stdout
 func ok(t *testing.T, s *turntest.Server, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := turnctl(t, s, args...)
-	require.Equal(t, exitOK, code, "%s%s", stdout, stderr)
+	require.Equal(t, cli.OK, code, "%s%s", stdout, stderr)
 	require.Empty(t, stderr)
 	return stdout
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -39,9 +40,9 @@ Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
 	}, &cfg, func(ctx context.Context, args []string) error {
 		switch {
 		case raw == "" && len(args) != 2:
-			return usagef("show: name the chat and the turn key: turnctl show CHAT TURN, or --key KEY")
+			return cli.Usagef("show: name the chat and the turn key: turnctl show CHAT TURN, or --key KEY")
 		case raw != "" && len(args) != 0:
-			return usagef("show: --key names a turn already: leave the chat and the turn away")
+			return cli.Usagef("show: --key names a turn already: leave the chat and the turn away")
 		case raw == "":
 			turn.Chat, turn.Turn = args[0], args[1]
 		}
@@ -86,7 +87,7 @@ func (s *server) key(turn events.TurnID, raw string) (subjects.Key, error) {
 			return r.Key, nil
 		}
 	}
-	return subjects.Key{}, usagef("show: --key is %.200q, want <app>.<chat>.<turn>.<call>, a journal key or an event subject, as turnctl ls -o json prints it", raw)
+	return subjects.Key{}, cli.Usagef("show: --key is %.200q, want <app>.<chat>.<turn>.<call>, a journal key or an event subject, as turnctl ls -o json prints it", raw)
 }
 
 // life reads everything about a turn, or returns errNoRecord.

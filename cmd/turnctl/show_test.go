@@ -6,6 +6,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
@@ -139,7 +140,7 @@ func TestShowSaysWhatToCheckWhenNothingIsFound(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	code, stdout, stderr := turnctl(t, s, "show", "c", "t")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.Failed, code)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, "no record of turn t of chat c, app default\n")
 	require.Contains(t, stderr, "spelled as in the event?")
@@ -161,10 +162,10 @@ func TestShowSaysWhatToCheckWhenNothingIsFound(t *testing.T) {
 	require.Contains(t, stderr, "the same chat and turn are there with --app acme, or with --app acme --run 'run 7'\n")
 
 	code, _, stderr = turnctl(t, s, "show", "c", "t", "--prefix", "other")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.Failed, code)
 	require.Contains(t, stderr, "turnctl provision")
 
 	code, _, stderr = turnctl(t, s, "show", "--key", "a.b")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.Usage, code)
 	require.Contains(t, stderr, "<app>.<chat>.<turn>.<call>")
 }

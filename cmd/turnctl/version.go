@@ -1,18 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 )
 
-// build is what the binary was made from.
+// build is what the binary was built from, as JSON.
 type build struct {
 	Version  string `json:"version"` // of the module, "(devel)" for a build of a working tree
 	Revision string `json:"revision,omitempty"`
@@ -45,21 +45,7 @@ func (b build) String() string {
 }
 
 func readBuild() build {
-	b := build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Revision = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
-	}
+	b := build(cli.ReadBuild())
+	b.Version = cmp.Or(b.Version, "(devel)")
 	return b
 }

@@ -8,30 +8,15 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/internal/memory"
 )
 
 func main() {
 	memory.Pace(os.LookupEnv, memory.ContainerLimit)
-	os.Exit(run(signals(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
-}
-
-// signals returns a context that the first SIGINT or SIGTERM ends; the second one ends the
-// process. What was running then is in the journal, for other workers to go on with.
-func signals() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	got := make(chan os.Signal, 2)
-	signal.Notify(got, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-got
-		cancel()
-		<-got
-		os.Exit(exitKilled)
-	}()
-	return ctx
+	// What runs when a second signal ends the process is in the journal, for other workers to go
+	// on with.
+	os.Exit(run(cli.Signals(nil), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }

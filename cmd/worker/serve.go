@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 )
 
@@ -56,11 +57,11 @@ func checkFolder(dir string) error {
 	const mend = "name the folder that holds one folder for each workflow, for example --workflows=examples/01-hello/workflows"
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return usageError{fmt.Errorf("--workflows: the folder %q does not exist: %s", dir, mend)}
+		return cli.Usagef("--workflows: the folder %q does not exist: %s", dir, mend)
 	case err != nil:
-		return usageError{fmt.Errorf("--workflows: %w: %s", err, mend)}
+		return cli.Usagef("--workflows: %w: %s", err, mend)
 	case !info.IsDir():
-		return usageError{fmt.Errorf("--workflows: %q is no folder: %s", dir, mend)}
+		return cli.Usagef("--workflows: %q is no folder: %s", dir, mend)
 	}
 	return nil
 }

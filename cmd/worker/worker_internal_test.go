@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/examples"
 	"github.com/oneturn/oneturn/provision"
@@ -179,7 +180,7 @@ func TestWorkerWithItsOwnServerRunsTheFirstExampleAndDrains(t *testing.T) {
 	_, metrics := get(t, w.start.HTTP+"/metrics")
 	require.Contains(t, metrics, `oneturn_turns_total{outcome="ok",tool="greet",workflow="Hello"} 1`)
 	require.Contains(t, metrics, "go_goroutines")
-	require.Equal(t, exitOK, w.stop())
+	require.Equal(t, cli.OK, w.stop())
 	require.NotContains(t, w.stderr.String(), "Ada", "payloads are not logged")
 }
 
@@ -199,14 +200,14 @@ func TestWorkerRunsAFolderOfMozaiksManifestsAndTellsItsFaults(t *testing.T) {
 		"context":{"chat_id":"c1","app_id":"app","workflow_name":"WF"}}`))
 	require.True(t, r.Success, r.Content)
 	require.Equal(t, "Success-ish", r.Content)
-	require.Equal(t, exitOK, w.stop())
+	require.Equal(t, cli.OK, w.stop())
 }
 
 func TestWorkerWithoutBindingsStartsAndWarns(t *testing.T) {
 	t.Parallel()
 	w := launch(t, embeddedArgs(t, t.TempDir())...)
 	require.Empty(t, w.start.Workflows)
-	require.Equal(t, exitOK, w.stop())
+	require.Equal(t, cli.OK, w.stop())
 	require.Contains(t, w.stderr.String(), "nothing is bound")
 }
 
@@ -222,7 +223,7 @@ func TestWorkerUsesAProvisionedServerAndEndsWhenItsConsumerIsGone(t *testing.T) 
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
 	require.NoError(t, js.DeleteConsumer(t.Context(), "ONETURN_IN", "workers-default"))
-	require.Equal(t, exitFailed, <-w.code)
+	require.Equal(t, cli.Failed, <-w.code)
 	require.Contains(t, w.stderr.String(), "does not exist")
 	require.Contains(t, w.stderr.String(), `msg="provisioned otherwise than by default, and sound" object="consumer ONETURN_IN/workers-default" setting=ack_wait`)
 }
@@ -232,7 +233,7 @@ func TestServerThatIsNotProvisionedIsRefusedWithTheMend(t *testing.T) {
 	s := turntest.NewServer(t)
 	var stderr bytes.Buffer
 	code := run(t.Context(), []string{"--workflows", hello, "--nats", s.URL(), "--http", "off"}, noEnv, io.Discard, &stderr)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, cli.Failed, code)
 	require.Contains(t, stderr.String(), "turnctl provision")
 	_, err := mustJetStream(t, s).Stream(t.Context(), "ONETURN_IN")
 	require.ErrorIs(t, err, jetstream.ErrStreamNotFound, "a worker makes nothing on a server that is not its own")
@@ -259,11 +260,11 @@ func TestAddressesAndStoresInUseAreErrorsThatNameTheFlag(t *testing.T) {
 		"--store DIR":       args,
 	} {
 		var stderr bytes.Buffer
-		require.Equal(t, exitFailed, run(t.Context(), args, noEnv, io.Discard, &stderr), flag)
+		require.Equal(t, cli.Failed, run(t.Context(), args, noEnv, io.Discard, &stderr), flag)
 		require.Contains(t, stderr.String(), flag)
 		require.Contains(t, stderr.String(), "in use")
 	}
-	require.Equal(t, exitOK, w.stop())
+	require.Equal(t, cli.OK, w.stop())
 }
 
 func TestStartForPeopleFitsWhatTheyNeed(t *testing.T) {
@@ -290,5 +291,5 @@ func TestZeroDurationsMeanZeroNotTheDefault(t *testing.T) {
 	r := do(t, client(t, w.start.NATS), []byte(`{"agent":"A","structured_data":{},"auto_tool_mode":true,"turn_idempotency_key":"t1",
 		"kind":"structured_output_ready","context":{"chat_id":"c1","workflow_name":"Nowhere"}}`))
 	require.Equal(t, events.CodeNoBinding, r.Code)
-	require.Equal(t, exitOK, w.stop(), stderr.String())
+	require.Equal(t, cli.OK, w.stop(), stderr.String())
 }

@@ -1,0 +1,104 @@
+// Package cli is what the commands have in common: exit codes, errors that are told once,
+// settings as flags, the version, and signals. Every error is one of the command line, until
+// the work of a command has begun.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/config"
+)
+
+// The exit codes.
+const (
+	OK     = 0
+	Failed = 1   // the work failed
+	Usage  = 2   // the command line or the settings are wrong
+	Killed = 130 // a second signal ended the process
+)
+
+// ErrTold ends a command whose output has said already what is wrong: it exits with [Failed],
+// and nothing more is printed.
+var ErrTold = errors.New("what is wrong was told")
+
+// Lookup reads the environment as [os.LookupEnv] does.
+type Lookup = func(name string) (string, bool)
+
+// Root makes c the root of a command: it prints no error by itself, has --version, and names
+// the flag that was probably meant.
+func Root(c *cobra.Command, version string) *cobra.Command {
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.Version = version
+	c.SetVersionTemplate("{{.Version}}\n")
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return config.FlagError(c.CommandPath(), c.Flags(), err)
+	})
+	return c
+}
+
+// Command gives c the settings as flags, and loads them before do runs. Settings are pointers
+// to structs as in package config; all of their mistakes are told at once.
+func Command(c *cobra.Command, env Lookup, do func(c *cobra.Command, args []string) error, settings ...any) *cobra.Command {
+	var errBind error
+	for _, s := range settings {
+		errBind = errors.Join(errBind, config.BindFlags(c.Flags(), s))
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		err := errBind
+		if err == nil {
+			for _, s := range settings {
+				err = errors.Join(err, config.Load(c.Flags(), env, s))
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return failed(do(c, args))
+	}
+	return c
+}
+
+// Execute runs a command line without the name of the command. It prints the error, if there
+// is one, after the name, and returns the exit code.
+func Execute(ctx context.Context, root *cobra.Command, args []string) int {
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return OK
+	}
+	if errors.Is(err, ErrTold) {
+		return Failed
+	}
+	fmt.Fprintf(root.ErrOrStderr(), "%s: %v\n", root.Name(), err)
+	if work := new(failedError); errors.As(err, &work) {
+		return Failed
+	}
+	return Usage
+}
+
+// Usagef makes an error of a mistake on the command line that only the work itself can see.
+func Usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+// Unwrap returns the cause.
+func (e *usageError) Unwrap() error { return e.error }
+
+// failedError is an error of the work.
+type failedError struct{ error }
+
+// Unwrap returns the cause.
+func (e *failedError) Unwrap() error { return e.error }
+
+// failed marks an error of the work.
+func failed(err error) error {
+	if usage := new(usageError); err == nil || errors.As(err, &usage) {
+		return err
+	}
+	return &failedError{err}
+}
