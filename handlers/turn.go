@@ -67,7 +67,8 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 			return nakAfter(wait)
 		}
 	}
-	if t.reject != nil && t.binding != nil && t.binding.CompatSilent {
+	// A redelivered turn may have been claimed: that one is ended whatever the workflow says.
+	if t.reject != nil && t.binding != nil && t.binding.CompatSilent && m.Lease.Delivery == 1 {
 		h.Metrics.turn(t.binding, string(t.reject.code))
 		return ack()
 	}
