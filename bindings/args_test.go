@@ -79,6 +79,6 @@ func TestToolsBindWithUnknownSignatureWhenNobodyInspects(t *testing.T) {
 		require.True(t, b.AcceptsContext)
 		data := map[string]any{"A": "1", "b": "2"}
 		require.Equal(t, data, b.Args(data, goldenTurn("A")))
-		require.Equal(t, inspector != nil, strings.Contains(strings.Join(lines(set, bindings.SeverityWarning), "\n"), "no python here"))
+		require.Equal(t, inspector != nil, strings.Contains(strings.Join(lines(set, bindings.SeverityError), "\n"), "no python here"))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -196,6 +197,11 @@ func (d *draft) locate(f *folder, c *contents) {
 		}
 	}
 	d.python = sortedSet(d.python)
+}
+
+// callsPython reports whether a tool of the workflow is a Python function.
+func (d *draft) callsPython() bool {
+	return slices.ContainsFunc(d.manifest.tools, func(t toolEntry) bool { return t.kind == KindPython })
 }
 
 // localModules gives the top-level names that the files of a folder can be imported by: from

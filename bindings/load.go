@@ -23,7 +23,7 @@ type Options struct {
 	Declared []Declaration // bindings made in Go code
 	Inspect  InspectFunc   // reads Python signatures; nil = Python tools are bound with unknown signature
 	Logger   *slog.Logger  // nil = silent
-	Debounce time.Duration // Watch waits this long for silence after a change; 0 = 200 ms
+	Debounce time.Duration // Watch waits this long for silence after a change, though at most 2 s if it is shorter; 0 = 200 ms
 }
 
 func (o *Options) logger() *slog.Logger {
@@ -169,9 +169,13 @@ func (s *Set) inspect(ctx context.Context, opts *Options, drafts []*draft) (file
 	case ctx.Err() != nil:
 		return nil, false, fmt.Errorf("inspect Python files: %w", ctx.Err())
 	case err != nil:
+		severity := SeverityWarning // nobody may need these files
+		if slices.ContainsFunc(drafts, (*draft).callsPython) {
+			severity = SeverityError
+		}
 		s.general = append(s.general, Diagnostic{
-			Severity: SeverityWarning, Code: "not_inspected", Message: fmt.Sprintf("the Python files could not be inspected: %v", err),
-			Mend: "parameters are mapped when a tool is called; missing functions show only then",
+			Severity: severity, Code: "not_inspected", Message: fmt.Sprintf("the Python files could not be inspected: %v", err),
+			Mend: "give Python tools an interpreter that runs: install Python 3.9 or newer, or name one with --python",
 		})
 		return nil, false, nil
 	}

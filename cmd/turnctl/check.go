@@ -83,13 +83,13 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 }
 
 // load reads the folder as a worker would.
-func load(ctx context.Context, dir, python string) (*bindings.Set, error) {
+func load(ctx context.Context, dir, interpreter string) (*bindings.Set, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, cli.Usagef("check: %w: name the folder that holds the workflow folders", err)
 	} else if !info.IsDir() {
 		return nil, cli.Usagef("check: %s is no folder: name the folder that holds the workflow folders", dir)
 	}
-	set, err := bindings.Load(ctx, bindings.Options{Root: dir, Inspect: oneturn.InspectPython(python)})
+	set, err := bindings.Load(ctx, bindings.Options{Root: dir, Inspect: oneturn.InspectPython(interpreter)})
 	if err != nil {
 		return nil, cli.Usagef("check: %w", err)
 	}

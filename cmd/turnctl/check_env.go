@@ -55,7 +55,7 @@ func matches(name string, patterns []string) bool {
 // dotEnvNames returns the names that a .env file sets. A missing file sets none. Values are
 // not kept.
 func dotEnvNames(path string) (map[string]bool, error) {
-	const limit = 64 << 10 // what tools get to see of it
+	const limit = 64 << 10 // a larger one keeps tools from starting
 	// A named pipe would block the open, hence the check before.
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -64,6 +64,8 @@ func dotEnvNames(path string) (map[string]bool, error) {
 		return nil, fmt.Errorf("read the workflow's .env: %w", err)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("read %s: it must be a regular file", path)
+	case info.Size() > limit:
+		return nil, fmt.Errorf("read %s: it has %d bytes, over the limit of %d", path, info.Size(), limit)
 	}
 	file, err := os.Open(path)
 	if err != nil {

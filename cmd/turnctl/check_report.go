@@ -88,10 +88,13 @@ func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSett
 			r.Diagnostics = append(r.Diagnostics, d)
 		}
 	}
+	usable := r.needPython(ctx, dir, cfg.Python)
 	for i := range r.Workflows {
 		w := &r.Workflows[i]
 		imports, names := set.Python(w.Name)
-		w.needModules(ctx, dir, cfg.Python, imports)
+		if usable {
+			w.needModules(ctx, dir, cfg.Python, imports)
+		}
 		w.needEnv(dir, env, names)
 	}
 	r.count()
@@ -104,6 +107,20 @@ func folderOf(dir, workflow string) string {
 		return workflow
 	}
 	return "."
+}
+
+// needPython reports whether an interpreter that was named runs. The worker does not start with
+// one that does not.
+func (r *report) needPython(ctx context.Context, dir, interpreter string) bool {
+	if interpreter == "" {
+		return true // looked for in each workflow
+	}
+	err := python.Probe(ctx, interpreter, dir)
+	if err != nil {
+		r.Diagnostics = append(r.Diagnostics, finding(bindings.SeverityError, "", "python_unusable",
+			"name a Python interpreter of version 3.9 or newer with --python", "the interpreter of --python cannot be used: %v", err))
+	}
+	return err == nil
 }
 
 // needModules looks for the modules that the Python files import.

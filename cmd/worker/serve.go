@@ -16,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/tools/python"
 )
 
 // clientName shows up in the server's lists of connections.
@@ -25,6 +26,9 @@ const clientName = "oneturn-worker"
 func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (err error) {
 	logger := config.Logger(cfg.LogLevel, cfg.LogsAsJSON, stderr)
 	if err := checkFolder(cfg.Workflows); err != nil {
+		return err
+	}
+	if err := checkPython(ctx, cfg); err != nil {
 		return err
 	}
 	web, err := listen(cfg.HTTP)
@@ -49,6 +53,18 @@ func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (e
 		logger.Warn("nothing is bound: turns of these workflows will end as no_binding; turnctl check DIR tells more", "workflows", cfg.Workflows)
 	}
 	return runUntilDone(ctx, w, func() error { return newStart(cfg, w, bus, web).write(cfg.Format, stdout) })
+}
+
+// checkPython refuses an interpreter that was named and does not run: every turn of a Python
+// tool would fail. One that is found by itself is looked for only where a workflow needs it.
+func checkPython(ctx context.Context, cfg *config.Worker) error {
+	if cfg.Python == "" {
+		return nil
+	}
+	if err := python.Probe(ctx, cfg.Python, cfg.Workflows); err != nil {
+		return cli.Usagef("--python: %w: name a Python interpreter of version 3.9 or newer", err)
+	}
+	return nil
 }
 
 // checkFolder refuses a folder that is not there, before anything is started.

@@ -9,10 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 const (
-	maxDotEnv     = 64 << 10 // bytes of a .env file that are read
+	maxDotEnv     = 64 << 10 // bytes of a .env file
 	minSecret     = 6        // shorter values of a .env file are not blotted out of the log
 	alwaysAllowed = "PATH HOME LANG LC_* TZ TMPDIR VIRTUAL_ENV SYSTEMROOT"
 	neverByPrefix = "ONETURN_ NATS_"
@@ -68,7 +69,7 @@ func hasPrefix(name string, prefixes []string) bool {
 
 // readDotEnv reads KEY=VALUE lines in order; a missing file has none.
 func readDotEnv(path string) ([][2]string, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a named pipe would wait for a writer
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -76,8 +77,11 @@ func readDotEnv(path string) ([][2]string, error) {
 		return nil, fmt.Errorf("read the workflow's .env: %w", err)
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+	switch info, err := file.Stat(); {
+	case err != nil || !info.Mode().IsRegular():
 		return nil, fmt.Errorf("read %s: it must be a regular file", path)
+	case info.Size() > maxDotEnv:
+		return nil, fmt.Errorf("read %s: it has %d bytes, over the limit of %d", path, info.Size(), maxDotEnv)
 	}
 	var vars [][2]string
 	lines := bufio.NewScanner(io.LimitReader(file, maxDotEnv))

@@ -3,6 +3,7 @@ package python_test
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,4 +68,16 @@ func TestVirtualEnvironmentOfTheWorkflowIsPreferred(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(k.root, "WF", ".venv")))
 	k.pool.Renew("WF")
 	require.Equal(t, `"root"`, k.value("mark", `{}`))
+}
+
+func TestEnvFileThatIsNoSmallRegularFileKeepsToolsFromStarting(t *testing.T) {
+	t.Parallel()
+	for want, prepare := range map[string]func(path string) error{
+		"must be a regular file":  func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"over the limit of 65536": func(path string) error { return os.WriteFile(path, make([]byte, 65537), 0o600) },
+	} {
+		k := newKit(t, python.Options{}, "WF/tools/t.py", "def f(): pass\n")
+		require.NoError(t, prepare(filepath.Join(k.root, "WF", ".env")))
+		require.Contains(t, k.fails("f", `{}`, events.CodeToolError), want)
+	}
 }

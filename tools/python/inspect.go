@@ -4,16 +4,21 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
-// maxInspected bounds what the inspecting interpreter may write, in bytes.
-const maxInspected = 64 << 20
+const (
+	maxInspected = 64 << 20         // bytes that the inspecting interpreter may write
+	inspectTime  = 30 * time.Second // for one run of an inspecting interpreter
+	probeTime    = 10 * time.Second // for an interpreter to tell its version
+)
 
 // File is what a Python file shows of itself without being run.
 type File struct {
@@ -53,8 +58,8 @@ const (
 )
 
 // Inspect reads Python files, named relative to root, by their syntax alone: no code of theirs
-// runs. All files take one process. A file that cannot be read or parsed has Error set. The
-// interpreter "" is found as for a [Pool].
+// runs. All files take one process, which has 30 seconds. A file that cannot be read or parsed,
+// or that is no regular file, has Error set. The interpreter "" is found as for a [Pool].
 func Inspect(ctx context.Context, interpreter, root string, files []string) (map[string]File, error) {
 	found := make(map[string]File, len(files))
 	if len(files) == 0 {
@@ -100,6 +105,21 @@ func Missing(ctx context.Context, interpreter, root string, modules []string) ([
 	return missing, nil
 }
 
+// Probe tells why an interpreter cannot run Python tools: it is not there, it is no Python, an
+// old one, or it does not answer. An interpreter of "" is found as for a [Pool].
+func Probe(ctx context.Context, interpreter, root string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	var version []int
+	if err := ask(ctx, interpreter, root, "inspect/version.py", nil, &version); err != nil {
+		return fmt.Errorf("try the Python interpreter: %w", err)
+	}
+	if slices.Compare(version, []int{3, 9}) < 0 {
+		return fmt.Errorf("try the Python interpreter: Python tools need Python 3.9 or newer, %q is version %v", interpreter, version)
+	}
+	return nil
+}
+
 // ask runs one of the embedded scripts: JSON in on stdin, JSON out on stdout.
 func ask(ctx context.Context, chosen, root, name string, in, out any) error {
 	python, err := interpreter(chosen, place{root: filepath.Dir(root), folder: root})
@@ -114,13 +134,19 @@ func ask(ctx context.Context, chosen, root, name string, in, out any) error {
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, inspectTime)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, python, "-c", script(name))
 	cmd.Dir, cmd.Env = os.TempDir(), env
 	cmd.Stdin = bytes.NewReader(input)
 	stdout, stderr := &capped{limit: maxInspected}, &capped{limit: maxLine}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.WaitDelay = drainGrace
-	if err := cmd.Run(); err != nil {
+	err = cmd.Run()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("run %s: it did not answer in time: %w", python, ctx.Err())
+	}
+	if err != nil {
 		return fmt.Errorf("run %s: %w: %s", python, err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	if err := json.Unmarshal(stdout.Bytes(), out); err != nil {

@@ -1,10 +1,13 @@
 package python_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -81,4 +84,36 @@ func TestMissingNamesModulesThatCannotBeFound(t *testing.T) {
 	require.Equal(t, []string{"no_such"}, missing)
 	_, err = python.Missing(t.Context(), "no-such-python", t.TempDir(), []string{"json"})
 	require.ErrorContains(t, err, "no-such-python")
+}
+
+func TestNamedPipeIsNoPythonFileAndHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	require.NoError(t, syscall.Mkfifo(filepath.Join(root, "pipe.py"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "good.py"), []byte("def f(): pass\n"), 0o600))
+	files, err := python.Inspect(t.Context(), "", root, []string{"pipe.py", "good.py"})
+	require.NoError(t, err)
+	require.Equal(t, "it is not a regular file", files["pipe.py"].Error)
+	require.Contains(t, files["good.py"].Functions, "f")
+}
+
+func TestInterpreterThatHangsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "python-slow")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nexec sleep 600\n"), 0o700))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.ErrorContains(t, python.Probe(ctx, script, t.TempDir()), "did not answer in time")
+}
+
+func TestProbeTellsAnInterpreterThatRunsFromOthers(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, python.Probe(t.Context(), "", t.TempDir()))
+	old := filepath.Join(t.TempDir(), "python-old")
+	require.NoError(t, os.WriteFile(old, []byte("#!/bin/sh\necho '[3,8]'\n"), 0o700))
+	for interpreter, want := range map[string]string{
+		"no-such-python": "set with --python", "false": "exit status 1", "true": "read the answer", old: "need Python 3.9",
+	} {
+		require.ErrorContains(t, python.Probe(t.Context(), interpreter, t.TempDir()), want)
+	}
 }

@@ -5,6 +5,7 @@ sys.path[:] = [p for p in sys.path if p]
 import ast
 import json
 import os
+import stat
 
 MAX_FILE = 4 << 20
 GUARDS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
@@ -112,9 +113,16 @@ def name_of(node):
     return ""
 
 
+def without_waiting(path, flags):
+    """Opening a named pipe would wait for somebody to write to it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def inspect(path):
     try:
-        with open(path, "rb") as stream:
+        with open(path, "rb", opener=without_waiting) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                return {"error": "it is not a regular file"}
             source = stream.read(MAX_FILE + 1)
         if len(source) > MAX_FILE:
             return {"error": "the file is larger than %d bytes" % MAX_FILE}

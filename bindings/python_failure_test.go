@@ -1,0 +1,30 @@
+package bindings_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+)
+
+func TestInterpreterThatDoesNotRunIsAnErrorOnlyWhereAToolNeedsIt(t *testing.T) {
+	t.Parallel()
+	broken := func(context.Context, string, []string) (map[string]bindings.PyFile, error) {
+		return nil, errors.New("no Python found")
+	}
+	for tool, severity := range map[string]bindings.Severity{
+		"{name: f, agent: A, file: t.py}": bindings.SeverityError,
+		"{name: f, agent: A, kind: go}":   bindings.SeverityWarning,
+	} {
+		root := t.TempDir()
+		write(t, filepath.Join(root, "W", "oneturn.yaml"), "agents: {A: }\ntools: ["+tool+"]\n")
+		write(t, filepath.Join(root, "W", "tools", "t.py"), "def f(): pass\n")
+		set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: broken})
+		require.NoError(t, err)
+		require.Contains(t, lines(set, severity)[0], "no Python found [not_inspected]")
+	}
+}
