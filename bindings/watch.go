@@ -2,13 +2,9 @@ package bindings
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -16,12 +12,14 @@ import (
 
 const (
 	defaultDebounce = 200 * time.Millisecond
-	maxWatched      = 5000 // folders
+	maxDebounce     = 2 * time.Second // a folder that is never still is read this often
+	maxWatched      = 5000            // folders
 )
 
-// Watch loads the set, hands it to changed, and loads again whenever something under the root
-// changes, until ctx ends. It blocks; its error is that of the start, or nil once ctx has
-// ended.
+// Watch loads the set, hands it to changed, and loads again whenever a manifest, a Python file
+// or a folder under the root changes, until ctx ends. The root may be replaced as a whole, and
+// symbolic links on the way to it may be switched. It blocks; its error is that of the start,
+// or nil once ctx has ended.
 //
 // Each later call of changed has a whole new set, or the last good set and the error that kept
 // the folder from being read. A workflow whose edit brings new errors stays in its version from
@@ -33,12 +31,12 @@ func Watch(ctx context.Context, opts Options, changed func(*Set, error)) error {
 		return fmt.Errorf("watch the workflows folder: %w", err)
 	}
 	defer watcher.Close()
-	w := &watch{opts: opts, watcher: watcher, changed: changed, log: opts.logger()}
+	w := &watch{opts: opts, watcher: watcher, changed: changed, log: opts.logger(), folders: map[string]os.FileInfo{}}
 	if w.opts.Debounce <= 0 {
 		w.opts.Debounce = defaultDebounce
 	}
 	// Watching comes first: what changes during the load is then loaded again.
-	w.addFolders()
+	w.follow()
 	if w.current, err = load(ctx, &opts, nil); err != nil {
 		return err
 	}
@@ -55,12 +53,23 @@ type watch struct {
 	log     *slog.Logger
 	current *Set
 	failure string // text of the last error, to say it once
+
+	folders map[string]os.FileInfo // that are watched, as they were when they were added
+	gates   map[string]string      // names at which the root may be replaced, see [gates]
+	inside  string                 // the root with all links resolved; "" while it does not exist
 }
 
 func (w *watch) run(ctx context.Context) {
 	timer := time.NewTimer(w.opts.Debounce)
 	timer.Stop()
 	defer timer.Stop()
+	var due time.Time // when to read at the latest; zero if there is nothing to read
+	wait := func() {
+		if due.IsZero() {
+			due = time.Now().Add(max(maxDebounce, w.opts.Debounce))
+		}
+		timer.Reset(min(w.opts.Debounce, time.Until(due)))
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -69,59 +78,20 @@ func (w *watch) run(ctx context.Context) {
 			if !ok {
 				return
 			}
-			if relevant(e) {
-				timer.Reset(w.opts.Debounce)
+			if w.relevant(e) {
+				wait()
 			}
 		case err, ok := <-w.watcher.Errors: // also a queue that ran over
 			if !ok {
 				return
 			}
 			w.log.WarnContext(ctx, "watching the workflows folder", "error", err)
-			timer.Reset(w.opts.Debounce)
+			wait()
 		case <-timer.C:
-			w.addFolders()
+			due = time.Time{}
+			w.follow()
 			w.reload(ctx)
 		}
-	}
-}
-
-// relevant leaves out what Python and editors write beside the files.
-func relevant(e fsnotify.Event) bool {
-	if e.Op == fsnotify.Chmod {
-		return false
-	}
-	name := filepath.Base(e.Name)
-	return name != "__pycache__" && !strings.HasSuffix(name, ".pyc") && !strings.HasSuffix(name, "~")
-}
-
-// addFolders watches every folder that has or may get a file of ours. Adding one again is
-// free.
-func (w *watch) addFolders() {
-	if w.opts.Root == "" {
-		return
-	}
-	n := 0
-	err := filepath.WalkDir(w.opts.Root, func(name string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil && name != w.opts.Root:
-			return nil // vanished meanwhile
-		case err != nil:
-			return err
-		case !e.IsDir():
-			return nil
-		case name != w.opts.Root && skipped(e.Name()):
-			return fs.SkipDir
-		}
-		if n++; n > maxWatched {
-			return fs.SkipAll
-		}
-		if err := w.watcher.Add(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err //nolint:wrapcheck // logged below
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		w.log.Warn("not every change of the workflows folder will be noticed", "error", err)
 	}
 }
 

@@ -175,3 +175,86 @@ func TestWatchFailsAtOnceWithoutRoot(t *testing.T) {
 	err := bindings.Watch(t.Context(), bindings.Options{Root: filepath.Join(t.TempDir(), "nowhere")}, func(*bindings.Set, error) {})
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+func TestWatchFollowsARootThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "flows")
+	manifest := filepath.Join(root, "W", "oneturn.yaml")
+	write(t, manifest, oneTool("one"))
+	changes := watch(t, root)
+	until(t, changes, tool("W", "one"))
+
+	require.NoError(t, os.Rename(root, root+".old"))
+	require.NoError(t, os.CopyFS(root, os.DirFS(root+".old")))
+	write(t, manifest, oneTool("two"))
+	until(t, changes, tool("W", "two"))
+	write(t, manifest, oneTool("three"))
+	until(t, changes, tool("W", "three"))
+
+	require.NoError(t, os.Rename(filepath.Join(root, "W"), filepath.Join(root, "V")))
+	until(t, changes, tool("V", "three"))
+	write(t, filepath.Join(root, "V", "oneturn.yaml"), oneTool("four"))
+	until(t, changes, tool("V", "four"))
+}
+
+func TestWatchFollowsLinksOnTheWayToTheRoot(t *testing.T) {
+	t.Parallel()
+	for name, root := range map[string]string{"the root is a link": "current", "a link above": filepath.Join("current", "flows")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			top := t.TempDir()
+			inside := strings.TrimPrefix(root, "current")
+			for _, version := range []string{"one", "two"} {
+				write(t, filepath.Join(top, "releases", version, inside, "W", "oneturn.yaml"), oneTool(version))
+			}
+			link := filepath.Join(top, "current")
+			require.NoError(t, os.Symlink(filepath.Join("releases", "one"), link))
+			changes := watch(t, filepath.Join(top, root))
+			until(t, changes, tool("W", "one"))
+			write(t, filepath.Join(top, root, "W", "oneturn.yaml"), oneTool("edited"))
+			until(t, changes, tool("W", "edited"))
+
+			require.NoError(t, os.Symlink(filepath.Join("releases", "two"), link+".new"))
+			require.NoError(t, os.Rename(link+".new", link))
+			until(t, changes, tool("W", "two"))
+			write(t, filepath.Join(top, root, "W", "oneturn.yaml"), oneTool("three"))
+			until(t, changes, tool("W", "three"))
+		})
+	}
+}
+
+func TestFileThatKeepsChangingDoesNotPutOffTheReload(t *testing.T) {
+	t.Parallel()
+	for _, noisy := range []string{"run.log", "data.json"} {
+		t.Run(noisy, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			manifest := filepath.Join(root, "W", "oneturn.yaml")
+			write(t, manifest, oneTool("one"))
+			write(t, filepath.Join(root, "W", "tools", noisy), "{}")
+			changes := watch(t, root)
+			until(t, changes, tool("W", "one"))
+			stop, stopped := make(chan struct{}), make(chan error, 1)
+			go func() {
+				beat := time.NewTicker(5 * time.Millisecond)
+				defer beat.Stop()
+				for {
+					select {
+					case <-stop:
+						stopped <- nil
+						return
+					case <-beat.C:
+						if err := os.WriteFile(filepath.Join(root, "W", "tools", noisy), []byte("{}"), 0o600); err != nil {
+							stopped <- err
+							return
+						}
+					}
+				}
+			}()
+			write(t, manifest, oneTool("two"))
+			until(t, changes, tool("W", "two"))
+			close(stop)
+			require.NoError(t, <-stopped)
+		})
+	}
+}
