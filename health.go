@@ -53,5 +53,5 @@ type healthyStore struct {
 func (s *healthyStore) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
 	seq, err := s.Store.Create(ctx, r)
 	s.health.note(err)
-	return seq, err //nolint:wrapcheck // the same store
+	return seq, err
 }

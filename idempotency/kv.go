@@ -3,6 +3,7 @@ package idempotency
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,7 @@ type KV struct {
 	space subjects.Space
 	pub   *publisher
 	get   string // API subject of a leader read
+	info  string // API subject of the stream's state
 }
 
 // NewKV returns the store in the bucket of space. The bucket must exist (turnctl provision
@@ -47,7 +49,7 @@ func NewKV(nc *nats.Conn, space subjects.Space) (*KV, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &KV{nc: nc, space: space, pub: pub, get: "$JS.API.STREAM.MSG.GET." + space.TurnsStream()}, nil
+	return &KV{nc: nc, space: space, pub: pub, get: "$JS.API.STREAM.MSG.GET." + space.TurnsStream(), info: "$JS.API.STREAM.INFO." + space.TurnsStream()}, nil
 }
 
 // Close releases the subscription. Creates in flight end as unknown.
@@ -87,11 +89,14 @@ type getRequest struct {
 	Next string `json:"next_by_subj,omitempty"`
 }
 
+// apiError is a refusal of the JetStream API.
+type apiError struct {
+	Code        int    `json:"err_code"`
+	Description string `json:"description"`
+}
+
 type getResponse struct {
-	Error *struct {
-		Code        int    `json:"err_code"`
-		Description string `json:"description"`
-	} `json:"error"`
+	Error   *apiError `json:"error"`
 	Message struct {
 		Subject string    `json:"subject"`
 		Seq     uint64    `json:"seq"`
@@ -101,20 +106,28 @@ type getResponse struct {
 	} `json:"message"`
 }
 
-func (s *KV) read(ctx context.Context, req getRequest) (Record, error) {
+// ask makes one request to the JetStream API of the journal's stream.
+func (s *KV) ask(ctx context.Context, subject string, req, resp any) error {
 	body, err := json.Marshal(req)
 	if err != nil {
-		return Record{}, fmt.Errorf("journal: encode a read: %w", err)
+		return fmt.Errorf("journal: encode a read: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	msg, err := s.nc.RequestWithContext(ctx, s.get, body)
-	if err != nil {
-		return Record{}, fmt.Errorf("journal: read from %s: %w", s.space.TurnsStream(), err)
+	msg, err := s.nc.RequestWithContext(ctx, subject, body)
+	if err == nil {
+		err = json.Unmarshal(msg.Data, resp)
 	}
+	if err != nil {
+		return fmt.Errorf("journal: read from %s: %w", s.space.TurnsStream(), err)
+	}
+	return nil
+}
+
+func (s *KV) read(ctx context.Context, req getRequest) (Record, error) {
 	var resp getResponse
-	if err := json.Unmarshal(msg.Data, &resp); err != nil {
-		return Record{}, fmt.Errorf("journal: read from %s: %w", s.space.TurnsStream(), err)
+	if err := s.ask(ctx, s.get, req, &resp); err != nil {
+		return Record{}, err
 	}
 	if e := resp.Error; e != nil {
 		if e.Code == errCodeNoMessage {
@@ -175,25 +188,46 @@ func (s *KV) Next(ctx context.Context, filter string, from uint64) (Record, erro
 // many questions and steps some hundreds.
 const maxScan = 10_000
 
-// Scan implements [Store].
+// Scan implements [Store]. It asks for the names of the call's records, which the server
+// keeps in an index, and reads each by its name: looking for "the next one" until there is
+// none would search the journal to its end.
 func (s *KV) Scan(ctx context.Context, key subjects.Key) ([]Record, error) {
-	var found []Record
-	for _, filter := range []string{key.PublicRecords(), key.PrivateRecords()} {
-		for next := uint64(0); ; {
-			r, err := s.Next(ctx, filter, next)
-			if errors.Is(err, ErrNotFound) {
-				break
-			}
-			if err != nil {
-				return nil, err
-			}
-			if len(found) >= maxScan {
-				return nil, fmt.Errorf("journal: %s has over %d records", key, maxScan)
-			}
-			found = append(found, r)
-			next = r.Seq + 1
-		}
+	names, err := s.names(ctx, key.Records())
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(found, func(a, b Record) int { return int(int64(a.Seq) - int64(b.Seq)) })
+	found := make([]Record, 0, len(names))
+	for name := range names {
+		r, err := s.read(ctx, getRequest{Last: name})
+		if errors.Is(err, ErrNotFound) {
+			continue // it has just expired
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, r)
+	}
+	slices.SortFunc(found, func(a, b Record) int { return cmp.Compare(a.Seq, b.Seq) })
 	return found, nil
+}
+
+// names returns the subjects of the journal that match a filter, as the leader knows them.
+func (s *KV) names(ctx context.Context, filter string) (map[string]uint64, error) {
+	var info struct {
+		Error *apiError `json:"error"`
+		State struct {
+			Subjects map[string]uint64 `json:"subjects"`
+		} `json:"state"`
+	}
+	req := map[string]string{"subjects_filter": s.space.JournalSubject(filter)}
+	if err := s.ask(ctx, s.info, req, &info); err != nil {
+		return nil, err
+	}
+	switch {
+	case info.Error != nil:
+		return nil, fmt.Errorf("journal: names of %s: server error %d: %s", filter, info.Error.Code, info.Error.Description)
+	case len(info.State.Subjects) > maxScan:
+		return nil, fmt.Errorf("journal: %s has over %d records", filter, maxScan)
+	}
+	return info.State.Subjects, nil
 }

@@ -46,6 +46,9 @@ func (k Key) PublicRecords() string { return public + "." + k.String() + ".>" }
 // PrivateRecords matches the private records of the call.
 func (k Key) PrivateRecords() string { return private + "." + k.String() + ".>" }
 
+// Records matches all records of the call.
+func (k Key) Records() string { return "*." + k.String() + ".>" }
+
 // ChatRecords matches the public records of a chat. The tenant is a token, the chat an id.
 func ChatRecords(appToken, chat string) string {
 	return public + "." + appToken + "." + Token(chat) + ".>"
