@@ -303,7 +303,7 @@ func (w *Worker) watch(ctx context.Context) {
 			w.c.Logger.Info("workflows changed", "workflows", len(set.Workflows()), "digest", set.Digest())
 		}
 	})
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		w.c.Logger.Error("the workflow folder is not watched", "err", err)
 	}
 }

@@ -25,6 +25,7 @@ type child struct {
 	log     *slog.Logger
 	async   func(c *child, function string) // a function that was entered is async
 	release func(c *child, replace bool)
+	spare   func(*child) bool // takes the child out of use; false if it must be killed at once
 	exited  func(*child)
 
 	start  sync.Once
@@ -32,16 +33,17 @@ type child struct {
 	hello  chan struct{} // closed when the process is ready for calls
 	gone   chan struct{} // closed when the process and its readers have ended
 
-	mu       sync.Mutex
-	pid      int
-	starting *time.Timer // bounds the time until it is ready
-	ready    bool        // said hello
-	ended    bool        // takes no more calls
-	unread   bool        // frames may have been lost
-	reason   string
-	err      error // why it could not start; final once gone is closed
-	calls    map[uint64]*pending
-	voices   voices
+	mu         sync.Mutex
+	pid        int
+	starting   *time.Timer // bounds the time until it is ready
+	ready      bool        // said hello
+	ended      bool        // takes no more calls
+	unread     bool        // frames may have been lost
+	reason     string
+	sacrificed bool  // ended because of one call, whatever the others did
+	err        error // why it could not start; final once gone is closed
+	calls      map[uint64]*pending
+	voices     voices
 }
 
 func newChild(l launch, log *slog.Logger) *child {
@@ -129,7 +131,7 @@ func (c *child) abandon(id uint64) bool {
 	if p == nil {
 		return false
 	}
-	p.abandoned = time.AfterFunc(c.launch.grace, func() { c.kill("it was replaced because " + p.function + " did not end in time") })
+	p.abandoned = time.AfterFunc(c.launch.grace, func() { c.overdue(p) })
 	select {
 	case c.frames <- cancelRequest(id):
 	default: // the process reads nothing; the timer ends it
@@ -161,7 +163,7 @@ func (c *child) stuck(p *pending) {
 	}
 	c.mu.Unlock()
 	if hangs {
-		c.kill("it did not get to " + p.function)
+		c.sacrifice(p, "it did not get to "+p.function)
 	}
 }
 
@@ -183,6 +185,7 @@ func (c *child) finish(id uint64, o outcome) {
 	}
 	c.mu.Unlock()
 	c.release(c, o.reply != nil && o.reply.Error != nil && o.reply.Error.Replace)
+	c.endSpent()
 	p.done <- o // after the release, so that the caller's next call finds the process free
 }
 
@@ -248,6 +251,8 @@ func (c *child) bury(state *os.ProcessState, lastLine string) {
 			p.begin() // perhaps; nobody knows
 		}
 		switch {
+		case p.begun && !p.overdue && c.sacrificed:
+			ends[id] = p.cutOff(how)
 		case p.begun:
 			ends[id] = toolError(p.op, "the Python process died (%s) while %s was running", how, p.function)
 		case p.late != nil:

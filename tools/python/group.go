@@ -170,6 +170,23 @@ func (g *group) learn(c *child, function string) {
 	g.dispatch()
 }
 
+// spare retires a child without ending it: its calls end there. It refuses when as many retired
+// children run already as may be in use.
+func (g *group) spare(c *child) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.all[c]
+	if s == nil || !s.retired && len(g.all)-len(g.current) >= g.size {
+		return false
+	}
+	if !s.retired {
+		g.counts.died.Add(1)
+	}
+	g.retire(s)
+	g.dispatch()
+	return true
+}
+
 // reap ends a child that has been idle for long.
 func (g *group) reap(s *slot) {
 	g.mu.Lock()

@@ -21,6 +21,7 @@ type pending struct {
 	late      error       // it was not entered in time
 	loading   *time.Timer // bounds the time until it is entered
 	abandoned *time.Timer // set once the caller has gone
+	overdue   bool        // still runs after the grace of its cancellation
 }
 
 func newPending(op, function, key string, call *tools.Call) *pending {

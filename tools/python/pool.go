@@ -159,7 +159,7 @@ func (p *Pool) child(g *group, workflow string) *child {
 		maxFrame: p.opts.MaxFrame, maxMem: p.opts.MaxMemory, grace: p.opts.Grace,
 		load: p.opts.LoadTimeout,
 	}, p.opts.Logger.With("workflow", workflow))
-	c.async, c.release, c.exited = g.learn, g.release, g.exited
+	c.async, c.release, c.spare, c.exited = g.learn, g.release, g.spare, g.exited
 	return c
 }
 

@@ -32,11 +32,21 @@ def dumps(value):
     return text.encode("utf-8", "replace")
 
 
+_pid = os.getpid()
+
+
+def end_copy():
+    """A tool that forks and returns in both processes has one result: that of the first."""
+    if os.getpid() != _pid:
+        os._exit(0)
+
+
 _lock = threading.Lock()
 
 
 def write(body):
     """Sends one encoded frame. A worker that is gone ends this process."""
+    end_copy()
     data = memoryview(len(body).to_bytes(4, "big") + body)
     with _lock:
         try:

@@ -28,6 +28,9 @@ class Stream(io.TextIOWrapper):
             self._unended = False
             super().write("\n")
 
+    def close(self):
+        """All tools share the stream: one that closes it must not take it from the others."""
+
 
 _streams = []
 

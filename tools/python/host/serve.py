@@ -32,6 +32,7 @@ class Host:
         self._tasks = {}
         self._cancelled = set()
         self._loop = asyncio.new_event_loop()
+        os.register_at_fork(after_in_child=self._loop.stop)  # the calls beside the one that forks run in the parent
         for fd in (frames.READ_FD, frames.WRITE_FD):
             os.set_inheritable(fd, False)
         faulthandler.enable()
@@ -55,6 +56,7 @@ class Host:
                 self._loop.run_forever()
             except BaseException as error:  # SystemExit of a task that a tool left behind
                 report(error)
+            frames.end_copy()
 
     def _read(self):
         try:
@@ -151,6 +153,7 @@ class Host:
         self._end(request, frames.dumps({"id": request["id"], "error": failure}))
 
     def _end(self, request, body):
+        frames.end_copy()
         output.end_lines()
         self._cancelled.discard(request["id"])
         frames.write(body)
@@ -207,7 +210,7 @@ def classify(error):
 def text(error):
     try:
         return str(error)[:MAX_MESSAGE]
-    except Exception:
+    except BaseException:
         return ""
 
 
@@ -218,8 +221,11 @@ def report(error):
         trace = trace.tb_next
     try:
         traceback.print_exception(type(error), error, trace, limit=-20)
-    except Exception:
-        print("a tool raised %s, which cannot be printed" % type(error).__name__, file=sys.stderr)
+    except BaseException:
+        try:
+            print("a tool raised %s, which cannot be printed" % type(error).__name__, file=sys.stderr)
+        except BaseException:  # a tool has closed the stream; the reply matters more
+            pass
 
 
 def limit(max_memory):
