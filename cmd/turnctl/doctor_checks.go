@@ -32,6 +32,7 @@ func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provisio
 	}
 	d.streams(ctx, s, plan)
 	d.queues(ctx, s, cfg.Pools)
+	d.unread(ctx, s)
 	d.clock(ctx, s, now)
 	d.workers(ctx, s)
 	if d.Tier = s.tier(ctx, plan); d.Tier != nil {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,6 +61,7 @@ ok jetstream SIZE stored; the account has no limit, so that only the disk bounds
 ok streams streams, buckets and consumers are as planned
 info queue pool default: 0 messages waiting, N in work, 0 of them delivered again
 ok dead no dead letters
+ok unread every message is for a pool that has a consumer
 ok clock this machine and the server agree within 5s
 ok workers 1 worker answered on the request API
 info durability single: Records are on one server: they survive its crash; a power loss may
@@ -78,4 +81,28 @@ func TestDoctorMissesWorkers(t *testing.T) {
 	s := newServer(t)
 	text := ok(t, s, "doctor")
 	require.Contains(t, text, "warning  workers     no worker answers: turns wait in ONETURN_IN")
+}
+
+func TestDoctorFindsMessagesThatNoWorkerTakes(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for _, subject := range []string{
+		"oneturn.in.default.structured_output_ready.app.W.c", // waits for a worker
+		"oneturn.in.nopool.structured_output_ready.app.W.c", "oneturn.in.nopool.structured_output_ready.app.W.c", "oneturn.in.default",
+	} {
+		_, err := s.Connect().Request(subject, []byte("{}"), 5*time.Second)
+		require.NoError(t, err)
+	}
+	unread := func() checkup {
+		checks := decode[diagnosis](t, s, "doctor").Checks
+		return checks[slices.IndexFunc(checks, func(c checkup) bool { return c.Check == "unread" })]
+	}
+	found := unread()
+	require.Equal(t, verdictWarning, found.Verdict)
+	require.Equal(t, "3 messages in ONETURN_IN that no consumer takes: oneturn.in.default, "+
+		"oneturn.in.nopool.structured_output_ready.app.W.c", found.Detail)
+	require.Contains(t, found.Mend, "turnctl provision --pools nopool")
+
+	ok(t, s, "provision", "--pools", "default,nopool")
+	require.Contains(t, unread().Detail, "1 message in ONETURN_IN")
 }
