@@ -77,10 +77,10 @@ func (w *watch) follow() {
 		}
 	}
 	w.inside = ""
-	if real, err := filepath.EvalSymlinks(w.opts.Root); err == nil {
-		if real, err = filepath.Abs(real); err == nil {
-			w.inside = real
-			w.walk(real, seen)
+	if resolved, err := filepath.EvalSymlinks(w.opts.Root); err == nil {
+		if resolved, err = filepath.Abs(resolved); err == nil {
+			w.inside = resolved
+			w.walk(resolved, seen)
 		}
 	}
 	for name := range w.folders {
