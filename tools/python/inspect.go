@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -142,6 +143,14 @@ func ask(ctx context.Context, chosen, root, name string, in, out any) error {
 	stdout, stderr := &capped{limit: maxInspected}, &capped{limit: maxLine}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.WaitDelay = drainGrace
+	// An interpreter may be a script that starts another process: both end.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	isolate(cmd)
+	cmd.Cancel = func() error {
+		killGroup(cmd.Process.Pid)
+		return nil
+	}
 	err = cmd.Run()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("run %s: it did not answer in time: %w", python, ctx.Err())
