@@ -156,7 +156,11 @@ func ask(ctx context.Context, chosen, root, name string, in, out any) error {
 		return fmt.Errorf("run %s: it did not answer in time: %w", python, ctx.Err())
 	}
 	if err != nil {
-		return fmt.Errorf("run %s: %w: %s", python, err, bytes.TrimSpace(stderr.Bytes()))
+		said := bytes.TrimSpace(stderr.Bytes())
+		if len(said) == 0 {
+			said = []byte("it said nothing")
+		}
+		return fmt.Errorf("run %s: %w: %s", python, err, said)
 	}
 	if err := json.Unmarshal(stdout.Bytes(), out); err != nil {
 		return fmt.Errorf("read the answer of %s: %w", python, err)
