@@ -18,7 +18,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add("tools.yaml", []byte("a: &a [*a]\n<<: {b: 1}\n? [x]\n: !!python/none\n"))
 	for _, name := range []string{"agents", "tools", "structured_outputs"} {
 		for _, ext := range []string{".json", ".yaml"} {
-			data, err := os.ReadFile(filepath.Join("testdata", "WF", name+ext))
+			data, err := os.ReadFile(filepath.Join("..", "testdata", "mozaiks", "workflows", "WF", name+ext))
 			require.NoError(f, err)
 			f.Add(name+ext, data)
 		}

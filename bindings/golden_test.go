@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// goldenBindings is what MozaiksAI binds from testdata/WF, except that agents P and Q, which
+// goldenBindings is what MozaiksAI binds from the recorded workflow WF, except that agents P and Q, which
 // share a model, keep their own tools.
 const goldenBindings = `
 A   Out  greet      t.py:greet      replay GreetCard artifact
@@ -38,11 +38,11 @@ UA  P3   partial    t.py:partial    replay
 VA  P4   snake      t.py:snake      replay
 `
 
-// workflowCopy copies testdata/WF with the manifests of these extensions only.
+// workflowCopy copies the recorded workflow WF with the manifests of these extensions only.
 func workflowCopy(t *testing.T, extensions ...string) string {
 	t.Helper()
 	root := t.TempDir()
-	require.NoError(t, os.CopyFS(filepath.Join(root, "WF"), os.DirFS("testdata/WF")))
+	require.NoError(t, os.CopyFS(filepath.Join(root, "WF"), os.DirFS("../testdata/mozaiks/workflows/WF")))
 	for _, ext := range []string{".json", ".yaml"} {
 		unwanted, err := filepath.Glob(filepath.Join(root, "WF", "*"+ext))
 		require.NoError(t, err)

@@ -22,7 +22,7 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 	if !m.Fresh() {
 		return leave()
 	}
-	t := newTurn(m, &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID})
+	t := cancelled(m, e)
 	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran" + because(e.Reason)}
 	t.reject.payload = failure(events.CodeCancelled, t.reject.content)
 	claim, err := h.callEvent(t)
@@ -52,6 +52,11 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 	return ack()
 }
 
+// cancelled is the turn that a cancel is about, as far as the cancel tells.
+func cancelled(m *Message, e *events.Cancel) *turn {
+	return newTurn(m, &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID})
+}
+
 // cancelEvent builds the event chat.tool_call_cancel.
 func (h *Handlers) cancelEvent(t *turn, e *events.Cancel) ([]byte, error) {
 	return events.Encode(events.KindToolCallCancel, &events.ToolCallCancel{
@@ -78,7 +83,7 @@ func (h *Handlers) CancelWished(subject string, data []byte) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), putTimeout)
 	defer cancel()
-	t := newTurn(m, &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID})
+	t := cancelled(m, e)
 	held, err := h.Journal.Load(ctx, t.key)
 	if err != nil || held.Claim == nil || held.Response != nil || held.Cancel != nil {
 		return

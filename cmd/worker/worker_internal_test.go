@@ -187,7 +187,7 @@ func TestWorkerWithItsOwnServerRunsTheFirstExampleAndDrains(t *testing.T) {
 func TestWorkerRunsAFolderOfMozaiksManifestsAndTellsItsFaults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, os.CopyFS(dir, os.DirFS("../../bindings/testdata/WF")))
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../../testdata/mozaiks/workflows/WF")))
 	root := filepath.Join(t.TempDir(), "workflows")
 	require.NoError(t, os.CopyFS(filepath.Join(root, "WF"), os.DirFS(dir)))
 	w := launch(t, embeddedArgs(t, root)...)
