@@ -17,7 +17,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
@@ -42,7 +41,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	turntest.VerifyNoLeaks(m)
 }
 
 // work is the input of the tool of worker processes.

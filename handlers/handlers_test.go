@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/engine"
@@ -27,7 +26,7 @@ import (
 	"github.com/oneturn/oneturn/turntest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { turntest.VerifyNoLeaks(m) }
 
 func ExampleDelta() {
 	delta := handlers.Delta{Set: map[string]any{"plan": "accepted"}, Remove: []string{"draft"}}

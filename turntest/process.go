@@ -31,7 +31,7 @@ type Role func(ctx context.Context) error
 //		if turntest.RunRole(map[string]turntest.Role{"worker": worker}) {
 //			return
 //		}
-//		goleak.VerifyTestMain(m)
+//		turntest.VerifyNoLeaks(m)
 //	}
 //
 // A role that fails prints its error and ends the process with code 1. A process whose test

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/turntest"
@@ -37,7 +36,7 @@ func TestMain(m *testing.M) {
 	if turntest.RunRole(map[string]turntest.Role{roleWorker: runWorker}) {
 		return
 	}
-	goleak.VerifyTestMain(m)
+	turntest.VerifyNoLeaks(m)
 }
 
 var effects = []string{"unsafe", "replay", "keyed", "idempotent", "none"}

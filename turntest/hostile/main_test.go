@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
@@ -25,7 +24,7 @@ import (
 	"github.com/oneturn/oneturn/turntest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { turntest.VerifyNoLeaks(m) }
 
 // lab is a worker on a server of its own, and an attacker's connection.
 type lab struct {
