@@ -87,6 +87,9 @@ type Python struct {
 	// Env names the variables of the worker's environment that tools see, besides PATH, HOME
 	// and the like: names, or prefixes that end with a star. Defaults to none.
 	Env []string
+	// LoadTimeout is how long a process may take to get ready, and then until it enters a
+	// function: its import, for the most part. Defaults to 1 min.
+	LoadTimeout time.Duration
 }
 
 // withDefaults returns a copy of c with every default set, or all that is wrong with it.

@@ -30,7 +30,8 @@ func newToolbox(c Config) (*toolbox, error) {
 	}
 	if c.Workflows != "" {
 		b.python = python.NewPool(python.Options{
-			Root: c.Workflows, Interpreter: c.Python.Interpreter, Size: c.Python.Children, Env: c.Python.Env, Logger: c.Logger,
+			Root: c.Workflows, Interpreter: c.Python.Interpreter, Size: c.Python.Children, Env: c.Python.Env,
+			LoadTimeout: c.Python.LoadTimeout, Logger: c.Logger,
 		})
 	}
 	return b, nil

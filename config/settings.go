@@ -39,12 +39,15 @@ type Worker struct {
 	ToolTimeout  time.Duration `flag:"tool-timeout" default:"60s" min:"1ms" max:"24h" help:"Time limit of a tool run that names none itself. A timeout is an unknown outcome and is never retried."`
 	Python       string        `flag:"python" example:"/usr/bin/python3.12" help:"Python interpreter for Python tools: a name on the PATH or a path. Without it the workflow's .venv, the folder's .venv, $VIRTUAL_ENV, then python3."`
 	PythonPool   int           `flag:"python-pool" default:"4" min:"1" max:"256" help:"Python processes a workflow."`
+	LoadTimeout  time.Duration `flag:"load-timeout" default:"60s" min:"1ms" max:"1h" help:"How long a Python process may take to get ready, and then to get to a function: importing its file, for the most part. A call that gets no further ends as tool_error and has not entered its tool."`
 	ToolEnv      []string      `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that Python tools may see: names, and prefixes with a star. Nothing else of the worker's environment reaches them, besides PATH, HOME, LANG and the like."`
 	BindingGrace time.Duration `flag:"binding-grace" default:"30s" min:"0s" max:"1h" help:"How long a turn of a workflow unknown here waits for a worker that knows it (rolling deploys)."`
 
 	MaxEventAge time.Duration `flag:"max-event-age" default:"24h" min:"1s" max:"8760h" help:"Older inbound events end as too_old."`
 	MaxTurnLife time.Duration `flag:"max-turn-life" default:"168h" min:"1s" max:"8760h" help:"How long a turn may stay open, questions to people included; then it ends as expired."`
 	Retention   time.Duration `flag:"retention" default:"216h" min:"1s" max:"87600h" help:"How long the journal remembers a turn. At least --max-turn-life + --max-event-age + 1h. A server of one's own keeps what turnctl provision set; the worker checks that it suffices."`
+
+	SweepEvery time.Duration `flag:"sweep-every" default:"5m" min:"0s" max:"24h" help:"How often to look for turns whose message is gone and for turns past their life. One worker of all does it at a time; 0s: this one takes no part."`
 
 	SoftStop time.Duration `flag:"soft-stop" default:"25s" min:"0s" max:"24h" help:"How long running turns may go on after the first signal; then they are cancelled."`
 	HTTP     string        `flag:"http" default:"127.0.0.1:8080" kind:"address" off:"true" help:"Address of health checks and metrics. Empty or off: none."`

@@ -2,6 +2,8 @@ package handlers
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -69,6 +71,12 @@ func (h *Handlers) cancelEvent(t *turn, e *events.Cancel) ([]byte, error) {
 // stored at once, and its owner stops the tool. The stored message, which may have to wait
 // for a slot, does all the rest; so whatever is wrong with the copy is left to it.
 func (h *Handlers) CancelWished(subject string, data []byte) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.Metrics.Panics.Inc()
+			h.Logger.Error("the live copy of a cancel caused a panic; its message does the rest", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
 	body, err := events.Parse(data)
 	if err != nil {
 		return

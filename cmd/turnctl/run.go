@@ -31,9 +31,9 @@ func (a *app) root() *cobra.Command {
 	root := cli.Root(&cobra.Command{
 		Use:   "turnctl",
 		Short: "Check, inspect and provision oneturn",
-	}, "turnctl "+readBuild().String())
+	}, cli.ReadBuild().Text("turnctl"))
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.check(), a.show(), a.ls(), a.dead(), a.repair(), a.provision(), a.doctor(), a.version())
+	root.AddCommand(a.check(), a.show(), a.ls(), a.dead(), a.repair(), a.provision(), a.doctor(), cli.Version(a.env))
 	return root
 }
 

@@ -86,14 +86,17 @@ func checkFolder(dir string) error {
 func workerConfig(cfg *config.Worker, logger *slog.Logger, registry prometheus.Registerer) oneturn.Config {
 	c := oneturn.Config{
 		Workflows: cfg.Workflows, Watch: cfg.Watch,
-		Python: oneturn.Python{Interpreter: cfg.Python, Children: cfg.PythonPool, Env: cfg.ToolEnv},
+		Python: oneturn.Python{Interpreter: cfg.Python, Children: cfg.PythonPool, Env: cfg.ToolEnv, LoadTimeout: cfg.LoadTimeout},
 		Prefix: cfg.Prefix, Pool: cfg.Pool, Slots: cfg.Slots,
 		ToolTimeout: cfg.ToolTimeout, SoftStop: cfg.SoftStop, BindingGrace: cfg.BindingGrace,
-		MaxEventAge: cfg.MaxEventAge, MaxTurnLife: cfg.MaxTurnLife,
+		MaxEventAge: cfg.MaxEventAge, MaxTurnLife: cfg.MaxTurnLife, SweepEvery: cfg.SweepEvery,
 		Logger: logger, Registry: registry,
 	}
 	if c.BindingGrace == 0 {
 		c.BindingGrace = -1
+	}
+	if c.SweepEvery == 0 {
+		c.SweepEvery = -1
 	}
 	if c.SoftStop == 0 {
 		c.SoftStop = time.Nanosecond

@@ -23,6 +23,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/examples"
 	"github.com/oneturn/oneturn/provision"
@@ -282,6 +283,14 @@ func TestStartForPeopleFitsWhatTheyNeed(t *testing.T) {
 	} {
 		require.Contains(t, out.String(), want)
 	}
+}
+
+func TestSettingsReachTheWorker(t *testing.T) {
+	t.Parallel()
+	c := workerConfig(&config.Worker{LoadTimeout: 3 * time.Second, SweepEvery: time.Minute}, nil, nil)
+	require.Equal(t, 3*time.Second, c.Python.LoadTimeout)
+	require.Equal(t, time.Minute, c.SweepEvery)
+	require.Negative(t, workerConfig(&config.Worker{}, nil, nil).SweepEvery, "0s: no part in sweeps, not the default")
 }
 
 func TestZeroDurationsMeanZeroNotTheDefault(t *testing.T) {
