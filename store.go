@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/inbox"
 )
 
@@ -14,6 +15,9 @@ const (
 	storeWatermark = 0.85
 	storeCheck     = 10 * time.Second
 )
+
+// journalCheck is how often a worker looks whether the journal is still the one it began with.
+const journalCheck = 5 * time.Second
 
 // guardStore pauses the inbox while the account's store is nearly full.
 func (w *Worker) guardStore(ctx context.Context, in *inbox.Inbox) {
@@ -56,4 +60,23 @@ func (w *Worker) storeUse(ctx context.Context) (used, limit int64, err error) {
 		return 0, 0, fmt.Errorf("account info: %w", err)
 	}
 	return int64(min(info.Store, 1<<62)), info.Limits.MaxStore, nil
+}
+
+// guardJournal ends the worker when the journal is gone: what comes in its place has forgotten
+// every turn.
+func (w *Worker) guardJournal(ctx context.Context, kv *idempotency.KV, fail func(error)) {
+	tick := time.NewTicker(journalCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = kv.Check(ctx) // what it finds comes as Gone
+		case <-kv.Gone():
+			w.c.Logger.Error("the journal is gone; the worker ends", "err", kv.Err())
+			fail(fmt.Errorf("oneturn worker: %w", kv.Err()))
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }

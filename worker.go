@@ -33,6 +33,7 @@ type Worker struct {
 	tools   *toolbox
 	set     atomic.Pointer[bindings.Set]
 	inbox   atomic.Pointer[inbox.Inbox]
+	journal atomic.Pointer[idempotency.KV]
 	writes  writeHealth
 }
 
@@ -89,7 +90,7 @@ func (w *Worker) Ready() error {
 	if in == nil {
 		return errors.New("not started")
 	}
-	return errors.Join(in.Ready(), w.writes.err())
+	return errors.Join(in.Ready(), w.writes.err(), w.journal.Load().Err())
 }
 
 // Run consumes turns until ctx ends, then drains: it stops pulling, gives back what it has
@@ -107,6 +108,10 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	defer kv.Close()
+	if err := kv.Check(ctx); err != nil {
+		return fmt.Errorf("oneturn worker: %w", err)
+	}
+	w.journal.Store(kv)
 	h, err := w.handlers(ctx, kv)
 	if err != nil {
 		return err
@@ -131,6 +136,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	sides.Go(func() { w.timers(side, kv, h, ackWait, fail) })
 	sides.Go(func() { w.watch(side) })
 	sides.Go(func() { w.guardStore(side, in) })
+	sides.Go(func() { w.guardJournal(side, kv, fail) })
 	defer func() {
 		stopSide()
 		sides.Wait()

@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/inbox"
 	"github.com/oneturn/oneturn/turntest"
 )
 
-func TestWorkerEndsWithAnErrorWhenItsConsumerIsDeletedOrItsConnectionClosed(t *testing.T) {
+func TestWorkerEndsWithAnErrorWhenWhatItWorksOnIsDeletedOrItsConnectionClosed(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(*testing.T, *nats.Conn, jetstream.JetStream) error{
 		"consumer": func(t *testing.T, _ *nats.Conn, js jetstream.JetStream) error {
@@ -26,6 +27,14 @@ func TestWorkerEndsWithAnErrorWhenItsConsumerIsDeletedOrItsConnectionClosed(t *t
 			t.Helper()
 			require.NoError(t, js.DeleteStream(t.Context(), "ONETURN_IN"))
 			return inbox.ErrGone
+		},
+		"journal": func(t *testing.T, nc *nats.Conn, js jetstream.JetStream) error {
+			t.Helper()
+			require.NoError(t, js.DeleteStream(t.Context(), "KV_ONETURN_TURNS"))
+			c, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
+			require.NoError(t, err)
+			publish(t, c, turn("t", map[string]any{"name": "Ada"})) // a claim that nobody answers; without one it takes two looks
+			return idempotency.ErrGone
 		},
 		"connection": func(_ *testing.T, nc *nats.Conn, _ jetstream.JetStream) error {
 			nc.Close()

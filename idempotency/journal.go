@@ -120,7 +120,7 @@ func (j *Journal) create(ctx context.Context, r Record) (seq uint64, rival *Reco
 				return 0, nil, err
 			}
 			continue
-		case errors.Is(err, ErrRefused):
+		case errors.Is(err, ErrRefused), errors.Is(err, ErrGone):
 			return 0, nil, err
 		case mutant.Planted(mutant.UnknownIsSuccess):
 			return 0, nil, nil

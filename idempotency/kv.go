@@ -34,11 +34,12 @@ const (
 // subject with an expected last sequence of 0, and reads through the stream's leader, never
 // through a replica that may lag.
 type KV struct {
-	nc    *nats.Conn
-	space subjects.Space
-	pub   *publisher
-	get   string // API subject of a leader read
-	info  string // API subject of the stream's state
+	nc     *nats.Conn
+	space  subjects.Space
+	pub    *publisher
+	get    string // API subject of a leader read
+	info   string // API subject of the stream's state
+	bucket *bucket
 }
 
 // NewKV returns the store in the bucket of space. The bucket must exist (turnctl provision
@@ -49,7 +50,10 @@ func NewKV(nc *nats.Conn, space subjects.Space) (*KV, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &KV{nc: nc, space: space, pub: pub, get: "$JS.API.STREAM.MSG.GET." + space.TurnsStream(), info: "$JS.API.STREAM.INFO." + space.TurnsStream()}, nil
+	return &KV{
+		nc: nc, space: space, pub: pub, bucket: newBucket(space.TurnsBucket()),
+		get: "$JS.API.STREAM.MSG.GET." + space.TurnsStream(), info: "$JS.API.STREAM.INFO." + space.TurnsStream(),
+	}, nil
 }
 
 // Close releases the subscription. Creates in flight end as unknown.
@@ -67,12 +71,18 @@ func (s *KV) create(ctx context.Context, r Record) (uint64, error) {
 	if limit := s.nc.MaxPayload(); limit > 0 && int64(len(r.Data)) > limit-4096 {
 		return 0, fmt.Errorf("%w: %s has %d bytes, the server takes %d", ErrRefused, r.Key, len(r.Data), limit)
 	}
+	if err := s.bucket.err(); err != nil {
+		return 0, err
+	}
+	before := s.bucket.last.Load()
 	ack, err := s.pub.create(ctx, s.space.JournalSubject(r.Key), &r.Meta, r.Data)
 	switch {
+	case errors.Is(err, nats.ErrNoResponders) && s.checkSometimes(ctx) != nil:
+		return 0, s.bucket.err()
 	case err != nil:
 		return 0, fmt.Errorf("journal: create %s: %w", r.Key, err)
 	case ack.code == 0:
-		return ack.seq, nil
+		return ack.seq, s.bucket.stored(before, ack.seq)
 	case ack.code == errCodeWrongSequence && ack.seq > 0:
 		return 0, &ExistsError{Key: r.Key, Seq: ack.seq}
 	case ack.code == errCodeInFlight:

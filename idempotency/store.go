@@ -13,8 +13,9 @@ import (
 type Store interface {
 	// Create stores the record if its key is free and returns its sequence. Otherwise the
 	// error is an *ExistsError (decided: somebody's record is there), ErrUndecided (a rival
-	// write is in flight), ErrRefused (this record can never be stored), or anything else:
-	// the outcome is unknown, and the record may be stored now, later or never.
+	// write is in flight), ErrRefused (this record can never be stored), ErrGone (nothing can
+	// ever be stored again), or anything else: the outcome is unknown, and the record may be
+	// stored now, later or never.
 	Create(ctx context.Context, r Record) (uint64, error)
 	// At returns the record with a sequence, as the leader knows it, or ErrNotFound.
 	At(ctx context.Context, seq uint64) (Record, error)

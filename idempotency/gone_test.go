@@ -1,0 +1,102 @@
+package idempotency_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+// remake deletes the bucket and, if anew, makes one of the same name.
+func remake(t *testing.T, s *turntest.Server, anew bool) {
+	t.Helper()
+	nc := s.Connect()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	require.NoError(t, js.DeleteStream(t.Context(), "KV_ONETURN_TURNS"))
+	if anew {
+		bucket(t, nc)
+	}
+}
+
+func record(id string) idempotency.Record {
+	return idempotency.Record{Key: key.Private("step", id), Meta: idempotency.Meta{Nonce: id, Epoch: 1}}
+}
+
+// TestNothingIsClaimedInABucketThatWasMadeAnew: it has forgotten every turn, so the claim that
+// it takes means nothing.
+func TestNothingIsClaimedInABucketThatWasMadeAnew(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	nc := s.Connect()
+	kv := newKV(t, nc, bucket(t, nc))
+	j := idempotency.New(kv, "w", idempotency.Options{})
+	c := idempotency.Claim{Key: key, Effect: "unsafe", Lease: idempotency.Lease{Stream: "IN", Seq: 1, Delivery: 1}}
+	d, err := j.Claim(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, idempotency.Run, d.Action)
+	require.NoError(t, kv.Err())
+
+	remake(t, s, true)
+	d, err = j.Claim(t.Context(), c)
+	require.ErrorIs(t, err, idempotency.ErrGone)
+	require.ErrorContains(t, err, "turnctl provision")
+	require.Equal(t, idempotency.Leave, d.Action)
+	<-kv.Gone()
+
+	_, err = kv.Create(t.Context(), record("a"))
+	require.ErrorIs(t, err, idempotency.ErrGone, "and stays so")
+	_, err = j.Finish(t.Context(), d.Hold, []byte(`{}`))
+	require.ErrorIs(t, err, idempotency.ErrGone)
+	_, err = kv.Last(t.Context(), key.Public(events.KindToolResponse))
+	require.ErrorIs(t, err, idempotency.ErrNotFound, "a response was stored where the claim is not known")
+}
+
+// TestBucketThatWasMadeAnewIsNoticedWithoutAWrite: an idle worker has nothing to store.
+func TestBucketThatWasMadeAnewIsNoticedWithoutAWrite(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	nc := s.Connect()
+	kv := newKV(t, nc, bucket(t, nc))
+	require.NoError(t, kv.Check(t.Context()))
+	require.NoError(t, kv.Check(t.Context()))
+	remake(t, s, true)
+	require.ErrorIs(t, kv.Check(t.Context()), idempotency.ErrGone)
+	require.ErrorIs(t, kv.Err(), idempotency.ErrGone)
+}
+
+// TestWriteToABucketThatWasDeletedEndsOnceTheServerHasDeniedItTwice: it is not sent again until
+// somebody makes a bucket for it.
+func TestWriteToABucketThatWasDeletedEndsOnceTheServerHasDeniedItTwice(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	nc := s.Connect()
+	kv := newKV(t, nc, bucket(t, nc))
+	require.NoError(t, kv.Check(t.Context()))
+	remake(t, s, false)
+	require.NoError(t, kv.Check(t.Context()), "a cluster that has just started may deny a stream for a moment")
+	begin := time.Now()
+	_, err := idempotency.New(kv, "w", idempotency.Options{}).Claim(t.Context(), idempotency.Claim{Key: key, Effect: "unsafe"})
+	require.ErrorIs(t, err, idempotency.ErrGone)
+	require.Less(t, time.Since(begin), 10*time.Second)
+}
+
+// TestServerThatCannotBeReachedIsNoReasonToEnd: it comes back with what it had.
+func TestServerThatCannotBeReachedIsNoReasonToEnd(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	nc := s.Connect()
+	kv := newKV(t, nc, bucket(t, nc))
+	require.NoError(t, kv.Check(t.Context()))
+	require.NoError(t, s.Stop())
+	_, err := kv.Create(t.Context(), record("a"))
+	require.Error(t, err)
+	require.NotErrorIs(t, err, idempotency.ErrGone)
+	require.NoError(t, kv.Check(t.Context()))
+	require.NoError(t, kv.Err())
+}
