@@ -259,6 +259,10 @@ func (w *Worker) checkServer(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("oneturn worker: the journal %s keeps turns for %s, but a turn may take %s and an event be %s old: provision a retention of at least %s, or lower MaxTurnLife or MaxEventAge",
 			w.space.TurnsBucket(), config.MaxAge, w.c.MaxTurnLife, w.c.MaxEventAge, need)
 	}
+	if config.MaxBytes > 0 {
+		return 0, fmt.Errorf("oneturn worker: the journal %s is limited to %d bytes, and a full one refuses the ends of turns too: run `turnctl provision`, and limit the account instead",
+			w.space.TurnsBucket(), config.MaxBytes)
+	}
 	if config.RePublish == nil {
 		return 0, fmt.Errorf("oneturn worker: the journal %s republishes nothing, so nobody would see events: run `turnctl provision`", w.space.TurnsBucket())
 	}

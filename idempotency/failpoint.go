@@ -19,6 +19,7 @@ func createAtFailpoint(ctx context.Context, s *KV, r Record) (uint64, error) {
 	}
 	seq, err := s.create(ctx, r)
 	if err == nil {
+		failpoint.Hit(point, r.Meta.Effect, key.String()) // stored, and the writer does not know yet
 		err = failpoint.After(point)
 	}
 	return seq, err

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/internal/failpoint"
 )
 
 // ErrLeaseLost is the cause of the end of [Delivery.Held]: no sign of life could be sent for
@@ -74,6 +76,10 @@ func (d *Delivery) settle(body string) {
 
 // alive sends a sign of life. It is counted only when the connection took it.
 func (d *Delivery) alive() {
+	if failpoint.Before(failpoint.Heartbeat) != nil {
+		d.beat.Store(int64(d.in.now())) // sent, and lost on its way
+		return
+	}
 	if d.in.nc.IsConnected() && d.in.nc.Publish(d.reply, []byte(progressBody)) == nil {
 		d.beat.Store(int64(d.in.now()))
 		return

@@ -55,7 +55,7 @@ func Check(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Finding, e
 	for _, c := range found.consumers {
 		findings = append(findings, report(c.object(), c.have == nil, c.diffs)...)
 	}
-	return found.judgeRetention(findings), nil
+	return found.judgeLimit(found.judgeRetention(findings)), nil
 }
 
 // report turns the differences of one object into findings.
@@ -93,6 +93,18 @@ func (s state) judgeRetention(findings []Finding) []Finding {
 			findings[i].Severity = Broken
 			findings[i].Mend = fmt.Sprintf("run turnctl provision, or lower --max-turn-life and --max-event-age so that they sum up to at most %s",
 				max(0, have.MaxAge-RetentionMargin).Round(time.Second))
+		}
+	}
+	return findings
+}
+
+// judgeLimit applies rule 13: a journal with a size limit refuses, once it is full, the ends of
+// turns too.
+func (s state) judgeLimit(findings []Finding) []Finding {
+	for i, f := range findings {
+		if f.Object == "stream "+s.plan.journal && f.Setting == "max_bytes" {
+			findings[i].Severity = Broken
+			findings[i].Mend = "run turnctl provision: a full journal refuses the ends of turns too; limit the account instead"
 		}
 	}
 	return findings

@@ -63,11 +63,16 @@ func TestOperatorsOwnSettingsSurviveAnUpdate(t *testing.T) {
 	require.Equal(t, jetstream.S2Compression, cfg.Compression)
 }
 
+// F19: a limit of the journal is one of them.
 func TestDriftThatBreaksThePromiseIsFoundAndMended(t *testing.T) {
 	t.Parallel()
 	js := server(t)
 	apply(t, js, provision.Options{})
-	edit(t, js, "KV_ONETURN_TURNS", func(c *jetstream.StreamConfig) { c.RePublish = nil; c.Discard = jetstream.DiscardOld })
+	edit(t, js, "KV_ONETURN_TURNS", func(c *jetstream.StreamConfig) {
+		c.RePublish = nil
+		c.Discard = jetstream.DiscardOld
+		c.MaxBytes = 1 << 30
+	})
 	consumer, err := js.Consumer(t.Context(), "ONETURN_IN", "workers-default")
 	require.NoError(t, err)
 	cfg := consumer.CachedInfo().Config
@@ -85,6 +90,7 @@ func TestDriftThatBreaksThePromiseIsFoundAndMended(t *testing.T) {
 	require.Equal(t, map[string]provision.Severity{
 		"stream KV_ONETURN_TURNS republish":               provision.Broken,
 		"stream KV_ONETURN_TURNS discard":                 provision.Broken,
+		"stream KV_ONETURN_TURNS max_bytes":               provision.Broken,
 		"consumer ONETURN_IN/workers-default max_deliver": provision.Broken,
 		"consumer ONETURN_IN/workers-default ack_wait":    provision.Different,
 		"stream ONETURN_DEAD ":                            provision.Broken,

@@ -36,6 +36,11 @@ type Facts struct {
 	Copies   []Copy               // live copies kept by Audit, in order
 	Dead     []Letter             // dead letters
 	Left     uint64               // messages left in the inbound stream
+
+	// Within is how long a turn may take from when it was accepted, or from Healed if that is
+	// later: the deadline of a tool and two ack waits. 0 means that nobody judges it.
+	Within time.Duration
+	Healed time.Time // when the last fault was over
 }
 
 // Accepted is a turn that the inbound stream took.
@@ -53,8 +58,11 @@ type Copy struct {
 	Data []byte
 }
 
-// Letter is a dead letter.
-type Letter struct{ Reason, Subject string }
+// Letter is a dead letter without its bytes.
+type Letter struct {
+	Reason, Subject string
+	Header          nats.Header // all of them, the sender's too
+}
 
 // Mark is how far facts were collected, so that a long run can be judged piece by piece: each
 // time it has come to rest. The zero value is the beginning.
@@ -118,7 +126,7 @@ func (f *Facts) collect(ctx context.Context, nc *nats.Conn, space subjects.Space
 		return next, err
 	}
 	next.dead, err = eachMessage(ctx, js, space.DeadStream(), since.dead, func(m jetstream.Msg, _ uint64) error {
-		f.Dead = append(f.Dead, Letter{m.Headers().Get("Oneturn-Reason"), m.Headers().Get("Oneturn-Subject")})
+		f.Dead = append(f.Dead, Letter{m.Headers().Get("Oneturn-Reason"), m.Headers().Get("Oneturn-Subject"), m.Headers()})
 		return nil
 	})
 	return next, err

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -14,7 +15,7 @@ import (
 
 // Violation is a broken invariant.
 type Violation struct {
-	Invariant string // I1 to I7, see [Check]
+	Invariant string // I1 to I12, see [Check], [Canaries], [Resources] and [Share]
 	Turn      string // journal key of the turn, "" for the whole run
 	Text      string
 }
@@ -31,6 +32,12 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 //	I5  no message is left unsettled
 //	I6  every takeover has the next epoch, of a sealed or woken one
 //	I7  a turn is interrupted only if its tool was entered and not left, or its worker was hit
+//	I8  the ids inside a record are those of its key: nobody sees another tenant's or chat's turn
+//	I12 a turn ends in time once the faults are over, see Facts.Within
+//
+// What durable facts cannot show has functions of its own: [Canaries.Check] (I9, no secret
+// leaks), [Resources.Settled] (I10, nothing is left behind) and [CheckShare] (I11, a fault is
+// nobody else's fault).
 //
 // Hit names the turns (journal keys without visibility and kind) at which a fault struck. A
 // nil map says that faults may have struck anywhere.
@@ -117,6 +124,7 @@ func (c *checker) check(key string, t *turnFacts) {
 		if r.Err != nil {
 			c.failf("I3", key, "record %s cannot be read: %v", r.Key, r.Err)
 		}
+		c.belongs(key, k, r)
 	}
 	switch {
 	case t.accepted == nil && (call != nil || t.enters > 0):
@@ -133,6 +141,7 @@ func (c *checker) check(key string, t *turnFacts) {
 	case call.Seq >= response.Seq:
 		c.failf("I4", key, "the response (%d) is stored before the call (%d)", response.Seq, call.Seq)
 	}
+	c.inTime(key, t.accepted, response)
 	c.outcome(key, t, call, response)
 }
 
@@ -168,6 +177,20 @@ func (c *checker) outcome(key string, t *turnFacts, call, response *idempotency.
 	}
 	if interrupted && reentered(effect) && c.hit != nil && len(c.hit) == 0 {
 		c.failf("I7", key, "a tool of effect %s is interrupted in a run without faults", effect)
+	}
+}
+
+// inTime holds when a turn ended against when it was accepted, or the last fault was over.
+func (c *checker) inTime(key string, accepted *Accepted, response *idempotency.Record) {
+	from := accepted.At
+	if c.facts.Healed.After(from) {
+		from = c.facts.Healed
+	}
+	if c.facts.Within <= 0 || from.IsZero() {
+		return
+	}
+	if took := response.Time.Sub(from); took > c.facts.Within {
+		c.failf("I12", key, "ended %s after it was accepted and all was well, want %s", took.Round(time.Millisecond), c.facts.Within)
 	}
 }
 

@@ -46,11 +46,23 @@ func add(t *testing.T, f *turntest.Facts, name string, event any) {
 	if _, ok := event.(*events.ToolResponse); ok {
 		kind = events.KindToolResponse
 	}
+	switch e := event.(type) { // whose turn it is, unless the test says otherwise
+	case *events.ToolCall:
+		identify(&e.AppID, &e.ChatID, &e.Turn)
+	case *events.ToolResponse:
+		identify(&e.AppID, &e.ChatID, &e.Turn)
+	}
 	data, err := events.Encode(kind, event, time.Unix(0, 0))
 	require.NoError(t, err)
-	r := idempotency.Record{Key: name, Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Effect: "unsafe"}, Data: data, Seq: uint64(len(f.Journal) + 1)}
+	r := idempotency.Record{Key: name, Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Effect: "unsafe"}, Data: data, Seq: uint64(len(f.Journal) + 1), Time: time.Unix(int64(len(f.Journal)+1), 0)}
 	f.Journal = append(f.Journal, r)
 	f.Copies = append(f.Copies, turntest.Copy{Key: name, Seq: r.Seq, Data: data})
+}
+
+func identify(app, chat, turn *string) {
+	if *app == "" {
+		*app, *chat, *turn = "app", "chat", "t1"
+	}
 }
 
 func TestRunWithoutFaultsIsInOrder(t *testing.T) {
@@ -94,6 +106,25 @@ func TestEveryInvariantIsSeenBroken(t *testing.T) {
 			t.Helper()
 			end(t, f, &events.ToolResponse{ToolCallID: "t1", Status: "error", Code: events.CodeInterrupted})
 		}},
+		"another tenant's response": {"I8", func(t *testing.T, f *turntest.Facts) {
+			t.Helper()
+			end(t, f, &events.ToolResponse{ToolCallID: "t1", Status: "ok", Success: true, AppID: "evil", ChatID: "chat", Turn: "t1"})
+		}},
+		"another chat's call": {"I8", func(t *testing.T, f *turntest.Facts) {
+			t.Helper()
+			begin(t, f, &events.ToolCall{ToolCallID: "t1", AppID: "app", ChatID: "other", Turn: "t1"})
+		}},
+		"another run's response": {"I8", func(t *testing.T, f *turntest.Facts) {
+			t.Helper()
+			end(t, f, &events.ToolResponse{ToolCallID: "t1", Status: "ok", Success: true, AppID: "app", ChatID: "chat", RunID: "r", Turn: "t1"})
+		}},
+		"a call under the key of a response": {"I8", func(t *testing.T, f *turntest.Facts) {
+			t.Helper()
+			end(t, f, &events.ToolResponse{ToolCallID: "t1", Status: "ok", Success: true})
+			f.Journal[1].Data = f.Journal[0].Data
+		}},
+		"ended late":                          {"I12", func(_ *testing.T, f *turntest.Facts) { f.Accepted[0].At, f.Within = time.Unix(0, 1), time.Second }},
+		"ended long after the fault was over": {"I12", func(_ *testing.T, f *turntest.Facts) { f.Healed, f.Within = time.Unix(0, 1), time.Second }},
 	} {
 		f := good(t)
 		c.damage(t, f)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,14 +88,16 @@ func Hit(point, effect, turn string) {
 		effect = "-"
 	}
 	note(point, effect, turn)
-	sig := syscall.SIGKILL
-	if do == "stop" {
-		sig = syscall.SIGSTOP
-	}
-	_ = syscall.Kill(os.Getpid(), sig)
 	if do == "kill" {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal ends every thread
 	}
+	// The signal stops this thread a little later: nothing may be sent in between.
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT) //nolint:forbidigo // a process under test
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	<-continued
+	signal.Stop(continued) //nolint:forbidigo // as above
 }
 
 // Before is a write about to be sent. An error means: report it as unknown and send nothing.

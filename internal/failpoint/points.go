@@ -16,4 +16,5 @@ const (
 	AfterSeal     = "after_seal"     // sealed, not taken over
 	Takeover      = "takeover"       // the write of a takeover
 	AfterTakeover = "after_takeover" // taken over, the tool is not entered again
+	Heartbeat     = "heartbeat"      // a sign of life for a message; drop_req: it is lost on its way
 )

@@ -60,6 +60,7 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) ledger() string  { return filepath.Join(r.dir, "ledger") }
 func (r *rig) strikes() string { return filepath.Join(r.dir, "strikes") }
+func (r *rig) metrics() string { return filepath.Join(r.dir, "metrics") }
 
 // publish hands n turns of each effect to the workers.
 func (r *rig) publish(n int, effects []string, millis int, vars bool) {
@@ -74,7 +75,7 @@ func (r *rig) publish(n int, effects []string, millis int, vars bool) {
 			}
 			_, err := r.client.Publish(r.t.Context(), turn)
 			require.NoError(r.t, err)
-			r.accepted = append(r.accepted, turntest.Accepted{App: "app", Chat: turn.Chat, Turn: turn.Turn, Effect: effect})
+			r.accepted = append(r.accepted, turntest.Accepted{App: "app", Chat: turn.Chat, Turn: turn.Turn, Effect: effect, At: time.Now()})
 		}
 	}
 }
@@ -91,7 +92,7 @@ func (r *rig) start(failpoints string) *process {
 	require.NoError(r.t, err)
 	c := exec.CommandContext(context.WithoutCancel(r.t.Context()), self)
 	c.Env = append(os.Environ(), envURL+"="+r.server.URL(), envLedger+"="+r.ledger(), envSlots+"="+strconv.Itoa(r.slots),
-		envWorkflows+"="+r.workflows, "ONETURN_FAILPOINTS="+failpoints, "ONETURN_FAILPOINT_LOG="+r.strikes())
+		envWorkflows+"="+r.workflows, envMetrics+"="+r.metrics(), "ONETURN_FAILPOINTS="+failpoints, "ONETURN_FAILPOINT_LOG="+r.strikes())
 	c.Stderr = os.Stderr
 	require.NoError(r.t, c.Start())
 	p := &process{cmd: c, done: make(chan error, 1)}
@@ -165,18 +166,42 @@ func (r *rig) struck(point string) (byEffect map[string]int, turns map[string]bo
 	return byEffect, turns
 }
 
+// deadline is how long a tool of these tests takes at most, on a busy machine.
+const deadline = 20 * time.Second
+
 // settle lets a clean worker end everything, then judges what is there.
 func (r *rig) settle() {
 	r.t.Helper()
+	healed := time.Now()
 	r.wait(r.start(""), r.drained)
 	facts, err := turntest.Collect(r.t.Context(), r.server.Connect(), r.space, r.ledger())
 	require.NoError(r.t, err)
 	facts.Accepted = r.accepted
+	facts.Healed, facts.Within = healed, deadline+2*time.Second // ack wait: one second
 	require.NotEmpty(r.t, facts.Copies)
 	require.Empty(r.t, facts.Dead)
-	for _, v := range turntest.Check(facts, nil) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	defer cancel()
+	// Workers and their Python processes, also those of workers that were killed.
+	for _, v := range append(turntest.Check(facts, nil), turntest.Orphans(ctx, envLedger+"="+r.ledger())...) {
 		r.t.Error(v)
 	}
+}
+
+// counted returns the sum of a counter over all workers that ended by themselves.
+func (r *rig) counted(name string) (sum int) {
+	r.t.Helper()
+	f, err := os.Open(r.metrics())
+	require.NoError(r.t, err)
+	defer f.Close()
+	for scan := bufio.NewScanner(f); scan.Scan(); {
+		if value, ok := strings.CutPrefix(scan.Text(), name+" "); ok {
+			n, err := strconv.Atoi(value)
+			require.NoError(r.t, err)
+			sum += n
+		}
+	}
+	return sum
 }
 
 // resume continues a stopped process and ends it gently.

@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/turntest"
 )
 
 var (
@@ -47,7 +49,7 @@ func cells() []cell {
 	}
 }
 
-// TestMatrixKillAtEveryPointOfThePathKeepsThePromise kills the only worker again and again,
+// F01: TestMatrixKillAtEveryPointOfThePathKeepsThePromise kills the only worker again and again,
 // until each effect was struck often enough at the point, then lets a clean one end the rest.
 func TestMatrixKillAtEveryPointOfThePathKeepsThePromise(t *testing.T) {
 	t.Parallel()
@@ -61,7 +63,7 @@ func TestMatrixKillAtEveryPointOfThePathKeepsThePromise(t *testing.T) {
 	}
 }
 
-// TestMatrixWithThreeWorkers is the same with three workers that all die at the point.
+// F01: TestMatrixWithThreeWorkers is the same with three workers that all die at the point.
 func TestMatrixWithThreeWorkers(t *testing.T) {
 	t.Parallel()
 	for _, c := range cells() {
@@ -124,7 +126,7 @@ func (r *rig) feed(p *process, effects func() []string, vars bool) {
 	})
 }
 
-// TestDroppedAcknowledgementsAndRequestsOfEveryWrite: an unknown outcome is neither a failure
+// F09: an unknown outcome is neither a failure
 // nor a success.
 func TestDroppedAcknowledgementsAndRequestsOfEveryWrite(t *testing.T) {
 	t.Parallel()
@@ -148,31 +150,94 @@ func TestDroppedAcknowledgementsAndRequestsOfEveryWrite(t *testing.T) {
 	}
 }
 
-// TestZombieThatIsContinuedAfterItsTurnWentToAnotherWorker is row F03: the owner is stopped
-// past its lease at a point, and goes on after somebody else has ended the turn.
+// F03: the owner is stopped past its lease at a point (C1, C2, C6, C7, C8 and C9 of
+// docs/guarantees.md), and goes on after somebody else has ended the turn.
 func TestZombieThatIsContinuedAfterItsTurnWentToAnotherWorker(t *testing.T) {
 	t.Parallel()
-	for _, point := range []string{failpoint.BeforeClaim, failpoint.AfterClaim, inTool, failpoint.AfterTool, failpoint.AfterFinish} {
+	for point, late := range map[string]bool{ // whether its response comes second
+		failpoint.BeforeClaim: false, failpoint.Claim: true, failpoint.AfterClaim: true, inTool: true,
+		failpoint.AfterTool: true, failpoint.Finish: false, failpoint.AfterFinish: false,
+	} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			r.slots = 1
 			for _, effect := range effects {
-				zombie := r.start(point + "=stop@1")
-				before, _ := r.struck(point)
-				r.publish(1, []string{effect}, 5, false)
-				require.Eventually(t, func() bool {
-					struck, _ := r.struck(point)
-					return struck[effect] > before[effect]
-				}, 20*time.Second, 10*time.Millisecond)
+				zombie := r.stopped(point, effect, 5)
 				r.wait(r.start(""), r.drained)
 				r.resume(zombie)
 			}
 			r.settle()
+			refused := 0
+			if late {
+				refused = len(effects)
+			}
+			require.Equal(t, refused, r.counted("oneturn_late_results_total"), "responses of zombies that were refused")
 		})
 	}
 }
 
+// stopped publishes a turn to a worker that stops itself at a point of it.
+func (r *rig) stopped(point, effect string, millis int) *process {
+	r.t.Helper()
+	zombie := r.start(point + "=stop@1")
+	reached := func() int {
+		struck, _ := r.struck(point)
+		return struck[effect] + struck["-"] // not every point knows the effect
+	}
+	before := reached()
+	r.publish(1, []string{effect}, millis, false)
+	require.Eventually(r.t, func() bool { return reached() > before }, 20*time.Second, 10*time.Millisecond)
+	return zombie
+}
+
+// F03: the owner is stopped in its tool and goes on while the next owner is in the tool. One of
+// the two stores the response, the other is refused, and the message is acknowledged after that.
+func TestZombieThatIsContinuedWhileTheNextOwnerRuns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.slots = 1
+	for i, effect := range again {
+		zombie := r.stopped(inTool, effect, 1500)
+		next := r.start("")
+		require.Eventually(t, func() bool { return r.entered() == 2*(i+1) }, 20*time.Second, 10*time.Millisecond, "the next owner has not entered the tool")
+		require.NoError(t, zombie.cmd.Process.Signal(syscall.SIGCONT))
+		r.wait(next, r.drained)
+		r.resume(zombie)
+	}
+	r.settle()
+	require.Equal(t, len(again), r.counted("oneturn_late_results_total"))
+}
+
+// F05: an owner whose signs of life are lost on their way goes on while its messages are
+// delivered again and again.
+func TestToolRunsAsOftenAsItsEffectAllowsWhenSignsOfLifeAreLost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const mute = failpoint.Heartbeat + "=drop_req@*"
+	one, two := r.start(mute), r.start(mute)
+	r.publish(1, effects, 5000, false) // five ack waits
+	r.wait(one, r.drained)
+	r.wait(two, r.drained)
+	r.settle()
+	require.Positive(t, r.counted("oneturn_redeliveries_total"))
+	require.Greater(t, r.entered(), len(effects), "tools that may run again were not entered again: nothing was shown")
+}
+
+// entered counts the entries in the ledger.
+func (r *rig) entered() (n int) {
+	r.t.Helper()
+	entries, err := turntest.ReadLedger(r.ledger())
+	require.NoError(r.t, err)
+	for _, e := range entries {
+		if e.Phase == turntest.PhaseEnter {
+			n++
+		}
+	}
+	return n
+}
+
+// F01: the same with tools in processes of their own, which must not outlive their worker.
 func TestMatrixWithPythonTools(t *testing.T) {
 	t.Parallel()
 	for _, c := range cells() {

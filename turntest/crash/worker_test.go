@@ -4,6 +4,7 @@ package crash_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/internal/failpoint"
@@ -27,6 +29,7 @@ const (
 	envLedger    = "CRASH_LEDGER"
 	envSlots     = "CRASH_SLOTS"
 	envWorkflows = "CRASH_WORKFLOWS" // of Python tools; "" for Go tools
+	envMetrics   = "CRASH_METRICS"   // file for the counters of a worker that ends by itself
 )
 
 // inTool is the point inside a tool, between its lines in the ledger.
@@ -53,7 +56,8 @@ func workerProcess(url string) error {
 	if err != nil {
 		return err
 	}
-	c := oneturn.Config{Slots: slots, SoftStop: 5 * time.Second}
+	registry := prometheus.NewRegistry()
+	c := oneturn.Config{Slots: slots, SoftStop: 5 * time.Second, Registry: registry}
 	if folder := os.Getenv(envWorkflows); folder != "" {
 		c.Workflows, c.Python.Env = folder, []string{envLedger}
 	} else {
@@ -73,7 +77,28 @@ func workerProcess(url string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // a worker process
 	defer stop()
-	return w.Run(ctx)
+	return errors.Join(w.Run(ctx), writeCounters(os.Getenv(envMetrics), registry))
+}
+
+// writeCounters appends the counters of a worker to a file: a name and a value a line.
+func writeCounters(path string, registry prometheus.Gatherer) error {
+	families, err := registry.Gather()
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if _, err := fmt.Fprintln(f, family.GetName(), int(m.GetCounter().GetValue())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 type input struct {

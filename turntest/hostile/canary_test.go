@@ -2,7 +2,6 @@ package hostile_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
@@ -19,24 +18,8 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/turntest"
 )
-
-// canaries are texts that stand for secrets, one for each place that one may come from.
-type canaries struct{ run string }
-
-func newCanaries() canaries { return canaries{"CANARY" + rand.Text()} }
-
-func (c canaries) of(place string) string { return c.run + "-" + place }
-
-// in returns the places whose canaries are in text.
-func (c canaries) in(text string) []string {
-	var places []string
-	for part := range strings.SplitSeq(text, c.run+"-") {
-		place, _, _ := strings.Cut(part, "-end")
-		places = append(places, place)
-	}
-	return places[1:]
-}
 
 const pythonTools = `
 import os, sys
@@ -52,9 +35,9 @@ def show(text):
 // turn can be, lets everything go wrong, and looks through all that is not the data itself.
 // What a Python tool prints goes to the log on purpose (SECURITY.md) and is left out.
 func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) {
-	c := newCanaries()
-	t.Setenv("ONETURN_NATS", "nats://user:"+c.of("environment-end")+"@127.0.0.1:4222")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", c.of("environment-end"))
+	c := turntest.NewCanaries()
+	t.Setenv("ONETURN_NATS", "nats://user:"+c.Of("environment")+"@127.0.0.1:4222")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", c.Of("environment"))
 	root := t.TempDir()
 	for name, text := range map[string]string{
 		"oneturn.yaml": "tools:\n- {name: leak, agent: Leaker, file: tools/t.py, function: leak}\n- {name: show, agent: Shower, file: tools/t.py, function: show}\n",
@@ -80,7 +63,7 @@ func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) {
 	}})
 	live, err := l.nc.SubscribeSync("oneturn.live.>")
 	require.NoError(t, err)
-	header := nats.Header{"Authorization": {"Bearer " + c.of("header-end")}, "traceparent": {c.of("header-end")}}
+	header := nats.Header{"Authorization": {"Bearer " + c.Of("header")}, "traceparent": {c.Of("header")}}
 
 	// Turns that end well and badly.
 	for _, agent := range []string{"Echoer", "Failer", "Leaker"} {
@@ -90,8 +73,8 @@ func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) {
 			if agent == "Leaker" {
 				one.Model = ""
 			}
-			one.Data = map[string]any{"text": c.of(place + "-end")}
-			one.ContextVariables = map[string]any{"secret": c.of("variable-end")}
+			one.Data = map[string]any{"text": c.Of(place)}
+			one.ContextVariables = map[string]any{"secret": c.Of("variable")}
 			require.Equal(t, agent == "Echoer", l.ends(one).Success, agent)
 		}
 	}
@@ -102,50 +85,53 @@ func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) {
 	require.True(t, r.Success, r.Content)
 	shown, err := events.AppendJSON(nil, r.Payload)
 	require.NoError(t, err)
-	require.Empty(t, c.in(string(shown)), "the environment of a Python tool")
+	require.Empty(t, c.In(string(shown)), "the environment of a Python tool")
 	// Data that does not fit, and a key that is used again.
 	bad := turn("c", "bad")
-	bad.Data = map[string]any{"text": []any{c.of("invalid-end")}, c.of("key-end"): c.of("invalid-end")}
+	bad.Data = map[string]any{"text": []any{c.Of("invalid")}, c.Of("key"): c.Of("invalid")}
 	bad.Workflow, bad.Agent = "Echo", "Echoer"
 	r = l.ends(bad)
 	require.Equal(t, events.CodeValidationFailed, r.Code)
 	answer, err := events.AppendJSON(nil, r.Payload)
 	require.NoError(t, err)
-	require.NotContains(t, c.in(string(answer)), "invalid", "what is wrong is said without the value")
-	require.Empty(t, c.in(r.Content))
+	require.NotContains(t, c.In(string(answer)), "invalid", "what is wrong is said without the value")
+	require.Empty(t, c.In(r.Content))
 	again := turn("c", "bad")
-	again.Data = map[string]any{"text": c.of("conflict-end")}
+	again.Data = map[string]any{"text": c.Of("conflict")}
 	l.publish(again)
 	// What is no turn at all.
 	letters := []jetstream.Msg{l.letter("turn_conflict")}
 	for _, body := range []string{
-		c.of("undecodable-end"),
-		`{"kind":"structured_output_ready","structured_data":{"text":"` + c.of("undecodable-end") + `\x"}}`,
-		`{"structured_data":{"` + c.of("undecodable-end") + `":1,"` + c.of("undecodable-end") + `":2}}`,
-		`{"structured_data":{"text":` + "\"\xff" + c.of("undecodable-end") + `"}}`,
-		`{"agent":["` + c.of("undecodable-end") + `"],"auto_tool_mode":true}`,
-		`{"timestamp":"` + c.of("undecodable-end") + `","type":"chat.structured_output_ready","data":{"auto_tool_mode":true}}`,
-		`{"context":"` + c.of("undecodable-end") + `","auto_tool_mode":true}`,
+		c.Of("undecodable"),
+		`{"kind":"structured_output_ready","structured_data":{"text":"` + c.Of("undecodable") + `\x"}}`,
+		`{"structured_data":{"` + c.Of("undecodable") + `":1,"` + c.Of("undecodable") + `":2}}`,
+		`{"structured_data":{"text":` + "\"\xff" + c.Of("undecodable") + `"}}`,
+		`{"agent":["` + c.Of("undecodable") + `"],"auto_tool_mode":true}`,
+		`{"timestamp":"` + c.Of("undecodable") + `","type":"chat.structured_output_ready","data":{"auto_tool_mode":true}}`,
+		`{"context":"` + c.Of("undecodable") + `","auto_tool_mode":true}`,
 	} {
 		l.send("c", header, []byte(body))
 		letters = append(letters, l.letter("undecodable"))
 	}
-	_, err = l.client.Cancel(t.Context(), &events.Cancel{TurnID: turn("c", "gone").TurnID, Workflow: "Echo", Reason: c.of("reason-end")})
+	_, err = l.client.Cancel(t.Context(), &events.Cancel{TurnID: turn("c", "gone").TurnID, Workflow: "Echo", Reason: c.Of("reason")})
 	require.NoError(t, err)
 	l.await(turn("c", "gone").TurnID)
-	l.ask("oneturn.api.app.turn", `{"chat_id":"`+c.of("request-end"))
+	l.ask("oneturn.api.app.turn", `{"chat_id":"`+c.Of("request"))
 	l.drained()
 
 	for _, m := range letters {
 		text := m.Headers().Get(handlers.HeaderError)
-		require.False(t, strings.Contains(text, c.run) && m.Headers().Get(handlers.HeaderReason) == "turn_conflict", text)
-		require.NotContains(t, withoutKeys(text), c.run, "header %s", handlers.HeaderError)
+		require.False(t, len(c.In(text)) > 0 && m.Headers().Get(handlers.HeaderReason) == "turn_conflict", text)
+		require.Empty(t, c.In(withoutKeys(text)), "header %s", handlers.HeaderError)
 	}
 	m, err := live.NextMsg(5 * time.Second)
 	require.NoError(t, err)
-	require.Empty(t, c.in(string(m.Data)), "%s", m.Data)
-	require.Empty(t, c.in(l.log.String()), l.log)
-	require.Empty(t, c.in(l.metrics()))
+	require.Empty(t, c.In(string(m.Data)), "%s", m.Data)
+	facts, err := turntest.Collect(t.Context(), l.nc, l.space, "")
+	require.NoError(t, err)
+	require.Greater(t, len(facts.Journal), 10, "the headers of records were looked at")
+	facts.Dead = nil // looked at above: the way to a fault is made of keys
+	require.Empty(t, c.Check(facts, map[string]string{"log": l.log.String(), "metrics": l.metrics()}))
 	require.Greater(t, strings.Count(l.log.String(), "\n"), 20, "the log was looked at")
 }
 
