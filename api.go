@@ -1,12 +1,12 @@
 package oneturn
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -33,12 +33,19 @@ const (
 	apiTimeout  = 5 * time.Second
 )
 
+// maxRequest bounds a request in bytes: its ids have at most 1024 each, and an escape of JSON
+// takes six.
+const maxRequest = 32 << 10
+
 // TurnRequest asks for the public records of one turn of the subject's tenant.
 type TurnRequest struct {
 	Chat string `json:"chat_id"`
 	Run  string `json:"run_id,omitempty"`
-	Turn string `json:"turn"`           // turn key
-	From uint64 `json:"from,omitempty"` // journal sequence to start at, 0 = the beginning
+	Turn string `json:"turn"` // turn key
+	// Fingerprint of the data, in hex: of turns that ran under a reused key (on_key_reuse: run)
+	// only the one with this data is read. Empty means all of them.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	From        uint64 `json:"from,omitempty"` // journal sequence to start at, 0 = the beginning
 }
 
 // HistoryRequest asks for events of a chat of the subject's tenant.
@@ -67,113 +74,119 @@ type PageRecord struct {
 // Errors of the request API, in header Nats-Service-Error-Code.
 const (
 	apiBadRequest  = "400"
+	apiBusy        = "429"
 	apiUnavailable = "503"
+)
+
+var (
+	errBadRequest = errors.New("bad request")
+	errBusy       = errors.New("busy: as many requests of this tenant, or of all, are being answered as this worker takes: try again shortly")
 )
 
 // api answers requests for the journal, so that outsiders need rights on subjects of their
 // tenant only, and no reader stalls the stream.
 type api struct {
+	nc     *nats.Conn
 	store  *idempotency.KV
 	space  subjects.Space
 	logger *slog.Logger
 	most   int // bytes of records in an answer that the server takes
+
+	service micro.Service
+	ctx     context.Context //nolint:containedctx // the life of the service, which requests end with
+	cancel  context.CancelFunc
+	answers sync.WaitGroup
 }
 
-func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger *slog.Logger) (micro.Service, error) {
-	a := &api{store, space, logger, int(nc.MaxPayload()) - 8<<10}
-	s, err := micro.AddService(nc, micro.Config{
+// reader reads what a request of a tenant asks for.
+type reader func(ctx context.Context, app string, body []byte) (*Page, error)
+
+func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger *slog.Logger) (*api, error) {
+	a := &api{nc: nc, store: store, space: space, logger: logger, most: int(nc.MaxPayload()) - 8<<10}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	var err error
+	a.service, err = micro.AddService(nc, micro.Config{
 		Name: space.APIName(), Version: apiVersion, Description: "reads the turn journal of oneturn",
 	})
 	if err != nil {
+		a.cancel()
 		return nil, fmt.Errorf("oneturn worker: request API: %w", err)
 	}
-	for verb, read := range map[string]func(context.Context, string, []byte) (*Page, error){VerbTurn: a.turn, VerbHistory: a.history} {
-		if err := s.AddEndpoint(verb, a.serve(read), micro.WithEndpointSubject(space.APIForAll(verb))); err != nil {
-			return nil, errors.Join(fmt.Errorf("oneturn worker: request API: %w", err), s.Stop())
+	for verb, read := range map[string]reader{VerbTurn: a.turn, VerbHistory: a.history} {
+		if err := a.service.AddEndpoint(verb, a.serve(newGate(), read), micro.WithEndpointSubject(space.APIForAll(verb))); err != nil {
+			return nil, errors.Join(fmt.Errorf("oneturn worker: request API: %w", err), a.stop())
 		}
 	}
-	return s, nil
+	return a, nil
 }
 
-var errBadRequest = errors.New("bad request")
+// stop ends the service and the answers that are being made.
+func (a *api) stop() error {
+	err := a.service.Stop()
+	a.cancel()
+	a.answers.Wait()
+	if err != nil {
+		return fmt.Errorf("stop the request API: %w", err)
+	}
+	return nil
+}
 
-func (a *api) serve(read func(ctx context.Context, app string, body []byte) (*Page, error)) micro.HandlerFunc {
+// serve answers the requests of a verb, each in a goroutine of its own as far as the gate
+// lets it in.
+func (a *api) serve(g *gate, read reader) micro.HandlerFunc {
 	return func(r micro.Request) {
-		if !a.space.MayReply(r.Reply()) {
-			a.logger.Warn("a request that wants its answer on a subject of ours or of the server", "subject", r.Subject(), "reply", r.Reply())
+		subject, reply, body := r.Subject(), r.Reply(), r.Data()
+		if !a.space.MayReply(reply) {
+			a.logger.Warn("a request that wants its answer on a subject of ours or of the server", "subject", subject, "reply", reply)
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
-		defer cancel()
-		app, ok := a.space.APITenant(r.Subject())
-		page, err := (*Page)(nil), fmt.Errorf("%w: the subject names no tenant", errBadRequest)
-		if ok {
-			page, err = read(ctx, app, r.Data())
-		}
+		app, ok := a.space.APITenant(subject)
 		switch {
-		case errors.Is(err, errBadRequest):
-			err = r.Error(apiBadRequest, err.Error(), nil)
-		case err != nil:
-			a.logger.Warn("request for the journal failed", "subject", r.Subject(), "err", err)
-			err = r.Error(apiUnavailable, "the journal cannot be read now: try again", nil)
-		default:
-			err = r.Respond(page.encode())
+		case !ok:
+			a.answer(subject, reply, nil, fmt.Errorf("%w: the subject names no tenant", errBadRequest))
+			return
+		case len(body) > maxRequest:
+			a.answer(subject, reply, nil, fmt.Errorf("%w: it has %d bytes, the limit is %d", errBadRequest, len(body), maxRequest))
+			return
 		}
-		if err != nil {
-			a.logger.Debug("a request could not be answered", "subject", r.Subject(), "err", err)
+		p, ok := g.enter(app)
+		if !ok {
+			a.answer(subject, reply, nil, errBusy)
+			return
 		}
+		a.answers.Go(func() {
+			defer p.leave()
+			ctx, cancel := context.WithTimeout(a.ctx, apiTimeout)
+			defer cancel()
+			if !p.wait(ctx) {
+				a.answer(subject, reply, nil, errBusy)
+				return
+			}
+			page, err := read(ctx, app, body)
+			a.answer(subject, reply, page, err)
+		})
 	}
 }
 
-func (a *api) turn(ctx context.Context, app string, body []byte) (*Page, error) {
-	var q TurnRequest
-	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" || q.Turn == "" {
-		return nil, fmt.Errorf(`%w: want {"chat_id":"…","turn":"…","run_id":"…"?}`, errBadRequest)
+// answer sends a page, or what kept it from being read. The service's own way of answering is
+// not made for goroutines.
+func (a *api) answer(subject, reply string, page *Page, err error) {
+	m := &nats.Msg{Subject: reply}
+	fail := func(code, text string) {
+		m.Header = nats.Header{micro.ErrorHeader: {text}, micro.ErrorCodeHeader: {code}}
 	}
-	key := subjects.TurnKey("", q.Chat, q.Run, q.Turn)
-	key.App = app
-	return a.page(ctx, key.PublicRecords(), q.From)
-}
-
-func (a *api) history(ctx context.Context, app string, body []byte) (*Page, error) {
-	var q HistoryRequest
-	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" {
-		return nil, fmt.Errorf(`%w: want {"chat_id":"…","from":0}`, errBadRequest)
+	switch {
+	case errors.Is(err, errBadRequest):
+		fail(apiBadRequest, err.Error())
+	case errors.Is(err, errBusy):
+		fail(apiBusy, err.Error())
+	case err != nil:
+		a.logger.Warn("request for the journal failed", "subject", subject, "err", err)
+		fail(apiUnavailable, "the journal cannot be read now: try again")
+	default:
+		m.Data = page.encode()
 	}
-	return a.page(ctx, subjects.ChatRecords(app, q.Chat), q.From)
-}
-
-func (a *api) page(ctx context.Context, filter string, from uint64) (*Page, error) {
-	page := &Page{Records: []PageRecord{}}
-	size := 0
-	for len(page.Records) < pageRecords {
-		r, err := a.store.Next(ctx, filter, from)
-		if errors.Is(err, idempotency.ErrNotFound) {
-			return page, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if size += len(r.Data); size > min(pageBytes, a.most) && len(page.Records) > 0 {
-			break
-		}
-		from = r.Seq + 1
-		if r.Err != nil || !json.Valid(r.Data) {
-			continue // damaged: turnctl shows it
-		}
-		parsed, _ := subjects.ParseKey(r.Key)
-		page.Records = append(page.Records, PageRecord{Sequence: r.Seq, Time: r.Time, Kind: parsed.Kind, Fingerprint: r.Meta.Fingerprint, Event: r.Data})
+	if err := a.nc.PublishMsg(m); err != nil {
+		a.logger.Debug("a request could not be answered", "subject", subject, "err", err)
 	}
-	page.Next = from
-	return page, nil
-}
-
-// encode writes the page as JSON. The usual escapes for HTML would make an event up to six
-// times as long, and the answer larger than the server takes.
-func (p *Page) encode() []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(p) //nolint:errchkjson // cannot fail: the events are valid JSON
-	return b.Bytes()
 }

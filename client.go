@@ -170,11 +170,12 @@ func tenant(id TurnID) string {
 const rereadEvery = 5 * time.Second
 
 // ErrConflict says that the turn's key was used before in its chat with other data: the
-// turn that was published is never run, and the response belongs to the earlier data.
+// turn that was published is never run, unless its workflow says `on_key_reuse: run`, and the
+// response belongs to the earlier data.
 var ErrConflict = errors.New("the turn key was used before with other data")
 
 // AwaitTurn waits like [Client.Await] for the response of a turn that was published with this
-// data, and fails with [ErrConflict] when the response answers other data.
+// data, and fails with [ErrConflict] when there is only a response that answers other data.
 func (c *Client) AwaitTurn(ctx context.Context, t *Turn) (*Response, error) {
 	t, err := plain(t)
 	if err != nil {
@@ -219,7 +220,7 @@ func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Res
 	missing := c.missing(id)
 	defer missing.stop()
 	for {
-		end, err := c.ended(ctx, id)
+		end, err := c.ended(ctx, id, fingerprint)
 		missing.saw(err)
 		again := tick.C
 		if err != nil { // nobody answered: ask again soon
@@ -256,27 +257,43 @@ func (c *Client) Do(ctx context.Context, t *Turn) (*Response, error) {
 	return c.AwaitTurn(ctx, t)
 }
 
-// ended asks the workers' request API for the response of a turn; nil when it has none yet.
-func (c *Client) ended(ctx context.Context, id TurnID) (*ending, error) {
+// ended asks the workers' request API for the response of a turn, of two under one key for that
+// which answers the data with the fingerprint, if one is given; nil when it has none yet.
+func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string) (*ending, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	from := uint64(0)
+	q := TurnRequest{Chat: id.Chat, Run: id.Run, Turn: id.Turn, Fingerprint: fingerprint}
+	var first *ending
+	claimed := false // with this data, under a key of its own
 	for {
-		page, err := c.page(ctx, tenant(id), TurnRequest{Chat: id.Chat, Run: id.Run, Turn: id.Turn, From: from})
+		page, err := c.page(ctx, tenant(id), q)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range page.Records {
-			if r.Kind == events.KindToolResponse {
+			switch {
+			case r.Kind == events.KindToolCall:
+				claimed = claimed || r.Fingerprint == fingerprint
+			case r.Kind != events.KindToolResponse:
+			case r.Fingerprint == fingerprint, fingerprint == "":
 				return &ending{r.Event, r.Fingerprint}, nil
+			case first == nil:
+				first = &ending{r.Event, r.Fingerprint}
 			}
 		}
-		if page.Next <= from {
+		switch {
+		case page.Next > q.From:
+		case claimed:
 			return nil, nil //nolint:nilnil // no response yet is no error
+		default:
+			return first, nil
 		}
-		from = page.Next
+		q.From = page.Next
 	}
 }
+
+// errAPI says that a worker has answered a request with an error.
+var errAPI = errors.New("request API")
 
 // page asks the request API for records of a turn.
 func (c *Client) page(ctx context.Context, app string, q TurnRequest) (*Page, error) {
@@ -289,7 +306,7 @@ func (c *Client) page(ctx context.Context, app string, q TurnRequest) (*Page, er
 		return nil, fmt.Errorf("request API: %w", err)
 	}
 	if text := m.Header.Get("Nats-Service-Error"); text != "" {
-		return nil, fmt.Errorf("request API: %s", text)
+		return nil, fmt.Errorf("%w: %s", errAPI, text)
 	}
 	var page Page
 	if err := json.Unmarshal(m.Data, &page); err != nil {
@@ -326,7 +343,7 @@ func (c *Client) missing(id TurnID) *missing {
 
 // saw notes the outcome of a request: any answer means that a worker is there.
 func (m *missing) saw(err error) {
-	if err == nil {
+	if err == nil || errors.Is(err, errAPI) {
 		m.stop()
 	}
 }

@@ -1,9 +1,14 @@
 package oneturn_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,8 +107,14 @@ func TestWorkflowMayAskThatAReusedKeyRuns(t *testing.T) {
 	sub, err := nc.SubscribeSync("oneturn.events.*.*.*.*.tool_response")
 	require.NoError(t, err)
 	require.NoError(t, nc.Flush())
-	publish(t, c, turn("t", map[string]any{"name": "Ada"}), turn("t", map[string]any{"name": "Bob"}), turn("t", map[string]any{"name": "Bob"}))
+	ada, bob := turn("t", map[string]any{"name": "Ada"}), turn("t", map[string]any{"name": "Bob"})
+	publish(t, c, ada, bob, bob)
 	requireDrained(t, s)
+	for want, one := range map[string]*oneturn.Turn{"Ada": ada, "Bob": bob} {
+		r, err := c.AwaitTurn(t.Context(), one)
+		require.NoError(t, err)
+		require.Equal(t, want, r.Content, "found by key and data")
+	}
 	got := map[any]string{}
 	for range 2 {
 		m, err := sub.NextMsg(10 * time.Second)
@@ -116,6 +127,33 @@ func TestWorkflowMayAskThatAReusedKeyRuns(t *testing.T) {
 	require.NotEqual(t, got["Ada"], got["Bob"])
 	_, err = sub.NextMsg(200 * time.Millisecond)
 	require.Error(t, err, "the same data again is a duplicate")
+}
+
+// TestTurnsUnderAReusedKeyAreFoundByTheKey: also where ids are so long that names are hashes.
+func TestTurnsUnderAReusedKeyAreFoundByTheKey(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	start(t, s, oneturn.Config{Workflows: workflows(t, "on_key_reuse: run"+helloManifest, "def greet(name):\n    return {'message': name}\n")})
+	c, nc := client(t, s), s.Connect()
+	key := strings.Repeat("k", 300)
+	for _, name := range []string{"Ada", "Bob", "Cy"} {
+		one := turn(key, map[string]any{"name": name})
+		one.Run = "r"
+		publish(t, c, one)
+	}
+	requireDrained(t, s)
+	page := func(more string) (page oneturn.Page) {
+		m, err := nc.Request("oneturn.api.app.turn", []byte(`{"chat_id":"chat 1","run_id":"r","turn":"`+key+`"`+more+`}`), 5*time.Second)
+		require.NoError(t, err)
+		require.Empty(t, m.Header.Get("Nats-Service-Error"))
+		require.NoError(t, json.Unmarshal(m.Data, &page))
+		return page
+	}
+	all := page("").Records
+	require.Len(t, all, 6)
+	require.True(t, slices.IsSortedFunc(all, func(a, b oneturn.PageRecord) int { return cmp.Compare(a.Sequence, b.Sequence) }))
+	require.Len(t, page(`,"from":`+strconv.FormatUint(all[2].Sequence, 10)).Records, 4)
+	require.Len(t, page(`,"fingerprint":"`+all[5].Fingerprint+`"`).Records, 4, "the first one and the one with this data")
 }
 
 func TestSilentWorkflowAnswersNoFailureOfValidation(t *testing.T) {

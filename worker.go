@@ -233,7 +233,7 @@ func (w *Worker) listen(kv *idempotency.KV, h *handlers.Handlers) (stop func(), 
 		return nil, errors.Join(err, sub.Unsubscribe(), wishes.Unsubscribe())
 	}
 	return func() {
-		if err := errors.Join(api.Stop(), sub.Unsubscribe(), wishes.Unsubscribe()); err != nil {
+		if err := errors.Join(api.stop(), sub.Unsubscribe(), wishes.Unsubscribe()); err != nil {
 			w.c.Logger.Debug("subscriptions were gone already", "err", err)
 		}
 	}, nil

@@ -71,9 +71,20 @@ func (h *Handlers) conflict(t *turn) Disposition {
 		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.Turn, t.hash[:16]))
 }
 
+// runReused runs a turn whose key was used before with other data as a turn of its own. The
+// note that leads readers there comes first.
+func (h *Handlers) runReused(t *turn) (idempotency.Decision, error) {
+	note := idempotency.Claim{Key: t.key, Lease: t.m.Lease, Fingerprint: t.hash, Trace: traceOf(t.m.Header)}
+	if err := h.Journal.Reused(t.m.Held, note); err != nil {
+		return idempotency.Decision{}, err
+	}
+	t.reuse()
+	return h.claim(t)
+}
+
 // reuse makes t a turn of its own: the fingerprint joins its token and its call id.
 func (t *turn) reuse() {
-	t.key.Turn = subjects.ReusedTurnToken(t.Run, t.Turn, t.hash[:16])
+	t.key = t.key.Reuse(t.Run, t.Turn, t.hash)
 	t.name = t.key.String()
 	t.callID = events.QualifiedCallID(t.Turn, t.key.Turn)
 }

@@ -122,10 +122,7 @@ func readCall(key subjects.Key, claim *idempotency.Record) (call *events.ToolCal
 	if key == plain {
 		return call, false
 	}
-	if fingerprint := claim.Meta.Fingerprint; len(fingerprint) >= 16 {
-		plain.Turn = subjects.ReusedTurnToken(call.RunID, call.Turn, fingerprint[:16])
-	}
-	if key != plain {
+	if key != plain.Reuse(call.RunID, call.Turn, claim.Meta.Fingerprint) {
 		return nil, false
 	}
 	return call, true

@@ -80,8 +80,7 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	t.hit(failpoint.BeforeClaim)
 	decision, err := h.claim(t)
 	if err == nil && decision.Action == idempotency.Conflict && t.binding != nil && t.binding.RunOnKeyReuse {
-		t.reuse()
-		decision, err = h.claim(t)
+		decision, err = h.runReused(t)
 	}
 	if err != nil {
 		return h.unclaimed(t, err)

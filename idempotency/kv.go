@@ -221,6 +221,23 @@ func (s *KV) Scan(ctx context.Context, key subjects.Key) ([]Record, error) {
 	return found, nil
 }
 
+// Reuses returns the keys of the turns that ran under a key, run id and turn key, though it was
+// used before with other data, as the leader knows them.
+func (s *KV) Reuses(ctx context.Context, key subjects.Key, run, turn string) ([]subjects.Key, error) {
+	names, err := s.names(ctx, key.ReuseNotes())
+	if err != nil {
+		return nil, err
+	}
+	reuses := make([]subjects.Key, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		journalKey, _ := s.space.JournalKeyOf(name)
+		if note, ok := subjects.ParseKey(journalKey); ok {
+			reuses = append(reuses, key.Reuse(run, turn, note.ID))
+		}
+	}
+	return reuses, nil
+}
+
 // names returns the subjects of the journal that match a filter, as the leader knows them.
 func (s *KV) names(ctx context.Context, filter string) (map[string]uint64, error) {
 	var info struct {

@@ -49,6 +49,33 @@ func (k Key) PrivateRecords() string { return private + "." + k.String() + ".>" 
 // Records matches all records of the call.
 func (k Key) Records() string { return "*." + k.String() + ".>" }
 
+// kindReused is the kind of the note that a turn key was used again.
+const kindReused = "reused"
+
+// fingerprintDigits of a fingerprint in hex tell the turns under one reused key apart.
+const fingerprintDigits = 16
+
+// Reuse returns the key of a turn that runs under the key of k, run id and turn key, though
+// that was used before with other data: the fingerprint of its data, in hex, makes it a turn
+// of its own.
+func (k Key) Reuse(run, turn, fingerprint string) Key {
+	k.Turn = ReusedTurnToken(run, turn, fingerprint[:min(len(fingerprint), fingerprintDigits)])
+	return k
+}
+
+// ReuseNote is the journal key of the note under k that its turn key was used again, for data
+// with this fingerprint. The note belongs to the turn, not to a call of it.
+func (k Key) ReuseNote(fingerprint string) string {
+	k.Call = Absent
+	return k.Private(kindReused, fingerprint[:min(len(fingerprint), fingerprintDigits)])
+}
+
+// ReuseNotes matches every [Key.ReuseNote] of k.
+func (k Key) ReuseNotes() string {
+	k.Call = Absent
+	return k.Private(kindReused, "*")
+}
+
 // ChatRecords matches the public records of a chat. The tenant is a token, the chat an id.
 func ChatRecords(appToken, chat string) string {
 	return public + "." + appToken + "." + Token(chat) + ".>"

@@ -50,6 +50,7 @@ type life struct {
 	Binding      string       `json:"binding,omitempty"`       // digest of the manifests that bound the tool
 	Fingerprint  string       `json:"fingerprint,omitempty"`
 	Trace        string       `json:"traceparent,omitempty"`
+	Reuses       []string     `json:"reuses,omitempty"` // keys of turns that ran under its turn key with other data
 	Call         *callFacts   `json:"call"`
 	Response     *answerFacts `json:"response"`
 	Records      []recordFact `json:"records"`

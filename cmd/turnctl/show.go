@@ -29,8 +29,8 @@ tells the state in one word (unclaimed, running, parked, ended), every record wi
 owner, epoch and lease, the size of the call's arguments and what the response says. Arguments
 and results themselves are shown with --payload only, what is in private records never.
 
-A turn whose key was used again with other data (on_key_reuse: run) has a key of its own:
-turnctl ls names it, --key takes it.
+A turn whose key was used again with other data (on_key_reuse: run) has a key of its own, which
+show names and --key takes.
 
 Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
 		Example: `  turnctl show chat-42 turn-7
@@ -117,11 +117,27 @@ func (s *server) life(ctx context.Context, key subjects.Key, payload bool) (*lif
 		}
 	}
 	l := newLife(turn, payload)
+	if l.Reuses, err = reuses(ctx, journal, key, l.Run, l.Turn); err != nil {
+		return nil, err
+	}
 	if l.State == stateRunning {
 		l.LeaseMessage = lease
 	}
 	l.Meaning = l.meaning()
 	return l, nil
+}
+
+// reuses lists the keys of the turns that ran under this one's turn key.
+func reuses(ctx context.Context, journal *idempotency.KV, key subjects.Key, run, turn string) ([]string, error) {
+	keys, err := journal.Reuses(ctx, key, run, turn)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, k := range keys {
+		names = append(names, k.String())
+	}
+	return names, nil
 }
 
 // leaseMessage looks whether the message that a turn is owned under is still in its stream.

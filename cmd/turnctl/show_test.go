@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -117,6 +118,23 @@ func TestShowKnowsEveryState(t *testing.T) {
 	require.Equal(t, stateRunning, again.State)
 	require.Equal(t, "w2", again.Owner)
 	require.Equal(t, 2, again.Epoch)
+}
+
+func TestShowNamesTheTurnsThatRanUnderTheSameKey(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	turn := strings.Repeat("t", 100) // its names are hashes
+	key := subjects.TurnKey("default", "c", "r", turn)
+	call := `{"type":"chat.tool_call","data":{"kind":"tool_call","app_id":"default","chat_id":"c","run_id":"r","turn":"` + turn + `","tool_name":"ask"}}`
+	again := key.Reuse("r", turn, "00112233445566778899")
+	record(t, s, key.Public("tool_call"), nil, call)
+	require.NotContains(t, ok(t, s, "show", "c", turn, "--run", "r"), "used again")
+	record(t, s, key.ReuseNote("00112233445566778899"), nil, "")
+	record(t, s, again.Public("tool_call"), nil, call)
+	l := decode[life](t, s, "show", "c", turn, "--run", "r")
+	require.Equal(t, []string{again.String()}, l.Reuses)
+	require.Contains(t, ok(t, s, "show", "c", turn, "--run", "r"), "turnctl show --key "+again.String())
+	require.Equal(t, again.String(), decode[life](t, s, "show", "--key", l.Reuses[0]).Key)
 }
 
 func TestShowTellsWhatIsWrongWithADamagedRecord(t *testing.T) {

@@ -82,6 +82,9 @@ func (l *life) facts() [][]string {
 	add("binding", l.Binding)
 	add("trace", l.Trace)
 	add("key", l.Key)
+	for _, key := range l.Reuses {
+		add("used again", "turnctl show --key "+key)
+	}
 	return rows
 }
 

@@ -31,7 +31,7 @@ func TestRequestsThatMakeNoSenseAreAnsweredAndCostNothing(t *testing.T) {
 	for _, body := range []string{
 		"", "null", "[]", "{", `"x"`, `{"chat_id":1,"turn":"x"}`, `{"chat_id":"","turn":""}`, `{"turn":"x"}`, `{"chat_id":"bystander","from":-1}`,
 		`{"chat_id":"bystander","turn":"x","from":1e99}`, strings.Repeat("[", 500_000), `{"a":` + strings.Repeat(`{"a":`, 100_000),
-		`{"chat_id":"` + strings.Repeat("x", 900_000), "\xff\xfe",
+		`{"chat_id":"` + strings.Repeat("x", 900_000), `{"chat_id":"` + strings.Repeat("x", 900_000) + `","turn":"x"}`, "\xff\xfe",
 	} {
 		for _, verb := range []string{oneturn.VerbTurn, oneturn.VerbHistory} {
 			m := l.ask("oneturn.api.app."+verb, body)
@@ -42,7 +42,7 @@ func TestRequestsThatMakeNoSenseAreAnsweredAndCostNothing(t *testing.T) {
 	for _, body := range []string{
 		`{"chat_id":"*","turn":"*"}`, `{"chat_id":">","turn":">"}`, `{"chat_id":"bystander","turn":"*"}`, `{"chat_id":"bystander","turn":"x.>"}`,
 		`{"chat_id":"bystander","run_id":"*","turn":"x"}`, `{"chat_id":"bystander","turn":"x","from":18446744073709551615}`,
-		`{"chat_id":"` + strings.Repeat("x", 900_000) + `","turn":"x"}`, `{"chat_id":"a\u0000b","turn":"x"}`,
+		`{"chat_id":"` + strings.Repeat("x", 20_000) + `","turn":"x"}`, `{"chat_id":"x","turn":"x","fingerprint":"*"}`, `{"chat_id":"a\u0000b","turn":"x"}`,
 	} {
 		for _, verb := range []string{oneturn.VerbTurn, oneturn.VerbHistory} {
 			if verb == oneturn.VerbHistory && strings.Contains(body, `"bystander"`) {

@@ -1,0 +1,131 @@
+package oneturn
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/embedded"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// slowAPI serves the verb "slow". The requests of all tenants but "quick" are answered when
+// the test says so.
+type slowAPI struct {
+	*testing.T
+
+	nc      *nats.Conn
+	space   subjects.Space
+	started chan string   // tenants whose requests are being read
+	release chan struct{} // closed: answer all
+	answers chan *nats.Msg
+}
+
+func newSlowAPI(t *testing.T) *slowAPI {
+	t.Helper()
+	srv, err := embedded.Start(t.Context(), embedded.Options{Listen: "127.0.0.1:0", Memory: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, srv.Stop()) })
+	s := &slowAPI{T: t, started: make(chan string, 2*allRequests), release: make(chan struct{}), answers: make(chan *nats.Msg, 2*allRequests)}
+	s.nc, err = srv.Conn()
+	require.NoError(t, err)
+	t.Cleanup(s.nc.Close)
+	s.space, err = subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	a, err := serveAPI(s.nc, s.space, nil, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, a.stop()) })
+	read := func(ctx context.Context, app string, _ []byte) (*Page, error) {
+		s.started <- app
+		if app != "quick" {
+			select {
+			case <-s.release:
+			case <-ctx.Done():
+			}
+		}
+		return &Page{Records: []PageRecord{}}, nil
+	}
+	require.NoError(t, a.service.AddEndpoint("slow", a.serve(newGate(), read), micro.WithEndpointSubject(s.space.APIForAll("slow"))))
+	_, err = s.nc.ChanSubscribe("answers", s.answers)
+	require.NoError(t, err)
+	return s
+}
+
+// ask sends n requests of a tenant.
+func (s *slowAPI) ask(app string, n int) {
+	s.Helper()
+	for range n {
+		require.NoError(s, s.nc.PublishRequest(s.space.API(app, "slow"), "answers", nil))
+	}
+	require.NoError(s, s.nc.Flush())
+}
+
+// answered waits for n answers and counts those of each code.
+func (s *slowAPI) answered(n int) map[string]int {
+	s.Helper()
+	codes := map[string]int{}
+	for range n {
+		select {
+		case m := <-s.answers:
+			codes[m.Header.Get(micro.ErrorCodeHeader)]++
+		case <-time.After(20 * time.Second):
+			require.Fail(s, "no answer", "%v of %d", codes, n)
+		}
+	}
+	return codes
+}
+
+func TestTenantWhoseReadsAreSlowHoldsUpItselfOnly(t *testing.T) {
+	t.Parallel()
+	s := newSlowAPI(t)
+	s.ask("slow", tenantRequests+10)
+	require.Equal(t, map[string]int{apiBusy: 10}, s.answered(10), "over the bound, and told so at once")
+	s.ask("quick", 50)
+	require.Equal(t, map[string]int{"": 50}, s.answered(50))
+	running := 0
+	for len(s.started) > 0 {
+		if <-s.started == "slow" {
+			running++
+		}
+	}
+	require.Equal(t, tenantReads, running)
+	close(s.release)
+	require.Equal(t, map[string]int{"": tenantRequests}, s.answered(tenantRequests))
+}
+
+func TestRequestsOfAllTenantsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newSlowAPI(t)
+	tenants := []string{"a", "b", "c", "d", "e", "f"}
+	for _, app := range tenants {
+		s.ask(app, tenantRequests)
+	}
+	over := len(tenants)*tenantRequests - allRequests
+	require.Equal(t, map[string]int{apiBusy: over}, s.answered(over))
+	close(s.release)
+	require.Equal(t, map[string]int{"": allRequests}, s.answered(allRequests))
+}
+
+func TestGateForgetsTenantsThatAskNothing(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	p, ok := g.enter("app")
+	require.True(t, ok)
+	require.True(t, p.wait(t.Context()))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range tenantReads { // one of them finds no room
+		q, ok := g.enter("app")
+		require.True(t, ok)
+		q.wait(gone)
+		q.leave()
+	}
+	p.leave()
+	require.Empty(t, g.tenants)
+	require.Zero(t, g.inside+len(g.reads))
+}

@@ -1,0 +1,130 @@
+package oneturn
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// maxReused is how many turns under one reused key are read at once.
+const maxReused = 32
+
+// turn reads a turn by the names of its records, which the server keeps in an index: looking
+// for "the next one" until there is none would search the journal to its end.
+func (a *api) turn(ctx context.Context, app string, body []byte) (*Page, error) {
+	var q TurnRequest
+	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" || q.Turn == "" {
+		return nil, fmt.Errorf(`%w: want {"chat_id":"…","turn":"…","run_id":"…"?}`, errBadRequest)
+	}
+	key := subjects.TurnKey("", q.Chat, q.Run, q.Turn)
+	key.App = app
+	reuses := []subjects.Key{key.Reuse(q.Run, q.Turn, q.Fingerprint)}
+	if q.Fingerprint == "" {
+		var err error
+		if reuses, err = a.store.Reuses(ctx, key, q.Run, q.Turn); err != nil {
+			return nil, err
+		}
+	}
+	if len(reuses) > maxReused {
+		return nil, fmt.Errorf("%w: the turn key was used %d times with other data: name the fingerprint of the data, or read the history", errBadRequest, len(reuses))
+	}
+	var records []idempotency.Record
+	for _, k := range append(reuses, key) {
+		found, err := a.store.Scan(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			if parsed, ok := subjects.ParseKey(r.Key); ok && !parsed.Private && r.Seq >= q.From {
+				records = append(records, r)
+			}
+		}
+	}
+	slices.SortFunc(records, func(a, b idempotency.Record) int { return cmp.Compare(a.Seq, b.Seq) })
+	page := a.newPage()
+	for i := range records {
+		if len(page.Records) == pageRecords {
+			page.Next = records[i].Seq
+			break
+		}
+		if !page.add(&records[i]) {
+			break
+		}
+	}
+	return &page.Page, nil
+}
+
+// history reads a page of a chat. Its last record is looked up first, because the server
+// finds that in its index: the search for one more would go through the journal to its end.
+func (a *api) history(ctx context.Context, app string, body []byte) (*Page, error) {
+	var q HistoryRequest
+	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" {
+		return nil, fmt.Errorf(`%w: want {"chat_id":"…","from":0}`, errBadRequest)
+	}
+	filter := subjects.ChatRecords(app, q.Chat)
+	page := a.newPage()
+	last, err := a.store.Last(ctx, filter)
+	for from := q.From; err == nil && from <= last.Seq; {
+		if len(page.Records) == pageRecords {
+			page.Next = from
+			break
+		}
+		r := last
+		if from < last.Seq {
+			if r, err = a.store.Next(ctx, filter, from); err != nil {
+				break
+			}
+		}
+		if !page.add(&r) {
+			break
+		}
+		from = r.Seq + 1
+	}
+	if err != nil && !errors.Is(err, idempotency.ErrNotFound) {
+		return nil, err
+	}
+	return &page.Page, nil
+}
+
+// filling is a page that is being filled.
+type filling struct {
+	Page
+
+	most, size int // bytes
+}
+
+func (a *api) newPage() *filling {
+	return &filling{Page: Page{Records: []PageRecord{}}, most: min(pageBytes, a.most)}
+}
+
+// add takes a record, or notes that it is too large for what there is, begins the next page,
+// and reports false.
+func (p *filling) add(r *idempotency.Record) bool {
+	if p.size += len(r.Data); p.size > p.most && len(p.Records) > 0 {
+		p.Next = r.Seq
+		return false
+	}
+	if r.Err != nil || !json.Valid(r.Data) {
+		return true // damaged: turnctl shows it
+	}
+	parsed, _ := subjects.ParseKey(r.Key)
+	p.Records = append(p.Records, PageRecord{Sequence: r.Seq, Time: r.Time, Kind: parsed.Kind, Fingerprint: r.Meta.Fingerprint, Event: r.Data})
+	return true
+}
+
+// encode writes the page as JSON. The usual escapes for HTML would make an event up to six
+// times as long, and the answer larger than the server takes.
+func (p *Page) encode() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(p) //nolint:errchkjson // cannot fail: the events are valid JSON
+	return b.Bytes()
+}
