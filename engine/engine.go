@@ -68,34 +68,36 @@ func (e *Engine) Run(ctx context.Context, tool tools.Tool, call *tools.Call, p P
 	if p.Timeout <= 0 {
 		p.Timeout = e.o.Timeout
 	}
-	start, entered := time.Now(), false
+	start, entered, waited := time.Now(), false, time.Duration(0)
+	end := func(o Outcome, attempts int) Outcome {
+		o.Attempts, o.Entered, o.Waited = attempts, entered, waited
+		o.Duration = time.Since(start) - waited
+		return o
+	}
 	for attempt := 1; ; attempt++ {
 		if ctx.Err() != nil { // a tool that ignores its context must not run for nobody
-			return Outcome{Attempts: attempt - 1, Duration: time.Since(start), Stopped: context.Cause(ctx), Entered: entered, Err: ctx.Err()}
+			return end(Outcome{Stopped: context.Cause(ctx), Err: ctx.Err()}, attempt-1)
 		}
 		call.Attempt = attempt
 		r := e.attempt(ctx, tool, call, p.Timeout)
 		entered = entered || r.entered
+		waited += r.waited
 		if r.err != nil && ctx.Err() != nil {
-			return Outcome{
-				Attempts: attempt, Duration: time.Since(start), Stopped: context.Cause(ctx),
-				Entered: entered, Abandoned: r.abandoned, Err: r.err,
-			}
+			return end(Outcome{Stopped: context.Cause(ctx), Abandoned: r.abandoned, Err: r.err}, attempt)
 		}
 		if tools.IsRetryable(r.err) && attempt < p.MaxAttempts {
 			if sleep(ctx, Delay(attempt)) {
 				continue
 			}
-			return Outcome{ // stopped while it was to be tried again: no outcome of the tool's
-				Attempts: attempt, Duration: time.Since(start), Stopped: context.Cause(ctx), Entered: entered, Err: r.err,
-			}
+			// Stopped while it was to be tried again: no outcome of the tool's.
+			return end(Outcome{Stopped: context.Cause(ctx), Err: r.err}, attempt)
 		}
 		o := outcome(call.Name, r.result, r.err)
 		if r.timedOut {
 			o.Content = fmt.Sprintf("Tool %s did not end within %s: its effect may or may not have happened.", call.Name, p.Timeout)
 		}
-		o.Attempts, o.Duration, o.Entered, o.Abandoned = attempt, time.Since(start), entered, r.abandoned
-		return o
+		o.Abandoned = r.abandoned
+		return end(o, attempt)
 	}
 }
 
@@ -104,9 +106,10 @@ type returned struct {
 	result tools.Result
 	err    error
 
-	entered   bool // the tool ran, or it may run yet
-	timedOut  bool // err is the end of the attempt's time
-	abandoned bool // the tool has not returned
+	waited    time.Duration // in the queue
+	entered   bool          // the tool ran, or it may run yet
+	timedOut  bool          // err is the end of the attempt's time
+	abandoned bool          // the tool has not returned
 }
 
 // attempt runs the tool once. The time of a tool that queues begins when the call is entered,
@@ -121,23 +124,49 @@ func (e *Engine) attempt(ctx context.Context, tool tools.Tool, call *tools.Call,
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	entered := make(chan struct{})
-	call.Entered = sync.OnceFunc(func() { close(entered) })
+	q := newQueued()
+	call.Entered = q.enter
 	done := invoke(ctx, tool, call)
 	select {
-	case <-entered:
+	case <-q.entered:
 		clock := time.AfterFunc(timeout, func() { cancel(events.ErrTimeout) })
 		defer clock.Stop()
-		r := e.await(ctx, done, call.Name)
-		r.entered = true
-		return r
+		return q.end(e.await(ctx, done, call.Name))
 	case r := <-done:
-		r.entered = r.err == nil || closed(entered)
-		return r
+		return q.end(r)
 	case <-ctx.Done():
 	}
-	r := e.await(ctx, done, call.Name)
-	r.entered = r.err == nil || r.abandoned || closed(entered)
+	return q.end(e.await(ctx, done, call.Name))
+}
+
+// queued tells when a call that may wait is entered.
+type queued struct {
+	start   time.Time
+	enter   func()
+	entered chan struct{}
+	waited  time.Duration // to be read once entered is closed
+}
+
+func newQueued() *queued {
+	q := &queued{start: time.Now(), entered: make(chan struct{})}
+	q.enter = sync.OnceFunc(func() {
+		q.waited = time.Since(q.start)
+		close(q.entered)
+	})
+	return q
+}
+
+// end says of an attempt that is over how long it waited and whether it was entered. One that
+// has a result was, whatever it says; one that was left behind may be.
+func (q *queued) end(r returned) returned {
+	entered := closed(q.entered)
+	switch {
+	case entered:
+		r.waited = q.waited
+	case r.err != nil:
+		r.waited = time.Since(q.start)
+	}
+	r.entered = entered || r.err == nil || r.abandoned
 	return r
 }
 

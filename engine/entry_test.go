@@ -54,6 +54,8 @@ func TestWaitingInAQueueIsNoPartOfTheTimeout(t *testing.T) {
 		require.True(t, o.Success, o.Content)
 		require.True(t, o.Entered)
 		require.Equal(t, time.Hour+4*time.Second, time.Since(start))
+		require.Equal(t, 4*time.Second, o.Duration)
+		require.Equal(t, time.Hour, o.Waited)
 
 		start = time.Now()
 		o = e.Run(t.Context(), &queue{wait: time.Hour, run: takes(time.Minute)}, &tools.Call{Name: "t"}, p)
@@ -62,6 +64,7 @@ func TestWaitingInAQueueIsNoPartOfTheTimeout(t *testing.T) {
 		require.True(t, o.Entered)
 		require.Equal(t, 1, o.Attempts)
 		require.Equal(t, time.Hour+5*time.Second, time.Since(start))
+		require.Equal(t, 5*time.Second, o.Duration)
 	})
 }
 
@@ -76,7 +79,10 @@ func TestRunStoppedInTheQueueWasNotEntered(t *testing.T) {
 			require.ErrorIs(t, o.Stopped, cause)
 			return o
 		}
-		require.False(t, stopAfter(time.Second, &queue{wait: time.Hour, run: takes(0)}).Entered)
+		o := stopAfter(time.Second, &queue{wait: time.Hour, run: takes(0)})
+		require.False(t, o.Entered)
+		require.Zero(t, o.Duration)
+		require.Equal(t, time.Second, o.Waited)
 		require.True(t, stopAfter(time.Second, &queue{run: takes(time.Hour)}).Entered)
 
 		// It ran before, and waits for its second attempt.

@@ -20,7 +20,8 @@ type Outcome struct {
 	Content  string          // for people
 	Code     events.Code     // "" unless the status is error
 	Attempts int             // attempts of the tool
-	Duration time.Duration   // of all attempts
+	Duration time.Duration   // of all attempts, from when they are entered, and of the pauses between them
+	Waited   time.Duration   // before they were entered, for example for a Python process
 
 	Set    map[string]any // context variables that the tool set
 	Remove []string       // context variables that the tool removed

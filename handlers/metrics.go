@@ -25,6 +25,7 @@ type Metrics struct {
 	Dead          *prometheus.CounterVec // reason
 	InFlight      prometheus.Gauge
 	ToolSeconds   *prometheus.HistogramVec // workflow, tool
+	WaitSeconds   *prometheus.HistogramVec // workflow, tool: of tools that may wait before they are entered
 	TurnSeconds   prometheus.Histogram     // from stored in the inbound stream to response stored
 }
 
@@ -59,13 +60,16 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		ToolSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: ns, Name: "tool_seconds", Help: "Time in the tool, all attempts.", Buckets: buckets(),
 		}, []string{"workflow", "tool"}),
+		WaitSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: ns, Name: "tool_wait_seconds", Help: "Time a call waited before its tool was entered, for example for a Python process.", Buckets: buckets(),
+		}, []string{"workflow", "tool"}),
 		TurnSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: ns, Name: "turn_seconds", Help: "Time from the inbound stream to the stored response.", Buckets: buckets(),
 		}),
 	}
 	for _, c := range []prometheus.Collector{
 		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites,
-		m.Abandoned, m.Panics, m.Dead, m.InFlight, m.ToolSeconds, m.TurnSeconds,
+		m.Abandoned, m.Panics, m.Dead, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
@@ -85,6 +89,9 @@ func (m *Metrics) turn(b *bindings.Binding, outcome string) {
 	m.Turns.WithLabelValues(workflow, tool, outcome).Inc()
 }
 
-func (m *Metrics) tool(b *bindings.Binding, d time.Duration) {
-	m.ToolSeconds.WithLabelValues(b.Workflow, b.Tool).Observe(d.Seconds())
+func (m *Metrics) tool(b *bindings.Binding, ran, waited time.Duration) {
+	m.ToolSeconds.WithLabelValues(b.Workflow, b.Tool).Observe(ran.Seconds())
+	if waited > 0 {
+		m.WaitSeconds.WithLabelValues(b.Workflow, b.Tool).Observe(waited.Seconds())
+	}
 }

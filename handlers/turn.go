@@ -212,7 +212,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	t.hit(failpoint.AfterTool)
 	h.Metrics.InFlight.Dec()
 	if out.Entered {
-		h.Metrics.tool(t.binding, out.Duration)
+		h.Metrics.tool(t.binding, out.Duration, out.Waited)
 	}
 	t.waited = !out.Entered
 	switch {
@@ -228,7 +228,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 		return leave() // its tool still runs
 	case errors.Is(out.Stopped, ErrDraining):
 		return nakAfter(0)
-	case out.Stopped != nil, h.cancelledSince(t, d, out.Duration):
+	case out.Stopped != nil, h.cancelledSince(t, d, out.Waited+out.Duration):
 		return h.conclude(t, d, events.CodeCancelled)
 	}
 	return h.respond(t, d.Hold, out)
