@@ -36,38 +36,57 @@ const (
 type Cluster struct {
 	t     testing.TB
 	nodes []*Node
+	links links // nil unless it is linked
 	nc    *nats.Conn
 }
 
 // Node is one server of a [Cluster].
 type Node struct {
 	t      testing.TB
+	index  int
 	config nodeConfig
 	proc   *Process
 }
 
 // nodeConfig is what a server process is told.
 type nodeConfig struct {
-	Name   string   `json:"name"`
-	Client string   `json:"client"` // HOST:PORT
-	Route  string   `json:"route"`  // HOST:PORT, "" for a single server
-	Routes []string `json:"routes"`
-	Store  string   `json:"store"`
-	Log    string   `json:"log"`
+	Name      string   `json:"name"`
+	Client    string   `json:"client"`    // HOST:PORT
+	Route     string   `json:"route"`     // HOST:PORT, "" for a single server
+	Advertise string   `json:"advertise"` // HOST:PORT that other servers are told, "" for the true one
+	Routes    []string `json:"routes"`
+	Store     string   `json:"store"`
+	Log       string   `json:"log"`
 }
 
 // NewCluster starts size servers (1 or 3) whose stores are in directories below dir, and
 // waits until JetStream answers. An empty dir means one of the test.
 func NewCluster(t testing.TB, size int, dir string) *Cluster {
 	t.Helper()
+	return newCluster(t, size, dir, false)
+}
+
+// NewLinkedCluster is [NewCluster] with three servers and a [Proxy] between each two of them,
+// so that [Cluster.Cut], [Cluster.Isolate] and [Cluster.Reject] can break their links.
+func NewLinkedCluster(t testing.TB, dir string) *Cluster {
+	t.Helper()
+	return newCluster(t, 3, dir, true)
+}
+
+func newCluster(t testing.TB, size int, dir string, linked bool) *Cluster {
+	t.Helper()
 	if dir == "" {
 		dir = t.TempDir()
 	}
 	ports := freePorts(t, 2*size)
 	c := &Cluster{t: t}
-	routes := make([]string, 0, size)
+	addrs, routes := make([]string, 0, size), make([]string, 0, size)
 	for i := range size {
+		addrs = append(addrs, ports[2*i+1])
 		routes = append(routes, "nats://"+ports[2*i+1])
+	}
+	if linked {
+		c.links = newLinks(t, addrs)
 	}
 	logs := t.TempDir()
 	for i := range size {
@@ -76,7 +95,10 @@ func NewCluster(t testing.TB, size int, dir string) *Cluster {
 		if size > 1 {
 			config.Route, config.Routes = ports[2*i+1], routes
 		}
-		c.nodes = append(c.nodes, &Node{t: t, config: config})
+		if linked {
+			config.Routes, config.Advertise = c.links.of(i, routes), nowhere
+		}
+		c.nodes = append(c.nodes, &Node{t: t, index: i, config: config})
 	}
 	for _, n := range c.nodes {
 		n.Start()
@@ -277,7 +299,7 @@ func (c *nodeConfig) options() (*server.Options, error) {
 	if host, port, err = hostPort(c.Route); err != nil {
 		return nil, err
 	}
-	o.Cluster = server.ClusterOpts{Name: "turntest", Host: host, Port: port, NoAdvertise: true}
+	o.Cluster = server.ClusterOpts{Name: "turntest", Host: host, Port: port, NoAdvertise: true, Advertise: c.Advertise}
 	for _, r := range c.Routes {
 		u, err := url.Parse(r)
 		if err != nil {

@@ -28,6 +28,7 @@ const (
 //	Refuse   new connections end at once; old ones go on
 //	Stall    half-open: nothing arrives any more in that direction, and nobody says so
 //	Delay    every byte arrives later by that much
+//	Limit    bytes arrive at no more than a rate
 //	CutAfter n more bytes arrive, then a reset, in the middle of a message
 type Proxy struct {
 	target string
@@ -39,6 +40,8 @@ type Proxy struct {
 	closed  bool
 	refuse  bool
 	delay   time.Duration
+	rate    int          // bytes a second; 0: no limit
+	free    [2]time.Time // when the rate lets the next byte of a direction pass
 	stalled [2]bool
 	budget  [2]int64      // bytes until a reset; negative: no limit
 	changed chan struct{} // closed when stalled changes
@@ -99,6 +102,14 @@ func (p *Proxy) Delay(delay time.Duration) {
 	p.delay = delay
 }
 
+// Limit lets no more than so many bytes a second pass in each direction, on all connections
+// together.
+func (p *Proxy) Limit(rate int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rate, p.free = rate, [2]time.Time{}
+}
+
 // CutAfter lets n more bytes pass in a direction, on all connections together, and then
 // resets the connection that carries the next one. It strikes once.
 func (p *Proxy) CutAfter(d Direction, n int64) {
@@ -111,7 +122,7 @@ func (p *Proxy) CutAfter(d Direction, n int64) {
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.refuse, p.delay, p.stalled, p.budget = false, 0, [2]bool{}, [2]int64{-1, -1}
+	p.refuse, p.delay, p.rate, p.stalled, p.budget = false, 0, 0, [2]bool{}, [2]int64{-1, -1}
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
@@ -222,14 +233,8 @@ func (p *Proxy) pass(l *link, d Direction) {
 // deliver writes a chunk when it is due and nothing holds it back. It reports whether the
 // link goes on.
 func (p *Proxy) deliver(l *link, d Direction, c chunk) bool {
-	if wait := time.Until(c.due); wait > 0 {
-		t := time.NewTimer(wait)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-l.done:
-			return false
-		}
+	if !l.wait(c.due) || !l.wait(p.turn(d, len(c.data))) {
+		return false
 	}
 	n, ok := p.allow(l, d, len(c.data))
 	if !ok {
@@ -242,6 +247,36 @@ func (p *Proxy) deliver(l *link, d Direction, c chunk) bool {
 		l.reset()
 	}
 	return n == len(c.data)
+}
+
+// turn returns when a rate lets n more bytes pass; it takes their place in the row.
+func (p *Proxy) turn(d Direction, n int) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rate <= 0 {
+		return time.Time{}
+	}
+	if now := time.Now(); p.free[d].Before(now) {
+		p.free[d] = now
+	}
+	p.free[d] = p.free[d].Add(time.Duration(n) * time.Second / time.Duration(p.rate))
+	return p.free[d]
+}
+
+// wait waits for a time. It reports false when the link is closed before.
+func (l *link) wait(until time.Time) bool {
+	left := time.Until(until)
+	if left <= 0 {
+		return true
+	}
+	t := time.NewTimer(left)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-l.done:
+		return false
+	}
 }
 
 // allow waits out a stall and says how many of n bytes may pass; fewer than n before a cut.

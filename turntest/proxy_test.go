@@ -160,3 +160,16 @@ func TestProxyCutAfterStrikesOnceInTheMiddle(t *testing.T) {
 	require.LessOrEqual(t, len(back), 3, "a reset may also throw away what was on its way")
 	roundtrip(t, dial(t, p), "abcdef")
 }
+
+func TestProxyLimitHoldsTheRateOfAllConnections(t *testing.T) {
+	t.Parallel()
+	p := turntest.NewProxy(t, echo(t))
+	p.Limit(10_000)
+	data := string(bytes.Repeat([]byte("x"), 1_000))
+	start := time.Now()
+	roundtrip(t, dial(t, p), data)
+	roundtrip(t, dial(t, p), data)
+	require.GreaterOrEqual(t, time.Since(start), 300*time.Millisecond, "4 times 100 ms, of which two may run at once")
+	p.Heal()
+	require.Less(t, roundtrip(t, dial(t, p), data), 90*time.Millisecond)
+}
