@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -226,6 +227,30 @@ func (c *Cluster) leader(info func(context.Context, jetstream.JetStream) (*jetst
 		return leader != nil
 	}, clusterStart, 100*time.Millisecond, "no leader")
 	return leader
+}
+
+// WaitWhole waits until every server has what the leaders of the streams have. A server that is
+// still alone, or has just come back, answers readers with what it had.
+func (c *Cluster) WaitWhole(streams ...string) {
+	c.t.Helper()
+	if len(c.nodes) == 1 {
+		return
+	}
+	js, err := jetstream.New(c.nc, jetstream.WithDefaultTimeout(time.Second))
+	require.NoError(c.t, err)
+	for _, name := range streams {
+		require.Eventually(c.t, func() bool {
+			s, err := js.Stream(c.t.Context(), name)
+			return err == nil && whole(s.CachedInfo().Cluster, len(c.nodes))
+		}, clusterStart, 100*time.Millisecond, "stream %s: a replica does not catch up", name)
+	}
+}
+
+func whole(cluster *jetstream.ClusterInfo, size int) bool {
+	if cluster == nil || cluster.Leader == "" || len(cluster.Replicas) != size-1 {
+		return false
+	}
+	return !slices.ContainsFunc(cluster.Replicas, func(p *jetstream.PeerInfo) bool { return p.Offline || !p.Current })
 }
 
 // Name returns the name of the server, as it stands in the cluster's information.

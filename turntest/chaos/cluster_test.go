@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/turntest"
 )
 
@@ -16,16 +15,11 @@ func one() setup   { return setup{servers: 1, workers: 3, rate: 60} }
 
 // clusterScenarios break servers.
 func clusterScenarios() []scenario {
-	journal := func(r *rig) *turntest.Node { return r.cluster.StreamLeader(r.space.TurnsStream()) }
-	inbound := func(r *rig) *turntest.Node { return r.cluster.StreamLeader(r.space.InStream()) }
-	consumer := func(r *rig) *turntest.Node {
-		return r.cluster.ConsumerLeader(r.space.InStream(), r.space.WorkerConsumer(subjects.DefaultPool))
-	}
 	return []scenario{
 		{"kill-leader-of-journal", "F11", three(), func(r *rig) { r.killServer(journal(r)); r.settle() }},
 		{"kill-leader-of-inbound-stream", "F11", three(), func(r *rig) { r.killServer(inbound(r)); r.settle() }},
 		{"kill-leader-of-consumer", "F11", three(), func(r *rig) { r.killServer(consumer(r)); r.settle() }},
-		{"pause-leader-of-journal", "F12", three(), func(r *rig) { r.pauseServer(journal(r), 6*time.Second); r.settle() }},
+		{"pause-leader-of-journal", "F12", three(), func(r *rig) { r.pauseServer(journal(r), 12*time.Second); r.settle() }},
 		{"pause-leader-of-inbound-stream", "F12", three(), func(r *rig) { r.pauseServer(inbound(r), 6*time.Second); r.settle() }},
 		{"kill-each-server-in-turn", "F11", three(), func(r *rig) {
 			for _, n := range r.cluster.Nodes() {
@@ -70,9 +64,10 @@ func (r *rig) pauseServer(n *turntest.Node, d time.Duration) {
 	r.Helper()
 	at := r.strike("pause %s for %s", n.Name(), d)
 	n.Pause()
-	r.pause(d)
-	n.Resume()
 	r.recovers(at)
+	r.pause(time.Until(at.Add(d)))
+	n.Resume()
+	r.goesOn()
 }
 
 func (r *rig) killAll() {

@@ -18,19 +18,19 @@ func proxied() setup { return setup{servers: 1, workers: 3, rate: 60, proxies: t
 // networkScenarios break what is between workers and the server.
 func networkScenarios() []scenario {
 	return []scenario{
-		{"cut-workers", "F14", proxied(), func(r *rig) {
-			for range 6 { // flapping
-				at := r.strike("cut and reset")
-				for i, p := range r.proxies {
-					if (len(r.strikes)+i)%2 == 0 {
+		{"flapping", "F14", proxied(), func(r *rig) {
+			at := r.strike("cut or reset each 500 ms for 8 s")
+			for i := range 16 {
+				for k, p := range r.proxies {
+					if (i+k)%2 == 0 {
 						p.Cut()
 					} else {
 						p.Reset()
 					}
 				}
-				r.pause(r.jitter(500 * time.Millisecond))
-				r.recovers(at)
+				r.pause(500 * time.Millisecond)
 			}
+			r.recovers(at)
 			r.settle()
 		}},
 		{"partition-workers", "F13", proxied(), func(r *rig) {
@@ -46,29 +46,7 @@ func networkScenarios() []scenario {
 			r.recovers(at)
 			r.settle()
 		}},
-		{"half-open-past-the-lease", "F13, F14", proxied(), func(r *rig) {
-			for i, d := range []turntest.Direction{turntest.Up, turntest.Down} {
-				p := r.proxies[i]
-				at := r.strike("worker %d half-open for %s", i, 3*ackWait/2)
-				p.Stall(d)
-				if r.rng.IntN(2) == 0 {
-					p.Stall(1 - d)
-				}
-				r.pause(3 * ackWait / 2)
-				p.Heal() // what was held back arrives now, past the lease
-				r.recovers(at)
-			}
-			at := r.strike("all workers half-open until they notice")
-			for _, p := range r.proxies {
-				p.Stall(turntest.Down)
-			}
-			r.pause(3 * ackWait)
-			for _, p := range r.proxies {
-				p.Heal()
-			}
-			r.recovers(at)
-			r.settle()
-		}},
+		{"half-open-past-the-lease", "F13, F14", proxied(), halfOpen},
 		{"delay-200ms", "F14", proxied(), func(r *rig) {
 			at := r.strike("delay of 200 ms")
 			for _, p := range r.proxies {
@@ -76,6 +54,27 @@ func networkScenarios() []scenario {
 			}
 			r.recovers(at)
 			r.pause(4 * time.Second)
+			r.settle()
+		}},
+		{"64-kilobytes-a-second", "F14", setup{servers: 1, workers: 3, rate: 60, proxies: true, pad: 2 << 10}, func(r *rig) {
+			at := r.strike("each worker at 64 kB/s for 8 s")
+			for _, p := range r.proxies {
+				p.Limit(64 << 10)
+			}
+			r.recovers(at)
+			r.pause(time.Until(at.Add(8 * time.Second)))
+			r.settle()
+		}},
+		{"half-open-for-30s", "F14", proxied(), func(r *rig) {
+			at := r.strike("worker 0 sends nothing, worker 1 gets nothing, for 30 s")
+			r.proxies[0].Stall(turntest.Up)
+			r.proxies[1].Stall(turntest.Down)
+			r.recovers(at)
+			r.pause(time.Until(at.Add(30 * time.Second)))
+			for _, p := range r.proxies {
+				p.Heal()
+			}
+			r.goesOn()
 			r.settle()
 		}},
 		{"cut-in-the-middle-of-a-message", "F14", proxied(), func(r *rig) {
@@ -90,6 +89,32 @@ func networkScenarios() []scenario {
 		}},
 		{"lost-live-copies", "F16", proxied(), lostCopies},
 	}
+}
+
+// halfOpen stops the bytes of one worker after the other, and then of all, for longer than the
+// lease of what they hold.
+func halfOpen(r *rig) {
+	for i, d := range []turntest.Direction{turntest.Up, turntest.Down} {
+		p := r.proxies[i]
+		at := r.strike("worker %d half-open for %s", i, 3*ackWait/2)
+		p.Stall(d)
+		if r.rng.IntN(2) == 0 {
+			p.Stall(1 - d)
+		}
+		r.pause(3 * ackWait / 2)
+		p.Heal() // what was held back arrives now, past the lease
+		r.recovers(at)
+	}
+	at := r.strike("all workers half-open until they notice")
+	for _, p := range r.proxies {
+		p.Stall(turntest.Down)
+	}
+	r.pause(3 * ackWait)
+	for _, p := range r.proxies {
+		p.Heal()
+	}
+	r.recovers(at)
+	r.settle()
 }
 
 // lostCopies has a reader wait for turns whose live copies never reach it: it reads the journal

@@ -40,6 +40,8 @@ type setup struct {
 	pad     int                 // bytes of padding in each turn
 	store   func(r *rig) string // makes the directory of the servers' stores; nil for one of the test
 	proxies bool                // each worker is connected through a proxy of its own, to one server
+	linked  bool                // three servers whose links can be cut
+	sweep   time.Duration       // time between two sweeps; 0 for the default
 	samples string              // file for the samples of the first worker
 }
 
@@ -66,7 +68,8 @@ type rig struct {
 
 	workers []*turntest.Process
 
-	mark      turntest.Mark // what was judged already
+	hit       map[string]bool // turns that a fault struck; nil: perhaps all
+	mark      turntest.Mark   // what was judged already
 	strikes   []string
 	recovered time.Duration // longest from a strike until turns went on
 }
@@ -82,7 +85,11 @@ func newRig(t *testing.T, seed uint64, s setup) *rig {
 	var err error
 	r.space, err = subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
-	r.cluster = turntest.NewCluster(t, s.servers, r.store)
+	if s.linked {
+		r.cluster = turntest.NewLinkedCluster(t, r.store)
+	} else {
+		r.cluster = turntest.NewCluster(t, s.servers, r.store)
+	}
 	r.cluster.Provision(withAckWait)
 	r.nc = r.cluster.Connect(connectOptions()...)
 	r.js, err = jetstream.New(r.nc, jetstream.WithDefaultTimeout(2*time.Second))
@@ -129,7 +136,7 @@ func (r *rig) startWorker(i int) *turntest.Process {
 		url = r.proxies[i].URL()
 	}
 	env := []string{
-		envURL + "=" + url, envLedger + "=" + r.path("ledger"), envLog + "=" + r.path("workers.log"), envSlots + "=16", envSamples + "=",
+		envURL + "=" + url, envLedger + "=" + r.path("ledger"), envLog + "=" + r.path("workers.log"), envSlots + "=16", envSamples + "=", envSweep + "=" + r.setup.sweep.String(),
 	}
 	if i == 0 && r.setup.samples != "" {
 		env = append(env, envSamples+"="+r.setup.samples)
@@ -147,7 +154,7 @@ func (r *rig) startWorker(i int) *turntest.Process {
 func (r *rig) turn(n int) (*events.StructuredOutputReady, turntest.Accepted) {
 	effect := effects[n%len(effects)]
 	accepted := turntest.Accepted{App: "app", Chat: "chat-" + strconv.Itoa(n%17), Turn: effect + "-" + strconv.Itoa(n), Effect: effect}
-	data := map[string]any{"millis": json.Number(strconv.Itoa(1 + n*7%50)), "dies": json.Number("0"), "pad": strings.Repeat("x", r.setup.pad)}
+	data := map[string]any{"millis": json.Number(strconv.Itoa(1 + n*7%50)), "dies": json.Number("0"), "stops": false, "pad": strings.Repeat("x", r.setup.pad)}
 	if n%10 == 9 {
 		data["millis"] = "long"
 		accepted.Effect, accepted.MayFail = "", true
@@ -243,10 +250,13 @@ func (r *rig) rest() time.Duration {
 // settle heals what is left, brings the run to rest, ends the workers and judges.
 func (r *rig) settle() outcome {
 	r.Helper()
+	r.cluster.Heal()
+	r.cluster.WaitWhole(r.space.InStream(), r.space.TurnsStream(), turntest.AuditStream)
 	for _, p := range r.proxies {
 		p.Heal()
 	}
 	rest := r.rest()
+	r.leaksNothing()
 	for _, w := range r.workers {
 		select {
 		case <-w.Done():
@@ -262,21 +272,18 @@ func (r *rig) settle() outcome {
 	return o
 }
 
-// collect reads the facts; a cluster that has just lost servers may need another try.
-func (r *rig) collect() (facts *turntest.Facts) {
+// collect reads the facts. A cluster that has just met again may need a while.
+func (r *rig) collect() *turntest.Facts {
 	r.Helper()
-	var err error
 	nc := r.cluster.Connect()
-	for range 5 {
-		var next turntest.Mark
-		if facts, next, err = turntest.CollectSince(r.Context(), nc, r.space, r.path("ledger"), r.mark); err == nil {
+	for start := time.Now(); ; r.pause(time.Second) {
+		facts, next, err := turntest.CollectSince(r.Context(), nc, r.space, r.path("ledger"), r.mark)
+		if err == nil {
 			r.mark = next
 			return facts
 		}
-		r.pause(time.Second)
+		require.Less(r.T, time.Since(start), patience, "the facts cannot be read: %v", err)
 	}
-	require.NoError(r.T, err)
-	return nil
 }
 
 // judge checks facts of the given turns and counts what is worth knowing.
@@ -288,7 +295,7 @@ func (r *rig) judge(facts *turntest.Facts, accepted []turntest.Accepted) outcome
 		r.Errorf("%d dead letters, want %d: %v", len(facts.Dead), r.poison, facts.Dead)
 	}
 	o := tally(facts)
-	o.violations = turntest.Check(facts, nil)
+	o.violations = turntest.Check(facts, r.hit)
 	for _, v := range o.violations {
 		r.Errorf("after %v: %s", r.strikes, v)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/turntest"
@@ -28,6 +29,7 @@ const (
 	envLog     = "CHAOS_LOG"
 	envSamples = "CHAOS_SAMPLES" // file for a sample each few seconds; "" for none
 	envSlots   = "CHAOS_SLOTS"
+	envSweep   = "CHAOS_SWEEP" // time between two sweeps; 0s for the default
 )
 
 const roleWorker = "worker"
@@ -41,7 +43,16 @@ func TestMain(m *testing.M) {
 
 var effects = []string{"unsafe", "replay", "keyed", "idempotent", "none"}
 
+// runWorker is a worker that must leave nothing behind, whatever was broken around it.
 func runWorker(ctx context.Context) error {
+	before := goleak.IgnoreCurrent()
+	if err := consume(ctx); err != nil {
+		return err
+	}
+	return turntest.FindLeaks(before)
+}
+
+func consume(ctx context.Context) error {
 	log, err := os.OpenFile(os.Getenv(envLog), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("log: %w", err)
@@ -56,13 +67,17 @@ func runWorker(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("slots: %w", err)
 	}
+	sweep, err := time.ParseDuration(os.Getenv(envSweep))
+	if err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
 	nc, err := nats.Connect(os.Getenv(envURL), connectOptions()...)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer nc.Close()
 	c := oneturn.Config{
-		Slots: slots, SoftStop: 10 * time.Second,
+		Slots: slots, SoftStop: 10 * time.Second, SweepEvery: sweep,
 		Logger: slog.New(slog.NewTextHandler(log, nil)).With("pid", os.Getpid()),
 	}
 	for _, effect := range effects {
@@ -94,7 +109,8 @@ func connectOptions() []nats.Option {
 
 type input struct {
 	Millis int    `json:"millis"`
-	Dies   int    `json:"dies"` // kill the worker in each epoch up to this one
+	Dies   int    `json:"dies"`  // kill the worker in each epoch up to this one
+	Stops  bool   `json:"stops"` // stop the worker in the first epoch, until somebody continues it
 	Pad    string `json:"pad"`
 }
 
@@ -107,6 +123,9 @@ func work(ledger *turntest.Ledger) func(context.Context, input) (string, error) 
 		}
 		if call.Epoch <= in.Dies {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // cannot fail
+		}
+		if call.Epoch == 1 && in.Stops {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // cannot fail
 		}
 		select {
 		case <-time.After(time.Duration(in.Millis) * time.Millisecond):
