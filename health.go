@@ -18,12 +18,16 @@ const unwritable = 15 * time.Second
 type writeHealth struct{ failing atomic.Int64 } // Unix nanoseconds, 0 when writes succeed
 
 func (h *writeHealth) note(err error) {
-	var exists *idempotency.ExistsError
-	switch {
-	case err == nil, errors.As(err, &exists), errors.Is(err, idempotency.ErrUndecided), errors.Is(err, idempotency.ErrRefused):
+	if err == nil {
 		if h.failing.Load() != 0 {
 			h.failing.Store(0)
 		}
+		return
+	}
+	var exists *idempotency.ExistsError // on the heap: not before it is needed
+	switch {
+	case errors.As(err, &exists), errors.Is(err, idempotency.ErrUndecided), errors.Is(err, idempotency.ErrRefused):
+		h.failing.Store(0)
 	case errors.Is(err, context.Canceled):
 	default:
 		h.failing.CompareAndSwap(0, time.Now().UnixNano())

@@ -44,7 +44,11 @@ func FuzzRecordHeader(f *testing.F) {
 	block := func(m Meta) []byte {
 		var b strings.Builder
 		b.WriteString("NATS/1.0\r\n")
-		m.headers(func(name, value string) { fmt.Fprintf(&b, "%s: %s\r\n", name, value) })
+		m.headers(func(_ int, name, value string) {
+			if value != "" {
+				fmt.Fprintf(&b, "%s: %s\r\n", name, value)
+			}
+		})
 		b.WriteString("\r\n")
 		return []byte(b.String())
 	}

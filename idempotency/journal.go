@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -109,6 +110,8 @@ func (j *Journal) create(ctx context.Context, r Record) (seq uint64, rival *Reco
 		case errors.As(err, &exists):
 			found, errAt := j.store.At(ctx, exists.Seq)
 			switch {
+			case errAt == nil && found.Key != r.Key:
+				errAt = fmt.Errorf("journal: create %s: refused for the sake of %s", r.Key, found.Key) // the answer to another create
 			case errAt == nil && found.Err == nil && found.Meta.Nonce == r.Meta.Nonce:
 				return found.Seq, nil, nil
 			case errAt == nil:

@@ -44,11 +44,11 @@ type KV struct {
 
 // NewKV returns the store in the bucket of space. The bucket must exist (turnctl provision
 // makes it). The connection should be made with ReconnectBufSize(-1), so that no record is
-// sent long after it was given up. Close stops its subscription.
+// sent long after it was given up. Close ends its subscriptions.
 func NewKV(nc *nats.Conn, space subjects.Space) (*KV, error) {
 	pub, err := newPublisher(nc)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("journal: %w", err)
 	}
 	return &KV{
 		nc: nc, space: space, pub: pub, bucket: newBucket(space.TurnsBucket()),
@@ -56,7 +56,7 @@ func NewKV(nc *nats.Conn, space subjects.Space) (*KV, error) {
 	}, nil
 }
 
-// Close releases the subscription. Creates in flight end as unknown.
+// Close releases the subscriptions. Creates in flight end as unknown.
 func (s *KV) Close() { s.pub.close() }
 
 // Create implements [Store].
@@ -81,6 +81,8 @@ func (s *KV) create(ctx context.Context, r Record) (uint64, error) {
 		return 0, s.bucket.err()
 	case err != nil:
 		return 0, fmt.Errorf("journal: create %s: %w", r.Key, err)
+	case ack.repeated && !s.holds(ctx, r, ack.seq):
+		return 0, fmt.Errorf("journal: create %s: %w", r.Key, errRepeated)
 	case ack.code == 0:
 		return ack.seq, s.bucket.stored(before, ack.seq)
 	case ack.code == errCodeWrongSequence && ack.seq > 0:
@@ -91,6 +93,12 @@ func (s *KV) create(ctx context.Context, r Record) (uint64, error) {
 		return 0, fmt.Errorf("%w: %s: %s", ErrRefused, r.Key, ack.text)
 	}
 	return 0, fmt.Errorf("journal: create %s: server error %d: %s", r.Key, ack.code, ack.text)
+}
+
+// holds reports whether the record with a sequence is r.
+func (s *KV) holds(ctx context.Context, r Record, seq uint64) bool {
+	found, err := s.At(ctx, seq)
+	return err == nil && found.Key == r.Key && found.Meta.Nonce == r.Meta.Nonce
 }
 
 type getRequest struct {

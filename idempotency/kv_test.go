@@ -207,6 +207,52 @@ func TestClaimWhoseAcknowledgementIsCutOffIsRecognised(t *testing.T) {
 	require.Positive(t, unknown)
 }
 
+// TestAnswerToAnEarlierCreateIsNotTakenForThisOne plays a server whose answers come late, or
+// twice, as they may when its leader changes.
+func TestAnswerToAnEarlierCreateIsNotTakenForThisOne(t *testing.T) {
+	t.Parallel()
+	server := turntest.NewServer(t)
+	space, err := subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	nc := server.Connect()
+	var late, last string // reply subjects
+	_, err = nc.Subscribe(space.JournalSubject(">"), func(m *nats.Msg) {
+		say := func(reply, ack string) { _ = nc.Publish(reply, []byte(`{"stream":"S",`+ack+`}`)) }
+		switch nonce := m.Header.Get(idempotency.HeaderNonce); nonce {
+		case "silent":
+			late = m.Reply
+		case "after silence":
+			say(late, `"seq":9`)
+			say(m.Reply, `"seq":3`)
+		case "after an answer":
+			say(last, `"seq":3`)
+			say(m.Reply, `"seq":4`)
+		case "refused":
+			say(m.Reply, `"error":{"err_code":10071,"description":"wrong last sequence: 1"}`)
+		}
+		last = m.Reply
+	})
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+	kv := newKV(t, server.Connect(), space)
+	create := func(nonce string) (uint64, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		return kv.Create(ctx, idempotency.Record{Key: key.Public("tool_call"), Meta: idempotency.Meta{Owner: "w", Nonce: nonce, Epoch: 1}})
+	}
+	_, err = create("silent")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	seq, err := create("after silence")
+	require.NoError(t, err)
+	require.Equal(t, uint64(3), seq)
+	_, err = create("after an answer")
+	require.ErrorContains(t, err, "acknowledgement is that of an earlier record", "the outcome is unknown")
+	_, err = create("refused")
+	var exists *idempotency.ExistsError
+	require.ErrorAs(t, err, &exists)
+	require.Equal(t, uint64(1), exists.Seq)
+}
+
 func BenchmarkClaimAndFinish(b *testing.B) {
 	nc := turntest.NewServer(b).Connect()
 	j := newJournal(newKV(b, nc, bucket(b, nc)))

@@ -75,23 +75,25 @@ func parseLease(s string) (Lease, error) {
 	return Lease{Stream: parts[0], Seq: seq, Delivery: delivery}, nil
 }
 
-// headers returns the names and values to send, leaving out empty ones.
-func (m *Meta) headers(set func(name, value string)) {
-	put := func(name, value string) {
-		if value != "" {
-			set(name, value)
-		}
+// metaHeaders is how many headers a Meta has.
+const metaHeaders = 10
+
+// headers gives each header its number, name and value; "" stands for one to leave out.
+func (m *Meta) headers(set func(i int, name, value string)) {
+	for i, h := range [metaHeaders]struct{ name, value string }{
+		{HeaderOwner, m.Owner},
+		{HeaderNonce, m.Nonce},
+		{HeaderEpoch, strconv.Itoa(m.Epoch)},
+		{HeaderLease, m.Lease.String()},
+		{HeaderEffect, m.Effect},
+		{HeaderDigest, m.Digest},
+		{HeaderFingerprint, m.Fingerprint},
+		{HeaderVerdict, m.Verdict},
+		{HeaderPool, m.Pool},
+		{HeaderTrace, m.Trace},
+	} {
+		set(i, h.name, h.value)
 	}
-	put(HeaderOwner, m.Owner)
-	put(HeaderNonce, m.Nonce)
-	put(HeaderEpoch, strconv.Itoa(m.Epoch))
-	put(HeaderLease, m.Lease.String())
-	put(HeaderEffect, m.Effect)
-	put(HeaderDigest, m.Digest)
-	put(HeaderFingerprint, m.Fingerprint)
-	put(HeaderVerdict, m.Verdict)
-	put(HeaderPool, m.Pool)
-	put(HeaderTrace, m.Trace)
 }
 
 // parseMeta reads the headers of a record. A record without owner, nonce or epoch was not

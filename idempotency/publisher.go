@@ -23,6 +23,7 @@ var (
 	errAckTimeout   = errors.New("no acknowledgement in time")
 	errDisconnected = errors.New("disconnected before the acknowledgement")
 	errClosed       = errors.New("the store is closed")
+	errRepeated     = errors.New("the acknowledgement is that of an earlier record")
 )
 
 // pubAck is the server's answer to a publish.
@@ -30,61 +31,76 @@ type pubAck struct {
 	seq  uint64 // sequence stored, or the one in the way
 	code int    // 0 when stored
 	text string
+	// repeated says that the sequence is no higher than that of the record before: this may be
+	// the answer to that one again, as two leaders may both confirm a record.
+	repeated bool
 }
 
-// publisher publishes to JetStream and waits for acknowledgements. It costs a third of
-// nats.go's own synchronous publish: one wildcard inbox for all, a table of reusable slots,
-// and acknowledgements parsed by hand. A disconnect fails every open slot as unknown.
+// sweepEvery is how often a publisher looks for waits that have lasted too long or whose
+// context has ended. One ticker for all costs nothing a record; a timer each would.
+const sweepEvery = 100 * time.Millisecond
+
+// publisher publishes to JetStream and waits for acknowledgements at a third of the cost of
+// nats.go's own synchronous publish. Each record in flight has a slot with an inbox, so that
+// the connection hands an acknowledgement straight to who waits for it, and the server meets
+// the same few reply subjects again, for which it knows the way.
 type publisher struct {
 	nc     *nats.Conn
 	inbox  string // with the dot
-	sub    *nats.Subscription
 	status chan nats.Status
 	done   chan struct{}
 
 	mu     sync.Mutex
 	closed bool
 	slots  []*slot
-	free   []int
+	free   []*slot
+	sweeps int // so far
 }
 
+// slot is the way of one record at a time.
 type slot struct {
-	index  int
-	turn   uint64 // grows with each use, so that a late answer finds nobody
-	open   bool
-	ch     chan result
-	timer  *time.Timer
-	msg    nats.Msg // nats.go copies it when it is published, so that each use fills it anew
-	values []string // of its headers
+	sub     *nats.Subscription
+	inbox   string         // with the dot; the rest tells uses apart between which an answer stayed out
+	answers chan *nats.Msg // nil says that err ends the wait
+	renewed uint64         // uses that ended without their answer
+	seq     uint64         // of the last record stored by this reply subject
+	msg     nats.Msg       // nats.go copies it when it is published, so that each use fills it anew
+	values  [metaHeaders + 1]string
+
+	// Guarded by publisher.mu, err as long as the slot is open.
+	open  bool
+	ctx   context.Context //nolint:containedctx // of the record on its way
+	since int             // sweep in which it began
+	err   error
 }
 
-// set adds a header.
-func (s *slot) set(name, value string) {
-	s.values = append(s.values, value)
-	i := len(s.values)
-	s.msg.Header[name] = s.values[i-1 : i : i]
-}
-
-type result struct {
-	ack pubAck
-	err error
+// set makes value that of header number i, or leaves the header out when it is "". The entries
+// stay in the map from one record to the next.
+func (s *slot) set(i int, name, value string) {
+	switch {
+	case value == "" && s.values[i] != "":
+		delete(s.msg.Header, name)
+	case value != "" && s.values[i] == "":
+		s.msg.Header[name] = s.values[i : i+1 : i+1]
+	}
+	s.values[i] = value
 }
 
 func newPublisher(nc *nats.Conn) (*publisher, error) {
 	p := &publisher{nc: nc, inbox: nc.NewInbox() + ".", done: make(chan struct{})}
-	var err error
-	if p.sub, err = nc.Subscribe(p.inbox+"*.*", p.answer); err != nil {
-		return nil, fmt.Errorf("journal: subscribe to acknowledgements: %w", err)
+	first, err := p.newSlot() // tells now that the connection is closed
+	if err != nil {
+		return nil, err
 	}
-	if err := p.sub.SetPendingLimits(-1, -1); err != nil { // bounded by the open slots
-		return nil, fmt.Errorf("journal: subscribe to acknowledgements: %w", err)
-	}
+	p.free = append(p.free, first)
 	p.status = nc.StatusChanged(nats.DISCONNECTED, nats.RECONNECTING, nats.CLOSED)
 	go p.watch()
 	return p, nil
 }
 
 func (p *publisher) watch() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
 	for {
 		select {
 		case _, ok := <-p.status:
@@ -92,6 +108,8 @@ func (p *publisher) watch() {
 			if !ok {
 				return
 			}
+		case <-tick.C:
+			p.sweep()
 		case <-p.done:
 			return
 		}
@@ -100,7 +118,7 @@ func (p *publisher) watch() {
 
 func (p *publisher) close() {
 	p.mu.Lock()
-	closed := p.closed
+	closed, slots := p.closed, p.slots
 	p.closed = true
 	p.mu.Unlock()
 	if closed {
@@ -108,36 +126,52 @@ func (p *publisher) close() {
 	}
 	close(p.done)
 	p.nc.RemoveStatusListener(p.status)
-	_ = p.sub.Unsubscribe() // fails only on a closed connection
+	for _, s := range slots {
+		_ = s.sub.Unsubscribe() // fails only on a closed connection
+	}
 	p.failAll(errClosed)
 }
 
 // create publishes a record on a subject that has to be empty.
 func (p *publisher) create(ctx context.Context, subject string, meta *Meta, data []byte) (pubAck, error) {
-	s, err := p.acquire()
+	if ctx.Err() != nil {
+		return pubAck{}, context.Cause(ctx)
+	}
+	s, err := p.acquire(ctx)
 	if err != nil {
 		return pubAck{}, err
 	}
-	defer p.release(s)
 	s.msg.Subject, s.msg.Data = subject, data
-	s.set(nats.ExpectedLastSubjSeqHdr, "0")
 	meta.headers(s.set)
-	if err := p.nc.PublishMsg(&s.msg); err != nil {
-		return pubAck{}, fmt.Errorf("not sent: %w", err)
+	var ack pubAck
+	if err = p.nc.PublishMsg(&s.msg); err != nil {
+		err = fmt.Errorf("not sent: %w", err)
+	} else {
+		ack, err = s.answer()
 	}
-	s.timer.Reset(ackTimeout)
-	defer s.timer.Stop()
-	select {
-	case r := <-s.ch:
-		return r.ack, r.err
-	case <-ctx.Done():
-		return pubAck{}, context.Cause(ctx)
-	case <-s.timer.C:
-		return pubAck{}, errAckTimeout
+	p.release(s, err == nil && !ack.repeated)
+	return ack, err
+}
+
+// answer waits for the acknowledgement of the record that was published.
+func (s *slot) answer() (pubAck, error) {
+	for {
+		m := <-s.answers
+		if m == nil {
+			return pubAck{}, s.err
+		}
+		if m.Subject != s.msg.Reply {
+			continue // it was given up
+		}
+		ack, err := parseAck(m)
+		if err == nil && ack.code == 0 {
+			ack.repeated, s.seq = ack.seq <= s.seq, ack.seq
+		}
+		return ack, err
 	}
 }
 
-func (p *publisher) acquire() (*slot, error) {
+func (p *publisher) acquire(ctx context.Context) (*slot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -145,57 +179,66 @@ func (p *publisher) acquire() (*slot, error) {
 	}
 	var s *slot
 	if n := len(p.free); n > 0 {
-		s = p.slots[p.free[n-1]]
+		s = p.free[n-1]
 		p.free = p.free[:n-1]
 	} else {
-		s = &slot{index: len(p.slots), ch: make(chan result, 1), timer: time.NewTimer(ackTimeout)}
-		s.msg.Header = nats.Header{}
-		p.slots = append(p.slots, s)
+		var err error
+		if s, err = p.newSlot(); err != nil {
+			return nil, err
+		}
 	}
-	s.turn++
-	s.open = true
-	s.msg.Reply = p.reply(s)
+	s.open, s.ctx, s.since, s.err = true, ctx, p.sweeps, nil
 	return s, nil
 }
 
-// reply is the subject of the answer to this use of a slot.
-func (p *publisher) reply(s *slot) string {
-	const usual = 64
-	b := append(make([]byte, 0, usual), p.inbox...)
-	b = strconv.AppendInt(b, int64(s.index), 36)
-	b = append(b, '.')
-	return string(strconv.AppendUint(b, s.turn, 36))
+func (p *publisher) newSlot() (*slot, error) {
+	const strays = 8 // of uses before, should they come after all; what finds no room is a lost answer
+	s := &slot{inbox: p.inbox + strconv.Itoa(len(p.slots)) + ".", answers: make(chan *nats.Msg, strays)}
+	s.msg.Header = nats.Header{}
+	s.set(metaHeaders, nats.ExpectedLastSubjSeqHdr, "0")
+	s.renew()
+	var err error
+	if s.sub, err = p.nc.ChanSubscribe(s.inbox+"*", s.answers); err != nil {
+		return nil, fmt.Errorf("subscribe to acknowledgements: %w", err)
+	}
+	p.slots = append(p.slots, s)
+	return s, nil
 }
 
-func (p *publisher) release(s *slot) {
+// renew changes the reply subject, so that an answer that is still to come finds nobody.
+func (s *slot) renew() {
+	s.renewed++
+	s.seq, s.msg.Reply = 0, s.inbox+strconv.FormatUint(s.renewed, 36)
+}
+
+// release makes room for the next record. A slot whose answer may still come is renewed.
+func (p *publisher) release(s *slot, answered bool) {
 	s.msg.Data = nil
-	clear(s.msg.Header)
-	s.values = s.values[:0]
+	if !answered {
+		s.renew()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.open = false
-	select {
-	case <-s.ch:
-	default:
+	s.open, s.ctx = false, nil
+	for len(s.answers) > 0 {
+		<-s.answers
 	}
-	p.free = append(p.free, s.index)
+	p.free = append(p.free, s)
 }
 
-func (p *publisher) answer(m *nats.Msg) {
-	index, turn, ok := strings.Cut(m.Subject[len(p.inbox):], ".")
-	if !ok {
-		return
-	}
-	i, err1 := strconv.ParseInt(index, 36, 32)
-	n, err2 := strconv.ParseUint(turn, 36, 64)
-	if err1 != nil || err2 != nil {
-		return
-	}
-	ack, err := parseAck(m)
+// sweep ends the waits that have lasted too long, and those whose context has ended.
+func (p *publisher) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i >= 0 && i < int64(len(p.slots)) && p.slots[i].open && p.slots[i].turn == n {
-		deliver(p.slots[i], result{ack, err})
+	p.sweeps++
+	for _, s := range p.slots {
+		switch {
+		case !s.open:
+		case s.ctx.Err() != nil:
+			s.fail(context.Cause(s.ctx))
+		case p.sweeps-s.since > int(ackTimeout/sweepEvery):
+			s.fail(errAckTimeout)
+		}
 	}
 }
 
@@ -204,15 +247,19 @@ func (p *publisher) failAll(err error) {
 	defer p.mu.Unlock()
 	for _, s := range p.slots {
 		if s.open {
-			deliver(s, result{err: err})
+			s.fail(err)
 		}
 	}
 }
 
-func deliver(s *slot, r result) {
+// fail ends the wait of a slot. Should there be no room to say so, the next sweep says it.
+func (s *slot) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
 	select {
-	case s.ch <- r:
-	default: // already answered
+	case s.answers <- nil:
+	default:
 	}
 }
 

@@ -15,7 +15,8 @@ type Store interface {
 	// error is an *ExistsError (decided: somebody's record is there), ErrUndecided (a rival
 	// write is in flight), ErrRefused (this record can never be stored), ErrGone (nothing can
 	// ever be stored again), or anything else: the outcome is unknown, and the record may be
-	// stored now, later or never.
+	// stored now, later or never. The caller may use r.Data for something else as soon as
+	// Create returns.
 	Create(ctx context.Context, r Record) (uint64, error)
 	// At returns the record with a sequence, as the leader knows it, or ErrNotFound.
 	At(ctx context.Context, seq uint64) (Record, error)
