@@ -180,7 +180,7 @@ func (w *Worker) handlers(ctx context.Context, store idempotency.Store) (*handle
 		MaxTurnLife:  w.c.MaxTurnLife,
 		BindingGrace: w.c.BindingGrace,
 		MaxEventAge:  w.c.MaxEventAge,
-	})
+	}), nil
 }
 
 // handle gives a delivery to the handlers and settles it as they say.

@@ -36,6 +36,21 @@ func Canonicalize(v any, room int) (Canonical, error) {
 // Both are zero if t.Data is no value tree or nested over [MaxDataDepth], which [EncodeTurn]
 // refuses and [DecodeTurn] never returns.
 func Seal(t *StructuredOutputReady, room int) (Canonical, [sha256.Size]byte) {
+	return seal(t, room, "")
+}
+
+// Seal is [Seal] for the turn that m.Turn has returned and nobody has changed. Data that came
+// as canonical JSON, as [EncodeTurn] sends it, is taken as it is.
+func (m *Message) Seal(t *StructuredOutputReady) (Canonical, [sha256.Size]byte) {
+	if m.sealed == "" || m.deepest > MaxDataDepth { // deep somewhere in the event, perhaps in its data
+		return Seal(t, m.size)
+	}
+	const names = 128
+	return seal(t, names+len(m.sealed), m.sealed)
+}
+
+// seal is [Seal] with the data as canonical JSON, or "" when that is still to be written.
+func seal(t *StructuredOutputReady, room int, sealed string) (Canonical, [sha256.Size]byte) {
 	b := append(make([]byte, 0, room), '[')
 	for _, name := range [...]string{t.Workflow, t.Agent, t.Model} {
 		var err error
@@ -45,9 +60,11 @@ func Seal(t *StructuredOutputReady, room int) (Canonical, [sha256.Size]byte) {
 		b = append(b, ',')
 	}
 	start := len(b)
-	b, err := appendValue(b, t.Data, dataDepth)
-	if err != nil {
-		return nil, [sha256.Size]byte{}
+	if b = append(b, sealed...); sealed == "" {
+		var err error
+		if b, err = appendValue(b, t.Data, dataDepth); err != nil {
+			return nil, [sha256.Size]byte{}
+		}
 	}
 	end := len(b)
 	b = append(b, ']')

@@ -34,6 +34,45 @@ func TestSealGivesTheDataAndItsFingerprint(t *testing.T) {
 	}
 }
 
+// TestDataThatCameCanonicalIsSealedLikeAnyOther holds what is taken from the message against
+// what is written anew: only canonical bytes, and only those of the data.
+func TestDataThatCameCanonicalIsSealedLikeAnyOther(t *testing.T) {
+	t.Parallel()
+	const rest = `"auto_tool_mode":true,"chat_id":"c","turn_idempotency_key":"t"`
+	data := []string{
+		`{}`, `[]`, `null`, `{"":1,"a":-0.0,"b":[1,[2]],"ä":"é"}`, `"\"\\\b\f\n\r\t\u0000\u001f/"`, nest(events.MaxDataDepth),
+		`{ "a":1}`, ` {"a":1}`, `{"a":1} `, `{"b":1,"a":1}`, `[{"b":1,"a":1}]`, `[1, 2]`,
+		`"\/"`, `"\u0041"`, `"\u000a"`, `"\u001F"`, `"\u0022"`, `"\ud83d\ude00"`, `{"\u0061":1}`,
+	}
+	for _, d := range data {
+		for _, body := range []string{
+			`{"structured_data":` + d + `,` + rest + `}`,
+			`{` + rest + `,"structured_data":` + d + `}`,
+			`{"a":{"structured_data":1},"data":{"structured_data":2},"structured_data":` + d + `,` + rest + `,"z":{"structured_data":3}}`,
+			`{"type":"chat.structured_output_ready","data":{"structured_data":` + d + `,` + rest + `}}`,
+			`{"a":{"structured_data":1},"data":{"data":{"structured_data":2},"structured_data":` + d + `,"x":{"structured_data":3},` + rest +
+				`},"type":"chat.structured_output_ready","structured_data":4,"x":{"structured_data":5}}`,
+		} {
+			requireSealed(t, body)
+		}
+	}
+	// Without a type, data is a member like any other.
+	requireSealed(t, `{"data":{"structured_data":{"a":1}},`+rest+`}`)
+	requireSealed(t, `{"data":[{"structured_data":{"a":1}}],"structured_data":{ },`+rest+`}`)
+}
+
+func requireSealed(t *testing.T, body string) {
+	t.Helper()
+	m, err := events.Parse([]byte(body))
+	require.NoError(t, err, body)
+	turn, err := m.Turn()
+	require.NoError(t, err, body)
+	data, fingerprint := m.Seal(turn)
+	wantData, want := events.Seal(turn, 0)
+	require.Equal(t, string(wantData), string(data), body)
+	require.Equal(t, want, fingerprint, body)
+}
+
 // TestEventIsTheSameWhetherItsArgumentsWereEncodedBeforeOrNot also holds that what was encoded
 // before is nested no deeper than an event can be read back.
 func TestEventIsTheSameWhetherItsArgumentsWereEncodedBeforeOrNot(t *testing.T) {

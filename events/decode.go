@@ -40,6 +40,10 @@ type parser struct {
 	pos            int
 	depth, deepest int
 	nodes          int // values so far, with those of an event that the document will be part of
+
+	loose  int       // what the document has had so far that canonical JSON has not
+	path   [2]string // keys of the members at hand in the outermost object and one in it
+	sealed [2]string // structured_data of the outermost object, and of data in it, as far as they are canonical
 }
 
 type member struct {
@@ -92,6 +96,7 @@ func (p *parser) object() (any, *SyntaxError) {
 	}
 	const usual = 24 // members of a usual object are collected off the heap
 	members := make([]member, 0, usual)
+	last := "" // key
 	for {
 		p.space()
 		at := p.pos
@@ -105,11 +110,22 @@ func (p *parser) object() (any, *SyntaxError) {
 		if !p.next(':') {
 			return nil, p.fail("expected ':' after a key")
 		}
+		if key < last {
+			p.loose++
+		}
+		last = key
+		if p.depth <= len(p.path) {
+			p.path[p.depth-1] = key
+		}
+		begin, loose := p.pos, p.loose
 		v, fault := p.value()
 		if fault != nil {
 			return nil, fault.under(key)
 		}
 		members = append(members, member{key, v, at})
+		if p.loose == loose && p.depth <= len(p.path) {
+			p.canonical(key, begin)
+		}
 		if p.next(',') {
 			continue
 		}
@@ -118,6 +134,13 @@ func (p *parser) object() (any, *SyntaxError) {
 		}
 		p.depth--
 		return p.collect(members)
+	}
+}
+
+// canonical notes that the value of key, which has just been read, is canonical JSON.
+func (p *parser) canonical(key string, begin int) {
+	if key == "structured_data" && (p.depth == 1 || p.path[0] == "data") {
+		p.sealed[p.depth-1] = p.s[begin:p.pos]
 	}
 }
 
@@ -184,6 +207,7 @@ func (p *parser) space() {
 		switch p.s[p.pos] {
 		case ' ', '\t', '\r', '\n':
 			p.pos++
+			p.loose++
 		default:
 			return
 		}

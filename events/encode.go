@@ -16,6 +16,20 @@ type ValidationFailure struct {
 // timeFormat is RFC 3339 with milliseconds, for times in UTC.
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
+// AppendToolCall appends what [Encode] writes to dst, without an allocation when there is room.
+func AppendToolCall(dst []byte, e *ToolCall, now time.Time) ([]byte, error) {
+	w := newWriter(dst, KindToolCall, sizeOf(e.Payload.ToolArgs))
+	w.toolCall(KindToolCall, e)
+	return w.finish(now)
+}
+
+// AppendToolResponse appends what [Encode] writes to dst, likewise.
+func AppendToolResponse(dst []byte, e *ToolResponse, now time.Time) ([]byte, error) {
+	w := newWriter(dst, KindToolResponse, sizeOf(e.Payload))
+	w.toolResponse(KindToolResponse, e)
+	return w.finish(now)
+}
+
 // Encode writes an event of the given kind in its envelope, with now in UTC as timestamp.
 //
 // data is a [ToolCall] or [ToolResponse] (or a pointer to one), which are written in one pass,
@@ -26,17 +40,17 @@ func Encode(kind string, data any, now time.Time) ([]byte, error) {
 	var w writer
 	switch d := data.(type) {
 	case *ToolCall:
-		w = newWriter(kind, sizeOf(d.Payload.ToolArgs))
+		w = newWriter(nil, kind, sizeOf(d.Payload.ToolArgs))
 		w.toolCall(kind, d)
 	case ToolCall:
 		return Encode(kind, &d, now)
 	case *ToolResponse:
-		w = newWriter(kind, sizeOf(d.Payload))
+		w = newWriter(nil, kind, sizeOf(d.Payload))
 		w.toolResponse(kind, d)
 	case ToolResponse:
 		return Encode(kind, &d, now)
 	default:
-		w = newWriter(kind, 0)
+		w = newWriter(nil, kind, 0)
 		w.other(kind, data)
 	}
 	return w.finish(now)
@@ -45,7 +59,7 @@ func Encode(kind string, data any, now time.Time) ([]byte, error) {
 // EncodeTurn writes the structured_output_ready event of t in its envelope: what a publisher
 // sends. It refuses what [DecodeTurn] would refuse, so that a mistake shows where it is made.
 func EncodeTurn(t *StructuredOutputReady, now time.Time) ([]byte, error) {
-	w := newWriter(KindStructuredOutputReady, 0)
+	w := newWriter(nil, KindStructuredOutputReady, 0)
 	w.open("data")
 	w.str("kind", KindStructuredOutputReady)
 	w.optional("agent", t.Agent)
@@ -76,7 +90,7 @@ func EncodeTurn(t *StructuredOutputReady, now time.Time) ([]byte, error) {
 // EncodeCancel writes the cancel event of c in its envelope. It refuses what [DecodeCancel]
 // would refuse.
 func EncodeCancel(c *Cancel, now time.Time) ([]byte, error) {
-	w := newWriter(KindCancel, 0)
+	w := newWriter(nil, KindCancel, 0)
 	w.open("data")
 	w.str("kind", KindCancel)
 	w.optional("turn", c.Turn)

@@ -22,6 +22,9 @@ func (p *parser) unescape(raw string, at int) (string, *SyntaxError) {
 		if reason != "" {
 			return "", p.failAt(at+i, reason)
 		}
+		if !canonicalEscape(r, raw[i:i+width]) {
+			p.loose++
+		}
 		b = utf8.AppendRune(b, r)
 		i += width
 	}
@@ -62,6 +65,15 @@ func unescapeRune(s string) (r rune, width int, reason string) {
 	default:
 		return 0, 0, `unknown escape: expected one of \" \\ \/ \b \f \n \r \t \u`
 	}
+}
+
+// canonicalEscape reports whether [AppendJSON] writes r as this escape.
+func canonicalEscape(r rune, escape string) bool {
+	const short = 2
+	if len(escape) == short {
+		return r != '/'
+	}
+	return r < ' ' && !strings.ContainsRune("\b\f\n\r\t", r) && escape == strings.ToLower(escape)
 }
 
 // hexRune reads \uXXXX at the start of s.

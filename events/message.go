@@ -19,6 +19,9 @@ type Message struct {
 	deepest int   // nesting of the body, bounds that of every part of it
 	nodes   int   // values in the body
 	fault   error // what is wrong with the timestamp; an event that is no turn may be so
+
+	size   int    // of the body in bytes
+	sealed string // structured_data as it came, if it is canonical
 }
 
 // Parse decodes body by the rules of [Decode] and opens its envelope. A body with `type` and
@@ -35,12 +38,12 @@ func Parse(body []byte) (*Message, error) {
 	if !ok {
 		return nil, wrongType("the body", "an object", v)
 	}
-	m := &Message{Data: top, deepest: p.deepest, nodes: p.nodes}
+	m := &Message{Data: top, deepest: p.deepest, nodes: p.nodes, size: len(body), sealed: p.sealed[0]}
 	f := fields{data: top}
 	if data, ok := top["data"].(map[string]any); ok && top["type"] != nil {
 		m.Kind = strings.TrimPrefix(f.text("type"), TypePrefix)
 		m.Timestamp, m.fault = parseTime("timestamp", top["timestamp"])
-		m.Data = data
+		m.Data, m.sealed = data, p.sealed[1]
 	} else if top["type"] != nil && top["kind"] == nil {
 		return nil, wrongType("data", "an object beside type", top["data"])
 	}

@@ -2,6 +2,7 @@ package events
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -14,11 +15,11 @@ type writer struct {
 	err   error
 }
 
-// newWriter opens the envelope of an event with room for so many bytes of values beside the
-// names and ids.
-func newWriter(kind string, room int) writer {
+// newWriter opens the envelope of an event behind dst, with room for so many bytes of values
+// beside the names and ids.
+func newWriter(dst []byte, kind string, room int) writer {
 	const names = 1024
-	w := writer{b: append(make([]byte, 0, names+room), '{'), depth: 1}
+	w := writer{b: append(slices.Grow(dst, names+room), '{'), depth: 1}
 	w.str("type", TypeOf(kind))
 	return w
 }

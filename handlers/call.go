@@ -12,9 +12,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// callEvent builds the event chat.tool_call, which is the claim.
-func (h *Handlers) callEvent(t *turn) ([]byte, error) {
-	e := &events.ToolCall{
+// callEvent writes the event chat.tool_call, which is the claim, into a buffer.
+func (h *Handlers) callEvent(t *turn, into []byte) ([]byte, error) {
+	e := events.ToolCall{
 		ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn, TurnSequence: t.TurnSequence,
 		Agent: t.Agent, ToolCallID: t.callID, CallID: t.callID, Corr: t.callID,
 		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, UserID: t.UserID, CorrectionOf: t.CorrectionOf,
@@ -40,7 +40,7 @@ func (h *Handlers) callEvent(t *turn) ([]byte, error) {
 			e.Payload.AgentMessage = events.Clip(strings.TrimSpace(message))
 		}
 	}
-	return events.Encode(events.KindToolCall, e, h.Now())
+	return events.AppendToolCall(into, &e, h.Now())
 }
 
 // response returns a tool_response with everything that does not depend on the outcome.
@@ -86,6 +86,7 @@ func (h *Handlers) runReused(t *turn) (idempotency.Decision, error) {
 func (t *turn) reuse() {
 	t.key = t.key.Reuse(t.Run, t.Turn, t.hash)
 	t.name = t.key.String()
+	t.ref = refOf(t.name, t.fingerprint)
 	t.callID = events.QualifiedCallID(t.Turn, t.key.Turn)
 }
 

@@ -27,7 +27,7 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 	t := cancelled(m, e)
 	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran" + because(e.Reason)}
 	t.reject.payload = failure(events.CodeCancelled, t.reject.content)
-	claim, err := h.callEvent(t)
+	claim, err := h.callEvent(t, nil)
 	if err != nil {
 		return h.unclaimed(t, err)
 	}
@@ -56,7 +56,10 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 
 // cancelled is the turn that a cancel is about, as far as the cancel tells.
 func cancelled(m *Message, e *events.Cancel) *turn {
-	return newTurn(m, &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID})
+	event := &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID}
+	t := newTurn(m, event)
+	t.seal(events.Seal(event, 0))
+	return t
 }
 
 // cancelEvent builds the event chat.tool_call_cancel.
@@ -116,6 +119,6 @@ func because(reason string) string {
 // CancelSeen stops the tool of a turn when the live copy of its cancel arrives. The journal
 // key is that of the cancel record.
 func (h *Handlers) CancelSeen(key subjects.Key) {
-	h.cancelled.Add(key.String(), struct{}{})
+	h.cancelled.add(key.String())
 	h.running.stop(key.String(), errCancelled)
 }

@@ -2,13 +2,12 @@ package handlers
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/engine"
@@ -66,27 +65,25 @@ type Handlers struct {
 	Config
 
 	running   *running
-	finished  *lru.Cache[turnRef, struct{}]
-	cancelled *lru.Cache[string, struct{}]
+	finished  *recent[turnRef]
+	cancelled *recent[string] // names of turns
+	buffers   buffers
 }
 
-// turnRef names a turn and its data.
-type turnRef struct {
-	key         string
-	fingerprint [32]byte
+// turnRef stands for a turn and its data: sha256 of the name of the turn and the fingerprint.
+type turnRef [sha256.Size]byte
+
+func refOf(name string, fingerprint [sha256.Size]byte) turnRef {
+	const usual = 320 // a name has four tokens
+	return sha256.Sum256(append(append(make([]byte, 0, usual), name...), fingerprint[:]...))
 }
 
 // New returns handlers.
-func New(c Config) (*Handlers, error) {
-	finished, err := lru.New[turnRef, struct{}](finishedTurns)
-	if err != nil {
-		return nil, err
+func New(c Config) *Handlers {
+	return &Handlers{
+		Config: c, running: newRunning(),
+		finished: newRecent[turnRef](finishedTurns), cancelled: newRecent[string](cancelledKeys),
 	}
-	cancelled, err := lru.New[string, struct{}](cancelledKeys)
-	if err != nil {
-		return nil, err
-	}
-	return &Handlers{Config: c, running: newRunning(), finished: finished, cancelled: cancelled}, nil
 }
 
 // Handle deals with one message. ctx ends, with a cause such as [ErrDraining], when the tool

@@ -65,14 +65,13 @@ func newKit(t *testing.T, tool tools.Tool) *kit {
 	}})
 	require.NoError(t, err)
 	k := &kit{t: t, space: space, js: js, store: idempotency.NewMemory()}
-	k.Handlers, err = handlers.New(handlers.Config{
+	k.Handlers = handlers.New(handlers.Config{
 		Space: space, Journal: idempotency.New(k.store, "w", idempotency.Options{}), Engine: engine.New(engine.Options{}),
 		Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Tool, error) { return tool, nil },
 		Variables: variables, Blobs: blobs, Dead: handlers.NewDeadLetters(js, space, blobs), Live: nc.Publish,
 		Metrics: metrics, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 		BindingGrace: time.Second, MaxEventAge: time.Hour,
 	})
-	require.NoError(t, err)
 	return k
 }
 

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"crypto/sha256"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
@@ -24,6 +25,5 @@ func (h *Handlers) mutantDuplicate(m *Message) bool {
 	if !mutant.Planted(mutant.MsgIDDecides) {
 		return false
 	}
-	seen, _ := h.finished.ContainsOrAdd(turnRef{key: m.Header.Get(nats.MsgIdHdr)}, struct{}{})
-	return seen
+	return h.finished.add(refOf(m.Header.Get(nats.MsgIdHdr), [sha256.Size]byte{}))
 }

@@ -108,14 +108,17 @@ func (h *Handlers) storeContext(ctx context.Context, t *turn, hold idempotency.H
 // finish stores the response. The first stored response wins; a result that comes second is
 // dropped and counted.
 func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r *events.ToolResponse) Disposition {
-	event, err := events.Encode(events.KindToolResponse, r, h.Now())
+	buffer := h.buffers.get()
+	defer h.buffers.put(buffer)
+	event, err := events.AppendToolResponse((*buffer)[:0], r, h.Now())
 	if err != nil {
 		fail(r, events.CodeToolError, "The result of tool "+r.ToolName+" has no JSON form.")
-		if event, err = events.Encode(events.KindToolResponse, r, h.Now()); err != nil {
+		if event, err = events.AppendToolResponse((*buffer)[:0], r, h.Now()); err != nil {
 			h.Logger.Error("the response cannot be encoded; the message comes back", "turn", t.callID, "err", err)
 			return leave()
 		}
 	}
+	*buffer = event
 	stored, err := h.Journal.Finish(ctx, hold, event)
 	if errors.Is(err, idempotency.ErrRefused) && r.Code != events.CodeTooLarge {
 		fail(r, events.CodeTooLarge, "The response of tool "+r.ToolName+" is too large to store.")
@@ -126,7 +129,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		return leave()
 	}
 	t.hit(failpoint.AfterFinish)
-	h.finished.Add(t.ref(), struct{}{})
+	h.finished.add(t.ref)
 	if !stored {
 		h.Metrics.LateResults.Inc()
 		h.Logger.Warn("the turn had a response already; the result is dropped", "chat", t.Chat, "turn", t.callID, "epoch", hold.Epoch)

@@ -89,10 +89,10 @@ func restore(m *Message, e *events.Resume, key subjects.Key, claim *idempotency.
 		ids := idsOf(key, e.TurnID)
 		return &turn{
 			StructuredOutputReady: &events.StructuredOutputReady{TurnID: ids, Workflow: e.Workflow},
-			m:                     m, key: key, callID: events.CallID(ids, key.Turn),
+			m:                     m, key: key, name: key.String(), callID: events.CallID(ids, key.Turn),
 		}, nil
 	}
-	t := &turn{m: m, key: key, StructuredOutputReady: &events.StructuredOutputReady{
+	t := &turn{m: m, key: key, name: key.String(), StructuredOutputReady: &events.StructuredOutputReady{
 		TurnID:   events.TurnID{App: call.AppID, Chat: call.ChatID, Run: call.RunID, Turn: call.Turn},
 		Workflow: call.WorkflowName, Agent: call.Agent, AutoToolMode: true,
 		UserID: call.UserID, TurnSequence: call.TurnSequence, CorrectionOf: call.CorrectionOf,
@@ -104,6 +104,7 @@ func restore(m *Message, e *events.Resume, key subjects.Key, claim *idempotency.
 	if sum, err := hex.DecodeString(claim.Meta.Fingerprint); err == nil {
 		copy(t.fingerprint[:], sum)
 	}
+	t.ref = refOf(t.name, t.fingerprint)
 	return t, call
 }
 

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"time"
@@ -25,8 +26,9 @@ type turn struct {
 	name        string // of the key
 	callID      string
 	data        events.Canonical // structured data
-	fingerprint [32]byte
+	fingerprint [sha256.Size]byte
 	hash        string // of the fingerprint, in hex
+	ref         turnRef
 
 	binding  *bindings.Binding // nil for a turn that is rejected before one was found
 	tool     tools.Tool
@@ -50,10 +52,11 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 
 	// 2. Admit: right subject, not ended already, not too old.
 	t := newTurn(m, event)
+	t.seal(body.Seal(event))
 	if err := h.checkSubject(m, event); err != nil {
 		return h.dead(m, event.App, reasonSubjectMismatch, err)
 	}
-	if h.finished.Contains(t.ref()) || mutant.Enabled && h.mutantDuplicate(m) {
+	if h.finished.has(t.ref) || mutant.Enabled && h.mutantDuplicate(m) {
 		return h.duplicate(t)
 	}
 	switch age := h.Now().Sub(m.Stored); {
@@ -101,7 +104,7 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	case idempotency.Conflict:
 		return h.conflict(t)
 	case idempotency.Done:
-		h.finished.Add(t.ref(), struct{}{})
+		h.finished.add(t.ref)
 		return h.duplicate(t)
 	case idempotency.Duplicate, idempotency.Signalled:
 		return h.duplicate(t)
@@ -115,13 +118,13 @@ func newTurn(m *Message, event *events.StructuredOutputReady) *turn {
 	if mutant.Enabled {
 		key = mutantKey(key, m)
 	}
-	t := &turn{StructuredOutputReady: event, m: m, key: key, name: key.String(), callID: events.CallID(event.TurnID, key.Turn)}
-	t.data, t.fingerprint = events.Seal(event, len(m.Data))
-	t.hash = events.Hex(t.fingerprint)
-	return t
+	return &turn{StructuredOutputReady: event, m: m, key: key, name: key.String(), callID: events.CallID(event.TurnID, key.Turn)}
 }
 
-func (t *turn) ref() turnRef { return turnRef{t.name, t.fingerprint} }
+// seal notes the data of a turn in the form of records, and all that tells it from other data.
+func (t *turn) seal(data events.Canonical, fingerprint [sha256.Size]byte) {
+	t.data, t.fingerprint, t.hash, t.ref = data, fingerprint, events.Hex(fingerprint), refOf(t.name, fingerprint)
+}
 
 // prepare resolves, validates and maps. It sets t.reject when the tool cannot be entered, and
 // returns how long to wait when another worker may know the workflow.
@@ -178,10 +181,13 @@ func (h *Handlers) claim(t *turn) (idempotency.Decision, error) {
 }
 
 func (h *Handlers) claimOnce(t *turn) (idempotency.Decision, error) {
-	event, err := h.callEvent(t)
+	buffer := h.buffers.get()
+	defer h.buffers.put(buffer)
+	event, err := h.callEvent(t, (*buffer)[:0])
 	if err != nil {
 		return idempotency.Decision{}, err
 	}
+	*buffer = event
 	c := idempotency.Claim{
 		Key: t.key, Lease: t.m.Lease, Event: event,
 		Fingerprint: t.hash, Trace: traceOf(t.m.Header),
@@ -199,7 +205,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer h.running.remove(t.name, h.running.add(t.name, stop))
-	if h.cancelled.Contains(t.name) {
+	if h.cancelled.has(t.name) {
 		stop(errCancelled)
 	}
 	call, err := h.toolCall(t, d.Hold)

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/oneturn/oneturn/events"
@@ -40,6 +41,7 @@ func (s *store) put(r idempotency.Record) (uint64, error) {
 // Create implements [idempotency.Store].
 func (s *store) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
 	t := threadOf(ctx)
+	r.Data = slices.Clone(r.Data)
 	t.flight = func() { _, _ = s.put(r) } // refused is fine
 	t.yield("create " + short(r.Key))
 	t.flight = nil

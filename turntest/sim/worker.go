@@ -37,7 +37,7 @@ func (p *process) begin(m manifest) {
 	p.manifest, p.up, p.paused, p.draining = m, true, false, false
 	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Second
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
-	h, err := handlers.New(handlers.Config{
+	p.handlers = handlers.New(handlers.Config{
 		Space:        w.sim.space,
 		Journal:      idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause}),
 		Engine:       engine.New(engine.Options{Timeout: 24 * time.Hour, Grace: 24 * time.Hour}),
@@ -54,10 +54,6 @@ func (p *process) begin(m manifest) {
 		BindingGrace: bindingGrace,
 		MaxEventAge:  maxEventAge,
 	})
-	if err != nil {
-		panic(err) // our own settings
-	}
-	p.handlers = h
 	w.tracef("%s begins, manifests: %s, clock %s", p.name, m.name, p.skew)
 }
 
