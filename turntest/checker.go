@@ -25,13 +25,15 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 
 // Check judges the facts of a run that has come to rest: all faults healed, the queue drained.
 //
-//	I1  every accepted turn has exactly one response; no other turn has one
-//	I2  a tool marked unsafe or replay is entered at most once; a rejected turn's never; ok needs an exit
+//	I1  every accepted turn has exactly one call and one response; no other turn has one
+//	I2  a tool marked unsafe or replay is entered at most once; a rejected turn's never; none by an
+//	    epoch that began after the turn's cancel; ok needs an exit
 //	I3  a stored record never changes: the copies subscribers saw are the records
 //	I4  the call precedes the response, both carry the same call id, nothing comes after
 //	I5  no message is left unsettled
-//	I6  every takeover has the next epoch, of a sealed or woken one
-//	I7  a turn is interrupted only if its tool was entered and not left, or its worker was hit
+//	I6  every takeover has the next epoch, under a later delivery or another message than its owner's
+//	I7  a turn is interrupted only if its tool was entered and not left, or its worker was hit; a
+//	    turn changes hands only if its worker was hit
 //	I8  the ids inside a record are those of its key: nobody sees another tenant's or chat's turn
 //	I12 a turn ends in time once the faults are over, see Facts.Within
 //
@@ -59,6 +61,7 @@ type turnFacts struct {
 	records  []idempotency.Record
 	enters   int
 	exits    int
+	epochs   map[int]bool // that entered the tool
 }
 
 type checker struct {
@@ -75,7 +78,7 @@ func (c *checker) failf(invariant, turn, format string, args ...any) {
 func (c *checker) turn(key string) *turnFacts {
 	t := c.turns[key]
 	if t == nil {
-		t = &turnFacts{}
+		t = &turnFacts{epochs: map[int]bool{}}
 		c.turns[key] = t
 	}
 	return t
@@ -89,6 +92,7 @@ func (c *checker) group() {
 		t := c.turn(subjects.TurnKey(e.App, e.Chat, e.Run, e.Turn).String())
 		if e.Phase == PhaseEnter {
 			t.enters++
+			t.epochs[e.Epoch] = true
 		} else {
 			t.exits++
 		}
@@ -106,7 +110,6 @@ func (c *checker) group() {
 
 func (c *checker) check(key string, t *turnFacts) {
 	var call, response *idempotency.Record
-	epoch := 1
 	for i := range t.records {
 		r := &t.records[i]
 		k, _ := subjects.ParseKey(r.Key)
@@ -115,17 +118,16 @@ func (c *checker) check(key string, t *turnFacts) {
 			call = r
 		case events.KindToolResponse:
 			response = r
-		case "takeover":
-			epoch++
-			if k.ID != strconv.Itoa(epoch) || r.Meta.Epoch != epoch {
-				c.failf("I6", key, "takeover %s of epoch %d follows epoch %d", k.ID, r.Meta.Epoch, epoch-1)
-			}
+		}
+		if single(k.Kind) && k.ID != "" {
+			c.failf("I1", key, "a second %s under %s", k.Kind, r.Key)
 		}
 		if r.Err != nil {
 			c.failf("I3", key, "record %s cannot be read: %v", r.Key, r.Err)
 		}
 		c.belongs(key, k, r)
 	}
+	c.epochs(key, t)
 	switch {
 	case t.accepted == nil && (call != nil || t.enters > 0):
 		c.failf("I1", key, "a turn that nobody published was claimed or run")
@@ -143,6 +145,42 @@ func (c *checker) check(key string, t *turnFacts) {
 	}
 	c.inTime(key, t.accepted, response)
 	c.outcome(key, t, call, response)
+}
+
+// single reports whether a turn may have one record of a kind.
+func single(kind string) bool {
+	return kind == events.KindToolCall || kind == events.KindToolResponse || kind == events.KindCancel
+}
+
+// epochs follows a turn from owner to owner.
+func (c *checker) epochs(key string, t *turnFacts) {
+	var lease idempotency.Lease // of the owner so far
+	epoch, cancelled := 1, false
+	for i := range t.records {
+		r := &t.records[i]
+		k, _ := subjects.ParseKey(r.Key)
+		switch k.Kind {
+		case events.KindCancel:
+			cancelled = true
+		case events.KindToolCall:
+			lease = r.Meta.Lease
+		case "takeover":
+			epoch++
+			if k.ID != strconv.Itoa(epoch) || r.Meta.Epoch != epoch {
+				c.failf("I6", key, "takeover %s of epoch %d follows epoch %d", k.ID, r.Meta.Epoch, epoch-1)
+			}
+			if r.Meta.Lease.Same(lease) && r.Meta.Lease.Delivery <= lease.Delivery {
+				c.failf("I6", key, "delivery %d of its message took epoch %d from delivery %d", r.Meta.Lease.Delivery, epoch, lease.Delivery)
+			}
+			if c.hit != nil && !c.hit[key] {
+				c.failf("I7", key, "taken over as epoch %d without a fault", epoch)
+			}
+			if cancelled && t.epochs[epoch] {
+				c.failf("I2", key, "entered by epoch %d, which began after the cancel", epoch)
+			}
+			lease = r.Meta.Lease
+		}
+	}
 }
 
 // outcome holds the response against the ledger.

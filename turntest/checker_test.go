@@ -102,6 +102,26 @@ func TestEveryInvariantIsSeenBroken(t *testing.T) {
 			t.Helper()
 			add(t, f, key.Private("takeover", "3"), &events.ToolCall{})
 		}},
+		"a second response": {"I1", func(t *testing.T, f *turntest.Facts) {
+			t.Helper()
+			add(t, f, key.Public("tool_response", "n"), &events.ToolResponse{ToolCallID: "t1", Status: "ok", Success: true})
+		}},
+		"taken over by an older delivery": {"I6", func(t *testing.T, f *turntest.Facts) {
+			t.Helper()
+			takeover(t, f, 3, 2)
+		}},
+		"taken over without a fault": {"I7", func(t *testing.T, f *turntest.Facts) {
+			t.Helper()
+			takeover(t, f, 1, 2)
+		}},
+		"entered after its cancel": {"I2", func(t *testing.T, f *turntest.Facts) {
+			t.Helper()
+			add(t, f, key.Public("cancel"), &events.ToolCall{})
+			takeover(t, f, 1, 2)
+			enter := enter
+			enter.Epoch = 2
+			f.Ledger[0] = enter
+		}},
 		"interrupted without a fault": {"I7", func(t *testing.T, f *turntest.Facts) {
 			t.Helper()
 			end(t, f, &events.ToolResponse{ToolCallID: "t1", Status: "error", Code: events.CodeInterrupted})
@@ -134,6 +154,16 @@ func TestEveryInvariantIsSeenBroken(t *testing.T) {
 		}
 		require.Contains(t, found, c.invariant, name)
 	}
+}
+
+// takeover has the second delivery of a message take the turn from the first.
+func takeover(t *testing.T, f *turntest.Facts, first, second uint64) {
+	t.Helper()
+	f.Journal[0].Meta.Lease = idempotency.Lease{Stream: "IN", Seq: 7, Delivery: first}
+	add(t, f, key.Private("takeover", "2"), &events.ToolCall{})
+	f.Copies = f.Copies[:len(f.Copies)-1] // nobody sees private records
+	last := &f.Journal[len(f.Journal)-1]
+	last.Meta.Epoch, last.Meta.Lease = 2, idempotency.Lease{Stream: "IN", Seq: 7, Delivery: second}
 }
 
 // begin and end replace the call and the response.
