@@ -110,7 +110,7 @@ func (f *Facts) collect(ctx context.Context, nc *nats.Conn, space subjects.Space
 		}
 		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) { // a run may have taken the journal away
 		return next, err
 	}
 	next.copies, err = eachMessage(ctx, js, AuditStream, since.copies, func(m jetstream.Msg, _ uint64) error {

@@ -3,12 +3,14 @@
 package chaos_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -42,6 +44,7 @@ type setup struct {
 	proxies bool                // each worker is connected through a proxy of its own, to one server
 	linked  bool                // three servers whose links can be cut
 	sweep   time.Duration       // time between two sweeps; 0 for the default
+	ackWait time.Duration       // 0 for the usual
 	samples string              // file for the samples of the first worker
 }
 
@@ -65,6 +68,8 @@ type rig struct {
 	responses atomic.Int64        // live copies of responses that were seen
 	poison    int                 // messages that have to end as dead letters
 	extra     []turntest.Accepted // turns besides the load's
+
+	purged func(turntest.Accepted) bool // turns that nobody had claimed when their messages were taken away; nil for none
 
 	workers []*turntest.Process
 
@@ -90,7 +95,7 @@ func newRig(t *testing.T, seed uint64, s setup) *rig {
 	} else {
 		r.cluster = turntest.NewCluster(t, s.servers, r.store)
 	}
-	r.cluster.Provision(withAckWait)
+	r.cluster.Provision(r.provisioned)
 	r.nc = r.cluster.Connect(connectOptions()...)
 	r.js, err = jetstream.New(r.nc, jetstream.WithDefaultTimeout(2*time.Second))
 	require.NoError(t, err)
@@ -123,7 +128,7 @@ func (r *rig) startLoad(from int) *turntest.Load {
 	})
 }
 
-func withAckWait(o *provision.Options) { o.AckWait = ackWait }
+func (r *rig) provisioned(o *provision.Options) { o.AckWait = cmp.Or(r.setup.ackWait, ackWait) }
 
 func (r *rig) path(name string) string { return filepath.Join(r.dir, name) }
 
@@ -289,6 +294,11 @@ func (r *rig) collect() *turntest.Facts {
 // judge checks facts of the given turns and counts what is worth knowing.
 func (r *rig) judge(facts *turntest.Facts, accepted []turntest.Accepted) outcome {
 	r.Helper()
+	if r.purged != nil {
+		before := len(accepted)
+		accepted = slices.DeleteFunc(accepted, r.purged)
+		r.strike("%d turns gone", before-len(accepted))
+	}
 	facts.Accepted = accepted
 	require.NotEmpty(r.T, facts.Copies)
 	if len(facts.Dead) < r.poison || r.poison == 0 && len(facts.Dead) > 0 {

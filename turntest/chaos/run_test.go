@@ -32,7 +32,7 @@ func TestChaos(t *testing.T) { //nolint:tparallel // the scenarios of a round ru
 		first = uint64(rand.Uint32())
 	}
 	end := time.Now().Add(time.Duration(*minutes * float64(time.Minute)))
-	scenarios := slices.Concat(clusterScenarios(), partitionScenarios(), networkScenarios(), workerScenarios(), diskScenarios())
+	scenarios := slices.Concat(clusterScenarios(), partitionScenarios(), networkScenarios(), workerScenarios(), stormScenarios(), zombieScenarios(), vanishScenarios(), diskScenarios())
 	for round := first; ; round++ {
 		t.Run(fmt.Sprintf("round-%d", round), func(t *testing.T) {
 			t.Logf("again with: make chaos CHAOS=brief CHAOSFLAGS=-chaos.seed=%d", round)

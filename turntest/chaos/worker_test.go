@@ -91,7 +91,9 @@ func consume(ctx context.Context) error {
 	sampled := make(chan error, 1)
 	sampling, stop := context.WithCancel(ctx)
 	go func() { sampled <- sample(sampling, os.Getenv(envSamples)) }()
-	err = w.Run(ctx)
+	if err = w.Run(ctx); err != nil {
+		c.Logger.Error("worker failed", "err", err)
+	}
 	stop()
 	if errSample := <-sampled; err == nil {
 		err = errSample

@@ -6,14 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // workerScenarios replace and break workers.
@@ -54,7 +52,6 @@ func workerScenarios() []scenario {
 			r.settle()
 		}},
 		{"poison-and-crash-loop", "F22", one(), crashLoop},
-		{"delete-consumer", "F17", one(), deleteConsumer},
 	}
 }
 
@@ -68,25 +65,15 @@ func crashLoop(r *rig) {
 		require.NoError(r.T, err)
 		r.poison++
 	}
-	extra := make([]turntest.Accepted, 0, 2)
-	for _, deadly := range []struct {
-		effect string
-		dies   int
-	}{{"unsafe", 1}, {"idempotent", 2}} {
-		turn, accepted := r.turn(0)
-		turn.Turn, turn.Agent = "deadly-"+deadly.effect, "Agent_"+deadly.effect
-		data, ok := turn.Data.(map[string]any)
-		require.True(r.T, ok)
-		data["dies"] = json.Number(strconv.Itoa(deadly.dies))
-		accepted.Turn, accepted.Effect = turn.Turn, deadly.effect
+	for effect, dies := range map[string]string{"unsafe": "1", "idempotent": "2"} {
+		turn := r.special("deadly-"+effect, effect, time.Millisecond, map[string]any{"dies": json.Number(dies)})
 		require.NoError(r.T, r.publish(r.Context(), turn))
-		extra = append(extra, accepted)
 	}
 	ended := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
-		for _, a := range extra {
+		for _, a := range r.extra {
 			if _, err := r.client.Await(ctx, events.TurnID{App: a.App, Chat: a.Chat, Turn: a.Turn}); err != nil {
 				ended <- err
 				return
@@ -96,7 +83,6 @@ func crashLoop(r *rig) {
 	}()
 	r.supervise(ended)
 	r.recovers(at)
-	r.extra = extra
 	o := r.settle()
 	require.GreaterOrEqual(r.T, o.interrupted, 1, "the unsafe tool that killed its worker")
 	require.GreaterOrEqual(r.T, o.reentered, 1, "the idempotent tool that killed its worker")
@@ -122,21 +108,4 @@ func (r *rig) supervise(ended <-chan error) {
 			}
 		}
 	}
-}
-
-// deleteConsumer takes the workers' consumer away: they say so and end, and make none of their
-// own. Once it is provisioned again, other workers end what is there.
-func deleteConsumer(r *rig) {
-	at := r.strike("delete the consumer")
-	require.NoError(r.T, r.js.DeleteConsumer(r.Context(), r.space.InStream(), r.space.WorkerConsumer(subjects.DefaultPool)))
-	for i := range r.workers {
-		require.ErrorContains(r.T, r.workers[i].Wait(patience), "exit status 1", "a worker whose consumer is gone has to end")
-	}
-	require.Contains(r.T, r.logTail(), "worker stopped")
-	r.cluster.Provision(withAckWait)
-	for i := range r.workers {
-		r.replace(i, false)
-	}
-	r.recovers(at)
-	r.settle()
 }
