@@ -88,6 +88,7 @@ var (
 type api struct {
 	nc     *nats.Conn
 	store  *idempotency.KV
+	order  *idempotency.Order
 	space  subjects.Space
 	logger *slog.Logger
 	most   int // bytes of records in an answer that the server takes
@@ -102,7 +103,7 @@ type api struct {
 type reader func(ctx context.Context, app string, body []byte) (*Page, error)
 
 func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger *slog.Logger) (*api, error) {
-	a := &api{nc: nc, store: store, space: space, logger: logger, most: int(nc.MaxPayload()) - 8<<10}
+	a := &api{nc: nc, store: store, order: idempotency.NewOrder(store), space: space, logger: logger, most: int(nc.MaxPayload()) - 8<<10}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	var err error
 	a.service, err = micro.AddService(nc, micro.Config{

@@ -71,14 +71,23 @@ func (a *api) history(ctx context.Context, app string, body []byte) (*Page, erro
 	filter := subjects.ChatRecords(app, q.Chat)
 	page := a.newPage()
 	last, err := a.store.Last(ctx, filter)
-	for from := q.From; err == nil && from <= last.Seq; {
+	find := next(func(from uint64) (idempotency.Record, error) { return a.store.Next(ctx, filter, from) })
+	from := q.From
+	if err == nil && from <= 1 { // only where the journal begins does the server know where a chat does
+		first, errFirst := find(from)
+		from, err = first.Seq, errFirst
+	}
+	if err == nil && from < last.Seq && last.Seq-from > searchMost {
+		find, err = a.inOrder(ctx, filter, from, find)
+	}
+	for err == nil && from <= last.Seq {
 		if len(page.Records) == pageRecords {
 			page.Next = from
 			break
 		}
 		r := last
 		if from < last.Seq {
-			if r, err = a.store.Next(ctx, filter, from); err != nil {
+			if r, err = find(from); err != nil {
 				break
 			}
 		}
@@ -92,6 +101,35 @@ func (a *api) history(ctx context.Context, app string, body []byte) (*Page, erro
 	}
 	return &page.Page, nil
 }
+
+// searchMost is how many records of the journal lie between the first and the last of what
+// may be searched for the next of a chat: the server stores nothing while it searches.
+const searchMost = 20_000
+
+// inOrder returns how to find the next record of a chat whose records may lie far apart. The
+// search is for chats that have too many records for that.
+func (a *api) inOrder(ctx context.Context, filter string, from uint64, search next) (next, error) {
+	seqs, err := a.order.From(ctx, filter, from)
+	if errors.Is(err, idempotency.ErrTooMany) {
+		return search, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func(from uint64) (idempotency.Record, error) {
+		at, _ := slices.BinarySearch(seqs, from)
+		for _, seq := range seqs[at:] {
+			r, err := a.store.At(ctx, seq)
+			if !errors.Is(err, idempotency.ErrNotFound) { // else it has just expired
+				return r, err
+			}
+		}
+		return idempotency.Record{}, idempotency.ErrNotFound
+	}, nil
+}
+
+// next returns the first record of a chat from a sequence on.
+type next func(from uint64) (idempotency.Record, error)
 
 // filling is a page that is being filled.
 type filling struct {

@@ -191,7 +191,7 @@ func (s *KV) At(ctx context.Context, seq uint64) (Record, error) {
 	return s.read(ctx, getRequest{Seq: seq})
 }
 
-// Last implements [Store].
+// Last implements [Store]. Of a filter with wildcards it returns the last record that matches.
 func (s *KV) Last(ctx context.Context, key string) (Record, error) {
 	return s.read(ctx, getRequest{Last: s.space.JournalSubject(key)})
 }
@@ -210,7 +210,7 @@ const maxScan = 10_000
 // keeps in an index, and reads each by its name: looking for "the next one" until there is
 // none would search the journal to its end.
 func (s *KV) Scan(ctx context.Context, key subjects.Key) ([]Record, error) {
-	names, err := s.names(ctx, key.Records())
+	names, _, err := s.names(ctx, key.Records())
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func (s *KV) Scan(ctx context.Context, key subjects.Key) ([]Record, error) {
 // Reuses returns the keys of the turns that ran under a key, run id and turn key, though it was
 // used before with other data, as the leader knows them.
 func (s *KV) Reuses(ctx context.Context, key subjects.Key, run, turn string) ([]subjects.Key, error) {
-	names, err := s.names(ctx, key.ReuseNotes())
+	names, _, err := s.names(ctx, key.ReuseNotes())
 	if err != nil {
 		return nil, err
 	}
@@ -246,23 +246,25 @@ func (s *KV) Reuses(ctx context.Context, key subjects.Key, run, turn string) ([]
 	return reuses, nil
 }
 
-// names returns the subjects of the journal that match a filter, as the leader knows them.
-func (s *KV) names(ctx context.Context, filter string) (map[string]uint64, error) {
+// names returns the subjects of the journal that match a filter, as the leader knows them,
+// and the first sequence of the journal.
+func (s *KV) names(ctx context.Context, filter string) (names map[string]uint64, first uint64, err error) {
 	var info struct {
 		Error *apiError `json:"error"`
 		State struct {
+			First    uint64            `json:"first_seq"`
 			Subjects map[string]uint64 `json:"subjects"`
 		} `json:"state"`
 	}
 	req := map[string]string{"subjects_filter": s.space.JournalSubject(filter)}
 	if err := s.ask(ctx, s.info, req, &info); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	switch {
 	case info.Error != nil:
-		return nil, fmt.Errorf("journal: names of %s: server error %d: %s", filter, info.Error.Code, info.Error.Description)
+		return nil, 0, fmt.Errorf("journal: names of %s: server error %d: %s", filter, info.Error.Code, info.Error.Description)
 	case len(info.State.Subjects) > maxScan:
-		return nil, fmt.Errorf("journal: %s has over %d records", filter, maxScan)
+		return nil, 0, fmt.Errorf("journal: %s has over %d records: %w", filter, maxScan, ErrTooMany)
 	}
-	return info.State.Subjects, nil
+	return info.State.Subjects, info.State.First, nil
 }
