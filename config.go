@@ -71,6 +71,12 @@ type Config struct {
 	// Defaults to 5 min; a negative value means that this worker takes no part.
 	SweepEvery time.Duration
 
+	// StoreUse returns how many bytes the server stores and may store; a limit of -1 is none.
+	// From 85 % on the worker takes no new turns, so that open ones can end. Defaults to asking
+	// the server for the use and the limit of the account; a server of one's own process
+	// knows the disk besides (embedded.Server.StoreUse).
+	StoreUse func() (used, limit int64, err error)
+
 	// Logger gets ids and sizes, never payloads. Defaults to discarding.
 	Logger *slog.Logger
 	// Registry gets the metrics. Defaults to a registry of the worker's own.

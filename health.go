@@ -40,7 +40,7 @@ func (h *writeHealth) err() error {
 		return nil
 	}
 	if silent := time.Since(time.Unix(0, since)); silent > unwritable {
-		return fmt.Errorf("the journal takes no writes for %s: is the server's disk full? After making room, restart the NATS server",
+		return fmt.Errorf("the journal takes no writes for %s: is the server's disk full? Make room; then restart the NATS server, unless it is a worker's own, which goes on by itself",
 			silent.Round(time.Second))
 	}
 	return nil

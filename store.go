@@ -19,21 +19,25 @@ const (
 // journalCheck is how often a worker looks whether the journal is still the one it began with.
 const journalCheck = 5 * time.Second
 
-// guardStore pauses the inbox while the account's store is nearly full.
+// guardStore pauses the inbox while the store is nearly full.
 func (w *Worker) guardStore(ctx context.Context, in *inbox.Inbox) {
 	tick := time.NewTicker(storeCheck)
 	defer tick.Stop()
+	use := w.c.StoreUse
+	if use == nil {
+		use = func() (int64, int64, error) { return w.accountUse(ctx) }
+	}
 	first := true
 	paused := false
 	for {
-		used, limit, err := w.storeUse(ctx)
+		used, limit, err := use()
 		switch full := limit > 0 && float64(used) >= storeWatermark*float64(limit); {
 		case err != nil:
 			w.c.Logger.Debug("the store's limits cannot be read", "err", err)
 		case first && limit <= 0:
 			w.c.Logger.Info("no store limit is known: watch the disk yourself, a full one stops turns from ending")
 		case full && !paused:
-			w.c.Logger.Error("the store is nearly full: no new turns are taken; make room or raise the account's limit", "used", used, "limit", limit)
+			w.c.Logger.Error("the store is nearly full: no new turns are taken; make room, or raise the limit of the account (of an embedded server: --store-max)", "used", used, "limit", limit)
 		case !full && paused:
 			w.c.Logger.Info("the store has room again: turns are taken", "used", used, "limit", limit)
 		}
@@ -50,9 +54,9 @@ func (w *Worker) guardStore(ctx context.Context, in *inbox.Inbox) {
 	}
 }
 
-// storeUse returns the bytes that the account stores on file, and may store; the limit is -1
+// accountUse returns the bytes that the account stores on file, and may store; the limit is -1
 // when there is none.
-func (w *Worker) storeUse(ctx context.Context) (used, limit int64, err error) {
+func (w *Worker) accountUse(ctx context.Context) (used, limit int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	info, err := w.js.AccountInfo(ctx)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"strconv"
 	"time"
@@ -30,7 +31,7 @@ func validate(cfg any, fields []field, flagged map[string]bool) []Problem {
 		problems := append(c.validate(), checkPools("--pool", c.Pool)...)
 		problems = append(problems, checkRetention(c.Retention, c.MaxTurnLife, c.MaxEventAge)...)
 		if c.Embeds() {
-			return append(problems, c.checkListen()...)
+			return append(append(problems, c.checkListen()...), c.checkStoreMax()...)
 		}
 		for _, f := range fields {
 			if f.embedded && flagged[f.flag] {
@@ -90,6 +91,15 @@ func checkRetention(retention, life, age time.Duration) []Problem {
 		"--retention", retention.String() + " is shorter than --max-turn-life + --max-event-age + 1h, so a late duplicate could run a turn again",
 		"--retention=" + least.String(),
 	}}
+}
+
+// checkStoreMax leaves room for what the inbound stream and the dead letters reserve.
+func (w *Worker) checkStoreMax() []Problem {
+	const least = 1 << 30
+	if w.StoreMax < 0 || w.StoreMax >= least {
+		return nil
+	}
+	return []Problem{{"--store-max", fmt.Sprintf("%d bytes are less than 1GiB, and streams reserve 640MiB", int64(w.StoreMax)), "--store-max=1GiB"}}
 }
 
 // checkListen keeps an open server from having no password.

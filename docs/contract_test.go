@@ -134,7 +134,7 @@ func TestEveryMetricIsExplained(t *testing.T) {
 func TestLogMessagesThatThePageNamesAreWritten(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder
-	for _, pattern := range []string{"../*.go", "../handlers/*.go"} {
+	for _, pattern := range []string{"../*.go", "../handlers/*.go", "../embedded/*.go"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, file := range files {

@@ -3,13 +3,15 @@ package embedded
 import (
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 )
 
 // serverLog hands the server's log lines to slog: quiet unless something is wrong. A fatal
 // line does not end the process; it ends Start.
 type serverLog struct {
 	log   *slog.Logger
-	fatal chan error // capacity 1: the first fatal line is the cause
+	fatal chan error  // capacity 1: the first fatal line is the cause
+	full  atomic.Bool // a line said that the disk is full
 }
 
 func (l *serverLog) Noticef(format string, v ...any) {
@@ -21,7 +23,11 @@ func (l *serverLog) Warnf(format string, v ...any) {
 }
 
 func (l *serverLog) Errorf(format string, v ...any) {
-	l.log.Error("nats server", "line", fmt.Sprintf(format, v...))
+	line := fmt.Sprintf(format, v...)
+	if saysFull(line) {
+		l.full.Store(true)
+	}
+	l.log.Error("nats server", "line", line)
 }
 
 func (l *serverLog) Fatalf(format string, v ...any) {

@@ -33,6 +33,10 @@ type Options struct {
 	// Defaults to [DefaultStore]. With Memory it is not used.
 	Store string
 
+	// MaxStore is how many bytes the server stores at most. 0 takes three quarters of what the
+	// disk has room for at the start, and what is stored already.
+	MaxStore int64
+
 	// SyncAlways writes every record through to the disk before it is confirmed: a power
 	// loss then loses nothing, at a tenth of the rate. Without it the server syncs every two
 	// minutes; a crash of the process alone loses nothing either way.
@@ -93,6 +97,9 @@ func (o Options) address() (string, int, error) {
 	if o.MaxPayload < 1024 || o.MaxPayload > maxPayload {
 		return "", 0, fmt.Errorf("embedded server: max payload %d is outside 1024 to %d bytes, leave it at %d",
 			o.MaxPayload, maxPayload, DefaultMaxPayload)
+	}
+	if o.MaxStore < 0 {
+		return "", 0, fmt.Errorf("embedded server: max store is %d bytes, leave it at 0 for what the disk has room for", o.MaxStore)
 	}
 	if port == 0 {
 		port = -1

@@ -26,6 +26,12 @@ type Server struct {
 	auth []nats.Option
 	up   chan struct{} // closed when the server's start has returned
 	stop func() error
+
+	store    string                 // directory
+	config   server.JetStreamConfig // as it was at the start, to open the store again
+	log      *serverLog
+	unwatch  context.CancelFunc // nil with Options.Memory
+	watching sync.WaitGroup
 }
 
 // Start runs a server and returns when it takes connections. ctx bounds the start only;
@@ -66,6 +72,7 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 		MaxPayload:             int32(opts.MaxPayload), // checked to be at most 64 MiB
 		JetStream:              true,
 		StoreDir:               opts.Store,
+		JetStreamMaxStore:      opts.MaxStore,
 		SyncAlways:             opts.SyncAlways,
 		NoSigs:                 true, // signals belong to the command
 		DisableJetStreamBanner: true,
@@ -74,8 +81,8 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 		return fmt.Errorf("embedded server: configure: %w", err)
 	}
 	s.ns = ns
-	log := &serverLog{log: opts.Logger, fatal: make(chan error, 1)}
-	ns.SetLoggerV2(log, false, false, false)
+	s.store, s.log = opts.Store, &serverLog{log: opts.Logger, fatal: make(chan error, 1)}
+	ns.SetLoggerV2(s.log, false, false, false)
 	if opts.Password != "" {
 		s.auth = []nats.Option{nats.UserInfo(opts.Username, opts.Password)}
 	}
@@ -84,16 +91,26 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 		defer close(s.up)
 		ns.Start() // opens the store: takes as long as it is large
 	}()
-	return s.ready(ctx, log, net.JoinHostPort(host, strconv.Itoa(max(port, 0))))
+	if err := s.ready(ctx, net.JoinHostPort(host, strconv.Itoa(max(port, 0)))); err != nil {
+		return err
+	}
+	s.config = *ns.JetStreamConfig()
+	s.config.StoreDir = opts.Store // without the directory that the server adds
+	if !opts.Memory {
+		watch, stop := context.WithCancel(context.WithoutCancel(ctx))
+		s.unwatch = stop
+		s.watching.Go(func() { s.watchFull(watch) })
+	}
+	return nil
 }
 
 // ready waits until the server takes connections, gives up or ctx ends.
-func (s *Server) ready(ctx context.Context, log *serverLog, listen string) error {
+func (s *Server) ready(ctx context.Context, listen string) error {
 	const step = 10 * time.Millisecond
 	deadline := time.Now().Add(startTimeout)
 	for {
 		select {
-		case err := <-log.fatal:
+		case err := <-s.log.fatal:
 			if strings.Contains(err.Error(), "address already in use") {
 				return fmt.Errorf("embedded server: --listen %s: %w; connect to the server that runs there with --nats URL, "+
 					"or choose another address with --listen HOST:PORT", listen, ErrPortInUse)
@@ -143,6 +160,10 @@ func (s *Server) Stop() error { return s.stop() }
 
 // shutdown is the one run of Stop.
 func (s *Server) shutdown() error {
+	if s.unwatch != nil {
+		s.unwatch()
+		s.watching.Wait()
+	}
 	if s.ns != nil {
 		s.ns.Shutdown()
 		s.ns.WaitForShutdown()

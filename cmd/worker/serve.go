@@ -44,7 +44,11 @@ func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (e
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	w, err := oneturn.NewWorker(bus.nc, workerConfig(cfg, logger, registry))
+	c := workerConfig(cfg, logger, registry)
+	if bus.own != nil {
+		c.StoreUse = bus.own.StoreUse
+	}
+	w, err := oneturn.NewWorker(bus.nc, c)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,83 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// reopenCheck is how often a server whose disk was full looks for room.
+	reopenCheck = time.Second
+	// reopenRoom is how much room there has to be, in bytes: some blocks of its files.
+	reopenRoom = 32 << 20
+)
+
+// saysFull reports whether a line of the server's log says that the disk is full.
+func saysFull(line string) bool {
+	return strings.Contains(line, syscall.ENOSPC.Error()) || strings.Contains(line, "There is not enough space on the disk")
+}
+
+// StoreUse returns the bytes that the server stores on file, and how many it may store: its
+// limit, or what the disk has room for if that is less. The limit is -1 for a memory store.
+func (s *Server) StoreUse() (used, limit int64, err error) {
+	if s.lock == nil {
+		return 0, -1, nil
+	}
+	info, err := s.ns.Jsz(nil)
+	if err != nil {
+		return 0, 0, fmt.Errorf("embedded server: use of the store: %w", err)
+	}
+	if info.Disabled {
+		return 0, 0, errors.New("embedded server: use of the store: the store is closed")
+	}
+	free, err := freeBytes(s.store)
+	if err != nil {
+		return 0, 0, fmt.Errorf("embedded server: use of the store: %w", err)
+	}
+	used = int64(min(info.Store, 1<<62))
+	return used, min(info.Config.MaxStore, used+free), nil
+}
+
+// watchFull opens the store anew when a full disk has room again: until then the server
+// stores nothing in a stream to which a write has failed, and says nothing about it either.
+func (s *Server) watchFull(ctx context.Context) {
+	tick := time.NewTicker(reopenCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if !s.log.full.Load() {
+			continue
+		}
+		if free, err := freeBytes(s.store); err != nil || free < reopenRoom {
+			continue
+		}
+		s.log.full.Store(false)
+		if err := s.Reopen(); err != nil {
+			s.log.full.Store(true)
+			s.log.log.Error("the disk has room again, but the store cannot be opened; it is tried again", "err", err)
+			continue
+		}
+		s.log.log.Warn("the disk has room again: the store was opened anew, and takes records")
+	}
+}
+
+// Reopen closes the store and opens it again. What was stored and not yet acknowledged stays;
+// connections stay, and what they ask for meanwhile fails.
+func (s *Server) Reopen() error {
+	if err := s.ns.ShutdownJetStream(); err != nil {
+		return fmt.Errorf("embedded server: close the store: %w", err)
+	}
+	config := s.config
+	if err := s.ns.EnableJetStream(&config); err != nil {
+		return fmt.Errorf("embedded server: open the store: %w", err)
+	}
+	return nil
+}
