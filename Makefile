@@ -90,6 +90,11 @@ bench: ## measure the whole path beside its baselines (15 min; BRIEF=1: 15 s), a
 	$(if $(BRIEF),,go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG))
 	go run ./bench $(if $(or $(BRIEF),$(filter 1x,$(BENCHTIME))),-brief) $(BENCHFLAGS)
 
+GROWTHFLAGS ?=
+.PHONY: bench-growth
+bench-growth: ## measure what grows: retained turns, readers, backlog, workers, workflows, payloads (20 min; BRIEF=1: 30 s)
+	go run ./bench growth $(if $(BRIEF),-brief) $(GROWTHFLAGS)
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@targets=$$(grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed 's/:func /:/' | sort); \

@@ -23,9 +23,12 @@ type baseline struct {
 	consuming      atomic.Bool
 }
 
-// pullMax is how many messages the baselines pull ahead, as in the measurements that the
+// pullMax and pullBytes bound how many messages the baselines pull ahead, as in the measurements that the
 // product's design rests on.
-const pullMax = 2000
+const (
+	pullMax   = 2000
+	pullBytes = 64 << 20 // for large payloads
+)
 
 // Ready implements flow.
 func (b *baseline) Ready() error {
@@ -47,7 +50,7 @@ func (b *baseline) consume(ctx context.Context, fatal <-chan error, handle func(
 			return // not a message of the stream
 		}
 		handle(int(meta.Sequence.Stream)-1, m) // the publisher numbers turns from 0
-	}, jetstream.PullMaxMessages(pullMax))
+	}, jetstream.PullMaxMessages(min(pullMax, max(2*b.inFlight, pullBytes/len(b.call)))))
 	if err != nil {
 		return fmt.Errorf("consume: %w", err)
 	}

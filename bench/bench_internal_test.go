@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,6 +64,68 @@ func TestBriefRunPrintsEachFigureBesideItsBaselinesWithItsTier(t *testing.T) {
 		require.True(t, figures[want], want)
 	}
 	require.NotEmpty(t, r.Machine.NATSServer)
+}
+
+func TestEachMeasurementOfGrowthFillsItsRowsAndItsPlaceInTheDocument(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, document := filepath.Join(dir, "growth.json"), filepath.Join(dir, "page.md")
+	require.NoError(t, os.WriteFile(document, []byte("before\n<!-- begin: growth -->\nstale\n<!-- end: growth -->\nafter\n"), 0o600))
+	var out bytes.Buffer
+	require.NoError(t, runGrowth(t.Context(), []string{"-brief", "-store", dir, "-json", file, "-write", document}, &out, io.Discard))
+
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var r growthReport
+	require.NoError(t, json.Unmarshal(data, &r))
+	require.Equal(t, "embedded", r.Tier)
+	baselines := map[string]bool{}
+	for _, x := range r.Rows {
+		if x.Measurement != "idle" { // so short that no time may be used
+			require.Positive(t, x.Value, "%s, %s", x.Measurement, x.Figure)
+		}
+		baselines[x.Measurement] = baselines[x.Measurement] || x.Baseline != nil
+	}
+	for _, m := range measurements() {
+		_, measured := baselines[m.name]
+		require.True(t, measured, m.name)
+		require.Equal(t, m.name != "workflows", baselines[m.name], m.name)
+	}
+	page, err := os.ReadFile(document)
+	require.NoError(t, err)
+	require.Contains(t, string(page), out.String())
+	require.NotContains(t, string(page), "stale")
+	require.True(t, strings.HasPrefix(string(page), "before\n<!-- begin: growth -->\n`go run ./bench growth -brief=true`:\n\n```text\n"), string(page))
+	require.True(t, strings.HasSuffix(string(page), "```\n<!-- end: growth -->\nafter\n"), string(page))
+}
+
+func TestAimIsMetOrMissedBesideItsFigure(t *testing.T) {
+	t.Parallel()
+	row := growthRow{Value: 3}.beside("raw", 2)
+	require.Equal(t, "1.50", row.ratio())
+	require.Empty(t, row.verdict())
+	require.Equal(t, "≤ 4: met", row.aim("≤ 4", true).verdict())
+	require.Equal(t, "≤ 2: missed", row.aim("≤ 2", false).verdict())
+	require.Equal(t, "-", growthRow{Value: 3}.ratio())
+}
+
+func TestFairnessCountsAWorkerThatDidNothing(t *testing.T) {
+	t.Parallel()
+	require.InDelta(t, 3, drained{owners: map[string]int{"a": 30, "b": 10}}.fairness(2), 1e-9)
+	require.InDelta(t, 30, drained{owners: map[string]int{"a": 30}}.fairness(2), 1e-9)
+}
+
+func TestRetainedChatsAreWholeAndDistinct(t *testing.T) {
+	t.Parallel()
+	r := retained{turnsAChat: 3}
+	turns := map[string]int{}
+	for i := range 2 * chatsAtOnce * 3 {
+		turns[r.id(i).Chat]++
+	}
+	require.Equal(t, 2*chatsAtOnce, r.complete(2*chatsAtOnce*3+5))
+	for n := range 2 * chatsAtOnce {
+		require.Equal(t, 3, turns[r.chat(n)])
+	}
 }
 
 func TestProfileOfTheWorkersProcessIsWritten(t *testing.T) {
@@ -134,4 +197,9 @@ func TestWrongFlagsAreReportedTogether(t *testing.T) {
 	require.ErrorContains(t, err, "moon")
 	require.ErrorContains(t, err, "round")
 	require.ErrorContains(t, err, "pigeon")
+	_, err = parseGrowth([]string{"-only=moon", "-sizes=0", "-workers="}, io.Discard)
+	require.ErrorContains(t, err, "moon")
+	require.ErrorContains(t, err, "-sizes")
+	require.ErrorContains(t, err, "-workers")
+	require.ErrorContains(t, replace("bench_internal_test.go", "no such", "", ""), "want a line")
 }

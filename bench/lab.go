@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -31,6 +32,7 @@ const (
 // lab is a fresh server, worker and publisher for one measurement.
 type lab struct {
 	point point
+	base  spec   // what the specs of all roles have in common
 	roles []role // in the order they were started
 	dir   string
 	ids   subjects.Space
@@ -41,29 +43,21 @@ type lab struct {
 	js                        jetstream.JetStream
 	journal, inbound          jetstream.Stream
 	stored                    uint64 // records of turns so far
+	published, retained       int    // turns so far, of growth
 }
 
 // open starts everything and provisions the server as a user would.
-func open(ctx context.Context, o options, p point, arm string) (l *lab, err error) {
-	l = &lab{point: p}
+func open(ctx context.Context, o options, p point, arm string) (_ *lab, err error) {
+	l, err := openServer(ctx, o.store, p, spec{Arm: arm, Payload: p.Payload, InFlight: p.InFlight})
+	if err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.close())
 		}
 	}()
-	if l.dir, err = os.MkdirTemp(o.store, "oneturn-bench-"); err != nil {
-		return l, fmt.Errorf("make the store: %w", err)
-	}
-	base := spec{Arm: arm, Payload: p.Payload, InFlight: p.InFlight, Store: l.dir}
-	hello, err := l.start(ctx, &l.server, base, "server", nil)
-	if err != nil {
-		return l, err
-	}
-	base.URL = hello.URL
-	if err := l.provision(ctx, hello.URL); err != nil {
-		return l, err
-	}
-	worker := base
+	base, worker := l.base, l.base
 	worker.CPUProfile, worker.MemProfile = o.cpuProfile, o.memProfile
 	dial := dialTCP(base.URL)
 	if s, ok := l.server.(*server); ok && o.transport == inProcess {
@@ -74,6 +68,26 @@ func open(ctx context.Context, o options, p point, arm string) (l *lab, err erro
 	}
 	_, err = l.start(ctx, &l.publisher, base, "publisher", dialTCP(base.URL))
 	return l, err
+}
+
+// openServer starts and provisions the server only. A directory of its own is made in store.
+func openServer(ctx context.Context, store string, p point, base spec) (_ *lab, err error) {
+	l := &lab{point: p, base: base}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.close())
+		}
+	}()
+	if l.dir, err = os.MkdirTemp(store, "oneturn-bench-"); err != nil {
+		return nil, fmt.Errorf("make the store: %w", err)
+	}
+	l.base.Store = l.dir
+	hello, err := l.start(ctx, &l.server, l.base, "server", nil)
+	if err != nil {
+		return nil, err
+	}
+	l.base.URL = hello.URL
+	return l, l.provision(ctx, hello.URL)
 }
 
 func (l *lab) start(ctx context.Context, to *role, s spec, name string, dial dialer) (reply, error) {
@@ -93,21 +107,36 @@ func (l *lab) start(ctx context.Context, to *role, s spec, name string, dial dia
 
 func (l *lab) provision(ctx context.Context, url string) error {
 	var err error
-	if l.nc, err = nats.Connect(url); err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	if l.js, err = jetstream.New(l.nc); err != nil {
-		return fmt.Errorf("JetStream: %w", err)
-	}
 	if l.ids, err = subjects.New(subjects.DefaultPrefix); err != nil {
 		return err
 	}
 	if l.plan, err = provision.New(provision.Options{Space: l.ids}); err != nil {
 		return err
 	}
+	if err := l.connect(url); err != nil {
+		return err
+	}
 	if _, err = provision.Apply(ctx, l.js, l.plan); err != nil {
 		return err
 	}
+	return l.find(ctx)
+}
+
+// connect connects the lab itself.
+func (l *lab) connect(url string, options ...nats.Option) error {
+	var err error
+	if l.nc, err = nats.Connect(url, options...); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	if l.js, err = jetstream.New(l.nc); err != nil {
+		return fmt.Errorf("JetStream: %w", err)
+	}
+	return nil
+}
+
+// find looks up the streams that the lab watches.
+func (l *lab) find(ctx context.Context) error {
+	var err error
 	if l.journal, err = l.js.Stream(ctx, l.ids.TurnsStream()); err != nil {
 		return fmt.Errorf("find the journal: %w", err)
 	}
@@ -188,48 +217,60 @@ func (l *lab) spread(ctx context.Context, after uint64) (time.Duration, error) {
 	return last.Time.Sub(first.Time), nil
 }
 
-// responses returns when the response of each turn from an index on was stored, by the
-// server's clock. It fails if one is missing or was not a success.
-func (l *lab) responses(ctx context.Context, from, count int) ([]time.Time, error) {
+// stamp is when a record was stored, by the server's clock, and by which worker.
+type stamp struct {
+	at    time.Time
+	owner string // "" of the baselines
+}
+
+// responses returns the stamp of the response of each turn from an index on, which are among
+// the records from a sequence of the journal on. It fails if one is missing or was not a success.
+func (l *lab) responses(ctx context.Context, from, count int, start uint64) ([]stamp, error) {
+	return l.stamps(ctx, events.KindToolResponse, from, count, start, succeeded)
+}
+
+// stamps returns the stamps of records of one kind, one of each turn. It fails if one is
+// missing or does not pass the check.
+func (l *lab) stamps(ctx context.Context, kind string, from, count int, start uint64, check func([]byte) error) ([]stamp, error) {
 	index := make(map[string]int, count)
 	for n := range count {
-		index[l.ids.JournalSubject(turnKey(from+n).Public(events.KindToolResponse))] = n
+		index[l.ids.JournalSubject(turnKey(from+n).Public(kind))] = n
 	}
 	consumer, err := l.journal.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{l.ids.JournalSubject("e.*.*.*.*." + events.KindToolResponse)},
-		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy, OptStartSeq: uint64(2*from) + 1, // all turns before from have ended
+		FilterSubjects: []string{l.ids.JournalSubject("e.*.*.*.*." + kind)},
+		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy, OptStartSeq: start,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the responses: %w", err)
+		return nil, fmt.Errorf("read the records: %w", err)
 	}
-	batch, err := consumer.Fetch(count, jetstream.FetchMaxWait(10*time.Second))
+	batch, err := consumer.Fetch(count, jetstream.FetchMaxWait(time.Minute))
 	if err != nil {
-		return nil, fmt.Errorf("read the responses: %w", err)
+		return nil, fmt.Errorf("read the records: %w", err)
 	}
-	at := make([]time.Time, count)
+	out := make([]stamp, count)
 	found := 0
 	for m := range batch.Messages() {
 		meta, err := m.Metadata()
 		if err != nil {
-			return nil, fmt.Errorf("read the responses: %w", err)
+			return nil, fmt.Errorf("read the records: %w", err)
 		}
 		n, known := index[m.Subject()]
-		if !known || !at[n].IsZero() {
+		if !known || !out[n].at.IsZero() {
 			return nil, fmt.Errorf("unexpected record %s", m.Subject())
 		}
-		if err := succeeded(m.Data()); err != nil {
+		if err := check(m.Data()); err != nil {
 			return nil, fmt.Errorf("%s: %w", m.Subject(), err)
 		}
-		at[n] = meta.Timestamp
+		out[n] = stamp{meta.Timestamp, m.Headers().Get(idempotency.HeaderOwner)}
 		found++
 	}
 	if err := batch.Error(); err != nil {
-		return nil, fmt.Errorf("read the responses: %w", err)
+		return nil, fmt.Errorf("read the records: %w", err)
 	}
 	if found != count {
-		return nil, fmt.Errorf("%d of %d responses found", found, count)
+		return nil, fmt.Errorf("%d of %d records %s found", found, count, kind)
 	}
-	return at, nil
+	return out, nil
 }
 
 // succeeded holds a response against what the no-op tool returns: a measurement of refused

@@ -5,11 +5,11 @@
 //	go run ./bench                       the whole table, about a quarter of an hour
 //	go run ./bench -brief                a look, in seconds
 //	go run ./bench -cpuprofile cpu.out   profile the product at one point instead
+//	go run ./bench growth                what grows with what: retained turns, readers, workers, …
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,9 +22,12 @@ import (
 func main() {
 	ctx := context.Background()
 	var err error
-	if len(os.Args) == 2 && os.Args[1] == childArg {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == childArg:
 		err = child(ctx, os.Stdin, os.Stdout)
-	} else {
+	case len(os.Args) > 1 && os.Args[1] == growthArg:
+		err = runGrowth(ctx, os.Args[2:], os.Stdout, os.Stderr)
+	default:
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -64,26 +67,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	fmt.Fprintln(progress)
 	r.Settings.LoadAtEnd = load()
 	r.Rows = found.rows(points, r.Tier)
-	if o.json != "" {
-		if err := writeJSON(o.json, r); err != nil {
-			return err
-		}
-	}
-	return r.table(out)
+	return o.write(r, out)
 }
 
 func arms() []string { return []string{product, raw, usual} }
-
-func writeJSON(file string, r report) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the report: %w", err)
-	}
-	if err := os.WriteFile(file, append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
-}
 
 // profile measures the product once, at the first point asked for, with the profiles of the
 // process that the worker is in.

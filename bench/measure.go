@@ -82,7 +82,7 @@ func (l *lab) throughput(ctx context.Context, warm, turns int) (figures, error) 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.responses(ctx, 0, all); err != nil {
+	if _, err := l.responses(ctx, 0, all, 1); err != nil {
 		return nil, err
 	}
 	took, err := l.spread(ctx, uint64(2*warm))
@@ -114,13 +114,13 @@ func (l *lab) latency(ctx context.Context, warm, rate, turns int) (figures, erro
 	if err != nil {
 		return nil, err
 	}
-	at, err := l.responses(ctx, warm, turns)
+	stamps, err := l.responses(ctx, warm, turns, uint64(2*warm)+1) // all turns before have ended
 	if err != nil {
 		return nil, err
 	}
 	took := make([]float64, turns)
 	for n := range took {
-		took[n] = at[n].Sub(time.Unix(0, answer.Sent[n])).Seconds() * 1000
+		took[n] = stamps[n].at.Sub(time.Unix(0, answer.Sent[n])).Seconds() * 1000
 	}
 	slices.Sort(took)
 	f["p50_ms"], f["p99_ms"] = quantile(took, 0.5), quantile(took, 0.99)

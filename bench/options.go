@@ -23,7 +23,8 @@ type options struct {
 	paced, idle time.Duration
 	transport   string
 	store       string
-	json        string
+	output
+	command string
 
 	cpuProfile, memProfile string
 }
@@ -44,7 +45,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	fs.DurationVar(&o.idle, "idle", 10*time.Second, "how long an idle worker is watched; 0 to leave it out")
 	fs.StringVar(&o.transport, "transport", overTCP, "how the worker connects to the server in its process: tcp, inprocess")
 	fs.StringVar(&o.store, "store", "", "directory for the servers' stores (default the system's for temporary files)")
-	fs.StringVar(&o.json, "json", "", "file for all figures as JSON")
+	o.flags(fs)
 	fs.StringVar(&o.cpuProfile, "cpuprofile", "", "file for a CPU profile of the product's worker: only the first point with 256 in flight is measured, once")
 	fs.StringVar(&o.memProfile, "memprofile", "", "file for a profile of its allocations, likewise")
 	if err := fs.Parse(args); err != nil {
@@ -53,10 +54,11 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	if fs.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
+	o.command = command("go run ./bench", fs)
 	o.topologies, o.payloads = list(*topologies), list(*payloads)
 	var errs [2]error
-	o.inFlight, errs[0] = numbers("inflight", *inFlight)
-	o.rates, errs[1] = numbers("rates", *rates)
+	o.inFlight, errs[0] = numbers("inflight", *inFlight, 10_000)
+	o.rates, errs[1] = numbers("rates", *rates, 10_000)
 	if err := errors.Join(errs[:]...); err != nil {
 		return o, err
 	}
@@ -98,12 +100,12 @@ func list(s string) []string {
 	return slices.DeleteFunc(strings.Split(s, ","), func(s string) bool { return s == "" })
 }
 
-func numbers(name, s string) ([]int, error) {
+func numbers(name, s string, most int) ([]int, error) {
 	var out []int
 	for _, text := range list(s) {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 10_000 {
-			return nil, fmt.Errorf("-%s: %q is not a number from 1 to 10000", name, text)
+		if err != nil || n < 1 || n > most {
+			return nil, fmt.Errorf("-%s: %q is not a number from 1 to %d", name, text, most)
 		}
 		out = append(out, n)
 	}
@@ -150,6 +152,6 @@ func (o *options) turnsOf(p point) int {
 
 func (o *options) settings() settings {
 	return settings{
-		Repeats: o.repeats, Turns: o.turns, WarmTurns: o.warm, PacedFor: o.paced.String(), Transport: o.transport,
+		Repeats: o.repeats, Turns: o.turns, WarmTurns: o.warm, PacedFor: o.paced.String(), Transport: o.transport, Command: o.command,
 	}
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn"
@@ -20,6 +22,7 @@ const (
 	workflow     = "Bench"
 	turnsAChat   = 20
 	payloadsName = "flat, nested"
+	rowsPayload  = "rows-" // and the bytes of the data
 )
 
 // ticket is the model of the flat payload.
@@ -113,12 +116,39 @@ type done struct {
 
 func noop[In any](context.Context, In) (done, error) { return done{"success"}, nil }
 
+// table is the model of payloads of any size.
+type table struct {
+	Title string `json:"title"`
+	Rows  []item `json:"rows"`
+}
+
+type item struct {
+	SKU      string  `json:"sku"`
+	Title    string  `json:"title"`
+	Quantity int     `json:"quantity"`
+	Price    float64 `json:"price"`
+	Note     string  `json:"note"`
+}
+
+// newTable returns a table that is about so many bytes of JSON.
+func newTable(size int) table {
+	t := table{Title: "Stocktaking"}
+	for bytes := 40; bytes < size-100; bytes += 200 {
+		t.Rows = append(t.Rows, item{
+			SKU: "SKU-" + strconv.Itoa(100_000+len(t.Rows)), Title: "Folding chair, oiled oak", Quantity: len(t.Rows) % 90, Price: 149.5,
+			Note: "Two of them have a scratch on the left front leg, see the photo of last week.",
+		})
+	}
+	return t
+}
+
 // toolset is the no-op Go tools: typed functions, so that what a user pays for the schema
 // check and the decoding into a struct is part of the figures.
 func toolset() []oneturn.Tool {
 	return []oneturn.Tool{
 		oneturn.NewTool("noop_flat", noop[ticket], oneturn.For(workflow, "flat", "ticket")),
 		oneturn.NewTool("noop_nested", noop[order], oneturn.For(workflow, "nested", "order")),
+		oneturn.NewTool("noop_rows", noop[table], oneturn.For(workflow, "rows", "table")),
 	}
 }
 
@@ -126,9 +156,22 @@ func toolset() []oneturn.Tool {
 type payload struct {
 	name, model string
 	data        any
+	workflows   folders
 }
 
 func loadPayload(name string) (payload, error) {
+	if text, sized := strings.CutPrefix(name, rowsPayload); sized {
+		size, err := strconv.Atoi(text)
+		if err != nil {
+			return payload{}, fmt.Errorf("payload %q: want %s and a number of bytes", name, rowsPayload)
+		}
+		raw, err := json.Marshal(newTable(size))
+		if err != nil {
+			return payload{}, fmt.Errorf("payload %s: %w", name, err)
+		}
+		data, err := events.Decode(raw)
+		return payload{name: "rows", model: "table", data: data}, err
+	}
 	model, ok := map[string]string{"flat": "ticket", "nested": "order"}[name]
 	if !ok {
 		return payload{}, fmt.Errorf("payload %q is not one of %s", name, payloadsName)
@@ -138,7 +181,7 @@ func loadPayload(name string) (payload, error) {
 		return payload{}, fmt.Errorf("payload %s: %w", name, err)
 	}
 	data, err := events.Decode(raw)
-	return payload{name, model, data}, err
+	return payload{name: name, model: model, data: data}, err
 }
 
 // turnID names the turn of an index: each its own key, some to a chat.
@@ -154,15 +197,17 @@ func turnKey(i int) subjects.Key {
 // body is the event that starts the turn of an index.
 func (p payload) body(i int) ([]byte, error) {
 	return events.EncodeTurn(&events.StructuredOutputReady{
-		TurnID: turnID(i), Workflow: workflow, Agent: p.name, Model: p.model, Data: p.data, AutoToolMode: true,
+		TurnID: turnID(i), Workflow: p.workflows.of(i), Agent: p.name, Model: p.model, Data: p.data, AutoToolMode: true,
 	}, time.Now())
 }
 
 // outbound returns the two events of a turn as the product writes them, up to ids. The
 // baselines publish these bytes.
 func (p payload) outbound() (call, response []byte, err error) {
-	id := turnID(0)
-	now := time.Now()
+	return p.outboundOf(turnID(0), time.Now())
+}
+
+func (p payload) outboundOf(id events.TurnID, now time.Time) (call, response []byte, err error) {
 	tool := "noop_" + p.name
 	call, err = events.Encode(events.KindToolCall, &events.ToolCall{
 		ID: id.Turn, AppID: id.App, ChatID: id.Chat, Turn: id.Turn, Agent: p.name, ToolName: tool,

@@ -28,6 +28,7 @@ func startPublisher(s spec, dial dialer) (*publisher, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.workflows = s.Folders
 	space, err := subjects.New(subjects.DefaultPrefix)
 	if err != nil {
 		return nil, err
@@ -52,6 +53,8 @@ func (p *publisher) do(ctx context.Context, r request) (reply, error) {
 	case "pace":
 		sent, err := p.pace(ctx, r)
 		return reply{Sent: sent}, err
+	case "retain":
+		return reply{}, p.retain(ctx, r)
 	}
 	return p.process.do(r)
 }
@@ -92,7 +95,7 @@ func (p *publisher) publish(ctx context.Context, r request, before func(n int) e
 		}
 		id := turnID(i)
 		messages[n] = &nats.Msg{
-			Subject: p.space.In(subjects.DefaultPool, events.KindStructuredOutputReady, id.App, workflow, id.Chat), Data: body,
+			Subject: p.space.In(subjects.DefaultPool, events.KindStructuredOutputReady, id.App, p.payload.workflows.of(i), id.Chat), Data: body,
 		}
 	}
 	sent := make([]int64, r.Count)
@@ -112,8 +115,8 @@ func (p *publisher) publish(ctx context.Context, r request, before func(n int) e
 		case <-f.Ok():
 		case err := <-f.Err():
 			return nil, fmt.Errorf("publish turn %d: %w", r.From+n, err)
-		case <-time.After(10 * time.Second):
-			return nil, errors.New("publish: no confirmation in 10 s")
+		case <-time.After(time.Minute):
+			return nil, errors.New("publish: no confirmation in a minute")
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

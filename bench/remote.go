@@ -67,6 +67,15 @@ func (c *remote) exchange(message any) (reply, error) {
 // do implements role. ctx ends the process, not the request: see spawn.
 func (c *remote) do(_ context.Context, r request) (reply, error) { return c.exchange(r) }
 
+// kill ends the process as a crash does.
+func (c *remote) kill() error {
+	if err := c.cmd.Process.Kill(); err != nil {
+		return fmt.Errorf("kill the %s: %w", c.name, err)
+	}
+	_ = c.cmd.Wait() // says that it was killed
+	return nil
+}
+
 func (c *remote) close() error {
 	if err := errors.Join(c.in.Close(), c.cmd.Wait()); err != nil {
 		return fmt.Errorf("end of the %s: %w", c.name, err)

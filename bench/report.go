@@ -96,12 +96,15 @@ type settings struct {
 	WarmTurns   int    `json:"warm_turns"`
 	PacedFor    string `json:"paced_for"`
 	Transport   string `json:"transport"`
+	Command     string `json:"command"`
 	LoadAtStart string `json:"load_at_start,omitempty"`
 	LoadAtEnd   string `json:"load_at_end,omitempty"`
 }
 
+func (r report) section() (name, command string) { return "bench", r.Settings.Command }
+
 // table writes the report for people.
-func (r *report) table(w io.Writer) error {
+func (r report) table(w io.Writer) error {
 	fmt.Fprintf(w, "machine   %s\n", r.Machine)
 	fmt.Fprintf(w, "versions  %s\n", r.Machine.versions())
 	fmt.Fprintf(w, "tier      %s (%s)\n", r.Tier, r.TierText)

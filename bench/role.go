@@ -15,22 +15,27 @@ import (
 
 // spec says what a role is and how it runs.
 type spec struct {
-	Role       string `json:"role"` // server, worker or publisher
-	Arm        string `json:"arm"`  // of a worker: product, raw or usual
-	URL        string `json:"url"`  // of the server
-	Store      string `json:"store"`
-	Payload    string `json:"payload"`
-	InFlight   int    `json:"in_flight"`
-	CPUProfile string `json:"cpu_profile"`
-	MemProfile string `json:"mem_profile"`
+	Role       string  `json:"role"` // server, worker or publisher
+	Arm        string  `json:"arm"`  // of a worker: product, raw or usual
+	URL        string  `json:"url"`  // of the server; one that starts again listens where it did
+	Store      string  `json:"store"`
+	MaxPayload int     `json:"max_payload"` // of the server, 0 for its default
+	Payload    string  `json:"payload"`
+	InFlight   int     `json:"in_flight"`
+	Folders    folders `json:"folders"`  // that the worker reads and the turns name, beside or instead of Go tools bound in code
+	Children   int     `json:"children"` // processes of Python a workflow, 0 for the default
+	CPUProfile string  `json:"cpu_profile"`
+	MemProfile string  `json:"mem_profile"`
 }
 
 // request is what a role is asked for once it runs.
 type request struct {
-	Do    string `json:"do"` // usage, settle, profile, profiled; of a worker also run, of a publisher fill and pace
+	Do    string `json:"do"` // usage, settle, profile, profiled; of a worker also run, of a publisher fill, pace and retain
 	From  int    `json:"from"`
 	Count int    `json:"count"`
 	Rate  int    `json:"rate"` // turns a second, for pace
+
+	TurnsAChat int `json:"turns_a_chat"` // for retain
 }
 
 type reply struct {

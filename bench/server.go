@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/oneturn/oneturn/embedded"
 )
@@ -13,7 +14,11 @@ type server struct {
 }
 
 func startServer(ctx context.Context, s spec) (*server, error) {
-	running, err := embedded.Start(ctx, embedded.Options{Listen: "127.0.0.1:0", Store: s.Store})
+	listen := "127.0.0.1:0"
+	if _, address, again := strings.Cut(s.URL, "://"); again {
+		listen = address
+	}
+	running, err := embedded.Start(ctx, embedded.Options{Listen: listen, Store: s.Store, MaxPayload: s.MaxPayload})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+)
+
+// growthRow is one figure at one size.
+type growthRow struct {
+	Measurement string   `json:"measurement"`
+	Figure      string   `json:"figure"`
+	Unit        string   `json:"unit"`
+	Load        string   `json:"load"`
+	Value       float64  `json:"value"`
+	Baseline    *float64 `json:"baseline"`
+	Beside      string   `json:"beside,omitempty"` // what the baseline is
+	Aim         string   `json:"aim,omitempty"`
+	Met         *bool    `json:"met,omitempty"`
+}
+
+// beside sets what the figure is compared with.
+func (r growthRow) beside(what string, baseline float64) growthRow {
+	r.Beside, r.Baseline = what, &baseline
+	return r
+}
+
+// aim says what the figure should be.
+func (r growthRow) aim(text string, met bool) growthRow {
+	r.Aim, r.Met = text, &met
+	return r
+}
+
+func (r growthRow) ratio() string {
+	if r.Baseline == nil || *r.Baseline == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(r.Value / *r.Baseline, 'f', 2, 64)
+}
+
+// verdict is the aim and whether it is met.
+func (r growthRow) verdict() string {
+	switch {
+	case r.Met == nil:
+		return ""
+	case *r.Met:
+		return r.Aim + ": met"
+	}
+	return r.Aim + ": missed"
+}
+
+func (g *growth) add(rows ...growthRow) { g.rows = append(g.rows, rows...) }
+
+// growthReport is all of a run, as it is written as JSON.
+type growthReport struct {
+	Machine     machine     `json:"machine"`
+	Tier        string      `json:"tier"`
+	TierText    string      `json:"tier_text"`
+	Command     string      `json:"command"`
+	LoadAtStart string      `json:"load_at_start"`
+	LoadAtEnd   string      `json:"load_at_end"`
+	Rows        []growthRow `json:"rows"`
+}
+
+func (r growthReport) section() (name, command string) { return growthArg, r.Command }
+
+// table implements written.
+func (r growthReport) table(w io.Writer) error {
+	fmt.Fprintf(w, "machine   %s\n", r.Machine)
+	fmt.Fprintf(w, "versions  %s\n", r.Machine.versions())
+	fmt.Fprintf(w, "tier      %s (%s)\n", r.Tier, r.TierText)
+	fmt.Fprintf(w, "run       each measured once, server, workers and publisher in processes; load %s, then %s\n\n", r.LoadAtStart, r.LoadAtEnd)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "measurement\tfigure\tunit\tload\tproduct\tbaseline\tof\tratio\taim")
+	for _, x := range r.Rows {
+		baseline := "-"
+		if x.Baseline != nil {
+			baseline = figure(*x.Baseline)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Measurement, x.Figure, x.Unit, x.Load, figure(x.Value), baseline, or(x.Beside, "-"), x.ratio(), or(x.verdict(), "-"))
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	return nil
+}
+
+// figure writes a number with about three digits.
+func figure(v float64) string {
+	digits := 0
+	switch {
+	case v < 10:
+		digits = 2
+	case v < 100:
+		digits = 1
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}
