@@ -103,8 +103,9 @@ func (a *api) history(ctx context.Context, app string, body []byte) (*Page, erro
 }
 
 // searchMost is how many records of the journal lie between the first and the last of what
-// may be searched for the next of a chat: the server stores nothing while it searches.
-const searchMost = 20_000
+// may be searched for the next of a chat: the server stores nothing while it searches, some
+// 10 ms for so many. Reading by names loads a block of the journal for each record at worst.
+const searchMost = 50_000
 
 // inOrder returns how to find the next record of a chat whose records may lie far apart. The
 // search is for chats that have too many records for that.

@@ -143,7 +143,7 @@ func TestChatThatRestedForLongIsReadWithoutASearchOfTheGap(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
 	before := a.put(0, 20)
-	a.others(20_000)
+	a.others(50_000)
 	stored := slices.Concat(before, a.put(20, 20))
 	searches := a.searches()
 	for range 2 { // the second time it is known where the records are

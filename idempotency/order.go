@@ -3,6 +3,7 @@ package idempotency
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -36,7 +37,7 @@ func (o *Order) From(ctx context.Context, filter string, from uint64) ([]uint64,
 		return nil, err
 	}
 	var found []uint64
-	for name := range names {
+	for _, name := range slices.Sorted(maps.Keys(names)) { // often the order in which they were written
 		seq := o.at(name)
 		if seq < first { // not known, or expired and made anew
 			r, err := o.kv.read(ctx, getRequest{Last: name})
