@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/inbox"
+	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
@@ -35,6 +36,7 @@ type Worker struct {
 	inbox   atomic.Pointer[inbox.Inbox]
 	journal atomic.Pointer[idempotency.KV]
 	writes  writeHealth
+	denied  denied.Denials
 }
 
 // NewWorker checks the configuration and loads the manifests. It does no network I/O; Run
@@ -90,8 +92,11 @@ func (w *Worker) Ready() error {
 	if in == nil {
 		return errors.New("not started")
 	}
-	return errors.Join(in.Ready(), w.writes.err(), w.journal.Load().Err())
+	return errors.Join(in.Ready(), w.writes.err(), w.journal.Load().Err(), w.denied.Err(deniedFor))
 }
+
+// deniedFor is how long a worker is not ready after it was denied something.
+const deniedFor = time.Minute
 
 // Run consumes turns until ctx ends, then drains: it stops pulling, gives back what it has
 // not claimed, lets running tools finish for SoftStop and then stops them. It returns an
@@ -99,6 +104,11 @@ func (w *Worker) Ready() error {
 // too short-lived, and a connection that was closed for good.
 func (w *Worker) Run(ctx context.Context) error {
 	defer w.tools.close()
+	defer w.denied.Watch(w.nc, w.space.Prefix())()
+	return w.denied.Explain(w.run(ctx))
+}
+
+func (w *Worker) run(ctx context.Context) error {
 	ackWait, err := w.checkServer(ctx)
 	if err != nil {
 		return err
@@ -165,7 +175,7 @@ func (w *Worker) handlers(ctx context.Context, store idempotency.Store) (*handle
 	return handlers.New(handlers.Config{
 		Space:     w.space,
 		Journal:   idempotency.New(&healthyStore{store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc}),
-		Engine:    engine.New(engine.Options{Timeout: w.c.ToolTimeout, OnAbandoned: func(string) { w.metrics.Abandoned.Inc() }}),
+		Engine:    engine.New(engine.Options{Timeout: w.c.ToolTimeout, OnAbandoned: func(string) { w.metrics.Abandoned.Inc() }, OnLate: w.lateReturn}),
 		Bindings:  w.Bindings,
 		Tool:      w.tools.find,
 		Variables: variables,
@@ -181,6 +191,12 @@ func (w *Worker) handlers(ctx context.Context, store idempotency.Store) (*handle
 		BindingGrace: w.c.BindingGrace,
 		MaxEventAge:  w.c.MaxEventAge,
 	}), nil
+}
+
+// lateReturn counts a tool that returned after its turn had ended without it.
+func (w *Worker) lateReturn(tool string) {
+	w.metrics.LateResults.Inc()
+	w.c.Logger.Warn("a tool that was left behind has returned; its result is dropped", "tool", tool)
 }
 
 // handle gives a delivery to the handlers and settles it as they say.

@@ -30,12 +30,16 @@ type secured struct {
 	dir string
 }
 
-func newSecured(t *testing.T) *secured {
+// newSecured starts the server; change may take a right away from the configuration.
+func newSecured(t *testing.T, change ...func(config string) string) *secured {
 	t.Helper()
 	config := fenced(t, "operations.md", "conf")
 	require.NotEmpty(t, config)
 	text := strings.NewReplacer("$PUBLISHER_PASSWORD", "publisher", "$WORKER_PASSWORD", "worker", "$READER_PASSWORD", "reader",
 		"$FETCHER_PASSWORD", "fetcher", "$OPERATOR_PASSWORD", "operator", "$PROVISIONER_PASSWORD", "provisioner", "$REPAIRER_PASSWORD", "repairer").Replace(config[0].text)
+	for _, f := range change {
+		text = f(text)
+	}
 	s := &secured{t: t, dir: t.TempDir()}
 	file := filepath.Join(s.dir, "nats.conf")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

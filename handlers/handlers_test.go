@@ -91,6 +91,14 @@ func (k *kit) message(seq, delivery uint64) *handlers.Message {
 	}
 }
 
+// claimEvent is what the claim of the turn holds.
+func (k *kit) claimEvent() []byte {
+	k.t.Helper()
+	data, err := events.Encode(events.KindToolCall, &events.ToolCall{AppID: "app", ChatID: "chat", Turn: "turn", ToolCallID: "turn"}, time.Now())
+	require.NoError(k.t, err)
+	return data
+}
+
 func (k *kit) response() *events.ToolResponse {
 	k.t.Helper()
 	r, err := k.store.Last(k.t.Context(), subjects.TurnKey("app", "chat", "", "turn").Public("tool_response"))
@@ -133,7 +141,7 @@ func TestToolOfATakeoverGetsTheSameIdentityAndAHigherFencingToken(t *testing.T) 
 	fingerprint := events.Fingerprint(body)
 	dead, err := idempotency.New(k.store, "dead worker", idempotency.Options{}).Claim(t.Context(), idempotency.Claim{
 		Key: subjects.TurnKey("app", "chat", "", "turn"), Lease: m.Lease, Effect: "idempotent",
-		Fingerprint: hex.EncodeToString(fingerprint[:]),
+		Fingerprint: hex.EncodeToString(fingerprint[:]), Event: k.claimEvent(),
 	})
 	require.NoError(t, err)
 	require.Equal(t, idempotency.Run, dead.Action)

@@ -48,7 +48,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		Conflicts:     counter("conflicts_total", "Turn keys used again with other data."),
 		Redeliveries:  counter("redeliveries_total", "Messages delivered more than once."),
 		Takeovers:     counter("takeovers_total", "Turns continued after their worker lost them."),
-		LateResults:   counter("late_results_total", "Results dropped because the turn had a response."),
+		LateResults:   counter("late_results_total", "Results dropped because the turn had ended without them."),
 		NotATurn:      counter("not_a_turn_total", "Events without auto_tool_mode."),
 		UnknownWrites: counter("unknown_writes_total", "Journal writes whose outcome was unknown and that were sent again."),
 		Abandoned:     counter("abandoned_tools_total", "Tools left behind because they ignored the end of their context."),

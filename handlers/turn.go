@@ -96,6 +96,11 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 		if t.reject != nil { // claimed by a worker that knows the tool; this one does not
 			return h.conclude(t, decision, events.CodeInterrupted)
 		}
+		if decision.Turn != nil {
+			if call, _ := readCall(t.key, decision.Turn.Claim); call == nil { // whatever its headers say, it is never run
+				return h.conclude(t, decision, events.CodeStateCorrupt)
+			}
+		}
 		t.hit(failpoint.AfterClaim)
 		// 7. Invoke, 8. finish: the record is the event chat.tool_response. 9. Ack.
 		return h.run(ctx, t, decision)

@@ -170,6 +170,21 @@ func (in *Inbox) drain(sub *nats.Subscription, wg *sync.WaitGroup, stop func()) 
 		}
 	}
 	in.o.Logger.Warn("handlers still run after the drain; their messages come back", "held", in.Held())
+	in.letGo()
+	select {
+	case <-done:
+	case <-time.After(time.Second): // it was told; a tool may be deaf
+	}
+}
+
+// letGo ends every lease: no more signs of life are sent, so that writes of unknown outcome
+// have to end too.
+func (in *Inbox) letGo() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, d := range in.held {
+		d.cancel(ErrLeaseLost)
+	}
 }
 
 // Pause stops pulling, or goes on with it. What is held is handled all the same.
@@ -203,6 +218,15 @@ func (in *Inbox) Ready() error {
 		return fmt.Errorf("no word from %s/%s for %s", in.o.Stream, in.o.Consumer, silent.Round(time.Second))
 	}
 	return nil
+}
+
+// closed is [ErrClosed] with what the client says of it: credentials that the server refuses
+// twice, for one, are the end of a connection.
+func (in *Inbox) closed() error {
+	if err := in.nc.LastError(); err != nil {
+		return fmt.Errorf("inbox: %w: %w: renew what it signs in with and start the worker again", ErrClosed, err)
+	}
+	return fmt.Errorf("inbox: %w", ErrClosed)
 }
 
 func (in *Inbox) fail(err error) {

@@ -279,6 +279,27 @@ func TestLeaseIsLostWhenNoSignOfLifeCanBeSent(t *testing.T) {
 	require.ErrorIs(t, <-lost, inbox.ErrLeaseLost)
 }
 
+// TestHandlerThatOutlivesTheDrainLosesItsLease: nothing goes on for ever in a program that goes
+// on after its worker.
+func TestHandlerThatOutlivesTheDrainLosesItsLease(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	queue(t, s, 1)
+	lost, began := make(chan error, 1), make(chan struct{})
+	in := run(t, s.Connect(), inbox.Options{
+		Slots: 1, SoftStop: time.Millisecond, HardStop: time.Millisecond,
+		Handle: func(_ context.Context, d *inbox.Delivery) {
+			close(began)
+			<-d.Held().Done() // deaf to the end of its own context
+			lost <- context.Cause(d.Held())
+			d.Leave()
+		},
+	})
+	<-began
+	require.NoError(t, in.stop())
+	require.ErrorIs(t, <-lost, inbox.ErrLeaseLost)
+}
+
 func TestPausedInboxTakesNothingUntilItGoesOn(t *testing.T) {
 	t.Parallel()
 	s := turntest.NewServer(t)

@@ -165,7 +165,7 @@ func (in *Inbox) tend(done <-chan struct{}, status <-chan nats.Status) {
 			return
 		case s := <-status:
 			if s == nats.CLOSED {
-				in.fail(ErrClosed)
+				in.fail(in.closed())
 				status = nil
 				continue
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -22,6 +23,7 @@ type server struct {
 	js      jetstream.JetStream
 	space   subjects.Space
 	timeout time.Duration // of one request
+	denied  denied.Denials
 }
 
 // connect opens a connection. Requests without a deadline of their own take cfg.Timeout.
@@ -40,7 +42,9 @@ func (a *app) connect(cfg *config.Turnctl) (*server, error) {
 		nc.Close()
 		return nil, fmt.Errorf("open JetStream: %w", err)
 	}
-	return &server{nc: nc, js: js, space: space, timeout: cfg.Timeout}, nil
+	s := &server{nc: nc, js: js, space: space, timeout: cfg.Timeout}
+	s.denied.Watch(nc, space.Prefix())
+	return s, nil
 }
 
 func (s *server) close() { s.nc.Close() }

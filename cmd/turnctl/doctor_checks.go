@@ -21,6 +21,7 @@ const (
 // examine runs all checks that need a connection, from the ground up; the first one without
 // which the next ones mean nothing ends it.
 func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provision, plan provision.Plan, now func() time.Time) {
+	defer d.rights(s)
 	d.reach(s)
 	if err := provision.CheckServer(s.nc); err != nil {
 		d.addf("version", verdictError, "", "%v", err)
@@ -37,6 +38,15 @@ func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provisio
 	d.workers(ctx, s)
 	if d.Tier = s.tier(ctx, plan); d.Tier != nil {
 		d.addf("durability", verdictInfo, "", "%s: %s", d.Tier.Name, d.Tier.Text)
+	}
+}
+
+// rights tells what the server has denied this check-up: whoever asks gets no answer, and takes
+// it for a timeout.
+func (d *diagnosis) rights(s *server) {
+	const all = time.Hour
+	if err := s.denied.Err(all); err != nil {
+		d.addf("rights", verdictError, "see the permissions of each role in docs/operations.md", "%v", err)
 	}
 }
 

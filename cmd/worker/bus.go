@@ -13,6 +13,7 @@ import (
 
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/embedded"
+	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -64,8 +65,11 @@ func connect(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (_ *b
 	if err != nil {
 		return nil, err
 	}
+	var denials denied.Denials
+	stop := denials.Watch(b.nc, b.space.Prefix())
+	defer stop()
 	if err := b.provision(ctx, wanted, logger); err != nil {
-		return nil, err
+		return nil, denials.Explain(err)
 	}
 	return b, nil
 }

@@ -79,13 +79,11 @@ func dies(t *testing.T, worker string) bool {
 		TurnID: oneturn.TurnID{Chat: "c", Turn: "t"}, Workflow: "Hello", Agent: "Greeter", Model: "Greeting",
 		Data: map[string]any{"name": "Ada", "language": "en"},
 	}
-	_, err = client.Publish(ctx, turn)
-	require.NoError(t, err)
 	ended := make(chan error, 1)
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		_, err := client.Await(waiting, turn.TurnID)
+		_, err := client.Do(waiting, turn)
 		ended <- err
 	}()
 	select {

@@ -1,0 +1,106 @@
+package docs_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// without takes one right away from the role worker.
+func without(t *testing.T, right string) func(string) string {
+	t.Helper()
+	return func(config string) string {
+		before, rest, ok := strings.Cut(config, "{ user: worker,")
+		require.True(t, ok)
+		block, after, ok := strings.Cut(rest, "allow_responses")
+		require.True(t, ok)
+		require.Contains(t, block, `"`+right+`"`)
+		return before + "{ user: worker," + strings.Replace(block, `"`+right+`"`, `"nothing.at.all"`, 1) + "allow_responses" + after
+	}
+}
+
+type noted struct {
+	Text string `json:"text"`
+}
+
+// noteDown changes a context variable and returns more than a record holds.
+func noteDown(ctx context.Context, in noted) (string, error) {
+	return strings.Repeat(in.Text, handlers.InlineLimit), tools.Vars(ctx).Set("last", in.Text)
+}
+
+// F25: a worker that lacks one right says within ten seconds of its first turn which subject it
+// needs: it is not ready, or ends with an error.
+func TestMissingRightIsNamedBySubject(t *testing.T) {
+	t.Parallel()
+	for _, right := range []string{
+		// Not $JS.ACK: allow_responses lets a worker answer each message once, which a short turn needs no more than.
+		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_IN.workers-default",
+		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_TIMERS.timers", "oneturn.timer.sweep",
+		"$KV.ONETURN_TURNS.>", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "$KV.ONETURN_CONTEXT.>", "$JS.API.DIRECT.GET.KV_ONETURN_CONTEXT.>",
+		"$O.ONETURN_BLOBS.>", "oneturn.dead.>", "oneturn.live.>", "$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.INFO.*.*",
+		"oneturn.events.*.*.*.*.cancel", "oneturn.in.default.cancel.>", "oneturn.api.*.*", "_INBOX_worker.>",
+	} {
+		t.Run(right, func(t *testing.T) {
+			t.Parallel()
+			s := newSecured(t, without(t, right))
+			s.run("provisioner", "provision", "--ack-wait", "1s")
+			nc, _ := s.connect("worker")
+			w, err := oneturn.NewWorker(nc, oneturn.Config{
+				SoftStop: time.Millisecond, Tools: []oneturn.Tool{oneturn.NewTool("note", noteDown, oneturn.For("Notes", "Filer", "Note"))},
+			})
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+			ended := make(chan error, 1)
+			go func() { ended <- w.Run(ctx) }()
+			over := false
+			defer func() {
+				nc.Close() // what is denied has no answer, and is asked for again as long as there is a connection
+				cancel()
+				if !over {
+					<-ended
+				}
+			}()
+			publisher, _ := s.connect("publisher")
+			c, err := oneturn.NewClient(publisher, oneturn.ClientOptions{WithoutMsgID: true})
+			require.NoError(t, err)
+			for _, text := range []string{"x", "y"} { // the second one is a conflict
+				_, err = c.Publish(t.Context(), note("c", "t", "Filer", "Note", map[string]any{"text": text}))
+				require.NoError(t, err)
+			}
+			subject, _, _ := strings.Cut(strings.TrimSuffix(right, ">"), "*")
+			said := error(nil)
+			require.Eventually(t, func() bool {
+				select {
+				case said = <-ended:
+					over = true
+				default:
+					said = w.Ready()
+				}
+				return over || said != nil && strings.Contains(said.Error(), subject)
+			}, 10*time.Second, 10*time.Millisecond, "it does not name the subject")
+			require.ErrorContains(t, said, subject)
+			require.ErrorContains(t, said, "denies this user")
+		})
+	}
+}
+
+// F25: doctor names what its own role lacks.
+func TestDoctorNamesARightThatItLacks(t *testing.T) {
+	t.Parallel()
+	s := newSecured(t, func(config string) string {
+		before, block, ok := strings.Cut(config, "{ user: operator,")
+		require.True(t, ok)
+		return before + "{ user: operator," + strings.Replace(block, "$JS.API.CONSUMER.INFO.*.*", "nothing.at.all", 1)
+	})
+	s.run("provisioner", "provision")
+	out, code := output(t, command(t, s.dir, "turnctl", s.flags("operator", "doctor", "--timeout", "1s")...))
+	require.Equal(t, 1, code, out)
+	require.Contains(t, strings.Join(strings.Fields(out), " "), "the server denies this user to publish to $JS.API.CONSUMER.INFO.ONETURN_IN.workers-default")
+}
