@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -66,6 +67,29 @@ func TestEditedPythonToolAndManifestAreTakenOverWhileTheWorkerRuns(t *testing.T)
 	}
 	edit("Hello/tools/hello.py", "def greet(name):\n    return {'message': 'Bye, ' + name}\n")
 	require.Equal(t, "Bye, Ada", say("2"))
+}
+
+// TestProcessThatStartsAfterABrokenEditRunsTheCodeFromBefore: the version that is kept is
+// kept for processes too.
+func TestProcessThatStartsAfterABrokenEditRunsTheCodeFromBefore(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	const code = "import os\ndef greet(name):\n    if name == 'die': os._exit(3)\n    return {'message': 'Hello, ' + name}\n"
+	root := workflows(t, helloManifest, code)
+	w := start(t, s, oneturn.Config{Workflows: root, Watch: true, Python: oneturn.Python{Children: 1}})
+	c := client(t, s)
+	say := func(key, name string) *oneturn.Response {
+		one := turn(key, map[string]any{"name": name})
+		publish(t, c, one)
+		return await(t, c, one.TurnID)
+	}
+	require.Equal(t, "Hello, Ada", say("1", "Ada").Content)
+	write(t, root, "Hello/tools/hello.py", "def greet(name):\n    return {'message': 'Half a fi\n")
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(w.Bindings().Diagnostics(), func(d bindings.Diagnostic) bool { return d.Code == "kept_previous" })
+	}, 10*time.Second, 5*time.Millisecond)
+	require.Equal(t, events.CodeToolError, say("2", "die").Code, "its process is gone")
+	require.Equal(t, "Hello, Bob", say("3", "Bob").Content)
 }
 
 // TestRejectedTurnStaysRejectedForOtherManifestsAndAfterTheMend: one response, and no tool

@@ -65,19 +65,26 @@ func (b *toolbox) find(binding *bindings.Binding) (tools.Tool, error) {
 	return nil, &events.Error{Code: events.CodeUnknownTool, Op: "find tool", Msg: fmt.Sprintf("this worker runs no %s tools", binding.Kind)}
 }
 
-// renew replaces the Python processes of workflows whose code or manifests have changed.
+// renew replaces the Python processes of workflows whose code or manifests have changed. New
+// processes run the files that the set was checked with. old is nil at the start.
 func (b *toolbox) renew(old, set *bindings.Set) {
 	if b.python == nil {
 		return
 	}
-	dirs := map[string]bool{}
-	for _, binding := range old.Bindings() {
-		if binding.Kind == bindings.KindPython && binding.Digest != set.WorkflowDigest(binding.Workflow) {
-			dirs[binding.Dir] = true
+	dirs := map[string]string{} // of workflows, by folder
+	note := func(s, other *bindings.Set) {
+		for _, binding := range s.Bindings() {
+			if binding.Kind == bindings.KindPython && (other == nil || binding.Digest != other.WorkflowDigest(binding.Workflow)) {
+				dirs[binding.Dir] = binding.Workflow
+			}
 		}
 	}
-	for dir := range dirs {
-		b.python.Renew(dir)
+	note(set, old)
+	if old != nil {
+		note(old, set) // also those that have no Python tools any more
+	}
+	for dir, workflow := range dirs {
+		b.python.Renew(dir, set.Sources(workflow))
 	}
 }
 

@@ -289,6 +289,7 @@ func (w *Worker) checkServer(ctx context.Context) (time.Duration, error) {
 func (w *Worker) adopt(set *bindings.Set) {
 	old := w.set.Swap(set)
 	if old == nil {
+		w.tools.renew(nil, set)
 		return // whoever starts the worker has the diagnostics in Bindings
 	}
 	for _, d := range set.Diagnostics() {

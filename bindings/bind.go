@@ -33,6 +33,7 @@ type workflow struct {
 
 	variables    []Variable
 	imports, env []string
+	sources      map[string][]byte
 	uninspected  bool // the Python files could not be inspected; the next load tries again
 
 	own   []Diagnostic // of this version
@@ -64,7 +65,7 @@ func bind(d *draft, files map[string]PyFile, inspected bool) *workflow {
 			name: m.workflow, dir: d.dir, digest: d.digest,
 			exact: make(map[key]slot), byModel: make(map[string]slot), onlyTool: make(map[string]slot),
 			registered: make(map[string]string), variables: m.variables, unreadable: m.unreadable,
-			uninspected: !inspected,
+			sources: d.sources, uninspected: !inspected,
 		},
 	}
 	if !inspected {

@@ -21,9 +21,10 @@ type draft struct {
 	dir      string // relative to the root; "" if there is no folder
 	digest   string
 	manifest *manifest
-	python   []string  // files to inspect, relative to the root
-	local    []string  // names of modules that the folder has
-	same     *workflow // the previous version, if nothing changed
+	python   []string          // files to inspect, relative to the root
+	sources  map[string][]byte // the Python files, relative to the folder; see [Set.Sources]
+	local    []string          // names of modules that the folder has
+	same     *workflow         // the previous version, if nothing changed
 }
 
 // newDraft reads one workflow. Whatever goes wrong becomes a diagnostic.
@@ -68,6 +69,9 @@ func (d *draft) readFolder(root *os.Root, sum hash.Hash, declared []Declaration,
 	}
 	d.manifest.readAll(f, c)
 	d.locate(f, c)
+	if d.callsPython() {
+		d.sources = c.sources
+	}
 	d.local = localModules(c.python)
 	if abs, err := filepath.Abs(root.Name()); err == nil {
 		d.local = append(d.local, filepath.Base(abs))

@@ -22,6 +22,7 @@ const (
 	maxManifest = 1 << 20  // bytes of a manifest
 	maxSource   = 16 << 20 // bytes of a Python file
 	maxFiles    = 2000     // Python files of a workflow
+	maxKept     = 16 << 20 // bytes of all Python files of a workflow that are kept
 	maxWalked   = 20_000   // entries that are looked at
 )
 
@@ -178,13 +179,14 @@ type contents struct {
 	failures  map[string]error  // file name → why it is unreadable
 	python    []string          // *.py relative to the folder, sorted
 	dirs      []string          // folders, relative to the folder, for watching
+	sources   map[string][]byte // the Python files; nil if they are over maxKept
 	cut       bool              // more files than are looked at
 	digest    string            // of all of these
 }
 
 // scan reads the manifests and hashes them together with every Python file.
 func (f *folder) scan() (*contents, error) {
-	c := &contents{manifests: make(map[string][]byte), failures: make(map[string]error)}
+	c := &contents{manifests: make(map[string][]byte), failures: make(map[string]error), sources: make(map[string][]byte)}
 	sum := sha256.New()
 	for _, section := range sections() {
 		for _, ext := range extensions() {
@@ -204,9 +206,19 @@ func (f *folder) scan() (*contents, error) {
 	if err := f.walk(c); err != nil {
 		return nil, err
 	}
+	kept := 0
 	for _, name := range c.python {
-		if err := f.hashFile(sum, name); err != nil {
+		data, err := f.read(name, maxSource)
+		if err != nil {
 			hashPart(sum, name, []byte(err.Error()))
+			continue
+		}
+		hashPart(sum, name, data)
+		if kept += len(data); kept > maxKept {
+			c.sources = nil
+		}
+		if c.sources != nil {
+			c.sources[name] = data
 		}
 	}
 	c.digest = shortHash(sum)
@@ -241,15 +253,6 @@ func (f *folder) walk(c *contents) error {
 		return fmt.Errorf("look through workflow %s: %w", f.name, err)
 	}
 	slices.Sort(c.python)
-	return nil
-}
-
-func (f *folder) hashFile(sum hash.Hash, name string) error {
-	data, err := f.read(name, maxSource)
-	if err != nil {
-		return err
-	}
-	hashPart(sum, name, data)
 	return nil
 }
 

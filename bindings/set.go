@@ -183,6 +183,16 @@ func (s *Set) Python(workflow string) (imports, env []string) {
 	return nil, nil
 }
 
+// Sources returns the Python files of a workflow as they were when this version was checked,
+// by their names relative to its folder; nil if it calls none, or if they have over 16 MiB
+// together. The caller must not change them.
+func (s *Set) Sources(workflow string) map[string][]byte {
+	if w := s.find(workflow); w != nil {
+		return w.sources
+	}
+	return nil
+}
+
 // equal reports whether both sets have the same contents and say the same about them.
 func (s *Set) equal(o *Set) bool {
 	return s.digest == o.digest && slices.Equal(s.diagnostics, o.diagnostics)

@@ -2,8 +2,8 @@ package embedded
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -46,7 +46,7 @@ func TestStoreIsOpenedAnewWhenAFullDiskHasRoom(t *testing.T) {
 	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "b"})
 	require.NoError(t, err)
 	for i := range 100 {
-		_, err = kv.Create(t.Context(), fmt.Sprint(i), []byte("v"))
+		_, err = kv.Create(t.Context(), strconv.Itoa(i), []byte("v"))
 		require.NoError(t, err)
 	}
 	s.log.Errorf("JetStream failed to store a msg on stream 'S': write 1.blk: %v", syscall.ENOSPC)

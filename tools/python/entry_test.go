@@ -59,7 +59,7 @@ func TestAsyncCallsOfABurstShareAProcessFromTheFirstOn(t *testing.T) {
 		for _, end := range ends {
 			require.NoError(t, <-end)
 		}
-		k.pool.Renew("WF")
+		k.pool.Renew("WF", nil)
 	}
 }
 

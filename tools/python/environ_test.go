@@ -66,7 +66,7 @@ func TestVirtualEnvironmentOfTheWorkflowIsPreferred(t *testing.T) {
 	}
 	require.Equal(t, `"workflow"`, k.value("mark", `{}`))
 	require.NoError(t, os.RemoveAll(filepath.Join(k.root, "WF", ".venv")))
-	k.pool.Renew("WF")
+	k.pool.Renew("WF", nil)
 	require.Equal(t, `"root"`, k.value("mark", `{}`))
 }
 

@@ -36,6 +36,7 @@ type group struct {
 	all     map[*child]*slot // these and the retired ones that still run
 	waiters []*waiter
 	async   map[string]bool // functions known to be async, as file:function
+	sources map[string][]byte
 	closed  bool
 }
 
@@ -204,9 +205,10 @@ func (g *group) retire(s *slot) {
 }
 
 // renew retires all children: calls that run end there, new ones get new processes.
-func (g *group) renew() {
+func (g *group) renew(sources map[string][]byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.sources = sources
 	g.retireAll()
 	clear(g.async)
 	g.dispatch()

@@ -11,7 +11,7 @@ import (
 var scripts embed.FS
 
 // hostModules are the modules of the host in the order in which they import each other.
-const hostModules = "frames encode context api output shims load serve"
+const hostModules = "frames encode context api output shims sources load serve"
 
 // hostConfig is what a child needs to know before its first call.
 type hostConfig struct {
@@ -20,6 +20,8 @@ type hostConfig struct {
 	Workflow  string `json:"workflow"`
 	MaxFrame  int    `json:"max_frame"`
 	MaxMemory int64  `json:"max_memory"`
+
+	Sources map[string][]byte `json:"sources"` // Python files of the folder, relative to it, as base64
 }
 
 // bootFrame returns the first frame of a child: the host's source and its configuration.

@@ -23,6 +23,7 @@ type launch struct {
 	maxMem   int64
 	grace    time.Duration
 	load     time.Duration
+	sources  map[string][]byte // Python files, relative to the workflow's folder, to run instead of those on the disk
 }
 
 // pipes are the worker's ends of a child's file descriptors.
@@ -147,6 +148,7 @@ func (l launch) command() (cmd *exec.Cmd, boot []byte, secrets []string, err err
 	}
 	boot, err = bootFrame(hostConfig{
 		Root: at.root, Folder: at.folder, Workflow: filepath.Base(at.folder), MaxFrame: l.maxFrame, MaxMemory: l.maxMem,
+		Sources: l.sources,
 	})
 	if err != nil {
 		return nil, nil, nil, err

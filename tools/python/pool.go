@@ -91,15 +91,12 @@ func (p *Pool) Tool(workflow, file, function string) tools.Tool {
 	return &tool{pool: p, workflow: workflow, file: filepath.ToSlash(file), function: function}
 }
 
-// Renew lets the next call of a workflow run in a new process, which reads the workflow's
-// files again. Calls that run are not disturbed.
-func (p *Pool) Renew(workflow string) {
-	p.mu.Lock()
-	g := p.groups[workflow]
-	p.mu.Unlock()
-	if g != nil {
-		g.renew()
-	}
+// Renew lets the next call of a workflow run in a new process. Calls that run are not
+// disturbed. New processes take the Python files of the workflow's folder from sources, which
+// are named relative to it, whatever is on the disk by then; what sources lacks, and all if
+// they are nil, they read from the disk.
+func (p *Pool) Renew(workflow string, sources map[string][]byte) {
+	p.group(workflow).renew(sources)
 }
 
 // Close refuses new calls and waits for the running ones; when ctx ends first it kills their
@@ -157,7 +154,7 @@ func (p *Pool) child(g *group, workflow string) *child {
 	c := newChild(launch{
 		workflow: workflow, root: p.opts.Root, python: p.opts.Interpreter, allow: p.opts.Env,
 		maxFrame: p.opts.MaxFrame, maxMem: p.opts.MaxMemory, grace: p.opts.Grace,
-		load: p.opts.LoadTimeout,
+		load: p.opts.LoadTimeout, sources: g.sources,
 	}, p.opts.Logger.With("workflow", workflow))
 	c.async, c.release, c.spare, c.exited = g.learn, g.release, g.spare, g.exited
 	return c

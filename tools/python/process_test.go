@@ -309,8 +309,8 @@ func TestRenewBringsInChangedFilesAndDisturbsNoRunningCall(t *testing.T) {
 		running <- err
 	}()
 	waitForFiles(t, dir+"*", 1)
-	k.pool.Renew("WF")
-	k.pool.Renew("Unknown")
+	k.pool.Renew("WF", nil)
+	k.pool.Renew("Unknown", nil)
 	require.Equal(t, "2", k.value("version", `{}`))
 	require.NoError(t, os.WriteFile(dir+"open", nil, 0o600))
 	require.NoError(t, <-running)

@@ -8,7 +8,7 @@ import sys
 import traceback
 import types
 
-from _oneturn_host import shims
+from _oneturn_host import shims, sources
 
 CONTEXT = "context_variables"
 
@@ -68,13 +68,14 @@ class WorkflowsFinder:
 
 
 class Loader:
-    def __init__(self, root, folder, workflow):
+    def __init__(self, root, folder, workflow, kept):
         self._root, self._folder, self._workflow = os.path.realpath(root), folder, workflow
         self._entries = {}
         tools, parent = os.path.join(folder, "tools"), os.path.dirname(root)
         sys.path[:0] = [tools, folder]
         sys.path.append(parent)
         sys.meta_path.insert(0, WorkflowsFinder(root))
+        sources.install(folder, kept)
         shims.install([tools, folder, root, parent])
 
     def known(self, file, function):
@@ -113,7 +114,8 @@ class Loader:
                 return found
             name += "__file"  # a package of the same name stands beside the file
         try:
-            spec = importlib.util.spec_from_file_location(name, path)
+            loader = sources.Loader(name, path) if path.endswith(".py") else None
+            spec = importlib.util.spec_from_file_location(name, path, loader=loader)
             if spec is None:
                 raise LoadError("%s is not a Python file" % file)
             module = importlib.util.module_from_spec(spec)

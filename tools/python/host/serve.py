@@ -41,7 +41,7 @@ class Host:
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
         logging.getLogger("asyncio").setLevel(logging.WARNING)
         api.install()
-        self._loader = load.Loader(config["root"], config["folder"], config["workflow"])
+        self._loader = load.Loader(config["root"], config["folder"], config["workflow"], config["sources"])
 
     def serve(self):
         for target in (self._read, self._spin):

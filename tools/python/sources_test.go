@@ -1,0 +1,55 @@
+package python_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/tools/python"
+)
+
+// TestProcessesRunTheFilesThatWereChecked: whichever way a file is imported, and whatever the
+// disk has by then, also a compiled form of what it had.
+func TestProcessesRunTheFilesThatWereChecked(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{})
+	code := func(version string) map[string][]byte {
+		return map[string][]byte{
+			"tools/__init__.py": []byte("PACKAGE = '" + version + "'\n"),
+			"tools/near.py":     []byte("NEAR = '" + version + "'\n"),
+			"beside.py":         []byte("# -*- coding: latin-1 -*-\nBESIDE = '" + version + "\xe4'\n"),
+			"tools/t.py": []byte(`
+from . import PACKAGE
+from .near import NEAR
+import beside
+import near
+from workflows.WF.tools.near import NEAR as ABSOLUTE
+def versions(): return [PACKAGE, NEAR, near.NEAR, beside.BESIDE, ABSOLUTE, "` + version + `"]
+`),
+		}
+	}
+	save := func(files map[string][]byte) {
+		for name, data := range files {
+			k.write("WF/"+name, string(data))
+		}
+	}
+	save(code("1"))
+	k.pool.Renew("WF", code("1"))
+	require.JSONEq(t, `["1","1","1","1ä","1","1"]`, k.value("versions", `{}`))
+	save(code("2"))
+	k.pool.Renew("WF", code("1")) // a process that starts after an edit that was not taken
+	require.JSONEq(t, `["1","1","1","1ä","1","1"]`, k.value("versions", `{}`))
+	save(map[string][]byte{"tools/t.py": []byte("def versions(:\n"), "tools/near.py": nil})
+	k.pool.Renew("WF", code("2"))
+	require.JSONEq(t, `["2","2","2","2ä","2","2"]`, k.value("versions", `{}`))
+
+	save(code("3"))
+	k.write("WF/tools/added.py", "ADDED = 'from the disk'\ndef added(): return ADDED\n")
+	require.JSONEq(t, `"from the disk"`, func() string {
+		r, err := k.pool.Tool("WF", "added.py", "added").Invoke(t.Context(), newCall(t, "added", `{}`))
+		require.NoError(t, err)
+		return string(r.Value)
+	}())
+	k.pool.Renew("WF", nil)
+	require.JSONEq(t, `["3","3","3","3ä","3","3"]`, k.value("versions", `{}`))
+}
