@@ -83,6 +83,9 @@ func (p *publisher) pace(ctx context.Context, r request) ([]int64, error) {
 	})
 }
 
+// publishTimeout bounds the wait for a confirmation: beyond it something hangs.
+const publishTimeout = time.Minute
+
 // publish publishes turns without waiting for one before the next, then waits until all are
 // stored. It returns when each was published.
 func (p *publisher) publish(ctx context.Context, r request, before func(n int) error) ([]int64, error) {
@@ -106,7 +109,7 @@ func (p *publisher) publish(ctx context.Context, r request, before func(n int) e
 		}
 		sent[n] = time.Now().UnixNano()
 		var err error
-		if futures[n], err = p.js.PublishMsgAsync(m); err != nil {
+		if futures[n], err = p.js.PublishMsgAsync(m, jetstream.WithStallWait(publishTimeout)); err != nil {
 			return nil, fmt.Errorf("publish turn %d: %w", r.From+n, err)
 		}
 	}
@@ -115,7 +118,7 @@ func (p *publisher) publish(ctx context.Context, r request, before func(n int) e
 		case <-f.Ok():
 		case err := <-f.Err():
 			return nil, fmt.Errorf("publish turn %d: %w", r.From+n, err)
-		case <-time.After(time.Minute):
+		case <-time.After(publishTimeout):
 			return nil, errors.New("publish: no confirmation in a minute")
 		case <-ctx.Done():
 			return nil, ctx.Err()
