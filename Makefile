@@ -13,7 +13,7 @@ LINT      := go tool -modfile=.ci/lint/go.mod golangci-lint
 
 .PHONY: help
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: $(COMMANDS:%=bin/%) ## build bin/worker, bin/publisher and bin/turnctl
@@ -39,6 +39,12 @@ mutants: bin/worker ## plant one fault after the other in the journal: the simul
 	go test -count=1 -timeout=2m -tags=mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/sim
 	@! grep -q ONETURN_MUTANT bin/worker || { echo 'make mutants: bin/worker was built with planted faults' >&2; exit 1; }
 
+# Real workers, servers and networks instead of simulated ones.
+.PHONY: mutants-chaos
+mutants-chaos: ## plant the same faults in real workers: the crash matrix or a chaos scenario has to find each (1 min)
+	go test -count=1 -timeout=5m -parallel=4 -tags=failpoints,mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/crash | grep -v '^=== '
+	go test -count=1 -timeout=5m -parallel=4 -tags=chaos,mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/chaos | grep -v '^=== '
+
 # HITS kills of the only worker a cell, OTHERS with Python tools and with three workers.
 HITS   ?= 20
 OTHERS ?= 3
@@ -53,7 +59,7 @@ CHAOS      ?= 15
 CHAOSFLAGS ?=
 .PHONY: chaos
 chaos: ## break servers, network and workers under load for CHAOS (15) minutes; CHAOS=brief: each fault once, 2 min
-	go test -count=1 -tags=chaos -parallel=4 -timeout=$$(($(CHAOS:brief=0) + 10))m -v -run='^TestChaos$$' ./turntest/chaos \
+	go test -count=1 -tags=chaos -parallel=8 -timeout=$$(($(CHAOS:brief=0) + 10))m -v -run='^TestChaos$$' ./turntest/chaos \
 		-chaos.minutes=$(CHAOS:brief=0) $(CHAOSFLAGS) | grep --line-buffered -v '^=== '
 
 # Every wait of the soak is bounded by itself. Its page is written to bin/soak.txt and bin/soak.json.

@@ -52,7 +52,7 @@ func storm(r *rig) {
 	var held, unwanted []*oneturn.Turn
 	for n := range running {
 		held = append(held, r.special("held-"+strconv.Itoa(n), effects[n%len(effects)], 1500*time.Millisecond, nil))
-		unwanted = append(unwanted, r.special("unwanted-"+strconv.Itoa(n), effects[n%len(effects)], time.Minute, nil))
+		unwanted = append(unwanted, r.special("unwanted-"+strconv.Itoa(n), effects[n%len(effects)], 8*time.Second, nil)) // if it were not cancelled
 		r.extra[len(r.extra)-1].MayFail = true
 	}
 	for _, turn := range append(held, unwanted...) {
