@@ -81,8 +81,6 @@ func (s *KV) create(ctx context.Context, r Record) (uint64, error) {
 		return 0, s.bucket.err()
 	case err != nil:
 		return 0, fmt.Errorf("journal: create %s: %w", r.Key, err)
-	case ack.repeated && !s.holds(ctx, r, ack.seq):
-		return 0, fmt.Errorf("journal: create %s: %w", r.Key, errRepeated)
 	case ack.code == 0:
 		return ack.seq, s.bucket.stored(before, ack.seq)
 	case ack.code == errCodeWrongSequence && ack.seq > 0:
@@ -93,12 +91,6 @@ func (s *KV) create(ctx context.Context, r Record) (uint64, error) {
 		return 0, fmt.Errorf("%w: %s: %s", ErrRefused, r.Key, ack.text)
 	}
 	return 0, fmt.Errorf("journal: create %s: server error %d: %s", r.Key, ack.code, ack.text)
-}
-
-// holds reports whether the record with a sequence is r.
-func (s *KV) holds(ctx context.Context, r Record, seq uint64) bool {
-	found, err := s.At(ctx, seq)
-	return err == nil && found.Key == r.Key && found.Meta.Nonce == r.Meta.Nonce
 }
 
 type getRequest struct {

@@ -23,7 +23,6 @@ var (
 	errAckTimeout   = errors.New("no acknowledgement in time")
 	errDisconnected = errors.New("disconnected before the acknowledgement")
 	errClosed       = errors.New("the store is closed")
-	errRepeated     = errors.New("the acknowledgement is that of an earlier record")
 )
 
 // pubAck is the server's answer to a publish.
@@ -31,9 +30,6 @@ type pubAck struct {
 	seq  uint64 // sequence stored, or the one in the way
 	code int    // 0 when stored
 	text string
-	// repeated says that the sequence is no higher than that of the record before: this may be
-	// the answer to that one again, as two leaders may both confirm a record.
-	repeated bool
 }
 
 // sweepEvery is how often a publisher looks for waits that have lasted too long or whose
@@ -42,8 +38,9 @@ const sweepEvery = 100 * time.Millisecond
 
 // publisher publishes to JetStream and waits for acknowledgements at a third of the cost of
 // nats.go's own synchronous publish. Each record in flight has a slot with an inbox, so that
-// the connection hands an acknowledgement straight to who waits for it, and the server meets
-// the same few reply subjects again, for which it knows the way.
+// the connection hands an acknowledgement straight to who waits for it. Each use of a slot has
+// a reply subject of its own: while two servers take themselves for the leader, a record is
+// answered twice, refused by the one and stored by the other, in any order.
 type publisher struct {
 	nc     *nats.Conn
 	inbox  string // with the dot
@@ -60,11 +57,10 @@ type publisher struct {
 // slot is the way of one record at a time.
 type slot struct {
 	sub     *nats.Subscription
-	inbox   string         // with the dot; the rest tells uses apart between which an answer stayed out
+	inbox   string         // with the dot; the rest tells uses apart
 	answers chan *nats.Msg // nil says that err ends the wait
-	renewed uint64         // uses that ended without their answer
-	seq     uint64         // of the last record stored by this reply subject
-	msg     nats.Msg       // nats.go copies it when it is published, so that each use fills it anew
+	uses    uint64
+	msg     nats.Msg // nats.go copies it when it is published, so that each use fills it anew
 	values  [metaHeaders + 1]string
 
 	// Guarded by publisher.mu, err as long as the slot is open.
@@ -149,7 +145,7 @@ func (p *publisher) create(ctx context.Context, subject string, meta *Meta, data
 	} else {
 		ack, err = s.answer()
 	}
-	p.release(s, err == nil && !ack.repeated)
+	p.release(s)
 	return ack, err
 }
 
@@ -161,13 +157,9 @@ func (s *slot) answer() (pubAck, error) {
 			return pubAck{}, s.err
 		}
 		if m.Subject != s.msg.Reply {
-			continue // it was given up
+			continue // of a use before
 		}
-		ack, err := parseAck(m)
-		if err == nil && ack.code == 0 {
-			ack.repeated, s.seq = ack.seq <= s.seq, ack.seq
-		}
-		return ack, err
+		return parseAck(m)
 	}
 }
 
@@ -205,18 +197,16 @@ func (p *publisher) newSlot() (*slot, error) {
 	return s, nil
 }
 
-// renew changes the reply subject, so that an answer that is still to come finds nobody.
+// renew changes the reply subject, so that what answers the last record finds nobody.
 func (s *slot) renew() {
-	s.renewed++
-	s.seq, s.msg.Reply = 0, s.inbox+strconv.FormatUint(s.renewed, 36)
+	s.uses++
+	s.msg.Reply = s.inbox + strconv.FormatUint(s.uses, 36)
 }
 
-// release makes room for the next record. A slot whose answer may still come is renewed.
-func (p *publisher) release(s *slot, answered bool) {
+// release makes room for the next record.
+func (p *publisher) release(s *slot) {
 	s.msg.Data = nil
-	if !answered {
-		s.renew()
-	}
+	s.renew()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.open, s.ctx = false, nil

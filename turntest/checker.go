@@ -31,7 +31,8 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 //	I3  a stored record never changes: the copies subscribers saw are the records
 //	I4  the call precedes the response, both carry the same call id, nothing comes after
 //	I5  no message is left unsettled
-//	I6  every takeover has the next epoch, under a later delivery or another message than its owner's
+//	I6  every takeover has the next epoch, under a later delivery or another message than its owner's;
+//	    a fencing token is the sequence of the record that made its epoch
 //	I7  a turn is interrupted only if its tool was entered and not left, or its worker was hit; a
 //	    turn changes hands only if its worker was hit
 //	I8  the ids inside a record are those of its key: nobody sees another tenant's or chat's turn
@@ -61,7 +62,7 @@ type turnFacts struct {
 	records  []idempotency.Record
 	enters   int
 	exits    int
-	epochs   map[int]bool // that entered the tool
+	epochs   map[int]uint64 // that entered the tool, with their fencing tokens
 }
 
 type checker struct {
@@ -78,7 +79,7 @@ func (c *checker) failf(invariant, turn, format string, args ...any) {
 func (c *checker) turn(key string) *turnFacts {
 	t := c.turns[key]
 	if t == nil {
-		t = &turnFacts{epochs: map[int]bool{}}
+		t = &turnFacts{epochs: map[int]uint64{}}
 		c.turns[key] = t
 	}
 	return t
@@ -92,7 +93,7 @@ func (c *checker) group() {
 		t := c.turn(subjects.TurnKey(e.App, e.Chat, e.Run, e.Turn).String())
 		if e.Phase == PhaseEnter {
 			t.enters++
-			t.epochs[e.Epoch] = true
+			t.epochs[e.Epoch] = e.Token
 		} else {
 			t.exits++
 		}
@@ -164,6 +165,7 @@ func (c *checker) epochs(key string, t *turnFacts) {
 			cancelled = true
 		case events.KindToolCall:
 			lease = r.Meta.Lease
+			c.token(key, t, epoch, r)
 		case "takeover":
 			epoch++
 			if k.ID != strconv.Itoa(epoch) || r.Meta.Epoch != epoch {
@@ -175,11 +177,19 @@ func (c *checker) epochs(key string, t *turnFacts) {
 			if c.hit != nil && !c.hit[key] {
 				c.failf("I7", key, "taken over as epoch %d without a fault", epoch)
 			}
-			if cancelled && t.epochs[epoch] {
+			c.token(key, t, epoch, r)
+			if _, entered := t.epochs[epoch]; cancelled && entered {
 				c.failf("I2", key, "entered by epoch %d, which began after the cancel", epoch)
 			}
 			lease = r.Meta.Lease
 		}
+	}
+}
+
+// token holds the fencing token that a tool got against the record that made its epoch.
+func (c *checker) token(key string, t *turnFacts, epoch int, r *idempotency.Record) {
+	if token, ok := t.epochs[epoch]; ok && token != r.Seq {
+		c.failf("I6", key, "epoch %d entered the tool with fencing token %d, its record is %d", epoch, token, r.Seq)
 	}
 }
 

@@ -32,7 +32,7 @@ func good(t *testing.T) *turntest.Facts {
 	t.Helper()
 	f := &turntest.Facts{
 		Accepted: []turntest.Accepted{{App: "app", Chat: "chat", Turn: "t1"}},
-		Ledger:   []turntest.LedgerEntry{{Phase: "enter", App: "app", Chat: "chat", Turn: "t1"}, {Phase: "exit", App: "app", Chat: "chat", Turn: "t1"}},
+		Ledger:   []turntest.LedgerEntry{{Phase: "enter", App: "app", Chat: "chat", Turn: "t1", Epoch: 1, Token: 1}, {Phase: "exit", App: "app", Chat: "chat", Turn: "t1"}},
 	}
 	add(t, f, key.Public("tool_call"), &events.ToolCall{ToolCallID: "t1"})
 	add(t, f, key.Public("tool_response"), &events.ToolResponse{ToolCallID: "t1", Status: "ok", Success: true})
@@ -110,6 +110,7 @@ func TestEveryInvariantIsSeenBroken(t *testing.T) {
 			t.Helper()
 			takeover(t, f, 3, 2)
 		}},
+		"another fencing token": {"I6", func(_ *testing.T, f *turntest.Facts) { f.Ledger[0].Token = 2 }},
 		"taken over without a fault": {"I7", func(t *testing.T, f *turntest.Facts) {
 			t.Helper()
 			takeover(t, f, 1, 2)

@@ -265,10 +265,10 @@ func (r *rig) settle() outcome {
 	for _, w := range r.workers {
 		select {
 		case <-w.Done():
-			require.Fail(r.T, "a worker ended by itself", "after %v: %v; log: %s", r.strikes, w.Wait(0), r.logTail())
+			r.Errorf("after %v: a worker ended by itself: %v; log: %s", r.strikes, w.Wait(patience), r.logTail())
 		default:
+			require.NoError(r.T, w.Stop(patience), "a worker did not drain; log: %s", r.logTail())
 		}
-		require.NoError(r.T, w.Stop(patience), "a worker did not drain; log: %s", r.logTail())
 	}
 	facts := r.collect()
 	o := r.judge(facts, append(r.load.Accepted(), r.extra...))
