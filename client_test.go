@@ -33,6 +33,7 @@ func TestClientTakesOrdinaryGoData(t *testing.T) {
 	require.Error(t, err)
 }
 
+// F16: see docs/faults.md.
 func TestWaitEndsThoughEveryLiveCopyIsLost(t *testing.T) {
 	t.Parallel()
 	s := server(t)

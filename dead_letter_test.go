@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 )
 
+// F07: see docs/faults.md.
 func TestKeyReuseWithOtherDataIsNeverRunAndBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	s := server(t)
@@ -35,7 +36,7 @@ func TestKeyReuseWithOtherDataIsNeverRunAndBecomesADeadLetter(t *testing.T) {
 	require.Equal(t, "Hello, Ada!", await(t, c, turn("t1", nil).TurnID).Content)
 }
 
-// TestWhatCannotBeHandledIsADeadLetterWithItsBytes: nothing is dropped silently.
+// F22: nothing is dropped silently.
 func TestWhatCannotBeHandledIsADeadLetterWithItsBytes(t *testing.T) {
 	t.Parallel()
 	s := server(t)

@@ -48,6 +48,7 @@ func write(t *testing.T, root, name, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
+// F27: see docs/faults.md.
 func TestEditedPythonToolAndManifestAreTakenOverWhileTheWorkerRuns(t *testing.T) {
 	t.Parallel()
 	s := server(t)
@@ -92,7 +93,7 @@ func TestProcessThatStartsAfterABrokenEditRunsTheCodeFromBefore(t *testing.T) {
 	require.Equal(t, "Hello, Bob", say("3", "Bob").Content)
 }
 
-// TestRejectedTurnStaysRejectedForOtherManifestsAndAfterTheMend: one response, and no tool
+// F27: one response, and no tool
 // run after it.
 func TestRejectedTurnStaysRejectedForOtherManifestsAndAfterTheMend(t *testing.T) {
 	t.Parallel()
@@ -195,6 +196,7 @@ func TestSilentWorkflowAnswersNoFailureOfValidation(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
+// F21: see docs/faults.md.
 func TestJournalThatForgetsTooSoonIsRefused(t *testing.T) {
 	t.Parallel()
 	s := server(t)

@@ -191,6 +191,7 @@ func workTurn(key string, d time.Duration) *oneturn.Turn {
 	}
 }
 
+// F06: see docs/faults.md.
 func TestTwentyPublishersOfOneTurnToThreeWorkerProcessesRunItOnce(t *testing.T) {
 	t.Parallel()
 	s := server(t)
@@ -226,6 +227,7 @@ func TestTwentyPublishersOfOneTurnToThreeWorkerProcessesRunItOnce(t *testing.T) 
 	}
 }
 
+// F02: see docs/faults.md.
 func TestUnsafeToolIsEnteredOnceWhenItsWorkerIsKilledInsideIt(t *testing.T) {
 	t.Parallel()
 	s := server(t)
@@ -242,6 +244,7 @@ func TestUnsafeToolIsEnteredOnceWhenItsWorkerIsKilledInsideIt(t *testing.T) {
 	require.Equal(t, 1, p.count("enter", "t"))
 }
 
+// F02: see docs/faults.md.
 func TestIdempotentToolRunsAgainWhenItsWorkerIsKilledInsideIt(t *testing.T) {
 	t.Parallel()
 	s := server(t)
@@ -257,7 +260,7 @@ func TestIdempotentToolRunsAgainWhenItsWorkerIsKilledInsideIt(t *testing.T) {
 	require.Equal(t, 2, p.count("enter", "t"))
 }
 
-// TestDrainLetsShortToolsFinishAndHandsTheOthersOn is rule 15 of design 5.
+// F26: TestDrainLetsShortToolsFinishAndHandsTheOthersOn is rule 15 of design 5.
 func TestDrainLetsShortToolsFinishAndHandsTheOthersOn(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -342,6 +345,7 @@ func running(t *testing.T, s *turntest.Server, turn string) bool {
 	return held.Claim != nil && held.Response == nil
 }
 
+// F03: see docs/faults.md.
 func TestPausedOwnerThatComesBackStoresNothing(t *testing.T) {
 	t.Parallel()
 	s := server(t)

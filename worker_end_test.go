@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/turntest"
 )
 
+// F17: see docs/faults.md.
 func TestWorkerEndsWithAnErrorWhenWhatItWorksOnIsDeletedOrItsConnectionClosed(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(*testing.T, *nats.Conn, jetstream.JetStream) error{

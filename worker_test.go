@@ -74,6 +74,7 @@ func TestEqualKeysOfOtherTenantsChatsAndRunsAreOtherTurns(t *testing.T) {
 	require.Len(t, calls, len(ids))
 }
 
+// F21: see docs/faults.md.
 func TestOldEventsAreAnsweredAndNotRun(t *testing.T) {
 	t.Parallel()
 	s := server(t)
@@ -86,6 +87,7 @@ func TestOldEventsAreAnsweredAndNotRun(t *testing.T) {
 	require.Equal(t, events.CodeTooOld, await(t, c, one.TurnID).Code)
 }
 
+// F27: see docs/faults.md.
 func TestUnknownWorkflowWaitsForAWorkerThatKnowsItThenIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := server(t)

@@ -19,6 +19,7 @@ import (
 // good is a second workflow beside a hostile one: it must work whatever the other does.
 const good = "agents: {A: }\ntools: [{name: greet, agent: A, kind: go}]\n"
 
+// H12: see docs/faults.md.
 func TestHostileManifestsAreRefusedAndHarmNoOtherWorkflow(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, file, text, want string }{
@@ -89,6 +90,7 @@ func TestUnreadableManifestIsNamedWhenATurnNeedsIt(t *testing.T) {
 	require.ErrorContains(t, err, "cannot be read")
 }
 
+// H12: see docs/faults.md.
 func TestFilesOutsideTheWorkflowAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, file, want string }{

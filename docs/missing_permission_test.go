@@ -44,7 +44,7 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_IN.workers-default",
 		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_TIMERS.timers", "oneturn.timer.sweep",
 		"$KV.ONETURN_TURNS.>", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "$KV.ONETURN_CONTEXT.>", "$JS.API.DIRECT.GET.KV_ONETURN_CONTEXT.>",
-		"$O.ONETURN_BLOBS.>", "oneturn.dead.>", "oneturn.live.>", "$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.INFO.*.*",
+		"$O.ONETURN_BLOBS.>", "oneturn.dead.>", "oneturn.live.>", "$JS.API.INFO", "$JS.API.CONSUMER.INFO.*.*",
 		"oneturn.events.*.*.*.*.cancel", "oneturn.in.default.cancel.>", "oneturn.api.*.*", "_INBOX_worker.>",
 	} {
 		t.Run(right, func(t *testing.T) {

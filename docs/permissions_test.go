@@ -265,7 +265,7 @@ func kinds(t *testing.T, nc *nats.Conn, chat string) map[string]int {
 	return found
 }
 
-// TestNoRoleMayDoMoreThanThePageSays tries what each role has no right to.
+// H16: TestNoRoleMayDoMoreThanThePageSays tries what each role has no right to.
 func TestNoRoleMayDoMoreThanThePageSays(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)

@@ -144,6 +144,7 @@ func TestTimeoutIsNeverRetried(t *testing.T) {
 	})
 }
 
+// F04: see docs/faults.md.
 func TestToolThatIgnoresItsContextIsAbandonedAndItsLateReturnCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -118,6 +118,7 @@ func (f toolFunc) Invoke(ctx context.Context, call *tools.Call) (tools.Result, e
 
 func nothing(context.Context, *tools.Call) (tools.Result, error) { return tools.Result{}, nil }
 
+// F23: see docs/faults.md.
 func TestDeliveryThatIsNotFreshClaimsNothing(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
@@ -166,6 +167,7 @@ func TestResultOfARunThatLostItsLeaseIsStoredWhenNobodyWasFirst(t *testing.T) {
 	require.True(t, k.response().Success)
 }
 
+// F22: see docs/faults.md.
 func TestMessageNobodyCouldClaimEndsAsDeadLetterAndRejectedTurn(t *testing.T) {
 	t.Parallel()
 	entered := false
@@ -183,6 +185,7 @@ func TestMessageNobodyCouldClaimEndsAsDeadLetterAndRejectedTurn(t *testing.T) {
 	require.Equal(t, uint64(1), info.CachedInfo().State.Msgs)
 }
 
+// F22: see docs/faults.md.
 func TestPanicOfAToolIsItsOutcome(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { panic("oh") }))
@@ -190,6 +193,7 @@ func TestPanicOfAToolIsItsOutcome(t *testing.T) {
 	require.Equal(t, events.CodeToolError, k.response().Code)
 }
 
+// F22: see docs/faults.md.
 func TestPanicOfAHandlerLeavesTheMessage(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))

@@ -118,6 +118,7 @@ func TestOnlyTheNewestLeaseTakesOver(t *testing.T) {
 	require.Equal(t, idempotency.Leave, decide(t, s, claim("idempotent", 1, 2)).Action, "a delivery that came late")
 }
 
+// F03: see docs/faults.md.
 func TestFirstResponseIsTheOnlyOne(t *testing.T) {
 	t.Parallel()
 	s := idempotency.NewMemory()
@@ -139,6 +140,7 @@ func TestFirstResponseIsTheOnlyOne(t *testing.T) {
 	require.Equal(t, idempotency.Done, decide(t, s, claim("idempotent", 1, 3)).Action)
 }
 
+// F07: see docs/faults.md.
 func TestSameKeyWithOtherDataIsAConflictBeforeAndAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	s := idempotency.NewMemory()
@@ -289,7 +291,7 @@ func (f *faulty) Create(ctx context.Context, r idempotency.Record) (uint64, erro
 	return f.Memory.Create(ctx, r)
 }
 
-// TestWriteWithUnknownOutcomeIsSentAgainAndRecognised is rule 5 of design 5.
+// F09: TestWriteWithUnknownOutcomeIsSentAgainAndRecognised is rule 5 of design 5.
 func TestWriteWithUnknownOutcomeIsSentAgainAndRecognised(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*faulty{
@@ -327,6 +329,7 @@ func TestUnreachableStoreNeverDecides(t *testing.T) {
 	})
 }
 
+// F20: see docs/faults.md.
 func TestUnreadableClaimFailsClosed(t *testing.T) {
 	t.Parallel()
 	s := idempotency.NewMemory()

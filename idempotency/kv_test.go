@@ -104,6 +104,7 @@ func TestSubscribersSeeStoredPublicRecordsOnly(t *testing.T) {
 	require.Zero(t, pending)
 }
 
+// F20: see docs/faults.md.
 func TestDamagedAndDeletedRecordsFailClosed(t *testing.T) {
 	t.Parallel()
 	nc := turntest.NewServer(t).Connect()
@@ -187,7 +188,7 @@ func (c *cutConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestClaimWhoseAcknowledgementIsCutOffIsRecognised: the server stored the claim, the answer
+// F09: the server stored the claim, the answer
 // was lost with the connection. The claim is sent again after the reconnect and is ours.
 func TestClaimWhoseAcknowledgementIsCutOffIsRecognised(t *testing.T) {
 	t.Parallel()

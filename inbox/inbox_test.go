@@ -134,6 +134,7 @@ func empty(t *testing.T, stream jetstream.Stream) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
+// F05: see docs/faults.md.
 func TestMessageThatIsHandledForLongIsDeliveredOnce(t *testing.T) {
 	t.Parallel()
 	s := turntest.NewServer(t)
@@ -230,6 +231,7 @@ func TestRedeliveryOfAMessageThatStillRunsHereIsLeftAlone(t *testing.T) {
 	require.Equal(t, int32(1), handled.Load())
 }
 
+// F10: see docs/faults.md.
 func TestConsumptionGoesOnAfterTheServerCameBack(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()

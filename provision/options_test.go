@@ -21,6 +21,7 @@ func TestNamesFollowThePrefix(t *testing.T) {
 	}
 }
 
+// F19: see docs/faults.md.
 func TestJournalHasNoSizeLimitAndInboundRefusesWhenFull(t *testing.T) {
 	t.Parallel()
 	streams := map[string]jetstream.StreamConfig{}

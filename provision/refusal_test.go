@@ -78,6 +78,7 @@ func TestForeignStreamAndConsumerAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, jetstream.ErrStreamNotFound)
 }
 
+// F17: see docs/faults.md.
 func TestLostJournalIsNotMadeAnewWhileTurnsWait(t *testing.T) {
 	t.Parallel()
 	js := server(t)

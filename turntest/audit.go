@@ -37,6 +37,9 @@ type Facts struct {
 	Dead     []Letter             // dead letters
 	Left     uint64               // messages left in the inbound stream
 
+	// NoLedger says that the tools keep no ledger: how often they ran is not judged.
+	NoLedger bool
+
 	// Within is how long a turn may take from when it was accepted, or from Healed if that is
 	// later: the deadline of a tool and two ack waits. 0 means that nobody judges it.
 	Within time.Duration
@@ -72,6 +75,32 @@ type Mark struct{ journal, copies, dead uint64 }
 func Collect(ctx context.Context, nc *nats.Conn, space subjects.Space, ledger string) (*Facts, error) {
 	f, _, err := CollectSince(ctx, nc, space, ledger, Mark{})
 	return f, err
+}
+
+// AtRest waits until every message of the inbound stream is settled, at most until ctx ends, and
+// collects. Call it after the last fault has healed, while a worker runs.
+func AtRest(ctx context.Context, nc *nats.Conn, space subjects.Space, ledger string) (*Facts, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("at rest: %w", err)
+	}
+	const look = 10 * time.Millisecond
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		in, err := js.Stream(ctx, space.InStream())
+		if err == nil && in.CachedInfo().State.Msgs == 0 {
+			return Collect(ctx, nc, space, ledger)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			if err == nil {
+				err = fmt.Errorf("%d messages are left in %s", in.CachedInfo().State.Msgs, space.InStream())
+			}
+			return nil, fmt.Errorf("at rest: %w", err)
+		}
+	}
 }
 
 // CollectSince is [Collect] for what was stored after a mark, and returns the next mark. The

@@ -27,7 +27,7 @@ func TestProcessEndsGentlyWhenAskedAndOtherwiseWithItsError(t *testing.T) {
 	require.ErrorAs(t, p.Wait(time.Second), &exit)
 }
 
-// TestClusterKeepsRecordsWhenItsLeaderIsKilled kills the leader of the journal: another one is
+// F11: TestClusterKeepsRecordsWhenItsLeaderIsKilled kills the leader of the journal: another one is
 // elected, the records are there, and the killed server comes back.
 func TestClusterKeepsRecordsWhenItsLeaderIsKilled(t *testing.T) {
 	t.Parallel()
@@ -58,6 +58,7 @@ func TestClusterKeepsRecordsWhenItsLeaderIsKilled(t *testing.T) {
 	}, time.Minute, 20*time.Millisecond)
 }
 
+// F10: see docs/faults.md.
 func TestSingleServerKeepsRecordsWhenItIsKilled(t *testing.T) {
 	t.Parallel()
 	c := turntest.NewCluster(t, 1, t.TempDir())

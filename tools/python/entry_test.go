@@ -141,6 +141,7 @@ async def work(path):
 	require.Equal(t, uint64(2), k.pool.Stats().Started)
 }
 
+// F22: see docs/faults.md.
 func TestProcessThatAlwaysDiesAtImportIsNotTriedForEver(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", "import os\nos._exit(5)\n")

@@ -188,8 +188,9 @@ func (r *rig) settle(l *turntest.Load, hit ...*oneturn.Turn) *turntest.Facts {
 		require.Zero(r, l.Stop(ctx))
 		r.accepted = append(r.accepted, l.Accepted()...)
 	}
-	r.drained()
-	facts, err := turntest.Collect(r.Context(), r.nc, r.space, r.path)
+	ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
+	defer cancel()
+	facts, err := turntest.AtRest(ctx, r.nc, r.space, r.path)
 	require.NoError(r, err)
 	r.mu.Lock()
 	facts.Accepted = r.accepted

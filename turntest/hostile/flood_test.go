@@ -134,7 +134,7 @@ func TestNamesThatLookAlikeReachNobodyElsesTool(t *testing.T) {
 	l.drained()
 }
 
-// TestWrongTypesInAnyFieldEndAsResponseOrDeadLetter: every field of an event, and of a cancel,
+// F22: every field of an event, and of a cancel,
 // holds every type once.
 func TestWrongTypesInAnyFieldEndAsResponseOrDeadLetter(t *testing.T) {
 	t.Parallel()

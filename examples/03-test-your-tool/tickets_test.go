@@ -1,0 +1,95 @@
+//go:build unix
+
+package tickets_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/oneturn/oneturn"
+	tickets "github.com/oneturn/oneturn/examples/03-test-your-tool"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+func TestMain(m *testing.M) {
+	if turntest.RunRole(map[string]turntest.Role{"worker": worker}) {
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// worker is a process of its own: this test binary, started again. Its tool notes each run in a
+// ledger, and the first run of a turn dies at the worst moment.
+func worker(ctx context.Context) error {
+	nc, err := nats.Connect(os.Getenv("TEST_URL"), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1))
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer nc.Close()
+	ledger, err := turntest.OpenLedger(os.Getenv("TEST_LEDGER"))
+	if err != nil {
+		return err
+	}
+	defer ledger.Close()
+	desk := tickets.Desk{Dir: os.Getenv("TEST_DESK")}
+	open := func(ctx context.Context, in tickets.Ticket) (string, error) {
+		call := oneturn.CallFrom(ctx)
+		if err := ledger.Enter(call); err != nil {
+			return "", err
+		}
+		said, err := desk.Open(ctx, in)
+		if call.Epoch == 1 { // the ticket is open, and nobody knows
+			return "", syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		return said, errors.Join(err, ledger.Exit(call))
+	}
+	w, err := oneturn.NewWorker(nc, oneturn.Config{Tools: []oneturn.Tool{tickets.Tool(open)}})
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}
+
+func TestOneTicketIsOpenedThoughTheWorkerDiesAfterIt(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	server := turntest.NewServer(t) // stops with the test
+	server.Provision()
+	ledger, desk := filepath.Join(t.TempDir(), "ledger"), t.TempDir()
+	for range 2 { // the second one goes on where the first one dies
+		turntest.StartProcess(t, "worker", "TEST_URL="+server.URL(), "TEST_LEDGER="+ledger, "TEST_DESK="+desk)
+	}
+	nc := server.Connect()
+	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
+	require.NoError(t, err)
+	response, err := client.Do(ctx, &oneturn.Turn{
+		TurnID: oneturn.TurnID{App: "app", Chat: "chat", Turn: "turn-1"}, Workflow: "Support", Agent: "TicketAgent", Model: "Ticket",
+		Data: map[string]any{"title": "Printer on fire"},
+	})
+	require.NoError(t, err)
+	require.Equal(t, "opened: Printer on fire", response.Payload)
+
+	// What counts: one ticket. And what is promised, by the facts that the run left behind.
+	open, err := os.ReadDir(desk)
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	space, err := subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	facts, err := turntest.AtRest(ctx, nc, space, ledger)
+	require.NoError(t, err)
+	require.Len(t, facts.Ledger, 3, "entered, entered again, left")
+	facts.Accepted = []turntest.Accepted{{App: "app", Chat: "chat", Turn: "turn-1"}}
+	require.Empty(t, turntest.Check(facts, nil))
+}
