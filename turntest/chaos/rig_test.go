@@ -77,12 +77,14 @@ type rig struct {
 	mark      turntest.Mark   // what was judged already
 	strikes   []string
 	recovered time.Duration // longest from a strike until turns went on
+	healed    time.Time     // when the last fault was over
+	canaries  turntest.Canaries
 }
 
 func newRig(t *testing.T, seed uint64, s setup) *rig {
 	t.Helper()
 	r := &rig{
-		T: t, setup: s, rng: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(),
+		T: t, setup: s, rng: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), canaries: turntest.NewCanaries(),
 	}
 	if s.store != nil {
 		r.store = s.store(r)
@@ -159,7 +161,7 @@ func (r *rig) startWorker(i int) *turntest.Process {
 func (r *rig) turn(n int) (*events.StructuredOutputReady, turntest.Accepted) {
 	effect := effects[n%len(effects)]
 	accepted := turntest.Accepted{App: "app", Chat: "chat-" + strconv.Itoa(n%17), Turn: effect + "-" + strconv.Itoa(n), Effect: effect}
-	data := map[string]any{"millis": json.Number(strconv.Itoa(1 + n*7%50)), "dies": json.Number("0"), "stops": false, "pad": strings.Repeat("x", r.setup.pad)}
+	data := map[string]any{"millis": json.Number(strconv.Itoa(1 + n*7%50)), "dies": json.Number("0"), "stops": false, "pad": r.canaries.Of("data") + strings.Repeat("x", r.setup.pad)}
 	if n%10 == 9 {
 		data["millis"] = "long"
 		accepted.Effect, accepted.MayFail = "", true
@@ -246,6 +248,7 @@ func (r *rig) drained() time.Duration {
 // rest ends the load and waits until everything has come to rest.
 func (r *rig) rest() time.Duration {
 	r.Helper()
+	r.healed = time.Now()
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	require.Zero(r.T, r.load.Stop(ctx), "turns are not acknowledged after %v", r.strikes)
@@ -300,12 +303,15 @@ func (r *rig) judge(facts *turntest.Facts, accepted []turntest.Accepted) outcome
 		r.strike("%d turns gone", before-len(accepted))
 	}
 	facts.Accepted = accepted
+	facts.Healed, facts.Within = r.healed, oneturn.DefaultToolTimeout+2*ackWait
 	require.NotEmpty(r.T, facts.Copies)
 	if len(facts.Dead) < r.poison || r.poison == 0 && len(facts.Dead) > 0 {
 		r.Errorf("%d dead letters, want %d: %v", len(facts.Dead), r.poison, facts.Dead)
 	}
 	o := tally(facts)
-	o.violations = turntest.Check(facts, r.hit)
+	log, err := os.ReadFile(r.path("workers.log"))
+	require.NoError(r.T, err)
+	o.violations = append(turntest.Check(facts, r.hit), r.canaries.Check(facts, map[string]string{"the workers' log": string(log)})...)
 	for _, v := range o.violations {
 		r.Errorf("after %v: %s", r.strikes, v)
 	}
