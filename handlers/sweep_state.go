@@ -108,34 +108,37 @@ func sequence(v any) (uint64, bool) {
 	return seq, err == nil
 }
 
-// leaderRead asks the leader of a stream for a message and returns its sequence, or
-// [idempotency.ErrNotFound].
-func leaderRead(ctx context.Context, nc *nats.Conn, stream, request string) (uint64, error) {
+// read is a message as the leader of its stream knows it.
+type read struct {
+	Seq  uint64 `json:"seq"`
+	Data []byte `json:"data"`
+}
+
+// leaderRead asks the leader of a stream for a message, or returns [idempotency.ErrNotFound].
+func leaderRead(ctx context.Context, nc *nats.Conn, stream, request string) (read, error) {
 	const noMessage = 10037
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	reply, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, []byte(request))
 	if err != nil {
-		return 0, fmt.Errorf("read from %s: %w", stream, err)
+		return read{}, fmt.Errorf("read from %s: %w", stream, err)
 	}
 	var r struct {
 		Error *struct {
 			Code        int    `json:"err_code"`
 			Description string `json:"description"`
 		} `json:"error"`
-		Message struct {
-			Seq uint64 `json:"seq"`
-		} `json:"message"`
+		Message read `json:"message"`
 	}
 	switch err := json.Unmarshal(reply.Data, &r); {
 	case err != nil:
-		return 0, fmt.Errorf("read from %s: %w", stream, err)
+		return read{}, fmt.Errorf("read from %s: %w", stream, err)
 	case r.Error != nil && r.Error.Code == noMessage:
-		return 0, idempotency.ErrNotFound
+		return read{}, idempotency.ErrNotFound
 	case r.Error != nil:
-		return 0, fmt.Errorf("read from %s: server error %d: %s", stream, r.Error.Code, r.Error.Description)
+		return read{}, fmt.Errorf("read from %s: server error %d: %s", stream, r.Error.Code, r.Error.Description)
 	case r.Message.Seq == 0:
-		return 0, fmt.Errorf("read from %s: an answer without a message", stream)
+		return read{}, fmt.Errorf("read from %s: an answer without a message", stream)
 	}
-	return r.Message.Seq, nil
+	return r.Message, nil
 }
