@@ -47,7 +47,10 @@ func (g *growth) backlog(ctx context.Context) error {
 			on := strconv.Itoa(g.queued) + " queued"
 			of := fmt.Sprintf("%d queued", g.turns+g.warm)
 			peak := float64(large.Peak) / mib
+			perTurn := func(u usage, turns int) float64 { return float64(u.CPU.Microseconds()) / float64(turns) }
 			g.add(
+				growthRow{Measurement: "backlog", Figure: "worker, CPU", Unit: "µs/turn", Load: on, Value: perTurn(large, g.queued)}.
+					beside(of, perTurn(small, g.turns+g.warm)),
 				growthRow{Measurement: "backlog", Figure: "rate", Unit: "turns/s", Load: on, Value: long.rate}.
 					beside(of, steady.rate).aim("≥ 0.80", long.rate >= 0.8*steady.rate),
 				growthRow{Measurement: "backlog", Figure: "worker, greatest RSS", Unit: "MiB", Load: on, Value: peak}.
