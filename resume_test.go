@@ -78,6 +78,32 @@ func TestTurnWhoseKeyWasUsedBeforeIsResumedUnderItsOwnName(t *testing.T) {
 	require.Equal(t, events.QualifiedCallID("t", o.key.Turn), r.ToolCallID)
 }
 
+// TestCancelStopsTheToolOfATurnThatWasResumed: each of two, by its own name.
+func TestCancelStopsTheToolOfATurnThatWasResumed(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	entered := make(chan string, 4)
+	hang := func(ctx context.Context, _ greeting) (greeted, error) {
+		entered <- oneturn.CallFrom(ctx).Turn.Turn
+		<-ctx.Done()
+		return greeted{}, ctx.Err()
+	}
+	one, two := newOrphan(t, s, "one", "idempotent"), newOrphan(t, s, "two", "idempotent")
+	one.store(t)
+	two.store(t)
+	start(t, s, oneturn.Config{SweepEvery: soon, Tools: []oneturn.Tool{
+		oneturn.NewTool("greet", hang, oneturn.For("Hello", "Greeter", "Greeting"), oneturn.WithEffect(oneturn.Idempotent)),
+	}})
+	require.ElementsMatch(t, []string{"one", "two"}, []string{<-entered, <-entered})
+	c := client(t, s)
+	for _, o := range []*orphan{one, two} {
+		_, err := c.Cancel(t.Context(), &events.Cancel{TurnID: o.id, Workflow: "Hello"})
+		require.NoError(t, err)
+		require.Equal(t, events.CodeCancelled, o.response(t).Code)
+	}
+	require.Empty(t, entered)
+}
+
 func TestHostileDueAndResumeMessagesAreDeadLettersAndSweepsGoOn(t *testing.T) {
 	t.Parallel()
 	s := server(t)
