@@ -291,19 +291,23 @@ func TestDrainLetsShortToolsFinishAndHandsTheOthersOn(t *testing.T) {
 	}
 }
 
-func TestCancelStopsARunningTool(t *testing.T) {
+func TestCancelStopsARunningToolAndEndsAnUnclaimedTurn(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	p := newPool(t, s, "idempotent")
 	p.start(2)
 	c := client(t, s)
-	one := workTurn("running", time.Minute)
+	one, two := workTurn("running", time.Minute), workTurn("unclaimed", 0)
 	publish(t, c, one)
 	p.entered("running")
-	_, err := c.Cancel(t.Context(), &events.Cancel{TurnID: one.TurnID, Workflow: "Work", Reason: "changed my mind"})
-	require.NoError(t, err)
-	require.Equal(t, events.CodeCancelled, await(t, c, one.TurnID).Code)
+	for _, id := range []*oneturn.Turn{one, two} {
+		_, err := c.Cancel(t.Context(), &events.Cancel{TurnID: id.TurnID, Workflow: "Work", Reason: "changed my mind"})
+		require.NoError(t, err)
+		require.Equal(t, events.CodeCancelled, await(t, c, id.TurnID).Code)
+	}
+	publish(t, c, two)
 	requireDrained(t, s)
+	require.Zero(t, p.count("enter", "unclaimed"))
 	require.Equal(t, 1, p.count("stopped", "running"))
 }
 

@@ -187,7 +187,6 @@ func (w *Worker) handlers(ctx context.Context, store idempotency.Store) (*handle
 		Now:       time.Now,
 
 		LeaseHeld:    handlers.LeaseHeld(w.js, w.space),
-		Published:    handlers.Published(w.js, w.space),
 		MaxTurnLife:  w.c.MaxTurnLife,
 		BindingGrace: w.c.BindingGrace,
 		MaxEventAge:  w.c.MaxEventAge,

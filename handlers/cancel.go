@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
-
-// cancelGrace is how long a cancel waits, once, for its turn: it may have overtaken it.
-const cancelGrace = 2 * time.Second
 
 // cancel handles the wish that a turn end (design 5.17): the wish is stored first, so that
 // whoever runs the turn, or takes it over, finds it. A turn nobody has claimed is claimed and
@@ -25,20 +21,10 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 	if err := h.checkTokens(m, events.KindCancel, e.App, e.Workflow, e.Chat); err != nil {
 		return h.dead(m, e.App, reasonSubjectMismatch, err)
 	}
-	t := cancelled(m, e)
-	known, err := h.known(t)
-	switch {
-	case err != nil:
-		return h.unclaimed(t, err)
-	case !m.Fresh(): // another delivery may have found the turn, and own it
+	if !m.Fresh() {
 		return leave()
-	case !known && m.Lease.Delivery == 1:
-		return nakAfter(cancelGrace)
-	case !known:
-		h.Metrics.UnknownCancels.Inc()
-		h.Logger.Info("a cancel of a turn that was never published, or that is forgotten", "chat", t.Chat, "turn", t.callID, "seq", m.Lease.Seq)
-		return ack()
 	}
+	t := cancelled(m, e)
 	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran" + because(e.Reason)}
 	t.reject.payload = failure(events.CodeCancelled, t.reject.content)
 	claim, err := h.callEvent(t, nil)
@@ -66,21 +52,6 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 		return leave()
 	}
 	return ack()
-}
-
-// known reports whether there is a turn to cancel. What was published and not claimed is in the
-// stream; what is no longer there was claimed before it left: so the stream is asked first, and
-// the journal after it. Records for turns that never come would only fill the journal.
-func (h *Handlers) known(t *turn) (bool, error) {
-	if h.Published == nil {
-		return true, nil
-	}
-	published, err := h.Published(t.m.Held, t.TurnID, t.m.Lease)
-	if err != nil || published {
-		return published, err
-	}
-	held, err := h.Journal.Load(t.m.Held, t.key)
-	return err == nil && len(held.Records) > 0, err
 }
 
 // cancelled is the turn that a cancel is about, as far as the cancel tells.

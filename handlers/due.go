@@ -124,7 +124,7 @@ func (t *Timers) sweep(ctx context.Context, m *Message, state SweepState) (Swept
 	if err != nil && !errors.Is(err, idempotency.ErrNotFound) {
 		return Swept{}, err
 	}
-	if first.Seq != m.Lease.Seq { // an older one carries the state on; or this one is settled already
+	if first != m.Lease.Seq { // an older one carries the state on; or this one is settled already
 		return Swept{}, errOtherSweep
 	}
 	swept, err := s.Run(ctx, state, m.Stored, Scope{}, func(ctx context.Context, f Finding) error {

@@ -53,10 +53,6 @@ type Config struct {
 	// LeaseHeld reports whether the message of a lease is still in its stream; resumes need it.
 	LeaseHeld func(ctx context.Context, l idempotency.Lease) (bool, error)
 
-	// Published reports whether the inbound stream holds a message of a turn that a message asks
-	// about, see [Published]. A cancel of a turn that was never published is not stored.
-	// nil means always.
-	Published func(ctx context.Context, id events.TurnID, asks idempotency.Lease) (bool, error)
 	// MaxTurnLife is how long after its claim a resume ends a turn as expired. 0 means never.
 	MaxTurnLife time.Duration
 	// BindingGrace is how old an event may be and still wait for a worker that knows its

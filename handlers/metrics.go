@@ -12,22 +12,21 @@ import (
 // Metrics counts what handlers do. Labels come from loaded manifests and from fixed lists,
 // never from messages.
 type Metrics struct {
-	Turns          *prometheus.CounterVec // workflow, tool, outcome: ended by this worker
-	Duplicates     prometheus.Counter
-	Conflicts      prometheus.Counter
-	Redeliveries   prometheus.Counter
-	Takeovers      prometheus.Counter
-	LateResults    prometheus.Counter
-	NotATurn       prometheus.Counter
-	UnknownWrites  prometheus.Counter
-	UnknownCancels prometheus.Counter
-	Abandoned      prometheus.Counter
-	Panics         prometheus.Counter
-	Dead           *prometheus.CounterVec // reason
-	InFlight       prometheus.Gauge
-	ToolSeconds    *prometheus.HistogramVec // workflow, tool
-	WaitSeconds    *prometheus.HistogramVec // workflow, tool: of tools that may wait before they are entered
-	TurnSeconds    prometheus.Histogram     // from stored in the inbound stream to response stored
+	Turns         *prometheus.CounterVec // workflow, tool, outcome: ended by this worker
+	Duplicates    prometheus.Counter
+	Conflicts     prometheus.Counter
+	Redeliveries  prometheus.Counter
+	Takeovers     prometheus.Counter
+	LateResults   prometheus.Counter
+	NotATurn      prometheus.Counter
+	UnknownWrites prometheus.Counter
+	Abandoned     prometheus.Counter
+	Panics        prometheus.Counter
+	Dead          *prometheus.CounterVec // reason
+	InFlight      prometheus.Gauge
+	ToolSeconds   *prometheus.HistogramVec // workflow, tool
+	WaitSeconds   *prometheus.HistogramVec // workflow, tool: of tools that may wait before they are entered
+	TurnSeconds   prometheus.Histogram     // from stored in the inbound stream to response stored
 }
 
 // buckets span no-op tools and tools that take minutes, in seconds.
@@ -45,16 +44,15 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		Turns: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "turns_total", Help: "Turns whose response this worker stored.",
 		}, []string{"workflow", "tool", "outcome"}),
-		Duplicates:     counter("duplicates_total", "Messages whose turn was another message's or had ended."),
-		Conflicts:      counter("conflicts_total", "Turn keys used again with other data."),
-		Redeliveries:   counter("redeliveries_total", "Messages delivered more than once."),
-		Takeovers:      counter("takeovers_total", "Turns continued after their worker lost them."),
-		LateResults:    counter("late_results_total", "Results dropped because the turn had ended without them."),
-		NotATurn:       counter("not_a_turn_total", "Events without auto_tool_mode."),
-		UnknownWrites:  counter("unknown_writes_total", "Journal writes whose outcome was unknown and that were sent again."),
-		UnknownCancels: counter("unknown_cancels_total", "Cancels of turns that were never published, or that the journal has forgotten."),
-		Abandoned:      counter("abandoned_tools_total", "Tools left behind because they ignored the end of their context."),
-		Panics:         counter("panics_total", "Panics in handlers."),
+		Duplicates:    counter("duplicates_total", "Messages whose turn was another message's or had ended."),
+		Conflicts:     counter("conflicts_total", "Turn keys used again with other data."),
+		Redeliveries:  counter("redeliveries_total", "Messages delivered more than once."),
+		Takeovers:     counter("takeovers_total", "Turns continued after their worker lost them."),
+		LateResults:   counter("late_results_total", "Results dropped because the turn had ended without them."),
+		NotATurn:      counter("not_a_turn_total", "Events without auto_tool_mode."),
+		UnknownWrites: counter("unknown_writes_total", "Journal writes whose outcome was unknown and that were sent again."),
+		Abandoned:     counter("abandoned_tools_total", "Tools left behind because they ignored the end of their context."),
+		Panics:        counter("panics_total", "Panics in handlers."),
 		Dead: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "dead_letters_total", Help: "Messages moved to the dead letters.",
 		}, []string{"reason"}),
@@ -71,7 +69,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites,
-		m.UnknownCancels, m.Abandoned, m.Panics, m.Dead, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
+		m.Abandoned, m.Panics, m.Dead, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)

@@ -315,6 +315,6 @@ func LeaseHeld(js jetstream.JetStream, space subjects.Space) func(context.Contex
 		if errors.Is(err, idempotency.ErrNotFound) {
 			return false, nil
 		}
-		return found.Seq > 0, err
+		return found > 0, err
 	}
 }

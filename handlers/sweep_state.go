@@ -108,37 +108,34 @@ func sequence(v any) (uint64, bool) {
 	return seq, err == nil
 }
 
-// read is a message as the leader of its stream knows it.
-type read struct {
-	Seq  uint64 `json:"seq"`
-	Data []byte `json:"data"`
-}
-
-// leaderRead asks the leader of a stream for a message, or returns [idempotency.ErrNotFound].
-func leaderRead(ctx context.Context, nc *nats.Conn, stream, request string) (read, error) {
+// leaderRead asks the leader of a stream for a message and returns its sequence, or
+// [idempotency.ErrNotFound].
+func leaderRead(ctx context.Context, nc *nats.Conn, stream, request string) (uint64, error) {
 	const noMessage = 10037
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	reply, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, []byte(request))
 	if err != nil {
-		return read{}, fmt.Errorf("read from %s: %w", stream, err)
+		return 0, fmt.Errorf("read from %s: %w", stream, err)
 	}
 	var r struct {
 		Error *struct {
 			Code        int    `json:"err_code"`
 			Description string `json:"description"`
 		} `json:"error"`
-		Message read `json:"message"`
+		Message struct {
+			Seq uint64 `json:"seq"`
+		} `json:"message"`
 	}
 	switch err := json.Unmarshal(reply.Data, &r); {
 	case err != nil:
-		return read{}, fmt.Errorf("read from %s: %w", stream, err)
+		return 0, fmt.Errorf("read from %s: %w", stream, err)
 	case r.Error != nil && r.Error.Code == noMessage:
-		return read{}, idempotency.ErrNotFound
+		return 0, idempotency.ErrNotFound
 	case r.Error != nil:
-		return read{}, fmt.Errorf("read from %s: server error %d: %s", stream, r.Error.Code, r.Error.Description)
+		return 0, fmt.Errorf("read from %s: server error %d: %s", stream, r.Error.Code, r.Error.Description)
 	case r.Message.Seq == 0:
-		return read{}, fmt.Errorf("read from %s: an answer without a message", stream)
+		return 0, fmt.Errorf("read from %s: an answer without a message", stream)
 	}
-	return r.Message, nil
+	return r.Message.Seq, nil
 }

@@ -57,14 +57,6 @@ func (s Space) WorkerConsumer(pool string) string { return "workers-" + pool }
 // InKind matches the messages of one kind that a pool consumes.
 func (s Space) InKind(pool, kind string) string { return s.prefix + ".in." + pool + "." + kind + ".>" }
 
-// TurnsOfChat matches the turns of a chat, whatever their pool and workflow. App and chat are ids.
-func (s Space) TurnsOfChat(app, chat string) string {
-	return s.prefix + ".in.*." + kindTurn + "." + Token(app) + ".*." + Token(chat)
-}
-
-// kindTurn is the kind of an inbound message that is a turn, see events.
-const kindTurn = "structured_output_ready"
-
 // In is the subject of an inbound message. Ids are tokenised; pool and kind must be plain.
 func (s Space) In(pool, kind, app, workflow, chat string) string {
 	return s.prefix + ".in." + pool + "." + kind + "." + Token(app) + "." + Token(workflow) + "." + Token(chat)

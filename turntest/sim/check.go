@@ -69,19 +69,6 @@ func (w *world) history(t *turn) history {
 	return h
 }
 
-// publishedBefore reports whether a cancel had a turn to cancel: one that was published before
-// it. A message that vanished before its turn was claimed has left none, nor has one whose
-// claim a stale read did not show.
-func (w *world) publishedBefore(cancel *message, h history) bool {
-	for _, m := range w.queue[:cancel.seq-1] {
-		gone := m.purged && (h.claim == nil || w.faults.struck[StaleRead] > 0)
-		if m.turn == cancel.turn && m.kind == events.KindStructuredOutputReady && !gone {
-			return true
-		}
-	}
-	return false
-}
-
 // checkSettled is called when the server settles a message: from now on nobody but the holder
 // of another message will end the turn.
 func (w *world) checkSettled(m *message) {
@@ -91,9 +78,6 @@ func (w *world) checkSettled(m *message) {
 		return
 	}
 	if m.kind == events.KindCancel && h.cancel == nil {
-		if !w.publishedBefore(m, h) {
-			return // there was nothing to cancel
-		}
 		w.violatef("%s: cancel #%d was settled and is not stored", m.turn.id.Turn, m.seq)
 	}
 	n := h.newest.Seq

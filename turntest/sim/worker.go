@@ -8,7 +8,6 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/engine"
-	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/tools"
@@ -47,7 +46,6 @@ func (p *process) begin(m manifest) {
 		Variables:    variables{w},
 		Blobs:        blobs{},
 		LeaseHeld:    w.leaseHeld,
-		Published:    w.published,
 		Dead:         letters{w},
 		Live:         func(string, []byte) error { return nil },
 		Metrics:      w.sim.metrics,
@@ -86,22 +84,6 @@ func (w *world) leaseHeld(ctx context.Context, l idempotency.Lease) (bool, error
 		return false, err
 	}
 	return !w.queue[l.Seq-1].settled, nil
-}
-
-// published is what [handlers.Published] finds in the queue.
-func (w *world) published(ctx context.Context, id events.TurnID, asks idempotency.Lease) (bool, error) {
-	if err := w.store.read(ctx, "is "+id.Turn+" published"); err != nil {
-		return false, err
-	}
-	for _, m := range w.queue {
-		if m.kind == events.KindStructuredOutputReady && m.turn.id == id && !m.settled {
-			return true, nil
-		}
-	}
-	if w.queue[asks.Seq-1].settled {
-		return false, idempotency.ErrNotFound
-	}
-	return false, nil
 }
 
 // receive gets a message from the queue. One that the worker holds already is left alone, as
