@@ -56,11 +56,16 @@ func (b *bucket) err() error {
 	}
 }
 
+// What to do about it.
+const (
+	mendGone = "stop every worker; then restore it from a backup, or delete the inbound stream too and run `turnctl provision`"
+	mendLost = "what it forgot may happen again; start the worker again to go on without it"
+)
+
 // lose remembers for good that the bucket is gone.
-func (b *bucket) lose(what string) error {
+func (b *bucket) lose(what, mend string) error {
 	b.lost.Do(func() {
-		b.why = fmt.Errorf("journal %s: %s: %w: stop every worker; then restore it from a backup, "+
-			"or delete the inbound stream too and run `turnctl provision`", b.name, what, ErrGone)
+		b.why = fmt.Errorf("journal %s: %s: %w: %s", b.name, what, ErrGone, mend)
 		close(b.gone)
 	})
 	return b.why
@@ -69,12 +74,15 @@ func (b *bucket) lose(what string) error {
 // stored notes the sequence of a record that was just stored. Before is the highest that was
 // seen when it was sent: sequences only grow, so a lower one was given by another bucket, or
 // by one that has lost records.
-func (b *bucket) stored(before, seq uint64) error {
-	if seq <= before {
-		return b.lose(fmt.Sprintf("a record was stored as %d after %d: it was made anew, or has lost records", seq, before))
+func (s *KV) stored(ctx context.Context, before, seq uint64) error {
+	if seq > before {
+		s.bucket.saw(seq)
+		return nil
 	}
-	b.saw(seq)
-	return nil
+	if err := s.Check(ctx); err != nil {
+		return err
+	}
+	return s.bucket.lose(fmt.Sprintf("a record was stored as %d after %d: it has lost records", seq, before), mendLost)
 }
 
 func (b *bucket) saw(seq uint64) {
@@ -90,7 +98,7 @@ func (b *bucket) saw(seq uint64) {
 func (b *bucket) notFound() error {
 	now := b.now()
 	if !b.missing.CompareAndSwap(0, now) && now-b.missing.Load() >= int64(missingFor) {
-		return b.lose("its stream does not exist any more")
+		return b.lose("its stream does not exist any more", mendGone)
 	}
 	return b.err()
 }
@@ -99,7 +107,7 @@ func (b *bucket) notFound() error {
 func (b *bucket) found(made time.Time) error {
 	b.missing.Store(0)
 	if at := made.UnixNano(); !b.made.CompareAndSwap(0, at) && b.made.Load() != at {
-		return b.lose("it was made anew at " + made.Format(time.RFC3339))
+		return b.lose("it was made anew at "+made.Format(time.RFC3339), mendGone)
 	}
 	return b.err()
 }

@@ -4,11 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/turntest"
 )
 
@@ -35,6 +37,7 @@ func TestNothingIsClaimedInABucketThatWasMadeAnew(t *testing.T) {
 	s := turntest.NewServer(t)
 	nc := s.Connect()
 	kv := newKV(t, nc, bucket(t, nc))
+	require.NoError(t, kv.Check(t.Context()))
 	j := idempotency.New(kv, "w", idempotency.Options{})
 	c := idempotency.Claim{Key: key, Effect: "unsafe", Lease: idempotency.Lease{Stream: "IN", Seq: 1, Delivery: 1}}
 	d, err := j.Claim(t.Context(), c)
@@ -55,6 +58,26 @@ func TestNothingIsClaimedInABucketThatWasMadeAnew(t *testing.T) {
 	require.ErrorIs(t, err, idempotency.ErrGone)
 	_, err = kv.Last(t.Context(), key.Public(events.KindToolResponse))
 	require.ErrorIs(t, err, idempotency.ErrNotFound, "a response was stored where the claim is not known")
+}
+
+// TestBucketThatHasLostRecordsIsNotTrusted: sequences only grow.
+func TestBucketThatHasLostRecordsIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	nc := s.Connect()
+	space, err := subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	_, err = nc.Subscribe(space.JournalSubject(">"), func(m *nats.Msg) { // a server with a bad memory
+		_ = m.Respond(map[bool][]byte{true: []byte(`{"stream":"S","seq":9}`), false: []byte(`{"stream":"S","seq":8}`)}[m.Header.Get(idempotency.HeaderNonce) == "a"])
+	})
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+	kv := newKV(t, s.Connect(), space)
+	_, err = kv.Create(t.Context(), record("a"))
+	require.NoError(t, err)
+	_, err = kv.Create(t.Context(), record("b"))
+	require.ErrorIs(t, err, idempotency.ErrGone)
+	require.ErrorContains(t, err, "lost records")
 }
 
 // TestBucketThatWasMadeAnewIsNoticedWithoutAWrite: an idle worker has nothing to store.

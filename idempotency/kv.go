@@ -82,7 +82,7 @@ func (s *KV) create(ctx context.Context, r Record) (uint64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("journal: create %s: %w", r.Key, err)
 	case ack.code == 0:
-		return ack.seq, s.bucket.stored(before, ack.seq)
+		return ack.seq, s.stored(ctx, before, ack.seq)
 	case ack.code == errCodeWrongSequence && ack.seq > 0:
 		return 0, &ExistsError{Key: r.Key, Seq: ack.seq}
 	case ack.code == errCodeInFlight:

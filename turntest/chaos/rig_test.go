@@ -79,6 +79,7 @@ type rig struct {
 	recovered time.Duration // longest from a strike until turns went on
 	healed    time.Time     // when the last fault was over
 	canaries  turntest.Canaries
+	outcome   outcome // once it has settled
 }
 
 func newRig(t *testing.T, seed uint64, s setup) *rig {
@@ -277,6 +278,7 @@ func (r *rig) settle() outcome {
 	o := r.judge(facts, append(r.load.Accepted(), r.extra...))
 	o.rest = rest
 	r.Log(o.line(r))
+	r.outcome = o
 	return o
 }
 

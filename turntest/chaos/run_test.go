@@ -33,6 +33,8 @@ func TestChaos(t *testing.T) { //nolint:tparallel // the scenarios of a round ru
 	}
 	end := time.Now().Add(time.Duration(*minutes * float64(time.Minute)))
 	scenarios := slices.Concat(clusterScenarios(), partitionScenarios(), networkScenarios(), workerScenarios(), stormScenarios(), zombieScenarios(), vanishScenarios(), diskScenarios())
+	page := &summary{scenarios: map[string]*worst{}}
+	defer func() { t.Log(page) }()
 	for round := first; ; round++ {
 		t.Run(fmt.Sprintf("round-%d", round), func(t *testing.T) {
 			t.Logf("again with: make chaos CHAOS=brief CHAOSFLAGS=-chaos.seed=%d", round)
@@ -41,7 +43,7 @@ func TestChaos(t *testing.T) { //nolint:tparallel // the scenarios of a round ru
 					t.Parallel()
 					r := newRig(t, round, s.setup)
 					s.run(r)
-					t.Logf("rows %s", s.rows)
+					page.add(s, r)
 				})
 			}
 		})

@@ -137,6 +137,9 @@ func (s *soaking) judge() {
 	s.report.Redelivered += o.redelivered
 	s.report.Takeovers += o.takeovers
 	s.report.Repeats += s.load.Repeats()
+	s.report.PublishGap = max(s.report.PublishGap, s.load.Gap())
+	s.report.ResponseGap = max(s.report.ResponseGap, o.responseGap)
+	s.report.Recovery = s.recovered
 	s.latency = append(s.latency, o.latencies...)
 	for _, v := range o.violations {
 		s.report.Violations = append(s.report.Violations, v.String())

@@ -64,6 +64,10 @@ type Report struct {
 	Takeovers   int `json:"takeovers"`
 	Repeats     int `json:"repeats"` // of publishes
 
+	PublishGap  time.Duration `json:"publish_gap_ns"`  // longest time without an acknowledged publish
+	ResponseGap time.Duration `json:"response_gap_ns"` // longest time without a stored response
+	Recovery    time.Duration `json:"recovery_ns"`     // longest time from a fault until turns went on
+
 	P50First time.Duration `json:"p50_first_ns"` // publish to stored response: first and last fifth of the run
 	P99First time.Duration `json:"p99_first_ns"`
 	P50Last  time.Duration `json:"p50_last_ns"`
@@ -99,6 +103,8 @@ func (r *Report) WriteTo(w io.Writer) (int64, error) {
 		line("  %-24s %14.1f %14.1f %14.1f %+14.1f", t.name, t.First/t.unit, t.Last/t.unit, t.Max/t.unit, t.PerHour/t.unit)
 	}
 	line("")
+	line("longest time without a publish %s, without a response %s, from a fault to going on %s",
+		micros(r.PublishGap), micros(r.ResponseGap), micros(r.Recovery))
 	line("interrupted %d, redelivered %d, takeovers %d, publishes repeated %d", r.Interrupted, r.Redelivered, r.Takeovers, r.Repeats)
 	line("faults: %s", strings.Join(r.Faults, "; "))
 	for i, v := range r.Violations {

@@ -55,7 +55,7 @@ func TestPercentile(t *testing.T) {
 
 func TestReportNamesViolationsAndFitsOnAPage(t *testing.T) {
 	t.Parallel()
-	r := soak.Report{Seed: 7, RSS: soak.Trend{First: 1 << 20, Last: 2 << 20, Max: 3 << 20, PerHour: 1 << 20}}
+	r := soak.Report{Seed: 7, PublishGap: 3 * time.Second, ResponseGap: 4 * time.Second, Recovery: 5 * time.Second, RSS: soak.Trend{First: 1 << 20, Last: 2 << 20, Max: 3 << 20, PerHour: 1 << 20}}
 	for i := range 100 {
 		r.Violations = append(r.Violations, fmt.Sprint("I1 turn ", i))
 	}
@@ -66,6 +66,7 @@ func TestReportNamesViolationsAndFitsOnAPage(t *testing.T) {
 	require.Contains(t, b.String(), "VIOLATION I1 turn 0\n")
 	require.Contains(t, b.String(), "80 more")
 	require.Contains(t, b.String(), "seed 7")
+	require.Contains(t, b.String(), "without a publish 3s, without a response 4s, from a fault to going on 5s")
 	require.Less(t, strings.Count(b.String(), "\n"), 60)
 }
 
