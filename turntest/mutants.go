@@ -4,6 +4,7 @@ package turntest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -93,5 +94,9 @@ func runAgain(t *testing.T, name mutant.Name, catcher Catcher) ([]byte, error) {
 	require.NoError(t, err)
 	c := exec.CommandContext(ctx, self, append([]string{"-test.count=1", "-test.timeout=" + limit.String(), "-test.run=" + catcher.Run}, catcher.Args...)...)
 	c.Env = append(os.Environ(), mutant.Variable+"="+string(name))
-	return c.CombinedOutput()
+	out, err := c.CombinedOutput()
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", catcher.Run, err)
+	}
+	return out, nil
 }
