@@ -65,8 +65,9 @@ func (b *toolbox) find(binding *bindings.Binding) (tools.Tool, error) {
 	return nil, &events.Error{Code: events.CodeUnknownTool, Op: "find tool", Msg: fmt.Sprintf("this worker runs no %s tools", binding.Kind)}
 }
 
-// renew replaces the Python processes of workflows whose code or manifests have changed. New
-// processes run the files that the set was checked with. old is nil at the start.
+// renew puts the Python files that the set was checked with in force for workflows whose code
+// or manifests have changed. Turns that have found their tool keep the version they found. old
+// is nil at the start.
 func (b *toolbox) renew(old, set *bindings.Set) {
 	if b.python == nil {
 		return

@@ -18,25 +18,31 @@ type slot struct {
 	idle      *time.Timer
 }
 
+// closing is why a call of a closed pool fails.
+const closing = "the worker is shutting down; the tool was not entered"
+
 // waiter is a call that waits for a child.
 type waiter struct {
 	function string
 	grant    chan *slot // buffered
 }
 
-// group holds the children of one workflow and hands them to calls, first come first served.
+// group holds the children of one version of a workflow and hands them to calls, first come
+// first served.
 type group struct {
 	size      int
 	idleAfter time.Duration
 	spawn     func(*group) *child
 	counts    *counters
+	sources   map[string][]byte // Python files to run instead of those on the disk
+	calls     int               // guarded by the pool: a group with calls is not forgotten
 
 	mu      sync.Mutex
 	current []*slot          // children that take calls
 	all     map[*child]*slot // these and the retired ones that still run
 	waiters []*waiter
 	async   map[string]bool // functions known to be async, as file:function
-	sources map[string][]byte
+	old     bool            // there is a newer version: children end with the calls that are left
 	closed  bool
 }
 
@@ -53,7 +59,7 @@ func (g *group) acquire(ctx context.Context, op, function string) (*child, error
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
-		return nil, toolError(op, "the worker is shutting down; the tool was not entered")
+		return nil, toolError(op, closing)
 	}
 	var s *slot
 	if len(g.waiters) == 0 {
@@ -72,7 +78,7 @@ func (g *group) acquire(ctx context.Context, op, function string) (*child, error
 		return nil, g.leave(ctx, op, w)
 	}
 	if s == nil {
-		return nil, toolError(op, "the worker is shutting down; the tool was not entered")
+		return nil, toolError(op, closing)
 	}
 	return s.child, nil
 }
@@ -152,7 +158,12 @@ func (g *group) release(c *child, replace bool) {
 		}
 	}
 	g.dispatch()
-	if s.load == 0 && !s.retired {
+	switch {
+	case s.load > 0 || s.retired:
+	case g.old:
+		g.retire(s)
+		s.kill("its workflow has changed")
+	default:
 		s.idle = time.AfterFunc(g.idleAfter, func() { g.reap(s) })
 	}
 }
@@ -163,7 +174,7 @@ func (g *group) learn(c *child, function string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.all[c]
-	if s == nil || s.retired || g.async[function] && !s.exclusive { // a retired one runs an older file
+	if s == nil || s.retired || g.async[function] && !s.exclusive { // it takes no others
 		return
 	}
 	g.async[function] = true
@@ -204,14 +215,25 @@ func (g *group) retire(s *slot) {
 	g.current = slices.DeleteFunc(g.current, func(other *slot) bool { return other == s })
 }
 
-// renew retires all children: calls that run end there, new ones get new processes.
-func (g *group) renew(sources map[string][]byte) {
+// supersede takes note that there is a newer version. Idle children end; calls that run, wait
+// or are yet to come for this version have it still.
+func (g *group) supersede() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.sources = sources
-	g.retireAll()
-	clear(g.async)
-	g.dispatch()
+	g.old = true
+	for _, s := range slices.Clone(g.current) {
+		if s.load == 0 {
+			g.retire(s)
+			s.kill("its workflow has changed")
+		}
+	}
+}
+
+// over reports whether no process of a version that was superseded is left.
+func (g *group) over() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.old && len(g.all) == 0
 }
 
 func (g *group) retireAll() {

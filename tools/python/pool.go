@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,7 +57,8 @@ type Pool struct {
 	nextID atomic.Uint64
 
 	mu     sync.Mutex
-	groups map[string]*group
+	groups map[string]*group   // version in force, by workflow
+	all    map[*group]struct{} // these, and versions before them that still have processes or calls
 	closed bool
 }
 
@@ -82,21 +85,31 @@ func NewPool(opts Options) *Pool {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Pool{opts: opts, groups: map[string]*group{}}
+	return &Pool{opts: opts, groups: map[string]*group{}, all: map[*group]struct{}{}}
 }
 
 // Tool returns the tool that runs a function of a Python file. The file is named relative to
 // the workflow's folder, to its tools folder, or to Root; it is looked up at the first call.
+// The tool keeps the version of the workflow that is in force now: see [Pool.Renew].
 func (p *Pool) Tool(workflow, file, function string) tools.Tool {
-	return &tool{pool: p, workflow: workflow, file: filepath.ToSlash(file), function: function}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &tool{pool: p, group: p.group(workflow), workflow: workflow, file: filepath.ToSlash(file), function: function}
 }
 
-// Renew lets the next call of a workflow run in a new process. Calls that run are not
-// disturbed. New processes take the Python files of the workflow's folder from sources, which
-// are named relative to it, whatever is on the disk by then; what sources lacks, and all if
-// they are nil, they read from the disk.
+// Renew puts a new version of a workflow in force. Tools made from now on run in new processes.
+// Those that were made before keep the version they had: their calls are not disturbed, also
+// if they still have to wait for a process. Processes take the Python files of the workflow's
+// folder from sources, which are named relative to it, whatever is on the disk by then; what
+// sources lacks, and all if they are nil, they read from the disk.
 func (p *Pool) Renew(workflow string, sources map[string][]byte) {
-	p.group(workflow).renew(sources)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if g := p.groups[workflow]; g != nil {
+		g.supersede()
+	}
+	p.forget()
+	p.add(workflow, sources)
 }
 
 // Close refuses new calls and waits for the running ones; when ctx ends first it kills their
@@ -104,10 +117,7 @@ func (p *Pool) Renew(workflow string, sources map[string][]byte) {
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
-	groups := make([]*group, 0, len(p.groups))
-	for _, g := range p.groups {
-		groups = append(groups, g)
-	}
+	groups := slices.Collect(maps.Keys(p.all))
 	p.mu.Unlock()
 	results := make(chan error, len(groups))
 	for _, g := range groups {
@@ -125,7 +135,8 @@ func (p *Pool) Stats() Stats {
 	stats := Stats{Started: p.counts.started.Load(), Died: p.counts.died.Load()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, g := range p.groups {
+	p.forget()
+	for g := range p.all {
 		g.mu.Lock()
 		stats.Children += len(g.all)
 		stats.Waiting += len(g.waiters)
@@ -137,17 +148,44 @@ func (p *Pool) Stats() Stats {
 	return stats
 }
 
-// group returns the children of a workflow.
+// group returns the version of a workflow that is in force. The pool is locked.
 func (p *Pool) group(workflow string) *group {
+	if g := p.groups[workflow]; g != nil {
+		return g
+	}
+	return p.add(workflow, nil)
+}
+
+// add makes a version of a workflow the one in force. The pool is locked.
+func (p *Pool) add(workflow string, sources map[string][]byte) *group {
+	g := newGroup(p.opts.Size, p.opts.IdleAfter, &p.counts, func(g *group) *child { return p.child(g, workflow) })
+	g.sources, g.closed = sources, p.closed
+	p.groups[workflow] = g
+	p.all[g] = struct{}{}
+	return g
+}
+
+// forget drops the versions before that have come to their end. The pool is locked.
+func (p *Pool) forget() {
+	maps.DeleteFunc(p.all, func(g *group, _ struct{}) bool { return g.calls == 0 && g.over() })
+}
+
+// begin takes note of a call of a version, which may have been forgotten since its tool was made.
+func (p *Pool) begin(g *group) (ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := p.groups[workflow]
-	if g == nil {
-		g = newGroup(p.opts.Size, p.opts.IdleAfter, &p.counts, func(g *group) *child { return p.child(g, workflow) })
-		g.closed = p.closed
-		p.groups[workflow] = g
+	if p.closed {
+		return false
 	}
-	return g
+	g.calls++
+	p.all[g] = struct{}{}
+	return true
+}
+
+func (p *Pool) end(g *group) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g.calls--
 }
 
 func (p *Pool) child(g *group, workflow string) *child {
@@ -163,6 +201,7 @@ func (p *Pool) child(g *group, workflow string) *child {
 // tool is one Python function.
 type tool struct {
 	pool                     *Pool
+	group                    *group
 	workflow, file, function string
 }
 
@@ -200,7 +239,11 @@ func (t *tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 
 // send has a child run the call. A child that ended before it entered the tool is replaced.
 func (t *tool) send(ctx context.Context, op string, id uint64, frame []byte, call *tools.Call) (*reply, error) {
-	g := t.pool.group(t.workflow)
+	g := t.group
+	if !t.pool.begin(g) {
+		return nil, toolError(op, closing)
+	}
+	defer t.pool.end(g)
 	key := t.file + ":" + t.function
 	var last error
 	for range maxTries {

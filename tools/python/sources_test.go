@@ -1,7 +1,10 @@
 package python_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,4 +55,39 @@ def versions(): return [PACKAGE, NEAR, near.NEAR, beside.BESIDE, ABSOLUTE, "` + 
 	}())
 	k.pool.Renew("WF", nil)
 	require.JSONEq(t, `["3","3","3","3ä","3","3"]`, k.value("versions", `{}`))
+}
+
+// TestCallThatWaitsForAProcessRunsTheVersionItWasMadeFor: a turn in flight keeps the code that
+// its claim names, and nothing of an old version stays behind.
+func TestCallThatWaitsForAProcessRunsTheVersionItWasMadeFor(t *testing.T) {
+	t.Parallel()
+	version := func(v string) map[string][]byte {
+		return map[string][]byte{"tools/t.py": []byte(hostile + "\ndef version(): return " + v + "\n")}
+	}
+	k := newKit(t, python.Options{}, "WF/tools/t.py", "def version(): return 'of the disk'\n")
+	k.pool.Renew("WF", version("1"))
+	dir := t.TempDir() + string(filepath.Separator)
+	entered, running := k.start(t.Context(), "sgate", `{"path":"`+dir+`"}`)
+	<-entered
+	result := make(chan string, 1)
+	go func() {
+		r, err := k.invoke(t.Context(), "version", `{}`)
+		if err != nil {
+			result <- err.Error()
+			return
+		}
+		result <- string(r.Value)
+	}()
+	require.Eventually(t, func() bool { return k.pool.Stats().Waiting == 1 }, 10*time.Second, time.Millisecond)
+	late := k.pool.Tool("WF", "t.py", "version")
+	k.pool.Renew("WF", version("2"))
+	require.Equal(t, "2", k.value("version", `{}`))
+	require.NoError(t, os.WriteFile(dir+"open", nil, 0o600))
+	require.NoError(t, <-running)
+	require.Equal(t, "1", <-result)
+	require.Eventually(t, func() bool { return k.pool.Stats().Children == 1 }, 10*time.Second, time.Millisecond)
+	r, err := late.Invoke(t.Context(), newCall(t, "version", `{}`)) // no process of its version is left
+	require.NoError(t, err)
+	require.Equal(t, "1", string(r.Value))
+	require.Eventually(t, func() bool { return k.pool.Stats().Children == 1 }, 10*time.Second, time.Millisecond)
 }
