@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -29,15 +30,23 @@ type Denials struct {
 // Watch begins to remember what the server denies nc, beside whatever handles errors already,
 // until stop. Prefix is that of our own subjects: nobody else's count, so that a requester
 // cannot make a denial by asking for an answer elsewhere.
+//
+// A connection has one handler of errors and several workers may share it, so that stop must
+// not take away what others have put in its place meanwhile: the handler stays, and only
+// passes errors on.
 func (d *Denials) Watch(nc *nats.Conn, prefix string) (stop func()) {
+	var watching atomic.Pointer[Denials]
+	watching.Store(d)
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
-		d.note(err, prefix)
+		if d := watching.Load(); d != nil {
+			d.note(err, prefix)
+		}
 		if before != nil {
 			before(nc, sub, err)
 		}
 	})
-	return func() { nc.SetErrorHandler(before) }
+	return func() { watching.Store(nil) }
 }
 
 var violation = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([^"]+)"`)

@@ -50,6 +50,8 @@ func TestDenialsHaveTheNamesOfTheirSubjectsAndAreForgottenAgain(t *testing.T) {
 	nc := limited(t, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { heard <- err }))
 	var d denied.Denials
 	stop := d.Watch(nc, "ours")
+	var other denied.Denials
+	defer other.Watch(nc, "ours")()
 	for _, subject := range []string{"ours.x", "$KV.B.k", "ok.x", "_INBOX.somebody", "theirs.x"} { // the last two: answers to who asks
 		require.NoError(t, nc.Publish(subject, nil))
 	}
@@ -72,6 +74,10 @@ func TestDenialsHaveTheNamesOfTheirSubjectsAndAreForgottenAgain(t *testing.T) {
 	require.NoError(t, nc.Flush())
 	require.Eventually(t, func() bool { return len(heard) == 6 }, 10*time.Second, time.Millisecond)
 	require.Empty(t, d.Lately(time.Minute))
+	require.Len(t, other.Lately(time.Minute), 3, "one that watches beside it still does")
+	require.NoError(t, nc.Publish("ours.y", nil))
+	require.NoError(t, nc.Flush())
+	require.Eventually(t, func() bool { return len(other.Lately(time.Minute)) == 4 }, 10*time.Second, time.Millisecond)
 }
 
 func TestDenialsAreBounded(t *testing.T) {
