@@ -96,7 +96,10 @@ type api struct {
 	service micro.Service
 	ctx     context.Context //nolint:containedctx // the life of the service, which requests end with
 	cancel  context.CancelFunc
-	answers sync.WaitGroup
+
+	mu      sync.Mutex
+	stopped bool
+	answers sync.WaitGroup // grows only until stopped
 }
 
 // reader reads what a request of a tenant asks for.
@@ -125,11 +128,25 @@ func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger
 func (a *api) stop() error {
 	err := a.service.Stop()
 	a.cancel()
+	a.mu.Lock()
+	a.stopped = true
+	a.mu.Unlock()
 	a.answers.Wait()
 	if err != nil {
 		return fmt.Errorf("stop the request API: %w", err)
 	}
 	return nil
+}
+
+// begin makes an answer in a goroutine of its own, and reports false once the service has been
+// stopped: requests that have arrived by then are still handed out.
+func (a *api) begin(answer func()) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.stopped {
+		a.answers.Go(answer)
+	}
+	return !a.stopped
 }
 
 // serve answers the requests of a verb, each in a goroutine of its own as far as the gate
@@ -155,7 +172,7 @@ func (a *api) serve(g *gate, read reader) micro.HandlerFunc {
 			a.answer(subject, reply, nil, errBusy)
 			return
 		}
-		a.answers.Go(func() {
+		begun := a.begin(func() {
 			defer p.leave()
 			ctx, cancel := context.WithTimeout(a.ctx, apiTimeout)
 			defer cancel()
@@ -166,6 +183,9 @@ func (a *api) serve(g *gate, read reader) micro.HandlerFunc {
 			page, err := read(ctx, app, body)
 			a.answer(subject, reply, page, err)
 		})
+		if !begun {
+			p.leave()
+		}
 	}
 }
 
