@@ -70,8 +70,13 @@ func (s *Server) watchFull(ctx context.Context) {
 }
 
 // Reopen closes the store and opens it again. What was stored and not yet acknowledged stays;
-// connections stay, and what they ask for meanwhile fails.
+// connections stay, and what they ask for meanwhile fails. It fails once the server was stopped.
 func (s *Server) Reopen() error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.ended { // the store is unlocked: another process may have it
+		return errors.New("embedded server: open the store: the server was stopped")
+	}
 	if err := s.ns.ShutdownJetStream(); err != nil {
 		return fmt.Errorf("embedded server: close the store: %w", err)
 	}

@@ -61,6 +61,14 @@ func TestStoreIsOpenedAnewWhenAFullDiskHasRoom(t *testing.T) {
 	require.Equal(t, s.config.MaxStore, s.ns.JetStreamConfig().MaxStore)
 }
 
+func TestStoreOfAStoppedServerIsNotOpenedAnew(t *testing.T) {
+	t.Parallel()
+	s, err := Start(t.Context(), Options{Listen: "127.0.0.1:0", Store: t.TempDir()})
+	require.NoError(t, err)
+	require.NoError(t, s.Stop())
+	require.ErrorContains(t, s.Reopen(), "the server was stopped")
+}
+
 func TestStoreUseIsBoundedByTheLimitAndByTheDisk(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 26

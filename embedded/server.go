@@ -32,6 +32,9 @@ type Server struct {
 	log      *serverLog
 	unwatch  context.CancelFunc // nil with Options.Memory
 	watching sync.WaitGroup
+
+	opening sync.Mutex // held while the store is opened anew, or closed for good
+	ended   bool
 }
 
 // Start runs a server and returns when it takes connections. ctx bounds the start only;
@@ -164,6 +167,9 @@ func (s *Server) shutdown() error {
 		s.unwatch()
 		s.watching.Wait()
 	}
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	s.ended = true
 	if s.ns != nil {
 		s.ns.Shutdown()
 		s.ns.WaitForShutdown()
