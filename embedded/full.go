@@ -27,7 +27,7 @@ func (s *Server) StoreUse() (used, limit int64, err error) {
 	if s.lock == nil {
 		return 0, -1, nil
 	}
-	info, err := s.ns.Jsz(nil)
+	info, err := s.ns.Load().Jsz(nil)
 	if err != nil {
 		return 0, 0, fmt.Errorf("embedded server: use of the store: %w", err)
 	}
@@ -60,7 +60,7 @@ func (s *Server) watchFull(ctx context.Context) {
 			continue
 		}
 		s.log.full.Store(false)
-		if err := s.Reopen(); err != nil {
+		if err := s.reopen(ctx); err != nil {
 			s.log.full.Store(true)
 			s.log.log.Error("the disk has room again, but the store cannot be opened; it is tried again", "err", err)
 			continue
@@ -69,20 +69,22 @@ func (s *Server) watchFull(ctx context.Context) {
 	}
 }
 
-// Reopen closes the store and opens it again. What was stored and not yet acknowledged stays;
-// connections stay, and what they ask for meanwhile fails. It fails once the server was stopped.
-func (s *Server) Reopen() error {
+// Reopen ends the server and starts it again on the same store and address. Clients connect
+// again once it is ready: before that, a server denies that there are streams which it is
+// about to find, and a worker would take its journal for lost. What was stored stays. It fails
+// once the server was stopped.
+func (s *Server) Reopen() error { return s.reopen(context.Background()) }
+
+func (s *Server) reopen(ctx context.Context) error {
 	s.opening.Lock()
 	defer s.opening.Unlock()
 	if s.ended { // the store is unlocked: another process may have it
 		return errors.New("embedded server: open the store: the server was stopped")
 	}
-	if err := s.ns.ShutdownJetStream(); err != nil {
-		return fmt.Errorf("embedded server: close the store: %w", err)
+	s.land()
+	select {
+	case <-s.log.fatal: // of an attempt before
+	default:
 	}
-	config := s.config
-	if err := s.ns.EnableJetStream(&config); err != nil {
-		return fmt.Errorf("embedded server: open the store: %w", err)
-	}
-	return nil
+	return s.launch(ctx)
 }

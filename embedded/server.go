@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -20,21 +21,22 @@ var ErrPortInUse = errors.New("the address is in use")
 
 // Server is a running embedded server. Its methods are safe for concurrent use.
 type Server struct {
-	ns   *server.Server
 	lock *os.File // nil with Options.Memory
 	dir  string   // to remove at the end, only with Options.Memory
 	auth []nats.Option
-	up   chan struct{} // closed when the server's start has returned
 	stop func() error
 
-	store    string                 // directory
-	config   server.JetStreamConfig // as it was at the start, to open the store again
+	store    string // directory
 	log      *serverLog
 	unwatch  context.CancelFunc // nil with Options.Memory
 	watching sync.WaitGroup
 
-	opening sync.Mutex // held while the store is opened anew, or closed for good
-	ended   bool
+	opening sync.Mutex     // held while a server starts or ends
+	options server.Options // with the port that it got
+	up      chan struct{}  // closed when the server's start has returned
+	ended   bool           // for good
+	ns      atomic.Pointer[server.Server]
+	ready   atomic.Bool // takes connections
 }
 
 // Start runs a server and returns when it takes connections. ctx bounds the start only;
@@ -66,7 +68,9 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 
 // start runs the server on an opened store.
 func (s *Server) start(ctx context.Context, opts Options, host string, port int) error {
-	ns, err := server.NewServer(&server.Options{
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	s.options = server.Options{
 		ServerName:             "oneturn-embedded",
 		Host:                   host,
 		Port:                   port,
@@ -79,26 +83,19 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 		SyncAlways:             opts.SyncAlways,
 		NoSigs:                 true, // signals belong to the command
 		DisableJetStreamBanner: true,
-	})
-	if err != nil {
-		return fmt.Errorf("embedded server: configure: %w", err)
 	}
-	s.ns = ns
 	s.store, s.log = opts.Store, &serverLog{log: opts.Logger, fatal: make(chan error, 1)}
-	ns.SetLoggerV2(s.log, false, false, false)
 	if opts.Password != "" {
 		s.auth = []nats.Option{nats.UserInfo(opts.Username, opts.Password)}
 	}
-	s.up = make(chan struct{})
-	go func() {
-		defer close(s.up)
-		ns.Start() // opens the store: takes as long as it is large
-	}()
-	if err := s.ready(ctx, net.JoinHostPort(host, strconv.Itoa(max(port, 0)))); err != nil {
+	if err := s.launch(ctx); err != nil {
 		return err
 	}
-	s.config = *ns.JetStreamConfig()
-	s.config.StoreDir = opts.Store // without the directory that the server adds
+	ns := s.ns.Load()
+	if at, ok := ns.Addr().(*net.TCPAddr); ok {
+		s.options.Port = at.Port
+	}
+	s.options.JetStreamMaxStore = ns.JetStreamConfig().MaxStore
 	if !opts.Memory {
 		watch, stop := context.WithCancel(context.WithoutCancel(ctx))
 		s.unwatch = stop
@@ -107,8 +104,41 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 	return nil
 }
 
-// ready waits until the server takes connections, gives up or ctx ends.
-func (s *Server) ready(ctx context.Context, listen string) error {
+// launch makes a server and returns when it takes connections. The caller holds opening.
+func (s *Server) launch(ctx context.Context) error {
+	options := s.options // the server fills in what is left open
+	ns, err := server.NewServer(&options)
+	if err != nil {
+		return fmt.Errorf("embedded server: configure: %w", err)
+	}
+	s.ns.Store(ns)
+	ns.SetLoggerV2(s.log, false, false, false)
+	up := make(chan struct{})
+	s.up = up
+	go func() {
+		defer close(up)
+		ns.Start() // opens the store: takes as long as it is large
+	}()
+	if err := s.await(ctx, net.JoinHostPort(options.Host, strconv.Itoa(max(options.Port, 0)))); err != nil {
+		return err
+	}
+	s.ready.Store(true)
+	return nil
+}
+
+// land ends the server, if there is one, and waits until it has written everything. The caller
+// holds opening.
+func (s *Server) land() {
+	s.ready.Store(false)
+	if ns := s.ns.Load(); ns != nil {
+		ns.Shutdown()
+		ns.WaitForShutdown()
+		<-s.up
+	}
+}
+
+// await waits until the server takes connections, gives up or ctx ends.
+func (s *Server) await(ctx context.Context, listen string) error {
 	const step = 10 * time.Millisecond
 	deadline := time.Now().Add(startTimeout)
 	for {
@@ -123,38 +153,46 @@ func (s *Server) ready(ctx context.Context, listen string) error {
 			return fmt.Errorf("embedded server: start on %s: %w", listen, context.Cause(ctx))
 		default:
 		}
-		if s.ns.ReadyForConnections(step) {
+		if s.ns.Load().ReadyForConnections(step) {
 			break
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("embedded server: start on %s: not ready after %s, see its warnings in the log", listen, startTimeout)
 		}
 	}
-	if !s.ns.JetStreamEnabled() {
+	if !s.ns.Load().JetStreamEnabled() {
 		return fmt.Errorf("embedded server: start on %s: JetStream is off, see the server's errors in the log; is the store readable?", listen)
 	}
 	return nil
 }
 
 // URL returns the address for clients outside the process, without user and password.
-func (s *Server) URL() string { return s.ns.ClientURL() }
+func (s *Server) URL() string { return s.ns.Load().ClientURL() }
 
 // SyncAlways reports whether the server writes every record through to the disk, for the
 // durability tier.
-func (s *Server) SyncAlways() bool {
-	cfg := s.ns.JetStreamConfig()
-	return cfg != nil && cfg.SyncAlways
-}
+func (s *Server) SyncAlways() bool { return s.options.SyncAlways }
 
 // Conn connects within the process, without TCP. It signs in by itself if the server has a
 // password. The caller closes the connection, before [Server.Stop].
 func (s *Server) Conn(opts ...nats.Option) (*nats.Conn, error) {
-	all := append([]nats.Option{nats.InProcessServer(s.ns)}, s.auth...)
+	all := append([]nats.Option{nats.InProcessServer(provider{s})}, s.auth...)
 	nc, err := nats.Connect("", append(all, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("embedded server: connect within the process: %w", err)
 	}
 	return nc, nil
+}
+
+// provider makes connections within the process, also to a server that came after another.
+type provider struct{ *Server }
+
+// InProcessConn implements [nats.InProcessConnProvider].
+func (p provider) InProcessConn() (net.Conn, error) {
+	if !p.ready.Load() { // a server that opens its store does not know yet what it has
+		return nil, errors.New("embedded server: it opens its store")
+	}
+	return p.ns.Load().InProcessConn() //nolint:wrapcheck // for the client
 }
 
 // Stop ends the server, waits until it has written everything, and unlocks the store.
@@ -170,13 +208,7 @@ func (s *Server) shutdown() error {
 	s.opening.Lock()
 	defer s.opening.Unlock()
 	s.ended = true
-	if s.ns != nil {
-		s.ns.Shutdown()
-		s.ns.WaitForShutdown()
-	}
-	if s.up != nil {
-		<-s.up
-	}
+	s.land()
 	if s.lock != nil {
 		if err := errors.Join(unlockFile(s.lock), s.lock.Close()); err != nil {
 			return fmt.Errorf("embedded server: unlock store: %w", err)
