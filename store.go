@@ -19,35 +19,45 @@ const (
 // journalCheck is how often a worker looks whether the journal is still the one it began with.
 const journalCheck = 5 * time.Second
 
-// guardStore pauses the inbox while the store is nearly full.
-func (w *Worker) guardStore(ctx context.Context, in *inbox.Inbox) {
-	tick := time.NewTicker(storeCheck)
-	defer tick.Stop()
-	use := w.c.StoreUse
-	if use == nil {
-		use = func() (int64, int64, error) { return w.accountUse(ctx) }
-	}
-	first := true
-	paused := false
-	for {
-		used, limit, err := use()
-		switch full := limit > 0 && float64(used) >= storeWatermark*float64(limit); {
-		case err != nil:
+// guardStore returns a look at the store, which pauses the inbox while it is nearly full.
+func (w *Worker) guardStore(in *inbox.Inbox) (look func(context.Context)) {
+	known, paused := false, false
+	return func(ctx context.Context) {
+		used, limit, err := w.storeUse(ctx)
+		if err != nil {
 			w.c.Logger.Debug("the store's limits cannot be read", "err", err)
-		case first && limit <= 0:
+			return
+		}
+		switch full := limit > 0 && float64(used) >= storeWatermark*float64(limit); {
+		case !known && limit <= 0:
 			w.c.Logger.Info("no store limit is known: watch the disk yourself, a full one stops turns from ending")
 		case full && !paused:
 			w.c.Logger.Error("the store is nearly full: no new turns are taken; make room, or raise the limit of the account (of an embedded server: --store-max)", "used", used, "limit", limit)
+			paused = true
 		case !full && paused:
 			w.c.Logger.Info("the store has room again: turns are taken", "used", used, "limit", limit)
+			paused = false
 		}
-		if err == nil {
-			first = false
-			paused = limit > 0 && float64(used) >= storeWatermark*float64(limit)
-			in.Pause(paused)
-		}
+		known = true
+		in.Pause(paused)
+	}
+}
+
+func (w *Worker) storeUse(ctx context.Context) (used, limit int64, err error) {
+	if w.c.StoreUse != nil {
+		return w.c.StoreUse()
+	}
+	return w.accountUse(ctx)
+}
+
+// every calls do once an interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func(context.Context)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
 		select {
 		case <-tick.C:
+			do(ctx)
 		case <-ctx.Done():
 			return
 		}

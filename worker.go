@@ -145,7 +145,9 @@ func (w *Worker) run(ctx context.Context) error {
 	var sides sync.WaitGroup
 	sides.Go(func() { w.timers(side, kv, h, ackWait, fail) })
 	sides.Go(func() { w.watch(side) })
-	sides.Go(func() { w.guardStore(side, in) })
+	look := w.guardStore(in)
+	look(side) // before the first pull
+	sides.Go(func() { every(side, storeCheck, look) })
 	sides.Go(func() { w.guardJournal(side, kv, fail) })
 	defer func() {
 		stopSide()

@@ -83,7 +83,8 @@ func (s *Server) reopen(ctx context.Context) error {
 	}
 	s.land()
 	select {
-	case <-s.log.fatal: // of an attempt before
+	case err := <-s.log.fatal:
+		s.log.log.Debug("an attempt before has failed", "err", err)
 	default:
 	}
 	return s.launch(ctx)
