@@ -331,3 +331,34 @@ func TestMissingConsumerIsAnErrorThatNamesTheMend(t *testing.T) {
 	require.ErrorIs(t, err, inbox.ErrGone)
 	require.ErrorContains(t, err, "turnctl provision")
 }
+
+// With every slot taken the server holds no pull that it could answer with the end of the
+// consumer: all that the inbox hears of is that nobody serves its next one.
+func TestConsumerThatVanishesWhileEverySlotIsTakenIsMissed(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	queue(t, s, 1)
+	began, release := make(chan struct{}), make(chan struct{})
+	in, err := inbox.New(s.Connect(), inbox.Options{
+		Stream: "W", Consumer: "c", Slots: 1, AckWait: ackWait,
+		Handle: func(_ context.Context, d *inbox.Delivery) {
+			close(began)
+			<-release
+			d.Ack()
+		},
+	})
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- in.Run(context.WithoutCancel(t.Context()), errStopping) }()
+	<-began
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	require.NoError(t, js.DeleteStream(t.Context(), "W"))
+	close(release)
+	select {
+	case err = <-done:
+		require.ErrorIs(t, err, inbox.ErrGone)
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "the inbox goes on without its consumer")
+	}
+}

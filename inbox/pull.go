@@ -70,7 +70,6 @@ func (in *Inbox) expired(n int) {
 
 // receive is called by the subscription for each message and status.
 func (in *Inbox) receive(m *nats.Msg) {
-	in.word.Store(int64(in.now()))
 	// The server's word has no reply subject. A message of the stream always has one, whatever
 	// headers its producer wrote.
 	if m.Reply == "" && len(m.Data) == 0 && m.Header != nil {
@@ -79,6 +78,7 @@ func (in *Inbox) receive(m *nats.Msg) {
 			return
 		}
 	}
+	in.word.Store(int64(in.now()))
 	meta, err := m.Metadata()
 	if err != nil {
 		in.o.Logger.Warn("a message without delivery metadata", "subject", m.Subject, "err", err)
