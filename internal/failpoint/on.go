@@ -25,7 +25,7 @@ type action struct {
 	count int
 }
 
-var state = struct {
+var state = struct { //nolint:gochecknoglobals // of a process under test
 	sync.Mutex
 	actions map[string]*action
 }{actions: parse(os.Getenv("ONETURN_FAILPOINTS"))}
@@ -70,7 +70,7 @@ func strikes(point string, dos ...string) (string, bool) {
 }
 
 func note(point, effect, turn string) {
-	f, err := os.OpenFile(os.Getenv("ONETURN_FAILPOINT_LOG"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(os.Getenv("ONETURN_FAILPOINT_LOG"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the test names it
 	if err != nil {
 		return
 	}

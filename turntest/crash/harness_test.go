@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,7 +24,7 @@ import (
 	"github.com/oneturn/oneturn/turntest"
 )
 
-var effects = []string{"unsafe", "replay", "keyed", "idempotent", "none"} //nolint:gochecknoglobals // read-only
+var effects = []string{"unsafe", "replay", "keyed", "idempotent", "none"}
 
 // rig is a server with an audit of all events, a ledger and a log of strikes.
 type rig struct {
@@ -38,7 +37,6 @@ type rig struct {
 	slots     int
 	workflows string
 
-	mu       sync.Mutex
 	accepted []turntest.Accepted
 	n        int
 }
@@ -146,13 +144,13 @@ func (r *rig) left() uint64 {
 
 func (r *rig) drained() bool { return r.left() == 0 }
 
-// struck counts the strikes of a point by effect, and the turns they hit.
-func (r *rig) struck(point string) (byEffect map[string]int, turns map[string]bool) {
+// struck counts the strikes of a point by effect.
+func (r *rig) struck(point string) map[string]int {
 	r.t.Helper()
-	byEffect, turns = map[string]int{}, map[string]bool{}
+	byEffect := map[string]int{}
 	f, err := os.Open(r.strikes())
 	if os.IsNotExist(err) {
-		return byEffect, turns
+		return byEffect
 	}
 	require.NoError(r.t, err)
 	defer f.Close()
@@ -160,10 +158,9 @@ func (r *rig) struck(point string) (byEffect map[string]int, turns map[string]bo
 		fields := strings.Fields(scan.Text())
 		if len(fields) == 4 && fields[0] == point {
 			byEffect[fields[1]]++
-			turns[fields[2]] = true
 		}
 	}
-	return byEffect, turns
+	return byEffect
 }
 
 // deadline is how long a tool of these tests takes at most, on a busy machine.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ type cell struct {
 	unknown bool   // the effect is not known at the point
 }
 
-var again = []string{"keyed", "idempotent", "none"} //nolint:gochecknoglobals // read-only
+var again = []string{"keyed", "idempotent", "none"}
 
 func cells() []cell {
 	return []cell{
@@ -80,14 +81,14 @@ func TestMatrixWithThreeWorkers(t *testing.T) {
 func (r *rig) kill(c cell, n, workers int) {
 	r.t.Helper()
 	enough := func() bool {
-		struck, _ := r.struck(c.point)
+		struck := r.struck(c.point)
 		if c.unknown {
 			return struck["-"] >= n*len(c.effects)
 		}
 		return !slices.ContainsFunc(c.effects, func(e string) bool { return struck[e] < n })
 	}
 	missing := func() []string {
-		struck, _ := r.struck(c.point)
+		struck := r.struck(c.point)
 		if c.unknown {
 			return c.effects
 		}
@@ -142,7 +143,7 @@ func TestDroppedAcknowledgementsAndRequestsOfEveryWrite(t *testing.T) {
 					}
 				}
 				r.wait(r.start(point+"="+what+"@odd"), r.drained)
-				struck, _ := r.struck(point)
+				struck := r.struck(point)
 				require.Positive(t, struck["-"], "the point was not reached")
 				r.settle()
 			})
@@ -182,7 +183,7 @@ func (r *rig) stopped(point, effect string, millis int) *process {
 	r.t.Helper()
 	zombie := r.start(point + "=stop@1")
 	reached := func() int {
-		struck, _ := r.struck(point)
+		struck := r.struck(point)
 		return struck[effect] + struck["-"] // not every point knows the effect
 	}
 	before := reached()
@@ -262,13 +263,14 @@ func TestMatrixWithPythonTools(t *testing.T) {
 func pythonTools(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
-	manifest := "agents:\n"
+	var manifest strings.Builder
+	manifest.WriteString("agents:\n")
 	for _, e := range effects {
-		manifest += "  Agent_" + e + ": {model: Work}\n"
+		fmt.Fprintf(&manifest, "  Agent_%s: {model: Work}\n", e)
 	}
-	manifest += "models:\n  Work:\n    type: object\n    properties: {millis: {type: integer}, vars: {type: boolean}}\ntools:\n"
+	manifest.WriteString("models:\n  Work:\n    type: object\n    properties: {millis: {type: integer}, vars: {type: boolean}}\ntools:\n")
 	for _, e := range effects {
-		manifest += "  - {name: work_" + e + ", kind: python, agent: Agent_" + e + ", file: work.py, function: work, effect: " + e + "}\n"
+		fmt.Fprintf(&manifest, "  - {name: work_%[1]s, kind: python, agent: Agent_%[1]s, file: work.py, function: work, effect: %[1]s}\n", e)
 	}
 	const code = `import json, os, time
 import oneturn
@@ -291,7 +293,7 @@ def work(millis, vars=False, context_variables=None):
 `
 	dir := filepath.Join(root, "Crash")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "tools"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "oneturn.yaml"), []byte(manifest), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "oneturn.yaml"), []byte(manifest.String()), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tools", "work.py"), []byte(code), 0o600))
 	return root
 }

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(m.Run()) //nolint:forbidigo // the end of the test process
 }
 
 func workerProcess(url string) error {
