@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/turntest"
 )
 
 // TestMain lets the test binary be the child that spawn starts.
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	turntest.VerifyNoLeaks(m)
 }
 
 func TestBriefRunPrintsEachFigureBesideItsBaselinesWithItsTier(t *testing.T) {

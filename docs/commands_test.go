@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/oneturn/oneturn/turntest"
 )
 
 // binaries builds the three commands once and returns the folder that holds them.
@@ -31,7 +33,7 @@ var binaries = sync.OnceValues(func() (string, error) {
 var built atomic.Bool
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	turntest.VerifyNoLeaks(m, goleak.Cleanup(func(code int) {
 		if built.Load() {
 			if dir, err := binaries(); dir != "" && err == nil {
 				_ = os.RemoveAll(dir)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
@@ -22,20 +20,8 @@ import (
 	"github.com/oneturn/oneturn/turntest"
 )
 
-// leakChecked fails a run of tests that leaves goroutines behind.
-type leakChecked struct{ m *testing.M }
-
-func (l leakChecked) Run() int {
-	code := l.m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){"publisher": main})
+	testscript.Main(turntest.LeakChecked{M: m}, map[string]func(){"publisher": main})
 }
 
 // TestScripts runs each script against a server of its own. Those whose names begin with

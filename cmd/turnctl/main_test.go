@@ -3,33 +3,18 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"go.uber.org/goleak"
+
+	"github.com/oneturn/oneturn/turntest"
 )
 
-// leakChecked fails when goroutines are left after the tests.
-type leakChecked struct{ m *testing.M }
-
-func (l leakChecked) Run() int {
-	code := l.m.Run()
-	if code != 0 {
-		return code
-	}
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
-
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){
+	testscript.Main(turntest.LeakChecked{M: m}, map[string]func(){
 		"turnctl": func() {
 			os.Exit(run(context.Background(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 		},

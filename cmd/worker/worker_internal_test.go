@@ -19,7 +19,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
@@ -30,20 +29,8 @@ import (
 	"github.com/oneturn/oneturn/turntest"
 )
 
-// leakChecked fails a run of tests that leaves goroutines behind.
-type leakChecked struct{ m *testing.M }
-
-func (l leakChecked) Run() int {
-	code := l.m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){"worker": main})
+	testscript.Main(turntest.LeakChecked{M: m}, map[string]func(){"worker": main})
 }
 
 func TestScripts(t *testing.T) {

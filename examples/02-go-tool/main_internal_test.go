@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/turntest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { turntest.VerifyNoLeaks(m) }
 
 func TestExampleAnswersATurn(t *testing.T) {
 	t.Parallel()

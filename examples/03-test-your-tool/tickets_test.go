@@ -14,7 +14,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
 	tickets "github.com/oneturn/oneturn/examples/03-test-your-tool"
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) {
 	if turntest.RunRole(map[string]turntest.Role{"worker": worker}) {
 		return
 	}
-	goleak.VerifyTestMain(m)
+	turntest.VerifyNoLeaks(m)
 }
 
 // worker is a process of its own: this test binary, started again. Its tool notes each run in a

@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
@@ -23,7 +22,7 @@ import (
 	"github.com/oneturn/oneturn/turntest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { turntest.VerifyNoLeaks(m) }
 
 // rig is a server whose live copies are kept, a ledger, and what was published.
 type rig struct {

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/turntest"
 )
 
 // A test binary that is started with this variable plays a worker.
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "no workflows today")
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m)
+	turntest.VerifyNoLeaks(m)
 }
 
 func testCrew(t *testing.T, role string) *crew {
