@@ -23,9 +23,11 @@ func greet(_ context.Context, in greeting) (string, error) {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, nats.DefaultURL); err != nil {
+	err := run(ctx, nats.DefaultURL)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
