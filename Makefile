@@ -49,7 +49,7 @@ mutants-chaos: ## plant the same faults in real workers: the crash matrix or a c
 HITS   ?= 20
 OTHERS ?= 3
 .PHONY: crash
-crash: ## kill, stop and cut off real workers at every point of the path, for every effect (10 min; HITS=2 OTHERS=1: 2 min)
+crash: ## kill, stop and cut off real workers at every point of the path, for every effect (HITS=2 OTHERS=1: a part)
 	go test -count=1 -timeout=15m -tags=failpoints ./turntest/crash -args -crash.hits=$(HITS) -crash.others=$(OTHERS)
 	@! grep -q ONETURN_FAILPOINTS bin/worker || { echo 'make crash: bin/worker was built with failpoints' >&2; exit 1; }
 crash: bin/worker
@@ -66,7 +66,7 @@ chaos: ## break servers, network and workers under load for CHAOS (15) minutes; 
 SOAK      ?= 10m
 SOAKFLAGS ?=
 .PHONY: soak
-soak: ## steady load for SOAK (10m; 2h, …) with a fault each minute: memory, descriptors, p99, broken promises
+soak: ## steady load for SOAK (10m; 2h, …; over 1m) with a fault each minute: memory, descriptors, p99, broken promises
 	mkdir -p bin
 	go test -count=1 -tags=soak -timeout=0 -v -run='^TestSoak$$' ./turntest/chaos -soak.for=$(SOAK) -soak.report=$(CURDIR)/bin/soak $(SOAKFLAGS)
 

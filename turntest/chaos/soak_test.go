@@ -37,7 +37,7 @@ func TestSoak(t *testing.T) {
 	samples := t.TempDir() + "/samples"
 	r := newRig(t, *soakSeed, setup{servers: *soakServers, workers: 3, rate: *soakRate, proxies: true, samples: samples})
 	s := &soaking{rig: r, report: soak.Report{
-		Seed: *soakSeed, Servers: *soakServers, Tier: "embedded", Workers: 3, Rate: *soakRate,
+		Seed: *soakSeed, Servers: *soakServers, Tier: "embedded", Workers: 3, Rate: *soakRate, Every: *soakEvery,
 		Warmup: min(2*time.Minute, *soakFor/4), Faults: []string{},
 	}}
 	if *soakServers > 1 {

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -49,15 +50,16 @@ func Percentile(values []time.Duration, p float64) time.Duration {
 
 // Report is a soak run on one page.
 type Report struct {
-	Seed       uint64   `json:"seed"`
-	Servers    int      `json:"servers"`
-	Tier       string   `json:"tier"` // of durability
-	Workers    int      `json:"workers"`
-	Rate       int      `json:"rate"` // turns a second
-	Minutes    float64  `json:"minutes"`
-	Turns      int      `json:"turns"`
-	Faults     []string `json:"faults"`
-	Violations []string `json:"violations"`
+	Seed       uint64        `json:"seed"`
+	Servers    int           `json:"servers"`
+	Tier       string        `json:"tier"` // of durability
+	Workers    int           `json:"workers"`
+	Rate       int           `json:"rate"` // turns a second
+	Minutes    float64       `json:"minutes"`
+	Every      time.Duration `json:"every_ns"` // between two faults: a run that is not longer causes none
+	Turns      int           `json:"turns"`
+	Faults     []string      `json:"faults"`
+	Violations []string      `json:"violations"`
 
 	Interrupted int `json:"interrupted"` // turns that a killed worker left undecided
 	Redelivered int `json:"redelivered"`
@@ -81,12 +83,19 @@ type Report struct {
 	Descriptors Trend         `json:"descriptors"`
 }
 
-// WriteTo writes the report as a page of text.
+// LeastTrend is the time that samples have to span for the page to tell a slope an hour: in less
+// it is the warm-up and the noise that one sees.
+const LeastTrend = 5 * time.Minute
+
+// WriteTo writes the report as a page of text. What nothing was measured of is shown as "-".
 func (r *Report) WriteTo(w io.Writer) (int64, error) {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("SOAK of %.1f minutes: %d violations", r.Minutes, len(r.Violations))
 	line("%d turns at %d/s, %d workers, %d server(s), durability tier %s, seed %d", r.Turns, r.Rate, r.Workers, r.Servers, r.Tier, r.Seed)
+	if len(r.Faults) == 0 {
+		line("NO FAULT WAS CAUSED, so nothing is shown to survive one: the first comes after %s; run for longer", r.Every)
+	}
 	line("")
 	line("publish → stored response      first fifth     last fifth")
 	line("  p50                       %14s %14s", micros(r.P50First), micros(r.P50Last))
@@ -100,13 +109,14 @@ func (r *Report) WriteTo(w io.Writer) (int64, error) {
 		unit float64
 		Trend
 	}{{"memory (RSS, MiB)", mib, r.RSS}, {"goroutines", 1, r.Goroutines}, {"descriptors", 1, r.Descriptors}} {
-		line("  %-24s %14.1f %14.1f %14.1f %+14.1f", t.name, t.First/t.unit, t.Last/t.unit, t.Max/t.unit, t.PerHour/t.unit)
+		line("  %-24s %14s %14s %14s %14s", t.name, r.measured(2, "%.1f", t.First/t.unit), r.measured(2, "%.1f", t.Last/t.unit),
+			r.measured(2, "%.1f", t.Max/t.unit), r.measured(1+int(LeastTrend/SampleEvery), "%+.1f", t.PerHour/t.unit))
 	}
 	line("")
 	line("longest time without a publish %s, without a response %s, from a fault to going on %s",
 		micros(r.PublishGap), micros(r.ResponseGap), micros(r.Recovery))
 	line("interrupted %d, redelivered %d, takeovers %d, publishes repeated %d", r.Interrupted, r.Redelivered, r.Takeovers, r.Repeats)
-	line("faults: %s", strings.Join(r.Faults, "; "))
+	line("faults: %s", cmp.Or(strings.Join(r.Faults, "; "), "-"))
 	for i, v := range r.Violations {
 		const most = 20
 		if i == most {
@@ -122,4 +132,18 @@ func (r *Report) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), nil
 }
 
-func micros(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
+// measured prints a figure that needs so many samples.
+func (r *Report) measured(samples int, format string, figure float64) string {
+	if r.Samples < samples {
+		return "-"
+	}
+	return fmt.Sprintf(format, figure)
+}
+
+// micros prints a duration; nothing that was measured took no time at all.
+func micros(d time.Duration) string {
+	if d == 0 {
+		return "-"
+	}
+	return d.Round(10 * time.Microsecond).String()
+}

@@ -70,6 +70,28 @@ func TestReportNamesViolationsAndFitsOnAPage(t *testing.T) {
 	require.Less(t, strings.Count(b.String(), "\n"), 60)
 }
 
+func TestReportOfABriefRunSaysWhatItDoesNotShow(t *testing.T) {
+	t.Parallel()
+	page := func(r soak.Report) string {
+		var b strings.Builder
+		_, err := r.WriteTo(&b)
+		require.NoError(t, err)
+		return b.String()
+	}
+	trend := soak.Trend{First: 10, Last: 11, Max: 12, PerHour: 600}
+	brief := soak.Report{Every: time.Minute, Samples: 9, Goroutines: trend, P50First: time.Millisecond}
+	text := page(brief)
+	require.Contains(t, text, "NO FAULT WAS CAUSED")
+	require.Contains(t, text, "the first comes after 1m0s")
+	require.Regexp(t, `p50 +1ms +-\n`, text)
+	require.Contains(t, text, "from a fault to going on -\n")
+	require.Regexp(t, `goroutines +10\.0 +11\.0 +12\.0 +-\n`, text, "no extrapolation from 40 seconds")
+	require.Regexp(t, `goroutines +- +- +- +-\n`, page(soak.Report{Goroutines: trend}))
+	long := page(soak.Report{Samples: 61, Goroutines: trend, Faults: []string{"kill worker 1"}})
+	require.Regexp(t, `goroutines .* \+600\.0\n`, long)
+	require.NotContains(t, long, "NO FAULT")
+}
+
 func TestSamplesAreReadBack(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "samples")
