@@ -19,6 +19,15 @@ func VerifyNoLeaks(m goleak.TestingM, options ...goleak.Option) {
 	goleak.VerifyTestMain(m, append(options, goleak.IgnoreAnyFunction(knownLeak))...)
 }
 
+// FindLeaks returns an error that names the goroutines which are left, as [goleak.Find] does,
+// but for the one that [VerifyNoLeaks] lets pass.
+func FindLeaks(options ...goleak.Option) error {
+	if err := goleak.Find(append(options, goleak.IgnoreAnyFunction(knownLeak))...); err != nil {
+		return fmt.Errorf("leaks: %w", err)
+	}
+	return nil
+}
+
 // LeakChecked is the same for who ends the test process itself, as testscript does.
 type LeakChecked struct{ M goleak.TestingM }
 
@@ -28,7 +37,7 @@ func (l LeakChecked) Run() int {
 	if code != 0 {
 		return code
 	}
-	if err := goleak.Find(goleak.IgnoreAnyFunction(knownLeak)); err != nil {
+	if err := FindLeaks(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
