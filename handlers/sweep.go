@@ -182,9 +182,24 @@ type Swept struct {
 	Headers int           // records of the journal read
 	Open    int           // turns without a response
 	Oldest  time.Duration // age of the oldest of them
+	Young   int           // of them claimed too lately to judge
+	Wait    time.Duration // until the last of the young ones can be judged
 	Mended  int           // turns that act was called for, without an error
 	Failed  int           // turns that could not be read, or whose act failed
 }
+
+// open notes an open turn.
+func (s *Swept) open(age time.Duration, young bool, wait time.Duration) {
+	s.Open++
+	s.Oldest = max(s.Oldest, age)
+	if young {
+		s.Young++
+		s.Wait = max(s.Wait, wait)
+	}
+}
+
+// Wait is how long it takes until a turn of this age is old enough to judge.
+func (s *Sweep) Wait(age time.Duration) time.Duration { return max(0, 2*s.AckWait-age) }
 
 // Run reads the journal from where the last sweep ended and calls act for each turn that
 // needs a resume. It may be stopped or repeated at any point. Now is the time of the server.
@@ -220,14 +235,14 @@ func (s *Sweep) Run(ctx context.Context, from SweepState, now time.Time, scope S
 				open[i].ended = true
 				continue
 			}
-			out.Oldest = max(out.Oldest, f.Age)
+			out.open(f.Age, f.Condition == TurnYoung, s.Wait(f.Age))
 			if err := pace.wait(ctx); err != nil {
 				return out, fmt.Errorf("sweep: %w", err)
 			}
 		} else {
-			out.Oldest = max(out.Oldest, now.Sub(c.at))
+			age := now.Sub(c.at)
+			out.open(age, true, s.Wait(age))
 		}
-		out.Open++
 	}
 	out.Next.carry(slices.DeleteFunc(open, func(c openClaim) bool { return c.ended }))
 	return out, nil

@@ -43,9 +43,11 @@ type letter struct {
 	Error   string    `json:"error,omitempty"`
 	App     string    `json:"app_id,omitempty"` // "" when it could not be read
 	Kind    string    `json:"kind"`
-	Subject string    `json:"subject"`    // that the message came on
-	Source  uint64    `json:"source_seq"` // of the message in its stream
-	Bytes   int       `json:"bytes"`      // 0 when a blob holds them
+	Chat    string    `json:"chat_id,omitempty"` // as its subject has it; dead ls: as its contents have it, if they can be read
+	Turn    string    `json:"turn,omitempty"`    // dead ls only, "" when it could not be read
+	Subject string    `json:"subject"`           // that the message came on
+	Source  uint64    `json:"source_seq"`        // of the message in its stream
+	Bytes   int       `json:"bytes"`             // 0 when a blob holds them
 	Blob    string    `json:"blob,omitempty"`
 
 	tenant string // token of the app
@@ -61,6 +63,9 @@ func (s *server) letter(subject string, header nats.Header, seq uint64, at time.
 	l.Source, _ = strconv.ParseUint(header.Get(handlers.HeaderSequence), 10, 64)
 	if app, kind, ok := s.space.ParseDead(subject); ok {
 		l.App, l.Kind, l.tenant = shown(app), shown(kind), app
+	}
+	if in, ok := s.space.ParseIn(l.Subject); ok {
+		l.Chat = shown(in.Chat)
 	}
 	return l
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/events"
 )
 
 func (a *app) deadLs() *cobra.Command {
@@ -21,7 +23,8 @@ func (a *app) deadLs() *cobra.Command {
 		Use:   "ls",
 		Short: "List the newest dead letters",
 		Long: `Ls lists the newest dead letters, the newest first: sequence, age, reason, kind, tenant, the
-sequence of the message in its stream, and its size. It reads headers only.`,
+chat and turn where they are known, the sequence of the message in its stream, and its size. Large
+ones, whose bytes are in a blob, keep their turn to themselves: see dead show.`,
 		Example: `  turnctl dead ls
   turnctl dead ls --app acme --reason turn_conflict -o json`,
 		Args: cobra.NoArgs,
@@ -38,6 +41,9 @@ sequence of the message in its stream, and its size. It reads headers only.`,
 		if l.Letters, l.More, err = s.letters(ctx, f, limit); err != nil {
 			return err
 		}
+		if err := s.identify(ctx, l.Letters); err != nil {
+			return err
+		}
 		if l.Letters == nil {
 			l.Letters = []letter{}
 		}
@@ -46,6 +52,50 @@ sequence of the message in its stream, and its size. It reads headers only.`,
 	f.flags(c, &f.app, &f.reason)
 	c.Flags().IntVar(&limit, "limit", 20, fmt.Sprintf("how many letters, at most %d", maxListed))
 	return c
+}
+
+// identify reads which turns letters are about, as far as their contents say so.
+func (s *server) identify(ctx context.Context, letters []letter) error {
+	stream, err := s.deadStream(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range letters {
+		l := &letters[i]
+		if l.Blob != "" || l.Reason == "undecodable" || l.Reason == "missing_field" {
+			continue // the bytes tell nothing more
+		}
+		_, _, data, err := s.open(ctx, stream, l.Seq)
+		switch {
+		case errors.Is(err, errNoLetter): // it went meanwhile
+		case err != nil:
+			return err
+		default:
+			if turn, ok := turnOf(data); ok {
+				l.Chat, l.Turn = turn.Chat, turn.Turn
+			}
+		}
+	}
+	return nil
+}
+
+// turnOf returns the turn that the body of an inbound message names.
+func turnOf(data []byte) (events.TurnID, bool) {
+	m, err := events.Parse(data)
+	if err != nil {
+		return events.TurnID{}, false
+	}
+	if c, err := m.Cancel(); err == nil {
+		return c.TurnID, true
+	}
+	if r, err := m.Resume(); err == nil {
+		return r.TurnID, true
+	}
+	t, err := m.Turn()
+	if err != nil {
+		return events.TurnID{}, false
+	}
+	return t.TurnID, true
 }
 
 // deadListing is the outcome of turnctl dead ls.
@@ -59,7 +109,7 @@ func (l *deadListing) text(w io.Writer, now time.Time) {
 		fmt.Fprintln(w, "no dead letters")
 		return
 	}
-	rows := [][]string{{"seq", "age", "reason", "kind", "app", "source", "size"}}
+	rows := [][]string{{"seq", "age", "reason", "kind", "app", "chat", "turn", "source", "size"}}
 	for i := range l.Letters {
 		d := &l.Letters[i]
 		size := bytesText(uint64(d.Bytes))
@@ -67,13 +117,21 @@ func (l *deadListing) text(w io.Writer, now time.Time) {
 			size = "blob"
 		}
 		rows = append(rows, []string{
-			strconv.FormatUint(d.Seq, 10), age(now.Sub(d.Time)), id(d.Reason), id(d.Kind), id(d.App), strconv.FormatUint(d.Source, 10), size,
+			strconv.FormatUint(d.Seq, 10), age(now.Sub(d.Time)), id(d.Reason), id(d.Kind), id(d.App), orDash(d.Chat), orDash(d.Turn), strconv.FormatUint(d.Source, 10), size,
 		})
 	}
 	table(w, 0, rows)
 	if l.More {
 		fmt.Fprintln(w, "there are older ones: a larger --limit shows them")
 	}
+}
+
+// orDash prints an id, or a dash where it is not known.
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return id(text)
 }
 
 // age prints a duration in its largest unit.

@@ -26,6 +26,7 @@ type redriveSettings struct {
 	subject    string
 	fixSubject bool
 	newRun     string
+	force      bool
 }
 
 func (a *app) deadRedrive() *cobra.Command {
@@ -39,7 +40,9 @@ deletes the letters. It names the same turns: one that has run meanwhile does no
 between publish and deletion, or run twice, it sends a duplicate, which is harmless.
 
 A turn_conflict comes back, because its turn key belongs to other data. With --new-run it becomes a
-turn of its own: the run id joins its identity.`,
+turn of its own: the run id joins its identity. Letters that can only come back (undecodable,
+missing_field, and turn_conflict without --new-run) are refused, and skipped by --all, unless you
+say --force.`,
 		Example: `  turnctl dead redrive 17 18
   turnctl dead redrive --all --reason undeliverable
   turnctl dead redrive 17 --new-run redrive-2026-01-02
@@ -68,7 +71,21 @@ turn of its own: the run id joins its identity.`,
 	c.Flags().StringVar(&want.subject, "subject", "", "publish on this inbound subject instead of their own")
 	c.Flags().BoolVar(&want.fixSubject, "fix-subject", false, "publish on the subject that their contents call for (subject_mismatch)")
 	c.Flags().StringVar(&want.newRun, "new-run", "", "make it a turn of its own by this run id (turn_conflict)")
+	c.Flags().BoolVar(&want.force, "force", false, "redrive letters too that can only come back (undecodable, missing_field, turn_conflict)")
 	return c
+}
+
+// vain says why a letter can only come back, or nothing.
+func (r *redriveSettings) vain(l *letter) string {
+	switch {
+	case r.force:
+		return ""
+	case l.Reason == "undecodable" || l.Reason == "missing_field":
+		return "its bytes are " + l.Reason + " and stay so: it would come back; --force redrives it all the same"
+	case l.Reason == "turn_conflict" && r.newRun == "":
+		return "its turn key belongs to other data: it would come back; --new-run ID makes it a turn of its own, --force redrives it all the same"
+	}
+	return ""
 }
 
 func (r *redriveSettings) check(s *server, seqs []uint64) error {
@@ -90,6 +107,7 @@ func (r *redriveSettings) check(s *server, seqs []uint64) error {
 const (
 	letterRedriven = "redriven"
 	letterDropped  = "dropped"
+	letterSkipped  = "skipped"
 	letterGone     = "gone"
 	letterFailed   = "failed"
 )
@@ -100,6 +118,7 @@ type handled struct {
 	State   string `json:"state"`
 	Subject string `json:"subject,omitempty"`
 	InSeq   uint64 `json:"in_seq,omitempty"` // of the message in the inbound stream
+	Why     string `json:"why,omitempty"`    // it was skipped
 	Error   string `json:"error,omitempty"`
 }
 
@@ -135,8 +154,8 @@ func (h *handledLetters) text(w io.Writer) {
 		if one.InSeq > 0 {
 			fmt.Fprintf(w, " as message %d on %s", one.InSeq, clean(one.Subject, 512))
 		}
-		if one.Error != "" {
-			fmt.Fprintf(w, ": %s", clean(one.Error, 1100))
+		if why := one.Why + one.Error; why != "" {
+			fmt.Fprintf(w, ": %s", clean(why, 1100))
 		}
 		fmt.Fprintln(w)
 	}
@@ -160,7 +179,7 @@ func (s *server) redrive(ctx context.Context, seqs []uint64, want *redriveSettin
 	}
 	for _, seq := range seqs {
 		one, err := s.publishLetter(ctx, stream, seq, want)
-		if err == nil {
+		if err == nil && one.State == letterRedriven {
 			err = deleteLetter(ctx, stream.DeleteMsg, seq)
 		}
 		if err != nil && ctx.Err() != nil {
@@ -186,6 +205,13 @@ func (s *server) publishLetter(ctx context.Context, stream jetstream.Stream, seq
 	l, header, data, err := s.open(ctx, stream, seq)
 	if err != nil {
 		return one, err
+	}
+	switch why := want.vain(&l); {
+	case why != "" && want.all:
+		one.State, one.Why = letterSkipped, why
+		return one, nil
+	case why != "":
+		return one, errors.New(why)
 	}
 	if data, err = s.content(ctx, &l, data); err != nil {
 		return one, err

@@ -90,7 +90,11 @@ func TestRedrivenLetterThatIsStillWrongComesBack(t *testing.T) {
 	const subject = "oneturn.in.default.structured_output_ready.acme.Hello.c"
 	d.inbound(t, subject, `{"broken`, "traceparent", trace, "Nats-Msg-Id", "m")
 	first := letters(t, d.Server, 1)[0]
-	out := decode[handledLetters](t, d.Server, "dead", "redrive", seq(first.Seq))
+	code, stdout, _ := turnctl(t, d.Server, "dead", "redrive", seq(first.Seq))
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stdout, "--force")
+	require.Equal(t, first.Seq, letters(t, d.Server, 1)[0].Seq, "it stays")
+	out := decode[handledLetters](t, d.Server, "dead", "redrive", seq(first.Seq), "--force")
 	require.Equal(t, letterRedriven, out.Letters[0].State)
 	require.Equal(t, subject, out.Letters[0].Subject)
 	var second letter
@@ -106,7 +110,7 @@ func TestRedrivenLetterThatIsStillWrongComesBack(t *testing.T) {
 	require.Equal(t, trace, facts.Headers.Get("traceparent"))
 	require.NotEmpty(t, facts.Base64)
 
-	code, stdout, _ := turnctl(t, d.Server, "dead", "redrive", seq(first.Seq))
+	code, stdout, _ = turnctl(t, d.Server, "dead", "redrive", seq(first.Seq))
 	require.Equal(t, cli.Failed, code, "the first letter is gone")
 	require.Contains(t, stdout, "gone")
 	letters(t, d.Server, 1)
@@ -122,6 +126,8 @@ func TestConflictRunsAsATurnOfItsOwnWithANewRun(t *testing.T) {
 	require.NoError(t, err)
 	conflict := letters(t, d.Server, 1)[0]
 	require.Equal(t, "turn_conflict", conflict.Reason)
+	require.Equal(t, []string{"c", "t"}, []string{conflict.Chat, conflict.Turn})
+	require.Contains(t, ok(t, d.Server, "dead", "redrive", "--all"), " skipped: its turn key belongs to other data")
 
 	// Killed between the publish and the deletion: the letter is there, and redriven again.
 	s := &server{nc: d.Connect(), space: mustSpace(t), timeout: 5 * time.Second}
@@ -196,7 +202,9 @@ func TestRedriveOfAllGoesOnceThroughTheLettersThatThereAre(t *testing.T) {
 	}
 	d.inbound(t, "oneturn.in.default.cancel.acme.Hello.c", `{"kind":"cancel"}`)
 	letters(t, d.Server, 4)
-	out := decode[handledLetters](t, d.Server, "dead", "redrive", "--all", "--reason", "undecodable")
+	text := ok(t, d.Server, "dead", "redrive", "--all")
+	require.Equal(t, 4, strings.Count(text, " skipped: its bytes are "), text)
+	out := decode[handledLetters](t, d.Server, "dead", "redrive", "--all", "--reason", "undecodable", "--force")
 	require.Len(t, out.Letters, 3)
 	require.Less(t, out.Letters[0].Seq, out.Letters[2].Seq, "the oldest first")
 	require.Equal(t, "missing_field", letters(t, d.Server, 4)[3].Reason, "the others stay where they are")
@@ -220,7 +228,7 @@ func TestLetterInABlobIsRedrivenWhole(t *testing.T) {
 	require.NotEmpty(t, found[0].Blob)
 	require.NotContains(t, ok(t, s, "dead", "show", seq(found[0].Seq)), "xxxx")
 	require.Contains(t, ok(t, s, "dead", "show", seq(found[0].Seq), "--payload"), "xxxx")
-	ok(t, s, "dead", "redrive", seq(found[0].Seq))
+	ok(t, s, "dead", "redrive", seq(found[0].Seq), "--force")
 	require.Equal(t, found[0].Blob[strings.LastIndex(found[0].Blob, "."):], again(t, s, found[0].Seq), "the same bytes came back")
 }
 

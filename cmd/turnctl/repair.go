@@ -37,9 +37,11 @@ func (a *app) repair() *cobra.Command {
 response whose message is gone from its stream and that wait for no answer, and for turns past
 their life, and publishes a resume for each. A worker then ends the turn as its effect says: an
 unsafe one as interrupted, an idempotent one by running its tool again with the stored arguments.
-With CHAT and TURN it looks at that turn only.
+With CHAT and TURN it looks at that turn only. A turn that was claimed less than two ack waits ago
+is too young to judge: repair says how many are, and when to try again.
 
-Exit code: 0 nothing is left to do, 1 something is: with --dry-run, turns that need a resume.`,
+Exit code: 0 nothing is left to do, 1 something is: with --dry-run, turns that need a resume; or
+the turn that was named was not found.`,
 		Example: `  turnctl repair --dry-run
   turnctl repair --app acme --chat chat-42
   turnctl repair chat-42 turn-7 --app acme`,
@@ -88,9 +90,11 @@ Exit code: 0 nothing is left to do, 1 something is: with --dry-run, turns that n
 // repaired is the outcome of turnctl repair.
 type repaired struct {
 	DryRun bool         `json:"dry_run"`
-	Open   int          `json:"open"`   // turns without a response that were looked at
-	Failed int          `json:"failed"` // of them could not be read or resumed
-	Turns  []repairTurn `json:"turns"`  // that need a resume; a turn that was named in any case
+	Open   int          `json:"open"`              // turns without a response that were looked at
+	Young  int          `json:"young"`             // of them were claimed too lately to judge
+	RetryS int64        `json:"retry_s,omitempty"` // seconds until the last of the young ones can be judged
+	Failed int          `json:"failed"`            // of them could not be read or resumed
+	Turns  []repairTurn `json:"turns"`             // that need a resume; a turn that was named in any case
 }
 
 // repairTurn is one turn.
@@ -148,6 +152,12 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 		if err != nil {
 			return nil, err
 		}
+		if f.Condition == handlers.TurnUnclaimed && len(f.Turn.Records) == 0 {
+			return nil, s.missing(ctx, key, want.turn)
+		}
+		if f.Condition == handlers.TurnYoung {
+			out.Young, out.RetryS = 1, seconds(sweep.Wait(f.Age))
+		}
 		if f.Condition != handlers.TurnEnded && f.Condition != handlers.TurnUnclaimed {
 			out.Open = 1
 		}
@@ -157,8 +167,16 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 		return out, nil
 	}
 	swept, err := sweep.Run(ctx, handlers.SweepState{}, now, want.scope, mend)
-	out.Open, out.Failed = swept.Open, swept.Failed
+	out.Open, out.Failed, out.Young = swept.Open, swept.Failed, swept.Young
+	if out.Young > 0 {
+		out.RetryS = seconds(swept.Wait)
+	}
 	return out, unprovisioned(err)
+}
+
+// seconds rounds a wait up, to one second at least.
+func seconds(d time.Duration) int64 {
+	return max(1, int64((d+time.Second-1)/time.Second))
 }
 
 // ackWait is the longest ack wait of the consumers of the inbound stream.
@@ -207,13 +225,18 @@ func (r *repaired) text(w io.Writer) {
 			did = fmt.Sprintf("resume published as message %d", t.ResumeSeq)
 		case t.Condition.Mend():
 			did = "needs a resume"
+		case t.Condition == handlers.TurnYoung:
+			did = fmt.Sprintf("too young: try again in %d s", r.RetryS)
 		}
 		rows = append(rows, []string{
 			id(t.App) + "/" + id(t.Chat), id(t.Turn), id(t.Tool), id(t.Effect), age(time.Duration(t.AgeS) * time.Second), string(t.Condition), did,
 		})
 	}
 	table(w, 0, rows)
-	if len(r.Turns) == 0 {
+	switch scanned := len(r.Turns) == 0 || r.Turns[0].Condition != handlers.TurnYoung; {
+	case r.Young > 0 && scanned:
+		fmt.Fprintf(w, "%s, %d too young to judge: try again in %d s\n", plural(r.Open, "open turn"), r.Young, r.RetryS)
+	case len(r.Turns) == 0:
 		fmt.Fprintf(w, "nothing to repair: %s, each with a message or waiting for an answer\n", plural(r.Open, "open turn"))
 	}
 	if r.Failed > 0 {

@@ -80,7 +80,7 @@ func TestRepairPublishesAResumeForEachTurnWithoutAMessage(t *testing.T) {
 	named := decode[repaired](t, d.Server, "repair", "a", "t1")
 	require.Positive(t, named.Turns[0].ResumeSeq)
 	require.Equal(t, events.CodeInterrupted, ended("a", "t1").Response.Code)
-	require.Contains(t, ok(t, d.Server, "repair", "--dry-run"), "nothing to repair: 1 open turn")
+	require.Contains(t, ok(t, d.Server, "repair", "--dry-run"), "1 open turn, ")
 }
 
 func TestRepairByKeyAndOfTurnsPastTheirLife(t *testing.T) {
@@ -88,11 +88,19 @@ func TestRepairByKeyAndOfTurnsPastTheirLife(t *testing.T) {
 	s := newServer(t)
 	orphan(t, s, "a", "t1", "unsafe")
 	key := subjects.TurnKey(events.DefaultApp, "a", "", "t1").String()
-	require.Equal(t, handlers.TurnYoung, decode[repaired](t, s, "repair", "--key", key).Turns[0].Condition)
+	young := decode[repaired](t, s, "repair", "--key", key)
+	require.Equal(t, handlers.TurnYoung, young.Turns[0].Condition)
+	require.Equal(t, 1, young.Young)
+	require.Positive(t, young.RetryS)
+	require.Regexp(t, `young +too young: try again in \d+ s\n$`, ok(t, s, "repair", "a", "t1"))
+	require.Regexp(t, `^1 open turn, 1 too young to judge: try again in \d+ s\n$`, ok(t, s, "repair"))
 	expired := decode[repaired](t, s, "repair", "--key", key, "--max-turn-life", "1ms").Turns[0]
 	require.Equal(t, handlers.TurnExpired, expired.Condition)
 	require.Positive(t, expired.ResumeSeq)
-	require.Equal(t, handlers.TurnUnclaimed, decode[repaired](t, s, "repair", "a", "nobody").Turns[0].Condition)
+	code, stdout, stderr := turnctl(t, s, "repair", "a", "nobody")
+	require.Equal(t, cli.Failed, code)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "no record of turn nobody of chat a", "as show answers")
 	for _, args := range [][]string{{"a"}, {"a", "t1", "--key", key}, {"a", "t1", "--chat", "a"}, {"--run", "r"}, {"--max-turn-life", "0s"}, {"a", "b", "c"}} {
 		code, _, stderr := turnctl(t, s, append([]string{"repair"}, args...)...)
 		require.Equal(t, cli.Usage, code, fmt.Sprint(args))

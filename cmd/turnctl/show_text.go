@@ -37,7 +37,7 @@ func (l *life) runningMeaning() string {
 	case leaseThere:
 		return owner + " has claimed it and not finished; if that worker died, its message comes to another one after the ack wait"
 	case leaseGone:
-		return owner + " has claimed it and not finished, and its message is gone from the stream: the next sweep has it ended, or turnctl repair now"
+		return owner + " has claimed it and not finished, and its message is gone from the stream: the next sweep has it ended, or turnctl repair does once the claim is two ack waits old"
 	default:
 		return owner + " has claimed it and not finished"
 	}
