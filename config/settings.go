@@ -56,7 +56,7 @@ type Worker struct {
 	ListenUser     string        `flag:"listen-user" example:"oneturn" embedded:"true" help:"User of the embedded server."`
 	ListenPassword Secret        `flag:"listen-password" example:"..." embedded:"true" help:"Password of the embedded server. Prefer the variable: flags are visible to every process of the machine."`
 	Store          string        `flag:"store" default:"oneturn-data" embedded:"true" help:"Directory of the embedded server's records. One server holds it at a time."`
-	StoreMax       Bytes         `flag:"store-max" default:"-1" embedded:"true" help:"Most that the embedded server stores, at least 1GiB; -1: three quarters of what the disk has room for at the start. From 85 % of it, or of what the disk has room for now, no new turns are taken."`
+	StoreMax       Bytes         `flag:"store-max" default:"-1" embedded:"true" help:"Most that the embedded server stores, at least 1GiB; -1: what is stored, and three quarters of what the disk has room for. From 85 % of it, or of what the disk has room for now, no new turns are taken."`
 	AckWait        time.Duration `flag:"ack-wait" default:"30s" min:"1s" max:"10m" embedded:"true" help:"How long a worker may be silent before its turns go to another one. A server of one's own: turnctl provision --ack-wait."`
 	SyncAlways     bool          `flag:"sync-always" default:"false" embedded:"true" help:"Write every record through to the disk before it is confirmed: survives a power loss, at a tenth of the rate."`
 }

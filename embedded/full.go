@@ -34,7 +34,7 @@ func (s *Server) StoreUse() (used, limit int64, err error) {
 	if info.Disabled {
 		return 0, 0, errors.New("embedded server: use of the store: the store is closed")
 	}
-	free, err := freeBytes(s.store)
+	free, err := s.free(s.store)
 	if err != nil {
 		return 0, 0, fmt.Errorf("embedded server: use of the store: %w", err)
 	}
@@ -43,7 +43,8 @@ func (s *Server) StoreUse() (used, limit int64, err error) {
 }
 
 // watchFull opens the store anew when a full disk has room again: until then the server
-// stores nothing in a stream to which a write has failed, and says nothing about it either.
+// stores nothing in a stream to which a write has failed, and says nothing about it either. It
+// does so as well when the limit was taken of a disk that has room for clearly more now.
 func (s *Server) watchFull(ctx context.Context) {
 	tick := time.NewTicker(reopenCheck)
 	defer tick.Stop()
@@ -53,10 +54,11 @@ func (s *Server) watchFull(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if !s.log.full.Load() {
+		full := s.log.full.Load()
+		if !full && !s.confined() {
 			continue
 		}
-		if free, err := freeBytes(s.store); err != nil || free < reopenRoom {
+		if free, err := s.free(s.store); err != nil || free < s.some {
 			continue
 		}
 		s.log.full.Store(false)
@@ -87,5 +89,9 @@ func (s *Server) reopen(ctx context.Context) error {
 		s.log.log.Debug("an attempt before has failed", "err", err)
 	default:
 	}
-	return s.launch(ctx)
+	if err := s.launch(ctx); err != nil {
+		s.land() // nobody may use a server that lacks streams
+		return err
+	}
+	return nil
 }

@@ -19,7 +19,11 @@ func (l *serverLog) Noticef(format string, v ...any) {
 }
 
 func (l *serverLog) Warnf(format string, v ...any) {
-	l.log.Warn("nats server", "line", fmt.Sprintf(format, v...))
+	line := fmt.Sprintf(format, v...)
+	if saysFull(line) {
+		l.full.Store(true)
+	}
+	l.log.Warn("nats server", "line", line)
 }
 
 func (l *serverLog) Errorf(format string, v ...any) {

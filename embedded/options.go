@@ -33,8 +33,9 @@ type Options struct {
 	// Defaults to [DefaultStore]. With Memory it is not used.
 	Store string
 
-	// MaxStore is how many bytes the server stores at most. 0 takes three quarters of what the
-	// disk has room for at the start, and what is stored already.
+	// MaxStore is how many bytes the server stores at most. 0 takes what is stored already and
+	// three quarters of what the disk has room for, and takes it anew, with a new start of the
+	// server, when the store nears it and the disk has room for clearly more.
 	MaxStore int64
 
 	// SyncAlways writes every record through to the disk before it is confirmed: a power

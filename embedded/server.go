@@ -27,6 +27,9 @@ type Server struct {
 	stop func() error
 
 	store    string // directory
+	most     int64  // bytes to store, 0 for what the disk has room for
+	free     func(dir string) (int64, error)
+	some     int64 // bytes of room that a store has at least, and that it is opened anew for
 	log      *serverLog
 	unwatch  context.CancelFunc // nil with Options.Memory
 	watching sync.WaitGroup
@@ -40,15 +43,18 @@ type Server struct {
 }
 
 // Start runs a server and returns when it takes connections. ctx bounds the start only;
-// call [Server.Stop] to end the server. Errors are [ErrLocked], [ErrPortInUse] or tell which
-// option to mend.
+// call [Server.Stop] to end the server. Errors are [ErrLocked], [ErrPortInUse], [ErrIncomplete]
+// or tell which option to mend.
 func Start(ctx context.Context, opts Options) (*Server, error) {
+	return (&Server{free: freeBytes, some: reopenRoom}).open(ctx, opts)
+}
+
+func (s *Server) open(ctx context.Context, opts Options) (*Server, error) {
 	opts = opts.withDefaults()
 	host, port, err := opts.address()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{}
 	s.stop = sync.OnceValue(s.shutdown)
 	if opts.Memory {
 		// JetStream wants a directory even if no stream uses it.
@@ -84,7 +90,7 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 		NoSigs:                 true, // signals belong to the command
 		DisableJetStreamBanner: true,
 	}
-	s.store, s.log = opts.Store, &serverLog{log: opts.Logger, fatal: make(chan error, 1)}
+	s.store, s.most, s.log = opts.Store, opts.MaxStore, &serverLog{log: opts.Logger, fatal: make(chan error, 1)}
 	if opts.Password != "" {
 		s.auth = []nats.Option{nats.UserInfo(opts.Username, opts.Password)}
 	}
@@ -95,7 +101,6 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 	if at, ok := ns.Addr().(*net.TCPAddr); ok {
 		s.options.Port = at.Port
 	}
-	s.options.JetStreamMaxStore = ns.JetStreamConfig().MaxStore
 	if !opts.Memory {
 		watch, stop := context.WithCancel(context.WithoutCancel(ctx))
 		s.unwatch = stop
@@ -106,6 +111,9 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 
 // launch makes a server and returns when it takes connections. The caller holds opening.
 func (s *Server) launch(ctx context.Context) error {
+	if err := s.limit(); err != nil {
+		return err
+	}
 	options := s.options // the server fills in what is left open
 	ns, err := server.NewServer(&options)
 	if err != nil {
@@ -120,6 +128,9 @@ func (s *Server) launch(ctx context.Context) error {
 		ns.Start() // opens the store: takes as long as it is large
 	}()
 	if err := s.await(ctx, net.JoinHostPort(options.Host, strconv.Itoa(max(options.Port, 0)))); err != nil {
+		return err
+	}
+	if err := s.complete(ns); err != nil {
 		return err
 	}
 	s.ready.Store(true)

@@ -20,7 +20,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // server starts an embedded server and connects to it, both until the end of the test.
 func server(t *testing.T) jetstream.JetStream {
 	t.Helper()
-	srv, err := embedded.Start(t.Context(), embedded.Options{Listen: "127.0.0.1:0", Memory: true})
+	return serverOf(t, embedded.Options{Memory: true})
+}
+
+func serverOf(t *testing.T, opts embedded.Options) jetstream.JetStream {
+	t.Helper()
+	opts.Listen = "127.0.0.1:0"
+	srv, err := embedded.Start(t.Context(), opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, srv.Stop()) })
 	nc, err := srv.Conn()

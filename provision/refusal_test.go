@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/provision"
 )
 
@@ -16,6 +17,14 @@ func TestReplicasWithoutClusterAreRefusedWithTheMend(t *testing.T) {
 	require.NoError(t, err)
 	_, err = provision.Apply(t.Context(), server(t), plan)
 	require.ErrorContains(t, err, "this server is no cluster and holds one copy of each record: use --replicas 1")
+}
+
+func TestServerWithoutRoomIsRefusedWithTheMendOfEachCommand(t *testing.T) {
+	t.Parallel()
+	js := serverOf(t, embedded.Options{Store: t.TempDir(), MaxStore: 1 << 20})
+	_, err := provision.Apply(t.Context(), js, plan(t, provision.Options{}))
+	require.ErrorContains(t, err, "make room on its disk, or raise its storage limit (of an embedded server: worker --store-max)")
+	require.ErrorContains(t, err, "turnctl provision takes smaller streams with --in-max-bytes")
 }
 
 func TestDestructiveChangesAreRefusedBeforeAnythingChanges(t *testing.T) {

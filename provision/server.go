@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -67,7 +68,11 @@ func explain(err error) error {
 		errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w: turn JetStream on in the server's configuration and for this account", err)
 	case errors.As(err, &api) && api.ErrorCode == storageExceeded:
-		return fmt.Errorf("%w: the server has not enough room for the size limits; lower --in-max-bytes and --dead-max-bytes or give it more", err)
+		return fmt.Errorf("%w: the server has not enough room for what its streams may take: make room on its disk, "+
+			"or raise its storage limit (of an embedded server: worker --store-max) or that of the account; "+
+			"on a server of your own, turnctl provision takes smaller streams with --in-max-bytes and --dead-max-bytes", err)
+	case strings.Contains(err.Error(), syscall.ENOSPC.Error()):
+		return fmt.Errorf("%w: the disk of the server is full: make room on it, and start again", err)
 	case errors.As(err, &api) && api.ErrorCode == noCluster:
 		return fmt.Errorf("%w: this server is no cluster and holds one copy of each record: use --replicas 1, or connect to a cluster", err)
 	case errors.As(err, &api) && (api.ErrorCode == noPeers || api.ErrorCode == noResources):
