@@ -49,10 +49,13 @@ type Facts struct {
 // Accepted is a turn that the inbound stream took.
 type Accepted struct {
 	App, Chat, Run, Turn string
-	Effect               string    // effect of its tool; "" when it is to be rejected before its tool
+	Effect               string    // effect of its tool, a note for who made the turn: [Check] goes by the effect in the claim
 	MayFail              bool      // another end than a result of the tool is expected
 	Begun, At            time.Time // when it was due to be published, and acknowledged; zero when nobody noted it
 }
+
+// Key is the journal key of the turn: by it a [Violation] names a turn, and the map of [Check].
+func (a *Accepted) Key() string { return subjects.TurnKey(a.App, a.Chat, a.Run, a.Turn).String() }
 
 // Copy is a live copy of a public record.
 type Copy struct {

@@ -42,8 +42,8 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 // leaks), [Resources.Settled] (I10, nothing is left behind) and [CheckShare] (I11, a fault is
 // nobody else's fault).
 //
-// Hit names the turns (journal keys without visibility and kind) at which a fault struck. A
-// nil map says that faults may have struck anywhere.
+// Hit names the turns, by [Accepted.Key], at which a fault struck. A nil map says that faults may
+// have struck anywhere, an empty one that there was none.
 func Check(f *Facts, hit map[string]bool) []Violation {
 	c := checker{facts: f, hit: hit, turns: map[string]*turnFacts{}}
 	c.group()
@@ -87,7 +87,7 @@ func (c *checker) turn(key string) *turnFacts {
 
 func (c *checker) group() {
 	for i, a := range c.facts.Accepted {
-		c.turn(subjects.TurnKey(a.App, a.Chat, a.Run, a.Turn).String()).accepted = &c.facts.Accepted[i]
+		c.turn(a.Key()).accepted = &c.facts.Accepted[i]
 	}
 	for _, e := range c.facts.Ledger {
 		t := c.turn(subjects.TurnKey(e.App, e.Chat, e.Run, e.Turn).String())
@@ -214,6 +214,8 @@ func (c *checker) outcome(key string, t *turnFacts, call, response *idempotency.
 		c.failf("I2", key, "rejected (%s), but its tool was entered %d times", said.Code, t.enters)
 	case !asked.Rejected && (effect == "unsafe" || effect == "replay") && t.enters > 1:
 		c.failf("I2", key, "effect %s, entered %d times", effect, t.enters)
+	case said.Status == events.StatusOK && len(c.facts.Ledger) == 0 && !c.facts.NoLedger:
+		c.failf("I2", key, "ok, but no tool entered anything in the ledger: if the tools keep none, as Python tools do, set Facts.NoLedger")
 	case said.Status == events.StatusOK && t.exits == 0 && !c.facts.NoLedger:
 		c.failf("I2", key, "ok, but its tool never returned (entered %d times)", t.enters)
 	case said.Status != events.StatusOK && !t.accepted.MayFail && said.Code != events.CodeInterrupted:

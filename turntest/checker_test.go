@@ -70,6 +70,26 @@ func TestRunWithoutFaultsIsInOrder(t *testing.T) {
 	require.Empty(t, turntest.Check(good(t), map[string]bool{}))
 }
 
+func TestEmptyLedgerNamesTheWayOut(t *testing.T) {
+	t.Parallel()
+	f := good(t)
+	f.Ledger = nil
+	found := turntest.Check(f, map[string]bool{})
+	require.Len(t, found, 1)
+	require.Equal(t, f.Accepted[0].Key(), found[0].Turn)
+	require.Contains(t, found[0].Text, "Facts.NoLedger")
+	f.NoLedger = true
+	require.Empty(t, turntest.Check(f, map[string]bool{}))
+}
+
+func TestTurnThatAFaultStruckIsNamedByItsKey(t *testing.T) {
+	t.Parallel()
+	f := good(t)
+	end(t, f, &events.ToolResponse{ToolCallID: "t1", Status: "error", Code: events.CodeInterrupted})
+	require.NotEmpty(t, turntest.Check(f, map[string]bool{}))
+	require.Empty(t, turntest.Check(f, map[string]bool{f.Accepted[0].Key(): true}))
+}
+
 // TestEveryInvariantIsSeenBroken: a checker that cannot find a fault proves nothing.
 func TestEveryInvariantIsSeenBroken(t *testing.T) {
 	t.Parallel()

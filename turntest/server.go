@@ -1,5 +1,13 @@
-// Package turntest is the test kit of oneturn: a real NATS server in the test process, on a
-// free port and in a directory of the test, stopped when the test ends.
+// Package turntest is the test kit of oneturn, for its own tests and for yours.
+//
+// To run against: a NATS server in the test process ([NewServer]), a cluster of processes
+// ([NewCluster]), a network that breaks ([NewProxy], [NewLinkedCluster]), workers as processes that can
+// be killed ([RunRole], [StartProcess]) and a steady load ([StartLoad]).
+//
+// To judge by: the ledger that tools write ([OpenLedger]), the copies that subscribers saw
+// ([Audit]), the facts of a run at rest ([AtRest]) and the checker that holds them against the
+// promise ([Check]); secrets that leaked ([NewCanaries]), what is left behind ([Use], [Orphans],
+// [VerifyNoLeaks]) and whether others kept their share ([CheckShare]).
 package turntest
 
 import (

@@ -37,8 +37,9 @@ type rig struct {
 	slots     int
 	workflows string
 
-	accepted []turntest.Accepted
-	n        int
+	accepted   []turntest.Accepted
+	n          int
+	violations int
 }
 
 func newRig(t *testing.T) *rig {
@@ -53,7 +54,9 @@ func newRig(t *testing.T) *rig {
 	require.NoError(t, turntest.Audit(t.Context(), js, space, 1))
 	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{WithoutMsgID: true})
 	require.NoError(t, err)
-	return &rig{t: t, server: s, js: js, space: space, client: client, dir: t.TempDir(), slots: 4}
+	r := &rig{t: t, server: s, js: js, space: space, client: client, dir: t.TempDir(), slots: 4}
+	t.Cleanup(func() { r.tell(t) })
+	return r
 }
 
 func (r *rig) ledger() string  { return filepath.Join(r.dir, "ledger") }
@@ -181,6 +184,7 @@ func (r *rig) settle() {
 	defer cancel()
 	// Workers and their Python processes, also those of workers that were killed.
 	for _, v := range append(turntest.Check(facts, nil), turntest.Orphans(ctx, envLedger+"="+r.ledger())...) {
+		r.violations++
 		r.t.Error(v)
 	}
 }

@@ -43,7 +43,9 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run()) //nolint:forbidigo // the end of the test process
+	code := m.Run()
+	fmt.Fprintln(os.Stdout, page)
+	os.Exit(code) //nolint:forbidigo // the end of the test process
 }
 
 func workerProcess(url string) error {
