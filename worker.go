@@ -174,6 +174,8 @@ func (w *Worker) handlers(ctx context.Context, store idempotency.Store) (*handle
 	if err != nil {
 		return nil, err
 	}
+	retries := handlers.Retries{Metrics: w.metrics, Logger: w.c.Logger}
+	blobs.Retries, variables.Retries = retries, retries
 	return handlers.New(handlers.Config{
 		Space:     w.space,
 		Journal:   idempotency.New(&healthyStore{store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc}),

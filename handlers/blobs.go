@@ -25,13 +25,11 @@ const headroom = 8 << 10
 // chunk is how much of a blob a message holds at most, in bytes.
 const chunk = 128 << 10
 
-// writePause is how long to wait before a write outside the journal is tried again.
-const writePause = 200 * time.Millisecond
-
 // BlobStore holds payloads that are too large for a record. [Blobs] is the real one.
 type BlobStore interface {
 	// Shrink returns value, or the [events.Blob] that its JSON was stored as when it is over
-	// the limit. It tries until ctx ends.
+	// the limit. It tries until ctx ends, except for what the bucket refuses:
+	// [idempotency.ErrRefused].
 	Shrink(ctx context.Context, key subjects.Key, kind string, value any, data []byte) (any, error)
 	// Args returns the arguments that a claim stored under key, out of their blob if they are
 	// in one.
@@ -40,8 +38,11 @@ type BlobStore interface {
 
 // Blobs is the object store of payloads that are too large for a record.
 type Blobs struct {
-	nc    *nats.Conn
-	store jetstream.ObjectStore
+	Retries Retries // to be set before use, if at all
+
+	nc     *nats.Conn
+	store  jetstream.ObjectStore
+	bucket string
 }
 
 // NewBlobs opens the blobs of space. The bucket must exist.
@@ -50,7 +51,7 @@ func NewBlobs(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, space 
 	if err != nil {
 		return nil, fmt.Errorf("object store %s: %w", space.BlobsBucket(), err)
 	}
-	return &Blobs{nc: nc, store: store}, nil
+	return &Blobs{nc: nc, store: store, bucket: space.BlobsBucket()}, nil
 }
 
 func (b *Blobs) maxMessage() int { return int(b.nc.MaxPayload()) - headroom }
@@ -60,29 +61,52 @@ func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value
 	if len(data) <= min(InlineLimit, b.maxMessage()/2) {
 		return value, nil
 	}
-	for {
-		blob, err := b.put(ctx, key.String()+"."+kind, data)
-		if err == nil {
-			return blob, nil
-		}
-		if errPause := pause(ctx); errPause != nil {
-			return nil, err
-		}
+	var blob events.Blob
+	err := b.Retries.until(ctx, b.bucket, key.String(), func() (err error) {
+		blob, err = b.put(ctx, key.String()+"."+kind, data)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return blob, nil
 }
 
 // put stores data under a name that its content completes, so that a second try is the same
-// blob.
+// blob. One that is there is left alone: a put that a full bucket refuses in the middle leaves
+// its name without its content.
 func (b *Blobs) put(ctx context.Context, prefix string, data []byte) (events.Blob, error) {
 	blob := events.Blob{SHA256: hashOf(data), Size: len(data)}
 	blob.Blob = blobName(prefix, blob.SHA256)
+	if b.has(ctx, blob) {
+		return blob, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	meta := jetstream.ObjectMeta{Name: blob.Blob, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(min(chunk, b.maxMessage()))}}
-	if _, err := b.store.Put(ctx, meta, bytes.NewReader(data)); err != nil {
-		return events.Blob{}, fmt.Errorf("store blob %s of %d bytes: %w", blob.Blob, blob.Size, err)
+	_, err := b.store.Put(ctx, meta, bytes.NewReader(data))
+	if err == nil {
+		return blob, nil
 	}
-	return blob, nil
+	if no := refused(err, b.bucket, "make room in it, or raise its limit with `turnctl provision --blobs-max-bytes`"); no != nil {
+		_ = b.store.Delete(ctx, blob.Blob) // the name alone; a reader would wait for its content
+		err = no
+	}
+	return events.Blob{}, fmt.Errorf("store blob %s of %d bytes: %w", blob.Blob, blob.Size, err)
+}
+
+// hasTimeout bounds the look whether a blob is there.
+const hasTimeout = 2 * time.Second
+
+// has reports whether a blob is known to be there, whole.
+func (b *Blobs) has(ctx context.Context, blob events.Blob) bool {
+	ctx, cancel := context.WithTimeout(ctx, hasTimeout)
+	defer cancel()
+	if _, err := b.store.GetInfo(ctx, blob.Blob); err != nil {
+		return false
+	}
+	_, err := b.get(ctx, blob.Blob, blob.SHA256)
+	return err == nil
 }
 
 func blobName(prefix, sum string) string { return prefix + "." + sum[:16] }
@@ -90,15 +114,4 @@ func blobName(prefix, sum string) string { return prefix + "." + sum[:16] }
 func hashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
-}
-
-func pause(ctx context.Context) error {
-	t := time.NewTimer(writePause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strings"
@@ -13,7 +14,7 @@ import (
 )
 
 // callEvent writes the event chat.tool_call, which is the claim, into a buffer.
-func (h *Handlers) callEvent(t *turn, into []byte) ([]byte, error) {
+func (h *Handlers) callEvent(ctx context.Context, t *turn, into []byte) ([]byte, error) {
 	e := events.ToolCall{
 		ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn, TurnSequence: t.TurnSequence,
 		Agent: t.Agent, ToolCallID: t.callID, CallID: t.callID, Corr: t.callID,
@@ -31,7 +32,9 @@ func (h *Handlers) callEvent(t *turn, into []byte) ([]byte, error) {
 		e.Rejection = &events.Rejection{Content: t.reject.content, Payload: t.reject.payload}
 		e.Payload.ToolArgs = map[string]any{}
 	} else {
-		args, err := h.Blobs.Shrink(t.m.Held, t.key, events.KindToolCall, t.argsJSON, t.argsJSON)
+		writing, done := outside(t.m.Held, ctx)
+		defer done()
+		args, err := h.Blobs.Shrink(writing, t.key, events.KindToolCall, t.argsJSON, t.argsJSON)
 		if err != nil {
 			return nil, err
 		}
@@ -73,13 +76,13 @@ func (h *Handlers) conflict(t *turn) Disposition {
 
 // runReused runs a turn whose key was used before with other data as a turn of its own. The
 // note that leads readers there comes first.
-func (h *Handlers) runReused(t *turn) (idempotency.Decision, error) {
+func (h *Handlers) runReused(ctx context.Context, t *turn) (idempotency.Decision, error) {
 	note := idempotency.Claim{Key: t.key, Lease: t.m.Lease, Fingerprint: t.hash, Trace: traceOf(t.m.Header)}
 	if err := h.Journal.Reused(t.m.Held, note); err != nil {
 		return idempotency.Decision{}, err
 	}
 	t.reuse()
-	return h.claim(t)
+	return h.claim(ctx, t)
 }
 
 // reuse makes t a turn of its own: the fingerprint joins its token and its call id.

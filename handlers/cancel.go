@@ -13,7 +13,7 @@ import (
 // cancel handles the wish that a turn end (design 5.17): the wish is stored first, so that
 // whoever runs the turn, or takes it over, finds it. A turn nobody has claimed is claimed and
 // ended here; one that runs is told; one that has its response stays as it is.
-func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) Disposition {
+func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message) Disposition {
 	e, err := body.Cancel()
 	if err != nil {
 		return h.dead(m, "", decodeReason(err), err)
@@ -27,7 +27,7 @@ func (h *Handlers) cancel(_ context.Context, m *Message, body *events.Message) D
 	t := cancelled(m, e)
 	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran" + because(e.Reason)}
 	t.reject.payload = failure(events.CodeCancelled, t.reject.content)
-	claim, err := h.callEvent(t, nil)
+	claim, err := h.callEvent(ctx, t, nil)
 	if err != nil {
 		return h.unclaimed(t, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -172,5 +173,10 @@ func oneLine(text string) string {
 }
 
 func tooLarge(what string, err error) error {
-	return &events.Error{Code: events.CodeTooLarge, Msg: "the " + what + " of the tool are too large to store", Err: err}
+	msg := "the " + what + " of the tool are too large to store"
+	var e *events.Error
+	if errors.As(err, &e) && e.Msg != "" && errors.Is(err, idempotency.ErrRefused) { // it names the mend
+		msg = "the " + what + " of the tool cannot be stored: " + e.Msg
+	}
+	return &events.Error{Code: events.CodeTooLarge, Msg: msg, Err: err}
 }

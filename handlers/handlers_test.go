@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
@@ -43,11 +44,13 @@ type kit struct {
 	space subjects.Space
 	js    jetstream.JetStream
 	store *idempotency.Memory
+
+	registry *prometheus.Registry
 }
 
-func newKit(t *testing.T, tool tools.Tool) *kit {
+func newKit(t *testing.T, tool tools.Tool, change ...func(*embedded.Options)) *kit {
 	t.Helper()
-	s := turntest.NewServer(t)
+	s := turntest.NewServer(t, change...)
 	s.Provision()
 	nc := s.Connect()
 	js, err := jetstream.New(nc)
@@ -58,13 +61,14 @@ func newKit(t *testing.T, tool tools.Tool) *kit {
 	require.NoError(t, err)
 	variables, err := handlers.NewVariables(t.Context(), js, space)
 	require.NoError(t, err)
-	metrics, err := handlers.NewMetrics(prometheus.NewRegistry())
+	registry := prometheus.NewRegistry()
+	metrics, err := handlers.NewMetrics(registry)
 	require.NoError(t, err)
 	set, err := bindings.Load(t.Context(), bindings.Options{Declared: []bindings.Declaration{
 		{Workflow: "WF", Agent: "A", Model: "M", Tool: "t", Schema: json.RawMessage(`{"type":"object"}`), Effect: bindings.EffectIdempotent},
 	}})
 	require.NoError(t, err)
-	k := &kit{t: t, space: space, js: js, store: idempotency.NewMemory()}
+	k := &kit{t: t, space: space, js: js, store: idempotency.NewMemory(), registry: registry}
 	k.Handlers = handlers.New(handlers.Config{
 		Space: space, Journal: idempotency.New(k.store, "w", idempotency.Options{}), Engine: engine.New(engine.Options{}),
 		Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Tool, error) { return tool, nil },

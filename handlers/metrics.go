@@ -20,6 +20,7 @@ type Metrics struct {
 	LateResults   prometheus.Counter
 	NotATurn      prometheus.Counter
 	UnknownWrites prometheus.Counter
+	StoreRetries  *prometheus.CounterVec // bucket
 	Abandoned     prometheus.Counter
 	Panics        prometheus.Counter
 	Dead          *prometheus.CounterVec // reason
@@ -51,8 +52,11 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		LateResults:   counter("late_results_total", "Results dropped because the turn had ended without them."),
 		NotATurn:      counter("not_a_turn_total", "Events without auto_tool_mode."),
 		UnknownWrites: counter("unknown_writes_total", "Journal writes whose outcome was unknown and that were sent again."),
-		Abandoned:     counter("abandoned_tools_total", "Tools left behind because they ignored the end of their context."),
-		Panics:        counter("panics_total", "Panics in handlers."),
+		StoreRetries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: ns, Name: "store_retries_total", Help: "Reads and writes of blobs and context variables without an outcome that were tried again.",
+		}, []string{"bucket"}),
+		Abandoned: counter("abandoned_tools_total", "Tools left behind because they ignored the end of their context."),
+		Panics:    counter("panics_total", "Panics in handlers."),
 		Dead: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "dead_letters_total", Help: "Messages moved to the dead letters.",
 		}, []string{"reason"}),
@@ -68,7 +72,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		}),
 	}
 	for _, c := range []prometheus.Collector{
-		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites,
+		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites, m.StoreRetries,
 		m.Abandoned, m.Panics, m.Dead, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
 	} {
 		if err := r.Register(c); err != nil {

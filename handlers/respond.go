@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -30,7 +32,7 @@ func (t *turn) policy() engine.Policy {
 }
 
 // toolCall builds what the tool gets.
-func (h *Handlers) toolCall(t *turn, hold idempotency.Hold) (*tools.Call, error) {
+func (h *Handlers) toolCall(ctx context.Context, t *turn, hold idempotency.Hold) (*tools.Call, error) {
 	call := &tools.Call{
 		Turn: t.TurnID, CallID: t.callID, Workflow: t.Workflow, Agent: t.Agent, UserID: t.UserID,
 		Name: t.binding.Tool, Args: t.args, ArgsJSON: json.RawMessage(t.argsJSON), IdempotencyKey: events.IdempotencyKey(t.TurnID, t.callID),
@@ -49,56 +51,115 @@ func (h *Handlers) toolCall(t *turn, hold idempotency.Hold) (*tools.Call, error)
 	switch {
 	case !t.binding.AcceptsContext:
 	case t.binding.Kind == bindings.KindGo:
-		call.LoadContext = load // most Go tools never look
+		call.LoadContext = func(ctx context.Context) (map[string]any, error) { // most Go tools never look
+			ctx, cancel := context.WithTimeout(ctx, putTimeout)
+			defer cancel()
+			return load(ctx)
+		}
 	default:
+		reading, done := outside(t.m.Held, ctx)
+		defer done()
 		var err error
-		if call.Context, err = load(t.m.Held); err != nil {
+		if call.Context, err = load(reading); err != nil {
 			return nil, err
 		}
 	}
 	return call, nil
 }
 
-// respond stores the outcome of a tool that was entered.
-func (h *Handlers) respond(t *turn, hold idempotency.Hold, out engine.Outcome) Disposition {
+// withoutContext ends a turn whose tool is not entered because its context variables cannot be
+// read: nobody can, or the worker stops, or the lease has ended meanwhile.
+func (h *Handlers) withoutContext(t *turn, d idempotency.Decision, err error) Disposition {
+	t.waited = true
+	switch {
+	case errors.Is(err, events.ErrStateCorrupt):
+		h.log(t).Error("a document of context variables cannot be read; the turn ends as state_corrupt", "key", subjects.ContextKey(t.App, t.Chat))
+		again := ""
+		if d.Hold.Epoch > 1 {
+			again = " again"
+		}
+		ctx, cancel := writing(t.m)
+		defer cancel()
+		r := t.response()
+		r.ToolName = t.binding.Tool
+		fail(r, events.CodeStateCorrupt, events.Clip(fmt.Sprintf("Tool %s was not entered%s: %s.", r.ToolName, again, reason(err))))
+		return h.finish(ctx, t, d.Hold, r)
+	case errors.Is(err, errCancelled):
+		return h.conclude(t, d, events.CodeCancelled)
+	case errors.Is(err, ErrDraining) && t.binding.Effect == bindings.EffectUnsafe:
+		return h.conclude(t, d, events.CodeInterrupted)
+	}
+	return h.comesBack(t, "context variables cannot be read", err)
+}
+
+// respond stores the outcome of a tool that was entered. What cannot be stored of it, the
+// response says; the tool's effect has happened, and it is not entered again for that.
+func (h *Handlers) respond(drain context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) Disposition {
 	ctx, cancel := writing(t.m)
 	defer cancel()
-	keys, err := h.storeContext(ctx, t, hold, out)
-	switch {
-	case errors.Is(err, idempotency.ErrRefused):
-		out, keys = engine.Failure(t.binding.Tool, tooLarge("context variables", err)), nil
-	case err != nil:
-		h.Logger.Warn("context changes could not be stored; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
-		return leave()
-	}
-	payload, err := h.Blobs.Shrink(ctx, t.key, events.KindToolResponse, out.Payload, out.Payload)
-	if err != nil {
-		h.Logger.Warn("the result could not be stored as a blob; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
-		return leave()
-	}
+	store, done := outside(ctx, drain)
+	defer done()
 	r := t.response()
-	r.ToolName, r.Status, r.Success, r.Content, r.Code = t.binding.Tool, out.Status, out.Success, out.Content, out.Code
-	r.Payload, r.Attempts, r.DurationMS, r.ContextKeys = payload, out.Attempts, out.Duration.Milliseconds(), keys
+	r.ToolName, r.Attempts, r.DurationMS = t.binding.Tool, out.Attempts, out.Duration.Milliseconds()
+	keys, err := h.storeContext(ctx, store, t, hold, out)
+	if err != nil {
+		code := unstorable(t, err)
+		if code == "" {
+			return h.comesBack(t, "context changes could not be stored", err)
+		}
+		h.log(t).Warn("context changes are not stored; the response says why", "code", code, "err", logError(err))
+		out.Status, out.Success, out.Code = events.StatusError, false, code
+		out.Content = events.Clip(fmt.Sprintf("Tool %s ran, and its result is in the payload, but what it changed in the context variables is not stored: %s.",
+			r.ToolName, reason(err)))
+		out.Payload = jsonOf(withResult{events.StatusError, out.Content, code, out.Payload})
+	}
+	r.Status, r.Success, r.Content, r.Code, r.ContextKeys = out.Status, out.Success, out.Content, out.Code, keys
+	r.Payload, err = h.Blobs.Shrink(store, t.key, events.KindToolResponse, out.Payload, out.Payload)
+	if err != nil {
+		code := unstorable(t, err)
+		if code == "" {
+			return h.comesBack(t, "the result could not be stored as a blob", err)
+		}
+		h.log(t).Warn("a result is not stored; the response says why", "code", code, "bytes", len(out.Payload), "err", logError(err))
+		text := fmt.Sprintf("Tool %s ran and its effect has happened, but its result of %d bytes is not stored: %s.", r.ToolName, len(out.Payload), reason(err))
+		if out.Code != "" {
+			text += " Before that: " + out.Content
+		}
+		fail(r, code, events.Clip(text))
+		r.ContextKeys = keys
+	}
 	return h.finish(ctx, t, hold, r)
 }
 
-// storeContext stores and merges what the tool changed in its context variables and returns
-// their names.
-func (h *Handlers) storeContext(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) ([]string, error) {
+// withResult is the payload of a response whose tool has a result, though its changes of the
+// context variables are not stored.
+type withResult struct {
+	Status  string          `json:"status"`
+	Message string          `json:"message"`
+	Code    events.Code     `json:"code"`
+	Result  json.RawMessage `json:"result"`
+}
+
+// storeContext stores what the tool changed in its context variables, in the journal under
+// ctx, merges it under store, and returns the names.
+func (h *Handlers) storeContext(ctx, store context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) ([]string, error) {
 	if len(out.Set) == 0 && len(out.Remove) == 0 {
 		return nil, nil
 	}
 	delta := Delta{Set: out.Set, Remove: out.Remove}
 	data, err := delta.encode()
 	if err != nil {
-		return nil, err
+		return nil, refusal(err, "the changes have no JSON form that can be stored")
 	}
 	seq, err := h.Journal.Delta(ctx, hold, data)
+	if errors.Is(err, idempotency.ErrRefused) {
+		return nil, refusal(err, "the changes take %d bytes, more than a record of the journal can", len(data))
+	}
 	if err != nil {
 		return nil, err
 	}
 	t.hit(failpoint.AfterDelta)
-	if err := h.Variables.Merge(ctx, t.App, t.Chat, seq, delta); err != nil {
+	if err := h.Variables.Merge(store, t.App, t.Chat, seq, delta); err != nil {
 		return nil, err
 	}
 	t.hit(failpoint.AfterMerge)

@@ -184,13 +184,14 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 	if t.tool, err = h.Tool(t.binding); err != nil {
 		return interrupted("no tool", err)
 	}
-	t.args, err = h.Blobs.Args(t.m.Held, t.key, call.Payload.ToolArgs)
+	reading, done := outside(t.m.Held, ctx)
+	t.args, err = h.Blobs.Args(reading, t.key, call.Payload.ToolArgs)
+	done()
 	switch {
 	case errors.Is(err, errNoArgs):
 		return interrupted("no arguments", err)
 	case err != nil:
-		h.Logger.Warn("stored arguments cannot be read; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
-		return leave()
+		return h.comesBack(t, "stored arguments cannot be read", err)
 	}
 	return h.run(ctx, t, d)
 }
@@ -210,22 +211,21 @@ func (b *Blobs) Args(ctx context.Context, key subjects.Key, stored any) (map[str
 	if len(object) != 3 || len(sum) != 64 || name != blobName(key.String()+"."+events.KindToolCall, sum) {
 		return object, nil
 	}
-	for {
+	err := b.Retries.until(ctx, b.bucket, name, func() error {
 		data, err := b.get(ctx, name, sum)
-		if err == nil {
-			tree, errDecode := events.Decode(data)
-			if object, ok = tree.(map[string]any); !ok {
-				return nil, fmt.Errorf("%w: blob %s is no object: %w", errNoArgs, name, errDecode)
-			}
-			return object, nil
+		if err != nil {
+			return err
 		}
-		if errors.Is(err, errNoArgs) {
-			return nil, err
+		tree, err := events.Decode(data)
+		if object, ok = tree.(map[string]any); !ok {
+			return fmt.Errorf("%w: blob %s is no object: %w", errNoArgs, name, err)
 		}
-		if pause(ctx) != nil {
-			return nil, err
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return object, nil
 }
 
 // get reads a blob and checks that it is what its hash says.

@@ -81,9 +81,9 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 		return leave()
 	}
 	t.hit(failpoint.BeforeClaim)
-	decision, err := h.claim(t)
+	decision, err := h.claim(ctx, t)
 	if err == nil && decision.Action == idempotency.Conflict && t.binding != nil && t.binding.RunOnKeyReuse {
-		decision, err = h.runReused(t)
+		decision, err = h.runReused(ctx, t)
 	}
 	if err != nil {
 		return h.unclaimed(t, err)
@@ -176,19 +176,19 @@ func (h *Handlers) handOver(t *turn) time.Duration {
 }
 
 // claim asks the journal for the turn. One whose arguments no record can hold is rejected.
-func (h *Handlers) claim(t *turn) (idempotency.Decision, error) {
-	decision, err := h.claimOnce(t)
+func (h *Handlers) claim(ctx context.Context, t *turn) (idempotency.Decision, error) {
+	decision, err := h.claimOnce(ctx, t)
 	if t.reject == nil && (errors.Is(err, idempotency.ErrRefused) || errors.Is(err, events.ErrTooLarge)) {
 		t.reject = reject(events.CodeTooLarge, tooLarge("arguments", err))
-		decision, err = h.claimOnce(t)
+		decision, err = h.claimOnce(ctx, t)
 	}
 	return decision, err
 }
 
-func (h *Handlers) claimOnce(t *turn) (idempotency.Decision, error) {
+func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision, error) {
 	buffer := h.buffers.get()
 	defer h.buffers.put(buffer)
-	event, err := h.callEvent(t, (*buffer)[:0])
+	event, err := h.callEvent(ctx, t, (*buffer)[:0])
 	if err != nil {
 		return idempotency.Decision{}, err
 	}
@@ -207,16 +207,16 @@ func (h *Handlers) claimOnce(t *turn) (idempotency.Decision, error) {
 
 // run enters the tool and stores what came of it.
 func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
+	drain := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer h.running.remove(t.name, h.running.add(t.name, stop))
 	if h.cancelled.has(t.name) {
 		stop(errCancelled)
 	}
-	call, err := h.toolCall(t, d.Hold)
+	call, err := h.toolCall(ctx, t, d.Hold)
 	if err != nil {
-		h.Logger.Warn("context variables cannot be read; the message comes back", "turn", t.callID, "err", err)
-		return leave()
+		return h.withoutContext(t, d, err)
 	}
 	h.Metrics.InFlight.Inc()
 	out := h.Engine.Run(ctx, t.tool, call, t.policy())
@@ -242,7 +242,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	case out.Stopped != nil, h.cancelledSince(t, d, out.Waited+out.Duration):
 		return h.conclude(t, d, events.CodeCancelled)
 	}
-	return h.respond(t, d.Hold, out)
+	return h.respond(drain, t, d.Hold, out)
 }
 
 // log is the logger of what happens to the tool of a turn.
@@ -267,8 +267,7 @@ func (h *Handlers) unclaimed(t *turn, err error) Disposition {
 	if errors.Is(err, idempotency.ErrRefused) {
 		return h.dead(t.m, t.App, reasonTooLarge, err)
 	}
-	h.Logger.Warn("the turn could not be claimed; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
-	return leave()
+	return h.comesBack(t, "the turn could not be claimed", err)
 }
 
 // duplicate acknowledges a message whose turn is somebody else's or has ended.

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -59,17 +59,23 @@ const maxVariables = 4096
 
 // ContextStore holds the context variables of chats. [Variables] is the real one.
 type ContextStore interface {
-	// Load returns the variables of a chat as a value tree, empty when it has none.
+	// Load returns the variables of a chat as a value tree, empty when it has none. It tries
+	// until ctx ends, except for what nobody can read: [events.ErrStateCorrupt].
 	Load(ctx context.Context, app, chat string) (map[string]any, error)
 	// Merge applies a delta that the journal stored with sequence seq; twice is the same as
-	// once. It tries until ctx ends, except for what can never be stored:
-	// [idempotency.ErrRefused].
+	// once. It tries until ctx ends, except for what can never be stored,
+	// [idempotency.ErrRefused], or merged: [events.ErrStateCorrupt].
 	Merge(ctx context.Context, app, chat string, seq uint64, d Delta) error
 }
 
 // Variables is the bucket of context variables: one document a chat, merged by
 // compare-and-set.
-type Variables struct{ kv jetstream.KeyValue }
+type Variables struct {
+	Retries Retries // to be set before use, if at all
+
+	nc *nats.Conn
+	kv jetstream.KeyValue
+}
 
 // NewVariables opens the context variables of space. The bucket must exist.
 func NewVariables(ctx context.Context, js jetstream.JetStream, space subjects.Space) (*Variables, error) {
@@ -77,12 +83,17 @@ func NewVariables(ctx context.Context, js jetstream.JetStream, space subjects.Sp
 	if err != nil {
 		return nil, fmt.Errorf("bucket %s: %w", space.ContextBucket(), err)
 	}
-	return &Variables{kv: kv}, nil
+	return &Variables{nc: js.Conn(), kv: kv}, nil
 }
 
-// Load returns the variables of a chat as a value tree, empty when it has none.
+// Load implements [ContextStore].
 func (v *Variables) Load(ctx context.Context, app, chat string) (map[string]any, error) {
-	doc, _, err := v.read(ctx, app, chat)
+	key := subjects.ContextKey(app, chat)
+	var doc map[string]variable
+	err := v.Retries.until(ctx, v.kv.Bucket(), key, func() (err error) {
+		doc, _, err = v.read(ctx, key)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -92,32 +103,69 @@ func (v *Variables) Load(ctx context.Context, app, chat string) (map[string]any,
 			continue
 		}
 		if vars[name], err = events.Decode(entry.Value); err != nil {
-			return nil, fmt.Errorf("context variable %.80q of chat %.80q: %w", name, chat, err)
+			return nil, v.corrupt(key, err)
 		}
 	}
 	return vars, nil
 }
 
-// Merge applies a delta that the journal stored with sequence seq. It tries until ctx ends;
-// applying a delta twice is the same as once.
+// Merge implements [ContextStore].
 func (v *Variables) Merge(ctx context.Context, app, chat string, seq uint64, d Delta) error {
-	for {
-		err := v.merge(ctx, app, chat, seq, d)
-		if err == nil || errors.Is(err, idempotency.ErrRefused) {
+	key := subjects.ContextKey(app, chat)
+	var seen uint64
+	again := 0
+	return v.Retries.until(ctx, v.kv.Bucket(), key, func() error {
+		revision, err := v.merge(ctx, key, seq, d)
+		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return err
 		}
-		if errPause := pause(ctx); errPause != nil {
-			return errors.Join(errPause, err)
+		if again++; revision != seen {
+			seen, again = revision, 1
 		}
-	}
+		if again < maxRereads {
+			return errContended
+		}
+		return refusal(err, "document %s of bucket %s is always read at revision %d and never takes a change of it: ask `nats stream info KV_%s` whether its replicas are well",
+			key, v.kv.Bucket(), revision, v.kv.Bucket())
+	})
 }
 
-func (v *Variables) merge(ctx context.Context, app, chat string, seq uint64, d Delta) error {
-	doc, revision, err := v.read(ctx, app, chat)
+// maxRereads bounds how often the same revision of a document is read that a write then finds
+// replaced: a replica may lag, but not for ever.
+const maxRereads = 50
+
+// merge tries once, and returns the revision that it has read.
+func (v *Variables) merge(ctx context.Context, key string, seq uint64, d Delta) (uint64, error) {
+	doc, revision, err := v.read(ctx, key)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	changed := false
+	changed, err := d.apply(doc, seq)
+	if err != nil || !changed {
+		return revision, err
+	}
+	data, err := v.encode(key, doc)
+	if err != nil {
+		return revision, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	if revision == 0 { // or deleted by hand: a create goes over what marks that
+		_, err = v.kv.Create(ctx, key, data)
+	} else {
+		_, err = v.kv.Update(ctx, key, data, revision)
+	}
+	if err == nil {
+		return revision, nil
+	}
+	if no := refused(err, v.kv.Bucket(), "make room in it, or raise its limit with the nats command"); no != nil {
+		err = no
+	}
+	return revision, fmt.Errorf("context variables %s: %w", key, err)
+}
+
+// apply merges a delta with a sequence into a document and reports whether that changes it.
+func (d Delta) apply(doc map[string]variable, seq uint64) (changed bool, err error) {
 	put := func(name string, value json.RawMessage) {
 		if doc[name].Written < seq {
 			doc[name] = variable{Value: value, Written: seq}
@@ -127,50 +175,54 @@ func (v *Variables) merge(ctx context.Context, app, chat string, seq uint64, d D
 	for name, value := range d.Set {
 		data, err := events.AppendJSON(nil, value)
 		if err != nil {
-			return fmt.Errorf("%w: context variable %.80q: %w", idempotency.ErrRefused, name, err)
+			return false, refusal(err, "context variable %.80q has no JSON form that can be stored", name)
 		}
 		put(name, data)
 	}
 	for _, name := range d.Remove {
 		put(name, nil)
 	}
-	if !changed {
-		return nil
-	}
+	return changed, nil
+}
+
+// encode returns a document as it is stored, if it may be.
+func (v *Variables) encode(key string, doc map[string]variable) ([]byte, error) {
 	if len(doc) > maxVariables {
-		return fmt.Errorf("%w: chat %.80q has over %d context variables", idempotency.ErrRefused, chat, maxVariables)
+		return nil, refusal(nil, "a chat has at most %d context variables, removed ones included", maxVariables)
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // those escapes would take six times the room
 	if err := e.Encode(doc); err != nil {
-		return fmt.Errorf("%w: context variables of chat %.80q: %w", idempotency.ErrRefused, chat, err)
+		return nil, refusal(err, "the context variables %s have no JSON form", key)
 	}
-	data := b.Bytes()
-	if len(data) > InlineLimit*2 {
-		return fmt.Errorf("%w: the context variables of chat %.80q take %d bytes", idempotency.ErrRefused, chat, len(data))
+	if limit := min(InlineLimit*2, int(v.nc.MaxPayload())-headroom); b.Len() > limit {
+		return nil, refusal(nil, "the context variables of the chat take %d bytes, %d is the most: remove some, or make them smaller", b.Len(), limit)
 	}
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
-	if _, err = v.kv.Update(ctx, subjects.ContextKey(app, chat), data, revision); err != nil {
-		return fmt.Errorf("context variables of chat %.80q: %w", chat, err)
-	}
-	return nil
+	return b.Bytes(), nil
 }
 
-func (v *Variables) read(ctx context.Context, app, chat string) (map[string]variable, uint64, error) {
+// read returns the document under a key and its revision, 0 when there is none (any more).
+func (v *Variables) read(ctx context.Context, key string) (map[string]variable, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	entry, err := v.kv.Get(ctx, subjects.ContextKey(app, chat))
+	entry, err := v.kv.Get(ctx, key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return map[string]variable{}, 0, nil
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("context variables of chat %.80q: %w", chat, err)
+		return nil, 0, fmt.Errorf("context variables %s: %w", key, err)
 	}
-	doc := map[string]variable{}
-	if err := json.Unmarshal(entry.Value(), &doc); err != nil {
-		return nil, 0, fmt.Errorf("context variables of chat %.80q: %w", chat, err)
+	var doc map[string]variable
+	if err := json.Unmarshal(entry.Value(), &doc); err != nil || doc == nil {
+		return nil, 0, v.corrupt(key, err)
 	}
 	return doc, entry.Revision(), nil
+}
+
+// corrupt is the error of a document that nobody can read.
+func (v *Variables) corrupt(key string, cause error) error {
+	return &events.Error{Code: events.CodeStateCorrupt, Op: "read context variables", Err: cause, Msg: fmt.Sprintf(
+		"document %s of bucket %s cannot be read: put a sound revision of it back, or delete it (nats kv del %s %s) and the chat begins without variables",
+		key, v.kv.Bucket(), v.kv.Bucket(), key)}
 }

@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -80,9 +81,12 @@ func (f *function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, err
 	}
 	set, remove, err := r.vars.changes()
 	if err != nil {
-		return Result{}, &events.Error{
-			Code: events.CodeToolError, Op: operation(call), Msg: "the context variables cannot be read", Err: err,
+		e := &events.Error{Code: events.CodeToolError, Op: operation(call), Msg: "the context variables cannot be read", Err: err}
+		var corrupt *events.Error
+		if errors.As(err, &corrupt) && corrupt.Code == events.CodeStateCorrupt {
+			e.Code, e.Msg = corrupt.Code, "the tool ran without its context variables: "+corrupt.Msg
 		}
+		return Result{}, e
 	}
 	return Result{Value: value, Set: set, Remove: remove}, nil
 }

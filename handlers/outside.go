@@ -1,0 +1,165 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+)
+
+// Pauses of work outside the journal, that is, on blobs and context variables.
+const (
+	// writePause is how long to wait before it is tried again.
+	writePause = 200 * time.Millisecond
+	// retryLog is how often a line of the log says that it is still tried.
+	retryLog = 30 * time.Second
+	// drainWrite is how long it is still tried after the worker has told its tools to stop.
+	drainWrite = time.Second
+)
+
+// Retries tells of reads and writes outside the journal that have no outcome. The zero value
+// tells nobody.
+type Retries struct {
+	Metrics *Metrics
+	Logger  *slog.Logger
+}
+
+// errContended says that somebody else was first; that is no fault.
+var errContended = errors.New("somebody else has written in between")
+
+// decided reports whether trying again cannot help.
+func decided(err error) bool {
+	return err == nil || errors.Is(err, idempotency.ErrRefused) || errors.Is(err, errNoArgs) ||
+		errors.Is(err, events.ErrTooLarge) || errors.Is(err, events.ErrStateCorrupt)
+}
+
+// until tries until there is an outcome, or ctx ends: then its cause is in the error.
+func (r Retries) until(ctx context.Context, bucket, object string, try func() error) error {
+	var said time.Time
+	for {
+		err := try()
+		if decided(err) {
+			return err
+		}
+		if !errors.Is(err, errContended) && ctx.Err() == nil {
+			r.tell(bucket, object, err, &said)
+		}
+		if errPause := pause(ctx); errPause != nil {
+			return errors.Join(errPause, err)
+		}
+	}
+}
+
+func (r Retries) tell(bucket, object string, err error, said *time.Time) {
+	if r.Metrics != nil {
+		r.Metrics.StoreRetries.WithLabelValues(bucket).Inc()
+	}
+	if now := time.Now(); r.Logger != nil && now.Sub(*said) >= retryLog {
+		*said = now
+		r.Logger.Warn("a bucket does not answer; it is tried until the lease ends", "bucket", bucket, "object", object, "err", logError(err))
+	}
+}
+
+func pause(ctx context.Context) error {
+	t := time.NewTimer(writePause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// outside is the context of work outside the journal: that of the lease, and it ends soon
+// after that of the tools, with the same cause, such as [ErrDraining]. What is left undone then
+// is done by the next worker, or the response says that it was not.
+func outside(lease, tools context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(lease)
+	stop := context.AfterFunc(tools, func() {
+		cause := context.Cause(tools)
+		time.AfterFunc(drainWrite, func() { cancel(cause) })
+	})
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// Error codes of the JetStream API.
+const (
+	errCodeTooLarge    = 10054
+	errCodeStoreFailed = 10077
+)
+
+// refused returns the error of a write that a bucket has decided against and always will
+// unless somebody mends it, nil if err decides nothing. A disk or an account that is full is
+// no such decision: the journal waits for room then, too.
+func refused(err error, bucket, mend string) error {
+	var api *jetstream.APIError
+	var why string
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		why = "would not take so large a message (max_payload of the server)"
+	case !errors.As(err, &api):
+		return nil
+	case api.ErrorCode == errCodeTooLarge:
+		why = "does not take so large a message"
+	case api.ErrorCode == errCodeStoreFailed && strings.HasPrefix(api.Description, "maximum "):
+		why = "is full (" + api.Description + ")"
+	default:
+		return nil
+	}
+	return refusal(err, "bucket %s %s: %s", bucket, why, mend)
+}
+
+// refusal is the error of what can never be stored; its text is for the response.
+func refusal(cause error, format string, args ...any) error {
+	return &events.Error{
+		Code: events.CodeTooLarge, Msg: fmt.Sprintf(format, args...), Err: errors.Join(idempotency.ErrRefused, cause),
+	}
+}
+
+// reason is the text of an error for a response.
+func reason(err error) string {
+	var e *events.Error
+	switch {
+	case errors.As(err, &e) && e.Msg != "":
+		return e.Msg
+	case errors.Is(err, ErrDraining):
+		return "the worker stopped before the store had answered"
+	}
+	return err.Error()
+}
+
+// unstorable returns the code with which a turn ends when what its tool returned or changed
+// is not stored because of err, "" when its message comes back instead.
+func unstorable(t *turn, err error) events.Code {
+	switch {
+	case errors.Is(err, events.ErrStateCorrupt):
+		return events.CodeStateCorrupt
+	case decided(err):
+		return events.CodeTooLarge
+	case errors.Is(err, ErrDraining) && t.binding.Effect == bindings.EffectUnsafe: // nobody runs it again
+		return events.CodeInterrupted
+	}
+	return ""
+}
+
+// comesBack is what becomes of a message whose work outside the journal has no outcome.
+func (h *Handlers) comesBack(t *turn, what string, err error) Disposition {
+	h.Logger.Warn("the message comes back", "why", what, "chat", t.Chat, "turn", t.callID, "err", logError(err))
+	if errors.Is(err, ErrDraining) {
+		return nakAfter(0)
+	}
+	return leave()
+}
