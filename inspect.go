@@ -11,7 +11,7 @@ import (
 // [bindings.Load], with an interpreter ("" = the workflow folder's .venv, $VIRTUAL_ENV,
 // python3) and without running the files.
 func InspectPython(interpreter string) bindings.InspectFunc {
-	return func(ctx context.Context, root string, files []string) (map[string]bindings.PyFile, error) {
+	return func(ctx context.Context, root string, files map[string][]byte) (map[string]bindings.PyFile, error) {
 		found, err := python.Inspect(ctx, interpreter, root, files)
 		if err != nil {
 			return nil, err

@@ -67,7 +67,7 @@ func TestArgsOfAnEmptyTurnInjectNothing(t *testing.T) {
 func TestToolsBindWithUnknownSignatureWhenNobodyInspects(t *testing.T) {
 	t.Parallel()
 	root := unpack(t, "-- W/oneturn.yaml --\ntools: [{name: f, agent: A, file: t.py}]\n-- W/t.py --\ndef f(a): pass\n")
-	failing := func(context.Context, string, []string) (map[string]bindings.PyFile, error) {
+	failing := func(context.Context, string, map[string][]byte) (map[string]bindings.PyFile, error) {
 		return nil, errors.New("no python here")
 	}
 	for _, inspector := range []bindings.InspectFunc{nil, failing} {

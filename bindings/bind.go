@@ -34,7 +34,8 @@ type workflow struct {
 	variables    []Variable
 	imports, env []string
 	sources      map[string][]byte
-	uninspected  bool // the Python files could not be inspected; the next load tries again
+	uninspected  bool // the Python files could not be inspected
+	unsure       bool // what was inspected may not be what the digest tells of: the next load tries again
 
 	own   []Diagnostic // of this version
 	shown []Diagnostic // own, or those of a newer version that was not taken
@@ -65,7 +66,7 @@ func bind(d *draft, files map[string]PyFile, inspected bool) *workflow {
 			name: m.workflow, dir: d.dir, digest: d.digest,
 			exact: make(map[key]slot), byModel: make(map[string]slot), onlyTool: make(map[string]slot),
 			registered: make(map[string]string), variables: m.variables, unreadable: m.unreadable,
-			sources: d.sources, uninspected: !inspected,
+			sources: d.sources, uninspected: !inspected, unsure: !inspected || !d.kept(),
 		},
 	}
 	if !inspected {

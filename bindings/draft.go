@@ -21,7 +21,7 @@ type draft struct {
 	dir      string // relative to the root; "" if there is no folder
 	digest   string
 	manifest *manifest
-	python   []string          // files to inspect, relative to the root
+	python   map[string][]byte // files to inspect, relative to the root; nil = not kept, on the disk only
 	sources  map[string][]byte // the Python files, relative to the folder; see [Set.Sources]
 	local    []string          // names of modules that the folder has
 	same     *workflow         // the previous version, if nothing changed
@@ -29,7 +29,7 @@ type draft struct {
 
 // newDraft reads one workflow. Whatever goes wrong becomes a diagnostic.
 func newDraft(root *os.Root, name, dir string, declared []Declaration, previous *Set) *draft {
-	d := &draft{dir: dir, manifest: &manifest{
+	d := &draft{dir: dir, python: make(map[string][]byte), manifest: &manifest{
 		report: &report{workflow: name}, registered: make(map[string]registration),
 	}}
 	sum := sha256.New()
@@ -88,7 +88,7 @@ func (d *draft) finishDigest(sum hash.Hash, declared []Declaration, previous *Se
 	if previous == nil {
 		return
 	}
-	if old := previous.workflows[d.manifest.workflow]; old != nil && old.digest == d.digest && old.dir == d.dir && !old.uninspected {
+	if old := previous.workflows[d.manifest.workflow]; old != nil && old.digest == d.digest && old.dir == d.dir && !old.unsure {
 		d.same = old
 	}
 }
@@ -184,23 +184,32 @@ func (d *draft) locate(f *folder, c *contents) {
 			continue
 		}
 		var name string
-		if name, t.fault = f.locate(t.file, t.at, c.python); t.fault != nil {
+		if name, t.fault = f.locate(t.file, t.at, c); t.fault != nil {
 			continue
 		}
 		t.path = f.rel(name)
-		d.python = append(d.python, t.path)
+		d.python[t.path] = c.sources[name]
 	}
 	for _, ref := range m.files {
-		if _, missing := f.locate(ref.name, ref.at, c.python); missing != nil {
+		if _, missing := f.locate(ref.name, ref.at, c); missing != nil {
 			m.warnf(ref.at, "file_missing", missing.mend, "%s", missing.text)
 		}
 	}
 	for _, name := range c.python {
 		if strings.HasPrefix(name, "tools/") && len(d.python) < maxInspected {
-			d.python = append(d.python, f.rel(name))
+			d.python[f.rel(name)] = c.sources[name]
 		}
 	}
-	d.python = sortedSet(d.python)
+}
+
+// kept reports whether all that was inspected is what the digest tells of.
+func (d *draft) kept() bool {
+	for _, data := range d.python {
+		if data == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // callsPython reports whether a tool of the workflow is a Python function.

@@ -134,8 +134,9 @@ func (f *folder) open(name string) (*os.File, error) {
 }
 
 // locate finds a tool's file as it is written in a manifest: in the folder, then in tools/.
-// The result is relative to the folder. files are the Python files that are there.
-func (f *folder) locate(file string, at place, files []string) (string, *fault) {
+// The result is relative to the folder. What was read by then is there, whatever has happened
+// to the disk since.
+func (f *folder) locate(file string, at place, c *contents) (string, *fault) {
 	name := path.Clean(file)
 	wrong := func(mend, format string) *fault { return &fault{at, fmt.Sprintf(format, quoted(file)), mend} }
 	switch {
@@ -146,6 +147,9 @@ func (f *folder) locate(file string, at place, files []string) (string, *fault) 
 	}
 	var first *fault
 	for _, candidate := range []string{name, path.Join("tools", name)} {
+		if _, read := c.sources[candidate]; read {
+			return candidate, nil
+		}
 		info, err := f.root.Stat(candidate)
 		var found *fault
 		switch {
@@ -165,8 +169,8 @@ func (f *folder) locate(file string, at place, files []string) (string, *fault) 
 	if first != nil {
 		return "", first
 	}
-	there := make([]string, len(files))
-	for i, known := range files {
+	there := make([]string, len(c.python))
+	for i, known := range c.python {
 		there[i] = strings.TrimPrefix(known, "tools/")
 	}
 	name = strings.TrimPrefix(name, "tools/")

@@ -73,15 +73,17 @@ func lines(set *bindings.Set, severities ...bindings.Severity) []string {
 
 // inspect reads signatures that stand on one line, which is all that the fixtures have. The
 // real one asks Python and has tests of its own.
-func inspect(_ context.Context, root string, files []string) (map[string]bindings.PyFile, error) {
+func inspect(_ context.Context, root string, files map[string][]byte) (map[string]bindings.PyFile, error) {
 	def := regexp.MustCompile(`(?m)^(async )?def (\w+)\((.*)\):`)
 	env := regexp.MustCompile(`os\.environ\["(\w+)"\]`)
 	imports := regexp.MustCompile(`(?m)^(?:import|from) (\w+)`)
 	found := make(map[string]bindings.PyFile)
-	for _, name := range files {
-		data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
-		if err != nil {
-			return nil, err
+	for name, data := range files {
+		if data == nil {
+			var err error
+			if data, err = os.ReadFile(filepath.Join(root, filepath.FromSlash(name))); err != nil {
+				return nil, err
+			}
 		}
 		text := string(data)
 		f := bindings.PyFile{Functions: make(map[string]bindings.PyFunc), Dynamic: strings.Contains(text, "import *")}

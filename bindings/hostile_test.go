@@ -181,7 +181,7 @@ func TestManyWorkflowsAreInspectedInOneCall(t *testing.T) {
 	var calls, files atomic.Int64
 	set, err := bindings.Load(t.Context(), bindings.Options{
 		Root: manyWorkflows(t, 500),
-		Inspect: func(ctx context.Context, root string, names []string) (map[string]bindings.PyFile, error) {
+		Inspect: func(ctx context.Context, root string, names map[string][]byte) (map[string]bindings.PyFile, error) {
 			calls.Add(1)
 			files.Add(int64(len(names)))
 			return inspect(ctx, root, names)

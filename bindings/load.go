@@ -155,16 +155,16 @@ func (s *Set) inspect(ctx context.Context, opts *Options, drafts []*draft) (file
 	if opts.Inspect == nil {
 		return nil, true, nil
 	}
-	var names []string
+	sources := make(map[string][]byte)
 	for _, d := range drafts {
 		if d.same == nil {
-			names = append(names, d.python...)
+			maps.Copy(sources, d.python)
 		}
 	}
-	if len(names) == 0 {
+	if len(sources) == 0 {
 		return nil, true, nil
 	}
-	files, err = opts.Inspect(ctx, opts.Root, names)
+	files, err = opts.Inspect(ctx, opts.Root, sources)
 	switch {
 	case ctx.Err() != nil:
 		return nil, false, fmt.Errorf("inspect Python files: %w", ctx.Err())
@@ -183,9 +183,9 @@ func (s *Set) inspect(ctx context.Context, opts *Options, drafts []*draft) (file
 }
 
 // own picks the inspected files of one workflow.
-func own(files map[string]PyFile, names []string) map[string]PyFile {
-	picked := make(map[string]PyFile, len(names))
-	for _, n := range names {
+func own(files map[string]PyFile, sources map[string][]byte) map[string]PyFile {
+	picked := make(map[string]PyFile, len(sources))
+	for n := range sources {
 		if f, ok := files[n]; ok {
 			picked[n] = f
 		}
@@ -194,7 +194,7 @@ func own(files map[string]PyFile, names []string) map[string]PyFile {
 }
 
 // over returns the workflow to use after previous: w, or the previous version if w has errors
-// that the previous one had not.
+// that the previous one had not. Where both are the same version, the later verdict on it counts.
 func (w *workflow) over(previous *Set) *workflow {
 	if previous == nil || previous.workflows[w.name] == nil {
 		return w
@@ -208,10 +208,10 @@ func (w *workflow) over(previous *Set) *workflow {
 	}
 	kept := *old
 	kept.shown = kept.own
-	if old.digest == w.digest {
+	if w == old || old.digest == w.digest && w.uninspected {
 		return &kept
 	}
-	if fresh == 0 {
+	if fresh == 0 || old.digest == w.digest {
 		return w
 	}
 	kept.shown = append(slices.Clone(w.own), Diagnostic{

@@ -6,9 +6,11 @@ import (
 	"strings"
 )
 
-// InspectFunc reads Python files without running them. Files are relative to root and so are
-// the keys of the result; a file that is missing in it counts as not understood.
-type InspectFunc func(ctx context.Context, root string, files []string) (map[string]PyFile, error)
+// InspectFunc reads Python files without running them. The keys of files are relative to root
+// and so are those of the result; a file that is missing in it counts as not understood. The
+// values are the contents to inspect, whatever the disk has by then; those of nil, and only
+// those, are read from the disk.
+type InspectFunc func(ctx context.Context, root string, files map[string][]byte) (map[string]PyFile, error)
 
 // PyFile is what a Python file shows of itself.
 type PyFile struct {

@@ -13,7 +13,7 @@ import (
 
 func TestInterpreterThatDoesNotRunIsAnErrorOnlyWhereAToolNeedsIt(t *testing.T) {
 	t.Parallel()
-	broken := func(context.Context, string, []string) (map[string]bindings.PyFile, error) {
+	broken := func(context.Context, string, map[string][]byte) (map[string]bindings.PyFile, error) {
 		return nil, errors.New("no Python found")
 	}
 	for tool, severity := range map[string]bindings.Severity{

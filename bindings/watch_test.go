@@ -3,8 +3,10 @@ package bindings_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +133,59 @@ func TestBrokenEditKeepsTheWorkflowAndSaysSo(t *testing.T) {
 	require.Empty(t, lines(set, bindings.SeverityError))
 }
 
+// TestBrokenEditIsNeverTakenAsGood: the disk has the good text again when the broken one, which
+// was read before, is inspected.
+func TestBrokenEditIsNeverTakenAsGood(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	file := filepath.Join(root, "W", "tools", "t.py")
+	write(t, filepath.Join(root, "W", "oneturn.yaml"), "agents: {A: }\ntools: [{name: f, agent: A, file: t.py}]\n")
+	write(t, file, "def (broken\n")
+	set, err := bindings.Load(t.Context(), bindings.Options{
+		Root: root,
+		Inspect: func(ctx context.Context, root string, files map[string][]byte) (map[string]bindings.PyFile, error) {
+			write(t, file, "def f(): pass\n")
+			return inspect(ctx, root, files)
+		},
+	})
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(lines(set, bindings.SeverityError), "\n"), "invalid syntax")
+}
+
+// TestWorkflowThatCouldNotBeInspectedIsLater: without an edit of it.
+func TestWorkflowThatCouldNotBeInspectedIsLater(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "W", "oneturn.yaml"), "agents: {A: }\ntools: [{name: f, agent: A, file: t.py}]\n")
+	write(t, filepath.Join(root, "W", "tools", "t.py"), "def f(): pass\n")
+	changed := make(chan change, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		failed := false
+		opts := bindings.Options{
+			Root: root, Debounce: 20 * time.Millisecond,
+			Inspect: func(ctx context.Context, root string, files map[string][]byte) (map[string]bindings.PyFile, error) {
+				if !failed {
+					failed = true
+					return nil, errors.New("no Python found")
+				}
+				return inspect(ctx, root, files)
+			},
+		}
+		ended <- bindings.Watch(ctx, opts, func(s *bindings.Set, err error) { changed <- change{s, err} })
+	}()
+	known := func(c change) bool {
+		b, err := c.set.Resolve("W", "A", "")
+		return err == nil && !b.SignatureUnknown
+	}
+	require.False(t, known(<-changed))
+	write(t, filepath.Join(root, "Other", "oneturn.yaml"), oneTool("one"))
+	until(t, changed, known)
+	cancel()
+	require.NoError(t, <-ended)
+}
+
 func TestWatchReadsAgainOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	root := manyWorkflows(t, 3)
@@ -140,8 +195,8 @@ func TestWatchReadsAgainOnlyWhatChanged(t *testing.T) {
 	go func() {
 		opts := bindings.Options{
 			Root: root, Debounce: 20 * time.Millisecond,
-			Inspect: func(ctx context.Context, root string, names []string) (map[string]bindings.PyFile, error) {
-				inspected <- names
+			Inspect: func(ctx context.Context, root string, names map[string][]byte) (map[string]bindings.PyFile, error) {
+				inspected <- slices.Sorted(maps.Keys(names))
 				return inspect(ctx, root, names)
 			},
 		}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,9 +61,10 @@ const (
 )
 
 // Inspect reads Python files, named relative to root, by their syntax alone: no code of theirs
-// runs. All files take one process, which has 30 seconds. A file that cannot be read or parsed,
+// runs. The values of files are their contents; those of nil, and only those, are read from the
+// disk. All files take one process, which has 30 seconds. A file that cannot be read or parsed,
 // or that is no regular file, has Error set. The interpreter "" is found as for a [Pool].
-func Inspect(ctx context.Context, interpreter, root string, files []string) (map[string]File, error) {
+func Inspect(ctx context.Context, interpreter, root string, files map[string][]byte) (map[string]File, error) {
 	found := make(map[string]File, len(files))
 	if len(files) == 0 {
 		return found, nil
@@ -70,19 +73,48 @@ func Inspect(ctx context.Context, interpreter, root string, files []string) (map
 	if err != nil {
 		return nil, fmt.Errorf("inspect Python files: %w", err)
 	}
-	for _, file := range files {
+	for file := range files {
 		if !filepath.IsLocal(file) {
 			return nil, fmt.Errorf("inspect Python files: %q does not lie in %s", file, root)
 		}
 	}
-	input := struct {
-		Root  string   `json:"root"`
-		Files []string `json:"files"`
-	}{abs, files}
+	input := &inspected{root: abs, files: files, names: slices.Sorted(maps.Keys(files))}
 	if err := ask(ctx, interpreter, abs, "inspect/inspect.py", input, &found); err != nil {
 		return nil, fmt.Errorf("inspect Python files of %s: %w", root, err)
 	}
 	return found, nil
+}
+
+// inspected is the input of the inspecting script: a line for each file, made when it is read, so
+// that the contents of all files are never in memory twice.
+type inspected struct {
+	root  string
+	files map[string][]byte
+	names []string // still to be sent
+	line  []byte   // what is left of the current one
+}
+
+// Read implements io.Reader.
+func (r *inspected) Read(p []byte) (int, error) {
+	if len(r.line) == 0 {
+		if len(r.names) == 0 {
+			return 0, io.EOF
+		}
+		name := r.names[0]
+		line, err := json.Marshal(struct {
+			Name string `json:"name"`
+			Path string `json:"path"`
+			Data []byte `json:"data"` // null = read the path
+		}{name, filepath.Join(r.root, name), r.files[name]})
+		if err != nil {
+			return 0, fmt.Errorf("encode %s: %w", name, err)
+		}
+		line = append(line, '\n')
+		r.names, r.line = r.names[1:], line
+	}
+	n := copy(p, r.line)
+	r.line = r.line[n:]
+	return n, nil
 }
 
 // Missing returns those of the modules that the interpreter cannot find, sorted. Only the part
@@ -100,7 +132,11 @@ func Missing(ctx context.Context, interpreter, root string, modules []string) ([
 	}
 	slices.Sort(tops)
 	var missing []string
-	if err := ask(ctx, interpreter, root, "inspect/missing.py", slices.Compact(tops), &missing); err != nil {
+	input, err := json.Marshal(slices.Compact(tops))
+	if err != nil {
+		return nil, fmt.Errorf("look for Python modules: %w", err)
+	}
+	if err := ask(ctx, interpreter, root, "inspect/missing.py", bytes.NewReader(input), &missing); err != nil {
 		return nil, fmt.Errorf("look for Python modules: %w", err)
 	}
 	return missing, nil
@@ -121,8 +157,8 @@ func Probe(ctx context.Context, interpreter, root string) error {
 	return nil
 }
 
-// ask runs one of the embedded scripts: JSON in on stdin, JSON out on stdout.
-func ask(ctx context.Context, chosen, root, name string, in, out any) error {
+// ask runs one of the embedded scripts: in on stdin, nil for nothing, JSON out on stdout.
+func ask(ctx context.Context, chosen, root, name string, in io.Reader, out any) error {
 	python, err := interpreter(chosen, place{root: filepath.Dir(root), folder: root})
 	if err != nil {
 		return err
@@ -131,15 +167,11 @@ func ask(ctx context.Context, chosen, root, name string, in, out any) error {
 	if err != nil {
 		return err
 	}
-	input, err := json.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("encode the request: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, inspectTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, "-c", script(name))
 	cmd.Dir, cmd.Env = os.TempDir(), env
-	cmd.Stdin = bytes.NewReader(input)
+	cmd.Stdin = in
 	stdout, stderr := &capped{limit: maxInspected}, &capped{limit: maxLine}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.WaitDelay = drainGrace

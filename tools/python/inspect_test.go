@@ -36,7 +36,7 @@ def gone(): pass
 gone = 5
 shown = lambda x: x
 `, "WF/tools/star.py", "from x import *\ndef f(a): pass\n", "WF/tools/bad.py", "x = 1\ndef broken(:\n")
-	files, err := python.Inspect(t.Context(), "", k.root, []string{"WF/tools/t.py", "WF/tools/star.py", "WF/tools/bad.py", "WF/none.py"})
+	files, err := python.Inspect(t.Context(), "", k.root, map[string][]byte{"WF/tools/t.py": nil, "WF/tools/star.py": nil, "WF/tools/bad.py": nil, "WF/none.py": nil})
 	require.NoError(t, err)
 	require.NoFileExists(t, ran)
 
@@ -59,22 +59,34 @@ shown = lambda x: x
 	require.NotEmpty(t, files["WF/tools/bad.py"].Error)
 	require.NotEmpty(t, files["WF/none.py"].Error)
 
-	_, err = python.Inspect(t.Context(), "", k.root, []string{"../x.py"})
+	_, err = python.Inspect(t.Context(), "", k.root, map[string][]byte{"../x.py": nil})
 	require.ErrorContains(t, err, "does not lie in")
 }
 
 func TestInspectTakesOneProcessForManyFiles(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	names := make([]string, 500)
-	for i := range names {
-		names[i] = fmt.Sprintf("f%d.py", i)
-		require.NoError(t, os.WriteFile(filepath.Join(root, names[i]), []byte("def f(a, b=1): pass\n"), 0o600))
+	sources := make(map[string][]byte)
+	for i := range 500 {
+		sources[fmt.Sprintf("f%d.py", i)] = []byte("def f(a, b=1): pass\n")
 	}
-	files, err := python.Inspect(t.Context(), "", root, names)
+	files, err := python.Inspect(t.Context(), "", root, sources)
 	require.NoError(t, err)
-	require.Len(t, files, len(names))
+	require.Len(t, files, len(sources))
 	require.Len(t, files["f499.py"].Functions["f"].Params, 2)
+}
+
+// TestInspectReadsTheBytesItIsGiven: not those that the disk has by then.
+func TestInspectReadsTheBytesItIsGiven(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", "def f(): pass\n")
+	files, err := python.Inspect(t.Context(), "", k.root, map[string][]byte{
+		"WF/tools/t.py": []byte("def broken(:\n"), "WF/tools/gone.py": []byte("# -*- coding: latin-1 -*-\ndef \xe4(): pass\n"), "WF/tools/empty.py": {},
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, files["WF/tools/t.py"].ErrorLine)
+	require.Contains(t, files["WF/tools/gone.py"].Functions, "ä")
+	require.Empty(t, files["WF/tools/empty.py"].Error)
 }
 
 func TestMissingNamesModulesThatCannotBeFound(t *testing.T) {
@@ -91,7 +103,7 @@ func TestNamedPipeIsNoPythonFileAndHoldsNobodyUp(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, syscall.Mkfifo(filepath.Join(root, "pipe.py"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "good.py"), []byte("def f(): pass\n"), 0o600))
-	files, err := python.Inspect(t.Context(), "", root, []string{"pipe.py", "good.py"})
+	files, err := python.Inspect(t.Context(), "", root, map[string][]byte{"pipe.py": nil, "good.py": nil})
 	require.NoError(t, err)
 	require.Equal(t, "it is not a regular file", files["pipe.py"].Error)
 	require.Contains(t, files["good.py"].Functions, "f")
