@@ -26,7 +26,7 @@ func locate(root, workflow string) (place, error) {
 	if filepath.Base(root) == workflow {
 		return place{root: filepath.Dir(root), folder: root}, nil
 	}
-	return place{}, fmt.Errorf("workflow %q has no folder in %s", workflow, root)
+	return place{}, fmt.Errorf("workflow %q has no folder in %s: put it back under that name", workflow, root)
 }
 
 // interpreter returns the Python to use: the chosen one, else that of the workflow's .venv,

@@ -91,3 +91,40 @@ func TestCallThatWaitsForAProcessRunsTheVersionItWasMadeFor(t *testing.T) {
 	require.Equal(t, "1", string(r.Value))
 	require.Eventually(t, func() bool { return k.pool.Stats().Children == 1 }, 10*time.Second, time.Millisecond)
 }
+
+// TestProcessKeepsWhatWasCheckedWhileItsFolderIsRenamed: also files that it had not imported by
+// then. A process that cannot start for want of the folder says what to do.
+func TestProcessKeepsWhatWasCheckedWhileItsFolderIsRenamed(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{})
+	files := map[string][]byte{
+		"tools/__init__.py":  []byte("PACKAGE = 'p'\n"),
+		"tools/near.py":      []byte("NEAR = 'n'\n"),
+		"tools/deep/more.py": []byte("MORE = 'm'\n"),
+		"tools/early.py":     []byte("def early(): return 'e'\n"),
+		"beside.py":          []byte("BESIDE = 'b'\n"),
+		"tools/t.py": []byte(`
+from . import PACKAGE
+from .near import NEAR
+from workflows.WF.tools.deep.more import MORE
+import beside
+def late(): return [PACKAGE, NEAR, MORE, beside.BESIDE]
+`),
+	}
+	for name, data := range files {
+		k.write("WF/"+name, string(data))
+	}
+	k.pool.Renew("WF", files)
+	call := func(file, function string) string {
+		r, err := k.pool.Tool("WF", file, function).Invoke(t.Context(), newCall(t, function, `{}`))
+		require.NoError(t, err)
+		return string(r.Value)
+	}
+	require.JSONEq(t, `"e"`, call("early.py", "early"))
+	require.NoError(t, os.Rename(filepath.Join(k.root, "WF"), filepath.Join(k.root, "Away")))
+	require.JSONEq(t, `["p","n","m","b"]`, call("t.py", "late"))
+
+	k.pool.Renew("WF", nil)
+	_, err := k.pool.Tool("WF", "t.py", "late").Invoke(t.Context(), newCall(t, "late", `{}`))
+	require.ErrorContains(t, err, "put it back")
+}

@@ -97,12 +97,13 @@ class Loader:
             candidates.insert(0, os.path.join(self._root, file))
         for candidate in candidates:
             path = os.path.realpath(candidate)
-            if not os.path.isfile(path):
+            if not sources.has(path) and not os.path.isfile(path):
                 continue
             if os.path.commonpath([path, self._root]) != self._root:
                 raise LoadError("%s lies outside the workflows folder" % file)
             return path
-        raise LoadError("%s is neither in the workflow's folder nor in its tools folder" % file)
+        raise LoadError("%s is neither in the workflow's folder nor in its tools folder; put it into %s"
+                        % (file, os.path.join(self._folder, "tools")))
 
     def _module(self, path, file):
         parts = os.path.relpath(path, self._root)[:-3].split(os.sep)
