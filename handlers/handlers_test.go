@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -169,6 +171,53 @@ func TestResultOfARunThatLostItsLeaseIsStoredWhenNobodyWasFirst(t *testing.T) {
 	m.Held = held
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
 	require.True(t, k.response().Success)
+}
+
+// silentSet is a workflow that asks for silence, and whose one model no turn of the kit fits.
+func silentSet(t *testing.T) *bindings.Set {
+	t.Helper()
+	root := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(root, "WF"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "WF", "oneturn.yaml"), []byte(`compat: {silent: true}
+on_key_reuse: run
+models: {M: {type: object, required: [name], properties: {name: {type: string}}}}
+agents: {A: {model: M}}
+tools: [{name: t, agent: A, kind: go}]
+`), 0o600))
+	set, err := bindings.Load(t.Context(), bindings.Options{Root: root})
+	require.NoError(t, err)
+	require.Empty(t, set.Diagnostics())
+	return set
+}
+
+// TestSilentTurnThatWasNeverClaimedStaysSilentWhenItIsRedelivered: the worker that had it first
+// may not have known its workflow.
+func TestSilentTurnThatWasNeverClaimedStaysSilentWhenItIsRedelivered(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	set := silentSet(t)
+	k.Bindings = func() *bindings.Set { return set }
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
+	_, err := k.store.At(t.Context(), 1)
+	require.ErrorIs(t, err, idempotency.ErrNotFound)
+}
+
+func TestSilentTurnThatWasClaimedIsEnded(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	set := silentSet(t)
+	k.Bindings = func() *bindings.Set { return set }
+	m := k.message(1, 1)
+	body, err := events.DecodeTurn(m.Data)
+	require.NoError(t, err)
+	fingerprint := events.Fingerprint(body)
+	_, err = idempotency.New(k.store, "dead worker", idempotency.Options{}).Claim(t.Context(), idempotency.Claim{
+		Key: subjects.TurnKey("app", "chat", "", "turn"), Lease: m.Lease, Effect: "idempotent",
+		Fingerprint: hex.EncodeToString(fingerprint[:]), Event: k.claimEvent(),
+	})
+	require.NoError(t, err)
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
+	require.Equal(t, events.CodeInterrupted, k.response().Code)
 }
 
 // F22: see docs/faults.md.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -70,10 +71,15 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 			return nakAfter(wait)
 		}
 	}
-	// A redelivered turn may have been claimed: that one is ended whatever the workflow says.
-	if t.reject != nil && t.binding != nil && t.binding.CompatSilent && m.Lease.Delivery == 1 {
-		h.Metrics.turn(t.binding, string(t.reject.code))
-		return ack()
+	if t.reject != nil && t.binding != nil && t.binding.CompatSilent {
+		claimed, err := h.claimedBefore(t)
+		switch {
+		case err != nil:
+			return h.unclaimed(t, err)
+		case !claimed:
+			h.Metrics.turn(t.binding, string(t.reject.code))
+			return ack()
+		}
 	}
 
 	// 6. Claim: the record is the event chat.tool_call.
@@ -173,6 +179,34 @@ func (h *Handlers) handOver(t *turn) time.Duration {
 	const first = 5 * time.Millisecond
 	longest := max(h.BindingGrace/(graceNaks-10), time.Millisecond)
 	return min(first<<min(t.m.Lease.Delivery-1, 10), longest)
+}
+
+// claimedBefore reports whether a worker has claimed the turn: one that was is ended whatever the
+// workflow says. Only a redelivered one may have been, and the journal knows. A worker that claims
+// it after this look, late, ends it itself; if it dies, the sweep finds the turn.
+func (h *Handlers) claimedBefore(t *turn) (bool, error) {
+	if t.m.Lease.Delivery == 1 {
+		return false, nil
+	}
+	keys := []subjects.Key{t.key}
+	if t.binding.RunOnKeyReuse {
+		keys = append(keys, t.key.Reuse(t.Run, t.Turn, t.hash))
+	}
+	for _, key := range keys {
+		stored, err := h.Journal.Load(t.m.Held, key)
+		if err != nil {
+			return false, fmt.Errorf("look whether the turn was claimed: %w", err)
+		}
+		if c := stored.Claim; c != nil && t.mayBe(c) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// mayBe reports whether a claim is of the data of t, or does not tell.
+func (t *turn) mayBe(claim *idempotency.Record) bool {
+	return claim.Err != nil || claim.Meta.Fingerprint == "" || claim.Meta.Fingerprint == t.hash
 }
 
 // claim asks the journal for the turn. One whose arguments no record can hold is rejected.
