@@ -92,7 +92,7 @@ type listed struct {
 }
 
 func (l *listing) text(w io.Writer, want listSettings) {
-	if len(l.Turns) == 0 {
+	if len(l.Turns) == 0 && !l.More {
 		fmt.Fprintf(w, "no %s in the last %s%s: a longer --since looks further back\n", want.what(), want.since, want.where())
 		return
 	}
@@ -115,7 +115,7 @@ func (l *listing) text(w io.Writer, want listSettings) {
 		fmt.Fprintln(w, note)
 	}
 	if l.More {
-		fmt.Fprintf(w, "only the newest %d: --limit shows more\n", len(l.Turns))
+		fmt.Fprintln(w, "there are older ones: a larger --limit shows them")
 	}
 }
 

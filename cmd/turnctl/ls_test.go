@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,18 @@ TIME default/a t4 Hello greet running - desk-1
 	require.Equal(t, stateRunning, l.State)
 	require.Nil(t, l.TotalMS)
 	require.Equal(t, "t4", decode[life](t, d.Server, "show", "--key", l.Key).Turn)
+}
+
+// TestLsSaysWhenThereIsMore: of open turns that were found, some may have ended when they are read.
+func TestLsSaysWhenThereIsMore(t *testing.T) {
+	t.Parallel()
+	for _, turns := range [][]listed{nil, make([]listed, 17)} {
+		var out strings.Builder
+		(&listing{Turns: turns, More: true}).text(&out, listSettings{limit: 20, open: true})
+		require.Contains(t, out.String(), "there are older ones: a larger --limit shows them")
+		require.NotContains(t, out.String(), "17")
+		require.NotContains(t, out.String(), "no open turn")
+	}
 }
 
 func TestLsNamesTheKeyOfATurnWhoseKeyWasUsedBefore(t *testing.T) {
