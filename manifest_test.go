@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
@@ -180,6 +181,37 @@ func TestTurnsUnderAReusedKeyAreFoundByTheKey(t *testing.T) {
 	require.Len(t, page(`,"from":`+strconv.FormatUint(all[2].Sequence, 10)).Records, 4)
 	other := slices.IndexFunc(all, func(r oneturn.PageRecord) bool { return r.Fingerprint != all[0].Fingerprint })
 	require.Len(t, page(`,"fingerprint":"`+all[other].Fingerprint+`"`).Records, 4, "the first one and the one with this data")
+}
+
+// TestKeyThatWasReusedTooOftenAsksForTheData: docs/wire-contract.md names the bound and the ways out.
+func TestKeyThatWasReusedTooOftenAsksForTheData(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	start(t, s, oneturn.Config{Workflows: workflows(t, "on_key_reuse: run"+helloManifest, "def greet(name):\n    return {'message': name}\n")})
+	c, nc := client(t, s), s.Connect()
+	request := func(more string) *nats.Msg {
+		m, err := nc.Request("oneturn.api.app.turn", []byte(`{"chat_id":"chat 1","turn":"t"`+more+`}`), 5*time.Second)
+		require.NoError(t, err)
+		return m
+	}
+	for i := range 33 {
+		publish(t, c, turn("t", map[string]any{"name": strconv.Itoa(i)}))
+	}
+	requireDrained(t, s)
+	var page oneturn.Page
+	require.NoError(t, json.Unmarshal(request("").Data, &page))
+	require.NotZero(t, page.Next, "32 times other data")
+	publish(t, c, turn("t", map[string]any{"name": "one more"}))
+	requireDrained(t, s)
+	m := request("")
+	require.Equal(t, "400", m.Header.Get("Nats-Service-Error-Code"))
+	require.Contains(t, m.Header.Get("Nats-Service-Error"), "name the fingerprint of the data, or read the history")
+	m = request(`,"fingerprint":"` + page.Records[0].Fingerprint + `"`)
+	require.Empty(t, m.Header.Get("Nats-Service-Error"))
+
+	contract, err := os.ReadFile(filepath.Join("docs", "wire-contract.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(contract), "If other data came more than 32 times, the answer is an error `400`")
 }
 
 func TestSilentWorkflowAnswersNoFailureOfValidation(t *testing.T) {
