@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -68,7 +69,9 @@ type PageRecord struct {
 	// Fingerprint of the data that the turn was claimed with; the live copy has it in header
 	// Oneturn-Fingerprint.
 	Fingerprint string          `json:"fingerprint,omitempty"`
-	Event       json.RawMessage `json:"event"`
+	Event       json.RawMessage `json:"event"` // null with a code
+	// Code is state_corrupt for the response of a turn, its end, that cannot be read; else empty.
+	Code events.Code `json:"code,omitempty"`
 }
 
 // Errors of the request API, in header Nats-Service-Error-Code.

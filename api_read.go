@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -41,7 +42,14 @@ func (a *api) turn(ctx context.Context, app string, body []byte) (*Page, error) 
 		if err != nil {
 			return nil, err
 		}
+		claimed := "" // the fingerprint of the turn, which a damaged response does not tell
 		for _, r := range found {
+			if r.Key == k.Public(events.KindToolCall) {
+				claimed = r.Meta.Fingerprint
+			}
+			if r.Damaged() {
+				r.Meta.Fingerprint = claimed
+			}
 			if parsed, ok := subjects.ParseKey(r.Key); ok && !parsed.Private && r.Seq >= q.From {
 				records = append(records, r)
 			}
@@ -150,11 +158,15 @@ func (p *filling) add(r *idempotency.Record) bool {
 		p.Next = r.Seq
 		return false
 	}
-	if r.Err != nil || !json.Valid(r.Data) {
-		return true // damaged: turnctl shows it
-	}
 	parsed, _ := subjects.ParseKey(r.Key)
-	p.Records = append(p.Records, PageRecord{Sequence: r.Seq, Time: r.Time, Kind: parsed.Kind, Fingerprint: r.Meta.Fingerprint, Event: r.Data})
+	record := PageRecord{Sequence: r.Seq, Time: r.Time, Kind: parsed.Kind, Fingerprint: r.Meta.Fingerprint, Event: r.Data}
+	if r.Damaged() {
+		if parsed.Kind != events.KindToolResponse {
+			return true // turnctl shows it
+		}
+		record.Event, record.Code = nil, events.CodeStateCorrupt // who waits for the end has to hear of it
+	}
+	p.Records = append(p.Records, record)
 	return true
 }
 

@@ -245,7 +245,19 @@ func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Res
 		if fingerprint != "" && end.fingerprint != "" && end.fingerprint != fingerprint {
 			return fail(ErrConflict)
 		}
-		return parseResponse(end.event)
+		said, err := parseResponse(end.event)
+		if err != nil {
+			return fail(corrupt(err))
+		}
+		return said, nil
+	}
+}
+
+// corrupt is the error of a turn whose end is stored and cannot be read.
+func corrupt(cause error) error {
+	return &events.Error{
+		Code: events.CodeStateCorrupt, Op: "read the response", Err: cause,
+		Msg: "the turn has ended, and its response in the journal is damaged: turnctl show tells what is there",
 	}
 }
 
@@ -319,6 +331,9 @@ func parseResponse(body []byte) (*Response, error) {
 	m, err := events.Parse(body)
 	if err != nil {
 		return nil, err
+	}
+	if m.Kind != events.KindToolResponse {
+		return nil, fmt.Errorf("it is of kind %.80q", m.Kind)
 	}
 	var r Response
 	if err := m.As(&r); err != nil {

@@ -27,6 +27,7 @@ const (
 	reasonConflict        = "turn_conflict"
 	reasonUndeliverable   = "undeliverable"
 	reasonTooLarge        = "too_large"
+	reasonStateCorrupt    = "state_corrupt"
 )
 
 // Headers of a dead letter, beside those of the message itself.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -263,6 +264,41 @@ func TestResultNestedTooDeepIsAnErrorOutcomeNotAnEndlessTurn(t *testing.T) {
 	}))
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
 	require.False(t, k.response().Success)
+}
+
+func TestResultThatNoEventCanHoldIsNamedByItsPlaceAndKind(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+		return tools.Result{Value: json.RawMessage(`{"rates":[1,1e-320]}`)}, nil
+	}))
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, events.CodeToolError, k.response().Code)
+	require.Equal(t, `Tool t has run, but no event can hold its result at "/rates/1": exponent over 308: send the number as a string.`, k.response().Content)
+}
+
+// C17: somebody else has written what should be the response of a turn.
+func TestTurnWhoseResponseCannotBeReadEndsAsDeadLetter(t *testing.T) {
+	t.Parallel()
+	ran := 0
+	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+		ran++
+		return tools.Result{}, nil
+	}))
+	end := subjects.TurnKey("app", "chat", "", "turn").Public("tool_response")
+	_, err := k.store.Create(t.Context(), idempotency.Record{Key: end, Data: []byte("not ours"), Err: errors.New("no owner")})
+	require.NoError(t, err)
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.LessOrEqual(t, ran, 1)
+	was := ran
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(2, 1)).Do)
+	require.Equal(t, was, ran, "its tool is entered again")
+	dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, dead.CachedInfo().State.Msgs)
+	letter, err := dead.GetMsg(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, "state_corrupt", letter.Header.Get(handlers.HeaderReason))
 }
 
 func TestContextChangesMergeOnceInTheOrderOfTheJournal(t *testing.T) {

@@ -173,7 +173,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	defer h.buffers.put(buffer)
 	event, err := events.AppendToolResponse((*buffer)[:0], r, h.Now())
 	if err != nil {
-		fail(r, events.CodeToolError, "The result of tool "+r.ToolName+" has no JSON form.")
+		fail(r, events.CodeToolError, unwritable(r.ToolName, err))
 		if event, err = events.AppendToolResponse((*buffer)[:0], r, h.Now()); err != nil {
 			h.Logger.Error("the response cannot be encoded; the message comes back", "turn", t.callID, "err", err)
 			return leave()
@@ -184,6 +184,9 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	if errors.Is(err, idempotency.ErrRefused) && r.Code != events.CodeTooLarge {
 		fail(r, events.CodeTooLarge, "The response of tool "+r.ToolName+" is too large to store.")
 		return h.finish(ctx, t, hold, r)
+	}
+	if errors.Is(err, idempotency.ErrDamaged) {
+		return h.damagedEnd(t)
 	}
 	if err != nil && !mutant.Planted(mutant.AckBeforePublish) {
 		h.Logger.Warn("the response could not be stored; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
@@ -207,6 +210,19 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 			"epoch", hold.Epoch, "ms", r.DurationMS)
 	}
 	return ack()
+}
+
+// unwritable says why no event can hold the result of a tool: where in it, and what is there.
+func unwritable(tool string, err error) string {
+	where, what := "", err.Error()
+	var syntax *events.SyntaxError
+	if errors.As(err, &syntax) {
+		what = syntax.Reason
+		if syntax.Pointer != "" {
+			where = fmt.Sprintf(" at %.200q", syntax.Pointer)
+		}
+	}
+	return events.Clip(fmt.Sprintf("Tool %s has run, but no event can hold its result%s: %s.", tool, where, what))
 }
 
 // fail makes r the response of a turn whose result cannot be stored.

@@ -115,6 +115,9 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	case idempotency.Conflict:
 		return h.conflict(t)
 	case idempotency.Done:
+		if decision.Code == events.CodeStateCorrupt {
+			return h.damagedEnd(t)
+		}
 		h.finished.add(t.ref)
 		return h.duplicate(t)
 	case idempotency.Duplicate, idempotency.Signalled:
@@ -302,6 +305,13 @@ func (h *Handlers) unclaimed(t *turn, err error) Disposition {
 		return h.dead(t.m, t.App, reasonTooLarge, err)
 	}
 	return h.comesBack(t, "the turn could not be claimed", err)
+}
+
+// damagedEnd keeps the message of a turn whose response cannot be read. Nothing can be stored in
+// its place, and readers are told by the request API; the tool is not entered (again).
+func (h *Handlers) damagedEnd(t *turn) Disposition {
+	h.Logger.Error("the response of a turn cannot be read; its message becomes a dead letter", "key", t.key.String())
+	return h.dead(t.m, t.App, reasonStateCorrupt, idempotency.ErrDamaged)
 }
 
 // duplicate acknowledges a message whose turn is somebody else's or has ended.

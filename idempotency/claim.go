@@ -56,7 +56,7 @@ func (a Action) String() string {
 type Decision struct {
 	Action Action
 	Hold   Hold        // for Run and Conclude
-	Code   events.Code // for Conclude: why
+	Code   events.Code // for Conclude: why; for Done: state_corrupt if the response cannot be read
 	Turn   *Turn       // what the journal held; nil when the claim was won at once
 }
 
@@ -89,14 +89,23 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 		return Decision{Action: Conflict}, nil
 	}
 	// The common case of a refused claim is a late duplicate: look for the end first.
-	switch _, err := j.store.Last(ctx, c.Key.Public(kindResponse)); {
+	switch end, err := j.store.Last(ctx, c.Key.Public(kindResponse)); {
 	case err == nil:
-		return Decision{Action: Done}, nil
+		return done(&end, nil), nil
 	case !errors.Is(err, ErrNotFound):
 		return Decision{}, err
 	}
 	hold.Token = 0
 	return j.contend(ctx, c, hold)
+}
+
+// done is the decision on a turn that has its response, or what should be one.
+func done(end *Record, t *Turn) Decision {
+	d := Decision{Action: Done, Turn: t}
+	if end.Err != nil {
+		d.Code = events.CodeStateCorrupt
+	}
+	return d
 }
 
 // contend decides on a turn that somebody else has claimed.
@@ -109,7 +118,7 @@ func (j *Journal) contend(ctx context.Context, c Claim, hold Hold) (Decision, er
 		hold.Epoch = t.Epoch
 		switch {
 		case t.Response != nil:
-			return Decision{Action: Done, Turn: t}, nil
+			return done(t.Response, t), nil
 		case t.Claim == nil:
 			return Decision{Action: Leave, Turn: t}, nil // a stale read
 		case t.corrupt:

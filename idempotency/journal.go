@@ -151,12 +151,15 @@ type Hold struct {
 // Finish stores the response of a turn. It returns nil and true when the response is stored
 // and ours, and false when the turn already has one: then the result is late, must be
 // dropped, and the message may be acknowledged. On any error the message must not be
-// acknowledged.
+// acknowledged; with [ErrDamaged] the turn has an end that nobody can read.
 func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool, err error) {
 	if mutant.Enabled {
 		j.mutantFinish(ctx, h, event)
 	}
 	_, rival, err := j.create(ctx, Record{Key: h.Key.Public(kindResponse), Meta: h.meta(), Data: event})
+	if err == nil && rival != nil && rival.Err != nil {
+		return false, fmt.Errorf("%w: %s", ErrDamaged, rival.Key)
+	}
 	return err == nil && rival == nil, err
 }
 

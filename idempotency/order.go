@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// maxKnown bounds the sequences that an [Order] remembers: some 20 MB of names. It forgets
+// maxKnown bounds the sequences that an [Order] remembers: some 60 MB of names
+// when they are long, of up to 512 bytes. It forgets
 // all of them at once.
 const maxKnown = 100_000
 

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -37,6 +38,10 @@ type Record struct {
 	Err  error     // why Meta could not be read; such a record fails closed
 }
 
+// Damaged reports whether nobody can read the event of a public record: it is not known who
+// wrote it, or it is no JSON.
+func (r *Record) Damaged() bool { return r.Err != nil || !json.Valid(r.Data) }
+
 // ExistsError is the answer of [Store.Create] when the key is taken.
 type ExistsError struct {
 	Key string
@@ -55,6 +60,8 @@ var (
 	ErrUndecided = errors.New("journal: a rival write is in flight")
 	// ErrNotFound says that no such record is there.
 	ErrNotFound = errors.New("journal: no such record")
+	// ErrDamaged says that a record is there and cannot be read.
+	ErrDamaged = errors.New("journal: the record that is there cannot be read")
 	// ErrRefused says that the record can never be stored, for example because it is larger
 	// than the server's max_payload.
 	ErrRefused = errors.New("journal: the record cannot be stored")

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
@@ -54,6 +55,20 @@ response: ok, 1 attempt, tool N ms, claim to end N ms, payload of 25 bytes
 	for _, key := range []string{"e." + l.Key + ".tool_response", "oneturn.events." + l.Key + ".tool_call", "$KV.ONETURN_TURNS.p." + l.Key + ".park.1"} {
 		require.Equal(t, l.Key, decode[life](t, d.Server, "show", "--key", key).Key)
 	}
+}
+
+func TestShowTellsThatAResponseCannotBeRead(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.publish(t, turnID("chat 1", "", "t1"), "Ada")
+	l := decode[life](t, d.Server, "show", "chat 1", "t1")
+	nc := d.Connect()
+	_, err := nc.Request("$KV.ONETURN_TURNS.e."+l.Key+".tool_response", []byte("not ours"), 5*time.Second)
+	require.NoError(t, err)
+	l = decode[life](t, d.Server, "show", "chat 1", "t1")
+	require.True(t, l.Damaged)
+	require.Contains(t, l.Meaning, "cannot be read: readers are told state_corrupt")
+	require.NotContains(t, l.Meaning, "its response is stored, and")
 }
 
 func TestShowTellsARejectedTurnByItsVerdict(t *testing.T) {

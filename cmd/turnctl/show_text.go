@@ -15,6 +15,9 @@ func (l *life) meaning() string {
 	switch l.State {
 	case stateEnded:
 		text = "its response is stored, and there will be no other"
+		if l.Response == nil {
+			text = "its response is stored and cannot be read: readers are told state_corrupt, and there will be no other"
+		}
 	case stateParked:
 		text = "it waits for an answer, and no worker holds it"
 	case stateUnclaimed:

@@ -200,6 +200,16 @@ def raising():
 	require.Contains(t, k.fails("raising", `{}`, events.CodeToolError), "inside")
 }
 
+func TestFloatsAreWrittenInTheRangeOfTheWire(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py",
+		"def floats(): return [1e-320, -5e-324, 9.9e-309, 1e-308, 2.3e-308, 1.7976931348623157e308, {'x': -1e-310}]\n")
+	value := k.value("floats", `{}`)
+	require.Equal(t, `[0.0,0.0,0.0,1e-308,2.3e-308,1.7976931348623157e+308,{"x":0.0}]`, value)
+	_, err := events.Decode([]byte(value))
+	require.NoError(t, err, "readers of the event refuse it")
+}
+
 func TestTooLargeResultsAndArgumentsLeaveTheProcessAlone(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{MaxFrame: 1 << 20}, "WF/tools/t.py", "def blow(n, pad=''): return 'x' * n\n")

@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +113,41 @@ func TestDamagedClaimIsNeverRun(t *testing.T) {
 		require.Zero(t, r.entered(turns[i].TurnID), c.name)
 	}
 	r.drained()
+}
+
+// F20: the response of a turn is damaged. Who waits for it hears so, and a duplicate runs nothing.
+func TestDamagedResponseReadsAsStateCorrupt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.start(oneturn.Config{Tools: []oneturn.Tool{r.tool("Work", "idempotent")}})
+	bucket, err := r.js.KeyValue(t.Context(), r.space.TurnsBucket())
+	require.NoError(t, err)
+	for name, damage := range map[string]func(key string) error{
+		"foreign": func(key string) error { _, err := bucket.PutString(t.Context(), key, "not ours"); return err },
+		"deleted": func(key string) error { return bucket.Delete(t.Context(), key) },
+	} {
+		one := turn("Work", "chat", name, "idempotent", 0)
+		_, err := r.client.Publish(t.Context(), one)
+		require.NoError(t, err)
+		require.Empty(t, r.await(one.TurnID).Code)
+		require.NoError(t, damage(subjects.TurnKey("app", "chat", "", name).Public(events.KindToolResponse)))
+
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		for _, await := range []func() (*oneturn.Response, error){
+			func() (*oneturn.Response, error) { return r.client.Await(ctx, one.TurnID) },
+			func() (*oneturn.Response, error) { return r.client.AwaitTurn(ctx, one) },
+		} {
+			_, err = await()
+			var said *events.Error
+			require.ErrorAs(t, err, &said, name)
+			require.Equal(t, events.CodeStateCorrupt, said.Code, name)
+		}
+		_, err = r.client.Publish(t.Context(), one)
+		require.NoError(t, err)
+		r.drained()
+		require.Equal(t, 1, r.entered(one.TurnID), name)
+	}
 }
 
 // F21: the journal has forgotten a turn that ended, because its retention was forced below what

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 MAX_DEPTH = 60  # readers of an event accept 64 levels; the envelope around a result takes some
 MAX_INT_BITS = 200  # about 60 digits; readers of an event accept number literals of 64 characters
+MIN_FLOAT = 1e-308  # readers of an event accept exponents to 308; a smaller number is zero to all but a few digits
 
 
 class Unencodable(Exception):
@@ -31,7 +32,9 @@ def _tree(value, path, depth, open_ids):
                               % (_text(path), value.bit_length()))
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        if not math.isfinite(value):
+            return None
+        return value if abs(value) >= MIN_FLOAT else 0.0
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     opened = _open(value)
