@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,31 +55,14 @@ func bin(t *testing.T) string {
 type process struct {
 	cmd    *exec.Cmd
 	done   chan error
-	stdout *lockedBuffer
-	stderr *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	stdout *turntest.Output
+	stderr *turntest.Output
 }
 
 // launch starts a command and waits until it has printed a text. It ends with the test.
 func launch(t *testing.T, cmd *exec.Cmd, until string) *process {
 	t.Helper()
-	p := &process{cmd: cmd, done: make(chan error, 1), stdout: &lockedBuffer{}, stderr: &lockedBuffer{}}
+	p := &process{cmd: cmd, done: make(chan error, 1), stdout: &turntest.Output{}, stderr: &turntest.Output{}}
 	cmd.Stdout, cmd.Stderr = p.stdout, p.stderr
 	require.NoError(t, cmd.Start())
 	go func() { p.done <- cmd.Wait() }()

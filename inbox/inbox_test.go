@@ -108,24 +108,6 @@ func run(t *testing.T, nc *nats.Conn, o inbox.Options) running {
 
 var errStopping = errors.New("stopping")
 
-// lines is a log to look into.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) contains(s string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), s)
-}
-
 func empty(t *testing.T, stream jetstream.Stream) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -213,7 +195,7 @@ func TestRedeliveryOfAMessageThatStillRunsHereIsLeftAlone(t *testing.T) {
 	var handled atomic.Int32
 	nc := s.Connect()
 	release := make(chan struct{})
-	var log lines
+	var log turntest.Output
 	run(t, nc, inbox.Options{
 		Slots: 2, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Handle: func(_ context.Context, d *inbox.Delivery) {
@@ -225,7 +207,7 @@ func TestRedeliveryOfAMessageThatStillRunsHereIsLeftAlone(t *testing.T) {
 	require.Eventually(t, func() bool { return handled.Load() == 1 }, 10*time.Second, time.Millisecond)
 	// A nak by somebody else makes the server deliver it again at once.
 	require.NoError(t, nc.Publish(fmt.Sprintf("$JS.ACK.W.c.1.1.1.%d.0", time.Now().UnixNano()), []byte("-NAK")))
-	require.Eventually(t, func() bool { return log.contains("left alone") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "left alone") }, 10*time.Second, time.Millisecond)
 	close(release)
 	empty(t, stream)
 	require.Equal(t, int32(1), handled.Load())

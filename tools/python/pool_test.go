@@ -1,14 +1,12 @@
 package python_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/python"
+	"github.com/oneturn/oneturn/turntest"
 )
 
 // kit is a folder of workflows with a pool over it.
@@ -24,32 +23,14 @@ type kit struct {
 	tb   testing.TB
 	root string
 	pool *python.Pool
-	log  *buffer
-}
-
-// buffer is a log that tests can read while it is written.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	log  *turntest.Output
 }
 
 // newKit writes files, each a name and a text, and opens a pool over them. The pool is closed
 // at the end of the test.
 func newKit(tb testing.TB, opts python.Options, files ...string) *kit {
 	tb.Helper()
-	k := &kit{tb: tb, root: filepath.Join(tb.TempDir(), "flows"), log: &buffer{}}
+	k := &kit{tb: tb, root: filepath.Join(tb.TempDir(), "flows"), log: &turntest.Output{}}
 	require.NoError(tb, os.MkdirAll(filepath.Join(k.root, "WF", "tools"), 0o750))
 	for i := 0; i+1 < len(files); i += 2 {
 		k.write(files[i], files[i+1])

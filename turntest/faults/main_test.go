@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -36,33 +35,15 @@ type rig struct {
 	path   string          // of the ledger
 	ledger *turntest.Ledger
 	reg    *prometheus.Registry // of the worker that was started last
-	log    *logged
+	log    *turntest.Output
 
 	mu       sync.Mutex
 	accepted []turntest.Accepted
 }
 
-// logged is what workers log.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, server: turntest.NewServer(t), path: filepath.Join(t.TempDir(), "ledger"), log: &logged{}}
+	r := &rig{T: t, server: turntest.NewServer(t), path: filepath.Join(t.TempDir(), "ledger"), log: &turntest.Output{}}
 	r.server.Provision()
 	r.nc = r.server.Connect()
 	var err error

@@ -1,13 +1,11 @@
 package hostile_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,26 +33,8 @@ type lab struct {
 	client *oneturn.Client
 	space  subjects.Space
 	reg    *prometheus.Registry
-	log    *logged
+	log    *turntest.Output
 	dead   jetstream.Consumer
-}
-
-// logged is all that a worker logs, at every level.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // echo is the tool of most tests: it says what it was given.
@@ -89,7 +69,7 @@ func newLabOf(t *testing.T, c oneturn.Config) *lab {
 func newLabOn(t *testing.T, s *turntest.Server, c oneturn.Config) *lab {
 	t.Helper()
 	s.Provision(func(o *provision.Options) { o.AckWait = 5 * time.Second }) // a busy machine redelivers nothing
-	l := &lab{T: t, nc: s.Connect(), reg: prometheus.NewRegistry(), log: &logged{}}
+	l := &lab{T: t, nc: s.Connect(), reg: prometheus.NewRegistry(), log: &turntest.Output{}}
 	var err error
 	l.js, err = jetstream.New(l.nc)
 	require.NoError(t, err)
