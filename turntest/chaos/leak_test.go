@@ -1,4 +1,4 @@
-//go:build chaos || soak
+//go:build chaos
 
 package chaos_test
 

@@ -3,9 +3,6 @@
 package chaos_test
 
 import (
-	"fmt"
-	"path"
-	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -25,7 +22,6 @@ type outcome struct {
 	redelivered          int // claims under a later delivery than the first
 	takeovers            int
 	responseGap          time.Duration // longest time without a stored response
-	rest                 time.Duration // from the end of the load to an empty stream
 	latencies            []latency
 	violations           []turntest.Violation
 	reentered, abandoned int // entered more than once; entered and never left
@@ -81,13 +77,4 @@ func tally(f *turntest.Facts) outcome {
 		}
 	}
 	return o
-}
-
-// line is the report of a scenario.
-func (o outcome) line(r *rig) string {
-	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
-	return fmt.Sprintf("%s: %d turns, %d violations | longest gap: publish %s, response %s; recovery %s; at rest %s after the load | "+
-		"interrupted %d, redelivered %d, takeovers %d, entered again %d, publishes repeated %d | %s",
-		path.Base(r.Name()), o.turns, len(o.violations), round(r.load.Gap()), round(o.responseGap), round(r.recovered), round(o.rest),
-		o.interrupted, o.redelivered, o.takeovers, o.reentered, r.load.Repeats(), strings.Join(r.strikes, ", "))
 }

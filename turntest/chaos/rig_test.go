@@ -65,9 +65,8 @@ type rig struct {
 	proxies []*turntest.Proxy
 	load    *turntest.Load
 
-	responses atomic.Int64        // live copies of responses that were seen
-	poison    int                 // messages that have to end as dead letters
-	extra     []turntest.Accepted // turns besides the load's
+	responses atomic.Int64 // live copies of responses that were seen
+	poison    int          // messages that have to end as dead letters
 
 	purged func(turntest.Accepted) bool // turns that nobody had claimed when their messages were taken away; nil for none
 
@@ -79,7 +78,9 @@ type rig struct {
 	recovered time.Duration // longest from a strike until turns went on
 	healed    time.Time     // when the last fault was over
 	canaries  turntest.Canaries
-	outcome   outcome // once it has settled
+	extra     []turntest.Accepted // turns besides the load's
+	rested    time.Duration       // from the end of the load to an empty stream
+	outcome   outcome             // of what was judged last
 }
 
 func newRig(t *testing.T, seed uint64, s setup) *rig {
@@ -253,33 +254,8 @@ func (r *rig) rest() time.Duration {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	require.Zero(r.T, r.load.Stop(ctx), "turns are not acknowledged after %v", r.strikes)
-	return r.drained()
-}
-
-// settle heals what is left, brings the run to rest, ends the workers and judges.
-func (r *rig) settle() outcome {
-	r.Helper()
-	r.cluster.Heal()
-	r.cluster.WaitWhole(r.space.InStream(), r.space.TurnsStream(), turntest.AuditStream)
-	for _, p := range r.proxies {
-		p.Heal()
-	}
-	rest := r.rest()
-	r.leaksNothing()
-	for _, w := range r.workers {
-		select {
-		case <-w.Done():
-			r.Errorf("after %v: a worker ended by itself: %v; log: %s", r.strikes, w.Wait(patience), r.logTail())
-		default:
-			require.NoError(r.T, w.Stop(patience), "a worker did not drain; log: %s", r.logTail())
-		}
-	}
-	facts := r.collect()
-	o := r.judge(facts, append(r.load.Accepted(), r.extra...))
-	o.rest = rest
-	r.Log(o.line(r))
-	r.outcome = o
-	return o
+	r.rested = r.drained()
+	return r.rested
 }
 
 // collect reads the facts. A cluster that has just met again may need a while.
@@ -299,6 +275,7 @@ func (r *rig) collect() *turntest.Facts {
 // judge checks facts of the given turns and counts what is worth knowing.
 func (r *rig) judge(facts *turntest.Facts, accepted []turntest.Accepted) outcome {
 	r.Helper()
+	accepted = append(accepted, r.extra...)
 	if r.purged != nil {
 		before := len(accepted)
 		accepted = slices.DeleteFunc(accepted, r.purged)
@@ -320,6 +297,7 @@ func (r *rig) judge(facts *turntest.Facts, accepted []turntest.Accepted) outcome
 	if r.Failed() {
 		r.Logf("log of the workers: %s", r.logTail())
 	}
+	r.outcome = o
 	return o
 }
 
