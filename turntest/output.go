@@ -16,7 +16,7 @@ type Output struct {
 func (o *Output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.text.Write(b)
+	return o.text.Write(b) //nolint:wrapcheck // a buffer in memory takes everything
 }
 
 // String returns all that was written so far.
