@@ -71,6 +71,7 @@ func ConnOptions(name string, logger *slog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.Name(name),
 		nats.Timeout(connectTimeout),
+		oneSocket,
 		nats.MaxReconnects(-1),
 		nats.ReconnectBufSize(-1),
 		nats.CustomReconnectDelay(ReconnectDelay),

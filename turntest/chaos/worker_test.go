@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/turntest"
 	"github.com/oneturn/oneturn/turntest/soak"
 )
@@ -103,10 +104,10 @@ func consume(ctx context.Context) error {
 
 // connectOptions are those of a worker, and pings that find a dead connection in seconds.
 func connectOptions() []nats.Option {
-	return []nats.Option{
-		nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond), nats.RetryOnFailedConnect(false),
-		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2), nats.IgnoreDiscoveredServers(),
-	}
+	return append(config.ConnOptions("chaos", slog.New(slog.DiscardHandler)),
+		nats.CustomReconnectDelay(nil), nats.ReconnectWait(50*time.Millisecond),
+		nats.PingInterval(2*time.Second), nats.IgnoreDiscoveredServers(),
+	)
 }
 
 type input struct {
