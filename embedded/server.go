@@ -115,6 +115,7 @@ func (s *Server) launch(ctx context.Context) error {
 		return err
 	}
 	options := s.options // the server fills in what is left open
+	listen := net.JoinHostPort(options.Host, strconv.Itoa(max(options.Port, 0)))
 	ns, err := server.NewServer(&options)
 	if err != nil {
 		return fmt.Errorf("embedded server: configure: %w", err)
@@ -127,7 +128,7 @@ func (s *Server) launch(ctx context.Context) error {
 		defer close(up)
 		ns.Start() // opens the store: takes as long as it is large
 	}()
-	if err := s.await(ctx, net.JoinHostPort(options.Host, strconv.Itoa(max(options.Port, 0)))); err != nil {
+	if err := s.await(ctx, listen); err != nil {
 		return err
 	}
 	if err := s.complete(ns); err != nil {
