@@ -59,7 +59,7 @@ func TestStoreThatWasStartedOnAFullDiskGoesOnWhenThereIsRoom(t *testing.T) {
 	free.Store(64 << 20)
 	require.Eventually(t, func() bool {
 		used, limit, err := s.StoreUse()
-		return err == nil && used >= 20*64<<10 && float64(used) < 0.85*float64(limit)
+		return err == nil && s.ready.Load() && used >= 20*64<<10 && float64(used) < 0.85*float64(limit)
 	}, 20*time.Second, 10*time.Millisecond, "workers stay paused")
 	js = stream(t, s)
 	for i := range 4 {
