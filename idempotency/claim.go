@@ -23,6 +23,12 @@ type Claim struct {
 	Fingerprint string
 	Verdict     string // code of a turn that fails before its tool, "" for one that may run
 	Trace       string
+
+	// Ack makes the public event that closes a question on the screen; a cancel closes all
+	// that are open. See [Answer].
+	Ack func(decided Record) ([]byte, error)
+
+	question string // of an answer or expiry
 }
 
 // Action is what a worker has to do with the message it claimed for.
@@ -78,7 +84,7 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	hold := Hold{Key: c.Key, Nonce: nonce, Epoch: 1, Token: seq, Trace: c.Trace, Effect: c.Effect, Fingerprint: c.Fingerprint}
+	hold := Hold{Key: c.Key, Nonce: nonce, Epoch: 1, Token: seq, Lease: c.Lease, Trace: c.Trace, Effect: c.Effect, Fingerprint: c.Fingerprint}
 	if rival == nil {
 		if c.Verdict != "" {
 			return Decision{Action: Conclude, Hold: hold, Code: events.Code(c.Verdict)}, nil
@@ -116,6 +122,9 @@ func (j *Journal) contend(ctx context.Context, c Claim, hold Hold) (Decision, er
 			return Decision{}, err
 		}
 		hold.Epoch = t.Epoch
+		if c.question != "" && t.Claim != nil { // an answer knows nothing of the turn but its key
+			hold.Effect, hold.Fingerprint = t.Claim.Meta.Effect, t.Claim.Meta.Fingerprint
+		}
 		switch {
 		case t.Response != nil:
 			return done(t.Response, t), nil
@@ -130,6 +139,8 @@ func (j *Journal) contend(ctx context.Context, c Claim, hold Hold) (Decision, er
 			if !again {
 				return d, err
 			}
+		case c.Signal && mutant.Planted(mutant.ResumeSeqIsDuplicate):
+			return Decision{Action: Duplicate, Turn: t}, nil
 		case t.Lease.Delivery >= c.Lease.Delivery && !mutant.Planted(mutant.StaleDeliveryTakesOver):
 			return Decision{Action: Leave, Turn: t}, nil
 		default:

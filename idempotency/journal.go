@@ -142,6 +142,7 @@ type Hold struct {
 	Nonce  string // of this delivery
 	Epoch  int    // epoch under which it runs
 	Token  uint64 // fencing token: sequence of the claim or takeover, 0 for a mere finisher
+	Lease  Lease  // the message under which it runs; a run that parks twice needs it
 	Trace  string // traceparent copied into records
 	Effect string // effect of the tool as the claim pinned it
 	// Fingerprint of the data, copied into records so that readers can tell whose end it is.

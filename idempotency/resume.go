@@ -80,12 +80,13 @@ func (j *Journal) idle(ctx context.Context, r Resume, t *Turn) (bool, error) {
 }
 
 // Parked reports whether the owner of the newest epoch has let the turn go until an answer
-// comes.
+// comes, and none has come. A parked turn with an answer that nobody has taken, or with a
+// cancel, is as good as lost if its message vanished, and is not called parked.
 func (t *Turn) Parked() bool {
 	key := t.Key.Private(kindPark, strconv.Itoa(t.Epoch))
-	for i := range t.Records {
-		if t.Records[i].Key == key {
-			return t.Records[i].Meta.Verdict == parkParked
+	for _, r := range t.parks {
+		if r.Key == key {
+			return r.Meta.Verdict == parkParked && !t.called()
 		}
 	}
 	return false

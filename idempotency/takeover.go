@@ -31,7 +31,7 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	switch {
 	case claim.Verdict != "":
 		return conclude(events.Code(claim.Verdict)) // from the stored verdict, not from our manifests
-	case !reenterable(claim.Effect), t.Epoch > j.maxTakeovers:
+	case !reenterable(claim.Effect), t.sealed() >= j.maxTakeovers:
 		return conclude(endOf(t)) // needs no takeover: the tool is not entered again
 	}
 	parked, err := j.seal(ctx, hold, parkSealed)
@@ -39,30 +39,45 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 		return Decision{}, false, err
 	}
 	failpoint.Hit(failpoint.AfterSeal, claim.Effect, c.Key.String())
-	if parked == parkParked && !c.Signal {
+	// A message whose own run has parked the turn has brought what it had to bring, and the
+	// acknowledgement of that delivery may be on its way: it cannot be a lease again.
+	if parked == parkParked && (t.Lease.Same(c.Lease) || !t.called()) {
 		return Decision{Action: Done, Turn: t}, false, nil
 	}
+	return j.enter(ctx, c, hold, t)
+}
+
+// enter makes the message the lease of the next epoch and decides, on a read of after that,
+// how the turn goes on.
+func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
 	switch won, err := j.own(ctx, c, &hold); {
 	case err != nil:
 		return Decision{}, false, err
 	case !won:
 		return Decision{}, true, nil
 	}
-	failpoint.Hit(failpoint.AfterTakeover, claim.Effect, c.Key.String())
-	if t, err = Load(ctx, j.store, c.Key); err != nil {
-		return Decision{}, false, err
+	failpoint.Hit(failpoint.AfterTakeover, hold.Effect, c.Key.String())
+	if !mutant.Planted(mutant.WakeWithoutReread) {
+		if t, err = Load(ctx, j.store, c.Key); err != nil {
+			return Decision{}, false, err
+		}
 	}
+	d = Decision{Action: Conclude, Hold: hold, Turn: t}
 	switch {
 	case t.Response != nil:
-		return Decision{Action: Done, Turn: t}, false, nil
+		d = Decision{Action: Done, Turn: t}
 	case t.Claim == nil:
-		return Decision{Action: Leave, Turn: t}, false, nil
+		d = Decision{Action: Leave, Turn: t}
 	case t.corrupt:
-		return conclude(events.CodeStateCorrupt)
-	case t.Cancel != nil, claim.Effect == effectReplay && t.waiting <= 0:
-		return conclude(endOf(t))
+		d.Code = events.CodeStateCorrupt
+	case c.cancels():
+		d.Code = events.CodeCancelled
+	case t.Cancel != nil, !reenterable(hold.Effect), hold.Effect == effectReplay && !t.replays(hold.Nonce):
+		d.Code = endOf(t)
+	default:
+		d.Action = Run
 	}
-	return Decision{Action: Run, Hold: hold, Turn: t}, false, nil
+	return d, false, nil
 }
 
 // own creates the takeover record of the next epoch. It reports false when a rival was first.
@@ -73,7 +88,7 @@ func (j *Journal) own(ctx context.Context, c Claim, hold *Hold) (bool, error) {
 	if err != nil || rival != nil {
 		return false, err
 	}
-	hold.Epoch, hold.Token = next, seq
+	hold.Epoch, hold.Token, hold.Lease = next, seq, c.Lease
 	return true, nil
 }
 
@@ -93,31 +108,8 @@ func (j *Journal) seal(ctx context.Context, hold Hold, how string) (string, erro
 	return rival.Meta.Verdict, nil
 }
 
-// signal brings a stored cancel (later also answers and expiries) to whoever holds the turn
-// now: an owner in memory finds the woken park record, a parked turn is taken over, and an
-// epoch that a rival has sealed passes the word on to the next one.
-func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
-	for {
-		how, err := j.seal(ctx, hold, parkWoken)
-		switch {
-		case err != nil:
-			return Decision{}, false, err
-		case how == parkWoken:
-			return Decision{Action: Signalled, Turn: t}, false, nil
-		case how == parkParked:
-			switch won, err := j.own(ctx, c, &hold); {
-			case err != nil:
-				return Decision{}, false, err
-			case !won:
-				return Decision{}, true, nil
-			}
-			return Decision{Action: Conclude, Hold: hold, Code: events.CodeCancelled, Turn: t}, false, nil
-		case hold.Epoch > j.maxTakeovers:
-			return Decision{Action: Leave, Turn: t}, false, nil
-		}
-		hold.Epoch++
-	}
-}
+// cancels reports whether the message itself is the wish that the turn end.
+func (c *Claim) cancels() bool { return c.Signal && c.question == "" }
 
 // Cancel stores the wish that a turn end. The record comes before any claim of the canceller,
 // so whoever runs or takes over the turn finds it.

@@ -14,7 +14,10 @@ const (
 	kindTakeover = "takeover"
 	kindPark     = "park"
 	kindAsk      = "ask"
+	kindAck      = "ack"
+	kindAnswer   = "answer"
 	kindTaken    = "taken"
+	kindStep     = "step"
 	kindDelta    = "delta"
 )
 
@@ -36,8 +39,9 @@ type Turn struct {
 	Lease    Lease    // lease of the newest epoch
 	Records  []Record // all of it in the order of sequences
 
-	waiting int // questions asked and not yet taken
-	corrupt bool
+	questions map[string]*asked // by id, nil when nothing was asked
+	parks     []*Record         // those of all epochs
+	corrupt   bool
 }
 
 func newTurn(key subjects.Key, records []Record) *Turn {
@@ -66,10 +70,10 @@ func newTurn(key subjects.Key, records []Record) *Turn {
 				continue
 			}
 			t.own(n, r)
-		case kindAsk:
-			t.waiting++
-		case kindTaken:
-			t.waiting--
+		case kindPark:
+			t.parks = append(t.parks, r)
+		case kindAsk, kindAnswer, kindAck, kindTaken:
+			t.question(k.ID).note(k.Kind, r)
 		}
 	}
 	return t

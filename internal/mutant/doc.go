@@ -37,6 +37,18 @@ const (
 	ResumeTakesHeld Name = "resume_takes_held"
 	// ScanFromClaim does not see what was stored before the claim.
 	ScanFromClaim Name = "scan_from_claim"
+	// ParkWithoutWakeKey parks a turn whatever has been stored for it in the meantime.
+	ParkWithoutWakeKey Name = "park_without_wake_key"
+	// ContinueWithoutLook parks as the next epoch without another look at the questions.
+	ContinueWithoutLook Name = "continue_without_look"
+	// ResumeSeqIsDuplicate takes a redelivered answer for done, though it holds the turn.
+	ResumeSeqIsDuplicate Name = "resume_seq_is_duplicate"
+	// WakeWithoutReread decides how a turn goes on by what was read before it was taken over.
+	WakeWithoutReread Name = "wake_without_reread"
+	// TakeWithoutEpoch hands an answer to a tool that another run has handed it to.
+	TakeWithoutEpoch Name = "take_without_epoch"
+	// AnswerUnvalidated stores answers that do not fit, and those to questions nobody asked.
+	AnswerUnvalidated Name = "answer_unvalidated"
 )
 
 // All returns all faults.
@@ -44,5 +56,6 @@ func All() []Name {
 	return []Name{
 		NoIntent, MarkAfterRun, ReadDecides, UnknownIsSuccess, UnfencedTerminal, AckBeforePublish, NoReaper,
 		DedupeWindowOnly, MsgIDDecides, RejectOtherKey, StaleDeliveryTakesOver, TakeoverIgnoresEffect, ResumeTakesHeld, ScanFromClaim,
+		ParkWithoutWakeKey, ContinueWithoutLook, ResumeSeqIsDuplicate, WakeWithoutReread, TakeWithoutEpoch, AnswerUnvalidated,
 	}
 }

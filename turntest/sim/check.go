@@ -16,6 +16,8 @@ type history struct {
 	cancel    *idempotency.Record
 	takeovers []*idempotency.Record
 	deltas    []*idempotency.Record
+	parks     map[int]*idempotency.Record // by epoch
+	questions map[string]*question        // by id
 	responses []response
 	newest    idempotency.Lease // lease of the newest epoch
 }
@@ -39,7 +41,13 @@ func (r *response) code() string {
 }
 
 func (w *world) history(t *turn) history {
-	var h history
+	h := history{parks: map[int]*idempotency.Record{}, questions: map[string]*question{}}
+	question := func(id string) *question {
+		if h.questions[id] == nil {
+			h.questions[id] = &question{}
+		}
+		return h.questions[id]
+	}
 	for i := range w.store.log {
 		r := &w.store.log[i]
 		k, ok := subjects.ParseKey(r.Key)
@@ -56,6 +64,16 @@ func (w *world) history(t *turn) history {
 		case "takeover":
 			h.takeovers = append(h.takeovers, r)
 			h.newest = r.Meta.Lease
+		case "park":
+			h.parks[r.Meta.Epoch] = r
+		case kindAsk:
+			question(k.ID).ask = r
+		case "answer":
+			question(k.ID).answer = r
+		case "taken":
+			question(k.ID).taken = r
+		case "ack":
+			question(k.ID).ack = r
 		case "delta":
 			h.deltas = append(h.deltas, r)
 		case events.KindToolResponse:
@@ -71,10 +89,10 @@ func (w *world) history(t *turn) history {
 
 // checkSettled is called when the server settles a message: from now on nobody but the holder
 // of another message will end the turn.
-func (w *world) checkSettled(m *message) {
+func (w *world) checkSettled(m *message, known int) {
 	w.tracef("  #%d is settled", m.seq)
 	h := w.history(m.turn)
-	if len(h.responses) > 0 || w.letters[m.seq] != "" {
+	if len(h.responses) > 0 || w.letters[m.seq] != "" || w.settledAsked(m, &h, known) {
 		return
 	}
 	if m.kind == events.KindCancel && h.cancel == nil {
@@ -111,6 +129,7 @@ func (w *world) check() {
 		w.checkRecords(t, &h)
 		if h.claim != nil && len(h.responses) == 1 {
 			w.checkRuns(t, &h, runs)
+			w.checkAsked(t, &h)
 			w.checkResponse(t, &h, runs)
 			w.checkConflicts(t, &h, runs)
 		}
@@ -145,8 +164,12 @@ func (w *world) checkRuns(t *turn, h *history, runs []*entry) {
 	claim := h.claim.Meta
 	limit := len(h.takeovers) + 1
 	switch bindings.Effect(claim.Effect) {
-	case bindings.EffectUnsafe, bindings.EffectReplay:
+	case bindings.EffectUnsafe:
 		limit = 1
+	case bindings.EffectReplay:
+		if t.script == nil {
+			limit = 1
+		}
 	case bindings.EffectKeyed, bindings.EffectIdempotent, bindings.EffectNone:
 	}
 	if claim.Verdict != "" {
@@ -200,17 +223,25 @@ func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 			w.violatef("%s: says ok and holds no result of a run: %.80s", t.id.Turn, r.Body.Payload)
 			return
 		}
-		if e := w.ledger[*value.Run]; e.turn != t.id.Turn || e.result != events.StatusOK || e.epoch != r.Meta.Epoch {
+		if e := w.ledger[*value.Run]; e.turn != t.id.Turn || e.result != events.StatusOK || !e.stored(r.Meta) {
 			w.violatef("%s: says ok with run %d, which was epoch %d of %s and ended %q", t.id.Turn, *value.Run, e.epoch, e.turn, e.result)
 		}
 		w.checkDelta(t, h)
 	case string(events.CodeUserError):
-		if !ended(runs, code, r.Meta.Epoch) {
+		if !ended(runs, code, r.Meta) {
 			w.violatef("%s: says %s, and no run of epoch %d ended so", t.id.Turn, code, r.Meta.Epoch)
 		}
 	case string(events.CodeInterrupted):
-		if !w.hits[claim.Lease] {
+		hit := w.hits[claim.Lease]
+		for _, o := range h.takeovers {
+			hit = hit || t.script != nil && w.hits[o.Meta.Lease]
+		}
+		if !hit {
 			w.violatef("%s: interrupted, though nothing happened to delivery %s, which claimed it", t.id.Turn, claim.Lease)
+		}
+	case string(events.CodeToolError):
+		if t.script == nil || !t.script.fickle {
+			w.violatef("%s: ended with %s, though its tool asks the same whenever it runs", t.id.Turn, code)
 		}
 	case string(events.CodeCancelled):
 		if h.cancel == nil {
@@ -221,13 +252,22 @@ func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 	}
 }
 
-func ended(runs []*entry, result string, epoch int) bool {
+func ended(runs []*entry, result string, by idempotency.Meta) bool {
 	for _, e := range runs {
-		if e.result == result && e.epoch == epoch {
+		if e.result == result && e.stored(by) {
 			return true
 		}
 	}
 	return false
+}
+
+// stored reports whether the run has written a record. One that parks in vain goes on as the
+// next epoch.
+func (e *entry) stored(by idempotency.Meta) bool {
+	if e.nonce != "" {
+		return e.nonce == by.Nonce
+	}
+	return e.epoch == by.Epoch
 }
 
 // checkDelta: context variables that a response names are stored and merged.

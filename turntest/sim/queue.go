@@ -23,9 +23,11 @@ const (
 
 // turn is one turn that the publisher wants.
 type turn struct {
-	id    events.TurnID
-	key   subjects.Key
-	agent string
+	id     events.TurnID
+	key    subjects.Key
+	agent  string
+	script *script // what its tool asks, nil when it asks nothing
+	purged bool    // one of its messages vanished
 }
 
 // message is one message of the work queue. As in JetStream, an acknowledgement settles it
@@ -40,6 +42,7 @@ type message struct {
 	header      nats.Header
 	body        []byte
 	age         time.Duration // how old it is when it is published
+	answer      *answer       // of answers and expiries
 
 	seq       uint64
 	stored    time.Time
@@ -60,6 +63,7 @@ func (w *world) plan() {
 	for i := range 1 + w.rng.IntN(3) {
 		id := events.TurnID{App: app, Chat: chat, Turn: "t" + strconv.Itoa(i+1)}
 		t := &turn{id: id, key: subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn), agent: string(all[w.rng.IntN(len(all))])}
+		t.script = w.newScript()
 		w.turns = append(w.turns, t)
 		var age time.Duration
 		if w.chance(1, 12) { // at the limit, where clocks that differ disagree
@@ -75,6 +79,7 @@ func (w *world) plan() {
 		if w.chance(1, 4) {
 			w.unsent = append(w.unsent, w.newCancelMessage(t))
 		}
+		w.planAnswers(t)
 		for w.chance(1, 6) { // anybody may ask for a resume, sweeps do
 			w.unsent = append(w.unsent, w.newResumeMessage(t))
 		}
@@ -150,17 +155,19 @@ func (m *message) release() {
 	m.leased, m.holder = false, nil
 }
 
-// ack settles the message at the server.
-func (m *message) ack() {
+// ack settles the message at the server. The worker decided so when the journal had that many
+// records.
+func (m *message) ack(known int) {
 	if !m.settled {
 		m.settled, m.leased, m.holder = true, false, nil
-		m.w.checkSettled(m)
+		m.w.checkSettled(m, known)
 	}
 }
 
 // purge removes the message, as an operator or a lost disk can.
 func (m *message) purge() {
 	m.w.tracef("%s vanishes", m)
+	m.turn.purged = true
 	m.release()
 	m.settled, m.purged = true, true
 }

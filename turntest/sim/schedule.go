@@ -34,6 +34,7 @@ func (w *world) schedule() {
 		switch {
 		case !w.healed:
 			w.heal()
+		case w.asleep(), w.poll(), w.timers():
 		case !w.sweep():
 			return
 		}
@@ -83,7 +84,7 @@ func (w *world) fault() bool {
 			return true
 		}
 	case 5:
-		if m != nil && w.history(m.turn).claim != nil && w.strike(Purge, 2) {
+		if m != nil && w.mayVanish(m) && w.strike(Purge, 2) {
 			m.purge()
 			return true
 		}
@@ -106,6 +107,11 @@ func (w *world) sweep() bool {
 // act draws one of all the things that can happen and lets it happen. It reports false when
 // nothing can.
 func (w *world) act() bool {
+	if t := w.runner; t != nil && w.burst > 0 && !t.over && !t.waits && t.p.up && !t.p.paused {
+		w.burst--
+		t.p.step(t)
+		return true
+	}
 	w.options = w.options[:0]
 	add := func(o option) { w.options = append(w.options, o) }
 	for _, p := range w.processes {
@@ -149,6 +155,15 @@ func (w *world) act() bool {
 	return true
 }
 
+// run lets a thread go on, in half of the schedules for several steps while all others stand
+// still.
+func (w *world) run(o option) {
+	if w.bursts {
+		w.runner, w.burst = o.t, w.rng.IntN(maxBurst)
+	}
+	o.t.p.step(o.t)
+}
+
 // processOptions adds what a worker can do.
 func (w *world) processOptions(p *process, add func(option)) {
 	switch {
@@ -160,7 +175,9 @@ func (w *world) processOptions(p *process, add func(option)) {
 		}
 	default:
 		for _, t := range p.threads {
-			add(option{do: func(_ *world, o option) { o.t.p.step(o.t) }, t: t})
+			if !t.waits || t.seen < w.news || p.ctx.Err() != nil || t.held.Err() != nil {
+				add(option{do: (*world).run, t: t})
+			}
 			if t.lapsed && !t.lost && w.faults.budget > 0 && w.faults.on[LostLease] {
 				add(option{do: (*world).loseLease, t: t})
 			}

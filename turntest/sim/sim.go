@@ -45,6 +45,7 @@ type Result struct {
 	Entries    int            // how often tools were entered
 	Faults     map[Fault]int  // how often each fault struck
 	Outcomes   map[string]int // codes of the responses, "ok" for those without
+	Questions  map[string]int // how questions to people went, and the turns that asked them
 }
 
 // Run runs the schedule of a seed. The same seed gives the same schedule as long as neither

@@ -85,11 +85,13 @@ type total struct {
 	mu                               sync.Mutex
 	schedules, steps, turns, entries int
 	faults                           map[sim.Fault]int
-	outcomes                         map[string]int
+	outcomes, questions              map[string]int
 	bad                              *sim.Result
 }
 
-func newTotal() *total { return &total{faults: map[sim.Fault]int{}, outcomes: map[string]int{}} }
+func newTotal() *total {
+	return &total{faults: map[sim.Fault]int{}, outcomes: map[string]int{}, questions: map[string]int{}}
+}
 
 func (o *total) add(r sim.Result) {
 	o.mu.Lock()
@@ -103,6 +105,9 @@ func (o *total) add(r sim.Result) {
 	}
 	for k, n := range r.Outcomes {
 		o.outcomes[k] += n
+	}
+	for k, n := range r.Questions {
+		o.questions[k] += n
 	}
 	if len(r.Violations) > 0 && (o.bad == nil || o.bad.Seed > r.Seed) {
 		o.bad = &r
@@ -125,6 +130,12 @@ func (o *total) requireTeeth(t *testing.T) {
 	for _, code := range []string{"ok", "user_error", "interrupted", "cancelled", "validation_failed", "no_binding", "too_old"} {
 		require.Positive(t, o.outcomes[code], "no turn ended with %s", code)
 	}
+	for _, kind := range []string{
+		"parked", "woken", "sealed", "resumed", "continued", "decided answered", "decided expired", "decided cancelled",
+		"early", "accepted", "replayed", "too_late", "invalid", "closed",
+	} {
+		require.Positive(t, o.questions[kind], "questions: never %s", kind)
+	}
 	require.Greater(t, o.entries, o.outcomes["ok"], "no tool was entered again")
 }
 
@@ -133,6 +144,10 @@ func (o *total) String() string {
 	fmt.Fprintf(&b, "%d schedules, %d steps, %d turns, tools entered %d times\noutcomes:", o.schedules, o.steps, o.turns, o.entries)
 	for _, k := range slices.Sorted(maps.Keys(o.outcomes)) {
 		fmt.Fprintf(&b, " %s %d,", k, o.outcomes[k])
+	}
+	fmt.Fprint(&b, "\nquestions:")
+	for _, k := range slices.Sorted(maps.Keys(o.questions)) {
+		fmt.Fprintf(&b, " %s %d,", k, o.questions[k])
 	}
 	fmt.Fprint(&b, "\nfaults:")
 	for _, k := range slices.Sorted(maps.Keys(o.faults)) {

@@ -31,9 +31,15 @@ func (s *store) put(r idempotency.Record) (uint64, error) {
 	r.Seq, r.Time = uint64(len(s.log)+1), s.w.now
 	s.log = append(s.log, r)
 	s.keys[r.Key] = r.Seq
+	s.w.news++
 	s.w.tracef("  journal %d: %s epoch %d %s%s", r.Seq, short(r.Key), r.Meta.Epoch, r.Meta.Verdict, r.Meta.Lease)
-	if k, ok := subjects.ParseKey(r.Key); ok && k.Kind == events.KindCancel {
-		s.w.republish(k.Key)
+	if k, ok := subjects.ParseKey(r.Key); ok {
+		switch k.Kind {
+		case events.KindCancel:
+			s.w.republish(k.Key)
+		case kindAsk:
+			s.w.askedNow(k)
+		}
 	}
 	return r.Seq, nil
 }
@@ -83,7 +89,7 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 		return idempotency.Record{}, err
 	}
 	seq := s.keys[key]
-	if seq == 0 || seq > uint64(len(s.seen())) {
+	if seq == 0 || seq > uint64(len(s.seen(ctx))) {
 		return idempotency.Record{}, idempotency.ErrNotFound
 	}
 	return s.log[seq-1], nil
@@ -95,17 +101,17 @@ func (s *store) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Recor
 	if err := s.read(ctx, "scan public"); err != nil {
 		return nil, err
 	}
-	found := s.match(nil, key.PublicRecords())
+	found := s.match(ctx, nil, key.PublicRecords())
 	if err := s.read(ctx, "scan private"); err != nil {
 		return nil, err
 	}
-	return s.match(found, key.PrivateRecords()), nil
+	return s.match(ctx, found, key.PrivateRecords()), nil
 }
 
 // match adds the visible records under a filter, in the order of their sequences.
-func (s *store) match(found []idempotency.Record, filter string) []idempotency.Record {
+func (s *store) match(ctx context.Context, found []idempotency.Record, filter string) []idempotency.Record {
 	prefix := strings.TrimSuffix(filter, ">")
-	for _, r := range s.seen() {
+	for _, r := range s.seen(ctx) {
 		if strings.HasPrefix(r.Key, prefix) {
 			i := len(found)
 			for i > 0 && found[i-1].Seq > r.Seq {
@@ -118,8 +124,9 @@ func (s *store) match(found []idempotency.Record, filter string) []idempotency.R
 }
 
 // seen is the log as one read sees it.
-func (s *store) seen() []idempotency.Record {
+func (s *store) seen(ctx context.Context) []idempotency.Record {
 	if len(s.log) > 0 && s.w.strike(StaleRead, 8) {
+		s.w.hit(threadOf(ctx).lease)
 		return s.log[:s.w.rng.IntN(len(s.log))]
 	}
 	return s.log

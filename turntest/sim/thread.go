@@ -22,6 +22,8 @@ type thread struct {
 	lost   bool // the worker knows
 
 	at     string // what it is about to do
+	waits  bool   // for a person, in memory, and sees only what is new
+	seen   int    // news when it looked last
 	flight func() // the write that it was sending when it is killed there
 	turn   chan bool
 	parked chan bool

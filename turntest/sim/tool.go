@@ -20,6 +20,7 @@ type entry struct {
 	epoch  int
 	token  uint64
 	key    string // idempotency key
+	nonce  string // of the run, if its tool asks
 	result string // "" while it runs: "ok", "user_error" or "stopped"
 }
 

@@ -22,6 +22,7 @@ type process struct {
 	manifest manifest
 	skew     time.Duration // how wrong its clock is
 	handlers *handlers.Handlers
+	journal  *idempotency.Journal
 	threads  []*thread
 
 	ctx  context.Context //nolint:containedctx // the life of the process
@@ -37,9 +38,10 @@ func (p *process) begin(m manifest) {
 	p.manifest, p.up, p.paused, p.draining = m, true, false, false
 	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Second
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
+	p.journal = idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause})
 	p.handlers = handlers.New(handlers.Config{
 		Space:        w.sim.space,
-		Journal:      idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause}),
+		Journal:      p.journal,
 		Engine:       engine.New(engine.Options{Timeout: 24 * time.Hour, Grace: 24 * time.Hour}),
 		Bindings:     func() *bindings.Set { return m.set },
 		Tool:         func(*bindings.Binding) (tools.Tool, error) { return tool{w}, nil },
@@ -107,16 +109,23 @@ func (p *process) receive(m *message) {
 
 // handle is what the worker does with a delivery.
 func (p *process) handle(t *thread) {
-	d := p.handlers.Handle(context.WithValue(p.ctx, threadKey{}, t), &handlers.Message{
-		Subject: t.m.subject, Header: t.m.header, Data: t.m.body, Stored: t.m.stored,
-		Lease: t.lease, Held: t.held, Fresh: t.fresh,
-	})
 	m, w := t.m, t.w
+	var d handlers.Disposition
+	if m.turn.script != nil {
+		d = desk{t}.handle()
+	} else {
+		d = p.handlers.Handle(context.WithValue(p.ctx, threadKey{}, t), &handlers.Message{
+			Subject: m.subject, Header: m.header, Data: m.body, Stored: m.stored,
+			Lease: t.lease, Held: t.held, Fresh: t.fresh,
+		})
+	}
 	switch d.Do {
 	case handlers.Ack:
-		t.flight = m.ack
+		known := len(w.store.log)
+		ack := func() { m.ack(known) }
+		t.flight = ack
 		t.yield("ack")
-		w.settle(m.ack)
+		w.settle(ack)
 	case handlers.Nak:
 		t.yield("nak")
 		w.settle(func() { m.nak(d.Delay) })

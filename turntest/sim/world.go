@@ -14,7 +14,8 @@ const (
 	ackWait      = 30 * time.Second
 	bindingGrace = 30 * time.Second
 	maxEventAge  = time.Hour
-	slots        = 3 // threads of a worker
+	slots        = 3  // threads of a worker
+	maxBurst     = 12 // steps
 )
 
 // Bounds of a schedule, in steps.
@@ -44,6 +45,14 @@ type world struct {
 	merged    map[uint64]bool   // sequence of the delta
 	ledger    []*entry
 	hits      map[idempotency.Lease]bool // deliveries that met a fault
+	passes    []pass                     // what tools were handed
+	verdicts  []verdict
+	news      int // grows with the journal, and when those who wait look for no reason
+	polled    int // records in the journal when they did last
+
+	bursts bool    // threads run alone for some steps
+	runner *thread // the one that does
+	burst  int     // its steps that are left
 
 	options    []option // reused by act
 	tracing    bool
@@ -68,6 +77,7 @@ func newWorld(s *Simulator, seed uint64, tracing bool) *world {
 	w.faults = w.newFaults()
 	w.plan()
 	mixed := w.chance(1, 2)
+	w.bursts = w.chance(1, 2)
 	for i := range 2 + w.rng.IntN(2) {
 		p := &process{w: w, name: fmt.Sprintf("w%d", i+1)}
 		w.processes = append(w.processes, p)
@@ -120,12 +130,19 @@ func (w *world) shutdown() {
 func (w *world) result() Result {
 	r := Result{
 		Seed: w.seed, Violations: w.violations, Trace: w.trace, Steps: w.steps, Turns: len(w.turns),
-		Entries: len(w.ledger), Faults: w.faults.struck, Outcomes: map[string]int{},
+		Entries: len(w.ledger), Faults: w.faults.struck, Outcomes: map[string]int{}, Questions: map[string]int{},
 	}
 	for _, t := range w.turns {
-		if h := w.history(t); len(h.responses) > 0 {
+		h := w.history(t)
+		if len(h.responses) > 0 {
 			r.Outcomes[h.responses[0].code()]++
 		}
+		if t.script != nil {
+			w.count(&h, r.Questions)
+		}
+	}
+	for _, v := range w.verdicts {
+		r.Questions[v.Verdict.String()]++
 	}
 	return r
 }

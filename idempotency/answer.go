@@ -1,0 +1,148 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+
+	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Answer decides a question: a person's answer, or the end of the time for one. (A cancel
+// decides all that are open, see [Claim].)
+type Answer struct {
+	Key   subjects.Key
+	ID    string // of the question
+	Lease Lease  // the message that brings it; the lease of the turn if it was parked
+	Trace string
+
+	Outcome Outcome // Answered or Expired
+	// Digest tells the content, so that the same answer sent again is accepted again. It is in a
+	// header: of a secret answer it must be a keyed hash.
+	Digest string
+	Data   []byte // what the tool is handed, private
+	// Check holds the answer against the question as it was stored: audience, deadline, schema.
+	// Nothing is stored that it refuses. An expiry may have none.
+	Check func(ask Record) error
+	// Ack makes the public event chat.tool_call_ack of what was decided, which need not be this
+	// answer.
+	Ack func(decided Record) ([]byte, error)
+}
+
+// Verdict is what became of an [Answer].
+type Verdict int
+
+// The verdicts.
+const (
+	// Early: no such question is known, or not yet. Deliver the message again later, and reject
+	// it after a while.
+	Early Verdict = iota
+	// Accepted: it decides the question.
+	Accepted
+	// Replayed: the same answer was accepted before, from another message.
+	Replayed
+	// TooLate: the question was decided otherwise, see Answered.By.
+	TooLate
+	// Invalid: Check refused it, see Answered.Reason.
+	Invalid
+	// Closed: the turn ended with the question open.
+	Closed
+)
+
+// String returns the name used in logs and metrics.
+func (v Verdict) String() string {
+	return [...]string{"early", "accepted", "replayed", "too_late", "invalid", "closed"}[v]
+}
+
+// Verdicted is the answer to an [Answer]: the verdict is for whoever sent it, the decision is
+// for the message. The message of a late or repeated answer also does what an accepted one
+// does, if nobody has: its sender may have died.
+type Verdicted struct {
+	Decision
+
+	Verdict Verdict
+	By      Outcome // how the question is decided, Open if it is not
+	Reason  error   // of Invalid
+}
+
+var errUnchecked = errors.New("journal: an answer without a check is not stored: set Answer.Check")
+
+// Answer stores an answer or expiry, closes the question on the screen and brings the word to
+// whoever holds the turn. The decision is Run or Conclude when the turn was parked: then this
+// message is its lease.
+func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
+	c := Claim{Key: a.Key, Lease: a.Lease, Trace: a.Trace, Signal: true, Ack: a.Ack, question: subjects.Token(a.ID)}
+	t, err := Load(ctx, j.store, a.Key)
+	if err != nil {
+		return Verdicted{}, err
+	}
+	q := t.questions[c.question]
+	if q == nil {
+		q = &asked{}
+	}
+	switch {
+	case q.answer != nil, mutant.Planted(mutant.AnswerUnvalidated):
+	case t.Response != nil:
+		return Verdicted{Verdict: Closed, Decision: Decision{Action: Done, Turn: t}}, nil
+	case q.ask == nil || t.Claim == nil:
+		return Verdicted{Verdict: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
+	case q.ask.Err != nil: // an unreadable turn ends, unasked
+		d, err := j.contend(ctx, c, Hold{Key: a.Key, Nonce: NewNonce(), Trace: a.Trace})
+		return Verdicted{Verdict: Closed, Decision: d}, err
+	case a.Check == nil && a.Outcome != Expired:
+		return Verdicted{}, errUnchecked
+	case a.Check != nil:
+		if reason := a.Check(*q.ask); reason != nil {
+			return Verdicted{Verdict: Invalid, Reason: reason, Decision: Decision{Action: Done, Turn: t}}, nil
+		}
+	}
+	answer := Record{Data: a.Data, Meta: Meta{
+		Nonce: NewNonce(), Epoch: 1, Lease: a.Lease, Fingerprint: a.Digest, Verdict: string(a.Outcome), Trace: a.Trace,
+	}}
+	if q.answer != nil {
+		answer = *q.answer
+	}
+	if q.ack != nil {
+		c.Ack = nil
+	}
+	decided, first, err := j.settle(ctx, &c, c.question, answer)
+	if err != nil {
+		return Verdicted{}, err
+	}
+	v := Verdicted{Verdict: TooLate, By: Outcome(decided.Meta.Verdict)}
+	switch {
+	case first || decided.Meta.Lease.Same(a.Lease):
+		v.Verdict = Accepted
+	case decided.Meta.Fingerprint == a.Digest && v.By == a.Outcome:
+		v.Verdict = Replayed
+	}
+	v.Decision, err = j.contend(ctx, c, Hold{Key: a.Key, Nonce: NewNonce(), Trace: a.Trace})
+	return v, err
+}
+
+// settle stores how a question is decided, unless it is already, and the ack that follows from
+// it. It returns the record that counts, and whether it is the given one.
+func (j *Journal) settle(ctx context.Context, c *Claim, id string, answer Record) (decided Record, first bool, err error) {
+	if answer.Seq == 0 {
+		answer.Key = c.Key.Private(kindAnswer, id)
+		_, rival, err := j.create(ctx, answer)
+		if err != nil {
+			return Record{}, false, err
+		}
+		if first = rival == nil; !first {
+			answer = *rival
+		}
+	}
+	if c.Ack == nil || answer.Err != nil {
+		return answer, first, nil //nolint:nilerr // nobody is told of an answer that cannot be read
+	}
+	event, err := c.Ack(answer)
+	if err != nil {
+		return Record{}, false, err
+	}
+	_, _, err = j.create(ctx, Record{
+		Key: c.Key.Public(kindAck, id), Data: event,
+		Meta: Meta{Nonce: NewNonce(), Epoch: 1, Verdict: answer.Meta.Verdict, Trace: answer.Meta.Trace},
+	})
+	return answer, first, err
+}

@@ -1,0 +1,71 @@
+package idempotency
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/oneturn/oneturn/internal/mutant"
+)
+
+// Park lets a turn go until one of its open questions is decided, or somebody cancels it. If it
+// reports true, the turn is parked with the given state, which a resume finds in [Turn.State]:
+// the message is acknowledged, and all that the run holds is freed. If it reports false, a
+// question was decided in the meantime: the run looks at them again and goes on.
+//
+// The same key decides between the owner that lets go and the word that wakes it. An owner
+// that was woken and has to wait again continues as the next epoch under its own lease, and
+// looks again before it parks as that one: whoever stored an answer before the next epoch began
+// has woken the last one, and has gone. H is that epoch afterwards.
+//
+// Open must name all questions that the tool waits for. A tool with effect unsafe is never
+// parked; it waits in memory. For errors see [Journal.Ask].
+func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state []byte) (parked bool, err error) {
+	if !reenterable(h.Effect) {
+		return false, fmt.Errorf("journal: park %s: a tool with effect %q cannot be entered again; let it wait in memory", h.Key, h.Effect)
+	}
+	if len(open) == 0 {
+		return false, fmt.Errorf("journal: park %s: no question is open: nothing would ever wake the turn", h.Key)
+	}
+	for {
+		meta := h.meta()
+		meta.Verdict = parkParked
+		_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindPark, strconv.Itoa(h.Epoch)), Meta: meta, Data: state})
+		switch {
+		case err != nil:
+			return false, err
+		case rival == nil, mutant.Planted(mutant.ParkWithoutWakeKey):
+			return true, nil
+		case rival.Err != nil || rival.Meta.Verdict != parkWoken: // sealed: the turn is taken over
+			return false, ErrLost
+		}
+		if decided, err := j.anyDecided(ctx, *h, open); decided || err != nil {
+			return false, err
+		}
+		switch won, err := j.own(ctx, Claim{Key: h.Key, Lease: h.Lease, Trace: h.Trace}, h); {
+		case err != nil:
+			return false, err
+		case !won:
+			return false, ErrLost
+		}
+		if mutant.Planted(mutant.ContinueWithoutLook) {
+			continue
+		}
+		if decided, err := j.anyDecided(ctx, *h, open); decided || err != nil {
+			return false, err
+		}
+	}
+}
+
+// anyDecided looks whether one of the questions is decided.
+func (j *Journal) anyDecided(ctx context.Context, h Hold, open []string) (bool, error) {
+	if err := j.over(ctx, h); err != nil {
+		return false, err
+	}
+	for _, id := range open {
+		if r, err := j.reply(ctx, h, id); err != nil || r.Outcome != Open {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}

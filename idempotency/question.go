@@ -1,0 +1,187 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// ErrLost says that the turn is another run's, or has ended: the run must stop and its message
+// be left alone, neither acknowledged nor nak'ed.
+var ErrLost = errors.New("journal: another run has the turn, or it has ended")
+
+// Outcome is how a question was decided. The first stored one stands.
+type Outcome string
+
+// The outcomes.
+const (
+	Open      Outcome = "" // not decided yet
+	Answered  Outcome = "answered"
+	Expired   Outcome = "expired"   // handed to the tool like an answer
+	Cancelled Outcome = "cancelled" // the turn was cancelled; nothing is handed to the tool
+)
+
+// Question is what a tool asks a person.
+type Question struct {
+	// ID is the same whenever the tool comes to this question, in whatever run: a name, or an
+	// ordinal. It is unique within the call.
+	ID string
+	// Digest tells the content: the same id with another digest is another question. Every
+	// subscriber can read it.
+	Digest string
+	Event  []byte // the chat.tool_call event that puts it on the screen
+}
+
+// Reply is what is known of a question.
+type Reply struct {
+	Outcome Outcome
+	Data    []byte // as [Answer] gave it; nil while the question is open
+}
+
+// Ask stores a question, unless an earlier run has, and returns what is known of its answer. A
+// question of the same id with another digest is an error: the tool does not ask in the order
+// in which it did before.
+//
+// The errors of Ask, [Journal.Look], [Journal.Take] and [Journal.Park] are of two kinds. An
+// [events.Error] says how the run has to end the turn: cancelled, interrupted, tool_error,
+// state_corrupt. After any other error, [ErrLost] among them, the run must stop and leave its
+// message alone: it does not know what is stored.
+func (j *Journal) Ask(ctx context.Context, h Hold, q Question) (Reply, error) {
+	reply, err := j.Look(ctx, h, q.ID)
+	if err != nil {
+		return Reply{}, err
+	}
+	meta := h.meta()
+	meta.Nonce, meta.Fingerprint = NewNonce(), q.Digest // its content tells it again, not its writer
+	_, rival, err := j.create(ctx, Record{Key: h.Key.Public(kindAsk, subjects.Token(q.ID)), Meta: meta, Data: q.Event})
+	switch {
+	case err != nil:
+		return Reply{}, err
+	case rival == nil, rival.Err == nil && rival.Meta.Fingerprint == q.Digest:
+		return reply, nil
+	case rival.Err != nil:
+		return Reply{}, corrupt(rival)
+	case rival.Meta.Epoch > h.Epoch:
+		return Reply{}, ErrLost
+	}
+	return Reply{}, &events.Error{Code: events.CodeToolError, Op: "ask", Msg: fmt.Sprintf(
+		"question %.80q was asked before with other content: the tool does not ask what it asked when it ran first. "+
+			"Give each question a name of its own, and let nothing that changes between runs decide what is asked", q.ID)}
+}
+
+// Look reads what became of a question of a running turn, from the leader. A run that waits in
+// memory looks when the live copy of the question's ack arrives, and every few seconds, because
+// live copies get lost.
+func (j *Journal) Look(ctx context.Context, h Hold, id string) (Reply, error) {
+	if err := j.over(ctx, h); err != nil {
+		return Reply{}, err
+	}
+	return j.reply(ctx, h, id)
+}
+
+// over looks whether the turn has ended, or should.
+func (j *Journal) over(ctx context.Context, h Hold) error {
+	switch response, err := j.last(ctx, h.Key.Public(kindResponse)); {
+	case err != nil:
+		return err
+	case response != nil:
+		return ErrLost
+	}
+	cancel, err := j.last(ctx, h.Key.Public(kindCancel))
+	if err == nil && cancel != nil {
+		err = errCancelled
+	}
+	return err
+}
+
+// reply reads how a question is decided.
+func (j *Journal) reply(ctx context.Context, h Hold, id string) (Reply, error) {
+	answer, err := j.last(ctx, h.Key.Private(kindAnswer, subjects.Token(id)))
+	switch {
+	case err != nil || answer == nil:
+		return Reply{}, err
+	case answer.Err != nil:
+		return Reply{}, corrupt(answer)
+	case Outcome(answer.Meta.Verdict) == Cancelled:
+		return Reply{}, errCancelled
+	}
+	return Reply{Outcome: Outcome(answer.Meta.Verdict), Data: answer.Data}, nil
+}
+
+// Take stores that this run is about to hand the answer or expiry of a question to its tool. It
+// must be called before that, also by a run that only replays what an earlier one was handed. A
+// tool with effect replay is not handed an answer when the code behind it may have run in
+// another run and waits for nothing: the error is then interrupted.
+func (j *Journal) Take(ctx context.Context, h Hold, id string) error {
+	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindTaken, subjects.Token(id)), Meta: h.meta()})
+	switch {
+	case err != nil || rival == nil:
+		return err
+	case rival.Err != nil:
+		return corrupt(rival)
+	case mutant.Planted(mutant.TakeWithoutEpoch):
+		return nil
+	case rival.Meta.Epoch > h.Epoch:
+		return ErrLost
+	case h.Effect != effectReplay:
+		return nil
+	}
+	t, err := j.reload(ctx, h.Key)
+	if err != nil {
+		return err
+	}
+	if t.passed(rival, h.Nonce) {
+		return &events.Error{Code: events.CodeInterrupted, Op: "take", Msg: fmt.Sprintf(
+			"an earlier run of the tool was handed the answer of question %.80q: what it did with it may have happened, and is not done again", id)}
+	}
+	return nil
+}
+
+var errCancelled = &events.Error{Code: events.CodeCancelled, Op: "journal", Msg: "somebody cancelled the turn"}
+
+func corrupt(r *Record) error {
+	return &events.Error{Code: events.CodeStateCorrupt, Op: "journal", Msg: fmt.Sprintf("record %d cannot be read", r.Seq), Err: r.Err}
+}
+
+// last is a leader read that is repeated until it has an answer or ctx ends. It returns nil
+// when there is no such record.
+func (j *Journal) last(ctx context.Context, key string) (found *Record, err error) {
+	err = j.insist(ctx, func() error {
+		r, err := j.store.Last(ctx, key)
+		if err == nil {
+			found = &r
+		}
+		return err
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil //nolint:nilnil // nothing found is an answer
+	}
+	return found, err
+}
+
+// reload is a Load that is repeated until it has an answer or ctx ends.
+func (j *Journal) reload(ctx context.Context, key subjects.Key) (t *Turn, err error) {
+	err = j.insist(ctx, func() error {
+		t, err = Load(ctx, j.store, key)
+		return err
+	})
+	return t, err
+}
+
+// insist repeats a read: a tool that waits for a person must not be given up for one that has
+// no answer.
+func (j *Journal) insist(ctx context.Context, read func() error) error {
+	for {
+		err := read()
+		if err == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrGone) {
+			return err
+		}
+		if errPause := j.pause(ctx, unknownPause); errPause != nil {
+			return errors.Join(errPause, err)
+		}
+	}
+}

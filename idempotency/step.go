@@ -1,0 +1,39 @@
+package idempotency
+
+import (
+	"context"
+
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Step stores the result of a named step of a tool that has been done, and returns the one
+// that counts: that of an earlier run, if it has stored one in the meantime. The id is unique
+// within the call.
+func (j *Journal) Step(ctx context.Context, h Hold, id string, result []byte) ([]byte, error) {
+	meta := h.meta()
+	meta.Nonce = NewNonce()
+	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindStep, subjects.Token(id)), Meta: meta, Data: result})
+	switch {
+	case err != nil:
+		return nil, err
+	case rival == nil:
+		return result, nil
+	case rival.Err != nil:
+		return nil, corrupt(rival)
+	}
+	return rival.Data, nil
+}
+
+// StepResult returns the stored result of a step, by a leader read, and whether there is one. A
+// run that asks before it does the step never does one again whose result was stored before
+// the run began.
+func (j *Journal) StepResult(ctx context.Context, h Hold, id string) (result []byte, done bool, err error) {
+	r, err := j.last(ctx, h.Key.Private(kindStep, subjects.Token(id)))
+	switch {
+	case err != nil || r == nil:
+		return nil, false, err
+	case r.Err != nil:
+		return nil, false, corrupt(r)
+	}
+	return r.Data, true, nil
+}

@@ -1,0 +1,51 @@
+package idempotency
+
+import (
+	"context"
+	"maps"
+	"slices"
+)
+
+// signal brings what was stored, an answer, an expiry or a cancel, to whoever holds the turn
+// now. T is a read from after it was stored: an owner that is newer than t has read it by
+// itself. The park record of the newest epoch decides between an owner that waits in memory
+// and one that has let the turn go.
+func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
+	if c.cancels() {
+		if err := j.closeQuestions(ctx, &c, t); err != nil {
+			return Decision{}, false, err
+		}
+	} else if q := t.questions[c.question]; q != nil && q.taken != nil {
+		return Decision{Action: Done, Turn: t}, false, nil // a run has it: there is nobody to wake
+	}
+	for {
+		how, err := j.seal(ctx, hold, parkWoken)
+		switch {
+		case err != nil:
+			return Decision{}, false, err
+		case how == parkWoken:
+			return Decision{Action: Signalled, Turn: t}, false, nil
+		case how == parkParked:
+			return j.enter(ctx, c, hold, t)
+		}
+		hold.Epoch++ // sealed: somebody takes the turn over, and will find the word at the next epoch
+	}
+}
+
+// closeQuestions decides all open questions of a turn that somebody has cancelled.
+func (j *Journal) closeQuestions(ctx context.Context, c *Claim, t *Turn) error {
+	for _, id := range slices.Sorted(maps.Keys(t.questions)) {
+		q := t.questions[id]
+		if q.ask == nil || q.ack != nil {
+			continue
+		}
+		answer := Record{Meta: Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Verdict: string(Cancelled), Trace: c.Trace}}
+		if q.answer != nil {
+			answer = *q.answer
+		}
+		if _, _, err := j.settle(ctx, c, id, answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}

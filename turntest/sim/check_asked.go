@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+)
+
+// end is the point of a tool behind all its questions.
+const end = "end"
+
+// question is all that the journal holds of one question.
+type question struct {
+	ask, answer, taken, ack *idempotency.Record
+}
+
+// pass is a run that went past a question, or past all of them.
+type pass struct {
+	turn *turn
+	id   string
+	hold idempotency.Hold
+}
+
+// verdict is what somebody who answered was told.
+type verdict struct {
+	idempotency.Verdicted
+
+	m *message
+}
+
+func (w *world) note(m *message, v idempotency.Verdicted) {
+	w.tracef("  answer %q to %s of %s: %s, %s", m.answer.value, m.answer.id, m.turn.id.Turn, v.Verdict, v.By)
+	w.verdicts = append(w.verdicts, verdict{v, m})
+}
+
+// count adds up how often turns were parked, continued and so on.
+func (w *world) count(h *history, to map[string]int) {
+	for _, p := range h.parks {
+		to[p.Meta.Verdict]++
+	}
+	for _, r := range h.takeovers {
+		if before := h.parks[r.Meta.Epoch-1]; before != nil && before.Meta.Verdict == "parked" {
+			to["resumed"]++
+		}
+		if r.Meta.Nonce == h.owner(r.Meta.Epoch-1) {
+			to["continued"]++
+		}
+	}
+	for _, q := range h.questions {
+		if q.answer != nil {
+			to["decided "+q.answer.Meta.Verdict]++
+		}
+	}
+}
+
+// owner is the nonce of the run that holds an epoch.
+func (h *history) owner(epoch int) string {
+	if epoch == 1 {
+		return h.claim.Meta.Nonce
+	}
+	for _, r := range h.takeovers {
+		if r.Meta.Epoch == epoch {
+			return r.Meta.Nonce
+		}
+	}
+	return ""
+}
+
+// parked reports whether the newest epoch was let go.
+func (h *history) parked() bool {
+	p := h.parks[len(h.takeovers)+1]
+	return p != nil && p.Meta.Verdict == "parked"
+}
+
+// checkEntry: a replay tool is entered again only after it has asked.
+func (w *world) checkEntry(t *turn, r *asking) {
+	if r.hold.Epoch == 1 || r.hold.Effect != string(bindings.EffectReplay) {
+		return
+	}
+	if h := w.history(t); len(h.questions) == 0 {
+		w.violatef("%s: entered again by epoch %d, and had asked nothing", t.id.Turn, r.hold.Epoch)
+	}
+}
+
+// checkPass: the code behind an answer runs in two runs of a replay tool only while it is code
+// before a question that was asked later, or the first of them had parked.
+func (w *world) checkPass(t *turn, id string, hold idempotency.Hold) {
+	if hold.Effect != string(bindings.EffectReplay) {
+		return
+	}
+	h := w.history(t)
+	for _, p := range w.passes {
+		if p.turn != t || p.id != id || p.hold.Nonce == hold.Nonce {
+			continue
+		}
+		if id == end {
+			w.violatef("%s: the code behind all questions ran in epoch %d and in epoch %d", t.id.Turn, p.hold.Epoch, hold.Epoch)
+			continue
+		}
+		taken := h.questions[id].taken
+		allowed := false
+		for _, park := range h.parks {
+			allowed = allowed || park.Meta.Verdict == "parked" && park.Meta.Nonce == taken.Meta.Nonce && park.Seq > taken.Seq
+		}
+		for _, q := range h.questions {
+			allowed = allowed || q.ask != nil && q.ask.Seq > taken.Seq
+		}
+		if !allowed {
+			w.violatef("%s: the code behind the answer to %s ran in epoch %d and in epoch %d", t.id.Turn, id, p.hold.Epoch, hold.Epoch)
+		}
+	}
+}
+
+// checkStep: a step whose result is stored is not entered by a run that began later.
+func (w *world) checkStep(r *asking, name string) {
+	stored := w.store.keys[r.m.turn.key.Private("step", name)]
+	if stored != 0 && stored < r.entry.token && w.faults.struck[StaleRead] == 0 {
+		w.violatef("%s: step %s entered by epoch %d, though its result was stored before", r.m.turn.id.Turn, name, r.hold.Epoch)
+	}
+}
+
+// checkAsked holds all that came of the questions of a turn against the rules.
+func (w *world) checkAsked(t *turn, h *history) {
+	if t.script == nil {
+		return
+	}
+	contents := map[string]string{}
+	for id, q := range h.questions {
+		if q.ask == nil {
+			w.violatef("%s: %s was never asked and has an answer", t.id.Turn, id)
+			continue
+		}
+		if other := contents[string(q.ask.Data)]; other != "" {
+			w.violatef("%s: %s and %s are the same question", t.id.Turn, id, other)
+		}
+		contents[string(q.ask.Data)] = id
+		w.checkDecided(t, h, id, q)
+	}
+	if h.claim.Meta.Effect == string(bindings.EffectUnsafe) {
+		for _, p := range h.parks {
+			if p.Meta.Verdict == "parked" {
+				w.violatef("%s: parked, though its tool is unsafe", t.id.Turn)
+			}
+		}
+	}
+	for _, v := range w.verdicts {
+		if v.m.turn == t {
+			w.checkVerdict(t, h, v)
+		}
+	}
+}
+
+// checkDecided: a decided question was asked before, fits, and is closed on the screen.
+func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
+	switch {
+	case q.answer == nil:
+		if q.taken != nil || q.ack != nil {
+			w.violatef("%s: %s was taken or closed without an answer", t.id.Turn, id)
+		}
+		return
+	case q.answer.Seq < q.ask.Seq:
+		w.violatef("%s: %s was answered before it was asked", t.id.Turn, id)
+	case string(q.answer.Data) == bad:
+		w.violatef("%s: %s has an answer that does not fit", t.id.Turn, id)
+	case q.ack == nil && !t.purged && h.cancel == nil: // the end of a cancelled turn closes its questions, too
+		w.violatef("%s: %s is decided and stays on the screen", t.id.Turn, id)
+	case q.ack != nil && (q.ack.Seq < q.answer.Seq || q.ack.Meta.Verdict != q.answer.Meta.Verdict):
+		w.violatef("%s: the ack of %s does not follow from its answer", t.id.Turn, id)
+	case q.taken != nil && q.taken.Seq < q.answer.Seq:
+		w.violatef("%s: %s was taken before it was answered", t.id.Turn, id)
+	case q.answer.Meta.Verdict == string(idempotency.Cancelled) && (h.cancel == nil || q.taken != nil):
+		w.violatef("%s: %s was cancelled by nobody, or handed to the tool all the same", t.id.Turn, id)
+	}
+}
+
+// checkVerdict: who was told that his answer counts gave the one that does.
+func (w *world) checkVerdict(t *turn, h *history, v verdict) {
+	q, a := h.questions[v.m.answer.id], v.m.answer
+	stands := q != nil && q.answer != nil && q.answer.Meta.Verdict == string(a.outcome) && string(q.answer.Data) == a.value
+	switch v.Verdict {
+	case idempotency.Accepted, idempotency.Replayed:
+		if !stands {
+			w.violatef("%s: #%d was told that its answer to %s is %s, which it is not", t.id.Turn, v.m.seq, a.id, v.Verdict)
+		}
+	case idempotency.TooLate:
+		if stands {
+			w.violatef("%s: #%d was told that %s is %s, though its answer stands", t.id.Turn, v.m.seq, a.id, v.By)
+		}
+	case idempotency.Invalid:
+		if a.value != bad {
+			w.violatef("%s: #%d was told that its answer to %s does not fit", t.id.Turn, v.m.seq, a.id)
+		}
+	case idempotency.Early, idempotency.Closed:
+	}
+}
+
+// settledAsked reports whether a message of a turn that asks may be settled although the turn
+// goes on: the turn is parked, or the message does not hold it, or not as far as the worker knew.
+func (w *world) settledAsked(m *message, h *history, known int) (fine bool) {
+	switch {
+	case m.turn.script == nil:
+		return false
+	case h.newest.Seq != m.seq && m.answer != nil, h.parked():
+		return true
+	case h.claim == nil:
+		return false
+	}
+	newest := h.claim
+	if n := len(h.takeovers); n > 0 {
+		newest = h.takeovers[n-1]
+	}
+	if int(newest.Seq) > known {
+		return true // decided under an earlier delivery: an acknowledgement that came late
+	}
+	return h.newest.Seq != m.seq && slices.Contains([]string{kindAnswer, kindExpiry, events.KindCancel}, w.queue[h.newest.Seq-1].kind)
+}
