@@ -93,7 +93,7 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
 		return Verdicted{}, errUnchecked
 	case a.Check != nil:
 		if reason := a.Check(*q.ask); reason != nil {
-			return Verdicted{Verdict: Invalid, Reason: reason, Decision: Decision{Action: Done, Turn: t}}, nil
+			return Verdicted{Verdict: Invalid, Reason: reason, Decision: Decision{Action: Done, Turn: t}}, nil //nolint:nilerr // the refusal is the answer
 		}
 	}
 	answer := Record{Data: a.Data, Meta: Meta{

@@ -1,6 +1,12 @@
 package idempotency
 
-import "github.com/oneturn/oneturn/internal/mutant"
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/oneturn/oneturn/internal/mutant"
+)
 
 // asked is what the journal holds of one question.
 type asked struct {
@@ -32,26 +38,53 @@ func (t *Turn) question(id string) *asked {
 	return q
 }
 
-// State returns what the newest park record holds: all that its owner needed to go on later.
-// It is nil for a turn that was never parked.
-func (t *Turn) State() []byte {
+// parking is what a park record says about a turn that was let go.
+type parking struct {
+	Open  []string        `json:"open"`            // tokens of the questions that its owner waited for
+	State json.RawMessage `json:"state,omitempty"` // what it needs to go on
+}
+
+// waits reports whether a park record waits for a question. One that cannot be read waits for
+// all. What counts is what its owner knew, not whether the answer was taken: a run that had lost
+// the turn may have done that.
+func waits(park *Record, question string) bool {
+	var p parking
+	return json.Unmarshal(park.Data, &p) != nil || slices.Contains(p.Open, question)
+}
+
+// State returns the state with which the turn was parked last: all that its owner needed to go
+// on later. It is nil for a turn that was never parked.
+func (t *Turn) State() json.RawMessage {
 	var newest *Record
 	for _, r := range t.parks {
 		if r.Meta.Verdict == parkParked && (newest == nil || r.Meta.Epoch > newest.Meta.Epoch) {
 			newest = r
 		}
 	}
-	if newest == nil {
+	var p parking
+	if newest == nil || json.Unmarshal(newest.Data, &p) != nil {
 		return nil
 	}
-	return newest.Data
+	return p.State
 }
 
-// called reports whether something was stored for the turn that no run has seen: a decided
-// question that nobody took, or the wish that it end.
+// newestPark returns how the newest epoch ended, nil while it has not.
+func (t *Turn) newestPark() *Record {
+	key := t.Key.Private(kindPark, strconv.Itoa(t.Epoch))
+	for _, r := range t.parks {
+		if r.Key == key {
+			return r
+		}
+	}
+	return nil
+}
+
+// called reports whether something is stored that a parked turn waits for: a decided question,
+// or the wish that it end.
 func (t *Turn) called() bool {
-	for _, q := range t.questions {
-		if q.answer != nil && q.taken == nil {
+	park := t.newestPark()
+	for id, q := range t.questions {
+		if park != nil && q.answer != nil && waits(park, id) {
 			return true
 		}
 	}

@@ -2,14 +2,16 @@ package idempotency
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // Park lets a turn go until one of its open questions is decided, or somebody cancels it. If it
-// reports true, the turn is parked with the given state, which a resume finds in [Turn.State]:
+// reports true, the turn is parked with the given state, JSON, which a resume finds in [Turn.State]:
 // the message is acknowledged, and all that the run holds is freed. If it reports false, a
 // question was decided in the meantime: the run looks at them again and goes on.
 //
@@ -18,19 +20,27 @@ import (
 // looks again before it parks as that one: whoever stored an answer before the next epoch began
 // has woken the last one, and has gone. H is that epoch afterwards.
 //
-// Open must name all questions that the tool waits for. A tool with effect unsafe is never
+// Open must name all questions that the tool waits for: nothing else wakes the turn. A tool with effect unsafe is never
 // parked; it waits in memory. For errors see [Journal.Ask].
-func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state []byte) (parked bool, err error) {
+func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.RawMessage) (parked bool, err error) {
 	if !reenterable(h.Effect) {
 		return false, fmt.Errorf("journal: park %s: a tool with effect %q cannot be entered again; let it wait in memory", h.Key, h.Effect)
 	}
 	if len(open) == 0 {
 		return false, fmt.Errorf("journal: park %s: no question is open: nothing would ever wake the turn", h.Key)
 	}
+	p := parking{State: state}
+	for _, id := range open {
+		p.Open = append(p.Open, subjects.Token(id))
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		return false, fmt.Errorf("journal: park %s: the state is no JSON: %w", h.Key, err)
+	}
 	for {
 		meta := h.meta()
 		meta.Verdict = parkParked
-		_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindPark, strconv.Itoa(h.Epoch)), Meta: meta, Data: state})
+		_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindPark, strconv.Itoa(h.Epoch)), Meta: meta, Data: data})
 		switch {
 		case err != nil:
 			return false, err

@@ -82,7 +82,7 @@ func answered(t *testing.T, s idempotency.Store, a idempotency.Answer) idempoten
 
 func parks(t *testing.T, s idempotency.Store, h *idempotency.Hold, open ...string) bool {
 	t.Helper()
-	parked, err := newJournal(s).Park(t.Context(), h, open, []byte("state"))
+	parked, err := newJournal(s).Park(t.Context(), h, open, []byte(`"state"`))
 	require.NoError(t, err)
 	return parked
 }
@@ -101,6 +101,25 @@ func requireCode(t *testing.T, code events.Code, err error) {
 	require.Equal(t, code, coded.Code)
 }
 
+func TestQuestionsAndStepsCanHaveAnyName(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, s idempotency.Store) {
+		t.Helper()
+		h := owner(t, s, "replay")
+		for i, name := range []string{"Which plan, please? *.>", "", "-", strings.Repeat("long ", 100)} {
+			asks(t, s, h, name)
+			require.Equal(t, idempotency.Accepted, answered(t, s, says(name, "yes", uint64(2+i), 1)).Verdict)
+			takes(t, s, h, name)
+			_, err := newJournal(s).Step(t.Context(), h, name, []byte(name))
+			require.NoError(t, err)
+			got, done, err := newJournal(s).StepResult(t.Context(), h, name)
+			require.NoError(t, err)
+			require.True(t, done)
+			require.Equal(t, name, string(got))
+		}
+	})
+}
+
 // Example is a tool that asks a person, and the answer that comes when its worker has let the
 // turn go. Any worker goes on.
 func Example() {
@@ -114,7 +133,7 @@ func Example() {
 	approve := idempotency.Question{ID: "approve", Digest: "d1", Event: []byte(`{"type":"chat.tool_call"}`)}
 	reply, _ := first.Ask(ctx, hold, approve)
 	fmt.Println("open:", reply.Outcome == idempotency.Open)
-	parked, _ := first.Park(ctx, &hold, []string{"approve"}, []byte("the arguments"))
+	parked, _ := first.Park(ctx, &hold, []string{"approve"}, []byte(`"the arguments"`))
 	fmt.Println("parked, message acknowledged:", parked)
 
 	// The answer comes to another worker.
@@ -135,7 +154,7 @@ func Example() {
 	// Output:
 	// open: true
 	// parked, message acknowledged: true
-	// accepted and run as epoch 2 with the arguments
+	// accepted and run as epoch 2 with "the arguments"
 	// answered "yes" <nil>
 	// response stored: true
 }
@@ -258,7 +277,7 @@ func TestAnswerWakesAnOwnerInMemoryAndResumesAParkedTurn(t *testing.T) {
 		require.True(t, parks(t, s, &h, "b"))
 		require.Equal(t, 2, h.Epoch, "it went on as the next epoch, to be able to park again")
 		require.True(t, load(t, s).Parked())
-		require.Equal(t, "state", string(load(t, s).State()))
+		require.Equal(t, `"state"`, string(load(t, s).State()))
 		require.Equal(t, idempotency.Duplicate, decide(t, s, claim("replay", 9, 1)).Action)
 		require.Equal(t, idempotency.Done, decide(t, s, claim("replay", 1, 2)).Action, "its message, whose acknowledgement was lost")
 
@@ -270,6 +289,8 @@ func TestAnswerWakesAnOwnerInMemoryAndResumesAParkedTurn(t *testing.T) {
 		require.Greater(t, v.Hold.Token, h.Token)
 		require.Equal(t, lease(3, 1), load(t, s).Lease)
 		takes(t, s, v.Hold, "a", "b")
+		asks(t, s, v.Hold, "c")
+		require.True(t, parks(t, s, &v.Hold, "c"))
 		require.Equal(t, idempotency.Done, answered(t, s, says("a", "yes", 4, 1)).Action, "repeated: nobody is woken for it")
 		require.Equal(t, idempotency.Duplicate, decide(t, s, claim("replay", 1, 3)).Action, "the turn's own message is not its lease")
 	})
@@ -459,6 +480,34 @@ func TestOneOfTwoAnswersResumesAParkedTurnAndTheOtherFindsItsOwner(t *testing.T)
 	})
 }
 
+// Found by simulation: an owner that had lost the turn took an answer that the turn, parked by
+// its new owner, was waiting for.
+func TestAnswerResumesAParkedTurnThoughALostOwnerHasTakenIt(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, s idempotency.Store) {
+		t.Helper()
+		first := owner(t, s, "idempotent")
+		second := decide(t, s, claim("idempotent", 1, 2)).Hold
+		asks(t, s, second, "a")
+		require.True(t, parks(t, s, &second, "a"))
+		lost := &spy{s, map[string]func(){key.Public("ack", "a"): func() { takes(t, s, first, "a") }}}
+		v, err := newJournal(lost).Answer(t.Context(), says("a", "yes", 2, 1))
+		require.NoError(t, err)
+		require.Equal(t, idempotency.Run, v.Action)
+		takes(t, s, v.Hold, "a")
+	})
+}
+
+func TestStateOfAParkedTurnIsJSON(t *testing.T) {
+	t.Parallel()
+	s := idempotency.NewMemory()
+	h := owner(t, s, "keyed")
+	asks(t, s, h, "a")
+	_, err := newJournal(s).Park(t.Context(), &h, []string{"a"}, []byte("{"))
+	require.ErrorContains(t, err, "no JSON")
+	require.Nil(t, load(t, s).State())
+}
+
 func TestCancelClosesAllQuestionsAndHandsNothingOver(t *testing.T) {
 	t.Parallel()
 	cancel := claim("", 5, 1)
@@ -543,7 +592,7 @@ func TestSweepTakesAParkedTurnWhoseAnswerLostItsMessageAndNoOther(t *testing.T) 
 	d := resumed(t, s, resume(8, 1))
 	require.Equal(t, idempotency.Run, d.Action)
 	takes(t, s, d.Hold, "a")
-	require.Equal(t, idempotency.Done, answered(t, s, says("a", "", 9, 1)).Action, "late, and nobody is woken twice")
+	require.Equal(t, idempotency.Signalled, answered(t, s, says("a", "", 9, 1)).Action, "it comes after all")
 }
 
 func TestResumesAreNotCountedAsTakeovers(t *testing.T) {

@@ -2,7 +2,6 @@ package idempotency
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -80,16 +79,11 @@ func (j *Journal) idle(ctx context.Context, r Resume, t *Turn) (bool, error) {
 }
 
 // Parked reports whether the owner of the newest epoch has let the turn go until an answer
-// comes, and none has come. A parked turn with an answer that nobody has taken, or with a
-// cancel, is as good as lost if its message vanished, and is not called parked.
+// comes, and none has come. A parked turn whose answer or cancel is stored is as good as lost
+// if the message that brought it vanished, and is not called parked.
 func (t *Turn) Parked() bool {
-	key := t.Key.Private(kindPark, strconv.Itoa(t.Epoch))
-	for _, r := range t.parks {
-		if r.Key == key {
-			return r.Meta.Verdict == parkParked && !t.called()
-		}
-	}
-	return false
+	park := t.newestPark()
+	return park != nil && park.Meta.Verdict == parkParked && !t.called()
 }
 
 // Corrupt reports whether a record of the turn cannot be read: such a turn is never run.

@@ -34,15 +34,17 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	case !reenterable(claim.Effect), t.sealed() >= j.maxTakeovers:
 		return conclude(endOf(t)) // needs no takeover: the tool is not entered again
 	}
-	parked, err := j.seal(ctx, hold, parkSealed)
-	if err != nil {
-		return Decision{}, false, err
-	}
-	failpoint.Hit(failpoint.AfterSeal, claim.Effect, c.Key.String())
-	// A message whose own run has parked the turn has brought what it had to bring, and the
-	// acknowledgement of that delivery may be on its way: it cannot be a lease again.
-	if parked == parkParked && (t.Lease.Same(c.Lease) || !t.called()) {
-		return Decision{Action: Done, Turn: t}, false, nil
+	if !mutant.Planted(mutant.TakeoverWithoutSeal) {
+		park, err := j.seal(ctx, hold, parkSealed)
+		if err != nil {
+			return Decision{}, false, err
+		}
+		failpoint.Hit(failpoint.AfterSeal, claim.Effect, c.Key.String())
+		// A message whose own run has parked the turn has brought what it had to bring, and the
+		// acknowledgement of that delivery may be on its way: it cannot be a lease again.
+		if park.Meta.Verdict == parkParked && (t.Lease.Same(c.Lease) || !t.called()) {
+			return Decision{Action: Done, Turn: t}, false, nil
+		}
 	}
 	return j.enter(ctx, c, hold, t)
 }
@@ -92,20 +94,23 @@ func (j *Journal) own(ctx context.Context, c Claim, hold *Hold) (bool, error) {
 	return true, nil
 }
 
-// seal creates the park record of the epoch that hold has seen and returns how the epoch
-// ended: the given way if we were first, else the way of whoever was.
-func (j *Journal) seal(ctx context.Context, hold Hold, how string) (string, error) {
-	meta := Meta{Nonce: hold.Nonce, Epoch: hold.Epoch, Verdict: how}
-	_, rival, err := j.create(ctx, Record{Key: hold.Key.Private(kindPark, strconv.Itoa(hold.Epoch)), Meta: meta})
-	switch {
-	case err != nil:
-		return "", err
-	case rival == nil:
-		return how, nil
-	case rival.Err != nil:
-		return parkSealed, nil //nolint:nilerr // unreadable: go on, the takeover record decides
+// seal creates the park record of the epoch that hold has seen and returns the one that is
+// there: it ended the given way if we were first, else the way of whoever was.
+func (j *Journal) seal(ctx context.Context, hold Hold, how string) (Record, error) {
+	// A nonce of its own: a record that the same delivery sealed before must not pass for woken.
+	park := Record{
+		Key:  hold.Key.Private(kindPark, strconv.Itoa(hold.Epoch)),
+		Meta: Meta{Nonce: NewNonce(), Epoch: hold.Epoch, Verdict: how},
 	}
-	return rival.Meta.Verdict, nil
+	_, rival, err := j.create(ctx, park)
+	switch {
+	case err != nil || rival == nil:
+		return park, err
+	case rival.Err != nil:
+		park.Meta.Verdict = parkSealed
+		return park, nil //nolint:nilerr // unreadable: go on, the takeover record decides
+	}
+	return *rival, nil
 }
 
 // cancels reports whether the message itself is the wish that the turn end.

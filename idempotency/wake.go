@@ -15,17 +15,17 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 		if err := j.closeQuestions(ctx, &c, t); err != nil {
 			return Decision{}, false, err
 		}
-	} else if q := t.questions[c.question]; q != nil && q.taken != nil {
-		return Decision{Action: Done, Turn: t}, false, nil // a run has it: there is nobody to wake
 	}
 	for {
-		how, err := j.seal(ctx, hold, parkWoken)
+		park, err := j.seal(ctx, hold, parkWoken)
 		switch {
 		case err != nil:
 			return Decision{}, false, err
-		case how == parkWoken:
+		case park.Meta.Verdict == parkWoken:
 			return Decision{Action: Signalled, Turn: t}, false, nil
-		case how == parkParked:
+		case park.Meta.Verdict == parkParked && !c.cancels() && !waits(&park, c.question):
+			return Decision{Action: Done, Turn: t}, false, nil // repeated: the run that parked had it
+		case park.Meta.Verdict == parkParked:
 			return j.enter(ctx, c, hold, t)
 		}
 		hold.Epoch++ // sealed: somebody takes the turn over, and will find the word at the next epoch

@@ -43,6 +43,8 @@ const (
 	ContinueWithoutLook Name = "continue_without_look"
 	// ResumeSeqIsDuplicate takes a redelivered answer for done, though it holds the turn.
 	ResumeSeqIsDuplicate Name = "resume_seq_is_duplicate"
+	// TakeoverWithoutSeal takes a turn over whose owner may park behind its back.
+	TakeoverWithoutSeal Name = "takeover_without_seal"
 	// WakeWithoutReread decides how a turn goes on by what was read before it was taken over.
 	WakeWithoutReread Name = "wake_without_reread"
 	// TakeWithoutEpoch hands an answer to a tool that another run has handed it to.
@@ -56,6 +58,6 @@ func All() []Name {
 	return []Name{
 		NoIntent, MarkAfterRun, ReadDecides, UnknownIsSuccess, UnfencedTerminal, AckBeforePublish, NoReaper,
 		DedupeWindowOnly, MsgIDDecides, RejectOtherKey, StaleDeliveryTakesOver, TakeoverIgnoresEffect, ResumeTakesHeld, ScanFromClaim,
-		ParkWithoutWakeKey, ContinueWithoutLook, ResumeSeqIsDuplicate, WakeWithoutReread, TakeWithoutEpoch, AnswerUnvalidated,
+		ParkWithoutWakeKey, ContinueWithoutLook, ResumeSeqIsDuplicate, TakeoverWithoutSeal, WakeWithoutReread, TakeWithoutEpoch, AnswerUnvalidated,
 	}
 }

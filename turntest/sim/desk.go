@@ -236,7 +236,8 @@ func (r *asking) ask(group []string) error {
 		case r.hold.Effect == string(bindings.EffectUnsafe) && stopped:
 			return &events.Error{Code: events.CodeInterrupted, Msg: "the worker stops"}
 		case r.hold.Effect != string(bindings.EffectUnsafe) && (stopped || r.w.chance(1, 3)):
-			parked, err := r.p.journal.Park(r.held, &r.hold, keysOf(group, open), []byte("state"))
+			r.w.waiting[r.hold.Nonce] = keysOf(group, open)
+			parked, err := r.p.journal.Park(r.held, &r.hold, keysOf(group, open), []byte(`"state"`))
 			switch {
 			case err != nil:
 				return err

@@ -12,8 +12,14 @@
 // store, the queue, the dead letters and in a tool is a point where the worker may be stopped,
 // killed or overtaken.
 //
-// When the schedule has used up its faults, everything heals and the queue has to drain; sweeps
-// ask for a resume of what then has no response. Then the checker compares the journal with the
+// In half of the turns the tool asks people: one to three questions, some of them open at the same
+// time, with durable steps between them, and now and then another question when it runs again. It
+// waits in memory or is parked. People answer before they are asked, twice, in different ways, in
+// a way that does not fit, or never; the time of a question ends, a cancel races both. These turns
+// run on the real journal through a desk of this package, which does what handlers do and no more.
+//
+// When the schedule has used up its faults, everything heals and the queue has to drain; the time
+// of open questions ends, and sweeps ask for a resume of what then has no response. Then the checker compares the journal with the
 // ledger, which the tools keep outside of all that:
 //
 //   - each turn has exactly one response, and its tool_call stands before it;
@@ -26,6 +32,13 @@
 //   - epochs count up by one, fencing tokens grow with them, the idempotency key stays;
 //   - no message was settled before its turn had a response or another message held it, except
 //     where a sweep finds the turn: its message vanished, or a resume was settled too early;
+//   - no turn is parked that has been answered, expired or cancelled and that nobody takes (looked
+//     at before any sweep could mend it);
+//   - each question is one record with one content; its one answer came after it and fits it, and
+//     whoever was told that his answer counts gave that one;
+//   - the code behind an answer runs in two runs of a replay tool only as code before a later
+//     question or after the first run had parked, and the code behind all questions in one run;
+//     an unsafe tool is never parked; a durable step is not done again by a run that began later;
 //   - nothing is left in the queue.
 //
 // A violation comes with its seed, and the seed with the whole schedule:
@@ -38,6 +51,6 @@
 // something.
 //
 // What is not simulated: the wire and the server themselves (package idempotency/storetest
-// and the tests with a real server), questions to people, and time in the engine, which only
-// bounds tools.
+// and the tests with a real server), the handlers of questions, and time in the engine, which
+// only bounds tools.
 package sim

@@ -139,8 +139,8 @@ func (w *world) asleep() bool {
 		if h.cancel != nil {
 			w.violatef("%s is parked, was cancelled, and nobody takes it", t.id.Turn)
 		}
-		for id, q := range h.questions {
-			if q.answer != nil && q.taken == nil {
+		for _, id := range w.waiting[h.parks[len(h.takeovers)+1].Meta.Nonce] {
+			if q := h.questions[id]; q != nil && q.answer != nil {
 				w.violatef("%s is parked, question %s is %s, and nobody takes it", t.id.Turn, id, q.answer.Meta.Verdict)
 			}
 		}

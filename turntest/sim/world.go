@@ -45,6 +45,7 @@ type world struct {
 	merged    map[uint64]bool   // sequence of the delta
 	ledger    []*entry
 	hits      map[idempotency.Lease]bool // deliveries that met a fault
+	waiting   map[string][]string        // nonce of a run → the questions with which it parked last
 	passes    []pass                     // what tools were handed
 	verdicts  []verdict
 	news      int // grows with the journal, and when those who wait look for no reason
@@ -71,7 +72,7 @@ func newWorld(s *Simulator, seed uint64, tracing bool) *world {
 	w := &world{
 		sim: s, seed: seed, tracing: tracing, rng: rand.New(rand.NewPCG(seed, 0x6f6e657475726e)),
 		now:     time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
-		letters: map[uint64]string{}, merged: map[uint64]bool{}, hits: map[idempotency.Lease]bool{},
+		letters: map[uint64]string{}, waiting: map[string][]string{}, merged: map[uint64]bool{}, hits: map[idempotency.Lease]bool{},
 	}
 	w.store = newStore(w)
 	w.faults = w.newFaults()
