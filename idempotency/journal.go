@@ -101,6 +101,7 @@ func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 // unknown outcome is sent again until ctx ends, because it may have been stored.
 func (j *Journal) create(ctx context.Context, r Record) (seq uint64, rival *Record, err error) {
 	r.Meta.Owner = j.owner
+	var why error // the last error that is more than the end of ctx
 	for {
 		if seq, err = j.store.Create(ctx, r); err == nil {
 			return seq, nil, nil
@@ -130,8 +131,11 @@ func (j *Journal) create(ctx context.Context, r Record) (seq uint64, rival *Reco
 		default:
 			j.unknown()
 		}
+		if why == nil || ctx.Err() == nil {
+			why = err
+		}
 		if errPause := j.pause(ctx, unknownPause); errPause != nil {
-			return 0, nil, errors.Join(errPause, err)
+			return 0, nil, errors.Join(errPause, why)
 		}
 	}
 }

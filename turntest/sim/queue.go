@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
@@ -63,7 +64,9 @@ func (w *world) plan() {
 	for i := range 1 + w.rng.IntN(3) {
 		id := events.TurnID{App: app, Chat: chat, Turn: "t" + strconv.Itoa(i+1)}
 		t := &turn{id: id, key: subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn), agent: string(all[w.rng.IntN(len(all))])}
-		t.script = w.newScript()
+		if t.script = w.newScript(); t.script != nil && w.chance(1, 3) {
+			t.agent = string(bindings.EffectReplay) // the usual one of tools that ask, and the hardest
+		}
 		w.turns = append(w.turns, t)
 		var age time.Duration
 		if w.chance(1, 12) { // at the limit, where clocks that differ disagree

@@ -1,0 +1,234 @@
+package idempotency_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+)
+
+func TestReplayToolIsEnteredAgainOnlyBeforeAnOpenQuestion(t *testing.T) {
+	t.Parallel()
+	for acts, want := range map[string]idempotency.Action{
+		"": idempotency.Conclude, "a": idempotency.Run, "aA": idempotency.Run, "aA+": idempotency.Conclude,
+		"aA+b": idempotency.Run, "aA+bB": idempotency.Run, "aA+bB+": idempotency.Conclude, "aA+bB+c": idempotency.Run,
+		"ab": idempotency.Run, "abA": idempotency.Run, "abA+": idempotency.Conclude, "abB+": idempotency.Conclude,
+		"abA+B": idempotency.Conclude, "abA+B+": idempotency.Conclude, "abA+c": idempotency.Run,
+		"abA+pB": idempotency.Run, "abB+pA": idempotency.Run, "abA+pB+": idempotency.Conclude,
+		"abpA": idempotency.Run, "abpA+": idempotency.Conclude, "abpA+pB": idempotency.Run, "abpA+pB+": idempotency.Conclude,
+		"aA+bpB": idempotency.Run, "aA+bpB+": idempotency.Conclude,
+	} {
+		s := idempotency.NewMemory()
+		h := owner(t, s, "replay")
+		again := func() idempotency.Decision { return decide(t, s, claim("replay", 1, 2)) }
+		open, last, parked := map[string]bool{}, "", false
+		for i, act := range acts {
+			switch {
+			case act == 'p':
+				require.True(t, parks(t, s, &h, slices.Collect(maps.Keys(open))...), acts)
+				parked = true
+			case act == '+':
+				takes(t, s, h, last)
+			case act >= 'a':
+				asks(t, s, h, string(act))
+				open[string(act)] = true
+			default:
+				last = strings.ToLower(string(act))
+				delete(open, last)
+				a := says(last, "yes", uint64(10+i), 1)
+				d := answered(t, s, a).Decision
+				if !parked {
+					continue
+				}
+				require.Equal(t, idempotency.Run, d.Action, acts)
+				parked, h = false, d.Hold
+				a.Lease.Delivery = 2
+				again = func() idempotency.Decision { return answered(t, s, a).Decision }
+			}
+		}
+		d := again()
+		require.Equal(t, want, d.Action, "after %q", acts)
+		if want == idempotency.Conclude {
+			require.Equal(t, events.CodeInterrupted, d.Code, acts)
+		}
+	}
+}
+
+func TestAnswerIsHandedToASecondRunByEffect(t *testing.T) {
+	t.Parallel()
+	for effect, handed := range map[string]bool{"replay": false, "keyed": true, "idempotent": true, "none": true} {
+		s := idempotency.NewMemory()
+		first := owner(t, s, effect)
+		asks(t, s, first, "a")
+		second := decide(t, s, claim(effect, 1, 2)).Hold
+		answered(t, s, says("a", "yes", 2, 1))
+		takes(t, s, first, "a")
+		takes(t, s, first, "a") // and again
+		err := newJournal(s).Take(t.Context(), second, "a")
+		if handed {
+			require.NoError(t, err, effect)
+			continue
+		}
+		requireCode(t, events.CodeInterrupted, err)
+		asks(t, s, first, "b")
+		takes(t, s, second, "a") // it is code before an open question now
+		answered(t, s, says("b", "yes", 3, 1))
+		takes(t, s, first, "b")
+		requireCode(t, events.CodeInterrupted, newJournal(s).Take(t.Context(), second, "a"))
+	}
+}
+
+func TestResumesAreNotCountedAsTakeovers(t *testing.T) {
+	t.Parallel()
+	s := idempotency.NewMemory()
+	h := owner(t, s, "replay")
+	for i := range 2 * idempotency.DefaultMaxTakeovers {
+		id := "q" + strconv.Itoa(i)
+		asks(t, s, h, id)
+		require.True(t, parks(t, s, &h, id))
+		v := answered(t, s, says(id, "yes", uint64(10+i), 1))
+		require.Equal(t, idempotency.Run, v.Action)
+		h = v.Hold
+		takes(t, s, h, id)
+	}
+	asks(t, s, h, "last")
+	again := says("q19", "yes", 29, 2)
+	require.Equal(t, idempotency.Run, answered(t, s, again).Action)
+}
+
+func TestStepIsStoredOnceAndReplayed(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, s idempotency.Store) {
+		t.Helper()
+		j := newJournal(s)
+		first := owner(t, s, "keyed")
+		_, done, err := j.StepResult(t.Context(), first, "charge")
+		require.NoError(t, err)
+		require.False(t, done)
+		got, err := j.Step(t.Context(), first, "charge", []byte("1"))
+		require.NoError(t, err)
+		require.Equal(t, "1", string(got))
+		second := decide(t, s, claim("keyed", 1, 2)).Hold
+		got, done, err = j.StepResult(t.Context(), second, "charge")
+		require.NoError(t, err)
+		require.True(t, done)
+		require.Equal(t, "1", string(got))
+		got, err = j.Step(t.Context(), first, "charge", []byte("2"))
+		require.NoError(t, err)
+		require.Equal(t, "1", string(got), "the first stored result counts")
+	})
+}
+
+func TestUnreadableRecordOfAQuestionFailsClosed(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"ask", "answer", "taken", "park"} {
+		s := idempotency.NewMemory()
+		h := owner(t, s, "replay")
+		r := idempotency.Record{Key: key.Private(kind, "q"), Err: errLost}
+		switch kind {
+		case "ask":
+			r.Key = key.Public(kind, "q")
+		case "park":
+			r.Key = key.Private(kind, "1")
+		}
+		_, err := s.Create(t.Context(), r)
+		require.NoError(t, err)
+		j := newJournal(s)
+		switch kind {
+		case "ask", "answer":
+			_, err = j.Ask(t.Context(), h, question("q"))
+			requireCode(t, events.CodeStateCorrupt, err)
+		case "taken":
+			requireCode(t, events.CodeStateCorrupt, j.Take(t.Context(), h, "q"))
+		case "park":
+			_, err = j.Park(t.Context(), &h, []string{"q"}, nil)
+			require.ErrorIs(t, err, idempotency.ErrLost)
+		}
+		require.Equal(t, events.CodeStateCorrupt, decide(t, s, claim("replay", 1, 2)).Code, kind)
+	}
+}
+
+func TestTalkEndsWellWhicheverWriteHasNoAnswer(t *testing.T) {
+	t.Parallel()
+	for _, stored := range []bool{true, false} {
+		for nth := range 13 {
+			synctest.Test(t, func(t *testing.T) {
+				s := &unlucky{Memory: idempotency.NewMemory(), nth: nth, stored: stored}
+				h := owner(t, s, "replay")
+				asks(t, s, h, "a", "b")
+				require.Equal(t, idempotency.Signalled, answered(t, s, says("a", "yes", 2, 1)).Action)
+				takes(t, s, h, "a")
+				require.True(t, parks(t, s, &h, "b"))
+				v := answered(t, s, says("b", "yes", 3, 1))
+				require.Equal(t, idempotency.Accepted, v.Verdict)
+				require.Equal(t, idempotency.Run, v.Action)
+				takes(t, s, v.Hold, "a", "b")
+				done, err := newJournal(s).Finish(t.Context(), v.Hold, nil)
+				require.NoError(t, err)
+				require.True(t, done)
+				require.Negative(t, s.nth, "write %d never came", nth)
+				require.Len(t, load(t, s).Records, 14)
+			})
+		}
+	}
+}
+
+type unlucky struct {
+	*idempotency.Memory
+
+	nth    int
+	stored bool
+}
+
+func (s *unlucky) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
+	s.nth--
+	if s.nth != -1 {
+		return s.Memory.Create(ctx, r)
+	}
+	if s.stored {
+		_, _ = s.Memory.Create(ctx, r)
+	}
+	return 0, errLost
+}
+
+func TestAnswerFinishesWhatItsFirstDeliveryDidNot(t *testing.T) {
+	t.Parallel()
+	for writes := range 4 {
+		s := idempotency.NewMemory()
+		h := owner(t, s, "replay")
+		asks(t, s, h, "a")
+		require.True(t, parks(t, s, &h, "a"))
+		ctx, kill := context.WithCancel(t.Context())
+		dying := &dying{Memory: s, left: writes, kill: kill}
+		_, err := newJournal(dying).Answer(ctx, says("a", "yes", 2, 1))
+		require.Error(t, err)
+		v := answered(t, s, says("a", "yes", 2, 2))
+		require.Equal(t, idempotency.Accepted, v.Verdict, "after %d writes", writes)
+		require.Equal(t, idempotency.Run, v.Action)
+		_, err = s.Last(t.Context(), key.Public("ack", "a"))
+		require.NoError(t, err)
+	}
+}
+
+type dying struct {
+	*idempotency.Memory
+
+	left int
+	kill func()
+}
+
+func (s *dying) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
+	if s.left == 0 {
+		s.kill()
+	}
+	s.left--
+	return s.Memory.Create(ctx, r)
+}
