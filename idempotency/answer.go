@@ -65,12 +65,19 @@ type Verdicted struct {
 	Reason  error   // of Invalid
 }
 
-var errUnchecked = errors.New("journal: an answer without a check is not stored: set Answer.Check")
+// Misuses of [Journal.Answer].
+var (
+	errUnchecked = errors.New("journal: an answer without a check is not stored: set Answer.Check")
+	errOutcome   = errors.New("journal: a question is decided by an answer or an expiry: set Answer.Outcome")
+)
 
 // Answer stores an answer or expiry, closes the question on the screen and brings the word to
 // whoever holds the turn. The decision is Run or Conclude when the turn was parked: then this
 // message is its lease.
 func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
+	if a.Outcome != Answered && a.Outcome != Expired {
+		return Verdicted{}, errOutcome
+	}
 	c := Claim{Key: a.Key, Lease: a.Lease, Trace: a.Trace, Signal: true, Ack: a.Ack, question: subjects.Token(a.ID)}
 	t, err := Load(ctx, j.store, a.Key)
 	if err != nil {

@@ -106,10 +106,15 @@ func (j *Journal) reply(ctx context.Context, h Hold, id string) (Reply, error) {
 		return Reply{}, err
 	case answer.Err != nil:
 		return Reply{}, corrupt(answer)
-	case Outcome(answer.Meta.Verdict) == Cancelled:
-		return Reply{}, errCancelled
 	}
-	return Reply{Outcome: Outcome(answer.Meta.Verdict), Data: answer.Data}, nil
+	switch outcome := Outcome(answer.Meta.Verdict); outcome {
+	case Answered, Expired:
+		return Reply{Outcome: outcome, Data: answer.Data}, nil
+	case Cancelled:
+		return Reply{}, errCancelled
+	case Open:
+	}
+	return Reply{}, corrupt(answer)
 }
 
 // Take stores that this run is about to hand the answer or expiry of a question to its tool. It

@@ -254,6 +254,9 @@ func TestNothingIsStoredOfAnAnswerThatHasNoQuestionOrDoesNotFit(t *testing.T) {
 		unchecked.Check = nil
 		_, err := j.Answer(t.Context(), unchecked)
 		require.ErrorContains(t, err, "set Answer.Check")
+		unchecked.Outcome = idempotency.Cancelled
+		_, err = j.Answer(t.Context(), unchecked)
+		require.ErrorContains(t, err, "set Answer.Outcome")
 		_, err = j.Finish(t.Context(), h, nil)
 		require.NoError(t, err)
 		require.Equal(t, idempotency.Closed, answered(t, s, says("q", "yes", 4, 1)).Verdict)

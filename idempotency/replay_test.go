@@ -154,6 +154,14 @@ func TestUnreadableRecordOfAQuestionFailsClosed(t *testing.T) {
 		}
 		require.Equal(t, events.CodeStateCorrupt, decide(t, s, claim("replay", 1, 2)).Code, kind)
 	}
+	s := idempotency.NewMemory()
+	h := owner(t, s, "replay")
+	_, err := s.Create(t.Context(), idempotency.Record{
+		Key: key.Private("answer", "q"), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: "perhaps"},
+	})
+	require.NoError(t, err)
+	_, err = newJournal(s).Look(t.Context(), h, "q")
+	requireCode(t, events.CodeStateCorrupt, err)
 }
 
 func TestTalkEndsWellWhicheverWriteHasNoAnswer(t *testing.T) {
