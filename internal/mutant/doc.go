@@ -55,9 +55,15 @@ const (
 
 // All returns all faults.
 func All() []Name {
-	return []Name{
+	return append([]Name{
 		NoIntent, MarkAfterRun, ReadDecides, UnknownIsSuccess, UnfencedTerminal, AckBeforePublish, NoReaper,
 		DedupeWindowOnly, MsgIDDecides, RejectOtherKey, StaleDeliveryTakesOver, TakeoverIgnoresEffect, ResumeTakesHeld, ScanFromClaim,
+	}, OfQuestions()...)
+}
+
+// OfQuestions returns the faults that only a turn whose tool asks people can show.
+func OfQuestions() []Name {
+	return []Name{
 		ParkWithoutWakeKey, ContinueWithoutLook, ResumeSeqIsDuplicate, TakeoverWithoutSeal, WakeWithoutReread, TakeWithoutEpoch, AnswerUnvalidated,
 	}
 }
