@@ -55,8 +55,8 @@ func (v Verdict) String() string {
 }
 
 // Verdicted is the answer to an [Answer]: the verdict is for whoever sent it, the decision is
-// for the message. The message of a late or repeated answer also does what an accepted one
-// does, if nobody has: its sender may have died.
+// for the message. A repeated answer also does what an accepted one does, if nobody has: the
+// worker that accepted it may have died.
 type Verdicted struct {
 	Decision
 
@@ -83,6 +83,23 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
 	if err != nil {
 		return Verdicted{}, err
 	}
+	v, err := j.judge(ctx, a, &c, t)
+	switch {
+	case err != nil || v.Verdict == Early:
+		return v, err
+	case v.Verdict == Closed && t.Response != nil, v.Verdict == Invalid && a.Lease.Delivery <= 1:
+		v.Decision = Decision{Action: Done, Turn: t}
+		return v, nil
+	}
+	// Only what stands wakes anybody. But any message that was delivered before may be the lease of
+	// the turn, and that is not for one read to deny.
+	c.mute = v.Verdict != Accepted && v.Verdict != Replayed
+	v.Decision, err = j.contend(ctx, c, Hold{Key: a.Key, Nonce: NewNonce(), Trace: a.Trace})
+	return v, err
+}
+
+// judge stores an answer if the question is open and it fits, and says what became of it.
+func (j *Journal) judge(ctx context.Context, a Answer, c *Claim, t *Turn) (Verdicted, error) {
 	q := t.questions[c.question]
 	if q == nil {
 		q = &asked{}
@@ -90,17 +107,16 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
 	switch {
 	case q.answer != nil, mutant.Planted(mutant.AnswerUnvalidated):
 	case t.Response != nil:
-		return Verdicted{Verdict: Closed, Decision: Decision{Action: Done, Turn: t}}, nil
+		return Verdicted{Verdict: Closed}, nil
 	case q.ask == nil || t.Claim == nil:
 		return Verdicted{Verdict: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
-	case q.ask.Err != nil: // an unreadable turn ends, unasked
-		d, err := j.contend(ctx, c, Hold{Key: a.Key, Nonce: NewNonce(), Trace: a.Trace})
-		return Verdicted{Verdict: Closed, Decision: d}, err
+	case q.ask.Err != nil:
+		return Verdicted{Verdict: Closed}, nil //nolint:nilerr // an unreadable turn ends, unasked
 	case a.Check == nil && a.Outcome != Expired:
 		return Verdicted{}, errUnchecked
 	case a.Check != nil:
 		if reason := a.Check(*q.ask); reason != nil {
-			return Verdicted{Verdict: Invalid, Reason: reason, Decision: Decision{Action: Done, Turn: t}}, nil //nolint:nilerr // the refusal is the answer
+			return Verdicted{Verdict: Invalid, Reason: reason}, nil //nolint:nilerr // the refusal is the answer
 		}
 	}
 	answer := Record{Data: a.Data, Meta: Meta{
@@ -112,7 +128,7 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
 	if q.ack != nil {
 		c.Ack = nil
 	}
-	decided, first, err := j.settle(ctx, &c, c.question, answer)
+	decided, first, err := j.settle(ctx, c, c.question, answer)
 	if err != nil {
 		return Verdicted{}, err
 	}
@@ -123,8 +139,7 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
 	case decided.Meta.Fingerprint == a.Digest && v.By == a.Outcome:
 		v.Verdict = Replayed
 	}
-	v.Decision, err = j.contend(ctx, c, Hold{Key: a.Key, Nonce: NewNonce(), Trace: a.Trace})
-	return v, err
+	return v, nil
 }
 
 // settle stores how a question is decided, unless it is already, and the ack that follows from

@@ -29,6 +29,7 @@ type Claim struct {
 	Ack func(decided Record) ([]byte, error)
 
 	question string // of an answer or expiry
+	mute     bool   // it decided nothing, so it wakes nobody
 }
 
 // Action is what a worker has to do with the message it claimed for.

@@ -2,6 +2,7 @@ package idempotency_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 func TestAnswerWakesAnOwnerInMemoryAndResumesAParkedTurn(t *testing.T) {
@@ -260,4 +262,56 @@ func TestSweepTakesAParkedTurnWhoseAnswerLostItsMessageAndNoOther(t *testing.T) 
 	require.Equal(t, idempotency.Run, d.Action)
 	takes(t, s, d.Hold, "a")
 	require.Equal(t, idempotency.Signalled, answered(t, s, says("a", "", 9, 1)).Action, "it comes after all")
+}
+
+func TestAnswerThatDoesNotCountClosesTheQuestionAndWakesNobody(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, s idempotency.Store) {
+		t.Helper()
+		h := owner(t, s, "replay")
+		asks(t, s, h, "a")
+		require.True(t, parks(t, s, &h, "a"))
+		ctx, kill := context.WithCancel(t.Context())
+		dies := &spy{s, map[string]func(){key.Public("ack", "a"): kill}}
+		_, err := newJournal(dies).Answer(ctx, says("a", "yes", 2, 1))
+		require.ErrorIs(t, err, context.Canceled)
+		late := answered(t, s, says("a", "no", 3, 1))
+		require.Equal(t, idempotency.TooLate, late.Verdict)
+		require.Equal(t, idempotency.Done, late.Action)
+		r, err := s.Last(t.Context(), key.Public("ack", "a"))
+		require.NoError(t, err)
+		require.Equal(t, "answered", string(r.Data))
+		require.Equal(t, idempotency.Run, answered(t, s, says("a", "yes", 2, 2)).Action)
+	})
+}
+
+// stale is a store whose next scan does not see one record.
+type stale struct {
+	*idempotency.Memory
+
+	hidden string
+}
+
+func (s *stale) Scan(ctx context.Context, k subjects.Key) ([]idempotency.Record, error) {
+	records, err := s.Memory.Scan(ctx, k)
+	records = slices.DeleteFunc(records, func(r idempotency.Record) bool { return r.Key == s.hidden })
+	s.hidden = ""
+	return records, err
+}
+
+// Found by simulation: the deadline of a question had passed, and a read did not show that its
+// answer was stored and held the turn.
+func TestRedeliveredAnswerThatIsTheLeaseIsNotRefusedByOneRead(t *testing.T) {
+	t.Parallel()
+	s := &stale{Memory: idempotency.NewMemory()}
+	h := owner(t, s, "replay")
+	asks(t, s, h, "a")
+	require.True(t, parks(t, s, &h, "a"))
+	require.Equal(t, idempotency.Run, answered(t, s, says("a", "yes", 2, 1)).Action)
+	again := says("a", "yes", 2, 2)
+	again.Check = func(idempotency.Record) error { return errLost }
+	s.hidden = key.Private("answer", "a")
+	v := answered(t, s, again)
+	require.Equal(t, idempotency.Invalid, v.Verdict)
+	require.Equal(t, idempotency.Run, v.Action)
 }

@@ -11,6 +11,9 @@ import (
 // itself. The park record of the newest epoch decides between an owner that waits in memory
 // and one that has let the turn go.
 func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
+	if c.mute {
+		return Decision{Action: Done, Turn: t}, false, nil
+	}
 	if c.cancels() {
 		if err := j.closeQuestions(ctx, &c, t); err != nil {
 			return Decision{}, false, err
