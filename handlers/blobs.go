@@ -27,6 +27,8 @@ const chunk = 128 << 10
 
 // BlobStore holds payloads that are too large for a record. [Blobs] is the real one.
 type BlobStore interface {
+	// Inline reports whether a payload of so many bytes stays in its record.
+	Inline(size int) bool
 	// Shrink returns value, or the [events.Blob] that its JSON was stored as when it is over
 	// the limit. It tries until ctx ends, except for what the bucket refuses:
 	// [idempotency.ErrRefused].
@@ -56,9 +58,12 @@ func NewBlobs(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, space 
 
 func (b *Blobs) maxMessage() int { return int(b.nc.MaxPayload()) - headroom }
 
+// Inline implements [BlobStore].
+func (b *Blobs) Inline(size int) bool { return size <= min(InlineLimit, b.maxMessage()/2) }
+
 // Shrink implements [BlobStore].
 func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value any, data []byte) (any, error) {
-	if len(data) <= min(InlineLimit, b.maxMessage()/2) {
+	if b.Inline(len(data)) {
 		return value, nil
 	}
 	var blob events.Blob

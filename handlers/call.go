@@ -32,9 +32,7 @@ func (h *Handlers) callEvent(ctx context.Context, t *turn, into []byte) ([]byte,
 		e.Rejection = &events.Rejection{Content: t.reject.content, Payload: t.reject.payload}
 		e.Payload.ToolArgs = map[string]any{}
 	} else {
-		writing, done := outside(t.m.Held, ctx)
-		defer done()
-		args, err := h.Blobs.Shrink(writing, t.key, events.KindToolCall, t.argsJSON, t.argsJSON)
+		args, err := h.shrink(t.m.Held, ctx, t.key, events.KindToolCall, t.argsJSON, t.argsJSON)
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // Pauses of work outside the journal, that is, on blobs and context variables.
@@ -93,6 +94,17 @@ func outside(lease, tools context.Context) (context.Context, context.CancelFunc)
 		stop()
 		cancel(nil)
 	}
+}
+
+// shrink makes a blob of a payload that no record should hold. Most payloads are small and
+// cost nothing here.
+func (h *Handlers) shrink(lease, tools context.Context, key subjects.Key, kind string, value any, data []byte) (any, error) {
+	if h.Blobs.Inline(len(data)) {
+		return value, nil
+	}
+	ctx, done := outside(lease, tools)
+	defer done()
+	return h.Blobs.Shrink(ctx, key, kind, value, data)
 }
 
 // Error codes of the JetStream API.

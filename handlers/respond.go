@@ -97,11 +97,9 @@ func (h *Handlers) withoutContext(t *turn, d idempotency.Decision, err error) Di
 func (h *Handlers) respond(drain context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) Disposition {
 	ctx, cancel := writing(t.m)
 	defer cancel()
-	store, done := outside(ctx, drain)
-	defer done()
 	r := t.response()
 	r.ToolName, r.Attempts, r.DurationMS = t.binding.Tool, out.Attempts, out.Duration.Milliseconds()
-	keys, err := h.storeContext(ctx, store, t, hold, out)
+	keys, err := h.storeContext(ctx, drain, t, hold, out)
 	if err != nil {
 		code := unstorable(t, err)
 		if code == "" {
@@ -114,7 +112,7 @@ func (h *Handlers) respond(drain context.Context, t *turn, hold idempotency.Hold
 		out.Payload = jsonOf(withResult{events.StatusError, out.Content, code, out.Payload})
 	}
 	r.Status, r.Success, r.Content, r.Code, r.ContextKeys = out.Status, out.Success, out.Content, out.Code, keys
-	r.Payload, err = h.Blobs.Shrink(store, t.key, events.KindToolResponse, out.Payload, out.Payload)
+	r.Payload, err = h.shrink(ctx, drain, t.key, events.KindToolResponse, out.Payload, out.Payload)
 	if err != nil {
 		code := unstorable(t, err)
 		if code == "" {
@@ -142,7 +140,7 @@ type withResult struct {
 
 // storeContext stores what the tool changed in its context variables, in the journal under
 // ctx, merges it under store, and returns the names.
-func (h *Handlers) storeContext(ctx, store context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) ([]string, error) {
+func (h *Handlers) storeContext(ctx, drain context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) ([]string, error) {
 	if len(out.Set) == 0 && len(out.Remove) == 0 {
 		return nil, nil
 	}
@@ -159,6 +157,8 @@ func (h *Handlers) storeContext(ctx, store context.Context, t *turn, hold idempo
 		return nil, err
 	}
 	t.hit(failpoint.AfterDelta)
+	store, done := outside(ctx, drain)
+	defer done()
 	if err := h.Variables.Merge(store, t.App, t.Chat, seq, delta); err != nil {
 		return nil, err
 	}

@@ -81,6 +81,9 @@ func (v variables) Merge(ctx context.Context, _, _ string, seq uint64, _ handler
 // blobs is the simulated store of large payloads. Nothing here is large.
 type blobs struct{}
 
+// Inline implements [handlers.BlobStore].
+func (blobs) Inline(int) bool { return true }
+
 // Shrink implements [handlers.BlobStore].
 func (blobs) Shrink(_ context.Context, _ subjects.Key, _ string, value any, _ []byte) (any, error) {
 	return value, nil
