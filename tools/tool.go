@@ -56,6 +56,7 @@ type Call struct {
 	FencingToken   uint64 // journal sequence of the claim or takeover, grows with each
 	Epoch          int    // 1 for the first owner, one more for each takeover
 	Attempt        int    // 1 for the first attempt of this run
+	Desk           Desk   // people, screen and memory of the turn; nil when the caller has none
 	// Entered is told that the call begins to run, by [Call.Enter] and perhaps more than once;
 	// nil when nobody asks.
 	Entered func()

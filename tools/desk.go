@@ -1,0 +1,81 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// Desk is what a running call can reach besides its arguments: people, the screen, and the
+// memory of its turn. Its methods are safe for concurrent use. After an error of kind
+// [ErrParked] the call must return; nothing that it returns is used.
+type Desk interface {
+	// Ask puts a question to a person and returns the answer, whenever it comes. It returns an
+	// error with code expired when the time for an answer has passed, with another code when the
+	// turn has to end, and [ErrParked] when the turn goes on later, in another run.
+	Ask(ctx context.Context, q Question) (Answer, error)
+	// Show puts something on the screen that nobody answers, and returns its id. A run that
+	// shows the same again after a crash shows nothing new.
+	Show(ctx context.Context, s Surface) (id string, err error)
+	// Dismiss takes what Ask or Show has put up from the screen, by its id.
+	Dismiss(ctx context.Context, id string) error
+	// Progress tells how far the call is. It is published and not stored, and a busy tool's
+	// words are thinned out.
+	Progress(ctx context.Context, p Progress) error
+	// StepResult returns the stored result of a named step, and whether there is one.
+	StepResult(ctx context.Context, name string) (result json.RawMessage, done bool, err error)
+	// StoreStep stores the result of a step that has been done and returns the one that counts:
+	// that of another run if it was stored first.
+	StoreStep(ctx context.Context, name string, result json.RawMessage) (json.RawMessage, error)
+}
+
+// ErrParked says that the run ends because the turn waits for a person and costs nothing until
+// then. It is the cause of the call's context as well.
+var ErrParked = errors.New("the turn is parked until somebody answers: this run of the tool ends here")
+
+// Question is what a tool asks.
+type Question struct {
+	// Name tells the question from the others of the call. Without one it is numbered, in the
+	// order in which the call asks.
+	Name string
+	// Tool is the id of the UI tool (tool_name of the event), that of the call if empty.
+	Tool string
+	// Input says that it is a request for input ([events.InteractionInputRequest]), not a UI tool.
+	Input bool
+	// Component that shows it. Empty: that of Tool's binding, or UserInputRequest for Input.
+	Component string
+	// Display is composer, inline, artifact or view. Empty: that of Tool's binding, or composer
+	// for Input, else inline.
+	Display string
+	// Payload is what the component shows, a JSON object.
+	Payload json.RawMessage
+	// Schema that an answer has to fit, JSON Schema; nil takes any JSON value.
+	Schema json.RawMessage
+	// Timeout is how long an answer is waited for, from when the question was asked first; 0 is
+	// as long as the turn may live.
+	Timeout time.Duration
+	// Secret keeps the answer out of records, events, logs and results.
+	Secret bool
+}
+
+// Answer is what a person said.
+type Answer struct {
+	ID     string          // of the question: tool_call_id of its event
+	Value  json.RawMessage // any JSON value
+	Secret bool
+}
+
+// Surface is what a tool shows without asking. The fields are those of a [Question].
+type Surface struct {
+	Name, Tool, Component, Display string
+	Payload                        json.RawMessage
+}
+
+// Progress is how far a call is.
+type Progress struct {
+	Percent float64 // 0 to 100, less than 0 if unknown
+	Message string
+	Tool    string // name to show, that of the call if empty
+	Corr    string // the question or surface that it belongs to, the call if empty
+}
