@@ -5,7 +5,7 @@ import "encoding/json"
 // Bounds of one check. Unions can make a checker look at the same value again and again, in
 // the worst case exponentially often, so the work is counted, not only the size of the input.
 const (
-	maxSteps = 500_000 // visits of (node, value)
+	maxSteps = 300_000 // visits of (node, value)
 	maxDepth = 128     // nesting of values and alternatives
 )
 

@@ -1,5 +1,0 @@
-//go:build !race
-
-package hostile_test
-
-const slowdown = 1
