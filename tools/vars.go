@@ -14,8 +14,9 @@ import (
 
 // running is what the context of a Go tool carries.
 type running struct {
-	call *Call
-	vars Variables
+	call  *Call
+	vars  Variables
+	steps steps
 }
 
 type runningKey struct{}

@@ -1,0 +1,170 @@
+package turn_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/turn"
+	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/ui"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type receipt struct {
+	ID     string `json:"id"`
+	Extra  any    `json:"extra"`
+	hidden string
+}
+
+func TestAStepThatIsDoneIsNotEnteredAgain(t *testing.T) {
+	t.Parallel()
+	var desk turntest.Desk
+	entered := 0
+	tool := func(ctx context.Context, _ any) (receipt, error) {
+		got, err := turn.Step(ctx, "charge", func(context.Context) (receipt, error) {
+			entered++
+			return receipt{ID: fmt.Sprint("r", entered), Extra: 1.5, hidden: "lost"}, nil
+		})
+		if err != nil {
+			return got, err
+		}
+		_, err = ui.Ask[bool](ctx, ui.Question{})
+		return got, err
+	}
+	want := receipt{ID: "r1", Extra: json.Number("1.5")} // through JSON, on the first run as well
+	for range 2 {
+		got, err := turntest.CallTool(t.Context(), &desk, tool, nil)
+		require.ErrorIs(t, err, ui.ErrParked)
+		require.Equal(t, want, got)
+	}
+	desk.Answer("1", true)
+	got, err := turntest.CallTool(t.Context(), &desk, tool, nil)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, 1, entered)
+}
+
+func TestAStepThatFailsStoresNothing(t *testing.T) {
+	t.Parallel()
+	var desk turntest.Desk
+	declined := errors.New("declined")
+	entered := 0
+	tool := func(ctx context.Context, _ any) (int, error) {
+		return turn.Step(ctx, "charge", func(context.Context) (int, error) {
+			entered++
+			if entered == 1 {
+				return 0, declined
+			}
+			return entered, nil
+		})
+	}
+	_, err := turntest.CallTool(t.Context(), &desk, tool, nil)
+	require.Equal(t, declined, err)
+	got, err := turntest.CallTool(t.Context(), &desk, tool, nil)
+	require.NoError(t, err)
+	require.Equal(t, 2, got)
+}
+
+func TestTheStoredResultOfAnotherRunCounts(t *testing.T) {
+	t.Parallel()
+	var desk turntest.Desk
+	got, err := turntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (string, error) {
+		return turn.Step(ctx, "charge", func(ctx context.Context) (string, error) {
+			_, err := desk.StoreStep(ctx, "charge", json.RawMessage(`"theirs"`)) // a run beside this one was faster
+			return "ours", err
+		})
+	}, nil)
+	require.NoError(t, err)
+	require.Equal(t, "theirs", got)
+}
+
+func TestMistakesWithStepsAreNamed(t *testing.T) {
+	t.Parallel()
+	one := func(context.Context) (int, error) { return 1, nil }
+	cases := map[string]func(ctx context.Context) error{
+		"has begun a step of this name before": func(ctx context.Context) error {
+			_, err := turn.Step(ctx, "s", one)
+			require.NoError(t, err)
+			_, err = turn.Step(ctx, "s", one)
+			return err
+		},
+		"a step needs a name": func(ctx context.Context) error { _, err := turn.Step(ctx, "", one); return err },
+		"the name has 300 bytes": func(ctx context.Context) error {
+			_, err := turn.Step(ctx, strings.Repeat("x", 300), one)
+			return err
+		},
+		"it is done, but its result of type func() has no JSON form": func(ctx context.Context) error {
+			_, err := turn.Step(ctx, "s", func(context.Context) (func(), error) { return func() {}, nil })
+			return err
+		},
+		"the stored result does not fit int": func(ctx context.Context) error {
+			_, err := tools.CallFrom(ctx).Desk.StoreStep(ctx, "s", json.RawMessage(`"text"`))
+			require.NoError(t, err)
+			_, err = turn.Step(ctx, "s", one)
+			return err
+		},
+	}
+	for want, use := range cases {
+		var desk turntest.Desk
+		_, err := turntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (any, error) { return nil, use(ctx) }, nil)
+		require.ErrorIs(t, err, events.ErrToolError)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := turn.Step(t.Context(), "s", one)
+	require.ErrorContains(t, err, `step "s": tool_error: this context belongs to no call`)
+	_, err = tools.BeginStep(t.Context(), "s")
+	require.ErrorContains(t, err, "this context belongs to no call")
+}
+
+func TestTheErrorsOfTheDeskEndTheStep(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var desk turntest.Desk
+	_, err := turntest.CallTool(ctx, &desk, func(ctx context.Context, _ any) (int, error) {
+		return turn.Step(ctx, "s", func(context.Context) (int, error) { cancel(); return 1, nil })
+	}, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = turntest.CallTool(ctx, &desk, func(ctx context.Context, _ any) (int, error) {
+		return turn.Step(ctx, "s", func(context.Context) (int, error) { panic("entered") })
+	}, nil)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// The order is placed before the question, in a step: whoever runs the tool again when the
+// answer comes finds it placed.
+func ExampleStep() {
+	order := func(ctx context.Context, item string) (string, error) {
+		number, err := turn.Step(ctx, "place the order", func(context.Context) (int, error) {
+			fmt.Println("order placed:", item)
+			return 42, nil
+		})
+		if err != nil {
+			return "", err
+		}
+		gift, err := ui.Ask[bool](ctx, ui.Question{Payload: map[string]any{"order": number, "ask": "Gift wrap?"}})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("order %d, gift wrap: %t", number, gift), nil
+	}
+
+	var desk turntest.Desk
+	_, err := turntest.CallTool(context.Background(), &desk, order, "tea")
+	fmt.Println(errors.Is(err, ui.ErrParked)) // the turn waits, and this run is over
+	desk.Answer("1", true)
+	fmt.Println(turntest.CallTool(context.Background(), &desk, order, "tea"))
+	// Output:
+	// order placed: tea
+	// true
+	// order 42, gift wrap: true <nil>
+}
