@@ -30,6 +30,7 @@ type workflow struct {
 	agents     []string
 	models     []string
 	unreadable []place
+	older      bool // compat.events
 
 	variables    []Variable
 	imports, env []string
@@ -65,7 +66,7 @@ func bind(d *draft, files map[string]PyFile, inspected bool) *workflow {
 		w: &workflow{
 			name: m.workflow, dir: d.dir, digest: d.digest,
 			exact: make(map[key]slot), byModel: make(map[string]slot), onlyTool: make(map[string]slot),
-			registered: make(map[string]string), variables: m.variables, unreadable: m.unreadable,
+			registered: make(map[string]string), variables: m.variables, unreadable: m.unreadable, older: m.older,
 			sources: d.sources, uninspected: !inspected, unsure: !inspected || !d.kept(),
 		},
 	}
@@ -181,7 +182,7 @@ func (b *binder) binding(t *toolEntry, k key, params []Param, known bool) *Bindi
 		Workflow: b.workflow, Dir: b.w.dir, Agent: k.agent, ModelName: k.model, Tool: t.name, Description: t.description,
 		Kind: t.kind, MaxAttempts: DefaultMaxAttempts, Timeout: t.policy.timeout,
 		Component: t.component, Display: t.mode, Model: b.models[k.model],
-		Digest: b.w.digest, CompatSilent: b.silent, RunOnKeyReuse: b.reuse, at: t.at,
+		Digest: b.w.digest, CompatSilent: b.silent, CompatEvents: b.older, RunOnKeyReuse: b.reuse, at: t.at,
 	}
 	bound.Effect, bound.EffectWhy = b.effect(t)
 	switch {

@@ -69,6 +69,7 @@ type Binding struct {
 
 	Digest        string // of the workflow's manifests and code
 	CompatSilent  bool   // failures publish nothing, as MozaiksAI does
+	CompatEvents  bool   // answers are told by their older names too (ui_tool_complete, ui_tool_dismiss)
 	RunOnKeyReuse bool   // a turn key that comes again with other data is a turn of its own
 
 	at         place

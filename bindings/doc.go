@@ -34,7 +34,8 @@
 //	defaults      {effect, timeout, max_attempts} of every tool that does not say its own
 //	context       name → {type, description, default, source, triggers, agents}
 //	on_key_reuse  refuse (default) or run
-//	compat        {silent: true} restores MozaiksAI's silence on failures
+//	compat        {silent: true} restores MozaiksAI's silence on failures, {events: true} the
+//	              older names of its events
 //
 // [ManifestSchema] is a JSON Schema of it for editors.
 //

@@ -25,6 +25,7 @@ type manifest struct {
 	defaults   policy
 	reuse      bool      // on_key_reuse: run
 	silent     bool      // compat.silent
+	older      bool      // compat.events
 	files      []fileRef // other files that the manifests name
 	unreadable []place   // manifests that could not be read
 }
@@ -256,11 +257,18 @@ func (m *manifest) settings(n *node, file string) {
 			m.errorf(r.at(file), "bad_on_key_reuse", "write on_key_reuse: refuse", "on_key_reuse must be run or refuse")
 		}
 	}
-	if s := n.get("compat").get("silent"); !s.absent() {
+	for _, flag := range []struct {
+		name string
+		to   *bool
+	}{{"silent", &m.silent}, {"events", &m.older}} {
+		s := n.get("compat").get(flag.name)
+		if s.absent() {
+			continue
+		}
 		v, ok := s.truth()
 		if !ok {
-			m.errorf(s.at(file), "bad_compat", "write compat: {silent: false}", "compat.silent must be true or false")
+			m.errorf(s.at(file), "bad_compat", "write compat: {"+flag.name+": false}", "compat.%s must be true or false", flag.name)
 		}
-		m.silent = v
+		*flag.to = v
 	}
 }

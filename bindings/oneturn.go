@@ -33,7 +33,7 @@ func ownKeys(object string) []string {
 	case "variable":
 		return []string{"type", "description", "default", "source", "triggers", "agents"}
 	case "compat":
-		return []string{"silent"}
+		return []string{"silent", "events"}
 	default:
 		return nil
 	}

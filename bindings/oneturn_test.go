@@ -48,7 +48,7 @@ defaults: {timeout: 2.5, max_attempts: 2}
 context:
   topic: {type: string, description: what it is about, default: none, source: {type: state}, agents: [Greeter]}
 on_key_reuse: run
-compat: {silent: true}
+compat: {silent: true, events: true}
 `
 
 func TestOwnManifestBindsEverythingItSays(t *testing.T) {
@@ -57,6 +57,8 @@ func TestOwnManifestBindsEverythingItSays(t *testing.T) {
 	require.Empty(t, set.Diagnostics())
 	require.Len(t, set.Bindings(), 2)
 
+	require.True(t, set.CompatEvents("W"))
+	require.False(t, set.CompatEvents("another"))
 	greet, err := set.Resolve("W", "Greeter", "Greeting")
 	require.NoError(t, err)
 	require.EqualExportedValues(t, bindings.Binding{
@@ -64,7 +66,7 @@ func TestOwnManifestBindsEverythingItSays(t *testing.T) {
 		Kind: bindings.KindPython, File: "W/greet.py", Function: "greet",
 		Effect: bindings.EffectReplay, EffectWhy: "a UI tool without effect", MaxAttempts: 2, Timeout: 2500 * time.Millisecond,
 		Component: "Card", Display: "inline", Model: greet.Model, AcceptsContext: true,
-		Digest: set.WorkflowDigest("W"), CompatSilent: true, RunOnKeyReuse: true,
+		Digest: set.WorkflowDigest("W"), CompatSilent: true, CompatEvents: true, RunOnKeyReuse: true,
 	}, *greet)
 	require.Equal(t, map[string]any{"name": "Al", "user_id": "u", "chat_id": "c1"},
 		greet.Args(map[string]any{"name": "Al", "userId": "u"}, goldenTurn("Greeter")))
@@ -128,6 +130,7 @@ func invalidManifests() map[string]string {
 		"agent as a text":         "agents: {A: M}",
 		"bad on_key_reuse":        "on_key_reuse: maybe",
 		"bad silent":              "compat: {silent: perhaps}",
+		"bad events":              "compat: {events: perhaps}",
 		"bad auto":                "tools: [{name: t, agent: A, kind: go, auto: perhaps}]",
 		"a list":                  "[]",
 	}

@@ -173,6 +173,12 @@ func (s *Set) Variables(workflow string) []Variable {
 	return nil
 }
 
+// CompatEvents reports whether a workflow wants the older names of events published too.
+func (s *Set) CompatEvents(workflow string) bool {
+	w := s.find(workflow)
+	return w != nil && w.older
+}
+
 // Python returns what the Python code of a workflow needs from outside: the top-level modules
 // that neither the folder nor the host has (those of the standard library among them), and the
 // environment variables it reads. Both are sorted.

@@ -231,7 +231,7 @@ func (m *Model) probe(root *sub) error {
 	best := time.Hour
 	for range 3 {
 		start := time.Now()
-		m.Check(sample)
+		m.conform(sample)
 		if m.rest != nil {
 			m.rest.check(sample)
 		}

@@ -33,19 +33,27 @@ func (m *Model) Conform(v any) (out map[string]any, changed bool, faults []Fault
 	if _, ok := v.(map[string]any); !ok {
 		return nil, false, []Fault{{Rule: RuleType, Expected: "object", GotType: typeName(v)}}
 	}
-	c := checker{set: noFields}
-	checked, changed := c.value(m.root, v)
-	if c.steps > maxSteps {
-		return nil, false, []Fault{tooComplex()}
-	}
-	if len(c.faults) > 0 {
-		return nil, false, c.faults
+	checked, changed, faults := m.conform(v)
+	if len(faults) > 0 {
+		return nil, false, faults
 	}
 	out, ok := checked.(map[string]any)
 	if !ok {
 		return nil, false, []Fault{{Rule: RuleType, Expected: "object", GotType: typeName(checked)}}
 	}
-	if m.rest != nil {
+	return out, changed, nil
+}
+
+// conform checks a value of any type.
+func (m *Model) conform(v any) (out any, changed bool, faults []Fault) {
+	c := checker{set: noFields}
+	out, changed = c.value(m.root, v)
+	switch {
+	case c.steps > maxSteps:
+		return nil, false, []Fault{tooComplex()}
+	case len(c.faults) > 0:
+		return nil, false, c.faults
+	case m.rest != nil:
 		if faults := m.rest.check(out); len(faults) > 0 {
 			return nil, false, faults
 		}

@@ -20,6 +20,11 @@ const maxSchema = 256 << 10
 // The check coerces where the schema leaves no doubt (see conversion in coerce.go), fills
 // `default`, and drops unknown keys where `additionalProperties` is false. `format` is ignored.
 func CompileSchema(name string, schema json.RawMessage) (*Model, error) {
+	return compileSchema(name, schema, true)
+}
+
+// compileSchema compiles a schema, of an object or of any value.
+func compileSchema(name string, schema json.RawMessage, object bool) (*Model, error) {
 	if len(schema) > maxSchema {
 		return nil, refuse(name, events.CodeTooLarge, "",
 			fmt.Sprintf("the schema has %d bytes, at most %d are read", len(schema), maxSchema), "split it")
@@ -40,8 +45,11 @@ func CompileSchema(name string, schema json.RawMessage) (*Model, error) {
 	if err := g.err(); err != nil {
 		return nil, err
 	}
-	if n.types&tObject == 0 {
+	switch {
+	case object && n.types&tObject == 0:
 		return nil, refuse(name, events.CodeBadArgs, "", "the schema admits no object", "write type: object at its top")
+	case n.types == tNothing:
+		return nil, refuse(name, events.CodeBadArgs, "", "the schema admits no value", "name a type at its top")
 	}
 	m := &Model{Name: name, root: n, fields: s.fieldNames(schema, root), schema: compact(schema)}
 	if s.needsSchema {

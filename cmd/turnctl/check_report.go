@@ -48,6 +48,7 @@ type bindingReport struct {
 	SignatureUnknown bool            `json:"signature_unknown,omitempty"`
 	RunOnKeyReuse    bool            `json:"run_on_key_reuse,omitempty"`
 	CompatSilent     bool            `json:"compat_silent,omitempty"`
+	CompatEvents     bool            `json:"compat_events,omitempty"`
 }
 
 func reportBinding(b *bindings.Binding) bindingReport {
@@ -55,7 +56,7 @@ func reportBinding(b *bindings.Binding) bindingReport {
 		Agent: b.Agent, Model: b.ModelName, Tool: b.Tool, Kind: b.Kind, File: b.File, Function: b.Function,
 		Effect: b.Effect, EffectWhy: b.EffectWhy, MaxAttempts: b.MaxAttempts, TimeoutMS: b.Timeout.Milliseconds(),
 		Component: b.Component, Display: b.Display, AcceptsContext: b.AcceptsContext,
-		SignatureUnknown: b.SignatureUnknown, RunOnKeyReuse: b.RunOnKeyReuse, CompatSilent: b.CompatSilent,
+		SignatureUnknown: b.SignatureUnknown, RunOnKeyReuse: b.RunOnKeyReuse, CompatSilent: b.CompatSilent, CompatEvents: b.CompatEvents,
 	}
 }
 

@@ -77,6 +77,7 @@ func (b *bindingReport) how() string {
 		{b.SignatureUnknown, "signature unknown"},
 		{b.RunOnKeyReuse, "a reused turn key runs"},
 		{b.CompatSilent, "failures are silent"},
+		{b.CompatEvents, "older events too"},
 	} {
 		if flag.set {
 			parts = append(parts, flag.text)

@@ -1,0 +1,20 @@
+package model
+
+import "encoding/json"
+
+// Value is one compiled JSON Schema of any value, not just an object: that of what a person
+// answers. It is immutable and safe for concurrent use.
+type Value struct{ model *Model }
+
+// CompileValue is [CompileSchema] for a schema of any value. The bounds are the same.
+func CompileValue(name string, schema json.RawMessage) (*Value, error) {
+	m, err := compileSchema(name, schema, false)
+	if err != nil {
+		return nil, err
+	}
+	return &Value{m}, nil
+}
+
+// Conform coerces, completes and validates v in one pass, and reports whether out is another
+// value than v. Faults are at most [MaxFaults]; with any there is no value. V is never modified.
+func (t *Value) Conform(v any) (out any, changed bool, faults []Fault) { return t.model.conform(v) }
