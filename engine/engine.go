@@ -59,6 +59,7 @@ func New(o Options) *Engine {
 type Policy struct {
 	MaxAttempts int           // of a tool that fails with a retryable error; 0 = 1
 	Timeout     time.Duration // of one attempt, from when the tool is entered; 0 = the engine's
+	Desks       Desks         // of its attempts; nil = that of the call, if any
 }
 
 // Run runs the call. If ctx ends before the tool has a result, the outcome's Stopped is the
@@ -68,20 +69,25 @@ func (e *Engine) Run(ctx context.Context, tool tools.Tool, call *tools.Call, p P
 	if p.Timeout <= 0 {
 		p.Timeout = e.o.Timeout
 	}
-	start, entered, waited := time.Now(), false, time.Duration(0)
+	start, entered, waited, stood := time.Now(), false, time.Duration(0), time.Duration(0)
 	end := func(o Outcome, attempts int) Outcome {
-		o.Attempts, o.Entered, o.Waited = attempts, entered, waited
-		o.Duration = time.Since(start) - waited
+		o.Attempts, o.Entered, o.Waited, o.Stood = attempts, entered, waited, stood
+		o.Duration = time.Since(start) - waited - stood
 		return o
 	}
 	for attempt := 1; ; attempt++ {
 		if ctx.Err() != nil { // a tool that ignores its context must not run for nobody
 			return end(Outcome{Stopped: context.Cause(ctx), Err: ctx.Err()}, attempt-1)
 		}
+		if attempt > 1 { // what the last one left behind may still look at its own
+			again := *call
+			call = &again
+		}
 		call.Attempt = attempt
-		r := e.attempt(ctx, tool, call, p.Timeout)
+		r := e.attempt(ctx, tool, call, p)
 		entered = entered || r.entered
 		waited += r.waited
+		stood += r.stood
 		if r.err != nil && ctx.Err() != nil {
 			return end(Outcome{Stopped: context.Cause(ctx), Abandoned: r.abandoned, Err: r.err}, attempt)
 		}
@@ -107,6 +113,7 @@ type returned struct {
 	err    error
 
 	waited    time.Duration // in the queue
+	stood     time.Duration // the clock stood still
 	entered   bool          // the tool ran, or it may run yet
 	timedOut  bool          // err is the end of the attempt's time
 	abandoned bool          // the tool has not returned
@@ -114,29 +121,35 @@ type returned struct {
 
 // attempt runs the tool once. The time of a tool that queues begins when the call is entered,
 // that of others at once.
-func (e *Engine) attempt(ctx context.Context, tool tools.Tool, call *tools.Call, timeout time.Duration) returned {
+func (e *Engine) attempt(ctx context.Context, tool tools.Tool, call *tools.Call, p Policy) returned {
+	clock := newClock(ctx, p.Timeout)
+	if p.Desks != nil {
+		call.Desk = p.Desks.Desk(clock)
+	}
+	r := e.attemptBy(clock, tool, call)
+	r.stood = clock.end()
+	return r
+}
+
+func (e *Engine) attemptBy(clock *Clock, tool tools.Tool, call *tools.Call) returned {
 	if !tools.Queues(tool) {
-		ctx, cancel := context.WithTimeoutCause(ctx, timeout, events.ErrTimeout)
-		defer cancel()
-		r := e.await(ctx, invoke(ctx, tool, call), call.Name)
+		clock.start()
+		r := e.await(clock, invoke(clock, tool, call), call.Name)
 		r.entered = true
 		return r
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	q := newQueued()
 	call.Entered = q.enter
-	done := invoke(ctx, tool, call)
+	done := invoke(clock, tool, call)
 	select {
 	case <-q.entered:
-		clock := time.AfterFunc(timeout, func() { cancel(events.ErrTimeout) })
-		defer clock.Stop()
-		return q.end(e.await(ctx, done, call.Name))
+		clock.start()
+		return q.end(e.await(clock, done, call.Name))
 	case r := <-done:
 		return q.end(r)
-	case <-ctx.Done():
+	case <-clock.Done():
 	}
-	return q.end(e.await(ctx, done, call.Name))
+	return q.end(e.await(clock, done, call.Name))
 }
 
 // queued tells when a call that may wait is entered.

@@ -22,6 +22,7 @@ type Outcome struct {
 	Attempts int             // attempts of the tool
 	Duration time.Duration   // of all attempts, from when they are entered, and of the pauses between them
 	Waited   time.Duration   // before they were entered, for example for a Python process
+	Stood    time.Duration   // while the clock stood still, for people; no part of Duration
 
 	Set    map[string]any // context variables that the tool set
 	Remove []string       // context variables that the tool removed

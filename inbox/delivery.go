@@ -24,10 +24,13 @@ type Delivery struct {
 	Delivered uint64    // 1 for the first time
 	Stored    time.Time // when the stream took it
 
-	in     *Inbox
-	reply  string
-	start  time.Time
-	beat   atomic.Int64    // last sign of life, nanoseconds since in.epoch (monotonic)
+	in      *Inbox
+	reply   string
+	start   time.Time
+	beat    atomic.Int64 // last sign of life, nanoseconds since in.epoch (monotonic)
+	away    bool         // takes no slot; guarded by in.mu
+	wasAway bool
+
 	held   context.Context //nolint:containedctx // the life of the delivery
 	cancel context.CancelCauseFunc
 }

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Stream   string
 	Consumer string // durable pull consumer with explicit acknowledgement
-	Slots    int    // how many messages are handled at once
+	Slots    int    // how many messages are handled at once, those not counted that are [Delivery.Away]
 	// Handle deals with a message and settles it. ctx ends, with the cause given to Run's
 	// stop, when the handler has to come to an end.
 	Handle func(ctx context.Context, d *Delivery)
@@ -45,6 +45,7 @@ type Inbox struct {
 	inbox string
 	next  string // API subject of a pull
 	queue chan *Delivery
+	spare chan struct{} // tokens of handlers that are one too many
 	fatal chan error
 
 	word     atomic.Int64 // last word from the server, nanoseconds since epoch
@@ -54,8 +55,12 @@ type Inbox struct {
 	mu          sync.Mutex
 	sub         *nats.Subscription
 	held        map[uint64]*Delivery
+	away        int // of the held, those that take no slot
 	outstanding int // pulled and neither delivered nor expired
 	pace        pace
+
+	handlers sync.WaitGroup
+	handling context.Context //nolint:containedctx // of all handlers, made by Run
 }
 
 // New returns an inbox on a connection. It does nothing before Run.
@@ -77,6 +82,7 @@ func New(nc *nats.Conn, o Options) (*Inbox, error) {
 		nc: nc, js: js, o: o, epoch: time.Now(), inbox: nc.NewInbox(),
 		next:  "$JS.API.CONSUMER.MSG.NEXT." + o.Stream + "." + o.Consumer,
 		queue: make(chan *Delivery, 4*o.Slots+64),
+		spare: make(chan struct{}, maxAway),
 		fatal: make(chan error, 1),
 		held:  map[uint64]*Delivery{},
 		pace:  newPace(),
@@ -105,19 +111,11 @@ func (in *Inbox) Run(ctx context.Context, stopCause error) error {
 	in.sub = sub
 	in.mu.Unlock()
 
-	handlers, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	handling, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	var wg sync.WaitGroup
+	in.handling = handling
 	for range in.o.Slots {
-		wg.Go(func() {
-			for d := range in.queue {
-				if in.draining.Load() {
-					d.Nak(0)
-					continue
-				}
-				in.o.Handle(handlers, d)
-			}
-		})
+		in.handlers.Go(in.work)
 	}
 	tending := make(chan struct{})
 	var tender sync.WaitGroup
@@ -130,7 +128,7 @@ func (in *Inbox) Run(ctx context.Context, stopCause error) error {
 		err = nil
 	case err = <-in.fatal:
 	}
-	in.drain(sub, &wg, func() { stop(stopCause) })
+	in.drain(sub, func() { stop(stopCause) })
 	close(tending)
 	tender.Wait()
 	if errFlush := in.nc.FlushTimeout(2 * time.Second); errFlush != nil {
@@ -140,7 +138,7 @@ func (in *Inbox) Run(ctx context.Context, stopCause error) error {
 }
 
 // drain stops pulling and waits for the handlers.
-func (in *Inbox) drain(sub *nats.Subscription, wg *sync.WaitGroup, stop func()) {
+func (in *Inbox) drain(sub *nats.Subscription, stop func()) {
 	in.draining.Store(true)
 	// Draining, not dropping: what has arrived by now is still received, and given back.
 	drained := sub.StatusChanged(nats.SubscriptionClosed)
@@ -156,7 +154,7 @@ func (in *Inbox) drain(sub *nats.Subscription, wg *sync.WaitGroup, stop func()) 
 		in.sub = nil // receive adds nothing after this
 		close(in.queue)
 		in.mu.Unlock()
-		wg.Wait()
+		in.handlers.Wait()
 		close(done)
 	}()
 	for _, wait := range []time.Duration{in.o.SoftStop, in.o.HardStop} {

@@ -55,7 +55,7 @@ func (in *Inbox) wanted() int {
 	if in.pace.fast() {
 		capacity *= 2
 	}
-	room := capacity - len(in.held) - in.outstanding
+	room := capacity - (len(in.held) - in.away) - in.outstanding
 	if room*4 < capacity && in.outstanding > 0 {
 		return 0
 	}
@@ -146,8 +146,11 @@ func (in *Inbox) status(code string, h nats.Header) {
 func (in *Inbox) settled(d *Delivery) {
 	in.mu.Lock()
 	if in.held[d.Seq] == d {
+		in.back(d)
 		delete(in.held, d.Seq)
-		in.pace.note(time.Since(d.start))
+		if !d.wasAway { // how long people take says nothing about tools
+			in.pace.note(time.Since(d.start))
+		}
 	}
 	in.mu.Unlock()
 	in.pull(false)

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// Desks gives each attempt of a call a desk of its own.
+type Desks interface {
+	// Desk returns that of the next attempt, whose clock is given. The one before is over.
+	Desk(c *Clock) tools.Desk
+}
+
+// Clock is the time that one attempt may take. It stands still while the call waits for
+// somebody, so that a person may take days over what a tool may take seconds for. It is the
+// context of the attempt as well. Its methods are safe for concurrent use.
+type Clock struct {
+	context.Context //nolint:containedctx // a clock is a context with an end that can be put off
+
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	timer *time.Timer   // nil before the call is entered
+	left  time.Duration // when it was started last
+	since time.Time     // when it was started, or stopped, last
+	stops int           // who has stopped it
+	stood time.Duration // how long it stood still
+	over  bool
+}
+
+func newClock(ctx context.Context, timeout time.Duration) *Clock {
+	c := &Clock{left: timeout}
+	c.Context, c.cancel = context.WithCancelCause(ctx)
+	return c
+}
+
+// Deadline implements [context.Context]: as far as it is known now.
+func (c *Clock) Deadline() (time.Time, bool) {
+	outer, ok := c.Context.Deadline()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer == nil || c.stops > 0 {
+		return outer, ok
+	}
+	if own := c.since.Add(c.left); !ok || own.Before(outer) {
+		return own, true
+	}
+	return outer, true
+}
+
+// Stop makes the clock stand still until [Clock.Go] has been called as often as Stop.
+func (c *Clock) Stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stops++
+	if c.stops > 1 {
+		return
+	}
+	now := time.Now()
+	if c.timer != nil {
+		c.timer.Stop()
+		c.left -= now.Sub(c.since)
+	}
+	c.since = now
+}
+
+// Go takes one [Clock.Stop] back.
+func (c *Clock) Go() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stops--
+	if c.stops > 0 {
+		return
+	}
+	now := time.Now()
+	c.stood += now.Sub(c.since)
+	c.since = now
+	if c.timer != nil && !c.over {
+		c.timer.Reset(max(c.left, 0))
+	}
+}
+
+// start begins to count: the call is entered.
+func (c *Clock) start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.timer = time.AfterFunc(c.left, func() { c.cancel(events.ErrTimeout) })
+	if c.stops > 0 {
+		c.timer.Stop()
+		return
+	}
+	c.since = now
+}
+
+// end ends the attempt and its context, and returns how long the clock stood still.
+func (c *Clock) end() time.Duration {
+	c.mu.Lock()
+	c.over = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	stood := c.stood
+	if c.stops > 0 {
+		stood += time.Since(c.since)
+	}
+	c.mu.Unlock()
+	c.cancel(nil)
+	return stood
+}

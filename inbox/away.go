@@ -1,0 +1,76 @@
+package inbox
+
+// maxAway bounds how many deliveries may be away at once.
+const maxAway = 1 << 16
+
+// Away says that the handler only waits, for a person for example, until [Delivery.Back]: its
+// slot is another message's meanwhile. Signs of life go on. Both do nothing when they are called
+// twice.
+func (d *Delivery) Away() {
+	if d.in.leave(d) {
+		d.in.pull(false)
+	}
+}
+
+func (in *Inbox) leave(d *Delivery) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if d.away || in.held[d.Seq] != d || in.away >= maxAway {
+		return false
+	}
+	d.away, d.wasAway = true, true
+	in.away++
+	in.substitute()
+	return true
+}
+
+// Back says that the handler goes on. It does so at once: an inbox whose slots are all taken
+// again takes no more messages until there are as many handlers as slots.
+func (d *Delivery) Back() {
+	d.in.mu.Lock()
+	defer d.in.mu.Unlock()
+	d.in.back(d)
+}
+
+func (in *Inbox) back(d *Delivery) {
+	if !d.away {
+		return
+	}
+	d.away = false
+	in.away--
+	in.spare <- struct{}{} // there is room for as many as are away
+}
+
+// substitute lets somebody else have the slot of a delivery that is away: a handler that has
+// not yet noticed that it is one too many, or a new one.
+func (in *Inbox) substitute() {
+	select {
+	case <-in.spare:
+	default:
+		in.handlers.Go(in.work) // the one that waits is counted, so nobody has seen the last of them
+	}
+}
+
+// work handles messages until the queue is closed, or there is a handler too many.
+func (in *Inbox) work() {
+	for {
+		select {
+		case <-in.spare:
+			return
+		default:
+		}
+		select {
+		case <-in.spare:
+			return
+		case d, ok := <-in.queue:
+			if !ok {
+				return
+			}
+			if in.draining.Load() {
+				d.Nak(0)
+				continue
+			}
+			in.o.Handle(in.handling, d)
+		}
+	}
+}
