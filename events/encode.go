@@ -144,6 +144,12 @@ func (w *writer) toolCall(kind string, e *ToolCall) {
 	w.str("workflow_name", e.WorkflowName)
 	w.optional("user_id", e.UserID)
 	w.optional("correction_of", e.CorrectionOf)
+	if e.Secret {
+		w.boolean("secret", true)
+	}
+	if e.Answer != nil {
+		w.answerTo(e.Answer)
+	}
 	if e.Rejected {
 		w.boolean("rejected", true)
 	}
@@ -154,12 +160,18 @@ func (w *writer) toolCall(kind string, e *ToolCall) {
 		w.value("payload", e.Rejection.Payload)
 		w.close()
 	}
+	if e.Payload.Shown != nil {
+		w.value("payload", shown(e))
+		w.close()
+		return
+	}
 	w.open("payload")
 	w.value("tool_args", e.Payload.ToolArgs)
 	w.str("agent_name", e.Payload.AgentName)
 	w.str("interaction_type", e.Payload.InteractionType)
 	w.str("workflow_name", e.Payload.WorkflowName)
 	w.optional("display", e.Payload.Display)
+	w.optional("mode", e.Payload.Mode)
 	w.optional("agent_message", e.Payload.AgentMessage)
 	w.close()
 	w.close()

@@ -63,8 +63,14 @@ func TestEncodeLeavesTheDataItWasGivenAlone(t *testing.T) {
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
-		for _, field := range v.Fields() {
-			fill(field)
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(noon.Add(250 * time.Millisecond)))
+			return
+		}
+		for field, value := range v.Fields() {
+			if field.Tag.Get("json") != "-" {
+				fill(value)
+			}
 		}
 	case reflect.String:
 		v.SetString("some \"text\" <é>\u2028\n")
@@ -72,6 +78,8 @@ func fill(v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(math.MaxInt64)
+	case reflect.Float64:
+		v.SetFloat(1.0 / 3)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem())
@@ -89,6 +97,8 @@ func TestEncodeWritesEveryFieldThatTheStructTagsPromise(t *testing.T) {
 	t.Parallel()
 	for _, event := range []any{
 		&events.ToolCall{}, &events.ToolResponse{}, &events.TurnConflict{}, &events.ToolCallCancel{},
+		&events.ToolCallAck{}, &events.ToolCallDismiss{}, &events.ToolProgress{}, &events.ToolCallRejected{}, &events.RunComplete{},
+		&events.UIToolComplete{}, &events.UIToolDismiss{},
 	} {
 		for _, filled := range []bool{false, true} {
 			v := reflect.ValueOf(event)

@@ -45,12 +45,15 @@ func (f *fields) lookup(path string) any {
 
 // id returns the first id among paths. A number is an id by its spelling; absent, null and
 // "" count as not there.
-func (f *fields) id(paths ...string) string { return f.first(true, paths) }
+func (f *fields) id(paths ...string) string { return f.first(true, checkID, paths) }
+
+// callID is id for ids of calls and questions, which are longer than those they are made of.
+func (f *fields) callID(paths ...string) string { return f.first(true, checkCallID, paths) }
 
 // text returns the first string among paths, under the rules for ids.
-func (f *fields) text(paths ...string) string { return f.first(false, paths) }
+func (f *fields) text(paths ...string) string { return f.first(false, checkID, paths) }
 
-func (f *fields) first(numbers bool, paths []string) string {
+func (f *fields) first(numbers bool, check func(field, id string) error, paths []string) string {
 	for _, path := range paths {
 		s, isText := "", false
 		switch v := f.lookup(path).(type) {
@@ -69,7 +72,7 @@ func (f *fields) first(numbers bool, paths []string) string {
 		if s == "" {
 			continue
 		}
-		f.fail(checkID(path, s))
+		f.fail(check(path, s))
 		return s
 	}
 	return ""
@@ -173,9 +176,14 @@ func (f *fields) require(s, field, places string) {
 }
 
 // checkID holds an id against the rules of the wire: it ends up in subjects, headers and logs.
-func checkID(field, id string) error {
-	if len(id) > MaxIDBytes {
-		return decodeError(fmt.Sprintf("%s has %d bytes: at most %d are allowed", field, len(id), MaxIDBytes))
+func checkID(field, id string) error { return checkText(field, id, MaxIDBytes) }
+
+// checkCallID is checkID for the id of a call or question.
+func checkCallID(field, id string) error { return checkText(field, id, MaxCallIDBytes) }
+
+func checkText(field, id string, limit int) error {
+	if len(id) > limit {
+		return decodeError(fmt.Sprintf("%s has %d bytes: at most %d are allowed", field, len(id), limit))
 	}
 	if i := strings.IndexFunc(id, deceives); i >= 0 {
 		return decodeError(fmt.Sprintf("%s has a control character at byte %d: send plain text", field, i))

@@ -8,18 +8,38 @@ const (
 	KindToolCallResponse      = "tool_call_response"
 	KindCancel                = "cancel"
 	KindResume                = "resume"
+	KindExpire                = "expire"
 )
+
+// Older kinds of inbound answers. [Message.Answer] reads all of them; answers of these kinds may
+// also come on a subject with [KindToolCallResponse] as its kind.
+const (
+	KindUIToolResponse  = "ui_tool_response"
+	KindUIToolDismiss   = "ui_tool_dismiss"  // also published under compat.events, see [UIToolDismiss]
+	KindUIToolComplete  = "ui_tool_complete" // also published under compat.events, see [UIToolComplete]
+	KindUserInputSubmit = "user_input_submit"
+)
+
+// kindUserInput is how MozaiksAI's frontend spells [KindUserInputSubmit].
+const kindUserInput = "user.input.submit"
 
 // Kinds of journal records that are events as well (design 5).
 const (
 	KindToolCall       = "tool_call"
 	KindToolResponse   = "tool_response"
 	KindToolCallCancel = "tool_call_cancel"
+
+	KindToolCallAck     = "tool_call_ack"     // of the records ack.<id>
+	KindToolCallDismiss = "tool_call_dismiss" // of the records dismiss.<id>
 )
 
 // Kinds of live events that are published but not stored.
 const (
 	KindTurnConflict = "turn_conflict"
+
+	KindToolProgress     = "tool_progress"
+	KindToolCallRejected = "tool_call_rejected" // in the chat of the sender only
+	KindRunComplete      = "run_complete"
 )
 
 // TypePrefix stands before the kind in the `type` of an envelope.

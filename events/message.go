@@ -44,6 +44,8 @@ func Parse(body []byte) (*Message, error) {
 		m.Kind = strings.TrimPrefix(f.text("type"), TypePrefix)
 		m.Timestamp, m.fault = parseTime("timestamp", top["timestamp"])
 		m.Data, m.sealed = data, p.sealed[1]
+	} else if kind, _ := top["type"].(string); answers(kind) && top["kind"] == nil {
+		m.Kind = kind // as frontends send answers: flat, beside the type
 	} else if top["type"] != nil && top["kind"] == nil {
 		return nil, wrongType("data", "an object beside type", top["data"])
 	}

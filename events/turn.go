@@ -35,7 +35,9 @@ type Cancel struct {
 	UserID   string // who cancels, may be empty
 }
 
-// ToolCall is the event `chat.tool_call`: the claim of a turn, or a tool's question.
+// ToolCall is the event `chat.tool_call`: the claim of a turn, or what a tool puts on the
+// screen. A question (awaiting_response) and a surface are told from a claim by their
+// interaction_type; their ids are a [QuestionID], and Payload.Shown is what to show.
 type ToolCall struct {
 	Kind             string          `json:"kind"`
 	ID               string          `json:"id"` // equals tool_call_id
@@ -57,6 +59,8 @@ type ToolCall struct {
 	WorkflowName     string          `json:"workflow_name"`
 	UserID           string          `json:"user_id,omitempty"`
 	CorrectionOf     string          `json:"correction_of,omitempty"`
+	Secret           bool            `json:"secret,omitempty"` // the answer is: show no echo of it
+	Answer           *AnswerTo       `json:"answer,omitempty"` // of a question: how to answer it
 	Rejected         bool            `json:"rejected,omitempty"`
 	Code             Code            `json:"code,omitempty"` // why it was rejected
 	Rejection        *Rejection      `json:"rejection,omitempty"`
@@ -72,12 +76,27 @@ type Rejection struct {
 
 // ToolCallPayload is the `payload` of a [ToolCall].
 type ToolCallPayload struct {
-	ToolArgs        any    `json:"tool_args"` // mapped arguments, or a [Blob] when they are too large
+	ToolArgs        any    `json:"tool_args"` // of a claim: mapped arguments, or a [Blob] when they are too large
 	AgentName       string `json:"agent_name"`
 	InteractionType string `json:"interaction_type"`
 	WorkflowName    string `json:"workflow_name"`
 	Display         string `json:"display,omitempty"`
+	Mode            string `json:"mode,omitempty"` // of a question or surface: older name of display
 	AgentMessage    string `json:"agent_message,omitempty"`
+
+	// Shown is what the tool wants shown: its members are members of the payload. Not nil makes
+	// the payload that of a question or surface: ToolArgs and AgentMessage are then not written,
+	// and agent_name, interaction_type, workflow_name, display and mode are those of the event,
+	// whatever Shown has under these names. [DecodeShown] makes it; for one that is too large it
+	// is [Blob.Shown].
+	Shown map[string]any `json:"-"`
+}
+
+// AnswerTo is the `answer` of a question: how to answer it.
+type AnswerTo struct {
+	Subject   string    `json:"subject"`             // to publish the tool_call_response to
+	Schema    any       `json:"schema,omitempty"`    // JSON Schema that the value has to fit, nil for any value
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // end of the time to answer, in milliseconds
 }
 
 // Values of `interaction_type`.

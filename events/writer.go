@@ -26,12 +26,7 @@ func newWriter(dst []byte, kind string, room int) writer {
 
 // finish writes the timestamp and closes the envelope.
 func (w *writer) finish(now time.Time) ([]byte, error) {
-	if w.err == nil {
-		w.name("timestamp")
-		w.b = append(w.b, '"')
-		w.b = now.UTC().AppendFormat(w.b, timeFormat)
-		w.b = append(w.b, '"')
-	}
+	w.time("timestamp", now)
 	w.close()
 	if w.err != nil {
 		return nil, w.err
@@ -93,6 +88,15 @@ func (w *writer) integer(name string, v int64) {
 func (w *writer) optionalInt(name string, v int64) {
 	if v != 0 {
 		w.integer(name, v)
+	}
+}
+
+func (w *writer) time(name string, t time.Time) {
+	if w.err == nil {
+		w.name(name)
+		w.b = append(w.b, '"')
+		w.b = t.UTC().AppendFormat(w.b, timeFormat)
+		w.b = append(w.b, '"')
 	}
 }
 

@@ -13,8 +13,10 @@ const (
 	kindCancel   = "cancel"
 	kindTakeover = "takeover"
 	kindPark     = "park"
-	kindAsk      = "ask"
-	kindAck      = "ack"
+	kindAsk      = subjects.KindAsk
+	kindAck      = subjects.KindAck
+	kindShow     = subjects.KindShow
+	kindDismiss  = subjects.KindDismiss
 	kindAnswer   = "answer"
 	kindTaken    = "taken"
 	kindStep     = "step"
@@ -40,7 +42,8 @@ type Turn struct {
 	Records  []Record // all of it in the order of sequences
 
 	questions map[string]*asked // by id, nil when nothing was asked
-	parks     []*Record         // those of all epochs
+	dismissed map[string]*Record
+	parks     []*Record // those of all epochs
 	corrupt   bool
 }
 
@@ -74,6 +77,11 @@ func newTurn(key subjects.Key, records []Record) *Turn {
 			t.parks = append(t.parks, r)
 		case kindAsk, kindAnswer, kindAck, kindTaken:
 			t.question(k.ID).note(k.Kind, r)
+		case kindDismiss:
+			if t.dismissed == nil {
+				t.dismissed = map[string]*Record{}
+			}
+			t.dismissed[k.ID] = r
 		}
 	}
 	return t

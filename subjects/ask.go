@@ -1,0 +1,112 @@
+package subjects
+
+import "strings"
+
+// Kinds of the public records of questions and surfaces. Their ids are tokens of the ids that
+// questions and surfaces have in their call.
+const (
+	KindAsk     = "ask"     // a question
+	KindAck     = "ack"     // its end
+	KindShow    = "show"    // what is shown without a question
+	KindDismiss = "dismiss" // the end of a question or surface on the screen
+)
+
+// AsksOfTurn matches the questions of a call.
+func (k Key) AsksOfTurn() string { return k.Public(KindAsk, "*") }
+
+// AsksOfChat matches the questions of a chat. The tenant is a token, the chat an id.
+func AsksOfChat(appToken, chat string) string {
+	return Key{App: appToken, Chat: Token(chat), Turn: "*", Call: "*"}.AsksOfTurn()
+}
+
+// AskInChat matches the questions of a chat with an id: one for each turn that has asked it. The
+// tenant is a token, chat and question are ids.
+func AskInChat(appToken, chat, ask string) string {
+	return Key{App: appToken, Chat: Token(chat), Turn: "*", Call: "*"}.Public(KindAsk, Token(ask))
+}
+
+// AsksOfTenant matches the questions of a tenant, a token; those of all tenants for "*".
+func AsksOfTenant(appToken string) string {
+	return Key{App: appToken, Chat: "*", Turn: "*", Call: "*"}.AsksOfTurn()
+}
+
+// Acks matches the live copies of all acks: each closes a question.
+func (s Space) Acks() string { return s.EventsOfKind(KindAck + ".*") }
+
+// EventRecord returns the record that a live copy is of. It reports false for other subjects.
+func (s Space) EventRecord(subject string) (Record, bool) {
+	rest, ok := strings.CutPrefix(subject, s.EventsPrefix()+".")
+	if !ok {
+		return Record{}, false
+	}
+	return ParseKey(public + "." + rest)
+}
+
+// AskTimer is the subject of the schedule that ends the time to answer a question, an id.
+func (s Space) AskTimer(k Key, ask string) string {
+	return s.prefix + ".timer.ask." + k.String() + "." + Token(ask)
+}
+
+// AskDue is the subject on which the server delivers that end.
+func (s Space) AskDue(k Key, ask string) string {
+	return s.prefix + ".due.ask." + k.String() + "." + Token(ask)
+}
+
+// AsksDue matches every [Space.AskDue].
+func (s Space) AsksDue() string { return s.prefix + ".due.ask.>" }
+
+// ParseAskDue returns the call and the token of the question of a [Space.AskDue]. It reports
+// false for any other subject.
+func (s Space) ParseAskDue(subject string) (k Key, askToken string, ok bool) {
+	rest, ok := strings.CutPrefix(subject, s.prefix+".due.ask.")
+	if !ok {
+		return Key{}, "", false
+	}
+	return parseAsk(rest)
+}
+
+// ParseAskTimer is [Space.ParseAskDue] for a [Space.AskTimer].
+func (s Space) ParseAskTimer(subject string) (k Key, askToken string, ok bool) {
+	rest, ok := strings.CutPrefix(subject, s.prefix+".timer.ask.")
+	if !ok {
+		return Key{}, "", false
+	}
+	return parseAsk(rest)
+}
+
+func parseAsk(rest string) (k Key, askToken string, ok bool) {
+	at := strings.LastIndexByte(rest, '.')
+	if at < 0 {
+		return Key{}, "", false
+	}
+	if _, _, err := Untoken(rest[at+1:]); err != nil {
+		return Key{}, "", false
+	}
+	k, ok = ParseCall(rest[:at])
+	if !ok {
+		return Key{}, "", false
+	}
+	return k, rest[at+1:], true
+}
+
+// HeaderReply is the header of an inbound answer that names the subject for its verdict. The
+// reply subject of the message itself is JetStream's, for the acknowledgement of the publish.
+const HeaderReply = "Oneturn-Reply"
+
+// maxReply bounds a reply subject in bytes.
+const maxReply = 256
+
+// MayAnswer reports whether the verdict on an answer may go to a subject, the one in
+// [HeaderReply]. Beside the rule of [Space.MayReply] it has to be an inbox: it begins with
+// _INBOX, and it is a plain subject.
+func (s Space) MayAnswer(subject string) bool {
+	if len(subject) > maxReply || !strings.HasPrefix(subject, "_INBOX") || !s.MayReply(subject) {
+		return false
+	}
+	for token := range strings.SplitSeq(subject, ".") {
+		if token == "" || strings.ContainsAny(token, "*>") {
+			return false
+		}
+	}
+	return strings.IndexFunc(subject, func(r rune) bool { return r <= ' ' || r >= 0x7f }) < 0
+}
