@@ -1,0 +1,80 @@
+package secrets
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"fmt"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// boxMark is the first byte of a box: no JSON begins with it.
+const boxMark = 0x01
+
+// headSize is the mark and the id of the key.
+const headSize = 1 + idSize
+
+// Sealed reports whether data is a box that [Keys.Seal] made, and no JSON.
+func Sealed(data []byte) bool { return len(data) > headSize && data[0] == boxMark }
+
+// Seal encrypts data for the record of a name: a journal key. The box opens under that name
+// only, so that nobody can move it to a question whose answer is not secret.
+func (k *Keys) Seal(name string, data []byte) ([]byte, error) {
+	if err := k.Ready(); err != nil {
+		return nil, err
+	}
+	first := k.ring[0]
+	box, err := first.aead()
+	if err != nil {
+		return nil, err
+	}
+	head := append([]byte{boxMark}, first.id[:]...)
+	return box.Seal(head, nil, data, bound(head, name)), nil //nolint:gosec // the cipher makes a random nonce itself
+}
+
+// Open decrypts a box of [Keys.Seal]. Errors have code state_corrupt.
+func (k *Keys) Open(name string, box []byte) ([]byte, error) {
+	if !Sealed(box) {
+		return nil, unopened("it is no sealed box")
+	}
+	head, sealed := box[:headSize], box[headSize:]
+	if k == nil {
+		return nil, unopened(fmt.Sprintf("it was sealed with key %x, and this worker has none: start it with the --secret-keys of the others", head[1:]))
+	}
+	for i := range k.ring {
+		if !bytes.Equal(k.ring[i].id[:], head[1:]) {
+			continue
+		}
+		aead, err := k.ring[i].aead()
+		if err != nil {
+			return nil, err
+		}
+		data, err := aead.Open(nil, nil, sealed, bound(head, name))
+		if err != nil {
+			return nil, unopened("it was changed, or belongs to another record")
+		}
+		return data, nil
+	}
+	return nil, unopened(fmt.Sprintf("it was sealed with key %x, which is not in the --secret-keys of this worker: add it there, below the first one", head[1:]))
+}
+
+func unopened(why string) error {
+	return &events.Error{Code: events.CodeStateCorrupt, Op: "open a secret answer", Msg: "the stored answer cannot be opened: " + why}
+}
+
+// bound is the associated data of a box: whatever is not encrypted and must not change.
+func bound(head []byte, name string) []byte { return append(bytes.Clone(head), name...) }
+
+// aead makes the cipher of a key. Nonces are random: a key is good for 2^32 answers.
+func (k *key) aead() (cipher.AEAD, error) {
+	block, err := aes.NewCipher(k.seal)
+	if err != nil {
+		return nil, fmt.Errorf("make a cipher: %w", err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, fmt.Errorf("make a cipher: %w", err)
+	}
+	return aead, nil
+}

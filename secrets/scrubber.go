@@ -1,0 +1,249 @@
+package secrets
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// Replacement stands for what was blotted out.
+const Replacement = "[secret]"
+
+// Bounds of what is searched for.
+const (
+	minInside  = 4        // bytes of a secret that is looked for inside texts; a shorter one is a whole value
+	minLine    = 8        // bytes of a line of a secret of many lines that is looked for by itself
+	maxStrings = 256      // strings of one call
+	maxBytes   = 16 << 10 // all of them
+	longText   = 1 << 10  // bytes from which on a text may have been cut
+)
+
+// Scrubber blots the secret answers that one call was handed out of what the call says. Until
+// it has learned one it does nothing and costs nothing. The zero value is ready, a nil one knows
+// no secret; it is safe for concurrent use.
+type Scrubber struct {
+	mu    sync.Mutex // held while learning
+	known atomic.Pointer[known]
+}
+
+// known is what a scrubber looks for. It does not change.
+type known struct {
+	inside map[string]struct{} // secrets that are looked for inside texts
+	whole  map[string]struct{} // short ones
+	size   int
+	match  *matcher
+	all    bool // too much to look for: every text is a secret
+}
+
+// Active reports whether there is anything to blot out.
+func (s *Scrubber) Active() bool { return s != nil && s.known.Load() != nil }
+
+// Learn takes note of the strings and numbers of a secret answer. Those that the payload of its
+// question holds are no secret, and neither is a word by which the answer says what it is
+// (status, action, ids). It must be called before the tool is handed the answer.
+//
+// Of an answer too large to be looked for, every text of the call becomes a secret.
+func (s *Scrubber) Learn(answer, question []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := &known{inside: map[string]struct{}{}, whole: map[string]struct{}{}}
+	if old := s.known.Load(); old != nil {
+		k.size, k.all = old.size, old.all
+		for text := range old.inside {
+			k.inside[text] = struct{}{}
+		}
+		for text := range old.whole {
+			k.whole[text] = struct{}{}
+		}
+	}
+	tree, err := events.Decode(answer)
+	k.all = k.all || err != nil
+	public := map[string]struct{}{}
+	if asked, err := events.Decode(question); err == nil {
+		scalars("", asked, func(_, text string) { public[text] = struct{}{} })
+	}
+	scalars("", tree, func(name, text string) {
+		if _, ok := public[text]; !ok && !tells(name, text) {
+			k.learn(text)
+		}
+	})
+	if k.all = k.all || len(k.inside)+len(k.whole) > maxStrings || k.size > maxBytes; k.all {
+		k.inside, k.whole = nil, nil
+	}
+	patterns := map[string]struct{}{}
+	for text := range k.inside {
+		for _, form := range forms(text) {
+			if len(form) >= minInside {
+				patterns[form] = struct{}{}
+			}
+		}
+	}
+	k.match = newMatcher(patterns)
+	if k.all || len(k.inside)+len(k.whole) > 0 {
+		s.known.Store(k)
+	}
+}
+
+// scalars calls each for all strings and numbers of a tree, with the name of the entry they
+// are the value of.
+func scalars(name string, v any, each func(name, text string)) {
+	switch v := v.(type) {
+	case string:
+		each(name, v)
+	case json.Number:
+		each(name, v.String())
+	case []any:
+		for _, one := range v {
+			scalars(name, one, each)
+		}
+	case map[string]any:
+		for name, one := range v {
+			scalars(name, one, each)
+		}
+	}
+}
+
+// tells reports whether an entry of an answer says what became of the question, or which it
+// was. Tools return such words themselves: "status": "ok".
+func tells(name, text string) bool {
+	switch strings.ToLower(strings.NewReplacer("_", "").Replace(name)) {
+	case "status", "action", "decision", "type", "kind":
+		const longest = 32
+		plain := strings.IndexFunc(text, func(r rune) bool { return r != '_' && r != ' ' && (r < 'A' || r > 'Z' && r < 'a' || r > 'z') }) < 0
+		return plain && len(text) <= longest
+	case "eventid", "uieventid", "uitoolid", "toolcallid", "callid", "corr", "requestid", "agentmessageid", "chatid", "workflowname":
+		return true
+	}
+	return false
+}
+
+func (k *known) learn(text string) {
+	k.add(text)
+	if !strings.Contains(strings.TrimSpace(text), "\n") {
+		return
+	}
+	for line := range strings.Lines(text) { // what is printed is read by lines
+		if len(strings.TrimSpace(line)) >= minLine {
+			k.add(line)
+		}
+	}
+}
+
+func (k *known) add(text string) {
+	text = strings.Clone(strings.TrimSpace(text)) // tools trim what people type
+	to := k.inside
+	switch {
+	case k.all || text == "" || strings.Contains(Replacement, text):
+		return
+	case len(text) < minInside:
+		to = k.whole
+	}
+	if _, ok := to[text]; ok {
+		return
+	}
+	if k.size += len(text); k.size > maxBytes {
+		k.all = true
+		return
+	}
+	to[text] = struct{}{}
+}
+
+// Text blots secrets out of a text. A long one may have been cut within a secret: then what
+// is left of that goes too.
+func (s *Scrubber) Text(text string) string {
+	if !s.Active() {
+		return text
+	}
+	return s.known.Load().text(text, false)
+}
+
+// Cut is [Scrubber.Text] of a text that was cut at its end.
+func (s *Scrubber) Cut(text string) string {
+	if !s.Active() {
+		return text
+	}
+	return s.known.Load().text(text, true)
+}
+
+func (k *known) text(text string, cut bool) string {
+	if k.all && text != "" {
+		return Replacement
+	}
+	body, found := strings.CutSuffix(strings.ToValidUTF8(text, "\ufffd"), "…")
+	out := k.match.blot(body, cut || found || len(text) >= longText, minInside)
+	if found {
+		out += "…"
+	}
+	return out
+}
+
+// Value blots secrets out of a JSON value tree, names of entries included, and returns another
+// one: the tree itself stays as it is.
+func (s *Scrubber) Value(tree any) any {
+	if !s.Active() {
+		return tree
+	}
+	return s.known.Load().value(tree)
+}
+
+func (k *known) value(v any) any {
+	switch v := v.(type) {
+	case string:
+		if _, ok := k.whole[strings.TrimSpace(v)]; ok {
+			return Replacement
+		}
+		return k.text(v, false)
+	case json.Number:
+		_, short := k.whole[v.String()]
+		_, long := k.inside[v.String()]
+		if short || long || k.all {
+			return Replacement
+		}
+		return v
+	case []any:
+		out := make([]any, len(v))
+		for i, one := range v {
+			out[i] = k.value(one)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, one := range v {
+			name = k.name(name)
+			if _, taken := out[name]; taken {
+				name = fmt.Sprintf("%s %d", name, len(out))
+			}
+			out[name] = k.value(one)
+		}
+		return out
+	}
+	return v
+}
+
+// name blots secrets out of the name of an entry. Names that are no secret keep their meaning
+// when there is too much to look for.
+func (k *known) name(name string) string {
+	if k.all {
+		return name
+	}
+	return k.text(name, false)
+}
+
+// JSON blots secrets out of a JSON document. One that cannot be read becomes a secret itself.
+func (s *Scrubber) JSON(data json.RawMessage) json.RawMessage {
+	if !s.Active() || len(data) == 0 {
+		return data
+	}
+	tree, err := events.Decode(data)
+	if err == nil {
+		data, err = events.AppendJSON(nil, s.Value(tree))
+	}
+	if err != nil {
+		return json.RawMessage(`"` + Replacement + `"`)
+	}
+	return data
+}
