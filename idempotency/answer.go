@@ -20,7 +20,9 @@ type Answer struct {
 	// Digest tells the content, so that the same answer sent again is accepted again. It is in a
 	// header: of a secret answer it must be a keyed hash.
 	Digest string
-	Data   []byte // what the tool is handed, private
+	// Data is what the tool is handed, private. What [secrets.Keys.Seal] has sealed is erased when
+	// the turn has ended, see [Journal.Erase].
+	Data []byte
 	// Check holds the answer against the question as it was stored: audience, deadline, schema.
 	// Nothing is stored that it refuses. An expiry may have none.
 	Check func(ask Record) error
@@ -121,6 +123,7 @@ func (j *Journal) judge(ctx context.Context, a Answer, c *Claim, t *Turn) (Verdi
 	}
 	answer := Record{Data: a.Data, Meta: Meta{
 		Nonce: NewNonce(), Epoch: 1, Lease: a.Lease, Fingerprint: a.Digest, Verdict: string(a.Outcome), Trace: a.Trace,
+		Secret: secrecyOf(a.Data),
 	}}
 	if q.answer != nil {
 		answer = *q.answer

@@ -48,6 +48,9 @@ func (m *Memory) At(ctx context.Context, seq uint64) (Record, error) {
 	if seq == 0 || seq > uint64(len(m.records)) {
 		return Record{}, ErrNotFound
 	}
+	if m.records[seq-1].Key == "" {
+		return Record{}, ErrNotFound
+	}
 	return m.records[seq-1], nil
 }
 

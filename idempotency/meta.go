@@ -19,21 +19,23 @@ const (
 	HeaderFingerprint = "Oneturn-Fingerprint"
 	HeaderVerdict     = "Oneturn-Verdict"
 	HeaderPool        = "Oneturn-Pool"
+	HeaderSecret      = "Oneturn-Secret"
 	HeaderTrace       = "traceparent"
 )
 
 // Meta is what a record says about its writer.
 type Meta struct {
-	Owner       string // worker that wrote it
-	Nonce       string // random, one a delivery: tells a writer its own record again
-	Epoch       int    // 1 for the claim, one more for each takeover
-	Lease       Lease  // claims and takeovers only
-	Effect      string // claims only: effect of the tool, pinned for the life of the turn
-	Digest      string // claims only: digest of the manifests that bound the tool
-	Fingerprint string // claims and responses: fingerprint of the data, "" when there was none
-	Verdict     string // claims: code of a rejected turn; park records: how they ended
-	Pool        string // claims and takeovers: pool of the worker, "" for the default one
-	Trace       string // W3C traceparent of the inbound message
+	Owner       string  // worker that wrote it
+	Nonce       string  // random, one a delivery: tells a writer its own record again
+	Epoch       int     // 1 for the claim, one more for each takeover
+	Lease       Lease   // claims and takeovers only
+	Effect      string  // claims only: effect of the tool, pinned for the life of the turn
+	Digest      string  // claims only: digest of the manifests that bound the tool
+	Fingerprint string  // claims and responses: fingerprint of the data, "" when there was none
+	Verdict     string  // claims: code of a rejected turn; park records: how they ended
+	Pool        string  // claims and takeovers: pool of the worker, "" for the default one
+	Secret      Secrecy // private records only: whether their data is sealed
+	Trace       string  // W3C traceparent of the inbound message
 }
 
 // Lease is the inbound message under which a turn is owned.
@@ -76,7 +78,7 @@ func parseLease(s string) (Lease, error) {
 }
 
 // metaHeaders is how many headers a Meta has.
-const metaHeaders = 10
+const metaHeaders = 11
 
 // headers gives each header its number, name and value; "" stands for one to leave out.
 func (m *Meta) headers(set func(i int, name, value string)) {
@@ -90,6 +92,7 @@ func (m *Meta) headers(set func(i int, name, value string)) {
 		{HeaderFingerprint, m.Fingerprint},
 		{HeaderVerdict, m.Verdict},
 		{HeaderPool, m.Pool},
+		{HeaderSecret, string(m.Secret)},
 		{HeaderTrace, m.Trace},
 	} {
 		set(i, h.name, h.value)
@@ -101,7 +104,8 @@ func (m *Meta) headers(set func(i int, name, value string)) {
 func parseMeta(get func(name string) string) (Meta, error) {
 	m := Meta{
 		Owner: get(HeaderOwner), Nonce: get(HeaderNonce), Effect: get(HeaderEffect), Digest: get(HeaderDigest),
-		Fingerprint: get(HeaderFingerprint), Verdict: get(HeaderVerdict), Pool: get(HeaderPool), Trace: get(HeaderTrace),
+		Fingerprint: get(HeaderFingerprint), Verdict: get(HeaderVerdict), Pool: get(HeaderPool),
+		Secret: Secrecy(get(HeaderSecret)), Trace: get(HeaderTrace),
 	}
 	var err error
 	if m.Epoch, err = strconv.Atoi(get(HeaderEpoch)); err != nil || m.Epoch < 1 {

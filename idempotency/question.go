@@ -106,6 +106,8 @@ func (j *Journal) reply(ctx context.Context, h Hold, id string) (Reply, error) {
 		return Reply{}, err
 	case answer.Err != nil:
 		return Reply{}, corrupt(answer)
+	case answer.Meta.Secret == Erased: // the turn has ended
+		return Reply{}, ErrLost
 	}
 	switch outcome := Outcome(answer.Meta.Verdict); outcome {
 	case Answered, Expired:

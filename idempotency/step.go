@@ -11,7 +11,7 @@ import (
 // within the call.
 func (j *Journal) Step(ctx context.Context, h Hold, id string, result []byte) ([]byte, error) {
 	meta := h.meta()
-	meta.Nonce = NewNonce()
+	meta.Nonce, meta.Secret = NewNonce(), secrecyOf(result)
 	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindStep, subjects.Token(id)), Meta: meta, Data: result})
 	switch {
 	case err != nil:

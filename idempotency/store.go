@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Store holds records that are created once and never change.
+// Store holds records that are created once and never change, but for the secrets in them.
 type Store interface {
 	// Create stores the record if its key is free and returns its sequence. Otherwise the
 	// error is an *ExistsError (decided: somebody's record is there), ErrUndecided (a rival
@@ -26,6 +26,9 @@ type Store interface {
 	// Scan returns all records of a call, as the leader knows them, in the order of their
 	// sequences. A cancel may stand before the claim.
 	Scan(ctx context.Context, key subjects.Key) ([]Record, error)
+	// Erase takes the data from a record as it was read, and marks it as [Erased]: the only
+	// change that a record ever sees. One that was erased already is fine.
+	Erase(ctx context.Context, r Record) error
 }
 
 // Record is one fact of a turn.

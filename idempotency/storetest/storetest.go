@@ -24,6 +24,7 @@ func Run(t *testing.T, newStore func(t *testing.T) idempotency.Store) {
 		"ReadsGiveBackWhatWasStored":                roundTrip,
 		"ScanSeesOneCallInOrderOnly":                scan,
 		"EndedContextCreatesNothingItReports":       cancelled,
+		"ErasedRecordStandsWithoutItsData":          erase,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -144,6 +145,35 @@ func scan(t *testing.T, s idempotency.Store) {
 	records, err = s.Scan(t.Context(), subjects.TurnKey("a", "c", "", "nobody"))
 	require.NoError(t, err)
 	require.Empty(t, records)
+}
+
+func erase(t *testing.T, s idempotency.Store) {
+	k := subjects.TurnKey("a", "c", "", "t")
+	want := record(k.Private("answer", "1"), "n1")
+	want.Meta.Secret = idempotency.Sealed
+	seq, err := s.Create(t.Context(), want)
+	require.NoError(t, err)
+	old, err := s.At(t.Context(), seq)
+	require.NoError(t, err)
+	require.Equal(t, idempotency.Sealed, old.Meta.Secret)
+	for range 2 { // a second time changes nothing
+		require.NoError(t, s.Erase(t.Context(), old))
+	}
+	_, err = s.At(t.Context(), seq)
+	require.ErrorIs(t, err, idempotency.ErrNotFound)
+	got, err := s.Last(t.Context(), want.Key)
+	require.NoError(t, err)
+	require.NoError(t, got.Err)
+	require.Empty(t, got.Data)
+	want.Meta.Secret = idempotency.Erased
+	require.Equal(t, want.Meta, got.Meta)
+	all, err := s.Scan(t.Context(), k)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	var exists *idempotency.ExistsError
+	_, err = s.Create(t.Context(), want)
+	require.ErrorAs(t, err, &exists)
+	require.Equal(t, got.Seq, exists.Seq)
 }
 
 func cancelled(t *testing.T, s idempotency.Store) {

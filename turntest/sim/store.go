@@ -108,6 +108,9 @@ func (s *store) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Recor
 	return s.match(ctx, found, key.PrivateRecords()), nil
 }
 
+// Erase implements [idempotency.Store]: nothing in a simulation is secret.
+func (*store) Erase(context.Context, idempotency.Record) error { return nil }
+
 // match adds the visible records under a filter, in the order of their sequences.
 func (s *store) match(ctx context.Context, found []idempotency.Record, filter string) []idempotency.Record {
 	prefix := strings.TrimSuffix(filter, ">")

@@ -1,0 +1,133 @@
+package idempotency
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Secrecy says whether the data of a private record is an answer to a secret question, or holds
+// one. It is in a header, so that a sweep finds what is left of them.
+type Secrecy string
+
+// The secrecies.
+const (
+	Plain  Secrecy = ""       // no secret
+	Sealed Secrecy = "sealed" // encrypted, see [secrets.Keys]
+	Erased Secrecy = "erased" // it was sealed; the data is gone, the fact stands
+)
+
+// secrecyOf is the secrecy of data that is about to be stored.
+func secrecyOf(data []byte) Secrecy {
+	if secrets.Sealed(data) {
+		return Sealed
+	}
+	return Plain
+}
+
+// AnswerName is the name under which the answer of a question is sealed.
+func AnswerName(key subjects.Key, id string) string {
+	return key.Private(kindAnswer, subjects.Token(id))
+}
+
+// StepName is the name under which the result of a step is sealed.
+func StepName(key subjects.Key, id string) string { return key.Private(kindStep, subjects.Token(id)) }
+
+// Secret reports whether the turn holds sealed data that [Journal.Erase] has to erase once the
+// turn has ended.
+func (t *Turn) Secret() bool {
+	for i := range t.Records {
+		if t.Records[i].Meta.Secret == Sealed {
+			return true
+		}
+	}
+	return false
+}
+
+// Erase overwrites the sealed answers and step results of a turn, and returns how many there
+// were. What they decided stands: an answer that is sent again is still known. A turn without a
+// response is left alone, because another run may need them. It may be repeated at any time.
+func (j *Journal) Erase(ctx context.Context, key subjects.Key) (int, error) {
+	return Erase(ctx, j.store, key)
+}
+
+// Erase is [Journal.Erase] of a store.
+func Erase(ctx context.Context, s Store, key subjects.Key) (erased int, err error) {
+	t, err := Load(ctx, s, key)
+	if err != nil || t.Response == nil {
+		return 0, err
+	}
+	var errs []error
+	for i := range t.Records {
+		r := &t.Records[i]
+		if r.Meta.Secret != Sealed || r.Err != nil {
+			continue
+		}
+		if err := s.Erase(ctx, *r); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		erased++
+	}
+	return erased, errors.Join(errs...)
+}
+
+// erasedForm is a record with everything but its data.
+func erasedForm(r Record) Record {
+	r.Data, r.Meta.Secret = nil, Erased
+	return r
+}
+
+// Erase implements [Store]. The bucket keeps one message a key, so what is published in a
+// record's place removes it; if somebody else was first, it is gone as well.
+func (s *KV) Erase(ctx context.Context, r Record) error {
+	gone := erasedForm(r)
+	m := &nats.Msg{Subject: s.space.JournalSubject(r.Key), Header: nats.Header{}}
+	gone.Meta.headers(func(_ int, name, value string) {
+		if value != "" {
+			m.Header[name] = []string{value}
+		}
+	})
+	m.Header.Set(nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(r.Seq, 10))
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	reply, err := s.nc.RequestMsgWithContext(ctx, m)
+	if err != nil {
+		return fmt.Errorf("journal: erase %s: %w", r.Key, err)
+	}
+	var ack struct {
+		Error *apiError `json:"error"`
+	}
+	switch err := json.Unmarshal(reply.Data, &ack); {
+	case err != nil:
+		return fmt.Errorf("journal: erase %s: %w", r.Key, err)
+	case ack.Error != nil && ack.Error.Code != errCodeWrongSequence:
+		return fmt.Errorf("journal: erase %s: server error %d: %s", r.Key, ack.Error.Code, ack.Error.Description)
+	}
+	return nil
+}
+
+// Erase implements [Store].
+func (m *Memory) Erase(ctx context.Context, r Record) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.keys[r.Key] != r.Seq || r.Seq == 0 {
+		return nil
+	}
+	gone := erasedForm(m.records[r.Seq-1])
+	m.records[r.Seq-1] = Record{Seq: r.Seq} // a deleted message: nothing reads it
+	gone.Seq = uint64(len(m.records) + 1)
+	m.records = append(m.records, gone)
+	m.keys[gone.Key] = gone.Seq
+	return nil
+}
