@@ -14,9 +14,10 @@ import (
 // Effect says what may happen to a tool whose worker died: whether it may be entered again.
 type Effect = bindings.Effect
 
-// The effects of tools. Unsafe is the default.
+// The effects of tools. Unsafe is the default, Replay that of tools with a component ([WithUI]).
 const (
 	Unsafe     = bindings.EffectUnsafe     // entered at most once per turn
+	Replay     = bindings.EffectReplay     // entered again only while it waits for an answer; for tools that ask people
 	Keyed      = bindings.EffectKeyed      // may be entered again with the same idempotency key
 	Idempotent = bindings.EffectIdempotent // entered at least once
 	ReadOnly   = bindings.EffectNone       // has no effect; entered at least once
@@ -69,7 +70,8 @@ func For(workflow, agent, model string) ToolOption {
 	}
 }
 
-// WithEffect says what a second run of the tool would do. Defaults to [Unsafe].
+// WithEffect says what a second run of the tool would do. Defaults to [Unsafe], with [WithUI] to
+// [Replay]: a tool that asks people (package ui) without a component of its own says Replay here.
 func WithEffect(effect Effect) ToolOption {
 	return func(t *Tool) { t.declaration().Effect = effect }
 }

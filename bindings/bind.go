@@ -181,10 +181,11 @@ func (b *binder) binding(t *toolEntry, k key, params []Param, known bool) *Bindi
 	bound := &Binding{
 		Workflow: b.workflow, Dir: b.w.dir, Agent: k.agent, ModelName: k.model, Tool: t.name, Description: t.description,
 		Kind: t.kind, MaxAttempts: DefaultMaxAttempts, Timeout: t.policy.timeout,
-		Component: t.component, Display: t.mode, Model: b.models[k.model],
+		Component: t.component, Display: t.mode, Secret: t.secret, Model: b.models[k.model],
 		Digest: b.w.digest, CompatSilent: b.silent, CompatEvents: b.older, RunOnKeyReuse: b.reuse, at: t.at,
 	}
 	bound.Effect, bound.EffectWhy = b.effect(t)
+	b.checkEffect(t, bound.Effect)
 	switch {
 	case t.policy.attempts > 0:
 		bound.MaxAttempts = t.policy.attempts

@@ -34,6 +34,22 @@ func (b *binder) checkOwner(t *toolEntry, agent string) {
 	b.functions[k], b.locations[k] = t.at, t.path
 }
 
+// checkEffect warns of tools that wait for people in memory, where a restart ends their turn.
+func (b *binder) checkEffect(t *toolEntry, effect Effect) {
+	const waits = "while a person thinks it waits in the worker's memory, it is never parked, and its turn ends as interrupted if the worker does"
+	if effect != EffectUnsafe {
+		return
+	}
+	mend := t.at.words("write effect: replay, and put what has an effect before a question into a step",
+		"write effect: replay, and put what has an effect before a question into a step", "use oneturn.WithEffect(oneturn.Replay)")
+	switch {
+	case t.uiTool:
+		b.warnf(t.at, "ui_tool_unsafe", mend, "tool %s is a UI tool with effect unsafe: %s", t.name, waits)
+	case t.policy.effect == "" && b.files[t.path].Functions[t.function].Asks:
+		b.warnf(t.at, "asking_tool_unsafe", mend, "tool %s asks people, and its effect is unsafe because nothing says another: %s", t.name, waits)
+	}
+}
+
 // checkParameters warns of parameters that nothing fills, or not always: such a call ends as
 // bad_args.
 func (b *binder) checkParameters(t *toolEntry, bound *Binding) {

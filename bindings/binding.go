@@ -62,6 +62,7 @@ type Binding struct {
 
 	Component string // UI component, "" if none
 	Display   string // where the component shows: inline, artifact, …; "" if not said
+	Secret    bool   // answers to the questions of this UI tool are secret
 
 	Model            *model.Model // checks the data; nil if the agent has none
 	AcceptsContext   bool         // the tool takes the context container

@@ -91,7 +91,7 @@ func inspect(_ context.Context, root string, files map[string][]byte) (map[strin
 			f.Error, f.ErrorLine = "invalid syntax", 1
 		}
 		for _, m := range def.FindAllStringSubmatch(text, -1) {
-			f.Functions[m[2]] = bindings.PyFunc{Params: params(m[3]), Async: m[1] != ""}
+			f.Functions[m[2]] = bindings.PyFunc{Params: params(m[3]), Async: m[1] != "", Asks: strings.Contains(text, "use_ui_tool(")}
 		}
 		for _, m := range imports.FindAllStringSubmatch(text, -1) {
 			f.Imports = append(f.Imports, m[1])

@@ -77,6 +77,7 @@ type toolEntry struct {
 	uiTool      bool
 	component   string
 	mode        string
+	secret      bool
 	policy      policy
 	at          place
 }
@@ -178,6 +179,19 @@ func (m *manifest) bounded(n *node, file, what string) *node {
 	cut.items = n.items[:maxEntries]
 	cut.keys = n.keys[:min(len(n.keys), maxEntries)]
 	return &cut
+}
+
+// readUI reads where and how a tool shows.
+func (m *manifest) readUI(ui *node, file string, t *toolEntry) {
+	t.component, t.mode = ui.get("component").str(), ui.get("mode").str()
+	if s := ui.get("secret"); !s.absent() {
+		v, ok := s.truth()
+		if !ok {
+			m.errorf(s.at(file), "bad_secret", "write true or false", "ui.secret of tool %s is neither true nor false, so its answers count as secret", t.name)
+			v = true // the more careful choice
+		}
+		t.secret = v
+	}
 }
 
 // policy reads effect, max_attempts and timeout. A value that makes no sense is reported and

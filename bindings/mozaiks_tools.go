@@ -128,7 +128,7 @@ func (m *manifest) readInvocation(n *node, file string, t *toolEntry) {
 		}
 	}
 	ui := n.get("ui")
-	t.component, t.mode = ui.get("component").str(), ui.get("mode").str()
+	m.readUI(ui, file, t)
 	if t.component != "" && kind.absent() && n.get("auto_invoke").absent() {
 		m.warnf(ui.at(file), "ui_without_tool_type", "add tool_type: UI_Tool",
 			"tool %s has a UI component but no tool_type, so it is not called automatically", t.name)

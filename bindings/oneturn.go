@@ -27,7 +27,7 @@ func ownKeys(object string) []string {
 			"effect", "timeout", "max_attempts", "ui", "description",
 		}
 	case "ui":
-		return []string{"component", "mode"}
+		return []string{"component", "mode", "secret"}
 	case "defaults":
 		return []string{"effect", "timeout", "max_attempts"}
 	case "variable":
@@ -159,7 +159,7 @@ func (m *manifest) ownTool(n *node, file string) (toolEntry, bool) {
 	}
 	if ui := m.table(n.get("ui"), file, "ui", "ui: {component: TicketCard, mode: inline}"); ui != nil {
 		m.strict(ui, file, "ui")
-		t.component, t.mode = ui.get("component").str(), ui.get("mode").str()
+		m.readUI(ui, file, &t)
 		t.uiTool = t.component != ""
 	}
 	t.agents = append(n.get("agent").texts(), n.get("agents").texts()...)

@@ -29,7 +29,7 @@ tools:
   - name: greet
     agent: Greeter
     file: greet.py
-    ui: {component: Card, mode: inline}
+    ui: {component: Card, mode: inline, secret: true}
   - name: charge
     kind: go
     agents: [Planner]
@@ -65,7 +65,7 @@ func TestOwnManifestBindsEverythingItSays(t *testing.T) {
 		Workflow: "W", Dir: "W", Agent: "Greeter", ModelName: "Greeting", Tool: "greet",
 		Kind: bindings.KindPython, File: "W/greet.py", Function: "greet",
 		Effect: bindings.EffectReplay, EffectWhy: "a UI tool without effect", MaxAttempts: 2, Timeout: 2500 * time.Millisecond,
-		Component: "Card", Display: "inline", Model: greet.Model, AcceptsContext: true,
+		Component: "Card", Display: "inline", Secret: true, Model: greet.Model, AcceptsContext: true,
 		Digest: set.WorkflowDigest("W"), CompatSilent: true, CompatEvents: true, RunOnKeyReuse: true,
 	}, *greet)
 	require.Equal(t, map[string]any{"name": "Al", "user_id": "u", "chat_id": "c1"},

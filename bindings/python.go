@@ -28,6 +28,7 @@ type PyFunc struct {
 	Params []Param
 	Async  bool
 	Line   int
+	Asks   bool // seems to ask people
 }
 
 // Param is one parameter of a [PyFunc].

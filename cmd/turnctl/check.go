@@ -44,7 +44,8 @@ cannot be read. The shape of -o json:
 
   {"workflows": [{"name", "dir", "digest",
                   "bindings": [{"agent", "model", "tool", "kind", "file", "function", "effect",
-                                "effect_why", "max_attempts", "timeout_ms", "component", "display"}],
+                                "effect_why", "max_attempts", "timeout_ms", "component", "display",
+                                "secret"}],
                   "diagnostics": [{"severity", "workflow", "file", "line", "code", "message", "mend"}],
                   "missing_modules": [], "missing_env": [], "hidden_env": []}],
    "diagnostics": [of the folder as a whole], "digest", "errors", "warnings"}

@@ -44,6 +44,7 @@ type bindingReport struct {
 	TimeoutMS        int64           `json:"timeout_ms"` // of one attempt; 0 = the worker's default
 	Component        string          `json:"component,omitempty"`
 	Display          string          `json:"display,omitempty"`
+	Secret           bool            `json:"secret,omitempty"`
 	AcceptsContext   bool            `json:"accepts_context,omitempty"`
 	SignatureUnknown bool            `json:"signature_unknown,omitempty"`
 	RunOnKeyReuse    bool            `json:"run_on_key_reuse,omitempty"`
@@ -55,7 +56,7 @@ func reportBinding(b *bindings.Binding) bindingReport {
 	return bindingReport{
 		Agent: b.Agent, Model: b.ModelName, Tool: b.Tool, Kind: b.Kind, File: b.File, Function: b.Function,
 		Effect: b.Effect, EffectWhy: b.EffectWhy, MaxAttempts: b.MaxAttempts, TimeoutMS: b.Timeout.Milliseconds(),
-		Component: b.Component, Display: b.Display, AcceptsContext: b.AcceptsContext,
+		Component: b.Component, Display: b.Display, Secret: b.Secret, AcceptsContext: b.AcceptsContext,
 		SignatureUnknown: b.SignatureUnknown, RunOnKeyReuse: b.RunOnKeyReuse, CompatSilent: b.CompatSilent, CompatEvents: b.CompatEvents,
 	}
 }

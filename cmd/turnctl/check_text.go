@@ -74,6 +74,7 @@ func (b *bindingReport) how() string {
 		set  bool
 		text string
 	}{
+		{b.Secret, "answers are secret"},
 		{b.SignatureUnknown, "signature unknown"},
 		{b.RunOnKeyReuse, "a reused turn key runs"},
 		{b.CompatSilent, "failures are silent"},

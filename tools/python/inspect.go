@@ -39,6 +39,7 @@ type Function struct {
 	Params []Param `json:"params"`
 	Async  bool    `json:"async"`
 	Line   int     `json:"line"`
+	Asks   bool    `json:"asks"` // its code, or a function of the file that it calls, calls use_ui_tool, request_input or oneturn.ask
 }
 
 // Param is one parameter of a [Function].

@@ -63,6 +63,38 @@ shown = lambda x: x
 	require.ErrorContains(t, err, "does not lie in")
 }
 
+func TestInspectFindsFunctionsThatAskPeople(t *testing.T) {
+	t.Parallel()
+	files, err := python.Inspect(t.Context(), "", t.TempDir(), map[string][]byte{"t.py": []byte(`
+from mozaiksai.core.workflow.outputs.ui_tools import use_ui_tool
+import oneturn
+from core.workflow import ui_tools
+async def direct(a): return await use_ui_tool("X", {})
+async def nested(a):
+    async def inner(): return await ui_tools.use_ui_tool("X", {})
+    return await inner()
+async def through(a): return await helper(a)
+async def helper(a): return await middle(a)
+async def middle(a): return await oneturn.ask({})
+def line(): return oneturn.request_input("?")
+async def other(a): return await client.ask(a)
+async def named(a): return use_ui_tool
+class C:
+    async def method(self): return await use_ui_tool("X", {})
+async def gone(): await use_ui_tool("X", {})
+gone = None
+`)})
+	require.NoError(t, err)
+	require.Empty(t, files["t.py"].Error)
+	var asks []string
+	for name, fn := range files["t.py"].Functions {
+		if fn.Asks {
+			asks = append(asks, name)
+		}
+	}
+	require.ElementsMatch(t, []string{"direct", "nested", "through", "helper", "middle", "line"}, asks)
+}
+
 func TestInspectTakesOneProcessForManyFiles(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

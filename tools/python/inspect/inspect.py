@@ -27,9 +27,30 @@ def parameters(args):
     return found
 
 
+ASKING = {"use_ui_tool", "request_input"}  # whoever has defined them
+OWN = {"oneturn.ask"}  # a name that others use too
+
+
+def called(function):
+    """Names that a function calls, in nested functions too."""
+    return {name_of(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
+
+
+def asking(functions):
+    """Names of the functions that ask people, themselves or by others of the list."""
+    calls = {name: called(function) for name, function in functions.items()}
+    found = {name for name, names in calls.items() if any(n.rpartition(".")[2] in ASKING or n in OWN for n in names)}
+    while True:
+        more = {name for name, names in calls.items() if name not in found and names & found}
+        if not more:
+            return found
+        found |= more
+
+
 class File:
     def __init__(self):
         self.functions, self.names, self.imports, self.env = {}, set(), set(), set()
+        self.bodies = {}
         self.dynamic = False
 
     def top(self, body):
@@ -37,6 +58,7 @@ class File:
         for node in body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self.names.discard(node.name)
+                self.bodies[node.name] = node
                 self.functions[node.name] = {"params": parameters(node.args), "line": node.lineno,
                                              "async": isinstance(node, ast.AsyncFunctionDef)}
                 self.dynamic = self.dynamic or node.name == "__getattr__"
@@ -134,6 +156,8 @@ def inspect(path, data):
         file = File()
         file.top(tree.body)
         file.uses(tree)
+        for name in asking(file.bodies) & file.functions.keys():
+            file.functions[name]["asks"] = True
     except SyntaxError as error:
         return {"error": error.msg or "syntax error", "error_line": error.lineno or 0}
     except OSError as error:

@@ -1,0 +1,81 @@
+package bindings_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+)
+
+const asking = "\n-- W/tools/t.py --\nasync def run(): await use_ui_tool('Card', {})\n"
+
+// TestToolsThatWaitForPeopleInMemoryAreNamed tells of each tool whose turn a restart would end.
+func TestToolsThatWaitForPeopleInMemoryAreNamed(t *testing.T) {
+	t.Parallel()
+	cases := []struct{ manifest, code, mend string }{
+		{"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, effect: unsafe, ui: {component: C}}]", "ui_tool_unsafe", "write effect: replay"},
+		{"-- W/oneturn.yaml --\ndefaults: {effect: unsafe}\ntools: [{name: run, agent: A, file: t.py, ui: {component: C}}]", "ui_tool_unsafe", "step"},
+		{"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py}]", "asking_tool_unsafe", "write effect: replay"},
+		{"-- W/tools.yaml --\ntools: [{agent: A, file: t.py, function: run, tool_type: Agent_Tool, auto_invoke: true}]", "asking_tool_unsafe", "write effect: replay"},
+		{"-- W/tools.yaml --\ntools: [{agent: A, file: t.py, function: run, tool_type: UI_Tool, effect: unsafe}]", "ui_tool_unsafe", "write effect: replay"},
+		{"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, ui: {component: C}}]", "", ""},
+		{"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, effect: unsafe}]", "", ""}, // its author knows
+		{"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, effect: keyed}]", "", ""},
+		{"-- W/tools.yaml --\ntools: [{agent: A, file: t.py, function: run, tool_type: UI_Tool, ui: {component: null}}]", "", ""},
+	}
+	for _, c := range cases {
+		set := load(t, unpack(t, c.manifest+asking))
+		require.Len(t, set.Bindings(), 1, c.manifest)
+		var found bindings.Diagnostic
+		for _, d := range set.Diagnostics() {
+			if d.Code == "ui_tool_unsafe" || d.Code == "asking_tool_unsafe" {
+				require.Empty(t, found, c.manifest)
+				found = d
+			}
+		}
+		require.Equal(t, c.code, found.Code, c.manifest)
+		require.Contains(t, found.Mend, c.mend)
+		if c.code != "" {
+			require.Equal(t, bindings.SeverityWarning, found.Severity)
+			require.Contains(t, found.Message, "never parked")
+			require.NotZero(t, found.Line)
+		}
+	}
+}
+
+func TestAGoToolThatWaitsInMemoryIsNamed(t *testing.T) {
+	t.Parallel()
+	set, err := bindings.Load(t.Context(), bindings.Options{Declared: []bindings.Declaration{
+		{Workflow: "W", Agent: "A", Tool: "ask", Component: "C", Effect: bindings.EffectUnsafe},
+	}})
+	require.NoError(t, err)
+	found := set.Diagnostics()
+	require.Len(t, found, 2) // the other: no model
+	require.Contains(t, found[0].Code+found[1].Code, "ui_tool_unsafe")
+}
+
+func TestSecretAnswersAreSaidInEveryGeneration(t *testing.T) {
+	t.Parallel()
+	for manifest, want := range map[string]struct {
+		secret bool
+		code   string
+	}{
+		"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, ui: {component: C, secret: true}}]":                               {true, ""},
+		"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, ui: {component: C, secret: false}}]":                              {false, ""},
+		"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, ui: {component: C, secret: often}}]":                              {true, "bad_secret"},
+		"-- W/tools.yaml --\ntools: [{agent: A, file: t.py, function: run, tool_type: UI_Tool, ui: {component: C, secret: true}}]":         {true, ""},
+		"-- W/tools.json --\n{\"tools\":[{\"agent\":\"A\",\"file\":\"t.py\",\"function\":\"run\",\"tool_type\":\"UI_Tool\",\"ui\":null}]}": {false, ""},
+	} {
+		set := load(t, unpack(t, manifest+asking))
+		require.Len(t, set.Bindings(), 1, manifest)
+		require.Equal(t, want.secret, set.Bindings()[0].Secret, manifest)
+		code := ""
+		for _, d := range set.Diagnostics() {
+			if d.Severity == bindings.SeverityError {
+				code += d.Code
+			}
+		}
+		require.Equal(t, want.code, code)
+	}
+}
