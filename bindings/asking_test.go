@@ -59,23 +59,23 @@ func TestSecretAnswersAreSaidInEveryGeneration(t *testing.T) {
 	t.Parallel()
 	for manifest, want := range map[string]struct {
 		secret bool
-		code   string
+		codes  []string
 	}{
-		"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, ui: {component: C, secret: true}}]":                               {true, ""},
-		"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, ui: {component: C, secret: false}}]":                              {false, ""},
-		"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, ui: {component: C, secret: often}}]":                              {true, "bad_secret"},
-		"-- W/tools.yaml --\ntools: [{agent: A, file: t.py, function: run, tool_type: UI_Tool, ui: {component: C, secret: true}}]":         {true, ""},
-		"-- W/tools.json --\n{\"tools\":[{\"agent\":\"A\",\"file\":\"t.py\",\"function\":\"run\",\"tool_type\":\"UI_Tool\",\"ui\":null}]}": {false, ""},
+		"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, ui: {component: C, secret: true}}]":                               {true, nil},
+		"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, ui: {component: C, secret: false}}]":                              {false, nil},
+		"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, ui: {component: C, secret: often}}]":                              {true, []string{"bad_secret"}},
+		"-- W/tools.yaml --\ntools: [{agent: A, file: t.py, function: run, tool_type: UI_Tool, ui: {component: C, secret: true}}]":         {true, nil},
+		"-- W/tools.json --\n{\"tools\":[{\"agent\":\"A\",\"file\":\"t.py\",\"function\":\"run\",\"tool_type\":\"UI_Tool\",\"ui\":null}]}": {false, nil},
 	} {
 		set := load(t, unpack(t, manifest+asking))
 		require.Len(t, set.Bindings(), 1, manifest)
 		require.Equal(t, want.secret, set.Bindings()[0].Secret, manifest)
-		code := ""
+		var codes []string
 		for _, d := range set.Diagnostics() {
 			if d.Severity == bindings.SeverityError {
-				code += d.Code
+				codes = append(codes, d.Code)
 			}
 		}
-		require.Equal(t, want.code, code)
+		require.Equal(t, want.codes, codes)
 	}
 }
