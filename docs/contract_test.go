@@ -88,6 +88,7 @@ func TestCodesReasonsAndHeadersOfTheContractAreThoseOfTheCode(t *testing.T) {
 	}, column(t, "wire-contract.md", "| header | on | holds |", 1))
 	require.ElementsMatch(t, []string{
 		handlers.HeaderReason, handlers.HeaderError, handlers.HeaderSubject, handlers.HeaderSequence, handlers.HeaderBlob,
+		handlers.HeaderSize, handlers.HeaderSHA256,
 	}, column(t, "wire-contract.md", "| header | holds |", 1))
 }
 

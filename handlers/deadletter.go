@@ -37,6 +37,9 @@ const (
 	HeaderSubject  = "Oneturn-Subject"
 	HeaderSequence = "Oneturn-Sequence"
 	HeaderBlob     = "Oneturn-Blob" // name of the blob that holds the bytes, when they do not fit
+	// HeaderSize and HeaderSHA256 tell of bytes that are not kept, see [Message.Private].
+	HeaderSize   = "Oneturn-Size"
+	HeaderSHA256 = "Oneturn-SHA256"
 	// HeaderLeftOut is how many of the message's own headers did not fit.
 	HeaderLeftOut = "Oneturn-Headers-Left-Out"
 )
@@ -101,8 +104,8 @@ func NewDeadLetters(js jetstream.JetStream, space subjects.Space, blobs *Blobs) 
 	return &DeadLetters{js: js, space: space, blobs: blobs}
 }
 
-// Put stores a message as a dead letter. Storing the same delivery again within the duplicate
-// window stores nothing new.
+// Put stores a message as a dead letter, a private one without its bytes. Storing the same
+// delivery again within the duplicate window stores nothing new.
 func (d *DeadLetters) Put(ctx context.Context, m *Message, app, reason string, cause error) error {
 	kind := "unknown"
 	if in, ok := d.space.ParseIn(m.Subject); ok {
@@ -115,6 +118,12 @@ func (d *DeadLetters) Put(ctx context.Context, m *Message, app, reason string, c
 	header.Set(HeaderSequence, strconv.FormatUint(m.Lease.Seq, 10))
 	header.Set(nats.MsgIdHdr, m.Lease.Stream+"/"+strconv.FormatUint(m.Lease.Seq, 10)+"/"+reason)
 	letter := &nats.Msg{Subject: d.space.Dead(app, kind), Header: header, Data: m.Data}
+	if m.Private {
+		header.Set(HeaderError, oneLine(logError(cause)))
+		header.Set(HeaderSize, strconv.Itoa(len(m.Data)))
+		header.Set(HeaderSHA256, hashOf(m.Data))
+		letter.Data = nil
+	}
 	if letter.Size() > d.blobs.maxMessage() {
 		blob, err := d.blobs.put(ctx, "dead."+strconv.FormatUint(m.Lease.Seq, 10), m.Data)
 		if err != nil {

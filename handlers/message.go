@@ -16,6 +16,9 @@ type Message struct {
 	Data    []byte
 	Lease   idempotency.Lease // stream, sequence and delivery number
 	Stored  time.Time         // when the stream took it
+	// Private says that the message may hold a secret, as an answer may: its bytes are in no dead
+	// letter.
+	Private bool
 	// Held ends when the delivery is no longer ours: JetStream may have given the message to
 	// another worker. Writes are retried until then.
 	Held context.Context //nolint:containedctx // the life of the message, not of a call

@@ -25,7 +25,7 @@ func (a *app) dead() *cobra.Command {
 		Use:   "dead",
 		Short: "Look at dead letters, and run or drop them",
 		Long: `Dead letters are messages that no worker could handle, with the reason. They keep the bytes as
-they came in. Redrive them once the cause is mended, or drop them.`,
+they came in, but for answers of people, which may be secret. Redrive them once the cause is mended, or drop them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return cli.Usagef("dead: ls, show, redrive or drop: see %s --help", c.CommandPath())
@@ -49,6 +49,7 @@ type letter struct {
 	Source  uint64    `json:"source_seq"`        // of the message in its stream
 	Bytes   int       `json:"bytes"`             // 0 when a blob holds them
 	Blob    string    `json:"blob,omitempty"`
+	SHA256  string    `json:"sha256,omitempty"` // of bytes that were not kept: they may have been a secret
 
 	tenant string // token of the app
 }
@@ -60,6 +61,9 @@ func (s *server) letter(subject string, header nats.Header, seq uint64, at time.
 		Reason: header.Get(handlers.HeaderReason), Error: header.Get(handlers.HeaderError),
 		Subject: header.Get(handlers.HeaderSubject), Blob: header.Get(handlers.HeaderBlob),
 	}
+	if l.SHA256 = header.Get(handlers.HeaderSHA256); l.SHA256 != "" {
+		l.Bytes, _ = strconv.Atoi(header.Get(handlers.HeaderSize))
+	}
 	l.Source, _ = strconv.ParseUint(header.Get(handlers.HeaderSequence), 10, 64)
 	if app, kind, ok := s.space.ParseDead(subject); ok {
 		l.App, l.Kind, l.tenant = shown(app), shown(kind), app
@@ -69,6 +73,9 @@ func (s *server) letter(subject string, header nats.Header, seq uint64, at time.
 	}
 	return l
 }
+
+// errNotKept is why an answer cannot be shown or redriven.
+var errNotKept = errors.New("its bytes are not kept: it was to be an answer, which may be secret; whoever sent it can answer again")
 
 // letterFilter says which dead letters are meant.
 type letterFilter struct{ app, reason string }
@@ -143,7 +150,10 @@ func (s *server) open(ctx context.Context, stream jetstream.Stream, seq uint64) 
 
 // content returns the bytes of the message, out of their blob if they are in one.
 func (s *server) content(ctx context.Context, l *letter, data []byte) ([]byte, error) {
-	if l.Blob == "" {
+	switch {
+	case l.SHA256 != "":
+		return nil, errNotKept
+	case l.Blob == "":
 		return data, nil
 	}
 	digest, ours := strings.CutPrefix(l.Blob, "dead."+strconv.FormatUint(l.Source, 10)+".")
