@@ -165,7 +165,7 @@ func (w *Worker) run(ctx context.Context) error {
 }
 
 // handlers wires what handles messages.
-func (w *Worker) handlers(ctx context.Context, store idempotency.Store) (*handlers.Handlers, error) {
+func (w *Worker) handlers(ctx context.Context, store *idempotency.KV) (*handlers.Handlers, error) {
 	blobs, err := handlers.NewBlobs(ctx, w.nc, w.js, w.space)
 	if err != nil {
 		return nil, err
@@ -189,6 +189,11 @@ func (w *Worker) handlers(ctx context.Context, store idempotency.Store) (*handle
 		Metrics:   w.metrics,
 		Logger:    w.c.Logger,
 		Now:       time.Now,
+
+		Askers: store.Askers,
+		ServerTime: func(ctx context.Context) (time.Time, error) {
+			return handlers.ServerTime(ctx, w.js, w.space.InStream())
+		},
 
 		LeaseHeld:    handlers.LeaseHeld(w.js, w.space),
 		MaxTurnLife:  w.c.MaxTurnLife,

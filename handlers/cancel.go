@@ -37,7 +37,7 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 	}
 	c := idempotency.Claim{
 		Key: t.key, Lease: m.Lease, Event: claim, Signal: true,
-		Verdict: string(events.CodeCancelled), Trace: traceOf(m.Header),
+		Verdict: string(events.CodeCancelled), Trace: traceOf(m.Header), Ack: h.acks(m, t.key, nil, ""),
 	}
 	if err := h.Journal.Cancel(m.Held, c, wish); err != nil {
 		return h.unclaimed(t, err)

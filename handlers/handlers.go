@@ -50,6 +50,13 @@ type Config struct {
 	Logger    *slog.Logger
 	Now       func() time.Time
 
+	// Askers finds the calls of a chat that have asked a question with an id, see
+	// [idempotency.KV.Askers]. Nil finds none: answers to turns with a run id have to name it.
+	Askers func(ctx context.Context, appToken, chat, ask string) ([]subjects.Key, error)
+	// ServerTime is the time by the clock of the server: an expiry that comes early waits for it.
+	// Nil takes Now.
+	ServerTime func(ctx context.Context) (time.Time, error)
+
 	// LeaseHeld reports whether the message of a lease is still in its stream; resumes need it.
 	LeaseHeld func(ctx context.Context, l idempotency.Lease) (bool, error)
 
@@ -68,6 +75,7 @@ type Handlers struct {
 	finished  *recent[turnRef]
 	cancelled *recent[string] // names of turns
 	buffers   buffers
+	schemas   schemas
 }
 
 // turnRef stands for a turn and its data: sha256 of the name of the turn and the fingerprint.
@@ -97,6 +105,8 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 			d = leave()
 		}
 	}()
+	in, _ := h.Space.ParseIn(m.Subject)
+	m.Private = events.AnswerKind(in.Kind)
 	if m.Lease.Delivery > 1 {
 		h.Metrics.Redeliveries.Inc()
 	}
@@ -105,7 +115,11 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 	}
 	body, err := events.Parse(m.Data)
 	if err != nil {
-		return h.dead(m, "", reasonUndecodable, err)
+		return h.unparsed(m, err)
+	}
+	if answers := events.AnswerKind(body.Kind); answers || m.Private && body.Kind == "" {
+		m.Private = true
+		return h.answer(ctx, m, in, body)
 	}
 	switch body.Kind {
 	case "", events.KindStructuredOutputReady:
@@ -114,9 +128,11 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 		return h.cancel(ctx, m, body)
 	case events.KindResume:
 		return h.resume(ctx, m, body)
+	case events.KindExpire:
+		return h.expire(ctx, m, in, body)
 	}
-	return h.dead(m, "", reasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s", body.Kind,
-		events.KindStructuredOutputReady, events.KindCancel, events.KindResume))
+	return h.dead(m, "", reasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s, %s, %s", body.Kind,
+		events.KindStructuredOutputReady, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire))
 }
 
 // Running returns how many tools are running.

@@ -23,6 +23,8 @@ type Metrics struct {
 	StoreRetries  *prometheus.CounterVec // bucket
 	Abandoned     prometheus.Counter
 	Panics        prometheus.Counter
+	Answers       *prometheus.CounterVec // verdict
+	Expiries      *prometheus.CounterVec // verdict
 	Dead          *prometheus.CounterVec // reason
 	InFlight      prometheus.Gauge
 	ToolSeconds   *prometheus.HistogramVec // workflow, tool
@@ -57,6 +59,12 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		}, []string{"bucket"}),
 		Abandoned: counter("abandoned_tools_total", "Tools left behind because they ignored the end of their context."),
 		Panics:    counter("panics_total", "Panics in handlers."),
+		Answers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: ns, Name: "answers_total", Help: "Answers to questions, by what became of them.",
+		}, []string{"verdict"}),
+		Expiries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: ns, Name: "expiries_total", Help: "Questions whose time to answer was over, by what became of them.",
+		}, []string{"verdict"}),
 		Dead: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "dead_letters_total", Help: "Messages moved to the dead letters.",
 		}, []string{"reason"}),
@@ -73,7 +81,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{
 		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites, m.StoreRetries,
-		m.Abandoned, m.Panics, m.Dead, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
+		m.Abandoned, m.Panics, m.Answers, m.Expiries, m.Dead, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)

@@ -51,17 +51,32 @@ func (h *Handlers) resume(ctx context.Context, m *Message, body *events.Message)
 	if decision.Action == idempotency.Run {
 		h.Metrics.Takeovers.Inc()
 	}
-	t, call := restore(m, e, key, decision.Turn.Claim)
+	return h.goOn(ctx, m, e, decision)
+}
+
+// resumed goes on with a turn that the message of an answer, an expiry or a cancel has taken over
+// after it was parked, or after the owner who was told has died: the decision is Run or Conclude,
+// and the message is the lease of the turn until it has ended or is parked again.
+func (h *Handlers) resumed(ctx context.Context, m *Message, d idempotency.Decision) Disposition {
+	if d.Action == idempotency.Run {
+		h.Metrics.Takeovers.Inc()
+	}
+	return h.goOn(ctx, m, &events.Resume{}, d)
+}
+
+// goOn does what the journal has decided for a turn whose own message is gone.
+func (h *Handlers) goOn(ctx context.Context, m *Message, e *events.Resume, d idempotency.Decision) Disposition {
+	t, call := restore(m, e, d.Hold.Key, d.Turn.Claim)
 	if call == nil { // whatever the headers say, it is never run
-		return h.conclude(t, decision, events.CodeStateCorrupt)
+		return h.conclude(t, d, events.CodeStateCorrupt)
 	}
-	h.Logger.Info("turn resumed", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "action", decision.Action.String(),
-		"code", decision.Code, "epoch", decision.Hold.Epoch)
+	h.Logger.Info("turn resumed", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "action", d.Action.String(),
+		"code", d.Code, "epoch", d.Hold.Epoch)
 	t.binding = bindingOf(h.Bindings(), call)
-	if decision.Action == idempotency.Conclude {
-		return h.conclude(t, decision, decision.Code)
+	if d.Action == idempotency.Conclude {
+		return h.conclude(t, d, d.Code)
 	}
-	return h.rerun(ctx, t, decision, call)
+	return h.rerun(ctx, t, d, call)
 }
 
 // resumeKey returns the key of the turn that a resume names, and holds the subject against it.

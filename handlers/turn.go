@@ -179,9 +179,13 @@ func (h *Handlers) handOver(t *turn) time.Duration {
 		h.Logger.Warn("unknown workflow: the turn is offered to other workers", "chat", t.Chat, "turn", t.callID,
 			"grace", h.BindingGrace, "reason", t.reject.content)
 	}
+	return h.handOverDelay(t.m)
+}
+
+func (h *Handlers) handOverDelay(m *Message) time.Duration {
 	const first = 5 * time.Millisecond
 	longest := max(h.BindingGrace/(graceNaks-10), time.Millisecond)
-	return min(first<<min(t.m.Lease.Delivery-1, 10), longest)
+	return min(first<<min(max(m.Lease.Delivery, 1)-1, 10), longest)
 }
 
 // claimedBefore reports whether a worker has claimed the turn: one that was is ended whatever the

@@ -1,0 +1,125 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// answer handles what a person says to a question (design 6): tenant, chat, user, deadline and
+// schema are checked before anything is stored; the first answer that is stored stands. The turn
+// goes on where it waits: in the memory of its worker, or here, if it was parked.
+func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, body *events.Message) Disposition {
+	r, err := body.Answer()
+	if err != nil {
+		return h.unparsed(m, err)
+	}
+	if !events.AnswerKind(in.Kind) || in.App != subjects.Token(r.App) || in.Chat != subjects.Token(r.Chat) ||
+		r.Workflow != "" && in.Workflow != subjects.Token(r.Workflow) {
+		return h.foreign(m, in, r)
+	}
+	if d, back := h.elsewhere(m, in.Workflow); back {
+		return d
+	}
+	q, err := h.find(m.Held, r)
+	switch {
+	case errors.Is(err, errNoQuestion):
+		if d, back := h.early(m); back {
+			return d
+		}
+		return h.refuse(m, r, events.VerdictUnknown, textUnknown)
+	case errors.Is(err, errUnreadable):
+		return h.refuse(m, r, events.VerdictClosed, textDamaged)
+	case err != nil:
+		return h.undecided(m, "the question cannot be looked up", err)
+	case subjects.Token(q.WorkflowName) != in.Workflow:
+		return h.refuse(m, r, events.VerdictForbidden, textWorkflow)
+	case q.UserID != "" && q.UserID != r.UserID:
+		return h.refuse(m, r, events.VerdictForbidden, textNotUsers)
+	case !m.Fresh():
+		return leave()
+	}
+	return h.decide(ctx, m, r, q)
+}
+
+// unparsed makes a dead letter of a message that cannot be read. Whoever sent an answer hears of
+// it, too.
+func (h *Handlers) unparsed(m *Message, err error) Disposition {
+	if m.Private {
+		h.Metrics.Answers.WithLabelValues(string(events.VerdictInvalid)).Inc()
+		h.tell(m, events.NewVerdict(events.VerdictInvalid, "", "The answer cannot be read: "+logError(err)+"."))
+	}
+	return h.dead(m, "", decodeReason(err), err)
+}
+
+// foreign rejects an answer whose body belongs to somebody else than its subject. The sender's
+// chat is that of the subject: rights are given by subject.
+func (h *Handlers) foreign(m *Message, in subjects.Inbound, r *events.ToolCallResponse) Disposition {
+	v := events.NewVerdict(events.VerdictForbidden, r.ToolCallID, textForeign)
+	ids := idsOf(subjects.Key{App: in.App, Chat: in.Chat}, events.TurnID{App: r.App, Chat: r.Chat})
+	sender := *r
+	sender.App, sender.Chat = ids.App, ids.Chat
+	h.judged(m, &sender, v)
+	return ack()
+}
+
+// decide stores an answer, if the question takes it, and does what follows.
+func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallResponse, q *inquiry) Disposition {
+	content, err := h.contentOf(q, r.Value)
+	if err != nil {
+		return h.refuse(m, r, events.VerdictInvalid, "The answer cannot be stored: "+logError(err)+".")
+	}
+	v, err := h.Journal.Answer(m.Held, idempotency.Answer{
+		Key: q.key, ID: q.ask, Lease: m.Lease, Trace: traceOf(m.Header),
+		Outcome: idempotency.Answered, Digest: content.digest, Data: content.data,
+		Check: func(idempotency.Record) error {
+			if end := q.Answer.ExpiresAt; !end.IsZero() && !m.Stored.Before(end) {
+				return &unfit{code: events.VerdictExpired, text: textExpired}
+			}
+			if content.unfit != nil {
+				return content.unfit
+			}
+			return nil
+		},
+		Ack: h.acks(m, q.key, q, r.UserID),
+	})
+	switch {
+	case errors.Is(err, idempotency.ErrRefused):
+		return h.refuse(m, r, events.VerdictInvalid, fmt.Sprintf("The answer of %d bytes is too large to store: store the data elsewhere and answer with a reference.", len(content.data)))
+	case err != nil:
+		return h.undecided(m, "the answer could not be stored", err)
+	case v.Verdict == idempotency.Early:
+		if d, back := h.early(m); back {
+			return d
+		}
+	}
+	h.judged(m, r, verdictOf(v, r.ToolCallID))
+	if v.Verdict == idempotency.Accepted {
+		h.olderNames(q, r.Value)
+	}
+	return h.follow(ctx, m, v)
+}
+
+// follow does what the journal decided on a message that brings the end of a question.
+func (h *Handlers) follow(ctx context.Context, m *Message, v idempotency.Verdicted) Disposition {
+	switch v.Action {
+	case idempotency.Run, idempotency.Conclude:
+		return h.resumed(ctx, m, v.Decision)
+	case idempotency.Leave:
+		if v.Verdict != idempotency.Early {
+			return leave()
+		}
+	case idempotency.Done, idempotency.Duplicate, idempotency.Conflict, idempotency.Signalled:
+	}
+	return ack()
+}
+
+// undecided leaves a message of which it is not known what is stored. It comes back.
+func (h *Handlers) undecided(m *Message, what string, err error) Disposition {
+	h.Logger.Warn("the message comes back", "why", what, "seq", m.Lease.Seq, "delivery", m.Lease.Delivery, "err", logError(err))
+	return leave()
+}

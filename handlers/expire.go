@@ -1,0 +1,102 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// longestWait is the longest delay with which an expiry that came early is given back.
+const longestWait = time.Minute
+
+// expire handles the end of the time for an answer. It contends with answers for the question,
+// and is handed to the tool like one. What decides whether the time is over is the question as
+// it was stored, and the clock of the server.
+func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, body *events.Message) Disposition {
+	e, err := body.Expire()
+	if err != nil {
+		return h.dead(m, "", decodeReason(err), err)
+	}
+	key, ok := subjects.ParseCall(e.Key)
+	want := subjects.Inbound{Pool: in.Pool, Kind: events.KindExpire, App: key.App, Workflow: subjects.Token(e.Workflow), Chat: key.Chat}
+	if !ok || in != want || subjects.Token(e.App) != key.App || subjects.Token(e.Chat) != key.Chat {
+		return h.dead(m, e.App, reasonSubjectMismatch, fmt.Errorf("an expiry of a question of call %.300q does not belong on subject %.300q", e.Key, m.Subject))
+	}
+	if d, back := h.elsewhere(m, in.Workflow); back {
+		return d
+	}
+	q, err := h.inquire(m.Held, key, e.Ask)
+	switch {
+	case errors.Is(err, errNoQuestion):
+		if d, back := h.early(m); back {
+			return d
+		}
+		return h.notExpired(m, e, events.VerdictUnknown, textUnknown)
+	case errors.Is(err, errUnreadable):
+		return h.notExpired(m, e, events.VerdictClosed, textDamaged)
+	case err != nil:
+		return h.undecided(m, "the question cannot be looked up", err)
+	}
+	if !e.Forced {
+		wait, err := h.before(m, q.Answer.ExpiresAt)
+		switch {
+		case err != nil:
+			return h.undecided(m, "the server does not tell the time", err)
+		case q.Answer.ExpiresAt.IsZero():
+			return h.notExpired(m, e, events.VerdictInvalid, "The question is open for as long as its turn.")
+		case wait > 0:
+			return nakAfter(min(wait, longestWait))
+		}
+	}
+	if !m.Fresh() {
+		return leave()
+	}
+	v, err := h.Journal.Answer(m.Held, idempotency.Answer{
+		Key: key, ID: e.Ask, Lease: m.Lease, Trace: traceOf(m.Header), Outcome: idempotency.Expired, Ack: h.acks(m, key, q, ""),
+	})
+	switch {
+	case err != nil:
+		return h.undecided(m, "the expiry could not be stored", err)
+	case v.Verdict == idempotency.Early:
+		if d, back := h.early(m); back {
+			return d
+		}
+	}
+	verdict := verdictOf(v, q.ToolCallID)
+	if v.Verdict == idempotency.Accepted {
+		verdict.Message = "The question has expired."
+		h.Logger.Debug("a question has expired", "workflow", q.WorkflowName, "chat", q.ChatID, "question", q.ToolCallID, "forced", e.Forced)
+	}
+	h.Metrics.Expiries.WithLabelValues(string(verdict.Code)).Inc()
+	h.tell(m, verdict)
+	return h.follow(ctx, m, v)
+}
+
+// before returns how long it is until a time by the clock of the server, which says when it took
+// the message; only if that was earlier, it is asked.
+func (h *Handlers) before(m *Message, end time.Time) (time.Duration, error) {
+	if end.IsZero() || !m.Stored.Before(end) {
+		return 0, nil
+	}
+	now := h.Now()
+	if h.ServerTime != nil {
+		var err error
+		if now, err = h.ServerTime(m.Held); err != nil {
+			return 0, err
+		}
+	}
+	return end.Sub(now), nil
+}
+
+// notExpired ends an expiry that nothing was stored of.
+func (h *Handlers) notExpired(m *Message, e *events.Expire, code events.VerdictCode, text string) Disposition {
+	h.Metrics.Expiries.WithLabelValues(string(code)).Inc()
+	h.tell(m, events.NewVerdict(code, e.ToolCallID, text))
+	h.Logger.Info("nothing expires", "code", string(code), "chat", e.Chat, "question", e.ToolCallID, "seq", m.Lease.Seq)
+	return ack()
+}

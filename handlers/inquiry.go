@@ -1,0 +1,185 @@
+package handlers
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// How long a message whose question nobody knows (yet) comes back, ever more slowly: an answer
+// may be faster than the record of its question.
+const (
+	earlyFirst = 100 * time.Millisecond
+	earlyLast  = 10 * time.Second
+	earlyFor   = 2 * time.Minute // from when the inbound stream took it
+)
+
+// inquiry is a stored question. Its record never changes, so that what follows from it alone
+// may be decided before anything is stored.
+type inquiry struct {
+	*events.ToolCall
+
+	key subjects.Key
+	ask string // its id in the call
+}
+
+// errNoQuestion says that no such question is stored, as far as the journal's leader knows.
+var errNoQuestion = errors.New("there is no such question")
+
+// errUnreadable says that a question is stored and nobody can tell whose it is.
+var errUnreadable = errors.New("the question cannot be read")
+
+// find returns the question with a tool_call_id. The id leads to its key; where it is a
+// qualified one and the run is not told, the calls of the chat that have asked such a question
+// are looked at by their names.
+func (h *Handlers) find(ctx context.Context, r *events.ToolCallResponse) (*inquiry, error) {
+	callID, ask, ok := events.ParseQuestionID(r.ToolCallID)
+	if !ok {
+		return nil, fmt.Errorf("%w: tool_call_id is not <call>/<question>", errNoQuestion)
+	}
+	turn := events.TurnOfCallID(callID, r.Run)
+	q, err := h.inquire(ctx, subjects.TurnKey(r.App, r.Chat, r.Run, turn), ask)
+	if !errors.Is(err, errNoQuestion) && (err != nil || q.ToolCallID == r.ToolCallID) {
+		return q, err
+	}
+	turn, qualified := unqualified(callID)
+	if !qualified || h.Askers == nil {
+		return nil, errNoQuestion
+	}
+	keys, err := h.Askers(ctx, subjects.Token(r.App), r.Chat, ask)
+	switch {
+	case errors.Is(err, idempotency.ErrTooMany):
+		return nil, fmt.Errorf("%w that can be found: too many turns of the chat have asked one like it: send run_id too", errNoQuestion)
+	case err != nil:
+		return nil, err
+	}
+	for _, key := range keys {
+		if events.QualifiedCallID(turn, key.Turn) != callID {
+			continue
+		}
+		q, err := h.inquire(ctx, key, ask)
+		if err != nil || q.ToolCallID == r.ToolCallID {
+			return q, err
+		}
+	}
+	return nil, errNoQuestion
+}
+
+// unqualified takes the qualifier from the id of a call, and reports whether it has one.
+func unqualified(callID string) (turn string, ok bool) {
+	at := strings.LastIndexByte(callID, '@')
+	if at < 0 {
+		return callID, false
+	}
+	_, err := hex.DecodeString(callID[at+1:])
+	return callID[:at], err == nil
+}
+
+// inquire reads a question.
+func (h *Handlers) inquire(ctx context.Context, key subjects.Key, ask string) (*inquiry, error) {
+	record, err := h.Journal.Asked(ctx, key, subjects.Token(ask))
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound):
+		return nil, errNoQuestion
+	case err != nil:
+		return nil, err
+	case record.Err != nil:
+		return nil, errUnreadable
+	}
+	return readInquiry(key, ask, record.Data)
+}
+
+func readInquiry(key subjects.Key, ask string, event []byte) (*inquiry, error) {
+	q := &inquiry{ToolCall: &events.ToolCall{}, key: key, ask: ask}
+	body, err := events.Parse(event)
+	if err != nil || body.Kind != events.KindToolCall || body.As(q.ToolCall) != nil || q.Answer == nil {
+		return nil, errUnreadable
+	}
+	if subjects.Token(q.AppID) != key.App || subjects.Token(q.ChatID) != key.Chat {
+		return nil, errUnreadable
+	}
+	return q, nil
+}
+
+// early gives a message back whose question is not known, for a while. It reports false when
+// that is over.
+func (h *Handlers) early(m *Message) (Disposition, bool) {
+	if h.Now().Sub(m.Stored) >= earlyFor {
+		return Disposition{}, false
+	}
+	const most = 7 // doublings to earlyLast
+	return nakAfter(min(earlyFirst<<min(max(m.Lease.Delivery, 1)-1, most), earlyLast)), true
+}
+
+// elsewhere gives a message of a workflow that is unknown here back, within the binding grace:
+// another worker may know it, while this one could only end its turn. Workflow is a token.
+func (h *Handlers) elsewhere(m *Message, workflow string) (Disposition, bool) {
+	if h.Now().Sub(m.Stored) >= h.BindingGrace || h.knows(workflow) {
+		return Disposition{}, false
+	}
+	return nakAfter(h.handOverDelay(m)), true
+}
+
+func (h *Handlers) knows(workflow string) bool {
+	set := h.Bindings()
+	if name, hashed, err := subjects.Untoken(workflow); err == nil && !hashed {
+		return set.WorkflowDigest(name) != ""
+	}
+	for _, name := range set.Workflows() {
+		if subjects.Token(name) == workflow {
+			return true
+		}
+	}
+	return false
+}
+
+// acks returns the function that makes the event that closes a question, out of the question's
+// own. Known is the question, if there is only one and it is known; user sends m.
+func (h *Handlers) acks(m *Message, key subjects.Key, known *inquiry, user string) func(idempotency.Record) ([]byte, error) {
+	return func(decided idempotency.Record) ([]byte, error) {
+		q := known
+		if q == nil {
+			var err error
+			if q, err = h.askedBy(m, key, decided.Key); err != nil {
+				return nil, err
+			}
+		}
+		status, by := events.AckCancelled, ""
+		switch idempotency.Outcome(decided.Meta.Verdict) {
+		case idempotency.Answered:
+			if status, by = events.AckAccepted, q.UserID; decided.Meta.Lease.Same(m.Lease) {
+				by = user
+			}
+		case idempotency.Expired:
+			status = events.AckExpired
+		case idempotency.Open, idempotency.Cancelled:
+		}
+		return events.Encode(events.KindToolCallAck, q.Ack(status, by), h.Now())
+	}
+}
+
+// askedBy reads the question that a record is about. One that cannot be read is closed all the
+// same: what is known of it are its ids.
+func (h *Handlers) askedBy(m *Message, key subjects.Key, record string) (*inquiry, error) {
+	r, _ := subjects.ParseKey(record)
+	asked, err := h.Journal.Asked(m.Held, key, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	if q, err := readInquiry(key, r.ID, asked.Data); err == nil {
+		return q, nil
+	}
+	ids := idsOf(key, events.TurnID{})
+	ask, _, _ := subjects.Untoken(r.ID)
+	id := events.QuestionID(events.CallID(ids, key.Turn), ask)
+	return &inquiry{key: key, ask: ask, ToolCall: &events.ToolCall{
+		ID: id, ToolCallID: id, CallID: id, Corr: id, AppID: ids.App, ChatID: ids.Chat, RunID: ids.Run, Turn: ids.Turn,
+	}}, nil
+}

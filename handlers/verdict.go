@@ -1,0 +1,109 @@
+package handlers
+
+import (
+	"errors"
+
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Texts of verdicts. They hold nothing of the answer.
+const (
+	textUnknown   = "There is no such question in this chat."
+	textForeign   = "The answer names another tenant, chat or workflow than the subject that it came on."
+	textWorkflow  = "The question belongs to another workflow than the subject that the answer came on: publish it to the subject that the question names."
+	textNotUsers  = "The question is for another user."
+	textAccepted  = "The answer is accepted."
+	textReplayed  = "The same answer was accepted before."
+	textAnswered  = "The question was answered before, with another answer."
+	textExpired   = "The time to answer is over."
+	textCancelled = "The turn was cancelled."
+	textClosed    = "The turn ended with the question open."
+	textDamaged   = "The question cannot be read: the turn cannot go on with an answer."
+)
+
+// unfit is why an answer to an open question is not taken.
+type unfit struct {
+	code   events.VerdictCode
+	text   string
+	faults []model.Fault
+}
+
+// Error implements error.
+func (u *unfit) Error() string { return u.text }
+
+// verdictOf says what the journal's verdict on an answer means for whoever sent it.
+func verdictOf(v idempotency.Verdicted, id string) events.Verdict {
+	switch v.Verdict {
+	case idempotency.Accepted:
+		return events.NewVerdict(events.VerdictAccepted, id, textAccepted)
+	case idempotency.Replayed:
+		return events.NewVerdict(events.VerdictReplayed, id, textReplayed)
+	case idempotency.TooLate:
+		switch v.By {
+		case idempotency.Answered:
+			return events.NewVerdict(events.VerdictAnswered, id, textAnswered)
+		case idempotency.Expired:
+			return events.NewVerdict(events.VerdictExpired, id, textExpired)
+		case idempotency.Cancelled:
+			return events.NewVerdict(events.VerdictCancelled, id, textCancelled)
+		case idempotency.Open:
+		}
+	case idempotency.Invalid:
+		var why *unfit
+		if errors.As(v.Reason, &why) {
+			verdict := events.NewVerdict(why.code, id, why.text)
+			if len(why.faults) > 0 {
+				verdict.Errors = jsonOf(why.faults)
+			}
+			return verdict
+		}
+	case idempotency.Early:
+		return events.NewVerdict(events.VerdictUnknown, id, textUnknown)
+	case idempotency.Closed:
+	}
+	return events.NewVerdict(events.VerdictClosed, id, textClosed)
+}
+
+// tell sends a verdict to the subject that the message names for it, if it names one that the
+// worker may publish to.
+func (h *Handlers) tell(m *Message, v events.Verdict) {
+	subject := m.Header.Get(subjects.HeaderReply)
+	if !h.Space.MayAnswer(subject) {
+		return
+	}
+	data, err := events.EncodeVerdict(&v)
+	if err == nil {
+		err = h.Live(subject, data)
+	}
+	if err != nil {
+		h.Logger.Debug("a verdict could not be sent", "seq", m.Lease.Seq, "code", string(v.Code), "err", logError(err))
+	}
+}
+
+// judged tells whoever sent an answer what became of it: at the subject that it names and, if it
+// was not accepted, in the chat that it came from. The question's own chat hears of accepted ones
+// only, by their acks.
+func (h *Handlers) judged(m *Message, r *events.ToolCallResponse, v events.Verdict) {
+	h.Metrics.Answers.WithLabelValues(string(v.Code)).Inc()
+	h.tell(m, v)
+	if v.OK() {
+		return
+	}
+	h.Logger.Info("an answer was not accepted", "code", string(v.Code), "chat", r.Chat, "question", r.ToolCallID, "seq", m.Lease.Seq)
+	event, err := events.Encode(events.KindToolCallRejected, v.Rejected(r), h.Now())
+	if err == nil {
+		err = h.Live(h.Space.Live(r.App, r.Chat, events.KindToolCallRejected), event)
+	}
+	if err != nil {
+		h.Logger.Debug("a rejection could not be published", "seq", m.Lease.Seq, "err", logError(err))
+	}
+}
+
+// refuse rejects an answer that nothing was stored of.
+func (h *Handlers) refuse(m *Message, r *events.ToolCallResponse, code events.VerdictCode, text string) Disposition {
+	h.judged(m, r, events.NewVerdict(code, r.ToolCallID, text))
+	return ack()
+}
