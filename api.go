@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/oneturn/oneturn/events"
@@ -21,6 +22,8 @@ import (
 const (
 	VerbTurn    = "turn"    // one turn, see TurnRequest
 	VerbHistory = "history" // the events of a chat, see HistoryRequest
+	VerbWaits   = "waits"   // questions that wait for a person, see WaitsRequest
+	VerbAnswer  = "answer"  // answers a question, see AnswerRequest
 )
 
 // apiVersion is the version of the request API's shapes.
@@ -90,6 +93,7 @@ var (
 // tenant only, and no reader stalls the stream.
 type api struct {
 	nc     *nats.Conn
+	js     jetstream.JetStream
 	store  *idempotency.KV
 	order  *idempotency.Order
 	space  subjects.Space
@@ -105,13 +109,17 @@ type api struct {
 	answers sync.WaitGroup // grows only until stopped
 }
 
-// reader reads what a request of a tenant asks for.
-type reader func(ctx context.Context, app string, body []byte) (*Page, error)
+// reader reads what a request of a tenant asks for, in a form that encoding/json writes.
+type reader func(ctx context.Context, app string, body []byte) (any, error)
 
 func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger *slog.Logger) (*api, error) {
 	a := &api{nc: nc, store: store, order: idempotency.NewOrder(store), space: space, logger: logger, most: int(nc.MaxPayload()) - 8<<10}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	var err error
+	if a.js, err = jetstream.New(nc); err != nil {
+		a.cancel()
+		return nil, fmt.Errorf("oneturn worker: request API: %w", err)
+	}
 	a.service, err = micro.AddService(nc, micro.Config{
 		Name: space.APIName(), Version: apiVersion, Description: "reads the turn journal of oneturn",
 	})
@@ -119,7 +127,7 @@ func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger
 		a.cancel()
 		return nil, fmt.Errorf("oneturn worker: request API: %w", err)
 	}
-	for verb, read := range map[string]reader{VerbTurn: a.turn, VerbHistory: a.history} {
+	for verb, read := range map[string]reader{VerbTurn: a.turn, VerbHistory: a.history, VerbWaits: a.waits, VerbAnswer: a.answer} {
 		if err := a.service.AddEndpoint(verb, a.serve(newGate(), read), micro.WithEndpointSubject(space.APIForAll(verb))); err != nil {
 			return nil, errors.Join(fmt.Errorf("oneturn worker: request API: %w", err), a.stop())
 		}
@@ -164,15 +172,15 @@ func (a *api) serve(g *gate, read reader) micro.HandlerFunc {
 		app, ok := a.space.APITenant(subject)
 		switch {
 		case !ok:
-			a.answer(subject, reply, nil, fmt.Errorf("%w: the subject names no tenant", errBadRequest))
+			a.reply(subject, reply, nil, fmt.Errorf("%w: the subject names no tenant", errBadRequest))
 			return
 		case len(body) > maxRequest:
-			a.answer(subject, reply, nil, fmt.Errorf("%w: it has %d bytes, the limit is %d", errBadRequest, len(body), maxRequest))
+			a.reply(subject, reply, nil, fmt.Errorf("%w: it has %d bytes, the limit is %d", errBadRequest, len(body), maxRequest))
 			return
 		}
 		p, ok := g.enter(app)
 		if !ok {
-			a.answer(subject, reply, nil, errBusy)
+			a.reply(subject, reply, nil, errBusy)
 			return
 		}
 		begun := a.begin(func() {
@@ -180,11 +188,11 @@ func (a *api) serve(g *gate, read reader) micro.HandlerFunc {
 			ctx, cancel := context.WithTimeout(a.ctx, apiTimeout)
 			defer cancel()
 			if !p.wait(ctx) {
-				a.answer(subject, reply, nil, errBusy)
+				a.reply(subject, reply, nil, errBusy)
 				return
 			}
-			page, err := read(ctx, app, body)
-			a.answer(subject, reply, page, err)
+			read, err := read(ctx, app, body)
+			a.reply(subject, reply, read, err)
 		})
 		if !begun {
 			p.leave()
@@ -192,9 +200,9 @@ func (a *api) serve(g *gate, read reader) micro.HandlerFunc {
 	}
 }
 
-// answer sends a page, or what kept it from being read. The service's own way of answering is
-// not made for goroutines.
-func (a *api) answer(subject, reply string, page *Page, err error) {
+// reply sends what was read, or what kept it from being read. The service's own way of answering
+// is not made for goroutines.
+func (a *api) reply(subject, reply string, read any, err error) {
 	m := &nats.Msg{Subject: reply}
 	fail := func(code, text string) {
 		m.Header = nats.Header{micro.ErrorHeader: {text}, micro.ErrorCodeHeader: {code}}
@@ -208,7 +216,7 @@ func (a *api) answer(subject, reply string, page *Page, err error) {
 		a.logger.Warn("request for the journal failed", "subject", subject, "err", err)
 		fail(apiUnavailable, "the journal cannot be read now: try again")
 	default:
-		m.Data = page.encode()
+		m.Data = encode(read)
 	}
 	if err := a.nc.PublishMsg(m); err != nil {
 		a.logger.Debug("a request could not be answered", "subject", subject, "err", err)

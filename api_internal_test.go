@@ -40,7 +40,7 @@ func newSlowAPI(t *testing.T) *slowAPI {
 	a, err := serveAPI(s.nc, s.space, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.stop()) })
-	read := func(ctx context.Context, app string, _ []byte) (*Page, error) {
+	read := func(ctx context.Context, app string, _ []byte) (any, error) {
 		s.started <- app
 		if app != "quick" {
 			select {

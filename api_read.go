@@ -19,7 +19,7 @@ const maxReused = 32
 
 // turn reads a turn by the names of its records, which the server keeps in an index: looking
 // for "the next one" until there is none would search the journal to its end.
-func (a *api) turn(ctx context.Context, app string, body []byte) (*Page, error) {
+func (a *api) turn(ctx context.Context, app string, body []byte) (any, error) {
 	var q TurnRequest
 	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" || q.Turn == "" {
 		return nil, fmt.Errorf(`%w: want {"chat_id":"…","turn":"…","run_id":"…"?}`, errBadRequest)
@@ -69,49 +69,61 @@ func (a *api) turn(ctx context.Context, app string, body []byte) (*Page, error) 
 	return &page.Page, nil
 }
 
-// history reads a page of a chat. Its last record is looked up first, because the server
-// finds that in its index: the search for one more would go through the journal to its end.
-func (a *api) history(ctx context.Context, app string, body []byte) (*Page, error) {
+// history reads a page of a chat.
+func (a *api) history(ctx context.Context, app string, body []byte) (any, error) {
 	var q HistoryRequest
 	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" {
 		return nil, fmt.Errorf(`%w: want {"chat_id":"…","from":0}`, errBadRequest)
 	}
-	filter := subjects.ChatRecords(app, q.Chat)
 	page := a.newPage()
+	err := a.each(ctx, subjects.ChatRecords(app, q.Chat), q.From, func(r *idempotency.Record, more bool) (bool, error) {
+		if !page.add(r) {
+			return false, nil
+		}
+		if more && len(page.Records) == pageRecords {
+			page.Next = r.Seq + 1
+			return false, nil
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &page.Page, nil
+}
+
+// each reads the records that match a filter in the order of their sequences, as long as do
+// reports true; do is told whether there are more. The last record is looked up first, because
+// the server finds that in its index: the search for one more would go through the journal to
+// its end.
+func (a *api) each(ctx context.Context, filter string, from uint64, do func(r *idempotency.Record, more bool) (bool, error)) error {
 	last, err := a.store.Last(ctx, filter)
 	find := next(func(from uint64) (idempotency.Record, error) { return a.store.Next(ctx, filter, from) })
-	from := q.From
-	if err == nil && from <= 1 { // only where the journal begins does the server know where a chat does
+	if err == nil && from <= 1 { // only where the journal begins does the server know where a filter does
 		first, errFirst := find(from)
 		from, err = first.Seq, errFirst
 	}
 	if err == nil && from < last.Seq && last.Seq-from > searchMost {
 		find, err = a.inOrder(ctx, filter, from, find)
 	}
-	for err == nil && from <= last.Seq {
-		if len(page.Records) == pageRecords {
-			page.Next = from
-			break
-		}
+	for on := true; on && err == nil && from <= last.Seq; {
 		r := last
 		if from < last.Seq {
 			if r, err = find(from); err != nil {
 				break
 			}
 		}
-		if !page.add(&r) {
-			break
-		}
+		on, err = do(&r, r.Seq < last.Seq)
 		from = r.Seq + 1
 	}
-	if err != nil && !errors.Is(err, idempotency.ErrNotFound) {
-		return nil, err
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return nil // it has just expired
 	}
-	return &page.Page, nil
+	return err
 }
 
 // searchMost is how many records of the journal lie between the first and the last of what
-// may be searched for the next of a chat: the server stores nothing while it searches, some
+// may be searched for the next: the server stores nothing while it searches, some
 // 10 ms for so many. Reading by names loads a block of the journal for each record at worst.
 const searchMost = 50_000
 
@@ -170,12 +182,12 @@ func (p *filling) add(r *idempotency.Record) bool {
 	return true
 }
 
-// encode writes the page as JSON. The usual escapes for HTML would make an event up to six
+// encode writes an answer as JSON. The usual escapes for HTML would make an event up to six
 // times as long, and the answer larger than the server takes.
-func (p *Page) encode() []byte {
+func encode(answer any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(p) //nolint:errchkjson // cannot fail: the events are valid JSON
+	_ = e.Encode(answer) //nolint:errchkjson // cannot fail: the events are valid JSON
 	return b.Bytes()
 }

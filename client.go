@@ -40,6 +40,11 @@ type ClientOptions struct {
 	// wait, after NoWorkerAfter (3 s by default).
 	OnNoWorker    func(TurnID)
 	NoWorkerAfter time.Duration
+	// OnQuestion is called for each open question of a turn that is waited for, once a wait and
+	// a question, in order, by the goroutine that waits.
+	OnQuestion func(*Wait)
+	// AnswerWait bounds how long Answer waits for the verdict. Defaults to 10 s.
+	AnswerWait time.Duration
 }
 
 // Client publishes turns and waits for their responses. It is safe for concurrent use.
@@ -58,6 +63,7 @@ func NewClient(nc *nats.Conn, o ClientOptions) (*Client, error) {
 	def(&o.Prefix, subjects.DefaultPrefix)
 	def(&o.Pool, subjects.DefaultPool)
 	def(&o.NoWorkerAfter, 3*time.Second)
+	def(&o.AnswerWait, 10*time.Second)
 	if err := subjects.CheckPool(o.Pool); err != nil {
 		return nil, err
 	}
@@ -213,6 +219,11 @@ func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Res
 		return fail(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	asks, err := c.listen(key)
+	if err != nil {
+		return fail(err)
+	}
+	defer asks.stop()
 	status := c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
 	defer c.nc.RemoveStatusListener(status)
 	tick := time.NewTicker(rereadEvery)
@@ -220,7 +231,7 @@ func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Res
 	missing := c.missing(id)
 	defer missing.stop()
 	for {
-		end, err := c.ended(ctx, id, fingerprint)
+		end, err := c.ended(ctx, id, fingerprint, asks)
 		missing.saw(err)
 		again := tick.C
 		if err != nil { // nobody answered: ask again soon
@@ -235,6 +246,7 @@ func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Res
 					return fail(nats.ErrConnectionClosed)
 				}
 			case <-again:
+			case <-asks.asked:
 			case <-ctx.Done():
 				return fail(context.Cause(ctx))
 			}
@@ -270,18 +282,20 @@ func (c *Client) Do(ctx context.Context, t *Turn) (*Response, error) {
 }
 
 // ended asks the workers' request API for the response of a turn, of two under one key for that
-// which answers the data with the fingerprint, if one is given; nil when it has none yet.
-func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string) (*ending, error) {
+// which answers the data with the fingerprint, if one is given; nil when it has none yet. Asks
+// sees what else is there.
+func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string, asks *questions) (*ending, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	q := TurnRequest{Chat: id.Chat, Run: id.Run, Turn: id.Turn, Fingerprint: fingerprint}
 	var first *ending
 	claimed := false // with this data, under a key of its own
 	for {
-		page, err := c.page(ctx, tenant(id), q)
+		page, err := request[Page](ctx, c, tenant(id), VerbTurn, q)
 		if err != nil {
 			return nil, err
 		}
+		asks.saw(page.Records)
 		for _, r := range page.Records {
 			switch {
 			case r.Kind == events.KindToolCall:
@@ -295,7 +309,8 @@ func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string) (*end
 		}
 		switch {
 		case page.Next > q.From:
-		case claimed:
+		case claimed || first == nil:
+			asks.tell()
 			return nil, nil //nolint:nilnil // no response yet is no error
 		default:
 			return first, nil
@@ -306,26 +321,6 @@ func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string) (*end
 
 // errAPI says that a worker has answered a request with an error.
 var errAPI = errors.New("request API")
-
-// page asks the request API for records of a turn.
-func (c *Client) page(ctx context.Context, app string, q TurnRequest) (*Page, error) {
-	body, err := json.Marshal(q)
-	if err != nil {
-		return nil, fmt.Errorf("encode the request: %w", err)
-	}
-	m, err := c.nc.RequestWithContext(ctx, c.space.API(app, VerbTurn), body)
-	if err != nil {
-		return nil, fmt.Errorf("request API: %w", err)
-	}
-	if text := m.Header.Get("Nats-Service-Error"); text != "" {
-		return nil, fmt.Errorf("%w: %s", errAPI, text)
-	}
-	var page Page
-	if err := json.Unmarshal(m.Data, &page); err != nil {
-		return nil, fmt.Errorf("request API: %w", err)
-	}
-	return &page, nil
-}
 
 func parseResponse(body []byte) (*Response, error) {
 	m, err := events.Parse(body)

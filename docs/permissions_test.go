@@ -277,7 +277,7 @@ func TestNoRoleMayDoMoreThanThePageSays(t *testing.T) {
 			"$JS.API.STREAM.DELETE.ONETURN_IN", "oneturn.dead.acme.cancel",
 		},
 		"reader": {
-			"oneturn.in.default.structured_output_ready.acme.W.c", "oneturn.api.evil.history", "oneturn.live.acme.c.x",
+			"oneturn.in.default.structured_output_ready.acme.W.c", "oneturn.api.evil.history", "oneturn.live.acme.c.x", "oneturn.api.acme.answer",
 			"oneturn.events.acme.c.t.0.tool_response", "$KV.ONETURN_TURNS.e.acme.c.t.0.tool_response", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS",
 		},
 		"worker": {

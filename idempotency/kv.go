@@ -224,16 +224,13 @@ func (s *KV) Scan(ctx context.Context, key subjects.Key) ([]Record, error) {
 // Reuses returns the keys of the turns that ran under a key, run id and turn key, though it was
 // used before with other data, as the leader knows them.
 func (s *KV) Reuses(ctx context.Context, key subjects.Key, run, turn string) ([]subjects.Key, error) {
-	names, _, err := s.names(ctx, key.ReuseNotes())
+	notes, err := s.Names(ctx, key.ReuseNotes())
 	if err != nil {
 		return nil, err
 	}
-	reuses := make([]subjects.Key, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		journalKey, _ := s.space.JournalKeyOf(name)
-		if note, ok := subjects.ParseKey(journalKey); ok {
-			reuses = append(reuses, key.Reuse(run, turn, note.ID))
-		}
+	reuses := make([]subjects.Key, 0, len(notes))
+	for _, note := range notes {
+		reuses = append(reuses, key.Reuse(run, turn, note.ID))
 	}
 	return reuses, nil
 }

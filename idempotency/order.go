@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // maxKnown bounds the sequences that an [Order] remembers: some 60 MB of names
@@ -23,17 +24,33 @@ var ErrTooMany = errors.New("too many records")
 type Order struct {
 	kv *KV
 
-	mu    sync.Mutex
-	known map[string]uint64 // by subject
+	mu      sync.Mutex
+	known   map[string]uint64    // by subject
+	crowded map[string]time.Time // filters that match too many, and until when that is believed
 }
 
+// A list of too many names is megabytes long: who reads page by page must not ask for it again
+// and again.
+const (
+	crowdedFor = time.Minute
+	maxCrowded = 1000 // filters that are remembered
+)
+
 // NewOrder returns an order that knows nothing yet.
-func NewOrder(kv *KV) *Order { return &Order{kv: kv, known: map[string]uint64{}} }
+func NewOrder(kv *KV) *Order {
+	return &Order{kv: kv, known: map[string]uint64{}, crowded: map[string]time.Time{}}
+}
 
 // From returns the sequences of the records that match a filter, from one on, in order. It
 // fails with [ErrTooMany] beyond 10,000 records.
 func (o *Order) From(ctx context.Context, filter string, from uint64) ([]uint64, error) {
+	if o.isCrowded(filter) {
+		return nil, ErrTooMany
+	}
 	names, first, err := o.kv.names(ctx, filter)
+	if errors.Is(err, ErrTooMany) {
+		o.crowd(filter)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -73,4 +90,20 @@ func (o *Order) remember(name string, seq uint64) {
 		clear(o.known)
 	}
 	o.known[name] = seq
+}
+
+// isCrowded reports whether a filter is known to match too many records.
+func (o *Order) isCrowded(filter string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Now().Before(o.crowded[filter])
+}
+
+func (o *Order) crowd(filter string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.crowded) >= maxCrowded {
+		clear(o.crowded)
+	}
+	o.crowded[filter] = time.Now().Add(crowdedFor)
 }

@@ -89,6 +89,19 @@ type Record struct {
 	ID      string // "" when the kind has none
 }
 
+// Name is the journal key, the inverse of [ParseKey].
+func (r Record) Name() string {
+	var id []string
+	if r.ID != "" {
+		id = []string{r.ID}
+	}
+	visibility := public
+	if r.Private {
+		visibility = private
+	}
+	return r.record(visibility, r.Kind, id)
+}
+
 // ParseKey parses a journal key. It reports false for anything else.
 func ParseKey(key string) (Record, bool) {
 	parts := strings.Split(key, ".")

@@ -1,0 +1,110 @@
+package oneturn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Verdict is what became of an answer. Its status is one of HTTP: 200 the answer counts.
+type Verdict = events.Verdict
+
+// A verdict that the request API gives when the workers have not decided in time: the answer is
+// stored in the inbound stream, and will be decided on. To send it again is harmless.
+const (
+	StatusPublished  = 202
+	VerdictPublished = events.VerdictCode("published")
+)
+
+// answerTime bounds the wait for the verdict in the request API.
+const answerTime = apiTimeout - time.Second
+
+// answer publishes the answer to a question, and returns what became of it.
+func (a *api) answer(ctx context.Context, app string, body []byte) (any, error) {
+	const want = `want {"chat_id":"…","tool_call_id":"…","user_id":"…"?,"value":…}`
+	var q struct {
+		AnswerRequest
+
+		Value json.RawMessage `json:"value"`
+	}
+	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" || q.ToolCallID == "" || q.Value == nil {
+		return nil, fmt.Errorf("%w: %s", errBadRequest, want)
+	}
+	value, err := events.Decode(q.Value)
+	if err != nil {
+		return nil, fmt.Errorf("%w: its value: %w", errBadRequest, err)
+	}
+	w, err := a.question(ctx, app, q.Chat, q.ToolCallID)
+	if err != nil {
+		return nil, err
+	}
+	if w == nil {
+		return events.NewVerdict(events.VerdictUnknown, q.ToolCallID, "there is no such question in this chat"), nil
+	}
+	r := &events.ToolCallResponse{
+		TurnID:   TurnID{App: w.App, Chat: w.Chat, Run: w.Run, Turn: w.Turn},
+		Workflow: w.Workflow, ToolCallID: w.ToolCallID, UserID: q.UserID, Value: value,
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	v, err := deliver(ctx, a.js, a.space, w.Subject, r)
+	if errors.Is(err, ErrUndecided) {
+		return Verdict{Status: StatusPublished, Code: VerdictPublished, Message: err.Error(), ToolCallID: q.ToolCallID}, nil
+	}
+	return v, err
+}
+
+// ErrUndecided says that an answer is stored in the inbound stream, and that nobody has said in
+// time what becomes of it. Some worker will decide; to send the answer again is harmless, and
+// tells.
+var ErrUndecided = errors.New("the answer is published, and not decided on yet: is a worker running?")
+
+var errAnswerSubject = errors.New("it is no subject for answers in this chat: take it from the question's event")
+
+// deliver publishes an answer to the subject of its question and waits until ctx ends for what
+// becomes of it.
+func deliver(ctx context.Context, js jetstream.JetStream, space subjects.Space, subject string, r *events.ToolCallResponse) (*Verdict, error) {
+	in, ok := space.ParseIn(subject)
+	if !ok || in.Kind != events.KindToolCallResponse || in.App != subjects.Token(r.App) || in.Chat != subjects.Token(r.Chat) {
+		return nil, fmt.Errorf("answer %.80q on %.200q: %w", r.ToolCallID, subject, errAnswerSubject)
+	}
+	body, err := events.EncodeAnswer(r, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("answer %.80q: %w", r.ToolCallID, err)
+	}
+	nc := js.Conn()
+	inbox := nc.NewInbox()
+	if !space.MayAnswer(inbox) {
+		return nil, fmt.Errorf("answer %.80q: verdicts go to subjects that begin with _INBOX, and this connection's inboxes do not: choose another inbox prefix", r.ToolCallID)
+	}
+	sub, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, fmt.Errorf("answer %.80q: %w", r.ToolCallID, err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	m := &nats.Msg{Subject: subject, Header: nats.Header{subjects.HeaderReply: {inbox}}, Data: body}
+	ack, err := js.PublishMsg(ctx, m)
+	if err != nil {
+		return nil, fmt.Errorf("answer %.80q: publish to %s: %w", r.ToolCallID, subject, err)
+	}
+	reply, err := sub.NextMsgWithContext(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("answer %.80q: %w (message %d of %s)", r.ToolCallID, ErrUndecided, ack.Sequence, ack.Stream)
+	case err != nil:
+		return nil, fmt.Errorf("answer %.80q: wait for its verdict: %w", r.ToolCallID, err)
+	}
+	v, err := events.DecodeVerdict(reply.Data)
+	if err != nil {
+		return nil, fmt.Errorf("answer %.80q: its verdict: %w", r.ToolCallID, err)
+	}
+	return v, nil
+}

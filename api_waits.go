@@ -1,0 +1,260 @@
+package oneturn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// WaitsRequest asks for the questions of the subject's tenant that wait for an answer.
+type WaitsRequest struct {
+	App  string `json:"-"`                 // for [Client.Waits]; others name the tenant in the subject
+	Chat string `json:"chat_id,omitempty"` // of one chat, of all if empty
+	// ToolCallID names one question of the chat: it is told whatever became of it.
+	ToolCallID string `json:"tool_call_id,omitempty"`
+	From       uint64 `json:"from,omitempty"` // journal sequence to start at, 0 = the beginning
+}
+
+// Waits is the answer: questions in the order in which they were asked.
+type Waits struct {
+	Waits []Wait `json:"waits"`
+	Next  uint64 `json:"next,omitempty"` // From of the next page, 0 when there is none now
+}
+
+// Wait is a question to a person.
+type Wait struct {
+	Sequence    uint64    `json:"sequence"` // of the question in the journal
+	State       WaitState `json:"state"`
+	ToolCallID  string    `json:"tool_call_id"`
+	App         string    `json:"app_id"`
+	Chat        string    `json:"chat_id"`
+	Run         string    `json:"run_id,omitempty"`
+	Turn        string    `json:"turn"`
+	Workflow    string    `json:"workflow_name"`
+	Agent       string    `json:"agent"`
+	Tool        string    `json:"tool_name"`
+	Interaction string    `json:"interaction_type"`
+	Component   string    `json:"component_type"`
+	Display     string    `json:"display,omitempty"`
+	User        string    `json:"user_id,omitempty"` // who alone may answer, "" for everybody in the chat
+	Secret      bool      `json:"secret"`            // the answer is: show no echo of it
+	AskedAt     time.Time `json:"asked_at"`
+	ExpiresAt   time.Time `json:"expires_at,omitzero"` // end of the time to answer
+	Subject     string    `json:"answer_subject"`      // to publish the answer to
+
+	// Schema that an answer has to fit, and what is shown, with the questions of a chat only. A
+	// payload of over 64 KiB is left out: the history has it.
+	Schema       json.RawMessage `json:"schema,omitempty"`
+	Payload      json.RawMessage `json:"payload,omitempty"`
+	PayloadBytes int             `json:"payload_bytes,omitempty"`
+}
+
+// WaitState is what became of a question.
+type WaitState string
+
+// The states of a question.
+const (
+	WaitOpen      WaitState = "open"
+	WaitAnswered  WaitState = "answered"
+	WaitExpired   WaitState = "expired"
+	WaitCancelled WaitState = "cancelled" // its turn was
+	WaitClosed    WaitState = "closed"    // its turn ended with the question open
+)
+
+// maxWaitPayload bounds the payload of one question in an answer, in bytes.
+const maxWaitPayload = 64 << 10
+
+// waits reads a page of questions, 16 at most: those that are decided are read as well.
+func (a *api) waits(ctx context.Context, app string, body []byte) (any, error) {
+	var q WaitsRequest
+	if err := json.Unmarshal(body, &q); err != nil || q.ToolCallID != "" && q.Chat == "" {
+		return nil, fmt.Errorf(`%w: want {"chat_id":"…"?,"tool_call_id":"…"?,"from":0}, and the chat of a question that is named`, errBadRequest)
+	}
+	found := &Waits{Waits: []Wait{}}
+	if q.ToolCallID != "" {
+		w, err := a.question(ctx, app, q.Chat, q.ToolCallID)
+		if w != nil {
+			found.Waits = append(found.Waits, *w)
+		}
+		return found, err
+	}
+	filter := subjects.AsksOfTenant(app)
+	if q.Chat != "" {
+		filter = subjects.AsksOfChat(app, q.Chat)
+	}
+	reads, size := 0, 0
+	states := &states{store: a.store}
+	err := a.each(ctx, filter, q.From, func(r *idempotency.Record, more bool) (bool, error) {
+		w := readWait(r, q.Chat != "")
+		if w != nil {
+			var err error
+			if w.State, err = states.of(ctx, r.Key); err != nil {
+				return false, err
+			}
+		}
+		if w != nil && w.State == WaitOpen {
+			if size += len(encode(w)); size > min(pageBytes, a.most) && len(found.Waits) > 0 {
+				found.Next = r.Seq
+				return false, nil
+			}
+			found.Waits = append(found.Waits, *w)
+		}
+		if reads++; more && reads == pageRecords {
+			found.Next = r.Seq + 1
+			return false, nil
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// question reads one question of a chat, whatever became of it; nil if there is none.
+func (a *api) question(ctx context.Context, app, chat, id string) (*Wait, error) {
+	call, ask, ok := events.ParseQuestionID(id)
+	if !ok {
+		return nil, nil //nolint:nilnil // no question has such an id
+	}
+	names, err := a.store.FindQuestions(ctx, app, subjects.Token(chat), call, subjects.Token(ask))
+	if errors.Is(err, idempotency.ErrTooMany) {
+		return nil, fmt.Errorf("%w: the chat has too many questions with that number to look at: read its history", errBadRequest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names[:min(len(names), pageRecords)] {
+		r, err := a.store.Last(ctx, name.Name())
+		if errors.Is(err, idempotency.ErrNotFound) {
+			continue // it has just expired
+		}
+		if err != nil {
+			return nil, err
+		}
+		w := readWait(&r, true)
+		if w == nil || w.ToolCallID != id {
+			continue
+		}
+		w.State, err = (&states{store: a.store, exact: true}).of(ctx, r.Key)
+		return w, err
+	}
+	return nil, nil //nolint:nilnil // there is none
+}
+
+// readWait reads the record of a question, nil if it is damaged: turnctl shows such ones.
+func readWait(r *idempotency.Record, whole bool) *Wait {
+	if r.Damaged() {
+		return nil
+	}
+	m, err := events.Parse(r.Data)
+	if err != nil || m.Kind != events.KindToolCall {
+		return nil
+	}
+	var e events.ToolCall
+	if m.As(&e) != nil || e.Answer == nil {
+		return nil
+	}
+	w := &Wait{
+		Sequence: r.Seq, ToolCallID: e.ToolCallID, App: e.AppID, Chat: e.ChatID, Run: e.RunID, Turn: e.Turn,
+		Workflow: e.WorkflowName, Agent: e.Agent, Tool: e.ToolName, Interaction: e.InteractionType, Display: e.Display,
+		User: e.UserID, Secret: e.Secret, AskedAt: r.Time.UTC(), ExpiresAt: e.Answer.ExpiresAt, Subject: e.Answer.Subject,
+	}
+	if e.ComponentType != nil {
+		w.Component = *e.ComponentType
+	}
+	if !whole {
+		return w
+	}
+	if e.Answer.Schema != nil {
+		w.Schema, _ = events.AppendJSON(nil, e.Answer.Schema) // it was JSON
+	}
+	w.Payload, _ = events.AppendJSON(nil, m.Data["payload"])
+	if w.PayloadBytes = len(w.Payload); w.PayloadBytes > maxWaitPayload {
+		w.Payload = nil
+	}
+	return w
+}
+
+// states tells what became of questions by the names of the records of their calls, which it
+// keeps for the next question of the same call.
+type states struct {
+	store *idempotency.KV
+	exact bool // how a decided question was decided, which takes one more read
+
+	call  subjects.Key
+	names map[string]bool
+}
+
+func (s *states) of(ctx context.Context, key string) (WaitState, error) {
+	ask, ok := subjects.ParseKey(key)
+	if !ok {
+		return WaitClosed, nil
+	}
+	if s.names == nil || s.call != ask.Key {
+		names, err := s.store.Names(ctx, ask.Records())
+		if err != nil {
+			return "", err
+		}
+		s.call, s.names = ask.Key, make(map[string]bool, len(names))
+		for _, name := range names {
+			s.names[name.Name()] = true
+		}
+	}
+	switch ack, answer := ask.Public(subjects.KindAck, ask.ID), ask.Key.Private(kindAnswer, ask.ID); {
+	case s.names[ack]:
+		return s.outcome(ctx, ack)
+	case s.names[answer]:
+		return s.outcome(ctx, answer)
+	case s.names[ask.Public(events.KindToolResponse)]:
+		return WaitClosed, nil
+	case s.names[ask.Public(kindCancel)]:
+		return WaitCancelled, nil
+	default:
+		return WaitOpen, nil
+	}
+}
+
+// outcome is how a question was decided, by its ack or answer.
+func (s *states) outcome(ctx context.Context, key string) (WaitState, error) {
+	if !s.exact {
+		return WaitAnswered, nil
+	}
+	r, err := s.store.Last(ctx, key)
+	if errors.Is(err, idempotency.ErrNotFound) { // it has just expired, or was erased
+		return WaitAnswered, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	switch idempotency.Outcome(r.Meta.Verdict) {
+	case idempotency.Expired:
+		return WaitExpired, nil
+	case idempotency.Cancelled:
+		return WaitCancelled, nil
+	case idempotency.Answered, idempotency.Open:
+	}
+	return WaitAnswered, nil
+}
+
+// Kinds of private records, and of one whose event has another name.
+const (
+	kindAnswer = "answer"
+	kindCancel = "cancel"
+)
+
+// eventID returns the tool_call_id of an event, "" if it has none.
+func eventID(event []byte) string {
+	m, err := events.Parse(event)
+	if err != nil {
+		return ""
+	}
+	id, _ := m.Data["tool_call_id"].(string)
+	return id
+}
