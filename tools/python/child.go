@@ -8,11 +8,14 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/oneturn/oneturn/tools"
 )
 
 const (
 	drainGrace = 200 * time.Millisecond // for the last output of a process that is gone
 	maxShared  = 64                     // async calls that share a child
+	maxAsking  = 1000                   // calls of a child that wait for a person and take no room
 )
 
 // errGone says that a child ended before it could take a call.
@@ -25,11 +28,14 @@ type child struct {
 	log     *slog.Logger
 	async   func(c *child, function string) // a function that was entered is async
 	release func(c *child, replace bool)
-	spare   func(*child) bool // takes the child out of use; false if it must be killed at once
+	spare   func(*child) bool          // takes the child out of use; false if it must be killed at once
+	leave   func(*child) bool          // a call waits for a person and leaves its room to others; false if it keeps it
+	back    func(c *child, async bool) // it goes on
 	exited  func(*child)
 
 	start  sync.Once
-	frames chan []byte   // to the writer; roomy enough for all calls and cancellations
+	frames chan []byte   // to the writer; roomy enough for all calls
+	posts  chan posted   // to the writer, from those who can wait
 	hello  chan struct{} // closed when the process is ready for calls
 	gone   chan struct{} // closed when the process and its readers have ended
 
@@ -50,13 +56,16 @@ func newChild(l launch, log *slog.Logger) *child {
 	return &child{
 		launch: l, log: log, calls: map[uint64]*pending{},
 		hello: make(chan struct{}), gone: make(chan struct{}),
-		frames: make(chan []byte, 4*maxShared), //nolint:mnd // a call and its cancellation, twice over
+		frames: make(chan []byte, 2*maxShared), //nolint:mnd // calls that go on after a question come on top
+		posts:  make(chan posted),
 	}
 }
 
 // call runs one call in the child. The reservation of the child is passed on: it ends with
 // the call, not with the return of this method. errGone means that the tool was not entered.
-func (c *child) call(ctx context.Context, id uint64, frame []byte, p *pending) (*reply, error) {
+func (c *child) call(id uint64, frame []byte, p *pending) (*reply, error) {
+	ctx := p.ctx
+	defer c.leaveDesk(p)
 	c.start.Do(c.run)
 	select {
 	case <-c.hello:
@@ -108,7 +117,7 @@ func (c *child) wait(ctx context.Context, id uint64, p *pending) (*reply, error)
 		return o.reply, o.err
 	case <-ctx.Done():
 	}
-	if !c.abandon(id) { // it ended at the same moment
+	if !c.abandon(ctx, id) { // it ended at the same moment
 		p.ran()
 		o := <-p.done
 		return o.reply, o.err
@@ -124,7 +133,7 @@ func (c *child) wait(ctx context.Context, id uint64, p *pending) (*reply, error)
 }
 
 // abandon asks the process to cancel a call and kills the process if that takes too long.
-func (c *child) abandon(id uint64) bool {
+func (c *child) abandon(ctx context.Context, id uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.calls[id]
@@ -132,10 +141,7 @@ func (c *child) abandon(id uint64) bool {
 		return false
 	}
 	p.abandoned = time.AfterFunc(c.launch.grace, func() { c.overdue(p) })
-	select {
-	case c.frames <- cancelRequest(id):
-	default: // the process reads nothing; the timer ends it
-	}
+	go c.post(cancelRequest(id, errors.Is(context.Cause(ctx), tools.ErrParked)), nil)
 	return true
 }
 
@@ -184,6 +190,7 @@ func (c *child) finish(id uint64, o outcome) {
 		p.begin() // whatever it has said before
 	}
 	c.mu.Unlock()
+	c.settle(p)
 	c.release(c, o.reply != nil && o.reply.Error != nil && o.reply.Error.Replace)
 	c.endSpent()
 	p.done <- o // after the release, so that the caller's next call finds the process free
@@ -204,12 +211,15 @@ func (c *child) deliver(r *reply) {
 		c.mu.Lock()
 		p := c.calls[r.ID]
 		if p != nil {
+			p.async = r.Async
 			p.begin()
 		}
 		c.mu.Unlock()
 		if p != nil && r.Async {
 			c.async(c, p.key)
 		}
+	case r.Op != "":
+		c.operate(r)
 	default:
 		c.finish(r.ID, outcome{reply: r})
 	}
@@ -219,6 +229,9 @@ func (c *child) deliver(r *reply) {
 func (c *child) who(id uint64) voice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if p := c.calls[id]; p != nil {
+		return voice{id, p.tool, p.chat, p.turn} // however many came since it began
+	}
 	return c.voices.of(id)
 }
 

@@ -27,14 +27,16 @@ type failure struct {
 	Replace   bool   `json:"replace"` // the process must not be used again
 }
 
-// toError turns the failure of a call into an error. Codes that a host cannot mean count as
-// tool_error.
-func (f *failure) toError(op string) error {
+// toError turns the failure of a call into an error. Codes that neither a host can mean nor
+// the call's desk has told it count as tool_error.
+func (f *failure) toError(op string, told map[events.Code]bool) error {
 	code := events.Code(f.Code)
 	switch code {
 	case events.CodeBadArgs, events.CodeUserError, events.CodeTooLarge:
 	default:
-		code = events.CodeToolError
+		if !told[code] {
+			code = events.CodeToolError
+		}
 	}
 	err := &events.Error{Code: code, Op: op, Msg: f.Message, Err: &ExceptionError{Type: f.Type, Message: f.Message}}
 	if f.Retryable {
@@ -46,6 +48,13 @@ func (f *failure) toError(op string) error {
 // ended describes a call whose context ended.
 func ended(ctx context.Context, op, when string) error {
 	err := ctx.Err()
+	var broken fault
+	switch cause := context.Cause(ctx); {
+	case errors.As(cause, &broken):
+		return broken.error
+	case errors.Is(cause, tools.ErrParked):
+		return fmt.Errorf("%s: %w", op, tools.ErrParked)
+	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(context.Cause(ctx), events.ErrTimeout) {
 		return &events.Error{Code: events.CodeTimeout, Op: op, Msg: "timeout " + when, Err: err}
 	}

@@ -16,7 +16,7 @@ const frameSlack = 64 << 10
 // request is one frame to a child.
 type request struct {
 	ID       uint64          `json:"id"`
-	Op       string          `json:"op"` // call, cancel
+	Op       string          `json:"op"` // call, cancel, reply
 	File     string          `json:"file,omitempty"`
 	Function string          `json:"function,omitempty"`
 	Args     json.RawMessage `json:"args,omitempty"`
@@ -24,6 +24,11 @@ type request struct {
 	Inject   *inject         `json:"inject,omitempty"`
 	Context  json.RawMessage `json:"context,omitempty"`
 	Meta     *meta           `json:"meta,omitempty"`
+
+	Parked bool      `json:"parked,omitempty"` // of a cancel: its turn goes on later
+	N      uint64    `json:"n,omitempty"`      // of a reply: the operation that it answers
+	Value  *answered `json:"value,omitempty"`
+	Error  *refusal  `json:"error,omitempty"`
 }
 
 // inject holds what fills parameters that no field fills (facts of MozaiksAI's handler).
@@ -55,7 +60,7 @@ type meta struct {
 }
 
 // reply is one frame from a child: a greeting, the news that a call's function is about to be
-// entered, or the end of a call.
+// entered, an operation at its desk, or the end of a call.
 type reply struct {
 	ID      uint64          `json:"id"`
 	Hello   bool            `json:"hello"`
@@ -65,6 +70,10 @@ type reply struct {
 	Set     json.RawMessage `json:"set"`
 	Remove  []string        `json:"remove"`
 	Error   *failure        `json:"error"`
+
+	Op   string          `json:"op"` // of an operation: ask, show, dismiss, progress, step_get, step_put, forget
+	N    uint64          `json:"n"`  // its number in the call
+	Body json.RawMessage `json:"body"`
 }
 
 // frame puts the length before a body.
@@ -126,8 +135,8 @@ func newRequest(id uint64, file, function string, call *tools.Call) ([]byte, err
 	return frame(body), nil
 }
 
-func cancelRequest(id uint64) []byte {
-	body, err := json.Marshal(request{ID: id, Op: "cancel"})
+func cancelRequest(id uint64, parked bool) []byte {
+	body, err := json.Marshal(request{ID: id, Op: "cancel", Parked: parked})
 	if err != nil {
 		return nil // cannot happen: a number and a constant
 	}

@@ -23,7 +23,7 @@ func FuzzReplyNeverPanicsAndKeepsToItsLimit(f *testing.F) {
 			require.NotEmpty(t, r.Set)
 		}
 		if r.Error != nil {
-			require.Error(t, r.Error.toError("op"))
+			require.Error(t, r.Error.toError("op", nil))
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 type slot struct {
 	*child
 	load      int
+	asking    int  // calls that wait for a person: they are no load
 	exclusive bool // runs a sync function, or one not yet known
 	retired   bool // takes no new calls, ends with its last one
 	idle      *time.Timer
@@ -20,6 +21,9 @@ type slot struct {
 
 // closing is why a call of a closed pool fails.
 const closing = "the worker is shutting down; the tool was not entered"
+
+// unused reports whether no call runs or waits for a person in it.
+func (s *slot) unused() bool { return s.load == 0 && s.asking == 0 }
 
 // waiter is a call that waits for a child.
 type waiter struct {
@@ -153,19 +157,50 @@ func (g *group) release(c *child, replace bool) {
 	}
 	if s.load == 0 {
 		s.exclusive = false
-		if s.retired {
-			c.kill("it was retired")
-		}
+	}
+	if s.unused() && s.retired {
+		c.kill("it was retired")
 	}
 	g.dispatch()
 	switch {
-	case s.load > 0 || s.retired:
+	case !s.unused() || s.retired:
 	case g.old:
 		g.retire(s)
 		s.kill("its workflow has changed")
 	default:
 		s.idle = time.AfterFunc(g.idleAfter, func() { g.reap(s) })
 	}
+}
+
+// leaveRoom gives the room of a call that waits for a person to others, unless so many wait in
+// the child already that it keeps it.
+func (g *group) leaveRoom(c *child) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.all[c]
+	if s == nil || s.asking >= maxAsking {
+		return false
+	}
+	s.load--
+	s.asking++
+	if s.load == 0 {
+		s.exclusive = false
+	}
+	g.dispatch()
+	return true
+}
+
+// takeRoom takes room for a call that goes on, also where there is none: it is in that child.
+func (g *group) takeRoom(c *child, async bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.all[c]
+	if s == nil {
+		return // it has ended
+	}
+	s.asking--
+	s.load++
+	s.exclusive = s.exclusive || !async
 }
 
 // learn takes note that a function which a child has entered is async, so that the child has
@@ -203,7 +238,7 @@ func (g *group) spare(c *child) bool {
 func (g *group) reap(s *slot) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if s.load == 0 {
+	if s.unused() {
 		g.retire(s)
 		s.kill("it was idle")
 	}
@@ -222,7 +257,7 @@ func (g *group) supersede() {
 	defer g.mu.Unlock()
 	g.old = true
 	for _, s := range slices.Clone(g.current) {
-		if s.load == 0 {
+		if s.unused() {
 			g.retire(s)
 			s.kill("its workflow has changed")
 		}
@@ -239,7 +274,7 @@ func (g *group) over() bool {
 func (g *group) retireAll() {
 	for _, s := range slices.Clone(g.current) {
 		g.retire(s)
-		if s.load == 0 {
+		if s.unused() {
 			s.kill("it was retired")
 		}
 	}

@@ -91,7 +91,7 @@ from logs.logging_config import get_workflow_logger, get_core_logger
 from logs.tools_logs import get_tool_logger, log_tool_event
 from mozaiksai.core.workflow.outputs.ui_tools import use_ui_tool, UIToolError
 from core.workflow.outputs.ui_tools import emit_ui_surface, emit_tool_progress_event
-from core.workflow.ui_tools import UIToolError as Same
+from core.workflow.ui_tools import UIToolError as Same, UIToolTimeoutError
 log = get_workflow_logger(workflow_name="WF")
 def logs():
     log.info("hello %s", "you", chat_id="50%")
@@ -100,13 +100,15 @@ def logs():
     return Same is UIToolError
 async def ask():
     return await use_ui_tool("Form", {"a": 1}, chat_id="c", workflow_name="WF")
+def late(): return issubclass(UIToolTimeoutError, UIToolError) and issubclass(UIToolTimeoutError, TimeoutError)
 async def caught():
     try: await emit_ui_surface("Form", {})
     except UIToolError as e: return str(e)
 `)
 	require.Equal(t, "true", k.value("logs", `{}`))
-	require.Contains(t, k.fails("ask", `{}`, events.CodeToolError), "cannot reach a user interface")
-	require.Contains(t, k.value("caught", `{}`), "emit_ui_surface('Form')")
+	require.Contains(t, k.fails("ask", `{}`, events.CodeToolError), "the caller of this tool has no desk")
+	require.Contains(t, k.value("caught", `{}`), "no desk")
+	require.Equal(t, "true", k.value("late", `{}`))
 }
 
 func TestModuleBesideTheWorkflowsWinsOverItsStandIn(t *testing.T) {

@@ -206,6 +206,14 @@ func (c *child) write(in *os.File, stop <-chan struct{}) {
 				c.kill("")
 				return
 			}
+		case post := <-c.posts:
+			if post.written != nil {
+				post.written()
+			}
+			if _, err := in.Write(post.frame); err != nil {
+				c.kill("")
+				return
+			}
 		case <-stop:
 			return
 		}

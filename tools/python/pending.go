@@ -1,8 +1,11 @@
 package python
 
 import (
+	"context"
+	"sync"
 	"time"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -16,17 +19,34 @@ type pending struct {
 	entered          chan struct{} // closed before the function runs
 	done             chan outcome  // buffered, gets exactly one
 
+	desk      tools.Desk // nil when the caller has none
+	ctx       context.Context
+	stop      context.CancelCauseFunc // ends ctx, which is that of everything at the desk
+	work      sync.WaitGroup          // operations at the desk
+	questions int                     // asked without a name; the reader's
+	surfaces  int                     // shown without a name; the reader's
+
+	room sync.Mutex // held while the call leaves or takes room in its process; before the group's lock
+	asks int        // open questions
+	away bool       // it takes no room
+	over bool       // it has ended
+
 	// Guarded by the lock of the child.
-	begun     bool        // entered is closed
-	late      error       // it was not entered in time
-	loading   *time.Timer // bounds the time until it is entered
-	abandoned *time.Timer // set once the caller has gone
-	overdue   bool        // still runs after the grace of its cancellation
+	begun     bool                          // entered is closed
+	late      error                         // it was not entered in time
+	loading   *time.Timer                   // bounds the time until it is entered
+	abandoned *time.Timer                   // set once the caller has gone
+	overdue   bool                          // still runs after the grace of its cancellation
+	async     bool                          // its function is
+	closed    bool                          // nothing begins at the desk any more
+	open      map[uint64]context.CancelFunc // operations at the desk, until their replies are written
+	told      map[events.Code]bool          // codes of the errors that the desk has given it
 }
 
-func newPending(op, function, key string, call *tools.Call) *pending {
+func newPending(ctx context.Context, op, function, key string, call *tools.Call) *pending {
+	ctx, stop := context.WithCancelCause(ctx)
 	return &pending{
-		op: op, function: function, key: key, enter: call.Enter,
+		op: op, function: function, key: key, enter: call.Enter, desk: call.Desk, ctx: ctx, stop: stop,
 		tool: call.Name, chat: call.Turn.Chat, turn: call.CallID,
 		entered: make(chan struct{}), done: make(chan outcome, 1),
 	}

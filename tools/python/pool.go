@@ -44,6 +44,7 @@ type Stats struct {
 	Children int    // processes now
 	Running  int    // calls that a process runs now, abandoned ones included
 	Waiting  int    // calls that wait for a process
+	Asking   int    // calls that wait for a person and take no room in their process
 	Started  uint64 // processes since the start
 	Died     uint64 // processes that ended while in use: crashes, and calls that did not end in time
 }
@@ -142,6 +143,7 @@ func (p *Pool) Stats() Stats {
 		stats.Waiting += len(g.waiters)
 		for _, s := range g.all {
 			stats.Running += s.load
+			stats.Asking += s.asking
 		}
 		g.mu.Unlock()
 	}
@@ -194,7 +196,7 @@ func (p *Pool) child(g *group, workflow string) *child {
 		maxFrame: p.opts.MaxFrame, maxMem: p.opts.MaxMemory, grace: p.opts.Grace,
 		load: p.opts.LoadTimeout, sources: g.sources,
 	}, p.opts.Logger.With("workflow", workflow))
-	c.async, c.release, c.spare, c.exited = g.learn, g.release, g.spare, g.exited
+	c.async, c.release, c.spare, c.exited, c.leave, c.back = g.learn, g.release, g.spare, g.exited, g.leaveRoom, g.takeRoom
 	return c
 }
 
@@ -223,12 +225,12 @@ func (t *tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 		return tools.Result{}, &events.Error{Code: events.CodeTooLarge, Op: op, Msg: fmt.Sprintf(
 			"the arguments and context variables take %d bytes, over the limit of %d", len(frame), t.pool.opts.MaxFrame)}
 	}
-	r, err := t.send(ctx, op, id, frame, call)
+	r, told, err := t.send(ctx, op, id, frame, call)
 	switch {
 	case err != nil:
 		return tools.Result{}, err
 	case r.Error != nil:
-		return tools.Result{}, r.Error.toError(op)
+		return tools.Result{}, r.Error.toError(op, told)
 	}
 	result, err := r.result()
 	if err != nil {
@@ -237,11 +239,14 @@ func (t *tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	return result, nil
 }
 
-// send has a child run the call. A child that ended before it entered the tool is replaced.
-func (t *tool) send(ctx context.Context, op string, id uint64, frame []byte, call *tools.Call) (*reply, error) {
+// send has a child run the call, and says which errors the desk has told it. A child that ended
+// before it entered the tool is replaced.
+func (t *tool) send(
+	ctx context.Context, op string, id uint64, frame []byte, call *tools.Call,
+) (r *reply, told map[events.Code]bool, err error) {
 	g := t.group
 	if !t.pool.begin(g) {
-		return nil, toolError(op, closing)
+		return nil, nil, toolError(op, closing)
 	}
 	defer t.pool.end(g)
 	key := t.file + ":" + t.function
@@ -249,14 +254,15 @@ func (t *tool) send(ctx context.Context, op string, id uint64, frame []byte, cal
 	for range maxTries {
 		c, err := g.acquire(ctx, op, key)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		r, err := c.call(ctx, id, frame, newPending(op, t.function, key, call))
+		p := newPending(ctx, op, t.function, key, call)
+		r, err := c.call(id, frame, p)
 		if !errors.Is(err, errGone) {
-			return r, err
+			return r, p.told, err
 		}
 		last = err
 	}
-	return nil, toolError(op, "%d Python processes of workflow %s ended before they entered the tool; the last: %v; "+
+	return nil, nil, toolError(op, "%d Python processes of workflow %s ended before they entered the tool; the last: %v; "+
 		"see the log for what they printed", maxTries, t.workflow, last)
 }

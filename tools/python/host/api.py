@@ -3,6 +3,8 @@ import contextvars
 import sys
 import types
 
+from _oneturn_host import people
+
 _current = contextvars.ContextVar("oneturn_call")
 _speaker = contextvars.ContextVar("oneturn_speaker", default=0)
 
@@ -47,7 +49,7 @@ def speaker():
 
 def install():
     module = types.ModuleType("oneturn", "What a Python tool may ask its worker.")
-    for item in (RetryableToolError, UserError, Call, call):
+    for item in (RetryableToolError, UserError, Call, call) + people.INSTALLED:
         item.__module__ = "oneturn"
         setattr(module, item.__name__, item)
     sys.modules["oneturn"] = module

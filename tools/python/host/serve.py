@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 
-from _oneturn_host import api, context, encode, frames, load, output
+from _oneturn_host import api, context, desk, encode, frames, load, output, people
 
 MAX_MESSAGE = 4096  # characters of an exception that travel; the log has more
 
@@ -31,6 +31,8 @@ class Host:
         self._jobs = queue.SimpleQueue()
         self._tasks = {}
         self._cancelled = set()
+        self._desks = {}  # of the calls that run
+        self._main = None  # desk of the call that has the main thread
         self._loop = asyncio.new_event_loop()
         os.register_at_fork(after_in_child=self._loop.stop)  # the calls beside the one that forks run in the parent
         for fd in (frames.READ_FD, frames.WRITE_FD):
@@ -41,6 +43,7 @@ class Host:
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
         logging.getLogger("asyncio").setLevel(logging.WARNING)
         api.install()
+        people.run_async = self._await
         self._loader = load.Loader(config["root"], config["folder"], config["workflow"], config["sources"])
 
     def serve(self):
@@ -65,19 +68,34 @@ class Host:
                 if request is None:
                     break
                 if request["op"] == "cancel":
-                    self._cancelled.add(request["id"])
-                    self._loop.call_soon_threadsafe(self._cancel, request["id"])
+                    self._stop(request)
+                    continue
+                if request["op"] == "reply":
+                    owner = self._desks.get(request["id"])
+                    if owner is not None:
+                        owner.deliver(request)
                     continue
                 entry = self._loader.known(request["file"], request["function"])
                 if entry is not None and entry.is_async:
                     self._loop.call_soon_threadsafe(self._start, request, entry)
                 else:
-                    self._jobs.put(request)
+                    self._hand(request)
         finally:
             os._exit(0)
 
+    def _hand(self, request):
+        """To the main thread. While the call there waits for a person, others get a thread of their own."""
+        main = self._main
+        if main is not None and main.asked:
+            try:
+                threading.Thread(target=self._begin, args=(request,), daemon=True).start()
+                return
+            except RuntimeError:  # no more threads: it waits for the main one
+                pass
+        self._jobs.put(request)
+
     def _begin(self, request):
-        """Main thread: a function that is sync or not yet imported."""
+        """A function that is sync or not yet imported."""
         try:
             self._check(request)
             entry = self._loader.entry(request["file"], request["function"])
@@ -91,16 +109,23 @@ class Host:
 
     def _run(self, request, entry):
         try:
-            arguments, tracked = prepare(request, entry)
+            arguments, tracked = self._prepare(request, entry)
+            if threading.current_thread() is threading.main_thread():
+                self._main = self._desks[request["id"]]
             self._entered(request, entry)
             value = enter(entry.function, arguments)
             if inspect.isawaitable(value):
-                value, error = asyncio.run_coroutine_threadsafe(wait(value), self._loop).result()
-                if error is not None:
-                    raise error
+                value = self._await(value)
             self._succeed(request, value, tracked)
         except BaseException as error:
             self._fail(request, error)
+
+    def _await(self, awaitable):
+        """The value of an awaitable that runs on the loop, for a thread that is none of the loop's."""
+        value, error = asyncio.run_coroutine_threadsafe(wait(awaitable), self._loop).result()
+        if error is not None:
+            raise error
+        return value
 
     def _start(self, request, entry):
         task = self._loop.create_task(self._run_async(request, entry))
@@ -108,7 +133,7 @@ class Host:
 
     async def _run_async(self, request, entry):
         try:
-            arguments, tracked = prepare(request, entry)
+            arguments, tracked = self._prepare(request, entry)
             self._entered(request, entry)
             value = await enter(entry.function, arguments)
             self._succeed(request, value, tracked)
@@ -125,6 +150,15 @@ class Host:
     def _check(self, request):
         if request["id"] in self._cancelled:
             raise asyncio.CancelledError("the call was cancelled before it started")
+
+    def _stop(self, request):
+        """The worker gives a call up: whatever it waits for ends, and so does its task."""
+        call_id = request["id"]
+        self._cancelled.add(call_id)
+        owner = self._desks.get(call_id)
+        if owner is not None:
+            owner.end(desk.stopped(request))
+        self._loop.call_soon_threadsafe(self._cancel, call_id)
 
     def _cancel(self, call_id):
         task = self._tasks.get(call_id)
@@ -145,7 +179,7 @@ class Host:
 
     def _fail(self, request, error):
         failure = classify(error)
-        if failure["code"] == "tool_error" and not isinstance(error, QUIET):
+        if failure["code"] not in ("bad_args", "user_error") and not isinstance(error, QUIET):
             report(error)
         self._answer(request, failure)
 
@@ -156,20 +190,26 @@ class Host:
         frames.end_copy()
         output.end_lines()
         self._cancelled.discard(request["id"])
+        owner = self._desks.pop(request["id"], None)
+        if owner is not None:
+            owner.end(desk.over)
+            if owner is self._main:
+                self._main = None
         frames.write(body)
 
-
-def prepare(request, entry):
-    """The arguments of the call and its context, which only functions that name it get."""
-    api.enter(request["meta"], request["id"])
-    arguments = request["args"]
-    if request.get("map"):
-        arguments = entry.map(arguments, request["inject"])
-    if not entry.takes_context:
-        return arguments, None
-    tracked = context.Tracked(request.get("context") or {})
-    arguments[load.CONTEXT] = tracked.container
-    return arguments, tracked
+    def _prepare(self, request, entry):
+        """The arguments of the call and its context, which only functions that name it get."""
+        api.enter(request["meta"], request["id"])
+        owner = self._desks[request["id"]] = desk.Desk(request["id"], request["meta"], self._max_frame)
+        desk.enter(owner)
+        arguments = request["args"]
+        if request.get("map"):
+            arguments = entry.map(arguments, request["inject"])
+        if not entry.takes_context:
+            return arguments, None
+        tracked = context.Tracked(request.get("context") or {})
+        arguments[load.CONTEXT] = tracked.container
+        return arguments, tracked
 
 
 def enter(function, arguments):
@@ -201,6 +241,8 @@ def classify(error):
         failure["code"] = "user_error"
     elif isinstance(error, api.RetryableToolError):
         failure["retryable"] = True
+    elif isinstance(error, desk.UIToolError):
+        failure["code"] = str(error.code)  # the worker takes only what it has said itself
     elif isinstance(error, (SystemExit, KeyboardInterrupt, MemoryError)):
         failure["replace"] = True
         failure["message"] = "%s: %s" % (kind, text(error)) if text(error) else kind
@@ -216,11 +258,12 @@ def text(error):
 
 def report(error):
     """The traceback goes to the log, without the host's own frames."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith("<oneturn host"):
-        trace = trace.tb_next
     try:
-        traceback.print_exception(type(error), error, trace, limit=-20)
+        printed = traceback.TracebackException(type(error), error, error.__traceback__)
+        mine = [frame for frame in printed.stack if not frame.filename.startswith("<oneturn host")]
+        printed.stack = traceback.StackSummary.from_list(mine[-20:])
+        for line in printed.format():
+            print(line, end="", file=sys.stderr)
     except BaseException:
         try:
             print("a tool raised %s, which cannot be printed" % type(error).__name__, file=sys.stderr)

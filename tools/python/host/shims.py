@@ -4,28 +4,9 @@ import importlib.util
 import logging
 import sys
 
+from _oneturn_host import desk, people
+
 STANDARD = ("exc_info", "stack_info", "stacklevel", "extra")
-
-
-class UIToolError(Exception):
-    """A call of the user interface failed."""
-
-
-def _refuse(name):
-    raise UIToolError("%s: this worker cannot reach a user interface from a tool yet; "
-                      "return the data and let the frontend show it" % name)
-
-
-async def use_ui_tool(tool_id, payload=None, **_):
-    _refuse("use_ui_tool(%r)" % (tool_id,))
-
-
-async def emit_ui_surface(tool_id, payload=None, **_):
-    _refuse("emit_ui_surface(%r)" % (tool_id,))
-
-
-async def emit_tool_progress_event(tool_name, *_, **__):
-    _refuse("emit_tool_progress_event(%r)" % (tool_name,))
 
 
 class FieldLogger(logging.LoggerAdapter):
@@ -56,8 +37,8 @@ def log_tool_event(logger, action=None, status=None, message=None, level=logging
     logger.log(level, head.replace("%", "%%"), **(fields if isinstance(logger, FieldLogger) else {}))
 
 
-_UI = {"use_ui_tool": use_ui_tool, "emit_ui_surface": emit_ui_surface,
-       "emit_tool_progress_event": emit_tool_progress_event, "UIToolError": UIToolError}
+_UI = {item.__name__: item for item in (people.use_ui_tool, people.emit_ui_surface, people.emit_tool_progress_event,
+                                       desk.UIToolError, desk.UIToolTimeoutError)}
 _LEAVES = {
     "mozaiksai.core.workflow.outputs.ui_tools": _UI,
     "core.workflow.outputs.ui_tools": _UI,

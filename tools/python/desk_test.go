@@ -1,0 +1,401 @@
+package python_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/python"
+)
+
+// desk is a desk whose people answer by a script.
+type desk struct {
+	answers chan json.RawMessage // the next answer, whichever question is first; nil channel: nobody answers
+	fails   error                // of all but questions
+	asked   chan tools.Question  // each question, when it is asked
+
+	mu        sync.Mutex
+	said      map[string]json.RawMessage // answers by name, at once
+	refused   map[string]error           // errors by name, at once
+	questions []tools.Question
+	surfaces  []tools.Surface
+	dismissed []string
+	progress  []tools.Progress
+	steps     map[string]json.RawMessage
+	gone      int // questions whose context ended
+}
+
+func newDesk() *desk {
+	return &desk{
+		asked: make(chan tools.Question, 4096), said: map[string]json.RawMessage{}, refused: map[string]error{},
+		steps: map[string]json.RawMessage{}, answers: make(chan json.RawMessage),
+	}
+}
+
+// says answers the question of a name.
+func (d *desk) says(name, answer string) *desk {
+	d.said[name] = json.RawMessage(answer)
+	return d
+}
+
+func (d *desk) refuses(name string, err error) *desk {
+	d.refused[name] = err
+	return d
+}
+
+func (d *desk) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	d.mu.Lock()
+	d.questions = append(d.questions, q)
+	said, known, err := d.said[q.Name], d.said[q.Name] != nil, d.refused[q.Name]
+	d.mu.Unlock()
+	d.asked <- q
+	switch {
+	case err != nil:
+		return tools.Answer{}, err
+	case known:
+		return tools.Answer{ID: "turn-1/" + q.Name, Value: said}, nil
+	}
+	select {
+	case value := <-d.answers:
+		return tools.Answer{ID: "turn-1/" + q.Name, Value: value}, nil
+	case <-ctx.Done():
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.gone++
+		return tools.Answer{}, ctx.Err()
+	}
+}
+
+func (d *desk) Show(_ context.Context, s tools.Surface) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.surfaces = append(d.surfaces, s)
+	return "turn-1/" + s.Name, d.fails
+}
+
+func (d *desk) Dismiss(_ context.Context, id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dismissed = append(d.dismissed, id)
+	return d.fails
+}
+
+func (d *desk) Progress(_ context.Context, p tools.Progress) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.progress = append(d.progress, p)
+	return d.fails
+}
+
+func (d *desk) StepResult(_ context.Context, name string) (json.RawMessage, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	value, done := d.steps[name]
+	return value, done, d.fails
+}
+
+func (d *desk) StoreStep(_ context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if stored, done := d.steps[name]; done {
+		return stored, d.fails
+	}
+	d.steps[name] = result
+	return result, d.fails
+}
+
+// at runs t.py's function at a desk.
+func (k *kit) at(ctx context.Context, d tools.Desk, function, args string) (tools.Result, error) {
+	call := newCall(k.tb, function, args)
+	call.Desk = d
+	return k.pool.Tool("WF", "t.py", function).Invoke(ctx, call)
+}
+
+// valueAt runs t.py's function at a desk; it must succeed.
+func (k *kit) valueAt(d tools.Desk, function, args string) string {
+	k.tb.Helper()
+	ctx, cancel := context.WithTimeout(k.tb.Context(), 20*time.Second)
+	defer cancel()
+	result, err := k.at(ctx, d, function, args)
+	require.NoError(k.tb, err)
+	return string(result.Value)
+}
+
+// background runs t.py's function at a desk in the background.
+func (k *kit) background(ctx context.Context, d tools.Desk, function, args string) (ended chan error, value *string) {
+	k.tb.Helper()
+	ended, value = make(chan error, 1), new(string)
+	call := newCall(k.tb, function, args)
+	call.Desk = d
+	go func() {
+		result, err := k.pool.Tool("WF", "t.py", function).Invoke(ctx, call)
+		*value = string(result.Value)
+		ended <- err
+	}()
+	return ended, value
+}
+
+func next[T any](tb testing.TB, c <-chan T) T {
+	tb.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(15 * time.Second):
+		require.Fail(tb, "nothing came")
+		panic("not reached")
+	}
+}
+
+func TestMozaiksToolsAskShowAndTellTheirProgress(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+from mozaiksai.core.workflow.outputs.ui_tools import use_ui_tool, emit_ui_surface, UIToolTimeoutError
+from core.workflow.ui_tools import use_ui_tool as same, emit_tool_progress_event
+async def approve(chat_id):
+    assert same is use_ui_tool
+    await emit_tool_progress_event("approve", 150, "starting", chat_id=chat_id, correlation_id="x")
+    answer = await use_ui_tool("Approval", {"title": "Deploy?", "maskInput": True}, chat_id=chat_id, workflow_name="wf",
+                               display="artifact", timeout=90, agent_name="ignored")
+    again = await use_ui_tool("Approval", {"title": "Sure?"}, chat_id=chat_id, workflow_name="WF", timeout=-1)
+    shown = await emit_ui_surface("Plan", {"a": 1}, chat_id=chat_id, workflow_name="WF", display="view")
+    return [answer, again, shown]
+`)
+	d := newDesk().says("1", `{"approved":true,"n":12345678901234567890}`).says("2", `["not an object"]`)
+	require.JSONEq(t, `[{"approved":true,"n":12345678901234567890,"ui_event_id":"turn-1/1"},["not an object"],"turn-1/s1"]`,
+		k.valueAt(d, "approve", `{"chat_id":"c1"}`))
+	require.Equal(t, []tools.Question{
+		{Name: "1", Tool: "Approval", Display: "artifact", Payload: json.RawMessage(`{"title":"Deploy?","maskInput":true}`), Timeout: 90 * time.Second},
+		{Name: "2", Tool: "Approval", Payload: json.RawMessage(`{"title":"Sure?"}`)},
+	}, d.questions)
+	require.Equal(t, []tools.Surface{{Name: "s1", Tool: "Plan", Display: "view", Payload: json.RawMessage(`{"a":1}`)}}, d.surfaces)
+	require.Equal(t, []tools.Progress{{Percent: 100, Message: "starting", Tool: "approve", Corr: "x"}}, d.progress)
+	require.NotContains(t, k.log.String(), "another chat")
+}
+
+const both = `
+import asyncio, oneturn
+def ask(): return oneturn.ask("Form", {"a": 1}, name="form", schema={"type": "object"}, secret=True, component="C", display="inline", timeout=1.5)
+async def aask():
+    return await oneturn.ask("Form", {"a": 1}, name="form", schema={"type": "object"}, secret=True, component="C", display="inline", timeout=1.5)
+def rest():
+    shown = oneturn.show("Plan", {"b": 2}, name="plan", component="P", display="artifact")
+    oneturn.progress(50, "half", tool="t", corr=shown)
+    oneturn.progress(None)
+    oneturn.progress(float("nan"), 5)
+    oneturn.dismiss(shown)
+    return [oneturn.request_input("Name?"), oneturn.request_input("Key?", True, name="key")]
+async def arest():
+    shown = await oneturn.show("Plan", {"b": 2}, name="plan", component="P", display="artifact")
+    await oneturn.progress(50, "half", tool="t", corr=shown)
+    await oneturn.progress(None)
+    await oneturn.progress(float("nan"), 5)
+    await oneturn.dismiss(shown)
+    return [await oneturn.request_input("Name?"), await oneturn.request_input("Key?", True, name="key")]
+def own_loop(): return asyncio.run(aask())
+def returns_one(): return aask()
+async def in_a_thread(): return await asyncio.to_thread(ask)
+`
+
+func TestFunctionsOfOneturnWorkInSyncAndAsyncTools(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", both)
+	for _, function := range []string{"ask", "aask", "own_loop", "returns_one", "in_a_thread"} {
+		d := newDesk().says("form", `"yes"`)
+		require.Equal(t, `"yes"`, k.valueAt(d, function, `{}`), function)
+		require.Equal(t, []tools.Question{{
+			Name: "form", Tool: "Form", Component: "C", Display: "inline", Payload: json.RawMessage(`{"a":1}`),
+			Schema: json.RawMessage(`{"type":"object"}`), Timeout: 1500 * time.Millisecond, Secret: true,
+		}}, d.questions, function)
+	}
+	for _, function := range []string{"rest", "arest"} {
+		d := newDesk().says("1", `{"text":"Ada"}`).says("key", `"s3cret"`)
+		require.JSONEq(t, `["Ada","s3cret"]`, k.valueAt(d, function, `{}`))
+		require.Equal(t, []tools.Question{
+			{Name: "1", Input: true, Payload: json.RawMessage(`{"prompt":"Name?","password":false}`)},
+			{Name: "key", Input: true, Payload: json.RawMessage(`{"prompt":"Key?","password":true}`), Secret: true},
+		}, d.questions)
+		require.Equal(t, []tools.Surface{
+			{Name: "plan", Tool: "Plan", Component: "P", Display: "artifact", Payload: json.RawMessage(`{"b":2}`)},
+		}, d.surfaces)
+		require.Equal(t, []tools.Progress{
+			{Percent: 50, Message: "half", Tool: "t", Corr: "turn-1/plan"}, {Percent: -1}, {Percent: -1, Message: "5"},
+		}, d.progress)
+		require.Equal(t, []string{"turn-1/plan"}, d.dismissed)
+	}
+	require.Equal(t, uint64(1), k.pool.Stats().Started)
+}
+
+func TestStepsAreEnteredOnceAndComeBackAsJSON(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import oneturn
+runs = []
+def charge(amount, times=1): runs.append(amount); return {"id": (1, 2), "amount": amount * times}
+async def acharge(amount, times=1): return charge(amount, times)
+def fails(): raise ValueError("declined")
+def sync(): return [oneturn.step("a", charge, 5, times=2), oneturn.step("b", acharge, 6), oneturn.step("a", charge, 7), len(runs)]
+async def later(): return [await oneturn.step("a", charge, 5, times=2), await oneturn.step("b", acharge, 6), len(runs)]
+def declined(): return oneturn.step("c", fails)
+def tried():
+    try: oneturn.step("c", fails)
+    except ValueError: return oneturn.step("c", charge, 1)["amount"]
+async def nested():
+    async def inner(): return await oneturn.step("n", charge, 1)
+    return await oneturn.step("n", inner)
+`)
+	d := newDesk()
+	want := `{"id":[1,2],"amount":10}`
+	require.JSONEq(t, `[`+want+`,{"id":[1,2],"amount":6},`+want+`,2]`, k.valueAt(d, "sync", `{}`))
+	require.JSONEq(t, `[`+want+`,{"id":[1,2],"amount":6},2]`, k.valueAt(d, "later", `{}`), "a later run enters none")
+	_, err := k.at(t.Context(), d, "declined", `{}`)
+	require.Equal(t, "declined", message(t, err, events.CodeUserError))
+	require.NotContains(t, d.steps, "c")
+	require.Equal(t, "1", k.valueAt(d, "tried", `{}`))
+	_, err = k.at(t.Context(), d, "nested", `{}`)
+	require.Contains(t, message(t, err, events.CodeToolError), "runs already in this call")
+}
+
+func TestSeveralQuestionsAreNumberedInTheOrderInWhichTheToolAsks(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import asyncio, oneturn
+async def many(n):
+    return await asyncio.gather(*(oneturn.ask("Form", {"i": i}) for i in range(n)))
+`)
+	const n = 60
+	for range 5 {
+		d := newDesk()
+		ended, value := k.background(t.Context(), d, "many", `{"n":60}`)
+		for range n {
+			q := next(t, d.asked)
+			var payload struct{ I int }
+			require.NoError(t, json.Unmarshal(q.Payload, &payload))
+			require.JSONEq(t, q.Name, string(mustJSON(t, payload.I+1)))
+		}
+		for range n {
+			d.answers <- json.RawMessage(`1`)
+		}
+		require.NoError(t, next(t, ended))
+		require.Len(t, *value, 2*n+1)
+	}
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	return data
+}
+
+func TestMoreOperationsThanACallMayHaveOpenFailAlone(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import asyncio, oneturn
+async def many(n):
+    answers = await asyncio.gather(*(oneturn.ask("Form", {"i": i}) for i in range(n)), return_exceptions=True)
+    return [str(a)[:9] for a in answers if isinstance(a, oneturn.UIToolError)]
+`)
+	d := newDesk()
+	ended, value := k.background(t.Context(), d, "many", `{"n":66}`)
+	for range 64 {
+		next(t, d.asked)
+	}
+	for range 64 {
+		d.answers <- json.RawMessage(`1`)
+	}
+	require.NoError(t, next(t, ended))
+	require.JSONEq(t, `["64 questi","64 questi"]`, *value)
+}
+
+func TestErrorsOfTheDeskReachTheToolAndKeepTheirCode(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import asyncio, oneturn
+from core.workflow.ui_tools import use_ui_tool, UIToolError, UIToolTimeoutError
+async def ask(): return await use_ui_tool("Form", {})
+def sask(): return oneturn.ask("Form")
+async def caught():
+    try: await use_ui_tool("Form", {})
+    except TimeoutError as e: return [type(e).__name__, isinstance(e, UIToolError), isinstance(e, asyncio.TimeoutError), e.code, str(e)]
+async def caught_all():
+    try: await use_ui_tool("Form", {})
+    except Exception as e: return [type(e).__name__, e.code, str(e)]
+def forged():
+    e = UIToolError("mine"); e.code = "expired"
+    raise e
+`)
+	late := &events.Error{Code: events.CodeExpired, Op: "ask", Msg: "nobody answered within 5s"}
+	for _, function := range []string{"ask", "sask"} {
+		_, err := k.at(t.Context(), newDesk().refuses("1", late), function, `{}`)
+		require.Equal(t, "nobody answered within 5s", message(t, err, events.CodeExpired))
+		var exception *python.ExceptionError
+		require.ErrorAs(t, err, &exception)
+		require.Equal(t, "UIToolTimeoutError", exception.Type)
+	}
+	require.JSONEq(t, `["UIToolTimeoutError",true,true,"expired","nobody answered within 5s"]`,
+		k.valueAt(newDesk().refuses("1", late), "caught", `{}`))
+	order := &events.Error{Code: events.CodeToolError, Msg: "the order of questions changed"}
+	require.JSONEq(t, `["UIToolError","tool_error","the order of questions changed"]`,
+		k.valueAt(newDesk().refuses("1", order), "caught_all", `{}`))
+	_, err := k.at(t.Context(), newDesk(), "forged", `{}`)
+	require.Equal(t, "mine", message(t, err, events.CodeToolError))
+
+	_, err = k.at(t.Context(), nil, "ask", `{}`)
+	require.Contains(t, message(t, err, events.CodeToolError), "the caller of this tool has no desk")
+
+	lost := errors.New("the server cannot be reached")
+	_, err = k.at(t.Context(), newDesk().refuses("1", lost), "caught_all", `{}`)
+	require.ErrorIs(t, err, lost, "no tool decides by it")
+	cancelled := &events.Error{Code: events.CodeCancelled, Msg: "by somebody"}
+	_, err = k.at(t.Context(), newDesk().refuses("1", cancelled), "caught_all", `{}`)
+	require.Equal(t, "by somebody", message(t, err, events.CodeCancelled))
+	require.Equal(t, uint64(1), k.pool.Stats().Started)
+}
+
+func TestWhatCannotBeAskedFailsInTheTool(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{MaxFrame: 1 << 16}, "WF/tools/t.py", `
+import oneturn
+def large(): return oneturn.ask("Form", {"pad": "x" * 100000})
+def large_step(): return oneturn.step("s", lambda: "x" * 100000)
+def circle():
+    d = {}; d["me"] = d
+    return oneturn.show("Form", d)
+def text(): return oneturn.ask("Form", "a text")
+def never(): return oneturn.ask("Form", timeout=0)
+def nameless(): return oneturn.step("", len)
+`)
+	d := newDesk()
+	for function, want := range map[string]string{
+		"large": "over the limit of 65536", "large_step": "over the limit of 65536", "circle": "payload.me refers back",
+		"text": "the payload is a str; it must be a dict", "never": "timeout is 0", "nameless": "a step needs a name",
+	} {
+		_, err := k.at(t.Context(), d, function, `{}`)
+		require.ErrorContains(t, err, want)
+	}
+	require.Empty(t, d.questions)
+	require.Equal(t, uint64(1), k.pool.Stats().Started)
+}
+
+func TestOtherChatsAreOutOfReachAndNamedOnce(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+from core.workflow.ui_tools import *
+from core.workflow.ui_tools import use_ui_tool
+async def ask():
+    for _ in range(3): await use_ui_tool("Form", {}, chat_id="somebody else's", workflow_name="Other")
+`)
+	d := newDesk().says("1", `{}`).says("2", `{}`).says("3", `{}`)
+	k.valueAt(d, "ask", `{}`)
+	require.Eventually(t, func() bool { return countLines(k, "use_ui_tool names another chat or workflow") == 1 }, 5*time.Second, 5*time.Millisecond)
+	k.valueAt(d, "ask", `{}`)
+	require.Eventually(t, func() bool { return countLines(k, "use_ui_tool names another chat or workflow") == 2 }, 5*time.Second, 5*time.Millisecond)
+	require.NotContains(t, k.log.String(), "somebody else's")
+}

@@ -1,0 +1,216 @@
+"""How tools ask people, show things and remember steps: the functions of `oneturn` and those of MozaiksAI."""
+import asyncio
+import inspect
+import logging
+import math
+from collections.abc import Mapping
+
+from _oneturn_host import desk, encode
+
+log = logging.getLogger("oneturn")
+TEXTS = ("text", "response", "value", "input", "user_input", "content")  # where an object may hold what was typed
+run_async = None  # runs a coroutine on the host's loop and waits; set by the host
+
+
+def either(waits):
+    """A function for both kinds of tools: on an event loop it is awaited, elsewhere it blocks its thread."""
+    return waits(awaiting) if on_loop() else drive(waits(blocking))
+
+
+def on_loop():
+    try:
+        asyncio.get_running_loop()
+        return True
+    except RuntimeError:
+        return False
+
+
+async def awaiting(owner, op, body):
+    return await owner.wait(op, body)
+
+
+async def blocking(owner, op, body):
+    return owner.block(op, body)
+
+
+def drive(coroutine):
+    """Runs a coroutine that never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    coroutine.close()
+    raise RuntimeError("a blocking call was suspended")
+
+
+def question(tool, payload, name, schema, secret, component, display, timeout):
+    asked = surface(tool, payload, name, component, display)
+    if hasattr(schema, "model_json_schema"):
+        schema = schema.model_json_schema()
+    asked.update(schema=encode.tree(schema, "schema"), secret=bool(secret), timeout=timeout)
+    return asked
+
+
+def surface(tool, payload, name, component, display):
+    payload = encode.tree({} if payload is None else payload, "payload")
+    if not isinstance(payload, Mapping):
+        raise TypeError("the payload is a %s; it must be a dict" % type(payload).__name__)
+    return {"tool": text(tool), "name": text(name), "component": text(component), "display": text(display),
+            "payload": payload}
+
+
+def text(value):
+    return "" if value is None else str(value)
+
+
+def seconds(timeout):
+    """A time to wait, 0 for as long as the turn may live."""
+    if timeout is None:
+        return 0
+    given = number(timeout)
+    if given is None or given <= 0:
+        raise ValueError("timeout is %r; it must be a positive number of seconds, or None to wait for as long as the "
+                         "turn may live" % (timeout,))
+    return given
+
+
+def number(value):
+    if hasattr(value, "total_seconds"):
+        value = value.total_seconds()
+    try:
+        value = float(value)
+    except (TypeError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def share(percent):
+    percent = number(percent)
+    return -1 if percent is None else min(max(percent, 0), 100)
+
+
+def ask(tool, payload=None, *, name=None, schema=None, secret=False, component=None, display=None, timeout=None):
+    """Asks a person and returns the answer, any JSON value. Raises UIToolTimeoutError when its time has passed."""
+    owner = desk.current("oneturn.ask")
+    body = question(tool, payload, name, schema, secret, component, display, seconds(timeout))
+
+    async def waits(wait):
+        return (await wait(owner, "ask", body))["value"]
+    return either(waits)
+
+
+def request_input(prompt, password=False, *, name=None, component=None, display=None, timeout=None):
+    """Asks a person for a text and returns it. What answers a password is a secret."""
+    owner = desk.current("oneturn.request_input")
+    body = question("", {"prompt": str(prompt), "password": bool(password)}, name, None, password, component, display,
+                    seconds(timeout))
+    body["input"] = True
+
+    async def waits(wait):
+        return typed((await wait(owner, "ask", body))["value"])
+    return either(waits)
+
+
+def typed(value):
+    """The text of an answer. Frontends send it alone or in an object."""
+    if isinstance(value, dict):
+        value = next((value[key] for key in TEXTS if isinstance(value.get(key), str)), "")
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else str(value)
+
+
+def show(tool, payload=None, *, name=None, component=None, display=None):
+    """Puts something on the screen that nobody answers and returns its id."""
+    owner = desk.current("oneturn.show")
+    body = surface(tool, payload, name, component, display)
+
+    async def waits(wait):
+        return (await wait(owner, "show", body))["id"]
+    return either(waits)
+
+
+def dismiss(id):
+    """Takes from the screen what has the id."""
+    owner = desk.current("oneturn.dismiss")
+
+    async def waits(wait):
+        await wait(owner, "dismiss", {"id": str(id)})
+    return either(waits)
+
+
+def progress(percent, message="", *, tool=None, corr=None):
+    """Says how far the call is, in percent; None if unknown."""
+    owner = desk.current("oneturn.progress")
+    body = {"percent": share(percent), "message": text(message), "tool": text(tool), "corr": text(corr)}
+
+    async def waits(wait):
+        await wait(owner, "progress", body)
+    return either(waits)
+
+
+def step(name, function, *args, **kwargs):
+    """Runs a function once in a turn: a later run of the tool gets the stored result and does not enter it.
+    The result comes back as JSON in each run. A step that raises stores nothing."""
+    owner = desk.current("oneturn.step")
+    if not isinstance(name, str) or not name:
+        raise ValueError("a step needs a name, a text that is its own in the call")
+
+    async def waits(wait):
+        if name in owner.steps:
+            raise RuntimeError("step %r runs already in this call; give each step a name of its own" % name)
+        owner.steps.add(name)
+        try:
+            stored = await wait(owner, "step_get", {"name": name})
+            if stored["done"]:
+                return stored["value"]
+            value = function(*args, **kwargs)
+            if inspect.isawaitable(value):
+                value = await value if wait is awaiting else run_async(value)
+            value = encode.tree(value, "step " + name)
+            return (await wait(owner, "step_put", {"name": name, "value": value}))["value"]
+        finally:
+            owner.steps.discard(name)
+    return either(waits)
+
+
+async def use_ui_tool(tool_id, payload=None, *, chat_id=None, workflow_name=None, display=None, timeout=None, name=None,
+                      schema=None, secret=False, component=None, **_):
+    """MozaiksAI's way to ask: the client's answer with `ui_event_id`; an answer that is no object is returned as it is."""
+    owner = desk.current("use_ui_tool")
+    own(owner, "use_ui_tool", chat_id, workflow_name)
+    timeout = max(number(timeout) or 0, 0)  # MozaiksAI looks at none: a strange one must not fail
+    body = question(tool_id, payload, name, schema, secret, component, display, timeout)
+    answer = await owner.wait("ask", body)
+    value = answer["value"]
+    return dict(value, ui_event_id=answer["id"]) if isinstance(value, dict) else value
+
+
+async def emit_ui_surface(tool_id, payload=None, *, chat_id=None, workflow_name=None, display=None, name=None,
+                          component=None, **_):
+    """MozaiksAI's way to show something; returns its id."""
+    owner = desk.current("emit_ui_surface")
+    own(owner, "emit_ui_surface", chat_id, workflow_name)
+    return (await owner.wait("show", surface(tool_id, payload, name, component, display)))["id"]
+
+
+async def emit_tool_progress_event(tool_name, progress_percent=None, status_message="", chat_id=None, correlation_id=None,
+                                   **_):
+    """MozaiksAI's way to tell how far a tool is."""
+    owner = desk.current("emit_tool_progress_event")
+    own(owner, "emit_tool_progress_event", chat_id, None)
+    await owner.wait("progress", {"percent": share(progress_percent), "message": text(status_message),
+                                  "tool": text(tool_name), "corr": text(correlation_id)})
+
+
+def own(owner, what, chat_id, workflow_name):
+    """A call reaches its own chat alone, whatever the tool names."""
+    chat, workflow = owner.meta.get("chat_id"), owner.meta.get("workflow") or ""
+    strange = chat_id is not None and str(chat_id) != chat
+    strange = strange or workflow_name is not None and str(workflow_name).lower() != workflow.lower()
+    if strange and not owner.warned:
+        owner.warned = True
+        log.warning("%s names another chat or workflow than that of its call; the call's own is used", what)
+
+
+INSTALLED = (ask, request_input, show, dismiss, progress, step, desk.UIToolError, desk.UIToolTimeoutError)
