@@ -39,6 +39,9 @@ type Question struct {
 	// Name tells the question from the others of the call. Without one it is numbered, in the
 	// order in which the call asks.
 	Name string
+	// Number is the number of a question without a name, from 1 on, if the caller counts itself:
+	// one whose questions reach the desk at the same time. 0 has the desk count.
+	Number int
 	// Tool is the id of the UI tool (tool_name of the event), that of the call if empty.
 	Tool string
 	// Input says that it is a request for input ([events.InteractionInputRequest]), not a UI tool.
@@ -69,6 +72,7 @@ type Answer struct {
 // Surface is what a tool shows without asking. The fields are those of a [Question].
 type Surface struct {
 	Name, Tool, Component, Display string
+	Number                         int
 	Payload                        json.RawMessage
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -110,12 +109,13 @@ func (p *pending) ask(body json.RawMessage) (operation, error) {
 	if err := json.Unmarshal(body, &b); err != nil {
 		return nil, fmt.Errorf("parse a question: %w", err)
 	}
+	number := 0
 	if b.Name == "" {
 		p.questions++
-		b.Name = strconv.Itoa(p.questions)
+		number = p.questions
 	}
 	q := tools.Question{
-		Name: b.Name, Tool: b.Tool, Input: b.Input, Component: b.Component, Display: b.Display, Payload: b.Payload,
+		Name: b.Name, Number: number, Tool: b.Tool, Input: b.Input, Component: b.Component, Display: b.Display, Payload: b.Payload,
 		Schema: b.Schema, Secret: b.Secret, Timeout: seconds(b.Timeout),
 	}
 	if string(q.Schema) == "null" {
@@ -132,11 +132,12 @@ func (p *pending) show(body json.RawMessage) (operation, error) {
 	if err := json.Unmarshal(body, &b); err != nil {
 		return nil, fmt.Errorf("parse what to show: %w", err)
 	}
+	number := 0
 	if b.Name == "" {
 		p.surfaces++
-		b.Name = "s" + strconv.Itoa(p.surfaces)
+		number = p.surfaces
 	}
-	s := tools.Surface{Name: b.Name, Tool: b.Tool, Component: b.Component, Display: b.Display, Payload: b.Payload}
+	s := tools.Surface{Name: b.Name, Number: number, Tool: b.Tool, Component: b.Component, Display: b.Display, Payload: b.Payload}
 	return func(ctx context.Context, desk tools.Desk) (answered, error) {
 		id, err := desk.Show(ctx, s)
 		return answered{ID: id}, err

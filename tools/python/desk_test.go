@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ type desk struct {
 
 	mu        sync.Mutex
 	said      map[string]json.RawMessage // answers by name, at once
-	refused   map[string]error           // errors by name, at once
+	refused   error                      // of all questions, at once
 	questions []tools.Question
 	surfaces  []tools.Surface
 	dismissed []string
@@ -34,7 +35,7 @@ type desk struct {
 
 func newDesk() *desk {
 	return &desk{
-		asked: make(chan tools.Question, 4096), said: map[string]json.RawMessage{}, refused: map[string]error{},
+		asked: make(chan tools.Question, 4096), said: map[string]json.RawMessage{},
 		steps: map[string]json.RawMessage{}, answers: make(chan json.RawMessage),
 	}
 }
@@ -45,26 +46,27 @@ func (d *desk) says(name, answer string) *desk {
 	return d
 }
 
-func (d *desk) refuses(name string, err error) *desk {
-	d.refused[name] = err
+func (d *desk) refuses(err error) *desk {
+	d.refused = err
 	return d
 }
 
 func (d *desk) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
 	d.mu.Lock()
 	d.questions = append(d.questions, q)
-	said, known, err := d.said[q.Name], d.said[q.Name] != nil, d.refused[q.Name]
+	name := id(q.Name, "", q.Number)
+	said, known, err := d.said[name], d.said[name] != nil, d.refused
 	d.mu.Unlock()
 	d.asked <- q
 	switch {
 	case err != nil:
 		return tools.Answer{}, err
 	case known:
-		return tools.Answer{ID: "turn-1/" + q.Name, Value: said}, nil
+		return tools.Answer{ID: "turn-1/" + name, Value: said}, nil
 	}
 	select {
 	case value := <-d.answers:
-		return tools.Answer{ID: "turn-1/" + q.Name, Value: value}, nil
+		return tools.Answer{ID: "turn-1/" + name, Value: value}, nil
 	case <-ctx.Done():
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -73,11 +75,19 @@ func (d *desk) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) 
 	}
 }
 
+// id is the name or the number.
+func id(name, before string, number int) string {
+	if name != "" {
+		return name
+	}
+	return before + strconv.Itoa(number)
+}
+
 func (d *desk) Show(_ context.Context, s tools.Surface) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.surfaces = append(d.surfaces, s)
-	return "turn-1/" + s.Name, d.fails
+	return "turn-1/" + id(s.Name, "s", s.Number), d.fails
 }
 
 func (d *desk) Dismiss(_ context.Context, id string) error {
@@ -171,10 +181,10 @@ async def approve(chat_id):
 	require.JSONEq(t, `[{"approved":true,"n":12345678901234567890,"ui_event_id":"turn-1/1"},["not an object"],"turn-1/s1"]`,
 		k.valueAt(d, "approve", `{"chat_id":"c1"}`))
 	require.Equal(t, []tools.Question{
-		{Name: "1", Tool: "Approval", Display: "artifact", Payload: json.RawMessage(`{"title":"Deploy?","maskInput":true}`), Timeout: 90 * time.Second},
-		{Name: "2", Tool: "Approval", Payload: json.RawMessage(`{"title":"Sure?"}`)},
+		{Number: 1, Tool: "Approval", Display: "artifact", Payload: json.RawMessage(`{"title":"Deploy?","maskInput":true}`), Timeout: 90 * time.Second},
+		{Number: 2, Tool: "Approval", Payload: json.RawMessage(`{"title":"Sure?"}`)},
 	}, d.questions)
-	require.Equal(t, []tools.Surface{{Name: "s1", Tool: "Plan", Display: "view", Payload: json.RawMessage(`{"a":1}`)}}, d.surfaces)
+	require.Equal(t, []tools.Surface{{Number: 1, Tool: "Plan", Display: "view", Payload: json.RawMessage(`{"a":1}`)}}, d.surfaces)
 	require.Equal(t, []tools.Progress{{Percent: 100, Message: "starting", Tool: "approve", Corr: "x"}}, d.progress)
 	require.NotContains(t, k.log.String(), "another chat")
 }
@@ -218,7 +228,7 @@ func TestFunctionsOfOneturnWorkInSyncAndAsyncTools(t *testing.T) {
 		d := newDesk().says("1", `{"text":"Ada"}`).says("key", `"s3cret"`)
 		require.JSONEq(t, `["Ada","s3cret"]`, k.valueAt(d, function, `{}`))
 		require.Equal(t, []tools.Question{
-			{Name: "1", Input: true, Payload: json.RawMessage(`{"prompt":"Name?","password":false}`)},
+			{Number: 1, Input: true, Payload: json.RawMessage(`{"prompt":"Name?","password":false}`)},
 			{Name: "key", Input: true, Payload: json.RawMessage(`{"prompt":"Key?","password":true}`), Secret: true},
 		}, d.questions)
 		require.Equal(t, []tools.Surface{
@@ -275,9 +285,11 @@ async def many(n):
 		ended, value := k.background(t.Context(), d, "many", `{"n":60}`)
 		for range n {
 			q := next(t, d.asked)
-			var payload struct{ I int }
+			var payload struct {
+				I int `json:"i"`
+			}
 			require.NoError(t, json.Unmarshal(q.Payload, &payload))
-			require.JSONEq(t, q.Name, string(mustJSON(t, payload.I+1)))
+			require.Equal(t, payload.I+1, q.Number)
 		}
 		for range n {
 			d.answers <- json.RawMessage(`1`)
@@ -333,17 +345,17 @@ def forged():
 `)
 	late := &events.Error{Code: events.CodeExpired, Op: "ask", Msg: "nobody answered within 5s"}
 	for _, function := range []string{"ask", "sask"} {
-		_, err := k.at(t.Context(), newDesk().refuses("1", late), function, `{}`)
+		_, err := k.at(t.Context(), newDesk().refuses(late), function, `{}`)
 		require.Equal(t, "nobody answered within 5s", message(t, err, events.CodeExpired))
 		var exception *python.ExceptionError
 		require.ErrorAs(t, err, &exception)
 		require.Equal(t, "UIToolTimeoutError", exception.Type)
 	}
 	require.JSONEq(t, `["UIToolTimeoutError",true,true,"expired","nobody answered within 5s"]`,
-		k.valueAt(newDesk().refuses("1", late), "caught", `{}`))
+		k.valueAt(newDesk().refuses(late), "caught", `{}`))
 	order := &events.Error{Code: events.CodeToolError, Msg: "the order of questions changed"}
 	require.JSONEq(t, `["UIToolError","tool_error","the order of questions changed"]`,
-		k.valueAt(newDesk().refuses("1", order), "caught_all", `{}`))
+		k.valueAt(newDesk().refuses(order), "caught_all", `{}`))
 	_, err := k.at(t.Context(), newDesk(), "forged", `{}`)
 	require.Equal(t, "mine", message(t, err, events.CodeToolError))
 
@@ -351,10 +363,10 @@ def forged():
 	require.Contains(t, message(t, err, events.CodeToolError), "the caller of this tool has no desk")
 
 	lost := errors.New("the server cannot be reached")
-	_, err = k.at(t.Context(), newDesk().refuses("1", lost), "caught_all", `{}`)
+	_, err = k.at(t.Context(), newDesk().refuses(lost), "caught_all", `{}`)
 	require.ErrorIs(t, err, lost, "no tool decides by it")
 	cancelled := &events.Error{Code: events.CodeCancelled, Msg: "by somebody"}
-	_, err = k.at(t.Context(), newDesk().refuses("1", cancelled), "caught_all", `{}`)
+	_, err = k.at(t.Context(), newDesk().refuses(cancelled), "caught_all", `{}`)
 	require.Equal(t, "by somebody", message(t, err, events.CodeCancelled))
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }

@@ -43,7 +43,7 @@ func (c *child) operate(r *reply) {
 	}
 	do, err := p.operation(r)
 	if err != nil {
-		p.fail("it broke the protocol of its desk: %v", err)
+		p.failf("it broke the protocol of its desk: %v", err)
 		return
 	}
 	c.mu.Lock()
@@ -52,7 +52,7 @@ func (c *child) operate(r *reply) {
 	if p.closed || twice || full {
 		c.mu.Unlock()
 		if twice || full {
-			p.fail("it broke the protocol of its desk: operation %d beside %d open ones", r.N, maxOperations)
+			p.failf("it broke the protocol of its desk: operation %d beside %d open ones", r.N, maxOperations)
 		}
 		return
 	}
@@ -110,7 +110,7 @@ func (c *child) finishOperation(ctx context.Context, p *pending, r *reply, do op
 	}
 	body, err := json.Marshal(answer)
 	if err != nil {
-		p.fail("its desk gave no JSON: %v", err)
+		p.failf("its desk gave no JSON: %v", err)
 		return
 	}
 	go c.post(frame(body), func() {
@@ -155,8 +155,8 @@ func (p *pending) isAsync(c *child) bool {
 	return p.async
 }
 
-// fail ends a call, of which the process is told like of a cancellation.
-func (p *pending) fail(format string, args ...any) {
+// failf ends a call, of which the process is told like of a cancellation.
+func (p *pending) failf(format string, args ...any) {
 	p.stop(fault{toolError(p.op, p.function+" was stopped: "+format, args...)})
 }
 

@@ -19,8 +19,8 @@ type pending struct {
 	entered          chan struct{} // closed before the function runs
 	done             chan outcome  // buffered, gets exactly one
 
-	desk      tools.Desk // nil when the caller has none
-	ctx       context.Context
+	desk      tools.Desk              // nil when the caller has none
+	ctx       context.Context         //nolint:containedctx // what the process asks for the call belongs to it
 	stop      context.CancelCauseFunc // ends ctx, which is that of everything at the desk
 	work      sync.WaitGroup          // operations at the desk
 	questions int                     // asked without a name; the reader's

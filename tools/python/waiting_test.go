@@ -102,7 +102,7 @@ func TestDeskThatSaysParkedEndsTheRunToo(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{Grace: 10 * time.Second}, "WF/tools/t.py", asker)
 	file := filepath.Join(t.TempDir(), "notes")
-	_, err := k.at(t.Context(), newDesk().refuses("1", tools.ErrParked), "use", `{"path":"`+file+`"}`)
+	_, err := k.at(t.Context(), newDesk().refuses(tools.ErrParked), "use", `{"path":"`+file+`"}`)
 	require.ErrorIs(t, err, tools.ErrParked)
 	waitForFiles(t, file, 1)
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
