@@ -213,6 +213,8 @@ func TestJSONOfThePagesIsWhatTheSchemasSay(t *testing.T) {
 	}
 	for _, kind := range []string{
 		events.KindStructuredOutputReady, events.KindCancel, events.KindToolCall, events.KindToolResponse, events.KindTurnConflict,
+		events.KindToolCallAck, events.KindToolCallDismiss, events.KindToolProgress, events.KindRunComplete, events.KindToolCallResponse,
+		events.KindToolCallRejected, events.KindUIToolComplete, events.KindUIToolDismiss, events.KindExpire,
 	} {
 		require.True(t, seen[kind], "no page shows %s", kind)
 	}

@@ -9,6 +9,8 @@
 //	$KV.<PREFIX>_TURNS.p.<app>.<chat>.<turn>.<call>.<kind>[.<id>]    journal, private
 //	<prefix>.events.<app>.<chat>.<turn>.<call>.<kind>[.<id>]         live copies of the public part
 //	<prefix>.live.<app>.<chat>.<kind>                                not stored
+//	<prefix>.timer.ask.<app>.<chat>.<turn>.<call>.<id>               schedule of a question's end
+//	<prefix>.due.ask.<app>.<chat>.<turn>.<call>.<id>                 that end
 //	<prefix>.dead.<app>.<kind>                                       dead letters
 //	<prefix>.api.<app>.<verb>                                        request API
 package subjects
