@@ -23,6 +23,7 @@ const (
 	DefaultMaxEventAge  = 24 * time.Hour
 	DefaultMaxTurnLife  = 7 * 24 * time.Hour
 	DefaultSweepEvery   = 5 * time.Minute
+	DefaultParkAfter    = 10 * time.Second
 )
 
 // Config configures a [Worker]. The zero value of each field means its default. At least one
@@ -65,6 +66,12 @@ type Config struct {
 	// a journal that keeps turns for less than MaxTurnLife + MaxEventAge + 1 h: a late
 	// duplicate would run again. Defaults to 7 days.
 	MaxTurnLife time.Duration
+
+	// ParkAfter is how long a tool that asks people waits in memory for the answer. Then its turn
+	// is parked: it costs the worker nothing, and the answer runs the tool again, on any worker.
+	// A tool whose effect is unsafe is never parked. Defaults to 10 s; a negative value means at
+	// once.
+	ParkAfter time.Duration
 
 	// SweepEvery is how long after one sweep the next is due: it finds turns whose message is
 	// gone, and turns past their life, and has them ended. One worker of all sweeps at a time.
@@ -113,6 +120,7 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.MaxEventAge, DefaultMaxEventAge)
 	def(&c.MaxTurnLife, DefaultMaxTurnLife)
 	def(&c.SweepEvery, DefaultSweepEvery)
+	def(&c.ParkAfter, DefaultParkAfter)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

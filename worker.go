@@ -141,10 +141,12 @@ func (w *Worker) run(ctx context.Context) error {
 	defer stop()
 	running, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
+	defer context.AfterFunc(running, h.Drain)()
 	side, stopSide := context.WithCancel(running)
 	var sides sync.WaitGroup
 	sides.Go(func() { w.timers(side, kv, h, ackWait, fail) })
 	sides.Go(func() { w.watch(side) })
+	sides.Go(func() { w.lookAgain(side, h) })
 	look := w.guardStore(in)
 	look(side) // before the first pull
 	sides.Go(func() { every(side, storeCheck, look) })
@@ -197,6 +199,8 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV) (*handlers
 
 		LeaseHeld:    handlers.LeaseHeld(w.js, w.space),
 		MaxTurnLife:  w.c.MaxTurnLife,
+		ParkAfter:    w.c.ParkAfter,
+		MaxWaiting:   waitingPerSlot * w.c.Slots,
 		BindingGrace: w.c.BindingGrace,
 		MaxEventAge:  w.c.MaxEventAge,
 	}), nil
@@ -218,7 +222,7 @@ func message(d *inbox.Delivery) *handlers.Message {
 	return &handlers.Message{
 		Subject: d.Msg.Subject, Header: d.Msg.Header, Data: d.Msg.Data, Stored: d.Stored,
 		Lease: idempotency.Lease{Stream: d.Stream, Seq: d.Seq, Delivery: d.Delivered},
-		Held:  d.Held(), Fresh: d.Fresh,
+		Held:  d.Held(), Fresh: d.Fresh, Slot: d,
 	}
 }
 
@@ -236,7 +240,29 @@ func settle(d *inbox.Delivery, disposition handlers.Disposition) {
 	}
 }
 
-// listen subscribes to cancels and serves the request API.
+// waitingPerSlot is how many runs may wait in memory for people before more are parked at once,
+// for each slot.
+const waitingPerSlot = 4
+
+// lookAgain has runs that wait for people look whenever the connection is back: what would have
+// woken them may be lost.
+func (w *Worker) lookAgain(ctx context.Context, h *handlers.Handlers) {
+	back := w.nc.StatusChanged(nats.CONNECTED)
+	defer w.nc.RemoveStatusListener(back)
+	for {
+		select {
+		case _, ok := <-back:
+			if !ok {
+				return
+			}
+			h.LookAgain()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// listen subscribes to cancels and to the ends of questions, and serves the request API.
 func (w *Worker) listen(kv *idempotency.KV, h *handlers.Handlers) (stop func(), err error) {
 	sub, err := w.nc.Subscribe(w.space.EventsOfKind("cancel"), func(m *nats.Msg) {
 		if key, ok := w.space.EventKey(m.Subject); ok {
@@ -253,12 +279,20 @@ func (w *Worker) listen(kv *idempotency.KV, h *handlers.Handlers) (stop func(), 
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("oneturn worker: subscribe to cancels: %w", err), sub.Unsubscribe())
 	}
+	acks, err := w.nc.Subscribe(w.space.Acks(), func(m *nats.Msg) {
+		if ack, ok := w.space.EventRecord(m.Subject); ok {
+			h.AckSeen(ack)
+		}
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("oneturn worker: subscribe to acks: %w", err), sub.Unsubscribe(), wishes.Unsubscribe())
+	}
 	api, err := serveAPI(w.nc, w.space, kv, w.c.Logger)
 	if err != nil {
-		return nil, errors.Join(err, sub.Unsubscribe(), wishes.Unsubscribe())
+		return nil, errors.Join(err, sub.Unsubscribe(), wishes.Unsubscribe(), acks.Unsubscribe())
 	}
 	return func() {
-		if err := errors.Join(api.stop(), sub.Unsubscribe(), wishes.Unsubscribe()); err != nil {
+		if err := errors.Join(api.stop(), sub.Unsubscribe(), wishes.Unsubscribe(), acks.Unsubscribe()); err != nil {
 			w.c.Logger.Debug("subscriptions were gone already", "err", err)
 		}
 	}, nil

@@ -30,7 +30,8 @@ type workflow struct {
 	agents     []string
 	models     []string
 	unreadable []place
-	older      bool // compat.events
+	older      bool            // compat.events
+	looks      map[string]look // by tool, of those with a component
 
 	variables    []Variable
 	imports, env []string
@@ -78,6 +79,7 @@ func bind(d *draft, files map[string]PyFile, inspected bool) *workflow {
 	b.boundPairs()
 	for i := range m.tools {
 		b.tool(&m.tools[i])
+		b.look(&m.tools[i])
 	}
 	b.index()
 	b.checkAgents()

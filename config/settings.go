@@ -47,6 +47,8 @@ type Worker struct {
 	MaxTurnLife time.Duration `flag:"max-turn-life" default:"168h" min:"1s" max:"8760h" help:"How long a turn may stay open, questions to people included; then it ends as expired."`
 	Retention   time.Duration `flag:"retention" default:"216h" min:"1s" max:"87600h" help:"How long the journal remembers a turn. At least --max-turn-life + --max-event-age + 1h. A server of one's own keeps what turnctl provision set; the worker checks that it suffices."`
 
+	ParkAfter time.Duration `flag:"park-after" default:"10s" min:"0s" max:"24h" help:"How long a tool that asks people waits in memory; then its turn is parked and costs nothing until somebody answers. A tool whose effect is unsafe is never parked."`
+
 	SweepEvery time.Duration `flag:"sweep-every" default:"5m" min:"0s" max:"24h" help:"How often to look for turns whose message is gone and for turns past their life. One worker of all does it at a time; 0s: this one takes no part."`
 
 	SoftStop time.Duration `flag:"soft-stop" default:"25s" min:"0s" max:"24h" help:"How long running turns may go on after the first signal; then they are cancelled."`

@@ -33,9 +33,9 @@ type BlobStore interface {
 	// the limit. It tries until ctx ends, except for what the bucket refuses:
 	// [idempotency.ErrRefused].
 	Shrink(ctx context.Context, key subjects.Key, kind string, value any, data []byte) (any, error)
-	// Args returns the arguments that a claim stored under key, out of their blob if they are
-	// in one.
-	Args(ctx context.Context, key subjects.Key, stored any) (map[string]any, error)
+	// Object returns an object that a record of a kind holds under key, out of its blob if it is
+	// in one. Only the blob that Shrink has made for that record is read.
+	Object(ctx context.Context, key subjects.Key, kind string, stored any) (map[string]any, error)
 }
 
 // Blobs is the object store of payloads that are too large for a record.

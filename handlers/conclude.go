@@ -95,6 +95,7 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 	if t.binding != nil {
 		r.ToolName = t.binding.Tool
 	}
+	t.asked = t.asked || d.Turn != nil && len(d.Turn.Questions()) > 0
 	stored := t.reject
 	if d.Turn != nil && d.Turn.Claim != nil && code != events.CodeStateCorrupt {
 		stored = fromClaim(r, d.Turn.Claim)

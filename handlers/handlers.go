@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -62,6 +63,16 @@ type Config struct {
 
 	// MaxTurnLife is how long after its claim a resume ends a turn as expired. 0 means never.
 	MaxTurnLife time.Duration
+	// Schedule has the server send an expire event when the time to answer a question is over;
+	// again for the same question is no error. Nil: questions expire with their turn.
+	Schedule func(ctx context.Context, e *events.Expire) error
+	// ParkAfter is how long a run that asks people waits in memory before its turn is parked. 0
+	// or less means not at all.
+	ParkAfter time.Duration
+	// MaxWaiting bounds the runs that wait in memory and may be parked: those over it are parked
+	// at once. 0 means no bound.
+	MaxWaiting int
+
 	// BindingGrace is how old an event may be and still wait for a worker that knows its
 	// workflow. MaxEventAge is how old one may be and still run.
 	BindingGrace, MaxEventAge time.Duration
@@ -76,6 +87,8 @@ type Handlers struct {
 	cancelled *recent[string] // names of turns
 	buffers   buffers
 	schemas   schemas
+	waits     waits
+	draining  atomic.Bool
 }
 
 // turnRef stands for a turn and its data: sha256 of the name of the turn and the fingerprint.

@@ -25,6 +25,7 @@ type Message struct {
 	// Fresh reports whether the delivery was received or kept in progress recently enough
 	// that it may claim a turn.
 	Fresh func() bool
+	Slot  Slot // what it takes of the worker, nil if nobody counts
 }
 
 // Disposition says what becomes of a message.

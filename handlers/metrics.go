@@ -30,6 +30,12 @@ type Metrics struct {
 	ToolSeconds   *prometheus.HistogramVec // workflow, tool
 	WaitSeconds   *prometheus.HistogramVec // workflow, tool: of tools that may wait before they are entered
 	TurnSeconds   prometheus.Histogram     // from stored in the inbound stream to response stored
+
+	Asked   prometheus.Counter     // questions that a run has come to
+	Open    prometheus.Gauge       // of these, those that wait in memory
+	Closed  *prometheus.CounterVec // outcome: answered, expired, parked, left
+	Parked  prometheus.Counter     // turns
+	Resumed prometheus.Counter     // turns that were parked
 }
 
 // buckets span no-op tools and tools that take minutes, in seconds.
@@ -79,9 +85,17 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Namespace: ns, Name: "turn_seconds", Help: "Time from the inbound stream to the stored response.", Buckets: buckets(),
 		}),
 	}
+	m.Asked = counter("questions_asked_total", "Questions that runs of tools have come to, again by each run.")
+	m.Open = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Name: "questions_open", Help: "Questions whose run waits in memory."})
+	m.Closed = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: ns, Name: "questions_closed_total", Help: "Questions that a run waits for no more: answered, expired, parked with their turn, or left open.",
+	}, []string{"outcome"})
+	m.Parked = counter("turns_parked_total", "Turns that this worker let go until somebody answers.")
+	m.Resumed = counter("turns_resumed_total", "Parked turns that this worker went on with.")
 	for _, c := range []prometheus.Collector{
 		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites, m.StoreRetries,
 		m.Abandoned, m.Panics, m.Answers, m.Expiries, m.Dead, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
+		m.Asked, m.Open, m.Closed, m.Parked, m.Resumed,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)

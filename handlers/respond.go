@@ -27,16 +27,13 @@ const longRun = time.Second
 // lastWrite is how long a worker that has lost its lease still tries to store a result.
 const lastWrite = 10 * time.Second
 
-func (t *turn) policy() engine.Policy {
-	return engine.Policy{MaxAttempts: t.binding.MaxAttempts, Timeout: t.binding.Timeout}
-}
-
 // toolCall builds what the tool gets.
-func (h *Handlers) toolCall(ctx context.Context, t *turn, hold idempotency.Hold) (*tools.Call, error) {
+func (h *Handlers) toolCall(ctx context.Context, r *run) (*tools.Call, error) {
+	t := r.t
 	call := &tools.Call{
 		Turn: t.TurnID, CallID: t.callID, Workflow: t.Workflow, Agent: t.Agent, UserID: t.UserID,
 		Name: t.binding.Tool, Args: t.args, ArgsJSON: json.RawMessage(t.argsJSON), IdempotencyKey: events.IdempotencyKey(t.TurnID, t.callID),
-		FencingToken: hold.Token, Epoch: hold.Epoch, MapArgs: t.binding.SignatureUnknown,
+		FencingToken: r.hold.Token, Epoch: r.hold.Epoch, MapArgs: t.binding.SignatureUnknown,
 	}
 	load := func(ctx context.Context) (map[string]any, error) {
 		vars := t.ContextVariables
@@ -45,6 +42,7 @@ func (h *Handlers) toolCall(ctx context.Context, t *turn, hold idempotency.Hold)
 			if vars, err = h.Variables.Load(ctx, t.App, t.Chat); err != nil {
 				return nil, err
 			}
+			r.read(vars)
 		}
 		return t.binding.Context(t.StructuredOutputReady, vars), nil
 	}
@@ -202,6 +200,9 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	outcome := string(r.Code)
 	if outcome == "" {
 		outcome = r.Status
+	}
+	if t.asked {
+		h.runComplete(t, events.RunEnded, "")
 	}
 	h.Metrics.turn(t.binding, outcome)
 	h.Metrics.TurnSeconds.Observe(h.Now().Sub(t.m.Stored).Seconds())

@@ -59,7 +59,7 @@ func (h *Handlers) resume(ctx context.Context, m *Message, body *events.Message)
 // and the message is the lease of the turn until it has ended or is parked again.
 func (h *Handlers) resumed(ctx context.Context, m *Message, d idempotency.Decision) Disposition {
 	if d.Action == idempotency.Run {
-		h.Metrics.Takeovers.Inc()
+		h.Metrics.Resumed.Inc()
 	}
 	return h.goOn(ctx, m, &events.Resume{}, d)
 }
@@ -200,30 +200,33 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 		return interrupted("no tool", err)
 	}
 	reading, done := outside(t.m.Held, ctx)
-	t.args, err = h.Blobs.Args(reading, t.key, call.Payload.ToolArgs)
+	t.args, err = h.Blobs.Object(reading, t.key, events.KindToolCall, call.Payload.ToolArgs)
+	if err == nil {
+		err = h.unpark(reading, t, d.Turn.State())
+	}
 	done()
 	switch {
 	case errors.Is(err, errNoArgs):
 		return interrupted("no arguments", err)
 	case err != nil:
-		return h.comesBack(t, "stored arguments cannot be read", err)
+		return h.comesBack(t, "what the turn goes on with cannot be read", err)
 	}
 	return h.run(ctx, t, d)
 }
 
-// errNoArgs says that the arguments of a claim are gone or are not those that it names.
+// errNoArgs says that the arguments of a claim, or what was stored to go on with, are gone or not
+// what the record names.
 var errNoArgs = errors.New("the stored arguments are gone or damaged")
 
-// Args implements [BlobStore]. Only the blob that the claim itself stored is read: data that
-// merely looks like one is data.
-func (b *Blobs) Args(ctx context.Context, key subjects.Key, stored any) (map[string]any, error) {
+// Object implements [BlobStore]. Data that merely looks like a blob is data.
+func (b *Blobs) Object(ctx context.Context, key subjects.Key, kind string, stored any) (map[string]any, error) {
 	object, ok := stored.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%w: tool_args are no object", errNoArgs)
+		return nil, fmt.Errorf("%w: they are no object", errNoArgs)
 	}
 	name, _ := object["$blob"].(string)
 	sum, _ := object["sha256"].(string)
-	if len(object) != 3 || len(sum) != 64 || name != blobName(key.String()+"."+events.KindToolCall, sum) {
+	if len(object) != 3 || len(sum) != 64 || name != blobName(key.String()+"."+kind, sum) {
 		return object, nil
 	}
 	err := b.Retries.until(ctx, b.bucket, name, func() error {

@@ -1,28 +1,23 @@
 package handlers
 
 import (
-	"context"
 	"sync"
 )
 
-// running holds the tools that run in this process, by journal key, so that a cancel finds
-// them.
+// running holds the tools that run in this process, by journal key, so that a cancel and the end
+// of a question find them.
 type running struct {
 	mu   sync.Mutex
 	runs map[string]*run
 }
 
-type run struct{ stop context.CancelCauseFunc }
-
 func newRunning() *running { return &running{runs: map[string]*run{}} }
 
 // add enters a run.
-func (r *running) add(key string, stop context.CancelCauseFunc) *run {
-	entry := &run{stop}
+func (r *running) add(key string, entry *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs[key] = entry
-	return entry
 }
 
 // remove takes a run out, unless another one has come in its place.
@@ -34,13 +29,29 @@ func (r *running) remove(key string, entry *run) {
 	}
 }
 
-func (r *running) stop(key string, cause error) {
+// find returns the run under a key, nil if there is none.
+func (r *running) find(key string) *run {
 	r.mu.Lock()
-	entry := r.runs[key]
-	r.mu.Unlock()
-	if entry != nil {
+	defer r.mu.Unlock()
+	return r.runs[key]
+}
+
+// stop ends the context of the run under a key.
+func (r *running) stop(key string, cause error) {
+	if entry := r.find(key); entry != nil {
 		entry.stop(cause)
 	}
+}
+
+// all returns the runs of now.
+func (r *running) all() []*run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]*run, 0, len(r.runs))
+	for _, entry := range r.runs {
+		list = append(list, entry)
+	}
+	return list
 }
 
 func (r *running) len() int {

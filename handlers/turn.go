@@ -37,6 +37,7 @@ type turn struct {
 	argsJSON events.Canonical
 	reject   *rejection // why the tool is not entered, nil if it is
 	waited   bool       // this worker claimed the turn and has not entered its tool
+	asked    bool       // a run of it has come to a question
 }
 
 // turn handles the message that starts a turn.
@@ -251,39 +252,69 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	drain := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer h.running.remove(t.name, h.running.add(t.name, stop))
+	r := &run{h: h, t: t, tools: ctx, stop: stop, before: d.Turn, begun: h.Now(), hold: d.Hold}
+	t.asked = d.Turn != nil && len(d.Turn.Questions()) > 0
+	h.running.add(t.name, r)
+	defer h.running.remove(t.name, r)
 	if h.cancelled.has(t.name) {
 		stop(errCancelled)
 	}
-	call, err := h.toolCall(ctx, t, d.Hold)
+	call, err := h.toolCall(ctx, r)
 	if err != nil {
 		return h.withoutContext(t, d, err)
 	}
 	h.Metrics.InFlight.Inc()
-	out := h.Engine.Run(ctx, t.tool, call, t.policy())
+	out := h.Engine.Run(ctx, t.tool, call, engine.Policy{MaxAttempts: t.binding.MaxAttempts, Timeout: t.binding.Timeout, Desks: r})
 	t.hit(failpoint.AfterTool)
 	h.Metrics.InFlight.Dec()
 	if out.Entered {
 		h.Metrics.tool(t.binding, out.Duration, out.Waited)
 	}
 	t.waited = !out.Entered
+	hold, over := r.close()
+	d.Hold = hold
 	switch {
 	case out.Stopped != nil:
 		h.log(t).Info("tool stopped", "why", out.Stopped, "entered", out.Entered)
 	case out.Err != nil:
 		h.logFailure(t, out)
 	}
+	unsafe := d.Hold.Effect == string(bindings.EffectUnsafe)
 	switch {
-	case errors.Is(out.Stopped, ErrDraining) && t.binding.Effect == bindings.EffectUnsafe:
+	case over != nil:
+		return h.ended(t, d, over)
+	case errors.Is(out.Stopped, ErrDraining) && unsafe:
 		return h.conclude(t, d, events.CodeInterrupted)
 	case errors.Is(out.Stopped, ErrDraining) && out.Abandoned:
 		return leave() // its tool still runs
 	case errors.Is(out.Stopped, ErrDraining):
 		return nakAfter(0)
-	case out.Stopped != nil, h.cancelledSince(t, d, out.Waited+out.Duration):
+	case out.Stopped != nil, h.cancelledSince(t, d, out.Waited+out.Duration+out.Stood):
 		return h.conclude(t, d, events.CodeCancelled)
 	}
 	return h.respond(drain, t, d.Hold, out)
+}
+
+// ended is what becomes of a turn whose run was ended at the desk. What its tool has returned, if
+// it has, does not count.
+func (h *Handlers) ended(t *turn, d idempotency.Decision, why error) Disposition {
+	var coded *events.Error
+	switch {
+	case errors.Is(why, tools.ErrParked):
+		return ack()
+	case !errors.As(why, &coded):
+		h.log(t).Warn("the run is over; the message comes back", "why", logError(why))
+		return leave()
+	case coded.Code == events.CodeCancelled, coded.Code == events.CodeStateCorrupt:
+		return h.conclude(t, d, coded.Code)
+	}
+	h.log(t).Warn("the turn ends at a question; its response says how", "code", coded.Code)
+	ctx, cancel := writing(t.m)
+	defer cancel()
+	r := t.response()
+	r.ToolName = t.binding.Tool
+	fail(r, coded.Code, events.Clip(coded.Msg))
+	return h.finish(ctx, t, d.Hold, r)
 }
 
 // log is the logger of what happens to the tool of a turn.

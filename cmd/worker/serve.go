@@ -99,6 +99,9 @@ func workerConfig(cfg *config.Worker, logger *slog.Logger, registry prometheus.R
 	if c.BindingGrace == 0 {
 		c.BindingGrace = -1
 	}
+	if c.ParkAfter = cfg.ParkAfter; c.ParkAfter == 0 {
+		c.ParkAfter = -1
+	}
 	if c.SweepEvery == 0 {
 		c.SweepEvery = -1
 	}

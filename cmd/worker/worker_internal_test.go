@@ -278,6 +278,7 @@ func TestSettingsReachTheWorker(t *testing.T) {
 	require.Equal(t, 3*time.Second, c.Python.LoadTimeout)
 	require.Equal(t, time.Minute, c.SweepEvery)
 	require.Negative(t, workerConfig(&config.Worker{}, nil, nil).SweepEvery, "0s: no part in sweeps, not the default")
+	require.Negative(t, workerConfig(&config.Worker{}, nil, nil).ParkAfter, "0s: at once, not the default")
 }
 
 func TestZeroDurationsMeanZeroNotTheDefault(t *testing.T) {

@@ -89,8 +89,8 @@ func (blobs) Shrink(_ context.Context, _ subjects.Key, _ string, value any, _ []
 	return value, nil
 }
 
-// Args implements [handlers.BlobStore].
-func (blobs) Args(_ context.Context, _ subjects.Key, stored any) (map[string]any, error) {
+// Object implements [handlers.BlobStore].
+func (blobs) Object(_ context.Context, _ subjects.Key, _ string, stored any) (map[string]any, error) {
 	args, _ := stored.(map[string]any)
 	return args, nil
 }

@@ -1,0 +1,182 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// desk is what one attempt of a tool can reach: people, the screen and the memory of its turn.
+// It implements [tools.Desk] on the journal. Each attempt counts what it puts up anew, as each
+// run does, so that it comes to the same questions.
+type desk struct {
+	run   *run
+	clock *engine.Clock
+
+	// Guarded by run.mu.
+	asked, shown int
+	names        map[string]string    // what was put up, by id: the tool_name of its event
+	steps        map[string]time.Time // named steps that are being done, since when
+}
+
+// Ask implements [tools.Desk].
+func (d *desk) Ask(ctx context.Context, asks tools.Question) (tools.Answer, error) {
+	d.clock.Stop() // people are slow, and so may be the server
+	defer d.clock.Go()
+	if ctx.Err() != nil {
+		return tools.Answer{}, d.stopped(ctx)
+	}
+	q, err := d.question(ctx, asks)
+	if err != nil {
+		return tools.Answer{}, err
+	}
+	reply, err := d.run.ask(d, q)
+	if err == nil && reply.Outcome == idempotency.Open {
+		reply, err = d.run.wait(ctx, d, q)
+	}
+	switch {
+	case err != nil:
+		return tools.Answer{}, err
+	case reply.Outcome == idempotency.Expired:
+		return tools.Answer{}, &events.Error{Code: events.CodeExpired, Op: "ask", Msg: fmt.Sprintf(
+			"nobody answered question %.80q in time", q.callID)}
+	case len(reply.Data) == 0:
+		reply.Data = json.RawMessage("null")
+	}
+	return tools.Answer{ID: q.callID, Value: reply.Data, Secret: asks.Secret}, nil
+}
+
+// stopped is why a call whose context has ended has to return.
+func (d *desk) stopped(ctx context.Context) error {
+	if err := d.run.closed(d); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// Show implements [tools.Desk].
+func (d *desk) Show(ctx context.Context, s tools.Surface) (string, error) {
+	if ctx.Err() != nil {
+		return "", d.stopped(ctx)
+	}
+	put := exhibit{tool: s.Tool, component: s.Component, display: s.Display, interaction: events.InteractionUISurface, payload: s.Payload}
+	id, err := d.name(s.Name, &put, &d.shown, events.SurfaceID)
+	if err != nil {
+		return "", err
+	}
+	call, err := d.event(ctx, id, &put)
+	if err != nil {
+		return "", err
+	}
+	event, err := events.Encode(events.KindToolCall, call, d.run.h.Now())
+	if err != nil {
+		return "", err
+	}
+	return call.ToolCallID, d.run.do(d, func(ctx context.Context, hold idempotency.Hold) error {
+		return shown(d.run.h.Journal.Show(ctx, hold, id, event))
+	})
+}
+
+// Dismiss implements [tools.Desk].
+func (d *desk) Dismiss(ctx context.Context, id string) error {
+	if ctx.Err() != nil {
+		return d.stopped(ctx)
+	}
+	r := d.run
+	call, ask, ok := events.ParseQuestionID(id)
+	r.mu.Lock()
+	name, known := d.names[ask]
+	r.mu.Unlock()
+	if !ok || call != r.t.callID || !known {
+		return &events.Error{Code: events.CodeToolError, Op: "dismiss", Msg: fmt.Sprintf(
+			"this call has put up nothing with id %.200q: use the id that Show or Ask returned", id)}
+	}
+	e := r.t.exhibitEvent(ask)
+	e.ToolName = name
+	event, err := events.Encode(events.KindToolCallDismiss, e.Dismiss(), r.h.Now())
+	if err != nil {
+		return err
+	}
+	return r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
+		return shown(r.h.Journal.Dismiss(ctx, hold, ask, event))
+	})
+}
+
+// shown is an error of what only changes the screen: it says nothing about the turn.
+func shown(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errorsRefused(err) {
+		return tooBig(err)
+	}
+	return err
+}
+
+// StepResult implements [tools.Desk].
+func (d *desk) StepResult(ctx context.Context, name string) (result json.RawMessage, done bool, err error) {
+	if ctx.Err() != nil {
+		return nil, false, d.stopped(ctx)
+	}
+	r := d.run
+	err = r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
+		stored, found, err := r.h.Journal.StepResult(ctx, hold, name)
+		result, done = stored, found
+		return r.judge(err)
+	})
+	if err == nil && !done {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if d.steps == nil {
+			d.steps = map[string]time.Time{}
+		}
+		d.steps[name] = time.Now()
+	}
+	return result, done, err
+}
+
+// StoreStep implements [tools.Desk]. The step has been done, so its result is stored whatever
+// becomes of the tool meanwhile.
+func (d *desk) StoreStep(_ context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
+	r := d.run
+	var counts json.RawMessage
+	err := r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
+		stored, err := r.h.Journal.Step(ctx, hold, name, result)
+		counts = stored
+		return r.judge(err)
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(d.steps, name)
+	return counts, err
+}
+
+// name gives what is put up its id in the call, by its name or its number.
+func (d *desk) name(name string, put *exhibit, count *int, id func(name string, n int) string) (string, error) {
+	r := d.run
+	if put.tool == "" {
+		put.tool = r.t.binding.Tool
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if name == "" {
+		*count++
+	}
+	given := id(name, *count)
+	if _, twice := d.names[given]; twice {
+		return "", &events.Error{Code: events.CodeToolError, Op: "desk", Msg: fmt.Sprintf(
+			"this run has put up %.80q before: a name stands for one question or surface of the call, also after a crash; "+
+				"count in it what repeats, or leave it out", name)}
+	}
+	if d.names == nil {
+		d.names = map[string]string{}
+	}
+	d.names[given] = put.tool
+	return given, nil
+}

@@ -1,0 +1,245 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// maxOthers bounds the runs that wait in memory because they must not be parked, and take no
+// slot. Those over it keep theirs.
+const maxOthers = 10_000
+
+// parkAgain is how long a run that was woken while it parked leaves its tool to look, when it is
+// in a hurry.
+const parkAgain = 20 * time.Millisecond
+
+// Slot is what a message that is handled takes of the worker.
+type Slot interface {
+	// Away says that the handler only waits: others may have the slot, until Back.
+	Away()
+	Back()
+}
+
+// parkable reports whether the run may end while its turn goes on.
+func (r *run) parkable() bool {
+	return r.hold.Effect != "" && r.hold.Effect != string(bindings.EffectUnsafe)
+}
+
+// begin is called when the run begins to wait for people.
+func (r *run) begin() {
+	w, h := &r.waiting, r.h
+	w.counted = true
+	if r.parkable() {
+		n := h.waits.parkable.Add(1)
+		w.crowded = h.MaxWaiting > 0 && n > int64(h.MaxWaiting)
+	} else {
+		w.crowded = h.waits.others.Add(1) > maxOthers
+	}
+	if !w.crowded && r.t.m.Slot != nil {
+		w.away = true
+		r.t.m.Slot.Away()
+	}
+	delay := h.ParkAfter
+	if r.hurries() {
+		delay = 0
+	}
+	w.timer = time.AfterFunc(delay, r.park)
+}
+
+// rest is called when the run waits for nobody any more.
+func (r *run) rest() {
+	w := &r.waiting
+	w.timer.Stop()
+	if w.away {
+		w.away = false
+		r.t.m.Slot.Back()
+	}
+	if w.counted {
+		w.counted = false
+		if r.parkable() {
+			r.h.waits.parkable.Add(-1)
+		} else {
+			r.h.waits.others.Add(-1)
+		}
+	}
+}
+
+// hurries reports whether a run that waits parks at once.
+func (r *run) hurries() bool { return r.parkable() && (r.waiting.crowded || r.h.draining.Load()) }
+
+// Drain has all runs that wait for people park at once, and those that begin to wait from now on:
+// the worker is about to stop.
+func (h *Handlers) Drain() {
+	h.draining.Store(true)
+	for _, r := range h.running.all() {
+		r.mu.Lock()
+		if r.waiting.count > 0 {
+			r.waiting.timer.Reset(0)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// park ends the run if it only waits, and has done so for long enough: whoever answers has the
+// tool run again, here or elsewhere.
+func (r *run) park() {
+	r.gate.Lock()
+	defer r.gate.Unlock()
+	open := r.mayPark()
+	if len(open) == 0 {
+		return
+	}
+	ctx := r.t.m.Held
+	state, err := r.state(ctx)
+	if err != nil {
+		r.h.log(r.t).Warn("the turn cannot be parked; it waits in memory", "err", logError(err))
+		r.parkIn(max(r.h.ParkAfter, firstLook))
+		return
+	}
+	ids := make([]string, len(open))
+	for i, q := range open {
+		r.schedule(ctx, q)
+		ids[i] = q.ID
+	}
+	parked, err := r.h.Journal.Park(ctx, &r.hold, ids, state)
+	switch {
+	case errorsRefused(err):
+		r.h.log(r.t).Warn("the turn cannot be parked; it waits in memory", "err", logError(err))
+		r.parkIn(max(r.h.ParkAfter, firstLook))
+	case err != nil:
+		_ = r.judge(err)
+	case parked:
+		r.h.Metrics.Parked.Inc()
+		r.h.log(r.t).Debug("parked", "questions", len(ids), "epoch", r.hold.Epoch)
+		r.tell()
+		_ = r.end(tools.ErrParked)
+	default:
+		r.wake("")
+		r.parkIn(max(r.h.ParkAfter, parkAgain))
+	}
+}
+
+// mayPark returns the open questions if it is time to park. If it is not yet, it sets the timer.
+func (r *run) mayPark() []*question {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := &r.waiting
+	if r.over != nil || w.count == 0 {
+		return nil
+	}
+	if quiet := r.h.ParkAfter - time.Since(w.touched); quiet > 0 && !r.hurries() {
+		w.timer.Reset(quiet)
+		return nil
+	}
+	if !r.parkable() {
+		r.tellWaiting()
+		return nil
+	}
+	for _, since := range r.desk.steps { // what is being done is better finished
+		if left := r.stepTime() - time.Since(since); left > 0 {
+			w.timer.Reset(min(left, firstLook))
+			return nil
+		}
+	}
+	var open []*question
+	for _, q := range w.open {
+		if q.open {
+			open = append(open, q)
+		}
+	}
+	return open
+}
+
+// stepTime is how long a named step may keep the run from parking.
+func (r *run) stepTime() time.Duration {
+	if d := r.t.binding.Timeout; d > 0 {
+		return d
+	}
+	return time.Minute
+}
+
+func (r *run) parkIn(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hurries() {
+		d = parkAgain
+	}
+	if r.waiting.count > 0 {
+		r.waiting.timer.Reset(d)
+	}
+}
+
+func (r *run) tell() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tellWaiting()
+}
+
+// tellWaiting tells frontends once that the turn waits for people.
+func (r *run) tellWaiting() {
+	if !r.waiting.told {
+		r.waiting.told = true
+		r.h.runComplete(r.t, events.RunWaits, events.ReasonAwaitingInput)
+	}
+}
+
+// parkState is all that another run needs besides the journal's records.
+type parkState struct {
+	// Context are the context variables as the tool got them: an object, or an [events.Blob]. Nil
+	// if it has not read them.
+	Context json.RawMessage `json:"context,omitempty"`
+}
+
+// kindPark is the kind of the blob of a large state.
+const kindPark = "park"
+
+func (r *run) state(ctx context.Context) (json.RawMessage, error) {
+	vars := r.t.ContextVariables
+	if vars == nil {
+		r.mu.Lock()
+		vars = r.vars
+		r.mu.Unlock()
+	}
+	if vars == nil {
+		return nil, nil
+	}
+	data, err := events.AppendJSON(nil, vars)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := r.h.shrink(ctx, r.tools, r.t.key, kindPark, json.RawMessage(data), data)
+	if err != nil {
+		return nil, err
+	}
+	raw, inline := kept.(json.RawMessage)
+	if !inline {
+		raw = jsonOf(kept)
+	}
+	return jsonOf(parkState{raw}), nil
+}
+
+// unpark gives a turn what its state says.
+func (h *Handlers) unpark(ctx context.Context, t *turn, state json.RawMessage) error {
+	var s parkState
+	if len(state) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(state, &s); err != nil {
+		return errors.Join(errNoArgs, err)
+	}
+	if len(s.Context) == 0 {
+		return nil
+	}
+	tree, err := events.Decode(s.Context)
+	if err != nil {
+		return errors.Join(errNoArgs, err)
+	}
+	t.ContextVariables, err = h.Blobs.Object(ctx, t.key, kindPark, tree)
+	return err
+}

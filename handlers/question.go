@@ -1,0 +1,138 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// question is one that a run asks.
+type question struct {
+	idempotency.Question
+
+	token  string         // of the id
+	callID string         // tool_call_id of the event
+	expire *events.Expire // the end of the time for an answer, nil if there is none
+
+	scheduled bool          // that end is; written by who asks and waits
+	wake      chan struct{} // somebody has heard that it is decided
+	over      chan struct{} // nobody waits for it any more
+	open      bool          // guarded by run.mu: it is on the screen, and the tool waits
+}
+
+// maxSchema bounds the schema of a question in bytes.
+const maxSchema = 64 << 10
+
+// question makes the record of what a tool asks.
+func (d *desk) question(ctx context.Context, asks tools.Question) (*question, error) {
+	put := exhibit{
+		tool: asks.Tool, component: asks.Component, display: asks.Display, interaction: events.InteractionUITool, payload: asks.Payload,
+	}
+	if asks.Input {
+		put.interaction = events.InteractionInputRequest
+	}
+	id, err := d.name(asks.Name, &put, &d.asked, events.AskID)
+	if err != nil {
+		return nil, err
+	}
+	r := d.run
+	e, err := d.event(ctx, id, &put)
+	if err != nil {
+		return nil, err
+	}
+	e.AwaitingResponse, e.Secret = true, asks.Secret
+	e.Answer = &events.AnswerTo{Subject: r.t.answerSubject(r.h.Space), ExpiresAt: r.expiry(asks.Timeout)}
+	var schema []byte
+	if len(asks.Schema) > 0 {
+		if e.Answer.Schema, err = r.h.decodeSchema(asks.Schema); err != nil {
+			return nil, err
+		}
+		if schema, err = events.AppendJSON(nil, e.Answer.Schema); err != nil {
+			return nil, err
+		}
+	}
+	q := &question{token: subjects.Token(id), callID: e.ToolCallID, wake: make(chan struct{}, 1), over: make(chan struct{})}
+	q.ID, q.Digest = id, digest(asks.Name, string(schema), &put, asks.Secret)
+	if q.Event, err = events.Encode(events.KindToolCall, e, r.h.Now()); err != nil {
+		return nil, err
+	}
+	if at := r.stored(id, e).Answer.ExpiresAt; !at.IsZero() {
+		q.expire = &events.Expire{
+			TurnID: r.t.TurnID, Workflow: r.t.Workflow, Pool: r.t.pool(r.h.Space), Key: r.t.name, Ask: id, ToolCallID: q.callID, ExpiresAt: at,
+		}
+	}
+	return q, nil
+}
+
+// decodeSchema reads the schema of an answer, and refuses one that no answer could be held
+// against.
+func (h *Handlers) decodeSchema(schema []byte) (any, error) {
+	if len(schema) > maxSchema {
+		return nil, &events.Error{Code: events.CodeTooLarge, Op: "ask", Msg: fmt.Sprintf("the schema of the answer has %d bytes, %d is the most", len(schema), maxSchema)}
+	}
+	if err := h.CheckSchema(schema); err != nil {
+		return nil, err
+	}
+	return events.Decode(schema)
+}
+
+// stored is the event of a question as an earlier run has stored it, else the given one. The
+// first one stays, with all that it shows and with the end of its time.
+func (r *run) stored(id string, fresh *events.ToolCall) *events.ToolCall {
+	if r.before == nil {
+		return fresh
+	}
+	q, ok := r.before.Question(id)
+	if !ok || q.Ask == nil {
+		return fresh
+	}
+	body, err := events.Parse(q.Ask.Data)
+	if err != nil {
+		return fresh
+	}
+	var e events.ToolCall
+	if body.As(&e) != nil || e.Answer == nil {
+		return fresh
+	}
+	return &e
+}
+
+// expiry is when the time to answer is over: after a timeout, and with the life of the turn at
+// the latest. It is zero when there is no end.
+func (r *run) expiry(timeout time.Duration) time.Time {
+	var end time.Time
+	claimed, now := r.begun, r.h.Now()
+	if r.before != nil && r.before.Claim != nil {
+		claimed = r.before.Claim.Time
+	}
+	for _, server := range []time.Time{claimed, r.t.m.Stored} { // ours is not the clock that counts
+		if now.Before(server) {
+			now = server
+		}
+	}
+	if r.h.MaxTurnLife > 0 {
+		end = claimed.Add(r.h.MaxTurnLife)
+	}
+	if timeout > 0 && (end.IsZero() || now.Add(timeout).Before(end)) {
+		end = now.Add(timeout)
+	}
+	return end
+}
+
+// answerSubject is where answers to the questions of a turn go: to the pool that runs it.
+func (t *turn) answerSubject(space subjects.Space) string {
+	return space.In(t.pool(space), events.KindToolCallResponse, t.App, t.Workflow, t.Chat)
+}
+
+// pool is where the message of the turn came from.
+func (t *turn) pool(space subjects.Space) string {
+	if in, ok := space.ParseIn(t.m.Subject); ok {
+		return in.Pool
+	}
+	return subjects.DefaultPool
+}

@@ -1,0 +1,252 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// How often who waits in memory looks by itself: the live copy of an ack may get lost.
+const (
+	firstLook = 5 * time.Second
+	lastLook  = time.Minute
+)
+
+// What becomes of questions that nobody in this process waits for any more.
+const (
+	leftOpen   = "left"   // the tool has given it up, or its run is over
+	leftParked = "parked" // another run will get the answer
+)
+
+// waiting is what a run knows of its open questions. It is guarded by the mutex of the run.
+type waiting struct {
+	open    map[string]*question // by token
+	count   int                  // of those that are on the screen
+	touched time.Time            // when something happened at the desk last
+	timer   *time.Timer          // of the next look whether to park
+	asked   bool                 // the run has come to a question
+	told    bool                 // frontends know that the turn waits
+	counted bool                 // the run is one of [Handlers.waits]
+	away    bool                 // it takes no slot
+	crowded bool                 // too many wait: it parks at once
+}
+
+// waits counts the runs that wait in memory.
+type waits struct{ parkable, others atomic.Int64 }
+
+// touch notes that something happens at the desk.
+func (r *run) touch() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting.touched = time.Now()
+}
+
+// ask puts a question up, unless an earlier run has. A reply that is there already is taken.
+func (r *run) ask(d *desk, q *question) (reply idempotency.Reply, err error) {
+	r.listen(q)
+	err = r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
+		if reply, err = r.h.Journal.Ask(ctx, hold, q.Question); err != nil {
+			return r.judge(err)
+		}
+		r.h.Metrics.Asked.Inc()
+		if reply.Outcome != idempotency.Open {
+			return r.take(ctx, hold, q, reply)
+		}
+		r.schedule(ctx, q)
+		r.opened(q)
+		return nil
+	})
+	if err != nil {
+		r.left(q, leftOpen)
+	}
+	return reply, err
+}
+
+// wait waits in memory until a question is decided or the run is over.
+func (r *run) wait(ctx context.Context, d *desk, q *question) (idempotency.Reply, error) {
+	pause := firstLook
+	look := time.NewTimer(pause)
+	defer look.Stop()
+	for {
+		select {
+		case <-q.wake:
+		case <-look.C:
+			pause = min(2*pause, lastLook)
+		case <-q.over:
+			return idempotency.Reply{}, d.stopped(r.tools)
+		case <-ctx.Done():
+			r.left(q, leftOpen)
+			return idempotency.Reply{}, d.stopped(ctx)
+		case <-r.t.m.Held.Done():
+			return idempotency.Reply{}, r.judge(context.Cause(r.t.m.Held))
+		}
+		reply, err := r.look(d, q)
+		if err != nil || reply.Outcome != idempotency.Open {
+			return reply, err
+		}
+		look.Reset(pause - rand.N(pause/8)) // not all at once
+	}
+}
+
+// look reads what became of a question, and takes the reply if there is one. Looking is nothing
+// that happens at the desk.
+func (r *run) look(d *desk, q *question) (reply idempotency.Reply, err error) {
+	r.gate.RLock()
+	defer r.gate.RUnlock()
+	if err := r.closed(d); err != nil {
+		return reply, err
+	}
+	ctx := r.t.m.Held
+	reply, err = r.h.Journal.Look(ctx, r.hold, q.ID)
+	switch {
+	case err != nil:
+		return reply, r.judge(err)
+	case reply.Outcome == idempotency.Open:
+		r.schedule(ctx, q)
+		return reply, nil
+	}
+	r.touch()
+	return reply, r.take(ctx, r.hold, q, reply)
+}
+
+// take stores that the tool is about to be handed a reply. The gate is held: a run that has
+// parked takes nothing.
+func (r *run) take(ctx context.Context, hold idempotency.Hold, q *question, reply idempotency.Reply) error {
+	if err := r.judge(r.h.Journal.Take(ctx, hold, q.ID)); err != nil {
+		return err
+	}
+	r.left(q, string(reply.Outcome))
+	return nil
+}
+
+// schedule has the server end the time for an answer. Without that, the sweep ends the turn at
+// the end of its life.
+func (r *run) schedule(ctx context.Context, q *question) {
+	if q.scheduled || q.expire == nil || r.h.Schedule == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	if err := r.h.Schedule(ctx, q.expire); err != nil {
+		r.h.Logger.Warn("the end of a question's time could not be scheduled; it is tried again", "chat", r.t.Chat, "question", q.callID, "err", err)
+		return
+	}
+	q.scheduled = true
+}
+
+// listen notes a question before it is stored: its ack may come at once.
+func (r *run) listen(q *question) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := &r.waiting
+	w.asked = true
+	if w.open == nil {
+		w.open = map[string]*question{}
+	}
+	w.open[q.token] = q
+}
+
+// opened notes that a question is on the screen and waits. With the first one the run begins to
+// cost less: its slot is another's, and it will be parked.
+func (r *run) opened(q *question) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := &r.waiting
+	if w.open[q.token] != q {
+		return // the attempt was over meanwhile
+	}
+	q.open = true
+	r.h.Metrics.Open.Inc()
+	if w.count++; w.count == 1 {
+		r.begin()
+	}
+}
+
+// left notes that nobody here waits for a question any more, and why.
+func (r *run) left(q *question, outcome string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting.open[q.token] == q {
+		delete(r.waiting.open, q.token)
+		r.leave(q, outcome)
+	}
+}
+
+func (r *run) leave(q *question, outcome string) {
+	close(q.over)
+	w := &r.waiting
+	switch {
+	case outcome != leftOpen:
+		w.told = false // it goes on, and may wait again
+	case errors.Is(r.over, tools.ErrParked):
+		outcome = leftParked
+	}
+	r.h.Metrics.Closed.WithLabelValues(outcome).Inc()
+	if !q.open {
+		return
+	}
+	r.h.Metrics.Open.Dec()
+	if w.count--; w.count == 0 {
+		r.rest()
+	}
+}
+
+// abandon leaves all questions of an attempt or run that is over.
+func (r *run) abandon() {
+	for token, q := range r.waiting.open {
+		delete(r.waiting.open, token)
+		r.leave(q, leftOpen)
+	}
+}
+
+// wake has a run look at a question, at all of them for "".
+func (r *run) wake(token string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for t, q := range r.waiting.open {
+		if token != "" && t != token {
+			continue
+		}
+		select {
+		case q.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// AckSeen has the run of a turn look at a question when the live copy of its ack arrives. The
+// record is that of the ack.
+func (h *Handlers) AckSeen(ack subjects.Record) {
+	if r := h.running.find(ack.String()); r != nil && ack.ID != "" {
+		r.wake(ack.ID)
+	}
+}
+
+// LookAgain has all who wait for answers look: live copies may have been lost.
+func (h *Handlers) LookAgain() {
+	for _, r := range h.running.all() {
+		r.wake("")
+	}
+}
+
+// runComplete tells frontends that the run of a turn that asked people is over, for now or for
+// good.
+func (h *Handlers) runComplete(t *turn, status int, reason string) {
+	event, err := events.Encode(events.KindRunComplete, &events.RunComplete{
+		Kind: events.KindRunComplete, ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn, TurnSequence: t.TurnSequence,
+		Agent: t.Agent, ToolCallID: t.callID, WorkflowName: t.Workflow, Status: status, Reason: reason,
+	}, h.Now())
+	if err == nil {
+		err = h.Live(h.Space.Live(t.App, t.Chat, events.KindRunComplete), event)
+	}
+	if err != nil {
+		h.Logger.Debug("run_complete could not be published", "chat", t.Chat, "turn", t.callID, "err", err)
+	}
+}
