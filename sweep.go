@@ -10,12 +10,14 @@ import (
 	"github.com/oneturn/oneturn/inbox"
 )
 
-// timers takes its part in what is due, today the sweeps, until ctx ends. It calls fail for
-// what cannot heal.
+// timerSlots is how many timers are handled at once. Of sweeps there is one at a time; ends of
+// questions wait for nothing but the server's word that they are stored, and many may come in
+// the same second.
+const timerSlots = 128
+
+// timers takes its part in what is due, sweeps and the ends of questions, until ctx ends. It
+// calls fail for what cannot heal.
 func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handlers.Handlers, ackWait time.Duration, fail func(error)) {
-	if w.c.SweepEvery < 0 {
-		return
-	}
 	stream, name := w.space.TimersStream(), w.space.TimersConsumer()
 	consumer, err := w.js.Consumer(ctx, stream, name)
 	if err != nil {
@@ -32,8 +34,8 @@ func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handler
 		Dead: h.Dead, Metrics: w.metrics, Sweeps: w.sweeps, Interval: w.c.SweepEvery,
 	}
 	in, err := inbox.New(w.nc, inbox.Options{
-		Stream: stream, Consumer: name, Slots: 1, AckWait: consumer.CachedInfo().Config.AckWait,
-		SoftStop: time.Millisecond, // a sweep that stops is repeated
+		Stream: stream, Consumer: name, Slots: timerSlots, AckWait: consumer.CachedInfo().Config.AckWait,
+		SoftStop: time.Millisecond, // a sweep that stops is repeated, and so is an expiry
 		Logger:   w.c.Logger,
 		Handle: func(ctx context.Context, d *inbox.Delivery) {
 			settle(d, due.Handle(ctx, message(d)))
@@ -54,8 +56,12 @@ func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handler
 	<-done
 }
 
-// keepScheduled makes the first schedule, and makes it anew if it got lost.
+// keepScheduled makes the first schedule, and makes it anew if it got lost. A worker that takes
+// no part in sweeps makes none.
 func (w *Worker) keepScheduled(ctx context.Context, due *handlers.Timers) {
+	if w.c.SweepEvery < 0 {
+		return
+	}
 	tick := time.NewTicker(w.c.SweepEvery)
 	defer tick.Stop()
 	for {

@@ -13,22 +13,18 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 )
 
-// Headers of a message schedule (NATS 2.12 and later): the server delivers the message to the
-// target when it is due, and forgets the schedule.
-const (
-	headerSchedule       = "Nats-Schedule"
-	headerScheduleTarget = "Nats-Schedule-Target"
-)
-
-// Timers handles what schedules deliver. Today that is the sweep: one message goes round,
-// from schedule to worker and back, and carries the state of the sweep. Whoever gets it
-// sweeps, so that one worker does at a time. All fields are required.
+// Timers handles what schedules deliver. Of sweeps one message goes round, from schedule to
+// worker and back, and carries the state of the sweep. Whoever gets it sweeps, so that one worker
+// does at a time. Ends of the time to answer a question go on to the workers of its pool, any
+// number at a time. All fields are required.
 type Timers struct {
 	Sweep    *Sweep
 	Dead     Letters
 	Metrics  *Metrics
 	Sweeps   *SweepMetrics
-	Interval time.Duration // from the end of one sweep to the next
+	// Interval is from the end of one sweep to the next. A worker with less than 0 sweeps
+	// nothing, and leaves that to others.
+	Interval time.Duration
 }
 
 // Ensure schedules a sweep of the whole journal unless one is scheduled. A sweep that is
@@ -51,9 +47,7 @@ func (t *Timers) schedule(ctx context.Context, next SweepState, first bool) erro
 	if err != nil {
 		return fmt.Errorf("schedule the next sweep: %w", err)
 	}
-	m := &nats.Msg{Subject: s.Space.SweepTimer(), Header: nats.Header{}, Data: next.Encode()}
-	m.Header.Set(headerSchedule, "@at "+now.Add(t.Interval).UTC().Format(time.RFC3339Nano))
-	m.Header.Set(headerScheduleTarget, s.Space.SweepDue())
+	m := scheduled(s.Space.SweepTimer(), s.Space.SweepDue(), now.Add(t.Interval), next.Encode())
 	if first {
 		m.Header.Set(nats.ExpectedLastSubjSeqHdr, "0")
 	}
@@ -85,9 +79,21 @@ func (t *Timers) Handle(ctx context.Context, m *Message) (d Disposition) {
 			d = leave()
 		}
 	}()
-	if m.Subject != s.Space.SweepDue() {
+	key, ask, question := s.Space.ParseAskDue(m.Subject)
+	switch {
+	case question:
+		return t.expire(ctx, m, key, ask)
+	case m.Subject != s.Space.SweepDue():
 		return t.dead(m, reasonUnknownKind, fmt.Errorf("nothing is due on subject %.300q", m.Subject))
+	case t.Interval < 0:
+		return nakAfter(growing(m, notMine))
 	}
+	return t.sweepDue(ctx, m)
+}
+
+// sweepDue does a sweep that is due, and schedules the next.
+func (t *Timers) sweepDue(ctx context.Context, m *Message) Disposition {
+	s := t.Sweep
 	state, err := DecodeSweepState(m.Data)
 	if err != nil {
 		return t.dead(m, reasonUndecodable, err)

@@ -1,0 +1,69 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// notMine is the first delay of what another worker is to do, and of what cannot be done now.
+const notMine = 50 * time.Millisecond
+
+// growing is a delay that doubles with each delivery of a message, up to half a minute.
+func growing(m *Message, first time.Duration) time.Duration {
+	const doublings, longest = 10, 30 * time.Second
+	return min(first<<min(max(m.Lease.Delivery, 1)-1, doublings), longest)
+}
+
+// expire gives the end of the time for an answer to the workers of the question's pool, who
+// decide what becomes of it: here it is not known whether the tool can run. The message is
+// acknowledged when theirs is stored, and theirs is stored once.
+func (t *Timers) expire(ctx context.Context, m *Message, key subjects.Key, ask string) Disposition {
+	body, err := events.Parse(m.Data)
+	if err != nil {
+		return t.dead(m, reasonUndecodable, err)
+	}
+	e, err := body.Expire()
+	switch {
+	case err != nil:
+		return t.dead(m, decodeReason(err), err)
+	case e.Key != key.String() || subjects.Token(e.Ask) != ask || e.Forced:
+		return t.dead(m, reasonSubjectMismatch, fmt.Errorf("the end of question %.200q of call %.300q is not due on subject %.300q", e.Ask, e.Key, m.Subject))
+	}
+	subject, ok := t.Sweep.Space.InOf(subjects.Inbound{
+		Pool: cmp.Or(e.Pool, subjects.DefaultPool), Kind: events.KindExpire, App: key.App, Workflow: subjects.Token(e.Workflow), Chat: key.Chat,
+	})
+	if !ok {
+		return t.dead(m, reasonSubjectMismatch, fmt.Errorf("pool %.80q is none", e.Pool))
+	}
+	in := &nats.Msg{Subject: subject, Header: nats.Header{}, Data: m.Data}
+	in.Header.Set(nats.MsgIdHdr, expiryID(m.Subject, e.ExpiresAt))
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	if _, err := t.Sweep.JS.PublishMsg(ctx, in); err != nil {
+		if errors.Is(err, context.Canceled) {
+			return nakAfter(0) // the worker stops
+		}
+		if m.Lease.Delivery <= 1 {
+			t.Sweep.Logger.Warn("the end of a question's time could not be published; it comes back", "key", e.Key, "question", e.ToolCallID, "err", logError(err))
+		}
+		return nakAfter(growing(m, notMine))
+	}
+	return ack()
+}
+
+// expiryID is the message id of an expiry: the same whoever publishes it.
+func expiryID(due string, at time.Time) string {
+	sum := sha256.Sum256(events.JoinIDs(events.KindExpire, due, at.UTC().Format(time.RFC3339Nano)))
+	const chars = 22
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:chars]
+}
