@@ -1,0 +1,174 @@
+package handlers_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// asker is a turn that asks, in the hands of a worker that is not the kit's.
+type asker struct {
+	k       *kit
+	journal *idempotency.Journal
+	hold    idempotency.Hold
+	key     subjects.Key
+	id      events.TurnID
+	user    string
+}
+
+// asker claims a turn.
+func (k *kit) asker(turn, run string) *asker {
+	k.t.Helper()
+	id := events.TurnID{App: "app", Chat: "chat", Run: run, Turn: turn}
+	a := &asker{k: k, id: id, key: subjects.TurnKey("app", "chat", run, turn), journal: idempotency.New(k.store, "owner", idempotency.Options{})}
+	component := "Card"
+	call := &events.ToolCall{
+		AppID: "app", ChatID: "chat", RunID: run, Turn: turn, Agent: "A", ToolName: "t", WorkflowName: "WF", ToolCallID: a.callID(),
+		ComponentType: &component, InteractionType: events.InteractionAutoTool, Payload: events.ToolCallPayload{ToolArgs: map[string]any{}},
+	}
+	event, err := events.Encode(events.KindToolCall, call, time.Now())
+	require.NoError(k.t, err)
+	d, err := a.journal.Claim(k.t.Context(), idempotency.Claim{
+		Key: a.key, Lease: idempotency.Lease{Stream: "IN", Seq: 1, Delivery: 1}, Event: event, Effect: "replay",
+	})
+	require.NoError(k.t, err)
+	require.Equal(k.t, idempotency.Run, d.Action)
+	a.hold = d.Hold
+	return a
+}
+
+func (a *asker) callID() string { return events.CallID(a.id, a.key.Turn) }
+
+func (a *asker) question(ask string) string { return events.QuestionID(a.callID(), ask) }
+
+// ask stores a question.
+func (a *asker) ask(ask string, change ...func(*events.ToolCall)) {
+	a.k.t.Helper()
+	component, id := "Card", a.question(ask)
+	e := &events.ToolCall{
+		ID: id, AppID: "app", ChatID: "chat", RunID: a.id.Run, Turn: a.id.Turn, Agent: "A", ToolName: "approve", ToolCallID: id, CallID: id, Corr: id,
+		AwaitingResponse: true, ComponentType: &component, Display: "inline", DisplayType: "inline",
+		InteractionType: events.InteractionUITool, WorkflowName: "WF", Payload: events.ToolCallPayload{Shown: map[string]any{}},
+		Answer: &events.AnswerTo{Subject: a.k.space.In("default", events.KindToolCallResponse, "app", "WF", "chat"), ExpiresAt: time.Now().Add(time.Hour)},
+	}
+	for _, f := range change {
+		f(e)
+	}
+	event, err := events.Encode(events.KindToolCall, e, time.Now())
+	require.NoError(a.k.t, err)
+	_, err = a.journal.Ask(a.k.t.Context(), a.hold, idempotency.Question{ID: ask, Digest: "d", Event: event})
+	require.NoError(a.k.t, err)
+}
+
+// park lets the turn go.
+func (a *asker) park(open ...string) {
+	a.k.t.Helper()
+	parked, err := a.journal.Park(a.k.t.Context(), &a.hold, open, json.RawMessage(`{}`))
+	require.NoError(a.k.t, err)
+	require.True(a.k.t, parked)
+}
+
+// outcome is what the journal says of a question.
+func (a *asker) outcome(ask string) idempotency.Outcome {
+	a.k.t.Helper()
+	t, err := idempotency.Load(a.k.t.Context(), a.k.store, a.key)
+	require.NoError(a.k.t, err)
+	q, _ := t.Question(ask)
+	return q.Outcome()
+}
+
+// ack is the event that closed a question.
+func (a *asker) ack(ask string) *events.ToolCallAck {
+	a.k.t.Helper()
+	r, err := a.k.store.Last(a.k.t.Context(), a.key.Public(subjects.KindAck, subjects.Token(ask)))
+	require.NoError(a.k.t, err)
+	m, err := events.Parse(r.Data)
+	require.NoError(a.k.t, err)
+	require.Equal(a.k.t, events.KindToolCallAck, m.Kind)
+	var e events.ToolCallAck
+	require.NoError(a.k.t, m.As(&e))
+	return &e
+}
+
+// mail is an inbound message with an inbox for its verdict.
+type mail struct {
+	*handlers.Message
+
+	verdicts *nats.Subscription
+}
+
+func (k *kit) mail(seq uint64, kind string, body []byte) *mail {
+	k.t.Helper()
+	nc := k.js.Conn()
+	inbox := nc.NewInbox()
+	sub, err := nc.SubscribeSync(inbox)
+	require.NoError(k.t, err)
+	return &mail{verdicts: sub, Message: &handlers.Message{
+		Subject: k.space.In("default", kind, "app", "WF", "chat"), Data: body, Header: nats.Header{subjects.HeaderReply: {inbox}},
+		Lease: idempotency.Lease{Stream: "IN", Seq: seq, Delivery: 1}, Stored: time.Now(),
+		Held: k.t.Context(), Fresh: func() bool { return true },
+	}}
+}
+
+// says is an answer of user u in chat.
+func (k *kit) says(seq uint64, question string, value any, change ...func(*events.ToolCallResponse)) *mail {
+	k.t.Helper()
+	r := &events.ToolCallResponse{
+		TurnID: events.TurnID{App: "app", Chat: "chat"}, Workflow: "WF", ToolCallID: question, UserID: "u", Value: value,
+	}
+	for _, f := range change {
+		f(r)
+	}
+	body, err := events.EncodeAnswer(r, time.Now())
+	require.NoError(k.t, err)
+	return k.mail(seq, events.KindToolCallResponse, body)
+}
+
+// verdict is what the sender of a message was told last; every message is told something once
+// it is handled.
+func (m *mail) verdict(t *testing.T) *events.Verdict {
+	t.Helper()
+	raw, err := m.verdicts.NextMsg(10 * time.Second)
+	require.NoError(t, err)
+	v, err := events.DecodeVerdict(raw.Data)
+	require.NoError(t, err)
+	return v
+}
+
+// silent requires that the sender of a message was told nothing, or nothing more.
+func (m *mail) silent(t *testing.T, k *kit) {
+	t.Helper()
+	require.NoError(t, k.js.Conn().Flush())
+	n, _, err := m.verdicts.Pending()
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+// handled handles a message that has to be acknowledged, and returns the verdict.
+func (k *kit) handled(m *mail) *events.Verdict {
+	k.t.Helper()
+	require.Equal(k.t, handlers.Ack, k.Handle(k.t.Context(), m.Message).Do)
+	return m.verdict(k.t)
+}
+
+// bindFolder binds what a manifest of workflow WF says.
+func (k *kit) bindFolder(manifest string) {
+	k.t.Helper()
+	root := k.t.TempDir()
+	require.NoError(k.t, os.Mkdir(filepath.Join(root, "WF"), 0o700))
+	require.NoError(k.t, os.WriteFile(filepath.Join(root, "WF", "oneturn.yaml"), []byte(manifest), 0o600))
+	set, err := bindings.Load(k.t.Context(), bindings.Options{Root: root})
+	require.NoError(k.t, err)
+	k.Bindings = func() *bindings.Set { return set }
+}

@@ -1,0 +1,446 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// yes is an answer that fits every question of these tests.
+func yes() any { return map[string]any{"status": "approved"} }
+
+func (k *kit) cancelTurn(seq uint64, id events.TurnID) handlers.Disposition {
+	k.t.Helper()
+	body, err := events.EncodeCancel(&events.Cancel{TurnID: id, Workflow: "WF"}, time.Now())
+	require.NoError(k.t, err)
+	return k.Handle(k.t.Context(), k.mail(seq, events.KindCancel, body).Message)
+}
+
+func (k *kit) expiry(seq uint64, a *asker, ask string, change ...func(*events.Expire)) *mail {
+	k.t.Helper()
+	e := &events.Expire{TurnID: a.id, Workflow: "WF", Key: a.key.String(), Ask: ask, ToolCallID: a.question(ask), ExpiresAt: time.Now()}
+	for _, f := range change {
+		f(e)
+	}
+	body, err := events.EncodeExpire(e, time.Now())
+	require.NoError(k.t, err)
+	return k.mail(seq, events.KindExpire, body)
+}
+
+func over(e *events.ToolCall) { e.Answer.ExpiresAt = time.Now().Add(-time.Second) }
+
+// F28: see docs/faults.md.
+func TestAnswerThatDoesNotStandIsToldWhyAndChangesNothingF28(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		send func(k *kit, a *asker) *mail // what is sent last
+		code events.VerdictCode
+		want idempotency.Outcome // of question 1
+	}{
+		"long after no question": {func(k *kit, a *asker) *mail {
+			m := k.says(2, a.question("9"), yes())
+			m.Stored = time.Now().Add(-2 * time.Minute)
+			return m
+		}, events.VerdictUnknown, idempotency.Open},
+		"no id of a question": {func(k *kit, _ *asker) *mail {
+			m := k.says(2, "turn", yes())
+			m.Stored = time.Now().Add(-2 * time.Minute)
+			return m
+		}, events.VerdictUnknown, idempotency.Open},
+		"after its time": {func(k *kit, a *asker) *mail {
+			m := k.says(2, a.question("1"), yes())
+			m.Stored = time.Now().Add(2 * time.Hour)
+			return m
+		}, events.VerdictExpired, idempotency.Open},
+		"after its expiry": {func(k *kit, a *asker) *mail {
+			m := k.expiry(2, a, "1")
+			m.Stored = time.Now().Add(2 * time.Hour)
+			require.Equal(k.t, events.VerdictAccepted, k.handled(m).Code)
+			return k.says(3, a.question("1"), yes())
+		}, events.VerdictExpired, idempotency.Expired},
+		"after a cancel": {func(k *kit, a *asker) *mail {
+			require.Equal(k.t, handlers.Ack, k.cancelTurn(2, a.id).Do)
+			return k.says(3, a.question("1"), yes())
+		}, events.VerdictCancelled, idempotency.Cancelled},
+		"after the turn": {func(k *kit, a *asker) *mail {
+			_, err := a.journal.Finish(k.t.Context(), a.hold, []byte(`{}`))
+			require.NoError(k.t, err)
+			return k.says(2, a.question("1"), yes())
+		}, events.VerdictClosed, idempotency.Open},
+		"from another chat": {func(k *kit, a *asker) *mail {
+			m := k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Chat = "other" })
+			m.Subject, m.Stored = k.space.In("default", events.KindToolCallResponse, "app", "WF", "other"), time.Now().Add(-2*time.Minute)
+			return m
+		}, events.VerdictUnknown, idempotency.Open},
+		"from another chat, on the subject of this one": {func(k *kit, a *asker) *mail {
+			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Chat = "other" })
+		}, events.VerdictForbidden, idempotency.Open},
+		"from this chat, on the subject of another": {func(k *kit, a *asker) *mail {
+			m := k.says(2, a.question("1"), yes())
+			m.Subject = k.space.In("default", events.KindToolCallResponse, "app", "WF", "other")
+			return m
+		}, events.VerdictForbidden, idempotency.Open},
+		"from another tenant": {func(k *kit, a *asker) *mail {
+			m := k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.App = "evil" })
+			m.Subject, m.Stored = k.space.In("default", events.KindToolCallResponse, "evil", "WF", "chat"), time.Now().Add(-2*time.Minute)
+			return m
+		}, events.VerdictUnknown, idempotency.Open},
+		"for this tenant, on the subject of another": {func(k *kit, a *asker) *mail {
+			m := k.says(2, a.question("1"), yes())
+			m.Subject = k.space.In("default", events.KindToolCallResponse, "evil", "WF", "chat")
+			return m
+		}, events.VerdictForbidden, idempotency.Open},
+		"without a tenant": {func(k *kit, a *asker) *mail {
+			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.App = "" })
+		}, events.VerdictForbidden, idempotency.Open},
+		"by way of another workflow": {func(k *kit, a *asker) *mail {
+			k.bindWorkflows("WF", "Other")
+			m := k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Workflow = "Other" })
+			m.Subject = k.space.In("default", events.KindToolCallResponse, "app", "Other", "chat")
+			return m
+		}, events.VerdictForbidden, idempotency.Open},
+		"from another user": {func(k *kit, a *asker) *mail {
+			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "mallory" })
+		}, events.VerdictForbidden, idempotency.Open},
+		"from nobody": {func(k *kit, a *asker) *mail {
+			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "" })
+		}, events.VerdictForbidden, idempotency.Open},
+		"from another user, once it is answered": {func(k *kit, a *asker) *mail {
+			require.Equal(k.t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+			return k.says(3, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "mallory" })
+		}, events.VerdictForbidden, idempotency.Answered},
+		"second": {func(k *kit, a *asker) *mail {
+			require.Equal(k.t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+			return k.says(3, a.question("1"), map[string]any{"status": "declined"})
+		}, events.VerdictAnswered, idempotency.Answered},
+		"second, and wrong": {func(k *kit, a *asker) *mail {
+			require.Equal(k.t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+			return k.says(3, a.question("1"), "declined")
+		}, events.VerdictAnswered, idempotency.Answered},
+		"replayed with an old id": {func(k *kit, _ *asker) *mail {
+			old := k.asker("old", "")
+			old.ask("1")
+			require.Equal(k.t, events.VerdictAccepted, k.handled(k.says(2, old.question("1"), "no")).Code)
+			_, err := old.journal.Finish(k.t.Context(), old.hold, []byte(`{}`))
+			require.NoError(k.t, err)
+			return k.says(3, old.question("1"), yes())
+		}, events.VerdictAnswered, idempotency.Open},
+		"of the wrong shape": {func(k *kit, a *asker) *mail {
+			return k.says(2, a.question("1"), map[string]any{"status": []any{}})
+		}, events.VerdictInvalid, idempotency.Open},
+		"of 1 MiB": {func(k *kit, a *asker) *mail {
+			m := k.says(2, a.question("1"), "x")
+			m.Data = []byte(strings.Replace(string(m.Data), `"x"`, `"`+strings.Repeat("x", 1<<20)+`"`, 1))
+			return m
+		}, events.VerdictInvalid, idempotency.Open},
+		"that is no JSON": {func(k *kit, _ *asker) *mail {
+			return k.mail(2, events.KindToolCallResponse, []byte(`{"response":`))
+		}, events.VerdictInvalid, idempotency.Open},
+		"without a question": {func(k *kit, _ *asker) *mail {
+			return k.mail(2, events.KindToolCallResponse, []byte(`{"app_id":"app","chat_id":"chat","response":1}`))
+		}, events.VerdictInvalid, idempotency.Open},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			a := k.asker("turn", "")
+			a.ask("1", func(e *events.ToolCall) {
+				e.UserID, e.Answer.Schema = "u", map[string]any{
+					"type": "object", "required": []any{"status"}, "properties": map[string]any{"status": map[string]any{"type": "string"}},
+				}
+			})
+			m := c.send(k, a)
+			v := k.handled(m)
+			require.Equal(t, c.code, v.Code, v.Message)
+			require.Equal(t, c.want, a.outcome("1"))
+			m.silent(t, k)
+		})
+	}
+}
+
+// F28: see docs/faults.md.
+func TestAnswerThatIsFasterThanItsQuestionWaitsForItF28(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "")
+	m := k.says(2, a.question("1"), yes())
+	last := time.Duration(0)
+	for delivery := range uint64(12) {
+		m.Lease.Delivery = delivery + 1
+		d := k.Handle(t.Context(), m.Message)
+		require.Equal(t, handlers.Nak, d.Do)
+		require.GreaterOrEqual(t, d.Delay, last)
+		last = d.Delay
+	}
+	require.Equal(t, 10*time.Second, last)
+	m.silent(t, k)
+	a.ask("1")
+	m.Lease.Delivery++
+	require.Equal(t, events.VerdictAccepted, k.handled(m).Code)
+	require.Equal(t, idempotency.Answered, a.outcome("1"))
+}
+
+// F28: see docs/faults.md.
+func TestOneOfManyAnswersAtOnceIsAcceptedF28(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "")
+	a.ask("1")
+	var wg sync.WaitGroup
+	mails := make([]*mail, 16)
+	for i := range mails {
+		mails[i] = k.says(uint64(i+2), a.question("1"), map[string]any{"n": json.Number(string(rune('0' + i%4)))})
+		wg.Go(func() { k.Handle(t.Context(), mails[i].Message) })
+	}
+	wg.Wait()
+	codes := map[events.VerdictCode]int{}
+	for _, m := range mails {
+		codes[m.verdict(t).Code]++
+	}
+	require.Equal(t, map[events.VerdictCode]int{events.VerdictAccepted: 1, events.VerdictReplayed: 3, events.VerdictAnswered: 12}, codes)
+	ack := a.ack("1")
+	require.Equal(t, events.AckAccepted, ack.Status)
+	require.Equal(t, "u", ack.UserID)
+	require.Equal(t, a.question("1"), ack.ToolCallID)
+}
+
+// gone is a store whose server does not answer.
+type gone struct{ idempotency.Store }
+
+func (gone) Last(context.Context, string) (idempotency.Record, error) {
+	return idempotency.Record{}, errors.New("no responders")
+}
+
+// F28: see docs/faults.md.
+func TestAnswerWhileTheServerIsAwayComesBackAndStandsF28(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "")
+	a.ask("1")
+	journal := k.Journal
+	k.Journal = idempotency.New(gone{k.store}, "w", idempotency.Options{})
+	m := k.says(2, a.question("1"), yes())
+	require.Equal(t, handlers.Leave, k.Handle(t.Context(), m.Message).Do)
+	m.silent(t, k)
+	k.Journal = journal
+	m.Lease.Delivery++
+	require.Equal(t, events.VerdictAccepted, k.handled(m).Code)
+}
+
+// bindWorkflows binds the tool of the kit in some workflows.
+func (k *kit) bindWorkflows(names ...string) {
+	k.t.Helper()
+	var declared []bindings.Declaration
+	for _, name := range names {
+		declared = append(declared, bindings.Declaration{
+			Workflow: name, Agent: "A", Model: "M", Tool: "t", Schema: json.RawMessage(`{"type":"object"}`), Effect: bindings.EffectReplay,
+		})
+	}
+	set, err := bindings.Load(k.t.Context(), bindings.Options{Declared: declared})
+	require.NoError(k.t, err)
+	k.Bindings = func() *bindings.Set { return set }
+}
+
+func TestAnswerToAParkedTurnEntersItsTool(t *testing.T) {
+	t.Parallel()
+	entered := 0
+	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+		entered++
+		return tools.Result{}, nil
+	}))
+	a := k.asker("turn", "")
+	a.ask("1")
+	a.park("1")
+	require.Equal(t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+	require.Equal(t, 1, entered)
+	require.True(t, k.response().Success)
+}
+
+func TestAnswerWhoseWorkerDiedBeforeTheToolEndedIsTakenOver(t *testing.T) {
+	t.Parallel()
+	entered := 0
+	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+		entered++
+		return tools.Result{}, nil
+	}))
+	a := k.asker("turn", "")
+	a.ask("1")
+	a.park("1")
+	m := k.says(2, a.question("1"), yes())
+	v, err := idempotency.New(k.store, "dead", idempotency.Options{}).Answer(t.Context(), idempotency.Answer{
+		Key: a.key, ID: "1", Lease: m.Lease, Outcome: idempotency.Answered, Digest: "d", Data: []byte(`1`),
+		Check: func(idempotency.Record) error { return nil },
+	})
+	require.NoError(t, err)
+	require.Equal(t, idempotency.Run, v.Action)
+	m.Lease.Delivery++
+	require.Equal(t, events.VerdictAccepted, k.handled(m).Code)
+	require.Equal(t, 1, entered)
+	require.True(t, k.response().Success)
+	require.Equal(t, events.AckAccepted, a.ack("1").Status, "the dead worker had not closed it")
+}
+
+func TestAnswerOfAWorkflowUnknownHereIsLeftToAnotherWorker(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "")
+	a.ask("1")
+	k.bindWorkflows("Other")
+	m := k.says(2, a.question("1"), yes())
+	require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do)
+	require.Equal(t, idempotency.Open, a.outcome("1"))
+	m.silent(t, k)
+	e := k.expiry(3, a, "1", func(e *events.Expire) { e.Forced = true })
+	require.Equal(t, handlers.Nak, k.Handle(t.Context(), e.Message).Do)
+	require.Equal(t, idempotency.Open, a.outcome("1"))
+	m.Stored = time.Now().Add(-time.Hour)
+	require.Equal(t, events.VerdictAccepted, k.handled(m).Code)
+}
+
+func TestAnswerFindsTheQuestionOfARunWithAndWithoutItsID(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "run-1")
+	a.ask("1")
+	k.asker("turn", "run-2").ask("1")
+	k.asker("turn", "").ask("1")
+	k.Askers = func(_ context.Context, app, chat, ask string) ([]subjects.Key, error) {
+		require.Equal(t, []string{"app", "chat", "1"}, []string{app, chat, ask})
+		return []subjects.Key{subjects.TurnKey("app", "chat", "run-2", "turn"), a.key, subjects.TurnKey("app", "chat", "", "turn")}, nil
+	}
+	require.Equal(t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+	require.Equal(t, idempotency.Answered, a.outcome("1"))
+	k.Askers = nil
+	require.Equal(t, events.VerdictReplayed, k.handled(k.says(3, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
+	m := k.says(4, a.question("1"), yes())
+	m.Stored = time.Now().Add(-time.Hour)
+	require.Equal(t, events.VerdictUnknown, k.handled(m).Code)
+	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) { return nil, idempotency.ErrTooMany }
+	m = k.says(5, a.question("1"), yes())
+	m.Stored = time.Now().Add(-time.Hour)
+	require.Equal(t, events.VerdictUnknown, k.handled(m).Code)
+}
+
+func TestAnswersOfAllGenerationsDecideAQuestion(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"bare":     `{"tool_call_id":"turn/1","app_id":"app","chat_id":"chat","response":true}`,
+		"older":    `{"type":"ui_tool_response","eventId":"turn/1","app_id":"app","chat_id":"chat","response":{"a":1}}`,
+		"input":    `{"type":"user.input.submit","request_id":"turn/1","app_id":"app","chat_id":"chat","text":"hello"}`,
+		"dismiss":  `{"type":"chat.ui_tool_dismiss","data":{"event_id":"turn/1","app_id":"app","chat_id":"chat"}}`,
+		"complete": `{"type":"ui_tool_complete","eventId":"turn/1","app_id":"app","chat_id":"chat","status":"done"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			a := k.asker("turn", "")
+			a.ask("1")
+			require.Equal(t, events.VerdictAccepted, k.handled(k.mail(2, events.KindToolCallResponse, []byte(body))).Code)
+			require.Equal(t, idempotency.Answered, a.outcome("1"))
+		})
+	}
+}
+
+func TestAnswerIsStoredAsItsSchemaCompletesIt(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "")
+	a.ask("1", func(e *events.ToolCall) {
+		e.Answer.Schema = map[string]any{"type": "object", "properties": map[string]any{
+			"n": map[string]any{"type": "integer"}, "note": map[string]any{"type": "string", "default": "none"},
+		}}
+	})
+	require.Equal(t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), map[string]any{"n": "5"})).Code)
+	reply, err := a.journal.Look(t.Context(), a.hold, "1")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"n":5,"note":"none"}`, string(reply.Data))
+	require.Equal(t, events.VerdictReplayed, k.handled(k.says(3, a.question("1"), map[string]any{"n": "5"})).Code)
+}
+
+func TestSchemaThatNobodyCanAnswerIsRefusedWhenItIsAsked(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	require.NoError(t, k.CheckSchema(nil))
+	require.NoError(t, k.CheckSchema(json.RawMessage(`{"type":"string"}`)))
+	for _, schema := range []string{`{`, `[]`, `{"type":"strin"}`, `{"$ref":"file:///etc/passwd"}`} {
+		err := k.CheckSchema(json.RawMessage(schema))
+		require.ErrorIs(t, err, events.ErrToolError, schema)
+	}
+}
+
+func TestRejectionIsToldInTheChatOfTheSenderOnly(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "")
+	a.ask("1", func(e *events.ToolCall) { e.UserID = "u" })
+	sub, err := k.js.Conn().SubscribeSync("oneturn.live.>")
+	require.NoError(t, err)
+	m := k.says(2, a.question("1"), yes())
+	m.Subject = k.space.In("default", events.KindToolCallResponse, "app", "WF", "other")
+	require.Equal(t, events.VerdictForbidden, k.handled(m).Code)
+	live, err := sub.NextMsg(10 * time.Second)
+	require.NoError(t, err)
+	require.Equal(t, k.space.Live("app", "other", events.KindToolCallRejected), live.Subject)
+	require.NotContains(t, string(live.Data), "approved")
+	require.Equal(t, events.VerdictAccepted, k.handled(k.says(3, a.question("1"), yes())).Code)
+	require.NoError(t, k.js.Conn().Flush())
+	n, _, err := sub.Pending()
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func TestVerdictGoesToInboxesOnly(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "")
+	a.ask("1")
+	all, err := k.js.Conn().SubscribeSync(">")
+	require.NoError(t, err)
+	for i, subject := range []string{"oneturn.events.app.chat.t.0.tool_response", "$KV.ONETURN_TURNS.x", "orders", "_INBOX.>", ""} {
+		m := k.says(uint64(i+2), a.question("1"), yes())
+		m.Header.Set(subjects.HeaderReply, subject)
+		require.Equal(t, handlers.Ack, k.Handle(t.Context(), m.Message).Do)
+	}
+	require.NoError(t, k.js.Conn().Flush())
+	n, _, err := all.Pending()
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func TestOlderEventsFollowAnswersWhereTheyAreWished(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	k.bindFolder("compat: {events: true}\nagents: {A: {model: M}}\nmodels: {M: {type: object}}\ntools: [{name: t, agent: A, kind: go}]\n")
+	a := k.asker("turn", "")
+	a.ask("1")
+	a.ask("2", func(e *events.ToolCall) { e.Display = events.DisplayArtifact })
+	sub, err := k.js.Conn().SubscribeSync("oneturn.live.>")
+	require.NoError(t, err)
+	for i, want := range []string{
+		`{"kind":"ui_tool_complete","app_id":"app","chat_id":"chat","eventId":"turn/1","ui_tool_id":"approve","display":"inline","status":"approved"}`,
+		`{"kind":"ui_tool_dismiss","app_id":"app","chat_id":"chat","event_id":"turn/2","ui_tool_id":"approve"}`,
+	} {
+		ask := string(rune('1' + i))
+		require.Equal(t, events.VerdictAccepted, k.handled(k.says(uint64(i+2), a.question(ask), yes())).Code)
+		m, err := sub.NextMsg(10 * time.Second)
+		require.NoError(t, err)
+		var event struct {
+			Data json.RawMessage `json:"data"`
+		}
+		require.NoError(t, json.Unmarshal(m.Data, &event))
+		require.JSONEq(t, want, string(event.Data))
+	}
+}
