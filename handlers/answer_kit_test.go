@@ -24,7 +24,6 @@ type asker struct {
 	hold    idempotency.Hold
 	key     subjects.Key
 	id      events.TurnID
-	user    string
 }
 
 // asker claims a turn.

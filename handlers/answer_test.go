@@ -328,7 +328,9 @@ func TestAnswerFindsTheQuestionOfARunWithAndWithoutItsID(t *testing.T) {
 	m := k.says(4, a.question("1"), yes())
 	m.Stored = time.Now().Add(-time.Hour)
 	require.Equal(t, events.VerdictUnknown, k.handled(m).Code)
-	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) { return nil, idempotency.ErrTooMany }
+	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
+		return nil, idempotency.ErrTooMany
+	}
 	m = k.says(5, a.question("1"), yes())
 	m.Stored = time.Now().Add(-time.Hour)
 	require.Equal(t, events.VerdictUnknown, k.handled(m).Code)

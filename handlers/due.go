@@ -18,10 +18,10 @@ import (
 // does at a time. Ends of the time to answer a question go on to the workers of its pool, any
 // number at a time. All fields are required.
 type Timers struct {
-	Sweep    *Sweep
-	Dead     Letters
-	Metrics  *Metrics
-	Sweeps   *SweepMetrics
+	Sweep   *Sweep
+	Dead    Letters
+	Metrics *Metrics
+	Sweeps  *SweepMetrics
 	// Interval is from the end of one sweep to the next. A worker with less than 0 sweeps
 	// nothing, and leaves that to others.
 	Interval time.Duration
