@@ -103,8 +103,9 @@ func (d *Desk) Runs() int {
 	return d.run
 }
 
-// begin starts a run: what has no name is numbered anew.
-func (d *Desk) begin() (run int) {
+// NewRun starts a run and returns its number: what has no name is numbered anew. [CallTool] does
+// it; a test that calls a [tools.Tool] itself does it before each call.
+func (d *Desk) NewRun() (run int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asks, d.shows = 0, 0
@@ -275,7 +276,7 @@ func CallTool[In, Out any](ctx context.Context, desk *Desk, fn func(context.Cont
 		out, err = fn(ctx, in)
 		return nil, err
 	})
-	run := desk.begin()
+	run := desk.NewRun()
 	_, err := tool.Invoke(ctx, &tools.Call{
 		Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Name: "tool",
 		Context: map[string]any{}, IdempotencyKey: "key of the turn", FencingToken: uint64(run), Epoch: run, Attempt: 1, Desk: desk,

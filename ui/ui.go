@@ -105,10 +105,12 @@ func Named(name string) Option { return func(q *tools.Question) { q.Name = name 
 // Within bounds the wait for an input, as [Question.Timeout].
 func Within(d time.Duration) Option { return func(q *tools.Question) { q.Timeout = d } }
 
-// Input asks for a line of text, where the person types to the agent. Errors are those of [Ask].
+// Input asks for a line of text, where the person types to the agent. Frontends send it alone, or
+// in an object as its text, response, value, input, user_input or content; anything else comes as
+// JSON. Errors are those of [Ask].
 func Input(ctx context.Context, prompt string, options ...Option) (string, error) {
 	const op = "ui.Input"
-	q := tools.Question{Input: true, Schema: json.RawMessage(`{"type":"string"}`)}
+	q := tools.Question{Input: true}
 	for _, option := range options {
 		option(&q)
 	}
@@ -120,7 +122,29 @@ func Input(ctx context.Context, prompt string, options ...Option) (string, error
 	if err != nil {
 		return "", err
 	}
-	return decode[string](op, value)
+	return typed(value), nil
+}
+
+// typed is the text of an answer to an input, by the rule of Python tools.
+func typed(value json.RawMessage) string {
+	tree, err := events.Decode(value)
+	if err != nil {
+		return string(value)
+	}
+	switch v := tree.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case map[string]any:
+		for _, key := range []string{"text", "response", "value", "input", "user_input", "content"} {
+			if text, ok := v[key].(string); ok {
+				return text
+			}
+		}
+		return ""
+	}
+	return string(value)
 }
 
 // Surface is what [Show] shows. The fields are those of a [Question].

@@ -102,13 +102,26 @@ func TestInputAsksForText(t *testing.T) {
 	}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"Ada", "sk-1"}, got)
-	text := json.RawMessage(`{"type":"string"}`)
 	require.Equal(t, tools.Question{
-		Name: "name", Input: true, Payload: json.RawMessage(`{"password":false,"prompt":"Your name?"}`), Schema: text, Timeout: time.Minute,
+		Name: "name", Input: true, Payload: json.RawMessage(`{"password":false,"prompt":"Your name?"}`), Timeout: time.Minute,
 	}, desk.Asked()[0].Question)
 	require.Equal(t, tools.Question{
-		Input: true, Payload: json.RawMessage(`{"password":true,"prompt":"Your key?"}`), Schema: text, Secret: true,
+		Input: true, Payload: json.RawMessage(`{"password":true,"prompt":"Your key?"}`), Secret: true,
 	}, desk.Asked()[1].Question)
+}
+
+func TestInputTakesTheTextInWhateverFrontendsSend(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		`"Ada"`: "Ada", `{"text":"Ada","extra":1}`: "Ada", `{"user_input":"Ada"}`: "Ada", `{"text":1,"value":"Ada"}`: "Ada",
+		`null`: "", `{}`: "", `12`: "12", `["a"]`: `["a"]`,
+	} {
+		var desk turntest.Desk
+		desk.Answer("1", json.RawMessage(answer))
+		got, err := turntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (string, error) { return ui.Input(ctx, "?") }, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, got, answer)
+	}
 }
 
 func TestExpiryIsAnErrorThatAToolCanGoOnAfter(t *testing.T) {
