@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
+	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
 )
@@ -57,8 +56,9 @@ type Shown struct {
 
 // Answer puts an answer into the script, before or after it is asked for. Question is the id
 // of a question (its name, or its number as text) or the id of a UI tool, whose questions take
-// the answers in order. The value becomes JSON; one that does not fit the question's schema, or
-// has no JSON form, makes the tool's Ask fail, so that the test does.
+// the answers in order. The value becomes JSON, completed by the question's schema as a worker
+// does it; one that does not fit, or has no JSON form, makes the tool's Ask fail, so that the
+// test does.
 func (d *Desk) Answer(question string, value any) { d.add(question, scripted{value: value}) }
 
 // Expire lets the time for an answer pass. Question is that of [Desk.Answer].
@@ -120,11 +120,7 @@ func (d *Desk) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) 
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	id := q.Name
-	if id == "" {
-		d.asks++
-		id = strconv.Itoa(d.asks)
-	}
+	id := named("", q.Name, q.Number, &d.asks)
 	at := slices.IndexFunc(d.asked, func(a Asked) bool { return a.ID == id })
 	if at < 0 {
 		at = len(d.asked)
@@ -143,6 +139,18 @@ func (d *Desk) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) 
 		}
 	}
 	return tools.Answer{ID: id, Value: a.Answer, Secret: q.Secret}, a.Err
+}
+
+// named returns the name or, where there is none, the number: the caller's, or the next one.
+func named(before, name string, number int, last *int) string {
+	if name != "" {
+		return name
+	}
+	if number == 0 {
+		*last++
+		number = *last
+	}
+	return before + strconv.Itoa(number)
 }
 
 // decide takes what the script has for a question.
@@ -179,22 +187,22 @@ func fitting(a *Asked, value any) (json.RawMessage, error) {
 	if a.Question.Schema == nil {
 		return data, nil
 	}
-	var schema jsonschema.Schema
-	if err := json.Unmarshal(a.Question.Schema, &schema); err != nil {
-		return wrong(fmt.Errorf("the schema of the question: %w", err))
-	}
-	resolved, err := schema.Resolve(nil)
+	schema, err := model.CompileValue("answer", a.Question.Schema)
 	if err != nil {
 		return wrong(fmt.Errorf("the schema of the question: %w", err))
 	}
-	var tree any
-	if err := json.Unmarshal(data, &tree); err != nil {
+	tree, err := events.Decode(data)
+	if err != nil {
 		return wrong(err)
 	}
-	if err := resolved.Validate(tree); err != nil {
-		return wrong(err)
+	out, changed, faults := schema.Conform(tree)
+	switch {
+	case len(faults) > 0:
+		return wrong(fmt.Errorf("does not fit the schema: %v", faults))
+	case changed:
+		data, err = events.AppendJSON(nil, out)
 	}
-	return data, nil
+	return data, err
 }
 
 // sameQuestion compares as a worker does: the payload may differ, for real ones hold times and
@@ -211,11 +219,7 @@ func (d *Desk) Show(ctx context.Context, s tools.Surface) (string, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	id := s.Name
-	if id == "" {
-		d.shows++
-		id = "s" + strconv.Itoa(d.shows)
-	}
+	id := named("s", s.Name, s.Number, &d.shows)
 	if !slices.ContainsFunc(d.shown, func(o Shown) bool { return o.ID == id }) {
 		d.shown = append(d.shown, Shown{ID: id, Surface: s})
 	}
