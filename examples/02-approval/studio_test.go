@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,24 +19,22 @@ import (
 
 // studio runs a tool of the folder, as it stands there, for a person who answers by a script.
 type studio struct {
-	t      *testing.T
-	tool   tools.Tool
-	desk   turntest.Desk
-	call   tools.Call
-	ledger string
+	t    *testing.T
+	tool tools.Tool
+	desk turntest.Desk
+	call tools.Call
 }
 
 func newStudio(t *testing.T, function, args string) *studio {
 	t.Helper()
-	s := &studio{t: t, ledger: filepath.Join(t.TempDir(), "ledger")}
-	t.Setenv("STUDIO_LEDGER", s.ledger)
+	s := &studio{t: t}
 	pool := python.NewPool(python.Options{Root: "workflows", Size: 1, Env: []string{"STUDIO_LEDGER"}})
 	t.Cleanup(func() { require.NoError(t, pool.Close(context.WithoutCancel(t.Context()))) })
 	s.tool = pool.Tool("Studio", function+".py", function)
 	var tree map[string]any
 	require.NoError(t, json.Unmarshal([]byte(args), &tree))
 	s.call = tools.Call{
-		Turn: events.TurnID{App: "app", Chat: "studio", Turn: "t1"}, CallID: "t1", Workflow: "Studio", Agent: "A", Name: function,
+		Turn: events.TurnID{App: "app", Chat: "studio", Turn: t.Name()}, CallID: t.Name(), Workflow: "Studio", Agent: "A", Name: function,
 		Args: tree, Context: map[string]any{"chat_id": "studio", "workflow_name": "Studio"}, Attempt: 1, Desk: &s.desk,
 	}
 	return s
@@ -75,14 +72,15 @@ func (s *studio) ends() (map[string]any, tools.Result) {
 // noted returns how often the tool has noted something in its ledger.
 func (s *studio) noted(what string) int {
 	s.t.Helper()
-	text, err := os.ReadFile(s.ledger)
+	text, err := os.ReadFile(os.Getenv("STUDIO_LEDGER"))
 	require.NoError(s.t, err)
-	return strings.Count(string(text), `"what": "`+what+`"`)
+	return strings.Count(string(text), `"what": "`+what+`", "turn": "`+s.call.Turn.Turn+`"`)
 }
 
 const post = `{"title": "Spring sale", "body": "Everything must go.", "agent_message": "Please look."}`
 
 func TestApprovalArtifactIsAnsweredThoughTheToolRunsAgain(t *testing.T) {
+	t.Parallel()
 	s := newStudio(t, "request_approval", post)
 	for range 2 {
 		q := s.parks()
@@ -97,6 +95,7 @@ func TestApprovalArtifactIsAnsweredThoughTheToolRunsAgain(t *testing.T) {
 }
 
 func TestApprovalThatIsRefusedPublishesNothing(t *testing.T) {
+	t.Parallel()
 	s := newStudio(t, "request_approval", post)
 	s.desk.Answer("PostApproval", map[string]any{"status": "rejected", "comment": "too loud"})
 	value, result := s.ends()
@@ -106,6 +105,7 @@ func TestApprovalThatIsRefusedPublishesNothing(t *testing.T) {
 }
 
 func TestApprovalThatNobodyGivesIsAnErrorOfTheTool(t *testing.T) {
+	t.Parallel()
 	s := newStudio(t, "request_approval", post)
 	s.desk.Expire("PostApproval")
 	value, _ := s.ends()
@@ -113,6 +113,7 @@ func TestApprovalThatNobodyGivesIsAnErrorOfTheTool(t *testing.T) {
 }
 
 func TestAPIKeyGoesNowhereButToTheTool(t *testing.T) {
+	t.Parallel()
 	s := newStudio(t, "request_api_key", `{"service": "Stripe", "agent_message": "I need a key.", "chat_id": "studio", "workflow_name": "Studio"}`)
 	require.Contains(t, string(s.parks().Payload), `"maskInput":true`)
 	s.desk.Answer("AgentAPIKeyInput", map[string]any{"status": "submitted", "data": map[string]any{"apiKey": "sk-canary"}})
@@ -123,6 +124,7 @@ func TestAPIKeyGoesNowhereButToTheTool(t *testing.T) {
 }
 
 func TestDiagramReviewLeadsToASecondQuestion(t *testing.T) {
+	t.Parallel()
 	s := newStudio(t, "review_diagram", `{"title": "Checkout", "mermaid": "sequenceDiagram", "agent_message": "Is it so?"}`)
 	require.Equal(t, "DiagramReview", s.parks().Tool)
 	s.desk.Answer("DiagramReview", map[string]any{"status": "approved"})
@@ -136,10 +138,12 @@ func TestDiagramReviewLeadsToASecondQuestion(t *testing.T) {
 }
 
 func TestDiagramThatShallChangeLeadsToAnother(t *testing.T) {
+	t.Parallel()
 	s := newStudio(t, "review_diagram", `{"title": "Checkout", "mermaid": "sequenceDiagram", "agent_message": "Is it so?"}`)
 	s.desk.Answer("DiagramReview", map[string]any{"status": "request_changes"})
 	require.Equal(t, "DiagramFeedback", s.parks().Tool)
 	s.desk.Answer("DiagramFeedback", map[string]any{"text": "Add the refund."})
 	value, _ := s.ends()
-	require.Equal(t, "needs_changes: To change: Add the refund.", value["status"].(string)+": "+value["message"].(string))
+	require.Equal(t, "needs_changes", value["status"])
+	require.Equal(t, "To change: Add the refund.", value["message"])
 }
