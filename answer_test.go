@@ -3,210 +3,247 @@ package oneturn_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/ui"
 )
 
-// decider gives verdicts as a worker does: those that the test scripts, by the value.
-func (a *asker) decider(verdicts map[string]events.VerdictCode) (seen chan *events.ToolCallResponse) {
-	a.Helper()
-	seen = make(chan *events.ToolCallResponse, 16)
-	_, err := a.nc.Subscribe(a.space.InKind("default", events.KindToolCallResponse), func(m *nats.Msg) {
-		r, err := events.DecodeAnswer(m.Data)
-		if err != nil {
-			return
+type wish struct {
+	Within int `json:"within"` // milliseconds, 0 for no end
+}
+
+type granted struct {
+	Said string `json:"said"`
+}
+
+// wishes is a worker whose tool asks one question, and parks soon.
+func wishes(c oneturn.Config) (oneturn.Config, *atomic.Int64) {
+	entered := &atomic.Int64{}
+	grant := func(ctx context.Context, in wish) (granted, error) {
+		entered.Add(1)
+		said, err := ui.Ask[string](ctx, ui.Question{
+			Component: "Grant", Payload: map[string]any{"text": "may I?"}, Timeout: time.Duration(in.Within) * time.Millisecond,
+		})
+		return granted{said}, err
+	}
+	c.Tools = []oneturn.Tool{oneturn.NewTool("grant", grant, oneturn.For("Wishes", "Asker", "Wish"), oneturn.WithEffect(oneturn.Replay))}
+	if c.ParkAfter == 0 {
+		c.ParkAfter = time.Millisecond
+	}
+	return c, entered
+}
+
+func wishOf(turn string, within time.Duration) *oneturn.Turn {
+	return &oneturn.Turn{
+		TurnID: oneturn.TurnID{App: "acme", Chat: "chat", Turn: turn}, Workflow: "Wishes", Agent: "Asker", Model: "Wish",
+		Data: map[string]any{"within": json.Number(strconv.FormatInt(within.Milliseconds(), 10))},
+	}
+}
+
+// parkedRuns waits for the word that a run is parked, n times.
+func parkedRuns(t *testing.T, nc *nats.Conn) (wait func(n int)) {
+	t.Helper()
+	sub, err := nc.SubscribeSync("oneturn.live.acme.*." + events.KindRunComplete)
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+	return func(n int) {
+		for range n {
+			_, err := sub.NextMsg(20 * time.Second)
+			require.NoError(t, err)
 		}
-		seen <- r
-		said, _ := r.Value.(string)
-		code, ok := verdicts[said]
-		if !ok {
-			return
-		}
-		v := events.NewVerdict(code, r.ToolCallID, "as scripted")
-		if body, err := events.EncodeVerdict(&v); err == nil {
-			_ = a.nc.Publish(m.Header.Get(subjects.HeaderReply), body)
-		}
+	}
+}
+
+func do(t *testing.T, c *oneturn.Client, turn *oneturn.Turn) *oneturn.Response {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := c.Do(ctx, turn)
+	require.NoError(t, err)
+	return r
+}
+
+func TestAnswerGoesToAParkedTurnOnWhateverWorker(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	wait := parkedRuns(t, s.Connect())
+	config, entered := wishes(oneturn.Config{})
+	start(t, s, config)
+	c := client(t, s)
+	publish(t, c, wishOf("t1", 0))
+	wait(1)
+	v, err := c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes", Workflow: "Wishes"})
+	require.NoError(t, err)
+	require.Equal(t, events.VerdictAccepted, v.Code, v.Message)
+	r := do(t, c, wishOf("t1", 0))
+	require.True(t, r.Success, r.Content)
+	require.Equal(t, int64(2), entered.Load())
+	v, err = c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "no", Workflow: "Wishes"})
+	require.NoError(t, err)
+	require.Equal(t, events.VerdictAnswered, v.Code)
+	requireDrained(t, s)
+}
+
+func TestParkedTurnExpiresAlsoOnWorkersThatSweepNothing(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	config, _ := wishes(oneturn.Config{SweepEvery: -1})
+	start(t, s, config)
+	r := do(t, client(t, s), wishOf("t1", 50*time.Millisecond))
+	require.False(t, r.Success)
+	require.Equal(t, events.CodeExpired, r.Code, r.Content)
+	requireDrained(t, s)
+}
+
+func TestCancelOfATurnThatWaitsForAPersonEndsItParkedOrNot(t *testing.T) {
+	t.Parallel()
+	for name, park := range map[string]time.Duration{"parked": time.Millisecond, "in memory": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := server(t)
+			nc := s.Connect()
+			wait := parkedRuns(t, nc)
+			asked, err := nc.SubscribeSync("oneturn.events.acme.chat.*.*.ask.*")
+			require.NoError(t, err)
+			acks, err := nc.SubscribeSync("oneturn.events.acme.chat.*.*.ack.*")
+			require.NoError(t, err)
+			config, entered := wishes(oneturn.Config{ParkAfter: park})
+			start(t, s, config)
+			c := client(t, s)
+			publish(t, c, wishOf("t1", 0))
+			_, err = asked.NextMsg(20 * time.Second)
+			require.NoError(t, err)
+			if park < time.Second {
+				wait(1)
+			}
+			_, err = c.Cancel(t.Context(), &events.Cancel{TurnID: wishOf("t1", 0).TurnID, Workflow: "Wishes"})
+			require.NoError(t, err)
+			require.Equal(t, events.CodeCancelled, do(t, c, wishOf("t1", 0)).Code)
+			m, err := acks.NextMsg(20 * time.Second)
+			require.NoError(t, err)
+			require.Contains(t, string(m.Data), `"status":"cancelled"`)
+			require.Equal(t, int64(1), entered.Load())
+			requireDrained(t, s)
+		})
+	}
+}
+
+// F28: no worker reaches the server when the answer is sent. It waits, and the same answer again
+// is no second one.
+func TestAnswerWhileNoWorkerReachesTheServerIsDecidedWhenOneDoesF28(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	wait := parkedRuns(t, s.Connect())
+	config, _ := wishes(oneturn.Config{})
+	proxy := turntest.NewProxy(t, strings.TrimPrefix(s.URL(), "nats://"))
+	nc, err := nats.Connect(proxy.URL(), nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	require.NoError(t, err)
+	w, err := oneturn.NewWorker(nc, config)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+		nc.Close()
 	})
-	require.NoError(a, err)
-	require.NoError(a, a.nc.Flush())
-	return seen
-}
-
-// soon is the context of a test that must not hang.
-func (a *asker) soon() context.Context {
-	ctx, cancel := context.WithTimeout(a.Context(), 20*time.Second)
-	a.Cleanup(cancel)
-	return ctx
-}
-
-func TestClientPublishesAnAnswerAndReturnsItsVerdict(t *testing.T) {
-	t.Parallel()
-	a := newAsker(t)
-	seen := a.decider(map[string]events.VerdictCode{"yes": events.VerdictAccepted, "no": events.VerdictAnswered})
-	id := turnOf("chat 1", "r", "t1")
-	asked := a.ask(id, "1")
-	question := oneturn.AnswerRequest{App: "app", Chat: "chat 1", ToolCallID: asked, UserID: "ada"}
-	named := question
-	named.Workflow, named.Run = "Flow", "r"
-	for _, q := range []oneturn.AnswerRequest{question, named} { // the first is looked up
-		q.Value = "yes"
-		v, err := a.client.Answer(a.soon(), q)
-		require.NoError(t, err)
-		require.True(t, v.OK())
-		require.Equal(t, oneturn.Verdict{Status: 200, Code: events.VerdictAccepted, Message: "as scripted", ToolCallID: asked}, v)
-		require.Equal(t, &events.ToolCallResponse{
-			TurnID: oneturn.TurnID{App: "app", Chat: "chat 1", Run: "r"}, Workflow: "Flow", ToolCallID: asked, UserID: "ada", Value: "yes",
-		}, <-seen)
-		q.Value = "no"
-		v, err = a.client.Answer(a.soon(), q)
-		require.NoError(t, err)
-		require.Equal(t, 409, v.Status)
-		require.False(t, v.OK())
-		<-seen
+	c := client(t, s)
+	publish(t, c, wishOf("t1", 0))
+	wait(1)
+	proxy.Refuse(true)
+	proxy.Cut()
+	answer := func(wait time.Duration) (oneturn.Verdict, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		defer cancel()
+		return c.Answer(ctx, oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes", Workflow: "Wishes"})
 	}
-	named.Subject, named.Value = a.space.In("special", events.KindToolCallResponse, "app", "Flow", "chat 1"), "yes"
-	special, err := a.nc.SubscribeSync(named.Subject)
-	require.NoError(t, err)
-	require.NoError(t, a.nc.Flush())
-	brief, err := oneturn.NewClient(a.nc, oneturn.ClientOptions{AnswerWait: 200 * time.Millisecond})
-	require.NoError(t, err)
-	_, err = brief.Answer(a.soon(), named)
+	_, err = answer(50 * time.Millisecond)
 	require.ErrorIs(t, err, oneturn.ErrUndecided)
-	m, err := special.NextMsgWithContext(a.soon())
-	require.NoError(t, err, "the subject of the event is the one to use")
-	require.True(t, a.space.MayAnswer(m.Header.Get(subjects.HeaderReply)))
+	proxy.Heal()
+	v, err := answer(20 * time.Second)
+	require.NoError(t, err)
+	require.True(t, v.OK(), v.Message)
+	require.True(t, do(t, c, wishOf("t1", 0)).Success)
+	requireDrained(t, s)
 }
 
-func TestAnswerWithoutAVerdictSaysThatItIsPublished(t *testing.T) {
+// TestManyQuestionsThatExpireInOneSecondPassAtOnce measures how fast ends of questions go from
+// their schedules to the workers' queue.
+func TestManyQuestionsThatExpireInOneSecondPassAtOnce(t *testing.T) {
 	t.Parallel()
-	a := newAsker(t)
-	c, err := oneturn.NewClient(a.server.Connect(), oneturn.ClientOptions{AnswerWait: 200 * time.Millisecond})
+	const questions = 10_000
+	s := server(t)
+	nc := s.Connect()
+	js, err := jetstream.New(nc)
 	require.NoError(t, err)
-	asked := a.ask(turnOf("c", "", "t1"), "1")
-	v, err := c.Answer(t.Context(), oneturn.AnswerRequest{App: "app", Chat: "c", ToolCallID: asked, Value: map[string]any{"status": "approved"}, Workflow: "Flow"})
-	require.ErrorIs(t, err, oneturn.ErrUndecided)
-	require.ErrorContains(t, err, "message 1 of ONETURN_IN")
-	require.Equal(t, oneturn.Verdict{ToolCallID: asked}, v)
+	space, err := subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	at := time.Now().Add(3 * time.Second)
+	schedule := handlers.ScheduleExpiry(js, space)
+	require.NoError(t, each(64, questions, func(i int) error {
+		turn := fmt.Sprintf("t%d", i)
+		key := subjects.TurnKey("acme", "chat", "", turn)
+		return schedule(t.Context(), &events.Expire{
+			TurnID: events.TurnID{App: "acme", Chat: "chat", Turn: turn}, Workflow: "Wishes", Key: key.String(), Ask: "1", Pool: "elsewhere", ExpiresAt: at,
+		})
+	}))
+	config, _ := wishes(oneturn.Config{SweepEvery: -1})
+	start(t, s, config)
+	in, err := js.Stream(t.Context(), space.InStream())
+	require.NoError(t, err)
+	var first, last time.Time
+	require.Eventually(t, func() bool {
+		info, err := in.Info(t.Context())
+		if err != nil || info.State.Msgs < questions {
+			return false
+		}
+		require.EqualValues(t, questions, info.State.Msgs)
+		first, last = info.State.FirstTime, info.State.LastTime
+		return true
+	}, 60*time.Second, 20*time.Millisecond)
+	took := last.Sub(first)
+	t.Logf("%d expiries in %s", questions, took)
+	require.Less(t, took, questions*time.Millisecond, "fewer than 1,000 a second")
 }
 
-func TestAnswerThatGoesNowhereIsToldAtOnce(t *testing.T) {
-	t.Parallel()
-	a := newAsker(t)
-	q := oneturn.AnswerRequest{App: "app", Chat: "c", ToolCallID: "t1/1", Value: 1}
-	v, err := a.client.Answer(a.soon(), q)
-	require.NoError(t, err)
-	require.Equal(t, 404, v.Status)
-	q.Value = func() {}
-	_, err = a.client.Answer(a.soon(), q)
-	require.ErrorContains(t, err, "no JSON form")
-	q.Value, q.Workflow = strings.Repeat("x", events.MaxAnswerBytes), "Flow"
-	_, err = a.client.Answer(a.soon(), q)
-	require.ErrorIs(t, err, events.ErrTooLarge)
-	q.Value = 1
-	for _, subject := range []string{
-		"$KV.ONETURN_TURNS.e.app.c.0-t1.0.ack.1", "oneturn.in.default.cancel.app.Flow.c", a.space.In("default", events.KindToolCallResponse, "app", "Flow", "d"),
-		a.space.In("default", events.KindToolCallResponse, "eve", "Flow", "c"),
-	} {
-		q.Subject = subject
-		_, err = a.client.Answer(a.soon(), q)
-		require.ErrorContains(t, err, "it is no subject for answers in this chat", subject)
+// each calls f with 0 to n-1, some at a time.
+func each(workers, n int, f func(i int) error) error {
+	next, failed := &atomic.Int64{}, make(chan error, workers)
+	for range workers {
+		go func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					failed <- nil
+					return
+				}
+				if err := f(i); err != nil {
+					failed <- err
+					return
+				}
+			}
+		}()
 	}
-	c, err := oneturn.NewClient(a.server.Connect(nats.CustomInboxPrefix("replies")), oneturn.ClientOptions{})
-	require.NoError(t, err)
-	q.Subject = ""
-	_, err = c.Answer(a.soon(), q)
-	require.ErrorContains(t, err, "choose another inbox prefix")
-}
-
-// post sends a request to the verb answer.
-func (a *asker) post(app, body string) *nats.Msg {
-	a.Helper()
-	m, err := a.nc.Request(a.space.API(app, oneturn.VerbAnswer), []byte(body), 20*time.Second)
-	require.NoError(a, err)
-	return m
-}
-
-func TestRequestAPITakesAnswers(t *testing.T) {
-	t.Parallel()
-	a := newAsker(t)
-	seen := a.decider(map[string]events.VerdictCode{"yes": events.VerdictAccepted, "bad": events.VerdictInvalid})
-	asked := a.ask(turnOf("c", "r", "t1"), "1")
-	verdict := func(app, body string) *events.Verdict {
-		m := a.post(app, body)
-		require.Empty(t, m.Header)
-		v, err := events.DecodeVerdict(m.Data)
-		require.NoError(t, err, string(m.Data))
-		return v
-	}
-	v := verdict("app", `{"chat_id":"c","tool_call_id":"`+asked+`","user_id":"ada","value":"yes"}`)
-	require.True(t, v.OK())
-	require.Equal(t, &events.ToolCallResponse{
-		TurnID: oneturn.TurnID{App: "app", Chat: "c", Run: "r", Turn: "t1"}, Workflow: "Flow", ToolCallID: asked, UserID: "ada", Value: "yes",
-	}, <-seen)
-	require.Equal(t, 422, verdict("app", `{"chat_id":"c","tool_call_id":"`+asked+`","value":"bad"}`).Status)
-	require.Empty(t, (<-seen).UserID, "nobody is made up")
-	require.Equal(t, 404, verdict("eve", `{"chat_id":"c","tool_call_id":"`+asked+`","user_id":"ada","value":"yes"}`).Status, "the tenant is that of the subject")
-	require.Equal(t, 404, verdict("app", `{"chat_id":"d","tool_call_id":"`+asked+`","user_id":"ada","value":"yes"}`).Status)
-	for _, body := range []string{
-		`{}`, `no`, `{"chat_id":"c","tool_call_id":"t1/1"}`, `{"chat_id":"c","value":1}`, `{"tool_call_id":"t1/1","value":1}`,
-		`{"chat_id":"c","tool_call_id":"t1/1","value":1e9999999999999}`, `{"chat_id":"c","tool_call_id":"t1/1","value":"` + strings.Repeat("x", 33<<10) + `"}`,
-	} {
-		require.Equal(t, "400", a.post("app", body).Header.Get("Nats-Service-Error-Code"), "%.80s", body)
-	}
-	require.Empty(t, seen)
-}
-
-func TestRequestAPISaysWhenAnAnswerIsNotDecidedInTime(t *testing.T) {
-	t.Parallel()
-	a := newAsker(t)
-	asked := a.ask(turnOf("c", "", "t1"), "1")
-	var v oneturn.Verdict
-	require.NoError(t, json.Unmarshal(a.post("app", `{"chat_id":"c","tool_call_id":"`+asked+`","value":null}`).Data, &v))
-	require.Equal(t, oneturn.StatusPublished, v.Status)
-	require.Equal(t, oneturn.VerdictPublished, v.Code)
-	require.Contains(t, v.Message, "is published, and not decided on yet")
-}
-
-func TestWhoWaitsForATurnIsToldOfItsQuestions(t *testing.T) {
-	t.Parallel()
-	a := newAsker(t)
-	told := make(chan *oneturn.Wait, 16)
-	c, err := oneturn.NewClient(a.server.Connect(), oneturn.ClientOptions{OnQuestion: func(w *oneturn.Wait) { told <- w }})
-	require.NoError(t, err)
-	id := turnOf("c", "r", "t1")
-	a.ask(id, "1")
-	a.decide(id, "1", idempotency.Answered)
-	early := a.ask(id, "2")
-	ended := make(chan error, 1)
-	go func() {
-		_, err := c.Await(a.soon(), id)
-		ended <- err
-	}()
-	next := func() *oneturn.Wait {
-		select {
-		case w := <-told:
-			return w
-		case <-a.soon().Done():
-			require.Fail(t, "not told")
-			return nil
+	var first error
+	for range workers {
+		if err := <-failed; err != nil && first == nil {
+			first = err
 		}
 	}
-	require.Equal(t, early, next().ToolCallID)
-	later := a.ask(id, "3")
-	w := next()
-	require.Equal(t, later, w.ToolCallID)
-	require.Equal(t, oneturn.WaitOpen, w.State)
-	require.Equal(t, "Approval", w.Component)
-	a.finish(id)
-	require.NoError(t, <-ended)
-	require.Empty(t, told, "each is told once")
+	return first
 }

@@ -199,6 +199,7 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV) (*handlers
 
 		LeaseHeld:    handlers.LeaseHeld(w.js, w.space),
 		MaxTurnLife:  w.c.MaxTurnLife,
+		Schedule:     handlers.ScheduleExpiry(w.js, w.space),
 		ParkAfter:    w.c.ParkAfter,
 		MaxWaiting:   waitingPerSlot * w.c.Slots,
 		BindingGrace: w.c.BindingGrace,

@@ -97,8 +97,9 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	}
 	// The common case of a refused claim is a late duplicate: look for the end first.
 	switch end, err := j.store.Last(ctx, c.Key.Public(kindResponse)); {
-	case err == nil:
+	case err == nil && !c.cancels():
 		return done(&end, nil), nil
+	case err == nil:
 	case !errors.Is(err, ErrNotFound):
 		return Decision{}, err
 	}
@@ -128,6 +129,11 @@ func (j *Journal) contend(ctx context.Context, c Claim, hold Hold) (Decision, er
 		}
 		switch {
 		case t.Response != nil:
+			if c.cancels() { // its owner was faster than the message that brings the wish
+				if err := j.closeQuestions(ctx, &c, t); err != nil {
+					return Decision{}, err
+				}
+			}
 			return done(t.Response, t), nil
 		case t.Claim == nil:
 			return Decision{Action: Leave, Turn: t}, nil // a stale read
