@@ -66,7 +66,7 @@ func (d *desk) Show(ctx context.Context, s tools.Surface) (string, error) {
 		return "", d.stopped(ctx)
 	}
 	put := exhibit{tool: s.Tool, component: s.Component, display: s.Display, interaction: events.InteractionUISurface, payload: s.Payload}
-	id, err := d.name(s.Name, &put, &d.shown, events.SurfaceID)
+	id, err := d.name(s.Name, s.Number, &put, &d.shown, events.SurfaceID)
 	if err != nil {
 		return "", err
 	}
@@ -158,17 +158,18 @@ func (d *desk) StoreStep(_ context.Context, name string, result json.RawMessage)
 }
 
 // name gives what is put up its id in the call, by its name or its number.
-func (d *desk) name(name string, put *exhibit, count *int, id func(name string, n int) string) (string, error) {
+func (d *desk) name(name string, number int, put *exhibit, count *int, id func(name string, n int) string) (string, error) {
 	r := d.run
 	if put.tool == "" {
 		put.tool = r.t.binding.Tool
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if name == "" {
+	if name == "" && number == 0 {
 		*count++
+		number = *count
 	}
-	given := id(name, *count)
+	given := id(name, number)
 	if _, twice := d.names[given]; twice {
 		return "", &events.Error{Code: events.CodeToolError, Op: "desk", Msg: fmt.Sprintf(
 			"this run has put up %.80q before: a name stands for one question or surface of the call, also after a crash; "+

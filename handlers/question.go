@@ -36,7 +36,7 @@ func (d *desk) question(ctx context.Context, asks tools.Question) (*question, er
 	if asks.Input {
 		put.interaction = events.InteractionInputRequest
 	}
-	id, err := d.name(asks.Name, &put, &d.asked, events.AskID)
+	id, err := d.name(asks.Name, asks.Number, &put, &d.asked, events.AskID)
 	if err != nil {
 		return nil, err
 	}
