@@ -65,8 +65,10 @@ func (d *desk) Show(ctx context.Context, s tools.Surface) (string, error) {
 	if ctx.Err() != nil {
 		return "", d.stopped(ctx)
 	}
-	put := exhibit{tool: s.Tool, component: s.Component, display: s.Display, interaction: events.InteractionUISurface, payload: s.Payload}
-	id, err := d.name(s.Name, s.Number, &put, &d.shown, events.SurfaceID)
+	put := exhibit{
+		name: s.Name, number: s.Number, tool: s.Tool, component: s.Component, display: s.Display, interaction: events.InteractionUISurface, payload: s.Payload,
+	}
+	id, err := d.name(&put, &d.shown, events.SurfaceID)
 	if err != nil {
 		return "", err
 	}
@@ -158,22 +160,23 @@ func (d *desk) StoreStep(_ context.Context, name string, result json.RawMessage)
 }
 
 // name gives what is put up its id in the call, by its name or its number.
-func (d *desk) name(name string, number int, put *exhibit, count *int, id func(name string, n int) string) (string, error) {
+func (d *desk) name(put *exhibit, count *int, id func(name string, n int) string) (string, error) {
 	r := d.run
 	if put.tool == "" {
 		put.tool = r.t.binding.Tool
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if name == "" && number == 0 {
+	number := put.number
+	if put.name == "" && number == 0 {
 		*count++
 		number = *count
 	}
-	given := id(name, number)
+	given := id(put.name, number)
 	if _, twice := d.names[given]; twice {
 		return "", &events.Error{Code: events.CodeToolError, Op: "desk", Msg: fmt.Sprintf(
-			"this run has put up %.80q before: a name stands for one question or surface of the call, also after a crash; "+
-				"count in it what repeats, or leave it out", name)}
+			"this run has put up %.80s before: a name stands for one question or surface of the call, also after a crash; "+
+				"count in it what repeats, or leave it out", given)}
 	}
 	if d.names == nil {
 		d.names = map[string]string{}

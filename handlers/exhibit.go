@@ -15,6 +15,9 @@ import (
 
 // exhibit is what a tool puts on the screen: a question or a surface.
 type exhibit struct {
+	name   string // that its id is made of, "" if it is numbered
+	number int    // by who counts for itself, 0 otherwise
+
 	tool, component, display, interaction string
 
 	payload json.RawMessage
@@ -94,8 +97,8 @@ func (r *run) keepShown(ctx context.Context, id string, shows map[string]any, si
 
 // digest tells a question from others, so that a run that asks in another order than the one
 // before is found out. What is shown is no part of it: it may hold times and random ids.
-func digest(name, schema string, put *exhibit, secret bool) string {
-	sum := sha256.Sum256(events.JoinIDs(name, put.tool, put.component, put.display, put.interaction, schema, strconv.FormatBool(secret)))
+func digest(put *exhibit, schema string, secret bool) string {
+	sum := sha256.Sum256(events.JoinIDs(put.name, put.tool, put.component, put.display, put.interaction, schema, strconv.FormatBool(secret)))
 	const enough = 32
 	return events.Hex(sum)[:enough]
 }

@@ -31,12 +31,12 @@ const maxSchema = 64 << 10
 // question makes the record of what a tool asks.
 func (d *desk) question(ctx context.Context, asks tools.Question) (*question, error) {
 	put := exhibit{
-		tool: asks.Tool, component: asks.Component, display: asks.Display, interaction: events.InteractionUITool, payload: asks.Payload,
+		name: asks.Name, number: asks.Number, tool: asks.Tool, component: asks.Component, display: asks.Display, interaction: events.InteractionUITool, payload: asks.Payload,
 	}
 	if asks.Input {
 		put.interaction = events.InteractionInputRequest
 	}
-	id, err := d.name(asks.Name, asks.Number, &put, &d.asked, events.AskID)
+	id, err := d.name(&put, &d.asked, events.AskID)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (d *desk) question(ctx context.Context, asks tools.Question) (*question, er
 		}
 	}
 	q := &question{token: subjects.Token(id), callID: e.ToolCallID, wake: make(chan struct{}, 1), over: make(chan struct{})}
-	q.ID, q.Digest = id, digest(asks.Name, string(schema), &put, asks.Secret)
+	q.ID, q.Digest = id, digest(&put, string(schema), asks.Secret)
 	if q.Event, err = events.Encode(events.KindToolCall, e, r.h.Now()); err != nil {
 		return nil, err
 	}
