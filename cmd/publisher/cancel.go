@@ -40,7 +40,8 @@ func cancelCommand(env cli.Lookup) *cobra.Command {
 }
 
 func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
-	nc, client, err := open(cfg, true, cmd.ErrOrStderr())
+	stderr := &shared{w: cmd.ErrOrStderr()}
+	nc, client, err := open(cfg, true, stderr)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
 	if err != nil {
 		return err
 	}
-	p := &printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), json: cfg.Format == "json", waits: cfg.Wait}
+	p := &printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", waits: cfg.Wait}
 	if err := p.published("cancel", id, receipt); err != nil || !cfg.Wait {
 		return err
 	}

@@ -21,16 +21,16 @@ func run(ctx context.Context, args []string, env cli.Lookup, stdin io.Reader, st
 func command(env cli.Lookup) *cobra.Command {
 	root := cli.Root(&cobra.Command{
 		Use:   "publisher",
-		Short: "Publish agent turns and wait for their outcomes",
-		Long: "publisher hands agent turns to the workers and can wait for their outcomes.\n\n" +
-			"Exit codes: 0 everything was published and, with --wait, every turn ended with success; 1 not so;\n" +
-			"2 wrong usage or configuration; 130 ended by a second signal.",
+		Short: "Publish agent turns, answer what they ask, and wait for their outcomes",
+		Long: "publisher hands agent turns to the workers, can wait for their outcomes, and answers what their tools ask.\n\n" +
+			"Exit codes: 0 everything was published and, with --wait, every turn ended with success, or\n" +
+			"the answer was accepted; 1 not so; 2 wrong usage or configuration; 130 ended by a second signal.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return cli.Usagef("name a command: publish, cancel, example, demo or version; --help tells more")
+			return cli.Usagef("name a command: publish, answer, cancel, example, demo or version; --help tells more")
 		},
 	}, cli.ReadBuild().Text("publisher"))
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(publishCommand(env), cancelCommand(env), exampleCommand(env), demoCommand(env), cli.Version(env))
+	root.AddCommand(publishCommand(env), answerCommand(env), cancelCommand(env), exampleCommand(env), demoCommand(env), cli.Version(env))
 	return root
 }

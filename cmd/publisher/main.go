@@ -1,6 +1,7 @@
 // Command publisher hands agent turns to the workers and can wait for their outcomes.
 //
 //	publisher publish turns.jsonl --wait
+//	publisher answer CHAT TOOL_CALL_ID JSON
 //	publisher cancel --chat CHAT --turn TURN
 //	publisher example > turns.jsonl
 //	publisher demo

@@ -60,7 +60,8 @@ const clientName = "oneturn-publisher"
 const maxWaits = 256
 
 func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files []string) error {
-	nc, client, err := open(cfg, more.NoMsgID, cmd.ErrOrStderr())
+	stderr := &shared{w: cmd.ErrOrStderr()}
+	nc, client, err := open(cfg, more.NoMsgID, stderr)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files 
 	defer cancel()
 	p := &publication{
 		client: client, wait: cfg.Wait, repeat: more.Repeat,
-		printer: printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), json: cfg.Format == "json", waits: cfg.Wait},
+		printer: printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", waits: cfg.Wait},
 	}
 	p.waits.SetLimit(maxWaits)
 	for _, name := range files {
@@ -83,7 +84,20 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files 
 	return p.printer.summary()
 }
 
-// open connects, and says once when no worker answers.
+// shared is a writer for several goroutines.
+type shared struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p) //nolint:wrapcheck // it is the writer, and no more
+}
+
+// open connects, and says once when no worker answers, and what a turn that is waited for asks.
+// Stderr is written to by several goroutines.
 func open(cfg *config.Publisher, noMsgID bool, stderr io.Writer) (*nats.Conn, *oneturn.Client, error) {
 	nc, err := config.Connect(cfg.NATS, clientName, config.Logger(cfg.LogLevel, cfg.LogsAsJSON, stderr))
 	if err != nil {
@@ -95,6 +109,7 @@ func open(cfg *config.Publisher, noMsgID bool, stderr io.Writer) (*nats.Conn, *o
 		OnNoWorker: func(id oneturn.TurnID) {
 			once.Do(func() { fmt.Fprintln(stderr, noWorker(cfg, nc, id)) })
 		},
+		OnQuestion: func(w *oneturn.Wait) { fmt.Fprintln(stderr, questionText(w)) },
 	})
 	if err != nil {
 		nc.Close()

@@ -33,6 +33,7 @@ func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provisio
 	}
 	d.streams(ctx, s, plan)
 	d.queues(ctx, s, cfg.Pools)
+	d.waits(ctx, s)
 	d.unread(ctx, s)
 	d.clock(ctx, s, now)
 	d.workers(ctx, s)

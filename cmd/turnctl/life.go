@@ -52,8 +52,12 @@ type life struct {
 	Trace        string       `json:"traceparent,omitempty"`
 	Reuses       []string     `json:"reuses,omitempty"` // keys of turns that ran under its turn key with other data
 	Call         *callFacts   `json:"call"`
+	Questions    questions    `json:"questions,omitempty"` // that the tool has asked people, in order
+	Woken        bool         `json:"woken,omitempty"`     // parked, and what it waits for is stored
 	Response     *answerFacts `json:"response"`
 	Records      []recordFact `json:"records"`
+
+	journalKey subjects.Key
 }
 
 // callFacts is what the tool_call event says.
@@ -99,7 +103,7 @@ type recordFact struct {
 
 // newLife reads the records of a turn. What cannot be read is told, and the rest still shown.
 func newLife(t *idempotency.Turn, payload bool) *life {
-	l := &life{Key: t.Key.String(), Epoch: t.Epoch, Lease: t.Lease.String(), State: stateOf(t), Records: []recordFact{}}
+	l := &life{Key: t.Key.String(), journalKey: t.Key, Epoch: t.Epoch, Lease: t.Lease.String(), State: stateOf(t), Records: []recordFact{}}
 	l.App, l.Chat, l.Turn = shown(t.Key.App), shown(t.Key.Chat), shown(t.Key.Turn)
 	for i := range t.Records {
 		r := &t.Records[i]
@@ -113,10 +117,18 @@ func newLife(t *idempotency.Turn, payload bool) *life {
 			l.Owner = fact.Owner
 		case t.Cancel != nil && r.Seq == t.Cancel.Seq:
 			l.cancel(r, &fact)
+		case fact.Kind == subjects.KindAsk && !fact.Private:
+			l.Questions = append(l.Questions, newQuestion(r, &fact, payload))
+		case fact.ID != "":
+			l.Questions.note(r, &fact)
 		}
 		l.Damaged = l.Damaged || fact.Error != ""
 		l.Records = append(l.Records, fact)
 	}
+	if t.Response != nil {
+		l.Questions.end()
+	}
+	l.Woken = l.State == stateParked && !t.Parked()
 	return l
 }
 
@@ -137,9 +149,9 @@ func stateOf(t *idempotency.Turn) string {
 	case t.Claim == nil:
 		return stateUnclaimed
 	}
-	park := t.Key.Private("park", strconv.Itoa(t.Epoch))
+	park := t.Key.Private(kindPark, strconv.Itoa(t.Epoch))
 	for _, r := range t.Records {
-		if r.Key == park && r.Meta.Verdict == "parked" {
+		if r.Key == park && r.Meta.Verdict == parkVerdict {
 			return stateParked
 		}
 	}

@@ -19,7 +19,7 @@ func (l *life) meaning() string {
 			text = "its response is stored and cannot be read: readers are told state_corrupt, and there will be no other"
 		}
 	case stateParked:
-		text = "it waits for an answer, and no worker holds it"
+		text = l.parkedMeaning()
 	case stateUnclaimed:
 		text = "no worker has claimed it yet"
 	case stateRunning:
@@ -31,7 +31,21 @@ func (l *life) meaning() string {
 	return text
 }
 
+func (l *life) parkedMeaning() string {
+	switch n := l.Questions.open(); {
+	case l.Woken:
+		return "no worker holds it, and what it waited for is stored: the message that brought it has it continued"
+	case n > 1:
+		return fmt.Sprintf("it waits for the answers to %d questions, and no worker holds it", n)
+	default:
+		return "it waits for an answer, and no worker holds it"
+	}
+}
+
 func (l *life) runningMeaning() string {
+	if n := l.Questions.open(); n > 0 && l.LeaseMessage != leaseGone {
+		return fmt.Sprintf("worker %s holds it, and it waits for the answer to %s", id(l.Owner), plural(n, "question"))
+	}
 	owner := "a worker"
 	if l.Owner != "" {
 		owner = "worker " + l.Owner
@@ -57,6 +71,7 @@ func (l *life) text(w io.Writer) {
 	fmt.Fprintln(w)
 	l.recordsText(w)
 	l.callText(w)
+	l.questionsText(w)
 	l.responseText(w)
 }
 
@@ -139,6 +154,21 @@ func (l *life) callText(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\ncall: arguments of %s%s\n", plural(l.Call.ArgsBytes, "byte"), inBlob(l.Call.ArgsBlob))
 	valueText(w, l.Call.Args)
+}
+
+func (l *life) questionsText(w io.Writer) {
+	if len(l.Questions) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nquestions:")
+	rows := [][]string{{"tool_call_id", "asked", "tool", "component", "display", "user", "state"}}
+	for i := range l.Questions {
+		q := &l.Questions[i]
+		rows = append(rows, []string{
+			clean(q.ToolCallID, maxCallID), stamp(q.AskedAt), cell(q.Tool), cell(q.Component), cell(q.Display), cell(q.User), q.stateText(),
+		})
+	}
+	table(w, 2, rows)
 }
 
 func (l *life) responseText(w io.Writer) {

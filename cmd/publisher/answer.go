@@ -1,0 +1,190 @@
+//nolint:tagalign // as in package config: the flag comes first and the help last
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/events"
+)
+
+// sender says who answers, and for which tenant.
+type sender struct {
+	App      string `flag:"app" default:"default" help:"Tenant of the question."`
+	User     string `flag:"user" example:"ada" help:"Who answers. Defaults to the user that the question is for."`
+	Workflow string `flag:"workflow" example:"Orders" help:"Workflow of the question. With it no worker is asked what the question is: the answer is published though none runs, and needs --user if the question is for one."`
+}
+
+func answerCommand(env cli.Lookup) *cobra.Command {
+	var cfg config.Publisher
+	var who sender
+	return cli.Command(&cobra.Command{
+		Use:   "answer CHAT TOOL_CALL_ID [JSON]",
+		Short: "Answer a question that a tool has asked",
+		Long: "answer sends a person's answer to an open question and prints what becomes of it. The answer is any JSON value;\n" +
+			"without one it is read from standard input, which keeps secrets out of the shell's history. To send the same\n" +
+			"answer again is harmless.\n\n" +
+			"The verdict has a status of HTTP: 200 accepted (or accepted before: replayed), 403 the question is somebody\n" +
+			"else's, 404 there is none, 409 already answered, 410 expired, cancelled or closed, 422 the answer does not fit.\n" +
+			"202: the answer is published, and no worker has decided on it yet.\n\n" +
+			"Exit codes: 0 the status is 200; 1 it is another one, or the answer was not published; 2 wrong usage.",
+		Example: "  publisher answer chat-42 turn-7/1 '{\"status\":\"approved\"}'\n  publisher answer chat-42 turn-7/key --user ada < key.json",
+		Args:    oneAnswer,
+	}, env, func(cmd *cobra.Command, args []string) error {
+		return answerQuestion(cmd, &cfg, who, args)
+	}, &cfg, &who)
+}
+
+// oneAnswer wants a question, and one answer at most.
+func oneAnswer(_ *cobra.Command, args []string) error {
+	const least, most = 2, 3
+	if len(args) < least || len(args) > most {
+		return cli.Usagef("answer: name the question: publisher answer CHAT TOOL_CALL_ID [JSON], for example " +
+			"publisher answer chat-42 turn-7/1 '{\"status\":\"approved\"}' (turnctl waits ls lists open questions)")
+	}
+	return nil
+}
+
+func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args []string) error {
+	q := oneturn.AnswerRequest{App: who.App, Chat: args[0], ToolCallID: args[1], UserID: who.User, Workflow: who.Workflow}
+	var err error
+	if q.Value, err = answerValue(args[2:], cmd.InOrStdin()); err != nil {
+		return err
+	}
+	nc, client, err := open(cfg, true, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	ctx, stop := limit(cmd.Context(), cfg.Timeout)
+	defer stop()
+	v, err := answer(ctx, client, q)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("%w: %s, or name the --workflow to publish without one", err, noWorker(cfg, nc, oneturn.TurnID{App: q.App}))
+	case errors.Is(err, oneturn.ErrUndecided):
+		v = oneturn.Verdict{Status: oneturn.StatusPublished, Code: oneturn.VerdictPublished, Message: err.Error(), ToolCallID: q.ToolCallID}
+	case err != nil:
+		return err
+	}
+	if err := printVerdict(cmd.OutOrStdout(), cfg.Format, &v); err != nil {
+		return err
+	}
+	if !v.OK() {
+		return cli.ErrTold
+	}
+	return nil
+}
+
+// answer finds the question, unless its workflow is named, and answers it.
+func answer(ctx context.Context, client *oneturn.Client, q oneturn.AnswerRequest) (oneturn.Verdict, error) {
+	if q.Workflow == "" {
+		found, err := client.Waits(ctx, oneturn.WaitsRequest{App: q.App, Chat: q.Chat, ToolCallID: q.ToolCallID})
+		if err != nil {
+			return oneturn.Verdict{}, err
+		}
+		if len(found.Waits) == 0 {
+			return events.NewVerdict(events.VerdictUnknown, q.ToolCallID, "There is no such question in this chat."), nil
+		}
+		w := &found.Waits[0]
+		q.Workflow, q.Subject, q.Run = w.Workflow, w.Subject, w.Run
+		if q.UserID == "" {
+			q.UserID = w.User
+		}
+	}
+	return client.Answer(ctx, q)
+}
+
+// answerValue is the answer of a command line, or of standard input.
+func answerValue(args []string, stdin io.Reader) (any, error) {
+	text, where := []byte(nil), "standard input"
+	if len(args) > 0 {
+		text, where = []byte(args[0]), "the command line"
+	} else {
+		var err error
+		if text, err = io.ReadAll(io.LimitReader(stdin, events.MaxAnswerBytes+1)); err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		if len(text) > events.MaxAnswerBytes {
+			return nil, cli.Usagef("answer: standard input has over %d bytes: store the data elsewhere and answer with a reference", events.MaxAnswerBytes)
+		}
+	}
+	value, err := events.Decode(text)
+	if err != nil { // what was typed is not repeated: it may be secret
+		return nil, cli.Usagef(`answer: %s is no JSON (%w); a text is JSON in double quotes, for example '"yes"'`, where, err)
+	}
+	return value, nil
+}
+
+func printVerdict(w io.Writer, format string, v *oneturn.Verdict) error {
+	var err error
+	if format == "json" {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		err = e.Encode(v)
+	} else {
+		_, err = fmt.Fprintf(w, "%d %s: %s\n", v.Status, v.Code, v.Message)
+		if faults, ok := v.Errors.([]any); ok && err == nil {
+			for _, fault := range faults {
+				line, errLine := events.AppendJSON(nil, fault)
+				if errLine == nil {
+					_, err = fmt.Fprintf(w, "  %s\n", line)
+				}
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// questionText says that a turn waits for a person, with the command that answers.
+func questionText(w *oneturn.Wait) string {
+	what := quoted(w.Tool)
+	if w.Component != "" && w.Component != w.Tool {
+		what += " (" + quoted(w.Component) + ")"
+	}
+	if w.User != "" {
+		what += " from " + quoted(w.User)
+	}
+	if !w.ExpiresAt.IsZero() {
+		what += " until " + w.ExpiresAt.UTC().Format("2006-01-02T15:04:05Z")
+	}
+	command := "publisher answer " + quoted(w.Chat) + " " + quoted(w.ToolCallID)
+	if w.App != events.DefaultApp {
+		command += " --app " + quoted(w.App)
+	}
+	if w.Secret {
+		return "waiting for an answer: " + what + ", a secret: " + command + " < FILE"
+	}
+	return "waiting for an answer: " + what + ": " + command + " JSON"
+}
+
+// quoted prints an id as a shell takes it, safe for a terminal.
+func quoted(id string) string {
+	plain := func(r rune) bool {
+		return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./@:+,=%", r))
+	}
+	if id != "" && strings.IndexFunc(id, func(r rune) bool { return !plain(r) }) < 0 {
+		return id
+	}
+	safe := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, id)
+	return "'" + strings.ReplaceAll(safe, "'", `'\''`) + "'"
+}

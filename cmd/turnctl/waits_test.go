@@ -1,0 +1,193 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/events"
+)
+
+func ids(l waitingList) []string {
+	found := []string{}
+	for _, q := range l.Questions {
+		found = append(found, q.ToolCallID)
+	}
+	return found
+}
+
+func TestWaitsLsListsOpenQuestions(t *testing.T) {
+	t.Parallel()
+	a := newAsker(t)
+	one, two, three := turnID("chat 1", "", "t1"), turnID("chat 1", "r", "t2"), turnID("chat 2", "", "t1")
+	a.ask(one, "1")
+	first := a.ask(one, "2", until(time.Now().Add(30*time.Minute)))
+	second := a.ask(two, "approval", until(time.Now().Add(10*time.Minute)))
+	third := a.ask(three, "1", func(q *events.ToolCall) { q.WorkflowName = "Other" })
+	a.answer(one, "1")
+	a.publish(t, turnID("chat 3", "", "t1"), "Ada")
+
+	require.Equal(t, `asked chat tool_call_id workflow tool component user expires
+TIME default/chat 1 t1/2 Hello approve Approval ada TIME
+TIME default/chat 1 `+second+` Hello approve Approval ada TIME
+TIME default/chat 2 t1/1 Other approve Approval ada -
+`, normal(ok(t, a.Server, "waits", "ls")))
+	list := func(args ...string) []string {
+		return ids(decode[waitingList](t, a.Server, append([]string{"waits", "ls"}, args...)...))
+	}
+	require.Equal(t, []string{first, second, third}, list())
+	_, doctor, _ := turnctl(t, a.Server, "doctor")
+	require.Contains(t, normal(doctor), "info waits 3 questions of 3 turns without an answer, those of ended turns among them; 1")
+	require.Equal(t, []string{first, second}, list("--chat", "chat 1"))
+	require.Equal(t, []string{third}, list("--workflow", "Other"))
+	require.Equal(t, []string{second, first}, list("--expiring", "1h"), "the soonest first")
+	require.Equal(t, []string{second}, list("--expiring", "20m"))
+	require.Equal(t, []string{third}, list("--limit", "1"))
+	require.Equal(t, []string{second}, list("--limit", "1", "--expiring", "1h"))
+	require.Empty(t, list("--app", "nobody"))
+	require.Contains(t, ok(t, a.Server, "waits", "ls", "--limit", "1"), "there are more")
+	require.Equal(t, "no open question in the last 168h0m0s of chat none that expires within 1h0m0s\n",
+		ok(t, a.Server, "waits", "ls", "--chat", "none", "--expiring", "1h"))
+}
+
+func TestWaitsLsFindsAnOldQuestionUnderManyNewRecords(t *testing.T) {
+	t.Parallel()
+	a := newAsker(t)
+	asked := a.ask(turnID("c", "", "old"), "1")
+	nc := a.Connect()
+	for n := range firstWindow + 10 {
+		require.NoError(t, nc.Publish(a.space.JournalSubject(fmt.Sprintf("e.default.other.t%d.0.ask.1", n)), []byte("{}")))
+		require.NoError(t, nc.Publish(a.space.JournalSubject(fmt.Sprintf("e.default.other.t%d.0.tool_response", n)), []byte("{}")))
+	}
+	require.NoError(t, nc.Flush())
+	require.Equal(t, []string{asked}, ids(decode[waitingList](t, a.Server, "waits", "ls")))
+}
+
+func TestWaitsShowTellsAllButTheAnswer(t *testing.T) {
+	t.Parallel()
+	a := newAsker(t)
+	id := turnID("chat 1", "r", "t1")
+	asked := a.ask(id, "1", until(time.Now().Add(time.Hour)), func(q *events.ToolCall) { q.Answer.Schema = map[string]any{"type": "object"} })
+	a.park(id, "1")
+	text := normal(ok(t, a.Server, "waits", "show", asked, "--payload"))
+	require.Equal(t, `question `+asked+` of chat chat 1, app default
+open, until TIME
+
+ workflow Hello
+ agent Greeter
+ tool approve
+ component Approval
+ display artifact
+ user ada
+ asked TIME
+ expires TIME
+ shows 12 bytes
+ answer to oneturn.in.default.tool_call_response.default.Hello.chat=201
+ turn parked, turnctl show --key default.chat=201.1-rt1.0
+
+shows:
+ {
+ "amount": 7
+ }
+
+schema of the answer:
+ {
+ "type": "object"
+ }
+
+to answer it: publisher answer 'chat 1' `+asked+` JSON
+`, text)
+	q := decode[shownQuestion](t, a.Server, "waits", "show", asked)
+	require.Equal(t, askOpen, q.State)
+	require.Nil(t, q.Shown)
+	require.Equal(t, stateParked, q.TurnState)
+
+	a.answer(id, "1")
+	q = decode[shownQuestion](t, a.Server, "waits", "show", asked)
+	require.Equal(t, "answered", q.State)
+	require.Equal(t, "ada", q.DecidedBy)
+	require.NotZero(t, q.DecidedAt)
+	require.Contains(t, ok(t, a.Server, "waits", "show", asked), "\nanswered by ada\n")
+}
+
+func TestWaitsShowTellsQuestionsOfSeveralChatsApart(t *testing.T) {
+	t.Parallel()
+	a := newAsker(t)
+	a.ask(turnID("chat 1", "", "t1"), "1")
+	a.ask(turnID("chat 2", "", "t1"), "1")
+	code, _, stderr := turnctl(t, a.Server, "waits", "show", "t1/1")
+	require.Equal(t, cli.Usage, code)
+	require.Contains(t, stderr, "--app default --chat 'chat 2'")
+	require.Equal(t, "chat 2", decode[shownQuestion](t, a.Server, "waits", "show", "t1/1", "--chat", "chat 2").Chat)
+	code, _, stderr = turnctl(t, a.Server, "waits", "show", "t1/2")
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stderr, `no such question as "t1/2"`)
+	code, _, stderr = turnctl(t, a.Server, "waits", "show", "t1")
+	require.Equal(t, cli.Usage, code)
+	require.Contains(t, stderr, `"t1" is no id of a question`)
+}
+
+func TestWaitsExpireEndsTheTimeOfAQuestion(t *testing.T) {
+	t.Parallel()
+	a := newAsker(t)
+	id := turnID("c", "", "t1")
+	a.ask(id, "1", until(time.Now().Add(time.Hour)))
+	a.ask(id, "2")
+	require.Equal(t, "question t1/1 of chat c is expired\n", ok(t, a.Server, "waits", "expire", "t1/1"))
+	require.Equal(t, []string{"t1/2"}, ids(decode[waitingList](t, a.Server, "waits", "ls")))
+	require.True(t, decode[endedWait](t, a.Server, "waits", "expire", "t1/1").Done, "it is expired already")
+	a.answer(id, "2")
+	code, stdout, _ := turnctl(t, a.Server, "waits", "expire", "t1/2")
+	require.Equal(t, cli.Failed, code)
+	require.Equal(t, "question t1/2 of chat c is answered already, and stays so\n", stdout)
+}
+
+func TestWaitsCancelEndsTheTurn(t *testing.T) {
+	t.Parallel()
+	a := newAsker(t)
+	for _, run := range []string{"", "r"} {
+		id := turnID("c", run, "t1")
+		asked := a.ask(id, "1")
+		a.park(id, "1")
+		require.Equal(t, "turn t1 of chat c is cancelled\n", ok(t, a.Server, "waits", "cancel", asked, "--reason", "enough"))
+	}
+	id := turnID("c", "", "t2")
+	a.ask(id, "1")
+	a.park(id, "1")
+	e := decode[endedWait](t, a.Server, "waits", "cancel", "t2")
+	require.True(t, e.Done)
+	require.NotZero(t, e.Seq)
+	require.Empty(t, ids(decode[waitingList](t, a.Server, "waits", "ls")))
+	require.Zero(t, decode[endedWait](t, a.Server, "waits", "cancel", "t2").Seq, "nothing is left to do")
+	code, _, stderr := turnctl(t, a.Server, "waits", "cancel", "nobody")
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stderr, `no turn "nobody" has asked anything`)
+}
+
+func TestShowTellsQuestionsAndWhatATurnWaitsFor(t *testing.T) {
+	t.Parallel()
+	a := newAsker(t)
+	id := turnID("c", "", "t1")
+	a.ask(id, "1")
+	a.ask(id, "2")
+	a.ask(id, "approval", until(time.Now().Add(time.Hour)))
+	a.answer(id, "1")
+	require.NoError(t, a.journal.Take(t.Context(), a.holds[id], "1"))
+	l := decode[life](t, a.Server, "show", "c", "t1")
+	require.Equal(t, stateRunning, l.State)
+	require.Contains(t, normal(ok(t, a.Server, "show", "c", "t1")), `
+questions:
+ tool_call_id asked tool component display user state
+ t1/1 TIME approve Approval artifact ada answered by ada, taken in epoch 1
+ t1/2 TIME approve Approval artifact ada open
+ t1/approval TIME approve Approval artifact ada open, until TIME
+`)
+	require.Contains(t, l.Questions[1].Subject, "tool_call_response")
+	a.park(id, "2", "approval")
+	l = decode[life](t, a.Server, "show", "c", "t1")
+	require.Equal(t, "it waits for the answers to 2 questions, and no worker holds it", l.Meaning)
+	require.False(t, l.Woken)
+}
