@@ -108,17 +108,16 @@ func answer(ctx context.Context, client *oneturn.Client, q oneturn.AnswerRequest
 
 // answerValue is the answer of a command line, or of standard input.
 func answerValue(args []string, stdin io.Reader) (any, error) {
-	text, where := []byte(nil), "standard input"
-	if len(args) > 0 {
-		text, where = []byte(args[0]), "the command line"
-	} else {
-		var err error
-		if text, err = io.ReadAll(io.LimitReader(stdin, events.MaxAnswerBytes+1)); err != nil {
-			return nil, fmt.Errorf("read the answer: %w", err)
-		}
-		if len(text) > events.MaxAnswerBytes {
-			return nil, cli.Usagef("answer: standard input has over %d bytes: store the data elsewhere and answer with a reference", events.MaxAnswerBytes)
-		}
+	text, where, err := []byte(strings.Join(args, "")), "the command line", error(nil)
+	if len(args) == 0 {
+		where = "standard input"
+		text, err = io.ReadAll(io.LimitReader(stdin, events.MaxAnswerBytes+1))
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the answer: %w", err)
+	case len(text) > events.MaxAnswerBytes:
+		return nil, cli.Usagef("answer: %s has over %d bytes: store the data elsewhere and answer with a reference", where, events.MaxAnswerBytes)
 	}
 	value, err := events.Decode(text)
 	if err != nil { // what was typed is not repeated: it may be secret

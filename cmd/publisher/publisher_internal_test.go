@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/ui"
 )
 
 func TestMain(m *testing.M) {
@@ -79,11 +81,31 @@ func greet(ctx context.Context, in greeting) (greeted, error) {
 	return greeted{"success", "Hello, " + in.Name + "!"}, nil
 }
 
+type order struct {
+	Item string `json:"item"`
+}
+
+type approval struct {
+	Status string `json:"status"`
+}
+
+// approve asks the user of the turn.
+func approve(ctx context.Context, in order) (greeted, error) {
+	said, err := ui.Ask[approval](ctx, ui.Question{Component: "OrderApproval", Payload: in, Timeout: time.Hour, Secret: in.Item == "key"})
+	if err != nil {
+		return greeted{}, err
+	}
+	return greeted{"success", in.Item + " " + said.Status}, nil
+}
+
 // work runs a worker until the test ends.
 func work(t *testing.T, s *turntest.Server) {
 	t.Helper()
 	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{
-		Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting"))},
+		Tools: []oneturn.Tool{
+			oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting")),
+			oneturn.NewTool("approve", approve, oneturn.For("Hello", "Clerk", "Order"), oneturn.WithEffect(oneturn.Replay)),
+		},
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
