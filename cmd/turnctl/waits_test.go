@@ -62,7 +62,8 @@ func TestWaitsLsFindsAnOldQuestionUnderManyNewRecords(t *testing.T) {
 		require.NoError(t, nc.Publish(a.space.JournalSubject(fmt.Sprintf("e.default.other.t%d.0.ask.1", n)), []byte("{}")))
 		require.NoError(t, nc.Publish(a.space.JournalSubject(fmt.Sprintf("e.default.other.t%d.0.tool_response", n)), []byte("{}")))
 	}
-	require.NoError(t, nc.Flush())
+	_, err := nc.Request(a.space.JournalSubject("e.default.other.last.0.tool_response"), []byte("{}"), 20*time.Second) // stored after all of them
+	require.NoError(t, err)
 	require.Equal(t, []string{asked}, ids(decode[waitingList](t, a.Server, "waits", "ls")))
 }
 
