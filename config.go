@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -72,6 +73,10 @@ type Config struct {
 	// A tool whose effect is unsafe is never parked. Defaults to 10 s; a negative value means at
 	// once.
 	ParkAfter time.Duration
+
+	// SecretKeys seal the answers to secret questions; all workers of a pool need the same. Without
+	// them a tool that asks a secret question fails. Defaults to none.
+	SecretKeys *secrets.Keys
 
 	// SweepEvery is how long after one sweep the next is due: it finds turns whose message is
 	// gone, and turns past their life, and has them ended. One worker of all sweeps at a time.

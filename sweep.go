@@ -38,7 +38,7 @@ func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handler
 		SoftStop: time.Millisecond, // a sweep that stops is repeated, and so is an expiry
 		Logger:   w.c.Logger,
 		Handle: func(ctx context.Context, d *inbox.Delivery) {
-			settle(d, due.Handle(ctx, message(d)))
+			w.settle(d, due.Handle(ctx, message(d)))
 		},
 	})
 	if err != nil {

@@ -129,7 +129,7 @@ func (w *Worker) run(ctx context.Context) error {
 	in, err := inbox.New(w.nc, inbox.Options{
 		Stream: w.space.InStream(), Consumer: w.space.WorkerConsumer(w.c.Pool), Slots: w.c.Slots,
 		AckWait: ackWait, SoftStop: w.c.SoftStop, Logger: w.c.Logger,
-		Handle: func(ctx context.Context, d *inbox.Delivery) { handle(ctx, h, d) },
+		Handle: func(ctx context.Context, d *inbox.Delivery) { w.handle(ctx, h, d) },
 	})
 	if err != nil {
 		return err
@@ -196,6 +196,7 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV) (*handlers
 		ServerTime: func(ctx context.Context) (time.Time, error) {
 			return handlers.ServerTime(ctx, w.js, w.space.InStream())
 		},
+		SecretKeys: w.c.SecretKeys,
 
 		LeaseHeld:    handlers.LeaseHeld(w.js, w.space),
 		MaxTurnLife:  w.c.MaxTurnLife,
@@ -214,8 +215,8 @@ func (w *Worker) lateReturn(tool string) {
 }
 
 // handle gives a delivery to the handlers and settles it as they say.
-func handle(ctx context.Context, h *handlers.Handlers, d *inbox.Delivery) {
-	settle(d, h.Handle(ctx, message(d)))
+func (w *Worker) handle(ctx context.Context, h *handlers.Handlers, d *inbox.Delivery) {
+	w.settle(d, h.Handle(ctx, message(d)))
 }
 
 // message is a delivery as handlers see it.
@@ -227,8 +228,10 @@ func message(d *inbox.Delivery) *handlers.Message {
 	}
 }
 
-func settle(d *inbox.Delivery, disposition handlers.Disposition) {
+func (w *Worker) settle(d *inbox.Delivery, disposition handlers.Disposition) {
 	switch disposition.Do {
+	case handlers.Erase:
+		w.erase(d)
 	case handlers.Ack:
 		d.Ack()
 		if failpoint.Enabled {
@@ -260,6 +263,23 @@ func (w *Worker) lookAgain(ctx context.Context, h *handlers.Handlers) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// erase settles a message that held a secret answer: its bytes go before it is acknowledged. If
+// they cannot, it comes back, and the journal knows that it is done.
+func (w *Worker) erase(d *inbox.Delivery) {
+	err := handlers.EraseMessage(w.nc, idempotency.Lease{Stream: d.Stream, Seq: d.Seq})
+	switch {
+	case err == nil:
+		d.Ack()
+	case time.Since(d.Stored) < handlers.EraseFor:
+		w.c.Logger.Warn("a secret answer could not be erased from the inbound stream; it is tried again", "seq", d.Seq, "err", err)
+		d.Nak(handlers.ErasePause)
+	default:
+		w.c.Logger.Error("a secret answer could not be erased from the inbound stream: the server's files may hold it until they are compacted",
+			"seq", d.Seq, "err", err)
+		d.Ack()
 	}
 }
 

@@ -49,6 +49,8 @@ type Worker struct {
 
 	ParkAfter time.Duration `flag:"park-after" default:"10s" min:"0s" max:"24h" help:"How long a tool that asks people waits in memory; then its turn is parked and costs nothing until somebody answers. A tool whose effect is unsafe is never parked."`
 
+	SecretKeys string `flag:"secret-keys" example:"secret-keys" help:"File with the keys that seal the answers to secret questions: one a line, the first one seals, all open. turnctl secret-key makes one. Only the worker may read the file. All workers of a pool need the same. With the embedded server it is secret-keys in --store, and made there at the first start."`
+
 	SweepEvery time.Duration `flag:"sweep-every" default:"5m" min:"0s" max:"24h" help:"How often to look for turns whose message is gone and for turns past their life. One worker of all does it at a time; 0s: this one takes no part."`
 
 	SoftStop time.Duration `flag:"soft-stop" default:"25s" min:"0s" max:"24h" help:"How long running turns may go on after the first signal; then they are cancelled."`

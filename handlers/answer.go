@@ -26,6 +26,7 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 		return d
 	}
 	q, err := h.find(m.Held, r)
+	m.secret = q == nil || q.Secret
 	switch {
 	case errors.Is(err, errNoQuestion):
 		if d, back := h.early(m); back {
@@ -70,6 +71,11 @@ func (h *Handlers) foreign(m *Message, in subjects.Inbound, r *events.ToolCallRe
 // decide stores an answer, if the question takes it, and does what follows.
 func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallResponse, q *inquiry) Disposition {
 	content, err := h.contentOf(q, r.Value)
+	if err == nil && q.Secret {
+		if content.data, content.digest, err = h.sealAnswer(q.key, q.ask, content.sent, content.data); err != nil {
+			return h.undecided(m, "a secret answer cannot be sealed", err) // a worker with keys has asked for it
+		}
+	}
 	if err != nil {
 		return h.refuse(m, r, events.VerdictInvalid, "The answer cannot be stored: "+logError(err)+".")
 	}

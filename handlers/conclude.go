@@ -89,6 +89,7 @@ func checkData(b *bindings.Binding, data any) (object map[string]any, changed bo
 // conclude stores the response of a turn whose tool is not entered (any more). What the claim
 // says goes before what this worker's manifests say.
 func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) Disposition {
+	t.holds(d)
 	ctx, cancel := writing(t.m)
 	defer cancel()
 	r := t.response()

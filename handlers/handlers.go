@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 )
@@ -50,6 +51,8 @@ type Config struct {
 	Metrics   *Metrics
 	Logger    *slog.Logger
 	Now       func() time.Time
+	// SecretKeys seal the answers to secret questions; nil refuses such questions.
+	SecretKeys *secrets.Keys
 
 	// Askers finds the calls of a chat that have asked a question with an id, see
 	// [idempotency.KV.Askers]. Nil finds none: answers to turns with a run id have to name it.
@@ -117,9 +120,13 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			d = leave()
 		}
+		if m.secret && d.Do == Ack {
+			d.Do = Erase
+		}
 	}()
 	in, _ := h.Space.ParseIn(m.Subject)
 	m.Private = events.AnswerKind(in.Kind)
+	m.secret = m.Private // until its question is known
 	if m.Lease.Delivery > 1 {
 		h.Metrics.Redeliveries.Inc()
 	}
@@ -131,7 +138,7 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 		return h.unparsed(m, err)
 	}
 	if answers := events.AnswerKind(body.Kind); answers || m.Private && body.Kind == "" {
-		m.Private = true
+		m.Private, m.secret = true, true
 		return h.answer(ctx, m, in, body)
 	}
 	switch body.Kind {

@@ -26,6 +26,10 @@ type Message struct {
 	// that it may claim a turn.
 	Fresh func() bool
 	Slot  Slot // what it takes of the worker, nil if nobody counts
+
+	// secret says that the message may hold the answer to a secret question. Who handles it and
+	// acknowledges it has it erased as well.
+	secret bool
 }
 
 // Disposition says what becomes of a message.
@@ -45,6 +49,9 @@ const (
 	Ack
 	// Nak it: deliver it again, to anybody, after the delay.
 	Nak
+	// Erase it: it is dealt with, and its bytes must not stay in the stream's files. See
+	// [EraseMessage].
+	Erase
 )
 
 func ack() Disposition { return Disposition{Do: Ack} }

@@ -191,6 +191,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		return leave()
 	}
 	t.hit(failpoint.AfterFinish)
+	h.eraseSecrets(ctx, t)
 	h.finished.add(t.ref)
 	if !stored {
 		h.Metrics.LateResults.Inc()

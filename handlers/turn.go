@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -35,9 +36,10 @@ type turn struct {
 	tool     tools.Tool
 	args     map[string]any
 	argsJSON events.Canonical
-	reject   *rejection // why the tool is not entered, nil if it is
-	waited   bool       // this worker claimed the turn and has not entered its tool
-	asked    bool       // a run of it has come to a question
+	reject   *rejection  // why the tool is not entered, nil if it is
+	waited   bool        // this worker claimed the turn and has not entered its tool
+	asked    bool        // a run of it has come to a question
+	secret   atomic.Bool // the journal holds, or may come to hold, secrets of the turn
 }
 
 // turn handles the message that starts a turn.
@@ -249,6 +251,7 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 
 // run enters the tool and stores what came of it.
 func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
+	t.holds(d)
 	drain := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -266,6 +269,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	h.Metrics.InFlight.Inc()
 	out := h.Engine.Run(ctx, t.tool, call, engine.Policy{MaxAttempts: t.binding.MaxAttempts, Timeout: t.binding.Timeout, Desks: r})
 	t.hit(failpoint.AfterTool)
+	scrub(call.Secrets, &out)
 	h.Metrics.InFlight.Dec()
 	if out.Entered {
 		h.Metrics.tool(t.binding, out.Duration, out.Waited)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/secrets"
 )
 
 // Tool is something that runs one call. Invoke must return when ctx ends; a tool that does
@@ -57,6 +58,9 @@ type Call struct {
 	Epoch          int    // 1 for the first owner, one more for each takeover
 	Attempt        int    // 1 for the first attempt of this run
 	Desk           Desk   // people, screen and memory of the turn; nil when the caller has none
+	// Secrets knows the secret answers that the call was handed, and blots them out; nil when it
+	// can ask nobody. What a tool's process prints is the business of who runs it.
+	Secrets *secrets.Scrubber
 	// Entered is told that the call begins to run, by [Call.Enter] and perhaps more than once;
 	// nil when nobody asks.
 	Entered func()

@@ -8,6 +8,7 @@
 //	turnctl repair             end turns whose message is gone
 //	turnctl provision          make streams, buckets and consumers
 //	turnctl doctor             what is wrong with the server and its set-up
+//	turnctl secret-key         a new key for the file of --secret-keys
 //	turnctl version            what this binary was built from
 //
 // Exit codes: 0 all is well, 1 faults were found or the work failed, 2 the command line or

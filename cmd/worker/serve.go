@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/tools/python"
 )
 
@@ -36,6 +38,10 @@ func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (e
 		return err
 	}
 	defer web.close()
+	keys, err := namedKeys(cfg)
+	if err != nil {
+		return err
+	}
 	bus, err := connect(ctx, cfg, logger)
 	if err != nil {
 		return err
@@ -48,6 +54,11 @@ func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (e
 	if bus.own != nil {
 		c.StoreUse = bus.own.StoreUse
 	}
+	if c.SecretKeys = keys; keys == nil && bus.own != nil {
+		if c.SecretKeys, err = secrets.LoadOrMake(filepath.Join(cfg.Store, keyFile)); err != nil {
+			return err
+		}
+	}
 	w, err := oneturn.NewWorker(bus.nc, c)
 	if err != nil {
 		return err
@@ -57,6 +68,21 @@ func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (e
 		logger.Warn("nothing is bound: turns of these workflows will end as no_binding; turnctl check DIR tells more", "workflows", cfg.Workflows)
 	}
 	return runUntilDone(ctx, w, func() error { return newStart(cfg, w, bus, web).write(cfg.Format, stdout) })
+}
+
+// keyFile is the name of the key file in the store of the embedded server.
+const keyFile = "secret-keys"
+
+// namedKeys reads the key file that was named, before anything is started; nil without one.
+func namedKeys(cfg *config.Worker) (*secrets.Keys, error) {
+	if cfg.SecretKeys == "" {
+		return nil, nil //nolint:nilnil // no file has no keys
+	}
+	keys, err := secrets.Load(cfg.SecretKeys)
+	if err != nil {
+		return nil, cli.Usagef("--secret-keys: %w", err)
+	}
+	return keys, nil
 }
 
 // checkPython refuses an interpreter that was named and does not run: every turn of a Python

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/secrets"
+)
+
+func (a *app) secretKey() *cobra.Command {
+	var out config.Output
+	return a.command(&cobra.Command{
+		Use:   "secret-key",
+		Short: "Print a new key for the file of --secret-keys",
+		Long: `Secret-key prints one line for the key file of workers (--secret-keys), which seals the answers to
+secret questions. To change keys, add the new line at the end of the file of every worker and start
+them anew, then move it to the top and start them anew: whoever seals with it is understood by all. Old
+lines may go once no turn is open that is older than the change (--max-turn-life).`,
+		Example: `  (umask 077; turnctl secret-key > secret-keys)
+  worker --nats nats://127.0.0.1:4222 --workflows workflows --secret-keys secret-keys`,
+		Args: cobra.NoArgs,
+	}, &out, func(context.Context, []string) error {
+		key := secrets.NewKey()
+		if out.Format == "json" {
+			return json.NewEncoder(a.stdout).Encode(map[string]string{"key": key})
+		}
+		_, err := fmt.Fprintln(a.stdout, key)
+		return err
+	})
+}

@@ -1,0 +1,166 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// eraseTime bounds the erasing of a turn's secrets behind its response.
+const eraseTime = 5 * time.Second
+
+// sealAnswer returns the answer to a secret question as the journal may hold it, and the digest
+// that tells what was sent from other answers.
+func (h *Handlers) sealAnswer(key subjects.Key, id string, sent, data []byte) (sealed []byte, digest string, err error) {
+	name := idempotency.AnswerName(key, id)
+	if digest, err = h.SecretKeys.Digest(name, sent); err != nil {
+		return nil, "", err
+	}
+	sealed, err = h.SecretKeys.Seal(name, data)
+	return sealed, digest, err
+}
+
+// openAnswer returns the data that sealAnswer was given, and an answer that is not sealed as it is.
+func (h *Handlers) openAnswer(key subjects.Key, id string, data []byte) ([]byte, error) {
+	if !secrets.Sealed(data) {
+		return data, nil
+	}
+	return h.SecretKeys.Open(idempotency.AnswerName(key, id), data)
+}
+
+// guardedDesk is the desk of a call, as its tool is given it: what goes out through it holds no
+// secret that the call was handed.
+type guardedDesk struct {
+	tools.Desk
+
+	scrub *secrets.Scrubber
+	keys  *secrets.Keys
+	key   subjects.Key
+	asked func() // told before a secret question is asked
+}
+
+// guard returns a desk of a call of a turn that keeps the secrets which come through it.
+func (h *Handlers) guard(t *turn, call *tools.Call, desk tools.Desk) tools.Desk {
+	call.Secrets = &secrets.Scrubber{}
+	return &guardedDesk{Desk: desk, scrub: call.Secrets, keys: h.SecretKeys, key: t.key, asked: func() { t.secret.Store(true) }}
+}
+
+// Ask implements [tools.Desk].
+func (d *guardedDesk) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	q.Secret = q.Secret || secrets.Asks(q.Payload)
+	if q.Secret {
+		if err := d.keys.Ready(); err != nil {
+			return tools.Answer{}, err
+		}
+		d.asked()
+	}
+	if s := d.scrub; s.Active() {
+		q.Name, q.Tool, q.Component, q.Display = s.Text(q.Name), s.Text(q.Tool), s.Text(q.Component), s.Text(q.Display)
+		q.Payload, q.Schema = s.JSON(q.Payload), s.JSON(q.Schema)
+	}
+	a, err := d.Desk.Ask(ctx, q)
+	if a.Secret || q.Secret && err == nil {
+		a.Secret = true
+		d.scrub.Learn(a.Value, q.Payload)
+	}
+	return a, err
+}
+
+// Show implements [tools.Desk].
+func (d *guardedDesk) Show(ctx context.Context, s tools.Surface) (string, error) {
+	if c := d.scrub; c.Active() {
+		s.Name, s.Tool, s.Component, s.Display = c.Text(s.Name), c.Text(s.Tool), c.Text(s.Component), c.Text(s.Display)
+		s.Payload = c.JSON(s.Payload)
+	}
+	return d.Desk.Show(ctx, s)
+}
+
+// Progress implements [tools.Desk].
+func (d *guardedDesk) Progress(ctx context.Context, p tools.Progress) error {
+	p.Message, p.Tool, p.Corr = d.scrub.Text(p.Message), d.scrub.Text(p.Tool), d.scrub.Text(p.Corr)
+	return d.Desk.Progress(ctx, p)
+}
+
+// StepResult implements [tools.Desk].
+func (d *guardedDesk) StepResult(ctx context.Context, name string) (json.RawMessage, bool, error) {
+	result, done, err := d.Desk.StepResult(ctx, d.scrub.Text(name))
+	if err != nil || !done {
+		return nil, false, err
+	}
+	result, err = d.open(name, result)
+	return result, err == nil, err
+}
+
+// StoreStep implements [tools.Desk]. A tool gets back what it has stored, so that the result of
+// a step behind a secret answer is sealed, not blotted out.
+func (d *guardedDesk) StoreStep(ctx context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
+	plain := d.scrub.Text(name)
+	if d.scrub.Active() {
+		sealed, err := d.keys.Seal(idempotency.StepName(d.key, plain), result)
+		if err != nil {
+			return nil, err
+		}
+		d.asked()
+		result = sealed
+	}
+	stored, err := d.Desk.StoreStep(ctx, plain, result)
+	if err != nil {
+		return nil, err
+	}
+	return d.open(name, stored)
+}
+
+func (d *guardedDesk) open(step string, result []byte) (json.RawMessage, error) {
+	if !secrets.Sealed(result) {
+		return result, nil
+	}
+	return d.keys.Open(idempotency.StepName(d.key, d.scrub.Text(step)), result)
+}
+
+// scrub blots the secrets that a call was handed out of its outcome.
+func scrub(s *secrets.Scrubber, out *engine.Outcome) {
+	if !s.Active() {
+		return
+	}
+	out.Payload, out.Content = s.JSON(out.Payload), s.Text(out.Content)
+	if set, ok := s.Value(out.Set).(map[string]any); ok && out.Set != nil {
+		out.Set = set
+	}
+	for i, name := range out.Remove {
+		out.Remove[i] = s.Text(name)
+	}
+	var panicked *tools.PanicError
+	if errors.As(out.Err, &panicked) {
+		panicked.Stack = []byte(s.Text(string(panicked.Stack)))
+	}
+}
+
+// eraseSecrets erases what is sealed of a turn that has its response. What is left of them, a
+// sweep erases.
+func (h *Handlers) eraseSecrets(ctx context.Context, t *turn) {
+	if !t.secret.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseTime)
+	defer cancel()
+	n, err := h.Journal.Erase(ctx, t.key)
+	if err != nil {
+		h.Logger.Warn("secret answers could not be erased; a sweep does it", "chat", t.Chat, "turn", t.callID, "err", err)
+		return
+	}
+	h.Logger.Debug("secret answers erased", "chat", t.Chat, "turn", t.callID, "records", n)
+}
+
+// holds notes that the journal holds secrets of the turn.
+func (t *turn) holds(d idempotency.Decision) {
+	if d.Turn != nil && d.Turn.Secret() {
+		t.secret.Store(true)
+	}
+}
