@@ -28,7 +28,7 @@ lines may go once no turn is open that is older than the change (--max-turn-life
 		if out.Format == "json" {
 			return json.NewEncoder(a.stdout).Encode(map[string]string{"key": key})
 		}
-		_, err := fmt.Fprintln(a.stdout, key)
-		return err
+		fmt.Fprintln(a.stdout, key)
+		return nil
 	})
 }

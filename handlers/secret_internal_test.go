@@ -1,0 +1,177 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// recorder is a desk that notes what it is given and answers as told.
+type recorder struct {
+	given  []any
+	answer tools.Answer
+	steps  map[string]json.RawMessage
+}
+
+func (r *recorder) Ask(_ context.Context, q tools.Question) (tools.Answer, error) {
+	r.given = append(r.given, q)
+	return r.answer, nil
+}
+
+func (r *recorder) Show(_ context.Context, s tools.Surface) (string, error) {
+	r.given = append(r.given, s)
+	return "s1", nil
+}
+
+func (r *recorder) Dismiss(context.Context, string) error { return nil }
+
+func (r *recorder) Progress(_ context.Context, p tools.Progress) error {
+	r.given = append(r.given, p)
+	return nil
+}
+
+func (r *recorder) StepResult(_ context.Context, name string) (json.RawMessage, bool, error) {
+	result, done := r.steps[name]
+	return result, done, nil
+}
+
+func (r *recorder) StoreStep(_ context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
+	r.steps[name] = result
+	return result, nil
+}
+
+// guarded returns a guarded desk over a recorder.
+func guarded(t *testing.T, lines string) (tools.Desk, *recorder, *tools.Call, *turn) {
+	t.Helper()
+	h := &Handlers{}
+	if lines != "" {
+		keys, err := secrets.Parse([]byte(lines))
+		require.NoError(t, err)
+		h.SecretKeys = keys
+	}
+	r, call, one := &recorder{steps: map[string]json.RawMessage{}}, &tools.Call{}, &turn{key: subjects.TurnKey("a", "c", "", "t")}
+	return h.guard(one, call, r), r, call, one
+}
+
+func TestWithoutKeysASecretQuestionIsNotAsked(t *testing.T) {
+	t.Parallel()
+	desk, r, _, one := guarded(t, "")
+	for _, q := range []tools.Question{{Secret: true}, {Payload: []byte(`{"fields":[{"maskInput":true}]}`)}} {
+		_, err := desk.Ask(t.Context(), q)
+		require.ErrorIs(t, err, events.ErrToolError)
+		require.ErrorContains(t, err, "--secret-keys")
+	}
+	require.Empty(t, r.given)
+	require.False(t, one.secret.Load())
+	_, err := desk.Ask(t.Context(), tools.Question{Payload: []byte(`{"fields":[]}`)})
+	require.NoError(t, err)
+}
+
+func TestDeskLetsNothingOfASecretAnswerOut(t *testing.T) {
+	t.Parallel()
+	desk, r, call, one := guarded(t, secrets.NewKey())
+	r.answer = tools.Answer{Value: []byte(`{"status":"submitted","data":{"key":"swordfish-4711"}}`)}
+	require.False(t, call.Secrets.Active())
+	a, err := desk.Ask(t.Context(), tools.Question{Payload: []byte(`{"maskInput":true}`)})
+	require.NoError(t, err)
+	require.True(t, a.Secret)
+	require.JSONEq(t, string(r.answer.Value), string(a.Value), "the tool is handed the answer itself")
+	require.True(t, one.secret.Load())
+
+	r.answer = tools.Answer{Value: []byte(`true`)}
+	_, err = desk.Ask(t.Context(), tools.Question{
+		Name: "sure-swordfish-4711", Tool: "swordfish-4711", Component: "swordfish-4711", Display: "swordfish-4711",
+		Payload: []byte(`{"swordfish-4711":"swordfish-4711"}`), Schema: []byte(`{"const":"swordfish-4711"}`),
+	})
+	require.NoError(t, err)
+	_, err = desk.Show(t.Context(), tools.Surface{
+		Name: "swordfish-4711", Tool: "swordfish-4711", Component: "swordfish-4711", Display: "swordfish-4711", Payload: []byte(`["swordfish-4711"]`),
+	})
+	require.NoError(t, err)
+	require.NoError(t, desk.Progress(t.Context(), tools.Progress{Message: "swordfish-4711", Tool: "swordfish-4711", Corr: "swordfish-4711"}))
+	for _, given := range r.given[1:] {
+		text, err := json.Marshal(given)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "swordfish")
+		require.Contains(t, string(text), secrets.Replacement)
+	}
+}
+
+func TestStepsBehindASecretAnswerAreSealedAndComeBackWhole(t *testing.T) {
+	t.Parallel()
+	desk, r, call, _ := guarded(t, secrets.NewKey())
+	plain, err := desk.StoreStep(t.Context(), "before", []byte(`1`))
+	require.NoError(t, err)
+	require.Equal(t, `1`, string(plain))
+	require.Equal(t, `1`, string(r.steps["before"]))
+
+	call.Secrets.Learn([]byte(`"swordfish-4711"`), nil)
+	got, err := desk.StoreStep(t.Context(), "login swordfish-4711", []byte(`{"token":"swordfish-4711"}`))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"token":"swordfish-4711"}`, string(got))
+	require.True(t, secrets.Sealed(r.steps["login [secret]"]))
+	for _, name := range []string{"before", "login swordfish-4711"} {
+		_, done, err := desk.StepResult(t.Context(), name)
+		require.NoError(t, err)
+		require.True(t, done)
+	}
+	r.steps["moved"] = r.steps["login [secret]"]
+	_, _, err = desk.StepResult(t.Context(), "moved")
+	require.ErrorIs(t, err, events.ErrStateCorrupt)
+	_, done, err := desk.StepResult(t.Context(), "never")
+	require.NoError(t, err)
+	require.False(t, done)
+}
+
+func TestAnswersAreSealedForTheirQuestionAlone(t *testing.T) {
+	t.Parallel()
+	keys, err := secrets.Parse([]byte(secrets.NewKey()))
+	require.NoError(t, err)
+	h, key := &Handlers{Config: Config{SecretKeys: keys}}, subjects.TurnKey("a", "c", "", "t")
+	sealed, digest, err := h.sealAnswer(key, "1", []byte(`"sent"`), []byte(`"coerced"`))
+	require.NoError(t, err)
+	_, again, err := h.sealAnswer(key, "1", []byte(`"sent"`), []byte(`"otherwise"`))
+	require.NoError(t, err)
+	require.Equal(t, digest, again)
+	data, err := h.openAnswer(key, "1", sealed)
+	require.NoError(t, err)
+	require.Equal(t, `"coerced"`, string(data))
+	_, err = h.openAnswer(key, "2", sealed)
+	require.ErrorIs(t, err, events.ErrStateCorrupt)
+	data, err = h.openAnswer(key, "2", []byte(`"plain"`))
+	require.NoError(t, err)
+	require.Equal(t, `"plain"`, string(data))
+	_, _, err = (&Handlers{}).sealAnswer(key, "1", nil, nil)
+	require.Error(t, err)
+}
+
+func TestOutcomeOfACallLosesTheSecretsThatItWasHanded(t *testing.T) {
+	t.Parallel()
+	var s secrets.Scrubber
+	before := engine.Outcome{Payload: []byte(`{"a":"swordfish-4711"}`)}
+	scrub(&s, &before)
+	require.JSONEq(t, `{"a":"swordfish-4711"}`, string(before.Payload))
+	s.Learn([]byte(`"swordfish-4711"`), nil)
+	out := engine.Outcome{
+		Payload: []byte(`{"a":"swordfish-4711"}`), Content: "used swordfish-4711", Remove: []string{"swordfish-4711"},
+		Set: map[string]any{"key": "swordfish-4711", "swordfish-4711": json.Number("1")},
+		Err: errors.Join(&tools.PanicError{Stack: []byte("panic: swordfish-4711")}),
+	}
+	scrub(&s, &out)
+	require.JSONEq(t, `{"a":"[secret]"}`, string(out.Payload))
+	require.Equal(t, "used [secret]", out.Content)
+	require.Equal(t, map[string]any{"key": "[secret]", "[secret]": json.Number("1")}, out.Set)
+	require.Equal(t, []string{"[secret]"}, out.Remove)
+	var panicked *tools.PanicError
+	require.ErrorAs(t, out.Err, &panicked)
+	require.Equal(t, "panic: [secret]", string(panicked.Stack))
+}
