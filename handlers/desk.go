@@ -18,6 +18,7 @@ import (
 type desk struct {
 	run   *run
 	clock *engine.Clock
+	guard guardedDesk // what the tool is given
 
 	// Guarded by run.mu.
 	asked, shown int
@@ -49,7 +50,11 @@ func (d *desk) Ask(ctx context.Context, asks tools.Question) (tools.Answer, erro
 	case len(reply.Data) == 0:
 		reply.Data = json.RawMessage("null")
 	}
-	return tools.Answer{ID: q.callID, Value: reply.Data, Secret: asks.Secret}, nil
+	value, err := d.run.h.openAnswer(d.run.t.key, q.ID, reply.Data)
+	if err != nil {
+		return tools.Answer{}, d.run.end(err)
+	}
+	return tools.Answer{ID: q.callID, Value: value, Secret: asks.Secret}, nil
 }
 
 // stopped is why a call whose context has ended has to return.

@@ -141,11 +141,11 @@ func TestAnswerThatCannotBeReadIsADeadLetterWithoutItsBytes(t *testing.T) {
 		`{"response":"` + secret, `{"` + secret + `":1,"` + secret + `":2}`, `{"tool_call_id":7.5e,"response":"` + secret + `"}`,
 		`{"kind":"cancel","chat_id":"chat","turn":"t","response":"` + secret + `"}`, `{"response":"` + secret + `"}`,
 	} {
-		require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(uint64(i+2), events.KindToolCallResponse, []byte(body)).Message).Do)
+		require.Equal(t, handlers.Erase, k.Handle(t.Context(), k.mail(uint64(i+2), events.KindToolCallResponse, []byte(body)).Message).Do)
 	}
 	undeliverable := k.says(9, "turn/1", secret)
 	undeliverable.Lease.Delivery = 1000
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), undeliverable.Message).Do)
+	require.Equal(t, handlers.Erase, k.Handle(t.Context(), undeliverable.Message).Do)
 	other := k.says(10, "turn/1", secret) // an answer where turns belong
 	other.Subject = k.space.In("default", events.KindStructuredOutputReady, "app", "WF", "chat")
 	require.Equal(t, events.VerdictForbidden, k.handled(other).Code)

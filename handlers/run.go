@@ -10,6 +10,7 @@ import (
 	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -23,6 +24,8 @@ type run struct {
 	before *idempotency.Turn // what the journal held when the run began, nil for a new turn
 	begun  time.Time
 	first  desk
+
+	secrets secrets.Scrubber // knows the secret answers that its tool was handed
 
 	// gate is held for reading by all that is done at the desk, and for writing to park: nothing
 	// is done meanwhile, and nothing can be afterwards.
@@ -51,8 +54,9 @@ func (r *run) Desk(clock *engine.Clock) tools.Desk {
 		next = &desk{}
 	}
 	next.run, next.clock = r, clock
+	next.guard = guardedDesk{Desk: next, h: r.h, t: r.t, scrub: &r.secrets}
 	r.desk = next
-	return next
+	return &next.guard
 }
 
 // do does something at a desk. What op writes has the context of the delivery: as long as the

@@ -40,26 +40,30 @@ func (h *Handlers) openAnswer(key subjects.Key, id string, data []byte) ([]byte,
 type guardedDesk struct {
 	tools.Desk
 
+	h     *Handlers
+	t     *turn
 	scrub *secrets.Scrubber
-	keys  *secrets.Keys
-	key   subjects.Key
-	asked func() // told before a secret question is asked
 }
 
-// guard returns a desk of a call of a turn that keeps the secrets which come through it.
-func (h *Handlers) guard(t *turn, call *tools.Call, desk tools.Desk) tools.Desk {
-	call.Secrets = &secrets.Scrubber{}
-	return &guardedDesk{Desk: desk, scrub: call.Secrets, keys: h.SecretKeys, key: t.key, asked: func() { t.secret.Store(true) }}
+// secret reports whether the answer to a question is one: the tool says so, or the payload, or the
+// manifests.
+func (d *guardedDesk) secret(q *tools.Question) bool {
+	switch b := d.t.binding; {
+	case q.Secret, b != nil && b.Secret:
+		return true
+	case d.h.Bindings != nil && d.h.Bindings().AsksSecrets(d.t.Workflow, q.Tool):
+		return true
+	}
+	return secrets.Asks(q.Payload)
 }
 
 // Ask implements [tools.Desk].
 func (d *guardedDesk) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
-	q.Secret = q.Secret || secrets.Asks(q.Payload)
-	if q.Secret {
-		if err := d.keys.Ready(); err != nil {
+	if q.Secret = d.secret(&q); q.Secret {
+		if err := d.h.SecretKeys.Ready(); err != nil {
 			return tools.Answer{}, err
 		}
-		d.asked()
+		d.t.secret.Store(true)
 	}
 	if s := d.scrub; s.Active() {
 		q.Name, q.Tool, q.Component, q.Display = s.Text(q.Name), s.Text(q.Tool), s.Text(q.Component), s.Text(q.Display)
@@ -103,11 +107,11 @@ func (d *guardedDesk) StepResult(ctx context.Context, name string) (json.RawMess
 func (d *guardedDesk) StoreStep(ctx context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
 	plain := d.scrub.Text(name)
 	if d.scrub.Active() {
-		sealed, err := d.keys.Seal(idempotency.StepName(d.key, plain), result)
+		sealed, err := d.h.SecretKeys.Seal(idempotency.StepName(d.t.key, plain), result)
 		if err != nil {
 			return nil, err
 		}
-		d.asked()
+		d.t.secret.Store(true)
 		result = sealed
 	}
 	stored, err := d.Desk.StoreStep(ctx, plain, result)
@@ -121,7 +125,7 @@ func (d *guardedDesk) open(step string, result []byte) (json.RawMessage, error) 
 	if !secrets.Sealed(result) {
 		return result, nil
 	}
-	return d.keys.Open(idempotency.StepName(d.key, d.scrub.Text(step)), result)
+	return d.h.SecretKeys.Open(idempotency.StepName(d.t.key, d.scrub.Text(step)), result)
 }
 
 // scrub blots the secrets that a call was handed out of its outcome.

@@ -58,8 +58,10 @@ func guarded(t *testing.T, lines string) (tools.Desk, *recorder, *tools.Call, *t
 		require.NoError(t, err)
 		h.SecretKeys = keys
 	}
-	r, call, one := &recorder{steps: map[string]json.RawMessage{}}, &tools.Call{}, &turn{key: subjects.TurnKey("a", "c", "", "t")}
-	return h.guard(one, call, r), r, call, one
+	r, one := &recorder{steps: map[string]json.RawMessage{}}, &turn{key: subjects.TurnKey("a", "c", "", "t")}
+	call := &tools.Call{Secrets: &secrets.Scrubber{}}
+	one.StructuredOutputReady = &events.StructuredOutputReady{}
+	return &guardedDesk{Desk: r, h: h, t: one, scrub: call.Secrets}, r, call, one
 }
 
 func TestWithoutKeysASecretQuestionIsNotAsked(t *testing.T) {
