@@ -47,9 +47,9 @@ func wishes(c oneturn.Config) (oneturn.Config, *atomic.Int64) {
 	return c, entered
 }
 
-func wishOf(turn string, within time.Duration) *oneturn.Turn {
+func wishOf(within time.Duration) *oneturn.Turn {
 	return &oneturn.Turn{
-		TurnID: oneturn.TurnID{App: "acme", Chat: "chat", Turn: turn}, Workflow: "Wishes", Agent: "Asker", Model: "Wish",
+		TurnID: oneturn.TurnID{App: "acme", Chat: "chat", Turn: "t1"}, Workflow: "Wishes", Agent: "Asker", Model: "Wish",
 		Data: map[string]any{"within": json.Number(strconv.FormatInt(within.Milliseconds(), 10))},
 	}
 }
@@ -84,12 +84,12 @@ func TestAnswerGoesToAParkedTurnOnWhateverWorker(t *testing.T) {
 	config, entered := wishes(oneturn.Config{})
 	start(t, s, config)
 	c := client(t, s)
-	publish(t, c, wishOf("t1", 0))
+	publish(t, c, wishOf(0))
 	wait(1)
 	v, err := c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes", Workflow: "Wishes"})
 	require.NoError(t, err)
 	require.Equal(t, events.VerdictAccepted, v.Code, v.Message)
-	r := do(t, c, wishOf("t1", 0))
+	r := do(t, c, wishOf(0))
 	require.True(t, r.Success, r.Content)
 	require.Equal(t, int64(2), entered.Load())
 	v, err = c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "no", Workflow: "Wishes"})
@@ -103,7 +103,7 @@ func TestParkedTurnExpiresAlsoOnWorkersThatSweepNothing(t *testing.T) {
 	s := server(t)
 	config, _ := wishes(oneturn.Config{SweepEvery: -1})
 	start(t, s, config)
-	r := do(t, client(t, s), wishOf("t1", 50*time.Millisecond))
+	r := do(t, client(t, s), wishOf(50*time.Millisecond))
 	require.False(t, r.Success)
 	require.Equal(t, events.CodeExpired, r.Code, r.Content)
 	requireDrained(t, s)
@@ -124,15 +124,15 @@ func TestCancelOfATurnThatWaitsForAPersonEndsItParkedOrNot(t *testing.T) {
 			config, entered := wishes(oneturn.Config{ParkAfter: park})
 			start(t, s, config)
 			c := client(t, s)
-			publish(t, c, wishOf("t1", 0))
+			publish(t, c, wishOf(0))
 			_, err = asked.NextMsg(20 * time.Second)
 			require.NoError(t, err)
 			if park < time.Second {
 				wait(1)
 			}
-			_, err = c.Cancel(t.Context(), &events.Cancel{TurnID: wishOf("t1", 0).TurnID, Workflow: "Wishes"})
+			_, err = c.Cancel(t.Context(), &events.Cancel{TurnID: wishOf(0).TurnID, Workflow: "Wishes"})
 			require.NoError(t, err)
-			require.Equal(t, events.CodeCancelled, do(t, c, wishOf("t1", 0)).Code)
+			require.Equal(t, events.CodeCancelled, do(t, c, wishOf(0)).Code)
 			m, err := acks.NextMsg(20 * time.Second)
 			require.NoError(t, err)
 			require.Contains(t, string(m.Data), `"status":"cancelled"`)
@@ -163,7 +163,7 @@ func TestAnswerWhileNoWorkerReachesTheServerIsDecidedWhenOneDoesF28(t *testing.T
 		nc.Close()
 	})
 	c := client(t, s)
-	publish(t, c, wishOf("t1", 0))
+	publish(t, c, wishOf(0))
 	wait(1)
 	proxy.Refuse(true)
 	proxy.Cut()
@@ -178,7 +178,7 @@ func TestAnswerWhileNoWorkerReachesTheServerIsDecidedWhenOneDoesF28(t *testing.T
 	v, err := answer(20 * time.Second)
 	require.NoError(t, err)
 	require.True(t, v.OK(), v.Message)
-	require.True(t, do(t, c, wishOf("t1", 0)).Success)
+	require.True(t, do(t, c, wishOf(0)).Success)
 	requireDrained(t, s)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/ui"
 )
 
 // without takes one right away from the role worker.
@@ -22,7 +23,9 @@ func without(t *testing.T, right string) func(string) string {
 		block, after, ok := strings.Cut(rest, "allow_responses")
 		require.True(t, ok)
 		require.Contains(t, block, `"`+right+`"`)
-		return before + "{ user: worker," + strings.Replace(block, `"`+right+`"`, `"nothing.at.all"`, 1) + "allow_responses" + after
+		at := strings.LastIndex(block, `"`+right+`"`) // an inbox is to be subscribed to first of all
+		block = block[:at] + `"nothing.at.all"` + block[at+len(right)+len(`""`):]
+		return before + "{ user: worker," + block + "allow_responses" + after
 	}
 }
 
@@ -35,6 +38,11 @@ func noteDown(ctx context.Context, in noted) (string, error) {
 	return strings.Repeat(in.Text, handlers.InlineLimit), tools.Vars(ctx).Set("last", in.Text)
 }
 
+// askSoon asks a question that expires at once.
+func askSoon(ctx context.Context, in noted) (string, error) {
+	return ui.Ask[string](ctx, ui.Question{Component: "Card", Payload: map[string]any{"text": in.Text}, Timeout: time.Millisecond})
+}
+
 // F25: a worker that lacks one right says within ten seconds of its first turn which subject it
 // needs: it is not ready, or ends with an error.
 func TestMissingRightIsNamedBySubject(t *testing.T) {
@@ -42,10 +50,10 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 	for _, right := range []string{
 		// Not $JS.ACK: allow_responses lets a worker answer each message once, which a short turn needs no more than.
 		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_IN.workers-default",
-		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_TIMERS.timers", "oneturn.timer.sweep",
+		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_TIMERS.timers", "oneturn.timer.>", "oneturn.in.*.expire.>",
 		"$KV.ONETURN_TURNS.>", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "$KV.ONETURN_CONTEXT.>", "$JS.API.DIRECT.GET.KV_ONETURN_CONTEXT.>",
 		"$O.ONETURN_BLOBS.>", "oneturn.dead.>", "oneturn.live.>", "$JS.API.INFO", "$JS.API.CONSUMER.INFO.*.*",
-		"oneturn.events.*.*.*.*.cancel", "oneturn.in.default.cancel.>", "oneturn.api.*.*", "_INBOX_worker.>",
+		"oneturn.events.*.*.*.*.cancel", "oneturn.events.*.*.*.*.ack.*", "oneturn.in.default.cancel.>", "oneturn.api.*.*", "_INBOX_worker.>",
 	} {
 		t.Run(right, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +61,10 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 			s.run("provisioner", "provision", "--ack-wait", "1s")
 			nc, _ := s.connect("worker")
 			w, err := oneturn.NewWorker(nc, oneturn.Config{
-				SoftStop: time.Millisecond, Tools: []oneturn.Tool{oneturn.NewTool("note", noteDown, oneturn.For("Notes", "Filer", "Note"))},
+				SoftStop: time.Millisecond, Tools: []oneturn.Tool{
+					oneturn.NewTool("note", noteDown, oneturn.For("Notes", "Filer", "Note")),
+					oneturn.NewTool("ask", askSoon, oneturn.For("Notes", "Asker", "Ask"), oneturn.WithEffect(oneturn.Replay)),
+				},
 			})
 			require.NoError(t, err)
 			ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -74,6 +85,8 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 				_, err = c.Publish(t.Context(), note("c", "t", "Filer", "Note", map[string]any{"text": text}))
 				require.NoError(t, err)
 			}
+			_, err = c.Publish(t.Context(), note("c", "asks", "Asker", "Ask", map[string]any{"text": "x"}))
+			require.NoError(t, err)
 			subject, _, _ := strings.Cut(strings.TrimSuffix(right, ">"), "*")
 			said := error(nil)
 			require.Eventually(t, func() bool {

@@ -107,17 +107,25 @@ func (s *secured) connect(role string) (*nats.Conn, *denials) {
 }
 
 const securedManifest = `
-agents: {Filer: {model: Note}, Printer: {model: Note2}}
+agents: {Filer: {model: Note}, Printer: {model: Note2}, Asker: {model: Note3}}
 models:
   Note: {type: object, required: [text], properties: {text: {type: string}, seconds: {type: number, default: 0}}}
   Note2: {type: object, required: [text], properties: {text: {type: string}}}
+  Note3: {type: object, required: [text], properties: {text: {type: string}, seconds: {type: number, default: 60}}}
 tools:
   - {name: file_note, agent: Filer, file: tools.py, effect: idempotent}
   - {name: print_note, agent: Printer, file: tools.py, effect: idempotent}
+  - {name: ask_note, agent: Asker, file: tools.py, effect: replay}
 `
 
 const securedTools = `
 import time
+
+from core.workflow.outputs.ui_tools import use_ui_tool
+
+async def ask_note(text, seconds, chat_id=None, workflow_name=None):
+    answer = await use_ui_tool("Card", {"text": text}, chat_id=chat_id, workflow_name=workflow_name, timeout=seconds)
+    return answer["said"]
 
 def file_note(text, seconds, context_variables):
     time.sleep(seconds)
@@ -156,7 +164,7 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	s.run("provisioner", "provision", "--ack-wait", "1s")
 
 	start := func() *process {
-		args := s.flags("worker", "--workflows", "workflows", "--http", "off", "--log-level", "debug", "--soft-stop", "1s")
+		args := s.flags("worker", "--workflows", "workflows", "--http", "off", "--log-level", "debug", "--soft-stop", "1s", "--park-after", "100ms")
 		return launch(t, command(t, s.dir, "worker", args...), "is ready")
 	}
 	first := start()
@@ -187,6 +195,8 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	_, err = c.Cancel(t.Context(), &events.Cancel{TurnID: long.TurnID, Workflow: long.Workflow})
 	require.NoError(t, err)
 	require.Equal(t, events.CodeCancelled, do(t, c, long).Code)
+
+	s.requireQuestions(c, reader)
 
 	conflicts, err := reader.SubscribeSync("oneturn.live.acme.>")
 	require.NoError(t, err)
@@ -220,10 +230,30 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	require.True(t, do(t, c, again).Success)
 
 	second.end(syscall.SIGTERM)
-	require.NotContains(t, strings.ToLower(second.stderr.String()), "permission")
+	require.NotContains(t, strings.ToLower(strings.ReplaceAll(second.stderr.String(), s.dir, "")), "permission")
 	require.Empty(t, denied.list())
 	require.Empty(t, deniedReader.list())
 	require.Empty(t, deniedOperator.list())
+}
+
+// requireQuestions has a question answered while its turn is parked, and another one expire.
+func (s *secured) requireQuestions(c *oneturn.Client, reader *nats.Conn) {
+	t := s.t
+	t.Helper()
+	asks := note("c4", "asks", "Asker", "Note3", map[string]any{"text": "may I?"})
+	_, err := c.Publish(t.Context(), asks)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return kinds(t, reader, "c4")["ask"] == 1 }, 10*time.Second, 10*time.Millisecond)
+	answer := oneturn.AnswerRequest{App: "acme", Chat: "c4", ToolCallID: "asks/1", Workflow: asks.Workflow, Value: map[string]any{"said": "yes"}}
+	v, err := c.Answer(t.Context(), answer)
+	require.NoError(t, err)
+	require.True(t, v.OK(), v.Message)
+	require.True(t, do(t, c, asks).Success)
+	v, err = c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "c4", ToolCallID: "asks/1", Value: "no"}) // by way of the request API
+	require.NoError(t, err)
+	require.Equal(t, events.VerdictAnswered, v.Code)
+	expires := note("c4", "expires", "Asker", "Note3", map[string]any{"text": "now?", "seconds": json.Number("0.5")})
+	require.False(t, do(t, c, expires).Success)
 }
 
 // requireFetched gets a large payload as the role for it.
@@ -283,7 +313,7 @@ func TestNoRoleMayDoMoreThanThePageSays(t *testing.T) {
 		"worker": {
 			"oneturn.in.default.structured_output_ready.acme.W.c", "oneturn.events.acme.c.t.0.tool_response",
 			"$JS.API.STREAM.DELETE.ONETURN_IN", "$JS.API.STREAM.PURGE.KV_ONETURN_TURNS", "$JS.API.STREAM.UPDATE.KV_ONETURN_TURNS",
-			"$JS.API.CONSUMER.CREATE.ONETURN_IN", "$JS.API.CONSUMER.DELETE.ONETURN_IN.workers-default", "_INBOX_publisher.x",
+			"$JS.API.CONSUMER.CREATE.ONETURN_IN", "$JS.API.CONSUMER.DELETE.ONETURN_IN.workers-default", "_INBOX_reader.x",
 		},
 		"fetcher": {"$O.ONETURN_BLOBS.C.x", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "oneturn.api.acme.turn", "$JS.API.STREAM.PURGE.OBJ_ONETURN_BLOBS"},
 		"operator": {
