@@ -149,9 +149,14 @@ func (r *run) mayPark() []*question {
 	}
 	var open []*question
 	for _, q := range w.open {
-		if q.open {
-			open = append(open, q)
+		if !q.open {
+			continue
 		}
+		if r.unscheduled(q) { // nobody would tell a parked turn that the time is over
+			w.timer.Reset(firstLook)
+			return nil
+		}
+		open = append(open, q)
 	}
 	return open
 }

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -19,7 +20,7 @@ type question struct {
 	callID string         // tool_call_id of the event
 	expire *events.Expire // the end of the time for an answer, nil if there is none
 
-	scheduled bool          // that end is; written by who asks and waits
+	scheduled atomic.Bool   // that end is, by the server
 	wake      chan struct{} // somebody has heard that it is decided
 	over      chan struct{} // nobody waits for it any more
 	open      bool          // guarded by run.mu: it is on the screen, and the tool waits

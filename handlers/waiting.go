@@ -129,7 +129,7 @@ func (r *run) take(ctx context.Context, hold idempotency.Hold, q *question, repl
 // schedule has the server end the time for an answer. Without that, the sweep ends the turn at
 // the end of its life.
 func (r *run) schedule(ctx context.Context, q *question) {
-	if q.scheduled || q.expire == nil || r.h.Schedule == nil {
+	if !r.unscheduled(q) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
@@ -138,7 +138,12 @@ func (r *run) schedule(ctx context.Context, q *question) {
 		r.h.Logger.Warn("the end of a question's time could not be scheduled; it is tried again", "chat", r.t.Chat, "question", q.callID, "err", err)
 		return
 	}
-	q.scheduled = true
+	q.scheduled.Store(true)
+}
+
+// unscheduled reports whether the server has yet to be told of the end of a question's time.
+func (r *run) unscheduled(q *question) bool {
+	return q.expire != nil && r.h.Schedule != nil && !q.scheduled.Load()
 }
 
 // listen notes a question before it is stored: its ack may come at once.
