@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,12 +23,13 @@ import (
 func TestToolWaitsInMemoryForTheAnswerAndItsSlotIsFree(t *testing.T) {
 	t.Parallel()
 	inOffice(t, bindings.EffectReplay, asks("", ""), func(t *testing.T, o *office) {
+		t.Helper()
 		done := o.handle(o.turn())
 		require.Equal(t, 1, o.slots.away)
 		require.Equal(t, 1, o.count("questions_open"))
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		o.answer("1", "yes")
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		require.Equal(t, 1, o.slots.away)
 		o.answer("2", map[string]any{"n": json.Number("1")})
 		require.Equal(t, handlers.Ack, settled(t, done).Do)
@@ -54,6 +56,7 @@ func TestQuestionTellsAllThatAFrontendNeeds(t *testing.T) {
 		return tools.Result{}, err
 	}
 	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+		t.Helper()
 		asked := time.Now()
 		done := o.handle(o.turn())
 		id := events.AskID("a/b", 0)
@@ -78,7 +81,7 @@ func TestQuestionTellsAllThatAFrontendNeeds(t *testing.T) {
 		require.Equal(t, "default", o.scheduled[0].Pool)
 		require.True(t, asked.Add(time.Hour).Equal(o.scheduled[0].ExpiresAt))
 		require.NotEqual(t, handlers.Nak, o.Handle(t.Context(), o.says(id, json.Number("1"))).Do)
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		require.Equal(t, 1, o.count("questions_open"), "a number does not fit")
 		o.answer(id, "yes")
 		require.Equal(t, handlers.Ack, settled(t, done).Do)
@@ -105,6 +108,7 @@ func TestComponentAndDisplayAreFoundSoThatNoQuestionIsLost(t *testing.T) {
 				return tools.Result{}, err
 			}
 			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+				t.Helper()
 				o.handle(o.turn())
 				q := o.record(subjects.KindAsk, "1")
 				require.Equal(t, c.component, q["component_type"])
@@ -118,9 +122,10 @@ func TestComponentAndDisplayAreFoundSoThatNoQuestionIsLost(t *testing.T) {
 func TestLostLiveCopyCostsSecondsNotTheAnswer(t *testing.T) {
 	t.Parallel()
 	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+		t.Helper()
 		begin := time.Now()
 		done := o.handle(o.turn())
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Equal(t, handlers.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do)
 		require.Equal(t, handlers.Ack, (<-done).Do)
 		require.Less(t, time.Since(begin), time.Hour+time.Minute+time.Second)
@@ -131,6 +136,7 @@ func TestLostLiveCopyCostsSecondsNotTheAnswer(t *testing.T) {
 func TestWhoeverWaitsLooksWhenTheConnectionIsBack(t *testing.T) {
 	t.Parallel()
 	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+		t.Helper()
 		done := o.handle(o.turn())
 		require.Equal(t, handlers.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do)
 		o.LookAgain()
@@ -149,7 +155,7 @@ func TestExpiryReachesTheToolAndEndsTheTurnIfItIsNotCaught(t *testing.T) {
 	}
 	expire := func(t *testing.T, o *office) {
 		t.Helper()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		body, err := events.EncodeExpire(o.scheduled[0], time.Now())
 		require.NoError(t, err)
 		require.Equal(t, handlers.Ack, o.Handle(t.Context(), o.message(events.KindExpire, body)).Do)
@@ -157,6 +163,7 @@ func TestExpiryReachesTheToolAndEndsTheTurnIfItIsNotCaught(t *testing.T) {
 		synctest.Wait()
 	}
 	inOffice(t, bindings.EffectUnsafe, caught, func(t *testing.T, o *office) {
+		t.Helper()
 		done := o.handle(o.turn())
 		expire(t, o)
 		require.Equal(t, handlers.Ack, settled(t, done).Do)
@@ -164,8 +171,9 @@ func TestExpiryReachesTheToolAndEndsTheTurnIfItIsNotCaught(t *testing.T) {
 		require.Equal(t, 1, o.count("questions_closed_total", "expired"))
 	})
 	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) {
+		t.Helper()
 		o.handle(o.turn())
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		require.True(t, o.parked())
 		expire2 := *o.scheduled[0]
 		expire2.Forced = true
@@ -188,6 +196,7 @@ func TestSecondAttemptComesToTheSameQuestions(t *testing.T) {
 		return tools.Result{Value: a.Value}, err
 	}
 	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+		t.Helper()
 		done := o.handle(o.turn())
 		o.answer("1", "yes")
 		require.Equal(t, handlers.Ack, (<-done).Do)
@@ -236,6 +245,7 @@ func TestMistakesOfAToolAtTheDeskAreToldToIt(t *testing.T) {
 				return tools.Result{}, err
 			}
 			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+				t.Helper()
 				require.Equal(t, handlers.Ack, settled(t, o.handle(o.turn())).Do)
 				require.Equal(t, c.code, o.response().Code)
 				require.Contains(t, o.response().Content, c.says)
@@ -254,12 +264,12 @@ func TestSurfacesAreShownOnceAndDismissed(t *testing.T) {
 		if err == nil {
 			err = errors.Join(call.Desk.Dismiss(ctx, first), call.Desk.Dismiss(ctx, first), call.Desk.Dismiss(ctx, a.ID))
 		}
-		value, _ := json.Marshal([]string{first, second, a.ID})
-		return tools.Result{Value: value}, err
+		return tools.Result{Value: json.RawMessage(fmt.Sprintf("[%q,%q,%q]", first, second, a.ID))}, err
 	}
 	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+		t.Helper()
 		o.handle(o.turn())
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		require.True(t, o.parked())
 		o.answer("1", "yes")
 		require.Equal(t, []any{"turn/s1", "turn/s:rows", "turn/1"}, o.response().Payload)
@@ -282,12 +292,13 @@ func TestProgressIsThinnedOutAndTheLastWordGetsOut(t *testing.T) {
 				return tools.Result{}, err
 			}
 			if i < 1000 {
-				time.Sleep(2 * time.Millisecond)
+				pass(2 * time.Millisecond)
 			}
 		}
 		return tools.Result{}, nil
 	}
 	inOffice(t, bindings.EffectUnsafe, tool, func(t *testing.T, o *office) {
+		t.Helper()
 		require.Equal(t, handlers.Ack, (<-o.handle(o.turn())).Do)
 		words := o.heard(events.KindToolProgress)
 		require.InDelta(t, 11, len(words), 1)
@@ -317,8 +328,9 @@ func TestStepThatIsDoneIsNotDoneAgain(t *testing.T) {
 		return tools.Result{Value: json.RawMessage(`[` + string(result) + `,` + string(a.Value) + `]`)}, err
 	}
 	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+		t.Helper()
 		o.handle(o.turn())
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		o.answer("1", "yes")
 		require.Equal(t, []any{"paid", "yes"}, o.response().Payload)
 		require.Equal(t, 1, charged)
@@ -332,6 +344,7 @@ func TestCancelReachesAToolThatWaits(t *testing.T) {
 		require.NoError(t, o.Journal.Cancel(t.Context(), idempotency.Claim{Key: o.key}, []byte(`{}`)))
 	}
 	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) { // at once
+		t.Helper()
 		done := o.handle(o.turn())
 		cancel(t, o)
 		o.CancelSeen(o.key)
@@ -339,6 +352,7 @@ func TestCancelReachesAToolThatWaits(t *testing.T) {
 		require.Equal(t, events.CodeCancelled, o.response().Code)
 	})
 	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) { // its live copy is lost
+		t.Helper()
 		done := o.handle(o.turn())
 		cancel(t, o)
 		require.Equal(t, handlers.Ack, (<-done).Do)
@@ -355,8 +369,9 @@ func TestOtherQuestionsInALaterRunEndTheTurnAndSaySo(t *testing.T) {
 		return tools.Result{Value: json.RawMessage(`"swallowed"`)}, map[bool]error{true: err}[runs == 1]
 	}
 	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+		t.Helper()
 		o.handle(o.turn())
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		o.answer("1", "yes")
 		require.Equal(t, 2, runs)
 		require.Equal(t, events.CodeToolError, o.response().Code)

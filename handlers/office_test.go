@@ -248,6 +248,9 @@ func (o *office) parked() bool {
 	return turn.Parked()
 }
 
+// pass lets time pass in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
 // settled is the disposition of a message that is handled by now.
 func settled(t *testing.T, done <-chan handlers.Disposition) handlers.Disposition {
 	t.Helper()

@@ -23,13 +23,14 @@ import (
 func TestTurnIsParkedWhenNothingHasHappenedAtTheDeskForAWhile(t *testing.T) {
 	t.Parallel()
 	inOffice(t, bindings.EffectReplay, asks("", ""), func(t *testing.T, o *office) {
+		t.Helper()
 		done := o.handle(o.turn())
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		o.answer("1", "yes")
-		time.Sleep(9 * time.Second)
+		pass(9 * time.Second)
 		synctest.Wait()
 		require.False(t, o.parked())
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		require.Equal(t, handlers.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 		require.Equal(t, 1, o.count("turns_parked_total"))
@@ -87,9 +88,10 @@ func TestParkedTurnGoesOnWithTheArgumentsAndContextThatItHad(t *testing.T) {
 				return tools.Result{Value: value}, err
 			}
 			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+				t.Helper()
 				o.handle(o.turn(c.turn))
 				for _, ask := range []string{"a", "b"} {
-					time.Sleep(time.Minute)
+					pass(time.Minute)
 					require.True(t, o.parked())
 					if c.reads {
 						o.vars = map[string]any{"plan": "changed"}
@@ -110,14 +112,15 @@ func TestParkedTurnGoesOnWithTheArgumentsAndContextThatItHad(t *testing.T) {
 func TestUnsafeToolIsNeverParked(t *testing.T) {
 	t.Parallel()
 	inOffice(t, bindings.EffectUnsafe, asks("", ""), func(t *testing.T, o *office) {
+		t.Helper()
 		done := o.handle(o.turn())
-		time.Sleep(24 * time.Hour)
+		pass(24 * time.Hour)
 		o.Drain()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		require.Len(t, o.heard(events.KindRunComplete), 1, "frontends are told once that it waits")
 		require.Equal(t, 1, o.slots.away)
 		o.answer("1", "yes")
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		require.Len(t, o.heard(events.KindRunComplete), 2, "it waits again")
 		o.answer("2", "yes")
 		require.Equal(t, handlers.Ack, settled(t, done).Do)
@@ -129,17 +132,20 @@ func TestUnsafeToolIsNeverParked(t *testing.T) {
 func TestDrainParksAtOnceAndGivesUpAnUnsafeToolAtItsEnd(t *testing.T) {
 	t.Parallel()
 	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) {
+		t.Helper()
 		done := o.handle(o.turn())
 		o.Drain()
 		require.Equal(t, handlers.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 	})
 	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) { // it asks while the worker drains
+		t.Helper()
 		o.Drain()
 		require.Equal(t, handlers.Ack, settled(t, o.handle(o.turn())).Do)
 		require.True(t, o.parked())
 	})
 	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+		t.Helper()
 		ctx, stop := context.WithCancelCause(t.Context())
 		done := make(chan handlers.Disposition, 1)
 		m := o.turn()
@@ -156,6 +162,7 @@ func TestDrainParksAtOnceAndGivesUpAnUnsafeToolAtItsEnd(t *testing.T) {
 func TestRunsOverTheBoundAreParkedAtOnce(t *testing.T) {
 	t.Parallel()
 	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) {
+		t.Helper()
 		o.MaxWaiting = 2
 		turn := func(n int) <-chan handlers.Disposition {
 			return o.handle(o.turn(func(e *events.StructuredOutputReady) { e.Turn = fmt.Sprint("turn", n) }))
@@ -166,24 +173,25 @@ func TestRunsOverTheBoundAreParkedAtOnce(t *testing.T) {
 		require.Equal(t, handlers.Ack, settled(t, turn(3)).Do)
 		require.Equal(t, 1, o.count("turns_parked_total"))
 		require.Equal(t, 2, o.slots.away)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		require.Equal(t, 3, o.count("turns_parked_total"))
 		turn(4)
 		require.Equal(t, 1, o.slots.away, "there is room again")
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 	})
 }
 
 func TestAnswerThatComesWhileItParksWakesTheOwner(t *testing.T) {
 	t.Parallel()
 	inOffice(t, bindings.EffectReplay, asks("", ""), func(t *testing.T, o *office) {
+		t.Helper()
 		o.ParkAfter = time.Second
 		done := o.handle(o.turn())
 		require.Equal(t, handlers.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do) // its live copy is lost
-		time.Sleep(1500 * time.Millisecond)
+		pass(1500 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, 1, o.count("questions_closed_total", "answered"), "it looked when it could not park")
-		time.Sleep(time.Second)
+		pass(time.Second)
 		require.Equal(t, handlers.Ack, settled(t, done).Do)
 		require.True(t, o.parked(), "as the next epoch")
 		o.answer("2", "no")
@@ -205,20 +213,23 @@ func TestSeveralQuestionsAtOnceAreAnsweredInAnyOrderAcrossParks(t *testing.T) {
 				errs <- err
 			}()
 		}
-		err := errors.Join(<-errs, <-errs, <-errs)
-		value, _ := json.Marshal(said)
+		if err := errors.Join(<-errs, <-errs, <-errs); err != nil {
+			return tools.Result{}, err
+		}
+		value, err := json.Marshal(said)
 		return tools.Result{Value: value}, err
 	}
 	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+		t.Helper()
 		first := o.handle(o.turn())
 		require.Equal(t, 1, o.slots.away, "one slot, however many wait")
 		o.answer("c", "3")
-		time.Sleep(11 * time.Second)
+		pass(11 * time.Second)
 		require.Equal(t, handlers.Ack, settled(t, first).Do)
 		require.True(t, o.parked())
 		second := o.handle(o.says("a", "1"))
 		require.Equal(t, int32(2), runs.Load())
-		time.Sleep(11 * time.Second)
+		pass(11 * time.Second)
 		require.Equal(t, handlers.Ack, settled(t, second).Do, "parked again, and the answer is acknowledged")
 		require.True(t, o.parked())
 		o.answer("b", "2")
@@ -245,9 +256,10 @@ func TestToolThatIgnoresThatItsTurnIsParkedCanDoNothingAnyMore(t *testing.T) {
 		return tools.Result{Value: json.RawMessage(`"late"`)}, nil
 	}
 	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+		t.Helper()
 		release = make(chan struct{})
 		done := o.handle(o.turn())
-		time.Sleep(12 * time.Second)
+		pass(12 * time.Second)
 		require.Equal(t, handlers.Ack, settled(t, done).Do)
 		require.Equal(t, 1, o.count("abandoned_tools_total"))
 		close(release)
@@ -284,10 +296,11 @@ func TestStepThatIsBeingDoneIsNotCutOffByParking(t *testing.T) {
 		return tools.Result{}, errors.Join(err, <-asked)
 	}
 	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+		t.Helper()
 		done := o.handle(o.turn())
-		time.Sleep(26 * time.Second)
+		pass(26 * time.Second)
 		require.False(t, o.parked())
-		time.Sleep(15 * time.Second)
+		pass(15 * time.Second)
 		require.Equal(t, handlers.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 		o.answer("1", "yes")
@@ -298,6 +311,7 @@ func TestStepThatIsBeingDoneIsNotCutOffByParking(t *testing.T) {
 func TestRunThatHasLostItsLeaseAtADeskLeavesItsMessage(t *testing.T) {
 	t.Parallel()
 	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+		t.Helper()
 		m := o.turn()
 		held, lose := context.WithCancel(t.Context())
 		m.Held = held
@@ -329,6 +343,7 @@ func TestTakeoverOfATurnThatAskedRunsOnlyWhileItWaits(t *testing.T) {
 				return tools.Result{}, err
 			}
 			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+				t.Helper()
 				release = make(chan struct{})
 				held, lose := context.WithCancel(t.Context())
 				m := o.turn()
