@@ -2,8 +2,8 @@
 //
 // To run against: a NATS server in the test process ([NewServer]), a cluster of processes
 // ([NewCluster]), a network that breaks ([NewProxy], [NewLinkedCluster]), workers as processes that can
-// be killed ([RunRole], [StartProcess]) and a steady load ([StartLoad]). Without a server: a tool
-// that asks people, with a desk in memory ([Desk], [CallTool]).
+// be killed ([RunRole], [StartProcess]), a steady load ([StartLoad]) and a person who answers what tools
+// ask ([StartHuman]). Without a server: a tool that asks people, with a desk in memory ([Desk], [CallTool]).
 //
 // To judge by: the ledger that tools write ([OpenLedger]), the copies that subscribers saw
 // ([Audit]), the facts of a run at rest ([AtRest]) and the checker that holds them against the
