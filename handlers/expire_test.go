@@ -132,7 +132,7 @@ func TestCancelOfAParkedTurnEndsItAndClosesItsQuestions(t *testing.T) {
 	require.Zero(t, entered)
 }
 
-// H01: the bytes may be a secret.
+// The bytes may be a secret.
 func TestAnswerThatCannotBeReadIsADeadLetterWithoutItsBytes(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2hunter2"
