@@ -156,7 +156,7 @@ func seconds(s float64) time.Duration {
 }
 
 // refuse turns the error of an operation into what the tool is told, or into a fault: nothing
-// that a tool decides may rest on a desk that could not be reached.
+// that a tool decides may rest on an answer or a step that could not be reached.
 func refuse(op string, err error) (*refusal, error) {
 	var e *events.Error
 	switch {
@@ -167,10 +167,10 @@ func refuse(op string, err error) (*refusal, error) {
 		default:
 			return &refusal{Code: e.Code, Message: cmp.Or(e.Msg, err.Error())}, nil
 		}
-	case op == "progress": // only words
-		return &refusal{Code: events.CodeToolError, Message: err.Error()}, nil
-	default:
+	case op == "ask", op == "step_get", op == "step_put":
 		return nil, err
+	default: // it changes the screen alone
+		return &refusal{Code: events.CodeToolError, Message: err.Error()}, nil
 	}
 }
 

@@ -189,6 +189,12 @@ async def caught():
 async def caught_all():
     try: await use_ui_tool("Form", {})
     except Exception as e: return [type(e).__name__, e.code, str(e)]
+async def shown():
+    try: await oneturn.show("Form", {})
+    except Exception as e: return [type(e).__name__, e.code, str(e)]
+def stepped():
+    try: return oneturn.step("s", len, "abc")
+    except Exception as e: return str(e)
 def forged():
     e = UIToolError("mine"); e.code = "expired"
     raise e
@@ -215,6 +221,11 @@ def forged():
 	lost := errors.New("the server cannot be reached")
 	_, err = k.at(t.Context(), newDesk().refuses(lost), "caught_all", `{}`)
 	require.ErrorIs(t, err, lost, "no tool decides by it")
+	screen := newDesk()
+	screen.fails = lost
+	require.JSONEq(t, `["UIToolError","tool_error","the server cannot be reached"]`, k.valueAt(screen, "shown", `{}`))
+	_, err = k.at(t.Context(), screen, "stepped", `{}`)
+	require.ErrorIs(t, err, lost)
 	cancelled := &events.Error{Code: events.CodeCancelled, Msg: "by somebody"}
 	_, err = k.at(t.Context(), newDesk().refuses(cancelled), "caught_all", `{}`)
 	require.Equal(t, "by somebody", message(t, err, events.CodeCancelled))

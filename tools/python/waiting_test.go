@@ -311,3 +311,18 @@ async def send(text, times=1):
 	require.NoError(t, next(t, ended))
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }
+
+func TestForkedCopyOfAToolAsksNobody(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import oneturn, os
+def both():
+    child = os.fork()
+    if child: os.waitpid(child, 0)
+    return oneturn.ask("Form", {"copy": child == 0})
+`)
+	d := newDesk().says("1", `"yes"`)
+	require.Equal(t, `"yes"`, k.valueAt(d, "both", `{}`))
+	require.Len(t, d.questions, 1)
+	require.JSONEq(t, `{"copy":false}`, string(d.questions[0].Payload))
+}

@@ -48,6 +48,7 @@ class Desk:
         if len(text) > self._max_frame:
             raise UIToolError("%s takes %d bytes, over the limit of %d" % (op, len(text), self._max_frame))
         future = concurrent.futures.Future()
+        frames.end_copy()
         with self._lock:
             if self._ended is not None:
                 raise self._ended()
