@@ -44,6 +44,7 @@ func (r *run) begin() {
 	if !w.crowded && r.t.m.Slot != nil {
 		w.away = true
 		r.t.m.Slot.Away()
+		h.Metrics.InFlight.Dec()
 	}
 	delay := h.ParkAfter
 	if r.hurries() {
@@ -59,6 +60,7 @@ func (r *run) rest() {
 	if w.away {
 		w.away = false
 		r.t.m.Slot.Back()
+		r.h.Metrics.InFlight.Inc()
 	}
 	if w.counted {
 		w.counted = false
@@ -104,7 +106,6 @@ func (r *run) park() {
 	}
 	ids := make([]string, len(open))
 	for i, q := range open {
-		r.schedule(ctx, q)
 		ids[i] = q.ID
 	}
 	parked, err := r.h.Journal.Park(ctx, &r.hold, ids, state)

@@ -3,6 +3,8 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"maps"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -100,7 +102,20 @@ func (r *run) stored(id string, fresh *events.ToolCall) *events.ToolCall {
 	if body.As(&e) != nil || e.Answer == nil {
 		return fresh
 	}
+	if !sameShown(e.Payload.Shown, fresh.Payload.Shown) {
+		r.h.log(r.t).Debug("a question shows something else than when it was asked first; that stays", "question", e.ToolCallID)
+	}
 	return &e
+}
+
+// sameShown reports whether a question shows what was stored, the members that every event has
+// not counted.
+func sameShown(stored, fresh map[string]any) bool {
+	fresh = maps.Clone(fresh)
+	for _, name := range []string{"agent_name", "interaction_type", "workflow_name", "display", "mode"} {
+		delete(fresh, name)
+	}
+	return reflect.DeepEqual(stored, fresh) || len(stored) == 0 && len(fresh) == 0
 }
 
 // expiry is when the time to answer is over: after a timeout, and with the life of the turn at

@@ -1,0 +1,64 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// smallBlobs stores nothing: all payloads are small.
+type smallBlobs struct{ handlers.BlobStore }
+
+func (smallBlobs) Inline(int) bool { return true }
+
+// BenchmarkTurn is a turn whose tool does nothing, with a journal in memory: what a worker does
+// besides waiting for the server.
+func BenchmarkTurn(b *testing.B) {
+	set, err := bindings.Load(b.Context(), bindings.Options{Declared: []bindings.Declaration{
+		{Workflow: "WF", Agent: "A", Model: "M", Tool: "t", Schema: json.RawMessage(`{"type":"object"}`)},
+	}})
+	require.NoError(b, err)
+	space, err := subjects.New(subjects.DefaultPrefix)
+	require.NoError(b, err)
+	metrics, err := handlers.NewMetrics(prometheus.NewRegistry())
+	require.NoError(b, err)
+	tool := toolFunc(nothing)
+	h := handlers.New(handlers.Config{
+		Space: space, Journal: idempotency.New(idempotency.NewMemory(), "w", idempotency.Options{}), Engine: engine.New(engine.Options{}),
+		Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Tool, error) { return tool, nil },
+		Blobs: smallBlobs{}, Metrics: metrics, Logger: slog.New(slog.DiscardHandler), Now: time.Now, MaxEventAge: time.Hour,
+	})
+	messages := make([]*handlers.Message, b.N)
+	for i := range messages {
+		body, err := events.EncodeTurn(&events.StructuredOutputReady{
+			TurnID: events.TurnID{App: "app", Chat: "chat", Turn: strconv.Itoa(i)}, Workflow: "WF", Agent: "A", Model: "M", Data: map[string]any{}, AutoToolMode: true,
+		}, time.Now())
+		require.NoError(b, err)
+		messages[i] = &handlers.Message{
+			Subject: space.In("default", events.KindStructuredOutputReady, "app", "WF", "chat"), Data: body, Stored: time.Now(),
+			Lease: idempotency.Lease{Stream: "IN", Seq: uint64(i + 1), Delivery: 1}, Held: b.Context(), Fresh: func() bool { return true },
+		}
+	}
+	ctx := context.Background()
+	b.ReportAllocs()
+	b.ResetTimer()
+	for _, m := range messages {
+		if d := h.Handle(ctx, m); d.Do != handlers.Ack {
+			b.Fatal(d)
+		}
+	}
+}
