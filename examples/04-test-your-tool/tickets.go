@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/ui"
 )
 
 // Ticket is the input of the tool, and the model of the agent's output.
@@ -30,4 +31,23 @@ func (d Desk) Open(ctx context.Context, in Ticket) (string, error) {
 // Tool binds a function to the agent whose output it takes.
 func Tool(open func(context.Context, Ticket) (string, error)) oneturn.Tool {
 	return oneturn.NewTool("open_ticket", open, oneturn.For("Support", "TicketAgent", "Ticket"), oneturn.WithEffect(oneturn.Keyed))
+}
+
+// Close asks the user whether the ticket may be closed.
+func Close(ctx context.Context, in Ticket) (string, error) {
+	yes, err := ui.Ask[bool](ctx, ui.Question{Component: "Confirm", Payload: in})
+	switch {
+	case err != nil:
+		return "", err
+	case yes:
+		return "closed: " + in.Title, nil
+	default:
+		return "still open: " + in.Title, nil
+	}
+}
+
+// Closing binds Close to the agent whose output it takes. Its code before the question may run
+// again; what follows the answer does not.
+func Closing() oneturn.Tool {
+	return oneturn.NewTool("close_ticket", Close, oneturn.For("Support", "ClosingAgent", "Ticket"), oneturn.WithEffect(oneturn.Replay))
 }
