@@ -252,8 +252,37 @@ func (s *secured) requireQuestions(c *oneturn.Client, reader *nats.Conn) {
 	v, err = c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "c4", ToolCallID: "asks/1", Value: "no"}) // by way of the request API
 	require.NoError(t, err)
 	require.Equal(t, events.VerdictAnswered, v.Code)
+	s.requireWaits(c, reader)
 	expires := note("c4", "expires", "Asker", "Note3", map[string]any{"text": "now?", "seconds": json.Number("0.5")})
 	require.False(t, do(t, c, expires).Success)
+}
+
+// requireWaits has open questions listed, answered by the request API, and ended by an operator.
+func (s *secured) requireWaits(c *oneturn.Client, reader *nats.Conn) {
+	t := s.t
+	t.Helper()
+	for _, key := range []string{"w1", "w2", "w3"} {
+		_, err := c.Publish(t.Context(), note("c5", key, "Asker", "Note3", map[string]any{"text": "may I?"}))
+		require.NoError(t, err)
+	}
+	readers, err := oneturn.NewClient(reader, oneturn.ClientOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		open, err := readers.Waits(t.Context(), oneturn.WaitsRequest{App: "acme", Chat: "c5"})
+		return err == nil && len(open.Waits) == 3
+	}, 10*time.Second, 10*time.Millisecond)
+	require.Contains(t, s.run("operator", "waits", "ls", "--app", "acme"), "w1/1")
+	s.run("operator", "waits", "show", "w1/1")
+	require.Contains(t, s.run("repairer", "waits", "expire", "w1/1"), "is expired")
+	require.Contains(t, s.run("repairer", "waits", "cancel", "w2"), "is cancelled")
+	nc, denied := s.connect("publisher")
+	m, err := nc.Request("oneturn.api.acme.answer", []byte(`{"chat_id":"c5","tool_call_id":"w3/1","value":{"said":"yes"}}`), 10*time.Second)
+	require.NoError(t, err)
+	v, err := events.DecodeVerdict(m.Data)
+	require.NoError(t, err, "%s %s", m.Header, m.Data)
+	require.True(t, v.OK(), v.Message)
+	nc.Close()
+	require.Empty(t, denied.list())
 }
 
 // requireFetched gets a large payload as the role for it.
