@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oneturn/oneturn/tools"
@@ -50,6 +51,7 @@ type child struct {
 	err        error // why it could not start; final once gone is closed
 	calls      map[uint64]*pending
 	voices     voices
+	confidants atomic.Pointer[[]*pending] // calls that were handed secrets; replaced under the lock
 }
 
 func newChild(l launch, log *slog.Logger) *child {

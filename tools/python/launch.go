@@ -105,8 +105,8 @@ func (c *child) supervise(started chan<- error) {
 	log := c.log.With("pid", cmd.Process.Pid)
 	log.Debug("Python process started", "interpreter", cmd.Path)
 	redact := newRedactor(secrets)
-	stdout := &output{log: log.With("stream", "stdout"), who: c.who, redact: redact}
-	stderr := &output{log: log.With("stream", "stderr"), who: c.who, redact: redact}
+	stdout := &output{log: log.With("stream", "stdout"), who: c.who, redact: redact, scrub: c.scrub}
+	stderr := &output{log: log.With("stream", "stderr"), who: c.who, redact: redact, scrub: c.scrub}
 	var readers, writer sync.WaitGroup
 	stop := make(chan struct{})
 	writer.Go(func() { c.write(p.in, stop) })

@@ -83,6 +83,7 @@ func (c *child) finishOperation(ctx context.Context, p *pending, r *reply, do op
 	}
 	if r.Op == "ask" {
 		c.asks(p, -1)
+		c.confide(p)
 	}
 	if p.ctx.Err() != nil {
 		return

@@ -22,6 +22,8 @@ type output struct {
 	log    *slog.Logger          // carries workflow, pid and stream
 	who    func(id uint64) voice // the call of a number
 	redact *strings.Replacer     // nil when there is nothing to blot out
+	// scrub blots out the secrets that calls of the process were handed; the line may be cut.
+	scrub func(line string, cut bool) string
 
 	mu   sync.Mutex
 	last string
@@ -71,6 +73,7 @@ func (o *output) copy(r io.Reader) {
 		if o.redact != nil {
 			text = o.redact.Replace(text)
 		}
+		text = o.scrub(text, cut)
 		if strings.TrimSpace(text) == "" {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -19,6 +20,7 @@ type pending struct {
 	entered          chan struct{} // closed before the function runs
 	done             chan outcome  // buffered, gets exactly one
 
+	secrets   *secrets.Scrubber       // what the call was handed, nil when it can ask nobody
 	desk      tools.Desk              // nil when the caller has none
 	ctx       context.Context         //nolint:containedctx // what the process asks for the call belongs to it
 	stop      context.CancelCauseFunc // ends ctx, which is that of everything at the desk
@@ -46,7 +48,7 @@ type pending struct {
 func newPending(ctx context.Context, op, function, key string, call *tools.Call) *pending {
 	ctx, stop := context.WithCancelCause(ctx)
 	return &pending{
-		op: op, function: function, key: key, enter: call.Enter, desk: call.Desk, ctx: ctx, stop: stop,
+		op: op, function: function, key: key, enter: call.Enter, desk: call.Desk, secrets: call.Secrets, ctx: ctx, stop: stop,
 		tool: call.Name, chat: call.Turn.Chat, turn: call.CallID,
 		entered: make(chan struct{}), done: make(chan outcome, 1),
 	}
