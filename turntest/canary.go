@@ -1,8 +1,15 @@
 package turntest
 
 import (
+	"bytes"
 	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -26,6 +33,47 @@ func (c Canaries) In(text string) []string {
 		places = append(places, place)
 	}
 	return places[1:]
+}
+
+// Within reports whether a canary of any place is in data: as it is, in base64 or in hex.
+func (c Canaries) Within(data []byte) bool {
+	for _, trace := range c.traces() {
+		if bytes.Contains(data, []byte(trace)) {
+			return true
+		}
+	}
+	return false
+}
+
+// traces are what every canary leaves, however it is written.
+func (c Canaries) traces() []string {
+	traces := []string{c.run, hex.EncodeToString([]byte(c.run))}
+	for offset := range 3 { // base64 takes three bytes at a time
+		const group = 4
+		text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("-", offset) + c.run))
+		traces = append(traces, text[group:len(text)-2*group]) // the ends depend on the neighbours
+	}
+	return traces
+}
+
+// Files returns the files under a folder that hold a canary, see [Canaries.Within]: of the store
+// of a server that has stopped, say.
+func (c Canaries) Files(dir string) ([]string, error) {
+	var found []string
+	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		if err == nil && c.Within(data) {
+			found = append(found, name)
+		}
+		return err //nolint:wrapcheck // the caller says what for
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for canaries in %s: %w", dir, err)
+	}
+	return found, nil
 }
 
 // Check is invariant I9: no canary is in the headers of records, in what oneturn writes into

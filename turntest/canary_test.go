@@ -1,6 +1,10 @@
 package turntest_test
 
 import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -32,4 +36,23 @@ func TestCanaryIsFoundWhereNoSecretMayBe(t *testing.T) {
 		require.Equal(t, "I9", found[0].Invariant)
 		require.Contains(t, found[0].Text, "a canary of password is in "+where)
 	}
+}
+
+func TestCanaryIsFoundInFilesHoweverItIsWritten(t *testing.T) {
+	t.Parallel()
+	c, dir := turntest.NewCanaries(), t.TempDir()
+	secret := c.Of("form")
+	for name, text := range map[string]string{
+		"plain": "x" + secret, "hex": fmt.Sprintf("%x", secret), "base64": base64.StdEncoding.EncodeToString([]byte(secret)),
+		"base64-1": base64.RawURLEncoding.EncodeToString([]byte("u" + secret)), "base64-2": base64.StdEncoding.EncodeToString([]byte("us:" + secret + "!"))[1:],
+		"base64-3": base64.StdEncoding.EncodeToString([]byte("u:" + secret)), "clean": turntest.NewCanaries().Of("other"),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	found, err := c.Files(dir)
+	require.NoError(t, err)
+	require.Len(t, found, 6, "%v", found)
+	require.NotContains(t, found, filepath.Join(dir, "clean"))
+	_, err = c.Files(filepath.Join(dir, "nowhere"))
+	require.Error(t, err)
 }

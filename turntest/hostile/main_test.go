@@ -69,17 +69,7 @@ func newLabOf(t *testing.T, c oneturn.Config) *lab {
 func newLabOn(t *testing.T, s *turntest.Server, c oneturn.Config) *lab {
 	t.Helper()
 	s.Provision(func(o *provision.Options) { o.AckWait = 5 * time.Second }) // a busy machine redelivers nothing
-	l := &lab{T: t, nc: s.Connect(), reg: prometheus.NewRegistry(), log: &turntest.Output{}}
-	var err error
-	l.js, err = jetstream.New(l.nc)
-	require.NoError(t, err)
-	l.space, err = subjects.New(subjects.DefaultPrefix)
-	require.NoError(t, err)
-	l.client, err = oneturn.NewClient(l.nc, oneturn.ClientOptions{WithoutMsgID: true})
-	require.NoError(t, err)
-	l.dead, err = l.js.OrderedConsumer(t.Context(), l.space.DeadStream(), jetstream.OrderedConsumerConfig{})
-	require.NoError(t, err)
-
+	l := newClientLab(t, s)
 	c.Registry, c.BindingGrace = l.reg, -1
 	c.Logger = slog.New(slog.NewTextHandler(l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w, err := oneturn.NewWorker(s.Connect(), c)
@@ -93,6 +83,22 @@ func newLabOn(t *testing.T, s *turntest.Server, c oneturn.Config) *lab {
 		require.Zero(t, l.metric("oneturn_panics_total"), l.log)
 	})
 	require.Eventually(t, func() bool { return w.Ready() == nil }, 10*time.Second, 2*time.Millisecond)
+	return l
+}
+
+// newClientLab is a lab without a worker, on a server that is provisioned.
+func newClientLab(t *testing.T, s *turntest.Server) *lab {
+	t.Helper()
+	l := &lab{T: t, nc: s.Connect(), reg: prometheus.NewRegistry(), log: &turntest.Output{}}
+	var err error
+	l.js, err = jetstream.New(l.nc)
+	require.NoError(t, err)
+	l.space, err = subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	l.client, err = oneturn.NewClient(l.nc, oneturn.ClientOptions{WithoutMsgID: true})
+	require.NoError(t, err)
+	l.dead, err = l.js.OrderedConsumer(t.Context(), l.space.DeadStream(), jetstream.OrderedConsumerConfig{})
+	require.NoError(t, err)
 	return l
 }
 
