@@ -209,6 +209,9 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 	_, err = l.nc.Subscribe("oneturn.live.>", func(m *nats.Msg) { fmt.Fprintf(&seen, "%s %v %s\n", m.Subject, m.Header, m.Data) })
 	require.NoError(t, err)
 
+	// A message that stays keeps the server from dropping the file that the answers were in.
+	l.sendOn(l.space.In("nobody", events.KindStructuredOutputReady, "app", "Secret", "c"), nil, []byte(strings.Repeat("-", 100_000)))
+
 	agents := []string{"GoOK", "GoFail", "GoPanic", "PyOK", "PyFail"}
 	first := l.shift(server, config)
 	for _, agent := range agents {
@@ -255,7 +258,12 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 	}
 	all.Wait()
 	require.Equal(t, events.VerdictReplayed, l.answers(late, map[string]any{"key": c.Of(agents[0])}).Code, "the fact stands")
-	l.drained()
+	in, err := l.js.Stream(t.Context(), l.space.InStream())
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		info, err := in.Info(t.Context())
+		return err == nil && info.State.Msgs == 1
+	}, 10*time.Second, 5*time.Millisecond, "messages are left in the inbound stream")
 	require.Eventually(t, func() bool { return !strings.Contains(l.dump(l.space.TurnsStream()), "Oneturn-Secret:[sealed]") }, 10*time.Second, 20*time.Millisecond,
 		"sealed data is left: %s", l.log)
 	require.NoError(t, l.nc.Flush())
