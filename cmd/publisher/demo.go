@@ -18,8 +18,9 @@ func demoCommand(env cli.Lookup) *cobra.Command {
 	cmd := cli.Command(&cobra.Command{
 		Use:   "demo",
 		Short: "Show the promise at work: real workers, really killed",
-		Long: "demo starts a NATS server on a free port and two workers on the workflow of examples/01-hello, and shows in\n" +
-			"four scenes that a turn runs once and always ends. It takes about ten seconds and leaves nothing behind.\n\n" +
+		Long: "demo starts a NATS server on a free port and two workers on the workflows of examples/01-hello and\n" +
+			"02-approval, and shows in a few scenes that a turn runs once and always ends, also one that waits for a person.\n" +
+			"It takes about 15 seconds and leaves nothing behind.\n\n" +
 			"Exit codes: 0 only if everything that it shows really happened, else 1.",
 		Args: cobra.NoArgs,
 	}, env, func(cmd *cobra.Command, _ []string) error {

@@ -21,16 +21,6 @@ func greet(_ context.Context, in greeting) (string, error) {
 	return "Hello, " + in.Name + "!", nil
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, nats.DefaultURL)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
 // run works until ctx ends.
 func run(ctx context.Context, url string) error {
 	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectBufSize(-1))
@@ -44,4 +34,14 @@ func run(ctx context.Context, url string) error {
 		return err
 	}
 	return w.Run(ctx)
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, nats.DefaultURL)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }

@@ -1,6 +1,6 @@
 // Package demo shows the promise at work, with real workers that are really killed: a NATS
-// server in this process, two worker processes on the workflow of examples/01-hello, and a few
-// scenes. What they claim is counted outside NATS and outside the workers: each run of a
+// server in this process, two worker processes on the workflows of examples/01-hello and
+// examples/02-approval, and a few scenes. What they claim is counted outside NATS and outside the workers: each run of a
 // tool adds a line to a ledger file.
 package demo
 
@@ -32,6 +32,8 @@ func scenes() []scene {
 		{"A turn whose data does not fit the model of the tool", wrongData},
 		{"kill -9 of the worker inside an unsafe tool", killUnsafe},
 		{"kill -9 of the worker inside an idempotent tool", killIdempotent},
+		{"kill -9 of the worker whose tool waits for a person", killAsking},
+		{"kill -9 of all workers while a turn is parked", killAllParked},
 		{"Afterwards", afterwards},
 	}
 }

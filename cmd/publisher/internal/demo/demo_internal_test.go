@@ -56,7 +56,7 @@ func TestLedgerKnowsTheRunsOfATurnAndLeavesAHalfWrittenLine(t *testing.T) {
 	require.NoError(t, os.WriteFile(string(l), []byte(text), 0o600))
 	runs, err = l.of("t1")
 	require.NoError(t, err)
-	require.Equal(t, []run{{"a", "t1", 1, 7}, {"a", "t1", 2, 8}}, runs)
+	require.Equal(t, []run{{"a", "", "t1", 1, 7}, {"a", "", "t1", 2, 8}}, runs)
 	first, err := l.wait(t.Context(), "t2")
 	require.NoError(t, err)
 	require.Equal(t, 7, first.Worker)
@@ -172,7 +172,10 @@ func TestUnpackedExampleBindsTheToolsOfTheScenes(t *testing.T) {
 	for _, b := range set.Bindings() {
 		effects[b.Tool] = b.Effect
 	}
-	require.Equal(t, map[string]bindings.Effect{"greet": "unsafe", "charge": "unsafe", "file_note": "idempotent"}, effects)
+	require.Equal(t, map[string]bindings.Effect{
+		"greet": "unsafe", "charge": "unsafe", "file_note": "idempotent",
+		"request_approval": "replay", "request_api_key": "replay", "review_diagram": "replay",
+	}, effects)
 }
 
 func TestWorkersOfTheDemoIgnoreSettingsOfTheEnvironment(t *testing.T) {

@@ -20,8 +20,11 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// ledgerVariable names the ledger for the tools of the example.
-const ledgerVariable = "HELLO_LEDGER"
+// Variables that name the ledger for the tools of the examples.
+const (
+	helloLedger  = "HELLO_LEDGER"
+	studioLedger = "STUDIO_LEDGER"
+)
 
 // ledger is the path of the file to which the tools add a line for each run.
 type ledger string
@@ -29,6 +32,7 @@ type ledger string
 // run is one line of the ledger.
 type run struct {
 	Tool   string `json:"tool"`
+	What   string `json:"what"` // what a tool that asks people has come to, "" for others
 	Turn   string `json:"turn"`
 	Epoch  int    `json:"epoch"`  // 1 for the first owner of the turn
 	Worker int    `json:"worker"` // process id of the worker
@@ -79,19 +83,26 @@ func (l ledger) wait(ctx context.Context, turn string) (run, error) {
 	}
 }
 
-// tally counts the events of each turn. The zero value is ready.
+// tally counts events. The zero value counts those of each turn.
 type tally struct {
+	key func(data map[string]any) string // what counts together, "" for what does not count; nil = the turn
+
 	mu sync.Mutex
-	n  map[string]int // by turn key
+	n  map[string]int // by key
 }
 
 // event counts one. An event that names no turn is counted too: it should not be there.
 func (t *tally) event(body []byte) {
 	turn := "without a turn"
 	if m, err := events.Parse(body); err == nil {
-		if name, ok := m.Data["turn"].(string); ok {
+		if t.key != nil {
+			turn = t.key(m.Data)
+		} else if name, ok := m.Data["turn"].(string); ok {
 			turn = name
 		}
+	}
+	if turn == "" {
+		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,8 +115,8 @@ func (t *tally) event(body []byte) {
 // settle is how long a tally may take to see what has been sent.
 const settle = 2 * time.Second
 
-// wait returns the counts once there are events of so many turns, or after a while.
-func (t *tally) wait(ctx context.Context, turns int) map[string]int {
+// wait returns the counts once there are events of so many keys, or after a while.
+func (t *tally) wait(ctx context.Context, keys int) map[string]int {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -114,7 +125,7 @@ func (t *tally) wait(ctx context.Context, turns int) map[string]int {
 		t.mu.Lock()
 		counts := maps.Clone(t.n)
 		t.mu.Unlock()
-		if len(counts) >= turns {
+		if len(counts) >= keys {
 			return counts
 		}
 		select {

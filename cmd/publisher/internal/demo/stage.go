@@ -30,8 +30,10 @@ type stage struct {
 	crew      *crew
 	ledger    ledger
 	responses tally
-	checks    int // promises looked at
-	broken    int // of them, not kept
+	questions tally // by their ids
+	parks     tally // by turn
+	checks    int   // promises looked at
+	broken    int   // of them, not kept
 
 	down []func() error // undoes what was raised, last first
 }
@@ -42,7 +44,7 @@ const ackWait = 2 * time.Second
 
 // raise starts the server and two workers. On an error it leaves nothing behind.
 func raise(ctx context.Context, o Options) (_ *stage, err error) {
-	s := &stage{out: o.Out}
+	s := &stage{out: o.Out, questions: tally{key: questionOf}, parks: tally{key: parkedTurn}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.strike())
@@ -68,8 +70,8 @@ func raise(ctx context.Context, o Options) (_ *stage, err error) {
 	}
 	s.crew = &crew{o: o, dir: dir, args: []string{
 		"--nats", server.URL(), "--workflows", workflows, "--watch=false", "--http", "127.0.0.1:0",
-		"--tool-env", ledgerVariable, "--soft-stop", "1s", "--log-level", "warn", "-o", "json",
-	}, env: append(quietEnvironment(os.Environ()), ledgerVariable+"="+string(s.ledger))}
+		"--tool-env", helloLedger + "," + studioLedger, "--park-after", parkAfter.String(), "--soft-stop", "1s", "--log-level", "warn", "-o", "json",
+	}, env: append(quietEnvironment(os.Environ()), helloLedger+"="+string(s.ledger), studioLedger+"="+string(s.ledger))}
 	if o.Python != "" {
 		s.crew.args = append(s.crew.args, "--python", o.Python)
 	}
@@ -104,21 +106,29 @@ func (s *stage) connect(ctx context.Context, server *embedded.Server) error {
 	if err != nil {
 		return err
 	}
-	if err := s.responses.listen(nc, space); err != nil {
-		return err
+	for subject, to := range map[string]*tally{
+		space.EventsOfKind(events.KindToolResponse):        &s.responses,
+		space.EventsOfKind(subjects.KindAsk + ".*"):        &s.questions,
+		space.Live("demo", "demo", events.KindRunComplete): &s.parks,
+	} {
+		if err := to.listen(nc, subject); err != nil {
+			return err
+		}
 	}
 	s.client, err = oneturn.NewClient(nc, oneturn.ClientOptions{WithoutMsgID: true})
 	return err
 }
 
-// unpack writes the workflows of the first example to dir.
+// unpack writes the workflows of the examples to dir.
 func unpack(dir string) error {
-	workflows, err := fs.Sub(examples.Hello, "01-hello/workflows")
-	if err == nil {
-		err = os.CopyFS(dir, workflows)
-	}
-	if err != nil {
-		return fmt.Errorf("unpack the example: %w", err)
+	for name, files := range map[string]fs.FS{"01-hello": examples.Hello, "02-approval": examples.Approval} {
+		workflows, err := fs.Sub(files, name+"/workflows")
+		if err == nil {
+			err = os.CopyFS(dir, workflows)
+		}
+		if err != nil {
+			return fmt.Errorf("unpack the example %s: %w", name, err)
+		}
 	}
 	return nil
 }
@@ -182,14 +192,14 @@ func (s *stage) duplicates(ctx context.Context, want int) (int, error) {
 	}
 }
 
-// listen counts the responses of each turn, as subscribers see them.
-func (t *tally) listen(nc *nats.Conn, space subjects.Space) error {
-	_, err := nc.Subscribe(space.EventsOfKind(events.KindToolResponse), func(m *nats.Msg) { t.event(m.Data) })
+// listen counts events as subscribers see them.
+func (t *tally) listen(nc *nats.Conn, subject string) error {
+	_, err := nc.Subscribe(subject, func(m *nats.Msg) { t.event(m.Data) })
 	if err == nil {
 		err = nc.Flush()
 	}
 	if err != nil {
-		return fmt.Errorf("subscribe to responses: %w", err)
+		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	return nil
 }
