@@ -14,6 +14,15 @@
 // imports, absolute imports of that name and imports of files beside it all work; [Pool.Renew]
 // brings changed files in. The working folder is the parent of the workflows folder.
 //
+// # People
+//
+// A call reaches its [tools.Call.Desk] by frames: it asks, shows, dismisses, tells its progress and
+// keeps steps, up to 64 at once, each with a number that the worker answers by. A call with open
+// questions takes no room: others run in its process, sync ones on threads of their own while the
+// main thread waits, and it goes on beside them. When its context ends, for example because its turn
+// is parked ([tools.ErrParked]), whatever it waits for raises asyncio.CancelledError, and so does all
+// that it tries at the desk afterwards.
+//
 // # Failures
 //
 // Exceptions keep their text: ValueError and oneturn.UserError are user_error, arguments that
