@@ -272,3 +272,24 @@ func TestHostileLetterNamesNoBlobOfOthersAndNoForeignSubject(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &out))
 	require.Equal(t, letterFailed, out.Letters[0].State)
 }
+
+func TestAnswerThatCouldNotBeReadIsListedButNotKept(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	const body = `{"response":"SECRET"`
+	d.inbound(t, "oneturn.in.default.tool_call_response.acme.Hello.c", body)
+	found := letters(t, d.Server, 1)
+	require.Equal(t, len(body), found[0].Bytes)
+	require.Len(t, found[0].SHA256, 64)
+	text := ok(t, d.Server, "dead", "show", seq(found[0].Seq))
+	require.Contains(t, text, "not kept")
+	require.NotContains(t, text, "SECRET")
+	for _, args := range [][]string{
+		{"dead", "show", seq(found[0].Seq), "--payload"}, {"dead", "redrive", seq(found[0].Seq), "--force"},
+	} {
+		code, stdout, stderr := turnctl(t, d.Server, args...)
+		require.Equal(t, 1, code, stdout)
+		require.Contains(t, normal(stdout+stderr), "may be secret")
+	}
+	require.Len(t, letters(t, d.Server, 1), 1)
+}
