@@ -29,7 +29,7 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 	m.secret = q == nil || q.Secret
 	switch {
 	case errors.Is(err, errNoQuestion):
-		if d, back := h.early(m); back {
+		if d, back := h.early(m, in.App); back {
 			return d
 		}
 		return h.refuse(m, r, events.VerdictUnknown, textUnknown)
@@ -99,7 +99,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 	case err != nil:
 		return h.undecided(m, "the answer could not be stored", err)
 	case v.Verdict == idempotency.Early:
-		if d, back := h.early(m); back {
+		if d, back := h.early(m, subjects.Token(r.App)); back {
 			return d
 		}
 	}

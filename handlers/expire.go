@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// longestWait is the longest delay with which an expiry that came early is given back.
+// longestWait is how long before its time an expiry is given back until then.
 const longestWait = time.Minute
 
 // expire handles the end of the time for an answer. It contends with answers for the question,
@@ -33,7 +33,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 	q, err := h.inquire(m.Held, key, e.Ask)
 	switch {
 	case errors.Is(err, errNoQuestion):
-		if d, back := h.early(m); back {
+		if d, back := h.early(m, in.App); back {
 			return d
 		}
 		return h.notExpired(m, e, events.VerdictUnknown, textUnknown)
@@ -49,6 +49,8 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 			return h.undecided(m, "the server does not tell the time", err)
 		case q.Answer.ExpiresAt.IsZero():
 			return h.notExpired(m, e, events.VerdictInvalid, "The question is open for as long as its turn.")
+		case wait > longestWait && h.Schedule != nil:
+			return h.tooSoon(m, e, q)
 		case wait > 0:
 			return nakAfter(min(wait, longestWait))
 		}
@@ -63,7 +65,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 	case err != nil:
 		return h.undecided(m, "the expiry could not be stored", err)
 	case v.Verdict == idempotency.Early:
-		if d, back := h.early(m); back {
+		if d, back := h.early(m, in.App); back {
 			return d
 		}
 	}
@@ -75,6 +77,17 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 	h.Metrics.Expiries.WithLabelValues(string(verdict.Code)).Inc()
 	h.tell(m, verdict)
 	return h.follow(ctx, m, v)
+}
+
+// tooSoon ends an expiry long before its time, which would come back for as long: the server is
+// told (again) when that is.
+func (h *Handlers) tooSoon(m *Message, e *events.Expire, q *inquiry) Disposition {
+	again := *e
+	again.ExpiresAt, again.ToolCallID = q.Answer.ExpiresAt, q.ToolCallID
+	if err := h.Schedule(m.Held, &again); err != nil {
+		return h.undecided(m, "the expiry could not be scheduled", err)
+	}
+	return h.notExpired(m, e, events.VerdictInvalid, "The time to answer is not over.")
 }
 
 // before returns how long it is until a time by the clock of the server, which says when it took

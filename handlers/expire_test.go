@@ -168,3 +168,20 @@ func requireWithheld(t *testing.T, m *jetstream.RawStreamMsg, secret string) {
 		require.NotContains(t, values[0], secret, name)
 	}
 }
+
+func TestExpiryLongBeforeItsTimeIsScheduledAnew(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "")
+	end := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+	a.ask("1", func(e *events.ToolCall) { e.Answer.ExpiresAt = end })
+	var again []*events.Expire
+	k.Schedule = func(_ context.Context, e *events.Expire) error {
+		again = append(again, e)
+		return nil
+	}
+	require.Equal(t, events.VerdictInvalid, k.handled(k.expiry(2, a, "1")).Code)
+	require.Len(t, again, 1)
+	require.True(t, again[0].ExpiresAt.Equal(end))
+	require.Equal(t, idempotency.Open, a.outcome("1"))
+}

@@ -109,9 +109,10 @@ func readInquiry(key subjects.Key, ask string, event []byte) (*inquiry, error) {
 }
 
 // early gives a message back whose question is not known, for a while. It reports false when
-// that is over.
-func (h *Handlers) early(m *Message) (Disposition, bool) {
-	if h.Now().Sub(m.Stored) >= earlyFor {
+// that is over, or when there are too many of them. App is the token of the tenant.
+func (h *Handlers) early(m *Message, app string) (Disposition, bool) {
+	now := h.Now()
+	if now.Sub(m.Stored) >= earlyFor || m.Lease.Delivery <= 1 && !h.earlies.admit(app, now) {
 		return Disposition{}, false
 	}
 	const most = 7 // doublings to earlyLast
