@@ -90,7 +90,7 @@ type Handlers struct {
 	cancelled *recent[string] // names of turns
 	buffers   buffers
 	schemas   schemas
-	earlies   earlies
+	strays    strays
 	waits     waits
 	draining  atomic.Bool
 }

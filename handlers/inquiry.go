@@ -112,7 +112,7 @@ func readInquiry(key subjects.Key, ask string, event []byte) (*inquiry, error) {
 // that is over, or when there are too many of them. App is the token of the tenant.
 func (h *Handlers) early(m *Message, app string) (Disposition, bool) {
 	now := h.Now()
-	if now.Sub(m.Stored) >= earlyFor || m.Lease.Delivery <= 1 && !h.earlies.admit(app, now) {
+	if now.Sub(m.Stored) >= earlyFor || m.Lease.Delivery <= 1 && !h.strays.admit(app, now) {
 		return Disposition{}, false
 	}
 	const most = 7 // doublings to earlyLast

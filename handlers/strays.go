@@ -12,8 +12,8 @@ const (
 	earlyOfAll = 2_000
 )
 
-// earlies counts them. The zero value is usable, and safe for concurrent use.
-type earlies struct {
+// strays counts them. The zero value is usable, and safe for concurrent use.
+type strays struct {
 	mu    sync.Mutex
 	since time.Time
 	all   int
@@ -21,7 +21,7 @@ type earlies struct {
 }
 
 // admit counts one more of a tenant, unless there are too many.
-func (e *earlies) admit(app string, now time.Time) bool {
+func (e *strays) admit(app string, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.of == nil || now.Sub(e.since) >= earlyFor {
