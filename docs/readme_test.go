@@ -225,7 +225,7 @@ func TestFirstExampleCanBeFollowed(t *testing.T) {
 
 func TestApprovalExampleCanBeFollowed(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, 12, newShell(t).follow("../examples/02-approval/README.md"))
+	require.Equal(t, 14, newShell(t).follow("../examples/02-approval/README.md"))
 }
 
 func TestCommandsOfTheOperationsPageWork(t *testing.T) {
