@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -108,6 +109,7 @@ func (r *run) park() {
 	for i, q := range open {
 		ids[i] = q.ID
 	}
+	r.hit(failpoint.BeforePark)
 	parked, err := r.h.Journal.Park(ctx, &r.hold, ids, state)
 	switch {
 	case errorsRefused(err):
@@ -116,6 +118,7 @@ func (r *run) park() {
 	case err != nil:
 		_ = r.judge(err)
 	case parked:
+		r.hit(failpoint.AfterPark)
 		r.h.Metrics.Parked.Inc()
 		r.h.log(r.t).Debug("parked", "questions", len(ids), "epoch", r.hold.Epoch)
 		r.tell()

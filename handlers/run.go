@@ -10,6 +10,7 @@ import (
 	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/tools"
 )
@@ -146,3 +147,10 @@ func (e *lostError) Error() string { return fmt.Sprintf("the run has lost its tu
 
 // Unwrap returns the cause.
 func (e *lostError) Unwrap() error { return e.cause }
+
+// hit is [turn.hit] with the effect that the claim has pinned.
+func (r *run) hit(point string) {
+	if failpoint.Enabled {
+		failpoint.Hit(point, r.hold.Effect, r.t.key.String())
+	}
+}

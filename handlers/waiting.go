@@ -9,6 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 )
@@ -52,6 +53,7 @@ func (r *run) touch() {
 func (r *run) ask(d *desk, q *question) (reply idempotency.Reply, err error) {
 	r.listen(q)
 	err = r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
+		r.hit(failpoint.BeforeAsk)
 		if reply, err = r.h.Journal.Ask(ctx, hold, q.Question); err != nil {
 			return r.judge(err)
 		}
@@ -61,6 +63,7 @@ func (r *run) ask(d *desk, q *question) (reply idempotency.Reply, err error) {
 		}
 		r.schedule(ctx, q)
 		r.opened(q)
+		r.hit(failpoint.AfterAsk)
 		return nil
 	})
 	if err != nil {
@@ -119,9 +122,11 @@ func (r *run) look(d *desk, q *question) (reply idempotency.Reply, err error) {
 // take stores that the tool is about to be handed a reply. The gate is held: a run that has
 // parked takes nothing.
 func (r *run) take(ctx context.Context, hold idempotency.Hold, q *question, reply idempotency.Reply) error {
+	r.hit(failpoint.BeforeTaken)
 	if err := r.judge(r.h.Journal.Take(ctx, hold, q.ID)); err != nil {
 		return err
 	}
+	r.hit(failpoint.AfterTaken)
 	r.left(q, string(reply.Outcome))
 	return nil
 }

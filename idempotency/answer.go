@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -92,6 +93,9 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
 	case v.Verdict == Closed && t.Response != nil, v.Verdict == Invalid && a.Lease.Delivery <= 1:
 		v.Decision = Decision{Action: Done, Turn: t}
 		return v, nil
+	}
+	if failpoint.Enabled && t.Claim != nil {
+		failpoint.Hit(failpoint.AfterAnswer, t.Claim.Meta.Effect, a.Key.String())
 	}
 	// Only what stands wakes anybody. But any message that was delivered before may be the lease of
 	// the turn, and that is not for one read to deny.

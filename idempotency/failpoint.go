@@ -13,7 +13,15 @@ func createAtFailpoint(ctx context.Context, s *KV, r Record) (uint64, error) {
 	key, _ := subjects.ParseKey(r.Key)
 	point := map[string]string{
 		kindCall: failpoint.Claim, kindResponse: failpoint.Finish, kindPark: failpoint.Seal, kindTakeover: failpoint.Takeover,
+		kindAsk: failpoint.Ask, kindAnswer: failpoint.Answer, kindAck: failpoint.Closed, kindTaken: failpoint.Taken,
+		kindStep: failpoint.Step, kindShow: failpoint.Show,
 	}[key.Kind]
+	switch {
+	case key.Kind == kindPark && r.Meta.Verdict == parkParked:
+		point = failpoint.Park
+	case key.Kind == kindPark && r.Meta.Verdict == parkWoken:
+		point = failpoint.Wake
+	}
 	if err := failpoint.Before(point); err != nil {
 		return 0, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -52,6 +53,7 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 		if decided, err := j.anyDecided(ctx, *h, open); decided || err != nil {
 			return false, err
 		}
+		failpoint.Hit(failpoint.BeforeContinue, h.Effect, h.Key.String())
 		switch won, err := j.own(ctx, Claim{Key: h.Key, Lease: h.Lease, Trace: h.Trace}, h); {
 		case err != nil:
 			return false, err

@@ -58,6 +58,9 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 	case !won:
 		return Decision{}, true, nil
 	}
+	if c.Signal {
+		failpoint.Hit(failpoint.AfterResume, hold.Effect, c.Key.String())
+	}
 	failpoint.Hit(failpoint.AfterTakeover, hold.Effect, c.Key.String())
 	if !mutant.Planted(mutant.WakeWithoutReread) {
 		if t, err = Load(ctx, j.store, c.Key); err != nil {
