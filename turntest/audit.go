@@ -37,6 +37,9 @@ type Facts struct {
 	Dead     []Letter             // dead letters
 	Left     uint64               // messages left in the inbound stream
 
+	// Said is what people said to questions, and what they were told, as far as anybody noted it.
+	Said []Said
+
 	// NoLedger says that the tools keep no ledger: how often they ran is not judged.
 	NoLedger bool
 
@@ -51,6 +54,7 @@ type Accepted struct {
 	App, Chat, Run, Turn string
 	Effect               string    // effect of its tool, a note for who made the turn: [Check] goes by the effect in the claim
 	MayFail              bool      // another end than a result of the tool is expected
+	MayWait              bool      // it may be at rest without an end: parked, with a question that nobody has decided
 	Begun, At            time.Time // when it was due to be published, and acknowledged; zero when nobody noted it
 }
 

@@ -20,7 +20,7 @@ func (c *checker) belongs(turn string, key subjects.Record, r *idempotency.Recor
 		s, _ := m.Data[name].(string)
 		return s
 	}
-	if m.Kind != key.Kind && (key.Kind != "cancel" || m.Kind != events.KindToolCallCancel) {
+	if m.Kind != kindUnder(key.Kind) {
 		c.failf("I8", turn, "record %s holds an event of kind %q", r.Key, m.Kind)
 	}
 	want := subjects.TurnKey(id("app_id"), id("chat_id"), id("run_id"), id("turn"))
@@ -33,4 +33,19 @@ func (c *checker) belongs(turn string, key subjects.Record, r *idempotency.Recor
 	if key.Turn != want.Turn && (len(fingerprint) < hash || key.Turn != subjects.ReusedTurnToken(id("run_id"), id("turn"), fingerprint[:hash])) {
 		c.failf("I8", turn, "record %s is of turn %q, run %q", r.Key, id("turn"), id("run_id"))
 	}
+}
+
+// kindUnder is the kind of the event that is stored under a key of a kind.
+func kindUnder(kind string) string {
+	switch kind {
+	case events.KindCancel:
+		return events.KindToolCallCancel
+	case subjects.KindAsk, subjects.KindShow:
+		return events.KindToolCall
+	case subjects.KindAck:
+		return events.KindToolCallAck
+	case subjects.KindDismiss:
+		return events.KindToolCallDismiss
+	}
+	return kind
 }

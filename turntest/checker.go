@@ -15,7 +15,7 @@ import (
 
 // Violation is a broken invariant.
 type Violation struct {
-	Invariant string // I1 to I12, see [Check], [Canaries], [Resources] and [Share]
+	Invariant string // I1 to I13, see [Check], [Canaries], [Resources] and [Share]
 	Turn      string // journal key of the turn, "" for the whole run
 	Text      string
 }
@@ -25,18 +25,29 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 
 // Check judges the facts of a run that has come to rest: all faults healed, the queue drained.
 //
-//	I1  every accepted turn has exactly one call and one response; no other turn has one
-//	I2  a tool marked unsafe or replay is entered at most once; a rejected turn's never; none by an
-//	    epoch that began after the turn's cancel; ok needs an exit
+//	I1  every accepted turn has exactly one call and one response; no other turn has one; no wake-up
+//	    is lost: a turn is parked only while nothing is decided that it waits for
+//	I2  a tool marked unsafe is entered at most once, one marked replay again only to come to a question
+//	    whose answer nobody was handed; code behind an answer runs twice only on the way to a later
+//	    question, the end of a replay tool once; a rejected turn's tool is never entered; none by an
+//	    epoch that began after the turn's cancel or response; a step by none that began after its
+//	    result was stored; ok needs an exit
 //	I3  a stored record never changes: the copies subscribers saw are the records
-//	I4  the call precedes the response, both carry the same call id, nothing comes after
+//	I4  the call precedes the response, both carry the same call id; what comes after are questions
+//	    of owners who have lost the turn, and events that close questions
 //	I5  no message is left unsettled
-//	I6  every takeover has the next epoch, under a later delivery or another message than its owner's;
-//	    a fencing token is the sequence of the record that made its epoch
+//	I6  every takeover has the next epoch, after the last one was ended, under a later delivery or
+//	    another message than its owner's, or is its owner's who was woken; a fencing token is the
+//	    sequence of the record that made its epoch; no tool marked unsafe is parked
 //	I7  a turn is interrupted only if its tool was entered and not left, or its worker was hit; a
-//	    turn changes hands only if its worker was hit
+//	    turn that is not parked changes hands only if its worker was hit
 //	I8  the ids inside a record are those of its key: nobody sees another tenant's or chat's turn
-//	I12 a turn ends in time once the faults are over, see Facts.Within
+//	I12 a turn ends in time once the faults are over and its questions decided, see Facts.Within
+//	I13 a question has one record and one id; what decides it comes after it, fits it, is one, closes it
+//	    on the screen as what it is, and is handed to the tool after that, a cancel never; who was
+//	    told that his answer stands has given the one that does
+//
+// For questions, clocks of the tools' machines and the server's are taken for one.
 //
 // What durable facts cannot show has functions of its own: [Canaries.Check] (I9, no secret
 // leaks), [Resources.Settled] (I10, nothing is left behind) and [CheckShare] (I11, a fault is
@@ -51,6 +62,7 @@ func Check(f *Facts, hit map[string]bool) []Violation {
 		c.check(key, c.turns[key])
 	}
 	c.copies()
+	c.said()
 	if f.Left > 0 {
 		c.failf("I5", "", "%d messages are left in the inbound stream", f.Left)
 	}
@@ -60,9 +72,16 @@ func Check(f *Facts, hit map[string]bool) []Violation {
 type turnFacts struct {
 	accepted *Accepted
 	records  []idempotency.Record
+	ledger   []LedgerEntry
 	enters   int
 	exits    int
 	epochs   map[int]uint64 // that entered the tool, with their fencing tokens
+
+	questions map[string]*asking             // by token
+	parks     map[int]*idempotency.Record    // how epochs ended
+	steps     map[string]*idempotency.Record // by token
+	runs      map[int]string                 // nonces of epochs
+	cancel    *idempotency.Record
 }
 
 type checker struct {
@@ -79,7 +98,10 @@ func (c *checker) failf(invariant, turn, format string, args ...any) {
 func (c *checker) turn(key string) *turnFacts {
 	t := c.turns[key]
 	if t == nil {
-		t = &turnFacts{epochs: map[int]uint64{}}
+		t = &turnFacts{
+			epochs: map[int]uint64{}, questions: map[string]*asking{}, parks: map[int]*idempotency.Record{},
+			steps: map[string]*idempotency.Record{}, runs: map[int]string{},
+		}
 		c.turns[key] = t
 	}
 	return t
@@ -91,10 +113,12 @@ func (c *checker) group() {
 	}
 	for _, e := range c.facts.Ledger {
 		t := c.turn(subjects.TurnKey(e.App, e.Chat, e.Run, e.Turn).String())
-		if e.Phase == PhaseEnter {
+		t.ledger = append(t.ledger, e)
+		switch e.Phase {
+		case PhaseEnter:
 			t.enters++
 			t.epochs[e.Epoch] = e.Token
-		} else {
+		case PhaseExit:
 			t.exits++
 		}
 	}
@@ -127,8 +151,9 @@ func (c *checker) check(key string, t *turnFacts) {
 			c.failf("I3", key, "record %s cannot be read: %v", r.Key, r.Err)
 		}
 		c.belongs(key, k, r)
+		c.note(key, t, k, r)
 	}
-	c.epochs(key, t)
+	c.epochs(key, t, response)
 	switch {
 	case t.accepted == nil && (call != nil || t.enters > 0):
 		c.failf("I1", key, "a turn that nobody published was claimed or run")
@@ -136,7 +161,7 @@ func (c *checker) check(key string, t *turnFacts) {
 	case t.accepted == nil:
 		return
 	case response == nil:
-		c.failf("I1", key, "accepted, but without a response (claimed: %t, entered: %d)", call != nil, t.enters)
+		c.unended(key, t, call)
 		return
 	case call == nil:
 		c.failf("I4", key, "a response without a call")
@@ -144,8 +169,9 @@ func (c *checker) check(key string, t *turnFacts) {
 	case call.Seq >= response.Seq:
 		c.failf("I4", key, "the response (%d) is stored before the call (%d)", response.Seq, call.Seq)
 	}
-	c.inTime(key, t.accepted, response)
+	c.inTime(key, t, response)
 	c.outcome(key, t, call, response)
+	c.asked(key, t, call)
 }
 
 // single reports whether a turn may have one record of a kind.
@@ -154,7 +180,7 @@ func single(kind string) bool {
 }
 
 // epochs follows a turn from owner to owner.
-func (c *checker) epochs(key string, t *turnFacts) {
+func (c *checker) epochs(key string, t *turnFacts, response *idempotency.Record) {
 	var lease idempotency.Lease // of the owner so far
 	epoch, cancelled := 1, false
 	for i := range t.records {
@@ -165,24 +191,47 @@ func (c *checker) epochs(key string, t *turnFacts) {
 			cancelled = true
 		case events.KindToolCall:
 			lease = r.Meta.Lease
+			t.runs[1] = r.Meta.Nonce
 			c.token(key, t, epoch, r)
 		case "takeover":
 			epoch++
 			if k.ID != strconv.Itoa(epoch) || r.Meta.Epoch != epoch {
 				c.failf("I6", key, "takeover %s of epoch %d follows epoch %d", k.ID, r.Meta.Epoch, epoch-1)
 			}
-			if r.Meta.Lease.Same(lease) && r.Meta.Lease.Delivery <= lease.Delivery {
-				c.failf("I6", key, "delivery %d of its message took epoch %d from delivery %d", r.Meta.Lease.Delivery, epoch, lease.Delivery)
-			}
-			if c.hit != nil && !c.hit[key] {
-				c.failf("I7", key, "taken over as epoch %d without a fault", epoch)
-			}
+			c.handover(key, t, epoch, r, lease)
 			c.token(key, t, epoch, r)
-			if _, entered := t.epochs[epoch]; cancelled && entered {
+			_, entered := t.epochs[epoch]
+			if cancelled && entered {
 				c.failf("I2", key, "entered by epoch %d, which began after the cancel", epoch)
 			}
-			lease = r.Meta.Lease
+			if entered && response != nil && response.Seq < r.Seq {
+				c.failf("I2", key, "entered by epoch %d, which began after the response", epoch)
+			}
+			lease, t.runs[epoch] = r.Meta.Lease, r.Meta.Nonce
 		}
+	}
+}
+
+// handover holds the beginning of an epoch against the end of the one before, which had a lease.
+func (c *checker) handover(key string, t *turnFacts, epoch int, r *idempotency.Record, lease idempotency.Lease) {
+	ended, same := t.parks[epoch-1], r.Meta.Lease.Same(lease)
+	how := ""
+	if ended != nil && ended.Seq < r.Seq {
+		how = ended.Meta.Verdict
+	}
+	if how == woken && r.Meta.Nonce == t.runs[epoch-1] && r.Meta.Lease == lease {
+		return // its owner goes on, to be parked again
+	}
+	switch {
+	case how == "":
+		c.failf("I6", key, "taken over as epoch %d, and nothing had ended epoch %d", epoch, epoch-1)
+	case same && how == parked:
+		c.failf("I6", key, "epoch %d was parked, and taken over by its own message", epoch-1)
+	case same && r.Meta.Lease.Delivery <= lease.Delivery:
+		c.failf("I6", key, "delivery %d of its message took epoch %d from delivery %d", r.Meta.Lease.Delivery, epoch, lease.Delivery)
+	}
+	if how != parked && c.hit != nil && !c.hit[key] {
+		c.failf("I7", key, "taken over as epoch %d without a fault", epoch)
 	}
 }
 
@@ -212,7 +261,7 @@ func (c *checker) outcome(key string, t *turnFacts, call, response *idempotency.
 	switch {
 	case asked.Rejected && t.enters > 0:
 		c.failf("I2", key, "rejected (%s), but its tool was entered %d times", said.Code, t.enters)
-	case !asked.Rejected && (effect == "unsafe" || effect == "replay") && t.enters > 1:
+	case !asked.Rejected && (effect == "unsafe" || effect == "replay" && len(t.questions) == 0) && t.enters > 1:
 		c.failf("I2", key, "effect %s, entered %d times", effect, t.enters)
 	case said.Status == events.StatusOK && len(c.facts.Ledger) == 0 && !c.facts.NoLedger:
 		c.failf("I2", key, "ok, but no tool entered anything in the ledger: if the tools keep none, as Python tools do, set Facts.NoLedger")
@@ -230,11 +279,17 @@ func (c *checker) outcome(key string, t *turnFacts, call, response *idempotency.
 	}
 }
 
-// inTime holds when a turn ended against when it was accepted, or the last fault was over.
-func (c *checker) inTime(key string, accepted *Accepted, response *idempotency.Record) {
-	from := accepted.At
+// inTime holds when a turn ended against when it was accepted, its last question was decided, or
+// the last fault was over.
+func (c *checker) inTime(key string, t *turnFacts, response *idempotency.Record) {
+	from := t.accepted.At
 	if c.facts.Healed.After(from) {
 		from = c.facts.Healed
+	}
+	for _, q := range t.questions {
+		if q.answer != nil && q.answer.Time.After(from) {
+			from = q.answer.Time
+		}
 	}
 	if c.facts.Within <= 0 || from.IsZero() {
 		return

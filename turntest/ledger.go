@@ -12,8 +12,11 @@ import (
 
 // Phases of a [LedgerEntry].
 const (
-	PhaseEnter = "enter"
-	PhaseExit  = "exit"
+	PhaseEnter    = "enter"
+	PhaseExit     = "exit"
+	PhaseAsk      = "ask"      // about to ask
+	PhaseAnswered = "answered" // the answer was handed to the tool: the code behind it begins
+	PhaseStep     = "step"     // a step was entered
 )
 
 // Ledger is the truth about tool runs: an append-only file outside NATS, to which a tool adds
@@ -23,7 +26,8 @@ type Ledger struct{ f *os.File }
 
 // LedgerEntry is one line of a [Ledger].
 type LedgerEntry struct {
-	Phase  string `json:"phase"` // PhaseEnter or PhaseExit
+	Phase  string `json:"phase"`          // PhaseEnter and so on
+	Name   string `json:"name,omitempty"` // of the question, its id in the call, or of the step
 	App    string `json:"app"`
 	Chat   string `json:"chat"`
 	Run    string `json:"run,omitempty"`
@@ -53,14 +57,27 @@ func (l *Ledger) Close() error {
 }
 
 // Enter notes that the tool of a call was entered.
-func (l *Ledger) Enter(call *tools.Call) error { return l.note(PhaseEnter, call) }
+func (l *Ledger) Enter(call *tools.Call) error { return l.note(PhaseEnter, "", call) }
 
 // Exit notes that the tool of a call is about to return.
-func (l *Ledger) Exit(call *tools.Call) error { return l.note(PhaseExit, call) }
+func (l *Ledger) Exit(call *tools.Call) error { return l.note(PhaseExit, "", call) }
 
-func (l *Ledger) note(phase string, call *tools.Call) error {
+// Ask notes that the tool is about to ask a question: its name or, without one, its number.
+func (l *Ledger) Ask(call *tools.Call, question string) error {
+	return l.note(PhaseAsk, question, call)
+}
+
+// Answered notes that the tool was handed the answer to a question, or heard that its time is over.
+func (l *Ledger) Answered(call *tools.Call, question string) error {
+	return l.note(PhaseAnswered, question, call)
+}
+
+// Step notes, in the step, that it was entered.
+func (l *Ledger) Step(call *tools.Call, name string) error { return l.note(PhaseStep, name, call) }
+
+func (l *Ledger) note(phase, name string, call *tools.Call) error {
 	line, err := json.Marshal(LedgerEntry{
-		Phase: phase, App: call.Turn.App, Chat: call.Turn.Chat, Run: call.Turn.Run, Turn: call.Turn.Turn,
+		Phase: phase, Name: name, App: call.Turn.App, Chat: call.Turn.Chat, Run: call.Turn.Run, Turn: call.Turn.Turn,
 		Key: call.IdempotencyKey, Token: call.FencingToken, Epoch: call.Epoch, PID: os.Getpid(), UnixNS: time.Now().UnixNano(),
 	})
 	if err != nil {

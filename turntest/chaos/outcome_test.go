@@ -61,9 +61,10 @@ func tally(f *turntest.Facts) outcome {
 	seen := map[string]visits{}
 	for _, e := range f.Ledger {
 		v := seen[e.Key]
-		if e.Phase == turntest.PhaseEnter {
+		switch e.Phase {
+		case turntest.PhaseEnter:
 			v.enters++
-		} else {
+		case turntest.PhaseExit:
 			v.exits++
 		}
 		seen[e.Key] = v
