@@ -202,7 +202,7 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV) (*handlers
 		MaxTurnLife:  w.c.MaxTurnLife,
 		Schedule:     handlers.ScheduleExpiry(w.js, w.space),
 		ParkAfter:    w.c.ParkAfter,
-		MaxWaiting:   waitingPerSlot * w.c.Slots,
+		MaxWaiting:   min(waitingPerSlot*w.c.Slots, maxWaiting),
 		BindingGrace: w.c.BindingGrace,
 		MaxEventAge:  w.c.MaxEventAge,
 	}), nil
@@ -244,9 +244,12 @@ func (w *Worker) settle(d *inbox.Delivery, disposition handlers.Disposition) {
 	}
 }
 
-// waitingPerSlot is how many runs may wait in memory for people before more are parked at once,
-// for each slot.
-const waitingPerSlot = 4
+// How many runs may wait in memory for people before more are parked at once: for each slot, and
+// in all. Each holds one of the 20,000 messages that the workers of a pool may hold together.
+const (
+	waitingPerSlot = 4
+	maxWaiting     = 4_000
+)
 
 // lookAgain has runs that wait for people look whenever the connection is back: what would have
 // woken them may be lost.

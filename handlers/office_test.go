@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,20 +53,11 @@ type liveEvent struct {
 }
 
 // slots counts who is away.
-type slots struct {
-	mu   sync.Mutex
-	away int
-}
+type slots struct{ away atomic.Int32 }
 
-func (s *slots) Away() { s.add(1) }
+func (s *slots) Away() { s.away.Add(1) }
 
-func (s *slots) Back() { s.add(-1) }
-
-func (s *slots) add(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.away += n
-}
+func (s *slots) Back() { s.away.Add(-1) }
 
 // Load implements [handlers.ContextStore].
 func (o *office) Load(context.Context, string, string) (map[string]any, error) {
@@ -248,8 +240,11 @@ func (o *office) parked() bool {
 	return turn.Parked()
 }
 
-// pass lets time pass in a bubble.
-func pass(d time.Duration) { <-time.After(d) }
+// pass lets time pass in a bubble, and what is due then be done.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
 
 // settled is the disposition of a message that is handled by now.
 func settled(t *testing.T, done <-chan handlers.Disposition) handlers.Disposition {

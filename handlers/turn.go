@@ -278,6 +278,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	hold, over := r.close()
 	d.Hold = hold
 	switch {
+	case over != nil:
 	case out.Stopped != nil:
 		h.log(t).Info("tool stopped", "why", out.Stopped, "entered", out.Entered)
 	case out.Err != nil:

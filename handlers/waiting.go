@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -83,7 +84,7 @@ func (r *run) wait(ctx context.Context, d *desk, q *question) (idempotency.Reply
 		case <-look.C:
 			pause = min(2*pause, lastLook)
 		case <-q.over:
-			return idempotency.Reply{}, d.stopped(r.tools)
+			return idempotency.Reply{}, cmp.Or(d.stopped(r.tools), errRunOver)
 		case <-ctx.Done():
 			r.left(q, leftOpen)
 			return idempotency.Reply{}, d.stopped(ctx)
