@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -84,7 +83,10 @@ func (r *run) wait(ctx context.Context, d *desk, q *question) (idempotency.Reply
 		case <-look.C:
 			pause = min(2*pause, lastLook)
 		case <-q.over:
-			return idempotency.Reply{}, cmp.Or(d.stopped(r.tools), errRunOver)
+			if err := d.stopped(r.tools); err != nil {
+				return idempotency.Reply{}, err
+			}
+			return idempotency.Reply{}, errRunOver
 		case <-ctx.Done():
 			r.left(q, leftOpen)
 			return idempotency.Reply{}, d.stopped(ctx)
