@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
@@ -15,16 +17,18 @@ import (
 // WaitsRequest asks for the questions of the subject's tenant that wait for an answer.
 type WaitsRequest struct {
 	App  string `json:"-"`                 // for [Client.Waits]; others name the tenant in the subject
-	Chat string `json:"chat_id,omitempty"` // of one chat, of all if empty
+	Chat string `json:"chat_id,omitempty"` // of one chat, of the tenant's if empty
 	// ToolCallID names one question of the chat: it is told whatever became of it.
 	ToolCallID string `json:"tool_call_id,omitempty"`
-	From       uint64 `json:"from,omitempty"` // journal sequence to start at, 0 = the beginning
+	From       uint64 `json:"from,omitempty"` // Next of the page before, 0 = the beginning
 }
 
 // Waits is the answer: questions in the order in which they were asked.
 type Waits struct {
 	Waits []Wait `json:"waits"`
-	Next  uint64 `json:"next,omitempty"` // From of the next page, 0 when there is none now
+	// Next is From of the next page, 0 when there is none now. It is a sequence of the journal for
+	// a chat, and one of the timers for a tenant.
+	Next uint64 `json:"next,omitempty"`
 }
 
 // Wait is a question to a person.
@@ -84,37 +88,95 @@ func (a *api) waits(ctx context.Context, app string, body []byte) (any, error) {
 		}
 		return found, err
 	}
-	filter := subjects.AsksOfTenant(app)
-	if q.Chat != "" {
-		filter = subjects.AsksOfChat(app, q.Chat)
+	page := &asking{Waits: found, api: a, whole: q.Chat != "", states: states{store: a.store}}
+	var err error
+	if q.Chat == "" {
+		err = a.waitsOfTenant(ctx, app, q.From, page)
+	} else {
+		err = a.each(ctx, subjects.AsksOfChat(app, q.Chat), q.From, func(r *idempotency.Record, more bool) (bool, error) {
+			return page.add(ctx, r, r.Seq, more)
+		})
 	}
-	reads, size := 0, 0
-	states := &states{store: a.store}
-	err := a.each(ctx, filter, q.From, func(r *idempotency.Record, more bool) (bool, error) {
-		w := readWait(r, q.Chat != "")
-		if w != nil {
-			var err error
-			if w.State, err = states.of(ctx, r.Key); err != nil {
-				return false, err
-			}
-		}
-		if w != nil && w.State == WaitOpen {
-			if size += len(encode(w)); size > min(pageBytes, a.most) && len(found.Waits) > 0 {
-				found.Next = r.Seq
-				return false, nil
-			}
-			found.Waits = append(found.Waits, *w)
-		}
-		if reads++; more && reads == pageRecords {
-			found.Next = r.Seq + 1
-			return false, nil
-		}
-		return true, nil
-	})
 	if err != nil {
 		return nil, err
 	}
 	return found, nil
+}
+
+// waitsOfTenant looks for questions among the timers that end them: every question has one until
+// its time is over. To look for records of one kind in all chats, the server would go through the
+// names of all turns, a quarter of a second for 200,000, and store nothing meanwhile.
+func (a *api) waitsOfTenant(ctx context.Context, app string, from uint64, page *asking) error {
+	timers, err := a.js.Stream(ctx, a.space.TimersStream())
+	if err != nil {
+		return fmt.Errorf("open the timers: %w", err)
+	}
+	for on := true; on; {
+		m, err := timers.GetMsg(ctx, max(from, 1), jetstream.WithGetMsgSubject(a.space.AskTimersOfTenant(app)))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the timers: %w", err)
+		}
+		from = m.Sequence + 1
+		key, ask, ok := a.space.ParseAskTimer(m.Subject)
+		if !ok {
+			continue
+		}
+		r, err := a.store.Last(ctx, key.Public(subjects.KindAsk, ask))
+		switch {
+		case errors.Is(err, idempotency.ErrNotFound):
+			on = page.full(m.Sequence, true)
+		case err != nil:
+			return err
+		default:
+			if on, err = page.add(ctx, &r, m.Sequence, true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// asking is a page of questions that is being filled.
+type asking struct {
+	*Waits
+
+	api         *api
+	whole       bool // with what is shown
+	states      states
+	reads, size int
+}
+
+// add takes a question that is open, and reports whether the page takes another one. At is where
+// the question was found, and more whether there may be others behind it.
+func (p *asking) add(ctx context.Context, r *idempotency.Record, at uint64, more bool) (bool, error) {
+	w := readWait(r, p.whole)
+	if w == nil {
+		return p.full(at, more), nil
+	}
+	var err error
+	if w.State, err = p.states.of(ctx, r.Key); err != nil {
+		return false, err
+	}
+	if w.State == WaitOpen {
+		if p.size += len(encode(w)); p.size > min(pageBytes, p.api.most) && len(p.Waits.Waits) > 0 {
+			p.Next = at
+			return false, nil
+		}
+		p.Waits.Waits = append(p.Waits.Waits, *w)
+	}
+	return p.full(at, more), nil
+}
+
+// full counts a record that was read, and reports whether the page takes another one.
+func (p *asking) full(at uint64, more bool) bool {
+	if p.reads++; more && p.reads == pageRecords {
+		p.Next = at + 1
+		return false
+	}
+	return true
 }
 
 // question reads one question of a chat, whatever became of it; nil if there is none.

@@ -1,6 +1,7 @@
 package oneturn_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -8,10 +9,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
@@ -28,8 +31,10 @@ type asker struct {
 	store   *idempotency.KV
 	journal *idempotency.Journal
 	client  *oneturn.Client
-	leases  uint64
-	holds   map[oneturn.TurnID]idempotency.Hold
+
+	schedule func(context.Context, *events.Expire) error
+	leases   uint64
+	holds    map[oneturn.TurnID]idempotency.Hold
 }
 
 func newAsker(t *testing.T) *asker {
@@ -48,6 +53,9 @@ func newAsker(t *testing.T) *asker {
 	require.NoError(t, err)
 	t.Cleanup(a.store.Close)
 	a.journal = idempotency.New(a.store, "asker", idempotency.Options{})
+	js, err := jetstream.New(a.nc)
+	require.NoError(t, err)
+	a.schedule = handlers.ScheduleExpiry(js, a.space)
 	return a
 }
 
@@ -101,6 +109,9 @@ func (a *asker) ask(id oneturn.TurnID, name string, change ...func(*events.ToolC
 	reply, err := a.journal.Ask(a.Context(), a.hold(id), idempotency.Question{ID: name, Digest: "d", Event: event})
 	require.NoError(a, err)
 	require.Equal(a, idempotency.Open, reply.Outcome)
+	require.NoError(a, a.schedule(a.Context(), &events.Expire{
+		TurnID: id, Workflow: "Flow", Key: a.hold(id).Key.String(), Ask: name, ToolCallID: q.ToolCallID, ExpiresAt: time.Now().Add(time.Hour),
+	}))
 	return q.ToolCallID
 }
 

@@ -11,14 +11,25 @@ import (
 // AnyToken stands in a filter for every tenant, chat, turn or question.
 const AnyToken = "*"
 
-// FindQuestions returns the names of the questions with an id in the call with a tool_call_id,
-// by the names of records alone. App, chat and ask are tokens or [AnyToken]. Beyond one chat
-// several turns may have one tool_call_id; in a chat there is one of them at most, unless
-// somebody has chosen turn keys that look like those of turns with a run id. It fails with
-// [ErrTooMany] where the id leaves over 10,000 records to look at: name the chat.
+// FindQuestions returns the names of the questions of a chat with an id in the call with a
+// tool_call_id, by the names of records alone. App, chat and ask are tokens; ask may be
+// [AnyToken]. There is one at most, unless somebody has chosen turn keys that look like those of
+// turns with a run id. It fails with [ErrTooMany] where the id leaves over 10,000 records to
+// look at.
 func (s *KV) FindQuestions(ctx context.Context, app, chat, callID, ask string) ([]subjects.Record, error) {
-	key := subjects.Key{App: app, Chat: chat, Turn: subjects.TurnToken("", callID), Call: AnyToken}
-	found, err := s.Names(ctx, key.Public(kindAsk, ask))
+	calls := subjects.Key{App: app, Chat: chat, Turn: AnyToken, Call: AnyToken}
+	return FindQuestions(calls, callID, func(calls subjects.Key) ([]subjects.Record, error) {
+		return s.Names(ctx, calls.Public(kindAsk, ask))
+	})
+}
+
+// FindQuestions is [KV.FindQuestions] for names that are listed elsewhere, also of several chats:
+// calls is a filter whose turns are [AnyToken], and names lists the questions that match such a
+// filter.
+func FindQuestions(calls subjects.Key, callID string, names func(calls subjects.Key) ([]subjects.Record, error)) ([]subjects.Record, error) {
+	exact := calls
+	exact.Turn = subjects.TurnToken("", callID)
+	found, err := names(exact)
 	if err != nil {
 		return nil, err
 	}
@@ -26,12 +37,11 @@ func (s *KV) FindQuestions(ctx context.Context, app, chat, callID, ask string) (
 	if !ok {
 		return found, nil
 	}
-	key.Turn = AnyToken
-	names, err := s.Names(ctx, key.Public(kindAsk, ask))
+	all, err := names(calls)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
+	for _, name := range all {
 		if events.QualifiedCallID(turn, name.Turn) == callID {
 			found = append(found, name)
 		}

@@ -47,6 +47,18 @@ func (s Space) AskTimer(k Key, ask string) string {
 	return s.prefix + ".timer.ask." + k.String() + "." + Token(ask)
 }
 
+// AskTimersOfTenant matches the schedules of the questions of a tenant, a token; those of all
+// tenants for "*".
+func (s Space) AskTimersOfTenant(appToken string) string {
+	return s.AskTimers(Key{App: appToken, Chat: "*", Turn: "*", Call: "*"}, "*")
+}
+
+// AskTimers matches the schedules of questions in calls: the fields of the key and the question
+// are tokens or "*".
+func (s Space) AskTimers(calls Key, askToken string) string {
+	return s.prefix + ".timer.ask." + calls.String() + "." + askToken
+}
+
 // AskDue is the subject on which the server delivers that end.
 func (s Space) AskDue(k Key, ask string) string {
 	return s.prefix + ".due.ask." + k.String() + "." + Token(ask)

@@ -132,9 +132,8 @@ func (h *Human) run(ctx context.Context, look <-chan struct{}) {
 	defer h.nc.RemoveStatusListener(connected)
 	tick := time.NewTicker(humanLooks)
 	defer tick.Stop()
-	from := uint64(0) // what is older is known
 	for {
-		from = h.look(ctx, from)
+		h.look(ctx)
 		select {
 		case <-look:
 		case <-connected:
@@ -145,21 +144,19 @@ func (h *Human) run(ctx context.Context, look <-chan struct{}) {
 	}
 }
 
-// look reads the questions from a sequence on, and returns the sequence behind them.
-func (h *Human) look(ctx context.Context, from uint64) uint64 {
-	for {
+// look reads all open questions.
+func (h *Human) look(ctx context.Context) {
+	for from := uint64(0); ; {
 		page, err := h.client.Waits(ctx, oneturn.WaitsRequest{App: h.o.App, Chat: h.o.Chat, From: from})
 		if err != nil {
-			return from // no worker answers: it is read again
+			return // no worker answers: it is read again
 		}
 		for _, q := range page.Waits {
-			from = max(from, q.Sequence+1)
 			h.meet(ctx, q)
 		}
-		if page.Next == 0 {
-			return from
+		if from = page.Next; from == 0 {
+			return
 		}
-		from = max(from, page.Next)
 	}
 }
 

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -18,10 +21,11 @@ type asker struct {
 	*desk
 	*testing.T
 
-	space   subjects.Space
-	journal *idempotency.Journal
-	leases  uint64
-	holds   map[oneturn.TurnID]idempotency.Hold
+	space    subjects.Space
+	schedule func(context.Context, *events.Expire) error
+	journal  *idempotency.Journal
+	leases   uint64
+	holds    map[oneturn.TurnID]idempotency.Hold
 }
 
 func newAsker(t *testing.T) *asker {
@@ -30,6 +34,9 @@ func newAsker(t *testing.T) *asker {
 	var err error
 	a.space, err = subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
+	js, err := jetstream.New(a.Connect())
+	require.NoError(t, err)
+	a.schedule = handlers.ScheduleExpiry(js, a.space)
 	store, err := idempotency.NewKV(a.Connect(), a.space)
 	require.NoError(t, err)
 	t.Cleanup(store.Close)
@@ -75,6 +82,9 @@ func (a *asker) ask(id oneturn.TurnID, name string, change ...func(*events.ToolC
 	require.NoError(a, err)
 	_, err = a.journal.Ask(a.Context(), a.holds[id], idempotency.Question{ID: name, Digest: "d", Event: event})
 	require.NoError(a, err)
+	require.NoError(a, a.schedule(a.Context(), &events.Expire{
+		TurnID: id, Workflow: q.WorkflowName, Key: a.holds[id].Key.String(), Ask: name, ToolCallID: q.ToolCallID, ExpiresAt: time.Now().Add(24 * time.Hour),
+	}))
 	return q.ToolCallID
 }
 

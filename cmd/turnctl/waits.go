@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
@@ -53,6 +56,14 @@ func (p *place) tokens() (app, chat string) {
 		chat = subjects.Token(p.chat)
 	}
 	return app, chat
+}
+
+// hint says how to find what is not found without a chat.
+func (p *place) hint() string {
+	if p.chat == "" {
+		return " (one whose time is over is found with --chat only)"
+	}
+	return ""
 }
 
 func (a *app) waitsShow() *cobra.Command {
@@ -124,7 +135,7 @@ func (s *server) asked(ctx context.Context, where place, toolCallID string, payl
 	}
 	switch len(names) {
 	case 0:
-		return nil, nil, fmt.Errorf("%w as %.200q: turnctl waits ls lists those that are open", errNoQuestion, toolCallID)
+		return nil, nil, fmt.Errorf("%w as %.200q%s: turnctl waits ls lists those that are open", errNoQuestion, toolCallID, where.hint())
 	case 1:
 	default:
 		return nil, nil, severalTurns(toolCallID, names)
@@ -140,19 +151,42 @@ func (s *server) asked(ctx context.Context, where place, toolCallID string, payl
 	return l, q, nil
 }
 
-// names lists the questions that an id means.
+// names lists the questions that an id means. Without a chat it looks among the timers that end
+// questions, because the journal would have to go through the names of all turns.
 func (s *server) names(ctx context.Context, where place, call, ask string) ([]subjects.Record, error) {
+	app, chat := where.tokens()
+	if where.chat == "" {
+		calls := subjects.Key{App: app, Chat: chat, Turn: idempotency.AnyToken, Call: idempotency.AnyToken}
+		return idempotency.FindQuestions(calls, call, func(calls subjects.Key) ([]subjects.Record, error) {
+			return s.timers(ctx, s.space.AskTimers(calls, ask))
+		})
+	}
 	journal, err := s.journal()
 	if err != nil {
 		return nil, err
 	}
 	defer journal.Close()
-	app, chat := where.tokens()
 	names, err := journal.FindQuestions(ctx, app, chat, call, ask)
-	if errors.Is(err, idempotency.ErrTooMany) {
-		return nil, fmt.Errorf("too many questions to look at: name the chat with --chat: %w", err)
-	}
 	return names, unprovisioned(err)
+}
+
+// timers lists the questions whose timers match a filter.
+func (s *server) timers(ctx context.Context, filter string) ([]subjects.Record, error) {
+	stream, err := s.js.Stream(ctx, s.space.TimersStream())
+	if err != nil {
+		return nil, fmt.Errorf("open the timers %s: %w", s.space.TimersStream(), unprovisioned(err))
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(filter))
+	if err != nil {
+		return nil, fmt.Errorf("list the timers: %w", err)
+	}
+	var found []subjects.Record
+	for _, name := range slices.Sorted(maps.Keys(info.State.Subjects)) {
+		if key, ask, ok := s.space.ParseAskTimer(name); ok {
+			found = append(found, subjects.Record{Key: key, Kind: subjects.KindAsk, ID: ask})
+		}
+	}
+	return found, nil
 }
 
 // severalTurns says how to tell turns with the same id apart.

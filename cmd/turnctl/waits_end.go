@@ -178,7 +178,7 @@ func (s *server) turnThatAsked(ctx context.Context, where place, name string) (*
 	}
 	switch len(turns) {
 	case 0:
-		return nil, fmt.Errorf("no turn %.200q has asked anything: turnctl waits ls lists open questions, publisher cancel ends any turn", name)
+		return nil, fmt.Errorf("no turn %.200q has asked anything%s: turnctl waits ls lists open questions, publisher cancel ends any turn", name, where.hint())
 	case 1:
 		return s.life(ctx, names[0].Key, false)
 	default:

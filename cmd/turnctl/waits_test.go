@@ -40,7 +40,7 @@ TIME default/chat 2 t1/1 Other approve Approval ada -
 	}
 	require.Equal(t, []string{first, second, third}, list())
 	_, doctor, _ := turnctl(t, a.Server, "doctor")
-	require.Contains(t, normal(doctor), "info waits 3 questions of 3 turns without an answer, those of ended turns among them; 1")
+	require.Contains(t, normal(doctor), "info waits the time of 4 questions runs, answered ones among them")
 	require.Equal(t, []string{first, second}, list("--chat", "chat 1"))
 	require.Equal(t, []string{third}, list("--workflow", "Other"))
 	require.Equal(t, []string{second, first}, list("--expiring", "1h"), "the soonest first")
@@ -125,7 +125,7 @@ func TestWaitsShowTellsQuestionsOfSeveralChatsApart(t *testing.T) {
 	require.Equal(t, "chat 2", decode[shownQuestion](t, a.Server, "waits", "show", "t1/1", "--chat", "chat 2").Chat)
 	code, _, stderr = turnctl(t, a.Server, "waits", "show", "t1/2")
 	require.Equal(t, cli.Failed, code)
-	require.Contains(t, stderr, `no such question as "t1/2"`)
+	require.Contains(t, stderr, `no such question as "t1/2" (one whose time is over is found with --chat only)`)
 	code, _, stderr = turnctl(t, a.Server, "waits", "show", "t1")
 	require.Equal(t, cli.Usage, code)
 	require.Contains(t, stderr, `"t1" is no id of a question`)
