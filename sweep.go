@@ -8,6 +8,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/inbox"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // timerSlots is how many timers are handled at once. Of sweeps there is one at a time; ends of
@@ -30,6 +31,7 @@ func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handler
 		Sweep: &handlers.Sweep{
 			Space: w.space, JS: w.js, Store: store, LeaseHeld: h.LeaseHeld, AckWait: ackWait, MaxTurnLife: w.c.MaxTurnLife,
 			Rate: handlers.SweepRate, Logger: w.c.Logger,
+			Erase: func(ctx context.Context, key subjects.Key) (int, error) { return idempotency.Erase(ctx, store, key) },
 		},
 		Dead: h.Dead, Metrics: w.metrics, Sweeps: w.sweeps, Interval: w.c.SweepEvery,
 	}

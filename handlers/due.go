@@ -148,7 +148,7 @@ func (t *Timers) sweep(ctx context.Context, m *Message, state SweepState) (Swept
 	}
 	t.Sweeps.note(swept, time.Since(start))
 	s.Logger.Debug("swept", "headers", swept.Headers, "open", swept.Open, "oldest", swept.Oldest.Round(time.Second),
-		"resumed", swept.Mended, "failed", swept.Failed, "from", state.From, "next", swept.Next.From, "ms", time.Since(start).Milliseconds())
+		"resumed", swept.Mended, "erased", swept.Erased, "failed", swept.Failed, "from", state.From, "next", swept.Next.From, "ms", time.Since(start).Milliseconds())
 	return swept, nil
 }
 

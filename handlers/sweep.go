@@ -40,6 +40,9 @@ type Sweep struct {
 	AckWait time.Duration
 	// MaxTurnLife is how long after its claim a turn is past its life. 0 means never.
 	MaxTurnLife time.Duration
+	// Erase erases what is sealed of a turn that has ended: its worker died before it did. Nil
+	// leaves that to others.
+	Erase func(ctx context.Context, key subjects.Key) (int, error)
 	// Rate bounds the reading, a second. 0 means no limit.
 	Rate   int
 	Logger *slog.Logger
@@ -185,6 +188,7 @@ type Swept struct {
 	Young   int           // of them claimed too lately to judge
 	Wait    time.Duration // until the last of the young ones can be judged
 	Mended  int           // turns that act was called for, without an error
+	Erased  int           // sealed records of ended turns
 	Failed  int           // turns that could not be read, or whose act failed
 }
 
@@ -214,6 +218,9 @@ func (s *Sweep) Run(ctx context.Context, from SweepState, now time.Time, scope S
 	for i, c := range open {
 		if c.at.IsZero() || now.Sub(c.at) > 2*s.AckWait {
 			f, err := s.look(ctx, c.key, now)
+			if err == nil && f.Condition == TurnEnded && c.secret {
+				err = s.erase(ctx, &out, c.key)
+			}
 			if err == nil && f.Condition.Mend() {
 				if err = act(ctx, f); err == nil {
 					out.Mended++
@@ -232,7 +239,7 @@ func (s *Sweep) Run(ctx context.Context, from SweepState, now time.Time, scope S
 				failures = 0
 			}
 			if f.Condition == TurnEnded || f.Condition == TurnUnclaimed {
-				open[i].ended = true
+				open[i].ended = err == nil || !c.secret
 				continue
 			}
 			out.open(f.Age, f.Condition == TurnYoung, s.Wait(f.Age))
@@ -257,12 +264,27 @@ func (s *Sweep) look(ctx context.Context, key subjects.Key, now time.Time) (Find
 	return s.Judge(ctx, key, now)
 }
 
-// openClaim is a claim whose response was not seen.
+// erase erases what is left of a turn's secrets.
+func (s *Sweep) erase(ctx context.Context, out *Swept, key subjects.Key) error {
+	if s.Erase == nil {
+		return nil
+	}
+	n, err := s.Erase(ctx, key)
+	out.Erased += n
+	if err != nil {
+		return fmt.Errorf("sweep: erase the secrets of turn %s: %w", key, err)
+	}
+	return nil
+}
+
+// openClaim is a claim whose response was not seen, or a turn that has ended and may have secrets
+// left.
 type openClaim struct {
-	key   subjects.Key
-	seq   uint64
-	at    time.Time // zero for one that was carried over
-	ended bool
+	key    subjects.Key
+	seq    uint64
+	at     time.Time // zero for one that was carried over
+	ended  bool
+	secret bool // something is sealed of it
 }
 
 // read returns the open claims, oldest first, and sets where the next sweep reads from.
@@ -281,15 +303,25 @@ func (s *Sweep) read(ctx context.Context, out *Swept, from SweepState, scope Sco
 	if from.From > last {
 		return sorted(tracked), nil
 	}
-	in := scope.matcher()
+	in, secret := scope.matcher(), map[subjects.Key]uint64{}
 	err = Headers{JS: s.JS, Rate: s.Rate}.Read(ctx, name, from.From, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		out.Headers++
 		key, _ := s.Space.JournalKeyOf(m.Subject())
 		r, ok := subjects.ParseKey(key)
 		_, known := tracked[r.Key]
+		if ok && r.Private && idempotency.Secrecy(m.Headers().Get(idempotency.HeaderSecret)) == idempotency.Sealed && in(r.Key) {
+			if len(secret) < maxTracked {
+				secret[r.Key] = meta.Sequence.Stream
+			} else {
+				out.Next.From = min(out.Next.From, meta.Sequence.Stream)
+			}
+		}
 		switch {
 		case !ok || r.Private || r.ID != "" || r.Call != subjects.SingleCall || !in(r.Key):
 		case r.Kind == events.KindToolResponse:
+			if c := tracked[r.Key]; c.secret {
+				secret[r.Key] = c.seq
+			}
 			delete(tracked, r.Key)
 		case r.Kind != events.KindToolCall:
 		case known || len(tracked) < maxTracked:
@@ -300,6 +332,14 @@ func (s *Sweep) read(ctx context.Context, out *Swept, from SweepState, scope Sco
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sweep: %w", err)
+	}
+	for key, seq := range secret {
+		c, open := tracked[key]
+		if !open { // it has ended: looked at like one that was carried over
+			c = openClaim{key: key, seq: seq}
+		}
+		c.secret = true
+		tracked[key] = c
 	}
 	return sorted(tracked), nil
 }

@@ -30,6 +30,8 @@ type SweepState struct {
 type OpenClaim struct {
 	Key string `json:"key"` // <app>.<chat>.<turn>.<call>
 	Seq uint64 `json:"seq"` // of its claim
+	// Secret says that something is sealed of it, to be erased when it has ended.
+	Secret bool `json:"secret,omitempty"`
 }
 
 // carry takes over the oldest open claims, as many as one message holds. The rest are read
@@ -39,12 +41,12 @@ func (s *SweepState) carry(open []openClaim) {
 	s.Open = make([]OpenClaim, 0, min(len(open), maxCarried))
 	for _, c := range open {
 		key := c.key.String()
-		size += len(key) + len(`{"key":"","seq":18446744073709551615},`)
+		size += len(key) + len(`{"key":"","seq":18446744073709551615,"secret":true},`)
 		if len(s.Open) == maxCarried || size > maxCarriedBytes {
 			s.From = min(s.From, c.seq)
 			return
 		}
-		s.Open = append(s.Open, OpenClaim{Key: key, Seq: c.seq})
+		s.Open = append(s.Open, OpenClaim{Key: key, Seq: c.seq, Secret: c.secret})
 	}
 }
 
@@ -52,7 +54,7 @@ func (s *SweepState) claims() map[subjects.Key]openClaim {
 	claims := make(map[subjects.Key]openClaim, len(s.Open))
 	for _, c := range s.Open {
 		if key, ok := subjects.ParseCall(c.Key); ok {
-			claims[key] = openClaim{key: key, seq: c.Seq}
+			claims[key] = openClaim{key: key, seq: c.Seq, secret: c.Secret}
 		}
 	}
 	return claims
@@ -90,6 +92,7 @@ func DecodeSweepState(data []byte) (SweepState, error) {
 		entry, _ := v.(map[string]any)
 		c := OpenClaim{}
 		c.Key, _ = entry["key"].(string)
+		c.Secret, _ = entry["secret"].(bool)
 		c.Seq, ok = sequence(entry["seq"])
 		if _, isKey := subjects.ParseCall(c.Key); !ok || !isKey {
 			return bad("open/%d is no turn", i)

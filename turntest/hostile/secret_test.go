@@ -122,8 +122,8 @@ func (s *shift) kill() {
 func (l *lab) shift(s *turntest.Server, c oneturn.Config) *shift {
 	l.Helper()
 	c.Logger = slog.New(slog.NewTextHandler(l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	c.BindingGrace, c.Registry = -1, prometheus.NewRegistry()
-	l.reg = c.Registry.(*prometheus.Registry) //nolint:errcheck,forcetypeassert // made above
+	l.reg = prometheus.NewRegistry()
+	c.BindingGrace, c.Registry = -1, l.reg
 	nc := s.Connect()
 	w, err := oneturn.NewWorker(nc, c)
 	require.NoError(l, err)

@@ -120,7 +120,7 @@ func (p *process) handle(t *thread) {
 		})
 	}
 	switch d.Do {
-	case handlers.Ack:
+	case handlers.Ack, handlers.Erase:
 		known := len(w.store.log)
 		ack := func() { m.ack(known) }
 		t.flight = ack
