@@ -21,6 +21,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/secrets"
 )
 
 // secured is a server with the users of docs/operations.md.
@@ -124,7 +125,7 @@ import time
 from core.workflow.outputs.ui_tools import use_ui_tool
 
 async def ask_note(text, seconds, chat_id=None, workflow_name=None):
-    answer = await use_ui_tool("Card", {"text": text}, chat_id=chat_id, workflow_name=workflow_name, timeout=seconds)
+    answer = await use_ui_tool("Card", {"text": text, "password": text == "password?"}, chat_id=chat_id, workflow_name=workflow_name, timeout=seconds)
     return answer["said"]
 
 def file_note(text, seconds, context_variables):
@@ -163,8 +164,10 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	s.run("provisioner", "provision")
 	s.run("provisioner", "provision", "--ack-wait", "1s")
 
+	write(t, s.dir, "secret-keys", secrets.NewKey())
 	start := func() *process {
-		args := s.flags("worker", "--workflows", "workflows", "--http", "off", "--log-level", "debug", "--soft-stop", "1s", "--park-after", "100ms")
+		args := s.flags("worker", "--workflows", "workflows", "--http", "off", "--log-level", "debug", "--soft-stop", "1s", "--park-after", "100ms",
+			"--secret-keys", "secret-keys")
 		return launch(t, command(t, s.dir, "worker", args...), "is ready")
 	}
 	first := start()
@@ -252,9 +255,27 @@ func (s *secured) requireQuestions(c *oneturn.Client, reader *nats.Conn) {
 	v, err = c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "c4", ToolCallID: "asks/1", Value: "no"}) // by way of the request API
 	require.NoError(t, err)
 	require.Equal(t, events.VerdictAnswered, v.Code)
+	s.requireSecret(c)
 	s.requireWaits(c, reader)
 	expires := note("c4", "expires", "Asker", "Note3", map[string]any{"text": "now?", "seconds": json.Number("0.5")})
 	require.False(t, do(t, c, expires).Success)
+}
+
+// requireSecret has a secret answered, and its message erased.
+func (s *secured) requireSecret(c *oneturn.Client) {
+	t := s.t
+	t.Helper()
+	asks := note("c6", "secret", "Asker", "Note3", map[string]any{"text": "password?"})
+	_, err := c.Publish(t.Context(), asks)
+	require.NoError(t, err)
+	var v oneturn.Verdict
+	require.Eventually(t, func() bool {
+		v, err = c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "c6", ToolCallID: "secret/1", Workflow: asks.Workflow, Value: map[string]any{"said": "swordfish"}})
+		return err == nil && v.OK()
+	}, 10*time.Second, 10*time.Millisecond, "%v", v)
+	r := do(t, c, asks)
+	require.True(t, r.Success, r.Content)
+	require.Equal(t, secrets.Replacement, r.Payload)
 }
 
 // requireWaits has open questions listed, answered by the request API, and ended by an operator.
