@@ -22,8 +22,12 @@ func TestQuestionsAreFoundByTheirIDAlone(t *testing.T) {
 	space := bucket(t, nc)
 	kv := newKV(t, nc, space)
 	turns := []events.TurnID{
-		{App: "app", Chat: "chat", Turn: "t1"}, {App: "app", Chat: "chat", Run: "r1", Turn: "t1"}, {App: "app", Chat: "chat", Run: "r2", Turn: "t1"},
-		{App: "app", Chat: "chat", Turn: "t/1"}, {App: "app", Chat: "chat", Turn: "t1@0a1b2c3d"}, {App: "app", Chat: "other", Turn: "t1"},
+		{App: "app", Chat: "chat", Turn: "t1"},
+		{App: "app", Chat: "chat", Run: "r1", Turn: "t1"},
+		{App: "app", Chat: "chat", Run: "r2", Turn: "t1"},
+		{App: "app", Chat: "chat", Turn: "t/1"},
+		{App: "app", Chat: "chat", Turn: "t1@0a1b2c3d"},
+		{App: "app", Chat: "other", Turn: "t1"},
 	}
 	for _, id := range turns {
 		key := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn)
