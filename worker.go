@@ -250,23 +250,6 @@ const (
 	maxWaiting     = 4_000
 )
 
-// erase settles a message that held a secret answer: its bytes go before it is acknowledged. If
-// they cannot, it comes back, and the journal knows that it is done.
-func (w *Worker) erase(d *inbox.Delivery) {
-	err := handlers.EraseMessage(w.nc, idempotency.Lease{Stream: d.Stream, Seq: d.Seq})
-	switch {
-	case err == nil:
-		d.Ack()
-	case time.Since(d.Stored) < handlers.EraseFor:
-		w.c.Logger.Warn("a secret answer could not be erased from the inbound stream; it is tried again", "seq", d.Seq, "err", err)
-		d.Nak(handlers.ErasePause)
-	default:
-		w.c.Logger.Error("a secret answer could not be erased from the inbound stream: the server's files may hold it until they are compacted",
-			"seq", d.Seq, "err", err)
-		d.Ack()
-	}
-}
-
 // checkServer verifies what a worker relies on and never makes itself, and returns the ack
 // wait of the consumer.
 func (w *Worker) checkServer(ctx context.Context) (time.Duration, error) {

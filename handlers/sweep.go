@@ -218,13 +218,8 @@ func (s *Sweep) Run(ctx context.Context, from SweepState, now time.Time, scope S
 	for i, c := range open {
 		if c.at.IsZero() || now.Sub(c.at) > 2*s.AckWait {
 			f, err := s.look(ctx, c.key, now)
-			if err == nil && f.Condition == TurnEnded && c.secret {
-				err = s.erase(ctx, &out, c.key)
-			}
-			if err == nil && f.Condition.Mend() {
-				if err = act(ctx, f); err == nil {
-					out.Mended++
-				}
+			if err == nil {
+				err = s.mend(ctx, &out, c, f, act)
 			}
 			switch {
 			case ctx.Err() != nil:
@@ -239,7 +234,7 @@ func (s *Sweep) Run(ctx context.Context, from SweepState, now time.Time, scope S
 				failures = 0
 			}
 			if f.Condition == TurnEnded || f.Condition == TurnUnclaimed {
-				open[i].ended = err == nil || !c.secret
+				open[i].ended = err == nil
 				continue
 			}
 			out.open(f.Age, f.Condition == TurnYoung, s.Wait(f.Age))
@@ -262,6 +257,20 @@ func (s *Sweep) look(ctx context.Context, key subjects.Key, now time.Time) (Find
 		return Finding{Key: key, Condition: TurnEnded}, err
 	}
 	return s.Judge(ctx, key, now)
+}
+
+// mend does what a turn in its condition needs.
+func (s *Sweep) mend(ctx context.Context, out *Swept, c openClaim, f Finding, act func(context.Context, Finding) error) error {
+	switch {
+	case f.Condition == TurnEnded && c.secret:
+		return s.erase(ctx, out, c.key)
+	case f.Condition.Mend():
+		if err := act(ctx, f); err != nil {
+			return err
+		}
+		out.Mended++
+	}
+	return nil
 }
 
 // erase erases what is left of a turn's secrets.
