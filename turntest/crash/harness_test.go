@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/turntest"
 )
@@ -37,15 +38,19 @@ type rig struct {
 	slots     int
 	workflows string
 
+	park   time.Duration // how long a tool waits in memory
+	asks   *asking       // nil: the tools ask nobody
+	embeds string        // store of workers that have the server in them
+
 	accepted   []turntest.Accepted
 	n          int
 	violations int
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T, change ...func(*provision.Options)) *rig {
 	t.Helper()
 	s := turntest.NewServer(t)
-	s.Provision()
+	s.Provision(change...)
 	nc := s.Connect()
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
@@ -54,7 +59,7 @@ func newRig(t *testing.T) *rig {
 	require.NoError(t, turntest.Audit(t.Context(), js, space, 1))
 	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{WithoutMsgID: true})
 	require.NoError(t, err)
-	r := &rig{t: t, server: s, js: js, space: space, client: client, dir: t.TempDir(), slots: 4}
+	r := &rig{t: t, server: s, js: js, space: space, client: client, dir: t.TempDir(), slots: 4, park: time.Minute}
 	t.Cleanup(func() { r.tell(t) })
 	return r
 }
@@ -74,9 +79,14 @@ func (r *rig) publish(n int, effects []string, millis int, vars bool) {
 				Workflow: "Crash", Agent: "Agent_" + effect, Model: "Work",
 				Data: map[string]any{"millis": json.Number(strconv.Itoa(millis)), "vars": vars},
 			}
+			if r.asks != nil {
+				turn.Agent, turn.Model, turn.Data = "Asker_"+effect, "Ask", r.asks.data(millis)
+			}
 			_, err := r.client.Publish(r.t.Context(), turn)
 			require.NoError(r.t, err)
-			r.accepted = append(r.accepted, turntest.Accepted{App: "app", Chat: turn.Chat, Turn: turn.Turn, Effect: effect, At: time.Now()})
+			r.accepted = append(r.accepted, turntest.Accepted{
+				App: "app", Chat: turn.Chat, Turn: turn.Turn, Effect: effect, At: time.Now(), MayFail: r.asks != nil && r.asks.mayFail,
+			})
 		}
 	}
 }
@@ -93,7 +103,8 @@ func (r *rig) start(failpoints string) *process {
 	require.NoError(r.t, err)
 	c := exec.CommandContext(context.WithoutCancel(r.t.Context()), self)
 	c.Env = append(os.Environ(), envURL+"="+r.server.URL(), envLedger+"="+r.ledger(), envSlots+"="+strconv.Itoa(r.slots),
-		envWorkflows+"="+r.workflows, envMetrics+"="+r.metrics(), "ONETURN_FAILPOINTS="+failpoints, "ONETURN_FAILPOINT_LOG="+r.strikes())
+		envWorkflows+"="+r.workflows, envMetrics+"="+r.metrics(), envPark+"="+r.park.String(), envStore+"="+r.embeds, envListen+"="+strings.TrimPrefix(r.server.URL(), "nats://"),
+		"ONETURN_FAILPOINTS="+failpoints, "ONETURN_FAILPOINT_LOG="+r.strikes())
 	c.Stderr = os.Stderr
 	require.NoError(r.t, c.Start())
 	p := &process{cmd: c, done: make(chan error, 1)}
@@ -169,14 +180,36 @@ func (r *rig) struck(point string) map[string]int {
 // deadline is how long a tool of these tests takes at most, on a busy machine.
 const deadline = 20 * time.Second
 
+// lost is how long a turn that nobody works on may have no end.
+const lost = 15 * time.Second
+
 // settle lets a clean worker end everything, then judges what is there.
-func (r *rig) settle() {
+func (r *rig) settle() *turntest.Facts {
 	r.t.Helper()
 	healed := time.Now()
-	r.wait(r.start(""), r.drained)
+	r.wait(r.start(""), r.atRest(healed))
+	return r.judge(healed)
+}
+
+// atRest reports whether everything is settled.
+func (r *rig) atRest(healed time.Time) func() bool {
+	if r.asks == nil {
+		return r.drained
+	}
+	return func() bool { // a turn whose wake-up is lost is the checker's to find
+		return r.drained() && (r.asks.answered() >= len(r.accepted) || time.Since(healed) > lost)
+	}
+}
+
+// judge holds what is there against the promise.
+func (r *rig) judge(healed time.Time) *turntest.Facts {
+	r.t.Helper()
 	facts, err := turntest.Collect(r.t.Context(), r.server.Connect(), r.space, r.ledger())
 	require.NoError(r.t, err)
 	facts.Accepted = r.accepted
+	if r.asks != nil {
+		facts.Said = r.asks.quiet()
+	}
 	facts.Healed, facts.Within = healed, deadline+2*time.Second // ack wait: one second
 	require.NotEmpty(r.t, facts.Copies)
 	require.Empty(r.t, facts.Dead)
@@ -187,6 +220,7 @@ func (r *rig) settle() {
 		r.violations++
 		r.t.Error(v)
 	}
+	return facts
 }
 
 // counted returns the sum of a counter over all workers that ended by themselves.

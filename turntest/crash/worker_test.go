@@ -30,6 +30,9 @@ const (
 	envSlots     = "CRASH_SLOTS"
 	envWorkflows = "CRASH_WORKFLOWS" // of Python tools; "" for Go tools
 	envMetrics   = "CRASH_METRICS"   // file for the counters of a worker that ends by itself
+	envPark      = "CRASH_PARK"      // how long a tool waits in memory
+	envStore     = "CRASH_STORE"     // of a worker that has its server in it
+	envListen    = "CRASH_LISTEN"    // where that one listens
 )
 
 // inTool is the point inside a tool, between its lines in the ledger.
@@ -37,7 +40,7 @@ const inTool = "in_tool"
 
 func TestMain(m *testing.M) {
 	if url := os.Getenv(envURL); url != "" {
-		if err := workerProcess(url); err != nil {
+		if err := embeddedOr(workerProcess, url); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1) //nolint:forbidigo // the main function of a worker process
 		}
@@ -58,8 +61,12 @@ func workerProcess(url string) error {
 	if err != nil {
 		return err
 	}
+	park, err := time.ParseDuration(os.Getenv(envPark))
+	if err != nil {
+		return err
+	}
 	registry := prometheus.NewRegistry()
-	c := oneturn.Config{Slots: slots, SoftStop: 5 * time.Second, Registry: registry}
+	c := oneturn.Config{Slots: slots, SoftStop: 5 * time.Second, Registry: registry, ParkAfter: park}
 	if folder := os.Getenv(envWorkflows); folder != "" {
 		c.Workflows, c.Python.Env = folder, []string{envLedger}
 	} else {
@@ -70,7 +77,9 @@ func workerProcess(url string) error {
 		defer ledger.Close()
 		for _, effect := range effects {
 			c.Tools = append(c.Tools, oneturn.NewTool("work_"+effect, work(ledger, effect),
-				oneturn.For("Crash", "Agent_"+effect, "Work"), oneturn.WithEffect(oneturn.Effect(effect))))
+				oneturn.For("Crash", "Agent_"+effect, "Work"), oneturn.WithEffect(oneturn.Effect(effect))),
+				oneturn.NewTool("ask_"+effect, ask(ledger, effect),
+					oneturn.For("Crash", "Asker_"+effect, "Ask"), oneturn.WithEffect(oneturn.Effect(effect))))
 		}
 	}
 	w, err := oneturn.NewWorker(nc, c)
