@@ -4,6 +4,7 @@ package crash_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +42,7 @@ type rig struct {
 	park   time.Duration // how long a tool waits in memory
 	asks   *asking       // nil: the tools ask nobody
 	embeds string        // store of workers that have the server in them
+	url    string        // by which processes reach the server, "" for its own
 
 	accepted   []turntest.Accepted
 	n          int
@@ -102,7 +104,7 @@ func (r *rig) start(failpoints string) *process {
 	self, err := os.Executable()
 	require.NoError(r.t, err)
 	c := exec.CommandContext(context.WithoutCancel(r.t.Context()), self)
-	c.Env = append(os.Environ(), envURL+"="+r.server.URL(), envLedger+"="+r.ledger(), envSlots+"="+strconv.Itoa(r.slots),
+	c.Env = append(os.Environ(), envURL+"="+cmp.Or(r.url, r.server.URL()), envLedger+"="+r.ledger(), envSlots+"="+strconv.Itoa(r.slots),
 		envWorkflows+"="+r.workflows, envMetrics+"="+r.metrics(), envPark+"="+r.park.String(), envStore+"="+r.embeds, envListen+"="+strings.TrimPrefix(r.server.URL(), "nats://"),
 		"ONETURN_FAILPOINTS="+failpoints, "ONETURN_FAILPOINT_LOG="+r.strikes())
 	c.Stderr = os.Stderr

@@ -226,17 +226,7 @@ func TestToolRunsAsOftenAsItsEffectAllowsWhenSignsOfLifeAreLost(t *testing.T) {
 }
 
 // entered counts the entries in the ledger.
-func (r *rig) entered() (n int) {
-	r.t.Helper()
-	entries, err := turntest.ReadLedger(r.ledger())
-	require.NoError(r.t, err)
-	for _, e := range entries {
-		if e.Phase == turntest.PhaseEnter {
-			n++
-		}
-	}
-	return n
-}
+func (r *rig) entered() int { return r.noted(turntest.PhaseEnter) }
 
 // F01: the same with tools in processes of their own, which must not outlive their worker.
 func TestMatrixWithPythonTools(t *testing.T) {
