@@ -78,8 +78,12 @@ func (c *checker) note(key string, t *turnFacts, k subjects.Record, r *idempoten
 // it waits for.
 func (c *checker) unended(key string, t *turnFacts, call *idempotency.Record) {
 	park := t.parks[len(t.runs)]
-	if park == nil || park.Meta.Verdict != parked {
+	switch {
+	case park == nil || park.Meta.Verdict != parked && park.Meta.Verdict != woken:
 		c.failf("I1", key, "accepted, but without a response (claimed: %t, entered: %d)", call != nil, t.enters)
+		return
+	case park.Meta.Verdict == woken:
+		c.failf("I1", key, "accepted, but without a response: woken, and nobody went on")
 		return
 	}
 	var state struct {

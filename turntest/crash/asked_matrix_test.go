@@ -155,7 +155,7 @@ func TestDroppedAcknowledgementsAndRequestsOfWhatBelongsToQuestions(t *testing.T
 				}
 				r := c.rigOf(t, 2)
 				r.publish(3, effects, 1, false)
-				r.wait(r.start(strings.Join(points, "="+what+"@odd;")+"="+what+"@odd"), r.atRest(time.Now()))
+				r.wait(r.start(strings.Join(points, "="+what+"@odd;")+"="+what+"@odd"), r.atRest())
 				for _, point := range points {
 					require.Positive(t, r.struck(point)["-"], "%s was not reached", point)
 				}
@@ -182,7 +182,7 @@ func (r *rig) killAsked(c cell, n int) {
 		begin, last := time.Now(), time.Time{}
 		r.wait(p, func() bool {
 			wanted := missing()
-			if len(wanted) > 0 && time.Since(last) > 500*time.Millisecond && len(r.accepted)-r.asks.answered() < 4*len(c.effects) {
+			if len(wanted) > 0 && time.Since(last) > 500*time.Millisecond && len(r.accepted)-r.answered() < 4*len(c.effects) {
 				r.publish(1, wanted, 1, false)
 				last = time.Now()
 			}

@@ -68,7 +68,7 @@ func (r *rig) said(n int) []turntest.Said {
 // end waits until all turns have ended, and the processes with them.
 func (r *rig) end(processes ...*process) {
 	r.t.Helper()
-	over := r.atRest(time.Now())
+	over := r.atRest()
 	for _, p := range processes {
 		r.wait(p, over)
 	}
@@ -144,7 +144,7 @@ func TestTurnThatEndsWhileItIsTakenOverIsNotRunAgain(t *testing.T) {
 	next := r.start(failpoint.AfterSeal + "=stop@1")
 	r.until("the next owner has sealed", func() bool { return r.struck(failpoint.AfterSeal)["keyed"] == 1 })
 	r.goesOn(zombie)
-	r.until("the turn has ended", func() bool { return r.asks.answered() == 1 })
+	r.until("the turn has ended", func() bool { return r.answered() == 1 })
 	r.goesOn(next)
 	r.end(zombie, next)
 	require.Equal(t, 1, r.entered())
@@ -164,7 +164,7 @@ func TestAnswerIsHandedToOneOfTwoRunsOfAReplayTool(t *testing.T) {
 	r.until("the next owner asks", func() bool { return r.noted(turntest.PhaseAsk) == 2 })
 	close(now)
 	r.until("the next owner has read the answer", func() bool { return r.struck(failpoint.BeforeTaken)["replay"] == 1 })
-	r.until("the turn has ended", func() bool { return r.asks.answered() == 1 })
+	r.until("the turn has ended", func() bool { return r.answered() == 1 })
 	r.goesOn(next)
 	r.end(owner, next)
 	require.Equal(t, 1, r.noted(turntest.PhaseAnswered))

@@ -8,11 +8,10 @@ import (
 	"errors"
 	"os"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
@@ -86,7 +85,7 @@ type asking struct {
 	within    time.Duration
 	mayFail   bool // turns end otherwise than with a result
 	human     *turntest.Human
-	responses atomic.Int64
+	responses int // that were stored when somebody looked
 }
 
 func (a *asking) data(millis int) map[string]any {
@@ -96,8 +95,18 @@ func (a *asking) data(millis int) map[string]any {
 	}
 }
 
-// answered is how many turns have ended.
-func (a *asking) answered() int { return int(a.responses.Load()) }
+// answered is how many turns have ended. While there is no server, it is what it was.
+func (r *rig) answered() int {
+	ended := jetstream.WithSubjectFilter(r.space.JournalSubject("e.*.*.*.*." + events.KindToolResponse))
+	s, err := r.js.Stream(r.t.Context(), r.space.TurnsStream())
+	if err != nil {
+		return r.asks.responses
+	}
+	if info, err := s.Info(r.t.Context(), ended); err == nil {
+		r.asks.responses = len(info.State.Subjects)
+	}
+	return r.asks.responses
+}
 
 // quiet ends the person and returns what was said.
 func (a *asking) quiet() []turntest.Said {
@@ -131,10 +140,8 @@ func newAsking(t *testing.T, questions int, park time.Duration, acts ...turntest
 func (r *rig) answeredBy(questions int, park time.Duration, rules ...turntest.Rule) *rig {
 	r.t.Helper()
 	r.park, r.asks = park, &asking{questions: questions}
-	nc := r.server.Connect()
-	_, err := nc.Subscribe(r.space.EventsOfKind(events.KindToolResponse), func(*nats.Msg) { r.asks.responses.Add(1) })
-	require.NoError(r.t, err)
-	r.asks.human, err = turntest.StartHuman(r.t.Context(), nc, turntest.HumanOptions{App: "app", Rules: rules})
+	var err error
+	r.asks.human, err = turntest.StartHuman(r.t.Context(), r.server.Connect(), turntest.HumanOptions{App: "app", Rules: rules})
 	require.NoError(r.t, err)
 	r.t.Cleanup(r.asks.human.Stop)
 	return r

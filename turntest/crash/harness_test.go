@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/turntest"
@@ -42,6 +43,7 @@ type rig struct {
 	park   time.Duration // how long a tool waits in memory
 	asks   *asking       // nil: the tools ask nobody
 	embeds string        // store of workers that have the server in them
+	gaveUp bool          // turns have no end, and nothing happens
 	url    string        // by which processes reach the server, "" for its own
 
 	accepted   []turntest.Accepted
@@ -51,7 +53,13 @@ type rig struct {
 
 func newRig(t *testing.T, change ...func(*provision.Options)) *rig {
 	t.Helper()
-	s := turntest.NewServer(t)
+	return newRigOn(t, t.TempDir(), change...)
+}
+
+// newRigOn is newRig with a store that a server can be started on again.
+func newRigOn(t *testing.T, store string, change ...func(*provision.Options)) *rig {
+	t.Helper()
+	s := turntest.NewServer(t, func(o *embedded.Options) { o.Store = store })
 	s.Provision(change...)
 	nc := s.Connect()
 	js, err := jetstream.New(nc)
@@ -182,35 +190,46 @@ func (r *rig) struck(point string) map[string]int {
 // deadline is how long a tool of these tests takes at most, on a busy machine.
 const deadline = 20 * time.Second
 
-// lost is how long a turn that nobody works on may have no end.
-const lost = 15 * time.Second
+// idle is how long the turns that wait for people may do nothing, when nobody is silent.
+const idle = 8 * time.Second
 
 // settle lets a clean worker end everything, then judges what is there.
 func (r *rig) settle() *turntest.Facts {
 	r.t.Helper()
 	healed := time.Now()
-	r.wait(r.start(""), r.atRest(healed))
+	r.wait(r.start(""), r.atRest())
 	return r.judge(healed)
 }
 
-// atRest reports whether everything is settled.
-func (r *rig) atRest(healed time.Time) func() bool {
+// atRest reports whether everything is settled, or no more will be: a turn whose wake-up is lost is
+// the checker's to find.
+func (r *rig) atRest() func() bool {
 	if r.asks == nil {
 		return r.drained
 	}
-	return func() bool { // a turn whose wake-up is lost is the checker's to find
-		return r.drained() && (r.asks.answered() >= len(r.accepted) || time.Since(healed) > lost)
+	var last time.Time
+	left, ended := uint64(0), -1
+	return func() bool {
+		now, n := r.left(), r.answered()
+		if now > 0 || now != left || n != ended {
+			left, ended, last = now, n, time.Now()
+		}
+		if now > 0 || n < len(r.accepted) && !r.gaveUp && time.Since(last) < idle {
+			return false
+		}
+		r.gaveUp = n < len(r.accepted)
+		return true
 	}
 }
 
 // judge holds what is there against the promise.
-func (r *rig) judge(healed time.Time) *turntest.Facts {
+func (r *rig) judge(healed time.Time, said ...turntest.Said) *turntest.Facts {
 	r.t.Helper()
 	facts, err := turntest.Collect(r.t.Context(), r.server.Connect(), r.space, r.ledger())
 	require.NoError(r.t, err)
 	facts.Accepted = r.accepted
 	if r.asks != nil {
-		facts.Said = r.asks.quiet()
+		facts.Said = append(said, r.asks.quiet()...)
 	}
 	facts.Healed, facts.Within = healed, deadline+2*time.Second // ack wait: one second
 	require.NotEmpty(r.t, facts.Copies)
