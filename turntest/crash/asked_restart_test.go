@@ -28,7 +28,7 @@ func (r *rig) read(n int) {
 	require.NoError(r.t, err)
 }
 
-// kill ends a process as the kernel does.
+// kill9 ends a process as the kernel does.
 func (r *rig) kill9(p *process) {
 	r.t.Helper()
 	require.NoError(r.t, p.cmd.Process.Kill())
@@ -53,7 +53,7 @@ func TestAnswersThatComeWhenAllWorkersAreGone(t *testing.T) {
 					r.until("all turns are parked", r.drained)
 				}
 				if gently {
-					require.True(t, !r.wait(worker, func() bool { return true }), "a worker whose tools wait does not drain")
+					require.False(t, r.wait(worker, func() bool { return true }), "a worker whose tools wait does not drain")
 					require.True(t, r.drained(), "a drain parks what waits")
 				} else {
 					r.kill9(worker)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -229,7 +230,7 @@ func (r *rig) judge(healed time.Time, said ...turntest.Said) *turntest.Facts {
 	require.NoError(r.t, err)
 	facts.Accepted = r.accepted
 	if r.asks != nil {
-		facts.Said = append(said, r.asks.quiet()...)
+		facts.Said = slices.Concat(said, r.asks.quiet())
 	}
 	facts.Healed, facts.Within = healed, deadline+2*time.Second // ack wait: one second
 	require.NotEmpty(r.t, facts.Copies)
