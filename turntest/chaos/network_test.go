@@ -88,6 +88,7 @@ func networkScenarios() []scenario {
 			r.settle()
 		}},
 		{"lost-live-copies", "F16", proxied(), lostCopies},
+		{"questions-over-a-broken-network", "F14, F28", setup{servers: 1, workers: 3, rate: 60, proxies: true, asks: 4}, brokenQuestions},
 	}
 }
 

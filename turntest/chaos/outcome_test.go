@@ -21,6 +21,7 @@ type outcome struct {
 	turns, interrupted   int
 	redelivered          int // claims under a later delivery than the first
 	takeovers            int
+	asked, parked        int // questions, and epochs that were let go
 	responseGap          time.Duration // longest time without a stored response
 	latencies            []latency
 	violations           []turntest.Violation
@@ -43,6 +44,12 @@ func tally(f *turntest.Facts) outcome {
 			}
 		case "takeover":
 			o.takeovers++
+		case subjects.KindAsk:
+			o.asked++
+		case "park":
+			if r.Meta.Verdict == "parked" {
+				o.parked++
+			}
 		case events.KindToolResponse:
 			ends = append(ends, r.Time)
 			if at, ok := begun[k.String()]; ok {

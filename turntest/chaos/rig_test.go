@@ -46,6 +46,7 @@ type setup struct {
 	sweep   time.Duration       // time between two sweeps; 0 for the default
 	ackWait time.Duration       // 0 for the usual
 	samples string              // file for the samples of the first worker
+	asks    int                 // each so manieth turn asks somebody; 0: none
 }
 
 // rig is a cluster with workers under load.
@@ -64,6 +65,7 @@ type rig struct {
 	store   string // directory of the servers' stores
 	proxies []*turntest.Proxy
 	load    *turntest.Load
+	person  *person // who answers, nil if nobody is asked
 
 	responses atomic.Int64 // live copies of responses that were seen
 	poison    int          // messages that have to end as dead letters
@@ -119,6 +121,9 @@ func newRig(t *testing.T, seed uint64, s setup) *rig {
 		}
 		r.workers = append(r.workers, r.startWorker(i))
 	}
+	if s.asks > 0 {
+		r.person = r.startPerson()
+	}
 	r.load = r.startLoad(0)
 	r.goesOn()
 	return r
@@ -164,6 +169,9 @@ func (r *rig) turn(n int) (*events.StructuredOutputReady, turntest.Accepted) {
 	effect := effects[n%len(effects)]
 	accepted := turntest.Accepted{App: "app", Chat: "chat-" + strconv.Itoa(n%17), Turn: effect + "-" + strconv.Itoa(n), Effect: effect}
 	data := map[string]any{"millis": json.Number(strconv.Itoa(1 + n*7%50)), "dies": json.Number("0"), "stops": false, "pad": r.canaries.Of("data") + strings.Repeat("x", r.setup.pad)}
+	if r.asksSomebody(n) {
+		data["asks"], accepted.Turn = true, accepted.Turn+asks
+	}
 	if n%10 == 9 {
 		data["millis"] = "long"
 		accepted.Effect, accepted.MayFail = "", true
@@ -254,6 +262,9 @@ func (r *rig) rest() time.Duration {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	require.Zero(r.T, r.load.Stop(ctx), "turns are not acknowledged after %v", r.strikes)
+	if r.person != nil {
+		r.answered()
+	}
 	r.rested = r.drained()
 	return r.rested
 }
@@ -282,6 +293,9 @@ func (r *rig) judge(facts *turntest.Facts, accepted []turntest.Accepted) outcome
 		r.strike("%d turns gone", before-len(accepted))
 	}
 	facts.Accepted = accepted
+	if r.person != nil {
+		facts.Said = r.person.take()
+	}
 	facts.Healed, facts.Within = r.healed, oneturn.DefaultToolTimeout+2*ackWait
 	require.NotEmpty(r.T, facts.Copies)
 	if len(facts.Dead) < r.poison || r.poison == 0 && len(facts.Dead) > 0 {

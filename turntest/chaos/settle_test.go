@@ -41,7 +41,7 @@ func (r *rig) settle() outcome {
 func (o outcome) line(r *rig) string {
 	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
 	return fmt.Sprintf("%s: %d turns, %d violations | longest gap: publish %s, response %s; recovery %s; at rest %s after the load | "+
-		"interrupted %d, redelivered %d, takeovers %d, entered again %d, publishes repeated %d | %s",
+		"interrupted %d, redelivered %d, takeovers %d, entered again %d, publishes repeated %d, asked %d, parked %d | %s",
 		path.Base(r.Name()), o.turns, len(o.violations), round(r.load.Gap()), round(o.responseGap), round(r.recovered), round(r.rested),
-		o.interrupted, o.redelivered, o.takeovers, o.reentered, r.load.Repeats(), strings.Join(r.strikes, ", "))
+		o.interrupted, o.redelivered, o.takeovers, o.reentered, r.load.Repeats(), o.asked, o.parked, strings.Join(r.strikes, ", "))
 }

@@ -35,7 +35,7 @@ func TestSoak(t *testing.T) {
 		*soakSeed = uint64(rand.Uint32())
 	}
 	samples := t.TempDir() + "/samples"
-	r := newRig(t, *soakSeed, setup{servers: *soakServers, workers: 3, rate: *soakRate, proxies: true, samples: samples})
+	r := newRig(t, *soakSeed, setup{servers: *soakServers, workers: 3, rate: *soakRate, proxies: true, samples: samples, asks: 8})
 	s := &soaking{rig: r, report: soak.Report{
 		Seed: *soakSeed, Servers: *soakServers, Tier: "embedded", Workers: 3, Rate: *soakRate, Every: *soakEvery,
 		Warmup: min(2*time.Minute, *soakFor/4), Faults: []string{},

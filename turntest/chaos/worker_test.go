@@ -19,8 +19,10 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/turntest"
 	"github.com/oneturn/oneturn/turntest/soak"
+	"github.com/oneturn/oneturn/ui"
 )
 
 // Environment of a worker process.
@@ -78,7 +80,7 @@ func consume(ctx context.Context) error {
 	}
 	defer nc.Close()
 	c := oneturn.Config{
-		Slots: slots, SoftStop: 10 * time.Second, SweepEvery: sweep,
+		Slots: slots, SoftStop: 10 * time.Second, SweepEvery: sweep, ParkAfter: parkAfter,
 		Logger: slog.New(slog.NewTextHandler(log, nil)).With("pid", os.Getpid()),
 	}
 	for _, effect := range effects {
@@ -115,6 +117,7 @@ type input struct {
 	Dies   int    `json:"dies"`  // kill the worker in each epoch up to this one
 	Stops  bool   `json:"stops"` // stop the worker in the first epoch, until somebody continues it
 	Pad    string `json:"pad"`
+	Asks   bool   `json:"asks,omitempty"` // ask somebody
 }
 
 // work is the tool: a line in the ledger, some time, a line in the ledger.
@@ -130,6 +133,11 @@ func work(ledger *turntest.Ledger) func(context.Context, input) (string, error) 
 		if call.Epoch == 1 && in.Stops {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // cannot fail
 		}
+		if in.Asks {
+			if err := confirm(ctx, ledger, call); err != nil {
+				return "", err
+			}
+		}
 		select {
 		case <-time.After(time.Duration(in.Millis) * time.Millisecond):
 		case <-ctx.Done():
@@ -137,6 +145,18 @@ func work(ledger *turntest.Ledger) func(context.Context, input) (string, error) 
 		}
 		return "done", ledger.Exit(call)
 	}
+}
+
+// confirm asks somebody.
+func confirm(ctx context.Context, ledger *turntest.Ledger, call *tools.Call) error {
+	const only = "1"
+	if err := ledger.Ask(call, only); err != nil {
+		return err
+	}
+	if _, err := ui.Ask[string](ctx, ui.Question{Tool: "Confirm"}); err != nil {
+		return err
+	}
+	return ledger.Answered(call, only)
 }
 
 // sample writes what the process uses to a file, every few seconds.
