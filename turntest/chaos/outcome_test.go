@@ -21,7 +21,7 @@ type outcome struct {
 	turns, interrupted   int
 	redelivered          int // claims under a later delivery than the first
 	takeovers            int
-	asked, parked        int // questions, and epochs that were let go
+	asked, parked        int           // questions, and epochs that were let go
 	responseGap          time.Duration // longest time without a stored response
 	latencies            []latency
 	violations           []turntest.Violation
