@@ -75,7 +75,7 @@ func (r *rig) end(processes ...*process) {
 	r.settle()
 }
 
-// One key decides between the owner that lets go and the answer that wakes it: here the answer is
+// F28: one key decides between the owner that lets go and the answer that wakes it: here the answer is
 // first, and the owner, which knows nothing of it, must not let go.
 func TestAnswerThatComesWhileItsOwnerIsAboutToParkIsNotLost(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestAnswerThatComesWhileItsOwnerIsAboutToParkIsNotLost(t *testing.T) {
 	require.Equal(t, 1, r.entered())
 }
 
-// An owner that was woken by one answer and waits for the next is parked as the next epoch. What
+// F28: an owner that was woken by one answer and waits for the next is parked as the next epoch. What
 // was stored before that epoch began has woken the last one, and has gone: the owner looks again.
 func TestAnswerThatComesBetweenTwoEpochsOfAnOwnerIsNotLost(t *testing.T) {
 	t.Parallel()
@@ -113,7 +113,7 @@ func TestAnswerThatComesBetweenTwoEpochsOfAnOwnerIsNotLost(t *testing.T) {
 	require.Equal(t, 1, r.entered())
 }
 
-// An owner that has lost its turn must not let it go behind the back of the next one: the message
+// F03: an owner that has lost its turn must not let it go behind the back of the next one: the message
 // would be gone when that one dies.
 func TestOwnerThatHasLostItsTurnDoesNotParkIt(t *testing.T) {
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestOwnerThatHasLostItsTurnDoesNotParkIt(t *testing.T) {
 	require.Equal(t, 3, r.entered())
 }
 
-// A turn ends while another worker takes it over, which has read before that it has not: it reads
+// F03: a turn ends while another worker takes it over, which has read before that it has not: it reads
 // again, and does not enter the tool.
 func TestTurnThatEndsWhileItIsTakenOverIsNotRunAgain(t *testing.T) {
 	t.Parallel()
@@ -150,7 +150,7 @@ func TestTurnThatEndsWhileItIsTakenOverIsNotRunAgain(t *testing.T) {
 	require.Equal(t, 1, r.entered())
 }
 
-// An owner whose signs of life are lost is handed the answer before the next one, which has read
+// F05: an owner whose signs of life are lost is handed the answer before the next one, which has read
 // it too: the code behind it runs once.
 func TestAnswerIsHandedToOneOfTwoRunsOfAReplayTool(t *testing.T) {
 	t.Parallel()

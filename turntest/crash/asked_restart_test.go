@@ -35,7 +35,7 @@ func (r *rig) kill9(p *process) {
 	require.True(r.t, r.wait(p, func() bool { return false }))
 }
 
-// C15: the answers come when no worker is left: neither one that was stopped gently nor one that was killed.
+// F02, C15: the answers come when no worker is left: neither one that was stopped gently nor one that was killed.
 // They wait in the stream, and so do the turns that were not parked.
 func TestAnswersThatComeWhenAllWorkersAreGone(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func (r *rig) serve(store string) {
 	})
 }
 
-// C14: an answer, another one, the end of the time and a cancel contend for the same questions,
+// F28: an answer, another one, the end of the time and a cancel contend for the same questions,
 // while workers die. One of them stands, and everybody was told so.
 func TestAnswerExpiryAndCancelContendForTheSameQuestion(t *testing.T) {
 	t.Parallel()
