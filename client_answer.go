@@ -3,6 +3,7 @@ package oneturn
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
@@ -82,6 +83,9 @@ func request[T any](ctx context.Context, c *Client, app, verb string, q any) (*T
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
 	m, err := c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: c.space.API(app, verb), Data: body})
+	if errors.Is(err, context.DeadlineExceeded) { // the one who had it may have died
+		err = fmt.Errorf("no worker has answered in time, ask again: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("request API: %w", err)
 	}

@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/turntest"
 )
 
 func TestClientTakesOrdinaryGoData(t *testing.T) {
@@ -78,4 +80,17 @@ func TestWaitSaysWhenNoWorkerIsThere(t *testing.T) {
 	r := <-ended
 	require.NotNil(t, r)
 	require.True(t, r.Success)
+}
+
+func TestRequestThatADeadWorkerTookSaysToAskAgain(t *testing.T) {
+	t.Parallel()
+	nc := turntest.NewServer(t).Connect()
+	_, err := nc.Subscribe("oneturn.api.default.waits", func(*nats.Msg) {}) // it dies with the request
+	require.NoError(t, err)
+	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = client.Waits(ctx, oneturn.WaitsRequest{Chat: "chat"})
+	require.ErrorContains(t, err, "no worker has answered in time, ask again")
 }
