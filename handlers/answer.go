@@ -22,11 +22,14 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 		r.Workflow != "" && in.Workflow != subjects.Token(r.Workflow) {
 		return h.foreign(m, in, r)
 	}
+	q, err := h.find(m.Held, r)
+	m.secret = q == nil || q.Secret
+	if err == nil && h.otherPool(q, in.Pool) {
+		return h.refuse(m, r, events.VerdictForbidden, textPool)
+	}
 	if d, back := h.elsewhere(m, in.Workflow); back {
 		return d
 	}
-	q, err := h.find(m.Held, r)
-	m.secret = q == nil || q.Secret
 	switch {
 	case errors.Is(err, errNoQuestion):
 		if d, back := h.early(m, in.App); back {

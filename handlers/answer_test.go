@@ -112,6 +112,12 @@ func TestAnswerThatDoesNotStandIsToldWhyAndChangesNothingF28(t *testing.T) {
 			m.Subject = k.space.In("default", events.KindToolCallResponse, "app", "Other", "chat")
 			return m
 		}, events.VerdictForbidden, idempotency.Open},
+		"by way of another pool, to workers that do not know the workflow": {func(k *kit, a *asker) *mail {
+			k.bindWorkflows("Other")
+			m := k.says(2, a.question("1"), yes())
+			m.Subject = k.space.In("other", events.KindToolCallResponse, "app", "WF", "chat")
+			return m
+		}, events.VerdictForbidden, idempotency.Open},
 		"from another user": {func(k *kit, a *asker) *mail {
 			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "mallory" })
 		}, events.VerdictForbidden, idempotency.Open},
@@ -381,6 +387,9 @@ func TestSchemaThatNobodyCanAnswerIsRefusedWhenItIsAsked(t *testing.T) {
 		err := k.CheckSchema(json.RawMessage(schema))
 		require.ErrorIs(t, err, events.ErrToolError, schema)
 	}
+	var said *events.Error
+	require.ErrorAs(t, k.CheckSchema(json.RawMessage(`{"type":"objekt"}`)), &said)
+	require.Contains(t, said.Msg, "objekt", "whoever wrote the schema is told what is wrong with it")
 }
 
 func TestRejectionIsToldInTheChatOfTheSenderOnly(t *testing.T) {

@@ -54,7 +54,7 @@ func (h *Handlers) CheckSchema(schema json.RawMessage) error {
 		_, err = h.fitting(tree)
 	}
 	if err != nil {
-		return &events.Error{Code: events.CodeToolError, Op: "ask", Msg: "the schema of the answer cannot be used", Err: err}
+		return &events.Error{Code: events.CodeToolError, Op: "ask", Msg: "the schema of the answer cannot be used: " + logError(err), Err: err}
 	}
 	return nil
 }

@@ -119,6 +119,13 @@ func (h *Handlers) early(m *Message, app string) (Disposition, bool) {
 	return nakAfter(min(earlyFirst<<min(max(m.Lease.Delivery, 1)-1, most), earlyLast)), true
 }
 
+// otherPool reports whether the workers of another pool than that of the message have asked: they
+// know the tool that goes on with the answer, and these may not.
+func (h *Handlers) otherPool(q *inquiry, pool string) bool {
+	at, ok := h.Space.ParseIn(q.Answer.Subject)
+	return ok && at.Pool != pool
+}
+
 // elsewhere gives a message of a workflow that is unknown here back, within the binding grace:
 // another worker may know it, while this one could only end its turn. Workflow is a token.
 func (h *Handlers) elsewhere(m *Message, workflow string) (Disposition, bool) {
