@@ -2,11 +2,13 @@ package turntest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/oneturn/oneturn/bindings/model"
@@ -198,11 +200,20 @@ func fitting(a *Asked, value any) (json.RawMessage, error) {
 	out, changed, faults := schema.Conform(tree)
 	switch {
 	case len(faults) > 0:
-		return wrong(fmt.Errorf("does not fit the schema: %v", faults))
+		return wrong(fmt.Errorf("does not fit the schema: %s", worded(faults)))
 	case changed:
 		data, err = events.AppendJSON(nil, out)
 	}
 	return data, err
+}
+
+// worded says what is wrong with an answer.
+func worded(faults []model.Fault) string {
+	texts := make([]string, len(faults))
+	for i, f := range faults {
+		texts[i] = fmt.Sprintf("%s: expected %s, got %s", cmp.Or(f.Path, "the whole value"), f.Expected, f.GotType)
+	}
+	return strings.Join(texts, "; ")
 }
 
 // sameQuestion compares as a worker does: the payload may differ, for real ones hold times and

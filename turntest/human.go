@@ -152,7 +152,9 @@ func (h *Human) look(ctx context.Context) {
 			return // no worker answers: it is read again
 		}
 		for _, q := range page.Waits {
-			h.meet(ctx, q)
+			if whole, err := h.whole(ctx, q); err == nil {
+				h.meet(ctx, whole)
+			}
 		}
 		if from = page.Next; from == 0 {
 			return
@@ -160,11 +162,32 @@ func (h *Human) look(ctx context.Context) {
 	}
 }
 
+// whole reads a question with what it shows, which a list of all chats leaves out.
+func (h *Human) whole(ctx context.Context, q oneturn.Wait) (oneturn.Wait, error) {
+	if h.o.Chat != "" || h.met(&q) {
+		return q, nil
+	}
+	page, err := h.client.Waits(ctx, oneturn.WaitsRequest{App: h.o.App, Chat: q.Chat, ToolCallID: q.ToolCallID})
+	if err != nil || len(page.Waits) == 0 {
+		return q, err
+	}
+	return page.Waits[0], nil
+}
+
+// met reports whether a question was read before.
+func (h *Human) met(q *oneturn.Wait) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.known[questionOf(q)]
+}
+
+func questionOf(q *oneturn.Wait) string { return q.Chat + "\x00" + q.ToolCallID }
+
 // meet begins to do what the rules say about a question, once.
 func (h *Human) meet(ctx context.Context, q oneturn.Wait) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	id := q.Chat + "\x00" + q.ToolCallID
+	id := questionOf(&q)
 	if h.known[id] {
 		return
 	}

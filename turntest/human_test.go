@@ -114,6 +114,7 @@ func TestHumanAnswersByToolAndByComponent(t *testing.T) {
 	)
 	r := s.do("t1")
 	require.Equal(t, "approved with key of t1", r.Payload)
+	require.Contains(t, string(s.human.Questions()[0].Payload), `"item":"t1"`, "what is shown, though all chats are read")
 	require.Equal(t, []events.VerdictCode{events.VerdictAccepted, events.VerdictAccepted}, s.said(2))
 	questions := s.human.Questions()
 	require.Equal(t, []string{"t1/1", "t1/2"}, []string{questions[0].ToolCallID, questions[1].ToolCallID})
