@@ -38,6 +38,8 @@ func answerCommand(env cli.Lookup) *cobra.Command {
 			"The verdict has a status of HTTP: 200 accepted (or accepted before: replayed), 403 the question is somebody\n" +
 			"else's, 404 there is none, 409 already answered, 410 expired, cancelled or closed, 422 the answer does not fit.\n" +
 			"202: the answer is published, and no worker has decided on it yet.\n\n" +
+			"With --wait the end of the turn is printed, too, as for publish, once an answer is accepted; what the turn\n" +
+			"asks next is told meanwhile. It needs a worker.\n\n" +
 			"Exit codes: 0 the status is 200; 1 it is another one, or the answer was not published; 2 wrong usage.",
 		Example: "  publisher answer chat-42 turn-7/1 '{\"status\":\"approved\"}'\n  publisher answer chat-42 turn-7/key --user ada < key.json",
 		Args:    oneAnswer,
@@ -62,14 +64,15 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	if q.Value, err = answerValue(args[2:], cmd.InOrStdin()); err != nil {
 		return err
 	}
-	nc, client, err := open(cfg, true, cmd.ErrOrStderr())
+	stderr := &shared{w: cmd.ErrOrStderr()}
+	nc, client, err := open(cfg, true, stderr)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
 	ctx, stop := limit(cmd.Context(), cfg.Timeout)
 	defer stop()
-	v, err := answer(ctx, client, q)
+	v, turn, err := answer(ctx, client, q, cfg.Wait)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w: %s, or name the --workflow to publish without one", err, noWorker(cfg, nc, oneturn.TurnID{App: q.App}))
@@ -81,29 +84,43 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	if err := printVerdict(cmd.OutOrStdout(), cfg.Format, &v); err != nil {
 		return err
 	}
-	if !v.OK() {
+	switch {
+	case !v.OK():
+		return cli.ErrTold
+	case !cfg.Wait:
+		return nil
+	}
+	response, err := client.Await(ctx, turn)
+	p := &printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", waits: true}
+	if failed := p.ended("answer", turn, response, false, err); failed != nil {
+		return failed
+	}
+	if err != nil {
 		return cli.ErrTold
 	}
 	return nil
 }
 
-// answer finds the question, unless its workflow is named, and answers it.
-func answer(ctx context.Context, client *oneturn.Client, q oneturn.AnswerRequest) (oneturn.Verdict, error) {
-	if q.Workflow == "" {
+// answer finds the question, unless its workflow is named, and answers it. It returns its turn, if
+// it has found it, as it does for one that will be waited for.
+func answer(ctx context.Context, client *oneturn.Client, q oneturn.AnswerRequest, wait bool) (v oneturn.Verdict, turn oneturn.TurnID, err error) {
+	if q.Workflow == "" || wait {
 		found, err := client.Waits(ctx, oneturn.WaitsRequest{App: q.App, Chat: q.Chat, ToolCallID: q.ToolCallID})
 		if err != nil {
-			return oneturn.Verdict{}, err
+			return v, turn, err
 		}
 		if len(found.Waits) == 0 {
-			return events.NewVerdict(events.VerdictUnknown, q.ToolCallID, "There is no such question in this chat."), nil
+			return events.NewVerdict(events.VerdictUnknown, q.ToolCallID, "There is no such question in this chat."), turn, nil
 		}
 		w := &found.Waits[0]
 		q.Workflow, q.Subject, q.Run = w.Workflow, w.Subject, w.Run
 		if q.UserID == "" {
 			q.UserID = w.User
 		}
+		turn = oneturn.TurnID{App: w.App, Chat: w.Chat, Run: w.Run, Turn: w.Turn}
 	}
-	return client.Answer(ctx, q)
+	v, err = client.Answer(ctx, q)
+	return v, turn, err
 }
 
 // answerValue is the answer of a command line, or of standard input.
