@@ -17,10 +17,11 @@ import (
 
 func TestOrderReservesOnceAndAsksTwice(t *testing.T) {
 	t.Parallel()
-	pool := python.NewPool(python.Options{Root: folderOf(t, "python-tools.md"), Size: 1})
+	pool := python.NewPool(python.Options{Root: folderOf(t, "python-tools.md"), Size: 1}) // your folder of workflows
 	defer pool.Close(context.Background())
 	desk := &turntest.Desk{}
 	run := func() (tools.Result, error) {
+		desk.NewRun() // what has no name is numbered anew
 		return pool.Tool("Desk", "order.py", "order").Invoke(t.Context(), &tools.Call{
 			Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Name: "order", Workflow: "Desk",
 			Args: map[string]any{"item": "tea", "count": json.Number("2")}, Desk: desk,
