@@ -48,14 +48,14 @@ func (h *writeHealth) err() error {
 
 // healthyStore tells the outcome of every create.
 type healthyStore struct {
-	idempotency.Store
+	*idempotency.KV
 
 	health *writeHealth
 }
 
 // Create implements [idempotency.Store].
 func (s *healthyStore) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
-	seq, err := s.Store.Create(ctx, r)
+	seq, err := s.KV.Create(ctx, r)
 	s.health.note(err)
 	return seq, err
 }

@@ -180,8 +180,8 @@ func TestResponseThatIsNoSuccessFailsTheMeasurement(t *testing.T) {
 	require.NoError(t, err)
 	_, response, err := p.outbound()
 	require.NoError(t, err)
-	require.NoError(t, succeeded(response))
-	require.ErrorContains(t, succeeded(bytes.Replace(response, []byte(`"success":true`), []byte(`"success":false`), 1)), "did not succeed")
+	require.NoError(t, succeeded(0, response))
+	require.ErrorContains(t, succeeded(0, bytes.Replace(response, []byte(`"success":true`), []byte(`"success":false`), 1)), "did not succeed")
 }
 
 func TestQuantileInterpolates(t *testing.T) {

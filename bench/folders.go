@@ -21,6 +21,7 @@ type folders struct {
 	Dir    string `json:"dir"`
 	Count  int    `json:"count"`
 	Python bool   `json:"python"` // the tool is Python, else Go
+	Asks   bool   `json:"asks"`   // there is another Python tool, which asks
 }
 
 // of names the workflow of a turn.
@@ -54,8 +55,14 @@ func (f folders) write() error {
 		"tools":  []any{map[string]any{"name": "echo", "agent": "flat", "kind": "go"}},
 	}
 	files := map[string][]byte{}
+	if f.Asks {
+		if err := f.addAsking(manifest, files); err != nil {
+			return err
+		}
+	}
 	if f.Python {
-		manifest["tools"] = []any{map[string]any{"name": "echo", "agent": "flat", "file": "echo.py"}}
+		bound, _ := manifest["tools"].([]any)
+		bound[0] = map[string]any{"name": "echo", "agent": "flat", "file": "echo.py"}
 		if files["echo.py"], err = echo(); err != nil {
 			return err
 		}

@@ -124,7 +124,6 @@ func (r *reading) chat() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next++
-	const far = 7919 // a prime, so that all chats have their turn
 	return retained{}.chat(r.next * far % r.chats)
 }
 

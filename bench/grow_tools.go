@@ -67,7 +67,14 @@ func (g *growth) addReady(n int, on string, seconds float64) {
 }
 
 // inFolders opens a lab whose workers read these folders.
-func (g *growth) inFolders(ctx context.Context, f folders, children int, do func(l *lab) error) (err error) {
+func (g *growth) inFolders(ctx context.Context, f folders, children int, do func(l *lab) error) error {
+	return g.inFoldersOf(ctx, f, spec{Payload: "flat", InFlight: headline, Children: children}, do)
+}
+
+func (g *growth) inFoldersOf(ctx context.Context, f folders, s spec, do func(l *lab) error) (err error) {
+	if f.Count == 0 {
+		return g.with(ctx, s, do)
+	}
 	if f.Dir, err = os.MkdirTemp(g.store, "oneturn-bench-"); err != nil {
 		return err //nolint:wrapcheck // names the directory
 	}
@@ -75,7 +82,8 @@ func (g *growth) inFolders(ctx context.Context, f folders, children int, do func
 	if err := f.write(); err != nil {
 		return err
 	}
-	return g.with(ctx, spec{Payload: "flat", InFlight: headline, Folders: f, Children: children}, do)
+	s.Folders = f
+	return g.with(ctx, s, do)
 }
 
 // python measures an echo tool in Python beside the same one in Go.

@@ -14,7 +14,7 @@ import (
 const growthArg = "growth"
 
 // growth measures what becomes of the figures when something grows: retained turns, readers,
-// the backlog, workers, workflows, payloads. Each measurement is made once, in processes.
+// the backlog, workers, workflows, payloads, open questions, parked turns. Each measurement is made once, in processes.
 type growth struct {
 	growthOptions
 
@@ -42,6 +42,8 @@ func measurements() []measurement {
 		{"payloads", (*growth).payloads},
 		{"idle", (*growth).idle},
 		{"python", (*growth).python},
+		{"waiting", (*growth).waiting},
+		{"parked", (*growth).parked},
 	}
 }
 

@@ -51,6 +51,12 @@ type waits struct {
 	ends   []float64 // until the response was stored
 }
 
+// sort sorts what was gathered.
+func (w *waits) sort() {
+	slices.Sort(w.claims)
+	slices.Sort(w.ends)
+}
+
 // pace publishes the next turns at a fixed rate and returns what they had to wait.
 func (l *lab) pace(ctx context.Context, rate int, d time.Duration) (waits, error) {
 	turns, from := max(int(float64(rate)*d.Seconds()), 1), l.published
@@ -69,21 +75,21 @@ func (l *lab) pace(ctx context.Context, rate int, d time.Duration) (waits, error
 	var w waits
 	for _, x := range []struct {
 		kind  string
-		check func([]byte) error
+		check func(int, []byte) error
 		to    *[]float64
 	}{
-		{events.KindToolCall, func([]byte) error { return nil }, &w.claims},
+		{events.KindToolCall, func(int, []byte) error { return nil }, &w.claims},
 		{events.KindToolResponse, succeeded, &w.ends},
 	} {
-		stamps, err := l.stamps(ctx, x.kind, from, turns, start+1, x.check)
+		stamps, err := l.stamps(ctx, x.kind, series(from, turns), start+1, x.check)
 		if err != nil {
 			return waits{}, err
 		}
 		for n, s := range stamps {
 			*x.to = append(*x.to, s.at.Sub(time.Unix(0, answer.Sent[n])).Seconds()*1000)
 		}
-		slices.Sort(*x.to)
 	}
+	w.sort()
 	return w, nil
 }
 

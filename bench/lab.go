@@ -43,6 +43,7 @@ type lab struct {
 	js                        jetstream.JetStream
 	journal, inbound          jetstream.Stream
 	stored                    uint64 // records of turns so far
+	waiting                   uint64 // inbound messages of turns that wait in a worker's memory
 	published, retained       int    // turns so far, of growth
 }
 
@@ -175,23 +176,40 @@ func (l *lab) warm(ctx context.Context, turns int) error {
 // looking costs the measured processes next to nothing.
 const pollEvery = 20 * time.Millisecond
 
+// stuckAfter is how long nothing may be stored while the lab waits for records: longer than any
+// message takes to come back.
+const stuckAfter = 90 * time.Second
+
 // await waits until that many more turns have their call and response in the journal and
 // nothing is left inbound.
-func (l *lab) await(ctx context.Context, turns int) error {
-	l.stored += uint64(2 * turns)
+func (l *lab) await(ctx context.Context, turns int) error { return l.awaitRecords(ctx, 2*turns) }
+
+// awaitRecords waits for that many more records of whatever kind. What is left inbound then are
+// the turns that wait in memory.
+func (l *lab) awaitRecords(ctx context.Context, records int) error {
+	l.stored += uint64(records)
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	var last uint64
+	moved := time.Now()
 	for {
 		journal, err := l.journal.Info(ctx)
 		if err != nil {
 			return fmt.Errorf("read the journal: %w", err)
 		}
-		if journal.State.Msgs >= l.stored {
+		if journal.State.Msgs != last {
+			last, moved = journal.State.Msgs, time.Now()
+		}
+		if journal.State.Msgs >= l.stored || time.Since(moved) > stuckAfter {
 			inbound, err := l.inbound.Info(ctx)
 			if err != nil {
 				return fmt.Errorf("read the inbound stream: %w", err)
 			}
-			if inbound.State.Msgs == 0 {
+			switch {
+			case time.Since(moved) > stuckAfter:
+				return fmt.Errorf("nothing was stored for %s: %d of %d records, %d of %d messages left inbound",
+					stuckAfter, journal.State.Msgs, l.stored, inbound.State.Msgs, l.waiting)
+			case inbound.State.Msgs == l.waiting:
 				return nil
 			}
 		}
@@ -202,6 +220,40 @@ func (l *lab) await(ctx context.Context, turns int) error {
 		}
 	}
 }
+
+// settle waits until all that is published has come to an end and nothing has been stored for a
+// while. How many records that makes may depend on who was faster.
+func (l *lab) settle(ctx context.Context) error {
+	var last uint64
+	moved := time.Now()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		journal, err := l.journal.Info(ctx)
+		if err != nil {
+			return fmt.Errorf("read the journal: %w", err)
+		}
+		inbound, err := l.inbound.Info(ctx)
+		if err != nil {
+			return fmt.Errorf("read the inbound stream: %w", err)
+		}
+		if journal.State.Msgs != last || inbound.State.Msgs != l.waiting {
+			last, moved = journal.State.Msgs, time.Now()
+		}
+		if time.Since(moved) > quietFor {
+			l.stored = last
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%d messages left inbound: %w", inbound.State.Msgs, ctx.Err())
+		}
+	}
+}
+
+// quietFor is how long nothing is stored once all is done.
+const quietFor = time.Second
 
 // spread returns the time from the first to the last record of the turns after a sequence of
 // the journal, by the server's clock.
@@ -226,15 +278,25 @@ type stamp struct {
 // responses returns the stamp of the response of each turn from an index on, which are among
 // the records from a sequence of the journal on. It fails if one is missing or was not a success.
 func (l *lab) responses(ctx context.Context, from, count int, start uint64) ([]stamp, error) {
-	return l.stamps(ctx, events.KindToolResponse, from, count, start, succeeded)
+	return l.stamps(ctx, events.KindToolResponse, series(from, count), start, succeeded)
+}
+
+// series are turns one after the other.
+func series(from, count int) []int {
+	turns := make([]int, count)
+	for n := range turns {
+		turns[n] = from + n
+	}
+	return turns
 }
 
 // stamps returns the stamps of records of one kind, one of each turn. It fails if one is
-// missing or does not pass the check.
-func (l *lab) stamps(ctx context.Context, kind string, from, count int, start uint64, check func([]byte) error) ([]stamp, error) {
+// missing or does not pass the check, which is told the place of the turn among those given.
+func (l *lab) stamps(ctx context.Context, kind string, turns []int, start uint64, check func(n int, event []byte) error) ([]stamp, error) {
+	count := len(turns)
 	index := make(map[string]int, count)
-	for n := range count {
-		index[l.ids.JournalSubject(turnKey(from+n).Public(kind))] = n
+	for n, turn := range turns {
+		index[l.ids.JournalSubject(turnKey(turn).Public(kind))] = n
 	}
 	consumer, err := l.journal.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{l.ids.JournalSubject("e.*.*.*.*." + kind)},
@@ -258,7 +320,7 @@ func (l *lab) stamps(ctx context.Context, kind string, from, count int, start ui
 		if !known || !out[n].at.IsZero() {
 			return nil, fmt.Errorf("unexpected record %s", m.Subject())
 		}
-		if err := check(m.Data()); err != nil {
+		if err := check(n, m.Data()); err != nil {
 			return nil, fmt.Errorf("%s: %w", m.Subject(), err)
 		}
 		out[n] = stamp{meta.Timestamp, m.Headers().Get(idempotency.HeaderOwner)}
@@ -275,17 +337,23 @@ func (l *lab) stamps(ctx context.Context, kind string, from, count int, start ui
 
 // succeeded holds a response against what the no-op tool returns: a measurement of refused
 // turns would look fast.
-func succeeded(event []byte) error {
+func succeeded(_ int, event []byte) error {
+	_, err := payloadOf(event)
+	return err
+}
+
+// payloadOf returns the payload of a response that is a success.
+func payloadOf(event []byte) (any, error) {
 	body, err := events.Parse(event)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var r events.ToolResponse
 	if err := body.As(&r); err != nil {
-		return err
+		return nil, err
 	}
 	if !r.Success {
-		return fmt.Errorf("the turn did not succeed: %s: %s", r.Code, r.Content)
+		return nil, fmt.Errorf("the turn did not succeed: %s: %s", r.Code, r.Content)
 	}
-	return nil
+	return r.Payload, nil
 }

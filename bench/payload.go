@@ -22,6 +22,7 @@ const (
 	workflow     = "Bench"
 	turnsAChat   = 20
 	payloadsName = "flat, nested"
+	askPayload   = "ask"
 	rowsPayload  = "rows-" // and the bytes of the data
 )
 
@@ -148,6 +149,7 @@ func toolset() []oneturn.Tool {
 	return []oneturn.Tool{
 		oneturn.NewTool("noop_flat", noop[ticket], oneturn.For(workflow, "flat", "ticket")),
 		oneturn.NewTool("noop_nested", noop[order], oneturn.For(workflow, "nested", "order")),
+		oneturn.NewTool("ask", approve, oneturn.For(workflow, askPayload, "approval"), oneturn.WithEffect(oneturn.Replay)),
 		oneturn.NewTool("noop_rows", noop[table], oneturn.For(workflow, "rows", "table")),
 	}
 }
@@ -171,6 +173,10 @@ func loadPayload(name string) (payload, error) {
 		}
 		data, err := events.Decode(raw)
 		return payload{name: "rows", model: "table", data: data}, err
+	}
+	if name == askPayload {
+		flat, err := loadPayload("flat")
+		return payload{name: name, model: "approval", data: withUntil(map[string]any{"ticket": flat.data}, 0)}, err
 	}
 	model, ok := map[string]string{"flat": "ticket", "nested": "order"}[name]
 	if !ok {

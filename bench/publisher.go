@@ -21,6 +21,7 @@ type publisher struct {
 	js      jetstream.JetStream
 	space   subjects.Space
 	payload payload
+	asking  payload // of turns whose tool asks
 }
 
 func startPublisher(s spec, dial dialer) (*publisher, error) {
@@ -29,6 +30,11 @@ func startPublisher(s spec, dial dialer) (*publisher, error) {
 		return nil, err
 	}
 	p.workflows = s.Folders
+	asking, err := loadPayload(askPayload)
+	if err != nil {
+		return nil, err
+	}
+	asking.workflows = s.Folders
 	space, err := subjects.New(subjects.DefaultPrefix)
 	if err != nil {
 		return nil, err
@@ -42,7 +48,7 @@ func startPublisher(s spec, dial dialer) (*publisher, error) {
 		nc.Close()
 		return nil, fmt.Errorf("connect the publisher: %w", err)
 	}
-	return &publisher{process: process{spec: s}, nc: nc, js: js, space: space, payload: p}, nil
+	return &publisher{process: process{spec: s}, nc: nc, js: js, space: space, payload: p, asking: asking}, nil
 }
 
 func (p *publisher) do(ctx context.Context, r request) (reply, error) {
@@ -53,6 +59,9 @@ func (p *publisher) do(ctx context.Context, r request) (reply, error) {
 	case "pace":
 		sent, err := p.pace(ctx, r)
 		return reply{Sent: sent}, err
+	case "answer":
+		sent, err := p.answer(ctx, r)
+		return reply{Sent: sent}, err
 	case "retain":
 		return reply{}, p.retain(ctx, r)
 	}
@@ -61,26 +70,30 @@ func (p *publisher) do(ctx context.Context, r request) (reply, error) {
 
 // pace publishes at fixed times, whatever becomes of the turns: an open loop.
 func (p *publisher) pace(ctx context.Context, r request) ([]int64, error) {
-	begin := time.Now()
-	t := time.NewTimer(0)
-	defer t.Stop()
-	return p.publish(ctx, r, func(n int) error {
+	return p.publish(ctx, r, steady(ctx, r.Rate))
+}
+
+// steady returns a function that waits until the time of a message has come.
+func steady(ctx context.Context, rate int) func(n int) error {
+	var begin time.Time
+	return func(n int) error {
 		if n == 0 { // the clock starts when the bodies are ready
 			begin = time.Now()
 			return nil
 		}
-		wait := time.Until(begin.Add(time.Duration(n) * time.Second / time.Duration(r.Rate)))
+		wait := time.Until(begin.Add(time.Duration(n) * time.Second / time.Duration(rate)))
 		if wait <= 0 {
 			return nil
 		}
-		t.Reset(wait)
+		t := time.NewTimer(wait)
+		defer t.Stop()
 		select {
 		case <-t.C:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	})
+	}
 }
 
 // publishTimeout bounds the wait for a confirmation: beyond it something hangs.
@@ -92,7 +105,7 @@ func (p *publisher) publish(ctx context.Context, r request, before func(n int) e
 	messages := make([]*nats.Msg, r.Count)
 	for n := range messages {
 		i := r.From + n
-		body, err := p.payload.body(i)
+		body, err := p.body(r, n)
 		if err != nil {
 			return nil, err
 		}
@@ -101,8 +114,29 @@ func (p *publisher) publish(ctx context.Context, r request, before func(n int) e
 			Subject: p.space.In(subjects.DefaultPool, events.KindStructuredOutputReady, id.App, p.payload.workflows.of(i), id.Chat), Data: body,
 		}
 	}
-	sent := make([]int64, r.Count)
-	futures := make([]jetstream.PubAckFuture, r.Count)
+	return p.send(ctx, messages, before)
+}
+
+// body is the event of one of the turns that are asked for.
+func (p *publisher) body(r request, n int) ([]byte, error) {
+	if !r.Ask {
+		return p.payload.body(r.From + n)
+	}
+	asking := p.asking
+	if r.Until > 0 {
+		asking.data = withUntil(asking.data, r.Until+until(n, r.Count))
+	}
+	return asking.body(r.From + n)
+}
+
+// until is how long after the first the time of a question is over: all are in one second.
+func until(n, count int) int64 { return int64(n) * int64(time.Second) / int64(count) }
+
+// send publishes messages without waiting for one before the next, then waits until all are
+// stored. It returns when each was published.
+func (p *publisher) send(ctx context.Context, messages []*nats.Msg, before func(n int) error) ([]int64, error) {
+	sent := make([]int64, len(messages))
+	futures := make([]jetstream.PubAckFuture, len(messages))
 	for n, m := range messages {
 		if err := before(n); err != nil {
 			return nil, err
@@ -110,14 +144,14 @@ func (p *publisher) publish(ctx context.Context, r request, before func(n int) e
 		sent[n] = time.Now().UnixNano()
 		var err error
 		if futures[n], err = p.js.PublishMsgAsync(m, jetstream.WithStallWait(publishTimeout)); err != nil {
-			return nil, fmt.Errorf("publish turn %d: %w", r.From+n, err)
+			return nil, fmt.Errorf("publish %s: %w", messages[n].Subject, err)
 		}
 	}
 	for n, f := range futures {
 		select {
 		case <-f.Ok():
 		case err := <-f.Err():
-			return nil, fmt.Errorf("publish turn %d: %w", r.From+n, err)
+			return nil, fmt.Errorf("publish %s: %w", messages[n].Subject, err)
 		case <-time.After(publishTimeout):
 			return nil, errors.New("publish: no confirmation in a minute")
 		case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -24,24 +25,30 @@ type spec struct {
 	InFlight   int     `json:"in_flight"`
 	Folders    folders `json:"folders"`  // that the worker reads and the turns name, beside or instead of Go tools bound in code
 	Children   int     `json:"children"` // processes of Python a workflow, 0 for the default
-	CPUProfile string  `json:"cpu_profile"`
-	MemProfile string  `json:"mem_profile"`
+	// ParkAfter is how long a question is waited for in memory, as oneturn.Config has it.
+	ParkAfter  time.Duration `json:"park_after"`
+	CPUProfile string        `json:"cpu_profile"`
+	MemProfile string        `json:"mem_profile"`
 }
 
 // request is what a role is asked for once it runs.
 type request struct {
-	Do    string `json:"do"` // usage, settle, profile, profiled; of a worker also run, of a publisher fill, pace and retain
+	Do    string `json:"do"` // usage, settle, profile, profiled; of a worker also run, of a publisher fill, pace, retain and answer
 	From  int    `json:"from"`
 	Count int    `json:"count"`
-	Rate  int    `json:"rate"` // turns a second, for pace
+	Rate  int    `json:"rate"` // turns a second, for pace; answers, for answer
 
 	TurnsAChat int `json:"turns_a_chat"` // for retain
+
+	Ask   bool  `json:"ask"`   // the turns are those of the tool that asks, for fill
+	Until int64 `json:"until"` // and they do so until then, spread over the second after it, Unix nanoseconds; 0 for no end
+	Of    int   `json:"of"`    // for answer: from how many turns, from From on, those to answer are taken
 }
 
 type reply struct {
 	URL   string  `json:"url,omitempty"`  // of a server that has started
 	Usage usage   `json:"usage"`          // for usage
-	Sent  []int64 `json:"sent,omitempty"` // for pace: when each turn was published, Unix nanoseconds
+	Sent  []int64 `json:"sent,omitempty"` // for pace and answer: when each message was published, Unix nanoseconds
 	Error string  `json:"error,omitempty"`
 }
 

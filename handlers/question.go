@@ -60,7 +60,7 @@ func (d *desk) question(ctx context.Context, asks tools.Question) (*question, er
 		}
 	}
 	q := &question{token: subjects.Token(id), callID: e.ToolCallID, wake: make(chan struct{}, 1), over: make(chan struct{})}
-	q.ID, q.Digest = id, digest(&put, string(schema), asks.Secret)
+	q.ID, q.Digest, q.Stored = id, digest(&put, string(schema), asks.Secret), r.askedBefore(id)
 	if q.Event, err = events.Encode(events.KindToolCall, e, r.h.Now()); err != nil {
 		return nil, err
 	}
@@ -84,17 +84,23 @@ func (h *Handlers) decodeSchema(schema []byte) (any, error) {
 	return events.Decode(schema)
 }
 
+// askedBefore is the record of a question that an earlier run has stored, nil if it has not.
+func (r *run) askedBefore(id string) *idempotency.Record {
+	if r.before == nil {
+		return nil
+	}
+	q, _ := r.before.Question(id)
+	return q.Ask
+}
+
 // stored is the event of a question as an earlier run has stored it, else the given one. The
 // first one stays, with all that it shows and with the end of its time.
 func (r *run) stored(id string, fresh *events.ToolCall) *events.ToolCall {
-	if r.before == nil {
+	asked := r.askedBefore(id)
+	if asked == nil {
 		return fresh
 	}
-	q, ok := r.before.Question(id)
-	if !ok || q.Ask == nil {
-		return fresh
-	}
-	body, err := events.Parse(q.Ask.Data)
+	body, err := events.Parse(asked.Data)
 	if err != nil {
 		return fresh
 	}

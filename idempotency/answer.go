@@ -100,7 +100,7 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
 	// Only what stands wakes anybody. But any message that was delivered before may be the lease of
 	// the turn, and that is not for one read to deny.
 	c.mute = v.Verdict != Accepted && v.Verdict != Replayed
-	v.Decision, err = j.contend(ctx, c, Hold{Key: a.Key, Nonce: NewNonce(), Trace: a.Trace})
+	v.Decision, err = j.contend(ctx, c, Hold{Key: a.Key, Nonce: NewNonce(), Trace: a.Trace}, t)
 	return v, err
 }
 

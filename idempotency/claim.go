@@ -104,7 +104,7 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 		return Decision{}, err
 	}
 	hold.Token = 0
-	return j.contend(ctx, c, hold)
+	return j.contend(ctx, c, hold, nil)
 }
 
 // done is the decision on a turn that has its response, or what should be one.
@@ -116,10 +116,11 @@ func done(end *Record, t *Turn) Decision {
 	return d
 }
 
-// contend decides on a turn that somebody else has claimed.
-func (j *Journal) contend(ctx context.Context, c Claim, hold Hold) (Decision, error) {
+// contend decides on a turn that somebody else has claimed. T is an earlier read of it, or nil.
+func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, t *Turn) (Decision, error) {
 	for {
-		t, err := Load(ctx, j.store, c.Key)
+		var err error
+		t, err = j.loadAgain(ctx, c.Key, t)
 		if err != nil {
 			return Decision{}, err
 		}

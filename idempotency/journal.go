@@ -96,6 +96,22 @@ func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 	return newTurn(key, records), nil
 }
 
+// loadAgain is Load of a turn of which an earlier read is known, which may be nil.
+func (j *Journal) loadAgain(ctx context.Context, key subjects.Key, earlier *Turn) (*Turn, error) {
+	store, ok := j.store.(Flights)
+	if !ok || earlier == nil {
+		return Load(ctx, j.store, key)
+	}
+	records, err := store.Rescan(ctx, key, earlier.Records)
+	if err != nil {
+		return nil, err
+	}
+	if mutant.Enabled {
+		records = mutantRecords(records)
+	}
+	return newTurn(key, records), nil
+}
+
 // create stores a record once. It returns the record that is there instead if somebody else
 // was first; a record of our own nonce is ours, however often it was sent. A write with
 // unknown outcome is sent again until ctx ends, because it may have been stored.

@@ -3,14 +3,12 @@ package idempotency
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/textproto"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -202,23 +200,7 @@ const maxScan = 10_000
 // keeps in an index, and reads each by its name: looking for "the next one" until there is
 // none would search the journal to its end.
 func (s *KV) Scan(ctx context.Context, key subjects.Key) ([]Record, error) {
-	names, _, err := s.names(ctx, key.Records())
-	if err != nil {
-		return nil, err
-	}
-	found := make([]Record, 0, len(names))
-	for name := range names {
-		r, err := s.read(ctx, getRequest{Last: name})
-		if errors.Is(err, ErrNotFound) {
-			continue // it has just expired
-		}
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, r)
-	}
-	slices.SortFunc(found, func(a, b Record) int { return cmp.Compare(a.Seq, b.Seq) })
-	return found, nil
+	return s.Rescan(ctx, key, nil)
 }
 
 // Reuses returns the keys of the turns that ran under a key, run id and turn key, though it was

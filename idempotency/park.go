@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/oneturn/oneturn/internal/failpoint"
@@ -71,13 +72,9 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 
 // anyDecided looks whether one of the questions is decided.
 func (j *Journal) anyDecided(ctx context.Context, h Hold, open []string) (bool, error) {
-	if err := j.over(ctx, h); err != nil {
+	replies, err := j.replies(ctx, h, open...)
+	if err != nil {
 		return false, err
 	}
-	for _, id := range open {
-		if r, err := j.reply(ctx, h, id); err != nil || r.Outcome != Open {
-			return err == nil, err
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(replies, func(r Reply) bool { return r.Outcome != Open }), nil
 }

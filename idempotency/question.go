@@ -34,6 +34,9 @@ type Question struct {
 	// subscriber can read it.
 	Digest string
 	Event  []byte // the chat.tool_call event that puts it on the screen
+	// Stored is the record of the question as an earlier run has stored it and this one has read it
+	// since it owns the turn, see [Turn.Question]: it is not stored once more. Nil if it has not.
+	Stored *Record
 }
 
 // Reply is what is known of a question.
@@ -55,9 +58,12 @@ func (j *Journal) Ask(ctx context.Context, h Hold, q Question) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	meta := h.meta()
-	meta.Nonce, meta.Fingerprint = NewNonce(), q.Digest // its content tells it again, not its writer
-	_, rival, err := j.create(ctx, Record{Key: h.Key.Public(kindAsk, subjects.Token(q.ID)), Meta: meta, Data: q.Event})
+	rival := q.Stored
+	if rival == nil {
+		meta := h.meta()
+		meta.Nonce, meta.Fingerprint = NewNonce(), q.Digest // its content tells it again, not its writer
+		_, rival, err = j.create(ctx, Record{Key: h.Key.Public(kindAsk, subjects.Token(q.ID)), Meta: meta, Data: q.Event})
+	}
 	switch {
 	case err != nil:
 		return Reply{}, err
@@ -77,33 +83,43 @@ func (j *Journal) Ask(ctx context.Context, h Hold, q Question) (Reply, error) {
 // memory looks when the live copy of the question's ack arrives, and every few seconds, because
 // live copies get lost.
 func (j *Journal) Look(ctx context.Context, h Hold, id string) (Reply, error) {
-	if err := j.over(ctx, h); err != nil {
+	replies, err := j.replies(ctx, h, id)
+	if err != nil {
 		return Reply{}, err
 	}
-	return j.reply(ctx, h, id)
+	return replies[0], nil
 }
 
-// over looks whether the turn has ended, or should.
-func (j *Journal) over(ctx context.Context, h Hold) error {
-	switch response, err := j.last(ctx, h.Key.Public(kindResponse)); {
-	case err != nil:
-		return err
-	case response != nil:
-		return ErrLost
+// replies reads whether the turn has ended, or should, and how questions are decided. All of that
+// is stored once and stays, so that it does not matter which is read first.
+func (j *Journal) replies(ctx context.Context, h Hold, ids ...string) ([]Reply, error) {
+	keys := []string{h.Key.Public(kindResponse), h.Key.Public(kindCancel)}
+	for _, id := range ids {
+		keys = append(keys, h.Key.Private(kindAnswer, subjects.Token(id)))
 	}
-	cancel, err := j.last(ctx, h.Key.Public(kindCancel))
-	if err == nil && cancel != nil {
-		err = errCancelled
-	}
-	return err
-}
-
-// reply reads how a question is decided.
-func (j *Journal) reply(ctx context.Context, h Hold, id string) (Reply, error) {
-	answer, err := j.last(ctx, h.Key.Private(kindAnswer, subjects.Token(id)))
+	found, err := j.lasts(ctx, keys)
 	switch {
-	case err != nil || answer == nil:
-		return Reply{}, err
+	case err != nil:
+		return nil, err
+	case found[0] != nil:
+		return nil, ErrLost
+	case found[1] != nil:
+		return nil, errCancelled
+	}
+	replies := make([]Reply, len(ids))
+	for n, answer := range found[2:] {
+		if replies[n], err = replyOf(answer); err != nil {
+			return nil, err
+		}
+	}
+	return replies, nil
+}
+
+// replyOf reads how a question is decided; answer is nil while it is not.
+func replyOf(answer *Record) (Reply, error) {
+	switch {
+	case answer == nil:
+		return Reply{}, nil
 	case answer.Err != nil:
 		return Reply{}, corrupt(answer)
 	case answer.Meta.Secret == Erased: // the turn has ended
@@ -154,19 +170,13 @@ func corrupt(r *Record) error {
 	return &events.Error{Code: events.CodeStateCorrupt, Op: "journal", Msg: fmt.Sprintf("record %d cannot be read", r.Seq), Err: r.Err}
 }
 
-// last is a leader read that is repeated until it has an answer or ctx ends. It returns nil
-// when there is no such record.
-func (j *Journal) last(ctx context.Context, key string) (found *Record, err error) {
+// lasts are leader reads that are repeated until they have an answer or ctx ends: the record
+// under each key, nil where there is none.
+func (j *Journal) lasts(ctx context.Context, keys []string) (found []*Record, err error) {
 	err = j.insist(ctx, func() error {
-		r, err := j.store.Last(ctx, key)
-		if err == nil {
-			found = &r
-		}
+		found, err = lasts(ctx, j.store, keys)
 		return err
 	})
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil //nolint:nilnil // nothing found is an answer
-	}
 	return found, err
 }
 

@@ -28,12 +28,12 @@ func (j *Journal) Step(ctx context.Context, h Hold, id string, result []byte) ([
 // run that asks before it does the step never does one again whose result was stored before
 // the run began.
 func (j *Journal) StepResult(ctx context.Context, h Hold, id string) (result []byte, done bool, err error) {
-	r, err := j.last(ctx, h.Key.Private(kindStep, subjects.Token(id)))
-	switch {
-	case err != nil || r == nil:
+	found, err := j.lasts(ctx, []string{h.Key.Private(kindStep, subjects.Token(id))})
+	if err != nil || found[0] == nil {
 		return nil, false, err
-	case r.Err != nil:
+	}
+	if r := found[0]; r.Err != nil {
 		return nil, false, corrupt(r)
 	}
-	return r.Data, true, nil
+	return found[0].Data, true, nil
 }

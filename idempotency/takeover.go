@@ -63,7 +63,7 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 	}
 	failpoint.Hit(failpoint.AfterTakeover, hold.Effect, c.Key.String())
 	if !mutant.Planted(mutant.WakeWithoutReread) {
-		if t, err = Load(ctx, j.store, c.Key); err != nil {
+		if t, err = j.loadAgain(ctx, c.Key, t); err != nil {
 			return Decision{}, false, err
 		}
 	}

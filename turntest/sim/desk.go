@@ -88,7 +88,7 @@ func (d desk) dispose(decision idempotency.Decision, verdict events.Code) handle
 			d.w.hit(d.lease)
 			return d.finish(decision.Hold, responseOf(events.CodeInterrupted, "null"))
 		}
-		return d.run(decision.Hold)
+		return d.run(decision)
 	case idempotency.Conclude:
 		return d.finish(decision.Hold, responseOf(decision.Code, "null"))
 	case idempotency.Conflict:
@@ -105,8 +105,8 @@ func (d desk) dispose(decision idempotency.Decision, verdict events.Code) handle
 
 // run enters the tool. What comes of it is a result, a code to end with, a parked turn, or
 // nothing, when the turn is another run's.
-func (d desk) run(hold idempotency.Hold) handlers.Disposition {
-	r := &asking{desk: d, hold: hold}
+func (d desk) run(decision idempotency.Decision) handlers.Disposition {
+	r := &asking{desk: d, hold: decision.Hold, before: decision.Turn}
 	payload, err := r.tool()
 	var coded *events.Error
 	switch {
@@ -160,6 +160,7 @@ type asking struct {
 	desk
 
 	hold   idempotency.Hold
+	before *idempotency.Turn // nil for a new one
 	number int
 	entry  *entry
 }
@@ -221,7 +222,12 @@ func (r *asking) ask(group []string) error {
 	open := map[string]idempotency.Reply{}
 	for _, id := range group {
 		content := r.m.turn.content(id, r.number)
-		reply, err := r.p.journal.Ask(r.held, r.hold, idempotency.Question{ID: id, Digest: content, Event: []byte(content)})
+		q := idempotency.Question{ID: id, Digest: content, Event: []byte(content)}
+		if r.before != nil {
+			known, _ := r.before.Question(id)
+			q.Stored = known.Ask
+		}
+		reply, err := r.p.journal.Ask(r.held, r.hold, q)
 		if err != nil {
 			return err
 		}
