@@ -105,7 +105,9 @@ func (g *growth) expireMany(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(time.Until(due.Add(time.Second))) // the last of them
+	if err := await(ctx, due.Add(time.Second)); err != nil { // the last of them
+		return err
+	}
 	if err := l.settle(ctx); err != nil {
 		return err
 	}

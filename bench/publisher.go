@@ -81,18 +81,23 @@ func steady(ctx context.Context, rate int) func(n int) error {
 			begin = time.Now()
 			return nil
 		}
-		wait := time.Until(begin.Add(time.Duration(n) * time.Second / time.Duration(rate)))
-		if wait <= 0 {
-			return nil
-		}
-		t := time.NewTimer(wait)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		return await(ctx, begin.Add(time.Duration(n)*time.Second/time.Duration(rate)))
+	}
+}
+
+// await waits until a time.
+func await(ctx context.Context, at time.Time) error {
+	wait := time.Until(at)
+	if wait <= 0 {
+		return nil
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -93,7 +93,7 @@ func (j *Journal) Look(ctx context.Context, h Hold, id string) (Reply, error) {
 // replies reads whether the turn has ended, or should, and how questions are decided. All of that
 // is stored once and stays, so that it does not matter which is read first.
 func (j *Journal) replies(ctx context.Context, h Hold, ids ...string) ([]Reply, error) {
-	keys := []string{h.Key.Public(kindResponse), h.Key.Public(kindCancel)}
+	keys := append(make([]string, 0, 2+len(ids)), h.Key.Public(kindResponse), h.Key.Public(kindCancel))
 	for _, id := range ids {
 		keys = append(keys, h.Key.Private(kindAnswer, subjects.Token(id)))
 	}
