@@ -206,7 +206,10 @@ func TestToolThatNobodyHasAnyMoreEndsItsOrphanAsInterrupted(t *testing.T) {
 	c := f.config(oneturn.Idempotent)
 	c.BindingGrace = 200 * time.Millisecond
 	start(t, s, c)
-	require.Equal(t, events.CodeInterrupted, tool.response(t).Code)
-	require.Equal(t, events.CodeInterrupted, workflow.response(t).Code)
+	for _, o := range []*orphan{tool, workflow} {
+		r := o.response(t)
+		require.Equal(t, events.CodeInterrupted, r.Code)
+		require.Contains(t, r.Content, "cannot go on in the worker that took the turn up (no manifest has its tool)")
+	}
 	require.Empty(t, f.entered())
 }

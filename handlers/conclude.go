@@ -111,6 +111,9 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 		r.Content = fmt.Sprintf("The turn was cancelled before tool %s was entered: it did not run.", r.ToolName)
 	case t.waited && code == events.CodeCancelled:
 		r.Content = fmt.Sprintf("The turn was cancelled before this worker entered tool %s.", r.ToolName)
+	case t.stuck != "" && (stored == nil || stored.code != code):
+		r.Content = fmt.Sprintf("Tool %s cannot go on in the worker that took the turn up (%s): what it did before may or may not have happened, "+
+			"and it is not run again.", r.ToolName, t.stuck)
 	case code == events.CodeInterrupted && (stored == nil || stored.code != code):
 		r.Content = fmt.Sprintf("The worker stopped while tool %s ran: its effect may or may not have happened, and it is not run again.", r.ToolName)
 	case code == events.CodeCancelled && (stored == nil || stored.code != code):

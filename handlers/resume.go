@@ -190,6 +190,7 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 	interrupted := func(why string, err error) Disposition {
 		h.Logger.Warn("the turn cannot run again", "why", why, "workflow", t.Workflow, "tool", call.ToolName, "chat", t.Chat,
 			"turn", t.callID, "err", err)
+		t.stuck = why
 		return h.conclude(t, d, events.CodeInterrupted)
 	}
 	if t.binding == nil {

@@ -38,6 +38,7 @@ type turn struct {
 	argsJSON events.Canonical
 	reject   *rejection  // why the tool is not entered, nil if it is
 	waited   bool        // this worker claimed the turn and has not entered its tool
+	stuck    string      // why this worker cannot enter the tool again, "" if it can
 	asked    bool        // a run of it has come to a question
 	secret   atomic.Bool // the journal holds, or may come to hold, secrets of the turn
 }
