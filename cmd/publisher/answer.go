@@ -55,6 +55,9 @@ func oneAnswer(_ *cobra.Command, args []string) error {
 		return cli.Usagef("answer: name the question: publisher answer CHAT TOOL_CALL_ID [JSON], for example " +
 			"publisher answer chat-42 turn-7/1 '{\"status\":\"approved\"}' (turnctl waits ls lists open questions)")
 	}
+	if _, _, ok := events.ParseQuestionID(args[1]); !ok { // perhaps the answer: it is not repeated
+		return cli.Usagef("answer: the second argument is no id of a question, such as turn-7/1: publisher answer CHAT TOOL_CALL_ID [JSON]")
+	}
 	return nil
 }
 
