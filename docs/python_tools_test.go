@@ -57,7 +57,7 @@ func TestToolOfMozaiksAIThatThePageShowsAsks(t *testing.T) {
 	desk.Answer("Approval", map[string]any{"approved": true})
 	got, err := deskCall(t, desk, "approve.py", "approve", args)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"status":"success","question":"1"}`, got)
+	require.JSONEq(t, `{"status":"success","question":"turn/1"}`, got)
 
 	desk = &turntest.Desk{}
 	desk.Expire("Approval")

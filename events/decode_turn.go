@@ -92,7 +92,8 @@ func (m *Message) Cancel() (*Cancel, error) {
 		UserID:   f.id("context.user_id", "user_id"),
 	}
 	if c.Turn == "" {
-		c.Turn = turnOfCallID(strings.Clone(f.callID("tool_call_id")), c.Run)
+		c.ToolCallID = strings.Clone(f.callID("tool_call_id"))
+		c.Turn = turnOfCallID(c.ToolCallID, c.Run)
 	}
 	switch reason := m.Data["reason"].(type) {
 	case nil:

@@ -33,6 +33,10 @@ type Cancel struct {
 	Workflow string // context.workflow_name, needed for the subject
 	Reason   string // shown in the response, may be empty
 	UserID   string // who cancels, may be empty
+
+	// ToolCallID is set by [DecodeCancel] where nothing else names the turn, which then is what it
+	// leads to by itself, see [TurnOfCallID]: that of a question may lead no further.
+	ToolCallID string
 }
 
 // ToolCall is the event `chat.tool_call`: the claim of a turn, or what a tool puts on the

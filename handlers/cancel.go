@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -24,7 +25,10 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 	if !m.Fresh() {
 		return leave()
 	}
-	t := cancelled(m, e)
+	t, err := h.wished(m.Held, m, e)
+	if err != nil {
+		return h.undecided(m, "the question that names the turn of a cancel cannot be looked up", err)
+	}
 	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran" + because(e.Reason)}
 	t.reject.payload = failure(events.CodeCancelled, t.reject.content)
 	claim, err := h.callEvent(ctx, t, nil)
@@ -54,12 +58,25 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 	return ack()
 }
 
-// cancelled is the turn that a cancel is about, as far as the cancel tells.
-func cancelled(m *Message, e *events.Cancel) *turn {
+// wished is the turn that a cancel is about, as far as the cancel tells. One that names it by
+// the tool_call_id of a question is about the turn that has asked it.
+func (h *Handlers) wished(ctx context.Context, m *Message, e *events.Cancel) (*turn, error) {
 	event := &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID}
 	t := newTurn(m, event)
+	if callID, _, ok := events.ParseQuestionID(e.ToolCallID); ok {
+		q, err := h.find(ctx, &events.ToolCallResponse{TurnID: e.TurnID, ToolCallID: e.ToolCallID})
+		switch {
+		case errors.Is(err, errNoQuestion), errors.Is(err, errUnreadable): // a turn key may look like it
+		case err != nil:
+			return nil, err
+		default:
+			event.Run, event.Turn = q.RunID, q.Turn
+			e.TurnID = event.TurnID
+			t.key, t.name, t.callID = q.key, q.key.String(), callID
+		}
+	}
 	t.seal(events.Seal(event, 0))
-	return t
+	return t, nil
 }
 
 // cancelEvent builds the event chat.tool_call_cancel.
@@ -94,7 +111,10 @@ func (h *Handlers) CancelWished(subject string, data []byte) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), putTimeout)
 	defer cancel()
-	t := cancelled(m, e)
+	t, err := h.wished(ctx, m, e)
+	if err != nil {
+		return
+	}
 	held, err := h.Journal.Load(ctx, t.key)
 	if err != nil || held.Claim == nil || held.Response != nil || held.Cancel != nil {
 		return

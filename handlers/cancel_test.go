@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -31,4 +32,57 @@ func TestLiveCopyOfACancelThatPanicsEndsNoWorker(t *testing.T) {
 	require.NoError(t, err)
 	k.CancelWished(k.space.In("default", events.KindCancel, "app", "WF", "chat"), body)
 	require.Contains(t, log.String(), "a fault of ours")
+}
+
+func TestCancelThatNamesAQuestionCancelsItsTurn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ turn, run, body string }{
+		"of a turn":                              {"turn", "", ""},
+		"of a run that is named":                 {"turn", "run-1", `,"run_id":"run-1"`},
+		"of a run that is not named":             {"turn", "run-1", ""},
+		"of a turn whose key looks like its own": {"a/turn", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			a := k.asker(c.turn, c.run)
+			a.ask("1")
+			a.park("1")
+			k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
+				return []subjects.Key{a.key}, nil
+			}
+			body := []byte(`{"kind":"cancel","app_id":"app","chat_id":"chat","workflow_name":"WF","tool_call_id":"` + a.question("1") + `"` + c.body + `}`)
+			k.CancelWished(k.space.In("default", events.KindCancel, "app", "WF", "chat"), body)
+			held, err := k.Journal.Load(t.Context(), a.key)
+			require.NoError(t, err)
+			require.NotNil(t, held.Cancel, "the live copy finds it too")
+			require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
+			require.Equal(t, idempotency.Cancelled, a.outcome("1"))
+			require.Equal(t, a.callID(), a.ended().ToolCallID)
+			require.Equal(t, events.CodeCancelled, a.ended().Code)
+		})
+	}
+}
+
+func TestCancelOfATurnWhoseKeyLooksLikeAQuestionIsThatTurns(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn/1", "")
+	a.ask("1")
+	a.park("1")
+	body := []byte(`{"kind":"cancel","app_id":"app","chat_id":"chat","workflow_name":"WF","tool_call_id":"turn/1"}`)
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
+	require.Equal(t, events.CodeCancelled, a.ended().Code)
+}
+
+// ended is the response of a turn.
+func (a *asker) ended() events.ToolResponse {
+	a.k.t.Helper()
+	r, err := a.k.store.Last(a.k.t.Context(), a.key.Public(events.KindToolResponse))
+	require.NoError(a.k.t, err)
+	m, err := events.Parse(r.Data)
+	require.NoError(a.k.t, err)
+	var response events.ToolResponse
+	require.NoError(a.k.t, m.As(&response))
+	return response
 }

@@ -67,7 +67,7 @@ func TestDeskHandsAnswersOutByIDBeforeTool(t *testing.T) {
 
 func TestDeskLetsAQuestionExpire(t *testing.T) {
 	t.Parallel()
-	var desk turntest.Desk
+	desk := turntest.Desk{Reenterable: true}
 	desk.Expire("1")
 	for range 2 { // also for a run that comes later
 		got, err := turntest.CallTool(t.Context(), &desk, publish, "News")
@@ -102,6 +102,56 @@ func TestDeskFindsThatTheOrderOfQuestionsChanged(t *testing.T) {
 	_, err := turntest.CallTool(t.Context(), &desk, ask, "B")
 	require.ErrorIs(t, err, events.ErrToolError)
 	require.ErrorContains(t, err, "order of questions changed")
+}
+
+// It is the rule of a worker: see TestTakeoverOfATurnThatAskedRunsOnlyWhileItWaits.
+func TestDeskInterruptsAToolThatIsCalledAgainBehindItsLastAnswer(t *testing.T) {
+	t.Parallel()
+	two := func(ctx context.Context, _ any) (string, error) {
+		if _, err := ui.Ask[bool](ctx, ui.Question{Name: "a/1"}); err != nil {
+			return "", err
+		}
+		return ui.Ask[string](ctx, ui.Question{})
+	}
+	var desk turntest.Desk
+	desk.Answer("a/1", true)
+	for range 2 { // what is between the answers runs again: it is code before an open question
+		_, err := turntest.CallTool(t.Context(), &desk, two, nil)
+		require.ErrorIs(t, err, tools.ErrParked)
+	}
+	desk.Answer("1", "yes")
+	got, err := turntest.CallTool(t.Context(), &desk, two, nil)
+	require.NoError(t, err)
+	require.Equal(t, "yes", got)
+	_, err = turntest.CallTool(t.Context(), &desk, two, nil)
+	require.ErrorIs(t, err, events.ErrInterrupted)
+	require.ErrorContains(t, err, "ask a%2F1")
+}
+
+func TestDeskTakesANameOnceInARun(t *testing.T) {
+	t.Parallel()
+	var desk turntest.Desk
+	desk.Answer("n", 1)
+	ask := func(ctx context.Context, n int) (ids []string, err error) {
+		for range n {
+			a, errAsk := tools.CallFrom(ctx).Desk.Ask(ctx, tools.Question{Name: "n"})
+			id, errShow := tools.CallFrom(ctx).Desk.Show(ctx, tools.Surface{Name: "n"})
+			ids, err = append(ids, a.ID, id), errors.Join(err, errAsk, errShow)
+		}
+		return ids, err
+	}
+	got, err := turntest.CallTool(t.Context(), &desk, ask, 1)
+	require.NoError(t, err)
+	require.Equal(t, []string{"turn/n", "turn/s:n"}, got)
+	_, err = turntest.CallTool(t.Context(), &desk, ask, 2)
+	require.ErrorIs(t, err, events.ErrToolError)
+	require.ErrorContains(t, err, "this run has put up n before")
+	require.ErrorContains(t, err, "this run has put up s:n before")
+
+	_, err = turntest.CallTool(t.Context(), &desk, func(ctx context.Context, id string) (any, error) {
+		return nil, tools.CallFrom(ctx).Desk.Dismiss(ctx, id)
+	}, "turn/s:n")
+	require.ErrorContains(t, err, `has put up nothing with id "turn/s:n"`)
 }
 
 func TestDeskDoesNothingForAContextThatHasEnded(t *testing.T) {

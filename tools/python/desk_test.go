@@ -100,7 +100,7 @@ runs = []
 def charge(amount, times=1): runs.append(amount); return {"id": (1, 2), "amount": amount * times}
 async def acharge(amount, times=1): return charge(amount, times)
 def fails(): raise ValueError("declined")
-def sync(): return [oneturn.step("a", charge, 5, times=2), oneturn.step("b", acharge, 6), oneturn.step("a", charge, 7), len(runs)]
+def sync(): return [oneturn.step("a", charge, 5, times=2), oneturn.step("b", acharge, 6), len(runs)]
 async def later(): return [await oneturn.step("a", charge, 5, times=2), await oneturn.step("b", acharge, 6), len(runs)]
 def declined(): return oneturn.step("c", fails)
 def tried():
@@ -109,17 +109,25 @@ def tried():
 async def nested():
     async def inner(): return await oneturn.step("n", charge, 1)
     return await oneturn.step("n", inner)
+def twice():
+    oneturn.step("e", charge, 1)
+    return oneturn.step("e", charge, 2)
+async def atwice(): return [await oneturn.step("f", acharge, i) for i in range(2)]
 `)
 	d := newDesk()
 	want := `{"id":[1,2],"amount":10}`
-	require.JSONEq(t, `[`+want+`,{"id":[1,2],"amount":6},`+want+`,2]`, k.valueAt(d, "sync", `{}`))
+	require.JSONEq(t, `[`+want+`,{"id":[1,2],"amount":6},2]`, k.valueAt(d, "sync", `{}`))
 	require.JSONEq(t, `[`+want+`,{"id":[1,2],"amount":6},2]`, k.valueAt(d, "later", `{}`), "a later run enters none")
 	_, err := k.at(t.Context(), d, "declined", `{}`)
 	require.Equal(t, "declined", message(t, err, events.CodeUserError))
 	require.NotContains(t, d.steps, "c")
 	require.Equal(t, "1", k.valueAt(d, "tried", `{}`))
-	_, err = k.at(t.Context(), d, "nested", `{}`)
-	require.Contains(t, message(t, err, events.CodeToolError), "runs already in this call")
+	for function, name := range map[string]string{"nested": "n", "twice": "e", "atwice": "f"} {
+		for range 2 { // also where an earlier run has done the step
+			_, err = k.at(t.Context(), d, function, `{}`)
+			require.Contains(t, message(t, err, events.CodeToolError), "step '"+name+"': the run has begun a step of this name before")
+		}
+	}
 }
 
 func TestSeveralQuestionsAreNumberedInTheOrderInWhichTheToolAsks(t *testing.T) {

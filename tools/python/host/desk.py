@@ -33,7 +33,7 @@ class Desk:
     def __init__(self, call_id, meta, max_frame):
         self.meta = meta
         self.asked = False  # it has asked somebody
-        self.steps = set()  # names of those that run now
+        self.steps = set()  # names of those that run or are done
         self.warned = False
         self._call_id = call_id
         self._max_frame = max_frame

@@ -151,14 +151,16 @@ def progress(percent, message="", *, tool=None, corr=None):
 
 def step(name, function, *args, **kwargs):
     """Runs a function once in a turn: a later run of the tool gets the stored result and does not enter it.
-    The result comes back as JSON in each run. A step that raises stores nothing."""
+    The result comes back as JSON in each run. A step that raises stores nothing, and may be tried again. Any other name
+    that the run uses twice is an error: the second step would get the result of the first."""
     owner = desk.current("oneturn.step")
     if not isinstance(name, str) or not name:
         raise ValueError("a step needs a name, a text that is its own in the call")
 
     async def waits(wait):
         if name in owner.steps:
-            raise RuntimeError("step %r runs already in this call; give each step a name of its own" % name)
+            raise RuntimeError("step %r: the run has begun a step of this name before: in a loop, add what tells the "
+                               "passes apart, such as \"charge 2\"" % name)
         owner.steps.add(name)
         try:
             stored = await wait(owner, "step_get", {"name": name})
@@ -169,8 +171,9 @@ def step(name, function, *args, **kwargs):
                 value = await value if wait is awaiting else run_async(value)
             value = encode.tree(value, "step " + name)
             return (await wait(owner, "step_put", {"name": name, "value": value}))["value"]
-        finally:
+        except BaseException:
             owner.steps.discard(name)
+            raise
     return either(waits)
 
 

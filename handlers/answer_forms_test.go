@@ -1,0 +1,170 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+func TestAnswerFindsTheQuestionOfARunWithAndWithoutItsID(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "run-1")
+	a.ask("1")
+	k.asker("turn", "run-2").ask("1")
+	k.asker("turn", "").ask("1")
+	k.Askers = func(_ context.Context, app, chat, ask string) ([]subjects.Key, error) {
+		require.Equal(t, []string{"app", "chat", "1"}, []string{app, chat, ask})
+		return []subjects.Key{subjects.TurnKey("app", "chat", "run-2", "turn"), a.key, subjects.TurnKey("app", "chat", "", "turn")}, nil
+	}
+	require.Equal(t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+	require.Equal(t, idempotency.Answered, a.outcome("1"))
+	k.Askers = nil
+	require.Equal(t, events.VerdictReplayed, k.handled(k.says(3, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
+	m := k.says(4, a.question("1"), yes())
+	m.Stored = time.Now().Add(-time.Hour)
+	require.Equal(t, events.VerdictUnknown, k.handled(m).Code)
+	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
+		return nil, idempotency.ErrTooMany
+	}
+	m = k.says(5, a.question("1"), yes())
+	m.Stored = time.Now().Add(-time.Hour)
+	require.Equal(t, events.VerdictUnknown, k.handled(m).Code)
+}
+
+func TestAnswersOfAllGenerationsDecideAQuestion(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"bare":     `{"tool_call_id":"turn/1","app_id":"app","chat_id":"chat","response":true}`,
+		"older":    `{"type":"ui_tool_response","eventId":"turn/1","app_id":"app","chat_id":"chat","response":{"a":1}}`,
+		"input":    `{"type":"user.input.submit","request_id":"turn/1","app_id":"app","chat_id":"chat","text":"hello"}`,
+		"dismiss":  `{"type":"chat.ui_tool_dismiss","data":{"event_id":"turn/1","app_id":"app","chat_id":"chat"}}`,
+		"complete": `{"type":"ui_tool_complete","eventId":"turn/1","app_id":"app","chat_id":"chat","status":"done"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			a := k.asker("turn", "")
+			a.ask("1")
+			require.Equal(t, events.VerdictAccepted, k.handled(k.mail(2, events.KindToolCallResponse, []byte(body))).Code)
+			require.Equal(t, idempotency.Answered, a.outcome("1"))
+		})
+	}
+}
+
+func TestAnswerIsStoredAsItsSchemaCompletesIt(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "")
+	a.ask("1", func(e *events.ToolCall) {
+		e.Answer.Schema = map[string]any{"type": "object", "properties": map[string]any{
+			"n": map[string]any{"type": "integer"}, "note": map[string]any{"type": "string", "default": "none"},
+		}}
+	})
+	require.Equal(t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), map[string]any{"n": "5"})).Code)
+	reply, err := a.journal.Look(t.Context(), a.hold, "1")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"n":5,"note":"none"}`, string(reply.Data))
+	require.Equal(t, events.VerdictReplayed, k.handled(k.says(3, a.question("1"), map[string]any{"n": "5"})).Code)
+}
+
+func TestSchemaThatNobodyCanAnswerIsRefusedWhenItIsAsked(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	require.NoError(t, k.CheckSchema(nil))
+	require.NoError(t, k.CheckSchema(json.RawMessage(`{"type":"string"}`)))
+	for _, schema := range []string{`{`, `[]`, `{"type":"strin"}`, `{"$ref":"file:///etc/passwd"}`} {
+		err := k.CheckSchema(json.RawMessage(schema))
+		require.ErrorIs(t, err, events.ErrToolError, schema)
+	}
+	var said *events.Error
+	require.ErrorAs(t, k.CheckSchema(json.RawMessage(`{"type":"objekt"}`)), &said)
+	require.Contains(t, said.Msg, "objekt", "whoever wrote the schema is told what is wrong with it")
+}
+
+func TestRejectionIsToldInTheChatOfTheSenderOnly(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "")
+	a.ask("1", func(e *events.ToolCall) { e.UserID = "u" })
+	sub, err := k.js.Conn().SubscribeSync("oneturn.live.>")
+	require.NoError(t, err)
+	m := k.says(2, a.question("1"), yes())
+	m.Subject = k.space.In("default", events.KindToolCallResponse, "app", "WF", "other")
+	require.Equal(t, events.VerdictForbidden, k.handled(m).Code)
+	live, err := sub.NextMsg(10 * time.Second)
+	require.NoError(t, err)
+	require.Equal(t, k.space.Live("app", "other", events.KindToolCallRejected), live.Subject)
+	require.NotContains(t, string(live.Data), "approved")
+	require.Equal(t, events.VerdictAccepted, k.handled(k.says(3, a.question("1"), yes())).Code)
+	require.NoError(t, k.js.Conn().Flush())
+	n, _, err := sub.Pending()
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func TestVerdictGoesToInboxesOnly(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "")
+	a.ask("1")
+	all, err := k.js.Conn().SubscribeSync(">")
+	require.NoError(t, err)
+	for i, subject := range []string{"oneturn.events.app.chat.t.0.tool_response", "$KV.ONETURN_TURNS.x", "orders", "_INBOX.>", ""} {
+		m := k.says(uint64(i+2), a.question("1"), yes())
+		m.Header.Set(subjects.HeaderReply, subject)
+		require.Equal(t, handlers.Ack, k.Handle(t.Context(), m.Message).Do)
+	}
+	require.NoError(t, k.js.Conn().Flush())
+	n, _, err := all.Pending()
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func TestOlderEventsFollowAnswersWhereTheyAreWished(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	k.bindFolder("compat: {events: true}\nagents: {A: {model: M}}\nmodels: {M: {type: object}}\ntools: [{name: t, agent: A, kind: go}]\n")
+	a := k.asker("turn", "")
+	a.ask("1")
+	a.ask("2", func(e *events.ToolCall) { e.Display = events.DisplayArtifact })
+	sub, err := k.js.Conn().SubscribeSync("oneturn.live.>")
+	require.NoError(t, err)
+	for i, want := range []string{
+		`{"kind":"ui_tool_complete","app_id":"app","chat_id":"chat","eventId":"turn/1","ui_tool_id":"approve","display":"inline","status":"approved"}`,
+		`{"kind":"ui_tool_dismiss","app_id":"app","chat_id":"chat","event_id":"turn/2","ui_tool_id":"approve"}`,
+	} {
+		ask := string(rune('1' + i))
+		require.Equal(t, events.VerdictAccepted, k.handled(k.says(uint64(i+2), a.question(ask), yes())).Code)
+		m, err := sub.NextMsg(10 * time.Second)
+		require.NoError(t, err)
+		var event struct {
+			Data json.RawMessage `json:"data"`
+		}
+		require.NoError(t, json.Unmarshal(m.Data, &event))
+		require.JSONEq(t, want, string(event.Data))
+	}
+}
+
+func TestAnswersToNothingAreBoundedForEachTenant(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	send := func(app string) handlers.Do {
+		m := k.says(2, "nothing/1", "x", func(r *events.ToolCallResponse) { r.App = app })
+		m.Subject = k.space.In("default", events.KindToolCallResponse, app, "WF", "chat")
+		return k.Handle(t.Context(), m.Message).Do
+	}
+	for range 500 {
+		require.Equal(t, handlers.Nak, send("app"))
+	}
+	require.NotEqual(t, handlers.Nak, send("app"))
+	require.Equal(t, handlers.Nak, send("other"))
+}
