@@ -147,11 +147,11 @@ func (a *asking) noted() string {
 
 func TestPythonToolThatAsksGoesOnInAnotherWorkerAfterItWasParked(t *testing.T) {
 	t.Parallel()
-	a := newAsking(t, time.Millisecond)
+	a := newAsking(t, time.Hour) // a run may be parked between the questions of a gather, this one is not
 	stop := a.work()
 	publish(t, a.client, a.turn("Planner", "Plan", "t1"))
 	require.Equal(t, map[string]any{"t1/1": "a", "t1/2": "b", "t1/3": "c"}, a.questions(3), "numbered as the tool asks them")
-	stop()
+	stop() // which parks it
 	a.work()
 	for i, id := range []string{"t1/3", "t1/1", "t1/2"} {
 		a.answer(id, map[string]any{"yes": i == 0})

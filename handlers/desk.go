@@ -21,9 +21,25 @@ type desk struct {
 	guard guardedDesk // what the tool is given
 
 	// Guarded by run.mu.
-	asked, shown int
+	asked, shown tally
 	names        map[string]string    // what was put up, by id: the tool_name of its event
+	done         map[string]bool      // named steps that this attempt has come to
 	steps        map[string]time.Time // named steps that are being done, since when
+}
+
+// What one call may leave in the journal. Whoever answers, asks again or takes a turn over reads
+// all of it.
+const (
+	maxQuestions = 256
+	maxSurfaces  = 1000
+	maxSteps     = 1000
+)
+
+// tally counts what a call has put up of a kind.
+type tally struct {
+	number int // given to the last one without a name
+	stored int // by runs before, questions only
+	fresh  int // by this attempt, besides those
 }
 
 // Ask implements [tools.Desk].
@@ -73,7 +89,7 @@ func (d *desk) Show(ctx context.Context, s tools.Surface) (string, error) {
 	put := exhibit{
 		name: s.Name, number: s.Number, tool: s.Tool, component: s.Component, display: s.Display, interaction: events.InteractionUISurface, payload: s.Payload,
 	}
-	id, err := d.name(&put, &d.shown, events.SurfaceID)
+	id, err := d.name(&put, &d.shown, events.SurfaceID, maxSurfaces, "surfaces")
 	if err != nil {
 		return "", err
 	}
@@ -132,6 +148,9 @@ func (d *desk) StepResult(ctx context.Context, name string) (result json.RawMess
 		return nil, false, d.stopped(ctx)
 	}
 	r := d.run
+	if err := d.begin(name); err != nil {
+		return nil, false, err
+	}
 	err = r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
 		stored, found, err := r.h.Journal.StepResult(ctx, hold, name)
 		result, done = stored, found
@@ -146,6 +165,26 @@ func (d *desk) StepResult(ctx context.Context, name string) (result json.RawMess
 		d.steps[name] = time.Now()
 	}
 	return result, done, err
+}
+
+// begin notes that the attempt comes to a step.
+func (d *desk) begin(name string) error {
+	d.run.mu.Lock()
+	defer d.run.mu.Unlock()
+	if !d.done[name] && len(d.done) >= maxSteps {
+		return tooMany("steps", maxSteps)
+	}
+	if d.done == nil {
+		d.done = map[string]bool{}
+	}
+	d.done[name] = true
+	return nil
+}
+
+// tooMany is the end of what a call may put up, or remember.
+func tooMany(what string, limit int) error {
+	return &events.Error{Code: events.CodeTooLarge, Op: "desk", Msg: fmt.Sprintf(
+		"this call has %d %s, and no call may have more: put what belongs together into one, or spread it over several turns", limit, what)}
 }
 
 // StoreStep implements [tools.Desk]. The step has been done, so its result is stored whatever
@@ -165,7 +204,7 @@ func (d *desk) StoreStep(_ context.Context, name string, result json.RawMessage)
 }
 
 // name gives what is put up its id in the call, by its name or its number.
-func (d *desk) name(put *exhibit, count *int, id func(name string, n int) string) (string, error) {
+func (d *desk) name(put *exhibit, count *tally, id func(name string, n int) string, limit int, what string) (string, error) {
 	r := d.run
 	if put.tool == "" {
 		put.tool = r.t.binding.Tool
@@ -174,14 +213,24 @@ func (d *desk) name(put *exhibit, count *int, id func(name string, n int) string
 	defer r.mu.Unlock()
 	number := put.number
 	if put.name == "" && number == 0 {
-		*count++
-		number = *count
+		count.number++
+		number = count.number
 	}
 	given := id(put.name, number)
 	if _, twice := d.names[given]; twice {
 		return "", &events.Error{Code: events.CodeToolError, Op: "desk", Msg: fmt.Sprintf(
 			"this run has put up %.80s before: a name stands for one question or surface of the call, also after a crash; "+
 				"count in it what repeats, or leave it out", given)}
+	}
+	stored := false
+	if r.before != nil {
+		_, stored = r.before.Question(given)
+	}
+	if !stored {
+		if count.stored+count.fresh >= limit {
+			return "", tooMany(what, limit)
+		}
+		count.fresh++
 	}
 	if d.names == nil {
 		d.names = map[string]string{}

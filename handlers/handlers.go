@@ -88,6 +88,7 @@ type Handlers struct {
 	running   *running
 	finished  *recent[turnRef]
 	cancelled *recent[string] // names of turns
+	unsafe    *recent[string] // tools that have asked and cannot be parked, with their workflows
 	buffers   buffers
 	schemas   schemas
 	strays    strays
@@ -107,7 +108,7 @@ func refOf(name string, fingerprint [sha256.Size]byte) turnRef {
 func New(c Config) *Handlers {
 	return &Handlers{
 		Config: c, running: newRunning(),
-		finished: newRecent[turnRef](finishedTurns), cancelled: newRecent[string](cancelledKeys),
+		finished: newRecent[turnRef](finishedTurns), cancelled: newRecent[string](cancelledKeys), unsafe: newRecent[string](unsafeTools),
 	}
 }
 

@@ -16,6 +16,9 @@ import (
 // slot. Those over it keep theirs.
 const maxOthers = 10_000
 
+// unsafeTools is how many tools are remembered whose log has said that they cannot be parked.
+const unsafeTools = 1024
+
 // parkAgain is how long a run that was woken while it parked leaves its tool to look, when it is
 // in a hurry.
 const parkAgain = 20 * time.Millisecond
@@ -41,6 +44,7 @@ func (r *run) begin() {
 		w.crowded = h.MaxWaiting > 0 && n > int64(h.MaxWaiting)
 	} else {
 		w.crowded = h.waits.others.Add(1) > maxOthers
+		h.warnUnsafe(r.t)
 	}
 	if !w.crowded && r.t.m.Slot != nil {
 		w.away = true
@@ -52,6 +56,16 @@ func (r *run) begin() {
 		delay = 0
 	}
 	w.timer = time.AfterFunc(delay, r.park)
+}
+
+// warnUnsafe says once what it costs that a tool asks people and cannot be entered again.
+func (h *Handlers) warnUnsafe(t *turn) {
+	if h.unsafe.add(t.binding.Workflow + "/" + t.binding.Tool) {
+		return
+	}
+	h.Logger.Warn("a tool with effect unsafe asks people: its turns wait in memory and are lost with the worker (interrupted); "+
+		"let its manifest say effect: replay if what it does before a question may be done again, or is in a step",
+		"workflow", t.binding.Workflow, "tool", t.binding.Tool)
 }
 
 // rest is called when the run waits for nobody any more.

@@ -39,7 +39,7 @@ func (d *desk) question(ctx context.Context, asks tools.Question) (*question, er
 	if asks.Input {
 		put.interaction = events.InteractionInputRequest
 	}
-	id, err := d.name(&put, &d.asked, events.AskID)
+	id, err := d.name(&put, &d.asked, events.AskID, maxQuestions, "questions")
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,9 @@ func (r *run) Desk(clock *engine.Clock) tools.Desk {
 		next = &desk{}
 	}
 	next.run, next.clock = r, clock
+	if r.before != nil {
+		next.asked.stored = len(r.before.Questions())
+	}
 	next.guard = guardedDesk{Desk: next, h: r.h, t: r.t, scrub: &r.secrets}
 	r.desk = next
 	return &next.guard

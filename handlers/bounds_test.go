@@ -1,0 +1,92 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/tools"
+)
+
+func TestACallLeavesABoundedNumberOfRecords(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		fits int
+		do   func(ctx context.Context, desk tools.Desk, n int) error
+	}{
+		"surfaces": {1000, func(ctx context.Context, desk tools.Desk, _ int) error {
+			_, err := desk.Show(ctx, tools.Surface{})
+			return err
+		}},
+		"steps": {2000, func(ctx context.Context, desk tools.Desk, n int) error {
+			_, _, err := desk.StepResult(ctx, strconv.Itoa(n/2)) // one that comes again counts once
+			return err
+		}},
+	} {
+		fits := 0
+		tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+			for n := range 2 * c.fits {
+				if err := c.do(ctx, call.Desk, n); err != nil {
+					return tools.Result{}, err
+				}
+				fits++
+			}
+			return tools.Result{}, nil
+		}
+		inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+			t.Helper()
+			require.Equal(t, handlers.Ack, settled(t, o.handle(o.turn())).Do)
+			require.Equal(t, c.fits, fits)
+			r := o.response()
+			require.Equal(t, events.CodeTooLarge, r.Code)
+			require.Contains(t, r.Content, "this call has 1000 "+what+", and no call may have more")
+		})
+	}
+}
+
+// TestQuestionsOfARunBeforeCountToo has each run ask what no other has asked.
+func TestQuestionsOfARunBeforeCountToo(t *testing.T) {
+	t.Parallel()
+	const most = 256
+	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		errs := make(chan error, most)
+		asked := 0
+		for i := range most - 1 {
+			name := strconv.Itoa(i) // the first run stays below the bound
+			if call.Epoch > 1 && i > 0 {
+				name = fmt.Sprint("late ", i)
+			}
+			asked++
+			go func() {
+				_, err := call.Desk.Ask(ctx, tools.Question{Name: name})
+				errs <- err
+			}()
+		}
+		for range asked {
+			if err := <-errs; errors.Is(err, events.ErrTooLarge) {
+				return tools.Result{}, err
+			}
+		}
+		return tools.Result{}, context.Cause(ctx)
+	}
+	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+		t.Helper()
+		done := o.handle(o.turn())
+		pass(11 * time.Second)
+		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.True(t, o.parked())
+		o.answer(events.AskID("0", 0), "yes")
+		r := o.response()
+		require.Equal(t, events.CodeTooLarge, r.Code)
+		require.Contains(t, r.Content, "this call has 256 questions, and no call may have more")
+	})
+}
