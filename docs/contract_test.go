@@ -13,8 +13,6 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/turntest"
 )
@@ -65,6 +63,16 @@ func TestNamesOfTheContractAreThoseOfTheCode(t *testing.T) {
 	}, column(t, "wire-contract.md", "| id | token |", 2))
 }
 
+// headersOf returns the headers that a file names in its constants.
+func headersOf(t *testing.T, file string) (headers []string) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`Header[A-Za-z0-9]+\s+= "([A-Za-z0-9-]+)"`).FindAllStringSubmatch(text(t, file), -1) {
+		headers = append(headers, m[1])
+	}
+	require.Greater(t, len(headers), 5)
+	return headers
+}
+
 func TestCodesReasonsAndHeadersOfTheContractAreThoseOfTheCode(t *testing.T) {
 	t.Parallel()
 	source := text(t, "../events/error.go")
@@ -82,14 +90,9 @@ func TestCodesReasonsAndHeadersOfTheContractAreThoseOfTheCode(t *testing.T) {
 	require.Greater(t, len(reasons), 5)
 	require.ElementsMatch(t, reasons, column(t, "wire-contract.md", "| reason | means |", 1))
 
-	require.ElementsMatch(t, []string{
-		"Nats-Sequence", idempotency.HeaderOwner, idempotency.HeaderNonce, idempotency.HeaderEpoch, idempotency.HeaderLease,
-		idempotency.HeaderEffect, idempotency.HeaderDigest, idempotency.HeaderPool, idempotency.HeaderFingerprint, idempotency.HeaderVerdict, idempotency.HeaderTrace,
-	}, column(t, "wire-contract.md", "| header | on | holds |", 1))
-	require.ElementsMatch(t, []string{
-		handlers.HeaderReason, handlers.HeaderError, handlers.HeaderSubject, handlers.HeaderSequence, handlers.HeaderBlob,
-		handlers.HeaderSize, handlers.HeaderSHA256,
-	}, column(t, "wire-contract.md", "| header | holds |", 1))
+	require.ElementsMatch(t, append(headersOf(t, "../idempotency/meta.go"), "Nats-Sequence"), column(t, "wire-contract.md", "| header | on | holds |", 1))
+	require.ElementsMatch(t, headersOf(t, "../handlers/deadletter.go"), column(t, "wire-contract.md", "| header | holds |", 1))
+	require.Contains(t, text(t, "wire-contract.md"), "`"+subjects.HeaderReply+"`")
 }
 
 func TestMessageIDOfTheContractIsThatOfTheCode(t *testing.T) {
