@@ -57,8 +57,8 @@ type Config struct {
 	// Askers finds the calls of a chat that have asked a question with an id, see
 	// [idempotency.KV.Askers]. Nil finds none: answers to turns with a run id have to name it.
 	Askers func(ctx context.Context, appToken, chat, ask string) ([]subjects.Key, error)
-	// ServerTime is the time by the clock of the server: an expiry that comes early waits for it.
-	// Nil takes Now.
+	// ServerTime is the time by the clock of the server: a timeout of a question begins with it, and
+	// an expiry that comes early waits for it. Nil takes Now.
 	ServerTime func(ctx context.Context) (time.Time, error)
 
 	// LeaseHeld reports whether the message of a lease is still in its stream; resumes need it.

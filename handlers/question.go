@@ -49,7 +49,7 @@ func (d *desk) question(ctx context.Context, asks tools.Question) (*question, er
 		return nil, err
 	}
 	e.AwaitingResponse, e.Secret = true, asks.Secret
-	e.Answer = &events.AnswerTo{Subject: r.t.answerSubject(r.h.Space), ExpiresAt: r.expiry(asks.Timeout)}
+	e.Answer = &events.AnswerTo{Subject: r.t.answerSubject(r.h.Space), ExpiresAt: r.expiry(id, asks.Timeout)}
 	var schema []byte
 	if len(asks.Schema) > 0 {
 		if e.Answer.Schema, err = r.h.decodeSchema(asks.Schema); err != nil {
@@ -124,15 +124,21 @@ func sameShown(stored, fresh map[string]any) bool {
 	return reflect.DeepEqual(stored, fresh) || len(stored) == 0 && len(fresh) == 0
 }
 
-// expiry is when the time to answer is over: after a timeout, and with the life of the turn at
-// the latest. It is zero when there is no end.
-func (r *run) expiry(timeout time.Duration) time.Time {
+// expiry is when the time to answer a question is over, by the clock of the server: after a timeout,
+// and with the life of the turn at the latest. It is zero when there is no end. The server is asked
+// only for a timeout that begins now.
+func (r *run) expiry(id string, timeout time.Duration) time.Time {
 	var end time.Time
 	claimed, now := r.begun, r.h.Now()
+	if timeout > 0 && r.h.ServerTime != nil && r.askedBefore(id) == nil {
+		if server, err := r.serverTime(); err == nil {
+			claimed, now = claimed.Add(server.Sub(now)), server
+		}
+	}
 	if r.before != nil && r.before.Claim != nil {
 		claimed = r.before.Claim.Time
 	}
-	for _, server := range []time.Time{claimed, r.t.m.Stored} { // ours is not the clock that counts
+	for _, server := range []time.Time{claimed, r.t.m.Stored} { // at the least, if it did not tell
 		if now.Before(server) {
 			now = server
 		}
@@ -144,6 +150,17 @@ func (r *run) expiry(timeout time.Duration) time.Time {
 		end = now.Add(timeout)
 	}
 	return end
+}
+
+// serverTime asks the server for the time. A question is not held up for it.
+func (r *run) serverTime() (time.Time, error) {
+	ctx, cancel := context.WithTimeout(r.t.m.Held, putTimeout)
+	defer cancel()
+	now, err := r.h.ServerTime(ctx)
+	if err != nil {
+		r.h.log(r.t).Warn("the server does not tell the time; that of the worker bounds the time for an answer", "err", logError(err))
+	}
+	return now, err
 }
 
 // answerSubject is where answers to the questions of a turn go: to the pool that runs it.

@@ -66,7 +66,7 @@ func newChild(l launch, log *slog.Logger) *child {
 // call runs one call in the child. The reservation of the child is passed on: it ends with
 // the call, not with the return of this method. errGone means that the tool was not entered.
 func (c *child) call(id uint64, frame []byte, p *pending) (*reply, error) {
-	ctx := p.ctx
+	ctx := p.call
 	defer c.leaveDesk(p)
 	c.start.Do(c.run)
 	select {
@@ -113,11 +113,15 @@ func (c *child) wait(ctx context.Context, id uint64, p *pending) (*reply, error)
 		case o := <-p.done:
 			return o.reply, o.err
 		case <-ctx.Done():
+		case <-p.halted:
+			ctx = p.ctx
 		}
 	case o := <-p.done:
 		p.ran()
 		return o.reply, o.err
 	case <-ctx.Done():
+	case <-p.halted:
+		ctx = p.ctx
 	}
 	if !c.abandon(ctx, id) { // it ended at the same moment
 		p.ran()

@@ -43,7 +43,7 @@ func (c *child) operate(r *reply) {
 	}
 	do, err := p.operation(r)
 	if err != nil {
-		p.failf("it broke the protocol of its desk: %v", err)
+		c.failf(p, "it broke the protocol of its desk: %v", err)
 		return
 	}
 	c.mu.Lock()
@@ -52,11 +52,11 @@ func (c *child) operate(r *reply) {
 	if p.closed || twice || full {
 		c.mu.Unlock()
 		if twice || full {
-			p.failf("it broke the protocol of its desk: operation %d beside %d open ones", r.N, maxOperations)
+			c.failf(p, "it broke the protocol of its desk: operation %d beside %d open ones", r.N, maxOperations)
 		}
 		return
 	}
-	ctx, cancel := context.WithCancel(p.ctx)
+	ctx, cancel := context.WithCancel(p.atDesk())
 	if p.open == nil {
 		p.open = map[uint64]context.CancelFunc{}
 	}
@@ -93,13 +93,13 @@ func (c *child) finishOperation(ctx context.Context, p *pending, r *reply, do op
 	case err == nil:
 		answer.Value = &value
 	case errors.Is(err, tools.ErrParked):
-		p.stop(tools.ErrParked)
+		c.stop(p, tools.ErrParked)
 		return
 	case ctx.Err() != nil: // the tool has given it up and reads no reason
 		answer.Error = &refusal{Code: events.CodeCancelled}
 	default:
 		if answer.Error, err = refuse(r.Op, err); err != nil {
-			p.stop(fault{err})
+			c.stop(p, fault{err})
 			return
 		}
 		c.mu.Lock()
@@ -111,7 +111,7 @@ func (c *child) finishOperation(ctx context.Context, p *pending, r *reply, do op
 	}
 	body, err := json.Marshal(answer)
 	if err != nil {
-		p.failf("its desk gave no JSON: %v", err)
+		c.failf(p, "its desk gave no JSON: %v", err)
 		return
 	}
 	go c.post(frame(body), func() {
@@ -157,15 +157,29 @@ func (p *pending) isAsync(c *child) bool {
 }
 
 // failf ends a call, of which the process is told like of a cancellation.
-func (p *pending) failf(format string, args ...any) {
-	p.stop(fault{toolError(p.op, p.function+" was stopped: "+format, args...)})
+func (c *child) failf(p *pending, format string, args ...any) {
+	c.stop(p, fault{toolError(p.op, p.function+" was stopped: "+format, args...)})
+}
+
+// stop ends a call from its desk.
+func (c *child) stop(p *pending, why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.atDesk()
+	p.stop(why)
+	if !p.halt {
+		p.halt = true
+		close(p.halted)
+	}
 }
 
 // leaveDesk ends what the call still does at its desk, and waits for that.
 func (c *child) leaveDesk(p *pending) {
 	c.mu.Lock()
 	p.closed = true
+	if p.stop != nil {
+		p.stop(nil)
+	}
 	c.mu.Unlock()
-	p.stop(nil)
 	p.work.Wait()
 }

@@ -20,13 +20,13 @@ type pending struct {
 	entered          chan struct{} // closed before the function runs
 	done             chan outcome  // buffered, gets exactly one
 
-	secrets   *secrets.Scrubber       // what the call was handed, nil when it can ask nobody
-	desk      tools.Desk              // nil when the caller has none
-	ctx       context.Context         //nolint:containedctx // what the process asks for the call belongs to it
-	stop      context.CancelCauseFunc // ends ctx, which is that of everything at the desk
-	work      sync.WaitGroup          // operations at the desk
-	questions int                     // asked without a name; the reader's
-	surfaces  int                     // shown without a name; the reader's
+	secrets   *secrets.Scrubber // what the call was handed, nil when it can ask nobody
+	desk      tools.Desk        // nil when the caller has none
+	call      context.Context   //nolint:containedctx // what the process asks for the call belongs to it
+	halted    chan struct{}     // closed when the call is stopped at its desk; ctx says why
+	work      sync.WaitGroup    // operations at the desk
+	questions int               // asked without a name; the reader's
+	surfaces  int               // shown without a name; the reader's
 
 	room sync.Mutex // held while the call leaves or takes room in its process; before the group's lock
 	asks int        // open questions
@@ -41,17 +41,28 @@ type pending struct {
 	overdue   bool                          // still runs after the grace of its cancellation
 	async     bool                          // its function is
 	closed    bool                          // nothing begins at the desk any more
+	halt      bool                          // halted is closed
+	ctx       context.Context               //nolint:containedctx // of everything at the desk, nil before the first use
+	stop      context.CancelCauseFunc       // ends ctx
 	open      map[uint64]context.CancelFunc // operations at the desk, until their replies are written
 	told      map[events.Code]bool          // codes of the errors that the desk has given it
 }
 
 func newPending(ctx context.Context, op, function, key string, call *tools.Call) *pending {
-	ctx, stop := context.WithCancelCause(ctx)
 	return &pending{
-		op: op, function: function, key: key, enter: call.Enter, desk: call.Desk, secrets: call.Secrets, ctx: ctx, stop: stop,
+		op: op, function: function, key: key, enter: call.Enter, desk: call.Desk, secrets: call.Secrets, call: ctx,
 		tool: call.Name, chat: call.Turn.Chat, turn: call.CallID,
-		entered: make(chan struct{}), done: make(chan outcome, 1),
+		entered: make(chan struct{}), halted: make(chan struct{}), done: make(chan outcome, 1),
 	}
+}
+
+// atDesk is the context of everything at the desk. Most calls have no use for it. The child's lock
+// is held.
+func (p *pending) atDesk() context.Context {
+	if p.ctx == nil {
+		p.ctx, p.stop = context.WithCancelCause(p.call)
+	}
+	return p.ctx
 }
 
 // begin marks the call as entered.

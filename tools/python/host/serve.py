@@ -33,6 +33,7 @@ class Host:
         self._cancelled = set()
         self._desks = {}  # of the calls that run
         self._main = None  # desk of the call that has the main thread
+        self._main_thread = threading.main_thread().ident
         self._loop = asyncio.new_event_loop()
         os.register_at_fork(after_in_child=self._loop.stop)  # the calls beside the one that forks run in the parent
         for fd in (frames.READ_FD, frames.WRITE_FD):
@@ -110,7 +111,7 @@ class Host:
     def _run(self, request, entry):
         try:
             arguments, tracked = self._prepare(request, entry)
-            if threading.current_thread() is threading.main_thread():
+            if threading.get_ident() == self._main_thread:
                 self._main = self._desks[request["id"]]
             self._entered(request, entry)
             value = enter(entry.function, arguments)

@@ -1,0 +1,54 @@
+package handlers_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// TestTimeToAnswerBeginsByTheClockOfTheServer: the worker's own is an hour slow.
+func TestTimeToAnswerBeginsByTheClockOfTheServer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		timeout time.Duration
+		fails   error
+		asked   int           // times that the server was
+		ends    time.Duration // by the worker's clock
+	}{
+		"with a timeout":                  {timeout: time.Minute, asked: 1, ends: time.Hour + time.Minute},
+		"with more than the turn has":     {timeout: 30 * 24 * time.Hour, asked: 1, ends: time.Hour + 7*24*time.Hour},
+		"without one nobody asks it":      {ends: 7 * 24 * time.Hour},
+		"as the worker's if it says none": {timeout: time.Minute, fails: errors.New("no responders"), asked: 1, ends: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tool := toolFunc(func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+				_, err := call.Desk.Ask(ctx, tools.Question{Name: "q", Timeout: c.timeout})
+				return tools.Result{}, err
+			})
+			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
+				t.Helper()
+				begin, asked := time.Now(), 0
+				o.ServerTime = func(context.Context) (time.Time, error) {
+					asked++
+					return time.Now().Add(time.Hour), c.fails
+				}
+				done := o.handle(o.turn())
+				require.Len(t, o.scheduled, 1)
+				require.Equal(t, c.ends, o.scheduled[0].ExpiresAt.Sub(begin))
+				require.Equal(t, c.asked, asked)
+				pass(time.Minute / 2) // it parks
+				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				o.answer("q", "yes")
+				require.Equal(t, c.asked, asked, "the run after it has the stored end")
+			})
+		})
+	}
+}
