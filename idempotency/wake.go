@@ -22,7 +22,7 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 		}
 	}
 	for {
-		park, err := j.seal(ctx, hold, parkWoken)
+		park, err := j.woken(ctx, hold, t)
 		switch {
 		case err != nil:
 			return Decision{}, false, err
@@ -36,6 +36,15 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 		}
 		hold.Epoch++ // sealed: somebody takes the turn over, and will find the word at the next epoch
 	}
+}
+
+// woken returns the park record of the epoch that hold has seen: what t has read of it stays so,
+// else it is created as woken.
+func (j *Journal) woken(ctx context.Context, hold Hold, t *Turn) (Record, error) {
+	if park := t.newestPark(); park != nil && park.Err == nil && hold.Epoch == t.Epoch {
+		return *park, nil
+	}
+	return j.seal(ctx, hold, parkWoken)
 }
 
 // closeQuestions decides all open questions of a turn that somebody has cancelled.
