@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
@@ -88,8 +89,7 @@ func (r *run) wait(ctx context.Context, d *desk, q *question) (idempotency.Reply
 			}
 			return idempotency.Reply{}, errRunOver
 		case <-ctx.Done():
-			r.left(q, leftOpen)
-			return idempotency.Reply{}, d.stopped(ctx)
+			return idempotency.Reply{}, r.giveUp(ctx, d, q)
 		case <-r.t.m.Held.Done():
 			return idempotency.Reply{}, r.judge(context.Cause(r.t.m.Held))
 		}
@@ -99,6 +99,22 @@ func (r *run) wait(ctx context.Context, d *desk, q *question) (idempotency.Reply
 		}
 		look.Reset(pause - rand.N(pause/8)) // not all at once
 	}
+}
+
+// giveUp ends a wait that the tool has ended by itself, and returns why the tool has to go on
+// without an answer. What it does then is code behind the question, which a tool with effect
+// replay runs once: the question counts as taken before the tool can do anything.
+func (r *run) giveUp(ctx context.Context, d *desk, q *question) error {
+	defer r.left(q, leftOpen)
+	if r.tools.Err() == nil && r.hold.Effect == string(bindings.EffectReplay) {
+		err := r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
+			return r.judge(r.h.Journal.Take(ctx, hold, q.ID))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return d.stopped(ctx)
 }
 
 // look reads what became of a question, and takes the reply if there is one. Looking is nothing

@@ -312,6 +312,45 @@ async def send(text, times=1):
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }
 
+// slow is a desk that takes its time to note that a wait was given up.
+type slow struct {
+	*desk
+
+	noted chan struct{}
+}
+
+func (s slow) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	a, err := s.desk.Ask(ctx, q)
+	<-s.noted
+	return a, err
+}
+
+func TestCodeBehindAWaitThatWasGivenUpWaitsForTheWorkersNoteOfIt(t *testing.T) {
+	t.Parallel()
+	behind := filepath.Join(t.TempDir(), "behind")
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import asyncio, oneturn
+async def impatient(path):
+    try: await asyncio.wait_for(oneturn.ask("Form"), 0.001)
+    except asyncio.TimeoutError: open(path, "w").close()
+`)
+	d := slow{newDesk(), make(chan struct{})}
+	ended, _ := k.background(t.Context(), d, "impatient", `{"path":"`+behind+`"}`)
+	next(t, d.asked)
+	require.Eventually(t, func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.gone == 1
+	}, 10*time.Second, time.Millisecond)
+	require.Never(t, func() bool {
+		_, err := os.Stat(behind)
+		return err == nil
+	}, 100*time.Millisecond, 5*time.Millisecond, "the tool went on before the worker knew that it waits no longer")
+	close(d.noted)
+	require.NoError(t, next(t, ended))
+	require.FileExists(t, behind)
+}
+
 func TestForkedCopyOfAToolAsksNobody(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `

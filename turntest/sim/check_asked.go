@@ -100,6 +100,10 @@ func (w *world) checkPass(t *turn, id string, hold idempotency.Hold) {
 			continue
 		}
 		taken := h.questions[id].taken
+		if taken == nil {
+			w.violatef("%s: %s was passed by epoch %d and was never taken", t.id.Turn, id, p.hold.Epoch)
+			continue
+		}
 		allowed := false
 		for _, park := range h.parks {
 			allowed = allowed || park.Meta.Verdict == "parked" && park.Meta.Nonce == taken.Meta.Nonce && park.Seq > taken.Seq
@@ -156,7 +160,7 @@ func (w *world) checkAsked(t *turn, h *history) {
 func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
 	switch {
 	case q.answer == nil:
-		if q.taken != nil || q.ack != nil {
+		if q.taken != nil && !t.script.impatient || q.ack != nil {
 			w.violatef("%s: %s was taken or closed without an answer", t.id.Turn, id)
 		}
 		return
@@ -168,9 +172,9 @@ func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
 		w.violatef("%s: %s is decided and stays on the screen", t.id.Turn, id)
 	case q.ack != nil && (q.ack.Seq < q.answer.Seq || q.ack.Meta.Verdict != q.answer.Meta.Verdict):
 		w.violatef("%s: the ack of %s does not follow from its answer", t.id.Turn, id)
-	case q.taken != nil && q.taken.Seq < q.answer.Seq:
+	case q.taken != nil && q.taken.Seq < q.answer.Seq && !t.script.impatient:
 		w.violatef("%s: %s was taken before it was answered", t.id.Turn, id)
-	case q.answer.Meta.Verdict == string(idempotency.Cancelled) && (h.cancel == nil || q.taken != nil):
+	case q.answer.Meta.Verdict == string(idempotency.Cancelled) && (h.cancel == nil || q.taken != nil && !t.script.impatient):
 		w.violatef("%s: %s was cancelled by nobody, or handed to the tool all the same", t.id.Turn, id)
 	}
 }

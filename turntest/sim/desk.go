@@ -251,6 +251,10 @@ func (r *asking) ask(group []string) error {
 				r.w.tracef("  %s: run %d is parked", r.p.name, r.number)
 				return errParked
 			}
+		case r.m.turn.script.impatient && r.w.chance(1, 3):
+			if err := r.giveUp(group, open); err != nil {
+				return err
+			}
 		default:
 			r.seen = r.w.news
 			r.waits = r.hold.Effect == string(bindings.EffectUnsafe)
@@ -283,6 +287,24 @@ func (r *asking) handOver(group []string, open map[string]idempotency.Reply) err
 		r.w.passes = append(r.w.passes, pass{r.m.turn, id, r.hold})
 		r.w.checkPass(r.m.turn, id, r.hold)
 	}
+	return nil
+}
+
+// giveUp has the tool go on without the answer to a question, which is the end of that for a tool
+// with effect replay: see the handlers' desk.
+func (r *asking) giveUp(group []string, open map[string]idempotency.Reply) error {
+	ids := keysOf(group, open)
+	id := ids[r.w.rng.IntN(len(ids))]
+	if r.hold.Effect == string(bindings.EffectReplay) {
+		if err := r.p.journal.Take(r.held, r.hold, id); err != nil {
+			return err
+		}
+		r.w.hit(r.lease) // a later run that waits for it all the same may end as interrupted
+	}
+	delete(open, id)
+	r.w.tracef("  %s: run %d waits no longer for %s", r.p.name, r.number, id)
+	r.w.passes = append(r.w.passes, pass{r.m.turn, id, r.hold})
+	r.w.checkPass(r.m.turn, id, r.hold)
 	return nil
 }
 

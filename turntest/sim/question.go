@@ -26,6 +26,7 @@ type script struct {
 	together  int  // how many of the first are open at the same time
 	fickle    bool // it asks something else whenever it runs
 	steps     bool // it does a durable step before each question
+	impatient bool // it gives up to wait for some
 }
 
 // newScript draws one; every second turn asks nothing.
@@ -34,7 +35,7 @@ func (w *world) newScript() *script {
 		return nil
 	}
 	return &script{
-		questions: 1 + w.rng.IntN(3), together: 1 + w.rng.IntN(3), fickle: w.chance(1, 16), steps: w.chance(1, 3),
+		questions: 1 + w.rng.IntN(3), together: 1 + w.rng.IntN(3), fickle: w.chance(1, 16), steps: w.chance(1, 3), impatient: w.chance(1, 4),
 	}
 }
 

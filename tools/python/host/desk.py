@@ -62,12 +62,16 @@ class Desk:
         return future
 
     async def wait(self, op, body):
-        """Waits on the loop that runs here. Whoever is cancelled gives up this one wait alone."""
+        """Waits on the loop that runs here. Whoever is cancelled gives up this one wait alone, and goes on when the worker
+        has taken note of that: what it does then is code behind the question."""
         future = self.start(op, body)
+        reply = asyncio.wrap_future(future)
         try:
-            return await asyncio.wrap_future(future)
+            return await asyncio.shield(reply)
         except asyncio.CancelledError:
             self._forget(future)
+            if op == "ask":
+                await asyncio.wait([reply])
             raise
 
     def block(self, op, body):
