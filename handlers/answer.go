@@ -27,7 +27,7 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 	if err == nil && h.otherPool(q, in.Pool) {
 		return h.refuse(m, r, events.VerdictForbidden, textPool)
 	}
-	if d, back := h.elsewhere(m, in.Workflow); back {
+	if d, back := h.elsewhere(m, in.Workflow, q); back {
 		return d
 	}
 	switch {

@@ -312,5 +312,10 @@ func TestAnswerOfAWorkflowUnknownHereIsLeftToAnotherWorker(t *testing.T) {
 	require.Equal(t, handlers.Nak, k.Handle(t.Context(), e.Message).Do)
 	require.Equal(t, idempotency.Open, a.outcome("1"))
 	m.Stored = time.Now().Add(-time.Hour)
+	d := k.Handle(t.Context(), m.Message)
+	require.Equal(t, handlers.Nak, d.Do)
+	require.InDelta(t, time.Hour/4, d.Delay, float64(time.Minute))
+	require.Equal(t, idempotency.Open, a.outcome("1"))
+	k.MaxTurnLife = 30 * time.Minute
 	require.Equal(t, events.VerdictAccepted, k.handled(m).Code)
 }

@@ -116,6 +116,8 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 			"and it is not run again.", r.ToolName, t.stuck)
 	case code == events.CodeInterrupted && (stored == nil || stored.code != code):
 		r.Content = fmt.Sprintf("The worker stopped while tool %s ran: its effect may or may not have happened, and it is not run again.", r.ToolName)
+	case code == events.CodeCancelled && d.Turn != nil && d.Turn.WasParked(d.Hold.Epoch-1):
+		r.Content = fmt.Sprintf("The turn was cancelled while tool %s waited for a person: what it did before it asked may have happened, and nothing after it.", r.ToolName)
 	case code == events.CodeCancelled && (stored == nil || stored.code != code):
 		r.Content = fmt.Sprintf("The turn was cancelled while tool %s ran: its effect may or may not have happened.", r.ToolName)
 	case code == events.CodeExpired:

@@ -126,13 +126,30 @@ func (h *Handlers) otherPool(q *inquiry, pool string) bool {
 	return ok && at.Pool != pool
 }
 
-// elsewhere gives a message of a workflow that is unknown here back, within the binding grace:
-// another worker may know it, while this one could only end its turn. Workflow is a token.
-func (h *Handlers) elsewhere(m *Message, workflow string) (Disposition, bool) {
-	if h.Now().Sub(m.Stored) >= h.BindingGrace || h.knows(workflow) {
-		return Disposition{}, false
+// elsewhere gives a message of a workflow that is unknown here back: another worker may know it,
+// while this one could only end its turn. That is so within the binding grace, and for an open
+// question until its turn is past its life: who has waited for days for an answer does not lose
+// it to a deploy without the workflow. Workflow is a token; q is the question, nil if it is not
+// known.
+func (h *Handlers) elsewhere(m *Message, workflow string, q *inquiry) (Disposition, bool) {
+	age := h.Now().Sub(m.Stored)
+	switch {
+	case h.knows(workflow):
+	case age < h.BindingGrace:
+		return nakAfter(h.handOverDelay(m)), true
+	case q != nil && (h.MaxTurnLife <= 0 || age < h.MaxTurnLife) && !h.hasEnded(m, q.key):
+		const part, least = 4, time.Second // a few dozen deliveries in a week
+		h.Logger.Warn("no worker has the workflow of an open question: start one that has it, or send the answer again then",
+			"workflow", q.WorkflowName, "chat", q.ChatID, "question", q.ToolCallID, "seq", m.Lease.Seq, "age", age.Round(time.Second))
+		return nakAfter(max(age/part, least)), true
 	}
-	return nakAfter(h.handOverDelay(m)), true
+	return Disposition{}, false
+}
+
+// hasEnded reports whether a turn has its response, as far as a read tells.
+func (h *Handlers) hasEnded(m *Message, key subjects.Key) bool {
+	t, err := h.Journal.Load(m.Held, key)
+	return err == nil && t.Response != nil
 }
 
 func (h *Handlers) knows(workflow string) bool {

@@ -68,6 +68,17 @@ func (t *Turn) State() json.RawMessage {
 	return p.State
 }
 
+// WasParked reports whether the owner of an epoch let the turn go until somebody answers.
+func (t *Turn) WasParked(epoch int) bool {
+	key := t.Key.Private(kindPark, strconv.Itoa(epoch))
+	for _, r := range t.parks {
+		if r.Key == key {
+			return r.Err == nil && r.Meta.Verdict == parkParked
+		}
+	}
+	return false
+}
+
 // newestPark returns how the newest epoch ended, nil while it has not.
 func (t *Turn) newestPark() *Record {
 	key := t.Key.Private(kindPark, strconv.Itoa(t.Epoch))
