@@ -50,7 +50,7 @@ HITS   ?= 20
 OTHERS ?= 3
 .PHONY: crash
 crash: ## kill, stop and cut off real workers at every point of the path, for every effect (HITS=2 OTHERS=1: a part)
-	go test -count=1 -timeout=15m -tags=failpoints -v ./turntest/crash -args -crash.hits=$(HITS) -crash.others=$(OTHERS) | grep --line-buffered -v '^=== '
+	go test -count=1 -timeout=15m -parallel=4 -tags=failpoints -v ./turntest/crash -args -crash.hits=$(HITS) -crash.others=$(OTHERS) | grep --line-buffered -v '^=== '
 	@! grep -q ONETURN_FAILPOINTS bin/worker || { echo 'make crash: bin/worker was built with failpoints' >&2; exit 1; }
 crash: bin/worker
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Sizes of the usual rigs.
-func three() setup { return setup{servers: 3, workers: 3, rate: 60} }
+func three() setup { return setup{servers: 3, workers: 3, rate: 60, asks: 4} }
 func one() setup   { return setup{servers: 1, workers: 3, rate: 60} }
 
 // clusterScenarios break servers.

@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn/turntest"
 )
 
-func proxied() setup { return setup{servers: 1, workers: 3, rate: 60, proxies: true} }
+func proxied() setup { return setup{servers: 1, workers: 3, rate: 60, proxies: true, asks: 4} }
 
 // networkScenarios break what is between workers and the server.
 func networkScenarios() []scenario {
@@ -88,7 +88,7 @@ func networkScenarios() []scenario {
 			r.settle()
 		}},
 		{"lost-live-copies", "F16", proxied(), lostCopies},
-		{"questions-over-a-broken-network", "F14, F28", setup{servers: 1, workers: 3, rate: 60, proxies: true, asks: 4}, brokenQuestions},
+		{"questions-over-a-broken-network", "F14, F28", proxied(), brokenQuestions},
 	}
 }
 

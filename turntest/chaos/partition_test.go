@@ -14,7 +14,7 @@ import (
 
 // linked is a cluster whose links can be cut. Each worker reaches one server only.
 func linked() setup {
-	return setup{servers: 3, workers: 3, rate: 60, proxies: true, linked: true}
+	return setup{servers: 3, workers: 3, rate: 60, proxies: true, linked: true, asks: 4}
 }
 
 // The servers that lead.

@@ -32,7 +32,7 @@ func workerScenarios() []scenario {
 			require.Zero(r.T, o.reentered, "tools entered again after a drain")
 			require.Zero(r.T, o.abandoned, "tools entered and not left")
 		}},
-		{"kill-workers-at-random", "F02", one(), func(r *rig) {
+		{"kill-workers-at-random", "F02", setup{servers: 1, workers: 3, rate: 60, asks: 4}, func(r *rig) {
 			for range 12 {
 				r.pause(200*time.Millisecond + r.jitter(600*time.Millisecond))
 				r.strike("kill worker")

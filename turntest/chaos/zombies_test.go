@@ -18,7 +18,7 @@ import (
 func zombieScenarios() []scenario {
 	return []scenario{
 		{"pause-in-tool-past-its-lease", "F03", one(), pauseInTool},
-		{"claim-arrives-while-its-redelivery-runs", "F03, F14", proxied(), lateClaim},
+		{"claim-arrives-while-its-redelivery-runs", "F03, F14", setup{servers: 1, workers: 3, rate: 60, proxies: true}, lateClaim},
 	}
 }
 

@@ -77,23 +77,17 @@ func TestServerThatStartsAgainWithOpenQuestions(t *testing.T) {
 			store := filepath.Join(t.TempDir(), "store")
 			r := newRigOn(t, store)
 			r.answeredBy(2, parksSoon, turntest.Rule{Ask: "1", Acts: []turntest.Act{act}}, turntest.Rule{Acts: []turntest.Act{yes(0)}})
-			var other *process // that waits in memory
+			ask := effects // an unsafe tool waits in memory, the others are parked
 			if inside {
 				require.NoError(t, r.server.Stop())
-				r.embeds = store
-			} else {
-				r.park = parksLate
-				other = r.start("")
-				r.publish(1, effects, 1, false)
-				r.read(len(r.accepted))
-				r.park = parksSoon
+				r.embeds, ask = store, parkable
 			}
 			worker := r.start("")
 			r.until("the server is there", func() bool {
 				_, err := r.js.Stream(t.Context(), r.space.InStream())
 				return err == nil
 			})
-			r.publish(2, parkable, 1, false)
+			r.publish(2, ask, 1, false)
 			r.read(len(r.accepted))
 			if inside {
 				r.kill9(worker)
@@ -111,7 +105,6 @@ func TestServerThatStartsAgainWithOpenQuestions(t *testing.T) {
 				r.serve(store)
 			} else {
 				r.wait(worker, over)
-				r.wait(other, over)
 			}
 			r.settle()
 		})
