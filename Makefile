@@ -42,7 +42,7 @@ mutants: bin/worker ## plant one fault after the other in the journal: the simul
 # Real workers, servers and networks instead of simulated ones.
 .PHONY: mutants-chaos
 mutants-chaos: ## plant the same faults in real workers: the crash matrix or a chaos scenario has to find each (1 min)
-	go test -count=1 -timeout=5m -parallel=4 -tags=failpoints,mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/crash | grep -v '^=== '
+	go test -count=1 -timeout=5m -parallel=6 -tags=failpoints,mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/crash | grep -v '^=== '
 	go test -count=1 -timeout=5m -parallel=4 -tags=chaos,mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/chaos | grep -v '^=== '
 
 # HITS kills of the only worker a cell, OTHERS with Python tools and with three workers.

@@ -4,6 +4,8 @@ package crash_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,9 +38,23 @@ func (r *rig) until(what string, so func() bool) {
 	require.Eventually(r.t, so, patience, 10*time.Millisecond, "%s", what)
 }
 
-// goesOn continues a stopped process.
+// standsStill waits until a process that stops itself does: it says so a little before, and what
+// continues it until then is lost.
+func (r *rig) standsStill(p *process) {
+	r.t.Helper()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		return // not Linux
+	}
+	r.until("the process stands still", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+		return err == nil && strings.Contains(string(stat), ") T ")
+	})
+}
+
+// goesOn continues a process that has stopped itself.
 func (r *rig) goesOn(p *process) {
 	r.t.Helper()
+	r.standsStill(p)
 	require.NoError(r.t, p.cmd.Process.Signal(syscall.SIGCONT))
 }
 
@@ -158,7 +174,7 @@ func TestAnswerIsHandedToOneOfTwoRunsOfAReplayTool(t *testing.T) {
 	r := newAsking(t, 1, parksLate, act)
 	r.slots = 1
 	owner := r.start(failpoint.Heartbeat + "=drop_req@*")
-	r.publish(1, []string{"replay"}, 1, false)
+	r.publish(1, []string{"replay"}, 1500, false) // it is in the code behind the answer when the next one reads it
 	r.until("the owner asks", func() bool { return r.noted(turntest.PhaseAsk) == 1 })
 	next := r.start(failpoint.BeforeTaken + "=stop@1")
 	r.until("the next owner asks", func() bool { return r.noted(turntest.PhaseAsk) == 2 })

@@ -77,6 +77,7 @@ func newRigOn(t *testing.T, store string, change ...func(*provision.Options)) *r
 
 func (r *rig) ledger() string  { return filepath.Join(r.dir, "ledger") }
 func (r *rig) strikes() string { return filepath.Join(r.dir, "strikes") }
+func (r *rig) log() string     { return filepath.Join(r.dir, "log") }
 func (r *rig) metrics() string { return filepath.Join(r.dir, "metrics") }
 
 // publish hands n turns of each effect to the workers.
@@ -115,7 +116,7 @@ func (r *rig) start(failpoints string) *process {
 	c := exec.CommandContext(context.WithoutCancel(r.t.Context()), self)
 	c.Env = append(os.Environ(), envURL+"="+cmp.Or(r.url, r.server.URL()), envLedger+"="+r.ledger(), envSlots+"="+strconv.Itoa(r.slots),
 		envWorkflows+"="+r.workflows, envMetrics+"="+r.metrics(), envPark+"="+r.park.String(), envStore+"="+r.embeds, envListen+"="+strings.TrimPrefix(r.server.URL(), "nats://"),
-		"ONETURN_FAILPOINTS="+failpoints, "ONETURN_FAILPOINT_LOG="+r.strikes())
+		envLog+"="+r.log(), "ONETURN_FAILPOINTS="+failpoints, "ONETURN_FAILPOINT_LOG="+r.strikes())
 	c.Stderr = os.Stderr
 	require.NoError(r.t, c.Start())
 	p := &process{cmd: c, done: make(chan error, 1)}

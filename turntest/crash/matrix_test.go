@@ -189,6 +189,7 @@ func (r *rig) stopped(point, effect string, millis int) *process {
 	before := reached()
 	r.publish(1, []string{effect}, millis, false)
 	require.Eventually(r.t, func() bool { return reached() > before }, 20*time.Second, 10*time.Millisecond)
+	r.standsStill(zombie)
 	return zombie
 }
 

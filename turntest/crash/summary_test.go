@@ -76,6 +76,10 @@ func (r *rig) tell(t *testing.T) {
 	byEffect := map[string]int{} // of the point
 	if t.Failed() {
 		c.failed = 1
+		const most = 6000 // bytes of the workers' log
+		if log, err := os.ReadFile(r.log()); err == nil {
+			t.Logf("log of the workers: %s", log[max(0, len(log)-most):])
+		}
 	}
 	f, err := os.Open(r.strikes())
 	if err == nil {

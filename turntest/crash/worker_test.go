@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strconv"
@@ -30,9 +31,10 @@ const (
 	envSlots     = "CRASH_SLOTS"
 	envWorkflows = "CRASH_WORKFLOWS" // of Python tools; "" for Go tools
 	envMetrics   = "CRASH_METRICS"   // file for the counters of a worker that ends by itself
-	envPark      = "CRASH_PARK"      // how long a tool waits in memory
-	envStore     = "CRASH_STORE"     // of a worker that has its server in it
-	envListen    = "CRASH_LISTEN"    // where that one listens
+	envLog       = "CRASH_LOG"
+	envPark      = "CRASH_PARK"   // how long a tool waits in memory
+	envStore     = "CRASH_STORE"  // of a worker that has its server in it
+	envListen    = "CRASH_LISTEN" // where that one listens
 )
 
 // inTool is the point inside a tool, between its lines in the ledger.
@@ -52,7 +54,16 @@ func TestMain(m *testing.M) {
 }
 
 func workerProcess(url string) error {
-	nc, err := nats.Connect(url, nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	log, err := os.OpenFile(os.Getenv(envLog), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})).With("pid", os.Getpid())
+	nc, err := nats.Connect(url, nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { logger.Info("disconnected", "err", err) }),
+		nats.ReconnectHandler(func(*nats.Conn) { logger.Info("connected again") }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { logger.Info("connection", "err", err) }))
 	if err != nil {
 		return err
 	}
@@ -66,7 +77,7 @@ func workerProcess(url string) error {
 		return err
 	}
 	registry := prometheus.NewRegistry()
-	c := oneturn.Config{Slots: slots, SoftStop: 5 * time.Second, Registry: registry, ParkAfter: park}
+	c := oneturn.Config{Slots: slots, SoftStop: 5 * time.Second, Registry: registry, ParkAfter: park, Logger: logger}
 	if folder := os.Getenv(envWorkflows); folder != "" {
 		c.Workflows, c.Python.Env = folder, []string{envLedger}
 	} else {
