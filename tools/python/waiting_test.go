@@ -351,17 +351,27 @@ async def impatient(path):
 	require.FileExists(t, behind)
 }
 
-func TestForkedCopyOfAToolAsksNobody(t *testing.T) {
+func TestForkedCopyOfAToolAsksNobodyAndIsToldSo(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
-import oneturn, os
+import multiprocessing, oneturn, os
 def both():
     child = os.fork()
     if child: os.waitpid(child, 0)
     return oneturn.ask("Form", {"copy": child == 0})
+def apart():
+    def work():
+        try: oneturn.ask("Form")
+        except oneturn.UIToolError: os._exit(7)
+    child = multiprocessing.get_context("fork").Process(target=work)
+    child.start()
+    child.join()
+    return child.exitcode
 `)
 	d := newDesk().says("1", `"yes"`)
 	require.Equal(t, `"yes"`, k.valueAt(d, "both", `{}`))
 	require.Len(t, d.questions, 1)
 	require.JSONEq(t, `{"copy":false}`, string(d.questions[0].Payload))
+	require.Equal(t, "7", k.valueAt(d, "apart", `{}`), "a copy that ends in silence, as if all were well, is taken for one that was answered")
+	require.Len(t, d.questions, 1)
 }

@@ -47,8 +47,9 @@ class Desk:
         text = frames.dumps(body)
         if len(text) > self._max_frame:
             raise UIToolError("%s takes %d bytes, over the limit of %d" % (op, len(text), self._max_frame))
+        if frames.is_copy():
+            raise UIToolError("a forked process cannot reach the worker of the call: return to the one that was called")
         future = concurrent.futures.Future()
-        frames.end_copy()
         with self._lock:
             if self._ended is not None:
                 raise self._ended()

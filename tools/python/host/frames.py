@@ -35,9 +35,14 @@ def dumps(value):
 _pid = os.getpid()
 
 
+def is_copy():
+    """Whether this process was forked from the one that the worker has started."""
+    return os.getpid() != _pid
+
+
 def end_copy():
     """A tool that forks and returns in both processes has one result: that of the first."""
-    if os.getpid() != _pid:
+    if is_copy():
         os._exit(0)
 
 
