@@ -54,8 +54,8 @@ func (g *growth) parkMany(ctx context.Context, l *lab) error {
 	}
 	cost := float64(with.RSS-before.RSS) / mib
 	g.add(
-		growthRow{Measurement: "parked", Figure: "turns that ask and are parked", Unit: "/s", Load: on, Value: float64(g.parkedCount) / took.Seconds()},
-		growthRow{Measurement: "parked", Figure: "worker, RSS", Unit: "MiB", Load: on, Value: float64(with.RSS) / mib}.
+		growthRow{Measurement: measureParked, Figure: "turns that ask and are parked", Unit: "/s", Load: on, Value: float64(g.parkedCount) / took.Seconds()},
+		growthRow{Measurement: measureParked, Figure: "worker, RSS", Unit: "MiB", Load: on, Value: float64(with.RSS) / mib}.
 			beside("before", float64(before.RSS)/mib).aim("≤ 50 MiB more", cost <= 50),
 	)
 	went, err := l.answer(ctx, first, g.warm+g.parkedCount, min(max(int(float64(g.answerRate)*g.paced.Seconds()), 1), g.parkedCount), g.answerRate)
@@ -69,8 +69,8 @@ func (g *growth) parkMany(ctx context.Context, l *lab) error {
 	}{{"answered to tool has it", went.handed}, {"answered to response stored", went.ends}} {
 		p99 := quantile(x.ms, 0.99)
 		g.add(
-			growthRow{Measurement: "parked", Figure: x.what + ", p50", Unit: "ms", Load: at, Value: quantile(x.ms, 0.5)},
-			growthRow{Measurement: "parked", Figure: x.what + ", p99", Unit: "ms", Load: at, Value: p99}.aim("≤ 50 ms", p99 <= 50),
+			growthRow{Measurement: measureParked, Figure: x.what + ", p50", Unit: "ms", Load: at, Value: quantile(x.ms, 0.5)},
+			growthRow{Measurement: measureParked, Figure: x.what + ", p99", Unit: "ms", Load: at, Value: p99}.aim("≤ 50 ms", p99 <= 50),
 		)
 	}
 	server, ready, err := restarted(ctx, l, false)
@@ -78,8 +78,8 @@ func (g *growth) parkMany(ctx context.Context, l *lab) error {
 		return err
 	}
 	g.add(
-		growthRow{Measurement: "parked", Figure: "server started", Unit: "s", Load: on + ", after a stop", Value: server.Seconds()},
-		growthRow{Measurement: "parked", Figure: "until a worker is ready", Unit: "s", Load: on + ", after a stop", Value: ready.Seconds()}.
+		growthRow{Measurement: measureParked, Figure: "server started", Unit: "s", Load: on + ", after a stop", Value: server.Seconds()},
+		growthRow{Measurement: measureParked, Figure: "until a worker is ready", Unit: "s", Load: on + ", after a stop", Value: ready.Seconds()}.
 			aim("≤ 2 s", ready <= 2*time.Second),
 	)
 	return nil
@@ -121,9 +121,9 @@ func (g *growth) expireMany(ctx context.Context, l *lab) error {
 		return fmt.Errorf("read the last response: %w", err)
 	}
 	g.add(
-		growthRow{Measurement: "parked", Figure: "expired to response stored, p50", Unit: "ms", Load: on, Value: quantile(late.ends, 0.5)},
-		growthRow{Measurement: "parked", Figure: "expired to response stored, p99", Unit: "ms", Load: on, Value: quantile(late.ends, 0.99)},
-		growthRow{Measurement: "parked", Figure: "first expired to last response", Unit: "s", Load: on, Value: last.Time.Sub(due).Seconds()},
+		growthRow{Measurement: measureParked, Figure: "expired to response stored, p50", Unit: "ms", Load: on, Value: quantile(late.ends, 0.5)},
+		growthRow{Measurement: measureParked, Figure: "expired to response stored, p99", Unit: "ms", Load: on, Value: quantile(late.ends, 0.99)},
+		growthRow{Measurement: measureParked, Figure: "first expired to last response", Unit: "s", Load: on, Value: last.Time.Sub(due).Seconds()},
 	)
 	return nil
 }

@@ -83,10 +83,10 @@ func (g *growth) waitingOf(ctx context.Context, python, parks bool) error {
 			of, allow float64
 		}{{"p50", 0.5, 1.25}, {"p99", 0.99, 2}} {
 			v, base := quantile(busy.ends, q.of), quantile(quiet.ends, q.of)
-			g.add(growthRow{Measurement: "waiting", Figure: "published to response stored, " + q.name, Unit: "ms", Load: on, Value: v}.
+			g.add(growthRow{Measurement: measureWaiting, Figure: "published to response stored, " + q.name, Unit: "ms", Load: on, Value: v}.
 				beside("none open", base).aim(fmt.Sprintf("≤ %.2f ×", q.allow), v <= q.allow*base))
 		}
-		g.add(growthRow{Measurement: "waiting", Figure: "worker, RSS", Unit: "MiB", Load: on, Value: float64(open.RSS) / mib}.
+		g.add(growthRow{Measurement: measureWaiting, Figure: "worker, RSS", Unit: "MiB", Load: on, Value: float64(open.RSS) / mib}.
 			beside("none open", float64(before.RSS)/mib))
 		return nil
 	})

@@ -30,6 +30,12 @@ type measurement struct {
 	run  func(g *growth, ctx context.Context) error
 }
 
+// The measurements of questions to people.
+const (
+	measureWaiting = "waiting"
+	measureParked  = "parked"
+)
+
 // measurements in the order in which they are made: the first three share a journal.
 func measurements() []measurement {
 	return []measurement{
@@ -42,8 +48,8 @@ func measurements() []measurement {
 		{"payloads", (*growth).payloads},
 		{"idle", (*growth).idle},
 		{"python", (*growth).python},
-		{"waiting", (*growth).waiting},
-		{"parked", (*growth).parked},
+		{measureWaiting, (*growth).waiting},
+		{measureParked, (*growth).parked},
 	}
 }
 

@@ -63,7 +63,14 @@ type growthReport struct {
 	Rows        []growthRow `json:"rows"`
 }
 
-func (r growthReport) section() (name, command string) { return growthArg, r.Command }
+func (r growthReport) section() (name, command string) {
+	for _, x := range r.Rows {
+		if x.Measurement != measureWaiting && x.Measurement != measureParked {
+			return growthArg, r.Command
+		}
+	}
+	return "questions", r.Command // those of people have a table of their own
+}
 
 // table implements written.
 func (r growthReport) table(w io.Writer) error {
