@@ -256,7 +256,7 @@ func (r *rig) drained() time.Duration {
 }
 
 // rest ends the load and waits until everything has come to rest.
-func (r *rig) rest() time.Duration {
+func (r *rig) rest() {
 	r.Helper()
 	r.healed = time.Now()
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
@@ -266,7 +266,6 @@ func (r *rig) rest() time.Duration {
 		r.answered()
 	}
 	r.rested = r.drained()
-	return r.rested
 }
 
 // collect reads the facts. A cluster that has just met again may need a while.
