@@ -104,7 +104,12 @@ const deniedFor = time.Minute
 func (w *Worker) Run(ctx context.Context) error {
 	defer w.tools.close()
 	defer w.denied.Watch(w.nc, w.space.Prefix())()
-	return w.denied.Explain(w.run(ctx))
+	err := w.run(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // it was stopped while it looked at the server
+		w.c.Logger.Info("worker stopped before it had begun", "name", w.c.Name)
+		return nil
+	}
+	return w.denied.Explain(err)
 }
 
 func (w *Worker) run(ctx context.Context) error {

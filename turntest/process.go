@@ -54,6 +54,9 @@ func RunRole(roles map[string]Role) bool {
 		os.Exit(3)                           //nolint:forbidigo // nobody is left to test
 	}()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // a process of its own
+	begun := os.NewFile(begunFD, "begun")
+	_, _ = begun.Write([]byte{1}) // a test that does not wait for it has gone
+	_ = begun.Close()
 	err := role(ctx)
 	stop()
 	if err != nil {
@@ -62,6 +65,9 @@ func RunRole(roles map[string]Role) bool {
 	}
 	return true
 }
+
+// begunFD is where a process says that it heeds SIGTERM.
+const begunFD = 3
 
 // Process is the test binary, started again in another role, to be killed and paused.
 type Process struct {
@@ -73,7 +79,7 @@ type Process struct {
 }
 
 // StartProcess starts the test binary in a role, with additional environment variables
-// (NAME=value). It is killed at the end of the test.
+// (NAME=value), and waits until it heeds signals. It is killed at the end of the test.
 func StartProcess(t testing.TB, role string, env ...string) *Process {
 	t.Helper()
 	self, err := os.Executable()
@@ -83,7 +89,13 @@ func StartProcess(t testing.TB, role string, env ...string) *Process {
 	p.cmd.Stdout, p.cmd.Stderr = os.Stderr, os.Stderr
 	p.stdin, err = p.cmd.StdinPipe()
 	require.NoError(t, err)
-	require.NoError(t, p.cmd.Start())
+	begun, say, err := os.Pipe()
+	require.NoError(t, err)
+	p.cmd.ExtraFiles = []*os.File{say}
+	err = p.cmd.Start()
+	require.NoError(t, errors.Join(err, say.Close()))
+	_, _ = begun.Read([]byte{0}) // nothing comes from one that ends before
+	require.NoError(t, begun.Close())
 	go func() {
 		p.result = p.cmd.Wait()
 		close(p.done)
