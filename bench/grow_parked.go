@@ -58,7 +58,7 @@ func (g *growth) parkMany(ctx context.Context, l *lab) error {
 		growthRow{Measurement: measureParked, Figure: "worker, RSS", Unit: "MiB", Load: on, Value: float64(with.RSS) / mib}.
 			beside("before", float64(before.RSS)/mib).aim("≤ 50 MiB more", cost <= 50),
 	)
-	went, err := l.answer(ctx, first, g.warm+g.parkedCount, min(max(int(float64(g.answerRate)*g.paced.Seconds()), 1), g.parkedCount), g.answerRate)
+	went, err := l.answer(ctx, first, g.warm+g.parkedCount, min(g.resumed, g.parkedCount), g.answerRate)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type growthOptions struct {
 	parkedCount int
 	expiring    int
 	answerRate  int
+	resumed     int
 	rate        int
 	slowRate    int
 	paced, rest time.Duration
@@ -62,6 +63,7 @@ func parseGrowth(args []string, usage io.Writer) (growthOptions, error) {
 	fs.IntVar(&o.parkedCount, "parked", 100_000, "turns that are parked, of parked")
 	fs.IntVar(&o.expiring, "expiring", 10_000, "questions whose time ends in the same second, of parked")
 	fs.IntVar(&o.answerRate, "answer-rate", 200, "answers a second, of waiting and parked")
+	fs.IntVar(&o.resumed, "resumed", 8_000, "parked turns that are answered, of parked")
 	fs.IntVar(&o.rate, "rate", 500, "turns a second, of retained, readers and waiting")
 	fs.IntVar(&o.slowRate, "python-rate", 100, "turns a second, of python and of waiting with a Python tool")
 	fs.DurationVar(&o.paced, "paced", 15*time.Second, "how long each measurement of latency publishes")
@@ -99,7 +101,7 @@ func parseGrowth(args []string, usage io.Writer) (growthOptions, error) {
 			errs = append(errs, fmt.Errorf("-%s: want at least one number", f.name))
 		}
 	}
-	if *scale <= 0 || o.chatRecords < 2 || min(o.readerCount, o.queued, o.turns, o.warm, o.rate, o.slowRate, o.openCount, o.parkedCount, o.expiring, o.answerRate) < 1 {
+	if *scale <= 0 || o.chatRecords < 2 || min(o.readerCount, o.queued, o.turns, o.warm, o.rate, o.slowRate, o.openCount, o.parkedCount, o.expiring, o.answerRate, o.resumed) < 1 {
 		errs = append(errs, errors.New("want numbers greater than 0, and at least 2 records of a chat"))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -124,6 +126,7 @@ func (o *growthOptions) scale(by float64) {
 	}
 	o.queued, o.turns, o.warm = n(o.queued, 400), n(o.turns, 200), n(o.warm, 50)
 	o.openCount, o.parkedCount, o.expiring = n(o.openCount, 20), n(o.parkedCount, 100), n(o.expiring, 50)
+	o.resumed = n(o.resumed, 50)
 	o.paced = min(o.paced, max(time.Duration(float64(o.paced)*by), 300*time.Millisecond))
 	o.rest = min(o.rest, max(time.Duration(float64(o.rest)*by), 300*time.Millisecond))
 }
