@@ -120,6 +120,17 @@ type answers struct {
 	ends   []float64 // until the response was stored
 }
 
+// split parts those to the first n answers from the rest.
+func (a answers) split(n int) (first, rest answers) {
+	n = min(n, len(a.ends)/2)
+	return answers{a.handed[:n], a.ends[:n]}, answers{a.handed[n:], a.ends[n:]}
+}
+
+func (a answers) sort() {
+	slices.Sort(a.handed)
+	slices.Sort(a.ends)
+}
+
 // answer answers some of the questions of turns at a fixed rate, and waits for the responses.
 func (l *lab) answer(ctx context.Context, from, of, count, rate int) (answers, error) {
 	start, err := l.lastRecord(ctx)

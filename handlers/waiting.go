@@ -76,7 +76,7 @@ func (r *run) ask(d *desk, q *question) (reply idempotency.Reply, err error) {
 // wait waits in memory until a question is decided or the run is over.
 func (r *run) wait(ctx context.Context, d *desk, q *question) (idempotency.Reply, error) {
 	pause := firstLook
-	look := time.NewTimer(pause)
+	look := time.NewTimer(pause + rand.N(2*pause)) // many may have asked at once
 	defer look.Stop()
 	for {
 		select {
@@ -97,7 +97,7 @@ func (r *run) wait(ctx context.Context, d *desk, q *question) (idempotency.Reply
 		if err != nil || reply.Outcome != idempotency.Open {
 			return reply, err
 		}
-		look.Reset(pause - rand.N(pause/8)) // not all at once
+		look.Reset(pause/2 + rand.N(pause))
 	}
 }
 
