@@ -97,7 +97,7 @@ func (r *run) wait(ctx context.Context, d *desk, q *question) (idempotency.Reply
 		if err != nil || reply.Outcome != idempotency.Open {
 			return reply, err
 		}
-		look.Reset(pause/2 + rand.N(pause))
+		look.Reset(pause - rand.N(pause/2))
 	}
 }
 
