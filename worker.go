@@ -109,6 +109,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.c.Logger.Info("worker stopped before it had begun", "name", w.c.Name)
 		return nil
 	}
+	if err != nil && w.nc.IsClosed() && !errors.Is(err, inbox.ErrClosed) { // whichever part of the worker has noticed first
+		err = fmt.Errorf("oneturn worker: %w: %w", inbox.ErrClosed, err)
+	}
 	return w.denied.Explain(err)
 }
 
