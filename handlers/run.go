@@ -93,7 +93,7 @@ func (r *run) judge(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, idempotency.ErrRefused), errors.Is(err, events.ErrTooLarge):
+	case errorsRefused(err):
 		return tooBig(err)
 	case !errors.As(err, &coded):
 		err = &lostError{err}

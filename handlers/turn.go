@@ -223,7 +223,7 @@ func (t *turn) mayBe(claim *idempotency.Record) bool {
 // claim asks the journal for the turn. One whose arguments no record can hold is rejected.
 func (h *Handlers) claim(ctx context.Context, t *turn) (idempotency.Decision, error) {
 	decision, err := h.claimOnce(ctx, t)
-	if t.reject == nil && (errors.Is(err, idempotency.ErrRefused) || errors.Is(err, events.ErrTooLarge)) {
+	if t.reject == nil && errorsRefused(err) {
 		t.reject = reject(events.CodeTooLarge, tooLarge("arguments", err))
 		decision, err = h.claimOnce(ctx, t)
 	}

@@ -70,18 +70,16 @@ func (t *Turn) State() json.RawMessage {
 
 // WasParked reports whether the owner of an epoch let the turn go until somebody answers.
 func (t *Turn) WasParked(epoch int) bool {
-	key := t.Key.Private(kindPark, strconv.Itoa(epoch))
-	for _, r := range t.parks {
-		if r.Key == key {
-			return r.Err == nil && r.Meta.Verdict == parkParked
-		}
-	}
-	return false
+	park := t.park(epoch)
+	return park != nil && park.Err == nil && park.Meta.Verdict == parkParked
 }
 
 // newestPark returns how the newest epoch ended, nil while it has not.
-func (t *Turn) newestPark() *Record {
-	key := t.Key.Private(kindPark, strconv.Itoa(t.Epoch))
+func (t *Turn) newestPark() *Record { return t.park(t.Epoch) }
+
+// park returns how an epoch ended, nil if it has not.
+func (t *Turn) park(epoch int) *Record {
+	key := t.Key.Private(kindPark, strconv.Itoa(epoch))
 	for _, r := range t.parks {
 		if r.Key == key {
 			return r

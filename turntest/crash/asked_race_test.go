@@ -97,16 +97,7 @@ func TestAnswerThatComesWhileItsOwnerIsAboutToParkIsNotLost(t *testing.T) {
 	t.Parallel()
 	act, now := signalled(decision{Yes: true})
 	r := newRig(t, noHurry).answeredBy(1, parksSoon, turntest.Rule{Acts: []turntest.Act{act}})
-	cut := r.behindProxy()
-	owner := r.stopped(failpoint.BeforePark, "keyed", 1)
-	cut()
-	other := r.start("")
-	close(now)
-	require.Equal(t, events.VerdictAccepted, r.said(1)[0].Verdict.Code)
-	r.until("the answer is acknowledged", func() bool { return r.left() == 1 })
-	r.goesOn(owner)
-	r.end(other, owner)
-	require.Equal(t, 1, r.entered())
+	r.answeredWhileStopped(failpoint.BeforePark, 1, now)
 }
 
 // F28: an owner that was woken by one answer and waits for the next is parked as the next epoch. What
@@ -117,16 +108,23 @@ func TestAnswerThatComesBetweenTwoEpochsOfAnOwnerIsNotLost(t *testing.T) {
 	const waits = 2 * time.Second // long enough for the first answer to find it in memory
 	r := newRig(t, noHurry).answeredBy(2, waits,
 		turntest.Rule{Ask: "1", Acts: []turntest.Act{yes(0)}}, turntest.Rule{Ask: "2", Acts: []turntest.Act{act}})
+	r.answeredWhileStopped(failpoint.BeforeContinue, 2, now)
+}
+
+// answeredWhileStopped stops the owner at a point, has the last of some answers given to another
+// worker, and lets the owner go on: it has not missed it.
+func (r *rig) answeredWhileStopped(point string, answers int, now chan<- struct{}) {
+	r.t.Helper()
 	cut := r.behindProxy()
-	owner := r.stopped(failpoint.BeforeContinue, "keyed", 1)
+	owner := r.stopped(point, "keyed", 1)
 	cut()
 	other := r.start("")
 	close(now)
-	require.Equal(t, events.VerdictAccepted, r.said(2)[1].Verdict.Code)
+	require.Equal(r.t, events.VerdictAccepted, r.said(answers)[answers-1].Verdict.Code)
 	r.until("the answer is acknowledged", func() bool { return r.left() == 1 })
 	r.goesOn(owner)
 	r.end(other, owner)
-	require.Equal(t, 1, r.entered())
+	require.Equal(r.t, 1, r.entered())
 }
 
 // F03: an owner that has lost its turn must not let it go behind the back of the next one: the message
