@@ -168,20 +168,30 @@ func TestMoreOperationsThanACallMayHaveOpenFailAlone(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 import asyncio, oneturn
+two_failed, failed = asyncio.Event(), []
+async def one(i):
+    try:
+        return await oneturn.ask("Form", {"i": i})
+    except oneturn.UIToolError as e:
+        failed.append(str(e)[:9])
+        if len(failed) == 2: two_failed.set()
 async def many(n):
-    answers = await asyncio.gather(*(oneturn.ask("Form", {"i": i}) for i in range(n)), return_exceptions=True)
-    return [str(a)[:9] for a in answers if isinstance(a, oneturn.UIToolError)]
+    answers = await asyncio.gather(*map(one, range(n)))
+    return [len([a for a in answers if a is not None]), *failed]
+async def wait_for_failures(): await two_failed.wait()
 `)
 	d := newDesk()
 	ended, value := k.background(t.Context(), d, "many", `{"n":66}`)
 	for range 64 {
 		next(t, d.asked)
 	}
+	// An answer makes room for one more: none is given before the two have been refused.
+	k.valueAt(newDesk(), "wait_for_failures", `{}`)
 	for range 64 {
 		d.answers <- json.RawMessage(`1`)
 	}
 	require.NoError(t, next(t, ended))
-	require.JSONEq(t, `["64 questi","64 questi"]`, *value)
+	require.JSONEq(t, `[64,"64 questi","64 questi"]`, *value)
 }
 
 func TestErrorsOfTheDeskReachTheToolAndKeepTheirCode(t *testing.T) {
