@@ -26,7 +26,7 @@ const (
 // Tool is a Go function that workers can run. Make it with [NewTool].
 type Tool struct {
 	name     string
-	tool     tools.Tool
+	tool     tools.Invoker
 	declared *bindings.Declaration // nil for a tool that a oneturn.yaml binds by name
 	err      error
 }

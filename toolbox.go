@@ -16,12 +16,12 @@ import (
 // toolbox finds what runs a binding: a registered Go function or a Python function.
 type toolbox struct {
 	c      Config
-	golang map[string]tools.Tool
+	golang map[string]tools.Invoker
 	python *python.Pool // nil without a workflow folder
 }
 
 func newToolbox(c Config) (*toolbox, error) {
-	b := &toolbox{c: c, golang: make(map[string]tools.Tool, len(c.Tools))}
+	b := &toolbox{c: c, golang: make(map[string]tools.Invoker, len(c.Tools))}
 	for _, t := range c.Tools {
 		if _, twice := b.golang[t.name]; twice {
 			return nil, fmt.Errorf("two tools are named %q: names of Go tools must differ", t.name)
@@ -49,7 +49,7 @@ func (b *toolbox) options() bindings.Options {
 }
 
 // find returns the tool of a binding.
-func (b *toolbox) find(binding *bindings.Binding) (tools.Tool, error) {
+func (b *toolbox) find(binding *bindings.Binding) (tools.Invoker, error) {
 	switch binding.Kind {
 	case bindings.KindGo:
 		if t, ok := b.golang[binding.Tool]; ok {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/guards"
+	"github.com/oneturn/oneturn/tools/target"
 )
 
 // Kind says what runs a tool.
@@ -14,6 +16,10 @@ type Kind string
 const (
 	KindPython Kind = "python" // a function of a file in the workflow's folder
 	KindGo     Kind = "go"     // a function that the worker's program has registered
+	KindNATS   Kind = "nats"   // an endpoint of a NATS service
+	KindMCP    Kind = "mcp"    // a tool of an MCP server
+	KindHTTP   Kind = "http"   // an HTTP endpoint
+	KindAgent  Kind = "agent"  // a model or another agent
 )
 
 // Effect says what may happen when a tool is entered again after a crash (design 5).
@@ -52,13 +58,21 @@ type Binding struct {
 	Description string
 
 	Kind     Kind
-	File     string // Python: relative to the root, slash-separated
-	Function string // Python: name of the function
+	File     string        // Python: relative to the root, slash-separated
+	Function string        // Python: name of the function
+	Target   target.Target // of the other kinds: where the tool is; nil for Python and Go
 
 	Effect      Effect
 	EffectWhy   string        // where the effect was taken from
+	EffectSaid  bool          // the manifest names the effect: what the tool says of itself does not count
 	MaxAttempts int           // 1 = no retry
 	Timeout     time.Duration // of one attempt; 0 = the worker's default
+
+	Input  *model.Model // the tool's own schema of its arguments; nil if it declares none
+	Output *model.Value // the schema of its result; nil if it declares none
+	Cache  Cache
+	Limits target.Limits
+	Guards []guards.Guard // in the order of the manifest
 
 	Component string // UI component, "" if none
 	Display   string // where the component shows: inline, artifact, …; "" if not said

@@ -245,7 +245,7 @@ func TestReadmeIsShort(t *testing.T) {
 
 func TestGoOfTheReadmeIsTheExample(t *testing.T) {
 	t.Parallel()
-	example, err := os.ReadFile("../examples/03-go-tool/main.go")
+	example, err := os.ReadFile("../examples/06-go-tool/main.go")
 	require.NoError(t, err)
 	shown := fenced(t, "../README.md", "go")
 	require.Len(t, shown, 1)

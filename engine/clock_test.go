@@ -67,9 +67,9 @@ func TestTimeOfAnAttemptStandsStillWhileItWaitsForSomebody(t *testing.T) {
 			return tools.Result{Value: json.RawMessage(`1`)}, err
 		}
 	}
-	for name, wrap := range map[string]func(toolFunc) tools.Tool{
-		"entered at once": func(f toolFunc) tools.Tool { return f },
-		"queues":          func(f toolFunc) tools.Tool { return queuing{f} },
+	for name, wrap := range map[string]func(toolFunc) tools.Invoker{
+		"entered at once": func(f toolFunc) tools.Invoker { return f },
+		"queues":          func(f toolFunc) tools.Invoker { return queuing{f} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

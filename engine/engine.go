@@ -65,7 +65,7 @@ type Policy struct {
 // Run runs the call. If ctx ends before the tool has a result, the outcome's Stopped is the
 // cause and the rest of it means nothing but Entered. An attempt that runs out of time is an
 // unknown outcome and is never retried; only an error marked [tools.Retryable] is.
-func (e *Engine) Run(ctx context.Context, tool tools.Tool, call *tools.Call, p Policy) Outcome {
+func (e *Engine) Run(ctx context.Context, tool tools.Invoker, call *tools.Call, p Policy) Outcome {
 	if p.Timeout <= 0 {
 		p.Timeout = e.o.Timeout
 	}
@@ -121,7 +121,7 @@ type returned struct {
 
 // attempt runs the tool once. The time of a tool that queues begins when the call is entered,
 // that of others at once.
-func (e *Engine) attempt(ctx context.Context, tool tools.Tool, call *tools.Call, p Policy) returned {
+func (e *Engine) attempt(ctx context.Context, tool tools.Invoker, call *tools.Call, p Policy) returned {
 	clock := newClock(ctx, p.Timeout)
 	if p.Desks != nil {
 		call.Desk = p.Desks.Desk(clock)
@@ -131,7 +131,7 @@ func (e *Engine) attempt(ctx context.Context, tool tools.Tool, call *tools.Call,
 	return r
 }
 
-func (e *Engine) attemptBy(clock *Clock, tool tools.Tool, call *tools.Call) returned {
+func (e *Engine) attemptBy(clock *Clock, tool tools.Invoker, call *tools.Call) returned {
 	if !tools.Queues(tool) {
 		clock.start()
 		r := e.await(clock, invoke(clock, tool, call), call.Name)
@@ -194,7 +194,7 @@ func closed(c <-chan struct{}) bool {
 
 // invoke calls the tool in a goroutine of its own, so that one that ignores its context can be
 // left behind.
-func invoke(ctx context.Context, tool tools.Tool, call *tools.Call) <-chan returned {
+func invoke(ctx context.Context, tool tools.Invoker, call *tools.Call) <-chan returned {
 	done := make(chan returned, 1)
 	go func() {
 		r := returned{err: errVanished}

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// toolFunc adapts a function to tools.Tool.
+// toolFunc adapts a function to tools.Invoker.
 type toolFunc func(ctx context.Context, call *tools.Call) (tools.Result, error)
 
 func (f toolFunc) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {

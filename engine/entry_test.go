@@ -72,7 +72,7 @@ func TestRunStoppedInTheQueueWasNotEntered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("draining")
-		stopAfter := func(d time.Duration, tool tools.Tool) engine.Outcome {
+		stopAfter := func(d time.Duration, tool tools.Invoker) engine.Outcome {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(d, func() { cancel(cause) })
 			o := engine.New(engine.Options{}).Run(ctx, tool, &tools.Call{Name: "t"}, engine.Policy{MaxAttempts: 2})

@@ -43,7 +43,7 @@ type Config struct {
 	Journal   *idempotency.Journal
 	Engine    *engine.Engine
 	Bindings  func() *bindings.Set
-	Tool      func(*bindings.Binding) (tools.Tool, error) // finds what runs a binding
+	Tool      func(*bindings.Binding) (tools.Invoker, error) // finds what runs a binding
 	Variables ContextStore
 	Blobs     BlobStore
 	Dead      Letters

@@ -51,7 +51,7 @@ type kit struct {
 	registry *prometheus.Registry
 }
 
-func newKit(t *testing.T, tool tools.Tool, change ...func(*embedded.Options)) *kit {
+func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options)) *kit {
 	t.Helper()
 	s := turntest.NewServer(t, change...)
 	s.Provision()
@@ -74,7 +74,7 @@ func newKit(t *testing.T, tool tools.Tool, change ...func(*embedded.Options)) *k
 	k := &kit{t: t, space: space, js: js, store: idempotency.NewMemory(), registry: registry}
 	k.Handlers = handlers.New(handlers.Config{
 		Space: space, Journal: idempotency.New(k.store, "w", idempotency.Options{}), Engine: engine.New(engine.Options{}),
-		Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Tool, error) { return tool, nil },
+		Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
 		Variables: variables, Blobs: blobs, Dead: handlers.NewDeadLetters(js, space, blobs), Live: nc.Publish,
 		Metrics: metrics, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 		BindingGrace: time.Second, MaxEventAge: time.Hour,

@@ -111,7 +111,7 @@ func inOffice(t *testing.T, effect bindings.Effect, tool toolFunc, test func(t *
 		o.Handlers = handlers.New(handlers.Config{
 			Space: space, Journal: idempotency.New(o.store, "w", idempotency.Options{}),
 			Engine:   engine.New(engine.Options{Timeout: 30 * time.Second, OnAbandoned: func(string) { metrics.Abandoned.Inc() }}),
-			Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Tool, error) { return tool, nil },
+			Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
 			Variables: o, Blobs: o, Metrics: metrics, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 			BindingGrace: time.Second, MaxEventAge: time.Hour, MaxTurnLife: 7 * 24 * time.Hour, ParkAfter: 10 * time.Second,
 			Live: func(_ string, data []byte) error {

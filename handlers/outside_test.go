@@ -57,7 +57,7 @@ func large(n int) string {
 	return strconv.Quote(string(b))
 }
 
-func returns(r tools.Result) tools.Tool {
+func returns(r tools.Result) tools.Invoker {
 	return toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { return r, nil })
 }
 

@@ -33,7 +33,7 @@ type turn struct {
 	ref         turnRef
 
 	binding  *bindings.Binding // nil for a turn that is rejected before one was found
-	tool     tools.Tool
+	tool     tools.Invoker
 	args     map[string]any
 	argsJSON events.Canonical
 	reject   *rejection  // why the tool is not entered, nil if it is

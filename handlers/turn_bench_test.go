@@ -39,7 +39,7 @@ func BenchmarkTurn(b *testing.B) {
 	tool := toolFunc(nothing)
 	h := handlers.New(handlers.Config{
 		Space: space, Journal: idempotency.New(idempotency.NewMemory(), "w", idempotency.Options{}), Engine: engine.New(engine.Options{}),
-		Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Tool, error) { return tool, nil },
+		Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
 		Blobs: smallBlobs{}, Metrics: metrics, Logger: slog.New(slog.DiscardHandler), Now: time.Now, MaxEventAge: time.Hour,
 	})
 	messages := make([]*handlers.Message, b.N)

@@ -18,14 +18,14 @@ import (
 // maxPanicText bounds what of a panic's value becomes part of an error message, in bytes.
 const maxPanicText = 1024
 
-// Func makes a tool of a typed Go function. In is a struct with json tags, or map[string]any
+// Func makes an invoker of a typed Go function. In is a struct with json tags, or map[string]any
 // to get the arguments as they are (a shallow copy; numbers are json.Number). Arguments that
 // do not fit In are bad_args; fields of In that have no argument stay zero. A panic becomes
 // tool_error with a [PanicError] in its chain. Errors of fn are returned unchanged.
 //
 // fn runs in the goroutine of the caller and should return when ctx ends. Inside it
 // [CallFrom] gives the call and [Vars] the context variables.
-func Func[In, Out any](fn func(ctx context.Context, in In) (Out, error)) Tool {
+func Func[In, Out any](fn func(ctx context.Context, in In) (Out, error)) Invoker {
 	return &function[In, Out]{call: fn, decode: decoderFor(reflect.TypeFor[In]())}
 }
 
@@ -58,7 +58,7 @@ type function[In, Out any] struct {
 	decode func(data []byte, to any) error
 }
 
-// Invoke implements [Tool].
+// Invoke implements [Invoker].
 func (f *function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, error) {
 	in, err := f.args(call)
 	if err != nil {

@@ -114,7 +114,7 @@ func (d *Desk) Runs() int {
 }
 
 // NewRun starts a run and returns its number: what has no name is numbered anew. [CallTool] does
-// it; a test that calls a [tools.Tool] itself does it before each call.
+// it; a test that calls a [tools.Invoker] itself does it before each call.
 func (d *Desk) NewRun() (run int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // studio runs a tool of the folder, as it stands there, for a person who answers by a script.
 type studio struct {
 	t    *testing.T
-	tool tools.Tool
+	tool tools.Invoker
 	desk turntest.Desk
 	call tools.Call
 }

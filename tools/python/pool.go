@@ -92,7 +92,7 @@ func NewPool(opts Options) *Pool {
 // Tool returns the tool that runs a function of a Python file. The file is named relative to
 // the workflow's folder, to its tools folder, or to Root; it is looked up at the first call.
 // The tool keeps the version of the workflow that is in force now: see [Pool.Renew].
-func (p *Pool) Tool(workflow, file, function string) tools.Tool {
+func (p *Pool) Tool(workflow, file, function string) tools.Invoker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &tool{pool: p, group: p.group(workflow), workflow: workflow, file: filepath.ToSlash(file), function: function}
@@ -210,7 +210,7 @@ type tool struct {
 // Queues implements [tools.Queuer]: a call waits for a process and for the import of its file.
 func (*tool) Queues() bool { return true }
 
-// Invoke implements [tools.Tool].
+// Invoke implements [tools.Invoker].
 func (t *tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
 	op := "call Python tool " + t.function
 	if ctx.Err() != nil {

@@ -28,7 +28,7 @@ type entry struct {
 // because its context has ended (some do not care).
 type tool struct{ w *world }
 
-// Invoke implements [tools.Tool].
+// Invoke implements [tools.Invoker].
 func (l tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
 	t, w := threadOf(ctx), l.w
 	t.yield("enter")

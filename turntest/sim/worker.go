@@ -44,7 +44,7 @@ func (p *process) begin(m manifest) {
 		Journal:      p.journal,
 		Engine:       engine.New(engine.Options{Timeout: 24 * time.Hour, Grace: 24 * time.Hour}),
 		Bindings:     func() *bindings.Set { return m.set },
-		Tool:         func(*bindings.Binding) (tools.Tool, error) { return tool{w}, nil },
+		Tool:         func(*bindings.Binding) (tools.Invoker, error) { return tool{w}, nil },
 		Variables:    variables{w},
 		Blobs:        blobs{},
 		LeaseHeld:    w.leaseHeld,

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	tickets "github.com/oneturn/oneturn/examples/04-test-your-tool"
+	tickets "github.com/oneturn/oneturn/examples/07-test-your-tool"
 	"github.com/oneturn/oneturn/turntest"
 )
 

@@ -1,4 +1,4 @@
-// Package tools defines what a turn can call: a [Tool], the [Call] it receives and the
+// Package tools defines what a turn can call: an [Invoker], the [Call] it receives and the
 // [Result] it gives back. Sub-packages and [Func] implement it for Go functions and for
 // Python functions in pooled child processes.
 package tools
@@ -11,26 +11,26 @@ import (
 	"github.com/oneturn/oneturn/secrets"
 )
 
-// Tool is something that runs one call. Invoke must return when ctx ends; a tool that does
+// Invoker runs one call of something that can be called. Invoke must return when ctx ends; a tool that does
 // not is abandoned and its late result is dropped. Errors should be *[events.Error] with one
 // of the codes bad_args, user_error, tool_error or timeout; any other error counts as
 // tool_error. Wrap an error with [Retryable] to say that nothing has happened and the call
 // may be tried again.
-type Tool interface {
+type Invoker interface {
 	Invoke(ctx context.Context, call *Call) (Result, error)
 }
 
-// Queuer is a [Tool] that may let a call wait before it runs it, for example for a free
+// Queuer is an [Invoker] that may let a call wait before it runs it, for example for a free
 // process. It says when the call is entered ([Call.Enter]); the time that an attempt may take
 // begins then, and waiting is bounded by the context alone.
 type Queuer interface {
-	Tool
+	Invoker
 	// Queues reports whether calls may wait. The caller asks before each Invoke.
 	Queues() bool
 }
 
 // Queues reports whether t is a [Queuer] whose calls may wait.
-func Queues(t Tool) bool {
+func Queues(t Invoker) bool {
 	q, ok := t.(Queuer)
 	return ok && q.Queues()
 }

@@ -1,0 +1,33 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Description is what an invoker has learned of what it calls: from a service, a server or a Go
+// type.
+type Description struct {
+	Text          string
+	Input, Output json.RawMessage // JSON Schemas, nil if unknown
+	// Effect of calling it twice, by the words of manifests; "" if it is unknown or is not to be
+	// believed.
+	Effect  string
+	Version string // changes when what is called does; "" if unknown
+}
+
+// Describer is an [Invoker] that can tell what it calls.
+type Describer interface {
+	Invoker
+	// Describe asks what is called, or says what is known if that is new enough.
+	Describe(ctx context.Context) (Description, error)
+	// Known is what was learned last, without asking; false if nothing was yet.
+	Known() (Description, bool)
+}
+
+// Closer is an [Invoker] that holds processes or connections of its own.
+type Closer interface {
+	Invoker
+	// Close ends them once the calls under way have ended, or ctx has.
+	Close(ctx context.Context) error
+}
