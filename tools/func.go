@@ -21,7 +21,8 @@ const maxPanicText = 1024
 // Func makes an invoker of a typed Go function. In is a struct with json tags, or map[string]any
 // to get the arguments as they are (a shallow copy; numbers are json.Number). Arguments that
 // do not fit In are bad_args; fields of In that have no argument stay zero. A panic becomes
-// tool_error with a [PanicError] in its chain. Errors of fn are returned unchanged.
+// tool_error with a [PanicError] in its chain. Errors of fn are returned unchanged. It is not entered
+// when ctx has ended.
 //
 // fn runs in the goroutine of the caller and should return when ctx ends. Inside it
 // [CallFrom] gives the call and [Vars] the context variables.
@@ -60,6 +61,9 @@ type function[In, Out any] struct {
 
 // Invoke implements [Invoker].
 func (f *function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, error) {
+	if ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
 	in, err := f.args(call)
 	if err != nil {
 		return Result{}, err
