@@ -30,7 +30,7 @@ type Worker struct {
 	space   subjects.Space
 	metrics *handlers.Metrics
 	sweeps  *handlers.SweepMetrics
-	tools   *toolbox
+	tools   *workerTools
 	set     atomic.Pointer[bindings.Set]
 	inbox   atomic.Pointer[inbox.Inbox]
 	journal atomic.Pointer[idempotency.KV]
@@ -62,7 +62,7 @@ func NewWorker(nc *nats.Conn, c Config) (*Worker, error) {
 	if w.sweeps, err = handlers.NewSweepMetrics(c.Registry); err != nil {
 		return nil, fmt.Errorf("oneturn worker: metrics: %w", err)
 	}
-	if w.tools, err = newToolbox(c); err != nil {
+	if w.tools, err = newWorkerTools(nc, c); err != nil {
 		return nil, fmt.Errorf("oneturn worker: %w", err)
 	}
 	if err := c.Registry.Register(w.tools); err != nil {
@@ -153,6 +153,7 @@ func (w *Worker) run(ctx context.Context) error {
 	var sides sync.WaitGroup
 	sides.Go(func() { w.timers(side, kv, h, ackWait, fail) })
 	sides.Go(func() { w.watch(side) })
+	sides.Go(func() { w.tools.Learn(side) })
 	sides.Go(func() { w.lookAgain(side, h) })
 	look := w.guardStore(in)
 	look(side) // before the first pull
@@ -190,7 +191,7 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV) (*handlers
 		Journal:   idempotency.New(&healthyStore{store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc}),
 		Engine:    engine.New(engine.Options{Timeout: w.c.ToolTimeout, OnAbandoned: func(string) { w.metrics.Abandoned.Inc() }, OnLate: w.lateReturn}),
 		Bindings:  w.Bindings,
-		Tool:      w.tools.find,
+		Tool:      w.tools.Find,
 		Variables: variables,
 		Blobs:     blobs,
 		Dead:      handlers.NewDeadLetters(w.js, w.space, blobs),
@@ -288,11 +289,11 @@ func (w *Worker) checkServer(ctx context.Context) (time.Duration, error) {
 	return consumer.CachedInfo().Config.AckWait, nil
 }
 
-// adopt puts a set of bindings in force and renews the Python processes of changed code.
+// adopt puts a set of bindings in force and gives the tools that it names to the toolbox.
 func (w *Worker) adopt(set *bindings.Set) {
 	old := w.set.Swap(set)
 	if old == nil {
-		w.tools.renew(nil, set)
+		w.tools.Adopt(nil, set)
 		return // whoever starts the worker has the diagnostics in Bindings
 	}
 	for _, d := range set.Diagnostics() {
@@ -300,7 +301,7 @@ func (w *Worker) adopt(set *bindings.Set) {
 			w.c.Logger.Warn("manifest error", "diagnostic", d.String())
 		}
 	}
-	w.tools.renew(old, set)
+	w.tools.Adopt(old, set)
 }
 
 // faults counts the errors of a set.

@@ -1,0 +1,171 @@
+package toolbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/target"
+)
+
+// remotes are the invokers of what is no code of the folder: one for each target, shared by all
+// bindings of all sets that name an equal one.
+type remotes struct {
+	make    func(*bindings.Binding) tools.Invoker // without I/O
+	logger  *slog.Logger
+	changed chan struct{} // a set was adopted
+	closing sync.WaitGroup
+
+	mu     sync.Mutex
+	known  map[string]*remote        // to be shared, by key: those in force and those that are open
+	force  map[target.Target]*remote // those in force
+	open   map[*remote]bool          // those that are made
+	closed bool
+}
+
+func newRemotes(maker func(*bindings.Binding) tools.Invoker, logger *slog.Logger) *remotes {
+	return &remotes{
+		make: maker, logger: logger, changed: make(chan struct{}, 1),
+		known: map[string]*remote{}, force: map[target.Target]*remote{}, open: map[*remote]bool{},
+	}
+}
+
+// keyOf is equal for bindings that one invoker can serve.
+func keyOf(b *bindings.Binding) string {
+	where, err := json.Marshal(b.Target)
+	if err != nil { // plain data has a JSON form
+		where = fmt.Appendf(nil, "%p", b.Target)
+	}
+	key := string(b.Kind) + " " + string(where)
+	if a, ok := b.Target.(*target.Agent); ok && a.Completions != nil && b.Output != nil {
+		key += fmt.Sprintf(" %p", b.Output) // it asks for an answer of this form
+	}
+	return key
+}
+
+// adopt keeps what the bindings of a set name and lets go of what they do not.
+func (r *remotes) adopt(all []*bindings.Binding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.known {
+		one.wanted, one.learns = false, false
+	}
+	clear(r.force)
+	for _, binding := range all {
+		if binding.Target == nil {
+			continue
+		}
+		one := r.get(binding)
+		one.wanted = true
+		one.learns = one.learns || learns(binding)
+		r.known[one.key] = one
+		r.force[binding.Target] = one
+	}
+	for _, one := range r.known {
+		one.settle()
+	}
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// learns reports whether what a tool says of itself may change its effect.
+func learns(b *bindings.Binding) bool {
+	if b.EffectSaid {
+		return false
+	}
+	switch t := b.Target.(type) {
+	case *target.NATS:
+		return t.TrustMetadata
+	case *target.MCP:
+		return t.Server != nil && t.Server.TrustAnnotations
+	case *target.Agent:
+		return t.NATS != nil && t.NATS.TrustMetadata
+	default:
+		return false
+	}
+}
+
+// find returns the invoker of a binding. One that is not in force lives as long as its calls.
+func (r *remotes) find(b *bindings.Binding) *remote {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if one, ok := r.force[b.Target]; ok {
+		return one
+	}
+	return r.get(b)
+}
+
+// get is find by key. mu is held.
+func (r *remotes) get(b *bindings.Binding) *remote {
+	key := keyOf(b)
+	if one, ok := r.known[key]; ok {
+		return one
+	}
+	return &remote{all: r, key: key, binding: b}
+}
+
+// learnTimeout bounds how long one tool is asked about itself.
+const learnTimeout = 10 * time.Second
+
+// learn asks the tools that have to say their effect yet, all at once.
+func (r *remotes) learn(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, learnTimeout)
+	defer cancel()
+	var asked sync.WaitGroup
+	for _, one := range r.ignorant() {
+		asked.Go(func() {
+			if _, err := one.Describe(ctx); err != nil && ctx.Err() == nil {
+				r.logger.Warn("a tool could not be asked for its effect; it keeps that of its kind until it can", "tool", one.binding.Tool, "err", err)
+			}
+		})
+	}
+	asked.Wait()
+}
+
+// ignorant lists the tools that have to say their effect yet.
+func (r *remotes) ignorant() []*remote {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []*remote
+	for _, one := range r.force {
+		if one.wanted && one.learns {
+			if _, said := one.known(); !said {
+				list = append(list, one)
+			}
+		}
+	}
+	return list
+}
+
+// errClosed is the error of a call after the end.
+var errClosed = errors.New("the worker has stopped: its tools are closed")
+
+// close ends all invokers.
+func (r *remotes) close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
+	var failed []error
+	var failing sync.Mutex
+	for one := range r.open {
+		if tool := one.take(); tool != nil {
+			r.closing.Go(closing(ctx, closeTimeout, tool, func(err error) {
+				failing.Lock()
+				defer failing.Unlock()
+				failed = append(failed, fmt.Errorf("close %s tool %s: %w", one.binding.Kind, one.binding.Tool, err))
+			}))
+		}
+	}
+	r.mu.Unlock()
+	r.closing.Wait()
+	failing.Lock()
+	defer failing.Unlock()
+	return errors.Join(failed...)
+}
