@@ -94,8 +94,8 @@ func (p *parameters) gaps(optional []string) (unfilled, uncertain []string) {
 // the order of the model's fields; fields without parameter are dropped; parameters that are
 // still empty and ask for chat_id, app_id, enterprise_id, workflow_name,
 // turn_idempotency_key, agent_name or agent get them from the turn. The context container is
-// never among them. A Go tool, and a Python tool whose signature is not known, gets data as it
-// is. data is not modified.
+// never among them. Tools that are not Python, and a Python tool whose signature is not known, get
+// data as it is. data is not modified.
 func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) map[string]any {
 	if b.ArgsAreData() {
 		return data
@@ -131,7 +131,7 @@ func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) map
 }
 
 // ArgsAreData reports whether [Binding.Args] returns data as it is.
-func (b *Binding) ArgsAreData() bool { return b.Kind == KindGo || b.SignatureUnknown }
+func (b *Binding) ArgsAreData() bool { return b.Kind != KindPython || b.SignatureUnknown }
 
 type injection struct{ name, value string }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/tools/target"
 )
 
 // key is what a turn names.
@@ -110,7 +111,7 @@ func (b *binder) boundPairs() {
 // tool binds one entry for each of its agents.
 func (b *binder) tool(t *toolEntry) {
 	signature, known, fault := b.signature(t)
-	if fault != nil {
+	if fault != nil && !fault.told {
 		name := t.name
 		if fault.at != t.at {
 			name = fmt.Sprintf("%s (%s)", t.name, t.at)
@@ -151,18 +152,18 @@ func (b *binder) tool(t *toolEntry) {
 // signature finds the parameters of a Python tool. known is false if they cannot be told
 // without running the file; fault says why the tool cannot work at all.
 func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *fault) {
-	if t.kind == KindGo {
-		return nil, true, nil
-	}
-	if t.fault != nil {
+	switch {
+	case t.fault != nil:
 		return nil, false, t.fault
+	case t.kind != KindPython:
+		return nil, true, nil
 	}
 	file, ok := b.files[t.path]
 	if !ok {
 		return nil, false, nil
 	}
 	if file.Error != "" {
-		return nil, false, &fault{place{t.path, file.ErrorLine}, file.Error, "correct the Python code there"}
+		return nil, false, &fault{at: place{t.path, file.ErrorLine}, text: file.Error, mend: "correct the Python code there"}
 	}
 	if fn, ok := file.Functions[t.function]; ok {
 		return fn.Params, true, nil
@@ -174,19 +175,20 @@ func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *fault) 
 	}
 	names := slices.Collect(maps.Keys(file.Functions))
 	return nil, false, &fault{
-		t.at, fmt.Sprintf("%s has no function %s", t.path, quoted(t.function)),
-		thereOr(t.function, names, "define it there with def"),
+		at: t.at, text: fmt.Sprintf("%s has no function %s", t.path, quoted(t.function)),
+		mend: thereOr(t.function, names, "define it there with def"),
 	}
 }
 
 func (b *binder) binding(t *toolEntry, k key, params []Param, known bool) *Binding {
 	bound := &Binding{
 		Workflow: b.workflow, Dir: b.w.dir, Agent: k.agent, ModelName: k.model, Tool: t.name, Description: t.description,
-		Kind: t.kind, MaxAttempts: DefaultMaxAttempts, Timeout: t.policy.timeout,
+		Kind: t.kind, Target: t.target, MaxAttempts: DefaultMaxAttempts, Timeout: t.policy.timeout,
 		Component: t.component, Display: t.mode, Secret: t.secret, Model: b.models[k.model],
 		Digest: b.w.digest, CompatSilent: b.silent, CompatEvents: b.older, RunOnKeyReuse: b.reuse, at: t.at,
 	}
 	bound.Effect, bound.EffectWhy = b.effect(t)
+	bound.EffectSaid = t.policy.effect != "" || b.defaults.effect != ""
 	b.checkEffect(t, bound.Effect)
 	switch {
 	case t.policy.attempts > 0:
@@ -197,7 +199,7 @@ func (b *binder) binding(t *toolEntry, k key, params []Param, known bool) *Bindi
 	if bound.Timeout == 0 {
 		bound.Timeout = b.defaults.timeout
 	}
-	bound.AcceptsContext = true
+	bound.AcceptsContext = t.target == nil
 	if t.kind == KindPython {
 		bound.File, bound.Function = t.path, t.function
 		bound.SignatureUnknown = !known
@@ -224,11 +226,19 @@ func (b *binder) effect(t *toolEntry) (effect Effect, why string) {
 		return t.policy.effect, fmt.Sprintf("effect of the tool (%s)", t.policy.at)
 	case b.defaults.effect != "":
 		return b.defaults.effect, fmt.Sprintf("defaults (%s)", b.defaults.at)
+	case completes(t):
+		return EffectNone, "asking a model for a completion changes nothing"
 	case t.uiTool:
 		return EffectReplay, "a UI tool without effect"
 	default:
 		return EffectUnsafe, "nothing is said"
 	}
+}
+
+// completes reports whether a tool is a model that is asked for a completion.
+func completes(t *toolEntry) bool {
+	agent, ok := t.target.(*target.Agent)
+	return ok && agent.Completions != nil
 }
 
 // put binds; of two tools for one agent and model the later one counts.

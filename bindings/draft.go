@@ -67,15 +67,17 @@ func (d *draft) readFolder(root *os.Root, sum hash.Hash, declared []Declaration,
 		d.manifest.warnf(place{file: d.dir}, "too_many_files", "move what is no code of the workflow out of the folder",
 			"the folder has more files than are looked at; changes in some are not noticed")
 	}
+	if d.manifest.root, err = filepath.Abs(root.Name()); err != nil {
+		return err //nolint:wrapcheck // the caller says what was being done
+	}
 	d.manifest.readAll(f, c)
+	d.manifest.connect()
 	d.locate(f, c)
 	if d.callsPython() {
 		d.sources = c.sources
 	}
 	d.local = localModules(c.python)
-	if abs, err := filepath.Abs(root.Name()); err == nil {
-		d.local = append(d.local, filepath.Base(abs))
-	}
+	d.local = append(d.local, filepath.Base(d.manifest.root))
 	return nil
 }
 
@@ -184,7 +186,9 @@ func (d *draft) locate(f *folder, c *contents) {
 			continue
 		}
 		var name string
-		if name, t.fault = f.locate(t.file, t.at, c); t.fault != nil {
+		var missing *fault
+		if name, missing = f.locate(t.file, t.at, c); missing != nil {
+			t.fault = missing
 			continue
 		}
 		t.path = f.rel(name)

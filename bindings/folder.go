@@ -138,7 +138,9 @@ func (f *folder) open(name string) (*os.File, error) {
 // to the disk since.
 func (f *folder) locate(file string, at place, c *contents) (string, *fault) {
 	name := path.Clean(file)
-	wrong := func(mend, format string) *fault { return &fault{at, fmt.Sprintf(format, quoted(file)), mend} }
+	wrong := func(mend, format string) *fault {
+		return &fault{at: at, text: fmt.Sprintf(format, quoted(file)), mend: mend}
+	}
 	switch {
 	case strings.ContainsAny(file, "\\\x00"), path.IsAbs(file), !filepath.IsLocal(filepath.FromSlash(file)):
 		return "", wrong("write a relative path that does not go up", "file %s must be inside the workflow's folder")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/tools/target"
 )
 
 // manifest is what the files of one workflow say, whatever their format: the common form
@@ -21,6 +22,7 @@ type manifest struct {
 	registered map[string]registration // agent → model
 	models     []modelEntry
 	tools      []toolEntry
+	servers    map[string]serverEntry
 	variables  []Variable
 	defaults   policy
 	reuse      bool      // on_key_reuse: run
@@ -28,6 +30,7 @@ type manifest struct {
 	older      bool      // compat.events
 	files      []fileRef // other files that the manifests name
 	unreadable []place   // manifests that could not be read
+	root       string    // the folder of all workflows, absolute; "" without one
 }
 
 // maxEntries bounds the agents, models, fields, tools and variables of one workflow.
@@ -73,6 +76,9 @@ type toolEntry struct {
 	path        string // relative to the root, once located
 	fault       *fault // why the file cannot be used
 	function    string
+	target      target.Target
+	server      string // MCP: as written; in target once all manifests are read
+	serverAt    place
 	auto        bool
 	uiTool      bool
 	component   string
@@ -86,6 +92,8 @@ type toolEntry struct {
 type fault struct {
 	at         place // what has to be mended
 	text, mend string
+
+	told bool // a diagnostic says it already
 }
 
 // String is the fault as a part of a line.

@@ -2,6 +2,7 @@ package bindings
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,8 @@ func (m *manifest) readTools(d document) {
 		list = d.root.get("tools")
 		m.defaults = m.policy(d.root.get("defaults"), d.file)
 		m.lifecycle(d.root.get("lifecycle_tools"), d.file)
-		m.misspelt(d.root, d.file, "tools", "defaults", "lifecycle_tools")
+		m.readServers(d.root.get("servers"), d.file)
+		m.misspelt(d.root, d.file, "tools", "defaults", "lifecycle_tools", "servers")
 	}
 	if list.absent() {
 		return
@@ -39,16 +41,17 @@ func (m *manifest) readTool(n *node, file string) (toolEntry, bool) {
 		return toolEntry{}, false
 	}
 	m.misspelt(n, file, "agent", "file", "function", "name", "description", "tool_type", "auto_invoke",
-		"ui", "kind", "effect", "max_attempts", "timeout", "type", "constraints", "caller", "executor", "trigger")
+		"ui", "kind", "effect", "max_attempts", "timeout", "type", "constraints", "caller", "executor", "trigger",
+		"nats", "mcp", "http", "completion", "id")
 	t := toolEntry{
 		at: at, kind: KindPython, file: n.get("file").str(), function: n.get("function").str(),
 		description: n.get("description").str(), policy: m.policy(n, file),
 	}
-	m.readKind(n, file, &t)
 	t.name = n.get("name").str()
 	if t.name == "" {
 		t.name = t.function
 	}
+	m.readKind(n, file, &t)
 	if !m.readOwners(n, file, &t) || !m.complete(&t) {
 		return toolEntry{}, false
 	}
@@ -58,14 +61,19 @@ func (m *manifest) readTool(n *node, file string) (toolEntry, bool) {
 
 func (m *manifest) readKind(n *node, file string, t *toolEntry) {
 	k := n.get("kind")
+	said := Kind(k.str())
 	switch {
 	case k.absent():
-	case k.str() == string(KindGo), k.str() == string(KindPython):
-		t.kind = Kind(k.str())
-	default:
-		m.errorf(k.at(file), "bad_kind", cmp.Or(suggestion(k.str(), []string{string(KindGo), string(KindPython)}), "write kind: python"), "kind must be python or go")
+	case said == KindGo, said == KindPython:
+		t.kind = said
+	case !slices.Contains(kinds(), string(said)):
+		m.errorf(k.at(file), "bad_kind", cmp.Or(suggestion(k.str(), kinds()), "write kind: python"), "kind must be one of %s", strings.Join(kinds(), ", "))
 		t.kind = ""
+		return
 	}
+	o := &owner{manifest: m, what: "tool " + t.name, file: file, fault: t.fault}
+	o.readTarget(n, said, t)
+	t.fault = o.fault
 }
 
 // readOwners reads the agents of a tool: one name or a list.

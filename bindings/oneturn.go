@@ -18,14 +18,27 @@ func ManifestSchema() []byte { return slices.Clone(manifestSchema) }
 func ownKeys(object string) []string {
 	switch object {
 	case "manifest":
-		return []string{"workflow", "agents", "models", "tools", "defaults", "context", "on_key_reuse", "compat"}
+		return []string{"workflow", "agents", "models", "tools", "defaults", "context", "on_key_reuse", "compat", "servers"}
 	case "agent":
 		return []string{"model", "description"}
 	case "tool":
 		return []string{
 			"name", "kind", "agent", "agents", "model", "schema", "file", "function", "auto",
 			"effect", "timeout", "max_attempts", "ui", "description",
+			"nats", "mcp", "http", "completion", "id",
 		}
+	case "nats":
+		return []string{"subject", "service", "endpoint", "trust_metadata"}
+	case "mcp":
+		return []string{"server", "tool", "digest"}
+	case "http":
+		return []string{"url", "method", "headers", "allow_http", "allow_private"}
+	case "completion":
+		return []string{"url", "model", "system", "temperature", "max_tokens", "headers", "allow_http", "allow_private"}
+	case "server":
+		return []string{"command", "env", "url", "headers", "allow_http", "allow_private", "trust_annotations", "sessions"}
+	case "value":
+		return []string{"file", "prefix"}
 	case "ui":
 		return []string{"component", "mode", "secret"}
 	case "defaults":
@@ -84,6 +97,7 @@ func (m *manifest) readOneturn(d document) {
 	for _, e := range m.entries(m.table(n.get("models"), d.file, "models", model), d.file, "models") {
 		m.addModel(modelEntry{name: e.name, schema: e.node.appendJSON(nil), source: e.node, at: e.node.at(d.file)})
 	}
+	m.readServers(n.get("servers"), d.file)
 	m.ownTools(n.get("tools"), d.file)
 	m.ownContext(n.get("context"), d.file)
 }

@@ -1,0 +1,202 @@
+package bindings
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/oneturn/oneturn/tools/target"
+)
+
+// blocks are the keys of a tool that say where it is, and by that what kind it is.
+func blocks() []string { return []string{"nats", "mcp", "http", "completion"} }
+
+// kinds are the words that kind may be.
+func kinds() []string {
+	return []string{
+		string(KindPython), string(KindGo), string(KindNATS), string(KindMCP), string(KindHTTP), string(KindAgent),
+	}
+}
+
+// readTarget reads where a tool is that is neither Python nor Go. Kind is what the manifest says,
+// "" if it says nothing.
+func (o *owner) readTarget(n *node, kind Kind, t *toolEntry) {
+	var found []string
+	for _, name := range blocks() {
+		if !n.get(name).absent() {
+			found = append(found, name)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		if kind != "" && kind != KindPython && kind != KindGo && t.target == nil {
+			o.refusef(t.at, "tool_without_target", "add for example "+exampleBlock(kind), "it is of kind %s, but nothing says where it is", kind)
+			t.kind = kind
+		}
+		return
+	case len(found) > 1:
+		o.refusef(n.get(found[1]).at(o.file), "several_targets", "keep one of them", "it has %s", together(found))
+	}
+	block := n.get(found[0])
+	of := map[string]Kind{"nats": KindNATS, "mcp": KindMCP, "http": KindHTTP, "completion": KindAgent}[found[0]]
+	if found[0] == "nats" && kind == KindAgent {
+		of = KindAgent
+	}
+	if kind != "" && kind != of {
+		o.refusef(n.get("kind").at(o.file), "bad_kind", "remove kind", "kind is %s, but %s is that of kind %s", kind, found[0], of)
+	}
+	t.kind, t.target = of, nil
+	for _, key := range []string{"file", "function"} {
+		if v := n.get(key); !v.absent() {
+			o.warnf(v.at(o.file), "file_ignored", "remove "+key+", or "+found[0], "tool %s is of kind %s, so its %s %s is not used", t.name, of, key, quoted(v.str()))
+		}
+	}
+	if block = o.object(block, found[0], exampleBlock(of)); block == nil {
+		return
+	}
+	switch found[0] {
+	case "nats":
+		t.target = o.nats(block)
+	case "mcp":
+		t.target = o.mcp(block, t)
+	case "http":
+		t.target = o.http(block)
+	case "completion":
+		t.target = &target.Agent{Completions: o.completion(block)}
+	}
+	if at, ok := t.target.(*target.NATS); ok && of == KindAgent {
+		t.target = &target.Agent{NATS: at}
+	}
+	o.agentID(n, t)
+}
+
+func exampleBlock(kind Kind) string {
+	switch kind {
+	case KindNATS:
+		return "nats: {subject: orders.place}"
+	case KindMCP:
+		return "mcp: {server: files, tool: read_file}"
+	case KindHTTP:
+		return "http: {url: \"https://api.example.com/v1/orders\"}"
+	default:
+		return "completion: {url: \"https://llm.example.com/v1/chat/completions\", model: large}"
+	}
+}
+
+// agentID names an agent: by id, else by the tool's name.
+func (o *owner) agentID(n *node, t *toolEntry) {
+	id := o.text(n, "id")
+	agent, ok := t.target.(*target.Agent)
+	switch {
+	case ok && id != "":
+		agent.ID = id
+	case ok:
+		agent.ID = strings.TrimPrefix(t.name, "agent:")
+	case id != "":
+		o.warnf(n.get("id").at(o.file), "key_unused", "remove it", "id is that of an agent; tool %s is of kind %s", t.name, t.kind)
+	}
+}
+
+func (o *owner) nats(n *node) *target.NATS {
+	to := &target.NATS{
+		Subject: o.text(n, "subject"), Service: o.text(n, "service"), Endpoint: o.text(n, "endpoint"),
+		TrustMetadata: o.flag(n, "trust_metadata"),
+	}
+	name := regexp.MustCompile(`^[A-Za-z0-9_-]+$`) // as nats.go's package micro has it
+	for key, word := range map[string]string{"service": to.Service, "endpoint": to.Endpoint} {
+		if word != "" && !name.MatchString(word) {
+			o.refusef(n.get(key).at(o.file), "bad_subject", "write letters, digits, - and _ only", "%s %s is no name of NATS services", key, quoted(word))
+		}
+	}
+	switch at := n.get("subject").at(o.file); {
+	case to.Subject == "" && to.Service == "" && o.fault == nil:
+		o.refusef(n.at(o.file), "tool_without_target", "write nats: {subject: orders.place} or nats: {service: orders, endpoint: place}", "nats names neither subject nor service")
+	case to.Service == "" && to.Endpoint != "":
+		o.refusef(n.get("endpoint").at(o.file), "bad_subject", "add service", "nats names an endpoint and no service")
+	case to.Subject == "":
+	case strings.ContainsAny(to.Subject, "*>"):
+		o.refusef(at, "bad_subject", "write the subject of one endpoint", "subject %s has a wildcard", quoted(to.Subject))
+	case strings.HasPrefix(to.Subject, "$") || strings.HasPrefix(to.Subject, "_"):
+		o.refusef(at, "bad_subject", "write the subject of a service", "subject %s belongs to the NATS server and its clients", quoted(to.Subject))
+	case strings.ContainsAny(to.Subject, " \t{}") || slices.Contains(strings.Split(to.Subject, "."), ""):
+		o.refusef(at, "bad_subject", "write for example orders.place", "subject %s cannot be one", quoted(to.Subject))
+	}
+	return to
+}
+
+func (o *owner) mcp(n *node, t *toolEntry) *target.MCP {
+	to := &target.MCP{Tool: o.text(n, "tool"), Digest: o.text(n, "digest")}
+	if to.Tool == "" {
+		to.Tool = t.name
+	}
+	t.server, t.serverAt = o.text(n, "server"), n.get("server").at(o.file)
+	if t.server == "" && o.fault == nil {
+		o.refusef(n.at(o.file), "tool_without_target", "write mcp: {server: NAME}, and define it under servers", "mcp names no server")
+	}
+	if to.Digest != "" && !regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(to.Digest) {
+		o.refusef(n.get("digest").at(o.file), "bad_digest", "write what `turnctl tools pin` prints: sha256: and 64 hex digits", "digest %s cannot be one", quoted(to.Digest))
+	}
+	return to
+}
+
+func (o *owner) http(n *node) *target.HTTP {
+	to := &target.HTTP{Network: o.network(n), Headers: o.values(n, "headers", wrongHeader)}
+	methods := []string{"POST", "PUT", "PATCH"}
+	if m := o.text(n, "method"); m != "" {
+		if to.Method = strings.ToUpper(m); !slices.Contains(methods, to.Method) {
+			o.refusef(n.get("method").at(o.file), "bad_method", "write method: POST, or leave it out", "method must be one of %s: arguments travel in the body", strings.Join(methods, ", "))
+		}
+	}
+	to.URL = o.address(n, to.Network, "http")
+	return to
+}
+
+// address is the URL that a block has to have.
+func (o *owner) address(n *node, network target.Network, block string) string {
+	if n.get("url").absent() {
+		o.refusef(n.at(o.file), "tool_without_target", "add url", "%s names no url", block)
+		return ""
+	}
+	return o.url(n, network)
+}
+
+func (o *owner) completion(n *node) *target.Completions {
+	to := &target.Completions{
+		Network: o.network(n), Headers: o.values(n, "headers", wrongHeader), Model: o.text(n, "model"),
+		MaxTokens: o.count(n, "max_tokens", 1<<24),
+	}
+	to.URL = o.address(n, to.Network, "completion")
+	if to.Model == "" && n.get("model").absent() {
+		o.refusef(n.at(o.file), "tool_without_target", "add model", "completion names no model")
+	}
+	switch s := n.get("system"); {
+	case s.is(textNode):
+		to.System = strings.TrimSpace(s.text)
+	case !s.absent():
+		o.refusef(s.at(o.file), "wrong_shape", "write a text", "system must be a text")
+	}
+	if v := n.get("temperature"); !v.absent() {
+		t, err := strconv.ParseFloat(v.text, 64)
+		const hottest = 2
+		if !v.is(numberNode) || err != nil || t < 0 || t > hottest {
+			o.refusef(v.at(o.file), "bad_number", "write for example temperature: 0.2", "temperature must be a number from 0 to 2")
+		}
+		to.Temperature = &t
+	}
+	return to
+}
+
+// count reads an optional whole number from 1 on.
+func (o *owner) count(n *node, key string, most int) int {
+	v := n.get(key)
+	if v.absent() {
+		return 0
+	}
+	c, err := strconv.Atoi(v.text)
+	if !v.is(numberNode) || err != nil || c < 1 || c > most {
+		o.refusef(v.at(o.file), "bad_number", "write for example "+key+": 4", "%s must be a whole number from 1 to %d", key, most)
+		return 0
+	}
+	return c
+}
