@@ -3,6 +3,7 @@ module github.com/oneturn/oneturn
 go 1.26.0
 
 require (
+	github.com/expr-lang/expr v1.17.8
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/go-json-experiment/json v1.27.2
 	github.com/google/jsonschema-go v0.4.3

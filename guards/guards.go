@@ -1,6 +1,7 @@
 // Package guards decides which calls may happen and which results may be used. A guard of a
-// manifest and a guard in Go are the same to the engine: they are asked in order, and the first
-// refusal ends the call.
+// manifest ([Compile]) and a guard in Go ([Input], [Output], or any [Guard]) are the same to the
+// engine: they are asked in order by [AdmitInput] and [AdmitOutput], and the first refusal ends
+// the call.
 package guards
 
 import (
@@ -18,8 +19,15 @@ type Guard interface {
 	Output(ctx context.Context, call *tools.Call, output json.RawMessage) error
 }
 
-// Refusal is why a guard refuses. Reason is told to people and models: no value of the call.
-type Refusal struct{ Reason string }
+// Refusal is why a guard refuses. Reason is told to people and models: no value of the call. Err
+// is for logs, and nil as a rule.
+type Refusal struct { //nolint:errname // it is a decision before it is an error
+	Reason string
+	Err    error
+}
 
 // Error implements error.
 func (r *Refusal) Error() string { return r.Reason }
+
+// Unwrap returns the error behind the refusal.
+func (r *Refusal) Unwrap() error { return r.Err }

@@ -32,6 +32,7 @@ type checker struct {
 	muted  int  // inside the trial of an alternative: note only that there is a fault
 	failed bool // a fault was seen while muted
 	fixed  int  // inside alternatives that must not coerce
+	strict bool // values are looked at as they are: nothing is coerced, completed or dropped
 	steps  int
 	depth  int
 	worst  exactness // of the values seen since the last reset
@@ -84,7 +85,7 @@ func (c *checker) coerce(n *node, v any) (any, bool) {
 	if _, isNumber := v.(json.Number); isNumber && !n.lax && n.types&tInteger != 0 {
 		return engineInteger(v) // JSON Schema admits 5.0 as an integer: only its spelling changes
 	}
-	if n.convert == nil || c.fixed > 0 {
+	if n.convert == nil || c.fixed > 0 || c.strict {
 		return nil, false
 	}
 	next, ok := n.convert(v)

@@ -6,25 +6,26 @@ const MaxFaults = 20
 // Names of rules in a [Fault]: stable, and those of JSON Schema where it has one. Keywords
 // that only the full schema check covers (for example `not`) appear under their own name.
 const (
-	RuleRequired         = "required"
-	RuleType             = "type"
-	RuleEnum             = "enum"
-	RuleConst            = "const"
-	RuleMinimum          = "minimum"
-	RuleMaximum          = "maximum"
-	RuleExclusiveMinimum = "exclusiveMinimum"
-	RuleExclusiveMaximum = "exclusiveMaximum"
-	RuleMultipleOf       = "multipleOf"
-	RuleMinLength        = "minLength"
-	RuleMaxLength        = "maxLength"
-	RulePattern          = "pattern"
-	RuleMinItems         = "minItems"
-	RuleMaxItems         = "maxItems"
-	RuleUniqueItems      = "uniqueItems"
-	RuleMinProperties    = "minProperties"
-	RuleMaxProperties    = "maxProperties"
-	RuleAnyOf            = "anyOf"       // no alternative fits
-	RuleTooComplex       = "too_complex" // the check would take too long
+	RuleRequired             = "required"
+	RuleType                 = "type"
+	RuleEnum                 = "enum"
+	RuleConst                = "const"
+	RuleMinimum              = "minimum"
+	RuleMaximum              = "maximum"
+	RuleExclusiveMinimum     = "exclusiveMinimum"
+	RuleExclusiveMaximum     = "exclusiveMaximum"
+	RuleMultipleOf           = "multipleOf"
+	RuleMinLength            = "minLength"
+	RuleMaxLength            = "maxLength"
+	RulePattern              = "pattern"
+	RuleMinItems             = "minItems"
+	RuleMaxItems             = "maxItems"
+	RuleUniqueItems          = "uniqueItems"
+	RuleMinProperties        = "minProperties"
+	RuleMaxProperties        = "maxProperties"
+	RuleAnyOf                = "anyOf"                // no alternative fits
+	RuleAdditionalProperties = "additionalProperties" // a key that the schema does not know
+	RuleTooComplex           = "too_complex"          // the check would take too long
 )
 
 // Fault is one reason why a value does not fit its model. It holds nothing of the value but

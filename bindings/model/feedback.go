@@ -23,20 +23,23 @@ func Feedback(model string, faults []Fault) string {
 	}
 	for _, f := range faults {
 		b.WriteString("- ")
-		if f.Path == "" {
-			b.WriteString("the whole value")
-		} else {
-			b.WriteString(f.Path)
-		}
-		b.WriteString(f.line())
+		b.WriteString(f.String())
 		b.WriteByte('\n')
 	}
 	b.WriteString("Send the whole corrected JSON object again, not only the changed parts, and nothing else.")
 	return b.String()
 }
 
+// String says which value does not fit, and what was expected. It holds nothing of the value.
+func (f Fault) String() string {
+	if f.Path == "" {
+		return "the whole value" + f.line()
+	}
+	return f.Path + f.line()
+}
+
 // line says what is wrong and what was expected.
-func (f *Fault) line() string {
+func (f Fault) line() string {
 	var text string
 	switch f.Rule {
 	case RuleRequired:

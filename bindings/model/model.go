@@ -46,7 +46,10 @@ func (m *Model) Conform(v any) (out map[string]any, changed bool, faults []Fault
 
 // conform checks a value of any type.
 func (m *Model) conform(v any) (out any, changed bool, faults []Fault) {
-	c := checker{set: noFields}
+	return m.run(v, checker{set: noFields})
+}
+
+func (m *Model) run(v any, c checker) (out any, changed bool, faults []Fault) {
 	out, changed = c.value(m.root, v)
 	switch {
 	case c.steps > maxSteps:

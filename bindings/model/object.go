@@ -19,7 +19,7 @@ func (c *checker) object(n *node, in map[string]any, v any, changed bool) (any, 
 		member, ok := in[f.name]
 		if !ok {
 			switch {
-			case f.hasDefault:
+			case f.hasDefault && !c.strict:
 				out = r.output(out, in, i)
 				out[f.name] = clone(f.value)
 				c.steps += weight(f.value)
@@ -81,6 +81,10 @@ func (r *objectRules) output(out, in map[string]any, i int) map[string]any {
 func (c *checker) others(r *objectRules, in, out map[string]any) map[string]any {
 	switch r.extras {
 	case extrasDropped:
+		if c.strict {
+			c.unknown(r, in)
+			return out
+		}
 		c.bend(loose)
 		return r.output(out, in, len(r.fields))
 	case extrasChecked:
@@ -104,6 +108,18 @@ func (c *checker) others(r *objectRules, in, out map[string]any) map[string]any 
 	case extrasKept:
 	}
 	return out
+}
+
+// unknown notes the keys that no field names, where there may be none.
+func (c *checker) unknown(r *objectRules, in map[string]any) {
+	for _, key := range sortedKeys(in) {
+		if _, isField := r.index[key]; !isField && !c.done() {
+			c.add(Fault{
+				Path: "/" + pathToken(printable(key)), Rule: RuleAdditionalProperties,
+				Expected: "no key besides those of the schema", GotType: typeName(in[key]),
+			})
+		}
+	}
 }
 
 // missing is the fault of a required field; it names the key that was probably meant for it.

@@ -18,3 +18,10 @@ func CompileValue(name string, schema json.RawMessage) (*Value, error) {
 // Conform coerces, completes and validates v in one pass, and reports whether out is another
 // value than v. Faults are at most [MaxFaults]; with any there is no value. V is never modified.
 func (t *Value) Conform(v any) (out any, changed bool, faults []Fault) { return t.model.conform(v) }
+
+// Faults looks at v as it is: no text counts as a number, no default is filled in, and a key
+// that `additionalProperties: false` excludes is a fault. They are at most [MaxFaults].
+func (t *Value) Faults(v any) []Fault {
+	_, _, faults := t.model.run(v, checker{set: noFields, strict: true})
+	return faults
+}

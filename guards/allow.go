@@ -1,0 +1,30 @@
+package guards
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/oneturn/oneturn/tools"
+)
+
+// Allow lets the agents that it names call nothing but the tools listed for them. Agents that it
+// does not name are not its business; one with an empty list may call nothing.
+type Allow map[string][]string
+
+// Input implements [Guard].
+func (a Allow) Input(_ context.Context, call *tools.Call) error {
+	list, named := a[call.Agent]
+	if !named || slices.Contains(list, call.Name) {
+		return nil
+	}
+	allowed := "none"
+	if len(list) > 0 {
+		allowed = strings.Join(list, ", ")
+	}
+	return &Refusal{Reason: "the agent may not call this tool; allowed: " + allowed}
+}
+
+// Output implements [Guard].
+func (Allow) Output(context.Context, *tools.Call, json.RawMessage) error { return nil }
