@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/oneturn/oneturn/internal/process"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -249,7 +250,7 @@ func (c *child) kill(reason string) {
 		c.reason = reason
 	}
 	if c.pid > 0 && !c.ended {
-		killGroup(c.pid)
+		process.KillGroup(c.pid)
 	}
 	if c.pid == 0 { // not started, or being started just now: run and supervise look at ended
 		c.ended = true

@@ -10,27 +10,20 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/oneturn/oneturn/internal/process"
 )
 
 const (
-	maxDotEnv     = 64 << 10 // bytes of a .env file
-	minSecret     = 6        // shorter values of a .env file are not blotted out of the log
-	alwaysAllowed = "PATH HOME LANG LC_* TZ TMPDIR VIRTUAL_ENV SYSTEMROOT"
-	neverByPrefix = "ONETURN_ NATS_"
+	maxDotEnv = 64 << 10 // bytes of a .env file
+	minSecret = 6        // shorter values of a .env file are not blotted out of the log
 )
 
 // environment builds the environment of a child: from the worker's own, what every tool needs
 // and what the allow-list names; then the .env file of the folder, if one is given; then what the host needs. It
 // returns the values of the .env file too, to keep them out of the log.
 func environment(own, allow []string, folder string) (env, secrets []string, err error) {
-	allow = append(strings.Fields(alwaysAllowed), allow...)
-	for _, entry := range own {
-		name, _, _ := strings.Cut(entry, "=")
-		if !matches(name, allow) || hasPrefix(name, strings.Fields(neverByPrefix)) {
-			continue
-		}
-		env = append(env, entry)
-	}
+	env = process.Environment(own, allow)
 	var vars [][2]string
 	if folder != "" {
 		if vars, err = readDotEnv(filepath.Join(folder, ".env")); err != nil {
@@ -45,26 +38,6 @@ func environment(own, allow []string, folder string) (env, secrets []string, err
 	}
 	return append(env, "PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUTF8=1",
 		"PYTHONIOENCODING=utf-8:backslashreplace"), secrets, nil
-}
-
-// matches reports whether an allow-list of NAME and PREFIX_* holds name.
-func matches(name string, allow []string) bool {
-	for _, pattern := range allow {
-		prefix, wild := strings.CutSuffix(pattern, "*")
-		if name == pattern || wild && prefix != "" && strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
-func hasPrefix(name string, prefixes []string) bool {
-	for _, prefix := range prefixes {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // readDotEnv reads KEY=VALUE lines in order; a missing file has none.

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/oneturn/oneturn/internal/process"
 )
 
 const (
@@ -173,15 +175,15 @@ func ask(ctx context.Context, chosen, root, name string, in io.Reader, out any) 
 	cmd := exec.CommandContext(ctx, python, "-c", script(name))
 	cmd.Dir, cmd.Env = os.TempDir(), env
 	cmd.Stdin = in
-	stdout, stderr := &capped{limit: maxInspected}, &capped{limit: maxLine}
+	stdout, stderr := &capped{limit: maxInspected}, &capped{limit: process.MaxLine}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.WaitDelay = drainGrace
 	// An interpreter may be a script that starts another process: both end.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	isolate(cmd)
+	process.Isolate(cmd)
 	cmd.Cancel = func() error {
-		killGroup(cmd.Process.Pid)
+		process.KillGroup(cmd.Process.Pid)
 		return nil
 	}
 	err = cmd.Run()

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/oneturn/oneturn/internal/process"
 )
 
 // launch is all that starting a child takes.
@@ -95,7 +97,7 @@ func (c *child) supervise(started chan<- error) {
 	c.mu.Lock()
 	c.pid = cmd.Process.Pid
 	if c.ended {
-		killGroup(c.pid)
+		process.KillGroup(c.pid)
 	}
 	c.starting = time.AfterFunc(c.launch.load, c.late)
 	c.mu.Unlock()
@@ -115,7 +117,7 @@ func (c *child) supervise(started chan<- error) {
 	readers.Go(func() { stderr.copy(p.stderr) })
 
 	waitErr := cmd.Wait()
-	killGroup(cmd.Process.Pid) // what the tools have started
+	process.KillGroup(cmd.Process.Pid) // what the tools have started
 	c.mu.Lock()
 	c.ended = true
 	c.starting.Stop()
@@ -129,7 +131,7 @@ func (c *child) supervise(started chan<- error) {
 	writer.Wait()
 	closeAll([]*os.File{p.out, p.stdout, p.stderr})
 	log.Debug("Python process ended", "state", cmd.ProcessState.String(), "error", waitErr)
-	c.bury(cmd.ProcessState, stderr.lastLine())
+	c.bury(cmd.ProcessState, stderr.LastLine())
 }
 
 // command prepares the process: its interpreter, environment and first frame.
@@ -156,7 +158,7 @@ func (l launch) command() (cmd *exec.Cmd, boot []byte, secrets []string, err err
 	cmd = exec.Command(python, "-c", script("host/boot.py")) //nolint:noctx // outlives the call that starts it
 	cmd.Dir = filepath.Dir(at.root)
 	cmd.Env = env
-	isolate(cmd)
+	process.Isolate(cmd)
 	return cmd, boot, secrets, nil
 }
 

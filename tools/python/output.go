@@ -6,14 +6,8 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
-)
 
-const (
-	maxLine        = 8 << 10 // bytes of a printed line that are logged
-	linesPerSecond = 200     // lines of one stream that are logged in a second
-	maxLastLine    = 512     // bytes of the last line that an error may quote
+	"github.com/oneturn/oneturn/internal/process"
 )
 
 // output turns what a child prints on one stream into log records. It always reads on, so
@@ -25,8 +19,7 @@ type output struct {
 	// scrub blots out the secrets that calls of the process were handed; the line may be cut.
 	scrub func(line string, cut bool) string
 
-	mu   sync.Mutex
-	last string
+	process.Output
 }
 
 // newRedactor blots the secrets out of a text; nil without secrets.
@@ -43,18 +36,11 @@ func newRedactor(secrets []string) *strings.Replacer {
 
 // copy reads until the stream ends.
 func (o *output) copy(r io.Reader) {
-	in := bufio.NewReaderSize(r, maxLine)
+	in := bufio.NewReaderSize(r, process.MaxLine)
 	log := o.log
-	second, logged, dropped := time.Now(), 0, 0
-	flush := func() {
-		if dropped > 0 {
-			o.log.Warn("tool output left out", "lines", dropped)
-		}
-		second, logged, dropped = time.Now(), 0, 0
-	}
-	defer flush()
+	defer func() { o.Flush(log) }()
 	for {
-		line, cut, err := readLine(in)
+		line, cut, err := process.ReadLine(in)
 		if err != nil && line == "" {
 			return
 		}
@@ -62,24 +48,12 @@ func (o *output) copy(r io.Reader) {
 			log = o.log.With(o.who(id).attrs()...)
 			continue
 		}
-		if time.Since(second) >= time.Second {
-			flush()
-		}
-		if logged == linesPerSecond {
-			dropped++
-			continue
-		}
-		text := strings.ToValidUTF8(strings.TrimRight(line, "\r"), "\ufffd")
-		if o.redact != nil {
-			text = o.redact.Replace(text)
-		}
-		text = o.scrub(text, cut)
-		if strings.TrimSpace(text) == "" {
-			continue
-		}
-		o.remember(text)
-		logged++
-		log.Info("tool output", "line", text, "cut", cut)
+		o.Line(log, line, cut, func(text string) string {
+			if o.redact != nil {
+				text = o.redact.Replace(text)
+			}
+			return o.scrub(text, cut)
+		})
 	}
 }
 
@@ -118,27 +92,4 @@ func (v *voices) of(id uint64) voice {
 		return call
 	}
 	return voice{}
-}
-
-// readLine returns a line, cut at the size of the reader's buffer.
-func readLine(in *bufio.Reader) (line string, cut bool, err error) {
-	part, more, err := in.ReadLine()
-	line, cut = string(part), more
-	for more && err == nil {
-		_, more, err = in.ReadLine()
-	}
-	return line, cut, err //nolint:wrapcheck // only tells the end
-}
-
-func (o *output) remember(line string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.last = line[:min(len(line), maxLastLine)]
-}
-
-// lastLine returns the last line that is not blank, cut at 512 bytes.
-func (o *output) lastLine() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.last
 }
