@@ -1,0 +1,108 @@
+package outbound
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"syscall"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// Unknown is how a message ends if nobody can know what a request has done.
+const Unknown = "its effect may or may not have happened"
+
+// Fault makes an *[events.Error] of what sending a request, or reading its answer, failed with.
+// It is retryable only if the server has certainly not got the request. No text of it comes from
+// the server, and none holds the URL. Op says what was being done.
+func Fault(ctx context.Context, op string, err error) error {
+	fail := func(code events.Code, msg string, cause error) error {
+		return &events.Error{Code: code, Op: op, Msg: msg, Err: cause}
+	}
+	var (
+		wrapped *url.Error
+		own     *events.Error
+		address *AddressError
+		unsent  unsentError
+	)
+	if errors.As(err, &wrapped) { // it holds the URL
+		err = wrapped.Err
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fail(events.CodeTimeout, "the endpoint did not answer in time: "+Unknown, context.Cause(ctx))
+	case ctx.Err() != nil:
+		return fail(events.CodeToolError, "the call was stopped before the endpoint answered: "+Unknown, context.Cause(ctx))
+	case errors.As(err, &own):
+		return err
+	case errors.As(err, &address):
+		return fail(events.CodeToolError, "the endpoint's name leads to a "+address.Kind+" address, which is refused: "+
+			"if it is meant, add it to allow_private in the manifest", address)
+	case errors.Is(err, errRedirect):
+		return fail(events.CodeToolError, "the endpoint redirects: "+err.Error(), nil)
+	case errors.Is(err, errURL):
+		return fail(events.CodeToolError, err.Error(), nil)
+	case errors.Is(err, errTooLarge):
+		return fail(events.CodeTooLarge, err.Error(), nil)
+	case errors.Is(err, errEncoding):
+		return fail(events.CodeToolError, err.Error(), nil)
+	case errors.As(err, &unsent):
+		return tools.Retryable(fail(events.CodeToolError, "the endpoint cannot be reached: "+reason(err), nil))
+	}
+	return fail(events.CodeToolError, "the connection broke after the request was sent ("+reason(err)+"): "+Unknown, nil)
+}
+
+// reason says in words of our own why a connection failed.
+func reason(err error) string {
+	var (
+		name        *net.DNSError
+		certificate *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+		alert       tls.AlertError
+		number      syscall.Errno
+		timeout     net.Error
+	)
+	switch {
+	case errors.As(err, &name) && name.IsNotFound:
+		return "DNS does not know its name"
+	case errors.As(err, &name):
+		return "its name cannot be resolved"
+	case errors.As(err, &certificate):
+		return "its certificate is not accepted: " + distrust(certificate.Err)
+	case errors.As(err, &record), err.Error() == "http: server gave HTTP response to HTTPS client":
+		return "it does not speak TLS"
+	case errors.As(err, &alert):
+		return alert.Error()
+	case errors.As(err, &number):
+		return number.Error()
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "it took too long to answer"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), err.Error() == "http: server closed idle connection":
+		return "it closed the connection"
+	}
+	return "it does not keep to HTTP"
+}
+
+func distrust(err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+	)
+	switch {
+	case errors.As(err, &authority):
+		return "nobody knows the authority that signed it"
+	case errors.As(err, &host):
+		return "it is that of another host"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "it has expired, or is not valid yet"
+	}
+	return "it is not valid for a server"
+}

@@ -1,0 +1,112 @@
+package outbound
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/target"
+)
+
+// maxValue bounds a file that holds a setting, in bytes.
+const maxValue = 64 << 10
+
+// Text returns a setting as it is now. One whose file cannot be read is an error with code
+// tool_error; nothing has happened, so it is retryable.
+func Text(v target.Value) (string, error) {
+	if v.File == "" {
+		return v.Text, nil
+	}
+	fail := func(msg string, err error) (string, error) {
+		return "", tools.Retryable(&events.Error{Code: events.CodeToolError, Op: "read the file of a setting", Msg: msg, Err: err})
+	}
+	f, err := os.Open(v.File)
+	if err != nil {
+		return fail("a file that the tool's manifest names cannot be read: the worker's log has its name", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxValue+1))
+	text := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	switch {
+	case err != nil:
+		return fail("a file that the tool's manifest names cannot be read: the worker's log has its name", err)
+	case len(data) > maxValue:
+		return fail(fmt.Sprintf("a file that the tool's manifest names holds more than %d bytes", maxValue), nil)
+	case text == "":
+		return fail("a file that the tool's manifest names is empty", nil)
+	}
+	return v.Prefix + text, nil
+}
+
+// settings are the headers of a manifest. Those from files are secrets.
+type settings struct {
+	values map[string]target.Value
+
+	mu    sync.Mutex
+	known []string // secrets that were sent, the newest last
+}
+
+// maxKnown is how many secrets are remembered for each header: a request may be under way while
+// a file changes.
+const maxKnown = 2
+
+// add sets the headers that h lacks.
+func (s *settings) add(h http.Header) error {
+	for name, v := range s.values {
+		name = http.CanonicalHeaderKey(name)
+		if _, set := h[name]; set {
+			continue
+		}
+		text, err := Text(v)
+		if err != nil {
+			return err
+		}
+		if strings.ContainsFunc(text, control) {
+			return &events.Error{
+				Code: events.CodeToolError, Op: "set header " + name,
+				Msg: "the value holds a line break or another control character: a file of a header holds one line",
+			}
+		}
+		if v.File != "" {
+			s.learn(text, strings.TrimPrefix(text, v.Prefix))
+		}
+		h[name] = []string{text}
+	}
+	return nil
+}
+
+func control(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+
+// learn remembers a secret.
+func (s *settings) learn(texts ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, text := range texts {
+		if !slices.Contains(s.known, text) {
+			s.known = append(s.known, text)
+		}
+	}
+	if most := len(texts) * maxKnown * len(s.values); len(s.known) > most {
+		s.known = slices.Clone(s.known[len(s.known)-most:])
+	}
+}
+
+// minBlotted is the length from which on a secret is looked for inside texts, in bytes.
+const minBlotted = 4
+
+func (s *settings) blot(text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, secret := range s.known {
+		if len(secret) >= minBlotted {
+			text = strings.ReplaceAll(text, secret, "[secret]")
+		}
+	}
+	return text
+}
