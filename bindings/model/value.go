@@ -25,3 +25,6 @@ func (t *Value) Faults(v any) []Fault {
 	_, _, faults := t.model.run(v, checker{set: noFields, strict: true})
 	return faults
 }
+
+// JSONSchema is [Model.JSONSchema].
+func (t *Value) JSONSchema() json.RawMessage { return t.model.JSONSchema() }

@@ -12,7 +12,6 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
-	"github.com/oneturn/oneturn/config"
 )
 
 // checkSettings configures turnctl check. Interpreter and environment are chosen as the
@@ -20,11 +19,10 @@ import (
 //
 //nolint:tagalign // the flag comes first and the help last, as in package config
 type checkSettings struct {
-	config.Output
+	liveSettings
 
-	Python  string   `flag:"python" example:"/usr/bin/python3.12" help:"Python interpreter of the tools, as for the worker. Without it the workflow's .venv, the folder's .venv, $VIRTUAL_ENV, then python3."`
-	ToolEnv []string `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that the worker lets Python tools see, as for the worker."`
-	Strict  bool     `flag:"strict" default:"false" help:"Warnings fail too."`
+	Live   bool `flag:"live" default:"false" help:"Ask services and servers whether they have the tools, and warn if not."`
+	Strict bool `flag:"strict" default:"false" help:"Warnings fail too."`
 }
 
 func (a *app) check() *cobra.Command {
@@ -37,15 +35,16 @@ func (a *app) check() *cobra.Command {
 		Long: `Check reads a folder of workflows as the worker does, without running any of its code and
 without a server. It reports each fault and oddity with file (relative to DIR), line and mend,
 what each agent and model binds to, Python modules that are missing, and environment variables
-that the tools read and would not find (names only, never values).
+that the tools read and would not find (names only, never values). With --live it also asks NATS
+services and MCP servers whether they have the tools, and starts servers that are commands.
 
 Exit code: 0 nothing worse than warnings, 1 errors (with --strict also warnings), 2 the folder
 cannot be read. The shape of -o json:
 
   {"workflows": [{"name", "dir", "digest",
-                  "bindings": [{"agent", "model", "tool", "kind", "file", "function", "effect",
-                                "effect_why", "max_attempts", "timeout_ms", "component", "display",
-                                "secret"}],
+                  "bindings": [{"agent", "model", "tool", "kind", "where": {"text", …}, "file",
+                                "function", "effect", "effect_why", "max_attempts", "timeout_ms",
+                                "component", "display", "secret"}],
                   "diagnostics": [{"severity", "workflow", "file", "line", "code", "message", "mend"}],
                   "missing_modules": [], "missing_env": [], "hidden_env": []}],
    "diagnostics": [of the folder as a whole], "digest", "errors", "warnings"}
@@ -62,7 +61,7 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 		if len(args) == 0 {
 			return cli.Usagef("check: name the folder of workflows: turnctl check ./workflows")
 		}
-		set, err := load(ctx, args[0], cfg.Python)
+		set, err := load(ctx, "check", args[0], cfg.Python)
 		if err != nil {
 			return err
 		}
@@ -70,6 +69,9 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 			return a.explain(cfg.Format, set, explain)
 		}
 		r := newReport(ctx, args[0], set, cfg, environ{lookup: a.env, allow: cfg.ToolEnv})
+		if cfg.Live {
+			a.checkLive(ctx, args[0], set, &cfg, r)
+		}
 		if err := a.print(cfg.Format, r, r.text); err != nil {
 			return err
 		}
@@ -83,16 +85,16 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 	return c
 }
 
-// load reads the folder as a worker would.
-func load(ctx context.Context, dir, interpreter string) (*bindings.Set, error) {
+// load reads the folder as a worker would, for a command.
+func load(ctx context.Context, command, dir, interpreter string) (*bindings.Set, error) {
 	if info, err := os.Stat(dir); err != nil {
-		return nil, cli.Usagef("check: %w: name the folder that holds the workflow folders", err)
+		return nil, cli.Usagef("%s: %w: name the folder that holds the workflow folders", command, err)
 	} else if !info.IsDir() {
-		return nil, cli.Usagef("check: %s is no folder: name the folder that holds the workflow folders", dir)
+		return nil, cli.Usagef("%s: %s is no folder: name the folder that holds the workflow folders", command, dir)
 	}
 	set, err := bindings.Load(ctx, bindings.Options{Root: dir, Inspect: oneturn.InspectPython(interpreter)})
 	if err != nil {
-		return nil, cli.Usagef("check: %w", err)
+		return nil, cli.Usagef("%s: %w", command, err)
 	}
 	return set, nil
 }

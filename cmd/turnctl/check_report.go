@@ -36,6 +36,7 @@ type bindingReport struct {
 	Model            string          `json:"model"`
 	Tool             string          `json:"tool"`
 	Kind             bindings.Kind   `json:"kind"`
+	Where            whereReport     `json:"where"`
 	File             string          `json:"file,omitempty"` // relative to the checked folder
 	Function         string          `json:"function,omitempty"`
 	Effect           bindings.Effect `json:"effect"`
@@ -54,7 +55,7 @@ type bindingReport struct {
 
 func reportBinding(b *bindings.Binding) bindingReport {
 	return bindingReport{
-		Agent: b.Agent, Model: b.ModelName, Tool: b.Tool, Kind: b.Kind, File: b.File, Function: b.Function,
+		Agent: b.Agent, Model: b.ModelName, Tool: b.Tool, Kind: b.Kind, Where: whereIs(b), File: b.File, Function: b.Function,
 		Effect: b.Effect, EffectWhy: b.EffectWhy, MaxAttempts: b.MaxAttempts, TimeoutMS: b.Timeout.Milliseconds(),
 		Component: b.Component, Display: b.Display, Secret: b.Secret, AcceptsContext: b.AcceptsContext,
 		SignatureUnknown: b.SignatureUnknown, RunOnKeyReuse: b.RunOnKeyReuse, CompatSilent: b.CompatSilent, CompatEvents: b.CompatEvents,

@@ -37,7 +37,7 @@ func bindingsText(w io.Writer, all []bindingReport) {
 	var columns strings.Builder
 	rows := make([][]string, len(all))
 	for i, b := range all {
-		rows[i] = []string{id(b.Agent), id(b.Model), "→ " + id(b.Tool), b.runs()}
+		rows[i] = []string{id(b.Agent), id(b.Model), "→ " + id(b.Tool), b.Where.Text}
 	}
 	table(&columns, 2, rows)
 	lines := strings.Split(columns.String(), "\n")
@@ -45,14 +45,6 @@ func bindingsText(w io.Writer, all []bindingReport) {
 		fmt.Fprintln(w, lines[i])
 		fmt.Fprintln(w, wrap(b.how(), 6))
 	}
-}
-
-// runs says where the tool's code is.
-func (b *bindingReport) runs() string {
-	if b.Kind == bindings.KindPython {
-		return clean(b.File, 200) + ":" + id(b.Function)
-	}
-	return string(b.Kind) + " tool of the worker's program"
 }
 
 // how says by which rules the tool runs.

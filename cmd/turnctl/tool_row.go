@@ -1,0 +1,213 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/tools/target"
+)
+
+// toolRow is what turnctl tools ls tells about one tool of one workflow. Its JSON shape is stable:
+// fields are only added.
+type toolRow struct {
+	Workflow    string          `json:"workflow,omitempty"` // "" for a tool of the shared file
+	Agents      []string        `json:"agents"`
+	Tool        string          `json:"tool"`
+	Description string          `json:"description,omitempty"`
+	Kind        bindings.Kind   `json:"kind"`
+	Where       whereReport     `json:"where"`
+	Effect      bindings.Effect `json:"effect"`
+	EffectWhy   string          `json:"effect_why"`
+	Input       json.RawMessage `json:"input"`      // JSON Schema of what it takes, null if none is declared
+	Output      json.RawMessage `json:"output"`     // the same of its result
+	TimeoutMS   int64           `json:"timeout_ms"` // of one attempt; 0 = the worker's default
+	MaxAttempts int             `json:"max_attempts"`
+	Cache       *cacheReport    `json:"cache"` // null without
+	Limits      *limitsReport   `json:"limits"`
+	Guards      []string        `json:"guards"`
+	Live        *liveReport     `json:"live,omitempty"` // with --live, of what is outside
+
+	binding *bindings.Binding
+}
+
+type cacheReport struct {
+	TTLMS int64          `json:"ttl_ms"`
+	Scope bindings.Scope `json:"scope"`
+}
+
+type limitsReport struct {
+	Tool        limitReport `json:"tool"`
+	Tenant      limitReport `json:"tenant"`
+	OutputBytes int         `json:"output_bytes"`
+}
+
+type limitReport struct {
+	Concurrency int   `json:"concurrency"` // 0 = no limit
+	Calls       int   `json:"calls"`       // that may begin in per_ms, 0 = no limit
+	PerMS       int64 `json:"per_ms"`
+	Burst       int   `json:"burst"`
+}
+
+// toolRows lists the tools of a set, by workflow and name, those for all workflows last.
+func toolRows(set *bindings.Set) []*toolRow {
+	rows := []*toolRow{}
+	type key struct{ workflow, tool string }
+	at := map[key]*toolRow{}
+	for _, b := range allTools(set) {
+		k := key{b.Workflow, b.Tool}
+		row := at[k]
+		if row == nil {
+			row = newToolRow(b)
+			at[k] = row
+			rows = append(rows, row)
+		}
+		if b.Agent != "" && !slices.Contains(row.Agents, b.Agent) {
+			row.Agents = append(row.Agents, b.Agent)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *toolRow) int {
+		return cmp.Or(cmp.Compare(orLast(a.Workflow), orLast(b.Workflow)), cmp.Compare(a.Tool, b.Tool))
+	})
+	return rows
+}
+
+// orLast sorts what has no name behind everything else.
+func orLast(name string) string { return cmp.Or(name, "\U0010ffff") }
+
+func newToolRow(b *bindings.Binding) *toolRow {
+	r := &toolRow{
+		Workflow: b.Workflow, Agents: []string{}, Tool: b.Tool, Description: b.Description, Kind: b.Kind, Where: whereIs(b),
+		Effect: b.Effect, EffectWhy: b.EffectWhy, Input: inputOf(b), Output: outputOf(b),
+		TimeoutMS: b.Timeout.Milliseconds(), MaxAttempts: b.MaxAttempts, Guards: []string{}, binding: b,
+	}
+	if b.Cache.TTL > 0 {
+		r.Cache = &cacheReport{b.Cache.TTL.Milliseconds(), b.Cache.Scope}
+	}
+	if b.Limits != (target.Limits{}) {
+		r.Limits = &limitsReport{Tool: newLimit(b.Limits.Tool), Tenant: newLimit(b.Limits.Tenant), OutputBytes: b.Limits.Output}
+	}
+	for _, g := range b.Guards {
+		text := "guard"
+		if named, ok := g.(fmt.Stringer); ok {
+			text = named.String()
+		}
+		r.Guards = append(r.Guards, text)
+	}
+	return r
+}
+
+func newLimit(l target.Limit) limitReport {
+	return limitReport{l.Concurrency, l.Rate.Calls, l.Rate.Per.Milliseconds(), l.Rate.Burst}
+}
+
+// inputOf is the schema of what a tool is given: its own, else that of its agent's model.
+func inputOf(b *bindings.Binding) json.RawMessage {
+	switch {
+	case b.Input != nil:
+		return b.Input.JSONSchema()
+	case b.Model != nil:
+		return b.Model.JSONSchema()
+	default:
+		return nil
+	}
+}
+
+func outputOf(b *bindings.Binding) json.RawMessage {
+	if b.Output == nil {
+		return nil
+	}
+	return b.Output.JSONSchema()
+}
+
+// toolsText prints tools: who, what and where in columns, the rules below.
+func toolsText(w io.Writer, rows []*toolRow) {
+	if len(rows) == 0 {
+		fmt.Fprintln(w, "no tools")
+		return
+	}
+	columns := [][]string{{"workflow", "agent", "tool", "kind", "where"}}
+	for _, r := range rows {
+		columns = append(columns, []string{id(r.Workflow), clean(cmp.Or(strings.Join(r.Agents, ","), "-"), longestAgents), id(r.Tool), string(r.Kind), r.Where.Text})
+	}
+	var text strings.Builder
+	table(&text, 0, columns)
+	lines := strings.Split(text.String(), "\n")
+	fmt.Fprintln(w, lines[0])
+	for i, r := range rows {
+		fmt.Fprintln(w, lines[i+1])
+		for _, line := range r.rules() {
+			fmt.Fprintln(w, wrap(line, 4))
+		}
+	}
+}
+
+// longestAgents bounds the names of agents in a column, in characters.
+const longestAgents = 40
+
+// rules says by which rules the tool runs, and what it takes and gives.
+func (r *toolRow) rules() []string {
+	parts := []string{fmt.Sprintf("effect %s: %s", r.Effect, clean(r.EffectWhy, longestWhere)), plural(r.MaxAttempts, "attempt")}
+	if r.TimeoutMS > 0 {
+		parts = append(parts, "timeout "+milli(r.TimeoutMS))
+	}
+	if r.Cache != nil {
+		parts = append(parts, fmt.Sprintf("cache %s a %s", milli(r.Cache.TTLMS), r.Cache.Scope))
+	}
+	if r.Limits != nil {
+		parts = append(parts, r.Limits.text())
+	}
+	if len(r.Guards) > 0 {
+		parts = append(parts, "guards: "+clean(strings.Join(r.Guards, ", "), longestWhere))
+	}
+	lines := []string{strings.Join(parts, "; ")}
+	if r.Input != nil || r.Output != nil {
+		lines = append(lines, "takes "+shortOf(r.Input)+"; gives "+shortOf(r.Output))
+	}
+	if r.Live != nil {
+		lines = append(lines, r.Live.text()...)
+	}
+	return lines
+}
+
+func shortOf(schema json.RawMessage) string {
+	if schema == nil {
+		return "any"
+	}
+	return inShort(schema)
+}
+
+func milli(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
+
+func (l *limitsReport) text() string {
+	var parts []string
+	parts = append(parts, l.Tool.text("")...)
+	parts = append(parts, l.Tenant.text(" a tenant")...)
+	if l.OutputBytes > 0 {
+		parts = append(parts, "results up to "+bytesText(uint64(l.OutputBytes)))
+	}
+	return "limits: " + strings.Join(parts, ", ")
+}
+
+func (l *limitReport) text(whose string) []string {
+	var parts []string
+	if l.Concurrency > 0 {
+		parts = append(parts, fmt.Sprintf("%d at once%s", l.Concurrency, whose))
+	}
+	if l.Calls > 0 {
+		rate := fmt.Sprintf("%d in %s%s", l.Calls, milli(l.PerMS), whose)
+		if l.Burst > 0 {
+			rate += fmt.Sprintf(" (burst %d)", l.Burst)
+		}
+		parts = append(parts, rate)
+	}
+	return parts
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/config"
+)
+
+// toolSettings say where tools are and how they are reached, as for the worker.
+//
+//nolint:tagalign // the flag comes first and the help last, as in package config
+type toolSettings struct {
+	config.NATS
+	config.Output
+
+	Python  string   `flag:"python" example:"/usr/bin/python3.12" help:"Python interpreter of the tools, as for the worker. Without it the workflow's .venv, the folder's .venv, $VIRTUAL_ENV, then python3."`
+	ToolEnv []string `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that the worker lets Python tools see, as for the worker."`
+}
+
+func (a *app) tools() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "tools",
+		Short: "List the tools of a folder of workflows, and pin those of MCP servers",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return cli.Usagef("tools: ls or pin: see %s --help", c.CommandPath())
+		},
+	}
+	c.AddCommand(a.toolsLs(), a.toolsPin())
+	return c
+}
+
+// liveSettings configure commands that ask services and servers.
+//
+//nolint:tagalign // the flag comes first and the help last, as in package config
+type liveSettings struct {
+	toolSettings
+
+	Timeout time.Duration `flag:"timeout" default:"5s" min:"1ms" max:"10m" help:"How long services and servers may take to answer, all together."`
+}
+
+// toolsLsSettings configure turnctl tools ls.
+//
+//nolint:tagalign // the flag comes first and the help last, as in package config
+type toolsLsSettings struct {
+	liveSettings
+
+	Live bool `flag:"live" default:"false" help:"Ask services and servers for schemas, versions and effects."`
+}
+
+func (a *app) toolsLs() *cobra.Command {
+	var cfg toolsLsSettings
+	return a.command(&cobra.Command{
+		Use:   "ls [DIR]",
+		Short: "List tools: kind, place, schema, effect, limits",
+		Long: `Ls lists the tools of a folder of workflows (default: workflows): who calls them, of which kind
+they are, where they run, and by which rules. Tools that the worker's program registers itself
+(Go) are shown where a manifest names them. It runs no tool and needs no server.
+
+With --live it asks NATS services and MCP servers what they offer: the schemas, a version or
+digest, and the effect where the manifest trusts them. MCP servers that are commands are started
+for that. HTTP endpoints and models are not asked.
+
+Exit code: 0 all is well, 1 something did not answer, 2 the folder cannot be read.`,
+		Example: `  turnctl tools ls ./workflows
+  turnctl tools ls ./workflows --live --nats nats://127.0.0.1:4222`,
+		Args: cobra.MaximumNArgs(1),
+	}, &cfg, func(ctx context.Context, args []string) error {
+		set, err := load(ctx, "tools ls", dirOf(args), cfg.Python)
+		if err != nil {
+			return err
+		}
+		rows := toolRows(set)
+		missing := 0
+		if cfg.Live {
+			missing = a.live(ctx, dirOf(args), &cfg.liveSettings, rows)
+		}
+		if err := a.print(cfg.Format, rows, func(w io.Writer) { toolsText(w, rows) }); err != nil {
+			return err
+		}
+		if missing > 0 {
+			return cli.ErrTold
+		}
+		return nil
+	})
+}
+
+// dirOf is the folder that a command line names.
+func dirOf(args []string) string {
+	if len(args) == 0 {
+		return "workflows"
+	}
+	return args[0]
+}
+
+// allTools lists every tool of a set that can be called.
+func allTools(set *bindings.Set) []*bindings.Binding { return set.Bindings() }

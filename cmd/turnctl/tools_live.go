@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/toolbox"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/python"
+	"github.com/oneturn/oneturn/tools/target"
+)
+
+// liveReport is what a service or a server has said about a tool.
+type liveReport struct {
+	Reached     bool            `json:"reached"`
+	Error       string          `json:"error,omitempty"` // why not
+	Description string          `json:"description,omitempty"`
+	Version     string          `json:"version,omitempty"` // of a service; the digest of an MCP tool
+	Effect      string          `json:"effect,omitempty"`  // where the manifest trusts it
+	Input       json.RawMessage `json:"input"`
+	Output      json.RawMessage `json:"output"`
+}
+
+// text is what is said, in lines.
+func (l *liveReport) text() []string {
+	if !l.Reached {
+		return []string{"not there: " + clean(l.Error, 500)}
+	}
+	parts := []string{"it is there"}
+	if l.Version != "" {
+		parts = append(parts, "version "+clean(l.Version, longestWhere))
+	}
+	if l.Effect != "" {
+		parts = append(parts, "effect "+id(l.Effect))
+	}
+	if l.Input != nil || l.Output != nil {
+		parts = append(parts, "takes "+shortOf(l.Input)+", gives "+shortOf(l.Output))
+	}
+	return []string{strings.Join(parts, "; ")}
+}
+
+// asked reports whether a tool can be asked about itself: a service or a server.
+func asked(b *bindings.Binding) bool {
+	switch t := b.Target.(type) {
+	case *target.NATS, *target.MCP:
+		return true
+	case *target.Agent:
+		return t.NATS != nil
+	default:
+		return false
+	}
+}
+
+// overNATS reports whether a tool is reached over NATS.
+func overNATS(b *bindings.Binding) bool {
+	switch t := b.Target.(type) {
+	case *target.NATS:
+		return true
+	case *target.Agent:
+		return t.NATS != nil
+	default:
+		return false
+	}
+}
+
+// box is a toolbox for one command.
+type box struct {
+	*toolbox.Toolbox
+
+	unreached  error // why there is no connection to NATS, where one is needed
+	disconnect func()
+	logger     *slog.Logger
+}
+
+// newBox makes what finds the tools of a folder, with a connection to NATS where one of the
+// bindings needs it.
+func (a *app) newBox(dir string, cfg *toolSettings, all []*bindings.Binding) *box {
+	logger := config.Logger(cfg.LogLevel, cfg.LogsAsJSON, a.stderr)
+	b := &box{logger: logger, disconnect: func() {}}
+	o := toolbox.Options{
+		Python: python.Options{Root: dir, Interpreter: cfg.Python, Env: cfg.ToolEnv, Size: 1, Logger: logger},
+		Logger: logger,
+	}
+	if slices.ContainsFunc(all, overNATS) {
+		s, err := a.connect(&config.Turnctl{NATS: cfg.NATS, Output: cfg.Output, Timeout: connectTimeout})
+		if b.unreached = err; err == nil {
+			o.Conn, b.disconnect = s.nc, s.close
+		}
+	}
+	b.Toolbox = toolbox.New(o)
+	return b
+}
+
+// find returns the tool of a binding.
+func (b *box) find(binding *bindings.Binding) (tools.Invoker, error) {
+	if b.unreached != nil && overNATS(binding) {
+		return nil, b.unreached
+	}
+	return b.Find(binding)
+}
+
+func (b *box) close() {
+	const patience = 5 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := b.Close(ctx); err != nil {
+		b.logger.Warn("tools did not end in time", "err", err)
+	}
+	b.disconnect()
+}
+
+// connectTimeout bounds how long it takes to reach a NATS server.
+const connectTimeout = 10 * time.Second
+
+// live asks the services and servers of rows what they offer, and returns how many did not answer.
+func (a *app) live(ctx context.Context, dir string, cfg *liveSettings, rows []*toolRow) (missing int) {
+	var ask []*toolRow
+	var all []*bindings.Binding
+	for _, r := range rows {
+		if asked(r.binding) {
+			ask, all = append(ask, r), append(all, r.binding)
+		}
+	}
+	if len(ask) == 0 {
+		return 0
+	}
+	b := a.newBox(dir, &cfg.toolSettings, all)
+	defer b.close()
+	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+	var asking sync.WaitGroup
+	places := make(chan struct{}, maxAsking)
+	for _, r := range ask {
+		places <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-places }()
+			r.Live = b.describe(ctx, r.binding)
+		})
+	}
+	asking.Wait()
+	for _, r := range ask {
+		if !r.Live.Reached {
+			missing++
+		}
+	}
+	return missing
+}
+
+// maxAsking bounds how many tools are asked at the same time.
+const maxAsking = 16
+
+func (b *box) describe(ctx context.Context, binding *bindings.Binding) *liveReport {
+	tool, err := b.find(binding)
+	if err != nil {
+		return &liveReport{Error: told(err)}
+	}
+	d, ok := tool.(tools.Describer)
+	if !ok {
+		return &liveReport{Error: fmt.Sprintf("a %s tool cannot tell what it is", binding.Kind)}
+	}
+	said, err := d.Describe(ctx)
+	if err != nil {
+		return &liveReport{Error: told(err)}
+	}
+	return &liveReport{
+		Reached: true, Description: said.Text, Version: said.Version, Effect: said.Effect, Input: said.Input, Output: said.Output,
+	}
+}
+
+// told is an error in the words of its message alone.
+func told(err error) string {
+	var coded *events.Error
+	if errors.As(err, &coded) && coded.Msg != "" {
+		return coded.Msg
+	}
+	return err.Error()
+}
+
+// checkLive adds to a report the tools that services and servers do not have.
+func (a *app) checkLive(ctx context.Context, dir string, set *bindings.Set, cfg *checkSettings, r *report) {
+	rows := toolRows(set)
+	a.live(ctx, dir, &cfg.liveSettings, rows)
+	for _, row := range rows {
+		if row.Live == nil || row.Live.Reached {
+			continue
+		}
+		found := finding(bindings.SeverityWarning, row.Workflow, "tool_not_there", "start it, or correct where the manifest says it is",
+			"tool %s is not there (%s): %s", row.Tool, row.Where.Text, row.Live.Error)
+		into := &r.Diagnostics
+		for i := range r.Workflows {
+			if r.Workflows[i].Name == row.Workflow {
+				into = &r.Workflows[i].Diagnostics
+			}
+		}
+		*into = append(*into, found)
+		r.Warnings++
+	}
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+)
+
+// pin is the digest of one tool of an MCP server.
+type pin struct {
+	Workflow string `json:"workflow,omitempty"` // "" for a tool of the shared file
+	Tool     string `json:"tool"`
+	Server   string `json:"server"`
+	Digest   string `json:"digest"`           // as the server has it now
+	Pinned   string `json:"pinned,omitempty"` // as the manifest has it
+	Error    string `json:"error,omitempty"`  // why there is no digest
+}
+
+func (a *app) toolsPin() *cobra.Command {
+	var cfg liveSettings
+	return a.command(&cobra.Command{
+		Use:   "pin [DIR]",
+		Short: "Print the digests of the tools of MCP servers, for manifests",
+		Long: `Pin asks the MCP servers of a folder of workflows (default: workflows) for their tools, and prints
+for each tool the line for its manifest, below mcp:. A tool with a digest is refused once the server
+describes it in another way: its name, its schemas or its annotations. Look at what has changed
+before you pin it anew. Servers that are commands are started for that.
+
+Exit code: 0 every tool is pinned as it is, 1 a digest is missing or differs, or a server did not
+answer, 2 the folder cannot be read.`,
+		Example: "  turnctl tools pin ./workflows",
+		Args:    cobra.MaximumNArgs(1),
+	}, &cfg, func(ctx context.Context, args []string) error {
+		set, err := load(ctx, "tools pin", dirOf(args), cfg.Python)
+		if err != nil {
+			return err
+		}
+		var rows []*toolRow
+		for _, r := range toolRows(set) {
+			if r.Kind == bindings.KindMCP {
+				rows = append(rows, r)
+			}
+		}
+		a.live(ctx, dirOf(args), &cfg, rows)
+		pins, good := pinsOf(rows)
+		if err := a.print(cfg.Format, pins, func(w io.Writer) { pinsText(w, pins) }); err != nil {
+			return err
+		}
+		if !good {
+			return cli.ErrTold
+		}
+		return nil
+	})
+}
+
+func pinsOf(rows []*toolRow) (pins []pin, good bool) {
+	pins, good = make([]pin, 0, len(rows)), true
+	for _, r := range rows {
+		p := pin{Workflow: r.Workflow, Tool: r.Tool, Server: r.Where.Server, Pinned: r.Where.Digest}
+		if r.Live.Reached {
+			p.Digest = r.Live.Version
+		} else {
+			p.Error = r.Live.Error
+		}
+		good = good && p.Digest != "" && p.Digest == p.Pinned
+		pins = append(pins, p)
+	}
+	return pins, good
+}
+
+func pinsText(w io.Writer, pins []pin) {
+	if len(pins) == 0 {
+		fmt.Fprintln(w, "no tools of MCP servers")
+	}
+	for _, p := range pins {
+		verdict := "not pinned"
+		switch {
+		case p.Error != "":
+			verdict = "not there"
+		case p.Pinned == p.Digest:
+			verdict = "pinned as it is"
+		case p.Pinned != "":
+			verdict = "it has changed since it was pinned"
+		}
+		fmt.Fprintf(w, "%s/%s, server %s: %s\n", id(p.Workflow), id(p.Tool), id(p.Server), verdict)
+		if p.Error != "" {
+			fmt.Fprintln(w, wrap(clean(p.Error, 500), 4))
+			continue
+		}
+		fmt.Fprintf(w, "    digest: %q\n", p.Digest)
+	}
+}
