@@ -18,6 +18,11 @@ type ExceptionError struct {
 // Error implements error. The message is that of the surrounding [events.Error].
 func (e *ExceptionError) Error() string { return e.Type }
 
+// fault ends a call whose process does not keep to the protocol, or whose desk is out of order.
+type fault struct{ error }
+
+func (f fault) Unwrap() error { return f.error }
+
 // failure is the error part of a [reply].
 type failure struct {
 	Code      string `json:"code"`

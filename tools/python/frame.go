@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/operation"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -25,10 +26,10 @@ type request struct {
 	Context  json.RawMessage `json:"context,omitempty"`
 	Meta     *meta           `json:"meta,omitempty"`
 
-	Parked bool      `json:"parked,omitempty"` // of a cancel: its turn goes on later
-	N      uint64    `json:"n,omitempty"`      // of a reply: the operation that it answers
-	Value  *answered `json:"value,omitempty"`
-	Error  *refusal  `json:"error,omitempty"`
+	Parked bool               `json:"parked,omitempty"` // of a cancel: its turn goes on later
+	N      uint64             `json:"n,omitempty"`      // of a reply: the operation that it answers
+	Value  *operation.Reply   `json:"value,omitempty"`
+	Error  *operation.Refusal `json:"error,omitempty"`
 }
 
 // inject holds what fills parameters that no field fills (facts of MozaiksAI's handler).

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/operation"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -41,18 +42,18 @@ func (c *child) operate(r *reply) {
 		}
 		return
 	}
-	do, err := p.operation(r)
+	do, err := p.reader.Read(r.Op, r.Body)
 	if err != nil {
 		c.failf(p, "it broke the protocol of its desk: %v", err)
 		return
 	}
 	c.mu.Lock()
 	_, twice := p.open[r.N]
-	full := len(p.open) >= maxOperations
+	full := len(p.open) >= operation.MaxOpen
 	if p.closed || twice || full {
 		c.mu.Unlock()
 		if twice || full {
-			c.failf(p, "it broke the protocol of its desk: operation %d beside %d open ones", r.N, maxOperations)
+			c.failf(p, "it broke the protocol of its desk: operation %d beside %d open ones", r.N, operation.MaxOpen)
 		}
 		return
 	}
@@ -75,9 +76,9 @@ func (c *child) operate(r *reply) {
 
 // finishOperation does an operation and has the reply sent. When the call has ended there is none:
 // the process ends what waits for it.
-func (c *child) finishOperation(ctx context.Context, p *pending, r *reply, do operation) {
-	var value answered
-	err := noDesk(p.op)
+func (c *child) finishOperation(ctx context.Context, p *pending, r *reply, do operation.Operation) {
+	var value operation.Reply
+	err := operation.NoDesk(p.op)
 	if p.desk != nil {
 		value, err = do(ctx, p.desk)
 	}
@@ -96,9 +97,9 @@ func (c *child) finishOperation(ctx context.Context, p *pending, r *reply, do op
 		c.stop(p, tools.ErrParked)
 		return
 	case ctx.Err() != nil: // the tool has given it up and reads no reason
-		answer.Error = &refusal{Code: events.CodeCancelled}
+		answer.Error = &operation.Refusal{Code: events.CodeCancelled}
 	default:
-		if answer.Error, err = refuse(r.Op, err); err != nil {
+		if answer.Error, err = operation.Refuse(r.Op, err); err != nil {
 			c.stop(p, fault{err})
 			return
 		}

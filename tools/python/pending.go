@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/operation"
 	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/tools"
 )
@@ -20,13 +21,12 @@ type pending struct {
 	entered          chan struct{} // closed before the function runs
 	done             chan outcome  // buffered, gets exactly one
 
-	secrets   *secrets.Scrubber // what the call was handed, nil when it can ask nobody
-	desk      tools.Desk        // nil when the caller has none
-	call      context.Context   //nolint:containedctx // what the process asks for the call belongs to it
-	halted    chan struct{}     // closed when the call is stopped at its desk; ctx says why
-	work      sync.WaitGroup    // operations at the desk
-	questions int               // asked without a name; the reader's
-	surfaces  int               // shown without a name; the reader's
+	secrets *secrets.Scrubber // what the call was handed, nil when it can ask nobody
+	desk    tools.Desk        // nil when the caller has none
+	call    context.Context   //nolint:containedctx // what the process asks for the call belongs to it
+	halted  chan struct{}     // closed when the call is stopped at its desk; ctx says why
+	work    sync.WaitGroup    // operations at the desk
+	reader  operation.Reader  // of what it wants there; the reader's of the process
 
 	room sync.Mutex // held while the call leaves or takes room in its process; before the group's lock
 	asks int        // open questions

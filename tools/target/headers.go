@@ -27,7 +27,6 @@ const (
 // Headers of the conversation about a call.
 const (
 	HeaderTimeout    = "Oneturn-Timeout"    // milliseconds that the call may take from now on
-	HeaderCancel     = "Oneturn-Cancel"     // NATS: the subject on which the end of the call is told
 	HeaderKind       = "Oneturn-Kind"       // NATS: what a message is that is not the answer
 	HeaderErrorCode  = "Oneturn-Error-Code" // of an answer that is a failure; it wins over any other code
 	HeaderRetryAfter = "Retry-After"        // seconds to wait before a call that was refused is tried again

@@ -1,0 +1,148 @@
+package natstool
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/target"
+)
+
+const (
+	statusHeader  = "Status" // of messages that the server makes
+	noResponders  = "503"
+	maxErrorText  = 4 << 10        // bytes of a service's error that count
+	maxRetryAfter = 24 * time.Hour // more is not believed
+)
+
+// noService reports whether a message is the server's word that nobody is at the subject.
+func noService(m *nats.Msg) bool {
+	return len(m.Data) == 0 && m.Header.Get(statusHeader) == noResponders
+}
+
+// result reads the answer of a service.
+func (c *conversation) result(m *nats.Msg) (tools.Result, error) {
+	if noService(m) {
+		c.tool.gone.Store(true)
+		return tools.Result{}, tools.Retryable(failure(c.op, events.CodeToolError, "no service answers at "+c.tool.name()+": nothing has happened"))
+	}
+	if err := c.failed(m.Header); err != nil {
+		return tools.Result{}, err
+	}
+	switch size := len(m.Data); {
+	case size == 0:
+		return tools.Result{}, nil
+	case size > c.tool.o.MaxAnswer:
+		return tools.Result{}, failure(c.op, events.CodeTooLarge, fmt.Sprintf("the service's answer has %d bytes, the limit is %d", size, c.tool.o.MaxAnswer))
+	case !jsontext.Value(m.Data).IsValid():
+		return tools.Result{}, failure(c.op, events.CodeToolError, fmt.Sprintf("the service's answer is not JSON (%d bytes)", size))
+	}
+	return tools.Result{Value: m.Data}, nil
+}
+
+// failed returns the error that the headers of an answer tell, nil if they tell none.
+func (c *conversation) failed(h nats.Header) error {
+	said, status, text := h.Get(target.HeaderErrorCode), h.Get(micro.ErrorCodeHeader), h.Get(micro.ErrorHeader)
+	if said == "" && status == "" && text == "" {
+		return nil
+	}
+	if text == "" {
+		text = "the service failed"
+	}
+	text = strings.ToValidUTF8(text[:min(len(text), maxErrorText)], "")
+	code, retryable := ofStatus(status)
+	if said != "" {
+		code, retryable = c.ofWord(said)
+	}
+	err := wrap(c.op, code, text, &ServiceError{Code: cut(said), Status: cut(status)})
+	if retryable {
+		return tools.RetryAfter(err, retryAfter(h.Get(target.HeaderRetryAfter)))
+	}
+	return err
+}
+
+// ofStatus is what the code of a micro service means. Only refusals are retryable.
+func ofStatus(status string) (code events.Code, retryable bool) {
+	switch status {
+	case "400":
+		return events.CodeBadArgs, false
+	case "404", "409", "422":
+		return events.CodeUserError, false
+	case "408", "504":
+		return events.CodeTimeout, false
+	case "413":
+		return events.CodeTooLarge, false
+	case "429", "503":
+		return events.CodeToolError, true
+	}
+	return events.CodeToolError, false
+}
+
+// ofWord is what the header Oneturn-Error-Code means. Codes that a service can neither mean nor
+// was told by its desk count as tool_error.
+func (c *conversation) ofWord(said string) (code events.Code, retryable bool) {
+	code = events.Code(said)
+	switch code {
+	case target.CodeRetryable:
+		return events.CodeToolError, true
+	case events.CodeBadArgs, events.CodeUserError, events.CodeTimeout, events.CodeTooLarge:
+		return code, false
+	default:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.told[code] {
+			return code, false
+		}
+		return events.CodeToolError, false
+	}
+}
+
+// retryAfter reads seconds.
+func retryAfter(text string) time.Duration {
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(seconds) || seconds <= 0 {
+		return 0
+	}
+	return time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second))
+}
+
+// ServiceError is in the chain of the error of a service that answered with a failure.
+type ServiceError struct {
+	Code   string // of the header Oneturn-Error-Code
+	Status string // of the header Nats-Service-Error-Code
+}
+
+// Error implements error. The message is that of the surrounding [events.Error].
+func (e *ServiceError) Error() string {
+	return "service error " + strings.TrimSpace(e.Code+" "+e.Status)
+}
+
+func cut(code string) string {
+	const most = 64
+	return strings.ToValidUTF8(code[:min(len(code), most)], "")
+}
+
+// refuse answers something that a service has asked with an error, in the form of its own.
+func refuse(conn *nats.Conn, reply string, code events.Code, words string) error {
+	m := nats.NewMsg(reply)
+	m.Header[target.HeaderErrorCode] = []string{string(code)}
+	m.Header[micro.ErrorCodeHeader] = []string{"409"}
+	m.Header[micro.ErrorHeader] = []string{strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, words[:min(len(words), maxErrorText)])}
+	if err := conn.PublishMsg(m); err != nil {
+		return fmt.Errorf("answer a service: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package natstool
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// Keys of an endpoint's metadata.
+const (
+	MetaEffect      = "oneturn-effect"      // unsafe, replay, keyed, idempotent or none
+	MetaInput       = "oneturn-input"       // JSON Schema of the arguments
+	MetaOutput      = "oneturn-output"      // JSON Schema of the answer
+	MetaVersion     = "oneturn-version"     // of what the endpoint does; the service's without it
+	MetaDescription = "oneturn-description" // the service's without it
+)
+
+// Bounds of what services say of themselves.
+const (
+	maxInstances   = 64
+	maxInfo        = 1 << 20
+	maxDescription = 4 << 10
+	infoGap        = 100 * time.Millisecond // after which nobody else answers
+)
+
+// instance is an answer to $SRV.INFO that has the endpoint.
+type instance struct {
+	micro.Info
+
+	endpoint micro.EndpointInfo
+}
+
+// ask asks what is called, once for all who ask at the same time.
+func (t *Tool) ask() <-chan singleflight.Result {
+	return t.asking.DoChan("", func() (any, error) {
+		op := "describe " + t.name()
+		if !t.begin() {
+			return nil, failure(op, events.CodeToolError, "the tool is closed: its worker stops")
+		}
+		defer t.running.Done()
+		t.next.Store(time.Now().Add(learnPause).UnixNano())
+		e, err := t.discover(op)
+		if err != nil {
+			t.o.Logger.Debug("what a NATS service says of itself is not known", "service", t.name(), "err", err)
+			return nil, err
+		}
+		t.learned.Store(e)
+		t.gone.Store(false)
+		t.next.Store(0)
+		return e, nil
+	})
+}
+
+func (t *Tool) discover(op string) (*endpoint, error) {
+	found, services, err := t.instances(op)
+	switch {
+	case err != nil:
+		return nil, err
+	case services == 0:
+		return nil, tools.Retryable(failure(op, events.CodeToolError, "no service of this name answers: nothing has happened"))
+	case len(found) == 0:
+		return nil, tools.Retryable(failure(op, events.CodeToolError, fmt.Sprintf(
+			"none of %d services that answer has this endpoint: name one of theirs, or its subject; nothing has happened", services)))
+	}
+	return t.choose(op, found)
+}
+
+// instances returns those who have the endpoint, and how many have answered.
+func (t *Tool) instances(op string) (found []instance, services int, err error) {
+	subject := micro.APIPrefix + "." + micro.InfoVerb.String()
+	if t.t.Service != "" {
+		if !regexp.MustCompile(`^[A-Za-z0-9_-]+$`).MatchString(t.t.Service) {
+			return nil, 0, failure(op, events.CodeToolError, fmt.Sprintf("%q is no name of a service", t.t.Service))
+		}
+		subject += "." + t.t.Service
+	}
+	answers := make(chan *nats.Msg, maxInstances)
+	reply, gone, err := t.inbox.add(func(m *nats.Msg) {
+		select {
+		case answers <- m:
+		default: // enough is known
+		}
+	})
+	if err == nil {
+		defer t.inbox.remove(reply)
+		err = t.o.Conn.PublishRequest(subject, reply, nil)
+	}
+	if err != nil {
+		return nil, 0, tools.Retryable(wrap(op, events.CodeToolError, "nobody can be asked: nothing was sent", err))
+	}
+	last := time.Now().Add(learnTimeout)
+	timer := time.NewTimer(learnTimeout)
+	defer timer.Stop()
+	for services < maxInstances {
+		select {
+		case m := <-answers:
+			if noService(m) {
+				return nil, 0, nil
+			}
+			timer.Reset(min(infoGap, time.Until(last)))
+			services++
+			if i, ok := t.instance(m.Data); ok {
+				found = append(found, i)
+			}
+			continue
+		case <-timer.C:
+		case <-gone:
+		case <-t.life.Done():
+		}
+		break
+	}
+	return found, services, nil
+}
+
+// instance finds the endpoint in what a service says of itself.
+func (t *Tool) instance(data []byte) (instance, bool) {
+	var i instance
+	if len(data) > maxInfo || json.Unmarshal(data, &i.Info) != nil || t.t.Service != "" && i.Name != t.t.Service {
+		return i, false
+	}
+	for _, e := range i.Endpoints {
+		switch {
+		case t.t.Subject != "" && e.Subject == t.t.Subject,
+			t.t.Subject == "" && t.t.Endpoint != "" && e.Name == t.t.Endpoint,
+			t.t.Subject == "" && t.t.Endpoint == "" && len(i.Endpoints) == 1:
+			i.endpoint = e
+			return i, true
+		}
+	}
+	return i, false
+}
+
+// choose makes one description of what several instances say.
+func (t *Tool) choose(op string, found []instance) (*endpoint, error) {
+	slices.SortFunc(found, func(a, b instance) int { // that of an id among equals, so that all workers choose the same
+		return cmp.Or(-compareVersions(a.Version, b.Version), strings.Compare(a.ID, b.ID))
+	})
+	newest := found[0]
+	meta := newest.endpoint.Metadata
+	if err := t.mayCall(op, newest.endpoint.Subject); err != nil {
+		return nil, err
+	}
+	text := cmp.Or(meta[MetaDescription], newest.Description)
+	e := &endpoint{
+		subject: newest.endpoint.Subject,
+		about: tools.Description{
+			Text:   strings.ToValidUTF8(text[:min(len(text), maxDescription)], ""),
+			Effect: t.effect(found), Version: cmp.Or(meta[MetaVersion], newest.Version),
+		},
+		until: time.Now().Add(t.o.Fresh),
+	}
+	if schema := meta[MetaInput]; schema != "" {
+		input, err := model.CompileSchema(t.name(), json.RawMessage(schema))
+		if err != nil {
+			t.o.Logger.Warn("the input schema of a NATS service cannot be used: its arguments are not checked here", "service", t.name(), "err", err)
+		} else {
+			e.input, e.about.Input = input, json.RawMessage(schema)
+		}
+	}
+	if schema := meta[MetaOutput]; json.Valid([]byte(schema)) {
+		e.about.Output = json.RawMessage(schema)
+	}
+	return e, nil
+}
+
+// mayCall keeps services from leading the worker, with its rights, to what is no service.
+func (t *Tool) mayCall(op, subject string) error {
+	if t.t.Subject != "" {
+		return nil // the manifest's own
+	}
+	first, _, _ := strings.Cut(subject, ".")
+	if !plainSubject(subject) || strings.HasPrefix(first, "$") || strings.HasPrefix(first, "_INBOX") || slices.Contains(t.o.Reserved, first) {
+		return failure(op, events.CodeToolError, fmt.Sprintf(
+			"the service names subject %.200q, where no tool may be: name the subject to call in the manifest", subject))
+	}
+	return nil
+}
+
+// effect is what the metadata says, if it is to be believed and all instances say the same: any
+// of them may get the call.
+func (t *Tool) effect(found []instance) string {
+	if !t.t.TrustMetadata {
+		return ""
+	}
+	said := found[0].endpoint.Metadata[MetaEffect]
+	for _, i := range found {
+		if i.endpoint.Metadata[MetaEffect] != said {
+			return ""
+		}
+	}
+	switch said {
+	case "unsafe", "replay", "keyed", "idempotent", "none":
+		return said
+	}
+	return ""
+}
