@@ -29,7 +29,7 @@ func newWorkerTools(nc *nats.Conn, c Config) (*workerTools, error) {
 		golang[t.name] = t.tool
 	}
 	return &workerTools{c: c, Toolbox: toolbox.New(toolbox.Options{
-		Go: golang, Conn: nc, Logger: c.Logger,
+		Go: golang, Conn: nc, Prefix: c.Prefix, Logger: c.Logger,
 		Python: python.Options{
 			Root: c.Workflows, Interpreter: c.Python.Interpreter, Size: c.Python.Children, Env: c.Python.Env,
 			LoadTimeout: c.Python.LoadTimeout, Logger: c.Logger,

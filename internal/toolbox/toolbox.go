@@ -26,6 +26,8 @@ type Options struct {
 	Python python.Options
 	// Conn reaches NATS services. Without it there are none.
 	Conn *nats.Conn
+	// Prefix of the product's own subjects, where no tool is. Defaults to [subjects.DefaultPrefix].
+	Prefix string
 	// Logger gets ids and sizes, never payloads.
 	Logger *slog.Logger
 }

@@ -180,8 +180,8 @@ func (t *Tool) mayCall(op, subject string) error {
 	if t.t.Subject != "" {
 		return nil // the manifest's own
 	}
-	first, _, _ := strings.Cut(subject, ".")
-	if !plainSubject(subject) || strings.HasPrefix(first, "$") || strings.HasPrefix(first, "_INBOX") || slices.Contains(t.o.Reserved, first) {
+	reserved := func(prefix string) bool { return strings.HasPrefix(subject+".", prefix+".") }
+	if !plainSubject(subject) || strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, "_INBOX") || slices.ContainsFunc(t.o.Reserved, reserved) {
 		return failure(op, events.CodeToolError, fmt.Sprintf(
 			"the service names subject %.200q, where no tool may be: name the subject to call in the manifest", subject))
 	}
