@@ -1,0 +1,198 @@
+package outbound
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/target"
+)
+
+// Bounds of what an answer says about its failure, in bytes.
+const (
+	maxFailure = 64 << 10
+	maxDetail  = 2 << 10
+)
+
+// StatusError is in the chain of the error of an answer that is a failure.
+type StatusError struct{ Status int }
+
+// Error implements error. The message is that of the surrounding [events.Error].
+func (e *StatusError) Error() string { return "status " + strconv.Itoa(e.Status) }
+
+// Failure makes an *[events.Error] of an answer that is one, by its status, by the header
+// Oneturn-Error-Code, and by what its body says in words: problem+json or the usual fields. It is
+// retryable only by the server's word that it has refused to do anything. The body is not closed.
+func (c *Client) Failure(op string, resp *http.Response) error {
+	m, said := meaningOf(resp.StatusCode), c.detail(resp)
+	wait, told := retryAfter(resp.Header.Get(target.HeaderRetryAfter), time.Now())
+	if resp.StatusCode == http.StatusServiceUnavailable {
+		m.refused = told // without it, nobody says that nothing was done
+	}
+	if word := resp.Header.Get(target.HeaderErrorCode); word != "" {
+		m = meaning{code: CodeOf(word), refused: word == target.CodeRetryable}
+	}
+	err := error(&events.Error{Code: m.code, Op: op, Msg: m.text(resp.StatusCode, said), Err: &StatusError{resp.StatusCode}})
+	if m.refused {
+		return tools.RetryAfter(err, wait)
+	}
+	return err
+}
+
+// CodeOf is what the header Oneturn-Error-Code means: codes that are not a tool's to give count
+// as tool_error.
+func CodeOf(word string) events.Code {
+	switch code := events.Code(word); code {
+	case events.CodeBadArgs, events.CodeUserError, events.CodeTimeout, events.CodeTooLarge:
+		return code
+	default:
+		return events.CodeToolError
+	}
+}
+
+// meaning of a status.
+type meaning struct {
+	code    events.Code
+	mend    string // what to do about it; "" if that is the server's to say
+	refused bool   // nothing has happened
+	unknown bool   // it may or may not have happened
+}
+
+func meaningOf(status int) meaning {
+	failed := events.CodeToolError
+	switch status {
+	case http.StatusBadRequest:
+		return meaning{code: events.CodeBadArgs}
+	case http.StatusConflict, http.StatusUnprocessableEntity:
+		return meaning{code: events.CodeUserError}
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+		return meaning{code: failed, mend: "the credentials are not accepted: check the headers of the manifest and the files they come from"}
+	case http.StatusNotFound, http.StatusGone:
+		return meaning{code: failed, mend: "nothing is there: check the url of the manifest"}
+	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return meaning{code: failed, mend: "it does not take this method: check the method of the manifest"}
+	case http.StatusNotAcceptable, http.StatusUnsupportedMediaType:
+		return meaning{code: failed, mend: "it does not take or give JSON"}
+	case http.StatusRequestEntityTooLarge:
+		return meaning{code: events.CodeTooLarge, mend: "the arguments are too large for it"}
+	case http.StatusTooManyRequests:
+		return meaning{code: failed, mend: "it takes no more calls at this rate", refused: true}
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		return meaning{code: events.CodeTimeout, unknown: true}
+	case http.StatusBadGateway:
+		return meaning{code: failed, unknown: true}
+	}
+	return meaning{code: failed}
+}
+
+// text is what people and models are told: of their own mistakes, what the server says alone.
+func (m meaning) text(status int, said string) string {
+	theirs := m.code == events.CodeBadArgs || m.code == events.CodeUserError
+	if theirs && said != "" {
+		return said
+	}
+	parts := []string{fmt.Sprintf("the endpoint answers with status %d", status)}
+	if name := http.StatusText(status); name != "" {
+		parts[0] += " (" + name + ")"
+	}
+	for _, part := range []string{m.mend, said} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if m.unknown {
+		parts = append(parts, Unknown)
+	}
+	return strings.Join(parts, ": ")
+}
+
+// retryAfter reads seconds or a date, and whether there is any.
+func retryAfter(text string, now time.Time) (time.Duration, bool) {
+	const most = 24 * time.Hour // more is not believed
+	wait, told := time.Duration(0), false
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		wait, told = time.Duration(seconds)*time.Second, true
+	} else if at, err := http.ParseTime(text); err == nil {
+		wait, told = at.Sub(now), true
+	}
+	return min(max(wait, 0), most), told
+}
+
+// detail is what the body of a failure says in words: bounded, printable, without our secrets.
+func (c *Client) detail(resp *http.Response) string {
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure)) // a part is better than nothing
+	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
+	case IsJSON(kind):
+		tree, err := events.Decode(data)
+		if err != nil {
+			return ""
+		}
+		return c.Clean(words(tree))
+	case kind == "text/plain":
+		return c.Clean(string(data))
+	}
+	return ""
+}
+
+// IsJSON reports whether a media type is one of JSON.
+func IsJSON(kind string) bool {
+	return kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
+}
+
+// words finds the text of a failure: that of RFC 9457, or what frameworks call it.
+func words(tree any) string {
+	switch v := tree.(type) {
+	case string:
+		return v
+	case map[string]any:
+		for _, name := range []string{"detail", "message", "error_description", "error", "title"} {
+			if text := words(v[name]); text != "" {
+				return text
+			}
+		}
+	case []any: // a list of faults, as frameworks make of a failed validation
+		var all []string
+		for _, one := range v[:min(len(v), 10)] {
+			object, _ := one.(map[string]any)
+			for _, name := range []string{"detail", "message", "msg"} {
+				if text, ok := object[name].(string); ok {
+					all = append(all, text)
+					break
+				}
+			}
+		}
+		return strings.Join(all, "; ")
+	}
+	return ""
+}
+
+// Clean makes a text of the server fit to be shown: printable, at most 2 KiB, and without the
+// secrets that were sent to it.
+func (c *Client) Clean(text string) string {
+	text = c.Blot(strings.ToValidUTF8(text, "\uFFFD"))
+	if len(text) > maxDetail {
+		text = strings.ToValidUTF8(text[:maxDetail], "") + "…"
+	}
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text))
+}
+
+// Ended says why nothing was sent: the context has ended before. It is nil if it has not.
+func Ended(ctx context.Context, op string) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return &events.Error{Code: events.CodeTimeout, Op: op, Msg: "the time of the call was over before anything was sent", Err: context.Cause(ctx)}
+}
