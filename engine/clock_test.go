@@ -75,8 +75,9 @@ func TestTimeOfAnAttemptStandsStillWhileItWaitsForSomebody(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				run := func(before, after time.Duration) engine.Outcome {
-					return engine.New(engine.Options{Timeout: 10 * time.Second}).Run(t.Context(), wrap(asks(before, after)),
-						&tools.Call{Name: "t"}, engine.Policy{Desks: waiter{attempts: new(int)}})
+					return engine.New(engine.Options{Timeout: 10 * time.Second}).Do(t.Context(), engine.Invocation{
+						Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: wrap(asks(before, after))}, Desks: waiter{attempts: new(int)},
+					})
 				}
 				out := run(4*time.Second, 4*time.Second)
 				require.Equal(t, events.StatusOK, out.Status)
@@ -106,8 +107,9 @@ func TestTwoWhoWaitAtOnceStopTheClockOnce(t *testing.T) {
 			_, known := ctx.Deadline()
 			return tools.Result{}, errors.Join(err, rest(ctx, time.Second), map[bool]error{false: errors.New("no deadline")}[known])
 		}
-		out := engine.New(engine.Options{Timeout: 2 * time.Second}).Run(t.Context(), toolFunc(tool), &tools.Call{Name: "t"},
-			engine.Policy{Desks: waiter{attempts: new(int)}})
+		out := engine.New(engine.Options{Timeout: 2 * time.Second}).Do(t.Context(), engine.Invocation{
+			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: toolFunc(tool)}, Desks: waiter{attempts: new(int)},
+		})
 		require.NoError(t, out.Err)
 		require.Equal(t, 25*time.Hour, out.Stood)
 		require.Equal(t, time.Second, out.Duration)
@@ -123,8 +125,9 @@ func TestEachAttemptHasADeskOfItsOwn(t *testing.T) {
 			return tools.Result{}, tools.Retryable(errors.New("again"))
 		}
 		attempts := 0
-		out := engine.New(engine.Options{}).Run(t.Context(), toolFunc(tool), &tools.Call{Name: "t"},
-			engine.Policy{Desks: waiter{attempts: &attempts}, MaxAttempts: 3})
+		out := engine.New(engine.Options{}).Do(t.Context(), engine.Invocation{
+			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: toolFunc(tool), MaxAttempts: 3}, Desks: waiter{attempts: &attempts},
+		})
 		require.Equal(t, 3, out.Attempts)
 		require.Equal(t, 3, attempts)
 		require.Len(t, desks, 3)
@@ -141,7 +144,7 @@ func TestParkedRunIsStoppedAndNotAnAttemptThatFailed(t *testing.T) {
 			<-ctx.Done()
 			return tools.Result{}, tools.Retryable(context.Cause(ctx))
 		}
-		out := engine.New(engine.Options{}).Run(ctx, toolFunc(tool), &tools.Call{Name: "t"}, engine.Policy{MaxAttempts: 3})
+		out := engine.New(engine.Options{}).Do(ctx, engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: toolFunc(tool), MaxAttempts: 3}})
 		require.ErrorIs(t, out.Stopped, tools.ErrParked)
 		require.Equal(t, 1, out.Attempts)
 		require.Empty(t, out.Code)

@@ -1,16 +1,14 @@
-// Package engine runs one tool call, phase by phase: invoke with a deadline and retries, then
-// normalise what came back into the outcome that a tool_response carries. It knows no bus and
-// no journal; a panic, a hang and a tool that ignores its context are all outcomes.
+// Package engine runs calls of tools, phase by phase: resolve, parse, cache, guards of the
+// input, limits, invoke with a deadline and retries, normalise, guards of the output, store. It
+// knows no bus and no journal; a panic, a hang and a tool that ignores its context are all
+// outcomes.
 package engine
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -25,26 +23,47 @@ const (
 
 // Options of an [Engine]. The zero value is usable.
 type Options struct {
+	// Find finds the tools of invocations that bring none, by the name of the call. An error
+	// ends the call as unknown_tool. Nil knows no tool.
+	Find func(name string) (Tool, error)
 	// Timeout bounds one attempt of a tool that names no timeout of its own, from when it is
 	// entered: what a tool that queues waits for does not count. Defaults to DefaultTimeout.
 	Timeout time.Duration
 	// Grace is how long a tool whose context ended may still take to return before it is
 	// abandoned. Defaults to DefaultGrace.
 	Grace time.Duration
+	// Backoff is how long to wait after a failed attempt, counted from 1. Defaults to [Delay].
+	Backoff func(attempt int) time.Duration
+	// Cache keeps the results of tools that have one; nil is no cache.
+	Cache Cache
+	// Limiter makes calls of tools with limits wait; nil limits nothing but the size of results.
+	Limiter Limiter
+	// Tracer is told of the phases of every call; nil costs nothing.
+	Tracer Tracer
 	// OnAbandoned is called for each abandoned run, OnLate when one returns after all.
 	OnAbandoned, OnLate func(tool string)
+	// Seed003 adds what the first engine did to results: none is the text "null", an object with
+	// `_echo_raw: true` gets the text of its arguments as `raw`, and one with `_wrap: true`
+	// becomes {"tool": name, "data": the rest}.
+	Seed003 bool
 }
 
-// Engine runs tool calls. It is safe for concurrent use.
+// Engine runs calls of tools. It is safe for concurrent use.
 type Engine struct{ o Options }
 
 // New returns an engine.
 func New(o Options) *Engine {
+	if o.Find == nil {
+		o.Find = func(name string) (Tool, error) { return Tool{}, fmt.Errorf("there is no tool %.80q", name) }
+	}
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}
 	if o.Grace <= 0 {
 		o.Grace = DefaultGrace
+	}
+	if o.Backoff == nil {
+		o.Backoff = Delay
 	}
 	if o.OnAbandoned == nil {
 		o.OnAbandoned = func(string) {}
@@ -55,233 +74,74 @@ func New(o Options) *Engine {
 	return &Engine{o: o}
 }
 
-// Policy is what a binding says about running its tool.
-type Policy struct {
-	MaxAttempts int           // of a tool that fails with a retryable error; 0 = 1
-	Timeout     time.Duration // of one attempt, from when the tool is entered; 0 = the engine's
-	Desks       Desks         // of its attempts; nil = that of the call, if any
+// Invocation is one call to run.
+type Invocation struct {
+	Call *tools.Call // who calls what; the engine sets its attempt
+	Tool Tool        // what runs it; without an Invoker the engine finds it by the name of the call
+	// Raw is the text of the arguments: JSON, or blank for none. Nil: the arguments are those of
+	// Call, which somebody has read and checked.
+	Raw json.RawMessage
+	// Desks gives each attempt its desk; nil leaves it that of the call, if any.
+	Desks Desks
+	// Waits is told when the call begins to wait for a limit, and when it ends to; nil if nobody
+	// wants to know.
+	Waits func(begins bool)
 }
 
-// Run runs the call. If ctx ends before the tool has a result, the outcome's Stopped is the
-// cause and the rest of it means nothing but Entered. An attempt that runs out of time is an
-// unknown outcome and is never retried; only an error marked [tools.Retryable] is.
-func (e *Engine) Run(ctx context.Context, tool tools.Invoker, call *tools.Call, p Policy) Outcome {
-	if p.Timeout <= 0 {
-		p.Timeout = e.o.Timeout
-	}
-	start, entered, waited, stood := time.Now(), false, time.Duration(0), time.Duration(0)
-	end := func(o Outcome, attempts int) Outcome {
-		o.Attempts, o.Entered, o.Waited, o.Stood = attempts, entered, waited, stood
-		o.Duration = time.Since(start) - waited - stood
-		return o
-	}
-	for attempt := 1; ; attempt++ {
-		if ctx.Err() != nil { // a tool that ignores its context must not run for nobody
-			return end(Outcome{Stopped: context.Cause(ctx), Err: ctx.Err()}, attempt-1)
-		}
-		if attempt > 1 { // what the last one left behind may still look at its own
-			again := *call
-			call = &again
-		}
-		call.Attempt = attempt
-		r := e.attempt(ctx, tool, call, p)
-		entered = entered || r.entered
-		waited += r.waited
-		stood += r.stood
-		if r.err != nil && ctx.Err() != nil {
-			return end(Outcome{Stopped: context.Cause(ctx), Abandoned: r.abandoned, Err: r.err}, attempt)
-		}
-		if tools.IsRetryable(r.err) && attempt < p.MaxAttempts {
-			if sleep(ctx, Delay(attempt)) {
-				continue
-			}
-			// Stopped while it was to be tried again: no outcome of the tool's.
-			return end(Outcome{Stopped: context.Cause(ctx), Err: r.err}, attempt)
-		}
-		o := outcome(call.Name, r.result, r.err)
-		if r.timedOut {
-			o.Content = fmt.Sprintf("Tool %s did not end within %s: its effect may or may not have happened.", call.Name, p.Timeout)
-		}
-		o.Abandoned = r.abandoned
-		return end(o, attempt)
-	}
-}
-
-// returned is the end of an attempt.
-type returned struct {
-	result tools.Result
-	err    error
-
-	waited    time.Duration // in the queue
-	stood     time.Duration // the clock stood still
-	entered   bool          // the tool ran, or it may run yet
-	timedOut  bool          // err is the end of the attempt's time
-	abandoned bool          // the tool has not returned
-}
-
-// attempt runs the tool once. The time of a tool that queues begins when the call is entered,
-// that of others at once.
-func (e *Engine) attempt(ctx context.Context, tool tools.Invoker, call *tools.Call, p Policy) returned {
-	clock := newClock(ctx, p.Timeout)
-	if p.Desks != nil {
-		call.Desk = p.Desks.Desk(clock)
-	}
-	r := e.attemptBy(clock, tool, call)
-	r.stood = clock.end()
-	return r
-}
-
-func (e *Engine) attemptBy(clock *Clock, tool tools.Invoker, call *tools.Call) returned {
-	if !tools.Queues(tool) {
-		clock.start()
-		r := e.await(clock, invoke(clock, tool, call), call.Name)
-		r.entered = true
-		return r
-	}
-	q := newQueued()
-	call.Entered = q.enter
-	done := invoke(clock, tool, call)
-	select {
-	case <-q.entered:
-		clock.start()
-		return q.end(e.await(clock, done, call.Name))
-	case r := <-done:
-		return q.end(r)
-	case <-clock.Done():
-	}
-	return q.end(e.await(clock, done, call.Name))
-}
-
-// queued tells when a call that may wait is entered.
-type queued struct {
-	start   time.Time
-	enter   func()
-	entered chan struct{}
-	waited  time.Duration // to be read once entered is closed
-}
-
-func newQueued() *queued {
-	q := &queued{start: time.Now(), entered: make(chan struct{})}
-	q.enter = sync.OnceFunc(func() {
-		q.waited = time.Since(q.start)
-		close(q.entered)
-	})
-	return q
-}
-
-// end says of an attempt that is over how long it waited and whether it was entered. One that
-// has a result was, whatever it says; one that was left behind may be.
-func (q *queued) end(r returned) returned {
-	entered := closed(q.entered)
-	switch {
-	case entered:
-		r.waited = q.waited
-	case r.err != nil:
-		r.waited = time.Since(q.start)
-	}
-	r.entered = entered || r.err == nil || r.abandoned
-	return r
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
+// Do runs a call. It does not panic and returns no error: what becomes of the call is its
+// outcome. If ctx ends before there is one, the outcome's Stopped is the cause, and the rest of it
+// means nothing but Entered.
+//
+// An attempt that runs out of time is an unknown outcome and is never repeated; only an error
+// marked [tools.Retryable] is.
+func (e *Engine) Do(ctx context.Context, inv Invocation) Outcome {
+	p := &pipeline{e: e, ctx: ctx, inv: inv, call: inv.Call}
+	p.begin()
+	switch { // each phase says whether there is a next one
+	case !p.resolve():
+	case !p.parse():
+	case p.cached():
+	case !p.guardInput():
+	case !p.mayBegin():
+	case !p.invoke():
+	case !p.normalise():
+	case !p.guardOutput():
 	default:
-		return false
+		p.store()
 	}
+	return p.end()
 }
 
-// invoke calls the tool in a goroutine of its own, so that one that ignores its context can be
-// left behind.
-func invoke(ctx context.Context, tool tools.Invoker, call *tools.Call) <-chan returned {
-	done := make(chan returned, 1)
+// Go is [Engine.Do] in a goroutine of its own.
+func (e *Engine) Go(ctx context.Context, inv Invocation) *Future {
+	f := &Future{done: make(chan struct{})}
 	go func() {
-		r := returned{err: errVanished}
+		defer close(f.done)
 		defer func() {
-			if p := recover(); p != nil {
-				r = returned{err: &events.Error{
-					Code: events.CodeToolError, Msg: fmt.Sprintf("panic: %v", p), Err: errors.New(string(debug.Stack())),
-				}}
+			if v := recover(); v != nil { // of a cache, limiter or tracer: the tools' and guards' own are outcomes
+				f.outcome = Failure(inv.Call.Name, &events.Error{
+					Code: events.CodeToolError, Msg: fmt.Sprintf("panic: %v", v), Err: &tools.PanicError{Value: v, Stack: debug.Stack()},
+				})
 			}
-			done <- r
 		}()
-		result, err := tool.Invoke(ctx, call)
-		if err != nil {
-			_ = err.Error() // an error that panics when it is looked at is the tool's panic
-		}
-		r.result, r.err = result, err
+		f.outcome = e.Do(ctx, inv)
 	}()
-	return done
+	return f
 }
 
-// await waits for a tool to return, for a grace only once ctx has ended.
-func (e *Engine) await(ctx context.Context, done <-chan returned, tool string) returned {
+// Future is the outcome of a call that is under way.
+type Future struct {
+	done    chan struct{}
+	outcome Outcome // once done is closed
+}
+
+// Wait returns the outcome of the call, or one that was stopped if ctx ends before. The call itself
+// ends with its own context; waiting can be repeated.
+func (f *Future) Wait(ctx context.Context) Outcome {
 	select {
-	case r := <-done:
-		return r.after(ctx)
+	case <-f.done:
+		return f.outcome
 	case <-ctx.Done():
-	}
-	grace := time.NewTimer(e.o.Grace)
-	defer grace.Stop()
-	select {
-	case r := <-done:
-		return r.after(ctx)
-	case <-grace.C:
-	}
-	e.o.OnAbandoned(tool)
-	go func() {
-		<-done
-		e.o.OnLate(tool)
-	}()
-	return returned{err: errAbandoned, abandoned: true}.after(ctx)
-}
-
-// errVanished is the error of a tool that ended its goroutine instead of returning.
-var errVanished = errors.New("the tool ended its goroutine (runtime.Goexit) instead of returning")
-
-// errAbandoned is the error of an attempt whose tool has not returned.
-var errAbandoned = errors.New("the tool ignored the end of its context and was left behind")
-
-// after gives an error that comes from the attempt's deadline its code.
-func (r returned) after(ctx context.Context) returned {
-	if r.err == nil || !errors.Is(context.Cause(ctx), events.ErrTimeout) {
-		return r
-	}
-	cause := r.err
-	if tools.IsRetryable(cause) { // a tool that calls its timeout retryable is not believed
-		cause = errors.New(cause.Error())
-	}
-	r.err, r.timedOut = &events.Error{Code: events.CodeTimeout, Msg: "tool_error:timeout", Err: cause}, true
-	return r
-}
-
-// Backoff between attempts.
-const (
-	firstDelay = 100 * time.Millisecond
-	maxDelay   = 5 * time.Second
-)
-
-// Delay is how long to wait after a failed attempt, counted from 1: 100 ms, doubled each
-// time up to 5 s, with up to half of it taken off at random.
-func Delay(attempt int) time.Duration {
-	d := maxDelay
-	if attempt < 16 {
-		d = min(firstDelay<<(max(attempt, 1)-1), maxDelay)
-	}
-	return d - rand.N(d/2+1)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
+		return Outcome{Stopped: context.Cause(ctx), Entered: true, Err: ctx.Err()}
 	}
 }
-
-// null returns the JSON value of a tool that returns nothing.
-func null() json.RawMessage { return json.RawMessage("null") }

@@ -34,9 +34,9 @@ func returns(value string) toolFunc {
 	}
 }
 
-func ExampleEngine_Run() {
+func ExampleEngine_Do() {
 	e := engine.New(engine.Options{})
-	o := e.Run(context.Background(), returns(`{"status":"success","message":"3 rows"}`), &tools.Call{Name: "query"}, engine.Policy{})
+	o := e.Do(context.Background(), engine.Invocation{Call: &tools.Call{Name: "query"}, Tool: engine.Tool{Invoker: returns(`{"status":"success","message":"3 rows"}`)}})
 	fmt.Println(o.Status, o.Success, o.Content)
 	// Output: ok true 3 rows
 }
@@ -65,7 +65,7 @@ func TestContentAndSuccessFollowTheResult(t *testing.T) {
 		`{"message":0,"agent_message":[]}`:       {true, "Tool t completed successfully."},
 		`{"message":["x"],"status":"cancelled"}`: {false, "Tool t reported status ok."},
 	} {
-		o := engine.New(engine.Options{}).Run(t.Context(), returns(value), &tools.Call{Name: "t"}, engine.Policy{})
+		o := engine.New(engine.Options{}).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: returns(value)}})
 		require.Equal(t, events.StatusOK, o.Status, value)
 		require.Equal(t, want.success, o.Success, value)
 		require.Equal(t, want.content, o.Content, value)
@@ -88,7 +88,7 @@ func TestErrorsBecomeCodedOutcomes(t *testing.T) {
 		"retryable": {tools.Retryable(errors.New("busy")), events.CodeToolError, "busy"},
 	} {
 		tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { return tools.Result{}, c.err })
-		o := engine.New(engine.Options{}).Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{})
+		o := engine.New(engine.Options{}).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: tool}})
 		require.Equal(t, events.StatusError, o.Status, name)
 		require.False(t, o.Success, name)
 		require.Equal(t, c.code, o.Code, name)
@@ -99,11 +99,14 @@ func TestErrorsBecomeCodedOutcomes(t *testing.T) {
 func TestPanicIsAToolErrorWithoutItsStackInTheText(t *testing.T) {
 	t.Parallel()
 	tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { panic("oh no") })
-	o := engine.New(engine.Options{}).Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{})
+	o := engine.New(engine.Options{}).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: tool}})
 	require.Equal(t, events.CodeToolError, o.Code)
 	require.Equal(t, "panic: oh no", o.Content)
+	require.Equal(t, "tool_error:panic: oh no", o.Message)
 	require.NotContains(t, string(o.Payload), "goroutine")
-	require.ErrorContains(t, o.Err, "goroutine")
+	var panicked *tools.PanicError
+	require.ErrorAs(t, o.Err, &panicked)
+	require.Contains(t, string(panicked.Stack), "goroutine")
 }
 
 func TestOnlyRetryableErrorsAreTriedAgain(t *testing.T) {
@@ -119,7 +122,7 @@ func TestOnlyRetryableErrorsAreTriedAgain(t *testing.T) {
 				}
 				return tools.Result{}, err
 			})
-			return engine.New(engine.Options{}).Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{MaxAttempts: attempts})
+			return engine.New(engine.Options{}).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: tool, MaxAttempts: attempts}})
 		}
 		require.Equal(t, 3, run(tools.Retryable(errors.New("busy")), 5).Attempts)
 		require.Equal(t, 2, run(tools.Retryable(errors.New("busy")), 2).Attempts)
@@ -135,7 +138,7 @@ func TestTimeoutIsNeverRetried(t *testing.T) {
 			<-ctx.Done()
 			return tools.Result{}, tools.Retryable(ctx.Err())
 		})
-		o := engine.New(engine.Options{}).Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{MaxAttempts: 9, Timeout: time.Second})
+		o := engine.New(engine.Options{}).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: tool, MaxAttempts: 9, Timeout: time.Second}})
 		require.Equal(t, events.CodeTimeout, o.Code)
 		require.Equal(t, "Tool t did not end within 1s: its effect may or may not have happened.", o.Content)
 		require.JSONEq(t, `{"status":"error","message":"tool_error:timeout","code":"timeout"}`, string(o.Payload))
@@ -157,7 +160,7 @@ func TestToolThatIgnoresItsContextIsAbandonedAndItsLateReturnCounted(t *testing.
 			return tools.Result{}, nil
 		})
 		start := time.Now()
-		o := e.Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{Timeout: time.Second})
+		o := e.Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: tool, Timeout: time.Second}})
 		require.Equal(t, events.CodeTimeout, o.Code)
 		require.Equal(t, 2*time.Second, time.Since(start))
 		require.Equal(t, int32(1), abandoned.Load())
@@ -180,7 +183,7 @@ func TestStoppedRunSaysWhyAndAResultInSpiteOfItCounts(t *testing.T) {
 			}
 			return tools.Result{}, nil
 		})
-		o := engine.New(engine.Options{}).Run(ctx, tool, &tools.Call{Name: "t"}, engine.Policy{})
+		o := engine.New(engine.Options{}).Do(ctx, engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: tool}})
 		require.True(t, o.Entered)
 		require.Equal(t, !obeys, o.Success)
 		require.Equal(t, obeys, errors.Is(o.Stopped, cause))
@@ -210,7 +213,7 @@ func TestErrorsThatCannotBeLookedAtAndVanishingToolsAreOutcomes(t *testing.T) {
 			return tools.Result{}, nil
 		},
 	} {
-		o := engine.New(engine.Options{}).Run(t.Context(), tool, &tools.Call{Name: "t"}, engine.Policy{})
+		o := engine.New(engine.Options{}).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: tool}})
 		require.Equal(t, events.CodeToolError, o.Code, name)
 		require.Contains(t, o.Content, name)
 	}
@@ -230,7 +233,7 @@ func TestStopBetweenAttemptsIsNoOutcomeOfTheTool(t *testing.T) {
 			time.AfterFunc(time.Millisecond, func() { stop(cause) })
 			return tools.Result{}, tools.Retryable(errors.New("busy"))
 		})
-		o := engine.New(engine.Options{}).Run(ctx, tool, &tools.Call{Name: "t"}, engine.Policy{MaxAttempts: 9})
+		o := engine.New(engine.Options{}).Do(ctx, engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: tool, MaxAttempts: 9}})
 		require.ErrorIs(t, o.Stopped, cause)
 	})
 }

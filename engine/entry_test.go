@@ -48,9 +48,12 @@ func takes(d time.Duration) func(context.Context, *tools.Call) error {
 func TestWaitingInAQueueIsNoPartOfTheTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e, p := engine.New(engine.Options{}), engine.Policy{Timeout: 5 * time.Second, MaxAttempts: 9}
+		run := func(q *queue) engine.Outcome {
+			tool := engine.Tool{Invoker: q, Timeout: 5 * time.Second, MaxAttempts: 9}
+			return engine.New(engine.Options{}).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: tool})
+		}
 		start := time.Now()
-		o := e.Run(t.Context(), &queue{wait: time.Hour, run: takes(4 * time.Second)}, &tools.Call{Name: "t"}, p)
+		o := run(&queue{wait: time.Hour, run: takes(4 * time.Second)})
 		require.True(t, o.Success, o.Content)
 		require.True(t, o.Entered)
 		require.Equal(t, time.Hour+4*time.Second, time.Since(start))
@@ -58,7 +61,7 @@ func TestWaitingInAQueueIsNoPartOfTheTimeout(t *testing.T) {
 		require.Equal(t, time.Hour, o.Waited)
 
 		start = time.Now()
-		o = e.Run(t.Context(), &queue{wait: time.Hour, run: takes(time.Minute)}, &tools.Call{Name: "t"}, p)
+		o = run(&queue{wait: time.Hour, run: takes(time.Minute)})
 		require.Equal(t, events.CodeTimeout, o.Code)
 		require.Equal(t, "Tool t did not end within 5s: its effect may or may not have happened.", o.Content)
 		require.True(t, o.Entered)
@@ -75,7 +78,7 @@ func TestRunStoppedInTheQueueWasNotEntered(t *testing.T) {
 		stopAfter := func(d time.Duration, tool tools.Invoker) engine.Outcome {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(d, func() { cancel(cause) })
-			o := engine.New(engine.Options{}).Run(ctx, tool, &tools.Call{Name: "t"}, engine.Policy{MaxAttempts: 2})
+			o := engine.New(engine.Options{}).Do(ctx, engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: tool, MaxAttempts: 2}})
 			require.ErrorIs(t, o.Stopped, cause)
 			return o
 		}
@@ -100,7 +103,7 @@ func TestAbandonedCallOfAQueueMayRunYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		o := engine.New(engine.Options{}).Run(ctx, deaf{}, &tools.Call{Name: "t"}, engine.Policy{})
+		o := engine.New(engine.Options{}).Do(ctx, engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: deaf{}}})
 		require.Error(t, o.Stopped)
 		require.True(t, o.Abandoned)
 		require.True(t, o.Entered)
@@ -126,7 +129,7 @@ func TestToolIsNotEnteredWhenItsContextHasEnded(t *testing.T) {
 	cause := errors.New("cancelled")
 	cancel(cause)
 	tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { panic("entered") })
-	o := engine.New(engine.Options{}).Run(ctx, tool, &tools.Call{Name: "t"}, engine.Policy{})
+	o := engine.New(engine.Options{}).Do(ctx, engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: tool}})
 	require.ErrorIs(t, o.Stopped, cause)
 	require.False(t, o.Entered)
 	require.Zero(t, o.Attempts)

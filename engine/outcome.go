@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -8,20 +9,24 @@ import (
 
 	jsonv1 "github.com/go-json-experiment/json/v1" // the rules of encoding/json at a third of the cost
 
+	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
 )
 
 // Outcome is the end of a call, in the terms of a tool_response.
 type Outcome struct {
+	ToolName string          // as the call names it
 	Payload  json.RawMessage // the tool's result, or what describes the failure
 	Status   string          // events.StatusOK or events.StatusError
 	Success  bool            // status is ok and the result itself reports no failure
 	Content  string          // for people
 	Code     events.Code     // "" unless the status is error
-	Attempts int             // attempts of the tool
+	Message  string          // of seed 003: `user_error:<text>`, `tool_error:timeout`, …; "" unless the status is error
+	Cached   bool            // the result is that of an earlier call
+	Attempts int             // attempts of the tool, 0 if it was not tried
 	Duration time.Duration   // of all attempts, from when they are entered, and of the pauses between them
-	Waited   time.Duration   // before they were entered, for example for a Python process
+	Waited   time.Duration   // for a limit, and before they were entered, for example for a Python process
 	Stood    time.Duration   // while the clock stood still, for people; no part of Duration
 
 	Set    map[string]any // context variables that the tool set
@@ -44,14 +49,8 @@ func failed(status string) bool {
 	return false
 }
 
-// outcome normalises what a tool returned (seed 000, "Success Determination").
-func outcome(tool string, r tools.Result, err error) Outcome {
-	if err != nil {
-		return Failure(tool, err)
-	}
-	if len(r.Value) == 0 {
-		r.Value = null()
-	}
+// success is the outcome of a call whose tool has returned (seed 000, "Success Determination").
+func success(tool string, r tools.Result) Outcome {
 	o := Outcome{Payload: r.Value, Status: events.StatusOK, Success: true, Set: r.Set, Remove: r.Remove}
 	said := peek(r.Value)
 	if s, ok := said.status.(string); ok && failed(s) {
@@ -68,32 +67,103 @@ func outcome(tool string, r tools.Result, err error) Outcome {
 
 // Failure is the outcome of a call that ended with err.
 func Failure(tool string, err error) Outcome {
-	code, msg := events.CodeToolError, err.Error()
-	var e *events.Error
-	if errors.As(err, &e) && e != nil {
-		if code = e.Code; !code.Known() { // a tool may make up its own; the wire knows a list
-			code = events.CodeToolError
-		}
-		if e.Msg != "" {
-			msg = e.Msg
-		}
+	code, text := classify(err)
+	o := Outcome{Status: events.StatusError, Content: text, Code: code, Message: message(code, text), Err: err}
+	if strings.TrimSpace(text) == "" {
+		o.Content = "Tool " + tool + " reported status error."
 	}
-	msg = events.Clip(msg)
-	content := msg
-	if strings.TrimSpace(content) == "" {
-		content = "Tool " + tool + " reported status error."
+	f := failure{Status: events.StatusError, Message: text, Code: code}
+	switch code {
+	case events.CodeBadArgs, events.CodeGuardrail, events.CodeTimeout: // seed 000 has no words for them
+		f.Message = o.Message
+	default:
 	}
-	payload, errJSON := json.Marshal(failure{Status: events.StatusError, Message: msg, Code: code})
-	if errJSON != nil {
-		payload = null()
+	var refused *FaultsError
+	if errors.As(err, &refused) && code == events.CodeBadArgs {
+		f.Errors, f.Feedback = refused.Faults, refused.Feedback
+		o.Content = events.Clip("The arguments do not fit tool " + tool + ": " + text)
 	}
-	return Outcome{Payload: payload, Status: events.StatusError, Content: content, Code: code, Err: err}
+	var errJSON error
+	if o.Payload, errJSON = json.Marshal(&f); errJSON != nil {
+		o.Payload = null()
+	}
+	return o
 }
 
 type failure struct {
-	Status  string      `json:"status"`
-	Message string      `json:"message"`
-	Code    events.Code `json:"code"`
+	Status   string        `json:"status"`
+	Message  string        `json:"message"`
+	Code     events.Code   `json:"code"`
+	Errors   []model.Fault `json:"errors,omitempty"`
+	Feedback string        `json:"feedback,omitempty"`
+}
+
+// FaultsError is in the chain of the error of arguments or a result that do not fit their schema.
+type FaultsError struct {
+	Faults   []model.Fault
+	Feedback string // what a model needs to correct its arguments, "" for a result
+}
+
+// Error implements error.
+func (e *FaultsError) Error() string { return model.Reason(e.Faults) }
+
+// classify says which code an error of a tool has on the wire, and its words without the class
+// that they may begin with.
+func classify(err error) (events.Code, string) {
+	code, text := events.CodeToolError, textOf(err)
+	switch said := codeOf(err); {
+	case isTimeout(err):
+		code = events.CodeTimeout
+	case said.Known(): // a tool may make up its own; the wire knows a list
+		code = said
+	}
+	return code, events.Clip(strings.TrimPrefix(text, class(code)+":"))
+}
+
+// textOf is what an error says to people: no operation, no code, no cause.
+func textOf(err error) string {
+	var e *events.Error
+	if errors.As(err, &e) && e != nil && e.Msg != "" {
+		return e.Msg
+	}
+	return err.Error()
+}
+
+func codeOf(err error) events.Code {
+	var e *events.Error
+	if errors.As(err, &e) && e != nil {
+		return e.Code
+	}
+	return ""
+}
+
+// isTimeout reports whether an attempt, or what its tool waited for, ran out of time. What a tool
+// calls retryable has not happened, unless its code says otherwise.
+func isTimeout(err error) bool {
+	code := codeOf(err)
+	return code == events.CodeTimeout || code == "" && errors.Is(err, context.DeadlineExceeded) && !tools.IsRetryable(err)
+}
+
+// class is the class of errors that seed 003 counts a code to.
+func class(code events.Code) string {
+	switch code {
+	case events.CodeBadArgs, events.CodeUserError, events.CodeGuardrail, events.CodeUnknownTool:
+		return string(code)
+	default:
+		return string(events.CodeToolError)
+	}
+}
+
+// message is the error message of seed 003: the class, and what is to be said besides.
+func message(code events.Code, text string) string {
+	switch code {
+	case events.CodeUnknownTool:
+		return class(code)
+	case events.CodeTimeout:
+		return class(code) + ":timeout"
+	default:
+		return class(code) + ":" + text
+	}
 }
 
 // said is what an object result says about itself.
@@ -150,3 +220,6 @@ func (s said) content() string {
 	}
 	return ""
 }
+
+// null returns the JSON value of a tool that returns nothing.
+func null() json.RawMessage { return json.RawMessage("null") }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"log/slog"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -14,11 +13,10 @@ import (
 	"github.com/oneturn/oneturn/tools/target"
 )
 
-// Tool is what a call runs, and how. Only Invoker is required.
+// Tool is what a call runs, and how.
 type Tool struct {
-	Name string // as calls and people name it; "" = that of the call
 	// ID is what limits and cache know the tool by: tools of different workflows differ in it
-	// unless they are the same. "" = Name.
+	// unless they are the same. "" = the name of the call.
 	ID      string
 	Version string // changes when what is called does: results of another version are not reused
 
@@ -48,10 +46,4 @@ type Limiter interface {
 	// once when the call has ended; it is nil if there is nothing to give back. An error is that
 	// of ctx, or, with a code, the end of the call: it would have to wait for too long.
 	Wait(ctx context.Context, tool, tenant string, limits target.Limits) (release func(), err error)
-}
-
-// Tracer is told of the phases of calls as they happen, by the names and with the attributes of
-// docs/engine.md. It is safe for concurrent use and returns soon.
-type Tracer interface {
-	Emit(ctx context.Context, name string, attrs ...slog.Attr)
 }

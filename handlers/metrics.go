@@ -2,11 +2,11 @@ package handlers
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/engine"
 )
 
 // Metrics counts what handlers do. Labels come from loaded manifests and from fixed lists,
@@ -22,6 +22,7 @@ type Metrics struct {
 	UnknownWrites prometheus.Counter
 	StoreRetries  *prometheus.CounterVec // bucket
 	Abandoned     prometheus.Counter
+	Cached        *prometheus.CounterVec // workflow, tool
 	Panics        prometheus.Counter
 	Answers       *prometheus.CounterVec // verdict
 	Expiries      *prometheus.CounterVec // verdict
@@ -64,7 +65,10 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Namespace: ns, Name: "store_retries_total", Help: "Reads and writes of blobs and context variables without an outcome that were tried again.",
 		}, []string{"bucket"}),
 		Abandoned: counter("abandoned_tools_total", "Tools left behind because they ignored the end of their context."),
-		Panics:    counter("panics_total", "Panics in handlers."),
+		Cached: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: ns, Name: "cached_results_total", Help: "Calls that got the result of an earlier one.",
+		}, []string{"workflow", "tool"}),
+		Panics: counter("panics_total", "Panics in handlers."),
 		Answers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "answers_total", Help: "Answers to questions, by what became of them.",
 		}, []string{"verdict"}),
@@ -79,7 +83,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Namespace: ns, Name: "tool_seconds", Help: "Time in the tool, all attempts.", Buckets: buckets(),
 		}, []string{"workflow", "tool"}),
 		WaitSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: ns, Name: "tool_wait_seconds", Help: "Time a call waited before its tool was entered, for example for a Python process.", Buckets: buckets(),
+			Namespace: ns, Name: "tool_wait_seconds", Help: "Time a call waited before its tool was entered: for a limit, or for a Python process.", Buckets: buckets(),
 		}, []string{"workflow", "tool"}),
 		TurnSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: ns, Name: "turn_seconds", Help: "Time from the inbound stream to the stored response.", Buckets: buckets(),
@@ -94,7 +98,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	m.Resumed = counter("turns_resumed_total", "Parked turns that this worker went on with.")
 	for _, c := range []prometheus.Collector{
 		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites, m.StoreRetries,
-		m.Abandoned, m.Panics, m.Answers, m.Expiries, m.Dead, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
+		m.Abandoned, m.Cached, m.Panics, m.Answers, m.Expiries, m.Dead, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
 		m.Asked, m.Open, m.Closed, m.Parked, m.Resumed,
 	} {
 		if err := r.Register(c); err != nil {
@@ -115,9 +119,14 @@ func (m *Metrics) turn(b *bindings.Binding, outcome string) {
 	m.Turns.WithLabelValues(workflow, tool, outcome).Inc()
 }
 
-func (m *Metrics) tool(b *bindings.Binding, ran, waited time.Duration) {
-	m.ToolSeconds.WithLabelValues(b.Workflow, b.Tool).Observe(ran.Seconds())
-	if waited > 0 {
-		m.WaitSeconds.WithLabelValues(b.Workflow, b.Tool).Observe(waited.Seconds())
+func (m *Metrics) tool(b *bindings.Binding, out *engine.Outcome) {
+	if out.Cached {
+		m.Cached.WithLabelValues(b.Workflow, b.Tool).Inc()
+	}
+	if out.Entered {
+		m.ToolSeconds.WithLabelValues(b.Workflow, b.Tool).Observe(out.Duration.Seconds())
+	}
+	if out.Entered && out.Waited > 0 {
+		m.WaitSeconds.WithLabelValues(b.Workflow, b.Tool).Observe(out.Waited.Seconds())
 	}
 }

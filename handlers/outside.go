@@ -161,7 +161,7 @@ func unstorable(t *turn, err error) events.Code {
 		return events.CodeStateCorrupt
 	case decided(err):
 		return events.CodeTooLarge
-	case errors.Is(err, ErrDraining) && t.binding.Effect == bindings.EffectUnsafe: // nobody runs it again
+	case errors.Is(err, ErrDraining) && t.effect == bindings.EffectUnsafe: // nobody runs it again
 		return events.CodeInterrupted
 	}
 	return ""

@@ -85,7 +85,7 @@ func (h *Handlers) withoutContext(t *turn, d idempotency.Decision, err error) Di
 		return h.finish(ctx, t, d.Hold, r)
 	case errors.Is(err, errCancelled):
 		return h.conclude(t, d, events.CodeCancelled)
-	case errors.Is(err, ErrDraining) && t.binding.Effect == bindings.EffectUnsafe:
+	case errors.Is(err, ErrDraining) && t.effect == bindings.EffectUnsafe:
 		return h.conclude(t, d, events.CodeInterrupted)
 	}
 	return h.comesBack(t, "context variables cannot be read", err)

@@ -196,8 +196,8 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 	if t.binding == nil {
 		return interrupted("no manifest has its tool", nil)
 	}
-	var err error
-	if t.tool, err = h.Tool(t.binding); err != nil {
+	err := h.findTool(t)
+	if err != nil {
 		return interrupted("no tool", err)
 	}
 	reading, done := outside(t.m.Held, ctx)

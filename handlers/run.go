@@ -38,6 +38,7 @@ type run struct {
 	desk     *desk          // of the attempt
 	vars     map[string]any // context variables that were read for the tool, nil if none were
 	waiting  waiting
+	limited  limited
 	progress progress
 }
 

@@ -133,7 +133,7 @@ func scrub(s *secrets.Scrubber, out *engine.Outcome) {
 	if !s.Active() {
 		return
 	}
-	out.Payload, out.Content = s.JSON(out.Payload), s.Text(out.Content)
+	out.Payload, out.Content, out.Message = s.JSON(out.Payload), s.Text(out.Content), s.Text(out.Message)
 	if set, ok := s.Value(out.Set).(map[string]any); ok && out.Set != nil {
 		out.Set = set
 	}

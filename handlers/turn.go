@@ -34,6 +34,8 @@ type turn struct {
 
 	binding  *bindings.Binding // nil for a turn that is rejected before one was found
 	tool     tools.Invoker
+	effect   bindings.Effect // of the tool: that of the binding, or what the tool itself knows
+	version  string          // of what the tool calls, "" if it knows none
 	args     map[string]any
 	argsJSON events.Canonical
 	reject   *rejection  // why the tool is not entered, nil if it is
@@ -157,7 +159,7 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 		t.reject = reject(events.CodeNoBinding, err)
 		return 0
 	}
-	if t.tool, err = h.Tool(t.binding); err != nil {
+	if err = h.findTool(t); err != nil {
 		t.reject = reject(events.CodeUnknownTool, err)
 		return 0
 	}
@@ -245,7 +247,7 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 	if t.reject != nil {
 		c.Verdict = string(t.reject.code)
 	} else {
-		c.Effect, c.Digest = string(t.binding.Effect), t.binding.Digest
+		c.Effect, c.Digest = string(t.effect), t.binding.Digest
 	}
 	return h.Journal.Claim(t.m.Held, c)
 }
@@ -268,13 +270,11 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 		return h.withoutContext(t, d, err)
 	}
 	h.Metrics.InFlight.Inc()
-	out := h.Engine.Run(ctx, t.tool, call, engine.Policy{MaxAttempts: t.binding.MaxAttempts, Timeout: t.binding.Timeout, Desks: r})
+	out := h.Engine.Do(ctx, r.invocation(call))
 	t.hit(failpoint.AfterTool)
 	scrub(call.Secrets, &out)
 	h.Metrics.InFlight.Dec()
-	if out.Entered {
-		h.Metrics.tool(t.binding, out.Duration, out.Waited)
-	}
+	h.Metrics.tool(t.binding, &out)
 	t.waited = !out.Entered
 	hold, over := r.close()
 	d.Hold = hold
@@ -365,8 +365,8 @@ func (h *Handlers) duplicate(t *turn) Disposition {
 // hit is a point at which tests may stop the worker; it compiles to nothing otherwise.
 func (t *turn) hit(point string) {
 	if failpoint.Enabled {
-		effect := ""
-		if t.binding != nil {
+		effect := string(t.effect)
+		if t.binding != nil && effect == "" {
 			effect = string(t.binding.Effect)
 		}
 		failpoint.Hit(point, effect, t.key.String())

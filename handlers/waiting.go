@@ -40,8 +40,9 @@ type waiting struct {
 	crowded bool                 // too many wait: it parks at once
 }
 
-// waits counts the runs that wait in memory.
-type waits struct{ parkable, others atomic.Int64 }
+// waits counts the runs that wait in memory: for people, if they may be parked or not, and for
+// limits.
+type waits struct{ parkable, others, limited atomic.Int64 }
 
 // touch notes that something happens at the desk.
 func (r *run) touch() {

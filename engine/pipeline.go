@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/target"
+)
+
+// pipeline is one call on its way through the phases. A phase that is not followed by another one
+// has set the outcome.
+type pipeline struct {
+	e    *Engine
+	ctx  context.Context //nolint:containedctx // that of Do, for its phases
+	inv  Invocation
+	call *tools.Call
+
+	key     CacheKey
+	keyed   bool   // results of the call may be reused
+	release func() // gives the limiter back what the call takes
+	result  tools.Result
+
+	attempts      int
+	entered       bool
+	abandoned     bool
+	invoked       time.Time     // when the first attempt began
+	ran           time.Duration // from then to the end of the last one
+	queued, stood time.Duration // of it
+	limited       time.Duration // waited for a limit
+	outcome       Outcome
+	spanEnd       func(Outcome)
+}
+
+func (p *pipeline) begin() {
+	if s, ok := p.e.o.Tracer.(Spans); ok {
+		p.ctx, p.call, p.spanEnd = s.Begin(p.ctx, p.call)
+	}
+}
+
+// end completes the outcome.
+func (p *pipeline) end() Outcome {
+	o := &p.outcome
+	o.ToolName, o.Attempts, o.Entered, o.Abandoned = p.call.Name, p.attempts, p.entered, p.abandoned
+	o.Waited, o.Stood, o.Duration = p.limited+p.queued, p.stood, p.ran-p.queued-p.stood
+	if p.spanEnd != nil {
+		p.spanEnd(*o)
+	}
+	return p.outcome
+}
+
+// fail ends the call with an error and returns false.
+func (p *pipeline) fail(err error) bool {
+	p.outcome = Failure(p.call.Name, err)
+	return false
+}
+
+// stop ends the call because its context has ended, and returns false.
+func (p *pipeline) stop(err error) bool {
+	p.outcome = Outcome{Stopped: context.Cause(p.ctx), Err: err}
+	return false
+}
+
+func (p *pipeline) resolve() bool {
+	p.trace("tool.resolve.start")
+	if p.inv.Tool.Invoker == nil {
+		tool, err := p.e.o.Find(p.call.Name)
+		if err != nil {
+			p.trace("tool.resolve.fail")
+			return p.fail(&events.Error{Code: events.CodeUnknownTool, Msg: textOf(err), Err: err})
+		}
+		p.inv.Tool = tool
+	}
+	p.trace("tool.resolve.ok")
+	return true
+}
+
+// parse reads the arguments if nobody has, and completes, coerces and checks them by the schema of
+// the tool.
+func (p *pipeline) parse() bool {
+	p.trace("args.parse.start")
+	args, changed := p.call.Args, false
+	if p.inv.Raw != nil {
+		var err error
+		if args, err = object(p.inv.Raw); err != nil {
+			return p.badArgs(err)
+		}
+		changed = true
+	}
+	if p.inv.Tool.Input != nil {
+		if args == nil {
+			args = map[string]any{}
+		}
+		fitting, other, faults := p.inv.Tool.Input.Conform(args)
+		if len(faults) > 0 {
+			return p.badArgs(&events.Error{
+				Code: events.CodeBadArgs, Msg: model.Reason(faults),
+				Err: &FaultsError{Faults: faults, Feedback: model.Feedback(p.inv.Tool.Input.Name, faults)},
+			})
+		}
+		args, changed = fitting, changed || other
+	}
+	if changed { // the caller's call stays as it is
+		call := *p.call
+		call.Args, call.ArgsJSON = args, nil
+		p.call = &call
+	}
+	p.traceKeys()
+	return true
+}
+
+// object reads the text of arguments: strict JSON, an object, or nothing.
+func object(raw json.RawMessage) (map[string]any, error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return map[string]any{}, nil
+	}
+	tree, err := events.Decode(raw)
+	if err != nil {
+		return nil, &events.Error{Code: events.CodeBadArgs, Msg: textOf(err), Err: err}
+	}
+	args, ok := tree.(map[string]any)
+	if !ok {
+		return nil, &events.Error{Code: events.CodeBadArgs, Msg: "args_not_object"}
+	}
+	return args, nil
+}
+
+func (p *pipeline) badArgs(err error) bool {
+	p.traceError("args.parse.fail", err)
+	return p.fail(err)
+}
+
+// cached looks whether there is a result already, and ends the call with it.
+func (p *pipeline) cached() bool {
+	if p.e.o.Cache == nil || p.inv.Tool.Cache.TTL <= 0 {
+		return false
+	}
+	if p.key, p.keyed = p.cacheKey(); !p.keyed {
+		return false
+	}
+	value, hit := p.e.o.Cache.Get(p.key)
+	if !hit {
+		p.trace("cache.miss")
+		return false
+	}
+	p.trace("cache.hit")
+	p.outcome = success(p.call.Name, tools.Result{Value: value})
+	p.outcome.Cached = true
+	return true
+}
+
+func (p *pipeline) guardInput() bool {
+	p.trace("guard.input.start")
+	for _, g := range p.inv.Tool.Guards {
+		if err := ask(func() error { return g.Input(p.ctx, p.call) }); err != nil {
+			return p.blocked("guard.input.block", "A guard refused the call of tool %s: %s", err)
+		}
+	}
+	p.trace("guard.input.ok")
+	return true
+}
+
+func (p *pipeline) guardOutput() bool {
+	p.trace("guard.output.start")
+	ctx := p.ctx
+	if ctx.Err() != nil && len(p.inv.Tool.Guards) > 0 { // the tool has returned in spite of it: its result counts if it may
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), p.e.o.Grace)
+		defer cancel()
+	}
+	for _, g := range p.inv.Tool.Guards {
+		if err := ask(func() error { return g.Output(ctx, p.call, p.result.Value) }); err != nil {
+			return p.blocked("guard.output.block", "Tool %s ran, but a guard refused its result: %s", err)
+		}
+	}
+	p.trace("guard.output.ok")
+	return true
+}
+
+// ask asks a guard. One that panics refuses.
+func ask(guard func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &events.Error{Code: events.CodeGuardrail, Msg: "a guard panicked", Err: &tools.PanicError{Value: v, Stack: debug.Stack()}}
+		}
+	}()
+	return guard()
+}
+
+func (p *pipeline) blocked(event, content string, err error) bool {
+	if p.ctx.Err() != nil && !p.entered { // a guard that was interrupted has decided nothing
+		return p.stop(err)
+	}
+	reason := textOf(err)
+	p.traceReason(event, reason)
+	p.fail(&events.Error{Code: events.CodeGuardrail, Msg: reason, Err: err})
+	p.outcome.Content = events.Clip(fmt.Sprintf(content, p.call.Name, reason))
+	return false
+}
+
+// mayBegin waits until the limits of the tool let the call begin.
+func (p *pipeline) mayBegin() bool {
+	limits := &p.inv.Tool.Limits
+	if p.e.o.Limiter == nil || limits.Tool == (target.Limit{}) && limits.Tenant == (target.Limit{}) {
+		return true
+	}
+	begun := time.Now()
+	if p.inv.Waits != nil {
+		p.inv.Waits(true)
+		defer p.inv.Waits(false)
+	}
+	release, err := p.e.o.Limiter.Wait(p.ctx, p.id(), p.call.Turn.App, *limits)
+	p.limited = time.Since(begun)
+	switch {
+	case err == nil:
+		p.release = release
+		return true
+	case p.ctx.Err() != nil:
+		return p.stop(err)
+	}
+	return p.fail(err)
+}
+
+// free gives back what the call takes of its limits.
+func (p *pipeline) free() {
+	if p.release != nil {
+		p.release()
+	}
+}
+
+// normalise makes the outcome of what the tool has returned.
+func (p *pipeline) normalise() bool {
+	value := &p.result.Value
+	if len(*value) == 0 {
+		*value = null()
+	}
+	if limit := p.inv.Tool.Limits.Output; limit > 0 && len(*value) > limit {
+		return p.fail(&events.Error{Code: events.CodeTooLarge, Msg: fmt.Sprintf(
+			"tool %s ran, but its result has %d bytes and its limit is %d (limits.output)", p.call.Name, len(*value), limit)})
+	}
+	if p.e.o.Seed003 {
+		*value = p.asSeed003(*value)
+	}
+	if p.inv.Tool.Output != nil {
+		if err := fits(p.inv.Tool.Output, *value); err != nil {
+			return p.fail(err)
+		}
+	}
+	p.outcome = success(p.call.Name, p.result)
+	return true
+}
+
+// fits checks a result against the schema that its tool declares.
+func fits(schema *model.Value, value json.RawMessage) error {
+	tree, err := events.Decode(value)
+	if err != nil {
+		return &events.Error{Code: events.CodeToolError, Msg: "the tool ran, but its result is no JSON: " + textOf(err), Err: err}
+	}
+	if _, _, faults := schema.Conform(tree); len(faults) > 0 {
+		return &events.Error{
+			Code: events.CodeToolError, Msg: "the tool ran, but its result does not fit its output schema: " + strings.TrimPrefix(model.Reason(faults), ": "),
+			Err: &FaultsError{Faults: faults},
+		}
+	}
+	return nil
+}
+
+// store keeps the result for calls like this one, unless it is more than a function of the
+// arguments: it changed context variables, came from people, or says itself that it failed.
+func (p *pipeline) store() {
+	o := &p.outcome
+	if !p.keyed || !o.Success || len(o.Set) > 0 || len(o.Remove) > 0 || p.stood > 0 || p.call.Secrets.Active() {
+		return
+	}
+	p.e.o.Cache.Put(p.key, bytes.Clone(o.Payload), p.inv.Tool.Cache.TTL)
+	p.trace("cache.store")
+}

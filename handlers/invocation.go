@@ -1,0 +1,103 @@
+package handlers
+
+import (
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/target"
+)
+
+// findTool finds what runs the tool of a turn, and what that knows of itself. Nobody is asked: what a
+// tool has not learned yet does not count for this turn.
+func (h *Handlers) findTool(t *turn) (err error) {
+	t.effect = t.binding.Effect
+	if t.tool, err = h.Tool(t.binding); err != nil {
+		return err
+	}
+	describer, ok := t.tool.(tools.Describer)
+	if !ok {
+		return nil
+	}
+	if known, ok := describer.Known(); ok {
+		t.version = known.Version
+		if known.Effect != "" && !t.binding.EffectSaid {
+			t.effect = bindings.Effect(known.Effect)
+		}
+	}
+	return nil
+}
+
+// invocation is how the engine runs the call of a turn. Its arguments have been checked against
+// the model of the agent; the engine checks them against the schema of the tool.
+func (r *run) invocation(call *tools.Call) engine.Invocation {
+	b := r.t.binding
+	tool := engine.Tool{
+		Invoker: r.t.tool, Input: b.Input, Output: b.Output, MaxAttempts: b.MaxAttempts, Timeout: b.Timeout, Limits: b.Limits, Guards: b.Guards,
+	}
+	var waits func(bool)
+	if r.t.effect == bindings.EffectNone && b.Cache.TTL > 0 {
+		tool.Cache, tool.Version, tool.ID = b.Cache, b.Digest+" "+r.t.version, toolID(b)
+	}
+	if b.Limits != (target.Limits{}) {
+		tool.ID, waits = toolID(b), r.waitsForLimit
+	}
+	return engine.Invocation{Call: call, Tool: tool, Desks: r, Waits: waits}
+}
+
+func toolID(b *bindings.Binding) string { return b.Workflow + "/" + b.Tool }
+
+// Bounds of runs that wait for a limit.
+const (
+	// patience is how long one keeps its slot: most wait for no time at all.
+	patience = 20 * time.Millisecond
+	// maxLimited is how many may wait without a slot. Those over it keep theirs, so that the rest
+	// of the turns is left to other workers.
+	maxLimited = 1000
+)
+
+// limited is the wait of a run for a limit. It is guarded by the mutex of the run.
+type limited struct {
+	timer *time.Timer // of the end of its patience
+	waits bool
+	away  bool // it takes no slot
+}
+
+// waitsForLimit is told by the engine when the run begins to wait for a limit, and when it ends to.
+func (r *run) waitsForLimit(begins bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := &r.limited
+	l.waits = begins
+	switch {
+	case r.t.m.Slot == nil:
+	case begins:
+		l.timer = time.AfterFunc(patience, r.goAway)
+	default:
+		l.timer.Stop()
+		if l.away {
+			l.away = false
+			r.t.m.Slot.Back()
+			r.h.waits.limited.Add(-1)
+			r.h.Metrics.InFlight.Inc()
+		}
+	}
+}
+
+// goAway leaves the slot of a run that waits for a limit to another one.
+func (r *run) goAway() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l, h := &r.limited, r.h
+	if !l.waits {
+		return
+	}
+	if h.waits.limited.Add(1) > maxLimited {
+		h.waits.limited.Add(-1)
+		return
+	}
+	l.away = true
+	r.t.m.Slot.Away()
+	h.Metrics.InFlight.Dec()
+}
