@@ -140,7 +140,8 @@ func (s *suite) run(call *tools.Call) (tools.Result, error) {
 // do calls a function as a worker does, in so many attempts at most, each within a time.
 func (s *suite) do(ctx context.Context, call *tools.Call, attempts int, timeout time.Duration) engine.Outcome {
 	s.Helper()
-	o := engine.New(engine.Options{Grace: patience}).Run(ctx, s.kind.Invoker(call.Name), call, engine.Policy{MaxAttempts: attempts, Timeout: timeout})
+	tool := engine.Tool{Invoker: s.kind.Invoker(call.Name), MaxAttempts: attempts, Timeout: timeout}
+	o := engine.New(engine.Options{Grace: patience}).Do(ctx, engine.Invocation{Call: call, Tool: tool})
 	require.False(s, o.Abandoned, "an invoker has to return when its context ends")
 	return o
 }
