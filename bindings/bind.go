@@ -1,11 +1,13 @@
 package bindings
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/guards"
 	"github.com/oneturn/oneturn/tools/target"
 )
 
@@ -23,11 +25,17 @@ type slot struct {
 type workflow struct {
 	name, dir, digest string
 
+	base   string // digest of what is its own
+	shares bool   // it uses the shared file, or would
+	joined string // version of that then
+
 	exact      map[key]slot
 	byModel    map[string]slot
 	onlyTool   map[string]slot // agent → its tool, if it has one only
 	registered map[string]string
 	bindings   []*Binding
+	tools      map[string]slot // by name, without agent
+	order      []string        // their names, in that of the manifests
 	agents     []string
 	models     []string
 	unreadable []place
@@ -57,16 +65,18 @@ type binder struct {
 	components map[string]string // component → tool
 	functions  map[key]place     // function name and agent → first place
 	locations  map[key]string    // the same → file
+	allow      guards.Guard      // holds the agents' lists; nil if there are none
+	registry   map[string]Registered
 }
 
-func bind(d *draft, files map[string]PyFile, inspected bool) *workflow {
+func bind(d *draft, files map[string]PyFile, opts *Options, inspected bool) *workflow {
 	m := d.manifest
 	b := &binder{
-		manifest: m, files: files,
+		manifest: m, files: files, registry: opts.Registered,
 		models: make(map[string]*model.Model), broken: make(map[string]string),
 		components: make(map[string]string), functions: make(map[key]place), locations: make(map[key]string),
 		w: &workflow{
-			name: m.workflow, dir: d.dir, digest: d.digest,
+			name: m.workflow, dir: d.dir, digest: d.digest, base: d.base, shares: m.shares, joined: m.shared.version(), tools: make(map[string]slot),
 			exact: make(map[key]slot), byModel: make(map[string]slot), onlyTool: make(map[string]slot),
 			registered: make(map[string]string), variables: m.variables, unreadable: m.unreadable, older: m.older,
 			sources: d.sources, uninspected: !inspected, unsure: !inspected || !d.kept(),
@@ -78,6 +88,7 @@ func bind(d *draft, files map[string]PyFile, inspected bool) *workflow {
 	b.compileModels()
 	b.checkRegistry()
 	b.boundPairs()
+	b.checkAllowed()
 	for i := range m.tools {
 		b.tool(&m.tools[i])
 		b.look(&m.tools[i])
@@ -86,6 +97,7 @@ func bind(d *draft, files map[string]PyFile, inspected bool) *workflow {
 	b.checkAgents()
 	b.checkEmpty()
 	b.w.imports, b.w.env = requirements(files, d.local)
+	b.w.shares = m.shares
 	b.w.own = m.found
 	b.w.shown = m.found
 	return b.w
@@ -124,18 +136,24 @@ func (b *binder) tool(t *toolEntry) {
 		b.warnf(t.at, "component_shared", "give each tool its own component",
 			"tools %s and %s share the UI component %s", b.components[t.component], t.name, quoted(t.component))
 	}
+	s := b.learn(t, signature, known)
+	if fault == nil {
+		fault = s.fault
+	}
+	b.named(t, s, fault)
 	for _, agent := range t.agents {
-		mdl := t.model
-		if mdl == "" {
-			mdl = b.w.registered[agent]
-		}
-		k := key{mdl, agent}
+		k := key{b.modelOf(t, agent), agent}
+		mdl := k.model
 		b.checkOwner(t, agent)
 		why := ""
 		if fault != nil {
 			why = fault.String()
 		} else if mdl != "" {
 			why = b.modelFault(t, mdl)
+		}
+		if a, ok := b.agent(agent); why == "" && ok && !a.may(t.name) {
+			why = "the agent's list of tools does not have it"
+			b.errorf(t.at, "tool_not_allowed", "add it to tools of agent "+agent, "tool %s names agent %s, whose list of tools does not have it", t.name, agent)
 		}
 		switch {
 		case why != "":
@@ -144,9 +162,35 @@ func (b *binder) tool(t *toolEntry) {
 			b.fail(k, slot{manual: true, why: fmt.Sprintf("tool %s of agent %s (%s) is not called automatically: set %s", t.name, agent, t.at,
 				t.at.words("auto: true", "auto_invoke: true", ""))})
 		default:
-			b.put(k, b.binding(t, k, signature, known))
+			bound := b.binding(t, k, s)
+			b.checkBinding(t, bound, s)
+			b.put(k, bound)
 		}
 	}
+}
+
+// modelOf gives the model of a tool when this agent calls it.
+func (b *binder) modelOf(t *toolEntry, agent string) string {
+	return cmp.Or(t.model, b.w.registered[agent])
+}
+
+// named notes a tool under its name, bound to no agent: its model is that for its first one.
+func (b *binder) named(t *toolEntry, s learned, fault *fault) {
+	k := key{}
+	if k.model = t.model; len(t.agents) > 0 {
+		k.model = b.modelOf(t, t.agents[0])
+	}
+	if b.models[k.model] == nil {
+		k.model = ""
+	}
+	entry := slot{}
+	if fault != nil {
+		entry.why = fmt.Sprintf("tool %s is not usable: %s", t.name, fault)
+	} else {
+		entry.binding = b.binding(t, k, s)
+	}
+	b.w.tools[t.name] = entry
+	b.w.order = append(b.w.order, t.name)
 }
 
 // signature finds the parameters of a Python tool. known is false if they cannot be told
@@ -180,41 +224,32 @@ func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *fault) 
 	}
 }
 
-func (b *binder) binding(t *toolEntry, k key, params []Param, known bool) *Binding {
+func (b *binder) binding(t *toolEntry, k key, s learned) *Binding {
 	bound := &Binding{
 		Workflow: b.workflow, Dir: b.w.dir, Agent: k.agent, ModelName: k.model, Tool: t.name, Description: t.description,
-		Kind: t.kind, Target: t.target, MaxAttempts: DefaultMaxAttempts, Timeout: t.policy.timeout,
-		Component: t.component, Display: t.mode, Secret: t.secret, Model: b.models[k.model],
-		Digest: b.w.digest, CompatSilent: b.silent, CompatEvents: b.older, RunOnKeyReuse: b.reuse, at: t.at,
+		Kind: t.kind, Target: t.target, Shared: t.shared, MaxAttempts: cmp.Or(t.policy.attempts, b.defaults.attempts, DefaultMaxAttempts),
+		Timeout: cmp.Or(t.policy.timeout, b.defaults.timeout), Input: s.input, Output: s.output, InputSchema: s.inputSchema, OutputSchema: s.outputSchema,
+		Limits: t.limits, Guards: t.guards, Component: t.component, Display: t.mode, Secret: t.secret, Model: b.models[k.model],
+		AcceptsContext: t.target == nil, Digest: b.w.digest, CompatSilent: b.silent, CompatEvents: b.older, RunOnKeyReuse: b.reuse, at: t.at,
 	}
 	bound.Effect, bound.EffectWhy = b.effect(t)
 	bound.EffectSaid = t.policy.effect != "" || b.defaults.effect != ""
-	b.checkEffect(t, bound.Effect)
-	switch {
-	case t.policy.attempts > 0:
-		bound.MaxAttempts = t.policy.attempts
-	case b.defaults.attempts > 0:
-		bound.MaxAttempts = b.defaults.attempts
+	if bound.Effect == EffectNone && !t.uiTool {
+		bound.Cache = t.cache
 	}
-	if bound.Timeout == 0 {
-		bound.Timeout = b.defaults.timeout
+	if b.allow != nil {
+		bound.Guards = append([]guards.Guard{b.allow}, t.guards...)
 	}
-	bound.AcceptsContext = t.target == nil
-	if t.kind == KindPython {
-		bound.File, bound.Function = t.path, t.function
-		bound.SignatureUnknown = !known
+	if t.kind != KindPython {
+		return bound
 	}
-	if t.kind == KindPython && known {
+	bound.File, bound.Function, bound.SignatureUnknown = t.path, t.function, !s.known
+	if s.known {
 		var fields []string
 		if bound.Model != nil {
 			fields = bound.Model.Fields()
 		}
-		bound.parameters, bound.AcceptsContext = newParameters(params, fields)
-		b.checkParameters(t, bound)
-	}
-	if bound.Model == nil {
-		b.warnf(t.at, "agent_without_model", t.at.words("add model to the agent or to the tool", "register a model for the agent", "name a model"),
-			"agent %s has no model: tool %s gets its output unchecked", k.agent, t.name)
+		bound.parameters, bound.AcceptsContext = newParameters(s.params, fields)
 	}
 	return bound
 }

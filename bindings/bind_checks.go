@@ -50,6 +50,31 @@ func (b *binder) checkEffect(t *toolEntry, effect Effect) {
 	}
 }
 
+// checkBinding warns of what will not go as its author thinks.
+func (b *binder) checkBinding(t *toolEntry, bound *Binding, s learned) {
+	b.checkEffect(t, bound.Effect)
+	b.checkCache(t, bound.Effect)
+	if t.kind == KindPython && s.known {
+		b.checkParameters(t, bound)
+	}
+	if bound.Model == nil && bound.Input == nil {
+		b.warnf(t.at, "agent_without_model", t.at.words("add model to the agent or to the tool", "register a model for the agent", "name a model"),
+			"agent %s has no model: tool %s gets its output unchecked", bound.Agent, t.name)
+	}
+}
+
+// checkCache reports tools whose results cannot be kept: a call that is left out has no effect.
+func (b *binder) checkCache(t *toolEntry, effect Effect) {
+	switch {
+	case t.cache.TTL == 0:
+	case t.uiTool:
+		b.errorf(t.cacheAt, "bad_cache", "remove cache", "the results of tool %s are not kept: people see what a UI tool shows", t.name)
+	case effect != EffectNone:
+		b.errorf(t.cacheAt, "bad_cache", "write effect: none if the tool changes nothing, or remove cache",
+			"the results of tool %s are not kept: its effect is %s, and a kept result would leave it out", t.name, effect)
+	}
+}
+
 // checkParameters warns of parameters that nothing fills, or not always: such a call ends as
 // bad_args.
 func (b *binder) checkParameters(t *toolEntry, bound *Binding) {

@@ -2,6 +2,7 @@ package bindings
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings/model"
@@ -61,6 +62,7 @@ type Binding struct {
 	File     string        // Python: relative to the root, slash-separated
 	Function string        // Python: name of the function
 	Target   target.Target // of the other kinds: where the tool is; nil for Python and Go
+	Shared   string        // name of the shared tool that it is: one tool in all workflows; "" of their own
 
 	Effect      Effect
 	EffectWhy   string        // where the effect was taken from
@@ -68,8 +70,12 @@ type Binding struct {
 	MaxAttempts int           // 1 = no retry
 	Timeout     time.Duration // of one attempt; 0 = the worker's default
 
-	Input  *model.Model // the tool's own schema of its arguments; nil if it declares none
-	Output *model.Value // the schema of its result; nil if it declares none
+	Input  *model.Model // checks its arguments; nil if it says no schema of them
+	Output *model.Value // checks its result; nil if it says no schema of it
+	// InputSchema and OutputSchema describe arguments and result, JSON Schema 2020-12: what is
+	// checked, else what the code tells of itself; nil if nothing is known.
+	InputSchema, OutputSchema json.RawMessage
+
 	Cache  Cache
 	Limits target.Limits
 	Guards []guards.Guard // in the order of the manifest
@@ -108,4 +114,21 @@ type Declaration struct {
 	Timeout     time.Duration // 0 = the workflow's default, else the worker's
 	Component   string        // UI component
 	Mode        string        // where it shows
+	// Output is the JSON Schema of the result. It describes, nothing is checked with it.
+	Output json.RawMessage
+	Cache  Cache // of a tool whose effect is none
+	Limits target.Limits
+	Guards []guards.Guard // asked in this order
+}
+
+// fingerprint tells declarations apart. Guards are code: they tell their number only.
+func (d *Declaration) fingerprint() []byte {
+	plain := *d
+	plain.Guards = nil
+	return fmt.Appendf(nil, "%#v %d", plain, len(d.Guards))
+}
+
+// Registered is a Go function that the program has registered, for manifests to bind by its name.
+type Registered struct {
+	Input, Output json.RawMessage // JSON Schemas of its types, nil if they have none
 }

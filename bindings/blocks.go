@@ -46,7 +46,7 @@ func (o *owner) readTarget(n *node, kind Kind, t *toolEntry) {
 	if kind != "" && kind != of {
 		o.refusef(n.get("kind").at(o.file), "bad_kind", "remove kind", "kind is %s, but %s is that of kind %s", kind, found[0], of)
 	}
-	t.kind, t.target = of, nil
+	t.kind, t.target, t.shared = of, nil, ""
 	for _, key := range []string{"file", "function"} {
 		if v := n.get(key); !v.absent() {
 			o.warnf(v.at(o.file), "file_ignored", "remove "+key+", or "+found[0], "tool %s is of kind %s, so its %s %s is not used", t.name, of, key, quoted(v.str()))
@@ -104,16 +104,16 @@ func (o *owner) nats(n *node) *target.NATS {
 		TrustMetadata: o.flag(n, "trust_metadata"),
 	}
 	name := regexp.MustCompile(`^[A-Za-z0-9_-]+$`) // as nats.go's package micro has it
-	for key, word := range map[string]string{"service": to.Service, "endpoint": to.Endpoint} {
-		if word != "" && !name.MatchString(word) {
+	for _, key := range []string{"service", "endpoint"} {
+		if word := n.get(key).str(); word != "" && !name.MatchString(word) {
 			o.refusef(n.get(key).at(o.file), "bad_subject", "write letters, digits, - and _ only", "%s %s is no name of NATS services", key, quoted(word))
 		}
 	}
 	switch at := n.get("subject").at(o.file); {
-	case to.Subject == "" && to.Service == "" && o.fault == nil:
-		o.refusef(n.at(o.file), "tool_without_target", "write nats: {subject: orders.place} or nats: {service: orders, endpoint: place}", "nats names neither subject nor service")
 	case to.Service == "" && to.Endpoint != "":
 		o.refusef(n.get("endpoint").at(o.file), "bad_subject", "add service", "nats names an endpoint and no service")
+	case to.Subject == "" && to.Service == "" && o.fault == nil:
+		o.refusef(n.at(o.file), "tool_without_target", "write nats: {subject: orders.place} or nats: {service: orders, endpoint: place}", "nats names neither subject nor service")
 	case to.Subject == "":
 	case strings.ContainsAny(to.Subject, "*>"):
 		o.refusef(at, "bad_subject", "write the subject of one endpoint", "subject %s has a wildcard", quoted(to.Subject))

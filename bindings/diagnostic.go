@@ -74,7 +74,7 @@ func (p place) words(own, mozaiks, code string) string {
 	switch {
 	case strings.HasPrefix(p.file, declaredIn):
 		return code
-	case strings.HasPrefix(path.Base(p.file), "oneturn."):
+	case ours(path.Base(p.file)):
 		return own
 	default:
 		return mozaiks

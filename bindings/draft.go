@@ -3,7 +3,6 @@ package bindings
 import (
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"hash"
 	"os"
 	"path"
@@ -19,7 +18,8 @@ const maxInspected = 500
 // draft is a workflow between reading and binding.
 type draft struct {
 	dir      string // relative to the root; "" if there is no folder
-	digest   string
+	base     string // digest of all that is its own
+	digest   string // base, and what it uses of others
 	manifest *manifest
 	python   map[string][]byte // files to inspect, relative to the root; nil = not kept, on the disk only
 	sources  map[string][]byte // the Python files, relative to the folder; see [Set.Sources]
@@ -28,9 +28,9 @@ type draft struct {
 }
 
 // newDraft reads one workflow. Whatever goes wrong becomes a diagnostic.
-func newDraft(root *os.Root, name, dir string, declared []Declaration, previous *Set) *draft {
+func newDraft(root *os.Root, name, dir string, declared []Declaration, common *shared, previous *Set) *draft {
 	d := &draft{dir: dir, python: make(map[string][]byte), manifest: &manifest{
-		report: &report{workflow: name}, registered: make(map[string]registration),
+		report: &report{workflow: name}, registered: make(map[string]registration), shared: common,
 	}}
 	sum := sha256.New()
 	if err := d.readFolder(root, sum, declared, previous); err != nil {
@@ -39,6 +39,7 @@ func newDraft(root *os.Root, name, dir string, declared []Declaration, previous 
 	}
 	if d.same == nil {
 		d.declare(declared)
+		d.join()
 	}
 	return d
 }
@@ -84,14 +85,25 @@ func (d *draft) readFolder(root *os.Root, sum hash.Hash, declared []Declaration,
 // finishDigest completes the digest and finds the previous version if it is the very same.
 func (d *draft) finishDigest(sum hash.Hash, declared []Declaration, previous *Set) {
 	for i := range declared {
-		hashPart(sum, "declared", fmt.Appendf(nil, "%#v", declared[i]))
+		hashPart(sum, "declared", declared[i].fingerprint())
 	}
-	d.digest = shortHash(sum)
+	d.base = shortHash(sum)
+	d.digest = d.base
 	if previous == nil {
 		return
 	}
-	if old := previous.workflows[d.manifest.workflow]; old != nil && old.digest == d.digest && old.dir == d.dir && !old.unsure {
+	if old := previous.workflows[d.manifest.workflow]; old != nil && old.base == d.base && old.dir == d.dir && !old.unsure &&
+		(!old.shares || old.joined == d.manifest.shared.version()) {
 		d.same = old
+	}
+}
+
+// join makes the shared file a part of the digest if the workflow uses something of it.
+func (d *draft) join() {
+	if version := d.manifest.shared.version(); d.manifest.shares && version != "" {
+		sum := sha256.New()
+		hashPart(sum, d.base, []byte(version))
+		d.digest = shortHash(sum)
 	}
 }
 
@@ -136,7 +148,7 @@ func (m *manifest) parse(file string, data []byte, failure error) (d document, u
 	if failure == nil {
 		for _, r := range d.repeated {
 			sev := SeverityWarning
-			if strings.HasPrefix(path.Base(file), "oneturn.") {
+			if ours(path.Base(file)) {
 				sev = SeverityError
 			}
 			m.add(sev, place{file, r.line}, "repeated_key", "key "+quoted(r.key)+" stands twice in one map; the later one counts", "remove one of them")
@@ -162,6 +174,7 @@ func (d *draft) declare(all []Declaration) {
 			name: dec.Tool, kind: KindGo, agents: []string{dec.Agent}, model: dec.Model, auto: true,
 			component: dec.Component, mode: dec.Mode, uiTool: dec.Component != "", at: at,
 			policy: policy{effect: dec.Effect, attempts: dec.MaxAttempts, timeout: dec.Timeout, at: at},
+			cache:  dec.Cache, cacheAt: at, limits: dec.Limits, guards: dec.Guards, tells: Registered{Input: dec.Schema, Output: dec.Output},
 		}
 		if dec.Schema != nil {
 			if t.model == "" {
@@ -170,7 +183,7 @@ func (d *draft) declare(all []Declaration) {
 			m.addModel(modelEntry{name: t.model, schema: dec.Schema, at: at})
 		}
 		if _, ok := m.agent(dec.Agent); !ok {
-			m.agents = append(m.agents, agentEntry{dec.Agent, true, at})
+			m.agents = append(m.agents, agentEntry{name: dec.Agent, auto: true, at: at})
 		}
 		m.tools = append(m.tools, t)
 	}

@@ -195,19 +195,7 @@ func (f *folder) scan() (*contents, error) {
 	c := &contents{manifests: make(map[string][]byte), failures: make(map[string]error), sources: make(map[string][]byte)}
 	sum := sha256.New()
 	for _, section := range sections() {
-		for _, ext := range extensions() {
-			name := section + ext
-			if _, err := f.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			data, err := f.read(name, maxManifest)
-			c.manifests[name] = data
-			if err != nil {
-				c.failures[name] = err
-				data = []byte(err.Error())
-			}
-			hashPart(sum, name, data)
-		}
+		f.scanSection(section, c, sum)
 	}
 	if err := f.walk(c); err != nil {
 		return nil, err
@@ -229,6 +217,23 @@ func (f *folder) scan() (*contents, error) {
 	}
 	c.digest = shortHash(sum)
 	return c, nil
+}
+
+// scanSection reads and hashes the files that a manifest may be.
+func (f *folder) scanSection(section string, c *contents, sum hash.Hash) {
+	for _, ext := range extensions() {
+		name := section + ext
+		if _, err := f.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		data, err := f.read(name, maxManifest)
+		c.manifests[name] = data
+		if err != nil {
+			c.failures[name] = err
+			data = []byte(err.Error())
+		}
+		hashPart(sum, name, data)
+	}
 }
 
 // skipped names folders that hold no code of the workflow.

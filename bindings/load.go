@@ -21,9 +21,12 @@ import (
 type Options struct {
 	Root     string        // workflows folder; "" = only Declared
 	Declared []Declaration // bindings made in Go code
-	Inspect  InspectFunc   // reads Python signatures; nil = Python tools are bound with unknown signature
-	Logger   *slog.Logger  // nil = silent
-	Debounce time.Duration // Watch waits this long for silence after a change, though at most 2 s if it is shorter; 0 = 200 ms
+	// Registered are the Go functions that manifests may name, for their schemas. A name that is
+	// not there is no fault: another worker may have it.
+	Registered map[string]Registered
+	Inspect    InspectFunc   // reads Python signatures; nil = Python tools are bound with unknown signature
+	Logger     *slog.Logger  // nil = silent
+	Debounce   time.Duration // Watch waits this long for silence after a change, though at most 2 s if it is shorter; 0 = 200 ms
 }
 
 func (o *Options) logger() *slog.Logger {
@@ -71,7 +74,7 @@ func load(ctx context.Context, opts *Options, previous *Set) (*Set, error) {
 	for i, d := range drafts {
 		group.Go(func() error {
 			if done[i] = d.same; d.same == nil {
-				done[i] = bind(d, own(files, d.python), inspected)
+				done[i] = bind(d, own(files, d.python), opts, inspected)
 			}
 			return ctx.Err()
 		})
@@ -80,7 +83,10 @@ func load(ctx context.Context, opts *Options, previous *Set) (*Set, error) {
 		return nil, fmt.Errorf("load workflows: %w", err)
 	}
 	for _, w := range done {
-		set.workflows[w.name] = w.over(previous)
+		set.workflows[w.name] = w
+		if previous != nil {
+			set.workflows[w.name] = w.over(previous.workflows[w.name])
+		}
 	}
 	set.finish()
 	set.took = time.Since(start)
@@ -127,6 +133,7 @@ func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Dec
 			})
 		}
 	}
+	s.shared = readShared(root, opts, previous)
 	names := maps.Clone(dirs)
 	for name := range declared {
 		if _, ok := names[name]; !ok {
@@ -139,7 +146,7 @@ func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Dec
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, name := range sorted {
 		group.Go(func() error {
-			drafts[i] = newDraft(root, name, names[name], declared[name], previous)
+			drafts[i] = newDraft(root, name, names[name], declared[name], s.shared, previous)
 			return ctx.Err()
 		})
 	}
@@ -193,13 +200,12 @@ func own(files map[string]PyFile, sources map[string][]byte) map[string]PyFile {
 	return picked
 }
 
-// over returns the workflow to use after previous: w, or the previous version if w has errors
-// that the previous one had not. Where both are the same version, the later verdict on it counts.
-func (w *workflow) over(previous *Set) *workflow {
-	if previous == nil || previous.workflows[w.name] == nil {
+// over returns the workflow to use after old, nil if there was none: w, or the old version if w has
+// errors that the old one had not. Where both are the same version, the later verdict on it counts.
+func (w *workflow) over(old *workflow) *workflow {
+	if old == nil {
 		return w
 	}
-	old := previous.workflows[w.name]
 	fresh := 0
 	for _, d := range w.own {
 		if d.Severity == SeverityError && !slices.ContainsFunc(old.own, d.same) {
@@ -244,6 +250,10 @@ func (s *Set) finish() {
 		s.bindings = append(s.bindings, w.bindings...)
 		s.diagnostics = append(s.diagnostics, w.shown...)
 		hashPart(sum, name, []byte(w.digest))
+	}
+	if s.shared != nil {
+		s.diagnostics = append(s.diagnostics, s.shared.shown...)
+		hashPart(sum, sharedSection, []byte(s.shared.digest))
 	}
 	s.digest = shortHash(sum)
 	slices.SortStableFunc(s.diagnostics, func(a, b Diagnostic) int {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/guards"
 	"github.com/oneturn/oneturn/tools/target"
 )
 
@@ -31,6 +32,8 @@ type manifest struct {
 	files      []fileRef // other files that the manifests name
 	unreadable []place   // manifests that could not be read
 	root       string    // the folder of all workflows, absolute; "" without one
+	shared     *shared   // what all workflows share
+	shares     bool      // something of it is used, or would be if it were there
 }
 
 // maxEntries bounds the agents, models, fields, tools and variables of one workflow.
@@ -47,6 +50,10 @@ type agentEntry struct {
 	name string
 	auto bool // auto_tool_mode; always true in oneturn.yaml
 	at   place
+
+	allowed   []string // the only tools that it may call
+	limited   bool     // to these
+	allowedAt *node
 }
 
 // registration is the model of an agent.
@@ -79,6 +86,18 @@ type toolEntry struct {
 	target      target.Target
 	server      string // MCP: as written; in target once all manifests are read
 	serverAt    place
+	input       *model.Model // as declared
+	output      *model.Value
+	inferInput  bool // as its code tells
+	inferOutput bool
+	tells       Registered // schemas of a Go function that is declared
+	cache       Cache
+	cacheAt     place
+	limits      target.Limits
+	guards      []guards.Guard
+	schema      *node // a model that it carries itself
+	schemaAt    place
+	shared      string // name of the shared tool that it is
 	auto        bool
 	uiTool      bool
 	component   string
@@ -191,6 +210,9 @@ func (m *manifest) bounded(n *node, file, what string) *node {
 
 // readUI reads where and how a tool shows.
 func (m *manifest) readUI(ui *node, file string, t *toolEntry) {
+	if ui.absent() {
+		return
+	}
 	t.component, t.mode = ui.get("component").str(), ui.get("mode").str()
 	if s := ui.get("secret"); !s.absent() {
 		v, ok := s.truth()
@@ -200,6 +222,16 @@ func (m *manifest) readUI(ui *node, file string, t *toolEntry) {
 		}
 		t.secret = v
 	}
+}
+
+// over fills what p does not say with what another one says.
+func (p policy) over(o policy) policy {
+	if p.effect == "" {
+		p.effect, p.at = o.effect, o.at
+	}
+	p.attempts = cmp.Or(p.attempts, o.attempts)
+	p.timeout = cmp.Or(p.timeout, o.timeout)
+	return p
 }
 
 // policy reads effect, max_attempts and timeout. A value that makes no sense is reported and

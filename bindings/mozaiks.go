@@ -69,7 +69,7 @@ func (m *manifest) readAgents(d document) {
 			m.warnf(e.node.at(d.file), "agent_defined_twice", "keep one of them", "agent %s is defined more than once", e.name)
 			continue
 		}
-		m.agents = append(m.agents, agentEntry{e.name, on, e.node.at(d.file)})
+		m.agents = append(m.agents, agentEntry{name: e.name, auto: on, at: e.node.at(d.file)})
 	}
 }
 

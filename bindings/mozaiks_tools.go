@@ -42,30 +42,33 @@ func (m *manifest) readTool(n *node, file string) (toolEntry, bool) {
 	}
 	m.misspelt(n, file, "agent", "file", "function", "name", "description", "tool_type", "auto_invoke",
 		"ui", "kind", "effect", "max_attempts", "timeout", "type", "constraints", "caller", "executor", "trigger",
-		"nats", "mcp", "http", "completion", "id")
-	t := toolEntry{
-		at: at, kind: KindPython, file: n.get("file").str(), function: n.get("function").str(),
-		description: n.get("description").str(), policy: m.policy(n, file),
+		"nats", "mcp", "http", "completion", "id",
+		"input", "output", "cache", "limits", "guards", "use")
+	t, ok := m.newTool(n, file)
+	if !ok {
+		return toolEntry{}, false
 	}
-	t.name = n.get("name").str()
-	if t.name == "" {
-		t.name = t.function
-	}
-	m.readKind(n, file, &t)
+	m.readKind(n, file, KindPython, &t)
 	if !m.readOwners(n, file, &t) || !m.complete(&t) {
 		return toolEntry{}, false
 	}
 	m.readInvocation(n, file, &t)
+	m.carry(&t)
 	return t, true
 }
 
-func (m *manifest) readKind(n *node, file string, t *toolEntry) {
+// readKind reads of what kind a tool is, where it is, and the rules around it. A tool of Go or Python
+// gets the kind usual if nothing says another.
+func (m *manifest) readKind(n *node, file string, usual Kind, t *toolEntry) {
+	if t.kind == "" {
+		t.kind = usual
+	}
 	k := n.get("kind")
 	said := Kind(k.str())
 	switch {
 	case k.absent():
 	case said == KindGo, said == KindPython:
-		t.kind = said
+		t.kind, t.target, t.shared = said, nil, ""
 	case !slices.Contains(kinds(), string(said)):
 		m.errorf(k.at(file), "bad_kind", cmp.Or(suggestion(k.str(), kinds()), "write kind: python"), "kind must be one of %s", strings.Join(kinds(), ", "))
 		t.kind = ""
@@ -73,6 +76,7 @@ func (m *manifest) readKind(n *node, file string, t *toolEntry) {
 	}
 	o := &owner{manifest: m, what: "tool " + t.name, file: file, fault: t.fault}
 	o.readTarget(n, said, t)
+	o.rules(n, t)
 	t.fault = o.fault
 }
 
@@ -118,6 +122,8 @@ func (m *manifest) complete(t *toolEntry) bool {
 // directions.
 func (m *manifest) readInvocation(n *node, file string, t *toolEntry) {
 	kind := n.first("tool_type", "type")
+	shown := t.uiTool // the shared tool that it is
+	t.uiTool = false
 	switch strings.ToUpper(kind.str()) {
 	case "UI_TOOL":
 		t.uiTool = true
@@ -127,6 +133,7 @@ func (m *manifest) readInvocation(n *node, file string, t *toolEntry) {
 			"tool_type %s of tool %s is not known and counts as Agent_Tool", quoted(kind.str()), t.name)
 	}
 	t.auto = t.uiTool
+	t.uiTool = t.uiTool || shown
 	if a := n.get("auto_invoke"); !a.absent() {
 		v, ok := a.truth()
 		if ok {

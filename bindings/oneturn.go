@@ -20,13 +20,28 @@ func ownKeys(object string) []string {
 	case "manifest":
 		return []string{"workflow", "agents", "models", "tools", "defaults", "context", "on_key_reuse", "compat", "servers"}
 	case "agent":
-		return []string{"model", "description"}
+		return []string{"model", "description", "tools"}
 	case "tool":
 		return []string{
 			"name", "kind", "agent", "agents", "model", "schema", "file", "function", "auto",
 			"effect", "timeout", "max_attempts", "ui", "description",
-			"nats", "mcp", "http", "completion", "id",
+			"nats", "mcp", "http", "completion", "id", "input", "output", "cache", "limits", "guards", "use",
 		}
+	case "shared tool":
+		return []string{
+			"name", "kind", "schema", "effect", "timeout", "max_attempts", "ui", "description",
+			"nats", "mcp", "http", "completion", "id", "input", "output", "cache", "limits", "guards",
+		}
+	case "shared manifest":
+		return []string{"servers", "tools"}
+	case "cache":
+		return []string{"ttl", "scope"}
+	case "limits":
+		return []string{"concurrency", "rate", "burst", "output", "tenant"}
+	case "tenant":
+		return []string{"concurrency", "rate", "burst"}
+	case "guard":
+		return []string{"on", "schema", "when", "secrets", "max_bytes", "message"}
 	case "nats":
 		return []string{"subject", "service", "endpoint", "trust_metadata"}
 	case "mcp":
@@ -107,10 +122,12 @@ func (m *manifest) ownAgents(n *node, file string) {
 		at := e.node.at(file)
 		example := fmt.Sprintf("%s: {model: %s}", e.name, cmp.Or(e.node.str(), "Ticket"))
 		m.strict(m.table(e.node, file, "agent "+e.name, example), file, "agent")
+		entry := agentEntry{name: e.name, auto: true, at: at}
+		m.ownAllowed(e.node.get("tools"), file, &entry)
 		if i := slices.IndexFunc(m.agents, func(a agentEntry) bool { return a.name == e.name }); i >= 0 {
-			m.agents[i] = agentEntry{e.name, true, at}
+			m.agents[i] = entry
 		} else {
-			m.agents = append(m.agents, agentEntry{e.name, true, at})
+			m.agents = append(m.agents, entry)
 		}
 		mdl := e.node.get("model")
 		switch {
@@ -146,18 +163,16 @@ func (m *manifest) ownTools(n *node, file string) {
 
 func (m *manifest) ownTool(n *node, file string) (toolEntry, bool) {
 	m.strict(n, file, "tool")
-	t := toolEntry{
-		at: n.at(file), name: n.get("name").str(), description: n.get("description").str(),
-		file: n.get("file").str(), function: n.get("function").str(), model: n.get("model").str(),
-		auto: true, policy: m.policy(n, file),
+	t, ok := m.newTool(n, file)
+	if !ok {
+		return t, false
 	}
-	if t.name == "" {
-		t.name = t.function
+	t.auto, t.model = true, n.get("model").str()
+	usual := KindGo
+	if t.file != "" {
+		usual = KindPython
 	}
-	if t.kind = KindGo; t.file != "" {
-		t.kind = KindPython
-	}
-	m.readKind(n, file, &t)
+	m.readKind(n, file, usual, &t)
 	switch {
 	case t.kind == KindPython && t.function == "":
 		t.function = t.name
@@ -184,21 +199,40 @@ func (m *manifest) ownTool(n *node, file string) (toolEntry, bool) {
 	if !m.complete(&t) {
 		return t, false
 	}
-	return t, m.ownSchema(n.get("schema"), file, &t)
+	if s := n.get("schema"); !s.absent() {
+		if t.model != "" {
+			m.errorf(s.at(file), "model_and_schema", "keep one of them", "tool %s has both model and schema", t.name)
+			return t, false
+		}
+		t.schema, t.schemaAt = s, s.at(file)
+	}
+	m.carry(&t)
+	return t, true
 }
 
-// ownSchema reads the schema that a tool carries itself: a model named after the tool.
-func (m *manifest) ownSchema(schema *node, file string, t *toolEntry) bool {
-	if schema.absent() {
-		return true
+// newTool begins an entry with what every format says in the same words: nothing, or what the
+// shared tool says that it uses.
+func (m *manifest) newTool(n *node, file string) (toolEntry, bool) {
+	t := toolEntry{}
+	if u := n.get("use"); !u.absent() {
+		var ok bool
+		if t, ok = m.use(u, file); !ok {
+			return t, false
+		}
 	}
-	if t.model != "" {
-		m.errorf(schema.at(file), "model_and_schema", "keep one of them", "tool %s has both model and schema", t.name)
-		return false
+	t.at, t.policy = n.at(file), m.policy(n, file).over(t.policy)
+	t.file, t.function = n.get("file").str(), n.get("function").str()
+	t.description = cmp.Or(n.get("description").str(), t.description)
+	t.name = cmp.Or(n.get("name").str(), t.name, t.function)
+	return t, true
+}
+
+// carry makes the model of a schema that a tool carries itself, named after the tool.
+func (m *manifest) carry(t *toolEntry) {
+	if t.schema != nil && t.model == "" {
+		t.model = t.name
+		m.addModel(modelEntry{name: t.name, schema: t.schema.appendJSON(nil), source: t.schema, at: t.schemaAt})
 	}
-	t.model = t.name
-	m.addModel(modelEntry{name: t.name, schema: schema.appendJSON(nil), source: schema, at: schema.at(file)})
-	return true
 }
 
 // ownContext reads the context variables of oneturn.yaml.

@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"maps"
 	"net/netip"
 	"net/url"
 	"os"
@@ -56,8 +57,9 @@ func (o *owner) url(n *node, network target.Network) string {
 	case u.Scheme == "http" && !network.AllowHTTP:
 		bad("write https://…, or add allow_http: true", "is not encrypted")
 	default:
-		for key, values := range u.Query() {
-			if secretName(key) && strings.Join(values, "") != "" {
+		query := u.Query()
+		for _, key := range slices.Sorted(maps.Keys(query)) {
+			if secretName(key) && query.Get(key) != "" {
 				o.warnf(v.at(o.file), "secret_in_clear", "put it into headers: {Authorization: {file: secret.txt}}", "the URL of %s has %s in its query, which looks like a secret", o.what, quoted(key))
 			}
 		}

@@ -14,6 +14,10 @@ const (
 	ScopeGlobal Scope = "global" // everybody: for what depends on the arguments alone
 )
 
+func scopes() []string {
+	return []string{string(ScopeUser), string(ScopeChat), string(ScopeTenant), string(ScopeGlobal)}
+}
+
 // Cache says how long a result is good for. The zero value is not at all. Only tools whose
 // effect is none may have one.
 type Cache struct {

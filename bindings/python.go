@@ -2,6 +2,7 @@ package bindings
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 )
@@ -29,6 +30,9 @@ type PyFunc struct {
 	Async  bool
 	Line   int
 	Asks   bool // seems to ask people
+	// Input and Output are JSON Schemas of the parameters and the result, made of the type hints;
+	// nil if there are none.
+	Input, Output json.RawMessage
 }
 
 // Param is one parameter of a [PyFunc].

@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -80,16 +81,17 @@ func (m *manifest) server(name string) (serverEntry, bool) {
 	if s, ok := m.servers[name]; ok {
 		return s, true
 	}
-	return serverEntry{}, false
+	m.shares = true
+	s, ok := m.shared.server(name)
+	return s, ok
 }
 
 func (m *manifest) serverNames() []string {
-	names := make([]string, 0, len(m.servers))
-	for name := range m.servers {
-		names = append(names, name)
+	names := slices.Collect(maps.Keys(m.servers))
+	if m.shared != nil {
+		names = slices.AppendSeq(names, maps.Keys(m.shared.servers))
 	}
-	slices.Sort(names)
-	return names
+	return sortedSet(names)
 }
 
 // connect gives the tools of MCP servers their servers, once all manifests are read.

@@ -28,6 +28,7 @@ type Set struct {
 	folded      map[string]*workflow // by lower-case name; nil where two names differ in case only
 	names       []string
 	bindings    []*Binding
+	shared      *shared // nil without the file
 	general     []Diagnostic
 	diagnostics []Diagnostic
 	digest      string

@@ -1,0 +1,69 @@
+package bindings
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+
+	"github.com/oneturn/oneturn/guards"
+)
+
+const exampleGuard = "guards: [{on: output, secrets: refuse}]"
+
+// guards reads a list of guards. One that cannot be made costs the tool: it would do what the
+// guard is there to prevent.
+func (o *owner) guards(n *node) []guards.Guard {
+	if !n.is(listNode) || len(n.items) > maxGuards {
+		o.refusef(n.at(o.file), "wrong_shape", "write for example "+exampleGuard, "guards must be a list of at most %d", maxGuards)
+		return nil
+	}
+	all := make([]guards.Guard, 0, len(n.items))
+	for _, item := range n.items {
+		if item = o.object(item, "guard", exampleGuard); item == nil {
+			continue
+		}
+		if g := o.guard(item); g != nil {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+func (o *owner) guard(n *node) guards.Guard {
+	d := guards.Declared{On: n.get("on").str(), Message: n.get("message").str()}
+	before := o.fault
+	o.fault = nil
+	defer func() { o.fault = cmp.Or(before, o.fault) }()
+	if s := n.get("schema"); !s.absent() {
+		d.Schema = s.appendJSON(nil)
+	}
+	if w := n.get("when"); !w.absent() {
+		if d.When = w.str(); d.When == "" {
+			o.refusef(w.at(o.file), "bad_guard", "write for example when: args.amount > 100", "when must be a text")
+		}
+	}
+	if s := n.get("secrets"); !s.absent() {
+		if d.Secrets = s.str() == "refuse"; !d.Secrets {
+			o.refusef(s.at(o.file), "bad_guard", "write secrets: refuse", "secrets must be refuse")
+		}
+	}
+	if b := n.get("max_bytes"); !b.absent() {
+		d.MaxBytes = o.size(b, "max_bytes", maxOutput)
+	}
+	if o.fault != nil {
+		return nil
+	}
+	g, err := guards.Compile(d)
+	if err == nil {
+		return g
+	}
+	at, message, mend := n.at(o.file), err.Error(), "write for example "+exampleGuard
+	if wrong := new(guards.DeclaredError); errors.As(err, &wrong) {
+		message, mend = wrong.Field+": "+wrong.Message, wrong.Mend
+		if part := n.get(wrong.Field); part != nil {
+			at.line = part.line
+		}
+	}
+	o.refusef(at, "bad_guard", mend, "a guard cannot be made: %s", strings.TrimSpace(message))
+	return nil
+}

@@ -1,0 +1,64 @@
+package bindings
+
+import (
+	"errors"
+
+	"github.com/oneturn/oneturn/bindings/model"
+)
+
+// inferred asks for a schema that the tool's own code tells.
+const inferred = "inferred"
+
+// schemas reads the schemas that a tool declares itself.
+func (o *owner) schemas(n *node, t *toolEntry) {
+	if v := n.get("input"); !v.absent() {
+		t.input, t.inferInput = nil, false
+		if data := o.schema(v, "input", &t.inferInput); data != nil {
+			compiled, err := model.CompileSchema(t.name, data)
+			o.problems(v, "input", err)
+			t.input = compiled
+		}
+	}
+	if v := n.get("output"); !v.absent() {
+		t.output, t.inferOutput = nil, false
+		if data := o.schema(v, "output", &t.inferOutput); data != nil {
+			compiled, err := model.CompileValue(t.name, data)
+			o.problems(v, "output", err)
+			t.output = compiled
+		}
+	}
+}
+
+// schema returns the JSON of a schema, nil if there is none to compile.
+func (o *owner) schema(n *node, key string, infer *bool) []byte {
+	switch {
+	case n.is(mapNode):
+		return n.appendJSON(nil)
+	case n.str() == inferred:
+		*infer = true
+	default:
+		o.refusef(n.at(o.file), "bad_schema", "write a JSON Schema, for example "+key+": {type: object}, or "+key+": inferred", "%s is no schema", key)
+	}
+	return nil
+}
+
+// problems reports each fault of a schema at its line.
+func (o *owner) problems(n *node, key string, err error) {
+	if err == nil {
+		return
+	}
+	found := []model.Problem{{Message: err.Error(), Mend: "mend the schema"}}
+	if faulty := new(model.SchemaError); errors.As(err, &faulty) {
+		found = faulty.Problems
+	}
+	for _, p := range found {
+		at, message := n.at(o.file), p.Message
+		if p.Field != "" {
+			message += " (" + quoted(p.Field) + ")"
+		}
+		if line := n.lineOf(p.Field); line > 0 {
+			at.line = line
+		}
+		o.refusef(at, "bad_schema", p.Mend, "%s: %s", key, message)
+	}
+}

@@ -1,0 +1,189 @@
+package bindings
+
+import (
+	"crypto/sha256"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// sharedSection is the file at the root with what all workflows share, without extension.
+const sharedSection = "tools.oneturn"
+
+// shared is what the file at the root says: tools and servers for all workflows. A nil one says
+// nothing.
+type shared struct {
+	*workflow // without a name: its tools and findings
+
+	entries map[string]*toolEntry
+	servers map[string]serverEntry
+}
+
+// readShared reads the file at the root, or keeps the previous version of it when the new one has
+// new errors.
+func readShared(root *os.Root, opts *Options, previous *Set) *shared {
+	if root == nil {
+		return nil
+	}
+	m := &manifest{report: &report{}, registered: map[string]registration{}}
+	f := &folder{dir: ".", root: root}
+	c := &contents{manifests: map[string][]byte{}, failures: map[string]error{}}
+	sum := sha256.New()
+	f.scanSection(sharedSection, c, sum)
+	if len(c.manifests) == 0 {
+		return nil
+	}
+	digest := shortHash(sum)
+	if previous != nil && previous.shared != nil && previous.shared.digest == digest {
+		kept := *previous.shared.workflow
+		kept.shown = kept.own
+		return &shared{&kept, previous.shared.entries, previous.shared.servers}
+	}
+	var err error
+	if m.root, err = filepath.Abs(root.Name()); err != nil {
+		m.errorf(place{}, "unreadable", "name the workflows folder by an absolute path", "the workflows folder cannot be found: %v", err)
+	}
+	m.readShared(m.choose(f, c, sharedSection))
+	m.connect()
+	w := bind(&draft{dir: ".", digest: digest, manifest: m}, nil, opts, true)
+	next := &shared{workflow: w, entries: make(map[string]*toolEntry, len(m.tools)), servers: m.servers}
+	for i := range m.tools {
+		next.entries[m.tools[i].name] = &m.tools[i]
+	}
+	if previous == nil || previous.shared == nil {
+		return next
+	}
+	old := previous.shared
+	if over := w.over(old.workflow); over.digest != digest {
+		return &shared{over, old.entries, old.servers}
+	}
+	return next
+}
+
+// readShared reads servers and tools.
+func (m *manifest) readShared(d document) {
+	n := m.table(d.root, d.file, "the file", "tools: [{name: place_order, nats: {subject: orders.place}}]")
+	if n == nil {
+		return
+	}
+	m.strict(n, d.file, "shared manifest")
+	m.readServers(n.get("servers"), d.file)
+	list := n.get("tools")
+	if !list.absent() && !list.is(listNode) {
+		m.errorf(list.at(d.file), "wrong_shape", "write for example tools: ["+exampleShared+"]", "tools must be a list")
+		return
+	}
+	if list.absent() {
+		return
+	}
+	for _, item := range m.bounded(list, d.file, "tools").items {
+		if !item.is(mapNode) {
+			m.errorf(item.at(d.file), "wrong_shape", "write for example - "+exampleShared, "a tool must be a map")
+			continue
+		}
+		if t, ok := m.sharedTool(item, d.file); ok {
+			m.tools = append(m.tools, t)
+		}
+	}
+}
+
+const exampleShared = "{name: place_order, nats: {subject: orders.place}}"
+
+func (m *manifest) sharedTool(n *node, file string) (toolEntry, bool) {
+	m.strict(n, file, "shared tool")
+	t := toolEntry{
+		at: n.at(file), name: n.get("name").str(), description: n.get("description").str(), auto: true, policy: m.policy(n, file),
+	}
+	if id := n.get("id").str(); t.name == "" && id != "" {
+		t.name = "agent:" + id
+	}
+	if t.name == "" {
+		m.errorf(t.at, "tool_without_name", "add name", "a shared tool has no name")
+		return t, false
+	}
+	i := slices.IndexFunc(m.tools, func(o toolEntry) bool { return o.name == t.name })
+	if i >= 0 {
+		m.errorf(t.at, "tool_defined_twice", "rename one of them", "tool %s is defined at %s already; this one is left out", t.name, m.tools[i].at)
+		return t, false
+	}
+	m.readKind(n, file, KindGo, &t)
+	if t.kind == "" {
+		return t, false
+	}
+	if t.kind == KindPython {
+		m.errorf(t.at, "shared_python", "declare it in the workflow whose folder has its file", "tool %s is a Python function, which belongs to the folder of a workflow", t.name)
+		return t, false
+	}
+	ui := m.table(n.get("ui"), file, "ui", "ui: {component: TicketCard, mode: inline}")
+	m.strict(ui, file, "ui")
+	m.readUI(ui, file, &t)
+	t.uiTool = t.component != ""
+	if s := n.get("schema"); !s.absent() {
+		t.schema, t.schemaAt = s, s.at(file)
+	}
+	return t, true
+}
+
+// use returns a copy of the shared tool that a tool names.
+func (m *manifest) use(n *node, file string) (toolEntry, bool) {
+	m.shares = true
+	name := n.str()
+	t, ok := m.shared.tool(name)
+	if !ok {
+		mend := didYouMean(name, m.shared.names())
+		if mend == "" {
+			mend = "define it in " + sharedSection + ".yaml beside the workflow folders: tools: [" + exampleShared + "]"
+		}
+		m.errorf(n.at(file), "unknown_tool", mend, "it uses the unknown shared tool %s", quoted(name))
+		return toolEntry{}, false
+	}
+	t.shared = name
+	return *t, true
+}
+
+// tool finds a tool by its name, or an agent by its id.
+func (s *shared) tool(name string) (*toolEntry, bool) {
+	if s == nil {
+		return nil, false
+	}
+	if t, ok := s.entries[name]; ok {
+		c := *t
+		return &c, true
+	}
+	return nil, false
+}
+
+func (s *shared) has(name string) bool {
+	_, ok := s.tool(name)
+	return ok
+}
+
+func (s *shared) server(name string) (serverEntry, bool) {
+	if s == nil {
+		return serverEntry{}, false
+	}
+	e, ok := s.servers[name]
+	return e, ok
+}
+
+func (s *shared) names() []string {
+	if s == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(s.entries))
+}
+
+// version is the digest, "" without the file.
+func (s *shared) version() string {
+	if s == nil {
+		return ""
+	}
+	return s.digest
+}
+
+// ours reports whether a file is one of our own formats.
+func ours(base string) bool {
+	return strings.HasPrefix(base, "oneturn.") || strings.HasPrefix(base, sharedSection+".")
+}
