@@ -55,7 +55,7 @@ func Check(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Finding, e
 	for _, c := range found.consumers {
 		findings = append(findings, report(c.object(), c.have == nil, c.diffs)...)
 	}
-	return found.judgeLimit(found.judgeRetention(findings)), nil
+	return found.judgeRates(found.judgeLimit(found.judgeRetention(findings))), nil
 }
 
 // report turns the differences of one object into findings.
@@ -105,6 +105,18 @@ func (s state) judgeLimit(findings []Finding) []Finding {
 		if f.Object == "stream "+s.plan.journal && f.Setting == "max_bytes" {
 			findings[i].Severity = Broken
 			findings[i].Mend = "run turnctl provision: a full journal refuses the ends of turns too; limit the account instead"
+		}
+	}
+	return findings
+}
+
+// judgeRates leaves a server alone that was provisioned before there were rates: only workers whose
+// tools have one need their bucket, and they say so themselves.
+func (s state) judgeRates(findings []Finding) []Finding {
+	for i, f := range findings {
+		if f.Object == "stream "+s.plan.limits && f.Setting == "" {
+			findings[i].Severity = Different
+			findings[i].Mend = "nothing to do as long as no tool has a rate limit; turnctl provision adds it"
 		}
 	}
 	return findings

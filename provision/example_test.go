@@ -25,6 +25,7 @@ func Example() {
 	// stream KV_ONETURN_CONTEXT
 	// stream OBJ_ONETURN_BLOBS
 	// stream ONETURN_DEAD
+	// stream KV_ONETURN_LIMITS
 	// consumer ONETURN_IN workers-default
 	// consumer ONETURN_IN workers-gpu
 	// consumer ONETURN_TIMERS timers

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/tools/target"
 )
 
 // Plan is everything that oneturn needs on a server, as values. Buckets appear as the
@@ -16,8 +18,8 @@ type Plan struct {
 	// Consumers in the order they are made, after all streams.
 	Consumers []Consumer
 
-	journal, inbound string        // stream names
-	minRetention     time.Duration // rule 11
+	journal, inbound, limits string        // stream names
+	minRetention             time.Duration // rule 11
 }
 
 // Consumer is a durable consumer of a stream.
@@ -38,10 +40,11 @@ func New(opts Options) (Plan, error) {
 	s := opts.Space
 	plan := Plan{
 		Streams: []jetstream.StreamConfig{
-			opts.journal(), opts.inbound(), opts.timers(), opts.context(), opts.blobs(), opts.dead(),
+			opts.journal(), opts.inbound(), opts.timers(), opts.context(), opts.blobs(), opts.dead(), opts.limits(),
 		},
 		journal:      s.TurnsStream(),
 		inbound:      s.InStream(),
+		limits:       "KV_" + s.LimitsBucket(),
 		minRetention: MinRetention(opts.MaxTurnLife, opts.MaxEventAge),
 	}
 	for _, pool := range opts.Pools {
@@ -137,6 +140,12 @@ func (o Options) dead() jetstream.StreamConfig {
 	cfg.Duplicates = min(DuplicateWindow, o.DeadAge)
 	cfg.MaxBytes = o.DeadMaxBytes
 	return cfg
+}
+
+// limits holds when the rates of tools have room again, for as long as the longest of them may take
+// to fill up: what is older says nothing.
+func (o Options) limits() jetstream.StreamConfig {
+	return o.bucket(o.Space.LimitsBucket(), "oneturn: rates of tools, shared by workers", target.MaxRefill+time.Hour)
 }
 
 // consumer has no limit of deliveries: on a work queue a message past it would stay for

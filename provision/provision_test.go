@@ -74,8 +74,12 @@ func TestApplyCreatesEverythingOnceAndThenLeavesItAlone(t *testing.T) {
 			t.Parallel()
 			js := server(t)
 			for _, f := range findings(t, js, opts) {
-				require.Equal(t, provision.Broken, f.Severity)
 				require.Equal(t, "missing", f.Have)
+				want := provision.Broken
+				if f.Object == "stream KV_ONETURN_LIMITS" {
+					want = provision.Different // workers without a rate limit do not need it
+				}
+				require.Equal(t, want, f.Severity, f.Object)
 			}
 			for object, change := range apply(t, js, opts) {
 				require.Equal(t, provision.Created, change.Action, object)
@@ -85,6 +89,20 @@ func TestApplyCreatesEverythingOnceAndThenLeavesItAlone(t *testing.T) {
 				require.Equal(t, provision.Unchanged, change.Action, "%s %v", object, change.Details)
 			}
 		})
+	}
+}
+
+func TestServerProvisionedBeforeThereWereRatesIsSound(t *testing.T) {
+	t.Parallel()
+	js := server(t)
+	apply(t, js, provision.Options{})
+	require.NoError(t, js.DeleteStream(t.Context(), "KV_ONETURN_LIMITS"))
+	found := findings(t, js, provision.Options{})
+	require.Len(t, found, 1)
+	require.Equal(t, provision.Different, found[0].Severity)
+	require.Contains(t, found[0].Mend, "turnctl provision adds it")
+	for object, change := range apply(t, js, provision.Options{}) {
+		require.Equal(t, map[bool]provision.Action{true: provision.Created, false: provision.Unchanged}[object == "stream KV_ONETURN_LIMITS"], change.Action, object)
 	}
 }
 

@@ -11,6 +11,7 @@
 //	<prefix>.live.<app>.<chat>.<kind>                                not stored
 //	<prefix>.timer.ask.<app>.<chat>.<turn>.<call>.<id>               schedule of a question's end
 //	<prefix>.due.ask.<app>.<chat>.<turn>.<call>.<id>                 that end
+//	$KV.<PREFIX>_LIMITS.<hash>[.<hash>]                              rate of a tool, or of a tool for a tenant
 //	<prefix>.dead.<app>.<kind>                                       dead letters
 //	<prefix>.api.<app>.<verb>                                        request API
 package subjects

@@ -1,6 +1,8 @@
 package subjects
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"regexp"
 	"strings"
@@ -194,6 +196,23 @@ func (s Space) ContextBucket() string { return s.upper + "_CONTEXT" }
 
 // ContextKey is the key of a chat's context variables.
 func ContextKey(app, chat string) string { return Token(app) + "." + Token(chat) }
+
+// LimitsBucket is the KV bucket of the rates that workers share.
+func (s Space) LimitsBucket() string { return s.upper + "_LIMITS" }
+
+// LimitKey is the key of the rate of a tool for all tenants, or for one. Both are ids, and only
+// their hashes are in the key.
+func LimitKey(tool, tenant string, all bool) string {
+	if all {
+		return limitHash(tool)
+	}
+	return limitHash(tool) + "." + limitHash(tenant)
+}
+
+func limitHash(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:22]
+}
 
 // BlobsBucket is the object store of payloads too large for a record.
 func (s Space) BlobsBucket() string { return s.upper + "_BLOBS" }

@@ -220,3 +220,21 @@ func requireTokens(t *testing.T, subject string, tokens ...string) {
 	require.Equal(t, subject, strings.TrimSuffix(strings.Join(tokens, "."), "."))
 	require.Equal(t, tokens, strings.Split(strings.Join(tokens, "."), "."), "a token holds a dot")
 }
+
+func TestRatesOfToolsAndTenantsHaveKeysOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := space(t)
+	require.Equal(t, "A_B_LIMITS", s.LimitsBucket())
+	seen := map[string]bool{}
+	for _, tool := range []string{"", "a", "Shop/refund", strings.Repeat("x", 1000), "a.>"} {
+		keys := []string{subjects.LimitKey(tool, "", true)}
+		for _, tenant := range []string{"", "default", "*", strings.Repeat("x", 1000)} {
+			keys = append(keys, subjects.LimitKey(tool, tenant, false))
+		}
+		for _, key := range keys {
+			require.False(t, seen[key], key)
+			require.Regexp(t, `^[A-Za-z0-9_-]{22}(\.[A-Za-z0-9_-]{22})?$`, key)
+			seen[key] = true
+		}
+	}
+}
