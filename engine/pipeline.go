@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/guards"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/target"
 )
@@ -158,10 +159,8 @@ func (p *pipeline) cached() bool {
 
 func (p *pipeline) guardInput() bool {
 	p.trace("guard.input.start")
-	for _, g := range p.inv.Tool.Guards {
-		if err := ask(func() error { return g.Input(p.ctx, p.call) }); err != nil {
-			return p.blocked("guard.input.block", "A guard refused the call of tool %s: %s", err)
-		}
+	if err := guards.AdmitInput(p.ctx, p.inv.Tool.Guards, p.call); err != nil {
+		return p.blocked("guard.input.block", "A guard refused the call of tool %s: %s", err)
 	}
 	p.trace("guard.input.ok")
 	return true
@@ -170,35 +169,27 @@ func (p *pipeline) guardInput() bool {
 func (p *pipeline) guardOutput() bool {
 	p.trace("guard.output.start")
 	ctx := p.ctx
-	if ctx.Err() != nil && len(p.inv.Tool.Guards) > 0 { // the tool has returned in spite of it: its result counts if it may
+	if len(p.inv.Tool.Guards) > 0 { // the tool has returned: its result counts, if it may, also when the call has to end
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), p.e.o.Grace)
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), p.timeout())
 		defer cancel()
 	}
-	for _, g := range p.inv.Tool.Guards {
-		if err := ask(func() error { return g.Output(ctx, p.call, p.result.Value) }); err != nil {
-			return p.blocked("guard.output.block", "Tool %s ran, but a guard refused its result: %s", err)
-		}
+	if err := guards.AdmitOutput(ctx, p.inv.Tool.Guards, p.call, p.result.Value); err != nil {
+		return p.blocked("guard.output.block", "Tool %s ran, but a guard refused its result: %s", err)
 	}
 	p.trace("guard.output.ok")
 	return true
 }
 
-// ask asks a guard. One that panics refuses.
-func ask(guard func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &events.Error{Code: events.CodeGuardrail, Msg: "a guard panicked", Err: &tools.PanicError{Value: v, Stack: debug.Stack()}}
-		}
-	}()
-	return guard()
-}
-
 func (p *pipeline) blocked(event, content string, err error) bool {
-	if p.ctx.Err() != nil && !p.entered { // a guard that was interrupted has decided nothing
+	reason := "a guard did not decide in time"
+	var refusal *guards.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		reason = refusal.Reason
+	case !p.entered: // a guard that was interrupted has decided nothing
 		return p.stop(err)
 	}
-	reason := textOf(err)
 	p.traceReason(event, reason)
 	p.fail(&events.Error{Code: events.CodeGuardrail, Msg: reason, Err: err})
 	p.outcome.Content = events.Clip(fmt.Sprintf(content, p.call.Name, reason))

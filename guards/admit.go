@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"strings"
 
@@ -37,7 +36,7 @@ func AdmitOutput(ctx context.Context, list []Guard, call *tools.Call, output jso
 func ask(ctx context.Context, guard func() error) (refused error) {
 	defer func() {
 		if p := recover(); p != nil {
-			refused = &Refusal{Reason: "a guard broke, so the call is refused", Err: fmt.Errorf("guard: panic: %v\n%s", p, debug.Stack())}
+			refused = &Refusal{Reason: "a guard broke, so the call is refused", Err: &tools.PanicError{Value: p, Stack: debug.Stack()}}
 		}
 	}()
 	err := guard()

@@ -77,7 +77,9 @@ func TestGuardThatPanicsOrFailsRefuses(t *testing.T) {
 	panics := guards.Output(func(context.Context, *tools.Call, json.RawMessage) error { panic("the value 4711") })
 	err := guards.AdmitOutput(t.Context(), []guards.Guard{panics}, call(t, `{}`), nil)
 	require.Equal(t, "a guard broke, so the call is refused", words(t, err))
-	require.ErrorContains(t, errors.Unwrap(err), "goroutine", "where it broke is for the log")
+	var panicked *tools.PanicError
+	require.ErrorAs(t, err, &panicked)
+	require.Contains(t, string(panicked.Stack), "goroutine", "where it broke is for the log")
 	require.NoError(t, guards.AdmitInput(t.Context(), []guards.Guard{panics}, call(t, `{}`)))
 
 	fails := guards.Input(func(context.Context, *tools.Call) error { return errors.New("no rights") })
