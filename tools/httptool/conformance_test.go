@@ -59,7 +59,9 @@ func function(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(map[events.Code]int{
 			events.CodeUserError: http.StatusConflict, events.CodeBadArgs: http.StatusBadRequest, events.CodeToolError: http.StatusInternalServerError,
 		}[failed.Code])
-		_ = json.NewEncoder(w).Encode(map[string]string{"title": string(failed.Code), "detail": failed.Msg})
+		if err := json.NewEncoder(w).Encode(map[string]string{"title": string(failed.Code), "detail": failed.Msg}); err != nil {
+			panic(http.ErrAbortHandler)
+		}
 	}
 }
 

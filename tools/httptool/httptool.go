@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"net/textproto"
 	"strconv"
-	"time"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/outbound"
@@ -90,16 +89,7 @@ func (t *Tool) request(ctx context.Context, op string, call *tools.Call) (*http.
 	if err != nil { // its text holds the URL, which may hold a key
 		return nil, &events.Error{Code: events.CodeToolError, Op: op, Msg: "the url of the manifest cannot be read"}
 	}
-	for _, h := range target.Identity(call) {
-		req.Header[textproto.CanonicalMIMEHeaderKey(h.Name)] = []string{h.Value}
-	}
-	if call.IdempotencyKey != "" {
-		req.Header.Set(target.HTTPIdempotencyKey, target.Escape(call.IdempotencyKey))
-	}
-	req.Header.Set(target.HTTPFencingToken, strconv.FormatUint(call.FencingToken, 10))
-	if end, ok := ctx.Deadline(); ok {
-		req.Header.Set(target.HeaderTimeout, strconv.FormatInt(max(time.Until(end).Milliseconds(), 1), 10))
-	}
+	outbound.Identify(req, call)
 	req.Header.Set("Content-Type", "application/json")
 	if !t.sets("Accept") {
 		req.Header.Set("Accept", "application/json, text/event-stream;q=0.5, text/plain;q=0.1")

@@ -1,0 +1,25 @@
+package outbound
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/target"
+)
+
+// Identify sets the headers by which an endpoint knows the call that a request is for, and until
+// when somebody waits for the answer.
+func Identify(req *http.Request, call *tools.Call) {
+	for _, h := range target.Identity(call) {
+		req.Header.Set(h.Name, h.Value)
+	}
+	if call.IdempotencyKey != "" {
+		req.Header.Set(target.HTTPIdempotencyKey, target.Escape(call.IdempotencyKey))
+	}
+	req.Header.Set(target.HTTPFencingToken, strconv.FormatUint(call.FencingToken, 10))
+	if end, ok := req.Context().Deadline(); ok {
+		req.Header.Set(target.HeaderTimeout, strconv.FormatInt(max(time.Until(end).Milliseconds(), 1), 10))
+	}
+}
