@@ -7,24 +7,50 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/agent"
+	"github.com/oneturn/oneturn/tools/httptool"
 	"github.com/oneturn/oneturn/tools/natstool"
 	"github.com/oneturn/oneturn/tools/target"
 )
 
 // reaches says why a binding's tool cannot be reached from here at all, nil if it can.
 func (b *Toolbox) reaches(binding *bindings.Binding) error {
-	if _, ok := binding.Target.(*target.NATS); ok && b.o.Conn != nil {
+	switch t := binding.Target.(type) {
+	case *target.HTTP:
 		return nil
+	case *target.Agent:
+		if t.Completions != nil || t.NATS != nil && b.o.Conn != nil {
+			return nil
+		}
+	case *target.NATS:
+		if b.o.Conn != nil {
+			return nil
+		}
 	}
 	return unknown("this worker runs no %s tools", binding.Kind)
 }
 
 // make makes the invoker of a binding's target. It does no I/O.
 func (b *Toolbox) make(binding *bindings.Binding) tools.Invoker {
-	if t, ok := binding.Target.(*target.NATS); ok {
-		return natstool.New(t, natstool.Options{Conn: b.o.Conn, Logger: b.o.Logger, Reserved: []string{cmp.Or(b.o.Prefix, subjects.DefaultPrefix)}})
+	switch t := binding.Target.(type) {
+	case *target.NATS:
+		return b.nats(t)
+	case *target.HTTP:
+		return httptool.New(t, httptool.Options{})
+	case *target.Agent:
+		switch {
+		case t.NATS != nil:
+			return b.nats(t.NATS)
+		case binding.Output != nil:
+			return agent.New(t, agent.Options{Logger: b.o.Logger, Output: binding.Output.JSONSchema()})
+		}
+		return agent.New(t, agent.Options{Logger: b.o.Logger})
 	}
 	return unusable{unknown("this worker runs no %s tools", binding.Kind)}
+}
+
+func (b *Toolbox) nats(t *target.NATS) tools.Invoker {
+	return natstool.New(t, natstool.Options{Conn: b.o.Conn, Logger: b.o.Logger, Reserved: []string{cmp.Or(b.o.Prefix, subjects.DefaultPrefix)}})
 }
 
 // unusable is a tool that cannot be called.

@@ -59,8 +59,10 @@ func TestArgumentsBecomeAConversation(t *testing.T) {
 	made := tool(t, l.target(), agent.Options{})
 	for i, c := range []struct{ args, messages string }{
 		{`{"prompt":"hi"}`, `[{"role":"user","content":"hi"}]`},
-		{`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`,
-			`[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]`},
+		{
+			`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`,
+			`[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]`,
+		},
 		{`{"prompt":"hi","tone":"dry"}`, `[{"role":"user","content":"{\"prompt\":\"hi\",\"tone\":\"dry\"}"}]`},
 		{`{"prompt":7}`, `[{"role":"user","content":"{\"prompt\":7}"}]`},
 		{`{}`, `[{"role":"user","content":"{}"}]`},
