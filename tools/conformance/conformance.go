@@ -119,7 +119,7 @@ func (s *suite) call(function, args string) *tools.Call {
 	require.True(s, ok)
 	return &tools.Call{
 		Turn: events.TurnID{App: "app", Chat: "chat-1", Turn: s.Name()}, CallID: s.Name(), Workflow: "Suite", Agent: "Tester",
-		UserID: "ada", Name: function, Args: object, Context: map[string]any{}, IdempotencyKey: "key of " + s.Name(),
+		UserID: "ada", Name: function, Args: object, Context: map[string]any{}, IdempotencyKey: "key-of-" + s.Name(),
 		FencingToken: 4711, Epoch: 1, Attempt: 1,
 	}
 }
