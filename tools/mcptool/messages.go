@@ -1,0 +1,91 @@
+package mcptool
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/oneturn/oneturn/internal/process"
+)
+
+// messages hands on the messages of the server, and logs what else its program prints: one line
+// that is no message would end the session.
+func (c *child) messages(from io.Reader, to *io.PipeWriter, log *slog.Logger) {
+	in := bufio.NewReaderSize(from, 64<<10) //nolint:mnd // a pipe holds as much
+	var junk process.Output
+	defer func() {
+		junk.Flush(log)
+		_ = to.Close()
+		_, _ = io.Copy(io.Discard, in) // it must not block on printing
+	}()
+	for {
+		line, err := c.line(in)
+		msg, rest := message(line)
+		if len(bytes.TrimSpace(rest)) > 0 {
+			text := string(rest[:min(len(rest), process.MaxLine)])
+			junk.Line(log, strings.TrimRight(text, "\n"), len(rest) > len(text), c.blot)
+		}
+		if msg != nil {
+			c.session.saw(msg)
+			if _, err := to.Write(append(msg, '\n')); err != nil {
+				return // the session is closed
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// line reads a line of the server; one that is too long for a message ends the process.
+func (c *child) line(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		if most := c.session.server.o.maxMessage(); len(line) > most {
+			c.cut(most)
+			return nil, errTooLarge
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err //nolint:wrapcheck // only tells the end
+		}
+	}
+}
+
+var errTooLarge = errors.New("a message is too large")
+
+// message returns the JSON-RPC message of a line, if there is one, and what stands before it or
+// instead: a program may print without ending its line.
+func message(line []byte) (msg, rest []byte) {
+	if !bytes.Contains(line, []byte(`"jsonrpc"`)) {
+		return nil, line
+	}
+	trimmed := bytes.TrimSpace(line)
+	if json.Valid(trimmed) && (trimmed[0] == '{' || trimmed[0] == '[') {
+		return bytes.Clone(trimmed), nil
+	}
+	if at := bytes.Index(trimmed, []byte(`{"jsonrpc"`)); at > 0 && json.Valid(trimmed[at:]) {
+		return bytes.Clone(trimmed[at:]), trimmed[:at]
+	}
+	return nil, line
+}
+
+// printed logs what the server prints on its standard error.
+func (c *child) printed(from io.Reader, log *slog.Logger) {
+	in := bufio.NewReaderSize(from, process.MaxLine)
+	defer c.errors.Flush(log)
+	for {
+		line, cut, err := process.ReadLine(in)
+		if line != "" {
+			c.errors.Line(log, line, cut, c.blot)
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package mcptool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// value takes the value out of a result: its structured content; else of its one text the JSON
+// object or array that it is, or the text as a string; else the list of its contents, null if
+// there are none.
+func value(r *mcp.CallToolResult, exact json.RawMessage) (json.RawMessage, error) {
+	if exact != nil {
+		return exact, nil
+	}
+	if r.StructuredContent != nil {
+		return json.Marshal(r.StructuredContent) //nolint:wrapcheck // the caller says what it means
+	}
+	switch len(r.Content) {
+	case 0:
+		return json.RawMessage("null"), nil
+	case 1:
+		text, ok := r.Content[0].(*mcp.TextContent)
+		if !ok {
+			break
+		}
+		said := strings.TrimSpace(text.Text)
+		if strings.HasPrefix(said, "{") || strings.HasPrefix(said, "[") {
+			if _, err := events.Decode([]byte(said)); err == nil {
+				return json.RawMessage(said), nil
+			}
+		}
+		return encode(text.Text)
+	}
+	return encode(r.Content)
+}
+
+// encode writes JSON without escapes for HTML.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what it means
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// result makes the tool's result of what the server answered.
+func (t *Tool) result(op string, pin *pinned, r *mcp.CallToolResult, exact json.RawMessage) (tools.Result, error) {
+	if r.IsError {
+		return tools.Result{}, failure(op, r)
+	}
+	out, err := value(r, exact)
+	if err != nil {
+		return tools.Result{}, failf(events.CodeToolError, op, "its result has no JSON form: %v", err)
+	}
+	if most := t.server.o.MaxResult; len(out) > most {
+		return tools.Result{}, failf(events.CodeTooLarge, op, "its result has %d bytes, over the limit of %d", len(out), most)
+	}
+	tree, err := events.Decode(out)
+	if err != nil {
+		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used", Err: err}
+	}
+	if pin.output != nil {
+		if _, _, faults := pin.output.Conform(tree); len(faults) > 0 {
+			return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", worded(faults))
+		}
+	}
+	return tools.Result{Value: out}, nil
+}
+
+// failure is what a result with isError says.
+func failure(op string, r *mcp.CallToolResult) error {
+	var texts []string
+	for _, c := range r.Content {
+		if text, ok := c.(*mcp.TextContent); ok {
+			texts = append(texts, text.Text)
+		}
+	}
+	e := &events.Error{Code: events.CodeToolError, Op: op, Msg: bounded(strings.Join(texts, "\n"))}
+	if e.Msg == "" {
+		e.Msg = "the server says no more than that it failed"
+	}
+	if said, ok := r.Meta[MetaCode].(string); ok {
+		switch code := events.Code(said); code {
+		case events.CodeBadArgs, events.CodeUserError:
+			e.Code = code
+		default: // tool_error, and what is no server's to say
+		}
+	}
+	if again, _ := r.Meta[MetaRetryable].(bool); again {
+		wait, _ := r.Meta[MetaRetryAfter].(float64)
+		return tools.RetryAfter(e, seconds(wait))
+	}
+	return e
+}
+
+// maxWait bounds how long a server may ask to wait.
+const maxWait = time.Hour
+
+func seconds(s float64) time.Duration {
+	if !(s > 0) { // not a number neither
+		return 0
+	}
+	return time.Duration(min(s, maxWait.Seconds()) * float64(time.Second))
+}
+
+// refusal is what an error of the protocol says about a call: the server has the tool, and did
+// not run it.
+func refusal(op string, err *jsonrpc.Error) error {
+	code := events.CodeToolError
+	if err.Code == jsonrpc.CodeInvalidParams {
+		code = events.CodeBadArgs
+	}
+	return &events.Error{Code: code, Op: op, Msg: fmt.Sprintf("the server refuses the call (%d): %s", err.Code, bounded(err.Message))}
+}
+
+// protocolError returns the error of the protocol in an error of the SDK.
+func protocolError(err error) *jsonrpc.Error {
+	var e *jsonrpc.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
+}
+
+// worded says what is wrong with a value, without any of it.
+func worded(faults []model.Fault) string {
+	texts := make([]string, len(faults))
+	for i, f := range faults {
+		texts[i] = f.String()
+	}
+	return strings.Join(texts, "; ")
+}

@@ -1,0 +1,292 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	maxTools   = 4096            // that a server may have
+	tellWithin = time.Second     // for a server to be told that a call is given up
+	endWithin  = 5 * time.Second // for what may take a while at the end of a session
+)
+
+// transporter reaches a server.
+type transporter interface {
+	// open makes the way for a session, and what has to be closed.
+	open(ctx context.Context, s *session) (link, error)
+	// explain says why a session failed of which the link knows nothing.
+	explain(err error) string
+	// mend says what to do about a server that cannot be used.
+	mend() string
+}
+
+// link is the way to a server that one session has.
+type link interface {
+	mcp.Transport
+
+	// end closes it once the session is closed. A process has grace to end by itself.
+	end(grace time.Duration)
+	// kill cuts it.
+	kill()
+	// reason says why it is cut, or what its process has said last; "" if nobody knows.
+	reason() string
+	// tooLarge reports whether that is the size of what the server said.
+	tooLarge() bool
+}
+
+// session is one session with a server. It carries one call at a time.
+type session struct {
+	server *server
+	link   link
+	client *mcp.ClientSession
+	over   chan struct{} // closed when the connection is over
+
+	mu    sync.Mutex
+	ended bool
+	call  *underway // nil between calls
+	timer *time.Timer
+	tools map[string]*described
+	stale bool // the server has said that its tools have changed
+}
+
+// connect opens the connection and agrees on the protocol.
+func (s *session) connect(ctx context.Context) error {
+	var err error
+	if s.link, err = s.server.reach.open(ctx, s); err != nil {
+		return err
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "oneturn", Version: version()}, &mcp.ClientOptions{
+		// What people are asked. Not samples of models, and no files.
+		Capabilities: &mcp.ClientCapabilities{
+			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
+		},
+		ElicitationHandler:     s.elicit,
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { s.changed() },
+		MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true},
+	})
+	type connected struct {
+		session *mcp.ClientSession
+		err     error
+	}
+	done := make(chan connected, 1)
+	go func() {
+		c := connected{err: errVanished}
+		defer func() {
+			recovered(recover(), &c.err)
+			done <- c
+		}()
+		c.session, c.err = client.Connect(ctx, s.link, nil)
+	}()
+	var c connected
+	select {
+	case c = <-done:
+	case <-ctx.Done(): // it may not look at its context
+		s.link.kill()
+		c = <-done
+	}
+	if c.err != nil {
+		return c.err
+	}
+	s.client = c.session
+	go s.watch()
+	return nil
+}
+
+// errVanished is the error of a goroutine that ended without one.
+var errVanished = errors.New("the MCP client ended without an answer")
+
+// recovered turns a panic of the MCP client, which reads what strangers wrote, into an error.
+func recovered(value any, err *error) {
+	if value != nil {
+		*err = fmt.Errorf("the MCP client panicked: %v: %w", value, errors.New(string(debug.Stack())))
+	}
+}
+
+// watch waits for the end of the connection.
+func (s *session) watch() {
+	_ = s.client.Wait()
+	close(s.over)
+	s.mu.Lock()
+	ours, idle := s.ended, s.call == nil
+	s.mu.Unlock()
+	if ours {
+		return
+	}
+	s.server.broke()
+	if idle { // else the call sees it
+		s.server.forget(s)
+		s.end(0, nil)
+	}
+}
+
+// protocol is the version that both sides speak.
+func (s *session) protocol() string { return s.client.InitializeResult().ProtocolVersion }
+
+func (s *session) alive() bool {
+	select {
+	case <-s.over:
+		return false
+	default:
+		return true
+	}
+}
+
+// use takes an idle session into use; false if it is over.
+func (s *session) use() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil && !s.timer.Stop() {
+		return false // it is being ended
+	}
+	s.timer = nil
+	return s.alive()
+}
+
+// wait lets the session wait for the next call; false if it is over.
+func (s *session) wait() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.alive() {
+		return false
+	}
+	s.timer = time.AfterFunc(s.server.o.IdleAfter, func() {
+		s.server.forget(s)
+		s.end(s.server.o.Grace, nil)
+	})
+	return true
+}
+
+// leave ends the call of the session and returns it, an empty one if there was none.
+func (s *session) leave() *underway {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.call
+	s.call = nil
+	if u == nil {
+		return &underway{}
+	}
+	return u
+}
+
+// end closes the session, in the background. It waits a little for after, if that is given.
+func (s *session) end(grace time.Duration, after <-chan struct{}) {
+	s.mu.Lock()
+	ended := s.ended
+	s.ended = true
+	s.mu.Unlock()
+	if !ended {
+		go s.close(grace, after)
+	}
+}
+
+func (s *session) close(grace time.Duration, after <-chan struct{}) {
+	defer s.server.ends.Done()
+	if s.link == nil {
+		return
+	}
+	if after != nil {
+		select {
+		case <-after:
+		case <-s.over:
+		case <-time.After(tellWithin):
+		}
+	}
+	if grace == 0 {
+		s.link.kill()
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		defer func() { _ = recover() }() // at the end nothing is lost
+		if s.client != nil {
+			_ = s.client.Close()
+		}
+	}()
+	select {
+	case <-closed:
+	case <-time.After(endWithin):
+		s.link.kill()
+	}
+	s.link.end(grace)
+	<-closed
+	s.server.log.Debug("MCP session ended")
+}
+
+// explain says why the session failed.
+func (s *session) explain(err error) string {
+	if s.link != nil {
+		if why := s.link.reason(); why != "" {
+			return why
+		}
+	}
+	return s.server.reach.explain(err)
+}
+
+// changed notes that the tools have to be read again.
+func (s *session) changed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = true
+}
+
+// list reads the tools of the server.
+func (s *session) list(ctx context.Context) (err error) {
+	defer func() { recovered(recover(), &err) }()
+	s.mu.Lock()
+	s.stale = false
+	s.mu.Unlock()
+	all := map[string]*described{}
+	var cursor string
+	for len(all) < maxTools {
+		page, err := s.client.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return fmt.Errorf("list its tools: %w", err)
+		}
+		for _, tool := range page.Tools {
+			if all[tool.Name], err = describe(tool); err != nil {
+				return err
+			}
+		}
+		if page.NextCursor == "" || page.NextCursor == cursor {
+			s.mu.Lock()
+			s.tools = all
+			s.mu.Unlock()
+			return nil
+		}
+		cursor = page.NextCursor
+	}
+	return fmt.Errorf("it has more than %d tools", maxTools)
+}
+
+// find returns what the server says of a tool now; nil if it has none of that name.
+func (s *session) find(ctx context.Context, name string) (*described, error) {
+	s.mu.Lock()
+	stale := s.stale
+	s.mu.Unlock()
+	if stale {
+		if err := s.list(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tools[name], nil
+}
+
+// names of the tools of the server.
+func (s *session) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := make([]string, 0, len(s.tools))
+	for name := range s.tools {
+		names = append(names, name)
+	}
+	return names
+}

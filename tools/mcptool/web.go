@@ -1,0 +1,267 @@
+package mcptool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/outbound"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// web reaches a server on streamable HTTP.
+type web struct {
+	server *server
+	client *outbound.Client
+}
+
+func newWeb(s *server) *web {
+	return &web{s, outbound.New(outbound.Options{
+		Network: s.to.Network, Headers: s.to.Headers, MaxBody: int64(s.o.maxMessage()), TLS: s.o.TLS,
+	})}
+}
+
+func (w *web) mend() string {
+	return fmt.Sprintf("look at its url and headers in the manifest (servers: %s)", w.server.to.Name)
+}
+
+// explain says why a request failed, in words that hold neither its URL nor its secrets.
+func (w *web) explain(err error) string {
+	var own *events.Error
+	if errors.As(outbound.Fault(context.Background(), "", err), &own) && own.Msg != "" && protocolError(err) == nil {
+		return own.Msg
+	}
+	return w.client.Blot(bounded(err.Error()))
+}
+
+// line is the way of one session: its requests end with it.
+type line struct {
+	web     *web
+	session *session
+	life    context.Context //nolint:containedctx // of the session
+	cut     context.CancelFunc
+	status  atomic.Int32          // the last that was an error
+	broke   atomic.Pointer[error] // the last that reading an answer ended with
+}
+
+func (w *web) open(_ context.Context, s *session) (link, error) {
+	l := &line{web: w, session: s}
+	l.life, l.cut = context.WithCancel(context.Background())
+	return l, nil
+}
+
+// Connect implements [mcp.Transport].
+func (l *line) Connect(ctx context.Context) (mcp.Connection, error) {
+	t := mcp.StreamableClientTransport{
+		Endpoint:     l.web.server.to.URL,
+		HTTPClient:   &http.Client{Transport: l, CheckRedirect: l.web.client.HTTP.CheckRedirect},
+		MaxEventSize: l.web.server.o.maxMessage(),
+	}
+	return t.Connect(ctx) //nolint:wrapcheck // the SDK's own
+}
+
+func (l *line) kill() { l.cut() }
+
+func (l *line) end(time.Duration) {
+	l.cut()
+	l.web.client.Close()
+}
+
+func (l *line) reason() string {
+	if err := l.broke.Load(); err != nil && l.life.Err() == nil {
+		return l.web.explain(*err)
+	}
+	switch status := int(l.status.Load()); status {
+	case 0:
+		return ""
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Sprintf("it answers HTTP %d: it does not accept the headers of the manifest", status)
+	default:
+		return fmt.Sprintf("it answers HTTP %d", status)
+	}
+}
+
+func (l *line) tooLarge() bool {
+	err := l.broke.Load()
+	return err != nil && events.CodeOf(outbound.Fault(context.Background(), "", *err)) == events.CodeTooLarge
+}
+
+type underwayKey struct{}
+
+// withUnderway lets the requests of a call be told from others of its session.
+func withUnderway(ctx context.Context, u *underway) context.Context {
+	return context.WithValue(ctx, underwayKey{}, u)
+}
+
+// RoundTrip implements [http.RoundTripper] for the requests of the SDK.
+func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	stop := context.AfterFunc(l.life, cancel)
+	done := func() {
+		stop()
+		cancel()
+	}
+	u, _ := ctx.Value(underwayKey{}).(*underway)
+	sent := body(req)
+	calls := u != nil && bytes.Contains(sent, []byte(`"method":"tools/call"`))
+	if calls {
+		u.sent(true)
+	}
+	resp, err := l.web.client.HTTP.Transport.RoundTrip(req.WithContext(ctx))
+	if one := l.session.underway(); one != nil {
+		one.wrote(sent)
+	}
+	if err != nil {
+		done()
+		if fault := outbound.Fault(req.Context(), "", err); calls && tools.IsRetryable(fault) {
+			u.refuse(tools.Retryable(failf(events.CodeToolError, u.op, "MCP server %s: %s; the tool was not entered",
+				l.web.server.to.Name, l.web.explain(err))))
+		}
+		return nil, err //nolint:wrapcheck // of a transport
+	}
+	if resp.StatusCode >= http.StatusBadRequest && req.Method == http.MethodPost {
+		l.failed(u, calls, resp)
+	}
+	resp.Body = l.watched(resp, done)
+	return resp, nil
+}
+
+// body returns what a request of the SDK sends.
+func body(req *http.Request) []byte {
+	if req.GetBody == nil {
+		return nil
+	}
+	r, err := req.GetBody()
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// failed notes what a status says about the call.
+func (l *line) failed(u *underway, calls bool, resp *http.Response) {
+	if resp.StatusCode != http.StatusNotFound { // how servers answer what they do not know yet, and sessions that are over
+		l.status.Store(int32(resp.StatusCode))
+	}
+	if !calls {
+		return
+	}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		u.refuse(tools.RetryAfter(failf(events.CodeToolError, u.op, "MCP server %s answers HTTP %d: it has not taken the call",
+			l.web.server.to.Name, resp.StatusCode), retryAfter(resp.Header.Get("Retry-After"))))
+	case http.StatusNotFound:
+		if resp.Request != nil && resp.Request.Header.Get("Mcp-Session-Id") != "" {
+			u.mu.Lock()
+			u.gone = true
+			u.mu.Unlock()
+		}
+	case http.StatusUnauthorized, http.StatusForbidden:
+		u.refuse(failf(events.CodeToolError, u.op, "MCP server %s: %s; %s", l.web.server.to.Name, l.reason(), l.web.mend()))
+	}
+}
+
+func (u *underway) refuse(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.refused = err
+}
+
+// retryAfter reads a header: seconds, or a date.
+func retryAfter(value string) time.Duration {
+	if s, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
+		return seconds(s)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return seconds(time.Until(at).Seconds())
+	}
+	return 0
+}
+
+// watched is the body of an answer, whose messages the session sees before the SDK does.
+func (l *line) watched(resp *http.Response, done func()) io.ReadCloser {
+	w := &watched{ReadCloser: resp.Body, line: l, most: l.web.server.o.maxMessage(), done: done}
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	w.stream = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
+	return w
+}
+
+type watched struct {
+	io.ReadCloser
+
+	line   *line
+	most   int
+	stream bool // of events
+	done   func()
+
+	part, data []byte // of a stream: what came of a line, of an event; else data is the body
+	blind      bool   // something was too large
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.line.broke.Store(&err) // the SDK says only that there is no answer
+	}
+	if !w.stream {
+		w.keep(&w.data, p[:n])
+		if errors.Is(err, io.EOF) && !w.blind {
+			w.line.session.saw(w.data)
+			w.data = nil
+		}
+		return n, err //nolint:wrapcheck // of a reader
+	}
+	for rest := p[:n]; len(rest) > 0; {
+		at := bytes.IndexByte(rest, '\n')
+		if at < 0 {
+			w.keep(&w.part, rest)
+			break
+		}
+		w.keep(&w.part, rest[:at])
+		w.event(bytes.TrimSuffix(w.part, []byte("\r")))
+		w.part, rest = w.part[:0], rest[at+1:]
+	}
+	return n, err //nolint:wrapcheck // of a reader
+}
+
+func (w *watched) keep(to *[]byte, part []byte) {
+	if len(*to)+len(part) > w.most {
+		w.blind = true
+		return
+	}
+	*to = append(*to, part...)
+}
+
+// event takes a line of a stream; an empty one ends an event.
+func (w *watched) event(line []byte) {
+	if len(line) == 0 {
+		if len(w.data) > 0 && !w.blind {
+			w.line.session.saw(w.data)
+		}
+		w.data, w.blind = w.data[:0], false
+		return
+	}
+	if data, is := bytes.CutPrefix(line, []byte("data:")); is {
+		w.keep(&w.data, append(bytes.TrimPrefix(data, []byte(" ")), '\n'))
+	}
+}
+
+func (w *watched) Close() error {
+	w.done()
+	return w.ReadCloser.Close() //nolint:wrapcheck // of a reader
+}
