@@ -238,3 +238,37 @@ func TestJournalThatForgetsTooSoonIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, w.Run(t.Context()), "retention of at least")
 }
+
+// TestSchemasComeFromTypesAndHints binds tools of both languages as a worker does.
+func TestSchemasComeFromTypesAndHints(t *testing.T) {
+	t.Parallel()
+	root := workflows(t, `
+tools:
+- {name: free, agent: A, file: hello.py}
+- {name: held, agent: B, file: hello.py, function: free, input: inferred, output: inferred}
+- {name: golang, agent: C, kind: go, output: inferred}
+`, "from typing import Optional\ndef free(count: int, note: Optional[str] = None) -> list[str]:\n    return []\n")
+	type in struct {
+		Count int `json:"count"`
+	}
+	w, err := oneturn.NewWorker(server(t).Connect(), oneturn.Config{Workflows: root, Tools: []oneturn.Tool{
+		oneturn.NewTool("golang", func(context.Context, in) (bool, error) { return true, nil }),
+	}})
+	require.NoError(t, err)
+	find := func(name string) *bindings.Binding {
+		b, err := w.Bindings().Tool("Hello", name)
+		require.NoError(t, err)
+		return b
+	}
+	input := `{"type":"object","properties":{"count":{"type":"integer"},"note":{"type":["string","null"]}},"required":["count"],"additionalProperties":false}`
+	for _, name := range []string{"free", "held"} {
+		require.JSONEq(t, input, string(find(name).InputSchema))
+		require.JSONEq(t, `{"type":"array","items":{"type":"string"}}`, string(find(name).OutputSchema))
+	}
+	require.Nil(t, find("free").Input)
+	_, faults := find("held").Input.Check(map[string]any{})
+	require.Len(t, faults, 1)
+	require.Contains(t, string(find("golang").InputSchema), `"count"`)
+	require.Nil(t, find("golang").Input)
+	require.JSONEq(t, `{"type":"boolean"}`, string(find("golang").Output.JSONSchema()))
+}

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/guards"
 	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/target"
 )
 
 // Effect says what may happen to a tool whose worker died: whether it may be entered again.
@@ -27,6 +29,7 @@ const (
 type Tool struct {
 	name     string
 	tool     tools.Invoker
+	types    bindings.Registered   // schemas of its types
 	declared *bindings.Declaration // nil for a tool that a oneturn.yaml binds by name
 	err      error
 }
@@ -44,6 +47,11 @@ type ToolOption func(*Tool)
 // (`kind: go`). Mistakes are reported by [NewWorker].
 func NewTool[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error), options ...ToolOption) Tool {
 	t := Tool{name: name, tool: tools.Func(fn)}
+	input, err := tools.SchemaOf[In]()
+	t.types.Input = input
+	if output, err := tools.SchemaOf[Out](); err == nil { // what only describes may be missing
+		t.types.Output = output
+	}
 	for _, option := range options {
 		option(&t)
 	}
@@ -51,12 +59,12 @@ func NewTool[In, Out any](name string, fn func(ctx context.Context, in In) (Out,
 		return t
 	}
 	t.declared.Tool = name
+	t.declared.Output = t.types.Output
 	if t.declared.Schema == nil {
-		schema, err := tools.SchemaOf[In]()
 		if err != nil {
 			t.err = fmt.Errorf("tool %s: no JSON Schema for its input type: %w", name, err)
 		}
-		t.declared.Schema = schema
+		t.declared.Schema = input
 	}
 	return t
 }
@@ -100,6 +108,25 @@ func WithUI(component, mode string) ToolOption {
 	}
 }
 
+// WithCache keeps the results of a tool whose effect is [ReadOnly], for calls with the same
+// arguments. Scope "" is one chat.
+func WithCache(ttl time.Duration, scope bindings.Scope) ToolOption {
+	return func(t *Tool) { t.declaration().Cache = bindings.Cache{TTL: ttl, Scope: scope} }
+}
+
+// WithLimits bounds how many calls of the tool run and begin, and how large a result may be.
+func WithLimits(limits target.Limits) ToolOption {
+	return func(t *Tool) { t.declaration().Limits = limits }
+}
+
+// WithGuards has guards look at each call and result of the tool, in this order.
+func WithGuards(list ...guards.Guard) ToolOption {
+	return func(t *Tool) {
+		d := t.declaration()
+		d.Guards = append(d.Guards, list...)
+	}
+}
+
 func (t *Tool) declaration() *bindings.Declaration {
 	if t.declared == nil {
 		t.declared = &bindings.Declaration{}
@@ -110,7 +137,11 @@ func (t *Tool) declaration() *bindings.Declaration {
 // checkTools reports Go tools that can never run: registered, but bound to nothing.
 func checkTools(registered []Tool, set *bindings.Set) error {
 	bound := map[string]bool{}
-	for _, b := range set.Bindings() {
+	named := append(set.Bindings(), set.Shared()...)
+	for _, workflow := range set.Workflows() {
+		named = append(named, set.Tools(workflow)...)
+	}
+	for _, b := range named {
 		if b.Kind == bindings.KindGo {
 			bound[b.Tool] = true
 		}

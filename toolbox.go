@@ -40,7 +40,9 @@ func newWorkerTools(nc *nats.Conn, c Config) (*workerTools, error) {
 // options says what to load, and how to read Python files.
 func (t *workerTools) options() bindings.Options {
 	o := bindings.Options{Root: t.c.Workflows, Logger: t.c.Logger, Inspect: InspectPython(t.c.Python.Interpreter)}
+	o.Registered = make(map[string]bindings.Registered, len(t.c.Tools))
 	for _, tool := range t.c.Tools {
+		o.Registered[tool.name] = tool.types
 		if tool.declared != nil && tool.declared.Workflow != "" {
 			o.Declared = append(o.Declared, *tool.declared)
 		}

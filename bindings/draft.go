@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"hash"
@@ -174,7 +175,7 @@ func (d *draft) declare(all []Declaration) {
 			name: dec.Tool, kind: KindGo, agents: []string{dec.Agent}, model: dec.Model, auto: true,
 			component: dec.Component, mode: dec.Mode, uiTool: dec.Component != "", at: at,
 			policy: policy{effect: dec.Effect, attempts: dec.MaxAttempts, timeout: dec.Timeout, at: at},
-			cache:  dec.Cache, cacheAt: at, limits: dec.Limits, guards: dec.Guards, tells: Registered{Input: dec.Schema, Output: dec.Output},
+			cache:  Cache{dec.Cache.TTL, cmp.Or(dec.Cache.Scope, ScopeChat)}, cacheAt: at, limits: dec.Limits, guards: dec.Guards, tells: Registered{Input: dec.Schema, Output: dec.Output},
 		}
 		if dec.Schema != nil {
 			if t.model == "" {

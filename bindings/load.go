@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/oneturn/oneturn/guards"
 )
 
 // Options say what to load.
@@ -103,6 +105,12 @@ func byWorkflow(all []Declaration) (map[string][]Declaration, error) {
 			faults = append(faults, fmt.Errorf("declaration %d (tool %s): Workflow, Agent and Tool must be set", i, quoted(d.Tool)))
 		case d.Effect != "" && !slices.Contains(effects(), string(d.Effect)):
 			faults = append(faults, fmt.Errorf("declaration %d (tool %s): Effect must be one of %s", i, quoted(d.Tool), strings.Join(effects(), ", ")))
+		case d.Cache.TTL < 0 || d.Cache.TTL > maxTimeout || d.Cache.Scope != "" && !slices.Contains(scopes(), string(d.Cache.Scope)):
+			faults = append(faults, fmt.Errorf("declaration %d (tool %s): Cache.TTL must be 0 to %s and Cache.Scope one of %s", i, quoted(d.Tool), maxTimeout, strings.Join(scopes(), ", ")))
+		case d.Cache.TTL > 0 && d.Effect != EffectNone:
+			faults = append(faults, fmt.Errorf("declaration %d (tool %s): only results of tools with Effect none are kept: remove Cache", i, quoted(d.Tool)))
+		case slices.ContainsFunc(d.Guards, func(g guards.Guard) bool { return g == nil }):
+			faults = append(faults, fmt.Errorf("declaration %d (tool %s): a guard is nil", i, quoted(d.Tool)))
 		case d.MaxAttempts < 0 || d.MaxAttempts > maxAttemptsLimit || d.Timeout < 0 || d.Timeout > maxTimeout:
 			faults = append(faults, fmt.Errorf("declaration %d (tool %s): MaxAttempts must be 0 to %d and Timeout 0 to %s", i, quoted(d.Tool), maxAttemptsLimit, maxTimeout))
 		}

@@ -223,7 +223,12 @@ func (m *manifest) newTool(n *node, file string) (toolEntry, bool) {
 	t.at, t.policy = n.at(file), m.policy(n, file).over(t.policy)
 	t.file, t.function = n.get("file").str(), n.get("function").str()
 	t.description = cmp.Or(n.get("description").str(), t.description)
-	t.name = cmp.Or(n.get("name").str(), t.name, t.function)
+	name := cmp.Or(n.get("name").str(), t.name, t.function)
+	if t.kind == KindGo && name != t.name {
+		m.errorf(n.get("name").at(file), "go_tool_renamed", "remove name", "tool %s is a Go function, which is found by its name; it cannot be called %s here", t.name, quoted(name))
+		return t, false
+	}
+	t.name = name
 	return t, true
 }
 

@@ -42,6 +42,10 @@ type Function struct {
 	Async  bool    `json:"async"`
 	Line   int     `json:"line"`
 	Asks   bool    `json:"asks"` // its code, or a function of the file that it calls, calls use_ui_tool, request_input or oneturn.ask
+	// Input and Output are JSON Schemas (2020-12) of the parameters and the result, made of the type
+	// hints: they describe what the function says of itself. Output is nil when it says nothing.
+	Input  json.RawMessage `json:"input"`
+	Output json.RawMessage `json:"output"`
 }
 
 // Param is one parameter of a [Function].
@@ -82,8 +86,16 @@ func Inspect(ctx context.Context, interpreter, root string, files map[string][]b
 		}
 	}
 	input := &inspected{root: abs, files: files, names: slices.Sorted(maps.Keys(files))}
-	if err := ask(ctx, interpreter, abs, "inspect/inspect.py", input, &found); err != nil {
+	if err := ask(ctx, interpreter, abs, script("inspect/hints.py")+script("inspect/inspect.py"), input, &found); err != nil {
 		return nil, fmt.Errorf("inspect Python files of %s: %w", root, err)
+	}
+	for _, file := range found {
+		for name, fn := range file.Functions {
+			if string(fn.Output) == "null" {
+				fn.Output = nil
+				file.Functions[name] = fn
+			}
+		}
 	}
 	return found, nil
 }
@@ -139,7 +151,7 @@ func Missing(ctx context.Context, interpreter, root string, modules []string) ([
 	if err != nil {
 		return nil, fmt.Errorf("look for Python modules: %w", err)
 	}
-	if err := ask(ctx, interpreter, root, "inspect/missing.py", bytes.NewReader(input), &missing); err != nil {
+	if err := ask(ctx, interpreter, root, script("inspect/missing.py"), bytes.NewReader(input), &missing); err != nil {
 		return nil, fmt.Errorf("look for Python modules: %w", err)
 	}
 	return missing, nil
@@ -151,7 +163,7 @@ func Probe(ctx context.Context, interpreter, root string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	var version []int
-	if err := ask(ctx, interpreter, root, "inspect/version.py", nil, &version); err != nil {
+	if err := ask(ctx, interpreter, root, script("inspect/version.py"), nil, &version); err != nil {
 		return fmt.Errorf("try the Python interpreter: %w", err)
 	}
 	if slices.Compare(version, []int{3, 9}) < 0 {
@@ -160,8 +172,8 @@ func Probe(ctx context.Context, interpreter, root string) error {
 	return nil
 }
 
-// ask runs one of the embedded scripts: in on stdin, nil for nothing, JSON out on stdout.
-func ask(ctx context.Context, chosen, root, name string, in io.Reader, out any) error {
+// ask runs an embedded script: in on stdin, nil for nothing, JSON out on stdout.
+func ask(ctx context.Context, chosen, root, source string, in io.Reader, out any) error {
 	python, err := interpreter(chosen, place{root: filepath.Dir(root), folder: root})
 	if err != nil {
 		return err
@@ -172,7 +184,7 @@ func ask(ctx context.Context, chosen, root, name string, in io.Reader, out any) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, inspectTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, python, "-c", script(name))
+	cmd := exec.CommandContext(ctx, python, "-c", source)
 	cmd.Dir, cmd.Env = os.TempDir(), env
 	cmd.Stdin = in
 	stdout, stderr := &capped{limit: maxInspected}, &capped{limit: process.MaxLine}

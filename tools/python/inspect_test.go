@@ -41,6 +41,11 @@ shown = lambda x: x
 	require.NoFileExists(t, ran)
 
 	file := files["WF/tools/t.py"]
+	for name, fn := range file.Functions {
+		require.NotEmpty(t, fn.Input)
+		fn.Input, fn.Output = nil, nil // see hints_test.go
+		file.Functions[name] = fn
+	}
 	require.Equal(t, map[string]python.Function{"greet": {Async: true, Line: 12, Params: []python.Param{
 		{Name: "first", Kind: python.PositionalOnly},
 		{Name: "name", Kind: python.Positional},

@@ -51,6 +51,7 @@ class File:
     def __init__(self):
         self.functions, self.names, self.imports, self.env = {}, set(), set(), set()
         self.bodies = {}
+        self.hints = Hints()
         self.dynamic = False
 
     def top(self, body):
@@ -58,21 +59,28 @@ class File:
         for node in body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self.names.discard(node.name)
+                self.hints.forget(node.name)
                 self.bodies[node.name] = node
                 self.functions[node.name] = {"params": parameters(node.args), "line": node.lineno,
                                              "async": isinstance(node, ast.AsyncFunctionDef)}
                 self.dynamic = self.dynamic or node.name == "__getattr__"
             elif isinstance(node, ast.ClassDef):
                 self.bind(node.name)
+                self.hints.classes[node.name] = node
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 for alias in node.names:
                     if alias.name == "*":
                         self.dynamic = True
                     else:
                         self.bind(alias.asname or alias.name.partition(".")[0])
+                self.hints.imported(node)
             elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     self.assign(target)
+                    self.hints.assigned(target, node.value)
+            elif type(node).__name__ == "TypeAlias":  # type X = …, since Python 3.12
+                self.bind(node.name.id)
+                self.hints.assigned(node.name, node.value)
             else:
                 for part in ("body", "orelse", "finalbody"):
                     self.top(getattr(node, part, []))
@@ -89,6 +97,12 @@ class File:
     def bind(self, name):
         self.functions.pop(name, None)
         self.names.add(name)
+        self.hints.forget(name)
+
+    def schemas(self):
+        """Adds to each function what its hints tell, once all types of the file are known."""
+        for name, found in self.functions.items():
+            found["input"], found["output"] = self.hints.function(self.bodies[name])
 
     def uses(self, node, optional=False):
         """Imports and environment variables anywhere; imports that the code can do without are left out."""
@@ -156,6 +170,7 @@ def inspect(path, data):
         file = File()
         file.top(tree.body)
         file.uses(tree)
+        file.schemas()
         for name in asking(file.bodies) & file.functions.keys():
             file.functions[name]["asks"] = True
     except SyntaxError as error:
