@@ -26,6 +26,7 @@ type shell struct {
 	nats, http string // ports that stand for 4222 and 8080
 	worker     *process
 	server     *embedded.Server
+	services   []*process
 }
 
 func newShell(t *testing.T) *shell {
@@ -80,6 +81,13 @@ func (s *shell) run(script string) string {
 	if starts {
 		lines = lines[:len(lines)-1]
 	}
+	served := ""
+	for i, line := range lines {
+		if isService(line) {
+			served += s.service(line)
+			lines[i] = ""
+		}
+	}
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-e", "-o", "pipefail", "-c", strings.Join(lines, "\n"))
 	cmd.Dir = s.dir
 	out, err := cmd.CombinedOutput()
@@ -88,7 +96,7 @@ func (s *shell) run(script string) string {
 		require.ErrorAs(s.t, err, &failed)
 		require.Contains(s.t, script, "--wait", "%s", out)
 	}
-	text := string(out)
+	text := string(out) + served
 	if starts {
 		text += s.start(last)
 	}
@@ -108,6 +116,29 @@ func (s *shell) start(line string) string {
 	return s.worker.stdout.String()
 }
 
+// isService reports whether a line starts a service of an example, which says that it is ready.
+func isService(line string) bool {
+	return strings.HasSuffix(line, " &") && (strings.HasPrefix(line, "go run ./examples/") || strings.HasPrefix(line, "python3 examples/"))
+}
+
+// service starts one and returns what it says when it is ready.
+func (s *shell) service(line string) string {
+	s.t.Helper()
+	line = strings.TrimSuffix(line, " &")
+	if pkg, isGo := strings.CutPrefix(line, "go run "); isGo {
+		line = filepath.Join(s.dir, "bin", filepath.Base(pkg))
+		build := exec.CommandContext(s.t.Context(), "go", "build", "-o", line, pkg)
+		build.Dir = ".."
+		out, err := build.CombinedOutput()
+		require.NoError(s.t, err, "%s", out)
+	}
+	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", "exec "+line)
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "NATS_URL=nats://127.0.0.1:"+s.nats)
+	p := launch(s.t, cmd, "is ready")
+	s.services = append(s.services, p)
+	return p.stdout.String()
+}
+
 // serve starts a server that stands for one of the reader's own.
 func (s *shell) serve() {
 	s.t.Helper()
@@ -118,6 +149,9 @@ func (s *shell) serve() {
 }
 
 func (s *shell) stop() {
+	for _, p := range s.services {
+		p.end(syscall.SIGKILL)
+	}
 	if s.worker != nil {
 		s.worker.end(syscall.SIGTERM)
 		s.worker = nil
@@ -192,7 +226,8 @@ func (s *shell) follow(name string) (compared int) {
 	for _, b := range blocks(s.t, name) {
 		switch {
 		case b.lang == "sh":
-			if ran = strings.Contains(" "+strings.ReplaceAll(b.text, "\n", " "), " bin/") || strings.Contains(b.text, "make demo"); ran {
+			first, _, _ := strings.Cut(b.text, "\n")
+			if ran = strings.Contains(" "+strings.ReplaceAll(b.text, "\n", " "), " bin/") || strings.Contains(b.text, "make demo") || isService(first); ran {
 				script = b.text
 				printed = s.run(script)
 			}
@@ -226,6 +261,11 @@ func TestFirstExampleCanBeFollowed(t *testing.T) {
 func TestApprovalExampleCanBeFollowed(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 14, newShell(t).follow("../examples/02-approval/README.md"))
+}
+
+func TestServiceExampleCanBeFollowed(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 7, newShell(t).follow("../examples/03-nats-service/README.md"))
 }
 
 func TestCommandsOfTheOperationsPageWork(t *testing.T) {
