@@ -9,6 +9,7 @@ import (
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/agent"
 	"github.com/oneturn/oneturn/tools/httptool"
+	"github.com/oneturn/oneturn/tools/mcptool"
 	"github.com/oneturn/oneturn/tools/natstool"
 	"github.com/oneturn/oneturn/tools/target"
 )
@@ -16,7 +17,7 @@ import (
 // reaches says why a binding's tool cannot be reached from here at all, nil if it can.
 func (b *Toolbox) reaches(binding *bindings.Binding) error {
 	switch t := binding.Target.(type) {
-	case *target.HTTP:
+	case *target.HTTP, *target.MCP:
 		return nil
 	case *target.Agent:
 		if t.Completions != nil || t.NATS != nil && b.o.Conn != nil {
@@ -37,6 +38,8 @@ func (b *Toolbox) make(binding *bindings.Binding) tools.Invoker {
 		return b.nats(t)
 	case *target.HTTP:
 		return httptool.New(t, httptool.Options{})
+	case *target.MCP:
+		return mcptool.New(t, mcptool.Options{Servers: b.mcp})
 	case *target.Agent:
 		switch {
 		case t.NATS != nil:

@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/mcptool"
 	"github.com/oneturn/oneturn/tools/python"
 )
 
@@ -36,6 +37,7 @@ type Options struct {
 type Toolbox struct {
 	o      Options
 	python *python.Pool // nil without a workflow folder
+	mcp    *mcptool.Servers
 	remote *remotes
 }
 
@@ -44,7 +46,7 @@ func New(o Options) *Toolbox {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	b := &Toolbox{o: o}
+	b := &Toolbox{o: o, mcp: mcptool.NewServers(mcptool.Options{Logger: o.Logger})}
 	b.remote = newRemotes(b.make, o.Logger)
 	if o.Python.Root != "" {
 		b.python = python.NewPool(o.Python)
