@@ -81,10 +81,10 @@ func (s *shell) run(script string) string {
 	if starts {
 		lines = lines[:len(lines)-1]
 	}
-	served := ""
+	var served strings.Builder
 	for i, line := range lines {
 		if isService(line) {
-			served += s.service(line)
+			served.WriteString(s.service(line))
 			lines[i] = ""
 		}
 	}
@@ -96,7 +96,7 @@ func (s *shell) run(script string) string {
 		require.ErrorAs(s.t, err, &failed)
 		require.Contains(s.t, script, "--wait", "%s", out)
 	}
-	text := string(out) + served
+	text := string(out) + served.String()
 	if starts {
 		text += s.start(last)
 	}

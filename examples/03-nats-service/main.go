@@ -76,7 +76,7 @@ func run(ctx context.Context, out io.Writer) error {
 	if url == "" {
 		url = nats.DefaultURL
 	}
-	nc, err := nats.Connect(url, nats.Name("warehouse"), nats.MaxReconnects(-1))
+	nc, err := nats.Connect(url, nats.Name("warehouse"), nats.MaxReconnects(-1), nats.CustomInboxPrefix("_INBOX_warehouse"))
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", url, err)
 	}

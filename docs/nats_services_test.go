@@ -1,0 +1,95 @@
+package docs_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/natstool"
+	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+func TestManifestOfTheServicesPageIsFine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "Shop/oneturn.yaml", fenced(t, "nats-services.md", "yaml")[0].text)
+	set, err := bindings.Load(t.Context(), bindings.Options{Root: dir})
+	require.NoError(t, err)
+	require.Empty(t, set.Diagnostics())
+	require.Len(t, set.Bindings(), 2)
+	require.Equal(t, &target.NATS{Service: "warehouse", Endpoint: "stock", TrustMetadata: true}, set.Bindings()[0].Target)
+}
+
+// TestRightsOfTheServicesPageAreEnough has the service of example 03 do all that it can, for a
+// worker with the rights of the page and no others.
+func TestRightsOfTheServicesPageAreEnough(t *testing.T) {
+	t.Parallel()
+	users := strings.ReplaceAll(fenced(t, "nats-services.md", "conf")[0].text, "permissions:", "password: secret, permissions:")
+	file := filepath.Join(t.TempDir(), "nats.conf")
+	require.NoError(t, os.WriteFile(file, []byte("authorization { users: [\n"+users+"] }\n"), 0o600))
+	opts, err := server.ProcessConfigFile(file)
+	require.NoError(t, err)
+	opts.Host, opts.Port, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
+	srv, err := server.NewServer(opts)
+	require.NoError(t, err)
+	srv.Start()
+	t.Cleanup(func() {
+		srv.Shutdown()
+		srv.WaitForShutdown()
+	})
+	require.True(t, srv.ReadyForConnections(10*time.Second))
+	as := func(user string) string { return strings.Replace(srv.ClientURL(), "://", "://"+user+":secret@", 1) }
+
+	service := filepath.Join(t.TempDir(), "service")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", service, "./examples/03-nats-service")
+	build.Dir = ".."
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	cmd := exec.CommandContext(t.Context(), service)
+	cmd.Env = append(os.Environ(), "NATS_URL="+as("warehouse"))
+	p := launch(t, cmd, "is ready")
+
+	denied := make(chan error, 1)
+	nc, err := nats.Connect(as("worker"), nats.CustomInboxPrefix("_INBOX_worker"), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		select {
+		case denied <- err:
+		default:
+		}
+	}))
+	require.NoError(t, err)
+	defer nc.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	invoke := func(to *target.NATS, call *tools.Call) (tools.Result, error) {
+		tool := natstool.New(to, natstool.Options{Conn: nc})
+		defer func() { require.NoError(t, tool.Close(ctx)) }()
+		return tool.Invoke(ctx, call)
+	}
+	result, err := invoke(&target.NATS{Service: "warehouse", Endpoint: "stock"}, &tools.Call{Name: "stock", Args: map[string]any{"item": "tea"}})
+	require.NoError(t, err)
+	require.Contains(t, string(result.Value), "120 of tea")
+	desk := &turntest.Desk{}
+	order := &tools.Call{Name: "place_order", Args: map[string]any{"item": "tea", "count": "50"}, IdempotencyKey: "0123456789", Desk: desk}
+	desk.NewRun()
+	_, err = invoke(&target.NATS{Service: "warehouse", Endpoint: "place_order"}, order)
+	require.ErrorIs(t, err, tools.ErrParked)
+	desk.Answer("approve", map[string]any{"approved": true})
+	desk.NewRun()
+	result, err = invoke(&target.NATS{Service: "warehouse", Endpoint: "place_order"}, order)
+	require.NoError(t, err)
+	require.Contains(t, string(result.Value), "Ordered 50 of tea.")
+	require.NoError(t, nc.Flush())
+	require.Empty(t, denied)
+	require.Empty(t, p.stderr.String())
+}
