@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"io"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,17 +15,29 @@ import (
 // app is what the commands share.
 type app struct {
 	env            cli.Lookup
+	stdin          io.Reader
+	terminal       bool // a person sits before stdin
 	stdout, stderr io.Writer
 	now            func() time.Time
 }
 
 // run executes one command line and returns the exit code.
 func run(ctx context.Context, args []string, env cli.Lookup, stdout, stderr io.Writer) int {
-	a := &app{env: env, stdout: stdout, stderr: stderr, now: time.Now}
+	a := &app{env: env, stdin: os.Stdin, terminal: isTerminal(os.Stdin), stdout: stdout, stderr: &locked{w: stderr}, now: time.Now}
+	return a.run(ctx, args)
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root()
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
 	return cli.Execute(ctx, root, args)
+}
+
+// isTerminal reports whether a file is a terminal, as far as can be told without asking it.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // root returns the command tree.
@@ -40,4 +54,17 @@ func (a *app) root() *cobra.Command {
 // command gives c the settings of cfg as flags, and loads them before do runs.
 func (a *app) command(c *cobra.Command, cfg any, do func(ctx context.Context, args []string) error) *cobra.Command {
 	return cli.Command(c, a.env, func(c *cobra.Command, args []string) error { return do(c.Context(), args) }, cfg)
+}
+
+// locked is a writer for several goroutines.
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write implements [io.Writer].
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p) //nolint:wrapcheck // it stands in for w
 }

@@ -89,7 +89,7 @@ func (a *app) newBox(dir string, cfg *toolSettings, all []*bindings.Binding) *bo
 	b := &box{logger: logger, disconnect: func() {}}
 	o := toolbox.Options{
 		Python: python.Options{Root: dir, Interpreter: cfg.Python, Env: cfg.ToolEnv, Size: 1, Logger: logger},
-		Logger: logger,
+		Logger: logger, Prefix: cfg.Prefix,
 	}
 	if slices.ContainsFunc(all, overNATS) {
 		s, err := a.connect(&config.Turnctl{NATS: cfg.NATS, Output: cfg.Output, Timeout: connectTimeout})

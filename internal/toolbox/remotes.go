@@ -44,7 +44,7 @@ func keyOf(b *bindings.Binding) string {
 	}
 	key := string(b.Kind) + " " + string(where)
 	if a, ok := b.Target.(*target.Agent); ok && a.Completions != nil && b.Output != nil {
-		key += fmt.Sprintf(" %p", b.Output) // it asks for an answer of this form
+		key += " " + string(b.Output.JSONSchema()) // it asks for an answer of this form
 	}
 	return key
 }

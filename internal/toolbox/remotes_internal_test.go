@@ -80,7 +80,7 @@ func newShop() (*shop, *remotes) {
 	return s, newRemotes(s.make, slog.New(slog.DiscardHandler))
 }
 
-func service(subject string) *bindings.Binding {
+func endpoint(subject string) *bindings.Binding {
 	return &bindings.Binding{Kind: bindings.KindNATS, Tool: subject, Target: &target.NATS{Subject: subject, TrustMetadata: true}}
 }
 
@@ -93,11 +93,11 @@ func invoke(t *testing.T, one *remote) {
 func TestEqualTargetsShareOneInvokerOverReloads(t *testing.T) {
 	t.Parallel()
 	s, r := newShop()
-	first := service("a")
-	r.adopt([]*bindings.Binding{first, service("a"), {Kind: bindings.KindGo}})
+	first := endpoint("a")
+	r.adopt([]*bindings.Binding{first, endpoint("a"), {Kind: bindings.KindGo}})
 	found := r.find(first)
 	invoke(t, found)
-	again := service("a")
+	again := endpoint("a")
 	r.adopt([]*bindings.Binding{again})
 	require.Same(t, found, r.find(again))
 	require.Same(t, found, r.find(first), "a turn has the binding of the set before")
@@ -115,7 +115,7 @@ func TestInvokerThatNoSetNamesEndsOnceItsCallsHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, r := newShop()
 		s.hold = make(chan struct{})
-		b := service("a")
+		b := endpoint("a")
 		r.adopt([]*bindings.Binding{b})
 		found := r.find(b)
 		done := make(chan error, 1)
@@ -134,7 +134,7 @@ func TestInvokerThatNoSetNamesEndsOnceItsCallsHaveEnded(t *testing.T) {
 
 		// A turn that had found it calls it late.
 		invoke(t, found)
-		invoke(t, r.find(service("a")))
+		invoke(t, r.find(endpoint("a")))
 		synctest.Wait()
 		require.EqualValues(t, 3, s.made.Load())
 		require.EqualValues(t, 3, s.closed.Load())
@@ -150,7 +150,7 @@ func TestEndClosesWhatStillRuns(t *testing.T) {
 		s.hold = make(chan struct{})
 		s.fail.Store(true)
 		for _, subject := range []string{"in force", "transient"} {
-			b := service(subject)
+			b := endpoint(subject)
 			if subject == "in force" {
 				r.adopt([]*bindings.Binding{b})
 			}
@@ -168,7 +168,7 @@ func TestEndClosesWhatStillRuns(t *testing.T) {
 func TestToolsThatAreTrustedAreAskedUntilTheyHaveSaidTheirEffect(t *testing.T) {
 	t.Parallel()
 	s, r := newShop()
-	b, said, careful := service("a"), service("said"), &bindings.Binding{Kind: bindings.KindNATS, Target: &target.NATS{Subject: "c"}}
+	b, said, careful := endpoint("a"), endpoint("said"), &bindings.Binding{Kind: bindings.KindNATS, Target: &target.NATS{Subject: "c"}}
 	said.EffectSaid = true
 	r.adopt([]*bindings.Binding{b, said, careful})
 	s.fail.Store(true)
