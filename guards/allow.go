@@ -3,6 +3,7 @@ package guards
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,6 +25,11 @@ func (a Allow) Input(_ context.Context, call *tools.Call) error {
 		allowed = strings.Join(list, ", ")
 	}
 	return &Refusal{Reason: "the agent may not call this tool; allowed: " + allowed}
+}
+
+// String says whom the guard looks at.
+func (a Allow) String() string {
+	return "allow-list of " + strings.Join(slices.Sorted(maps.Keys(a)), ", ")
 }
 
 // Output implements [Guard].

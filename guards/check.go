@@ -24,7 +24,11 @@ type value struct {
 type declared struct {
 	input, output check
 	message       string
+	words         string
 }
+
+// String says what the guard looks for.
+func (d declared) String() string { return d.words }
 
 // Input implements [Guard].
 func (d declared) Input(ctx context.Context, call *tools.Call) error {

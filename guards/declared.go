@@ -61,9 +61,23 @@ func Compile(d Declared) (Guard, error) {
 		return nil, err
 	}
 	if d.On == OnInput {
-		return declared{input: check, message: d.Message}, nil
+		return declared{input: check, message: d.Message, words: d.words()}, nil
 	}
-	return declared{output: check, message: d.Message}, nil
+	return declared{output: check, message: d.Message, words: d.words()}, nil
+}
+
+// words is the guard in short, for people who look at manifests.
+func (d Declared) words() string {
+	switch {
+	case d.Schema != nil:
+		return d.On + " schema"
+	case d.When != "":
+		return d.On + " when " + d.When
+	case d.Secrets:
+		return d.On + " secrets"
+	default:
+		return fmt.Sprintf("%s over %d bytes", d.On, d.MaxBytes)
+	}
 }
 
 // check returns the one check that d names.

@@ -14,6 +14,7 @@ import (
 // report is the outcome of turnctl check. Its JSON shape is stable: fields are only added.
 type report struct {
 	Workflows   []workflowReport      `json:"workflows"`
+	Shared      []bindingReport       `json:"shared"`      // tools for all workflows
 	Diagnostics []bindings.Diagnostic `json:"diagnostics"` // of the folder as a whole
 	Digest      string                `json:"digest"`
 	Errors      int                   `json:"errors"`
@@ -64,7 +65,7 @@ func reportBinding(b *bindings.Binding) bindingReport {
 
 // newReport gathers all that is to say about the workflows of dir.
 func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSettings, env environ) *report {
-	r := &report{Workflows: []workflowReport{}, Diagnostics: []bindings.Diagnostic{}, Digest: set.Digest()}
+	r := &report{Workflows: []workflowReport{}, Shared: []bindingReport{}, Diagnostics: []bindings.Diagnostic{}, Digest: set.Digest()}
 	if len(set.Workflows()) == 0 {
 		r.Diagnostics = append(r.Diagnostics, finding(bindings.SeverityWarning, "", "no_workflows",
 			"name the folder that holds the workflow folders", "no workflow was found"))
@@ -83,6 +84,9 @@ func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSett
 		if i, ok := at[b.Workflow]; ok {
 			r.Workflows[i].Bindings = append(r.Workflows[i].Bindings, reportBinding(b))
 		}
+	}
+	for _, b := range set.Shared() {
+		r.Shared = append(r.Shared, reportBinding(b))
 	}
 	for _, d := range set.Diagnostics() {
 		if i, ok := at[d.Workflow]; ok {

@@ -19,6 +19,11 @@ func (r *report) text(w io.Writer) {
 	if len(r.Diagnostics) > 0 {
 		fmt.Fprintln(w)
 	}
+	if len(r.Shared) > 0 {
+		fmt.Fprintf(w, "tools for all workflows  (%s)\n", plural(len(r.Shared), "tool"))
+		bindingsText(w, r.Shared)
+		fmt.Fprintln(w)
+	}
 	for _, wf := range r.Workflows {
 		count += len(wf.Bindings)
 		fmt.Fprintf(w, "%s  (%s, digest %s)\n", id(wf.Name), plural(len(wf.Bindings), "binding"), wf.Digest)

@@ -2,6 +2,8 @@
 // provisions a server and finds out what is wrong with one.
 //
 //	turnctl check DIR          faults of the workflow manifests, and what binds to what
+//	turnctl tools              what can be called: ls, pin
+//	turnctl call TOOL JSON     try one tool
 //	turnctl show CHAT TURN     the whole life of one turn
 //	turnctl ls                 the newest turns
 //	turnctl dead               letters that no worker could handle: ls, show, redrive, drop

@@ -37,7 +37,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 // isTerminal reports whether a file is a terminal, as far as can be told without asking it.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }
 
 // root returns the command tree.
@@ -47,7 +51,7 @@ func (a *app) root() *cobra.Command {
 		Short: "Check, inspect and provision oneturn",
 	}, cli.ReadBuild().Text("turnctl"))
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.check(), a.show(), a.ls(), a.dead(), a.repair(), a.waits(), a.provision(), a.doctor(), a.tools(), a.secretKey(), cli.Version(a.env))
+	root.AddCommand(a.check(), a.tools(), a.call(), a.show(), a.ls(), a.dead(), a.repair(), a.waits(), a.provision(), a.doctor(), a.secretKey(), cli.Version(a.env))
 	return root
 }
 

@@ -18,7 +18,7 @@ import (
 // fields are only added.
 type toolRow struct {
 	Workflow    string          `json:"workflow,omitempty"` // "" for a tool of the shared file
-	Agents      []string        `json:"agents"`
+	Agents      []string        `json:"agents"`             // that call it with what they put out
 	Tool        string          `json:"tool"`
 	Description string          `json:"description,omitempty"`
 	Kind        bindings.Kind   `json:"kind"`
@@ -57,20 +57,18 @@ type limitReport struct {
 
 // toolRows lists the tools of a set, by workflow and name, those for all workflows last.
 func toolRows(set *bindings.Set) []*toolRow {
-	rows := []*toolRow{}
 	type key struct{ workflow, tool string }
-	at := map[key]*toolRow{}
-	for _, b := range allTools(set) {
+	agents := map[key][]string{}
+	for _, b := range set.Bindings() {
 		k := key{b.Workflow, b.Tool}
-		row := at[k]
-		if row == nil {
-			row = newToolRow(b)
-			at[k] = row
-			rows = append(rows, row)
-		}
-		if b.Agent != "" && !slices.Contains(row.Agents, b.Agent) {
-			row.Agents = append(row.Agents, b.Agent)
-		}
+		agents[k] = append(agents[k], b.Agent)
+	}
+	all := allTools(set)
+	rows := make([]*toolRow, 0, len(all))
+	for _, b := range all {
+		row := newToolRow(b)
+		row.Agents = append(row.Agents, agents[key{b.Workflow, b.Tool}]...)
+		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b *toolRow) int {
 		return cmp.Or(cmp.Compare(orLast(a.Workflow), orLast(b.Workflow)), cmp.Compare(a.Tool, b.Tool))
@@ -183,7 +181,25 @@ func shortOf(schema json.RawMessage) string {
 	return inShort(schema)
 }
 
-func milli(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
+// milli prints milliseconds with the units that they have: 5m, not 5m0s.
+func milli(n int64) string {
+	text := (time.Duration(n) * time.Millisecond).String()
+	for _, empty := range []string{"m0s", "h0m"} {
+		if short, ok := strings.CutSuffix(text, empty); ok {
+			text = short + empty[:1]
+		}
+	}
+	return text
+}
+
+// per prints the time of a rate: s, m, or another duration.
+func per(n int64) string {
+	text := milli(n)
+	if unit, one := strings.CutPrefix(text, "1"); one && len(unit) == 1 {
+		return unit
+	}
+	return text
+}
 
 func (l *limitsReport) text() string {
 	var parts []string
@@ -201,7 +217,7 @@ func (l *limitReport) text(whose string) []string {
 		parts = append(parts, fmt.Sprintf("%d at once%s", l.Concurrency, whose))
 	}
 	if l.Calls > 0 {
-		rate := fmt.Sprintf("%d in %s%s", l.Calls, milli(l.PerMS), whose)
+		rate := fmt.Sprintf("%d/%s%s", l.Calls, per(l.PerMS), whose)
 		if l.Burst > 0 {
 			rate += fmt.Sprintf(" (burst %d)", l.Burst)
 		}

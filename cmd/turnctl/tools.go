@@ -99,5 +99,12 @@ func dirOf(args []string) string {
 	return args[0]
 }
 
-// allTools lists every tool of a set that can be called.
-func allTools(set *bindings.Set) []*bindings.Binding { return set.Bindings() }
+// allTools lists every tool of a set that can be called, those for all workflows last. They name no
+// agent.
+func allTools(set *bindings.Set) []*bindings.Binding {
+	var all []*bindings.Binding
+	for _, workflow := range set.Workflows() {
+		all = append(all, set.Tools(workflow)...)
+	}
+	return append(all, set.Shared()...)
+}

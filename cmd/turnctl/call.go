@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// callSettings configure turnctl call.
+//
+//nolint:tagalign // the flag comes first and the help last, as in package config
+type callSettings struct {
+	toolSettings
+
+	Workflows   string        `flag:"workflows" default:"workflows" help:"Folder of the workflow manifests and their tools."`
+	ToolTimeout time.Duration `flag:"tool-timeout" default:"60s" min:"1ms" max:"24h" help:"Time limit of a tool that names none itself, as for the worker."`
+	Trace       bool          `flag:"trace" default:"false" help:"Tell the phases of the call on standard error."`
+}
+
+// caller is on whose behalf a tool is called.
+type caller struct{ app, chat, user, agent string }
+
+func (a *app) call() *cobra.Command {
+	var cfg callSettings
+	var who caller
+	c := a.command(&cobra.Command{
+		Use:   "call TOOL [JSON]",
+		Short: "Call one tool as a worker would, without a turn",
+		Long: `Call runs one tool of a folder of workflows, by the rules of its manifest, and prints the result. TOOL
+is the name of a tool, or WORKFLOW/TOOL. JSON is what the agent would put out, "-" reads it from
+standard input: it is checked against the agent's model and goes to the tool as in a turn. Nothing
+is stored, so call leaves no trace in the journal, and limits and caches are not applied.
+
+The tool really runs, with all its effects: whoever calls a payment pays. Each call has an
+idempotency key of its own.
+
+NATS services are reached with --nats; other tools need no server. Tools in Go live in the worker's
+program and cannot be called. What a tool asks people is asked on the terminal; without one, and
+with -o json, a tool that asks fails. Progress and what a tool prints go to standard error.
+
+Exit code: 0 the tool succeeded, 1 it failed, 2 there is no such tool, or the command line is
+wrong. The shape of -o json:
+
+  {"workflow", "tool", "kind", "status", "success", "code", "message", "content", "result",
+   "cached", "attempts", "duration_ms", "waited_ms", "set": {}, "remove": []}`,
+		Example: `  turnctl call greet '{"name": "Ada"}'
+  turnctl call Orders/charge - --workflows ./workflows --trace < order.json`,
+		Args: cobra.RangeArgs(1, 2),
+	}, &cfg, func(ctx context.Context, args []string) error {
+		raw, err := a.argument(args[1:])
+		if err != nil {
+			return err
+		}
+		set, err := load(ctx, "call", cfg.Workflows, cfg.Python)
+		if err != nil {
+			return err
+		}
+		binding, err := findTool(set, args[0], who.agent)
+		if err != nil {
+			return err
+		}
+		return a.callTool(ctx, &cfg, set, binding, who, raw)
+	})
+	c.Flags().StringVar(&who.app, "app", events.DefaultApp, "tenant that calls")
+	c.Flags().StringVar(&who.chat, "chat", "turnctl", "chat that calls")
+	c.Flags().StringVar(&who.user, "user", "", "user on whose behalf")
+	c.Flags().StringVar(&who.agent, "agent", "", "agent that calls, where several do (default: the first one)")
+	return c
+}
+
+// maxArgument bounds the arguments on standard input in bytes.
+const maxArgument = 64 << 20
+
+// argument is the JSON that a command line gives the tool, nil for none.
+func (a *app) argument(args []string) (json.RawMessage, error) {
+	if len(args) == 0 {
+		return json.RawMessage{}, nil
+	}
+	if args[0] != "-" {
+		return json.RawMessage(args[0]), nil
+	}
+	data, err := io.ReadAll(io.LimitReader(a.stdin, maxArgument+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read standard input: %w", err)
+	case len(data) > maxArgument:
+		return nil, cli.Usagef("call: standard input has over %d bytes", maxArgument)
+	}
+	a.terminal = false // whoever asks now finds nobody
+	return data, nil
+}
+
+// callTool runs a tool and prints what came of it.
+func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set, b *bindings.Binding, who caller, raw json.RawMessage) error {
+	turn := &events.StructuredOutputReady{
+		TurnID: events.TurnID{App: who.app, Chat: who.chat, Turn: "call-" + strings.ToLower(rand.Text())}, Workflow: b.Workflow, Agent: b.Agent, UserID: who.user,
+	}
+	box := a.newBox(cfg.Workflows, &cfg.toolSettings, []*bindings.Binding{b})
+	defer box.close()
+	tool, err := box.find(b)
+	if err != nil {
+		return errors.New(told(err))
+	}
+	call := &tools.Call{
+		Turn: turn.TurnID, CallID: turn.Turn, Workflow: b.Workflow, Agent: b.Agent, UserID: who.user, Name: b.Tool,
+		IdempotencyKey: events.IdempotencyKey(turn.TurnID, turn.Turn), FencingToken: 1, Epoch: 1, MapArgs: b.SignatureUnknown,
+		Secrets: &secrets.Scrubber{},
+	}
+	if b.AcceptsContext {
+		call.Context = b.Context(turn, defaults(set, b.Workflow))
+	}
+	desk := a.newCounter(cfg, call)
+	inv := engine.Invocation{Call: call, Desks: desk, Tool: engine.Tool{
+		Invoker: tool, Input: b.Input, Output: b.Output, MaxAttempts: b.MaxAttempts, Timeout: b.Timeout, Limits: b.Limits, Guards: b.Guards,
+	}}
+	options := engine.Options{Timeout: cfg.ToolTimeout}
+	if cfg.Trace {
+		options.Tracer = tracer{a.stderr}
+	}
+	var out engine.Outcome
+	if b.Kind != bindings.KindPython && b.Model == nil {
+		inv.Raw = raw
+		out = engine.New(options).Do(ctx, inv)
+	} else if call.Args, err = arguments(b, turn, raw); err != nil {
+		out = engine.Failure(b.Tool, err)
+	} else {
+		out = engine.New(options).Do(ctx, inv)
+	}
+	if out.Stopped != nil {
+		return fmt.Errorf("call %s: stopped: %w", id(b.Tool), out.Stopped)
+	}
+	return a.printCall(cfg.Format, newCallReport(b, call, &out))
+}
+
+// arguments maps what an agent has put out to the tool's arguments, as for a turn.
+func arguments(b *bindings.Binding, turn *events.StructuredOutputReady, raw json.RawMessage) (map[string]any, error) {
+	var tree any = map[string]any{}
+	if strings.TrimSpace(string(raw)) != "" {
+		var err error
+		if tree, err = events.Decode(raw); err != nil {
+			return nil, &events.Error{Code: events.CodeBadArgs, Msg: "the JSON cannot be read: " + told(err), Err: err}
+		}
+	}
+	data, isObject := tree.(map[string]any)
+	if b.Model != nil {
+		fitting, _, faults := b.Model.Conform(tree)
+		if len(faults) > 0 {
+			return nil, &events.Error{Code: events.CodeValidationFailed, Msg: model.Feedback(b.ModelName, faults)}
+		}
+		data = fitting
+	} else if !isObject {
+		return nil, &events.Error{Code: events.CodeBadArgs, Msg: "the JSON must be an object"}
+	}
+	return b.Args(data, turn), nil
+}
+
+// defaults are the context variables of a chat in which nothing has happened yet.
+func defaults(set *bindings.Set, workflow string) map[string]any {
+	vars := map[string]any{}
+	for _, v := range set.Variables(workflow) {
+		if v.Default != nil {
+			vars[v.Name] = v.Default
+		}
+	}
+	return vars
+}
+
+// callReport is the outcome of turnctl call. Its JSON shape is stable: fields are only added.
+type callReport struct {
+	Workflow   string          `json:"workflow,omitempty"`
+	Tool       string          `json:"tool"`
+	Kind       bindings.Kind   `json:"kind"`
+	Status     string          `json:"status"`  // ok, error
+	Success    bool            `json:"success"` // status is ok, and the result says nothing else
+	Code       events.Code     `json:"code,omitempty"`
+	Message    string          `json:"message,omitempty"` // of a failure, for programs
+	Content    string          `json:"content"`           // for people
+	Result     json.RawMessage `json:"result"`            // null after a failure
+	Cached     bool            `json:"cached"`
+	Attempts   int             `json:"attempts"`
+	DurationMS float64         `json:"duration_ms"`
+	WaitedMS   float64         `json:"waited_ms"` // before the tool was entered
+	Set        map[string]any  `json:"set"`       // context variables that the tool set
+	Remove     []string        `json:"remove"`    // those that it removed
+}
+
+func newCallReport(b *bindings.Binding, call *tools.Call, out *engine.Outcome) *callReport {
+	r := &callReport{
+		Workflow: b.Workflow, Tool: b.Tool, Kind: b.Kind, Status: out.Status, Success: out.Success, Code: out.Code,
+		Message: call.Secrets.Text(out.Message), Content: call.Secrets.Text(out.Content), Cached: out.Cached, Attempts: out.Attempts,
+		DurationMS: milliseconds(out.Duration), WaitedMS: milliseconds(out.Waited), Set: map[string]any{}, Remove: []string{},
+	}
+	for name, value := range out.Set {
+		r.Set[name] = call.Secrets.Value(value)
+	}
+	r.Remove = append(r.Remove, out.Remove...)
+	if out.Status == events.StatusOK {
+		r.Result = call.Secrets.JSON(out.Payload)
+	}
+	return r
+}
+
+func (a *app) printCall(format string, r *callReport) error {
+	if format == "json" || r.Status == events.StatusOK {
+		if err := a.print(format, r, r.text); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.Success:
+		return nil
+	case format == "json":
+		return cli.ErrTold
+	case r.Status == events.StatusOK:
+		return fmt.Errorf("call %s: the result says that it failed", id(r.Tool))
+	default:
+		return fmt.Errorf("call %s: %s: %s", id(r.Tool), r.Code, cleanLines(r.Content))
+	}
+}
+
+// text prints the result.
+func (r *callReport) text(w io.Writer) {
+	tree, err := events.Decode(r.Result)
+	var pretty []byte
+	if err == nil {
+		pretty, err = json.MarshalIndent(tree, "", "  ")
+	}
+	if err != nil {
+		pretty = r.Result
+	}
+	fmt.Fprintf(w, "%s\n", pretty)
+}
+
+// cleanLines is [clean] for a text of several lines.
+func cleanLines(text string) string {
+	const longest = 4000
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = clean(line, longest)
+	}
+	return strings.Join(lines, "\n")
+}

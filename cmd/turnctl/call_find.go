@@ -1,0 +1,40 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+)
+
+// findTool finds the tool that a command line names as TOOL or WORKFLOW/TOOL, as agent calls it if
+// that is not "".
+func findTool(set *bindings.Set, name, agent string) (*bindings.Binding, error) {
+	workflow, tool := "", name
+	if before, after, ok := strings.Cut(name, "/"); ok && slices.Contains(set.Workflows(), before) {
+		workflow, tool = before, after
+	}
+	b, err := set.Tool(workflow, tool)
+	if err != nil {
+		return nil, cli.Usagef("call: %s; turnctl tools ls lists what can be called, turnctl check what is wrong", clean(told(err), longestText))
+	}
+	if b.Kind == bindings.KindGo {
+		return nil, cli.Usagef("call: tool %s is a Go function of the worker's program, and only that program can run it: "+
+			"test it there (package turntest), or publish a turn", id(b.Tool))
+	}
+	if agent == "" {
+		return b, nil
+	}
+	for _, bound := range set.Bindings() {
+		if bound.Workflow == b.Workflow && bound.Tool == b.Tool && bound.Agent == agent {
+			return bound, nil
+		}
+	}
+	one := *b // an agent that does not call it by itself; guards may mind
+	one.Agent = agent
+	return &one, nil
+}
+
+// longestText bounds a message from outside in a line, in characters.
+const longestText = 1000

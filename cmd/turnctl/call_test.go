@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+// workflowsOf writes files into a folder of workflows.
+func workflowsOf(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	return dir
+}
+
+// atTerminal runs a command line before which a person sits who types.
+func atTerminal(t *testing.T, typed string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	a := &app{
+		env: func(string) (string, bool) { return "", false }, stdin: bytes.NewBufferString(typed), terminal: true,
+		stdout: &out, stderr: &locked{w: &errs}, now: time.Now,
+	}
+	code = a.run(t.Context(), args)
+	return code, out.String(), errs.String()
+}
+
+func TestPersonAtTheTerminalIsAskedWhatAToolAsks(t *testing.T) {
+	t.Parallel()
+	dir := workflowsOf(t, map[string]string{
+		"W/oneturn.yaml": "agents: {A: {}}\ntools:\n- {name: paint, agent: A, file: paint.py, effect: replay}\n",
+		"W/paint.py": `import oneturn
+
+
+def paint():
+    oneturn.show("Card", {"state": "asking"})
+    schema = {"type": "object", "required": ["color"], "properties": {"color": {"enum": ["red", "blue"]}}}
+    color = oneturn.ask("Card", {"title": "Which?"}, name="color", schema=schema)["color"]
+    word = oneturn.ask("Card", {"title": "Word?"}, secret=True)
+    return [color, word, oneturn.step("once", lambda: 1)]
+`,
+	})
+	code, stdout, stderr := atTerminal(t, "green\n{\"color\": \"red\"}\nopen sesame\n", "call", "paint", "--workflows", dir)
+	require.Equal(t, cli.OK, code, stderr)
+	require.JSONEq(t, `["red", "[secret]", 1]`, stdout)
+	require.Contains(t, stderr, `paint shows Card: {"state":"asking"}`)
+	require.Contains(t, stderr, `paint asks Card (question color): {"title":"Which?"}`)
+	require.Contains(t, stderr, `answer, {color: "red" | "blue"}> that does not fit: `)
+	require.Contains(t, stderr, "secret")
+
+	code, _, stderr = atTerminal(t, "", "call", "paint", "--workflows", dir)
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stderr, "standard input has ended")
+}
+
+func TestAnswerIsJSONIfItFitsElseText(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{`{"a": 1}`: `{"a":1}`, "12": "12", "no": `"no"`, "": `""`, `{"a"`: `"{\"a\""`} {
+		value, why := answerOf(line, nil)
+		require.Empty(t, why)
+		require.Equal(t, want, string(value))
+	}
+}
+
+// priceService answers quotes on NATS and says what it takes.
+func priceService(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	s, err := micro.AddService(nc, micro.Config{Name: "prices", Version: "1.4.0"})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Stop()) })
+	require.NoError(t, s.AddEndpoint("quote", micro.HandlerFunc(func(r micro.Request) {
+		_ = r.Respond(append([]byte(`{"asked":`), append(r.Data(), '}')...))
+	}), micro.WithEndpointSubject("prices.quote"), micro.WithEndpointMetadata(map[string]string{
+		"oneturn-effect": "none", "oneturn-input": `{"type":"object","required":["sku"],"properties":{"sku":{"type":"string"}}}`,
+	})))
+	require.NoError(t, nc.Flush())
+}
+
+func TestServiceIsCalledAndAskedWhatItIs(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	priceService(t, s.Connect())
+	dir := workflowsOf(t, map[string]string{
+		"tools.oneturn.yaml": "tools:\n- {name: quote, nats: {service: prices, endpoint: quote, trust_metadata: true}}\n- {name: gone, nats: {service: nobody, endpoint: x}}\n",
+		"W/oneturn.yaml":     "agents: {A: {}}\ntools:\n- {use: quote, agent: A}\n",
+	})
+	require.JSONEq(t, `{"asked":{"sku":"a"}}`, ok(t, s, "call", "quote", `{"sku":"a"}`, "--workflows", dir))
+	code, _, stderr := turnctl(t, s, "call", "quote", `{"sku":[]}`, "--workflows", dir)
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stderr, "call quote: bad_args: ")
+
+	code, stdout, _ := turnctl(t, s, "tools", "ls", dir, "--live")
+	require.Equal(t, cli.Failed, code, "one is not there")
+	require.Contains(t, stdout, "    it is there; version 1.4.0; effect none; takes {sku: string}, gives any\n")
+	require.Contains(t, stdout, "    not there: ")
+	code, stdout, stderr = turnctl(t, s, "check", dir, "--live")
+	require.Equal(t, cli.OK, code, stderr)
+	require.Contains(t, stdout, "tool gone is not there")
+	require.NotContains(t, stdout, "tool quote is not there")
+}
