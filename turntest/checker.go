@@ -31,7 +31,7 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 //	    whose answer nobody was handed; code behind an answer runs twice only on the way to a later
 //	    question, the end of a replay tool once; a rejected turn's tool is never entered; none by an
 //	    epoch that began after the turn's cancel or response; a step by none that began after its
-//	    result was stored; ok needs an exit
+//	    result was stored; every run has the turn's own idempotency key; ok needs an exit
 //	I3  a stored record never changes: the copies subscribers saw are the records
 //	I4  the call precedes the response, both carry the same call id; what comes after are questions
 //	    of owners who have lost the turn, and events that close questions
@@ -61,6 +61,7 @@ func Check(f *Facts, hit map[string]bool) []Violation {
 	for _, key := range slices.Sorted(maps.Keys(c.turns)) {
 		c.check(key, c.turns[key])
 	}
+	c.keys()
 	c.copies()
 	c.said()
 	if f.Left > 0 {
@@ -172,6 +173,22 @@ func (c *checker) check(key string, t *turnFacts) {
 	c.inTime(key, t, response)
 	c.outcome(key, t, call, response)
 	c.asked(key, t, call)
+}
+
+// keys holds the idempotency keys that tools were told against each other: one for all runs of a
+// turn, and none for two turns.
+func (c *checker) keys() {
+	of, turns := map[string]string{}, map[string]string{} // key by turn, turn by key
+	for _, e := range c.facts.Ledger {
+		turn := subjects.TurnKey(e.App, e.Chat, e.Run, e.Turn).String()
+		if first, told := of[turn]; told && first != e.Key {
+			c.failf("I2", turn, "entered with idempotency key %q, and with %q", first, e.Key)
+		}
+		if other, told := turns[e.Key]; told && e.Key != "" && other != turn {
+			c.failf("I2", turn, "entered with idempotency key %q of turn %s", e.Key, other)
+		}
+		of[turn], turns[e.Key] = e.Key, turn
+	}
 }
 
 // single reports whether a turn may have one record of a kind.

@@ -104,7 +104,14 @@ func TestEveryInvariantIsSeenBroken(t *testing.T) {
 			t.Helper()
 			end(t, f, &events.ToolResponse{ToolCallID: "t1", Status: "error", Code: "timeout"})
 		}},
-		"entered twice":    {"I2", func(_ *testing.T, f *turntest.Facts) { f.Ledger = append(f.Ledger, enter) }},
+		"entered twice":            {"I2", func(_ *testing.T, f *turntest.Facts) { f.Ledger = append(f.Ledger, enter) }},
+		"entered with another key": {"I2", func(_ *testing.T, f *turntest.Facts) { f.Ledger[1].Key = "another" }},
+		"entered with the key of another": {"I2", func(_ *testing.T, f *turntest.Facts) {
+			for i := range f.Ledger {
+				f.Ledger[i].Key = "its own"
+			}
+			f.Ledger = append(f.Ledger, turntest.LedgerEntry{Phase: "exit", App: "app", Chat: "chat", Turn: "t2", Key: "its own"})
+		}},
 		"ok without a run": {"I2", func(_ *testing.T, f *turntest.Facts) { f.Ledger = nil }},
 		"rejected, but run": {"I2", func(t *testing.T, f *turntest.Facts) {
 			t.Helper()

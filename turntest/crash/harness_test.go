@@ -41,11 +41,12 @@ type rig struct {
 	slots     int
 	workflows string
 
-	park   time.Duration // how long a tool waits in memory
-	asks   *asking       // nil: the tools ask nobody
-	embeds string        // store of workers that have the server in them
-	gaveUp bool          // turns have no end, and nothing happens
-	url    string        // by which processes reach the server, "" for its own
+	park    time.Duration // how long a tool waits in memory
+	asks    *asking       // nil: the tools ask nobody
+	outside *outside      // nil: the tools are in the worker, or its children
+	embeds  string        // store of workers that have the server in them
+	gaveUp  bool          // turns have no end, and nothing happens
+	url     string        // by which processes reach the server, "" for its own
 
 	accepted   []turntest.Accepted
 	n          int
@@ -75,8 +76,8 @@ func newRigOn(t *testing.T, store string, change ...func(*provision.Options)) *r
 	return r
 }
 
-func (r *rig) ledger() string  { return filepath.Join(r.dir, "ledger") }
-func (r *rig) strikes() string { return filepath.Join(r.dir, "strikes") }
+func (r *rig) ledger() string  { return filepath.Join(r.dir, fileLedger) }
+func (r *rig) strikes() string { return filepath.Join(r.dir, fileStrikes) }
 func (r *rig) log() string     { return filepath.Join(r.dir, "log") }
 func (r *rig) metrics() string { return filepath.Join(r.dir, "metrics") }
 
@@ -93,6 +94,9 @@ func (r *rig) publish(n int, effects []string, millis int, vars bool) {
 			}
 			if r.asks != nil {
 				turn.Agent, turn.Model, turn.Data = "Asker_"+effect, "Ask", r.asks.data(millis)
+			}
+			if r.outside != nil {
+				turn.Model, turn.Data = "Work", r.outside.data(r, turn.Chat, turn.Turn, effect, millis)
 			}
 			_, err := r.client.Publish(r.t.Context(), turn)
 			require.NoError(r.t, err)
@@ -119,6 +123,9 @@ func (r *rig) start(failpoints string) *process {
 		envLog+"="+r.log(), "ONETURN_FAILPOINTS="+failpoints, "ONETURN_FAILPOINT_LOG="+r.strikes())
 	c.Stderr = os.Stderr
 	require.NoError(r.t, c.Start())
+	if r.outside != nil && r.outside.strike {
+		r.mortal(strconv.Itoa(c.Process.Pid))
+	}
 	p := &process{cmd: c, done: make(chan error, 1)}
 	go func() { p.done <- c.Wait() }()
 	r.t.Cleanup(func() { _ = c.Process.Kill() }) // may have ended

@@ -41,6 +41,13 @@ const (
 const inTool = "in_tool"
 
 func TestMain(m *testing.M) {
+	if kind := os.Getenv(envServe); kind != "" {
+		if err := serve(kind); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1) //nolint:forbidigo // the main function of a counterpart
+		}
+		return
+	}
 	if url := os.Getenv(envURL); url != "" {
 		if err := embeddedOr(workerProcess, url); err != nil {
 			fmt.Fprintln(os.Stderr, err)
