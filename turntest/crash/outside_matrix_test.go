@@ -25,12 +25,16 @@ import (
 
 // Kinds of tools that are in other processes, by their doors.
 const (
-	kindNATS  = "nats"
-	kindHTTP  = "http"
-	kindAgent = "agent"
+	kindNATS    = "nats"
+	kindHTTP    = "http"
+	kindAgent   = "agent"
+	kindMCP     = "mcp" // on stdio: a child of the worker
+	kindMCPHTTP = "mcp_http"
 )
 
-func outsideKinds() []string { return []string{kindNATS, kindHTTP, kindAgent} }
+func outsideKinds() []string {
+	return []string{kindNATS, kindHTTP, kindAgent, kindMCP, kindMCPHTTP}
+}
 
 // outside is what a rig has whose tools are in another process.
 type outside struct {
@@ -83,13 +87,22 @@ func TestMatrixOfToolsInOtherProcesses(t *testing.T) {
 func (r *rig) callsOutside(kind, lines, block string) *rig {
 	r.t.Helper()
 	r.outside = &outside{kind: kind}
-	r.startCounterpart()
+	self, err := os.Executable()
+	require.NoError(r.t, err)
+	if kind != kindMCP { // which workers start
+		r.startCounterpart()
+	}
 	at := map[string]string{
-		kindNATS:  "nats: {subject: crash.work" + block + "}",
-		kindHTTP:  fmt.Sprintf("http: {url: http://%s/work, allow_http: true, allow_private: [127.0.0.0/8]%s}", r.outside.door, block),
-		kindAgent: fmt.Sprintf("completion: {url: http://%s/v1/chat/completions, model: m, allow_http: true, allow_private: [127.0.0.0/8]%s}", r.outside.door, block),
+		kindNATS:    "nats: {subject: crash.work" + block + "}",
+		kindHTTP:    fmt.Sprintf("http: {url: http://%s/work, allow_http: true, allow_private: [127.0.0.0/8]%s}", r.outside.door, block),
+		kindAgent:   fmt.Sprintf("completion: {url: http://%s/v1/chat/completions, model: m, allow_http: true, allow_private: [127.0.0.0/8]%s}", r.outside.door, block),
+		kindMCP:     "mcp: {server: crash, tool: work" + block + "}",
+		kindMCPHTTP: "mcp: {server: web, tool: work" + block + "}",
 	}[kind]
 	var m strings.Builder
+	// The ledger's name among the variables makes a server that outlives its worker an orphan.
+	fmt.Fprintf(&m, "servers:\n  crash: {command: [%q], sessions: 4, env: {%s: %s, %s: %q, %s: %q}}\n  web: {url: http://%s/, allow_http: true, allow_private: [127.0.0.0/8]}\n",
+		self, envServe, kindMCP, envFolder, r.dir, envLedger, r.ledger(), cmp.Or(r.outside.door, "127.0.0.1:1"))
 	m.WriteString("agents:\n")
 	for _, e := range effects {
 		fmt.Fprintf(&m, "  Agent_%s: {model: Work}\n  Asker_%s: {model: Work}\n", e, e)

@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -71,8 +69,7 @@ func (c *counterpart) answerNATS(ctx context.Context, nc *nats.Conn, r micro.Req
 	})
 }
 
-// serveHTTP is a server with an endpoint for JSON and one for chat completions. Where it listens
-// is in the file "address" of its folder.
+// serveHTTP is a server with an endpoint for JSON and one for chat completions.
 func (c *counterpart) serveHTTP(ctx context.Context, address string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /work", func(w http.ResponseWriter, r *http.Request) {
@@ -99,19 +96,7 @@ func (c *counterpart) serveHTTP(ctx context.Context, address string) error {
 			"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": result},
 		}}})
 	})
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(c.folder+"/address", []byte(l.Addr().String()), 0o600); err != nil {
-		return err
-	}
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: deadline}
-	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
-	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return c.listen(ctx, address, mux)
 }
 
 func (c *counterpart) answerHTTP(r *http.Request, args []byte) error {

@@ -65,6 +65,10 @@ func serve(kind string) error {
 		return c.serveNATS(ctx, os.Getenv(envDoor))
 	case kindHTTP, kindAgent:
 		return c.serveHTTP(ctx, os.Getenv(envDoor))
+	case kindMCP:
+		return c.serveStdio(ctx)
+	case kindMCPHTTP:
+		return c.serveMCP(ctx, os.Getenv(envDoor))
 	default:
 		return fmt.Errorf("no counterpart of kind %q", kind)
 	}
