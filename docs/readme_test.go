@@ -126,8 +126,10 @@ func (s *shell) service(line string) string {
 	s.t.Helper()
 	line = strings.TrimSuffix(line, " &")
 	if pkg, isGo := strings.CutPrefix(line, "go run "); isGo {
-		line = filepath.Join(s.dir, "bin", filepath.Base(pkg))
-		build := exec.CommandContext(s.t.Context(), "go", "build", "-o", line, pkg)
+		pkg, args, _ := strings.Cut(pkg, " ")
+		program := filepath.Join(s.dir, "bin", filepath.Base(pkg))
+		line = program + " " + args
+		build := exec.CommandContext(s.t.Context(), "go", "build", "-o", program, pkg)
 		build.Dir = ".."
 		out, err := build.CombinedOutput()
 		require.NoError(s.t, err, "%s", out)
@@ -266,6 +268,20 @@ func TestApprovalExampleCanBeFollowed(t *testing.T) {
 func TestServiceExampleCanBeFollowed(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 7, newShell(t).follow("../examples/03-nats-service/README.md"))
+}
+
+func TestHTTPExampleCanBeFollowed(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	port := freePort(t)
+	page := filepath.Join(s.dir, "examples/05-http/README.md")
+	for _, file := range []string{page, filepath.Join(s.dir, "examples/05-http/workflows/Shop/oneturn.yaml")} {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		text := strings.ReplaceAll(string(data), "go run ./examples/05-http &", "go run ./examples/05-http -listen 127.0.0.1:8084 &")
+		require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "8084", port)), 0o600))
+	}
+	require.Equal(t, 5, s.follow(page))
 }
 
 func TestCommandsOfTheOperationsPageWork(t *testing.T) {

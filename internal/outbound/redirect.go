@@ -31,7 +31,6 @@ func redirects(allowHTTP bool) func(req *http.Request, via []*http.Request) erro
 		if err := checkURL(req.URL, allowHTTP); err != nil {
 			return fmt.Errorf("%w: %w", errRedirect, err)
 		}
-		req.Header.Del("Referer") // the URL of the manifest may hold a key
 		for _, hop := range append(via[1:len(via):len(via)], req) {
 			if !sameOrigin(first.URL, hop.URL) {
 				keepPublic(req.Header)
@@ -43,7 +42,7 @@ func redirects(allowHTTP bool) func(req *http.Request, via []*http.Request) erro
 }
 
 // keepPublic drops what another origin has no right to know: credentials, names of users and
-// chats. What keeps a tool from doing its work twice stays.
+// chats, the URL of the manifest (Referer), which may hold a key. What keeps a tool from doing its work twice stays.
 func keepPublic(h http.Header) {
 	for name := range h {
 		switch http.CanonicalHeaderKey(name) {
