@@ -98,6 +98,14 @@ func (o *owner) agentID(n *node, t *toolEntry) {
 	}
 }
 
+// agentName is the name of an agent that has an id only.
+func agentName(n *node) string {
+	if id := n.get("id").str(); id != "" {
+		return "agent:" + id
+	}
+	return ""
+}
+
 func (o *owner) nats(n *node) *target.NATS {
 	to := &target.NATS{
 		Subject: o.text(n, "subject"), Service: o.text(n, "service"), Endpoint: o.text(n, "endpoint"),

@@ -1,8 +1,10 @@
 package bindings
 
 import (
+	"bytes"
 	"cmp"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +12,20 @@ import (
 
 //go:embed schema/oneturn.schema.json
 var manifestSchema []byte
+
+//go:embed schema/shared.schema.json
+var sharedSchema []byte
+
+// SharedSchema returns the JSON Schema (draft 2020-12) of tools.oneturn.yaml, for editors.
+func SharedSchema() ([]byte, error) {
+	var manifest struct {
+		Defs json.RawMessage `json:"$defs"`
+	}
+	if err := json.Unmarshal(manifestSchema, &manifest); err != nil {
+		return nil, fmt.Errorf("read the schema of oneturn.yaml: %w", err)
+	}
+	return bytes.Replace(sharedSchema, []byte(`"$defs": {}`), slices.Concat([]byte(`"$defs": `), manifest.Defs), 1), nil
+}
 
 // ManifestSchema returns the JSON Schema (draft 2020-12) of oneturn.yaml, for editors.
 func ManifestSchema() []byte { return slices.Clone(manifestSchema) }
@@ -223,7 +239,7 @@ func (m *manifest) newTool(n *node, file string) (toolEntry, bool) {
 	t.at, t.policy = n.at(file), m.policy(n, file).over(t.policy)
 	t.file, t.function = n.get("file").str(), n.get("function").str()
 	t.description = cmp.Or(n.get("description").str(), t.description)
-	name := cmp.Or(n.get("name").str(), t.name, t.function)
+	name := cmp.Or(n.get("name").str(), t.name, t.function, agentName(n))
 	if t.kind == KindGo && name != t.name {
 		m.errorf(n.get("name").at(file), "go_tool_renamed", "remove name", "tool %s is a Go function, which is found by its name; it cannot be called %s here", t.name, quoted(name))
 		return t, false

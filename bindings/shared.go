@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"maps"
 	"os"
@@ -96,10 +97,7 @@ func (m *manifest) sharedTool(n *node, file string) (toolEntry, bool) {
 	t := toolEntry{
 		at: n.at(file), name: n.get("name").str(), description: n.get("description").str(), auto: true, policy: m.policy(n, file),
 	}
-	if id := n.get("id").str(); t.name == "" && id != "" {
-		t.name = "agent:" + id
-	}
-	if t.name == "" {
+	if t.name = cmp.Or(t.name, agentName(n)); t.name == "" {
 		m.errorf(t.at, "tool_without_name", "add name", "a shared tool has no name")
 		return t, false
 	}
