@@ -28,7 +28,7 @@ type checkSettings struct {
 func (a *app) check() *cobra.Command {
 	var cfg checkSettings
 	var explain string
-	var schema bool
+	var schema string
 	c := a.command(&cobra.Command{
 		Use:   "check DIR",
 		Short: "Report every fault of a folder of workflows, and what binds to what",
@@ -55,8 +55,8 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
   turnctl check --schema > oneturn.schema.json`,
 		Args: cobra.MaximumNArgs(1),
 	}, &cfg, func(ctx context.Context, args []string) error {
-		if schema {
-			return a.print("text", nil, func(w io.Writer) { fmt.Fprintf(w, "%s\n", bytes.TrimSpace(bindings.ManifestSchema())) })
+		if schema != "" {
+			return a.editorSchema(schema)
 		}
 		if len(args) == 0 {
 			return cli.Usagef("check: name the folder of workflows: turnctl check ./workflows")
@@ -81,8 +81,25 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 		return nil
 	})
 	c.Flags().StringVar(&explain, "explain", "", "tell how WORKFLOW/AGENT/MODEL is resolved (MODEL may be empty)")
-	c.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of oneturn.yaml for editors")
+	c.Flags().StringVar(&schema, "schema", "", "print the JSON Schema of oneturn.yaml for editors; --schema=shared that of tools.oneturn.yaml")
+	c.Flags().Lookup("schema").NoOptDefVal = "manifest"
 	return c
+}
+
+// editorSchema prints the schema of a manifest.
+func (a *app) editorSchema(of string) error {
+	text := bindings.ManifestSchema()
+	switch of {
+	case "manifest":
+	case "shared":
+		var err error
+		if text, err = bindings.SharedSchema(); err != nil {
+			return fmt.Errorf("check: %w", err)
+		}
+	default:
+		return cli.Usagef("check: write --schema or --schema=shared, there is no schema %q", of)
+	}
+	return a.print("text", nil, func(w io.Writer) { fmt.Fprintf(w, "%s\n", bytes.TrimSpace(text)) })
 }
 
 // load reads the folder as a worker would, for a command.
