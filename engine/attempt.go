@@ -32,7 +32,9 @@ func (e *Engine) attempt(ctx context.Context, tool tools.Invoker, call *tools.Ca
 		call.Desk = desks.Desk(clock)
 	}
 	r := e.attemptBy(clock, tool, call)
-	r.stood = clock.end()
+	stood, early := clock.end()
+	r.stood = stood
+	r.waited -= early // for somebody, not in the queue
 	return r
 }
 

@@ -29,6 +29,7 @@ type Clock struct {
 	since time.Time     // when it was started, or stopped, last
 	stops int           // who has stopped it
 	stood time.Duration // how long it stood still
+	early time.Duration // of that, before it was started
 	over  bool
 }
 
@@ -76,11 +77,19 @@ func (c *Clock) Go() {
 	if c.stops > 0 {
 		return
 	}
-	now := time.Now()
-	c.stood += now.Sub(c.since)
-	c.since = now
+	c.stand()
 	if c.timer != nil && !c.over {
 		c.timer.Reset(max(c.left, 0))
+	}
+}
+
+// stand counts how long the clock has stood still by now.
+func (c *Clock) stand() {
+	now := time.Now()
+	stood := now.Sub(c.since)
+	c.stood, c.since = c.stood+stood, now
+	if c.timer == nil {
+		c.early += stood
 	}
 }
 
@@ -88,27 +97,30 @@ func (c *Clock) Go() {
 func (c *Clock) start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
+	if c.stops > 0 {
+		c.stand()
+	}
 	c.timer = time.AfterFunc(c.left, func() { c.cancel(events.ErrTimeout) })
 	if c.stops > 0 {
 		c.timer.Stop()
 		return
 	}
-	c.since = now
+	c.since = time.Now()
 }
 
-// end ends the attempt and its context, and returns how long the clock stood still.
-func (c *Clock) end() time.Duration {
+// end ends the attempt and its context, and returns how long the clock stood still, and how long of
+// that before it was started.
+func (c *Clock) end() (stood, early time.Duration) {
 	c.mu.Lock()
 	c.over = true
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	stood := c.stood
 	if c.stops > 0 {
-		stood += time.Since(c.since)
+		c.stand()
 	}
+	stood, early = c.stood, c.early
 	c.mu.Unlock()
 	c.cancel(nil)
-	return stood
+	return stood, early
 }

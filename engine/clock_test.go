@@ -92,6 +92,32 @@ func TestTimeOfAnAttemptStandsStillWhileItWaitsForSomebody(t *testing.T) {
 	}
 }
 
+// TestWaitingForSomebodyInTheQueueCountsOnce is what a tool does that needs the answer before it can begin.
+func TestWaitingForSomebodyInTheQueueCountsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tool := &queue{wait: time.Minute, run: takes(4 * time.Second)}
+		asks := asksFirst{tool}
+		out := engine.New(engine.Options{}).Do(t.Context(), engine.Invocation{
+			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: asks, Timeout: 5 * time.Second}, Desks: waiter{attempts: new(int)},
+		})
+		require.NoError(t, out.Err)
+		require.Equal(t, 24*time.Hour, out.Stood)
+		require.Equal(t, time.Minute, out.Waited)
+		require.Equal(t, 4*time.Second, out.Duration)
+	})
+}
+
+// asksFirst asks before it queues.
+type asksFirst struct{ *queue }
+
+func (a asksFirst) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
+	if err := call.Desk.Dismiss(ctx, ""); err != nil {
+		return tools.Result{}, err
+	}
+	return a.queue.Invoke(ctx, call)
+}
+
 func TestTwoWhoWaitAtOnceStopTheClockOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
