@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/mcptool"
 )
@@ -54,13 +55,13 @@ func (c *counterpart) askMCP(ctx context.Context, req *mcp.CallToolRequest, j jo
 		if answer, ok := req.Params.InputResponses[last].(*mcp.ElicitResult); !ok || answer.Action != "accept" {
 			return nil, fmt.Errorf("no answer to %s", last)
 		}
-		if err := c.ledger.Answered(call, last); err != nil {
+		if err := c.ledger.Answered(call, askID(len(asked))); err != nil {
 			return nil, err
 		}
 	}
 	if n := len(asked); n < j.Questions {
 		name := questionName(n)
-		if err := c.ledger.Ask(call, name); err != nil {
+		if err := c.ledger.Ask(call, askID(n+1)); err != nil {
 			return nil, err
 		}
 		return &mcp.CallToolResult{RequestState: strings.Join(append(slices.Clone(asked), name), " "), InputRequests: mcp.InputRequestMap{
@@ -74,6 +75,16 @@ func (c *counterpart) askMCP(ctx context.Context, req *mcp.CallToolRequest, j jo
 		return nil, ctx.Err()
 	}
 	return &mcp.CallToolResult{StructuredContent: json.RawMessage(result), Content: []mcp.Content{}}, c.ledger.Exit(call)
+}
+
+// askID is the id that a worker gives the question of a round: with the round's number from the
+// second on.
+func askID(round int) string {
+	name := questionName(round - 1)
+	if round > 1 {
+		name = fmt.Sprintf("%d/%s", round, name)
+	}
+	return events.AskID(name, 0)
 }
 
 // serveStdio is a server that a worker has started.

@@ -113,5 +113,5 @@ func reply(w http.ResponseWriter, err error, value any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(value)
+	_ = json.NewEncoder(w).Encode(value) //nolint:errchkjson // the worker has gone
 }
