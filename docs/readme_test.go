@@ -74,6 +74,10 @@ func (s *shell) run(script string) string {
 		case strings.HasPrefix(line, "nats-server "):
 			s.serve()
 			lines[i] = ""
+		case strings.HasPrefix(line, "go build -o bin/"):
+			fields := strings.Fields(line)
+			s.build(fields[3], fields[4])
+			lines[i] = ""
 		}
 	}
 	last := lines[len(lines)-1]
@@ -127,18 +131,24 @@ func (s *shell) service(line string) string {
 	line = strings.TrimSuffix(line, " &")
 	if pkg, isGo := strings.CutPrefix(line, "go run "); isGo {
 		pkg, args, _ := strings.Cut(pkg, " ")
-		program := filepath.Join(s.dir, "bin", filepath.Base(pkg))
-		line = program + " " + args
-		build := exec.CommandContext(s.t.Context(), "go", "build", "-o", program, pkg)
-		build.Dir = ".."
-		out, err := build.CombinedOutput()
-		require.NoError(s.t, err, "%s", out)
+		line = s.build("bin/"+filepath.Base(pkg), pkg) + " " + args
 	}
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", "exec "+line)
 	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "NATS_URL=nats://127.0.0.1:"+s.nats)
 	p := launch(s.t, cmd, "is ready")
 	s.services = append(s.services, p)
 	return p.stdout.String()
+}
+
+// build builds a program of an example, and returns where it is.
+func (s *shell) build(to, pkg string) string {
+	s.t.Helper()
+	to = filepath.Join(s.dir, to)
+	build := exec.CommandContext(s.t.Context(), "go", "build", "-o", to, pkg)
+	build.Dir = ".."
+	out, err := build.CombinedOutput()
+	require.NoError(s.t, err, "%s", out)
+	return to
 }
 
 // serve starts a server that stands for one of the reader's own.
@@ -282,6 +292,11 @@ func TestHTTPExampleCanBeFollowed(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "8084", port)), 0o600))
 	}
 	require.Equal(t, 5, s.follow(page))
+}
+
+func TestMCPExampleCanBeFollowed(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 6, newShell(t).follow("../examples/04-mcp/README.md"))
 }
 
 func TestCommandsOfTheOperationsPageWork(t *testing.T) {
