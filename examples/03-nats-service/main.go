@@ -81,7 +81,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("connect to %s: %w", url, err)
 	}
 	defer nc.Close()
-	if err := serve(nc); err != nil {
+	if err := errors.Join(serve(nc), nc.Flush()); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "warehouse is ready")

@@ -29,7 +29,8 @@ const (
 
 // Bounds of what services say of themselves.
 const (
-	maxInstances   = 64
+	maxInstances   = 64   // that have the endpoint
+	maxServices    = 1024 // that answer
 	maxInfo        = 1 << 20
 	maxDescription = 4 << 10
 	infoGap        = 100 * time.Millisecond // after which nobody else answers
@@ -68,8 +69,10 @@ func (t *Tool) discover(op string) (*endpoint, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case len(found) == 0 && t.t.Service == "" && !t.t.TrustMetadata: // a subject may be all there is
+		return &endpoint{subject: t.t.Subject, until: time.Now().Add(t.o.Fresh)}, nil
 	case services == 0:
-		return nil, tools.Retryable(failure(op, events.CodeToolError, "no service of this name answers: nothing has happened"))
+		return nil, tools.Retryable(failure(op, events.CodeToolError, "no such service answers: nothing has happened"))
 	case len(found) == 0:
 		return nil, tools.Retryable(failure(op, events.CodeToolError, fmt.Sprintf(
 			"none of %d services that answer has this endpoint: name one of theirs, or its subject; nothing has happened", services)))
@@ -86,7 +89,7 @@ func (t *Tool) instances(op string) (found []instance, services int, err error) 
 		}
 		subject += "." + t.t.Service
 	}
-	answers := make(chan *nats.Msg, maxInstances)
+	answers := make(chan *nats.Msg, maxServices)
 	reply, gone, err := t.inbox.add(func(m *nats.Msg) {
 		select {
 		case answers <- m:
@@ -103,7 +106,7 @@ func (t *Tool) instances(op string) (found []instance, services int, err error) 
 	last := time.Now().Add(learnTimeout)
 	timer := time.NewTimer(learnTimeout)
 	defer timer.Stop()
-	for services < maxInstances {
+	for services < maxServices && len(found) < maxInstances {
 		select {
 		case m := <-answers:
 			if noService(m) {

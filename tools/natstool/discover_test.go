@@ -149,7 +149,7 @@ func TestServiceLeadsTheWorkerToNoSubjectOfTheServer(t *testing.T) {
 	_, err := k.services.Subscribe("$SRV.INFO.evil", func(m *nats.Msg) { respond(m, answer) })
 	require.NoError(t, err)
 	require.NoError(t, k.services.Flush())
-	for _, subject := range []string{"$JS.API.STREAM.DELETE.ONETURN_IN", "oneturn.in.default.cancel.a.w.c", "oneturn", "_INBOX.a.b", "orders.>", "a b", ""} {
+	for _, subject := range []string{"$JS.API.STREAM.DELETE.ONETURN_IN", "oneturn.in.default.cancel.a.w.c", "_INBOX.a.b", "orders.>", ""} {
 		data, err := json.Marshal(micro.Info{
 			ServiceIdentity: micro.ServiceIdentity{Name: "evil", ID: "1", Version: "1.0.0"}, Endpoints: []micro.EndpointInfo{{Name: "e", Subject: subject}},
 		})
@@ -161,7 +161,7 @@ func TestServiceLeadsTheWorkerToNoSubjectOfTheServer(t *testing.T) {
 		require.False(t, tools.IsRetryable(err), subject)
 		require.Contains(t, err.Error(), "name the subject to call in the manifest")
 	}
-	for _, bad := range []string{`[]`, `{"name":"other","endpoints":[{"name":"e","subject":"a"}]}`, `{"name":"evil","endpoints":null}`, ``, strings.Repeat(" ", 1000)} {
+	for _, bad := range []string{`[]`, `{"name":"other","endpoints":[{"name":"e","subject":"a"}]}`, `{"name":"evil","endpoints":null}`} {
 		answer = bad
 		require.NoError(t, k.services.Flush())
 		_, err = k.invoke(k.tool(&target.NATS{Service: "evil"}), k.call(nil))

@@ -1,6 +1,7 @@
 """As much of a NATS client as the service needs: https://docs.nats.io/reference/reference-protocols/nats-protocol"""
 
 import collections
+import itertools
 import json
 import socket
 import threading
@@ -17,7 +18,7 @@ def connect(url):
 class Connection:
     def __init__(self, conn):
         self.conn, self.reader = conn, conn.makefile("rb")
-        self.lock, self.takers, self.pong = threading.Lock(), {}, threading.Event()
+        self.lock, self.takers, self.numbers, self.pong = threading.Lock(), {}, itertools.count(1), threading.Event()
         self.reader.readline()  # INFO
         self.send("CONNECT %s\r\n" % json.dumps({"verbose": False, "headers": True, "no_responders": True, "name": "quotes"}))
 
@@ -26,16 +27,24 @@ class Connection:
             self.conn.sendall(line.encode() + payload)
 
     def subscribe(self, subject, take, queue=""):
-        number = str(len(self.takers) + 1)
+        number = str(next(self.numbers))
         self.takers[number] = take
         self.send("SUB %s %s %s\r\n" % (subject, queue, number))
+        return number
 
-    def publish(self, subject, body, headers=None):
+    def unsubscribe(self, number):
+        self.send("UNSUB %s\r\n" % number)
+        self.takers.pop(number)
+
+    def publish(self, subject, body, headers=None, reply=""):
         head = b""
         if headers:
             lines = ["%s: %s" % (name, " ".join(str(value).split())) for name, value in headers.items()]  # a newline would end the value
             head = ("NATS/1.0\r\n" + "\r\n".join(lines) + "\r\n\r\n").encode()
-        self.send("HPUB %s %d %d\r\n" % (subject, len(head), len(head) + len(body)) if head else "PUB %s %d\r\n" % (subject, len(body)), head + body + b"\r\n")
+        if head:
+            self.send("HPUB %s %s %d %d\r\n" % (subject, reply, len(head), len(head) + len(body)), head + body + b"\r\n")
+        else:
+            self.send("PUB %s %s %d\r\n" % (subject, reply, len(body)), body + b"\r\n")
 
     def flush(self):
         """Returns once the server has seen all that was sent. Before run."""
@@ -64,5 +73,7 @@ class Connection:
             head = int(line[-2]) if sizes == 2 else 0
             pairs = [part.split(":", 1) for part in data[:head].decode().split("\r\n")[1:] if ":" in part]
             reply = line[3] if len(line) == 4 + sizes else ""
-            self.takers[line[2]](Message(line[1], reply, {name: value.strip() for name, value in pairs}, data[head:]))
+            take = self.takers.get(line[2])
+            if take:
+                take(Message(line[1], reply, {name: value.strip() for name, value in pairs}, data[head:]))
         return True
