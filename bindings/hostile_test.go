@@ -24,6 +24,17 @@ func TestHostileManifestsAreRefusedAndHarmNoOtherWorkflow(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, file, text, want string }{
 		{"alias bomb", "tools.yaml", aliasBomb(), "values, aliases expanded"},
+		{"text bomb", "tools.yaml", "a: &a " + strings.Repeat("x", 1<<16) + "\nb: [" + strings.Repeat("*a, ", 1000) + "1]\n", "bytes of text, aliases expanded"},
+		{"key bomb", "oneturn.yaml", "a: &a {" + strings.Repeat("k", 1000) + ": 1}\nb: [" + strings.Repeat("*a, ", 5000) + "1]\n", "bytes of text, aliases expanded"},
+		{"10k tools", "oneturn.yaml", "tools:\n" + strings.Repeat("- {name: t, agent: a, nats: {subject: a.b}}\n", 10_000), "tools has more than 2000 entries"},
+		{"many servers", "oneturn.yaml", "servers:\n" + manyKeys(10_000), "servers has more than 2000 entries"},
+		{"many headers", "tools.yaml", "tools: [{name: t, agent: a, http: {url: \"https://a.example\", headers: {" + strings.ReplaceAll(manyKeys(500), "\n", ",") + "}}}]", "headers has more than 100 entries"},
+		{"many guards", "oneturn.yaml", manyGuards(), "more than 2000 guards together"},
+		{"schema of a tool", "oneturn.yaml", "tools: [{name: t, agent: a, kind: go, input: {type: object, properties: {x: {$ref: \"file:///etc/passwd\"}}}}]", "cannot be used: input: "},
+		{"schema of a result", "oneturn.yaml", "tools: [{name: t, agent: a, kind: go, output: {type: array, items: " + strings.Repeat("{type: array, items: ", 40) + "{}" + strings.Repeat("}", 42) + "}]", ""},
+		{"large schema", "oneturn.yaml", "tools: [{name: t, agent: a, kind: go, output: {description: " + strings.Repeat("x", 300<<10) + "}}]", "at most 262144 are read"},
+		{"pattern", "oneturn.yaml", "tools: [{name: t, agent: a, kind: go, input: {type: object, properties: {x: {type: string, pattern: \"((a{0,1000}){0,1000}){0,1000}\"}}}}]", "cannot be used: input: "},
+		{"condition", "oneturn.yaml", "tools: [{name: t, agent: a, kind: go, guards: [{on: input, when: \"" + strings.Repeat("(", 900) + "\"}]}]", "cannot be used: a guard cannot be made"},
 		{"alias of itself", "tools.yaml", "a: &a [*a]\n", "nested deeper than 64 levels"},
 		{"deep list", "tools.yaml", strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "nested deeper than 64 levels"},
 		{"deep JSON", "tools.json", strings.Repeat("[", 9000) + strings.Repeat("]", 9000), "nested deeper than 64 levels"},
@@ -72,6 +83,11 @@ func aliasBomb() string {
 		fmt.Fprintf(&b, "%c: &%c [%s]\n", c, c, strings.Join(slices.Repeat([]string{alias}, 10), ", "))
 	}
 	return b.String()
+}
+
+// manyGuards is 500 tools that share a list of guards.
+func manyGuards() string {
+	return "x: &g [" + strings.Repeat("{on: input, max_bytes: 1}, ", 10) + "]\ntools:\n" + strings.Repeat("- {name: t, agent: a, kind: go, guards: *g}\n", 500)
 }
 
 func manyKeys(n int) string {

@@ -33,6 +33,7 @@ type manifest struct {
 	unreadable []place   // manifests that could not be read
 	root       string    // the folder of all workflows, absolute; "" without one
 	shared     *shared   // what all workflows share
+	guarded    int       // guards of all tools
 	shares     bool      // something of it is used, or would be if it were there
 }
 

@@ -10,6 +10,7 @@ import (
 // Bounds of one manifest. A manifest is written by people; these are far above what they need.
 const (
 	maxNodes  = 100_000 // values in a manifest, aliases expanded
+	maxText   = 4 << 20 // bytes of its texts, aliases expanded
 	maxDepth  = 64      // nesting
 	maxNumber = 64      // letters of a number
 	maxExp    = 308     // magnitude of its exponent

@@ -82,6 +82,7 @@ func parse(file string, data []byte) (document, error) {
 type parser struct {
 	doc   document
 	nodes int
+	text  int // bytes
 }
 
 func (p *parser) enter(line, depth int) error {
@@ -91,6 +92,14 @@ func (p *parser) enter(line, depth int) error {
 		return &parseError{line, fmt.Sprintf("more than %d values, aliases expanded", maxNodes)}
 	case depth > maxDepth:
 		return &parseError{line, fmt.Sprintf("nested deeper than %d levels", maxDepth)}
+	}
+	return nil
+}
+
+// scalar is enter for a text, whose size counts as often as aliases name it.
+func (p *parser) scalar(y *yaml.Node) error {
+	if p.text += len(y.Value); p.text > maxText {
+		return &parseError{y.Line, fmt.Sprintf("more than %d bytes of text, aliases expanded", maxText)}
 	}
 	return nil
 }
@@ -163,6 +172,9 @@ func (p *parser) fromYAML(y *yaml.Node, depth int) (*node, error) {
 	case yaml.MappingNode:
 		return p.fromMapping(y, depth)
 	case yaml.ScalarNode:
+		if err := p.scalar(y); err != nil {
+			return nil, err
+		}
 		return scalar(y)
 	case yaml.DocumentNode:
 	}
@@ -180,6 +192,9 @@ func (p *parser) fromMapping(y *yaml.Node, depth int) (*node, error) {
 		}
 		if key.Kind == yaml.AliasNode {
 			key = key.Alias
+		}
+		if err := p.scalar(key); err != nil {
+			return nil, err
 		}
 		switch {
 		case key.Kind != yaml.ScalarNode:

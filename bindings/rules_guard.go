@@ -17,6 +17,10 @@ func (o *owner) guards(n *node) []guards.Guard {
 		o.refusef(n.at(o.file), "wrong_shape", "write for example "+exampleGuard, "guards must be a list of at most %d", maxGuards)
 		return nil
 	}
+	if o.guarded += len(n.items); o.guarded > maxEntries {
+		o.refusef(n.at(o.file), "too_many_entries", "split the workflow", "the tools have more than %d guards together", maxEntries)
+		return nil
+	}
 	all := make([]guards.Guard, 0, len(n.items))
 	for _, item := range n.items {
 		if item = o.object(item, "guard", exampleGuard); item == nil {

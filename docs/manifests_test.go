@@ -120,11 +120,11 @@ func TestManifestOfThePageHasEveryKeyOfTheSchema(t *testing.T) {
 	t.Parallel()
 	own, err := jsonschema.CompileString("oneturn.schema.json", string(bindings.ManifestSchema()))
 	require.NoError(t, err)
-	text, err := bindings.SharedSchema()
+	shared, err := bindings.SharedSchema()
 	require.NoError(t, err)
-	common, err := jsonschema.CompileString("shared.schema.json", string(text))
+	common, err := jsonschema.CompileString("shared.schema.json", string(shared))
 	require.NoError(t, err)
-	manifest := ""
+	var text strings.Builder
 	for _, block := range fenced(t, "manifests.md", "yaml") {
 		var tree any
 		require.NoError(t, yaml.Unmarshal([]byte(block.text), &tree))
@@ -133,8 +133,9 @@ func TestManifestOfThePageHasEveryKeyOfTheSchema(t *testing.T) {
 		} else {
 			require.NoError(t, own.Validate(tree), block.text)
 		}
-		manifest += block.text
+		text.WriteString(block.text)
 	}
+	manifest := text.String()
 
 	var whole map[string]any
 	require.NoError(t, json.Unmarshal(bindings.ManifestSchema(), &whole))
