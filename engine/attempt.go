@@ -159,6 +159,6 @@ func (r returned) after(ctx context.Context) returned {
 	if tools.IsRetryable(cause) { // a tool that calls its timeout retryable is not believed
 		cause = errors.New(cause.Error())
 	}
-	r.err, r.timedOut = &events.Error{Code: events.CodeTimeout, Msg: "tool_error:timeout", Err: cause}, true
+	r.err, r.timedOut = &events.Error{Code: events.CodeTimeout, Msg: ownTimeout, Err: cause}, true
 	return r
 }

@@ -73,10 +73,8 @@ func Failure(tool string, err error) Outcome {
 		o.Content = "Tool " + tool + " reported status error."
 	}
 	f := failure{Status: events.StatusError, Message: text, Code: code}
-	switch code {
-	case events.CodeBadArgs, events.CodeGuardrail, events.CodeTimeout: // seed 000 has no words for them
+	if code == events.CodeBadArgs || code == events.CodeGuardrail || text == ownTimeout { // seed 000 has no words for them
 		f.Message = o.Message
-	default:
 	}
 	var refused *FaultsError
 	if errors.As(err, &refused) && code == events.CodeBadArgs {
@@ -144,6 +142,9 @@ func isTimeout(err error) bool {
 	return code == events.CodeTimeout || code == "" && errors.Is(err, context.DeadlineExceeded) && !tools.IsRetryable(err)
 }
 
+// ownTimeout is the text of the error of an attempt that the engine has ended.
+const ownTimeout = "timeout"
+
 // class is the class of errors that seed 003 counts a code to.
 func class(code events.Code) string {
 	switch code {
@@ -160,7 +161,7 @@ func message(code events.Code, text string) string {
 	case events.CodeUnknownTool:
 		return class(code)
 	case events.CodeTimeout:
-		return class(code) + ":timeout"
+		return class(code) + ":" + ownTimeout
 	default:
 		return class(code) + ":" + text
 	}

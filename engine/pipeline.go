@@ -52,7 +52,9 @@ func (p *pipeline) end() Outcome {
 	o.ToolName, o.Attempts, o.Entered, o.Abandoned = p.call.Name, p.attempts, p.entered, p.abandoned
 	o.Waited, o.Stood, o.Duration = p.limited+p.queued, p.stood, p.ran-p.queued-p.stood
 	if p.spanEnd != nil {
-		p.spanEnd(*o)
+		told := *o
+		told.Payload, told.Content, told.Message = nil, "", p.plain(o.Message)
+		p.spanEnd(told)
 	}
 	return p.outcome
 }

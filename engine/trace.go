@@ -21,8 +21,8 @@ type Tracer interface {
 // Spans is a [Tracer] for which a call is a span: a time with a beginning and an end.
 type Spans interface {
 	Tracer
-	// Begin returns the context and the call to go on with, and what is told the outcome. The
-	// call given is not changed.
+	// Begin returns the context and the call to go on with, and what is told the outcome, without
+	// payload and content. The call given is not changed.
 	Begin(ctx context.Context, call *tools.Call) (context.Context, *tools.Call, func(Outcome))
 }
 

@@ -46,7 +46,13 @@ func (r *run) invocation(call *tools.Call) engine.Invocation {
 	return engine.Invocation{Call: call, Tool: tool, Desks: r, Waits: waits}
 }
 
-func toolID(b *bindings.Binding) string { return b.Workflow + "/" + b.Tool }
+// toolID tells a tool from those of other workflows, unless all share it.
+func toolID(b *bindings.Binding) string {
+	if b.Shared != "" {
+		return b.Shared
+	}
+	return b.Workflow + "/" + b.Tool
+}
 
 // Bounds of runs that wait for a limit.
 const (

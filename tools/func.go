@@ -21,8 +21,8 @@ const maxPanicText = 1024
 // Func makes an invoker of a typed Go function. In is a struct with json tags, or map[string]any
 // to get the arguments as they are (a shallow copy; numbers are json.Number). Arguments that
 // do not fit In are bad_args; fields of In that have no argument stay zero. A panic becomes
-// tool_error with a [PanicError] in its chain. Errors of fn are returned unchanged. It is not entered
-// when ctx has ended.
+// tool_error with a [PanicError] in its chain. Errors of fn are returned unchanged. A result of
+// nil is null, one of type []byte {"type": "bytes", "len": n}. Fn is not entered when ctx has ended.
 //
 // fn runs in the goroutine of the caller and should return when ctx ends. Inside it
 // [CallFrom] gives the call and [Vars] the context variables.
@@ -76,7 +76,7 @@ func (f *function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	value, err := json.Marshal(out)
+	value, err := encode(out)
 	if err != nil {
 		return Result{}, &events.Error{
 			Code: events.CodeToolError, Op: operation(call),
@@ -93,6 +93,14 @@ func (f *function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, err
 		return Result{}, e
 	}
 	return Result{Value: value, Set: set, Remove: remove}, nil
+}
+
+// encode makes JSON of a result. Of bytes, it says how many there are: JSON has no form for them.
+func encode(out any) (json.RawMessage, error) {
+	if data, ok := out.([]byte); ok && data != nil {
+		return fmt.Appendf(nil, `{"type":"bytes","len":%d}`, len(data)), nil
+	}
+	return json.Marshal(out) //nolint:wrapcheck // the caller says what it is about
 }
 
 // run calls the function and turns a panic into an error.

@@ -154,6 +154,18 @@ func TestRetryableMarksAnErrorAndKeepsIt(t *testing.T) {
 	require.NoError(t, tools.Retryable(nil))
 }
 
+func TestBytesHaveNoJSONForm(t *testing.T) {
+	t.Parallel()
+	for want, out := range map[string]any{`null`: nil, `{"type":"bytes","len":0}`: []byte{}, `{"type":"bytes","len":3}`: []byte("abc")} {
+		result, err := tools.Func(func(context.Context, struct{}) (any, error) { return out, nil }).Invoke(t.Context(), &tools.Call{})
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(result.Value))
+	}
+	result, err := tools.Func(func(context.Context, struct{}) ([]byte, error) { return nil, nil }).Invoke(t.Context(), &tools.Call{})
+	require.NoError(t, err)
+	require.Equal(t, "null", string(result.Value))
+}
+
 func TestSchemaOfDescribesTheInput(t *testing.T) {
 	t.Parallel()
 	schema, err := tools.SchemaOf[order]()

@@ -43,6 +43,9 @@ func (f *failure) toError(op string, told map[events.Code]bool) error {
 			code = events.CodeToolError
 		}
 	}
+	if code == events.CodeToolError && f.Type == "TimeoutError" { // what the function waited for
+		code = events.CodeTimeout
+	}
 	err := &events.Error{Code: code, Op: op, Msg: f.Message, Err: &ExceptionError{Type: f.Type, Message: f.Message}}
 	if f.Retryable {
 		return tools.Retryable(err)
