@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -89,6 +90,9 @@ type Config struct {
 	// knows the disk besides (embedded.Server.StoreUse).
 	StoreUse func() (used, limit int64, err error)
 
+	// Tracer is told of the phases of every call: see [engine.LogTracer] and package
+	// engine/oteltrace. Defaults to none, which costs nothing.
+	Tracer engine.Tracer
 	// Logger gets ids and sizes, never payloads. Defaults to discarding.
 	Logger *slog.Logger
 	// Registry gets the metrics. Defaults to a registry of the worker's own.

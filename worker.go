@@ -187,9 +187,12 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV) (*handlers
 	retries := handlers.Retries{Metrics: w.metrics, Logger: w.c.Logger}
 	blobs.Retries, variables.Retries = retries, retries
 	return handlers.New(handlers.Config{
-		Space:     w.space,
-		Journal:   idempotency.New(&healthyStore{store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc}),
-		Engine:    engine.New(engine.Options{Timeout: w.c.ToolTimeout, OnAbandoned: func(string) { w.metrics.Abandoned.Inc() }, OnLate: w.lateReturn}),
+		Space:   w.space,
+		Journal: idempotency.New(&healthyStore{store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc}),
+		Engine: engine.New(engine.Options{
+			Timeout: w.c.ToolTimeout, Tracer: w.c.Tracer,
+			OnAbandoned: func(string) { w.metrics.Abandoned.Inc() }, OnLate: w.lateReturn,
+		}),
 		Bindings:  w.Bindings,
 		Tool:      w.tools.Find,
 		Variables: variables,

@@ -21,7 +21,7 @@ type NATS struct {
 // Output says how a command talks. Every command has it.
 type Output struct {
 	Format     string `flag:"output" short:"o" default:"text" enum:"text,json" help:"Format of what the command prints."`
-	LogLevel   string `flag:"log-level" env:"LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Least level of log lines on standard error. Levels log ids and sizes, never payloads."`
+	LogLevel   string `flag:"log-level" env:"LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Least level of log lines on standard error. Levels log ids and sizes, never payloads; debug has the phases of every call."`
 	LogsAsJSON bool   `flag:"logs-as-json" env:"LOGS_AS_JSON" default:"false" help:"Log lines as JSON instead of text."`
 	File       string `flag:"config" example:"oneturn.yaml" help:"Config file, YAML or JSON. One file can serve all commands: each takes its own keys."`
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/tools/python"
 )
@@ -121,6 +122,9 @@ func workerConfig(cfg *config.Worker, logger *slog.Logger, registry prometheus.R
 		ToolTimeout: cfg.ToolTimeout, SoftStop: cfg.SoftStop, BindingGrace: cfg.BindingGrace,
 		MaxEventAge: cfg.MaxEventAge, MaxTurnLife: cfg.MaxTurnLife, SweepEvery: cfg.SweepEvery,
 		Logger: logger, Registry: registry,
+	}
+	if logger.Enabled(context.Background(), slog.LevelDebug) {
+		c.Tracer = engine.LogTracer(logger)
 	}
 	if c.BindingGrace == 0 {
 		c.BindingGrace = -1

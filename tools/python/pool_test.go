@@ -256,6 +256,7 @@ def key(): return {}["secret-key"]
 def empty(): raise RuntimeError()
 def inner(): return len(5)
 async def late(): raise KeyError("k")
+def slow(): raise TimeoutError("the oven is still cold")
 def unprintable():
     class Odd(Exception):
         def __str__(self): raise RuntimeError
@@ -266,6 +267,7 @@ def unprintable():
 	require.Equal(t, "RuntimeError", k.fails("empty", `{}`, events.CodeToolError))
 	require.Contains(t, k.fails("inner", `{}`, events.CodeToolError), "has no len()")
 	require.Equal(t, "KeyError: 'k'", k.fails("late", `{}`, events.CodeToolError))
+	require.Equal(t, "the oven is still cold", k.fails("slow", `{}`, events.CodeTimeout))
 	require.Equal(t, "Odd", k.fails("unprintable", `{}`, events.CodeToolError))
 	require.Contains(t, k.fails("user", `{"x":1}`, events.CodeBadArgs), "unexpected keyword argument 'x'")
 	require.Contains(t, k.fails("absent", `{}`, events.CodeToolError), "t.py has no function absent")
