@@ -23,3 +23,14 @@ func Identify(req *http.Request, call *tools.Call) {
 		req.Header.Set(target.HeaderTimeout, strconv.FormatInt(max(time.Until(end).Milliseconds(), 1), 10))
 	}
 }
+
+// Anonymous takes what names a turn and its people out of the headers of a request again: for
+// endpoints of third parties, which have no use for it.
+func Anonymous(h http.Header) {
+	for _, name := range []string{
+		target.HeaderCall, target.HeaderTool, target.HeaderTurn, target.HeaderApp, target.HeaderChat, target.HeaderUser,
+		target.HeaderWorkflow, target.HeaderAgent,
+	} {
+		h.Del(name)
+	}
+}

@@ -47,6 +47,9 @@ func TestModelIsAskedWhatTheManifestSays(t *testing.T) {
 		"schema":`+citySchema+`}}}`, canonical(t, seen[0].body))
 	require.Equal(t, "Bearer CANARY", seen[0].header.Get("Authorization"))
 	require.Equal(t, "key-1", seen[0].header.Get("Idempotency-Key"))
+	for _, name := range []string{"User", "Chat", "App", "Turn", "Call", "Tool", "Workflow", "Agent"} {
+		require.Empty(t, seen[0].header.Get("Oneturn-"+name), "who is asked need not know whom it is for")
+	}
 	require.Contains(t, log.String(), "prompt_tokens=12 completion_tokens=34")
 	for _, secret := range []string{"CANARY", "Paris", "tower", "brief"} {
 		require.NotContains(t, log.String(), secret)

@@ -130,6 +130,7 @@ func (e *endpoint) complete(ctx context.Context, op string, call *tools.Call, as
 		return fail("the url of the manifest cannot be read")
 	}
 	outbound.Identify(req, call)
+	outbound.Anonymous(req.Header)
 	if d != 0 && call.IdempotencyKey != "" { // another body is another request
 		req.Header.Set(target.HTTPIdempotencyKey, target.Escape(call.IdempotencyKey)+"-"+strconv.Itoa(int(d)))
 	}

@@ -115,7 +115,7 @@ func call(t *testing.T, args string) *tools.Call {
 	object, ok := tree.(map[string]any)
 	require.True(t, ok)
 	return &tools.Call{
-		Turn: events.TurnID{App: "app", Chat: "chat-1", Turn: "turn-1"}, CallID: "turn-1", Name: "agent:helper",
+		Turn: events.TurnID{App: "app", Chat: "chat-1", Turn: "turn-1"}, CallID: "turn-1", Workflow: "Shop", Agent: "Clerk", UserID: "ada", Name: "agent:helper",
 		Args: object, IdempotencyKey: "key-1", FencingToken: 42, Epoch: 1, Attempt: 1,
 	}
 }
