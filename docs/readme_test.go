@@ -262,7 +262,7 @@ func reads(script string) bool {
 
 func TestReadmeCanBeFollowedFromTopToBottom(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, 5, newShell(t).follow("../README.md"))
+	require.Equal(t, 6, newShell(t).follow("../README.md"))
 }
 
 func TestFirstExampleCanBeFollowed(t *testing.T) {
@@ -320,9 +320,5 @@ func TestGoOfTheReadmeIsTheExample(t *testing.T) {
 	require.NoError(t, err)
 	shown := fenced(t, "../README.md", "go")
 	require.Len(t, shown, 1)
-	_, body, ok := strings.Cut(string(example), "\n)\n\n") // after the imports
-	require.True(t, ok)
-	body, _, ok = strings.Cut(body, "\nfunc main() {")
-	require.True(t, ok)
-	require.Equal(t, body, shown[0].text)
+	require.Contains(t, string(example), shown[0].text)
 }
