@@ -101,7 +101,7 @@ func (r *rig) publish(n int, effects []string, millis int, vars bool) {
 			_, err := r.client.Publish(r.t.Context(), turn)
 			require.NoError(r.t, err)
 			r.accepted = append(r.accepted, turntest.Accepted{
-				App: "app", Chat: turn.Chat, Turn: turn.Turn, Effect: effect, At: time.Now(), MayFail: r.asks != nil && r.asks.mayFail,
+				App: "app", Chat: turn.Chat, Turn: turn.Turn, Effect: effect, At: time.Now(), MayFail: r.asks != nil && r.asks.mayFail || r.outside != nil && r.outside.mayFail,
 			})
 		}
 	}

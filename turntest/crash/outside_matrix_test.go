@@ -38,9 +38,10 @@ func outsideKinds() []string {
 
 // outside is what a rig has whose tools are in another process.
 type outside struct {
-	kind   string
-	door   string // address or URL
-	strike bool   // tools kill the worker when they are entered
+	kind    string
+	door    string // address or URL
+	strike  bool   // tools kill the worker when they are entered
+	mayFail bool   // turns end otherwise than with a result
 }
 
 // outsideEffects are those that differ: whether a tool may be entered again, and whether its key counts.
@@ -186,11 +187,12 @@ func (r *rig) mortal(pid string) {
 }
 
 // settleOutside is settle once no worker may be killed any more.
-func (r *rig) settleOutside() {
+func (r *rig) settleOutside() *turntest.Facts {
 	r.t.Helper()
 	r.outside.strike = false
 	r.mortal("")
 	facts := r.settle()
 	require.NotEmpty(r.t, facts.Ledger)
 	require.False(r.t, slices.ContainsFunc(facts.Ledger, func(e turntest.LedgerEntry) bool { return e.Key == "" }), "a tool was not told its key")
+	return facts
 }
