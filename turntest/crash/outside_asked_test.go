@@ -26,7 +26,7 @@ func TestMatrixOfToolsInOtherProcessesThatAsk(t *testing.T) {
 			t.Run(kind+"/"+c.title(), func(t *testing.T) {
 				t.Parallel()
 				c.brief(1) // replay and keyed: whether the tool is entered again, and when
-				r := c.rigOf(t, 2).callsOutside(kind, "", "")
+				r := c.rigOf(t, 2).callsOutside(kind, "")
 				r.killAsked(c.cell, *others)
 				r.settleOutside()
 			})

@@ -21,7 +21,7 @@ func TestCallWhoseCounterpartIsKilledIsNotTriedAgain(t *testing.T) {
 	for _, kind := range []string{kindNATS, kindHTTP, kindMCP} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t).callsOutside(kind, ", timeout: 3s, max_attempts: 3", "")
+			r := newRig(t).callsOutside(kind, ", timeout: 3s, max_attempts: 3")
 			worker := r.start("")
 			struck, pids := r.underway(30_000)
 			for pid := range pids {
@@ -45,7 +45,7 @@ func TestCallWhoseCounterpartIsKilledIsNotTriedAgain(t *testing.T) {
 // comes to nobody, and the turn stays what it was told to be.
 func TestAnswerOfAServiceThatWasPausedIsTooLate(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).callsOutside(kindNATS, ", timeout: 1s, max_attempts: 3", "")
+	r := newRig(t).callsOutside(kindNATS, ", timeout: 1s, max_attempts: 3")
 	worker := r.start("")
 	struck, pids := r.underway(500)
 	signal := func(s syscall.Signal) {
@@ -90,7 +90,7 @@ func (r *rig) underway(millis int) (turns []string, pids map[int]bool) {
 // another worker: the answer that waits for it is refused.
 func TestWorkerThatIsPausedInACallToAnotherProcess(t *testing.T) {
 	t.Parallel()
-	r := newRig(t).callsOutside(kindHTTP, "", "")
+	r := newRig(t).callsOutside(kindHTTP, "")
 	r.slots = 1
 	for i, effect := range outsideEffects() {
 		zombie := r.start("")

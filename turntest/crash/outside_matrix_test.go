@@ -74,7 +74,7 @@ func TestMatrixOfToolsInOtherProcesses(t *testing.T) {
 		for _, c := range outsideCells() {
 			t.Run(kind+"/"+c.point, func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t).callsOutside(kind, "", "")
+				r := newRig(t).callsOutside(kind, "")
 				r.outside.strike = c.point == inTool
 				r.kill(c, *others, 1)
 				r.settleOutside()
@@ -84,8 +84,8 @@ func TestMatrixOfToolsInOtherProcesses(t *testing.T) {
 }
 
 // callsOutside has the workers of a rig call tools of a kind in a process of their own. lines are
-// added to each tool's entry in the manifest, block to its block.
-func (r *rig) callsOutside(kind, lines, block string) *rig {
+// added to each tool's entry in the manifest.
+func (r *rig) callsOutside(kind, lines string) *rig {
 	r.t.Helper()
 	r.outside = &outside{kind: kind}
 	self, err := os.Executable()
@@ -94,11 +94,11 @@ func (r *rig) callsOutside(kind, lines, block string) *rig {
 		r.startCounterpart()
 	}
 	at := map[string]string{
-		kindNATS:    "nats: {subject: crash.work" + block + "}",
-		kindHTTP:    fmt.Sprintf("http: {url: http://%s/work, allow_http: true, allow_private: [127.0.0.0/8]%s}", r.outside.door, block),
-		kindAgent:   fmt.Sprintf("completion: {url: http://%s/v1/chat/completions, model: m, allow_http: true, allow_private: [127.0.0.0/8]%s}", r.outside.door, block),
-		kindMCP:     "mcp: {server: crash, tool: work" + block + "}",
-		kindMCPHTTP: "mcp: {server: web, tool: work" + block + "}",
+		kindNATS:    "nats: {subject: crash.work}",
+		kindHTTP:    fmt.Sprintf("http: {url: http://%s/work, allow_http: true, allow_private: [127.0.0.0/8]}", r.outside.door),
+		kindAgent:   fmt.Sprintf("completion: {url: http://%s/v1/chat/completions, model: m, allow_http: true, allow_private: [127.0.0.0/8]}", r.outside.door),
+		kindMCP:     "mcp: {server: crash, tool: work}",
+		kindMCPHTTP: "mcp: {server: web, tool: work}",
 	}[kind]
 	var m strings.Builder
 	// The ledger's name among the variables makes a server that outlives its worker an orphan.
@@ -126,7 +126,7 @@ func (r *rig) callsOutside(kind, lines, block string) *rig {
 }
 
 // startCounterpart starts it and waits until it can be called.
-func (r *rig) startCounterpart() *process {
+func (r *rig) startCounterpart() {
 	r.t.Helper()
 	self, err := os.Executable()
 	require.NoError(r.t, err)
@@ -140,20 +140,25 @@ func (r *rig) startCounterpart() *process {
 	address := filepath.Join(r.dir, "address")
 	_ = os.Remove(address)
 	require.NoError(r.t, c.Start())
-	p := &process{cmd: c, done: make(chan error, 1)}
-	go func() { p.done <- c.Wait() }()
-	r.t.Cleanup(func() { _ = c.Process.Kill() }) // may have ended
+	done := make(chan struct{})
+	go func() {
+		_ = c.Wait() // killed, by the test or at its end
+		close(done)
+	}()
+	r.t.Cleanup(func() {
+		_ = c.Process.Kill() // may have ended
+		<-done
+	})
 	if r.outside.kind == kindNATS {
 		nc := r.server.Connect()
 		require.Eventually(r.t, func() bool { return responds(r.t.Context(), nc) }, deadline, 10*time.Millisecond, "the service does not start")
-		return p
+		return
 	}
 	require.Eventually(r.t, func() bool {
 		data, err := os.ReadFile(address)
 		r.outside.door = string(data)
 		return err == nil && len(data) > 0
 	}, deadline, 5*time.Millisecond, "the server does not start")
-	return p
 }
 
 // responds reports whether the service is there.
