@@ -55,29 +55,32 @@ func (b *body) Read(p []byte) (int, error) {
 		p = p[:b.left+1]
 	}
 	n, err := b.ReadCloser.Read(p)
-	for i := range n {
-		b.left--
-		if b.events {
-			b.count(p[i])
-		}
-		if b.left < 0 {
-			b.err = tooLarge(b.max)
-			return i, b.err
-		}
+	if within := b.count(p[:n]); within < n {
+		b.err = tooLarge(b.max)
+		return within, b.err
 	}
 	return n, err //nolint:wrapcheck // a reader passes io.EOF and the errors of what it reads on
 }
 
-// count begins to count anew at an empty line, which ends an event.
-func (b *body) count(c byte) {
-	switch c {
-	case '\n':
-		if !b.line {
-			b.left = b.max
-		}
-		b.line = false
-	case '\r':
-	default:
-		b.line = true
+// count returns how many bytes are within the bound. In a stream it begins anew at each empty
+// line, which ends an event.
+func (b *body) count(data []byte) int {
+	if !b.events {
+		within := min(int64(len(data)), b.left)
+		b.left -= within
+		return int(within)
 	}
+	for i, c := range data {
+		if b.left == 0 {
+			return i
+		}
+		b.left--
+		switch {
+		case c == '\n' && !b.line:
+			b.left = b.max
+		case c != '\r':
+			b.line = c != '\n'
+		}
+	}
+	return len(data)
 }

@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -149,52 +147,6 @@ func TestNameThatIsResolvedToAPrivateAddressTheSecondTimeIsRefused(t *testing.T)
 	require.ErrorAs(t, err, &shown)
 	require.NotContains(t, shown.Msg, "127.0.0.2", "what a name resolves to is not for models")
 	require.EqualValues(t, 1, called.Load())
-}
-
-func secret(t *testing.T, text string) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
-	return name
-}
-
-func TestSecretIsReadAgainWhenItsFileChanges(t *testing.T) {
-	t.Parallel()
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("X-Key")) })
-	file := secret(t, "first\r\n")
-	o := local()
-	o.Headers = map[string]target.Value{"X-Key": {File: file}}
-	c := client(t, o)
-	body, err := post(t, c, s.URL)
-	require.NoError(t, err)
-	require.Equal(t, "first", body)
-	require.Equal(t, "it was [secret]", c.Blot("it was first"))
-	require.NoError(t, os.WriteFile(file, []byte("second"), 0o600))
-	body, err = post(t, c, s.URL)
-	require.NoError(t, err)
-	require.Equal(t, "second", body)
-	require.Equal(t, "[secret] [secret]", c.Blot("first second"))
-}
-
-func TestSecretThatCannotBeSentIsAnErrorWithoutItsText(t *testing.T) {
-	t.Parallel()
-	s := serve(t, func(http.ResponseWriter, *http.Request) {})
-	for _, c := range []struct {
-		file, want string
-		retryable  bool
-	}{
-		{secret(t, ""), "is empty", true},
-		{filepath.Join(t.TempDir(), "missing"), "cannot be read", true},
-		{secret(t, strings.Repeat("CANARY", 20_000)), "more than 65536 bytes", true},
-		{secret(t, "CANARY\nX-Evil: 1"), "line break", false},
-	} {
-		o := local()
-		o.Headers = map[string]target.Value{"Authorization": {File: c.file}}
-		_, err := post(t, client(t, o), s.URL)
-		require.ErrorContains(t, err, c.want)
-		require.NotContains(t, err.Error(), "CANARY")
-		require.Equal(t, c.retryable, tools.IsRetryable(err))
-	}
 }
 
 func TestBodyIsBoundedOnceInflated(t *testing.T) {
@@ -382,6 +334,19 @@ func TestEndOfTheContextIsATimeout(t *testing.T) {
 	err = outbound.Fault(ctx, "call it", err)
 	require.ErrorIs(t, err, events.ErrTimeout)
 	require.False(t, tools.IsRetryable(err))
+}
+
+func TestNothingIsSentForACallThatHasEnded(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, outbound.Ended(t.Context(), "call it"))
+	for cause, code := range map[error]events.Code{events.ErrTimeout: events.CodeTimeout, events.ErrCancelled: events.CodeToolError} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		err := outbound.Ended(ctx, "call it")
+		require.ErrorIs(t, err, cause)
+		require.Equal(t, code, events.CodeOf(err))
+		require.Equal(t, code, events.CodeOf(outbound.Fault(ctx, "call it", io.EOF)))
+	}
 }
 
 func TestProxyOfTheEnvironmentIsNotUsed(t *testing.T) {

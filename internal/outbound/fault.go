@@ -36,7 +36,7 @@ func Fault(ctx context.Context, op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case ctx.Err() != nil && late(ctx):
 		return fail(events.CodeTimeout, "the endpoint did not answer in time: "+Unknown, context.Cause(ctx))
 	case ctx.Err() != nil:
 		return fail(events.CodeToolError, "the call was stopped before the endpoint answered: "+Unknown, context.Cause(ctx))
@@ -57,6 +57,22 @@ func Fault(ctx context.Context, op string, err error) error {
 		return tools.Retryable(fail(events.CodeToolError, "the endpoint cannot be reached: "+reason(err), nil))
 	}
 	return fail(events.CodeToolError, "the connection broke after the request was sent ("+reason(err)+"): "+Unknown, nil)
+}
+
+// late reports whether a context has ended because its time was over, and not for another cause.
+func late(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), events.ErrTimeout)
+}
+
+// Ended says of a context that has ended that nothing was sent. It is nil if it has not.
+func Ended(ctx context.Context, op string) error {
+	switch {
+	case ctx.Err() == nil:
+		return nil
+	case late(ctx):
+		return &events.Error{Code: events.CodeTimeout, Op: op, Msg: "the time of the call was over before anything was sent", Err: context.Cause(ctx)}
+	}
+	return &events.Error{Code: events.CodeToolError, Op: op, Msg: "the call was stopped before anything was sent", Err: context.Cause(ctx)}
 }
 
 // reason says in words of our own why a connection failed.

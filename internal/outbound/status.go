@@ -1,7 +1,6 @@
 package outbound
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"mime"
@@ -187,12 +186,4 @@ func (c *Client) Clean(text string) string {
 		}
 		return ' '
 	}, text))
-}
-
-// Ended says why nothing was sent: the context has ended before. It is nil if it has not.
-func Ended(ctx context.Context, op string) error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	return &events.Error{Code: events.CodeTimeout, Op: op, Msg: "the time of the call was over before anything was sent", Err: context.Cause(ctx)}
 }
