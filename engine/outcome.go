@@ -65,7 +65,8 @@ func success(tool string, r tools.Result) Outcome {
 	return o
 }
 
-// Failure is the outcome of a call that ended with err.
+// Failure is the outcome of a call that ended with err. Arguments that a [model.Refused] in its chain
+// refuses come with all that is wrong with them.
 func Failure(tool string, err error) Outcome {
 	code, text := classify(err)
 	o := Outcome{Status: events.StatusError, Content: text, Code: code, Message: message(code, text), Err: err}
@@ -76,9 +77,9 @@ func Failure(tool string, err error) Outcome {
 	if code == events.CodeBadArgs || code == events.CodeGuardrail || text == ownTimeout { // seed 000 has no words for them
 		f.Message = o.Message
 	}
-	var refused *FaultsError
+	var refused *model.Refused
 	if errors.As(err, &refused) && code == events.CodeBadArgs {
-		f.Errors, f.Feedback = refused.Faults, refused.Feedback
+		f.Errors, f.Feedback = refused.Faults, model.Feedback(refused.Model, refused.Faults)
 		o.Content = events.Clip("The arguments do not fit tool " + tool + ": " + text)
 	}
 	var errJSON error
@@ -95,15 +96,6 @@ type failure struct {
 	Errors   []model.Fault `json:"errors,omitempty"`
 	Feedback string        `json:"feedback,omitempty"`
 }
-
-// FaultsError is in the chain of the error of arguments or a result that do not fit their schema.
-type FaultsError struct {
-	Faults   []model.Fault
-	Feedback string // what a model needs to correct its arguments, "" for a result
-}
-
-// Error implements error.
-func (e *FaultsError) Error() string { return model.Reason(e.Faults) }
 
 // classify says which code an error of a tool has on the wire, and its words without the class
 // that they may begin with.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings/model"
@@ -104,8 +103,7 @@ func (p *pipeline) parse() bool {
 		fitting, other, faults := p.inv.Tool.Input.Conform(args)
 		if len(faults) > 0 {
 			return p.badArgs(&events.Error{
-				Code: events.CodeBadArgs, Msg: model.Reason(faults),
-				Err: &FaultsError{Faults: faults, Feedback: model.Feedback(p.inv.Tool.Input.Name, faults)},
+				Code: events.CodeBadArgs, Msg: model.Reason(faults), Err: &model.Refused{Model: p.call.Name, Faults: faults},
 			})
 		}
 		args, changed = fitting, changed || other
@@ -258,8 +256,8 @@ func fits(schema *model.Value, value json.RawMessage) error {
 	}
 	if _, _, faults := schema.Conform(tree); len(faults) > 0 {
 		return &events.Error{
-			Code: events.CodeToolError, Msg: "the tool ran, but its result does not fit its output schema: " + strings.TrimPrefix(model.Reason(faults), ": "),
-			Err: &FaultsError{Faults: faults},
+			Code: events.CodeToolError, Msg: "the tool ran, but its result does not fit its output schema: " + model.Reason(faults),
+			Err: &model.Refused{Faults: faults},
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ func Func[In, Out any](fn func(ctx context.Context, in In) (Out, error)) Invoker
 // omitempty or omitzero are required, other properties are not allowed; a `jsonschema` tag
 // describes a field. Types that have no JSON form, or contain themselves, are errors.
 func SchemaOf[In any]() (json.RawMessage, error) {
-	schema, err := jsonschema.For[In](nil)
+	schema, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: jsonTypes()})
 	if err != nil {
 		return nil, fmt.Errorf("schema of %T: %w", *new(In), err)
 	}
@@ -43,6 +43,15 @@ func SchemaOf[In any]() (json.RawMessage, error) {
 		return nil, fmt.Errorf("schema of %T: %w", *new(In), err)
 	}
 	return data, nil
+}
+
+// jsonTypes are the types whose JSON is not what their Go kind says.
+func jsonTypes() map[reflect.Type]*jsonschema.Schema {
+	return map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[json.Number]():     {Type: "number"},
+		reflect.TypeFor[[]byte]():          {Types: []string{"null", "string"}, ContentEncoding: "base64"},
+	}
 }
 
 // PanicError is in the chain of the error of a Go tool that panicked.

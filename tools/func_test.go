@@ -172,6 +172,14 @@ func TestSchemaOfDescribesTheInput(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"type":"object","required":["item"],"additionalProperties":false,"properties":{
 		"item":{"type":"string"},"count":{"type":"integer","description":"how many"},"extra":true}}`, string(schema))
+	schema, err = tools.SchemaOf[struct {
+		Any  json.RawMessage `json:"any"`
+		N    json.Number     `json:"n"`
+		Data []byte          `json:"data"`
+	}]()
+	require.NoError(t, err)
+	require.JSONEq(t, `{"type":"object","required":["any","n","data"],"additionalProperties":false,"properties":{
+		"any":true,"n":{"type":"number"},"data":{"type":["null","string"],"contentEncoding":"base64"}}}`, string(schema))
 	_, err = tools.SchemaOf[chan int]()
 	require.Error(t, err)
 }

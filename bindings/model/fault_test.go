@@ -64,3 +64,18 @@ func TestAtMostTwentyFaultsAreReported(t *testing.T) {
 	require.Len(t, faults, model.MaxFaults)
 	require.Contains(t, model.Feedback("M", faults), "there may be more")
 }
+
+func TestReasonNamesTheFirstFaultAsSeed003Does(t *testing.T) {
+	t.Parallel()
+	for want, faults := range map[string][]model.Fault{
+		"":                                 nil,
+		"bad_int:a/b":                      {{Path: "/a/b", Rule: model.RuleType, Expected: "integer", GotType: "string"}, {Path: "/z"}},
+		"bad_bool:0":                       {{Path: "/0", Rule: model.RuleType, Expected: "boolean", GotType: "null"}},
+		"bad_str:k":                        {{Path: "/k", Rule: model.RuleType, Expected: "string", GotType: "number"}},
+		"k: is missing; expected integer.": {{Path: "/k", Rule: model.RuleRequired, Expected: "integer", GotType: "absent"}},
+		"k: expected integer or null, got array.": {{Path: "/k", Rule: model.RuleType, Expected: "integer or null", GotType: "array"}},
+		"expected string, got array.":             {{Rule: model.RuleType, Expected: "string", GotType: "array"}},
+	} {
+		require.Equal(t, want, model.Reason(faults))
+	}
+}

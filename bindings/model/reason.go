@@ -22,5 +22,14 @@ func Reason(faults []Fault) string {
 			return "bad_str:" + path
 		}
 	}
-	return path + f.line()
+	return strings.TrimPrefix(path+f.line(), ": ")
 }
+
+// Refused is the error of arguments that do not fit a model, or of a result.
+type Refused struct { //nolint:errname // it is a verdict before it is an error
+	Model  string // its name, for [Feedback]
+	Faults []Fault
+}
+
+// Error implements error: [Reason].
+func (r *Refused) Error() string { return Reason(r.Faults) }

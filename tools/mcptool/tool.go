@@ -168,7 +168,8 @@ func (p *pinned) arguments(op string, call *tools.Call) (json.RawMessage, error)
 	}
 	out, changed, faults := p.input.Conform(args)
 	if len(faults) > 0 {
-		return nil, failf(events.CodeBadArgs, op, "%s", worded(faults))
+		refused := &model.Refused{Model: call.Name, Faults: faults}
+		return nil, &events.Error{Code: events.CodeBadArgs, Op: op, Msg: refused.Error(), Err: refused}
 	}
 	if !changed {
 		return call.EncodedArgs()

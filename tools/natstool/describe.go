@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings/model"
@@ -102,7 +101,7 @@ func (e *endpoint) args(op string, call *tools.Call) (json.RawMessage, error) {
 		args, changed, faults := e.input.Conform(call.Args)
 		switch {
 		case len(faults) > 0:
-			return nil, badArgs(op, faults)
+			return nil, badArgs(op, call.Name, faults)
 		case changed:
 			data, err := events.AppendJSON(nil, args)
 			if err != nil {
@@ -118,10 +117,7 @@ func (e *endpoint) args(op string, call *tools.Call) (json.RawMessage, error) {
 	return data, nil
 }
 
-func badArgs(op string, faults []model.Fault) error {
-	all := make([]string, len(faults))
-	for i, f := range faults {
-		all[i] = fmt.Sprintf("%s: expected %s, got %s", f.Path, f.Expected, f.GotType)
-	}
-	return failure(op, events.CodeBadArgs, "bad_args:"+strings.Join(all, "; "))
+func badArgs(op, tool string, faults []model.Fault) error {
+	refused := &model.Refused{Model: tool, Faults: faults}
+	return wrap(op, events.CodeBadArgs, "bad_args:"+refused.Error(), refused)
 }
