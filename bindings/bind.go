@@ -265,8 +265,24 @@ func (b *binder) effect(t *toolEntry) (effect Effect, why string) {
 		return EffectNone, "asking a model for a completion changes nothing"
 	case t.uiTool:
 		return EffectReplay, "a UI tool without effect"
+	case trusts(t):
+		return EffectUnsafe, "nothing is said here: what the service or server says of it counts"
 	default:
 		return EffectUnsafe, "nothing is said"
+	}
+}
+
+// trusts reports whether a tool's own word on its effect is believed.
+func trusts(t *toolEntry) bool {
+	switch to := t.target.(type) {
+	case *target.NATS:
+		return to.TrustMetadata
+	case *target.MCP:
+		return to.Server != nil && to.Server.TrustAnnotations
+	case *target.Agent:
+		return to.NATS != nil && to.NATS.TrustMetadata
+	default:
+		return false
 	}
 }
 

@@ -35,24 +35,8 @@ func (b *binder) learn(t *toolEntry, params []Param, known bool) learned {
 	case KindNATS, KindMCP, KindHTTP, KindAgent:
 	}
 	s.inputSchema, s.outputSchema = told.Input, told.Output
-	o := &owner{manifest: b.manifest, what: "tool " + t.name, file: t.at.file}
-	if t.inferInput && t.fault == nil {
-		if !b.tells(o, t, "input", told.Input) {
-			s.fault = o.fault
-		} else if compiled, err := model.CompileSchema(t.name, told.Input); err != nil {
-			s.fault = b.unusable(o, t, "input", err)
-		} else {
-			s.input = compiled
-		}
-	}
-	if t.inferOutput && t.fault == nil {
-		if !b.tells(o, t, "output", told.Output) {
-			s.fault = o.fault
-		} else if compiled, err := model.CompileValue(t.name, told.Output); err != nil {
-			s.fault = b.unusable(o, t, "output", err)
-		} else {
-			s.output = compiled
-		}
+	if t.fault == nil && (t.inferInput || t.inferOutput) && !b.elsewhere(t) {
+		s.fault = b.infer(t, told, &s)
 	}
 	if s.input != nil {
 		s.inputSchema = s.input.JSONSchema()
@@ -63,20 +47,43 @@ func (b *binder) learn(t *toolEntry, params []Param, known bool) learned {
 	return s
 }
 
-// tells refuses a tool whose code tells nothing. Code that could not be looked at may tell it later.
-func (b *binder) tells(o *owner, t *toolEntry, key string, schema json.RawMessage) bool {
-	if schema != nil {
-		return true
+// elsewhere reports whether the code of a tool is part of a program that is not this one.
+func (b *binder) elsewhere(t *toolEntry) bool {
+	if t.kind != KindGo || b.registry != nil {
+		return false
 	}
-	what := "its " + string(t.kind) + " code tells nothing of it"
-	if t.kind != KindGo && t.kind != KindPython {
-		what = "nothing tells it before the tool is called"
-	}
-	o.refusef(t.at, "bad_schema", "write the JSON Schema, or remove "+key, "%s: inferred, but %s", key, what)
-	return false
+	b.infof(t.at, "schema_unknown", "", "tool %s takes schemas from its Go code, which only the worker's program knows", t.name)
+	return true
 }
 
-func (b *binder) unusable(o *owner, t *toolEntry, key string, err error) *fault {
-	o.refusef(t.at, "bad_schema", "write the JSON Schema, or remove "+key, "%s: inferred, but what its code tells cannot be used: %v", key, err)
+// infer makes the checks of what the code of a tool tells.
+func (b *binder) infer(t *toolEntry, told Registered, s *learned) *fault {
+	o := &owner{manifest: b.manifest, what: "tool " + t.name, file: t.at.file}
+	silent := "its " + string(t.kind) + " code tells nothing of it"
+	if t.target != nil {
+		silent = "nothing tells it before the tool is called"
+	}
+	refuse := func(key, why string) {
+		o.refusef(t.at, "bad_schema", "write the JSON Schema, or remove "+key, "%s: inferred, but %s", key, why)
+	}
+	var err error
+	switch {
+	case !t.inferInput:
+	case told.Input == nil:
+		refuse("input", silent)
+	default:
+		if s.input, err = model.CompileSchema(t.name, told.Input); err != nil {
+			refuse("input", "what its code tells cannot be used: "+err.Error())
+		}
+	}
+	switch {
+	case !t.inferOutput:
+	case told.Output == nil:
+		refuse("output", silent)
+	default:
+		if s.output, err = model.CompileValue(t.name, told.Output); err != nil {
+			refuse("output", "what its code tells cannot be used: "+err.Error())
+		}
+	}
 	return o.fault
 }

@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -34,6 +35,7 @@ func (o *owner) readTarget(n *node, kind Kind, t *toolEntry) {
 			o.refusef(t.at, "tool_without_target", "add for example "+exampleBlock(kind), "it is of kind %s, but nothing says where it is", kind)
 			t.kind = kind
 		}
+		o.agentID(n, t)
 		return
 	case len(found) > 1:
 		o.refusef(n.get(found[1]).at(o.file), "several_targets", "keep one of them", "it has %s", together(found))
@@ -84,15 +86,15 @@ func exampleBlock(kind Kind) string {
 	}
 }
 
-// agentID names an agent: by id, else by the tool's name.
+// agentID names an agent: by id, else by what it is called by, else by the tool's name.
 func (o *owner) agentID(n *node, t *toolEntry) {
 	id := o.text(n, "id")
 	agent, ok := t.target.(*target.Agent)
 	switch {
-	case ok && id != "":
-		agent.ID = id
 	case ok:
-		agent.ID = strings.TrimPrefix(t.name, "agent:")
+		named := *agent // it may be that of a shared tool
+		named.ID = cmp.Or(id, agent.ID, strings.TrimPrefix(t.name, "agent:"))
+		t.target = &named
 	case id != "":
 		o.warnf(n.get("id").at(o.file), "key_unused", "remove it", "id is that of an agent; tool %s is of kind %s", t.name, t.kind)
 	}

@@ -3,6 +3,7 @@ package bindings_test
 import (
 	"net/netip"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,6 +90,8 @@ func TestBlocksOfAToolSayWhereItIs(t *testing.T) {
 		} else {
 			require.Equal(t, bindings.EffectUnsafe, b.Effect)
 		}
+		trusted := b.Tool == "cancel" || b.Tool == "read_file"
+		require.Equal(t, trusted, strings.Contains(b.EffectWhy, "what the service or server says of it counts"), b.Tool)
 	}
 }
 

@@ -88,6 +88,11 @@ tools:
 	require.Len(t, faults, 1)
 	require.Equal(t, []string{"b"}, own.Input.Fields())
 	require.JSONEq(t, `{"type":"object","properties":{"b":{"type":"string"}}}`, string(own.InputSchema))
+	foreign, err := bindings.Load(t.Context(), bindings.Options{Root: root})
+	require.NoError(t, err)
+	require.Empty(t, lines(foreign, bindings.SeverityError), "another program knows its functions")
+	require.Len(t, foreign.Bindings(), 4)
+
 	_, err = set.Tool("W", "unknown")
 	require.ErrorContains(t, err, "its go code tells nothing of it")
 }

@@ -23,8 +23,8 @@ import (
 type Options struct {
 	Root     string        // workflows folder; "" = only Declared
 	Declared []Declaration // bindings made in Go code
-	// Registered are the Go functions that manifests may name, for their schemas. A name that is
-	// not there is no fault: another worker may have it.
+	// Registered are the Go functions of this program, for their schemas; nil = it is not the
+	// program that runs tools, so what they are is not known.
 	Registered map[string]Registered
 	Inspect    InspectFunc   // reads Python signatures; nil = Python tools are bound with unknown signature
 	Logger     *slog.Logger  // nil = silent

@@ -26,7 +26,7 @@ func (o *owner) rules(n *node, t *toolEntry) {
 		t.cache, t.cacheAt = o.cache(c), c.at(o.file)
 	}
 	if l := n.get("limits"); !l.absent() {
-		t.limits = o.limits(l)
+		t.limits, t.shared = o.limits(l), "" // it is counted on its own
 	}
 	if g := n.get("guards"); !g.absent() {
 		t.guards = append(slices.Clip(t.guards), o.guards(g)...) // those of a shared tool stay

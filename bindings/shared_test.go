@@ -29,12 +29,13 @@ func TestAWorkflowUsesSharedToolsAndItsOwnKeysWin(t *testing.T) {
 	t.Parallel()
 	root := unpack(t, sharedFile+`
 -- W/oneturn.yaml --
-agents: {A: , B: , C: , D: }
+agents: {A: , B: , C: , D: , E: }
 tools:
 - {use: read_file, agent: A}
 - {use: place, name: order, agent: B, timeout: 1s, effect: keyed, guards: [{on: output, secrets: refuse}]}
 - {name: grep, agent: C, mcp: {server: files}}
 - {use: broken, agent: D}
+- {use: read_file, name: slowly, agent: E, limits: {rate: 1/m}}
 -- M/tools.yaml --
 tools:
 - {use: read_file, agent: A, auto_invoke: true, cache: 2m, guards: [{on: output, secrets: refuse}]}
@@ -69,6 +70,11 @@ tools:
 	require.Empty(t, grep.Shared)
 	require.Same(t, read.Target.(*target.MCP).Server, grep.Target.(*target.MCP).Server) //nolint:forcetypeassert // a panic fails the test
 
+	slowly, err := set.Resolve("W", "E", "")
+	require.NoError(t, err)
+	require.Empty(t, slowly.Shared, "it is counted on its own")
+	require.Equal(t, time.Minute, slowly.Limits.Tool.Rate.Per)
+
 	_, err = set.Resolve("W", "D", "")
 	require.ErrorContains(t, err, "tool broken of agent D is not usable: tools.oneturn.yaml:7: url has no scheme https")
 
@@ -88,6 +94,7 @@ tools:
 - {name: run, agent: A, kind: go}
 - {name: by_hand, agent: A, kind: go, auto: false}
 - {use: place, agent: A, effect: none}
+- {use: "agent:critic", id: judge, agent: A, auto: false}
 - {name: faulty, agent: A, http: {url: "https://"}}
 -- V/oneturn.yaml --
 agents: {A: }
@@ -103,7 +110,7 @@ tools: [{name: run, agent: A, kind: go}, {name: only_here, agent: A, kind: go}]
 	for _, b := range set.Tools("W") {
 		names = append(names, b.Tool)
 	}
-	require.Equal(t, []string{"run", "by_hand", "place"}, names)
+	require.Equal(t, []string{"run", "by_hand", "place", "agent:critic"}, names)
 
 	for _, c := range []struct{ workflow, name, of, model string }{
 		{"W", "run", "W", "M"},
@@ -113,6 +120,7 @@ tools: [{name: run, agent: A, kind: go}, {name: only_here, agent: A, kind: go}]
 		{"", "place", "", "place"},
 		{"", "only_here", "V", ""},
 		{"V", "agent:critic", "", ""},
+		{"W", "agent:judge", "W", "M"},
 	} {
 		b, err := set.Tool(c.workflow, c.name)
 		require.NoError(t, err)

@@ -15,7 +15,8 @@ func TestMistakesInToolsAreNamedWithLineAndMend(t *testing.T) {
 	text, err := os.ReadFile("testdata/tools/mistakes.txt")
 	require.NoError(t, err)
 	files, want, _ := strings.Cut(string(text), "-- want --\n")
-	set := load(t, unpack(t, files))
+	set, err := bindings.Load(t.Context(), bindings.Options{Root: unpack(t, files), Inspect: inspect, Registered: map[string]bindings.Registered{}})
+	require.NoError(t, err)
 	var got []string
 	for _, line := range lines(set, bindings.SeverityError, bindings.SeverityWarning) {
 		if !strings.Contains(line, "[agent_without_model]") {
