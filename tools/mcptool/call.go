@@ -21,28 +21,34 @@ var errUnsent = errors.New("the session was gone before the call")
 func (t *Tool) send(
 	ctx context.Context, op string, call *tools.Call, asked *round, answers mcp.InputResponseMap,
 ) (*underway, *pinned, *mcp.CallToolResult, error) {
-	var err error
 	for range maxTries {
-		var one *session
-		if one, err = t.server.acquire(ctx, op); err != nil {
-			return nil, nil, nil, err
-		}
-		u := t.begin(ctx, op, call)
-		var pin *pinned
-		var r *mcp.CallToolResult
-		pin, err = t.look(ctx, op, one)
-		if err == nil {
-			r, err = t.carry(ctx, one, u, pin, asked, answers)
-		}
-		kept := err == nil || !u.given() && one.alive() && !u.broken(err)
-		t.server.release(one, kept)
-		u.stop(nil)
+		u, pin, r, err := t.once(ctx, op, call, asked, answers)
 		if !errors.Is(err, errUnsent) {
 			return u, pin, r, err
 		}
 	}
 	return nil, nil, nil, tools.Retryable(failf(events.CodeToolError, op, "%d sessions with MCP server %s broke before they carried the call; "+
 		"the tool was not entered; see the log for what its process printed", maxTries, t.server.to.Name))
+}
+
+func (t *Tool) once(
+	ctx context.Context, op string, call *tools.Call, asked *round, answers mcp.InputResponseMap,
+) (u *underway, pin *pinned, r *mcp.CallToolResult, err error) {
+	one, err := t.server.acquire(ctx, op)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	u = t.begin(ctx, op, call)
+	good := false
+	defer func() {
+		t.server.release(one, good)
+		u.stop(nil)
+	}()
+	if pin, err = t.look(ctx, op, one); err == nil {
+		r, err = t.carry(ctx, one, u, pin, asked, answers)
+	}
+	good = err == nil || !u.given() && one.alive() && !u.broken(err)
+	return u, pin, r, err
 }
 
 // begin makes a call that a session can carry.

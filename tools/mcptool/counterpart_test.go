@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,6 +28,9 @@ const (
 	modern = "modern"
 	legacy = "legacy" // speaks no version after 2025-11-25
 	noisy  = "noisy"  // prints what is no message on its standard output
+	broken = "broken" // does not start
+	parent = "parent" // starts a process that ignores its end
+	deaf   = "deaf"   // does not end when it is told to
 )
 
 func TestMain(m *testing.M) {
@@ -42,7 +46,21 @@ func TestMain(m *testing.M) {
 
 // serve is the main function of a server on stdio.
 func serve(mode string) error {
-	fmt.Fprintln(os.Stderr, "the counterpart has started")
+	fmt.Fprintln(os.Stderr, "the counterpart has started with", os.Getenv("SECRET"))
+	switch mode {
+	case broken:
+		return fmt.Errorf("no database, said %s", os.Getenv("SECRET"))
+	case parent:
+		child := exec.Command("sleep", "600") //nolint:noctx // it is to be left behind
+		if err := child.Start(); err != nil {
+			return err
+		}
+		if err := os.WriteFile(os.Getenv("PID_FILE"), []byte(strconv.Itoa(child.Process.Pid)), 0o600); err != nil {
+			return err
+		}
+	case deaf:
+		defer func() { select {} }()
+	}
 	s := newServer(mode, func(context.Context) { os.Exit(7) }) //nolint:forbidigo // it crashes
 	if mode == noisy {
 		fmt.Println("Welcome! [INFO] {not json}")                           //nolint:forbidigo // what such servers do
@@ -71,6 +89,10 @@ func newServer(mode string, crash func(context.Context)) *mcp.Server {
 			}
 		})
 	}
+	s.AddTool(&mcp.Tool{Name: "environment", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return structured(os.Environ())
+		})
 	for _, name := range []string{
 		"echo", "fail_user", "fail", "busy", "slow", "crash", "progress", "big", "identity", "ask", "null", "garbage",
 	} {

@@ -126,13 +126,19 @@ func refusal(op string, err *jsonrpc.Error) error {
 	return &events.Error{Code: code, Op: op, Msg: fmt.Sprintf("the server refuses the call (%d): %s", err.Code, bounded(err.Message))}
 }
 
-// protocolError returns the error of the protocol in an error of the SDK.
+// protocolError returns the error of the protocol that the server has sent, nil if err is another
+// one. The SDK says what it thinks itself of a connection in errors of the same type: those are
+// told by their words. A server that uses them is not believed to have refused the call.
 func protocolError(err error) *jsonrpc.Error {
 	var e *jsonrpc.Error
-	if errors.As(err, &e) {
-		return e
+	if !errors.As(err, &e) {
+		return nil
 	}
-	return nil
+	switch e.Message {
+	case "rejected by transport", "server is closing", "client is closing":
+		return nil
+	}
+	return e
 }
 
 // worded says what is wrong with a value, without any of it.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +35,8 @@ type link interface {
 
 	// end closes it once the session is closed. A process has grace to end by itself.
 	end(grace time.Duration)
+	// drop is called before the session is closed that is of no use any more.
+	drop()
 	// kill cuts it.
 	kill()
 	// reason says why it is cut, or what its process has said last; "" if nobody knows.
@@ -199,7 +203,7 @@ func (s *session) close(grace time.Duration, after <-chan struct{}) {
 		}
 	}
 	if grace == 0 {
-		s.link.kill()
+		s.link.drop()
 	}
 	closed := make(chan struct{})
 	go func() {
@@ -280,13 +284,9 @@ func (s *session) find(ctx context.Context, name string) (*described, error) {
 	return s.tools[name], nil
 }
 
-// names of the tools of the server.
+// names of the tools of the server, sorted.
 func (s *session) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names := make([]string, 0, len(s.tools))
-	for name := range s.tools {
-		names = append(names, name)
-	}
-	return names
+	return slices.Sorted(maps.Keys(s.tools))
 }

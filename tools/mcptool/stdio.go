@@ -201,6 +201,8 @@ func (c *child) tooLarge() bool {
 	return c.most > 0
 }
 
+func (c *child) drop() { c.kill() }
+
 func (c *child) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

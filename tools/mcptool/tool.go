@@ -86,8 +86,8 @@ func (t *Tool) Describe(ctx context.Context) (tools.Description, error) {
 	if err != nil {
 		return tools.Description{}, err
 	}
+	defer func() { t.server.release(one, one.alive()) }()
 	pin, err := t.look(ctx, op, one)
-	t.server.release(one, one.alive())
 	if err != nil {
 		return tools.Description{}, err
 	}
@@ -108,6 +108,9 @@ func (t *Tool) description(pin *pinned) tools.Description {
 	return d
 }
 
+// meant is how far a name may be from the one that was meant.
+var meant = nearest.Rule{Edits: func(_, _ string) int { return 2 }} //nolint:gochecknoglobals // a rule
+
 // look returns the tool if it is still the one that was read first, or that the manifest pins.
 func (t *Tool) look(ctx context.Context, op string, one *session) (*pinned, error) {
 	found, err := one.find(ctx, t.to.Tool)
@@ -119,7 +122,7 @@ func (t *Tool) look(ctx context.Context, op string, one *session) (*pinned, erro
 			t.server.to.Name, one.explain(err)))
 	case found == nil:
 		text := fmt.Sprintf("MCP server %s has no tool %q", t.server.to.Name, t.to.Tool)
-		if near := nearest.Of(t.to.Tool, one.names(), nearest.Rule{}); near != "" {
+		if near := nearest.Of(t.to.Tool, one.names(), meant); near != "" {
 			text += fmt.Sprintf("; did you mean %q?", near)
 		}
 		return nil, failf(events.CodeUnknownTool, op, "%s", text)

@@ -70,6 +70,9 @@ func (l *line) Connect(ctx context.Context) (mcp.Connection, error) {
 	return t.Connect(ctx) //nolint:wrapcheck // the SDK's own
 }
 
+// drop does nothing: the server is told that the session is over.
+func (l *line) drop() {}
+
 func (l *line) kill() { l.cut() }
 
 func (l *line) end(time.Duration) {
@@ -78,17 +81,17 @@ func (l *line) end(time.Duration) {
 }
 
 func (l *line) reason() string {
-	if err := l.broke.Load(); err != nil && l.life.Err() == nil {
-		return l.web.explain(*err)
-	}
 	switch status := int(l.status.Load()); status {
 	case 0:
-		return ""
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Sprintf("it answers HTTP %d: it does not accept the headers of the manifest", status)
 	default:
 		return fmt.Sprintf("it answers HTTP %d", status)
 	}
+	if err := l.broke.Load(); err != nil && l.life.Err() == nil {
+		return l.web.explain(*err)
+	}
+	return ""
 }
 
 func (l *line) tooLarge() bool {
