@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,9 +18,9 @@ import (
 )
 
 // atDesk calls a tool in the next run of a turn.
-func atDesk(t *testing.T, tool tools.Invoker, desk *turntest.Desk, args string) (string, error) {
+func atDesk(t *testing.T, tool tools.Invoker, desk *turntest.Desk) (string, error) {
 	t.Helper()
-	call := newCall(t, "tool", args)
+	call := newCall(t, "tool", `{}`)
 	call.Desk, call.Epoch = desk, desk.NewRun()
 	result, err := tool.Invoke(t.Context(), call)
 	return string(result.Value), err
@@ -57,7 +58,7 @@ func TestFormIsAnsweredDeclinedOrCancelled(t *testing.T) {
 			tool := opened(t, action(s, mode, form()), mcptool.Options{})
 			desk := &turntest.Desk{}
 			act(desk)
-			got, err := atDesk(t, tool, desk, `{}`)
+			got, err := atDesk(t, tool, desk)
 			require.NoError(t, err)
 			require.JSONEq(t, want, got)
 			q := desk.Asked()[0].Question
@@ -77,7 +78,7 @@ func TestPageToVisitIsShownAndNeverFetched(t *testing.T) {
 		for answer, want := range map[bool]string{true: "accept", false: "decline"} {
 			desk := &turntest.Desk{}
 			desk.Answer(question, answer)
-			got, err := atDesk(t, tool, desk, `{}`)
+			got, err := atDesk(t, tool, desk)
 			require.NoError(t, err)
 			require.JSONEq(t, fmt.Sprintf(`{"action":%q,"content":null}`, want), got)
 			require.Contains(t, string(desk.Asked()[0].Question.Payload), `"url":"http://127.0.0.1:1/sign-in"`)
@@ -105,7 +106,7 @@ func TestCallIsFinishedByAnotherWorkerWithTheStateOfTheServer(t *testing.T) {
 		return structured(map[string]any{"state": req.Params.RequestState, "color": answer.Content["color"]})
 	})
 	desk := &turntest.Desk{}
-	run := func() (string, error) { return atDesk(t, opened(t, to, mcptool.Options{}), desk, `{}`) }
+	run := func() (string, error) { return atDesk(t, opened(t, to, mcptool.Options{}), desk) }
 	parked := func(asked int) {
 		_, err := run()
 		require.ErrorIs(t, err, tools.ErrParked)
@@ -128,10 +129,10 @@ func TestWhatIsNotOfferedFailsTheCall(t *testing.T) {
 	t.Parallel()
 	many := mcp.InputRequestMap{}
 	for i := range 100 {
-		many[fmt.Sprint(i)] = form()
+		many[strconv.Itoa(i)] = form()
 	}
 	for text, asked := range map[string]mcp.InputRequestMap{
-		"not offered":      {"model": &mcp.CreateMessageWithToolsParams{}},
+		"not offered":      {"model": &mcp.CreateMessageWithToolsParams{}}, //nolint:staticcheck // servers may ask for it yet
 		"asks too much":    many,
 		"no answer can be": {"q": &mcp.ElicitParams{Mode: "form", RequestedSchema: json.RawMessage(`{"$ref":"file:///etc/passwd"}`)}},
 	} {
@@ -139,7 +140,7 @@ func TestWhatIsNotOfferedFailsTheCall(t *testing.T) {
 		to := s.tool(anyObject, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{InputRequests: asked}, nil
 		})
-		_, err := atDesk(t, opened(t, to, mcptool.Options{}), &turntest.Desk{}, `{}`)
+		_, err := atDesk(t, opened(t, to, mcptool.Options{}), &turntest.Desk{})
 		require.Equal(t, events.CodeToolError, events.CodeOf(err), "%v", err)
 		require.ErrorContains(t, err, text)
 		require.False(t, tools.IsRetryable(err))
@@ -152,7 +153,7 @@ func TestServerThatHasNoRoomIsTriedAgainLater(t *testing.T) {
 	to := s.tool(anyObject, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{}}, nil
 	})
-	_, err := atDesk(t, opened(t, to, mcptool.Options{}), &turntest.Desk{}, `{}`)
+	_, err := atDesk(t, opened(t, to, mcptool.Options{}), &turntest.Desk{})
 	require.True(t, tools.IsRetryable(err), "%v", err)
 }
 

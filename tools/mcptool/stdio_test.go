@@ -28,7 +28,7 @@ const (
 	tick     = 5 * time.Millisecond
 )
 
-var wrong = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "it does not like them"} //nolint:gochecknoglobals // of a test
+var wrong = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "it does not like them"}
 
 // journal is a log that can be read while it is written.
 type journal struct {
