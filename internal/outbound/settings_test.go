@@ -59,3 +59,13 @@ func TestSecretThatCannotBeSentIsAnErrorWithoutItsText(t *testing.T) {
 		require.Equal(t, c.retryable, tools.IsRetryable(err))
 	}
 }
+
+func TestManifestCannotForgeWhatTheWorkerSets(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, strings.Join(r.Header["Idempotency-Key"], ",")) })
+	o := local()
+	o.Headers = map[string]target.Value{"idempotency-key": {Text: "forged"}}
+	body, err := post(t, client(t, o), s.URL, "Idempotency-Key", "k")
+	require.NoError(t, err)
+	require.Equal(t, "k", body)
+}
