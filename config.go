@@ -75,6 +75,10 @@ type Config struct {
 	// once.
 	ParkAfter time.Duration
 
+	// CacheBytes bounds the results that this worker keeps for other calls with the same arguments,
+	// of tools that have a cache. Defaults to 64 MiB; a negative value keeps none.
+	CacheBytes int
+
 	// SecretKeys seal the answers to secret questions; all workers of a pool need the same. Without
 	// them a tool that asks a secret question fails. Defaults to none.
 	SecretKeys *secrets.Keys

@@ -18,6 +18,7 @@ import (
 	"github.com/oneturn/oneturn/inbox"
 	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/limits"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -129,7 +130,13 @@ func (w *Worker) run(ctx context.Context) error {
 		return fmt.Errorf("oneturn worker: %w", err)
 	}
 	w.journal.Store(kv)
-	h, err := w.handlers(ctx, kv)
+	rates := limits.NewKV(w.js, w.space)
+	if err := w.checkRates(ctx, rates); err != nil {
+		return err
+	}
+	limiter := limits.New(rates, w.c.Logger)
+	defer limiter.Close()
+	h, err := w.handlers(ctx, kv, limiter)
 	if err != nil {
 		return err
 	}
@@ -175,7 +182,7 @@ func (w *Worker) run(ctx context.Context) error {
 }
 
 // handlers wires what handles messages.
-func (w *Worker) handlers(ctx context.Context, store *idempotency.KV) (*handlers.Handlers, error) {
+func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *limits.Limiter) (*handlers.Handlers, error) {
 	blobs, err := handlers.NewBlobs(ctx, w.nc, w.js, w.space)
 	if err != nil {
 		return nil, err
@@ -192,6 +199,7 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV) (*handlers
 		Engine: engine.New(engine.Options{
 			Timeout: w.c.ToolTimeout, Tracer: w.c.Tracer,
 			OnAbandoned: func(string) { w.metrics.Abandoned.Inc() }, OnLate: w.lateReturn,
+			Cache: engine.NewLRU(w.c.CacheBytes), Limiter: limiter,
 		}),
 		Bindings:  w.Bindings,
 		Tool:      w.tools.Find,

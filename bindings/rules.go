@@ -91,6 +91,10 @@ func (o *owner) limit(n *node) target.Limit {
 	l.Rate.Burst = o.count(n, "burst", maxCalls)
 	if l.Rate.Burst > 0 && n.get("rate").absent() {
 		o.refusef(n.get("burst").at(o.file), "bad_rate", "add for example rate: 10/s", "burst says how many calls of a rate may begin at once, and there is no rate")
+		return l
+	}
+	if err := l.Rate.Check(); err != nil {
+		o.refusef(n.get("rate").at(o.file), "bad_rate", "write a smaller burst, for example burst: 10", "%s", err)
 	}
 	return l
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/target"
 	"github.com/oneturn/oneturn/ui"
 )
 
@@ -52,6 +53,7 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_IN.workers-default",
 		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_TIMERS.timers", "oneturn.timer.>", "oneturn.in.*.expire.>",
 		"$KV.ONETURN_TURNS.>", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "$KV.ONETURN_CONTEXT.>", "$JS.API.DIRECT.GET.KV_ONETURN_CONTEXT.>",
+		"$KV.ONETURN_LIMITS.>", "$JS.API.DIRECT.GET.KV_ONETURN_LIMITS.>",
 		"$O.ONETURN_BLOBS.>", "oneturn.dead.>", "oneturn.live.>", "$JS.API.INFO", "$JS.API.CONSUMER.INFO.*.*",
 		"oneturn.events.*.*.*.*.cancel", "oneturn.events.*.*.*.*.ack.*", "oneturn.in.default.cancel.>", "oneturn.api.*.*", "_INBOX_worker.>",
 	} {
@@ -62,7 +64,8 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 			nc, _ := s.connect("worker")
 			w, err := oneturn.NewWorker(nc, oneturn.Config{
 				SoftStop: time.Millisecond, Tools: []oneturn.Tool{
-					oneturn.NewTool("note", noteDown, oneturn.For("Notes", "Filer", "Note")),
+					oneturn.NewTool("note", noteDown, oneturn.For("Notes", "Filer", "Note"),
+						oneturn.WithLimits(target.Limits{Tool: target.Limit{Rate: target.Rate{Calls: 100, Per: time.Second}}})),
 					oneturn.NewTool("ask", askSoon, oneturn.For("Notes", "Asker", "Ask"), oneturn.WithEffect(oneturn.Replay)),
 				},
 			})

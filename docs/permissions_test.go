@@ -114,7 +114,7 @@ models:
   Note2: {type: object, required: [text], properties: {text: {type: string}}}
   Note3: {type: object, required: [text], properties: {text: {type: string}, seconds: {type: number, default: 60}}}
 tools:
-  - {name: file_note, agent: Filer, file: tools.py, effect: idempotent}
+  - {name: file_note, agent: Filer, file: tools.py, effect: idempotent, limits: {rate: 1000/s, tenant: {rate: 1000/s}}}
   - {name: print_note, agent: Printer, file: tools.py, effect: idempotent}
   - {name: ask_note, agent: Asker, file: tools.py, effect: replay}
 `

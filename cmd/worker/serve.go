@@ -129,6 +129,9 @@ func workerConfig(cfg *config.Worker, logger *slog.Logger, registry prometheus.R
 	if c.BindingGrace == 0 {
 		c.BindingGrace = -1
 	}
+	if c.CacheBytes = int(cfg.CacheSize); c.CacheBytes == 0 {
+		c.CacheBytes = -1
+	}
 	if c.ParkAfter = cfg.ParkAfter; c.ParkAfter == 0 {
 		c.ParkAfter = -1
 	}
