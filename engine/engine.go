@@ -95,6 +95,9 @@ type Invocation struct {
 // An attempt that runs out of time is an unknown outcome and is never repeated; only an error
 // marked [tools.Retryable] is.
 func (e *Engine) Do(ctx context.Context, inv Invocation) Outcome {
+	if inv.Call == nil {
+		inv.Call = &tools.Call{}
+	}
 	p := &pipeline{e: e, ctx: ctx, inv: inv, call: inv.Call}
 	p.begin()
 	switch { // each phase says whether there is a next one
