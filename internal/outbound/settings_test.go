@@ -62,7 +62,9 @@ func TestSecretThatCannotBeSentIsAnErrorWithoutItsText(t *testing.T) {
 
 func TestManifestCannotForgeWhatTheWorkerSets(t *testing.T) {
 	t.Parallel()
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, strings.Join(r.Header["Idempotency-Key"], ",")) })
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, strings.Join(r.Header["Idempotency-Key"], ","))
+	})
 	o := local()
 	o.Headers = map[string]target.Value{"idempotency-key": {Text: "forged"}}
 	body, err := post(t, client(t, o), s.URL, "Idempotency-Key", "k")
