@@ -12,11 +12,14 @@ var (
 	pythonAsking   = prometheus.NewDesc("oneturn_python_asking", "Calls in Python processes that wait for people and take no room there.", nil, nil)
 	pythonStarted  = prometheus.NewDesc("oneturn_python_started_total", "Python processes started.", nil, nil)
 	pythonDied     = prometheus.NewDesc("oneturn_python_died_total", "Python processes that ended while in use.", nil, nil)
+	mcpSessions    = prometheus.NewDesc("oneturn_mcp_sessions", "Sessions with MCP servers now.", nil, nil)
+	mcpStarted     = prometheus.NewDesc("oneturn_mcp_started_total", "Sessions with MCP servers started.", nil, nil)
+	mcpDied        = prometheus.NewDesc("oneturn_mcp_died_total", "Sessions with MCP servers that broke, or whose process ended by itself.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (t *workerTools) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{pythonChildren, pythonRunning, pythonWaiting, pythonAsking, pythonStarted, pythonDied} {
+	for _, d := range []*prometheus.Desc{pythonChildren, pythonRunning, pythonWaiting, pythonAsking, pythonStarted, pythonDied, mcpSessions, mcpStarted, mcpDied} {
 		ch <- d
 	}
 }
@@ -30,4 +33,8 @@ func (t *workerTools) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(pythonAsking, prometheus.GaugeValue, float64(s.Asking))
 	ch <- prometheus.MustNewConstMetric(pythonStarted, prometheus.CounterValue, float64(s.Started))
 	ch <- prometheus.MustNewConstMetric(pythonDied, prometheus.CounterValue, float64(s.Died))
+	m := t.MCPStats()
+	ch <- prometheus.MustNewConstMetric(mcpSessions, prometheus.GaugeValue, float64(m.Sessions))
+	ch <- prometheus.MustNewConstMetric(mcpStarted, prometheus.CounterValue, float64(m.Started))
+	ch <- prometheus.MustNewConstMetric(mcpDied, prometheus.CounterValue, float64(m.Died))
 }

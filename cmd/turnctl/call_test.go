@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -106,9 +107,65 @@ func TestServiceIsCalledAndAskedWhatItIs(t *testing.T) {
 	code, stdout, _ := turnctl(t, s, "tools", "ls", dir, "--live")
 	require.Equal(t, cli.Failed, code, "one is not there")
 	require.Contains(t, stdout, "    it is there; version 1.4.0; effect none; takes {sku: string}, gives any\n")
-	require.Contains(t, stdout, "    not there: ")
+	require.Contains(t, stdout, "    cannot be called now: ")
 	code, stdout, stderr = turnctl(t, s, "check", dir, "--live")
 	require.Equal(t, cli.OK, code, stderr)
-	require.Contains(t, stdout, "tool gone is not there")
-	require.NotContains(t, stdout, "tool quote is not there")
+	require.Contains(t, stdout, "tool gone cannot be called now")
+	require.NotContains(t, stdout, "tool quote cannot")
+}
+
+// docsServer is an MCP server without an SDK: one tool, whose schema is in a file beside it.
+const docsServer = `import json
+import sys
+
+for line in sys.stdin:
+    m = json.loads(line)
+    method, result = m.get("method"), None
+    if method == "initialize":
+        result = {"protocolVersion": m["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "docs", "version": "1"}}
+    elif method == "tools/list":
+        with open("schema.json") as f:
+            result = {"tools": [{"name": "search", "description": "Searches.", "inputSchema": json.load(f)}]}
+    elif method == "tools/call":
+        result = {"content": [{"type": "text", "text": "found " + m["params"]["arguments"]["q"]}]}
+    elif "id" in m:
+        print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "error": {"code": -32601, "message": "unknown method"}}), flush=True)
+        continue
+    if "id" in m:
+        print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": result}), flush=True)
+`
+
+func TestToolsOfServersAreCalledAndPinned(t *testing.T) {
+	t.Parallel()
+	const manifest = "servers: {docs: {command: [python3, server.py]}}\ntools:\n- {name: find, mcp: {server: docs, tool: search%s}}\n"
+	dir := workflowsOf(t, map[string]string{
+		"server.py": docsServer, "schema.json": `{"type":"object","required":["q"],"properties":{"q":{"type":"string"}}}`,
+		"tools.oneturn.yaml": fmt.Sprintf(manifest, ""),
+	})
+	code, stdout, stderr := atTerminal(t, "", "call", "find", `{"q": "gold"}`, "--workflows", dir)
+	require.Equal(t, cli.OK, code, stderr)
+	require.Equal(t, "\"found gold\"\n", stdout)
+
+	pinned := func(want int) pin {
+		code, stdout, stderr := atTerminal(t, "", "tools", "pin", dir, "-o", "json", "--timeout", "20s")
+		require.Equal(t, want, code, "%s%s", stdout, stderr)
+		pins := decodeText[[]pin](t, stdout)
+		require.Len(t, pins, 1)
+		require.Empty(t, pins[0].Error)
+		return pins[0]
+	}
+	first := pinned(cli.Failed)
+	require.Regexp(t, `^sha256:[0-9a-f]{64}$`, first.Digest)
+	pinnedManifest := fmt.Sprintf(manifest, `, digest: "`+first.Digest+`"`)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tools.oneturn.yaml"), []byte(pinnedManifest), 0o600))
+	require.Equal(t, first.Digest, pinned(cli.OK).Pinned)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "schema.json"), []byte(`{"type":"object"}`), 0o600))
+	require.NotEqual(t, first.Digest, pinned(cli.Failed).Digest)
+	code, stdout, _ = atTerminal(t, "", "tools", "ls", dir, "--live", "--timeout", "20s")
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stdout, "    cannot be called now: ")
+	code, _, stderr = atTerminal(t, "", "call", "find", `{"q": "gold"}`, "--workflows", dir)
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stderr, "call find: tool_error: ")
 }

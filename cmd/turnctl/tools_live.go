@@ -34,7 +34,7 @@ type liveReport struct {
 // text is what is said, in lines.
 func (l *liveReport) text() []string {
 	if !l.Reached {
-		return []string{"not there: " + clean(l.Error, 500)}
+		return []string{"cannot be called now: " + clean(l.Error, 500)}
 	}
 	parts := []string{"it is there"}
 	if l.Version != "" {
@@ -194,8 +194,8 @@ func (a *app) checkLive(ctx context.Context, dir string, set *bindings.Set, cfg 
 		if row.Live == nil || row.Live.Reached {
 			continue
 		}
-		found := finding(bindings.SeverityWarning, row.Workflow, "tool_not_there", "start it, or correct where the manifest says it is",
-			"tool %s is not there (%s): %s", row.Tool, row.Where.Text, row.Live.Error)
+		found := finding(bindings.SeverityWarning, row.Workflow, "tool_not_there", "start it, or correct what the manifest says of it",
+			"tool %s cannot be called now (%s): %s", row.Tool, row.Where.Text, row.Live.Error)
 		into := &r.Diagnostics
 		for i := range r.Workflows {
 			if r.Workflows[i].Name == row.Workflow {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/tools/target"
 )
 
 // pin is the digest of one tool of an MCP server.
@@ -43,6 +44,7 @@ answer, 2 the folder cannot be read.`,
 		var rows []*toolRow
 		for _, r := range toolRows(set) {
 			if r.Kind == bindings.KindMCP {
+				r.binding = unpinned(r.binding)
 				rows = append(rows, r)
 			}
 		}
@@ -56,6 +58,17 @@ answer, 2 the folder cannot be read.`,
 		}
 		return nil
 	})
+}
+
+// unpinned is a binding whose tool is described whatever its manifest has pinned.
+func unpinned(b *bindings.Binding) *bindings.Binding {
+	t, ok := b.Target.(*target.MCP)
+	if !ok {
+		return b
+	}
+	anyDigest, one := *t, *b
+	anyDigest.Digest, one.Target = "", &anyDigest
+	return &one
 }
 
 func pinsOf(rows []*toolRow) (pins []pin, good bool) {
@@ -81,7 +94,7 @@ func pinsText(w io.Writer, pins []pin) {
 		verdict := "not pinned"
 		switch {
 		case p.Error != "":
-			verdict = "not there"
+			verdict = "cannot be asked"
 		case p.Pinned == p.Digest:
 			verdict = "pinned as it is"
 		case p.Pinned != "":

@@ -137,6 +137,9 @@ func (b *Toolbox) PythonStats() python.Stats {
 	return b.python.Stats()
 }
 
+// MCPStats tells what the sessions with MCP servers do.
+func (b *Toolbox) MCPStats() mcptool.Stats { return b.mcp.Stats() }
+
 // Close ends all processes and connections of tools, once the calls under way have ended or ctx
 // has. Nothing can be called afterwards.
 func (b *Toolbox) Close(ctx context.Context) error {

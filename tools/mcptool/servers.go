@@ -15,8 +15,9 @@ import (
 type Servers struct {
 	o Options
 
-	mu  sync.Mutex
-	all map[string]*server
+	mu   sync.Mutex
+	all  map[string]*server
+	past Stats // of servers that nobody uses any more
 }
 
 // NewServers returns sessions to share. It starts nothing: the first call of a tool does.
@@ -48,6 +49,10 @@ func (s *Servers) leave(ctx context.Context, one *server) error {
 	last := one.tools == 0
 	if last {
 		delete(s.all, one.key)
+		one.mu.Lock()
+		s.past.Started += one.started
+		s.past.Died += one.died
+		one.mu.Unlock()
 	}
 	s.mu.Unlock()
 	if !last {
@@ -63,11 +68,11 @@ type Stats struct {
 	Died     uint64 // connections that broke, processes that ended by themselves
 }
 
-// Stats returns the sum over all servers that are in use.
+// Stats returns the sum over all servers.
 func (s *Servers) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var sum Stats
+	sum := s.past
 	for _, one := range s.all {
 		one.mu.Lock()
 		sum.Sessions += len(one.open)
