@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/mcptool"
 	"github.com/oneturn/oneturn/tools/target"
@@ -32,10 +33,10 @@ func ExampleNew() {
 	result, err := tool.Invoke(context.Background(), &tools.Call{Name: "forecast", Args: map[string]any{"city": "Rome"}})
 	fmt.Println(string(result.Value), err)
 	_, err = tool.Invoke(context.Background(), &tools.Call{Name: "forecast", Args: map[string]any{}})
-	fmt.Println(err)
+	fmt.Println(events.CodeOf(err))
 	fmt.Println(tool.Close(context.Background()))
 	// Output:
 	// {"Rome":"sun"} <nil>
-	// call MCP tool forecast: bad_args: /city: is missing; expected string.
+	// bad_args
 	// <nil>
 }

@@ -272,12 +272,13 @@ func (s *session) list(ctx context.Context) (err error) {
 // find returns what the server says of a tool now; nil if it has none of that name.
 func (s *session) find(ctx context.Context, name string) (*described, error) {
 	s.mu.Lock()
-	stale := s.stale
+	found, stale := s.tools[name], s.stale
 	s.mu.Unlock()
-	if stale {
-		if err := s.list(ctx); err != nil {
-			return nil, err
-		}
+	if found != nil && !stale { // servers add tools when they have seen who calls
+		return found, nil
+	}
+	if err := s.list(ctx); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,7 +62,7 @@ func TestArgumentsAreCheckedBeforeTheyAreSent(t *testing.T) {
 		})
 	tool := opened(t, to, mcptool.Options{})
 	err := fails(t, tool, `{"city":4711}`, events.CodeBadArgs)
-	require.ErrorContains(t, err, "/city")
+	require.ErrorContains(t, err, "bad_str:city")
 	require.NotContains(t, err.Error(), "4711")
 	require.False(t, tools.IsRetryable(err))
 	require.Zero(t, calls)
