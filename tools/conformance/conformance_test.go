@@ -43,6 +43,7 @@ func golang(name string) tools.Invoker {
 	})
 }
 
+// F30 among others: a function that panics is an error, and the next call runs.
 func TestGoFunctionsConform(t *testing.T) {
 	t.Parallel()
 	conformance.Run(t, conformance.Kind{Name: "go", Invoker: golang})

@@ -74,6 +74,7 @@ def garbage():
     return endless
 `
 
+// F30 among others: a process that dies is an error, and the next call runs.
 func TestPythonFunctionsConform(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

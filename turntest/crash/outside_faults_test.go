@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/turntest"
 )
 
-// F01: the outcome of a call whose other side dies is unknown: it ends as an error, whatever its
+// F30: the outcome of a call whose other side dies is unknown: it ends as an error, whatever its
 // effect and its attempts, and what comes after is served by the next process.
 func TestCallWhoseCounterpartIsKilledIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestCallWhoseCounterpartIsKilledIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// F03: a service that stands still for longer than its call may take goes on afterwards: its answer
+// F30: a service that stands still for longer than its call may take goes on afterwards: its answer
 // comes to nobody, and the turn stays what it was told to be.
 func TestAnswerOfAServiceThatWasPausedIsTooLate(t *testing.T) {
 	t.Parallel()
