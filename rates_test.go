@@ -2,13 +2,16 @@ package oneturn_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools/target"
 	"github.com/oneturn/oneturn/turntest"
 )
@@ -42,4 +45,47 @@ func TestOnlyAWorkerWithARateNeedsTheBucketOfRates(t *testing.T) {
 	require.ErrorContains(t, run(rate), "tool t of workflow Shop has a rate limit: bucket ONETURN_LIMITS is missing: turnctl provision makes it")
 	s.Provision()
 	require.NoError(t, run(rate))
+}
+
+func TestWorkersShareARateAndSayWhenToTryAgain(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	s.Provision()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var workers errgroup.Group
+	for range 2 {
+		w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{SoftStop: time.Millisecond, Tools: []oneturn.Tool{
+			oneturn.NewTool("t", func(context.Context, struct{}) (string, error) { return "done", nil }, oneturn.For("Shop", "A", "M"),
+				oneturn.WithLimits(target.Limits{Tool: target.Limit{Rate: target.Rate{Calls: 10, Per: 24 * time.Hour, Burst: 3}}})),
+		}})
+		require.NoError(t, err)
+		workers.Go(func() error { return w.Run(ctx) })
+	}
+	client, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{})
+	require.NoError(t, err)
+	const turns = 8
+	responses := make([]*oneturn.Response, turns)
+	var calls errgroup.Group
+	for i := range responses {
+		calls.Go(func() (err error) {
+			responses[i], err = client.Do(t.Context(), &oneturn.Turn{
+				TurnID: oneturn.TurnID{App: "acme", Chat: "c", Turn: strconv.Itoa(i)}, Workflow: "Shop", Agent: "A", Model: "M", Data: map[string]any{},
+			})
+			return err
+		})
+	}
+	require.NoError(t, calls.Wait())
+	ran := 0
+	for _, r := range responses {
+		if r.Success {
+			ran++
+			continue
+		}
+		require.Equal(t, events.CodeToolError, r.Code)
+		require.Zero(t, r.Attempts)
+		require.Regexp(t, `rate limit of Shop/t: 10 calls in 24h0m0s may begin; this one could in 2h23m.*, which is later than it waits: try again then`, r.Content)
+	}
+	require.Equal(t, 3, ran)
+	cancel()
+	require.NoError(t, workers.Wait())
 }
