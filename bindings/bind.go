@@ -180,12 +180,15 @@ func (b *binder) named(t *toolEntry, s learned, fault *fault) {
 	if k.model = t.model; len(t.agents) > 0 {
 		k.model = b.modelOf(t, t.agents[0])
 	}
-	if b.models[k.model] == nil {
-		k.model = ""
+	why := ""
+	if fault != nil {
+		why = fault.String()
+	} else if k.model != "" {
+		why = b.modelFault(t, k.model)
 	}
 	entry := slot{}
-	if fault != nil {
-		entry.why = fmt.Sprintf("tool %s is not usable: %s", t.name, fault)
+	if why != "" {
+		entry.why = fmt.Sprintf("tool %s is not usable: %s", t.name, why)
 	} else {
 		entry.binding = b.binding(t, k, s)
 	}
