@@ -74,8 +74,9 @@ func TestConditionThatHoldsRefuses(t *testing.T) {
 func TestConditionEndsWhateverTheValuesAre(t *testing.T) {
 	t.Parallel()
 	list := `{"l":[` + strings.Repeat(`1,`, 9_999) + `1]}`
-	require.Equal(t, "a guard could not decide, so the call is refused: its loops take too many passes: all(args.l, all(args.l, # == 1))",
-		refusal(t, guards.Declared{When: `all(args.l, all(args.l, # == 1))`}, list))
+	require.Contains(t, // too many passes, or on a slow machine too long
+		refusal(t, guards.Declared{When: `all(args.l, all(args.l, # == 1))`}, list),
+		"a guard could not decide, so the call is refused: its loops take too ")
 	require.NotEmpty(t, refusal(t, guards.Declared{When: `all(args.l, # == 1)`}, list), "one loop over it is no trouble")
 	require.Contains(t, refusal(t, guards.Declared{When: `len(1..1000000) > 1`}, `{}`), "a guard could not decide")
 }
