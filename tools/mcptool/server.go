@@ -103,10 +103,11 @@ func (s *server) take(ctx context.Context, op string) (*session, error) {
 			return one, nil
 		}
 	}
-	rest, last := time.Until(s.rest), s.last
+	rest, last, failures := time.Until(s.rest), s.last, s.failures
 	s.mu.Unlock()
 	if rest > 0 && last != nil {
-		return nil, tools.RetryAfter(last, rest)
+		return nil, tools.RetryAfter(failf(events.CodeToolError, op, "MCP server %s rests, as it has failed %d times in a row; the tool was not entered; "+
+			"its last failure: %v", s.to.Name, failures, last), rest)
 	}
 	one, err := s.start(ctx, op)
 	if err != nil && ctx.Err() == nil {

@@ -132,8 +132,12 @@ func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err //nolint:wrapcheck // of a transport
 	}
-	if resp.StatusCode >= http.StatusBadRequest && req.Method == http.MethodPost {
+	switch {
+	case req.Method != http.MethodPost:
+	case resp.StatusCode >= http.StatusBadRequest:
 		l.failed(u, calls, resp)
+	default:
+		l.status.Store(0)
 	}
 	resp.Body = l.watched(resp, done)
 	return resp, nil
