@@ -70,14 +70,14 @@ soak: ## steady load for SOAK (10m; 2h, …; over 1m) with a fault each minute: 
 	mkdir -p bin
 	go test -count=1 -tags=soak -timeout=0 -v -run='^TestSoak$$' ./turntest/chaos -soak.for=$(SOAK) -soak.report=$(CURDIR)/bin/soak $(SOAKFLAGS)
 
-# Without the measuring program, which would measure the detector, and the pages, whose commands
-# run in processes that it does not see. `make test` vets what it compiles.
 # The lock file says what is installed; nothing of it runs at the installation.
 .PHONY: mcp-everything
 mcp-everything: ## call the reference server of MCP, a Node program, on stdio and on HTTP (needs node and npm)
 	cd .ci/mcp-everything && npm ci --loglevel=error
 	go test -count=1 -tags=everything -timeout=2m -run='^TestReferenceServer' ./tools/mcptool
 
+# Without the measuring program, which would measure the detector, and the pages, whose commands
+# run in processes that it does not see. `make test` vets what it compiles.
 .PHONY: race
 race: ## run the tests with the race detector, but those of the measuring program and of the pages
 	go test -race -vet=off -shuffle=on -timeout=8m $$(go list $(PKG) | grep -vE '/(bench|docs)$$')
