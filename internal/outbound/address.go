@@ -31,6 +31,9 @@ type special struct {
 	inner  func(netip.Addr) netip.Addr // the IPv4 address that a packet gets to in the end
 }
 
+// metadata is where a cloud gives programs their credentials.
+const metadata = "metadata"
+
 func newGuard(allow []netip.Prefix) *guard {
 	g := &guard{global: netip.MustParsePrefix("2000::/3")}
 	for _, p := range allow {
@@ -44,7 +47,7 @@ func newGuard(allow []netip.Prefix) *guard {
 			g.special = append(g.special, special{kind, netip.MustParsePrefix(p), inner})
 		}
 	}
-	add("metadata", nil, "169.254.169.254/32", "169.254.170.2/32", "168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32",
+	add(metadata, nil, "169.254.169.254/32", "169.254.170.2/32", "168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32",
 		"fd00:ec2::/32", "fd20:ce::254/128")
 	add("loopback", nil, "127.0.0.0/8", "::1/128")
 	add("unspecified", nil, "0.0.0.0/8", "::/128")
@@ -76,34 +79,36 @@ func last4(a netip.Addr) netip.Addr {
 // another one needs both allowed.
 func (g *guard) check(addr netip.Addr) error {
 	plain := addr.Unmap().WithZone("")
-	kind, inner := g.kind(plain)
+	is := g.is(plain)
 	switch {
-	case kind == "":
+	case is.kind == "":
 		return nil
-	case !g.allowed(plain):
-		return &AddressError{addr, kind}
-	case inner != nil:
-		return g.check(inner(plain))
+	case !g.allowed(plain, is):
+		return &AddressError{addr, is.kind}
+	case is.inner != nil:
+		return g.check(is.inner(plain))
 	}
 	return nil
 }
 
-// kind returns what an address is if it is not public.
-func (g *guard) kind(a netip.Addr) (kind string, inner func(netip.Addr) netip.Addr) {
+// is returns what an address is, without a kind if it is public.
+func (g *guard) is(a netip.Addr) special {
 	for _, s := range g.special {
 		if s.prefix.Contains(a) {
-			return s.kind, s.inner
+			return s
 		}
 	}
 	if a.Is6() && !g.global.Contains(a) {
-		return "reserved", nil
+		return special{kind: "reserved"}
 	}
-	return "", nil
+	return special{}
 }
 
-func (g *guard) allowed(a netip.Addr) bool {
+// allowed reports whether the manifest allows an address. Who allows a wide network does not think
+// of the credentials that a cloud gives away inside of it: those are allowed by their own name only.
+func (g *guard) allowed(a netip.Addr, is special) bool {
 	for _, p := range g.allow {
-		if p.Contains(a) {
+		if p.Contains(a) && (is.kind != metadata || p.Bits() >= is.prefix.Bits()) {
 			return true
 		}
 	}

@@ -57,8 +57,15 @@ func TestAllowedAddressesAreDialledAndNoOthers(t *testing.T) {
 		{"10.1.0.0/16", "::ffff:10.1.2.3", true},
 		{"::ffff:10.1.0.0/112", "10.1.2.3", true},
 		{"fe80::/10", "fe80::1%eth0", true},
-		{"fc00::/7", "fd00:ec2::254", true},
 		{"0.0.0.0/0", "::1", false},
+		// What gives credentials away is allowed by its own name only.
+		{"fc00::/7", "fd00:ec2::254", false},
+		{"fd00:ec2::/32", "fd00:ec2::254", true},
+		{"0.0.0.0/0", "169.254.169.254", false},
+		{"169.254.0.0/16", "::ffff:169.254.169.254", false},
+		{"169.254.0.0/16", "169.254.1.1", true},
+		{"169.254.169.254/32", "169.254.169.254", true},
+		{"100.64.0.0/10", "100.100.100.200", false},
 		// An address inside an address needs both.
 		{"64:ff9b::/96", "64:ff9b::808:808", true},
 		{"64:ff9b::/96", "64:ff9b::a9fe:a9fe", false},

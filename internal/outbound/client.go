@@ -7,6 +7,7 @@ package outbound
 
 import (
 	"crypto/tls"
+	"encoding/json"
 	"net"
 	"net/http"
 	"time"
@@ -79,7 +80,12 @@ func New(o Options) *Client {
 }
 
 // Blot replaces the secrets that were sent last in a text that may go anywhere.
-func (c *Client) Blot(text string) string { return c.settings.blot(text) }
+func (c *Client) Blot(text string) string { return c.settings.secrets().Text(text) }
+
+// BlotJSON does the same in the strings of a valid JSON value.
+func (c *Client) BlotJSON(value json.RawMessage) json.RawMessage {
+	return c.settings.secrets().JSON(value)
+}
 
 // Close closes the connections that are idle.
 func (c *Client) Close() { c.HTTP.CloseIdleConnections() }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/blot"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/target"
 )
@@ -25,6 +26,10 @@ func Text(v target.Value) (string, error) {
 	}
 	fail := func(msg string, err error) (string, error) {
 		return "", tools.Retryable(&events.Error{Code: events.CodeToolError, Op: "read the file of a setting", Msg: msg, Err: err})
+	}
+	info, err := os.Stat(v.File)
+	if err == nil && !info.Mode().IsRegular() { // to open a pipe that nobody writes to would never end
+		return fail("a file that the tool's manifest names is a folder, a pipe or a device: name a file", nil)
 	}
 	f, err := os.Open(v.File)
 	if err != nil {
@@ -97,16 +102,9 @@ func (s *settings) learn(texts ...string) {
 	}
 }
 
-// minBlotted is the length from which on a secret is looked for inside texts, in bytes.
-const minBlotted = 4
-
-func (s *settings) blot(text string) string {
+// secrets are those that were sent last.
+func (s *settings) secrets() blot.Secrets {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, secret := range s.known {
-		if len(secret) >= minBlotted {
-			text = strings.ReplaceAll(text, secret, "[secret]")
-		}
-	}
-	return text
+	return blot.New(s.known...)
 }

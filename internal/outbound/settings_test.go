@@ -50,6 +50,8 @@ func TestSecretThatCannotBeSentIsAnErrorWithoutItsText(t *testing.T) {
 		{filepath.Join(t.TempDir(), "missing"), "cannot be read", true},
 		{secret(t, strings.Repeat("CANARY", 20_000)), "more than 65536 bytes", true},
 		{secret(t, "CANARY\nX-Evil: 1"), "line break", false},
+		{t.TempDir(), "name a file", true},
+		{os.DevNull, "name a file", true}, // as a pipe, which would be waited for
 	} {
 		o := local()
 		o.Headers = map[string]target.Value{"Authorization": {File: c.file}}

@@ -58,11 +58,10 @@ func (a *answer) result(ctx context.Context) (json.RawMessage, error) {
 }
 
 func (a *answer) json(data []byte) (json.RawMessage, error) {
-	value := json.RawMessage(a.tool.client.Blot(string(data))) // an endpoint that shows what it was sent
-	if !jsontext.Value(value).IsValid() {
+	if !jsontext.Value(data).IsValid() {
 		return nil, a.fail("the answer is no JSON (%d bytes)", len(data))
 	}
-	return value, nil
+	return a.tool.client.BlotJSON(data), nil // an endpoint may show what it was sent
 }
 
 func (a *answer) text(data []byte, charset string) (json.RawMessage, error) {

@@ -190,6 +190,21 @@ func TestSecretThatTheEndpointShowsIsBlottedOut(t *testing.T) {
 	require.ErrorContains(t, err, "wrong key: [secret]")
 }
 
+func TestSecretIsBlottedOutHoweverItIsEscapedAndLeavesJSON(t *testing.T) {
+	t.Parallel()
+	s := answering(t, http.StatusOK, `{"said":"CAN\u0041RY \"x\"","true":true}`, "Content-Type", "application/json")
+	for text, want := range map[string]string{
+		`CANARY "x"`: `{"said":"[secret]","true":true}`,
+		`true`:       `{"said":"CANARY \"x\"","[secret]":true}`,
+	} {
+		to := at(s)
+		to.Headers = map[string]target.Value{"X-Key": {File: secretFile(t, text)}}
+		result, err := tool(t, s, to).Invoke(t.Context(), call(nil))
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(result.Value))
+	}
+}
+
 func TestTextOfAFailureIsBounded(t *testing.T) {
 	t.Parallel()
 	s := answering(t, http.StatusInternalServerError, strings.Repeat("é", 50_000), "Content-Type", "text/plain")
