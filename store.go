@@ -13,7 +13,7 @@ import (
 // be finished (design 5.13), and how often it looks.
 const (
 	storeWatermark = 0.85
-	storeCheck     = 10 * time.Second
+	storeCheck     = 3 * time.Second
 )
 
 // journalCheck is how often a worker looks whether the journal is still the one it began with.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -277,11 +278,16 @@ func TestStartForPeopleFitsWhatTheyNeed(t *testing.T) {
 
 func TestSettingsReachTheWorker(t *testing.T) {
 	t.Parallel()
-	c := workerConfig(&config.Worker{LoadTimeout: 3 * time.Second, SweepEvery: time.Minute}, nil, nil)
+	say := func(cfg config.Worker) oneturn.Config { return workerConfig(&cfg, slog.New(slog.DiscardHandler), nil) }
+	c := say(config.Worker{LoadTimeout: 3 * time.Second, SweepEvery: time.Minute, CacheSize: 5})
 	require.Equal(t, 3*time.Second, c.Python.LoadTimeout)
 	require.Equal(t, time.Minute, c.SweepEvery)
-	require.Negative(t, workerConfig(&config.Worker{}, nil, nil).SweepEvery, "0s: no part in sweeps, not the default")
-	require.Negative(t, workerConfig(&config.Worker{}, nil, nil).ParkAfter, "0s: at once, not the default")
+	require.Equal(t, 5, c.CacheBytes)
+	require.Nil(t, c.Tracer, "the log does not say so much")
+	zero := say(config.Worker{})
+	require.Negative(t, zero.SweepEvery, "0s: no part in sweeps, not the default")
+	require.Negative(t, zero.ParkAfter, "0s: at once, not the default")
+	require.Negative(t, zero.CacheBytes, "0: no cache, not the default")
 }
 
 func TestZeroDurationsMeanZeroNotTheDefault(t *testing.T) {
