@@ -1,6 +1,7 @@
 package natstool
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/target"
@@ -39,13 +41,32 @@ func (c *conversation) result(m *nats.Msg) (tools.Result, error) {
 	}
 	switch size := len(m.Data); {
 	case size == 0:
-		return tools.Result{}, nil
+		return tools.Result{}, c.fits(json.RawMessage("null"))
 	case size > c.tool.o.MaxAnswer:
 		return tools.Result{}, failure(c.op, events.CodeTooLarge, fmt.Sprintf("the service's answer has %d bytes, the limit is %d", size, c.tool.o.MaxAnswer))
 	case !jsontext.Value(m.Data).IsValid():
 		return tools.Result{}, failure(c.op, events.CodeToolError, fmt.Sprintf("the service's answer is not JSON (%d bytes)", size))
 	}
+	if err := c.fits(m.Data); err != nil {
+		return tools.Result{}, err
+	}
 	return tools.Result{Value: m.Data}, nil
+}
+
+// fits holds an answer against the schema that the service gives for it.
+func (c *conversation) fits(answer json.RawMessage) error {
+	if c.output == nil {
+		return nil
+	}
+	tree, err := events.Decode(answer)
+	if err != nil {
+		return wrap(c.op, events.CodeToolError, "the service's answer cannot be held against its output schema", err)
+	}
+	if _, _, faults := c.output.Conform(tree); len(faults) > 0 {
+		refused := &model.Refused{Faults: faults}
+		return wrap(c.op, events.CodeToolError, "the service has answered, but its result does not fit its output schema: "+refused.Error(), refused)
+	}
+	return nil
 }
 
 // failed returns the error that the headers of an answer tell, nil if they tell none.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/operation"
 	"github.com/oneturn/oneturn/tools"
@@ -30,11 +31,12 @@ const overNow = "the call is over"
 
 // conversation is one call under way.
 type conversation struct {
-	tool *Tool
-	op   string
-	desk tools.Desk              // nil when the caller has none
-	ctx  context.Context         //nolint:containedctx // all that the service asks for the call belongs to it
-	stop context.CancelCauseFunc // ends ctx
+	tool   *Tool
+	op     string
+	output *model.Value            // what the answer has to fit; nil takes any
+	desk   tools.Desk              // nil when the caller has none
+	ctx    context.Context         //nolint:containedctx // all that the service asks for the call belongs to it
+	stop   context.CancelCauseFunc // ends ctx
 
 	reply string // subject on which the service talks
 	gone  <-chan struct{}

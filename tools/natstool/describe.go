@@ -21,6 +21,7 @@ type endpoint struct {
 	subject string
 	about   tools.Description
 	input   *model.Model // nil if it declares none
+	output  *model.Value // nil if it declares none
 	until   time.Time    // when it is no longer fresh
 }
 

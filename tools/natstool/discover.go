@@ -172,8 +172,13 @@ func (t *Tool) choose(op string, found []instance) (*endpoint, error) {
 			e.input, e.about.Input = input, json.RawMessage(schema)
 		}
 	}
-	if schema := meta[MetaOutput]; json.Valid([]byte(schema)) {
-		e.about.Output = json.RawMessage(schema)
+	if schema := meta[MetaOutput]; schema != "" {
+		output, err := model.CompileValue(t.name(), json.RawMessage(schema))
+		if err != nil {
+			t.o.Logger.Warn("the output schema of a NATS service cannot be used: its answers are not checked", "service", t.name(), "err", err)
+		} else {
+			e.output, e.about.Output = output, json.RawMessage(schema)
+		}
 	}
 	return e, nil
 }

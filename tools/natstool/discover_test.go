@@ -20,7 +20,7 @@ import (
 
 const (
 	input  = `{"type":"object","required":["item"],"properties":{"item":{"type":"string"},"count":{"type":"integer","minimum":1,"default":1}}}`
-	output = `{"type":"object"}`
+	output = `{"type":"string"}`
 )
 
 func about(effect string) map[string]string {
@@ -79,7 +79,7 @@ func TestArgumentsAreCheckedByTheServicesSchemaBeforeTheyAreSent(t *testing.T) {
 	service := k.micro(micro.Config{Name: "orders", Version: "1.0.0"}, nil)
 	require.NoError(t, service.AddEndpoint("place", micro.HandlerFunc(func(r micro.Request) {
 		got <- string(r.Data())
-		_ = r.RespondJSON(true)
+		_ = r.RespondJSON("placed")
 	}), micro.WithEndpointMetadata(about(""))))
 	require.NoError(t, k.services.Flush())
 	tool := k.tool(&target.NATS{Service: "orders"})
@@ -96,6 +96,30 @@ func TestArgumentsAreCheckedByTheServicesSchemaBeforeTheyAreSent(t *testing.T) {
 	require.Contains(t, err.Error(), "bad_args:count: expected at least 1")
 	require.NotContains(t, err.Error(), "classified")
 	require.Empty(t, got, "nothing was sent")
+}
+
+func TestAnswersAreHeldAgainstTheServicesSchema(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	answer := ""
+	service := k.micro(micro.Config{Name: "orders", Version: "1.0.0"}, nil)
+	require.NoError(t, service.AddEndpoint("place", micro.HandlerFunc(func(r micro.Request) { _ = r.Respond([]byte(answer)) }),
+		micro.WithEndpointMetadata(map[string]string{
+			"oneturn-output": `{"type":"object","required":["order"],"properties":{"order":{"type":"string","maxLength":3}}}`,
+		})))
+	require.NoError(t, k.services.Flush())
+	tool := k.tool(&target.NATS{Service: "orders"})
+	for _, answer = range []string{``, `"classified"`, `{}`, `{"order":"classified"}`} {
+		_, err := k.invoke(tool, k.call(nil))
+		require.ErrorIs(t, err, events.ErrToolError, answer)
+		require.False(t, tools.IsRetryable(err), "the service has run")
+		require.Contains(t, err.Error(), "output schema")
+		require.NotContains(t, err.Error(), "classified")
+	}
+	answer = ` {"order":"a1","besides":1.50}`
+	result, err := k.invoke(tool, k.call(nil))
+	require.NoError(t, err)
+	require.Equal(t, answer, string(result.Value), "as it came")
 }
 
 func TestSchemaThatCannotBeUsedChecksNothing(t *testing.T) {

@@ -20,7 +20,7 @@
 //
 // Service and endpoint names lead to a subject and metadata by $SRV.INFO: asked before the first
 // call and again in the background once it is older than [Options].Fresh. The metadata has JSON
-// Schemas (arguments are checked and coerced before they are sent), a version and an effect, which
+// Schemas (arguments are checked and coerced before they are sent, answers are checked), a version and an effect, which
 // counts only if the manifest trusts it and all instances agree. Of instances that differ
 // otherwise, that of the newest version counts.
 package natstool
