@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -45,6 +46,44 @@ func TestOnlyAWorkerWithARateNeedsTheBucketOfRates(t *testing.T) {
 	require.ErrorContains(t, run(rate), "tool t of workflow Shop has a rate limit: bucket ONETURN_LIMITS is missing: turnctl provision makes it")
 	s.Provision()
 	require.NoError(t, run(rate))
+}
+
+func TestCallsThatWaitForALimitAreCounted(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	s.Provision()
+	registry, entered, goOn := prometheus.NewRegistry(), make(chan struct{}, 2), make(chan struct{})
+	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{SoftStop: time.Minute, Registry: registry, Tools: []oneturn.Tool{
+		oneturn.NewTool("t", func(context.Context, struct{}) (string, error) {
+			entered <- struct{}{}
+			<-goOn
+			return "done", nil
+		}, oneturn.For("Shop", "A", "M"), oneturn.WithLimits(target.Limits{Tool: target.Limit{Concurrency: 1}})),
+	}})
+	require.NoError(t, err)
+	require.Zero(t, gauge(t, registry, "oneturn_limit_waiting"), "a worker that does not run yet")
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var all errgroup.Group
+	all.Go(func() error { return w.Run(ctx) })
+	client, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{})
+	require.NoError(t, err)
+	var calls errgroup.Group
+	for i := range 2 {
+		calls.Go(func() error {
+			_, err := client.Do(t.Context(), &oneturn.Turn{
+				TurnID: oneturn.TurnID{App: "acme", Chat: "c", Turn: strconv.Itoa(i)}, Workflow: "Shop", Agent: "A", Model: "M", Data: map[string]any{},
+			})
+			return err
+		})
+	}
+	<-entered
+	waiting := func() bool { return gauge(t, registry, "oneturn_limit_waiting") == 1 }
+	require.Eventually(t, waiting, 20*time.Second, 5*time.Millisecond)
+	close(goOn)
+	require.NoError(t, calls.Wait())
+	require.Zero(t, gauge(t, registry, "oneturn_limit_waiting"))
+	cancel()
+	require.NoError(t, all.Wait())
 }
 
 func TestWorkersShareARateAndSayWhenToTryAgain(t *testing.T) {

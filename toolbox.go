@@ -3,12 +3,14 @@ package oneturn
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/internal/toolbox"
+	"github.com/oneturn/oneturn/limits"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/python"
 )
@@ -17,7 +19,8 @@ import (
 type workerTools struct {
 	*toolbox.Toolbox
 
-	c Config
+	c       Config
+	limiter atomic.Pointer[limits.Limiter] // nil before the worker runs
 }
 
 func newWorkerTools(nc *nats.Conn, c Config) (*workerTools, error) {

@@ -15,11 +15,15 @@ var (
 	mcpSessions    = prometheus.NewDesc("oneturn_mcp_sessions", "Sessions with MCP servers now.", nil, nil)
 	mcpStarted     = prometheus.NewDesc("oneturn_mcp_started_total", "Sessions with MCP servers started.", nil, nil)
 	mcpDied        = prometheus.NewDesc("oneturn_mcp_died_total", "Sessions with MCP servers that broke, or whose process ended by itself.", nil, nil)
+	limitWaiting   = prometheus.NewDesc("oneturn_limit_waiting", "Calls that wait for a limit of their tool.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (t *workerTools) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{pythonChildren, pythonRunning, pythonWaiting, pythonAsking, pythonStarted, pythonDied, mcpSessions, mcpStarted, mcpDied} {
+	for _, d := range []*prometheus.Desc{
+		pythonChildren, pythonRunning, pythonWaiting, pythonAsking, pythonStarted, pythonDied,
+		mcpSessions, mcpStarted, mcpDied, limitWaiting,
+	} {
 		ch <- d
 	}
 }
@@ -37,4 +41,9 @@ func (t *workerTools) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(mcpSessions, prometheus.GaugeValue, float64(m.Sessions))
 	ch <- prometheus.MustNewConstMetric(mcpStarted, prometheus.CounterValue, float64(m.Started))
 	ch <- prometheus.MustNewConstMetric(mcpDied, prometheus.CounterValue, float64(m.Died))
+	waiting := 0
+	if limiter := t.limiter.Load(); limiter != nil {
+		waiting = limiter.Waiting()
+	}
+	ch <- prometheus.MustNewConstMetric(limitWaiting, prometheus.GaugeValue, float64(waiting))
 }

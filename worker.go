@@ -136,6 +136,7 @@ func (w *Worker) run(ctx context.Context) error {
 	}
 	limiter := limits.New(rates, w.c.Logger)
 	defer limiter.Close()
+	w.tools.limiter.Store(limiter)
 	h, err := w.handlers(ctx, kv, limiter)
 	if err != nil {
 		return err
