@@ -88,8 +88,8 @@ type Invocation struct {
 	Waits func(begins bool)
 }
 
-// Do runs a call. It does not panic and returns no error: what becomes of the call is its
-// outcome. If ctx ends before there is one, the outcome's Stopped is the cause, and the rest of it
+// Do runs a call. It returns no error, and what panics in tools and guards is an error of theirs:
+// what becomes of the call is its outcome. If ctx ends before there is one, the outcome's Stopped is the cause, and the rest of it
 // means nothing but Entered.
 //
 // An attempt that runs out of time is an unknown outcome and is never repeated; only an error
@@ -117,12 +117,15 @@ func (e *Engine) Do(ctx context.Context, inv Invocation) Outcome {
 
 // Go is [Engine.Do] in a goroutine of its own.
 func (e *Engine) Go(ctx context.Context, inv Invocation) *Future {
-	f := &Future{done: make(chan struct{})}
+	f, name := &Future{done: make(chan struct{})}, ""
+	if inv.Call != nil {
+		name = inv.Call.Name
+	}
 	go func() {
 		defer close(f.done)
 		defer func() {
 			if v := recover(); v != nil { // of a cache, limiter or tracer: the tools' and guards' own are outcomes
-				f.outcome = Failure(inv.Call.Name, &events.Error{
+				f.outcome = Failure(name, &events.Error{
 					Code: events.CodeToolError, Msg: fmt.Sprintf("panic: %v", v), Err: &tools.PanicError{Value: v, Stack: debug.Stack()},
 				})
 			}

@@ -32,6 +32,7 @@ func (p *pipeline) invoke() bool {
 		if p.ctx.Err() != nil {
 			return p.stop(r.err)
 		}
+		r.err = ofTool(r.err)
 		p.traceAttempt(&r)
 		pause, again := p.again(&r)
 		if !again {
@@ -83,6 +84,15 @@ func (p *pipeline) again(r *returned) (time.Duration, bool) {
 		return pause, true
 	}
 	return 0, false
+}
+
+// ofTool is an error as a tool's own: codes by which the engine says that the tool was not entered
+// mean nothing from one that was. Whom a tool asks, or calls, is its own affair.
+func ofTool(err error) error {
+	if code := codeOf(err); code == events.CodeGuardrail || code == events.CodeUnknownTool {
+		return &events.Error{Code: events.CodeToolError, Msg: textOf(err), Err: err}
+	}
+	return err
 }
 
 func tooLate(err error, why string) error {

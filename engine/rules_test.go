@@ -329,6 +329,20 @@ func TestFutureIsTheSameCall(t *testing.T) {
 	})
 }
 
+func TestFutureOutlivesATracerThatPanics(t *testing.T) {
+	t.Parallel()
+	e := engine.New(engine.Options{Tracer: broken{}})
+	for _, call := range []*tools.Call{nil, {Name: "t"}} {
+		o := e.Go(t.Context(), engine.Invocation{Call: call}).Wait(t.Context())
+		require.Equal(t, "tool_error:panic: out of order", o.Message)
+	}
+}
+
+// broken is a tracer that fails.
+type broken struct{}
+
+func (broken) Emit(context.Context, string, ...slog.Attr) { panic("out of order") }
+
 func TestLogTracerTellsNoWordsOfTheTool(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
