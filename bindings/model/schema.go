@@ -250,6 +250,11 @@ func (s *schemaCompiler) object(n *node, at *sub) {
 		if property := at.props[name]; property != nil {
 			f.node = s.node(property)
 			f.value, f.hasDefault = property.raw["default"]
+			if f.hasDefault && !f.node.admits(typeOf(f.value), f.value) { // seed 003 completes, then coerces
+				if value, ok := new(checker).coerce(f.node, f.value); ok {
+					f.value = value
+				}
+			}
 		}
 		r.index[name] = struct{}{}
 		r.fields = append(r.fields, f)

@@ -86,6 +86,8 @@ func TestSchemaKeywordsAreEnforced(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ schema, value, want string }{
 		{`{"properties":{"a":{"default":5},"b":{"default":[1]}}}`, `{}`, `{"a":5,"b":[1]}`},
+		{`{"properties":{"a":{"type":"integer","default":"7"},"b":{"type":["boolean","null"],"default":"TRUE"}}}`, `{}`, `{"a":7,"b":true}`},
+		{`{"properties":{"a":{"type":"integer","default":7.0},"b":{"type":"string","default":null}}}`, `{}`, `{"a":7,"b":null}`},
 		{`{"properties":{"a":{}}}`, `{"x":1}`, `{"x":1}`},
 		{`{"properties":{"a":{}},"additionalProperties":false}`, `{"x":1,"a":2}`, `{"a":2}`},
 		{`{"additionalProperties":{"type":"integer"}}`, `{"x":"1"}`, `{"x":1}`},
