@@ -33,7 +33,7 @@ tools:
     allow_private: [10.1.0.0/16, "fd00::/8"]
 - name: agent:critic
   agent: F
-  completion: {url: "https://llm.example.com/v1/chat/completions", model: large, system: Judge., temperature: 0.2, max_tokens: 500, headers: {Authorization: {file: token.txt}}}
+  completion: {url: "https://llm.example.com/v1/chat/completions", model: large, system: Judge., temperature: 0.2, max_tokens: 500, headers: {Authorization: {file: token.txt}}, allow_private: []}
 - {name: writer, id: poet, kind: agent, agent: G, nats: {subject: agents.writer}}
 `
 

@@ -15,7 +15,11 @@ import (
 // network reads where the URL of n may lead.
 func (o *owner) network(n *node) target.Network {
 	network := target.Network{AllowHTTP: o.flag(n, "allow_http")}
-	at := n.get("allow_private").at(o.file)
+	networks := n.get("allow_private")
+	if networks.is(listNode) && len(networks.items) == 0 { // none is what the default is
+		return network
+	}
+	at := networks.at(o.file)
 	for _, text := range o.list(n, "allow_private", "[10.1.0.0/16]") {
 		prefix, err := netip.ParsePrefix(text)
 		switch address, plain := netip.ParseAddr(text); {
