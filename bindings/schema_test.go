@@ -57,6 +57,7 @@ func invalidTools() map[string]string {
 func validTools() map[string]string {
 	return map[string]string{
 		"nats":       `nats: {service: orders, endpoint: place, trust_metadata: true}, output: {type: object}`,
+		"no network": `http: {url: "https://a.example", allow_private: []}`,
 		"mcp":        `mcp: {server: s}, input: {type: object, properties: {a: {type: string}}}`,
 		"http":       `http: {url: "http://a.example:8080/x?y=1", method: patch, allow_http: true, allow_private: 10.0.0.0/8, headers: {X-A: 1, X-B: {file: /run/b, prefix: "Bearer "}}}`,
 		"completion": `completion: {url: "https://a.example", model: m}, cache: 5m, id: x`,
