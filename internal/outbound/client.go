@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/oneturn/oneturn/internal/blot"
 	"github.com/oneturn/oneturn/tools/target"
 )
 
@@ -81,6 +82,9 @@ func New(o Options) *Client {
 
 // Blot replaces the secrets that were sent last in a text that may go anywhere.
 func (c *Client) Blot(text string) string { return c.settings.secrets().Text(text) }
+
+// Secrets returns the secrets that were sent last.
+func (c *Client) Secrets() blot.Secrets { return c.settings.secrets() }
 
 // BlotJSON does the same in the strings of a valid JSON value.
 func (c *Client) BlotJSON(value json.RawMessage) json.RawMessage {

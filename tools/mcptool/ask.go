@@ -60,7 +60,9 @@ func (s *session) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.Elic
 	asking, cancel := context.WithCancel(u.ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	answer, err := ask(asking, u.op, u.call.Desk, "", number, req.Params)
+	params := *req.Params
+	params.Message = u.blot(params.Message)
+	answer, err := ask(asking, u.op, u.call.Desk, "", number, &params)
 	if err != nil && ctx.Err() == nil {
 		u.stop(err) // the call ends with it
 	}
@@ -202,9 +204,11 @@ func (u *underway) next(ctx context.Context, before *round, r *mcp.CallToolResul
 		return nil, failf(events.CodeToolError, u.op, "the server asks a question, and the caller of this tool has no desk: a turn of a worker has one")
 	}
 	for key, request := range r.InputRequests {
-		if _, is := request.(*mcp.ElicitParams); !is {
+		params, is := request.(*mcp.ElicitParams)
+		if !is {
 			return nil, failf(events.CodeToolError, u.op, "the server asks for %.80q what is not offered: models and files of the worker", key)
 		}
+		params.Message = u.blot(params.Message)
 	}
 	data, err := json.Marshal(round{Requests: r.InputRequests, State: r.RequestState})
 	if err != nil {

@@ -108,7 +108,7 @@ func (t *Tool) explain(one *session, u *underway, err error) error {
 		return errUnsent
 	}
 	if e := protocolError(err); e != nil {
-		return refusal(u.op, e)
+		return refusal(u, e)
 	}
 	u.mu.Lock()
 	u.lost = true
@@ -129,6 +129,7 @@ const freeDeaths = 3
 // carry sends a request on the session and waits for its end, or for that of the call.
 func (s *session) carry(u *underway, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	s.mu.Lock()
+	u.link = s.link
 	s.call = u
 	s.mu.Unlock()
 	type answer struct {

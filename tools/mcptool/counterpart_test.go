@@ -61,6 +61,9 @@ func serve(mode string) error {
 	case deaf:
 		defer func() { select {} }()
 	}
+	if hostile[mode] != nil {
+		return serveHostile(mode)
+	}
 	s := newServer(mode, func(context.Context) { os.Exit(7) }) //nolint:forbidigo // it crashes
 	if mode == noisy {
 		fmt.Println("Welcome! [INFO] {not json}")                           //nolint:forbidigo // what such servers do

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -26,11 +27,17 @@ func (c *child) messages(from io.Reader, to *io.PipeWriter, log *slog.Logger) {
 		line, err := c.line(in)
 		msg, rest := message(line)
 		if len(bytes.TrimSpace(rest)) > 0 {
+			if msg == nil && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(`{"jsonrpc"`)) { // of the call, not of the log
+				rest = fmt.Appendf(nil, "a message that cannot be read (%d bytes)", len(rest))
+			}
 			text := string(rest[:min(len(rest), process.MaxLine)])
-			junk.Line(log, strings.TrimRight(text, "\n"), len(rest) > len(text), c.blot)
+			junk.Line(log, strings.TrimRight(text, "\n"), len(rest) > len(text), c.known.Text)
 		}
 		if msg != nil {
-			c.session.saw(msg)
+			if !c.session.saw(msg) {
+				c.cut(false, tooMuchWanted)
+				return
+			}
 			if _, err := to.Write(append(msg, '\n')); err != nil {
 				return // the session is closed
 			}
@@ -48,7 +55,7 @@ func (c *child) line(in *bufio.Reader) ([]byte, error) {
 		part, err := in.ReadSlice('\n')
 		line = append(line, part...)
 		if most := c.session.server.o.maxMessage(); len(line) > most {
-			c.cut(most)
+			c.cut(true, fmt.Sprintf("a message of it has more than %d bytes", most))
 			return nil, errTooLarge
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
@@ -82,7 +89,7 @@ func (c *child) printed(from io.Reader, log *slog.Logger) {
 	for {
 		line, cut, err := process.ReadLine(in)
 		if line != "" {
-			c.errors.Line(log, line, cut, c.blot)
+			c.errors.Line(log, line, cut, c.known.Text)
 		}
 		if err != nil {
 			return

@@ -57,11 +57,12 @@ func encode(v any) (json.RawMessage, error) {
 }
 
 // result makes the tool's result of what the server answered.
-func (t *Tool) result(op string, pin *pinned, r *mcp.CallToolResult, exact json.RawMessage) (tools.Result, error) {
+func (t *Tool) result(u *underway, pin *pinned, r *mcp.CallToolResult) (tools.Result, error) {
+	op := u.op
 	if r.IsError {
-		return tools.Result{}, failure(op, r)
+		return tools.Result{}, failure(u, r)
 	}
-	out, err := value(r, exact)
+	out, err := value(r, u.structured())
 	if err != nil {
 		return tools.Result{}, failf(events.CodeToolError, op, "its result has no JSON form: %v", err)
 	}
@@ -77,18 +78,18 @@ func (t *Tool) result(op string, pin *pinned, r *mcp.CallToolResult, exact json.
 			return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", worded(faults))
 		}
 	}
-	return tools.Result{Value: out}, nil
+	return tools.Result{Value: u.link.secrets().JSON(out)}, nil
 }
 
 // failure is what a result with isError says.
-func failure(op string, r *mcp.CallToolResult) error {
+func failure(u *underway, r *mcp.CallToolResult) error {
 	var texts []string
 	for _, c := range r.Content {
 		if text, ok := c.(*mcp.TextContent); ok {
 			texts = append(texts, text.Text)
 		}
 	}
-	e := &events.Error{Code: events.CodeToolError, Op: op, Msg: bounded(strings.Join(texts, "\n"))}
+	e := &events.Error{Code: events.CodeToolError, Op: u.op, Msg: bounded(u.blot(strings.Join(texts, "\n")))}
 	if e.Msg == "" {
 		e.Msg = "the server says no more than that it failed"
 	}
@@ -118,12 +119,12 @@ func seconds(s float64) time.Duration {
 
 // refusal is what an error of the protocol says about a call: the server has the tool, and did
 // not run it.
-func refusal(op string, err *jsonrpc.Error) error {
+func refusal(u *underway, err *jsonrpc.Error) error {
 	code := events.CodeToolError
 	if err.Code == jsonrpc.CodeInvalidParams {
 		code = events.CodeBadArgs
 	}
-	return &events.Error{Code: code, Op: op, Msg: fmt.Sprintf("the server refuses the call (%d): %s", err.Code, bounded(err.Message))}
+	return &events.Error{Code: code, Op: u.op, Msg: fmt.Sprintf("the server refuses the call (%d): %s", err.Code, bounded(u.blot(err.Message)))}
 }
 
 // protocolError returns the error of the protocol that the server has sent, nil if err is another

@@ -11,10 +11,15 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/oneturn/oneturn/internal/blot"
 )
 
 const (
 	maxTools   = 4096            // that a server may have
+	maxPages   = 1000            // of its list of them
+	maxCursor  = 4 << 10         // bytes of what names the next page
+	maxTold    = 16 << 20        // bytes of what it says of them all
 	tellWithin = time.Second     // for a server to be told that a call is given up
 	endWithin  = 5 * time.Second // for what may take a while at the end of a session
 )
@@ -23,8 +28,6 @@ const (
 type transporter interface {
 	// open makes the way for a session, and what has to be closed.
 	open(ctx context.Context, s *session) (link, error)
-	// explain says why a session failed of which the link knows nothing.
-	explain(err error) string
 	// mend says what to do about a server that cannot be used.
 	mend() string
 }
@@ -41,6 +44,10 @@ type link interface {
 	kill()
 	// reason says why it is cut, or what its process has said last; "" if nobody knows.
 	reason() string
+	// explain says why the session failed if there is no reason.
+	explain(err error) string
+	// secrets are those that the server was told.
+	secrets() blot.Secrets
 	// tooLarge reports whether that is the size of what the server said.
 	tooLarge() bool
 }
@@ -56,6 +63,7 @@ type session struct {
 	ended bool
 	call  *underway // nil between calls
 	timer *time.Timer
+	wants int // requests of the server that have no answer yet
 	tools map[string]*described
 	stale bool // the server has said that its tools have changed
 }
@@ -229,8 +237,9 @@ func (s *session) explain(err error) string {
 		if why := s.link.reason(); why != "" {
 			return why
 		}
+		return s.link.explain(err)
 	}
-	return s.server.reach.explain(err)
+	return bounded(err.Error())
 }
 
 // changed notes that the tools have to be read again.
@@ -241,24 +250,59 @@ func (s *session) changed() {
 }
 
 // list reads the tools of the server.
-func (s *session) list(ctx context.Context) (err error) {
-	defer func() { recovered(recover(), &err) }()
+func (s *session) list(ctx context.Context) error {
 	s.mu.Lock()
 	s.stale = false
 	s.mu.Unlock()
+	done := make(chan error, 1)
+	go func() {
+		err := errVanished
+		defer func() {
+			recovered(recover(), &err)
+			done <- err
+		}()
+		err = s.pages(ctx)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(tellWithin): // a server that does not read keeps the SDK from looking at the context
+		s.link.kill()
+		return <-done
+	}
+}
+
+// pages reads the tools page by page.
+func (s *session) pages(ctx context.Context) error {
 	all := map[string]*described{}
 	var cursor string
-	for len(all) < maxTools {
+	told := 0
+	for range maxPages {
 		page, err := s.client.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		if err != nil {
 			return fmt.Errorf("list its tools: %w", err)
 		}
 		for _, tool := range page.Tools {
-			if all[tool.Name], err = describe(tool); err != nil {
+			d, err := describe(tool)
+			if err != nil {
 				return err
 			}
+			all[tool.Name] = d
+			told += len(d.text) + len(d.input) + len(d.output)
 		}
-		if page.NextCursor == "" || page.NextCursor == cursor {
+		switch {
+		case len(all) > maxTools:
+			return fmt.Errorf("it has more than %d tools", maxTools)
+		case told > maxTold:
+			return fmt.Errorf("it says more than %d bytes of its tools", maxTold)
+		case len(page.NextCursor) > maxCursor:
+			return fmt.Errorf("the cursor of its list of tools has more than %d bytes", maxCursor)
+		case page.NextCursor == "" || page.NextCursor == cursor:
 			s.mu.Lock()
 			s.tools = all
 			s.mu.Unlock()
@@ -266,7 +310,7 @@ func (s *session) list(ctx context.Context) (err error) {
 		}
 		cursor = page.NextCursor
 	}
-	return fmt.Errorf("it has more than %d tools", maxTools)
+	return fmt.Errorf("its list of tools has more than %d pages", maxPages)
 }
 
 // find returns what the server says of a tool now; nil if it has none of that name.

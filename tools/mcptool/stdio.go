@@ -16,14 +16,12 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/oneturn/oneturn/internal/blot"
 	"github.com/oneturn/oneturn/internal/outbound"
 	"github.com/oneturn/oneturn/internal/process"
 )
 
-const (
-	drainGrace = 200 * time.Millisecond // for the last output of a process that is gone
-	minSecret  = 6                      // shorter values of files are not blotted out of the log
-)
+const drainGrace = 200 * time.Millisecond // for the last output of a process that is gone
 
 // stdio reaches a server by starting it.
 type stdio struct{ server *server }
@@ -32,13 +30,11 @@ func (t stdio) mend() string {
 	return fmt.Sprintf("try its command by hand, or correct it in the manifest (servers: %s: command)", t.server.to.Name)
 }
 
-func (stdio) explain(err error) string { return bounded(err.Error()) }
-
 // child is the process of a server, in a group of its own.
 type child struct {
 	session *session
 	cmd     *exec.Cmd
-	clean   *strings.Replacer // of secrets; nil if it was given none
+	known   blot.Secrets // that it was told
 	stdin   *os.File
 	reader  *io.PipeReader // what the server says, without what is no message
 	errors  process.Output
@@ -46,8 +42,9 @@ type child struct {
 	exited  chan struct{}
 
 	mu     sync.Mutex
-	most   int  // it was killed for a message of more bytes than these; else 0
-	reaped bool // its number may be another's
+	why    string // it was killed; "" if it was not for what it says
+	large  bool   // for the size of that
+	reaped bool   // its number may be another's
 }
 
 func (t stdio) open(_ context.Context, s *session) (link, error) {
@@ -62,14 +59,11 @@ func (t stdio) open(_ context.Context, s *session) (link, error) {
 			return nil, fmt.Errorf("variable %s: %w", name, err)
 		}
 		cmd.Env = append(cmd.Env, name+"="+text)
-		if bare := strings.TrimPrefix(text, value.Prefix); value.File != "" && len(bare) >= minSecret {
-			secrets = append(secrets, bare, "***")
+		if value.File != "" {
+			secrets = append(secrets, strings.TrimPrefix(text, value.Prefix))
 		}
 	}
-	c := &child{session: s, cmd: cmd, begun: make(chan error, 1), exited: make(chan struct{})}
-	if len(secrets) > 0 {
-		c.clean = strings.NewReplacer(secrets...)
-	}
+	c := &child{session: s, cmd: cmd, known: blot.New(secrets...), begun: make(chan error, 1), exited: make(chan struct{})}
 	go c.supervise()
 	if err := <-c.begun; err != nil {
 		return nil, err
@@ -147,12 +141,9 @@ func startError(err error) error {
 	return fmt.Errorf("start its program: %w", err)
 }
 
-func (c *child) blot(text string) string {
-	if c.clean == nil {
-		return text
-	}
-	return c.clean.Replace(text)
-}
+func (c *child) secrets() blot.Secrets { return c.known }
+
+func (c *child) explain(err error) string { return bounded(c.known.Text(err.Error())) }
 
 // Connect implements [mcp.Transport].
 func (c *child) Connect(ctx context.Context) (mcp.Connection, error) {
@@ -176,6 +167,7 @@ func (w stdin) Write(p []byte) (int, error) {
 	if u != nil && err == nil {
 		u.wrote(p)
 	}
+	w.session.answered(p)
 	return n, err //nolint:wrapcheck // the SDK's
 }
 
@@ -188,9 +180,9 @@ func (w stdin) Close() error {
 }
 
 // cut kills the process because it says more than anybody reads.
-func (c *child) cut(most int) {
+func (c *child) cut(large bool, why string) {
 	c.mu.Lock()
-	c.most = most
+	c.large, c.why = large, why
 	c.mu.Unlock()
 	c.kill()
 }
@@ -198,7 +190,7 @@ func (c *child) cut(most int) {
 func (c *child) tooLarge() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.most > 0
+	return c.large
 }
 
 func (c *child) drop() { c.kill() }
@@ -227,10 +219,10 @@ func (c *child) end(grace time.Duration) {
 
 func (c *child) reason() string {
 	c.mu.Lock()
-	most := c.most
+	why := c.why
 	c.mu.Unlock()
-	if most > 0 {
-		return fmt.Sprintf("a message of it has more than %d bytes", most)
+	if why != "" {
+		return why
 	}
 	select {
 	case <-c.exited:

@@ -211,7 +211,7 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 		case err != nil:
 			return tools.Result{}, err
 		case !r.NeedsInput():
-			return t.result(op, pin, r, u.structured())
+			return t.result(u, pin, r)
 		}
 		if asked, err = u.next(ctx, asked, r); err != nil {
 			return tools.Result{}, err

@@ -18,6 +18,7 @@ type underway struct {
 	call  *tools.Call
 	op    string
 	token string        // of its progress
+	link  link          // of the session that carries it
 	told  chan struct{} // closed when the server was told that the call is given up
 
 	mu      sync.Mutex
@@ -29,6 +30,14 @@ type underway struct {
 	gone    bool            // the server does not know the session any more
 	lost    bool            // the session broke while it carried the call
 	exact   json.RawMessage // structuredContent as it was written
+}
+
+// blot takes what the server was told in confidence out of what it says.
+func (u *underway) blot(text string) string {
+	if u.link == nil {
+		return text
+	}
+	return u.link.secrets().Text(text)
 }
 
 func (u *underway) given() bool { return u.ctx != nil && u.ctx.Err() != nil }
@@ -54,9 +63,68 @@ func (s *session) underway() *underway {
 	return s.call
 }
 
-// saw looks at a message of the server before the SDK does: for progress, in the order in which
-// it came and never after the answer, and for results digit by digit, which the SDK rounds.
-func (s *session) saw(msg []byte) {
+// maxWanted is how many requests of a server may have no answer yet: the SDK keeps them all, and a
+// server that only asks would fill the memory.
+const maxWanted = 256
+
+// tooMuchWanted is why a session with such a server ends.
+const tooMuchWanted = "it sends requests faster than it reads the answers"
+
+// saw looks at a message of the server before the SDK does. It reports false if the session has to
+// end for it.
+func (s *session) saw(msg []byte) bool {
+	s.look(msg)
+	if !bytes.Contains(msg, []byte(`"method"`)) || !bytes.Contains(msg, []byte(`"id"`)) {
+		return true
+	}
+	requests, _ := kinds(msg)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wants += requests
+	return s.wants <= maxWanted
+}
+
+// answered looks at a message for the server: it may answer what the server wants.
+func (s *session) answered(msg []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wants > 0 {
+		_, answers := kinds(msg)
+		s.wants = max(s.wants-answers, 0)
+	}
+}
+
+// kinds counts the requests and the answers of a message, or of several in a list.
+func kinds(msg []byte) (requests, answers int) {
+	type one struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	all := make([]one, 1)
+	var err error
+	if bytes.HasPrefix(bytes.TrimSpace(msg), []byte("[")) {
+		err = json.Unmarshal(msg, &all)
+	} else {
+		err = json.Unmarshal(msg, &all[0])
+	}
+	if err != nil {
+		return 0, 0
+	}
+	for _, m := range all {
+		switch {
+		case m.ID == nil:
+		case m.Method == "":
+			answers++
+		default:
+			requests++
+		}
+	}
+	return requests, answers
+}
+
+// look looks for progress, in the order in which it came and never after the answer, and for
+// results digit by digit, which the SDK rounds.
+func (s *session) look(msg []byte) {
 	progress := bytes.Contains(msg, []byte(`"notifications/progress"`))
 	if !progress && !bytes.Contains(msg, []byte(`"structuredContent"`)) {
 		return
@@ -103,7 +171,7 @@ func (u *underway) progress(p *mcp.ProgressNotificationParams) {
 		percent = min(max(100*p.Progress/p.Total, 0), 100) //nolint:mnd // percent
 	}
 	// It is told to who looks; a call does not fail because nobody could be told.
-	_ = u.call.Desk.Progress(u.ctx, tools.Progress{Percent: percent, Message: bounded(p.Message)})
+	_ = u.call.Desk.Progress(u.ctx, tools.Progress{Percent: percent, Message: bounded(u.blot(p.Message))})
 }
 
 // meta tells the server which call it is: the names of [MetaKeys].

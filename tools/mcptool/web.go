@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/blot"
 	"github.com/oneturn/oneturn/internal/outbound"
 	"github.com/oneturn/oneturn/tools"
 )
@@ -41,7 +42,7 @@ func (w *web) explain(err error) string {
 	if errors.As(outbound.Fault(context.Background(), "", err), &own) && own.Msg != "" && protocolError(err) == nil {
 		return own.Msg
 	}
-	return w.client.Blot(bounded(err.Error()))
+	return bounded(w.client.Secrets().Text(err.Error()))
 }
 
 // line is the way of one session: its requests end with it.
@@ -52,6 +53,7 @@ type line struct {
 	cut     context.CancelFunc
 	status  atomic.Int32          // the last that was an error
 	broke   atomic.Pointer[error] // the last that reading an answer ended with
+	flooded atomic.Bool           // it was cut for what the server wants
 }
 
 func (w *web) open(_ context.Context, s *session) (link, error) {
@@ -81,6 +83,9 @@ func (l *line) end(time.Duration) {
 }
 
 func (l *line) reason() string {
+	if l.flooded.Load() {
+		return tooMuchWanted
+	}
 	switch status := int(l.status.Load()); status {
 	case 0:
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -93,6 +98,10 @@ func (l *line) reason() string {
 	}
 	return ""
 }
+
+func (l *line) explain(err error) string { return l.web.explain(err) }
+
+func (l *line) secrets() blot.Secrets { return l.web.client.Secrets() }
 
 func (l *line) tooLarge() bool {
 	err := l.broke.Load()
@@ -124,6 +133,7 @@ func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
 	if one := l.session.underway(); one != nil {
 		one.wrote(sent)
 	}
+	l.session.answered(sent)
 	if err != nil {
 		done()
 		if fault := outbound.Fault(req.Context(), "", err); calls && tools.IsRetryable(fault) {
@@ -228,7 +238,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	if !w.stream {
 		w.keep(&w.data, p[:n])
 		if errors.Is(err, io.EOF) && !w.blind {
-			w.line.session.saw(w.data)
+			w.saw()
 			w.data = nil
 		}
 		return n, err //nolint:wrapcheck // of a reader
@@ -246,6 +256,13 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // of a reader
 }
 
+func (w *watched) saw() {
+	if !w.line.session.saw(w.data) {
+		w.line.flooded.Store(true)
+		w.line.cut()
+	}
+}
+
 func (w *watched) keep(to *[]byte, part []byte) {
 	if len(*to)+len(part) > w.most {
 		w.blind = true
@@ -258,7 +275,7 @@ func (w *watched) keep(to *[]byte, part []byte) {
 func (w *watched) event(line []byte) {
 	if len(line) == 0 {
 		if len(w.data) > 0 && !w.blind {
-			w.line.session.saw(w.data)
+			w.saw()
 		}
 		w.data, w.blind = w.data[:0], false
 		return
