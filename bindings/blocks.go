@@ -50,7 +50,7 @@ func (o *owner) readTarget(n *node, kind Kind, t *toolEntry) {
 	}
 	t.kind, t.target, t.shared = of, nil, ""
 	for _, key := range []string{"file", "function"} {
-		if v := n.get(key); !v.absent() {
+		if v := n.get(key); !v.absent() && (key == "file" || n.get("name").str() != "") { // else it is the tool's name
 			o.warnf(v.at(o.file), "file_ignored", "remove "+key+", or "+found[0], "tool %s is of kind %s, so its %s %s is not used", t.name, of, key, quoted(v.str()))
 		}
 	}

@@ -76,6 +76,19 @@ func TestFindingsSayHowToMendThemInTheWordsOfTheirManifest(t *testing.T) {
 			"-- W/oneturn.yaml --\ntools: [{name: a, agent: A, kind: go, file: t.py, schema: {type: object}}]\n",
 			`W/oneturn.yaml:1: warning: tool a is of kind go, so its file "t.py" is not used [file_ignored]: remove file, or kind: go`,
 		},
+		"tool elsewhere without a name": {
+			"-- W/tools.yaml --\ntools: [{agent: A, tool_type: Agent_Tool, http: {url: \"https://example.com/x\"}}]\n",
+			"W/tools.yaml:1: error: a tool of agent A has no name and names no function [tool_without_function]: add name",
+		},
+		"file and function of a tool elsewhere": {
+			"-- W/tools.yaml --\ntools: [{agent: A, tool_type: UI_Tool, name: a, file: t.py, function: f, http: {url: \"https://example.com/x\"}}]\n",
+			"W/tools.yaml:1: warning: tool a is of kind http, so its file \"t.py\" is not used [file_ignored]: remove file, or http\n" +
+				"W/tools.yaml:1: warning: tool a is of kind http, so its function \"f\" is not used [file_ignored]: remove function, or http",
+		},
+		"function that names a tool elsewhere": {
+			"-- W/tools.yaml --\ntools: [{agent: A, tool_type: UI_Tool, function: f, http: {url: \"https://example.com/x\"}}]\n",
+			"",
+		},
 		"folder without manifest": {
 			"-- W/tools/t.py --\ndef a(): pass\n",
 			"W: warning: no manifest of the folder names an agent or a tool, so nothing is bound [nothing_bound]: write a oneturn.yaml there with agents, models and tools, or begin the folder's name with _",

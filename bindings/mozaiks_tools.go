@@ -105,7 +105,11 @@ func (m *manifest) complete(t *toolEntry) bool {
 	case t.kind == "":
 		return false
 	case t.name == "":
-		m.errorf(t.at, "tool_without_function", t.at.words("add name", "add function", ""),
+		mend := t.at.words("add name", "add function", "")
+		if t.target != nil {
+			mend = "add name"
+		}
+		m.errorf(t.at, "tool_without_function", mend,
 			"a tool of agent %s has no name and names no function", strings.Join(t.agents, ", "))
 		return false
 	case t.kind == KindPython && t.function == "":

@@ -58,7 +58,7 @@ func (s *Set) Tool(workflow, name string) (*Binding, error) {
 		}
 	}
 	if w != nil {
-		return nil, unknownTool(fmt.Sprintf("workflow %s has no tool %s, and none is shared", quoted(w.name), quoted(name)), didYouMean(name, append(slices.Clone(w.order), s.shared.names()...)))
+		return nil, unknownTool(fmt.Sprintf("workflow %s has no tool %s, and none is shared", quoted(w.name), quoted(name)), didYouMean(name, sortedSet(append(slices.Clone(w.order), s.shared.names()...))))
 	}
 	return s.anyTool(name)
 }
@@ -80,7 +80,11 @@ func (s *Set) anyTool(name string) (*Binding, error) {
 		found, _ := s.workflows[in[0]].tool(name)
 		return found.usable(name, in[0])
 	default:
-		return nil, unknownTool("several workflows have a tool "+quoted(name), "name one of them: "+listed(in))
+		paths := make([]string, 0, len(in))
+		for _, workflow := range in {
+			paths = append(paths, workflow+"/"+name)
+		}
+		return nil, unknownTool("several workflows have a tool "+quoted(name), "name one of them: "+listed(paths))
 	}
 }
 

@@ -134,7 +134,7 @@ tools: [{name: run, agent: A, kind: go}, {name: only_here, agent: A, kind: go}]
 		{"W", "runn"}:      `did you mean "run"?`,
 		{"W", "faulty"}:    "url names no host",
 		{"", "broken"}:     "url has no scheme https",
-		{"", "run"}:        "name one of them: V, W",
+		{"", "run"}:        "name one of them: V/run, W/run",
 		{"", "only_her"}:   `did you mean "only_here"?`,
 		{"W", "only_here"}: "has no tool",
 	} {

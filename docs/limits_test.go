@@ -93,7 +93,7 @@ func TestManifestOfTheLimitsPageDoesWhatThePageSays(t *testing.T) {
 		"large":  {"A-1", "1000.5", "", "refunds over 1000 are made by people"},
 		"order":  {"B", "1", "", "/order"},
 		"secret": {"A-1", "1", "AK" + "IA" + strings.Repeat("A1", 8), "an AWS access key at /note"},
-		"long":   {"A-1", "1", "long", "the result take"},
+		"long":   {"A-1", "1", "long", "the result may take"},
 	} {
 		r := refund(turn, c.order, c.amount, c.note)
 		require.Equal(t, events.CodeGuardrail, r.Code, turn)

@@ -142,6 +142,8 @@ func class(code events.Code) string {
 	switch code {
 	case events.CodeBadArgs, events.CodeUserError, events.CodeGuardrail, events.CodeUnknownTool:
 		return string(code)
+	case events.CodeValidationFailed: // arguments too, before they are a tool's
+		return string(events.CodeBadArgs)
 	default:
 		return string(events.CodeToolError)
 	}

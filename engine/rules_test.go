@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -357,6 +358,18 @@ func TestLogTracerTellsNoWordsOfTheTool(t *testing.T) {
 	require.Contains(t, out.String(), `phase=tool.invoke.fail tool_name=t attempt=1`)
 	require.NotContains(t, out.String(), "4711")
 	require.NotContains(t, out.String(), "person")
+}
+
+func TestLogTracerTellsCallsApart(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	call := &tools.Call{Name: "t", CallID: "turn-7", Turn: events.TurnID{Chat: "chat-3"}}
+	engine.New(engine.Options{Tracer: engine.LogTracer(log)}).Do(t.Context(), engine.Invocation{Call: call})
+	require.NotEmpty(t, out.String())
+	for line := range strings.Lines(out.String()) {
+		require.Contains(t, line, "chat=chat-3 turn=turn-7")
+	}
 }
 
 func TestSecretAnswersAreInNoTrace(t *testing.T) {

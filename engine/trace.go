@@ -126,18 +126,29 @@ func (r *Recorder) Names() []string {
 	return names
 }
 
-// LogTracer writes phases to a log at level debug: phases, tools and numbers, no words of tools
-// and no names of arguments.
+// LogTracer writes phases to a log at level debug: phases, tools, the chat and turn of the call, and
+// numbers; no words of tools and no names of arguments.
 func LogTracer(log *slog.Logger) Tracer { return logTracer{log} }
 
 type logTracer struct{ log *slog.Logger }
+
+type loggedKey struct{}
+
+// Begin implements [Spans]: calls that run side by side are told apart by what they belong to.
+func (t logTracer) Begin(ctx context.Context, call *tools.Call) (context.Context, *tools.Call, func(Outcome)) {
+	if t.log.Enabled(ctx, slog.LevelDebug) {
+		ctx = context.WithValue(ctx, loggedKey{}, []slog.Attr{slog.String("chat", call.Turn.Chat), slog.String("turn", call.CallID)})
+	}
+	return ctx, call, nil
+}
 
 // Emit implements [Tracer].
 func (t logTracer) Emit(ctx context.Context, name string, attrs ...slog.Attr) {
 	if !t.log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
-	kept := append(make([]slog.Attr, 0, 1+len(attrs)), slog.String("phase", name))
+	of, _ := ctx.Value(loggedKey{}).([]slog.Attr)
+	kept := append(make([]slog.Attr, 0, 1+len(attrs)+len(of)), slog.String("phase", name))
 	for _, a := range attrs {
 		switch a.Key {
 		case "err", "reason":
@@ -149,5 +160,6 @@ func (t logTracer) Emit(ctx context.Context, name string, attrs ...slog.Attr) {
 			kept = append(kept, a)
 		}
 	}
+	kept = append(kept, of...)
 	t.log.LogAttrs(ctx, slog.LevelDebug, "tool call", kept...)
 }

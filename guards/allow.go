@@ -27,6 +27,12 @@ func (a Allow) Input(_ context.Context, call *tools.Call) error {
 	return &Refusal{Reason: "the agent may not call this tool; allowed: " + allowed}
 }
 
+// Names reports whether the guard looks at an agent.
+func (a Allow) Names(agent string) bool {
+	_, named := a[agent]
+	return named
+}
+
 // String says whom the guard looks at.
 func (a Allow) String() string {
 	return "allow-list of " + strings.Join(slices.Sorted(maps.Keys(a)), ", ")

@@ -84,8 +84,8 @@ func TestConditionEndsWhateverTheValuesAre(t *testing.T) {
 func TestSizeGuardCountsJSON(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, refusal(t, guards.Declared{MaxBytes: 9}, `{"a": "b"}`))
-	require.Equal(t, "the arguments take 9 bytes, a guard allows 8", refusal(t, guards.Declared{MaxBytes: 8}, `{"a": "b"}`))
-	require.Equal(t, "the result take 3 bytes, a guard allows 2", outputRefusal(t, guards.Declared{MaxBytes: 2}, `{}`, `"a"`))
+	require.Equal(t, "the arguments may take 8 bytes, here are 9", refusal(t, guards.Declared{MaxBytes: 8}, `{"a": "b"}`))
+	require.Equal(t, "the result may take 2 bytes, here are 3", outputRefusal(t, guards.Declared{MaxBytes: 2}, `{}`, `"a"`))
 	require.Equal(t, "too long", outputRefusal(t, guards.Declared{MaxBytes: 2, Message: "too long"}, `{}`, `"a"`))
 }
 

@@ -23,7 +23,7 @@ func (s size) refuse(_ context.Context, _ *tools.Call, v *value) error {
 		return &Refusal{Reason: v.name + " cannot be read by a guard", Err: err}
 	}
 	if len(text) > s.most {
-		return &Refusal{Reason: fmt.Sprintf("%s take %d bytes, a guard allows %d", v.name, len(text), s.most)}
+		return &Refusal{Reason: fmt.Sprintf("%s may take %d bytes, here are %d", v.name, s.most, len(text))}
 	}
 	return nil
 }

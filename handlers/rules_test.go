@@ -1,9 +1,11 @@
 package handlers_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -71,6 +73,24 @@ func TestArgumentsThatTheToolsOwnSchemaRefusesEndTheTurnAsBadArgs(t *testing.T) 
 		r := o.response()
 		require.Equal(t, events.CodeBadArgs, r.Code)
 		require.Equal(t, "The arguments do not fit tool t: bad_str:n", r.Content)
+	})
+}
+
+func TestFileThatAToolCannotReadIsNamedInTheLogAlone(t *testing.T) {
+	t.Parallel()
+	failing := func(context.Context, *tools.Call) (tools.Result, error) {
+		return tools.Result{}, &events.Error{
+			Code: events.CodeToolError, Msg: "a file cannot be read",
+			Err: &target.FileError{File: "/run/secrets/shop", Err: os.ErrNotExist},
+		}
+	}
+	inRuledOffice(t, "timeout: 1s", toolFunc(failing), engine.Options{}, func(t *testing.T, o *office) {
+		t.Helper()
+		var log bytes.Buffer
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		require.Equal(t, handlers.Ack, settled(t, o.handle(o.turn())).Do)
+		require.Equal(t, "a file cannot be read", o.response().Content)
+		require.Contains(t, log.String(), `file=/run/secrets/shop why="file does not exist"`)
 	})
 }
 

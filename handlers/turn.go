@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/target"
 )
 
 // turn is one structured_output_ready message on its way through the nine steps.
@@ -335,6 +336,10 @@ func (h *Handlers) logFailure(t *turn, out engine.Outcome) {
 	var panicked *tools.PanicError
 	if errors.As(out.Err, &panicked) {
 		log = log.With("stack", string(panicked.Stack))
+	}
+	var file *target.FileError
+	if errors.As(out.Err, &file) {
+		log = log.With("file", file.File, "why", file.Err)
 	}
 	log.Warn("tool failed; its response says how")
 }

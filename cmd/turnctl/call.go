@@ -19,6 +19,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/target"
 )
 
 // callSettings configure turnctl call.
@@ -79,7 +80,7 @@ wrong. The shape of -o json:
 	c.Flags().StringVar(&who.app, "app", events.DefaultApp, "tenant that calls")
 	c.Flags().StringVar(&who.chat, "chat", "turnctl", "chat that calls")
 	c.Flags().StringVar(&who.user, "user", "", "user on whose behalf")
-	c.Flags().StringVar(&who.agent, "agent", "", "agent that calls, where several do (default: the first one)")
+	c.Flags().StringVar(&who.agent, "agent", "", "agent that calls (default: the first one that does); a tool named without its workflow is that of this agent")
 	return c
 }
 
@@ -144,7 +145,12 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 	if out.Stopped != nil {
 		return fmt.Errorf("call %s: stopped: %w", id(b.Tool), out.Stopped)
 	}
-	return a.printCall(cfg.Format, newCallReport(b, call, &out))
+	err = a.printCall(cfg.Format, newCallReport(b, call, &out))
+	var file *target.FileError
+	if err != nil && errors.As(out.Err, &file) && cfg.Format != "json" {
+		err = fmt.Errorf("%w (%s)", err, file.Error())
+	}
+	return err
 }
 
 // arguments maps what an agent has put out to the tool's arguments, as for a turn.
@@ -236,14 +242,14 @@ func (a *app) printCall(format string, r *callReport) error {
 // text prints the result.
 func (r *callReport) text(w io.Writer) {
 	tree, err := events.Decode(r.Result)
-	var pretty []byte
-	if err == nil {
-		pretty, err = json.MarshalIndent(tree, "", "  ")
-	}
 	if err != nil {
-		pretty = r.Result
+		fmt.Fprintf(w, "%s\n", r.Result)
+		return
 	}
-	fmt.Fprintf(w, "%s\n", pretty)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	_ = e.Encode(tree) //nolint:errchkjson // JSON that was just read
 }
 
 // cleanLines is [clean] for a text of several lines.

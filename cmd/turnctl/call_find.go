@@ -12,10 +12,16 @@ import (
 // that is not "".
 func findTool(set *bindings.Set, name, agent string) (*bindings.Binding, error) {
 	workflow, tool := "", name
-	if before, after, ok := strings.Cut(name, "/"); ok && slices.Contains(set.Workflows(), before) {
+	before, after, whole := strings.Cut(name, "/")
+	if whole && slices.Contains(set.Workflows(), before) {
 		workflow, tool = before, after
+	} else if agent != "" {
+		workflow = ofAgent(set, name, agent)
 	}
 	b, err := set.Tool(workflow, tool)
+	if err != nil && whole && workflow == "" { // maybe it is the workflow's name that is wrong
+		_, err = set.Tool(before, after)
+	}
 	if err != nil {
 		return nil, cli.Usagef("call: %s; turnctl tools ls lists what can be called, turnctl check what is wrong", clean(told(err), longestText))
 	}
@@ -34,6 +40,21 @@ func findTool(set *bindings.Set, name, agent string) (*bindings.Binding, error) 
 	one := *b // an agent that does not call it by itself; guards may mind
 	one.Agent = agent
 	return &one, nil
+}
+
+// ofAgent is the only workflow in which agent calls a tool of this name, "" if there is none or
+// several have one.
+func ofAgent(set *bindings.Set, tool, agent string) string {
+	in := map[string]bool{}
+	for _, bound := range set.Bindings() {
+		if bound.Tool == tool && bound.Agent == agent {
+			in[bound.Workflow] = true
+		}
+	}
+	if len(in) != 1 {
+		return ""
+	}
+	return sortedKeys(in)[0]
 }
 
 // longestText bounds a message from outside in a line, in characters.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/guards"
 	"github.com/oneturn/oneturn/tools/target"
 )
 
@@ -66,9 +67,7 @@ func toolRows(set *bindings.Set) []*toolRow {
 	all := allTools(set)
 	rows := make([]*toolRow, 0, len(all))
 	for _, b := range all {
-		row := newToolRow(b)
-		row.Agents = append(row.Agents, agents[key{b.Workflow, b.Tool}]...)
-		rows = append(rows, row)
+		rows = append(rows, newToolRow(b, agents[key{b.Workflow, b.Tool}]))
 	}
 	slices.SortStableFunc(rows, func(a, b *toolRow) int {
 		return cmp.Or(cmp.Compare(orLast(a.Workflow), orLast(b.Workflow)), cmp.Compare(a.Tool, b.Tool))
@@ -79,9 +78,10 @@ func toolRows(set *bindings.Set) []*toolRow {
 // orLast sorts what has no name behind everything else.
 func orLast(name string) string { return cmp.Or(name, "\U0010ffff") }
 
-func newToolRow(b *bindings.Binding) *toolRow {
+// newToolRow describes a tool that agents call.
+func newToolRow(b *bindings.Binding, agents []string) *toolRow {
 	r := &toolRow{
-		Workflow: b.Workflow, Agents: []string{}, Tool: b.Tool, Description: b.Description, Kind: b.Kind, Where: whereIs(b),
+		Workflow: b.Workflow, Agents: append([]string{}, agents...), Tool: b.Tool, Description: b.Description, Kind: b.Kind, Where: whereIs(b),
 		Effect: b.Effect, EffectWhy: b.EffectWhy, Input: inputOf(b), Output: outputOf(b),
 		TimeoutMS: b.Timeout.Milliseconds(), MaxAttempts: b.MaxAttempts, Guards: []string{}, binding: b,
 	}
@@ -92,6 +92,9 @@ func newToolRow(b *bindings.Binding) *toolRow {
 		r.Limits = &limitsReport{Tool: newLimit(b.Limits.Tool), Tenant: newLimit(b.Limits.Tenant), OutputBytes: b.Limits.Output}
 	}
 	for _, g := range b.Guards {
+		if list, ok := g.(guards.Allow); ok && !slices.ContainsFunc(agents, list.Names) {
+			continue // it lets them all pass
+		}
 		text := "guard"
 		if named, ok := g.(fmt.Stringer); ok {
 			text = named.String()

@@ -59,6 +59,17 @@ func Fault(ctx context.Context, op string, err error) error {
 	return fail(events.CodeToolError, "the connection broke after the request was sent ("+reason(err)+"): "+Unknown, nil)
 }
 
+// Strange reports whether err is none of connections, requests and answers of HTTP, so that
+// [Fault] has no words for it.
+func Strange(err error) bool {
+	var (
+		sent *url.Error
+		own  *events.Error
+	)
+	known := errors.As(err, &sent) || errors.As(err, &own) || errors.Is(err, errTooLarge) || errors.Is(err, errEncoding)
+	return err != nil && !known && reason(err) == noHTTP
+}
+
 // late reports whether a context has ended because its time was over, and not for another cause.
 func late(ctx context.Context) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), events.ErrTimeout)
@@ -103,8 +114,10 @@ func reason(err error) string {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), err.Error() == "http: server closed idle connection":
 		return "it closed the connection"
 	}
-	return "it does not keep to HTTP"
+	return noHTTP
 }
+
+const noHTTP = "it does not keep to HTTP"
 
 func distrust(err error) string {
 	var (

@@ -1,8 +1,10 @@
 package outbound
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"slices"
@@ -25,28 +27,47 @@ func Text(v target.Value) (string, error) {
 		return v.Text, nil
 	}
 	fail := func(msg string, err error) (string, error) {
-		return "", tools.Retryable(&events.Error{Code: events.CodeToolError, Op: "read the file of a setting", Msg: msg, Err: err})
+		return "", tools.Retryable(&events.Error{
+			Code: events.CodeToolError, Op: "read the file of a setting", Msg: msg + ": the worker's log has its name",
+			Err: &target.FileError{File: v.File, Err: err},
+		})
 	}
 	info, err := os.Stat(v.File)
 	if err == nil && !info.Mode().IsRegular() { // to open a pipe that nobody writes to would never end
-		return fail("a file that the tool's manifest names is a folder, a pipe or a device: name a file", nil)
+		return fail("a file that the tool's manifest names is a folder, a pipe or a device", errIrregular)
 	}
 	f, err := os.Open(v.File)
 	if err != nil {
-		return fail("a file that the tool's manifest names cannot be read: the worker's log has its name", err)
+		return fail("a file that the tool's manifest names cannot be read", bare(err))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxValue+1))
 	text := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 	switch {
 	case err != nil:
-		return fail("a file that the tool's manifest names cannot be read: the worker's log has its name", err)
+		return fail("a file that the tool's manifest names cannot be read", bare(err))
 	case len(data) > maxValue:
-		return fail(fmt.Sprintf("a file that the tool's manifest names holds more than %d bytes", maxValue), nil)
+		return fail(fmt.Sprintf("a file that the tool's manifest names holds more than %d bytes", maxValue), errTooMuch)
 	case text == "":
-		return fail("a file that the tool's manifest names is empty", nil)
+		return fail("a file that the tool's manifest names is empty", errEmpty)
 	}
 	return v.Prefix + text, nil
+}
+
+var (
+	errIrregular = errors.New("it is a folder, a pipe or a device")
+	errTooMuch   = errors.New("it holds too much")
+	errEmpty     = errors.New("it is empty")
+	errLines     = errors.New("it holds a line break or another control character")
+)
+
+// bare is an error of a file without its name.
+func bare(err error) error {
+	var named *fs.PathError
+	if errors.As(err, &named) {
+		return named.Err
+	}
+	return err
 }
 
 // settings are the headers of a manifest. Those from files are secrets.
@@ -73,10 +94,14 @@ func (s *settings) add(h http.Header) error {
 			return err
 		}
 		if strings.ContainsFunc(text, control) {
-			return &events.Error{
+			fault := &events.Error{
 				Code: events.CodeToolError, Op: "set header " + name,
-				Msg: "the value holds a line break or another control character: a file of a header holds one line",
+				Msg: "the value of header " + name + " holds a line break or another control character: a file of a header holds one line",
 			}
+			if v.File != "" {
+				fault.Err = &target.FileError{File: v.File, Err: errLines}
+			}
+			return fault
 		}
 		if v.File != "" {
 			s.learn(text, strings.TrimPrefix(text, v.Prefix))

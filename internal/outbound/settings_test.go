@@ -50,14 +50,17 @@ func TestSecretThatCannotBeSentIsAnErrorWithoutItsText(t *testing.T) {
 		{filepath.Join(t.TempDir(), "missing"), "cannot be read", true},
 		{secret(t, strings.Repeat("CANARY", 20_000)), "more than 65536 bytes", true},
 		{secret(t, "CANARY\nX-Evil: 1"), "line break", false},
-		{t.TempDir(), "name a file", true},
-		{os.DevNull, "name a file", true}, // as a pipe, which would be waited for
+		{t.TempDir(), "a folder, a pipe or a device", true},
+		{os.DevNull, "a folder, a pipe or a device", true}, // as a pipe, which would be waited for
 	} {
 		o := local()
 		o.Headers = map[string]target.Value{"Authorization": {File: c.file}}
 		_, err := post(t, client(t, o), s.URL)
 		require.ErrorContains(t, err, c.want)
 		require.NotContains(t, err.Error(), "CANARY")
+		var file *target.FileError
+		require.ErrorAs(t, err, &file)
+		require.Equal(t, c.file, file.File)
 		require.Equal(t, c.retryable, tools.IsRetryable(err))
 	}
 }

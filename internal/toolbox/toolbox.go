@@ -119,6 +119,10 @@ func (b *Toolbox) Learn(ctx context.Context) {
 	tick := time.NewTicker(learnEvery)
 	defer tick.Stop()
 	for {
+		select {
+		case <-b.remote.changed: // what has changed before is asked now
+		default:
+		}
 		b.remote.learn(ctx)
 		select {
 		case <-ctx.Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -156,7 +157,7 @@ func (s *server) start(ctx context.Context, op string) (*session, error) {
 		}
 		err = s.over(op)
 	}
-	text := one.explain(err)
+	text := strings.TrimSuffix(one.explain(err), ": "+unknown) // nothing was called
 	one.end(0, nil)
 	switch {
 	case ctx.Err() != nil:

@@ -39,6 +39,9 @@ func (w *web) mend() string {
 // explain says why a request failed, in words that hold neither its URL nor its secrets.
 func (w *web) explain(err error) string {
 	var own *events.Error
+	if outbound.Strange(err) { // what came is no MCP: the client says so
+		return w.client.Blot(bounded(err.Error()))
+	}
 	if errors.As(outbound.Fault(context.Background(), "", err), &own) && own.Msg != "" && protocolError(err) == nil {
 		return own.Msg
 	}
@@ -51,6 +54,7 @@ type line struct {
 	session *session
 	life    context.Context //nolint:containedctx // of the session
 	cut     context.CancelFunc
+	began   atomic.Bool           // something was answered
 	status  atomic.Int32          // the last that was an error
 	broke   atomic.Pointer[error] // the last that reading an answer ended with
 	flooded atomic.Bool           // it was cut for what the server wants
@@ -90,6 +94,8 @@ func (l *line) reason() string {
 	case 0:
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Sprintf("it answers HTTP %d: it does not accept the headers of the manifest", status)
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return fmt.Sprintf("it answers HTTP %d: there is no MCP server at this path", status)
 	default:
 		return fmt.Sprintf("it answers HTTP %d", status)
 	}
@@ -147,6 +153,7 @@ func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
 	case resp.StatusCode >= http.StatusBadRequest:
 		l.failed(u, calls, resp)
 	default:
+		l.began.Store(true)
 		l.status.Store(0)
 	}
 	resp.Body = l.watched(resp, done)
@@ -172,7 +179,8 @@ func body(req *http.Request) []byte {
 
 // failed notes what a status says about the call.
 func (l *line) failed(u *underway, calls bool, resp *http.Response) {
-	if resp.StatusCode != http.StatusNotFound { // how servers answer what they do not know yet, and sessions that are over
+	// Once a session has begun, 404 is how servers answer what they do not know yet, and sessions that are over.
+	if resp.StatusCode != http.StatusNotFound || !l.began.Load() {
 		l.status.Store(int32(resp.StatusCode))
 	}
 	if !calls {

@@ -3,6 +3,7 @@ package mcptool_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,6 +122,28 @@ func TestServerThatCannotBeReachedIsRetryable(t *testing.T) {
 		require.Contains(t, strings.ToLower(err.Error()), text)
 		require.NotContains(t, err.Error(), "127.0.0.1:1/mcp")
 		require.ErrorContains(t, err, "servers: s")
+	}
+}
+
+func TestWhatIsNoMCPServerIsCalledSo(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/page" {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = w.Write([]byte("<html>"))
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(s.Close)
+	for path, want := range map[string]string{
+		"/wrong": "it answers HTTP 404: there is no MCP server at this path; the tool was not entered",
+		"/page":  `unsupported content type "text/html"`,
+	} {
+		to := &target.MCPServer{Name: "s", URL: s.URL + path, Network: local()}
+		err := fails(t, opened(t, &target.MCP{Server: to, Tool: "tool"}, mcptool.Options{}), `{}`, events.CodeToolError)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "may have happened")
 	}
 }
 

@@ -94,6 +94,17 @@ type Value struct {
 	Prefix string // put before what the file holds: "Bearer "
 }
 
+// FileError says which file of a [Value] is at fault. It is for logs and for whoever wrote the
+// manifest: a response does not name files of the worker.
+type FileError struct {
+	File string
+	Err  error // what is wrong with it
+}
+
+func (e *FileError) Error() string { return e.File + ": " + e.Err.Error() }
+
+func (e *FileError) Unwrap() error { return e.Err }
+
 // Limits of a tool. Zero fields are no limits.
 type Limits struct {
 	Tool   Limit // all calls of the tool
