@@ -150,7 +150,7 @@ func TestWorkerThatDrainsParksWhatWaitsAndEndsAtOnce(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		require.Fail(t, "the worker waits for people")
 	}
-	require.Zero(t, unsettled(t, s))
+	requireDrained(t, s)
 	start(t, s, inquirer(oneturn.Idempotent, whoAreYou))
 	reply(t, c, "t1/1", "Ada")
 	require.Equal(t, "Ada", await(t, c, one.TurnID).Content)

@@ -168,7 +168,10 @@ func TestEachPoolGetsItsOwnMessages(t *testing.T) {
 	for pool, pending := range map[string]uint64{"default": 0, "gpu": 1} {
 		c, err := js.Consumer(t.Context(), "ONETURN_IN", "workers-"+pool)
 		require.NoError(t, err)
-		require.Equal(t, pending, c.CachedInfo().NumPending, pool)
+		require.Eventually(t, func() bool { // the server counts after it has acknowledged
+			info, err := c.Info(t.Context())
+			return err == nil && info.NumPending == pending
+		}, 20*time.Second, time.Millisecond, pool)
 	}
 }
 
