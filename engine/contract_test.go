@@ -107,13 +107,13 @@ func TestEveryErrorHasItsMessageItsAttemptsAndItsTrace(t *testing.T) {
 		"a guard's error inside a tool": {
 			tool: fails(refuse("mine")), message: "tool_error:mine", code: events.CodeToolError, attempts: 1, told: "tool.invoke.fail attempt=1 err=mine",
 		},
-		"codes of the engine inside a tool": {
-			tool: fails(&events.Error{Code: events.CodeGuardrail, Msg: "theirs"}), message: "tool_error:theirs", code: events.CodeToolError,
-			attempts: 1, told: "tool.invoke.fail attempt=1 err=theirs",
+		"a guard's code inside a tool": {
+			tool: fails(tools.Retryable(&events.Error{Code: events.CodeGuardrail, Msg: "theirs"})), message: "tool_error:theirs", code: events.CodeToolError,
+			attempts: 2, told: "tool.invoke.retryable attempt=1 err=theirs, tool.invoke.retryable attempt=2 err=theirs",
 		},
-		"a tool that finds no tool": {
-			tool: fails(tools.Retryable(&events.Error{Code: events.CodeUnknownTool, Msg: "nobody"})), message: "tool_error:nobody", code: events.CodeToolError,
-			attempts: 2, told: "tool.invoke.retryable attempt=1 err=nobody, tool.invoke.retryable attempt=2 err=nobody",
+		"a server that lacks the tool": {
+			tool: fails(&events.Error{Code: events.CodeUnknownTool, Msg: "server s has no tool"}), message: "unknown_tool", code: events.CodeUnknownTool,
+			attempts: 1, told: "tool.invoke.fail attempt=1 err=server s has no tool",
 		},
 		"a panic": {
 			tool:    func(context.Context, *tools.Call) (tools.Result, error) { panic("oh no") },

@@ -86,10 +86,10 @@ func (p *pipeline) again(r *returned) (time.Duration, bool) {
 	return 0, false
 }
 
-// ofTool is an error as a tool's own: codes by which the engine says that the tool was not entered
-// mean nothing from one that was. Whom a tool asks, or calls, is its own affair.
+// ofTool is an error as a tool's own: guards that a tool asks itself are its own affair, and not the
+// engine's word that a guard of the call has refused it.
 func ofTool(err error) error {
-	if code := codeOf(err); code == events.CodeGuardrail || code == events.CodeUnknownTool {
+	if codeOf(err) == events.CodeGuardrail {
 		return &events.Error{Code: events.CodeToolError, Msg: textOf(err), Err: err}
 	}
 	return err
