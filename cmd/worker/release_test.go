@@ -1,3 +1,8 @@
+//go:build released
+
+// It builds two workers, which takes longer than all other tests of the package: `make mutants`
+// runs it.
+
 package main_test
 
 import (
