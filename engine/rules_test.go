@@ -63,6 +63,44 @@ func TestResultsAreSharedWithinTheirScopeOnly(t *testing.T) {
 	}
 }
 
+func TestCallerThatAGuardRefusesDoesNotGetTheResultOfAnother(t *testing.T) {
+	t.Parallel()
+	when, err := guards.Compile(guards.Declared{On: guards.OnInput, When: `user_id == "mallory"`})
+	require.NoError(t, err)
+	own, err := guards.Compile(guards.Declared{On: guards.OnOutput, When: `chat_id == "other"`})
+	require.NoError(t, err)
+	size, err := guards.Compile(guards.Declared{On: guards.OnInput, MaxBytes: 100})
+	require.NoError(t, err)
+	ada := tools.Call{Name: "t", Agent: "Clerk", Turn: events.TurnID{App: "a", Chat: "c"}, UserID: "ada"}
+	mallory, robot, other := ada, ada, ada
+	mallory.UserID, robot.Agent, other.Turn.Chat = "mallory", "Robot", "other"
+	for name, c := range map[string]struct {
+		guard   guards.Guard
+		refused *tools.Call // by the guard
+		shares  *tools.Call // with ada, as the guard does not tell them apart
+	}{
+		"condition on a user":   {when, &mallory, &robot},
+		"condition on a chat":   {own, &other, &mallory},
+		"list of allowed tools": {guards.Allow{"Robot": nil}, &robot, &mallory},
+		"size":                  {size, nil, &mallory},
+		"guard of a program":    {guard{input: func(c *tools.Call) error { return map[string]error{"mallory": refuse("no")}[c.UserID] }}, &mallory, nil},
+	} {
+		l := inLab(t, echo)
+		l.tool.Cache.Scope, l.tool.Guards = bindings.ScopeGlobal, []guards.Guard{c.guard}
+		do := func(call tools.Call) engine.Outcome {
+			return engine.New(l.o).Do(t.Context(), engine.Invocation{Call: &call})
+		}
+		require.True(t, do(ada).Success, name)
+		require.True(t, do(ada).Cached, name)
+		if c.refused != nil {
+			require.Equal(t, events.CodeGuardrail, do(*c.refused).Code, name)
+		}
+		if c.shares != nil {
+			require.True(t, do(*c.shares).Cached, name)
+		}
+	}
+}
+
 func TestOnlyResultsThatDependOnTheArgumentsAloneAreStored(t *testing.T) {
 	t.Parallel()
 	secret := &secrets.Scrubber{}

@@ -65,6 +65,7 @@ type condition struct {
 	program    *vm.Program
 	usesArgs   bool
 	usesOutput bool
+	names      []string // that it looks at, once each
 }
 
 func newCondition(on, text string) (check, error) {
@@ -145,6 +146,9 @@ type reader struct {
 func (r *reader) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
+		if !slices.Contains(r.condition.names, n.Value) {
+			r.condition.names = append(r.condition.names, n.Value)
+		}
 		r.condition.usesArgs = r.condition.usesArgs || n.Value == "args" || n.Value == "$env"
 		r.condition.usesOutput = r.condition.usesOutput || n.Value == "output"
 		if n.Value == "$env" {
