@@ -133,7 +133,7 @@ type ToolResponse struct {
 	Payload         any      `json:"payload"` // the tool's result (json.RawMessage), or a [Blob]
 	Code            Code     `json:"code,omitempty"`
 	Attempts        int      `json:"attempts"`
-	DurationMS      int64    `json:"duration_ms"` // in the tool, not what it waited for a process
+	DurationMS      int64    `json:"duration_ms"` // in the tool, not what it waited for a limit or a process
 	ContextKeys     []string `json:"context_keys,omitempty"`
 }
 
