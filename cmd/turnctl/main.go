@@ -23,9 +23,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 )
 
 func main() {
+	cli.Quiet()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
 	stop()

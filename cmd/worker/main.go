@@ -15,6 +15,7 @@ import (
 )
 
 func main() {
+	cli.Quiet()
 	memory.Pace(os.LookupEnv, memory.ContainerLimit)
 	// What runs when a second signal ends the process is in the journal, for other workers to go
 	// on with.

@@ -152,18 +152,13 @@ func (c *conversation) end(m *nats.Msg) {
 
 // finish reads the answer, after all that was said before it.
 func (c *conversation) finish(m *nats.Msg) (tools.Result, error) {
-	for {
-		select {
-		case word := <-c.words:
-			c.say(word)
-			continue
-		default:
-		}
-		if errors.Is(context.Cause(c.ctx), tools.ErrParked) { // nothing that a parked call returns is used
-			return tools.Result{}, c.ended()
-		}
-		return c.result(m)
+	for range len(c.words) { // not until there are none: a service may go on for ever
+		c.say(<-c.words)
 	}
+	if errors.Is(context.Cause(c.ctx), tools.ErrParked) { // nothing that a parked call returns is used
+		return tools.Result{}, c.ended()
+	}
+	return c.result(m)
 }
 
 // giveUp tells the service that nobody waits any more, and returns why.

@@ -308,6 +308,58 @@ func TestFloodOfProgressHarmsNobody(t *testing.T) {
 	require.NotEmpty(t, desk.Reported())
 }
 
+// weary is a desk that takes longer over a word than a service over the next.
+type weary struct {
+	turntest.Desk
+
+	word func() // sends the next one
+}
+
+func (d *weary) Progress(context.Context, tools.Progress) error {
+	d.word()
+	return nil
+}
+
+func TestServiceThatGoesOnTellingItsProgressHasAnswered(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	words := make(chan *nats.Msg, 1)
+	word := func(m *nats.Msg) {
+		say := nats.NewMsg(m.Reply)
+		say.Header.Set("Oneturn-Kind", "progress")
+		say.Data = []byte(`{"percent":1}`)
+		_ = k.services.PublishMsg(say)
+	}
+	k.serve("endless", func(m *nats.Msg) {
+		for range 10 {
+			word(m)
+		}
+		words <- m
+		respond(m, `"done"`)
+	})
+	var request *nats.Msg
+	said := 0
+	desk := &weary{word: func() {
+		if request == nil {
+			request = <-words
+		}
+		if said++; said > 1000 {
+			return
+		}
+		word(request)
+		word(request)
+		_ = k.services.Flush()
+		_ = k.worker.Flush()
+	}}
+	desk.NewRun()
+	call := k.call(nil)
+	call.Desk = desk
+	result, err := k.invoke(k.tool(&target.NATS{Subject: "endless"}), call)
+	require.NoError(t, err)
+	require.Equal(t, `"done"`, string(result.Value))
+	require.LessOrEqual(t, said, 500)
+}
+
 func TestWhoAsksAfterTheEndIsToldSo(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
