@@ -1,6 +1,6 @@
 // Package tools defines what a turn can call: an [Invoker], the [Call] it receives and the
-// [Result] it gives back. Sub-packages and [Func] implement it for Go functions and for
-// Python functions in pooled child processes.
+// [Result] it gives back. [Func] implements it for Go functions; packages python, natstool, mcptool,
+// httptool and agent for what is elsewhere.
 package tools
 
 import (
@@ -13,7 +13,7 @@ import (
 
 // Invoker runs one call of something that can be called. Invoke must return when ctx ends; a tool that does
 // not is abandoned and its late result is dropped. Errors should be *[events.Error] with one
-// of the codes bad_args, user_error, tool_error or timeout; any other error counts as
+// of the codes bad_args, user_error, tool_error, timeout or too_large; any other error counts as
 // tool_error. Wrap an error with [Retryable] to say that nothing has happened and the call
 // may be tried again.
 type Invoker interface {
