@@ -152,6 +152,7 @@ func answerSchema(requested any) (json.RawMessage, error) {
 type round struct {
 	Requests mcp.InputRequestMap `json:"requests"`
 	State    string              `json:"state,omitempty"`
+	Digest   string              `json:"digest,omitempty"` // of the tool that asks
 
 	number int
 }
@@ -190,7 +191,7 @@ func parseRound(stored json.RawMessage, n int) (*round, error) {
 }
 
 // next keeps what the server wants to know.
-func (u *underway) next(ctx context.Context, before *round, r *mcp.CallToolResult) (*round, error) {
+func (u *underway) next(ctx context.Context, before *round, pin *pinned, r *mcp.CallToolResult) (*round, error) {
 	n := 1
 	if before != nil {
 		n = before.number + 1
@@ -210,7 +211,7 @@ func (u *underway) next(ctx context.Context, before *round, r *mcp.CallToolResul
 		}
 		params.Message = u.blot(params.Message)
 	}
-	data, err := json.Marshal(round{Requests: r.InputRequests, State: r.RequestState})
+	data, err := json.Marshal(round{Requests: r.InputRequests, State: r.RequestState, Digest: pin.digest})
 	if err != nil {
 		return nil, failf(events.CodeToolError, u.op, "what the server asks has no JSON form: %v", err)
 	}

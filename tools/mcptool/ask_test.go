@@ -125,6 +125,25 @@ func TestCallIsFinishedByAnotherWorkerWithTheStateOfTheServer(t *testing.T) {
 	require.Equal(t, []string{"", "one", "two blue"}, calls)
 }
 
+func TestAnswerDoesNotGoToAToolThatHasChangedSinceItAsked(t *testing.T) {
+	t.Parallel()
+	s := newScripted(t, modern, nil)
+	calls := 0
+	do := func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		calls++
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": form()}, RequestState: "one"}, nil
+	}
+	desk := &turntest.Desk{}
+	_, err := atDesk(t, opened(t, s.tool(anyObject, do), mcptool.Options{}), desk)
+	require.ErrorIs(t, err, tools.ErrParked)
+	desk.Answer("q", map[string]any{"color": "blue"})
+	_, err = atDesk(t, opened(t, s.tool(`{"type":"object","properties":{"all":{"type":"boolean","default":true}}}`, do), mcptool.Options{}), desk)
+	require.ErrorContains(t, err, "has changed the tool since it asked")
+	require.Equal(t, events.CodeToolError, events.CodeOf(err))
+	require.False(t, tools.IsRetryable(err))
+	require.Equal(t, 1, calls)
+}
+
 func TestWhatIsNotOfferedFailsTheCall(t *testing.T) {
 	t.Parallel()
 	many := mcp.InputRequestMap{}

@@ -69,6 +69,10 @@ func (u *underway) broken(err error) bool {
 func (t *Tool) carry(
 	ctx context.Context, one *session, u *underway, pin *pinned, asked *round, answers mcp.InputResponseMap,
 ) (*mcp.CallToolResult, error) {
+	if asked != nil && asked.Digest != "" && asked.Digest != pin.digest {
+		return nil, failf(events.CodeToolError, u.op, "the server has changed the tool since it asked (digest %s, now %s): "+
+			"the answers are not for this one, and the call was not gone on with; call it anew", asked.Digest, pin.digest)
+	}
 	args, err := pin.arguments(u.op, u.call)
 	if err != nil {
 		return nil, err

@@ -213,7 +213,7 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 		case !r.NeedsInput():
 			return t.result(u, pin, r)
 		}
-		if asked, err = u.next(ctx, asked, r); err != nil {
+		if asked, err = u.next(ctx, asked, pin, r); err != nil {
 			return tools.Result{}, err
 		}
 	}
