@@ -331,7 +331,9 @@ func (w *Worker) watch(ctx context.Context) {
 	if !w.c.Watch || w.c.Workflows == "" {
 		return
 	}
-	err := bindings.Watch(ctx, w.tools.options(), func(set *bindings.Set, err error) {
+	options := w.tools.options()
+	options.From = w.Bindings()
+	err := bindings.Watch(ctx, options, func(set *bindings.Set, err error) {
 		if err != nil {
 			w.c.Logger.Error("the workflow folder cannot be read; the bindings stay as they are", "err", err)
 		}

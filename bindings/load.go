@@ -28,6 +28,7 @@ type Options struct {
 	Registered map[string]Registered
 	Inspect    InspectFunc   // reads Python signatures; nil = Python tools are bound with unknown signature
 	Logger     *slog.Logger  // nil = silent
+	From       *Set          // what is in force when Watch begins: a workflow that has new errors by then stays as it is there; nil = nothing
 	Debounce   time.Duration // Watch waits this long for silence after a change, though at most 2 s if it is shorter; 0 = 200 ms
 }
 
@@ -214,10 +215,13 @@ func (w *workflow) over(old *workflow) *workflow {
 	if old == nil {
 		return w
 	}
-	fresh := 0
+	fresh, where := 0, w.dir
 	for _, d := range w.own {
 		if d.Severity == SeverityError && !slices.ContainsFunc(old.own, d.same) {
 			fresh++
+			if w.dir == "." { // the shared file: it has no folder
+				where = d.File
+			}
 		}
 	}
 	kept := *old
@@ -229,7 +233,7 @@ func (w *workflow) over(old *workflow) *workflow {
 		return w
 	}
 	kept.shown = append(slices.Clone(w.own), Diagnostic{
-		Severity: SeverityError, Workflow: w.name, File: w.dir, Code: "kept_previous",
+		Severity: SeverityError, Workflow: w.name, File: where, Code: "kept_previous",
 		Message: fmt.Sprintf("the edit brought %s; version %s from before it stays in use", counted(fresh, "new error"), old.digest),
 		Mend:    "mend the errors; the next save is tried again",
 	})

@@ -37,7 +37,7 @@ func Watch(ctx context.Context, opts Options, changed func(*Set, error)) error {
 	}
 	// Watching comes first: what changes during the load is then loaded again.
 	w.follow()
-	if w.current, err = load(ctx, &opts, nil); err != nil {
+	if w.current, err = load(ctx, &opts, opts.From); err != nil {
 		return err
 	}
 	w.current.log(ctx, w.log, slog.LevelDebug) // whoever watches has most often loaded it before

@@ -135,6 +135,31 @@ func TestBrokenEditKeepsTheWorkflowAndSaysSo(t *testing.T) {
 
 // TestBrokenEditIsNeverTakenAsGood: the disk has the good text again when the broken one, which
 // was read before, is inspected.
+func TestEditThatIsBrokenBeforeTheWatchBeginsIsNotTaken(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "V/oneturn.yaml"), oneTool("good"))
+	write(t, filepath.Join(root, "tools.oneturn.yaml"), "tools: [{name: s, timeout: 10s, nats: {subject: s}}]\n")
+	write(t, filepath.Join(root, "W/oneturn.yaml"), "agents: {A: }\ntools: [{use: s, agent: A}]\n")
+	before, err := bindings.Load(t.Context(), bindings.Options{Root: root})
+	require.NoError(t, err)
+	write(t, filepath.Join(root, "V/oneturn.yaml"), "agents: {A: }\ntools: [{name: good, agent: A, kind: go, timeout: 10x}]\n")
+	write(t, filepath.Join(root, "tools.oneturn.yaml"), "tools: [{name: s, timeout: 10x, nats: {subject: s}}]\n")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	require.NoError(t, bindings.Watch(ctx, bindings.Options{Root: root, From: before}, func(s *bindings.Set, err error) {
+		defer stop()
+		require.NoError(t, err)
+		require.Equal(t, before.Digest(), s.Digest())
+		told := strings.Join(lines(s, bindings.SeverityError), "\n")
+		require.Contains(t, told, "V: error: the edit brought 1 new error")
+		require.Contains(t, told, "tools.oneturn.yaml: error: the edit brought 1 new error")
+		b, err := s.Resolve("W", "A", "")
+		require.NoError(t, err)
+		require.Equal(t, 10*time.Second, b.Timeout)
+	}))
+}
+
 func TestBrokenEditIsNeverTakenAsGood(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
