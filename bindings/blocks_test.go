@@ -116,3 +116,15 @@ func TestBlocksAreAdditiveKeysOfMozaiksTools(t *testing.T) {
 		require.Equal(t, []string{"run"}, m.Target.(*target.MCP).Server.Command) //nolint:forcetypeassert // a panic fails the test
 	}
 }
+
+func TestNetworksThatAllowEveryPrivateAddressAreNamed(t *testing.T) {
+	t.Parallel()
+	for network, wide := range map[string]bool{
+		"0.0.0.0/0": true, "0.0.0.0/1": true, "::/0": true, "10.0.0.0/8": false, "127.0.0.0/8": false, "fc00::/7": false, "10.1.0.0/16": false,
+	} {
+		set := load(t, unpack(t, "-- W/oneturn.yaml --\nagents: {A: {}}\ntools:\n"+
+			"- {name: t, agent: A, http: {url: \"https://a.internal/\", allow_private: [\""+network+"\"]}}\n"))
+		require.Empty(t, lines(set, bindings.SeverityError))
+		require.Equal(t, wide, strings.Contains(strings.Join(lines(set, bindings.SeverityWarning), "\n"), "network_wide"), network)
+	}
+}

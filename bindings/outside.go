@@ -25,6 +25,9 @@ func (o *owner) network(n *node) target.Network {
 		switch address, plain := netip.ParseAddr(text); {
 		case err == nil && prefix == prefix.Masked():
 			network.AllowPrivate = append(network.AllowPrivate, prefix)
+			if wide(prefix) {
+				o.warnf(at, "network_wide", "name the networks that are meant, for example 10.1.0.0/16", "allow_private of %s: %s holds every kind of private address, those of this machine too", o.what, quoted(text))
+			}
 		case err == nil:
 			o.refusef(at, "bad_network", "write "+prefix.Masked().String(), "allow_private: %s is an address in a network", quoted(text))
 		case plain == nil && address.Zone() == "":
@@ -34,6 +37,15 @@ func (o *owner) network(n *node) target.Network {
 		}
 	}
 	return network
+}
+
+// wide reports whether a network is larger than any private one.
+func wide(p netip.Prefix) bool {
+	const largest4, largest6 = 8, 7 // 10.0.0.0/8, fc00::/7
+	if p.Addr().Is4() {
+		return p.Bits() < largest4
+	}
+	return p.Bits() < largest6
 }
 
 // url reads the URL of n. It is a constant: what a call carries never decides where it goes.

@@ -56,6 +56,8 @@ func (t *Tool) Known() (tools.Description, bool) {
 func (t *Tool) endpoint(ctx context.Context, op string) (*endpoint, error) {
 	e := t.learned.Load()
 	switch {
+	case t.t.Subject != "" && t.reserved(t.t.Subject):
+		return nil, failure(op, events.CodeToolError, fmt.Sprintf("subject %q is one of the product's own, where no tool may be", t.t.Subject))
 	case t.t.Subject == "" && (e == nil || t.gone.Load()):
 		learned, err := t.learn(ctx)
 		if err == nil {

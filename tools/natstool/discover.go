@@ -183,13 +183,18 @@ func (t *Tool) choose(op string, found []instance) (*endpoint, error) {
 	return e, nil
 }
 
+// reserved reports whether a subject is one of the product: a tool there could publish turns and
+// answer questions with what a model puts out.
+func (t *Tool) reserved(subject string) bool {
+	return slices.ContainsFunc(t.o.Reserved, func(prefix string) bool { return strings.HasPrefix(subject+".", prefix+".") })
+}
+
 // mayCall keeps services from leading the worker, with its rights, to what is no service.
 func (t *Tool) mayCall(op, subject string) error {
 	if t.t.Subject != "" {
 		return nil // the manifest's own
 	}
-	reserved := func(prefix string) bool { return strings.HasPrefix(subject+".", prefix+".") }
-	if !plainSubject(subject) || strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, "_INBOX") || slices.ContainsFunc(t.o.Reserved, reserved) {
+	if !plainSubject(subject) || strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, "_INBOX") || t.reserved(subject) {
 		return failure(op, events.CodeToolError, fmt.Sprintf(
 			"the service names subject %.200q, where no tool may be: name the subject to call in the manifest", subject))
 	}

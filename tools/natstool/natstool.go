@@ -35,8 +35,8 @@ type Options struct {
 	// Fresh is how old what was discovered may get before it is asked for again. Defaults to
 	// DefaultFresh.
 	Fresh time.Duration
-	// Reserved are prefixes of subjects that no discovered service may lead to, besides those of
-	// the server itself. Defaults to "oneturn".
+	// Reserved are prefixes of subjects where no tool may be, besides those of the server itself.
+	// Defaults to "oneturn".
 	Reserved []string
 }
 

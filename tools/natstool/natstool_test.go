@@ -273,7 +273,7 @@ func TestLostServiceEndsAtTheDeadline(t *testing.T) {
 func TestSubjectThatNobodyCanPublishToIsAnError(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	for _, subject := range []string{"orders.*", "orders.>", "a b", ".a", "a.", "a..b", "a\r\nPUB x 0", ""} {
+	for _, subject := range []string{"orders.*", "orders.>", "a b", ".a", "a.", "a..b", "a\r\nPUB x 0", "", "oneturn", "oneturn.in.default.cancel.a.w.c"} {
 		_, err := k.invoke(k.tool(&target.NATS{Subject: subject, Service: map[bool]string{true: "no good name"}[subject == ""]}), k.call(nil))
 		require.ErrorIs(t, err, events.ErrToolError, "%q", subject)
 		require.False(t, tools.IsRetryable(err))
