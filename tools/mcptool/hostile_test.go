@@ -122,6 +122,18 @@ func TestServerThatSaysTooMuchOfItselfIsGivenUp(t *testing.T) {
 	}
 }
 
+func TestFileOfASecretThatIsMissingIsNamedInTheLogAlone(t *testing.T) {
+	t.Parallel()
+	to := stdio(t, "talkative", 1)
+	to.Env["SECRET"] = target.Value{File: filepath.Join(t.TempDir(), "no-such-file")}
+	var log journal
+	err := fails(t, opened(t, &target.MCP{Server: to, Tool: "tool"}, log.options()), `{}`, events.CodeToolError)
+	require.ErrorContains(t, err, "variable SECRET: a file that the tool's manifest names cannot be read")
+	require.NotContains(t, err.Error(), "no-such-file")
+	require.Contains(t, log.String(), "no-such-file")
+	require.True(t, tools.IsRetryable(err))
+}
+
 func TestSecretOfAServerStaysOutOfWhatItSays(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "secret")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/blot"
 	"github.com/oneturn/oneturn/internal/outbound"
 	"github.com/oneturn/oneturn/internal/process"
@@ -56,6 +57,10 @@ func (t stdio) open(_ context.Context, s *session) (link, error) {
 	for name, value := range to.Env {
 		text, err := outbound.Text(value)
 		if err != nil {
+			t.server.log.Warn("the file of a variable of an MCP server cannot be used", "variable", name, "err", err)
+			if own := (*events.Error)(nil); errors.As(err, &own) {
+				err = errors.New(own.Msg) // the rest names the file, which is not for everybody
+			}
 			return nil, fmt.Errorf("variable %s: %w", name, err)
 		}
 		cmd.Env = append(cmd.Env, name+"="+text)
