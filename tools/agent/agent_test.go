@@ -269,3 +269,15 @@ func TestAnyModelCanStandBehindAnAgent(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `"hi"`, string(result.Value))
 }
+
+func TestAnswerCountsHoweverItIsCounted(t *testing.T) {
+	t.Parallel()
+	for _, usage := range []string{`{"prompt_tokens":1.5}`, `"much"`, `null`, `{"completion_tokens":"5"}`} {
+		l := scripted(t, func(*http.Request, asked) said {
+			return said{raw: `{"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}],"usage":` + usage + `}`}
+		})
+		result, err := tool(t, l.target(), agent.Options{}).Invoke(t.Context(), call(t, `{"prompt":"?"}`))
+		require.NoError(t, err, usage)
+		require.JSONEq(t, `"yes"`, string(result.Value))
+	}
+}

@@ -60,7 +60,7 @@ type response struct {
 		} `json:"message"`
 		FinishReason string `json:"finish_reason"`
 	} `json:"choices"`
-	Usage Usage `json:"usage"`
+	Usage json.RawMessage `json:"usage"`
 }
 
 // Complete implements [Model].
@@ -153,5 +153,9 @@ func (e *endpoint) complete(ctx context.Context, op string, call *tools.Call, as
 		return fail("the endpoint's answer is no chat completion (" + strconv.Itoa(len(data)) + " bytes): check the url of the manifest")
 	}
 	first := said.Choices[0]
-	return Answer{Content: first.Message.Content, Refusal: first.Message.Refusal, Finish: first.FinishReason, Usage: said.Usage}, nil
+	answer := Answer{Content: first.Message.Content, Refusal: first.Message.Refusal, Finish: first.FinishReason}
+	if json.Unmarshal(said.Usage, &answer.Usage) != nil {
+		answer.Usage = Usage{} // an answer that is paid for does not fail for how it is counted
+	}
+	return answer, nil
 }
