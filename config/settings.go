@@ -76,7 +76,7 @@ type Publisher struct {
 
 	Pool    string        `flag:"pool" default:"default" help:"Pool of workers that the turns go to."`
 	Wait    bool          `flag:"wait" default:"false" help:"Wait for the outcome of each turn and print it."`
-	Timeout time.Duration `flag:"timeout" default:"60s" min:"1ms" max:"8760h" help:"Time limit of the whole command, waiting included."`
+	Timeout time.Duration `flag:"timeout" default:"90s" min:"1ms" max:"8760h" help:"Time limit of the whole command, waiting included: by default half a minute more than a tool may take that names no limit."`
 }
 
 // Turnctl configures the commands of cmd/turnctl.
