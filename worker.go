@@ -230,8 +230,8 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *l
 
 // lateReturn counts a tool that returned after its turn had ended without it.
 func (w *Worker) lateReturn(tool string) {
-	w.metrics.LateResults.Inc()
 	w.c.Logger.Warn("a tool that was left behind has returned; its result is dropped", "tool", tool)
+	w.metrics.LateResults.Inc()
 }
 
 // handle gives a delivery to the handlers and settles it as they say.
