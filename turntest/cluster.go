@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -79,12 +80,12 @@ func newCluster(t testing.TB, size int, dir string, linked bool) *Cluster {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	ports := freePorts(t, 2*size)
+	free := freePorts(t, 2*size)
 	c := &Cluster{t: t}
 	addrs, routes := make([]string, 0, size), make([]string, 0, size)
 	for i := range size {
-		addrs = append(addrs, ports[2*i+1])
-		routes = append(routes, "nats://"+ports[2*i+1])
+		addrs = append(addrs, free[2*i+1])
+		routes = append(routes, "nats://"+free[2*i+1])
 	}
 	if linked {
 		c.links = newLinks(t, addrs)
@@ -92,9 +93,9 @@ func newCluster(t testing.TB, size int, dir string, linked bool) *Cluster {
 	logs := t.TempDir()
 	for i := range size {
 		name := "n" + strconv.Itoa(i)
-		config := nodeConfig{Name: name, Client: ports[2*i], Store: filepath.Join(dir, name), Log: filepath.Join(logs, name+".log")}
+		config := nodeConfig{Name: name, Client: free[2*i], Store: filepath.Join(dir, name), Log: filepath.Join(logs, name+".log")}
 		if size > 1 {
-			config.Route, config.Routes = ports[2*i+1], routes
+			config.Route, config.Routes = free[2*i+1], routes
 		}
 		if linked {
 			config.Routes, config.Advertise = c.links.of(i, routes), nowhere
@@ -109,14 +110,24 @@ func newCluster(t testing.TB, size int, dir string, linked bool) *Cluster {
 	return c
 }
 
+// Ports of servers that may be killed and started again: below those that systems give to outgoing
+// connections, so that none of the many of a test takes one while its server is down.
+const (
+	lowestPort = 10_000
+	ports      = 20_000
+)
+
 // freePorts returns n loopback addresses that nobody listens on. Another process may take one
 // before it is used; a server that finds its port taken says so in its log and ends.
 func freePorts(t testing.TB, n int) []string {
 	t.Helper()
 	addrs := make([]string, 0, n)
-	for range n {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		require.NoError(t, err)
+	for tried := 0; len(addrs) < n; tried++ {
+		require.Less(t, tried, 100*n, "no ports are free")
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:"+strconv.Itoa(lowestPort+rand.N(ports)))
+		if err != nil {
+			continue
+		}
 		defer l.Close() // all are held until the last is known
 		addrs = append(addrs, l.Addr().String())
 	}
