@@ -129,7 +129,7 @@ func (m *manifest) readOneturn(d document) {
 		m.addModel(modelEntry{name: e.name, schema: e.node.appendJSON(nil), source: e.node, at: e.node.at(d.file)})
 	}
 	m.readServers(n.get("servers"), d.file)
-	m.ownTools(n.get("tools"), d.file)
+	m.listedTools(n.get("tools"), d.file, exampleTool, m.ownTool)
 	m.ownContext(n.get("context"), d.file)
 }
 
@@ -158,20 +158,21 @@ func (m *manifest) ownAgents(n *node, file string) {
 
 const exampleTool = "{name: open_ticket, agent: TicketAgent, file: tickets.py}"
 
-func (m *manifest) ownTools(n *node, file string) {
+// listedTools reads a list of tools, each by read.
+func (m *manifest) listedTools(n *node, file, example string, read func(n *node, file string) (toolEntry, bool)) {
 	switch {
 	case n.absent():
 		return
 	case !n.is(listNode):
-		m.errorf(n.at(file), "wrong_shape", "write for example tools: ["+exampleTool+"]", "tools must be a list")
+		m.errorf(n.at(file), "wrong_shape", "write for example tools: ["+example+"]", "tools must be a list")
 		return
 	}
 	for _, item := range m.bounded(n, file, "tools").items {
 		if !item.is(mapNode) {
-			m.errorf(item.at(file), "wrong_shape", "write for example - "+exampleTool, "a tool must be a map")
+			m.errorf(item.at(file), "wrong_shape", "write for example - "+example, "a tool must be a map")
 			continue
 		}
-		if t, ok := m.ownTool(item, file); ok {
+		if t, ok := read(item, file); ok {
 			m.tools = append(m.tools, t)
 		}
 	}

@@ -71,23 +71,7 @@ func (m *manifest) readShared(d document) {
 	}
 	m.strict(n, d.file, "shared manifest")
 	m.readServers(n.get("servers"), d.file)
-	list := n.get("tools")
-	if !list.absent() && !list.is(listNode) {
-		m.errorf(list.at(d.file), "wrong_shape", "write for example tools: ["+exampleShared+"]", "tools must be a list")
-		return
-	}
-	if list.absent() {
-		return
-	}
-	for _, item := range m.bounded(list, d.file, "tools").items {
-		if !item.is(mapNode) {
-			m.errorf(item.at(d.file), "wrong_shape", "write for example - "+exampleShared, "a tool must be a map")
-			continue
-		}
-		if t, ok := m.sharedTool(item, d.file); ok {
-			m.tools = append(m.tools, t)
-		}
-	}
+	m.listedTools(n.get("tools"), d.file, exampleShared, m.sharedTool)
 }
 
 const exampleShared = "{name: place_order, nats: {subject: orders.place}}"

@@ -55,7 +55,10 @@ func Check(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Finding, e
 	for _, c := range found.consumers {
 		findings = append(findings, report(c.object(), c.have == nil, c.diffs)...)
 	}
-	return found.judgeRates(found.judgeLimit(found.judgeRetention(findings))), nil
+	findings = found.judgeRetention(findings)
+	found.judgeLimit(findings)
+	found.judgeRates(findings)
+	return findings, nil
 }
 
 // report turns the differences of one object into findings.
@@ -100,24 +103,24 @@ func (s state) judgeRetention(findings []Finding) []Finding {
 
 // judgeLimit applies rule 13: a journal with a size limit refuses, once it is full, the ends of
 // turns too.
-func (s state) judgeLimit(findings []Finding) []Finding {
-	for i, f := range findings {
-		if f.Object == "stream "+s.plan.journal && f.Setting == "max_bytes" {
-			findings[i].Severity = Broken
-			findings[i].Mend = "run turnctl provision: a full journal refuses the ends of turns too; limit the account instead"
-		}
-	}
-	return findings
+func (s state) judgeLimit(findings []Finding) {
+	judge(findings, "stream "+s.plan.journal, "max_bytes", Broken,
+		"run turnctl provision: a full journal refuses the ends of turns too; limit the account instead")
 }
 
 // judgeRates leaves a server alone that was provisioned before there were rates: only workers whose
 // tools have one need their bucket, and they say so themselves.
-func (s state) judgeRates(findings []Finding) []Finding {
-	for i, f := range findings {
-		if f.Object == "stream "+s.plan.limits && f.Setting == "" {
-			findings[i].Severity = Different
-			findings[i].Mend = "nothing to do as long as no tool has a rate limit; turnctl provision adds it"
+func (s state) judgeRates(findings []Finding) {
+	judge(findings, "stream "+s.plan.limits, "", Different,
+		"nothing to do as long as no tool has a rate limit; turnctl provision adds it")
+}
+
+// judge says how bad it is what was found about a setting of an object, "" for the object itself,
+// and how to mend it.
+func judge(findings []Finding, object, setting string, severity Severity, mend string) {
+	for i := range findings {
+		if f := &findings[i]; f.Object == object && f.Setting == setting {
+			f.Severity, f.Mend = severity, mend
 		}
 	}
-	return findings
 }
