@@ -3,7 +3,6 @@ package outbound
 import (
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/target"
@@ -19,8 +18,8 @@ func Identify(req *http.Request, call *tools.Call) {
 		req.Header.Set(target.HTTPIdempotencyKey, target.Escape(call.IdempotencyKey))
 	}
 	req.Header.Set(target.HTTPFencingToken, strconv.FormatUint(call.FencingToken, 10))
-	if end, ok := req.Context().Deadline(); ok {
-		req.Header.Set(target.HeaderTimeout, strconv.FormatInt(max(time.Until(end).Milliseconds(), 1), 10))
+	if timeout, ok := target.Timeout(req.Context()); ok {
+		req.Header.Set(target.HeaderTimeout, timeout)
 	}
 }
 

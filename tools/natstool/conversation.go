@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -206,5 +204,3 @@ func (c *conversation) ended() error {
 	}
 	return wrap(c.op, events.CodeCancelled, "cancelled while "+c.tool.name()+" was working", cause)
 }
-
-func milliseconds(d time.Duration) string { return strconv.FormatInt(max(d.Milliseconds(), 1), 10) }

@@ -165,8 +165,8 @@ func (c *conversation) send(subject string, call *tools.Call, args json.RawMessa
 	for _, h := range target.Identity(call) {
 		m.Header[h.Name] = []string{h.Value}
 	}
-	if deadline, ok := c.ctx.Deadline(); ok {
-		m.Header[target.HeaderTimeout] = []string{milliseconds(time.Until(deadline))}
+	if timeout, ok := target.Timeout(c.ctx); ok {
+		m.Header[target.HeaderTimeout] = []string{timeout}
 	}
 	err := c.tool.o.Conn.PublishMsg(m)
 	switch {

@@ -1,7 +1,9 @@
 package target
 
 import (
+	"context"
 	"strconv"
+	"time"
 
 	"github.com/oneturn/oneturn/tools"
 )
@@ -69,6 +71,15 @@ func Identity(call *tools.Call) []Header {
 		}
 	}
 	return headers
+}
+
+// Timeout returns the value of [HeaderTimeout] for a call whose ctx has a deadline; it is at least 1.
+func Timeout(ctx context.Context) (value string, ok bool) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return "", false
+	}
+	return strconv.FormatInt(max(time.Until(end).Milliseconds(), 1), 10), true
 }
 
 // Escape writes an id as the value of a header. Ids come from outside: every byte that is not
