@@ -37,24 +37,13 @@ func (c *Client) Failure(op string, resp *http.Response) error {
 		m.refused = told // without it, nobody says that nothing was done
 	}
 	if word := resp.Header.Get(target.HeaderErrorCode); word != "" {
-		m = meaning{code: CodeOf(word), refused: word == target.CodeRetryable}
+		m = meaning{code: target.CodeOf(word), refused: word == target.CodeRetryable}
 	}
 	err := error(&events.Error{Code: m.code, Op: op, Msg: m.text(resp.StatusCode, said), Err: &StatusError{resp.StatusCode}})
 	if m.refused {
 		return tools.RetryAfter(err, wait)
 	}
 	return err
-}
-
-// CodeOf is what the header Oneturn-Error-Code means: codes that are not a tool's to give count
-// as tool_error.
-func CodeOf(word string) events.Code {
-	switch code := events.Code(word); code {
-	case events.CodeBadArgs, events.CodeUserError, events.CodeTimeout, events.CodeTooLarge:
-		return code
-	default:
-		return events.CodeToolError
-	}
 }
 
 // meaning of a status.

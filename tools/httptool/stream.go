@@ -94,7 +94,7 @@ func (a *answer) failure(data []byte) error {
 	if json.Unmarshal(data, &said) != nil || said.Message == "" {
 		return a.fail("the endpoint failed without a message")
 	}
-	err := &events.Error{Code: outbound.CodeOf(said.Code), Op: a.op, Msg: a.tool.client.Clean(said.Message)}
+	err := &events.Error{Code: target.CodeOf(said.Code), Op: a.op, Msg: a.tool.client.Clean(said.Message)}
 	if said.Code == target.CodeRetryable {
 		return tools.Retryable(err)
 	}

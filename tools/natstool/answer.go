@@ -107,23 +107,19 @@ func ofStatus(status string) (code events.Code, retryable bool) {
 	return events.CodeToolError, false
 }
 
-// ofWord is what the header Oneturn-Error-Code means. Codes that a service can neither mean nor
-// was told by its desk count as tool_error.
+// ofWord is what the header Oneturn-Error-Code means. Besides what any tool may say, a service may
+// repeat the codes that its desk has told it.
 func (c *conversation) ofWord(said string) (code events.Code, retryable bool) {
-	code = events.Code(said)
-	switch code {
-	case target.CodeRetryable:
+	if said == target.CodeRetryable {
 		return events.CodeToolError, true
-	case events.CodeBadArgs, events.CodeUserError, events.CodeTimeout, events.CodeTooLarge:
-		return code, false
-	default:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.told[code] {
-			return code, false
-		}
-		return events.CodeToolError, false
 	}
+	code = events.Code(said)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.told[code] {
+		return code, false
+	}
+	return target.CodeOf(said), false
 }
 
 // retryAfter reads seconds.

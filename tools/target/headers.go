@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -71,6 +72,17 @@ func Identity(call *tools.Call) []Header {
 		}
 	}
 	return headers
+}
+
+// CodeOf is what [HeaderErrorCode] means: codes that are not a tool's to give count
+// as tool_error.
+func CodeOf(word string) events.Code {
+	switch code := events.Code(word); code {
+	case events.CodeBadArgs, events.CodeUserError, events.CodeTimeout, events.CodeTooLarge:
+		return code
+	default:
+		return events.CodeToolError
+	}
 }
 
 // Timeout returns the value of [HeaderTimeout] for a call whose ctx has a deadline; it is at least 1.
