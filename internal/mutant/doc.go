@@ -51,6 +51,12 @@ const (
 	TakeWithoutEpoch Name = "take_without_epoch"
 	// AnswerUnvalidated stores answers that do not fit, and those to questions nobody asked.
 	AnswerUnvalidated Name = "answer_unvalidated"
+	// ParkBeforeLook parks a run that was woken and has not looked at its questions yet.
+	ParkBeforeLook Name = "park_before_look"
+	// TakeoverRunsBinding enters, in a takeover, the tool that the manifests bind today.
+	TakeoverRunsBinding Name = "takeover_runs_binding"
+	// StrangerTakesOver takes turns over whose workflow the worker does not know.
+	StrangerTakesOver Name = "stranger_takes_over"
 )
 
 // All returns all faults.
@@ -58,7 +64,7 @@ func All() []Name {
 	return append([]Name{
 		NoIntent, MarkAfterRun, ReadDecides, UnknownIsSuccess, UnfencedTerminal, AckBeforePublish, NoReaper,
 		DedupeWindowOnly, MsgIDDecides, RejectOtherKey, StaleDeliveryTakesOver, TakeoverIgnoresEffect, ResumeTakesHeld, ScanFromClaim,
-	}, OfQuestions()...)
+	}, append(OfQuestions(), OfSchedules()...)...)
 }
 
 // OfQuestions returns the faults that only a turn whose tool asks people can show.
@@ -66,4 +72,10 @@ func OfQuestions() []Name {
 	return []Name{
 		ParkWithoutWakeKey, ContinueWithoutLook, ResumeSeqIsDuplicate, TakeoverWithoutSeal, WakeWithoutReread, TakeWithoutEpoch, AnswerUnvalidated,
 	}
+}
+
+// OfSchedules returns the faults that need an order of events which only the simulation can bring
+// about: no test of real workers has to find them.
+func OfSchedules() []Name {
+	return []Name{ParkBeforeLook, TakeoverRunsBinding, StrangerTakesOver}
 }

@@ -66,7 +66,7 @@ func (w *world) history(t *turn) history {
 			h.newest = r.Meta.Lease
 		case "park":
 			h.parks[r.Meta.Epoch] = r
-		case kindAsk:
+		case subjects.KindAsk:
 			question(k.ID).ask = r
 		case "answer":
 			question(k.ID).answer = r
@@ -92,6 +92,9 @@ func (w *world) history(t *turn) history {
 func (w *world) checkSettled(m *message, known int) {
 	w.tracef("  #%d is settled", m.seq)
 	h := w.history(m.turn)
+	if m.kind == events.KindToolCallResponse && !m.told {
+		w.violatef("%s: answer #%d was settled, and its sender does not know what became of it", m.turn.id.Turn, m.seq)
+	}
 	if len(h.responses) > 0 || w.letters[m.seq] != "" || w.settledAsked(m, &h, known) {
 		return
 	}
@@ -183,7 +186,14 @@ func (w *world) checkRuns(t *turn, h *history, runs []*entry) {
 			w.violatef("%s: entered by epoch %d, which began after the cancel", t.id.Turn, r.Meta.Epoch)
 		}
 	}
+	named := toolOf(h.claim)
 	for i, e := range runs {
+		if e.tool != named {
+			w.violatef("%s: claimed for %s (%s), and epoch %d entered %s", t.id.Turn, named, claim.Effect, e.epoch, e.tool)
+		}
+		if e.epoch > 1 && e.here == bindings.EffectUnsafe {
+			w.violatef("%s: %s was entered again by epoch %d, and is unsafe by the manifests of its worker", t.id.Turn, e.tool, e.epoch)
+		}
 		if e.key != runs[0].key {
 			w.violatef("%s: runs of one turn have different idempotency keys", t.id.Turn)
 		}
@@ -193,6 +203,17 @@ func (w *world) checkRuns(t *turn, h *history, runs []*entry) {
 			}
 		}
 	}
+}
+
+// toolOf is the tool that a claim names.
+func toolOf(claim *idempotency.Record) string {
+	var call struct {
+		Data struct {
+			Tool string `json:"tool_name"`
+		} `json:"data"`
+	}
+	_ = json.Unmarshal(claim.Data, &call) // what cannot be read names none
+	return call.Data.Tool
 }
 
 func entered(runs []*entry, epoch int) bool {
@@ -236,8 +257,13 @@ func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 		for _, o := range h.takeovers {
 			hit = hit || t.script != nil && w.hits[o.Meta.Lease]
 		}
-		if !hit {
+		hit = hit || t.left && claim.Effect == string(bindings.EffectReplay) // a run that waits for it all the same
+		if !hit && !w.endsAs(events.CodeInterrupted, h) {
 			w.violatef("%s: interrupted, though nothing happened to delivery %s, which claimed it", t.id.Turn, claim.Lease)
+		}
+	case string(events.CodeUnknownTool):
+		if !w.endsAs(events.CodeUnknownTool, h) {
+			w.violatef("%s: ended with %s by %s, which has its tool or does not know its workflow", t.id.Turn, code, r.Meta.Owner)
 		}
 	case string(events.CodeToolError):
 		if t.script == nil || !t.script.fickle {

@@ -20,19 +20,19 @@ type question struct {
 type pass struct {
 	turn *turn
 	id   string
-	hold idempotency.Hold
+	e    *entry
 }
 
 // verdict is what somebody who answered was told.
 type verdict struct {
-	idempotency.Verdicted
-
-	m *message
+	code events.VerdictCode
+	m    *message
 }
 
-func (w *world) note(m *message, v idempotency.Verdicted) {
-	w.tracef("  answer %q to %s of %s: %s, %s", m.answer.value, m.answer.id, m.turn.id.Turn, v.Verdict, v.By)
-	w.verdicts = append(w.verdicts, verdict{v, m})
+func (w *world) note(m *message, v *events.Verdict) {
+	w.tracef("  answer %s to %s of %s: %s", m.answer.value, m.answer.id, m.turn.id.Turn, v.Code)
+	m.told = true
+	w.verdicts = append(w.verdicts, verdict{v.Code, m})
 }
 
 // count adds up how often turns were parked, continued and so on.
@@ -75,33 +75,34 @@ func (h *history) parked() bool {
 }
 
 // checkEntry: a replay tool is entered again only after it has asked.
-func (w *world) checkEntry(t *turn, r *asking) {
-	if r.hold.Epoch == 1 || r.hold.Effect != string(bindings.EffectReplay) {
-		return
+func (w *world) checkEntry(t *turn, e *entry) {
+	h := w.history(t)
+	if h.claim != nil {
+		e.effect = h.claim.Meta.Effect
 	}
-	if h := w.history(t); len(h.questions) == 0 {
-		w.violatef("%s: entered again by epoch %d, and had asked nothing", t.id.Turn, r.hold.Epoch)
+	if e.epoch > 1 && e.effect == string(bindings.EffectReplay) && len(h.questions) == 0 {
+		w.violatef("%s: entered again by epoch %d, and had asked nothing", t.id.Turn, e.epoch)
 	}
 }
 
 // checkPass: the code behind an answer runs in two runs of a replay tool only while it is code
 // before a question that was asked later, or the first of them had parked.
-func (w *world) checkPass(t *turn, id string, hold idempotency.Hold) {
-	if hold.Effect != string(bindings.EffectReplay) {
+func (w *world) checkPass(t *turn, id string, e *entry) {
+	if e.effect != string(bindings.EffectReplay) {
 		return
 	}
 	h := w.history(t)
 	for _, p := range w.passes {
-		if p.turn != t || p.id != id || p.hold.Nonce == hold.Nonce {
+		if p.turn != t || p.id != id || p.e == e {
 			continue
 		}
 		if id == end {
-			w.violatef("%s: the code behind all questions ran in epoch %d and in epoch %d", t.id.Turn, p.hold.Epoch, hold.Epoch)
+			w.violatef("%s: the code behind all questions ran in epoch %d and in epoch %d", t.id.Turn, p.e.epoch, e.epoch)
 			continue
 		}
 		taken := h.questions[id].taken
 		if taken == nil {
-			w.violatef("%s: %s was passed by epoch %d and was never taken", t.id.Turn, id, p.hold.Epoch)
+			w.violatef("%s: %s was passed by epoch %d and was never taken", t.id.Turn, id, p.e.epoch)
 			continue
 		}
 		allowed := false
@@ -112,16 +113,16 @@ func (w *world) checkPass(t *turn, id string, hold idempotency.Hold) {
 			allowed = allowed || q.ask != nil && q.ask.Seq > taken.Seq
 		}
 		if !allowed {
-			w.violatef("%s: the code behind the answer to %s ran in epoch %d and in epoch %d", t.id.Turn, id, p.hold.Epoch, hold.Epoch)
+			w.violatef("%s: the code behind the answer to %s ran in epoch %d and in epoch %d", t.id.Turn, id, p.e.epoch, e.epoch)
 		}
 	}
 }
 
 // checkStep: a step whose result is stored is not entered by a run that began later.
-func (w *world) checkStep(r *asking, name string) {
-	stored := w.store.keys[r.m.turn.key.Private("step", name)]
-	if stored != 0 && stored < r.entry.token && w.faults.struck[StaleRead] == 0 {
-		w.violatef("%s: step %s entered by epoch %d, though its result was stored before", r.m.turn.id.Turn, name, r.hold.Epoch)
+func (w *world) checkStep(a *asking, name string) {
+	stored := w.store.keys[a.t.key.Private("step", name)]
+	if stored != 0 && stored < a.e.token && w.faults.struck[StaleRead] == 0 {
+		w.violatef("%s: step %s entered by epoch %d, though its result was stored before", a.t.id.Turn, name, a.e.epoch)
 	}
 }
 
@@ -130,16 +131,11 @@ func (w *world) checkAsked(t *turn, h *history) {
 	if t.script == nil {
 		return
 	}
-	contents := map[string]string{}
 	for id, q := range h.questions {
 		if q.ask == nil {
 			w.violatef("%s: %s was never asked and has an answer", t.id.Turn, id)
 			continue
 		}
-		if other := contents[string(q.ask.Data)]; other != "" {
-			w.violatef("%s: %s and %s are the same question", t.id.Turn, id, other)
-		}
-		contents[string(q.ask.Data)] = id
 		w.checkDecided(t, h, id, q)
 	}
 	if h.claim.Meta.Effect == string(bindings.EffectUnsafe) {
@@ -183,20 +179,24 @@ func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
 func (w *world) checkVerdict(t *turn, h *history, v verdict) {
 	q, a := h.questions[v.m.answer.id], v.m.answer
 	stands := q != nil && q.answer != nil && q.answer.Meta.Verdict == string(a.outcome) && string(q.answer.Data) == a.value
-	switch v.Verdict {
-	case idempotency.Accepted, idempotency.Replayed:
+	switch v.code {
+	case events.VerdictAccepted, events.VerdictReplayed:
 		if !stands {
-			w.violatef("%s: #%d was told that its answer to %s is %s, which it is not", t.id.Turn, v.m.seq, a.id, v.Verdict)
+			w.violatef("%s: #%d was told that its answer to %s is %s, which it is not", t.id.Turn, v.m.seq, a.id, v.code)
 		}
-	case idempotency.TooLate:
+	case events.VerdictAnswered, events.VerdictCancelled:
 		if stands {
-			w.violatef("%s: #%d was told that %s is %s, though its answer stands", t.id.Turn, v.m.seq, a.id, v.By)
+			w.violatef("%s: #%d was told that %s is %s, though its answer stands", t.id.Turn, v.m.seq, a.id, v.code)
 		}
-	case idempotency.Invalid:
+	case events.VerdictInvalid:
 		if a.value != bad {
 			w.violatef("%s: #%d was told that its answer to %s does not fit", t.id.Turn, v.m.seq, a.id)
 		}
-	case idempotency.Early, idempotency.Closed:
+	case events.VerdictForbidden:
+		if v.m.pool == t.pool {
+			w.violatef("%s: #%d was told that %s is another's question", t.id.Turn, v.m.seq, a.id)
+		}
+	case events.VerdictExpired, events.VerdictUnknown, events.VerdictClosed:
 	}
 }
 
@@ -220,5 +220,5 @@ func (w *world) settledAsked(m *message, h *history, known int) (fine bool) {
 	if int(newest.Seq) > known {
 		return true // decided under an earlier delivery: an acknowledgement that came late
 	}
-	return h.newest.Seq != m.seq && slices.Contains([]string{kindAnswer, kindExpiry, events.KindCancel}, w.queue[h.newest.Seq-1].kind)
+	return h.newest.Seq != m.seq && slices.Contains([]string{events.KindToolCallResponse, events.KindExpire, events.KindCancel}, w.queue[h.newest.Seq-1].kind)
 }

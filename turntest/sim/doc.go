@@ -2,7 +2,8 @@
 // journal and the real handlers (packages idempotency, handlers and engine) on a simulated
 // store, queue and clock, one step at a time, in an order that a seed decides.
 //
-// One schedule is two or three workers, one to three turns and a handful of faults: a worker
+// One schedule is two to four workers of one pool or two, one to three turns and a handful of
+// faults: a worker
 // is killed, paused for longer than its leases, drained, or restarted with other manifests; a
 // write has an unknown outcome and lands at once, later or never; a read is stale; a rival
 // write is undecided; an acknowledgement is lost or late; signs of life are lost, so that a
@@ -15,15 +16,16 @@
 // In half of the turns the tool asks people: one to three questions, some of them open at the same
 // time, with durable steps between them, and now and then another question when it runs again. It
 // waits in memory or is parked. People answer before they are asked, twice, in different ways, in
-// a way that does not fit, or never; the time of a question ends, a cancel races both. These turns
-// run on the real journal through a desk of this package, which does what handlers do and no more.
+// a way that does not fit, or never; the time of a question ends, a cancel races both. Timers that
+// park a turn and waits for an answer end when the scheduler lets them (handlers.Timing).
 //
 // When the schedule has used up its faults, everything heals and the queue has to drain; the time
 // of open questions ends, and sweeps ask for a resume of what then has no response. Then the checker compares the journal with the
 // ledger, which the tools keep outside of all that:
 //
 //   - each turn has exactly one response, and its tool_call stands before it;
-//   - a tool whose claim says unsafe, or replay without a question, was entered at most once;
+//   - a tool whose claim says unsafe, or replay without a question, was entered at most once, and
+//     no other tool than the one that the claim names was entered for the turn;
 //   - a turn that was claimed with a verdict was never entered and ends with that verdict;
 //   - data that lost the turn key to other data was never run, and became a dead letter;
 //   - a response that says ok comes from a run that returned that result;
@@ -35,7 +37,8 @@
 //   - no turn is parked that has been answered, expired or cancelled and that nobody takes (looked
 //     at before any sweep could mend it);
 //   - each question is one record with one content; its one answer came after it and fits it, and
-//     whoever was told that his answer counts gave that one;
+//     whoever was told that his answer counts gave that one, and no answer was settled before its
+//     sender was told;
 //   - the code behind an answer runs in two runs of a replay tool only as code before a later
 //     question or after the first run had parked, and the code behind all questions in one run;
 //     an unsafe tool is never parked; a durable step is not done again by a run that began later;
@@ -51,6 +54,5 @@
 // something.
 //
 // What is not simulated: the wire and the server themselves (package idempotency/storetest
-// and the tests with a real server), the handlers of questions, and time in the engine, which
-// only bounds tools.
+// and the tests with a real server), and time in the engine, which only bounds tools.
 package sim

@@ -22,6 +22,7 @@ const (
 	LateAck       Fault = "late ack"        // an acknowledgement arrives at some later time
 	LostLive      Fault = "lost live copy"  // the live copy of a cancel is not seen
 	LostDead      Fault = "lost letter"     // a dead letter cannot be stored
+	LostSchedule  Fault = "lost schedule"   // the end of a question's time may not be scheduled
 	FailedMerge   Fault = "failed merge"    // context variables cannot be stored
 	Purge         Fault = "purge"           // the message of a claimed turn vanishes; a sweep has to find the turn
 	ForgottenNums Fault = "forgotten count" // the server forgets a delivery number
@@ -31,7 +32,7 @@ const (
 func Faults() []Fault {
 	return []Fault{
 		Crash, Pause, Drain, Deploy, LostBeats, LostLease, UnknownNow, UnknownLater, UnknownNever, Undecided,
-		FailedRead, StaleRead, LostAck, LateAck, LostLive, LostDead, FailedMerge, Purge, ForgottenNums,
+		FailedRead, StaleRead, LostAck, LateAck, LostLive, LostDead, LostSchedule, FailedMerge, Purge, ForgottenNums,
 	}
 }
 

@@ -23,14 +23,10 @@ func TestEachMutantIsCaught(t *testing.T) {
 			t.Setenv(mutant.Variable, string(name))
 			s, err := sim.New()
 			require.NoError(t, err)
-			begin := time.Now()
-			for seed := uint64(1); seed <= enough; seed++ {
-				if r := s.Run(seed); len(r.Violations) > 0 {
-					t.Logf("caught in %s by seed %d: %s", time.Since(begin).Round(time.Millisecond), seed, r.Violations[0])
-					return
-				}
-			}
-			t.Fatalf("survived %d schedules", enough)
+			begin, total := time.Now(), newTotal()
+			total.run(s, 1, enough)
+			require.True(t, total.failed(), "survived %d schedules", enough)
+			t.Logf("caught in %s by seed %d: %s", time.Since(begin).Round(time.Millisecond), total.bad.Seed, total.bad.Violations[0])
 		})
 	}
 }

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -9,24 +9,18 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
-)
-
-// Kinds of messages and records that questions bring.
-const (
-	kindAnswer  = "tool_call_response"
-	kindExpiry  = "expiry"
-	kindAsk     = "ask"
-	earlyAnswer = 2 * time.Minute // how long an answer may wait for its question
+	"github.com/oneturn/oneturn/tools"
 )
 
 // script is what the tool of a turn asks: some questions one after the other, or the first few
 // at once.
 type script struct {
 	questions int
-	together  int  // how many of the first are open at the same time
-	fickle    bool // it asks something else whenever it runs
-	steps     bool // it does a durable step before each question
-	impatient bool // it gives up to wait for some
+	together  int           // how many of the first are open at the same time
+	timeout   time.Duration // of each question
+	fickle    bool          // it asks something else whenever it runs
+	steps     bool          // it does a durable step before each question
+	impatient bool          // it gives up to wait for some
 }
 
 // newScript draws one; every second turn asks nothing.
@@ -34,9 +28,14 @@ func (w *world) newScript() *script {
 	if w.chance(1, 2) {
 		return nil
 	}
-	return &script{
+	s := &script{
 		questions: 1 + w.rng.IntN(3), together: 1 + w.rng.IntN(3), fickle: w.chance(1, 16), steps: w.chance(1, 3), impatient: w.chance(1, 4),
+		timeout: time.Hour,
 	}
+	if w.chance(1, 4) {
+		s.timeout = time.Duration(1+w.rng.IntN(8)) * time.Second
+	}
+	return s
 }
 
 // groups are the questions that are open at the same time, by id.
@@ -53,25 +52,31 @@ func (s *script) groups() [][]string {
 	return all
 }
 
-// answer is what a message says about a question.
+// question is what the tool asks: the same whenever it comes to it, unless it is fickle.
+func (t *turn) question(id string, run int) tools.Question {
+	q := tools.Question{
+		Name: id, Component: "Form", Payload: json.RawMessage(`{}`), Timeout: t.script.timeout,
+		Schema: json.RawMessage(`{"type":"string","enum":["yes","no"]}`),
+	}
+	if t.script.fickle {
+		q.Component = fmt.Sprintf("FormOfRun%d", run)
+	}
+	return q
+}
+
+// answer is what a message brings to a question.
 type answer struct {
 	id      string
 	outcome idempotency.Outcome
-	value   string
+	value   string // as JSON
 }
 
-// bad is a value that no question takes.
-const bad = "bad"
-
-var errBad = errors.New("simulated: the answer does not fit the question")
-
-// check holds an answer against the stored question.
-func (a *answer) check(idempotency.Record) error {
-	if a.value == bad {
-		return errBad
-	}
-	return nil
-}
+// Values of answers. No question takes the last one.
+const (
+	yes = `"yes"`
+	no  = `"no"`
+	bad = `"bad"`
+)
 
 // planAnswers draws answers to questions that may not be asked yet.
 func (w *world) planAnswers(t *turn) {
@@ -87,9 +92,8 @@ func (w *world) planAnswers(t *turn) {
 	}
 }
 
-// askedNow draws who answers a question that is on the screen: nobody, one, or several, with
-// the same or with another answer, or one that does not fit; and whether its time is over
-// while all sorts of things happen.
+// askedNow draws who answers a question that is on the screen: no person, one, or several, with
+// the same or with another answer, or one that does not fit; and whether an operator ends its time.
 func (w *world) askedNow(ask subjects.Record) {
 	for _, t := range w.turns {
 		if t.key != ask.Key {
@@ -98,23 +102,20 @@ func (w *world) askedNow(ask subjects.Record) {
 		for w.chance(3, 5) {
 			w.answer(t, ask.ID)
 		}
-		if w.chance(1, 4) {
-			w.unsent = append(w.unsent, w.newAnswerMessage(t, &answer{ask.ID, idempotency.Expired, ""}))
+		if w.chance(1, 6) {
+			w.unsent = append(w.unsent, w.newExpiryMessage(t, &events.Expire{
+				TurnID: t.id, Workflow: workflow, Pool: t.pool, Key: t.key.String(), Ask: ask.ID, ToolCallID: t.questionID(ask.ID), Forced: true,
+			}))
 		}
 	}
 }
 
-func (w *world) answer(t *turn, id string) {
-	value := []string{"yes", "yes", "no", bad}[w.rng.IntN(4)]
-	w.unsent = append(w.unsent, w.newAnswerMessage(t, &answer{id, idempotency.Answered, value}))
+func (t *turn) questionID(ask string) string {
+	return events.QuestionID(events.CallID(t.id, t.key.Turn), ask)
 }
 
-func (w *world) newAnswerMessage(t *turn, a *answer) *message {
-	kind := kindAnswer
-	if a.outcome == idempotency.Expired {
-		kind = kindExpiry
-	}
-	return &message{w: w, turn: t, kind: kind, answer: a, subject: w.sim.space.In("default", kind, app, workflow, chat)}
+func (w *world) answer(t *turn, id string) {
+	w.unsent = append(w.unsent, w.newAnswerMessage(t, &answer{id, idempotency.Answered, []string{yes, yes, no, bad}[w.rng.IntN(4)]}))
 }
 
 // mayVanish reports whether a message can be purged so that somebody can still notice: a sweep
@@ -140,13 +141,22 @@ func (w *world) asleep() bool {
 		if h.cancel != nil {
 			w.violatef("%s is parked, was cancelled, and nobody takes it", t.id.Turn)
 		}
-		for _, id := range w.waiting[h.parks[len(h.takeovers)+1].Meta.Nonce] {
+		for _, id := range waitsFor(h.parks[len(h.takeovers)+1]) {
 			if q := h.questions[id]; q != nil && q.answer != nil {
 				w.violatef("%s is parked, question %s is %s, and nobody takes it", t.id.Turn, id, q.answer.Meta.Verdict)
 			}
 		}
 	}
 	return len(w.violations) > 0
+}
+
+// waitsFor are the questions that were open when a turn was parked.
+func waitsFor(park *idempotency.Record) []string {
+	var p struct {
+		Open []string `json:"open"`
+	}
+	_ = json.Unmarshal(park.Data, &p) // the checker of the records reads it
+	return p.Open
 }
 
 // poll lets those who wait in memory look again, as they do every few seconds. It reports
@@ -159,27 +169,47 @@ func (w *world) poll() bool {
 	waiting := false
 	for _, p := range w.processes {
 		for _, t := range p.threads {
-			waiting = waiting || t.waits
+			for _, x := range t.fibers {
+				if x.bored != nil {
+					x.bored()
+					waiting = true
+				}
+			}
 		}
-	}
-	if waiting {
-		w.news++
 	}
 	return waiting
 }
 
-// timers ends the time of all open questions, and reports whether there are any.
-func (w *world) timers() bool {
+// schedule is the end of the time for an answer, as the server was told.
+type schedule struct {
+	at time.Time
+	t  *turn
+	e  events.Expire
+}
+
+// scheduled is what the server does with a schedule: the last one under a name counts.
+func (w *world) scheduled(e *events.Expire) {
+	for _, t := range w.turns {
+		if t.key.String() == e.Key {
+			w.schedules[e.Key+"/"+e.Ask] = schedule{e.ExpiresAt, t, *e}
+			w.tracef("  the time for %s ends in %s", e.ToolCallID, e.ExpiresAt.Sub(w.now))
+		}
+	}
+}
+
+// ring publishes the expiries that are due, and reports whether there are any.
+func (w *world) ring() bool {
 	found := false
 	for _, t := range w.turns {
-		h := w.history(t)
-		if t.script == nil || len(h.responses) > 0 {
+		if t.script == nil {
 			continue
 		}
 		for _, group := range t.script.groups() {
 			for _, id := range group {
-				if q := h.questions[id]; q != nil && q.ask != nil && q.answer == nil {
-					w.unsent = append(w.unsent, w.newAnswerMessage(t, &answer{id, idempotency.Expired, ""}))
+				name := t.key.String() + "/" + id
+				if s, ok := w.schedules[name]; ok && !s.at.After(w.now) {
+					delete(w.schedules, name)
+					w.unsent = append(w.unsent, w.newExpiryMessage(t, &s.e))
 					found = true
 				}
 			}
@@ -188,24 +218,17 @@ func (w *world) timers() bool {
 	return found
 }
 
-// content is what a question says: the same whenever its tool comes to it, unless it is fickle.
-func (t *turn) content(id string, run int) string {
-	if t.script.fickle {
-		return fmt.Sprintf("%s of %s in run %d", id, t.id.Turn, run)
+// timers lets time pass until the next question expires, and reports whether there is one.
+func (w *world) timers() bool {
+	var first time.Time
+	for _, s := range w.schedules {
+		if first.IsZero() || s.at.Before(first) {
+			first = s.at
+		}
 	}
-	return id + " of " + t.id.Turn
-}
-
-// ackOf is the event that closes a question.
-func ackOf(decided idempotency.Record) ([]byte, error) {
-	return fmt.Appendf(nil, `{"type":"chat.%s","data":{"outcome":%q}}`, "tool_call_ack", decided.Meta.Verdict), nil
-}
-
-// responseOf is the event that ends a turn.
-func responseOf(code events.Code, payload string) []byte {
-	status := events.StatusError
-	if code == "" {
-		status = events.StatusOK
+	if first.IsZero() {
+		return false
 	}
-	return fmt.Appendf(nil, `{"type":"chat.tool_response","data":{"status":%q,"code":%q,"payload":%s}}`, status, code, payload)
+	w.now = later(w.now, first)
+	return w.ring()
 }

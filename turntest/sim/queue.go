@@ -19,7 +19,9 @@ import (
 const (
 	stream = "ONETURN_IN"
 	app    = "app"
-	chat   = "chat"
+	// replyPrefix and the sequence of an answer are where its verdict goes.
+	replyPrefix = "_INBOX.sim."
+	chat        = "chat"
 )
 
 // turn is one turn that the publisher wants.
@@ -27,8 +29,11 @@ type turn struct {
 	id     events.TurnID
 	key    subjects.Key
 	agent  string
+	model  string  // its agent has a tool for each
+	pool   string  // whose workers run it
 	script *script // what its tool asks, nil when it asks nothing
 	purged bool    // one of its messages vanished
+	left   bool    // its tool has gone on without an answer
 }
 
 // message is one message of the work queue. As in JetStream, an acknowledgement settles it
@@ -36,6 +41,7 @@ type turn struct {
 type message struct {
 	w           *world
 	turn        *turn
+	pool        string
 	kind        string
 	data        int // which of the turn's data it carries
 	fingerprint string
@@ -48,11 +54,13 @@ type message struct {
 	seq       uint64
 	stored    time.Time
 	delivered uint64
+	last      idempotency.Lease // its newest delivery, as it was received
 	leased    bool
 	holder    *thread   // who keeps it in progress, nil when nobody does
 	ready     time.Time // not delivered before
 	settled   bool
 	purged    bool // settled by nobody: it vanished
+	told      bool // whoever sent the answer knows what became of it
 }
 
 func (m *message) String() string { return fmt.Sprintf("#%d/%d", m.seq, m.delivered) }
@@ -64,6 +72,7 @@ func (w *world) plan() {
 	for i := range 1 + w.rng.IntN(3) {
 		id := events.TurnID{App: app, Chat: chat, Turn: "t" + strconv.Itoa(i+1)}
 		t := &turn{id: id, key: subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn), agent: string(all[w.rng.IntN(len(all))])}
+		t.model, t.pool = models()[w.rng.IntN(len(models()))], w.pools[w.rng.IntN(len(w.pools))]
 		if t.script = w.newScript(); t.script != nil && w.chance(1, 3) {
 			t.agent = string(bindings.EffectReplay) // the usual one of tools that ask, and the hardest
 		}
@@ -91,7 +100,7 @@ func (w *world) plan() {
 
 func (w *world) newTurnMessage(t *turn, data int, age time.Duration) *message {
 	event := &events.StructuredOutputReady{
-		TurnID: t.id, Workflow: workflow, Agent: t.agent, Model: "Model", AutoToolMode: true,
+		TurnID: t.id, Workflow: workflow, Agent: t.agent, Model: t.model, AutoToolMode: true,
 		Data: map[string]any{"v": json.Number(strconv.Itoa(data))},
 	}
 	body, err := events.EncodeTurn(event, w.now)
@@ -100,9 +109,9 @@ func (w *world) newTurnMessage(t *turn, data int, age time.Duration) *message {
 	}
 	fingerprint := events.Fingerprint(event)
 	return &message{
-		w: w, turn: t, kind: events.KindStructuredOutputReady, data: data, body: body, age: age,
+		w: w, turn: t, pool: t.pool, kind: events.KindStructuredOutputReady, data: data, body: body, age: age,
 		fingerprint: hex.EncodeToString(fingerprint[:]),
-		subject:     w.sim.space.In("default", events.KindStructuredOutputReady, app, workflow, chat),
+		subject:     w.sim.space.In(t.pool, events.KindStructuredOutputReady, app, workflow, chat),
 		header:      nats.Header{nats.MsgIdHdr: {events.MsgID(events.KindStructuredOutputReady, t.id, fingerprint)}},
 	}
 }
@@ -112,9 +121,10 @@ func (w *world) newCancelMessage(t *turn) *message {
 	if err != nil {
 		panic(err) // our own event
 	}
+	pool := w.pools[w.rng.IntN(len(w.pools))] // any will do
 	return &message{
-		w: w, turn: t, kind: events.KindCancel, body: body,
-		subject: w.sim.space.In("default", events.KindCancel, app, workflow, chat),
+		w: w, turn: t, pool: pool, kind: events.KindCancel, body: body,
+		subject: w.sim.space.In(pool, events.KindCancel, app, workflow, chat),
 	}
 }
 
@@ -124,8 +134,37 @@ func (w *world) newResumeMessage(t *turn) *message {
 		panic(err) // our own event
 	}
 	return &message{
-		w: w, turn: t, kind: events.KindResume, body: body,
-		subject: w.sim.space.In("default", events.KindResume, app, workflow, chat),
+		w: w, turn: t, pool: t.pool, kind: events.KindResume, body: body,
+		subject: w.sim.space.In(t.pool, events.KindResume, app, workflow, chat),
+	}
+}
+
+func (w *world) newAnswerMessage(t *turn, a *answer) *message {
+	body, err := events.EncodeAnswer(&events.ToolCallResponse{
+		TurnID: t.id, Workflow: workflow, ToolCallID: t.questionID(a.id), Value: strings.Trim(a.value, `"`),
+	}, w.now)
+	if err != nil {
+		panic(err) // our own event
+	}
+	pool := t.pool
+	if w.chance(1, 16) { // the sender does not read the event of the question
+		pool = w.pools[w.rng.IntN(len(w.pools))]
+	}
+	return &message{
+		w: w, turn: t, pool: pool, kind: events.KindToolCallResponse, answer: a, body: body,
+		subject: w.sim.space.In(pool, events.KindToolCallResponse, app, workflow, chat),
+		header:  nats.Header{},
+	}
+}
+
+func (w *world) newExpiryMessage(t *turn, e *events.Expire) *message {
+	body, err := events.EncodeExpire(e, w.now)
+	if err != nil {
+		panic(err) // our own event
+	}
+	return &message{
+		w: w, turn: t, pool: t.pool, kind: events.KindExpire, answer: &answer{id: e.Ask, outcome: idempotency.Expired}, body: body,
+		subject: w.sim.space.In(t.pool, events.KindExpire, app, workflow, chat),
 	}
 }
 
@@ -135,6 +174,12 @@ func (w *world) publish(o option) {
 	w.unsent = append(w.unsent[:o.i], w.unsent[o.i+1:]...)
 	w.queue = append(w.queue, m)
 	m.seq, m.stored = uint64(len(w.queue)), w.now.Add(-m.age)
+	if m.kind == events.KindToolCallResponse {
+		m.header.Set(subjects.HeaderReply, replyPrefix+strconv.FormatUint(m.seq, 10))
+	}
+	if m.kind == events.KindCancel {
+		w.announce(func(p *process) { p.handlers.CancelWished(m.subject, m.body) })
+	}
 	w.tracef("published #%d: %s of %s (%s), data %d", m.seq, m.kind, m.turn.id.Turn, m.turn.agent, m.data)
 }
 
@@ -150,7 +195,7 @@ func (m *message) lapse() {
 }
 
 func (m *message) release() {
-	m.w.hit(m.lease())
+	m.w.hit(m.last)
 	if m.holder != nil {
 		m.w.hit(m.holder.lease)
 		m.holder.lapsed = true
@@ -175,10 +220,16 @@ func (m *message) purge() {
 	m.settled, m.purged = true, true
 }
 
-// nak gives the message back after the delay.
-func (m *message) nak(delay time.Duration) {
+// nak gives the message back after the delay, whoever holds it. By is the delivery that sent it.
+func (m *message) nak(by *thread, delay time.Duration) {
 	if !m.settled && m.leased {
-		m.release()
+		if m.holder != nil {
+			m.holder.lapsed = true
+		}
+		if m.holder != by { // it was in time when it was sent
+			m.w.hit(m.last)
+		}
+		m.leased, m.holder = false, nil
 		m.ready = m.w.now.Add(delay)
 	}
 }

@@ -11,6 +11,7 @@ type option struct {
 	do func(*world, option)
 	p  *process
 	t  *thread
+	x  *fiber
 	m  *message
 	i  int
 }
@@ -49,6 +50,12 @@ func (w *world) heal() {
 	for _, p := range w.processes {
 		p.paused = false
 	}
+	// A claimed turn waits for a worker that knows its workflow: one of each pool gets the usual manifests.
+	for i := range w.pools { // the first of each pool
+		p := w.processes[i]
+		p.manifest = w.sim.manifests[0]
+		p.had = append(p.had, p.manifest)
+	}
 }
 
 // fault lets something happen to a worker or a message, and reports whether it did.
@@ -68,8 +75,7 @@ func (w *world) fault() bool {
 		}
 	case 2:
 		if p.up && !p.draining && w.strike(Drain, 1) {
-			p.draining = true
-			w.tracef("%s drains", p.name)
+			p.drain()
 			return true
 		}
 	case 3:
@@ -107,9 +113,10 @@ func (w *world) sweep() bool {
 // act draws one of all the things that can happen and lets it happen. It reports false when
 // nothing can.
 func (w *world) act() bool {
-	if t := w.runner; t != nil && w.burst > 0 && !t.over && !t.waits && t.p.up && !t.p.paused {
+	w.ring()
+	if x := w.runner; x != nil && w.burst > 0 && x.runnable() && x.p.up && !x.p.paused {
 		w.burst--
-		t.p.step(t)
+		x.p.step(x)
 		return true
 	}
 	w.options = w.options[:0]
@@ -131,7 +138,7 @@ func (w *world) act() bool {
 			}
 		default:
 			for _, p := range w.processes {
-				if p.up && !p.paused && !p.draining && len(p.threads) < slots {
+				if p.pool == m.pool && p.up && !p.paused && !p.draining && p.busy() < slots {
 					add(option{do: func(_ *world, o option) { o.p.receive(o.m) }, m: m, p: p})
 				}
 			}
@@ -159,9 +166,9 @@ func (w *world) act() bool {
 // still.
 func (w *world) run(o option) {
 	if w.bursts {
-		w.runner, w.burst = o.t, w.rng.IntN(maxBurst)
+		w.runner, w.burst = o.x, w.rng.IntN(maxBurst)
 	}
-	o.t.p.step(o.t)
+	o.x.p.step(o.x)
 }
 
 // processOptions adds what a worker can do.
@@ -174,19 +181,43 @@ func (w *world) processOptions(p *process, add func(option)) {
 			add(option{do: func(w *world, o option) { o.p.paused = false; w.tracef("%s goes on", o.p.name) }, p: p})
 		}
 	default:
-		for _, t := range p.threads {
-			if !t.waits || t.seen < w.news || p.ctx.Err() != nil || t.held.Err() != nil {
-				add(option{do: (*world).run, t: t})
+		for _, x := range p.fibers {
+			if x.runnable() {
+				add(option{do: (*world).run, x: x})
 			}
+		}
+		for _, t := range p.threads {
+			w.threadOptions(t, add)
 			if t.lapsed && !t.lost && w.faults.budget > 0 && w.faults.on[LostLease] {
 				add(option{do: (*world).loseLease, t: t})
 			}
 		}
 		switch {
-		case p.draining && len(p.threads) == 0:
+		case p.draining && len(p.threads) == 0 && len(p.fibers) == 0:
 			add(option{do: func(_ *world, o option) { o.p.end() }, p: p})
 		case p.draining && p.ctx.Err() == nil:
 			add(option{do: func(_ *world, o option) { o.p.softStop() }, p: p})
+		}
+	}
+}
+
+// threadOptions adds what can happen to a delivery: something in it goes on, a timer ends, who
+// waits for an answer looks by itself, or waits no longer.
+func (w *world) threadOptions(t *thread, add func(option)) {
+	parks := false
+	for i, x := range t.timers {
+		if parks = parks || x.due(); x.due() && (w.healed || w.chance(1, 2)) {
+			add(option{do: func(_ *world, o option) { o.t.timers[o.i].fire() }, t: t, i: i})
+		}
+	}
+	for _, x := range t.fibers {
+		switch {
+		case x.runnable():
+			add(option{do: (*world).run, x: x})
+		case x.leave != nil && x.bored != nil && w.chance(1, 4):
+			add(option{do: func(_ *world, o option) { o.x.leave() }, x: x})
+		case x.bored != nil && (parks || !w.healed) && w.chance(1, 8):
+			add(option{do: func(_ *world, o option) { o.x.bored() }, x: x})
 		}
 	}
 }
@@ -218,8 +249,8 @@ func (w *world) notify(o option) {
 	n := w.notices[o.i]
 	w.notices = append(w.notices[:o.i], w.notices[o.i+1:]...)
 	if n.p.up && n.p.life == n.life {
-		w.tracef("%s sees the cancel of %s", n.p.name, n.key.Turn)
-		n.p.handlers.CancelSeen(n.key)
+		w.tracef("%s sees a live copy", n.p.name)
+		w.start(n.p, nil, func(*fiber) { n.see(n.p) })
 	}
 }
 

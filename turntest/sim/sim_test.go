@@ -37,17 +37,8 @@ func TestSchedules(t *testing.T) {
 		return
 	}
 	total := newTotal()
-	from, count := number(t, flagFrom), number(t, flagCount)
-	var next atomic.Uint64
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < count && !total.failed(); i = next.Add(1) - 1 {
-				total.add(s.Run(from + i))
-			}
-		})
-	}
-	wg.Wait()
+	count := number(t, flagCount)
+	total.run(s, number(t, flagFrom), count)
 	t.Log(total)
 	if total.failed() {
 		t.Fatal("\n" + s.Replay(total.bad.Seed).String())
@@ -93,6 +84,20 @@ func newTotal() *total {
 	return &total{faults: map[sim.Fault]int{}, outcomes: map[string]int{}, questions: map[string]int{}}
 }
 
+// run runs schedules on all processors until one breaks the promise.
+func (o *total) run(s *sim.Simulator, from, count uint64) {
+	var next atomic.Uint64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < count && !o.failed(); i = next.Add(1) - 1 {
+				o.add(s.Run(from + i))
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func (o *total) add(r sim.Result) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -132,7 +137,7 @@ func (o *total) requireTeeth(t *testing.T) {
 	}
 	for _, kind := range []string{
 		"parked", "woken", "sealed", "resumed", "continued", "decided answered", "decided expired", "decided cancelled",
-		"early", "accepted", "replayed", "too_late", "invalid", "closed",
+		"accepted", "replayed", "already_answered", "expired", "cancelled", "invalid", "closed", "unknown",
 	} {
 		require.Positive(t, o.questions[kind], "questions: never %s", kind)
 	}

@@ -31,14 +31,15 @@ func (s *store) put(r idempotency.Record) (uint64, error) {
 	r.Seq, r.Time = uint64(len(s.log)+1), s.w.now
 	s.log = append(s.log, r)
 	s.keys[r.Key] = r.Seq
-	s.w.news++
 	s.w.tracef("  journal %d: %s epoch %d %s%s", r.Seq, short(r.Key), r.Meta.Epoch, r.Meta.Verdict, r.Meta.Lease)
 	if k, ok := subjects.ParseKey(r.Key); ok {
 		switch k.Kind {
 		case events.KindCancel:
-			s.w.republish(k.Key)
-		case kindAsk:
+			s.w.announce(func(p *process) { p.handlers.CancelSeen(k.Key) })
+		case subjects.KindAsk:
 			s.w.askedNow(k)
+		case subjects.KindAck:
+			s.w.announce(func(p *process) { p.handlers.AckSeen(k) })
 		}
 	}
 	return r.Seq, nil
@@ -46,7 +47,7 @@ func (s *store) put(r idempotency.Record) (uint64, error) {
 
 // Create implements [idempotency.Store].
 func (s *store) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
-	t := threadOf(ctx)
+	t := s.w.active
 	r.Data = slices.Clone(r.Data)
 	t.flight = func() { _, _ = s.put(r) } // refused is fine
 	t.yield("create " + short(r.Key))
@@ -89,7 +90,7 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 		return idempotency.Record{}, err
 	}
 	seq := s.keys[key]
-	if seq == 0 || seq > uint64(len(s.seen(ctx))) {
+	if seq == 0 || seq > uint64(len(s.seen())) {
 		return idempotency.Record{}, idempotency.ErrNotFound
 	}
 	return s.log[seq-1], nil
@@ -101,20 +102,20 @@ func (s *store) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Recor
 	if err := s.read(ctx, "scan public"); err != nil {
 		return nil, err
 	}
-	found := s.match(ctx, nil, key.PublicRecords())
+	found := s.match(nil, key.PublicRecords())
 	if err := s.read(ctx, "scan private"); err != nil {
 		return nil, err
 	}
-	return s.match(ctx, found, key.PrivateRecords()), nil
+	return s.match(found, key.PrivateRecords()), nil
 }
 
 // Erase implements [idempotency.Store]: nothing in a simulation is secret.
 func (*store) Erase(context.Context, idempotency.Record) error { return nil }
 
 // match adds the visible records under a filter, in the order of their sequences.
-func (s *store) match(ctx context.Context, found []idempotency.Record, filter string) []idempotency.Record {
+func (s *store) match(found []idempotency.Record, filter string) []idempotency.Record {
 	prefix := strings.TrimSuffix(filter, ">")
-	for _, r := range s.seen(ctx) {
+	for _, r := range s.seen() {
 		if strings.HasPrefix(r.Key, prefix) {
 			i := len(found)
 			for i > 0 && found[i-1].Seq > r.Seq {
@@ -127,16 +128,18 @@ func (s *store) match(ctx context.Context, found []idempotency.Record, filter st
 }
 
 // seen is the log as one read sees it.
-func (s *store) seen(ctx context.Context) []idempotency.Record {
+func (s *store) seen() []idempotency.Record {
 	if len(s.log) > 0 && s.w.strike(StaleRead, 8) {
-		s.w.hit(threadOf(ctx).lease)
+		if t := s.w.active.t; t != nil {
+			s.w.hit(t.lease)
+		}
 		return s.log[:s.w.rng.IntN(len(s.log))]
 	}
 	return s.log
 }
 
 func (s *store) read(ctx context.Context, what string) error {
-	threadOf(ctx).yield(what)
+	s.w.yield(what)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -2,77 +2,49 @@ package sim
 
 import (
 	"context"
-	"runtime"
+	"slices"
 
 	"github.com/oneturn/oneturn/idempotency"
 )
 
-// thread is one delivery in the hands of a worker: a goroutine that runs only while the
-// scheduler says so. The engine runs the tool in a second goroutine while the first waits
-// for it, so the two count as one.
+// thread is one delivery in the hands of a worker.
 type thread struct {
 	w     *world
 	p     *process
 	m     *message
 	lease idempotency.Lease
 
+	fibers []*fiber // the handler first
+	timer  *fiber   // the one of them that parks the turn
+	timers []*timer
+	away   bool // it takes no slot
+
 	held   context.Context //nolint:containedctx // the life of the delivery, not of a call
 	lose   context.CancelCauseFunc
 	lapsed bool // the queue has given the message up, whether the worker knows or not
 	lost   bool // the worker knows
-
-	at     string // what it is about to do
-	waits  bool   // for a person, in memory, and sees only what is new
-	seen   int    // news when it looked last
-	flight func() // the write that it was sending when it is killed there
-	turn   chan bool
-	parked chan bool
-	dead   bool
-	over   bool
 }
 
-type threadKey struct{}
+// Away implements [handlers.Slot].
+func (t *thread) Away() { t.away = true }
 
-func threadOf(ctx context.Context) *thread {
-	t, _ := ctx.Value(threadKey{}).(*thread)
-	return t
-}
+// Back implements [handlers.Slot].
+func (t *thread) Back() { t.away = false }
 
-// start runs f as a thread, up to its first yield.
-func (t *thread) start(f func()) {
-	t.turn, t.parked = make(chan bool), make(chan bool)
-	go func() {
-		defer func() { t.parked <- false }()
-		t.yield("start")
-		f()
-	}()
-	<-t.parked
-}
+// over reports whether the handler has returned.
+func (t *thread) over() bool { return t.fibers[0].over }
 
-// yield gives control back to the scheduler until it is this thread's turn again. A thread
-// that was killed in the meantime ends here.
-func (t *thread) yield(at string) {
-	if !t.dead {
-		t.at = at
-		t.parked <- true
-		t.dead = !<-t.turn
+// tidy forgets the fibers that are over, but for the handler.
+func (t *thread) tidy() {
+	if t.timer != nil && t.timer.over {
+		t.timer = nil
 	}
-	if t.dead {
-		runtime.Goexit()
-	}
+	t.fibers = append(t.fibers[:1], slices.DeleteFunc(t.fibers[1:], func(x *fiber) bool { return x.over })...)
 }
 
-// step lets the thread run to its next yield.
-func (t *thread) step() { t.resume(true) }
-
-// kill ends the thread where it is: nothing after its last yield happens.
+// kill ends all that the delivery does. The handler is the last: the others may hold what it needs.
 func (t *thread) kill() {
-	if !t.over {
-		t.resume(false)
+	for _, x := range slices.Backward(t.fibers) {
+		x.kill()
 	}
-}
-
-func (t *thread) resume(alive bool) {
-	t.turn <- alive
-	t.over = !<-t.parked
 }

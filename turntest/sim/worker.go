@@ -2,12 +2,16 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/tools"
@@ -18,12 +22,15 @@ import (
 type process struct {
 	w        *world
 	name     string
+	pool     string
 	life     int
 	manifest manifest
+	had      []manifest    // all so far
 	skew     time.Duration // how wrong its clock is
 	handlers *handlers.Handlers
 	journal  *idempotency.Journal
 	threads  []*thread
+	fibers   []*fiber // that belong to no delivery
 
 	ctx  context.Context //nolint:containedctx // the life of the process
 	stop context.CancelCauseFunc
@@ -36,23 +43,27 @@ func (p *process) begin(m manifest) {
 	w := p.w
 	p.life++
 	p.manifest, p.up, p.paused, p.draining = m, true, false, false
+	p.had = append(p.had, m)
 	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Second
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
-	p.journal = idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause})
+	p.journal = idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause, Pool: p.pool})
 	p.handlers = handlers.New(handlers.Config{
 		Space:        w.sim.space,
 		Journal:      p.journal,
 		Engine:       engine.New(engine.Options{Timeout: 24 * time.Hour, Grace: 24 * time.Hour}),
-		Bindings:     func() *bindings.Set { return m.set },
+		Bindings:     func() *bindings.Set { return p.manifest.set },
 		Tool:         func(*bindings.Binding) (tools.Invoker, error) { return tool{w}, nil },
 		Variables:    variables{w},
 		Blobs:        blobs{},
 		LeaseHeld:    w.leaseHeld,
 		Dead:         letters{w},
-		Live:         func(string, []byte) error { return nil },
+		Live:         w.live,
 		Metrics:      w.sim.metrics,
 		Logger:       slog.New(panics{slog.DiscardHandler, w}),
 		Now:          func() time.Time { return w.now.Add(p.skew) },
+		ServerTime:   w.serverTime,
+		Schedule:     w.scheduleExpiry,
+		Timing:       timing{w},
 		BindingGrace: bindingGrace,
 		MaxEventAge:  maxEventAge,
 	})
@@ -88,11 +99,50 @@ func (w *world) leaseHeld(ctx context.Context, l idempotency.Lease) (bool, error
 	return !w.queue[l.Seq-1].settled, nil
 }
 
+// serverTime is what the server says of its clock.
+func (w *world) serverTime(ctx context.Context) (time.Time, error) {
+	if err := w.store.read(ctx, "what time is it"); err != nil {
+		return time.Time{}, err
+	}
+	return w.now, nil
+}
+
+// scheduleExpiry has the server end the time for an answer.
+func (w *world) scheduleExpiry(ctx context.Context, e *events.Expire) error {
+	w.yield("schedule")
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	w.scheduled(e)
+	if w.strike(LostSchedule, 3) {
+		return errNoAnswer
+	}
+	return nil
+}
+
+// live notes what workers publish beside the journal: verdicts on answers.
+func (w *world) live(subject string, data []byte) error {
+	seq, ok := strings.CutPrefix(subject, replyPrefix)
+	if !ok {
+		return nil
+	}
+	v, err := events.DecodeVerdict(data)
+	if err != nil {
+		return fmt.Errorf("simulated: %w", err)
+	}
+	n, err := strconv.Atoi(seq)
+	if err != nil {
+		return fmt.Errorf("simulated: %w", err)
+	}
+	w.note(w.queue[n-1], v)
+	return nil
+}
+
 // receive gets a message from the queue. One that the worker holds already is left alone, as
 // package inbox does: the run that has it keeps it in progress.
 func (p *process) receive(m *message) {
 	m.delivered++
-	m.leased = true
+	m.leased, m.last = true, m.lease()
 	p.w.tracef("%s receives %s", p.name, m)
 	for _, t := range p.threads {
 		if t.m == m {
@@ -101,34 +151,29 @@ func (p *process) receive(m *message) {
 		}
 	}
 	t := &thread{w: p.w, p: p, m: m, lease: m.lease()}
-	t.held, t.lose = context.WithCancelCause(context.WithValue(context.Background(), threadKey{}, t))
+	t.held, t.lose = context.WithCancelCause(context.Background())
 	m.holder = t
 	p.threads = append(p.threads, t)
-	t.start(func() { p.handle(t) })
+	p.w.start(p, t, func(x *fiber) { p.handle(t, x) })
 }
 
 // handle is what the worker does with a delivery.
-func (p *process) handle(t *thread) {
+func (p *process) handle(t *thread, x *fiber) {
 	m, w := t.m, t.w
-	var d handlers.Disposition
-	if m.turn.script != nil {
-		d = desk{t}.handle()
-	} else {
-		d = p.handlers.Handle(context.WithValue(p.ctx, threadKey{}, t), &handlers.Message{
-			Subject: m.subject, Header: m.header, Data: m.body, Stored: m.stored,
-			Lease: t.lease, Held: t.held, Fresh: t.fresh,
-		})
-	}
+	d := p.handlers.Handle(p.ctx, &handlers.Message{
+		Subject: m.subject, Header: m.header, Data: m.body, Stored: m.stored,
+		Lease: t.lease, Held: t.held, Fresh: t.fresh, Slot: t,
+	})
 	switch d.Do {
 	case handlers.Ack, handlers.Erase:
 		known := len(w.store.log)
 		ack := func() { m.ack(known) }
-		t.flight = ack
-		t.yield("ack")
+		x.flight = ack
+		x.yield("ack")
 		w.settle(ack)
 	case handlers.Nak:
-		t.yield("nak")
-		w.settle(func() { m.nak(d.Delay) })
+		x.yield("nak")
+		w.settle(func() { m.nak(t, d.Delay) })
 	case handlers.Leave:
 		w.tracef("%s leaves #%d/%d", p.name, t.lease.Seq, t.lease.Delivery)
 	}
@@ -150,7 +195,7 @@ func (t *thread) fresh() bool { return !t.lost && (!t.lapsed || t.w.chance(1, 2)
 
 // pause is how the journal waits.
 func (w *world) pause(ctx context.Context, _ time.Duration) error {
-	threadOf(ctx).yield("wait")
+	w.yield("wait")
 	if _, last := ctx.Deadline(); last && w.chance(1, 4) {
 		return context.DeadlineExceeded
 	}
@@ -160,13 +205,40 @@ func (w *world) pause(ctx context.Context, _ time.Duration) error {
 	return nil
 }
 
-// step lets a thread of this process go on.
-func (p *process) step(t *thread) {
-	p.w.tracef("%s #%d/%d %s", p.name, t.lease.Seq, t.lease.Delivery, t.at)
-	t.step()
-	if t.over {
-		p.forget(t)
+// step lets a fiber of this process go on.
+func (p *process) step(x *fiber) {
+	t := x.t
+	if t == nil {
+		p.w.tracef("%s %s", p.name, x.at)
+		x.resume(true)
+		p.fibers = slices.DeleteFunc(p.fibers, func(other *fiber) bool { return other.over })
+		return
 	}
+	p.w.tracef("%s #%d/%d %s", p.name, t.lease.Seq, t.lease.Delivery, x.at)
+	x.resume(true)
+	if t.over() {
+		t.kill() // a timer that came too late
+		p.forget(t)
+		return
+	}
+	t.tidy()
+}
+
+// busy is how many slots are taken.
+func (p *process) busy() (n int) {
+	for _, t := range p.threads {
+		if !t.away {
+			n++
+		}
+	}
+	return n
+}
+
+// drain has the worker take no more messages and come to an end.
+func (p *process) drain() {
+	p.w.tracef("%s drains", p.name)
+	p.draining = true
+	p.handlers.Drain()
 }
 
 func (p *process) forget(t *thread) {
@@ -188,7 +260,6 @@ func (p *process) hitAll() {
 func (p *process) pause() {
 	p.w.tracef("%s stands still", p.name)
 	p.paused = true
-	p.hitAll()
 }
 
 // crash kills the worker. What it was sending may still arrive.
@@ -196,8 +267,10 @@ func (p *process) crash() {
 	p.w.tracef("%s is killed", p.name)
 	p.hitAll()
 	for _, t := range p.threads {
-		if t.flight != nil && p.w.chance(1, 2) {
-			p.w.flying = append(p.w.flying, t.flight)
+		for _, x := range t.fibers {
+			if x.flight != nil && p.w.chance(1, 2) {
+				p.w.flying = append(p.w.flying, x.flight)
+			}
 		}
 	}
 	p.end()
@@ -217,6 +290,10 @@ func (p *process) end() {
 		t.kill()
 		p.forget(t)
 	}
+	for _, x := range p.fibers {
+		x.kill()
+	}
+	p.fibers = nil
 	p.stop(nil)
 	p.up = false
 }

@@ -34,6 +34,7 @@ type world struct {
 	faults faults
 	healed bool
 
+	pools     []string
 	store     *store
 	processes []*process
 	turns     []*turn
@@ -45,15 +46,15 @@ type world struct {
 	merged    map[uint64]bool   // sequence of the delta
 	ledger    []*entry
 	hits      map[idempotency.Lease]bool // deliveries that met a fault
-	waiting   map[string][]string        // nonce of a run → the questions with which it parked last
+	schedules map[string]schedule        // by call and question
 	passes    []pass                     // what tools were handed
 	verdicts  []verdict
-	news      int // grows with the journal, and when those who wait look for no reason
-	polled    int // records in the journal when they did last
+	polled    int    // records in the journal when those who wait in memory looked last
+	active    *fiber // the one that runs, nil while the scheduler does
 
-	bursts bool    // threads run alone for some steps
-	runner *thread // the one that does
-	burst  int     // its steps that are left
+	bursts bool   // threads run alone for some steps
+	runner *fiber // the one that does
+	burst  int    // its steps that are left
 
 	options    []option // reused by act
 	tracing    bool
@@ -61,26 +62,32 @@ type world struct {
 	violations []string
 }
 
-// notice is the live copy of a cancel on its way to a worker.
+// notice is a live copy on its way to a worker.
 type notice struct {
 	p    *process
 	life int
-	key  subjects.Key
+	see  func(*process)
 }
 
 func newWorld(s *Simulator, seed uint64, tracing bool) *world {
 	w := &world{
 		sim: s, seed: seed, tracing: tracing, rng: rand.New(rand.NewPCG(seed, 0x6f6e657475726e)),
 		now:     time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
-		letters: map[uint64]string{}, waiting: map[string][]string{}, merged: map[uint64]bool{}, hits: map[idempotency.Lease]bool{},
+		letters: map[uint64]string{}, schedules: map[string]schedule{}, merged: map[uint64]bool{}, hits: map[idempotency.Lease]bool{},
 	}
 	w.store = newStore(w)
 	w.faults = w.newFaults()
+	w.pools = []string{subjects.DefaultPool}
+	workers := 2 + w.rng.IntN(2)
+	if w.chance(1, 4) {
+		w.pools = append(w.pools, "other")
+		workers = 2 * len(w.pools)
+	}
 	w.plan()
 	mixed := w.chance(1, 2)
 	w.bursts = w.chance(1, 2)
-	for i := range 2 + w.rng.IntN(2) {
-		p := &process{w: w, name: fmt.Sprintf("w%d", i+1)}
+	for i := range workers {
+		p := &process{w: w, name: fmt.Sprintf("w%d", i+1), pool: w.pools[i%len(w.pools)]}
 		w.processes = append(w.processes, p)
 		p.begin(w.manifest(mixed))
 	}
@@ -112,13 +119,22 @@ func (w *world) violatef(format string, args ...any) {
 // hit notes that a delivery met a fault.
 func (w *world) hit(l idempotency.Lease) { w.hits[l] = true }
 
-// republish sends the live copy of a cancel to every worker.
-func (w *world) republish(key subjects.Key) {
+// announce sends a live copy to every worker.
+func (w *world) announce(see func(*process)) {
 	for _, p := range w.processes {
 		if p.up && !w.strike(LostLive, 3) {
-			w.notices = append(w.notices, notice{p, p.life, key})
+			w.notices = append(w.notices, notice{p, p.life, see})
 		}
 	}
+}
+
+func (w *world) turnOf(name string) *turn {
+	for _, t := range w.turns {
+		if t.id.Turn == name {
+			return t
+		}
+	}
+	return nil
 }
 
 // shutdown ends all goroutines.
@@ -143,7 +159,7 @@ func (w *world) result() Result {
 		}
 	}
 	for _, v := range w.verdicts {
-		r.Questions[v.Verdict.String()]++
+		r.Questions[string(v.code)]++
 	}
 	return r
 }

@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/oneturn/oneturn/handlers"
+)
+
+// timing is the [handlers.Timing] of a schedule: waits end when the scheduler lets them.
+type timing struct{ w *world }
+
+// AfterFunc implements [handlers.Timing].
+func (g timing) AfterFunc(_ time.Duration, f func()) handlers.Timer {
+	t := g.w.active.t
+	x := &timer{t: t, f: f, armed: true}
+	t.timers = append(t.timers, x)
+	return x
+}
+
+// Wait implements [handlers.Timing].
+func (g timing) Wait(call, held context.Context, wake, over <-chan struct{}, _ time.Duration) (idle bool) {
+	x := g.w.active
+	x.inDesk = false
+	due := func() bool {
+		select {
+		case <-over:
+			return true
+		default:
+			return len(wake) > 0 || call.Err() != nil || held.Err() != nil
+		}
+	}
+	patient := true
+	x.bored = func() { patient = false }
+	x.await("waits for an answer", func() bool { return !patient || due() })
+	x.bored = nil
+	x.inDesk = true
+	idle = !due()
+	if len(wake) > 0 {
+		<-wake
+	}
+	return idle
+}
+
+// timer is a [handlers.Timer].
+type timer struct {
+	t     *thread
+	f     func()
+	armed bool
+}
+
+// Stop implements [handlers.Timer].
+func (x *timer) Stop() bool {
+	armed := x.armed
+	x.armed = false
+	return armed
+}
+
+// Reset implements [handlers.Timer].
+func (x *timer) Reset(time.Duration) bool {
+	armed := x.armed
+	x.armed = true
+	return armed
+}
+
+// due reports whether the timer may end now: it will need the gate of its run.
+func (x *timer) due() bool {
+	if !x.armed || x.t.timer != nil || x.t.over() {
+		return false
+	}
+	for _, f := range x.t.fibers {
+		if f.inDesk && !f.over {
+			return false
+		}
+	}
+	return true
+}
+
+// fire has the timer end.
+func (x *timer) fire() {
+	x.armed = false
+	w := x.t.w
+	w.tracef("%s #%d/%d a timer ends", x.t.p.name, x.t.lease.Seq, x.t.lease.Delivery)
+	x.t.timer = w.start(x.t.p, x.t, func(*fiber) { x.f() })
+}
