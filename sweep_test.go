@@ -194,7 +194,7 @@ func TestTurnWithRecordsThatCannotBeReadEndsAsStateCorrupt(t *testing.T) {
 	require.Empty(t, f.entered())
 }
 
-func TestToolThatNobodyHasAnyMoreEndsItsOrphanAsInterrupted(t *testing.T) {
+func TestOrphanWhoseToolIsGoneEndsAsUnknownToolAndOneOfAnotherWorkflowIsLeft(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	tool, workflow := newOrphan(t, s, "tool", "idempotent"), newOrphan(t, s, "workflow", "idempotent")
@@ -206,10 +206,10 @@ func TestToolThatNobodyHasAnyMoreEndsItsOrphanAsInterrupted(t *testing.T) {
 	c := f.config(oneturn.Idempotent)
 	c.BindingGrace = 200 * time.Millisecond
 	start(t, s, c)
-	for _, o := range []*orphan{tool, workflow} {
-		r := o.response(t)
-		require.Equal(t, events.CodeInterrupted, r.Code)
-		require.Contains(t, r.Content, "cannot go on in the worker that took the turn up (no manifest has its tool)")
-	}
+	r := tool.response(t)
+	require.Equal(t, events.CodeUnknownTool, r.Code)
+	require.Contains(t, r.Content, "cannot go on in the worker that took the turn up (no manifest has its tool)")
 	require.Empty(t, f.entered())
+	require.Eventually(t, func() bool { return unsettled(t, s) > 0 }, 10*time.Second, 10*time.Millisecond,
+		"the turn of a workflow that this worker does not know is offered to others")
 }

@@ -49,6 +49,9 @@ func (p *pipeline) begin() {
 func (p *pipeline) end() Outcome {
 	o := &p.outcome
 	o.ToolName, o.Attempts, o.Entered, o.Abandoned = p.call.Name, p.attempts, p.entered, p.abandoned
+	if !p.entered {
+		o.Attempts = 0 // the tool was not tried, whatever was done to reach it
+	}
 	o.Waited, o.Stood, o.Duration = p.limited+p.queued, p.stood, p.ran-p.queued-p.stood
 	if p.spanEnd != nil {
 		told := *o

@@ -83,7 +83,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 		return h.refuse(m, r, events.VerdictInvalid, "The answer cannot be stored: "+logError(err)+".")
 	}
 	v, err := h.Journal.Answer(m.Held, idempotency.Answer{
-		Key: q.key, ID: q.ask, Lease: m.Lease, Trace: traceOf(m.Header),
+		Key: q.key, ID: q.ask, Lease: m.Lease, Trace: traceOf(m.Header), Taker: (*taker)(h),
 		Outcome: idempotency.Answered, Digest: content.digest, Data: content.data,
 		Check: func(idempotency.Record) error {
 			if end := q.Answer.ExpiresAt; !end.IsZero() && !m.Stored.Before(end) {
@@ -118,6 +118,8 @@ func (h *Handlers) follow(ctx context.Context, m *Message, v idempotency.Verdict
 	switch v.Action {
 	case idempotency.Run, idempotency.Conclude:
 		return h.resumed(ctx, m, v.Decision)
+	case idempotency.GiveBack:
+		return h.giveBack(m)
 	case idempotency.Leave:
 		if v.Verdict != idempotency.Early {
 			return leave()

@@ -105,7 +105,7 @@ func NewDeadLetters(js jetstream.JetStream, space subjects.Space, blobs *Blobs) 
 }
 
 // Put stores a message as a dead letter, a private one without its bytes. Storing the same
-// delivery again within the duplicate window stores nothing new.
+// message again within the duplicate window stores nothing new.
 func (d *DeadLetters) Put(ctx context.Context, m *Message, app, reason string, cause error) error {
 	kind := "unknown"
 	if in, ok := d.space.ParseIn(m.Subject); ok {
@@ -116,7 +116,7 @@ func (d *DeadLetters) Put(ctx context.Context, m *Message, app, reason string, c
 	header.Set(HeaderError, oneLine(cause.Error()))
 	header.Set(HeaderSubject, m.Subject)
 	header.Set(HeaderSequence, strconv.FormatUint(m.Lease.Seq, 10))
-	header.Set(nats.MsgIdHdr, m.Lease.Stream+"/"+strconv.FormatUint(m.Lease.Seq, 10)+"/"+reason)
+	header.Set(nats.MsgIdHdr, origin(m)+"/"+reason)
 	letter := &nats.Msg{Subject: d.space.Dead(app, kind), Header: header, Data: m.Data}
 	if m.Private {
 		header.Set(HeaderError, oneLine(logError(cause)))

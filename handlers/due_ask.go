@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -46,7 +47,7 @@ func (t *Timers) expire(ctx context.Context, m *Message, key subjects.Key, ask s
 		return t.dead(m, reasonSubjectMismatch, fmt.Errorf("pool %.80q is none", e.Pool))
 	}
 	in := &nats.Msg{Subject: subject, Header: nats.Header{}, Data: m.Data}
-	in.Header.Set(nats.MsgIdHdr, expiryID(m.Subject, e.ExpiresAt))
+	in.Header.Set(nats.MsgIdHdr, expiryID(m))
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	if _, err := t.Sweep.JS.PublishMsg(ctx, in); err != nil {
@@ -61,9 +62,17 @@ func (t *Timers) expire(ctx context.Context, m *Message, key subjects.Key, ask s
 	return ack()
 }
 
-// expiryID is the message id of an expiry: the same whoever publishes it.
-func expiryID(due string, at time.Time) string {
-	sum := sha256.Sum256(events.JoinIDs(events.KindExpire, due, at.UTC().Format(time.RFC3339Nano)))
+// expiryID is the message id of an expiry: one for each message that is due, so that only repeats of
+// the same one are dropped as duplicates. An expiry that came too early is scheduled again, and has
+// to arrive again.
+func expiryID(due *Message) string {
+	sum := sha256.Sum256(events.JoinIDs(events.KindExpire, due.Subject, origin(due)))
 	const chars = 22
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:chars]
+}
+
+// origin names the message of a stream, also among messages of a stream that was made again and
+// repeats its sequences.
+func origin(m *Message) string {
+	return m.Lease.Stream + "/" + strconv.FormatUint(m.Lease.Seq, 10) + "/" + strconv.FormatInt(m.Stored.UnixNano(), 10)
 }

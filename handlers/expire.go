@@ -59,7 +59,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 		return leave()
 	}
 	v, err := h.Journal.Answer(m.Held, idempotency.Answer{
-		Key: key, ID: e.Ask, Lease: m.Lease, Trace: traceOf(m.Header), Outcome: idempotency.Expired, Ack: h.acks(m, key, q, ""),
+		Key: key, ID: e.Ask, Lease: m.Lease, Trace: traceOf(m.Header), Taker: (*taker)(h), Outcome: idempotency.Expired, Ack: h.acks(m, key, q, ""),
 	})
 	switch {
 	case err != nil:

@@ -76,6 +76,9 @@ type Config struct {
 	// at once. 0 means no bound.
 	MaxWaiting int
 
+	// Timing is how runs that wait for people see time pass. Nil is real time.
+	Timing Timing
+
 	// BindingGrace is how old an event may be and still wait for a worker that knows its
 	// workflow. MaxEventAge is how old one may be and still run.
 	BindingGrace, MaxEventAge time.Duration
@@ -106,6 +109,9 @@ func refOf(name string, fingerprint [sha256.Size]byte) turnRef {
 
 // New returns handlers.
 func New(c Config) *Handlers {
+	if c.Timing == nil {
+		c.Timing = realTime{}
+	}
 	return &Handlers{
 		Config: c, running: newRunning(),
 		finished: newRecent[turnRef](finishedTurns), cancelled: newRecent[string](cancelledKeys), unsafe: newRecent[string](unsafeTools),

@@ -49,6 +49,7 @@ type kit struct {
 	store *idempotency.Memory
 
 	registry *prometheus.Registry
+	times    sync.Map // when a message was stored, by its sequence: the same for each delivery
 }
 
 func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options)) *kit {
@@ -91,9 +92,10 @@ func (k *kit) message(seq, delivery uint64) *handlers.Message {
 	}
 	body, err := events.EncodeTurn(event, time.Now())
 	require.NoError(k.t, err)
+	stored, _ := k.times.LoadOrStore(seq, time.Now())
 	return &handlers.Message{
 		Subject: k.space.In("default", events.KindStructuredOutputReady, "app", "WF", "chat"), Data: body,
-		Lease: idempotency.Lease{Stream: "IN", Seq: seq, Delivery: delivery}, Stored: time.Now(),
+		Lease: idempotency.Lease{Stream: "IN", Seq: seq, Delivery: delivery}, Stored: stored.(time.Time), //nolint:forcetypeassert // nothing else is stored
 		Held: k.t.Context(), Fresh: func() bool { return true },
 	}
 }
@@ -101,7 +103,10 @@ func (k *kit) message(seq, delivery uint64) *handlers.Message {
 // claimEvent is what the claim of the turn holds.
 func (k *kit) claimEvent() []byte {
 	k.t.Helper()
-	data, err := events.Encode(events.KindToolCall, &events.ToolCall{AppID: "app", ChatID: "chat", Turn: "turn", ToolCallID: "turn"}, time.Now())
+	data, err := events.Encode(events.KindToolCall, &events.ToolCall{
+		AppID: "app", ChatID: "chat", Turn: "turn", ToolCallID: "turn", WorkflowName: "WF", Agent: "A", ToolName: "t",
+		Payload: events.ToolCallPayload{ToolArgs: map[string]any{}},
+	}, time.Now())
 	require.NoError(k.t, err)
 	return data
 }

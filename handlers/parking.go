@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -55,7 +57,7 @@ func (r *run) begin() {
 	if r.hurries() {
 		delay = 0
 	}
-	w.timer = time.AfterFunc(delay, r.park)
+	w.timer = h.Timing.AfterFunc(delay, r.park)
 }
 
 // warnUnsafe says once what it costs that a tool asks people and cannot be entered again.
@@ -123,6 +125,7 @@ func (r *run) park() {
 	for i, q := range open {
 		ids[i] = q.ID
 	}
+	slices.Sort(ids)
 	r.hit(failpoint.BeforePark)
 	parked, err := r.h.Journal.Park(ctx, &r.hold, ids, state)
 	switch {
@@ -169,6 +172,10 @@ func (r *run) mayPark() []*question {
 	for _, q := range w.open {
 		if !q.open {
 			continue
+		}
+		if q.called && !mutant.Planted(mutant.ParkBeforeLook) { // what woke it may be stored already, and then wakes no later epoch
+			w.timer.Reset(parkAgain)
+			return nil
 		}
 		if r.unscheduled(q) { // nobody would tell a parked turn that the time is over
 			w.timer.Reset(firstLook)

@@ -26,6 +26,7 @@ type question struct {
 	wake      chan struct{} // somebody has heard that it is decided
 	over      chan struct{} // nobody waits for it any more
 	open      bool          // guarded by run.mu: it is on the screen, and the tool waits
+	called    bool          // guarded by run.mu: its wait was woken, and has not looked since
 }
 
 // maxSchema bounds the schema of a question in bytes.

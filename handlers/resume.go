@@ -2,15 +2,12 @@ package handlers
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
@@ -27,15 +24,11 @@ func (h *Handlers) resume(ctx context.Context, m *Message, body *events.Message)
 	if err != nil {
 		return h.dead(m, e.App, reasonSubjectMismatch, err)
 	}
-	// Another worker may know the workflow, while this one could only end the turn.
-	if e.Workflow != "" && h.Now().Sub(m.Stored) < h.BindingGrace && h.Bindings().WorkflowDigest(e.Workflow) == "" {
-		return nakAfter(max(h.BindingGrace/graceNaks, time.Millisecond))
-	}
 	if !m.Fresh() {
 		return leave()
 	}
 	decision, err := h.Journal.Resume(m.Held, idempotency.Resume{
-		Key: key, Lease: m.Lease, Trace: traceOf(m.Header), Held: h.LeaseHeld,
+		Key: key, Lease: m.Lease, Trace: traceOf(m.Header), Held: h.LeaseHeld, Taker: (*taker)(h),
 		Expired: func(claimed time.Time) bool { return h.MaxTurnLife > 0 && m.Stored.Sub(claimed) > h.MaxTurnLife },
 	})
 	switch {
@@ -44,6 +37,8 @@ func (h *Handlers) resume(ctx context.Context, m *Message, body *events.Message)
 		return leave()
 	case decision.Action == idempotency.Leave:
 		return leave()
+	case decision.Action == idempotency.GiveBack:
+		return h.giveBack(m)
 	case decision.Action != idempotency.Run && decision.Action != idempotency.Conclude:
 		h.Logger.Debug("nothing to resume", "key", key.String(), "seq", m.Lease.Seq)
 		return ack()
@@ -51,32 +46,7 @@ func (h *Handlers) resume(ctx context.Context, m *Message, body *events.Message)
 	if decision.Action == idempotency.Run {
 		h.Metrics.Takeovers.Inc()
 	}
-	return h.goOn(ctx, m, e, decision)
-}
-
-// resumed goes on with a turn that the message of an answer, an expiry or a cancel has taken over
-// after it was parked, or after the owner who was told has died: the decision is Run or Conclude,
-// and the message is the lease of the turn until it has ended or is parked again.
-func (h *Handlers) resumed(ctx context.Context, m *Message, d idempotency.Decision) Disposition {
-	if d.Action == idempotency.Run {
-		h.Metrics.Resumed.Inc()
-	}
-	return h.goOn(ctx, m, &events.Resume{}, d)
-}
-
-// goOn does what the journal has decided for a turn whose own message is gone.
-func (h *Handlers) goOn(ctx context.Context, m *Message, e *events.Resume, d idempotency.Decision) Disposition {
-	t, call := restore(m, e, d.Hold.Key, d.Turn.Claim)
-	if call == nil { // whatever the headers say, it is never run
-		return h.conclude(t, d, events.CodeStateCorrupt)
-	}
-	h.Logger.Info("turn resumed", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "action", d.Action.String(),
-		"code", d.Code, "epoch", d.Hold.Epoch)
-	t.binding = bindingOf(h.Bindings(), call)
-	if d.Action == idempotency.Conclude {
-		return h.conclude(t, d, d.Code)
-	}
-	return h.rerun(ctx, t, d, call)
+	return h.goOn(ctx, m, e, decision, nil)
 }
 
 // resumeKey returns the key of the turn that a resume names, and holds the subject against it.
@@ -94,54 +64,6 @@ func (h *Handlers) resumeKey(m *Message, e *events.Resume) (subjects.Key, error)
 		return key, fmt.Errorf("a resume of turn %.300q does not belong on subject %.300q", key.String(), m.Subject)
 	}
 	return key, nil
-}
-
-// restore makes a turn of what its claim says. The call is nil when the claim cannot be read
-// or does not belong under its key; then the ids are those of the resume and the key.
-func restore(m *Message, e *events.Resume, key subjects.Key, claim *idempotency.Record) (*turn, *events.ToolCall) {
-	call, reused := readCall(key, claim)
-	if call == nil {
-		ids := idsOf(key, e.TurnID)
-		return &turn{
-			StructuredOutputReady: &events.StructuredOutputReady{TurnID: ids, Workflow: e.Workflow},
-			m:                     m, key: key, name: key.String(), callID: events.CallID(ids, key.Turn),
-		}, nil
-	}
-	t := &turn{m: m, key: key, name: key.String(), StructuredOutputReady: &events.StructuredOutputReady{
-		TurnID:   events.TurnID{App: call.AppID, Chat: call.ChatID, Run: call.RunID, Turn: call.Turn},
-		Workflow: call.WorkflowName, Agent: call.Agent, AutoToolMode: true,
-		UserID: call.UserID, TurnSequence: call.TurnSequence, CorrectionOf: call.CorrectionOf,
-	}}
-	t.callID = events.CallID(t.TurnID, key.Turn)
-	if reused {
-		t.callID = events.QualifiedCallID(t.Turn, key.Turn)
-	}
-	if sum, err := hex.DecodeString(claim.Meta.Fingerprint); err == nil {
-		copy(t.fingerprint[:], sum)
-	}
-	t.ref = refOf(t.name, t.fingerprint)
-	return t, call
-}
-
-// readCall reads the event of a claim, and reports whether its turn key had been used before.
-// It returns nil when the event cannot be read or its ids do not lead to the key.
-func readCall(key subjects.Key, claim *idempotency.Record) (call *events.ToolCall, reused bool) {
-	body, err := events.Parse(claim.Data)
-	if err != nil || body.Kind != events.KindToolCall {
-		return nil, false
-	}
-	call = &events.ToolCall{}
-	if body.As(call) != nil {
-		return nil, false
-	}
-	plain := subjects.TurnKey(call.AppID, call.ChatID, call.RunID, call.Turn)
-	if key == plain {
-		return call, false
-	}
-	if key != plain.Reuse(call.RunID, call.Turn, claim.Meta.Fingerprint) {
-		return nil, false
-	}
-	return call, true
 }
 
 // idsOf returns the ids behind a key as far as they are known: those given if they lead to
@@ -164,55 +86,6 @@ func idsOf(key subjects.Key, given events.TurnID) events.TurnID {
 		}
 	}
 	return ids
-}
-
-// bindingOf finds what the manifests in force bind to a stored call, nil if nothing: the
-// agent's own binding of the tool before one that only its model led to.
-func bindingOf(set *bindings.Set, call *events.ToolCall) *bindings.Binding {
-	var found *bindings.Binding
-	for _, b := range set.Bindings() {
-		if b.Tool != call.ToolName || !strings.EqualFold(b.Workflow, call.WorkflowName) {
-			continue
-		}
-		if b.Agent == call.Agent {
-			return b
-		}
-		if found == nil {
-			found = b
-		}
-	}
-	return found
-}
-
-// rerun enters the tool again with the arguments of the claim: the data they were made of is
-// gone with its message. What cannot be run here ends as interrupted.
-func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, call *events.ToolCall) Disposition {
-	interrupted := func(why string, err error) Disposition {
-		h.Logger.Warn("the turn cannot run again", "why", why, "workflow", t.Workflow, "tool", call.ToolName, "chat", t.Chat,
-			"turn", t.callID, "err", err)
-		t.stuck = why
-		return h.conclude(t, d, events.CodeInterrupted)
-	}
-	if t.binding == nil {
-		return interrupted("no manifest has its tool", nil)
-	}
-	err := h.findTool(t)
-	if err != nil {
-		return interrupted("no tool", err)
-	}
-	reading, done := outside(t.m.Held, ctx)
-	t.args, err = h.Blobs.Object(reading, t.key, events.KindToolCall, call.Payload.ToolArgs)
-	if err == nil {
-		err = h.unpark(reading, t, d.Turn.State())
-	}
-	done()
-	switch {
-	case errors.Is(err, errNoArgs):
-		return interrupted("no arguments", err)
-	case err != nil:
-		return h.comesBack(t, "what the turn goes on with cannot be read", err)
-	}
-	return h.run(ctx, t, d)
 }
 
 // errNoArgs says that the arguments of a claim, or what was stored to go on with, are gone or not

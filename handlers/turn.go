@@ -106,19 +106,19 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	}
 	switch decision.Action {
 	case idempotency.Run:
-		if t.reject != nil { // claimed by a worker that knows the tool; this one does not
-			return h.conclude(t, decision, events.CodeInterrupted)
-		}
-		if decision.Turn != nil {
-			if call, _ := readCall(t.key, decision.Turn.Claim); call == nil { // whatever its headers say, it is never run
-				return h.conclude(t, decision, events.CodeStateCorrupt)
-			}
+		if decision.Turn != nil && (t.reject != nil || !mutant.Planted(mutant.TakeoverRunsBinding)) {
+			return h.takeUp(ctx, t, decision)
 		}
 		t.hit(failpoint.AfterClaim)
 		// 7. Invoke, 8. finish: the record is the event chat.tool_response. 9. Ack.
 		return h.run(ctx, t, decision)
 	case idempotency.Conclude:
+		if decision.Turn != nil {
+			return h.takeUp(ctx, t, decision)
+		}
 		return h.conclude(t, decision, decision.Code)
+	case idempotency.GiveBack:
+		return h.giveBack(m)
 	case idempotency.Conflict:
 		return h.conflict(t)
 	case idempotency.Done:
@@ -243,7 +243,7 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 	*buffer = event
 	c := idempotency.Claim{
 		Key: t.key, Lease: t.m.Lease, Event: event,
-		Fingerprint: t.hash, Trace: traceOf(t.m.Header),
+		Fingerprint: t.hash, Trace: traceOf(t.m.Header), Taker: (*taker)(h),
 	}
 	if t.reject != nil {
 		c.Verdict = string(t.reject.code)

@@ -32,7 +32,7 @@ type waiting struct {
 	open    map[string]*question // by token
 	count   int                  // of those that are on the screen
 	touched time.Time            // when something happened at the desk last
-	timer   *time.Timer          // of the next look whether to park
+	timer   Timer                // of the next look whether to park
 	asked   bool                 // the run has come to a question
 	told    bool                 // frontends know that the turn waits
 	counted bool                 // the run is one of [Handlers.waits]
@@ -76,29 +76,28 @@ func (r *run) ask(d *desk, q *question) (reply idempotency.Reply, err error) {
 
 // wait waits in memory until a question is decided or the run is over.
 func (r *run) wait(ctx context.Context, d *desk, q *question) (idempotency.Reply, error) {
-	pause := firstLook
-	look := time.NewTimer(pause + rand.N(2*pause)) // many may have asked at once
-	defer look.Stop()
+	held, pause := r.t.m.Held, firstLook
+	next := pause + rand.N(2*pause) // many may have asked at once
 	for {
-		select {
-		case <-q.wake:
-		case <-look.C:
+		if r.h.Timing.Wait(ctx, held, q.wake, q.over, next) {
 			pause = min(2*pause, lastLook)
-		case <-q.over:
+		}
+		switch {
+		case closed(q.over):
 			if err := d.stopped(r.tools); err != nil {
 				return idempotency.Reply{}, err
 			}
 			return idempotency.Reply{}, errRunOver
-		case <-ctx.Done():
+		case ctx.Err() != nil:
 			return idempotency.Reply{}, r.giveUp(ctx, d, q)
-		case <-r.t.m.Held.Done():
-			return idempotency.Reply{}, r.judge(context.Cause(r.t.m.Held))
+		case held.Err() != nil:
+			return idempotency.Reply{}, r.judge(context.Cause(held))
 		}
 		reply, err := r.look(d, q)
 		if err != nil || reply.Outcome != idempotency.Open {
 			return reply, err
 		}
-		look.Reset(pause - rand.N(pause/2))
+		next = pause - rand.N(pause/2)
 	}
 }
 
@@ -126,6 +125,7 @@ func (r *run) look(d *desk, q *question) (reply idempotency.Reply, err error) {
 	if err := r.closed(d); err != nil {
 		return reply, err
 	}
+	r.looks(q)
 	ctx := r.t.m.Held
 	reply, err = r.h.Journal.Look(ctx, r.hold, q.ID)
 	switch {
@@ -137,6 +137,13 @@ func (r *run) look(d *desk, q *question) (reply idempotency.Reply, err error) {
 	}
 	r.touch()
 	return reply, r.take(ctx, r.hold, q, reply)
+}
+
+// looks notes that a question is about to be read: whatever woke its wait is stored by now.
+func (r *run) looks(q *question) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q.called = false
 }
 
 // take stores that the tool is about to be handed a reply. The gate is held: a run that has
@@ -244,6 +251,7 @@ func (r *run) wake(token string) {
 		if token != "" && t != token {
 			continue
 		}
+		q.called = true
 		select {
 		case q.wake <- struct{}{}:
 		default:

@@ -30,6 +30,8 @@ type Answer struct {
 	// Ack makes the public event chat.tool_call_ack of what was decided, which need not be this
 	// answer.
 	Ack func(decided Record) ([]byte, error)
+	// Taker is asked before a parked turn is resumed, see [Claim].
+	Taker Taker
 }
 
 // Verdict is what became of an [Answer].
@@ -81,7 +83,7 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
 	if a.Outcome != Answered && a.Outcome != Expired {
 		return Verdicted{}, errOutcome
 	}
-	c := Claim{Key: a.Key, Lease: a.Lease, Trace: a.Trace, Signal: true, Ack: a.Ack, question: subjects.Token(a.ID)}
+	c := Claim{Key: a.Key, Lease: a.Lease, Trace: a.Trace, Signal: true, Ack: a.Ack, Taker: a.Taker, question: subjects.Token(a.ID)}
 	t, err := Load(ctx, j.store, a.Key)
 	if err != nil {
 		return Verdicted{}, err

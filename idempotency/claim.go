@@ -24,6 +24,9 @@ type Claim struct {
 	Verdict     string // code of a turn that fails before its tool, "" for one that may run
 	Trace       string
 
+	// Taker is asked before a turn is taken over. Nil takes over by the claim alone.
+	Taker Taker
+
 	// Ack makes the public event that closes a question on the screen; a cancel closes all
 	// that are open. See [Answer].
 	Ack func(decided Record) ([]byte, error)
@@ -52,11 +55,14 @@ const (
 	Conflict
 	// Signalled: the owner holds the turn in memory and has been told; acknowledge.
 	Signalled
+	// GiveBack: the turn is claimed, and only a worker that knows its workflow can continue it:
+	// deliver the message again after a delay. Nothing was stored.
+	GiveBack
 )
 
 // String returns the name used in logs and metrics.
 func (a Action) String() string {
-	return [...]string{"leave", "run", "conclude", "done", "duplicate", "conflict", "signalled"}[a]
+	return [...]string{"leave", "run", "conclude", "done", "duplicate", "conflict", "signalled", "give_back"}[a]
 }
 
 // Decision is the answer to a claim.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // ackTimeout is how long a publish waits for its acknowledgement before its outcome counts
@@ -40,7 +42,8 @@ const sweepEvery = 100 * time.Millisecond
 // nats.go's own synchronous publish. Each record in flight has a slot with an inbox, so that
 // the connection hands an acknowledgement straight to who waits for it. Each use of a slot has
 // a reply subject of its own: while two servers take themselves for the leader, a record is
-// answered twice, refused by the one and stored by the other, in any order.
+// answered twice, refused by the one and stored by the other, in any order. An acknowledgement
+// decides whether a tool runs, so the subjects have a random part: only the server learns them.
 type publisher struct {
 	nc     *nats.Conn
 	inbox  string // with the dot
@@ -83,7 +86,7 @@ func (s *slot) set(i int, name, value string) {
 }
 
 func newPublisher(nc *nats.Conn) (*publisher, error) {
-	p := &publisher{nc: nc, inbox: nc.NewInbox() + ".", done: make(chan struct{})}
+	p := &publisher{nc: nc, inbox: subjects.NewInbox(nc.Opts.InboxPrefix) + ".", done: make(chan struct{})}
 	first, err := p.newSlot() // tells now that the connection is closed
 	if err != nil {
 		return nil, err

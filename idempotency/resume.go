@@ -15,6 +15,7 @@ type Resume struct {
 	Key   subjects.Key
 	Lease Lease // the message that asks; it is the lease if the turn is taken over
 	Trace string
+	Taker Taker // see [Claim]
 
 	// Held reports whether the message of a lease is still in its stream, as the stream's
 	// leader knows it: then it will be delivered again, and there is nothing to repair.
@@ -29,7 +30,7 @@ type Resume struct {
 // same seal, the same takeover record, so that of a resume and a late delivery of the turn's
 // own message one wins.
 func (j *Journal) Resume(ctx context.Context, r Resume) (Decision, error) {
-	c := Claim{Key: r.Key, Lease: r.Lease, Trace: r.Trace}
+	c := Claim{Key: r.Key, Lease: r.Lease, Trace: r.Trace, Taker: r.Taker}
 	hold := Hold{Key: r.Key, Nonce: NewNonce(), Trace: r.Trace}
 	for {
 		t, err := Load(ctx, j.store, r.Key)

@@ -120,7 +120,7 @@ func raceOnALaggingNode(t *testing.T, seed uint64, effect string) (lied int) {
 			}
 		case idempotency.Conclude:
 			finish(d.Hold, "interrupted")
-		case idempotency.Leave, idempotency.Done, idempotency.Duplicate, idempotency.Conflict, idempotency.Signalled:
+		case idempotency.Leave, idempotency.Done, idempotency.Duplicate, idempotency.Conflict, idempotency.Signalled, idempotency.GiveBack:
 		}
 	}
 	for _, h := range open { // owners that were thought dead

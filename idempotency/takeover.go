@@ -33,6 +33,10 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 		return conclude(events.Code(claim.Verdict)) // from the stored verdict, not from our manifests
 	case !reenterable(claim.Effect), t.sealed() >= j.maxTakeovers:
 		return conclude(endOf(t)) // needs no takeover: the tool is not entered again
+	case !c.ableTo(t, &hold):
+		return Decision{Action: GiveBack, Turn: t}, false, nil
+	case !reenterable(hold.Effect):
+		return conclude(endOf(t))
 	}
 	if !mutant.Planted(mutant.TakeoverWithoutSeal) {
 		park, err := j.seal(ctx, hold, parkSealed)

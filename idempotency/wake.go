@@ -31,6 +31,8 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 			return Decision{Action: Signalled, Turn: t}, false, nil
 		case park.Meta.Verdict == parkParked && !c.cancels() && !waits(&park, c.question):
 			return Decision{Action: Done, Turn: t}, false, nil // repeated: the run that parked had it
+		case park.Meta.Verdict == parkParked && !c.ableTo(t, &hold):
+			return Decision{Action: GiveBack, Turn: t}, false, nil
 		case park.Meta.Verdict == parkParked:
 			return j.enter(ctx, c, hold, t)
 		}

@@ -1,0 +1,191 @@
+package handlers
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// A turn that another worker has claimed continues from its claim: the tool and the arguments that
+// the record names, whether the turn's own message is redelivered or an answer, an expiry or a
+// resume takes it over. The manifests of this worker only say how to run that tool, and whether
+// they still allow another run.
+
+// taker is what these handlers make of the claim of another worker.
+type taker Handlers
+
+// Effect implements [idempotency.Taker].
+func (k *taker) Effect(key subjects.Key, claim *idempotency.Record) (effect string, known bool) {
+	h := (*Handlers)(k)
+	call, _ := readCall(key, claim)
+	if call == nil {
+		return "", true // the turn ends as state_corrupt, here or elsewhere
+	}
+	set := h.Bindings()
+	if set.WorkflowDigest(call.WorkflowName) == "" {
+		return "", mutant.Planted(mutant.StrangerTakesOver)
+	}
+	t := &turn{binding: bindingOf(set, call)}
+	if t.binding == nil || h.findTool(t) != nil {
+		return "", true // the turn ends as unknown_tool
+	}
+	return string(t.effect), true
+}
+
+// takeUp continues a turn that its own message has taken over. All that the claim does not hold,
+// such as a snapshot of the context variables, is still in the message.
+func (h *Handlers) takeUp(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
+	return h.goOn(ctx, t.m, &events.Resume{TurnID: t.TurnID, Workflow: t.Workflow}, d, t.StructuredOutputReady)
+}
+
+// resumed goes on with a turn that the message of an answer, an expiry or a cancel has taken over
+// after it was parked, or after the owner who was told has died: the decision is Run or Conclude,
+// and the message is the lease of the turn until it has ended or is parked again.
+func (h *Handlers) resumed(ctx context.Context, m *Message, d idempotency.Decision) Disposition {
+	if d.Action == idempotency.Run {
+		h.Metrics.Resumed.Inc()
+	}
+	return h.goOn(ctx, m, &events.Resume{}, d, nil)
+}
+
+// goOn does what the journal has decided for a turn that another worker has claimed. Event is the
+// turn's own message if that has taken it over, else nil.
+func (h *Handlers) goOn(ctx context.Context, m *Message, e *events.Resume, d idempotency.Decision, event *events.StructuredOutputReady) Disposition {
+	t, call := restore(m, e, d.Turn, event)
+	if call == nil { // whatever the headers say, it is never run
+		return h.conclude(t, d, events.CodeStateCorrupt)
+	}
+	h.Logger.Info("turn resumed", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "action", d.Action.String(),
+		"code", d.Code, "epoch", d.Hold.Epoch)
+	t.binding = bindingOf(h.Bindings(), call)
+	if d.Action == idempotency.Conclude {
+		return h.conclude(t, d, d.Code)
+	}
+	return h.rerun(ctx, t, d, call)
+}
+
+// restore makes a turn of what its claim says. The call is nil when the claim cannot be read
+// or does not belong under its key; then the ids are those of the resume and the key.
+func restore(m *Message, e *events.Resume, held *idempotency.Turn, event *events.StructuredOutputReady) (*turn, *events.ToolCall) {
+	key, claim := held.Key, held.Claim
+	call, reused := readCall(key, claim)
+	if call == nil {
+		ids := idsOf(key, e.TurnID)
+		return &turn{
+			StructuredOutputReady: &events.StructuredOutputReady{TurnID: ids, Workflow: e.Workflow},
+			m:                     m, key: key, name: key.String(), callID: events.CallID(ids, key.Turn),
+		}, nil
+	}
+	if event == nil {
+		event = &events.StructuredOutputReady{
+			TurnID:   events.TurnID{App: call.AppID, Chat: call.ChatID, Run: call.RunID, Turn: call.Turn},
+			Workflow: call.WorkflowName, Agent: call.Agent, AutoToolMode: true,
+			UserID: call.UserID, TurnSequence: call.TurnSequence, CorrectionOf: call.CorrectionOf,
+		}
+	}
+	t := &turn{m: m, key: key, name: key.String(), StructuredOutputReady: event}
+	t.callID = events.CallID(t.TurnID, key.Turn)
+	if reused {
+		t.callID = events.QualifiedCallID(t.Turn, key.Turn)
+	}
+	if sum, err := hex.DecodeString(claim.Meta.Fingerprint); err == nil {
+		copy(t.fingerprint[:], sum)
+	}
+	t.hash, t.ref = claim.Meta.Fingerprint, refOf(t.name, t.fingerprint)
+	return t, call
+}
+
+// readCall reads the event of a claim, and reports whether its turn key had been used before.
+// It returns nil when the event cannot be read or its ids do not lead to the key.
+func readCall(key subjects.Key, claim *idempotency.Record) (call *events.ToolCall, reused bool) {
+	body, err := events.Parse(claim.Data)
+	if err != nil || body.Kind != events.KindToolCall {
+		return nil, false
+	}
+	call = &events.ToolCall{}
+	if body.As(call) != nil {
+		return nil, false
+	}
+	plain := subjects.TurnKey(call.AppID, call.ChatID, call.RunID, call.Turn)
+	if key == plain {
+		return call, false
+	}
+	if key != plain.Reuse(call.RunID, call.Turn, claim.Meta.Fingerprint) {
+		return nil, false
+	}
+	return call, true
+}
+
+// bindingOf finds what the manifests in force bind to a stored call, nil if nothing: the
+// agent's own binding of the tool before one that only its model led to.
+func bindingOf(set *bindings.Set, call *events.ToolCall) *bindings.Binding {
+	var found *bindings.Binding
+	for _, b := range set.Bindings() {
+		if b.Tool != call.ToolName || !strings.EqualFold(b.Workflow, call.WorkflowName) {
+			continue
+		}
+		if b.Agent == call.Agent {
+			return b
+		}
+		if found == nil {
+			found = b
+		}
+	}
+	return found
+}
+
+// rerun enters the tool of the claim again, with the arguments of the claim. A tool that this
+// worker does not have (any more) ends as unknown_tool; arguments that are gone end as interrupted.
+func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, call *events.ToolCall) Disposition {
+	stuck := func(code events.Code, why string, err error) Disposition {
+		h.Logger.Warn("the turn cannot run again", "code", code, "why", why, "workflow", t.Workflow, "tool", call.ToolName, "chat", t.Chat,
+			"turn", t.callID, "err", err)
+		t.stuck = why
+		return h.conclude(t, d, code)
+	}
+	if t.binding == nil {
+		if h.Bindings().WorkflowDigest(call.WorkflowName) == "" && !mutant.Planted(mutant.StrangerTakesOver) { // it was removed just now
+			return h.giveBack(t.m)
+		}
+		return stuck(events.CodeUnknownTool, "no manifest has its tool", nil)
+	}
+	err := h.findTool(t)
+	if err != nil {
+		return stuck(events.CodeUnknownTool, "no tool", err)
+	}
+	if d.Hold.Stricter(string(t.effect)) { // the manifests have changed since the turn was taken over
+		return stuck(events.CodeInterrupted, "its effect is "+string(t.effect)+" now", nil)
+	}
+	reading, done := outside(t.m.Held, ctx)
+	t.args, err = h.Blobs.Object(reading, t.key, events.KindToolCall, call.Payload.ToolArgs)
+	if err == nil {
+		err = h.unpark(reading, t, d.Turn.State())
+	}
+	done()
+	switch {
+	case errors.Is(err, errNoArgs):
+		return stuck(events.CodeInterrupted, "no arguments", err)
+	case err != nil:
+		return h.comesBack(t, "what the turn goes on with cannot be read", err)
+	}
+	return h.run(ctx, t, d)
+}
+
+// giveBack returns a message of a claimed turn whose workflow is unknown here, for as long as the
+// turn may live: another worker may know it. At first it is offered often, because workers of
+// several workflows may share the pool, then ever more rarely.
+func (h *Handlers) giveBack(m *Message) Disposition {
+	if m.Lease.Delivery <= graceNaks {
+		return nakAfter(h.handOverDelay(m))
+	}
+	const part, least = 4, time.Second // a few dozen deliveries in a week
+	return nakAfter(max(h.Now().Sub(m.Stored)/part, least))
+}
