@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // Options of an [Inbox]. Stream, Consumer, Handle and Slots are required.
@@ -47,6 +49,7 @@ type Inbox struct {
 	queue chan *Delivery
 	spare chan struct{} // tokens of handlers that are one too many
 	fatal chan error
+	doubt chan struct{} // a status claims that the consumer is gone
 
 	word     atomic.Int64 // last word from the server, nanoseconds since epoch
 	draining atomic.Bool
@@ -79,11 +82,12 @@ func New(nc *nats.Conn, o Options) (*Inbox, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Inbox{
-		nc: nc, js: js, o: o, epoch: time.Now(), inbox: nc.NewInbox(),
+		nc: nc, js: js, o: o, epoch: time.Now(), inbox: subjects.NewInbox(nc.Opts.InboxPrefix),
 		next:  "$JS.API.CONSUMER.MSG.NEXT." + o.Stream + "." + o.Consumer,
 		queue: make(chan *Delivery, 4*o.Slots+64),
 		spare: make(chan struct{}, maxAway),
 		fatal: make(chan error, 1),
+		doubt: make(chan struct{}, 1),
 		held:  map[uint64]*Delivery{},
 		pace:  newPace(),
 	}, nil
@@ -239,8 +243,8 @@ func (in *Inbox) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeat)
 	defer cancel()
 	_, err := in.js.Consumer(ctx, in.o.Stream, in.o.Consumer)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("inbox: consumer %s of stream %s: %w: run `turnctl provision`", in.o.Consumer, in.o.Stream, ErrGone)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrNotPullConsumer) {
+		return fmt.Errorf("inbox: consumer %s of stream %s: %w (%w): run `turnctl provision`", in.o.Consumer, in.o.Stream, ErrGone, err)
 	}
 	return nil // unreachable is not gone
 }

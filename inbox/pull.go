@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -78,12 +77,12 @@ func (in *Inbox) receive(m *nats.Msg) {
 			return
 		}
 	}
-	in.word.Store(int64(in.now()))
 	meta, err := m.Metadata()
-	if err != nil {
-		in.o.Logger.Warn("a message without delivery metadata", "subject", m.Subject, "err", err)
+	if err != nil || meta.Stream != in.o.Stream || meta.Consumer != in.o.Consumer {
+		in.o.Logger.Warn("dropped: not a delivery of the consumer", "consumer", in.o.Consumer, "subject", m.Subject, "err", err)
 		return
 	}
+	in.word.Store(int64(in.now()))
 	d := &Delivery{
 		Msg: m, Stream: meta.Stream, Seq: meta.Sequence.Stream, Delivered: meta.NumDelivered, Stored: meta.Timestamp,
 		in: in, reply: m.Reply, start: time.Now(),
@@ -124,16 +123,16 @@ func (in *Inbox) status(code string, h nats.Header) {
 		in.expired(1 << 30)
 		return
 	}
-	in.word.Store(int64(in.now()))
-	switch code {
-	case "100": // heartbeat
-		return
-	case "404", "408":
-	case "409":
-		if text := h.Get("Description"); text == "Consumer Deleted" || text == "Consumer is push based" {
-			in.fail(fmt.Errorf("inbox: consumer %s of stream %s: %w (server: %s): run `turnctl provision`", in.o.Consumer, in.o.Stream, ErrGone, text))
-			return
+	if text := h.Get("Description"); code == "409" && (text == "Consumer Deleted" || text == "Consumer is push based") {
+		select {
+		case in.doubt <- struct{}{}: // tend asks the server before it believes it
+		default:
 		}
+		return
+	}
+	in.word.Store(int64(in.now()))
+	if code == "100" { // heartbeat
+		return
 	}
 	// A pull that ended says how much of it was not delivered.
 	if n, err := strconv.Atoi(h.Get("Nats-Pending-Messages")); err == nil {
@@ -162,6 +161,7 @@ func (in *Inbox) tend(done <-chan struct{}, status <-chan nats.Status) {
 	defer beats.Stop()
 	watch := time.NewTicker(heartbeat)
 	defer watch.Stop()
+	doubt := in.doubt // nil after a look, until the next watch: statuses cannot make it look all the time
 	for {
 		select {
 		case <-done:
@@ -176,7 +176,15 @@ func (in *Inbox) tend(done <-chan struct{}, status <-chan nats.Status) {
 			in.pull(true)
 		case <-beats.C:
 			in.keepAlive()
+		case <-doubt:
+			doubt = nil
+			if err := in.check(context.Background()); err != nil {
+				in.fail(err)
+				continue
+			}
+			in.o.Logger.Warn("a status reports that the consumer is gone, but the server does not confirm it: ignored", "consumer", in.o.Consumer)
 		case <-watch.C:
+			doubt = in.doubt
 			if silent := in.now() - time.Duration(in.word.Load()); silent <= 2*heartbeat || in.draining.Load() {
 				in.pull(false)
 				continue

@@ -117,13 +117,21 @@ func TestServiceIsToldWhyTheCallEnded(t *testing.T) {
 	k := newKit(t)
 	told, asked := make(chan events.Code, 1), make(chan struct{})
 	k.serve("long", func(m *nats.Msg) {
-		go func() {
-			_, err := k.at(m, "end", "")
-			told <- events.CodeOf(err)
-		}()
 		for range 20 { // who asks again and again takes no more room
 			_ = k.services.PublishMsg(&nats.Msg{Subject: m.Reply, Reply: "_INBOX.nobody", Header: nats.Header{"Oneturn-Kind": {"end"}}})
 		}
+		answers, err := k.services.SubscribeSync(k.services.NewInbox())
+		require.NoError(t, err)
+		end := nats.NewMsg(m.Reply)
+		end.Reply = answers.Subject
+		end.Header.Set(target.HeaderKind, "end")
+		require.NoError(t, k.services.PublishMsg(end)) // the newest request is the one that is answered
+		go func() {
+			answer, err := answers.NextMsg(patience)
+			if err == nil {
+				told <- events.Code(answer.Header.Get("Oneturn-Error-Code"))
+			}
+		}()
 		_, _ = k.at(m, "step", `{"name":"x"}`) // comes after them on the same connection
 		asked <- struct{}{}
 	})

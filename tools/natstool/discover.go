@@ -165,22 +165,31 @@ func (t *Tool) choose(op string, found []instance) (*endpoint, error) {
 		until: time.Now().Add(t.o.Fresh),
 	}
 	if schema := meta[MetaInput]; schema != "" {
-		input, err := model.CompileSchema(t.name(), json.RawMessage(schema))
-		if err != nil {
-			t.o.Logger.Warn("the input schema of a NATS service cannot be used: its arguments are not checked here", "service", t.name(), "err", err)
-		} else {
+		input, unchecked := model.Foreign(t.name(), json.RawMessage(schema))
+		if input != nil {
 			e.input, e.about.Input = input, json.RawMessage(schema)
 		}
+		t.left(e, "input", unchecked)
 	}
 	if schema := meta[MetaOutput]; schema != "" {
-		output, err := model.CompileValue(t.name(), json.RawMessage(schema))
-		if err != nil {
-			t.o.Logger.Warn("the output schema of a NATS service cannot be used: its answers are not checked", "service", t.name(), "err", err)
-		} else {
+		output, unchecked := model.ForeignValue(t.name(), json.RawMessage(schema))
+		if output != nil {
 			e.output, e.about.Output = output, json.RawMessage(schema)
 		}
+		t.left(e, "output", unchecked)
 	}
 	return e, nil
+}
+
+// left notes the rules of a schema that only the service can check.
+func (t *Tool) left(e *endpoint, which string, rules []model.Problem) {
+	if len(rules) == 0 {
+		return
+	}
+	for _, p := range rules {
+		e.about.Unchecked = append(e.about.Unchecked, which+" "+p.Place())
+	}
+	t.o.Logger.Warn("rules of the schema of a NATS service are left to it", "service", t.name(), "schema", which, "rules", len(rules))
 }
 
 // reserved reports whether a subject is one of the product: a tool there could publish turns and

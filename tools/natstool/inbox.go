@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools/target"
 )
 
@@ -40,7 +41,7 @@ func (b *inbox) add(take func(*nats.Msg)) (subject string, gone <-chan struct{},
 }
 
 func (b *inbox) subscribe() error {
-	prefix := b.conn.NewInbox() + "."
+	prefix := subjects.NewToolInbox(b.conn.Opts.InboxPrefix) + "."
 	sub, err := b.conn.Subscribe(prefix+"*", b.deliver)
 	if err != nil {
 		return fmt.Errorf("subscribe to %s*: %w", prefix, err)

@@ -1,0 +1,93 @@
+package docs_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+)
+
+// withServices adds the rights of docs/nats-services.md for services of these names.
+func withServices(t *testing.T, names ...string) func(config string) string {
+	t.Helper()
+	page := fenced(t, "nats-services.md", "conf")[0].text
+	_, rest, found := strings.Cut(page, "{ user: warehouse")
+	require.True(t, found)
+	user := "{ user: warehouse" + rest
+	return func(config string) string {
+		var users, publish strings.Builder
+		for _, name := range names {
+			users.WriteString(strings.ReplaceAll(strings.Replace(user, "permissions:", "password: warehouse, permissions:", 1), "warehouse", name))
+			publish.WriteString(strings.ReplaceAll(`"warehouse.>", "$SRV.INFO.warehouse", "_INBOX_warehouse.>", `, "warehouse", name))
+		}
+		config = strings.Replace(config, `"oneturn.dead.>", "oneturn.live.>"`, publish.String()+`"oneturn.dead.>", "oneturn.live.>"`, 1)
+		return strings.Replace(config, "users = [", "users = [\n"+users.String(), 1)
+	}
+}
+
+const servicesManifest = `
+agents: {Clerk: {}, Teller: {}}
+tools:
+  - {name: stock, agent: Clerk, schema: {type: object}, nats: {subject: warehouse.stock}, timeout: 10s}
+  - {name: pay, agent: Teller, schema: {type: object}, nats: {service: bank, endpoint: pay}, timeout: 10s}
+`
+
+// withWorker starts a server with services, and a worker with their tools.
+func withWorker(t *testing.T, services ...string) (*secured, *oneturn.Client) {
+	t.Helper()
+	s := newSecured(t, withServices(t, services...))
+	write(t, s.dir, "workflows/Shop/oneturn.yaml", servicesManifest)
+	s.run("provisioner", "provision")
+	w := launch(t, command(t, s.dir, "worker", s.flags("worker", "--workflows", "workflows", "--http", "off", "--soft-stop", "1s")...), "is ready")
+	t.Cleanup(func() { w.end(syscall.SIGTERM) })
+	nc, _ := s.connect("publisher")
+	c, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
+	require.NoError(t, err)
+	return s, c
+}
+
+func shop(turn, agent, model string) *oneturn.Turn {
+	return &oneturn.Turn{
+		TurnID: oneturn.TurnID{App: "acme", Chat: "c1", Turn: turn}, Workflow: "Shop", Agent: agent, Model: model, Data: map[string]any{},
+	}
+}
+
+// denies requires that each subject is denied to a connection.
+func denies(t *testing.T, nc *nats.Conn, denied *denials, try func(subject string) error, subjects ...string) {
+	t.Helper()
+	for _, subject := range subjects {
+		before := len(denied.list())
+		require.NoError(t, try(subject))
+		require.NoError(t, nc.Flush())
+		require.Eventually(t, func() bool { return len(denied.list()) > before }, 5*time.Second, 5*time.Millisecond, "%s is allowed", subject)
+	}
+}
+
+// TestServiceCannotSendMessagesOfTheServer: acknowledgements of the journal, deliveries and their
+// statuses go to inboxes that a service may not publish to, and cannot name.
+func TestServiceCannotSendMessagesOfTheServer(t *testing.T) {
+	t.Parallel()
+	s, c := withWorker(t, "warehouse")
+	service, denied := s.connect("warehouse")
+	replies := make(chan string, 1)
+	_, err := service.Subscribe("warehouse.stock", func(m *nats.Msg) {
+		replies <- m.Reply
+		_ = m.Respond([]byte("{}"))
+	})
+	require.NoError(t, err)
+	require.NoError(t, service.Flush())
+	require.True(t, do(t, c, shop("t1", "Clerk", "stock")).Success)
+	reply := <-replies
+	require.Regexp(t, `^_INBOX_worker_tools\.[A-Z2-7]{26}\.[A-Z2-7]{26}$`, reply)
+	require.Empty(t, denied.list())
+	denies(t, service, denied, func(subject string) error {
+		return service.Publish(subject, []byte(`{"stream":"KV_ONETURN_TURNS","seq":4242}`))
+	},
+		strings.Replace(reply, "_tools", "", 1), "_INBOX_worker.x", "_INBOX_worker.x.0.1", "_INBOX_publisher.x", "$KV.ONETURN_TURNS.e.acme.c1.0-t1.0.tool_response")
+	require.True(t, do(t, c, shop("t2", "Clerk", "stock")).Success)
+}
