@@ -269,9 +269,9 @@ func (b *binder) effect(t *toolEntry) (effect Effect, why string) {
 	case t.uiTool:
 		return EffectReplay, "a UI tool without effect"
 	case trusts(t):
-		return EffectUnsafe, "nothing is said here: what the service or server says of it counts"
+		return EffectUnsafe, "not declared in the manifest: the effect that the service or server declares applies, else this one"
 	default:
-		return EffectUnsafe, "nothing is said"
+		return EffectUnsafe, "the default, as no effect is declared"
 	}
 }
 

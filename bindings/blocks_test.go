@@ -91,7 +91,7 @@ func TestBlocksOfAToolSayWhereItIs(t *testing.T) {
 			require.Equal(t, bindings.EffectUnsafe, b.Effect)
 		}
 		trusted := b.Tool == "cancel" || b.Tool == "read_file"
-		require.Equal(t, trusted, strings.Contains(b.EffectWhy, "what the service or server says of it counts"), b.Tool)
+		require.Equal(t, trusted, strings.Contains(b.EffectWhy, "the effect that the service or server declares applies"), b.Tool)
 	}
 }
 

@@ -190,8 +190,8 @@ func (s *Set) inspect(ctx context.Context, opts *Options, drafts []*draft) (file
 			severity = SeverityError
 		}
 		s.general = append(s.general, Diagnostic{
-			Severity: severity, Code: "not_inspected", Message: fmt.Sprintf("the Python files could not be inspected: %v", err),
-			Mend: "give Python tools an interpreter that runs: install Python 3.9 or newer, or name one with --python",
+			Severity: severity, Code: "not_inspected", Message: err.Error(),
+			Mend: "install Python 3.9 or newer, or name an interpreter that runs with --python",
 		})
 		return nil, false, nil
 	}

@@ -14,6 +14,8 @@ type Description struct {
 	// believed.
 	Effect  string
 	Version string // changes when what is called does; "" if unknown
+	// Unchecked names the rules of Input and Output that only what is called can check, each with its place.
+	Unchecked []string
 }
 
 // Describer is an [Invoker] that can tell what it calls.

@@ -62,7 +62,7 @@ func (t *Tool) begin(ctx context.Context, op string, call *tools.Call) *underway
 func (u *underway) broken(err error) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.gone || errors.Is(err, errUnsent) || u.lost
+	return u.gone || u.stale || errors.Is(err, errUnsent) || u.lost
 }
 
 // carry has a session carry the call, and says how it ends.
@@ -112,6 +112,14 @@ func (t *Tool) explain(one *session, u *underway, err error) error {
 		return errUnsent
 	}
 	if e := protocolError(err); e != nil {
+		if e.Code == codeUnreadable && one.unread() != "" {
+			return failf(events.CodeToolError, u.op, "the answer of MCP server %s cannot be used: %s; %s", t.server.to.Name, one.unread(), unknown)
+		}
+		if unknownSession([]byte(e.Message)) {
+			u.mu.Lock()
+			u.stale = true
+			u.mu.Unlock()
+		}
 		return refusal(u, e)
 	}
 	u.mu.Lock()
@@ -135,6 +143,7 @@ func (s *session) carry(u *underway, params *mcp.CallToolParams) (*mcp.CallToolR
 	s.mu.Lock()
 	u.link = s.link
 	s.call = u
+	s.garbled = ""
 	s.mu.Unlock()
 	type answer struct {
 		result *mcp.CallToolResult

@@ -61,6 +61,9 @@ func serve(mode string) error {
 	case deaf:
 		defer func() { select {} }()
 	}
+	if p, is := peers[mode]; is {
+		return p.serve()
+	}
 	if hostile[mode] != nil {
 		return serveHostile(mode)
 	}

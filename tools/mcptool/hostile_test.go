@@ -93,7 +93,6 @@ func serveHostile(mode string) error {
 		case m.Params.Arguments.How == "log":
 			fmt.Fprintln(os.Stderr, os.Getenv("SECRET"))
 			say(`"id":%s,"result":{"content":[]`, m.ID) // of which nothing may be logged
-			say(`"id":%s,"result":{"content":[]}`, m.ID)
 		}
 	}
 	return in.Err()
@@ -146,7 +145,7 @@ func TestSecretOfAServerStaysOutOfWhatItSays(t *testing.T) {
 	require.JSONEq(t, `{"said":"it was [secret]"}`, value(t, tool, `{"how":"structure"}`))
 	require.ErrorContains(t, fails(t, tool, `{"how":"failure"}`, events.CodeToolError), "it was [secret]")
 	require.ErrorContains(t, fails(t, tool, `{"how":"refusal"}`, events.CodeToolError), "it was [secret]")
-	require.Equal(t, "null", value(t, tool, `{"how":"log"}`))
+	require.ErrorContains(t, fails(t, tool, `{"how":"log"}`, events.CodeToolError), "its answer is not JSON")
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "a message that cannot be read") }, patience, tick)
 	require.NotContains(t, log.String(), "CANARY")
 	require.NotContains(t, log.String(), "content")

@@ -18,6 +18,7 @@ import (
 func (c *child) messages(from io.Reader, to *io.PipeWriter, log *slog.Logger) {
 	in := bufio.NewReaderSize(from, 64<<10) //nolint:mnd // a pipe holds as much
 	var junk process.Output
+	var block []byte // of a message that is written over several lines
 	defer func() {
 		junk.Flush(log)
 		_ = to.Close()
@@ -25,15 +26,22 @@ func (c *child) messages(from io.Reader, to *io.PipeWriter, log *slog.Logger) {
 	}()
 	for {
 		line, err := c.line(in)
+		if line, block = unfolded(line, block, c.session.server.o.maxMessage()); block != nil && err == nil {
+			continue
+		}
 		msg, rest := message(line)
 		if len(bytes.TrimSpace(rest)) > 0 {
-			if msg == nil && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(`{"jsonrpc"`)) { // of the call, not of the log
+			if msg == nil && bytes.HasPrefix(bytes.TrimSpace(rest), []byte("{")) && bytes.Contains(rest, []byte(`"jsonrpc"`)) { // of the call, not of the log
+				msg = c.session.unreadable(bytes.TrimSpace(rest))
 				rest = fmt.Appendf(nil, "a message that cannot be read (%d bytes)", len(rest))
 			}
 			text := string(rest[:min(len(rest), process.MaxLine)])
 			junk.Line(log, strings.TrimRight(text, "\n"), len(rest) > len(text), c.known.Text)
 		}
 		if msg != nil {
+			if msg = c.session.admit(msg); msg == nil {
+				continue
+			}
 			if !c.session.saw(msg) {
 				c.cut(false, tooMuchWanted)
 				return
@@ -66,13 +74,32 @@ func (c *child) line(in *bufio.Reader) ([]byte, error) {
 
 var errTooLarge = errors.New("a message is too large")
 
+// unfolded joins the lines of a message that is written over several: from one that is only a
+// brace to one that begins with the other. It returns what is to be read as one line, or the block
+// so far.
+func unfolded(line, block []byte, most int) (whole, rest []byte) {
+	switch {
+	case block == nil && string(bytes.TrimSpace(line)) != "{", bytes.HasPrefix(line, []byte(`{"`)), len(block)+len(line) > most:
+		return line, nil
+	}
+	block = append(block, line...)
+	if !bytes.HasPrefix(line, []byte("}")) {
+		return nil, block
+	}
+	return bytes.ReplaceAll(block, []byte("\n"), []byte(" ")), nil
+}
+
 // message returns the JSON-RPC message of a line, if there is one, and what stands before it or
 // instead: a program may print without ending its line.
 func message(line []byte) (msg, rest []byte) {
+	trimmed := bytes.TrimPrefix(bytes.TrimSpace(line), []byte("\xef\xbb\xbf"))
 	if !bytes.Contains(line, []byte(`"jsonrpc"`)) {
+		var w wire
+		if bytes.HasPrefix(trimmed, []byte("{")) && json.Unmarshal(trimmed, &w) == nil && w.ID != nil && w.answers() {
+			return bytes.Clone(trimmed), nil
+		}
 		return nil, line
 	}
-	trimmed := bytes.TrimSpace(line)
 	if json.Valid(trimmed) && (trimmed[0] == '{' || trimmed[0] == '[') {
 		return bytes.Clone(trimmed), nil
 	}

@@ -9,6 +9,7 @@ import (
 const (
 	defaultMaxResult = 10 << 20
 	defaultStart     = time.Minute
+	defaultProbe     = 2 * time.Second
 	defaultIdle      = 5 * time.Minute
 	defaultGrace     = 2 * time.Second
 )
@@ -21,6 +22,7 @@ type Options struct {
 
 	MaxResult    int           // bytes of a result; 0 is 10 MiB
 	StartTimeout time.Duration // how long a session may take to be ready: its process to start, its tools to be listed; 0 is 1 minute
+	ProbeTimeout time.Duration // how long a server may take to answer the newest protocol's first request before it gets the one of the older protocols; 0 is 2 s
 	IdleAfter    time.Duration // how long an idle session is kept; 0 is 5 minutes
 	Grace        time.Duration // how long a process may take to end once its input is closed, before its group is killed; 0 is 2 s
 	Env          []string      // variables of the worker's environment that every process gets: NAME or PREFIX_*
@@ -34,6 +36,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = defaultStart
+	}
+	if o.ProbeTimeout <= 0 {
+		o.ProbeTimeout = defaultProbe
 	}
 	if o.IdleAfter <= 0 {
 		o.IdleAfter = defaultIdle

@@ -71,7 +71,7 @@ func (t *Tool) result(u *underway, pin *pinned, r *mcp.CallToolResult) (tools.Re
 	}
 	tree, err := events.Decode(out)
 	if err != nil {
-		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used", Err: err}
+		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used: " + bounded(err.Error()), Err: err}
 	}
 	if pin.output != nil {
 		if _, _, faults := pin.output.Conform(tree); len(faults) > 0 {

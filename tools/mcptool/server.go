@@ -40,6 +40,7 @@ type server struct {
 	failures int       // starts that failed and sessions that died in a call, since a call went well
 	rest     time.Time // no start before
 	last     error     // of the starts
+	begins   handshake // how the next session begins
 	started  uint64
 	died     uint64
 }
@@ -107,8 +108,8 @@ func (s *server) take(ctx context.Context, op string) (*session, error) {
 	rest, last, failures := time.Until(s.rest), s.last, s.failures
 	s.mu.Unlock()
 	if rest > 0 && last != nil {
-		return nil, tools.RetryAfter(failf(events.CodeToolError, op, "MCP server %s rests, as it has failed %d times in a row; the tool was not entered; "+
-			"its last failure: %v", s.to.Name, failures, last), rest)
+		return nil, tools.RetryAfter(failf(events.CodeToolError, op, "MCP server %s is not called for now, after %s in a row; the tool was not entered; "+
+			"its last failure: %v", s.to.Name, failureCount(failures), last), rest)
 	}
 	one, err := s.start(ctx, op)
 	if err != nil && ctx.Err() == nil {
@@ -116,6 +117,13 @@ func (s *server) take(ctx context.Context, op string) (*session, error) {
 		return nil, tools.Retryable(err)
 	}
 	return one, err
+}
+
+func failureCount(n int) string {
+	if n == 1 {
+		return "1 failure"
+	}
+	return fmt.Sprintf("%d failures", n)
 }
 
 // failed notes that a session could not start, or died in a call. Free failures in a row cost
@@ -130,19 +138,38 @@ func (s *server) failed(err error, free int) {
 	}
 }
 
-// start starts a session and reads its tools.
+// start starts a session and reads its tools. A server that fails at how the session begins gets
+// another that begins differently.
 func (s *server) start(ctx context.Context, op string) (*session, error) {
 	within, cancel := context.WithTimeout(ctx, s.o.StartTimeout)
 	defer cancel()
+	for tries := 1; ; tries++ {
+		one, err, again := s.begin(ctx, within, op)
+		if err == nil || !again || tries == maxHandshakes || within.Err() != nil {
+			return one, err
+		}
+		s.log.Debug("MCP session begins differently", "err", err)
+	}
+}
+
+// maxHandshakes is how many ways there are to begin a session.
+const maxHandshakes = 3
+
+// begin starts a session; again is whether one that begins differently may succeed.
+func (s *server) begin(ctx, within context.Context, op string) (_ *session, failed error, again bool) { //nolint:revive // again is about the error
 	one := &session{server: s, over: make(chan struct{})}
 	s.mu.Lock()
+	one.begins = s.begins
 	if s.closed {
 		s.mu.Unlock()
-		return nil, s.over(op)
+		return nil, s.over(op), false
 	}
 	s.ends.Add(1)
 	s.mu.Unlock()
 	err := one.connect(within)
+	s.mu.Lock()
+	s.begins, again = one.probe.next(one.begins, err != nil, protocolError(err) != nil)
+	s.mu.Unlock()
 	if err == nil {
 		err = one.list(within)
 	}
@@ -153,7 +180,7 @@ func (s *server) start(ctx context.Context, op string) (*session, error) {
 			s.open[one] = struct{}{}
 			s.started++
 			s.log.Debug("MCP session started", "protocol", one.protocol(), "tools", len(one.tools))
-			return one, nil
+			return one, nil, false
 		}
 		err = s.over(op)
 	}
@@ -161,11 +188,11 @@ func (s *server) start(ctx context.Context, op string) (*session, error) {
 	one.end(0, nil)
 	switch {
 	case ctx.Err() != nil:
-		return nil, ended(ctx, op, fmt.Sprintf("while MCP server %s started; the tool was not entered", s.to.Name))
+		return nil, ended(ctx, op, fmt.Sprintf("while MCP server %s started; the tool was not entered", s.to.Name)), false
 	case within.Err() != nil:
 		text = fmt.Sprintf("it was not ready within %s", s.o.StartTimeout)
 	}
-	return nil, failf(events.CodeToolError, op, "MCP server %s cannot be used: %s; the tool was not entered; %s", s.to.Name, text, s.reach.mend())
+	return nil, failf(events.CodeToolError, op, "MCP server %s cannot be used: %s; the tool was not entered; %s", s.to.Name, text, s.reach.mend()), again
 }
 
 // release ends the use of a session, which is kept if it is good for another call.

@@ -2,11 +2,13 @@ package mcptool
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,6 +57,8 @@ type link interface {
 // session is one session with a server. It carries one call at a time.
 type session struct {
 	server *server
+	begins handshake
+	probe  probe
 	link   link
 	client *mcp.ClientSession
 	over   chan struct{} // closed when the connection is over
@@ -66,11 +70,18 @@ type session struct {
 	wants int // requests of the server that have no answer yet
 	tools map[string]*described
 	stale bool // the server has said that its tools have changed
+
+	last    json.RawMessage // id of the last request for the server
+	garbled string          // why an answer of the server could not be read
 }
 
 // connect opens the connection and agrees on the protocol.
 func (s *session) connect(ctx context.Context) error {
 	var err error
+	if s.begins == probing {
+		s.probe.within = s.server.o.ProbeTimeout
+	}
+	defer s.probe.stop()
 	if s.link, err = s.server.reach.open(ctx, s); err != nil {
 		return err
 	}
@@ -94,7 +105,11 @@ func (s *session) connect(ctx context.Context) error {
 			recovered(recover(), &c.err)
 			done <- c
 		}()
-		c.session, c.err = client.Connect(ctx, s.link, nil)
+		var o mcp.ClientSessionOptions
+		if s.begins == legacy {
+			o.ProtocolVersion = legacyProtocol
+		}
+		c.session, c.err = client.Connect(ctx, s.link, &o)
 	}()
 	var c connected
 	select {
@@ -233,6 +248,13 @@ func (s *session) close(grace time.Duration, after <-chan struct{}) {
 
 // explain says why the session failed.
 func (s *session) explain(err error) string {
+	if version, is := strings.CutPrefix(err.Error(), "unsupported protocol version: "); is && s.link != nil {
+		return "it speaks the protocol version " + bounded(s.link.secrets().Text(version)) +
+			", this worker those from 2024-11-05 to 2026-07-28: use another version of the server"
+	}
+	if garbled := s.unread(); garbled != "" {
+		return garbled
+	}
 	if s.link != nil {
 		if why := s.link.reason(); why != "" {
 			return why

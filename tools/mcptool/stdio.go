@@ -3,6 +3,7 @@ package mcptool
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -114,6 +115,7 @@ func (c *child) supervise() {
 	c.stdin = ours[0]
 	reader, writer := io.Pipe()
 	c.reader = reader
+	c.session.probe.giveUp = func(id json.RawMessage) { _, _ = writer.Write(unanswered(id)) } // it gets initialize, in the same process
 	c.begun <- nil
 
 	var readers sync.WaitGroup
@@ -165,6 +167,7 @@ func (w stdin) Write(p []byte) (int, error) {
 	if calls {
 		u.sent(true)
 	}
+	w.session.sending(p)
 	n, err := w.stdin.Write(p)
 	if calls && err != nil && n < len(p)-1 {
 		u.sent(false) // half a message is none

@@ -3,7 +3,6 @@ package mcptool
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -33,8 +32,9 @@ type Tool struct {
 type pinned struct {
 	*described
 
-	input  *model.Model
-	output *model.Value // nil if the server names no schema
+	input     *model.Model // nil if nothing can be checked here
+	output    *model.Value // nil if nothing can be checked here
+	unchecked []string     // what of the schemas is left to the server
 }
 
 var (
@@ -96,7 +96,7 @@ func (t *Tool) Describe(ctx context.Context) (tools.Description, error) {
 
 // description says what is known of the tool. Version is its digest, to pin it by.
 func (t *Tool) description(pin *pinned) tools.Description {
-	d := tools.Description{Text: pin.text, Input: pin.described.input, Output: pin.described.output, Version: pin.digest}
+	d := tools.Description{Text: pin.text, Input: pin.described.input, Output: pin.described.output, Version: pin.digest, Unchecked: pin.unchecked}
 	if t.server.to.TrustAnnotations {
 		switch {
 		case pin.readOnly:
@@ -133,11 +133,10 @@ func (t *Tool) look(ctx context.Context, op string, one *session) (*pinned, erro
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.pin == nil {
-		pin, err := newPinned(t.to.Tool, found)
-		if err != nil {
-			return nil, &events.Error{Code: events.CodeToolError, Op: op, Msg: "the tool cannot be used as the server describes it", Err: err}
+		t.pin = newPinned(t.to.Tool, found)
+		if len(t.pin.unchecked) > 0 {
+			t.server.log.Warn("rules of a tool's schemas are left to its server", "tool", t.to.Tool, "rules", t.pin.unchecked)
 		}
-		t.pin = pin
 	}
 	if t.pin.digest != found.digest {
 		return nil, failf(events.CodeToolError, op, "the server has changed the tool since it was read (digest %s, now %s): it is refused until it is re-read; "+
@@ -146,21 +145,22 @@ func (t *Tool) look(ctx context.Context, op string, one *session) (*pinned, erro
 	return t.pin, nil
 }
 
-func newPinned(name string, d *described) (*pinned, error) {
+func newPinned(name string, d *described) *pinned {
 	pin := &pinned{described: d}
-	var err error
-	if d.input == nil {
-		return nil, errors.New("it has no input schema")
-	}
-	if pin.input, err = model.CompileSchema(name, d.input); err != nil {
-		return nil, fmt.Errorf("its input schema: %w", err)
+	var in, out []model.Problem
+	if d.input != nil {
+		pin.input, in = model.Foreign(name, d.input)
 	}
 	if d.output != nil {
-		if pin.output, err = model.CompileValue(name, d.output); err != nil {
-			return nil, fmt.Errorf("its output schema: %w", err)
-		}
+		pin.output, out = model.ForeignValue(name, d.output)
 	}
-	return pin, nil
+	for _, p := range in {
+		pin.unchecked = append(pin.unchecked, "input "+p.Place())
+	}
+	for _, p := range out {
+		pin.unchecked = append(pin.unchecked, "output "+p.Place())
+	}
+	return pin
 }
 
 // arguments returns the arguments as the schema of the server wants them.
@@ -168,6 +168,9 @@ func (p *pinned) arguments(op string, call *tools.Call) (json.RawMessage, error)
 	args := call.Args
 	if args == nil {
 		args = map[string]any{}
+	}
+	if p.input == nil {
+		return call.EncodedArgs()
 	}
 	out, changed, faults := p.input.Conform(args)
 	if len(faults) > 0 {

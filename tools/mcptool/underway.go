@@ -28,6 +28,7 @@ type underway struct {
 	tell    sync.Once
 	refused error           // the server's word that nothing has happened
 	gone    bool            // the server does not know the session any more
+	stale   bool            // it may not: the session is not used again
 	lost    bool            // the session broke while it carried the call
 	exact   json.RawMessage // structuredContent as it was written
 }

@@ -3,6 +3,7 @@ package mcptool
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -63,6 +64,7 @@ type line struct {
 func (w *web) open(_ context.Context, s *session) (link, error) {
 	l := &line{web: w, session: s}
 	l.life, l.cut = context.WithCancel(context.Background())
+	s.probe.giveUp = func(json.RawMessage) { l.cut() } // the next session begins with initialize
 	return l, nil
 }
 
@@ -131,6 +133,7 @@ func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	u, _ := ctx.Value(underwayKey{}).(*underway)
 	sent := body(req)
+	l.session.sending(sent)
 	calls := u != nil && bytes.Contains(sent, []byte(`"method":"tools/call"`))
 	if calls {
 		u.sent(true)
@@ -186,12 +189,24 @@ func (l *line) failed(u *underway, calls bool, resp *http.Response) {
 	if !calls {
 		return
 	}
+	session := resp.Request != nil && resp.Request.Header.Get("Mcp-Session-Id") != ""
+	if session && staleAfter(resp.StatusCode) {
+		u.mu.Lock()
+		u.stale = true
+		u.mu.Unlock()
+	}
 	switch resp.StatusCode {
+	case http.StatusBadRequest:
+		if session && unknownSession(peek(resp)) {
+			u.mu.Lock()
+			u.gone = true
+			u.mu.Unlock()
+		}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		u.refuse(tools.RetryAfter(failf(events.CodeToolError, u.op, "MCP server %s answers HTTP %d: it has not taken the call",
 			l.web.server.to.Name, resp.StatusCode), retryAfter(resp.Header.Get("Retry-After"))))
 	case http.StatusNotFound:
-		if resp.Request != nil && resp.Request.Header.Get("Mcp-Session-Id") != "" {
+		if session {
 			u.mu.Lock()
 			u.gone = true
 			u.mu.Unlock()
@@ -199,6 +214,44 @@ func (l *line) failed(u *underway, calls bool, resp *http.Response) {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		u.refuse(failf(events.CodeToolError, u.op, "MCP server %s: %s; %s", l.web.server.to.Name, l.reason(), l.web.mend()))
 	}
+}
+
+// staleAfter reports whether a session is not used again after a status: servers that have lost
+// their sessions, in a restart for example, answer with many.
+func staleAfter(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		return false
+	}
+	return status >= http.StatusBadRequest
+}
+
+// maxPeek bounds what is read of an error for what it says of the session.
+const maxPeek = 4 << 10
+
+// peek returns the beginning of a body, which stays whole.
+func peek(resp *http.Response) []byte {
+	begin, err := io.ReadAll(io.LimitReader(resp.Body, maxPeek))
+	rest := io.Reader(resp.Body)
+	if err != nil {
+		rest = failing{err}
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(begin), rest), resp.Body}
+	return begin
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// unknownSession reports whether an error says that the server does not know the session, and so
+// has not run the call.
+func unknownSession(text []byte) bool {
+	text = bytes.ToLower(text)
+	return bytes.Contains(text, []byte("session")) || bytes.Contains(text, []byte("initializ"))
 }
 
 func (u *underway) refuse(err error) {
@@ -234,56 +287,95 @@ type watched struct {
 	stream bool // of events
 	done   func()
 
-	part, data []byte // of a stream: what came of a line, of an event; else data is the body
-	blind      bool   // something was too large
+	part, data []byte       // of a stream: what came of a line, of an event; else data is the body
+	blind      bool         // something was too large
+	raw, out   bytes.Buffer // what came of an event; what the SDK may read
+	err        error        // what ended the body
 }
 
 func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.ReadCloser.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		w.line.broke.Store(&err) // the SDK says only that there is no answer
-	}
-	if !w.stream {
-		w.keep(&w.data, p[:n])
-		if errors.Is(err, io.EOF) && !w.blind {
-			w.saw()
-			w.data = nil
+	for w.out.Len() == 0 && w.err == nil {
+		n, err := w.ReadCloser.Read(p)
+		if err != nil && !errors.Is(err, io.EOF) {
+			w.line.broke.Store(&err) // the SDK says only that there is no answer
 		}
-		return n, err //nolint:wrapcheck // of a reader
+		w.err = err
+		w.take(p[:n])
 	}
-	for rest := p[:n]; len(rest) > 0; {
-		at := bytes.IndexByte(rest, '\n')
-		if at < 0 {
-			w.keep(&w.part, rest)
-			break
-		}
-		w.keep(&w.part, rest[:at])
-		w.event(bytes.TrimSuffix(w.part, []byte("\r")))
-		w.part, rest = w.part[:0], rest[at+1:]
+	if w.out.Len() > 0 {
+		return w.out.Read(p) //nolint:wrapcheck // of a buffer
 	}
-	return n, err //nolint:wrapcheck // of a reader
+	return 0, w.err
 }
 
-func (w *watched) saw() {
-	if !w.line.session.saw(w.data) {
+// take takes what came, and gives out the messages that are whole as the SDK takes them.
+func (w *watched) take(p []byte) {
+	if !w.stream {
+		if !w.keep(&w.data, p) {
+			w.out.Write(p) // the SDK says that it is too large
+		}
+		if w.err != nil {
+			w.out.Write(w.admitted())
+		}
+		return
+	}
+	for len(p) > 0 {
+		at := bytes.IndexByte(p, '\n')
+		if at < 0 {
+			w.keep(&w.part, p)
+			w.raw.Write(p)
+			break
+		}
+		w.keep(&w.part, p[:at])
+		w.raw.Write(p[:at+1])
+		w.event(bytes.TrimSuffix(w.part, []byte("\r")))
+		w.part, p = w.part[:0], p[at+1:]
+	}
+	if w.blind || w.err != nil {
+		w.pass()
+	}
+}
+
+// pass gives out what was held of an event as it came.
+func (w *watched) pass() {
+	w.out.Write(w.raw.Bytes())
+	w.raw.Reset()
+}
+
+// admitted is the message that came, as the SDK takes it.
+func (w *watched) admitted() []byte {
+	msg := w.line.session.admit(w.data)
+	if msg != nil && !w.line.session.saw(msg) {
 		w.line.flooded.Store(true)
 		w.line.cut()
 	}
+	return msg
 }
 
-func (w *watched) keep(to *[]byte, part []byte) {
-	if len(*to)+len(part) > w.most {
+// keep reports false for what is too large: then it is given out as it comes.
+func (w *watched) keep(to *[]byte, part []byte) bool {
+	if w.blind || len(*to)+len(part) > w.most {
+		if !w.blind && !w.stream {
+			w.out.Write(*to)
+			*to = nil
+		}
 		w.blind = true
-		return
+		return false
 	}
 	*to = append(*to, part...)
+	return true
 }
 
 // event takes a line of a stream; an empty one ends an event.
 func (w *watched) event(line []byte) {
 	if len(line) == 0 {
-		if len(w.data) > 0 && !w.blind {
-			w.saw()
+		before := bytes.TrimSpace(w.data)
+		if len(before) == 0 || w.blind {
+			w.pass()
+		} else if msg := bytes.TrimSpace(w.admitted()); bytes.Equal(msg, before) {
+			w.pass()
+		} else {
+			w.instead(msg)
 		}
 		w.data, w.blind = w.data[:0], false
 		return
@@ -291,6 +383,22 @@ func (w *watched) event(line []byte) {
 	if data, is := bytes.CutPrefix(line, []byte("data:")); is {
 		w.keep(&w.data, append(bytes.TrimPrefix(data, []byte(" ")), '\n'))
 	}
+}
+
+// instead gives out an event whose message is another one: what names the event stays.
+func (w *watched) instead(msg []byte) {
+	for line := range bytes.Lines(w.raw.Bytes()) {
+		if text := bytes.TrimRight(line, "\r\n"); len(text) > 0 && !bytes.HasPrefix(text, []byte("data:")) {
+			w.out.Write(line)
+		}
+	}
+	w.raw.Reset()
+	if msg != nil {
+		w.out.WriteString("data: ")
+		w.out.Write(bytes.ReplaceAll(msg, []byte("\n"), []byte(" ")))
+		w.out.WriteString("\n")
+	}
+	w.out.WriteString("\n")
 }
 
 func (w *watched) Close() error {

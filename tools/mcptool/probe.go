@@ -1,0 +1,112 @@
+package mcptool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// legacyProtocol is the newest protocol version whose sessions begin with `initialize`.
+const legacyProtocol = "2025-11-25"
+
+// handshake is how a session begins. Servers of protocols before 2026-07-28 know no request before
+// `initialize`: most answer `server/discover` with an error, some exit, some never answer.
+type handshake int32
+
+const (
+	probing handshake = iota // server/discover, and initialize when it has no answer soon
+	legacy                   // initialize only
+	patient                  // server/discover, however long its answer takes
+)
+
+// probe follows the request `server/discover` of a session.
+type probe struct {
+	within time.Duration // how long the server may take; 0 waits for ever
+	giveUp func(id json.RawMessage)
+
+	mu       sync.Mutex
+	id       json.RawMessage // of the request; nil before it is sent
+	timer    *time.Timer
+	givenUp  bool
+	answered bool // the server has answered, perhaps too late
+	accepted bool // with a result
+}
+
+// sent notes a message for the server.
+func (p *probe) sent(msg []byte) {
+	if !bytes.Contains(msg, []byte(`"method":"server/discover"`)) {
+		return
+	}
+	var request struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(msg, &request) != nil || request.ID == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.id = request.ID
+	if p.within > 0 && p.timer == nil {
+		p.timer = time.AfterFunc(p.within, p.late)
+	}
+}
+
+// late gives the probe up if it has no answer.
+func (p *probe) late() {
+	p.mu.Lock()
+	if p.answered {
+		p.mu.Unlock()
+		return
+	}
+	p.givenUp = true
+	id := p.id
+	p.mu.Unlock()
+	p.giveUp(id)
+}
+
+// answer looks at an answer of the server; true if it is to the probe and came too late.
+func (p *probe) answer(id json.RawMessage, accepted bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.id == nil || p.answered || !bytes.Equal(id, p.id) {
+		return false
+	}
+	p.answered, p.accepted = true, accepted
+	return p.givenUp
+}
+
+// stop ends the wait for the answer.
+func (p *probe) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// next is how the next session is to begin after one that began like this, and whether that is worth
+// a try at once when this one has failed.
+func (p *probe) next(now handshake, failed, refused bool) (handshake, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.accepted && p.givenUp: // it speaks the newest protocol, but starts slowly
+		return patient, failed
+	case now == probing && p.id != nil && !p.answered:
+		return legacy, failed
+	case now == probing && p.answered && !p.accepted && !failed:
+		return legacy, false
+	case now == legacy && failed && refused:
+		return patient, true
+	case failed:
+		return probing, false
+	}
+	return now, false
+}
+
+// unanswered is the answer that the SDK gets to a probe that was given up.
+func unanswered(id json.RawMessage) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"server/discover was not answered"}}`+"\n", id)
+}
