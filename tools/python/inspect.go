@@ -203,11 +203,10 @@ func ask(ctx context.Context, chosen, root, source string, in io.Reader, out any
 		return fmt.Errorf("run %s: it did not answer in time: %w", python, ctx.Err())
 	}
 	if err != nil {
-		said := bytes.TrimSpace(stderr.Bytes())
-		if len(said) == 0 {
-			said = []byte("it said nothing")
+		if output := bytes.TrimSpace(stderr.Bytes()); len(output) > 0 {
+			return fmt.Errorf("run %s: %w: %s", python, err, output)
 		}
-		return fmt.Errorf("run %s: %w: %s", python, err, said)
+		return fmt.Errorf("run %s: %w", python, err)
 	}
 	if err := json.Unmarshal(stdout.Bytes(), out); err != nil {
 		return fmt.Errorf("read the answer of %s: %w", python, err)

@@ -1,7 +1,9 @@
 package python
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,11 +31,13 @@ func locate(root, workflow string) (place, error) {
 	return place{}, fmt.Errorf("workflow %q has no folder in %s: put it back under that name", workflow, root)
 }
 
-// interpreter returns the Python to use: the chosen one, else that of the workflow's .venv,
-// the root's .venv, $VIRTUAL_ENV, else python3 of the path.
+// interpreter returns the absolute path of the Python to use: the chosen one, else that of the
+// workflow's .venv, the root's .venv, $VIRTUAL_ENV, else python3 of the path. Relative names count
+// from the worker's folder, whatever folder the process runs in. Links are kept: they are how a
+// virtual environment is recognised.
 func interpreter(chosen string, at place) (string, error) {
 	if chosen != "" {
-		path, err := exec.LookPath(chosen)
+		path, err := program(chosen)
 		if err != nil {
 			return "", fmt.Errorf("interpreter %s (set with --python): %w", chosen, err)
 		}
@@ -45,14 +49,35 @@ func interpreter(chosen string, at place) (string, error) {
 		if venv == "" {
 			continue
 		}
-		if path, err := exec.LookPath(filepath.Join(venv, "bin", "python")); err == nil {
+		if path, err := program(filepath.Join(venv, "bin", "python")); err == nil {
 			return path, nil
 		}
 	}
-	path, err := exec.LookPath("python3")
+	path, err := program("python3")
 	if err != nil {
-		return "", fmt.Errorf("no Python found: neither a .venv in %s or %s, nor $VIRTUAL_ENV, nor python3 in the path; "+
-			"install Python 3.9 or newer or set --python: %w", at.folder, at.root, err)
+		return "", fmt.Errorf("no Python found in %s, %s, $VIRTUAL_ENV or $PATH: install Python 3.9 or newer or set --python",
+			filepath.Join(at.folder, ".venv"), filepath.Join(at.root, ".venv"))
+	}
+	return path, nil
+}
+
+// program finds an executable by its path, or by its name in $PATH.
+func program(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil && !errors.Is(err, exec.ErrDot) { // a relative folder in $PATH is the user's choice
+		var named *exec.Error
+		if errors.As(err, &named) {
+			err = named.Err
+		}
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
+		return "", err // without the name, which the caller gives
+	}
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find the folder of %s: %w", name, err)
 	}
 	return path, nil
 }

@@ -1,0 +1,77 @@
+package python_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/tools/python"
+)
+
+// relative returns a path as seen from the folder in which the tests run.
+func relative(t *testing.T, path string) string {
+	t.Helper()
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	short, err := filepath.Rel(here, path)
+	require.NoError(t, err)
+	return short
+}
+
+// venv writes a stand-in for a virtual environment whose interpreter sets MARK.
+func (k *kit) venv(folder, mark string) string {
+	k.tb.Helper()
+	name := filepath.Join(folder, "bin", "python")
+	k.write(name, "#!/bin/sh\nMARK="+mark+" exec python3 \"$@\"\n")
+	require.NoError(k.tb, os.Chmod(filepath.Join(k.root, name), 0o700))
+	return filepath.Join(k.root, name)
+}
+
+func TestRelativeInterpreterAndFolderWorkForEveryUse(t *testing.T) { //nolint:paralleltest // sets the environment
+	k := newKit(t, python.Options{}, "WF/tools/t.py", "import os\ndef mark(): return os.environ.get('MARK')\n")
+	chosen := relative(t, k.venv("../chosen", "chosen"))
+	require.False(t, filepath.IsAbs(chosen))
+	activated := relative(t, filepath.Dir(filepath.Dir(k.venv("../activated", "activated"))))
+
+	for _, interpreter := range []string{chosen, ""} {
+		t.Setenv("VIRTUAL_ENV", activated)
+		require.NoError(t, python.Probe(t.Context(), interpreter, relative(t, k.root)))
+		missing, err := python.Missing(t.Context(), interpreter, relative(t, k.root), []string{"json", "no_such_module"})
+		require.NoError(t, err)
+		require.Equal(t, []string{"no_such_module"}, missing)
+		found, err := python.Inspect(t.Context(), interpreter, relative(t, k.root), map[string][]byte{"WF/tools/t.py": nil})
+		require.NoError(t, err)
+		require.Contains(t, found["WF/tools/t.py"].Functions, "mark")
+		pool := newKit(t, python.Options{Root: relative(t, k.root), Interpreter: interpreter})
+		want := map[string]string{chosen: `"chosen"`, "": `"activated"`}[interpreter]
+		require.Equal(t, want, pool.value("mark", `{}`))
+	}
+
+	k.venv(".venv", "folder")
+	missing, err := python.Missing(t.Context(), "", relative(t, k.root), []string{"no_such_module"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"no_such_module"}, missing)
+}
+
+func TestErrorsOfAnInterpreterStateTheCauseOnce(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("VIRTUAL_ENV", "")
+	err := python.Probe(t.Context(), "", t.TempDir())
+	require.ErrorContains(t, err, "no Python found")
+	require.NotContains(t, err.Error(), "executable file not found")
+	require.Equal(t, 1, strings.Count(err.Error(), "ython found"))
+
+	silent := filepath.Join(t.TempDir(), "python-silent")
+	require.NoError(t, os.WriteFile(silent, []byte("#!/bin/sh\nexit 3\n"), 0o700))
+	err = python.Probe(t.Context(), silent, t.TempDir())
+	require.ErrorContains(t, err, "exit status 3")
+	require.Equal(t, 1, strings.Count(err.Error(), silent))
+
+	absent := filepath.Join(t.TempDir(), "absent")
+	err = python.Probe(t.Context(), absent, t.TempDir())
+	require.ErrorContains(t, err, "set with --python")
+	require.Equal(t, 1, strings.Count(err.Error(), absent))
+}
