@@ -29,6 +29,9 @@ const (
 	roleServer = "turntest-nats-server"
 	envServer  = "TURNTEST_NATS_SERVER" // nodeConfig as JSON
 
+	// systemUser is the name, and the password, of who may remove servers.
+	systemUser = "system"
+
 	clusterStart = 60 * time.Second // bound of everything that waits for a server
 )
 
@@ -323,7 +326,11 @@ func (c *nodeConfig) options() (*server.Options, error) {
 	if err != nil {
 		return nil, err
 	}
+	system := server.NewAccount(server.DEFAULT_SYSTEM_ACCOUNT)
 	o := &server.Options{
+		// Clients without a name are those of the account that has JetStream.
+		SystemAccount: system.Name, Accounts: []*server.Account{system}, NoAuthUser: "client",
+		Users:      []*server.User{{Username: "client"}, {Username: systemUser, Password: systemUser, Account: system}},
 		ServerName: c.Name, Host: host, Port: port, NoSigs: true, LogFile: c.Log,
 		JetStream: true, StoreDir: c.Store, DisableJetStreamBanner: true,
 		// Without a limit of its own, so that a full disk is met as such.

@@ -84,7 +84,14 @@ func StartProcess(t testing.TB, role string, env ...string) *Process {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	p := &Process{t: t, cmd: exec.CommandContext(context.WithoutCancel(t.Context()), self), done: make(chan struct{})}
+	return StartBinary(t, self, role, env...)
+}
+
+// StartBinary is [StartProcess] with another test binary, such as that of another commit.
+func StartBinary(t testing.TB, binary, role string, env ...string) *Process {
+	t.Helper()
+	p := &Process{t: t, cmd: exec.CommandContext(context.WithoutCancel(t.Context()), binary), done: make(chan struct{})}
+	var err error
 	p.cmd.Env = append(append(os.Environ(), env...), envRole+"="+role)
 	p.cmd.Stdout, p.cmd.Stderr = os.Stderr, os.Stderr
 	p.stdin, err = p.cmd.StdinPipe()

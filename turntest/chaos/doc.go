@@ -12,12 +12,14 @@
 // What is broken:
 //
 //	servers   the leader of the journal, of the inbound stream, of the consumer is killed or paused; each
-//	          in turn; all at once; the disk fills up
+//	          in turn; all at once; the disk fills up; all leaders step down; a server is removed from the
+//	          cluster and another one takes its place
 //	links     a leader is cut off from the others with the worker that reaches no other server, silently,
 //	          loudly, or one way only: that worker must enter no tool, the others go on
 //	network   delay, 64 kB a second, cuts and resets each 500 ms and in the middle of a message, half-open
 //	          connections for longer than a lease
-//	workers   killed at random, replaced gently, stopped past their lease and inside a tool
+//	workers   killed at random, replaced gently, stopped past their lease and inside a tool; those of the
+//	          commit before (-chaos.base) run beside those of this one, in both directions
 //	objects   consumer or journal deleted, the journal made anew under running workers, the inbound stream
 //	          purged
 //	nothing   duplicates, resumes and cancels storm in: nothing may be interrupted or change hands

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,7 @@ type setup struct {
 	sweep   time.Duration       // time between two sweeps; 0 for the default
 	ackWait time.Duration       // 0 for the usual
 	samples string              // file for the samples of the first worker
+	binary  func(r *rig) string // test binary of the workers at the beginning; nil for this one
 	asks    int                 // each so manieth turn asks somebody; 0: none
 }
 
@@ -72,7 +74,8 @@ type rig struct {
 
 	purged func(turntest.Accepted) bool // turns that nobody had claimed when their messages were taken away; nil for none
 
-	workers []*turntest.Process
+	workers  []*turntest.Process
+	binaries []string // of the workers, "" for this one
 
 	hit       map[string]bool // turns that a fault struck; nil: perhaps all
 	mark      turntest.Mark   // what was judged already
@@ -115,7 +118,11 @@ func newRig(t *testing.T, seed uint64, s setup) *rig {
 	require.NoError(t, err)
 	_, err = r.nc.Subscribe(r.space.EventsOfKind(events.KindToolResponse), func(*nats.Msg) { r.responses.Add(1) })
 	require.NoError(t, err)
+	r.binaries = make([]string, s.workers)
 	for i := range s.workers {
+		if s.binary != nil {
+			r.binaries[i] = s.binary(r)
+		}
 		if s.proxies {
 			r.proxies = append(r.proxies, turntest.NewProxy(t, r.cluster.Nodes()[i%s.servers].Addr()))
 		}
@@ -155,11 +162,17 @@ func (r *rig) startWorker(i int) *turntest.Process {
 	if i == 0 && r.setup.samples != "" {
 		env = append(env, envSamples+"="+r.setup.samples)
 	}
-	w := turntest.StartProcess(r.T, roleWorker, env...)
-	started := fmt.Sprintf(`msg="worker started" pid=%d `, w.PID())
+	start := turntest.StartProcess
+	if binary := r.binaries[i]; binary != "" {
+		start = func(t testing.TB, role string, env ...string) *turntest.Process {
+			return turntest.StartBinary(t, binary, role, env...)
+		}
+	}
+	w := start(r.T, roleWorker, env...)
+	ready := regexp.MustCompile(fmt.Sprintf(`msg="worker (ready|started)" pid=%d `, w.PID())) // the latter of older ones
 	require.Eventually(r.T, func() bool {
 		log, err := os.ReadFile(r.path("workers.log"))
-		return err == nil && strings.Contains(string(log), started)
+		return err == nil && ready.Match(log)
 	}, patience, 10*time.Millisecond, "the worker does not start; log: %s", r.logTail())
 	return w
 }

@@ -32,9 +32,10 @@ func TestChaos(t *testing.T) { //nolint:tparallel // the scenarios of a round ru
 		first = uint64(rand.Uint32())
 	}
 	end := time.Now().Add(time.Duration(*minutes * float64(time.Minute)))
-	scenarios := slices.Concat(clusterScenarios(), partitionScenarios(), networkScenarios(), workerScenarios(), stormScenarios(), zombieScenarios(), vanishScenarios(), diskScenarios())
+	scenarios := slices.Concat(clusterScenarios(), membershipScenarios(), upgradeScenarios(), partitionScenarios(), networkScenarios(), workerScenarios(), stormScenarios(), zombieScenarios(), vanishScenarios(), diskScenarios())
 	page := &summary{scenarios: map[string]*worst{}}
 	defer func() { t.Log(page) }()
+	defer removeBase()
 	for round := first; ; round++ {
 		t.Run(fmt.Sprintf("round-%d", round), func(t *testing.T) {
 			t.Logf("again with: make chaos CHAOS=brief CHAOSFLAGS=-chaos.seed=%d", round)

@@ -49,26 +49,40 @@ func TestTwentyRollingRestartsLoseAndInterruptNothing(t *testing.T) {
 	}
 }
 
-// F27: two workers have different manifests. A turn that the first one has claimed and not
-// ended keeps the effect that the first one's manifest gave it, whatever the second one's says.
-func TestEffectIsThatOfTheManifestThatClaimed(t *testing.T) {
+// F27: a turn is taken over by a worker whose manifests have changed since the claim: the stricter
+// effect applies, and a tool that is gone is not replaced by what is bound now.
+func TestTakeoverRunsTheClaimedToolByTheStricterEffect(t *testing.T) {
 	t.Parallel()
-	for claimed, code := range map[string]events.Code{"unsafe": events.CodeInterrupted, "idempotent": ""} {
-		other := map[string]string{"unsafe": "idempotent", "idempotent": "unsafe"}[claimed]
-		t.Run(claimed+" and "+other, func(t *testing.T) {
+	const gone = "gone"
+	for _, c := range []struct {
+		claimed, now string
+		code         events.Code
+		entered      int
+	}{
+		{"unsafe", "idempotent", events.CodeInterrupted, 0},
+		{"idempotent", "unsafe", events.CodeInterrupted, 0},
+		{"idempotent", "none", "", 1},
+		{"keyed", "idempotent", "", 1},
+		{"idempotent", gone, events.CodeUnknownTool, 0},
+	} {
+		t.Run(c.claimed+" is "+c.now+" now", func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			one := turn("Work", "chat", "t", other, 0)
-			r.publish(one, false)
-			claim := r.deadWorker(claimed)
+			one := turn("Work", "chat", "t", c.claimed, 0)
+			r.publish(one, c.code == events.CodeUnknownTool)
+			claim := r.deadWorker(c.claimed)
 			claim.Meta.Digest = "of-other-manifests"
 			_, err := r.journal().Create(t.Context(), claim)
 			require.NoError(t, err)
-			r.start(oneturn.Config{Tools: []oneturn.Tool{r.tool("Work", other)}})
-			require.Equal(t, code, r.await(one.TurnID).Code)
-			require.Equal(t, map[string]int{"unsafe": 0, "idempotent": 1}[claimed], r.entered(one.TurnID))
+			tool := r.tool("Work", "none")
+			if c.now != gone {
+				tool = r.redeclared("Work", c.claimed, c.now)
+			}
+			r.start(oneturn.Config{Tools: []oneturn.Tool{tool}})
+			require.Equal(t, c.code, r.await(one.TurnID).Code)
+			require.Equal(t, c.entered, r.entered(one.TurnID))
 			facts := r.settle(nil, one)
-			require.Equal(t, "of-other-manifests", facts.Journal[0].Meta.Digest, "who looks sees that the manifests differ")
+			require.Equal(t, "of-other-manifests", facts.Journal[0].Meta.Digest, "the journal shows that the manifests differ")
 		})
 	}
 }

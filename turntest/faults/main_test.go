@@ -66,6 +66,11 @@ type work struct {
 
 // tool is a tool of a workflow and effect that writes to the ledger.
 func (r *rig) tool(workflow, effect string) oneturn.Tool {
+	return r.redeclared(workflow, effect, effect)
+}
+
+// redeclared is the tool that was declared with one effect and has another now.
+func (r *rig) redeclared(workflow, effect, now string) oneturn.Tool {
 	return oneturn.NewTool("work_"+effect, func(ctx context.Context, in work) (string, error) {
 		call := oneturn.CallFrom(ctx)
 		if err := r.ledger.Enter(call); err != nil {
@@ -77,7 +82,7 @@ func (r *rig) tool(workflow, effect string) oneturn.Tool {
 			return "", ctx.Err()
 		}
 		return "done", r.ledger.Exit(call)
-	}, oneturn.For(workflow, "Agent_"+effect, "Work"), oneturn.WithEffect(oneturn.Effect(effect)))
+	}, oneturn.For(workflow, "Agent_"+effect, "Work"), oneturn.WithEffect(oneturn.Effect(now)))
 }
 
 // start runs a worker that consumes when start returns; stop ends it gently.

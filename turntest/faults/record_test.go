@@ -31,7 +31,7 @@ func (r *rig) deadWorker(effect string) idempotency.Record {
 	fingerprint := events.Fingerprint(e)
 	data, err := events.Encode(events.KindToolCall, &events.ToolCall{
 		AppID: e.App, ChatID: e.Chat, Turn: e.Turn, ToolCallID: e.Turn, CallID: e.Turn, Corr: e.Turn, ToolName: "work_" + effect,
-		WorkflowName: e.Workflow, Agent: e.Agent,
+		WorkflowName: e.Workflow, Agent: e.Agent, Payload: events.ToolCallPayload{ToolArgs: e.Data},
 	}, time.Now())
 	require.NoError(r, err)
 	return idempotency.Record{
