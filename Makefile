@@ -21,7 +21,8 @@ build: $(COMMANDS:%=bin/%) ## build bin/worker, bin/publisher and bin/turnctl
 # The go command knows better than make what has to be built again.
 .PHONY: $(COMMANDS:%=bin/%)
 $(COMMANDS:%=bin/%):
-	CGO_ENABLED=0 go build -trimpath -o $@ ./cmd/$(@F)
+	@echo 'building $@ (minutes the first time, seconds after that)'
+	@CGO_ENABLED=0 go build -trimpath -o $@ ./cmd/$(@F)
 
 .PHONY: test
 test: ## run all tests in random order (PKG=./events/... for a part)

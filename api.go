@@ -212,6 +212,8 @@ func (a *api) reply(subject, reply string, read any, err error) {
 		fail(apiBadRequest, err.Error())
 	case errors.Is(err, errBusy):
 		fail(apiBusy, err.Error())
+	case errors.Is(err, context.Canceled): // the worker drains: another one answers the next request
+		fail(apiUnavailable, "the worker is stopping: try again")
 	case err != nil:
 		a.logger.Warn("request for the journal failed", "subject", subject, "err", err)
 		fail(apiUnavailable, "the journal cannot be read now: try again")

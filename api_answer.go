@@ -81,7 +81,7 @@ func deliver(ctx context.Context, js jetstream.JetStream, space subjects.Space, 
 		return nil, fmt.Errorf("answer %.80q: %w", r.ToolCallID, err)
 	}
 	nc := js.Conn()
-	inbox := nc.NewInbox()
+	inbox := subjects.NewInbox(nc.Opts.InboxPrefix)
 	if !space.MayAnswer(inbox) {
 		return nil, fmt.Errorf("answer %.80q: verdicts go to subjects that begin with _INBOX, and this connection's inboxes do not: choose another inbox prefix", r.ToolCallID)
 	}

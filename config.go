@@ -97,7 +97,8 @@ type Config struct {
 	// Tracer is told of the phases of every call: see [engine.LogTracer] and package
 	// engine/oteltrace. Defaults to none, which costs nothing.
 	Tracer engine.Tracer
-	// Logger gets ids and sizes, never payloads. Defaults to discarding.
+	// Logger gets ids and sizes, never payloads: when the worker is ready and when it drains, for one.
+	// Defaults to [slog.Default]; slog.New(slog.DiscardHandler) drops everything.
 	Logger *slog.Logger
 	// Registry gets the metrics. Defaults to a registry of the worker's own.
 	Registry prometheus.Registerer
@@ -135,7 +136,7 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.SweepEvery, DefaultSweepEvery)
 	def(&c.ParkAfter, DefaultParkAfter)
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+		c.Logger = slog.Default()
 	}
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()

@@ -156,9 +156,16 @@ func (w *Worker) run(ctx context.Context) error {
 	defer stop()
 	running, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	defer context.AfterFunc(running, h.Drain)()
 	side, stopSide := context.WithCancel(running)
 	var sides sync.WaitGroup
+	sides.Go(func() {
+		<-side.Done()
+		if running.Err() == nil {
+			return // the inbox failed: nothing is left to drain
+		}
+		w.c.Logger.Info("draining: no new turns are taken, running tools may finish", "running", h.Running(), "at_most", w.c.SoftStop)
+		h.Drain()
+	})
 	sides.Go(func() { w.timers(side, kv, h, ackWait, fail) })
 	sides.Go(func() { w.watch(side) })
 	sides.Go(func() { w.tools.Learn(side) })
@@ -172,7 +179,7 @@ func (w *Worker) run(ctx context.Context) error {
 		sides.Wait()
 	}()
 	w.inbox.Store(in)
-	w.c.Logger.Info("worker started", "name", w.c.Name, "pool", w.c.Pool, "slots", w.c.Slots, "ack_wait", ackWait,
+	w.c.Logger.Info("worker ready", "name", w.c.Name, "pool", w.c.Pool, "slots", w.c.Slots, "ack_wait", ackWait,
 		"workflows", len(w.Bindings().Workflows()), "digest", w.Bindings().Digest())
 	err = in.Run(running, handlers.ErrDraining)
 	if err == nil && ctx.Err() == nil {

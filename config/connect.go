@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // DefaultURL is where an embedded server listens unless told otherwise.
@@ -66,10 +68,12 @@ func mendOf(err error) string {
 
 // ConnOptions are the connection options of the house, for [Connect] and for connections
 // within the process. A reconnect never gives up, and nothing is buffered meanwhile: a claim
-// that leaves minutes late would be wrong.
+// that leaves minutes late would be wrong. Inboxes have a random part, so that only the server and
+// those that are asked learn where replies go.
 func ConnOptions(name string, logger *slog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.Name(name),
+		nats.CustomInboxPrefix(subjects.PrivateInboxes(subjects.DefaultInboxes)),
 		nats.Timeout(connectTimeout),
 		oneSocket,
 		nats.MaxReconnects(-1),
@@ -140,7 +144,7 @@ func (s signIn) options() ([]nats.Option, error) {
 		opts = append(opts, nats.ClientCert(s.cert, s.key))
 	}
 	if s.inboxPrefix != "" {
-		opts = append(opts, nats.CustomInboxPrefix(s.inboxPrefix))
+		opts = append(opts, nats.CustomInboxPrefix(subjects.PrivateInboxes(s.inboxPrefix)))
 	}
 	return opts, nil
 }

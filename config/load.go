@@ -45,7 +45,25 @@ func FlagError(command string, fs *pflag.FlagSet, err error) error {
 			mend = "did you mean --" + meant + "? " + mend
 		}
 	}
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return fmt.Errorf("--%s: %q is not %s; %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(invalid.GetFlag()), mend)
+	}
 	return fmt.Errorf("%w: %s", err, mend)
+}
+
+// wanted names the values that a flag of pflag's own types takes.
+func wanted(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int", "int64", "uint", "uint64":
+		return "a whole number, for example --" + f.Name + "=20"
+	case "duration":
+		return "a duration (a number and a unit: ms, s, m, h), for example --" + f.Name + "=1h"
+	case "bool":
+		return "true or false"
+	default:
+		return "a valid " + f.Value.Type()
+	}
 }
 
 // flagText is a flag that takes every text, so that all errors can be reported at once.

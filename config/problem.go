@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
 // Problem is one thing that is wrong with the settings.
 type Problem struct {
@@ -24,4 +27,13 @@ func (e *Error) Error() string {
 		lines[i] = p.String()
 	}
 	return "configuration: " + strings.Join(lines, "\nconfiguration: ")
+}
+
+// Unwrap returns each problem as an error, so that a command can print its name before each line.
+func (e *Error) Unwrap() []error {
+	all := make([]error, len(e.Problems))
+	for i, p := range e.Problems {
+		all[i] = errors.New("configuration: " + p.String())
+	}
+	return all
 }

@@ -14,7 +14,7 @@ type NATS struct {
 	TLSCA       string `flag:"tls-ca" example:"ca.pem" help:"File with the CA certificates that the server is checked against."`
 	TLSCert     string `flag:"tls-cert" example:"cert.pem" help:"Client certificate file; needs --tls-key."`
 	TLSKey      string `flag:"tls-key" example:"key.pem" help:"Client key file; needs --tls-cert."`
-	InboxPrefix string `flag:"inbox-prefix" example:"_INBOX_worker" help:"Prefix of reply subjects, so that roles cannot read each other's replies. Defaults to _INBOX."`
+	InboxPrefix string `flag:"inbox-prefix" example:"_INBOX_worker" help:"Prefix of reply subjects, so that roles cannot read each other's replies; a random token follows it. Services that are tools reply to this prefix with _tools at its end. Defaults to _INBOX."`
 	Prefix      string `flag:"prefix" default:"oneturn" help:"Prefix of all subjects; streams and buckets carry it in upper case."`
 }
 

@@ -25,10 +25,6 @@ func command(env cli.Lookup) *cobra.Command {
 		Long: "publisher hands agent turns to the workers, can wait for their outcomes, and answers what their tools ask.\n\n" +
 			"Exit codes: 0 everything was published and, with --wait, every turn ended with success, or\n" +
 			"the answer was accepted; 1 not so; 2 wrong usage or configuration; 130 ended by a second signal.",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return cli.Usagef("name a command: publish, answer, cancel, example, demo or version; --help tells more")
-		},
 	}, cli.ReadBuild().Text("publisher"))
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(publishCommand(env), answerCommand(env), cancelCommand(env), exampleCommand(env), demoCommand(env), cli.Version(env))

@@ -18,5 +18,5 @@ import (
 )
 
 func main() {
-	os.Exit(run(cli.Signals(errors.New("a signal ended it")), os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(cli.Signals(errors.New("interrupted by a signal"), nil), os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -56,8 +56,8 @@ type printer struct {
 	json     bool
 	waits    bool // outcomes instead of receipts
 
-	mu                           sync.Mutex
-	messages, good, bad, refused int
+	mu                                 sync.Mutex
+	messages, good, bad, open, refused int // open are part of bad
 }
 
 // failed tells of an event that was not published.
@@ -100,6 +100,7 @@ func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, dupli
 		fmt.Fprintf(p.err, "%s: never run: %v\n", at, err)
 	case err != nil:
 		o.Status, o.Content = statusPending, err.Error()
+		p.open++
 		fmt.Fprintf(p.err, "%s: no response yet: %v\n", at, err)
 	default:
 		o.ToolCallID, o.Status, o.Success, o.Code, o.Content = r.ToolCallID, r.Status, r.Success, r.Code, r.Content
@@ -129,9 +130,9 @@ func (p *printer) summary() error {
 	if !p.json {
 		fmt.Fprintf(p.err, "published %d", p.messages)
 		if p.waits {
-			fmt.Fprintf(p.err, ", ended with success %d, without %d", p.good, p.bad)
+			fmt.Fprintf(p.err, ": %d succeeded, %d failed, %d still open", p.good, p.bad-p.open, p.open)
 		}
-		fmt.Fprintf(p.err, ", not published %d\n", p.refused)
+		fmt.Fprintf(p.err, "; %d not published\n", p.refused)
 	}
 	if p.bad+p.refused > 0 {
 		return cli.ErrTold

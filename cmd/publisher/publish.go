@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,6 +61,11 @@ const clientName = "oneturn-publisher"
 const maxWaits = 256
 
 func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files []string) error {
+	for _, name := range files { // before a server is looked for
+		if _, err := os.Stat(name); err != nil && name != "-" {
+			return cli.Usagef("publish: %w", err)
+		}
+	}
 	stderr := &shared{w: cmd.ErrOrStderr()}
 	nc, client, err := open(cfg, more.NoMsgID, stderr)
 	if err != nil {
@@ -80,6 +86,9 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files 
 	}
 	if err = errors.Join(err, p.waits.Wait()); err != nil {
 		return err
+	}
+	if p.events == 0 {
+		return fmt.Errorf("publish: no event in %s: write one JSON object a line (publisher example prints some)", strings.Join(files, ", "))
 	}
 	return p.printer.summary()
 }
@@ -127,6 +136,7 @@ type publication struct {
 	client  *oneturn.Client
 	wait    bool
 	repeat  int
+	events  int // read, valid or not
 	printer printer
 	waits   errgroup.Group
 }
@@ -190,6 +200,7 @@ func (p *publication) accept(at string, it item) *oneturn.Turn {
 
 // item publishes one event.
 func (p *publication) item(ctx context.Context, at string, it item) error {
+	p.events++
 	turn := p.accept(at, it)
 	if turn == nil {
 		return nil

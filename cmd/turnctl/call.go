@@ -61,7 +61,7 @@ wrong. The shape of -o json:
    "cached", "attempts", "duration_ms", "waited_ms", "set": {}, "remove": []}`,
 		Example: `  turnctl call greet '{"name": "Ada"}'
   turnctl call Orders/charge - --workflows ./workflows --trace < order.json`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: cli.Arguments(1, 2, "the tool to call"),
 	}, &cfg, func(ctx context.Context, args []string) error {
 		raw, err := a.argument(args[1:])
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -30,9 +29,9 @@ func (a *app) check() *cobra.Command {
 	var explain string
 	var schema string
 	c := a.command(&cobra.Command{
-		Use:   "check DIR",
+		Use:   "check [DIR]",
 		Short: "Report every fault of a folder of workflows, and what binds to what",
-		Long: `Check reads a folder of workflows as the worker does, without running any of its code and
+		Long: `Check reads a folder of workflows (default: workflows) as the worker does, without running any of its code and
 without a server. It reports each fault and oddity with file (relative to DIR), line and mend,
 what each agent and model binds to, Python modules that are missing, and environment variables
 that the tools read and would not find (names only, never values). With --live it also asks NATS
@@ -53,24 +52,22 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 		Example: `  turnctl check ./workflows
   turnctl check ./workflows --explain Hello/Greeter/Greeting
   turnctl check --schema > oneturn.schema.json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Arguments(0, 1, "a folder"),
 	}, &cfg, func(ctx context.Context, args []string) error {
 		if schema != "" {
 			return a.editorSchema(schema)
 		}
-		if len(args) == 0 {
-			return cli.Usagef("check: name the folder of workflows: turnctl check ./workflows")
-		}
-		set, err := load(ctx, "check", args[0], cfg.Python)
+		dir := dirOf(args)
+		set, err := load(ctx, "check", dir, cfg.Python)
 		if err != nil {
 			return err
 		}
 		if explain != "" {
 			return a.explain(cfg.Format, set, explain)
 		}
-		r := newReport(ctx, args[0], set, cfg, environ{lookup: a.env, allow: cfg.ToolEnv})
+		r := newReport(ctx, dir, set, cfg, environ{lookup: a.env, allow: cfg.ToolEnv})
 		if cfg.Live {
-			a.checkLive(ctx, args[0], set, &cfg, r)
+			a.checkLive(ctx, dir, set, &cfg, r)
 		}
 		if err := a.print(cfg.Format, r, r.text); err != nil {
 			return err
@@ -104,10 +101,8 @@ func (a *app) editorSchema(of string) error {
 
 // load reads the folder as a worker would, for a command.
 func load(ctx context.Context, command, dir, interpreter string) (*bindings.Set, error) {
-	if info, err := os.Stat(dir); err != nil {
-		return nil, cli.Usagef("%s: %w: name the folder that holds the workflow folders", command, err)
-	} else if !info.IsDir() {
-		return nil, cli.Usagef("%s: %s is no folder: name the folder that holds the workflow folders", command, dir)
+	if err := cli.CheckFolder(dir); err != nil {
+		return nil, cli.Usagef("%s: %w", command, err)
 	}
 	set, err := bindings.Load(ctx, bindings.Options{Root: dir, Inspect: oneturn.InspectPython(interpreter)})
 	if err != nil {

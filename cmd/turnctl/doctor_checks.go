@@ -9,6 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/provision"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 const (
@@ -157,7 +158,7 @@ func (s *server) ping(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("ping the workers: %w", err)
 	}
-	sub, err := s.nc.SubscribeSync(s.nc.NewInbox())
+	sub, err := s.nc.SubscribeSync(subjects.NewInbox(s.nc.Opts.InboxPrefix))
 	if err != nil {
 		return 0, fmt.Errorf("ping the workers: %w", err)
 	}

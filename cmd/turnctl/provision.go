@@ -66,7 +66,7 @@ provisioning.`,
 		// What was done before an error is told too.
 		return errors.Join(err, a.print(cfg.Format, out, out.text))
 	})
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "say what would change and change nothing")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "report what would change and change nothing")
 	return c
 }
 
@@ -128,6 +128,10 @@ func (p *provisioned) dryRunText(w io.Writer) {
 		fmt.Fprintln(w, "nothing would change: all is as planned")
 	}
 	for _, f := range p.Findings {
+		if f.Setting == "" && f.Have == "missing" {
+			fmt.Fprintf(w, "would create  %s\n", f.Object)
+			continue
+		}
 		findingText(w, f)
 	}
 }

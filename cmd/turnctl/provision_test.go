@@ -18,7 +18,7 @@ func TestProvisionMakesWhatIsMissingAndDoctorAgrees(t *testing.T) {
 
 	require.NotContains(t, ok(t, s, "provision", "--dry-run", "-o", "json"), "tier")
 	dry := ok(t, s, "provision", "--dry-run")
-	require.Contains(t, dry, "error    stream ONETURN_IN is missing\n")
+	require.Contains(t, dry, "would create  stream ONETURN_IN\n")
 	code, stdout, _ := turnctl(t, s, "doctor")
 	require.Equal(t, cli.Failed, code, "a dry run has made nothing")
 	require.Contains(t, stdout, "stream ONETURN_IN is missing")

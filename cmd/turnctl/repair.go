@@ -45,7 +45,7 @@ the turn that was named was not found.`,
 		Example: `  turnctl repair --dry-run
   turnctl repair --app acme --chat chat-42
   turnctl repair chat-42 turn-7 --app acme`,
-		Args: cobra.MaximumNArgs(2),
+		Args: cli.Arguments(0, 2, "a turn"),
 	}, &cfg, func(ctx context.Context, args []string) error {
 		one := len(args) == 2 || want.raw != ""
 		switch {

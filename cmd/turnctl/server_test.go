@@ -61,7 +61,7 @@ func newDesk(t *testing.T) *desk {
 	}
 	w, err := oneturn.NewWorker(d.Connect(), oneturn.Config{
 		Name:  "desk-1",
-		Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting"))},
+		Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting"), oneturn.WithEffect(oneturn.Idempotent))},
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -36,7 +36,7 @@ Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
 		Example: `  turnctl show chat-42 turn-7
   turnctl show chat-42 turn-7 --app acme --run 3 --payload
   turnctl show --key acme.chat-42.f0123456789abcdef-0-turn-7.0`,
-		Args: cobra.MaximumNArgs(2),
+		Args: cli.Arguments(0, 2, "a turn"),
 	}, &cfg, func(ctx context.Context, args []string) error {
 		switch {
 		case raw == "" && len(args) != 2:

@@ -25,7 +25,7 @@ ended: its response is stored, and there will be no other
  workflow Hello
  agent Greeter
  tool greet
- effect unsafe
+ effect idempotent
  owner desk-1, epoch 1
  lease ONETURN_IN/1/1
  call id t1

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -67,10 +68,11 @@ With --live it asks NATS services and MCP servers what they offer: the schemas, 
 digest, and the effect where the manifest trusts them. MCP servers that are commands are started
 for that. HTTP endpoints and models are not asked.
 
-Exit code: 0 all is well, 1 something did not answer, 2 the folder cannot be read.`,
+Exit code: 0 all is well, 1 a manifest has errors or something did not answer, 2 the folder cannot
+be read. Errors go to standard error.`,
 		Example: `  turnctl tools ls ./workflows
   turnctl tools ls ./workflows --live --nats nats://127.0.0.1:4222`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Arguments(0, 1, "a folder"),
 	}, &cfg, func(ctx context.Context, args []string) error {
 		set, err := load(ctx, "tools ls", dirOf(args), cfg.Python)
 		if err != nil {
@@ -84,11 +86,28 @@ Exit code: 0 all is well, 1 something did not answer, 2 the folder cannot be rea
 		if err := a.print(cfg.Format, rows, func(w io.Writer) { toolsText(w, rows) }); err != nil {
 			return err
 		}
-		if missing > 0 {
+		if errs := a.toolErrors(dirOf(args), set); missing+errs > 0 {
 			return cli.ErrTold
 		}
 		return nil
 	})
+}
+
+// toolErrors prints the errors of the manifests, which keep tools out of the list, and counts them.
+func (a *app) toolErrors(dir string, set *bindings.Set) (n int) {
+	const most = 10
+	for _, d := range set.Diagnostics() {
+		if d.Severity != bindings.SeverityError {
+			continue
+		}
+		if n++; n <= most {
+			fmt.Fprintln(a.stderr, clean(d.String(), longestText))
+		}
+	}
+	if n > 0 {
+		fmt.Fprintf(a.stderr, "%s: turnctl check %s lists all findings\n", plural(n, "error"), dir)
+	}
+	return n
 }
 
 // dirOf is the folder that a command line names.

@@ -29,6 +29,7 @@ type liveReport struct {
 	Effect      string          `json:"effect,omitempty"`  // where the manifest trusts it
 	Input       json.RawMessage `json:"input"`
 	Output      json.RawMessage `json:"output"`
+	Unchecked   []string        `json:"unchecked,omitempty"` // rules of the schemas that only the service or server checks
 }
 
 // text is what is said, in lines.
@@ -156,6 +157,9 @@ func (a *app) live(ctx context.Context, dir string, cfg *liveSettings, rows []*t
 	return missing
 }
 
+// maxUnchecked bounds how much is told of rules that are not checked, in bytes.
+const maxUnchecked = 2000
+
 // maxAsking bounds how many tools are asked at the same time.
 const maxAsking = 16
 
@@ -173,7 +177,7 @@ func (b *box) describe(ctx context.Context, binding *bindings.Binding) *liveRepo
 		return &liveReport{Error: told(err)}
 	}
 	return &liveReport{
-		Reached: true, Description: said.Text, Version: said.Version, Effect: said.Effect, Input: said.Input, Output: said.Output,
+		Reached: true, Description: said.Text, Version: said.Version, Effect: said.Effect, Input: said.Input, Output: said.Output, Unchecked: said.Unchecked,
 	}
 }
 
@@ -191,11 +195,15 @@ func (a *app) checkLive(ctx context.Context, dir string, set *bindings.Set, cfg 
 	rows := toolRows(set)
 	a.live(ctx, dir, &cfg.liveSettings, rows)
 	for _, row := range rows {
-		if row.Live == nil || row.Live.Reached {
+		if row.Live == nil || row.Live.Reached && len(row.Live.Unchecked) == 0 {
 			continue
 		}
 		found := finding(bindings.SeverityWarning, row.Workflow, "tool_not_there", "start it, or correct what the manifest says of it",
 			"tool %s cannot be called now (%s): %s", row.Tool, row.Where.Text, row.Live.Error)
+		if row.Live.Reached {
+			found = finding(bindings.SeverityInfo, row.Workflow, "schema_unchecked", "nothing has to be done: what is called checks them itself",
+				"tool %s has rules in its schemas that cannot be checked before the call: %s", row.Tool, clean(strings.Join(row.Live.Unchecked, "; "), maxUnchecked))
+		}
 		into := &r.Diagnostics
 		for i := range r.Workflows {
 			if r.Workflows[i].Name == row.Workflow {
@@ -203,6 +211,8 @@ func (a *app) checkLive(ctx context.Context, dir string, set *bindings.Set, cfg 
 			}
 		}
 		*into = append(*into, found)
-		r.Warnings++
+		if found.Severity == bindings.SeverityWarning {
+			r.Warnings++
+		}
 	}
 }

@@ -35,7 +35,7 @@ before you pin it anew. Servers that are commands are started for that.
 Exit code: 0 every tool is pinned as it is, 1 a digest is missing or differs, or a server did not
 answer, 2 the folder cannot be read.`,
 		Example: "  turnctl tools pin ./workflows",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    cli.Arguments(0, 1, "a folder"),
 	}, &cfg, func(ctx context.Context, args []string) error {
 		set, err := load(ctx, "tools pin", dirOf(args), cfg.Python)
 		if err != nil {

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
@@ -17,7 +18,8 @@ import (
 func main() {
 	cli.Quiet()
 	memory.Pace(os.LookupEnv, memory.ContainerLimit)
-	// What runs when a second signal ends the process is in the journal, for other workers to go
-	// on with.
-	os.Exit(run(cli.Signals(nil), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
+	// What runs when a second signal ends the process is in the journal, and other workers take it over.
+	os.Exit(run(cli.Signals(nil, func() {
+		fmt.Fprintln(os.Stderr, "worker: second signal: stopped at once; other workers take over the turns that were running, after the ack wait")
+	}), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -28,8 +26,8 @@ const clientName = "oneturn-worker"
 // serve runs a worker until ctx ends or something fails that cannot heal.
 func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (err error) {
 	logger := config.Logger(cfg.LogLevel, cfg.LogsAsJSON, stderr)
-	if err := checkFolder(cfg.Workflows); err != nil {
-		return err
+	if err := cli.CheckFolder(cfg.Workflows); err != nil {
+		return cli.Usagef("--workflows: %w", err)
 	}
 	if err := checkPython(ctx, cfg); err != nil {
 		return err
@@ -68,7 +66,7 @@ func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (e
 	if len(w.Bindings().Bindings()) == 0 {
 		logger.Warn("nothing is bound: turns of these workflows will end as no_binding; turnctl check DIR tells more", "workflows", cfg.Workflows)
 	}
-	return runUntilDone(ctx, w, func() error { return newStart(cfg, w, bus, web).write(cfg.Format, stdout) })
+	return runUntilDone(ctx, w, logger, func() error { return newStart(cfg, w, bus, web).write(cfg.Format, stdout) })
 }
 
 // keyFile is the name of the key file in the store of the embedded server.
@@ -94,21 +92,6 @@ func checkPython(ctx context.Context, cfg *config.Worker) error {
 	}
 	if err := python.Probe(ctx, cfg.Python, cfg.Workflows); err != nil {
 		return cli.Usagef("--python: %w: name a Python interpreter of version 3.9 or newer", err)
-	}
-	return nil
-}
-
-// checkFolder refuses a folder that is not there, before anything is started.
-func checkFolder(dir string) error {
-	info, err := os.Stat(dir)
-	const mend = "name the folder that holds one folder for each workflow, for example --workflows=examples/01-hello/workflows"
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return cli.Usagef("--workflows: the folder %q does not exist: %s", dir, mend)
-	case err != nil:
-		return cli.Usagef("--workflows: %w: %s", err, mend)
-	case !info.IsDir():
-		return cli.Usagef("--workflows: %q is no folder: %s", dir, mend)
 	}
 	return nil
 }
@@ -148,7 +131,7 @@ func workerConfig(cfg *config.Worker, logger *slog.Logger, registry prometheus.R
 const pollReady = 10 * time.Millisecond
 
 // runUntilDone runs the worker and calls ready once, when it consumes.
-func runUntilDone(ctx context.Context, w *oneturn.Worker, ready func() error) error {
+func runUntilDone(ctx context.Context, w *oneturn.Worker, logger *slog.Logger, ready func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
@@ -168,6 +151,13 @@ func runUntilDone(ctx context.Context, w *oneturn.Worker, ready func() error) er
 			cancel()
 			return errors.Join(fmt.Errorf("print the start: %w", err), <-done)
 		}
-		return <-done
+		break
 	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	logger.Info("stopping: a second SIGINT or SIGTERM ends the worker at once")
+	return <-done
 }

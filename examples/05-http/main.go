@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -19,7 +20,7 @@ func main() {
 	listen := flag.String("listen", "127.0.0.1:8084", "where to listen, HOST:PORT")
 	token := flag.String("token", "examples/05-http/orders.token", "file with the token that callers have to send")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *listen, *token, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "orders:", err)

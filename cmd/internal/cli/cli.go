@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,9 @@ const (
 	Killed = 130 // a second signal ended the process
 )
 
+// Columns is how wide text for people is at most, where it can be broken: help and tables.
+const Columns = 100
+
 // ErrTold ends a command whose output has said already what is wrong: it exits with [Failed],
 // and nothing more is printed.
 var ErrTold = errors.New("what is wrong was told")
@@ -34,6 +38,7 @@ func Root(c *cobra.Command, version string) *cobra.Command {
 	c.SilenceErrors, c.SilenceUsage = true, true
 	c.Version = version
 	c.SetVersionTemplate("{{.Version}}\n")
+	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", Columns)))
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return config.FlagError(c.CommandPath(), c.Flags(), err)
 	})
@@ -73,11 +78,26 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) int {
 	if errors.Is(err, ErrTold) {
 		return Failed
 	}
-	fmt.Fprintf(root.ErrOrStderr(), "%s: %v\n", root.Name(), err)
+	for _, one := range each(err) {
+		fmt.Fprintf(root.ErrOrStderr(), "%s: %v\n", root.Name(), one)
+	}
 	if work := new(failedError); errors.As(err, &work) {
 		return Failed
 	}
 	return Usage
+}
+
+// each returns the errors that were joined, in order; the error itself if it was not joined.
+func each(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, one := range joined.Unwrap() {
+		all = append(all, each(one)...)
+	}
+	return all
 }
 
 // Usagef makes an error of a mistake on the command line that only the work itself can see.
