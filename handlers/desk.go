@@ -152,6 +152,9 @@ func (d *desk) StepResult(ctx context.Context, name string) (result json.RawMess
 		return nil, false, err
 	}
 	err = r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
+		if result, done = r.before.Step(name); done {
+			return nil
+		}
 		stored, found, err := r.h.Journal.StepResult(ctx, hold, name)
 		result, done = stored, found
 		return r.judge(err)

@@ -61,7 +61,7 @@ func (d *desk) question(ctx context.Context, asks tools.Question) (*question, er
 		}
 	}
 	q := &question{token: subjects.Token(id), callID: e.ToolCallID, wake: make(chan struct{}, 1), over: make(chan struct{})}
-	q.ID, q.Digest, q.Stored = id, digest(&put, string(schema), asks.Secret), r.askedBefore(id)
+	q.ID, q.Digest, q.Known = id, digest(&put, string(schema), asks.Secret), r.known(id)
 	if q.Event, err = events.Encode(events.KindToolCall, e, r.h.Now()); err != nil {
 		return nil, err
 	}
@@ -85,14 +85,17 @@ func (h *Handlers) decodeSchema(schema []byte) (any, error) {
 	return events.Decode(schema)
 }
 
-// askedBefore is the record of a question that an earlier run has stored, nil if it has not.
-func (r *run) askedBefore(id string) *idempotency.Record {
+// known is what the journal held of a question when the run began.
+func (r *run) known(id string) idempotency.Inquiry {
 	if r.before == nil {
-		return nil
+		return idempotency.Inquiry{}
 	}
 	q, _ := r.before.Question(id)
-	return q.Ask
+	return q
 }
+
+// askedBefore is the record of a question that an earlier run has stored, nil if it has not.
+func (r *run) askedBefore(id string) *idempotency.Record { return r.known(id).Ask }
 
 // stored is the event of a question as an earlier run has stored it, else the given one. The
 // first one stays, with all that it shows and with the end of its time.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -45,13 +46,29 @@ func (s *KV) Lasts(ctx context.Context, keys []string) ([]*Record, error) {
 	return found, reads.Wait() //nolint:wrapcheck // that of the read
 }
 
+// maxScans bounds how often the records of a turn are listed because one that was listed is gone:
+// it has just expired, or a server that is no longer the leader does not have it.
+const maxScans = 3
+
 // Rescan implements [Flights].
 func (s *KV) Rescan(ctx context.Context, key subjects.Key, known []Record) ([]Record, error) {
+	for range maxScans {
+		found, complete, err := s.rescan(ctx, key, known)
+		if err != nil || complete {
+			return found, err
+		}
+		known = found
+	}
+	return nil, fmt.Errorf("journal: read %s: records that are listed are not found: %w", key, errStale)
+}
+
+// rescan is one try of Rescan. It reports whether all records that were listed are found.
+func (s *KV) rescan(ctx context.Context, key subjects.Key, known []Record) (found []Record, complete bool, err error) {
 	names, _, err := s.names(ctx, key.Records())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	found := make([]Record, 0, len(names))
+	found = make([]Record, 0, len(names))
 	for _, r := range known {
 		subject := s.space.JournalSubject(r.Key)
 		if _, there := names[subject]; there && r.Meta.Secret == "" && r.Err == nil { // a secret is erased one day
@@ -67,15 +84,16 @@ func (s *KV) Rescan(ctx context.Context, key subjects.Key, known []Record) ([]Re
 	}
 	read, err := s.Lasts(ctx, unread)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	complete = true
 	for _, r := range read {
-		if r != nil { // else it has just expired
+		if complete = complete && r != nil; r != nil {
 			found = append(found, *r)
 		}
 	}
 	slices.SortFunc(found, func(a, b Record) int { return cmp.Compare(a.Seq, b.Seq) })
-	return found, nil
+	return found, complete, nil
 }
 
 // lasts reads the records under some keys, in one flight if the store can.

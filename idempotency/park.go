@@ -64,7 +64,7 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 		if mutant.Planted(mutant.ContinueWithoutLook) {
 			continue
 		}
-		if decided, err := j.anyDecided(ctx, *h, open); decided || err != nil {
+		if decided, err := j.decidedSince(ctx, *h, p.Open); decided || err != nil {
 			return false, err
 		}
 	}
@@ -77,4 +77,28 @@ func (j *Journal) anyDecided(ctx context.Context, h Hold, open []string) (bool, 
 		return false, err
 	}
 	return slices.ContainsFunc(replies, func(r Reply) bool { return r.Outcome != Open }), nil
+}
+
+// decidedSince is anyDecided by a read that has the epoch of the hold: nobody wakes that epoch for
+// what was stored before it. Open are tokens.
+func (j *Journal) decidedSince(ctx context.Context, h Hold, open []string) (bool, error) {
+	t, err := j.reload(ctx, h)
+	switch {
+	case err != nil:
+		return false, err
+	case t.Response != nil:
+		return false, ErrLost
+	case t.Cancel != nil:
+		return false, errCancelled
+	}
+	for _, token := range open {
+		q := t.questions[token]
+		if q == nil {
+			continue
+		}
+		if reply, err := replyOf(q.answer); err != nil || reply.Outcome != Open {
+			return true, err
+		}
+	}
+	return false, nil
 }

@@ -34,9 +34,9 @@ type Question struct {
 	// subscriber can read it.
 	Digest string
 	Event  []byte // the chat.tool_call event that puts it on the screen
-	// Stored is the record of the question as an earlier run has stored it and this one has read it
-	// since it owns the turn, see [Turn.Question]: it is not stored once more. Nil if it has not.
-	Stored *Record
+	// Known is what this run has read of the question since it owns the turn, see [Turn.Question]:
+	// what an earlier run has asked is not stored once more.
+	Known Inquiry
 }
 
 // Reply is what is known of a question.
@@ -55,10 +55,13 @@ type Reply struct {
 // message alone: it does not know what is stored.
 func (j *Journal) Ask(ctx context.Context, h Hold, q Question) (Reply, error) {
 	reply, err := j.Look(ctx, h, q.ID)
+	if err == nil && reply.Outcome == Open { // that read may be staler than what is known
+		reply, err = replyOf(q.Known.Answer)
+	}
 	if err != nil {
 		return Reply{}, err
 	}
-	rival := q.Stored
+	rival := q.Known.Ask
 	if rival == nil {
 		meta := h.meta()
 		meta.Nonce, meta.Fingerprint = NewNonce(), q.Digest // its content tells it again, not its writer
@@ -153,7 +156,7 @@ func (j *Journal) Take(ctx context.Context, h Hold, id string) error {
 	case h.Effect != effectReplay:
 		return nil
 	}
-	t, err := j.reload(ctx, h.Key)
+	t, err := j.reload(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -180,10 +183,11 @@ func (j *Journal) lasts(ctx context.Context, keys []string) (found []*Record, er
 	return found, err
 }
 
-// reload is a Load that is repeated until it has an answer or ctx ends.
-func (j *Journal) reload(ctx context.Context, key subjects.Key) (t *Turn, err error) {
+// reload reads the turn of a run as it was when the run began or later. It is repeated until it
+// has an answer or ctx ends.
+func (j *Journal) reload(ctx context.Context, h Hold) (t *Turn, err error) {
 	err = j.insist(ctx, func() error {
-		t, err = Load(ctx, j.store, key)
+		t, err = j.readSince(ctx, h.Key, h.Token, nil)
 		return err
 	})
 	return t, err

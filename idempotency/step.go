@@ -24,9 +24,24 @@ func (j *Journal) Step(ctx context.Context, h Hold, id string, result []byte) ([
 	return rival.Data, nil
 }
 
+// Step returns the result of a step that was stored when the turn was read, and whether there is
+// one. A nil turn has none.
+func (t *Turn) Step(id string) (result []byte, done bool) {
+	if t == nil {
+		return nil, false
+	}
+	key := t.Key.Private(kindStep, subjects.Token(id))
+	for i := range t.Records {
+		if r := &t.Records[i]; r.Key == key && r.Err == nil {
+			return r.Data, true
+		}
+	}
+	return nil, false
+}
+
 // StepResult returns the stored result of a step, by a leader read, and whether there is one. A
-// run that asks before it does the step never does one again whose result was stored before
-// the run began.
+// run that looks first at [Turn.Step] of what it took over, then here, never does a step again
+// whose result was stored before the run began.
 func (j *Journal) StepResult(ctx context.Context, h Hold, id string) (result []byte, done bool, err error) {
 	found, err := j.lasts(ctx, []string{h.Key.Private(kindStep, subjects.Token(id))})
 	if err != nil || found[0] == nil {

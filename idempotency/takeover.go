@@ -67,7 +67,11 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 	}
 	failpoint.Hit(failpoint.AfterTakeover, hold.Effect, c.Key.String())
 	if !mutant.Planted(mutant.WakeWithoutReread) {
-		if t, err = j.loadAgain(ctx, c.Key, t); err != nil {
+		t, err = j.readSince(ctx, c.Key, hold.Token, t)
+		switch {
+		case errors.Is(err, errStale): // nothing is decided; the next delivery takes the turn over
+			return Decision{Action: Leave}, false, nil
+		case err != nil:
 			return Decision{}, false, err
 		}
 	}

@@ -55,6 +55,8 @@ const (
 	ParkBeforeLook Name = "park_before_look"
 	// TakeoverRunsBinding enters, in a takeover, the tool that the manifests bind today.
 	TakeoverRunsBinding Name = "takeover_runs_binding"
+	// StaleReadBelieved decides how a turn continues by a read that lacks its own takeover.
+	StaleReadBelieved Name = "stale_read_believed"
 	// StrangerTakesOver takes turns over whose workflow the worker does not know.
 	StrangerTakesOver Name = "stranger_takes_over"
 )
@@ -77,5 +79,5 @@ func OfQuestions() []Name {
 // OfSchedules returns the faults that need an order of events which only the simulation can bring
 // about: no test of real workers has to find them.
 func OfSchedules() []Name {
-	return []Name{ParkBeforeLook, TakeoverRunsBinding, StrangerTakesOver}
+	return []Name{ParkBeforeLook, TakeoverRunsBinding, StrangerTakesOver, StaleReadBelieved}
 }

@@ -182,8 +182,14 @@ func (w *world) checkRuns(t *turn, h *history, runs []*entry) {
 		w.violatef("%s: entered %d times, claim says effect %q, verdict %q, takeovers %d", t.id.Turn, len(runs), claim.Effect, claim.Verdict, len(h.takeovers))
 	}
 	for _, r := range h.takeovers {
-		if h.cancel != nil && h.cancel.Seq < r.Seq && entered(runs, r.Meta.Epoch) && w.faults.struck[StaleRead] == 0 {
+		if !entered(runs, r.Meta.Epoch) {
+			continue
+		}
+		if h.cancel != nil && h.cancel.Seq < r.Seq {
 			w.violatef("%s: entered by epoch %d, which began after the cancel", t.id.Turn, r.Meta.Epoch)
+		}
+		if h.responses[0].Seq < r.Seq {
+			w.violatef("%s: entered by epoch %d, which began after the response", t.id.Turn, r.Meta.Epoch)
 		}
 	}
 	named := toolOf(h.claim)

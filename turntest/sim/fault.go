@@ -18,6 +18,7 @@ const (
 	Undecided     Fault = "undecided"       // a rival write is in flight (server error 10164)
 	FailedRead    Fault = "failed read"     // a read has no answer
 	StaleRead     Fault = "stale read"      // a read gives the journal as it was before
+	OldLeader     Fault = "old leader"      // reads after a takeover are answered by a leader that was replaced
 	LostAck       Fault = "lost ack"        // an acknowledgement does not arrive
 	LateAck       Fault = "late ack"        // an acknowledgement arrives at some later time
 	LostLive      Fault = "lost live copy"  // the live copy of a cancel is not seen
@@ -32,7 +33,7 @@ const (
 func Faults() []Fault {
 	return []Fault{
 		Crash, Pause, Drain, Deploy, LostBeats, LostLease, UnknownNow, UnknownLater, UnknownNever, Undecided,
-		FailedRead, StaleRead, LostAck, LateAck, LostLive, LostDead, LostSchedule, FailedMerge, Purge, ForgottenNums,
+		FailedRead, StaleRead, OldLeader, LostAck, LateAck, LostLive, LostDead, LostSchedule, FailedMerge, Purge, ForgottenNums,
 	}
 }
 

@@ -69,6 +69,9 @@ func (s *store) Create(ctx context.Context, r idempotency.Record) (uint64, error
 		return 0, errNoAnswer
 	}
 	seq, err := s.put(r)
+	if k, _ := subjects.ParseKey(r.Key); err == nil && k.Kind == "takeover" && w.strike(OldLeader, 2) {
+		t.t.old = 1 + w.rng.IntN(8)
+	}
 	t.yield("created " + short(r.Key))
 	return seq, err
 }
@@ -96,39 +99,39 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 	return s.log[seq-1], nil
 }
 
-// Scan implements [idempotency.Store]. Like the real one it reads the public records before
-// the private ones, and much can happen between the two.
+// Scan implements [idempotency.Store]. Like the real one it lists the names of the records in one
+// request and then reads them; much can happen between the two.
 func (s *store) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
-	if err := s.read(ctx, "scan public"); err != nil {
+	if err := s.read(ctx, "list"); err != nil {
 		return nil, err
 	}
-	found := s.match(nil, key.PublicRecords())
-	if err := s.read(ctx, "scan private"); err != nil {
+	listed := s.seen()
+	if t := s.w.active.t; t != nil && t.old == 0 {
+		t.read = len(s.log)
+	}
+	if err := s.read(ctx, "read what is listed"); err != nil {
 		return nil, err
 	}
-	return s.match(found, key.PrivateRecords()), nil
+	public, private := strings.TrimSuffix(key.PublicRecords(), ">"), strings.TrimSuffix(key.PrivateRecords(), ">")
+	var found []idempotency.Record
+	for _, r := range listed {
+		if strings.HasPrefix(r.Key, public) || strings.HasPrefix(r.Key, private) {
+			found = append(found, r)
+		}
+	}
+	return found, nil
 }
 
 // Erase implements [idempotency.Store]: nothing in a simulation is secret.
 func (*store) Erase(context.Context, idempotency.Record) error { return nil }
 
-// match adds the visible records under a filter, in the order of their sequences.
-func (s *store) match(found []idempotency.Record, filter string) []idempotency.Record {
-	prefix := strings.TrimSuffix(filter, ">")
-	for _, r := range s.seen() {
-		if strings.HasPrefix(r.Key, prefix) {
-			i := len(found)
-			for i > 0 && found[i-1].Seq > r.Seq {
-				i--
-			}
-			found = append(found[:i], append([]idempotency.Record{r}, found[i:]...)...)
-		}
-	}
-	return found
-}
-
 // seen is the log as one read sees it.
 func (s *store) seen() []idempotency.Record {
+	if t := s.w.active.t; t != nil && t.old > 0 {
+		t.old--
+		s.w.tracef("  the old leader answers with the journal up to %d", t.read)
+		return s.log[:t.read]
+	}
 	if len(s.log) > 0 && s.w.strike(StaleRead, 8) {
 		if t := s.w.active.t; t != nil {
 			s.w.hit(t.lease)
