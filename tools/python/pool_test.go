@@ -115,7 +115,7 @@ func TestRecordedToolsGiveTheRecordedResults(t *testing.T) {
 	require.Equal(t, "null", k.value("none_tool", `{"name":"x"}`))
 	require.Equal(t, `"b"`, k.value("multi_b", `{"name":"x"}`))
 	require.JSONEq(t, `{"status":"success","ran":true}`, k.value("snake", `{"module_agents":["a"]}`))
-	require.JSONEq(t, `{"v":null,"s":[1,2],"b":"b'xx'"}`, k.value("nan", `{"name":"x"}`))
+	require.JSONEq(t, `{"v":null,"s":[1,2],"b":"xx"}`, k.value("nan", `{"name":"x"}`))
 	require.Equal(t, "boom x", k.fails("fails", `{"name":"x"}`, events.CodeUserError))
 	require.Equal(t, "needs() missing 1 required positional argument: 'must'", k.fails("needs", `{"name":"x"}`, events.CodeBadArgs))
 	require.Contains(t, k.fails("circ", `{"name":"x"}`, events.CodeToolError), "result.me")
@@ -139,56 +139,6 @@ func TestWarmCallsStartNoProcess(t *testing.T) {
 		require.Equal(t, first, k.value("pid", `{}`))
 	}
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
-}
-
-func TestResultsOfEveryKindBecomeJSON(t *testing.T) {
-	t.Parallel()
-	k := newKit(t, python.Options{}, "WF/tools/t.py", `
-import dataclasses, datetime, decimal, enum, collections
-class Color(enum.Enum):
-    RED = "red"
-@dataclasses.dataclass
-class Point:
-    x: int
-    tags: set
-class Model:
-    def __init__(self): self.hidden = object()
-    def model_dump(self): return {"when": datetime.datetime(2026, 1, 2, 3, 4, 5)}
-class Old:
-    def dict(self): return {"old": (1, 2)}
-class Plain:
-    def __init__(self): self.a = 1
-async def all_of_them():
-    return {"color": Color.RED, Color.RED: 1, "point": Point(1, {"b", "a"}), "model": Model(), "old": Old(), "plain": Plain(),
-            "date": datetime.date(2026, 1, 2), "dec": decimal.Decimal("1.5"), "inf": float("-inf"), 5: "five", None: "none",
-            "named": collections.namedtuple("N", "a b")(1, 2), "bytes": b"\xff", "lone": "a\ud800b", "fn": len, "big": 2**64}
-def deep(n):
-    value = []
-    for _ in range(n - 1): value = [value]
-    return value
-def huge(): return {"a": [1, 10**100]}
-def raising():
-    class Bad:
-        def model_dump(self): raise KeyError("inside")
-    return Bad()
-`)
-	require.JSONEq(t, `{"color":"red","red":1,"point":{"x":1,"tags":["a","b"]},"model":{"when":"2026-01-02T03:04:05"},
-		"old":{"old":[1,2]},"plain":{"a":1},"date":"2026-01-02","dec":"1.5","inf":null,"5":"five","None":"none","named":[1,2],
-		"bytes":"b'\\xff'","lone":"a?b","fn":"<built-in function len>","big":18446744073709551616}`, k.value("all_of_them", `{}`))
-	require.Equal(t, strings.Repeat("[", 60)+strings.Repeat("]", 60), k.value("deep", `{"n":60}`))
-	require.Contains(t, k.fails("deep", `{"n":61}`, events.CodeToolError), "nested deeper than 60 levels")
-	require.Contains(t, k.fails("huge", `{}`, events.CodeToolError), "result.a[1] is an integer of 333 bits")
-	require.Contains(t, k.fails("raising", `{}`, events.CodeToolError), "inside")
-}
-
-func TestFloatsAreWrittenInTheRangeOfTheWire(t *testing.T) {
-	t.Parallel()
-	k := newKit(t, python.Options{}, "WF/tools/t.py",
-		"def floats(): return [1e-320, -5e-324, 9.9e-309, 1e-308, 2.3e-308, 1.7976931348623157e308, {'x': -1e-310}]\n")
-	value := k.value("floats", `{}`)
-	require.Equal(t, `[0.0,0.0,0.0,1e-308,2.3e-308,1.7976931348623157e+308,{"x":0.0}]`, value)
-	_, err := events.Decode([]byte(value))
-	require.NoError(t, err, "readers of the event refuse it")
 }
 
 func TestTooLargeResultsAndArgumentsLeaveTheProcessAlone(t *testing.T) {

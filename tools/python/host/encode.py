@@ -1,14 +1,29 @@
-"""Turns whatever a tool returned into a tree of JSON values."""
+"""Turns whatever a tool returned into a tree of JSON values: without loss, or not at all."""
 import dataclasses
 import datetime
+import decimal
 import enum
-import inspect
+import fractions
+import ipaddress
 import math
-from collections.abc import Mapping
+import types
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import PurePath
+
+from _oneturn_host import tables
 
 MAX_DEPTH = 60  # readers of an event accept 64 levels; the envelope around a result takes some
 MAX_INT_BITS = 200  # about 60 digits; readers of an event accept number literals of 64 characters
 MIN_FLOAT = 1e-308  # readers of an event accept exponents to 308; a smaller number is zero to all but a few digits
+MASK = "**********"  # what a secret shows of itself, as in pydantic
+
+TEXTS = (PurePath, decimal.Decimal, fractions.Fraction, uuid.UUID, datetime.timedelta, complex, BaseException,
+         ipaddress._IPAddressBase)  # their text is all there is to know
+DUMPS = ("model_dump", "dict", "to_dicts", "to_dict", "to_pylist")  # pydantic 2 and 1, polars, others, arrow
+CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
+
+max_items = 4 << 20  # members that a result may have; more do not fit into a frame. Set by the host
 
 
 class Unencodable(Exception):
@@ -16,71 +31,179 @@ class Unencodable(Exception):
 
 
 def tree(value, root="result"):
-    return _tree(value, (None, root), 0, set())
+    return Conversion().tree(value, (None, root), 0)
 
 
-def _tree(value, path, depth, open_ids):
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, enum.Enum):
-        return _tree(value.value, path, depth, open_ids)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        if value.bit_length() > MAX_INT_BITS:
-            raise Unencodable("%s is an integer of %d bits, more than a JSON reader holds; return it as a string"
-                              % (_text(path), value.bit_length()))
-        return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return None
-        return value if abs(value) >= MIN_FLOAT else 0.0
+class Conversion:
+    """One conversion: the objects that are open, and how many members it has made."""
+
+    def __init__(self):
+        self._open, self._items = set(), 0
+
+    def tree(self, value, path, depth):
+        if value is None or isinstance(value, (bool, str)):
+            return value
+        if isinstance(value, enum.Enum):
+            return self.tree(value.value, path, depth)
+        if isinstance(value, int):
+            return _integer(value, path)
+        if isinstance(value, float):
+            return _float(value, path)
+        text = _scalar(value, path)
+        if text is not MISSING:
+            return text
+        if id(value) in self._open:
+            raise Unencodable("%s refers back to an object that contains it" % _text(path))
+        if depth >= MAX_DEPTH:
+            raise Unencodable("%s is nested deeper than %d levels" % (_text(path), MAX_DEPTH))
+        self._open.add(id(value))
+        opened = _opened(value, path)
+        if isinstance(opened, Mapping):
+            made = self._mapping(opened.items(), path, depth)
+        elif isinstance(opened, tables.Pairs):
+            made = self._mapping(opened.pairs, path, depth)
+        elif isinstance(opened, (list, tuple, Iterator, Collection)) and not isinstance(opened, (str, bytes)):
+            made = [self._member(item, (path, index), depth) for index, item in enumerate(opened)]
+        else:  # one value that it stands for
+            made = self.tree(opened, path, depth + 1)
+        self._open.discard(id(value))
+        return made
+
+    def _mapping(self, pairs, path, depth):
+        made, keys = {}, {}
+        for key, item in pairs:
+            name = _key(key, path)
+            if name in made:
+                raise Unencodable("%s has two keys, %r and %r, that are the same in JSON" % (_text(path), keys[name], key))
+            keys[name] = key
+            made[name] = self._member(item, (path, name), depth)
+        return made
+
+    def _member(self, item, path, depth):
+        self._items += 1
+        if self._items > max_items:
+            raise Unencodable("%s is member %d, more than a result holds; store it and return a reference"
+                              % (_text(path), self._items))
+        return self.tree(item, path, depth + 1)
+
+
+MISSING = object()
+
+
+def _integer(value, path):
+    if value.bit_length() > MAX_INT_BITS:
+        raise Unencodable("%s is an integer of %d bits, more than a JSON reader holds; return it as a string"
+                          % (_text(path), value.bit_length()))
+    return value
+
+
+def _float(value, path):
+    if math.isnan(value):
+        return None
+    if math.isinf(value):
+        raise Unencodable("%s is %s, which JSON does not have; return None or a text" % (_text(path), float(value)))
+    return value if abs(value) >= MIN_FLOAT else 0.0
+
+
+def _scalar(value, path):
+    """What JSON has for a value without members, MISSING for others."""
     if isinstance(value, (datetime.date, datetime.time)):
-        return value.isoformat()
-    opened = _open(value)
-    if opened is None:
+        return value.isoformat() if value == value else None  # pandas' NaT is not equal to itself
+    if isinstance(value, TEXTS):
         return str(value)
-    if id(value) in open_ids:
-        raise Unencodable("%s refers back to an object that contains it" % _text(path))
-    if depth >= MAX_DEPTH:
-        raise Unencodable("%s is nested deeper than %d levels" % (_text(path), MAX_DEPTH))
-    open_ids.add(id(value))
-    if isinstance(opened, Mapping):
-        made = {}
-        for key, item in opened.items():
-            name = _key(key)
-            made[name] = _tree(item, (path, name), depth + 1, open_ids)
-    else:
-        made = [_tree(item, (path, index), depth + 1, open_ids) for index, item in enumerate(opened)]
-    open_ids.discard(id(value))
-    return made
+    if isinstance(value, (bytes, bytearray)):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            raise Unencodable("%s is %d bytes that are not UTF-8 text; return them as base64"
+                              % (_text(path), len(value))) from None
+    if callable(getattr(type(value), "get_secret_value", None)):  # pydantic's Secret, SecretStr, SecretBytes
+        return MASK
+    return tables.scalar(value, MISSING)
 
 
-def _open(value):
-    """The value as a mapping or a list of its members, or None if it has none."""
+def _opened(value, path):
+    """The value as a mapping, as an iterable of its members, or another value that it stands for."""
     if isinstance(value, (Mapping, list, tuple)):
         return value
     if isinstance(value, (set, frozenset)):
-        try:
-            return sorted(value)
-        except TypeError:
-            return list(value)
-    if isinstance(value, (type, BaseException)) or inspect.isroutine(value) or inspect.ismodule(value):
-        return None
-    for name in ("model_dump", "dict"):
+        return _sorted(value)
+    if isinstance(value, CODE):
+        raise Unencodable("%s is a %s, not data" % (_text(path), _kind(value)))
+    try:
+        table = tables.opened(value, max_items)
+    except tables.Unfit as error:
+        raise Unencodable("%s %s" % (_text(path), error)) from None
+    if table is not None:
+        return table
+    for name in DUMPS:
         dump = getattr(type(value), name, None)
         if callable(dump):
-            dumped = dump(value)
-            return dumped if isinstance(dumped, (Mapping, list, tuple)) else [dumped]
+            return _dumped(dump, value, path)
     if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return getattr(value, "__dict__", None)
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if _public(field.name)}
+    if isinstance(value, Iterator):
+        if type(value).__module__ in ("builtins", "itertools"):
+            return value
+        raise Unencodable("%s is a %s, which is read once and not data; return what it gives" % (_text(path), _kind(value)))
+    if callable(getattr(type(value), "keys", None)) and hasattr(type(value), "__getitem__"):  # rows of databases
+        return tables.Pairs((key, value[key]) for key in value.keys())
+    return value if isinstance(value, Collection) else _attributes(value, path)
 
 
-def _key(key):
+def _dumped(dump, value, path):
+    try:
+        return dump(value)
+    except Exception as error:
+        raise Unencodable("%s: %s() of %s failed: %s: %s" % (
+            _text(path), dump.__name__, _kind(value), type(error).__name__, error)) from error
+
+
+def _attributes(value, path):
+    """The public attributes of an object; those with an underscore are its own affair, and may be secrets."""
+    found, own = {}, getattr(value, "__dict__", None)
+    for kind in reversed(type(value).__mro__):
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if _public(name) and hasattr(value, name):
+                found[name] = getattr(value, name)
+    found.update((name, item) for name, item in (own or {}).items() if _public(name))
+    if not found and (own or own is None):
+        raise Unencodable("%s is a %s, which has no public attributes; return its data" % (_text(path), _kind(value)))
+    return found
+
+
+def _public(name):
+    return not name.startswith("_")
+
+
+def _kind(value):
+    kind = type(value)
+    return kind.__name__ if kind.__module__.partition(".")[0] in ("builtins", "workflows") else "%s.%s" % (
+        kind.__module__, kind.__name__)
+
+
+def _sorted(values):
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=lambda item: (type(item).__name__, repr(item)))
+
+
+def _key(key, path):
     if isinstance(key, enum.Enum):
         key = key.value
-    return key if isinstance(key, str) else str(key)
+    key = tables.plain(key)
+    if isinstance(key, str):
+        return key
+    if key is None or isinstance(key, (bool, int, float)):
+        return str(key)
+    text = _scalar(key, path)
+    if isinstance(text, str):
+        return text
+    if isinstance(key, tuple):
+        return "(%s)" % ", ".join(_key(part, path) for part in key)
+    raise Unencodable("%s has a key that is a %s; return keys that are texts" % (_text(path), _kind(key)))
 
 
 def _text(path):

@@ -40,6 +40,7 @@ class Host:
             os.set_inheritable(fd, False)
         faulthandler.enable()
         limit(config["max_memory"])
+        encode.max_items = config["max_frame"] // 2  # each takes two bytes of it
         output.install()
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
         logging.getLogger("asyncio").setLevel(logging.WARNING)
