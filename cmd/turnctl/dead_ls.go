@@ -120,7 +120,7 @@ func (l *deadListing) text(w io.Writer, now time.Time) {
 			strconv.FormatUint(d.Seq, 10), age(now.Sub(d.Time)), id(d.Reason), id(d.Kind), id(d.App), orDash(d.Chat), orDash(d.Turn), strconv.FormatUint(d.Source, 10), size,
 		})
 	}
-	table(w, 0, rows)
+	table(w, 0, rows, 0)
 	if l.More {
 		fmt.Fprintln(w, "there are older ones: a larger --limit shows them")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -101,7 +102,7 @@ func (l *listing) text(w io.Writer, want listSettings) {
 	for i := range l.Turns {
 		t := &l.Turns[i]
 		rows = append(rows, []string{
-			stamp(t.Time), t.chatText(want.app), t.turnText(), cell(t.Workflow), cell(t.Tool), t.stateText(), t.took(), cell(t.Owner),
+			second(t.Time), chatText(want.app, t.App, t.Chat), t.turnText(), cell(t.Workflow), cell(t.Tool), t.stateText(), t.took(), cell(t.Owner),
 		})
 		if t.Reused {
 			notes = append(notes, fmt.Sprintf("%s: turnctl show --key %s", cell(t.Turn), t.Key))
@@ -110,7 +111,7 @@ func (l *listing) text(w io.Writer, want listSettings) {
 			notes = append(notes, fmt.Sprintf("%s: damaged: %s", clean(t.Key, 300), clean(t.Error, 300)))
 		}
 	}
-	table(w, 0, rows)
+	table(w, 0, rows, 0, 1, 2, 5, 6)
 	for _, note := range notes {
 		fmt.Fprintln(w, note)
 	}
@@ -146,12 +147,12 @@ func cell(s string) string {
 	return clean(s, widest)
 }
 
-// chatText names the tenant too, unless only one was asked for.
-func (t *listed) chatText(app string) string {
-	if app != "" {
-		return cell(t.Chat)
+// chatText names the tenant too, unless only one was asked for or it is the default one.
+func chatText(asked, app, chat string) string {
+	if asked != "" || app == events.DefaultApp {
+		return cell(chat)
 	}
-	return cell(t.App) + "/" + cell(t.Chat)
+	return cell(app) + "/" + cell(chat)
 }
 
 func (t *listed) turnText() string {

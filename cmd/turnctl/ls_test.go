@@ -24,10 +24,10 @@ func TestLsListsTheNewestTurns(t *testing.T) {
 	d.publish(t, turnID("a", "", "t4"), "slow")
 
 	require.Equal(t, `time chat turn workflow tool state took owner
-TIME default/a t1 Hello greet ok N ms desk-1
-TIME default/b t2 run r Hello greet validation_failed N ms desk-1
-TIME default/a t3 Hello greet tool_error N ms desk-1
-TIME default/a t4 Hello greet running - desk-1
+TIME a t1 Hello greet ok N ms desk-1
+TIME b t2 run r Hello greet validation_failed N ms desk-1
+TIME a t3 Hello greet tool_error N ms desk-1
+TIME a t4 Hello greet running - desk-1
 `, normal(ok(t, d.Server, "ls")))
 
 	turns := func(args ...string) []string {

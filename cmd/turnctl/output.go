@@ -94,30 +94,6 @@ func wrap(text string, indent int) string {
 // hang is wrap without the indent of the first line.
 func hang(text string, indent int) string { return strings.TrimLeft(wrap(text, indent), " ") }
 
-// table writes rows in aligned columns after indent blanks, two blanks apart.
-func table(w io.Writer, indent int, rows [][]string) {
-	var widths []int
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, row := range rows {
-		var line strings.Builder
-		line.WriteString(strings.Repeat(" ", indent))
-		for i, cell := range row {
-			line.WriteString(cell)
-			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
-			}
-		}
-		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
-	}
-}
-
 // plural gives "1 error", "2 errors".
 func plural(n int, noun string) string {
 	if n == 1 {
@@ -128,6 +104,9 @@ func plural(n int, noun string) string {
 
 // stamp prints a time in UTC with milliseconds.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// second prints a time in UTC to the second: tables of turns and questions have no room for more.
+func second(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
 // bytesText prints a size with a unit.
 func bytesText(n uint64) string {

@@ -48,3 +48,27 @@ func TestWrapKeepsWithinTheWidthAndLosesNothing(t *testing.T) {
 	}
 	require.Equal(t, strings.Fields(text), strings.Fields(wrapped))
 }
+
+func TestTablesFitTheWidthAndKeepWhatIsCopied(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 28)
+	rows := [][]string{
+		{"time", "turn", "workflow", "tool", "owner", "state"},
+		{"2026-11-29T07:11:55Z", "turn-1234567890", long, long, long, "answered by ada, taken in epoch 2"},
+	}
+	var out strings.Builder
+	table(&out, 2, rows, 0, 1)
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), width)
+	}
+	require.Contains(t, out.String(), "2026-11-29T07:11:55Z  turn-1234567890  xxx")
+	require.Contains(t, out.String(), "…")
+	for word := range strings.FieldsSeq("answered by ada, taken in epoch 2") {
+		require.Contains(t, out.String(), word)
+	}
+	require.NotContains(t, out.String(), long)
+
+	out.Reset()
+	table(&out, 0, [][]string{{"a", strings.Repeat("y", 130)}, {"b"}}, 1)
+	require.Equal(t, "a  "+strings.Repeat("y", 130)+"\nb\n", out.String())
+}

@@ -67,7 +67,7 @@ func (l *life) text(w io.Writer) {
 		fmt.Fprintf(w, ", run %s", id(l.Run))
 	}
 	fmt.Fprintf(w, "\n%s\n\n", wrap(l.State+": "+clean(l.Meaning, 500), 0))
-	table(w, 2, l.facts())
+	table(w, 2, l.facts(), 1)
 	fmt.Fprintln(w)
 	l.recordsText(w)
 	l.callText(w)
@@ -119,7 +119,7 @@ func (l *life) recordsText(w io.Writer) {
 			strconv.Itoa(r.Epoch), r.details(),
 		})
 	}
-	table(w, 2, rows)
+	table(w, 2, rows, 0, 1, 2, 3)
 	for _, r := range l.Records {
 		if r.Error != "" {
 			fmt.Fprintln(w, wrap(fmt.Sprintf("damaged: record %d: %s", r.Seq, clean(r.Error, 500)), 2))
@@ -161,14 +161,14 @@ func (l *life) questionsText(w io.Writer) {
 		return
 	}
 	fmt.Fprintln(w, "\nquestions:")
-	rows := [][]string{{"tool_call_id", "asked", "tool", "component", "display", "user", "state"}}
+	rows := [][]string{{"tool_call_id", "asked", "tool", "display", "user", "state"}}
 	for i := range l.Questions {
 		q := &l.Questions[i]
 		rows = append(rows, []string{
-			clean(q.ToolCallID, maxCallID), stamp(q.AskedAt), cell(q.Tool), cell(q.Component), cell(q.Display), cell(q.User), q.stateText(),
+			clean(q.ToolCallID, maxCallID), second(q.AskedAt), cell(q.Tool), cell(q.Display), cell(q.User), q.stateText(),
 		})
 	}
-	table(w, 2, rows)
+	table(w, 2, rows, 0, 1, 2)
 }
 
 func (l *life) responseText(w io.Writer) {

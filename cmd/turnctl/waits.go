@@ -244,7 +244,7 @@ func (q *shownQuestion) text(w io.Writer) {
 	add("shows", plural(q.ShownBytes, "byte")+inBlob(q.ShownBlob))
 	add("answer to", q.Subject)
 	add("turn", q.TurnState+", turnctl show --key "+q.Key)
-	table(w, 2, rows)
+	table(w, 2, rows, 1)
 	if q.Error != "" {
 		fmt.Fprintln(w, wrap("damaged: "+clean(q.Error, 500), 2))
 	}

@@ -235,26 +235,22 @@ func (l *waitingList) text(w io.Writer, want *waitsSettings) {
 		fmt.Fprintf(w, "no open question in the last %s%s\n", want.since, want.where())
 		return
 	}
-	rows := [][]string{{"asked", "chat", "tool_call_id", "workflow", "tool", "component", "user", "expires"}}
+	rows := [][]string{{"asked", "chat", "tool_call_id", "workflow", "tool", "user", "expires"}}
 	var notes []string
 	for i := range l.Questions {
 		q := &l.Questions[i]
 		expires := "-"
 		if !q.ExpiresAt.IsZero() {
-			expires = stamp(q.ExpiresAt)
-		}
-		chat := cell(q.App) + "/" + cell(q.Chat)
-		if want.app != "" {
-			chat = cell(q.Chat)
+			expires = second(q.ExpiresAt)
 		}
 		rows = append(rows, []string{
-			stamp(q.AskedAt), chat, clean(q.ToolCallID, maxCallID), cell(q.Workflow), cell(q.Tool), cell(q.Component), cell(q.User), expires,
+			second(q.AskedAt), chatText(want.app, q.App, q.Chat), clean(q.ToolCallID, maxCallID), cell(q.Workflow), cell(q.Tool), cell(q.User), expires,
 		})
 		if q.Error != "" {
 			notes = append(notes, fmt.Sprintf("%s: damaged: %s", clean(q.ToolCallID, maxCallID), clean(q.Error, 300)))
 		}
 	}
-	table(w, 0, rows)
+	table(w, 0, rows, 0, 1, 2, 4, 6)
 	for _, note := range notes {
 		fmt.Fprintln(w, note)
 	}

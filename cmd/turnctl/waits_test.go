@@ -30,10 +30,10 @@ func TestWaitsLsListsOpenQuestions(t *testing.T) {
 	a.answer(one, "1")
 	a.publish(t, turnID("chat 3", "", "t1"), "Ada")
 
-	require.Equal(t, `asked chat tool_call_id workflow tool component user expires
-TIME default/chat 1 t1/2 Hello approve Approval ada TIME
-TIME default/chat 1 `+second+` Hello approve Approval ada TIME
-TIME default/chat 2 t1/1 Other approve Approval ada -
+	require.Equal(t, `asked chat tool_call_id workflow tool user expires
+TIME chat 1 t1/2 Hello approve ada TIME
+TIME chat 1 `+second+` Hello approve ada TIME
+TIME chat 2 t1/1 Other approve ada -
 `, normal(ok(t, a.Server, "waits", "ls")))
 	list := func(args ...string) []string {
 		return ids(decode[waitingList](t, a.Server, append([]string{"waits", "ls"}, args...)...))
@@ -181,10 +181,10 @@ func TestShowTellsQuestionsAndWhatATurnWaitsFor(t *testing.T) {
 	require.Equal(t, stateRunning, l.State)
 	require.Contains(t, normal(ok(t, a.Server, "show", "c", "t1")), `
 questions:
- tool_call_id asked tool component display user state
- t1/1 TIME approve Approval artifact ada answered by ada, taken in epoch 1
- t1/2 TIME approve Approval artifact ada open
- t1/approval TIME approve Approval artifact ada open, until TIME
+ tool_call_id asked tool display user state
+ t1/1 TIME approve artifact ada answered by ada, taken in epoch 1
+ t1/2 TIME approve artifact ada open
+ t1/approval TIME approve artifact ada open, until TIME
 `)
 	require.Contains(t, l.Questions[1].Subject, "tool_call_response")
 	a.park(id, "2", "approval")

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Tables fit [width] columns: the widest of the cells that nobody copies are cut first, then the last
+// cell of a row goes on below itself. Columns that hold what the next command needs (ids, times) stay
+// whole, whatever it costs.
+
+const (
+	gap       = 2  // blanks between two columns
+	narrowest = 8  // a column that is cut keeps so much
+	leastLast = 24 // room that the last column gets before it is broken into lines
+)
+
+// table writes rows in aligned columns after indent blanks. Whole are the columns that are never cut.
+func table(w io.Writer, indent int, rows [][]string, whole ...int) {
+	widths := columns(rows)
+	fit(widths, indent, whole)
+	for _, row := range rows {
+		fmt.Fprintln(w, tableRow(row, widths, indent))
+	}
+}
+
+// columns returns the width of the widest cell of each column.
+func columns(rows [][]string) []int {
+	var widths []int
+	for _, row := range rows {
+		for i, text := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(text))
+		}
+	}
+	return widths
+}
+
+// fit narrows the widest columns until the table fits, the last one to leastLast at most.
+func fit(widths []int, indent int, whole []int) {
+	last := len(widths) - 1
+	least := func(i int) int {
+		if i == last {
+			return leastLast
+		}
+		return narrowest
+	}
+	total := indent - gap
+	for _, n := range widths {
+		total += n + gap
+	}
+	for ; total > width; total-- {
+		widest := -1
+		for i, n := range widths {
+			if n > least(i) && !slices.Contains(whole, i) && (widest < 0 || n > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+// tableRow is one row; the last cell may take more than one line.
+func tableRow(row []string, widths []int, indent int) string {
+	line := strings.Repeat(" ", indent)
+	for i, text := range row {
+		switch {
+		case i == len(row)-1 && i == len(widths)-1:
+			return strings.TrimRight(line+below(text, utf8.RuneCountInString(line), widths[i]), " ")
+		default:
+			text = shorten(text, widths[i])
+			line += text + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+gap)
+		}
+	}
+	return strings.TrimRight(line, " ")
+}
+
+// below breaks text at blanks into lines of size runes, all but the first after indent blanks.
+func below(text string, indent, size int) string {
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+		case column+1+n > size:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}
+
+// shorten cuts text to n runes, the last of which then says so.
+func shorten(text string, n int) string {
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n-1]) + "…"
+}
