@@ -161,11 +161,11 @@ func (l *life) questionsText(w io.Writer) {
 		return
 	}
 	fmt.Fprintln(w, "\nquestions:")
-	rows := [][]string{{"tool_call_id", "asked", "tool", "display", "user", "state"}}
+	rows := [][]string{{"tool_call_id", "asked", "tool", "user", "state"}}
 	for i := range l.Questions {
 		q := &l.Questions[i]
 		rows = append(rows, []string{
-			clean(q.ToolCallID, maxCallID), second(q.AskedAt), cell(q.Tool), cell(q.Display), cell(q.User), q.stateText(),
+			clean(q.ToolCallID, maxCallID), second(q.AskedAt), cell(q.Tool), cell(q.User), q.stateText(),
 		})
 	}
 	table(w, 2, rows, 0, 1, 2)

@@ -207,7 +207,7 @@ func (q *question) stateText() string {
 		text += " by " + id(q.DecidedBy)
 	}
 	if q.State == askOpen && !q.ExpiresAt.IsZero() {
-		text += ", until " + stamp(q.ExpiresAt)
+		text += ", until " + second(q.ExpiresAt)
 	}
 	if q.TakenEpoch > 0 {
 		text += fmt.Sprintf(", taken in epoch %d", q.TakenEpoch)

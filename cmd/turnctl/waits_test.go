@@ -181,10 +181,10 @@ func TestShowTellsQuestionsAndWhatATurnWaitsFor(t *testing.T) {
 	require.Equal(t, stateRunning, l.State)
 	require.Contains(t, normal(ok(t, a.Server, "show", "c", "t1")), `
 questions:
- tool_call_id asked tool display user state
- t1/1 TIME approve artifact ada answered by ada, taken in epoch 1
- t1/2 TIME approve artifact ada open
- t1/approval TIME approve artifact ada open, until TIME
+ tool_call_id asked tool user state
+ t1/1 TIME approve ada answered by ada, taken in epoch 1
+ t1/2 TIME approve ada open
+ t1/approval TIME approve ada open, until TIME
 `)
 	require.Contains(t, l.Questions[1].Subject, "tool_call_response")
 	a.park(id, "2", "approval")
