@@ -248,6 +248,7 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 		"short retention":    {[]string{"--retention=24h"}, "try --retention=193h0m0s"},
 		"open server":        {[]string{"--listen=0.0.0.0:4222"}, "try --listen=127.0.0.1:4222"},
 		"no address":         {[]string{"--listen="}, "--listen: names no address"},
+		"half a password":    {[]string{"--nats-user=u"}, "--nats-user: and the password belong together"},
 		"half a sign-in":     {[]string{"--listen-user=u"}, "--listen-password belong together"},
 		"store elsewhere":    {[]string{"--nats=nats://a", "--store=x"}, "--store: belongs to the embedded server"},
 	} {

@@ -46,6 +46,7 @@ func Connect(cfg NATS, name string, logger *slog.Logger, extra ...nats.Option) (
 	if err != nil {
 		return nil, err
 	}
+	secrets = append(secrets, string(cfg.Password))
 	opts = append(append(opts, own...), extra...)
 	nc, err := nats.Connect(string(url), opts...)
 	if err != nil {
@@ -60,7 +61,7 @@ func mendOf(err error) string {
 	case errors.Is(err, nats.ErrNoServers):
 		return "; is a server running there? Name it with --nats URL, or start a worker without --nats"
 	case errors.Is(err, nats.ErrAuthorization):
-		return "; name credentials with --creds FILE or --context NAME"
+		return "; name the user with --nats-user NAME and ONETURN_NATS_PASSWORD, or credentials with --creds FILE or --context NAME"
 	default:
 		return ""
 	}
@@ -111,11 +112,19 @@ func ReconnectDelay(attempts int) time.Duration {
 
 // options are those that fields of n ask for.
 func (n *NATS) options() ([]nats.Option, error) {
-	return signIn{n.Creds, n.NKey, n.TLSCA, n.TLSCert, n.TLSKey, n.InboxPrefix}.options()
+	return signIn{
+		user: n.User, password: n.Password, creds: n.Creds, nkey: n.NKey,
+		ca: n.TLSCA, cert: n.TLSCert, key: n.TLSKey, inboxPrefix: n.InboxPrefix,
+	}.options()
 }
 
-// signIn is what flags and contexts have in common. All but the prefix are file names.
-type signIn struct{ creds, nkey, ca, cert, key, inboxPrefix string }
+// signIn is what flags and contexts have in common. Creds to key are file names.
+type signIn struct {
+	user                       string
+	password                   Secret
+	creds, nkey, ca, cert, key string
+	inboxPrefix                string
+}
 
 func (s signIn) options() ([]nats.Option, error) {
 	var opts []nats.Option
@@ -126,6 +135,9 @@ func (s signIn) options() ([]nats.Option, error) {
 		if _, err := os.Stat(file); err != nil {
 			return nil, fmt.Errorf("connect: %w", err) // names the file
 		}
+	}
+	if s.user != "" {
+		opts = append(opts, nats.UserInfo(s.user, string(s.password)))
 	}
 	if s.creds != "" {
 		opts = append(opts, nats.UserCredentials(s.creds))

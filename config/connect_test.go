@@ -43,6 +43,7 @@ func TestConnectSignsInByURLAndByContextFile(t *testing.T) {
 	t.Parallel()
 	srv := protected(t)
 	for name, cfg := range map[string]config.NATS{
+		"flags":   {URL: config.URL(srv.URL()), User: "u", Password: "CANARY"},
 		"url":     {URL: config.URL(strings.Replace(srv.URL(), "nats://", "nats://u:CANARY@", 1))},
 		"context": {Context: contextFile(t, t.TempDir(), "c", map[string]any{"url": srv.URL(), "user": "u", "password": "CANARY", "color_scheme": "red", "inbox_prefix": "_INBOX_x"})},
 	} {

@@ -93,14 +93,13 @@ func (c *natsContext) options() ([]nats.Option, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	opts, err := signIn{
-		c.path(c.Creds), c.path(c.NKey), c.path(c.CA), c.path(c.Cert), c.path(c.Key), c.InboxPrefix,
-	}.options()
+	sign := signIn{
+		user: c.User, password: c.Password, creds: c.path(c.Creds), nkey: c.path(c.NKey),
+		ca: c.path(c.CA), cert: c.path(c.Cert), key: c.path(c.Key), inboxPrefix: c.InboxPrefix,
+	}
+	opts, err := sign.options()
 	if err != nil {
 		return nil, err
-	}
-	if c.User != "" {
-		opts = append(opts, nats.UserInfo(c.User, string(c.Password)))
 	}
 	if c.Token != "" {
 		opts = append(opts, nats.Token(string(c.Token)))

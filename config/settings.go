@@ -9,6 +9,8 @@ type NATS struct {
 	// commands use the address of an embedded one.
 	URL         URL    `flag:"nats" example:"nats://127.0.0.1:4222" help:"Server URLs, comma separated. Without it and --context the worker embeds a server; other commands connect to nats://127.0.0.1:4222."`
 	Context     string `flag:"context" example:"prod" help:"Connection context of the NATS CLI: its name, or the path of its .json file."`
+	User        string `flag:"nats-user" example:"oneturn" help:"User name on the server, for one that is not in the URL."`
+	Password    Secret `flag:"nats-password" example:"..." help:"Password of --nats-user. Prefer the variable: flags are visible to every process of the machine."`
 	Creds       string `flag:"creds" example:"worker.creds" help:"Credentials file (user JWT and seed)."`
 	NKey        string `flag:"nkey" example:"worker.nk" help:"File with an NKey seed."`
 	TLSCA       string `flag:"tls-ca" example:"ca.pem" help:"File with the CA certificates that the server is checked against."`

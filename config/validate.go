@@ -61,6 +61,7 @@ func (n *NATS) validate() []Problem {
 	}
 	add(n.URL != "" && n.Context != "", "--context", "names a server, and so does --nats", "leaving one of them away")
 	add(n.Creds != "" && n.NKey != "", "--nkey", "signs in, and so does --creds", "leaving one of them away")
+	add((n.User == "") != (n.Password == ""), "--nats-user", "and the password belong together", "ONETURN_NATS_USER=oneturn ONETURN_NATS_PASSWORD=...")
 	add((n.TLSCert == "") != (n.TLSKey == ""), "--tls-cert", "and --tls-key belong together", "--tls-cert=cert.pem --tls-key=key.pem")
 	if _, err := subjects.New(n.Prefix); err != nil {
 		add(true, "--prefix", err.Error(), "--prefix="+subjects.DefaultPrefix)

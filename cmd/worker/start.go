@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,6 +28,8 @@ type start struct {
 	Errors    int               `json:"errors"`
 	Warnings  int               `json:"warnings"`
 	Faults    []string          `json:"faults,omitempty"` // errors of the manifests, the first ones
+
+	signIn string // how a publisher signs in, after its URL
 }
 
 type startedWorkflow struct {
@@ -47,6 +50,9 @@ func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web) *start {
 	}
 	if b.own != nil {
 		s.Store = cfg.Store
+	}
+	if user := cmp.Or(cfg.ListenUser, cfg.User); user != "" {
+		s.signIn = " --nats-user " + user + ", with its password in ONETURN_NATS_PASSWORD"
 	}
 	for _, name := range set.Workflows() {
 		s.Workflows = append(s.Workflows, startedWorkflow{name, boundIn(set, name)})
@@ -119,7 +125,7 @@ func (s *start) text(b *strings.Builder) {
 		line("http", "%s/healthz, /readyz, /metrics", s.HTTP)
 	}
 	line("publish", "%s", s.Publish)
-	line("", "publisher publish FILE --wait --nats %s", s.NATS)
+	line("", "publisher publish FILE --wait --nats %s%s", s.NATS, s.signIn)
 }
 
 func orNothing(list []string) string {
