@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -40,6 +39,9 @@ type ClientOptions struct {
 	// wait, after NoWorkerAfter (3 s by default).
 	OnNoWorker    func(TurnID)
 	NoWorkerAfter time.Duration
+	// OnUnclaimed is called when workers answer and none has claimed a turn that is waited for, once
+	// a wait, after NoWorkerAfter: none serves its workflow, or all are busy.
+	OnUnclaimed func(TurnID)
 	// OnQuestion is called for each open question of a turn that is waited for, once a wait and
 	// a question, in order, by the goroutine that waits.
 	OnQuestion func(*Wait)
@@ -230,11 +232,13 @@ func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Res
 	defer tick.Stop()
 	missing := c.missing(id)
 	defer missing.stop()
+	claim := claimWatch{on: c.o.OnUnclaimed, due: time.Now().Add(c.o.NoWorkerAfter)}
 	for {
-		end, err := c.ended(ctx, id, fingerprint, asks)
+		end, known, err := c.ended(ctx, id, fingerprint, asks)
 		missing.saw(err)
+		claim.saw(id, known, err)
 		again := tick.C
-		if err != nil { // nobody answered: ask again soon
+		if err != nil || claim.pending() { // ask again soon
 			again = time.After(min(rereadEvery, c.o.NoWorkerAfter/3))
 		}
 		if end == nil {
@@ -283,8 +287,8 @@ func (c *Client) Do(ctx context.Context, t *Turn) (*Response, error) {
 
 // ended asks the workers' request API for the response of a turn, of two under one key for that
 // which answers the data with the fingerprint, if one is given; nil when it has none yet. Asks
-// sees what else is there.
-func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string, asks *questions) (*ending, error) {
+// sees what else is there. Known says that the turn has records at all.
+func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string, asks *questions) (end *ending, known bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	q := TurnRequest{Chat: id.Chat, Run: id.Run, Turn: id.Turn, Fingerprint: fingerprint}
@@ -293,8 +297,9 @@ func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string, asks 
 	for {
 		page, err := request[Page](ctx, c, tenant(id), VerbTurn, q)
 		if err != nil {
-			return nil, err
+			return nil, known, err
 		}
+		known = known || len(page.Records) > 0
 		asks.saw(page.Records)
 		for _, r := range page.Records {
 			switch {
@@ -302,7 +307,7 @@ func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string, asks 
 				claimed = claimed || r.Fingerprint == fingerprint
 			case r.Kind != events.KindToolResponse:
 			case r.Fingerprint == fingerprint, fingerprint == "":
-				return &ending{r.Event, r.Fingerprint}, nil
+				return &ending{r.Event, r.Fingerprint}, true, nil
 			case first == nil:
 				first = &ending{r.Event, r.Fingerprint}
 			}
@@ -311,9 +316,9 @@ func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string, asks 
 		case page.Next > q.From:
 		case claimed || first == nil:
 			asks.tell()
-			return nil, nil //nolint:nilnil // no response yet is no error
+			return nil, known, nil
 		default:
-			return first, nil
+			return first, known, nil
 		}
 		q.From = page.Next
 	}
@@ -335,33 +340,4 @@ func parseResponse(body []byte) (*Response, error) {
 		return nil, err
 	}
 	return &r, nil
-}
-
-// missing tells once when nobody has served the request API for a while.
-type missing struct {
-	mu    sync.Mutex
-	timer *time.Timer
-}
-
-func (c *Client) missing(id TurnID) *missing {
-	m := &missing{}
-	if c.o.OnNoWorker != nil {
-		m.timer = time.AfterFunc(c.o.NoWorkerAfter, func() { c.o.OnNoWorker(id) })
-	}
-	return m
-}
-
-// saw notes the outcome of a request: any answer means that a worker is there.
-func (m *missing) saw(err error) {
-	if err == nil || errors.Is(err, errAPI) {
-		m.stop()
-	}
-}
-
-func (m *missing) stop() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.timer != nil {
-		m.timer.Stop()
-	}
 }

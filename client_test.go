@@ -94,3 +94,30 @@ func TestRequestThatADeadWorkerTookSaysToAskAgain(t *testing.T) {
 	_, err = client.Waits(ctx, oneturn.WaitsRequest{Chat: "chat"})
 	require.ErrorContains(t, err, "no worker has answered in time, ask again")
 }
+
+func TestWaitSaysWhenWorkersAnswerAndNoneClaims(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	start(t, s, greeter())
+	told := make(chan oneturn.TurnID, 10)
+	c, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{
+		OnUnclaimed: func(id oneturn.TurnID) { told <- id }, NoWorkerAfter: 300 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	known := turn("known", map[string]any{"name": "Ada"})
+	publish(t, c, known)
+	await(t, c, known.TurnID)
+	unknown := turn("unknown", map[string]any{"name": "Ada"})
+	unknown.Workflow = "Helo"
+	publish(t, c, unknown)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Await(ctx, unknown.TurnID)
+		ended <- err
+	}()
+	require.Equal(t, unknown.TurnID, <-told)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Empty(t, told, "once a wait, and not for a turn that was claimed")
+}

@@ -61,6 +61,10 @@ type Config struct {
 	// knows it (rolling deploys); then it ends as no_binding. Defaults to 30 s; a negative
 	// value means not at all.
 	BindingGrace time.Duration
+	// Alone reports whether no other worker is there, as the owner of the server may know: then a
+	// turn of an unknown workflow waits for 2 s instead, the time in which a saved folder is loaded.
+	// Defaults to not knowing.
+	Alone func() bool
 	// MaxEventAge is how old an event may be and still run; older ones end as too_old.
 	// Defaults to 24 h.
 	MaxEventAge time.Duration

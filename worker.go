@@ -230,8 +230,8 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *l
 		Schedule:     handlers.ScheduleExpiry(w.js, w.space),
 		ParkAfter:    w.c.ParkAfter,
 		MaxWaiting:   min(waitingPerSlot*w.c.Slots, maxWaiting),
-		BindingGrace: w.c.BindingGrace,
-		MaxEventAge:  w.c.MaxEventAge,
+		BindingGrace: w.c.BindingGrace, Alone: w.c.Alone,
+		MaxEventAge: w.c.MaxEventAge,
 	}), nil
 }
 

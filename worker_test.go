@@ -109,6 +109,20 @@ func TestUnknownWorkflowWaitsForAWorkerThatKnowsItThenIsAnswered(t *testing.T) {
 	require.Equal(t, events.CodeNoBinding, await(t, c, two.TurnID).Code)
 }
 
+func TestUnknownWorkflowIsAnsweredSoonByAWorkerThatIsAlone(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	config := greeter()
+	config.BindingGrace = time.Hour
+	config.Alone = func() bool { return true }
+	start(t, s, config)
+	c := client(t, s)
+	one := turn("t1", map[string]any{"name": "Ada"})
+	one.Workflow = "Helo"
+	publish(t, c, one)
+	require.Equal(t, events.CodeNoBinding, await(t, c, one.TurnID).Code)
+}
+
 func TestLargeResultIsABlobThatTheResponseNames(t *testing.T) {
 	t.Parallel()
 	s := server(t)

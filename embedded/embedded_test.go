@@ -188,3 +188,27 @@ func TestServerIsQuietWhenAllIsWell(t *testing.T) {
 	require.NoError(t, srv.Stop())
 	require.Empty(t, log.String())
 }
+
+func TestSubscribersAreCountedByConnection(t *testing.T) {
+	t.Parallel()
+	s, err := embedded.Start(t.Context(), embedded.Options{Listen: "127.0.0.1:0", Memory: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Stop()) })
+	count := func() int {
+		n, err := s.Subscribers("a.api.")
+		require.NoError(t, err)
+		return n
+	}
+	require.Zero(t, count())
+	for n := range 2 {
+		nc, err := s.Conn()
+		require.NoError(t, err)
+		t.Cleanup(nc.Close)
+		for _, subject := range []string{"a.api.*.turn", "a.api.*.history", "b.api.*.turn"} {
+			_, err = nc.SubscribeSync(subject)
+			require.NoError(t, err)
+		}
+		require.NoError(t, nc.Flush())
+		require.Equal(t, n+1, count())
+	}
+}

@@ -82,6 +82,8 @@ type Config struct {
 	// BindingGrace is how old an event may be and still wait for a worker that knows its
 	// workflow. MaxEventAge is how old one may be and still run.
 	BindingGrace, MaxEventAge time.Duration
+	// Alone reports whether no other worker can have the workflow; nil means that it is not known.
+	Alone func() bool
 }
 
 // Handlers handles inbound messages. It is safe for concurrent use.

@@ -74,7 +74,7 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 		t.reject = rejectUndeliverable(m.Lease.Delivery)
 	default:
 		// 3. Resolve the tool, 4. validate the data, 5. map it to the tool's arguments.
-		if wait := h.prepare(t); wait > 0 && age < h.BindingGrace {
+		if wait := h.prepare(t); wait > 0 && age < h.grace() {
 			return nakAfter(wait)
 		}
 	}
@@ -132,6 +132,18 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	case idempotency.Leave:
 	}
 	return leave()
+}
+
+// aloneGrace is the grace of a worker that is the only one: as long as it takes to load a folder
+// that was just saved.
+const aloneGrace = 2 * time.Second
+
+// grace is how long an unclaimed turn of an unknown workflow waits for a worker that knows it.
+func (h *Handlers) grace() time.Duration {
+	if h.BindingGrace > aloneGrace && h.Alone != nil && h.Alone() {
+		return aloneGrace
+	}
+	return h.BindingGrace
 }
 
 func newTurn(m *Message, event *events.StructuredOutputReady) *turn {

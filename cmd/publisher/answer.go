@@ -37,10 +37,11 @@ func answerCommand(env cli.Lookup) *cobra.Command {
 			"answer again is harmless.\n\n" +
 			"The verdict has a status of HTTP: 200 accepted (or accepted before: replayed), 403 the question is somebody\n" +
 			"else's, 404 there is none, 409 already answered, 410 expired, cancelled or closed, 422 the answer does not fit.\n" +
-			"202: the answer is published, and no worker has decided on it yet.\n\n" +
+			"202: the answer is published, and no worker has decided on it yet: the first one that runs does. Without\n" +
+			"a worker the question is looked up in the journal itself, which needs the right to read it.\n\n" +
 			"With --wait the end of the turn is printed, too, as for publish, once an answer is accepted; what the turn\n" +
-			"asks next is told meanwhile. It needs a worker.\n\n" +
-			"Exit codes: 0 the status is 200; 1 it is another one, or the answer was not published; 2 wrong usage.",
+			"asks next is told meanwhile.\n\n" +
+			"Exit codes: 0 the status is 200 or 202; 1 it is another one, or the answer was not published; 2 wrong usage.",
 		Example: "  publisher answer chat-42 turn-7/1 '{\"status\":\"approved\"}'\n  publisher answer chat-42 turn-7/key --user ada < key.json",
 		Args:    oneAnswer,
 	}, env, func(cmd *cobra.Command, args []string) error {
@@ -76,9 +77,11 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	ctx, stop := limit(cmd.Context(), cfg.Timeout)
 	defer stop()
 	v, turn, err := answer(ctx, client, q, cfg.Wait)
+	if errors.Is(err, nats.ErrNoResponders) {
+		fmt.Fprintln(stderr, noWorker(cfg, nc, oneturn.TurnID{App: q.App}))
+		v, turn, err = answerStored(ctx, nc, client, cfg, q)
+	}
 	switch {
-	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("%w: %s, or name the --workflow to publish without one", err, noWorker(cfg, nc, oneturn.TurnID{App: q.App}))
 	case errors.Is(err, oneturn.ErrUndecided):
 		v = oneturn.Verdict{Status: oneturn.StatusPublished, Code: oneturn.VerdictPublished, Message: err.Error(), ToolCallID: q.ToolCallID}
 	case err != nil:
@@ -87,8 +90,8 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	if err := printVerdict(cmd.OutOrStdout(), cfg.Format, &v); err != nil {
 		return err
 	}
-	switch {
-	case !v.OK():
+	switch published := v.Status == oneturn.StatusPublished; {
+	case !v.OK() && !published:
 		return cli.ErrTold
 	case !cfg.Wait:
 		return nil
@@ -124,6 +127,24 @@ func answer(ctx context.Context, client *oneturn.Client, q oneturn.AnswerRequest
 	}
 	v, err = client.Answer(ctx, q)
 	return v, turn, err
+}
+
+// answerStored answers a question that only the journal can tell of, as no worker is there. A
+// worker that starts meanwhile gives the verdict.
+func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, cfg *config.Publisher, q oneturn.AnswerRequest) (v oneturn.Verdict, turn oneturn.TurnID, err error) {
+	e, err := storedQuestion(ctx, nc, cfg.Prefix, &q)
+	switch {
+	case err != nil:
+		return v, turn, fmt.Errorf("no worker was there to ask, and not the journal either: %w: start a worker, or name the --workflow to publish without one", err)
+	case e == nil || e.Answer == nil:
+		return events.NewVerdict(events.VerdictUnknown, q.ToolCallID, "There is no such question in this chat."), turn, nil
+	}
+	q.Workflow, q.Subject, q.Run = e.WorkflowName, e.Answer.Subject, e.RunID
+	if q.UserID == "" {
+		q.UserID = e.UserID
+	}
+	v, err = client.Answer(ctx, q)
+	return v, oneturn.TurnID{App: e.AppID, Chat: e.ChatID, Run: e.RunID, Turn: e.Turn}, err
 }
 
 // answerValue is the answer of a command line, or of standard input.

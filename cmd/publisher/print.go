@@ -148,3 +148,10 @@ func noWorker(cfg *config.Publisher, nc *nats.Conn, id oneturn.TurnID) string {
 	}
 	return fmt.Sprintf("no worker answers on %s: start one with: worker --workflows DIR --nats %s", subject, config.URL(nc.ConnectedUrlRedacted()))
 }
+
+// notClaimed says that workers answer and none takes a turn, and what may be the cause.
+func notClaimed(cfg *config.Publisher, id oneturn.TurnID) string {
+	return fmt.Sprintf("no worker of pool %s has claimed turn %s of chat %s yet: check that its workflow_name is right and that a worker "+
+		"serves it (a turn of an unknown workflow ends after the worker's --binding-grace); or all slots are busy",
+		cfg.Pool, quoted(id.Turn), quoted(id.Chat))
+}

@@ -112,11 +112,14 @@ func open(cfg *config.Publisher, noMsgID bool, stderr io.Writer) (*nats.Conn, *o
 	if err != nil {
 		return nil, nil, err
 	}
-	var once sync.Once
+	var once, unclaimed sync.Once
 	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{
 		Prefix: cfg.Prefix, Pool: cfg.Pool, WithoutMsgID: noMsgID,
 		OnNoWorker: func(id oneturn.TurnID) {
 			once.Do(func() { fmt.Fprintln(stderr, noWorker(cfg, nc, id)) })
+		},
+		OnUnclaimed: func(id oneturn.TurnID) {
+			unclaimed.Do(func() { fmt.Fprintln(stderr, notClaimed(cfg, id)) })
 		},
 		OnQuestion: func(w *oneturn.Wait) { fmt.Fprintln(stderr, questionText(w)) },
 	})

@@ -101,6 +101,12 @@ func approve(ctx context.Context, in order) (greeted, error) {
 // work runs a worker until the test ends.
 func work(t *testing.T, s *turntest.Server) {
 	t.Helper()
+	t.Cleanup(start(t, s))
+}
+
+// start runs a worker until it is stopped.
+func start(t *testing.T, s *turntest.Server) (stop func()) {
+	t.Helper()
 	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{
 		Tools: []oneturn.Tool{
 			oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting")),
@@ -111,10 +117,32 @@ func work(t *testing.T, s *turntest.Server) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
-	t.Cleanup(func() {
+	return func() {
 		cancel()
 		require.NoError(t, <-done)
-	})
+	}
+}
+
+func TestAnswerWithoutAWorkerIsPublishedAndCountsOnceOneRuns(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	s.Provision()
+	command := func(code int, stdin string, args ...string) string {
+		t.Helper()
+		var out, log bytes.Buffer
+		env := func(string) (string, bool) { return "", false }
+		require.Equal(t, code, run(t.Context(), append(args, "--nats", s.URL()), env, strings.NewReader(stdin), &out, &log), log.String())
+		return out.String()
+	}
+	const turn = `{"kind":"structured_output_ready","agent":"Clerk","model_name":"Order","auto_tool_mode":true,"turn_idempotency_key":"o1",` +
+		`"structured_data":{"item":"pen"},"context":{"chat_id":"c 1","workflow_name":"Hello","user_id":"ada"}}`
+	stop := start(t, s)
+	require.Contains(t, command(1, turn, "publish", "-", "--wait", "--timeout", "2s"), `"status":"pending"`)
+	stop()
+	require.Contains(t, command(1, "", "answer", "c 1", "o1/2", "1", "--timeout", "1s"), "404 unknown")
+	require.Contains(t, command(0, "", "answer", "c 1", "o1/1", `{"status":"approved"}`, "--timeout", "1s"), "202 published")
+	work(t, s)
+	require.Contains(t, command(0, turn, "publish", "-", "--wait"), `"content":"pen approved"`)
 }
 
 // exits runs a command and compares its exit code: exits CODE COMMAND ARG...

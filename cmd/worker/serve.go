@@ -51,7 +51,7 @@ func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (e
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := workerConfig(cfg, logger, registry)
 	if bus.own != nil {
-		c.StoreUse = bus.own.StoreUse
+		c.StoreUse, c.Alone = bus.own.StoreUse, bus.alone()
 	}
 	if c.SecretKeys = keys; keys == nil && bus.own != nil {
 		if c.SecretKeys, err = secrets.LoadOrMake(filepath.Join(cfg.Store, keyFile)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -298,4 +299,19 @@ func TestZeroDurationsMeanZeroNotTheDefault(t *testing.T) {
 		"kind":"structured_output_ready","context":{"chat_id":"c1","workflow_name":"Nowhere"}}`))
 	require.Equal(t, events.CodeNoBinding, r.Code)
 	require.Equal(t, cli.OK, w.stop(), stderr.String())
+}
+
+func TestWorkerIsAloneWhileNoOtherServesTheRequestAPI(t *testing.T) {
+	t.Parallel()
+	now, workers, err, looks := time.Now(), 1, error(nil), 0
+	a := &alone{now: func() time.Time { return now }, look: func() (int, error) { looks++; return workers, err }}
+	require.True(t, a.is())
+	workers = 2
+	require.True(t, a.is(), "a look counts for a second")
+	require.Equal(t, 1, looks)
+	now = now.Add(2 * aloneFor)
+	require.False(t, a.is())
+	workers, err = 1, errors.New("closed")
+	now = now.Add(2 * aloneFor)
+	require.False(t, a.is(), "what is not known is no reason to end a turn")
 }

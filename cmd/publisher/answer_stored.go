@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// storedQuestion finds a question in the journal itself, for when no worker is there to ask: the
+// newest of those with its id, nil if there is none. It needs the right to read the journal.
+func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *oneturn.AnswerRequest) (*events.ToolCall, error) {
+	space, err := subjects.New(prefix)
+	if err != nil {
+		return nil, err
+	}
+	journal, err := idempotency.NewKV(nc, space)
+	if err != nil {
+		return nil, err
+	}
+	defer journal.Close()
+	call, ask, _ := events.ParseQuestionID(q.ToolCallID) // checked with the arguments
+	app := q.App
+	if app == "" {
+		app = events.DefaultApp
+	}
+	names, err := journal.FindQuestions(ctx, subjects.Token(app), subjects.Token(q.Chat), call, subjects.Token(ask))
+	if err != nil {
+		return nil, fmt.Errorf("look for the question in the journal: %w", err)
+	}
+	var newest *events.ToolCall
+	var seq uint64
+	for _, name := range names {
+		r, err := journal.Last(ctx, name.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read the question: %w", err)
+		}
+		var e events.ToolCall
+		if m, err := events.Parse(r.Data); err == nil && m.As(&e) == nil && e.ToolCallID == q.ToolCallID && r.Seq > seq {
+			newest, seq = &e, r.Seq
+		}
+	}
+	return newest, nil
+}
