@@ -35,6 +35,7 @@ type Worker struct {
 	set     atomic.Pointer[bindings.Set]
 	inbox   atomic.Pointer[inbox.Inbox]
 	journal atomic.Pointer[idempotency.KV]
+	idle    atomic.Pointer[error] // why no tool can run, before the first turn
 	writes  writeHealth
 	denied  denied.Denials
 }
@@ -90,6 +91,9 @@ func (w *Worker) Name() string { return w.c.Name }
 func (w *Worker) Ready() error {
 	in := w.inbox.Load()
 	if in == nil {
+		if idle := w.idle.Load(); idle != nil {
+			return *idle
+		}
 		return errors.New("not started")
 	}
 	return errors.Join(in.Ready(), w.writes.err(), w.journal.Load().Err(), w.denied.Err(deniedFor))
@@ -130,6 +134,9 @@ func (w *Worker) run(ctx context.Context) error {
 		return fmt.Errorf("oneturn worker: %w", err)
 	}
 	w.journal.Store(kv)
+	if err := w.awaitTools(ctx); err != nil {
+		return err
+	}
 	rates := limits.NewKV(w.js, w.space)
 	if err := w.checkRates(ctx, rates); err != nil {
 		return err
