@@ -99,6 +99,8 @@ type api struct {
 	space  subjects.Space
 	logger *slog.Logger
 	most   int // bytes of records in an answer that the server takes
+	// mayReply is [handlers.Handlers.MayReply].
+	mayReply func(reply, from string) bool
 
 	service micro.Service
 	ctx     context.Context //nolint:containedctx // the life of the service, which requests end with
@@ -112,8 +114,8 @@ type api struct {
 // reader reads what a request of a tenant asks for, in a form that encoding/json writes.
 type reader func(ctx context.Context, app string, body []byte) (any, error)
 
-func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger *slog.Logger) (*api, error) {
-	a := &api{nc: nc, store: store, order: idempotency.NewOrder(store), space: space, logger: logger, most: int(nc.MaxPayload()) - 8<<10}
+func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger *slog.Logger, mayReply func(reply, from string) bool) (*api, error) {
+	a := &api{nc: nc, store: store, order: idempotency.NewOrder(store), space: space, logger: logger, most: int(nc.MaxPayload()) - 8<<10, mayReply: mayReply}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	var err error
 	if a.js, err = jetstream.New(nc); err != nil {
@@ -165,8 +167,7 @@ func (a *api) begin(answer func()) bool {
 func (a *api) serve(g *gate, read reader) micro.HandlerFunc {
 	return func(r micro.Request) {
 		subject, reply, body := r.Subject(), r.Reply(), r.Data()
-		if !a.space.MayReply(reply) {
-			a.logger.Warn("a request that wants its answer on a subject of ours or of the server", "subject", subject, "reply", reply)
+		if !a.mayReply(reply, subject) {
 			return
 		}
 		app, ok := a.space.APITenant(subject)

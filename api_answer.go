@@ -82,9 +82,6 @@ func deliver(ctx context.Context, js jetstream.JetStream, space subjects.Space, 
 	}
 	nc := js.Conn()
 	inbox := subjects.NewInbox(nc.Opts.InboxPrefix)
-	if !space.MayAnswer(inbox) {
-		return nil, fmt.Errorf("answer %.80q: verdicts go to subjects that begin with _INBOX, and this connection's inboxes do not: choose another inbox prefix", r.ToolCallID)
-	}
 	sub, err := nc.SubscribeSync(inbox)
 	if err != nil {
 		return nil, fmt.Errorf("answer %.80q: %w", r.ToolCallID, err)
@@ -97,6 +94,9 @@ func deliver(ctx context.Context, js jetstream.JetStream, space subjects.Space, 
 	}
 	reply, err := sub.NextMsgWithContext(ctx)
 	switch {
+	case ctx.Err() != nil && !space.MayReply(inbox):
+		return nil, fmt.Errorf("answer %.80q: %w (message %d of %s); workers whose reply prefixes do not include %q send no verdict here: use an inbox prefix that begins with %s, or add this one to their reply prefixes",
+			r.ToolCallID, ErrUndecided, ack.Sequence, ack.Stream, nc.Opts.InboxPrefix, subjects.DefaultInboxes)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("answer %.80q: %w (message %d of %s)", r.ToolCallID, ErrUndecided, ack.Sequence, ack.Stream)
 	case err != nil:

@@ -42,6 +42,10 @@ type Config struct {
 
 	// Prefix of all names on NATS. Defaults to "oneturn".
 	Prefix string
+	// ReplyPrefixes are what reply subjects of requests, of answers and of services that are tools
+	// begin with; a worker replies to nothing else. Each may be followed by "_" and a name. Defaults
+	// to "_INBOX".
+	ReplyPrefixes []string
 	// Pool is the pool of turns that the worker takes part in. Defaults to "default".
 	Pool string
 	// Name of the worker in records and logs. Defaults to the host name and a random part.

@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/internal/toolbox"
 	"github.com/oneturn/oneturn/limits"
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/python"
 )
@@ -23,7 +24,7 @@ type workerTools struct {
 	limiter atomic.Pointer[limits.Limiter] // nil before the worker runs
 }
 
-func newWorkerTools(nc *nats.Conn, c Config) (*workerTools, error) {
+func newWorkerTools(nc *nats.Conn, space subjects.Space, c Config) (*workerTools, error) {
 	golang := make(map[string]tools.Invoker, len(c.Tools))
 	for _, t := range c.Tools {
 		if _, twice := golang[t.name]; twice {
@@ -32,7 +33,7 @@ func newWorkerTools(nc *nats.Conn, c Config) (*workerTools, error) {
 		golang[t.name] = t.tool
 	}
 	return &workerTools{c: c, Toolbox: toolbox.New(toolbox.Options{
-		Go: golang, Conn: nc, Prefix: c.Prefix, Logger: c.Logger,
+		Go: golang, Conn: nc, Prefix: c.Prefix, MayReply: space.MayReply, Logger: c.Logger,
 		Python: python.Options{
 			Root: c.Workflows, Interpreter: c.Python.Interpreter, Size: c.Python.Children, Env: c.Python.Env,
 			LoadTimeout: c.Python.LoadTimeout, Logger: c.Logger,

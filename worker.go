@@ -55,6 +55,9 @@ func NewWorker(nc *nats.Conn, c Config) (*Worker, error) {
 	if w.space, err = subjects.New(c.Prefix); err != nil {
 		return nil, err
 	}
+	if w.space, err = w.space.WithReplies(c.ReplyPrefixes...); err != nil {
+		return nil, err
+	}
 	if w.js, err = jetstream.New(nc); err != nil {
 		return nil, fmt.Errorf("oneturn worker: %w", err)
 	}
@@ -64,7 +67,7 @@ func NewWorker(nc *nats.Conn, c Config) (*Worker, error) {
 	if w.sweeps, err = handlers.NewSweepMetrics(c.Registry); err != nil {
 		return nil, fmt.Errorf("oneturn worker: metrics: %w", err)
 	}
-	if w.tools, err = newWorkerTools(nc, c); err != nil {
+	if w.tools, err = newWorkerTools(nc, w.space, c); err != nil {
 		return nil, fmt.Errorf("oneturn worker: %w", err)
 	}
 	if err := c.Registry.Register(w.tools); err != nil {

@@ -36,7 +36,10 @@ type Worker struct {
 	Workflows string `flag:"workflows" default:"workflows" help:"Folder of the workflow manifests and their tools."`
 	Watch     bool   `flag:"watch" default:"true" help:"Take over changes of the workflows folder while running. A broken edit keeps the old set."`
 	Pool      string `flag:"pool" default:"default" help:"Pool of turns that this worker takes part in."`
-	Slots     int    `flag:"slots" default:"256" min:"1" max:"20000" help:"Turns that may run at the same time."`
+
+	ReplyPrefixes []string `flag:"reply-prefixes" default:"_INBOX" help:"What reply subjects of requests, of answers and of services that are tools begin with; the worker replies to nothing else. Each may be followed by an underscore and a name, as in _INBOX_reader."`
+
+	Slots int `flag:"slots" default:"256" min:"1" max:"20000" help:"Turns that may run at the same time."`
 
 	ToolTimeout  time.Duration `flag:"tool-timeout" default:"60s" min:"1ms" max:"24h" help:"Time limit of a tool run that names none itself. A timeout is an unknown outcome and is never retried."`
 	Python       string        `flag:"python" example:"/usr/bin/python3.12" help:"Python interpreter for Python tools: a name on the PATH or a path. Without it the workflow's .venv, the folder's .venv, $VIRTUAL_ENV, then python3."`

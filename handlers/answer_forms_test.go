@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
@@ -118,7 +119,7 @@ func TestVerdictGoesToInboxesOnly(t *testing.T) {
 	a.ask("1")
 	all, err := k.js.Conn().SubscribeSync(">")
 	require.NoError(t, err)
-	for i, subject := range []string{"oneturn.events.app.chat.t.0.tool_response", "$KV.ONETURN_TURNS.x", "orders", "_INBOX.>", ""} {
+	for i, subject := range []string{"oneturn.events.app.chat.t.0.tool_response", "$KV.ONETURN_TURNS.x", "orders", "_INBOX.>", "_INBOXES.x", "_INBOX", ""} {
 		m := k.says(uint64(i+2), a.question("1"), yes())
 		m.Header.Set(subjects.HeaderReply, subject)
 		require.Equal(t, handlers.Ack, k.Handle(t.Context(), m.Message).Do)
@@ -127,6 +128,7 @@ func TestVerdictGoesToInboxesOnly(t *testing.T) {
 	n, _, err := all.Pending()
 	require.NoError(t, err)
 	require.Zero(t, n)
+	require.Equal(t, 6, int(testutil.ToFloat64(k.Metrics.RepliesRefused)), "all but the answer that names no subject")
 }
 
 func TestOlderEventsFollowAnswersWhereTheyAreWished(t *testing.T) {

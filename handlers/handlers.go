@@ -97,6 +97,7 @@ type Handlers struct {
 	buffers   buffers
 	schemas   schemas
 	strays    strays
+	refusals  *refusals
 	waits     waits
 	draining  atomic.Bool
 }
@@ -115,7 +116,7 @@ func New(c Config) *Handlers {
 		c.Timing = realTime{}
 	}
 	return &Handlers{
-		Config: c, running: newRunning(),
+		Config: c, running: newRunning(), refusals: newRefusals(),
 		finished: newRecent[turnRef](finishedTurns), cancelled: newRecent[string](cancelledKeys), unsafe: newRecent[string](unsafeTools),
 	}
 }

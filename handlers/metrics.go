@@ -26,11 +26,13 @@ type Metrics struct {
 	Panics        prometheus.Counter
 	Answers       *prometheus.CounterVec // verdict
 	Expiries      *prometheus.CounterVec // verdict
-	Dead          *prometheus.CounterVec // reason
-	InFlight      prometheus.Gauge
-	ToolSeconds   *prometheus.HistogramVec // workflow, tool
-	WaitSeconds   *prometheus.HistogramVec // workflow, tool: of tools that may wait before they are entered
-	TurnSeconds   prometheus.Histogram     // from stored in the inbound stream to response stored
+	// RepliesRefused counts replies to requests and answers that were not sent, see Handlers.MayReply.
+	RepliesRefused prometheus.Counter
+	Dead           *prometheus.CounterVec // reason
+	InFlight       prometheus.Gauge
+	ToolSeconds    *prometheus.HistogramVec // workflow, tool
+	WaitSeconds    *prometheus.HistogramVec // workflow, tool: of tools that may wait before they are entered
+	TurnSeconds    prometheus.Histogram     // from stored in the inbound stream to response stored
 
 	Asked   prometheus.Counter     // questions that a run has come to
 	Open    prometheus.Gauge       // of these, those that wait in memory
@@ -68,7 +70,8 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		Cached: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "cached_results_total", Help: "Calls that got the result of an earlier one.",
 		}, []string{"workflow", "tool"}),
-		Panics: counter("panics_total", "Panics in handlers."),
+		Panics:         counter("panics_total", "Panics in handlers."),
+		RepliesRefused: counter("replies_refused_total", "Replies to requests and answers that were not sent: the subject that they name is not an inbox."),
 		Answers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "answers_total", Help: "Answers to questions, by what became of them.",
 		}, []string{"verdict"}),
@@ -98,7 +101,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	m.Resumed = counter("turns_resumed_total", "Parked turns that this worker went on with.")
 	for _, c := range []prometheus.Collector{
 		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites, m.StoreRetries,
-		m.Abandoned, m.Cached, m.Panics, m.Answers, m.Expiries, m.Dead, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
+		m.Abandoned, m.Cached, m.Panics, m.Answers, m.Expiries, m.RepliesRefused, m.Dead, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
 		m.Asked, m.Open, m.Closed, m.Parked, m.Resumed,
 	} {
 		if err := r.Register(c); err != nil {

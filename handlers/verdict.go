@@ -72,7 +72,7 @@ func verdictOf(v idempotency.Verdicted, id string) events.Verdict {
 // worker may publish to.
 func (h *Handlers) tell(m *Message, v events.Verdict) {
 	subject := m.Header.Get(subjects.HeaderReply)
-	if !h.Space.MayAnswer(subject) {
+	if subject == "" || !h.MayReply(subject, m.Subject) {
 		return
 	}
 	data, err := events.EncodeVerdict(&v)

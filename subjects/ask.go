@@ -104,21 +104,3 @@ func parseAsk(rest string) (k Key, askToken string, ok bool) {
 // HeaderReply is the header of an inbound answer that names the subject for its verdict. The
 // reply subject of the message itself is JetStream's, for the acknowledgement of the publish.
 const HeaderReply = "Oneturn-Reply"
-
-// maxReply bounds a reply subject in bytes.
-const maxReply = 256
-
-// MayAnswer reports whether the verdict on an answer may go to a subject, the one in
-// [HeaderReply]. Beside the rule of [Space.MayReply] it has to be an inbox: it begins with
-// _INBOX, and it is a plain subject.
-func (s Space) MayAnswer(subject string) bool {
-	if len(subject) > maxReply || !strings.HasPrefix(subject, "_INBOX") || !s.MayReply(subject) {
-		return false
-	}
-	for token := range strings.SplitSeq(subject, ".") {
-		if token == "" || strings.ContainsAny(token, "*>") {
-			return false
-		}
-	}
-	return strings.IndexFunc(subject, func(r rune) bool { return r <= ' ' || r >= 0x7f }) < 0
-}

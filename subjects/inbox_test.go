@@ -34,7 +34,7 @@ func TestInboxesCannotBeGuessedAndDoNotRevealThoseOfTheConnection(t *testing.T) 
 				seen[random] = true
 			}
 			if strings.HasPrefix(base, "_INBOX") {
-				require.True(t, space.MayAnswer(inbox), inbox)
+				require.True(t, space.MayReply(inbox), inbox)
 			}
 		}
 	}

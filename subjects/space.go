@@ -18,8 +18,9 @@ var prefixPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
 // Space holds all names under one prefix. Make it with [New]; it is immutable.
 type Space struct {
-	prefix string
-	upper  string
+	prefix  string
+	upper   string
+	replies string // prefixes of inboxes, joined by commas; "" is DefaultInboxes
 }
 
 // New returns the names under prefix: one or more plain tokens joined by dots, at most 64
@@ -165,13 +166,6 @@ func (s Space) APITenant(subject string) (string, bool) {
 		return "", false
 	}
 	return app, true
-}
-
-// MayReply reports whether a request may be answered on a subject. Whoever asks chooses it, and
-// the answer goes out with the rights of the worker: it must not become a record of the
-// journal, an event or a word to the server.
-func (s Space) MayReply(subject string) bool {
-	return subject != "" && !strings.HasPrefix(subject, "$") && !strings.HasPrefix(subject, s.prefix+".")
 }
 
 // APIName is the name of the micro service that answers requests.

@@ -175,18 +175,6 @@ func TestTenantOfARequestIsNeverAWildcard(t *testing.T) {
 	}
 }
 
-func TestNoAnswerGoesToSubjectsOfOursOrOfTheServer(t *testing.T) {
-	t.Parallel()
-	space, err := subjects.New("my.prefix")
-	require.NoError(t, err)
-	for _, subject := range []string{"_INBOX.abc", "_INBOX_pub.abc", "my.other", "my.prefixed", "mine"} {
-		require.True(t, space.MayReply(subject), subject)
-	}
-	for _, subject := range []string{"", "$KV.MY_PREFIX_TURNS.e.a.b.0-t.0.tool_response", "$JS.ACK.x", "$SYS.x", "my.prefix.events.a", "my.prefix.in.default.x"} {
-		require.False(t, space.MayReply(subject), subject)
-	}
-}
-
 // FuzzParse: whatever parses is made of tokens that hold no wildcard and no dot, and is built
 // again as it was.
 func FuzzParse(f *testing.F) {

@@ -101,7 +101,7 @@ func workerConfig(cfg *config.Worker, logger *slog.Logger, registry prometheus.R
 	c := oneturn.Config{
 		Workflows: cfg.Workflows, Watch: cfg.Watch,
 		Python: oneturn.Python{Interpreter: cfg.Python, Children: cfg.PythonPool, Env: cfg.ToolEnv, LoadTimeout: cfg.LoadTimeout},
-		Prefix: cfg.Prefix, Pool: cfg.Pool, Slots: cfg.Slots,
+		Prefix: cfg.Prefix, ReplyPrefixes: cfg.ReplyPrefixes, Pool: cfg.Pool, Slots: cfg.Slots,
 		ToolTimeout: cfg.ToolTimeout, SoftStop: cfg.SoftStop, BindingGrace: cfg.BindingGrace,
 		MaxEventAge: cfg.MaxEventAge, MaxTurnLife: cfg.MaxTurnLife, SweepEvery: cfg.SweepEvery,
 		Logger: logger, Registry: registry,

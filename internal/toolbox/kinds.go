@@ -53,7 +53,9 @@ func (b *Toolbox) make(binding *bindings.Binding) tools.Invoker {
 }
 
 func (b *Toolbox) nats(t *target.NATS) tools.Invoker {
-	return natstool.New(t, natstool.Options{Conn: b.o.Conn, Logger: b.o.Logger, Reserved: []string{cmp.Or(b.o.Prefix, subjects.DefaultPrefix)}})
+	return natstool.New(t, natstool.Options{
+		Conn: b.o.Conn, Logger: b.o.Logger, Reserved: []string{cmp.Or(b.o.Prefix, subjects.DefaultPrefix)}, MayReply: b.o.MayReply,
+	})
 }
 
 // unusable is a tool that cannot be called.

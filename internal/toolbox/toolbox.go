@@ -29,6 +29,9 @@ type Options struct {
 	Conn *nats.Conn
 	// Prefix of the product's own subjects, where no tool is. Defaults to [subjects.DefaultPrefix].
 	Prefix string
+	// MayReply reports whether a message of a NATS service may be replied to on a subject that the
+	// service names. Nil takes inboxes only, see [subjects.Space.MayReply].
+	MayReply func(subject string) bool
 	// Logger gets ids and sizes, never payloads.
 	Logger *slog.Logger
 }

@@ -31,7 +31,7 @@ func (c *conversation) say(m *nats.Msg) {
 func (c *conversation) operate(m *nats.Msg) {
 	kind := m.Header.Get(target.HeaderKind)
 	do, err := c.reader.Read(kind, m.Data)
-	if err == nil && !mayReply(m.Reply) {
+	if err == nil && !c.tool.o.MayReply(m.Reply) {
 		err = fmt.Errorf("an operation needs a reply subject that is an inbox, not %.100q", m.Reply)
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *conversation) respond(m *nats.Msg, value operation.Reply) {
 }
 
 func (c *conversation) refuse(m *nats.Msg, code events.Code, words string) {
-	if !mayReply(m.Reply) {
+	if !c.tool.o.MayReply(m.Reply) {
 		return
 	}
 	if err := refuse(c.tool.o.Conn, m.Reply, code, words); err != nil {

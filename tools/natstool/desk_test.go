@@ -242,7 +242,7 @@ func TestServiceThatBreaksTheProtocolEndsItsCall(t *testing.T) {
 	k := newKit(t)
 	var mu sync.Mutex
 	var reached []string
-	for _, subject := range []string{"$JS.API.STREAM.NAMES", "victim", "_INBOX.a.*"} {
+	for _, subject := range []string{"$JS.API.STREAM.NAMES", "victim", "_INBOXES.victim", "_INBOX.a.*"} {
 		if sub, err := k.services.Subscribe(subject, func(m *nats.Msg) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -268,6 +268,8 @@ func TestServiceThatBreaksTheProtocolEndsItsCall(t *testing.T) {
 			send("ask", `{}`, "")
 		case "subject":
 			send("ask", `{}`, "victim")
+		case "like-an-inbox":
+			send("ask", `{}`, "_INBOXES.victim")
 		case "server":
 			send("step", `{"name":"x"}`, "$JS.API.STREAM.NAMES")
 		case "flood":
@@ -277,7 +279,7 @@ func TestServiceThatBreaksTheProtocolEndsItsCall(t *testing.T) {
 		}
 	})
 	tool := k.tool(&target.NATS{Subject: "rude"})
-	for _, how := range []string{"body", "kind", "no-reply", "subject", "server", "flood"} {
+	for _, how := range []string{"body", "kind", "no-reply", "subject", "like-an-inbox", "server", "flood"} {
 		call := k.call(nil)
 		call.UserID, call.Desk = how, slowDesk{}
 		_, err := k.invoke(tool, call)

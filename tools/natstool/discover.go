@@ -15,6 +15,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -203,7 +204,7 @@ func (t *Tool) mayCall(op, subject string) error {
 	if t.t.Subject != "" {
 		return nil // the manifest's own
 	}
-	if !plainSubject(subject) || strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, "_INBOX") || t.reserved(subject) {
+	if !plainSubject(subject) || strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, subjects.DefaultInboxes) || t.o.MayReply(subject) || t.reserved(subject) {
 		return failure(op, events.CodeToolError, fmt.Sprintf(
 			"the service names subject %.200q, where no tool may be: name the subject to call in the manifest", subject))
 	}

@@ -16,7 +16,8 @@ import (
 // inbox receives for all that a tool has under way, with one subscription. Each conversation has a
 // subject of its own that nobody can guess.
 type inbox struct {
-	conn *nats.Conn
+	conn     *nats.Conn
+	mayReply func(subject string) bool // Options.MayReply
 
 	mu     sync.Mutex
 	sub    *nats.Subscription
@@ -68,7 +69,7 @@ func (b *inbox) deliver(m *nats.Msg) {
 	switch {
 	case take != nil:
 		take(m)
-	case m.Header.Get(target.HeaderKind) != "" && mayReply(m.Reply):
+	case m.Header.Get(target.HeaderKind) != "" && b.mayReply(m.Reply):
 		_ = refuse(b.conn, m.Reply, events.CodeCancelled, overNow) // who asked may be gone too
 	}
 }
@@ -86,13 +87,10 @@ func (b *inbox) close() {
 	<-gone
 }
 
-// maxReply bounds a reply subject in bytes.
-const maxReply = 256
-
-// mayReply reports whether what a service asks may be answered on a subject that it names: it
-// must be an inbox, or a service could have the worker publish with the worker's rights.
+// mayReply is the default of Options.MayReply.
 func mayReply(subject string) bool {
-	return strings.HasPrefix(subject, "_INBOX") && len(subject) <= maxReply && plainSubject(subject)
+	space, err := subjects.New(subjects.DefaultPrefix)
+	return err == nil && space.MayReply(subject)
 }
 
 // plainSubject reports whether one can publish to a subject.

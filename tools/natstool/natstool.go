@@ -38,6 +38,10 @@ type Options struct {
 	// Reserved are prefixes of subjects where no tool may be, besides those of the server itself.
 	// Defaults to "oneturn".
 	Reserved []string
+	// MayReply reports whether a message of the service may be replied to on a subject that the
+	// service names: with the rights of Conn it could reach what the service cannot. Nil takes
+	// inboxes only, see [subjects.Space.MayReply].
+	MayReply func(subject string) bool
 }
 
 // Tool calls one endpoint. It implements [tools.Describer] and [tools.Closer] and is safe for
@@ -75,7 +79,11 @@ func New(t *target.NATS, o Options) *Tool {
 	if o.Reserved == nil {
 		o.Reserved = []string{"oneturn"}
 	}
+	if o.MayReply == nil {
+		o.MayReply = mayReply
+	}
 	tool := &Tool{t: *t, o: o}
+	tool.inbox.mayReply = o.MayReply
 	tool.inbox.conn = o.Conn
 	tool.life, tool.end = context.WithCancel(context.Background())
 	return tool
