@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/inbox"
 )
 
@@ -15,9 +14,6 @@ const (
 	storeWatermark = 0.85
 	storeCheck     = 3 * time.Second
 )
-
-// journalCheck is how often a worker looks whether the journal is still the one it began with.
-const journalCheck = 5 * time.Second
 
 // guardStore returns a look at the store, which pauses the inbox while it is nearly full.
 func (w *Worker) guardStore(in *inbox.Inbox) (look func(context.Context)) {
@@ -74,23 +70,4 @@ func (w *Worker) accountUse(ctx context.Context) (used, limit int64, err error) 
 		return 0, 0, fmt.Errorf("account info: %w", err)
 	}
 	return int64(min(info.Store, 1<<62)), info.Limits.MaxStore, nil
-}
-
-// guardJournal ends the worker when the journal is gone: what comes in its place has forgotten
-// every turn.
-func (w *Worker) guardJournal(ctx context.Context, kv *idempotency.KV, fail func(error)) {
-	tick := time.NewTicker(journalCheck)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			_ = kv.Check(ctx) // what it finds comes as Gone
-		case <-kv.Gone():
-			w.c.Logger.Error("the journal is gone; the worker ends", "err", kv.Err())
-			fail(fmt.Errorf("oneturn worker: %w", kv.Err()))
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
 }

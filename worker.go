@@ -183,7 +183,7 @@ func (w *Worker) run(ctx context.Context) error {
 	look := w.guardStore(in)
 	look(side) // before the first pull
 	sides.Go(func() { every(side, storeCheck, look) })
-	sides.Go(func() { w.guardJournal(side, kv, fail) })
+	sides.Go(func() { w.guardStreams(side, kv, fail) })
 	defer func() {
 		stopSide()
 		sides.Wait()

@@ -12,8 +12,18 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/inbox"
+	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/turntest"
 )
+
+// deleted deletes a stream; the worker has done nothing that needs it.
+func deleted(name string) func(*testing.T, *nats.Conn, jetstream.JetStream) error {
+	return func(t *testing.T, _ *nats.Conn, js jetstream.JetStream) error {
+		t.Helper()
+		require.NoError(t, js.DeleteStream(t.Context(), name))
+		return inbox.ErrGone
+	}
+}
 
 // F17: see docs/faults.md.
 func TestWorkerEndsWithAnErrorWhenWhatItWorksOnIsDeletedOrItsConnectionClosed(t *testing.T) {
@@ -24,9 +34,20 @@ func TestWorkerEndsWithAnErrorWhenWhatItWorksOnIsDeletedOrItsConnectionClosed(t 
 			require.NoError(t, js.DeleteConsumer(t.Context(), "ONETURN_IN", "workers-default"))
 			return inbox.ErrGone
 		},
-		"stream": func(t *testing.T, _ *nats.Conn, js jetstream.JetStream) error {
+		"consumer of timers": func(t *testing.T, _ *nats.Conn, js jetstream.JetStream) error {
 			t.Helper()
-			require.NoError(t, js.DeleteStream(t.Context(), "ONETURN_IN"))
+			require.NoError(t, js.DeleteConsumer(t.Context(), "ONETURN_TIMERS", "timers"))
+			return inbox.ErrGone
+		},
+		"stream": deleted("ONETURN_IN"), "timers": deleted("ONETURN_TIMERS"), "context": deleted("KV_ONETURN_CONTEXT"),
+		"blobs": deleted("OBJ_ONETURN_BLOBS"), "dead letters": deleted("ONETURN_DEAD"), "rates": deleted("KV_ONETURN_LIMITS"),
+		"context made anew": func(t *testing.T, _ *nats.Conn, js jetstream.JetStream) error {
+			t.Helper()
+			stream, err := js.Stream(t.Context(), "KV_ONETURN_CONTEXT")
+			require.NoError(t, err)
+			require.NoError(t, js.DeleteStream(t.Context(), "KV_ONETURN_CONTEXT"))
+			_, err = js.CreateStream(t.Context(), stream.CachedInfo().Config)
+			require.NoError(t, err)
 			return inbox.ErrGone
 		},
 		"journal": func(t *testing.T, nc *nats.Conn, js jetstream.JetStream) error {
@@ -58,6 +79,45 @@ func TestWorkerEndsWithAnErrorWhenWhatItWorksOnIsDeletedOrItsConnectionClosed(t 
 			require.Error(t, w.Ready())
 		})
 	}
+}
+
+// Turns that are under way when it happens hold up nothing: what a tool has to store in the
+// variables of its chat has no outcome, and its message waits for a worker that can.
+func TestWorkerEndsWhenTheContextBucketIsDeletedUnderARunningTool(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	entered, gone := make(chan struct{}), make(chan struct{})
+	tool := oneturn.NewTool("note", func(ctx context.Context, _ map[string]any) (string, error) {
+		close(entered)
+		<-gone
+		return "done", tools.Vars(ctx).Set("x", "y")
+	}, oneturn.For("Hello", "Greeter", "Greeting"))
+	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{Tools: []oneturn.Tool{tool}, SoftStop: 100 * time.Millisecond, Slots: 1})
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- w.Run(context.WithoutCancel(t.Context())) }()
+	publish(t, client(t, s), turn("t", map[string]any{"name": "Ada"}))
+	<-entered
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	require.NoError(t, js.DeleteKeyValue(t.Context(), "ONETURN_CONTEXT"))
+	close(gone)
+	err = <-done
+	require.ErrorIs(t, err, inbox.ErrGone)
+	require.ErrorContains(t, err, "stream KV_ONETURN_CONTEXT")
+	require.ErrorContains(t, err, "turnctl provision")
+}
+
+// Workers without a rate run on servers that were provisioned before there were rates.
+func TestWorkerNeedsNoBucketOfRatesThatItNeverHad(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	require.NoError(t, js.DeleteStream(t.Context(), "KV_ONETURN_LIMITS"))
+	w := start(t, s, greeter())
+	require.Eventually(t, func() bool { return w.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
+	require.Never(t, func() bool { return w.Ready() != nil }, 5*time.Second, 100*time.Millisecond)
 }
 
 func TestWorkerSaysWhatIsMissingOnAServerWithoutStreams(t *testing.T) {

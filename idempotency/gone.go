@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/oneturn/oneturn/internal/presence"
 )
 
 // ErrGone says that the journal's bucket does not exist any more, or has been made anew since
 // the store began to use it. Nothing is stored after that: a new bucket has forgotten who owns
-// what, and would run old turns again (design 5.9). The worker has to end.
+// what, and would run old turns again. The worker has to end.
 var ErrGone = errors.New("the journal is gone")
 
 const (
@@ -20,56 +21,28 @@ const (
 	// checkEvery is the least time between two looks for the bucket of a store whose writes
 	// nobody answers; an election is such a time too.
 	checkEvery = 500 * time.Millisecond
-
-	// missingFor is how long a stream has to be missing. A cluster that has just started may
-	// deny for a moment what it is about to find.
-	missingFor = time.Second
 )
 
 // bucket is what a store knows of its bucket, to tell it from another one of the same name.
 type bucket struct {
-	name    string
-	made    atomic.Int64  // Unix nanoseconds by the server, 0 before the first look
+	*presence.Watch
+
 	last    atomic.Uint64 // highest sequence that was seen
 	checked atomic.Int64  // time of the last look, nanoseconds since start
-	missing atomic.Int64  // time of the first look that did not find it, 0 when the last one did
 	start   time.Time
-
-	lost sync.Once
-	gone chan struct{} // closed once the bucket is
-	why  error         // set before gone is closed
 }
 
 func newBucket(name string) *bucket {
-	return &bucket{name: name, start: time.Now(), gone: make(chan struct{})}
+	return &bucket{Watch: presence.New("journal "+name, ErrGone), start: time.Now()}
 }
 
 func (b *bucket) now() int64 { return int64(time.Since(b.start)) + 1 }
 
-// err is nil as long as nothing is wrong.
-func (b *bucket) err() error {
-	select {
-	case <-b.gone:
-		return b.why
-	default:
-		return nil
-	}
-}
-
 // What to do about it.
 const (
-	mendGone = "stop every worker; then restore it from a backup, or delete the inbound stream too and run `turnctl provision`"
-	mendLost = "what it forgot may happen again; start the worker again to go on without it"
+	fixGone = "stop every worker; then restore it from a backup, or delete the inbound stream too and run `turnctl provision`"
+	fixLost = "what it forgot may happen again; start the worker again to go on without it"
 )
-
-// lose remembers for good that the bucket is gone.
-func (b *bucket) lose(what, mend string) error {
-	b.lost.Do(func() {
-		b.why = fmt.Errorf("journal %s: %s: %w: %s", b.name, what, ErrGone, mend)
-		close(b.gone)
-	})
-	return b.why
-}
 
 // stored notes the sequence of a record that was just stored. Before is the highest that was
 // seen when it was sent: sequences only grow, so a lower one was given by another bucket, or
@@ -82,7 +55,7 @@ func (s *KV) stored(ctx context.Context, before, seq uint64) error {
 	if err := s.Check(ctx); err != nil {
 		return err
 	}
-	return s.bucket.lose(fmt.Sprintf("a record was stored as %d after %d: it has lost records", seq, before), mendLost)
+	return s.bucket.Lose(fmt.Sprintf("a record was stored as %d after %d: it has lost records", seq, before), fixLost)
 }
 
 func (b *bucket) saw(seq uint64) {
@@ -94,29 +67,15 @@ func (b *bucket) saw(seq uint64) {
 	}
 }
 
-// notFound notes that the server knows no such stream.
-func (b *bucket) notFound() error {
-	now := b.now()
-	if !b.missing.CompareAndSwap(0, now) && now-b.missing.Load() >= int64(missingFor) {
-		return b.lose("its stream does not exist any more", mendGone)
-	}
-	return b.err()
-}
-
-// found holds the bucket that is there now against the one that was there at first.
-func (b *bucket) found(made time.Time) error {
-	b.missing.Store(0)
-	if at := made.UnixNano(); !b.made.CompareAndSwap(0, at) && b.made.Load() != at {
-		return b.lose("it was made anew at "+made.Format(time.RFC3339), mendGone)
-	}
-	return b.err()
-}
-
 // Gone is closed when the bucket is gone for good; Err says why.
-func (s *KV) Gone() <-chan struct{} { return s.bucket.gone }
+func (s *KV) Gone() <-chan struct{} { return s.bucket.Gone() }
+
+// Suspect reports whether the last look has not found the bucket: the next one, a second later,
+// decides.
+func (s *KV) Suspect() bool { return s.bucket.Suspect() }
 
 // Err is nil, or [ErrGone] once the bucket is gone for good.
-func (s *KV) Err() error { return s.bucket.err() }
+func (s *KV) Err() error { return s.bucket.Err() }
 
 // Check asks the server whether the bucket is still the one that the first call found. The
 // error is [ErrGone] if it is not, and stays so. A server that cannot be reached is not a
@@ -131,25 +90,25 @@ func (s *KV) Check(ctx context.Context) error {
 		} `json:"state"`
 	}
 	if err := s.ask(ctx, s.info, struct{}{}, &info); err != nil {
-		return s.bucket.err()
+		return s.bucket.Err()
 	}
 	switch {
 	case info.Error == nil:
-		if s.bucket.made.Load() == 0 {
+		if !s.bucket.Known() {
 			s.bucket.saw(info.State.Last)
 		}
-		return s.bucket.found(info.Created)
+		return s.bucket.Found(info.Created, fixGone)
 	case info.Error.Code == errCodeNoStream:
-		return s.bucket.notFound()
+		return s.bucket.Missing(fixGone)
 	}
-	return s.bucket.err()
+	return s.bucket.Err()
 }
 
 // checkSometimes is Check, unless there was one just now.
 func (s *KV) checkSometimes(ctx context.Context) error {
 	now, last := s.bucket.now(), s.bucket.checked.Load()
 	if now-last < int64(checkEvery) || !s.bucket.checked.CompareAndSwap(last, now) {
-		return s.bucket.err()
+		return s.bucket.Err()
 	}
 	return s.Check(ctx)
 }

@@ -69,14 +69,14 @@ func (s *KV) create(ctx context.Context, r Record) (uint64, error) {
 	if limit := s.nc.MaxPayload(); limit > 0 && int64(len(r.Data)) > limit-4096 {
 		return 0, fmt.Errorf("%w: %s has %d bytes, the server takes %d", ErrRefused, r.Key, len(r.Data), limit)
 	}
-	if err := s.bucket.err(); err != nil {
+	if err := s.bucket.Err(); err != nil {
 		return 0, err
 	}
 	before := s.bucket.last.Load()
 	ack, err := s.pub.create(ctx, s.space.JournalSubject(r.Key), &r.Meta, r.Data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders) && s.checkSometimes(ctx) != nil:
-		return 0, s.bucket.err()
+		return 0, s.bucket.Err()
 	case err != nil:
 		return 0, fmt.Errorf("journal: create %s: %w", r.Key, err)
 	case ack.code == 0:

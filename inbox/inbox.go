@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oneturn/oneturn/internal/presence"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -33,7 +34,7 @@ type Options struct {
 
 // ErrGone says that the stream or consumer does not exist (any more). A worker never makes
 // it anew: an empty queue or journal would run old turns again.
-var ErrGone = errors.New("the stream or consumer does not exist")
+var ErrGone = presence.ErrGone
 
 // ErrClosed says that the NATS connection was closed for good.
 var ErrClosed = errors.New("the NATS connection is closed")
@@ -49,6 +50,7 @@ type Inbox struct {
 	queue chan *Delivery
 	spare chan struct{} // tokens of handlers that are one too many
 	fatal chan error
+	there *presence.Watch // the consumer
 	doubt chan struct{} // a status claims that the consumer is gone
 
 	word     atomic.Int64 // last word from the server, nanoseconds since epoch
@@ -87,6 +89,7 @@ func New(nc *nats.Conn, o Options) (*Inbox, error) {
 		queue: make(chan *Delivery, 4*o.Slots+64),
 		spare: make(chan struct{}, maxAway),
 		fatal: make(chan error, 1),
+		there: presence.New("inbox: consumer "+o.Consumer+" of stream "+o.Stream, ErrGone),
 		doubt: make(chan struct{}, 1),
 		held:  map[uint64]*Delivery{},
 		pace:  newPace(),
@@ -99,7 +102,7 @@ func (in *Inbox) now() time.Duration { return time.Since(in.epoch) }
 // handler has begun, waits SoftStop, ends the handlers' context with stopCause and waits
 // HardStop. It returns an error only for what cannot heal: [ErrGone], [ErrClosed].
 func (in *Inbox) Run(ctx context.Context, stopCause error) error {
-	if err := in.check(ctx); err != nil {
+	if err := in.begin(ctx); err != nil {
 		return err
 	}
 	sub, err := in.nc.Subscribe(in.inbox, in.receive)
@@ -238,13 +241,32 @@ func (in *Inbox) fail(err error) {
 	}
 }
 
-// check asks whether the consumer exists.
+// begin checks the consumer until it is found, or known to be gone.
+func (in *Inbox) begin(ctx context.Context) error {
+	for {
+		err := in.check(ctx)
+		if err != nil || !in.there.Suspect() {
+			return err
+		}
+		select {
+		case <-time.After(presence.Again):
+		case <-ctx.Done():
+			return nil // Run drains
+		}
+	}
+}
+
+// check asks whether the consumer exists. Its error is [ErrGone], after two looks that have not
+// found it.
 func (in *Inbox) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeat)
 	defer cancel()
 	_, err := in.js.Consumer(ctx, in.o.Stream, in.o.Consumer)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrNotPullConsumer) {
-		return fmt.Errorf("inbox: consumer %s of stream %s: %w (%w): run `turnctl provision`", in.o.Consumer, in.o.Stream, ErrGone, err)
+	switch {
+	case err == nil:
+		return in.there.Found(time.Time{}, "") // one that was created again has the same messages
+	case errors.Is(err, jetstream.ErrConsumerNotFound), errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrNotPullConsumer):
+		return in.there.Missing("run `turnctl provision`")
 	}
 	return nil // unreachable is not gone
 }

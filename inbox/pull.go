@@ -182,10 +182,13 @@ func (in *Inbox) tend(done <-chan struct{}, status <-chan nats.Status) {
 				in.fail(err)
 				continue
 			}
+			if in.there.Suspect() {
+				continue // the next watch decides
+			}
 			in.o.Logger.Warn("a status reports that the consumer is gone, but the server does not confirm it: ignored", "consumer", in.o.Consumer)
 		case <-watch.C:
 			doubt = in.doubt
-			if silent := in.now() - time.Duration(in.word.Load()); silent <= 2*heartbeat || in.draining.Load() {
+			if silent := in.now() - time.Duration(in.word.Load()); !in.there.Suspect() && silent <= 2*heartbeat || in.draining.Load() {
 				in.pull(false)
 				continue
 			}
