@@ -236,7 +236,7 @@ func TestJournalThatForgetsTooSoonIsRefused(t *testing.T) {
 	config.MaxTurnLife = 30 * 24 * time.Hour
 	w, err := oneturn.NewWorker(s.Connect(), config)
 	require.NoError(t, err)
-	require.ErrorContains(t, w.Run(t.Context()), "retention of at least")
+	require.ErrorContains(t, w.Run(t.Context()), "planned is 745h0m0s")
 }
 
 // TestSchemasComeFromTypesAndHints binds tools of both languages as a worker does.

@@ -291,29 +291,21 @@ const (
 // checkServer verifies what a worker relies on and never makes itself, and returns the ack
 // wait of the consumer.
 func (w *Worker) checkServer(ctx context.Context) (time.Duration, error) {
-	if err := provision.CheckServer(w.nc); err != nil {
-		return 0, err
+	life, age := max(w.c.MaxTurnLife, time.Second), max(w.c.MaxEventAge, time.Second) // the least that can be planned
+	plan, err := provision.New(provision.Options{
+		Space: w.space, Pools: []string{w.c.Pool}, MaxTurnLife: life, MaxEventAge: age,
+		Retention: max(provision.DefaultRetention, provision.MinRetention(life, age)),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("oneturn worker: %w", err)
+	}
+	if err := provision.Require(ctx, w.js, plan, w.c.Logger); err != nil {
+		return 0, fmt.Errorf("oneturn worker: %w", err)
 	}
 	consumer, err := w.js.Consumer(ctx, w.space.InStream(), w.space.WorkerConsumer(w.c.Pool))
 	if err != nil {
 		return 0, fmt.Errorf("oneturn worker: consumer %s of stream %s: %w: run `turnctl provision --pools %s` (and start NATS with JetStream)",
 			w.space.WorkerConsumer(w.c.Pool), w.space.InStream(), err, w.c.Pool)
-	}
-	journal, err := w.js.Stream(ctx, w.space.TurnsStream())
-	if err != nil {
-		return 0, fmt.Errorf("oneturn worker: journal bucket %s: %w: run `turnctl provision`", w.space.TurnsBucket(), err)
-	}
-	config := journal.CachedInfo().Config
-	if need := provision.MinRetention(w.c.MaxTurnLife, w.c.MaxEventAge); config.MaxAge > 0 && config.MaxAge < need {
-		return 0, fmt.Errorf("oneturn worker: the journal %s keeps turns for %s, but a turn may take %s and an event be %s old: provision a retention of at least %s, or lower MaxTurnLife or MaxEventAge",
-			w.space.TurnsBucket(), config.MaxAge, w.c.MaxTurnLife, w.c.MaxEventAge, need)
-	}
-	if config.MaxBytes > 0 {
-		return 0, fmt.Errorf("oneturn worker: the journal %s is limited to %d bytes, and a full one refuses the ends of turns too: run `turnctl provision`, and limit the account instead",
-			w.space.TurnsBucket(), config.MaxBytes)
-	}
-	if config.RePublish == nil {
-		return 0, fmt.Errorf("oneturn worker: the journal %s republishes nothing, so nobody would see events: run `turnctl provision`", w.space.TurnsBucket())
 	}
 	return consumer.CachedInfo().Config.AckWait, nil
 }

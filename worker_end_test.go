@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/inbox"
+	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/turntest"
 )
@@ -146,4 +147,30 @@ func TestToolsThatCanNeverRunAreReportedByNewWorker(t *testing.T) {
 	}
 	_, err := oneturn.NewWorker(nil, greeter())
 	require.Error(t, err)
+}
+
+// A worker of a Go program checks what the command checks.
+func TestWorkerRefusesAServerThatDropsAcceptedTurns(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), "ONETURN_IN")
+	require.NoError(t, err)
+	config := stream.CachedInfo().Config
+	config.MaxAge = time.Hour
+	_, err = js.UpdateStream(t.Context(), config)
+	require.NoError(t, err)
+	consumer, err := js.Consumer(t.Context(), "ONETURN_IN", "workers-default")
+	require.NoError(t, err)
+	pool := consumer.CachedInfo().Config
+	pool.MaxDeliver = 5
+	_, err = js.UpdateConsumer(t.Context(), "ONETURN_IN", pool)
+	require.NoError(t, err)
+	w, err := oneturn.NewWorker(s.Connect(), greeter())
+	require.NoError(t, err)
+	err = w.Run(t.Context())
+	require.ErrorIs(t, err, provision.ErrUnfit)
+	require.ErrorContains(t, err, "turns that were accepted would vanish")
+	require.ErrorContains(t, err, "max_deliver is 5")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -126,14 +127,19 @@ func (c consumerState) apply(ctx context.Context, js jetstream.JetStream) (Chang
 	case c.have == nil:
 		change.Action = Created
 		_, err = js.CreateConsumer(ctx, c.stream, c.want)
-	case len(c.diffs) > 0:
-		change.Action, change.Details = Updated, details(c.diffs)
+	case len(changeable(c.diffs)) > 0:
+		change.Action, change.Details = Updated, details(changeable(c.diffs))
 		_, err = js.UpdateConsumer(ctx, c.stream, merge(consumerSettings, *c.have, c.want))
 	}
 	if err != nil {
 		return Change{}, fmt.Errorf("provision: %s not %s: %w", change.Object, change.Action, explain(err))
 	}
 	return change, nil
+}
+
+// changeable are the differences that an update takes away.
+func changeable(diffs []difference) []difference {
+	return slices.DeleteFunc(slices.Clone(diffs), func(d difference) bool { return d.rule == initial })
 }
 
 func details(diffs []difference) []string {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/tools/target"
 )
 
 // Severity of a [Finding].
@@ -57,6 +59,8 @@ func Check(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Finding, e
 	}
 	findings = found.judgeRetention(findings)
 	found.judgeLimit(findings)
+	found.judgeLoss(findings)
+	found.judgeMemory(findings)
 	found.judgeRates(findings)
 	return findings, nil
 }
@@ -71,6 +75,9 @@ func report(object string, missing bool, diffs []difference) []Finding {
 	for _, d := range diffs {
 		f := Finding{Severity: Broken, Object: object, Setting: d.setting, Have: d.have, Want: d.want, Mend: provision}
 		switch {
+		case d.rule == initial:
+			f.Severity = Different
+			f.Mend = "it was made by an older version: nothing to do for up to 100 workers; with more, delete it while no worker runs and run turnctl provision"
 		case d.rule == tunable && d.refused:
 			f.Severity, f.Mend = Different, "provisioned otherwise: nothing to do if it is meant; turnctl provision refuses to lower it, so repeat your flags or --config"
 		case d.rule == tunable:
@@ -106,6 +113,40 @@ func (s state) judgeRetention(findings []Finding) []Finding {
 func (s state) judgeLimit(findings []Finding) {
 	judge(findings, "stream "+s.plan.journal, "max_bytes", Broken,
 		"run turnctl provision: a full journal refuses the ends of turns too; limit the account instead")
+}
+
+// judgeLoss applies to the ages and sizes that are a matter of taste for other streams. An age limit
+// on the inbound stream drops turns that were accepted, one on the timers drops the ends of
+// questions, and so does a size limit there, since timers make room for newer ones. Payloads must
+// outlive the records that name them, and rates be remembered until they have filled up.
+func (s state) judgeLoss(findings []Finding) {
+	judge(findings, "stream "+s.plan.inbound, "max_age", Broken,
+		"run turnctl provision: turns that were accepted would vanish without a response; --max-event-age ends old ones as too_old")
+	for _, setting := range []string{"max_age", "max_bytes"} {
+		judge(findings, "stream "+s.plan.timers, setting, Broken, "run turnctl provision: ends of questions would vanish, and their turns wait for them")
+	}
+	if journal := s.stream(s.plan.journal); journal != nil && s.expires(s.plan.blobs, journal.MaxAge) {
+		judge(findings, "stream "+s.plan.blobs, "max_age", Broken, "run turnctl provision: payloads would vanish before the records that name them")
+	}
+	if s.expires(s.plan.limits, target.MaxRefill) {
+		judge(findings, "stream "+s.plan.limits, "max_age", Broken, "run turnctl provision: rates would be forgotten before they have filled up")
+	}
+}
+
+// expires reports whether the messages of a stream live for less than an age, 0 for no limit.
+func (s state) expires(name string, age time.Duration) bool {
+	have := s.stream(name)
+	return have != nil && have.MaxAge > 0 && (age == 0 || have.MaxAge < age)
+}
+
+// judgeMemory lets workers run on a server that was provisioned for a trial: their durability tier
+// says what it keeps.
+func (s state) judgeMemory(findings []Finding) {
+	for _, x := range s.streams {
+		if x.have != nil && x.have.Storage == jetstream.MemoryStorage {
+			judge(findings, x.object(), "storage", Different, "nothing to do for a trial: nothing survives the server; to keep records, delete the stream and run turnctl provision")
+		}
+	}
 }
 
 // judgeRates leaves a server alone that was provisioned before there were rates: only workers whose

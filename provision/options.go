@@ -30,6 +30,10 @@ const (
 	// MaxAckPending is how many messages of one pool may be in the hands of its workers.
 	MaxAckPending = 20_000
 
+	// MaxWaiting is how many pulls of the workers of one pool may wait for messages. The server
+	// drops any more without a reply. A worker has four or five at most.
+	MaxWaiting = 20_000
+
 	// blobsMargin is how much longer a payload lives than the record that names it.
 	blobsMargin = 24 * time.Hour
 )

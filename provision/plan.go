@@ -18,8 +18,8 @@ type Plan struct {
 	// Consumers in the order they are made, after all streams.
 	Consumers []Consumer
 
-	journal, inbound, limits string        // stream names
-	minRetention             time.Duration // rule 11
+	journal, inbound, timers, blobs, limits string        // stream names
+	minRetention                            time.Duration // turn life, event age and margin
 }
 
 // Consumer is a durable consumer of a stream.
@@ -44,6 +44,8 @@ func New(opts Options) (Plan, error) {
 		},
 		journal:      s.TurnsStream(),
 		inbound:      s.InStream(),
+		timers:       s.TimersStream(),
+		blobs:        "OBJ_" + s.BlobsBucket(),
 		limits:       "KV_" + s.LimitsBucket(),
 		minRetention: MinRetention(opts.MaxTurnLife, opts.MaxEventAge),
 	}
@@ -160,5 +162,6 @@ func (o Options) consumer(name, filter string) jetstream.ConsumerConfig {
 		AckWait:       o.AckWait,
 		MaxDeliver:    -1,
 		MaxAckPending: MaxAckPending,
+		MaxWaiting:    MaxWaiting,
 	}
 }

@@ -17,6 +17,7 @@ const (
 	tunable  rule = iota // either value keeps the promise: Apply changes it, Check mentions it
 	promised             // the promise needs the planned value: Apply changes it, Check complains
 	fixed                // never changed: the stream is another one or was made for something else
+	initial              // decided when it is made: Apply leaves it, Check mentions it
 )
 
 // setting is one compared setting of a stream or consumer config C.
@@ -56,6 +57,9 @@ var streamSettings = []setting[jetstream.StreamConfig]{ //nolint:gochecknoglobal
 	{"republish", promised, func(c *jetstream.StreamConfig) any { return &c.RePublish }, nil},
 	{"allow_rollup_hdrs", promised, func(c *jetstream.StreamConfig) any { return &c.AllowRollup }, nil},
 	{"allow_direct", promised, func(c *jetstream.StreamConfig) any { return &c.AllowDirect }, nil},
+	{"no_ack", promised, func(c *jetstream.StreamConfig) any { return &c.NoAck }, nil},
+	{"subject_transform", promised, func(c *jetstream.StreamConfig) any { return &c.SubjectTransform }, nil},
+	{"subject_delete_marker_ttl", promised, func(c *jetstream.StreamConfig) any { return &c.SubjectDeleteMarkerTTL }, nil},
 	{"allow_msg_schedules", promised, func(c *jetstream.StreamConfig) any { return &c.AllowMsgSchedules }, nil},
 	{"deny_delete", fixed, func(c *jetstream.StreamConfig) any { return &c.DenyDelete }, nil},
 }
@@ -70,6 +74,13 @@ var consumerSettings = []setting[jetstream.ConsumerConfig]{ //nolint:gochecknogl
 	{"max_deliver", promised, func(c *jetstream.ConsumerConfig) any { return &c.MaxDeliver }, nil},
 	{"backoff", promised, func(c *jetstream.ConsumerConfig) any { return &c.BackOff }, nil},
 	{"max_ack_pending", tunable, func(c *jetstream.ConsumerConfig) any { return &c.MaxAckPending }, nil},
+	{"max_waiting", initial, func(c *jetstream.ConsumerConfig) any { return &c.MaxWaiting }, nil},
+	{"max_batch", promised, func(c *jetstream.ConsumerConfig) any { return &c.MaxRequestBatch }, nil},
+	{"max_expires", promised, func(c *jetstream.ConsumerConfig) any { return &c.MaxRequestExpires }, nil},
+	{"max_bytes", promised, func(c *jetstream.ConsumerConfig) any { return &c.MaxRequestMaxBytes }, nil},
+	{"inactive_threshold", promised, func(c *jetstream.ConsumerConfig) any { return &c.InactiveThreshold }, nil},
+	{"replay_policy", fixed, func(c *jetstream.ConsumerConfig) any { return &c.ReplayPolicy }, nil},
+	{"mem_storage", fixed, func(c *jetstream.ConsumerConfig) any { return &c.MemoryStorage }, nil},
 	{"headers_only", promised, func(c *jetstream.ConsumerConfig) any { return &c.HeadersOnly }, nil},
 }
 
@@ -100,9 +111,12 @@ func compare[C any](table []setting[C], have, want *C) []difference {
 	return diffs
 }
 
-// merge returns have with every planned setting of want.
+// merge returns have with every planned setting of want that can be changed.
 func merge[C any](table []setting[C], have, want C) C {
 	for _, s := range table {
+		if s.rule == initial {
+			continue
+		}
 		reflect.ValueOf(s.field(&have)).Elem().Set(reflect.ValueOf(s.field(&want)).Elem())
 	}
 	return have
@@ -117,6 +131,11 @@ func empty(field any) bool {
 // show prints the value of a field for people.
 func show(field any) string {
 	switch v := field.(type) {
+	case **jetstream.SubjectTransformConfig:
+		if *v == nil {
+			return "none"
+		}
+		return (*v).Source + " to " + (*v).Destination
 	case **jetstream.RePublish:
 		if *v == nil {
 			return "none"

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -29,6 +30,9 @@ func ReadTier(ctx context.Context, js jetstream.JetStream, plan Plan, sync Sync)
 	memory, replicas := false, 0
 	for _, name := range []string{plan.journal, plan.inbound} {
 		stream, err := js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return Tier{}, fmt.Errorf("stream %s is missing: %w (%w): run `turnctl provision`", name, ErrUnfit, err)
+		}
 		if err != nil {
 			return Tier{}, fmt.Errorf("provision: read the durability tier of stream %s: %w", name, explain(err))
 		}

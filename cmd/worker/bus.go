@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -41,8 +40,8 @@ func (b *bus) close() error {
 // connectTimeout bounds provisioning and checking.
 const connectTimeout = 30 * time.Second
 
-// connect starts the embedded server and provisions it, or connects to another one and checks
-// it: a worker creates nothing on a server that is not its own.
+// connect starts the embedded server and provisions it, or connects to another one: a worker
+// creates nothing on a server that is not its own.
 func connect(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (_ *bus, err error) {
 	b := &bus{}
 	defer func() {
@@ -68,7 +67,7 @@ func connect(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (_ *b
 	var denials denied.Denials
 	stop := denials.Watch(b.nc, b.space.Prefix())
 	defer stop()
-	if err := b.provision(ctx, wanted, logger); err != nil {
+	if err := b.provision(ctx, wanted); err != nil {
 		return nil, denials.Explain(err)
 	}
 	return b, nil
@@ -98,9 +97,9 @@ func (b *bus) dial(cfg *config.Worker, logger *slog.Logger) (err error) {
 	return nil
 }
 
-// provision makes streams and buckets on the embedded server, checks them on any other, and
-// reads what the records survive.
-func (b *bus) provision(ctx context.Context, wanted provision.Options, logger *slog.Logger) error {
+// provision makes streams and buckets on the embedded server, and reads what the records survive.
+// On any other server the worker itself checks them.
+func (b *bus) provision(ctx context.Context, wanted provision.Options) error {
 	js, err := jetstream.New(b.nc)
 	if err != nil {
 		return fmt.Errorf("open JetStream: %w", err)
@@ -117,30 +116,7 @@ func (b *bus) provision(ctx context.Context, wanted provision.Options, logger *s
 		if sync = provision.SyncLazy; b.own.SyncAlways() {
 			sync = provision.SyncAlways
 		}
-	} else if err := check(ctx, js, plan, logger); err != nil {
-		return err
 	}
 	b.tier, err = provision.ReadTier(ctx, js, plan, sync)
 	return err
-}
-
-// check refuses a server on which the promise does not hold. What was provisioned otherwise
-// than by default is told and left alone.
-func check(ctx context.Context, js jetstream.JetStream, plan provision.Plan, logger *slog.Logger) error {
-	findings, err := provision.Check(ctx, js, plan)
-	if err != nil {
-		return err
-	}
-	var broken []string
-	for _, f := range findings {
-		if f.Severity == provision.Broken {
-			broken = append(broken, "  "+f.String())
-			continue
-		}
-		logger.Info("provisioned otherwise than by default, and sound", "object", f.Object, "setting", f.Setting, "is", f.Have, "default", f.Want)
-	}
-	if len(broken) > 0 {
-		return fmt.Errorf("the server is not ready for workers, turnctl provision mends it:\n%s", strings.Join(broken, "\n"))
-	}
-	return nil
 }

@@ -1,0 +1,35 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrUnfit says that the promise does not hold on a server as it is provisioned.
+var ErrUnfit = errors.New("the server is not ready for workers")
+
+// Require is [Check] for those who need the promise: what breaks it comes back as one error with
+// all reasons, [ErrUnfit]. What was provisioned otherwise than planned, and is sound, is logged.
+func Require(ctx context.Context, js jetstream.JetStream, plan Plan, logger *slog.Logger) error {
+	findings, err := Check(ctx, js, plan)
+	if err != nil {
+		return err
+	}
+	var broken []string
+	for _, f := range findings {
+		if f.Severity == Broken {
+			broken = append(broken, "  "+f.String())
+			continue
+		}
+		logger.Info("provisioned otherwise than by default, and sound", "object", f.Object, "setting", f.Setting, "is", f.Have, "default", f.Want)
+	}
+	if len(broken) > 0 {
+		return fmt.Errorf("%w, turnctl provision fixes it:\n%s", ErrUnfit, strings.Join(broken, "\n"))
+	}
+	return nil
+}
