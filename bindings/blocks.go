@@ -111,28 +111,55 @@ func agentName(n *node) string {
 func (o *owner) nats(n *node) *target.NATS {
 	to := &target.NATS{
 		Subject: o.text(n, "subject"), Service: o.text(n, "service"), Endpoint: o.text(n, "endpoint"),
-		TrustMetadata: o.flag(n, "trust_metadata"),
+		Subjects: o.list(n, "subjects", "[stock.place]"), TrustMetadata: o.flag(n, "trust_metadata"),
 	}
 	name := regexp.MustCompile(`^[A-Za-z0-9_-]+$`) // as nats.go's package micro has it
 	for _, key := range []string{"service", "endpoint"} {
 		if word := n.get(key).str(); word != "" && !name.MatchString(word) {
-			o.refusef(n.get(key).at(o.file), "bad_subject", "write letters, digits, - and _ only", "%s %s is no name of NATS services", key, quoted(word))
+			o.refusef(n.get(key).at(o.file), "bad_subject", "write letters, digits, - and _ only", "%s %s is not a name of NATS services", key, quoted(word))
 		}
 	}
-	switch at := n.get("subject").at(o.file); {
+	for _, pattern := range to.Subjects {
+		o.subject(n.get("subjects"), pattern, true)
+	}
+	if to.Subject != "" {
+		o.subject(n.get("subject"), to.Subject, false)
+	}
+	first, _, _ := strings.Cut(to.Subject, ".")
+	switch {
+	case o.fault != nil:
 	case to.Service == "" && to.Endpoint != "":
 		o.refusef(n.get("endpoint").at(o.file), "bad_subject", "add service", "nats names an endpoint and no service")
-	case to.Subject == "" && to.Service == "" && o.fault == nil:
+	case to.Subject == "" && to.Service == "":
 		o.refusef(n.at(o.file), "tool_without_target", "write nats: {subject: orders.place} or nats: {service: orders, endpoint: place}", "nats names neither subject nor service")
-	case to.Subject == "":
-	case strings.ContainsAny(to.Subject, "*>"):
-		o.refusef(at, "bad_subject", "write the subject of one endpoint", "subject %s has a wildcard", quoted(to.Subject))
-	case strings.HasPrefix(to.Subject, "$") || strings.HasPrefix(to.Subject, "_"):
-		o.refusef(at, "bad_subject", "write the subject of a service", "subject %s belongs to the NATS server and its clients", quoted(to.Subject))
-	case strings.ContainsAny(to.Subject, " \t{}") || slices.Contains(strings.Split(to.Subject, "."), ""):
-		o.refusef(at, "bad_subject", "write for example orders.place", "subject %s cannot be one", quoted(to.Subject))
+	case len(to.Subjects) > 0 && to.Subject != "":
+		o.refusef(n.get("subjects").at(o.file), "bad_subject", "remove subjects, or remove subject and name the service", "subjects are for a service that is found by its name, and nats names a subject")
+	case to.TrustMetadata && to.Service == "" && !name.MatchString(first):
+		o.refusef(n.get("trust_metadata").at(o.file), "bad_subject", "add service", "trust_metadata needs the name of a service, and %s is not one", quoted(first))
 	}
 	return to
+}
+
+// subject refuses what is not the subject of a service or, where a pattern may stand, a pattern
+// whose first token is plain.
+func (o *owner) subject(n *node, subject string, pattern bool) {
+	first, rest, _ := strings.Cut(subject, ".")
+	switch at := n.at(o.file); {
+	case !pattern && strings.ContainsAny(subject, "*>"):
+		o.refusef(at, "bad_subject", "write the subject of one endpoint", "subject %s has a wildcard", quoted(subject))
+	case strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, "_"):
+		o.refusef(at, "bad_subject", "write the subject of a service", "subject %s belongs to the NATS server and its clients", quoted(subject))
+	case strings.ContainsAny(first, "*>"):
+		o.refusef(at, "bad_subject", "write for example stock.>", "pattern %s begins with a wildcard, so the service could name a subject of another one", quoted(subject))
+	case strings.ContainsAny(subject, " \t{}") || slices.Contains(strings.Split(subject, "."), "") || !wildcards(rest):
+		o.refusef(at, "bad_subject", "write for example orders.place", "subject %s is not valid", quoted(subject))
+	}
+}
+
+// wildcards reports whether all wildcards are whole tokens, and > is the last one.
+func wildcards(pattern string) bool {
+	head := strings.TrimSuffix("."+pattern, ".>")
+	return !slices.ContainsFunc(strings.Split(head, "."), func(token string) bool { return token != "*" && strings.ContainsAny(token, "*>") })
 }
 
 func (o *owner) mcp(n *node, t *toolEntry) *target.MCP {

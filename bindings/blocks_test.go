@@ -18,7 +18,7 @@ servers:
   remote: {url: "https://mcp.example.com/mcp", headers: {Authorization: {file: /run/secrets/mcp, prefix: "Bearer "}}}
 tools:
 - {name: place, agent: A, nats: {subject: orders.place}}
-- {name: cancel, agent: B, nats: {service: orders, endpoint: cancel, trust_metadata: true}}
+- {name: cancel, agent: B, nats: {service: orders, endpoint: cancel, subjects: [shop.cancel, "till.>"], trust_metadata: true}}
 - {name: read_file, agent: C, mcp: {server: files}}
 - name: look
   agent: D
@@ -43,7 +43,7 @@ func targets(folder string) map[string]target.Target {
 	token := target.Value{File: filepath.Join(folder, "token.txt")}
 	return map[string]target.Target{
 		"place":  &target.NATS{Subject: "orders.place"},
-		"cancel": &target.NATS{Service: "orders", Endpoint: "cancel", TrustMetadata: true},
+		"cancel": &target.NATS{Service: "orders", Endpoint: "cancel", Subjects: []string{"shop.cancel", "till.>"}, TrustMetadata: true},
 		"read_file": &target.MCP{Tool: "read_file", Server: &target.MCPServer{
 			Name: "files", Command: []string{"files-server", "--root", "."}, Dir: folder, TrustAnnotations: true, Sessions: 2,
 			Env: map[string]target.Value{"MODE": {Text: "quiet"}, "DEPTH": {Text: "3"}, "TOKEN": token},

@@ -59,7 +59,7 @@ func ownKeys(object string) []string {
 	case "guard":
 		return []string{"on", "schema", "when", "secrets", "max_bytes", "message"}
 	case "nats":
-		return []string{"subject", "service", "endpoint", "trust_metadata"}
+		return []string{"subject", "service", "endpoint", "subjects", "trust_metadata"}
 	case "mcp":
 		return []string{"server", "tool", "digest"}
 	case "http":

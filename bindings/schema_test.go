@@ -20,6 +20,12 @@ func invalidTools() map[string]string {
 		"block as a text":     "nats: a.b",
 		"nothing in nats":     "nats: {}",
 		"wildcard":            `nats: {subject: "a.>"}`,
+		"pattern of all":      `nats: {service: a, subjects: ["*.b"]}`,
+		"pattern in a token":  `nats: {service: a, subjects: ["b.c*"]}`,
+		"pattern goes on":     `nats: {service: a, subjects: ["b.>.c"]}`,
+		"system pattern":      `nats: {service: a, subjects: "$JS.>"}`,
+		"no patterns":         `nats: {service: a, subjects: []}`,
+		"patterns, subject":   `nats: {subject: a.b, subjects: [b.c]}`,
 		"system subject":      `nats: {subject: "$SYS.A"}`,
 		"service name":        `nats: {service: "a b"}`,
 		"mcp without server":  "mcp: {tool: a}",
@@ -57,6 +63,8 @@ func invalidTools() map[string]string {
 func validTools() map[string]string {
 	return map[string]string{
 		"nats":       `nats: {service: orders, endpoint: place, trust_metadata: true}, output: {type: object}`,
+		"patterns":   `nats: {service: orders, subjects: [shop.place, "shop.*.v1", "stock.>"]}`,
+		"pattern":    `nats: {service: orders, subjects: shop}`,
 		"no network": `http: {url: "https://a.example", allow_private: []}`,
 		"mcp":        `mcp: {server: s}, input: {type: object, properties: {a: {type: string}}}`,
 		"http":       `http: {url: "http://a.example:8080/x?y=1", method: patch, allow_http: true, allow_private: 10.0.0.0/8, headers: {X-A: 1, X-B: {file: /run/b, prefix: "Bearer "}}}`,

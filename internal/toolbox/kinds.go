@@ -54,7 +54,7 @@ func (b *Toolbox) make(binding *bindings.Binding) tools.Invoker {
 
 func (b *Toolbox) nats(t *target.NATS) tools.Invoker {
 	return natstool.New(t, natstool.Options{
-		Conn: b.o.Conn, Logger: b.o.Logger, Reserved: []string{cmp.Or(b.o.Prefix, subjects.DefaultPrefix)}, MayReply: b.o.MayReply,
+		Conn: b.o.Conn, Logger: b.o.Logger, Reserved: []string{cmp.Or(b.o.Prefix, subjects.DefaultPrefix)}, MayReply: b.o.MayReply, Subjects: &b.subjects,
 	})
 }
 

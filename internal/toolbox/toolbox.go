@@ -16,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/mcptool"
+	"github.com/oneturn/oneturn/tools/natstool"
 	"github.com/oneturn/oneturn/tools/python"
 )
 
@@ -42,6 +43,8 @@ type Toolbox struct {
 	python *python.Pool // nil without a workflow folder
 	mcp    *mcptool.Servers
 	remote *remotes
+
+	subjects natstool.Subjects // of services, for as long as the worker runs
 }
 
 // New returns a toolbox. It starts nothing.

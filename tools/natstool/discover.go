@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -68,10 +66,10 @@ func (t *Tool) ask() <-chan singleflight.Result {
 func (t *Tool) discover(op string) (*endpoint, error) {
 	found, services, err := t.instances(op)
 	switch {
-	case err != nil:
-		return nil, err
 	case len(found) == 0 && t.t.Service == "" && !t.t.TrustMetadata: // a subject may be all there is
 		return &endpoint{subject: t.t.Subject, until: time.Now().Add(t.o.Fresh)}, nil
+	case err != nil:
+		return nil, err
 	case services == 0:
 		return nil, tools.Retryable(failure(op, events.CodeToolError, "no such service answers: nothing has happened"))
 	case len(found) == 0:
@@ -83,13 +81,11 @@ func (t *Tool) discover(op string) (*endpoint, error) {
 
 // instances returns those who have the endpoint, and how many have answered.
 func (t *Tool) instances(op string) (found []instance, services int, err error) {
-	subject := micro.APIPrefix + "." + micro.InfoVerb.String()
-	if t.t.Service != "" {
-		if !regexp.MustCompile(`^[A-Za-z0-9_-]+$`).MatchString(t.t.Service) {
-			return nil, 0, failure(op, events.CodeToolError, fmt.Sprintf("%q is no name of a service", t.t.Service))
-		}
-		subject += "." + t.t.Service
+	name := service(&t.t)
+	if name == "" {
+		return nil, 0, failure(op, events.CodeToolError, fmt.Sprintf("%q is not a name of a service", cmp.Or(t.t.Service, t.t.Subject)))
 	}
+	subject := micro.APIPrefix + "." + micro.InfoVerb.String() + "." + name
 	answers := make(chan *nats.Msg, maxServices)
 	reply, gone, err := t.inbox.add(func(m *nats.Msg) {
 		select {
@@ -131,7 +127,7 @@ func (t *Tool) instances(op string) (found []instance, services int, err error) 
 // instance finds the endpoint in what a service says of itself.
 func (t *Tool) instance(data []byte) (instance, bool) {
 	var i instance
-	if len(data) > maxInfo || json.Unmarshal(data, &i.Info) != nil || t.t.Service != "" && i.Name != t.t.Service {
+	if len(data) > maxInfo || json.Unmarshal(data, &i.Info) != nil || i.Name != service(&t.t) {
 		return i, false
 	}
 	for _, e := range i.Endpoints {
@@ -151,14 +147,15 @@ func (t *Tool) choose(op string, found []instance) (*endpoint, error) {
 	slices.SortFunc(found, func(a, b instance) int { // that of an id among equals, so that all workers choose the same
 		return cmp.Or(-compareVersions(a.Version, b.Version), strings.Compare(a.ID, b.ID))
 	})
-	newest := found[0]
-	meta := newest.endpoint.Metadata
-	if err := t.mayCall(op, newest.endpoint.Subject); err != nil {
+	subject, err := t.locate(op, found)
+	if err != nil {
 		return nil, err
 	}
+	newest := found[slices.IndexFunc(found, func(i instance) bool { return i.endpoint.Subject == subject })]
+	meta := newest.endpoint.Metadata
 	text := cmp.Or(meta[MetaDescription], newest.Description)
 	e := &endpoint{
-		subject: newest.endpoint.Subject,
+		subject: subject,
 		about: tools.Description{
 			Text:   strings.ToValidUTF8(text[:min(len(text), maxDescription)], ""),
 			Effect: t.effect(found), Version: cmp.Or(meta[MetaVersion], newest.Version),
@@ -191,24 +188,6 @@ func (t *Tool) left(e *endpoint, which string, rules []model.Problem) {
 		e.about.Unchecked = append(e.about.Unchecked, which+" "+p.Place())
 	}
 	t.o.Logger.Warn("rules of the schema of a NATS service are left to it", "service", t.name(), "schema", which, "rules", len(rules))
-}
-
-// reserved reports whether a subject is one of the product: a tool there could publish turns and
-// answer questions with what a model puts out.
-func (t *Tool) reserved(subject string) bool {
-	return slices.ContainsFunc(t.o.Reserved, func(prefix string) bool { return strings.HasPrefix(subject+".", prefix+".") })
-}
-
-// mayCall keeps services from leading the worker, with its rights, to what is no service.
-func (t *Tool) mayCall(op, subject string) error {
-	if t.t.Subject != "" {
-		return nil // the manifest's own
-	}
-	if !plainSubject(subject) || strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, subjects.DefaultInboxes) || t.o.MayReply(subject) || t.reserved(subject) {
-		return failure(op, events.CodeToolError, fmt.Sprintf(
-			"the service names subject %.200q, where no tool may be: name the subject to call in the manifest", subject))
-	}
-	return nil
 }
 
 // effect is what the metadata says, if it is to be believed and all instances say the same: any

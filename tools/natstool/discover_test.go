@@ -31,12 +31,12 @@ func TestEndpointIsFoundByItsNames(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.micro(micro.Config{Name: "orders", Version: "1.0.0", Description: "A shop."}, map[string]micro.EndpointConfig{
-		"place": {Subject: "shop.v1.place", Metadata: about("keyed")}, "list": {Subject: "shop.v1.list"},
+		"place": {Subject: "orders.v1.place", Metadata: about("keyed")}, "list": {Subject: "orders.v1.list"},
 	})
 	place := k.tool(&target.NATS{Service: "orders", Endpoint: "place", TrustMetadata: true})
 	result, err := k.invoke(place, k.call(map[string]any{"item": "tea"}))
 	require.NoError(t, err)
-	require.Equal(t, `"shop.v1.place"`, string(result.Value))
+	require.Equal(t, `"orders.v1.place"`, string(result.Value))
 	d, known := place.Known()
 	require.True(t, known)
 	require.Equal(t, tools.Description{
@@ -56,10 +56,10 @@ func TestEffectCountsOnlyIfItIsTrusted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.micro(micro.Config{Name: "orders", Version: "1.0.0"}, map[string]micro.EndpointConfig{
-		"place": {Subject: "place", Metadata: about("none")}, "odd": {Subject: "odd", Metadata: about("harmless")},
+		"place": {Subject: "orders.place", Metadata: about("none")}, "odd": {Subject: "orders.odd", Metadata: about("harmless")},
 	})
 	for want, to := range map[string]*target.NATS{
-		"none": {Subject: "place", TrustMetadata: true},
+		"none": {Subject: "orders.place", TrustMetadata: true},
 		"":     {Service: "orders", Endpoint: "place"},
 	} {
 		d, err := k.tool(to).Describe(t.Context())
@@ -80,7 +80,7 @@ func TestArgumentsAreCheckedByTheServicesSchemaBeforeTheyAreSent(t *testing.T) {
 	require.NoError(t, service.AddEndpoint("place", micro.HandlerFunc(func(r micro.Request) {
 		got <- string(r.Data())
 		_ = r.RespondJSON("placed")
-	}), micro.WithEndpointMetadata(about(""))))
+	}), micro.WithEndpointSubject("orders.place"), micro.WithEndpointMetadata(about(""))))
 	require.NoError(t, k.services.Flush())
 	tool := k.tool(&target.NATS{Service: "orders"})
 	call := k.call(map[string]any{"item": "tea", "count": "3"})
@@ -104,7 +104,7 @@ func TestAnswersAreHeldAgainstTheServicesSchema(t *testing.T) {
 	answer := ""
 	service := k.micro(micro.Config{Name: "orders", Version: "1.0.0"}, nil)
 	require.NoError(t, service.AddEndpoint("place", micro.HandlerFunc(func(r micro.Request) { _ = r.Respond([]byte(answer)) }),
-		micro.WithEndpointMetadata(map[string]string{
+		micro.WithEndpointSubject("orders.place"), micro.WithEndpointMetadata(map[string]string{
 			"oneturn-output": `{"type":"object","required":["order"],"properties":{"order":{"type":"string","maxLength":3}}}`,
 		})))
 	require.NoError(t, k.services.Flush())
@@ -126,7 +126,7 @@ func TestSchemaThatCannotBeUsedChecksNothing(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.micro(micro.Config{Name: "orders", Version: "1.0.0"}, map[string]micro.EndpointConfig{
-		"place": {Subject: "place", Metadata: map[string]string{"oneturn-input": `{"$ref":"https://example.com/schema"}`, "oneturn-output": `{`}},
+		"place": {Subject: "orders.place", Metadata: map[string]string{"oneturn-input": `{"$ref":"https://example.com/schema"}`, "oneturn-output": `{`}},
 	})
 	tool := k.tool(&target.NATS{Service: "orders"})
 	_, err := k.invoke(tool, k.call(nil))
@@ -143,13 +143,13 @@ func TestOfInstancesThatDifferTheNewestCounts(t *testing.T) {
 	k := newKit(t)
 	for version, effect := range map[string]string{"1.9.0": "none", "1.10.0": "none", "1.10.0-rc.1": "keyed"} {
 		k.micro(micro.Config{Name: "orders", Version: version}, map[string]micro.EndpointConfig{
-			"place": {Subject: "place.v" + strings.ReplaceAll(version, ".", "_"), Metadata: map[string]string{"oneturn-effect": effect}},
+			"place": {Subject: "orders.v" + strings.ReplaceAll(version, ".", "_"), Metadata: map[string]string{"oneturn-effect": effect}},
 		})
 	}
 	tool := k.tool(&target.NATS{Service: "orders", TrustMetadata: true})
 	result, err := k.invoke(tool, k.call(nil))
 	require.NoError(t, err)
-	require.Equal(t, `"place.v1_10_0"`, string(result.Value))
+	require.Equal(t, `"orders.v1_10_0"`, string(result.Value))
 	d, known := tool.Known()
 	require.True(t, known)
 	require.Equal(t, tools.Description{Version: "1.10.0"}, d, "any of them may get the call, and they do not agree on the effect")
@@ -158,7 +158,7 @@ func TestOfInstancesThatDifferTheNewestCounts(t *testing.T) {
 func TestServiceThatIsNotThereIsRetryable(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	k.micro(micro.Config{Name: "orders", Version: "1.0.0"}, map[string]micro.EndpointConfig{"a": {Subject: "a"}, "b": {Subject: "b"}})
+	k.micro(micro.Config{Name: "orders", Version: "1.0.0"}, map[string]micro.EndpointConfig{"a": {Subject: "orders.a"}, "b": {Subject: "orders.b"}})
 	for _, to := range []*target.NATS{{Service: "nobody"}, {Service: "orders", Endpoint: "c"}, {Service: "orders"}} {
 		_, err := k.invoke(k.tool(to), k.call(nil))
 		require.ErrorIs(t, err, events.ErrToolError)
@@ -191,42 +191,6 @@ func TestServiceLeadsTheWorkerToNoSubjectOfTheServer(t *testing.T) {
 		_, err = k.invoke(k.tool(&target.NATS{Service: "evil"}), k.call(nil))
 		require.Error(t, err, bad)
 	}
-}
-
-func TestWhatWasLearnedIsAskedAgainInTheBackground(t *testing.T) {
-	t.Parallel()
-	k := newKit(t)
-	first := k.micro(micro.Config{Name: "orders", Version: "1.0.0"}, map[string]micro.EndpointConfig{"place": {Subject: "place.one"}})
-	tool := k.tool(&target.NATS{Service: "orders"}, func(o *natstool.Options) { o.Fresh = time.Millisecond })
-	value := func() string {
-		result, err := k.invoke(tool, k.call(nil))
-		if err != nil {
-			return err.Error()
-		}
-		return string(result.Value)
-	}
-	require.Equal(t, `"place.one"`, value())
-	k.micro(micro.Config{Name: "orders", Version: "1.1.0"}, map[string]micro.EndpointConfig{"place": {Subject: "place.two"}})
-	eventually(t, func() bool { return value() == `"place.two"` }, "the newer instance is found")
-	require.NoError(t, first.Stop())
-	require.Equal(t, `"place.two"`, value())
-}
-
-func TestSubjectThatNobodyListensToAnyMoreIsLookedUpAgain(t *testing.T) {
-	t.Parallel()
-	k := newKit(t)
-	first := k.micro(micro.Config{Name: "orders", Version: "1.0.0"}, map[string]micro.EndpointConfig{"place": {Subject: "place.one"}})
-	tool := k.tool(&target.NATS{Service: "orders"})
-	_, err := k.invoke(tool, k.call(nil))
-	require.NoError(t, err)
-	require.NoError(t, first.Stop())
-	require.NoError(t, k.services.Flush())
-	k.micro(micro.Config{Name: "orders", Version: "1.0.0"}, map[string]micro.EndpointConfig{"place": {Subject: "place.two"}})
-	_, err = k.invoke(tool, k.call(nil))
-	require.True(t, tools.IsRetryable(err))
-	result, err := k.invoke(tool, k.call(nil))
-	require.NoError(t, err)
-	require.Equal(t, `"place.two"`, string(result.Value))
 }
 
 func TestDiscoveryEndsWithItsCaller(t *testing.T) {

@@ -18,9 +18,10 @@
 //
 // # Discovery
 //
-// Service and endpoint names lead to a subject and metadata by $SRV.INFO: asked before the first
-// call and again in the background once it is older than [Options].Fresh. The metadata has JSON
-// Schemas (arguments are checked and coerced before they are sent, answers are checked), a version and an effect, which
-// counts only if the manifest trusts it and all instances agree. Of instances that differ
-// otherwise, that of the newest version counts.
+// Service and endpoint names lead to a subject and metadata by $SRV.INFO.<service>: asked before the
+// first call and again in the background once it is older than [Options].Fresh. A service is called
+// only at subjects below its name or that the manifest lists, and only at the one where it was found
+// first ([Subjects]). The metadata has JSON Schemas (arguments are checked and coerced before they
+// are sent, answers are checked), a version and an effect, which counts only if the manifest trusts
+// it and all instances agree. Of instances that differ otherwise, that of the newest version counts.
 package natstool

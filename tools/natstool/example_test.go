@@ -44,7 +44,8 @@ func greet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := service.AddEndpoint("greet", micro.HandlerFunc(func(r micro.Request) { _ = r.RespondJSON("Hello, Ada!") })); err != nil {
+	if err := service.AddEndpoint("greet", micro.HandlerFunc(func(r micro.Request) { _ = r.RespondJSON("Hello, Ada!") }),
+		micro.WithEndpointSubject("greeter.greet")); err != nil {
 		return err
 	}
 

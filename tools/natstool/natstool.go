@@ -42,6 +42,9 @@ type Options struct {
 	// service names: with the rights of Conn it could reach what the service cannot. Nil takes
 	// inboxes only, see [subjects.Space.MayReply].
 	MayReply func(subject string) bool
+	// Subjects where services were found. Defaults to one of this tool alone, which forgets them
+	// when the tool is closed.
+	Subjects *Subjects
 }
 
 // Tool calls one endpoint. It implements [tools.Describer] and [tools.Closer] and is safe for
@@ -55,6 +58,8 @@ type Tool struct {
 	next    atomic.Int64 // when it may be asked again what is called, in Unix nanoseconds
 	gone    atomic.Bool  // nobody was at the subject that was learned
 	asking  singleflight.Group
+
+	differing string // what instances named when they differed last; only the asking uses it
 
 	life context.Context //nolint:containedctx // what the tool does on its own ends with it
 	end  context.CancelFunc
@@ -81,6 +86,9 @@ func New(t *target.NATS, o Options) *Tool {
 	}
 	if o.MayReply == nil {
 		o.MayReply = mayReply
+	}
+	if o.Subjects == nil {
+		o.Subjects = &Subjects{}
 	}
 	tool := &Tool{t: *t, o: o}
 	tool.inbox.mayReply = o.MayReply

@@ -23,6 +23,9 @@ type NATS struct {
 	// Service and Endpoint are the names that the service gives itself, to find the subject and
 	// the metadata by. Endpoint defaults to Service's only one.
 	Service, Endpoint string
+	// Subjects are patterns of subjects where the service may be found, besides those below its
+	// name. They may have the wildcards of NATS, except in the first token.
+	Subjects []string
 	// TrustMetadata takes the effect from the endpoint's metadata when the manifest names none.
 	TrustMetadata bool
 }
