@@ -44,6 +44,7 @@ func hasty(s idempotency.Store) *idempotency.Journal {
 	return idempotency.New(s, "w", idempotency.Options{Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 }
 
+// F15: a takeover is decided by a read that has it, however many reads before it lag.
 func TestTakeoverIsDecidedByAReadThatHasTheTakeover(t *testing.T) {
 	t.Parallel()
 	for name, taken := range map[string]func(j *idempotency.Journal) (idempotency.Decision, error){
