@@ -24,6 +24,7 @@ const (
 	VerbHistory = "history" // the events of a chat, see HistoryRequest
 	VerbWaits   = "waits"   // questions that wait for a person, see WaitsRequest
 	VerbAnswer  = "answer"  // answers a question, see AnswerRequest
+	VerbBlob    = "blob"    // a piece of a payload over the inline limit, see BlobRequest
 )
 
 // apiVersion is the version of the request API's shapes.
@@ -80,6 +81,7 @@ type PageRecord struct {
 // Errors of the request API, in header Nats-Service-Error-Code.
 const (
 	apiBadRequest  = "400"
+	apiNotFound    = "404"
 	apiBusy        = "429"
 	apiUnavailable = "503"
 )
@@ -111,7 +113,7 @@ type api struct {
 	answers sync.WaitGroup // grows only until stopped
 }
 
-// reader reads what a request of a tenant asks for, in a form that encoding/json writes.
+// reader reads what a request of a tenant asks for, in a form that encoding/json writes, or a *piece.
 type reader func(ctx context.Context, app string, body []byte) (any, error)
 
 func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger *slog.Logger, mayReply func(reply, from string) bool) (*api, error) {
@@ -129,7 +131,7 @@ func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger
 		a.cancel()
 		return nil, fmt.Errorf("oneturn worker: request API: %w", err)
 	}
-	for verb, read := range map[string]reader{VerbTurn: a.turn, VerbHistory: a.history, VerbWaits: a.waits, VerbAnswer: a.answer} {
+	for verb, read := range map[string]reader{VerbTurn: a.turn, VerbHistory: a.history, VerbWaits: a.waits, VerbAnswer: a.answer, VerbBlob: a.blob} {
 		if err := a.service.AddEndpoint(verb, a.serve(newGate(), read), micro.WithEndpointSubject(space.APIForAll(verb))); err != nil {
 			return nil, errors.Join(fmt.Errorf("oneturn worker: request API: %w", err), a.stop())
 		}
@@ -211,6 +213,8 @@ func (a *api) reply(subject, reply string, read any, err error) {
 	switch {
 	case errors.Is(err, errBadRequest):
 		fail(apiBadRequest, err.Error())
+	case errors.Is(err, errNotFound):
+		fail(apiNotFound, err.Error())
 	case errors.Is(err, errBusy):
 		fail(apiBusy, err.Error())
 	case errors.Is(err, context.Canceled): // the worker drains: another one answers the next request
@@ -219,7 +223,11 @@ func (a *api) reply(subject, reply string, read any, err error) {
 		a.logger.Warn("request for the journal failed", "subject", subject, "err", err)
 		fail(apiUnavailable, "the journal cannot be read now: try again")
 	default:
-		m.Data = encode(read)
+		if p, ok := read.(*piece); ok {
+			m = p.message(reply)
+		} else {
+			m.Data = encode(read)
+		}
 	}
 	if err := a.nc.PublishMsg(m); err != nil {
 		a.logger.Debug("a request could not be answered", "subject", subject, "err", err)

@@ -76,8 +76,21 @@ func (c *Client) Waits(ctx context.Context, q WaitsRequest) (*Waits, error) {
 	return request[Waits](ctx, c, tenant(TurnID{App: q.App}), VerbWaits, q)
 }
 
-// request asks the request API.
+// request asks the request API for JSON.
 func request[T any](ctx context.Context, c *Client, app, verb string, q any) (*T, error) {
+	m, err := c.ask(ctx, app, verb, q)
+	if err != nil {
+		return nil, err
+	}
+	var answer T
+	if err := json.Unmarshal(m.Data, &answer); err != nil {
+		return nil, fmt.Errorf("request API: %w", err)
+	}
+	return &answer, nil
+}
+
+// ask asks the request API.
+func (c *Client) ask(ctx context.Context, app, verb string, q any) (*nats.Msg, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
@@ -92,9 +105,5 @@ func request[T any](ctx context.Context, c *Client, app, verb string, q any) (*T
 	if text := m.Header.Get(micro.ErrorHeader); text != "" {
 		return nil, fmt.Errorf("%w: %s", errAPI, text)
 	}
-	var answer T
-	if err := json.Unmarshal(m.Data, &answer); err != nil {
-		return nil, fmt.Errorf("request API: %w", err)
-	}
-	return &answer, nil
+	return m, nil
 }

@@ -306,26 +306,19 @@ func (s *secured) requireWaits(c *oneturn.Client, reader *nats.Conn) {
 	require.Empty(t, denied.list())
 }
 
-// requireFetched gets a large payload as the role for it.
+// requireFetched gets a large payload as the role for it, which has no right on JetStream.
 func (s *secured) requireFetched(payload any) {
 	s.t.Helper()
-	name, ok := asObject(payload)["$blob"].(string)
+	blob, ok := events.BlobOf(payload)
 	require.True(s.t, ok)
 	nc, denied := s.connect("fetcher")
-	js, err := jetstream.New(nc)
+	c, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
 	require.NoError(s.t, err)
-	store, err := js.ObjectStore(s.t.Context(), "ONETURN_BLOBS")
-	require.NoError(s.t, err)
-	data, err := store.GetBytes(s.t.Context(), name)
+	data, err := c.Blob(s.t.Context(), "acme", blob)
 	require.NoError(s.t, err)
 	require.Greater(s.t, len(data), handlers.InlineLimit)
 	nc.Close()
 	require.Empty(s.t, denied.list())
-}
-
-func asObject(v any) map[string]any {
-	object, _ := v.(map[string]any)
-	return object
 }
 
 // kinds asks the request API as any reader and counts the records of a chat by kind.
@@ -365,7 +358,10 @@ func TestNoRoleMayDoMoreThanThePageSays(t *testing.T) {
 			"$JS.API.STREAM.DELETE.ONETURN_IN", "$JS.API.STREAM.PURGE.KV_ONETURN_TURNS", "$JS.API.STREAM.UPDATE.KV_ONETURN_TURNS",
 			"$JS.API.CONSUMER.CREATE.ONETURN_IN", "$JS.API.CONSUMER.DELETE.ONETURN_IN.workers-default", "_INBOX_reader.x",
 		},
-		"fetcher": {"$O.ONETURN_BLOBS.C.x", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "oneturn.api.acme.turn", "$JS.API.STREAM.PURGE.OBJ_ONETURN_BLOBS"},
+		"fetcher": {
+			"oneturn.api.evil.blob", "$JS.API.DIRECT.GET.OBJ_ONETURN_BLOBS.$O.ONETURN_BLOBS.C.x", "$JS.API.CONSUMER.CREATE.OBJ_ONETURN_BLOBS", "$JS.API.STREAM.INFO.OBJ_ONETURN_BLOBS",
+			"$O.ONETURN_BLOBS.C.x", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "oneturn.api.acme.turn", "$JS.API.STREAM.PURGE.OBJ_ONETURN_BLOBS",
+		},
 		"operator": {
 			"oneturn.in.default.cancel.acme.W.c", "$KV.ONETURN_TURNS.e.acme.c.t.0.tool_response", "$JS.API.STREAM.PURGE.ONETURN_DEAD",
 			"$JS.API.CONSUMER.MSG.NEXT.ONETURN_IN.workers-default", "$JS.API.STREAM.DELETE.ONETURN_DEAD",

@@ -50,6 +50,17 @@ func (b Blob) Shown() map[string]any {
 	return map[string]any{"$blob": b.Blob, "sha256": b.SHA256, "size": json.Number(strconv.Itoa(b.Size))}
 }
 
+// BlobOf returns the blob that stands in a decoded payload in place of a value, and whether there is
+// one. Data may look like a blob, too: what is stored under the name decides.
+func BlobOf(payload any) (Blob, bool) {
+	object, _ := payload.(map[string]any)
+	name, _ := object["$blob"].(string)
+	sum, _ := object["sha256"].(string)
+	number, _ := object["size"].(json.Number)
+	size, err := strconv.Atoi(number.String())
+	return Blob{Blob: name, SHA256: sum, Size: size}, name != "" && sum != "" && err == nil && size >= 0
+}
+
 // shown is the payload of a question or surface.
 func shown(e *ToolCall) map[string]any {
 	m := maps.Clone(e.Payload.Shown)
