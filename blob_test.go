@@ -60,7 +60,8 @@ func TestBlobThatIsNotTheOneOfTheEventIsRefused(t *testing.T) {
 	_, c := withBlobs(t)
 	b := blobOf(t, c, 700_000)
 	for _, wrong := range []oneturn.Blob{
-		{Blob: b.Blob, SHA256: b.SHA256, Size: b.Size - 1}, {Blob: b.Blob, SHA256: b.SHA256, Size: b.Size + 1},
+		{Blob: b.Blob, SHA256: b.SHA256, Size: b.Size - 1},
+		{Blob: b.Blob, SHA256: b.SHA256, Size: b.Size + 1},
 		{Blob: b.Blob, SHA256: strings.Repeat("0", 64), Size: b.Size},
 	} {
 		_, err := c.Blob(t.Context(), "app", wrong)

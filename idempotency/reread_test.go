@@ -83,6 +83,7 @@ func TestLeaseOfATakeoverThatNoReadShowedIsTakenOverByTheNextDelivery(t *testing
 	require.Equal(t, 3, d.Hold.Epoch)
 }
 
+// F15: a read that is older than the epoch of the owner does not make it park.
 func TestOwnerDoesNotParkByAReadFromBeforeItsEpoch(t *testing.T) {
 	t.Parallel()
 	for _, reads := range []int{0, 3} {
