@@ -140,7 +140,7 @@ func injected(t *events.StructuredOutputReady) [7]injection {
 	return [...]injection{
 		{"chat_id", t.Chat},
 		{"app_id", t.App},
-		{"enterprise_id", t.App},
+		{enterpriseID, t.App},
 		{"workflow_name", t.Workflow},
 		{"turn_idempotency_key", t.Turn},
 		{"agent_name", t.Agent},
@@ -148,11 +148,12 @@ func injected(t *events.StructuredOutputReady) [7]injection {
 	}
 }
 
-// Context gives what the tool's context container holds: vars, and the turn's own chat_id,
-// app_id, workflow_name, turn_idempotency_key and agent_name, which win over variables of
-// these names. vars is not modified.
+// Context returns the contents of the tool's context container: vars, and the turn's own chat_id,
+// app_id, workflow_name, turn_idempotency_key, agent_name and, if it is known, user_id, which win
+// over variables of these names. enterprise_id equals app_id where the workflow's files or the event
+// use that name, as MozaiksAI had it before 2026. vars is not modified.
 func (b *Binding) Context(t *events.StructuredOutputReady, vars map[string]any) map[string]any {
-	const own = 5
+	const own = 7
 	c := make(map[string]any, len(vars)+own)
 	maps.Copy(c, vars)
 	c["chat_id"] = t.Chat
@@ -160,6 +161,12 @@ func (b *Binding) Context(t *events.StructuredOutputReady, vars map[string]any) 
 	c["workflow_name"] = t.Workflow
 	c["turn_idempotency_key"] = t.Turn
 	c["agent_name"] = t.Agent
+	if t.UserID != "" {
+		c["user_id"] = t.UserID
+	}
+	if b.Enterprise || t.Enterprise {
+		c[enterpriseID] = t.App
+	}
 	return c
 }
 

@@ -86,6 +86,7 @@ type Binding struct {
 
 	Model            *model.Model // checks the data; nil if the agent has none
 	AcceptsContext   bool         // the tool takes the context container
+	Enterprise       bool         // the files of the workflow call the tenant enterprise_id
 	SignatureUnknown bool         // parameters are mapped when the tool is called, by the rule of Args
 
 	Digest        string // of the workflow's manifests and code

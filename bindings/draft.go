@@ -72,6 +72,7 @@ func (d *draft) readFolder(root *os.Root, sum hash.Hash, declared []Declaration,
 	if d.manifest.root, err = filepath.Abs(root.Name()); err != nil {
 		return err //nolint:wrapcheck // the caller says what was being done
 	}
+	d.manifest.enterprise = c.enterprise
 	d.manifest.readAll(f, c)
 	d.manifest.connect()
 	d.locate(f, c)

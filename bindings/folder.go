@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -41,6 +42,9 @@ func identifying() []string {
 
 // extensions of manifests; of two files with one name the first in this order is read.
 func extensions() []string { return []string{".yaml", ".yml", ".json"} }
+
+// enterpriseID is what workflows from before 2026 call app_id.
+const enterpriseID = "enterprise_id"
 
 // folder is a workflow's folder. All reading goes through an [os.Root]: no file name of a
 // manifest, and no symbolic link, leads out of it.
@@ -181,13 +185,14 @@ func (f *folder) locate(file string, at place, c *contents) (string, *fault) {
 
 // contents is what a folder holds that matters.
 type contents struct {
-	manifests map[string][]byte // file name → bytes, for sections; nil bytes = unreadable
-	failures  map[string]error  // file name → why it is unreadable
-	python    []string          // *.py relative to the folder, sorted
-	dirs      []string          // folders, relative to the folder, for watching
-	sources   map[string][]byte // the Python files; nil if they are over maxKept
-	cut       bool              // more files than are looked at
-	digest    string            // of all of these
+	manifests  map[string][]byte // file name → bytes, for sections; nil bytes = unreadable
+	failures   map[string]error  // file name → why it is unreadable
+	python     []string          // *.py relative to the folder, sorted
+	dirs       []string          // folders, relative to the folder, for watching
+	sources    map[string][]byte // the Python files; nil if they are over maxKept
+	cut        bool              // more files than are looked at
+	enterprise bool              // a file has the name enterprise_id
+	digest     string            // of all of these
 }
 
 // scan reads the manifests and hashes them together with every Python file.
@@ -196,6 +201,9 @@ func (f *folder) scan() (*contents, error) {
 	sum := sha256.New()
 	for _, section := range sections() {
 		f.scanSection(section, c, sum)
+	}
+	for _, data := range c.manifests {
+		c.enterprise = c.enterprise || bytes.Contains(data, []byte(enterpriseID))
 	}
 	if err := f.walk(c); err != nil {
 		return nil, err
@@ -208,6 +216,7 @@ func (f *folder) scan() (*contents, error) {
 			continue
 		}
 		hashPart(sum, name, data)
+		c.enterprise = c.enterprise || bytes.Contains(data, []byte(enterpriseID))
 		if kept += len(data); kept > maxKept {
 			c.sources = nil
 		}

@@ -35,6 +35,7 @@ type manifest struct {
 	shared     *shared   // what all workflows share
 	guarded    int       // guards of all tools
 	shares     bool      // something of it is used, or would be if it were there
+	enterprise bool      // a file of the workflow has the name enterprise_id
 }
 
 // maxEntries bounds the agents, models, fields, tools and variables of one workflow.

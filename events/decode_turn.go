@@ -47,6 +47,7 @@ func (m *Message) Turn() (*StructuredOutputReady, error) {
 		CorrectionOf:     f.id("correction_of"),
 		Timestamp:        m.Timestamp,
 	}
+	t.Enterprise = f.id("context.app_id", "app_id") == "" && f.id("context.enterprise_id", "enterprise_id") != ""
 	if t.UserID == "" {
 		t.UserID = f.optionalID("context.context_variables.user_id")
 	}

@@ -70,7 +70,11 @@ func EncodeTurn(t *StructuredOutputReady, now time.Time) ([]byte, error) {
 	w.optional("turn_idempotency_key", t.Turn)
 	w.optional("run_id", t.Run)
 	w.optional("correction_of", t.CorrectionOf)
-	w.context(t.TurnID, t.Workflow, t.UserID)
+	tenant := "app_id"
+	if t.Enterprise {
+		tenant = "enterprise_id"
+	}
+	w.contextOf(tenant, t.TurnID, t.Workflow, t.UserID)
 	w.optionalInt("turn_sequence", t.TurnSequence)
 	if t.ContextVariables != nil {
 		w.value("context_variables", t.ContextVariables)
@@ -110,9 +114,12 @@ func EncodeCancel(c *Cancel, now time.Time) ([]byte, error) {
 }
 
 // context opens the context of an inbound event; the caller closes it.
-func (w *writer) context(id TurnID, workflow, user string) {
+func (w *writer) context(id TurnID, workflow, user string) { w.contextOf("app_id", id, workflow, user) }
+
+// contextOf is context with the tenant under a name of its own.
+func (w *writer) contextOf(tenant string, id TurnID, workflow, user string) {
 	w.open("context")
-	w.str("app_id", id.tenant())
+	w.str(tenant, id.tenant())
 	w.optional("chat_id", id.Chat)
 	w.optional("workflow_name", workflow)
 	w.optional("user_id", user)

@@ -21,6 +21,7 @@ type StructuredOutputReady struct {
 	Data             any            // structured_data as decoded by Decode; may be any JSON value
 	AutoToolMode     bool           // only the JSON value true is true
 	UserID           string         // context.user_id, else context.context_variables.user_id
+	Enterprise       bool           // the event names its tenant enterprise_id, not app_id
 	TurnSequence     int64          // context.turn_sequence, 0 when absent
 	ContextVariables map[string]any // snapshot of the context variables, nil when the event has none
 	CorrectionOf     string         // turn key of the turn that this one corrects, "" when none

@@ -2,11 +2,13 @@ package handlers_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -329,13 +331,49 @@ func TestContextChangesMergeOnceInTheOrderOfTheJournal(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	got, err := v.Load(ctx, "app", "chat")
+	got, err := v.Load(ctx, "app", "chat", nil)
 	require.NoError(t, err)
 	want := map[string]any{"a": "twelve"}
 	for i := range 8 {
 		want[strconv.Itoa(i)] = strconv.Itoa(i)
 	}
 	require.Equal(t, want, got)
+}
+
+func TestSnapshotAndStoredVariablesAreMergedByWhoChangedThemLast(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	v, ctx := k.Variables, t.Context()
+	digest := func(value any) string { // as a delta of a turn with this snapshot has it
+		data, err := events.AppendJSON(nil, value)
+		require.NoError(t, err)
+		sum := sha256.Sum256(data)
+		return hex.EncodeToString(sum[:8])
+	}
+	load := func(snapshot map[string]any) map[string]any {
+		before := maps.Clone(snapshot)
+		got, err := v.Load(ctx, "app", "chat", snapshot)
+		require.NoError(t, err)
+		require.Equal(t, before, snapshot, "the snapshot of the event is not modified")
+		return got
+	}
+	require.Equal(t, map[string]any{"plan": "first", "none": nil}, load(map[string]any{"plan": "first", "none": nil}), "nothing is stored")
+	require.NoError(t, v.Merge(ctx, "app", "chat", 10, handlers.Delta{
+		Set: map[string]any{"plan": "tool", "new": "tool", "none": "tool"}, Remove: []string{"draft"},
+		Base: map[string]string{"plan": digest("first"), "new": "", "none": "", "draft": digest("d")},
+	}))
+	stored := map[string]any{"plan": "tool", "new": "tool", "none": "tool"}
+	require.Equal(t, stored, load(nil))
+	require.Equal(t, stored, load(map[string]any{}))
+	require.Equal(t, stored, load(map[string]any{"plan": "first", "none": nil, "draft": "d"}), "the producer repeats what it had")
+	require.Equal(t, map[string]any{"plan": "mine", "new": "mine", "none": "tool", "draft": "e"}, load(map[string]any{"plan": "mine", "new": "mine", "draft": "e"}), "the producer has changed them since")
+	require.Equal(t, map[string]any{"plan": nil, "new": "tool", "none": "tool"}, load(map[string]any{"plan": nil}), "the producer has emptied it since")
+
+	require.NoError(t, v.Merge(ctx, "app", "chat", 11, handlers.Delta{Set: map[string]any{"plan": "tool again"}}))
+	require.Equal(t, "tool again", load(map[string]any{"plan": "first"})["plan"], "a turn without snapshot says nothing of the producer")
+	require.NoError(t, v.Merge(ctx, "app", "chat", 12, handlers.Delta{Set: map[string]any{"plan": "x"}, Base: map[string]string{"plan": digest("mine")}}))
+	require.Equal(t, "first", load(map[string]any{"plan": "first"})["plan"])
+	require.Equal(t, "x", load(map[string]any{"plan": "mine"})["plan"])
 }
 
 func TestSameDeadLetterIsStoredOnce(t *testing.T) {

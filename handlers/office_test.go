@@ -60,8 +60,10 @@ func (s *slots) Away() { s.away.Add(1) }
 func (s *slots) Back() { s.away.Add(-1) }
 
 // Load implements [handlers.ContextStore].
-func (o *office) Load(context.Context, string, string) (map[string]any, error) {
-	return maps.Clone(o.vars), nil
+func (o *office) Load(_ context.Context, _, _ string, snapshot map[string]any) (map[string]any, error) {
+	vars := maps.Clone(o.vars)
+	maps.Copy(vars, snapshot)
+	return vars, nil
 }
 
 // Merge implements [handlers.ContextStore].

@@ -141,7 +141,7 @@ func TestContextVariablesGoOnAfterTheirDocumentWasDeletedByHand(t *testing.T) {
 			kv, key := k.document()
 			require.NoError(t, remove(kv, key))
 			require.NoError(t, set(2, "new"))
-			got, err := k.Variables.Load(t.Context(), "app", "chat")
+			got, err := k.Variables.Load(t.Context(), "app", "chat", nil)
 			require.NoError(t, err)
 			require.Equal(t, map[string]any{"x": "new"}, got)
 		})

@@ -221,22 +221,31 @@ func (r *run) tellWaiting() {
 
 // parkState is all that another run needs besides the journal's records.
 type parkState struct {
-	// Context are the context variables as the tool got them: an object, or an [events.Blob]. Nil
-	// if it has not read them.
+	// Context are the context variables as the tool got them or, if it has not read them, the
+	// snapshot of the event: an object, or an [events.Blob]. Nil if there is neither.
 	Context json.RawMessage `json:"context,omitempty"`
+	Read    bool            `json:"read,omitempty"` // the tool has read them
+	// Base has the digests of what the snapshot held, see [Delta.Base], if Context is not it.
+	Base       map[string]string `json:"base,omitempty"`
+	Enterprise bool              `json:"enterprise,omitempty"` // of the event
 }
 
 // kindPark is the kind of the blob of a large state.
 const kindPark = "park"
 
 func (r *run) state(ctx context.Context) (json.RawMessage, error) {
-	vars := r.t.ContextVariables
-	if vars == nil {
-		r.mu.Lock()
-		vars = r.vars
-		r.mu.Unlock()
-	}
-	if vars == nil {
+	s := parkState{Enterprise: r.t.Enterprise}
+	r.mu.Lock()
+	vars := r.vars
+	r.mu.Unlock()
+	switch {
+	case vars != nil:
+		s.Read, s.Base = true, r.t.digests()
+	case r.t.ContextVariables != nil:
+		vars = r.t.ContextVariables
+	case s.Enterprise:
+		return jsonOf(s), nil
+	default:
 		return nil, nil
 	}
 	data, err := events.AppendJSON(nil, vars)
@@ -247,11 +256,23 @@ func (r *run) state(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, inline := kept.(json.RawMessage)
-	if !inline {
-		raw = jsonOf(kept)
+	var inline bool
+	if s.Context, inline = kept.(json.RawMessage); !inline {
+		s.Context = jsonOf(kept)
 	}
-	return jsonOf(parkState{raw}), nil
+	return jsonOf(s), nil
+}
+
+// digests are those of the whole snapshot of the event, nil without one.
+func (t *turn) digests() map[string]string {
+	if t.base != nil || t.ContextVariables == nil {
+		return t.base
+	}
+	base := make(map[string]string, len(t.ContextVariables))
+	for name, value := range t.ContextVariables {
+		base[name] = digestOf(value)
+	}
+	return base
 }
 
 // unpark gives a turn what its state says.
@@ -263,6 +284,7 @@ func (h *Handlers) unpark(ctx context.Context, t *turn, state json.RawMessage) e
 	if err := json.Unmarshal(state, &s); err != nil {
 		return errors.Join(errNoArgs, err)
 	}
+	t.Enterprise = t.Enterprise || s.Enterprise
 	if len(s.Context) == 0 {
 		return nil
 	}
@@ -270,6 +292,11 @@ func (h *Handlers) unpark(ctx context.Context, t *turn, state json.RawMessage) e
 	if err != nil {
 		return errors.Join(errNoArgs, err)
 	}
-	t.ContextVariables, err = h.Blobs.Object(ctx, t.key, kindPark, tree)
+	vars, err := h.Blobs.Object(ctx, t.key, kindPark, tree)
+	if s.Read {
+		t.vars, t.base = vars, s.Base
+		return err
+	}
+	t.ContextVariables = vars
 	return err
 }

@@ -62,7 +62,7 @@ func TestParkedTurnGoesOnWithTheArgumentsAndContextThatItHad(t *testing.T) {
 		"of the event":    {func(e *events.StructuredOutputReady) { e.ContextVariables = map[string]any{"plan": "snapshot"} }, "snapshot", true},
 		"large":           {func(e *events.StructuredOutputReady) { e.ContextVariables = map[string]any{"plan": large} }, large, true},
 		"of the bucket":   {func(*events.StructuredOutputReady) {}, "gold", true},
-		"none in event":   {func(e *events.StructuredOutputReady) { e.ContextVariables = map[string]any{} }, "", true},
+		"none in event":   {func(e *events.StructuredOutputReady) { e.ContextVariables = map[string]any{} }, "gold", true},
 		"never looked at": {func(*events.StructuredOutputReady) {}, "changed", false},
 	} {
 		t.Run(name, func(t *testing.T) {

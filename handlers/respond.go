@@ -37,14 +37,14 @@ func (h *Handlers) toolCall(ctx context.Context, r *run) (*tools.Call, error) {
 		Secrets: &r.secrets, Trace: traceOf(t.m.Header),
 	}
 	load := func(ctx context.Context) (map[string]any, error) {
-		vars := t.ContextVariables
+		vars := t.vars
 		if vars == nil {
 			var err error
-			if vars, err = h.Variables.Load(ctx, t.App, t.Chat); err != nil {
+			if vars, err = h.Variables.Load(ctx, t.App, t.Chat, t.ContextVariables); err != nil {
 				return nil, err
 			}
-			r.read(vars)
 		}
+		r.read(vars)
 		return t.binding.Context(t.StructuredOutputReady, vars), nil
 	}
 	switch {
@@ -144,6 +144,7 @@ func (h *Handlers) storeContext(ctx, drain context.Context, t *turn, hold idempo
 		return nil, nil
 	}
 	delta := Delta{Set: out.Set, Remove: out.Remove}
+	delta.Base = t.baseOf(delta.names())
 	data, err := delta.encode()
 	if err != nil {
 		return nil, refusal(err, "the changes have no JSON form that can be stored")

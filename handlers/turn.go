@@ -39,11 +39,13 @@ type turn struct {
 	version  string          // of what the tool calls, "" if it knows none
 	args     map[string]any
 	argsJSON events.Canonical
-	reject   *rejection  // why the tool is not entered, nil if it is
-	waited   bool        // this worker claimed the turn and has not entered its tool
-	stuck    string      // why this worker cannot enter the tool again, "" if it can
-	asked    bool        // a run of it has come to a question
-	secret   atomic.Bool // the journal holds, or may come to hold, secrets of the turn
+	reject   *rejection        // why the tool is not entered, nil if it is
+	vars     map[string]any    // context variables as an earlier run of it got them, nil if it continues with none
+	base     map[string]string // what the snapshot of the event held then, see [Delta.Base]
+	waited   bool              // this worker claimed the turn and has not entered its tool
+	stuck    string            // why this worker cannot enter the tool again, "" if it can
+	asked    bool              // a run of it has come to a question
+	secret   atomic.Bool       // the journal holds, or may come to hold, secrets of the turn
 }
 
 // turn handles the message that starts a turn.

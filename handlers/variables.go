@@ -3,9 +3,12 @@ package handlers
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,6 +21,9 @@ import (
 type Delta struct {
 	Set    map[string]any `json:"set,omitempty"`
 	Remove []string       `json:"remove,omitempty"`
+	// Base has the digests of the values that the snapshot of the turn's event had for these names,
+	// "" where it had none. Nil for an event without snapshot.
+	Base map[string]string `json:"base,omitempty"`
 }
 
 // names returns the names of all variables that the delta touches.
@@ -44,6 +50,13 @@ func (d Delta) encode() ([]byte, error) {
 		}
 		tree["remove"] = list
 	}
+	if len(d.Base) > 0 {
+		base := make(map[string]any, len(d.Base))
+		for name, digest := range d.Base {
+			base[name] = digest
+		}
+		tree["base"] = base
+	}
 	return events.AppendJSON(nil, tree)
 }
 
@@ -52,6 +65,43 @@ func (d Delta) encode() ([]byte, error) {
 type variable struct {
 	Value   json.RawMessage `json:"value,omitempty"` // absent when removed
 	Written uint64          `json:"written"`
+	Base    string          `json:"base,omitempty"` // [Delta.Base] of the last delta that had one
+}
+
+// supersededBy reports whether the producer has changed a variable since a tool changed it last. A
+// producer does not learn what tools set: a snapshot that repeats what it held then, or holds
+// nothing, is older than the stored value. MozaiksAI needs no such rule, as its tools and its
+// producer change one object.
+func (e variable) supersededBy(snapshot map[string]any, name string) bool {
+	value, ok := snapshot[name]
+	return ok && digestOf(value) != e.Base
+}
+
+// digestOf identifies a value of a snapshot; null counts as no value, "".
+func digestOf(value any) string {
+	const size = 8
+	data, err := events.AppendJSON(nil, value)
+	if err != nil || value == nil {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:size])
+}
+
+// baseOf is the [Delta.Base] of a delta of the turn that touches these names.
+func (t *turn) baseOf(names map[string]bool) map[string]string {
+	if t.ContextVariables == nil && t.base == nil {
+		return nil
+	}
+	base := make(map[string]string, len(names))
+	for name := range names {
+		if t.base != nil {
+			base[name] = t.base[name]
+		} else {
+			base[name] = digestOf(t.ContextVariables[name])
+		}
+	}
+	return base
 }
 
 // maxVariables bounds the variables of a chat, removed ones included.
@@ -59,9 +109,10 @@ const maxVariables = 4096
 
 // ContextStore holds the context variables of chats. [Variables] is the real one.
 type ContextStore interface {
-	// Load returns the variables of a chat as a value tree, empty when it has none. It tries
-	// until ctx ends, except for what nobody can read: [events.ErrStateCorrupt].
-	Load(ctx context.Context, app, chat string) (map[string]any, error)
+	// Load returns the variables of a chat as a value tree, empty when it has none: the stored
+	// ones, and those of the snapshot of an event, nil if it has none. It tries until ctx ends,
+	// except for what cannot be read: [events.ErrStateCorrupt]. snapshot is not modified.
+	Load(ctx context.Context, app, chat string, snapshot map[string]any) (map[string]any, error)
 	// Merge applies a delta that the journal stored with sequence seq; twice is the same as
 	// once. It tries until ctx ends, except for what can never be stored,
 	// [idempotency.ErrRefused], or merged: [events.ErrStateCorrupt].
@@ -87,7 +138,7 @@ func NewVariables(ctx context.Context, js jetstream.JetStream, space subjects.Sp
 }
 
 // Load implements [ContextStore].
-func (v *Variables) Load(ctx context.Context, app, chat string) (map[string]any, error) {
+func (v *Variables) Load(ctx context.Context, app, chat string, snapshot map[string]any) (map[string]any, error) {
 	key := subjects.ContextKey(app, chat)
 	var doc map[string]variable
 	err := v.Retries.until(ctx, v.kv.Bucket(), key, func() (err error) {
@@ -97,9 +148,14 @@ func (v *Variables) Load(ctx context.Context, app, chat string) (map[string]any,
 	if err != nil {
 		return nil, err
 	}
-	vars := make(map[string]any, len(doc))
+	vars := make(map[string]any, len(doc)+len(snapshot))
+	maps.Copy(vars, snapshot)
 	for name, entry := range doc {
+		if entry.supersededBy(snapshot, name) {
+			continue
+		}
 		if entry.Value == nil {
+			delete(vars, name)
 			continue
 		}
 		if vars[name], err = events.Decode(entry.Value); err != nil {
@@ -167,8 +223,12 @@ func (v *Variables) merge(ctx context.Context, key string, seq uint64, d Delta) 
 // apply merges a delta with a sequence into a document and reports whether that changes it.
 func (d Delta) apply(doc map[string]variable, seq uint64) (changed bool, err error) {
 	put := func(name string, value json.RawMessage) {
-		if doc[name].Written < seq {
-			doc[name] = variable{Value: value, Written: seq}
+		if old := doc[name]; old.Written < seq {
+			base, ok := d.Base[name]
+			if !ok {
+				base = old.Base
+			}
+			doc[name] = variable{Value: value, Written: seq, Base: base}
 			changed = true
 		}
 	}

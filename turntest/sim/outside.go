@@ -12,7 +12,7 @@ import (
 type variables struct{ w *world }
 
 // Load implements [handlers.ContextStore].
-func (variables) Load(context.Context, string, string) (map[string]any, error) {
+func (variables) Load(context.Context, string, string, map[string]any) (map[string]any, error) {
 	return map[string]any{}, nil
 }
 
