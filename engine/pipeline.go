@@ -243,27 +243,30 @@ func (p *pipeline) normalise() bool {
 		*value = p.asSeed003(*value)
 	}
 	if p.inv.Tool.Output != nil {
-		if err := fits(p.inv.Tool.Output, *value); err != nil {
+		fitting, err := fit(p.inv.Tool.Output, *value)
+		if err != nil {
 			return p.fail(err)
 		}
+		*value = fitting
 	}
 	p.outcome = success(p.call.Name, p.result)
 	return true
 }
 
-// fits checks a result against the schema that its tool declares.
-func fits(schema *model.Value, value json.RawMessage) error {
-	tree, err := events.Decode(value)
+// fit returns a result as the schema that its tool declares has it: coerced and completed as
+// arguments are. The result that was checked is the one that is used.
+func fit(schema *model.Value, value json.RawMessage) (json.RawMessage, error) {
+	fitting, faults, err := schema.ConformJSON(value)
 	if err != nil {
-		return &events.Error{Code: events.CodeToolError, Msg: "the tool ran, but its result is no JSON: " + textOf(err), Err: err}
+		return nil, &events.Error{Code: events.CodeToolError, Msg: "the tool ran, but its result is not JSON: " + textOf(err), Err: err}
 	}
-	if _, _, faults := schema.Conform(tree); len(faults) > 0 {
-		return &events.Error{
+	if len(faults) > 0 {
+		return nil, &events.Error{
 			Code: events.CodeToolError, Msg: "the tool ran, but its result does not fit its output schema: " + model.Reason(faults),
 			Err: &model.Refused{Faults: faults},
 		}
 	}
-	return nil
+	return fitting, nil
 }
 
 // store keeps the result for calls like this one, unless it is more than a function of the

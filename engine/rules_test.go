@@ -135,6 +135,72 @@ func TestResultHasToFitItsSchema(t *testing.T) {
 	require.Equal(t, events.CodeToolError, l.run("").Code)
 }
 
+// What was checked is what is used: a text for a boolean, an object encoded twice, a key too many and
+// a missing default do not reach those who use the result, nor the cache and the guards.
+func TestResultIsUsedAsItsOutputSchemaHasIt(t *testing.T) {
+	t.Parallel()
+	const schema = `{"type":"object","required":["urgent"],"additionalProperties":false,"properties":{"urgent":{"type":"boolean"},"n":{"type":"integer","default":7},
+		"inner":{"type":"object","properties":{"x":{"type":"number"}}},"status":{"type":"string"},"message":{"type":"string"}}}`
+	for result, want := range map[string]string{
+		`{"urgent":"false"}`:                          `{"n":7,"urgent":false}`,
+		`"{\"urgent\": true}"`:                        `{"n":7,"urgent":true}`,
+		`{"urgent":true,"secret_column":"x"}`:         `{"n":7,"urgent":true}`,
+		`{"urgent":true,"n":"5"}`:                     `{"n":5,"urgent":true}`,
+		`{"urgent":true,"n":5,"inner":{"x":"1.5"}}`:   `{"inner":{"x":1.5},"n":5,"urgent":true}`,
+		`{ "urgent": true, "n": 1.0, "message": "m"}`: `{"message":"m","n":1,"urgent":true}`,
+		`{ "urgent": true, "n": 12 }`:                 `{ "urgent": true, "n": 12 }`, // nothing to change
+	} {
+		l := inLab(t, func(context.Context, *tools.Call) (tools.Result, error) {
+			return tools.Result{Value: json.RawMessage(result)}, nil
+		})
+		guarded := ""
+		l.tool.Guards = []guards.Guard{guards.Output(func(_ context.Context, _ *tools.Call, output json.RawMessage) error {
+			guarded = string(output)
+			return nil
+		})}
+		var err error
+		l.tool.Output, err = model.CompileValue("t", json.RawMessage(schema))
+		require.NoError(t, err)
+		o := l.run(`{}`)
+		require.True(t, o.Success, result)
+		require.Equal(t, want, string(o.Payload), result)
+		require.Equal(t, want, guarded, result)
+		o = l.run(`{}`)
+		require.True(t, o.Cached)
+		require.Equal(t, want, string(o.Payload), result)
+	}
+	for result, want := range map[string]string{
+		`{"urgent":"perhaps"}`:                "bad_bool:urgent",
+		`{"urgent":1}`:                        "bad_bool:urgent",
+		`"not an object"`:                     "expected object",
+		`{"n":1}`:                             "urgent",
+		`{"urgent":true,"inner":{"x":"one"}}`: "inner/x",
+	} {
+		l := inLab(t, func(context.Context, *tools.Call) (tools.Result, error) {
+			return tools.Result{Value: json.RawMessage(result)}, nil
+		})
+		var err error
+		l.tool.Output, err = model.CompileValue("t", json.RawMessage(schema))
+		require.NoError(t, err)
+		o := l.run(`{}`)
+		require.Equal(t, events.CodeToolError, o.Code, result)
+		require.Contains(t, o.Message, want, result)
+	}
+}
+
+func TestStatusOfAResultThatWasEncodedTwiceCounts(t *testing.T) {
+	t.Parallel()
+	l := inLab(t, func(context.Context, *tools.Call) (tools.Result, error) {
+		return tools.Result{Value: json.RawMessage(`"{\"status\":\"failed\",\"message\":\"no stock\"}"`)}, nil
+	})
+	var err error
+	l.tool.Output, err = model.CompileValue("t", json.RawMessage(`{"type":"object"}`))
+	require.NoError(t, err)
+	o := l.run(`{}`)
+	require.False(t, o.Success)
+	require.Equal(t, "no stock", o.Content)
+}
+
 func TestArgumentsThatDoNotFitSayAllThatIsWrong(t *testing.T) {
 	t.Parallel()
 	l := inLab(t, echo).schema(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["b"]}`)

@@ -1,6 +1,10 @@
 package model
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/oneturn/oneturn/events"
+)
 
 // Value is one compiled JSON Schema of any value, not just an object: that of what a person
 // answers. It is immutable and safe for concurrent use.
@@ -18,6 +22,21 @@ func CompileValue(name string, schema json.RawMessage) (*Value, error) {
 // Conform coerces, completes and validates v in one pass, and reports whether out is another
 // value than v. Faults are at most [MaxFaults]; with any there is no value. V is never modified.
 func (t *Value) Conform(v any) (out any, changed bool, faults []Fault) { return t.model.conform(v) }
+
+// ConformJSON is [Value.Conform] for a value that is not decoded. It returns data itself if
+// nothing changes. The error says why data is not JSON that can be read.
+func (t *Value) ConformJSON(data json.RawMessage) (json.RawMessage, []Fault, error) {
+	tree, err := events.Decode(data)
+	if err != nil {
+		return nil, nil, err //nolint:wrapcheck // the caller says whose JSON it is
+	}
+	out, changed, faults := t.Conform(tree)
+	if len(faults) > 0 || !changed {
+		return data, faults, nil
+	}
+	fitting, err := events.AppendJSON(nil, out)
+	return fitting, nil, err //nolint:wrapcheck // as above
+}
 
 // Faults looks at v as it is: no text counts as a number, no default is filled in, and a key
 // that `additionalProperties: false` excludes is a fault. They are at most [MaxFaults].

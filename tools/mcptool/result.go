@@ -69,14 +69,17 @@ func (t *Tool) result(u *underway, pin *pinned, r *mcp.CallToolResult) (tools.Re
 	if most := t.server.o.MaxResult; len(out) > most {
 		return tools.Result{}, failf(events.CodeTooLarge, op, "its result has %d bytes, over the limit of %d", len(out), most)
 	}
-	tree, err := events.Decode(out)
-	if err != nil {
-		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used: " + bounded(err.Error()), Err: err}
-	}
+	var faults []model.Fault
 	if pin.output != nil {
-		if _, _, faults := pin.output.Conform(tree); len(faults) > 0 {
-			return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", worded(faults))
-		}
+		out, faults, err = pin.output.ConformJSON(out)
+	} else {
+		_, err = events.Decode(out)
+	}
+	switch {
+	case err != nil:
+		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used: " + bounded(err.Error()), Err: err}
+	case len(faults) > 0:
+		return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", worded(faults))
 	}
 	return tools.Result{Value: u.link.secrets().JSON(out)}, nil
 }

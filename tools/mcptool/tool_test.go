@@ -46,6 +46,7 @@ func TestResultHasToFitTheOutputSchema(t *testing.T) {
 	})
 	tool := opened(t, &target.MCP{Server: s.at, Tool: "tool"}, mcptool.Options{})
 	require.JSONEq(t, `{"n":5}`, value(t, tool, `{"n":5}`))
+	require.Equal(t, `{"n":5}`, value(t, tool, `{"n":"5"}`), "the result is the one that was checked")
 	err := fails(t, tool, `{"n":4711}`, events.CodeToolError)
 	require.ErrorContains(t, err, "/n")
 	require.NotContains(t, err.Error(), "4711")

@@ -41,32 +41,31 @@ func (c *conversation) result(m *nats.Msg) (tools.Result, error) {
 	}
 	switch size := len(m.Data); {
 	case size == 0:
-		return tools.Result{}, c.fits(json.RawMessage("null"))
+		value, err := c.fit(json.RawMessage("null"))
+		return tools.Result{Value: value}, err
 	case size > c.tool.o.MaxAnswer:
 		return tools.Result{}, failure(c.op, events.CodeTooLarge, fmt.Sprintf("the service's answer has %d bytes, the limit is %d", size, c.tool.o.MaxAnswer))
 	case !jsontext.Value(m.Data).IsValid():
 		return tools.Result{}, failure(c.op, events.CodeToolError, fmt.Sprintf("the service's answer is not JSON (%d bytes)", size))
 	}
-	if err := c.fits(m.Data); err != nil {
-		return tools.Result{}, err
-	}
-	return tools.Result{Value: m.Data}, nil
+	value, err := c.fit(m.Data)
+	return tools.Result{Value: value}, err
 }
 
-// fits holds an answer against the schema that the service gives for it.
-func (c *conversation) fits(answer json.RawMessage) error {
+// fit returns an answer as the schema that the service gives for it has it.
+func (c *conversation) fit(answer json.RawMessage) (json.RawMessage, error) {
 	if c.output == nil {
-		return nil
+		return answer, nil
 	}
-	tree, err := events.Decode(answer)
+	fitting, faults, err := c.output.ConformJSON(answer)
 	if err != nil {
-		return wrap(c.op, events.CodeToolError, "the service's answer cannot be held against its output schema", err)
+		return nil, wrap(c.op, events.CodeToolError, "the service's answer cannot be checked against its output schema", err)
 	}
-	if _, _, faults := c.output.Conform(tree); len(faults) > 0 {
+	if len(faults) > 0 {
 		refused := &model.Refused{Faults: faults}
-		return wrap(c.op, events.CodeToolError, "the service has answered, but its result does not fit its output schema: "+refused.Error(), refused)
+		return nil, wrap(c.op, events.CodeToolError, "the service has answered, but its result does not fit its output schema: "+refused.Error(), refused)
 	}
-	return nil
+	return fitting, nil
 }
 
 // failed returns the error that the headers of an answer tell, nil if they tell none.

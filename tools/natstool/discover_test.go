@@ -120,6 +120,10 @@ func TestAnswersAreHeldAgainstTheServicesSchema(t *testing.T) {
 	result, err := k.invoke(tool, k.call(nil))
 	require.NoError(t, err)
 	require.Equal(t, answer, string(result.Value), "as it came")
+	answer = `"{\"order\":\"a1\"}"`
+	result, err = k.invoke(tool, k.call(nil))
+	require.NoError(t, err)
+	require.Equal(t, `{"order":"a1"}`, string(result.Value), "the result is the one that was checked")
 }
 
 func TestSchemaThatCannotBeUsedChecksNothing(t *testing.T) {
