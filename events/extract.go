@@ -17,7 +17,8 @@ const opExtract = "extract object"
 // closing bracket is forgiven; the object itself must be what [Decode] accepts. Strings are
 // never changed, and part of an object or list is never taken for the whole: text that ends
 // inside one is an error, and so is an object that only other readers accept, such as one
-// with NaN or a key twice. Braces that hold no JSON are prose.
+// with NaN or a key twice. Braces that hold no JSON are prose, and so is reasoning in the marks of
+// [WithoutReasoning], wherever it stands outside of the object.
 //
 // Every error is an [ErrBadArgs] that says where in the text the fault is; it may wrap a
 // *[SyntaxError], whose offset is that in the text. The time is linear in the text.
@@ -27,7 +28,15 @@ func ExtractObject(text string) (map[string]any, error) {
 	}
 	fault := extractError("the text holds no JSON object: send one in braces")
 	longest, listed := 0, 0 // the part that fault is about; the end of the list at hand
-	for at := 0; at < len(text); at++ {
+	lower := lowerASCII(text)
+	for at := answerStart(lower); at < len(text); at++ {
+		switch end, closed := reasoningAt(lower, at); {
+		case end > at && !closed:
+			return nil, extractError(fmt.Sprintf("the text ends inside the reasoning that starts at byte %d: send the answer too", at))
+		case end > at:
+			at = end - 1
+			continue
+		}
 		isList := at >= listed && opensList(text[at:])
 		if !isList && text[at] != '{' {
 			continue

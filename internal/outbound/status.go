@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
@@ -44,6 +45,41 @@ func (c *Client) Failure(op string, resp *http.Response) error {
 		return tools.RetryAfter(err, wait)
 	}
 	return err
+}
+
+// Told is [Client.Failure] for an answer whose status says nothing: body is its failure as JSON, and
+// what the body says of a status counts instead, if it does.
+func (c *Client) Told(op string, body json.RawMessage) error {
+	tree, err := events.Decode(body)
+	if err != nil {
+		tree = nil
+	}
+	status, m := statusOf(tree), meaning{code: events.CodeToolError}
+	said := c.Clean(words(tree))
+	text := "the endpoint reports an error"
+	if status != 0 {
+		m = meaningOf(status)
+		m.refused = m.refused && status != http.StatusServiceUnavailable
+		text = m.text(status, said)
+	} else if said != "" {
+		text += ": " + said
+	}
+	failed := error(&events.Error{Code: m.code, Op: op, Msg: text, Err: &StatusError{status}})
+	if m.refused {
+		return tools.RetryAfter(failed, 0)
+	}
+	return failed
+}
+
+// statusOf is the HTTP status that a failure names, 0 if it names none.
+func statusOf(tree any) int {
+	object, _ := tree.(map[string]any)
+	for _, name := range []string{"status", "code", "status_code"} {
+		if n, err := strconv.Atoi(fmt.Sprint(object[name])); err == nil && n >= 400 && n < 600 {
+			return n
+		}
+	}
+	return 0
 }
 
 // meaning of a status.

@@ -124,14 +124,24 @@ func (t *Tool) result(op string, a Answer) (json.RawMessage, error) {
 	fail := func(code events.Code, msg string) (json.RawMessage, error) {
 		return nil, &events.Error{Code: code, Op: op, Msg: msg}
 	}
-	content := a.Content
+	content, open := a.Content, false
+	if !jsontext.Value(content).IsValid() {
+		content, open = events.WithoutReasoning(content)
+	}
+	if len(content) < len(a.Content) {
+		content = strings.TrimSpace(content)
+	}
 	switch {
 	case a.Refusal != "":
 		return fail(events.CodeUserError, "the model refuses: "+t.client.Clean(a.Refusal))
 	case a.Finish == "content_filter":
 		return fail(events.CodeUserError, "the endpoint's filter has stopped the answer")
+	case a.Finish == "error":
+		return fail(events.CodeToolError, "the endpoint reports that the model failed while it answered")
 	case a.Finish == "length":
 		return fail(events.CodeToolError, fmt.Sprintf("the model's answer was cut off after %d tokens: raise max_tokens, or ask for less", a.Usage.Completion))
+	case open:
+		return fail(events.CodeToolError, "the model's answer ends inside its reasoning: raise max_tokens, or ask for less")
 	case strings.TrimSpace(content) == "":
 		return fail(events.CodeToolError, "the model's answer is empty")
 	case t.o.Output == nil:

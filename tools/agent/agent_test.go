@@ -115,6 +115,106 @@ func TestJSONIsFoundInWhatTheModelSays(t *testing.T) {
 	}
 }
 
+// completion is the body of a completion with this content, as JSON.
+func completion(content string) said {
+	return said{raw: `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":` + content + `,"reasoning_content":"Perhaps {\"city\":\"CANARY\"}?"}}]}`}
+}
+
+func TestReasoningIsNeverTheAnswer(t *testing.T) {
+	t.Parallel()
+	const answer = `{"city":"Paris"}`
+	for _, content := range []string{
+		"<think>Perhaps {\"city\":\"CANARY\"}? No.</think>\n" + answer,
+		"\n<THINK>\n{\"city\":\"CANARY\"}\n</Think>" + answer,
+		"<thinking>a</thinking>\n<thinking>{\"city\":\"CANARY\"}</thinking>\nHere you are:\n```json\n" + answer + "\n```",
+		"Let me see. {\"city\":\"CANARY\"}\n</think>\n\n" + answer, // the opening mark is part of the prompt
+		"Sure. <reasoning>{\"city\":\"CANARY\"}</reasoning> " + answer,
+		"[THINK]{\"city\":\"CANARY\"}[/THINK]" + answer,
+		"<|channel|>analysis<|message|>{\"city\":\"CANARY\"}<|end|><|start|>assistant<|channel|>final<|message|>" + answer + "<|return|>",
+	} {
+		l := scripted(t, always(said{content: content, finish: "stop"}))
+		result, err := tool(t, l.target(), agent.Options{Output: json.RawMessage(citySchema)}).Invoke(t.Context(), call(t, `{}`))
+		require.NoError(t, err, content)
+		require.Equal(t, answer, string(result.Value), content)
+	}
+	for content, want := range map[string]string{
+		"<think>CANARY</think>\n\nParis, of course.\n":       `"Paris, of course."`,
+		"CANARY\n</think>\nParis":                            `"Paris"`,
+		"Write `<think>` before and `</think>` after it.":    "\"Write `<think>` before and `</think>` after it.\"",
+		"1 < 2 [and] so on\n":                                `"1 < 2 [and] so on\n"`,
+		`{"html":"<think>a</think>"}`:                        `"{\"html\":\"<think>a</think>\"}"`,
+		"Paris\n<think>CANARY</think>\n":                     `"Paris"`,
+		"<|channel|>final<|message|>Paris<|return|>":         `"Paris"`,
+		"Two lines.\n<thought>CANARY\n</thought>\nAnd four.": `"Two lines.\n\nAnd four."`,
+	} {
+		l := scripted(t, always(said{content: content, finish: "stop"}))
+		result, err := tool(t, l.target(), agent.Options{}).Invoke(t.Context(), call(t, `{}`))
+		require.NoError(t, err, content)
+		require.JSONEq(t, want, string(result.Value), content)
+	}
+	for _, content := range []string{"<think>Perhaps {\"city\":\"CANARY\"}", "<|channel|>analysis<|message|>{\"city\":\"CANARY\"}"} {
+		for _, output := range []json.RawMessage{nil, json.RawMessage(citySchema)} {
+			l := scripted(t, always(said{content: content, finish: "stop"}))
+			_, err := tool(t, l.target(), agent.Options{Output: output}).Invoke(t.Context(), call(t, `{}`))
+			require.ErrorContains(t, err, "ends inside its reasoning: raise max_tokens")
+			require.NotContains(t, err.Error(), "CANARY")
+		}
+	}
+}
+
+func TestContentMayBeAListOfParts(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		`[{"type":"text","text":"{\"city\":"},{"type":"text","text":"\"Paris\"}"}]`:                                            `{"city":"Paris"}`,
+		`[{"type":"thinking","thinking":"CANARY"},{"type":"text","text":"{\"city\":\"Paris\"}"}]`:                              `{"city":"Paris"}`,
+		`[{"type":"reasoning","text":"{\"city\":\"CANARY\"}"},{"type":"output_text","text":{"value":"{\"city\":\"Paris\"}"}}]`: `{"city":"Paris"}`,
+		`["{\"city\":\"Paris\"}"]`:                            `{"city":"Paris"}`,
+		`{"type":"text","text":"{\"city\":\"Paris\"}"}`:       `{"city":"Paris"}`,
+		`[{"type":"image_url"},{"type":"text","text":"[1]"}]`: `[1]`,
+	} {
+		l := scripted(t, always(completion(content)))
+		result, err := tool(t, l.target(), agent.Options{Output: json.RawMessage(`{}`)}).Invoke(t.Context(), call(t, `{}`))
+		require.NoError(t, err, content)
+		require.JSONEq(t, want, string(result.Value), content)
+	}
+	for content, want := range map[string]string{
+		`[{"type":"image_url","image_url":{"url":"CANARY"}}]`:      `its content has no text, but parts of type "image_url"`,
+		`[{"type":"refusal","refusal":"I cannot help with that"}]`: "the model refuses: I cannot help with that",
+		`[]`:   "is empty",
+		`null`: "is empty",
+		`[7]`:  "neither a text nor an object",
+	} {
+		l := scripted(t, always(completion(content)))
+		_, err := tool(t, l.target(), agent.Options{}).Invoke(t.Context(), call(t, `{}`))
+		require.ErrorContains(t, err, want, content)
+		require.NotContains(t, err.Error(), "CANARY")
+	}
+}
+
+func TestErrorInAnAnswerWithStatus200IsShownInItsOwnWords(t *testing.T) {
+	t.Parallel()
+	for body, c := range map[string]struct {
+		code  events.Code
+		want  string
+		again bool
+	}{
+		`{"error":{"message":"model is overloaded, try again","code":503}}`:                        {events.CodeToolError, "status 503 (Service Unavailable): model is overloaded, try again", false},
+		`{"error":{"message":"slow down","code":"429"}}`:                                           {events.CodeToolError, "slow down", true},
+		`{"error":{"message":"no credit","type":"insufficient_quota","code":null}}`:                {events.CodeToolError, "the endpoint reports an error: no credit", false},
+		`{"error":"out of memory"}`:                                                                {events.CodeToolError, "the endpoint reports an error: out of memory", false},
+		`{"error":{}, "choices":[]}`:                                                               {events.CodeToolError, "is not a chat completion", false},
+		`{"choices":[{"error":{"message":"upstream broke","code":502},"message":{"content":""}}]}`: {events.CodeToolError, "upstream broke", false},
+		`{"choices":[{"finish_reason":"error","message":{"content":"Par"}}]}`:                      {events.CodeToolError, "the model failed while it answered", false},
+		`{"choices":"none","error":{"message":"too long","code":400}}`:                             {events.CodeBadArgs, "too long", false},
+	} {
+		l := scripted(t, always(said{raw: body}))
+		_, err := tool(t, l.target(), agent.Options{}).Invoke(t.Context(), call(t, `{}`))
+		require.Equal(t, c.code, events.CodeOf(err), body)
+		require.ErrorContains(t, err, c.want, body)
+		require.Equal(t, c.again, tools.IsRetryable(err), body)
+	}
+}
+
 func TestAnswerThatIsNoResultSaysWhy(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -128,8 +228,8 @@ func TestAnswerThatIsNoResultSaysWhy(t *testing.T) {
 		{said{content: " \n", finish: "stop"}, events.CodeToolError, "is empty"},
 		{said{content: "CANARY is in France", finish: "stop"}, events.CodeToolError, "is not the JSON"},
 		{said{content: `{"CANARY":1`, finish: "stop"}, events.CodeToolError, "is not the JSON"},
-		{said{raw: `{"choices":[]}`}, events.CodeToolError, "is no chat completion"},
-		{said{raw: `<html>CANARY`}, events.CodeToolError, "is no chat completion"},
+		{said{raw: `{"choices":[]}`}, events.CodeToolError, "is not a chat completion"},
+		{said{raw: `<html>CANARY`}, events.CodeToolError, "is not a chat completion"},
 		{said{status: 401, message: "wrong key"}, events.CodeToolError, "credentials are not accepted"},
 		{said{status: 404, message: "no such model"}, events.CodeToolError, "no such model"},
 		{said{status: 500}, events.CodeToolError, "status 500"},

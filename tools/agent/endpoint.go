@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,12 +56,14 @@ type request struct {
 type response struct {
 	Choices []struct {
 		Message struct {
-			Content string `json:"content"`
-			Refusal string `json:"refusal"`
+			Content json.RawMessage `json:"content"` // a text, or a list of parts
+			Refusal string          `json:"refusal"`
 		} `json:"message"`
-		FinishReason string `json:"finish_reason"`
+		FinishReason string          `json:"finish_reason"`
+		Error        json.RawMessage `json:"error"` // of a provider behind the endpoint
 	} `json:"choices"`
 	Usage json.RawMessage `json:"usage"`
+	Error json.RawMessage `json:"error"` // some say so with status 200
 }
 
 // Complete implements [Model].
@@ -149,11 +152,19 @@ func (e *endpoint) complete(ctx context.Context, op string, call *tools.Call, as
 		return Answer{}, outbound.Fault(ctx, op, err)
 	}
 	var said response
-	if err := json.Unmarshal(data, &said); err != nil || len(said.Choices) == 0 {
-		return fail("the endpoint's answer is no chat completion (" + strconv.Itoa(len(data)) + " bytes): check the url of the manifest")
+	malformed := json.Unmarshal(data, &said) != nil
+	if err := e.failure(op, &said); err != nil {
+		return Answer{}, err
+	}
+	if malformed || len(said.Choices) == 0 {
+		return fail("the endpoint's answer is not a chat completion (" + strconv.Itoa(len(data)) + " bytes): check the url of the manifest")
 	}
 	first := said.Choices[0]
-	answer := Answer{Content: first.Message.Content, Refusal: first.Message.Refusal, Finish: first.FinishReason}
+	content, refusal, err := contentOf(first.Message.Content)
+	if err != nil {
+		return fail("the endpoint's answer is not a chat completion: " + err.Error())
+	}
+	answer := Answer{Content: content, Refusal: cmp.Or(first.Message.Refusal, refusal), Finish: first.FinishReason}
 	if json.Unmarshal(said.Usage, &answer.Usage) != nil {
 		answer.Usage = Usage{} // an answer that is paid for does not fail for how it is counted
 	}
