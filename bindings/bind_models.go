@@ -17,15 +17,15 @@ func (b *binder) compileModels() {
 		byName[e.name] = e
 		b.w.models = append(b.w.models, e.name)
 		if e.schema == nil {
-			defs = append(defs, model.Definition{Name: e.name, Fields: e.fields})
+			defs = append(defs, model.Definition{Name: e.name, Fields: e.fields, Open: b.open})
 			continue
 		}
 		compiled, err := model.CompileSchema(e.name, e.schema)
 		if err != nil {
-			b.refused(e, err)
-			continue
+			b.refused(e, schemaProblems(err))
+		} else if b.refused(e, compiled.Problems()); b.broken[e.name] == "" {
+			b.models[e.name] = compiled
 		}
-		b.models[e.name] = compiled
 	}
 	compiled, problems := model.CompileMozaiks(defs)
 	maps.Copy(b.models, compiled)
@@ -47,13 +47,17 @@ func (b *binder) compileModels() {
 	}
 }
 
-// refused reports each fault of a schema at its line.
-func (b *binder) refused(e modelEntry, err error) {
-	problems := []model.Problem{{Message: err.Error(), Mend: "mend the schema"}}
+// schemaProblems are the problems of a schema that does not compile.
+func schemaProblems(err error) []model.Problem {
 	if faulty := new(model.SchemaError); errors.As(err, &faulty) {
-		problems = faulty.Problems
+		return faulty.Problems
 	}
-	for i, p := range problems {
+	return []model.Problem{{Severity: model.SeverityError, Message: err.Error(), Mend: "correct the schema"}}
+}
+
+// refused reports each problem of a schema at its line. An error makes its model unusable.
+func (b *binder) refused(e modelEntry, problems []model.Problem) {
+	for _, p := range problems {
 		at, message := e.at, p.Message
 		if p.Field != "" {
 			message = fmt.Sprintf("%s (%s)", p.Message, quoted(p.Field))
@@ -61,8 +65,12 @@ func (b *binder) refused(e modelEntry, err error) {
 		if line := e.source.lineOf(p.Field); line > 0 {
 			at.line = line
 		}
+		if p.Severity == model.SeverityWarning {
+			b.warnf(at, "bad_model", p.Mend, "model %s: %s", e.name, message)
+			continue
+		}
 		b.errorf(at, "bad_model", p.Mend, "model %s cannot be used: %s", e.name, message)
-		if i == 0 {
+		if b.broken[e.name] == "" {
 			b.broken[e.name] = fmt.Sprintf("%s: %s; %s", at, message, p.Mend)
 		}
 	}

@@ -29,6 +29,7 @@ type manifest struct {
 	reuse      bool      // on_key_reuse: run
 	silent     bool      // compat.silent
 	older      bool      // compat.events
+	open       bool      // compat.allowed_values
 	files      []fileRef // other files that the manifests name
 	unreadable []place   // manifests that could not be read
 	root       string    // the folder of all workflows, absolute; "" without one
@@ -316,7 +317,7 @@ func (m *manifest) settings(n *node, file string) {
 	for _, flag := range []struct {
 		name string
 		to   *bool
-	}{{"silent", &m.silent}, {"events", &m.older}} {
+	}{{"silent", &m.silent}, {"events", &m.older}, {"allowed_values", &m.open}} {
 		s := n.get("compat").get(flag.name)
 		if s.absent() {
 			continue

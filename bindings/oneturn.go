@@ -77,7 +77,7 @@ func ownKeys(object string) []string {
 	case "variable":
 		return []string{"type", "description", "default", "source", "triggers", "agents"}
 	case "compat":
-		return []string{"silent", "events"}
+		return []string{"silent", "events", "allowed_values"}
 	default:
 		return nil
 	}

@@ -1,8 +1,6 @@
 package bindings
 
 import (
-	"errors"
-
 	"github.com/oneturn/oneturn/bindings/model"
 )
 
@@ -15,7 +13,11 @@ func (o *owner) schemas(n *node, t *toolEntry) {
 		t.input, t.inferInput = nil, false
 		if data := o.schema(v, "input", &t.inferInput); data != nil {
 			compiled, err := model.CompileSchema(t.name, data)
-			o.problems(v, "input", err)
+			if err != nil {
+				o.problems(v, "input", schemaProblems(err))
+			} else {
+				o.problems(v, "input", compiled.Problems())
+			}
 			t.input = compiled
 		}
 	}
@@ -23,7 +25,11 @@ func (o *owner) schemas(n *node, t *toolEntry) {
 		t.output, t.inferOutput = nil, false
 		if data := o.schema(v, "output", &t.inferOutput); data != nil {
 			compiled, err := model.CompileValue(t.name, data)
-			o.problems(v, "output", err)
+			if err != nil {
+				o.problems(v, "output", schemaProblems(err))
+			} else {
+				o.problems(v, "output", compiled.Problems())
+			}
 			t.output = compiled
 		}
 	}
@@ -43,14 +49,7 @@ func (o *owner) schema(n *node, key string, infer *bool) []byte {
 }
 
 // problems reports each fault of a schema at its line.
-func (o *owner) problems(n *node, key string, err error) {
-	if err == nil {
-		return
-	}
-	found := []model.Problem{{Message: err.Error(), Mend: "mend the schema"}}
-	if faulty := new(model.SchemaError); errors.As(err, &faulty) {
-		found = faulty.Problems
-	}
+func (o *owner) problems(n *node, key string, found []model.Problem) {
 	for _, p := range found {
 		at, message := n.at(o.file), p.Message
 		if p.Field != "" {
@@ -58,6 +57,10 @@ func (o *owner) problems(n *node, key string, err error) {
 		}
 		if line := n.lineOf(p.Field); line > 0 {
 			at.line = line
+		}
+		if p.Severity == model.SeverityWarning {
+			o.warnf(at, "bad_schema", p.Mend, "%s of %s: %s", key, o.what, message)
+			continue
 		}
 		o.refusef(at, "bad_schema", p.Mend, "%s: %s", key, message)
 	}

@@ -16,8 +16,13 @@ func finalEnd() []string { return []string{"<|return|>", "<|end|>", "<|start|>"}
 // reasoningMarks are the pairs that enclose reasoning, in lower case.
 func reasoningMarks() [][2]string {
 	return [][2]string{
-		{"<think>", "</think>"}, {"<thinking>", "</thinking>"}, {"<thought>", "</thought>"}, {"<thoughts>", "</thoughts>"},
-		{"<reasoning>", "</reasoning>"}, {"<seed:think>", "</seed:think>"}, {"[think]", "[/think]"},
+		{"<think>", "</think>"},
+		{"<thinking>", "</thinking>"},
+		{"<thought>", "</thought>"},
+		{"<thoughts>", "</thoughts>"},
+		{"<reasoning>", "</reasoning>"},
+		{"<seed:think>", "</seed:think>"},
+		{"[think]", "[/think]"},
 	}
 }
 

@@ -18,6 +18,11 @@ func newSchema(on string, text json.RawMessage) (check, error) {
 	if err != nil {
 		return nil, schemaProblem(err)
 	}
+	for _, p := range fits.Problems() {
+		if p.Severity == model.SeverityError {
+			return nil, &DeclaredError{"schema", "at " + p.Field + ": " + p.Message, p.Mend}
+		}
+	}
 	return schema{fits}, nil
 }
 

@@ -50,7 +50,31 @@ func (b *builder) constrain(at place, n *node, spec map[string]any) *node {
 				"give it a value that fits, on a type that has such a bound")
 		}
 	}
+	for _, part := range slices.Concat([]*node{n}, n.alts, n.all) {
+		if part.model == "" {
+			b.possibleBounds(at, part)
+		}
+	}
 	return n
+}
+
+// possibleBounds removes bounds that no value satisfies.
+func (b *builder) possibleBounds(at place, n *node) {
+	clash := false
+	n.clashes(func(low, high string) {
+		clash = true
+		b.warn(at, "no value satisfies both `"+low+"` and `"+high+"`, so they are ignored", "swap or correct them")
+	})
+	if !clash {
+		return
+	}
+	n.num = nil
+	if n.str != nil {
+		n.str.min, n.str.max = 0, noMax
+	}
+	if n.arr != nil {
+		n.arr.min, n.arr.max = 0, noMax
+	}
 }
 
 // closed limits a field to `enum` or `allowed_values`. On a list they limit its items.
@@ -59,7 +83,7 @@ func (b *builder) closed(at place, n *node, spec map[string]any) *node {
 	if spec[key] == nil {
 		key = "allowed_values"
 	}
-	if spec[key] == nil || n.enum != nil {
+	if spec[key] == nil || n.enum != nil || at.draft != nil && at.draft.def.Open {
 		return n
 	}
 	values, ok := spec[key].([]any)
@@ -68,6 +92,11 @@ func (b *builder) closed(at place, n *node, spec map[string]any) *node {
 		return n
 	}
 	if n.types&tArray != 0 && n.types != tAny && !slices.ContainsFunc(values, func(v any) bool { return typeOf(v) == tArray }) {
+		if n.arr.items != nil {
+			if values = b.possibleValues(at, n.arr.items, key, values); values == nil {
+				return n
+			}
+		}
 		item := &node{types: tAny, lax: true, enum: newEnum(values, RuleEnum, true)}
 		if n.arr.items != nil {
 			item = both(n.arr.items, item)
@@ -75,10 +104,44 @@ func (b *builder) closed(at place, n *node, spec map[string]any) *node {
 		n.arr.items = item
 		return n
 	}
+	if values = b.possibleValues(at, n, key, values); values == nil {
+		return n
+	}
 	if n.nullable() {
 		values = append(slices.Clone(values), nil)
 	}
 	return both(n, &node{types: tAny, lax: true, enum: newEnum(values, RuleEnum, true)})
+}
+
+// possibleValues returns the values of a closed set, nil if none of them has a type of the node: a
+// set that no value can meet limits nothing.
+func (b *builder) possibleValues(at place, n *node, key string, values []any) []any {
+	var wrong []string
+	for _, v := range values {
+		if v != nil && !n.mayBe(v) {
+			wrong = append(wrong, literal(v))
+		}
+	}
+	switch len(wrong) {
+	case 0:
+		return values
+	case len(values):
+		b.warn(at, "no value of `"+key+"` has the type of the field ("+n.words()+"), so it is ignored", "correct the values or the type")
+		return nil
+	}
+	b.warn(at, "`"+key+"` has values of another type than the field, which are never met: "+listed(wrong), "remove them, or correct the type")
+	return values
+}
+
+// mayBe reports whether a value has a type that the node admits.
+func (n *node) mayBe(v any) bool {
+	if typeOf(v) == tNumber && n.types&tNumber != 0 { // of any spelling
+		return true
+	}
+	if len(n.alts) == 0 {
+		return n.admits(typeOf(v), v)
+	}
+	return slices.ContainsFunc(n.alts, func(alt *node) bool { return alt.mayBe(v) })
 }
 
 // nullable reports whether the manifest says that the field may be null.

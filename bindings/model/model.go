@@ -14,6 +14,8 @@ type Model struct {
 	fields []string
 	schema json.RawMessage
 	rest   *external // what the tree does not cover, nil when it covers everything
+
+	problems []Problem // see [Model.Problems]
 }
 
 // Check coerces, completes and validates v in one pass. It returns the object for the tool, or

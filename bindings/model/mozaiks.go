@@ -10,6 +10,7 @@ import (
 type Definition struct {
 	Name   string
 	Fields []Field
+	Open   bool // `enum` and `allowed_values` limit nothing, as in MozaiksAI
 }
 
 // Field is one field of a [Definition]. Spec is the field's mapping as a value tree: `type`,
@@ -61,6 +62,7 @@ func CompileMozaiks(defs []Definition) (map[string]*Model, []Problem) {
 		b.compile(d)
 	}
 	b.spread()
+	b.checkDefaults()
 	models := make(map[string]*Model, len(b.order))
 	for _, d := range b.order {
 		if d.bad {
@@ -211,6 +213,25 @@ func (b *builder) spread() {
 			u := d.uses[i]
 			b.fail(place{model: d.def.Name, field: u.field},
 				"needs the model "+quote(u.model)+", which is unusable", "mend "+quote(u.model))
+		}
+	}
+}
+
+// checkDefaults reports defaults that do not fit. MozaiksAI hands them to the tool as they are, and
+// so does [Model.Check]; null stands for "nothing given".
+func (b *builder) checkDefaults() {
+	for _, d := range b.order {
+		if d.bad {
+			continue
+		}
+		for _, f := range d.node.obj.fields {
+			if f.value == nil {
+				continue
+			}
+			if _, faults := fit(f.node, f.value, false); len(faults) > 0 {
+				b.warn(place{model: d.def.Name, field: f.name},
+					"the default "+literal(f.value)+" does not fit and reaches the tool as it is: "+reasonOf(faults), f.node.mendDefault(f.value))
+			}
 		}
 	}
 }

@@ -39,15 +39,15 @@ func TestOneBadFieldMakesOnlyItsModelAndItsUsersUnusable(t *testing.T) {
 func TestOdditiesAreWarnings(t *testing.T) {
 	t.Parallel()
 	for spec, message := range map[string]string{
-		`{"type":"STR"}`:                             `the type "STR" is read as "str"; MozaiksAI does not know it`,
-		`{"type":"str","optional":true}`:             "`optional` is ignored and the field stays required, as in MozaiksAI",
-		`{"type":"str","required":["a"]}`:            "`required` is not true or false and is ignored",
-		`{"type":"str","pattern":"(?=a)"}`:           "`pattern` cannot be used here and is ignored",
-		`{"type":"int","minLength":1}`:               "`minLength` cannot be used here and is ignored",
-		`{"type":"str","enum":"a"}`:                  "`enum` is not a list of values and is ignored",
-		`{"type":"int","min":"low"}`:                 "`min` cannot be used here and is ignored",
-		`{"type":"str","max":-1}`:                    "`max` cannot be used here and is ignored",
-		`{"type":"str","default":1,"required":true}`: "`required: true` beside a default: the default makes the field optional",
+		`{"type":"STR"}`:                               `the type "STR" is read as "str"; MozaiksAI does not know it`,
+		`{"type":"str","optional":true}`:               "`optional` is ignored and the field stays required, as in MozaiksAI",
+		`{"type":"str","required":["a"]}`:              "`required` is not true or false and is ignored",
+		`{"type":"str","pattern":"(?=a)"}`:             "`pattern` cannot be used here and is ignored",
+		`{"type":"int","minLength":1}`:                 "`minLength` cannot be used here and is ignored",
+		`{"type":"str","enum":"a"}`:                    "`enum` is not a list of values and is ignored",
+		`{"type":"int","min":"low"}`:                   "`min` cannot be used here and is ignored",
+		`{"type":"str","max":-1}`:                      "`max` cannot be used here and is ignored",
+		`{"type":"str","default":"1","required":true}`: "`required: true` beside a default: the default makes the field optional",
 	} {
 		models, problems := model.CompileMozaiks([]model.Definition{define(t, "M", "f", spec)})
 		require.Contains(t, models, "M", spec)

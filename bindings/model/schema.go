@@ -18,7 +18,7 @@ const maxSchema = 256 << 10
 // *[events.Error] with code bad_args or too_large.
 //
 // The check coerces where the schema leaves no doubt (see conversion in coerce.go), fills
-// `default`, and drops unknown keys where `additionalProperties` is false. `format` is ignored.
+// `default` (completed and coerced like what it stands for), and drops unknown keys where `additionalProperties` is false. `format` is ignored.
 func CompileSchema(name string, schema json.RawMessage) (*Model, error) {
 	return compileSchema(name, schema, true)
 }
@@ -51,7 +51,8 @@ func compileSchema(name string, schema json.RawMessage, object bool) (*Model, er
 	case n.types == tNothing:
 		return nil, refuse(name, events.CodeBadArgs, "", "the schema admits no value", "name a type at its top")
 	}
-	m := &Model{Name: name, root: n, fields: s.fieldNames(schema, root), schema: compact(schema)}
+	problems := s.contradictions(name)
+	m := &Model{Name: name, root: n, problems: problems, fields: s.fieldNames(schema, root), schema: compact(schema)}
 	if s.needsSchema {
 		if m.rest, err = newExternal(name, tree, root); err != nil {
 			return nil, err
@@ -250,11 +251,6 @@ func (s *schemaCompiler) object(n *node, at *sub) {
 		if property := at.props[name]; property != nil {
 			f.node = s.node(property)
 			f.value, f.hasDefault = property.raw["default"]
-			if f.hasDefault && !f.node.admits(typeOf(f.value), f.value) { // seed 003 completes, then coerces
-				if value, ok := new(checker).coerce(f.node, f.value); ok {
-					f.value = value
-				}
-			}
 		}
 		r.index[name] = struct{}{}
 		r.fields = append(r.fields, f)

@@ -28,14 +28,14 @@ func (t *Value) Conform(v any) (out any, changed bool, faults []Fault) { return 
 func (t *Value) ConformJSON(data json.RawMessage) (json.RawMessage, []Fault, error) {
 	tree, err := events.Decode(data)
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // the caller says whose JSON it is
+		return nil, nil, err
 	}
 	out, changed, faults := t.Conform(tree)
 	if len(faults) > 0 || !changed {
 		return data, faults, nil
 	}
 	fitting, err := events.AppendJSON(nil, out)
-	return fitting, nil, err //nolint:wrapcheck // as above
+	return fitting, nil, err
 }
 
 // Faults looks at v as it is: no text counts as a number, no default is filled in, and a key
