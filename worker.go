@@ -124,10 +124,11 @@ func (w *Worker) Run(ctx context.Context) error {
 }
 
 func (w *Worker) run(ctx context.Context) error {
-	ackWait, err := w.checkServer(ctx)
+	consumer, err := w.checkServer(ctx)
 	if err != nil {
 		return err
 	}
+	ackWait := consumer.AckWait
 	kv, err := idempotency.NewKV(w.nc, w.space)
 	if err != nil {
 		return err
@@ -147,7 +148,7 @@ func (w *Worker) run(ctx context.Context) error {
 	limiter := limits.New(rates, w.c.Logger)
 	defer limiter.Close()
 	w.tools.limiter.Store(limiter)
-	h, err := w.handlers(ctx, kv, limiter)
+	h, err := w.handlers(ctx, kv, limiter, consumer.MaxAckPending)
 	if err != nil {
 		return err
 	}
@@ -200,7 +201,7 @@ func (w *Worker) run(ctx context.Context) error {
 }
 
 // handlers wires what handles messages.
-func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *limits.Limiter) (*handlers.Handlers, error) {
+func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *limits.Limiter, maxAckPending int) (*handlers.Handlers, error) {
 	blobs, err := handlers.NewBlobs(ctx, w.nc, w.js, w.space)
 	if err != nil {
 		return nil, err
@@ -235,13 +236,16 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *l
 		},
 		SecretKeys: w.c.SecretKeys,
 
-		LeaseHeld:    handlers.LeaseHeld(w.js, w.space),
-		MaxTurnLife:  w.c.MaxTurnLife,
-		Schedule:     handlers.ScheduleExpiry(w.js, w.space),
-		ParkAfter:    w.c.ParkAfter,
-		MaxWaiting:   min(waitingPerSlot*w.c.Slots, maxWaiting),
-		BindingGrace: w.c.BindingGrace, Alone: w.c.Alone,
-		MaxEventAge: w.c.MaxEventAge,
+		LeaseHeld:     handlers.LeaseHeld(w.js, w.space),
+		MaxTurnLife:   w.c.MaxTurnLife,
+		MaxAckPending: maxAckPending,
+		Schedule:      handlers.ScheduleExpiry(w.js, w.space),
+		Defer:         handlers.DeferMessages(w.js, w.space),
+		ParkAfter:     w.c.ParkAfter,
+		MaxWaiting:    min(waitingPerSlot*w.c.Slots, maxWaiting),
+		BindingGrace:  w.c.BindingGrace,
+		Alone:         w.c.Alone,
+		MaxEventAge:   w.c.MaxEventAge,
 	}), nil
 }
 
@@ -288,26 +292,27 @@ const (
 	maxWaiting     = 4_000
 )
 
-// checkServer verifies what a worker relies on and never makes itself, and returns the ack
-// wait of the consumer.
-func (w *Worker) checkServer(ctx context.Context) (time.Duration, error) {
+// checkServer verifies what a worker relies on and never makes itself, and returns the
+// configuration of the consumer.
+func (w *Worker) checkServer(ctx context.Context) (jetstream.ConsumerConfig, error) {
+	var none jetstream.ConsumerConfig
 	life, age := max(w.c.MaxTurnLife, time.Second), max(w.c.MaxEventAge, time.Second) // the least that can be planned
 	plan, err := provision.New(provision.Options{
 		Space: w.space, Pools: []string{w.c.Pool}, MaxTurnLife: life, MaxEventAge: age,
 		Retention: max(provision.DefaultRetention, provision.MinRetention(life, age)),
 	})
 	if err != nil {
-		return 0, fmt.Errorf("oneturn worker: %w", err)
+		return none, fmt.Errorf("oneturn worker: %w", err)
 	}
 	if err := provision.Require(ctx, w.js, plan, w.c.Logger); err != nil {
-		return 0, fmt.Errorf("oneturn worker: %w", err)
+		return none, fmt.Errorf("oneturn worker: %w", err)
 	}
 	consumer, err := w.js.Consumer(ctx, w.space.InStream(), w.space.WorkerConsumer(w.c.Pool))
 	if err != nil {
-		return 0, fmt.Errorf("oneturn worker: consumer %s of stream %s: %w: run `turnctl provision --pools %s` (and start NATS with JetStream)",
+		return none, fmt.Errorf("oneturn worker: consumer %s of stream %s: %w: run `turnctl provision --pools %s` (and start NATS with JetStream)",
 			w.space.WorkerConsumer(w.c.Pool), w.space.InStream(), err, w.c.Pool)
 	}
-	return consumer.CachedInfo().Config.AckWait, nil
+	return consumer.CachedInfo().Config, nil
 }
 
 // adopt puts a set of bindings in force and gives the tools that it names to the toolbox.

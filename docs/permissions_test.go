@@ -354,7 +354,7 @@ func TestNoRoleMayDoMoreThanThePageSays(t *testing.T) {
 			"oneturn.events.acme.c.t.0.tool_response", "$KV.ONETURN_TURNS.e.acme.c.t.0.tool_response", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS",
 		},
 		"worker": {
-			"oneturn.in.default.structured_output_ready.acme.W.c", "oneturn.events.acme.c.t.0.tool_response",
+			"oneturn.in.default.cancel.acme.W.c", "oneturn.events.acme.c.t.0.tool_response",
 			"$JS.API.STREAM.DELETE.ONETURN_IN", "$JS.API.STREAM.PURGE.KV_ONETURN_TURNS", "$JS.API.STREAM.UPDATE.KV_ONETURN_TURNS",
 			"$JS.API.CONSUMER.CREATE.ONETURN_IN", "$JS.API.CONSUMER.DELETE.ONETURN_IN.workers-default", "_INBOX_reader.x",
 		},

@@ -23,7 +23,7 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 		return h.foreign(m, in, r)
 	}
 	q, err := h.find(m.Held, r)
-	m.secret = q == nil || q.Secret
+	m.secret, m.asksSecret = q == nil || q.Secret, q != nil && q.Secret
 	if err == nil && h.otherPool(q, in.Pool) {
 		return h.refuse(m, r, events.VerdictForbidden, textPool)
 	}
@@ -32,7 +32,7 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 	}
 	switch {
 	case errors.Is(err, errNoQuestion):
-		if d, back := h.early(m, in.App); back {
+		if d, back := h.early(m); back {
 			return d
 		}
 		return h.refuse(m, r, events.VerdictUnknown, textUnknown)
@@ -102,7 +102,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 	case err != nil:
 		return h.undecided(m, "the answer could not be stored", err)
 	case v.Verdict == idempotency.Early:
-		if d, back := h.early(m, subjects.Token(r.App)); back {
+		if d, back := h.early(m); back {
 			return d
 		}
 	}
@@ -110,21 +110,25 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 	if v.Verdict == idempotency.Accepted {
 		h.olderNames(q, r.Value)
 	}
-	return h.follow(ctx, m, v)
+	return h.follow(ctx, m, q.key, v)
 }
 
 // follow does what the journal decided on a message that brings the end of a question.
-func (h *Handlers) follow(ctx context.Context, m *Message, v idempotency.Verdicted) Disposition {
+func (h *Handlers) follow(ctx context.Context, m *Message, key subjects.Key, v idempotency.Verdicted) Disposition {
 	switch v.Action {
 	case idempotency.Run, idempotency.Conclude:
 		return h.resumed(ctx, m, v.Decision)
 	case idempotency.GiveBack:
-		return h.giveBack(m)
+		return h.giveLeaseBack(m)
 	case idempotency.Leave:
 		if v.Verdict != idempotency.Early {
 			return leave()
 		}
-	case idempotency.Done, idempotency.Duplicate, idempotency.Conflict, idempotency.Signalled:
+	case idempotency.Signalled:
+		if d, copied := h.resumeCopy(ctx, m, key, nil); copied {
+			return d
+		}
+	case idempotency.Done, idempotency.Duplicate, idempotency.Conflict:
 	}
 	return ack()
 }

@@ -155,18 +155,3 @@ func TestOlderEventsFollowAnswersWhereTheyAreWished(t *testing.T) {
 		require.JSONEq(t, want, string(event.Data))
 	}
 }
-
-func TestAnswersToNothingAreBoundedForEachTenant(t *testing.T) {
-	t.Parallel()
-	k := newKit(t, toolFunc(nothing))
-	send := func(app string) handlers.Do {
-		m := k.says(2, "nothing/1", "x", func(r *events.ToolCallResponse) { r.App = app })
-		m.Subject = k.space.In("default", events.KindToolCallResponse, app, "WF", "chat")
-		return k.Handle(t.Context(), m.Message).Do
-	}
-	for range 500 {
-		require.Equal(t, handlers.Nak, send("app"))
-	}
-	require.NotEqual(t, handlers.Nak, send("app"))
-	require.Equal(t, handlers.Nak, send("other"))
-}

@@ -80,7 +80,10 @@ func (t *Timers) Handle(ctx context.Context, m *Message) (d Disposition) {
 		}
 	}()
 	key, ask, question := s.Space.ParseAskDue(m.Subject)
+	again, deferred := s.Space.ParseInDue(m.Subject)
 	switch {
+	case deferred:
+		return t.again(ctx, m, again)
 	case question:
 		return t.expire(ctx, m, key, ask)
 	case m.Subject != s.Space.SweepDue():

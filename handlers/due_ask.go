@@ -46,27 +46,36 @@ func (t *Timers) expire(ctx context.Context, m *Message, key subjects.Key, ask s
 	if !ok {
 		return t.dead(m, reasonSubjectMismatch, fmt.Errorf("pool %.80q is none", e.Pool))
 	}
-	in := &nats.Msg{Subject: subject, Header: nats.Header{}, Data: m.Data}
-	in.Header.Set(nats.MsgIdHdr, expiryID(m))
+	return t.passOn(ctx, m, &nats.Msg{Subject: subject, Header: nats.Header{}, Data: m.Data})
+}
+
+// again publishes a message that was put aside on its inbound subject.
+func (t *Timers) again(ctx context.Context, m *Message, subject string) Disposition {
+	return t.passOn(ctx, m, &nats.Msg{Subject: subject, Header: kept(m.Header), Data: m.Data})
+}
+
+// passOn publishes what is due into the inbound stream, and acknowledges it when it is stored there.
+func (t *Timers) passOn(ctx context.Context, due *Message, in *nats.Msg) Disposition {
+	in.Header.Set(nats.MsgIdHdr, idOf(due))
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	if _, err := t.Sweep.JS.PublishMsg(ctx, in); err != nil {
 		if errors.Is(err, context.Canceled) {
 			return nakAfter(0) // the worker stops
 		}
-		if m.Lease.Delivery <= 1 {
-			t.Sweep.Logger.Warn("the end of a question's time could not be published; it comes back", "key", e.Key, "question", e.ToolCallID, "err", logError(err))
+		if due.Lease.Delivery <= 1 {
+			t.Sweep.Logger.Warn("a message that is due could not be published; it comes back", "subject", in.Subject, "err", logError(err))
 		}
-		return nakAfter(growing(m, notMine))
+		return nakAfter(growing(due, notMine))
 	}
 	return ack()
 }
 
-// expiryID is the message id of an expiry: one for each message that is due, so that only repeats of
-// the same one are dropped as duplicates. An expiry that came too early is scheduled again, and has
-// to arrive again.
-func expiryID(due *Message) string {
-	sum := sha256.Sum256(events.JoinIDs(events.KindExpire, due.Subject, origin(due)))
+// idOf is the message id of what is published for a message that is due: one for each of those, so that
+// only repeats of the same one are dropped as duplicates. What is scheduled again has to arrive
+// again.
+func idOf(due *Message) string {
+	sum := sha256.Sum256(events.JoinIDs("due", due.Subject, origin(due)))
 	const chars = 22
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:chars]
 }

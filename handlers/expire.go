@@ -33,7 +33,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 	}
 	switch {
 	case errors.Is(err, errNoQuestion):
-		if d, back := h.early(m, in.App); back {
+		if d, back := h.early(m); back {
 			return d
 		}
 		return h.notExpired(m, e, events.VerdictUnknown, textUnknown)
@@ -52,7 +52,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 		case wait > longestWait && h.Schedule != nil:
 			return h.tooSoon(m, e, q)
 		case wait > 0:
-			return nakAfter(min(wait, longestWait))
+			return h.giveBack(m, min(wait, longestWait))
 		}
 	}
 	if !m.Fresh() {
@@ -65,7 +65,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 	case err != nil:
 		return h.undecided(m, "the expiry could not be stored", err)
 	case v.Verdict == idempotency.Early:
-		if d, back := h.early(m, in.App); back {
+		if d, back := h.early(m); back {
 			return d
 		}
 	}
@@ -76,7 +76,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 	}
 	h.Metrics.Expiries.WithLabelValues(string(verdict.Code)).Inc()
 	h.tell(m, verdict)
-	return h.follow(ctx, m, v)
+	return h.follow(ctx, m, key, v)
 }
 
 // tooSoon ends an expiry long before its time, which would come back for as long: the server is

@@ -69,6 +69,13 @@ type Config struct {
 	// Schedule has the server send an expire event when the time to answer a question is over;
 	// again for the same question is no error. Nil: questions expire with their turn.
 	Schedule func(ctx context.Context, e *events.Expire) error
+	// MaxAckPending is how many messages the workers of the pool may hold together, as its consumer
+	// says. This process gives back with a delay, and keeps for people and limits, a share of that.
+	// Defaults to 20,000.
+	MaxAckPending int
+	// Defer has the server publish a message again later: one that would have to be given back beyond
+	// that share. Nil gives it back all the same.
+	Defer func(ctx context.Context, d Deferral) error
 	// ParkAfter is how long a run that asks people waits in memory before its turn is parked. 0
 	// or less means not at all.
 	ParkAfter time.Duration
@@ -96,7 +103,7 @@ type Handlers struct {
 	unsafe    *recent[string] // tools that have asked and cannot be parked, with their workflows
 	buffers   buffers
 	schemas   schemas
-	strays    strays
+	givenBack *budget
 	refusals  *refusals
 	waits     waits
 	draining  atomic.Bool
@@ -115,7 +122,12 @@ func New(c Config) *Handlers {
 	if c.Timing == nil {
 		c.Timing = realTime{}
 	}
+	if c.MaxAckPending <= 0 {
+		c.MaxAckPending = defaultMaxAckPending
+	}
 	return &Handlers{
+		givenBack: newBudget(c.MaxAckPending / givenBackShare),
+
 		Config: c, running: newRunning(), refusals: newRefusals(),
 		finished: newRecent[turnRef](finishedTurns), cancelled: newRecent[string](cancelledKeys), unsafe: newRecent[string](unsafeTools),
 	}
@@ -135,6 +147,7 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 			d.Do = Erase
 		}
 	}()
+	errRestore := h.restore(m)
 	in, _ := h.Space.ParseIn(m.Subject)
 	m.Private = events.AnswerKind(in.Kind)
 	m.secret = m.Private // until its question is known
@@ -143,6 +156,9 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 	}
 	if m.Lease.Delivery > 2*maxDeliveries {
 		return h.dead(m, "", reasonUndeliverable, fmt.Errorf("delivered %d times, and no worker could end it", m.Lease.Delivery))
+	}
+	if errRestore != nil {
+		return h.unparsed(m, errRestore)
 	}
 	body, err := events.Parse(m.Data)
 	if err != nil {

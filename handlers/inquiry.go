@@ -109,14 +109,13 @@ func readInquiry(key subjects.Key, ask string, event []byte) (*inquiry, error) {
 }
 
 // early gives a message back whose question is not known, for a while. It reports false when
-// that is over, or when there are too many of them. App is the token of the tenant.
-func (h *Handlers) early(m *Message, app string) (Disposition, bool) {
-	now := h.Now()
-	if now.Sub(m.Stored) >= earlyFor || m.Lease.Delivery <= 1 && !h.strays.admit(app, now) {
+// that is over.
+func (h *Handlers) early(m *Message) (Disposition, bool) {
+	if h.age(m) >= earlyFor {
 		return Disposition{}, false
 	}
 	const most = 7 // doublings to earlyLast
-	return nakAfter(min(earlyFirst<<min(max(m.Lease.Delivery, 1)-1, most), earlyLast)), true
+	return h.giveBack(m, min(earlyFirst<<min(max(m.offers(), 1)-1, most), earlyLast)), true
 }
 
 // otherPool reports whether the workers of another pool than that of the message have asked: they
@@ -132,16 +131,15 @@ func (h *Handlers) otherPool(q *inquiry, pool string) bool {
 // it to a deploy without the workflow. Workflow is a token; q is the question, nil if it is not
 // known.
 func (h *Handlers) elsewhere(m *Message, workflow string, q *inquiry) (Disposition, bool) {
-	age := h.Now().Sub(m.Stored)
+	age := h.age(m)
 	switch {
 	case h.knows(workflow):
-	case age < h.BindingGrace:
-		return nakAfter(h.handOverDelay(m)), true
+	case h.inGrace(m):
+		return h.giveBack(m, h.handOverDelay(m)), true
 	case q != nil && (h.MaxTurnLife <= 0 || age < h.MaxTurnLife) && !h.hasEnded(m, q.key):
-		const part, least = 4, time.Second // a few dozen deliveries in a week
 		h.Logger.Warn("no worker has the workflow of an open question: start one that has it, or send the answer again then",
 			"workflow", q.WorkflowName, "chat", q.ChatID, "question", q.ToolCallID, "seq", m.Lease.Seq, "age", age.Round(time.Second))
-		return nakAfter(max(age/part, least)), true
+		return h.giveBack(m, h.rarely(m)), true
 	}
 	return Disposition{}, false
 }

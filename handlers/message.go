@@ -30,6 +30,12 @@ type Message struct {
 	// secret says that the message may hold the answer to a secret question. Who handles it and
 	// acknowledges it has it erased as well.
 	secret bool
+	// asksSecret says that it answers a question that is known to be secret.
+	asksSecret bool
+
+	arrived   time.Time // when the stream took it last, which is Stored unless it was put aside
+	deferrals int       // how often it was put aside
+	before    uint64    // deliveries before that
 }
 
 // Disposition says what becomes of a message.

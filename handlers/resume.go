@@ -27,9 +27,29 @@ func (h *Handlers) resume(ctx context.Context, m *Message, body *events.Message)
 	if !m.Fresh() {
 		return leave()
 	}
+	return h.resumeTurn(ctx, m, key, e, nil)
+}
+
+// resumeCopy handles a message whose turn another one has claimed, and that was put aside before: it
+// may be the one itself, and then nothing in the stream holds the turn any more. It ends or continues
+// the turn as a resume does, which leaves one alone whose lease is in its stream. It reports false for
+// a message that never was put aside. Event is the turn's own message, nil for others.
+func (h *Handlers) resumeCopy(ctx context.Context, m *Message, key subjects.Key, event *events.StructuredOutputReady) (Disposition, bool) {
+	if m.deferrals == 0 || h.LeaseHeld == nil {
+		return Disposition{}, false
+	}
+	e := &events.Resume{}
+	if event != nil {
+		e.TurnID, e.Workflow = event.TurnID, event.Workflow
+	}
+	return h.resumeTurn(ctx, m, key, e, event), true
+}
+
+// resumeTurn ends or continues a turn whose message is gone.
+func (h *Handlers) resumeTurn(ctx context.Context, m *Message, key subjects.Key, e *events.Resume, event *events.StructuredOutputReady) Disposition {
 	decision, err := h.Journal.Resume(m.Held, idempotency.Resume{
 		Key: key, Lease: m.Lease, Trace: traceOf(m.Header), Held: h.LeaseHeld, Taker: (*taker)(h),
-		Expired: func(claimed time.Time) bool { return h.MaxTurnLife > 0 && m.Stored.Sub(claimed) > h.MaxTurnLife },
+		Expired: func(claimed time.Time) bool { return h.MaxTurnLife > 0 && m.arrived.Sub(claimed) > h.MaxTurnLife },
 	})
 	switch {
 	case err != nil:
@@ -38,7 +58,7 @@ func (h *Handlers) resume(ctx context.Context, m *Message, body *events.Message)
 	case decision.Action == idempotency.Leave:
 		return leave()
 	case decision.Action == idempotency.GiveBack:
-		return h.giveBack(m)
+		return h.giveLeaseBack(m)
 	case decision.Action != idempotency.Run && decision.Action != idempotency.Conclude:
 		h.Logger.Debug("nothing to resume", "key", key.String(), "seq", m.Lease.Seq)
 		return ack()
@@ -46,7 +66,7 @@ func (h *Handlers) resume(ctx context.Context, m *Message, body *events.Message)
 	if decision.Action == idempotency.Run {
 		h.Metrics.Takeovers.Inc()
 	}
-	return h.goOn(ctx, m, e, decision, nil)
+	return h.goOn(ctx, m, e, decision, event)
 }
 
 // resumeKey returns the key of the turn that a resume names, and holds the subject against it.

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
@@ -153,7 +152,7 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 	}
 	if t.binding == nil {
 		if h.Bindings().WorkflowDigest(call.WorkflowName) == "" && !mutant.Planted(mutant.StrangerTakesOver) { // it was removed just now
-			return h.giveBack(t.m)
+			return h.giveLeaseBack(t.m)
 		}
 		return stuck(events.CodeUnknownTool, "no manifest has its tool", nil)
 	}
@@ -177,15 +176,4 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 		return h.comesBack(t, "what the turn goes on with cannot be read", err)
 	}
 	return h.run(ctx, t, d)
-}
-
-// giveBack returns a message of a claimed turn whose workflow is unknown here, for as long as the
-// turn may live: another worker may know it. At first it is offered often, because workers of
-// several workflows may share the pool, then ever more rarely.
-func (h *Handlers) giveBack(m *Message) Disposition {
-	if m.Lease.Delivery <= graceNaks {
-		return nakAfter(h.handOverDelay(m))
-	}
-	const part, least = 4, time.Second // a few dozen deliveries in a week
-	return nakAfter(max(h.Now().Sub(m.Stored)/part, least))
 }

@@ -69,15 +69,15 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	if h.finished.has(t.ref) || mutant.Enabled && h.mutantDuplicate(m) {
 		return h.duplicate(t)
 	}
-	switch age := h.Now().Sub(m.Stored); {
+	switch age := h.age(m); {
 	case age > h.MaxEventAge:
 		t.reject = rejectTooOld(age, h.MaxEventAge)
 	case m.Lease.Delivery > maxDeliveries:
 		t.reject = rejectUndeliverable(m.Lease.Delivery)
 	default:
 		// 3. Resolve the tool, 4. validate the data, 5. map it to the tool's arguments.
-		if wait := h.prepare(t); wait > 0 && age < h.grace() {
-			return nakAfter(wait)
+		if wait := h.prepare(t); wait > 0 && h.inGrace(m) {
+			return h.giveBack(m, wait)
 		}
 	}
 	if t.reject != nil && t.binding != nil && t.binding.CompatSilent {
@@ -120,7 +120,7 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 		}
 		return h.conclude(t, decision, decision.Code)
 	case idempotency.GiveBack:
-		return h.giveBack(m)
+		return h.giveLeaseBack(m)
 	case idempotency.Conflict:
 		return h.conflict(t)
 	case idempotency.Done:
@@ -130,7 +130,7 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 		h.finished.add(t.ref)
 		return h.duplicate(t)
 	case idempotency.Duplicate, idempotency.Signalled:
-		return h.duplicate(t)
+		return h.anothers(ctx, t)
 	case idempotency.Leave:
 	}
 	return leave()
@@ -196,24 +196,18 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 // is unknown here: hardly at all at first, because workers of other workflows may share the
 // pool, then ever longer within the binding grace.
 func (h *Handlers) handOver(t *turn) time.Duration {
-	if t.m.Lease.Delivery == 1 {
+	if t.m.offers() == 1 {
 		h.Logger.Warn("unknown workflow: the turn is offered to other workers", "chat", t.Chat, "turn", t.callID,
 			"grace", h.BindingGrace, "reason", t.reject.content)
 	}
 	return h.handOverDelay(t.m)
 }
 
-func (h *Handlers) handOverDelay(m *Message) time.Duration {
-	const first = 5 * time.Millisecond
-	longest := max(h.BindingGrace/(graceNaks-10), time.Millisecond)
-	return min(first<<min(max(m.Lease.Delivery, 1)-1, 10), longest)
-}
-
 // claimedBefore reports whether a worker has claimed the turn: one that was is ended whatever the
 // workflow says. Only a redelivered one may have been, and the journal knows. A worker that claims
 // it after this look, late, ends it itself; if it dies, the sweep finds the turn.
 func (h *Handlers) claimedBefore(t *turn) (bool, error) {
-	if t.m.Lease.Delivery == 1 {
+	if t.m.offers() == 1 {
 		return false, nil
 	}
 	keys := []subjects.Key{t.key}
@@ -372,6 +366,14 @@ func (h *Handlers) unclaimed(t *turn, err error) Disposition {
 func (h *Handlers) damagedEnd(t *turn) Disposition {
 	h.Logger.Error("the response of a turn cannot be read; its message becomes a dead letter", "key", t.key.String())
 	return h.dead(t.m, t.App, reasonStateCorrupt, idempotency.ErrDamaged)
+}
+
+// anothers handles a message whose turn another message has claimed.
+func (h *Handlers) anothers(ctx context.Context, t *turn) Disposition {
+	if d, copied := h.resumeCopy(ctx, t.m, t.key, t.StructuredOutputReady); copied {
+		return d
+	}
+	return h.duplicate(t)
 }
 
 // duplicate acknowledges a message whose turn is somebody else's or has ended.

@@ -59,6 +59,8 @@ const (
 	StaleReadBelieved Name = "stale_read_believed"
 	// StrangerTakesOver takes turns over whose workflow the worker does not know.
 	StrangerTakesOver Name = "stranger_takes_over"
+	// BudgetIgnored gives messages back with a delay however many places they take.
+	BudgetIgnored Name = "budget_ignored"
 )
 
 // All returns all faults.

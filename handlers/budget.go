@@ -1,0 +1,103 @@
+package handlers
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/oneturn/oneturn/internal/mutant"
+)
+
+// defaultMaxAckPending is how many messages the workers of a pool hold together if the consumer does
+// not say: as many as package provision sets.
+const defaultMaxAckPending = 20_000
+
+// givenBackShare is the share of a process in what its pool may hold, one in so many: for messages
+// that are given back with a delay.
+const givenBackShare = 64
+
+// budget shares places out among tenants. A tenant may take another place while it holds fewer than
+// are free: alone it gets half of them, with a second one a third, and so on. Whatever one tenant
+// does, the next one finds places. It is safe for concurrent use.
+type budget struct {
+	mu   sync.Mutex
+	all  int
+	used int
+	of   map[string]int // by the token of the tenant
+	ends ends           // of places that were taken for a time
+}
+
+// newBudget returns a budget of so many places, of at least one.
+func newBudget(places int) *budget { return &budget{all: max(places, 1), of: map[string]int{}} }
+
+// take takes a place for a tenant until [budget.free], and reports whether there is one.
+func (b *budget) take(app string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.takes(app)
+}
+
+// takeFor takes a place for a tenant for a time that begins now, and reports whether there is one.
+func (b *budget) takeFor(app string, now time.Time, d time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.ends) > 0 && !now.Before(b.ends[0].at) {
+		b.leaves(heap.Pop(&b.ends).(end).app) //nolint:forcetypeassert // the heap holds nothing else
+	}
+	if !b.takes(app) {
+		return false
+	}
+	heap.Push(&b.ends, end{now.Add(d), app})
+	return true
+}
+
+// free gives a place back that was taken with [budget.take].
+func (b *budget) free(app string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leaves(app)
+}
+
+func (b *budget) takes(app string) bool {
+	if b.of[app] >= b.all-b.used && !mutant.Planted(mutant.BudgetIgnored) {
+		return false
+	}
+	b.used++
+	b.of[app]++
+	return true
+}
+
+func (b *budget) leaves(app string) {
+	b.used--
+	if b.of[app]--; b.of[app] == 0 {
+		delete(b.of, app)
+	}
+}
+
+// end is when a place is free again.
+type end struct {
+	at  time.Time
+	app string
+}
+
+// ends is a heap, the next one first.
+type ends []end
+
+// Len implements [heap.Interface].
+func (e *ends) Len() int { return len(*e) }
+
+// Less implements [heap.Interface].
+func (e *ends) Less(i, j int) bool { return (*e)[i].at.Before((*e)[j].at) }
+
+// Swap implements [heap.Interface].
+func (e *ends) Swap(i, j int) { (*e)[i], (*e)[j] = (*e)[j], (*e)[i] }
+
+// Push implements [heap.Interface].
+func (e *ends) Push(x any) { *e = append(*e, x.(end)) } //nolint:forcetypeassert // of our own
+
+// Pop implements [heap.Interface].
+func (e *ends) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}

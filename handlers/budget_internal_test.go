@@ -1,0 +1,53 @@
+package handlers
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// taken is how many places a tenant gets before it is refused one.
+func (b *budget) taken(app string) (n int) {
+	for b.take(app) {
+		n++
+	}
+	return n
+}
+
+func TestTenantTakesHalfOfThePlacesAndLeavesSomeToEveryOther(t *testing.T) {
+	t.Parallel()
+	b := newBudget(100)
+	require.Equal(t, 50, b.taken("flood"))
+	for i := range 5 { // others that flood as well take half of what is left
+		require.Positive(t, b.taken(strconv.Itoa(i)))
+	}
+	require.True(t, b.take("new"))
+	for range 50 {
+		b.free("flood")
+	}
+	require.True(t, b.take("flood"))
+	require.Len(t, b.of, 7, "a tenant without places is forgotten")
+}
+
+func TestPlaceThatIsTakenForATimeIsFreeAfterIt(t *testing.T) {
+	t.Parallel()
+	b, now := newBudget(2), time.Unix(0, 0)
+	require.True(t, b.takeFor("a", now, 2*time.Second))
+	require.False(t, b.takeFor("a", now, time.Second))
+	require.False(t, b.takeFor("a", now.Add(2*time.Second-1), time.Second))
+	require.True(t, b.takeFor("a", now.Add(2*time.Second), time.Second))
+	require.True(t, b.takeFor("a", now.Add(time.Hour), time.Second))
+	require.Len(t, b.ends, 1)
+	require.Equal(t, 1, b.used)
+}
+
+func TestSmallestBudgetHasAPlace(t *testing.T) {
+	t.Parallel()
+	b := newBudget(0)
+	require.True(t, b.take("a"))
+	require.False(t, b.take("b"))
+	b.free("a")
+	require.True(t, b.take("b"))
+}

@@ -1,0 +1,155 @@
+package handlers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Headers of a message that was put aside. Workers write them; a producer that does so only makes its
+// own message older.
+const (
+	// HeaderDeferred is when the inbound stream took the message first, in RFC 3339.
+	HeaderDeferred = "Oneturn-Deferred"
+	// HeaderDeferrals is how often it was put aside.
+	HeaderDeferrals = "Oneturn-Deferrals"
+	// HeaderOffers is how often it was delivered before.
+	HeaderOffers = "Oneturn-Offers"
+	// HeaderMsgID is the Nats-Msg-Id with which it was published.
+	HeaderMsgID = "Oneturn-Msg-Id"
+)
+
+// maxDeferrals bounds what is believed of the counts in headers.
+const maxDeferrals = 1 << 20
+
+// Deferral is a message that is put aside: it is published into the inbound stream again.
+type Deferral struct {
+	Subject string    // of the inbound stream
+	ID      string    // the same when the same delivery or a later one is put aside again
+	At      time.Time // by the server's clock
+	Header  nats.Header
+	Data    []byte
+}
+
+// DeferMessages returns the function that has the server deliver a message that is put aside to the
+// workers' timers, which publish it again. Put aside again under the same id, it comes at the last
+// time that was set.
+func DeferMessages(js jetstream.JetStream, space subjects.Space) func(ctx context.Context, d Deferral) error {
+	return func(ctx context.Context, d Deferral) error {
+		timer, due, ok := space.InTimer(d.Subject, d.ID)
+		if !ok {
+			return refusal(nil, "subject %.300q is not an inbound one", d.Subject)
+		}
+		m := scheduled(timer, due, d.At, d.Data)
+		maps.Copy(m.Header, d.Header)
+		if _, err := js.PublishMsg(ctx, m); err != nil {
+			if refused := refused(err, space.TimersStream(), "make it smaller"); refused != nil {
+				return refused
+			}
+			return fmt.Errorf("put a message aside: %w", err)
+		}
+		return nil
+	}
+}
+
+// deferral is a message as it is put aside until a time. What may be secret is sealed: neither the
+// schedule nor what it delivers can be erased.
+func (h *Handlers) deferral(m *Message, at time.Time) (Deferral, error) {
+	sum := sha256.Sum256([]byte(origin(m)))
+	subject := h.againOn(m)
+	d := Deferral{Subject: subject, ID: base64.RawURLEncoding.EncodeToString(sum[:])[:22], At: at, Header: kept(m.Header), Data: m.Data}
+	d.Header.Set(HeaderDeferred, m.Stored.UTC().Format(time.RFC3339Nano))
+	d.Header.Set(HeaderDeferrals, strconv.Itoa(m.deferrals+1))
+	d.Header.Set(HeaderOffers, strconv.FormatUint(m.offers(), 10))
+	if id := m.Header.Get(nats.MsgIdHdr); id != "" && m.deferrals == 0 {
+		d.Header.Set(HeaderMsgID, id)
+	}
+	if m.secret && (m.asksSecret || h.SecretKeys.Ready() == nil) { // without keys no question here is secret
+		var err error
+		if d.Data, err = h.SecretKeys.Seal(sealedAs(subject), m.Data); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+// againOn is the subject on which a message comes again: its own. An answer of an older kind comes as
+// one of today's, which workers have the right to publish.
+func (h *Handlers) againOn(m *Message) string {
+	in, ok := h.Space.ParseIn(m.Subject)
+	if !ok || !events.AnswerKind(in.Kind) {
+		return m.Subject
+	}
+	in.Kind = events.KindToolCallResponse
+	if subject, ok := h.Space.InOf(in); ok {
+		return subject
+	}
+	return m.Subject
+}
+
+// sealedAs binds what is sealed to its subject.
+func sealedAs(subject string) string { return "deferred." + subject }
+
+// kept returns the headers of a message without those that the server would obey, and as many as fit.
+func kept(all nats.Header) nats.Header {
+	header := nats.Header{}
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		lower := strings.ToLower(name)
+		if lower == "status" || strings.HasPrefix(lower, "nats-") {
+			continue
+		}
+		for _, value := range all[name] {
+			size += len(name) + len(value) + len(": \r\n")
+		}
+		if size > maxSendersHeaders {
+			break
+		}
+		header[name] = all[name]
+	}
+	return header
+}
+
+// restore makes of a message that was put aside what it was before: as old, and with its data open.
+// What the headers claim about its age never makes it younger than it is.
+func (h *Handlers) restore(m *Message) error {
+	m.arrived = m.Stored
+	first, err := time.Parse(time.RFC3339Nano, m.Header.Get(HeaderDeferred))
+	if err != nil || first.After(m.Stored) {
+		return nil //nolint:nilerr // a message like any other
+	}
+	count := func(name string) int {
+		n, err := strconv.Atoi(m.Header.Get(name))
+		if err != nil {
+			return 0
+		}
+		return min(max(n, 0), maxDeferrals)
+	}
+	m.Stored, m.deferrals, m.before = first, max(count(HeaderDeferrals), 1), uint64(count(HeaderOffers))
+	if !secrets.Sealed(m.Data) {
+		return nil
+	}
+	m.Private, m.secret = true, true
+	data, err := h.SecretKeys.Open(sealedAs(m.Subject), m.Data)
+	if err != nil {
+		return fmt.Errorf("open a message that was put aside: %w", err)
+	}
+	m.Data = data
+	return nil
+}
+
+// offers is how often a message was delivered, before it was put aside counted in.
+func (m *Message) offers() uint64 { return m.before + m.Lease.Delivery }

@@ -1,0 +1,134 @@
+package handlers
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// A message that is given back with a delay keeps its place among those that the workers of a pool
+// may hold together (MaxAckPending of the consumer), and a pool that has no place left takes nothing
+// more, from no tenant. So a process gives back as many as its [budget] has places for. Others are put
+// aside: a schedule publishes them again, and they take no place until then.
+
+// longestPlace is how long a message may keep its place. One that has to wait longer is put aside.
+const longestPlace = time.Minute
+
+// Bounds of what is put aside.
+const (
+	// quickOffers is how often a message that comes again is offered to workers that may know its
+	// workflow before it is put aside again, or judged without the workflow.
+	quickOffers = 4
+	// graceDeferrals is how often it is put aside at most before it is judged.
+	graceDeferrals = 3
+	// longestAside is how long a message is put aside if nothing wants it to wait longer.
+	longestAside = time.Hour
+)
+
+// giveBack has a message delivered again after a delay, to any worker of its pool. Beyond the budget it
+// is put aside, for longer. Nothing is given back in another way.
+func (h *Handlers) giveBack(m *Message, delay time.Duration) Disposition {
+	if delay <= longestPlace && h.takesPlace(m, delay) {
+		return nakAfter(delay)
+	}
+	return h.putAside(m, delay)
+}
+
+// giveLeaseBack gives a message back that may be the lease of a claimed turn. While it is in the
+// stream no sweep has to look after the turn, so it keeps its place for any time if there is one.
+// Beyond the budget it is put aside, and a resume is acknowledged: the journal has the turn, and the
+// next sweep publishes another one.
+func (h *Handlers) giveLeaseBack(m *Message) Disposition {
+	delay := h.whileTurnLives(m)
+	if h.takesPlace(m, delay) {
+		return nakAfter(delay)
+	}
+	if in, _ := h.Space.ParseIn(m.Subject); in.Kind == events.KindResume && h.Defer != nil {
+		h.Logger.Info("a resume of an unknown workflow is left to the next sweep", "seq", m.Lease.Seq)
+		return ack()
+	}
+	return h.putAside(m, delay)
+}
+
+// takesPlace reports whether the budget has a place for a message that is given back for a time.
+func (h *Handlers) takesPlace(m *Message, delay time.Duration) bool {
+	in, _ := h.Space.ParseIn(m.Subject)
+	return h.givenBack.takeFor(in.App, h.Now(), delay)
+}
+
+// whileTurnLives is the delay of a message of a claimed turn whose workflow is unknown here: another
+// worker may know it. At first it is offered often, because workers of several workflows may share
+// the pool, then ever more rarely.
+func (h *Handlers) whileTurnLives(m *Message) time.Duration {
+	if m.offers() <= graceNaks && m.deferrals == 0 {
+		return h.handOverDelay(m)
+	}
+	return h.rarely(m)
+}
+
+// handOverDelay is how long to wait before another worker is offered a message of a workflow that is
+// unknown here: hardly at all at first, because workers of other workflows may share the pool, then
+// ever longer within the binding grace.
+func (h *Handlers) handOverDelay(m *Message) time.Duration {
+	if m.offersQuickly() {
+		return firstOffer
+	}
+	longest := max(h.BindingGrace/(graceNaks-10), time.Millisecond)
+	return min(firstOffer<<min(max(m.offers(), 1)-1, 10), longest)
+}
+
+// firstOffer is the shortest delay of what another worker may know.
+const firstOffer = 5 * time.Millisecond
+
+// offersQuickly reports whether a message that was put aside has come again just now.
+func (m *Message) offersQuickly() bool { return m.deferrals > 0 && m.Lease.Delivery < quickOffers }
+
+// rarely is the delay of a message that has to wait for a worker that knows its workflow for as long
+// as its turn may live: a part of its age, so that it is delivered a few dozen times in a week.
+func (h *Handlers) rarely(m *Message) time.Duration {
+	if m.offersQuickly() {
+		return firstOffer
+	}
+	const part, least = 4, time.Second
+	return max(h.age(m)/part, least)
+}
+
+// age is how long ago the inbound stream took a message first.
+func (h *Handlers) age(m *Message) time.Duration { return h.Now().Sub(m.Stored) }
+
+// inGrace reports whether other workers are still offered a message of a workflow that is unknown
+// here: for the binding grace, and one that was put aside meanwhile for a few times more.
+func (h *Handlers) inGrace(m *Message) bool {
+	return h.age(m) < h.grace() || m.offersQuickly() && m.deferrals < graceDeferrals
+}
+
+// putAside has the server publish a message again later, and settles it when that is certain. If it
+// is not, the message comes back; if it never will be, the message keeps its place.
+func (h *Handlers) putAside(m *Message, delay time.Duration) Disposition {
+	if h.Defer == nil {
+		return nakAfter(delay)
+	}
+	first := max(h.BindingGrace/3, time.Second)
+	away := max(delay, min(first<<min(m.deferrals, 12), longestAside))
+	away += rand.N(away/4 + 1) // many may have come at once
+	d, err := h.deferral(m, h.Now().Add(away))
+	if err != nil {
+		return h.undecided(m, "it cannot be sealed", err)
+	}
+	ctx, cancel := context.WithTimeout(m.Held, putTimeout)
+	defer cancel()
+	switch err := h.Defer(ctx, d); {
+	case errorsRefused(err):
+		h.Logger.Warn("a message cannot be put aside; it keeps its place", "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(err))
+		return nakAfter(max(delay, first))
+	case err != nil:
+		return h.undecided(m, "it could not be put aside", err)
+	case !m.Fresh():
+		return leave() // another worker may have it by now; what was put aside is its duplicate
+	}
+	h.Metrics.Deferred.Inc()
+	h.Logger.Debug("a message is put aside", "seq", m.Lease.Seq, "for", away.Round(time.Millisecond), "deferrals", m.deferrals+1)
+	return ack()
+}

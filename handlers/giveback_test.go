@@ -1,0 +1,369 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// aside is what a worker has put aside.
+type aside struct {
+	all []handlers.Deferral
+	err error
+}
+
+// bounded is a worker of the kit that gives back two messages of a tenant, and three in all. Its clock
+// stands still.
+func (k *kit) bounded(change ...func(*handlers.Config)) (*handlers.Handlers, *aside) {
+	const share, places = 64, 3
+	a, c, now := &aside{}, k.Config, time.Now()
+	c.Now = func() time.Time { return now }
+	c.MaxAckPending = places * share
+	c.Defer = func(_ context.Context, d handlers.Deferral) error {
+		a.all = append(a.all, d)
+		return a.err
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return handlers.New(c), a
+}
+
+// without is a worker without the workflow of the kit.
+func (k *kit) without(c *handlers.Config) {
+	set, err := bindings.Load(k.t.Context(), bindings.Options{Declared: []bindings.Declaration{
+		{Workflow: "Other", Agent: "A", Model: "M", Tool: "t", Schema: json.RawMessage(`{"type":"object"}`), Effect: bindings.EffectIdempotent},
+	}})
+	require.NoError(k.t, err)
+	c.Bindings = func() *bindings.Set { return set }
+}
+
+// again is the message that the server delivers for one that was put aside.
+func (k *kit) again(d handlers.Deferral, seq uint64) *handlers.Message {
+	return &handlers.Message{
+		Subject: d.Subject, Header: d.Header, Data: d.Data, Stored: time.Now(),
+		Lease: idempotency.Lease{Stream: "IN", Seq: seq, Delivery: 1}, Held: k.t.Context(), Fresh: func() bool { return true },
+	}
+}
+
+// TestMessagesThatWaitTakeNoMoreThanTheBudget: whatever they wait for, a tenant's take two places, the
+// others are put aside, and another tenant finds a place.
+func TestMessagesThatWaitTakeNoMoreThanTheBudget(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct {
+		known bool
+		m     func(k *kit, a *asker, seq uint64) *handlers.Message
+		done  handlers.Do
+	}{
+		"turn of an unknown workflow": {false, func(k *kit, _ *asker, seq uint64) *handlers.Message { return k.message(seq, 1) }, handlers.Ack},
+		"answer of an unknown workflow": {false, func(k *kit, a *asker, seq uint64) *handlers.Message {
+			return k.says(seq, a.question("1"), yes()).Message
+		}, handlers.Ack},
+		"expiry of an unknown workflow": {false, func(k *kit, a *asker, seq uint64) *handlers.Message { return k.expiry(seq, a, "1").Message }, handlers.Ack},
+		"answer before its question": {true, func(k *kit, a *asker, seq uint64) *handlers.Message {
+			return k.says(seq, a.question("2"), yes()).Message
+		}, handlers.Erase},
+		"expiry before its question": {true, func(k *kit, a *asker, seq uint64) *handlers.Message { return k.expiry(seq, a, "2").Message }, handlers.Ack},
+		"expiry before its time": {true, func(k *kit, a *asker, seq uint64) *handlers.Message {
+			a.ask("soon", func(e *events.ToolCall) { e.Answer.ExpiresAt = time.Now().Add(30 * time.Second) })
+			return k.expiry(seq, a, "soon").Message
+		}, handlers.Ack},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			owner := k.asker("asks", "")
+			owner.ask("1")
+			h, aside := k.bounded(func(c *handlers.Config) {
+				if !one.known {
+					k.without(c)
+				}
+			})
+			for i := range 4 {
+				m := one.m(k, owner, uint64(i+2))
+				d := h.Handle(t.Context(), m)
+				if i < 2 {
+					require.Equal(t, handlers.Nak, d.Do)
+					require.Positive(t, d.Delay)
+					continue
+				}
+				require.Equal(t, one.done, d.Do)
+				require.Len(t, aside.all, i-1)
+				got := aside.all[i-2]
+				require.Equal(t, m.Subject, got.Subject)
+				require.JSONEq(t, string(m.Data), string(got.Data))
+				require.True(t, got.At.After(time.Now()))
+			}
+			require.NotEqual(t, aside.all[0].ID, aside.all[1].ID)
+			other := k.says(9, "t/1", yes(), func(r *events.ToolCallResponse) { r.App = "other" })
+			other.Subject = k.space.In("default", events.KindToolCallResponse, "other", "WF", "chat")
+			require.Equal(t, handlers.Nak, h.Handle(t.Context(), other.Message).Do)
+		})
+	}
+}
+
+// TestLongWaitTakesNoPlace: an answer of a workflow that was retired an hour ago is put aside for a
+// part of that.
+func TestLongWaitTakesNoPlace(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	owner := k.asker("asks", "")
+	owner.ask("1")
+	h, aside := k.bounded(k.without)
+	m := k.says(2, owner.question("1"), yes())
+	m.Stored = time.Now().Add(-time.Hour)
+	require.Equal(t, handlers.Ack, h.Handle(t.Context(), m.Message).Do)
+	require.Len(t, aside.all, 1)
+	require.WithinRange(t, aside.all[0].At, time.Now().Add(14*time.Minute), time.Now().Add(20*time.Minute))
+	m.silent(t, k)
+}
+
+// TestMessageIsSettledOnlyWhenItIsCertainlyPutAside: not while the outcome is unknown, and not when the
+// lease may be another worker's by then. What can never be put aside keeps its place.
+func TestMessageIsSettledOnlyWhenItIsCertainlyPutAside(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	h, aside := k.bounded(k.without)
+	for seq := uint64(1); seq < 3; seq++ {
+		require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.message(seq, 1)).Do)
+	}
+	aside.err = errors.New("no answer")
+	require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.message(3, 1)).Do)
+	aside.err = events.ErrTooLarge
+	d := h.Handle(t.Context(), k.message(3, 2))
+	require.Equal(t, handlers.Nak, d.Do)
+	require.Positive(t, d.Delay)
+	aside.err = nil
+	lost := k.message(3, 3)
+	lost.Fresh = func() bool { return len(aside.all) < 3 }
+	require.Equal(t, handlers.Leave, h.Handle(t.Context(), lost).Do)
+	require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.message(3, 4)).Do)
+	require.Equal(t, aside.all[0].ID, aside.all[3].ID, "the last one replaces those before")
+}
+
+// TestMessageThatWasPutAsideIsAsOldAsItWas: the binding grace and the greatest age count from its first
+// time. Headers make no message younger, and no nonsense in them does harm.
+func TestMessageThatWasPutAsideIsAsOldAsItWas(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		deferred, count string
+		code            events.Code // "" if it still waits
+	}{
+		"young":              {time.Now().Format(time.RFC3339Nano), "1", ""},
+		"past the grace":     {time.Now().Add(-time.Minute).Format(time.RFC3339Nano), "3", events.CodeNoBinding},
+		"past, offered once": {time.Now().Add(-time.Minute).Format(time.RFC3339Nano), "1", ""},
+		"past the age":       {time.Now().Add(-2 * time.Hour).Format(time.RFC3339Nano), "1", events.CodeTooOld},
+		"of tomorrow":        {time.Now().Add(24 * time.Hour).Format(time.RFC3339Nano), "-3", ""},
+		"no time":            {"yesterday", "99999999999999999999", ""},
+		"no number":          {time.Now().Add(-time.Minute).Format(time.RFC3339Nano), "99999999999999999999", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			h, _ := k.bounded(k.without)
+			m := k.message(1, 1)
+			m.Header = nats.Header{handlers.HeaderDeferred: {c.deferred}, handlers.HeaderDeferrals: {c.count}, handlers.HeaderOffers: {c.count}}
+			d := h.Handle(t.Context(), m)
+			if c.code == "" {
+				require.Equal(t, handlers.Nak, d.Do)
+				return
+			}
+			require.Equal(t, handlers.Ack, d.Do)
+			require.Equal(t, c.code, k.response().Code)
+		})
+	}
+}
+
+// TestAnswerThatWasPutAsideIsInTime: it counts as of when it was sent, though the question's time is
+// over when a worker with its workflow gets it.
+func TestAnswerThatWasPutAsideIsInTime(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	owner := k.asker("asks", "")
+	end := time.Now().Add(time.Minute)
+	owner.ask("1", func(e *events.ToolCall) { e.Answer.ExpiresAt = end })
+	h, aside := k.bounded(k.without)
+	for seq := uint64(2); seq < 5; seq++ {
+		h.Handle(t.Context(), k.says(seq, owner.question("1"), yes()).Message)
+	}
+	m := k.again(aside.all[0], 9)
+	m.Stored = end.Add(time.Hour)
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+	require.Equal(t, idempotency.Answered, owner.outcome("1"))
+}
+
+// TestSecretAnswerIsPutAsideSealed: also one to a question that is not known yet, which may be secret.
+func TestSecretAnswerIsPutAsideSealed(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	keys, err := secrets.Parse([]byte(secrets.NewKey()))
+	require.NoError(t, err)
+	owner := k.asker("asks", "")
+	owner.ask("1", func(e *events.ToolCall) { e.Secret = true })
+	for ask, change := range map[string]func(*handlers.Config){"1": k.without, "2": func(*handlers.Config) {}} {
+		h, aside := k.bounded(change, func(c *handlers.Config) { c.SecretKeys = keys })
+		for seq := uint64(2); seq < 5; seq++ {
+			h.Handle(t.Context(), k.says(seq, owner.question(ask), "swordfish").Message)
+		}
+		require.Len(t, aside.all, 1)
+		require.NotContains(t, string(aside.all[0].Data), "swordfish")
+		require.True(t, secrets.Sealed(aside.all[0].Data))
+		if ask != "1" {
+			continue
+		}
+		c := k.Config
+		c.SecretKeys = keys
+		require.Equal(t, handlers.Erase, handlers.New(c).Handle(t.Context(), k.again(aside.all[0], 9)).Do)
+		require.Equal(t, idempotency.Answered, owner.outcome("1"))
+	}
+	h, aside := k.bounded(k.without) // a worker without keys
+	for seq := uint64(12); seq < 14; seq++ {
+		require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.says(seq, owner.question("1"), "swordfish").Message).Do)
+	}
+	require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.says(14, owner.question("1"), "swordfish").Message).Do)
+	require.Empty(t, aside.all)
+}
+
+// TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy: the message that held the turn is gone, so the copy
+// takes it over as a resume does; not while the lease is in the stream, and not twice.
+func TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy(t *testing.T) {
+	t.Parallel()
+	for name, held := range map[string]bool{"gone": false, "held": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			k.orphaned("idempotent")
+			k.LeaseHeld = func(context.Context, idempotency.Lease) (bool, error) { return held, nil }
+			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.BindingGrace = -1 })
+			for i := range uint64(2) {
+				require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.message(1, i+2)).Do, "a lease keeps its place while there is one")
+			}
+			require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.message(1, 4)).Do)
+			require.Len(t, aside.all, 1)
+			entered := 0
+			next := k.Config
+			next.Tool = func(*bindings.Binding) (tools.Invoker, error) {
+				return toolFunc(func(_ context.Context, c *tools.Call) (tools.Result, error) {
+					entered++
+					require.Equal(t, map[string]any{"as": "claimed"}, c.Args)
+					return tools.Result{}, nil
+				}), nil
+			}
+			worker := handlers.New(next)
+			for i := range 2 {
+				require.Equal(t, handlers.Ack, worker.Handle(t.Context(), k.again(aside.all[0], uint64(7+i))).Do)
+			}
+			if held {
+				require.Zero(t, entered)
+				return
+			}
+			require.Equal(t, 1, entered)
+			require.True(t, k.response().Success)
+		})
+	}
+}
+
+// TestResumeBeyondTheBudgetIsLeftToTheNextSweep: the journal has the turn, so nothing is put aside.
+func TestResumeBeyondTheBudgetIsLeftToTheNextSweep(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	k.orphaned("idempotent")
+	resume := k.takers()["a resume"]
+	h, aside := k.bounded(k.without)
+	for i := range uint64(3) {
+		d := h.Handle(t.Context(), resume(i+1))
+		require.Equal(t, i < 2, d.Do == handlers.Nak)
+		require.Equal(t, i == 2, d.Do == handlers.Ack)
+	}
+	require.Empty(t, aside.all)
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), resume(9)).Do)
+	require.True(t, k.response().Success)
+}
+
+// TestMessageThatIsPutAsideComesAgain: on a real server, with its body and the headers that are its
+// sender's, none that the server would obey, and though its message id was seen just now.
+func TestMessageThatIsPutAsideComesAgain(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	in, err := k.js.Stream(t.Context(), k.space.InStream())
+	require.NoError(t, err)
+	timers, err := k.js.Stream(t.Context(), k.space.TimersStream())
+	require.NoError(t, err)
+	m := k.message(1, 1)
+	_, err = k.js.PublishMsg(t.Context(), &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{nats.MsgIdHdr: {"id"}}})
+	require.NoError(t, err)
+	put := handlers.DeferMessages(k.js, k.space)
+	h, _ := k.bounded(k.without, func(c *handlers.Config) {
+		c.MaxAckPending, c.BindingGrace = 1, 300*time.Millisecond
+		c.Defer = func(ctx context.Context, d handlers.Deferral) error {
+			d.At = time.Now() // the test does not wait
+			return put(ctx, d)
+		}
+	})
+	require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.message(2, 1)).Do)
+	m.Header = nats.Header{
+		nats.MsgIdHdr: {"id"}, "Nats-Rollup": {"all"}, "Nats-Expected-Last-Sequence": {"77"}, "nats-ttl": {"1s"}, "traceparent": {"trace"},
+		subjects.HeaderReply: {"_INBOX.x"},
+	}
+	require.Equal(t, handlers.Ack, h.Handle(t.Context(), m).Do)
+	due := k.dueNow(t, "oneturn.due.in.default.structured_output_ready.app.WF.chat")
+	require.EqualValues(t, 1, messages(t, timers), "the schedule is over")
+	worker := k.timers()
+	for range 2 { // the first one's acknowledgement got lost
+		require.Equal(t, handlers.Ack, worker.Handle(t.Context(), due).Do)
+	}
+	require.EqualValues(t, 2, messages(t, in))
+	got, err := in.GetLastMsgForSubject(t.Context(), m.Subject)
+	require.NoError(t, err)
+	require.JSONEq(t, string(m.Data), string(got.Data))
+	require.Equal(t, m.Stored.UTC().Format(time.RFC3339Nano), got.Header.Get(handlers.HeaderDeferred))
+	require.Equal(t, "id", got.Header.Get(handlers.HeaderMsgID))
+	require.Equal(t, "trace", got.Header.Get("traceparent"))
+	require.Equal(t, "_INBOX.x", got.Header.Get(subjects.HeaderReply))
+	for name := range got.Header {
+		require.NotContains(t, []string{"Nats-Rollup", "Nats-Expected-Last-Sequence", "nats-ttl", "Nats-Schedule", "Nats-Scheduler", "Nats-Schedule-Next"}, name)
+	}
+}
+
+// dueNow is the delivery of what is due on a subject.
+func (k *kit) dueNow(t *testing.T, subject string) *handlers.Message {
+	t.Helper()
+	timers, err := k.js.Stream(t.Context(), k.space.TimersStream())
+	require.NoError(t, err)
+	var due *handlers.Message
+	require.Eventually(t, func() bool {
+		m, err := timers.GetLastMsgForSubject(t.Context(), subject)
+		if err != nil {
+			return false
+		}
+		due = &handlers.Message{
+			Subject: m.Subject, Header: m.Header, Data: m.Data, Stored: m.Time, Held: t.Context(), Fresh: func() bool { return true },
+			Lease: idempotency.Lease{Stream: k.space.TimersStream(), Seq: m.Sequence, Delivery: 1},
+		}
+		return true
+	}, 20*time.Second, 10*time.Millisecond)
+	return due
+}
+
+// TestMessageThatIsTooLargeToPutAsideKeepsItsPlace: nothing of it is lost.
+func TestMessageThatIsTooLargeToPutAsideKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	d := handlers.Deferral{Subject: k.message(1, 1).Subject, ID: "x", At: time.Now(), Data: make([]byte, 1<<20)}
+	require.ErrorIs(t, handlers.DeferMessages(k.js, k.space)(t.Context(), d), events.ErrTooLarge)
+	d.Subject = "oneturn.in.default.expire.*.WF.chat"
+	require.ErrorIs(t, handlers.DeferMessages(k.js, k.space)(t.Context(), d), idempotency.ErrRefused)
+}
