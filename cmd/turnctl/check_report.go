@@ -101,6 +101,7 @@ func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSett
 		imports, names := set.Python(w.Name)
 		if usable {
 			w.needModules(ctx, dir, cfg.Python, imports)
+			w.needNames(ctx, dir, cfg.Python)
 		}
 		w.needEnv(dir, env, names)
 	}

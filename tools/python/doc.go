@@ -5,13 +5,15 @@
 // # Calls
 //
 // A child runs one sync function at a time, on its main thread. Async functions share the
-// child's event loop, up to 64 at once. A call waits for a free child and for the import of its
+// event loop of that thread, up to 64 at once. Generators run to their end, and what they yield is
+// progress. Between calls the child puts back what they have changed of the process. A call waits for a free child and for the import of its
 // file; then the child says that it enters the function, and the pool calls [tools.Call.Enter].
 // A call of which the child has not said this was not entered: when its child dies it runs in
 // another one, up to three times.
 //
 // A file is executed once in a child, as the module workflows.<Name>.tools.<file>, so relative
-// imports, absolute imports of that name and imports of files beside it all work; [Pool.Renew]
+// imports, absolute imports of that name and imports of files beside it all work, and none of them
+// hides a module that is installed; [Pool.Renew]
 // brings changed files in. The working folder is the parent of the workflows folder.
 //
 // # People

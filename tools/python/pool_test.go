@@ -193,7 +193,7 @@ def snake(module_agents, agentName=None, chat_id=None, app_id=None, agent="kept"
 	call.MapArgs, call.Context = true, map[string]any{"x": true}
 	result, err := k.pool.Tool("WF", "t.py", "snake").Invoke(t.Context(), call)
 	require.NoError(t, err)
-	require.JSONEq(t, `[[1],"A","c1","app",null,{},true]`, string(result.Value))
+	require.JSONEq(t, `[[1],"A","c1","app",null,{"Other":2},true]`, string(result.Value))
 }
 
 func TestExceptionsKeepTypeAndMessage(t *testing.T) {

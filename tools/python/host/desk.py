@@ -42,6 +42,11 @@ class Desk:
         self._count = 0
         self._ended = None
 
+    def check(self):
+        """Raises if the call has ended."""
+        if self._ended is not None:
+            raise self._ended()
+
     def start(self, op, body):
         """Sends an operation; the future gets its result."""
         text = frames.dumps(body)

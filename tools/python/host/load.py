@@ -2,69 +2,16 @@
 import importlib
 import importlib.machinery
 import importlib.util
-import inspect
 import os
 import sys
 import traceback
 import types
 
-from _oneturn_host import shims, sources
-
-CONTEXT = "context_variables"
+from _oneturn_host import entry, shims, siblings, sources
 
 
 class LoadError(Exception):
     """The tool cannot be had; the message says why."""
-
-
-class Entry:
-    """One function, whether it is async, and how arguments reach it."""
-
-    def __init__(self, function):
-        self.function = function
-        self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None))
-        try:
-            parameters = inspect.signature(function).parameters.values()
-        except (TypeError, ValueError):
-            parameters = ()
-        named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        self.takes_context = CONTEXT in named
-        self._parameters = {plain(name): name for name in named if name not in (CONTEXT, "self")}
-
-    def map(self, fields, inject):
-        """Arguments for fields of a model: names match by letters and digits alone, the rest is dropped."""
-        mapped = {}
-        for name, value in fields.items():
-            parameter = self._parameters.get(plain(name))
-            if parameter is not None:
-                mapped[parameter] = value
-        for name, value in inject.items():
-            parameter = self._parameters.get(plain(name))
-            if parameter is not None and parameter not in mapped and value:
-                mapped[parameter] = value
-        return mapped
-
-
-def plain(name):
-    return "".join(char for char in name if char.isalnum()).lower()
-
-
-class WorkflowsFinder:
-    """Makes `workflows` the folder that holds the workflows, whatever its name is."""
-
-    def __init__(self, root):
-        self._root = root
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "workflows":
-            return None
-        init = os.path.join(self._root, "__init__.py")
-        if os.path.isfile(init):
-            return importlib.util.spec_from_file_location(name, init, submodule_search_locations=[self._root])
-        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
-        spec.submodule_search_locations = [self._root]
-        return spec
 
 
 class Loader:
@@ -72,9 +19,8 @@ class Loader:
         self._root, self._folder, self._workflow = os.path.realpath(root), folder, workflow
         self._entries = {}
         tools, parent = os.path.join(folder, "tools"), os.path.dirname(root)
-        sys.path[:0] = [tools, folder]
         sys.path.append(parent)
-        sys.meta_path.insert(0, WorkflowsFinder(root))
+        siblings.install(root, [tools, folder])
         sources.install(folder, kept)
         shims.install([tools, folder, root, parent])
 
@@ -88,7 +34,7 @@ class Loader:
             target = getattr(module, function, None)
             if not callable(target):
                 raise LoadError("%s has no function %s" % (file, function))
-            found = self._entries[file, function] = Entry(target)
+            found = self._entries[file, function] = entry.Entry(target, function)
         return found
 
     def _path(self, file):

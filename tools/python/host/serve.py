@@ -1,16 +1,17 @@
 """The host's main part: takes calls, runs them, answers."""
 import asyncio
+import collections
 import contextvars
 import faulthandler
 import inspect
 import logging
 import os
-import queue
 import sys
 import threading
 import traceback
 
-from _oneturn_host import api, context, desk, encode, frames, load, output, people
+from _oneturn_host import entry as entries
+from _oneturn_host import api, context, desk, encode, frames, load, loops, output, people, state, yields
 
 MAX_MESSAGE = 4096  # characters of an exception that travel; the log has more
 
@@ -23,19 +24,19 @@ QUIET = (load.LoadError, encode.Unencodable, asyncio.CancelledError)  # errors w
 
 
 class Host:
-    """Sync functions run one at a time on the main thread, async ones share a loop on a second thread,
-    a third thread reads frames, so that the end of the worker is seen whatever the tools do."""
+    """Functions run on the main thread: async ones share its event loop, a sync one has the thread for itself while the
+    loop stands still. While that one waits for a person, or async ones do, others run aside: sync functions on threads,
+    async ones on a second loop. A thread reads frames, so that the end of the worker is seen whatever the tools do."""
 
     def __init__(self, config):
         self._max_frame = config["max_frame"]
-        self._jobs = queue.SimpleQueue()
+        self._jobs = collections.deque()  # for the main thread, while the loop stands still
         self._tasks = {}
         self._cancelled = set()
         self._desks = {}  # of the calls that run
-        self._main = None  # desk of the call that has the main thread
-        self._main_thread = threading.main_thread().ident
-        self._loop = asyncio.new_event_loop()
-        os.register_at_fork(after_in_child=self._loop.stop)  # the calls beside the one that forks run in the parent
+        self._main = None  # desk of the sync call that has the main thread
+        self._state = state.Keeper()
+        self._loop, self._aside = loops.Main(), loops.Aside(frames.end_copy, report)
         for fd in (frames.READ_FD, frames.WRITE_FD):
             os.set_inheritable(fd, False)
         faulthandler.enable()
@@ -49,17 +50,14 @@ class Host:
         self._loader = load.Loader(config["root"], config["folder"], config["workflow"], config["sources"])
 
     def serve(self):
-        for target in (self._read, self._spin):
-            threading.Thread(target=target, daemon=True).start()
+        threading.Thread(target=self._read, daemon=True).start()
         frames.write(b'{"hello":true}')
         while True:
-            self._begin(self._jobs.get())
-
-    def _spin(self):
-        while True:
             try:
-                self._loop.run_forever()
-            except BaseException as error:  # SystemExit of a task that a tool left behind
+                while self._jobs:
+                    self._begin(self._jobs.popleft())
+                self._loop.run()
+            except BaseException as error:  # of a task that a tool left behind, or of a signal
                 report(error)
             frames.end_copy()
 
@@ -71,83 +69,144 @@ class Host:
                     break
                 if request["op"] == "cancel":
                     self._stop(request)
-                    continue
-                if request["op"] == "reply":
+                elif request["op"] == "reply":
                     owner = self._desks.get(request["id"])
                     if owner is not None:
                         owner.deliver(request)
-                    continue
-                entry = self._loader.known(request["file"], request["function"])
-                if entry is not None and entry.is_async:
-                    self._loop.call_soon_threadsafe(self._start, request, entry)
                 else:
-                    self._hand(request)
+                    self._take(request)
         finally:
             os._exit(0)
 
-    def _hand(self, request):
-        """To the main thread. While the call there waits for a person, others get a thread of their own."""
-        main = self._main
-        if main is not None and main.asked:
-            try:
-                threading.Thread(target=self._begin, args=(request,), daemon=True).start()
+    def _take(self, request):
+        entry = self._loader.known(request["file"], request["function"])
+        main, is_async = self._main, entry is not None and entry.is_async
+        if main is not None and main.asked:  # what has the main thread waits for a person
+            if is_async:
+                self._aside.call(self._start, request, entry)
                 return
-            except RuntimeError:  # no more threads: it waits for the main one
-                pass
-        self._jobs.put(request)
+            if self._spawn(self._begin, request):
+                return
+        if is_async:
+            self._loop.call(self._start, request, entry)
+        else:
+            self._jobs.append(request)
+            self._loop.call(self._make_way)
+
+    def _spawn(self, function, *args):
+        """Runs a function on a thread of its own. Reports whether there is one left."""
+        try:
+            threading.Thread(target=function, args=args, daemon=True).start()
+            return True
+        except RuntimeError:
+            return False
+
+    def _make_way(self):
+        if self._jobs:
+            self._loop.stop()
 
     def _begin(self, request):
-        """A function that is sync or not yet imported."""
+        """A function that is sync or not yet imported, on the main thread or one of its own."""
+        on_main = state.on_main()
         try:
             self._check(request)
+            if on_main:
+                self._loop.enter()
             entry = self._loader.entry(request["file"], request["function"])
         except BaseException as error:
             self._fail(request, error)
             return
         if entry.is_async:
-            self._loop.call_soon_threadsafe(self._start, request, entry)
+            (self._loop if on_main else self._aside).call(self._start, request, entry)
+        elif on_main and self._loop.has(self._tasks.values()) and self._spawn(self._run_apart, request, entry):
+            pass  # calls that wait for people do not wait for this one
+        elif on_main:
+            contextvars.copy_context().run(self._run, request, entry, on_main)
         else:
-            contextvars.copy_context().run(self._run, request, entry)
+            self._run_apart(request, entry)
 
-    def _run(self, request, entry):
+    def _run_apart(self, request, entry):
+        with loops.of_thread():
+            contextvars.copy_context().run(self._run, request, entry, False)
+
+    def _run(self, request, entry, on_main):
+        self._state.begin()
         try:
             arguments, tracked = self._prepare(request, entry)
-            if threading.get_ident() == self._main_thread:
-                self._main = self._desks[request["id"]]
-            self._entered(request, entry)
+            owner = self._desks[request["id"]]
+            if on_main:
+                self._main = owner
+            self._entered(request, entry.is_async)
             value = enter(entry.function, arguments)
-            if inspect.isawaitable(value):
-                value = self._await(value)
+            if inspect.isawaitable(value) or inspect.isasyncgen(value):  # a decorator hides that it is async
+                self._entered(request, True)
+                entry.is_async = True
+                if on_main:
+                    self._main = None
+                (self._loop if self._main is None else self._aside).call(self._continue, request, value, tracked)
+                return
+            if entry.runs_as(value):
+                value = yields.run(value, owner)
             self._succeed(request, value, tracked)
         except BaseException as error:
             self._fail(request, error)
+        finally:
+            self._state.end()
 
     def _await(self, awaitable):
-        """The value of an awaitable that runs on the loop, for a thread that is none of the loop's."""
-        value, error = asyncio.run_coroutine_threadsafe(wait(awaitable), self._loop).result()
+        """The value of an awaitable, for a thread on which no loop runs."""
+        loop = self._loop if state.on_main() else self._aside
+        value, error = loop.complete(wait(awaitable))
         if error is not None:
             raise error
         return value
 
     def _start(self, request, entry):
-        task = self._loop.create_task(self._run_async(request, entry))
-        self._tasks[request["id"]] = task
+        self._add(request, self._run_async(request, entry))
+
+    def _continue(self, request, value, tracked):
+        self._add(request, self._end_async(request, value, tracked))
+
+    def _add(self, request, coroutine):
+        """Makes a call a task of the loop that runs here."""
+        task = self._tasks[request["id"]] = asyncio.get_running_loop().create_task(coroutine)
+        task.add_done_callback(lambda done: self._done(request, done))
+
+    def _done(self, request, task):
+        """A task that was cancelled before its first step has answered nothing."""
+        if self._tasks.pop(request["id"], None) is task:
+            self._fail(request, asyncio.CancelledError("the call was cancelled before it started"))
 
     async def _run_async(self, request, entry):
         try:
             arguments, tracked = self._prepare(request, entry)
-            self._entered(request, entry)
-            value = await enter(entry.function, arguments)
+            self._entered(request, True)
+            value = enter(entry.function, arguments)
+        except BaseException as error:
+            self._tasks.pop(request["id"], None)
+            self._fail(request, error)
+            return
+        await self._end_async(request, value, tracked)
+
+    async def _end_async(self, request, value, tracked):
+        self._state.begin()
+        try:
+            self._check(request)
+            if inspect.isawaitable(value):
+                value = await value
+            if inspect.isasyncgen(value):
+                value = await yields.arun(value, self._desks[request["id"]])
             self._succeed(request, value, tracked)
         except BaseException as error:
             self._fail(request, error)
         finally:
             self._tasks.pop(request["id"], None)
+            self._state.end()
 
-    def _entered(self, request, entry):
+    def _entered(self, request, is_async):
         """The worker learns that a function runs before it does: what it has not heard of, has not happened."""
         self._check(request)
-        frames.write(b'{"id":%d,"entered":true,"async":%s}' % (request["id"], b"true" if entry.is_async else b"false"))
+        frames.write(b'{"id":%d,"entered":true,"async":%s}' % (request["id"], b"true" if is_async else b"false"))
 
     def _check(self, request):
         if request["id"] in self._cancelled:
@@ -160,12 +219,9 @@ class Host:
         owner = self._desks.get(call_id)
         if owner is not None:
             owner.end(desk.stopped(request))
-        self._loop.call_soon_threadsafe(self._cancel, call_id)
-
-    def _cancel(self, call_id):
         task = self._tasks.get(call_id)
         if task is not None:
-            task.cancel()
+            task.get_loop().call_soon_threadsafe(task.cancel)
 
     def _succeed(self, request, value, tracked):
         reply = {"id": request["id"], "value": encode.tree(value)}
@@ -207,10 +263,11 @@ class Host:
         arguments = request["args"]
         if request.get("map"):
             arguments = entry.map(arguments, request["inject"])
-        if not entry.takes_context:
+        offered = request.get("context")
+        if not entry.takes_context(offered is not None, request.get("map")):
             return arguments, None
-        tracked = context.Tracked(request.get("context") or {})
-        arguments[load.CONTEXT] = tracked.container
+        tracked = context.Tracked(offered or {})
+        arguments[entries.CONTEXT] = tracked.container
         return arguments, tracked
 
 

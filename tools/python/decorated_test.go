@@ -1,0 +1,100 @@
+package python_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/tools/python"
+)
+
+const decorated = `
+import functools
+def logged(function):
+    def inner(*args, **kwargs):  # without functools.wraps
+        return function(*args, **kwargs)
+    return inner
+def wrapped(function):
+    @functools.wraps(function)
+    def inner(*args, **kwargs): return function(*args, **kwargs)
+    return inner
+def with_tries(tries):
+    def decorate(function):
+        def inner(*args, verbose=False, **kwargs): return [verbose, tries, function(*args, **kwargs)]
+        return inner
+    return decorate
+class Counted:
+    def __init__(self, function): self.function, self.calls = function, 0
+    def __call__(self, *args, **kwargs): self.calls += 1; return self.function(*args, **kwargs)
+def narrowed(function):
+    @functools.wraps(function)
+    def inner(item): return function(item, "given by the decorator")
+    return inner
+class Desk:
+    def take(self, item, context_variables): return said(item, context_variables)
+    def any(self, **fields): return fields
+def said(item, context_variables): return [item, context_variables.get("x")]
+def _plain(item, context_variables): return said(item, context_variables)
+@logged
+def one(item, context_variables): return said(item, context_variables)
+@logged
+@wrapped
+@logged
+def three(item, context_variables=None): return said(item, context_variables)
+@with_tries(3)
+def tried(item, context_variables): return said(item, context_variables)
+@Counted
+def counted(item, context_variables): return said(item, context_variables)
+@narrowed
+def narrow(item, context_variables): return [item, context_variables]
+assigned = logged(_plain)
+partly = functools.partial(_plain, item="fixed")
+method = Desk().take
+anything = logged(Desk().any)
+async def _later(item, context_variables): return said(item, context_variables)
+later = logged(_later)
+def kwargs(**data): return data
+def both(item, **data): return [item, data]
+def mixed(first, *rest, item=None): return [first, rest, item]
+`
+
+// TestDecoratedFunctionsGetWhatTheirSignatureAsks, when the worker has seen no signature.
+func TestDecoratedFunctionsGetWhatTheirSignatureAsks(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", decorated)
+	for function, want := range map[string]string{
+		"one": `["tea",1]`, "three": `["tea",1]`, "tried": `[true,3,["tea",1]]`, "counted": `["tea",1]`, "assigned": `["tea",1]`,
+		"partly": `["tea",1]`, "method": `["tea",1]`, "later": `["tea",1]`, "narrow": `["tea","given by the decorator"]`,
+		"anything": `{"Item":"tea","verbose":true,"first":"f"}`, "kwargs": `{"Item":"tea","verbose":true,"first":"f"}`,
+		"both": `["tea",{"verbose":true,"first":"f"}]`, "mixed": `["f",[],"tea"]`,
+	} {
+		call := newCall(t, function, `{"Item":"tea","verbose":true,"first":"f"}`)
+		call.MapArgs, call.Context = true, map[string]any{"x": json.Number("1")}
+		result, err := k.pool.Tool("WF", "t.py", function).Invoke(t.Context(), call)
+		require.NoError(t, err, function)
+		require.JSONEq(t, want, string(result.Value), function)
+	}
+}
+
+// TestContextReachesAFunctionBehindADecoratorThatShowsNothing: the worker has read that the function
+// names it.
+func TestContextReachesAFunctionBehindADecoratorThatShowsNothing(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+def registered(function):
+    table = {"run": function}  # no function that could be found
+    def inner(*args, **kwargs): return table["run"](*args, **kwargs)
+    return inner
+@registered
+def hidden(item, context_variables): context_variables.set("seen", item); return item
+@registered
+def without(item): return item
+`)
+	call := newCall(t, "hidden", `{"item":"tea"}`)
+	call.Context = map[string]any{}
+	result, err := k.pool.Tool("WF", "t.py", "hidden").Invoke(t.Context(), call)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"seen": "tea"}, result.Set)
+	require.Equal(t, `"tea"`, k.value("without", `{"item":"tea"}`))
+}

@@ -1,0 +1,101 @@
+"""A function that is a tool, and how arguments reach it."""
+import functools
+import inspect
+
+CONTEXT = "context_variables"
+MAX_LAYERS = 20  # decorators around a function that are looked through
+
+
+class Entry:
+    """One function: whether it is async, what it takes, and whether what it returns are its steps."""
+
+    def __init__(self, function, name):
+        self.function = function
+        self.is_async = any(test(target) for target in (function, getattr(function, "__call__", None))
+                            for test in (inspect.iscoroutinefunction, inspect.isasyncgenfunction))
+        self._name = name
+        names, self._rest, self._yields = look(function, name)
+        self.names_context = CONTEXT in names
+        self._parameters = {plain(name): name for name in names if name not in (CONTEXT, "self")}
+        self._exact = set(self._parameters.values())
+
+    def takes_context(self, offered, map):
+        """A function that takes anything gets the context if the caller has seen that it names it."""
+        return self.names_context or offered and self._rest and not map
+
+    def map(self, fields, inject):
+        """Arguments for fields of a model: names match by letters and digits alone. What no parameter takes goes to
+        **kwargs under its own name, or is dropped."""
+        mapped, rest = {}, {}
+        for name, value in fields.items():
+            parameter = name if name in self._exact else self._parameters.get(plain(name))
+            if parameter is not None:
+                mapped[parameter] = value
+            elif self._rest and name != CONTEXT:
+                rest[name] = value
+        for name, value in inject.items():
+            parameter = self._parameters.get(plain(name))
+            if parameter is not None and parameter not in mapped and value:
+                mapped[parameter] = value
+        return dict(rest, **mapped)
+
+    def runs_as(self, value):
+        """Whether a generator is the function at work, and not data that it returned."""
+        return inspect.isgenerator(value) and (self._yields or value.gi_code.co_name == self._name)
+
+
+def plain(name):
+    return "".join(char for char in name if char.isalnum()).lower()
+
+
+def look(function, name):
+    """Names of parameters, whether any other name is taken, and whether it is a generator function. A decorator's
+    function that takes anything passes it on: what counts then are the parameters of the function inside."""
+    names, yields = [], False
+    for _ in range(MAX_LAYERS):
+        yields = yields or inspect.isgeneratorfunction(function)
+        try:
+            parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
+        except (TypeError, ValueError):
+            return names, True, yields
+        names += [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        if not any(p.kind == p.VAR_KEYWORD for p in parameters):
+            return names, False, yields
+        inner = inside(function, name)
+        if inner is None:
+            return names, True, yields
+        function = inner
+    return names, True, yields
+
+
+def inside(function, name):
+    """The function that another one wraps, None if there is none or it cannot be known."""
+    if hasattr(function, "__wrapped__"):
+        return function.__wrapped__
+    if isinstance(function, functools.partial):
+        return function.func
+    if inspect.ismethod(function):
+        held = [function.__self__, function.__func__]
+        found = functions(vars(function.__self__).values()) if hasattr(function.__self__, "__dict__") else []
+        return choose(found or functions(held[1:]), name)
+    if inspect.isfunction(function):
+        cells = []
+        for cell in function.__closure__ or ():
+            try:
+                cells.append(cell.cell_contents)
+            except ValueError:  # not filled
+                pass
+        return choose(functions(cells), name)
+    return choose(functions(getattr(function, "__dict__", {}).values()), name)
+
+
+def functions(values):
+    return [value for value in values if inspect.isfunction(value) or inspect.ismethod(value)
+            or isinstance(value, functools.partial) or hasattr(value, "__wrapped__")]
+
+
+def choose(found, name):
+    named = [function for function in found if getattr(function, "__name__", None) == name]
+    if len(named or found) == 1:
+        return (named or found)[0]
+    return None

@@ -1,0 +1,72 @@
+"""The event loops of the process: that of its main thread, and one aside for when the main thread is taken."""
+import asyncio
+import contextlib
+import os
+import threading
+
+
+def new():
+    """A loop that a tool cannot close, and whose callbacks end in the forked copy of a process."""
+    loop = asyncio.new_event_loop()
+    loop.close = lambda: None
+    os.register_at_fork(after_in_child=loop.stop)  # the calls beside the one that forks run in the parent
+    return loop
+
+
+class Main:
+    """The loop of the main thread."""
+
+    def __init__(self):
+        self._loop = new()
+        self.call, self.stop, self.run = self._loop.call_soon_threadsafe, self._loop.stop, self._loop.run_forever
+        self.complete = self._loop.run_until_complete
+        self.enter()
+
+    def enter(self):
+        """Makes it the current one, whatever a tool has set."""
+        asyncio.set_event_loop(self._loop)
+
+    def has(self, tasks):
+        """Whether one of the tasks is its own."""
+        return any(task.get_loop() is self._loop for task in list(tasks))
+
+
+class Aside:
+    """A loop on a thread, made when it is first needed."""
+
+    def __init__(self, stopped, failed):
+        self._stopped, self._failed = stopped, failed
+        self._lock, self._loop = threading.Lock(), None
+
+    def call(self, function, *args):
+        self._running().call_soon_threadsafe(function, *args)
+
+    def complete(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._running()).result()
+
+    def _running(self):
+        with self._lock:
+            if self._loop is None:
+                self._loop = new()
+                threading.Thread(target=self._spin, daemon=True).start()
+            return self._loop
+
+    def _spin(self):
+        while True:
+            try:
+                self._loop.run_forever()
+            except BaseException as error:  # SystemExit of a task that a tool left behind
+                self._failed(error)
+            self._stopped()
+
+
+@contextlib.contextmanager
+def of_thread():
+    """Gives the thread a current loop, as the main thread has one."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        yield
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
