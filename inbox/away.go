@@ -4,7 +4,7 @@ package inbox
 const maxAway = 1 << 16
 
 // Away says that the handler only waits, for a person for example, until [Delivery.Back]: its
-// slot is another message's meanwhile. Signs of life go on. Both do nothing when they are called
+// slot is another message's meanwhile. Heartbeats go on. Both do nothing when they are called
 // twice.
 func (d *Delivery) Away() {
 	if d.in.leave(d) {
@@ -66,11 +66,20 @@ func (in *Inbox) work() {
 			if !ok {
 				return
 			}
-			if in.draining.Load() {
+			switch {
+			case in.draining.Load():
 				d.Nak(0)
-				continue
+			case in.handOut(d):
+				in.o.Handle(in.handling, d)
 			}
-			in.o.Handle(in.handling, d)
 		}
 	}
+}
+
+// handOut hands a delivery to a handler, unless it was lost before.
+func (in *Inbox) handOut(d *Delivery) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	d.begun = in.held[d.Seq] == d
+	return d.begun
 }

@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -12,11 +13,12 @@ import (
 	"github.com/oneturn/oneturn/internal/failpoint"
 )
 
-// ErrLeaseLost is the cause of the end of [Delivery.Held]: no sign of life could be sent for
-// a whole ack wait, so the server may have given the message to another worker.
+// ErrLeaseLost is the cause of the end of [Delivery.Held]: no heartbeat reached the server for a
+// whole ack wait, so that it may have given the message to another worker.
 var ErrLeaseLost = errors.New("the lease of the message is lost")
 
-// Delivery is one delivery of a message. Exactly one of Ack, Nak and Leave settles it.
+// Delivery is a message in the hands of this process, from one delivery of it to the next that
+// another process gets. Exactly one of Ack, Nak and Leave settles it.
 type Delivery struct {
 	Msg       *nats.Msg
 	Stream    string
@@ -24,11 +26,14 @@ type Delivery struct {
 	Delivered uint64    // 1 for the first time
 	Stored    time.Time // when the stream took it
 
-	in      *Inbox
-	reply   string
-	start   time.Time
-	beat    atomic.Int64 // last sign of life, nanoseconds since in.epoch (monotonic)
-	away    bool         // takes no slot; guarded by in.mu
+	in    *Inbox
+	start time.Time
+	own   Ownership              // since in.epoch
+	reply atomic.Pointer[string] // of the newest delivery of the message to this process
+
+	// Guarded by in.mu.
+	begun   bool // a handler has it
+	away    bool // takes no slot
 	wasAway bool
 
 	held   context.Context //nolint:containedctx // the life of the delivery
@@ -40,9 +45,9 @@ func (d *Delivery) Held() context.Context { return d.held }
 
 // Fresh reports whether the message was received or kept in progress within half the ack
 // wait. An older delivery must not claim anything: this process may have been paused.
-func (d *Delivery) Fresh() bool { return d.held.Err() == nil && d.age() <= d.in.o.AckWait/2 }
-
-func (d *Delivery) age() time.Duration { return d.in.now() - time.Duration(d.beat.Load()) }
+func (d *Delivery) Fresh() bool {
+	return d.held.Err() == nil && d.own.Fresh(d.in.now(), d.in.wait())
+}
 
 // What settles a message, or keeps it.
 const (
@@ -55,8 +60,15 @@ const (
 // lost, the message comes back and the journal knows that it is done.
 func (d *Delivery) Ack() { d.settle(ackBody) }
 
-// Nak gives the message back, to be delivered to any worker after the delay.
+// Nak gives the message back, to be delivered to any worker after the delay. A delivery that is lost
+// is left instead: the server takes a nak of any delivery, and would deliver a message again that
+// another worker owns.
 func (d *Delivery) Nak(delay time.Duration) {
+	if d.own.Lost(d.in.now(), d.in.wait()) {
+		d.in.o.Logger.Debug("a message is not given back: its lease is lost", "seq", d.Seq)
+		d.Leave()
+		return
+	}
 	body := nakBody
 	if delay > 0 {
 		body += ` {"delay": ` + strconv.FormatInt(int64(delay), 10) + `}`
@@ -69,7 +81,7 @@ func (d *Delivery) Leave() { d.settle("") }
 
 func (d *Delivery) settle(body string) {
 	if body != "" {
-		if err := d.in.nc.Publish(d.reply, []byte(body)); err != nil {
+		if err := d.in.nc.Publish(*d.reply.Load(), []byte(body)); err != nil {
 			d.in.o.Logger.Debug("a message could not be settled; it comes back", "seq", d.Seq, "err", err)
 		}
 	}
@@ -77,17 +89,19 @@ func (d *Delivery) settle(body string) {
 	d.in.settled(d)
 }
 
-// alive sends a sign of life. It is counted only when the connection took it.
-func (d *Delivery) alive() {
-	if failpoint.Before(failpoint.Heartbeat) != nil {
-		d.beat.Store(int64(d.in.now())) // sent, and lost on its way
-		return
+// progress sends a heartbeat.
+func (d *Delivery) progress() error {
+	if err := failpoint.Before(failpoint.Heartbeat); err != nil {
+		return nil //nolint:nilerr // it was sent, and is lost on its way
 	}
-	if d.in.nc.IsConnected() && d.in.nc.Publish(d.reply, []byte(progressBody)) == nil {
-		d.beat.Store(int64(d.in.now()))
-		return
+	if err := d.in.nc.Publish(*d.reply.Load(), []byte(progressBody)); err != nil {
+		return fmt.Errorf("heartbeat: %w", err)
 	}
-	if d.age() > d.in.o.AckWait {
-		d.cancel(ErrLeaseLost)
-	}
+	return nil
+}
+
+// again has the run of a message own the newer delivery that this process was given.
+func (d *Delivery) again(reply string) {
+	d.reply.Store(&reply)
+	d.own.Receive(d.in.now())
 }

@@ -24,8 +24,9 @@ type Options struct {
 	// Handle deals with a message and settles it. ctx ends, with the cause given to Run's
 	// stop, when the handler has to come to an end.
 	Handle func(ctx context.Context, d *Delivery)
-	// AckWait is that of the consumer.
-	AckWait time.Duration
+	// AckWait is that of the consumer when the inbox begins. It is read again every Reread, which
+	// defaults to a minute, and heartbeats follow the smaller one of the last two values.
+	AckWait, Reread time.Duration
 	// SoftStop is how long a drain waits for handlers before it ends their context, HardStop
 	// how long after that it still waits. Default to 25 s and 15 s.
 	SoftStop, HardStop time.Duration
@@ -51,7 +52,9 @@ type Inbox struct {
 	spare chan struct{} // tokens of handlers that are one too many
 	fatal chan error
 	there *presence.Watch // the consumer
-	doubt chan struct{} // a status claims that the consumer is gone
+	doubt chan struct{}   // a status claims that the consumer is gone
+	hurry chan struct{}   // the ack wait was lowered: heartbeats are due
+	waits [2]atomic.Int64 // the last two ack waits that were read, in nanoseconds
 
 	word     atomic.Int64 // last word from the server, nanoseconds since epoch
 	draining atomic.Bool
@@ -80,10 +83,13 @@ func New(nc *nats.Conn, o Options) (*Inbox, error) {
 	if o.HardStop <= 0 {
 		o.HardStop = 15 * time.Second
 	}
+	if o.Reread <= 0 {
+		o.Reread = reread
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Inbox{
+	in := &Inbox{
 		nc: nc, js: js, o: o, epoch: time.Now(), inbox: subjects.NewInbox(nc.Opts.InboxPrefix),
 		next:  "$JS.API.CONSUMER.MSG.NEXT." + o.Stream + "." + o.Consumer,
 		queue: make(chan *Delivery, 4*o.Slots+64),
@@ -91,9 +97,13 @@ func New(nc *nats.Conn, o Options) (*Inbox, error) {
 		fatal: make(chan error, 1),
 		there: presence.New("inbox: consumer "+o.Consumer+" of stream "+o.Stream, ErrGone),
 		doubt: make(chan struct{}, 1),
+		hurry: make(chan struct{}, 1),
 		held:  map[uint64]*Delivery{},
 		pace:  newPace(),
-	}, nil
+	}
+	in.waits[0].Store(int64(o.AckWait))
+	in.waits[1].Store(int64(o.AckWait))
+	return in, nil
 }
 
 func (in *Inbox) now() time.Duration { return time.Since(in.epoch) }
@@ -127,6 +137,8 @@ func (in *Inbox) Run(ctx context.Context, stopCause error) error {
 	tending := make(chan struct{})
 	var tender sync.WaitGroup
 	tender.Go(func() { in.tend(tending, status) })
+	tender.Go(func() { in.beats(tending) })
+	tender.Go(func() { in.lapses(tending) })
 
 	in.word.Store(int64(in.now()))
 	in.pull(true)
@@ -256,14 +268,15 @@ func (in *Inbox) begin(ctx context.Context) error {
 	}
 }
 
-// check asks whether the consumer exists. Its error is [ErrGone], after two looks that have not
+// check asks whether the consumer exists, and for its ack wait. Its error is [ErrGone], after two looks that have not
 // found it.
 func (in *Inbox) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeat)
 	defer cancel()
-	_, err := in.js.Consumer(ctx, in.o.Stream, in.o.Consumer)
+	consumer, err := in.js.Consumer(ctx, in.o.Stream, in.o.Consumer)
 	switch {
 	case err == nil:
+		in.learn(consumer.CachedInfo().Config.AckWait)
 		return in.there.Found(time.Time{}, "") // one that was created again has the same messages
 	case errors.Is(err, jetstream.ErrConsumerNotFound), errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrNotPullConsumer):
 		return in.there.Missing("run `turnctl provision`")

@@ -92,7 +92,10 @@ type running struct {
 
 func run(t *testing.T, nc *nats.Conn, o inbox.Options) running {
 	t.Helper()
-	o.Stream, o.Consumer, o.AckWait = "W", "c", ackWait
+	o.Stream, o.Consumer = "W", "c"
+	if o.AckWait == 0 {
+		o.AckWait = ackWait
+	}
 	in, err := inbox.New(nc, o)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

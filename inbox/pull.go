@@ -85,13 +85,14 @@ func (in *Inbox) receive(m *nats.Msg) {
 	in.word.Store(int64(in.now()))
 	d := &Delivery{
 		Msg: m, Stream: meta.Stream, Seq: meta.Sequence.Stream, Delivered: meta.NumDelivered, Stored: meta.Timestamp,
-		in: in, reply: m.Reply, start: time.Now(),
+		in: in, start: time.Now(),
 	}
-	d.beat.Store(int64(in.now()))
+	d.reply.Store(&m.Reply)
+	d.own.Receive(in.now())
 	d.held, d.cancel = context.WithCancelCause(context.Background())
 	in.mu.Lock()
 	in.outstanding = max(0, in.outstanding-1)
-	_, twice := in.held[d.Seq]
+	held, twice := in.held[d.Seq]
 	refused := in.sub == nil
 	if !twice && !refused {
 		select {
@@ -105,6 +106,7 @@ func (in *Inbox) receive(m *nats.Msg) {
 	switch {
 	case twice:
 		d.cancel(nil)
+		held.again(m.Reply)
 		in.o.Logger.Debug("redelivered while it runs here; left alone", "seq", d.Seq)
 		in.pull(false)
 	case refused:
@@ -155,10 +157,10 @@ func (in *Inbox) settled(d *Delivery) {
 	in.pull(false)
 }
 
-// tend keeps held messages in progress and pulls alive.
+// tend keeps pulls alive, and knows the ack wait.
 func (in *Inbox) tend(done <-chan struct{}, status <-chan nats.Status) {
-	beats := time.NewTicker(in.o.AckWait / 3)
-	defer beats.Stop()
+	again := time.NewTicker(in.o.Reread)
+	defer again.Stop()
 	watch := time.NewTicker(heartbeat)
 	defer watch.Stop()
 	doubt := in.doubt // nil after a look, until the next watch: statuses cannot make it look all the time
@@ -174,8 +176,10 @@ func (in *Inbox) tend(done <-chan struct{}, status <-chan nats.Status) {
 			}
 			in.word.Store(int64(in.now()))
 			in.pull(true)
-		case <-beats.C:
-			in.keepAlive()
+		case <-again.C:
+			if err := in.check(context.Background()); err != nil {
+				in.fail(err)
+			}
 		case <-doubt:
 			doubt = nil
 			if err := in.check(context.Background()); err != nil {
@@ -198,21 +202,5 @@ func (in *Inbox) tend(done <-chan struct{}, status <-chan nats.Status) {
 			}
 			in.pull(true)
 		}
-	}
-}
-
-// keepAlive sends a sign of life for every message that was not just received: one that is
-// younger than an eighth of the ack wait has time until the next round.
-func (in *Inbox) keepAlive() {
-	in.mu.Lock()
-	due := make([]*Delivery, 0, len(in.held))
-	for _, d := range in.held {
-		if d.age() > in.o.AckWait/8 {
-			due = append(due, d)
-		}
-	}
-	in.mu.Unlock()
-	for _, d := range due {
-		d.alive()
 	}
 }

@@ -34,8 +34,8 @@ var ErrRefused = errors.New("refused")
 // Apply creates and updates what plan says and is idempotent: a second run changes nothing.
 // Settings outside the plan (placement, compression, metadata) stay as they are. Before any
 // change it refuses, with all reasons at once and [ErrRefused], what would lose records:
-// other storage or retention policy, a shorter age, fewer replicas, a subject less, and a
-// journal that was lost. If the server fails in between, the changes so far come back with
+// other storage or retention policy, a shorter age, fewer replicas, a subject less, a journal
+// that was lost, and an ack wait that is lowered while workers run. If the server fails in between, the changes so far come back with
 // the error; run it again.
 func Apply(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Change, error) {
 	if err := CheckServer(js.Conn()); err != nil {
@@ -87,6 +87,10 @@ func refuse(object string, diffs []difference) []error {
 	var errs []error
 	for _, d := range diffs {
 		if !d.refused {
+			continue
+		}
+		if d.why != "" {
+			errs = append(errs, fmt.Errorf("provision: %s: %s: %w: %s", object, d, ErrRefused, d.why))
 			continue
 		}
 		errs = append(errs, fmt.Errorf("provision: %s: %s: %w: this loses records or safety; "+

@@ -19,6 +19,7 @@ type Plan struct {
 	Consumers []Consumer
 
 	journal, inbound, timers, blobs, limits string        // stream names
+	api                                     string        // service that every worker offers
 	minRetention                            time.Duration // turn life, event age and margin
 }
 
@@ -47,6 +48,7 @@ func New(opts Options) (Plan, error) {
 		timers:       s.TimersStream(),
 		blobs:        "OBJ_" + s.BlobsBucket(),
 		limits:       "KV_" + s.LimitsBucket(),
+		api:          s.APIName(),
 		minRetention: MinRetention(opts.MaxTurnLife, opts.MaxEventAge),
 	}
 	for _, pool := range opts.Pools {

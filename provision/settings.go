@@ -70,6 +70,7 @@ var consumerSettings = []setting[jetstream.ConsumerConfig]{ //nolint:gochecknogl
 	{"deliver_policy", fixed, func(c *jetstream.ConsumerConfig) any { return &c.DeliverPolicy }, nil},
 	{"deliver_subject", fixed, func(c *jetstream.ConsumerConfig) any { return &c.DeliverSubject }, nil},
 	{"ack_policy", fixed, func(c *jetstream.ConsumerConfig) any { return &c.AckPolicy }, nil},
+	// Lowering it is refused while workers run, see look.
 	{"ack_wait", tunable, func(c *jetstream.ConsumerConfig) any { return &c.AckWait }, nil},
 	{"max_deliver", promised, func(c *jetstream.ConsumerConfig) any { return &c.MaxDeliver }, nil},
 	{"backoff", promised, func(c *jetstream.ConsumerConfig) any { return &c.BackOff }, nil},
@@ -89,7 +90,8 @@ type difference struct {
 	setting    string
 	rule       rule
 	have, want string
-	refused    bool // Apply must not change it
+	refused    bool   // Apply must not change it
+	why        string // and the way out, if there is a better one than to change it by hand
 }
 
 // String shows the change, for example "ack_wait 30s → 1m0s".

@@ -53,14 +53,28 @@ func look(ctx context.Context, js jetstream.JetStream, plan Plan) (state, error)
 		consumer, err := js.Consumer(ctx, want.Stream, want.Config.Durable)
 		switch {
 		case err == nil:
-			have := consumer.CachedInfo().Config
+			info := consumer.CachedInfo()
+			have := info.Config
 			c.have, c.diffs = &have, compare(consumerSettings, &have, &c.want)
+			if have.AckWait > c.want.AckWait && plan.inUse(ctx, js.Conn(), info) {
+				refuseChange(c.diffs, "ack_wait", "workers run, and would lose what they hold until they know of it; "+
+					"stop them first and start them again afterwards, or keep --ack-wait "+have.AckWait.String())
+			}
 		case !errors.Is(err, jetstream.ErrConsumerNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound):
 			return state{}, fmt.Errorf("provision: look at %s: %w", c.object(), explain(err))
 		}
 		found.consumers = append(found.consumers, c)
 	}
 	return found, nil
+}
+
+// refuseChange marks the difference in a setting as one that must not be changed now.
+func refuseChange(diffs []difference, setting, why string) {
+	for i := range diffs {
+		if d := &diffs[i]; d.setting == setting {
+			d.refused, d.why = true, why
+		}
+	}
 }
 
 // stream returns the state of a stream of the plan.

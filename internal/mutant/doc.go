@@ -61,6 +61,9 @@ const (
 	StrangerTakesOver Name = "stranger_takes_over"
 	// BudgetIgnored gives messages back with a delay however many places they take.
 	BudgetIgnored Name = "budget_ignored"
+	// LeaseWithoutTime takes a delivery for its own, refreshes it and gives it back however long ago
+	// its last heartbeat was.
+	LeaseWithoutTime Name = "lease_without_time"
 )
 
 // All returns all faults.
@@ -81,5 +84,5 @@ func OfQuestions() []Name {
 // OfSchedules returns the faults that need an order of events which only the simulation can bring
 // about: no test of real workers has to find them.
 func OfSchedules() []Name {
-	return []Name{ParkBeforeLook, TakeoverRunsBinding, StrangerTakesOver, StaleReadBelieved}
+	return []Name{ParkBeforeLook, TakeoverRunsBinding, StrangerTakesOver, StaleReadBelieved, LeaseWithoutTime}
 }

@@ -29,7 +29,8 @@
 //   - a turn that was claimed with a verdict was never entered and ends with that verdict;
 //   - data that lost the turn key to other data was never run, and became a dead letter;
 //   - a response that says ok comes from a run that returned that result;
-//   - interrupted only if the delivery that claimed the turn was hit by a fault, cancelled only
+//   - interrupted only if the delivery that claimed the turn was hit by a fault (a delivery that
+//     was lost gives no message back, so that is none), cancelled only
 //     if somebody cancelled, and not entered by a takeover that came after the cancel;
 //   - epochs count up by one, fencing tokens grow with them, the idempotency key stays;
 //   - no message was settled before its turn had a response or another message held it, except

@@ -10,7 +10,7 @@ const (
 	Pause         Fault = "pause"           // a worker stands still, its leases lapse, it goes on later
 	Drain         Fault = "drain"           // a worker is asked to stop and started again
 	Deploy        Fault = "deploy"          // a worker comes back with other manifests
-	LostBeats     Fault = "lost beats"      // a message is delivered again while its owner is well
+	LostBeats     Fault = "lost beats"      // a message is delivered again while its owner is well: heartbeats are lost, or too few for an ack wait that was lowered
 	LostLease     Fault = "lost lease"      // an owner learns that its lease has lapsed
 	UnknownNow    Fault = "unknown, stored" // a write has no answer and is stored
 	UnknownLater  Fault = "unknown, later"  // a write has no answer and is stored at some later time

@@ -190,7 +190,10 @@ func (m *message) lease() idempotency.Lease {
 // lapse ends the lease: the message will be delivered again.
 func (m *message) lapse() {
 	m.w.tracef("the lease of %s lapses", m)
-	m.w.now = m.w.now.Add(time.Duration(m.w.rng.Int64N(int64(ackWait))))
+	if t := m.holder; t != nil && t.p.late {
+		m.w.now = later(m.w.now, worldBegins.Add(t.beat+ackWait))
+	}
+	m.w.now = m.w.now.Add(time.Duration(1 + m.w.rng.Int64N(int64(ackWait))))
 	m.release()
 }
 
@@ -220,14 +223,19 @@ func (m *message) purge() {
 	m.settled, m.purged = true, true
 }
 
-// nak gives the message back after the delay, whoever holds it. By is the delivery that sent it.
-func (m *message) nak(by *thread, delay time.Duration) {
+// nak gives the message back after the delay, whoever holds it. By is the delivery that sent it, late
+// when it was lost by then: that is no fault that another delivery may meet.
+func (m *message) nak(by *thread, late bool, delay time.Duration) {
 	if !m.settled && m.leased {
 		if m.holder != nil {
 			m.holder.lapsed = true
 		}
-		if m.holder != by { // it was in time when it was sent
+		switch {
+		case m.holder == by:
+		case !late:
 			m.w.hit(m.last)
+		case m.holder != nil:
+			m.w.violatef("%s: a delivery that %s had lost gives %s back, which %s holds", m.turn.id.Turn, by.p.name, m, m.holder.p.name)
 		}
 		m.leased, m.holder = false, nil
 		m.ready = m.w.now.Add(delay)

@@ -2,8 +2,6 @@ package sim
 
 import (
 	"time"
-
-	"github.com/oneturn/oneturn/inbox"
 )
 
 // option is one thing that can happen next.
@@ -129,7 +127,7 @@ func (w *world) act() bool {
 		switch {
 		case m.settled:
 		case m.leased:
-			if m.holder == nil || m.holder.p.paused && w.chance(1, 4) {
+			if m.holder == nil || m.holder.p.paused && w.chance(1, 4) || m.holder.overdue() {
 				add(option{do: func(_ *world, o option) { o.m.lapse() }, m: m})
 			}
 		case m.ready.After(w.now):
@@ -181,6 +179,9 @@ func (w *world) processOptions(p *process, add func(option)) {
 			add(option{do: func(w *world, o option) { o.p.paused = false; w.tracef("%s goes on", o.p.name) }, p: p})
 		}
 	default:
+		if p.late {
+			add(option{do: func(_ *world, o option) { o.p.tick() }, p: p})
+		}
 		for _, x := range p.fibers {
 			if x.runnable() {
 				add(option{do: (*world).run, x: x})
@@ -232,9 +233,7 @@ func (w *world) restart(o option) {
 
 func (w *world) loseLease(o option) {
 	if w.strike(LostLease, 1) {
-		w.tracef("%s learns that it has lost #%d/%d", o.t.p.name, o.t.lease.Seq, o.t.lease.Delivery)
-		o.t.lost = true
-		o.t.lose(inbox.ErrLeaseLost)
+		o.t.forfeit()
 	}
 }
 

@@ -22,6 +22,8 @@ type thread struct {
 	read int // how many records the journal had when the thread listed those of a turn last
 	old  int // how many of its next reads a leader answers that was replaced after that
 
+	owned
+
 	held   context.Context //nolint:containedctx // the life of the delivery, not of a call
 	lose   context.CancelCauseFunc
 	lapsed bool // the queue has given the message up, whether the worker knows or not

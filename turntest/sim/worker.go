@@ -36,13 +36,14 @@ type process struct {
 	stop context.CancelCauseFunc
 
 	up, paused, draining bool
+	late                 bool // it has stood still, and sent no heartbeats since
 }
 
 // begin starts the worker with the real handlers on the simulated world.
 func (p *process) begin(m manifest) {
 	w := p.w
 	p.life++
-	p.manifest, p.up, p.paused, p.draining = m, true, false, false
+	p.manifest, p.up, p.paused, p.draining, p.late = m, true, false, false, false
 	p.had = append(p.had, m)
 	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Second
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
@@ -147,12 +148,14 @@ func (p *process) receive(m *message) {
 	for _, t := range p.threads {
 		if t.m == m {
 			m.holder = t
+			t.receive()
 			return
 		}
 	}
 	t := &thread{w: p.w, p: p, m: m, lease: m.lease()}
 	t.held, t.lose = context.WithCancelCause(context.Background())
 	m.holder = t
+	t.receive()
 	p.threads = append(p.threads, t)
 	p.w.start(p, t, func(x *fiber) { p.handle(t, x) })
 }
@@ -173,7 +176,12 @@ func (p *process) handle(t *thread, x *fiber) {
 		w.settle(ack)
 	case handlers.Nak:
 		x.yield("nak")
-		w.settle(func() { m.nak(t, d.Delay) })
+		if !t.owns() {
+			w.tracef("%s gives #%d/%d not back: it is lost", p.name, t.lease.Seq, t.lease.Delivery)
+			return
+		}
+		late := t.overdue()
+		w.settle(func() { m.nak(t, late, d.Delay) })
 	case handlers.Leave:
 		w.tracef("%s leaves #%d/%d", p.name, t.lease.Seq, t.lease.Delivery)
 	}
@@ -189,9 +197,6 @@ func (w *world) settle(send func()) {
 		send()
 	}
 }
-
-// fresh is what the worker believes: signs of life that got lost do not show.
-func (t *thread) fresh() bool { return !t.lost && (!t.lapsed || t.w.chance(1, 2)) }
 
 // pause is how the journal waits.
 func (w *world) pause(ctx context.Context, _ time.Duration) error {
@@ -259,7 +264,10 @@ func (p *process) hitAll() {
 // pause stops all threads where they are.
 func (p *process) pause() {
 	p.w.tracef("%s stands still", p.name)
-	p.paused = true
+	for _, t := range p.threads {
+		t.keep()
+	}
+	p.paused, p.late = true, true
 }
 
 // crash kills the worker. What it was sending may still arrive.

@@ -24,6 +24,9 @@ const (
 	maxSteps   = 6000
 )
 
+// worldBegins is when schedules begin.
+var worldBegins = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant
+
 // world is one schedule.
 type world struct {
 	sim    *Simulator
@@ -72,7 +75,7 @@ type notice struct {
 func newWorld(s *Simulator, seed uint64, tracing bool) *world {
 	w := &world{
 		sim: s, seed: seed, tracing: tracing, rng: rand.New(rand.NewPCG(seed, 0x6f6e657475726e)),
-		now:     time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
+		now:     worldBegins,
 		letters: map[uint64]string{}, schedules: map[string]schedule{}, merged: map[uint64]bool{}, hits: map[idempotency.Lease]bool{},
 	}
 	w.store = newStore(w)

@@ -1,0 +1,107 @@
+package inbox
+
+import "time"
+
+// reread is how often the ack wait is read again from the consumer by default.
+const reread = time.Minute
+
+// wait is the ack wait that counts: the smaller one of the last two that were read, so that
+// heartbeats are early enough while a change of it is under way.
+func (in *Inbox) wait() time.Duration {
+	return time.Duration(min(in.waits[0].Load(), in.waits[1].Load()))
+}
+
+// learn notes the ack wait as the consumer has it now.
+func (in *Inbox) learn(wait time.Duration) {
+	before := in.wait()
+	if wait <= 0 {
+		return
+	}
+	in.waits[0].Store(in.waits[1].Load())
+	in.waits[1].Store(int64(wait))
+	if wait < before {
+		in.o.Logger.Warn("the ack wait of the consumer was lowered under running workers; heartbeats follow", "consumer", in.o.Consumer, "before", before, "ack_wait", wait)
+		select {
+		case in.hurry <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// beats sends heartbeats every third of the ack wait until done.
+func (in *Inbox) beats(done <-chan struct{}) {
+	timer := time.NewTimer(in.wait() / 3)
+	defer timer.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-in.hurry:
+		case <-timer.C:
+		}
+		in.keepAlive()
+		timer.Reset(in.wait() / 3)
+	}
+}
+
+// keepAlive sends a heartbeat for every message that was not just received: one that is younger
+// than an eighth of the ack wait has time until the next round. They count from when they were
+// sent, once the server has answered: a link that is stalled takes everything and delivers nothing.
+func (in *Inbox) keepAlive() {
+	sent, wait := in.now(), in.wait()
+	in.mu.Lock()
+	due := make([]*Delivery, 0, len(in.held))
+	for _, d := range in.held {
+		if d.own.age(sent) > wait/8 && !d.own.Lost(sent, wait) {
+			due = append(due, d)
+		}
+	}
+	in.mu.Unlock()
+	if len(due) == 0 || !in.nc.IsConnected() {
+		return
+	}
+	for _, d := range due {
+		if err := d.progress(); err != nil {
+			in.o.Logger.Debug("a heartbeat could not be sent; it is tried again", "seq", d.Seq, "err", err)
+			return
+		}
+	}
+	if err := in.nc.FlushTimeout(wait); err != nil {
+		in.o.Logger.Debug("heartbeats are not confirmed; they are sent again", "messages", len(due), "err", err)
+		return
+	}
+	for _, d := range due {
+		d.own.Beat(sent, in.now(), wait)
+	}
+}
+
+// lapses ends the lease of every delivery that is lost, until done. It sends nothing, so that no
+// connection can hold it up.
+func (in *Inbox) lapses(done <-chan struct{}) {
+	for {
+		timer := time.NewTimer(in.wait() / 8)
+		select {
+		case <-done:
+			timer.Stop()
+			return
+		case <-timer.C:
+			in.lapse()
+		}
+	}
+}
+
+// lapse ends the leases that are lost now. A delivery that no handler has begun is forgotten: the
+// message is welcome when it is delivered again.
+func (in *Inbox) lapse() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	now, wait := in.now(), in.wait()
+	for _, d := range in.held {
+		if d.own.Lost(now, wait) {
+			d.cancel(ErrLeaseLost)
+			if !d.begun {
+				delete(in.held, d.Seq)
+			}
+		}
+	}
+}

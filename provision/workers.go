@@ -1,0 +1,32 @@
+package provision
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// pingTimeout is how long workers may take to answer a ping.
+const pingTimeout = time.Second
+
+// inUse reports whether workers consume: they have asked for messages, or hold some and answer. A
+// worker whose slots are all taken asks for none, and messages that are not acknowledged may also be
+// those of workers that have died.
+func (p Plan) inUse(ctx context.Context, nc *nats.Conn, info *jetstream.ConsumerInfo) bool {
+	return info.NumWaiting > 0 || info.NumAckPending > 0 && p.answered(ctx, nc)
+}
+
+// answered pings the service that every worker offers.
+func (p Plan) answered(ctx context.Context, nc *nats.Conn) bool {
+	subject, err := micro.ControlSubject(micro.PingVerb, p.api, "")
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	_, err = nc.RequestWithContext(ctx, subject, nil)
+	return err == nil
+}
