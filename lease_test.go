@@ -146,3 +146,32 @@ func TestAckWaitIsNotLoweredUnderARunningWorker(t *testing.T) {
 	_, err = provision.Apply(t.Context(), js, plan)
 	require.NoError(t, err)
 }
+
+// F26: see docs/faults.md.
+func TestDrainGivesBufferedTurnsBackWhileItsToolsRun(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	s.Provision(func(o *provision.Options) { o.AckWait = 30 * time.Second })
+	var drained, idle slow
+	config := drained.config()
+	config.SoftStop = 20 * time.Second
+	stop := runOn(t, s.Connect(), config)
+	c := client(t, s)
+	busy, buffered := takes("busy", 3*time.Second), takes("buffered", 0)
+	pullsAhead(t, s, c, &drained, busy, buffered)
+	runOn(t, s.Connect(), idle.config())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		stop()
+	}()
+	require.Empty(t, await(t, c, buffered.TurnID).Code)
+	require.Equal(t, int32(1), idle.ended.Load())
+	select {
+	case <-stopped:
+		require.Fail(t, "the drain was over before the other worker had the turn")
+	default:
+	}
+	require.Empty(t, await(t, c, busy.TurnID).Code)
+	<-stopped
+}

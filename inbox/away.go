@@ -66,18 +66,19 @@ func (in *Inbox) work() {
 			if !ok {
 				return
 			}
-			switch {
-			case in.draining.Load():
-				d.Nak(0)
-			case in.handOut(d):
+			if in.handOut(d) {
 				in.o.Handle(in.handling, d)
 			}
 		}
 	}
 }
 
-// handOut hands a delivery to a handler, unless it was lost before.
+// handOut hands a delivery to a handler, unless it was lost before, or is given back because of a drain.
 func (in *Inbox) handOut(d *Delivery) bool {
+	if in.draining.Load() {
+		d.Nak(0)
+		return false
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	d.begun = in.held[d.Seq] == d

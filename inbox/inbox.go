@@ -156,9 +156,12 @@ func (in *Inbox) Run(ctx context.Context, stopCause error) error {
 	return err
 }
 
-// drain stops pulling and waits for the handlers.
+// drain stops pulling, gives back what no handler has begun, and waits for the handlers.
 func (in *Inbox) drain(sub *nats.Subscription, stop func()) {
-	in.draining.Store(true)
+	in.mu.Lock()
+	in.draining.Store(true) // receive buffers nothing after this
+	in.mu.Unlock()
+	in.giveBack()
 	// Draining, not dropping: what has arrived by now is still received, and given back.
 	drained := sub.StatusChanged(nats.SubscriptionClosed)
 	if err := sub.Drain(); err == nil {
@@ -167,12 +170,12 @@ func (in *Inbox) drain(sub *nats.Subscription, stop func()) {
 		case <-time.After(time.Second): // a lost connection never confirms
 		}
 	}
+	in.mu.Lock()
+	in.sub = nil
+	close(in.queue)
+	in.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
-		in.mu.Lock()
-		in.sub = nil // receive adds nothing after this
-		close(in.queue)
-		in.mu.Unlock()
 		in.handlers.Wait()
 		close(done)
 	}()
@@ -194,7 +197,20 @@ func (in *Inbox) drain(sub *nats.Subscription, stop func()) {
 	}
 }
 
-// letGo ends every lease: no more signs of life are sent, so that writes of unknown outcome
+// giveBack gives all that no handler has begun back at once, whether or not a slot is free: another
+// worker may be.
+func (in *Inbox) giveBack() {
+	for {
+		select {
+		case d := <-in.queue:
+			d.Nak(0)
+		default:
+			return
+		}
+	}
+}
+
+// letGo ends every lease: no more heartbeats are sent, so that writes of unknown outcome
 // have to end too.
 func (in *Inbox) letGo() {
 	in.mu.Lock()

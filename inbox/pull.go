@@ -93,7 +93,7 @@ func (in *Inbox) receive(m *nats.Msg) {
 	in.mu.Lock()
 	in.outstanding = max(0, in.outstanding-1)
 	held, twice := in.held[d.Seq]
-	refused := in.sub == nil
+	refused := in.draining.Load()
 	if !twice && !refused {
 		select {
 		case in.queue <- d:
