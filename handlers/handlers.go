@@ -32,8 +32,9 @@ const (
 	// graceNaks is how often a message of an unknown workflow is given back within the
 	// binding grace: often enough that one of many workers that knows it gets it.
 	graceNaks = 40
-	// maxDeliveries of a message nobody could claim. The server's counter does not tell the
-	// naks of our own from workers that died, so they are allowed for.
+	// maxDeliveries of the message of a turn that no worker could claim. The server's counter does
+	// not distinguish naks from workers that died, so they are allowed for. What ends an open turn
+	// (answers, expiries, cancels, resumes) is never given up by a count: it waits for the journal.
 	maxDeliveries = 10 + graceNaks
 )
 
@@ -153,9 +154,6 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 	m.secret = m.Private // until its question is known
 	if m.Lease.Delivery > 1 {
 		h.Metrics.Redeliveries.Inc()
-	}
-	if m.Lease.Delivery > 2*maxDeliveries {
-		return h.dead(m, "", reasonUndeliverable, fmt.Errorf("delivered %d times, and no worker could end it", m.Lease.Delivery))
 	}
 	if errRestore != nil {
 		return h.unparsed(m, errRestore)

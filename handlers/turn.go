@@ -69,6 +69,11 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	if h.finished.has(t.ref) || mutant.Enabled && h.mutantDuplicate(m) {
 		return h.duplicate(t)
 	}
+	if m.Lease.Delivery > 2*maxDeliveries {
+		if d, given := h.givenUp(t); given {
+			return d
+		}
+	}
 	switch age := h.age(m); {
 	case age > h.MaxEventAge:
 		t.reject = rejectTooOld(age, h.MaxEventAge)
@@ -203,6 +208,19 @@ func (h *Handlers) handOver(t *turn) time.Duration {
 	return h.handOverDelay(t.m)
 }
 
+// givenUp makes a dead letter of the message of a turn that no worker could even reject. One that was
+// claimed is ended by whoever gets it.
+func (h *Handlers) givenUp(t *turn) (Disposition, bool) {
+	claimed, err := h.claimedBefore(t)
+	switch {
+	case err != nil:
+		return h.unclaimed(t, err), true
+	case claimed:
+		return Disposition{}, false
+	}
+	return h.dead(t.m, t.App, reasonUndeliverable, fmt.Errorf("delivered %d times, and no worker could claim it", t.m.Lease.Delivery)), true
+}
+
 // claimedBefore reports whether a worker has claimed the turn: one that was is ended whatever the
 // workflow says. Only a redelivered one may have been, and the journal knows. A worker that claims
 // it after this look, late, ends it itself; if it dies, the sweep finds the turn.
@@ -211,7 +229,7 @@ func (h *Handlers) claimedBefore(t *turn) (bool, error) {
 		return false, nil
 	}
 	keys := []subjects.Key{t.key}
-	if t.binding.RunOnKeyReuse {
+	if t.binding == nil || t.binding.RunOnKeyReuse {
 		keys = append(keys, t.key.Reuse(t.Run, t.Turn, t.hash))
 	}
 	for _, key := range keys {
