@@ -11,7 +11,7 @@ import (
 var scripts embed.FS
 
 // hostModules are the modules of the host in the order in which they import each other.
-const hostModules = "frames tables encode context desk people yields api output shims sources siblings entry load loops state serve"
+const hostModules = "frames tables encode context desk people yields api output shims sources siblings entry spawn load loops state serve"
 
 // hostConfig is what a child needs to know before its first call.
 type hostConfig struct {
@@ -20,6 +20,7 @@ type hostConfig struct {
 	Workflow  string `json:"workflow"`
 	MaxFrame  int    `json:"max_frame"`
 	MaxMemory int64  `json:"max_memory"`
+	Mark      string `json:"mark"` // word that begins the lines of a call
 
 	Sources map[string][]byte `json:"sources"` // Python files of the folder, relative to it, as base64
 }

@@ -77,7 +77,8 @@ func (c *child) run() {
 func (c *child) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd, boot, secrets, err := c.launch.command()
+	mark := newMark()
+	cmd, boot, secrets, err := c.launch.command(mark)
 	if err != nil {
 		started <- err
 		return
@@ -107,8 +108,8 @@ func (c *child) supervise(started chan<- error) {
 	log := c.log.With("pid", cmd.Process.Pid)
 	log.Debug("Python process started", "interpreter", cmd.Path)
 	redact := newRedactor(secrets)
-	stdout := &output{log: log.With("stream", "stdout"), who: c.who, redact: redact, scrub: c.scrub}
-	stderr := &output{log: log.With("stream", "stderr"), who: c.who, redact: redact, scrub: c.scrub}
+	stdout := &output{log: log.With("stream", "stdout"), mark: "\x1e" + mark, who: c.who, redact: redact, scrub: c.scrub}
+	stderr := &output{log: log.With("stream", "stderr"), mark: "\x1e" + mark, who: c.who, redact: redact, scrub: c.scrub}
 	var readers, writer sync.WaitGroup
 	stop := make(chan struct{})
 	writer.Go(func() { c.write(p.in, stop) })
@@ -135,7 +136,7 @@ func (c *child) supervise(started chan<- error) {
 }
 
 // command prepares the process: its interpreter, environment and first frame.
-func (l launch) command() (cmd *exec.Cmd, boot []byte, secrets []string, err error) {
+func (l launch) command(mark string) (cmd *exec.Cmd, boot []byte, secrets []string, err error) {
 	at, err := locate(l.root, l.workflow)
 	if err != nil {
 		return nil, nil, nil, err
@@ -150,7 +151,7 @@ func (l launch) command() (cmd *exec.Cmd, boot []byte, secrets []string, err err
 	}
 	boot, err = bootFrame(hostConfig{
 		Root: at.root, Folder: at.folder, Workflow: filepath.Base(at.folder), MaxFrame: l.maxFrame, MaxMemory: l.maxMem,
-		Sources: l.sources,
+		Sources: l.sources, Mark: mark,
 	})
 	if err != nil {
 		return nil, nil, nil, err

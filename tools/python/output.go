@@ -2,6 +2,7 @@ package python
 
 import (
 	"bufio"
+	"crypto/rand"
 	"io"
 	"log/slog"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 type output struct {
 	log    *slog.Logger          // carries workflow, pid and stream
 	who    func(id uint64) voice // the call of a number
+	mark   string                // begins a line of a call: then come its number, a space and the line
 	redact *strings.Replacer     // nil when there is nothing to blot out
 	// scrub blots out the secrets that calls of the process were handed; the line may be cut.
 	scrub func(line string, cut bool) string
@@ -37,16 +39,16 @@ func newRedactor(secrets []string) *strings.Replacer {
 // copy reads until the stream ends.
 func (o *output) copy(r io.Reader) {
 	in := bufio.NewReaderSize(r, process.MaxLine)
-	log := o.log
+	last, log := uint64(0), o.log // the call of the latest line, and the log for its lines
 	defer func() { o.Flush(log) }()
 	for {
 		line, cut, err := process.ReadLine(in)
 		if err != nil && line == "" {
 			return
 		}
-		if id, ok := speaker(line); ok {
-			log = o.log.With(o.who(id).attrs()...)
-			continue
+		id, line := o.speaker(line)
+		if id != last {
+			last, log = id, o.log.With(o.who(id).attrs()...)
 		}
 		o.Line(log, line, cut, func(text string) string {
 			if o.redact != nil {
@@ -57,16 +59,24 @@ func (o *output) copy(r io.Reader) {
 	}
 }
 
-// speaker returns the call whose lines follow, if line says so. The host writes such a line
-// when another call begins to print than before; 0 is none.
-func speaker(line string) (id uint64, ok bool) {
-	text, ok := strings.CutPrefix(line, "\x1e")
-	if !ok {
-		return 0, false
+// speaker returns the call that printed a line, and what it printed. Lines without a mark, those of
+// processes that a tool has started for one, belong to no call.
+func (o *output) speaker(line string) (id uint64, text string) {
+	marked, ok := strings.CutPrefix(line, o.mark)
+	number, text, found := strings.Cut(marked, " ")
+	if !ok || !found {
+		return 0, line
 	}
-	id, err := strconv.ParseUint(text, 10, 64)
-	return id, err == nil
+	id, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return 0, line
+	}
+	return id, text
 }
+
+// newMark returns the word that marks the lines of a process's calls: what a tool prints of its data
+// cannot contain it.
+func newMark() string { return rand.Text() + ":" }
 
 // voice is a call as log records name it.
 type voice struct {

@@ -25,7 +25,7 @@ def first_frame():
 def start():
     boot = first_frame()
     package = types.ModuleType("_oneturn_host")
-    package.__path__ = []
+    package.__path__, package.modules = [], boot["modules"]
     sys.modules["_oneturn_host"] = package
     for name, source in boot["modules"]:
         module = types.ModuleType("_oneturn_host." + name)

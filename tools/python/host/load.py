@@ -7,7 +7,7 @@ import sys
 import traceback
 import types
 
-from _oneturn_host import entry, shims, siblings, sources
+from _oneturn_host import entry, shims, siblings, sources, spawn
 
 
 class LoadError(Exception):
@@ -15,14 +15,17 @@ class LoadError(Exception):
 
 
 class Loader:
-    def __init__(self, root, folder, workflow, kept):
-        self._root, self._folder, self._workflow = os.path.realpath(root), folder, workflow
-        self._entries = {}
+    def __init__(self, config, files):
+        """config tells where the workflow is, files has the paths of tool modules that were imported, by their names."""
+        root, folder = config["root"], config["folder"]
+        self._root, self._folder, self._workflow = os.path.realpath(root), folder, config["workflow"]
+        self._entries, self._files = {}, files
         tools, parent = os.path.join(folder, "tools"), os.path.dirname(root)
         sys.path.append(parent)
-        siblings.install(root, [tools, folder])
-        sources.install(folder, kept)
+        siblings.install(root, [tools, folder], files)
+        sources.install(folder, config["sources"])
         shims.install([tools, folder, root, parent])
+        spawn.install({name: config[name] for name in ("root", "folder", "workflow", "sources")}, files)
 
     def known(self, file, function):
         return self._entries.get((file, function))
@@ -66,7 +69,7 @@ class Loader:
             if spec is None:
                 raise LoadError("%s is not a Python file" % file)
             module = importlib.util.module_from_spec(spec)
-            sys.modules[name] = module
+            sys.modules[name], self._files[name] = module, path
             spec.loader.exec_module(module)
         except LoadError:
             raise

@@ -1,32 +1,45 @@
-"""What tools print: in whole lines, with the call that prints them."""
+"""What tools print: in whole lines, each with the call that prints it."""
 import io
 import sys
+import threading
 
 from _oneturn_host import api
 
-MARK = "\x1e"  # begins the line that says whose lines follow
+MARK = "\x1e"  # begins a line of a call: the mark, the word of the process, the number of the call, a space
+MAX_OPEN = 1 << 16  # characters of a line that wait for its end
 
 
 class Stream(io.TextIOWrapper):
-    def __init__(self, stream):
+    """Holds back a line until its end: what others of the process write meanwhile, on whatever way, stays apart."""
+
+    def __init__(self, stream, word):
         super().__init__(stream.buffer, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True)
-        self._speaker = 0
-        self._unended = False
+        self._head = MARK + word
+        self._open = {}  # what each call has begun to print
+        self._lock = threading.RLock()
 
     def write(self, text):
         speaker = api.speaker()
-        if speaker != self._speaker:
-            self.end_line()
-            self._speaker = speaker
-            super().write("%s%d\n" % (MARK, speaker))
-        if text:
-            self._unended = not text.endswith("\n")
-        return super().write(text)
+        with self._lock:
+            whole, end, rest = (self._open.pop(speaker, "") + text).rpartition("\n")
+            if len(rest) > MAX_OPEN:
+                whole, end, rest = whole + end + rest, "\n", ""
+            if end:
+                self._put(speaker, whole)
+            if rest:
+                self._open[speaker] = rest
+        return len(text)
 
-    def end_line(self):
-        if self._unended:
-            self._unended = False
-            super().write("\n")
+    def _put(self, speaker, lines):
+        head = "%s%d " % (self._head, speaker) if speaker else ""
+        lines = lines.replace(MARK, "\u241e")  # a text must not pass for a mark
+        super().write("".join(head + line + "\n" for line in lines.split("\n")))
+
+    def end_line(self, speaker):
+        with self._lock:
+            rest = self._open.pop(speaker, "")
+            if rest:
+                self._put(speaker, rest)
 
     def close(self):
         """All tools share the stream: one that closes it must not take it from the others."""
@@ -35,15 +48,15 @@ class Stream(io.TextIOWrapper):
 _streams = []
 
 
-def install():
-    sys.stdout, sys.stderr = Stream(sys.stdout), Stream(sys.stderr)
+def install(word):
+    sys.stdout, sys.stderr = Stream(sys.stdout, word), Stream(sys.stderr, word)
     _streams[:] = sys.stdout, sys.stderr
 
 
-def end_lines():
+def end_lines(speaker):
     """Nobody waits for the end of a line that a finished call has left open."""
     for stream in _streams:
         try:
-            stream.end_line()
+            stream.end_line(speaker)
         except (OSError, ValueError):  # a tool has closed it
             pass

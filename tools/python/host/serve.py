@@ -42,12 +42,12 @@ class Host:
         faulthandler.enable()
         limit(config["max_memory"])
         encode.max_items = config["max_frame"] // 2  # each takes two bytes of it
-        output.install()
+        output.install(config["mark"])
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
         logging.getLogger("asyncio").setLevel(logging.WARNING)
         api.install()
         people.run_async = self._await
-        self._loader = load.Loader(config["root"], config["folder"], config["workflow"], config["sources"])
+        self._loader = load.Loader(config, {})
 
     def serve(self):
         threading.Thread(target=self._read, daemon=True).start()
@@ -246,7 +246,7 @@ class Host:
 
     def _end(self, request, body):
         frames.end_copy()
-        output.end_lines()
+        output.end_lines(request["id"])
         self._cancelled.discard(request["id"])
         owner = self._desks.pop(request["id"], None)
         if owner is not None:

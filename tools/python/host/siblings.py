@@ -4,17 +4,23 @@ import importlib.util
 import os
 import sys
 
+from _oneturn_host import sources
+
 # What imports in the name of its caller.
-GO_BETWEENS = {"importlib", "pkgutil", "pickle", "unittest", "runpy", "pydoc"}
+GO_BETWEENS = {"importlib", "pkgutil", "pickle", "unittest", "runpy", "pydoc", "multiprocessing"}
 
 
 class Workflows:
-    """Makes `workflows` the folder that holds the workflows, whatever its name is."""
+    """Makes `workflows` the folder that holds the workflows, whatever its name is, and finds tool files whose names
+    are not those of modules."""
 
-    def __init__(self, root):
-        self._root = root
+    def __init__(self, root, files):
+        self._root, self._files = root, files
 
     def find_spec(self, name, path=None, target=None):
+        if name in self._files:
+            file = self._files[name]
+            return importlib.util.spec_from_file_location(name, file, loader=sources.Loader(name, file))
         if name != "workflows":
             return None
         init = os.path.join(self._root, "__init__.py")
@@ -53,13 +59,15 @@ class Siblings:
         frame = sys._getframe(2)
         while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in GO_BETWEENS | {"_frozen_importlib"}:
             frame = frame.f_back
-        file = frame and frame.f_globals.get("__file__")
+        if frame is None or frame.f_globals["__name__"] == "__main__":  # the host, or a process of multiprocessing
+            return ""
+        file = frame.f_globals.get("__file__")
         file = os.path.realpath(file) if file else ""
         ours = file.startswith(self._root + os.sep) and not file.startswith(sys.prefix + os.sep)
         return file if ours and (os.sep + "site-packages" + os.sep) not in file else None
 
 
-def install(root, folders):
-    sys.meta_path.insert(0, Workflows(root))
+def install(root, folders, files):
+    sys.meta_path.insert(0, Workflows(root, files))
     at = [finder is importlib.machinery.PathFinder for finder in sys.meta_path]
     sys.meta_path.insert(at.index(True) if True in at else len(at), Siblings(os.path.realpath(root), folders))
