@@ -117,7 +117,7 @@ func TestHostileAnswersAreRefusedByName(t *testing.T) {
 		`{"chat_id":"c","corr":"1","response":1,"response":2}`: "duplicate key",
 		`{"chat_id":"c","corr":"1","response":1,"context":[]}`: "context is an array",
 		`{"chat_id":"c","corr":"1","response":1,"user_id":{}}`: "user_id is an object",
-		`{"type":"tool_call_response","data":{"chat_id":"c","corr":"1","text":""},"timestamp":5}`:           "timestamp is a number",
+		`{"type":"tool_call_response","data":{"chat_id":"c","corr":"1","text":""},"timestamp":true}`:        "timestamp is a boolean",
 		`{"type":"tool_call_response","data":{"kind":"cancel"}}`:                                            "send one kind",
 		fmt.Sprintf(`{"chat_id":"c","corr":%q,"response":1}`, strings.Repeat("x", events.MaxCallIDBytes+1)): "at most 1162",
 		fmt.Sprintf(`{"chat_id":%q,"corr":"1","response":1}`, strings.Repeat("x", events.MaxIDBytes+1)):     "at most 1024",

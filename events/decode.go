@@ -41,6 +41,8 @@ type parser struct {
 	depth, deepest int
 	nodes          int // values so far, with those of an event that the document will be part of
 
+	lenient bool // see [Addressee]
+
 	loose  int       // what the document has had so far that canonical JSON has not
 	path   [2]string // keys of the members at hand in the outermost object and one in it
 	sealed [2]string // structured_data of the outermost object, and of data in it, as far as they are canonical
@@ -54,6 +56,9 @@ type member struct {
 
 func (p *parser) value() (any, *SyntaxError) {
 	p.space()
+	if p.lenient && p.skip() {
+		return unreadable{}, nil
+	}
 	if p.pos >= len(p.s) {
 		return nil, p.fail("the document ends where a value is expected")
 	}
@@ -105,7 +110,11 @@ func (p *parser) object() (any, *SyntaxError) {
 		}
 		key, fault := p.str()
 		if fault != nil {
-			return nil, fault
+			p.pos = at
+			if !p.lenient || !p.skip() {
+				return nil, fault
+			}
+			key = p.s[at+1 : p.pos-1] // as it is written, which is no name that anything reads
 		}
 		if !p.next(':') {
 			return nil, p.fail("expected ':' after a key")
@@ -148,7 +157,11 @@ func (p *parser) canonical(key string, begin int) {
 func (p *parser) collect(members []member) (any, *SyntaxError) {
 	m := make(map[string]any, len(members))
 	for i, e := range members {
-		if m[e.key] = e.value; len(m) <= i {
+		if _, twice := m[e.key]; twice && p.lenient {
+			m[e.key] = unreadable{}
+			continue
+		}
+		if m[e.key] = e.value; len(m) <= i && !p.lenient {
 			return nil, p.failAt(e.pos, "duplicate key: send each key once").under(e.key)
 		}
 	}

@@ -42,7 +42,7 @@ func (m *Message) Turn() (*StructuredOutputReady, error) {
 		Data:             m.Data["structured_data"],
 		AutoToolMode:     m.Data["auto_tool_mode"] == true,
 		UserID:           f.id("context.user_id"),
-		TurnSequence:     f.integer("context.turn_sequence"),
+		TurnSequence:     f.count("context.turn_sequence"),
 		ContextVariables: f.object("context.context_variables"),
 		CorrectionOf:     f.id("correction_of"),
 		Timestamp:        m.Timestamp,

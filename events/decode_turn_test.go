@@ -109,7 +109,7 @@ func TestTurnErrorNamesTheFieldAndWhatWasExpected(t *testing.T) {
 		ids + `"context":[]`:                                           "context is an array: expected an object",
 		ids + `"context":"secret"`:                                     "context is a string: expected an object",
 		ids + `"context":{"context_variables":7}`:                      "context.context_variables is a number: expected an object",
-		ids + `"context":{"turn_sequence":"1"}`:                        "context.turn_sequence is a string: expected a whole number",
+		ids + `"context":{"turn_sequence":"one"}`:                      "context.turn_sequence is a string: expected a whole number",
 		ids + `"context":{"turn_sequence":1.5}`:                        "context.turn_sequence is a number: expected a whole number",
 		ids + `"context":{"turn_sequence":1e3}`:                        "context.turn_sequence is a number",
 		ids + `"context":{"turn_sequence":9223372036854775808}`:        "context.turn_sequence is a number",
@@ -143,8 +143,8 @@ func TestTurnErrorNamesTheFieldAndWhatWasExpected(t *testing.T) {
 		`{"type":"chat.a","data":{"kind":"b"}}`:                                         `type says "a" and data.kind "b"`,
 		`{"type":7,"data":{}}`:                                                          "type is a number",
 		`{"type":"x","data":{"chat_id":"c",}}`:                                          "invalid JSON at byte 34",
-		`{"type":"structured_output_ready","data":` + newBody + `,"timestamp":1}`:       "timestamp is a number: expected an RFC 3339 time",
-		`{"type":"structured_output_ready","data":` + newBody + `,"timestamp":"today"}`: "timestamp is a string: expected an RFC 3339 time",
+		`{"type":"structured_output_ready","data":` + newBody + `,"timestamp":1e30}`:    "timestamp is a number: expected a time such as",
+		`{"type":"structured_output_ready","data":` + newBody + `,"timestamp":"today"}`: "timestamp is a string: expected a time such as",
 	} {
 		_, err := events.DecodeTurn([]byte(body))
 		require.ErrorIs(t, err, events.ErrBadArgs, body)

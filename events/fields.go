@@ -3,6 +3,7 @@ package events
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -115,19 +116,86 @@ func (f *fields) integer(path string) int64 {
 	return 0
 }
 
-// parseTime reads an RFC 3339 time, zero when it is absent or null. Python's naive isoformat
-// has no zone; it is read as UTC.
-func parseTime(field string, v any) (time.Time, error) {
-	if v == nil {
-		return time.Time{}, nil
+// count is integer for a number that producers in other languages write as a text or as a float.
+func (f *fields) count(path string) int64 {
+	v := f.lookup(path)
+	if i, ok := whole(v); ok || v == nil {
+		return i
 	}
-	s, _ := v.(string)
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC(), nil
+	f.fail(wrongType(path, "a whole number of 64 bits", v))
+	return 0
+}
+
+// whole reads a whole number that may be written as a text, or as Python writes a float.
+func whole(v any) (int64, bool) {
+	text, isText := v.(string)
+	if n, ok := v.(json.Number); ok {
+		text, isText = string(n), true
+	}
+	if text = strings.TrimSpace(text); !isText || text == "" {
+		return 0, false
+	}
+	digits, zeros, fraction := strings.Cut(text, ".")
+	if fraction && (zeros == "" || strings.Trim(zeros, "0") != "") {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return n, err == nil
+}
+
+// parseTime reads a time as programs write them: RFC 3339, with a blank for the T, without a zone
+// (which is UTC, as of Python's isoformat), in the form of HTTP, or seconds, milliseconds,
+// microseconds or nanoseconds since 1970. Zero when it is absent or null.
+func parseTime(field string, v any) (time.Time, error) {
+	s, isText := "", false
+	switch v := v.(type) {
+	case nil:
+		return time.Time{}, nil
+	case string:
+		s, isText = strings.TrimSpace(v), true
+	case json.Number:
+		s = string(v)
+	}
+	if t, ok := epoch(s); ok {
+		return t, nil
+	}
+	if isText {
+		for _, layout := range layouts() {
+			if t, err := time.Parse(layout, s); err == nil {
+				return t.UTC(), nil
+			}
 		}
 	}
-	return time.Time{}, wrongType(field, "an RFC 3339 time such as 2026-01-02T03:04:05Z", v)
+	return time.Time{}, wrongType(field, "a time such as 2026-01-02T03:04:05Z", v)
+}
+
+// layouts are the forms of a time; a fraction of a second is read by all of them.
+func layouts() []string {
+	return []string{
+		time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00",
+		"2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z0700", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 MST", "20060102T150405Z0700", "20060102T150405",
+		"2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02", time.RFC1123, time.RFC1123Z, time.UnixDate, time.ANSIC,
+	}
+}
+
+// epoch reads a number of seconds, or of a thousandth, millionth or milliardth part of them, since
+// 1970. Its size tells which: seconds reach the year 5138.
+func epoch(s string) (time.Time, bool) {
+	if s == "" || strings.Trim(s, "0123456789.") != "" {
+		return time.Time{}, false
+	}
+	const most, thousand, units = 1e11, 1e3, 4
+	n, err := strconv.ParseFloat(s, 64)
+	for range units - 1 {
+		if n >= most {
+			n /= thousand
+		}
+	}
+	if err != nil || n >= most {
+		return time.Time{}, false
+	}
+	seconds := int64(n)
+	return time.Unix(seconds, int64((n-float64(seconds))*float64(time.Second))).UTC(), true
 }
 
 // shallow refuses a value that is nested deeper than MaxDataDepth.

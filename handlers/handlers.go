@@ -159,7 +159,10 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 		return h.unparsed(m, errRestore)
 	}
 	body, err := events.Parse(m.Data)
-	if err != nil {
+	switch {
+	case err != nil && in.Kind == events.KindStructuredOutputReady:
+		return h.undecoded(ctx, m, err)
+	case err != nil:
 		return h.unparsed(m, err)
 	}
 	if answers := events.AnswerKind(body.Kind); answers || m.Private && body.Kind == "" {

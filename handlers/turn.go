@@ -53,18 +53,23 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	// 1. Decode: only a message that names its chat and turn can be answered.
 	event, err := body.Turn()
 	if err != nil {
-		return h.dead(m, "", decodeReason(err), err)
+		return h.undecoded(ctx, m, err)
 	}
 	if !event.AutoToolMode {
 		h.Metrics.NotATurn.Inc()
 		return ack()
 	}
-
-	// 2. Admit: right subject, not ended already, not too old.
 	t := newTurn(m, event)
 	t.seal(body.Seal(event))
-	if err := h.checkSubject(m, event); err != nil {
-		return h.dead(m, event.App, reasonSubjectMismatch, err)
+	return h.admit(ctx, t)
+}
+
+// admit handles a turn that has been decoded.
+func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
+	// 2. Admit: right subject, not ended already, not too old.
+	m := t.m
+	if err := h.checkSubject(m, t.StructuredOutputReady); err != nil {
+		return h.dead(m, t.App, reasonSubjectMismatch, err)
 	}
 	if h.finished.has(t.ref) || mutant.Enabled && h.mutantDuplicate(m) {
 		return h.duplicate(t)
@@ -79,6 +84,7 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 		t.reject = rejectTooOld(age, h.MaxEventAge)
 	case m.Lease.Delivery > maxDeliveries:
 		t.reject = rejectUndeliverable(m.Lease.Delivery)
+	case t.reject != nil: // it cannot be decoded
 	default:
 		// 3. Resolve the tool, 4. validate the data, 5. map it to the tool's arguments.
 		if wait := h.prepare(t); wait > 0 && h.inGrace(m) {

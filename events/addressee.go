@@ -1,0 +1,91 @@
+package events
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// unreadable stands in the tree of a lenient parser for a value that [Decode] refuses.
+type unreadable struct{}
+
+// Addressee returns the turn that a structured_output_ready event names although [DecodeTurn]
+// refuses it: a number, a text or a time stamp in it cannot be taken, a key stands twice, a field has
+// a wrong type, or it is nested too deeply. Whoever published it can be answered. ok is false if its
+// chat, its turn key or another part of its identity is missing or among what cannot be read.
+//
+// Only the identity and, if they can be read, workflow, agent, model, user and sequence are set. Data
+// is the hash of the body, so that the same body has the same fingerprint.
+func Addressee(body []byte) (t *StructuredOutputReady, ok bool) {
+	p := parser{s: string(body), lenient: true}
+	v, err := p.document()
+	top, _ := v.(map[string]any)
+	if err != nil || top == nil {
+		return nil, false
+	}
+	f := fields{data: top}
+	kind := f.text("type")
+	if data, inside := top["data"].(map[string]any); inside && kind != "" {
+		f.data = data
+	}
+	for _, named := range []string{kind, f.text("kind")} {
+		if named = strings.TrimPrefix(named, TypePrefix); named != "" && named != KindStructuredOutputReady {
+			return nil, false
+		}
+	}
+	t = &StructuredOutputReady{TurnID: f.turnID("turn_idempotency_key", "context.turn_idempotency_key"), AutoToolMode: true}
+	if f.err != nil || t.Chat == "" || t.Turn == "" || f.data["auto_tool_mode"] != true {
+		return nil, false
+	}
+	t.Workflow, t.Agent, t.Model = f.optionalText("context.workflow_name", "workflow_name"), f.optionalText("agent_name", "agent"), f.optionalText("model_name")
+	t.UserID = f.optionalID("context.user_id")
+	g := fields{data: f.data}
+	t.TurnSequence = g.count("context.turn_sequence")
+	sum := sha256.Sum256(body)
+	t.Data = "sha256:" + hex.EncodeToString(sum[:])
+	return t, true
+}
+
+// optionalText is text for what can be done without.
+func (f *fields) optionalText(paths ...string) string {
+	g := fields{data: f.data}
+	if s := g.text(paths...); g.err == nil {
+		return s
+	}
+	return ""
+}
+
+// skip steps over a value that holds no identity, or that the strict parser would refuse for what it
+// is, if its end can be found, and reports whether it has.
+func (p *parser) skip() bool {
+	if p.pos >= len(p.s) {
+		return false
+	}
+	strict, end := parser{s: p.s, pos: p.pos, depth: p.depth, nodes: p.nodes}, p.pos
+	switch c := p.s[p.pos]; {
+	case c == '{' || c == '[':
+		if p.depth == 0 || p.depth <= len(p.path) && (p.path[p.depth-1] == "data" || p.path[p.depth-1] == "context") {
+			return false // the identity is there, and nowhere deeper
+		}
+		end = closing(p.s, p.pos)
+	case c == '"':
+		if _, fault := strict.str(); fault == nil {
+			return false
+		}
+		if end = endOfString(p.s, p.pos) + 1; end > len(p.s) {
+			return false
+		}
+	default:
+		for end < len(p.s) && !strings.ContainsRune(",]}: \t\r\n\"[{", rune(p.s[end])) {
+			end++
+		}
+		if _, fault := strict.value(); fault == nil && strict.pos == end {
+			return false
+		}
+	}
+	if end <= p.pos {
+		return false
+	}
+	p.pos = end
+	return true
+}

@@ -1,0 +1,67 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+)
+
+// A turn whose event cannot be decoded, but names its chat and turn, is claimed and answered like one
+// whose data does not fit: whoever waits for it learns why.
+
+// undecoded rejects the turn that an event names which cannot be decoded because of err. Without
+// the name of a chat and a turn there is nothing to answer to: it becomes a dead letter.
+func (h *Handlers) undecoded(ctx context.Context, m *Message, err error) Disposition {
+	event, ok := events.Addressee(m.Data)
+	if !ok {
+		return h.dead(m, "", decodeReason(err), err)
+	}
+	t := newTurn(m, event)
+	t.seal(events.Seal(event, len(m.Data)))
+	if b, errBind := h.Bindings().Resolve(t.Workflow, t.Agent, t.Model); errBind == nil {
+		t.binding = b // says whether failures are silent, and whose they are
+	}
+	t.reject = rejectUnusable(event, err)
+	return h.admit(ctx, t)
+}
+
+// rejectUnusable answers an event that cannot be decoded. A fault inside of structured_data is the
+// language model's, and comes with a feedback for it.
+func rejectUnusable(event *events.StructuredOutputReady, err error) *rejection {
+	var syntax *events.SyntaxError
+	if errors.As(err, &syntax) {
+		if _, at, ok := strings.Cut(syntax.Pointer, "/structured_data"); ok {
+			at = plain(at)
+			faults := []model.Fault{{Path: at, Rule: "json", Expected: "JSON that every reader takes: " + syntax.Reason, GotType: "unreadable"}}
+			return &rejection{
+				code:    events.CodeValidationFailed,
+				content: events.Clip(fmt.Sprintf("The output of agent %s cannot be read at %q: %s.", event.Agent, at, syntax.Reason)),
+				payload: map[string]any{
+					"status": events.StatusError, "code": string(events.CodeValidationFailed),
+					"errors": jsonOf(faults), "feedback": model.Feedback(event.Model, faults),
+				},
+			}
+		}
+	}
+	text := events.Clip("The event cannot be used: " + logError(err))
+	return &rejection{code: events.CodeValidationFailed, content: text, payload: failure(events.CodeValidationFailed, text)}
+}
+
+// plain makes a pointer of keys that may hold anything printable and short.
+func plain(pointer string) string {
+	const long = 200
+	if len(pointer) > long {
+		pointer = pointer[:long] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, strings.ToValidUTF8(pointer, "?"))
+}
