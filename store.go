@@ -2,10 +2,10 @@ package oneturn
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/oneturn/oneturn/inbox"
+	"github.com/oneturn/oneturn/provision"
 )
 
 // How full the store may be before a worker stops taking turns, so that open ones can still
@@ -65,9 +65,5 @@ func every(ctx context.Context, interval time.Duration, do func(context.Context)
 func (w *Worker) accountUse(ctx context.Context) (used, limit int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	info, err := w.js.AccountInfo(ctx)
-	if err != nil {
-		return 0, 0, fmt.Errorf("account info: %w", err)
-	}
-	return int64(min(info.Store, 1<<62)), info.Limits.MaxStore, nil
+	return provision.StoreUse(ctx, w.js, w.space.TurnsStream())
 }

@@ -75,7 +75,8 @@ func (h *Handlers) foreign(m *Message, in subjects.Inbound, r *events.ToolCallRe
 func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallResponse, q *inquiry) Disposition {
 	content, err := h.contentOf(q, r.Value)
 	if err == nil && q.Secret {
-		if content.data, content.digest, err = h.sealAnswer(q.key, q.ask, content.sent, content.data); err != nil {
+		content.digest = ""
+		if content.data, err = h.sealAnswer(q.key, q.ask, content.data); err != nil {
 			return h.undecided(m, "a secret answer cannot be sealed", err) // a worker with keys has asked for it
 		}
 	}
@@ -106,7 +107,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 			return d
 		}
 	}
-	h.judged(m, r, verdictOf(v, r.ToolCallID))
+	h.judged(m, r, verdictOf(v, r.ToolCallID, q.Secret))
 	if v.Verdict == idempotency.Accepted {
 		h.olderNames(q, r.Value)
 	}

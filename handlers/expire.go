@@ -69,7 +69,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 			return d
 		}
 	}
-	verdict := verdictOf(v, q.ToolCallID)
+	verdict := verdictOf(v, q.ToolCallID, q.Secret)
 	if v.Verdict == idempotency.Accepted {
 		verdict.Message = "The question has expired."
 		h.Logger.Debug("a question has expired", "workflow", q.WorkflowName, "chat", q.ChatID, "question", q.ToolCallID, "forced", e.Forced)

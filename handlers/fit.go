@@ -74,7 +74,6 @@ func (h *Handlers) fitting(schema any) (*model.Value, error) {
 // content is an answer as it is stored.
 type content struct {
 	digest string // of what was sent
-	sent   []byte // JSON of what was sent
 	data   []byte // JSON of what the tool is handed: coerced and completed by the schema
 	unfit  *unfit // why it is not taken, nil if it fits
 }
@@ -86,7 +85,7 @@ func (h *Handlers) contentOf(q *inquiry, value any) (content, error) {
 		return content{}, err
 	}
 	sum := sha256.Sum256(data)
-	c := content{digest: hex.EncodeToString(sum[:]), sent: data, data: data}
+	c := content{digest: hex.EncodeToString(sum[:]), data: data}
 	fit, err := h.fitting(q.Answer.Schema)
 	switch {
 	case err != nil: // it was compiled when the question was asked

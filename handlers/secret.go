@@ -16,15 +16,9 @@ import (
 // eraseTime bounds the erasing of a turn's secrets behind its response.
 const eraseTime = 5 * time.Second
 
-// sealAnswer returns the answer to a secret question as the journal may hold it, and the digest
-// that tells what was sent from other answers.
-func (h *Handlers) sealAnswer(key subjects.Key, id string, sent, data []byte) (sealed []byte, digest string, err error) {
-	name := idempotency.AnswerName(key, id)
-	if digest, err = h.SecretKeys.Digest(name, sent); err != nil {
-		return nil, "", err
-	}
-	sealed, err = h.SecretKeys.Seal(name, data)
-	return sealed, digest, err
+// sealAnswer returns the answer to a secret question as the journal may hold it.
+func (h *Handlers) sealAnswer(key subjects.Key, id string, data []byte) ([]byte, error) {
+	return h.SecretKeys.Seal(idempotency.AnswerName(key, id), data)
 }
 
 // openAnswer returns the data that sealAnswer was given, and an answer that is not sealed as it is.

@@ -19,6 +19,7 @@ const (
 	textAccepted  = "The answer is accepted."
 	textReplayed  = "The same answer was accepted before."
 	textAnswered  = "The question was answered before, with another answer."
+	textDecided   = "The question was answered before."
 	textExpired   = "The time to answer is over."
 	textCancelled = "The turn was cancelled."
 	textClosed    = "The turn ended with the question open."
@@ -35,8 +36,9 @@ type unfit struct {
 // Error implements error.
 func (u *unfit) Error() string { return u.text }
 
-// verdictOf says what the journal's verdict on an answer means for whoever sent it.
-func verdictOf(v idempotency.Verdicted, id string) events.Verdict {
+// verdictOf says what the journal's verdict on an answer means for whoever sent it. Of a secret it
+// does not say whether it is the answer that counts.
+func verdictOf(v idempotency.Verdicted, id string, secret bool) events.Verdict {
 	switch v.Verdict {
 	case idempotency.Accepted:
 		return events.NewVerdict(events.VerdictAccepted, id, textAccepted)
@@ -45,6 +47,9 @@ func verdictOf(v idempotency.Verdicted, id string) events.Verdict {
 	case idempotency.TooLate:
 		switch v.By {
 		case idempotency.Answered:
+			if secret {
+				return events.NewVerdict(events.VerdictAnswered, id, textDecided)
+			}
 			return events.NewVerdict(events.VerdictAnswered, id, textAnswered)
 		case idempotency.Expired:
 			return events.NewVerdict(events.VerdictExpired, id, textExpired)

@@ -19,7 +19,7 @@ type Answer struct {
 
 	Outcome Outcome // Answered or Expired
 	// Digest tells the content, so that the same answer sent again is accepted again. It is in a
-	// header: of a secret answer it must be a keyed hash.
+	// header, and a secret answer has none.
 	Digest string
 	// Data is what the tool is handed, private. What [secrets.Keys.Seal] has sealed is erased when
 	// the turn has ended, see [Journal.Erase].
@@ -44,7 +44,8 @@ const (
 	Early Verdict = iota
 	// Accepted: it decides the question.
 	Accepted
-	// Replayed: the same answer was accepted before, from another message.
+	// Replayed: the same answer was accepted before, from another message. Of a secret answer that is
+	// not told: anybody who may answer could try values until one is the same.
 	Replayed
 	// TooLate: the question was decided otherwise, see Answered.By.
 	TooLate
@@ -145,7 +146,7 @@ func (j *Journal) judge(ctx context.Context, a Answer, c *Claim, t *Turn) (Verdi
 	switch {
 	case first || decided.Meta.Lease.Same(a.Lease):
 		v.Verdict = Accepted
-	case decided.Meta.Fingerprint == a.Digest && v.By == a.Outcome:
+	case decided.Meta.Fingerprint == a.Digest && v.By == a.Outcome && decided.Meta.Secret == Plain && secrecyOf(a.Data) == Plain:
 		v.Verdict = Replayed
 	}
 	return v, nil

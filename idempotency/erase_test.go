@@ -58,7 +58,9 @@ func TestSealedDataIsErasedOnlyAfterTheResponseAndItsFactStands(t *testing.T) {
 
 		again := answer
 		again.Lease = lease(9, 1)
-		require.Equal(t, idempotency.Replayed, answered(t, s, again).Verdict, "sent again, it is still known")
+		require.Equal(t, idempotency.TooLate, answered(t, s, again).Verdict, "who tries values does not learn which one it is")
+		again.Lease = answer.Lease
+		require.Equal(t, idempotency.Accepted, answered(t, s, again).Verdict, "its own message is still known")
 		other := says("key", "other digest", 10, 1)
 		require.Equal(t, idempotency.TooLate, answered(t, s, other).Verdict)
 	})

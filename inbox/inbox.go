@@ -64,7 +64,7 @@ type Inbox struct {
 	sub         *nats.Subscription
 	held        map[uint64]*Delivery
 	away        int // of the held, those that take no slot
-	outstanding int // pulled and neither delivered nor expired
+	outstanding pulls
 	pace        pace
 
 	handlers sync.WaitGroup
@@ -238,7 +238,7 @@ func (in *Inbox) Held() int {
 // the server has answered its pulls lately.
 func (in *Inbox) Ready() error {
 	in.mu.Lock()
-	running, pulled := in.sub != nil, in.outstanding > 0
+	running, pulled := in.sub != nil, in.outstanding.total() > 0
 	in.mu.Unlock()
 	switch silent := in.now() - time.Duration(in.word.Load()); {
 	case !running || in.draining.Load():

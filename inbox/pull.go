@@ -28,14 +28,14 @@ type pullRequest struct {
 func (in *Inbox) pull(anew bool) {
 	in.mu.Lock()
 	if anew {
-		in.outstanding = 0
+		in.outstanding = pulls{}
 	}
 	n := in.wanted()
 	if in.draining.Load() || in.paused.Load() || n <= 0 {
 		in.mu.Unlock()
 		return
 	}
-	in.outstanding += n
+	in.outstanding.add(n, in.now())
 	in.mu.Unlock()
 	body, err := json.Marshal(pullRequest{n, pullExpiry, heartbeat})
 	if err == nil {
@@ -54,8 +54,10 @@ func (in *Inbox) wanted() int {
 	if in.pace.fast() {
 		capacity *= 2
 	}
-	room := capacity - (len(in.held) - in.away) - in.outstanding
-	if room*4 < capacity && in.outstanding > 0 {
+	in.outstanding.lapse(in.now())
+	outstanding := in.outstanding.total()
+	room := capacity - (len(in.held) - in.away) - outstanding
+	if room*4 < capacity && outstanding > 0 {
 		return 0
 	}
 	return room
@@ -63,7 +65,7 @@ func (in *Inbox) wanted() int {
 
 func (in *Inbox) expired(n int) {
 	in.mu.Lock()
-	in.outstanding = max(0, in.outstanding-n)
+	in.outstanding.took(n)
 	in.mu.Unlock()
 }
 
@@ -91,7 +93,7 @@ func (in *Inbox) receive(m *nats.Msg) {
 	d.own.Receive(in.now())
 	d.held, d.cancel = context.WithCancelCause(context.Background())
 	in.mu.Lock()
-	in.outstanding = max(0, in.outstanding-1)
+	in.outstanding.took(1)
 	held, twice := in.held[d.Seq]
 	refused := in.draining.Load()
 	if !twice && !refused {

@@ -3,11 +3,9 @@ package secrets
 import (
 	"bytes"
 	"crypto/hkdf"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,10 +15,9 @@ import (
 
 // Sizes and bounds of keys.
 const (
-	keySize   = 32  // bytes
-	idSize    = 4   // bytes
-	maxKeys   = 100 // in one ring
-	digestHex = 32  // characters of a digest, besides the id of its key
+	keySize = 32  // bytes
+	idSize  = 4   // bytes
+	maxKeys = 100 // in one ring
 )
 
 // Keys is a ring of secret keys: the first one seals, all open. A nil ring has none and says so
@@ -31,7 +28,6 @@ type Keys struct{ ring []key }
 type key struct {
 	id   [idSize]byte
 	seal []byte // of AES-256-GCM
-	mac  []byte // of HMAC-SHA-256
 }
 
 // NewKey returns the line of a new key for a key file, without the end of the line.
@@ -83,11 +79,10 @@ func newKey(raw []byte) (key, error) {
 	var k key
 	id, err1 := derive("id", idSize)
 	seal, err2 := derive("seal", keySize)
-	mac, err3 := derive("digest", keySize)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	if err := errors.Join(err1, err2); err != nil {
 		return key{}, fmt.Errorf("derive a key: %w", err)
 	}
-	k.seal, k.mac = seal, mac
+	k.seal = seal
 	copy(k.id[:], id)
 	return k, nil
 }
@@ -102,20 +97,6 @@ func (k *Keys) Ready() error {
 		Msg: "the question is secret, and this worker has no key to seal the answer with: make one with `turnctl secret-key` in a file " +
 			"that only the worker can read, and name it with --secret-keys FILE (in Go: Config.SecretKeys) for every worker of the pool",
 	}
-}
-
-// Digest tells the content of an answer apart from others without giving it away: a keyed hash,
-// bound to the name of the record. The same answer has another digest under another first key.
-func (k *Keys) Digest(name string, data []byte) (string, error) {
-	if err := k.Ready(); err != nil {
-		return "", err
-	}
-	first := k.ring[0]
-	mac := hmac.New(sha256.New, first.mac)
-	mac.Write([]byte(name))
-	mac.Write([]byte{0})
-	mac.Write(data)
-	return hex.EncodeToString(first.id[:]) + "." + hex.EncodeToString(mac.Sum(nil))[:digestHex], nil
 }
 
 // String says how many keys there are, and nothing else, so that a printed ring tells nothing.

@@ -67,30 +67,11 @@ func TestWithoutKeysNothingIsSealedAndTheErrorNamesTheMend(t *testing.T) {
 	require.ErrorContains(t, err, "turnctl secret-key")
 	require.ErrorContains(t, err, "--secret-keys")
 	require.ErrorContains(t, none.Ready(), "--secret-keys")
-	_, err = none.Digest("a", nil)
-	require.Error(t, err)
 	box, err := ring(t, secrets.NewKey()).Seal("a", []byte("x"))
 	require.NoError(t, err)
 	_, err = none.Open("a", box)
 	require.ErrorIs(t, err, events.ErrStateCorrupt)
 	require.ErrorContains(t, err, "--secret-keys")
-}
-
-func TestDigestTellsContentAndNameAndNeedsTheKey(t *testing.T) {
-	t.Parallel()
-	digest := func(k *secrets.Keys, name, data string) string {
-		d, err := k.Digest(name, []byte(data))
-		require.NoError(t, err)
-		return d
-	}
-	line := secrets.NewKey()
-	k := ring(t, line)
-	require.Equal(t, digest(k, "a", "x"), digest(ring(t, line, secrets.NewKey()), "a", "x"))
-	seen := map[string]bool{}
-	for _, d := range []string{digest(k, "a", "x"), digest(k, "a", "y"), digest(k, "b", "x"), digest(k, "a\x00", "x"), digest(ring(t, secrets.NewKey()), "a", "x")} {
-		require.False(t, seen[d])
-		seen[d] = true
-	}
 }
 
 func TestPrintedKeysTellNothing(t *testing.T) {

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/oneturn/oneturn/config"
@@ -63,20 +65,22 @@ func (d *diagnosis) reach(s *server) {
 
 // jetStream looks whether the account has JetStream, and room in it.
 func (d *diagnosis) jetStream(ctx context.Context, s *server) bool {
-	info, err := s.js.AccountInfo(ctx)
+	used, limit, err := provision.StoreUse(ctx, s.js, s.space.TurnsStream())
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return true // a tiered account: streams names what is missing
+	}
 	if err != nil {
 		d.addf("jetstream", verdictError, "turn JetStream on in the server's configuration and for this account", "%v", err)
 		return false
 	}
-	limit := info.Limits.MaxStore
 	switch {
 	case limit <= 0:
-		d.addf("jetstream", verdictOK, "", "%s stored; the account has no limit, so that only the disk bounds it", bytesText(info.Store))
-	case info.Store*100 >= uint64(limit)*highWater:
+		d.addf("jetstream", verdictOK, "", "%s stored; the account has no limit, so that only the disk bounds it", bytesText(uint64(used)))
+	case used*100 >= limit*highWater:
 		d.addf("jetstream", verdictWarning, "give the account more room, or shorten the retention: a full journal refuses the ends of turns",
-			"%s of %s are used", bytesText(info.Store), bytesText(uint64(limit)))
+			"%s of %s are used", bytesText(uint64(used)), bytesText(uint64(limit)))
 	default:
-		d.addf("jetstream", verdictOK, "", "%s of %s are used", bytesText(info.Store), bytesText(uint64(limit)))
+		d.addf("jetstream", verdictOK, "", "%s of %s are used", bytesText(uint64(used)), bytesText(uint64(limit)))
 	}
 	return true
 }
