@@ -18,7 +18,11 @@ const (
 	drainGrace = 200 * time.Millisecond // for the last output of a process that is gone
 	maxShared  = 64                     // async calls that share a child
 	maxAsking  = 1000                   // calls of a child that wait for a person and take no room
+	exitGrace  = 2 * time.Second        // for what a process has to do at its end
 )
+
+// errBusy says that a child gave a call back: another one holds up its event loop.
+var errBusy = errors.New("the event loop of the Python process is blocked")
 
 // errGone says that a child ended before it could take a call.
 var errGone = errors.New("the Python process is gone")
@@ -30,21 +34,24 @@ type child struct {
 	log     *slog.Logger
 	async   func(c *child, function string) // a function that was entered is async
 	release func(c *child, replace bool)
-	spare   func(*child) bool          // takes the child out of use; false if it must be killed at once
-	leave   func(*child) bool          // a call waits for a person and leaves its room to others; false if it keeps it
-	back    func(c *child, async bool) // it goes on
+	spare   func(*child) bool                             // takes the child out of use; false if it must be killed at once
+	leave   func(*child) bool                             // a call waits for a person and leaves its room to others; false if it keeps it
+	back    func(c *child, async bool)                    // it goes on
+	stall   func(c *child, function string, blocked bool) // a call of the function holds up the event loop, or no longer
 	exited  func(*child)
 
 	start  sync.Once
 	frames chan []byte   // to the writer; roomy enough for all calls
 	posts  chan posted   // to the writer, from those who can wait
 	hello  chan struct{} // closed when the process is ready for calls
+	quit   chan struct{} // closed when the process is to end by itself
 	gone   chan struct{} // closed when the process and its readers have ended
 
 	mu         sync.Mutex
 	pid        int
 	starting   *time.Timer // bounds the time until it is ready
 	ready      bool        // said hello
+	ending     bool        // quit is closed
 	ended      bool        // takes no more calls
 	unread     bool        // frames may have been lost
 	reason     string
@@ -58,7 +65,7 @@ type child struct {
 func newChild(l launch, log *slog.Logger) *child {
 	return &child{
 		launch: l, log: log, calls: map[uint64]*pending{},
-		hello: make(chan struct{}), gone: make(chan struct{}),
+		hello: make(chan struct{}), quit: make(chan struct{}), gone: make(chan struct{}),
 		frames: make(chan []byte, 2*maxShared), //nolint:mnd // calls that go on after a question come on top
 		posts:  make(chan posted),
 	}
@@ -227,6 +234,12 @@ func (c *child) deliver(r *reply) {
 		}
 	case r.Op != "":
 		c.operate(r)
+	case r.Blocked != "":
+		c.blocked(r)
+	case r.Free:
+		c.stall(c, "", false)
+	case r.Back:
+		c.finish(r.ID, outcome{err: errBusy})
 	default:
 		c.finish(r.ID, outcome{reply: r})
 	}
@@ -240,6 +253,39 @@ func (c *child) who(id uint64) voice {
 		return voice{id, p.tool, p.chat, p.turn} // however many came since it began
 	}
 	return c.voices.of(id)
+}
+
+// blocked takes note that a call keeps the event loop from running, so that others go elsewhere.
+func (c *child) blocked(r *reply) {
+	c.mu.Lock()
+	pid, function := c.pid, ""
+	if p := c.calls[r.ID]; p != nil {
+		function = p.key
+	}
+	c.mu.Unlock()
+	c.log.With(c.who(r.ID).attrs()...).Warn("a tool blocks the event loop of its Python process: async calls in it wait, others go to other processes",
+		"pid", pid, "at", r.Blocked)
+	c.stall(c, function, true)
+}
+
+// end lets an unused process run what was registered to run at exit, and kills it when that takes
+// longer than two seconds.
+func (c *child) end(reason string) {
+	c.mu.Lock()
+	gentle := c.ready && !c.ended && !c.ending
+	if c.reason == "" {
+		c.reason = reason
+	}
+	if gentle {
+		c.ending = true
+		close(c.quit)
+	}
+	c.mu.Unlock()
+	if gentle {
+		time.AfterFunc(exitGrace, func() { c.kill(reason) })
+		return
+	}
+	c.kill(reason)
 }
 
 // kill ends the process group. The first reason is the one that running calls are told.

@@ -72,6 +72,10 @@ type reply struct {
 	Remove  []string        `json:"remove"`
 	Error   *failure        `json:"error"`
 
+	Blocked string `json:"blocked"` // where the call keeps the event loop from running
+	Free    bool   `json:"free"`    // it runs again
+	Back    bool   `json:"back"`    // the call was not begun and goes to another process
+
 	Op   string          `json:"op"` // of an operation: ask, show, dismiss, progress, step_get, step_put, forget
 	N    uint64          `json:"n"`  // its number in the call
 	Body json.RawMessage `json:"body"`

@@ -13,11 +13,16 @@ import (
 type slot struct {
 	*child
 	load      int
-	asking    int  // calls that wait for a person: they are no load
-	exclusive bool // runs a sync function, or one not yet known
-	retired   bool // takes no new calls, ends with its last one
+	asking    int    // calls that wait for a person: they are no load
+	function  string // that all of its calls run, "" if they run several
+	exclusive bool   // runs a sync function, or one not yet known
+	blocked   bool   // a call keeps its event loop from running
+	retired   bool   // takes no new calls, ends with its last one
 	idle      *time.Timer
 }
+
+// blockingFor is how long a function that was seen to block the event loop has a process for itself.
+const blockingFor = 5 * time.Minute
 
 // closing is why a call of a closed pool fails.
 const closing = "the worker is shutting down; the tool was not entered"
@@ -45,15 +50,16 @@ type group struct {
 	current []*slot          // children that take calls
 	all     map[*child]*slot // these and the retired ones that still run
 	waiters []*waiter
-	async   map[string]bool // functions known to be async, as file:function
-	old     bool            // there is a newer version: children end with the calls that are left
+	async   map[string]bool      // functions known to be async, as file:function
+	blocks  map[string]time.Time // functions that block the event loop, and until when they count as such
+	old     bool                 // there is a newer version: children end with the calls that are left
 	closed  bool
 }
 
 func newGroup(size int, idleAfter time.Duration, counts *counters, spawn func(*group) *child) *group {
 	return &group{
 		size: size, idleAfter: idleAfter, spawn: spawn, counts: counts,
-		all: map[*child]*slot{}, async: map[string]bool{},
+		all: map[*child]*slot{}, async: map[string]bool{}, blocks: map[string]time.Time{},
 	}
 }
 
@@ -67,7 +73,7 @@ func (g *group) acquire(ctx context.Context, op, function string) (*child, error
 	}
 	var s *slot
 	if len(g.waiters) == 0 {
-		s = g.pick(g.async[function])
+		s = g.pick(function)
 	}
 	if s != nil {
 		g.mu.Unlock()
@@ -103,18 +109,48 @@ func (g *group) leave(ctx context.Context, op string, w *waiter) error {
 	return ended(ctx, op, "while the call waited for a free Python process; the tool was not entered")
 }
 
+// How well a child suits a call.
+const (
+	unfit     = iota
+	crowded   // runs other async functions: one that blocks holds up all of them
+	attending // idle, calls wait for people in it
+	idle
+	alike // runs the same async function
+)
+
+func (s *slot) suits(function string, shared bool) int {
+	switch {
+	case s.blocked:
+		return unfit
+	case s.load == 0 && s.asking == 0:
+		return idle
+	case s.load == 0:
+		return attending
+	case !shared || s.exclusive || s.load >= maxShared:
+		return unfit
+	case s.function == function:
+		return alike
+	default:
+		return crowded
+	}
+}
+
+// shares reports whether calls of a function run next to others.
+func (g *group) shares(function string) bool {
+	return g.async[function] && !time.Now().Before(g.blocks[function])
+}
+
 // pick reserves a child now, starting one if there is room, or returns nil.
-func (g *group) pick(shared bool) *slot {
+func (g *group) pick(function string) *slot {
+	shared := g.shares(function)
 	var best *slot
+	how := unfit
 	for _, s := range g.current {
-		switch {
-		case s.load == 0 && (best == nil || best.load == 0):
-			best = s
-		case shared && !s.exclusive && s.load > 0 && s.load < maxShared && (best == nil || best.load == 0 || s.load < best.load):
-			best = s
+		if h := s.suits(function, shared); h > how || h == how && h != unfit && s.load < best.load {
+			best, how = s, h
 		}
 	}
-	if best == nil && len(g.current) < g.size {
+	if how <= crowded && len(g.current) < g.size {
 		best = &slot{child: g.spawn(g)}
 		g.current = append(g.current, best)
 		g.all[best.child] = best
@@ -126,6 +162,12 @@ func (g *group) pick(shared bool) *slot {
 	if best.idle != nil {
 		best.idle.Stop()
 	}
+	switch {
+	case best.load == 0:
+		best.function = function
+	case best.function != function:
+		best.function = ""
+	}
 	best.load++
 	best.exclusive = !shared
 	return best
@@ -134,7 +176,7 @@ func (g *group) pick(shared bool) *slot {
 // dispatch gives children to waiters, in order.
 func (g *group) dispatch() {
 	for len(g.waiters) > 0 {
-		s := g.pick(g.async[g.waiters[0].function]) // it may have proved to be async since it came
+		s := g.pick(g.waiters[0].function) // it may have proved to be async since it came
 		if s == nil {
 			return
 		}
@@ -159,14 +201,14 @@ func (g *group) release(c *child, replace bool) {
 		s.exclusive = false
 	}
 	if s.unused() && s.retired {
-		c.kill("it was retired")
+		c.end("it was retired")
 	}
 	g.dispatch()
 	switch {
 	case !s.unused() || s.retired:
 	case g.old:
 		g.retire(s)
-		s.kill("its workflow has changed")
+		s.end("its workflow has changed")
 	default:
 		s.idle = time.AfterFunc(g.idleAfter, func() { g.reap(s) })
 	}
@@ -213,8 +255,25 @@ func (g *group) learn(c *child, function string) {
 		return
 	}
 	g.async[function] = true
+	if !g.shares(function) {
+		return
+	}
 	s.exclusive = false
 	g.dispatch()
+}
+
+// stall takes note that a call of a function keeps the event loop of a child from running, or that it
+// runs again.
+func (g *group) stall(c *child, function string, blocked bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if blocked && function != "" {
+		g.blocks[function] = time.Now().Add(blockingFor)
+	}
+	if s := g.all[c]; s != nil {
+		s.blocked = blocked
+		g.dispatch()
+	}
 }
 
 // spare retires a child without ending it: its calls end there. It refuses when as many retired
@@ -240,7 +299,7 @@ func (g *group) reap(s *slot) {
 	defer g.mu.Unlock()
 	if s.unused() {
 		g.retire(s)
-		s.kill("it was idle")
+		s.end("it was idle")
 	}
 }
 
@@ -259,7 +318,7 @@ func (g *group) supersede() {
 	for _, s := range slices.Clone(g.current) {
 		if s.unused() {
 			g.retire(s)
-			s.kill("its workflow has changed")
+			s.end("its workflow has changed")
 		}
 	}
 }
@@ -275,7 +334,7 @@ func (g *group) retireAll() {
 	for _, s := range slices.Clone(g.current) {
 		g.retire(s)
 		if s.unused() {
-			s.kill("it was retired")
+			s.end("it was retired")
 		}
 	}
 }

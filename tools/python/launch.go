@@ -217,6 +217,9 @@ func (c *child) write(in *os.File, stop <-chan struct{}) {
 				c.kill("")
 				return
 			}
+		case <-c.quit:
+			_ = in.Close()
+			return
 		case <-stop:
 			return
 		}

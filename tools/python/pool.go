@@ -197,6 +197,7 @@ func (p *Pool) child(g *group, workflow string) *child {
 		load: p.opts.LoadTimeout, sources: g.sources,
 	}, p.opts.Logger.With("workflow", workflow))
 	c.async, c.release, c.spare, c.exited, c.leave, c.back = g.learn, g.release, g.spare, g.exited, g.leaveRoom, g.takeRoom
+	c.stall = g.stall
 	return c
 }
 
@@ -251,16 +252,20 @@ func (t *tool) send(
 	defer t.pool.end(g)
 	key := t.file + ":" + t.function
 	var last error
-	for range maxTries {
+	for tries := 0; tries < maxTries; {
 		c, err := g.acquire(ctx, op, key)
 		if err != nil {
 			return nil, nil, err
 		}
 		p := newPending(ctx, op, t.function, key, call)
 		r, err := c.call(id, frame, p)
-		if !errors.Is(err, errGone) {
+		switch {
+		case errors.Is(err, errBusy): // it is not picked again until its loop runs
+			continue
+		case !errors.Is(err, errGone):
 			return r, p.told, err
 		}
+		tries++
 		last = err
 	}
 	return nil, nil, toolError(op, "%d Python processes of workflow %s ended before they entered the tool; the last: %v; "+

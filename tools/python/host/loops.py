@@ -17,18 +17,30 @@ class Main:
     """The loop of the main thread."""
 
     def __init__(self):
-        self._loop = new()
-        self.call, self.stop, self.run = self._loop.call_soon_threadsafe, self._loop.stop, self._loop.run_forever
-        self.complete = self._loop.run_until_complete
+        self.loop = new()
+        self.call, self.stop, self.run = self.loop.call_soon_threadsafe, self.loop.stop, self.loop.run_forever
+        self.complete = self.loop.run_until_complete
         self.enter()
 
     def enter(self):
         """Makes it the current one, whatever a tool has set."""
-        asyncio.set_event_loop(self._loop)
+        asyncio.set_event_loop(self.loop)
+
+    def finish(self):
+        """Cancels the tasks that are left, as asyncio.run does."""
+        left = asyncio.all_tasks(self.loop)
+        for task in left:
+            task.cancel()
+        if left:
+            self.complete(asyncio.wait(left, timeout=1))
+
+    def current(self):
+        """The task that runs now, for another thread."""
+        return asyncio.current_task(self.loop)
 
     def has(self, tasks):
         """Whether one of the tasks is its own."""
-        return any(task.get_loop() is self._loop for task in list(tasks))
+        return any(task.get_loop() is self.loop for task in list(tasks))
 
 
 class Aside:

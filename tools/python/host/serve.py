@@ -11,8 +11,9 @@ import threading
 import traceback
 
 from _oneturn_host import entry as entries
-from _oneturn_host import api, context, desk, encode, frames, load, loops, output, people, state, yields
+from _oneturn_host import api, context, desk, encode, frames, load, loops, output, people, state, watch, yields
 
+END = 10  # seconds that the end of the process may take, if the worker does not end it before
 MAX_MESSAGE = 4096  # characters of an exception that travel; the log has more
 
 
@@ -31,10 +32,13 @@ class Host:
     def __init__(self, config):
         self._max_frame = config["max_frame"]
         self._jobs = collections.deque()  # for the main thread, while the loop stands still
+        self._queued = {}  # calls that the loop has not begun
         self._tasks = {}
         self._cancelled = set()
         self._desks = {}  # of the calls that run
         self._main = None  # desk of the sync call that has the main thread
+        self._importing = 0  # the call for which the main thread imports a file
+        self._ending = False
         self._state = state.Keeper()
         self._loop, self._aside = loops.Main(), loops.Aside(frames.end_copy, report)
         for fd in (frames.READ_FD, frames.WRITE_FD):
@@ -51,8 +55,9 @@ class Host:
 
     def serve(self):
         threading.Thread(target=self._read, daemon=True).start()
+        self._watch = watch.Watch(self._loop, self._tasks, self._blocked, self._free)
         frames.write(b'{"hello":true}')
-        while True:
+        while not self._ending:
             try:
                 while self._jobs:
                     self._begin(self._jobs.popleft())
@@ -60,6 +65,7 @@ class Host:
             except BaseException as error:  # of a task that a tool left behind, or of a signal
                 report(error)
             frames.end_copy()
+        self._loop.finish()
 
     def _read(self):
         try:
@@ -75,6 +81,11 @@ class Host:
                         owner.deliver(request)
                 else:
                     self._take(request)
+            if self._desks:  # the worker has died
+                os._exit(0)
+            self._ending = True
+            self._loop.call(self._loop.stop)
+            threading.Event().wait(END)  # what was registered to run at exit runs meanwhile
         finally:
             os._exit(0)
 
@@ -88,7 +99,9 @@ class Host:
             if self._spawn(self._begin, request):
                 return
         if is_async:
-            self._loop.call(self._start, request, entry)
+            self._queued[request["id"]] = request
+            self._loop.call(self._start_queued, request, entry)
+            self._watch.wake()
         else:
             self._jobs.append(request)
             self._loop.call(self._make_way)
@@ -112,10 +125,14 @@ class Host:
             self._check(request)
             if on_main:
                 self._loop.enter()
+                self._importing = request["id"]
             entry = self._loader.entry(request["file"], request["function"])
         except BaseException as error:
             self._fail(request, error)
             return
+        finally:
+            if on_main:
+                self._importing = 0
         if entry.is_async:
             (self._loop if on_main else self._aside).call(self._start, request, entry)
         elif on_main and self._loop.has(self._tasks.values()) and self._spawn(self._run_apart, request, entry):
@@ -160,6 +177,27 @@ class Host:
         if error is not None:
             raise error
         return value
+
+    def _blocked(self, task, place):
+        """The loop stands still: the calls that it has not begun go to another process."""
+        owner = self._owner(task) if task is not None else self._importing
+        frames.write(frames.dumps({"id": owner, "blocked": place}))
+        for call in list(self._queued):
+            if self._queued.pop(call, None) is not None:
+                frames.write(b'{"id":%d,"back":true}' % call)
+
+    def _owner(self, task):
+        """The number of the call that a task belongs to, 0 if it cannot be known."""
+        if hasattr(task, "get_context"):  # since Python 3.12
+            return task.get_context().run(api.speaker)
+        return next((call for call, other in list(self._tasks.items()) if other is task), 0)
+
+    def _free(self):
+        frames.write(b'{"free":true}')
+
+    def _start_queued(self, request, entry):
+        if self._queued.pop(request["id"], None) is not None:  # else another process has it
+            self._start(request, entry)
 
     def _start(self, request, entry):
         self._add(request, self._run_async(request, entry))
