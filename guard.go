@@ -25,13 +25,13 @@ type relied interface {
 // reliesOn lists the streams of a worker. The consumers are watched by those who pull from them.
 // Rates are optional: workers without need no bucket for them.
 func (w *Worker) reliesOn(kv *idempotency.KV) []relied {
-	all := []relied{kv, presence.NewStream(w.nc, "KV_"+w.space.LimitsBucket(), true)}
-	for _, name := range []string{
-		w.space.InStream(), w.space.TimersStream(), "KV_" + w.space.ContextBucket(), "OBJ_" + w.space.BlobsBucket(), w.space.DeadStream(),
-	} {
-		all = append(all, presence.NewStream(w.nc, name, false))
+	stream := func(name string, optional bool) relied { return presence.NewStream(w.nc, name, optional) }
+	return []relied{
+		kv,
+		stream("KV_"+w.space.LimitsBucket(), true),
+		stream(w.space.InStream(), false), stream(w.space.TimersStream(), false),
+		stream("KV_"+w.space.ContextBucket(), false), stream("OBJ_"+w.space.BlobsBucket(), false), stream(w.space.DeadStream(), false),
 	}
-	return all
 }
 
 // guardStreams ends the worker when a stream is gone. What comes in place of the journal has
