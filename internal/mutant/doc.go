@@ -84,5 +84,5 @@ func OfQuestions() []Name {
 // OfSchedules returns the faults that need an order of events which only the simulation can bring
 // about: no test of real workers has to find them.
 func OfSchedules() []Name {
-	return []Name{ParkBeforeLook, TakeoverRunsBinding, StrangerTakesOver, StaleReadBelieved, LeaseWithoutTime}
+	return []Name{ParkBeforeLook, TakeoverRunsBinding, StrangerTakesOver, StaleReadBelieved, LeaseWithoutTime, BudgetIgnored}
 }

@@ -91,6 +91,9 @@ func (w *world) history(t *turn) history {
 // of another message will end the turn.
 func (w *world) checkSettled(m *message, known int) {
 	w.tracef("  #%d is settled", m.seq)
+	if m.aside {
+		return
+	}
 	h := w.history(m.turn)
 	if m.kind == events.KindToolCallResponse && !m.told {
 		w.violatef("%s: answer #%d was settled, and its sender does not know what became of it", m.turn.id.Turn, m.seq)
@@ -109,7 +112,7 @@ func (w *world) checkSettled(m *message, known int) {
 		return
 	case n != 0 && n != m.seq && (w.queue[n-1].purged || w.queue[n-1].kind == events.KindResume):
 		return // the same
-	case n == 0 || n == m.seq || w.queue[n-1].settled:
+	case n == 0 || n == m.seq || !w.queue[n-1].lives():
 		w.violatef("%s: #%d was settled before the turn had a response, and no other message holds it", m.turn.id.Turn, m.seq)
 	}
 }
@@ -323,7 +326,7 @@ func (w *world) checkConflicts(t *turn, h *history, runs []*entry) {
 		return // claimed by a cancel, which carries no data
 	}
 	for _, m := range w.queue {
-		if m.turn != t || m.kind != events.KindStructuredOutputReady || m.fingerprint == won || m.purged {
+		if m.turn != t || m.kind != events.KindStructuredOutputReady || m.fingerprint == won || m.purged || m.aside {
 			continue
 		}
 		for _, e := range runs {

@@ -43,6 +43,8 @@
 //   - the code behind an answer runs in two runs of a replay tool only as code before a later
 //     question or after the first run had parked, and the code behind all questions in one run;
 //     an unsafe tool is never parked; a durable step is not done again by a run that began later;
+//   - a worker never gives back more messages than it has places for, which here is one; what it puts
+//     aside comes again, and takes up a turn that nothing else holds;
 //   - nothing is left in the queue.
 //
 // A violation comes with its seed, and the seed with the whole schedule:

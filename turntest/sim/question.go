@@ -135,7 +135,7 @@ func (w *world) mayVanish(m *message) bool {
 func (w *world) asleep() bool {
 	for _, t := range w.turns {
 		h := w.history(t)
-		if t.script == nil || len(h.responses) > 0 || !h.parked() || t.purged || w.faults.struck[StaleRead] > 0 {
+		if t.script == nil || len(h.responses) > 0 || !h.parked() || t.purged || w.faults.struck[StaleRead] > 0 || w.waitsAside(t) {
 			continue
 		}
 		if h.cancel != nil {
@@ -197,9 +197,9 @@ func (w *world) scheduled(e *events.Expire) {
 	}
 }
 
-// ring publishes the expiries that are due, and reports whether there are any.
+// ring publishes the expiries and the messages put aside that are due, and reports whether there are any.
 func (w *world) ring() bool {
-	found := false
+	found := w.again()
 	for _, t := range w.turns {
 		if t.script == nil {
 			continue
@@ -218,12 +218,18 @@ func (w *world) ring() bool {
 	return found
 }
 
-// timers lets time pass until the next question expires, and reports whether there is one.
+// timers lets time pass until the next question expires or the next message comes again, and reports
+// whether there is one.
 func (w *world) timers() bool {
 	var first time.Time
 	for _, s := range w.schedules {
 		if first.IsZero() || s.at.Before(first) {
 			first = s.at
+		}
+	}
+	for _, a := range w.asides {
+		if first.IsZero() || a.At.Before(first) {
+			first = a.At
 		}
 	}
 	if first.IsZero() {

@@ -60,6 +60,8 @@ type message struct {
 	ready     time.Time // not delivered before
 	settled   bool
 	purged    bool // settled by nobody: it vanished
+	aside     bool // it comes again as another one
+	copies    []*message
 	told      bool // whoever sent the answer knows what became of it
 }
 

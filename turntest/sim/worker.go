@@ -30,7 +30,8 @@ type process struct {
 	handlers *handlers.Handlers
 	journal  *idempotency.Journal
 	threads  []*thread
-	fibers   []*fiber // that belong to no delivery
+	given    []time.Time // until when messages that it gave back keep their places
+	fibers   []*fiber    // that belong to no delivery
 
 	ctx  context.Context //nolint:containedctx // the life of the process
 	stop context.CancelCauseFunc
@@ -44,7 +45,7 @@ func (p *process) begin(m manifest) {
 	w := p.w
 	p.life++
 	p.manifest, p.up, p.paused, p.draining, p.late = m, true, false, false, false
-	p.had = append(p.had, m)
+	p.had, p.given = append(p.had, m), nil
 	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Second
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
 	p.journal = idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause, Pool: p.pool})
@@ -64,9 +65,12 @@ func (p *process) begin(m manifest) {
 		Now:          func() time.Time { return w.now.Add(p.skew) },
 		ServerTime:   w.serverTime,
 		Schedule:     w.scheduleExpiry,
+		Defer:        w.putAside,
 		Timing:       timing{w},
 		BindingGrace: bindingGrace,
 		MaxEventAge:  maxEventAge,
+
+		MaxAckPending: placesOfPool,
 	})
 	w.tracef("%s begins, manifests: %s, clock %s", p.name, m.name, p.skew)
 }
@@ -175,6 +179,9 @@ func (p *process) handle(t *thread, x *fiber) {
 		x.yield("ack")
 		w.settle(ack)
 	case handlers.Nak:
+		if d.Delay > 0 {
+			p.places(d.Delay)
+		}
 		x.yield("nak")
 		if !t.owns() {
 			w.tracef("%s gives #%d/%d not back: it is lost", p.name, t.lease.Seq, t.lease.Delivery)

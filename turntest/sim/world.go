@@ -50,6 +50,7 @@ type world struct {
 	ledger    []*entry
 	hits      map[idempotency.Lease]bool // deliveries that met a fault
 	schedules map[string]schedule        // by call and question
+	asides    map[string]aside           // by id
 	passes    []pass                     // what tools were handed
 	verdicts  []verdict
 	polled    int    // records in the journal when those who wait in memory looked last
@@ -76,7 +77,7 @@ func newWorld(s *Simulator, seed uint64, tracing bool) *world {
 	w := &world{
 		sim: s, seed: seed, tracing: tracing, rng: rand.New(rand.NewPCG(seed, 0x6f6e657475726e)),
 		now:     worldBegins,
-		letters: map[uint64]string{}, schedules: map[string]schedule{}, merged: map[uint64]bool{}, hits: map[idempotency.Lease]bool{},
+		letters: map[uint64]string{}, schedules: map[string]schedule{}, asides: map[string]aside{}, merged: map[uint64]bool{}, hits: map[idempotency.Lease]bool{},
 	}
 	w.store = newStore(w)
 	w.faults = w.newFaults()
