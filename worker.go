@@ -242,7 +242,7 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *l
 		Schedule:      handlers.ScheduleExpiry(w.js, w.space),
 		Defer:         handlers.DeferMessages(w.js, w.space),
 		ParkAfter:     w.c.ParkAfter,
-		MaxWaiting:    min(waitingPerSlot*w.c.Slots, maxWaiting),
+		MaxWaiting:    waitingPerSlot * w.c.Slots,
 		BindingGrace:  w.c.BindingGrace,
 		Alone:         w.c.Alone,
 		MaxEventAge:   w.c.MaxEventAge,
@@ -285,12 +285,9 @@ func (w *Worker) settle(d *inbox.Delivery, disposition handlers.Disposition) {
 	}
 }
 
-// How many runs may wait in memory for people before more are parked at once: for each slot, and
-// in all. Each holds one of the 20,000 messages that the workers of a pool may hold together.
-const (
-	waitingPerSlot = 4
-	maxWaiting     = 4_000
-)
+// waitingPerSlot is how many runs may wait in memory for people before more are parked at once, for
+// each slot.
+const waitingPerSlot = 4
 
 // checkServer verifies what a worker relies on and never makes itself, and returns the
 // configuration of the consumer.

@@ -12,9 +12,14 @@ import (
 // not say: as many as package provision sets.
 const defaultMaxAckPending = 20_000
 
-// givenBackShare is the share of a process in what its pool may hold, one in so many: for messages
-// that are given back with a delay.
-const givenBackShare = 64
+// Shares of a process in what its pool may hold, one in so many. Six workers that use up all of
+// them leave a quarter of the places to turns that run.
+const (
+	givenBackShare = 64 // messages that are given back with a delay
+	limitedShare   = 64 // runs that wait for a limit
+	askingShare    = 32 // runs that wait for people and must not be parked
+	parkableShare  = 16 // runs that wait for people and can be parked
+)
 
 // budget shares places out among tenants. A tenant may take another place while it holds fewer than
 // are free: alone it gets half of them, with a second one a third, and so on. Whatever one tenant

@@ -81,7 +81,7 @@ type Config struct {
 	// or less means not at all.
 	ParkAfter time.Duration
 	// MaxWaiting bounds the runs that wait in memory and may be parked: those over it are parked
-	// at once. 0 means no bound.
+	// at once. It defaults to a 16th of MaxAckPending, and is that at most.
 	MaxWaiting int
 
 	// Timing is how runs that wait for people see time pass. Nil is real time.
@@ -126,8 +126,12 @@ func New(c Config) *Handlers {
 	if c.MaxAckPending <= 0 {
 		c.MaxAckPending = defaultMaxAckPending
 	}
+	if most := max(c.MaxAckPending/parkableShare, 1); c.MaxWaiting <= 0 || c.MaxWaiting > most {
+		c.MaxWaiting = most
+	}
 	return &Handlers{
 		givenBack: newBudget(c.MaxAckPending / givenBackShare),
+		waits:     waits{asking: newBudget(c.MaxAckPending / askingShare), limited: newBudget(c.MaxAckPending / limitedShare)},
 
 		Config: c, running: newRunning(), refusals: newRefusals(),
 		finished: newRecent[turnRef](finishedTurns), cancelled: newRecent[string](cancelledKeys), unsafe: newRecent[string](unsafeTools),

@@ -54,14 +54,8 @@ func toolID(b *bindings.Binding) string {
 	return b.Workflow + "/" + b.Tool
 }
 
-// Bounds of runs that wait for a limit.
-const (
-	// patience is how long one keeps its slot: most wait for no time at all.
-	patience = 20 * time.Millisecond
-	// maxLimited is how many may wait without a slot. Those over it keep theirs, so that the rest
-	// of the turns is left to other workers.
-	maxLimited = 1000
-)
+// patience is how long a run that waits for a limit keeps its slot: most wait for no time at all.
+const patience = 20 * time.Millisecond
 
 // limited is the wait of a run for a limit. It is guarded by the mutex of the run.
 type limited struct {
@@ -85,22 +79,19 @@ func (r *run) waitsForLimit(begins bool) {
 		if l.away {
 			l.away = false
 			r.t.m.Slot.Back()
-			r.h.waits.limited.Add(-1)
+			r.h.waits.limited.free(r.t.key.App)
 			r.h.Metrics.InFlight.Inc()
 		}
 	}
 }
 
-// goAway leaves the slot of a run that waits for a limit to another one.
+// goAway leaves the slot of a run that waits for a limit to another one. Beyond the budget it keeps its
+// slot, so that the rest of the turns is left to other workers.
 func (r *run) goAway() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l, h := &r.limited, r.h
-	if !l.waits {
-		return
-	}
-	if h.waits.limited.Add(1) > maxLimited {
-		h.waits.limited.Add(-1)
+	if !l.waits || !h.waits.limited.take(r.t.key.App) {
 		return
 	}
 	l.away = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,10 +14,6 @@ import (
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/tools"
 )
-
-// maxOthers bounds the runs that wait in memory because they must not be parked, and take no
-// slot. Those over it keep theirs.
-const maxOthers = 10_000
 
 // unsafeTools is how many tools are remembered whose log has said that they cannot be parked.
 const unsafeTools = 1024
@@ -40,12 +37,10 @@ func (r *run) parkable() bool {
 // begin is called when the run begins to wait for people.
 func (r *run) begin() {
 	w, h := &r.waiting, r.h
-	w.counted = true
-	if r.parkable() {
+	if w.counted = r.parkable(); w.counted {
 		n := h.waits.parkable.Add(1)
 		w.crowded = h.MaxWaiting > 0 && n > int64(h.MaxWaiting)
 	} else {
-		w.crowded = h.waits.others.Add(1) > maxOthers
 		h.warnUnsafe(r.t)
 	}
 	if !w.crowded && r.t.m.Slot != nil {
@@ -81,11 +76,44 @@ func (r *run) rest() {
 	}
 	if w.counted {
 		w.counted = false
-		if r.parkable() {
-			r.h.waits.parkable.Add(-1)
-		} else {
-			r.h.waits.others.Add(-1)
+		r.h.waits.parkable.Add(-1)
+	}
+	r.vacate()
+}
+
+// reserve takes a place for a run that is about to ask and must not be parked: it keeps its message for
+// as long as people take. It is called before each question, and [run.unreserve] after it.
+func (r *run) reserve() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := &r.waiting
+	if !w.reserved && !r.parkable() {
+		if !r.h.waits.asking.take(r.t.key.App) {
+			r.h.log(r.t).Warn("a question is refused: the worker keeps as many turns of the tenant in memory as it may", "app", r.t.App)
+			return &events.Error{
+				Code: events.CodeToolError, Op: "ask", Err: tools.ErrTooManyWait, Msg: fmt.Sprintf(
+					"the question was not asked: too many turns of tenant %.80q wait for people in the memory of this worker, as those of tools with effect unsafe do; "+
+						"let its manifest say effect: replay, or send the turn again later", r.t.App),
+			}
 		}
+		w.reserved = true
+	}
+	w.asking++
+	return nil
+}
+
+func (r *run) unreserve() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting.asking--
+	r.vacate()
+}
+
+// vacate gives the place of a run back that neither asks nor waits for people any more.
+func (r *run) vacate() {
+	if w := &r.waiting; w.reserved && w.asking == 0 && w.count == 0 {
+		w.reserved = false
+		r.h.waits.asking.free(r.t.key.App)
 	}
 }
 

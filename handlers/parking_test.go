@@ -16,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 )
@@ -177,6 +178,45 @@ func TestRunsOverTheBoundAreParkedAtOnce(t *testing.T) {
 		turn(4)
 		require.Equal(t, int32(1), o.slots.away.Load(), "there is room again")
 		pass(time.Minute)
+	})
+}
+
+// TestUnsafeToolsOfATenantKeepABoundedNumberOfTurnsInMemory: the next question is refused before it is
+// asked, another tenant's is not, and there is room again when one has its answer.
+func TestUnsafeToolsOfATenantKeepABoundedNumberOfTurnsInMemory(t *testing.T) {
+	t.Parallel()
+	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+		t.Helper()
+		config := o.Config
+		config.MaxAckPending = 3 * 32 // two runs of a tenant, three in all
+		o.Handlers = handlers.New(config)
+		ctx, stop := context.WithCancelCause(t.Context())
+		defer synctest.Wait()
+		defer stop(handlers.ErrDraining)
+		turn := func(app, name string) <-chan handlers.Disposition {
+			o.key = subjects.TurnKey(app, "chat", "", name)
+			m := o.turn(func(e *events.StructuredOutputReady) { e.App, e.Turn = app, name })
+			m.Subject = o.space.In("default", events.KindStructuredOutputReady, app, "WF", "chat")
+			done := make(chan handlers.Disposition, 1)
+			go func() { done <- o.Handle(ctx, m) }()
+			synctest.Wait()
+			return done
+		}
+		first := turn("app", "turn")
+		turn("app", "second")
+		require.Equal(t, int32(2), o.slots.away.Load())
+		require.Equal(t, handlers.Ack, settled(t, turn("app", "third")).Do)
+		require.Equal(t, events.CodeToolError, o.response().Code)
+		require.Contains(t, o.response().Content, "the question was not asked")
+		_, err := o.store.Last(t.Context(), o.key.Public(subjects.KindAsk, "1"))
+		require.ErrorIs(t, err, idempotency.ErrNotFound)
+		o.key = subjects.TurnKey("app", "chat", "", "turn")
+		o.answer("1", "yes")
+		require.Equal(t, handlers.Ack, settled(t, first).Do)
+		turn("app", "fourth")
+		require.Equal(t, int32(2), o.slots.away.Load(), "there is room again")
+		turn("other", "turn")
+		require.Equal(t, int32(3), o.slots.away.Load())
 	})
 }
 

@@ -162,6 +162,32 @@ func (s turnstile) Wait(ctx context.Context, _, _ string, _ target.Limits) (func
 	}
 }
 
+// TestCallsThatWaitForALimitBeyondTheBudgetKeepTheirSlots: the rest of the turns is another worker's.
+func TestCallsThatWaitForALimitBeyondTheBudgetKeepTheirSlots(t *testing.T) {
+	t.Parallel()
+	tool := toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { return tools.Result{}, nil })
+	inRuledOffice(t, "effect: idempotent, limits: {concurrency: 1}", tool, engine.Options{}, func(t *testing.T, o *office) {
+		t.Helper()
+		limiter := turnstile(make(chan struct{}, 1))
+		config := o.Config
+		config.MaxAckPending = 64
+		config.Engine = engine.New(engine.Options{Limiter: limiter, Timeout: time.Hour})
+		o.Handlers = handlers.New(config)
+		limiter <- struct{}{}
+		var done []<-chan handlers.Disposition
+		for _, turn := range []string{"1", "2", "3"} {
+			done = append(done, o.handle(o.turn(func(e *events.StructuredOutputReady) { e.Turn = turn })))
+		}
+		pass(time.Second)
+		require.Equal(t, int32(1), o.slots.away.Load())
+		<-limiter
+		for _, d := range done {
+			require.Equal(t, handlers.Ack, settled(t, d).Do)
+		}
+		require.Zero(t, o.slots.away.Load())
+	})
+}
+
 func TestCallThatWaitsForALimitTakesNoSlot(t *testing.T) {
 	t.Parallel()
 	tool := toolFunc(func(ctx context.Context, _ *tools.Call) (tools.Result, error) {

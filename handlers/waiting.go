@@ -35,14 +35,20 @@ type waiting struct {
 	timer   Timer                // of the next look whether to park
 	asked   bool                 // the run has come to a question
 	told    bool                 // frontends know that the turn waits
-	counted bool                 // the run is one of [Handlers.waits]
-	away    bool                 // it takes no slot
-	crowded bool                 // too many wait: it parks at once
+	counted bool                 // the run is one of those that wait and can be parked
+
+	reserved bool // it has a place among those that must not be parked
+	asking   int  // calls of ask that have not returned
+	away     bool // it takes no slot
+	crowded  bool // too many wait: it parks at once
 }
 
-// waits counts the runs that wait in memory: for people, if they may be parked or not, and for
+// waits are the runs that wait in memory: for people, if they can be parked or must not be, and for
 // limits.
-type waits struct{ parkable, others, limited atomic.Int64 }
+type waits struct {
+	parkable        atomic.Int64
+	asking, limited *budget
+}
 
 // touch notes that something happens at the desk.
 func (r *run) touch() {
@@ -53,6 +59,10 @@ func (r *run) touch() {
 
 // ask puts a question up, unless an earlier run has. A reply that is there already is taken.
 func (r *run) ask(d *desk, q *question) (reply idempotency.Reply, err error) {
+	if err := r.reserve(); err != nil {
+		return reply, err
+	}
+	defer r.unreserve()
 	r.listen(q)
 	err = r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
 		r.hit(failpoint.BeforeAsk)

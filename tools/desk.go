@@ -34,6 +34,10 @@ type Desk interface {
 // then. It is the cause of the call's context as well.
 var ErrParked = errors.New("the turn is parked until somebody answers: this run of the tool ends here")
 
+// ErrTooManyWait is in the error of a question that was not asked because the turn cannot be parked, and
+// the worker keeps as many of those of its tenant in memory as it may.
+var ErrTooManyWait = errors.New("too many turns wait for people in the memory of this worker")
+
 // Question is what a tool asks.
 type Question struct {
 	// Name tells the question from the others of the call. Without one it is numbered, in the
