@@ -328,7 +328,7 @@ func (s *sub) never() bool { return s != nil && s.verdict != nil && !*s.verdict 
 func isAnnotation(key string) bool {
 	switch key {
 	case "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "format", "$comment", "$defs",
-		"definitions", "$schema", "$id":
+		"definitions", "$schema", "$id", "discriminator", "example": // the last two of OpenAPI
 		return true
 	default:
 		return strings.HasPrefix(key, "x-")

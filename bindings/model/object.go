@@ -124,7 +124,7 @@ func (c *checker) unknown(r *objectRules, in map[string]any) {
 
 // missing is the fault of a required field; it names the key that was probably meant for it.
 func missing(r *objectRules, f *field, in map[string]any) Fault {
-	fault := Fault{Path: "/" + pathToken(f.name), Rule: RuleRequired, Expected: f.node.words(), GotType: "absent"}
+	fault := Fault{Path: "/" + pathToken(f.name), Rule: RuleRequired, Expected: f.node.shape(), GotType: "absent"}
 	if f.node.enum != nil {
 		fault.Expected, fault.Allowed = f.node.enum.words, f.node.enum.listed()
 	}

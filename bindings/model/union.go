@@ -52,6 +52,9 @@ func (c *checker) noAlternative(n *node, v any) {
 		c.failed = true
 		return
 	}
+	if obj, ok := v.(map[string]any); ok && c.taggedFault(n, obj) {
+		return
+	}
 	if likely := c.likely(n, v); likely != nil {
 		before := len(c.faults)
 		c.value(likely, v)
@@ -65,7 +68,11 @@ func (c *checker) noAlternative(n *node, v any) {
 			rule = RuleAnyOf
 		}
 	}
-	c.add(Fault{Rule: rule, Expected: n.words(), GotType: typeName(v)})
+	expected := n.words()
+	if rule == RuleAnyOf {
+		expected = n.shape()
+	}
+	c.add(Fault{Rule: rule, Expected: expected, GotType: typeName(v)})
 }
 
 // likely returns the only alternative of v's type or, for objects, the one whose fields name
