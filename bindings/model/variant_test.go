@@ -37,7 +37,7 @@ func TestFeedbackForAUnionNamesTheVariantItsFaultAndAllKinds(t *testing.T) {
 		{nullable, `{"a":{"op":"sub"}}`, `/a/x: is missing; expected integer (for op "sub").`},
 		{nullable, `{"a":{"op":"neg"}}`, `/a/y: is missing; expected integer (for op "neg").`},
 		{nullable, `{"a":{"op":"mul"}}`, `/a/op: expected one of "add", "sub", "neg", got another value (string).`},
-		{untagged, `{"a":{}}`, `/a: expected object with to, text or object with number (rule anyOf), got object.`},
+		{untagged, `{"a":{}}`, `/a: expected object with text, to or object with number (rule anyOf), got object.`},
 		{untagged, `{"a":{"to":1}}`, `/a/text: is missing; expected any value.`},
 		{inList, `{"all":[{"t":2},{"t":1}]}`, `/all/1/a: is missing; expected any value (for t 1).`},
 		{inList, `{"all":[{"t":3}]}`, `/all/0/t: expected one of 1, 2, got another value (number).`},
