@@ -12,11 +12,10 @@ import (
 // pingTimeout is how long workers may take to answer a ping.
 const pingTimeout = time.Second
 
-// inUse reports whether workers consume: they have asked for messages, or hold some and answer. A
-// worker whose slots are all taken asks for none, and messages that are not acknowledged may also be
-// those of workers that have died.
+// inUse reports whether workers run: they have asked this consumer for messages, or answer to a ping. A
+// worker whose slots are all taken asks for none, nor does one between two requests.
 func (p Plan) inUse(ctx context.Context, nc *nats.Conn, info *jetstream.ConsumerInfo) bool {
-	return info.NumWaiting > 0 || info.NumAckPending > 0 && p.answered(ctx, nc)
+	return info.NumWaiting > 0 || p.answered(ctx, nc)
 }
 
 // answered pings the service that every worker offers.

@@ -201,5 +201,5 @@ func TestJournalWithASizeLimitIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	w, err := oneturn.NewWorker(r.nc, oneturn.Config{Tools: []oneturn.Tool{r.tool("Work", "unsafe")}})
 	require.NoError(t, err)
-	require.ErrorContains(t, w.Run(t.Context()), "refuses the ends of turns too: run `turnctl provision`")
+	require.ErrorContains(t, w.Run(t.Context()), "refuses the ends of turns too")
 }
