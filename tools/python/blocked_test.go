@@ -81,3 +81,17 @@ func TestCallsGoToOtherProcessesWhileOneBlocksItsLoop(t *testing.T) {
 	require.NoError(t, <-waits)
 	require.Equal(t, uint64(3), k.pool.Stats().Started)
 }
+
+// TestTaskThatBlocksIsNamedByItsCallOrByItsPlace also in the first call of its function.
+func TestTaskThatBlocksIsNamedByItsCallOrByItsPlace(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", blocking)
+	k.value("good", `{"seconds":0}`)
+	path := filepath.Join(t.TempDir(), "blocks")
+	_, blocks := k.start(t.Context(), "nested", `{"path":"`+path+`"}`)
+	require.Eventually(t, func() bool { return strings.Contains(k.log.String(), "a tool blocks") }, 30*time.Second, 10*time.Millisecond)
+	require.NoError(t, os.WriteFile(path+"go", nil, 0o600))
+	require.NoError(t, <-blocks)
+	require.Regexp(t, `a tool blocks the event loop.* at="[^"]*t.py:\d+ in bad"`, k.log.String())
+	require.NotEmpty(t, k.value("good", `{"seconds":0}`))
+}

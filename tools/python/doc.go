@@ -5,7 +5,8 @@
 // # Calls
 //
 // A child runs one sync function at a time, on its main thread. Async functions share the
-// event loop of that thread, up to 64 at once. Generators run to their end, and what they yield is
+// event loop of that thread, up to 64 at once; those of other functions use other children while
+// there are any, and avoid one whose loop is blocked. Generators run to their end, and what they yield is
 // progress. Between calls the child puts back what they have changed of the process. A call waits for a free child and for the import of its
 // file; then the child says that it enters the function, and the pool calls [tools.Call.Enter].
 // A call of which the child has not said this was not entered: when its child dies it runs in
@@ -32,7 +33,7 @@
 // [tools.Retryable], everything else is tool_error; the chain holds an [ExceptionError]. A process
 // that dies, or that does not give a call back within [Options].Grace after its context has
 // ended, or does not get to enter it within [Options].LoadTimeout, is killed with its whole
-// process group and replaced. Changes of context variables count only if the function returned.
+// process group and replaced; one that is no longer used has two seconds to end by itself. Changes of context variables count only if the function returned.
 //
 // # Isolation
 //

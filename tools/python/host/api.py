@@ -42,9 +42,9 @@ def enter(meta, speaker):
     _speaker.set(speaker)
 
 
-def speaker():
-    """The number of the running call, 0 outside one."""
-    return _speaker.get()
+def speaker(context=None):
+    """The number of the running call, or of that of another context; 0 outside one."""
+    return _speaker.get() if context is None else context.get(_speaker, 0)
 
 
 def install():

@@ -101,7 +101,6 @@ class Host:
         if is_async:
             self._queued[request["id"]] = request
             self._loop.call(self._start_queued, request, entry)
-            self._watch.wake()
         else:
             self._jobs.append(request)
             self._loop.call(self._make_way)
@@ -189,7 +188,7 @@ class Host:
     def _owner(self, task):
         """The number of the call that a task belongs to, 0 if it cannot be known."""
         if hasattr(task, "get_context"):  # since Python 3.12
-            return task.get_context().run(api.speaker)
+            return api.speaker(task.get_context())
         return next((call for call, other in list(self._tasks.items()) if other is task), 0)
 
     def _free(self):
@@ -209,6 +208,7 @@ class Host:
         """Makes a call a task of the loop that runs here."""
         task = self._tasks[request["id"]] = asyncio.get_running_loop().create_task(coroutine)
         task.add_done_callback(lambda done: self._done(request, done))
+        self._watch.wake()
 
     def _done(self, request, task):
         """A task that was cancelled before its first step has answered nothing."""
