@@ -79,7 +79,7 @@ func bind(d *draft, files map[string]PyFile, opts *Options, inspected bool) *wor
 			name: m.workflow, dir: d.dir, digest: d.digest, base: d.base, shares: m.shares, joined: m.shared.version(), tools: make(map[string]slot),
 			exact: make(map[key]slot), byModel: make(map[string]slot), onlyTool: make(map[string]slot),
 			registered: make(map[string]string), variables: m.variables, unreadable: m.unreadable, older: m.older,
-			sources: d.sources, uninspected: !inspected, unsure: !inspected || !d.kept(),
+			sources: d.sources, uninspected: !inspected, unsure: !inspected || !d.kept() || len(d.beside) > 0,
 		},
 	}
 	if !inspected {

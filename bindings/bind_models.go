@@ -15,9 +15,11 @@ func (b *binder) compileModels() {
 	var defs []model.Definition
 	for _, e := range b.manifest.models {
 		byName[e.name] = e
-		b.w.models = append(b.w.models, e.name)
+		if e.alias == nil {
+			b.w.models = append(b.w.models, e.name)
+		}
 		if e.schema == nil {
-			defs = append(defs, model.Definition{Name: e.name, Fields: e.fields, Open: b.open})
+			defs = append(defs, model.Definition{Name: e.name, Fields: e.fields, Open: b.open, Alias: e.alias})
 			continue
 		}
 		compiled, err := model.CompileSchema(e.name, e.schema)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"hash"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,6 +25,7 @@ type draft struct {
 	manifest *manifest
 	python   map[string][]byte // files to inspect, relative to the root; nil = not kept, on the disk only
 	sources  map[string][]byte // the Python files, relative to the folder; see [Set.Sources]
+	beside   map[string][]byte // of the files to inspect, those outside of the folder
 	local    []string          // names of modules that the folder has
 	same     *workflow         // the previous version, if nothing changed
 }
@@ -55,7 +57,7 @@ func (d *draft) readFolder(root *os.Root, sum hash.Hash, declared []Declaration,
 		return err //nolint:wrapcheck // the caller says what was being done
 	}
 	defer inside.Close()
-	f := &folder{name: d.manifest.workflow, dir: d.dir, root: inside}
+	f := &folder{name: d.manifest.workflow, dir: d.dir, root: inside, all: root}
 	c, err := f.scan()
 	if err != nil {
 		return err
@@ -102,9 +104,17 @@ func (d *draft) finishDigest(sum hash.Hash, declared []Declaration, previous *Se
 
 // join makes the shared file a part of the digest if the workflow uses something of it.
 func (d *draft) join() {
+	if len(d.beside) > 0 {
+		sum := sha256.New()
+		for _, name := range slices.Sorted(maps.Keys(d.beside)) {
+			hashPart(sum, name, d.beside[name])
+		}
+		sum.Write([]byte(d.digest))
+		d.digest = shortHash(sum)
+	}
 	if version := d.manifest.shared.version(); d.manifest.shares && version != "" {
 		sum := sha256.New()
-		hashPart(sum, d.base, []byte(version))
+		hashPart(sum, d.digest, []byte(version))
 		d.digest = shortHash(sum)
 	}
 }
@@ -208,6 +218,9 @@ func (d *draft) locate(f *folder, c *contents) {
 		}
 		t.path = f.rel(name)
 		d.python[t.path] = c.sources[name]
+		if strings.HasPrefix(name, "../") {
+			d.shareFile(f, t.path)
+		}
 	}
 	for _, ref := range m.files {
 		if _, missing := f.locate(ref.name, ref.at, c); missing != nil {
@@ -219,6 +232,18 @@ func (d *draft) locate(f *folder, c *contents) {
 			d.python[f.rel(name)] = c.sources[name]
 		}
 	}
+}
+
+// shareFile takes up a file of another folder of the workflows folder. It is part of the digest.
+func (d *draft) shareFile(f *folder, path string) {
+	data, err := (&folder{root: f.all}).read(path, maxSource)
+	if err != nil {
+		return // the host says why when the tool is called
+	}
+	if d.beside == nil {
+		d.beside = make(map[string][]byte)
+	}
+	d.python[path], d.beside[path] = data, data
 }
 
 // kept reports whether all that was inspected is what the digest tells of.

@@ -52,6 +52,7 @@ type folder struct {
 	name string // of the workflow
 	dir  string // relative to the root, "." if it is the root itself
 	root *os.Root
+	all  *os.Root // the workflows folder
 }
 
 // rel gives the path of a file of the folder relative to the root.
@@ -146,8 +147,8 @@ func (f *folder) locate(file string, at place, c *contents) (string, *fault) {
 		return &fault{at: at, text: fmt.Sprintf(format, quoted(file)), mend: mend}
 	}
 	switch {
-	case strings.ContainsAny(file, "\\\x00"), path.IsAbs(file), !filepath.IsLocal(filepath.FromSlash(file)):
-		return "", wrong("write a relative path that does not go up", "file %s must be inside the workflow's folder")
+	case strings.ContainsAny(file, "\\\x00"), path.IsAbs(file), !filepath.IsLocal(filepath.FromSlash(f.rel(name))):
+		return "", wrong("write a relative path inside of it", "file %s must be inside the workflows folder")
 	case path.Ext(name) != ".py":
 		return "", wrong("name a Python file, or write kind: go", "file %s must end in .py")
 	}
@@ -156,7 +157,7 @@ func (f *folder) locate(file string, at place, c *contents) (string, *fault) {
 		if _, read := c.sources[candidate]; read {
 			return candidate, nil
 		}
-		info, err := f.root.Stat(candidate)
+		info, err := f.stat(candidate)
 		var found *fault
 		switch {
 		case err == nil && info.Mode().IsRegular():
@@ -179,8 +180,23 @@ func (f *folder) locate(file string, at place, c *contents) (string, *fault) {
 	for i, known := range c.python {
 		there[i] = strings.TrimPrefix(known, "tools/")
 	}
+	if strings.HasPrefix(name, "../") {
+		return "", wrong("create "+f.rel(name)+" in the workflows folder", "file %s not found")
+	}
 	name = strings.TrimPrefix(name, "tools/")
 	return "", wrong(thereOr(name, there, "create "+path.Join("tools", name)), "file %s not found in the workflow's folder or its tools folder")
+}
+
+// stat looks at a file by its name relative to the folder. A name that goes up leads to another folder
+// of the workflows folder.
+func (f *folder) stat(name string) (fs.FileInfo, error) {
+	if filepath.IsLocal(filepath.FromSlash(name)) {
+		return f.root.Stat(name) //nolint:wrapcheck // the caller says what was being done
+	}
+	if !filepath.IsLocal(filepath.FromSlash(f.rel(name))) {
+		return nil, fs.ErrNotExist
+	}
+	return f.all.Stat(f.rel(name)) //nolint:wrapcheck // the caller says what was being done
 }
 
 // contents is what a folder holds that matters.

@@ -110,11 +110,11 @@ func TestUnreadableManifestIsNamedWhenATurnNeedsIt(t *testing.T) {
 func TestFilesOutsideTheWorkflowAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, file, want string }{
-		{"parent", "../other/t.py", "must be inside the workflow's folder"},
-		{"parent in the middle", "tools/../../other/t.py", "must be inside the workflow's folder"},
-		{"absolute", "/etc/t.py", "must be inside the workflow's folder"},
-		{"backslash", `tools\\t.py`, "must be inside the workflow's folder"},
-		{"NUL", `t.py\0.py`, "must be inside the workflow's folder"},
+		{"parent", "../../other/t.py", "must be inside the workflows folder"},
+		{"parent in the middle", "tools/../../../other/t.py", "must be inside the workflows folder"},
+		{"absolute", "/etc/t.py", "must be inside the workflows folder"},
+		{"backslash", `tools\\t.py`, "must be inside the workflows folder"},
+		{"NUL", `t.py\0.py`, "must be inside the workflows folder"},
 		{"link out", "link.py", "cannot be used"},
 		{"link through a folder", "out/t.py", "cannot be used"},
 		{"other extension", "t.sh", "must end in .py"},

@@ -69,6 +69,7 @@ type registration struct {
 type modelEntry struct {
 	name   string
 	fields []model.Field
+	alias  map[string]any // of a named literal or union
 	schema []byte
 	source *node          // of schema; nil if it is made in code
 	lines  map[string]int // field → line

@@ -1,6 +1,8 @@
 package bindings
 
 import (
+	"strings"
+
 	"github.com/oneturn/oneturn/bindings/model"
 )
 
@@ -52,18 +54,18 @@ func (m *manifest) readModel(e named, file string) {
 		return
 	case kind.absent():
 		m.warnf(at, "model_without_type", "add type: model", "model %s has no type; MozaiksAI skips it, here it is read", e.name)
+	case aliases(e.node):
+		m.addModel(modelEntry{name: e.name, alias: spec(e.node), lines: make(map[string]int), at: at})
+		return
 	case kind.str() != "model":
 		m.warnf(kind.at(file), "not_a_model", "write type: model", "model %s has another type than model and is skipped", e.name)
 		return
 	}
 	entry := modelEntry{name: e.name, lines: make(map[string]int), at: at}
 	for _, f := range m.entries(e.node.get("fields"), file, "fields of model "+e.name, "name") {
-		spec := map[string]any{}
+		spec := spec(f.node)
 		switch {
 		case f.node.is(mapNode):
-			for i, k := range f.node.keys {
-				spec[k] = f.node.items[i].value()
-			}
 		case f.node.is(textNode):
 			m.warnf(f.node.at(file), "short_field", "write {type: …}", "field %s of model %s is a bare type name", f.name, e.name)
 			spec["type"] = f.node.str()
@@ -74,4 +76,27 @@ func (m *manifest) readModel(e named, file string) {
 		entry.lines[f.name] = f.node.line
 	}
 	m.addModel(entry)
+}
+
+// aliases reports whether a definition is a name for a type, as workflows have had since
+// August 2026, and not a model.
+func aliases(n *node) bool {
+	switch strings.ToLower(n.get("type").str()) {
+	case "literal", "enum":
+		return !n.first("values", "enum", "allowed_values").absent()
+	case "union":
+		return !n.get("variants").absent()
+	}
+	return false
+}
+
+// spec returns the mapping of a field or of a named type.
+func spec(n *node) map[string]any {
+	spec := map[string]any{}
+	if n.is(mapNode) {
+		for i, k := range n.keys {
+			spec[k] = n.items[i].value()
+		}
+	}
+	return spec
 }

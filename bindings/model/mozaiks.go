@@ -11,6 +11,9 @@ type Definition struct {
 	Name   string
 	Fields []Field
 	Open   bool // `enum` and `allowed_values` limit nothing, as in MozaiksAI
+	// Alias is the mapping of a named literal or union, which fields use like a model; nil for a
+	// model. It is not a model itself: the result does not have it.
+	Alias map[string]any
 }
 
 // Field is one field of a [Definition]. Spec is the field's mapping as a value tree: `type`,
@@ -59,13 +62,16 @@ func CompileMozaiks(defs []Definition) (map[string]*Model, []Problem) {
 		b.declare(def)
 	}
 	for _, d := range b.order {
+		b.alias(d)
+	}
+	for _, d := range b.order {
 		b.compile(d)
 	}
 	b.spread()
 	b.checkDefaults()
 	models := make(map[string]*Model, len(b.order))
 	for _, d := range b.order {
-		if d.bad {
+		if d.bad || d.def.Alias != nil {
 			continue
 		}
 		models[d.def.Name] = &Model{
@@ -127,7 +133,21 @@ func (b *builder) declare(def Definition) {
 	b.order = append(b.order, d)
 }
 
+// alias compiles a named literal or union. The models that use it already point to its node.
+func (b *builder) alias(d *draft) {
+	if d.def.Alias == nil {
+		return
+	}
+	n := b.spec(place{model: d.def.Name, draft: d}, d.def.Alias, 0)
+	if d.bad = n == nil; !d.bad {
+		*d.node = *n
+	}
+}
+
 func (b *builder) compile(d *draft) {
+	if d.def.Alias != nil {
+		return
+	}
 	b.nodes = 0
 	at := place{model: d.def.Name, draft: d}
 	d.node.obj = b.object(at, d.def.Fields, 0)
@@ -221,7 +241,7 @@ func (b *builder) spread() {
 // so does [Model.Check]; null stands for "nothing given".
 func (b *builder) checkDefaults() {
 	for _, d := range b.order {
-		if d.bad {
+		if d.bad || d.def.Alias != nil {
 			continue
 		}
 		for _, f := range d.node.obj.fields {

@@ -44,6 +44,8 @@ class Loader:
         candidates = [os.path.join(self._folder, file), os.path.join(self._folder, "tools", file)]
         if file.startswith(self._workflow + "/"):
             candidates.insert(0, os.path.join(self._root, file))
+        else:  # one that several workflows share
+            candidates.append(os.path.join(self._root, file))
         for candidate in candidates:
             path = os.path.realpath(candidate)
             if not sources.has(path) and not os.path.isfile(path):
