@@ -212,9 +212,11 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *l
 	}
 	retries := handlers.Retries{Metrics: w.metrics, Logger: w.c.Logger}
 	blobs.Retries, variables.Retries = retries, retries
+	journal := idempotency.New(&healthyStore{store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc})
+	variables.Journal = journal
 	return handlers.New(handlers.Config{
 		Space:   w.space,
-		Journal: idempotency.New(&healthyStore{store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc}),
+		Journal: journal,
 		Engine: engine.New(engine.Options{
 			Timeout: w.c.ToolTimeout, Tracer: w.c.Tracer,
 			OnAbandoned: func(string) { w.metrics.Abandoned.Inc() }, OnLate: w.lateReturn,

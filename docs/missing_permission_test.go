@@ -52,7 +52,7 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 		// Not $JS.ACK: allow_responses lets a worker answer each message once, which a short turn needs no more than.
 		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_IN.workers-default",
 		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_TIMERS.timers", "oneturn.timer.>", "oneturn.in.*.expire.>",
-		"$KV.ONETURN_TURNS.>", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "$KV.ONETURN_CONTEXT.>", "$JS.API.DIRECT.GET.KV_ONETURN_CONTEXT.>",
+		"$KV.ONETURN_TURNS.>", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "$KV.ONETURN_CONTEXT.>", "$JS.API.STREAM.MSG.GET.KV_ONETURN_CONTEXT",
 		"$KV.ONETURN_LIMITS.>", "$JS.API.DIRECT.GET.KV_ONETURN_LIMITS.>",
 		"$O.ONETURN_BLOBS.>", "oneturn.dead.>", "oneturn.live.>", "$JS.API.INFO", "$JS.API.CONSUMER.INFO.*.*",
 		"oneturn.events.*.*.*.*.cancel", "oneturn.events.*.*.*.*.ack.*", "oneturn.in.default.cancel.>", "oneturn.api.*.*", "_INBOX_worker.>",

@@ -131,7 +131,7 @@ func (h *Handlers) follow(ctx context.Context, m *Message, key subjects.Key, v i
 		}
 	case idempotency.Done, idempotency.Duplicate, idempotency.Conflict:
 	}
-	return ack()
+	return h.ended(ctx, m, v.Decision)
 }
 
 // undecided leaves a message of which it is not known what is stored. It comes back.

@@ -55,7 +55,7 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 	case decision.Action == idempotency.Leave, decision.Action == idempotency.Run:
 		return leave()
 	}
-	return ack()
+	return h.ended(ctx, m, decision)
 }
 
 // wished is the turn that a cancel is about, as far as the cancel tells. One that names it by

@@ -75,8 +75,9 @@ func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options))
 	}})
 	require.NoError(t, err)
 	k := &kit{t: t, space: space, js: js, store: idempotency.NewMemory(), registry: registry}
+	variables.Journal = idempotency.New(k.store, "w", idempotency.Options{})
 	k.Handlers = handlers.New(handlers.Config{
-		Space: space, Journal: idempotency.New(k.store, "w", idempotency.Options{}), Engine: engine.New(engine.Options{}),
+		Space: space, Journal: variables.Journal, Engine: engine.New(engine.Options{}),
 		Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
 		Variables: variables, Blobs: blobs, Dead: handlers.NewDeadLetters(js, space, blobs), Live: nc.Publish,
 		Metrics: metrics, Logger: slog.New(slog.DiscardHandler), Now: time.Now,

@@ -66,6 +66,9 @@ func (o *office) Load(_ context.Context, _, _ string, snapshot map[string]any) (
 	return vars, nil
 }
 
+// Stage implements [handlers.ContextStore].
+func (o *office) Stage(context.Context, string, string, handlers.Change) error { return nil }
+
 // Merge implements [handlers.ContextStore].
 func (o *office) Merge(context.Context, string, string, uint64, handlers.Delta) error { return nil }
 

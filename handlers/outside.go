@@ -32,6 +32,8 @@ const (
 type Retries struct {
 	Metrics *Metrics
 	Logger  *slog.Logger
+	// Pause waits between two tries, or returns the cause with which ctx ends. Nil is 200 ms.
+	Pause func(ctx context.Context) error
 }
 
 // errContended says that somebody else was first; that is no fault.
@@ -54,7 +56,7 @@ func (r Retries) until(ctx context.Context, bucket, object string, try func() er
 		if !errors.Is(err, errContended) && ctx.Err() == nil {
 			r.tell(bucket, object, err, &said)
 		}
-		if errPause := pause(ctx); errPause != nil {
+		if errPause := r.pause(ctx); errPause != nil {
 			return errors.Join(errPause, err)
 		}
 	}
@@ -70,7 +72,10 @@ func (r Retries) tell(bucket, object string, err error, said *time.Time) {
 	}
 }
 
-func pause(ctx context.Context) error {
+func (r Retries) pause(ctx context.Context) error {
+	if r.Pause != nil {
+		return r.Pause(ctx)
+	}
 	t := time.NewTimer(writePause)
 	defer t.Stop()
 	select {

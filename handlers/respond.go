@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -137,8 +135,9 @@ type withResult struct {
 	Result  json.RawMessage `json:"result"`
 }
 
-// storeContext stores what the tool changed in its context variables, in the journal under
-// ctx, merges it under store, and returns the names.
+// storeContext stores what the tool changed in its context variables: a delta in the journal, and
+// staged in the document of the chat, so that nothing but the response is missing for it to
+// count. It returns the names.
 func (h *Handlers) storeContext(ctx, drain context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) ([]string, error) {
 	if len(out.Set) == 0 && len(out.Remove) == 0 {
 		return nil, nil
@@ -149,7 +148,8 @@ func (h *Handlers) storeContext(ctx, drain context.Context, t *turn, hold idempo
 	if err != nil {
 		return nil, refusal(err, "the changes have no JSON form that can be stored")
 	}
-	seq, err := h.Journal.Delta(ctx, hold, data)
+	change := Change{Delta: delta, Run: hold}
+	change.Seq, err = h.Journal.Delta(ctx, hold, data)
 	if errors.Is(err, idempotency.ErrRefused) {
 		return nil, refusal(err, "the changes take %d bytes, more than a record of the journal can", len(data))
 	}
@@ -157,13 +157,21 @@ func (h *Handlers) storeContext(ctx, drain context.Context, t *turn, hold idempo
 		return nil, err
 	}
 	t.hit(failpoint.AfterDelta)
+	merge := func(ctx context.Context) error {
+		store, done := outside(ctx, drain)
+		defer done()
+		return h.Variables.Merge(store, t.App, t.Chat, change.Seq, delta)
+	}
+	if mutant.Planted(mutant.MergeBeforeFinish) {
+		return delta.names(), merge(ctx)
+	}
 	store, done := outside(ctx, drain)
 	defer done()
-	if err := h.Variables.Merge(store, t.App, t.Chat, seq, delta); err != nil {
+	if err := h.Variables.Stage(store, t.App, t.Chat, change); err != nil {
 		return nil, err
 	}
-	t.hit(failpoint.AfterMerge)
-	return slices.Sorted(maps.Keys(delta.names())), nil
+	t.merge = merge
+	return delta.names(), nil
 }
 
 // finish stores the response. The first stored response wins; a result that comes second is
@@ -194,8 +202,8 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	}
 	t.hit(failpoint.AfterFinish)
 	h.eraseSecrets(ctx, t)
-	h.finished.add(t.ref)
 	if !stored {
+		h.finished.add(t.ref)
 		h.Metrics.LateResults.Inc()
 		h.Logger.Warn("the turn had a response already; the result is dropped", "chat", t.Chat, "turn", t.callID, "epoch", hold.Epoch)
 		return ack()
@@ -213,6 +221,13 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "outcome", outcome,
 			"epoch", hold.Epoch, "ms", r.DurationMS)
 	}
+	if t.merge != nil && len(r.ContextKeys) > 0 {
+		if err := h.merged(t.merge(ctx), t.Chat, t.callID); err != nil {
+			return h.comesBack(t, "the context changes of a response are not merged yet", err)
+		}
+		t.hit(failpoint.AfterMerge)
+	}
+	h.finished.add(t.ref)
 	return ack()
 }
 

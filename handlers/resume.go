@@ -61,7 +61,7 @@ func (h *Handlers) resumeTurn(ctx context.Context, m *Message, key subjects.Key,
 		return h.giveLeaseBack(m)
 	case decision.Action != idempotency.Run && decision.Action != idempotency.Conclude:
 		h.Logger.Debug("nothing to resume", "key", key.String(), "seq", m.Lease.Seq)
-		return ack()
+		return h.ended(ctx, m, decision)
 	}
 	if decision.Action == idempotency.Run {
 		h.Metrics.Takeovers.Inc()

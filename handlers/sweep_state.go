@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -114,31 +113,9 @@ func sequence(v any) (uint64, bool) {
 // leaderRead asks the leader of a stream for a message and returns its sequence, or
 // [idempotency.ErrNotFound].
 func leaderRead(ctx context.Context, nc *nats.Conn, stream, request string) (uint64, error) {
-	const noMessage = 10037
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
-	reply, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, []byte(request))
+	m, err := leaderMessage(ctx, nc, stream, request)
 	if err != nil {
-		return 0, fmt.Errorf("read from %s: %w", stream, err)
+		return 0, err
 	}
-	var r struct {
-		Error *struct {
-			Code        int    `json:"err_code"`
-			Description string `json:"description"`
-		} `json:"error"`
-		Message struct {
-			Seq uint64 `json:"seq"`
-		} `json:"message"`
-	}
-	switch err := json.Unmarshal(reply.Data, &r); {
-	case err != nil:
-		return 0, fmt.Errorf("read from %s: %w", stream, err)
-	case r.Error != nil && r.Error.Code == noMessage:
-		return 0, idempotency.ErrNotFound
-	case r.Error != nil:
-		return 0, fmt.Errorf("read from %s: server error %d: %s", stream, r.Error.Code, r.Error.Description)
-	case r.Message.Seq == 0:
-		return 0, fmt.Errorf("read from %s: an answer without a message", stream)
-	}
-	return r.Message.Seq, nil
+	return m.Seq, nil
 }

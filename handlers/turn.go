@@ -46,6 +46,9 @@ type turn struct {
 	stuck    string            // why this worker cannot enter the tool again, "" if it can
 	asked    bool              // a run of it has come to a question
 	secret   atomic.Bool       // the journal holds, or may come to hold, secrets of the turn
+	// merge merges what its tool has changed in the context variables, once the response is stored;
+	// nil if it has changed nothing
+	merge func(ctx context.Context) error
 }
 
 // turn handles the message that starts a turn.
@@ -135,11 +138,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 	case idempotency.Conflict:
 		return h.conflict(t)
 	case idempotency.Done:
-		if decision.Code == events.CodeStateCorrupt {
-			return h.damagedEnd(t)
-		}
-		h.finished.add(t.ref)
-		return h.duplicate(t)
+		return h.late(ctx, t, decision)
 	case idempotency.Duplicate, idempotency.Signalled:
 		return h.anothers(ctx, t)
 	case idempotency.Leave:
@@ -321,7 +320,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	unsafe := d.Hold.Effect == string(bindings.EffectUnsafe)
 	switch {
 	case over != nil:
-		return h.ended(t, d, over)
+		return h.stopped(t, d, over)
 	case errors.Is(out.Stopped, ErrDraining) && unsafe:
 		return h.conclude(t, d, events.CodeInterrupted)
 	case errors.Is(out.Stopped, ErrDraining) && out.Abandoned:
@@ -334,9 +333,9 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	return h.respond(drain, t, d.Hold, out)
 }
 
-// ended is what becomes of a turn whose run was ended at the desk. What its tool has returned, if
+// stopped is what becomes of a turn whose run was ended at the desk. What its tool has returned, if
 // it has, does not count.
-func (h *Handlers) ended(t *turn, d idempotency.Decision, why error) Disposition {
+func (h *Handlers) stopped(t *turn, d idempotency.Decision, why error) Disposition {
 	var coded *events.Error
 	switch {
 	case errors.Is(why, tools.ErrParked):
@@ -397,6 +396,18 @@ func (h *Handlers) anothers(ctx context.Context, t *turn) Disposition {
 	if d, copied := h.resumeCopy(ctx, t.m, t.key, t.StructuredOutputReady); copied {
 		return d
 	}
+	return h.duplicate(t)
+}
+
+// late acknowledges a message whose turn has its response.
+func (h *Handlers) late(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
+	if d.Code == events.CodeStateCorrupt {
+		return h.damagedEnd(t)
+	}
+	if err := h.mergeMissing(ctx, t.m, d.End); err != nil {
+		return h.comesBack(t, "the context changes of a response are not merged yet", err)
+	}
+	h.finished.add(t.ref)
 	return h.duplicate(t)
 }
 

@@ -1,288 +1,244 @@
 package handlers
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"math"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Delta is what a tool changed in the context variables of its chat.
-type Delta struct {
-	Set    map[string]any `json:"set,omitempty"`
-	Remove []string       `json:"remove,omitempty"`
-	// Base has the digests of the values that the snapshot of the turn's event had for these names,
-	// "" where it had none. Nil for an event without snapshot.
-	Base map[string]string `json:"base,omitempty"`
-}
-
-// names returns the names of all variables that the delta touches.
-func (d Delta) names() map[string]bool {
-	names := make(map[string]bool, len(d.Set)+len(d.Remove))
-	for name := range d.Set {
-		names[name] = true
-	}
-	for _, name := range d.Remove {
-		names[name] = true
-	}
-	return names
-}
-
-func (d Delta) encode() ([]byte, error) {
-	tree := map[string]any{}
-	if len(d.Set) > 0 {
-		tree["set"] = d.Set
-	}
-	if len(d.Remove) > 0 {
-		list := make([]any, len(d.Remove))
-		for i, name := range d.Remove {
-			list[i] = name
-		}
-		tree["remove"] = list
-	}
-	if len(d.Base) > 0 {
-		base := make(map[string]any, len(d.Base))
-		for name, digest := range d.Base {
-			base[name] = digest
-		}
-		tree["base"] = base
-	}
-	return events.AppendJSON(nil, tree)
-}
-
-// variable is one entry of a chat's document. The sequence of the delta that wrote it last
-// makes merging idempotent: an older delta, or the same one again, changes nothing.
-type variable struct {
-	Value   json.RawMessage `json:"value,omitempty"` // absent when removed
-	Written uint64          `json:"written"`
-	Base    string          `json:"base,omitempty"` // [Delta.Base] of the last delta that had one
-}
-
-// supersededBy reports whether the producer has changed a variable since a tool changed it last. A
-// producer does not learn what tools set: a snapshot that repeats what it held then, or holds
-// nothing, is older than the stored value. MozaiksAI needs no such rule, as its tools and its
-// producer change one object.
-func (e variable) supersededBy(snapshot map[string]any, name string) bool {
-	value, ok := snapshot[name]
-	return ok && digestOf(value) != e.Base
-}
-
-// digestOf identifies a value of a snapshot; null counts as no value, "".
-func digestOf(value any) string {
-	const size = 8
-	data, err := events.AppendJSON(nil, value)
-	if err != nil || value == nil {
-		return ""
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:size])
-}
-
-// baseOf is the [Delta.Base] of a delta of the turn that touches these names.
-func (t *turn) baseOf(names map[string]bool) map[string]string {
-	if t.ContextVariables == nil && t.base == nil {
-		return nil
-	}
-	base := make(map[string]string, len(names))
-	for name := range names {
-		if t.base != nil {
-			base[name] = t.base[name]
-		} else {
-			base[name] = digestOf(t.ContextVariables[name])
-		}
-	}
-	return base
-}
-
-// maxVariables bounds the variables of a chat, removed ones included.
-const maxVariables = 4096
-
 // ContextStore holds the context variables of chats. [Variables] is the real one.
+//
+// A change is staged before the response of its turn is stored, and merged after that: the
+// response decides whether it counts. Whoever loads or stages finds what a worker that died in
+// between has left, and merges it.
 type ContextStore interface {
 	// Load returns the variables of a chat as a value tree, empty when it has none: the stored
 	// ones, and those of the snapshot of an event, nil if it has none. It tries until ctx ends,
 	// except for what cannot be read: [events.ErrStateCorrupt]. snapshot is not modified.
 	Load(ctx context.Context, app, chat string, snapshot map[string]any) (map[string]any, error)
+	// Stage stores a change that does not count yet, with all the room that merging it takes. It
+	// tries until ctx ends, except for what can never be stored, [idempotency.ErrRefused], or
+	// merged: [events.ErrStateCorrupt].
+	Stage(ctx context.Context, app, chat string, c Change) error
 	// Merge applies a delta that the journal stored with sequence seq; twice is the same as
-	// once. It tries until ctx ends, except for what can never be stored,
-	// [idempotency.ErrRefused], or merged: [events.ErrStateCorrupt].
+	// once. Errors are those of Stage.
 	Merge(ctx context.Context, app, chat string, seq uint64, d Delta) error
 }
 
-// Variables is the bucket of context variables: one document a chat, merged by
+// Documents is where [Variables] are stored: a document a chat, replaced by compare-and-set.
+type Documents interface {
+	// Read returns the document under a key and its revision, as the leader knows them. It is nil
+	// when there is none (any more).
+	Read(ctx context.Context, key string) (data []byte, revision uint64, err error)
+	// Write replaces the document of a revision; with [jetstream.ErrKeyExists] another one is there.
+	Write(ctx context.Context, key string, data []byte, revision uint64) error
+	// Name is the bucket, for messages.
+	Name() string
+	// Limit is the largest document in bytes.
+	Limit() int
+}
+
+// Variables are the context variables of chats in a bucket: one document a chat, merged by
 // compare-and-set.
 type Variables struct {
 	Retries Retries // to be set before use, if at all
+	// Journal has the responses that decide staged changes. It is to be set before use; without it
+	// a change counts when it is merged and no sooner.
+	Journal *idempotency.Journal
 
-	nc *nats.Conn
-	kv jetstream.KeyValue
+	docs Documents
 }
 
 // NewVariables opens the context variables of space. The bucket must exist.
 func NewVariables(ctx context.Context, js jetstream.JetStream, space subjects.Space) (*Variables, error) {
-	kv, err := js.KeyValue(ctx, space.ContextBucket())
+	bucket, err := openContextBucket(ctx, js, space)
 	if err != nil {
-		return nil, fmt.Errorf("bucket %s: %w", space.ContextBucket(), err)
+		return nil, err
 	}
-	return &Variables{nc: js.Conn(), kv: kv}, nil
+	return NewVariablesIn(bucket), nil
 }
+
+// NewVariablesIn returns the context variables that are stored in some documents.
+func NewVariablesIn(docs Documents) *Variables { return &Variables{docs: docs} }
 
 // Load implements [ContextStore].
 func (v *Variables) Load(ctx context.Context, app, chat string, snapshot map[string]any) (map[string]any, error) {
 	key := subjects.ContextKey(app, chat)
-	var doc map[string]variable
-	err := v.Retries.until(ctx, v.kv.Bucket(), key, func() (err error) {
-		doc, _, err = v.read(ctx, key)
+	var doc document
+	err := v.Retries.until(ctx, v.docs.Name(), key, func() error {
+		var revision uint64
+		var err error
+		if doc, revision, err = v.read(ctx, key); err != nil {
+			return err
+		}
+		changed, err := v.settle(ctx, doc)
+		if err == nil && changed {
+			_ = v.write(ctx, key, doc, revision) // whoever comes next does it again
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	vars := make(map[string]any, len(doc)+len(snapshot))
-	maps.Copy(vars, snapshot)
-	for name, entry := range doc {
-		if entry.supersededBy(snapshot, name) {
-			continue
-		}
-		if entry.Value == nil {
-			delete(vars, name)
-			continue
-		}
-		if vars[name], err = events.Decode(entry.Value); err != nil {
-			return nil, v.corrupt(key, err)
-		}
+	vars, err := doc.values(snapshot)
+	if err != nil {
+		return nil, v.corrupt(key, err)
 	}
 	return vars, nil
 }
 
+// Stage implements [ContextStore].
+func (v *Variables) Stage(ctx context.Context, app, chat string, c Change) error {
+	e, err := c.edit()
+	if err != nil {
+		return err
+	}
+	key := subjects.ContextKey(app, chat)
+	s := staged{Turn: c.Run.Key.String(), Nonce: c.Run.Nonce, Token: c.Run.Token, Seq: c.Seq, Edit: e}
+	return v.update(ctx, key, func(doc document) (bool, error) {
+		if _, err := v.settle(ctx, doc); err != nil {
+			return false, err
+		}
+		if _, err := doc.with(e, math.MaxUint64).encode(key, v.limit()); err != nil {
+			return false, err
+		}
+		doc.stage(s)
+		return true, nil
+	})
+}
+
 // Merge implements [ContextStore].
 func (v *Variables) Merge(ctx context.Context, app, chat string, seq uint64, d Delta) error {
-	key := subjects.ContextKey(app, chat)
+	e, err := d.edit()
+	if err != nil {
+		return err
+	}
+	return v.update(ctx, subjects.ContextKey(app, chat), func(doc document) (bool, error) {
+		changed := doc.apply(e, seq)
+		return doc.unstage(seq) || changed, nil
+	})
+}
+
+// settle merges the staged changes that count and drops those that do not. It reports whether the
+// document has changed.
+func (v *Variables) settle(ctx context.Context, doc document) (changed bool, err error) {
+	if v.Journal == nil {
+		return false, nil
+	}
+	for _, s := range doc.staged() {
+		o := dropped
+		if key, ok := s.key(); ok {
+			if o, err = v.outcomeOf(ctx, key, &s); err != nil {
+				return changed, err
+			}
+		}
+		switch o {
+		case undecided:
+			continue
+		case counts:
+			doc.apply(s.Edit, s.Seq)
+		case dropped:
+		}
+		changed = doc.unstage(s.Seq) || changed
+	}
+	return changed, nil
+}
+
+// outcomeOf looks for what became of a staged change. One whose delta has expired is dropped.
+func (v *Variables) outcomeOf(ctx context.Context, key subjects.Key, s *staged) (outcome, error) {
+	end, err := v.Journal.End(ctx, key)
+	if err == nil {
+		return s.outcomeOf(&end), nil
+	}
+	if errors.Is(err, idempotency.ErrNotFound) {
+		if _, err = v.Journal.At(ctx, s.Seq); errors.Is(err, idempotency.ErrNotFound) {
+			return dropped, nil
+		}
+	}
+	return undecided, err
+}
+
+// update changes a document until it is stored or nothing is to be changed.
+func (v *Variables) update(ctx context.Context, key string, change func(document) (bool, error)) error {
 	var seen uint64
 	again := 0
-	return v.Retries.until(ctx, v.kv.Bucket(), key, func() error {
-		revision, err := v.merge(ctx, key, seq, d)
+	return v.Retries.until(ctx, v.docs.Name(), key, func() error {
+		doc, revision, err := v.read(ctx, key)
+		if err != nil {
+			return err
+		}
+		if changed, err := change(doc); err != nil || !changed {
+			return err
+		}
+		err = v.write(ctx, key, doc, revision)
 		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return err
 		}
 		if again++; revision != seen {
 			seen, again = revision, 1
 		}
-		if again < maxRereads {
+		if again < maxContended {
 			return errContended
 		}
 		return refusal(err, "document %s of bucket %s is always read at revision %d and never takes a change of it: ask `nats stream info KV_%s` whether its replicas are well",
-			key, v.kv.Bucket(), revision, v.kv.Bucket())
+			key, v.docs.Name(), revision, v.docs.Name())
 	})
 }
 
-// maxRereads bounds how often the same revision of a document is read that a write then finds
-// replaced: a replica may lag, but not for ever.
-const maxRereads = 50
+// maxContended bounds how often the same revision of a document is read that a write then finds
+// replaced: a leader that was replaced may answer, but not for ever.
+const maxContended = 50
 
-// merge tries once, and returns the revision that it has read.
-func (v *Variables) merge(ctx context.Context, key string, seq uint64, d Delta) (uint64, error) {
-	doc, revision, err := v.read(ctx, key)
-	if err != nil {
-		return 0, err
-	}
-	changed, err := d.apply(doc, seq)
-	if err != nil || !changed {
-		return revision, err
-	}
-	data, err := v.encode(key, doc)
-	if err != nil {
-		return revision, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
-	if revision == 0 { // or deleted by hand: a create goes over what marks that
-		_, err = v.kv.Create(ctx, key, data)
-	} else {
-		_, err = v.kv.Update(ctx, key, data, revision)
-	}
-	if err == nil {
-		return revision, nil
-	}
-	if no := refused(err, v.kv.Bucket(), "make room in it, or raise its limit with the nats command"); no != nil {
-		err = no
-	}
-	return revision, fmt.Errorf("context variables %s: %w", key, err)
-}
-
-// apply merges a delta with a sequence into a document and reports whether that changes it.
-func (d Delta) apply(doc map[string]variable, seq uint64) (changed bool, err error) {
-	put := func(name string, value json.RawMessage) {
-		if old := doc[name]; old.Written < seq {
-			base, ok := d.Base[name]
-			if !ok {
-				base = old.Base
-			}
-			doc[name] = variable{Value: value, Written: seq, Base: base}
-			changed = true
-		}
-	}
-	for name, value := range d.Set {
-		data, err := events.AppendJSON(nil, value)
-		if err != nil {
-			return false, refusal(err, "context variable %.80q has no JSON form that can be stored", name)
-		}
-		put(name, data)
-	}
-	for _, name := range d.Remove {
-		put(name, nil)
-	}
-	return changed, nil
-}
-
-// encode returns a document as it is stored, if it may be.
-func (v *Variables) encode(key string, doc map[string]variable) ([]byte, error) {
-	if len(doc) > maxVariables {
-		return nil, refusal(nil, "a chat has at most %d context variables, removed ones included", maxVariables)
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // those escapes would take six times the room
-	if err := e.Encode(doc); err != nil {
-		return nil, refusal(err, "the context variables %s have no JSON form", key)
-	}
-	if limit := min(InlineLimit*2, int(v.nc.MaxPayload())-headroom); b.Len() > limit {
-		return nil, refusal(nil, "the context variables of the chat take %d bytes, %d is the most: remove some, or make them smaller", b.Len(), limit)
-	}
-	return b.Bytes(), nil
-}
-
-// read returns the document under a key and its revision, 0 when there is none (any more).
-func (v *Variables) read(ctx context.Context, key string) (map[string]variable, uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
-	entry, err := v.kv.Get(ctx, key)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return map[string]variable{}, 0, nil
-	}
+// read returns the document under a key and its revision.
+func (v *Variables) read(ctx context.Context, key string) (document, uint64, error) {
+	data, revision, err := v.docs.Read(ctx, key)
 	if err != nil {
 		return nil, 0, fmt.Errorf("context variables %s: %w", key, err)
 	}
-	var doc map[string]variable
-	if err := json.Unmarshal(entry.Value(), &doc); err != nil || doc == nil {
+	if data == nil {
+		return document{}, revision, nil
+	}
+	var doc document
+	if err := json.Unmarshal(data, &doc); err != nil || doc == nil {
 		return nil, 0, v.corrupt(key, err)
 	}
-	return doc, entry.Revision(), nil
+	return doc, revision, nil
 }
+
+// write replaces the document of a revision. Staged changes may take what a message can hold
+// beyond the limit of the variables.
+func (v *Variables) write(ctx context.Context, key string, doc document, revision uint64) error {
+	limit := v.limit()
+	if len(doc.staged()) > 0 {
+		limit = v.docs.Limit()
+	}
+	data, err := doc.encode(key, limit)
+	if err != nil {
+		return err
+	}
+	if err = v.docs.Write(ctx, key, data, revision); err == nil {
+		return nil
+	}
+	if no := refused(err, v.docs.Name(), "make room in it, or raise its limit with the nats command"); no != nil {
+		err = no
+	}
+	return fmt.Errorf("context variables %s: %w", key, err)
+}
+
+// limit is how many bytes the variables of a chat may take.
+func (v *Variables) limit() int { return min(InlineLimit*2, v.docs.Limit()) }
 
 // corrupt is the error of a document that nobody can read.
 func (v *Variables) corrupt(key string, cause error) error {
 	return &events.Error{Code: events.CodeStateCorrupt, Op: "read context variables", Err: cause, Msg: fmt.Sprintf(
 		"document %s of bucket %s cannot be read: put a sound revision of it back, or delete it (nats kv del %s %s) and the chat begins without variables",
-		key, v.kv.Bucket(), v.kv.Bucket(), key)}
+		key, v.docs.Name(), v.docs.Name(), key)}
 }

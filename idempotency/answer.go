@@ -94,7 +94,7 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
 	case err != nil || v.Verdict == Early:
 		return v, err
 	case v.Verdict == Closed && t.Response != nil, v.Verdict == Invalid && a.Lease.Delivery <= 1:
-		v.Decision = Decision{Action: Done, Turn: t}
+		v.Decision = Decision{Action: Done, Turn: t, End: t.Response}
 		return v, nil
 	}
 	if failpoint.Enabled && t.Claim != nil {

@@ -71,6 +71,7 @@ type Decision struct {
 	Hold   Hold        // for Run and Conclude
 	Code   events.Code // for Conclude: why; for Done: state_corrupt if the response cannot be read
 	Turn   *Turn       // what the journal held; nil when the claim was won at once
+	End    *Record     // for Done: the response, nil if the turn has not ended
 }
 
 // Claim creates the tool_call record. If it is refused, the record that is there decides:
@@ -115,7 +116,7 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 
 // done is the decision on a turn that has its response, or what should be one.
 func done(end *Record, t *Turn) Decision {
-	d := Decision{Action: Done, Turn: t}
+	d := Decision{Action: Done, Turn: t, End: end}
 	if end.Err != nil {
 		d.Code = events.CodeStateCorrupt
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/oneturn/oneturn/internal/mutant"
@@ -182,16 +181,6 @@ func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool
 		return false, fmt.Errorf("%w: %s", ErrDamaged, rival.Key)
 	}
 	return err == nil && rival == nil, err
-}
-
-// Delta stores what a tool changed in its context variables, before the finish. It returns
-// the sequence that orders the change among those of the chat.
-func (j *Journal) Delta(ctx context.Context, h Hold, data []byte) (uint64, error) {
-	seq, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindDelta, strconv.Itoa(h.Epoch)), Meta: h.meta(), Data: data})
-	if err == nil && rival != nil {
-		return 0, errors.New("journal: another run of this epoch has stored its context changes")
-	}
-	return seq, err
 }
 
 // Reused notes under a turn's key that it was used again with the data of c, which runs as a

@@ -40,7 +40,7 @@ func (j *Journal) Resume(ctx context.Context, r Resume) (Decision, error) {
 		hold.Epoch = t.Epoch
 		switch {
 		case t.Response != nil, t.Claim == nil: // nothing to end; if the read was stale, the next sweep asks again
-			return Decision{Action: Done, Turn: t}, nil
+			return Decision{Action: Done, Turn: t, End: t.Response}, nil
 		case t.corrupt:
 			return Decision{Action: Conclude, Hold: hold, Code: events.CodeStateCorrupt, Turn: t}, nil
 		}

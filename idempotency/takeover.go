@@ -78,7 +78,7 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 	d = Decision{Action: Conclude, Hold: hold, Turn: t}
 	switch {
 	case t.Response != nil:
-		d = Decision{Action: Done, Turn: t}
+		d = done(t.Response, t)
 	case t.Claim == nil:
 		d = Decision{Action: Leave, Turn: t}
 	case t.corrupt:

@@ -7,8 +7,8 @@ const (
 	Claim         = "claim"          // C1: the write of the claim
 	AfterClaim    = "after_claim"    // C2-C5: claimed, the tool is not entered
 	AfterTool     = "after_tool"     // C7: the tool has returned, nothing is stored of it
-	AfterDelta    = "after_delta"    // context changes stored, not merged
-	AfterMerge    = "after_merge"    // context changes merged, no response
+	AfterDelta    = "after_delta"    // context changes in the journal, not staged
+	AfterMerge    = "after_merge"    // context changes merged after the response, not acknowledged
 	Finish        = "finish"         // C8: the write of the response
 	AfterFinish   = "after_finish"   // C9-C11: response stored, message not acknowledged
 	AfterAck      = "after_ack"      // C12: acknowledged, perhaps lost

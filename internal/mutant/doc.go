@@ -57,6 +57,8 @@ const (
 	TakeoverRunsBinding Name = "takeover_runs_binding"
 	// StaleReadBelieved decides how a turn continues by a read that lacks its own takeover.
 	StaleReadBelieved Name = "stale_read_believed"
+	// MergeBeforeFinish merges context changes before it is known whether their run ends the turn.
+	MergeBeforeFinish Name = "merge_before_finish"
 	// StrangerTakesOver takes turns over whose workflow the worker does not know.
 	StrangerTakesOver Name = "stranger_takes_over"
 	// BudgetIgnored gives messages back with a delay however many places they take.
@@ -84,5 +86,13 @@ func OfQuestions() []Name {
 // OfSchedules returns the faults that need an order of events which only the simulation can bring
 // about: no test of real workers has to find them.
 func OfSchedules() []Name {
-	return []Name{ParkBeforeLook, TakeoverRunsBinding, StrangerTakesOver, StaleReadBelieved, LeaseWithoutTime, BudgetIgnored}
+	return []Name{
+		ParkBeforeLook,
+		TakeoverRunsBinding,
+		StrangerTakesOver,
+		StaleReadBelieved,
+		LeaseWithoutTime,
+		BudgetIgnored,
+		MergeBeforeFinish,
+	}
 }

@@ -140,6 +140,7 @@ func (w *world) check() {
 			w.checkConflicts(t, &h, runs)
 		}
 	}
+	w.checkContext()
 }
 
 // checkRecords: one response, after its call; epochs count up by one.
@@ -256,7 +257,6 @@ func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 		if e := w.ledger[*value.Run]; e.turn != t.id.Turn || e.result != events.StatusOK || !e.stored(r.Meta) {
 			w.violatef("%s: says ok with run %d, which was epoch %d of %s and ended %q", t.id.Turn, *value.Run, e.epoch, e.turn, e.result)
 		}
-		w.checkDelta(t, h)
 	case string(events.CodeUserError):
 		if !ended(runs, code, r.Meta) {
 			w.violatef("%s: says %s, and no run of epoch %d ended so", t.id.Turn, code, r.Meta.Epoch)
@@ -304,20 +304,6 @@ func (e *entry) stored(by idempotency.Meta) bool {
 		return e.nonce == by.Nonce
 	}
 	return e.epoch == by.Epoch
-}
-
-// checkDelta: context variables that a response names are stored and merged.
-func (w *world) checkDelta(t *turn, h *history) {
-	r := h.responses[0]
-	if len(r.Body.Keys) == 0 {
-		return
-	}
-	for _, d := range h.deltas {
-		if d.Meta.Epoch == r.Meta.Epoch && w.merged[d.Seq] {
-			return
-		}
-	}
-	w.violatef("%s: the response names context variables that were not merged", t.id.Turn)
 }
 
 // checkConflicts: data that lost the key was never run and is a dead letter.

@@ -45,6 +45,8 @@
 //     an unsafe tool is never parked; a durable step is not done again by a run that began later;
 //   - a worker never gives back more messages than it has places for, which here is one; what it puts
 //     aside comes again, and takes up a turn that nothing else holds;
+//   - the context variables of the chat are those that the runs changed whose responses name them,
+//     and nobody else's, also as a tool reads them that begins after such a response;
 //   - nothing is left in the queue.
 //
 // A violation comes with its seed, and the seed with the whole schedule:

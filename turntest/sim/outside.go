@@ -4,27 +4,53 @@ import (
 	"context"
 	"errors"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// variables is the simulated store of context variables. It remembers which deltas arrived.
-type variables struct{ w *world }
-
-// Load implements [handlers.ContextStore].
-func (variables) Load(context.Context, string, string, map[string]any) (map[string]any, error) {
-	return map[string]any{}, nil
+// documents is the simulated bucket of context variables.
+type documents struct {
+	w        *world
+	data     map[string][]byte
+	revision map[string]uint64
 }
 
-// Merge implements [handlers.ContextStore].
-func (v variables) Merge(_ context.Context, _, _ string, seq uint64, _ handlers.Delta) error {
-	v.w.yield("merge")
-	if v.w.strike(FailedMerge, 3) {
+// Read implements [handlers.Documents].
+func (d *documents) Read(ctx context.Context, key string) ([]byte, uint64, error) {
+	if err := d.w.store.read(ctx, "read document"); err != nil {
+		return nil, 0, err
+	}
+	return d.data[key], d.revision[key], nil
+}
+
+// Write implements [handlers.Documents].
+func (d *documents) Write(ctx context.Context, key string, data []byte, revision uint64) error {
+	w := d.w
+	w.yield("write document")
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if w.strike(FailedMerge, 3) && w.chance(1, 2) {
 		return errNoAnswer
 	}
-	v.w.merged[seq] = true
+	if d.revision[key] != revision {
+		return jetstream.ErrKeyExists
+	}
+	d.data[key], d.revision[key] = data, revision+1
+	if w.strike(FailedMerge, 6) {
+		return errNoAnswer
+	}
+	w.yield("document written")
 	return nil
 }
+
+// Name implements [handlers.Documents].
+func (*documents) Name() string { return "CONTEXT" }
+
+// Limit implements [handlers.Documents].
+func (*documents) Limit() int { return 1 << 20 }
 
 // blobs is the simulated store of large payloads. Nothing here is large.
 type blobs struct{}

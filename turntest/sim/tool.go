@@ -38,6 +38,9 @@ func (l tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error
 	run := len(w.ledger)
 	w.ledger = append(w.ledger, e)
 	w.tracef("  %s: tool of %s entered (%s), epoch %d, run %d", x.p.name, e.turn, e.tool, e.epoch, run)
+	if call.Epoch == 1 && w.chance(1, 2) { // a turn that was parked keeps the variables that it had
+		w.load(ctx, call)
+	}
 	if t := w.turnOf(call.Turn.Turn); t != nil && t.script != nil {
 		w.checkEntry(t, e)
 		a := &asking{fiber: x, t: t, e: e, number: run, desk: call.Desk}
@@ -88,7 +91,8 @@ func (l tool) result(e *entry, run int) tools.Result {
 	e.result = events.StatusOK
 	r := tools.Result{Value: json.RawMessage(fmt.Sprintf(`{"run":%d}`, run))}
 	if l.w.chance(1, 4) {
-		r.Set = map[string]any{"run": json.Number(strconv.Itoa(run))}
+		n := json.Number(strconv.Itoa(run))
+		r.Set = map[string]any{shared: n, variableOf(e.turn): n}
 	}
 	return r
 }

@@ -49,13 +49,15 @@ func (p *process) begin(m manifest) {
 	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Second
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
 	p.journal = idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause, Pool: p.pool})
+	vars := handlers.NewVariablesIn(w.documents)
+	vars.Journal, vars.Retries.Pause = p.journal, func(ctx context.Context) error { return w.pause(ctx, 0) }
 	p.handlers = handlers.New(handlers.Config{
 		Space:        w.sim.space,
 		Journal:      p.journal,
 		Engine:       engine.New(engine.Options{Timeout: 24 * time.Hour, Grace: 24 * time.Hour}),
 		Bindings:     func() *bindings.Set { return p.manifest.set },
 		Tool:         func(*bindings.Binding) (tools.Invoker, error) { return tool{w}, nil },
-		Variables:    variables{w},
+		Variables:    vars,
 		Blobs:        blobs{},
 		LeaseHeld:    w.leaseHeld,
 		Dead:         letters{w},

@@ -46,7 +46,7 @@ type world struct {
 	flying    []func()   // what was sent and has not arrived
 	notices   []notice
 	letters   map[uint64]string // sequence → reason
-	merged    map[uint64]bool   // sequence of the delta
+	documents *documents        // of context variables
 	ledger    []*entry
 	hits      map[idempotency.Lease]bool // deliveries that met a fault
 	schedules map[string]schedule        // by call and question
@@ -77,9 +77,10 @@ func newWorld(s *Simulator, seed uint64, tracing bool) *world {
 	w := &world{
 		sim: s, seed: seed, tracing: tracing, rng: rand.New(rand.NewPCG(seed, 0x6f6e657475726e)),
 		now:     worldBegins,
-		letters: map[uint64]string{}, schedules: map[string]schedule{}, asides: map[string]aside{}, merged: map[uint64]bool{}, hits: map[idempotency.Lease]bool{},
+		letters: map[uint64]string{}, schedules: map[string]schedule{}, asides: map[string]aside{}, hits: map[idempotency.Lease]bool{},
 	}
 	w.store = newStore(w)
+	w.documents = &documents{w, map[string][]byte{}, map[string]uint64{}}
 	w.faults = w.newFaults()
 	w.pools = []string{subjects.DefaultPool}
 	workers := 2 + w.rng.IntN(2)

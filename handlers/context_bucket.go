@@ -1,0 +1,63 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// contextBucket is the bucket of context variables.
+type contextBucket struct {
+	nc *nats.Conn
+	kv jetstream.KeyValue
+}
+
+func openContextBucket(ctx context.Context, js jetstream.JetStream, space subjects.Space) (*contextBucket, error) {
+	kv, err := js.KeyValue(ctx, space.ContextBucket())
+	if err != nil {
+		return nil, fmt.Errorf("bucket %s: %w", space.ContextBucket(), err)
+	}
+	return &contextBucket{js.Conn(), kv}, nil
+}
+
+// Read implements [Documents]. A turn that follows another must see what that one has changed, so
+// the leader is asked: a replica may lag.
+func (b *contextBucket) Read(ctx context.Context, key string) ([]byte, uint64, error) {
+	request, err := json.Marshal(map[string]string{"last_by_subj": "$KV." + b.kv.Bucket() + "." + key})
+	if err != nil {
+		return nil, 0, fmt.Errorf("encode a read: %w", err)
+	}
+	m, err := leaderMessage(ctx, b.nc, "KV_"+b.kv.Bucket(), string(request))
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound):
+		return nil, 0, nil
+	case err != nil:
+		return nil, 0, err
+	case m.deleted():
+		return nil, m.Seq, nil
+	case m.Data == nil:
+		return []byte{}, m.Seq, nil
+	}
+	return m.Data, m.Seq, nil
+}
+
+// Write implements [Documents].
+func (b *contextBucket) Write(ctx context.Context, key string, data []byte, revision uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	_, err := b.kv.Update(ctx, key, data, revision)
+	return err //nolint:wrapcheck // the caller names the document
+}
+
+// Name implements [Documents].
+func (b *contextBucket) Name() string { return b.kv.Bucket() }
+
+// Limit implements [Documents].
+func (b *contextBucket) Limit() int { return int(b.nc.MaxPayload()) - headroom }

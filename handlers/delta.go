@@ -1,0 +1,81 @@
+package handlers
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+)
+
+// Delta is what a tool changed in the context variables of its chat.
+type Delta struct {
+	Set    map[string]any `json:"set,omitempty"`
+	Remove []string       `json:"remove,omitempty"`
+	// Base has the digests of the values that the snapshot of the turn's event had for these names,
+	// "" where it had none. Nil for an event without snapshot.
+	Base map[string]string `json:"base,omitempty"`
+}
+
+// Change is a delta on its way to the variables of a chat.
+type Change struct {
+	Delta
+
+	Run idempotency.Hold // the run of the tool: its response decides whether the change counts
+	Seq uint64           // of the delta in the journal: a later one wins
+}
+
+// names returns the names of all variables that the delta touches, sorted.
+func (d Delta) names() []string {
+	names := append(slices.Collect(maps.Keys(d.Set)), d.Remove...)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (d Delta) encode() ([]byte, error) {
+	tree := map[string]any{}
+	if len(d.Set) > 0 {
+		tree["set"] = d.Set
+	}
+	if len(d.Remove) > 0 {
+		list := make([]any, len(d.Remove))
+		for i, name := range d.Remove {
+			list[i] = name
+		}
+		tree["remove"] = list
+	}
+	if len(d.Base) > 0 {
+		base := make(map[string]any, len(d.Base))
+		for name, digest := range d.Base {
+			base[name] = digest
+		}
+		tree["base"] = base
+	}
+	return events.AppendJSON(nil, tree)
+}
+
+// edit is a delta with the values as they are stored.
+type edit struct {
+	Set    map[string]json.RawMessage `json:"set,omitempty"`
+	Remove []string                   `json:"remove,omitempty"`
+	Base   map[string]string          `json:"base,omitempty"`
+}
+
+// edit encodes the values of a delta.
+func (d Delta) edit() (edit, error) {
+	e := edit{Set: make(map[string]json.RawMessage, len(d.Set)), Remove: d.Remove, Base: d.Base}
+	for _, name := range d.names() {
+		if name == stagedName {
+			return edit{}, refusal(nil, "a context variable cannot be called %q", name)
+		}
+	}
+	for name, value := range d.Set {
+		data, err := events.AppendJSON(nil, value)
+		if err != nil {
+			return edit{}, refusal(err, "context variable %.80q has no JSON form that can be stored", name)
+		}
+		e.Set[name] = data
+	}
+	return e, nil
+}

@@ -1,0 +1,53 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/idempotency"
+)
+
+// storedMessage is a message of a stream as its leader has it.
+type storedMessage struct {
+	Seq    uint64 `json:"seq"`
+	Header []byte `json:"hdrs"`
+	Data   []byte `json:"data"`
+}
+
+// deleted reports whether the message marks the end of a key of a bucket.
+func (m *storedMessage) deleted() bool {
+	return bytes.Contains(m.Header, []byte("KV-Operation:")) || bytes.Contains(m.Header, []byte("Nats-Marker-Reason:"))
+}
+
+// leaderMessage asks the leader of a stream for a message, or returns [idempotency.ErrNotFound].
+func leaderMessage(ctx context.Context, nc *nats.Conn, stream, request string) (*storedMessage, error) {
+	const noMessage = 10037
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	reply, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, []byte(request))
+	if err != nil {
+		return nil, fmt.Errorf("read from %s: %w", stream, err)
+	}
+	var r struct {
+		Error *struct {
+			Code        int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
+		Message storedMessage `json:"message"`
+	}
+	switch err := json.Unmarshal(reply.Data, &r); {
+	case err != nil:
+		return nil, fmt.Errorf("read from %s: %w", stream, err)
+	case r.Error != nil && r.Error.Code == noMessage:
+		return nil, idempotency.ErrNotFound
+	case r.Error != nil:
+		return nil, fmt.Errorf("read from %s: server error %d: %s", stream, r.Error.Code, r.Error.Description)
+	case r.Message.Seq == 0:
+		return nil, fmt.Errorf("read from %s: an answer without a message", stream)
+	}
+	return &r.Message, nil
+}

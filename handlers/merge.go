@@ -1,0 +1,72 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+)
+
+// ended acknowledges a message that has nothing (more) to do for its turn, once what the response
+// of the turn changes in the context variables is merged.
+func (h *Handlers) ended(ctx context.Context, m *Message, d idempotency.Decision) Disposition {
+	if err := h.mergeMissing(ctx, m, d.End); err != nil {
+		return h.undecided(m, "the context changes of a response are not merged yet", err)
+	}
+	return ack()
+}
+
+// mergeMissing merges the context changes that a stored response names, unless they are: the
+// worker that stored it may have died before it could. End is nil for a turn that has not ended.
+func (h *Handlers) mergeMissing(ctx context.Context, m *Message, end *idempotency.Record) error {
+	if end == nil || !namesContext(end) {
+		return nil
+	}
+	r := responseOf(end)
+	found, err := h.Journal.DeltaOf(m.Held, end)
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	d, err := decodeDelta(found.Data)
+	if err != nil {
+		return h.merged(err, r.ChatID, r.CallID)
+	}
+	store, done := outside(m.Held, ctx)
+	defer done()
+	return h.merged(h.Variables.Merge(store, r.AppID, r.ChatID, found.Seq, d), r.ChatID, r.CallID)
+}
+
+// merged judges what came of a merge after the response was stored. That the changes can never be
+// merged, though they could be staged, is for an operator to know: the message cannot help.
+func (h *Handlers) merged(err error, chat, turn string) error {
+	if err == nil || !decided(err) {
+		return err
+	}
+	h.Logger.Error("context changes that a response names cannot be merged; they stay in the journal", "chat", chat, "turn", turn, "err", logError(err))
+	return nil
+}
+
+// decodeDelta reads a stored delta.
+func decodeDelta(data []byte) (Delta, error) {
+	damaged := func(err error) error {
+		return &events.Error{Code: events.CodeStateCorrupt, Op: "read context changes", Msg: "a stored change of context variables cannot be read", Err: err}
+	}
+	var e edit
+	if err := json.Unmarshal(data, &e); err != nil {
+		return Delta{}, damaged(err)
+	}
+	d := Delta{Set: make(map[string]any, len(e.Set)), Remove: e.Remove, Base: e.Base}
+	for name, raw := range e.Set {
+		value, err := events.Decode(raw)
+		if err != nil {
+			return Delta{}, damaged(err)
+		}
+		d.Set[name] = value
+	}
+	return d, nil
+}

@@ -1,0 +1,159 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
+)
+
+func (k *kit) loaded() map[string]any {
+	k.t.Helper()
+	vars, err := k.Variables.Load(k.t.Context(), "app", "chat", nil)
+	require.NoError(k.t, err)
+	return vars
+}
+
+func setsPlan(value string) tools.Invoker {
+	return returns(tools.Result{Value: json.RawMessage(`7`), Set: map[string]any{"plan": value}, Remove: []string{"draft"}})
+}
+
+func TestContextChangesOfARunThatLostItsTurnAreNotMerged(t *testing.T) {
+	t.Parallel()
+	var k *kit
+	k = newKit(t, toolFunc(func(ctx context.Context, c *tools.Call) (tools.Result, error) {
+		if c.Epoch == 1 { // stands still past its lease, and the next owner ends the turn
+			require.Equal(k.t, handlers.Ack, handlers.New(k.Config).Handle(context.WithoutCancel(ctx), k.message(1, 2)).Do)
+		}
+		return tools.Result{Set: map[string]any{"plan": json.Number(string(rune('0' + c.Epoch))), "by": "all"}}, nil
+	}))
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, map[string]any{"plan": json.Number("2"), "by": "all"}, k.loaded())
+	kv, key := k.document()
+	entry, err := kv.Get(t.Context(), key)
+	require.NoError(t, err)
+	require.NotContains(t, string(entry.Value()), "staged", "what was read does not count, and is dropped")
+}
+
+// interruptedMerge is a worker that dies after the response is stored, before it can merge.
+type interruptedMerge struct{ handlers.ContextStore }
+
+func (interruptedMerge) Merge(context.Context, string, string, uint64, handlers.Delta) error {
+	return errors.New("the worker dies")
+}
+
+// diesBeforeMerge has a worker of its own handle the turn up to its response.
+func (k *kit) diesBeforeMerge() {
+	k.t.Helper()
+	config := k.Config
+	config.Variables = interruptedMerge{k.Variables}
+	worker := handlers.New(config)
+	for range 2 { // nor is the turn one that has certainly finished
+		require.Equal(k.t, handlers.Leave, worker.Handle(k.t.Context(), k.message(1, 1)).Do)
+	}
+	require.Equal(k.t, []string{"draft", "plan"}, k.response().ContextKeys)
+}
+
+func TestNextTurnOfAChatSeesChangesThatADeadWorkerDidNotMerge(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, setsPlan("gold"))
+	require.NoError(t, k.Variables.Merge(t.Context(), "app", "chat", 0, handlers.Delta{}))
+	k.diesBeforeMerge()
+	require.Equal(t, map[string]any{"plan": "gold"}, k.loaded())
+}
+
+func TestMessageOfAnEndedTurnMergesWhatADeadWorkerDidNot(t *testing.T) {
+	t.Parallel()
+	id := events.TurnID{App: "app", Chat: "chat", Turn: "turn"}
+	for name, handle := range map[string]func(k *kit) handlers.Disposition{
+		"redelivery": func(k *kit) handlers.Disposition { return k.Handle(t.Context(), k.message(1, 2)) },
+		"duplicate":  func(k *kit) handlers.Disposition { return k.Handle(t.Context(), k.message(2, 1)) },
+		"cancel":     func(k *kit) handlers.Disposition { return k.cancelTurn(3, id) },
+		"resume": func(k *kit) handlers.Disposition {
+			body, err := events.EncodeResume(&events.Resume{TurnID: id, Workflow: "WF"}, time.Now())
+			require.NoError(t, err)
+			return k.Handle(t.Context(), k.mail(4, events.KindResume, body).Message)
+		},
+	} {
+		k := newKit(t, setsPlan("gold"))
+		k.diesBeforeMerge()
+		v, ok := k.Variables.(*handlers.Variables)
+		require.True(t, ok)
+		v.Journal = nil // so that loading merges nothing
+		require.Empty(t, k.loaded(), name)
+		require.Equal(t, handlers.Ack, handle(k).Do, name)
+		require.Equal(t, map[string]any{"plan": "gold"}, k.loaded(), name)
+	}
+}
+
+func TestStagedChangeDoesNotCountBeforeTheResponse(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	key := subjects.TurnKey("app", "chat", "", "turn")
+	claimed, err := k.Journal.Claim(t.Context(), idempotency.Claim{Key: key, Lease: k.message(1, 1).Lease, Effect: "idempotent", Event: k.claimEvent()})
+	require.NoError(t, err)
+	seq, err := k.Journal.Delta(t.Context(), claimed.Hold, []byte(`{"set":{"plan":"gold"}}`))
+	require.NoError(t, err)
+	change := handlers.Change{Delta: handlers.Delta{Set: map[string]any{"plan": "gold"}}, Run: claimed.Hold, Seq: seq}
+	require.NoError(t, k.Variables.Stage(t.Context(), "app", "chat", change))
+	require.Empty(t, k.loaded())
+	stored, err := k.Journal.Finish(t.Context(), claimed.Hold, []byte(`{"type":"chat.tool_response","data":{"kind":"tool_response","context_keys":["plan"]}}`))
+	require.NoError(t, err)
+	require.True(t, stored)
+	require.Equal(t, map[string]any{"plan": "gold"}, k.loaded())
+}
+
+func TestContextVariablesAreReadFromTheLeader(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	require.NoError(t, k.Variables.Merge(t.Context(), "app", "chat", 1, handlers.Delta{Set: map[string]any{"plan": "gold"}}))
+	nc := k.js.Conn()
+	direct, err := nc.SubscribeSync("$JS.API.DIRECT.GET.KV_" + k.space.ContextBucket() + ".>")
+	require.NoError(t, err)
+	leader, err := nc.SubscribeSync("$JS.API.STREAM.MSG.GET.KV_" + k.space.ContextBucket())
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+	require.Equal(t, map[string]any{"plan": "gold"}, k.loaded())
+	_, err = leader.NextMsg(5 * time.Second)
+	require.NoError(t, err)
+	n, _, err := direct.Pending()
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func TestContextVariableCannotTakeTheNameOfWhatIsStaged(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, returns(tools.Result{Set: map[string]any{"\x00staged": "x"}}))
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.soon()).Do)
+	require.Equal(t, events.CodeTooLarge, k.response().Code)
+	require.Empty(t, k.loaded())
+}
+
+func TestStagedChangesOfAChatAreBounded(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	const most = 64
+	for n := range uint64(most + 10) {
+		run := idempotency.Hold{Key: subjects.TurnKey("app", "chat", "", "turn"), Nonce: "n", Token: 1}
+		seq, err := k.Journal.Delta(t.Context(), idempotency.Hold{Key: run.Key, Nonce: "n", Epoch: int(n) + 1}, []byte(`{}`))
+		require.NoError(t, err)
+		require.NoError(t, k.Variables.Stage(t.Context(), "app", "chat", handlers.Change{Run: run, Seq: seq}))
+	}
+	kv, key := k.document()
+	entry, err := kv.Get(t.Context(), key)
+	require.NoError(t, err)
+	var doc map[string]struct {
+		Staged []any `json:"staged"`
+	}
+	require.NoError(t, json.Unmarshal(entry.Value(), &doc))
+	require.Len(t, doc["\x00staged"].Staged, most)
+}

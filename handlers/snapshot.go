@@ -1,0 +1,44 @@
+package handlers
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// supersededBy reports whether the producer has changed a variable since a tool changed it last. A
+// producer does not learn what tools set: a snapshot that repeats what it held then, or holds
+// nothing, is older than the stored value. MozaiksAI needs no such rule, as its tools and its
+// producer change one object.
+func (e variable) supersededBy(snapshot map[string]any, name string) bool {
+	value, ok := snapshot[name]
+	return ok && digestOf(value) != e.Base
+}
+
+// digestOf identifies a value of a snapshot; null counts as no value, "".
+func digestOf(value any) string {
+	const size = 8
+	data, err := events.AppendJSON(nil, value)
+	if err != nil || value == nil {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:size])
+}
+
+// baseOf is the [Delta.Base] of a delta of the turn that touches these names.
+func (t *turn) baseOf(names []string) map[string]string {
+	if t.ContextVariables == nil && t.base == nil {
+		return nil
+	}
+	base := make(map[string]string, len(names))
+	for _, name := range names {
+		if t.base != nil {
+			base[name] = t.base[name]
+		} else {
+			base[name] = digestOf(t.ContextVariables[name])
+		}
+	}
+	return base
+}
