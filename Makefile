@@ -108,7 +108,7 @@ bench: ## measure the whole path beside its baselines (15 min; BRIEF=1: 15 s), a
 
 GROWTHFLAGS ?=
 .PHONY: bench-growth
-bench-growth: ## measure what grows: retained turns, readers, backlog, workers, workflows, payloads, questions (30 min; BRIEF=1: 20 s)
+bench-growth: ## measure what grows: retained turns, readers, backlog, workers, workflows, payloads, questions, floods (30 min; BRIEF=1: 20 s)
 	go run ./bench growth $(if $(BRIEF),-brief) $(GROWTHFLAGS)
 
 .PHONY: fuzz

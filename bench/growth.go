@@ -14,7 +14,7 @@ import (
 const growthArg = "growth"
 
 // growth measures what becomes of the figures when something grows: retained turns, readers,
-// the backlog, workers, workflows, payloads, open questions, parked turns. Each measurement is made once, in processes.
+// the backlog, workers, workflows, payloads, open questions, parked turns, messages that only wait. Each measurement is made once, in processes.
 type growth struct {
 	growthOptions
 
@@ -36,6 +36,9 @@ const (
 	measureParked  = "parked"
 )
 
+// measureFloods is the measurement of messages that only wait.
+const measureFloods = "floods"
+
 // measurements in the order in which they are made: the first three share a journal.
 func measurements() []measurement {
 	return []measurement{
@@ -50,6 +53,7 @@ func measurements() []measurement {
 		{"python", (*growth).python},
 		{measureWaiting, (*growth).waiting},
 		{measureParked, (*growth).parked},
+		{measureFloods, (*growth).floods},
 	}
 }
 

@@ -31,6 +31,8 @@ type growthOptions struct {
 	expiring    int
 	answerRate  int
 	resumed     int
+	floodCount  int           // messages that only wait, of floods
+	grace       time.Duration // how long turns of an unknown workflow wait, of floods
 	rate        int
 	slowRate    int
 	paced, rest time.Duration
@@ -59,12 +61,14 @@ func parseGrowth(args []string, usage io.Writer) (growthOptions, error) {
 	workflows := fs.String("workflows", "1,10,100,500", "workflow folders")
 	sizes := fs.String("sizes", "1024,65536,1048576", "bytes of structured data")
 	children := fs.String("children", "1,2,4", "processes of Python")
-	fs.IntVar(&o.openCount, "open", 1500, "questions that are open while new turns come, of waiting")
+	fs.IntVar(&o.openCount, "open", 1200, "questions that are open while new turns come, of waiting")
 	fs.IntVar(&o.parkedCount, "parked", 100_000, "turns that are parked, of parked")
 	fs.IntVar(&o.expiring, "expiring", 10_000, "questions whose time ends in the same second, of parked")
 	fs.IntVar(&o.answerRate, "answer-rate", 200, "answers a second, of waiting and parked")
 	fs.IntVar(&o.resumed, "resumed", 8_000, "parked turns that are answered, of parked")
-	fs.IntVar(&o.rate, "rate", 500, "turns a second, of retained, readers and waiting")
+	fs.IntVar(&o.floodCount, "flood", 20_000, "messages that only wait, of each kind of floods")
+	fs.DurationVar(&o.grace, "grace", 30*time.Second, "how long turns of an unknown workflow wait, of floods")
+	fs.IntVar(&o.rate, "rate", 500, "turns a second, of retained, readers, waiting and floods")
 	fs.IntVar(&o.slowRate, "python-rate", 100, "turns a second, of python and of waiting with a Python tool")
 	fs.DurationVar(&o.paced, "paced", 15*time.Second, "how long each measurement of latency publishes")
 	fs.DurationVar(&o.rest, "idle", time.Minute, "how long an idle worker is watched")
@@ -101,7 +105,7 @@ func parseGrowth(args []string, usage io.Writer) (growthOptions, error) {
 			errs = append(errs, fmt.Errorf("-%s: want at least one number", f.name))
 		}
 	}
-	if *scale <= 0 || o.chatRecords < 2 || min(o.readerCount, o.queued, o.turns, o.warm, o.rate, o.slowRate, o.openCount, o.parkedCount, o.expiring, o.answerRate, o.resumed) < 1 {
+	if *scale <= 0 || o.chatRecords < 2 || min(o.readerCount, o.queued, o.turns, o.warm, o.rate, o.slowRate, o.openCount, o.parkedCount, o.expiring, o.answerRate, o.resumed, o.floodCount) < 1 {
 		errs = append(errs, errors.New("want numbers greater than 0, and at least 2 records of a chat"))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -126,7 +130,8 @@ func (o *growthOptions) scale(by float64) {
 	}
 	o.queued, o.turns, o.warm = n(o.queued, 400), n(o.turns, 200), n(o.warm, 50)
 	o.openCount, o.parkedCount, o.expiring = n(o.openCount, 20), n(o.parkedCount, 100), n(o.expiring, 50)
-	o.resumed = n(o.resumed, 50)
+	o.resumed, o.floodCount = n(o.resumed, 50), n(o.floodCount, 100)
+	o.grace = min(o.grace, max(time.Duration(float64(o.grace)*by), 300*time.Millisecond))
 	o.paced = min(o.paced, max(time.Duration(float64(o.paced)*by), 300*time.Millisecond))
 	o.rest = min(o.rest, max(time.Duration(float64(o.rest)*by), 300*time.Millisecond))
 }

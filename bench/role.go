@@ -26,9 +26,12 @@ type spec struct {
 	Folders    folders `json:"folders"`  // that the worker reads and the turns name, beside or instead of Go tools bound in code
 	Children   int     `json:"children"` // processes of Python a workflow, 0 for the default
 	// ParkAfter is how long a question is waited for in memory, as oneturn.Config has it.
-	ParkAfter  time.Duration `json:"park_after"`
-	CPUProfile string        `json:"cpu_profile"`
-	MemProfile string        `json:"mem_profile"`
+	ParkAfter time.Duration `json:"park_after"`
+	// BindingGrace is how long a turn of an unknown workflow waits, 0 for the default.
+	BindingGrace time.Duration `json:"binding_grace"`
+
+	CPUProfile string `json:"cpu_profile"`
+	MemProfile string `json:"mem_profile"`
 }
 
 // request is what a role is asked for once it runs.
