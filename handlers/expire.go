@@ -27,6 +27,9 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 	if !ok || in != want || subjects.Token(e.App) != key.App || subjects.Token(e.Chat) != key.Chat {
 		return h.dead(m, e.App, reasonSubjectMismatch, fmt.Errorf("an expiry of a question of call %.300q does not belong on subject %.300q", e.Key, m.Subject))
 	}
+	if d, back := h.offered(m, in.Workflow); back {
+		return d
+	}
 	q, err := h.inquire(m.Held, key, e.Ask)
 	if d, back := h.elsewhere(m, in.Workflow, q); back {
 		return d

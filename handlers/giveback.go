@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -46,7 +47,7 @@ func (h *Handlers) giveLeaseBack(m *Message) Disposition {
 		return nakAfter(delay)
 	}
 	if in, _ := h.Space.ParseIn(m.Subject); in.Kind == events.KindResume && h.Defer != nil {
-		h.Logger.Info("a resume of an unknown workflow is left to the next sweep", "seq", m.Lease.Seq)
+		h.Logger.Log(m.Held, h.oftenAs(in.App), "a resume of an unknown workflow is left to the next sweep", "seq", m.Lease.Seq)
 		return ack()
 	}
 	return h.putAside(m, delay)
@@ -93,6 +94,15 @@ func (h *Handlers) rarely(m *Message) time.Duration {
 	}
 	const part, least = 4, time.Second
 	return max(h.age(m)/part, least)
+}
+
+// oftenAs is the level of a line about a message of a tenant that has to wait, or is refused: a warning
+// once a minute, however many there are.
+func (h *Handlers) oftenAs(app string) slog.Level {
+	if h.warned.add(app + h.Now().Truncate(time.Minute).Format(time.RFC3339)) {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // age is how long ago the inbound stream took a message first.

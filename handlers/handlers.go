@@ -29,6 +29,7 @@ var errCancelled = &events.Error{Code: events.CodeCancelled, Msg: "somebody canc
 const (
 	finishedTurns = 16_384
 	cancelledKeys = 1_024
+	warnings      = 1_024
 	// graceNaks is how often a message of an unknown workflow is given back within the
 	// binding grace: often enough that one of many workers that knows it gets it.
 	graceNaks = 40
@@ -102,6 +103,7 @@ type Handlers struct {
 	finished  *recent[turnRef]
 	cancelled *recent[string] // names of turns
 	unsafe    *recent[string] // tools that have asked and cannot be parked, with their workflows
+	warned    *recent[string] // tenants of messages that wait, with the minute
 	buffers   buffers
 	schemas   schemas
 	givenBack *budget
@@ -131,6 +133,7 @@ func New(c Config) *Handlers {
 	}
 	return &Handlers{
 		givenBack: newBudget(c.MaxAckPending / givenBackShare),
+		warned:    newRecent[string](warnings),
 		waits:     waits{asking: newBudget(c.MaxAckPending / askingShare), limited: newBudget(c.MaxAckPending / limitedShare)},
 
 		Config: c, running: newRunning(), refusals: newRefusals(),

@@ -125,6 +125,17 @@ func (h *Handlers) otherPool(q *inquiry, pool string) bool {
 	return ok && at.Pool != pool
 }
 
+// offered gives a message that is offered again and whose workflow is unknown here back within the
+// binding grace, if the budget has a place: its question was looked at the first time. Workflow is a
+// token.
+func (h *Handlers) offered(m *Message, workflow string) (Disposition, bool) {
+	if m.offers() <= 1 || h.knows(workflow) || !h.inGrace(m) {
+		return Disposition{}, false
+	}
+	delay := h.handOverDelay(m)
+	return nakAfter(delay), h.takesPlace(m, delay)
+}
+
 // elsewhere gives a message of a workflow that is unknown here back: another worker may know it,
 // while this one could only end its turn. That is so within the binding grace, and for an open
 // question until its turn is past its life: who has waited for days for an answer does not lose
@@ -137,7 +148,7 @@ func (h *Handlers) elsewhere(m *Message, workflow string, q *inquiry) (Dispositi
 	case h.inGrace(m):
 		return h.giveBack(m, h.handOverDelay(m)), true
 	case q != nil && (h.MaxTurnLife <= 0 || age < h.MaxTurnLife) && !h.hasEnded(m, q.key):
-		h.Logger.Warn("no worker has the workflow of an open question: start one that has it, or send the answer again then",
+		h.Logger.Log(m.Held, h.oftenAs(q.key.App), "no worker has the workflow of an open question: start one that has it, or send the answer again then",
 			"workflow", q.WorkflowName, "chat", q.ChatID, "question", q.ToolCallID, "seq", m.Lease.Seq, "age", age.Round(time.Second))
 		return h.giveBack(m, h.rarely(m)), true
 	}

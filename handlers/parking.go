@@ -89,7 +89,7 @@ func (r *run) reserve() error {
 	w := &r.waiting
 	if !w.reserved && !r.parkable() {
 		if !r.h.waits.asking.take(r.t.key.App) {
-			r.h.log(r.t).Warn("a question is refused: the worker keeps as many turns of the tenant in memory as it may", "app", r.t.App)
+			r.h.log(r.t).Log(r.t.m.Held, r.h.oftenAs(r.t.key.App), "a question is refused: the worker keeps as many turns of the tenant in memory as it may", "app", r.t.App)
 			return &events.Error{
 				Code: events.CodeToolError, Op: "ask", Err: tools.ErrTooManyWait, Msg: fmt.Sprintf(
 					"the question was not asked: too many turns of tenant %.80q wait for people in the memory of this worker, as those of tools with effect unsafe do; "+

@@ -207,7 +207,7 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 // pool, then ever longer within the binding grace.
 func (h *Handlers) handOver(t *turn) time.Duration {
 	if t.m.offers() == 1 {
-		h.Logger.Warn("unknown workflow: the turn is offered to other workers", "chat", t.Chat, "turn", t.callID,
+		h.Logger.Log(t.m.Held, h.oftenAs(t.key.App), "unknown workflow: the turn is offered to other workers", "chat", t.Chat, "turn", t.callID,
 			"grace", h.BindingGrace, "reason", t.reject.content)
 	}
 	return h.handOverDelay(t.m)
