@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -140,9 +139,12 @@ func (g *growth) retire(ctx context.Context, l *lab) error {
 	asking, ctx := errgroup.WithContext(ctx)
 	asking.SetLimit(64)
 	for n := range g.floodCount {
-		asking.Go(func() error { return l.park(ctx, journal, stranger(n), uint64(n+1)) }) //nolint:gosec // small
+		asking.Go(func() error { return l.park(ctx, journal, stranger(n), uint64(n+1)) })
 	}
-	return asking.Wait()
+	if err := asking.Wait(); err != nil {
+		return fmt.Errorf("store the open questions: %w", err)
+	}
+	return nil
 }
 
 // park stores one turn that waits for a person.
@@ -235,7 +237,7 @@ func newProbe(l *lab) (*probe, error) {
 		return nil, err
 	}
 	p := &probe{lab: l, publisher: &publisher{js: l.js, space: l.ids, payload: flat}, seen: map[string]time.Time{}, more: make(chan struct{}, 1)}
-	_, err = l.nc.Subscribe(l.ids.EventsPrefix()+"."+subjects.Token(app)+".*.*.*."+events.KindToolResponse, func(m *nats.Msg) {
+	if _, err = l.nc.Subscribe(l.ids.EventsPrefix()+"."+subjects.Token(app)+".*.*.*."+events.KindToolResponse, func(m *nats.Msg) {
 		now := time.Now()
 		p.mu.Lock()
 		p.seen[m.Subject] = now
@@ -244,8 +246,10 @@ func newProbe(l *lab) (*probe, error) {
 		case p.more <- struct{}{}:
 		default:
 		}
-	})
-	return p, err
+	}); err != nil {
+		return nil, fmt.Errorf("subscribe to responses: %w", err)
+	}
+	return p, nil
 }
 
 // pace publishes the next turns at a fixed rate and returns how long each took until its response was
