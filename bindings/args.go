@@ -3,27 +3,29 @@ package bindings
 import (
 	"maps"
 	"slices"
-	"strings"
-	"unicode"
 
+	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 )
 
 // contextParameter is the parameter that receives the context container.
 const contextParameter = "context_variables"
 
-// parameters is the mapping from field names to a function's parameters. Names match when they
-// are equal after removing everything but letters and digits and lower-casing:
-// ModuleAgents → module_agents. A parameter of exactly the field's name is preferred.
+// parameters is the mapping from field names to a function's parameters. Names match when their
+// plain forms are equal ([model.Plain]): ModuleAgents → module_agents. A parameter of exactly the
+// field's name is preferred.
 type parameters struct {
 	names    []string          // those that take keyword arguments, without context_variables
-	byNorm   map[string]string // normalised → name
+	byPlain  map[string]string // plain form → name
 	required []string          // without default, positional-only ones included
-	fields   []string          // fields of the model in manifest order; nil without a model
+	known    []ownName         // of names: those of something that the turn knows
 }
 
-func newParameters(params []Param, fields []string) (parameters, bool) {
-	p := parameters{byNorm: make(map[string]string, len(params)), fields: fields}
+// ownName is a name of something that the turn knows, and its plain form.
+type ownName struct{ name, plain string }
+
+func newParameters(params []Param) (parameters, bool) {
+	p := parameters{byPlain: make(map[string]string, len(params))}
 	acceptsContext := false
 	for i, param := range params {
 		if i == 0 && param.Name == "self" {
@@ -36,7 +38,11 @@ func newParameters(params []Param, fields []string) (parameters, bool) {
 				continue
 			}
 			p.names = append(p.names, param.Name)
-			p.byNorm[normalise(param.Name)] = param.Name
+			plain := model.Plain(param.Name)
+			p.byPlain[plain] = param.Name
+			if _, known := fromTurn(&events.StructuredOutputReady{}, plain); known {
+				p.known = append(p.known, ownName{param.Name, plain})
+			}
 		case PositionalOnly:
 		case VarPositional, VarKeyword:
 			continue // take what has no name of its own; nothing is ever passed to them
@@ -53,30 +59,32 @@ func (p *parameters) match(field string) string {
 	if slices.Contains(p.names, field) {
 		return field
 	}
-	if norm := normalise(field); norm != "" {
-		return p.byNorm[norm]
+	if plain := model.Plain(field); plain != "" {
+		return p.byPlain[plain]
 	}
 	return ""
 }
 
 // gaps lists required parameters that neither the model's fields nor the turn can fill, and
 // those that only fields can fill that the data may lack.
-func (p *parameters) gaps(optional []string) (unfilled, uncertain []string) {
+func (p *parameters) gaps(fields, optional []string) (unfilled, uncertain []string) {
 	const sometimes, always = 1, 2
 	filled := make(map[string]int, len(p.names))
 	fill := func(field string, how int) {
 		name := p.match(field)
 		filled[name] = max(filled[name], how)
 	}
-	for _, f := range p.fields {
+	for _, f := range fields {
 		if slices.Contains(optional, f) {
 			fill(f, sometimes)
 		} else {
 			fill(f, always)
 		}
 	}
-	for _, v := range injected(&events.StructuredOutputReady{}) {
-		fill(v.name, always)
+	for _, own := range p.known {
+		if v, _ := fromTurn(&events.StructuredOutputReady{}, own.plain); v.always {
+			filled[own.name] = always
+		}
 	}
 	for _, r := range p.required {
 		switch filled[r] {
@@ -90,20 +98,28 @@ func (p *parameters) gaps(optional []string) (unfilled, uncertain []string) {
 	return unfilled, uncertain
 }
 
-// Args maps checked data to the tool's arguments. Fields go to the parameters they match, in
-// the order of the model's fields; fields without parameter are dropped; parameters that are
-// still empty and ask for chat_id, app_id, enterprise_id, workflow_name,
-// turn_idempotency_key, agent_name or agent get them from the turn. The context container is
-// never among them. Tools that are not Python, and a Python tool whose signature is not known, get
-// data as it is. data is not modified.
-func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) map[string]any {
-	if b.ArgsAreData() {
-		return data
+// Args maps checked data to the tool's arguments, and reports whether that is another map than data.
+//
+// Of what the model wrote, only fields that the model declares count unconditionally. A key that it
+// does not declare has the turn's own value if it names something that the turn knows (app_id,
+// chat_id, user_id, … in any spelling), and is dropped if the turn does not have that, or if it is
+// another spelling of a declared field: no rule has checked it.
+//
+// Fields go to the parameters they match, in the order of the model's fields. Undeclared keys go to
+// those that are still empty, with a model by the parameters' exact names only; keys without
+// parameter are dropped. Parameters that no field has
+// filled and that name something the turn knows get it from the turn. The context container is
+// never among the arguments. Tools that are not Python, and a Python tool whose signature is not
+// known, get all keys under their own names. data is not modified.
+func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) (args map[string]any, mapped bool) {
+	data, changed := b.declared.vouched(data, t)
+	if b.Kind != KindPython || b.SignatureUnknown {
+		return data, changed
 	}
 	p := &b.parameters
-	args := make(map[string]any, len(p.names))
+	args = make(map[string]any, len(p.names))
 	known := 0
-	for _, f := range p.fields {
+	for _, f := range b.declared.fields {
 		v, ok := data[f]
 		if !ok {
 			continue
@@ -114,37 +130,37 @@ func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) map
 		}
 	}
 	if known < len(data) { // a model that allows more than it lists, or no model
-		for _, f := range slices.Sorted(maps.Keys(data)) {
-			name := p.match(f)
-			if _, taken := args[name]; !taken && name != "" {
-				args[name] = data[f]
-			}
+		p.fill(args, data, b.Model != nil)
+	}
+	for _, own := range p.known {
+		v, _ := fromTurn(t, own.plain)
+		if _, filled := args[own.name]; !filled && v.value != "" {
+			args[own.name] = v.value
 		}
 	}
-	for _, v := range injected(t) {
-		name := p.match(v.name)
-		if _, ok := args[name]; !ok && name != "" && v.value != "" {
-			args[name] = v.value
-		}
-	}
-	return args
+	return args, true
 }
 
-// ArgsAreData reports whether [Binding.Args] returns data as it is.
-func (b *Binding) ArgsAreData() bool { return b.Kind != KindPython || b.SignatureUnknown }
-
-type injection struct{ name, value string }
-
-// injected lists what a turn offers to parameters that the data leaves empty.
-func injected(t *events.StructuredOutputReady) [7]injection {
-	return [...]injection{
-		{"chat_id", t.Chat},
-		{"app_id", t.App},
-		{enterpriseID, t.App},
-		{"workflow_name", t.Workflow},
-		{"turn_idempotency_key", t.Turn},
-		{"agent_name", t.Agent},
-		{"agent", t.Agent},
+// fill gives parameters that are still empty the keys that match, exact names before others. With a
+// model only exact names do: it may have rules for a name that it does not list.
+func (p *parameters) fill(args, data map[string]any, exact bool) {
+	var loose []string
+	for key, v := range data {
+		if !slices.Contains(p.names, key) {
+			loose = append(loose, key)
+		} else if _, taken := args[key]; !taken {
+			args[key] = v
+		}
+	}
+	if exact {
+		return
+	}
+	slices.Sort(loose)
+	for _, key := range loose {
+		name := p.match(key)
+		if _, taken := args[name]; !taken && name != "" {
+			args[name] = data[key]
+		}
 	}
 }
 
@@ -168,14 +184,4 @@ func (b *Binding) Context(t *events.StructuredOutputReady, vars map[string]any) 
 		c[enterpriseID] = t.App
 	}
 	return c
-}
-
-// normalise removes everything but letters and digits and lower-cases the rest.
-func normalise(name string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, name)
 }

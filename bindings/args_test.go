@@ -41,18 +41,23 @@ func TestArgsMapFieldsToParameters(t *testing.T) {
 		{"of two fields the later one wins", "ab", []string{"a_b", "aB"}, m{"a_b": "first", "aB": "second"}, m{"ab": "second"}},
 		{"the exact name is preferred", "a_b, ab", []string{"a_b", "ab"}, m{"a_b": "x", "ab": "y"}, m{"a_b": "x", "ab": "y"}},
 		{"names of other scripts match themselves", "größe, имя", []string{"Größe", "Имя"}, m{"Größe": "x", "Имя": "y"}, m{"größe": "x", "имя": "y"}},
-		{"data wins over the turn", "chat_id", []string{"chatId"}, m{"chatId": "mine"}, m{"chat_id": "mine"}},
+		{"a field that the model declares wins over the turn", "chat_id", []string{"chatId"}, m{"chatId": "mine"}, m{"chat_id": "mine"}},
 		{"null in the data counts as filled", "agent", []string{"agent"}, m{"agent": nil}, m{"agent": nil}},
-		{"the turn fills what is empty", "ChatId, app_id, enterpriseId, workflow_name, turn_idempotency_key, agentName, agent, user_id=None", []string{"x"}, m{}, m{
-			"ChatId": "c1", "app_id": "app", "enterpriseId": "app", "workflow_name": "WF", "turn_idempotency_key": "turn-001", "agentName": "A", "agent": "A",
+		{"the turn fills what is empty", "ChatId, app_id, enterpriseId, workflow_name, turn_idempotency_key, agentName, agent, user_id=None, run_id=None", []string{"x"}, m{}, m{
+			"ChatId": "c1", "app_id": "app", "enterpriseId": "app", "workflow_name": "WF", "turn_idempotency_key": "turn-001", "agentName": "A", "agent": "A", "user_id": "ada", "run_id": "r1",
 		}},
+		{"an exact name is preferred without model too", "amount", nil, m{"Amount": "2", "amount": "1"}, m{"amount": "1"}},
 		{"the context container is no argument", "name, context_variables", []string{"name", "context_variables"}, m{"name": "x", "context_variables": "y"}, m{"name": "x"}},
 		{"without model all fields count", "first_name", nil, m{"firstName": "x", "other": "y"}, m{"first_name": "x"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tt.want, bound(t, tt.signature, tt.fields...).Args(tt.data, goldenTurn("A")))
+			turn := goldenTurn("A")
+			turn.UserID, turn.Run = "ada", "r1"
+			got, mapped := bound(t, tt.signature, tt.fields...).Args(tt.data, turn)
+			require.Equal(t, tt.want, got)
+			require.True(t, mapped)
 		})
 	}
 }
@@ -61,7 +66,9 @@ func TestArgsOfAnEmptyTurnInjectNothing(t *testing.T) {
 	t.Parallel()
 	turn := goldenTurn("")
 	turn.Chat = ""
-	require.Equal(t, map[string]any{"app_id": "app"}, bound(t, "chat_id, agent, app_id", "x").Args(nil, turn))
+	args, mapped := bound(t, "chat_id, agent, app_id, user_id", "x").Args(nil, turn)
+	require.Equal(t, map[string]any{"app_id": "app"}, args)
+	require.True(t, mapped)
 }
 
 func TestToolsBindWithUnknownSignatureWhenNobodyInspects(t *testing.T) {
@@ -78,7 +85,9 @@ func TestToolsBindWithUnknownSignatureWhenNobodyInspects(t *testing.T) {
 		require.True(t, b.SignatureUnknown)
 		require.True(t, b.AcceptsContext)
 		data := map[string]any{"A": "1", "b": "2"}
-		require.Equal(t, data, b.Args(data, goldenTurn("A")))
+		args, mapped := b.Args(data, goldenTurn("A"))
+		require.Equal(t, data, args)
+		require.False(t, mapped)
 		require.Equal(t, inspector != nil, strings.Contains(strings.Join(lines(set, bindings.SeverityError), "\n"), "no python here"))
 	}
 }

@@ -243,16 +243,13 @@ func (b *binder) binding(t *toolEntry, k key, s learned) *Binding {
 	if b.allow != nil {
 		bound.Guards = append([]guards.Guard{b.allow}, t.guards...)
 	}
+	bound.declared = declare(bound)
 	if t.kind != KindPython {
 		return bound
 	}
 	bound.File, bound.Function, bound.SignatureUnknown = t.path, t.function, !s.known
 	if s.known {
-		var fields []string
-		if bound.Model != nil {
-			fields = bound.Model.Fields()
-		}
-		bound.parameters, bound.AcceptsContext = newParameters(s.params, fields)
+		bound.parameters, bound.AcceptsContext = newParameters(s.params)
 	}
 	return bound
 }

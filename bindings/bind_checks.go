@@ -57,10 +57,30 @@ func (b *binder) checkBinding(t *toolEntry, bound *Binding, s learned) {
 	if t.kind == KindPython && s.known {
 		b.checkParameters(t, bound)
 	}
+	b.checkClaims(t, bound)
 	if bound.Model == nil && bound.Input == nil {
 		b.warnf(t.at, "agent_without_model", t.at.words("add model to the agent or to the tool", "register a model for the agent", "name a model"),
 			"agent %s has no model: tool %s gets its output unchecked", bound.Agent, t.name)
 	}
+}
+
+// checkClaims warns of fields by which an agent's output decides what the turn knows itself, such as
+// whose turn it is.
+func (b *binder) checkClaims(t *toolEntry, bound *Binding) {
+	claims := bound.claims()
+	if len(claims) == 0 {
+		return
+	}
+	schema := "its input schema"
+	if bound.Model != nil {
+		schema = "model " + bound.ModelName
+	}
+	mend := "remove it from the schema if the tool must have the turn's own value: a parameter of that name is filled by the turn"
+	if t.kind != KindPython {
+		mend = "remove it from the schema if the tool must have the turn's own value, which the call carries"
+	}
+	b.warnf(t.at, "identity_from_model", mend, "%s of %s: the agent's output, not the turn, decides what tool %s gets for %s",
+		fieldsOf(claims), schema, t.name, together(claims))
 }
 
 // checkCache reports tools whose results cannot be kept: a call that is left out has no effect.
@@ -81,7 +101,7 @@ func (b *binder) checkParameters(t *toolEntry, bound *Binding) {
 	if bound.Model == nil {
 		return
 	}
-	unfilled, uncertain := bound.parameters.gaps(bound.Model.Optional())
+	unfilled, uncertain := bound.parameters.gaps(bound.declared.fields, bound.Model.Optional())
 	if len(unfilled) > 0 {
 		have, it := "has", "it"
 		if len(unfilled) > 1 {
@@ -106,6 +126,13 @@ func parametersOf(names []string) string {
 		return "parameter " + names[0]
 	}
 	return "parameters " + together(names)
+}
+
+func fieldsOf(names []string) string {
+	if len(names) == 1 {
+		return "field " + names[0]
+	}
+	return "fields " + together(names)
 }
 
 // checkAgents warns of agents that wait for a tool that never comes.

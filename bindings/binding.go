@@ -95,6 +95,7 @@ type Binding struct {
 	RunOnKeyReuse bool   // a turn key that comes again with other data is a turn of its own
 
 	at         place
+	declared   declaration
 	parameters parameters
 }
 

@@ -82,7 +82,8 @@ func TestBlocksOfAToolSayWhereItIs(t *testing.T) {
 	for _, b := range set.Bindings() {
 		require.Equal(t, kinds[b.Tool], b.Kind, b.Tool)
 		require.Equal(t, want[b.Tool], b.Target, b.Tool)
-		require.True(t, b.ArgsAreData())
+		_, mapped := b.Args(map[string]any{"order": "A-1"}, goldenTurn(b.Agent))
+		require.False(t, mapped)
 		require.False(t, b.AcceptsContext)
 		require.False(t, b.EffectSaid)
 		if b.Tool == "agent:critic" {

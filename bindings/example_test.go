@@ -27,7 +27,8 @@ func ExampleLoad() {
 	}
 	data, _ := binding.Model.Check(map[string]any{"name": "Ada"})
 	turn := &events.StructuredOutputReady{Workflow: "Hello", Agent: "Greeter"}
-	fmt.Println(binding.Tool, binding.Args(data, turn)["name"], binding.Effect)
+	args, _ := binding.Args(data, turn)
+	fmt.Println(binding.Tool, args["name"], binding.Effect)
 
 	_, err = set.Resolve("Hello", "Greeter", "Greting")
 	fmt.Println(err)

@@ -31,7 +31,7 @@ func (h *Handlers) toolCall(ctx context.Context, r *run) (*tools.Call, error) {
 	call := &tools.Call{
 		Turn: t.TurnID, CallID: t.callID, Workflow: t.Workflow, Agent: t.Agent, UserID: t.UserID,
 		Name: t.binding.Tool, Args: t.args, ArgsJSON: json.RawMessage(t.argsJSON), IdempotencyKey: events.IdempotencyKey(t.TurnID, t.callID),
-		FencingToken: r.hold.Token, Epoch: r.hold.Epoch, MapArgs: t.binding.SignatureUnknown,
+		FencingToken: r.hold.Token, Epoch: r.hold.Epoch, MapArgs: t.binding.SignatureUnknown, Fields: t.binding.Fields(),
 		Secrets: &r.secrets, Trace: traceOf(t.m.Header),
 	}
 	load := func(ctx context.Context) (map[string]any, error) {

@@ -193,8 +193,9 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 		t.reject = rejectInvalid(t, faults)
 		return 0
 	}
-	t.args, t.argsJSON = t.binding.Args(data, t.StructuredOutputReady), t.data
-	if changed || !t.binding.ArgsAreData() {
+	args, mapped := t.binding.Args(data, t.StructuredOutputReady)
+	t.args, t.argsJSON = args, t.data
+	if changed || mapped {
 		if t.argsJSON, err = events.Canonicalize(t.args, len(t.m.Data)); err != nil {
 			t.reject = reject(events.CodeTooLarge, tooLarge("arguments", err))
 		}

@@ -49,6 +49,7 @@ type Call struct {
 	// to nil; nobody changes its bytes.
 	ArgsJSON json.RawMessage
 	MapArgs  bool           // Args are fields of a model under their own names: the caller does not know the tool's parameters, the tool maps them itself
+	Fields   []string       // with MapArgs: what the model declares, all else matches parameters by their exact names only; nil without a model
 	Context  map[string]any // context variables for the tool's container; nil when the tool takes none
 	// LoadContext reads the context variables when they are first looked at; used when Context
 	// is nil. Both nil: the tool has none.

@@ -32,6 +32,7 @@ type checker struct {
 	muted  int  // inside the trial of an alternative: note only that there is a fault
 	failed bool // a fault was seen while muted
 	fixed  int  // inside alternatives that must not coerce
+	names  bool // a key in another spelling of a field is that field
 	strict bool // values are looked at as they are: nothing is coerced, completed or dropped
 	steps  int
 	depth  int

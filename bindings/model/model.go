@@ -18,7 +18,8 @@ type Model struct {
 	problems []Problem // see [Model.Problems]
 }
 
-// Check coerces, completes and validates v in one pass. It returns the object for the tool, or
+// Check coerces, completes and validates v in one pass. Where keys that the model does not list are
+// kept, one in another spelling of a field ([Plain]) is that field. Check returns the object for the tool, or
 // the faults (at most [MaxFaults]) and no object. The input is never modified; the output
 // shares unchanged sub-trees with it, so treat what is below the top level as read-only.
 func (m *Model) Check(v any) (map[string]any, []Fault) {
@@ -35,7 +36,7 @@ func (m *Model) Conform(v any) (out map[string]any, changed bool, faults []Fault
 	if _, ok := v.(map[string]any); !ok {
 		return nil, false, []Fault{{Rule: RuleType, Expected: "object", GotType: typeName(v)}}
 	}
-	checked, changed, faults := m.conform(v)
+	checked, changed, faults := m.run(v, checker{set: noFields, names: true})
 	if len(faults) > 0 {
 		return nil, false, faults
 	}

@@ -10,6 +10,12 @@ import (
 func (c *checker) object(n *node, in map[string]any, v any, changed bool) (any, bool) {
 	r := n.obj
 	var out map[string]any
+	if c.names && r.plain != nil {
+		if named, renamed := r.respell(in); renamed {
+			in, v, changed = named, named, true
+			c.bend(loose)
+		}
+	}
 	known := 0
 	for i := range r.fields {
 		if c.done() {

@@ -12,22 +12,12 @@ import (
 const maxShown = 64
 
 // meantBy returns the candidate that word most likely is a misspelling of, "" if none is close:
-// a third of its letters may differ.
+// a third of its Plain may differ.
 func meantBy(word string, candidates []string) string {
 	return nearest.Of(word, candidates, nearest.Rule{
-		Fold:  letters,
-		Edits: func(word, _ string) int { return len(letters(word)) / 3 },
+		Fold:  Plain,
+		Edits: func(word, _ string) int { return len(Plain(word)) / 3 },
 	})
-}
-
-// letters drops case and everything that is no letter or digit: userName and user_name are near.
-func letters(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, s)
 }
 
 // printable returns key if it is short and safe to show, else "*".

@@ -119,7 +119,7 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 	}
 	call := &tools.Call{
 		Turn: turn.TurnID, CallID: turn.Turn, Workflow: b.Workflow, Agent: b.Agent, UserID: who.user, Name: b.Tool,
-		IdempotencyKey: events.IdempotencyKey(turn.TurnID, turn.Turn), FencingToken: 1, Epoch: 1, MapArgs: b.SignatureUnknown,
+		IdempotencyKey: events.IdempotencyKey(turn.TurnID, turn.Turn), FencingToken: 1, Epoch: 1, MapArgs: b.SignatureUnknown, Fields: b.Fields(),
 		Secrets: &secrets.Scrubber{},
 	}
 	if b.AcceptsContext {
@@ -134,10 +134,7 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 		options.Tracer = tracer{a.stderr}
 	}
 	var out engine.Outcome
-	if b.Kind != bindings.KindPython && b.Model == nil {
-		inv.Raw = raw
-		out = engine.New(options).Do(ctx, inv)
-	} else if call.Args, err = arguments(b, turn, raw); err != nil {
+	if call.Args, err = arguments(b, turn, raw); err != nil {
 		out = engine.Failure(b.Tool, err)
 	} else {
 		out = engine.New(options).Do(ctx, inv)
@@ -172,7 +169,8 @@ func arguments(b *bindings.Binding, turn *events.StructuredOutputReady, raw json
 	} else if !isObject {
 		return nil, &events.Error{Code: events.CodeBadArgs, Msg: "the JSON must be an object"}
 	}
-	return b.Args(data, turn), nil
+	mapped, _ := b.Args(data, turn)
+	return mapped, nil
 }
 
 // defaults are the context variables of a chat in which nothing has happened yet.

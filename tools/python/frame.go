@@ -21,8 +21,7 @@ type request struct {
 	File     string          `json:"file,omitempty"`
 	Function string          `json:"function,omitempty"`
 	Args     json.RawMessage `json:"args,omitempty"`
-	Map      bool            `json:"map,omitempty"`
-	Inject   *inject         `json:"inject,omitempty"`
+	Map      *mapping        `json:"map,omitempty"`
 	Context  json.RawMessage `json:"context,omitempty"`
 	Meta     *meta           `json:"meta,omitempty"`
 
@@ -32,8 +31,14 @@ type request struct {
 	Error  *operation.Refusal `json:"error,omitempty"`
 }
 
-// inject holds what fills parameters that no field fills (facts of MozaiksAI's handler).
-type inject struct {
+// mapping has a child map the arguments of a call to parameters that only it knows.
+type mapping struct {
+	Fields []string `json:"fields"` // that the model declares, null without a model
+	Known  known    `json:"known"`
+}
+
+// known is what the turn knows: it fills parameters that no field fills.
+type known struct {
 	ChatID       string `json:"chat_id"`
 	AppID        string `json:"app_id"`
 	EnterpriseID string `json:"enterprise_id"`
@@ -41,6 +46,8 @@ type inject struct {
 	Turn         string `json:"turn_idempotency_key"`
 	AgentName    string `json:"agent_name"`
 	Agent        string `json:"agent"`
+	UserID       string `json:"user_id"`
+	RunID        string `json:"run_id"`
 }
 
 // meta is what oneturn.call() shows a tool.
@@ -120,7 +127,7 @@ func newRequest(id uint64, file, function string, call *tools.Call) ([]byte, err
 		return nil, err
 	}
 	r := request{
-		ID: id, Op: "call", File: file, Function: function, Args: args, Context: vars, Map: call.MapArgs,
+		ID: id, Op: "call", File: file, Function: function, Args: args, Context: vars,
 		Meta: &meta{
 			AppID: call.Turn.App, ChatID: call.Turn.Chat, RunID: call.Turn.Run, Turn: call.Turn.Turn,
 			CallID: call.CallID, Workflow: call.Workflow, Agent: call.Agent, UserID: call.UserID, Tool: call.Name,
@@ -128,10 +135,10 @@ func newRequest(id uint64, file, function string, call *tools.Call) ([]byte, err
 		},
 	}
 	if call.MapArgs {
-		r.Inject = &inject{
+		r.Map = &mapping{Fields: call.Fields, Known: known{
 			ChatID: call.Turn.Chat, AppID: call.Turn.App, EnterpriseID: call.Turn.App, Workflow: call.Workflow,
-			Turn: call.Turn.Turn, AgentName: call.Agent, Agent: call.Agent,
-		}
+			Turn: call.Turn.Turn, AgentName: call.Agent, Agent: call.Agent, UserID: call.UserID, RunID: call.Turn.Run,
+		}}
 	}
 	body, err := json.Marshal(r)
 	if err != nil {

@@ -196,6 +196,31 @@ def snake(module_agents, agentName=None, chat_id=None, app_id=None, agent="kept"
 	require.JSONEq(t, `[[1],"A","c1","app",null,{"Other":2},true]`, string(result.Value))
 }
 
+func TestWithModelOnlyItsFieldsMatchInAnotherSpelling(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+def refund(order, app_id, amount=0, note="", user_id="none"):
+    return [order, app_id, amount, note, user_id]
+`)
+	for _, test := range []struct {
+		args   string
+		fields []string
+		want   string
+	}{
+		{`{"Order":"A-1","Amount":5000,"note":"exact"}`, []string{"Order"}, `["A-1","app",0,"exact","none"]`},
+		{`{"Order":"A-1","order":"A-2"}`, []string{"Order", "order"}, `["A-2","app",0,"","none"]`},
+		{`{"order":"A-1","Amount":5}`, []string{}, `["A-1","app",0,"","none"]`},
+		{`{"Order":"A-1","Amount":5}`, nil, `["A-1","app",5,"","none"]`},
+		{`{"Order":"A-1","amount":1,"Amount":5}`, nil, `["A-1","app",1,"","none"]`},
+	} {
+		call := newCall(t, "refund", test.args)
+		call.MapArgs, call.Fields, call.UserID = true, test.fields, ""
+		result, err := k.pool.Tool("WF", "t.py", "refund").Invoke(t.Context(), call)
+		require.NoError(t, err, test.args)
+		require.JSONEq(t, test.want, string(result.Value), test.args)
+	}
+}
+
 func TestExceptionsKeepTypeAndMessage(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `

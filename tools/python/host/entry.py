@@ -23,20 +23,27 @@ class Entry:
         """A function that takes anything gets the context if the caller has seen that it names it."""
         return self.names_context or offered and self._rest and not map
 
-    def map(self, fields, inject):
-        """Arguments for fields of a model: names match by letters and digits alone. What no parameter takes goes to
-        **kwargs under its own name, or is dropped."""
-        mapped, rest = {}, {}
-        for name, value in fields.items():
-            parameter = name if name in self._exact else self._parameters.get(plain(name))
-            if parameter is not None:
-                mapped[parameter] = value
-            elif self._rest and name != CONTEXT:
-                rest[name] = value
-        for name, value in inject.items():
+    def map(self, arguments, fields, known):
+        """Arguments under the names of the parameters. A field that the model declares, without a model any,
+        matches by letters and digits alone, everything else by its exact name: no rule has checked it under
+        another one. What no parameter takes goes to **kwargs under its own name, or is dropped. What the turn
+        knows fills parameters that are still empty; where arguments name it without being declared, the worker
+        has put its value there."""
+        mapped = {name: value for name, value in arguments.items() if name in self._exact}
+        rest = {}
+        for name, value in arguments.items():
             parameter = self._parameters.get(plain(name))
-            if parameter is not None and parameter not in mapped and value:
+            if name in self._exact or parameter in arguments:
+                continue
+            if parameter is not None and (fields is None or name in fields):
                 mapped[parameter] = value
+            elif parameter is None and self._rest and name != CONTEXT:
+                rest[name] = value
+        own = {plain(name): value for name, value in known.items()}
+        for name in self._exact:
+            value = own.get(plain(name))
+            if value and name not in mapped:
+                mapped[name] = value
         return dict(rest, **mapped)
 
     def runs_as(self, value):

@@ -300,7 +300,7 @@ class Host:
         desk.enter(owner)
         arguments = request["args"]
         if request.get("map"):
-            arguments = entry.map(arguments, request["inject"])
+            arguments = entry.map(arguments, **request["map"])
         offered = request.get("context")
         if not entry.takes_context(offered is not None, request.get("map")):
             return arguments, None
