@@ -39,8 +39,8 @@ type guardedDesk struct {
 	scrub *secrets.Scrubber
 }
 
-// secret reports whether the answer to a question is one: the tool says so, or the payload, or the
-// manifests.
+// secret reports whether the answer to a question is one: the tool says so, or the payload, the
+// schema of the answer or the manifests.
 func (d *guardedDesk) secret(q *tools.Question) bool {
 	switch b := d.t.binding; {
 	case q.Secret, b != nil && b.Secret:
@@ -48,7 +48,7 @@ func (d *guardedDesk) secret(q *tools.Question) bool {
 	case d.h.Bindings != nil && d.h.Bindings().AsksSecrets(d.t.Workflow, q.Tool):
 		return true
 	}
-	return secrets.Asks(q.Payload)
+	return secrets.Asks(q.Payload) || secrets.Asks(q.Schema)
 }
 
 // Ask implements [tools.Desk].

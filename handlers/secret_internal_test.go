@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,7 +68,10 @@ func guarded(t *testing.T, lines string) (tools.Desk, *recorder, *tools.Call, *t
 func TestWithoutKeysASecretQuestionIsNotAsked(t *testing.T) {
 	t.Parallel()
 	desk, r, _, one := guarded(t, "")
-	for _, q := range []tools.Question{{Secret: true}, {Payload: []byte(`{"fields":[{"maskInput":true}]}`)}} {
+	for _, q := range []tools.Question{{Secret: true}, {Payload: []byte(`{"fields":[{"maskInput":true}]}`)},
+		{Payload: []byte(`{"services":["a"` + strings.Repeat(`,"a"`, 10_001) + `],"fields":[{"name":"api_key","type":"password"}]}`)},
+		{Schema: []byte(`{"type":"object","properties":{"key":{"type":"string","format":"password"}}}`)},
+	} {
 		_, err := desk.Ask(t.Context(), q)
 		require.ErrorIs(t, err, events.ErrToolError)
 		require.ErrorContains(t, err, "--secret-keys")

@@ -125,7 +125,7 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 	if b.AcceptsContext {
 		call.Context = b.Context(turn, defaults(set, b.Workflow))
 	}
-	desk := a.newCounter(cfg, call)
+	desk := a.newCounter(cfg, call, func(tool string) bool { return b.Secret || set.AsksSecrets(b.Workflow, tool) })
 	inv := engine.Invocation{Call: call, Desks: desk, Tool: engine.Tool{
 		Invoker: tool, Input: b.Input, Output: b.Output, MaxAttempts: b.MaxAttempts, Timeout: b.Timeout, Limits: b.Limits, Guards: b.Guards,
 	}}
@@ -209,10 +209,12 @@ func newCallReport(b *bindings.Binding, call *tools.Call, out *engine.Outcome) *
 		Message: call.Secrets.Text(out.Message), Content: call.Secrets.Text(out.Content), Cached: out.Cached, Attempts: out.Attempts,
 		DurationMS: milliseconds(out.Duration), WaitedMS: milliseconds(out.Waited), Set: map[string]any{}, Remove: []string{},
 	}
-	for name, value := range out.Set {
-		r.Set[name] = call.Secrets.Value(value)
+	if set, ok := call.Secrets.Value(out.Set).(map[string]any); ok && out.Set != nil {
+		r.Set = set
 	}
-	r.Remove = append(r.Remove, out.Remove...)
+	for _, name := range out.Remove {
+		r.Remove = append(r.Remove, call.Secrets.Text(name))
+	}
 	if out.Status == events.StatusOK {
 		r.Result = call.Secrets.JSON(out.Payload)
 	}

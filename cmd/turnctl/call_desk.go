@@ -17,15 +17,17 @@ import (
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/tools"
 )
 
 // counter is what a tool that turnctl calls can reach: the person at the terminal, and a memory
 // that lasts as long as the call. It gives each attempt a desk of its own.
 type counter struct {
-	a    *app
-	json bool
-	call *tools.Call
+	a      *app
+	json   bool
+	call   *tools.Call
+	secret func(tool string) bool // whether the manifests make the answers of a UI tool secret
 
 	lines func() <-chan string // typed, starts to read when it is called first
 
@@ -35,9 +37,9 @@ type counter struct {
 	steps   map[string]json.RawMessage
 }
 
-func (a *app) newCounter(cfg *callSettings, call *tools.Call) *counter {
+func (a *app) newCounter(cfg *callSettings, call *tools.Call, secret func(tool string) bool) *counter {
 	return &counter{
-		a: a, json: cfg.Format == "json", call: call, lines: sync.OnceValue(a.typed),
+		a: a, json: cfg.Format == "json", call: call, secret: secret, lines: sync.OnceValue(a.typed),
 		answers: map[string]json.RawMessage{}, steps: map[string]json.RawMessage{},
 	}
 }
@@ -80,6 +82,7 @@ func (d *callDesk) Ask(ctx context.Context, q tools.Question) (tools.Answer, err
 		q.Number = d.asked
 	}
 	name := events.AskID(q.Name, q.Number)
+	q.Secret = q.Secret || d.secret(q.Tool) || secrets.Asks(q.Payload) || secrets.Asks(q.Schema)
 	value, answered := d.answers[name]
 	d.mu.Unlock()
 	if answered { // in an attempt before

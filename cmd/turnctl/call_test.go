@@ -51,7 +51,7 @@ def paint():
     oneturn.show("Card", {"state": "asking"})
     schema = {"type": "object", "required": ["color"], "properties": {"color": {"enum": ["red", "blue"]}}}
     color = oneturn.ask("Card", {"title": "Which?"}, name="color", schema=schema)["color"]
-    word = oneturn.ask("Card", {"title": "Word?"}, secret=True)
+    word = oneturn.ask("Card", {"title": "Word?", "maskInput": 1})
     return [color, word, oneturn.step("once", lambda: 1)]
 `,
 	})
