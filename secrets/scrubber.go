@@ -3,26 +3,28 @@ package secrets
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/redact"
 )
 
-// Replacement stands for what was blotted out.
-const Replacement = "[secret]"
+// Replacement stands for a secret.
+const Replacement = redact.Replacement
 
 // Bounds of what is searched for.
 const (
-	minInside  = 4        // bytes of a secret that is looked for inside texts; a shorter one is a whole value
 	minLine    = 8        // bytes of a line of a secret of many lines that is looked for by itself
 	maxStrings = 256      // strings of one call
 	maxBytes   = 16 << 10 // all of them
 	longText   = 1 << 10  // bytes from which on a text may have been cut
 )
 
-// Scrubber blots the secret answers that one call was handed out of what the call says. Until
+// Scrubber redacts the secret answers that one call was handed in what the call reports. Until
 // it has learned one it does nothing and costs nothing. The zero value is ready, a nil one knows
 // no secret; it is safe for concurrent use.
 type Scrubber struct {
@@ -35,15 +37,15 @@ type known struct {
 	inside map[string]struct{} // secrets that are looked for inside texts
 	whole  map[string]struct{} // short ones
 	size   int
-	match  *matcher
+	find   redact.Secrets
 	all    bool // too much to look for: every text is a secret
 }
 
 // Active reports whether there is anything to blot out.
 func (s *Scrubber) Active() bool { return s != nil && s.known.Load() != nil }
 
-// Learn takes note of the strings and numbers of a secret answer. Those that the payload of its
-// question holds are no secret, and neither is a word by which the answer says what it is
+// Learn takes note of the strings and numbers of a secret answer, and of names of its entries that do
+// not read like those of fields. What the payload of its question holds is no secret, and neither is a word by which the answer says what it is
 // (status, action, ids). It must be called before the tool is handed the answer.
 //
 // Of an answer too large to be looked for, every text of the call becomes a secret.
@@ -65,24 +67,22 @@ func (s *Scrubber) Learn(answer, question []byte) {
 	public := map[string]struct{}{}
 	if asked, err := events.Decode(question); err == nil {
 		scalars("", asked, func(_, text string) { public[text] = struct{}{} })
+		names(asked, func(name string) { public[name] = struct{}{} })
 	}
 	scalars("", tree, func(name, text string) {
 		if _, ok := public[text]; !ok && !tells(name, text) {
 			k.learn(text)
 		}
 	})
+	names(tree, func(name string) {
+		if _, ok := public[name]; !ok && !plainName(name) {
+			k.learn(name)
+		}
+	})
 	if k.all = k.all || len(k.inside)+len(k.whole) > maxStrings || k.size > maxBytes; k.all {
 		k.inside, k.whole = nil, nil
 	}
-	patterns := map[string]struct{}{}
-	for text := range k.inside {
-		for _, form := range forms(text) {
-			if len(form) >= minInside {
-				patterns[form] = struct{}{}
-			}
-		}
-	}
-	k.match = newMatcher(patterns)
+	k.find = redact.New(slices.Collect(maps.Keys(k.inside))...)
 	if k.all || len(k.inside)+len(k.whole) > 0 {
 		s.known.Store(k)
 	}
@@ -105,6 +105,35 @@ func scalars(name string, v any, each func(name, text string)) {
 			scalars(name, one, each)
 		}
 	}
+}
+
+// names calls each for the names of all entries of a tree.
+func names(v any, each func(name string)) {
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			names(one, each)
+		}
+	case map[string]any:
+		for name, one := range v {
+			each(name)
+			names(one, each)
+		}
+	}
+}
+
+// plainName reports whether the name of an entry reads like the name of a field: words of letters,
+// joined by case or underscores, with numbers as words of their own.
+func plainName(name string) bool {
+	const longest = 32
+	for word := range strings.SplitSeq(name, "_") {
+		letters := strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+		number := len(word) <= 2 && strings.Trim(word, "0123456789") == ""
+		if !letters && !number {
+			return false
+		}
+	}
+	return len(name) <= longest
 }
 
 // tells reports whether an entry of an answer says what became of the question, or which it
@@ -139,7 +168,7 @@ func (k *known) add(text string) {
 	switch {
 	case k.all || text == "" || strings.Contains(Replacement, text):
 		return
-	case len(text) < minInside:
+	case len(text) < redact.Shortest:
 		to = k.whole
 	}
 	if _, ok := to[text]; ok {
@@ -174,11 +203,14 @@ func (k *known) text(text string, cut bool) string {
 		return Replacement
 	}
 	body, found := strings.CutSuffix(strings.ToValidUTF8(text, "\ufffd"), "…")
-	out := k.match.blot(body, cut || found || len(text) >= longText, minInside)
-	if found {
-		out += "…"
+	if !cut && !found && len(text) < longText {
+		return k.find.Text(body)
 	}
-	return out
+	body = k.find.Cut(body)
+	if found {
+		body += "…"
+	}
+	return body
 }
 
 // Value blots secrets out of a JSON value tree, names of entries included, and returns another
@@ -224,10 +256,10 @@ func (k *known) value(v any) any {
 	return v
 }
 
-// name blots secrets out of the name of an entry. Names that are no secret keep their meaning
-// when there is too much to look for.
+// name redacts the name of an entry. When there is too much to look for, names that read like those
+// of fields keep their meaning.
 func (k *known) name(name string) string {
-	if k.all {
+	if k.all && plainName(name) {
 		return name
 	}
 	return k.text(name, false)

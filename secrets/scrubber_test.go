@@ -77,6 +77,17 @@ func TestJSONStaysJSONAndLosesItsSecrets(t *testing.T) {
 	}
 }
 
+func TestNamesOfEntriesAreSecretsUnlessTheyReadLikeFields(t *testing.T) {
+	t.Parallel()
+	s := taught(t, map[string]any{"sk-abcdef": true, "data": map[string]any{"api_key": "swordfish", "hunter22": 1, "line_2": "x-y-z", "my-field": true}},
+		`{"fields":[{"name":"my-field"}]}`)
+	require.Equal(t, "api_key line_2 my-field data [secret] [secret]", s.Text("api_key line_2 my-field data sk-abcdef hunter22"))
+	require.JSONEq(t, `{"api_key":"[secret]","[secret]":true}`, string(s.JSON(json.RawMessage(`{"api_key":"swordfish","sk-abcdef":true}`))))
+
+	all := taught(t, strings.Repeat("x", 20_000), "")
+	require.JSONEq(t, `{"api_key":"[secret]","[secret]":"[secret]"}`, string(all.JSON(json.RawMessage(`{"api_key":"a","sk-abcdef":"b"}`))))
+}
+
 func TestWordsOfTheQuestionAreNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := taught(t, map[string]any{"service": "openai", "agent_message_id": "8d7f-1", "data": map[string]any{"key": "swordfish"}},

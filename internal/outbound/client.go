@@ -12,7 +12,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/oneturn/oneturn/internal/blot"
+	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/tools/target"
 )
 
@@ -84,7 +84,7 @@ func New(o Options) *Client {
 func (c *Client) Blot(text string) string { return c.settings.secrets().Text(text) }
 
 // Secrets returns the secrets that were sent last.
-func (c *Client) Secrets() blot.Secrets { return c.settings.secrets() }
+func (c *Client) Secrets() redact.Secrets { return c.settings.secrets() }
 
 // BlotJSON does the same in the strings of a valid JSON value.
 func (c *Client) BlotJSON(value json.RawMessage) json.RawMessage {

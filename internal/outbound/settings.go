@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/blot"
+	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/target"
 )
@@ -128,8 +128,8 @@ func (s *settings) learn(texts ...string) {
 }
 
 // secrets are those that were sent last.
-func (s *settings) secrets() blot.Secrets {
+func (s *settings) secrets() redact.Secrets {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return blot.New(s.known...)
+	return redact.ByLine(s.known...)
 }

@@ -61,7 +61,7 @@ func (s *session) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.Elic
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 	params := *req.Params
-	params.Message = u.blot(params.Message)
+	params.Message = u.redact(params.Message)
 	answer, err := ask(asking, u.op, u.call.Desk, "", number, &params)
 	if err != nil && ctx.Err() == nil {
 		u.stop(err) // the call ends with it
@@ -208,7 +208,7 @@ func (u *underway) next(ctx context.Context, before *round, pin *pinned, r *mcp.
 		if !is {
 			return nil, failf(events.CodeToolError, u.op, "the server asks for %.80q what is not offered: models and files of the worker", key)
 		}
-		params.Message = u.blot(params.Message)
+		params.Message = u.redact(params.Message)
 	}
 	data, err := json.Marshal(round{Requests: r.InputRequests, State: r.RequestState, Digest: pin.digest})
 	if err != nil {

@@ -92,7 +92,7 @@ func failure(u *underway, r *mcp.CallToolResult) error {
 			texts = append(texts, text.Text)
 		}
 	}
-	e := &events.Error{Code: events.CodeToolError, Op: u.op, Msg: bounded(u.blot(strings.Join(texts, "\n")))}
+	e := &events.Error{Code: events.CodeToolError, Op: u.op, Msg: bounded(u.redact(strings.Join(texts, "\n")))}
 	if e.Msg == "" {
 		e.Msg = "the server says no more than that it failed"
 	}
@@ -127,7 +127,7 @@ func refusal(u *underway, err *jsonrpc.Error) error {
 	if err.Code == jsonrpc.CodeInvalidParams {
 		code = events.CodeBadArgs
 	}
-	return &events.Error{Code: code, Op: u.op, Msg: fmt.Sprintf("the server refuses the call (%d): %s", err.Code, bounded(u.blot(err.Message)))}
+	return &events.Error{Code: code, Op: u.op, Msg: fmt.Sprintf("the server refuses the call (%d): %s", err.Code, bounded(u.redact(err.Message)))}
 }
 
 // protocolError returns the error of the protocol that the server has sent, nil if err is another

@@ -14,7 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/oneturn/oneturn/internal/blot"
+	"github.com/oneturn/oneturn/internal/redact"
 )
 
 const (
@@ -49,7 +49,7 @@ type link interface {
 	// explain says why the session failed if there is no reason.
 	explain(err error) string
 	// secrets are those that the server was told.
-	secrets() blot.Secrets
+	secrets() redact.Secrets
 	// tooLarge reports whether that is the size of what the server said.
 	tooLarge() bool
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/blot"
 	"github.com/oneturn/oneturn/internal/outbound"
 	"github.com/oneturn/oneturn/internal/process"
+	"github.com/oneturn/oneturn/internal/redact"
 )
 
 const drainGrace = 200 * time.Millisecond // for the last output of a process that is gone
@@ -36,7 +36,7 @@ func (t stdio) mend() string {
 type child struct {
 	session *session
 	cmd     *exec.Cmd
-	known   blot.Secrets // that it was told
+	known   redact.Secrets // that it was told
 	stdin   *os.File
 	reader  *io.PipeReader // what the server says, without what is no message
 	errors  process.Output
@@ -69,7 +69,7 @@ func (t stdio) open(_ context.Context, s *session) (link, error) {
 			secrets = append(secrets, strings.TrimPrefix(text, value.Prefix))
 		}
 	}
-	c := &child{session: s, cmd: cmd, known: blot.New(secrets...), begun: make(chan error, 1), exited: make(chan struct{})}
+	c := &child{session: s, cmd: cmd, known: redact.ByLine(secrets...), begun: make(chan error, 1), exited: make(chan struct{})}
 	go c.supervise()
 	if err := <-c.begun; err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func startError(err error) error {
 	return fmt.Errorf("start its program: %w", err)
 }
 
-func (c *child) secrets() blot.Secrets { return c.known }
+func (c *child) secrets() redact.Secrets { return c.known }
 
 func (c *child) explain(err error) string { return bounded(c.known.Text(err.Error())) }
 

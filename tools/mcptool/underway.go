@@ -33,8 +33,8 @@ type underway struct {
 	exact   json.RawMessage // structuredContent as it was written
 }
 
-// blot takes what the server was told in confidence out of what it says.
-func (u *underway) blot(text string) string {
+// redact replaces what the server was told in confidence in what it reports.
+func (u *underway) redact(text string) string {
 	if u.link == nil {
 		return text
 	}
@@ -172,7 +172,7 @@ func (u *underway) progress(p *mcp.ProgressNotificationParams) {
 		percent = min(max(100*p.Progress/p.Total, 0), 100) //nolint:mnd // percent
 	}
 	// It is told to who looks; a call does not fail because nobody could be told.
-	_ = u.call.Desk.Progress(u.ctx, tools.Progress{Percent: percent, Message: bounded(u.blot(p.Message))})
+	_ = u.call.Desk.Progress(u.ctx, tools.Progress{Percent: percent, Message: bounded(u.redact(p.Message))})
 }
 
 // meta tells the server which call it is: the names of [MetaKeys].

@@ -16,8 +16,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/blot"
 	"github.com/oneturn/oneturn/internal/outbound"
+	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -109,7 +109,7 @@ func (l *line) reason() string {
 
 func (l *line) explain(err error) string { return l.web.explain(err) }
 
-func (l *line) secrets() blot.Secrets { return l.web.client.Secrets() }
+func (l *line) secrets() redact.Secrets { return l.web.client.Secrets() }
 
 func (l *line) tooLarge() bool {
 	err := l.broke.Load()

@@ -40,6 +40,6 @@
 // A child gets a few variables of the worker's environment, those of [Options].Env and the
 // .env file of its workflow; names that begin with ONETURN_ or NATS_ come from that file
 // only. Frames travel on file descriptors 3 and 4; what tools print becomes log records that
-// name the call, with the values of the .env file blotted out. What their subprocesses write to
+// name the call, with the values of the .env file redacted. What their subprocesses write to
 // the same streams names none.
 package python

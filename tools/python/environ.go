@@ -16,7 +16,7 @@ import (
 
 const (
 	maxDotEnv = 64 << 10 // bytes of a .env file
-	minSecret = 6        // shorter values of a .env file are not blotted out of the log
+	minSecret = 6        // shorter values of a .env file are not redacted in the log
 )
 
 // environment builds the environment of a child: from the worker's own, what every tool needs

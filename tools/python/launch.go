@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/internal/process"
+	"github.com/oneturn/oneturn/internal/redact"
 )
 
 // launch is all that starting a child takes.
@@ -107,9 +108,9 @@ func (c *child) supervise(started chan<- error) {
 
 	log := c.log.With("pid", cmd.Process.Pid)
 	log.Debug("Python process started", "interpreter", cmd.Path)
-	redact := newRedactor(secrets)
-	stdout := &output{log: log.With("stream", "stdout"), mark: "\x1e" + mark, who: c.who, redact: redact, scrub: c.scrub}
-	stderr := &output{log: log.With("stream", "stderr"), mark: "\x1e" + mark, who: c.who, redact: redact, scrub: c.scrub}
+	known := redact.ByLine(secrets...)
+	stdout := &output{log: log.With("stream", "stdout"), mark: "\x1e" + mark, who: c.who, known: known, scrub: c.scrub}
+	stderr := &output{log: log.With("stream", "stderr"), mark: "\x1e" + mark, who: c.who, known: known, scrub: c.scrub}
 	var readers, writer sync.WaitGroup
 	stop := make(chan struct{})
 	writer.Go(func() { c.write(p.in, stop) })

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/oneturn/oneturn/internal/process"
+	"github.com/oneturn/oneturn/internal/redact"
 )
 
 // output turns what a child prints on one stream into log records. It always reads on, so
@@ -17,23 +18,11 @@ type output struct {
 	log    *slog.Logger          // carries workflow, pid and stream
 	who    func(id uint64) voice // the call of a number
 	mark   string                // begins a line of a call: then come its number, a space and the line
-	redact *strings.Replacer     // nil when there is nothing to blot out
-	// scrub blots out the secrets that calls of the process were handed; the line may be cut.
+	known  redact.Secrets        // values of the .env file
+	// scrub redacts the secrets that calls of the process were handed; the line may be cut.
 	scrub func(line string, cut bool) string
 
 	process.Output
-}
-
-// newRedactor blots the secrets out of a text; nil without secrets.
-func newRedactor(secrets []string) *strings.Replacer {
-	if len(secrets) == 0 {
-		return nil
-	}
-	pairs := make([]string, 0, 2*len(secrets)) //nolint:mnd // old and new
-	for _, secret := range secrets {
-		pairs = append(pairs, secret, "***")
-	}
-	return strings.NewReplacer(pairs...)
 }
 
 // copy reads until the stream ends.
@@ -51,10 +40,7 @@ func (o *output) copy(r io.Reader) {
 			last, log = id, o.log.With(o.who(id).attrs()...)
 		}
 		o.Line(log, line, cut, func(text string) string {
-			if o.redact != nil {
-				text = o.redact.Replace(text)
-			}
-			return o.scrub(text, cut)
+			return o.scrub(o.known.Text(text), cut)
 		})
 	}
 }

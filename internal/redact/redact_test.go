@@ -1,4 +1,4 @@
-package blot_test
+package redact_test
 
 import (
 	"encoding/json"
@@ -8,20 +8,20 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/oneturn/oneturn/internal/blot"
+	"github.com/oneturn/oneturn/internal/redact"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func ExampleSecrets_JSON() {
-	s := blot.New(`it's "secret"`)
+	s := redact.ByLine(`it's "secret"`)
 	fmt.Println(string(s.JSON(json.RawMessage(`{"said":"it's \u0022secret\u0022","n":1}`))))
 	// Output: {"said":"[secret]","n":1}
 }
 
 func TestSecretIsFoundHoweverAStringIsEscaped(t *testing.T) {
 	t.Parallel()
-	s := blot.New(`a&"b/c`, "short", "abc")
+	s := redact.ByLine(`a&"b/c`, "short", "abc")
 	for said, want := range map[string]string{
 		`"x a&\"b/c y"`:                `"x [secret] y"`,
 		`"a\u0026\u0022b\/c"`:          `"[secret]"`,
@@ -38,13 +38,13 @@ func TestSecretIsFoundHoweverAStringIsEscaped(t *testing.T) {
 func TestValueStaysJSONWhateverTheSecretIs(t *testing.T) {
 	t.Parallel()
 	value := `{"ok":true,"n":12345,"text":"true 12345"}`
-	require.JSONEq(t, `{"ok":true,"n":12345,"text":"[secret] [secret]"}`, string(blot.New("true", "12345").JSON(json.RawMessage(value))))
-	require.JSONEq(t, value, string(blot.Secrets{}.JSON(json.RawMessage(value))))
+	require.JSONEq(t, `{"ok":true,"n":12345,"text":"[secret] [secret]"}`, string(redact.ByLine("true", "12345").JSON(json.RawMessage(value))))
+	require.JSONEq(t, value, string(redact.Secrets{}.JSON(json.RawMessage(value))))
 }
 
 func TestEachLineOfASecretIsOne(t *testing.T) {
 	t.Parallel()
-	s := blot.New("line one\r\nline two\n")
+	s := redact.ByLine("line one\r\nline two\n")
 	require.Equal(t, "[secret], [secret]", s.Text("line two, line one"))
 	require.Equal(t, "[secret]", s.Text("line one\r\nline two"))
 }
@@ -56,6 +56,6 @@ func FuzzValueStaysJSON(f *testing.F) {
 		if !json.Valid([]byte(value)) {
 			return
 		}
-		require.True(t, json.Valid(blot.New(one, other).JSON(json.RawMessage(value))))
+		require.True(t, json.Valid(redact.ByLine(one, other).JSON(json.RawMessage(value))))
 	})
 }

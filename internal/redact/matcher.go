@@ -1,6 +1,4 @@
-package secrets
-
-import "strings"
+package redact
 
 // matcher finds many patterns in one pass over a text, however they overlap (Aho and Corasick).
 type matcher struct {
@@ -84,38 +82,31 @@ func (m *matcher) step(at int32, char byte) int32 {
 	}
 }
 
-// blot returns text with every stretch that patterns cover replaced. If the text was cut, a
-// pattern that it ends within counts from tail bytes on.
-func (m *matcher) blot(text string, cut bool, tail int) string {
-	var b strings.Builder
-	state, done := int32(0), 0
-	from, to := 0, 0 // the stretch that is covered and not written yet
-	flush := func() {
-		if to > from {
-			b.WriteString(text[done:from])
-			b.WriteString(Replacement)
-			done = to
+// find appends where patterns of at least so many bytes are in a view. If the text was cut, the
+// beginning of a pattern at its end counts from [Shortest] bytes on.
+func (m *matcher) find(found []span, v view, cut bool, least int) []span {
+	state := int32(0)
+	for i, c := range v.text {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		state = m.step(state, c)
+		if n := int(m.nodes[state].match); n >= least && n > 0 {
+			found = joined(found, v.origin(i+1-n, i+1))
 		}
 	}
-	cover := func(start, end int) {
-		if start > to || to == from { // a new one
-			flush()
-			from = start
-		}
-		from, to = max(min(from, start), done), end // what is written stays written
+	if n := int(m.nodes[state].depth); cut && n >= max(least, Shortest) {
+		found = joined(found, v.origin(len(v.text)-n, len(v.text)))
 	}
-	for i := range len(text) {
-		state = m.step(state, text[i])
-		if n := int(m.nodes[state].match); n > 0 {
-			cover(i+1-n, i+1)
-		}
+	return found
+}
+
+// joined appends a span, to the last one if they overlap: a text of nothing but secrets costs no
+// more memory than another.
+func joined(found []span, s span) []span {
+	if last := len(found) - 1; last >= 0 && s.from >= found[last].from && s.from <= found[last].to {
+		found[last].to = max(found[last].to, s.to)
+		return found
 	}
-	if n := int(m.nodes[state].depth); cut && n >= tail && n > 0 {
-		cover(len(text)-n, len(text))
-	}
-	if to == from {
-		return text
-	}
-	flush()
-	return b.String() + text[done:]
+	return append(found, s)
 }

@@ -1,0 +1,71 @@
+package redact
+
+import (
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+)
+
+// forms returns the patterns of a secret: as it reads once escapes are undone, which may be in it
+// itself, in upper and lower case, without white space, and encoded.
+func forms(secret string) []string {
+	var all []string
+	for v, more := viewOf(secret), true; more; v, more = v.unescape() {
+		all = append(all, plainForms(string(v.text))...)
+	}
+	all = append(all, lower(hex.EncodeToString([]byte(secret))))
+	const base64Bits, base32Bits = 6, 5
+	for offset := range 3 {
+		std := core(base64.RawStdEncoding.EncodeToString, base64Bits, secret, offset)
+		all = append(all, encodedForms(std, strings.NewReplacer("+", "-", "/", "_").Replace(std))...)
+	}
+	for offset := range 5 {
+		all = append(all, encodedForms(core(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString, base32Bits, secret, offset))...)
+	}
+	return all
+}
+
+// plainForms are those of a text that is not encoded. Forms write a blank as a plus sign.
+func plainForms(text string) []string {
+	var all []string
+	for _, form := range []string{text, strings.ToUpper(text), strings.ToLower(text), strings.ReplaceAll(text, " ", "+")} {
+		all = append(all, lower(form))
+		if joined := strings.Join(strings.Fields(form), ""); len(joined) >= unbroken {
+			all = append(all, lower(joined))
+		}
+	}
+	return all
+}
+
+// encodedForms are those that are long enough to be told from words.
+func encodedForms(texts ...string) []string {
+	const shortest = 5
+	var all []string
+	for _, text := range texts {
+		if len(text) >= shortest {
+			all = append(all, lower(text))
+		}
+	}
+	return all
+}
+
+// core is how a secret reads in an encoding of so many bits a character behind offset other bytes
+// (as in "user:secret"), without the characters that its neighbours have a part in.
+func core(encode func([]byte) string, bits int, secret string, offset int) string {
+	const byteBits = 8
+	encoded := encode(append(make([]byte, offset), secret...))
+	from := (byteBits*offset + bits - 1) / bits
+	to := byteBits * (offset + len(secret)) / bits
+	return encoded[from:max(from, to)]
+}
+
+// lower folds ASCII letters, as the matcher does.
+func lower(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\ufffd"))
+}

@@ -1,0 +1,103 @@
+// Package redact replaces secrets in texts and JSON values, however these write them: it serves the
+// secrets of manifests, in what services and servers answer, and the secret answers of people, in
+// all that a call reports.
+//
+// A text is searched as it is and as each of three rounds of unescaping leaves it ([unescape]): a
+// percent-encoded JSON string in an HTML page is found like the plain text. Each of these views is
+// searched a second time without white space, for what is wrapped into lines. Encodings that cannot
+// be undone in place, since a text may hold them anywhere, are patterns: base64, base32 and hex. Case
+// never matters.
+package redact
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+const (
+	// Replacement stands for a secret.
+	Replacement = "[secret]"
+	// Shortest is the length in bytes from which on a secret is looked for: shorter ones are part of too many words.
+	Shortest = 4
+
+	rounds   = 3 // of unescaping
+	unbroken = 8 // bytes of a pattern that is also looked for across white space
+)
+
+// Secrets finds some secrets. The zero value has none. It is immutable and safe for concurrent use.
+type Secrets struct{ m *matcher }
+
+// New returns the secrets of these texts. White space around them is not part of them, and those
+// shorter than [Shortest] are omitted.
+func New(texts ...string) Secrets {
+	patterns := map[string]struct{}{}
+	for _, text := range texts {
+		if text = strings.TrimSpace(text); len(text) < Shortest {
+			continue
+		}
+		for _, form := range forms(text) {
+			patterns[form] = struct{}{}
+		}
+	}
+	if len(patterns) == 0 {
+		return Secrets{}
+	}
+	return Secrets{newMatcher(patterns)}
+}
+
+// ByLine is [New] for secrets of which each line is one too: programs print line by line.
+func ByLine(texts ...string) Secrets {
+	all := slices.Clone(texts)
+	for _, text := range texts {
+		for line := range strings.Lines(text) {
+			all = append(all, line)
+		}
+	}
+	return New(all...)
+}
+
+// Text replaces the secrets in a text.
+func (s Secrets) Text(text string) string { return s.replace(text, false) }
+
+// Cut replaces the secrets in a text that was cut at its end: what is left of a secret there, at
+// least [Shortest] bytes, goes too.
+func (s Secrets) Cut(text string) string { return s.replace(text, true) }
+
+// span is a stretch of a text, in bytes.
+type span struct{ from, to int }
+
+func (s Secrets) replace(text string, cut bool) string {
+	if s.m == nil {
+		return text
+	}
+	var found []span
+	for view, more := viewOf(text), true; more; view, more = view.unescape() {
+		found = s.m.find(found, view, cut, 1)
+		if joined, broken := view.unbroken(); broken {
+			found = s.m.find(found, joined, cut, unbroken)
+		}
+	}
+	return cover(text, found)
+}
+
+// cover replaces spans of a text, those that overlap or touch by one replacement.
+func cover(text string, spans []span) string {
+	if len(spans) == 0 {
+		return text
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
+	var b strings.Builder
+	done := 0
+	for i := 0; i < len(spans); {
+		from, to := spans[i].from, spans[i].to
+		for i++; i < len(spans) && spans[i].from <= to; i++ {
+			to = max(to, spans[i].to)
+		}
+		b.WriteString(text[done:from])
+		b.WriteString(Replacement)
+		done = to
+	}
+	b.WriteString(text[done:])
+	return b.String()
+}
