@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/tools/python"
 )
 
 // checkSettings configures turnctl check. Interpreter and environment are chosen as the
@@ -31,8 +32,9 @@ func (a *app) check() *cobra.Command {
 	c := a.command(&cobra.Command{
 		Use:   "check [DIR]",
 		Short: "Report every fault of a folder of workflows, and what binds to what",
-		Long: `Check reads a folder of workflows (default: workflows) as the worker does, without running any of its code and
-without a server. It reports each fault and oddity with file (relative to DIR), line and mend,
+		Long: `Check reads a folder of workflows (default: workflows) as the worker does, without running any of its code, nor
+an interpreter in it, and without a server. Python files are read by the interpreter of --python, else of
+$VIRTUAL_ENV or $PATH; of a .venv in DIR only the files of modules are looked at. It reports each fault and oddity with file (relative to DIR), line and mend,
 what each agent and model binds to, Python modules that are missing, and environment variables
 that the tools read and would not find (names only, never values). With --live it also asks NATS
 services and MCP servers whether they have the tools, and starts servers that are commands.
@@ -58,7 +60,7 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 			return a.editorSchema(schema)
 		}
 		dir := dirOf(args)
-		set, err := load(ctx, "check", dir, cfg.Python)
+		set, err := inspect(ctx, "check", dir, cfg.Python)
 		if err != nil {
 			return err
 		}
@@ -99,12 +101,30 @@ func (a *app) editorSchema(of string) error {
 	return a.print("text", nil, func(w io.Writer) { fmt.Fprintf(w, "%s\n", bytes.TrimSpace(text)) })
 }
 
-// load reads the folder as a worker would, for a command.
+// inspect reads the folder for a command that runs nothing of it, not even an interpreter.
+func inspect(ctx context.Context, command, dir, interpreter string) (*bindings.Set, error) {
+	return readFolder(ctx, command, dir, func(ctx context.Context, root string, files map[string][]byte) (map[string]bindings.PyFile, error) {
+		chosen := interpreter
+		if chosen == "" && len(files) > 0 {
+			var err error
+			if chosen, err = python.Outside(root); err != nil {
+				return nil, err //nolint:wrapcheck // it is told as a finding
+			}
+		}
+		return oneturn.InspectPython(chosen)(ctx, root, files)
+	})
+}
+
+// load reads the folder as a worker does, for a command that runs tools of it.
 func load(ctx context.Context, command, dir, interpreter string) (*bindings.Set, error) {
+	return readFolder(ctx, command, dir, oneturn.InspectPython(interpreter))
+}
+
+func readFolder(ctx context.Context, command, dir string, inspect bindings.InspectFunc) (*bindings.Set, error) {
 	if err := cli.CheckFolder(dir); err != nil {
 		return nil, cli.Usagef("%s: %w", command, err)
 	}
-	set, err := bindings.Load(ctx, bindings.Options{Root: dir, Inspect: oneturn.InspectPython(interpreter)})
+	set, err := bindings.Load(ctx, bindings.Options{Root: dir, Inspect: inspect})
 	if err != nil {
 		return nil, cli.Usagef("%s: %w", command, err)
 	}

@@ -31,7 +31,7 @@ func (w *workflowReport) needNames(ctx context.Context, dir, interpreter string)
 	for name := range files {
 		names = append(names, name)
 	}
-	missing, err := python.Missing(ctx, interpreter, folder, names)
+	missing, err := python.Missing(ctx, interpreter, dir, folder, names)
 	if err != nil {
 		return // reported with the modules that files import
 	}

@@ -133,7 +133,7 @@ func (r *report) needPython(ctx context.Context, dir, interpreter string) bool {
 
 // needModules looks for the modules that the Python files import.
 func (w *workflowReport) needModules(ctx context.Context, dir, interpreter string, imports []string) {
-	missing, err := python.Missing(ctx, interpreter, filepath.Join(dir, w.Dir), imports)
+	missing, err := python.Missing(ctx, interpreter, dir, filepath.Join(dir, w.Dir), imports)
 	if err != nil {
 		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityWarning, w.Name, "modules_not_checked",
 			"name an interpreter with --python", "whether Python modules are missing could not be found out: %v", err))

@@ -74,7 +74,7 @@ be read. Errors go to standard error.`,
   turnctl tools ls ./workflows --live --nats nats://127.0.0.1:4222`,
 		Args: cli.Arguments(0, 1, "a folder"),
 	}, &cfg, func(ctx context.Context, args []string) error {
-		set, err := load(ctx, "tools ls", dirOf(args), cfg.Python)
+		set, err := inspect(ctx, "tools ls", dirOf(args), cfg.Python)
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ answer, 2 the folder cannot be read.`,
 		Example: "  turnctl tools pin ./workflows",
 		Args:    cli.Arguments(0, 1, "a folder"),
 	}, &cfg, func(ctx context.Context, args []string) error {
-		set, err := load(ctx, "tools pin", dirOf(args), cfg.Python)
+		set, err := inspect(ctx, "tools pin", dirOf(args), cfg.Python)
 		if err != nil {
 			return err
 		}

@@ -70,7 +70,8 @@ const (
 // Inspect reads Python files, named relative to root, by their syntax alone: no code of theirs
 // runs. The values of files are their contents; those of nil, and only those, are read from the
 // disk. All files take one process, which has 30 seconds. A file that cannot be read or parsed,
-// or that is no regular file, has Error set. The interpreter "" is found as for a [Pool].
+// or that is no regular file, has Error set. The interpreter "" is found as for a [Pool], that is, in
+// root too: whoever does not trust root gives that of [Outside].
 func Inspect(ctx context.Context, interpreter, root string, files map[string][]byte) (map[string]File, error) {
 	found := make(map[string]File, len(files))
 	if len(files) == 0 {
@@ -133,9 +134,10 @@ func (r *inspected) Read(p []byte) (int, error) {
 }
 
 // Missing returns those of the modules that the interpreter cannot find, sorted. Only the part
-// of a name before its first dot counts, and nothing is imported. root is the workflow folder
-// or the folder of workflows whose .venv an interpreter of "" prefers.
-func Missing(ctx context.Context, interpreter, root string, modules []string) ([]string, error) {
+// of a name before its first dot counts, and nothing is imported or run: modules are looked for by
+// their files. An interpreter of "" is that of a workflow's folder in root, as for a [Pool]: of a
+// .venv there the files are looked at, by the interpreter of [Outside].
+func Missing(ctx context.Context, interpreter, root, folder string, modules []string) ([]string, error) {
 	var tops []string
 	for _, module := range modules {
 		if top, _, _ := strings.Cut(module, "."); top != "" {
@@ -146,8 +148,16 @@ func Missing(ctx context.Context, interpreter, root string, modules []string) ([
 		return nil, nil
 	}
 	slices.Sort(tops)
+	var venv string
+	if interpreter == "" {
+		venv = environmentOf(root, folder)
+		var err error
+		if interpreter, err = Outside(root); err != nil {
+			return nil, err
+		}
+	}
 	var missing []string
-	input, err := json.Marshal(slices.Compact(tops))
+	input, err := json.Marshal(map[string]any{"modules": slices.Compact(tops), "venv": venv})
 	if err != nil {
 		return nil, fmt.Errorf("look for Python modules: %w", err)
 	}
@@ -184,7 +194,7 @@ func ask(ctx context.Context, chosen, root, source string, in io.Reader, out any
 	}
 	ctx, cancel := context.WithTimeout(ctx, inspectTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, python, "-c", source)
+	cmd := exec.CommandContext(ctx, python, "-I", "-S", "-c", source) // no code of site-packages or the environment
 	cmd.Dir, cmd.Env = os.TempDir(), env
 	cmd.Stdin = in
 	stdout, stderr := &capped{limit: maxInspected}, &capped{limit: process.MaxLine}

@@ -128,10 +128,10 @@ func TestInspectReadsTheBytesItIsGiven(t *testing.T) {
 
 func TestMissingNamesModulesThatCannotBeFound(t *testing.T) {
 	t.Parallel()
-	missing, err := python.Missing(t.Context(), "", t.TempDir(), []string{"json", "no_such.thing", "sys", "asyncio.tasks", "no_such"})
+	missing, err := python.Missing(t.Context(), "", t.TempDir(), t.TempDir(), []string{"json", "no_such.thing", "sys", "asyncio.tasks", "no_such"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"no_such"}, missing)
-	_, err = python.Missing(t.Context(), "no-such-python", t.TempDir(), []string{"json"})
+	_, err = python.Missing(t.Context(), "no-such-python", t.TempDir(), t.TempDir(), []string{"json"})
 	require.ErrorContains(t, err, "no-such-python")
 }
 

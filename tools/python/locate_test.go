@@ -39,7 +39,7 @@ func TestRelativeInterpreterAndFolderWorkForEveryUse(t *testing.T) { //nolint:pa
 	for _, interpreter := range []string{chosen, ""} {
 		t.Setenv("VIRTUAL_ENV", activated)
 		require.NoError(t, python.Probe(t.Context(), interpreter, relative(t, k.root)))
-		missing, err := python.Missing(t.Context(), interpreter, relative(t, k.root), []string{"json", "no_such_module"})
+		missing, err := python.Missing(t.Context(), interpreter, relative(t, k.root), relative(t, filepath.Join(k.root, "WF")), []string{"json", "no_such_module"})
 		require.NoError(t, err)
 		require.Equal(t, []string{"no_such_module"}, missing)
 		found, err := python.Inspect(t.Context(), interpreter, relative(t, k.root), map[string][]byte{"WF/tools/t.py": nil})
@@ -51,7 +51,7 @@ func TestRelativeInterpreterAndFolderWorkForEveryUse(t *testing.T) { //nolint:pa
 	}
 
 	k.venv(".venv", "folder")
-	missing, err := python.Missing(t.Context(), "", relative(t, k.root), []string{"no_such_module"})
+	missing, err := python.Missing(t.Context(), "", relative(t, k.root), relative(t, filepath.Join(k.root, "WF")), []string{"no_such_module"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"no_such_module"}, missing)
 }
