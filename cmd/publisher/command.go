@@ -13,8 +13,8 @@ import (
 func run(ctx context.Context, args []string, env cli.Lookup, stdin io.Reader, stdout, stderr io.Writer) int {
 	cmd := command(env)
 	cmd.SetIn(stdin)
-	cmd.SetOut(stdout)
-	cmd.SetErr(stderr)
+	cmd.SetOut(cli.Terminal(stdout))
+	cmd.SetErr(cli.Terminal(stderr))
 	return cli.Execute(ctx, cmd, args)
 }
 

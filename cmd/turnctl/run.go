@@ -28,6 +28,7 @@ func run(ctx context.Context, args []string, env cli.Lookup, stdout, stderr io.W
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
+	a.stdout, a.stderr = cli.Terminal(a.stdout), cli.Terminal(a.stderr)
 	root := a.root()
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)

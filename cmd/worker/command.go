@@ -13,8 +13,8 @@ import (
 // run is the command without its process: it returns the exit code.
 func run(ctx context.Context, args []string, env cli.Lookup, stdout, stderr io.Writer) int {
 	cmd := command(env)
-	cmd.SetOut(stdout)
-	cmd.SetErr(stderr)
+	cmd.SetOut(cli.Terminal(stdout))
+	cmd.SetErr(cli.Terminal(stderr))
 	return cli.Execute(ctx, cmd, args)
 }
 
