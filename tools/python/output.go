@@ -15,10 +15,10 @@ import (
 // output turns what a child prints on one stream into log records. It always reads on, so
 // that a tool never blocks on printing, and logs a bounded part.
 type output struct {
-	log    *slog.Logger          // carries workflow, pid and stream
-	who    func(id uint64) voice // the call of a number
-	mark   string                // begins a line of a call: then come its number, a space and the line
-	known  redact.Secrets        // values of the .env file
+	log   *slog.Logger          // carries workflow, pid and stream
+	who   func(id uint64) voice // the call of a number
+	mark  string                // begins a line of a call: then come its number, a space and the line
+	known redact.Secrets        // values of the .env file
 	// scrub redacts the secrets that calls of the process were handed; the line may be cut.
 	scrub func(line string, cut bool) string
 
