@@ -37,9 +37,9 @@ const (
 	HeaderSubject  = "Oneturn-Subject"
 	HeaderSequence = "Oneturn-Sequence"
 	HeaderBlob     = "Oneturn-Blob" // name of the blob that holds the bytes, when they do not fit
-	// HeaderSize and HeaderSHA256 tell of bytes that are not kept, see [Message.Private].
-	HeaderSize   = "Oneturn-Size"
-	HeaderSHA256 = "Oneturn-SHA256"
+	// HeaderSize is how many bytes a message had whose bytes are not kept, see [Message.Private]. There
+	// is no hash of them: whoever reads dead letters could try out short secrets against it.
+	HeaderSize = "Oneturn-Size"
 	// HeaderLeftOut is how many of the message's own headers did not fit.
 	HeaderLeftOut = "Oneturn-Headers-Left-Out"
 )
@@ -121,7 +121,6 @@ func (d *DeadLetters) Put(ctx context.Context, m *Message, app, reason string, c
 	if m.Private {
 		header.Set(HeaderError, oneLine(logError(cause)))
 		header.Set(HeaderSize, strconv.Itoa(len(m.Data)))
-		header.Set(HeaderSHA256, hashOf(m.Data))
 		letter.Data = nil
 	}
 	if letter.Size() > d.blobs.maxMessage() {

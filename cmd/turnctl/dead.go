@@ -49,7 +49,7 @@ type letter struct {
 	Source  uint64    `json:"source_seq"`        // of the message in its stream
 	Bytes   int       `json:"bytes"`             // 0 when a blob holds them
 	Blob    string    `json:"blob,omitempty"`
-	SHA256  string    `json:"sha256,omitempty"` // of bytes that were not kept: they may have been a secret
+	NotKept bool      `json:"not_kept,omitempty"` // its bytes: they may have been a secret
 
 	tenant string // token of the app
 }
@@ -61,8 +61,9 @@ func (s *server) letter(subject string, header nats.Header, seq uint64, at time.
 		Reason: header.Get(handlers.HeaderReason), Error: header.Get(handlers.HeaderError),
 		Subject: header.Get(handlers.HeaderSubject), Blob: header.Get(handlers.HeaderBlob),
 	}
-	if l.SHA256 = header.Get(handlers.HeaderSHA256); l.SHA256 != "" {
-		l.Bytes, _ = strconv.Atoi(header.Get(handlers.HeaderSize))
+	if held := header.Get(handlers.HeaderSize); held != "" {
+		l.NotKept = true
+		l.Bytes, _ = strconv.Atoi(held)
 	}
 	l.Source, _ = strconv.ParseUint(header.Get(handlers.HeaderSequence), 10, 64)
 	if app, kind, ok := s.space.ParseDead(subject); ok {
@@ -151,7 +152,7 @@ func (s *server) open(ctx context.Context, stream jetstream.Stream, seq uint64) 
 // content returns the bytes of the message, out of their blob if they are in one.
 func (s *server) content(ctx context.Context, l *letter, data []byte) ([]byte, error) {
 	switch {
-	case l.SHA256 != "":
+	case l.NotKept:
 		return nil, errNotKept
 	case l.Blob == "":
 		return data, nil

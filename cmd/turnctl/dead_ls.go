@@ -62,7 +62,7 @@ func (s *server) identify(ctx context.Context, letters []letter) error {
 	}
 	for i := range letters {
 		l := &letters[i]
-		if l.Blob != "" || l.SHA256 != "" || l.Reason == "undecodable" || l.Reason == "missing_field" {
+		if l.Blob != "" || l.NotKept || l.Reason == "undecodable" || l.Reason == "missing_field" {
 			continue // the bytes tell nothing more
 		}
 		_, _, data, err := s.open(ctx, stream, l.Seq)

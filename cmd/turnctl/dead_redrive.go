@@ -78,7 +78,7 @@ say --force.`,
 // vain says why a letter can only come back, or nothing.
 func (r *redriveSettings) vain(l *letter) string {
 	switch {
-	case l.SHA256 != "":
+	case l.NotKept:
 		return errNotKept.Error()
 	case r.force:
 		return ""

@@ -98,8 +98,8 @@ func (d *letterFacts) text(w io.Writer) {
 	if d.Blob != "" {
 		size = "in blob " + clean(d.Blob, 200)
 	}
-	if d.SHA256 != "" {
-		size += ", not kept: it was to be an answer, which may be secret; sha256 " + clean(d.SHA256, 64)
+	if d.NotKept {
+		size += ", not kept: it was to be an answer, which may be secret"
 	}
 	rows := [][]string{
 		{"time", stamp(d.Time)},
