@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -60,7 +61,7 @@ func (w *web) serve(worker ready, metrics prometheus.Gatherer, logger *slog.Logg
 		return
 	}
 	w.server = &http.Server{
-		Handler: handler(worker, metrics), ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		Handler: w.local(handler(worker, metrics)), ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: httpTimeout, ReadTimeout: httpTimeout, WriteTimeout: 2 * httpTimeout, IdleTimeout: time.Minute,
 		MaxHeaderBytes: httpMaxHeader,
 	}
@@ -71,6 +72,35 @@ func (w *web) serve(worker ready, metrics prometheus.Gatherer, logger *slog.Logg
 			logger.Error("health checks and metrics are gone", "err", err)
 		}
 	}()
+}
+
+// local refuses requests for other names than those of this machine, if it is served on loopback
+// only: a web page may have its own name lead here, and would read the answers.
+func (w *web) local(next http.Handler) http.Handler {
+	if at, ok := w.listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+		return next
+	}
+	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+		if !loopback(r.Host) {
+			http.Error(to, "this address is served for loopback only: ask for localhost or 127.0.0.1", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(to, r)
+	})
+}
+
+// loopback reports whether the Host of a request, with or without a port, is a loopback name or
+// address.
+func loopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	return ip != nil && ip.IsLoopback()
 }
 
 func handler(worker ready, metrics prometheus.Gatherer) http.Handler {
