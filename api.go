@@ -113,10 +113,22 @@ type api struct {
 	answers sync.WaitGroup // grows only until stopped
 }
 
+// WorkerState is what a worker reports of itself in the statistics of its request API.
+type WorkerState struct {
+	NotReady string `json:"not_ready,omitempty"` // why it is not ready, as in /readyz; "" if it is
+}
+
+func stateOf(err error) WorkerState {
+	if err == nil {
+		return WorkerState{}
+	}
+	return WorkerState{NotReady: err.Error()}
+}
+
 // reader reads what a request of a tenant asks for, in a form that encoding/json writes, or a *piece.
 type reader func(ctx context.Context, app string, body []byte) (any, error)
 
-func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger *slog.Logger, mayReply func(reply, from string) bool) (*api, error) {
+func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger *slog.Logger, mayReply func(reply, from string) bool, ready func() error) (*api, error) {
 	a := &api{nc: nc, store: store, order: idempotency.NewOrder(store), space: space, logger: logger, most: int(nc.MaxPayload()) - 8<<10, mayReply: mayReply}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	var err error
@@ -126,6 +138,7 @@ func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger
 	}
 	a.service, err = micro.AddService(nc, micro.Config{
 		Name: space.APIName(), Version: apiVersion, Description: "reads the turn journal of oneturn",
+		StatsHandler: func(*micro.Endpoint) any { return stateOf(ready()) },
 	})
 	if err != nil {
 		a.cancel()

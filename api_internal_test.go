@@ -37,7 +37,7 @@ func newSlowAPI(t *testing.T) *slowAPI {
 	t.Cleanup(s.nc.Close)
 	s.space, err = subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
-	a, err := serveAPI(s.nc, s.space, nil, slog.New(slog.DiscardHandler), func(string, string) bool { return true })
+	a, err := serveAPI(s.nc, s.space, nil, slog.New(slog.DiscardHandler), func(string, string) bool { return true }, func() error { return nil })
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.stop()) })
 	read := func(ctx context.Context, app string, _ []byte) (any, error) {

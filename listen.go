@@ -55,7 +55,7 @@ func (w *Worker) listen(kv *idempotency.KV, h *handlers.Handlers) (stop func(), 
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("oneturn worker: subscribe to acks: %w", err), sub.Unsubscribe(), wishes.Unsubscribe())
 	}
-	api, err := serveAPI(w.nc, w.space, kv, w.c.Logger, h.MayReply)
+	api, err := serveAPI(w.nc, w.space, kv, w.c.Logger, h.MayReply, w.Ready)
 	if err != nil {
 		return nil, errors.Join(err, sub.Unsubscribe(), wishes.Unsubscribe(), acks.Unsubscribe())
 	}

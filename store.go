@@ -2,40 +2,69 @@ package oneturn
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"time"
 
-	"github.com/oneturn/oneturn/inbox"
 	"github.com/oneturn/oneturn/provision"
 )
 
-// How full the store may be before a worker stops taking turns, so that open ones can still
-// be finished (design 5.13), and how often it looks.
+// How full the store may be before a worker claims no new turns, so that open ones can still be
+// finished, and how often it looks.
 const (
 	storeWatermark = 0.85
 	storeCheck     = 3 * time.Second
 )
 
-// guardStore returns a look at the store, which pauses the inbox while it is nearly full.
-func (w *Worker) guardStore(in *inbox.Inbox) (look func(context.Context)) {
-	known, paused := false, false
+// room is whether the store has room for new turns. The zero value has.
+type room struct {
+	none atomic.Bool
+	last atomic.Pointer[time.Time] // when there was none
+}
+
+// full is for [handlers.Config].
+func (r *room) full() (now bool, last time.Time) {
+	if at := r.last.Load(); at != nil {
+		last = *at
+	}
+	return r.none.Load(), last
+}
+
+func (r *room) err() error {
+	if r.none.Load() {
+		return errors.New("the store is nearly full: no new turns are claimed")
+	}
+	return nil
+}
+
+func (r *room) set(full bool) {
+	if full {
+		now := time.Now()
+		r.last.Store(&now)
+	}
+	r.none.Store(full)
+}
+
+// guardStore returns a look at the store.
+func (w *Worker) guardStore() (look func(context.Context)) {
+	known, before := false, false
 	return func(ctx context.Context) {
 		used, limit, err := w.storeUse(ctx)
 		if err != nil {
 			w.c.Logger.Debug("the store's limits cannot be read", "err", err)
 			return
 		}
-		switch full := limit > 0 && float64(used) >= storeWatermark*float64(limit); {
+		full := limit > 0 && float64(used) >= storeWatermark*float64(limit)
+		switch {
 		case !known && limit <= 0:
 			w.c.Logger.Info("no store limit is known: watch the disk yourself, a full one stops turns from ending")
-		case full && !paused:
-			w.c.Logger.Error("the store is nearly full: no new turns are taken; make room, or raise the limit of the account (of an embedded server: --store-max)", "used", used, "limit", limit)
-			paused = true
-		case !full && paused:
-			w.c.Logger.Info("the store has room again: turns are taken", "used", used, "limit", limit)
-			paused = false
+		case full && !before:
+			w.c.Logger.Error("the store is nearly full: no new turns are claimed, open ones continue; make room, or raise the limit of the account (of an embedded server: --store-max)", "used", used, "limit", limit)
+		case !full && before:
+			w.c.Logger.Info("the store has room again: new turns are claimed", "used", used, "limit", limit)
 		}
-		known = true
-		in.Pause(paused)
+		known, before = true, full
+		w.room.set(full)
 	}
 }
 
@@ -60,8 +89,7 @@ func every(ctx context.Context, interval time.Duration, do func(context.Context)
 	}
 }
 
-// accountUse returns the bytes that the account stores on file, and may store; the limit is -1
-// when there is none.
+// accountUse is [provision.StoreUse] of the account.
 func (w *Worker) accountUse(ctx context.Context) (used, limit int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()

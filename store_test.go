@@ -9,40 +9,69 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/turntest"
 )
 
-func TestNoTurnIsTakenWhileTheStoreIsNearlyFull(t *testing.T) {
+// F18: see docs/faults.md. Not even one that a pull which was sent before brings.
+func TestNoNewTurnIsClaimedWhileTheStoreIsNearlyFull(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	var used atomic.Int64
-	used.Store(85)
-	var asked atomic.Int64
+	used.Store(10)
 	c := greeter()
-	c.StoreUse = func() (int64, int64, error) {
-		asked.Add(1)
-		return used.Load(), 100, nil
-	}
+	c.StoreUse = func() (int64, int64, error) { return used.Load(), 100, nil }
 	w := start(t, s, c)
-	require.Eventually(t, func() bool { return asked.Load() > 0 && w.Ready() != nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.Ready() == nil }, 10*time.Second, time.Millisecond)
+	used.Store(85)
+	require.Eventually(t, func() bool { return w.Ready() != nil }, 10*time.Second, time.Millisecond)
+	require.ErrorContains(t, w.Ready(), "the store is nearly full: no new turns are claimed")
 	cl := client(t, s)
-	one := turn("t", map[string]any{"name": "Ada"})
-	publish(t, cl, one)
-	before := asked.Load()
-	require.Eventually(t, func() bool { return asked.Load() > before }, 20*time.Second, 10*time.Millisecond)
-	require.Equal(t, uint64(1), pending(t, s))
+	turns := make([]*oneturn.Turn, 20)
+	for i := range turns {
+		turns[i] = turn(strconv.Itoa(i), map[string]any{"name": "Ada"})
+	}
+	publish(t, cl, turns...)
+	require.Eventually(t, func() bool { return underWay(t, s) == len(turns) }, 10*time.Second, 5*time.Millisecond, "they are given back")
+	require.Zero(t, records(t, s))
 	used.Store(84)
-	require.True(t, await(t, cl, one.TurnID).Success)
+	for _, one := range turns {
+		require.True(t, await(t, cl, one.TurnID).Success)
+	}
 }
 
-// pending is how many messages no worker has been given.
-func pending(t *testing.T, s *turntest.Server) uint64 {
+// F18: see docs/faults.md.
+func TestParkedTurnEndsWhileTheStoreIsNearlyFull(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	var used atomic.Int64
+	used.Store(10)
+	config := inquirer(oneturn.Replay, whoAreYou)
+	config.ParkAfter = -1
+	config.StoreUse = func() (int64, int64, error) { return used.Load(), 100, nil }
+	w := start(t, s, config)
+	c := client(t, s)
+	one := turn("t1", map[string]any{"name": "Ada"})
+	publish(t, c, one)
+	require.Equal(t, "t1/1", questions(t, c, 1)[0].ToolCallID)
+	requireDrained(t, s)
+	used.Store(86)
+	require.Eventually(t, func() bool { return w.Ready() != nil }, 10*time.Second, 10*time.Millisecond)
+	v, err := c.Answer(t.Context(), oneturn.AnswerRequest{App: one.App, Chat: one.Chat, ToolCallID: "t1/1", Value: "Ada", Workflow: one.Workflow})
+	require.NoError(t, err)
+	require.Equal(t, events.VerdictAccepted, v.Code)
+	require.True(t, await(t, c, one.TurnID).Success)
+}
+
+// records is how many records the journal has.
+func records(t *testing.T, s *turntest.Server) uint64 {
 	t.Helper()
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
-	consumer, err := js.Consumer(t.Context(), "ONETURN_IN", "workers-default")
+	stream, err := js.Stream(t.Context(), "KV_ONETURN_TURNS")
 	require.NoError(t, err)
-	return consumer.CachedInfo().NumPending
+	return stream.CachedInfo().State.Msgs
 }
 
 // TestWorkerGoesOnWhenItsServerOpensItsStoreAnew: as an embedded server does when a full disk

@@ -37,6 +37,7 @@ type Worker struct {
 	journal atomic.Pointer[idempotency.KV]
 	idle    atomic.Pointer[error] // why no tool can run, before the first turn
 	writes  writeHealth
+	room    room
 	denied  denied.Denials
 }
 
@@ -99,7 +100,7 @@ func (w *Worker) Ready() error {
 		}
 		return errors.New("not started")
 	}
-	return errors.Join(in.Ready(), w.writes.err(), w.journal.Load().Err(), w.denied.Err(deniedFor))
+	return errors.Join(in.Ready(), w.room.err(), w.writes.err(), w.journal.Load().Err(), w.denied.Err(deniedFor))
 }
 
 // deniedFor is how long a worker is not ready after it was denied something.
@@ -181,7 +182,7 @@ func (w *Worker) run(ctx context.Context) error {
 	sides.Go(func() { w.watch(side) })
 	sides.Go(func() { w.tools.Learn(side) })
 	sides.Go(func() { w.lookAgain(side, h) })
-	look := w.guardStore(in)
+	look := w.guardStore()
 	look(side) // before the first pull
 	sides.Go(func() { every(side, storeCheck, look) })
 	sides.Go(func() { w.guardStreams(side, kv, fail) })
@@ -237,6 +238,8 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *l
 			return handlers.ServerTime(ctx, w.js, w.space.InStream())
 		},
 		SecretKeys: w.c.SecretKeys,
+
+		Full: w.room.full,
 
 		LeaseHeld:     handlers.LeaseHeld(w.js, w.space),
 		MaxTurnLife:   w.c.MaxTurnLife,

@@ -63,6 +63,10 @@ type Config struct {
 	// an expiry that comes early waits for it. Nil takes Now.
 	ServerTime func(ctx context.Context) (time.Time, error)
 
+	// Full reports whether the store is nearly full, so that no new turns are claimed, and when it last
+	// was; the zero time is never. Nil: it never is.
+	Full func() (now bool, last time.Time)
+
 	// LeaseHeld reports whether the message of a lease is still in its stream; resumes need it.
 	LeaseHeld func(ctx context.Context, l idempotency.Lease) (bool, error)
 

@@ -77,7 +77,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 	if h.finished.has(t.ref) || mutant.Enabled && h.mutantDuplicate(m) {
 		return h.duplicate(t)
 	}
-	if m.Lease.Delivery > 2*maxDeliveries {
+	if m.Lease.Delivery > 2*maxDeliveries && h.counted(m) {
 		if d, given := h.givenUp(t); given {
 			return d
 		}
@@ -85,7 +85,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 	switch age := h.age(m); {
 	case age > h.MaxEventAge:
 		t.reject = rejectTooOld(age, h.MaxEventAge)
-	case m.Lease.Delivery > maxDeliveries:
+	case m.Lease.Delivery > maxDeliveries && h.counted(m):
 		t.reject = rejectUndeliverable(m.Lease.Delivery)
 	case t.reject != nil: // it cannot be decoded
 	default:
@@ -108,6 +108,9 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 	// 6. Claim: the record is the event chat.tool_call.
 	if !m.Fresh() {
 		return leave()
+	}
+	if d, back := h.whileFull(t); back {
+		return d
 	}
 	t.hit(failpoint.BeforeClaim)
 	decision, err := h.claim(ctx, t)

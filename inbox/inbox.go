@@ -58,7 +58,6 @@ type Inbox struct {
 
 	word     atomic.Int64 // last word from the server, nanoseconds since epoch
 	draining atomic.Bool
-	paused   atomic.Bool
 
 	mu          sync.Mutex
 	sub         *nats.Subscription
@@ -220,13 +219,6 @@ func (in *Inbox) letGo() {
 	}
 }
 
-// Pause stops pulling, or goes on with it. What is held is handled all the same.
-func (in *Inbox) Pause(paused bool) {
-	if in.paused.Swap(paused) && !paused {
-		in.pull(false)
-	}
-}
-
 // Held returns how many messages are held: buffered and being handled.
 func (in *Inbox) Held() int {
 	in.mu.Lock()
@@ -245,8 +237,6 @@ func (in *Inbox) Ready() error {
 		return errors.New("not consuming")
 	case !in.nc.IsConnected():
 		return errors.New("not connected to NATS")
-	case in.paused.Load():
-		return errors.New("paused: the store is nearly full")
 	case pulled && silent > 3*heartbeat: // with every slot taken nothing is pulled, nor said
 		return fmt.Errorf("no word from %s/%s for %s", in.o.Stream, in.o.Consumer, silent.Round(time.Second))
 	}

@@ -287,26 +287,6 @@ func TestHandlerThatOutlivesTheDrainLosesItsLease(t *testing.T) {
 	require.ErrorIs(t, <-lost, inbox.ErrLeaseLost)
 }
 
-func TestPausedInboxTakesNothingUntilItGoesOn(t *testing.T) {
-	t.Parallel()
-	s := turntest.NewServer(t)
-	stream := queue(t, s, 0)
-	var handled atomic.Int32
-	in := run(t, s.Connect(), inbox.Options{Slots: 1, Handle: func(_ context.Context, d *inbox.Delivery) {
-		handled.Add(1)
-		d.Ack()
-	}})
-	js, err := jetstream.New(s.Connect())
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return in.Ready() == nil }, 10*time.Second, time.Millisecond)
-	in.Pause(true)
-	put(t, js, 10)
-	require.Eventually(t, func() bool { return handled.Load() == 1 }, 10*time.Second, time.Millisecond, "what was pulled before")
-	in.Pause(false)
-	empty(t, stream)
-	require.Equal(t, int32(10), handled.Load())
-}
-
 func TestMissingConsumerIsAnErrorThatNamesTheMend(t *testing.T) {
 	t.Parallel()
 	s := turntest.NewServer(t)

@@ -31,7 +31,7 @@ func (in *Inbox) pull(anew bool) {
 		in.outstanding = pulls{}
 	}
 	n := in.wanted()
-	if in.draining.Load() || in.paused.Load() || n <= 0 {
+	if in.draining.Load() || n <= 0 {
 		in.mu.Unlock()
 		return
 	}

@@ -3,22 +3,18 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nats.go/micro"
 
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/provision"
-	"github.com/oneturn/oneturn/subjects"
 )
 
 const (
-	answerWait = 500 * time.Millisecond // for further workers after the last answer
-	maxAnswers = 1000                   // workers that are counted
-	maxSkew    = 5 * time.Second        // of the clocks, beyond what a request takes
-	highWater  = 85                     // percent of a limit that is nearly used up
+	maxSkew   = 5 * time.Second // of the clocks, beyond what a request takes
+	highWater = 85              // percent of a limit that is nearly used up
 )
 
 // examine runs all checks that need a connection, from the ground up; the first one without
@@ -77,8 +73,8 @@ func (d *diagnosis) jetStream(ctx context.Context, s *server) bool {
 	case limit <= 0:
 		d.addf("jetstream", verdictOK, "", "%s stored; the account has no limit, so that only the disk bounds it", bytesText(uint64(used)))
 	case used*100 >= limit*highWater:
-		d.addf("jetstream", verdictWarning, "give the account more room, or shorten the retention: a full journal refuses the ends of turns",
-			"%s of %s are used", bytesText(uint64(used)), bytesText(uint64(limit)))
+		d.addf("jetstream", verdictError, "give the account more room, or shorten the retention: workers claim no new turns from "+strconv.Itoa(highWater)+" % on, and a full journal refuses the ends of turns",
+			"the store is nearly full: %s of %s are used", bytesText(uint64(used)), bytesText(uint64(limit)))
 	default:
 		d.addf("jetstream", verdictOK, "", "%s of %s are used", bytesText(uint64(used)), bytesText(uint64(limit)))
 	}
@@ -141,44 +137,4 @@ func (d *diagnosis) clock(ctx context.Context, s *server, now func() time.Time) 
 		return
 	}
 	d.addf("clock", verdictOK, "", "this machine and the server agree within %s", maxSkew)
-}
-
-// workers counts who serves the request API: every worker does.
-func (d *diagnosis) workers(ctx context.Context, s *server) {
-	n, err := s.ping(ctx)
-	switch {
-	case err != nil:
-		d.addf("workers", verdictWarning, "", "whether workers answer could not be found out: %v", err)
-	case n == 0:
-		d.addf("workers", verdictWarning, "start one: worker --nats URL --workflows DIR", "no worker answers: turns wait in %s", s.space.InStream())
-	default:
-		d.addf("workers", verdictOK, "", "%s answered on the request API", plural(n, "worker"))
-	}
-}
-
-// ping asks every instance of the request API to answer and counts the answers.
-func (s *server) ping(ctx context.Context) (int, error) {
-	subject, err := micro.ControlSubject(micro.PingVerb, s.space.APIName(), "")
-	if err != nil {
-		return 0, fmt.Errorf("ping the workers: %w", err)
-	}
-	sub, err := s.nc.SubscribeSync(subjects.NewInbox(s.nc.Opts.InboxPrefix))
-	if err != nil {
-		return 0, fmt.Errorf("ping the workers: %w", err)
-	}
-	defer func() { _ = sub.Unsubscribe() }() // the connection closes soon
-	if err := s.nc.PublishRequest(subject, sub.Subject, nil); err != nil {
-		return 0, fmt.Errorf("ping the workers: %w", err)
-	}
-	n := 0
-	for ; n < maxAnswers; n++ {
-		wait, cancel := context.WithTimeout(ctx, answerWait)
-		m, err := sub.NextMsgWithContext(wait)
-		cancel()
-		noResponders := err == nil && len(m.Data) == 0 && m.Header.Get("Status") == "503"
-		if err != nil || noResponders {
-			break
-		}
-	}
-	return n, ctx.Err()
 }

@@ -26,6 +26,7 @@ const (
 	LostSchedule  Fault = "lost schedule"   // the end of a question's time may not be scheduled
 	FailedMerge   Fault = "failed merge"    // context variables cannot be stored
 	Purge         Fault = "purge"           // the message of a claimed turn vanishes; a sweep has to find the turn
+	FullStore     Fault = "full store"      // the store is nearly full for a while: no new turns are claimed
 	ForgottenNums Fault = "forgotten count" // the server forgets a delivery number
 )
 
@@ -33,7 +34,7 @@ const (
 func Faults() []Fault {
 	return []Fault{
 		Crash, Pause, Drain, Deploy, LostBeats, LostLease, UnknownNow, UnknownLater, UnknownNever, Undecided,
-		FailedRead, StaleRead, OldLeader, LostAck, LateAck, LostLive, LostDead, LostSchedule, FailedMerge, Purge, ForgottenNums,
+		FailedRead, StaleRead, OldLeader, LostAck, LateAck, LostLive, LostDead, LostSchedule, FailedMerge, Purge, FullStore, ForgottenNums,
 	}
 }
 

@@ -43,7 +43,7 @@ func (w *world) schedule() {
 // heal ends all faults: what stands still goes on, and nothing new goes wrong.
 func (w *world) heal() {
 	w.tracef("everything heals")
-	w.healed = true
+	w.healed, w.full = true, false
 	w.faults.budget = 0
 	for _, p := range w.processes {
 		p.paused = false
@@ -60,7 +60,7 @@ func (w *world) heal() {
 func (w *world) fault() bool {
 	p := w.processes[w.rng.IntN(len(w.processes))]
 	m := w.anyLeased()
-	switch w.rng.IntN(6) {
+	switch w.rng.IntN(7) {
 	case 0:
 		if p.up && w.strike(Crash, 1) {
 			p.crash()
@@ -90,6 +90,17 @@ func (w *world) fault() bool {
 	case 5:
 		if m != nil && w.mayVanish(m) && w.strike(Purge, 2) {
 			m.purge()
+			return true
+		}
+	case 6:
+		switch {
+		case w.full:
+			w.tracef("the store has room")
+			w.full = false
+			return true
+		case w.strike(FullStore, 1):
+			w.tracef("the store is nearly full")
+			w.full = true
 			return true
 		}
 	}

@@ -60,6 +60,7 @@ func (p *process) begin(m manifest) {
 		Variables:    vars,
 		Blobs:        blobs{},
 		LeaseHeld:    w.leaseHeld,
+		Full:         w.isFull,
 		Dead:         letters{w},
 		Live:         w.live,
 		Metrics:      w.sim.metrics,
@@ -96,6 +97,14 @@ func (h panics) Handle(_ context.Context, r slog.Record) error {
 		return true
 	})
 	return nil
+}
+
+// isFull reports whether the store is nearly full, and when it last was.
+func (w *world) isFull() (now bool, last time.Time) {
+	if w.full {
+		w.filled = w.now
+	}
+	return w.full, w.filled
 }
 
 // leaseHeld reports whether the message of a lease is still in the stream.

@@ -36,6 +36,8 @@ type world struct {
 	steps  int
 	faults faults
 	healed bool
+	full   bool      // the store is nearly full
+	filled time.Time // when it last was
 
 	pools     []string
 	store     *store

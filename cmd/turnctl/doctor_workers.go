@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+const (
+	answerWait = 500 * time.Millisecond // for further workers after the last answer
+	maxAnswers = 1000                   // workers that are counted
+	maxReasons = 5                      // that are printed
+)
+
+// workers asks everybody who serves the request API, which every worker does, whether it is ready. What
+// bounds a server beyond the limit of the account, such as its disk, only its workers know.
+func (d *diagnosis) workers(ctx context.Context, s *server) {
+	n, reasons, err := s.states(ctx)
+	idle := 0
+	for _, count := range reasons {
+		idle += count
+	}
+	switch {
+	case err != nil:
+		d.addf("workers", verdictWarning, "", "whether workers answer could not be found out: %v", err)
+	case n == 0:
+		d.addf("workers", verdictWarning, "start one: worker --nats URL --workflows DIR", "no worker answers: turns wait in %s", s.space.InStream())
+	case idle == 0:
+		d.addf("workers", verdictOK, "", "%s answered on the request API", plural(n, "worker"))
+	}
+	verdict := verdictWarning
+	if idle == n {
+		verdict = verdictError // nobody takes turns
+	}
+	for i, reason := range slices.Sorted(maps.Keys(reasons)) {
+		if i == maxReasons {
+			d.addf("workers", verdict, "", "and %d other reasons", len(reasons)-maxReasons)
+			break
+		}
+		d.addf("workers", verdict, "see its log, and docs/operations.md", "%d of %s not ready: %s", reasons[reason], plural(n, "worker"), reason)
+	}
+}
+
+// states returns how many workers answer, and how many of them are not ready for a reason.
+func (s *server) states(ctx context.Context) (n int, reasons map[string]int, err error) {
+	subject, err := micro.ControlSubject(micro.StatsVerb, s.space.APIName(), "")
+	if err != nil {
+		return 0, nil, fmt.Errorf("ask the workers: %w", err)
+	}
+	sub, err := s.nc.SubscribeSync(subjects.NewInbox(s.nc.Opts.InboxPrefix))
+	if err != nil {
+		return 0, nil, fmt.Errorf("ask the workers: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // the connection closes soon
+	if err := s.nc.PublishRequest(subject, sub.Subject, nil); err != nil {
+		return 0, nil, fmt.Errorf("ask the workers: %w", err)
+	}
+	reasons = map[string]int{}
+	for ; n < maxAnswers; n++ {
+		wait, cancel := context.WithTimeout(ctx, answerWait)
+		m, err := sub.NextMsgWithContext(wait)
+		cancel()
+		noResponders := err == nil && len(m.Data) == 0 && m.Header.Get("Status") == "503"
+		if err != nil || noResponders {
+			break
+		}
+		if reason := notReady(m); reason != "" {
+			reasons[reason]++
+		}
+	}
+	return n, reasons, ctx.Err()
+}
+
+// notReady reads why a worker is not ready; one of an older release does not say.
+func notReady(m *nats.Msg) string {
+	var stats micro.Stats
+	if json.Unmarshal(m.Data, &stats) != nil {
+		return ""
+	}
+	for _, e := range stats.Endpoints {
+		var state oneturn.WorkerState
+		if json.Unmarshal(e.Data, &state) == nil && state.NotReady != "" {
+			return state.NotReady
+		}
+	}
+	return ""
+}
