@@ -112,7 +112,7 @@ func TestHostileDueAndResumeMessagesAreDeadLettersAndSweepsGoOn(t *testing.T) {
 		_, err := o.js.Publish(t.Context(), subject, []byte(body))
 		require.NoError(t, err)
 	}
-	due := []string{
+	due := []string{ // a sweep that is due says nothing: nothing of these is read
 		``, `null`, `[]`, `{"from":-1,"open":[]}`, `{"from":1e3,"open":[]}`, `{"open":[]}`, `{"from":0,"open":{}}`, `{"from":0,"open":[{"key":"a.*.b.0","seq":1}]}`,
 		`{"from":0,"open":[{"key":"a.b.c.0"}]}`, `{"from":0,"open":[],"from":1}`,
 		`{"from":0,"open":[` + strings.Repeat(`{"key":"a.b.c.0","seq":1},`, 10_000) + `{"key":"a.b.c.0","seq":1}]}`,
@@ -143,6 +143,6 @@ func TestHostileDueAndResumeMessagesAreDeadLettersAndSweepsGoOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		info, err := dead.Info(t.Context())
-		return err == nil && info.State.Msgs == uint64(len(due)+1+len(bodies))
+		return err == nil && info.State.Msgs == uint64(1+len(bodies))
 	}, 10*time.Second, 10*time.Millisecond)
 }

@@ -27,13 +27,20 @@ func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handler
 		}
 		return
 	}
+	pages, err := handlers.NewSweepPages(ctx, w.js, w.space)
+	if err != nil {
+		if ctx.Err() == nil {
+			fail(fmt.Errorf("oneturn worker: %w: run `turnctl provision`", err))
+		}
+		return
+	}
 	due := &handlers.Timers{
 		Sweep: &handlers.Sweep{
 			Space: w.space, JS: w.js, Store: store, LeaseHeld: h.LeaseHeld, AckWait: ackWait, MaxTurnLife: w.c.MaxTurnLife,
-			Rate: handlers.SweepRate, Logger: w.c.Logger,
+			Rate: handlers.SweepRate, Budget: handlers.SweepBudget, Logger: w.c.Logger,
 			Erase: func(ctx context.Context, key subjects.Key) (int, error) { return idempotency.Erase(ctx, store, key) },
 		},
-		Dead: h.Dead, Metrics: w.metrics, Sweeps: w.sweeps, Interval: w.c.SweepEvery,
+		Pages: pages, Dead: h.Dead, Metrics: w.metrics, Sweeps: w.sweeps, Interval: w.c.SweepEvery,
 	}
 	in, err := inbox.New(w.nc, inbox.Options{
 		Stream: stream, Consumer: name, Slots: timerSlots, AckWait: consumer.CachedInfo().Config.AckWait,

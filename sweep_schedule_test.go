@@ -84,15 +84,14 @@ func TestSweepCarriesItsStateAndReadsTheJournalOnce(t *testing.T) {
 	ended.record(t, ended.key.Public(events.KindToolResponse), []byte(`{}`), ended.meta)
 	var f fixer
 	start(t, s, f.config(oneturn.Unsafe))
-	timers, err := o.js.Stream(t.Context(), "ONETURN_TIMERS")
+	pages, err := handlers.NewSweepPages(t.Context(), o.js, o.space)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		m, err := timers.GetLastMsgForSubject(t.Context(), o.space.SweepTimer())
-		if err != nil {
+		state, err := pages.State(t.Context())
+		if err != nil || state.From != 5 || state.Open != 1 {
 			return false
 		}
-		state, err := handlers.DecodeSweepState(m.Data)
-		require.NoError(t, err)
-		return state.From == 5 && len(state.Open) == 1 && state.Open[0] == handlers.OpenClaim{Key: o.key.String(), Seq: 1}
+		page, err := pages.Page(t.Context(), state.First)
+		return err == nil && len(page) == 1 && page[0].Key == o.key.String() && page[0].Seq == 1 && page[0].Parked == 2
 	}, 20*time.Second, 5*time.Millisecond)
 }

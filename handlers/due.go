@@ -14,11 +14,12 @@ import (
 )
 
 // Timers handles what schedules deliver. Of sweeps one message goes round, from schedule to
-// worker and back, and carries the state of the sweep. Whoever gets it sweeps, so that one worker
-// does at a time. Ends of the time to answer a question go on to the workers of its pool, any
+// worker and back. Whoever gets it sweeps, so that one worker does at a time, and goes on from what
+// the last one has left in Pages. Ends of the time to answer a question go on to the workers of its pool, any
 // number at a time. All fields are required.
 type Timers struct {
 	Sweep   *Sweep
+	Pages   SweepPages
 	Dead    Letters
 	Metrics *Metrics
 	Sweeps  *SweepMetrics
@@ -27,10 +28,14 @@ type Timers struct {
 	Interval time.Duration
 }
 
-// Ensure schedules a sweep of the whole journal unless one is scheduled. A sweep that is
+// sweepBody is what a sweep that is due holds. Workers of an older version take it for the state of a
+// sweep of the whole journal; nothing else reads it.
+const sweepBody = `{"from":0}`
+
+// Ensure schedules a sweep unless one is scheduled. A sweep that is
 // being done replaces the schedule by its own.
 func (t *Timers) Ensure(ctx context.Context) error {
-	err := t.schedule(ctx, SweepState{}, true)
+	err := t.schedule(ctx, true)
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
 		return nil
@@ -39,7 +44,7 @@ func (t *Timers) Ensure(ctx context.Context) error {
 }
 
 // schedule sets when the next sweep is due, by the server's clock.
-func (t *Timers) schedule(ctx context.Context, next SweepState, first bool) error {
+func (t *Timers) schedule(ctx context.Context, first bool) error {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	s := t.Sweep
@@ -47,7 +52,7 @@ func (t *Timers) schedule(ctx context.Context, next SweepState, first bool) erro
 	if err != nil {
 		return fmt.Errorf("schedule the next sweep: %w", err)
 	}
-	m := scheduled(s.Space.SweepTimer(), s.Space.SweepDue(), now.Add(t.Interval), next.Encode())
+	m := scheduled(s.Space.SweepTimer(), s.Space.SweepDue(), now.Add(t.Interval), []byte(sweepBody))
 	if first {
 		m.Header.Set(nats.ExpectedLastSubjSeqHdr, "0")
 	}
@@ -97,14 +102,10 @@ func (t *Timers) Handle(ctx context.Context, m *Message) (d Disposition) {
 // sweepDue does a sweep that is due, and schedules the next.
 func (t *Timers) sweepDue(ctx context.Context, m *Message) Disposition {
 	s := t.Sweep
-	state, err := DecodeSweepState(m.Data)
-	if err != nil {
-		return t.dead(m, reasonUndecodable, err)
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(m.Held, func() { cancel(context.Cause(m.Held)) })()
-	swept, err := t.sweep(ctx, m, state)
+	err := t.sweep(ctx, m)
 	switch {
 	case errors.Is(err, errOtherSweep):
 		return ack()
@@ -116,7 +117,7 @@ func (t *Timers) sweepDue(ctx context.Context, m *Message) Disposition {
 		s.Logger.Warn("the sweep failed; it is tried again", "err", err)
 		return nakAfter(max(s.AckWait, t.Interval/5))
 	}
-	if err := t.schedule(ctx, swept.Next, false); err != nil {
+	if err := t.schedule(ctx, false); err != nil {
 		s.Logger.Warn("the sweep is repeated", "err", err)
 		return nakAfter(s.AckWait)
 	}
@@ -126,33 +127,33 @@ func (t *Timers) sweepDue(ctx context.Context, m *Message) Disposition {
 // errOtherSweep says that another sweep is due or being done.
 var errOtherSweep = errors.New("another sweep is being done")
 
-func (t *Timers) sweep(ctx context.Context, m *Message, state SweepState) (Swept, error) {
+func (t *Timers) sweep(ctx context.Context, m *Message) error {
 	s := t.Sweep
 	start := time.Now()
 	first, err := leaderRead(ctx, s.JS.Conn(), s.Space.TimersStream(), fmt.Sprintf(`{"seq":1,"next_by_subj":%q}`, s.Space.SweepDue()))
 	if err != nil && !errors.Is(err, idempotency.ErrNotFound) {
-		return Swept{}, err
+		return err
 	}
-	if first != m.Lease.Seq { // an older one carries the state on; or this one is settled already
-		return Swept{}, errOtherSweep
+	if first != m.Lease.Seq { // an older one is being done; or this one is settled already
+		return errOtherSweep
 	}
-	swept, err := s.Run(ctx, state, m.Stored, Scope{}, func(ctx context.Context, f Finding) error {
+	swept, err := s.Run(ctx, t.Pages, m.Stored, Scope{}, func(ctx context.Context, f Finding) (uint64, error) {
 		seq, err := s.Resume(ctx, f)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		t.Sweeps.Resumes.WithLabelValues(string(f.Condition)).Inc()
 		s.Logger.Warn("a turn without a message is resumed", "key", f.Key.String(), "condition", string(f.Condition),
 			"age", f.Age.Round(time.Second), "seq", seq)
-		return nil
+		return seq, nil
 	})
 	if err != nil {
-		return swept, err
+		return err
 	}
 	t.Sweeps.note(swept, time.Since(start))
-	s.Logger.Debug("swept", "headers", swept.Headers, "open", swept.Open, "oldest", swept.Oldest.Round(time.Second),
-		"resumed", swept.Mended, "erased", swept.Erased, "failed", swept.Failed, "from", state.From, "next", swept.Next.From, "ms", time.Since(start).Milliseconds())
-	return swept, nil
+	s.Logger.Debug("swept", "headers", swept.Headers, "open", swept.Open, "looked", swept.Looked, "oldest", swept.Oldest.Round(time.Second),
+		"resumed", swept.Mended, "erased", swept.Erased, "failed", swept.Failed, "ms", time.Since(start).Milliseconds())
+	return nil
 }
 
 func (t *Timers) dead(m *Message, reason string, cause error) Disposition {

@@ -115,7 +115,7 @@ func TestWorkerThatTakesNoPartInSweepsLeavesThemToOthers(t *testing.T) {
 	timers := k.timers()
 	timers.Interval = -1
 	m := k.message(1, 1)
-	m.Subject, m.Data = k.space.SweepDue(), (&handlers.SweepState{}).Encode()
+	m.Subject, m.Data = k.space.SweepDue(), nil
 	d := timers.Handle(t.Context(), m)
 	require.Equal(t, handlers.Nak, d.Do)
 	m.Lease.Delivery = 30

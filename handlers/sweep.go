@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,9 +20,8 @@ import (
 const (
 	// SweepRate is how many headers a second a sweep reads, and how many turns it looks at.
 	SweepRate = 5_000
-	// maxTracked is how many open turns a sweep remembers while it reads; the newest beyond
-	// that wait for the next one.
-	maxTracked = 100_000
+	// SweepBudget is how many open turns a sweep looks at; the next one goes on behind them.
+	SweepBudget = 500_000
 	// maxFailures in a row end a sweep: the server cannot be reached.
 	maxFailures = 10
 )
@@ -44,7 +42,9 @@ type Sweep struct {
 	// leaves that to others.
 	Erase func(ctx context.Context, key subjects.Key) (int, error)
 	// Rate bounds the reading, a second. 0 means no limit.
-	Rate   int
+	Rate int
+	// Budget bounds how many open turns are looked at. 0 means no limit.
+	Budget int
 	Logger *slog.Logger
 }
 
@@ -174,198 +174,6 @@ func (s *Sweep) Resume(ctx context.Context, f Finding) (uint64, error) {
 		return 0, fmt.Errorf("resume turn %s: %w", f.Key, err)
 	}
 	return ack.Sequence, nil
-}
-
-// Scope bounds what a sweep looks at. The zero value is everything.
-type Scope struct{ App, Chat string }
-
-// Swept is what came of a sweep.
-type Swept struct {
-	Next    SweepState    // what the next sweep goes on from
-	Headers int           // records of the journal read
-	Open    int           // turns without a response
-	Oldest  time.Duration // age of the oldest of them
-	Young   int           // of them claimed too lately to judge
-	Wait    time.Duration // until the last of the young ones can be judged
-	Mended  int           // turns that act was called for, without an error
-	Erased  int           // sealed records of ended turns
-	Failed  int           // turns that could not be read, or whose act failed
-}
-
-// open notes an open turn.
-func (s *Swept) open(age time.Duration, young bool, wait time.Duration) {
-	s.Open++
-	s.Oldest = max(s.Oldest, age)
-	if young {
-		s.Young++
-		s.Wait = max(s.Wait, wait)
-	}
-}
-
-// Wait is how long it takes until a turn of this age is old enough to judge.
-func (s *Sweep) Wait(age time.Duration) time.Duration { return max(0, 2*s.AckWait-age) }
-
-// Run reads the journal from where the last sweep ended and calls act for each turn that
-// needs a resume. It may be stopped or repeated at any point. Now is the time of the server.
-func (s *Sweep) Run(ctx context.Context, from SweepState, now time.Time, scope Scope, act func(context.Context, Finding) error) (Swept, error) {
-	var out Swept
-	open, err := s.read(ctx, &out, from, scope)
-	if err != nil {
-		return out, err
-	}
-	pace := newPacer(s.Rate)
-	failures := 0
-	for i, c := range open {
-		if c.at.IsZero() || now.Sub(c.at) > 2*s.AckWait {
-			f, err := s.look(ctx, c.key, now)
-			if err == nil {
-				err = s.mend(ctx, &out, c, f, act)
-			}
-			switch {
-			case ctx.Err() != nil:
-				return out, fmt.Errorf("sweep: %w", context.Cause(ctx))
-			case err != nil:
-				out.Failed++
-				s.Logger.Warn("a turn could not be swept; the next sweep tries again", "key", c.key.String(), "err", err)
-				if failures++; failures >= maxFailures {
-					return out, err
-				}
-			default:
-				failures = 0
-			}
-			if f.Condition == TurnEnded || f.Condition == TurnUnclaimed {
-				open[i].ended = err == nil
-				continue
-			}
-			out.open(f.Age, f.Condition == TurnYoung, s.Wait(f.Age))
-			if err := pace.wait(ctx); err != nil {
-				return out, fmt.Errorf("sweep: %w", err)
-			}
-		} else {
-			age := now.Sub(c.at)
-			out.open(age, true, s.Wait(age))
-		}
-	}
-	out.Next.carry(slices.DeleteFunc(open, func(c openClaim) bool { return c.ended }))
-	return out, nil
-}
-
-// look is Judge for a turn that has most likely ended.
-func (s *Sweep) look(ctx context.Context, key subjects.Key, now time.Time) (Finding, error) {
-	ended, err := s.ended(ctx, key)
-	if err != nil || ended {
-		return Finding{Key: key, Condition: TurnEnded}, err
-	}
-	return s.Judge(ctx, key, now)
-}
-
-// mend does what a turn in its condition needs.
-func (s *Sweep) mend(ctx context.Context, out *Swept, c openClaim, f Finding, act func(context.Context, Finding) error) error {
-	switch {
-	case f.Condition == TurnEnded && c.secret:
-		return s.erase(ctx, out, c.key)
-	case f.Condition.Mend():
-		if err := act(ctx, f); err != nil {
-			return err
-		}
-		out.Mended++
-	}
-	return nil
-}
-
-// erase erases what is left of a turn's secrets.
-func (s *Sweep) erase(ctx context.Context, out *Swept, key subjects.Key) error {
-	if s.Erase == nil {
-		return nil
-	}
-	n, err := s.Erase(ctx, key)
-	out.Erased += n
-	if err != nil {
-		return fmt.Errorf("sweep: erase the secrets of turn %s: %w", key, err)
-	}
-	return nil
-}
-
-// openClaim is a claim whose response was not seen, or a turn that has ended and may have secrets
-// left.
-type openClaim struct {
-	key    subjects.Key
-	seq    uint64
-	at     time.Time // zero for one that was carried over
-	ended  bool
-	secret bool // something is sealed of it
-}
-
-// read returns the open claims, oldest first, and sets where the next sweep reads from.
-func (s *Sweep) read(ctx context.Context, out *Swept, from SweepState, scope Scope) ([]openClaim, error) {
-	name := s.Space.TurnsStream()
-	stream, err := s.JS.Stream(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("sweep: stream %s: %w", name, err)
-	}
-	last := stream.CachedInfo().State.LastSeq
-	if from.From > last+1 { // another journal than the one that the last sweep read
-		from = SweepState{}
-	}
-	tracked := from.claims()
-	out.Next.From = last + 1
-	if from.From > last {
-		return sorted(tracked), nil
-	}
-	in, secret := scope.matcher(), map[subjects.Key]uint64{}
-	err = Headers{JS: s.JS, Rate: s.Rate}.Read(ctx, name, from.From, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
-		out.Headers++
-		key, _ := s.Space.JournalKeyOf(m.Subject())
-		r, ok := subjects.ParseKey(key)
-		_, known := tracked[r.Key]
-		if ok && r.Private && idempotency.Secrecy(m.Headers().Get(idempotency.HeaderSecret)) == idempotency.Sealed && in(r.Key) {
-			if len(secret) < maxTracked {
-				secret[r.Key] = meta.Sequence.Stream
-			} else {
-				out.Next.From = min(out.Next.From, meta.Sequence.Stream)
-			}
-		}
-		switch {
-		case !ok || r.Private || r.ID != "" || r.Call != subjects.SingleCall || !in(r.Key):
-		case r.Kind == events.KindToolResponse:
-			if c := tracked[r.Key]; c.secret {
-				secret[r.Key] = c.seq
-			}
-			delete(tracked, r.Key)
-		case r.Kind != events.KindToolCall:
-		case known || len(tracked) < maxTracked:
-			tracked[r.Key] = openClaim{key: r.Key, seq: meta.Sequence.Stream, at: meta.Timestamp}
-		default:
-			out.Next.From = min(out.Next.From, meta.Sequence.Stream)
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("sweep: %w", err)
-	}
-	for key, seq := range secret {
-		c, open := tracked[key]
-		if !open { // it has ended: looked at like one that was carried over
-			c = openClaim{key: key, seq: seq}
-		}
-		c.secret = true
-		tracked[key] = c
-	}
-	return sorted(tracked), nil
-}
-
-// matcher returns the function that tells the turns of the scope.
-func (s Scope) matcher() func(subjects.Key) bool {
-	app, chat := subjects.Token(s.App), subjects.Token(s.Chat)
-	return func(k subjects.Key) bool { return (s.App == "" || k.App == app) && (s.Chat == "" || k.Chat == chat) }
-}
-
-func sorted(tracked map[subjects.Key]openClaim) []openClaim {
-	open := make([]openClaim, 0, len(tracked))
-	for _, c := range tracked {
-		open = append(open, c)
-	}
-	slices.SortFunc(open, func(a, b openClaim) int { return cmp.Compare(a.seq, b.seq) })
-	return open
 }
 
 // LeaseHeld returns the function that asks a stream's leader whether the message of a lease is

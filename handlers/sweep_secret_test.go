@@ -34,7 +34,7 @@ func TestSweepErasesSecretsOfEndedTurnsAndTriesAgain(t *testing.T) {
 		put(idempotency.AnswerName(key, "1"), string(idempotency.Answered), idempotency.Sealed, box)
 	}
 	put(ended.Public(events.KindToolResponse), "", "", []byte(`{}`))
-	none := func(context.Context, handlers.Finding) error { return nil }
+	none := func(context.Context, handlers.Finding) (uint64, error) { return 0, nil }
 	sealed := func(key subjects.Key) bool {
 		turn, err := idempotency.Load(t.Context(), b.Store, key)
 		require.NoError(t, err)
@@ -42,19 +42,17 @@ func TestSweepErasesSecretsOfEndedTurnsAndTriesAgain(t *testing.T) {
 	}
 
 	// Who only looks erases nothing, and one that fails is tried again.
-	swept, err := b.Run(t.Context(), handlers.SweepState{}, later(), handlers.Scope{}, none)
+	swept, err := b.Run(t.Context(), handlers.NewMemoryPages(), later(), handlers.Scope{}, none)
 	require.NoError(t, err)
 	require.Zero(t, swept.Erased)
 	b.Erase = func(context.Context, subjects.Key) (int, error) { return 0, errors.New("the server does not answer") }
-	swept, err = b.Run(t.Context(), handlers.SweepState{}, later(), handlers.Scope{}, none)
+	swept, err = b.Run(t.Context(), b.pages(), later(), handlers.Scope{}, none)
 	require.NoError(t, err)
 	require.Equal(t, 1, swept.Failed)
-	state, err := handlers.DecodeSweepState(swept.Next.Encode())
-	require.NoError(t, err)
 	require.True(t, sealed(ended))
 
 	b.Erase = func(ctx context.Context, key subjects.Key) (int, error) { return idempotency.Erase(ctx, b.Store, key) }
-	swept, err = b.Run(t.Context(), state, later(), handlers.Scope{}, none)
+	swept, err = b.Run(t.Context(), b.pages(), later(), handlers.Scope{}, none)
 	require.NoError(t, err)
 	require.Equal(t, 1, swept.Erased)
 	require.False(t, sealed(ended))
@@ -63,10 +61,10 @@ func TestSweepErasesSecretsOfEndedTurnsAndTriesAgain(t *testing.T) {
 	// The other one ends behind the back of the next sweep.
 	put(open.Public(events.KindToolResponse), "", "", []byte(`{}`))
 	for _, want := range []int{1, 0} {
-		swept, err = b.Run(t.Context(), swept.Next, later(), handlers.Scope{}, none)
+		swept, err = b.Run(t.Context(), b.pages(), later(), handlers.Scope{}, none)
 		require.NoError(t, err)
 		require.Equal(t, want, swept.Erased)
 	}
 	require.False(t, sealed(open))
-	require.Empty(t, swept.Next.Open)
+	require.Zero(t, swept.Open)
 }

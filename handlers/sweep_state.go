@@ -4,110 +4,73 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Bounds of what one sweep hands to the next.
-const (
-	maxCarried      = 10_000
-	maxCarriedBytes = 256 << 10
-)
-
-// SweepState is what one sweep hands to the next: it travels in the schedule of the next one.
-// The zero value is a sweep of the whole journal.
+// SweepState is where the sweeps of a journal are. The open turns that they know are a queue of
+// pages: a sweep looks at the oldest, and puts what stays open behind the newest, so that none
+// waits for others for ever. The zero value is a sweep of the whole journal.
 type SweepState struct {
-	From uint64      `json:"from"`           // first sequence of the journal that was not read
-	Open []OpenClaim `json:"open,omitempty"` // turns before it that were open
+	From  uint64 `json:"from"`            // first sequence of the journal that was not read
+	First uint64 `json:"first,omitempty"` // oldest page
+	Next  uint64 `json:"next,omitempty"`  // that will be written next
+	Open  int    `json:"open,omitempty"`  // turns in all pages
 }
 
-// OpenClaim is a turn that was open when a sweep last looked.
-type OpenClaim struct {
+// OpenTurn is a turn without a response when a sweep last looked, and why nothing had to be done.
+// As long as that holds one read tells.
+type OpenTurn struct {
 	Key string `json:"key"` // <app>.<chat>.<turn>.<call>
 	Seq uint64 `json:"seq"` // of its claim
+	At  int64  `json:"at"`  // time of its claim, Unix seconds by the server's clock; 0 if it is not known
+
+	Parked uint64 `json:"parked,omitempty"` // it is parked, and this is the sequence of its newest record
+	Held   uint64 `json:"held,omitempty"`   // sequence of the message that holds it
+	Stream string `json:"stream,omitempty"` // of that message
+	Resume uint64 `json:"resume,omitempty"` // sequence of the last resume in the inbound stream
 	// Secret says that something is sealed of it, to be erased when it has ended.
 	Secret bool `json:"secret,omitempty"`
 }
 
-// carry takes over the oldest open claims, as many as one message holds. The rest are read
-// again: the next sweep begins at the first of them.
-func (s *SweepState) carry(open []openClaim) {
-	size := 0
-	s.Open = make([]OpenClaim, 0, min(len(open), maxCarried))
-	for _, c := range open {
-		key := c.key.String()
-		size += len(key) + len(`{"key":"","seq":18446744073709551615,"secret":true},`)
-		if len(s.Open) == maxCarried || size > maxCarriedBytes {
-			s.From = min(s.From, c.seq)
-			return
+// age is the time since the claim, and whether it is known.
+func (o *OpenTurn) age(now time.Time) (time.Duration, bool) {
+	return now.Sub(time.Unix(o.At, 0)), o.At != 0
+}
+
+// note remembers what was found, for the next look.
+func (o *OpenTurn) note(f *Finding, resume uint64) {
+	o.Parked, o.Held, o.Stream, o.Resume = 0, 0, "", resume
+	if o.At == 0 && f.Turn != nil && f.Turn.Claim != nil {
+		o.At = f.Turn.Claim.Time.Unix()
+	}
+	switch {
+	case f.Turn == nil:
+	case f.Condition == TurnParked:
+		for _, r := range f.Turn.Records {
+			o.Parked = max(o.Parked, r.Seq)
 		}
-		s.Open = append(s.Open, OpenClaim{Key: key, Seq: c.seq, Secret: c.secret})
+	case f.Condition == TurnHeld:
+		o.Held, o.Stream = f.Turn.Lease.Seq, f.Turn.Lease.Stream
 	}
 }
 
-func (s *SweepState) claims() map[subjects.Key]openClaim {
-	claims := make(map[subjects.Key]openClaim, len(s.Open))
-	for _, c := range s.Open {
-		if key, ok := subjects.ParseCall(c.Key); ok {
-			claims[key] = openClaim{key: key, seq: c.Seq, secret: c.Secret}
+// decodePage reads a page of open turns. What nobody can read is an error; the journal can be read
+// again.
+func decodePage(data []byte) ([]OpenTurn, error) {
+	var page []OpenTurn
+	if err := json.Unmarshal(data, &page); err != nil {
+		return nil, fmt.Errorf("decode a page of open turns: %w", err)
+	}
+	for i := range page {
+		if _, ok := subjects.ParseCall(page[i].Key); !ok {
+			return nil, fmt.Errorf("decode a page of open turns: %d is not a turn", i)
 		}
 	}
-	return claims
-}
-
-// Encode writes the state as JSON.
-func (s *SweepState) Encode() []byte {
-	return jsonOf(s)
-}
-
-// DecodeSweepState reads a state, and refuses what no sweep has written.
-func DecodeSweepState(data []byte) (SweepState, error) {
-	const op = "decode the state of a sweep"
-	bad := func(format string, args ...any) (SweepState, error) {
-		return SweepState{}, &events.Error{Code: events.CodeBadArgs, Op: op, Msg: fmt.Sprintf(format, args...)}
-	}
-	tree, err := events.Decode(data)
-	if err != nil {
-		return SweepState{}, &events.Error{Code: events.CodeBadArgs, Op: op, Err: err}
-	}
-	top, ok := tree.(map[string]any)
-	if !ok {
-		return bad("it is no object")
-	}
-	var s SweepState
-	if s.From, ok = sequence(top["from"]); !ok {
-		return bad("from is no sequence")
-	}
-	open, ok := top["open"].([]any)
-	if !ok && top["open"] != nil || len(open) > maxCarried {
-		return bad("open is no list of at most %d turns", maxCarried)
-	}
-	s.Open = make([]OpenClaim, len(open))
-	for i, v := range open {
-		entry, _ := v.(map[string]any)
-		c := OpenClaim{}
-		c.Key, _ = entry["key"].(string)
-		c.Secret, _ = entry["secret"].(bool)
-		c.Seq, ok = sequence(entry["seq"])
-		if _, isKey := subjects.ParseCall(c.Key); !ok || !isKey {
-			return bad("open/%d is no turn", i)
-		}
-		s.Open[i] = c
-	}
-	return s, nil
-}
-
-func sequence(v any) (uint64, bool) {
-	n, ok := v.(json.Number)
-	if !ok {
-		return 0, false
-	}
-	seq, err := strconv.ParseUint(n.String(), 10, 64)
-	return seq, err == nil
+	return page, nil
 }
 
 // leaderRead asks the leader of a stream for a message and returns its sequence, or

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,67 +80,226 @@ func ExampleCondition_Mend() {
 	// expired true
 }
 
-func TestSweepThatEndsInTheMiddleIsRepeatedFromTheSameState(t *testing.T) {
+// pages are those of the broom's server.
+func (b *broom) pages() *handlers.KVPages {
+	b.t.Helper()
+	pages, err := handlers.NewSweepPages(b.t.Context(), b.JS, b.Space)
+	require.NoError(b.t, err)
+	return pages
+}
+
+// sweep is a sweep of the whole journal that publishes nothing: like a resume that was taken.
+func (b *broom) sweep(pages handlers.SweepPages) (handlers.Swept, []string) {
+	b.t.Helper()
+	var found []string
+	swept, err := b.Run(b.t.Context(), pages, later(), handlers.Scope{}, func(_ context.Context, f handlers.Finding) (uint64, error) {
+		found = append(found, f.Key.String())
+		return 0, nil
+	})
+	require.NoError(b.t, err)
+	return swept, found
+}
+
+func TestSweepThatEndsInTheMiddleIsRepeatedAndReadsTheJournalOnce(t *testing.T) {
 	t.Parallel()
 	b := newBroom(t)
 	b.orphans(5)
 	ctx, crash := context.WithCancelCause(t.Context())
 	errCrash := errors.New("crash")
 	found := 0
-	_, err := b.Run(ctx, handlers.SweepState{}, later(), handlers.Scope{}, func(ctx context.Context, f handlers.Finding) error {
+	_, err := b.Run(ctx, b.pages(), later(), handlers.Scope{}, func(ctx context.Context, f handlers.Finding) (uint64, error) {
 		if found++; found == 3 {
 			crash(errCrash)
 		}
-		_, err := b.Resume(ctx, f)
-		return err
+		return b.Resume(ctx, f)
 	})
 	require.ErrorIs(t, err, errCrash)
-	swept, err := b.Run(t.Context(), handlers.SweepState{}, later(), handlers.Scope{}, func(ctx context.Context, f handlers.Finding) error {
-		_, err := b.Resume(ctx, f)
-		return err
-	})
+	swept, err := b.Run(t.Context(), b.pages(), later(), handlers.Scope{}, b.Resume)
 	require.NoError(t, err)
-	require.Equal(t, handlers.Swept{Headers: 5, Open: 5, Mended: 5, Oldest: swept.Oldest, Next: swept.Next}, swept)
-	require.Equal(t, uint64(6), swept.Next.From)
-	require.Len(t, swept.Next.Open, 5)
-
-	// A second resume finds the first one's response, so that repeating is harmless.
-	again, err := b.Run(t.Context(), swept.Next, later(), handlers.Scope{}, func(context.Context, handlers.Finding) error { return nil })
+	require.Equal(t, handlers.Swept{Open: 5, Looked: 5, Mended: 3, Oldest: swept.Oldest}, swept, "two resumes wait in the stream, no header is read again")
+	in, err := b.JS.Stream(t.Context(), b.Space.InStream())
 	require.NoError(t, err)
-	require.Zero(t, again.Headers, "the journal is read once")
-	require.Equal(t, 5, again.Mended)
+	require.EqualValues(t, 5, in.CachedInfo().State.Msgs)
 }
 
-func TestSweepOfAJournalThatTheStateDoesNotFitBeginsAnew(t *testing.T) {
+func TestSweepOfAnotherJournalThanTheLastOneBeginsAgain(t *testing.T) {
 	t.Parallel()
 	b := newBroom(t)
 	b.orphans(1)
-	swept, err := b.Run(t.Context(), handlers.SweepState{From: 1000}, later(), handlers.Scope{}, func(context.Context, handlers.Finding) error { return nil })
+	pages := handlers.NewMemoryPages()
+	require.NoError(t, pages.Commit(t.Context(), handlers.SweepState{From: 1000}))
+	swept, found := b.sweep(pages)
+	require.Len(t, found, 1)
+	require.Equal(t, 1, swept.Headers)
+}
+
+// A pool without workers takes none of them: they would fill the stream for everybody.
+func TestTurnIsNotResumedAgainWhileItsLastResumeWaits(t *testing.T) {
+	t.Parallel()
+	b := newBroom(t)
+	b.orphans(5)
+	in, err := b.JS.Stream(t.Context(), b.Space.InStream())
 	require.NoError(t, err)
-	require.Equal(t, 1, swept.Mended)
-	require.Equal(t, uint64(2), swept.Next.From)
+	messages := func() uint64 {
+		info, err := in.Info(t.Context())
+		require.NoError(t, err)
+		return info.State.Msgs
+	}
+	for i := range 3 {
+		swept, err := b.Run(t.Context(), b.pages(), later(), handlers.Scope{}, b.Resume)
+		require.NoError(t, err)
+		require.EqualValues(t, 5, messages())
+		require.Equal(t, []int{5, 0, 0}[i], swept.Mended)
+	}
+	require.NoError(t, in.Purge(t.Context())) // taken, and lost with their worker
+	swept, err := b.Run(t.Context(), b.pages(), later(), handlers.Scope{}, b.Resume)
+	require.NoError(t, err)
+	require.Equal(t, 5, swept.Mended)
+}
+
+// claims stores n claims from the given number on, whose message has a sequence.
+func (b *broom) claims(from, n int, lease uint64) {
+	b.t.Helper()
+	var stores sync.WaitGroup
+	slots := make(chan struct{}, 64)
+	errs := make(chan error, n)
+	for i := range n {
+		slots <- struct{}{}
+		stores.Go(func() {
+			defer func() { <-slots }()
+			key := subjects.TurnKey("app", fmt.Sprintf("chat-%d", from+i), "", "turn")
+			_, err := b.Store.Create(b.t.Context(), idempotency.Record{Key: key.Public(events.KindToolCall), Data: []byte(`{}`), Meta: idempotency.Meta{
+				Owner: "w", Nonce: "n", Epoch: 1, Effect: "replay", Lease: idempotency.Lease{Stream: "ONETURN_IN", Seq: lease, Delivery: 1},
+			}})
+			errs <- err
+		})
+	}
+	stores.Wait()
+	for range n {
+		require.NoError(b.t, <-errs)
+	}
+}
+
+// counted counts the reads of a store.
+type counted struct {
+	idempotency.Store
+
+	reads atomic.Int64
+}
+
+func (c *counted) Last(ctx context.Context, key string) (idempotency.Record, error) {
+	c.reads.Add(1)
+	return c.Store.Last(ctx, key)
+}
+
+func (c *counted) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
+	c.reads.Add(1)
+	return c.Store.Scan(ctx, key)
+}
+
+func TestManyOpenTurnsAreReadOnceAndNoOrphanWaitsBehindThem(t *testing.T) {
+	t.Parallel()
+	const open = 2_500
+	b := newBroom(t)
+	b.Rate = 0
+	_, err := b.JS.Publish(t.Context(), "oneturn.in.default.x.app.w.c", []byte("{}")) // a message that stays
+	require.NoError(t, err)
+	b.claims(0, open/2, 1)
+	for i := range open / 2 { // parked ones
+		key := subjects.TurnKey("app", fmt.Sprintf("chat-%d", i), "", "turn")
+		if i < 100 {
+			_, err := b.Store.Create(t.Context(), idempotency.Record{Key: key.Private("park", "1"), Data: []byte(`{}`), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: "parked"}})
+			require.NoError(t, err)
+		}
+	}
+	b.claims(open/2, open/2, 1)
+	b.claims(open, 1, 4711) // an orphan behind them
+	store := &counted{Store: b.Store}
+	b.Store, b.Budget = store, 1_000
+	headers, sweeps := 0, 0
+	for ; ; sweeps++ {
+		require.Less(t, sweeps, 4, "the orphan is never found")
+		swept, found := b.sweep(b.pages())
+		require.LessOrEqual(t, swept.Looked, 1_500, "a sweep is bounded")
+		headers += swept.Headers
+		if len(found) > 0 {
+			require.Equal(t, []string{"app.chat-2500.0-turn.0"}, found)
+			require.Equal(t, open+1, swept.Open)
+			break
+		}
+	}
+	require.Equal(t, open+101, headers, "the journal is read once")
+	for range 3 { // a round
+		b.sweep(b.pages())
+	}
+	store.reads.Store(0)
+	for range 3 { // a round in which nothing happened
+		b.sweep(b.pages())
+	}
+	require.Less(t, store.reads.Load(), int64(300), "parked turns cost one read, held ones none of the journal")
+}
+
+func TestParkedTurnThatIsCalledIsFound(t *testing.T) {
+	t.Parallel()
+	b := newBroom(t)
+	b.claims(0, 1, 4711)
+	key := subjects.TurnKey("app", "chat-0", "", "turn")
+	put := func(key, verdict string, data string) {
+		_, err := b.Store.Create(t.Context(), idempotency.Record{Key: key, Data: []byte(data), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: verdict}})
+		require.NoError(t, err)
+	}
+	put(key.Public("ask", "1"), "", `{}`)
+	put(key.Private("park", "1"), "parked", `{"open":["1"]}`)
+	for range 2 {
+		swept, found := b.sweep(b.pages())
+		require.Empty(t, found)
+		require.Equal(t, 1, swept.Open)
+	}
+	put(key.Private("answer", "1"), string(idempotency.Answered), `"yes"`) // and its message is lost
+	_, found := b.sweep(b.pages())
+	require.Len(t, found, 1)
+	put(key.Public(events.KindToolResponse), "", `{}`)
+	swept, found := b.sweep(b.pages())
+	require.Empty(t, found)
+	require.Zero(t, swept.Open)
+}
+
+func TestSweepWhoseStateAnotherOneHasMovedChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBroom(t)
+	b.orphans(2)
+	first, second := b.pages(), b.pages()
+	_, err := first.State(t.Context())
+	require.NoError(t, err)
+	b.sweep(second)
+	require.Error(t, first.Commit(t.Context(), handlers.SweepState{}))
+	swept, _ := b.sweep(b.pages())
+	require.Zero(t, swept.Headers)
+	require.Equal(t, 2, swept.Open)
 }
 
 func TestSweepStaysInItsScopeAndGivesUpOnAServerThatFails(t *testing.T) {
 	t.Parallel()
 	b := newBroom(t)
 	b.orphans(12)
-	none := func(context.Context, handlers.Finding) error { return nil }
+	none := func(context.Context, handlers.Finding) (uint64, error) { return 0, nil }
 	for scope, want := range map[handlers.Scope]int{
 		{App: "app"}: 12, {Chat: "chat"}: 12, {App: "app", Chat: "chat"}: 12, {App: "other"}: 0, {Chat: "other"}: 0,
 	} {
-		swept, err := b.Run(t.Context(), handlers.SweepState{}, later(), scope, none)
+		swept, err := b.Run(t.Context(), handlers.NewMemoryPages(), later(), scope, none)
 		require.NoError(t, err)
 		require.Equal(t, want, swept.Mended, "%+v", scope)
 	}
 	errFull := errors.New("the stream is full")
 	calls := 0
-	_, err := b.Run(t.Context(), handlers.SweepState{}, later(), handlers.Scope{}, func(context.Context, handlers.Finding) error {
+	_, err := b.Run(t.Context(), b.pages(), later(), handlers.Scope{}, func(context.Context, handlers.Finding) (uint64, error) {
 		calls++
-		return errFull
+		return 0, errFull
 	})
 	require.ErrorIs(t, err, errFull)
 	require.Equal(t, 10, calls)
+	swept, _ := b.sweep(b.pages())
+	require.Equal(t, 12, swept.Open, "none is forgotten")
 }
 
 // timers are those of a worker on the broom's server.
@@ -152,7 +313,7 @@ func (b *broom) timers(interval time.Duration) *handlers.Timers {
 	blobs, err := handlers.NewBlobs(b.t.Context(), b.nc, b.JS, b.Space)
 	require.NoError(b.t, err)
 	return &handlers.Timers{
-		Sweep: b.Sweep, Dead: handlers.NewDeadLetters(b.JS, b.Space, blobs), Metrics: metrics, Sweeps: sweeps, Interval: interval,
+		Sweep: b.Sweep, Pages: b.pages(), Dead: handlers.NewDeadLetters(b.JS, b.Space, blobs), Metrics: metrics, Sweeps: sweeps, Interval: interval,
 	}
 }
 
@@ -218,5 +379,9 @@ func TestScheduleIsMadeOnceAndReplacedByTheSweepThatEnds(t *testing.T) {
 	}
 	b.orphans(1)
 	require.Equal(t, handlers.Ack, timers.Handle(t.Context(), b.due()).Do)
-	require.JSONEq(t, `{"from":2,"open":[{"key":"app.chat.0-0.0","seq":1}]}`, scheduled())
+	require.JSONEq(t, `{"from":0}`, scheduled())
+	state, err := b.pages().State(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), state.From)
+	require.Equal(t, 1, state.Open)
 }

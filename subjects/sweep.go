@@ -69,3 +69,7 @@ func ParseTurnToken(token string) (run, turn string, ok bool) {
 	run, turn = rest[:n], rest[n:]
 	return run, turn, TurnToken(run, turn) == token
 }
+
+// SweepKey is a key of what sweeps keep in the bucket of context variables. Its first token is that
+// of no tenant.
+func SweepKey(name string) string { return "=sweep." + name }

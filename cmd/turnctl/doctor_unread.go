@@ -17,8 +17,8 @@ const (
 	maxNamed    = 5       // subjects that are told
 )
 
-// unread finds messages that wait for nobody: no consumer takes their subject, so that no
-// worker ever sees them.
+// unread finds messages that nobody takes: no consumer has their subject, or no worker pulls from
+// it. They fill the inbound stream, which then refuses the messages of all pools.
 func (d *diagnosis) unread(ctx context.Context, s *server) {
 	stream, err := s.js.Stream(ctx, s.space.InStream())
 	if err != nil {
@@ -33,7 +33,11 @@ func (d *diagnosis) unread(ctx context.Context, s *server) {
 		d.addf("unread", verdictWarning, "", "whether all messages are taken by a worker could not be found out: %v", err)
 		return
 	}
-	lost, pools, err := s.nobodys(ctx, info.State.Subjects)
+	untaken, err := s.nobodys(ctx, info.State.Subjects)
+	lost, pools := untaken.subjects, untaken.unmade
+	for _, pool := range untaken.idle {
+		d.addf("pools", verdictWarning, "start a worker with --pool "+pool, "messages wait for pool %s, and no worker pulls from it", pool)
+	}
 	switch {
 	case err != nil:
 		d.addf("unread", verdictWarning, "", "whether all messages are taken by a worker could not be found out: %v", err)
@@ -56,34 +60,49 @@ func (d *diagnosis) unread(ctx context.Context, s *server) {
 	}
 }
 
-// nobodys returns the subjects that no pool's consumer takes, sorted, and the pools that have
-// no consumer.
-func (s *server) nobodys(ctx context.Context, subjects map[string]uint64) (lost, pools []string, err error) {
+// untaken are messages that nobody takes.
+type untaken struct {
+	subjects []string // that no consumer has, sorted
+	unmade   []string // pools without a consumer
+	idle     []string // pools without a worker
+}
+
+// nobodys returns what nobody takes of messages with some subjects.
+func (s *server) nobodys(ctx context.Context, subjects map[string]uint64) (out untaken, err error) {
 	root := strings.TrimSuffix(s.space.InSubjects(), ">")
 	known := make(map[string]bool) // whether a pool has its consumer
 	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
 		pool, _, complete := strings.Cut(strings.TrimPrefix(subject, root), ".")
 		if !complete {
-			lost = append(lost, subject) // the pool alone
+			out.subjects = append(out.subjects, subject) // the pool alone
 			continue
 		}
 		has, asked := known[pool]
 		if !asked {
 			if len(known) == maxPools {
-				return nil, nil, fmt.Errorf("there are messages for more than %d pools", maxPools)
+				return untaken{}, fmt.Errorf("there are messages for more than %d pools", maxPools)
 			}
-			_, err := s.js.Consumer(ctx, s.space.InStream(), s.space.WorkerConsumer(pool))
+			consumer, err := s.js.Consumer(ctx, s.space.InStream(), s.space.WorkerConsumer(pool))
 			if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) && !errors.Is(err, jetstream.ErrInvalidConsumerName) {
-				return nil, nil, fmt.Errorf("look for the consumer of pool %q: %w", pool, err)
+				return untaken{}, fmt.Errorf("look for the consumer of pool %q: %w", pool, err)
 			}
-			if has = err == nil; !has {
-				pools = append(pools, pool)
+			switch has = err == nil; {
+			case !has:
+				out.unmade = append(out.unmade, pool)
+			case idle(consumer.CachedInfo()):
+				out.idle = append(out.idle, pool)
 			}
 			known[pool] = has
 		}
 		if !has {
-			lost = append(lost, subject)
+			out.subjects = append(out.subjects, subject)
 		}
 	}
-	return lost, pools, nil
+	return out, nil
+}
+
+// idle reports whether messages wait and nobody pulls: a worker has a pull out unless all its slots
+// are taken.
+func idle(info *jetstream.ConsumerInfo) bool {
+	return info.NumPending > 0 && info.NumWaiting == 0 && info.NumAckPending == 0
 }

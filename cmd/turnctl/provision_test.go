@@ -103,6 +103,9 @@ func TestDoctorFindsMessagesThatNoWorkerTakes(t *testing.T) {
 		"oneturn.in.nopool.structured_output_ready.app.W.c", found.Detail)
 	require.Contains(t, found.Mend, "turnctl provision --pools nopool")
 
+	require.Contains(t, ok(t, s, "doctor"), "messages wait for pool default, and no worker pulls from it")
+
 	ok(t, s, "provision", "--pools", "default,nopool")
+	require.Contains(t, ok(t, s, "doctor"), "messages wait for pool nopool, and no worker pulls from it")
 	require.Contains(t, unread().Detail, "1 message in ONETURN_IN")
 }

@@ -132,7 +132,7 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 		MaxTurnLife: want.life, Rate: handlers.SweepRate, Logger: logger,
 	}
 	out := &repaired{DryRun: want.dryRun, Turns: []repairTurn{}}
-	mend := func(ctx context.Context, f handlers.Finding) error {
+	mend := func(ctx context.Context, f handlers.Finding) (uint64, error) {
 		t := newRepairTurn(f)
 		var err error
 		if f.Condition.Mend() && !want.dryRun {
@@ -141,7 +141,7 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 			}
 		}
 		out.Turns = append(out.Turns, t)
-		return err
+		return t.ResumeSeq, err
 	}
 	if one {
 		key, err := s.key(want.turn, want.raw)
@@ -161,12 +161,12 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 		if f.Condition != handlers.TurnEnded && f.Condition != handlers.TurnUnclaimed {
 			out.Open = 1
 		}
-		if mend(ctx, f) != nil {
+		if _, err := mend(ctx, f); err != nil {
 			out.Failed = 1
 		}
 		return out, nil
 	}
-	swept, err := sweep.Run(ctx, handlers.SweepState{}, now, want.scope, mend)
+	swept, err := sweep.Run(ctx, handlers.NewMemoryPages(), now, want.scope, mend)
 	out.Open, out.Failed, out.Young = swept.Open, swept.Failed, swept.Young
 	if out.Young > 0 {
 		out.RetryS = seconds(swept.Wait)
