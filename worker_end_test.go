@@ -82,7 +82,7 @@ func TestWorkerEndsWithAnErrorWhenWhatItWorksOnIsDeletedOrItsConnectionClosed(t 
 	}
 }
 
-// Turns that are under way when it happens hold up nothing: what a tool has to store in the
+// F17: see docs/faults.md. Turns that are under way when it happens hold up nothing: what a tool has to store in the
 // variables of its chat has no outcome, and its message waits for a worker that can.
 func TestWorkerEndsWhenTheContextBucketIsDeletedUnderARunningTool(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 
 var errTest = errors.New("gone")
 
+// F17: see docs/faults.md.
 func TestOneLookThatFindsNothingProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -197,8 +197,9 @@ func TestH02WidestTurnEndsThoughItsEventsHoldMoreThanItself(t *testing.T) {
 	}, oneturn.For("Echo", "Echoer", "Said"))
 	l := newLab(t, wide)
 	for _, spare := range []int{14, 60, 110} {
-		l.send("c", nil, raw("c", "too wide", `{"list":[`+strings.Repeat("0,", events.MaxNodes-spare-1)+"0]}"))
-		l.letter("undecodable")
+		key := "too wide by " + strconv.Itoa(spare)
+		l.send("c", nil, raw("c", key, `{"list":[`+strings.Repeat("0,", events.MaxNodes-spare-1)+"0]}"))
+		require.Equal(t, events.CodeValidationFailed, l.await(turn("c", key).TurnID).Code)
 	}
 	accepted := []int{116, 120, 200}
 	for _, spare := range accepted {
