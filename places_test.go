@@ -108,7 +108,7 @@ func TestTurnThatWasPutAsideRunsWhenAWorkerKnowsItsWorkflow(t *testing.T) {
 	requireDrained(t, s)
 }
 
-// TestQuestionsOfARetiredWorkflowHoldUpNobodyElse: their time is over, and no worker has their
+// F29: TestQuestionsOfARetiredWorkflowHoldUpNobodyElse: their time is over, and no worker has their
 // workflow. Other turns end, and the questions expire when a worker has it again.
 func TestQuestionsOfARetiredWorkflowHoldUpNobodyElse(t *testing.T) {
 	t.Parallel()
