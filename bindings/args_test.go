@@ -35,7 +35,7 @@ func TestArgsMapFieldsToParameters(t *testing.T) {
 		{"letter case and signs do not matter", "module_agents", []string{"ModuleAgents"}, m{"ModuleAgents": "x"}, m{"module_agents": "x"}},
 		{"keyword-only parameters are filled", "*, name", []string{"name"}, m{"name": "x"}, m{"name": "x"}},
 		{"positional-only parameters are not", "name, /", []string{"name"}, m{"name": "x"}, m{}},
-		{"**kwargs get nothing", "**kwargs", []string{"name", "kwargs"}, m{"name": "x", "kwargs": "y"}, m{}},
+		{"**kwargs alone get all fields", "**kwargs", []string{"name", "kwargs"}, m{"name": "x", "kwargs": "y"}, m{"name": "x", "kwargs": "y"}},
 		{"*args get nothing", "*args", []string{"args"}, m{"args": "y"}, m{}},
 		{"self is dropped", "self, name", []string{"self", "name"}, m{"self": "x", "name": "y"}, m{"name": "y"}},
 		{"of two fields the later one wins", "ab", []string{"a_b", "aB"}, m{"a_b": "first", "aB": "second"}, m{"ab": "second"}},

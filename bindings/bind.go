@@ -213,7 +213,7 @@ func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *fault) 
 		return nil, false, &fault{at: place{t.path, file.ErrorLine}, text: file.Error, mend: "correct the Python code there"}
 	}
 	if fn, ok := file.Functions[t.function]; ok {
-		return fn.Params, true, nil
+		return fn.Params, !takesKeywordsAlone(fn.Params), nil
 	}
 	if file.Dynamic || slices.Contains(file.Names, t.function) {
 		b.infof(t.at, "signature_unknown", "define the function with def in this file",
@@ -225,6 +225,21 @@ func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *fault) 
 		at: t.at, text: fmt.Sprintf("%s has no function %s", t.path, quoted(t.function)),
 		mend: thereOr(t.function, names, "define it there with def"),
 	}
+}
+
+// takesKeywordsAlone reports whether **kwargs is all that a function has for its fields: they go there
+// under their own names.
+func takesKeywordsAlone(params []Param) bool {
+	keywords := false
+	for _, p := range params {
+		switch {
+		case p.Kind == VarKeyword:
+			keywords = true
+		case p.Kind != VarPositional && p.Name != contextParameter && p.Name != "self":
+			return false
+		}
+	}
+	return keywords
 }
 
 func (b *binder) binding(t *toolEntry, k key, s learned) *Binding {
