@@ -17,6 +17,9 @@ import (
 
 func main() {
 	cli.Quiet()
+	if err := private(); err != nil {
+		fmt.Fprintln(os.Stderr, "worker: tools may read the memory of this process:", err)
+	}
 	memory.Pace(os.LookupEnv, memory.ContainerLimit)
 	// What runs when a second signal ends the process is in the journal, and other workers take it over.
 	os.Exit(run(cli.Signals(nil, func() {
