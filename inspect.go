@@ -20,7 +20,7 @@ func InspectPython(interpreter string) bindings.InspectFunc {
 		for name, f := range found {
 			file := bindings.PyFile{
 				Functions: make(map[string]bindings.PyFunc, len(f.Functions)),
-				Imports:   f.Imports, EnvNames: f.EnvNames, Error: f.Error, ErrorLine: f.ErrorLine,
+				Imports:   f.Imports, Modules: f.Modules, EnvNames: f.EnvNames, Error: f.Error, ErrorLine: f.ErrorLine,
 				Names: f.Names, Dynamic: f.Dynamic,
 			}
 			for name, fn := range f.Functions {

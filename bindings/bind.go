@@ -44,6 +44,8 @@ type workflow struct {
 
 	variables    []Variable
 	imports, env []string
+	empty        string              // why nothing is bound, "" if something is
+	importers    map[string][]string // see [Set.Importers]
 	sources      map[string][]byte
 	uninspected  bool // the Python files could not be inspected
 	unsure       bool // what was inspected may not be what the digest tells of: the next load tries again
@@ -97,6 +99,8 @@ func bind(d *draft, files map[string]PyFile, opts *Options, inspected bool) *wor
 	b.checkAgents()
 	b.checkEmpty()
 	b.w.imports, b.w.env = requirements(files, d.local)
+	b.w.importers = importers(files)
+	b.checkStandIns(d.local)
 	b.w.shares = m.shares
 	b.w.own = m.found
 	b.w.shown = m.found

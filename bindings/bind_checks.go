@@ -2,7 +2,9 @@ package bindings
 
 import (
 	"maps"
+	"path"
 	"slices"
+	"strconv"
 )
 
 // checkRegistry reports agents that are registered with a model that does not exist.
@@ -158,10 +160,49 @@ func (b *binder) checkAgents() {
 	}
 }
 
-// checkEmpty warns of a folder that binds nothing and of which nothing else is said.
+// checkEmpty warns of a folder that binds nothing, and says why.
 func (b *binder) checkEmpty() {
+	if len(b.w.bindings) == 0 {
+		b.w.empty = b.whyEmpty()
+	}
+	told := slices.ContainsFunc(b.found, func(d Diagnostic) bool { return d.Code == "auto_agent_without_tool" })
+	if manual := b.manual(); len(b.w.bindings) == 0 && len(manual) > 0 && !told {
+		at := manual[0].at
+		b.warnf(at, "nothing_bound", at.words("set auto: true on the tools that agents call", "set auto_invoke: true on the tools that agents call, or tool_type: UI_Tool", ""),
+			"nothing is bound: %s", b.w.empty)
+		return
+	}
 	if len(b.tools)+len(b.agents)+len(b.variables) == 0 && !b.faulty() {
 		b.warnf(place{file: b.w.dir}, "nothing_bound", "write a oneturn.yaml there with agents, models and tools, or begin the folder's name with _",
 			"no manifest of the folder names an agent or a tool, so nothing is bound")
 	}
+}
+
+// manual returns the tools that could be called, but are not called automatically.
+func (b *binder) manual() []*toolEntry {
+	var manual []*toolEntry
+	for i := range b.tools {
+		if t := &b.tools[i]; !t.auto && b.w.tools[t.name].binding != nil {
+			manual = append(manual, t)
+		}
+	}
+	return manual
+}
+
+// whyEmpty says why a workflow binds nothing.
+func (b *binder) whyEmpty() string {
+	manual := len(b.manual())
+	switch {
+	case len(b.tools) == 0 && len(b.unreadable) > 0:
+		return b.unreadable[0].String() + " cannot be read"
+	case len(b.tools) == 0:
+		return "no manifest names a tool"
+	case manual == 0:
+		return "none of its tools (" + strconv.Itoa(len(b.tools)) + ") can be used"
+	}
+	text := strconv.Itoa(manual) + " of " + counted(len(b.tools), "tool") + " could be called, but not automatically (no auto_invoke: true, and no UI_Tool)"
+	if ours(path.Base(b.tools[0].at.file)) {
+		text = strconv.Itoa(manual) + " of " + counted(len(b.tools), "tool") + " could be called, but not automatically (auto: false)"
+	}
+	return text
 }

@@ -77,6 +77,7 @@ func inspect(_ context.Context, root string, files map[string][]byte) (map[strin
 	def := regexp.MustCompile(`(?m)^(async )?def (\w+)\((.*)\):`)
 	env := regexp.MustCompile(`os\.environ\["(\w+)"\]`)
 	imports := regexp.MustCompile(`(?m)^(?:import|from) (\w+)`)
+	modules := regexp.MustCompile(`^(?:import|from) ([\w.]+)`)
 	found := make(map[string]bindings.PyFile)
 	for name, data := range files {
 		if data == nil {
@@ -95,6 +96,12 @@ func inspect(_ context.Context, root string, files map[string][]byte) (map[strin
 		}
 		for _, m := range imports.FindAllStringSubmatch(text, -1) {
 			f.Imports = append(f.Imports, m[1])
+		}
+		f.Modules = map[string]int{}
+		for i, line := range strings.Split(text, "\n") {
+			if m := modules.FindStringSubmatch(line); m != nil {
+				f.Modules[m[1]] = i + 1
+			}
 		}
 		for _, m := range env.FindAllStringSubmatch(text, -1) {
 			f.EnvNames = append(f.EnvNames, m[1])

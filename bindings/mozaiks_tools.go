@@ -16,17 +16,26 @@ func (m *manifest) readTools(d document) {
 		m.defaults = m.policy(d.root.get("defaults"), d.file)
 		m.lifecycle(d.root.get("lifecycle_tools"), d.file)
 		m.readServers(d.root.get("servers"), d.file)
-		m.misspelt(d.root, d.file, "tools", "defaults", "lifecycle_tools", "servers")
+		m.misspelt(d.root, d.file, "tools", "backend_tools", "ui_tools", "defaults", "lifecycle_tools", "servers")
 	}
+	m.toolList(list, d.file, "tools", "")
+	if !d.root.is(listNode) { // the lists of July 2025, whose entries have no tool_type
+		m.toolList(d.root.get("backend_tools"), d.file, "backend_tools", "AGENT_TOOL")
+		m.toolList(d.root.get("ui_tools"), d.file, "ui_tools", "UI_TOOL")
+	}
+}
+
+// toolList reads a list of tools. Usual is the type of an entry that names none.
+func (m *manifest) toolList(list *node, file, key, usual string) {
 	if list.absent() {
 		return
 	}
 	if !list.is(listNode) {
-		m.errorf(list.at(d.file), "wrong_shape", "write a list of tools", "tools must be a list")
+		m.errorf(list.at(file), "wrong_shape", "write a list of tools", "%s must be a list", key)
 		return
 	}
-	for _, n := range m.bounded(list, d.file, "tools").items {
-		if t, ok := m.readTool(n, d.file); ok {
+	for _, n := range m.bounded(list, file, key).items {
+		if t, ok := m.readTool(n, file, usual); ok {
 			m.tools = append(m.tools, t)
 		}
 	}
@@ -34,27 +43,53 @@ func (m *manifest) readTools(d document) {
 
 // readTool reads an entry of MozaiksAI's tools list with our additive keys kind, effect,
 // max_attempts and timeout.
-func (m *manifest) readTool(n *node, file string) (toolEntry, bool) {
+func (m *manifest) readTool(n *node, file, usual string) (toolEntry, bool) {
 	at := n.at(file)
 	if !n.is(mapNode) {
 		m.errorf(at, "wrong_shape", "write for example - {agent: A, file: tool.py, function: run}", "a tool must be a map")
 		return toolEntry{}, false
 	}
 	m.misspelt(n, file, "agent", "file", "function", "name", "description", "tool_type", "auto_invoke",
-		"ui", "kind", "effect", "max_attempts", "timeout", "type", "constraints", "caller", "executor", "trigger",
+		"ui", "kind", "effect", "max_attempts", "timeout", "type", "constraints", "caller", "executor", "trigger", "path", "component",
 		"nats", "mcp", "http", "completion", "id",
 		"input", "output", "cache", "limits", "guards", "use")
 	t, ok := m.newTool(n, file)
 	if !ok {
 		return toolEntry{}, false
 	}
+	m.dottedPath(n, &t)
 	m.readKind(n, file, KindPython, &t)
 	if !m.readOwners(n, file, &t) || !m.complete(&t) {
 		return toolEntry{}, false
 	}
-	m.readInvocation(n, file, &t)
+	m.readInvocation(n, file, usual, &t)
 	m.carry(&t)
 	return t, true
+}
+
+// dottedPath reads file and function from a path as Python names a function, as manifests of July 2025
+// have it: workflows.Generator.tools.echo.echo.
+func (m *manifest) dottedPath(n *node, t *toolEntry) {
+	dotted := n.get("path").str()
+	if dotted == "" || t.file != "" || strings.ContainsAny(dotted, "/\\") {
+		return
+	}
+	parts := strings.Split(strings.ReplaceAll(dotted, ":", "."), ".")
+	if parts[0] == "workflows" && len(parts) > 1 {
+		parts = parts[1:]
+	}
+	if strings.EqualFold(parts[0], m.workflow) && len(parts) > 1 {
+		parts = parts[1:]
+	}
+	if t.function == "" {
+		t.function, parts = parts[len(parts)-1], parts[:len(parts)-1]
+	} else if len(parts) > 1 && parts[len(parts)-1] == t.function && parts[len(parts)-2] != "tools" {
+		parts = parts[:len(parts)-1]
+	}
+	if len(parts) == 0 {
+		return
+	}
+	t.file, t.name = strings.Join(parts, "/")+".py", cmp.Or(t.name, t.function)
 }
 
 // readKind reads of what kind a tool is, where it is, and the rules around it. A tool of Go or Python
@@ -124,11 +159,11 @@ func (m *manifest) complete(t *toolEntry) bool {
 
 // readInvocation reads tool_type, auto_invoke and ui. auto_invoke wins over tool_type in both
 // directions.
-func (m *manifest) readInvocation(n *node, file string, t *toolEntry) {
+func (m *manifest) readInvocation(n *node, file, usual string, t *toolEntry) {
 	kind := n.first("tool_type", "type")
 	shown := t.uiTool // the shared tool that it is
 	t.uiTool = false
-	switch strings.ToUpper(kind.str()) {
+	switch strings.ToUpper(cmp.Or(kind.str(), usual)) {
 	case "UI_TOOL":
 		t.uiTool = true
 	case "AGENT_TOOL", "":
@@ -148,7 +183,10 @@ func (m *manifest) readInvocation(n *node, file string, t *toolEntry) {
 	}
 	ui := n.get("ui")
 	m.readUI(ui, file, t)
-	if t.component != "" && kind.absent() && n.get("auto_invoke").absent() {
+	if ui.absent() && usual != "" {
+		t.component = n.get("component").str()
+	}
+	if t.component != "" && kind.absent() && usual == "" && n.get("auto_invoke").absent() {
 		m.warnf(ui.at(file), "ui_without_tool_type", "add tool_type: UI_Tool",
 			"tool %s has a UI component but no tool_type, so it is not called automatically", t.name)
 	}

@@ -16,10 +16,11 @@ type InspectFunc func(ctx context.Context, root string, files map[string][]byte)
 // PyFile is what a Python file shows of itself.
 type PyFile struct {
 	Functions map[string]PyFunc
-	Names     []string // bound in other ways than def: imported, assigned; signature unknown
-	Imports   []string // top-level names of imported modules
-	EnvNames  []string // environment variables that the file reads
-	Error     string   // syntax error, "" if none
+	Names     []string       // bound in other ways than def: imported, assigned; signature unknown
+	Imports   []string       // top-level names of imported modules
+	Modules   map[string]int // full names of these modules, with the line of the first import
+	EnvNames  []string       // environment variables that the file reads
+	Error     string         // syntax error, "" if none
 	ErrorLine int
 	Dynamic   bool // names may be bound in ways that the syntax does not show
 }

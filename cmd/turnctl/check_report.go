@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,7 +101,7 @@ func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSett
 		w := &r.Workflows[i]
 		imports, names := set.Python(w.Name)
 		if usable {
-			w.needModules(ctx, dir, cfg.Python, imports)
+			w.needModules(ctx, dir, cfg.Python, imports, set)
 			w.needNames(ctx, dir, cfg.Python)
 		}
 		w.needEnv(dir, env, names)
@@ -132,7 +133,7 @@ func (r *report) needPython(ctx context.Context, dir, interpreter string) bool {
 }
 
 // needModules looks for the modules that the Python files import.
-func (w *workflowReport) needModules(ctx context.Context, dir, interpreter string, imports []string) {
+func (w *workflowReport) needModules(ctx context.Context, dir, interpreter string, imports []string, set *bindings.Set) {
 	missing, err := python.Missing(ctx, interpreter, dir, filepath.Join(dir, w.Dir), imports)
 	if err != nil {
 		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityWarning, w.Name, "modules_not_checked",
@@ -144,7 +145,23 @@ func (w *workflowReport) needModules(ctx context.Context, dir, interpreter strin
 	w.MissingModules = missing
 	w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityWarning, w.Name, "missing_modules",
 		"install them where the worker's interpreter finds them, or name that interpreter with --python",
-		"the Python interpreter does not find %s", strings.Join(missing, ", ")))
+		"the Python interpreter does not find %s", strings.Join(imported(set, w.Name, missing), ", ")))
+}
+
+// imported names modules with the files that import them.
+func imported(set *bindings.Set, workflow string, modules []string) []string {
+	const most = 3 // files of one module
+	named := make([]string, len(modules))
+	for i, module := range modules {
+		named[i] = module
+		switch files := set.Importers(workflow, module); {
+		case len(files) > most:
+			named[i] += fmt.Sprintf(" (%s and %d more)", strings.Join(files[:most], ", "), len(files)-most)
+		case len(files) > 0:
+			named[i] += " (" + strings.Join(files, ", ") + ")"
+		}
+	}
+	return named
 }
 
 // needEnv looks for the environment variables that the Python files read. A tool may do

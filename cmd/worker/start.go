@@ -34,7 +34,8 @@ type start struct {
 
 type startedWorkflow struct {
 	Name     string   `json:"name"`
-	Bindings []string `json:"bindings"` // agent/model → tool
+	Bindings []string `json:"bindings"`        // agent/model → tool
+	Empty    string   `json:"empty,omitempty"` // why it binds nothing
 }
 
 // maxFaults is how many errors of manifests are told in full.
@@ -55,7 +56,7 @@ func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web) *start {
 		s.signIn = " --nats-user " + user + ", with its password in ONETURN_NATS_PASSWORD"
 	}
 	for _, name := range set.Workflows() {
-		s.Workflows = append(s.Workflows, startedWorkflow{name, boundIn(set, name)})
+		s.Workflows = append(s.Workflows, startedWorkflow{name, boundIn(set, name), set.Empty(name)})
 	}
 	for _, d := range set.Diagnostics() {
 		switch d.Severity {
@@ -104,7 +105,7 @@ func (s *start) text(b *strings.Builder) {
 	fmt.Fprintf(b, "oneturn worker %s is ready\n", s.Name)
 	line("workflows", "%s", s.Folder)
 	for _, wf := range s.Workflows {
-		line("", "%s: %s", wf.Name, orNothing(wf.Bindings))
+		line("", "%s: %s", wf.Name, orNothing(wf.Bindings, wf.Empty))
 	}
 	if len(s.Workflows) == 0 {
 		line("", "none: every turn will end as no_binding")
@@ -128,8 +129,11 @@ func (s *start) text(b *strings.Builder) {
 	line("", "publisher publish FILE --wait --nats %s%s", s.NATS, s.signIn)
 }
 
-func orNothing(list []string) string {
-	if len(list) == 0 {
+func orNothing(list []string, why string) string {
+	switch {
+	case len(list) == 0 && why != "":
+		return "nothing is bound: " + why
+	case len(list) == 0:
 		return "nothing is bound"
 	}
 	return strings.Join(list, ", ")

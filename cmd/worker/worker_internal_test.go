@@ -148,7 +148,7 @@ func TestWorkerWithItsOwnServerRunsTheFirstExampleAndDrains(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	require.Zero(t, w.start.Errors+w.start.Warnings, "%v", w.start.Faults)
 	require.Equal(t, "oneturn.in.default.structured_output_ready.<app>.<workflow>.<chat>", w.start.Publish)
-	require.Equal(t, []startedWorkflow{{"Hello", []string{"Greeter/Greeting → greet", "Cashier/Charge → charge", "Archivist/Note → file_note"}}}, w.start.Workflows)
+	require.Equal(t, []startedWorkflow{{"Hello", []string{"Greeter/Greeting → greet", "Cashier/Charge → charge", "Archivist/Note → file_note"}, ""}}, w.start.Workflows)
 
 	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n"} {
 		code, body := get(t, w.start.HTTP+path)
@@ -265,12 +265,12 @@ func TestStartForPeopleFitsWhatTheyNeed(t *testing.T) {
 	s := &start{
 		Name: "w1", NATS: "nats://127.0.0.1:4222", Store: "oneturn-data", Pool: "default", HTTP: "http://127.0.0.1:8080",
 		Tier: provision.TierOf(true, 1, provision.SyncLazy), Folder: "wf", Publish: "oneturn.in.…", Errors: 1, Warnings: 2, Faults: []string{"A/oneturn.yaml:3: error: bad"},
-		Workflows: []startedWorkflow{{"A", nil}, {"B", []string{"X/M → t"}}},
+		Workflows: []startedWorkflow{{"A", nil, "no manifest names a tool"}, {"B", []string{"X/M → t"}, ""}},
 	}
 	var out bytes.Buffer
 	require.NoError(t, s.write("text", &out))
 	for _, want := range []string{
-		"w1 is ready", "A: nothing is bound", "B: X/M → t", "A/oneturn.yaml:3: error: bad", "1 error, 2 warnings", "memory: ",
+		"w1 is ready", "A: nothing is bound: no manifest names a tool", "B: X/M → t", "A/oneturn.yaml:3: error: bad", "1 error, 2 warnings", "memory: ",
 		"nats://127.0.0.1:4222, embedded, store oneturn-data", "http://127.0.0.1:8080/healthz", "publisher publish FILE --wait --nats nats://127.0.0.1:4222",
 	} {
 		require.Contains(t, out.String(), want)

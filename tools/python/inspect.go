@@ -30,6 +30,7 @@ type File struct {
 	Functions map[string]Function `json:"functions"`  // defined with def at the file's own level
 	Names     []string            `json:"names"`      // bound there in other ways: imported, assigned, classes; signature unknown
 	Imports   []string            `json:"imports"`    // top-level modules it imports, guarded and relative imports left out
+	Modules   map[string]int      `json:"modules"`    // full names of the modules that it imports so, with the first line
 	EnvNames  []string            `json:"env_names"`  // environment variables it reads
 	Error     string              `json:"error"`      // why it could not be understood, "" if it could
 	ErrorLine int                 `json:"error_line"` // 0 when unknown

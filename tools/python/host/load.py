@@ -104,5 +104,8 @@ class Loader:
 def describe(error, file):
     text = "%s: %s (while importing %s)" % (type(error).__name__, error, file)
     if isinstance(error, ModuleNotFoundError) and error.name:
-        text += "; install %s for %s or set another interpreter" % (error.name.partition(".")[0], sys.executable)
+        top = error.name.partition(".")[0]
+        if top in shims.TOPS:  # what a package index has under this name is another's
+            return text + "; put the package %s of MozaiksAI into the workflows folder or next to it: there are stand-ins for some of its modules only" % top
+        text += "; install %s for %s or set another interpreter" % (top, sys.executable)
     return text

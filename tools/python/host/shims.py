@@ -47,7 +47,7 @@ _LEAVES = {
     "logs.tools_logs": {"get_tool_logger": _logger("tool"), "log_tool_event": log_tool_event},
 }
 _PACKAGES = {leaf.rsplit(".", depth)[0] for leaf in _LEAVES for depth in range(1, leaf.count(".") + 1)}
-_TOPS = {leaf.partition(".")[0] for leaf in _LEAVES}
+TOPS = {leaf.partition(".")[0] for leaf in _LEAVES}
 
 
 class Finder:
@@ -57,7 +57,7 @@ class Finder:
         self._folders = folders
 
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] not in _TOPS:
+        if name.partition(".")[0] not in TOPS:
             return None
         real = importlib.machinery.PathFinder.find_spec(name, self._folders if path is None else path)
         if real is not None:

@@ -50,6 +50,7 @@ def asking(functions):
 class File:
     def __init__(self):
         self.functions, self.names, self.imports, self.env = {}, set(), set(), set()
+        self.modules = {}  # full names of imported modules, with their first line
         self.bodies = {}
         self.hints = Hints()
         self.dynamic = False
@@ -104,12 +105,17 @@ class File:
         for name, found in self.functions.items():
             found["input"], found["output"] = self.hints.function(self.bodies[name])
 
+    def module(self, name, line):
+        self.imports.add(name.partition(".")[0])
+        self.modules[name] = min(line, self.modules.get(name, line))
+
     def uses(self, node, optional=False):
         """Imports and environment variables anywhere; imports that the code can do without are left out."""
         if isinstance(node, ast.Import) and not optional:
-            self.imports.update(alias.name.partition(".")[0] for alias in node.names)
+            for alias in node.names:
+                self.module(alias.name, node.lineno)
         elif isinstance(node, ast.ImportFrom) and not optional and not node.level and node.module:
-            self.imports.add(node.module.partition(".")[0])
+            self.module(node.module, node.lineno)
         elif isinstance(node, ast.Subscript) and name_of(node.value) in ("os.environ", "environ"):
             self.variable(node.slice)
         elif isinstance(node, ast.Call):
@@ -179,7 +185,7 @@ def inspect(path, data):
         return {"error": error.strerror or "cannot be read"}
     except (ValueError, RecursionError, MemoryError) as error:
         return {"error": "cannot be parsed: %s" % (str(error) or type(error).__name__)}
-    return {"functions": file.functions, "names": sorted(file.names), "imports": sorted(file.imports),
+    return {"functions": file.functions, "names": sorted(file.names), "imports": sorted(file.imports), "modules": file.modules,
             "env_names": sorted(file.env), "dynamic": file.dynamic}
 
 

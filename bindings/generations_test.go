@@ -1,0 +1,68 @@
+package bindings_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+)
+
+func TestToolsOfJuly2025AreRead(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "Generator/tools/echo.py"), "def echo(text): return text\n")
+	write(t, filepath.Join(root, "Generator/tools/request_api_key.py"), "def ask_key(service): return service\n")
+	write(t, filepath.Join(root, "Generator/structured_outputs.yaml"), "models: {Key: {type: model, fields: {service: {type: str}}}}\nregistry: {KeyAgent: Key}\n")
+	write(t, filepath.Join(root, "Generator/agents.yaml"), "agents: {KeyAgent: {auto_tool_mode: true}, EchoAgent: {}}\n")
+	write(t, filepath.Join(root, "Generator/tools.yaml"), `
+backend_tools:
+  - {path: workflows.Generator.tools.echo.echo, agent: EchoAgent, description: says it again}
+ui_tools:
+  - {path: workflows.Generator.tools.request_api_key.ask_key, agent: KeyAgent, component: KeyInput}
+`)
+	set := load(t, root)
+	require.Empty(t, lines(set, bindings.SeverityError))
+	require.Empty(t, lines(set, bindings.SeverityWarning))
+	b, err := set.Resolve("Generator", "KeyAgent", "Key")
+	require.NoError(t, err)
+	require.Equal(t, "Generator/tools/request_api_key.py", b.File)
+	require.Equal(t, "ask_key", b.Function)
+	require.Equal(t, "KeyInput", b.Component)
+	_, err = set.Resolve("Generator", "EchoAgent", "")
+	require.ErrorContains(t, err, "tool echo of agent EchoAgent (Generator/tools.yaml:3) is not called automatically")
+}
+
+func TestWorkflowThatBindsNothingSaysWhy(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "Docs/tools/t.py"), "def run(x): return x\n")
+	write(t, filepath.Join(root, "Docs/tools.yaml"), "tools:\n- {agent: A, file: t.py, function: run, auto_invoke: false}\n- {agent: A, file: t.py, function: run, name: b, tool_type: Agent_Tool}\n")
+	set := load(t, root)
+	require.Contains(t, strings.Join(lines(set, bindings.SeverityWarning), "\n"), "nothing is bound: 2 of 2 tools could be called, but not automatically")
+	require.Equal(t, "2 of 2 tools could be called, but not automatically (no auto_invoke: true, and no UI_Tool)", set.Empty("Docs"))
+}
+
+func TestModulesOfMozaiksAIThatDoNotExistAreFoundWithTheirLine(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "workflows")
+	write(t, filepath.Join(root, "W/tools/t.py"), "from core.workflow.ui_tools import use_ui_tool\nfrom core.data.persistence import X\nimport mozaiksai.core.data\nfrom logs.logging_config import get_core_logger\ndef run(x): return x\n")
+	write(t, filepath.Join(root, "W/tools.yaml"), "tools: [{agent: A, file: t.py, function: run, tool_type: UI_Tool}]\n")
+	missing := func() (found []string) {
+		for _, d := range load(t, root).Diagnostics() {
+			if d.Code == "missing_modules" {
+				found = append(found, d.File+" "+d.Message+" "+d.Mend)
+			}
+		}
+		return found
+	}
+	found := missing()
+	require.Len(t, found, 2)
+	require.Contains(t, found[0], "W/tools/t.py module core.data.persistence of MozaiksAI does not exist here")
+	require.Contains(t, found[0], "put the package core of MozaiksAI into the workflows folder or next to it")
+	require.Contains(t, found[1], "module mozaiksai.core.data")
+	write(t, filepath.Join(root, "../core/__init__.py"), "")
+	require.Len(t, missing(), 1, "the package is next to the workflows")
+}

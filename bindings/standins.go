@@ -1,0 +1,88 @@
+package bindings
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// standIns are the modules of MozaiksAI that the Python host stands in for.
+func standIns() []string {
+	return []string{
+		"mozaiksai.core.workflow.outputs.ui_tools", "core.workflow.outputs.ui_tools", "core.workflow.ui_tools",
+		"logs.logging_config", "logs.tools_logs",
+	}
+}
+
+// standsIn reports whether a module is one of [standIns] or a package around one.
+func standsIn(module string) bool {
+	return slices.ContainsFunc(standIns(), func(s string) bool { return s == module || strings.HasPrefix(s, module+".") })
+}
+
+// checkStandIns reports imports of MozaiksAI's modules that are not here: its package is neither in the
+// workflows folder nor beside it, and the stand-ins do not have them. One finding a module.
+func (b *binder) checkStandIns(local []string) {
+	told := map[string]bool{}
+	for _, file := range slices.Sorted(maps.Keys(b.files)) {
+		modules := b.files[file].Modules
+		for _, module := range slices.Sorted(maps.Keys(modules)) {
+			top, _, _ := strings.Cut(module, ".")
+			if told[module] || standsIn(module) || !slices.ContainsFunc(standIns(), func(s string) bool { return strings.HasPrefix(s, top+".") }) ||
+				slices.Contains(local, top) || b.there(top) {
+				continue
+			}
+			told[module] = true
+			b.warnf(place{file, modules[module]}, "missing_modules",
+				"put the package "+top+" of MozaiksAI into the workflows folder or next to it, or change the import",
+				"module %s of MozaiksAI does not exist here: of %s there are stand-ins for the modules of docs/mozaiksai.md only", module, top)
+		}
+	}
+}
+
+// there reports whether a package is in the workflows folder or next to it.
+func (b *binder) there(top string) bool {
+	for _, dir := range []string{b.root, filepath.Dir(b.root)} {
+		for _, name := range []string{top, top + ".py"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); b.root != "" && err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Importers says which files of a workflow import a top-level module, as file:line, sorted.
+func (s *Set) Importers(workflow, module string) []string {
+	if w := s.find(workflow); w != nil {
+		return slices.Clone(w.importers[module])
+	}
+	return nil
+}
+
+// Empty says why a workflow binds nothing; "" if it binds something or is not known.
+func (s *Set) Empty(workflow string) string {
+	if w := s.find(workflow); w != nil {
+		return w.empty
+	}
+	return ""
+}
+
+// importers are the places of the first import of each top-level module in each file.
+func importers(files map[string]PyFile) map[string][]string {
+	all := map[string][]string{}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		first := map[string]int{}
+		for module, line := range files[file].Modules {
+			top, _, _ := strings.Cut(module, ".")
+			if at, ok := first[top]; !ok || line < at {
+				first[top] = line
+			}
+		}
+		for top, line := range first {
+			all[top] = append(all[top], place{file, line}.String())
+		}
+	}
+	return all
+}
