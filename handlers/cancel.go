@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -136,9 +137,27 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// CancelSeen stops the tool of a turn when the live copy of its cancel arrives. The journal
-// key is that of the cancel record.
+// CancelSeen stops the tool of a turn when the live copy of its cancel arrives, and the journal has
+// the cancel: a live copy may be forged. The key is that of the turn.
 func (h *Handlers) CancelSeen(key subjects.Key) {
-	h.cancelled.add(key.String())
-	h.running.stop(key.String(), errCancelled)
+	name := key.String()
+	h.cancelled.add(name)
+	if h.running.find(name) != nil && h.isCancelled(context.Background(), key) {
+		h.running.stop(name, errCancelled)
+	}
+}
+
+// isCancelled reports whether the journal has a cancel of a turn, as the leader knows it. If that
+// cannot be read, the run looks again when it asks, parks or ends.
+func (h *Handlers) isCancelled(ctx context.Context, key subjects.Key) bool {
+	if mutant.Planted(mutant.LiveCancelDecides) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	cancelled, err := h.Journal.Cancelled(ctx, idempotency.Hold{Key: key})
+	if err != nil {
+		h.Logger.Debug("the journal cannot be asked for a cancel whose live copy has arrived", "key", key.String(), "err", logError(err))
+	}
+	return err == nil && cancelled
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/python"
@@ -112,7 +113,7 @@ func TestStoppedTurnSaysWhetherItsToolWasEntered(t *testing.T) {
 			k.Logger = slog.New(slog.NewTextHandler(log, nil))
 			stop := drain
 			if c.cancel {
-				stop = func(context.CancelCauseFunc) { k.CancelSeen(subjects.TurnKey("app", "chat", "", "turn")) }
+				stop = func(context.CancelCauseFunc) { k.cancelSeen() }
 			}
 			require.Equal(t, handlers.Ack, k.stopped(q, c.entered, stop).Do)
 			r := k.response()
@@ -136,11 +137,34 @@ func TestTurnThatMayRunAgainComesBackWhenItsWorkerDrains(t *testing.T) {
 	}
 }
 
+// cancelSeen stores a cancel of the turn and has its live copy arrive.
+func (k *kit) cancelSeen() {
+	key := subjects.TurnKey("app", "chat", "", "turn")
+	if err := k.Journal.Cancel(context.Background(), idempotency.Claim{Key: key}, []byte(`{}`)); err != nil {
+		k.t.Errorf("cancel: %v", err)
+	}
+	k.CancelSeen(key)
+}
+
+func TestLiveCopyOfACancelThatTheJournalDoesNotHaveCancelsNothing(t *testing.T) {
+	t.Parallel()
+	key := subjects.TurnKey("app", "chat", "", "turn")
+	var k *kit
+	k = newKit(t, toolFunc(func(ctx context.Context, _ *tools.Call) (tools.Result, error) {
+		k.CancelSeen(key)
+		return tools.Result{}, context.Cause(ctx)
+	}))
+	k.bind(bindings.EffectUnsafe, 0)
+	k.CancelSeen(key) // nor before it runs
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.True(t, k.response().Success, k.response().Content)
+}
+
 func TestCancelSeenBeforeItsTurnKeepsTheToolOut(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { panic("entered") }))
 	k.bind(bindings.EffectUnsafe, 0)
-	k.CancelSeen(subjects.TurnKey("app", "chat", "", "turn"))
+	k.cancelSeen()
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
 	require.Equal(t, "The turn was cancelled before tool t was entered: it did not run.", k.response().Content)
 }

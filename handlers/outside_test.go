@@ -309,7 +309,7 @@ func TestCancelEndsATurnWhoseContextVariablesNobodyReads(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	k.bindEager(bindings.EffectIdempotent)
 	k.lose()
-	time.AfterFunc(500*time.Millisecond, func() { k.CancelSeen(subjects.TurnKey("app", "chat", "", "turn")) })
+	time.AfterFunc(500*time.Millisecond, k.cancelSeen)
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.soon()).Do)
 	require.Equal(t, events.CodeCancelled, k.response().Code)
 }

@@ -298,7 +298,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	t.asked = d.Turn != nil && len(d.Turn.Questions()) > 0
 	h.running.add(t.name, r)
 	defer h.running.remove(t.name, r)
-	if h.cancelled.has(t.name) {
+	if h.cancelled.has(t.name) && h.isCancelled(t.m.Held, t.key) {
 		stop(errCancelled)
 	}
 	call, err := h.toolCall(ctx, r)

@@ -59,6 +59,8 @@ const (
 	StaleReadBelieved Name = "stale_read_believed"
 	// MergeBeforeFinish merges context changes before it is known whether their run ends the turn.
 	MergeBeforeFinish Name = "merge_before_finish"
+	// LiveCancelDecides ends a tool because of the live copy of a cancel, whether there is one or not.
+	LiveCancelDecides Name = "live_cancel_decides"
 	// StrangerTakesOver takes turns over whose workflow the worker does not know.
 	StrangerTakesOver Name = "stranger_takes_over"
 	// BudgetIgnored gives messages back with a delay however many places they take.
@@ -94,5 +96,6 @@ func OfSchedules() []Name {
 		LeaseWithoutTime,
 		BudgetIgnored,
 		MergeBeforeFinish,
+		LiveCancelDecides,
 	}
 }

@@ -22,6 +22,7 @@ const (
 	LostAck       Fault = "lost ack"        // an acknowledgement does not arrive
 	LateAck       Fault = "late ack"        // an acknowledgement arrives at some later time
 	LostLive      Fault = "lost live copy"  // the live copy of a cancel is not seen
+	ForgedLive    Fault = "forged copy"     // somebody publishes the live copy of a cancel that does not exist
 	LostDead      Fault = "lost letter"     // a dead letter cannot be stored
 	LostSchedule  Fault = "lost schedule"   // the end of a question's time may not be scheduled
 	FailedMerge   Fault = "failed merge"    // context variables cannot be stored
@@ -34,7 +35,7 @@ const (
 func Faults() []Fault {
 	return []Fault{
 		Crash, Pause, Drain, Deploy, LostBeats, LostLease, UnknownNow, UnknownLater, UnknownNever, Undecided,
-		FailedRead, StaleRead, OldLeader, LostAck, LateAck, LostLive, LostDead, LostSchedule, FailedMerge, Purge, FullStore, ForgottenNums,
+		FailedRead, StaleRead, OldLeader, LostAck, LateAck, LostLive, ForgedLive, LostDead, LostSchedule, FailedMerge, Purge, FullStore, ForgottenNums,
 	}
 }
 

@@ -60,7 +60,7 @@ func (w *world) heal() {
 func (w *world) fault() bool {
 	p := w.processes[w.rng.IntN(len(w.processes))]
 	m := w.anyLeased()
-	switch w.rng.IntN(7) {
+	switch w.rng.IntN(8) {
 	case 0:
 		if p.up && w.strike(Crash, 1) {
 			p.crash()
@@ -101,6 +101,13 @@ func (w *world) fault() bool {
 		case w.strike(FullStore, 1):
 			w.tracef("the store is nearly full")
 			w.full = true
+			return true
+		}
+	case 7:
+		if w.strike(ForgedLive, 1) {
+			key := w.turns[w.rng.IntN(len(w.turns))].key
+			w.tracef("a live copy of a cancel is forged")
+			w.announce(func(p *process) { p.handlers.CancelSeen(key) })
 			return true
 		}
 	}
