@@ -80,23 +80,19 @@ func deliver(ctx context.Context, js jetstream.JetStream, space subjects.Space, 
 	if err != nil {
 		return nil, fmt.Errorf("answer %.80q: %w", r.ToolCallID, err)
 	}
-	nc := js.Conn()
-	inbox := subjects.NewInbox(nc.Opts.InboxPrefix)
-	sub, err := nc.SubscribeSync(inbox)
+	verdict := space.NewVerdict(r.App)
+	sub, err := js.Conn().SubscribeSync(verdict)
 	if err != nil {
 		return nil, fmt.Errorf("answer %.80q: %w", r.ToolCallID, err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
-	m := &nats.Msg{Subject: subject, Header: nats.Header{subjects.HeaderReply: {inbox}}, Data: body}
+	m := &nats.Msg{Subject: subject, Header: nats.Header{subjects.HeaderReply: {verdict}}, Data: body}
 	ack, err := js.PublishMsg(ctx, m)
 	if err != nil {
 		return nil, fmt.Errorf("answer %.80q: publish to %s: %w", r.ToolCallID, subject, err)
 	}
 	reply, err := sub.NextMsgWithContext(ctx)
 	switch {
-	case ctx.Err() != nil && !space.MayReply(inbox):
-		return nil, fmt.Errorf("answer %.80q: %w (message %d of %s); workers whose reply prefixes do not include %q send no verdict here: use an inbox prefix that begins with %s, or add this one to their reply prefixes",
-			r.ToolCallID, ErrUndecided, ack.Sequence, ack.Stream, nc.Opts.InboxPrefix, subjects.DefaultInboxes)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("answer %.80q: %w (message %d of %s)", r.ToolCallID, ErrUndecided, ack.Sequence, ack.Stream)
 	case err != nil:

@@ -65,6 +65,7 @@ type Worker struct {
 	Listen         string        `flag:"listen" default:"127.0.0.1:4222" kind:"address" embedded:"true" help:"Address of the embedded server. One that is not loopback needs --listen-user and --listen-password."`
 	ListenUser     string        `flag:"listen-user" example:"oneturn" embedded:"true" help:"User of the embedded server."`
 	ListenPassword Secret        `flag:"listen-password" example:"..." embedded:"true" help:"Password of the embedded server. Prefer the variable: flags are visible to every process of the machine."`
+	Accounts       string        `flag:"accounts" example:"accounts.conf" embedded:"true" help:"File with the accounts of the embedded server, as turnctl nats-config prints it; passwords are environment variables. In place of --listen-user."`
 	Store          string        `flag:"store" default:"oneturn-data" embedded:"true" help:"Directory of the embedded server's records. One server holds it at a time."`
 	StoreMax       Bytes         `flag:"store-max" default:"-1" embedded:"true" help:"Most that the embedded server stores, at least 1GiB; -1: what is stored, and three quarters of what the disk has room for. From 85 % of it, or of what the disk has room for now, no new turns are taken."`
 	AckWait        time.Duration `flag:"ack-wait" default:"30s" min:"1s" max:"10m" embedded:"true" help:"How long a worker may be silent before its turns go to another one. A server of one's own: turnctl provision --ack-wait."`
@@ -90,6 +91,16 @@ type Turnctl struct {
 	Output
 
 	Timeout time.Duration `flag:"timeout" default:"10s" min:"1ms" max:"24h" help:"Time limit of one request to the server."`
+}
+
+// Accounts configures turnctl nats-config.
+type Accounts struct {
+	Output
+
+	Prefix   string   `flag:"prefix" default:"oneturn" help:"Prefix of all subjects; streams and buckets carry it in upper case."`
+	Tenants  []string `flag:"tenants" default:"default" help:"Tenants (app_id); each gets an account."`
+	Pools    []string `flag:"pools" default:"default" help:"Pools of workers; each gets a user for its workers."`
+	Services []string `flag:"services" example:"warehouse" help:"Names of NATS services that are tools; each gets a user."`
 }
 
 // Provision configures turnctl provision.

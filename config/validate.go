@@ -108,16 +108,19 @@ func (w *Worker) checkListen() []Problem {
 	if (w.ListenUser == "") != (w.ListenPassword == "") {
 		return []Problem{{"--listen-user", "and --listen-password belong together", "ONETURN_LISTEN_USER=oneturn ONETURN_LISTEN_PASSWORD=..."}}
 	}
+	if w.Accounts != "" && w.ListenUser != "" {
+		return []Problem{{"--accounts", "and --listen-user are mutually exclusive: the file names the users", "--accounts=" + w.Accounts}}
+	}
 	host, port, err := net.SplitHostPort(w.Listen)
 	if err != nil {
 		return []Problem{{"--listen", "names no address", "--listen=127.0.0.1:4222"}}
 	}
 	ip := net.ParseIP(host)
-	if host == "localhost" || ip != nil && ip.IsLoopback() || w.ListenPassword != "" {
+	if host == "localhost" || ip != nil && ip.IsLoopback() || w.ListenPassword != "" || w.Accounts != "" {
 		return nil
 	}
 	return []Problem{{
 		"--listen", strconv.Quote(w.Listen) + " is open to the network and has no password",
-		"--listen=" + net.JoinHostPort("127.0.0.1", port) + ", or set ONETURN_LISTEN_USER and ONETURN_LISTEN_PASSWORD",
+		"--listen=" + net.JoinHostPort("127.0.0.1", port) + ", or set ONETURN_LISTEN_USER and ONETURN_LISTEN_PASSWORD, or --accounts",
 	}}
 }

@@ -19,14 +19,14 @@ import (
 func without(t *testing.T, right string) func(string) string {
 	t.Helper()
 	return func(config string) string {
-		before, rest, ok := strings.Cut(config, "{ user: worker,")
+		before, rest, ok := strings.Cut(config, `{ user: "worker",`)
 		require.True(t, ok)
 		block, after, ok := strings.Cut(rest, "allow_responses")
 		require.True(t, ok)
 		require.Contains(t, block, `"`+right+`"`)
 		at := strings.LastIndex(block, `"`+right+`"`) // an inbox is to be subscribed to first of all
 		block = block[:at] + `"nothing.at.all"` + block[at+len(right)+len(`""`):]
-		return before + "{ user: worker," + block + "allow_responses" + after
+		return before + `{ user: "worker",` + block + "allow_responses" + after
 	}
 }
 
@@ -111,9 +111,9 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 func TestDoctorNamesARightThatItLacks(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t, func(config string) string {
-		before, block, ok := strings.Cut(config, "{ user: operator,")
+		before, block, ok := strings.Cut(config, `{ user: "operator",`)
 		require.True(t, ok)
-		return before + "{ user: operator," + strings.Replace(block, "$JS.API.CONSUMER.INFO.*.*", "nothing.at.all", 1)
+		return before + `{ user: "operator",` + strings.Replace(block, "$JS.API.CONSUMER.INFO.*.*", "nothing.at.all", 1)
 	})
 	s.run("provisioner", "provision")
 	out, code := output(t, command(t, s.dir, "turnctl", s.flags("operator", "doctor", "--timeout", "1s")...))

@@ -5,14 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/accounts"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/natstool"
@@ -35,40 +33,17 @@ func TestManifestOfTheServicesPageIsFine(t *testing.T) {
 // worker with the rights of the page and no others.
 func TestRightsOfTheServicesPageAreEnough(t *testing.T) {
 	t.Parallel()
-	users := strings.ReplaceAll(fenced(t, "nats-services.md", "conf")[0].text, "permissions:", "password: secret, permissions:")
-	file := filepath.Join(t.TempDir(), "nats.conf")
-	require.NoError(t, os.WriteFile(file, []byte("authorization { users: [\n"+users+"] }\n"), 0o600))
-	opts, err := server.ProcessConfigFile(file)
-	require.NoError(t, err)
-	opts.Host, opts.Port, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
-	srv, err := server.NewServer(opts)
-	require.NoError(t, err)
-	srv.Start()
-	t.Cleanup(func() {
-		srv.Shutdown()
-		srv.WaitForShutdown()
-	})
-	require.True(t, srv.ReadyForConnections(10*time.Second))
-	as := func(user string) string { return strings.Replace(srv.ClientURL(), "://", "://"+user+":secret@", 1) }
-
+	s := securedFor(t, accounts.Options{Services: []string{"warehouse"}})
 	service := filepath.Join(t.TempDir(), "service")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", service, "./examples/03-nats-service")
 	build.Dir = ".."
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	cmd := exec.CommandContext(t.Context(), service)
-	cmd.Env = append(os.Environ(), "NATS_URL="+as("warehouse"))
+	cmd.Env = append(os.Environ(), "NATS_URL="+s.as("warehouse"))
 	p := launch(t, cmd, "is ready")
 
-	denied := make(chan error, 1)
-	nc, err := nats.Connect(as("worker"), nats.CustomInboxPrefix("_INBOX_worker"), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		select {
-		case denied <- err:
-		default:
-		}
-	}))
-	require.NoError(t, err)
-	defer nc.Close()
+	nc, denied := s.connect("worker")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	invoke := func(to *target.NATS, call *tools.Call) (tools.Result, error) {
@@ -90,6 +65,6 @@ func TestRightsOfTheServicesPageAreEnough(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(result.Value), "Ordered 50 of tea.")
 	require.NoError(t, nc.Flush())
-	require.Empty(t, denied)
+	require.Empty(t, denied.list())
 	require.Empty(t, p.stderr.String())
 }

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,12 +21,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/accounts"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/subjects"
 )
 
-// secured is a server with the users of docs/operations.md.
+// secured is a server with the accounts and users of docs/operations.md, and more services.
 type secured struct {
 	t   *testing.T
 	url *url.URL
@@ -34,10 +38,21 @@ type secured struct {
 // newSecured starts the server; change may take a right away from the configuration.
 func newSecured(t *testing.T, change ...func(config string) string) *secured {
 	t.Helper()
-	config := fenced(t, "operations.md", "conf")
-	require.NotEmpty(t, config)
-	text := strings.NewReplacer("$PUBLISHER_PASSWORD", "publisher", "$WORKER_PASSWORD", "worker", "$READER_PASSWORD", "reader",
-		"$FETCHER_PASSWORD", "fetcher", "$OPERATOR_PASSWORD", "operator", "$PROVISIONER_PASSWORD", "provisioner", "$REPAIRER_PASSWORD", "repairer").Replace(config[0].text)
+	return securedFor(t, accounts.Options{}, change...)
+}
+
+// securedFor is newSecured for other tenants, pools and services.
+func securedFor(t *testing.T, o accounts.Options, change ...func(config string) string) *secured {
+	t.Helper()
+	var err error
+	o.Space, err = subjects.New(subjects.DefaultPrefix)
+	require.NoError(t, err)
+	if o.Tenants == nil {
+		o.Tenants = []string{"acme"}
+	}
+	all, err := accounts.New(o)
+	require.NoError(t, err)
+	text := withPasswords(all)
 	for _, f := range change {
 		text = f(text)
 	}
@@ -61,10 +76,25 @@ func newSecured(t *testing.T, change ...func(config string) string) *secured {
 	return s
 }
 
-// as is the address for a role, whose password in these tests is its name.
+// withPasswords is the configuration with a password for each user: its name.
+func withPasswords(all []accounts.Account) string {
+	text := accounts.Config(all)
+	for _, a := range all {
+		for _, u := range a.Users {
+			text = strings.ReplaceAll(text, "$"+accounts.Password(u)+",", strconv.Quote(u.Name)+",")
+		}
+	}
+	return text
+}
+
+// as is the address for a role, of tenant acme if it is one of a tenant.
 func (s *secured) as(role string) string {
 	u := *s.url
-	u.User = url.UserPassword(role, role)
+	name := role
+	if slices.Contains([]string{"publisher", "answerer", "reader", "fetcher"}, role) {
+		name = "acme-" + role
+	}
+	u.User = url.UserPassword(name, name)
 	return u.String()
 }
 
@@ -214,8 +244,8 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	_, err = seen.NextMsg(20 * time.Second)
 	require.NoError(t, err)
 	require.Contains(t, s.run("operator", "doctor", "--ack-wait", "1s"), "1 worker answered")
-	s.run("operator", "ls", "--open")
-	require.Contains(t, s.run("operator", "ls"), "c1")
+	s.run("repairer", "ls", "--open")
+	require.Contains(t, s.run("repairer", "ls"), "c1")
 	require.Contains(t, s.run("operator", "show", "c2", "slow", "--app", "acme"), "takeover")
 	operator, deniedOperator := s.connect("operator")
 	js, err := jetstream.New(operator)
@@ -292,7 +322,7 @@ func (s *secured) requireWaits(c *oneturn.Client, reader *nats.Conn) {
 		open, err := readers.Waits(t.Context(), oneturn.WaitsRequest{App: "acme", Chat: "c5"})
 		return err == nil && len(open.Waits) == 3
 	}, 10*time.Second, 10*time.Millisecond)
-	require.Contains(t, s.run("operator", "waits", "ls", "--app", "acme"), "w1/1")
+	require.Contains(t, s.run("repairer", "waits", "ls", "--app", "acme"), "w1/1")
 	s.run("operator", "waits", "show", "w1/1")
 	require.Contains(t, s.run("repairer", "waits", "expire", "w1/1"), "is expired")
 	require.Contains(t, s.run("repairer", "waits", "cancel", "w2"), "is cancelled")
@@ -355,7 +385,7 @@ func TestNoRoleMayDoMoreThanThePageSays(t *testing.T) {
 			"oneturn.events.acme.c.t.0.tool_response", "$KV.ONETURN_TURNS.e.acme.c.t.0.tool_response", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS",
 		},
 		"worker": {
-			"oneturn.in.default.cancel.acme.W.c", "oneturn.events.acme.c.t.0.tool_response",
+			"oneturn.in.default.x.acme.W.c", "oneturn.in.default.cancel.acme.W.c", "oneturn.events.acme.c.t.0.tool_response",
 			"$JS.API.STREAM.DELETE.ONETURN_IN", "$JS.API.STREAM.PURGE.KV_ONETURN_TURNS", "$JS.API.STREAM.UPDATE.KV_ONETURN_TURNS",
 			"$JS.API.CONSUMER.CREATE.ONETURN_IN", "$JS.API.CONSUMER.DELETE.ONETURN_IN.workers-default", "_INBOX_reader.x",
 		},

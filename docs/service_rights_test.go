@@ -12,25 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/accounts"
 )
-
-// withServices adds the rights of docs/nats-services.md for services of these names.
-func withServices(t *testing.T, names ...string) func(config string) string {
-	t.Helper()
-	page := fenced(t, "nats-services.md", "conf")[0].text
-	_, rest, found := strings.Cut(page, "{ user: warehouse")
-	require.True(t, found)
-	user := "{ user: warehouse" + rest
-	return func(config string) string {
-		var users, publish strings.Builder
-		for _, name := range names {
-			users.WriteString(strings.ReplaceAll(strings.Replace(user, "permissions:", "password: warehouse, permissions:", 1), "warehouse", name))
-			publish.WriteString(strings.ReplaceAll(`"warehouse.>", "$SRV.INFO.warehouse", "_INBOX_warehouse.>", `, "warehouse", name))
-		}
-		config = strings.Replace(config, `"oneturn.dead.>", "oneturn.live.>"`, publish.String()+`"oneturn.dead.>", "oneturn.live.>"`, 1)
-		return strings.Replace(config, "users = [", "users = [\n"+users.String(), 1)
-	}
-}
 
 const servicesManifest = `
 agents: {Clerk: {}, Teller: {}}
@@ -42,7 +25,7 @@ tools:
 // withWorker starts a server with services, and a worker with their tools.
 func withWorker(t *testing.T, services ...string) (*secured, *oneturn.Client) {
 	t.Helper()
-	s := newSecured(t, withServices(t, services...))
+	s := securedFor(t, accounts.Options{Services: services})
 	write(t, s.dir, "workflows/Shop/oneturn.yaml", servicesManifest)
 	s.run("provisioner", "provision")
 	w := launch(t, command(t, s.dir, "worker", s.flags("worker", "--workflows", "workflows", "--http", "off", "--soft-stop", "1s")...), "is ready")

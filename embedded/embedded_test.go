@@ -51,9 +51,9 @@ func start(t *testing.T, opts embedded.Options) *embedded.Server {
 }
 
 // connect opens a connection that ends with the test, before the server.
-func connect(t *testing.T, srv *embedded.Server, opts ...nats.Option) jetstream.JetStream {
+func connect(t *testing.T, srv *embedded.Server) jetstream.JetStream {
 	t.Helper()
-	nc, err := srv.Conn(opts...)
+	nc, err := srv.Conn()
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,9 @@ import (
 // ErrIncomplete says that the store holds streams which the server could not open.
 var ErrIncomplete = errors.New("the store holds streams that the server could not open")
 
+// ErrOtherAccount says that the store holds the streams of another account than the one to serve.
+var ErrOtherAccount = errors.New("the store belongs to another account")
+
 // complete refuses a server that knows less streams than its store holds. It leaves out a
 // stream that it fails to open, on a full disk for example, and says so in its log only: an
 // empty one would be made in its place, and what it holds would be forgotten.
@@ -22,12 +26,16 @@ func (s *Server) complete(ns *server.Server) error {
 	if s.lock == nil {
 		return nil
 	}
-	dir := filepath.Join(ns.JetStreamConfig().StoreDir, server.DEFAULT_GLOBAL_ACCOUNT, "streams")
+	account := cmp.Or(s.account, server.DEFAULT_GLOBAL_ACCOUNT)
+	if err := s.otherAccount(ns.JetStreamConfig().StoreDir, account); err != nil {
+		return err
+	}
+	dir := filepath.Join(ns.JetStreamConfig().StoreDir, account, "streams")
 	folders, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("embedded server: look into the store: %w", err)
 	}
-	info, err := ns.Jsz(&server.JSzOptions{Accounts: true, Streams: true, Account: server.DEFAULT_GLOBAL_ACCOUNT})
+	info, err := ns.Jsz(&server.JSzOptions{Accounts: true, Streams: true, Account: account})
 	if err != nil {
 		return fmt.Errorf("embedded server: look at the streams: %w", err)
 	}
@@ -54,6 +62,22 @@ func (s *Server) complete(ns *server.Server) error {
 	return fmt.Errorf("embedded server: store %q: %w: %s; nothing was made in their place. The disk has room for %s: make room if it is full, "+
 		"and start again. Else see the server's warnings in the log, and restore the store from a backup", s.store, ErrIncomplete,
 		strings.Join(lost, ", "), room)
+}
+
+// otherAccount refuses a store whose streams belong to another account: they would not be seen, and
+// an empty journal would be made beside them.
+func (s *Server) otherAccount(dir, account string) error {
+	folders, err := filepath.Glob(filepath.Join(dir, "*", "streams", "*"))
+	if err != nil {
+		return fmt.Errorf("embedded server: look into the store: %w", err)
+	}
+	for _, folder := range folders {
+		if other := filepath.Base(filepath.Dir(filepath.Dir(folder))); other != account && holdsStream(folder) {
+			return fmt.Errorf("embedded server: store %q: %w: it has streams of account %q, not of %q; start it with the file of accounts, "+
+				"or without one, as when the store was made, or choose another directory with --store DIR", s.store, ErrOtherAccount, other, account)
+		}
+	}
+	return nil
 }
 
 // holdsStream reports whether a folder is that of a stream that was made: its description was

@@ -51,6 +51,12 @@ type Options struct {
 	Username string
 	Password string
 
+	// Accounts is a file with accounts and users in the syntax of nats-server, as package accounts
+	// prints it, in place of Username and Password. Variables in it are those of the environment.
+	// Account is the one of these that [Server.Conn] connects to, with a user of its own.
+	Accounts string
+	Account  string
+
 	// MaxPayload is the largest message in bytes, up to 64 MiB. Defaults to
 	// [DefaultMaxPayload].
 	MaxPayload int
@@ -91,9 +97,12 @@ func (o Options) address() (string, int, error) {
 	if (o.Username == "") != (o.Password == "") {
 		return "", 0, errors.New("embedded server: user and password belong together, set both or neither")
 	}
-	if !loopback(host) && o.Password == "" {
+	if o.Accounts != "" && (o.Password != "" || o.Account == "") {
+		return "", 0, errors.New("embedded server: a file of accounts stands in place of user and password, and one of its accounts has to be named")
+	}
+	if !loopback(host) && o.Password == "" && o.Accounts == "" {
 		return "", 0, fmt.Errorf("embedded server: --listen %q is open to the network and has no password; "+
-			"set user and password, or listen on %s", o.Listen, net.JoinHostPort("127.0.0.1", portText))
+			"set user and password, or accounts, or listen on %s", o.Listen, net.JoinHostPort("127.0.0.1", portText))
 	}
 	if o.MaxPayload < 1024 || o.MaxPayload > maxPayload {
 		return "", 0, fmt.Errorf("embedded server: max payload %d is outside 1024 to %d bytes, leave it at %d",

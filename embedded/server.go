@@ -26,6 +26,10 @@ type Server struct {
 	auth []nats.Option
 	stop func() error
 
+	accounts string // file, "" for none
+	account  string // of Conn
+	user     string // of Conn in that account
+	password string
 	store    string // directory
 	most     int64  // bytes to store, 0 for what the disk has room for
 	free     func(dir string) (int64, error)
@@ -90,6 +94,9 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 		NoSigs:                 true, // signals belong to the command
 		DisableJetStreamBanner: true,
 	}
+	if s.accounts = opts.Accounts; s.accounts != "" {
+		s.account = opts.Account
+	}
 	s.store, s.most, s.log = opts.Store, opts.MaxStore, &serverLog{log: opts.Logger, fatal: make(chan error, 1)}
 	if opts.Password != "" {
 		s.auth = []nats.Option{nats.UserInfo(opts.Username, opts.Password)}
@@ -115,6 +122,9 @@ func (s *Server) launch(ctx context.Context) error {
 		return err
 	}
 	options := s.options // the server fills in what is left open
+	if err := s.shareOut(&options); err != nil {
+		return err
+	}
 	listen := net.JoinHostPort(options.Host, strconv.Itoa(max(options.Port, 0)))
 	ns, err := server.NewServer(&options)
 	if err != nil {

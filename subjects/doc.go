@@ -14,4 +14,5 @@
 //	$KV.<PREFIX>_LIMITS.<hash>[.<hash>]                              rate of a tool, or of a tool for a tenant
 //	<prefix>.dead.<app>.<kind>                                       dead letters
 //	<prefix>.api.<app>.<verb>                                        request API
+//	<prefix>.verdict.<app>.<random>                                  verdict on one answer
 package subjects

@@ -43,6 +43,9 @@ func CheckPool(name string) error {
 // Prefix returns the prefix.
 func (s Space) Prefix() string { return s.prefix }
 
+// Account is the name of the product's NATS account.
+func (s Space) Account() string { return s.upper }
+
 // Inbound.
 
 // InStream is the work queue that orchestrators publish to.

@@ -10,6 +10,7 @@
 //	turnctl repair             end turns whose message is gone
 //	turnctl provision          make streams, buckets and consumers
 //	turnctl doctor             what is wrong with the server and its set-up
+//	turnctl nats-config        accounts and rights for a NATS server
 //	turnctl secret-key         a new key for the file of --secret-keys
 //	turnctl version            what this binary was built from
 //

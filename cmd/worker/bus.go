@@ -76,7 +76,7 @@ func connect(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (_ *b
 func (b *bus) embed(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (err error) {
 	b.own, err = embedded.Start(ctx, embedded.Options{
 		Listen: cfg.Listen, Store: cfg.Store, MaxStore: max(int64(cfg.StoreMax), 0), SyncAlways: cfg.SyncAlways,
-		Username: cfg.ListenUser, Password: string(cfg.ListenPassword), Logger: logger,
+		Username: cfg.ListenUser, Password: string(cfg.ListenPassword), Accounts: cfg.Accounts, Account: b.space.Account(), Logger: logger,
 	})
 	if err != nil {
 		return err
