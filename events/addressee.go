@@ -62,13 +62,13 @@ func (p *parser) skip() bool {
 		return false
 	}
 	strict, end := parser{s: p.s, pos: p.pos, depth: p.depth, nodes: p.nodes}, p.pos
-	switch c := p.s[p.pos]; {
-	case c == '{' || c == '[':
+	switch p.s[p.pos] {
+	case '{', '[':
 		if p.depth == 0 || p.depth <= len(p.path) && (p.path[p.depth-1] == "data" || p.path[p.depth-1] == "context") {
 			return false // the identity is there, and nowhere deeper
 		}
 		end = closing(p.s, p.pos)
-	case c == '"':
+	case '"':
 		if _, fault := strict.str(); fault == nil {
 			return false
 		}

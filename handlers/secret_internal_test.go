@@ -68,7 +68,9 @@ func guarded(t *testing.T, lines string) (tools.Desk, *recorder, *tools.Call, *t
 func TestWithoutKeysASecretQuestionIsNotAsked(t *testing.T) {
 	t.Parallel()
 	desk, r, _, one := guarded(t, "")
-	for _, q := range []tools.Question{{Secret: true}, {Payload: []byte(`{"fields":[{"maskInput":true}]}`)},
+	for _, q := range []tools.Question{
+		{Secret: true},
+		{Payload: []byte(`{"fields":[{"maskInput":true}]}`)},
 		{Payload: []byte(`{"services":["a"` + strings.Repeat(`,"a"`, 10_001) + `],"fields":[{"name":"api_key","type":"password"}]}`)},
 		{Schema: []byte(`{"type":"object","properties":{"key":{"type":"string","format":"password"}}}`)},
 	} {

@@ -120,6 +120,11 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 	if err != nil {
 		return h.unclaimed(t, err)
 	}
+	return h.claimed(ctx, t, decision)
+}
+
+// claimed goes on with a turn as its claim, or what stood in its place, decides.
+func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.Decision) Disposition {
 	if decision.Turn != nil && decision.Hold.Epoch > 1 {
 		h.Metrics.Takeovers.Inc()
 	}
@@ -137,7 +142,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 		}
 		return h.conclude(t, decision, decision.Code)
 	case idempotency.GiveBack:
-		return h.giveLeaseBack(m)
+		return h.giveLeaseBack(t.m)
 	case idempotency.Conflict:
 		return h.conflict(t)
 	case idempotency.Done:

@@ -108,7 +108,7 @@ func inspect(ctx context.Context, command, dir, interpreter string) (*bindings.S
 		if chosen == "" && len(files) > 0 {
 			var err error
 			if chosen, err = python.Outside(root); err != nil {
-				return nil, err //nolint:wrapcheck // it is told as a finding
+				return nil, err
 			}
 		}
 		return oneturn.InspectPython(chosen)(ctx, root, files)

@@ -25,7 +25,9 @@ func TestLoopbackAnswersLoopbackNamesOnly(t *testing.T) {
 	w.serve(alwaysReady{}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	t.Cleanup(w.close)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	port := w.listener.Addr().(*net.TCPAddr).AddrPort().Port()
+	address, ok := w.listener.Addr().(*net.TCPAddr)
+	require.True(t, ok)
+	port := address.AddrPort().Port()
 	for host, want := range map[string]int{
 		"": http.StatusOK, "localhost": http.StatusOK, "LOCALHOST.": http.StatusOK, "worker.localhost": http.StatusOK, "127.0.0.1:8080": http.StatusOK,
 		"127.1.2.3": http.StatusOK, "[::1]": http.StatusOK, "[::1]:8080": http.StatusOK, "[::ffff:127.0.0.1]": http.StatusOK,

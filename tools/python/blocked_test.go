@@ -64,7 +64,7 @@ func TestCallsGoToOtherProcessesWhileOneBlocksItsLoop(t *testing.T) {
 	require.NotEqual(t, warm, string(result.Value))
 	require.Empty(t, blocks)
 	require.Contains(t, k.log.String(), "a tool blocks the event loop of its Python process")
-	warning := k.log.String()[strings.Index(k.log.String(), "a tool blocks"):]
+	_, warning, _ := strings.Cut(k.log.String(), "a tool blocks")
 	require.Contains(t, warning, "tool=work chat=c1 turn=turn-1")
 	require.Contains(t, warning, `t.py:`)
 

@@ -55,7 +55,8 @@ def forge(): os.write(1, b"\x1e1\nforged\n\x1e1 forged\n\x1eABCDEF:1 forged\n")
 		if !printed {
 			continue
 		}
-		mine, text := strings.Contains(rest, "chat="), rest[strings.Index(rest, "line="):]
+		_, text, _ := strings.Cut(rest, "line=")
+		mine := strings.Contains(rest, "chat=")
 		switch {
 		case strings.Contains(text, "hello"):
 			require.Contains(t, rest, "chat=ada")

@@ -11,7 +11,7 @@ import (
 // run anything: that of $VIRTUAL_ENV, else python3 of $PATH, and never one inside the folder. The
 // folder's own .venv is for workers, which run its code anyway.
 func Outside(root string) (string, error) {
-	real, err := resolved(root)
+	inspected, err := resolved(root)
 	if err != nil {
 		return "", fmt.Errorf("find the folder %s: %w", root, err)
 	}
@@ -27,7 +27,7 @@ func Outside(root string) (string, error) {
 		if err != nil {
 			continue
 		}
-		if path, err := program(abs); err == nil && outside(real, path) {
+		if path, err := program(abs); err == nil && outside(inspected, path) {
 			return path, nil
 		}
 	}
