@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -114,6 +113,12 @@ func (h *Handlers) inGrace(m *Message) bool {
 	return h.age(m) < h.grace() || m.offersQuickly() && m.deferrals < graceDeferrals
 }
 
+// spread returns a time up to most that is another one for each message, and always the same for one.
+func spread(seq uint64, most time.Duration) time.Duration {
+	const golden = 0x9E3779B97F4A7C15 // neighbours land far apart
+	return time.Duration(seq * golden % uint64(most+1))
+}
+
 // putAside has the server publish a message again later, and settles it when that is certain. If it
 // is not, the message comes back; if it never will be, the message keeps its place.
 func (h *Handlers) putAside(m *Message, delay time.Duration) Disposition {
@@ -122,7 +127,7 @@ func (h *Handlers) putAside(m *Message, delay time.Duration) Disposition {
 	}
 	first := max(h.BindingGrace/3, time.Second)
 	away := max(delay, min(first<<min(m.deferrals, 12), longestAside))
-	away += rand.N(away/4 + 1) // many may have come at once
+	away += spread(m.Lease.Seq, away/4) // many may have come at once
 	d, err := h.deferral(m, h.Now().Add(away))
 	if err != nil {
 		return h.undecided(m, "it cannot be sealed", err)
