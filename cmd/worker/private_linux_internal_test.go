@@ -9,10 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPrivateProcess is the process of the test below.
-func TestPrivateProcess(t *testing.T) { //nolint:paralleltest // it changes its process
+// The test runs itself again, in the process that it closes.
+func TestWorkerIsClosedToProcessesOfItsUser(t *testing.T) { //nolint:paralleltest // it changes its process
 	if os.Getenv("ONETURN_TEST_PRIVATE") == "" {
-		t.Skip("it is run by TestWorkerIsClosedToProcessesOfItsUser")
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		cmd.Env = append(os.Environ(), "ONETURN_TEST_PRIVATE=1")
+		output, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", output)
+		return
 	}
 	require.NoError(t, private())
 	const getDumpable = 3
@@ -25,12 +29,4 @@ func TestPrivateProcess(t *testing.T) { //nolint:paralleltest // it changes its 
 	_, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err, "the metrics of the process still count its descriptors")
 	require.NoError(t, exec.CommandContext(t.Context(), "true").Run(), "it still starts tools")
-}
-
-func TestWorkerIsClosedToProcessesOfItsUser(t *testing.T) {
-	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPrivateProcess$") //nolint:gosec // this program
-	cmd.Env = append(os.Environ(), "ONETURN_TEST_PRIVATE=1")
-	output, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", output)
 }
