@@ -115,6 +115,7 @@ func TestRejectionIsToldInTheChatOfTheSenderOnly(t *testing.T) {
 func TestVerdictGoesToInboxesOnly(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
+	k.ServerTime = nil // nothing else is sent
 	a := k.asker("turn", "")
 	a.ask("1")
 	all, err := k.js.Conn().SubscribeSync(">")

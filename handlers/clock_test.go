@@ -2,11 +2,13 @@ package handlers_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
@@ -70,16 +72,55 @@ func TestClocksDecideNothingAboutATurn(t *testing.T) {
 	}
 }
 
-// F23: a clock that is further off than events may be old refuses turns, and never runs one twice.
-func TestClockThatIsFarAheadRefusesTurnsAndRunsNone(t *testing.T) {
+// F23: see docs/faults.md. Ages are told by the server's clock, whatever the worker's says.
+func TestClockOfTheWorkerMakesNoMessageOlderOrYounger(t *testing.T) {
 	t.Parallel()
-	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
-		t.Error("the tool was entered")
-		return tools.Result{}, nil
-	}))
-	k.Now = func() time.Time { return time.Now().Add(k.MaxEventAge + time.Minute) }
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
-	require.Equal(t, events.CodeTooOld, k.response().Code)
-	k.Now = time.Now
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 2)).Do, "the clock is mended; the turn has ended")
+	for name, skew := range map[string]time.Duration{"ahead": 48 * time.Hour, "half a minute ahead": 31 * time.Second, "behind": -48 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := func() time.Time { return time.Now().Add(skew) }
+			t.Run("too old", func(t *testing.T) {
+				t.Parallel()
+				k := newKit(t, toolFunc(nothing))
+				k.Now = clock
+				require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+				require.True(t, k.response().Success, "it is new")
+				old := newKit(t, toolFunc(nothing))
+				old.Now = clock
+				m := old.message(1, 1)
+				m.Stored = time.Now().Add(-old.MaxEventAge - time.Minute)
+				require.Equal(t, handlers.Ack, old.Handle(t.Context(), m).Do)
+				require.Equal(t, events.CodeTooOld, old.response().Code)
+			})
+			t.Run("binding grace", func(t *testing.T) {
+				t.Parallel()
+				k := newKit(t, toolFunc(nothing))
+				none, err := bindings.Load(t.Context(), bindings.Options{})
+				require.NoError(t, err)
+				k.Now, k.BindingGrace, k.Bindings = clock, 30*time.Second, func() *bindings.Set { return none }
+				m := k.message(1, 1)
+				require.Equal(t, handlers.Nak, k.Handle(t.Context(), m).Do)
+				m.Stored = time.Now().Add(-31 * time.Second)
+				require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+				require.Equal(t, events.CodeNoBinding, k.response().Code)
+			})
+			t.Run("early answer", func(t *testing.T) {
+				t.Parallel()
+				k := newKit(t, toolFunc(nothing))
+				k.Now = clock
+				a := k.asker("turn", "")
+				m := k.says(9, a.question("1"), "yes")
+				require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do, "its question may be on its way")
+				m.Stored = time.Now().Add(-3 * time.Minute)
+				require.Equal(t, events.VerdictUnknown, k.handled(m).Code)
+			})
+		})
+	}
+}
+
+func TestMessageWhoseAgeIsNotKnownComesBack(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	k.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errors.New("no leader") }
+	require.Equal(t, handlers.Leave, k.Handle(t.Context(), k.message(1, 1)).Do)
 }

@@ -104,8 +104,16 @@ func (h *Handlers) oftenAs(app string) slog.Level {
 	return slog.LevelWarn
 }
 
-// age is how long ago the inbound stream took a message first.
-func (h *Handlers) age(m *Message) time.Duration { return h.Now().Sub(m.Stored) }
+// age is how long ago the inbound stream took a message first, by the server's clock.
+func (h *Handlers) age(m *Message) time.Duration { return h.serverNow(m).Sub(m.Stored) }
+
+// serverNow is the time by the server's clock.
+func (h *Handlers) serverNow(m *Message) time.Time {
+	if m.clock.Process.IsZero() {
+		return h.Now()
+	}
+	return m.clock.ToServer(h.Now())
+}
 
 // inGrace reports whether other workers are still offered a message of a workflow that is unknown
 // here: for the binding grace, and one that was put aside meanwhile for a few times more.
@@ -128,7 +136,7 @@ func (h *Handlers) putAside(m *Message, delay time.Duration) Disposition {
 	first := max(h.BindingGrace/3, time.Second)
 	away := max(delay, min(first<<min(m.deferrals, 12), longestAside))
 	away += spread(m.Lease.Seq, away/4) // many may have come at once
-	d, err := h.deferral(m, h.Now().Add(away))
+	d, err := h.deferral(m, h.serverNow(m).Add(away))
 	if err != nil {
 		return h.undecided(m, "it cannot be sealed", err)
 	}

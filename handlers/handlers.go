@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/serverclock"
 	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
@@ -59,7 +60,7 @@ type Config struct {
 	// Askers finds the calls of a chat that have asked a question with an id, see
 	// [idempotency.KV.Askers]. Nil finds none: answers to turns with a run id have to name it.
 	Askers func(ctx context.Context, appToken, chat, ask string) ([]subjects.Key, error)
-	// ServerTime is the time by the clock of the server: a timeout of a question begins with it, and
+	// ServerTime is the time by the clock of the server: ages of messages are told by it, a timeout of a question begins with it, and
 	// an expiry that comes early waits for it. Nil takes Now.
 	ServerTime func(ctx context.Context) (time.Time, error)
 
@@ -114,6 +115,7 @@ type Handlers struct {
 	refusals  *refusals
 	waits     waits
 	draining  atomic.Bool
+	clock     *serverclock.Clock // by which ages are told
 }
 
 // turnRef stands for a turn and its data: sha256 of the name of the turn and the fingerprint.
@@ -135,7 +137,7 @@ func New(c Config) *Handlers {
 	if most := max(c.MaxAckPending/parkableShare, 1); c.MaxWaiting <= 0 || c.MaxWaiting > most {
 		c.MaxWaiting = most
 	}
-	return &Handlers{
+	h := &Handlers{
 		givenBack: newBudget(c.MaxAckPending / givenBackShare),
 		warned:    newRecent[string](warnings),
 		waits:     waits{asking: newBudget(c.MaxAckPending / askingShare), limited: newBudget(c.MaxAckPending / limitedShare)},
@@ -143,6 +145,8 @@ func New(c Config) *Handlers {
 		Config: c, running: newRunning(), refusals: newRefusals(),
 		finished: newRecent[turnRef](finishedTurns), cancelled: newRecent[string](cancelledKeys), unsafe: newRecent[string](unsafeTools),
 	}
+	h.clock = serverclock.New(h.serverTime, func() time.Time { return h.Now() })
+	return h
 }
 
 // Handle deals with one message. ctx ends, with a cause such as [ErrDraining], when the tool
@@ -165,6 +169,10 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 	m.secret = m.Private // until its question is known
 	if m.Lease.Delivery > 1 {
 		h.Metrics.Redeliveries.Inc()
+	}
+	var err error
+	if m.clock, err = h.clock.Read(m.Held); err != nil {
+		return h.undecided(m, "the server does not tell the time", err)
 	}
 	if errRestore != nil {
 		return h.unparsed(m, errRestore)
@@ -196,3 +204,10 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 
 // Running returns how many tools are running.
 func (h *Handlers) Running() int { return h.running.len() }
+
+func (h *Handlers) serverTime(ctx context.Context) (time.Time, error) {
+	if h.ServerTime == nil {
+		return h.Now(), nil
+	}
+	return h.ServerTime(ctx)
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/serverclock"
 )
 
 // Message is one delivery from the inbound stream.
@@ -26,6 +27,10 @@ type Message struct {
 	// that it may claim a turn.
 	Fresh func() bool
 	Slot  Slot // what it takes of the worker, nil if nobody counts
+
+	// clock is the server's when the message was received; the zero value stands for the clock of the
+	// process.
+	clock serverclock.Reading
 
 	// secret says that the message may hold the answer to a secret question. Who handles it and
 	// acknowledges it has it erased as well.

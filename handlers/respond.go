@@ -216,7 +216,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		h.runComplete(t, events.RunEnded, "")
 	}
 	h.Metrics.turn(t.binding, outcome)
-	h.Metrics.TurnSeconds.Observe(h.Now().Sub(t.m.Stored).Seconds())
+	h.Metrics.TurnSeconds.Observe(h.age(t.m).Seconds())
 	if h.Logger.Enabled(ctx, slog.LevelDebug) {
 		h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "outcome", outcome,
 			"epoch", hold.Epoch, "ms", r.DurationMS)

@@ -6,21 +6,21 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/oneturn/oneturn/internal/serverclock"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools/target"
 )
 
 // How places are taken.
 const (
-	maxBatch  = 256                  // by one write
-	pace      = 2 * time.Millisecond // between two writes for one rate: what comes in between goes together
-	maxTries  = 16                   // writes in a row that somebody else was faster than
-	tryPause  = time.Millisecond     // before the second, twice as long before each more
-	minPause  = 100 * time.Millisecond
-	maxPause  = 2 * time.Second // while the store does not answer
-	timeout   = 5 * time.Second // of one request
-	sayAgain  = time.Minute     // that the store does not answer
-	syncAgain = 5 * time.Minute // with the clock of the store
+	maxBatch = 256                  // by one write
+	pace     = 2 * time.Millisecond // between two writes for one rate: what comes in between goes together
+	maxTries = 16                   // writes in a row that somebody else was faster than
+	tryPause = time.Millisecond     // before the second, twice as long before each more
+	minPause = 100 * time.Millisecond
+	maxPause = 2 * time.Second // while the store does not answer
+	timeout  = 5 * time.Second // of one request
+	sayAgain = time.Minute     // that the store does not answer
 )
 
 // state is what is known of a rate in the store.
@@ -117,7 +117,7 @@ func (l *Limiter) take(s scope, rate target.Rate, latest []time.Time) ([]offer, 
 			l.remember(s, known)
 			return offers, nil
 		}
-		revision, err := l.save(key, clock.ofStore(until), known.revision)
+		revision, err := l.save(key, clock.ToServer(until), known.revision)
 		if err == nil {
 			l.remember(s, state{until, revision, true})
 			return apart(offers, time.Now()), nil
@@ -167,7 +167,7 @@ func (l *Limiter) giveBack(s scope, rate target.Rate, n int) {
 		return
 	}
 	until := known.until.Add(-rate.Interval() * time.Duration(n))
-	revision, err := l.save(subjects.LimitKey(s.tool, s.tenant, s.all), clock.ofStore(until), known.revision)
+	revision, err := l.save(subjects.LimitKey(s.tool, s.tenant, s.all), clock.ToServer(until), known.revision)
 	if err != nil {
 		l.forget(s)
 		return
@@ -175,14 +175,14 @@ func (l *Limiter) giveBack(s scope, rate target.Rate, n int) {
 	l.remember(s, state{until, revision, true})
 }
 
-func (l *Limiter) load(key string, clock clock) (state, error) {
+func (l *Limiter) load(key string, clock serverclock.Reading) (state, error) {
 	ctx, cancel := context.WithTimeout(l.ctx, timeout)
 	defer cancel()
 	until, revision, err := l.store.Load(ctx, key)
 	if err != nil {
 		return state{}, err
 	}
-	return state{until: clock.ofWorker(until), revision: revision}, nil
+	return state{until: clock.ToProcess(until), revision: revision}, nil
 }
 
 func (l *Limiter) save(key string, until time.Time, revision uint64) (uint64, error) {

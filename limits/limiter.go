@@ -19,6 +19,7 @@ import (
 
 	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/serverclock"
 	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/target"
 )
@@ -45,7 +46,7 @@ type Limiter struct {
 	gates  map[scope]*gate // those that somebody is in or waits for
 	lanes  map[scope]*lane // those that somebody waits in
 	known  *simplelru.LRU[scope, state]
-	clock  clock
+	clock  *serverclock.Clock
 	said   time.Time // when it was logged last that the store does not answer
 	closed bool
 }
@@ -62,7 +63,7 @@ type scope struct {
 // rate waits. Close it when no call waits any more.
 func New(store Store, logger *slog.Logger) *Limiter {
 	const remembered = 4096
-	l := &Limiter{store: store, log: logger, gates: map[scope]*gate{}, lanes: map[scope]*lane{}}
+	l := &Limiter{store: store, log: logger, clock: serverclock.New(func(ctx context.Context) (time.Time, error) { return store.Now(ctx) }, time.Now), gates: map[scope]*gate{}, lanes: map[scope]*lane{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	known, err := simplelru.NewLRU[scope, state](remembered, nil)
 	if err == nil { // its only error is a size below 1

@@ -46,7 +46,7 @@ func (p *process) begin(m manifest) {
 	p.life++
 	p.manifest, p.up, p.paused, p.draining, p.late = m, true, false, false, false
 	p.had, p.given = append(p.had, m), nil
-	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Second
+	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Hour
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
 	p.journal = idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause, Pool: p.pool})
 	vars := handlers.NewVariablesIn(w.documents)
