@@ -34,7 +34,7 @@ func worker(t *testing.T, s *turntest.Server, percent *atomic.Int64) {
 		if percent.Load() < highWater {
 			return err == nil
 		}
-		return err != nil && strings.Contains(err.Error(), "nearly full")
+		return err != nil && strings.HasPrefix(err.Error(), "the store is nearly full") // and consumes
 	}, 10*time.Second, time.Millisecond)
 }
 
