@@ -11,7 +11,6 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/failpoint"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -201,7 +200,7 @@ func (r *run) mayPark() []*question {
 		if !q.open {
 			continue
 		}
-		if q.called && !mutant.Planted(mutant.ParkBeforeLook) { // what woke it may be stored already, and then wakes no later epoch
+		if q.called { // what woke it may be stored already: a look saves parking and being taken over
 			w.timer.Reset(parkAgain)
 			return nil
 		}

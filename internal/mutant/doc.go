@@ -51,8 +51,6 @@ const (
 	TakeWithoutEpoch Name = "take_without_epoch"
 	// AnswerUnvalidated stores answers that do not fit, and those to questions nobody asked.
 	AnswerUnvalidated Name = "answer_unvalidated"
-	// ParkBeforeLook parks a run that was woken and has not looked at its questions yet.
-	ParkBeforeLook Name = "park_before_look"
 	// TakeoverRunsBinding enters, in a takeover, the tool that the manifests bind today.
 	TakeoverRunsBinding Name = "takeover_runs_binding"
 	// StaleReadBelieved decides how a turn continues by a read that lacks its own takeover.
@@ -89,7 +87,6 @@ func OfQuestions() []Name {
 // about: no test of real workers has to find them.
 func OfSchedules() []Name {
 	return []Name{
-		ParkBeforeLook,
 		TakeoverRunsBinding,
 		StrangerTakesOver,
 		StaleReadBelieved,
