@@ -55,7 +55,6 @@ func Catchers() map[mutant.Name]Catcher {
 		mutant.ResumeSeqIsDuplicate:   crash("^TestMatrixOfTurnsThatAsk$/^after_resume$"),
 		mutant.TakeoverWithoutSeal:    crash("^TestOwnerThatHasLostItsTurnDoesNotParkIt$"),
 		mutant.WakeWithoutReread:      crash("^TestTurnThatEndsWhileItIsTakenOverIsNotRunAgain$"),
-		mutant.TakeWithoutEpoch:       crash("^TestAnswerIsHandedToOneOfTwoRunsOfAReplayTool$"),
 		mutant.AnswerUnvalidated:      crash("^TestAnswerThatDoesNotFitIsRefusedAndTheNextOneStands$"),
 	}
 }

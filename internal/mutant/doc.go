@@ -79,7 +79,7 @@ func All() []Name {
 // OfQuestions returns the faults that only a turn whose tool asks people can show.
 func OfQuestions() []Name {
 	return []Name{
-		ParkWithoutWakeKey, ContinueWithoutLook, ResumeSeqIsDuplicate, TakeoverWithoutSeal, WakeWithoutReread, TakeWithoutEpoch, AnswerUnvalidated,
+		ParkWithoutWakeKey, ContinueWithoutLook, ResumeSeqIsDuplicate, TakeoverWithoutSeal, WakeWithoutReread, AnswerUnvalidated,
 	}
 }
 
@@ -88,6 +88,7 @@ func OfQuestions() []Name {
 func OfSchedules() []Name {
 	return []Name{
 		TakeoverRunsBinding,
+		TakeWithoutEpoch,
 		StrangerTakesOver,
 		StaleReadBelieved,
 		LeaseWithoutTime,
