@@ -121,10 +121,11 @@ GROWTHFLAGS ?=
 bench-growth: ## measure what grows: retained turns, readers, backlog, workers, workflows, payloads, questions, floods (30 min; BRIEF=1: 20 s)
 	go run ./bench growth $(if $(BRIEF),-brief) $(GROWTHFLAGS)
 
+FUZZDIR ?= .
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)
-	@targets=$$(grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed 's/:func /:/' | sort); \
-	test -n "$$targets" || { echo 'make fuzz: no fuzz target found in any *_test.go' >&2; exit 1; }; \
+	@targets=$$(grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $(FUZZDIR) | sed 's/:func /:/' | sort); \
+	test -n "$$targets" || { echo 'make fuzz: no fuzz target found in $(FUZZDIR)' >&2; exit 1; }; \
 	while IFS=: read -r file name; do \
 		echo "== $$name in $$(dirname "$$file")"; \
 		go test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
