@@ -69,30 +69,15 @@ func id(s string) string {
 // wrap breaks text at blanks so that it fits into width, each line after indent blanks. A
 // word that is longer stays whole: paths and commands are there to be copied.
 func wrap(text string, indent int) string {
-	lead := strings.Repeat(" ", indent)
-	var b strings.Builder
-	column := 0
-	for word := range strings.FieldsSeq(text) {
-		size := utf8.RuneCountInString(word)
-		switch {
-		case column == 0:
-			b.WriteString(lead)
-			column = indent
-		case column+1+size > width:
-			b.WriteString("\n" + lead)
-			column = indent
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += size
+	lines := hang(text, indent)
+	if lines == "" {
+		return ""
 	}
-	return b.String()
+	return strings.Repeat(" ", indent) + lines
 }
 
 // hang is wrap without the indent of the first line.
-func hang(text string, indent int) string { return strings.TrimLeft(wrap(text, indent), " ") }
+func hang(text string, indent int) string { return below(text, indent, width-indent) }
 
 // plural gives "1 error", "2 errors".
 func plural(n int, noun string) string {

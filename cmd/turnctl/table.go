@@ -72,13 +72,11 @@ func fit(widths []int, indent int, whole []int) {
 func tableRow(row []string, widths []int, indent int) string {
 	line := strings.Repeat(" ", indent)
 	for i, text := range row {
-		switch {
-		case i == len(row)-1 && i == len(widths)-1:
+		if i == len(widths)-1 {
 			return strings.TrimRight(line+below(text, utf8.RuneCountInString(line), widths[i]), " ")
-		default:
-			text = shorten(text, widths[i])
-			line += text + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+gap)
 		}
+		text = shorten(text, widths[i])
+		line += text + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+gap)
 	}
 	return strings.TrimRight(line, " ")
 }
