@@ -115,6 +115,18 @@ func (h *Handlers) serverNow(m *Message) time.Time {
 	return m.clock.ToServer(h.Now())
 }
 
+// aloneGrace is the grace of a worker that is the only one: as long as it takes to load a folder
+// that was just saved.
+const aloneGrace = 2 * time.Second
+
+// grace is how long an unclaimed turn of an unknown workflow waits for a worker that knows it.
+func (h *Handlers) grace() time.Duration {
+	if h.BindingGrace > aloneGrace && h.Alone != nil && h.Alone() {
+		return aloneGrace
+	}
+	return h.BindingGrace
+}
+
 // inGrace reports whether other workers are still offered a message of a workflow that is unknown
 // here: for the binding grace, and one that was put aside meanwhile for a few times more.
 func (h *Handlers) inGrace(m *Message) bool {

@@ -154,18 +154,6 @@ func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.De
 	return leave()
 }
 
-// aloneGrace is the grace of a worker that is the only one: as long as it takes to load a folder
-// that was just saved.
-const aloneGrace = 2 * time.Second
-
-// grace is how long an unclaimed turn of an unknown workflow waits for a worker that knows it.
-func (h *Handlers) grace() time.Duration {
-	if h.BindingGrace > aloneGrace && h.Alone != nil && h.Alone() {
-		return aloneGrace
-	}
-	return h.BindingGrace
-}
-
 func newTurn(m *Message, event *events.StructuredOutputReady) *turn {
 	key := subjects.TurnKey(event.App, event.Chat, event.Run, event.Turn)
 	if mutant.Enabled {
@@ -391,40 +379,6 @@ func (h *Handlers) unclaimed(t *turn, err error) Disposition {
 		return h.dead(t.m, t.App, reasonTooLarge, err)
 	}
 	return h.comesBack(t, "the turn could not be claimed", err)
-}
-
-// damagedEnd keeps the message of a turn whose response cannot be read. Nothing can be stored in
-// its place, and readers are told by the request API; the tool is not entered (again).
-func (h *Handlers) damagedEnd(t *turn) Disposition {
-	h.Logger.Error("the response of a turn cannot be read; its message becomes a dead letter", "key", t.key.String())
-	return h.dead(t.m, t.App, reasonStateCorrupt, idempotency.ErrDamaged)
-}
-
-// anothers handles a message whose turn another message has claimed.
-func (h *Handlers) anothers(ctx context.Context, t *turn) Disposition {
-	if d, copied := h.resumeCopy(ctx, t.m, t.key, t.StructuredOutputReady); copied {
-		return d
-	}
-	return h.duplicate(t)
-}
-
-// late acknowledges a message whose turn has its response.
-func (h *Handlers) late(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
-	if d.Code == events.CodeStateCorrupt {
-		return h.damagedEnd(t)
-	}
-	if err := h.mergeMissing(ctx, t.m, d.End); err != nil {
-		return h.comesBack(t, "the context changes of a response are not merged yet", err)
-	}
-	h.finished.add(t.ref)
-	return h.duplicate(t)
-}
-
-// duplicate acknowledges a message whose turn is somebody else's or has ended.
-func (h *Handlers) duplicate(t *turn) Disposition {
-	h.Metrics.Duplicates.Inc()
-	h.Logger.Debug("duplicate", "chat", t.Chat, "turn", t.callID, "seq", t.m.Lease.Seq)
-	return ack()
 }
 
 // hit is a point at which tests may stop the worker; it compiles to nothing otherwise.
