@@ -156,6 +156,7 @@ func (w *Worker) run(ctx context.Context) error {
 	in, err := inbox.New(w.nc, inbox.Options{
 		Stream: w.space.InStream(), Consumer: w.space.WorkerConsumer(w.c.Pool), Slots: w.c.Slots,
 		AckWait: ackWait, SoftStop: w.c.SoftStop, Logger: w.c.Logger,
+		Learn:  func(c jetstream.ConsumerConfig) { h.SetMaxAckPending(c.MaxAckPending) },
 		Handle: func(ctx context.Context, d *inbox.Delivery) { w.handle(ctx, h, d) },
 	})
 	if err != nil {

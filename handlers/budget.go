@@ -21,6 +21,33 @@ const (
 	parkableShare  = 16 // runs that wait for people and can be parked
 )
 
+// SetMaxAckPending sets how many messages the workers of the pool may hold together from now on, as
+// the configuration of its consumer says, and with it the shares of this process. 0 or less is
+// unknown, or no limit: then it counts as 20,000. What holds a place keeps it.
+func (h *Handlers) SetMaxAckPending(n int) {
+	if n <= 0 {
+		n = defaultMaxAckPending
+	}
+	if before := h.maxAckPending.Swap(int64(n)); before == int64(n) {
+		return
+	} else if before > 0 {
+		h.Logger.Info("the consumer allows another number of messages to be held; the shares of this worker follow",
+			"before", before, "max_ack_pending", n)
+	}
+	h.givenBack.resize(n / givenBackShare)
+	h.waits.limited.resize(n / limitedShare)
+	h.waits.asking.resize(n / askingShare)
+}
+
+// mostParkable is how many runs that can be parked may wait in memory.
+func (h *Handlers) mostParkable() int64 {
+	most := max(h.maxAckPending.Load()/parkableShare, 1)
+	if h.MaxWaiting > 0 {
+		most = min(most, int64(h.MaxWaiting))
+	}
+	return most
+}
+
 // budget shares places out among tenants. A tenant may take another place while it holds fewer than
 // are free: alone it gets half of them, with a second one a third, and so on. Whatever one tenant
 // does, the next one finds places. It is safe for concurrent use.
@@ -34,6 +61,13 @@ type budget struct {
 
 // newBudget returns a budget of so many places, of at least one.
 func newBudget(places int) *budget { return &budget{all: max(places, 1), of: map[string]int{}} }
+
+// resize sets how many places there are from now on. Places that are taken stay taken.
+func (b *budget) resize(places int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = max(places, 1)
+}
 
 // take takes a place for a tenant until [budget.free], and reports whether there is one.
 func (b *budget) take(app string) bool {

@@ -59,6 +59,31 @@ func (k *kit) again(d handlers.Deferral, seq uint64) *handlers.Message {
 	}
 }
 
+// TestSharesFollowTheConsumer: an operator changes max_ack_pending under a running worker.
+func TestSharesFollowTheConsumer(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	h, aside := k.bounded(k.without)
+	next := uint64(1)
+	given := func() (n int) { // in a row, until one is put aside
+		for ; n < 100; n++ {
+			next++
+			if h.Handle(t.Context(), k.message(next, 1)).Do == handlers.Ack {
+				break
+			}
+		}
+		return n
+	}
+	require.Equal(t, 2, given())
+	h.SetMaxAckPending(11 * 64)
+	require.Equal(t, 4, given(), "half of eleven, less the two that are given back already")
+	h.SetMaxAckPending(64)
+	require.Zero(t, given(), "places that are taken stay taken")
+	h.SetMaxAckPending(-1)
+	require.Equal(t, 100, given(), "no limit counts as 20,000")
+	require.Len(t, aside.all, 3)
+}
+
 // TestMessagesThatWaitTakeNoMoreThanTheBudget: whatever they wait for, a tenant's take two places, the
 // others are put aside, and another tenant finds a place.
 func TestMessagesThatWaitTakeNoMoreThanTheBudget(t *testing.T) {

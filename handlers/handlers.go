@@ -78,7 +78,7 @@ type Config struct {
 	Schedule func(ctx context.Context, e *events.Expire) error
 	// MaxAckPending is how many messages the workers of the pool may hold together, as its consumer
 	// says. This process gives back with a delay, and keeps for people and limits, a share of that.
-	// Defaults to 20,000.
+	// Defaults to 20,000; [Handlers.SetMaxAckPending] changes it.
 	MaxAckPending int
 	// Defer has the server publish a message again later: one that would have to be given back beyond
 	// that share. Nil gives it back all the same.
@@ -116,6 +116,8 @@ type Handlers struct {
 	waits     waits
 	draining  atomic.Bool
 	clock     *serverclock.Clock // by which ages are told
+
+	maxAckPending atomic.Int64 // of the consumer, as it was read last
 }
 
 // turnRef stands for a turn and its data: sha256 of the name of the turn and the fingerprint.
@@ -131,20 +133,13 @@ func New(c Config) *Handlers {
 	if c.Timing == nil {
 		c.Timing = realTime{}
 	}
-	if c.MaxAckPending <= 0 {
-		c.MaxAckPending = defaultMaxAckPending
-	}
-	if most := max(c.MaxAckPending/parkableShare, 1); c.MaxWaiting <= 0 || c.MaxWaiting > most {
-		c.MaxWaiting = most
-	}
 	h := &Handlers{
-		givenBack: newBudget(c.MaxAckPending / givenBackShare),
-		warned:    newRecent[string](warnings),
-		waits:     waits{asking: newBudget(c.MaxAckPending / askingShare), limited: newBudget(c.MaxAckPending / limitedShare)},
+		givenBack: newBudget(0), waits: waits{asking: newBudget(0), limited: newBudget(0)},
 
-		Config: c, running: newRunning(), refusals: newRefusals(),
+		Config: c, running: newRunning(), refusals: newRefusals(), warned: newRecent[string](warnings),
 		finished: newRecent[turnRef](finishedTurns), cancelled: newRecent[string](cancelledKeys), unsafe: newRecent[string](unsafeTools),
 	}
+	h.SetMaxAckPending(c.MaxAckPending)
 	h.clock = serverclock.New(h.serverTime, func() time.Time { return h.Now() })
 	return h
 }

@@ -38,7 +38,7 @@ func (r *run) begin() {
 	w, h := &r.waiting, r.h
 	if w.counted = r.parkable(); w.counted {
 		n := h.waits.parkable.Add(1)
-		w.crowded = h.MaxWaiting > 0 && n > int64(h.MaxWaiting)
+		w.crowded = n > h.mostParkable()
 	} else {
 		h.warnUnsafe(r.t)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,7 +20,7 @@ func TestSmallerOfTheLastTwoAckWaitsCounts(t *testing.T) {
 		{time.Minute, time.Minute},
 		{0, time.Minute}, // a consumer always has one
 	} {
-		in.learn(step.read)
+		in.learn(jetstream.ConsumerConfig{AckWait: step.read})
 		require.Equal(t, step.counts, in.wait())
 	}
 }

@@ -1,8 +1,12 @@
 package inbox
 
-import "time"
+import (
+	"time"
 
-// reread is how often the ack wait is read again from the consumer by default.
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// reread is how often the configuration of the consumer is read again by default.
 const reread = time.Minute
 
 // wait is the ack wait that counts: the smaller one of the last two that were read, so that
@@ -11,9 +15,12 @@ func (in *Inbox) wait() time.Duration {
 	return time.Duration(min(in.waits[0].Load(), in.waits[1].Load()))
 }
 
-// learn notes the ack wait as the consumer has it now.
-func (in *Inbox) learn(wait time.Duration) {
-	before := in.wait()
+// learn notes the configuration as the consumer has it now.
+func (in *Inbox) learn(c jetstream.ConsumerConfig) {
+	if in.o.Learn != nil {
+		in.o.Learn(c)
+	}
+	before, wait := in.wait(), c.AckWait
 	if wait <= 0 {
 		return
 	}

@@ -27,6 +27,8 @@ type Options struct {
 	// AckWait is that of the consumer when the inbox begins. It is read again every Reread, which
 	// defaults to a minute, and heartbeats follow the smaller one of the last two values.
 	AckWait, Reread time.Duration
+	// Learn, if not nil, is called with the consumer's configuration whenever it has been read.
+	Learn func(jetstream.ConsumerConfig)
 	// SoftStop is how long a drain waits for handlers before it ends their context, HardStop
 	// how long after that it still waits. Default to 25 s and 15 s.
 	SoftStop, HardStop time.Duration
@@ -274,7 +276,7 @@ func (in *Inbox) begin(ctx context.Context) error {
 	}
 }
 
-// check asks whether the consumer exists, and for its ack wait. Its error is [ErrGone], after two looks that have not
+// check asks whether the consumer exists, and for its configuration. Its error is [ErrGone], after two looks that have not
 // found it.
 func (in *Inbox) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeat)
@@ -282,7 +284,7 @@ func (in *Inbox) check(ctx context.Context) error {
 	consumer, err := in.js.Consumer(ctx, in.o.Stream, in.o.Consumer)
 	switch {
 	case err == nil:
-		in.learn(consumer.CachedInfo().Config.AckWait)
+		in.learn(consumer.CachedInfo().Config)
 		return in.there.Found(time.Time{}, "") // one that was created again has the same messages
 	case errors.Is(err, jetstream.ErrConsumerNotFound), errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrNotPullConsumer):
 		return in.there.Missing("run `turnctl provision`")

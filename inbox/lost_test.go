@@ -208,12 +208,7 @@ func TestHeartbeatsFollowAnAckWaitThatWasLowered(t *testing.T) {
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
 	set := func(wait time.Duration) {
-		c, err := js.Consumer(t.Context(), "W", "c")
-		require.NoError(t, err)
-		config := c.CachedInfo().Config
-		config.AckWait = wait
-		_, err = js.UpdateConsumer(t.Context(), "W", config)
-		require.NoError(t, err)
+		change(t, js, func(c *jetstream.ConsumerConfig) { c.AckWait = wait })
 	}
 	set(30 * time.Second)
 	began, release := make(chan uint64, 2), make(chan struct{})
@@ -230,5 +225,32 @@ func TestHeartbeatsFollowAnAckWaitThatWasLowered(t *testing.T) {
 	_, err = c.Next(jetstream.FetchMaxWait(4 * ackWait))
 	require.ErrorIs(t, err, nats.ErrTimeout, "it was delivered again")
 	close(release)
+	empty(t, stream)
+}
+
+// change changes the consumer under those who pull from it.
+func change(t *testing.T, js jetstream.JetStream, do func(*jetstream.ConsumerConfig)) {
+	t.Helper()
+	c, err := js.Consumer(t.Context(), "W", "c")
+	require.NoError(t, err)
+	config := c.CachedInfo().Config
+	do(&config)
+	_, err = js.UpdateConsumer(t.Context(), "W", config)
+	require.NoError(t, err)
+}
+
+func TestConfigurationOfTheConsumerIsReadAgain(t *testing.T) {
+	t.Parallel()
+	s := turntest.NewServer(t)
+	stream := queue(t, s, 0)
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	var places atomic.Int64
+	run(t, s.Connect(), inbox.Options{
+		Slots: 1, Reread: 20 * time.Millisecond, Handle: func(_ context.Context, d *inbox.Delivery) { d.Ack() },
+		Learn: func(c jetstream.ConsumerConfig) { places.Store(int64(c.MaxAckPending)) },
+	})
+	change(t, js, func(c *jetstream.ConsumerConfig) { c.MaxAckPending = 321 })
+	require.Eventually(t, func() bool { return places.Load() == 321 }, 10*time.Second, 5*time.Millisecond)
 	empty(t, stream)
 }
