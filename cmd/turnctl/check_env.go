@@ -1,14 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
+	"path/filepath"
 	"strings"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/internal/dotenv"
 )
+
+const maxEnvProblems = 8 // statements of one .env that are named
 
 // What a Python tool sees of an environment variable.
 type visibility int
@@ -52,38 +52,29 @@ func matches(name string, patterns []string) bool {
 	return false
 }
 
-// dotEnvNames returns the names that a .env file sets. A missing file sets none. Values are
-// not kept.
-func dotEnvNames(path string) (map[string]bool, error) {
-	const limit = 64 << 10 // a larger one keeps tools from starting
-	// A named pipe would block the open, hence the check before.
-	switch info, err := os.Stat(path); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil //nolint:nilnil // no file sets no names
-	case err != nil:
-		return nil, fmt.Errorf("read the workflow's .env: %w", err)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("read %s: it must be a regular file", path)
-	case info.Size() > limit:
-		return nil, fmt.Errorf("read %s: it has %d bytes, over the limit of %d", path, info.Size(), limit)
+// needEnvFile reads the workflow's .env, and returns the names that it sets.
+func (w *workflowReport) needEnvFile(dir string) map[string]bool {
+	name := filepath.Join(w.Dir, ".env")
+	at := func(severity bindings.Severity, code, mend, format string, args ...any) {
+		d := finding(severity, w.Name, code, mend, format, args...)
+		d.File = filepath.ToSlash(name)
+		w.Diagnostics = append(w.Diagnostics, d)
 	}
-	file, err := os.Open(path)
+	file, err := dotenv.Read(filepath.Join(dir, name))
+	if err == nil {
+		_, err = file.Variables(nil)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read the workflow's .env: %w", err)
+		at(bindings.SeverityError, "env_file_unreadable", "make .env a readable file: a Python tool of this workflow cannot start without it", "%v", err)
+		return nil
 	}
-	defer file.Close()
-	names := make(map[string]bool)
-	lines := bufio.NewScanner(io.LimitReader(file, limit))
-	for lines.Scan() {
-		line := strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff")), "export ")
-		name, _, ok := strings.Cut(line, "=")
-		name = strings.TrimSpace(name)
-		if ok && name != "" && !strings.HasPrefix(name, "#") && !strings.ContainsAny(name, " \t\x00") {
-			names[name] = true
+	for i, p := range file.Problems {
+		if i == maxEnvProblems {
+			at(bindings.SeverityWarning, "env_file_statement", "correct those first", "%d more statements set nothing", len(file.Problems)-i)
+			break
 		}
+		at(bindings.SeverityWarning, "env_file_statement", p.Fix, "this statement sets nothing: %s", p.Text)
+		w.Diagnostics[len(w.Diagnostics)-1].Line = p.Line
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the workflow's .env: %w", err)
-	}
-	return names, nil
+	return file.Names()
 }

@@ -167,11 +167,7 @@ func imported(set *bindings.Set, workflow string, modules []string) []string {
 // needEnv looks for the environment variables that the Python files read. A tool may do
 // without one, so this is no warning.
 func (w *workflowReport) needEnv(dir string, env environ, names []string) {
-	own, err := dotEnvNames(filepath.Join(dir, w.Dir, ".env"))
-	if err != nil {
-		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityError, w.Name, "env_file_unreadable",
-			"make .env a readable file: a tool of this workflow cannot start without it", "%v", err))
-	}
+	own := w.needEnvFile(dir)
 	for _, name := range names {
 		switch env.see(name, own) {
 		case envMissing:

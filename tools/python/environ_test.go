@@ -3,8 +3,10 @@ package python_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -70,14 +72,33 @@ func TestVirtualEnvironmentOfTheWorkflowIsPreferred(t *testing.T) {
 	require.Equal(t, `"root"`, k.value("mark", `{}`))
 }
 
-func TestEnvFileThatIsNoSmallRegularFileKeepsToolsFromStarting(t *testing.T) {
+func TestEnvFileThatCannotBeReadKeepsToolsFromStarting(t *testing.T) {
 	t.Parallel()
 	for want, prepare := range map[string]func(path string) error{
-		"must be a regular file":  func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"over the limit of 65536": func(path string) error { return os.WriteFile(path, make([]byte, 65537), 0o600) },
+		"must be a regular file":    func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"over the limit of 65536":   func(path string) error { return os.WriteFile(path, make([]byte, 65537), 0o600) },
+		".env: line 2 is not UTF-8": func(path string) error { return os.WriteFile(path, []byte("A=b\nB=\xe9\n"), 0o600) },
+		".env: its values have over": func(path string) error {
+			return os.WriteFile(path, []byte("A="+strings.Repeat("x", 5<<10)+strings.Repeat("\nA=${A}${A}", 9)), 0o600)
+		},
 	} {
 		k := newKit(t, python.Options{}, "WF/tools/t.py", "def f(): pass\n")
 		require.NoError(t, prepare(filepath.Join(k.root, "WF", ".env")))
 		require.Contains(t, k.fails("f", `{}`, events.CodeToolError), want)
 	}
+}
+
+func TestValuesOfSeveralLinesReachToolsAndNoLineOfThemTheLog(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import os
+def names(): return [os.environ.get(n) for n in ("KEY", "URL", "AFTER")]
+def show(): print(os.environ["KEY"]); print(os.environ["URL"])
+`, "WF/.env", "\ufeffKEY=\"-----BEGIN-----\r\ncanary+1234\r\n-----END-----\"\r\nHOST = 'db.internal'\r\nURL=http://${HOST:-none}/${NONE:-x}\r\nnot canary-5678\r\nAFTER=1 # note\r\n")
+	require.JSONEq(t, `["-----BEGIN-----\ncanary+1234\n-----END-----", "http://db.internal/x", "1"]`, k.value("names", `{}`))
+	k.value("show", `{}`)
+	require.Eventually(t, func() bool { return strings.Count(k.log.String(), "line=[secret]") == 4 }, 5*time.Second, 5*time.Millisecond)
+	require.Contains(t, k.log.String(), `msg="statements of .env that set nothing"`)
+	require.Contains(t, k.log.String(), `line=6 problem="it is not an assignment"`)
+	require.NotContains(t, k.log.String(), "canary")
 }

@@ -189,10 +189,7 @@ func ask(ctx context.Context, chosen, root, source string, in io.Reader, out any
 	if err != nil {
 		return err
 	}
-	env, _, err := environment(os.Environ(), nil, "")
-	if err != nil {
-		return err
-	}
+	env := append(process.Environment(os.Environ(), nil), forHost...)
 	ctx, cancel := context.WithTimeout(ctx, inspectTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, "-I", "-S", "-c", source) // no code of site-packages or the environment

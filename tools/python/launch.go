@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,7 +80,7 @@ func (c *child) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	mark := newMark()
-	cmd, boot, secrets, err := c.launch.command(mark)
+	cmd, boot, secrets, err := c.launch.command(c.log, mark)
 	if err != nil {
 		started <- err
 		return
@@ -137,7 +138,7 @@ func (c *child) supervise(started chan<- error) {
 }
 
 // command prepares the process: its interpreter, environment and first frame.
-func (l launch) command(mark string) (cmd *exec.Cmd, boot []byte, secrets []string, err error) {
+func (l launch) command(log *slog.Logger, mark string) (cmd *exec.Cmd, boot []byte, secrets []string, err error) {
 	at, err := locate(l.root, l.workflow)
 	if err != nil {
 		return nil, nil, nil, err
@@ -146,7 +147,7 @@ func (l launch) command(mark string) (cmd *exec.Cmd, boot []byte, secrets []stri
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	env, secrets, err := environment(os.Environ(), l.allow, at.folder)
+	env, secrets, err := environment(log, os.Environ(), l.allow, at.folder)
 	if err != nil {
 		return nil, nil, nil, err
 	}
