@@ -11,6 +11,10 @@ import (
 // contextParameter is the parameter that receives the context container.
 const contextParameter = "context_variables"
 
+// runtimeParameter is the **runtime of tools of September 2025: it receives what the turn knows, the
+// context container included.
+const runtimeParameter = "runtime"
+
 // parameters is the mapping from field names to a function's parameters. Names match when their
 // plain forms are equal ([model.Plain]): ModuleAgents → module_agents. A parameter of exactly the
 // field's name is preferred.
@@ -19,6 +23,7 @@ type parameters struct {
 	byPlain  map[string]string // plain form → name
 	required []string          // without default, positional-only ones included
 	known    []ownName         // of names: those of something that the turn knows
+	runtime  bool              // has a **runtime
 }
 
 // ownName is a name of something that the turn knows, and its plain form.
@@ -44,14 +49,17 @@ func newParameters(params []Param) (parameters, bool) {
 				p.known = append(p.known, ownName{param.Name, plain})
 			}
 		case PositionalOnly:
-		case VarPositional, VarKeyword:
-			continue // take what has no name of its own; nothing is ever passed to them
+		case VarKeyword:
+			p.runtime = param.Name == runtimeParameter
+			continue
+		case VarPositional:
+			continue // takes what has no name; nothing is ever passed to it
 		}
 		if !param.HasDefault {
 			p.required = append(p.required, param.Name)
 		}
 	}
-	return p, acceptsContext
+	return p, acceptsContext || p.runtime
 }
 
 // match returns the parameter for a field, "" if there is none.
@@ -108,8 +116,8 @@ func (p *parameters) gaps(fields, optional []string) (unfilled, uncertain []stri
 // Fields go to the parameters they match, in the order of the model's fields. Undeclared keys go to
 // those that are still empty, with a model by the parameters' exact names only; keys without
 // parameter are dropped. Parameters that no field has
-// filled and that name something the turn knows get it from the turn. The context container is
-// never among the arguments. Tools that are not Python, and a Python tool whose signature is not
+// filled and that name something the turn knows get it from the turn, and **runtime gets all of it.
+// The context container is never among the arguments. Tools that are not Python, and a Python tool whose signature is not
 // known, get all keys under their own names. data is not modified.
 func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) (args map[string]any, mapped bool) {
 	data, changed := b.declared.vouched(data, t)
@@ -138,7 +146,23 @@ func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) (ar
 			args[own.name] = v.value
 		}
 	}
+	if p.runtime {
+		fillRuntime(args, t)
+	}
 	return args, true
+}
+
+// fillRuntime adds what the turn knows, under the names that MozaiksAI gave to **runtime or has given
+// to parameters since, to arguments that lack it.
+func fillRuntime(args map[string]any, t *events.StructuredOutputReady) {
+	for name, value := range map[string]string{
+		"chat_id": t.Chat, "app_id": t.App, enterpriseID: t.App, "workflow_name": t.Workflow, "workflow": t.Workflow,
+		"turn_idempotency_key": t.Turn, "agent_name": t.Agent, "agent": t.Agent, "user_id": t.UserID, "run_id": t.Run,
+	} {
+		if _, filled := args[name]; !filled && value != "" {
+			args[name] = value
+		}
+	}
 }
 
 // fill gives parameters that are still empty the keys that match, exact names before others. With a

@@ -98,3 +98,32 @@ def without(item): return item
 	require.Equal(t, map[string]any{"seen": "tea"}, result.Set)
 	require.Equal(t, `"tea"`, k.value("without", `{"item":"tea"}`))
 }
+
+// TestRuntimeGetsWhatTheTurnKnowsAndTheContext, whether the worker has seen the signature or not.
+func TestRuntimeGetsWhatTheTurnKnowsAndTheContext(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import functools
+def logged(function):
+    @functools.wraps(function)
+    def inner(*args, **kwargs): return function(*args, **kwargs)
+    return inner
+def plain(service, **runtime):
+    known = {name: value for name, value in runtime.items() if name != "context_variables"}
+    return [service, runtime["context_variables"].get("x"), known]
+behind = logged(plain)
+def alone(**runtime): return sorted(runtime)
+def other(service, **kwargs): return sorted(kwargs)
+`)
+	invoke := func(function string, mapped bool) string {
+		call := newCall(t, function, `{"service":"mail","chat_id":"from the worker"}`)
+		call.MapArgs, call.Context = mapped, map[string]any{"x": json.Number("1")}
+		result, err := k.pool.Tool("WF", "t.py", function).Invoke(t.Context(), call)
+		require.NoError(t, err, function)
+		return string(result.Value)
+	}
+	require.JSONEq(t, `["mail",1,{"chat_id":"from the worker"}]`, invoke("plain", false), "the worker has put there what the turn knows")
+	require.JSONEq(t, `["mail",1,{"chat_id":"from the worker","app_id":"app","enterprise_id":"app","workflow_name":"WF","workflow":"WF","turn_idempotency_key":"turn-1","agent_name":"A","agent":"A","user_id":"u1","run_id":"r1"}]`, invoke("behind", true))
+	require.JSONEq(t, `["agent","agent_name","app_id","chat_id","context_variables","enterprise_id","run_id","service","turn_idempotency_key","user_id","workflow","workflow_name"]`, invoke("alone", true))
+	require.JSONEq(t, `["chat_id"]`, invoke("other", true), "of another name it takes fields only")
+}

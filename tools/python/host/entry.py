@@ -3,6 +3,7 @@ import functools
 import inspect
 
 CONTEXT = "context_variables"
+RUNTIME = "runtime"  # as in **runtime, which gets what the turn knows, as in MozaiksAI of September 2025
 MAX_LAYERS = 20  # decorators around a function that are looked through
 
 
@@ -21,7 +22,7 @@ class Entry:
 
     def takes_context(self, offered, map):
         """A function that takes anything gets the context if the caller has seen that it names it."""
-        return self.names_context or offered and self._rest and not map
+        return self.names_context or offered and (self._rest == RUNTIME or self._rest and not map)
 
     def map(self, arguments, fields, known):
         """Arguments under the names of the parameters. A field that the model declares, without a model any,
@@ -39,6 +40,9 @@ class Entry:
                 mapped[parameter] = value
             elif parameter is None and self._rest and name != CONTEXT:
                 rest[name] = value
+        if self._rest == RUNTIME:
+            known = dict(known, workflow=known["workflow_name"])
+            rest = dict({name: value for name, value in known.items() if value}, **rest)
         own = {plain(name): value for name, value in known.items()}
         for name in self._exact:
             value = own.get(plain(name))
@@ -56,8 +60,8 @@ def plain(name):
 
 
 def look(function, name):
-    """Names of parameters, whether any other name is taken, and whether it is a generator function. A decorator's
-    function that takes anything passes it on: what counts then are the parameters of the function inside."""
+    """Names of parameters, what takes any other name (false if nothing does), and whether it is a generator function.
+    A decorator's function that takes anything passes it on: what counts then are the parameters of the function inside."""
     names, yields = [], False
     for _ in range(MAX_LAYERS):
         yields = yields or inspect.isgeneratorfunction(function)
@@ -66,11 +70,10 @@ def look(function, name):
         except (TypeError, ValueError):
             return names, True, yields
         names += [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        if not any(p.kind == p.VAR_KEYWORD for p in parameters):
-            return names, False, yields
-        inner = inside(function, name)
-        if inner is None:
-            return names, True, yields
+        rest = next((p.name for p in parameters if p.kind == p.VAR_KEYWORD), False)
+        inner = rest and inside(function, name)
+        if not inner:
+            return names, rest, yields
         function = inner
     return names, True, yields
 
