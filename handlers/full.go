@@ -1,6 +1,10 @@
 package handlers
 
-import "time"
+import (
+	"time"
+
+	"github.com/oneturn/oneturn/internal/mutant"
+)
 
 // fullFirst is how soon a new turn that no worker has claimed comes again while the store is nearly
 // full, at first.
@@ -12,7 +16,7 @@ func (h *Handlers) whileFull(t *turn) (Disposition, bool) {
 	if h.Full == nil {
 		return Disposition{}, false
 	}
-	if full, _ := h.Full(); !full {
+	if full, _ := h.Full(); !full || mutant.Planted(mutant.FullStoreClaims) {
 		return Disposition{}, false
 	}
 	claimed, err := h.claimedBefore(t)

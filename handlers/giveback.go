@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // A message that is given back with a delay keeps its place among those that the workers of a pool
@@ -109,7 +110,7 @@ func (h *Handlers) age(m *Message) time.Duration { return h.serverNow(m).Sub(m.S
 
 // serverNow is the time by the server's clock.
 func (h *Handlers) serverNow(m *Message) time.Time {
-	if m.clock.Process.IsZero() {
+	if m.clock.Process.IsZero() || mutant.Planted(mutant.WorkerClockDecides) {
 		return h.Now()
 	}
 	return m.clock.ToServer(h.Now())

@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/serverclock"
 	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/subjects"
@@ -168,6 +169,9 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 	var err error
 	if m.clock, err = h.clock.Read(m.Held); err != nil {
 		return h.undecided(m, "the server does not tell the time", err)
+	}
+	if mutant.Enabled && mutantGivesUp(m) {
+		return h.dead(m, in.App, reasonUndeliverable, errMutant)
 	}
 	if errRestore != nil {
 		return h.unparsed(m, errRestore)

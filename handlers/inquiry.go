@@ -10,6 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -111,7 +112,7 @@ func readInquiry(key subjects.Key, ask string, event []byte) (*inquiry, error) {
 // early gives a message back whose question is not known, for a while. It reports false when
 // that is over.
 func (h *Handlers) early(m *Message) (Disposition, bool) {
-	if h.age(m) >= earlyFor {
+	if h.age(m) >= earlyFor || mutant.Planted(mutant.EarlyIsUnknown) {
 		return Disposition{}, false
 	}
 	const most = 7 // doublings to earlyLast

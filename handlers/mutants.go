@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"crypto/sha256"
+	"errors"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
@@ -26,4 +27,12 @@ func (h *Handlers) mutantDuplicate(m *Message) bool {
 		return false
 	}
 	return h.finished.add(refOf(m.Header.Get(nats.MsgIdHdr), [sha256.Size]byte{}))
+}
+
+var errMutant = errors.New("it was delivered too often")
+
+// mutantGivesUp reports whether a message was delivered often enough to be given up by a count.
+func mutantGivesUp(m *Message) bool {
+	const often = 5
+	return mutant.Planted(mutant.CountGivesUp) && m.Lease.Delivery > often
 }

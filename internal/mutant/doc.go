@@ -66,6 +66,14 @@ const (
 	// LeaseWithoutTime takes a delivery for its own, refreshes it and gives it back however long ago
 	// its last heartbeat was.
 	LeaseWithoutTime Name = "lease_without_time"
+	// FullStoreClaims claims new turns while the store is nearly full.
+	FullStoreClaims Name = "full_store_claims"
+	// WorkerClockDecides measures how old a message is by the clock of the worker.
+	WorkerClockDecides Name = "worker_clock_decides"
+	// EarlyIsUnknown rejects an answer that is faster than the record of its question.
+	EarlyIsUnknown Name = "early_is_unknown"
+	// CountGivesUp makes a dead letter of any message that was delivered some times.
+	CountGivesUp Name = "count_gives_up"
 )
 
 // All returns all faults.
@@ -95,5 +103,9 @@ func OfSchedules() []Name {
 		BudgetIgnored,
 		MergeBeforeFinish,
 		LiveCancelDecides,
+		FullStoreClaims,
+		WorkerClockDecides,
+		EarlyIsUnknown,
+		CountGivesUp,
 	}
 }

@@ -61,7 +61,7 @@ func (w *world) again() bool {
 		delete(w.asides, id)
 		copied := &message{
 			w: w, turn: a.m.turn, pool: a.m.pool, kind: a.m.kind, data: a.m.data, fingerprint: a.m.fingerprint, answer: a.m.answer,
-			subject: a.Subject, header: a.Header, body: a.Data,
+			first: a.m.first, subject: a.Subject, header: a.Header, body: a.Data,
 		}
 		a.m.copies = append(a.m.copies, copied)
 		w.unsent = append(w.unsent, copied)

@@ -124,6 +124,7 @@ func (w *world) check() {
 			w.violatef("#%d is lost: nobody holds it and nobody gets it", m.seq)
 		}
 	}
+	w.checkLetters()
 	for _, t := range w.turns {
 		h := w.history(t)
 		var runs []*entry
@@ -262,13 +263,8 @@ func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 			w.violatef("%s: says %s, and no run of epoch %d ended so", t.id.Turn, code, r.Meta.Epoch)
 		}
 	case string(events.CodeInterrupted):
-		hit := w.hits[claim.Lease]
-		for _, o := range h.takeovers {
-			hit = hit || t.script != nil && w.hits[o.Meta.Lease]
-		}
-		hit = hit || t.left && claim.Effect == string(bindings.EffectReplay) // a run that waits for it all the same
-		if !hit && !w.endsAs(events.CodeInterrupted, h) {
-			w.violatef("%s: interrupted, though nothing happened to delivery %s, which claimed it", t.id.Turn, claim.Lease)
+		if !w.mayInterrupt(t, h) {
+			w.violatef("%s: interrupted (%s), though nothing happened before to delivery %s, which claimed it", t.id.Turn, claim.Effect, claim.Lease)
 		}
 	case string(events.CodeUnknownTool):
 		if !w.endsAs(events.CodeUnknownTool, h) {
@@ -286,6 +282,29 @@ func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 	default:
 		w.violatef("%s: ended with %s, which nothing here can cause", t.id.Turn, code)
 	}
+}
+
+// mayInterrupt reports whether a turn may have ended as interrupted: its tool must not be entered
+// again, and a delivery that held the turn met a fault before.
+func (w *world) mayInterrupt(t *turn, h *history) bool {
+	if w.endsAs(events.CodeInterrupted, h) {
+		return true
+	}
+	response := h.responses[0].Record
+	hit := w.hitBefore(h.claim.Meta.Lease, response)
+	switch bindings.Effect(h.claim.Meta.Effect) {
+	case bindings.EffectUnsafe:
+		return hit
+	case bindings.EffectReplay:
+		for _, r := range h.takeovers {
+			hit = hit || t.script != nil && w.hitBefore(r.Meta.Lease, response)
+		}
+		// A read can hide a question from the run that resumes, and a run that has left a question
+		// waits for it all the same.
+		return hit || t.misled > 0 || t.left
+	case bindings.EffectKeyed, bindings.EffectIdempotent, bindings.EffectNone:
+	}
+	return len(h.takeovers) >= maxTakeovers
 }
 
 func ended(runs []*entry, result string, by idempotency.Meta) bool {

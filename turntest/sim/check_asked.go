@@ -32,6 +32,7 @@ type verdict struct {
 func (w *world) note(m *message, v *events.Verdict) {
 	w.tracef("  answer %s to %s of %s: %s", m.answer.value, m.answer.id, m.turn.id.Turn, v.Code)
 	m.told = true
+	w.checkTold(w.active.t, v)
 	w.verdicts = append(w.verdicts, verdict{v.Code, m})
 }
 
@@ -206,7 +207,7 @@ func (w *world) settledAsked(m *message, h *history, known int) (fine bool) {
 	switch {
 	case m.turn.script == nil:
 		return false
-	case m.answer != nil && w.faults.struck[StaleRead] > 1:
+	case m.answer != nil && m.turn.misled > 1:
 		return true // to deny that it is the lease takes two of them, and a sweep
 	case h.newest.Seq != m.seq && m.answer != nil, h.parked():
 		return true

@@ -79,16 +79,17 @@ func (w *world) checkContext() {
 // load has a tool read the context variables: it sees what all turns changed that had ended before.
 func (w *world) load(ctx context.Context, call *tools.Call) {
 	want := map[string]json.Number{}
+	own := w.turnOf(call.Turn.Turn)
 	for _, t := range w.turns {
 		h := w.history(t)
-		if d := h.winner(); d != nil {
+		if d := h.winner(); d != nil && t.misled == 0 {
 			var set delta
 			_ = json.Unmarshal(d.Data, &set) // the check at the end reads it
 			want[variableOf(t.id.Turn)] = set.Set[shared]
 		}
 	}
 	vars, err := call.LoadContext(ctx)
-	if err != nil || w.faults.struck[StaleRead]+w.faults.struck[OldLeader] > 0 {
+	if err != nil || own.misled > 0 {
 		return
 	}
 	for name, value := range want {

@@ -29,22 +29,27 @@
 //   - a turn that was claimed with a verdict was never entered and ends with that verdict;
 //   - data that lost the turn key to other data was never run, and became a dead letter;
 //   - a response that says ok comes from a run that returned that result;
-//   - interrupted only if the delivery that claimed the turn was hit by a fault (a delivery that
-//     was lost gives no message back, so that is none), cancelled only
-//     if somebody cancelled, and not entered by a takeover that came after the cancel;
+//   - interrupted only if the tool must not be entered again and, before the response, a fault hit the
+//     delivery that held the turn (a delivery that was lost gives no message back, so that is none);
+//     cancelled only if somebody cancelled, and not entered by a takeover that came after the cancel;
+//   - no new turn is claimed while the store is nearly full; too old, or without a binding, is an
+//     event only by the server's clock, however wrong that of the worker is;
 //   - epochs count up by one, fencing tokens grow with them, the idempotency key stays;
 //   - no message was settled before its turn had a response or another message held it, except
 //     where a sweep finds the turn: its message vanished, or a resume was settled too early;
 //   - no turn is parked that has been answered, expired or cancelled and that nobody takes (looked
 //     at before any sweep could mend it);
 //   - each question is one record with one content; its one answer came after it and fits it, and
-//     whoever was told that his answer counts gave that one, and no answer was settled before its
-//     sender was told;
+//     whoever was told that his answer counts gave that one, no answer was settled before its sender
+//     was told, and what he was told was so at that time: an answer that came before its question is
+//     not unknown before it has waited;
+//   - only data that lost its turn key becomes a dead letter, never an answer, expiry, cancel or resume;
 //   - the code behind an answer runs in two runs of a replay tool only as code before a later
 //     question or after the first run had parked, and the code behind all questions in one run;
 //     an unsafe tool is never parked; a durable step is not done again by a run that began later;
 //   - a worker never gives back more messages than it has places for, which here is one; what it puts
 //     aside comes again, and takes up a turn that nothing else holds;
+//   - a stale read excuses only what the turns that were read that way do;
 //   - the context variables of the chat are those that the runs changed whose responses name them,
 //     and nobody else's, also as a tool reads them that begins after such a response;
 //   - nothing is left in the queue.

@@ -78,6 +78,9 @@ const (
 	bad = `"bad"`
 )
 
+// earlyFor is how long an answer waits for its question.
+const earlyFor = 2 * time.Minute
+
 // planAnswers draws answers to questions that may not be asked yet.
 func (w *world) planAnswers(t *turn) {
 	if t.script == nil {
@@ -135,7 +138,7 @@ func (w *world) mayVanish(m *message) bool {
 func (w *world) asleep() bool {
 	for _, t := range w.turns {
 		h := w.history(t)
-		if t.script == nil || len(h.responses) > 0 || !h.parked() || t.purged || w.faults.struck[StaleRead] > 0 || w.waitsAside(t) {
+		if t.script == nil || len(h.responses) > 0 || !h.parked() || t.purged || t.misled > 0 || w.waitsAside(t) {
 			continue
 		}
 		if h.cancel != nil {

@@ -34,6 +34,7 @@ type turn struct {
 	script *script // what its tool asks, nil when it asks nothing
 	purged bool    // one of its messages vanished
 	left   bool    // its tool has gone on without an answer
+	misled int     // reads of it that gave the journal as it was before
 }
 
 // message is one message of the work queue. As in JetStream, an acknowledgement settles it
@@ -53,6 +54,7 @@ type message struct {
 
 	seq       uint64
 	stored    time.Time
+	first     time.Time // when it was stored before it was put aside
 	delivered uint64
 	last      idempotency.Lease // its newest delivery, as it was received
 	leased    bool
@@ -176,6 +178,9 @@ func (w *world) publish(o option) {
 	w.unsent = append(w.unsent[:o.i], w.unsent[o.i+1:]...)
 	w.queue = append(w.queue, m)
 	m.seq, m.stored = uint64(len(w.queue)), w.now.Add(-m.age)
+	if m.first.IsZero() {
+		m.first = m.stored
+	}
 	if m.kind == events.KindToolCallResponse {
 		m.header.Set(subjects.HeaderReply, replyPrefix+strconv.FormatUint(m.seq, 10))
 	}

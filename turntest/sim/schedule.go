@@ -100,7 +100,7 @@ func (w *world) fault() bool {
 			return true
 		case w.strike(FullStore, 1):
 			w.tracef("the store is nearly full")
-			w.full = true
+			w.full, w.fullSince = true, w.now
 			return true
 		}
 	case 7:

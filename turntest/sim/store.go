@@ -56,6 +56,7 @@ func (s *store) Create(ctx context.Context, r idempotency.Record) (uint64, error
 		return 0, context.Cause(ctx)
 	}
 	w := s.w
+	w.checkClaim(t.t, r)
 	switch {
 	case w.strike(Undecided, 12):
 		return 0, idempotency.ErrUndecided
@@ -69,7 +70,7 @@ func (s *store) Create(ctx context.Context, r idempotency.Record) (uint64, error
 		return 0, errNoAnswer
 	}
 	seq, err := s.put(r)
-	if k, _ := subjects.ParseKey(r.Key); err == nil && k.Kind == "takeover" && w.strike(OldLeader, 2) {
+	if k, _ := subjects.ParseKey(r.Key); err == nil && k.Kind == "takeover" && w.strike(OldLeader, 1) {
 		t.t.old = 1 + w.rng.IntN(8)
 	}
 	t.yield("created " + short(r.Key))
@@ -92,8 +93,9 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 	if err := s.read(ctx, "last "+short(key)); err != nil {
 		return idempotency.Record{}, err
 	}
+	k, _ := subjects.ParseKey(key)
 	seq := s.keys[key]
-	if seq == 0 || seq > uint64(len(s.seen())) {
+	if seq == 0 || seq > uint64(len(s.seen(k.Key))) {
 		return idempotency.Record{}, idempotency.ErrNotFound
 	}
 	return s.log[seq-1], nil
@@ -105,7 +107,7 @@ func (s *store) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Recor
 	if err := s.read(ctx, "list"); err != nil {
 		return nil, err
 	}
-	listed := s.seen()
+	listed := s.seen(key)
 	if t := s.w.active.t; t != nil && t.old == 0 {
 		t.read = len(s.log)
 	}
@@ -125,20 +127,31 @@ func (s *store) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Recor
 // Erase implements [idempotency.Store]: nothing in a simulation is secret.
 func (*store) Erase(context.Context, idempotency.Record) error { return nil }
 
-// seen is the log as one read sees it.
-func (s *store) seen() []idempotency.Record {
+// seen is the log as one read of a turn sees it.
+func (s *store) seen(key subjects.Key) []idempotency.Record {
 	if t := s.w.active.t; t != nil && t.old > 0 {
 		t.old--
+		s.w.misled(key)
 		s.w.tracef("  the old leader answers with the journal up to %d", t.read)
 		return s.log[:t.read]
 	}
 	if len(s.log) > 0 && s.w.strike(StaleRead, 8) {
-		if t := s.w.active.t; t != nil {
-			s.w.hit(t.lease)
-		}
+		s.w.misled(key)
 		return s.log[:s.w.rng.IntN(len(s.log))]
 	}
 	return s.log
+}
+
+// misled notes that a read of a turn was not answered as the journal was.
+func (w *world) misled(key subjects.Key) {
+	if t := w.active.t; t != nil {
+		t.misled = true
+	}
+	for _, t := range w.turns {
+		if t.key == key {
+			t.misled++
+		}
+	}
 }
 
 func (s *store) read(ctx context.Context, what string) error {

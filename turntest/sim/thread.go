@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/oneturn/oneturn/idempotency"
 )
@@ -18,6 +19,10 @@ type thread struct {
 	timer  *fiber   // the one of them that parks the turn
 	timers []*timer
 	away   bool // it takes no slot
+
+	since  time.Time // when it was received
+	known  int       // how many records the journal had then
+	misled bool      // one of its reads gave the journal as it was before
 
 	read int // how many records the journal had when the thread listed those of a turn last
 	old  int // how many of its next reads a leader answers that was replaced after that

@@ -37,7 +37,9 @@ type process struct {
 	stop context.CancelCauseFunc
 
 	up, paused, draining bool
-	late                 bool // it has stood still, and sent no heartbeats since
+	filled               time.Time     // when it last saw that the store was nearly full
+	unsure               time.Duration // how wrong it may know the time of the server: as long as an answer took
+	late                 bool          // it has stood still, and sent no heartbeats since
 }
 
 // begin starts the worker with the real handlers on the simulated world.
@@ -45,7 +47,7 @@ func (p *process) begin(m manifest) {
 	w := p.w
 	p.life++
 	p.manifest, p.up, p.paused, p.draining, p.late = m, true, false, false, false
-	p.had, p.given = append(p.had, m), nil
+	p.had, p.given, p.filled, p.unsure = append(p.had, m), nil, time.Time{}, 0
 	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Hour
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
 	p.journal = idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause, Pool: p.pool})
@@ -60,13 +62,13 @@ func (p *process) begin(m manifest) {
 		Variables:    vars,
 		Blobs:        blobs{},
 		LeaseHeld:    w.leaseHeld,
-		Full:         w.isFull,
+		Full:         p.isFull,
 		Dead:         letters{w},
 		Live:         w.live,
 		Metrics:      w.sim.metrics,
 		Logger:       slog.New(panics{slog.DiscardHandler, w}),
 		Now:          func() time.Time { return w.now.Add(p.skew) },
-		ServerTime:   w.serverTime,
+		ServerTime:   p.serverTime,
 		Schedule:     w.scheduleExpiry,
 		Defer:        w.putAside,
 		Timing:       timing{w},
@@ -99,12 +101,12 @@ func (h panics) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// isFull reports whether the store is nearly full, and when it last was.
-func (w *world) isFull() (now bool, last time.Time) {
-	if w.full {
-		w.filled = w.now
+// isFull reports whether the store is nearly full, and when it last was, by the clock of the process.
+func (p *process) isFull() (now bool, last time.Time) {
+	if p.w.full {
+		p.filled = p.w.now.Add(p.skew)
 	}
-	return w.full, w.filled
+	return p.w.full, p.filled
 }
 
 // leaseHeld reports whether the message of a lease is still in the stream.
@@ -116,11 +118,13 @@ func (w *world) leaseHeld(ctx context.Context, l idempotency.Lease) (bool, error
 }
 
 // serverTime is what the server says of its clock.
-func (w *world) serverTime(ctx context.Context) (time.Time, error) {
-	if err := w.store.read(ctx, "what time is it"); err != nil {
+func (p *process) serverTime(ctx context.Context) (time.Time, error) {
+	asked := p.w.now
+	if err := p.w.store.read(ctx, "what time is it"); err != nil {
 		return time.Time{}, err
 	}
-	return w.now, nil
+	p.unsure = max(p.unsure, p.w.now.Sub(asked))
+	return p.w.now, nil
 }
 
 // scheduleExpiry has the server end the time for an answer.
@@ -167,7 +171,7 @@ func (p *process) receive(m *message) {
 			return
 		}
 	}
-	t := &thread{w: p.w, p: p, m: m, lease: m.lease()}
+	t := &thread{w: p.w, p: p, m: m, lease: m.lease(), since: p.w.now, known: len(p.w.store.log)}
 	t.held, t.lose = context.WithCancelCause(context.Background())
 	m.holder = t
 	t.receive()

@@ -16,6 +16,7 @@ const (
 	maxEventAge  = time.Hour
 	slots        = 3  // threads of a worker
 	maxBurst     = 12 // steps
+	maxTakeovers = 10
 )
 
 // Bounds of a schedule, in steps.
@@ -29,15 +30,15 @@ var worldBegins = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) //nolint:gocheckno
 
 // world is one schedule.
 type world struct {
-	sim    *Simulator
-	seed   uint64
-	rng    *rand.Rand
-	now    time.Time
-	steps  int
-	faults faults
-	healed bool
-	full   bool      // the store is nearly full
-	filled time.Time // when it last was
+	sim       *Simulator
+	seed      uint64
+	rng       *rand.Rand
+	now       time.Time
+	steps     int
+	faults    faults
+	healed    bool
+	full      bool // the store is nearly full
+	fullSince time.Time
 
 	pools     []string
 	store     *store
@@ -50,10 +51,10 @@ type world struct {
 	letters   map[uint64]string // sequence → reason
 	documents *documents        // of context variables
 	ledger    []*entry
-	hits      map[idempotency.Lease]bool // deliveries that met a fault
-	schedules map[string]schedule        // by call and question
-	asides    map[string]aside           // by id
-	passes    []pass                     // what tools were handed
+	hits      map[idempotency.Lease]int // deliveries that met a fault, by what the journal held then
+	schedules map[string]schedule       // by call and question
+	asides    map[string]aside          // by id
+	passes    []pass                    // what tools were handed
 	verdicts  []verdict
 	polled    int    // records in the journal when those who wait in memory looked last
 	active    *fiber // the one that runs, nil while the scheduler does
@@ -79,7 +80,7 @@ func newWorld(s *Simulator, seed uint64, tracing bool) *world {
 	w := &world{
 		sim: s, seed: seed, tracing: tracing, rng: rand.New(rand.NewPCG(seed, 0x6f6e657475726e)),
 		now:     worldBegins,
-		letters: map[uint64]string{}, schedules: map[string]schedule{}, asides: map[string]aside{}, hits: map[idempotency.Lease]bool{},
+		letters: map[uint64]string{}, schedules: map[string]schedule{}, asides: map[string]aside{}, hits: map[idempotency.Lease]int{},
 	}
 	w.store = newStore(w)
 	w.documents = &documents{w, map[string][]byte{}, map[string]uint64{}}
@@ -124,7 +125,17 @@ func (w *world) violatef(format string, args ...any) {
 }
 
 // hit notes that a delivery met a fault.
-func (w *world) hit(l idempotency.Lease) { w.hits[l] = true }
+func (w *world) hit(l idempotency.Lease) {
+	if _, before := w.hits[l]; !before {
+		w.hits[l] = len(w.store.log)
+	}
+}
+
+// hitBefore reports whether a delivery met a fault before a record was stored.
+func (w *world) hitBefore(l idempotency.Lease, r *idempotency.Record) bool {
+	known, hit := w.hits[l]
+	return hit && uint64(known) < r.Seq
+}
 
 // announce sends a live copy to every worker.
 func (w *world) announce(see func(*process)) {

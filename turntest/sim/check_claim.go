@@ -1,0 +1,26 @@
+package sim
+
+import (
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// checkClaim looks at a claim that is about to be stored. No new turn is claimed while the store is
+// nearly full, and how old its event is, the server's clock says, whatever that of the worker says.
+func (w *world) checkClaim(t *thread, r idempotency.Record) {
+	k, ok := subjects.ParseKey(r.Key)
+	if !ok || k.Kind != events.KindToolCall || k.Private || k.ID != "" || w.store.keys[r.Key] != 0 || t.m.kind != events.KindStructuredOutputReady {
+		return
+	}
+	if w.full && t.since.After(w.fullSince) {
+		w.violatef("%s: %s claims it while the store is nearly full", t.m.turn.id.Turn, t.p.name)
+	}
+	verdict, age := events.Code(r.Meta.Verdict), w.now.Sub(t.m.first)
+	switch {
+	case verdict == events.CodeTooOld && age < maxEventAge-t.p.unsure,
+		verdict == events.CodeNoBinding && age < bindingGrace-t.p.unsure,
+		verdict != events.CodeTooOld && t.since.Sub(t.m.first) > maxEventAge+t.p.unsure:
+		w.violatef("%s: %s claims it with verdict %q after %s", t.m.turn.id.Turn, t.p.name, verdict, age)
+	}
+}
