@@ -35,6 +35,45 @@ ui_tools:
 	require.ErrorContains(t, err, "tool echo of agent EchoAgent (Generator/tools.yaml:3) is not called automatically")
 }
 
+func TestToolsOfJuly2025AreReadFromTheirAgents(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "Generator/tools/echo.py"), "def echo(text): return text\n")
+	write(t, filepath.Join(root, "Generator/tools/keys.py"), "def ask_key(service): return service\ndef store_key(service): return service\n")
+	write(t, filepath.Join(root, "Generator/agents.yaml"), "agents: {KeyAgent: {auto_tool_mode: true}, EchoAgent: {}}\n")
+	const tools = `
+backend_tools:
+  ALL_AGENTS:
+    - {path: workflows.Generator.tools.echo.echo, description: says it again}
+  KeyAgent:
+    - workflows.Generator.tools.keys.store_key
+ui_tools:
+  KeyAgent:
+    - {path: workflows.Generator.tools.keys.ask_key, ui_tool_id: KeyInput, display: inline}
+lifecycle_tools:
+  log: {path: workflows.Generator.tools.echo.echo, lifecycle_event: on_user_input}
+`
+	write(t, filepath.Join(root, "Generator/tools.yaml"), tools)
+	set := load(t, root)
+	require.Empty(t, lines(set, bindings.SeverityError))
+	b, err := set.Resolve("Generator", "KeyAgent", "")
+	require.NoError(t, err)
+	require.Equal(t, []string{"ask_key", "KeyInput", "inline"}, []string{b.Function, b.Component, b.Display})
+	require.Len(t, set.Bindings(), 1, "backend tools are called by name only")
+	for agent, tool := range map[string]string{"EchoAgent": "echo", "KeyAgent": "store_key"} {
+		b, err = set.Tool("Generator", tool)
+		require.NoError(t, err)
+		require.Equal(t, tool, b.Function, agent)
+	}
+	_, err = set.Resolve("Generator", "EchoAgent", "")
+	require.ErrorContains(t, err, "tool echo of agent EchoAgent (Generator/tools.yaml:4) is not called automatically", "every agent has it")
+
+	write(t, filepath.Join(root, "Generator/tools.yaml"), strings.Replace(tools, "KeyAgent:\n    - {", "KeyAgent:\n    - 7\n    - {", 1))
+	require.Contains(t, strings.Join(lines(load(t, root), bindings.SeverityError), "\n"), "Generator/tools.yaml:9: error: a tool must be a map")
+	write(t, filepath.Join(root, "Generator/tools.yaml"), "ui_tools: {KeyAgent: echo}\n")
+	require.Contains(t, strings.Join(lines(load(t, root), bindings.SeverityError), "\n"), "ui_tools.KeyAgent must be a list")
+}
+
 func TestWorkflowThatBindsNothingSaysWhy(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

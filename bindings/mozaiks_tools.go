@@ -19,9 +19,9 @@ func (m *manifest) readTools(d document) {
 		m.misspelt(d.root, d.file, "tools", "backend_tools", "ui_tools", "defaults", "lifecycle_tools", "servers")
 	}
 	m.toolList(list, d.file, "tools", "")
-	if !d.root.is(listNode) { // the lists of July 2025, whose entries have no tool_type
-		m.toolList(d.root.get("backend_tools"), d.file, "backend_tools", "AGENT_TOOL")
-		m.toolList(d.root.get("ui_tools"), d.file, "ui_tools", "UI_TOOL")
+	if !d.root.is(listNode) {
+		m.toolsByAgent(d.root.get("backend_tools"), d.file, "backend_tools", "AGENT_TOOL")
+		m.toolsByAgent(d.root.get("ui_tools"), d.file, "ui_tools", "UI_TOOL")
 	}
 }
 
@@ -50,7 +50,7 @@ func (m *manifest) readTool(n *node, file, usual string) (toolEntry, bool) {
 		return toolEntry{}, false
 	}
 	m.misspelt(n, file, "agent", "file", "function", "name", "description", "tool_type", "auto_invoke",
-		"ui", "kind", "effect", "max_attempts", "timeout", "type", "constraints", "caller", "executor", "trigger", "path", "component",
+		"ui", "kind", "effect", "max_attempts", "timeout", "type", "constraints", "caller", "executor", "trigger", "path", "component", "tool_id", "ui_tool_id", "display",
 		"nats", "mcp", "http", "completion", "id",
 		"input", "output", "cache", "limits", "guards", "use")
 	t, ok := m.newTool(n, file)
@@ -65,31 +65,6 @@ func (m *manifest) readTool(n *node, file, usual string) (toolEntry, bool) {
 	m.readInvocation(n, file, usual, &t)
 	m.carry(&t)
 	return t, true
-}
-
-// dottedPath reads file and function from a path as Python names a function, as manifests of July 2025
-// have it: workflows.Generator.tools.echo.echo.
-func (m *manifest) dottedPath(n *node, t *toolEntry) {
-	dotted := n.get("path").str()
-	if dotted == "" || t.file != "" || strings.ContainsAny(dotted, "/\\") {
-		return
-	}
-	parts := strings.Split(strings.ReplaceAll(dotted, ":", "."), ".")
-	if parts[0] == "workflows" && len(parts) > 1 {
-		parts = parts[1:]
-	}
-	if strings.EqualFold(parts[0], m.workflow) && len(parts) > 1 {
-		parts = parts[1:]
-	}
-	if t.function == "" {
-		t.function, parts = parts[len(parts)-1], parts[:len(parts)-1]
-	} else if len(parts) > 1 && parts[len(parts)-1] == t.function && parts[len(parts)-2] != "tools" {
-		parts = parts[:len(parts)-1]
-	}
-	if len(parts) == 0 {
-		return
-	}
-	t.file, t.name = strings.Join(parts, "/")+".py", cmp.Or(t.name, t.function)
 }
 
 // readKind reads of what kind a tool is, where it is, and the rules around it. A tool of Go or Python
@@ -184,7 +159,7 @@ func (m *manifest) readInvocation(n *node, file, usual string, t *toolEntry) {
 	ui := n.get("ui")
 	m.readUI(ui, file, t)
 	if ui.absent() && usual != "" {
-		t.component = n.get("component").str()
+		t.component, t.mode = n.first("component", "ui_tool_id", "tool_id").str(), n.get("display").str()
 	}
 	if t.component != "" && kind.absent() && usual == "" && n.get("auto_invoke").absent() {
 		m.warnf(ui.at(file), "ui_without_tool_type", "add tool_type: UI_Tool",
@@ -192,11 +167,11 @@ func (m *manifest) readInvocation(n *node, file, usual string, t *toolEntry) {
 	}
 }
 
-// lifecycle reports lifecycle tools: nothing here calls them.
+// lifecycle reports lifecycle tools: nothing here calls them. In July 2025 they were a map by name.
 func (m *manifest) lifecycle(n *node, file string) {
 	switch {
 	case n.absent():
-	case !n.is(listNode):
+	case !n.is(listNode) && !n.is(mapNode):
 		m.warnf(n.at(file), "wrong_shape", "write a list", "lifecycle_tools must be a list; it is not interpreted")
 	case len(n.items) > 0:
 		m.infof(n.at(file), "not_interpreted", "", "%d lifecycle tools are there; they have no part in calling tools and are not interpreted", len(n.items))

@@ -87,7 +87,7 @@ func TestRootMayBeTheWorkflowItself(t *testing.T) {
 func TestModulesOfMozaiksAIHaveStandIns(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
-from logs.logging_config import get_workflow_logger, get_core_logger
+from logs.logging_config import get_workflow_logger, get_core_logger, get_business_logger, log_business_event
 from logs.tools_logs import get_tool_logger, log_tool_event
 from mozaiksai.core.workflow.outputs.ui_tools import use_ui_tool, UIToolError
 from core.workflow.outputs.ui_tools import emit_ui_surface, emit_tool_progress_event
@@ -96,6 +96,8 @@ log = get_workflow_logger(workflow_name="WF")
 def logs():
     log.info("hello %s", "you", chat_id="50%")
     get_core_logger("x").warning("core")
+    get_business_logger("generator").error("business")
+    log_business_event(event_type="E", description="50% done", context={"a": 1}, level="WARNING")
     log_tool_event(get_tool_logger(tool_name="t", chat_id="c"), action="started", status="ok", level="WARNING", n=1)
     return Same is UIToolError
 async def ask():

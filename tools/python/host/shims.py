@@ -37,13 +37,23 @@ def log_tool_event(logger, action=None, status=None, message=None, level=logging
     logger.log(level, head.replace("%", "%%"), **(fields if isinstance(logger, FieldLogger) else {}))
 
 
+def _one_line(kind):
+    def log(level="INFO", **fields):
+        logging.getLogger(kind).log(getattr(logging, str(level).upper(), logging.INFO), "%s",
+                                    " ".join("%s=%s" % field for field in fields.items() if field[1] is not None))
+    return log
+
+
+_LOGGING = {"get_%s_logger" % kind: _logger(kind) for kind in
+            ("workflow", "core", "business", "chat", "performance", "transport", "agent", "component", "event", "context")}
+_LOGGING.update({name: _one_line(name[4:]) for name in ("log_business_event", "log_chat_interaction", "log_performance_metric")})
 _UI = {item.__name__: item for item in (people.use_ui_tool, people.emit_ui_surface, people.emit_tool_progress_event,
                                        desk.UIToolError, desk.UIToolTimeoutError)}
 _LEAVES = {
     "mozaiksai.core.workflow.outputs.ui_tools": _UI,
     "core.workflow.outputs.ui_tools": _UI,
     "core.workflow.ui_tools": _UI,
-    "logs.logging_config": {"get_workflow_logger": _logger("workflow"), "get_core_logger": _logger("core")},
+    "logs.logging_config": _LOGGING,
     "logs.tools_logs": {"get_tool_logger": _logger("tool"), "log_tool_event": log_tool_event},
 }
 _PACKAGES = {leaf.rsplit(".", depth)[0] for leaf in _LEAVES for depth in range(1, leaf.count(".") + 1)}
