@@ -36,8 +36,9 @@ sim: ## search COUNT (20,000) simulated schedules for one that breaks the promis
 	go test -count=1 -timeout=10m -run='^TestSchedules$$' -v ./turntest/sim -sim.count=$(COUNT) -sim.from=$(FROM)
 
 .PHONY: mutants
-mutants: ## plant one fault after the other in the journal: the simulation has to find each; released workers have none
+mutants: ## plant one fault after the other in the journal and in sweeps: simulation and tests have to find each; released workers have none
 	go test -count=1 -timeout=2m -tags=mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/sim
+	go test -count=1 -timeout=2m -tags=mutants -run='^TestEachMutantOfSweepsIsCaught$$' -v ./handlers
 	go test -count=1 -timeout=5m -tags=released -run='HasNoFailpointsAndNoMutants|HasFailpointsAndMutants' ./cmd/worker
 
 # Real workers, servers and networks instead of simulated ones.
@@ -118,7 +119,7 @@ bench: ## measure the whole path beside its baselines (15 min; BRIEF=1: 15 s), a
 
 GROWTHFLAGS ?=
 .PHONY: bench-growth
-bench-growth: ## measure what grows: retained turns, readers, backlog, workers, workflows, payloads, questions, floods (30 min; BRIEF=1: 20 s)
+bench-growth: ## measure what grows: retained turns, readers, backlog, workers, workflows, payloads, questions, floods, sweeps (about 60 min and 15 GB of disk; BRIEF=1: 20 s)
 	go run ./bench growth $(if $(BRIEF),-brief) $(GROWTHFLAGS)
 
 FUZZDIR ?= .

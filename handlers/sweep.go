@@ -20,7 +20,8 @@ import (
 const (
 	// SweepRate is how many headers a second a sweep reads, and how many turns it looks at.
 	SweepRate = 5_000
-	// SweepBudget is how many open turns a sweep looks at; the next one goes on behind them.
+	// SweepBudget is of how many open turns a sweep reads something; the next one goes on behind them.
+	// Parked turns without a new record are not among them.
 	SweepBudget = 500_000
 	// maxFailures in a row end a sweep: the server cannot be reached.
 	maxFailures = 10
@@ -43,9 +44,11 @@ type Sweep struct {
 	Erase func(ctx context.Context, key subjects.Key) (int, error)
 	// Rate bounds the reading, a second. 0 means no limit.
 	Rate int
-	// Budget bounds how many open turns are looked at. 0 means no limit.
+	// Budget bounds of how many open turns something is read. 0 means no limit.
 	Budget int
-	Logger *slog.Logger
+	// PageTurns is how many open turns are kept together. 0 means 500.
+	PageTurns int
+	Logger    *slog.Logger
 }
 
 // Condition is what a sweep finds a turn in.

@@ -2,11 +2,14 @@ package handlers
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/subjects"
 )
 
 func TestPacerKeepsTheRateAndEndsWithItsContext(t *testing.T) {
@@ -33,16 +36,32 @@ func TestPacerKeepsTheRateAndEndsWithItsContext(t *testing.T) {
 
 // FuzzDecodePage: whatever is read names turns, and no filter that matches others.
 func FuzzDecodePage(f *testing.F) {
-	f.Add([]byte(`[{"key":"a.c.0-t.0","seq":1}]`))
-	f.Add([]byte(`[{"key":"a.*.0-t.0","seq":18446744073709551615,"held":1,"stream":"S"}]`))
+	f.Add([]byte(`{"known":2,"turns":[{"key":"a.c.0-t.0","seq":1}]}`))
+	f.Add([]byte(`{"turns":[{"key":"a.*.0-t.0","seq":18446744073709551615,"held":1,"stream":"S"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		page, err := decodePage(data)
 		if err != nil {
 			return
 		}
-		for _, o := range page {
+		for _, o := range page.Turns {
 			require.NotContains(t, o.Key, "*")
 			require.NotContains(t, o.Key, ">")
 		}
 	})
+}
+
+func TestNewsThatAreTooManyHaveEveryTurnRead(t *testing.T) {
+	t.Parallel()
+	n := newNews()
+	key := func(i int) subjects.Key { return subjects.TurnKey("app", strconv.Itoa(i), "", "turn") }
+	for i := range maxNews {
+		n.add(key(i), false)
+	}
+	require.True(t, n.of(key(-1).String(), 0).nothing)
+	n.add(key(1), true)
+	require.Equal(t, sinceThen{ended: true, all: true}, n.of(key(1).String(), 0))
+	n.add(key(maxNews), true)
+	require.Equal(t, sinceThen{}, n.of(key(maxNews).String(), 0))
+	require.Equal(t, sinceThen{}, n.of(key(-1).String(), 0))
+	require.Len(t, n.turns, maxNews)
 }

@@ -27,8 +27,8 @@ type SweepPages interface {
 	// Commit replaces the state that State has returned, or Commit has set; an error if another
 	// sweep has.
 	Commit(ctx context.Context, s SweepState) error
-	Page(ctx context.Context, n uint64) ([]OpenTurn, error)
-	Put(ctx context.Context, n uint64, page []OpenTurn) error
+	Page(ctx context.Context, n uint64) (SweepPage, error)
+	Put(ctx context.Context, n uint64, page SweepPage) error
 	Drop(ctx context.Context, n uint64) error
 }
 
@@ -88,18 +88,25 @@ func (p *KVPages) Commit(ctx context.Context, s SweepState) (err error) {
 }
 
 // Page implements [SweepPages].
-func (p *KVPages) Page(ctx context.Context, n uint64) ([]OpenTurn, error) {
+func (p *KVPages) Page(ctx context.Context, n uint64) (SweepPage, error) {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	m, err := p.read(ctx, pageKey(n))
-	if err != nil {
-		return nil, fmt.Errorf("page %d of the open turns: %w", n, err)
+	if errors.Is(err, idempotency.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", errPageLost, err)
 	}
-	return decodePage(m.Data)
+	var page SweepPage
+	if err == nil {
+		page, err = decodePage(m.Data)
+	}
+	if err != nil {
+		return SweepPage{}, fmt.Errorf("page %d of the open turns: %w", n, err)
+	}
+	return page, nil
 }
 
 // Put implements [SweepPages].
-func (p *KVPages) Put(ctx context.Context, n uint64, page []OpenTurn) error {
+func (p *KVPages) Put(ctx context.Context, n uint64, page SweepPage) error {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	if _, err := p.kv.Put(ctx, pageKey(n), jsonOf(page)); err != nil {
@@ -121,11 +128,11 @@ func (p *KVPages) Drop(ctx context.Context, n uint64) error {
 // MemoryPages forget when the process ends: for one sweep of a whole journal.
 type MemoryPages struct {
 	state SweepState
-	pages map[uint64][]OpenTurn
+	pages map[uint64]SweepPage
 }
 
 // NewMemoryPages returns empty pages.
-func NewMemoryPages() *MemoryPages { return &MemoryPages{pages: map[uint64][]OpenTurn{}} }
+func NewMemoryPages() *MemoryPages { return &MemoryPages{pages: map[uint64]SweepPage{}} }
 
 // State implements [SweepPages].
 func (p *MemoryPages) State(context.Context) (SweepState, error) { return p.state, nil }
@@ -137,10 +144,10 @@ func (p *MemoryPages) Commit(_ context.Context, s SweepState) error {
 }
 
 // Page implements [SweepPages].
-func (p *MemoryPages) Page(_ context.Context, n uint64) ([]OpenTurn, error) { return p.pages[n], nil }
+func (p *MemoryPages) Page(_ context.Context, n uint64) (SweepPage, error) { return p.pages[n], nil }
 
 // Put implements [SweepPages].
-func (p *MemoryPages) Put(_ context.Context, n uint64, page []OpenTurn) error {
+func (p *MemoryPages) Put(_ context.Context, n uint64, page SweepPage) error {
 	p.pages[n] = page
 	return nil
 }

@@ -30,23 +30,24 @@ func (r *round) read(ctx context.Context, scope Scope) error {
 	if r.state.From > end.LastSeq+1 { // another journal than the one that the last sweep read
 		r.state = SweepState{First: r.state.Next, Next: r.state.Next}
 	}
-	for from := max(r.state.From, end.FirstSeq); from <= end.LastSeq; from = r.state.From {
+	r.news.from = max(r.state.From, end.FirstSeq)
+	for from := r.news.from; from <= end.LastSeq; from = r.state.From {
 		last := min(from+readAtOnce-1, end.LastSeq)
 		found := newClaims(scope)
 		err := Headers{JS: r.JS, Rate: r.Rate}.Read(ctx, name, from, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 			r.out.Headers++
 			key, _ := r.Space.JournalKeyOf(m.Subject())
-			if rec, ok := subjects.ParseKey(key); ok {
-				found.add(rec, m, meta)
+			if rec, ok := subjects.ParseKey(key); ok && !found.add(rec, m, meta) {
+				r.news.add(rec.Key, rec.Kind == events.KindToolResponse)
 			}
 		})
 		if err != nil {
 			return fmt.Errorf("sweep: %w", err)
 		}
 		open := found.sorted()
-		r.behind = append(r.behind, open...)
 		r.state.Open += len(open)
 		r.state.From = last + 1
+		r.keep(r.state.From, open...)
 		if err := r.commit(ctx); err != nil {
 			return err
 		}
@@ -64,32 +65,42 @@ func newClaims(scope Scope) *claims {
 	return &claims{in: scope.matcher(), open: map[subjects.Key]OpenTurn{}}
 }
 
-// add takes note of a record.
-func (c *claims) add(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMetadata) {
-	if !c.in(r.Key) {
-		return
+// add takes note of a record, and reports whether it is accounted for. If not, its turn was claimed in
+// an earlier part.
+func (c *claims) add(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+	if !c.in(r.Key) || r.Call != subjects.SingleCall {
+		return true
 	}
 	o, known := c.open[r.Key]
 	switch {
 	case r.Private && idempotency.Secrecy(m.Headers().Get(idempotency.HeaderSecret)) == idempotency.Sealed:
-		if !known { // claimed in an earlier part
+		if !known {
 			o = OpenTurn{Key: r.String(), Seq: meta.Sequence.Stream}
 		}
 		o.Secret = true
-	case r.Private || r.ID != "" || r.Call != subjects.SingleCall:
-		return
+	case !r.Private && r.ID == "" && r.Kind == events.KindToolCall:
+		o.claimed(r, m, meta)
+	case !known:
+		return false
+	case r.Private || r.ID != "":
+		o.Held, o.Stream = 0, "" // another message may hold it, or none
 	case r.Kind == events.KindToolResponse:
 		if !o.Secret { // else it is looked at once more, to erase them
 			delete(c.open, r.Key)
-			return
+			return true
 		}
 		o.At = 0
-	case r.Kind != events.KindToolCall:
-		return
-	default:
-		o.Key, o.Seq, o.At = r.String(), meta.Sequence.Stream, meta.Timestamp.Unix()
 	}
 	c.open[r.Key] = o
+	return known || o.At != 0
+}
+
+// claimed notes the claim of a turn: its message holds it, as far as that says.
+func (o *OpenTurn) claimed(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMetadata) {
+	o.Key, o.Seq, o.At = r.String(), meta.Sequence.Stream, meta.Timestamp.Unix()
+	if lease, err := idempotency.ParseLease(m.Headers().Get(idempotency.HeaderLease)); err == nil {
+		o.Held, o.Stream = lease.Seq, lease.Stream
+	}
 }
 
 func (c *claims) sorted() []OpenTurn {

@@ -1,22 +1,17 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
-	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-const (
-	// looksAtOnce is how many reads of a page are under way at the same time.
-	looksAtOnce = 8
-	// commitEvery is after how many pages what was done is kept, should the sweep end.
-	commitEvery = 16
-)
+// commitEvery is after how many pages what was done is kept, should the sweep end.
+const commitEvery = 16
 
 // Scope bounds what a sweep looks at. The zero value is everything.
 type Scope struct{ App, Chat string }
@@ -32,6 +27,7 @@ type Swept struct {
 	Headers int           // records of the journal read
 	Open    int           // turns without a response, as far as they are known
 	Looked  int           // of them looked at
+	Read    int           // of these, those that something had to be read of
 	Oldest  time.Duration // age of the oldest of these
 	Young   int           // of them claimed too lately to judge
 	Wait    time.Duration // until the last of the young ones can be judged
@@ -64,11 +60,16 @@ func (s *Sweep) Run(ctx context.Context, pages SweepPages, now time.Time, scope 
 	if err != nil {
 		return Swept{}, fmt.Errorf("sweep: %w", err)
 	}
-	r := &round{Sweep: s, pages: pages, state: state, now: now, act: act, pace: newPacer(s.Rate)}
+	r := &round{Sweep: s, pages: pages, state: state, now: now, act: act, pace: newPacer(s.Rate), news: newNews()}
 	if err := r.read(ctx, scope); err != nil {
 		return r.out, err
 	}
 	err = r.lookAtAll(ctx)
+	if errors.Is(err, errPageLost) {
+		r.Logger.Warn("what sweeps know of open turns is damaged; the next sweep reads the whole journal", "err", err)
+		r.state, r.behind, r.dropped = SweepState{First: r.state.Next, Next: r.state.Next}, nil, nil
+		err = errors.Join(err, r.commit(context.WithoutCancel(ctx)))
+	}
 	r.out.Open = r.state.Open
 	return r.out, err
 }
@@ -82,17 +83,27 @@ type round struct {
 	now   time.Time
 	act   Act
 	pace  *pacer
+	news  *news
 	out   Swept
 
 	behind   []OpenTurn // what stays open, and is in no page yet
-	dropped  []uint64   // pages to drop behind the commit
+	known    uint64     // what is known of all of these: see [SweepPage]
+	dropped  []uint64   // pages to drop after the commit
 	failures int        // in a row
+}
+
+// keep puts turns that stay open behind the others.
+func (r *round) keep(known uint64, turns ...OpenTurn) {
+	if len(r.behind) == 0 || known < r.known {
+		r.known = known
+	}
+	r.behind = append(r.behind, turns...)
 }
 
 // lookAtAll looks at each page that there is, once, within the budget.
 func (r *round) lookAtAll(ctx context.Context) error {
 	for last := r.state.Next; r.state.First < last; {
-		if r.Budget > 0 && r.out.Looked >= r.Budget {
+		if r.Budget > 0 && r.out.Read >= r.Budget {
 			break
 		}
 		page, err := r.pages.Page(ctx, r.state.First)
@@ -114,8 +125,8 @@ func (r *round) lookAtAll(ctx context.Context) error {
 // commit writes what stays open behind the newest page, and then where the sweeps are.
 func (r *round) commit(ctx context.Context) error {
 	for len(r.behind) > 0 {
-		n := min(len(r.behind), pageTurns)
-		if err := r.put(ctx, r.behind[:n]); err != nil {
+		n := min(len(r.behind), cmp.Or(r.PageTurns, pageTurns))
+		if err := r.put(ctx, SweepPage{Known: r.known, Turns: r.behind[:n]}); err != nil {
 			return fmt.Errorf("sweep: %w", err)
 		}
 		r.behind = r.behind[n:]
@@ -135,7 +146,7 @@ func (r *round) commit(ctx context.Context) error {
 // errManyOpen says that more turns are open than pages have names for.
 var errManyOpen = fmt.Errorf("over %d turns are open", pageTurns*(pageNames-commitEvery))
 
-func (r *round) put(ctx context.Context, page []OpenTurn) error {
+func (r *round) put(ctx context.Context, page SweepPage) error {
 	if r.state.Next-r.state.First >= pageNames-commitEvery {
 		return errManyOpen
 	}
@@ -144,129 +155,4 @@ func (r *round) put(ctx context.Context, page []OpenTurn) error {
 	}
 	r.state.Next++
 	return nil
-}
-
-// lookAtPage looks at the turns of a page. Those that it does not come to stay open.
-func (r *round) lookAtPage(ctx context.Context, page []OpenTurn) error {
-	quiet := r.quiet(ctx, page)
-	for i := range page {
-		o := &page[i]
-		err := r.pace.wait(ctx)
-		if err == nil {
-			var ended bool
-			if ended, err = r.lookAt(ctx, o, quiet[i]); ended {
-				r.state.Open--
-				continue
-			}
-		}
-		if ctx.Err() != nil || r.failures >= maxFailures {
-			r.behind = append(r.behind, page[i:]...)
-			if ctx.Err() != nil {
-				err = context.Cause(ctx)
-			}
-			return fmt.Errorf("sweep: %w", err)
-		}
-		r.behind = append(r.behind, *o)
-	}
-	return nil
-}
-
-// lookAt looks at one turn, and reports whether it has ended, so that nothing is left to do.
-func (r *round) lookAt(ctx context.Context, o *OpenTurn, quiet bool) (ended bool, err error) {
-	r.out.Looked++
-	if quiet {
-		age, _ := o.age(r.now)
-		r.out.open(age, age <= 2*r.AckWait, r.Wait(age))
-		return false, nil
-	}
-	f, err := r.judgeOpen(ctx, o)
-	var resume uint64
-	if err == nil {
-		resume, err = r.mend(ctx, o, &f)
-	}
-	if err != nil {
-		r.failures++
-		r.out.Failed++
-		if ctx.Err() == nil {
-			r.Logger.Warn("a turn could not be swept; the next sweep tries again", "key", o.Key, "err", err)
-		}
-		return false, err
-	}
-	r.failures = 0
-	if f.Condition == TurnEnded || f.Condition == TurnUnclaimed {
-		return true, nil
-	}
-	o.note(&f, resume)
-	r.out.open(f.Age, f.Condition == TurnYoung, r.Wait(f.Age))
-	return false, nil
-}
-
-// judgeOpen is Judge for a turn that has most likely ended.
-func (r *round) judgeOpen(ctx context.Context, o *OpenTurn) (Finding, error) {
-	key, _ := subjects.ParseCall(o.Key)
-	ended, err := r.ended(ctx, key)
-	if err != nil || ended {
-		return Finding{Key: key, Condition: TurnEnded}, err
-	}
-	return r.Judge(ctx, key, r.now)
-}
-
-// mend does what a turn in its condition needs.
-func (r *round) mend(ctx context.Context, o *OpenTurn, f *Finding) (resume uint64, err error) {
-	switch {
-	case f.Condition == TurnEnded && o.Secret && r.Erase != nil:
-		n, err := r.Erase(ctx, f.Key)
-		r.out.Erased += n
-		if err != nil {
-			return 0, fmt.Errorf("sweep: erase the secrets of turn %s: %w", f.Key, err)
-		}
-	case f.Condition.Mend():
-		if resume, err = r.act(ctx, *f); err != nil {
-			return 0, err
-		}
-		r.out.Mended++
-	}
-	return resume, nil
-}
-
-// quiet asks, several at a time, for which turns of a page what was found last still holds.
-func (r *round) quiet(ctx context.Context, page []OpenTurn) []bool {
-	quiet := make([]bool, len(page))
-	slots := make(chan struct{}, looksAtOnce)
-	var reads sync.WaitGroup
-	for i := range page {
-		slots <- struct{}{}
-		reads.Go(func() {
-			defer func() { <-slots }()
-			quiet[i] = r.isQuiet(ctx, &page[i])
-		})
-	}
-	reads.Wait()
-	return quiet
-}
-
-// isQuiet reports whether nothing has to be done for a turn, with one read at most. What cannot be
-// read is looked at.
-func (r *round) isQuiet(ctx context.Context, o *OpenTurn) bool {
-	age, known := o.age(r.now)
-	if known && age <= 2*r.AckWait {
-		return true // too young
-	}
-	if o.Resume > 0 {
-		held, err := r.LeaseHeld(ctx, idempotency.Lease{Stream: r.Space.InStream(), Seq: o.Resume})
-		if err == nil && held {
-			return true // nobody has taken it yet
-		}
-	}
-	switch {
-	case !known, r.MaxTurnLife > 0 && age > r.MaxTurnLife:
-		return false
-	case o.Parked > 0:
-		newest, err := r.Store.Last(ctx, "*."+o.Key+".>")
-		return err == nil && newest.Seq == o.Parked
-	case o.Held > 0:
-		held, err := r.LeaseHeld(ctx, idempotency.Lease{Stream: o.Stream, Seq: o.Held})
-		return err == nil && held
-	}
-	return false
 }

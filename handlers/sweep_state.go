@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -58,20 +59,30 @@ func (o *OpenTurn) note(f *Finding, resume uint64) {
 	}
 }
 
-// decodePage reads a page of open turns. What nobody can read is an error; the journal can be read
-// again.
-func decodePage(data []byte) ([]OpenTurn, error) {
-	var page []OpenTurn
+// SweepPage is some open turns.
+type SweepPage struct {
+	// Known is the first sequence of the journal that was not accounted for when they were looked at:
+	// what is new of them since is there or behind.
+	Known uint64     `json:"known"`
+	Turns []OpenTurn `json:"turns"`
+}
+
+// decodePage reads a page of open turns.
+func decodePage(data []byte) (SweepPage, error) {
+	var page SweepPage
 	if err := json.Unmarshal(data, &page); err != nil {
-		return nil, fmt.Errorf("decode a page of open turns: %w", err)
+		return SweepPage{}, fmt.Errorf("%w: decode it: %w", errPageLost, err)
 	}
-	for i := range page {
-		if _, ok := subjects.ParseCall(page[i].Key); !ok {
-			return nil, fmt.Errorf("decode a page of open turns: %d is not a turn", i)
+	for i := range page.Turns {
+		if _, ok := subjects.ParseCall(page.Turns[i].Key); !ok {
+			return SweepPage{}, fmt.Errorf("%w: %d is not a turn", errPageLost, i)
 		}
 	}
 	return page, nil
 }
+
+// errPageLost says that a page is gone or cannot be read. The journal can be read again.
+var errPageLost = errors.New("a page of open turns is lost")
 
 // leaderRead asks the leader of a stream for a message and returns its sequence, or
 // [idempotency.ErrNotFound].

@@ -116,7 +116,7 @@ func TestSweepThatEndsInTheMiddleIsRepeatedAndReadsTheJournalOnce(t *testing.T) 
 	require.ErrorIs(t, err, errCrash)
 	swept, err := b.Run(t.Context(), b.pages(), later(), handlers.Scope{}, b.Resume)
 	require.NoError(t, err)
-	require.Equal(t, handlers.Swept{Open: 5, Looked: 5, Mended: 3, Oldest: swept.Oldest}, swept, "two resumes wait in the stream, no header is read again")
+	require.Equal(t, handlers.Swept{Open: 5, Looked: 5, Read: 5, Mended: 3, Oldest: swept.Oldest}, swept, "two resumes wait in the stream, no header is read again")
 	in, err := b.JS.Stream(t.Context(), b.Space.InStream())
 	require.NoError(t, err)
 	require.EqualValues(t, 5, in.CachedInfo().State.Msgs)
@@ -220,7 +220,7 @@ func TestManyOpenTurnsAreReadOnceAndNoOrphanWaitsBehindThem(t *testing.T) {
 	for ; ; sweeps++ {
 		require.Less(t, sweeps, 4, "the orphan is never found")
 		swept, found := b.sweep(b.pages())
-		require.LessOrEqual(t, swept.Looked, 1_500, "a sweep is bounded")
+		require.LessOrEqual(t, swept.Read, 1_500, "a sweep is bounded")
 		headers += swept.Headers
 		if len(found) > 0 {
 			require.Equal(t, []string{"app.chat-2500.0-turn.0"}, found)
@@ -236,7 +236,7 @@ func TestManyOpenTurnsAreReadOnceAndNoOrphanWaitsBehindThem(t *testing.T) {
 	for range 3 { // a round in which nothing happened
 		b.sweep(b.pages())
 	}
-	require.Less(t, store.reads.Load(), int64(300), "parked turns cost one read, held ones none of the journal")
+	require.LessOrEqual(t, store.reads.Load(), int64(6), "of the orphan, which nothing resumes here: parked and held turns cost no read of the journal")
 }
 
 func TestParkedTurnThatIsCalledIsFound(t *testing.T) {
@@ -276,6 +276,35 @@ func TestSweepWhoseStateAnotherOneHasMovedChangesNothing(t *testing.T) {
 	swept, _ := b.sweep(b.pages())
 	require.Zero(t, swept.Headers)
 	require.Equal(t, 2, swept.Open)
+}
+
+func TestPageThatIsLostHasTheJournalReadAgain(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(kv jetstream.KeyValue) error{
+		"gone": func(kv jetstream.KeyValue) error { return kv.Purge(t.Context(), subjects.SweepKey("0")) },
+		"damaged": func(kv jetstream.KeyValue) error {
+			_, err := kv.PutString(t.Context(), subjects.SweepKey("0"), `{"turns":[{"key":"*.c.0-t.0"}]}`)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBroom(t)
+			b.orphans(3)
+			pages := b.pages()
+			require.NoError(t, pages.Commit(t.Context(), handlers.SweepState{}))
+			require.NoError(t, pages.Put(t.Context(), 0, handlers.SweepPage{}))
+			require.NoError(t, pages.Commit(t.Context(), handlers.SweepState{From: 4, Next: 1, Open: 3}))
+			kv, err := b.JS.KeyValue(t.Context(), b.Space.ContextBucket())
+			require.NoError(t, err)
+			require.NoError(t, lose(kv))
+			_, err = b.Run(t.Context(), b.pages(), later(), handlers.Scope{}, b.Resume)
+			require.ErrorContains(t, err, "page 0 of the open turns")
+			swept, found := b.sweep(b.pages())
+			require.Len(t, found, 3)
+			require.Equal(t, 3, swept.Open)
+		})
+	}
 }
 
 func TestSweepStaysInItsScopeAndGivesUpOnAServerThatFails(t *testing.T) {

@@ -61,7 +61,8 @@ func (l Lease) String() string {
 
 var errLease = errors.New("want <stream>/<sequence>/<delivery>")
 
-func parseLease(s string) (Lease, error) {
+// ParseLease reads the header form of a lease; "" is none.
+func ParseLease(s string) (Lease, error) {
 	if s == "" {
 		return Lease{}, nil
 	}
@@ -114,7 +115,7 @@ func parseMeta(get func(name string) string) (Meta, error) {
 	if m.Owner == "" || m.Nonce == "" {
 		return m, fmt.Errorf("journal: a record without %s or %s", HeaderOwner, HeaderNonce)
 	}
-	if m.Lease, err = parseLease(get(HeaderLease)); err != nil {
+	if m.Lease, err = ParseLease(get(HeaderLease)); err != nil {
 		return m, fmt.Errorf("journal: header %s is %.80q: %w", HeaderLease, get(HeaderLease), err)
 	}
 	return m, nil

@@ -76,12 +76,30 @@ const (
 	CountGivesUp Name = "count_gives_up"
 )
 
-// All returns all faults.
+// The faults of sweeps. The tests of package handlers have to find them.
+const (
+	// SweepResumesAgain publishes another resume of a turn whose last one nobody has taken yet.
+	SweepResumesAgain Name = "sweep_resumes_again"
+	// SweepStarves begins every sweep at the same turns and stops where its budget is used up.
+	SweepStarves Name = "sweep_starves"
+	// SweepTrustsOldPages takes a parked turn for unchanged though a sweep that did not come to it has
+	// read what changed it.
+	SweepTrustsOldPages Name = "sweep_trusts_old_pages"
+	// SweepForgetsTheRest loses the turns that a sweep that is stopped does not come to.
+	SweepForgetsTheRest Name = "sweep_forgets_the_rest"
+)
+
+// All returns all faults that a simulated schedule shows.
 func All() []Name {
 	return append([]Name{
 		NoIntent, MarkAfterRun, ReadDecides, UnknownIsSuccess, UnfencedTerminal, AckBeforePublish, NoReaper,
 		DedupeWindowOnly, MsgIDDecides, RejectOtherKey, StaleDeliveryTakesOver, TakeoverIgnoresEffect, ResumeTakesHeld, ScanFromClaim,
 	}, append(OfQuestions(), OfSchedules()...)...)
+}
+
+// OfSweeps returns the faults of sweeps, which are not among [All].
+func OfSweeps() []Name {
+	return []Name{SweepResumesAgain, SweepStarves, SweepTrustsOldPages, SweepForgetsTheRest}
 }
 
 // OfQuestions returns the faults that only a turn whose tool asks people can show.

@@ -1,0 +1,210 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+const (
+	// looksAtOnce is how many turns of a page are looked at at the same time.
+	looksAtOnce = 8
+	// looksKept bounds the turns whose records are in memory until what they need is done.
+	looksKept = 4 * looksAtOnce
+)
+
+// look is what was found of a turn of a page.
+type look struct {
+	done  bool // else the sweep ended before
+	read  bool // something was read
+	quiet bool // what was found last still holds
+	found Finding
+	err   error
+}
+
+// lookAtPage looks at the turns of a page. Those that it does not come to stay open.
+func (r *round) lookAtPage(ctx context.Context, page SweepPage) error {
+	for rest := page.Turns; len(rest) > 0; {
+		some := rest[:min(len(rest), looksKept)]
+		n, err := r.lookAtSome(ctx, some, page.Known)
+		rest = rest[n:]
+		if err != nil {
+			if !mutant.Planted(mutant.SweepForgetsTheRest) {
+				r.keep(page.Known, rest...)
+			}
+			return fmt.Errorf("sweep: %w", err)
+		}
+	}
+	return nil
+}
+
+// lookAtSome looks at turns of a page and does what they need. It returns how many it has dealt with,
+// and why no more than that.
+func (r *round) lookAtSome(ctx context.Context, turns []OpenTurn, known uint64) (int, error) {
+	looks := r.looks(ctx, turns, known)
+	for i := range turns {
+		if !looks[i].done {
+			return i, r.over(ctx, looks[i].err)
+		}
+		switch ended, err := r.conclude(ctx, &turns[i], &looks[i]); {
+		case ended:
+			r.state.Open--
+		case err != nil && (ctx.Err() != nil || r.failures >= maxFailures):
+			return i, r.over(ctx, err)
+		case err != nil:
+			r.keep(known, turns[i])
+		default:
+			r.keep(r.state.From, turns[i])
+		}
+	}
+	return len(turns), nil
+}
+
+// over is why a sweep looks at nothing more.
+func (r *round) over(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// looks looks at turns of a page, several at a time, until the sweep is over.
+func (r *round) looks(ctx context.Context, turns []OpenTurn, known uint64) []look {
+	looks := make([]look, len(turns))
+	slots := make(chan struct{}, looksAtOnce)
+	var reads sync.WaitGroup
+	defer reads.Wait()
+	for i := range turns {
+		o := &turns[i]
+		since := r.news.of(o.Key, known)
+		if looks[i] = r.withoutRead(o, since); looks[i].done {
+			continue
+		}
+		if mutant.Planted(mutant.SweepStarves) && r.Budget > 0 && i >= r.Budget {
+			looks[i] = look{done: true, quiet: true}
+			continue
+		}
+		if r.pace.wait(ctx) != nil {
+			return looks
+		}
+		slots <- struct{}{}
+		reads.Go(func() {
+			defer func() { <-slots }()
+			looks[i] = r.withReads(ctx, o, since)
+		})
+	}
+	return looks
+}
+
+// withoutRead judges a turn by what the headers of the journal say, if that is enough.
+func (r *round) withoutRead(o *OpenTurn, since sinceThen) look {
+	age, known := o.age(r.now)
+	switch {
+	case since.ended && !o.Secret:
+		key, _ := subjects.ParseCall(o.Key)
+		return look{done: true, found: Finding{Key: key, Condition: TurnEnded}}
+	case since.ended, !known:
+		return look{}
+	case age <= 2*r.AckWait: // too young
+		return look{done: true, quiet: true}
+	case r.MaxTurnLife > 0 && age > r.MaxTurnLife:
+		return look{}
+	}
+	return look{done: since.nothing && o.Parked > 0, quiet: true}
+}
+
+// withReads asks whether what was found of a turn last still holds, and judges it anew if not.
+func (r *round) withReads(ctx context.Context, o *OpenTurn, since sinceThen) look {
+	l := look{done: true, read: true}
+	if l.quiet = r.isQuiet(ctx, o); l.quiet {
+		return l
+	}
+	key, _ := subjects.ParseCall(o.Key)
+	if since.ended || !since.all { // else the headers would have told
+		if ended, err := r.ended(ctx, key); ended || err != nil {
+			l.found, l.err = Finding{Key: key, Condition: TurnEnded}, err
+			return l
+		}
+	}
+	l.found, l.err = r.Judge(ctx, key, r.now)
+	return l
+}
+
+// isQuiet reports whether nothing has to be done for a turn, with one read at most. What cannot be
+// read is judged.
+func (r *round) isQuiet(ctx context.Context, o *OpenTurn) bool {
+	if o.Resume > 0 && !mutant.Planted(mutant.SweepResumesAgain) {
+		held, err := r.LeaseHeld(ctx, idempotency.Lease{Stream: r.Space.InStream(), Seq: o.Resume})
+		if err == nil && held {
+			return true // nobody has taken it yet
+		}
+	}
+	age, known := o.age(r.now)
+	switch {
+	case !known, r.MaxTurnLife > 0 && age > r.MaxTurnLife:
+		return false
+	case o.Parked > 0:
+		newest, err := r.Store.Last(ctx, "*."+o.Key+".>")
+		return err == nil && newest.Seq == o.Parked
+	case o.Held > 0:
+		held, err := r.LeaseHeld(ctx, idempotency.Lease{Stream: o.Stream, Seq: o.Held})
+		return err == nil && held
+	}
+	return false
+}
+
+// conclude does what a turn needs that was looked at, and reports whether it has ended, so that nothing
+// is left to do.
+func (r *round) conclude(ctx context.Context, o *OpenTurn, l *look) (ended bool, err error) {
+	r.out.Looked++
+	if l.read {
+		r.out.Read++
+	}
+	if l.quiet {
+		age, _ := o.age(r.now)
+		r.out.open(age, age <= 2*r.AckWait, r.Wait(age))
+		return false, nil
+	}
+	f, err := &l.found, l.err
+	var resume uint64
+	if err == nil {
+		resume, err = r.mend(ctx, o, f)
+	}
+	if err != nil {
+		r.failures++
+		r.out.Failed++
+		if ctx.Err() == nil {
+			r.Logger.Warn("a turn could not be swept; the next sweep tries again", "key", o.Key, "err", err)
+		}
+		return false, err
+	}
+	r.failures = 0
+	if f.Condition == TurnEnded || f.Condition == TurnUnclaimed {
+		return true, nil
+	}
+	o.note(f, resume)
+	r.out.open(f.Age, f.Condition == TurnYoung, r.Wait(f.Age))
+	return false, nil
+}
+
+// mend does what a turn in its condition needs.
+func (r *round) mend(ctx context.Context, o *OpenTurn, f *Finding) (resume uint64, err error) {
+	switch {
+	case f.Condition == TurnEnded && o.Secret && r.Erase != nil:
+		n, err := r.Erase(ctx, f.Key)
+		r.out.Erased += n
+		if err != nil {
+			return 0, fmt.Errorf("sweep: erase the secrets of turn %s: %w", f.Key, err)
+		}
+	case f.Condition.Mend():
+		if resume, err = r.act(ctx, *f); err != nil {
+			return 0, err
+		}
+		r.out.Mended++
+	}
+	return resume, nil
+}

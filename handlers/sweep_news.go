@@ -1,0 +1,51 @@
+package handlers
+
+import (
+	"crypto/sha256"
+
+	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// maxNews bounds the turns of which a sweep remembers that they have a new record: some 30 MB.
+const maxNews = 500_000
+
+// news are the turns, claimed before, of which a sweep has read new records: of the others nothing has to
+// be read again. It is not safe for concurrent writing.
+type news struct {
+	from  uint64 // of the journal: every record from here on that has been read counts
+	turns map[[16]byte]bool
+	full  bool // there were more
+}
+
+func newNews() *news { return &news{turns: map[[16]byte]bool{}} }
+
+func newsOf(call string) [16]byte {
+	sum := sha256.Sum256([]byte(call))
+	return [16]byte(sum[:16])
+}
+
+// add notes a record of a turn that was claimed before. Ended says that it is the response.
+func (n *news) add(k subjects.Key, ended bool) {
+	of := newsOf(k.String())
+	had, known := n.turns[of]
+	if !known && len(n.turns) >= maxNews {
+		n.full = true
+		return
+	}
+	n.turns[of] = had || ended
+}
+
+// sinceThen is what is new of a turn.
+type sinceThen struct {
+	ended   bool // its response was among the records
+	nothing bool // there is no new record of it
+	all     bool // every new record of it was read
+}
+
+// of returns what is new of a turn of which everything before sequence known has been seen.
+func (n *news) of(call string, known uint64) sinceThen {
+	ended, some := n.turns[newsOf(call)]
+	all := (known >= n.from || mutant.Planted(mutant.SweepTrustsOldPages)) && !n.full
+	return sinceThen{ended: ended, nothing: all && !some, all: all}
+}
