@@ -14,7 +14,7 @@ import (
 const growthArg = "growth"
 
 // growth measures what becomes of the figures when something grows: retained turns, readers,
-// the backlog, workers, workflows, payloads, open questions, parked turns, messages that only wait. Each measurement is made once, in processes.
+// the backlog, workers, workflows, payloads, open questions, parked turns, messages that only wait, open turns that are swept. Each measurement is made once, in processes.
 type growth struct {
 	growthOptions
 
@@ -36,6 +36,9 @@ const (
 	measureParked  = "parked"
 )
 
+// measureSweep is the measurement of sweeps of open turns.
+const measureSweep = "sweep"
+
 // measureFloods is the measurement of messages that only wait.
 const measureFloods = "floods"
 
@@ -54,6 +57,7 @@ func measurements() []measurement {
 		{measureWaiting, (*growth).waiting},
 		{measureParked, (*growth).parked},
 		{measureFloods, (*growth).floods},
+		{measureSweep, (*growth).sweeps},
 	}
 }
 

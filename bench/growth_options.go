@@ -33,6 +33,8 @@ type growthOptions struct {
 	resumed     int
 	floodCount  int           // messages that only wait, of floods
 	grace       time.Duration // how long turns of an unknown workflow wait, of floods
+	openTurns   []int         // that are swept, growing
+	sweepRate   int           // headers and turns a second of a sweep; 0 for no limit
 	rate        int
 	slowRate    int
 	paced, rest time.Duration
@@ -50,7 +52,7 @@ func parseGrowth(args []string, usage io.Writer) (growthOptions, error) {
 	only := fs.String("only", "", "measurements to make (default all): "+strings.Join(names, ", "))
 	brief := fs.Bool("brief", false, "everything tiny: shows that it runs, the figures mean nothing")
 	scale := fs.Float64("scale", 1, "factor of all numbers of turns, and of the times; 0.1 takes about two minutes")
-	fs.StringVar(&o.store, "store", "", "directory for the servers' stores (default the system's for temporary files); 10 GB at full size")
+	fs.StringVar(&o.store, "store", "", "directory for the servers' stores (default the system's for temporary files); 15 GB at full size")
 	keep := fs.String("retained", "10000,100000,1000000", "turns retained, growing; the greatest is also that of restart and readers")
 	fs.IntVar(&o.chatRecords, "chat-records", 600, "records of a chat that readers open")
 	fs.IntVar(&o.readerCount, "readers", 8, "readers at the same time")
@@ -68,6 +70,8 @@ func parseGrowth(args []string, usage io.Writer) (growthOptions, error) {
 	fs.IntVar(&o.resumed, "resumed", 8_000, "parked turns that are answered, of parked")
 	fs.IntVar(&o.floodCount, "flood", 20_000, "messages that only wait, of each kind of floods")
 	fs.DurationVar(&o.grace, "grace", 30*time.Second, "how long turns of an unknown workflow wait, of floods")
+	open := fs.String("open-turns", "10000,100000,1000000", "open turns, growing, of sweep")
+	fs.IntVar(&o.sweepRate, "sweep-rate", 0, "headers, and turns, a second of a sweep (default no limit; workers have 5,000), of sweep")
 	fs.IntVar(&o.rate, "rate", 500, "turns a second, of retained, readers, waiting and floods")
 	fs.IntVar(&o.slowRate, "python-rate", 100, "turns a second, of python and of waiting with a Python tool")
 	fs.DurationVar(&o.paced, "paced", 15*time.Second, "how long each measurement of latency publishes")
@@ -93,6 +97,7 @@ func parseGrowth(args []string, usage io.Writer) (growthOptions, error) {
 		most       int
 	}{
 		{&o.keep, "retained", *keep, 100_000_000},
+		{&o.openTurns, "open-turns", *open, 10_000_000},
 		{&o.workerCount, "workers", *workers, 64},
 		{&o.folderCount, "workflows", *workflows, 999},
 		{&o.sizes, "sizes", *sizes, maxData},
@@ -127,6 +132,9 @@ func (o *growthOptions) scale(by float64) {
 	n := func(n, least int) int { return min(n, max(int(float64(n)*by), least)) }
 	for i := range o.keep {
 		o.keep[i] = n(o.keep[i], 100*(i+1))
+	}
+	for i := range o.openTurns {
+		o.openTurns[i] = n(o.openTurns[i], 100*(i+1))
 	}
 	o.queued, o.turns, o.warm = n(o.queued, 400), n(o.turns, 200), n(o.warm, 50)
 	o.openCount, o.parkedCount, o.expiring = n(o.openCount, 20), n(o.parkedCount, 100), n(o.expiring, 50)

@@ -38,13 +38,13 @@ type lab struct {
 	ids   subjects.Space
 	plan  provision.Plan
 
-	server, worker, publisher role
-	nc                        *nats.Conn
-	js                        jetstream.JetStream
-	journal, inbound          jetstream.Stream
-	stored                    uint64 // records of turns so far
-	waiting                   uint64 // inbound messages of turns that wait in a worker's memory
-	published, retained       int    // turns so far, of growth
+	server, worker, publisher, sweeper role
+	nc                                 *nats.Conn
+	js                                 jetstream.JetStream
+	journal, inbound                   jetstream.Stream
+	stored                             uint64 // records of turns so far
+	waiting                            uint64 // inbound messages of turns that wait in a worker's memory
+	published, retained                int    // turns so far, of growth
 }
 
 // open starts everything and provisions the server as a user would.

@@ -64,6 +64,8 @@ func (p *publisher) do(ctx context.Context, r request) (reply, error) {
 		return reply{Sent: sent}, err
 	case "retain":
 		return reply{}, p.retain(ctx, r)
+	case "leave":
+		return reply{}, p.leave(ctx, r)
 	}
 	return p.process.do(r)
 }

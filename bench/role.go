@@ -16,7 +16,7 @@ import (
 
 // spec says what a role is and how it runs.
 type spec struct {
-	Role       string  `json:"role"` // server, worker or publisher
+	Role       string  `json:"role"` // server, worker, publisher or sweeper
 	Arm        string  `json:"arm"`  // of a worker: product, raw or usual
 	URL        string  `json:"url"`  // of the server; one that starts again listens where it did
 	Store      string  `json:"store"`
@@ -29,6 +29,8 @@ type spec struct {
 	ParkAfter time.Duration `json:"park_after"`
 	// BindingGrace is how long a turn of an unknown workflow waits, 0 for the default.
 	BindingGrace time.Duration `json:"binding_grace"`
+	// SweepRate bounds how many headers and turns a second a sweep reads; 0 is no limit.
+	SweepRate int `json:"sweep_rate"`
 
 	CPUProfile string `json:"cpu_profile"`
 	MemProfile string `json:"mem_profile"`
@@ -36,7 +38,7 @@ type spec struct {
 
 // request is what a role is asked for once it runs.
 type request struct {
-	Do    string `json:"do"` // usage, settle, profile, profiled; of a worker also run, of a publisher fill, pace, retain and answer
+	Do    string `json:"do"` // usage, settle, profile, profiled; of a worker also run, of a publisher fill, pace, retain, leave and answer, of a sweeper sweep
 	From  int    `json:"from"`
 	Count int    `json:"count"`
 	Rate  int    `json:"rate"` // turns a second, for pace; answers, for answer
@@ -45,13 +47,14 @@ type request struct {
 
 	Ask   bool  `json:"ask"`   // the turns are those of the tool that asks, for fill
 	Until int64 `json:"until"` // and they do so until then, spread over the second after it, Unix nanoseconds; 0 for no end
-	Of    int   `json:"of"`    // for answer: from how many turns, from From on, those to answer are taken
+	Of    int   `json:"of"`    // for answer: from how many turns, from From on, those to answer are taken; for leave: see there
 }
 
 type reply struct {
-	URL   string  `json:"url,omitempty"`  // of a server that has started
-	Usage usage   `json:"usage"`          // for usage
-	Sent  []int64 `json:"sent,omitempty"` // for pace and answer: when each message was published, Unix nanoseconds
+	URL   string  `json:"url,omitempty"`   // of a server that has started
+	Usage usage   `json:"usage"`           // for usage
+	Swept *swept  `json:"swept,omitempty"` // for sweep
+	Sent  []int64 `json:"sent,omitempty"`  // for pace and answer: when each message was published, Unix nanoseconds
 	Error string  `json:"error,omitempty"`
 }
 
@@ -88,8 +91,11 @@ func start(ctx context.Context, s spec, dial dialer) (role, reply, error) {
 	case "publisher":
 		publisher, err := startPublisher(s, dial)
 		return publisher, reply{}, err
+	case "sweeper":
+		sweeper, err := startSweeper(s, dial)
+		return sweeper, reply{}, err
 	}
-	return nil, reply{}, fmt.Errorf("role %q is not server, worker or publisher", s.Role)
+	return nil, reply{}, fmt.Errorf("role %q is not server, worker, publisher or sweeper", s.Role)
 }
 
 // child is the life of a process that is one role: a spec on stdin, then requests until
