@@ -92,6 +92,6 @@ func TestSweepCarriesItsStateAndReadsTheJournalOnce(t *testing.T) {
 			return false
 		}
 		page, err := pages.Page(t.Context(), state.First)
-		return err == nil && len(page) == 1 && page[0].Key == o.key.String() && page[0].Seq == 1 && page[0].Parked == 2
+		return err == nil && len(page.Turns) == 1 && page.Turns[0].Key == o.key.String() && page.Turns[0].Seq == 1 && page.Turns[0].Parked == 2
 	}, 20*time.Second, 5*time.Millisecond)
 }
