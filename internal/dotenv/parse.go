@@ -43,9 +43,10 @@ var (
 
 	singleEscape = regexp.MustCompile(`\\[\\']`)
 	doubleEscape = regexp.MustCompile(`\\[\\'"abfnrtv]`)
-	escapes      = strings.NewReplacer(`\\`, `\`, `\'`, `'`, `\"`, `"`, `\a`, "\a", `\b`, "\b",
-		`\f`, "\f", `\n`, "\n", `\r`, "\r", `\t`, "\t", `\v`, "\v")
 )
+
+var escapes = strings.NewReplacer(`\\`, `\`, `\'`, `'`, `\"`, `"`, `\a`, "\a", `\b`, "\b",
+		`\f`, "\f", `\n`, "\n", `\r`, "\r", `\t`, "\t", `\v`, "\v") //nolint:gochecknoglobals // a read-only table
 
 // parser reads a text whose lines end with \n.
 type parser struct {
