@@ -45,8 +45,9 @@ var (
 	doubleEscape = regexp.MustCompile(`\\[\\'"abfnrtv]`)
 )
 
+//nolint:gochecknoglobals // a read-only table
 var escapes = strings.NewReplacer(`\\`, `\`, `\'`, `'`, `\"`, `"`, `\a`, "\a", `\b`, "\b",
-		`\f`, "\f", `\n`, "\n", `\r`, "\r", `\t`, "\t", `\v`, "\v") //nolint:gochecknoglobals // a read-only table
+	`\f`, "\f", `\n`, "\n", `\r`, "\r", `\t`, "\t", `\v`, "\v")
 
 // parser reads a text whose lines end with \n.
 type parser struct {

@@ -12,7 +12,9 @@ import (
 const minSecret = 6 // shorter values of a .env file are not redacted in the log
 
 // forHost is what embedded scripts need of their environment.
-var forHost = []string{"PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUTF8=1", "PYTHONIOENCODING=utf-8:backslashreplace"} //nolint:gochecknoglobals // a constant
+//
+//nolint:gochecknoglobals // a constant
+var forHost = []string{"PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUTF8=1", "PYTHONIOENCODING=utf-8:backslashreplace"}
 
 // environment builds the environment of a child: from the worker's own, what every tool needs
 // and what the allow-list names; then the .env file of the folder; then what the host needs. It
