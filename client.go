@@ -108,6 +108,7 @@ func (c *Client) Publish(ctx context.Context, t *Turn) (Receipt, error) {
 func plain(t *Turn) (*Turn, error) {
 	copied := *t
 	copied.AutoToolMode = true
+	copied.Workflow, copied.Agent, copied.Model = events.Name(t.Workflow), events.Name(t.Agent), events.Name(t.Model)
 	var err error
 	if copied.Data, err = tree(t.Data); err != nil {
 		return nil, fmt.Errorf("publish turn %.80q: its data has no JSON form: %w", t.Turn, err)

@@ -17,20 +17,21 @@ const runtimeParameter = "runtime"
 
 // parameters is the mapping from field names to a function's parameters. Names match when their
 // plain forms are equal ([model.Plain]): ModuleAgents → module_agents. A parameter of exactly the
-// field's name is preferred.
+// field's name is preferred; without one, a field that fits several is for none of them.
 type parameters struct {
-	names    []string          // those that take keyword arguments, without context_variables
-	byPlain  map[string]string // plain form → name
-	required []string          // without default, positional-only ones included
-	known    []ownName         // of names: those of something that the turn knows
-	runtime  bool              // has a **runtime
+	names    []string            // those that take keyword arguments, without context_variables
+	byPlain  map[string][]string // plain form → names
+	required []string            // without default, positional-only ones included
+	known    []ownName           // of names: those of something that the turn knows
+	rivals   map[string]bool     // parameters that several declared fields fit, none by its very name
+	runtime  bool                // has a **runtime
 }
 
 // ownName is a name of something that the turn knows, and its plain form.
 type ownName struct{ name, plain string }
 
 func newParameters(params []Param) (parameters, bool) {
-	p := parameters{byPlain: make(map[string]string, len(params))}
+	p := parameters{byPlain: make(map[string][]string, len(params))}
 	acceptsContext := false
 	for i, param := range params {
 		if i == 0 && param.Name == "self" {
@@ -44,7 +45,7 @@ func newParameters(params []Param) (parameters, bool) {
 			}
 			p.names = append(p.names, param.Name)
 			plain := model.Plain(param.Name)
-			p.byPlain[plain] = param.Name
+			p.byPlain[plain] = append(p.byPlain[plain], param.Name)
 			if _, known := fromTurn(&events.StructuredOutputReady{}, plain); known {
 				p.known = append(p.known, ownName{param.Name, plain})
 			}
@@ -62,15 +63,46 @@ func newParameters(params []Param) (parameters, bool) {
 	return p, acceptsContext || p.runtime
 }
 
-// match returns the parameter for a field, "" if there is none.
+// match returns the parameter for a field, "" if there is none, or several fit.
 func (p *parameters) match(field string) string {
-	if slices.Contains(p.names, field) {
-		return field
+	fits := p.fits(field)
+	if len(fits) != 1 || p.rivals[fits[0]] && fits[0] != events.Name(field) {
+		return ""
+	}
+	return fits[0]
+}
+
+// fits lists the parameters that a field may be for: the one of its name, else all of its plain form.
+func (p *parameters) fits(field string) []string {
+	if name := events.Name(field); slices.Contains(p.names, name) {
+		return []string{name}
 	}
 	if plain := model.Plain(field); plain != "" {
 		return p.byPlain[plain]
 	}
-	return ""
+	return nil
+}
+
+// ambiguous describes fields that fit several parameters, and parameters that several fields fit,
+// where none has the very name. It notes the latter, which nothing fills.
+func (p *parameters) ambiguous(fields []string) []string {
+	var all []string
+	p.rivals = map[string]bool{}
+	first := map[string]string{} // parameter → field that fits it by its plain form
+	for _, field := range fields {
+		fits := p.fits(field)
+		switch {
+		case len(fits) > 1:
+			all = append(all, "field "+field+" fits the parameters "+together(fits))
+		case len(fits) == 0 || fits[0] == events.Name(field) || slices.Contains(fields, fits[0]):
+		case first[fits[0]] != "":
+			p.rivals[fits[0]] = true
+			all = append(all, "parameter "+fits[0]+" fits the fields "+first[fits[0]]+" and "+field)
+		default:
+			first[fits[0]] = field
+		}
+	}
+	return all
 }
 
 // gaps lists required parameters that neither the model's fields nor the turn can fill, and
@@ -133,7 +165,7 @@ func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) (ar
 			continue
 		}
 		known++
-		if name := p.match(f); name != "" {
+		if name := p.match(f); name != "" && (name == f || !has(data, name)) {
 			args[name] = v
 		}
 	}
@@ -163,6 +195,11 @@ func fillRuntime(args map[string]any, t *events.StructuredOutputReady) {
 			args[name] = value
 		}
 	}
+}
+
+func has(data map[string]any, name string) bool {
+	_, there := data[name]
+	return there
 }
 
 // fill gives parameters that are still empty the keys that match, exact names before others. With a

@@ -269,6 +269,7 @@ func (b *binder) binding(t *toolEntry, k key, s learned) *Binding {
 	bound.File, bound.Function, bound.SignatureUnknown = t.path, t.function, !s.known
 	if s.known {
 		bound.parameters, bound.AcceptsContext = newParameters(s.params)
+		bound.unclear = bound.parameters.ambiguous(bound.declared.fields)
 	}
 	return bound
 }

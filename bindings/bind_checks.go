@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // checkRegistry reports agents that are registered with a model that does not exist.
@@ -102,6 +103,9 @@ func (b *binder) checkCache(t *toolEntry, effect Effect) {
 func (b *binder) checkParameters(t *toolEntry, bound *Binding) {
 	if bound.Model == nil {
 		return
+	}
+	if unclear := bound.unclear; len(unclear) > 0 {
+		b.errorf(t.at, "ambiguous_parameter", "give one of them the very name of the other", "tool %s: %s, and none has the very name", t.name, strings.Join(unclear, "; "))
 	}
 	unfilled, uncertain := bound.parameters.gaps(bound.declared.fields, bound.Model.Optional())
 	if len(unfilled) > 0 {

@@ -97,6 +97,7 @@ type Binding struct {
 	at         place
 	declared   declaration
 	parameters parameters
+	unclear    []string // see [parameters.ambiguous]
 }
 
 // Declaration is a binding made in Go code. It creates its workflow if no folder has it, and

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/oneturn/oneturn/events"
 )
 
 // Bounds of one workflow's folder.
@@ -59,20 +61,20 @@ type folder struct {
 func (f *folder) rel(name string) string { return path.Join(f.dir, name) }
 
 // discover lists the workflows directly under root. A root that has manifests itself is taken
-// as one workflow.
-func discover(root *os.Root, rootPath string) (dirs map[string]string, single bool, err error) {
+// as one workflow. The keys of dirs are names; clash is one that two folders have.
+func discover(root *os.Root, rootPath string) (dirs map[string]string, single bool, clash string, err error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
-		return nil, false, fmt.Errorf("read the workflows folder %s: %w", rootPath, err)
+		return nil, false, "", fmt.Errorf("read the workflows folder %s: %w", rootPath, err)
 	}
 	dirs = make(map[string]string)
 	if hasManifest(entries) {
 		abs, err := filepath.Abs(rootPath)
 		if err != nil {
-			return nil, false, fmt.Errorf("find the name of the workflows folder %s: %w", rootPath, err)
+			return nil, false, "", fmt.Errorf("find the name of the workflows folder %s: %w", rootPath, err)
 		}
-		dirs[filepath.Base(abs)] = "."
-		return dirs, true, nil
+		dirs[events.Name(filepath.Base(abs))] = "."
+		return dirs, true, "", nil
 	}
 	for _, e := range entries {
 		name := e.Name()
@@ -88,10 +90,14 @@ func discover(root *os.Root, rootPath string) (dirs map[string]string, single bo
 		}
 		tools := slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return e.Name() == "tools" && e.IsDir() })
 		if tools || hasManifest(inside) {
-			dirs[name] = name
+			if key := events.Name(name); dirs[key] == "" {
+				dirs[key] = name
+			} else {
+				clash = key
+			}
 		}
 	}
-	return dirs, false, nil
+	return dirs, false, clash, nil
 }
 
 func hasManifest(entries []fs.DirEntry) bool {
@@ -154,8 +160,8 @@ func (f *folder) locate(file string, at place, c *contents) (string, *fault) {
 	}
 	var first *fault
 	for _, candidate := range []string{name, path.Join("tools", name)} {
-		if _, read := c.sources[candidate]; read {
-			return candidate, nil
+		if i := slices.IndexFunc(c.python, func(there string) bool { return there == candidate || events.Name(there) == candidate }); i >= 0 && c.sources[c.python[i]] != nil {
+			return c.python[i], nil
 		}
 		info, err := f.stat(candidate)
 		var found *fault

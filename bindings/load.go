@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/guards"
 )
 
@@ -101,6 +102,7 @@ func byWorkflow(all []Declaration) (map[string][]Declaration, error) {
 	grouped := make(map[string][]Declaration)
 	var faults []error
 	for i, d := range all {
+		d.Workflow, d.Agent, d.Model, d.Tool = events.Name(d.Workflow), events.Name(d.Agent), events.Name(d.Model), events.Name(d.Tool)
 		switch {
 		case d.Workflow == "" || d.Agent == "" || d.Tool == "":
 			faults = append(faults, fmt.Errorf("declaration %d (tool %s): Workflow, Agent and Tool must be set", i, quoted(d.Tool)))
@@ -131,8 +133,15 @@ func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Dec
 		}
 		defer root.Close()
 		var single bool
-		if dirs, single, err = discover(root, opts.Root); err != nil {
+		var clash string
+		if dirs, single, clash, err = discover(root, opts.Root); err != nil {
 			return nil, err
+		}
+		if clash != "" {
+			s.general = append(s.general, Diagnostic{
+				Severity: SeverityError, Code: "name_clash", Message: fmt.Sprintf("two folders have the name %s, written in two forms of Unicode; one of them is not read", quoted(clash)),
+				Mend: "rename one of them",
+			})
 		}
 		if single {
 			s.general = append(s.general, Diagnostic{
@@ -243,22 +252,19 @@ func (w *workflow) over(old *workflow) *workflow {
 // finish fills what is derived from the workflows.
 func (s *Set) finish() {
 	s.names = slices.Sorted(maps.Keys(s.workflows))
-	s.folded = make(map[string]*workflow, len(s.names))
+	s.folded = make(map[string][]string, len(s.names))
 	s.diagnostics = s.general
 	sum := sha256.New()
 	for _, name := range s.names {
 		w := s.workflows[name]
-		lower := []byte(name)
-		foldASCII(lower)
-		if _, clash := s.folded[string(lower)]; clash {
-			s.folded[string(lower)] = nil
+		folded := string(appendFolded(nil, name))
+		if others := s.folded[folded]; len(others) > 0 {
 			s.diagnostics = append(s.diagnostics, Diagnostic{
 				Severity: SeverityWarning, Workflow: name, File: w.dir, Code: "case_clash", Mend: "rename one of them",
-				Message: fmt.Sprintf("two workflows differ from %s in letter case only; each is found by its exact name only", quoted(name)),
+				Message: fmt.Sprintf("workflow %s differs from %s in letter case only; each is found by its exact name only", quoted(name), together(others)),
 			})
-		} else {
-			s.folded[string(lower)] = w
 		}
+		s.folded[folded] = append(s.folded[folded], name)
 		s.bindings = append(s.bindings, w.bindings...)
 		s.diagnostics = append(s.diagnostics, w.shown...)
 		hashPart(sum, name, []byte(w.digest))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/guards"
 	"github.com/oneturn/oneturn/tools/target"
 )
@@ -181,7 +182,7 @@ func (m *manifest) entries(n *node, file, what string, nameKeys ...string) []nam
 	switch {
 	case n.is(mapNode):
 		for i, k := range n.keys {
-			all = append(all, named{strings.TrimSpace(k), n.items[i]})
+			all = append(all, named{events.Name(strings.TrimSpace(k)), n.items[i]})
 		}
 	case n.is(listNode):
 		for _, item := range n.items {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/oneturn/oneturn/events"
 )
 
 // Bounds of one manifest. A manifest is written by people; these are far above what they need.
@@ -80,12 +82,12 @@ func (n *node) is(kind nodeKind) bool { return n != nil && n.kind == kind }
 // absent reports whether the value is missing or null.
 func (n *node) absent() bool { return n == nil || n.kind == nullNode }
 
-// str returns a text without the blanks around it, "" for everything else.
+// str returns a text without the blanks around it, in the form of names; "" for everything else.
 func (n *node) str() string {
 	if !n.is(textNode) {
 		return ""
 	}
-	return strings.TrimSpace(n.text)
+	return events.Name(strings.TrimSpace(n.text))
 }
 
 // texts returns a text as a list of one, and the texts of a list.

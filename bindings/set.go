@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -25,7 +27,7 @@ const unknownModel = "UnknownModel"
 // Set is all workflows of a root at one moment. It is immutable and safe for concurrent use.
 type Set struct {
 	workflows   map[string]*workflow
-	folded      map[string]*workflow // by lower-case name; nil where two names differ in case only
+	folded      map[string][]string // names by their form without case
 	names       []string
 	bindings    []*Binding
 	shared      *shared // nil without the file
@@ -38,13 +40,15 @@ type Set struct {
 // Resolve finds what a turn calls: bound to workflow, model and agent; else to the model, for
 // any agent; else, if the turn names no model or UnknownModel, what the agent's registered
 // model leads to, or the agent's only tool. A workflow's name is found exactly, else without
-// regard to case. Success allocates nothing. The error is an [events.ErrNoBinding] and either
+// regard to case if only one fits; the other names are exact. All are compared as
+// [events.Name] writes them. Success allocates nothing. The error is an [events.ErrNoBinding] and either
 // [ErrUnknownWorkflow] or [ErrNoBinding].
 func (s *Set) Resolve(workflow, agent, model string) (*Binding, error) {
 	w := s.find(workflow)
 	if w == nil {
-		return nil, unresolved("this worker does not know workflow "+quoted(workflow), didYouMean(workflow, s.names), ErrUnknownWorkflow)
+		return nil, s.unknown(workflow)
 	}
+	agent, model = events.Name(agent), events.Name(model)
 	found := w.find(agent, model)
 	if found.binding != nil {
 		return found.binding, nil
@@ -76,27 +80,41 @@ func (e *resolveError) Error() string { return e.err.Error() }
 // Unwrap returns the error and its cause.
 func (e *resolveError) Unwrap() []error { return []error{e.err, e.cause} }
 
-// find returns a workflow by its name, nil if there is none.
+// find returns a workflow by its name, nil if there is none or several differ from it in case only.
 func (s *Set) find(name string) *workflow {
+	name = events.Name(name)
 	if w, ok := s.workflows[name]; ok {
 		return w
 	}
+	if fits := s.alike(name); len(fits) == 1 {
+		return s.workflows[fits[0]]
+	}
+	return nil
+}
+
+// alike lists the workflows whose names differ from this one in case at most.
+func (s *Set) alike(name string) []string {
 	var buf [128]byte
 	if len(name) > len(buf) {
 		return nil
 	}
-	lower := append(buf[:0], name...)
-	foldASCII(lower)
-	return s.folded[string(lower)] // the compiler makes no string for a look-up
+	return s.folded[string(appendFolded(buf[:0], name))] // the compiler makes no string for a look-up
 }
 
-// foldASCII lower-cases A to Z in place.
-func foldASCII(b []byte) {
-	for i, c := range b {
-		if c >= 'A' && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
+// unknown is the error for a workflow that find does not find.
+func (s *Set) unknown(workflow string) error {
+	if fits := s.alike(events.Name(workflow)); len(fits) > 1 {
+		return unresolved("workflow "+quoted(workflow)+" is ambiguous", "write the name of one exactly: "+listed(fits), ErrUnknownWorkflow)
 	}
+	return unresolved("this worker does not know workflow "+quoted(workflow), didYouMean(workflow, s.names), ErrUnknownWorkflow)
+}
+
+// appendFolded appends a name without its case.
+func appendFolded(dst []byte, name string) []byte {
+	for _, r := range name {
+		dst = utf8.AppendRune(dst, model.Fold(r))
+	}
+	return dst
 }
 
 // find follows the ways to a binding; each key that exists decides.
@@ -157,6 +175,33 @@ func (s *Set) Workflows() []string { return slices.Clone(s.names) }
 
 // Digest identifies the contents of the whole set: 16 hex digits.
 func (s *Set) Digest() string { return s.digest }
+
+// Dir returns the folder of a workflow, relative to the root: "." if it is the root itself, "" if it has none.
+func (s *Set) Dir(workflow string) string {
+	if w := s.find(workflow); w != nil {
+		return w.dir
+	}
+	return ""
+}
+
+// Bound returns what is bound to a tool of a workflow: for this agent, else for any; nil if nothing is.
+func (s *Set) Bound(workflow, agent, tool string) *Binding {
+	w := s.find(workflow)
+	if w == nil {
+		return nil
+	}
+	var found *Binding
+	for _, b := range w.bindings {
+		switch {
+		case b.Tool != events.Name(tool):
+		case b.Agent == events.Name(agent):
+			return b
+		case found == nil:
+			found = b
+		}
+	}
+	return found
+}
 
 // WorkflowDigest identifies the manifests and code of one workflow; "" if it is not known.
 func (s *Set) WorkflowDigest(workflow string) string {

@@ -43,9 +43,9 @@ func (w *workflow) unbound() []*Binding {
 // agent is found by agent:<id> too. The binding has no agent; its model is that of the tool's first
 // agent. The error has code unknown_tool, that of an unknown workflow is as for [Set.Resolve].
 func (s *Set) Tool(workflow, name string) (*Binding, error) {
-	w := s.find(workflow)
+	w, name := s.find(workflow), events.Name(name)
 	if w == nil && workflow != "" {
-		return nil, unresolved("this worker does not know workflow "+quoted(workflow), didYouMean(workflow, s.names), ErrUnknownWorkflow)
+		return nil, s.unknown(workflow)
 	}
 	if w != nil {
 		if found, ok := w.tool(name); ok {

@@ -52,7 +52,7 @@ func (m *Message) Answer() (*ToolCallResponse, error) {
 	f.object("context")
 	r := &ToolCallResponse{
 		TurnID:     f.turnID("turn", "turn_idempotency_key", "context.turn_idempotency_key"),
-		Workflow:   strings.Clone(f.text("context.workflow_name", "workflow_name")),
+		Workflow:   strings.Clone(f.name("context.workflow_name", "workflow_name")),
 		ToolCallID: strings.Clone(f.callID("tool_call_id", "eventId", "event_id", "request_id", "corr", "ui_tool_id", "call_id")),
 		UserID:     strings.Clone(f.id("context.user_id", "user_id")),
 	}

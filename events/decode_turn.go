@@ -36,9 +36,9 @@ func (m *Message) Turn() (*StructuredOutputReady, error) {
 	f.object("context")
 	t := &StructuredOutputReady{
 		TurnID:           f.turnID("turn_idempotency_key", "context.turn_idempotency_key"),
-		Workflow:         f.text("context.workflow_name", "workflow_name"),
-		Agent:            f.text("agent_name", "agent"),
-		Model:            f.text("model_name"),
+		Workflow:         f.name("context.workflow_name", "workflow_name"),
+		Agent:            f.name("agent_name", "agent"),
+		Model:            f.name("model_name"),
 		Data:             m.Data["structured_data"],
 		AutoToolMode:     m.Data["auto_tool_mode"] == true,
 		UserID:           f.id("context.user_id"),
@@ -89,7 +89,7 @@ func (m *Message) Cancel() (*Cancel, error) {
 	f.object("context")
 	c := &Cancel{
 		TurnID:   f.turnID("turn", "turn_idempotency_key", "context.turn_idempotency_key"),
-		Workflow: f.text("context.workflow_name", "workflow_name"),
+		Workflow: f.name("context.workflow_name", "workflow_name"),
 		UserID:   f.id("context.user_id", "user_id"),
 	}
 	if c.Turn == "" {

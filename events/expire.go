@@ -38,7 +38,7 @@ func (m *Message) Expire() (*Expire, error) {
 	f.object("context")
 	e := &Expire{
 		TurnID:     f.turnID("turn", "turn_idempotency_key", "context.turn_idempotency_key"),
-		Workflow:   strings.Clone(f.text("context.workflow_name", "workflow_name")),
+		Workflow:   strings.Clone(f.name("context.workflow_name", "workflow_name")),
 		Pool:       strings.Clone(f.text("pool")),
 		Key:        strings.Clone(f.text("key")),
 		Ask:        strings.Clone(f.text("ask")),

@@ -54,6 +54,9 @@ func (f *fields) callID(paths ...string) string { return f.first(true, checkCall
 // text returns the first string among paths, under the rules for ids.
 func (f *fields) text(paths ...string) string { return f.first(false, checkID, paths) }
 
+// name is text for a [Name].
+func (f *fields) name(paths ...string) string { return Name(f.text(paths...)) }
+
 func (f *fields) first(numbers bool, check func(field, id string) error, paths []string) string {
 	for _, path := range paths {
 		s, isText := "", false

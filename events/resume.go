@@ -36,7 +36,7 @@ func (m *Message) Resume() (*Resume, error) {
 	f.object("context")
 	r := &Resume{
 		TurnID:   f.turnID("turn", "turn_idempotency_key", "context.turn_idempotency_key"),
-		Workflow: strings.Clone(f.text("context.workflow_name", "workflow_name")),
+		Workflow: strings.Clone(f.name("context.workflow_name", "workflow_name")),
 		Key:      strings.Clone(f.text("key")),
 	}
 	if r.Key == "" {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"strings"
 
-	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/mutant"
@@ -32,7 +30,7 @@ func (k *taker) Effect(key subjects.Key, claim *idempotency.Record) (effect stri
 	if set.WorkflowDigest(call.WorkflowName) == "" {
 		return "", mutant.Planted(mutant.StrangerTakesOver)
 	}
-	t := &turn{binding: bindingOf(set, call)}
+	t := &turn{binding: set.Bound(call.WorkflowName, call.Agent, call.ToolName)}
 	if t.binding == nil || h.findTool(t) != nil {
 		return "", true // the turn ends as unknown_tool
 	}
@@ -64,7 +62,7 @@ func (h *Handlers) goOn(ctx context.Context, m *Message, e *events.Resume, d ide
 	}
 	h.Logger.Info("turn resumed", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "action", d.Action.String(),
 		"code", d.Code, "epoch", d.Hold.Epoch)
-	t.binding = bindingOf(h.Bindings(), call)
+	t.binding = h.Bindings().Bound(call.WorkflowName, call.Agent, call.ToolName)
 	if d.Action == idempotency.Conclude {
 		return h.conclude(t, d, d.Code)
 	}
@@ -121,24 +119,6 @@ func readCall(key subjects.Key, claim *idempotency.Record) (call *events.ToolCal
 		return nil, false
 	}
 	return call, true
-}
-
-// bindingOf finds what the manifests in force bind to a stored call, nil if nothing: the
-// agent's own binding of the tool before one that only its model led to.
-func bindingOf(set *bindings.Set, call *events.ToolCall) *bindings.Binding {
-	var found *bindings.Binding
-	for _, b := range set.Bindings() {
-		if b.Tool != call.ToolName || !strings.EqualFold(b.Workflow, call.WorkflowName) {
-			continue
-		}
-		if b.Agent == call.Agent {
-			return b
-		}
-		if found == nil {
-			found = b
-		}
-	}
-	return found
 }
 
 // rerun enters the tool of the claim again, with the arguments of the claim. A tool that this

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -177,6 +178,7 @@ func (b *builder) object(at place, fields []Field, depth int) *objectRules {
 	if !good {
 		return nil
 	}
+	r.names = newNames(slices.Collect(maps.Keys(r.index)), false)
 	return r
 }
 

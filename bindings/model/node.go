@@ -67,7 +67,7 @@ const (
 type objectRules struct {
 	fields   []field
 	index    map[string]struct{} // names of the fields
-	plain    map[string]string   // plain form → name of the first field that has it; nil where other keys are dropped
+	names    names
 	extras   extras
 	extra    *node // for extrasChecked
 	min, max int   // number of keys; max < 0 is no limit

@@ -10,8 +10,8 @@ import (
 func (c *checker) object(n *node, in map[string]any, v any, changed bool) (any, bool) {
 	r := n.obj
 	var out map[string]any
-	if c.names && r.plain != nil {
-		if named, renamed := r.respell(in); renamed {
+	if c.names {
+		if named, renamed := c.respell(r, in); renamed {
 			in, v, changed = named, named, true
 			c.bend(loose)
 		}

@@ -263,14 +263,7 @@ func (s *schemaCompiler) object(n *node, at *sub) {
 		r.extras = extrasChecked
 		r.extra = s.node(extra)
 	}
-	if r.extras != extrasDropped {
-		r.plain = make(map[string]string, len(names))
-		for _, name := range slices.Backward(names) {
-			if plain := Plain(name); plain != "" {
-				r.plain[plain] = name
-			}
-		}
-	}
+	r.names = newNames(names, r.extras != extrasDropped)
 	n.obj = r
 }
 

@@ -5,22 +5,24 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Plain is the form in which names of fields are compared: without case and without everything but
-// letters and digits, so that userName and user_name are one name. Names that encoding/json takes
+// letters and digits, in NFC, so that userName and user_name are one name. Names that encoding/json takes
 // for the same field have the same plain form.
 func Plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return fold(r)
+			return Fold(r)
 		}
 		return -1
-	}, name)
+	}, norm.NFC.String(name))
 }
 
-// fold returns the smallest rune that differs from r in case only.
-func fold(r rune) rune {
+// Fold returns the smallest rune that differs from r in case only.
+func Fold(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)
 		if next <= r {
@@ -30,17 +32,59 @@ func fold(r rune) rune {
 	}
 }
 
+// names are the fields that an object's keys can mean.
+type names struct {
+	composed map[string]string   // NFC → field, of the fields that are not ASCII
+	plain    map[string][]string // plain form → fields; nil where other spellings are dropped like other keys
+}
+
+func newNames(fields []string, loose bool) names {
+	var n names
+	if loose {
+		n.plain = make(map[string][]string, len(fields))
+	}
+	for _, field := range fields {
+		if key := norm.NFC.String(field); !ascii(field) {
+			if n.composed == nil {
+				n.composed = map[string]string{}
+			}
+			if _, taken := n.composed[key]; !taken || key == field {
+				n.composed[key] = field
+			}
+		}
+		if plain := Plain(field); loose && plain != "" {
+			n.plain[plain] = append(n.plain[plain], field)
+		}
+	}
+	return n
+}
+
+func ascii(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+}
+
+// meant returns the fields that a key may mean which names none exactly. The same letters in
+// another form of Unicode come before another spelling.
+func (n *names) meant(key string) []string {
+	if n.composed != nil && !ascii(key) {
+		if field, ok := n.composed[norm.NFC.String(key)]; ok {
+			return []string{field}
+		}
+	}
+	if n.plain == nil {
+		return nil
+	}
+	return n.plain[Plain(key)]
+}
+
 // respell returns in with its keys as the fields are named, and whether that is another map. A key that no field names, in another
 // spelling of a field, is that field: what takes the object may compare names as loosely, and would
-// use a value that no rule has seen. Such a key is dropped when the field itself is there; of
-// several the first in order counts.
-func (r *objectRules) respell(in map[string]any) (named map[string]any, renamed bool) {
+// use a value that no rule has seen. Such a key is dropped when the field itself is there. Several keys for
+// one field, and a key for several fields, are faults: which one was meant cannot be known.
+func (c *checker) respell(r *objectRules, in map[string]any) (named map[string]any, renamed bool) {
 	var loose []string
 	for key := range in {
-		if _, isField := r.index[key]; isField {
-			continue
-		}
-		if _, meant := r.plain[Plain(key)]; meant {
+		if _, isField := r.index[key]; !isField && r.names.meant(key) != nil {
 			loose = append(loose, key)
 		}
 	}
@@ -49,12 +93,32 @@ func (r *objectRules) respell(in map[string]any) (named map[string]any, renamed 
 	}
 	named = maps.Clone(in)
 	slices.Sort(loose)
+	from := map[string]string{}
 	for _, key := range loose {
 		delete(named, key)
-		name := r.plain[Plain(key)]
-		if _, there := named[name]; !there {
-			named[name] = in[key]
+		meant := slices.DeleteFunc(slices.Clone(r.names.meant(key)), func(field string) bool { _, there := in[field]; return there })
+		switch {
+		case len(meant) == 0:
+		case len(meant) > 1:
+			c.add(ambiguous(key, in[key], "the key "+quotedOr(meant)+" instead of \""+printable(key)+"\""))
+		case from[meant[0]] != "":
+			c.add(ambiguous(meant[0], in[key], "one key \""+meant[0]+"\" instead of "+quotedAnd(from[meant[0]], key)))
+		default:
+			from[meant[0]] = key
+			named[meant[0]] = in[key]
 		}
 	}
 	return named, true
+}
+
+func ambiguous(key string, v any, expected string) Fault {
+	return Fault{Path: "/" + pathToken(printable(key)), Rule: RuleAdditionalProperties, Expected: expected, GotType: typeName(v)}
+}
+
+func quotedOr(names []string) string {
+	return `"` + strings.Join(names, `" or "`) + `"`
+}
+
+func quotedAnd(a, b string) string {
+	return `"` + printable(a) + `" and "` + printable(b) + `"`
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,7 +74,7 @@ func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSett
 	for i, name := range set.Workflows() {
 		at[name] = i
 		w := workflowReport{
-			Name: name, Dir: folderOf(dir, name), Digest: set.WorkflowDigest(name),
+			Name: name, Dir: set.Dir(name), Digest: set.WorkflowDigest(name),
 			Bindings: []bindingReport{}, Diagnostics: []bindings.Diagnostic{}, MissingModules: []string{},
 		}
 		w.MissingEnv, w.HiddenEnv = []string{}, []string{}
@@ -108,14 +107,6 @@ func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSett
 	}
 	r.count()
 	return r
-}
-
-// folderOf is where a workflow lives, relative to dir: the folder of its name, or dir itself.
-func folderOf(dir, workflow string) string {
-	if info, err := os.Stat(filepath.Join(dir, workflow)); err == nil && info.IsDir() {
-		return workflow
-	}
-	return "."
 }
 
 // needPython reports whether an interpreter that was named runs. The worker does not start with
