@@ -228,7 +228,7 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *l
 		Tool:      w.tools.Find,
 		Variables: variables,
 		Blobs:     blobs,
-		Dead:      handlers.NewDeadLetters(w.js, w.space, blobs),
+		Dead:      handlers.NewDeadLetters(w.js, w.space, blobs, w.metrics),
 		Live:      w.nc.Publish,
 		Metrics:   w.metrics,
 		Logger:    w.c.Logger,

@@ -90,7 +90,7 @@ func (v *victim) state() map[string]uint64 {
 		info, err := stream.Info(v.t.Context(), jetstream.WithSubjectFilter(">"))
 		require.NoError(v.t, err)
 		for subject := range info.State.Subjects {
-			if strings.HasPrefix(subject, "oneturn.in.default.") && strings.Contains(subject, ".acme.") && !strings.Contains(subject, ".resume.") || strings.HasPrefix(subject, "oneturn.dead.acme.") || strings.HasPrefix(subject, "oneturn.dead.-.") {
+			if strings.HasPrefix(subject, "oneturn.in.default.") && strings.Contains(subject, ".acme.") && !strings.Contains(subject, ".resume.") || strings.HasPrefix(subject, "oneturn.dead.acme.") {
 				continue
 			}
 			m, err := stream.GetLastMsgForSubject(v.t.Context(), subject)

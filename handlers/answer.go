@@ -60,7 +60,7 @@ func (h *Handlers) unparsed(m *Message, err error) Disposition {
 		h.Metrics.Answers.WithLabelValues(string(events.VerdictInvalid)).Inc()
 		h.tell(m, events.NewVerdict(events.VerdictInvalid, "", "The answer cannot be read: "+logError(err)+"."))
 	}
-	return h.dead(m, "", decodeReason(err), err)
+	return h.dead(m, decodeReason(err), err)
 }
 
 // foreign rejects an answer whose body belongs to somebody else than its subject. The sender's

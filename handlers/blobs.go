@@ -86,18 +86,37 @@ func (b *Blobs) put(ctx context.Context, prefix string, data []byte) (events.Blo
 	if b.has(ctx, blob) {
 		return blob, nil
 	}
+	if err := b.write(ctx, blob.Blob, data); err != nil {
+		return events.Blob{}, err
+	}
+	return blob, nil
+}
+
+// replace stores data under a name whatever it holds, and reports whether it held something else.
+func (b *Blobs) replace(ctx context.Context, name string, data []byte) (replaced bool, err error) {
+	blob := events.Blob{Blob: name, SHA256: hashOf(data), Size: len(data)}
+	if b.has(ctx, blob) {
+		return false, nil
+	}
+	look, cancel := context.WithTimeout(ctx, hasTimeout)
+	defer cancel()
+	_, errOld := b.store.GetInfo(look, name)
+	return errOld == nil, b.write(ctx, name, data)
+}
+
+func (b *Blobs) write(ctx context.Context, name string, data []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	meta := jetstream.ObjectMeta{Name: blob.Blob, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(min(chunk, b.maxMessage()))}}
+	meta := jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(min(chunk, b.maxMessage()))}}
 	_, err := b.store.Put(ctx, meta, bytes.NewReader(data))
 	if err == nil {
-		return blob, nil
+		return nil
 	}
 	if no := refused(err, b.bucket, "make room in it, or raise its limit with `turnctl provision --blobs-max-bytes`"); no != nil {
-		_ = b.store.Delete(ctx, blob.Blob) // the name alone; a reader would wait for its content
+		_ = b.store.Delete(ctx, name) // the name alone; a reader would wait for its content
 		err = no
 	}
-	return events.Blob{}, fmt.Errorf("store blob %s of %d bytes: %w", blob.Blob, blob.Size, err)
+	return fmt.Errorf("store blob %s of %d bytes: %w", name, len(data), err)
 }
 
 // hasTimeout bounds the look whether a blob is there.

@@ -68,7 +68,7 @@ func (h *Handlers) conflict(t *turn) Disposition {
 	if err != nil {
 		h.Logger.Warn("turn_conflict could not be published", "chat", t.Chat, "turn", t.callID, "err", err)
 	}
-	return h.dead(t.m, t.App, reasonConflict, fmt.Errorf(
+	return h.dead(t.m, reasonConflict, fmt.Errorf(
 		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.Turn, t.hash[:16]))
 }
 

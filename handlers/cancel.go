@@ -18,10 +18,10 @@ import (
 func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message) Disposition {
 	e, err := body.Cancel()
 	if err != nil {
-		return h.dead(m, "", decodeReason(err), err)
+		return h.dead(m, decodeReason(err), err)
 	}
 	if err := h.checkTokens(m, events.KindCancel, e.App, e.Workflow, e.Chat); err != nil {
-		return h.dead(m, e.App, reasonSubjectMismatch, err)
+		return h.dead(m, reasonSubjectMismatch, err)
 	}
 	if !m.Fresh() {
 		return leave()

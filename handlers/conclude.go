@@ -134,7 +134,7 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 		r.Payload = failure(code, r.Content)
 	}
 	if t.reject != nil && t.m.Lease.Delivery > maxDeliveries && d.Turn == nil {
-		if dead := h.dead(t.m, t.App, reasonUndeliverable, errors.New(t.reject.content)); dead.Do != Ack {
+		if dead := h.dead(t.m, reasonUndeliverable, errors.New(t.reject.content)); dead.Do != Ack {
 			return dead
 		}
 	}

@@ -157,7 +157,7 @@ func (t *Timers) sweep(ctx context.Context, m *Message) error {
 }
 
 func (t *Timers) dead(m *Message, reason string, cause error) Disposition {
-	if err := t.Dead.Put(m.Held, m, "", reason, cause); err != nil {
+	if err := t.Dead.Put(m.Held, m, reason, cause); err != nil {
 		t.Sweep.Logger.Error("a dead letter could not be stored; the message comes back", "reason", reason, "seq", m.Lease.Seq, "err", err)
 		return leave()
 	}

@@ -13,7 +13,7 @@ import (
 // its place, and readers are told by the request API; the tool is not entered (again).
 func (h *Handlers) damagedEnd(t *turn) Disposition {
 	h.Logger.Error("the response of a turn cannot be read; its message becomes a dead letter", "key", t.key.String())
-	return h.dead(t.m, t.App, reasonStateCorrupt, idempotency.ErrDamaged)
+	return h.dead(t.m, reasonStateCorrupt, idempotency.ErrDamaged)
 }
 
 // anothers handles a message whose turn another message has claimed.

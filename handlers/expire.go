@@ -20,12 +20,12 @@ const longestWait = time.Minute
 func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, body *events.Message) Disposition {
 	e, err := body.Expire()
 	if err != nil {
-		return h.dead(m, "", decodeReason(err), err)
+		return h.dead(m, decodeReason(err), err)
 	}
 	key, ok := subjects.ParseCall(e.Key)
 	want := subjects.Inbound{Pool: in.Pool, Kind: events.KindExpire, App: key.App, Workflow: subjects.Token(e.Workflow), Chat: key.Chat}
 	if !ok || in != want || subjects.Token(e.App) != key.App || subjects.Token(e.Chat) != key.Chat {
-		return h.dead(m, e.App, reasonSubjectMismatch, fmt.Errorf("an expiry of a question of call %.300q does not belong on subject %.300q", e.Key, m.Subject))
+		return h.dead(m, reasonSubjectMismatch, fmt.Errorf("an expiry of a question of call %.300q does not belong on subject %.300q", e.Key, m.Subject))
 	}
 	if d, back := h.offered(m, in.Workflow); back {
 		return d

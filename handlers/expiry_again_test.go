@@ -85,7 +85,7 @@ func TestDeadLetterIsDroppedOnlyAsARepeatOfTheSameMessage(t *testing.T) {
 	again.Lease.Delivery = 2
 	another.Stored = first.Stored.Add(time.Second)
 	for _, m := range []*handlers.Message{first, &again, &another} {
-		require.NoError(t, k.Dead.Put(t.Context(), m, "app", "undecodable", errors.New("broken")))
+		require.NoError(t, k.Dead.Put(t.Context(), m, "undecodable", errors.New("broken")))
 	}
 	require.EqualValues(t, 2, messages(t, dead))
 }

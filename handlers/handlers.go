@@ -171,7 +171,7 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 		return h.undecided(m, "the server does not tell the time", err)
 	}
 	if mutant.Enabled && mutantGivesUp(m) {
-		return h.dead(m, in.App, reasonUndeliverable, errMutant)
+		return h.dead(m, reasonUndeliverable, errMutant)
 	}
 	if errRestore != nil {
 		return h.unparsed(m, errRestore)
@@ -197,7 +197,7 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 	case events.KindExpire:
 		return h.expire(ctx, m, in, body)
 	}
-	return h.dead(m, "", reasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s, %s, %s", body.Kind,
+	return h.dead(m, reasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s, %s, %s", body.Kind,
 		events.KindStructuredOutputReady, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire))
 }
 

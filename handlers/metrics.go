@@ -29,6 +29,7 @@ type Metrics struct {
 	// RepliesRefused counts replies to requests and answers that were not sent, see Handlers.MayReply.
 	RepliesRefused prometheus.Counter
 	Dead           *prometheus.CounterVec // reason
+	DeadDiscarded  *prometheus.CounterVec // reason
 	Deferred       prometheus.Counter
 	InFlight       prometheus.Gauge
 	ToolSeconds    *prometheus.HistogramVec // workflow, tool
@@ -82,6 +83,9 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		Dead: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "dead_letters_total", Help: "Messages moved to the dead letters.",
 		}, []string{"reason"}),
+		DeadDiscarded: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: ns, Name: "dead_letters_discarded_total", Help: "Dead letters, or their bytes, that were discarded because there was no room for them.",
+		}, []string{"reason"}),
 		Deferred: counter("deferred_total", "Messages put aside for a while: more had to wait than may be given back."),
 		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Name: "tools_in_flight", Help: "Tools that run now."}),
 		ToolSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -103,7 +107,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	m.Resumed = counter("turns_resumed_total", "Parked turns that this worker went on with.")
 	for _, c := range []prometheus.Collector{
 		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites, m.StoreRetries,
-		m.Abandoned, m.Cached, m.Panics, m.Answers, m.Expiries, m.RepliesRefused, m.Dead, m.Deferred, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
+		m.Abandoned, m.Cached, m.Panics, m.Answers, m.Expiries, m.RepliesRefused, m.Dead, m.DeadDiscarded, m.Deferred, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
 		m.Asked, m.Open, m.Closed, m.Parked, m.Resumed,
 	} {
 		if err := r.Register(c); err != nil {

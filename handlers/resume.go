@@ -18,11 +18,11 @@ import (
 func (h *Handlers) resume(ctx context.Context, m *Message, body *events.Message) Disposition {
 	e, err := body.Resume()
 	if err != nil {
-		return h.dead(m, "", decodeReason(err), err)
+		return h.dead(m, decodeReason(err), err)
 	}
 	key, err := h.resumeKey(m, e)
 	if err != nil {
-		return h.dead(m, e.App, reasonSubjectMismatch, err)
+		return h.dead(m, reasonSubjectMismatch, err)
 	}
 	if !m.Fresh() {
 		return leave()

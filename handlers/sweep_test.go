@@ -342,7 +342,7 @@ func (b *broom) timers(interval time.Duration) *handlers.Timers {
 	blobs, err := handlers.NewBlobs(b.t.Context(), b.nc, b.JS, b.Space)
 	require.NoError(b.t, err)
 	return &handlers.Timers{
-		Sweep: b.Sweep, Pages: b.pages(), Dead: handlers.NewDeadLetters(b.JS, b.Space, blobs), Metrics: metrics, Sweeps: sweeps, Interval: interval,
+		Sweep: b.Sweep, Pages: b.pages(), Dead: handlers.NewDeadLetters(b.JS, b.Space, blobs, metrics), Metrics: metrics, Sweeps: sweeps, Interval: interval,
 	}
 }
 

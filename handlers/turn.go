@@ -72,7 +72,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 	// 2. Admit: right subject, not ended already, not too old.
 	m := t.m
 	if err := h.checkSubject(m, t.StructuredOutputReady); err != nil {
-		return h.dead(m, t.App, reasonSubjectMismatch, err)
+		return h.dead(m, reasonSubjectMismatch, err)
 	}
 	if h.finished.has(t.ref) || mutant.Enabled && h.mutantDuplicate(m) {
 		return h.duplicate(t)
@@ -220,7 +220,7 @@ func (h *Handlers) givenUp(t *turn) (Disposition, bool) {
 	case claimed:
 		return Disposition{}, false
 	}
-	return h.dead(t.m, t.App, reasonUndeliverable, fmt.Errorf("delivered %d times, and no worker could claim it", t.m.Lease.Delivery)), true
+	return h.dead(t.m, reasonUndeliverable, fmt.Errorf("delivered %d times, and no worker could claim it", t.m.Lease.Delivery)), true
 }
 
 // claimedBefore reports whether a worker has claimed the turn: one that was is ended whatever the
@@ -376,7 +376,7 @@ func (h *Handlers) logFailure(t *turn, out engine.Outcome) {
 // except when the record can never be stored.
 func (h *Handlers) unclaimed(t *turn, err error) Disposition {
 	if errors.Is(err, idempotency.ErrRefused) {
-		return h.dead(t.m, t.App, reasonTooLarge, err)
+		return h.dead(t.m, reasonTooLarge, err)
 	}
 	return h.comesBack(t, "the turn could not be claimed", err)
 }

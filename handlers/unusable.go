@@ -19,7 +19,7 @@ import (
 func (h *Handlers) undecoded(ctx context.Context, m *Message, err error) Disposition {
 	event, ok := events.Addressee(m.Data)
 	if !ok {
-		return h.dead(m, "", decodeReason(err), err)
+		return h.dead(m, decodeReason(err), err)
 	}
 	t := newTurn(m, event)
 	t.seal(events.Seal(event, len(m.Data)))

@@ -62,6 +62,7 @@ func Check(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Finding, e
 	found.judgeLoss(findings)
 	found.judgeMemory(findings)
 	found.judgeRates(findings)
+	found.judgeDead(findings)
 	return findings, nil
 }
 
@@ -154,6 +155,16 @@ func (s state) judgeMemory(findings []Finding) {
 func (s state) judgeRates(findings []Finding) {
 	judge(findings, "stream "+s.plan.limits, "", Different,
 		"nothing to do as long as no tool has a rate limit; turnctl provision adds it")
+}
+
+// judgeDead lets workers run on a server that was provisioned before tenants had shares of the dead
+// letters, or with another size of them.
+func (s state) judgeDead(findings []Finding) {
+	fix := "it follows --dead-max-bytes: nothing to do if that is meant"
+	if have := s.stream(s.plan.dead); have != nil && have.MaxMsgsPerSubject <= 0 {
+		fix = "run turnctl provision: one tenant can evict the dead letters of others"
+	}
+	judge(findings, "stream "+s.plan.dead, "max_msgs_per_subject", Different, fix)
 }
 
 // judge says how bad it is what was found about a setting of an object, "" for the object itself,

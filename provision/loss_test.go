@@ -113,3 +113,31 @@ func TestWorkersRunOnAServerThatWasProvisionedForATrial(t *testing.T) {
 		require.Equal(t, provision.Different, severity, setting)
 	}
 }
+
+func TestShareOfDeadLettersFollowsTheirSize(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ maxBytes, want int64 }{{0, 500}, {-1, 500}, {1 << 30, 500}, {32 << 20, 136}, {1 << 20, 10}} {
+		plan, err := provision.New(provision.Options{DeadMaxBytes: c.maxBytes})
+		require.NoError(t, err)
+		for _, s := range plan.Streams {
+			if s.Name == "ONETURN_DEAD" {
+				require.Equal(t, c.want, s.MaxMsgsPerSubject, "of %d bytes", c.maxBytes)
+			}
+		}
+	}
+}
+
+func TestServerWithoutSharesOfDeadLettersIsUsableAndGetsThem(t *testing.T) {
+	t.Parallel()
+	js := server(t)
+	apply(t, js, provision.Options{})
+	edit(t, js, "ONETURN_DEAD", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = -1 })
+	found := findings(t, js, provision.Options{})
+	require.Equal(t, map[string]provision.Severity{"stream ONETURN_DEAD max_msgs_per_subject": provision.Different}, severities(found))
+	require.Contains(t, found[0].Mend, "run turnctl provision")
+	require.Equal(t, provision.Updated, apply(t, js, provision.Options{})["stream ONETURN_DEAD"].Action)
+	require.Empty(t, findings(t, js, provision.Options{}))
+	require.Equal(t, map[string]provision.Severity{
+		"stream ONETURN_DEAD max_bytes": provision.Different, "stream ONETURN_DEAD max_msgs_per_subject": provision.Different,
+	}, severities(findings(t, js, provision.Options{DeadMaxBytes: 64 << 20})))
+}

@@ -20,6 +20,13 @@ const (
 	DefaultDeadMaxBytes  = 128 << 20
 	DefaultBlobsMaxBytes = -1
 
+	// MaxDeadPerSubject is how many dead letters of a tenant and a kind are kept at most; the newest
+	// are. A smaller DeadMaxBytes makes it fewer.
+	MaxDeadPerSubject = 500
+
+	// DeadLetterBytes is the size of the largest dead letter: 16 KiB of its message and its headers.
+	DeadLetterBytes = 30 << 10
+
 	// RetentionMargin is what the retention has over turn life and event age together.
 	RetentionMargin = time.Hour
 
@@ -79,8 +86,8 @@ type Options struct {
 	// Defaults to 512 MiB; -1 for no limit. The server reserves it.
 	InMaxBytes int64
 
-	// DeadMaxBytes bounds the dead letters; the oldest make room. Defaults to 128 MiB; -1
-	// for no limit.
+	// DeadMaxBytes bounds the dead letters; the oldest make room. The letters of one tenant and kind
+	// take an eighth of it at most. Defaults to 128 MiB; -1 for no limit.
 	DeadMaxBytes int64
 
 	// BlobsMaxBytes bounds the payloads too large for a record; when it is full, turns with

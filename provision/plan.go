@@ -18,9 +18,9 @@ type Plan struct {
 	// Consumers in the order they are made, after all streams.
 	Consumers []Consumer
 
-	journal, inbound, timers, blobs, limits string        // stream names
-	api                                     string        // service that every worker offers
-	minRetention                            time.Duration // turn life, event age and margin
+	journal, inbound, timers, blobs, dead, limits string        // stream names
+	api                                           string        // service that every worker offers
+	minRetention                                  time.Duration // turn life, event age and margin
 }
 
 // Consumer is a durable consumer of a stream.
@@ -47,6 +47,7 @@ func New(opts Options) (Plan, error) {
 		inbound:      s.InStream(),
 		timers:       s.TimersStream(),
 		blobs:        "OBJ_" + s.BlobsBucket(),
+		dead:         s.DeadStream(),
 		limits:       "KV_" + s.LimitsBucket(),
 		api:          s.APIName(),
 		minRetention: MinRetention(opts.MaxTurnLife, opts.MaxEventAge),
@@ -137,13 +138,27 @@ func (o Options) blobs() jetstream.StreamConfig {
 	return cfg
 }
 
+// dead bounds the letters of each tenant and kind, so that the oldest letters of a tenant make room
+// for its own newer ones and not those of others.
 func (o Options) dead() jetstream.StreamConfig {
 	cfg := o.stream(o.Space.DeadStream(), "oneturn: dead letters", o.Space.DeadSubjects())
 	cfg.Discard = jetstream.DiscardOld
 	cfg.MaxAge = o.DeadAge
 	cfg.Duplicates = min(DuplicateWindow, o.DeadAge)
 	cfg.MaxBytes = o.DeadMaxBytes
+	cfg.MaxMsgsPerSubject = o.deadPerSubject()
 	return cfg
+}
+
+// deadPerSubject is how many dead letters of a tenant and a kind are kept: an eighth of the stream,
+// as far as it is bounded. Two kinds of messages that a tenant publishes, and what is of no known
+// kind, have bytes in their letters: together they leave more than half of the stream to others.
+func (o Options) deadPerSubject() int64 {
+	const part, least = 8, 10
+	if o.DeadMaxBytes < 0 {
+		return MaxDeadPerSubject
+	}
+	return min(MaxDeadPerSubject, max(least, o.DeadMaxBytes/part/DeadLetterBytes))
 }
 
 // limits holds when the rates of tools have room again, for as long as the longest of them may take

@@ -140,17 +140,6 @@ func (s Space) Live(app, chat, kind string) string {
 	return s.prefix + ".live." + Token(app) + "." + Token(chat) + "." + kind
 }
 
-// DeadStream holds dead letters.
-func (s Space) DeadStream() string { return s.upper + "_DEAD" }
-
-// DeadSubjects matches all dead letters.
-func (s Space) DeadSubjects() string { return s.prefix + ".dead.>" }
-
-// Dead is the subject of a dead letter. The tenant is "" when it could not be read.
-func (s Space) Dead(app, kind string) string {
-	return s.prefix + ".dead." + Token(app) + "." + Token(kind)
-}
-
 // API is the subject of a request for one tenant, for example verb "turn".
 func (s Space) API(app, verb string) string { return s.prefix + ".api." + Token(app) + "." + verb }
 

@@ -40,20 +40,6 @@ func ParseCall(key string) (Key, bool) {
 	return k, true
 }
 
-// ParseDead parses the subject of a dead letter into tokens. It reports false for any other
-// subject.
-func (s Space) ParseDead(subject string) (app, kind string, ok bool) {
-	rest, ok := strings.CutPrefix(subject, s.prefix+".dead.")
-	if !ok {
-		return "", "", false
-	}
-	app, kind, ok = strings.Cut(rest, ".")
-	if !ok || app == "" || kind == "" || strings.Contains(kind, ".") {
-		return "", "", false
-	}
-	return app, kind, true
-}
-
 // ParseTurnToken returns run id and turn key of a [TurnToken]. It reports false for any other
 // token, among them hashes and [ReusedTurnToken]s.
 func ParseTurnToken(token string) (run, turn string, ok bool) {

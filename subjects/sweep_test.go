@@ -50,9 +50,9 @@ func TestNamesOfCallsInboundMessagesAndDeadLettersReadBack(t *testing.T) {
 		require.True(t, ok, subject)
 		require.Equal(t, subject, again)
 
-		tenant, kind, ok := s.ParseDead(s.Dead(app, workflow))
+		tenant, kind, ok := s.ParseDead(s.DeadOf(subject))
 		require.True(t, ok)
-		require.Equal(t, []string{subjects.Token(app), subjects.Token(workflow)}, []string{tenant, kind})
+		require.Equal(t, []string{subjects.Token(app), "resume"}, []string{tenant, kind})
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -25,7 +24,8 @@ func (a *app) dead() *cobra.Command {
 		Use:   "dead",
 		Short: "Look at dead letters, and run or drop them",
 		Long: `Dead letters are messages that no worker could handle, with the reason. They keep the bytes as
-they came in, but for answers of people, which may be secret. Redrive them once the cause is mended, or drop them.`,
+they came in, except for answers of people, which may be secret. Each tenant has a share of them: its
+newer letters take the place of its older ones. Redrive them once the cause is fixed, or drop them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return cli.Usagef("dead: ls, show, redrive or drop: see %s --help", c.CommandPath())
@@ -47,11 +47,12 @@ type letter struct {
 	Turn    string    `json:"turn,omitempty"`    // dead ls only, "" when it could not be read
 	Subject string    `json:"subject"`           // that the message came on
 	Source  uint64    `json:"source_seq"`        // of the message in its stream
-	Bytes   int       `json:"bytes"`             // 0 when a blob holds them
-	Blob    string    `json:"blob,omitempty"`
-	NotKept bool      `json:"not_kept,omitempty"` // its bytes: they may have been a secret
+	Bytes   int       `json:"bytes"`
+	Blob    string    `json:"blob,omitempty"`     // that holds them, "" if the letter does
+	SHA256  string    `json:"sha256,omitempty"`   // of bytes that are not in the letter, but for answers
+	NotKept string    `json:"not_kept,omitempty"` // why its bytes were discarded
 
-	tenant string // token of the app
+	tenant, kind string // tokens
 }
 
 // letter reads a dead letter; headers that cannot be read are left empty.
@@ -60,14 +61,14 @@ func (s *server) letter(subject string, header nats.Header, seq uint64, at time.
 		Seq: seq, Time: at.UTC(), Bytes: size,
 		Reason: header.Get(handlers.HeaderReason), Error: header.Get(handlers.HeaderError),
 		Subject: header.Get(handlers.HeaderSubject), Blob: header.Get(handlers.HeaderBlob),
+		SHA256: header.Get(handlers.HeaderSHA256), NotKept: header.Get(handlers.HeaderNotKept),
 	}
 	if held := header.Get(handlers.HeaderSize); held != "" {
-		l.NotKept = true
 		l.Bytes, _ = strconv.Atoi(held)
 	}
 	l.Source, _ = strconv.ParseUint(header.Get(handlers.HeaderSequence), 10, 64)
 	if app, kind, ok := s.space.ParseDead(subject); ok {
-		l.App, l.Kind, l.tenant = shown(app), shown(kind), app
+		l.App, l.Kind, l.tenant, l.kind = shown(app), shown(kind), app, kind
 	}
 	if in, ok := s.space.ParseIn(l.Subject); ok {
 		l.Chat = shown(in.Chat)
@@ -75,8 +76,13 @@ func (s *server) letter(subject string, header nats.Header, seq uint64, at time.
 	return l
 }
 
-// errNotKept is why an answer cannot be shown or redriven.
-var errNotKept = errors.New("its bytes are not kept: it was to be an answer, which may be secret; whoever sent it can answer again")
+// notKept is why a letter without bytes cannot be shown or redriven.
+func (l *letter) notKept() error {
+	return fmt.Errorf("its bytes are not kept: %s; its sender can send it again", clean(l.NotKept, maxNotKept))
+}
+
+// maxNotKept is how much of the reason is shown, in bytes.
+const maxNotKept = 1100
 
 // letterFilter says which dead letters are meant.
 type letterFilter struct{ app, reason string }
@@ -152,13 +158,11 @@ func (s *server) open(ctx context.Context, stream jetstream.Stream, seq uint64) 
 // content returns the bytes of the message, out of their blob if they are in one.
 func (s *server) content(ctx context.Context, l *letter, data []byte) ([]byte, error) {
 	switch {
-	case l.NotKept:
-		return nil, errNotKept
+	case l.NotKept != "":
+		return nil, l.notKept()
 	case l.Blob == "":
 		return data, nil
-	}
-	digest, ours := strings.CutPrefix(l.Blob, "dead."+strconv.FormatUint(l.Source, 10)+".")
-	if !ours {
+	case l.Blob != subjects.DeadBlob(l.tenant, l.kind, l.Source):
 		return nil, fmt.Errorf("blob %.200q is not that of a dead letter", l.Blob)
 	}
 	store, err := s.js.ObjectStore(ctx, s.space.BlobsBucket())
@@ -166,11 +170,12 @@ func (s *server) content(ctx context.Context, l *letter, data []byte) ([]byte, e
 		return nil, fmt.Errorf("open the blobs %s: %w", s.space.BlobsBucket(), unprovisioned(err))
 	}
 	data, err = store.GetBytes(ctx, l.Blob)
-	if err != nil {
+	sum := sha256.Sum256(data)
+	switch {
+	case errors.Is(err, jetstream.ErrObjectNotFound) || err == nil && hex.EncodeToString(sum[:]) != l.SHA256:
+		return nil, fmt.Errorf("its %d bytes (SHA-256 %.64q) are gone: they made room for a newer letter of the same tenant and kind, or were older than the blobs are kept", l.Bytes, l.SHA256)
+	case err != nil:
 		return nil, fmt.Errorf("read blob %s: %w", l.Blob, err)
-	}
-	if sum := sha256.Sum256(data); !strings.HasPrefix(hex.EncodeToString(sum[:]), digest) {
-		return nil, fmt.Errorf("blob %s does not hold what its name says", l.Blob)
 	}
 	return data, nil
 }

@@ -23,8 +23,7 @@ func (a *app) deadLs() *cobra.Command {
 		Use:   "ls",
 		Short: "List the newest dead letters",
 		Long: `Ls lists the newest dead letters, the newest first: sequence, age, reason, kind, tenant, the
-chat and turn where they are known, the sequence of the message in its stream, and its size. Large
-ones, whose bytes are in a blob, keep their turn to themselves: see dead show.`,
+chat and turn where they are known, the sequence of the message in its stream, and its size.`,
 		Example: `  turnctl dead ls
   turnctl dead ls --app acme --reason turn_conflict -o json`,
 		Args: cobra.NoArgs,
@@ -62,7 +61,7 @@ func (s *server) identify(ctx context.Context, letters []letter) error {
 	}
 	for i := range letters {
 		l := &letters[i]
-		if l.Blob != "" || l.NotKept || l.Reason == "undecodable" || l.Reason == "missing_field" {
+		if l.NotKept != "" || l.Reason == "undecodable" || l.Reason == "missing_field" {
 			continue // the bytes tell nothing more
 		}
 		_, _, data, err := s.open(ctx, stream, l.Seq)
@@ -71,6 +70,9 @@ func (s *server) identify(ctx context.Context, letters []letter) error {
 		case err != nil:
 			return err
 		default:
+			if data, err = s.content(ctx, l, data); err != nil {
+				continue // dead show reports it
+			}
 			if turn, ok := turnOf(data); ok {
 				l.Chat, l.Turn = turn.Chat, turn.Turn
 			}
@@ -112,12 +114,8 @@ func (l *deadListing) text(w io.Writer, now time.Time) {
 	rows := [][]string{{"seq", "age", "reason", "kind", "app", "chat", "turn", "source", "size"}}
 	for i := range l.Letters {
 		d := &l.Letters[i]
-		size := bytesText(uint64(d.Bytes))
-		if d.Blob != "" {
-			size = "blob"
-		}
 		rows = append(rows, []string{
-			strconv.FormatUint(d.Seq, 10), age(now.Sub(d.Time)), id(d.Reason), id(d.Kind), id(d.App), orDash(d.Chat), orDash(d.Turn), strconv.FormatUint(d.Source, 10), size,
+			strconv.FormatUint(d.Seq, 10), age(now.Sub(d.Time)), id(d.Reason), id(d.Kind), id(d.App), orDash(d.Chat), orDash(d.Turn), strconv.FormatUint(d.Source, 10), bytesText(uint64(d.Bytes)),
 		})
 	}
 	table(w, 0, rows, 0)

@@ -78,8 +78,8 @@ say --force.`,
 // vain says why a letter can only come back, or nothing.
 func (r *redriveSettings) vain(l *letter) string {
 	switch {
-	case l.NotKept:
-		return errNotKept.Error()
+	case l.NotKept != "":
+		return l.notKept().Error()
 	case r.force:
 		return ""
 	case l.Reason == "undecodable" || l.Reason == "missing_field":

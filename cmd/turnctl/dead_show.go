@@ -96,10 +96,10 @@ func (d *letterFacts) text(w io.Writer) {
 	fmt.Fprintf(w, "dead letter %d: %s\n%s\n\n", d.Seq, id(d.Reason), wrap(clean(d.Error, 1100), 0))
 	size := plural(d.Bytes, "byte")
 	if d.Blob != "" {
-		size = "in blob " + clean(d.Blob, 200)
+		size += " in blob " + clean(d.Blob, 200)
 	}
-	if d.NotKept {
-		size += ", not kept: it was to be an answer, which may be secret"
+	if d.NotKept != "" {
+		size += ", not kept: " + clean(d.NotKept, maxNotKept)
 	}
 	rows := [][]string{
 		{"time", stamp(d.Time)},

@@ -9,11 +9,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/turntest"
 )
 
@@ -223,27 +225,54 @@ func TestLetterInABlobIsRedrivenWhole(t *testing.T) {
 	body := `{"text":"` + strings.Repeat("x", 1<<20-20) + `"`
 	m := &handlers.Message{Subject: space.In("default", "structured_output_ready", "acme", "W", "c"), Data: []byte(body)}
 	m.Lease.Stream, m.Lease.Seq = "ONETURN_IN", 4711
-	require.NoError(t, handlers.NewDeadLetters(js, space, blobs).Put(t.Context(), m, "acme", "undecodable", cli.ErrTold))
+	metrics, err := handlers.NewMetrics(prometheus.NewRegistry())
+	require.NoError(t, err)
+	require.NoError(t, handlers.NewDeadLetters(js, space, blobs, metrics).Put(t.Context(), m, "undecodable", cli.ErrTold))
 	found := letters(t, s, 1)
 	require.NotEmpty(t, found[0].Blob)
+	require.Equal(t, len(body), found[0].Bytes)
 	require.NotContains(t, ok(t, s, "dead", "show", seq(found[0].Seq)), "xxxx")
 	require.Contains(t, ok(t, s, "dead", "show", seq(found[0].Seq), "--payload"), "xxxx")
 	ok(t, s, "dead", "redrive", seq(found[0].Seq), "--force")
-	require.Equal(t, found[0].Blob[strings.LastIndex(found[0].Blob, "."):], again(t, s, found[0].Seq), "the same bytes came back")
+	require.Equal(t, found[0].SHA256, again(t, s, found[0].Seq), "the same bytes came back")
 }
 
-// again waits for a letter after seq and returns the hash in the name of its blob.
+func TestBytesThatMadeRoomForNewerOnesAreReportedGone(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	space := mustSpace(t)
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	blobs, err := handlers.NewBlobs(t.Context(), s.Connect(), js, space)
+	require.NoError(t, err)
+	metrics, err := handlers.NewMetrics(prometheus.NewRegistry())
+	require.NoError(t, err)
+	for i, text := range []string{"older", "newer"} {
+		m := &handlers.Message{Subject: space.In("default", "cancel", "acme", "W", "c"), Data: []byte(strings.Repeat(text, 5000))}
+		m.Lease.Stream, m.Lease.Seq = "ONETURN_IN", uint64(1+i*subjects.DeadBlobs)
+		require.NoError(t, handlers.NewDeadLetters(js, space, blobs, metrics).Put(t.Context(), m, "undecodable", cli.ErrTold))
+	}
+	require.Contains(t, ok(t, s, "dead", "show", "2", "--payload"), "newernewer")
+	for _, args := range [][]string{{"dead", "show", "1", "--payload"}, {"dead", "redrive", "1", "--force"}} {
+		code, stdout, stderr := turnctl(t, s, args...)
+		require.Equal(t, cli.Failed, code)
+		require.Contains(t, normal(stdout+stderr), "they made room for a newer letter")
+	}
+	require.Len(t, letters(t, s, 2), 2, "the letter stays")
+}
+
+// again waits for a letter after seq and returns the hash of its bytes.
 func again(t *testing.T, s *turntest.Server, after uint64) string {
 	t.Helper()
-	var blob string
+	var sum string
 	require.Eventually(t, func() bool {
 		found := decode[deadListing](t, s, "dead", "ls").Letters
 		if len(found) == 1 && found[0].Seq > after {
-			blob = found[0].Blob
+			sum = found[0].SHA256
 		}
-		return blob != ""
+		return sum != ""
 	}, 10*time.Second, 10*time.Millisecond)
-	return blob[strings.LastIndex(blob, "."):]
+	return sum
 }
 
 func TestHostileLetterNamesNoBlobOfOthersAndNoForeignSubject(t *testing.T) {
@@ -280,7 +309,7 @@ func TestAnswerThatCouldNotBeReadIsListedButNotKept(t *testing.T) {
 	d.inbound(t, "oneturn.in.default.tool_call_response.acme.Hello.c", body)
 	found := letters(t, d.Server, 1)
 	require.Equal(t, len(body), found[0].Bytes)
-	require.True(t, found[0].NotKept)
+	require.Contains(t, found[0].NotKept, "may be secret")
 	text := ok(t, d.Server, "dead", "show", seq(found[0].Seq))
 	require.Contains(t, text, "not kept")
 	require.NotContains(t, text, "SECRET")

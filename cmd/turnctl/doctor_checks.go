@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -118,9 +120,25 @@ func (d *diagnosis) queues(ctx context.Context, s *server, pools []string) {
 	if n := dead.CachedInfo().State.Msgs; n > 0 {
 		d.addf("dead", verdictWarning, "see turnctl dead ls",
 			"%s could not be handled", plural(int(n), "message"))
+		d.fullShares(ctx, s, dead)
 		return
 	}
 	d.addf("dead", verdictOK, "", "no dead letters")
+}
+
+// fullShares reports the tenants whose dead letters make room for newer ones.
+func (d *diagnosis) fullShares(ctx context.Context, s *server, dead jetstream.Stream) {
+	share := dead.CachedInfo().Config.MaxMsgsPerSubject
+	info, err := dead.Info(ctx, jetstream.WithSubjectFilter(s.space.DeadSubjects()))
+	if err != nil || share <= 0 {
+		return // reported by streams
+	}
+	for _, subject := range slices.Sorted(maps.Keys(info.State.Subjects)) {
+		if app, kind, ok := s.space.ParseDead(subject); ok && info.State.Subjects[subject] >= uint64(share) {
+			d.addf("dead", verdictWarning, "fix what sends them; redrive or drop those that are there",
+				"app %s has its share of %d dead letters of kind %s: newer ones take the place of its oldest", id(shown(app)), share, id(shown(kind)))
+		}
+	}
 }
 
 // clock compares the clocks. No promise depends on them, but the age of events does.

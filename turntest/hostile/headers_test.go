@@ -2,6 +2,7 @@ package hostile_test
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -78,6 +79,8 @@ func TestH01LargestMessageBecomesADeadLetterWithAllItsBytes(t *testing.T) {
 	l.send("c", nats.Header{"X-Mine": {"kept"}}, body)
 	m := l.letter("undecodable")
 	require.Empty(t, m.Data())
+	require.Equal(t, "oneturn.dead.app.structured_output_ready", m.Subject())
+	require.Equal(t, strconv.Itoa(len(body)), m.Headers().Get(handlers.HeaderSize))
 	store, err := l.js.ObjectStore(t.Context(), l.space.BlobsBucket())
 	require.NoError(t, err)
 	data, err := store.GetBytes(t.Context(), m.Headers().Get(handlers.HeaderBlob))

@@ -75,7 +75,7 @@ type letters struct{ w *world }
 var errNoLetter = errors.New("simulated: the dead letter is not stored")
 
 // Put implements [handlers.Letters].
-func (l letters) Put(_ context.Context, m *handlers.Message, _, reason string, _ error) error {
+func (l letters) Put(_ context.Context, m *handlers.Message, reason string, _ error) error {
 	l.w.yield("dead letter")
 	if l.w.strike(LostDead, 3) {
 		return errNoLetter

@@ -1,0 +1,59 @@
+package subjects
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// DeadStream holds dead letters.
+func (s Space) DeadStream() string { return s.upper + "_DEAD" }
+
+// DeadSubjects matches all dead letters.
+func (s Space) DeadSubjects() string { return s.prefix + ".dead.>" }
+
+// DeadOf is the subject of the dead letter of a message that came on subject. Its tenant is the one
+// that the sender has the right to publish for, "-" if there is none; what the message itself claims
+// does not count. A kind that workers do not handle is "unknown", so that no sender adds subjects
+// without end.
+func (s Space) DeadOf(subject string) string {
+	app, kind := Absent, "unknown"
+	if rest, ok := strings.CutPrefix(subject, s.prefix+".in."); ok {
+		if tokens := strings.Split(rest, "."); len(tokens) > 2 {
+			if _, _, err := Untoken(tokens[2]); err == nil {
+				app = tokens[2]
+			}
+			if slices.Contains(inKinds, tokens[1]) {
+				kind = tokens[1]
+			}
+		}
+	}
+	return s.prefix + ".dead." + app + "." + kind
+}
+
+// inKinds are the kinds of inbound messages that workers handle.
+var inKinds = []string{"structured_output_ready", "tool_call_response", "cancel", "resume", "expire"} //nolint:gochecknoglobals // a read-only list
+
+// ParseDead parses the subject of a dead letter into tokens. It reports false for any other
+// subject.
+func (s Space) ParseDead(subject string) (app, kind string, ok bool) {
+	rest, ok := strings.CutPrefix(subject, s.prefix+".dead.")
+	if !ok {
+		return "", "", false
+	}
+	app, kind, ok = strings.Cut(rest, ".")
+	if !ok || app == "" || kind == "" || strings.Contains(kind, ".") {
+		return "", "", false
+	}
+	return app, kind, true
+}
+
+// DeadBlobs is how many blobs the dead letters of a tenant and a kind have. A newer letter takes the
+// blob of an older one.
+const DeadBlobs = 64
+
+// DeadBlob is the name of the blob that may hold the bytes of a dead letter, by its tokens as
+// [Space.ParseDead] returns them and the sequence of the message in its stream.
+func DeadBlob(app, kind string, seq uint64) string {
+	return "dead." + app + "." + kind + "." + strconv.FormatUint(seq%DeadBlobs, 10)
+}
