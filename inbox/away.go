@@ -47,7 +47,7 @@ func (in *Inbox) substitute() {
 	select {
 	case <-in.spare:
 	default:
-		in.handlers.Go(in.work) // the one that waits is counted, so nobody has seen the last of them
+		in.spawn() // the one that waits is counted, so nobody has seen the last of them
 	}
 }
 

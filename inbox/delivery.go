@@ -27,8 +27,8 @@ type Delivery struct {
 	Stored    time.Time // when the stream took it
 
 	in    *Inbox
-	start time.Time
-	own   Ownership              // since in.epoch
+	start time.Duration          // by in.now
+	own   Ownership              // by in.now
 	reply atomic.Pointer[string] // of the newest delivery of the message to this process
 
 	// Guarded by in.mu.
@@ -81,7 +81,7 @@ func (d *Delivery) Leave() { d.settle("") }
 
 func (d *Delivery) settle(body string) {
 	if body != "" {
-		if err := d.in.nc.Publish(*d.reply.Load(), []byte(body)); err != nil {
+		if err := d.in.link.Publish(*d.reply.Load(), []byte(body)); err != nil {
 			d.in.o.Logger.Debug("a message could not be settled; it comes back", "seq", d.Seq, "err", err)
 		}
 	}
@@ -94,7 +94,7 @@ func (d *Delivery) progress() error {
 	if err := failpoint.Before(failpoint.Heartbeat); err != nil {
 		return nil //nolint:nilerr // it was sent, and is lost on its way
 	}
-	if err := d.in.nc.Publish(*d.reply.Load(), []byte(progressBody)); err != nil {
+	if err := d.in.link.Publish(*d.reply.Load(), []byte(progressBody)); err != nil {
 		return fmt.Errorf("heartbeat: %w", err)
 	}
 	return nil

@@ -4,10 +4,15 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // reread is how often the configuration of the consumer is read again by default.
 const reread = time.Minute
+
+// beatsAWait is how many heartbeats are sent in an ack wait.
+const beatsAWait = 3
 
 // wait is the ack wait that counts: the smaller one of the last two that were read, so that
 // heartbeats are early enough while a change of it is under way.
@@ -21,7 +26,7 @@ func (in *Inbox) learn(c jetstream.ConsumerConfig) {
 		in.o.Learn(c)
 	}
 	before, wait := in.wait(), c.AckWait
-	if wait <= 0 {
+	if wait <= 0 || mutant.Planted(mutant.AckWaitReadOnce) {
 		return
 	}
 	in.waits[0].Store(in.waits[1].Load())
@@ -37,7 +42,7 @@ func (in *Inbox) learn(c jetstream.ConsumerConfig) {
 
 // beats sends heartbeats every third of the ack wait until done.
 func (in *Inbox) beats(done <-chan struct{}) {
-	timer := time.NewTimer(in.wait() / 3)
+	timer := time.NewTimer(in.wait() / beatsAWait)
 	defer timer.Stop()
 	for {
 		select {
@@ -47,7 +52,7 @@ func (in *Inbox) beats(done <-chan struct{}) {
 		case <-timer.C:
 		}
 		in.keepAlive()
-		timer.Reset(in.wait() / 3)
+		timer.Reset(in.wait() / beatsAWait)
 	}
 }
 
@@ -64,7 +69,7 @@ func (in *Inbox) keepAlive() {
 		}
 	}
 	in.mu.Unlock()
-	if len(due) == 0 || !in.nc.IsConnected() {
+	if len(due) == 0 || !in.link.IsConnected() {
 		return
 	}
 	for _, d := range due {
@@ -73,7 +78,7 @@ func (in *Inbox) keepAlive() {
 			return
 		}
 	}
-	if err := in.nc.FlushTimeout(wait); err != nil {
+	if err := in.link.FlushTimeout(wait); err != nil {
 		in.o.Logger.Debug("heartbeats are not confirmed; they are sent again", "messages", len(due), "err", err)
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/presence"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -45,9 +46,11 @@ var ErrClosed = errors.New("the NATS connection is closed")
 // Inbox pulls messages and has them handled.
 type Inbox struct {
 	nc    *nats.Conn
+	link  Link                 // to the server; nc, but for a simulation
+	now   func() time.Duration // since an instant
+	spawn func()               // begins a handler more
 	js    jetstream.JetStream
 	o     Options
-	epoch time.Time
 	inbox string
 	next  string // API subject of a pull
 	queue chan *Delivery
@@ -78,6 +81,14 @@ func New(nc *nats.Conn, o Options) (*Inbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inbox: %w", err)
 	}
+	epoch := time.Now()
+	in := newInbox(nc, nc.Opts.InboxPrefix, func() time.Duration { return time.Since(epoch) }, o)
+	in.nc, in.js = nc, js
+	in.spawn = func() { in.handlers.Go(in.work) }
+	return in, nil
+}
+
+func newInbox(link Link, prefix string, now func() time.Duration, o Options) *Inbox {
 	if o.SoftStop <= 0 {
 		o.SoftStop = 25 * time.Second
 	}
@@ -91,7 +102,7 @@ func New(nc *nats.Conn, o Options) (*Inbox, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	in := &Inbox{
-		nc: nc, js: js, o: o, epoch: time.Now(), inbox: subjects.NewInbox(nc.Opts.InboxPrefix),
+		link: link, now: now, spawn: func() {}, o: o, inbox: subjects.NewInbox(prefix),
 		next:  "$JS.API.CONSUMER.MSG.NEXT." + o.Stream + "." + o.Consumer,
 		queue: make(chan *Delivery, 4*o.Slots+64),
 		spare: make(chan struct{}, maxAway),
@@ -104,10 +115,8 @@ func New(nc *nats.Conn, o Options) (*Inbox, error) {
 	}
 	in.waits[0].Store(int64(o.AckWait))
 	in.waits[1].Store(int64(o.AckWait))
-	return in, nil
+	return in
 }
-
-func (in *Inbox) now() time.Duration { return time.Since(in.epoch) }
 
 // Run handles messages until ctx ends, then drains: it stops pulling, gives back what no
 // handler has begun, waits SoftStop, ends the handlers' context with stopCause and waits
@@ -116,7 +125,7 @@ func (in *Inbox) Run(ctx context.Context, stopCause error) error {
 	if err := in.begin(ctx); err != nil {
 		return err
 	}
-	sub, err := in.nc.Subscribe(in.inbox, in.receive)
+	sub, err := in.nc.Subscribe(in.inbox, func(m *nats.Msg) { in.receive(m) })
 	if err != nil {
 		return fmt.Errorf("inbox: subscribe: %w", err)
 	}
@@ -159,9 +168,6 @@ func (in *Inbox) Run(ctx context.Context, stopCause error) error {
 
 // drain stops pulling, gives back what no handler has begun, and waits for the handlers.
 func (in *Inbox) drain(sub *nats.Subscription, stop func()) {
-	in.mu.Lock()
-	in.draining.Store(true) // receive buffers nothing after this
-	in.mu.Unlock()
 	in.giveBack()
 	// Draining, not dropping: what has arrived by now is still received, and given back.
 	drained := sub.StatusChanged(nats.SubscriptionClosed)
@@ -199,9 +205,12 @@ func (in *Inbox) drain(sub *nats.Subscription, stop func()) {
 }
 
 // giveBack gives all that no handler has begun back at once, whether or not a slot is free: another
-// worker may be.
+// worker may be. It does so with what comes after it, too.
 func (in *Inbox) giveBack() {
-	for {
+	in.mu.Lock()
+	in.draining.Store(true) // receive buffers nothing after this
+	in.mu.Unlock()
+	for !mutant.Planted(mutant.DrainKeepsBuffer) {
 		select {
 		case d := <-in.queue:
 			d.Nak(0)

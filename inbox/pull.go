@@ -39,7 +39,7 @@ func (in *Inbox) pull(anew bool) {
 	in.mu.Unlock()
 	body, err := json.Marshal(pullRequest{n, pullExpiry, heartbeat})
 	if err == nil {
-		err = in.nc.PublishRequest(in.next, in.inbox, body)
+		err = in.link.PublishRequest(in.next, in.inbox, body)
 	}
 	if err != nil {
 		in.o.Logger.Debug("pull failed; it is tried again", "err", err)
@@ -69,25 +69,26 @@ func (in *Inbox) expired(n int) {
 	in.mu.Unlock()
 }
 
-// receive is called by the subscription for each message and status.
-func (in *Inbox) receive(m *nats.Msg) {
+// receive is called by the subscription for each message and status. It returns what waits for a
+// handler now, if anything.
+func (in *Inbox) receive(m *nats.Msg) *Delivery {
 	// The server's word has no reply subject. A message of the stream always has one, whatever
 	// headers its producer wrote.
 	if m.Reply == "" && len(m.Data) == 0 && m.Header != nil {
 		if status := m.Header.Get("Status"); status != "" {
 			in.status(status, m.Header)
-			return
+			return nil
 		}
 	}
 	meta, err := m.Metadata()
 	if err != nil || meta.Stream != in.o.Stream || meta.Consumer != in.o.Consumer {
 		in.o.Logger.Warn("dropped: not a delivery of the consumer", "consumer", in.o.Consumer, "subject", m.Subject, "err", err)
-		return
+		return nil
 	}
 	in.word.Store(int64(in.now()))
 	d := &Delivery{
 		Msg: m, Stream: meta.Stream, Seq: meta.Sequence.Stream, Delivered: meta.NumDelivered, Stored: meta.Timestamp,
-		in: in, start: time.Now(),
+		in: in, start: in.now(),
 	}
 	d.reply.Store(&m.Reply)
 	d.own.Receive(in.now())
@@ -111,9 +112,12 @@ func (in *Inbox) receive(m *nats.Msg) {
 		held.again(m.Reply)
 		in.o.Logger.Debug("redelivered while it runs here; left alone", "seq", d.Seq)
 		in.pull(false)
+		return nil
 	case refused:
 		d.Nak(0)
+		return nil
 	}
+	return d
 }
 
 // noResponders is the status of a request that nobody serves.
@@ -152,7 +156,7 @@ func (in *Inbox) settled(d *Delivery) {
 		in.back(d)
 		delete(in.held, d.Seq)
 		if !d.wasAway { // how long people take says nothing about tools
-			in.pace.note(time.Since(d.start))
+			in.pace.note(in.now() - d.start)
 		}
 	}
 	in.mu.Unlock()

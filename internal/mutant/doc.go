@@ -72,6 +72,10 @@ const (
 	WorkerClockDecides Name = "worker_clock_decides"
 	// EarlyIsUnknown rejects an answer that is faster than the record of its question.
 	EarlyIsUnknown Name = "early_is_unknown"
+	// DrainKeepsBuffer gives a message that no handler has begun back, in a drain, when a slot is free.
+	DrainKeepsBuffer Name = "drain_keeps_buffer"
+	// AckWaitReadOnce sends heartbeats for the ack wait that the consumer had at the start.
+	AckWaitReadOnce Name = "ack_wait_read_once"
 	// CountGivesUp makes a dead letter of any message that was delivered some times.
 	CountGivesUp Name = "count_gives_up"
 )
@@ -124,6 +128,8 @@ func OfSchedules() []Name {
 		FullStoreClaims,
 		WorkerClockDecides,
 		EarlyIsUnknown,
+		DrainKeepsBuffer,
+		AckWaitReadOnce,
 		CountGivesUp,
 	}
 }

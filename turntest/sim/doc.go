@@ -1,13 +1,39 @@
-// Package sim searches for schedules that break the promise of oneturn. It runs the real
-// journal and the real handlers (packages idempotency, handlers and engine) on a simulated
-// store, queue and clock, one step at a time, in an order that a seed decides.
+// Package sim searches for schedules that break the promise of oneturn. It runs the code of a
+// worker on a simulated server and clock, one step at a time, in an order that a seed decides.
+//
+// What runs is what workers run:
+//
+//   - idempotency: the whole journal, above its [idempotency.Store];
+//   - handlers: all that [handlers.Handlers] does with turns, answers, expiries, cancels and resumes,
+//     how runs ask, wait in memory, park and continue, the budget of what is given back, what is put
+//     aside, ages by the server's clock, and the merging of context variables above their bucket;
+//   - inbox: pulls, what waits for a slot, heartbeats and the end of leases, changes of the ack wait,
+//     settling, and the drain, as [inbox.Steps];
+//   - engine, events, bindings and subjects as they are.
+//
+// What is simulated instead, because it is the server, the network or only wiring:
+//
+//   - the journal bucket (store), the inbound stream and its consumer (queue, link), the bucket of
+//     context variables, dead letters, live copies;
+//   - schedules: the server publishes an expiry, or what was put aside, when it is due. Workers take
+//     these from the timers' stream ([handlers.Timers]) and publish them into the inbound stream,
+//     which here is one step;
+//   - the sweep: at the end each claimed turn without a response gets a resume, and in between anybody
+//     sends some. [handlers.Sweep] reads headers of a real stream, several at a time in goroutines;
+//   - the loop of goroutines that are the slots of a worker, and what package oneturn does with the
+//     outcome of a handler: in a schedule one thing happens at a time;
+//   - tools, which follow a script, and blobs, of which there are none.
+//
+// Not in it at all are the wire, the request API, limits, secrets, tools in other processes, and time
+// in the engine, which only bounds tools.
 //
 // One schedule is two to four workers of one pool or two, one to three turns and a handful of
 // faults: a worker
 // is killed, paused for longer than its leases, drained, or restarted with other manifests; a
 // write has an unknown outcome and lands at once, later or never; a read is stale; a rival
-// write is undecided; an acknowledgement is lost or late; signs of life are lost, so that a
-// message is delivered again beside its owner; the server forgets delivery numbers; a turn is
+// write is undecided; an acknowledgement is lost or late; heartbeats are lost, so that a
+// message is delivered again beside its owner; a worker is cut off from the queue and runs on; the ack
+// wait is changed under running workers; the server forgets delivery numbers; a turn is
 // published again under another sequence, with other data, or too late; a cancel races it; its
 // message vanishes, and a resume, which anybody may send, finds it. Each operation on the
 // store, the queue, the dead letters and in a tool is a point where the worker may be stopped,
@@ -47,6 +73,8 @@
 //   - the code behind an answer runs in two runs of a replay tool only as code before a later
 //     question or after the first run had parked, and the code behind all questions in one run;
 //     an unsafe tool is never parked; a durable step is not done again by a run that began later;
+//   - a worker that drains gives back at once what no slot has begun, and one that is well, and has had
+//     the time to read the ack wait, loses no lease;
 //   - a worker never gives back more messages than it has places for, which here is one; what it puts
 //     aside comes again, and takes up a turn that nothing else holds;
 //   - a stale read excuses only what the turns that were read that way do;
@@ -62,7 +90,4 @@
 // real code (package internal/mutant, build tag mutants) and demands that the schedules find
 // each: a simulation that finds nothing proves nothing until it has been seen to find
 // something.
-//
-// What is not simulated: the wire and the server themselves (package idempotency/storetest
-// and the tests with a real server), and time in the engine, which only bounds tools.
 package sim

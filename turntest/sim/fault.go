@@ -10,8 +10,9 @@ const (
 	Pause         Fault = "pause"           // a worker stands still, its leases lapse, it goes on later
 	Drain         Fault = "drain"           // a worker is asked to stop and started again
 	Deploy        Fault = "deploy"          // a worker comes back with other manifests
-	LostBeats     Fault = "lost beats"      // a message is delivered again while its owner is well: heartbeats are lost, or too few for an ack wait that was lowered
-	LostLease     Fault = "lost lease"      // an owner learns that its lease has lapsed
+	LostBeats     Fault = "lost beats"      // a message is delivered again while its owner is well: heartbeats are lost
+	AckWait       Fault = "ack wait"        // an operator changes the ack wait
+	CutOff        Fault = "cut off"         // a worker goes on, and neither its heartbeats nor its acknowledgements arrive
 	UnknownNow    Fault = "unknown, stored" // a write has no answer and is stored
 	UnknownLater  Fault = "unknown, later"  // a write has no answer and is stored at some later time
 	UnknownNever  Fault = "unknown, never"  // a write has no answer and is never stored
@@ -34,7 +35,7 @@ const (
 // Faults returns all kinds of faults.
 func Faults() []Fault {
 	return []Fault{
-		Crash, Pause, Drain, Deploy, LostBeats, LostLease, UnknownNow, UnknownLater, UnknownNever, Undecided,
+		Crash, Pause, Drain, Deploy, LostBeats, AckWait, CutOff, UnknownNow, UnknownLater, UnknownNever, Undecided,
 		FailedRead, StaleRead, OldLeader, LostAck, LateAck, LostLive, ForgedLive, LostDead, LostSchedule, FailedMerge, Purge, FullStore, ForgottenNums,
 	}
 }

@@ -3,76 +3,108 @@ package sim
 import (
 	"time"
 
-	"github.com/oneturn/oneturn/inbox"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
-// owned is how long a worker takes a delivery for its own: the real rule of package inbox, and beside
-// it what is true.
-type owned struct {
-	own  inbox.Ownership
-	beat time.Duration // when its last heartbeat was sent in time
-	gone bool          // there was none for a whole ack wait
-}
+// A delivery is a worker's until a whole ack wait has passed since its receipt, or since the last
+// heartbeat that reached the queue in time. What the worker believes of that is up to package inbox;
+// here is what is so.
+
+// reread is how often workers read the ack wait, as package inbox does by default.
+const reread = time.Minute
 
 // since is the time by the monotonic clocks of all processes.
 func (w *world) since() time.Duration { return w.now.Sub(worldBegins) }
 
-// receive begins to own a delivery of the message.
-func (t *thread) receive() {
-	t.gone, t.beat = false, t.w.since()
-	t.own.Receive(t.beat)
-}
+// beats reports whether a worker holds something and sends heartbeats for it.
+func (p *process) beats() bool { return p.up && !p.paused && !p.late && len(p.threads) > 0 }
 
-// keep sends the heartbeats of a process that goes on: they are in time. One that stood still sends
-// none before its ticker comes round.
-func (t *thread) keep() {
-	if !t.p.late && !t.gone {
-		t.receive()
+// pass lets time pass. Workers that go on send their heartbeats meanwhile, and read the ack wait.
+func (w *world) pass(d time.Duration) {
+	for end := w.now.Add(d); ; {
+		next := end
+		for _, p := range w.processes {
+			if p.beats() && p.nextBeat.Before(next) {
+				next = p.nextBeat
+			}
+		}
+		w.now = later(w.now, next)
+		for _, p := range w.processes {
+			if p.beats() {
+				p.tend()
+			}
+		}
+		if !w.now.Before(end) {
+			return
+		}
 	}
 }
 
-// overdue reports whether a whole ack wait has passed since the last heartbeat that was in time.
+// tend is what an inbox does in the background.
+func (p *process) tend() {
+	for range 2 { // that many values count
+		if !p.cut && !p.nextRead.After(p.w.now) {
+			p.in.Learn(jetstream.ConsumerConfig{AckWait: p.w.ackWait})
+			p.nextRead = later(p.nextRead.Add(reread), p.w.now.Add(-reread))
+			p.nextBeat = p.w.now
+		}
+	}
+	if !p.nextBeat.After(p.w.now) {
+		p.nextBeat = p.w.now.Add(p.in.Beat())
+		p.in.Pull()
+	}
+	p.lapse()
+}
+
+// lapse has a worker notice what it has lost.
+func (p *process) lapse() {
+	p.in.Lapse()
+	for i := len(p.threads) - 1; i >= 0; i-- {
+		switch t := p.threads[i]; {
+		case t.d.Held().Err() == nil || t.lost:
+		case !t.begun:
+			p.w.tracef("%s forgets #%d/%d, which it has not begun", p.name, t.lease.Seq, t.lease.Delivery)
+			p.forget(t)
+		default:
+			p.w.tracef("%s learns that it has lost #%d/%d", p.name, t.lease.Seq, t.lease.Delivery)
+			t.lost = true
+		}
+	}
+}
+
+// tick is what a process that stood still does when it goes on.
+func (p *process) tick() {
+	p.w.tracef("%s sends heartbeats again", p.name)
+	p.late, p.nextBeat = false, p.w.now
+	p.tend()
+}
+
+// receive notes a receipt, or a heartbeat, of the delivery.
+func (t *thread) receive() { t.gone, t.beat = false, t.w.now }
+
+// overdue reports whether a whole ack wait has passed since the last heartbeat that was in time, as
+// long as the worker must know that it is.
 func (t *thread) overdue() bool {
-	t.keep()
-	if t.w.since()-t.beat > ackWait {
+	if t.w.now.Sub(t.beat) > t.w.patience() {
 		t.gone = true
 	}
 	return t.gone
 }
 
-// owns reports whether the worker takes the delivery for its own.
-func (t *thread) owns() bool {
-	t.keep()
-	return !t.own.Lost(t.w.since(), ackWait)
-}
-
-// fresh is what the worker believes: heartbeats that got lost on their way do not show.
-func (t *thread) fresh() bool {
-	t.keep()
-	return !t.lost && t.own.Fresh(t.w.since(), ackWait)
-}
-
-// tick is the ticker of a process that stood still: what it has lost ends, and the rest gets its
-// heartbeats.
-func (p *process) tick() {
-	p.w.tracef("%s sends heartbeats again", p.name)
-	for _, t := range p.threads {
-		gone := t.overdue()
-		if t.owns() {
-			t.own.Beat(p.w.since(), p.w.since(), ackWait)
-			if !gone {
-				t.beat = p.w.since()
-			}
-		} else if !t.lost {
-			t.forfeit()
-		}
+// patience is the ack wait that workers may still go by.
+func (w *world) patience() time.Duration {
+	if w.now.Sub(w.lowered) <= reread+w.before {
+		return max(w.before, w.ackWait)
 	}
-	p.late = false
+	return w.ackWait
 }
 
-// forfeit ends what goes on only while the delivery is held.
-func (t *thread) forfeit() {
-	t.w.tracef("%s learns that it has lost #%d/%d", t.p.name, t.lease.Seq, t.lease.Delivery)
-	t.lost = true
-	t.lose(inbox.ErrLeaseLost)
+// changeAckWait has an operator set another ack wait.
+func (w *world) changeAckWait() {
+	next := []time.Duration{6 * time.Second, usualAckWait, time.Minute}[w.rng.IntN(3)]
+	if next < w.ackWait {
+		w.before, w.lowered = max(w.ackWait, w.patience()), w.now
+	}
+	w.ackWait = next
+	w.tracef("the ack wait is %s", next)
 }

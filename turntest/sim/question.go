@@ -238,6 +238,6 @@ func (w *world) timers() bool {
 	if first.IsZero() {
 		return false
 	}
-	w.now = later(w.now, first)
+	w.pass(max(0, first.Sub(w.now)))
 	return w.ring()
 }

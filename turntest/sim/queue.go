@@ -58,6 +58,7 @@ type message struct {
 	delivered uint64
 	last      idempotency.Lease // its newest delivery, as it was received
 	leased    bool
+	touched   time.Time // when it was delivered, or kept in progress
 	holder    *thread   // who keeps it in progress, nil when nobody does
 	ready     time.Time // not delivered before
 	settled   bool
@@ -194,14 +195,29 @@ func (m *message) lease() idempotency.Lease {
 	return idempotency.Lease{Stream: stream, Seq: m.seq, Delivery: m.delivered}
 }
 
-// lapse ends the lease: the message will be delivered again.
+// lapse ends the lease, a while after the ack wait: the message will be delivered again.
 func (m *message) lapse() {
-	m.w.tracef("the lease of %s lapses", m)
-	if t := m.holder; t != nil && t.p.late {
-		m.w.now = later(m.w.now, worldBegins.Add(t.beat+ackWait))
+	m.w.pass(max(0, m.touched.Add(m.w.ackWait).Sub(m.w.now)) + time.Duration(1+m.w.rng.Int64N(int64(usualAckWait))))
+	if !m.lapsed() {
+		return // its worker goes on in time
 	}
-	m.w.now = m.w.now.Add(time.Duration(1 + m.w.rng.Int64N(int64(ackWait))))
+	m.w.tracef("the lease of %s lapses", m)
+	if t := m.holder; t != nil && t.p.beats() && !t.p.cut && !t.overdue() && m.w.patience() == m.w.ackWait {
+		m.w.violatef("%s: the lease of %s lapses, though %s is well", m.turn.id.Turn, m, t.p.name)
+	}
 	m.release()
+}
+
+// lapsed reports whether an ack wait has passed since the message was delivered, or kept in progress.
+func (m *message) lapsed() bool { return m.leased && m.w.now.Sub(m.touched) > m.w.ackWait }
+
+// lost ends the lease of a message whose heartbeats do not arrive, though its worker is well.
+func (m *message) lost() {
+	m.w.tracef("no heartbeats of %s arrive", m)
+	m.w.pass(time.Duration(1 + m.w.rng.Int64N(int64(usualAckWait))))
+	if m.leased {
+		m.release()
+	}
 }
 
 func (m *message) release() {
@@ -249,15 +265,26 @@ func (m *message) nak(by *thread, late bool, delay time.Duration) {
 	}
 }
 
-// anyLeased returns one of the messages that workers hold, or nil.
+// anyLeased returns one of the messages that workers hold, or nil. Half of the time it is one of a turn
+// that is about to be claimed, if there is one.
 func (w *world) anyLeased() *message {
-	if len(w.queue) == 0 {
+	var leased, unclaimed []*message
+	for _, m := range w.queue {
+		if !m.leased {
+			continue
+		}
+		leased = append(leased, m)
+		if m.kind == events.KindStructuredOutputReady && w.store.keys[m.turn.key.Public(events.KindToolCall)] == 0 {
+			unclaimed = append(unclaimed, m)
+		}
+	}
+	if len(unclaimed) > 0 && w.chance(1, 2) {
+		leased = unclaimed
+	}
+	if len(leased) == 0 {
 		return nil
 	}
-	if m := w.queue[w.rng.IntN(len(w.queue))]; m.leased {
-		return m
-	}
-	return nil
+	return leased[w.rng.IntN(len(leased))]
 }
 
 // leftovers names what is in the queue.

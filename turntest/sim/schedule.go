@@ -17,7 +17,7 @@ type option struct {
 // schedule runs the world until nothing is left to happen.
 func (w *world) schedule() {
 	for ; len(w.violations) == 0; w.steps++ {
-		w.now = w.now.Add(time.Duration(w.rng.IntN(40)) * time.Millisecond)
+		w.pass(time.Duration(w.rng.IntN(40)) * time.Millisecond)
 		switch {
 		case w.steps >= maxSteps:
 			w.violatef("the queue does not drain: %s", w.leftovers())
@@ -46,7 +46,7 @@ func (w *world) heal() {
 	w.healed, w.full = true, false
 	w.faults.budget = 0
 	for _, p := range w.processes {
-		p.paused = false
+		p.paused, p.cut = false, false
 	}
 	// A claimed turn waits for a worker that knows its workflow: one of each pool gets the usual manifests.
 	for i := range w.pools { // the first of each pool
@@ -60,7 +60,7 @@ func (w *world) heal() {
 func (w *world) fault() bool {
 	p := w.processes[w.rng.IntN(len(w.processes))]
 	m := w.anyLeased()
-	switch w.rng.IntN(8) {
+	switch w.rng.IntN(10) {
 	case 0:
 		if p.up && w.strike(Crash, 1) {
 			p.crash()
@@ -78,7 +78,7 @@ func (w *world) fault() bool {
 		}
 	case 3:
 		if m != nil && m.holder != nil && w.strike(LostBeats, 1) {
-			m.lapse()
+			m.lost()
 			return true
 		}
 	case 4:
@@ -108,6 +108,17 @@ func (w *world) fault() bool {
 			key := w.turns[w.rng.IntN(len(w.turns))].key
 			w.tracef("a live copy of a cancel is forged")
 			w.announce(func(p *process) { p.handlers.CancelSeen(key) })
+			return true
+		}
+	case 8:
+		if w.strike(AckWait, 1) {
+			w.changeAckWait()
+			return true
+		}
+	case 9:
+		if p.up && !p.cut && w.strike(CutOff, 1) {
+			w.tracef("%s is cut off from the queue", p.name)
+			p.cut = true
 			return true
 		}
 	}
@@ -145,7 +156,7 @@ func (w *world) act() bool {
 		switch {
 		case m.settled:
 		case m.leased:
-			if m.holder == nil || m.holder.p.paused && w.chance(1, 4) || m.holder.overdue() {
+			if h := m.holder; m.lapsed() || h == nil || (h.p.paused || h.p.late || h.p.cut) && w.chance(1, 4) {
 				add(option{do: func(_ *world, o option) { o.m.lapse() }, m: m})
 			}
 		case m.ready.After(w.now):
@@ -154,7 +165,7 @@ func (w *world) act() bool {
 			}
 		default:
 			for _, p := range w.processes {
-				if p.pool == m.pool && p.up && !p.paused && !p.draining && p.busy() < slots {
+				if p.pool == m.pool && p.asks() {
 					add(option{do: func(_ *world, o option) { o.p.receive(o.m) }, m: m, p: p})
 				}
 			}
@@ -170,8 +181,11 @@ func (w *world) act() bool {
 		add(option{do: (*world).notify, i: w.rng.IntN(len(w.notices))})
 	}
 	if len(w.options) == 0 {
-		w.now = later(w.now, wait)
-		return !wait.IsZero()
+		if wait.IsZero() {
+			return false
+		}
+		w.pass(wait.Sub(w.now))
+		return true
 	}
 	o := w.options[w.rng.IntN(len(w.options))]
 	o.do(w, o)
@@ -200,6 +214,12 @@ func (w *world) processOptions(p *process, add func(option)) {
 		if p.late {
 			add(option{do: func(_ *world, o option) { o.p.tick() }, p: p})
 		}
+		if p.cut && w.chance(1, 8) {
+			add(option{do: func(w *world, o option) { o.p.cut = false; w.tracef("%s reaches the queue again", o.p.name) }, p: p})
+		}
+		if p.busy() < slots && p.waiting() {
+			add(option{do: func(_ *world, o option) { o.p.begin() }, p: p})
+		}
 		for _, x := range p.fibers {
 			if x.runnable() {
 				add(option{do: (*world).run, x: x})
@@ -207,9 +227,6 @@ func (w *world) processOptions(p *process, add func(option)) {
 		}
 		for _, t := range p.threads {
 			w.threadOptions(t, add)
-			if t.lapsed && !t.lost && w.faults.budget > 0 && w.faults.on[LostLease] {
-				add(option{do: (*world).loseLease, t: t})
-			}
 		}
 		switch {
 		case p.draining && len(p.threads) == 0 && len(p.fibers) == 0:
@@ -246,13 +263,7 @@ func (w *world) restart(o option) {
 	if w.strike(Deploy, 2) {
 		next = w.manifest(true)
 	}
-	o.p.begin(next)
-}
-
-func (w *world) loseLease(o option) {
-	if w.strike(LostLease, 1) {
-		o.t.forfeit()
-	}
+	o.p.start(next)
 }
 
 func (w *world) arrive(o option) {

@@ -1,11 +1,11 @@
 package sim
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/inbox"
 )
 
 // thread is one delivery in the hands of a worker.
@@ -20,29 +20,36 @@ type thread struct {
 	timers []*timer
 	away   bool // it takes no slot
 
-	since  time.Time // when it was received
+	since  time.Time // when a handler began it
 	known  int       // how many records the journal had then
 	misled bool      // one of its reads gave the journal as it was before
 
 	read int // how many records the journal had when the thread listed those of a turn last
 	old  int // how many of its next reads a leader answers that was replaced after that
 
-	owned
-
-	held   context.Context //nolint:containedctx // the life of the delivery, not of a call
-	lose   context.CancelCauseFunc
-	lapsed bool // the queue has given the message up, whether the worker knows or not
-	lost   bool // the worker knows
+	d       *inbox.Delivery
+	begun   bool      // a handler has it
+	settled bool      // it sent what settles the message
+	beat    time.Time // when its last heartbeat was sent in time
+	gone    bool      // there was none for a whole ack wait
+	lapsed  bool      // the queue has given the message up, whether the worker knows or not
+	lost    bool      // the worker knows
 }
 
 // Away implements [handlers.Slot].
-func (t *thread) Away() { t.away = true }
+func (t *thread) Away() {
+	t.away = true
+	t.d.Away()
+}
 
 // Back implements [handlers.Slot].
-func (t *thread) Back() { t.away = false }
+func (t *thread) Back() {
+	t.away = false
+	t.d.Back()
+}
 
 // over reports whether the handler has returned.
-func (t *thread) over() bool { return t.fibers[0].over }
+func (t *thread) over() bool { return t.begun && t.fibers[0].over }
 
 // tidy forgets the fibers that are over, but for the handler.
 func (t *thread) tidy() {

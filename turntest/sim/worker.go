@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/inbox"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -23,6 +24,10 @@ type process struct {
 	w        *world
 	name     string
 	pool     string
+	in       inbox.Steps
+	pulls    []pulled  // at the queue
+	nextBeat time.Time // when heartbeats are due
+	nextRead time.Time // when the ack wait is read again
 	life     int
 	manifest manifest
 	had      []manifest    // all so far
@@ -36,19 +41,21 @@ type process struct {
 	ctx  context.Context //nolint:containedctx // the life of the process
 	stop context.CancelCauseFunc
 
-	up, paused, draining bool
-	filled               time.Time     // when it last saw that the store was nearly full
-	unsure               time.Duration // how wrong it may know the time of the server: as long as an answer took
-	late                 bool          // it has stood still, and sent no heartbeats since
+	up, paused, draining, cut bool          // cut: from the queue
+	filled                    time.Time     // when it last saw that the store was nearly full
+	unsure                    time.Duration // how wrong it may know the time of the server: as long as an answer took
+	late                      bool          // it has stood still, and sent no heartbeats since
 }
 
-// begin starts the worker with the real handlers on the simulated world.
-func (p *process) begin(m manifest) {
+// start starts the worker with the real handlers on the simulated world.
+func (p *process) start(m manifest) {
 	w := p.w
 	p.life++
-	p.manifest, p.up, p.paused, p.draining, p.late = m, true, false, false, false
+	p.manifest, p.up, p.paused, p.draining, p.late, p.cut = m, true, false, false, false, false
 	p.had, p.given, p.filled, p.unsure = append(p.had, m), nil, time.Time{}, 0
 	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Hour
+	p.in = inbox.NewSteps(link{p}, w.since, inbox.Options{Stream: stream, Consumer: consumer, Slots: slots, AckWait: w.ackWait})
+	p.pulls, p.nextBeat, p.nextRead = nil, w.now, w.now.Add(reread)
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
 	p.journal = idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause, Pool: p.pool})
 	vars := handlers.NewVariablesIn(w.documents)
@@ -158,65 +165,28 @@ func (w *world) live(subject string, data []byte) error {
 	return nil
 }
 
-// receive gets a message from the queue. One that the worker holds already is left alone, as
-// package inbox does: the run that has it keeps it in progress.
-func (p *process) receive(m *message) {
-	m.delivered++
-	m.leased, m.last = true, m.lease()
-	p.w.tracef("%s receives %s", p.name, m)
-	for _, t := range p.threads {
-		if t.m == m {
-			m.holder = t
-			t.receive()
-			return
-		}
-	}
-	t := &thread{w: p.w, p: p, m: m, lease: m.lease(), since: p.w.now, known: len(p.w.store.log)}
-	t.held, t.lose = context.WithCancelCause(context.Background())
-	m.holder = t
-	t.receive()
-	p.threads = append(p.threads, t)
-	p.w.start(p, t, func(x *fiber) { p.handle(t, x) })
-}
-
 // handle is what the worker does with a delivery.
 func (p *process) handle(t *thread, x *fiber) {
 	m, w := t.m, t.w
 	d := p.handlers.Handle(p.ctx, &handlers.Message{
-		Subject: m.subject, Header: m.header, Data: m.body, Stored: m.stored,
-		Lease: t.lease, Held: t.held, Fresh: t.fresh, Slot: t,
+		Subject: m.subject, Header: m.header, Data: m.body, Stored: t.d.Stored,
+		Lease: t.lease, Held: t.d.Held(), Fresh: t.d.Fresh, Slot: t,
 	})
 	switch d.Do {
 	case handlers.Ack, handlers.Erase:
-		known := len(w.store.log)
-		ack := func() { m.ack(known) }
-		x.flight = ack
+		t.known = len(w.store.log)
+		x.flight = func() { m.ack(t.known) }
 		x.yield("ack")
-		w.settle(ack)
+		t.d.Ack()
 	case handlers.Nak:
 		if d.Delay > 0 {
 			p.places(d.Delay)
 		}
 		x.yield("nak")
-		if !t.owns() {
-			w.tracef("%s gives #%d/%d not back: it is lost", p.name, t.lease.Seq, t.lease.Delivery)
-			return
-		}
-		late := t.overdue()
-		w.settle(func() { m.nak(t, late, d.Delay) })
+		t.d.Nak(d.Delay)
 	case handlers.Leave:
 		w.tracef("%s leaves #%d/%d", p.name, t.lease.Seq, t.lease.Delivery)
-	}
-}
-
-// settle sends what settles a message; nobody confirms it.
-func (w *world) settle(send func()) {
-	switch {
-	case w.strike(LostAck, 4):
-	case w.strike(LateAck, 4):
-		w.flying = append(w.flying, send)
-	default:
-		send()
+		t.d.Leave()
 	}
 }
 
@@ -254,7 +224,7 @@ func (p *process) step(x *fiber) {
 // busy is how many slots are taken.
 func (p *process) busy() (n int) {
 	for _, t := range p.threads {
-		if !t.away {
+		if t.begun && !t.away {
 			n++
 		}
 	}
@@ -266,10 +236,20 @@ func (p *process) drain() {
 	p.w.tracef("%s drains", p.name)
 	p.draining = true
 	p.handlers.Drain()
+	p.in.Drain()
+	for i := len(p.threads) - 1; i >= 0; i-- {
+		switch t := p.threads[i]; {
+		case t.begun:
+		case !t.settled && t.m.holder == t && !t.overdue():
+			p.w.violatef("%s: %s drains and keeps #%d, which it has not begun", t.m.turn.id.Turn, p.name, t.m.seq)
+		default:
+			p.forget(t)
+		}
+	}
 }
 
 func (p *process) forget(t *thread) {
-	t.lose(nil)
+	t.d.Leave() // does nothing to one that is settled
 	if t.m.holder == t {
 		t.m.holder = nil
 	}
@@ -286,9 +266,6 @@ func (p *process) hitAll() {
 // pause stops all threads where they are.
 func (p *process) pause() {
 	p.w.tracef("%s stands still", p.name)
-	for _, t := range p.threads {
-		t.keep()
-	}
 	p.paused, p.late = true, true
 }
 

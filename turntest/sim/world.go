@@ -11,7 +11,7 @@ import (
 
 // Settings of the simulated deployment.
 const (
-	ackWait      = 30 * time.Second
+	usualAckWait = 30 * time.Second
 	bindingGrace = 30 * time.Second
 	maxEventAge  = time.Hour
 	slots        = 3  // threads of a worker
@@ -35,6 +35,9 @@ type world struct {
 	rng       *rand.Rand
 	now       time.Time
 	steps     int
+	ackWait   time.Duration // of the consumers
+	before    time.Duration // what it was until it was lowered
+	lowered   time.Time
 	faults    faults
 	healed    bool
 	full      bool // the store is nearly full
@@ -79,7 +82,7 @@ type notice struct {
 func newWorld(s *Simulator, seed uint64, tracing bool) *world {
 	w := &world{
 		sim: s, seed: seed, tracing: tracing, rng: rand.New(rand.NewPCG(seed, 0x6f6e657475726e)),
-		now:     worldBegins,
+		now: worldBegins, ackWait: usualAckWait,
 		letters: map[uint64]string{}, schedules: map[string]schedule{}, asides: map[string]aside{}, hits: map[idempotency.Lease]int{},
 	}
 	w.store = newStore(w)
@@ -97,7 +100,7 @@ func newWorld(s *Simulator, seed uint64, tracing bool) *world {
 	for i := range workers {
 		p := &process{w: w, name: fmt.Sprintf("w%d", i+1), pool: w.pools[i%len(w.pools)]}
 		w.processes = append(w.processes, p)
-		p.begin(w.manifest(mixed))
+		p.start(w.manifest(mixed))
 	}
 	return w
 }

@@ -1,0 +1,69 @@
+package inbox
+
+import (
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Link is what an inbox needs of its connection to receive and settle messages. [nats.Conn] is the
+// real one.
+type Link interface {
+	Publish(subject string, data []byte) error
+	PublishRequest(subject, reply string, data []byte) error
+	FlushTimeout(timeout time.Duration) error
+	IsConnected() bool
+}
+
+// Steps is an inbox that does nothing by itself: its caller decides when a message arrives, when a
+// handler takes one, and when what runs in the background of an [Inbox] is due. So a simulation can
+// run it under any schedule. It is not for concurrent use, but for its deliveries.
+type Steps struct{ in *Inbox }
+
+// NewSteps returns an inbox whose messages come from link and go there. Now is the time since any
+// instant.
+func NewSteps(link Link, now func() time.Duration, o Options) Steps {
+	return Steps{newInbox(link, "", now, o)}
+}
+
+// Receive takes a message from the server. It returns its delivery if that waits for a handler now:
+// one that is handled here already, or comes in a drain, does not.
+func (s Steps) Receive(m *nats.Msg) *Delivery { return s.in.receive(m) }
+
+// Next returns the oldest delivery that waits for a handler, which has begun it then; nil if there is
+// none.
+func (s Steps) Next() *Delivery {
+	for {
+		select {
+		case d := <-s.in.queue:
+			if s.in.handOut(d) {
+				return d
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// Pull asks the server for messages, if there is room.
+func (s Steps) Pull() { s.in.pull(false) }
+
+// Beat sends the heartbeats that are due, and returns how long it is until the next ones.
+func (s Steps) Beat() time.Duration {
+	select {
+	case <-s.in.hurry:
+	default:
+	}
+	s.in.keepAlive()
+	return s.in.wait() / beatsAWait
+}
+
+// Lapse ends the leases that are lost now.
+func (s Steps) Lapse() { s.in.lapse() }
+
+// Learn notes the configuration of the consumer as it was read.
+func (s Steps) Learn(c jetstream.ConsumerConfig) { s.in.learn(c) }
+
+// Drain gives back what no handler has begun, and what comes from now on.
+func (s Steps) Drain() { s.in.giveBack() }
