@@ -60,6 +60,7 @@ type child struct {
 	calls      map[uint64]*pending
 	voices     voices
 	confidants atomic.Pointer[[]*pending] // calls that were handed secrets; replaced under the lock
+	withheld   atomic.Bool                // its output may hold secrets that are no longer known
 }
 
 func newChild(l launch, log *slog.Logger) *child {

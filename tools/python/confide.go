@@ -1,9 +1,14 @@
 package python
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/oneturn/oneturn/secrets"
+)
 
 // maxConfidants is how many ended calls that were handed secrets a process is watched for: a
-// thread, or a variable of the module, may outlive its call.
+// thread, or a variable of the module, may outlive its call. A process that has had more shows
+// nothing of its output any more, takes no new calls and ends with its last one.
 const maxConfidants = 64
 
 // confide notes that a call has been handed a secret, if it has, before its process can print it.
@@ -27,6 +32,9 @@ func (c *child) confide(p *pending) {
 			break
 		}
 		all = slices.Delete(all, i, i+1)
+		if !c.withheld.Swap(true) {
+			c.log.Warn("a Python process has been handed more secrets than its output is searched for: its output is withheld, and it is replaced", "calls", maxConfidants)
+		}
 	}
 	c.confidants.Store(&all)
 }
@@ -35,8 +43,11 @@ func (c *child) confide(p *pending) {
 // to belong to one.
 func (c *child) scrub(line string, cut bool) string {
 	all := c.confidants.Load()
-	if all == nil {
+	switch {
+	case all == nil || line == "":
 		return line
+	case c.withheld.Load():
+		return secrets.Replacement
 	}
 	for _, p := range *all {
 		if cut {

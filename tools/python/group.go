@@ -194,7 +194,7 @@ func (g *group) release(c *child, replace bool) {
 		return // it has ended
 	}
 	s.load--
-	if replace {
+	if replace || c.withheld.Load() {
 		g.retire(s)
 	}
 	if s.load == 0 {
