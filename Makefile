@@ -137,8 +137,15 @@ demo: build ## build, then show the promise at work: one turn sent three times, 
 	bin/publisher demo
 
 .PHONY: up
-up: ## start NATS and two workers with Docker Compose and wait until they are ready
+up: ## start NATS and two workers with Docker Compose, with a password in .env, and wait until they are ready
+	test -f .env || (umask 077 && printf 'ONETURN_NATS_PASSWORD=pw%s\n' "$$(openssl rand -hex 24)" >.env)
 	docker compose up --build --detach --wait
+
+.PHONY: image-digests
+image-digests: ## print the digests of the images that the Dockerfile and the compose file begin with, to pin them by
+	@grep -hoE '(nats|golang|python):[0-9][a-z0-9.-]+' docker-compose.yml Dockerfile | sort -u | while read -r image; do \
+		echo "$$image@$$(docker buildx imagetools inspect "$$image" --format '{{.Manifest.Digest}}')"; \
+	done
 
 .PHONY: down
 down: ## stop them; the data stays in the volume (docker compose down --volumes removes it)

@@ -49,6 +49,7 @@ func TestWorkersAcceptTheirFlagsAndVariables(t *testing.T) {
 	settings(t, "worker", &cfg)
 	require.False(t, cfg.Embeds(), "both workers share one server")
 	require.Equal(t, "nats:4222", hostOf(t, cfg.URL))
+	require.Equal(t, []string{"oneturn", password}, []string{cfg.User, string(cfg.Password)})
 	require.True(t, cfg.LogsAsJSON)
 }
 
@@ -58,6 +59,7 @@ func TestProvisionAcceptsItsFlagsAndVariables(t *testing.T) {
 	settings(t, "provision", &cfg)
 	require.Equal(t, "provision", load(t).Services["provision"].Command[0])
 	require.Equal(t, "nats:4222", hostOf(t, cfg.URL))
+	require.Equal(t, []string{"oneturn", password}, []string{cfg.User, string(cfg.Password)})
 }
 
 func TestPublisherAcceptsItsVariables(t *testing.T) {
@@ -65,6 +67,7 @@ func TestPublisherAcceptsItsVariables(t *testing.T) {
 	var cfg config.Publisher
 	settings(t, "publisher", &cfg)
 	require.Equal(t, "nats:4222", hostOf(t, cfg.URL))
+	require.Equal(t, []string{"oneturn", password}, []string{cfg.User, string(cfg.Password)})
 }
 
 // hostOf returns host and port of the one server in list.

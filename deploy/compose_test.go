@@ -29,11 +29,13 @@ type service struct {
 	Expose          []string               `yaml:"expose"`
 	Healthcheck     *healthcheck           `yaml:"healthcheck"`
 	Image           string                 `yaml:"image"`
+	MemLimit        string                 `yaml:"mem_limit"`
 	Ports           []string               `yaml:"ports"`
 	ReadOnly        bool                   `yaml:"read_only"`
 	Restart         string                 `yaml:"restart"`
 	SecurityOpt     []string               `yaml:"security_opt"`
 	StopGracePeriod time.Duration          `yaml:"stop_grace_period"`
+	User            string                 `yaml:"user"`
 	Volumes         []any                  `yaml:"volumes"`
 }
 
@@ -65,12 +67,16 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// defaults replaces ${NAME:-value} by value.
+// password stands for the one that has to be set.
+const password = "pw-of-the-test"
+
+// defaults replaces ${NAME:-value} by value, and the password that has to be set.
 func defaults(text string) string {
+	text = regexp.MustCompile(`\$\{ONETURN_NATS_PASSWORD:\?[^}]+\}`).ReplaceAllString(text, password)
 	return regexp.MustCompile(`\$\{[A-Z_]+:-([^}]*)\}`).ReplaceAllString(text, "$1")
 }
 
-func TestEveryVariableOfTheComposeFileHasADefault(t *testing.T) {
+func TestEveryVariableOfTheComposeFileHasADefaultButThePassword(t *testing.T) {
 	t.Parallel()
 	require.NotContains(t, defaults(read(t, "../docker-compose.yml")), "$")
 }
@@ -91,6 +97,26 @@ func TestPublishedPortsStayOnLoopbackByDefault(t *testing.T) {
 			require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s publishes %s", name, port)
 		}
 	}
+}
+
+func TestEveryServiceHasABoundOfMemory(t *testing.T) {
+	t.Parallel()
+	for name, s := range load(t).Services {
+		require.Regexp(t, `^[1-9]\d*[mg]$`, s.MemLimit, name)
+	}
+}
+
+// Images of the Dockerfile have their user, see TestEveryImageThatRunsIsUnprivileged.
+func TestNoServiceThatIsReachedRunsAsRoot(t *testing.T) {
+	t.Parallel()
+	for name, s := range load(t).Services {
+		if s.Build == nil && name != "nats-volume" {
+			require.Equal(t, "65532:65532", s.User, name)
+		}
+	}
+	c := load(t)
+	require.Equal(t, "service_completed_successfully", c.Services["nats"].DependsOn["nats-volume"].Condition)
+	require.Contains(t, c.Services["nats-volume"].Volumes, "nats-data:/data")
 }
 
 // pinned matches an image with a full version in its tag.

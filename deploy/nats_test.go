@@ -5,11 +5,15 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,7 +22,10 @@ import (
 func TestServerConfigurationIsSafeAndAnswersItsHealthCheck(t *testing.T) {
 	t.Parallel()
 	s := load(t).Services["nats"]
-	opts, err := server.ProcessConfigFile("nats.conf")
+	require.Equal(t, password, s.Environment["ONETURN_NATS_PASSWORD"])
+	conf := filepath.Join(t.TempDir(), "nats.conf")
+	require.NoError(t, os.WriteFile(conf, []byte(strings.Replace(read(t, "nats.conf"), "$ONETURN_NATS_PASSWORD", password, 1)), 0o600))
+	opts, err := server.ProcessConfigFile(conf)
 	require.NoError(t, err)
 
 	require.True(t, opts.SyncAlways, "a power cut may not lose a claim")
@@ -41,6 +48,12 @@ func TestServerConfigurationIsSafeAndAnswersItsHealthCheck(t *testing.T) {
 		srv.WaitForShutdown()
 	})
 	require.True(t, srv.ReadyForConnections(10*time.Second))
+
+	_, err = nats.Connect(srv.ClientURL())
+	require.ErrorIs(t, err, nats.ErrAuthorization)
+	nc, err := nats.Connect(srv.ClientURL(), nats.UserInfo("oneturn", password))
+	require.NoError(t, err)
+	nc.Close()
 
 	check.Host = srv.MonitorAddr().String()
 	body, code := get(t, check.String())
