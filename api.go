@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -91,6 +92,16 @@ var (
 	errBusy       = errors.New("busy: as many requests of this tenant, or of all, are being answered as this worker takes: try again shortly")
 )
 
+// headerRetryAfter is the header of a 429: the seconds to wait before the next try.
+const headerRetryAfter = "Retry-After"
+
+func retryAfter(err error) int {
+	if busy, ok := errors.AsType[*busyError](err); ok {
+		return busy.seconds()
+	}
+	return 1
+}
+
 // api answers requests for the journal, so that outsiders need rights on subjects of their
 // tenant only, and no reader stalls the stream.
 type api struct {
@@ -98,9 +109,12 @@ type api struct {
 	js     jetstream.JetStream
 	store  *idempotency.KV
 	order  *idempotency.Order
-	space  subjects.Space
-	logger *slog.Logger
-	most   int // bytes of records in an answer that the server takes
+	timers *timers
+	// searches bounds what a tenant has the server search.
+	searches *searches
+	space    subjects.Space
+	logger   *slog.Logger
+	most     int // bytes of records in an answer that the server takes
 	// mayReply is [handlers.Handlers.MayReply].
 	mayReply func(reply, from string) bool
 
@@ -129,13 +143,14 @@ func stateOf(err error) WorkerState {
 type reader func(ctx context.Context, app string, body []byte) (any, error)
 
 func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger *slog.Logger, mayReply func(reply, from string) bool, ready func() error) (*api, error) {
-	a := &api{nc: nc, store: store, order: idempotency.NewOrder(store), space: space, logger: logger, most: int(nc.MaxPayload()) - 8<<10, mayReply: mayReply}
+	a := &api{nc: nc, store: store, order: idempotency.NewOrder(store), space: space, searches: newSearches(), logger: logger, most: int(nc.MaxPayload()) - 8<<10, mayReply: mayReply}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	var err error
 	if a.js, err = jetstream.New(nc); err != nil {
 		a.cancel()
 		return nil, fmt.Errorf("oneturn worker: request API: %w", err)
 	}
+	a.timers = newTimers(a.js, space)
 	a.service, err = micro.AddService(nc, micro.Config{
 		Name: space.APIName(), Version: apiVersion, Description: "reads the turn journal of oneturn",
 		StatsHandler: func(*micro.Endpoint) any { return stateOf(ready()) },
@@ -230,6 +245,7 @@ func (a *api) reply(subject, reply string, read any, err error) {
 		fail(apiNotFound, err.Error())
 	case errors.Is(err, errBusy):
 		fail(apiBusy, err.Error())
+		m.Header.Set(headerRetryAfter, strconv.Itoa(retryAfter(err)))
 	case errors.Is(err, context.Canceled): // the worker drains: another one answers the next request
 		fail(apiUnavailable, "the worker is stopping: try again")
 	case err != nil:

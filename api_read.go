@@ -76,7 +76,7 @@ func (a *api) history(ctx context.Context, app string, body []byte) (any, error)
 		return nil, fmt.Errorf(`%w: want {"chat_id":"…","from":0}`, errBadRequest)
 	}
 	page := a.newPage()
-	err := a.each(ctx, subjects.ChatRecords(app, q.Chat), q.From, func(r *idempotency.Record, more bool) (bool, error) {
+	err := a.each(ctx, app, subjects.ChatRecords(app, q.Chat), q.From, func(r *idempotency.Record, more bool) (bool, error) {
 		if !page.add(r) {
 			return false, nil
 		}
@@ -96,9 +96,15 @@ func (a *api) history(ctx context.Context, app string, body []byte) (any, error)
 // reports true; do is told whether there are more. The last record is looked up first, because
 // the server finds that in its index: the search for one more would go through the journal to
 // its end.
-func (a *api) each(ctx context.Context, filter string, from uint64, do func(r *idempotency.Record, more bool) (bool, error)) error {
+func (a *api) each(ctx context.Context, app, filter string, from uint64, do func(r *idempotency.Record, more bool) (bool, error)) error {
 	last, err := a.store.Last(ctx, filter)
-	find := next(func(from uint64) (idempotency.Record, error) { return a.store.Next(ctx, filter, from) })
+	find := next(func(from uint64) (r idempotency.Record, err error) {
+		err = a.searches.do(app, from, func() (uint64, error) {
+			r, err = a.store.Next(ctx, filter, from)
+			return r.Seq, err
+		})
+		return r, err
+	})
 	if err == nil && from <= 1 { // only where the journal begins does the server know where a filter does
 		first, errFirst := find(from)
 		from, err = first.Seq, errFirst
@@ -130,7 +136,7 @@ const searchMost = 50_000
 // inOrder returns how to find the next record of a chat whose records may lie far apart. The
 // search is for chats that have too many records for that.
 func (a *api) inOrder(ctx context.Context, filter string, from uint64, search next) (next, error) {
-	seqs, err := a.order.From(ctx, filter, from)
+	places, err := a.order.From(ctx, filter, from)
 	if errors.Is(err, idempotency.ErrTooMany) {
 		return search, nil
 	}
@@ -138,9 +144,9 @@ func (a *api) inOrder(ctx context.Context, filter string, from uint64, search ne
 		return nil, err
 	}
 	return func(from uint64) (idempotency.Record, error) {
-		at, _ := slices.BinarySearch(seqs, from)
-		for _, seq := range seqs[at:] {
-			r, err := a.store.At(ctx, seq)
+		at, _ := slices.BinarySearchFunc(places, from, func(p idempotency.Place, from uint64) int { return cmp.Compare(p.Seq, from) })
+		for _, place := range places[at:] {
+			r, err := a.store.At(ctx, place.Seq)
 			if !errors.Is(err, idempotency.ErrNotFound) { // else it has just expired
 				return r, err
 			}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
@@ -93,7 +91,7 @@ func (a *api) waits(ctx context.Context, app string, body []byte) (any, error) {
 	if q.Chat == "" {
 		err = a.waitsOfTenant(ctx, app, q.From, page)
 	} else {
-		err = a.each(ctx, subjects.AsksOfChat(app, q.Chat), q.From, func(r *idempotency.Record, more bool) (bool, error) {
+		err = a.each(ctx, app, subjects.AsksOfChat(app, q.Chat), q.From, func(r *idempotency.Record, more bool) (bool, error) {
 			return page.add(ctx, r, r.Seq, more)
 		})
 	}
@@ -107,36 +105,57 @@ func (a *api) waits(ctx context.Context, app string, body []byte) (any, error) {
 // its time is over. To look for records of one kind in all chats, the server would go through the
 // names of all turns, a quarter of a second for 200,000, and store nothing meanwhile.
 func (a *api) waitsOfTenant(ctx context.Context, app string, from uint64, page *asking) error {
-	timers, err := a.js.Stream(ctx, a.space.TimersStream())
-	if err != nil {
-		return fmt.Errorf("open the timers: %w", err)
+	filter := a.space.AskTimersOfTenant(app)
+	places, err := a.timers.order.From(ctx, filter, from)
+	if errors.Is(err, idempotency.ErrTooMany) {
+		return a.searchTimers(ctx, app, filter, from, page)
 	}
-	for on := true; on; {
-		m, err := timers.GetMsg(ctx, max(from, 1), jetstream.WithGetMsgSubject(a.space.AskTimersOfTenant(app)))
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read the timers: %w", err)
-		}
-		from = m.Sequence + 1
-		key, ask, ok := a.space.ParseAskTimer(m.Subject)
-		if !ok {
-			continue
-		}
-		r, err := a.store.Last(ctx, key.Public(subjects.KindAsk, ask))
-		switch {
-		case errors.Is(err, idempotency.ErrNotFound):
-			on = page.full(m.Sequence, true)
-		case err != nil:
+	if err != nil {
+		return err
+	}
+	for _, place := range places {
+		if on, err := a.waitOf(ctx, place.Subject, place.Seq, page); err != nil || !on {
 			return err
-		default:
-			if on, err = page.add(ctx, &r, m.Sequence, true); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// searchTimers is for tenants that have too many questions for the index. The server goes through
+// the timers of all tenants, hence the budget. The last one is looked up first: the search for one
+// more would go through them to their end.
+func (a *api) searchTimers(ctx context.Context, app, filter string, from uint64, page *asking) error {
+	last, err := a.timers.Sequence(ctx, filter)
+	for on := true; on && err == nil && from <= last; from++ {
+		var subject string
+		err = a.searches.do(app, from, func() (uint64, error) {
+			subject, from, err = a.timers.next(ctx, filter, from)
+			return from, err
+		})
+		if err == nil {
+			on, err = a.waitOf(ctx, subject, from, page)
+		}
+	}
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return nil // it has just ended
+	}
+	return err
+}
+
+// waitOf reads the question of a timer that was found at a sequence.
+func (a *api) waitOf(ctx context.Context, timer string, at uint64, page *asking) (on bool, err error) {
+	key, ask, ok := a.space.ParseAskTimer(timer)
+	if !ok {
+		return true, nil
+	}
+	r, err := a.store.Last(ctx, key.Public(subjects.KindAsk, ask))
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound):
+		return page.full(at, true), nil
+	case err != nil:
+		return false, err
+	}
+	return page.add(ctx, &r, at, true)
 }
 
 // asking is a page of questions that is being filled.
