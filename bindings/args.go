@@ -25,6 +25,7 @@ type parameters struct {
 	known    []ownName           // of names: those of something that the turn knows
 	rivals   map[string]bool     // parameters that several declared fields fit, none by its very name
 	runtime  bool                // has a **runtime
+	rest     bool                // has another **kwargs, which gets what no parameter takes
 }
 
 // ownName is a name of something that the turn knows, and its plain form.
@@ -52,6 +53,7 @@ func newParameters(params []Param) (parameters, bool) {
 		case PositionalOnly:
 		case VarKeyword:
 			p.runtime = param.Name == runtimeParameter
+			p.rest = !p.runtime
 			continue
 		case VarPositional:
 			continue // takes what has no name; nothing is ever passed to it
@@ -81,6 +83,11 @@ func (p *parameters) fits(field string) []string {
 		return p.byPlain[plain]
 	}
 	return nil
+}
+
+// keeps reports whether a key goes to **kwargs under its own name.
+func (p *parameters) keeps(key string) bool {
+	return p.rest && key != contextParameter && key != "self" && len(p.fits(key)) == 0
 }
 
 // ambiguous describes fields that fit several parameters, and parameters that several fields fit,
@@ -146,8 +153,8 @@ func (p *parameters) gaps(fields, optional []string) (unfilled, uncertain []stri
 // another spelling of a declared field: no rule has checked it.
 //
 // Fields go to the parameters they match, in the order of the model's fields. Undeclared keys go to
-// those that are still empty, with a model by the parameters' exact names only; keys without
-// parameter are dropped. Parameters that no field has
+// those that are still empty, with a model by the parameters' exact names only. Keys without
+// parameter go to **kwargs under their own names, or are dropped. Parameters that no field has
 // filled and that name something the turn knows get it from the turn, and **runtime gets all of it.
 // The context container is never among the arguments. Tools that are not Python, and a Python tool whose signature is not
 // known, get all keys under their own names. data is not modified.
@@ -165,8 +172,11 @@ func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) (ar
 			continue
 		}
 		known++
-		if name := p.match(f); name != "" && (name == f || !has(data, name)) {
+		switch name := p.match(f); {
+		case name != "" && (name == f || !has(data, name)):
 			args[name] = v
+		case p.keeps(f):
+			args[f] = v
 		}
 	}
 	if known < len(data) { // a model that allows more than it lists, or no model
@@ -203,7 +213,8 @@ func has(data map[string]any, name string) bool {
 }
 
 // fill gives parameters that are still empty the keys that match, exact names before others. With a
-// model only exact names do: it may have rules for a name that it does not list.
+// model only exact names do: it may have rules for a name that it does not list. **kwargs gets what
+// no parameter could take.
 func (p *parameters) fill(args, data map[string]any, exact bool) {
 	var loose []string
 	for key, v := range data {
@@ -213,13 +224,13 @@ func (p *parameters) fill(args, data map[string]any, exact bool) {
 			args[key] = v
 		}
 	}
-	if exact {
-		return
-	}
 	slices.Sort(loose)
 	for _, key := range loose {
 		name := p.match(key)
-		if _, taken := args[name]; !taken && name != "" {
+		switch {
+		case p.keeps(key):
+			args[key] = data[key]
+		case !exact && name != "" && !has(args, name):
 			args[name] = data[key]
 		}
 	}

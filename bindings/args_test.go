@@ -38,6 +38,8 @@ func TestArgsMapFieldsToParameters(t *testing.T) {
 		{"**kwargs alone get all fields", "**kwargs", []string{"name", "kwargs"}, m{"name": "x", "kwargs": "y"}, m{"name": "x", "kwargs": "y"}},
 		{"*args get nothing", "*args", []string{"args"}, m{"args": "y"}, m{}},
 		{"self is dropped", "self, name", []string{"self", "name"}, m{"self": "x", "name": "y"}, m{"name": "y"}},
+		{"**kwargs gets what no parameter takes", "item_name, **rest", []string{"ItemName", "NoteText"}, m{"ItemName": "x", "NoteText": "y", "undeclared": 1, "itemName": "z"}, m{"item_name": "x", "NoteText": "y", "undeclared": 1}},
+		{"**kwargs gets neither context nor self", "x=0, **rest", []string{"context_variables", "self"}, m{"context_variables": "x", "self": "y"}, m{}},
 		{"two fields that fit alike fill nothing", "ab", []string{"a_b", "aB"}, m{"a_b": "first", "aB": "second"}, m{}},
 		{"of two fields the one of the very name", "ab", []string{"ab", "aB"}, m{"ab": "first", "aB": "second"}, m{"ab": "first"}},
 		{"the exact name is preferred", "a_b, ab", []string{"a_b", "ab"}, m{"a_b": "x", "ab": "y"}, m{"a_b": "x", "ab": "y"}},
