@@ -28,7 +28,7 @@ func InspectPython(interpreter string) bindings.InspectFunc {
 				for i, p := range fn.Params {
 					params[i] = bindings.Param{Name: p.Name, Kind: paramKinds[p.Kind], HasDefault: p.HasDefault}
 				}
-				file.Functions[name] = bindings.PyFunc{Params: params, Async: fn.Async, Line: fn.Line, Asks: fn.Asks, Input: fn.Input, Output: fn.Output}
+				file.Functions[name] = bindings.PyFunc{Params: params, Async: fn.Async, Line: fn.Line, Asks: fn.Asks, Raw: fn.Raw, Input: fn.Input, Output: fn.Output}
 			}
 			inspected[name] = file
 		}

@@ -59,11 +59,21 @@ func (b *binder) checkBinding(t *toolEntry, bound *Binding, s learned) {
 	b.checkCache(t, bound.Effect)
 	if t.kind == KindPython && s.known {
 		b.checkParameters(t, bound)
+		b.checkHints(t)
 	}
 	b.checkClaims(t, bound)
 	if bound.Model == nil && bound.Input == nil {
 		b.warnf(t.at, "agent_without_model", t.at.words("add model to the agent or to the tool", "register a model for the agent", "name a model"),
 			"agent %s has no model: tool %s gets its output unchecked", bound.Agent, t.name)
+	}
+}
+
+// checkHints mentions parameters that do not get what their hints name.
+func (b *binder) checkHints(t *toolEntry) {
+	raw := b.files[t.path].Functions[t.function].Raw
+	for _, name := range slices.Sorted(maps.Keys(raw)) {
+		b.infof(t.at, "hint_not_built", "make it a dataclass, a pydantic model, a NamedTuple or an enum, or convert the value in the function",
+			"parameter %s of tool %s has the hint %s, which is not built: it gets the value as JSON has it", name, t.name, raw[name])
 	}
 }
 

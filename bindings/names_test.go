@@ -1,6 +1,7 @@
 package bindings_test
 
 import (
+	"context"
 	"encoding/json"
 	"path/filepath"
 	"strings"
@@ -164,4 +165,22 @@ def f(`+tt.params+`): pass
 		require.NoError(t, err)
 		require.Equal(t, tree, any(arguments(t, set.Bindings()[0], goldenTurn("A"), tt.data)), "%s to %s", tt.fields, tt.params)
 	}
+}
+
+func TestHintsThatAreNotBuiltAreMentioned(t *testing.T) {
+	t.Parallel()
+	root := unpack(t, `-- W/oneturn.yaml --
+tools: [{name: t, agent: A, file: t.py, function: f, schema: {type: object, properties: {x: {}}}}]
+-- W/t.py --
+def f(x): pass
+`)
+	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: func(ctx context.Context, root string, files map[string][]byte) (map[string]bindings.PyFile, error) {
+		found, err := inspect(ctx, root, files)
+		f := found["W/t.py"].Functions["f"]
+		f.Raw = map[string]string{"x": "Own"}
+		found["W/t.py"].Functions["f"] = f
+		return found, err
+	}})
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(lines(set, bindings.SeverityInfo), "\n"), "parameter x of tool t has the hint Own, which is not built")
 }

@@ -31,6 +31,8 @@ type PyFunc struct {
 	Async  bool
 	Line   int
 	Asks   bool // seems to ask people
+	// Raw has the parameters whose hints name a type that is not built for them, with its name.
+	Raw map[string]string
 	// Input and Output are JSON Schemas of the parameters and the result, made of the type hints;
 	// nil if there are none.
 	Input, Output json.RawMessage

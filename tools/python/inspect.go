@@ -43,6 +43,8 @@ type Function struct {
 	Async  bool    `json:"async"`
 	Line   int     `json:"line"`
 	Asks   bool    `json:"asks"` // its code, or a function of the file that it calls, calls use_ui_tool, request_input or oneturn.ask
+	// Raw has the parameters whose hints name a type that the host does not build, with its name: they get what JSON has.
+	Raw map[string]string `json:"raw"`
 	// Input and Output are JSON Schemas (2020-12) of the parameters and the result, made of the type
 	// hints: they describe what the function says of itself. Output is nil when it says nothing.
 	Input  json.RawMessage `json:"input"`

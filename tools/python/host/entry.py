@@ -2,6 +2,8 @@
 import functools
 import inspect
 
+from _oneturn_host import build
+
 CONTEXT = "context_variables"
 RUNTIME = "runtime"  # as in **runtime, which gets what the turn knows, as in MozaiksAI of September 2025
 MAX_LAYERS = 20  # decorators around a function that are looked through
@@ -15,7 +17,7 @@ class Entry:
         self.is_async = any(test(target) for target in (function, getattr(function, "__call__", None))
                             for test in (inspect.iscoroutinefunction, inspect.isasyncgenfunction))
         self._name = name
-        names, self._rest, self._yields = look(function, name)
+        names, self._rest, self._yields, self._builders = look(function, name)
         self.names_context = CONTEXT in names
         self._parameters = {plain(name): name for name in names if name not in (CONTEXT, "self")}
         self._exact = set(self._parameters.values())
@@ -50,6 +52,13 @@ class Entry:
                 mapped[name] = value
         return dict(rest, **mapped)
 
+    def build(self, arguments):
+        """Arguments as the hints of their parameters name them."""
+        for name, make in self._builders.items():
+            if name in arguments:
+                arguments[name] = build.part(make, arguments[name], name)
+        return arguments
+
     def runs_as(self, value):
         """Whether a generator is the function at work, and not data that it returned."""
         return inspect.isgenerator(value) and (self._yields or value.gi_code.co_name == self._name)
@@ -60,22 +69,27 @@ def plain(name):
 
 
 def look(function, name):
-    """Names of parameters, what takes any other name (false if nothing does), and whether it is a generator function.
+    """Names of parameters, what takes any other name (false if nothing does), whether it is a generator function, and what
+    builds the parameters whose hints name more than JSON.
     A decorator's function that takes anything passes it on: what counts then are the parameters of the function inside."""
-    names, yields = [], False
+    names, yields, builders = [], False, {}
     for _ in range(MAX_LAYERS):
         yields = yields or inspect.isgeneratorfunction(function)
         try:
             parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
         except (TypeError, ValueError):
-            return names, True, yields
+            return names, True, yields, builders
         names += [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        made = build.builders(function)
+        for p in parameters:
+            if p.name in made and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != CONTEXT:
+                builders.setdefault(p.name, made[p.name])
         rest = next((p.name for p in parameters if p.kind == p.VAR_KEYWORD), False)
         inner = rest and inside(function, name)
         if not inner:
-            return names, rest, yields
+            return names, rest, yields, builders
         function = inner
-    return names, True, yields
+    return names, True, yields, builders
 
 
 def inside(function, name):

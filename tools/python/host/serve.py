@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 
-from _oneturn_host import entry as entries
+from _oneturn_host import build, entry as entries
 from _oneturn_host import api, context, desk, encode, frames, load, loops, output, people, state, watch, yields
 
 END = 10  # seconds that the end of the process may take, if the worker does not end it before
@@ -18,7 +18,7 @@ MAX_MESSAGE = 4096  # characters of an exception that travel; the log has more
 
 
 class BadArgs(Exception):
-    """The arguments do not fit the function's signature; the message is Python's own."""
+    """The arguments do not fit the function's signature or its hints."""
 
 
 QUIET = (load.LoadError, encode.Unencodable, asyncio.CancelledError)  # errors whose traceback says nothing more
@@ -301,6 +301,10 @@ class Host:
         arguments = request["args"]
         if request.get("map"):
             arguments = entry.map(arguments, **request["map"])
+        try:
+            arguments = entry.build(arguments)
+        except build.Unbuildable as error:
+            raise BadArgs("parameter %s" % error) from None
         offered = request.get("context")
         if not entry.takes_context(offered is not None, request.get("map")):
             return arguments, None

@@ -12,6 +12,7 @@ PLAIN = {"str": {"type": "string"}, "int": {"type": "integer"}, "float": {"type"
 LISTS = {"list", "List", "Sequence", "MutableSequence", "Iterable", "Collection", "set", "Set", "frozenset", "FrozenSet", "AbstractSet"}
 MAPS = {"dict", "Dict", "Mapping", "MutableMapping", "DefaultDict", "OrderedDict"}
 CLOTHES = {"Required", "NotRequired", "ReadOnly", "Final", "Annotated"}  # around the hint that counts
+UNBUILT = {"bytes", "bytearray", "memoryview", "complex", "range", "slice"}
 MAX_DEPTH, MAX_FUNCTION, MAX_FILE_HINTS, MAX_TEXT = 16, 500, 20000, 500
 
 
@@ -117,6 +118,42 @@ class Hints:
         elif self.hint(args.kwarg.annotation):
             schema["additionalProperties"] = self.hint(args.kwarg.annotation)
         return schema, (self.hint(node.returns) or None)
+
+    def raw(self, node, depth=0):
+        """A type in a hint that the host does not build, so that the parameter gets what JSON has; "" if there is none."""
+        if depth > MAX_DEPTH or node is None:
+            return ""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= MAX_TEXT:
+            try:
+                return self.raw(ast.parse(node.value.strip(), mode="eval").body, depth + 1)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                return ""
+        if isinstance(node, ast.Name):
+            if node.id in self.classes:
+                return node.id if self.ordinary(self.classes[node.id]) else ""
+            if node.id in self.aliases:
+                return self.raw(self.aliases[node.id], depth + 1)
+            return node.id if node.id in UNBUILT and node.id not in self.foreign else ""
+        if isinstance(node, ast.Subscript) and self.known(node.value) == "Literal":
+            return ""
+        for child in ast.iter_child_nodes(node):
+            found = self.raw(child, depth + 1)
+            if found:
+                return found
+        return ""
+
+    def ordinary(self, node, depth=0):
+        """Whether a class is none that the host builds. Bases and decorators of other modules may make it one."""
+        if node.decorator_list or node.keywords or depth > MAX_DEPTH:
+            return False
+        for base in node.bases:
+            name = last(base)
+            if name in self.classes and self.classes[name] is not node:
+                if not self.ordinary(self.classes[name], depth + 1):
+                    return False
+            elif name not in ("object", "ABC", "Protocol", "Exception"):
+                return False
+        return True
 
     def hint(self, node, depth=0):
         self.left -= 1

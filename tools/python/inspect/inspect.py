@@ -104,6 +104,9 @@ class File:
         """Adds to each function what its hints tell, once all types of the file are known."""
         for name, found in self.functions.items():
             found["input"], found["output"] = self.hints.function(self.bodies[name])
+            args = self.bodies[name].args
+            raw = [(arg.arg, self.hints.raw(arg.annotation)) for arg in args.args + args.kwonlyargs if arg.arg != "context_variables"]
+            found["raw"] = {arg: hint for arg, hint in raw if hint} or None
 
     def module(self, name, line):
         self.imports.add(name.partition(".")[0])
