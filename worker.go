@@ -325,9 +325,9 @@ func (w *Worker) adopt(set *bindings.Set) {
 		w.tools.Adopt(nil, set)
 		return // whoever starts the worker has the diagnostics in Bindings
 	}
-	for _, d := range set.Diagnostics() {
-		if d.Severity == bindings.SeverityError {
-			w.c.Logger.Warn("manifest error", "diagnostic", d.String())
+	for _, c := range bindings.Causes(set.Diagnostics()) {
+		if c.Severity == bindings.SeverityError {
+			w.c.Logger.Warn("manifest error", "diagnostic", c.String())
 		}
 	}
 	w.tools.Adopt(old, set)

@@ -134,12 +134,7 @@ func (b *binder) tool(t *toolEntry) {
 		}
 		b.errorf(fault.at, "tool_unusable", fault.mend, "tool %s is not bound: %s", name, fault.text)
 	}
-	if b.components[t.component] == "" {
-		b.components[t.component] = t.name
-	} else if t.component != "" && b.components[t.component] != t.name {
-		b.warnf(t.at, "component_shared", "give each tool its own component",
-			"tools %s and %s share the UI component %s", b.components[t.component], t.name, quoted(t.component))
-	}
+	b.checkComponent(t)
 	s := b.learn(t, signature, known)
 	if fault == nil {
 		fault = s.fault

@@ -37,6 +37,18 @@ func (b *binder) checkOwner(t *toolEntry, agent string) {
 	b.functions[k], b.locations[k] = t.at, t.path
 }
 
+// checkComponent warns of automatic tools that show in one component: MozaiksAI finds a tool by it.
+func (b *binder) checkComponent(t *toolEntry) {
+	first, seen := b.components[t.component]
+	switch {
+	case t.component == "" || !t.auto:
+	case !seen:
+		b.components[t.component] = t.name
+	case first != t.name:
+		b.warnf(t.at, "component_shared", "give each tool its own component", "tools %s and %s share the UI component %s", first, t.name, quoted(t.component))
+	}
+}
+
 // checkEffect warns of tools that wait for people in memory, where a restart ends their turn.
 func (b *binder) checkEffect(t *toolEntry, effect Effect) {
 	const waits = "while a person thinks it waits in the worker's memory, it is never parked, and its turn ends as interrupted if the worker does"

@@ -196,11 +196,28 @@ func (m *manifest) exposures(n *node, file string) {
 		if names.is(mapNode) {
 			names = names.get("variables")
 		}
+		var unknown []string
 		for _, name := range names.texts() {
 			if !m.expose(e.name, name) {
-				m.warnf(e.node.at(file), "unknown_variable", thereOr(name, known, "define it under variables"), "agent %s lists the unknown context variable %s", e.name, quoted(name))
+				unknown = append(unknown, name)
 			}
 		}
+		m.unknownVariables(e.node.at(file), e.name, unknown, known)
+	}
+}
+
+// unknownVariables reports what an agent lists and nothing defines, in one finding.
+func (m *manifest) unknownVariables(at place, agent string, unknown, known []string) {
+	const define = "define it under variables"
+	switch len(unknown) {
+	case 0:
+	case 1:
+		m.warnf(at, "unknown_variable", thereOr(unknown[0], known, define), "agent %s lists the unknown context variable %s", agent, quoted(unknown[0]))
+	default:
+		for i := range unknown {
+			unknown[i] = quoted(unknown[i])
+		}
+		m.warnf(at, "unknown_variable", thereOr("", known, define), "agent %s lists the unknown context variables %s", agent, listed(unknown))
 	}
 }
 

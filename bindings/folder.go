@@ -182,9 +182,11 @@ func (f *folder) locate(file string, at place, c *contents) (string, *fault) {
 	if first != nil {
 		return "", first
 	}
-	there := make([]string, len(c.python))
-	for i, known := range c.python {
-		there[i] = strings.TrimPrefix(known, "tools/")
+	var there []string
+	for _, known := range c.python {
+		if path.Base(known) != "__init__.py" {
+			there = append(there, strings.TrimPrefix(known, "tools/"))
+		}
 	}
 	if strings.HasPrefix(name, "../") {
 		return "", wrong("create "+f.rel(name)+" in the workflows folder", "file %s not found")

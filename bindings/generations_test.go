@@ -87,7 +87,7 @@ func TestWorkflowThatBindsNothingSaysWhy(t *testing.T) {
 func TestModulesOfMozaiksAIThatDoNotExistAreFoundWithTheirLine(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "workflows")
-	write(t, filepath.Join(root, "W/tools/t.py"), "from core.workflow.ui_tools import use_ui_tool\nfrom core.data.persistence import X\nimport mozaiksai.core.data\nfrom logs.logging_config import get_core_logger\ndef run(x): return x\n")
+	write(t, filepath.Join(root, "W/tools/t.py"), "from core.workflow.ui_tools import use_ui_tool\nfrom core.data.persistence import X\nimport mozaiksai.core.data\nfrom logs.logging_config import get_core_logger\ndef run(x): return x\nimport core.workflow.agents\ndef other(x): return x\n")
 	write(t, filepath.Join(root, "W/tools.yaml"), "tools: [{agent: A, file: t.py, function: run, tool_type: UI_Tool}]\n")
 	missing := func() (found []string) {
 		for _, d := range load(t, root).Diagnostics() {
@@ -99,9 +99,10 @@ func TestModulesOfMozaiksAIThatDoNotExistAreFoundWithTheirLine(t *testing.T) {
 	}
 	found := missing()
 	require.Len(t, found, 2)
-	require.Contains(t, found[0], "W/tools/t.py module core.data.persistence of MozaiksAI does not exist here")
+	require.Contains(t, found[0], "W/tools/t.py of MozaiksAI's package core there are stand-ins")
+	require.Contains(t, found[0], "not here: core.data.persistence (W/tools/t.py:2), core.workflow.agents (W/tools/t.py:6)")
 	require.Contains(t, found[0], "put the package core of MozaiksAI into the workflows folder or next to it")
-	require.Contains(t, found[1], "module mozaiksai.core.data")
+	require.Contains(t, found[1], "not here: mozaiksai.core.data (W/tools/t.py:3)")
 	write(t, filepath.Join(root, "../core/__init__.py"), "")
 	require.Len(t, missing(), 1, "the package is next to the workflows")
 }

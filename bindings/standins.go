@@ -1,6 +1,7 @@
 package bindings
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,22 +23,31 @@ func standsIn(module string) bool {
 }
 
 // checkStandIns reports imports of MozaiksAI's modules that are not here: its package is neither in the
-// workflows folder nor beside it, and the stand-ins do not have them. One finding a module.
+// workflows folder nor beside it, and the stand-ins do not have them. One finding a package.
 func (b *binder) checkStandIns(local []string) {
-	told := map[string]bool{}
+	missing := map[string][]string{} // by package, each module with its first place
+	first := map[string]place{}
+	seen := map[string]bool{}
 	for _, file := range slices.Sorted(maps.Keys(b.files)) {
 		modules := b.files[file].Modules
 		for _, module := range slices.Sorted(maps.Keys(modules)) {
 			top, _, _ := strings.Cut(module, ".")
-			if told[module] || standsIn(module) || !slices.ContainsFunc(standIns(), func(s string) bool { return strings.HasPrefix(s, top+".") }) ||
+			if seen[module] || standsIn(module) || !slices.ContainsFunc(standIns(), func(s string) bool { return strings.HasPrefix(s, top+".") }) ||
 				slices.Contains(local, top) || b.there(top) {
 				continue
 			}
-			told[module] = true
-			b.warnf(place{file, modules[module]}, "missing_modules",
-				"put the package "+top+" of MozaiksAI into the workflows folder or next to it, or change the import",
-				"module %s of MozaiksAI does not exist here: of %s there are stand-ins for the modules of docs/mozaiksai.md only", module, top)
+			seen[module] = true
+			at := place{file, modules[module]}
+			if missing[top] == nil {
+				first[top] = at
+			}
+			missing[top] = append(missing[top], fmt.Sprintf("%s (%s)", module, at))
 		}
+	}
+	for _, top := range slices.Sorted(maps.Keys(missing)) {
+		b.warnf(first[top], "missing_modules",
+			"put the package "+top+" of MozaiksAI into the workflows folder or next to it, or change the imports",
+			"of MozaiksAI's package %s there are stand-ins for the modules of docs/mozaiksai.md only; not here: %s", top, listed(missing[top]))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 const (
 	longestName   = 64  // of names that are shown in messages
+	mostListed    = 10  // names in one message
 	mostSuggested = 200 // candidates that are sorted and compared with a word
 )
 
@@ -39,12 +40,13 @@ func didYouMean(word string, known []string) string {
 	return "known: " + listed(known)
 }
 
-// thereOr gives a suggestion, else says how to make what is missing, and what is there.
+// thereOr gives a suggestion, else says how to make what is missing, and what is there if that is not
+// too much to read.
 func thereOr(word string, known []string, create string) string {
 	switch s := suggestion(word, known); {
 	case s != "":
 		return s
-	case len(known) == 0:
+	case len(known) == 0 || len(known) > mostListed:
 		return create
 	default:
 		return create + ", or name one that is there: " + listed(known)
@@ -70,12 +72,11 @@ func counted(n int, noun string) string {
 
 // listed joins at most ten names in alphabetical order.
 func listed(names []string) string {
-	const most = 10
 	sorted := slices.Sorted(slices.Values(names))
-	if len(sorted) <= most {
+	if len(sorted) <= mostListed {
 		return strings.Join(sorted, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(sorted[:most], ", "), len(sorted)-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(sorted[:mostListed], ", "), len(sorted)-mostListed)
 }
 
 // quoted shows a name that came from outside: quoted and cut.

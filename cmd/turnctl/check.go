@@ -23,6 +23,7 @@ type checkSettings struct {
 
 	Live   bool `flag:"live" default:"false" help:"Ask services and servers whether they have the tools, and warn if not."`
 	Strict bool `flag:"strict" default:"false" help:"Warnings fail too."`
+	All    bool `flag:"verbose" short:"v" default:"false" help:"List every warning and info; without it those of one cause are one entry, with the first places."`
 }
 
 func (a *app) check() *cobra.Command {
@@ -71,6 +72,7 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 		if cfg.Live {
 			a.checkLive(ctx, dir, set, &cfg, r)
 		}
+		r.all = cfg.All
 		if err := a.print(cfg.Format, r, r.text); err != nil {
 			return err
 		}

@@ -19,6 +19,9 @@ type report struct {
 	Digest      string                `json:"digest"`
 	Errors      int                   `json:"errors"`
 	Warnings    int                   `json:"warnings"`
+
+	all     bool // the text shows every finding
+	grouped int  // findings that the text has left out
 }
 
 type workflowReport struct {

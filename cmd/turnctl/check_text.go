@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/oneturn/oneturn/bindings"
 )
@@ -13,9 +14,7 @@ import (
 // folder.
 func (r *report) text(w io.Writer) {
 	count := 0
-	for _, d := range r.Diagnostics {
-		diagnosticText(w, d)
-	}
+	r.diagnosticsText(w, r.Diagnostics)
 	if len(r.Diagnostics) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -28,13 +27,14 @@ func (r *report) text(w io.Writer) {
 		count += len(wf.Bindings)
 		fmt.Fprintf(w, "%s  (%s, digest %s)\n", id(wf.Name), plural(len(wf.Bindings), "binding"), wf.Digest)
 		bindingsText(w, wf.Bindings)
-		for _, d := range wf.Diagnostics {
-			diagnosticText(w, d)
-		}
+		r.diagnosticsText(w, wf.Diagnostics)
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "%s, %s: %s, %s\n", plural(len(r.Workflows), "workflow"), plural(count, "binding"),
 		plural(r.Errors, "error"), plural(r.Warnings, "warning"))
+	if r.grouped > 0 {
+		fmt.Fprintf(w, "%s not shown: -v lists all\n", plural(r.grouped, "finding"))
+	}
 }
 
 // bindingsText prints what binds to what: agent and model in columns, how the tool runs below.
@@ -84,19 +84,38 @@ func (b *bindingReport) how() string {
 	return strings.Join(parts, "; ")
 }
 
-// diagnosticText prints severity, place and code on one line, what to know and do below.
-func diagnosticText(w io.Writer, d bindings.Diagnostic) {
-	where := ""
-	if d.File != "" {
-		where = clean(d.File, 300)
-		if d.Line > 0 {
-			where = fmt.Sprintf("%s:%d", where, d.Line)
+// diagnosticsText prints every error, and every cause of warnings and infos once unless all are asked
+// for.
+func (r *report) diagnosticsText(w io.Writer, found []bindings.Diagnostic) {
+	for _, c := range bindings.Causes(found) {
+		if c.Severity == bindings.SeverityError || r.all {
+			for _, d := range append([]bindings.Diagnostic{c.Diagnostic}, c.More...) {
+				causeText(w, bindings.Cause{Diagnostic: d})
+			}
+			continue
 		}
-		where += "  "
+		r.grouped += len(c.More)
+		causeText(w, c)
 	}
-	fmt.Fprintf(w, "  %-7s  %s%s\n", d.Severity, where, d.Code)
-	fmt.Fprintln(w, wrap(clean(d.Message, 1000), 6))
-	if d.Mend != "" {
-		fmt.Fprintln(w, wrap("mend: "+clean(d.Mend, 1000), 6))
+}
+
+// causeText prints severity, code and places on one line, what to know and do below.
+func causeText(w io.Writer, c bindings.Cause) {
+	code, more := c.Code, ""
+	if n := len(c.More); n > 0 {
+		code, more = fmt.Sprintf("%d × %s", n+1, c.Code), fmt.Sprintf(" (and %d more like this)", n)
+	}
+	where := ""
+	if at := c.Places(); at != "" {
+		where = clean(at, 900) + "  "
+	}
+	head := fmt.Sprintf("  %-7s  %s%s", c.Severity, where, code)
+	if utf8.RuneCountInString(head) > width {
+		head = fmt.Sprintf("  %-7s  %s", c.Severity, hang(where+code, 11))
+	}
+	fmt.Fprintln(w, head)
+	fmt.Fprintln(w, wrap(clean(c.Message, 1000)+more, 6))
+	if c.Mend != "" {
+		fmt.Fprintln(w, wrap("mend: "+clean(c.Mend, 1000), 6))
 	}
 }

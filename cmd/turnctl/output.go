@@ -9,10 +9,12 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 )
 
 // width is how many columns text takes at most, where it can be broken.
-const width = 100
+const width = cli.Width
 
 // print writes v as JSON, or as the text that render makes.
 func (a *app) print(format string, v any, render func(w io.Writer)) error {
@@ -77,7 +79,7 @@ func wrap(text string, indent int) string {
 }
 
 // hang is wrap without the indent of the first line.
-func hang(text string, indent int) string { return below(text, indent, width-indent) }
+func hang(text string, indent int) string { return cli.Hang(text, indent) }
 
 // plural gives "1 error", "2 errors".
 func plural(n int, noun string) string {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 )
 
 // Tables fit [width] columns: the widest of the cells that nobody copies are cut first, then the last
@@ -73,33 +75,12 @@ func tableRow(row []string, widths []int, indent int) string {
 	line := strings.Repeat(" ", indent)
 	for i, text := range row {
 		if i == len(widths)-1 {
-			return strings.TrimRight(line+below(text, utf8.RuneCountInString(line), widths[i]), " ")
+			return strings.TrimRight(line+cli.Below(text, utf8.RuneCountInString(line), widths[i]), " ")
 		}
 		text = shorten(text, widths[i])
 		line += text + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+gap)
 	}
 	return strings.TrimRight(line, " ")
-}
-
-// below breaks text at blanks into lines of size runes, all but the first after indent blanks.
-func below(text string, indent, size int) string {
-	var b strings.Builder
-	column := 0
-	for word := range strings.FieldsSeq(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case column == 0:
-		case column+1+n > size:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			column = 0
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += n
-	}
-	return b.String()
 }
 
 // shorten cuts text to n runes, the last of which then says so.

@@ -96,13 +96,15 @@ be read. Errors go to standard error.`,
 // toolErrors prints the errors of the manifests, which keep tools out of the list, and counts them.
 func (a *app) toolErrors(dir string, set *bindings.Set) (n int) {
 	const most = 10
-	for _, d := range set.Diagnostics() {
-		if d.Severity != bindings.SeverityError {
+	causes := 0
+	for _, c := range bindings.Causes(set.Diagnostics()) {
+		if c.Severity != bindings.SeverityError {
 			continue
 		}
-		if n++; n <= most {
-			fmt.Fprintln(a.stderr, clean(d.String(), longestText))
+		if causes++; causes <= most {
+			fmt.Fprintln(a.stderr, clean(c.String(), longestText))
 		}
+		n += 1 + len(c.More)
 	}
 	if n > 0 {
 		fmt.Fprintf(a.stderr, "%s: turnctl check %s lists all findings\n", plural(n, "error"), dir)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/provision"
@@ -27,7 +28,7 @@ type start struct {
 	Workflows []startedWorkflow `json:"workflows"`
 	Errors    int               `json:"errors"`
 	Warnings  int               `json:"warnings"`
-	Faults    []string          `json:"faults,omitempty"` // errors of the manifests, the first ones
+	Faults    []string          `json:"faults,omitempty"` // causes of errors of the manifests, the first ones
 
 	signIn string // how a publisher signs in, after its URL
 }
@@ -38,7 +39,7 @@ type startedWorkflow struct {
 	Empty    string   `json:"empty,omitempty"` // why it binds nothing
 }
 
-// maxFaults is how many errors of manifests are told in full.
+// maxFaults is how many causes of errors are printed.
 const maxFaults = 10
 
 func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web) *start {
@@ -58,14 +59,14 @@ func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web) *start {
 	for _, name := range set.Workflows() {
 		s.Workflows = append(s.Workflows, startedWorkflow{name, boundIn(set, name), set.Empty(name)})
 	}
-	for _, d := range set.Diagnostics() {
-		switch d.Severity {
+	for _, c := range bindings.Causes(set.Diagnostics()) {
+		switch c.Severity {
 		case bindings.SeverityError:
-			if s.Errors++; len(s.Faults) < maxFaults {
-				s.Faults = append(s.Faults, d.String())
+			if s.Errors += 1 + len(c.More); len(s.Faults) < maxFaults {
+				s.Faults = append(s.Faults, c.String())
 			}
 		case bindings.SeverityWarning:
-			s.Warnings++
+			s.Warnings += 1 + len(c.More)
 		case bindings.SeverityInfo:
 		}
 	}
@@ -100,7 +101,8 @@ func (s *start) write(format string, w io.Writer) error {
 
 func (s *start) text(b *strings.Builder) {
 	line := func(title, format string, args ...any) {
-		fmt.Fprintf(b, "  %-11s"+format+"\n", append([]any{title}, args...)...)
+		const indent = 13
+		fmt.Fprintf(b, "  %-11s%s\n", title, cli.Hang(fmt.Sprintf(format, args...), indent))
 	}
 	fmt.Fprintf(b, "oneturn worker %s is ready\n", s.Name)
 	line("workflows", "%s", s.Folder)

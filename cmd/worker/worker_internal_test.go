@@ -14,8 +14,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -274,6 +276,9 @@ func TestStartForPeopleFitsWhatTheyNeed(t *testing.T) {
 		"nats://127.0.0.1:4222, embedded, store oneturn-data", "http://127.0.0.1:8080/healthz", "publisher publish FILE --wait --nats nats://127.0.0.1:4222",
 	} {
 		require.Contains(t, out.String(), want)
+	}
+	for text := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSpace(text)), cli.Width)
 	}
 }
 

@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Width is how many columns text for people takes at most, where it can be broken.
+const Width = 100
+
+// Hang breaks text at blanks so that it fits into [Width], each line but the first after indent
+// blanks. A word that is longer stays whole: paths and commands are there to be copied.
+func Hang(text string, indent int) string { return Below(text, indent, Width-indent) }
+
+// Below breaks text at blanks into lines of size runes, all but the first after indent blanks.
+func Below(text string, indent, size int) string {
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+		case column+1+n > size:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}
