@@ -28,7 +28,7 @@ type sweeper struct {
 
 // swept is one sweep and what it took.
 type swept struct {
-	handlers.Swept
+	handlers.Swept `json:"swept"`
 
 	Took     time.Duration `json:"took"`
 	Requests uint64        `json:"requests"` // to the server: reads, writes and pulls

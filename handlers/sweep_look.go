@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// looksAtOnce is how many turns of a page are looked at at the same time.
+	// looksAtOnce is how many turns of a page are looked at together.
 	looksAtOnce = 8
 	// looksKept bounds the turns whose records are in memory until what they need is done.
 	looksKept = 4 * looksAtOnce
@@ -72,7 +72,7 @@ func (r *round) over(ctx context.Context, err error) error {
 	return err
 }
 
-// looks looks at turns of a page, several at a time, until the sweep is over.
+// looks reads turns of a page, several at a time, until the sweep is over.
 func (r *round) looks(ctx context.Context, turns []OpenTurn, known uint64) []look {
 	looks := make([]look, len(turns))
 	slots := make(chan struct{}, looksAtOnce)

@@ -24,16 +24,16 @@ func (s Scope) matcher() func(subjects.Key) bool {
 
 // Swept is what came of a sweep.
 type Swept struct {
-	Headers int           // records of the journal read
-	Open    int           // turns without a response, as far as they are known
-	Looked  int           // of them looked at
-	Read    int           // of these, those that something had to be read of
-	Oldest  time.Duration // age of the oldest of these
-	Young   int           // of them claimed too lately to judge
-	Wait    time.Duration // until the last of the young ones can be judged
-	Mended  int           // turns that act was called for, without an error
-	Erased  int           // sealed records of ended turns
-	Failed  int           // turns that could not be read, or whose act failed
+	Headers int           `json:"headers"` // records of the journal read
+	Open    int           `json:"open"`    // turns without a response, as far as they are known
+	Looked  int           `json:"looked"`  // of them looked at
+	Read    int           `json:"read"`    // of these, those that something had to be read of
+	Oldest  time.Duration `json:"oldest"`  // age of the oldest of these
+	Young   int           `json:"young"`   // of them claimed too lately to judge
+	Wait    time.Duration `json:"wait"`    // until the last of the young ones can be judged
+	Mended  int           `json:"mended"`  // turns that act was called for, without an error
+	Erased  int           `json:"erased"`  // sealed records of ended turns
+	Failed  int           `json:"failed"`  // turns that could not be read, or whose act failed
 }
 
 // open notes an open turn that was looked at.

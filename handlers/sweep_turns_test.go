@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -44,7 +45,7 @@ func newSweptWorld(t *testing.T, seed uint64) *sweptWorld {
 	b.Rate, b.PageTurns = 0, 3
 	in, err := b.JS.Stream(t.Context(), b.Space.InStream())
 	require.NoError(t, err)
-	return &sweptWorld{broom: b, random: rand.New(rand.NewPCG(seed, 0)), in: in} //nolint:gosec // repeated by its seed
+	return &sweptWorld{broom: b, random: rand.New(rand.NewPCG(seed, 0)), in: in}
 }
 
 func (w *sweptWorld) message() uint64 {
@@ -172,7 +173,7 @@ func sweepTurns(t *testing.T, seed uint64) []string {
 func TestSweepsResumeEachOrphanOnceWhateverTheyComeTo(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			require.Empty(t, sweepTurns(t, seed))
 		})
