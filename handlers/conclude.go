@@ -90,8 +90,6 @@ func checkData(b *bindings.Binding, data any) (object map[string]any, changed bo
 // says goes before what this worker's manifests say.
 func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) Disposition {
 	t.holds(d)
-	ctx, cancel := writing(t.m)
-	defer cancel()
 	r := t.response()
 	if t.binding != nil {
 		r.ToolName = t.binding.Tool
@@ -115,7 +113,7 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 		r.Content = fmt.Sprintf("Tool %s cannot go on in the worker that took the turn up (%s): what it did before may or may not have happened, "+
 			"and it is not run again.", r.ToolName, t.stuck)
 	case code == events.CodeInterrupted && (stored == nil || stored.code != code):
-		r.Content = fmt.Sprintf("The worker stopped while tool %s ran: its effect may or may not have happened, and it is not run again.", r.ToolName)
+		r.Content = fmt.Sprintf("The worker stopped, or lost the turn, while tool %s ran: its effect may or may not have happened, and it is not run again.", r.ToolName)
 	case code == events.CodeCancelled && d.Turn != nil && d.Turn.WasParked(d.Hold.Epoch-1):
 		r.Content = fmt.Sprintf("The turn was cancelled while tool %s waited for a person: what it did before it asked may have happened, and nothing after it.", r.ToolName)
 	case code == events.CodeCancelled && (stored == nil || stored.code != code):
@@ -138,7 +136,7 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 			return dead
 		}
 	}
-	return h.finish(ctx, t, d.Hold, r)
+	return h.end(t, d.Hold, r)
 }
 
 // fromClaim fills r from a stored claim and returns the verdict it holds, if any.

@@ -101,8 +101,8 @@ func (d *desk) Show(ctx context.Context, s tools.Surface) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return call.ToolCallID, d.run.do(d, func(ctx context.Context, hold idempotency.Hold) error {
-		return shown(d.run.h.Journal.Show(ctx, hold, id, event))
+	return call.ToolCallID, d.run.do(d, func(hold idempotency.Hold) error {
+		return shown(d.run.persist(func(ctx context.Context) error { return d.run.h.Journal.Show(ctx, hold, id, event) }))
 	})
 }
 
@@ -126,8 +126,8 @@ func (d *desk) Dismiss(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
-		return shown(r.h.Journal.Dismiss(ctx, hold, ask, event))
+	return r.do(d, func(hold idempotency.Hold) error {
+		return shown(r.persist(func(ctx context.Context) error { return r.h.Journal.Dismiss(ctx, hold, ask, event) }))
 	})
 }
 
@@ -151,13 +151,14 @@ func (d *desk) StepResult(ctx context.Context, name string) (result json.RawMess
 	if err := d.begin(name); err != nil {
 		return nil, false, err
 	}
-	err = r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
+	err = r.do(d, func(hold idempotency.Hold) error {
 		if result, done = r.before.Step(name); done {
 			return nil
 		}
-		stored, found, err := r.h.Journal.StepResult(ctx, hold, name)
-		result, done = stored, found
-		return r.judge(err)
+		return r.judge(r.persist(func(ctx context.Context) (err error) {
+			result, done, err = r.h.Journal.StepResult(ctx, hold, name)
+			return err
+		}))
 	})
 	if err == nil && !done {
 		r.mu.Lock()
@@ -195,10 +196,11 @@ func tooMany(what string, limit int) error {
 func (d *desk) StoreStep(_ context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
 	r := d.run
 	var counts json.RawMessage
-	err := r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
-		stored, err := r.h.Journal.Step(ctx, hold, name, result)
-		counts = stored
-		return r.judge(err)
+	err := r.do(d, func(hold idempotency.Hold) error {
+		return r.judge(r.persist(func(ctx context.Context) (err error) {
+			counts, err = r.h.Journal.Step(ctx, hold, name, result)
+			return err
+		}))
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -92,7 +92,7 @@ func TestStoppedTurnSaysWhetherItsToolWasEntered(t *testing.T) {
 		},
 		"unsafe, drained in the tool": {
 			bindings.EffectUnsafe, true, false, events.CodeInterrupted,
-			"The worker stopped while tool t ran: its effect may or may not have happened, and it is not run again.",
+			"The worker stopped, or lost the turn, while tool t ran: its effect may or may not have happened, and it is not run again.",
 		},
 		"unsafe, cancelled in the queue": {
 			bindings.EffectUnsafe, false, true, events.CodeCancelled, "The turn was cancelled before tool t was entered: it did not run.",

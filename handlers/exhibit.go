@@ -85,7 +85,11 @@ func (r *run) keepShown(ctx context.Context, id string, shows map[string]any, si
 	if err != nil {
 		return nil, err
 	}
-	kept, err := r.h.shrink(r.t.m.Held, ctx, r.t.key, subjects.KindAsk+"."+subjects.Token(id), shows, data)
+	var kept any
+	err = r.persist(func(lease context.Context) (err error) {
+		kept, err = r.h.shrink(lease, ctx, r.t.key, subjects.KindAsk+"."+subjects.Token(id), shows, data)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -115,6 +115,7 @@ type Handlers struct {
 	givenBack *budget
 	refusals  *refusals
 	waits     waits
+	pending   atomic.Int64 // results that are not stored and whose lease is lost
 	draining  atomic.Bool
 	clock     *serverclock.Clock // by which ages are told
 
@@ -159,6 +160,7 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 			d.Do = Erase
 		}
 	}()
+	m.tools = ctx
 	errRestore := h.restore(m)
 	in, _ := h.Space.ParseIn(m.Subject)
 	m.Private = events.AnswerKind(in.Kind)

@@ -28,6 +28,9 @@ type Message struct {
 	Fresh func() bool
 	Slot  Slot // what it takes of the worker, nil if nobody counts
 
+	// tools ends when the tools of the worker have to stop, see [Handlers.Handle].
+	tools context.Context //nolint:containedctx // the life of the worker, not of a call
+
 	// clock is the server's when the message was received; the zero value stands for the clock of the
 	// process.
 	clock serverclock.Reading

@@ -3,108 +3,314 @@ package handlers_test
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
 )
 
-// leaderless is a journal that answers no request while it is down.
-type leaderless struct {
+// unreachable is a journal that does not answer while it is away.
+type unreachable struct {
 	*idempotency.Memory
 
-	down atomic.Bool
+	away atomic.Bool
 }
 
-var errLeaderless = errors.New("no leader")
+var errAway = errors.New("no responders")
 
-// Last implements [idempotency.Store].
-func (l *leaderless) Last(ctx context.Context, key string) (idempotency.Record, error) {
-	if l.down.Load() {
-		return idempotency.Record{}, errLeaderless
+func (s *unreachable) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
+	if s.away.Load() {
+		return 0, errAway
 	}
-	return l.Memory.Last(ctx, key)
+	return s.Memory.Create(ctx, r)
 }
 
-// Scan implements [idempotency.Store].
-func (l *leaderless) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
-	if l.down.Load() {
-		return nil, errLeaderless
+func (s *unreachable) Last(ctx context.Context, key string) (idempotency.Record, error) {
+	if s.away.Load() {
+		return idempotency.Record{}, errAway
 	}
-	return l.Memory.Scan(ctx, key)
+	return s.Memory.Last(ctx, key)
 }
 
-// Create implements [idempotency.Store]. It is lost with the lease of the message.
-func (l *leaderless) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
-	if l.down.Load() {
-		return 0, errLeaderless
+// cutOff gives the office a journal that may be away, and a turn whose lease may be lost.
+func (o *office) cutOff(journal *unreachable) (m *handlers.Message, lose context.CancelFunc) {
+	journal.Memory = o.store
+	o.Journal = idempotency.New(journal, "w", idempotency.Options{})
+	m = o.turn()
+	m.Held, lose = context.WithCancel(o.t.Context())
+	return m, lose
+}
+
+// handleUntil is handle with a drain.
+func (o *office) handleUntil(m *handlers.Message) (done <-chan handlers.Disposition, drain func()) {
+	ctx, stop := context.WithCancelCause(o.t.Context())
+	ended := make(chan handlers.Disposition, 1)
+	go func() { ended <- o.Handle(ctx, m) }()
+	return ended, func() { stop(handlers.ErrDraining) }
+}
+
+// interruptedElsewhere has another worker get the message again and end the turn.
+func (o *office) interruptedElsewhere(m *handlers.Message) {
+	o.t.Helper()
+	again := *m
+	again.Lease.Delivery, again.Held = 2, o.t.Context()
+	c := o.Config
+	c.Journal = idempotency.New(o.store, "other", idempotency.Options{})
+	require.Equal(o.t, handlers.Ack, handlers.New(c).Handle(o.t.Context(), &again).Do)
+	require.Equal(o.t, events.CodeInterrupted, o.response().Code)
+}
+
+// leavesServer is a tool after which the server is away.
+func leavesServer(journal *unreachable) toolFunc {
+	return func(context.Context, *tools.Call) (tools.Result, error) {
+		journal.away.Store(true)
+		return tools.Result{}, nil
 	}
-	return l.Memory.Create(ctx, r)
 }
 
-func TestWhatEndsAnOpenTurnOutlivesAnOutageOfTheJournal(t *testing.T) {
+// F10: see docs/faults.md.
+func TestResultOutlivesAnOutageThatIsLongerThanTheLease(t *testing.T) {
 	t.Parallel()
-	const hours = 200 // deliveries, each of an ack wait
-	for name, message := range map[string]func(k *kit, a *asker) *handlers.Message{
-		"answer": func(k *kit, a *asker) *handlers.Message { return k.says(9, a.question("1"), "yes").Message },
-		"expiry": func(k *kit, a *asker) *handlers.Message {
-			return k.expiry(9, a, "1", func(e *events.Expire) { e.Forced = true }).Message
-		},
-		"cancel": func(k *kit, a *asker) *handlers.Message {
-			body, err := events.EncodeCancel(&events.Cancel{TurnID: a.id, Workflow: "WF"}, k.Now())
-			require.NoError(k.t, err)
-			return k.mail(9, events.KindCancel, body).Message
-		},
-		"resume": func(k *kit, a *asker) *handlers.Message {
-			body, err := events.EncodeResume(&events.Resume{TurnID: a.id, Workflow: "WF"}, k.Now())
-			require.NoError(k.t, err)
-			return k.mail(9, events.KindResume, body).Message
-		},
-		"message of a claimed turn": func(k *kit, _ *asker) *handlers.Message { return k.message(1, 1) },
-	} {
+	journal := &unreachable{}
+	inOffice(t, bindings.EffectUnsafe, leavesServer(journal), func(t *testing.T, o *office) {
+		t.Helper()
+		m, lose := o.cutOff(journal)
+		done := o.handle(m)
+		pass(30 * time.Second)
+		lose()
+		pass(time.Hour)
+		require.Empty(t, done)
+		journal.away.Store(false)
+		pass(time.Second)
+		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.True(t, o.response().Success)
+		require.Zero(t, o.count("late_results_total"))
+	})
+}
+
+// F03: see docs/faults.md. The lease of a process that stood still ends a moment after the process continues, and it may be told
+// to stop at once.
+func TestResultIsTriedAndCountedAsLateWhenTheLeaseEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, drains := range map[string]bool{"runs on": false, "drains": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := newKit(t, toolFunc(nothing))
-			store := &leaderless{Memory: k.store}
-			config := k.Config
-			config.Journal = idempotency.New(store, "w", idempotency.Options{})
-			config.LeaseHeld = func(context.Context, idempotency.Lease) (bool, error) { return false, nil }
-			h := handlers.New(config)
-			a := k.asker("turn", "")
-			a.ask("1")
-			a.park("1")
-			m := message(k, a)
-			store.down.Store(true)
-			for n := range uint64(hours) {
-				held, lapse := context.WithCancel(t.Context())
-				again := *m
-				again.Held, again.Lease.Delivery = held, n+2
-				lapse() // what it tries ends with its lease
-				require.Equal(t, handlers.Leave, h.Handle(t.Context(), &again).Do, "delivery %d", n+2)
-			}
-			store.down.Store(false)
-			m.Lease.Delivery = hours + 2
-			require.NotEqual(t, handlers.Leave, h.Handle(t.Context(), m).Do)
-			dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
-			require.NoError(t, err)
-			require.Zero(t, dead.CachedInfo().State.Msgs, "nothing is given up")
+			journal := &unreachable{}
+			inOffice(t, bindings.EffectUnsafe, leavesServer(journal), func(t *testing.T, o *office) {
+				t.Helper()
+				m, lose := o.cutOff(journal)
+				done, drain := o.handleUntil(m)
+				pass(time.Second)
+				o.interruptedElsewhere(m)
+				if drains {
+					drain()
+				}
+				lose()
+				journal.away.Store(false)
+				pass(time.Second)
+				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.Equal(t, 1, o.count("late_results_total"))
+				require.Equal(t, events.CodeInterrupted, o.response().Code)
+			})
 		})
 	}
 }
 
-func TestMessageThatNoWorkerCouldEvenRejectEndsAsDeadLetter(t *testing.T) {
+func TestDrainEndsTheWaitForAServerThatDoesNotComeBack(t *testing.T) {
 	t.Parallel()
-	k := newKit(t, toolFunc(nothing))
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 101)).Do)
-	dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
-	require.NoError(t, err)
-	m, err := dead.GetMsg(t.Context(), 1)
-	require.NoError(t, err)
-	require.Equal(t, "undeliverable", m.Header.Get(handlers.HeaderReason))
-	require.NotEmpty(t, m.Data)
+	journal := &unreachable{}
+	inOffice(t, bindings.EffectUnsafe, leavesServer(journal), func(t *testing.T, o *office) {
+		t.Helper()
+		m, lose := o.cutOff(journal)
+		done, drain := o.handleUntil(m)
+		pass(time.Second)
+		lose()
+		pass(time.Hour)
+		drain()
+		pass(2 * time.Second)
+		require.Equal(t, handlers.Leave, settled(t, done).Do)
+	})
+}
+
+func TestResultsThatWaitForTheServerAreBounded(t *testing.T) {
+	t.Parallel()
+	journal := &unreachable{}
+	inOffice(t, bindings.EffectUnsafe, leavesServer(journal), func(t *testing.T, o *office) {
+		t.Helper()
+		const most = 4096
+		held, lose := context.WithCancel(t.Context())
+		m, _ := o.cutOff(journal)
+		done := make(chan handlers.Disposition, most+1)
+		for n := range most + 1 {
+			m = o.turn(func(e *events.StructuredOutputReady) { e.Turn = strconv.Itoa(n) })
+			m.Held = held
+			journal.away.Store(false)
+			go func() { done <- o.Handle(t.Context(), m) }()
+			pass(0)
+		}
+		journal.away.Store(true)
+		lose()
+		pass(time.Second)
+		require.Equal(t, handlers.Leave, settled(t, done).Do)
+		require.Empty(t, done)
+		journal.away.Store(false)
+		pass(time.Second)
+		require.Len(t, done, most)
+		require.Equal(t, handlers.Ack, (<-done).Do)
+	})
+}
+
+func TestEndOfATurnIsTriedAgainWhenTheLeaseEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	journal := &unreachable{}
+	tool := func(ctx context.Context, _ *tools.Call) (tools.Result, error) {
+		<-ctx.Done()
+		journal.away.Store(true)
+		return tools.Result{}, ctx.Err()
+	}
+	inOffice(t, bindings.EffectUnsafe, tool, func(t *testing.T, o *office) {
+		t.Helper()
+		m, lose := o.cutOff(journal)
+		done, drain := o.handleUntil(m)
+		pass(time.Second)
+		drain()
+		pass(100 * time.Millisecond)
+		lose()
+		pass(100 * time.Millisecond)
+		require.Empty(t, done)
+		journal.away.Store(false)
+		pass(time.Second)
+		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, events.CodeInterrupted, o.response().Code)
+	})
+}
+
+func TestUnsafeRunThatWaitsForAPersonOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	journal := &unreachable{}
+	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+		t.Helper()
+		m, lose := o.cutOff(journal)
+		done := o.handle(m)
+		pass(time.Second)
+		journal.away.Store(true)
+		pass(time.Minute)
+		lose()
+		pass(10 * time.Minute)
+		require.Empty(t, done)
+		journal.away.Store(false)
+		o.answer("1", "yes")
+		pass(2 * time.Minute)
+		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, []any{"yes"}, o.response().Payload)
+	})
+}
+
+func TestUnsafeRunAsksAgainAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	journal := &unreachable{}
+	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+		journal.away.Store(true)
+		_, err := call.Desk.Ask(ctx, tools.Question{Payload: []byte(`{"text":"` + strings.Repeat("x", 2*inline) + `"}`), Timeout: time.Hour})
+		return tools.Result{}, err
+	}
+	inOffice(t, bindings.EffectUnsafe, tool, func(t *testing.T, o *office) {
+		t.Helper()
+		m, lose := o.cutOff(journal)
+		done := o.handle(m)
+		pass(time.Second)
+		lose()
+		pass(time.Minute)
+		require.Empty(t, done)
+		journal.away.Store(false)
+		pass(time.Second)
+		o.answer("1", "yes")
+		pass(time.Minute)
+		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.True(t, o.response().Success)
+	})
+}
+
+func TestDrainEndsAnUnsafeRunThatWaitsWithoutItsLease(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]bool{"server away": true, "server back": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			journal := &unreachable{}
+			inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+				t.Helper()
+				m, lose := o.cutOff(journal)
+				done, drain := o.handleUntil(m)
+				pass(time.Second)
+				journal.away.Store(true)
+				lose()
+				pass(10 * time.Minute)
+				journal.away.Store(away)
+				pass(time.Second)
+				drain()
+				pass(2 * time.Second)
+				if away {
+					require.Equal(t, handlers.Leave, settled(t, done).Do)
+					return
+				}
+				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.Equal(t, events.CodeInterrupted, o.response().Code)
+			})
+		})
+	}
+}
+
+func TestToolThatWaitsNoLongerIsNotKeptByAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, effect := range []bindings.Effect{bindings.EffectUnsafe, bindings.EffectIdempotent} {
+		t.Run(string(effect), func(t *testing.T) {
+			t.Parallel()
+			journal := &unreachable{}
+			var gaveUp error
+			tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+				ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+				defer cancel()
+				_, gaveUp = call.Desk.Ask(ctx, tools.Question{})
+				return tools.Result{}, nil
+			}
+			inOffice(t, effect, tool, func(t *testing.T, o *office) {
+				t.Helper()
+				m, _ := o.cutOff(journal)
+				o.ParkAfter = time.Hour
+				done := o.handle(m)
+				pass(time.Second)
+				journal.away.Store(true)
+				pass(time.Minute)
+				require.ErrorIs(t, gaveUp, context.DeadlineExceeded)
+				journal.away.Store(false)
+				pass(time.Second)
+				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.True(t, o.response().Success)
+			})
+		})
+	}
+}
+
+func TestUnsafeRunThatWaitsEndsWhenItsTurnHasEndedMeanwhile(t *testing.T) {
+	t.Parallel()
+	journal := &unreachable{}
+	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+		t.Helper()
+		m, lose := o.cutOff(journal)
+		lost := o.handle(m)
+		lose()
+		o.interruptedElsewhere(m)
+		require.Contains(t, o.response().Content, "stopped, or lost the turn")
+		pass(time.Minute)
+		require.Equal(t, handlers.Leave, settled(t, lost).Do)
+	})
 }

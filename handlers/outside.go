@@ -68,7 +68,7 @@ func (r Retries) tell(bucket, object string, err error, said *time.Time) {
 	}
 	if now := time.Now(); r.Logger != nil && now.Sub(*said) >= retryLog {
 		*said = now
-		r.Logger.Warn("a bucket does not answer; it is tried until the lease ends", "bucket", bucket, "object", object, "err", logError(err))
+		r.Logger.Warn("a bucket does not answer; it is tried again", "bucket", bucket, "object", object, "err", logError(err))
 	}
 }
 

@@ -217,16 +217,18 @@ func (k *kit) retries() float64 {
 	return 0
 }
 
-func TestBucketThatDoesNotAnswerShowsInLogAndMetricUntilTheLeaseEnds(t *testing.T) {
+func TestBucketThatDoesNotAnswerShowsInLogAndMetricUntilTheWorkerDrains(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, returns(tools.Result{Set: map[string]any{"x": "y"}}))
 	log := k.lose()
 	m := k.message(1, 1)
-	held, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	held, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	m.Held = held
-	require.Equal(t, handlers.Leave, k.Handle(t.Context(), m).Do)
-	require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("it is tried until the lease ends")), log)
+	ctx, drain := context.WithCancelCause(t.Context())
+	time.AfterFunc(time.Second, func() { drain(handlers.ErrDraining) })
+	require.Equal(t, handlers.Nak, k.Handle(ctx, m).Do, "the inbox leaves a message whose lease is lost")
+	require.Equal(t, 2, bytes.Count(log.Bytes(), []byte("a bucket does not answer; it is tried again")), "once with the lease, once without: %s", log)
 	require.Greater(t, k.retries(), 2.0)
 }
 

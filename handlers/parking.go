@@ -30,7 +30,7 @@ type Slot interface {
 
 // parkable reports whether the run may end while its turn goes on.
 func (r *run) parkable() bool {
-	return r.hold.Effect != "" && r.hold.Effect != string(bindings.EffectUnsafe)
+	return r.effect != "" && r.effect != string(bindings.EffectUnsafe)
 }
 
 // begin is called when the run begins to wait for people.
@@ -135,6 +135,10 @@ func (h *Handlers) Drain() {
 // park ends the run if it only waits, and has done so for long enough: whoever answers has the
 // tool run again, here or elsewhere.
 func (r *run) park() {
+	if !r.parkable() { // the gate may be held for as long as the server is away
+		r.mayPark()
+		return
+	}
 	r.gate.Lock()
 	defer r.gate.Unlock()
 	open := r.mayPark()
@@ -154,7 +158,9 @@ func (r *run) park() {
 	}
 	slices.Sort(ids)
 	r.hit(failpoint.BeforePark)
-	parked, err := r.h.Journal.Park(ctx, &r.hold, ids, state)
+	hold := r.hold
+	parked, err := r.h.Journal.Park(ctx, &hold, ids, state)
+	r.holds(hold)
 	switch {
 	case errorsRefused(err):
 		r.h.log(r.t).Warn("the turn cannot be parked; it waits in memory", "err", logError(err))

@@ -346,9 +346,9 @@ func TestStepThatIsBeingDoneIsNotCutOffByParking(t *testing.T) {
 	})
 }
 
-func TestRunThatHasLostItsLeaseAtADeskLeavesItsMessage(t *testing.T) {
+func TestRunThatHasLostItsLeaseAtAQuestionLeavesItsMessage(t *testing.T) {
 	t.Parallel()
-	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
+	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) {
 		t.Helper()
 		m := o.turn()
 		held, lose := context.WithCancel(t.Context())
@@ -357,8 +357,10 @@ func TestRunThatHasLostItsLeaseAtADeskLeavesItsMessage(t *testing.T) {
 		lose()
 		require.Equal(t, handlers.Leave, settled(t, done).Do)
 		m.Lease.Delivery, m.Held = 2, t.Context()
-		require.Equal(t, handlers.Ack, o.Handle(t.Context(), m).Do)
-		require.Equal(t, events.CodeInterrupted, o.response().Code)
+		done = o.handle(m)
+		o.answer("1", "yes")
+		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.True(t, o.response().Success)
 	})
 }
 

@@ -158,7 +158,7 @@ func (r *run) expiry(id string, timeout time.Duration) time.Time {
 
 // serverTime asks the server for the time. A question is not held up for it.
 func (r *run) serverTime() (time.Time, error) {
-	ctx, cancel := context.WithTimeout(r.t.m.Held, putTimeout)
+	ctx, cancel := context.WithTimeout(r.lives(), putTimeout)
 	defer cancel()
 	now, err := r.h.ServerTime(ctx)
 	if err != nil {

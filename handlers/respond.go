@@ -22,9 +22,6 @@ import (
 // copy may have been lost. Shorter runs are not worth the read.
 const longRun = time.Second
 
-// lastWrite is how long a worker that has lost its lease still tries to store a result.
-const lastWrite = 10 * time.Second
-
 // toolCall builds what the tool gets.
 func (h *Handlers) toolCall(ctx context.Context, r *run) (*tools.Call, error) {
 	t := r.t
@@ -75,12 +72,10 @@ func (h *Handlers) withoutContext(t *turn, d idempotency.Decision, err error) Di
 		if d.Hold.Epoch > 1 {
 			again = " again"
 		}
-		ctx, cancel := writing(t.m)
-		defer cancel()
 		r := t.response()
 		r.ToolName = t.binding.Tool
 		fail(r, events.CodeStateCorrupt, events.Clip(fmt.Sprintf("Tool %s was not entered%s: %s.", r.ToolName, again, reason(err))))
-		return h.finish(ctx, t, d.Hold, r)
+		return h.end(t, d.Hold, r)
 	case errors.Is(err, errCancelled):
 		return h.conclude(t, d, events.CodeCancelled)
 	case errors.Is(err, ErrDraining) && t.effect == bindings.EffectUnsafe:
@@ -89,14 +84,12 @@ func (h *Handlers) withoutContext(t *turn, d idempotency.Decision, err error) Di
 	return h.comesBack(t, "context variables cannot be read", err)
 }
 
-// respond stores the outcome of a tool that was entered. What cannot be stored of it, the
+// storeOutcome stores the outcome of a tool that was entered. What cannot be stored of it, the
 // response says; the tool's effect has happened, and it is not entered again for that.
-func (h *Handlers) respond(drain context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) Disposition {
-	ctx, cancel := writing(t.m)
-	defer cancel()
+func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) Disposition {
 	r := t.response()
 	r.ToolName, r.Attempts, r.DurationMS = t.binding.Tool, out.Attempts, out.Duration.Milliseconds()
-	keys, err := h.storeContext(ctx, drain, t, hold, out)
+	keys, err := h.storeContext(ctx, t, hold, out)
 	if err != nil {
 		code := unstorable(t, err)
 		if code == "" {
@@ -109,7 +102,7 @@ func (h *Handlers) respond(drain context.Context, t *turn, hold idempotency.Hold
 		out.Payload = jsonOf(withResult{events.StatusError, out.Content, code, out.Payload})
 	}
 	r.Status, r.Success, r.Content, r.Code, r.ContextKeys = out.Status, out.Success, out.Content, out.Code, keys
-	r.Payload, err = h.shrink(ctx, drain, t.key, events.KindToolResponse, out.Payload, out.Payload)
+	r.Payload, err = h.shrink(ctx, t.m.tools, t.key, events.KindToolResponse, out.Payload, out.Payload)
 	if err != nil {
 		code := unstorable(t, err)
 		if code == "" {
@@ -138,7 +131,7 @@ type withResult struct {
 // storeContext stores what the tool changed in its context variables: a delta in the journal, and
 // staged in the document of the chat, so that nothing but the response is missing for it to
 // count. It returns the names.
-func (h *Handlers) storeContext(ctx, drain context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) ([]string, error) {
+func (h *Handlers) storeContext(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) ([]string, error) {
 	if len(out.Set) == 0 && len(out.Remove) == 0 {
 		return nil, nil
 	}
@@ -158,14 +151,14 @@ func (h *Handlers) storeContext(ctx, drain context.Context, t *turn, hold idempo
 	}
 	t.hit(failpoint.AfterDelta)
 	merge := func(ctx context.Context) error {
-		store, done := outside(ctx, drain)
+		store, done := outside(ctx, t.m.tools)
 		defer done()
 		return h.Variables.Merge(store, t.App, t.Chat, change.Seq, delta)
 	}
 	if mutant.Planted(mutant.MergeBeforeFinish) {
 		return delta.names(), merge(ctx)
 	}
-	store, done := outside(ctx, drain)
+	store, done := outside(ctx, t.m.tools)
 	defer done()
 	if err := h.Variables.Stage(store, t.App, t.Chat, change); err != nil {
 		return nil, err
@@ -255,17 +248,8 @@ func (h *Handlers) cancelledSince(t *turn, d idempotency.Decision, ran time.Dura
 	if ran < longRun {
 		return false
 	}
-	ctx, cancel := writing(t.m)
-	defer cancel()
+	ctx, done := afterLease(t.m, lastTry)
+	defer done()
 	cancelled, err := h.Journal.Cancelled(ctx, d.Hold)
 	return err == nil && cancelled
-}
-
-// writing is the context of records of finished work: it lives as long as the lease, and a
-// little longer when that is gone, because only the write itself decides.
-func writing(m *Message) (context.Context, context.CancelFunc) {
-	if m.Held.Err() == nil {
-		return m.Held, func() {}
-	}
-	return context.WithTimeout(context.WithoutCancel(m.Held), lastWrite)
 }

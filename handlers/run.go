@@ -25,13 +25,14 @@ type run struct {
 	before *idempotency.Turn // what the journal held when the run began, nil for a new turn
 	begun  time.Time
 	first  desk
+	effect string // of the tool, as the claim pinned it
 
 	secrets secrets.Scrubber // knows the secret answers that its tool was handed
 
 	// gate is held for reading by all that is done at the desk, and for writing to park: nothing
 	// is done meanwhile, and nothing can be afterwards.
 	gate sync.RWMutex
-	hold idempotency.Hold // written under gate
+	hold idempotency.Hold // written under gate and mu, read under either
 
 	mu       sync.Mutex
 	over     error          // why nothing can be done any more
@@ -64,9 +65,9 @@ func (r *run) Desk(clock *engine.Clock) tools.Desk {
 	return &next.guard
 }
 
-// do does something at a desk. What op writes has the context of the delivery: as long as the
-// lease lasts, a write of unknown outcome is tried again, whatever becomes of the tool.
-func (r *run) do(d *desk, op func(ctx context.Context, hold idempotency.Hold) error) error {
+// do does something at a desk. What op reads and writes in the journal goes through [run.persist]:
+// as long as the lease lasts, a write of unknown outcome is tried again, whatever becomes of the tool.
+func (r *run) do(d *desk, op func(hold idempotency.Hold) error) error {
 	r.gate.RLock()
 	defer r.gate.RUnlock()
 	if err := r.closed(d); err != nil {
@@ -74,7 +75,7 @@ func (r *run) do(d *desk, op func(ctx context.Context, hold idempotency.Hold) er
 	}
 	r.touch()
 	defer r.touch()
-	return op(r.t.m.Held, r.hold)
+	return op(r.hold)
 }
 
 // closed says why nothing can be done at a desk any more, nil while it can.
@@ -136,6 +137,20 @@ func (r *run) close() (hold idempotency.Hold, why error) {
 	return r.hold, why
 }
 
+// held returns the hold, without the gate.
+func (r *run) held() idempotency.Hold {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hold
+}
+
+// holds sets the hold. The gate is held.
+func (r *run) holds(hold idempotency.Hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hold = hold
+}
+
 // read notes the context variables that were read for the tool.
 func (r *run) read(vars map[string]any) {
 	r.mu.Lock()
@@ -155,6 +170,6 @@ func (e *lostError) Unwrap() error { return e.cause }
 // hit is [turn.hit] with the effect that the claim has pinned.
 func (r *run) hit(point string) {
 	if failpoint.Enabled {
-		failpoint.Hit(point, r.hold.Effect, r.t.key.String())
+		failpoint.Hit(point, r.effect, r.t.key.String())
 	}
 }

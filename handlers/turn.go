@@ -284,10 +284,9 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 // run enters the tool and stores what came of it.
 func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
 	t.holds(d)
-	drain := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	r := &run{h: h, t: t, tools: ctx, stop: stop, before: d.Turn, begun: h.Now(), hold: d.Hold}
+	r := &run{h: h, t: t, tools: ctx, stop: stop, before: d.Turn, begun: h.Now(), hold: d.Hold, effect: d.Hold.Effect}
 	t.asked = d.Turn != nil && len(d.Turn.Questions()) > 0
 	h.running.add(t.name, r)
 	defer h.running.remove(t.name, r)
@@ -327,7 +326,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	case out.Stopped != nil, h.cancelledSince(t, d, out.Waited+out.Duration+out.Stood):
 		return h.conclude(t, d, events.CodeCancelled)
 	}
-	return h.respond(drain, t, d.Hold, out)
+	return h.respond(t, d.Hold, out)
 }
 
 // stopped is what becomes of a turn whose run was ended at the desk. What its tool has returned, if
@@ -337,6 +336,8 @@ func (h *Handlers) stopped(t *turn, d idempotency.Decision, why error) Dispositi
 	switch {
 	case errors.Is(why, tools.ErrParked):
 		return ack()
+	case errors.Is(why, ErrDraining) && d.Hold.Effect == string(bindings.EffectUnsafe): // without a lease
+		return h.conclude(t, d, events.CodeInterrupted)
 	case !errors.As(why, &coded):
 		h.log(t).Warn("the run is over; the message comes back", "why", logError(why))
 		return leave()
@@ -344,12 +345,10 @@ func (h *Handlers) stopped(t *turn, d idempotency.Decision, why error) Dispositi
 		return h.conclude(t, d, coded.Code)
 	}
 	h.log(t).Warn("the turn ends at a question; its response says how", "code", coded.Code)
-	ctx, cancel := writing(t.m)
-	defer cancel()
 	r := t.response()
 	r.ToolName = t.binding.Tool
 	fail(r, coded.Code, events.Clip(coded.Msg))
-	return h.finish(ctx, t, d.Hold, r)
+	return h.end(t, d.Hold, r)
 }
 
 // log is the logger of what happens to the tool of a turn.

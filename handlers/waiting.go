@@ -64,16 +64,20 @@ func (r *run) ask(d *desk, q *question) (reply idempotency.Reply, err error) {
 	}
 	defer r.unreserve()
 	r.listen(q)
-	err = r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
+	err = r.do(d, func(hold idempotency.Hold) error {
 		r.hit(failpoint.BeforeAsk)
-		if reply, err = r.h.Journal.Ask(ctx, hold, q.Question); err != nil {
-			return r.judge(err)
+		err := r.judge(r.persist(func(ctx context.Context) (err error) {
+			reply, err = r.h.Journal.Ask(ctx, hold, q.Question)
+			return err
+		}))
+		if err != nil {
+			return err
 		}
 		r.h.Metrics.Asked.Inc()
 		if reply.Outcome != idempotency.Open {
-			return r.take(ctx, hold, q, reply)
+			return r.take(hold, q, reply)
 		}
-		r.schedule(ctx, q)
+		r.schedule(q)
 		r.opened(q)
 		r.hit(failpoint.AfterAsk)
 		return nil
@@ -84,12 +88,13 @@ func (r *run) ask(d *desk, q *question) (reply idempotency.Reply, err error) {
 	return reply, err
 }
 
-// wait waits in memory until a question is decided or the run is over.
+// wait waits in memory until a question is decided or the run is over. A run that has lost its
+// lease looks what has become of its turn; an unsafe one waits on if nothing has.
 func (r *run) wait(ctx context.Context, d *desk, q *question) (idempotency.Reply, error) {
-	held, pause := r.t.m.Held, firstLook
+	pause := firstLook
 	next := pause + rand.N(2*pause) // many may have asked at once
 	for {
-		if r.h.Timing.Wait(ctx, held, q.wake, q.over, next) {
+		if r.h.Timing.Wait(ctx, r.lives(), q.wake, q.over, next) {
 			pause = min(2*pause, lastLook)
 		}
 		switch {
@@ -100,10 +105,10 @@ func (r *run) wait(ctx context.Context, d *desk, q *question) (idempotency.Reply
 			return idempotency.Reply{}, errRunOver
 		case ctx.Err() != nil:
 			return idempotency.Reply{}, r.giveUp(ctx, d, q)
-		case held.Err() != nil:
-			return idempotency.Reply{}, r.judge(context.Cause(held))
+		case r.lives().Err() != nil:
+			return idempotency.Reply{}, r.judge(context.Cause(r.lives()))
 		}
-		reply, err := r.look(d, q)
+		reply, err := r.look(ctx, d, q)
 		if err != nil || reply.Outcome != idempotency.Open {
 			return reply, err
 		}
@@ -116,9 +121,9 @@ func (r *run) wait(ctx context.Context, d *desk, q *question) (idempotency.Reply
 // replay runs once: the question counts as taken before the tool can do anything.
 func (r *run) giveUp(ctx context.Context, d *desk, q *question) error {
 	defer r.left(q, leftOpen)
-	if r.tools.Err() == nil && r.hold.Effect == string(bindings.EffectReplay) {
-		err := r.do(d, func(ctx context.Context, hold idempotency.Hold) error {
-			return r.judge(r.h.Journal.Take(ctx, hold, q.ID))
+	if r.tools.Err() == nil && r.effect == string(bindings.EffectReplay) {
+		err := r.do(d, func(hold idempotency.Hold) error {
+			return r.taken(hold, q)
 		})
 		if err != nil {
 			return err
@@ -127,26 +132,30 @@ func (r *run) giveUp(ctx context.Context, d *desk, q *question) error {
 	return d.stopped(ctx)
 }
 
-// look reads what became of a question, and takes the reply if there is one. Looking is nothing
-// that happens at the desk.
-func (r *run) look(d *desk, q *question) (reply idempotency.Reply, err error) {
-	r.gate.RLock()
-	defer r.gate.RUnlock()
+// look reads what became of a question, and takes the reply if there is one. The read does not hold
+// the gate: it may take as long as the server is away, and decides nothing.
+func (r *run) look(ctx context.Context, d *desk, q *question) (reply idempotency.Reply, err error) {
 	if err := r.closed(d); err != nil {
 		return reply, err
 	}
 	r.looks(q)
-	ctx := r.t.m.Held
-	reply, err = r.h.Journal.Look(ctx, r.hold, q.ID)
+	err = r.persist(func(lease context.Context) (err error) {
+		lease, cancel := context.WithCancelCause(lease)
+		defer cancel(nil)
+		defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+		reply, err = r.h.Journal.Look(lease, r.held(), q.ID)
+		return err
+	})
 	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)): // the tool waits no longer
+		return idempotency.Reply{}, r.giveUp(ctx, d, q)
 	case err != nil:
 		return reply, r.judge(err)
 	case reply.Outcome == idempotency.Open:
-		r.schedule(ctx, q)
+		r.schedule(q)
 		return reply, nil
 	}
-	r.touch()
-	return reply, r.take(ctx, r.hold, q, reply)
+	return reply, r.do(d, func(hold idempotency.Hold) error { return r.take(hold, q, reply) })
 }
 
 // looks notes that a question is about to be read: whatever woke its wait is stored by now.
@@ -158,9 +167,9 @@ func (r *run) looks(q *question) {
 
 // take stores that the tool is about to be handed a reply. The gate is held: a run that has
 // parked takes nothing.
-func (r *run) take(ctx context.Context, hold idempotency.Hold, q *question, reply idempotency.Reply) error {
+func (r *run) take(hold idempotency.Hold, q *question, reply idempotency.Reply) error {
 	r.hit(failpoint.BeforeTaken)
-	if err := r.judge(r.h.Journal.Take(ctx, hold, q.ID)); err != nil {
+	if err := r.taken(hold, q); err != nil {
 		return err
 	}
 	r.hit(failpoint.AfterTaken)
@@ -168,13 +177,18 @@ func (r *run) take(ctx context.Context, hold idempotency.Hold, q *question, repl
 	return nil
 }
 
+// taken stores that the answer of a question, or the end of the wait for one, is the tool's.
+func (r *run) taken(hold idempotency.Hold, q *question) error {
+	return r.judge(r.persist(func(ctx context.Context) error { return r.h.Journal.Take(ctx, hold, q.ID) }))
+}
+
 // schedule has the server end the time for an answer. Without that, the sweep ends the turn at
 // the end of its life.
-func (r *run) schedule(ctx context.Context, q *question) {
+func (r *run) schedule(q *question) {
 	if !r.unscheduled(q) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	ctx, cancel := context.WithTimeout(r.lives(), putTimeout)
 	defer cancel()
 	if err := r.h.Schedule(ctx, q.expire); err != nil {
 		r.h.Logger.Warn("the end of a question's time could not be scheduled; it is tried again", "chat", r.t.Chat, "question", q.callID, "err", err)

@@ -59,6 +59,10 @@ const (
 	MergeBeforeFinish Name = "merge_before_finish"
 	// LiveCancelDecides ends a tool because of the live copy of a cancel, whether there is one or not.
 	LiveCancelDecides Name = "live_cancel_decides"
+	// ResultIsGivenUp drops the result of a tool when the lease is lost before it is stored.
+	ResultIsGivenUp Name = "result_is_given_up"
+	// LostLeaseEndsWait ends a run of an unsafe tool that waits for a person when its lease is lost.
+	LostLeaseEndsWait Name = "lost_lease_ends_wait"
 	// StrangerTakesOver takes turns over whose workflow the worker does not know.
 	StrangerTakesOver Name = "stranger_takes_over"
 	// BudgetIgnored gives messages back with a delay however many places they take.
@@ -131,5 +135,7 @@ func OfSchedules() []Name {
 		DrainKeepsBuffer,
 		AckWaitReadOnce,
 		CountGivesUp,
+		ResultIsGivenUp,
+		LostLeaseEndsWait,
 	}
 }

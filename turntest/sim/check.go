@@ -117,6 +117,19 @@ func (w *world) checkSettled(m *message, known int) {
 	}
 }
 
+// checkLeft is called when a worker that lives leaves a message to come back: it must not drop what
+// a tool returned, nor the run of an unsafe tool, which no other worker may enter.
+func (w *world) checkLeft(t *thread) {
+	e, h := t.entry, w.history(t.m.turn)
+	if e == nil || t.p.draining || len(h.responses) > 0 || h.cancel != nil || h.claim == nil {
+		return
+	}
+	returned := t.m.turn.script == nil && e.result != "" && e.result != "stopped"
+	if unsafe := h.claim.Meta.Effect == string(bindings.EffectUnsafe); returned || unsafe {
+		w.violatef("%s: the run of epoch %d (%s) ended %q without a response, and its worker lives", t.m.turn.id.Turn, e.epoch, h.claim.Meta.Effect, e.result)
+	}
+}
+
 // check holds the end of the schedule against the promise.
 func (w *world) check() {
 	for _, m := range w.queue {

@@ -80,6 +80,7 @@
 //   - a stale read excuses only what the turns that were read that way do;
 //   - the context variables of the chat are those that the runs changed whose responses name them,
 //     and nobody else's, also as a tool reads them that begins after such a response;
+//   - a worker that lives drops no result of a tool, nor the run of an unsafe one, for a lost lease;
 //   - nothing is left in the queue.
 //
 // A violation comes with its seed, and the seed with the whole schedule:

@@ -18,7 +18,8 @@ type thread struct {
 	fibers []*fiber // the handler first
 	timer  *fiber   // the one of them that parks the turn
 	timers []*timer
-	away   bool // it takes no slot
+	away   bool   // it takes no slot
+	entry  *entry // the run of the tool, nil before it is entered
 
 	since  time.Time // when a handler began it
 	known  int       // how many records the journal had then

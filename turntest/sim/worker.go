@@ -187,6 +187,7 @@ func (p *process) handle(t *thread, x *fiber) {
 	case handlers.Leave:
 		w.tracef("%s leaves #%d/%d", p.name, t.lease.Seq, t.lease.Delivery)
 		t.d.Leave()
+		w.checkLeft(t)
 	}
 }
 

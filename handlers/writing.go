@@ -1,0 +1,99 @@
+package handlers
+
+import (
+	"context"
+	"time"
+
+	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/mutant"
+)
+
+// How the end of a turn is stored. As long as the lease lasts, a write of unknown outcome is sent
+// again. A lost lease does not end that: the response is a create, which harms no other worker however
+// late it is, and the lease may have lapsed because no worker could reach the server.
+
+// lastTry is how long a worker that has lost its lease tries to store how a turn ends without a result
+// in hand: any other worker stores the same.
+const lastTry = 10 * time.Second
+
+// maxPending bounds the results of tools that a worker without a lease still tries to store. Each
+// keeps its run and its slot.
+const maxPending = 4096
+
+// respond stores the outcome of a tool that was entered. It tries until the worker has ended its tools:
+// without the result, a turn whose tool is unsafe ends as interrupted.
+func (h *Handlers) respond(t *turn, hold idempotency.Hold, out engine.Outcome) Disposition {
+	write := func(ctx context.Context) Disposition { return h.storeOutcome(ctx, t, hold, out) }
+	if d, decided := underLease(t.m, write); decided || mutant.Planted(mutant.ResultIsGivenUp) {
+		return d
+	}
+	defer h.pending.Add(-1)
+	if h.pending.Add(1) > maxPending {
+		h.log(t).Error("a result is dropped: too many wait for the server after their leases have ended", "limit", maxPending)
+		return leave()
+	}
+	h.log(t).Warn("the lease ended before the result was stored: it is tried until the worker stops")
+	ctx, done := afterLease(t.m, 0)
+	defer done()
+	return write(ctx)
+}
+
+// end stores the response of a turn whose tool has no outcome.
+func (h *Handlers) end(t *turn, hold idempotency.Hold, r *events.ToolResponse) Disposition {
+	write := func(ctx context.Context) Disposition { return h.finish(ctx, t, hold, r) }
+	if d, decided := underLease(t.m, write); decided {
+		return d
+	}
+	ctx, done := afterLease(t.m, lastTry)
+	defer done()
+	return write(ctx)
+}
+
+// underLease writes as long as the lease lasts. It reports false if the lease was, or is, lost and
+// nothing is decided.
+func underLease(m *Message, write func(ctx context.Context) Disposition) (d Disposition, decided bool) {
+	if m.Held.Err() != nil {
+		return leave(), false
+	}
+	d = write(m.Held)
+	return d, d.Do != Leave || m.Held.Err() == nil
+}
+
+// afterLease is the context of what does not need the lease. It ends soon after the worker has ended
+// its tools, and after most, unless that is 0.
+func afterLease(m *Message, most time.Duration) (context.Context, context.CancelFunc) {
+	ctx, done := outside(context.WithoutCancel(m.Held), m.tools)
+	if most == 0 {
+		return ctx, done
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	return ctx, func() {
+		cancel()
+		done()
+	}
+}
+
+// lives is the context of what a run reads and writes while its tool is entered: that of the
+// lease. No other worker may enter an unsafe tool, so its run continues without the lease, because
+// that may have lapsed while no worker could reach the server: what is stored decides.
+func (r *run) lives() context.Context {
+	held := r.t.m.Held
+	if held.Err() == nil || r.parkable() || mutant.Planted(mutant.LostLeaseEndsWait) {
+		return held
+	}
+	return r.tools
+}
+
+// persist does something in the journal, again if the lease was lost meanwhile and the run
+// continues without it. To do it twice is to do it once.
+func (r *run) persist(op func(ctx context.Context) error) error {
+	for {
+		ctx := r.lives()
+		err := op(ctx)
+		if err == nil || ctx.Err() == nil || r.lives().Err() != nil {
+			return err
+		}
+	}
+}
