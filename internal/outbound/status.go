@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -55,7 +54,7 @@ func (c *Client) Told(op string, body json.RawMessage) error {
 		tree = nil
 	}
 	status, m := statusOf(tree), meaning{code: events.CodeToolError}
-	said := c.Clean(words(tree))
+	said := c.Clean(target.Words(tree))
 	text := "the endpoint reports an error"
 	if status != 0 {
 		m = meaningOf(status)
@@ -111,6 +110,9 @@ func meaningOf(status int) meaning {
 		return meaning{code: failed, mend: "it takes no more calls at this rate", refused: true}
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
 		return meaning{code: events.CodeTimeout, unknown: true}
+	case http.StatusMultipleChoices, http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusNotModified,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return meaning{code: failed, mend: "it redirects and does not say where, or takes the request for one of a cache: check the url of the manifest"}
 	case http.StatusBadGateway:
 		return meaning{code: failed, unknown: true}
 	}
@@ -142,8 +144,9 @@ func (m meaning) text(status int, said string) string {
 func retryAfter(text string, now time.Time) (time.Duration, bool) {
 	const most = 24 * time.Hour // more is not believed
 	wait, told := time.Duration(0), false
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		wait, told = time.Duration(seconds)*time.Second, true
+	text = strings.TrimSpace(text)
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds >= 0 && !strings.ContainsAny(text, "xXpPnN") {
+		wait, told = time.Duration(min(seconds, most.Seconds())*float64(time.Second)), true
 	} else if at, err := http.ParseTime(text); err == nil {
 		wait, told = at.Sub(now), true
 	}
@@ -153,47 +156,16 @@ func retryAfter(text string, now time.Time) (time.Duration, bool) {
 // detail is what the body of a failure says in words: bounded, printable, without our secrets.
 func (c *Client) detail(resp *http.Response) string {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure)) // a part is better than nothing
-	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
-	case IsJSON(kind):
-		tree, err := events.Decode(data)
+	kind, _, _ := target.ContentKind(resp.Header.Get("Content-Type"))
+	if value, why := target.JSON(data); why == "" && value != nil && (kind == target.KindJSON || value[0] == '{' || value[0] == '[') {
+		tree, err := events.Decode(value)
 		if err != nil {
 			return ""
 		}
-		return c.Clean(words(tree))
-	case kind == "text/plain":
-		return c.Clean(string(data))
+		return c.Clean(target.Words(tree))
 	}
-	return ""
-}
-
-// IsJSON reports whether a media type is one of JSON.
-func IsJSON(kind string) bool {
-	return kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
-}
-
-// words finds the text of a failure: that of RFC 9457, or what frameworks call it.
-func words(tree any) string {
-	switch v := tree.(type) {
-	case string:
-		return v
-	case map[string]any:
-		for _, name := range []string{"detail", "message", "error_description", "error", "title"} {
-			if text := words(v[name]); text != "" {
-				return text
-			}
-		}
-	case []any: // a list of faults, as frameworks make of a failed validation
-		var all []string
-		for _, one := range v[:min(len(v), 10)] {
-			object, _ := one.(map[string]any)
-			for _, name := range []string{"detail", "message", "msg"} {
-				if text, ok := object[name].(string); ok {
-					all = append(all, text)
-					break
-				}
-			}
-		}
-		return strings.Join(all, "; ")
+	if kind == target.KindText {
+		return c.Clean(string(data))
 	}
 	return ""
 }

@@ -17,6 +17,12 @@
 //	ask        asks "color" and returns {"color": answer}
 //	null       null, or nothing
 //	garbage    what is no JSON
+//	text       "done", as a text if the kind has texts that are no JSON
+//	marked     {"ok": true} after a byte order mark, with white space around
+//	nan        {"count": NaN}
+//	huge       {"number": 1000…} of 81 digits
+//	lowly      user_error "no such city", with the names of headers in lower case
+//	later      a retryable failure that is to be tried after 7 s
 //
 // slow and crash append the line "begun" to the file args.note when they are entered, and slow
 // the line "cancelled" when it is cancelled, before it ends. Without args.note they do not.

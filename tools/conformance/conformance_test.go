@@ -46,5 +46,8 @@ func golang(name string) tools.Invoker {
 // F30 among others: a function that panics is an error, and the next call runs.
 func TestGoFunctionsConform(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, conformance.Kind{Name: "go", Invoker: golang})
+	conformance.Run(t, conformance.Kind{Name: "go", Invoker: golang, Cannot: map[string]string{
+		"marked": "encoding/json writes its results", "nan": "encoding/json writes its results",
+		"huge": "numbers are bounded where the result is stored",
+	}})
 }

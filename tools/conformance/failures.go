@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"time"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
@@ -9,6 +11,8 @@ import (
 
 var failures = []test{ //nolint:gochecknoglobals // a table
 	{"ErrorOfTheUserKeepsItsText", []string{"fail_user"}, (*suite).failsForTheUser},
+	{"HeadersCountInWhateverCase", []string{"lowly"}, (*suite).readsHeaders},
+	{"DelayOfARetryIsKept", []string{"later"}, (*suite).keepsDelay},
 	{"ErrorOfTheToolKeepsItsText", []string{"fail"}, (*suite).fails},
 	{"FailedCallIsNotTriedAgain", []string{"fail"}, (*suite).failsOnce},
 	{"RetryableFailureIsMarked", []string{"busy"}, (*suite).marksRetryable},
@@ -20,6 +24,18 @@ var failures = []test{ //nolint:gochecknoglobals // a table
 func (s *suite) failsForTheUser() {
 	_, err := s.invoke("fail_user", `{}`)
 	s.failed(err, "no such city", events.CodeUserError)
+}
+
+func (s *suite) readsHeaders() {
+	_, err := s.invoke("lowly", `{}`)
+	s.failed(err, "no such city", events.CodeUserError)
+}
+
+func (s *suite) keepsDelay() {
+	_, err := s.invoke("later", `{}`)
+	wait, retryable := tools.RetryDelay(err)
+	require.True(s, retryable, "%v", err)
+	require.Equal(s, 7*time.Second, wait)
 }
 
 func (s *suite) fails() {

@@ -40,7 +40,8 @@ const (
 
 // Function is what the counterpart does for a function of the suite, for those that are written
 // in Go: they bring it the arguments and take its result, and its error by the rules of their
-// kind. The error of busy is marked [tools.Retryable]; the result of garbage is no JSON.
+// kind. The errors of busy and later are retryable; the results of garbage, marked and nan are
+// no JSON.
 func Function(ctx context.Context, name string, args json.RawMessage, host Host) (json.RawMessage, error) {
 	var in struct {
 		Seconds    float64 `json:"seconds"`
@@ -83,6 +84,18 @@ func Function(ctx context.Context, name string, args json.RawMessage, host Host)
 		return json.RawMessage("null"), nil
 	case "garbage":
 		return json.RawMessage("{this is no JSON"), nil
+	case "text":
+		return json.RawMessage(`"done"`), nil
+	case "marked":
+		return json.RawMessage("\ufeff {\"ok\": true}\r\n"), nil
+	case "nan":
+		return json.RawMessage(`{"count": NaN}`), nil
+	case "huge":
+		return json.RawMessage(`{"number": 1` + strings.Repeat("0", 80) + `}`), nil
+	case "lowly":
+		return nil, failure(events.CodeUserError, "no such city")
+	case "later":
+		return nil, tools.RetryAfter(failure(events.CodeToolError, "busy"), 7*time.Second)
 	default:
 		return nil, failure(events.CodeUnknownTool, fmt.Sprintf("%q is no function of the suite", name))
 	}

@@ -21,6 +21,10 @@ var results = []test{ //nolint:gochecknoglobals // a table
 	{"BigResultComesWhole", []string{"big"}, (*suite).returnsBig},
 	{"ResultOverTheLimitIsTooLarge", []string{"big"}, (*suite).boundsResults},
 	{"WhatIsNoJSONIsToolError", []string{"garbage"}, (*suite).refusesGarbage},
+	{"TextIsAString", []string{"text"}, (*suite).takesTexts},
+	{"MarkAndBlanksAroundJSONDoNotCount", []string{"marked"}, (*suite).takesMarks},
+	{"NumberThatIsNoneIsNamed", []string{"nan"}, (*suite).namesNaN},
+	{"NumberOverTheLimitIsNamed", []string{"huge"}, (*suite).namesHuge},
 	{"ToolIsToldWhoCalls", []string{"identity"}, (*suite).tellsIdentity},
 	{"IdsWithControlCharactersForgeNothing", []string{"identity"}, (*suite).escapesIdentity},
 	{"ManyCallsAtOnceGetTheirOwnResults", []string{"echo"}, (*suite).runsMany},
@@ -89,6 +93,30 @@ func (s *suite) boundsResults() {
 func (s *suite) refusesGarbage() {
 	_, err := s.invoke("garbage", `{}`)
 	s.failed(err, "", events.CodeToolError)
+	s.works()
+}
+
+func (s *suite) takesTexts() {
+	result, err := s.invoke("text", `{}`)
+	require.NoError(s, err)
+	s.exactly(`"done"`, result)
+}
+
+func (s *suite) takesMarks() {
+	result, err := s.invoke("marked", `{}`)
+	require.NoError(s, err)
+	s.exactly(`{"ok":true}`, result)
+}
+
+func (s *suite) namesNaN() {
+	_, err := s.invoke("nan", `{}`)
+	s.failed(err, "NaN", events.CodeToolError)
+	s.works()
+}
+
+func (s *suite) namesHuge() {
+	_, err := s.invoke("huge", `{}`)
+	s.failed(err, "number", events.CodeToolError)
 	s.works()
 }
 

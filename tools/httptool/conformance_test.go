@@ -48,11 +48,15 @@ func function(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case name == "progress" && err == nil:
 		_, _ = fmt.Fprintf(w, "event: result\ndata: %s\n\n", value)
+	case name == "text":
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, "done")
 	case err == nil:
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(value)
 	case tools.IsRetryable(err):
-		w.Header().Set("Retry-After", "0")
+		wait, _ := tools.RetryDelay(err)
+		w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())))
 		http.Error(w, "busy", http.StatusServiceUnavailable)
 	case errors.As(err, &failed):
 		w.Header().Set("Content-Type", "application/problem+json")

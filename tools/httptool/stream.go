@@ -25,10 +25,8 @@ func (a *answer) stream(ctx context.Context) (json.RawMessage, error) {
 			return nil, a.fail("the stream ended without a result: %s", outbound.Unknown)
 		case err != nil:
 			return nil, outbound.Fault(ctx, a.op, err)
-		case name == "result" && len(data) == 0:
-			return nil, nil
 		case name == "result":
-			return a.json(data)
+			return a.value(data, "application/json")
 		case name == "error":
 			return nil, a.failure(data)
 		case name == "progress":

@@ -100,7 +100,7 @@ func (k *kit) tool(name string) *mcptool.Tool {
 // all makes the tools of the suite.
 func (k *kit) all() *kit {
 	for _, name := range []string{
-		"echo", "fail_user", "fail", "busy", "slow", "crash", "progress", "big", "identity", "ask", "null", "garbage",
+		"echo", "fail_user", "fail", "busy", "slow", "crash", "progress", "big", "identity", "ask", "null", "garbage", "text", "huge",
 	} {
 		k.tools[name] = k.tool(name)
 	}
@@ -119,6 +119,10 @@ func (k *kit) close(ctx context.Context) error {
 
 func (k *kit) kind(name string) conformance.Kind {
 	return conformance.Kind{
+		Cannot: map[string]string{
+			"marked": "the counterpart's SDK writes its messages", "nan": "the counterpart's SDK writes its messages",
+			"lowly": "its results have no headers", "later": "its results name no delay",
+		},
 		Name: name, Invoker: func(function string) tools.Invoker { return k.tools[function] }, Close: k.close, MaxOutput: maxOutput,
 		Answer: func(color string) (string, any) { return "color", map[string]any{"color": color} },
 	}

@@ -100,7 +100,7 @@ func newServer(mode string, crash func(context.Context)) *mcp.Server {
 			return structured(os.Environ())
 		})
 	for _, name := range []string{
-		"echo", "fail_user", "fail", "busy", "slow", "crash", "progress", "big", "identity", "ask", "null", "garbage",
+		"echo", "fail_user", "fail", "busy", "slow", "crash", "progress", "big", "identity", "ask", "null", "garbage", "text", "huge",
 	} {
 		tool := &mcp.Tool{Name: name, Description: name + " of the suite", InputSchema: json.RawMessage(`{"type":"object"}`)}
 		if name == "garbage" { // any text is a result, unless it has to be a structure
@@ -169,6 +169,8 @@ func run(ctx context.Context, name string, req *mcp.CallToolRequest, crash func(
 	switch {
 	case err != nil:
 		return failed(err), nil
+	case name == "text":
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil
 	case !json.Valid(result):
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(result)}}}, nil
 	case result == nil:

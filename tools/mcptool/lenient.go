@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools/target"
 )
 
 // wire is what counts of a message.
@@ -115,14 +115,8 @@ func (s *session) unread() string {
 
 // notJSON is why a text is not JSON.
 func notJSON(text []byte) string {
-	if word := notNumber.FindSubmatch(text); word != nil {
-		return "it has " + string(word[1]) + " where a value is expected; write null, or a text"
-	}
-	if _, err := events.Decode(text); err != nil {
-		return bounded(err.Error())
+	if _, why := target.JSON(text); why != "" {
+		return bounded(why)
 	}
 	return "it cannot be read"
 }
-
-// notNumber matches what programs write for floats that JSON does not have.
-var notNumber = regexp.MustCompile(`[:\[,]\s*(-?(?:NaN|Infinity|nan|inf|undefined))\s*[,}\]]`)

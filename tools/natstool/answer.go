@@ -1,6 +1,7 @@
 package natstool
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -8,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
@@ -25,6 +25,20 @@ const (
 	maxRetryAfter = 24 * time.Hour // more is not believed
 )
 
+// header returns a header by its name, written exactly so if that is there, else in other letter case:
+// not all clients keep it.
+func header(h nats.Header, name string) string {
+	if v := h.Get(name); v != "" || len(h) == 0 {
+		return v
+	}
+	for key, values := range h {
+		if len(values) > 0 && strings.EqualFold(key, name) {
+			return strings.TrimSpace(values[0])
+		}
+	}
+	return ""
+}
+
 // noService reports whether a message is the server's word that nobody is at the subject.
 func noService(m *nats.Msg) bool {
 	return len(m.Data) == 0 && m.Header.Get(statusHeader) == noResponders
@@ -36,19 +50,21 @@ func (c *conversation) result(m *nats.Msg) (tools.Result, error) {
 		c.tool.gone.Store(true)
 		return tools.Result{}, tools.Retryable(failure(c.op, events.CodeToolError, "no service answers at "+c.tool.name()+": nothing has happened"))
 	}
-	if err := c.failed(m.Header); err != nil {
+	if err := c.failed(m); err != nil {
 		return tools.Result{}, err
 	}
-	switch size := len(m.Data); {
-	case size == 0:
-		value, err := c.fit(json.RawMessage("null"))
-		return tools.Result{Value: value}, err
-	case size > c.tool.o.MaxAnswer:
+	size := len(m.Data)
+	if size > c.tool.o.MaxAnswer {
 		return tools.Result{}, failure(c.op, events.CodeTooLarge, fmt.Sprintf("the service's answer has %d bytes, the limit is %d", size, c.tool.o.MaxAnswer))
-	case !jsontext.Value(m.Data).IsValid():
-		return tools.Result{}, failure(c.op, events.CodeToolError, fmt.Sprintf("the service's answer is not JSON (%d bytes)", size))
 	}
-	value, err := c.fit(m.Data)
+	value, why := target.Answer(m.Data, cmp.Or(header(m.Header, "Content-Type"), "application/json"))
+	if why != "" {
+		return tools.Result{}, failure(c.op, events.CodeToolError, fmt.Sprintf("the service's answer (%d bytes) cannot be used: %s", size, why))
+	}
+	if value == nil {
+		value = json.RawMessage("null")
+	}
+	value, err := c.fit(value)
 	return tools.Result{Value: value}, err
 }
 
@@ -68,15 +84,23 @@ func (c *conversation) fit(answer json.RawMessage) (json.RawMessage, error) {
 	return fitting, nil
 }
 
-// failed returns the error that the headers of an answer tell, nil if they tell none.
-func (c *conversation) failed(h nats.Header) error {
-	said, status, text := h.Get(target.HeaderErrorCode), h.Get(micro.ErrorCodeHeader), h.Get(micro.ErrorHeader)
-	if said == "" && status == "" && text == "" {
+// failed returns the error that the headers of an answer tell, nil if they tell none. Without a text
+// in them, it is what the body says.
+func (c *conversation) failed(m *nats.Msg) error {
+	h := m.Header
+	if len(h) == 0 {
 		return nil
 	}
-	if text == "" {
-		text = "the service failed"
+	said, status, text := header(h, target.HeaderErrorCode), header(h, micro.ErrorCodeHeader), header(h, micro.ErrorHeader)
+	if status == "" && len(m.Data) == 0 { // of the server, or of what stands between
+		if s := h.Get(statusHeader); len(s) == 3 && (s[0] == '4' || s[0] == '5') {
+			status = s
+		}
 	}
+	if said == "" && text == "" && fine(status) {
+		return nil
+	}
+	text = cmp.Or(text, words(m), "the service failed"+map[bool]string{true: " with status " + cut(status)}[status != ""])
 	text = strings.ToValidUTF8(text[:min(len(text), maxErrorText)], "")
 	code, retryable := ofStatus(status)
 	if said != "" {
@@ -84,9 +108,27 @@ func (c *conversation) failed(h nats.Header) error {
 	}
 	err := wrap(c.op, code, text, &ServiceError{Code: cut(said), Status: cut(status)})
 	if retryable {
-		return tools.RetryAfter(err, retryAfter(h.Get(target.HeaderRetryAfter)))
+		return tools.RetryAfter(err, retryAfter(header(h, target.HeaderRetryAfter)))
 	}
 	return err
+}
+
+// fine reports whether a status is that of a success, which some services give with each answer.
+func fine(status string) bool {
+	return status == "" || status == "0" || len(status) == 3 && (status[0] == '1' || status[0] == '2')
+}
+
+// words is what the body of a failure says.
+func words(m *nats.Msg) string {
+	value, why := target.Answer(m.Data[:min(len(m.Data), maxErrorText)], header(m.Header, "Content-Type"))
+	if why != "" || value == nil {
+		return ""
+	}
+	tree, err := events.Decode(value)
+	if err != nil {
+		return ""
+	}
+	return target.Words(tree)
 }
 
 // ofStatus is what the code of a micro service means. Only refusals are retryable.

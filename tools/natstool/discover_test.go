@@ -116,7 +116,7 @@ func TestAnswersAreHeldAgainstTheServicesSchema(t *testing.T) {
 		require.Contains(t, err.Error(), "output schema")
 		require.NotContains(t, err.Error(), "classified")
 	}
-	answer = ` {"order":"a1","besides":1.50}`
+	answer = `{"order":"a1","besides":1.50}`
 	result, err := k.invoke(tool, k.call(nil))
 	require.NoError(t, err)
 	require.Equal(t, answer, string(result.Value), "as it came")

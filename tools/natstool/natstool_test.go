@@ -127,6 +127,60 @@ func TestErrorsOfServicesHaveCodes(t *testing.T) {
 	}
 }
 
+func TestAnswersOfServicesAreReadAsTheyAreMeant(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	var body string
+	var headers []string
+	k.serve("says", func(m *nats.Msg) { respond(m, body, headers...) })
+	tool := k.tool(&target.NATS{Subject: "says"})
+	for _, c := range []struct {
+		body    string
+		headers []string
+		want    string
+	}{
+		{"", nil, `null`},
+		{" \r\n", nil, `null`},
+		{"\ufeff[1]\n", nil, `[1]`},
+		{"7", nil, `7`},
+		{"pong", []string{"Content-Type", "text/plain"}, `"pong"`},
+		{"pong", []string{"content-type", "Text/Plain; charset=utf-8"}, `"pong"`},
+		{`{"a":1}`, []string{"Content-Type", "application/octet-stream"}, `{"a":1}`},
+		{`{"a":1}`, []string{"Nats-Service-Error-Code", "0"}, `{"a":1}`},
+		{`{"a":1}`, []string{"Nats-Service-Error-Code", "200", "Nats-Service-Error", ""}, `{"a":1}`},
+		{``, []string{"Status", "active"}, `null`},
+	} {
+		body, headers = c.body, c.headers
+		result, err := k.invoke(tool, k.call(nil))
+		require.NoError(t, err, "%q %v", c.body, c.headers)
+		require.Equal(t, c.want, string(result.Value), "%q %v", c.body, c.headers)
+	}
+	for _, c := range []struct {
+		body    string
+		headers []string
+		code    events.Code
+		want    string
+	}{
+		{"pong", nil, events.CodeToolError, "(4 bytes) cannot be used: invalid JSON at byte 0"},
+		{`{"a":NaN}`, nil, events.CodeToolError, "it has NaN where a value is expected"},
+		{"<html>", nil, events.CodeToolError, "it is a page or XML"},
+		{"\xff\xfe1\x00", nil, events.CodeToolError, "it is UTF-16"},
+		{"x", []string{"Content-Type", "image/png"}, events.CodeToolError, `Content-Type is "image/png"`},
+		{"", []string{"nats-service-error-code", "404", "nats-service-error", "no such order"}, events.CodeUserError, "no such order"},
+		{`{"error":{"message":"no such order"}}`, []string{"Nats-Service-Error-Code", "404"}, events.CodeUserError, "no such order"},
+		{"no such order", []string{"Nats-Service-Error-Code", "500", "Content-Type", "text/plain"}, events.CodeToolError, "no such order"},
+		{"", []string{"Nats-Service-Error-Code", "500"}, events.CodeToolError, "the service failed with status 500"},
+		{"", []string{"Nats-Service-Error-Code", "200", "Nats-Service-Error", "it broke"}, events.CodeToolError, "it broke"},
+		{"", []string{"Status", "408"}, events.CodeTimeout, "the service failed with status 408"},
+	} {
+		body, headers = c.body, c.headers
+		_, err := k.invoke(tool, k.call(nil))
+		require.Equal(t, c.code, events.CodeOf(err), "%q %v: %v", c.body, c.headers, err)
+		require.ErrorContains(t, err, c.want)
+		require.False(t, tools.IsRetryable(err))
+	}
+}
+
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

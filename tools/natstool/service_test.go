@@ -26,7 +26,7 @@ const (
 
 // functions of the suite.
 func functions() []string {
-	return []string{"echo", "fail_user", "fail", "busy", "slow", "crash", "progress", "big", "identity", "ask", "null", "garbage"}
+	return []string{"echo", "fail_user", "fail", "busy", "slow", "crash", "progress", "big", "identity", "ask", "null", "garbage", "text", "marked", "nan", "huge", "lowly", "later"}
 }
 
 // serveSuite is a process with a service that has the functions of the suite.
@@ -69,12 +69,17 @@ func answer(ctx context.Context, nc *nats.Conn, name string, r micro.Request) {
 	result, err := conformance.Function(ctx, name, r.Data(), host(nc, r))
 	var coded *events.Error
 	switch {
+	case name == "text":
+		_ = r.Respond([]byte("done"), micro.WithHeaders(micro.Headers{"Content-Type": {"text/plain"}}))
+	case name == "lowly":
+		_ = r.Respond(nil, micro.WithHeaders(micro.Headers{"oneturn-error-code": {"user_error"}, "nats-service-error": {"no such city"}}))
 	case err == nil:
 		_ = r.Respond(result)
 	case errors.Is(err, context.DeadlineExceeded):
 		_ = r.Error("504", "out of time", nil)
 	case tools.IsRetryable(err):
-		_ = r.Error("503", "busy", nil)
+		wait, _ := tools.RetryDelay(err)
+		_ = r.Error("503", "busy", nil, micro.WithHeaders(micro.Headers{"Retry-After": {strconv.Itoa(int(wait.Seconds()))}}))
 	case errors.As(err, &coded):
 		_ = r.Error("500", coded.Msg, nil, micro.WithHeaders(micro.Headers{"Oneturn-Error-Code": {string(coded.Code)}}))
 	default:

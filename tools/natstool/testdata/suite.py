@@ -106,10 +106,18 @@ functions = {
 }
 
 
+answers = {
+    "garbage": (b"{this is no JSON",), "text": (b"done", {"Content-Type": "text/plain"}), "marked": (b"\xef\xbb\xbf {\"ok\": true}\r\n",),
+    "nan": (json.dumps({"count": float("nan")}).encode(),), "huge": (json.dumps({"number": 10 ** 80}).encode(),),
+    "lowly": (b"", {"oneturn-error-code": "user_error", "nats-service-error": "no such city"}),
+    "later": (b"", {"Oneturn-Error-Code": "retryable", "Nats-Service-Error": "busy", "Retry-After": "7"}),
+}
+
+
 def answer(connection, name, message):
     call = Call(connection, message)
-    if name == "garbage":
-        call.respond(b"{this is no JSON")
+    if name in answers:
+        call.respond(*answers[name])
         return
     try:
         call.respond(json.dumps(functions[name](call, **json.loads(message.body))).encode())
@@ -126,7 +134,7 @@ def serve(connection, prefix, name):
 
 def main(url, prefix):
     connection = nats.connect(url)
-    for name in [*functions, "garbage"]:
+    for name in [*functions, *answers]:
         serve(connection, prefix, name)
     connection.flush()
     print("ready", flush=True)
