@@ -38,15 +38,15 @@ func (a *api) turn(ctx context.Context, app string, body []byte) (any, error) {
 	}
 	var records []idempotency.Record
 	for _, k := range append(reuses, key) {
-		found, err := a.store.Scan(ctx, k)
+		turn, err := idempotency.Load(ctx, a.store, k)
 		if err != nil {
 			return nil, err
 		}
 		claimed := "" // the fingerprint of the turn, which a damaged response does not tell
-		for _, r := range found {
-			if r.Key == k.Public(events.KindToolCall) {
-				claimed = r.Meta.Fingerprint
-			}
+		if turn.Claim != nil {
+			claimed = turn.Claim.Meta.Fingerprint
+		}
+		for _, r := range turn.Records {
 			if r.Damaged() {
 				r.Meta.Fingerprint = claimed
 			}

@@ -176,7 +176,7 @@ func (p *asking) add(ctx context.Context, r *idempotency.Record, at uint64, more
 		return p.full(at, more), nil
 	}
 	var err error
-	if w.State, err = p.states.of(ctx, r.Key); err != nil {
+	if w.State, err = p.states.of(ctx, r); err != nil {
 		return false, err
 	}
 	if w.State == WaitOpen {
@@ -223,7 +223,7 @@ func (a *api) question(ctx context.Context, app, chat, id string) (*Wait, error)
 		if w == nil || w.ToolCallID != id {
 			continue
 		}
-		w.State, err = (&states{store: a.store, exact: true}).of(ctx, r.Key)
+		w.State, err = (&states{store: a.store}).of(ctx, &r)
 		return w, err
 	}
 	return nil, nil //nolint:nilnil // there is none
@@ -264,17 +264,17 @@ func readWait(r *idempotency.Record, whole bool) *Wait {
 }
 
 // states tells what became of questions by the names of the records of their calls, which it
-// keeps for the next question of the same call.
+// keeps for the next question of the same call. What a name stands for is read: it may be left of a
+// former life of the key, older than the question.
 type states struct {
 	store *idempotency.KV
-	exact bool // how a decided question was decided, which takes one more read
 
 	call  subjects.Key
 	names map[string]bool
 }
 
-func (s *states) of(ctx context.Context, key string) (WaitState, error) {
-	ask, ok := subjects.ParseKey(key)
+func (s *states) of(ctx context.Context, r *idempotency.Record) (WaitState, error) {
+	ask, ok := subjects.ParseKey(r.Key)
 	if !ok {
 		return WaitClosed, nil
 	}
@@ -288,40 +288,41 @@ func (s *states) of(ctx context.Context, key string) (WaitState, error) {
 			s.names[name.Name()] = true
 		}
 	}
-	switch ack, answer := ask.Public(subjects.KindAck, ask.ID), ask.Key.Private(kindAnswer, ask.ID); {
-	case s.names[ack]:
-		return s.outcome(ctx, ack)
-	case s.names[answer]:
-		return s.outcome(ctx, answer)
-	case s.names[ask.Public(events.KindToolResponse)]:
-		return WaitClosed, nil
-	case s.names[ask.Public(kindCancel)]:
-		return WaitCancelled, nil
-	default:
+	end := ask.Public(events.KindToolResponse)
+	for _, key := range []string{ask.Public(subjects.KindAck, ask.ID), ask.Key.Private(kindAnswer, ask.ID), end} {
+		if !s.names[key] {
+			continue
+		}
+		switch found, err := s.store.Last(ctx, key); {
+		case err != nil && !errors.Is(err, idempotency.ErrNotFound): // else it has just expired
+			return "", err
+		case err == nil && found.Former(r.Seq):
+		case key == end:
+			return WaitClosed, nil
+		default:
+			return outcome(&found), nil
+		}
+	}
+	if !s.names[ask.Public(kindCancel)] {
 		return WaitOpen, nil
 	}
+	t, err := idempotency.Load(ctx, s.store, ask.Key)
+	if err != nil || t.Cancel == nil {
+		return WaitOpen, err
+	}
+	return WaitCancelled, nil
 }
 
 // outcome is how a question was decided, by its ack or answer.
-func (s *states) outcome(ctx context.Context, key string) (WaitState, error) {
-	if !s.exact {
-		return WaitAnswered, nil
-	}
-	r, err := s.store.Last(ctx, key)
-	if errors.Is(err, idempotency.ErrNotFound) { // it has just expired, or was erased
-		return WaitAnswered, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	switch idempotency.Outcome(r.Meta.Verdict) {
+func outcome(decided *idempotency.Record) WaitState {
+	switch idempotency.Outcome(decided.Meta.Verdict) {
 	case idempotency.Expired:
-		return WaitExpired, nil
+		return WaitExpired
 	case idempotency.Cancelled:
-		return WaitCancelled, nil
+		return WaitCancelled
 	case idempotency.Answered, idempotency.Open:
 	}
-	return WaitAnswered, nil
+	return WaitAnswered
 }
 
 // Kinds of private records, and of one whose event has another name.

@@ -294,6 +294,7 @@ func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string, asks 
 	defer cancel()
 	q := TurnRequest{Chat: id.Chat, Run: id.Run, Turn: id.Turn, Fingerprint: fingerprint}
 	var first *ending
+	called := false  // a response without a claim is left of a turn that the journal has forgotten
 	claimed := false // with this data, under a key of its own
 	for {
 		page, err := request[Page](ctx, c, tenant(id), VerbTurn, q)
@@ -305,11 +306,11 @@ func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string, asks 
 		for _, r := range page.Records {
 			switch {
 			case r.Kind == events.KindToolCall:
-				claimed = claimed || r.Fingerprint == fingerprint
+				called, claimed = true, claimed || r.Fingerprint == fingerprint
 			case r.Kind != events.KindToolResponse:
-			case r.Fingerprint == fingerprint, fingerprint == "":
+			case fingerprint == "", called && r.Fingerprint == fingerprint:
 				return &ending{r.Event, r.Fingerprint}, true, nil
-			case first == nil:
+			case called && first == nil:
 				first = &ending{r.Event, r.Fingerprint}
 			}
 		}

@@ -87,7 +87,7 @@ func (h *Handlers) runReused(ctx context.Context, t *turn) (idempotency.Decision
 func (t *turn) reuse() {
 	t.key = t.key.Reuse(t.Run, t.Turn, t.hash)
 	t.name = t.key.String()
-	t.ref = refOf(t.name, t.fingerprint)
+	t.ref = idempotency.RefOf(t.name, t.fingerprint)
 	t.callID = events.QualifiedCallID(t.Turn, t.key.Turn)
 }
 

@@ -141,23 +141,24 @@ func because(reason string) string {
 // the cancel: a live copy may be forged. The key is that of the turn.
 func (h *Handlers) CancelSeen(key subjects.Key) {
 	name := key.String()
-	h.cancelled.add(name)
-	if h.running.find(name) != nil && h.isCancelled(context.Background(), key) {
+	h.cancelled.Add(name, h.Now())
+	r := h.running.find(name)
+	if r != nil && h.isCancelled(context.Background(), idempotency.Hold{Key: key, Claim: r.hold.Claim}) { // which never changes
 		h.running.stop(name, errCancelled)
 	}
 }
 
-// isCancelled reports whether the journal has a cancel of a turn, as the leader knows it. If that
+// isCancelled reports whether the journal has a cancel of a turn that runs, as the leader knows it. If that
 // cannot be read, the run looks again when it asks, parks or ends.
-func (h *Handlers) isCancelled(ctx context.Context, key subjects.Key) bool {
+func (h *Handlers) isCancelled(ctx context.Context, hold idempotency.Hold) bool {
 	if mutant.Planted(mutant.LiveCancelDecides) {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	cancelled, err := h.Journal.Cancelled(ctx, idempotency.Hold{Key: key})
+	cancelled, err := h.Journal.Cancelled(ctx, hold)
 	if err != nil {
-		h.Logger.Debug("the journal cannot be asked for a cancel whose live copy has arrived", "key", key.String(), "err", logError(err))
+		h.Logger.Debug("the journal cannot be asked for a cancel whose live copy has arrived", "key", hold.Key.String(), "err", logError(err))
 	}
 	return err == nil && cancelled
 }

@@ -32,7 +32,7 @@ func (h *Handlers) late(ctx context.Context, t *turn, d idempotency.Decision) Di
 	if err := h.mergeMissing(ctx, t.m, d.End); err != nil {
 		return h.comesBack(t, "the context changes of a response are not merged yet", err)
 	}
-	h.finished.add(t.ref)
+	h.Journal.NoteFinished(t.ref, h.Now())
 	return h.duplicate(t)
 }
 

@@ -99,7 +99,7 @@ func (h *Handlers) rarely(m *Message) time.Duration {
 // oftenAs is the level of a line about a message of a tenant that has to wait, or is refused: a warning
 // once a minute, however many there are.
 func (h *Handlers) oftenAs(app string) slog.Level {
-	if h.warned.add(app + h.Now().Truncate(time.Minute).Format(time.RFC3339)) {
+	if h.warned.Add(app+h.Now().Truncate(time.Minute).Format(time.RFC3339), h.Now()) {
 		return slog.LevelDebug
 	}
 	return slog.LevelWarn

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/internal/serverclock"
 	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/subjects"
@@ -29,9 +29,11 @@ var errCancelled = &events.Error{Code: events.CodeCancelled, Msg: "somebody canc
 
 // Bounds of what a worker remembers, and of deliveries.
 const (
-	finishedTurns = 16_384
 	cancelledKeys = 1_024
-	warnings      = 1_024
+	// cancelledFor is how long a live copy of a cancel is remembered for turns that begin to run: after
+	// that its message does the rest.
+	cancelledFor = 10 * time.Minute
+	warnings     = 1_024
 	// graceNaks is how often a message of an unknown workflow is given back within the
 	// binding grace: often enough that one of many workers that knows it gets it.
 	graceNaks = 40
@@ -106,10 +108,9 @@ type Handlers struct {
 	Config
 
 	running   *running
-	finished  *recent[turnRef]
-	cancelled *recent[string] // names of turns
-	unsafe    *recent[string] // tools that have asked and cannot be parked, with their workflows
-	warned    *recent[string] // tenants of messages that wait, with the minute
+	cancelled *recent.Set[string] // names of turns
+	unsafe    *recent.Set[string] // tools that have asked and cannot be parked, with their workflows
+	warned    *recent.Set[string] // tenants of messages that wait, with the minute
 	buffers   buffers
 	schemas   schemas
 	givenBack *budget
@@ -122,14 +123,6 @@ type Handlers struct {
 	maxAckPending atomic.Int64 // of the consumer, as it was read last
 }
 
-// turnRef stands for a turn and its data: sha256 of the name of the turn and the fingerprint.
-type turnRef [sha256.Size]byte
-
-func refOf(name string, fingerprint [sha256.Size]byte) turnRef {
-	const usual = 320 // a name has four tokens
-	return sha256.Sum256(append(append(make([]byte, 0, usual), name...), fingerprint[:]...))
-}
-
 // New returns handlers.
 func New(c Config) *Handlers {
 	if c.Timing == nil {
@@ -138,8 +131,8 @@ func New(c Config) *Handlers {
 	h := &Handlers{
 		givenBack: newBudget(0), waits: waits{asking: newBudget(0), limited: newBudget(0)},
 
-		Config: c, running: newRunning(), refusals: newRefusals(), warned: newRecent[string](warnings),
-		finished: newRecent[turnRef](finishedTurns), cancelled: newRecent[string](cancelledKeys), unsafe: newRecent[string](unsafeTools),
+		Config: c, running: newRunning(), refusals: newRefusals(), warned: recent.New[string](warnings, 0),
+		cancelled: recent.New[string](cancelledKeys, cancelledFor), unsafe: recent.New[string](unsafeTools, 0),
 	}
 	h.SetMaxAckPending(c.MaxAckPending)
 	h.clock = serverclock.New(h.serverTime, func() time.Time { return h.Now() })

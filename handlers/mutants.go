@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -26,7 +27,7 @@ func (h *Handlers) mutantDuplicate(m *Message) bool {
 	if !mutant.Planted(mutant.MsgIDDecides) {
 		return false
 	}
-	return h.finished.add(refOf(m.Header.Get(nats.MsgIdHdr), [sha256.Size]byte{}))
+	return h.Journal.NoteFinished(idempotency.RefOf(m.Header.Get(nats.MsgIdHdr), [sha256.Size]byte{}), h.Now())
 }
 
 var errMutant = errors.New("it was delivered too often")

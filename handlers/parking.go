@@ -56,7 +56,7 @@ func (r *run) begin() {
 
 // warnUnsafe says once what it costs that a tool asks people and cannot be entered again.
 func (h *Handlers) warnUnsafe(t *turn) {
-	if h.unsafe.add(t.binding.Workflow + "/" + t.binding.Tool) {
+	if h.unsafe.Add(t.binding.Workflow+"/"+t.binding.Tool, h.Now()) {
 		return
 	}
 	h.Logger.Warn("a tool with effect unsafe asks people: its turns wait in memory and are lost with the worker (interrupted); "+

@@ -196,7 +196,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	t.hit(failpoint.AfterFinish)
 	h.eraseSecrets(ctx, t)
 	if !stored {
-		h.finished.add(t.ref)
+		h.Journal.NoteFinished(t.ref, h.Now())
 		h.Metrics.LateResults.Inc()
 		h.Logger.Warn("the turn had a response already; the result is dropped", "chat", t.Chat, "turn", t.callID, "epoch", hold.Epoch)
 		return ack()
@@ -220,7 +220,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		}
 		t.hit(failpoint.AfterMerge)
 	}
-	h.finished.add(t.ref)
+	h.Journal.NoteFinished(t.ref, h.Now())
 	return ack()
 }
 

@@ -84,23 +84,24 @@ func (s *Sweep) Judge(ctx context.Context, key subjects.Key, now time.Time) (Fin
 		return f, err
 	}
 	// It may have ended between the two reads: then its message is gone.
-	ended, err := s.ended(ctx, key)
+	ended, err := s.ended(ctx, key, f.Turn.Claim.Seq)
 	if err != nil || !ended {
 		return f, err
 	}
 	return s.judge(ctx, key, now)
 }
 
-// ended asks for the response alone, which costs the server less than the whole turn.
-func (s *Sweep) ended(ctx context.Context, key subjects.Key) (bool, error) {
-	_, err := s.Store.Last(ctx, key.Public(events.KindToolResponse))
+// ended asks for the response alone, which costs the server less than the whole turn. One that is
+// older than the claim, 0 if that is not known, belongs to a former life of the key.
+func (s *Sweep) ended(ctx context.Context, key subjects.Key, claim uint64) (bool, error) {
+	response, err := s.Store.Last(ctx, key.Public(events.KindToolResponse))
 	if errors.Is(err, idempotency.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("sweep: turn %s: %w", key, err)
 	}
-	return true, nil
+	return !response.Former(claim), nil
 }
 
 func (s *Sweep) judge(ctx context.Context, key subjects.Key, now time.Time) (Finding, error) {

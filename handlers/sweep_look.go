@@ -125,7 +125,7 @@ func (r *round) withReads(ctx context.Context, o *OpenTurn, since sinceThen) loo
 	}
 	key, _ := subjects.ParseCall(o.Key)
 	if since.ended || !since.all { // else the headers would have told
-		if ended, err := r.ended(ctx, key); ended || err != nil {
+		if ended, err := r.ended(ctx, key, o.claim()); ended || err != nil {
 			l.found, l.err = Finding{Key: key, Condition: TurnEnded}, err
 			return l
 		}

@@ -36,6 +36,10 @@ func (n *news) add(k subjects.Key, ended bool) {
 	n.turns[of] = had || ended
 }
 
+// forget drops what was noted of a turn before the claim that was read just now: it is left of a former
+// life of its key.
+func (n *news) forget(k subjects.Key) { delete(n.turns, newsOf(k.String())) }
+
 // sinceThen is what is new of a turn.
 type sinceThen struct {
 	ended   bool // its response was among the records

@@ -37,8 +37,13 @@ func (r *round) read(ctx context.Context, scope Scope) error {
 		err := Headers{JS: r.JS, Rate: r.Rate}.Read(ctx, name, from, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 			r.out.Headers++
 			key, _ := r.Space.JournalKeyOf(m.Subject())
-			if rec, ok := subjects.ParseKey(key); ok && !found.add(rec, m, meta) {
+			rec, ok := subjects.ParseKey(key)
+			switch {
+			case !ok:
+			case !found.add(rec, m, meta):
 				r.news.add(rec.Key, rec.Kind == events.KindToolResponse)
+			case rec.Kind == events.KindToolCall && !rec.Private:
+				r.news.forget(rec.Key)
 			}
 		})
 		if err != nil {

@@ -37,6 +37,14 @@ type OpenTurn struct {
 	Secret bool `json:"secret,omitempty"`
 }
 
+// claim returns the sequence of the claim, 0 if it is not known.
+func (o *OpenTurn) claim() uint64 {
+	if o.At == 0 {
+		return 0
+	}
+	return o.Seq
+}
+
 // age is the time since the claim, and whether it is known.
 func (o *OpenTurn) age(now time.Time) (time.Duration, bool) {
 	return now.Sub(time.Unix(o.At, 0)), o.At != 0
@@ -46,7 +54,7 @@ func (o *OpenTurn) age(now time.Time) (time.Duration, bool) {
 func (o *OpenTurn) note(f *Finding, resume uint64) {
 	o.Parked, o.Held, o.Stream, o.Resume = 0, 0, "", resume
 	if o.At == 0 && f.Turn != nil && f.Turn.Claim != nil {
-		o.At = f.Turn.Claim.Time.Unix()
+		o.Seq, o.At = f.Turn.Claim.Seq, f.Turn.Claim.Time.Unix()
 	}
 	switch {
 	case f.Turn == nil:

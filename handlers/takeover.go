@@ -96,7 +96,7 @@ func restore(m *Message, e *events.Resume, held *idempotency.Turn, event *events
 	if sum, err := hex.DecodeString(claim.Meta.Fingerprint); err == nil {
 		copy(t.fingerprint[:], sum)
 	}
-	t.hash, t.ref = claim.Meta.Fingerprint, refOf(t.name, t.fingerprint)
+	t.hash, t.ref = claim.Meta.Fingerprint, idempotency.RefOf(t.name, t.fingerprint)
 	return t, call
 }
 

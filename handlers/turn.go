@@ -31,7 +31,7 @@ type turn struct {
 	data        events.Canonical // structured data
 	fingerprint [sha256.Size]byte
 	hash        string // of the fingerprint, in hex
-	ref         turnRef
+	ref         idempotency.TurnRef
 
 	binding  *bindings.Binding // nil for a turn that is rejected before one was found
 	tool     tools.Invoker
@@ -74,7 +74,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 	if err := h.checkSubject(m, t.StructuredOutputReady); err != nil {
 		return h.dead(m, reasonSubjectMismatch, err)
 	}
-	if h.finished.has(t.ref) || mutant.Enabled && h.mutantDuplicate(m) {
+	if h.Journal.Finished(t.ref, h.Now()) || mutant.Enabled && h.mutantDuplicate(m) {
 		return h.duplicate(t)
 	}
 	if m.Lease.Delivery > 2*maxDeliveries && h.counted(m) {
@@ -164,7 +164,7 @@ func newTurn(m *Message, event *events.StructuredOutputReady) *turn {
 
 // seal notes the data of a turn in the form of records, and all that tells it from other data.
 func (t *turn) seal(data events.Canonical, fingerprint [sha256.Size]byte) {
-	t.data, t.fingerprint, t.hash, t.ref = data, fingerprint, events.Hex(fingerprint), refOf(t.name, fingerprint)
+	t.data, t.fingerprint, t.hash, t.ref = data, fingerprint, events.Hex(fingerprint), idempotency.RefOf(t.name, fingerprint)
 }
 
 // prepare resolves, validates and maps. It sets t.reject when the tool cannot be entered, and
@@ -290,7 +290,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	t.asked = d.Turn != nil && len(d.Turn.Questions()) > 0
 	h.running.add(t.name, r)
 	defer h.running.remove(t.name, r)
-	if h.cancelled.has(t.name) && h.isCancelled(t.m.Held, t.key) {
+	if h.cancelled.Has(t.name, h.Now()) && h.isCancelled(t.m.Held, d.Hold) {
 		stop(errCancelled)
 	}
 	call, err := h.toolCall(ctx, r)

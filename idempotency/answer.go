@@ -138,7 +138,7 @@ func (j *Journal) judge(ctx context.Context, a Answer, c *Claim, t *Turn) (Verdi
 	if q.ack != nil {
 		c.Ack = nil
 	}
-	decided, first, err := j.settle(ctx, c, c.question, answer)
+	decided, first, err := j.settle(ctx, c, t, c.question, answer)
 	if err != nil {
 		return Verdicted{}, err
 	}
@@ -152,12 +152,12 @@ func (j *Journal) judge(ctx context.Context, a Answer, c *Claim, t *Turn) (Verdi
 	return v, nil
 }
 
-// settle stores how a question is decided, unless it is already, and the ack that follows from
-// it. It returns the record that counts, and whether it is the given one.
-func (j *Journal) settle(ctx context.Context, c *Claim, id string, answer Record) (decided Record, first bool, err error) {
+// settle stores how a question of a turn is decided, unless it is already, and the ack that follows
+// from it. It returns the record that counts, and whether it is the given one.
+func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answer Record) (decided Record, first bool, err error) {
 	if answer.Seq == 0 {
 		answer.Key = c.Key.Private(kindAnswer, id)
-		_, rival, err := j.create(ctx, answer)
+		_, rival, err := j.create(ctx, answer, lifeOf(t.Claim))
 		if err != nil {
 			return Record{}, false, err
 		}
@@ -175,6 +175,6 @@ func (j *Journal) settle(ctx context.Context, c *Claim, id string, answer Record
 	_, _, err = j.create(ctx, Record{
 		Key: c.Key.Public(kindAck, id), Data: event,
 		Meta: Meta{Nonce: NewNonce(), Epoch: 1, Verdict: answer.Meta.Verdict, Trace: answer.Meta.Trace},
-	})
+	}, lifeOf(t.Claim))
 	return answer, first, err
 }

@@ -100,6 +100,16 @@ func (t *Turn) called() bool {
 	return t.Cancel != nil
 }
 
+// asks reports whether a question of the turn is still on the screen.
+func (t *Turn) asks() bool {
+	for _, q := range t.questions {
+		if q.ask != nil && q.ack == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // sealed counts the epochs that were taken from an owner who let its lease lapse.
 func (t *Turn) sealed() int {
 	n := 0

@@ -88,11 +88,11 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 			return d, nil
 		}
 	}
-	seq, rival, err := j.create(ctx, call)
+	seq, rival, err := j.create(ctx, call, 0)
 	if err != nil {
 		return Decision{}, err
 	}
-	hold := Hold{Key: c.Key, Nonce: nonce, Epoch: 1, Token: seq, Lease: c.Lease, Trace: c.Trace, Effect: c.Effect, Fingerprint: c.Fingerprint}
+	hold := Hold{Key: c.Key, Nonce: nonce, Epoch: 1, Token: seq, Claim: seq, Lease: c.Lease, Trace: c.Trace, Effect: c.Effect, Fingerprint: c.Fingerprint}
 	if rival == nil {
 		if c.Verdict != "" {
 			return Decision{Action: Conclude, Hold: hold, Code: events.Code(c.Verdict)}, nil
@@ -104,7 +104,7 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	}
 	// The common case of a refused claim is a late duplicate: look for the end first.
 	switch end, err := j.store.Last(ctx, c.Key.Public(kindResponse)); {
-	case err == nil && !c.cancels():
+	case err == nil && !c.cancels() && !end.Former(lifeOf(rival)):
 		return done(&end, nil), nil
 	case err == nil:
 	case !errors.Is(err, ErrNotFound):
@@ -131,7 +131,7 @@ func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, t *Turn) (Dec
 		if err != nil {
 			return Decision{}, err
 		}
-		hold.Epoch = t.Epoch
+		hold.Epoch, hold.Claim = t.Epoch, lifeOf(t.Claim)
 		if c.question != "" && t.Claim != nil { // an answer knows nothing of the turn but its key
 			hold.Effect, hold.Fingerprint = t.Claim.Meta.Effect, t.Claim.Meta.Fingerprint
 		}

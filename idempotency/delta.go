@@ -12,7 +12,7 @@ import (
 // the sequence that orders the change among those of the chat. The change counts if the response
 // of the same run is stored.
 func (j *Journal) Delta(ctx context.Context, h Hold, data []byte) (uint64, error) {
-	seq, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindDelta, strconv.Itoa(h.Epoch)), Meta: h.meta(), Data: data})
+	seq, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindDelta, strconv.Itoa(h.Epoch)), Meta: h.meta(), Data: data}, h.Claim)
 	if err == nil && rival != nil {
 		return 0, errors.New("journal: another run of this epoch has stored its context changes")
 	}

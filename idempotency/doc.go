@@ -6,6 +6,10 @@
 // subscribers see. Whoever creates a key owns the fact. Nothing is ever updated, so no read
 // decides anything: a [Journal] acts on what a create returned.
 //
+// Records expire with the retention of the bucket, one by one, the claim first. A key that is
+// claimed after that is a new turn. What still stands of its former life has a lower sequence than
+// the new claim: it is not read, and a create replaces it.
+//
 // The lease of a claim is the inbound message it came from: as long as its worker keeps that
 // message in progress, JetStream gives it to nobody else. A worker that receives it again
 // with a higher delivery number may take the turn over; no clocks are compared.

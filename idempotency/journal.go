@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -22,8 +23,8 @@ const (
 	unknownPause   = 100 * time.Millisecond
 )
 
-// Journal applies the rules of ownership to a [Store]. It holds no state of turns and is
-// safe for concurrent use.
+// Journal applies the rules of ownership to a [Store]. It holds no state of turns, except which have
+// ended lately, and is safe for concurrent use.
 type Journal struct {
 	store        Store
 	owner        string
@@ -31,6 +32,7 @@ type Journal struct {
 	maxTakeovers int
 	pause        func(ctx context.Context, d time.Duration) error
 	unknown      func() // counts writes with unknown outcome
+	finished     *recent.Set[TurnRef]
 }
 
 // Options of a [Journal]. The zero value is usable.
@@ -55,6 +57,7 @@ func New(store Store, owner string, o Options) *Journal {
 	if j.maxTakeovers <= 0 {
 		j.maxTakeovers = DefaultMaxTakeovers
 	}
+	j.finished = recent.New[TurnRef](maxFinished, finishedFor)
 	if j.pause == nil {
 		j.pause = pause
 	}
@@ -98,7 +101,7 @@ func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 // loadAgain is Load of a turn of which an earlier read is known, which may be nil.
 func (j *Journal) loadAgain(ctx context.Context, key subjects.Key, earlier *Turn) (*Turn, error) {
 	store, ok := j.store.(Flights)
-	if !ok || earlier == nil {
+	if !ok || earlier == nil || earlier.Claim == nil { // what a claim follows may be overwritten
 		return Load(ctx, j.store, key)
 	}
 	records, err := store.Rescan(ctx, key, earlier.Records)
@@ -111,10 +114,11 @@ func (j *Journal) loadAgain(ctx context.Context, key subjects.Key, earlier *Turn
 	return newTurn(key, records), nil
 }
 
-// create stores a record once. It returns the record that is there instead if somebody else
+// create stores a record once in the life of the turn that was claimed at a sequence, 0 where that
+// is not known. It returns the record that is there instead if somebody else
 // was first; a record of our own nonce is ours, however often it was sent. A write with
 // unknown outcome is sent again until ctx ends, because it may have been stored.
-func (j *Journal) create(ctx context.Context, r Record) (seq uint64, rival *Record, err error) {
+func (j *Journal) create(ctx context.Context, r Record, claim uint64) (seq uint64, rival *Record, err error) {
 	r.Meta.Owner = j.owner
 	var why error // the last error that is more than the end of ctx
 	for {
@@ -123,13 +127,19 @@ func (j *Journal) create(ctx context.Context, r Record) (seq uint64, rival *Reco
 		}
 		var exists *ExistsError
 		switch {
-		case errors.As(err, &exists):
+		case errors.As(err, &exists) && exists.Seq == 0 && r.Seq > 0:
+			r.Seq = 0 // what was to be replaced has expired
+			continue
+		case exists != nil:
 			found, errAt := j.store.At(ctx, exists.Seq)
 			switch {
 			case errAt == nil && found.Key != r.Key:
 				errAt = fmt.Errorf("journal: create %s: refused for the sake of %s", r.Key, found.Key) // the answer to another create
 			case errAt == nil && found.Err == nil && found.Meta.Nonce == r.Meta.Nonce:
 				return found.Seq, nil, nil
+			case errAt == nil && found.Former(claim) && found.Seq != r.Seq:
+				r.Seq = found.Seq
+				continue
 			case errAt == nil:
 				return 0, &found, nil
 			}
@@ -161,6 +171,7 @@ type Hold struct {
 	Nonce  string // of this delivery
 	Epoch  int    // epoch under which it runs
 	Token  uint64 // fencing token: sequence of the claim or takeover, 0 for a mere finisher
+	Claim  uint64 // sequence of the claim: records below it belong to a former life of the key; 0 if it is not known
 	Lease  Lease  // the message under which it runs; a run that parks twice needs it
 	Trace  string // traceparent copied into records
 	Effect string // effect of the tool as the claim pinned it
@@ -176,7 +187,7 @@ func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool
 	if mutant.Enabled {
 		j.mutantFinish(ctx, h, event)
 	}
-	_, rival, err := j.create(ctx, Record{Key: h.Key.Public(kindResponse), Meta: h.meta(), Data: event})
+	_, rival, err := j.create(ctx, Record{Key: h.Key.Public(kindResponse), Meta: h.meta(), Data: event}, h.Claim)
 	if err == nil && rival != nil && rival.Err != nil {
 		return false, fmt.Errorf("%w: %s", ErrDamaged, rival.Key)
 	}
@@ -187,7 +198,7 @@ func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool
 // turn of its own, so that readers find that turn by the key. Nothing is decided by the note.
 func (j *Journal) Reused(ctx context.Context, c Claim) error {
 	meta := Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Fingerprint: c.Fingerprint, Trace: c.Trace}
-	_, _, err := j.create(ctx, Record{Key: c.Key.ReuseNote(c.Fingerprint), Meta: meta})
+	_, _, err := j.create(ctx, Record{Key: c.Key.ReuseNote(c.Fingerprint), Meta: meta}, 0)
 	return err
 }
 

@@ -29,8 +29,8 @@ const (
 )
 
 // KV is the [Store] in a JetStream KV bucket. It creates records by publishing to the key's
-// subject with an expected last sequence of 0, and reads through the stream's leader, never
-// through a replica that may lag.
+// subject with an expected last sequence, 0 for a key that is free, and reads through the stream's
+// leader, never through a replica that may lag.
 type KV struct {
 	nc     *nats.Conn
 	space  subjects.Space
@@ -73,7 +73,7 @@ func (s *KV) create(ctx context.Context, r Record) (uint64, error) {
 		return 0, err
 	}
 	before := s.bucket.last.Load()
-	ack, err := s.pub.create(ctx, s.space.JournalSubject(r.Key), &r.Meta, r.Data)
+	ack, err := s.pub.create(ctx, s.space.JournalSubject(r.Key), r.Seq, &r.Meta, r.Data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders) && s.checkSometimes(ctx) != nil:
 		return 0, s.bucket.Err()
@@ -81,7 +81,7 @@ func (s *KV) create(ctx context.Context, r Record) (uint64, error) {
 		return 0, fmt.Errorf("journal: create %s: %w", r.Key, err)
 	case ack.code == 0:
 		return ack.seq, s.stored(ctx, before, ack.seq)
-	case ack.code == errCodeWrongSequence && ack.seq > 0:
+	case ack.code == errCodeWrongSequence && (ack.seq > 0 || r.Seq > 0):
 		return 0, &ExistsError{Key: r.Key, Seq: ack.seq}
 	case ack.code == errCodeInFlight:
 		return 0, ErrUndecided

@@ -10,8 +10,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Memory is a [Store] in the memory of the process, for tests and simulations. Records never
-// expire.
+// Memory is a [Store] in the memory of the process, for tests and simulations. Records expire when
+// [Memory.Expire] is called.
 type Memory struct {
 	mu      sync.Mutex
 	records []Record // by sequence, from 1
@@ -28,14 +28,30 @@ func (m *Memory) Create(ctx context.Context, r Record) (uint64, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if seq, ok := m.keys[r.Key]; ok {
+	if seq := m.keys[r.Key]; seq != r.Seq {
 		return 0, &ExistsError{Key: r.Key, Seq: seq}
+	}
+	if r.Seq > 0 {
+		m.records[r.Seq-1] = Record{Seq: r.Seq} // a deleted message: nothing reads it
 	}
 	r.Data = slices.Clone(r.Data)
 	r.Seq, r.Time = uint64(len(m.records)+1), time.Now().UTC()
 	m.records = append(m.records, r)
 	m.keys[r.Key] = r.Seq
 	return r.Seq, nil
+}
+
+// Expire removes all records up to a sequence, as the retention of a bucket does.
+func (m *Memory) Expire(last uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for n := range m.records[:min(last, uint64(len(m.records)))] {
+		r := &m.records[n]
+		if m.keys[r.Key] == r.Seq {
+			delete(m.keys, r.Key)
+		}
+		*r = Record{Seq: r.Seq}
+	}
 }
 
 // At implements [Store].

@@ -30,7 +30,8 @@ func (j *Journal) mutantClaim(ctx context.Context, c Claim, call Record) (Decisi
 	case !mutant.Planted(mutant.NoIntent) && c.Verdict == "":
 		return Decision{}, false
 	}
-	d.Hold.Token, _, _ = j.create(ctx, call)
+	d.Hold.Token, _, _ = j.create(ctx, call, 0)
+	d.Hold.Claim = d.Hold.Token
 	return d, true
 }
 
@@ -48,7 +49,7 @@ func (j *Journal) mutantFinish(ctx context.Context, h Hold, event []byte) {
 	default:
 		return
 	}
-	_, _, _ = j.create(ctx, r) //nolint:dogsled // a wrong finish does not look
+	_, _, _ = j.create(ctx, r, h.Claim) //nolint:dogsled // a wrong finish does not look
 }
 
 // mutantRecords is what a read from the claim on would see.

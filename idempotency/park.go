@@ -42,7 +42,7 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 	for {
 		meta := h.meta()
 		meta.Verdict = parkParked
-		_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindPark, strconv.Itoa(h.Epoch)), Meta: meta, Data: data})
+		_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindPark, strconv.Itoa(h.Epoch)), Meta: meta, Data: data}, h.Claim)
 		switch {
 		case err != nil:
 			return false, err

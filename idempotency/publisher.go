@@ -131,8 +131,8 @@ func (p *publisher) close() {
 	p.failAll(errClosed)
 }
 
-// create publishes a record on a subject that has to be empty.
-func (p *publisher) create(ctx context.Context, subject string, meta *Meta, data []byte) (pubAck, error) {
+// create publishes a record on a subject whose last message has to have a sequence, 0 for none.
+func (p *publisher) create(ctx context.Context, subject string, last uint64, meta *Meta, data []byte) (pubAck, error) {
 	if ctx.Err() != nil {
 		return pubAck{}, context.Cause(ctx)
 	}
@@ -141,6 +141,7 @@ func (p *publisher) create(ctx context.Context, subject string, meta *Meta, data
 		return pubAck{}, err
 	}
 	s.msg.Subject, s.msg.Data = subject, data
+	s.set(metaHeaders, nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(last, 10))
 	meta.headers(s.set)
 	var ack pubAck
 	if err = p.nc.PublishMsg(&s.msg); err != nil {
@@ -190,7 +191,6 @@ func (p *publisher) newSlot() (*slot, error) {
 	const strays = 8 // of uses before, should they come after all; what finds no room is a lost answer
 	s := &slot{inbox: p.inbox + strconv.Itoa(len(p.slots)) + ".", answers: make(chan *nats.Msg, strays)}
 	s.msg.Header = nats.Header{}
-	s.set(metaHeaders, nats.ExpectedLastSubjSeqHdr, "0")
 	s.renew()
 	var err error
 	if s.sub, err = p.nc.ChanSubscribe(s.inbox+"*", s.answers); err != nil {

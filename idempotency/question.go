@@ -65,7 +65,7 @@ func (j *Journal) Ask(ctx context.Context, h Hold, q Question) (Reply, error) {
 	if rival == nil {
 		meta := h.meta()
 		meta.Nonce, meta.Fingerprint = NewNonce(), q.Digest // its content tells it again, not its writer
-		_, rival, err = j.create(ctx, Record{Key: h.Key.Public(kindAsk, subjects.Token(q.ID)), Meta: meta, Data: q.Event})
+		_, rival, err = j.create(ctx, Record{Key: h.Key.Public(kindAsk, subjects.Token(q.ID)), Meta: meta, Data: q.Event}, h.Claim)
 	}
 	switch {
 	case err != nil:
@@ -104,13 +104,16 @@ func (j *Journal) replies(ctx context.Context, h Hold, ids ...string) ([]Reply, 
 	switch {
 	case err != nil:
 		return nil, err
-	case found[0] != nil:
+	case h.has(found[0]):
 		return nil, ErrLost
-	case found[1] != nil:
+	case cancels(found[1], found[0], h.Claim):
 		return nil, errCancelled
 	}
 	replies := make([]Reply, len(ids))
 	for n, answer := range found[2:] {
+		if !h.has(answer) {
+			continue
+		}
 		if replies[n], err = replyOf(answer); err != nil {
 			return nil, err
 		}
@@ -143,7 +146,7 @@ func replyOf(answer *Record) (Reply, error) {
 // tool with effect replay is not handed an answer when the code behind it may have run in
 // another run and waits for nothing: the error is then interrupted.
 func (j *Journal) Take(ctx context.Context, h Hold, id string) error {
-	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindTaken, subjects.Token(id)), Meta: h.meta()})
+	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindTaken, subjects.Token(id)), Meta: h.meta()}, h.Claim)
 	switch {
 	case err != nil || rival == nil:
 		return err

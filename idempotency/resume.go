@@ -37,7 +37,7 @@ func (j *Journal) Resume(ctx context.Context, r Resume) (Decision, error) {
 		if err != nil {
 			return Decision{}, err
 		}
-		hold.Epoch = t.Epoch
+		hold.Epoch, hold.Claim = t.Epoch, lifeOf(t.Claim)
 		switch {
 		case t.Response != nil, t.Claim == nil: // nothing to end; if the read was stale, the next sweep asks again
 			return Decision{Action: Done, Turn: t, End: t.Response}, nil

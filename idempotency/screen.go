@@ -22,7 +22,7 @@ func (j *Journal) Dismiss(ctx context.Context, h Hold, id string, event []byte) 
 func (j *Journal) screen(ctx context.Context, h Hold, kind, id string, event []byte) error {
 	meta := h.meta()
 	meta.Nonce = NewNonce()
-	_, _, err := j.create(ctx, Record{Key: h.Key.Public(kind, subjects.Token(id)), Meta: meta, Data: event})
+	_, _, err := j.create(ctx, Record{Key: h.Key.Public(kind, subjects.Token(id)), Meta: meta, Data: event}, h.Claim)
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 func (j *Journal) Step(ctx context.Context, h Hold, id string, result []byte) ([]byte, error) {
 	meta := h.meta()
 	meta.Nonce, meta.Secret = NewNonce(), secrecyOf(result)
-	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindStep, subjects.Token(id)), Meta: meta, Data: result})
+	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindStep, subjects.Token(id)), Meta: meta, Data: result}, h.Claim)
 	switch {
 	case err != nil:
 		return nil, err
@@ -44,7 +44,7 @@ func (t *Turn) Step(id string) (result []byte, done bool) {
 // whose result was stored before the run began.
 func (j *Journal) StepResult(ctx context.Context, h Hold, id string) (result []byte, done bool, err error) {
 	found, err := j.lasts(ctx, []string{h.Key.Private(kindStep, subjects.Token(id))})
-	if err != nil || found[0] == nil {
+	if err != nil || !h.has(found[0]) {
 		return nil, false, err
 	}
 	if r := found[0]; r.Err != nil {

@@ -10,10 +10,12 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Store holds records that are created once and never change, but for the secrets in them.
+// Store holds records that are created once and never change, but for the secrets in them and
+// for what is left of a former life of their key.
 type Store interface {
-	// Create stores the record if its key is free and returns its sequence. Otherwise the
-	// error is an *ExistsError (decided: somebody's record is there), ErrUndecided (a rival
+	// Create stores the record if its key is free and returns its sequence. With a sequence of
+	// its own, r.Seq, it replaces the record with that sequence instead. Otherwise the
+	// error is an *ExistsError (decided: another record is there, or none), ErrUndecided (a rival
 	// write is in flight), ErrRefused (this record can never be stored), ErrGone (nothing can
 	// ever be stored again), or anything else: the outcome is unknown, and the record may be
 	// stored now, later or never. The caller may use r.Data for something else as soon as
@@ -36,7 +38,7 @@ type Record struct {
 	Key  string    // journal key, see subjects.Key
 	Meta Meta      // who wrote it, and under which lease
 	Data []byte    // the event for public records
-	Seq  uint64    // sequence in the journal; 0 before it is stored
+	Seq  uint64    // sequence in the journal; before it is stored, that of the record to replace, 0 for none
 	Time time.Time // when the server stored it
 	Err  error     // why Meta could not be read; such a record fails closed
 }
@@ -45,10 +47,11 @@ type Record struct {
 // wrote it, or it is no JSON.
 func (r *Record) Damaged() bool { return r.Err != nil || !json.Valid(r.Data) }
 
-// ExistsError is the answer of [Store.Create] when the key is taken.
+// ExistsError is the answer of [Store.Create] when the key is taken, or not taken by the record to
+// replace.
 type ExistsError struct {
 	Key string
-	Seq uint64 // sequence of the record that is there
+	Seq uint64 // sequence of the record that is there, 0 if there is none
 }
 
 // Error implements error.

@@ -67,10 +67,11 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 	}
 	failpoint.Hit(failpoint.AfterTakeover, hold.Effect, c.Key.String())
 	if !mutant.Planted(mutant.WakeWithoutReread) {
-		t, err = j.readSince(ctx, c.Key, hold.Token, t)
+		before := t
+		t, err = j.readSince(ctx, c.Key, hold.Token, before)
 		switch {
 		case errors.Is(err, errStale): // nothing is decided; the next delivery takes the turn over
-			return Decision{Action: Leave}, false, nil
+			return Decision{Action: Leave, Turn: before}, false, nil
 		case err != nil:
 			return Decision{}, false, err
 		}
@@ -97,7 +98,7 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 func (j *Journal) own(ctx context.Context, c Claim, hold *Hold) (bool, error) {
 	next := hold.Epoch + 1
 	meta := Meta{Nonce: hold.Nonce, Epoch: next, Lease: c.Lease, Pool: j.pool, Trace: c.Trace}
-	seq, rival, err := j.create(ctx, Record{Key: c.Key.Private(kindTakeover, strconv.Itoa(next)), Meta: meta})
+	seq, rival, err := j.create(ctx, Record{Key: c.Key.Private(kindTakeover, strconv.Itoa(next)), Meta: meta}, hold.Claim)
 	if err != nil || rival != nil {
 		return false, err
 	}
@@ -113,7 +114,7 @@ func (j *Journal) seal(ctx context.Context, hold Hold, how string) (Record, erro
 		Key:  hold.Key.Private(kindPark, strconv.Itoa(hold.Epoch)),
 		Meta: Meta{Nonce: NewNonce(), Epoch: hold.Epoch, Verdict: how},
 	}
-	_, rival, err := j.create(ctx, park)
+	_, rival, err := j.create(ctx, park, hold.Claim)
 	switch {
 	case err != nil || rival == nil:
 		return park, err
@@ -128,20 +129,26 @@ func (j *Journal) seal(ctx context.Context, hold Hold, how string) (Record, erro
 func (c *Claim) cancels() bool { return c.Signal && c.question == "" }
 
 // Cancel stores the wish that a turn end. The record comes before any claim of the canceller,
-// so whoever runs or takes over the turn finds it.
+// so whoever runs or takes over the turn finds it. Nothing is stored for a turn that has ended and
+// has no open questions.
 func (j *Journal) Cancel(ctx context.Context, c Claim, event []byte) error {
+	t, err := j.Load(ctx, c.Key)
+	if err != nil || t.Cancel != nil || t.Claim != nil && t.Response != nil && !t.asks() {
+		return err
+	}
 	meta := Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Trace: c.Trace}
-	_, _, err := j.create(ctx, Record{Key: c.Key.Public(kindCancel), Meta: meta, Data: event})
+	_, _, err = j.create(ctx, Record{Key: c.Key.Public(kindCancel), Meta: meta, Data: event}, lifeOf(t.Claim))
 	return err
 }
 
 // Cancelled reports whether somebody has asked for the end of the turn.
 func (j *Journal) Cancelled(ctx context.Context, hold Hold) (bool, error) {
-	_, err := j.store.Last(ctx, hold.Key.Public(kindCancel))
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
+	cancel, err := j.last(ctx, hold.Key.Public(kindCancel))
+	if err != nil || cancel == nil || !cancel.Former(hold.Claim) {
+		return cancel != nil, err
 	}
-	return err == nil, err
+	response, err := j.last(ctx, hold.Key.Public(kindResponse))
+	return err == nil && cancels(cancel, response, hold.Claim), err
 }
 
 func reenterable(effect string) bool {

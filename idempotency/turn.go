@@ -39,7 +39,7 @@ type Turn struct {
 	Cancel   *Record  // nil unless somebody asked for the end
 	Epoch    int      // newest epoch, 0 when unclaimed
 	Lease    Lease    // lease of the newest epoch
-	Records  []Record // all of it in the order of sequences
+	Records  []Record // all of it in the order of sequences, without what is left of a former life of the key
 
 	questions map[string]*asked // by id, nil when nothing was asked
 	dismissed map[string]*Record
@@ -48,6 +48,7 @@ type Turn struct {
 }
 
 func newTurn(key subjects.Key, records []Record) *Turn {
+	records = ofThisLife(records)
 	t := &Turn{Key: key, Records: records}
 	for i := range records {
 		r := &records[i]

@@ -17,6 +17,9 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 		return Decision{Action: Done, Turn: t}, false, nil
 	}
 	if c.cancels() {
+		if t.Cancel == nil { // the one that was stored belongs to a former life, or the read is stale: it is stored again
+			return Decision{Action: Leave, Turn: t}, false, nil
+		}
 		if err := j.closeQuestions(ctx, &c, t); err != nil {
 			return Decision{}, false, err
 		}
@@ -60,7 +63,7 @@ func (j *Journal) closeQuestions(ctx context.Context, c *Claim, t *Turn) error {
 		if q.answer != nil {
 			answer = *q.answer
 		}
-		if _, _, err := j.settle(ctx, c, id, answer); err != nil {
+		if _, _, err := j.settle(ctx, c, t, id, answer); err != nil {
 			return err
 		}
 	}

@@ -128,6 +128,7 @@ type newest struct {
 }
 
 func (n *newest) add(c claimed) {
+	delete(n.gone, c.key) // what ended before it was claimed is a former life of the key
 	n.kept = append(n.kept, c)
 	most := n.limit
 	if n.open {
@@ -182,8 +183,9 @@ func fetch(ctx context.Context, journal *idempotency.KV, c claimed) (*listed, er
 	}
 	t.Error = fact.Error
 	response, err := journal.Last(ctx, c.key.Public(events.KindToolResponse))
+	former := err == nil && response.Former(claim.Seq)
 	switch {
-	case errors.Is(err, idempotency.ErrNotFound):
+	case errors.Is(err, idempotency.ErrNotFound), former:
 		turn, err := idempotency.Load(ctx, journal, c.key)
 		if err != nil {
 			return nil, err

@@ -21,6 +21,7 @@ func Run(t *testing.T, newStore func(t *testing.T) idempotency.Store) {
 	for name, test := range map[string]func(*testing.T, idempotency.Store){
 		"CreateStoresOnceAndNamesTheRecordInTheWay": createOnce,
 		"OneOfManyRacingCreatesWins":                race,
+		"RecordIsReplacedByItsSequenceOnly":         replace,
 		"ReadsGiveBackWhatWasStored":                roundTrip,
 		"ScanSeesOneCallInOrderOnly":                scan,
 		"EndedContextCreatesNothingItReports":       cancelled,
@@ -97,6 +98,43 @@ func race(t *testing.T, s idempotency.Store) {
 			require.Equal(t, wins[0], seq)
 		}
 	}
+}
+
+func replace(t *testing.T, s idempotency.Store) {
+	k := subjects.TurnKey("a", "c", "", "t")
+	old := record(k.Public("tool_response"), "n1")
+	seq, err := s.Create(t.Context(), old)
+	require.NoError(t, err)
+	next := record(old.Key, "n2")
+	var exists *idempotency.ExistsError
+	next.Seq = seq + 1
+	_, err = s.Create(t.Context(), next)
+	require.ErrorAs(t, err, &exists)
+	require.Equal(t, seq, exists.Seq)
+
+	next.Seq = seq
+	replaced, err := s.Create(t.Context(), next)
+	require.NoError(t, err)
+	require.Greater(t, replaced, seq)
+	_, err = s.At(t.Context(), seq)
+	require.ErrorIs(t, err, idempotency.ErrNotFound)
+	all, err := s.Scan(t.Context(), k)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, replaced, all[0].Seq)
+	require.Equal(t, "n2", all[0].Meta.Nonce)
+	_, err = s.Create(t.Context(), next)
+	require.ErrorAs(t, err, &exists)
+	require.Equal(t, replaced, exists.Seq)
+
+	next = record(k.Public("tool_call"), "n3")
+	next.Seq = seq
+	_, err = s.Create(t.Context(), next)
+	require.ErrorAs(t, err, &exists)
+	require.Zero(t, exists.Seq, "there is none")
+	next.Seq = 0
+	_, err = s.Create(t.Context(), next)
+	require.NoError(t, err)
 }
 
 func roundTrip(t *testing.T, s idempotency.Store) {

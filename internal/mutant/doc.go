@@ -67,6 +67,9 @@ const (
 	StrangerTakesOver Name = "stranger_takes_over"
 	// BudgetIgnored gives messages back with a delay however many places they take.
 	BudgetIgnored Name = "budget_ignored"
+	// FormerLifeStands takes what is left of a former life of a key for a record of the turn that has
+	// claimed it since.
+	FormerLifeStands Name = "former_life_stands"
 	// LeaseWithoutTime takes a delivery for its own, refreshes it and gives it back however long ago
 	// its last heartbeat was.
 	LeaseWithoutTime Name = "lease_without_time"
