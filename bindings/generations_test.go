@@ -106,3 +106,20 @@ func TestModulesOfMozaiksAIThatDoNotExistAreFoundWithTheirLine(t *testing.T) {
 	write(t, filepath.Join(root, "../core/__init__.py"), "")
 	require.Len(t, missing(), 1, "the package is next to the workflows")
 }
+
+func TestAgentWithoutAToolIsNotSuggestedForItself(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "W/t.py"), "def run(x): return x\n")
+	write(t, filepath.Join(root, "W/agents.yaml"), "agents: {Greeter: {}, InterviewAgent: {}}\n")
+	write(t, filepath.Join(root, "W/tools.yaml"), "tools: [{agent: Greeter, file: t.py, function: run, tool_type: UI_Tool}]\n")
+	set := load(t, root)
+	_, err := set.Resolve("W", "InterviewAgent", "")
+	require.ErrorContains(t, err, "the agent has no automatic tool: no tool names it")
+	require.NotContains(t, err.Error(), "did you mean")
+	_, err = set.Resolve("W", "InterviewAgen", "")
+	require.ErrorContains(t, err, `did you mean "InterviewAgent"?`)
+	_, err = set.Resolve("W", "InterviewAgent", "Nope")
+	require.ErrorContains(t, err, "the model is not known")
+	require.False(t, strings.HasSuffix(err.Error(), "; "), "no model is bound, so none is named")
+}

@@ -153,15 +153,31 @@ func (w *workflow) explain(found slot, agent, model string) string {
 		case slices.Contains(w.models, model):
 			parts = append(parts, "the model is known but no tool is bound to it")
 		default:
-			parts = append(parts, "the model is not known; "+didYouMean(model, bound))
+			why := "the model is not known"
+			if near := didYouMean(model, bound); near != "" {
+				why += "; " + near
+			}
+			parts = append(parts, why)
 		}
 	} else if found.why == "" {
-		parts = append(parts, "the agent has no automatic tool; "+didYouMean(agent, w.agents))
+		parts = append(parts, w.withoutTool(agent))
 	}
 	for _, p := range w.unreadable {
 		parts = append(parts, p.String()+" cannot be read")
 	}
 	return strings.Join(parts, "; ")
+}
+
+// withoutTool says why an agent calls nothing: it has no tool, or is not known.
+func (w *workflow) withoutTool(agent string) string {
+	const none = "the agent has no automatic tool"
+	if slices.Contains(w.agents, agent) {
+		return none + ": no tool names it"
+	}
+	if near := didYouMean(agent, w.agents); near != "" {
+		return none + "; " + near
+	}
+	return none
 }
 
 // Diagnostics returns the findings about all manifests, by workflow, file and line.

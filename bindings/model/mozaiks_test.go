@@ -128,3 +128,18 @@ func TestUnionsOfObjectsReportTheOneThatWasMeant(t *testing.T) {
 	_, faults := m.Check(tree(t, `{"u":5}`))
 	require.Equal(t, []model.Fault{{Path: "/u", Rule: "type", Expected: "A object or B object or null", GotType: "number"}}, faults)
 }
+
+func TestClosedSetsThatMayBeNullSaySo(t *testing.T) {
+	t.Parallel()
+	m := compileOne(t, "M", define(t, "M",
+		"scope", `{"type":"union","variants":["literal","null"],"values":["pre"]}`, "text", `{"type":"union","variants":["literal","int"],"values":["pre"]}`))
+	for data, want := range map[string]string{
+		`{"scope":"post","text":1}`:    `"pre" or null`,
+		`{"text":1}`:                   `"pre" or null`,
+		`{"scope":null,"text":"post"}`: `"pre"`,
+	} {
+		_, faults := m.Check(tree(t, data))
+		require.Len(t, faults, 1, data)
+		require.Equal(t, want, faults[0].Expected, data)
+	}
+}

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // union picks the alternative that fits v best, as pydantic's smart mode does: an exact match
 // wins at once; else the one with the most known keys, then the least bent, then the first.
 func (c *checker) union(n *node, v any) (any, bool) {
@@ -58,6 +60,7 @@ func (c *checker) noAlternative(n *node, v any) {
 	if likely := c.likely(n, v); likely != nil {
 		before := len(c.faults)
 		c.value(likely, v)
+		orNullToo(n, likely, c.faults[before:])
 		if len(c.faults) > before {
 			return
 		}
@@ -73,6 +76,18 @@ func (c *checker) noAlternative(n *node, v any) {
 		expected = n.shape()
 	}
 	c.add(Fault{Rule: rule, Expected: expected, GotType: typeName(v)})
+}
+
+// orNullToo adds to faults of the value itself, found by one alternative, that null would do as well.
+func orNullToo(n, by *node, faults []Fault) {
+	if by.types&tNull != 0 && by.enum == nil || !slices.ContainsFunc(n.alts, func(alt *node) bool { return alt.types == tNull }) {
+		return
+	}
+	for i := range faults {
+		if faults[i].Path == "" && faults[i].Expected != "" {
+			faults[i].Expected += " or null"
+		}
+	}
 }
 
 // likely returns the only alternative of v's type or, for objects, the one whose fields name

@@ -204,3 +204,24 @@ def three(): print("three complains", file=sys.stderr); raise RuntimeError("thre
 		require.Equal(t, times, said[want], want)
 	}
 }
+
+// TestArgumentsThatDoNotFitDoNotEnterTheFunction: its turn counts no attempt.
+func TestArgumentsThatDoNotFitDoNotEnterTheFunction(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import functools
+def plain(name): return name
+async def later(name): return name
+@functools.wraps(plain)
+def loose(*args, **kwargs): return plain(*args, **kwargs)
+`)
+	for function, reached := range map[string]bool{"plain": false, "later": false, "loose": true} {
+		entered, ended := k.start(t.Context(), function, `{}`)
+		err := <-ended
+		require.ErrorContains(t, err, "missing 1 required positional argument: 'name'", function)
+		require.Equal(t, reached, isClosed(entered), function)
+		entered, ended = k.start(t.Context(), function, `{"name":"x"}`)
+		require.NoError(t, <-ended)
+		require.True(t, isClosed(entered), function)
+	}
+}

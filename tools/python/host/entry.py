@@ -17,6 +17,8 @@ class Entry:
         self.is_async = any(test(target) for target in (function, getattr(function, "__call__", None))
                             for test in (inspect.iscoroutinefunction, inspect.isasyncgenfunction))
         self._name = name
+        plainly = inspect.isfunction(function) and not hasattr(function, "__signature__")
+        self._signature = inspect.signature(function, follow_wrapped=False) if plainly else None
         names, self._rest, self._yields, self._builders = look(function, name)
         self.names_context = CONTEXT in names
         self._parameters = {plain(name): name for name in names if name not in (CONTEXT, "self")}
@@ -58,6 +60,13 @@ class Entry:
             if name in arguments:
                 arguments[name] = build.part(make, arguments[name], name)
         return arguments
+
+    def fits(self, arguments):
+        """False if a call with these arguments would not reach the function's first line."""
+        try:
+            return self._signature is None or bool(self._signature.bind(**arguments))
+        except TypeError:
+            return False
 
     def runs_as(self, value):
         """Whether a generator is the function at work, and not data that it returned."""

@@ -152,6 +152,7 @@ class Host:
             owner = self._desks[request["id"]]
             if on_main:
                 self._main = owner
+            check(entry, arguments)
             self._entered(request, entry.is_async)
             value = enter(entry.function, arguments)
             if inspect.isawaitable(value) or inspect.isasyncgen(value):  # a decorator hides that it is async
@@ -218,6 +219,7 @@ class Host:
     async def _run_async(self, request, entry):
         try:
             arguments, tracked = self._prepare(request, entry)
+            check(entry, arguments)
             self._entered(request, True)
             value = enter(entry.function, arguments)
         except BaseException as error:
@@ -311,6 +313,12 @@ class Host:
         tracked = context.Tracked(offered or {})
         arguments[entries.CONTEXT] = tracked.container
         return arguments, tracked
+
+
+def check(entry, arguments):
+    """Raises what the call would, before the function counts as entered."""
+    if not entry.fits(arguments):
+        enter(entry.function, arguments)
 
 
 def enter(function, arguments):
