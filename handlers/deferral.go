@@ -146,7 +146,7 @@ func (h *Handlers) restore(m *Message) error {
 	if !secrets.Sealed(m.Data) {
 		return nil
 	}
-	m.Private, m.secret = true, true
+	m.Private, m.secret, m.sealed = true, true, true
 	data, err := h.SecretKeys.Open(sealedAs(m.Subject), m.Data)
 	if err != nil {
 		return fmt.Errorf("open a message that was put aside: %w", err)

@@ -49,8 +49,26 @@ func (t *Timers) expire(ctx context.Context, m *Message, key subjects.Key, ask s
 	return t.passOn(ctx, m, &nats.Msg{Subject: subject, Header: nats.Header{}, Data: m.Data})
 }
 
-// again publishes a message that was put aside on its inbound subject.
+// dueTogether is how far apart the server looks for schedules that are due: what is due in between comes
+// at the same moment.
+const dueTogether = 250 * time.Millisecond
+
+// again publishes a message that was put aside on its inbound subject. Those that come at the same moment
+// are spread over the time until the next ones do: turns that run would have to wait for all of them.
 func (t *Timers) again(ctx context.Context, m *Message, subject string) Disposition {
+	if m.Slot != nil {
+		m.Slot.Away()
+		defer m.Slot.Back()
+	}
+	wait := time.NewTimer(spread(m.Lease.Seq, dueTogether))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-m.Held.Done():
+		return leave()
+	case <-ctx.Done():
+		return nakAfter(0) // another worker publishes it
+	}
 	return t.passOn(ctx, m, &nats.Msg{Subject: subject, Header: kept(m.Header), Data: m.Data})
 }
 

@@ -262,6 +262,48 @@ func TestSecretAnswerIsPutAsideSealed(t *testing.T) {
 	require.Empty(t, aside.all)
 }
 
+// TestFloodOfAnswersToNothingIsNotErasedOneByOne: for each the server would write a file anew. Answers of
+// other tenants are erased, and those to secret questions always.
+func TestFloodOfAnswersToNothingIsNotErasedOneByOne(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	owner := k.asker("asks", "")
+	owner.ask("1", func(e *events.ToolCall) { e.Secret = true })
+	h, _ := k.bounded()
+	old := func(m *mail) *handlers.Message {
+		m.Stored = time.Now().Add(-time.Hour)
+		return m.Message
+	}
+	done := map[handlers.Do]int{}
+	for seq := range uint64(200) {
+		done[h.Handle(t.Context(), old(k.says(seq+2, "t/1", yes()))).Do]++
+	}
+	require.Equal(t, map[handlers.Do]int{handlers.Erase: 32, handlers.Ack: 168}, done)
+	other := old(k.says(300, "t/1", yes(), func(r *events.ToolCallResponse) { r.App = "other" }))
+	other.Subject = k.space.In("default", events.KindToolCallResponse, "other", "WF", "chat")
+	require.Equal(t, handlers.Erase, h.Handle(t.Context(), other).Do)
+	secret := old(k.says(301, owner.question("1"), "swordfish"))
+	secret.Subject = k.space.In("gpu", events.KindToolCallResponse, "app", "WF", "chat") // of a pool that has not asked
+	require.Equal(t, handlers.Erase, h.Handle(t.Context(), secret).Do)
+}
+
+// TestAnswerThatWasPutAsideOpenIsPutAsideAgainWithoutALook: its question was looked at before, so it is not
+// erased, and nothing is read.
+func TestAnswerThatWasPutAsideOpenIsPutAsideAgainWithoutALook(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	owner := k.asker("asks", "")
+	owner.ask("1")
+	h, aside := k.bounded(k.without)
+	for seq := uint64(2); seq < 5; seq++ {
+		h.Handle(t.Context(), k.says(seq, owner.question("1"), yes()).Message)
+	}
+	require.Len(t, aside.all, 1)
+	h.Journal = nil // whatever looks at the question fails
+	require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.again(aside.all[0], 9)).Do)
+	require.Len(t, aside.all, 2)
+}
+
 // TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy: the message that held the turn is gone, so the copy
 // takes it over as a resume does; not while the lease is in the stream, and not twice.
 func TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy(t *testing.T) {

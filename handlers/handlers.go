@@ -114,6 +114,7 @@ type Handlers struct {
 	buffers   buffers
 	schemas   schemas
 	givenBack *budget
+	erased    *budget // messages of which it is not known whether they are secret
 	refusals  *refusals
 	waits     waits
 	pending   atomic.Int64 // results that are not stored and whose lease is lost
@@ -129,7 +130,7 @@ func New(c Config) *Handlers {
 		c.Timing = realTime{}
 	}
 	h := &Handlers{
-		givenBack: newBudget(0), waits: waits{asking: newBudget(0), limited: newBudget(0)},
+		givenBack: newBudget(0), erased: newBudget(erasures), waits: waits{asking: newBudget(0), limited: newBudget(0)},
 
 		Config: c, running: newRunning(), refusals: newRefusals(), warned: recent.New[string](warnings, 0),
 		cancelled: recent.New[string](cancelledKeys, cancelledFor), unsafe: recent.New[string](unsafeTools, 0),
@@ -149,7 +150,7 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			d = leave()
 		}
-		if m.secret && d.Do == Ack {
+		if d.Do == Ack && h.erases(m) {
 			d.Do = Erase
 		}
 	}()

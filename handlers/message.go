@@ -40,6 +40,8 @@ type Message struct {
 	secret bool
 	// asksSecret says that it answers a question that is known to be secret.
 	asksSecret bool
+	// sealed says that its data came sealed.
+	sealed bool
 
 	arrived   time.Time // when the stream took it last, which is Stored unless it was put aside
 	deferrals int       // how often it was put aside

@@ -69,6 +69,9 @@ func (d *Delivery) Nak(delay time.Duration) {
 		d.Leave()
 		return
 	}
+	if d.rest(delay) {
+		return
+	}
 	body := nakBody
 	if delay > 0 {
 		body += ` {"delay": ` + strconv.FormatInt(int64(delay), 10) + `}`

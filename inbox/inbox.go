@@ -49,6 +49,7 @@ type Inbox struct {
 	link  Link                 // to the server; nc, but for a simulation
 	now   func() time.Duration // since an instant
 	spawn func()               // begins a handler more
+	rests bool                 // messages that are given back for a short time rest here: not in a simulation, which has its own time
 	js    jetstream.JetStream
 	o     Options
 	inbox string
@@ -67,7 +68,8 @@ type Inbox struct {
 	mu          sync.Mutex
 	sub         *nats.Subscription
 	held        map[uint64]*Delivery
-	away        int // of the held, those that take no slot
+	resting     map[*Delivery]*time.Timer // of the held, those that are given back when their time comes
+	away        int                       // of the held, those that take no slot
 	outstanding pulls
 	pace        pace
 
@@ -83,7 +85,7 @@ func New(nc *nats.Conn, o Options) (*Inbox, error) {
 	}
 	epoch := time.Now()
 	in := newInbox(nc, nc.Opts.InboxPrefix, func() time.Duration { return time.Since(epoch) }, o)
-	in.nc, in.js = nc, js
+	in.nc, in.js, in.rests = nc, js, true
 	in.spawn = func() { in.handlers.Go(in.work) }
 	return in, nil
 }
@@ -110,8 +112,8 @@ func newInbox(link Link, prefix string, now func() time.Duration, o Options) *In
 		there: presence.New("inbox: consumer "+o.Consumer+" of stream "+o.Stream, ErrGone),
 		doubt: make(chan struct{}, 1),
 		hurry: make(chan struct{}, 1),
-		held:  map[uint64]*Delivery{},
-		pace:  newPace(),
+		held:  map[uint64]*Delivery{}, resting: map[*Delivery]*time.Timer{},
+		pace: newPace(),
 	}
 	in.waits[0].Store(int64(o.AckWait))
 	in.waits[1].Store(int64(o.AckWait))
@@ -169,6 +171,7 @@ func (in *Inbox) Run(ctx context.Context, stopCause error) error {
 // drain stops pulling, gives back what no handler has begun, and waits for the handlers.
 func (in *Inbox) drain(sub *nats.Subscription, stop func()) {
 	in.giveBack()
+	in.restless()
 	// Draining, not dropping: what has arrived by now is still received, and given back.
 	drained := sub.StatusChanged(nats.SubscriptionClosed)
 	if err := sub.Drain(); err == nil {

@@ -56,7 +56,7 @@ func (in *Inbox) wanted() int {
 	}
 	in.outstanding.lapse(in.now())
 	outstanding := in.outstanding.total()
-	room := capacity - (len(in.held) - in.away) - outstanding
+	room := capacity - (len(in.held) - in.away - len(in.resting)) - outstanding
 	if room*4 < capacity && outstanding > 0 {
 		return 0
 	}
@@ -153,14 +153,20 @@ func (in *Inbox) status(code string, h nats.Header) {
 func (in *Inbox) settled(d *Delivery) {
 	in.mu.Lock()
 	if in.held[d.Seq] == d {
-		in.back(d)
+		in.handled(d)
 		delete(in.held, d.Seq)
-		if !d.wasAway { // how long people take says nothing about tools
-			in.pace.note(in.now() - d.start)
-		}
 	}
 	in.mu.Unlock()
 	in.pull(false)
+}
+
+// handled notes that a handler has come to an end.
+func (in *Inbox) handled(d *Delivery) {
+	in.back(d)
+	if !d.wasAway { // how long people take, or a message rests, says nothing about tools
+		in.pace.note(in.now() - d.start)
+	}
+	d.wasAway = true
 }
 
 // tend keeps pulls alive, and knows the ack wait.
