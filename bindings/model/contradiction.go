@@ -35,7 +35,9 @@ func (s *schemaCompiler) contradictions(name string) []Problem {
 		n := s.nodes[at]
 		c.values(n, at.pointer)
 		c.bounds(n, at.pointer)
-		if n.types != tNothing && n.types&common(n, 0) == tNothing {
+		c.unmeetable(n, at.pointer)
+		left := maxParts
+		if n.types != tNothing && n.types&common(n, &left) == tNothing {
 			c.add(SeverityError, at.pointer, "no value has all the types that its parts ask for", "correct the types of its `allOf` and `$ref`")
 		}
 		c.defaults(n)
@@ -206,12 +208,11 @@ func reasonOf(faults []Fault) string {
 }
 
 // common returns the types that all parts of a node admit.
-func common(n *node, depth int) types {
-	const deepest = 16
+func common(n *node, left *int) types {
 	t := n.types
 	for _, part := range n.all {
-		if depth < deepest {
-			t &= common(part, depth+1)
+		if *left--; *left > 0 {
+			t &= common(part, left)
 		}
 	}
 	return t

@@ -37,6 +37,19 @@ func TestSchemaThatContradictsItselfIsReportedAtItsPlace(t *testing.T) {
 		property(`{"minProperties":3,"maxProperties":2}`):                                                      "error /properties/a/minProperties: no value satisfies both",
 		property(`{"type":"string","allOf":[{"type":"integer"}]}`):                                             "error /properties/a: no value has all the types",
 		property(`{"type":"array","items":{"type":"object","properties":{"b":{"enum":[1],"type":"string"}}}}`): "error /properties/a/items/properties/b/enum",
+		property(`{"type":"integer","allOf":[{"minimum":5},{"maximum":3}]}`):                                   "error /properties/a/allOf: no value satisfies both `minimum` and `maximum` of its parts",
+		property(`{"allOf":[{"minLength":5},{"allOf":[{"maxLength":3}]}]}`):                                    "error /properties/a/allOf: no value satisfies both `minLength` and `maxLength`",
+		property(`{"minItems":5,"allOf":[{"maxItems":3}]}`):                                                    "error /properties/a/allOf: no value satisfies both `minItems` and `maxItems`",
+		property(`{"allOf":[{"const":"a"},{"const":"b"}]}`):                                                    "error /properties/a/allOf: no value of `const` satisfies the other parts: expected \"b\"",
+		property(`{"allOf":[{"enum":["a","b"]},{"enum":["c"]}]}`):                                              "error /properties/a/allOf: no value of `enum` satisfies the other parts",
+		property(`{"type":"integer","exclusiveMinimum":4,"exclusiveMaximum":5}`):                               "error /properties/a/exclusiveMinimum: no whole number lies between `exclusiveMinimum` and `exclusiveMaximum`",
+		property(`{"type":"integer","minimum":1.5,"maximum":1.9}`):                                             "error /properties/a/minimum: no whole number lies between `minimum` and `maximum`",
+		property(`{"type":"integer","minimum":-1.9,"exclusiveMaximum":-1}`):                                    "error /properties/a/minimum: no whole number lies between",
+		property(`{"type":"integer","minimum":1,"maximum":4,"multipleOf":5}`):                                  "error /properties/a/minimum: no multiple of `multipleOf` lies between",
+		property(`{"type":"number","exclusiveMinimum":0,"exclusiveMaximum":0.5,"multipleOf":0.5}`):             "error /properties/a/exclusiveMinimum: no multiple of `multipleOf` lies between",
+		property(`{"type":"object","properties":{"b":{}},"additionalProperties":false,"minProperties":2}`):     "error /properties/a/minProperties: it asks for more keys",
+		property(`{"type":"object","properties":{"b":false},"required":["b"]}`):                                "error /properties/a/required: it requires \"b\", which no value satisfies",
+		property(`{"type":"array","minItems":3,"uniqueItems":true,"items":{"enum":["a","b"]}}`):                "error /properties/a/minItems: it asks for more items",
 	} {
 		m, err := model.CompileSchema("M", json.RawMessage(schema))
 		require.NoError(t, err, schema)
@@ -53,6 +66,14 @@ func TestSchemaThatContradictsItselfIsReportedAtItsPlace(t *testing.T) {
 	}
 	for _, schema := range []string{
 		property(`{"type":"boolean","default":"TRUE"}`),
+		property(`{"type":"integer","minimum":3,"maximum":3}`),
+		property(`{"type":"integer","exclusiveMinimum":-1,"exclusiveMaximum":1}`),
+		property(`{"type":"integer","minimum":1,"maximum":5,"multipleOf":5}`),
+		property(`{"type":"number","minimum":0.1,"maximum":0.5,"multipleOf":0.25}`),
+		property(`{"type":"integer","minimum":-1e300,"maximum":1e300,"multipleOf":7}`),
+		property(`{"type":"integer","allOf":[{"minimum":3},{"maximum":5}]}`),
+		property(`{"allOf":[{"enum":["a","b"]},{"enum":["b","c"]}]}`),
+		property(`{"type":"object","properties":{"b":false}}`),
 		property(`{"type":"integer","default":"7"}`),
 		property(`{"type":["string","null"],"default":null}`),
 		property(`{"type":"string","enum":["s","l"],"default":"s"}`),
