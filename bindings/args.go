@@ -26,6 +26,7 @@ type parameters struct {
 	rivals   map[string]bool     // parameters that several declared fields fit, none by its very name
 	runtime  bool                // has a **runtime
 	rest     bool                // has another **kwargs, which gets what no parameter takes
+	unnamed  []string            // positional-only ones, which nothing fills
 }
 
 // ownName is a name of something that the turn knows, and its plain form.
@@ -51,6 +52,7 @@ func newParameters(params []Param) (parameters, bool) {
 				p.known = append(p.known, ownName{param.Name, plain})
 			}
 		case PositionalOnly:
+			p.unnamed = append(p.unnamed, param.Name)
 		case VarKeyword:
 			p.runtime = param.Name == runtimeParameter
 			p.rest = !p.runtime
@@ -87,7 +89,7 @@ func (p *parameters) fits(field string) []string {
 
 // keeps reports whether a key goes to **kwargs under its own name.
 func (p *parameters) keeps(key string) bool {
-	return p.rest && key != contextParameter && key != "self" && len(p.fits(key)) == 0
+	return p.rest && key != contextParameter && key != "self" && len(p.fits(key)) == 0 && !slices.Contains(p.unnamed, key)
 }
 
 // ambiguous describes fields that fit several parameters, and parameters that several fields fit,

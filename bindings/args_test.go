@@ -97,3 +97,30 @@ func TestToolsBindWithUnknownSignatureWhenNobodyInspects(t *testing.T) {
 		require.Equal(t, inspector != nil, strings.Contains(strings.Join(lines(set, bindings.SeverityError), "\n"), "no python here"))
 	}
 }
+
+// TestRestOfKeywordsFollowsTheManifest: MozaiksAI's handler leaves **kwargs empty beside named parameters.
+func TestRestOfKeywordsFollowsTheManifest(t *testing.T) {
+	t.Parallel()
+	set := load(t, unpack(t, `
+-- Own/oneturn.yaml --
+tools: [{name: f, agent: A, file: t.py, schema: {type: object, properties: {name: {}, other: {}}}}]
+-- Own/t.py --
+def f(name, **rest): pass
+-- Theirs/tools.yaml --
+tools: [{agent: A, file: t.py, function: f, auto_invoke: true}]
+-- Theirs/structured_outputs.yaml --
+models: {M: {type: model, fields: {name: {type: str}, other: {type: str}}}}
+registry: {A: M}
+-- Theirs/t.py --
+def f(name, **rest): pass
+`))
+	for workflow, want := range map[string]map[string]any{"Own": {"name": "x", "other": "y"}, "Theirs": {"name": "x"}} {
+		b, err := set.Resolve(workflow, "A", "")
+		require.NoError(t, err)
+		args, _ := b.Args(map[string]any{"name": "x", "other": "y"}, goldenTurn("A"))
+		require.Equal(t, want, args, workflow)
+	}
+	found := strings.Join(lines(set, bindings.SeverityInfo), "\n")
+	require.Contains(t, found, "Theirs/tools.yaml:1: info: no parameter of tool f takes field other of model M")
+	require.NotContains(t, found, "Own/")
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/oneturn/oneturn/bindings/model"
@@ -264,6 +265,9 @@ func (b *binder) binding(t *toolEntry, k key, s learned) *Binding {
 	bound.File, bound.Function, bound.SignatureUnknown = t.path, t.function, !s.known
 	if s.known {
 		bound.parameters, bound.AcceptsContext = newParameters(s.params)
+		if !ours(path.Base(t.at.file)) { // MozaiksAI leaves **kwargs empty beside named parameters
+			bound.spilled, bound.parameters.rest = bound.parameters.rest, false
+		}
 		bound.unclear = bound.parameters.ambiguous(bound.declared.fields)
 	}
 	return bound

@@ -129,6 +129,10 @@ func (b *binder) checkParameters(t *toolEntry, bound *Binding) {
 	if unclear := bound.unclear; len(unclear) > 0 {
 		b.errorf(t.at, "ambiguous_parameter", "give one of them the very name of the other", "tool %s: %s, and none has the very name", t.name, strings.Join(unclear, "; "))
 	}
+	if spilled := slices.DeleteFunc(slices.Clone(bound.declared.fields), func(f string) bool { return len(bound.parameters.fits(f)) > 0 }); bound.spilled && len(spilled) > 0 {
+		b.infof(t.at, "kwargs_empty", "name parameters for them, or declare the tool in oneturn.yaml, where **kwargs gets them",
+			"no parameter of tool %s takes %s of model %s: as in MozaiksAI, **kwargs beside named parameters stays empty", t.name, fieldsOf(spilled), bound.ModelName)
+	}
 	unfilled, uncertain := bound.parameters.gaps(bound.declared.fields, bound.Model.Optional())
 	if len(unfilled) > 0 {
 		have, it := "has", "it"

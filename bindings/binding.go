@@ -97,6 +97,7 @@ type Binding struct {
 	at         place
 	declared   declaration
 	parameters parameters
+	spilled    bool     // **kwargs gets nothing, as in MozaiksAI
 	unclear    []string // see [parameters.ambiguous]
 }
 
