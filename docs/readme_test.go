@@ -262,7 +262,7 @@ func reads(script string) bool {
 
 func TestReadmeCanBeFollowedFromTopToBottom(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, 6, newShell(t).follow("../README.md"))
+	require.Equal(t, 5, newShell(t).follow("../README.md"))
 }
 
 func TestFirstExampleCanBeFollowed(t *testing.T) {
