@@ -7,14 +7,44 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/subjects"
 )
 
-// shareOut gives the server the accounts of the file, if there is one, and a user for the process
-// itself. A server takes the accounts that it is given for its own, so each start reads them anew.
-func (s *Server) shareOut(options *server.Options) error {
-	if s.accounts == "" {
-		return nil
+// ownInboxes begins the inboxes of [Server.Conn].
+const ownInboxes = "_INBOX_embedded"
+
+// signIn gives the process itself a user of its own, with a random password. On a server without
+// password or accounts all others are one more user, whom the server takes without asking.
+func (s *Server) signIn(options *server.Options) error {
+	if s.user == "" { // the same again after a new start: connections come back with it
+		s.user, s.password = "oneturn-embedded-"+rand.Text(), rand.Text()
+		s.auth = []nats.Option{nats.UserInfo(s.user, s.password), nats.CustomInboxPrefix(subjects.PrivateInboxes(ownInboxes))}
 	}
+	own := &server.User{Username: s.user, Password: s.password}
+	switch {
+	case s.accounts != "":
+		return s.shareOut(options, own)
+	case options.Password != "":
+		other := &server.User{Username: options.Username, Password: options.Password, Permissions: exceptOwnInboxes()}
+		options.Username, options.Password, options.Users = "", "", []*server.User{own, other}
+	default:
+		other := &server.User{Username: "oneturn-anyone", Password: rand.Text(), Permissions: exceptOwnInboxes()}
+		options.Users, options.NoAuthUser = []*server.User{own, other}, other.Username
+	}
+	return nil
+}
+
+// exceptOwnInboxes are the rights of those who are not the process itself. They may answer its
+// requests, but not listen for what it is told: inboxes cannot be guessed, and whoever knows one
+// could speak as the server there.
+func exceptOwnInboxes() *server.Permissions {
+	return &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{ownInboxes + ".>"}}}
+}
+
+// shareOut gives the server the accounts of the file, and own in one of them. A server takes the
+// accounts that it is given for its own, so each start reads them anew.
+func (s *Server) shareOut(options *server.Options, own *server.User) error {
 	file, err := server.ProcessConfigFile(s.accounts)
 	if err != nil {
 		return fmt.Errorf("embedded server: accounts of %s: %w", s.accounts, err)
@@ -23,11 +53,7 @@ func (s *Server) shareOut(options *server.Options) error {
 	if at < 0 {
 		return fmt.Errorf("embedded server: %s has no account %q: make the file with `turnctl nats-config`", s.accounts, s.account)
 	}
-	if s.user == "" { // the same again after a new start: connections come back with it
-		s.user, s.password = "oneturn-embedded-"+rand.Text(), rand.Text()
-		s.auth = []nats.Option{nats.UserInfo(s.user, s.password)}
-	}
-	own := &server.User{Username: s.user, Password: s.password, Account: file.Accounts[at]}
+	own.Account = file.Accounts[at]
 	options.Accounts, options.Users, options.Nkeys = file.Accounts, slices.Concat(file.Users, []*server.User{own}), file.Nkeys
 	options.SystemAccount, options.NoAuthUser = file.SystemAccount, file.NoAuthUser
 	return nil

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -133,6 +134,48 @@ func TestPasswordProtectsTCPAndNotTheOwner(t *testing.T) {
 	require.NoError(t, err)
 	nc.Close()
 	require.NotContains(t, srv.URL(), "p@")
+}
+
+// Whoever knows an inbox of the process could speak as the server there.
+func TestNobodyElseListensAtInboxesOfTheOwnConnection(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]embedded.Options{
+		"open": {Memory: true}, "password": {Memory: true, Username: "u", Password: "p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := start(t, o)
+			own := connect(t, srv).Conn()
+			inbox := own.NewInbox()
+			refused := make(chan error, 10)
+			other, err := nats.Connect(srv.URL(), nats.UserInfo(o.Username, o.Password),
+				nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+			require.NoError(t, err)
+			t.Cleanup(other.Close)
+			base, _, _ := strings.Cut(inbox, ".")
+			_, err = other.SubscribeSync(base + ".>")
+			require.NoError(t, err)
+			require.NoError(t, other.Flush())
+			require.ErrorIs(t, <-refused, nats.ErrPermissionViolation)
+
+			all, err := other.SubscribeSync(">")
+			require.NoError(t, err)
+			require.NoError(t, other.Flush())
+			require.NoError(t, own.Publish(inbox, []byte("a reply")))
+			require.NoError(t, own.Publish("open", nil))
+			m, err := all.NextMsg(5 * time.Second)
+			require.NoError(t, err)
+			require.Equal(t, "open", m.Subject, "a reply is not read along")
+			_, err = other.Request("$JS.API.INFO", nil, 5*time.Second)
+			require.NoError(t, err, "everything else is open")
+			_, err = other.Subscribe("work", func(m *nats.Msg) { _ = m.Respond([]byte("done")) })
+			require.NoError(t, err)
+			require.NoError(t, other.Flush())
+			m, err = own.Request("work", nil, 5*time.Second)
+			require.NoError(t, err, "others answer the process")
+			require.Equal(t, "done", string(m.Data))
+		})
+	}
 }
 
 func TestMaxPayloadIsWhatWasAsked(t *testing.T) {

@@ -47,7 +47,8 @@ type Options struct {
 	// process. For tests and trials.
 	Memory bool
 
-	// Username and Password protect the TCP listener. Both or neither.
+	// Username and Password protect the TCP listener. Both or neither. Without them, every process of
+	// the machine may connect and do what it likes, except to listen at the inboxes of [Server.Conn].
 	Username string
 	Password string
 

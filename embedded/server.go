@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,9 +99,6 @@ func (s *Server) start(ctx context.Context, opts Options, host string, port int)
 		s.account = opts.Account
 	}
 	s.store, s.most, s.log = opts.Store, opts.MaxStore, &serverLog{log: opts.Logger, fatal: make(chan error, 1)}
-	if opts.Password != "" {
-		s.auth = []nats.Option{nats.UserInfo(opts.Username, opts.Password)}
-	}
 	if err := s.launch(ctx); err != nil {
 		return err
 	}
@@ -122,7 +120,7 @@ func (s *Server) launch(ctx context.Context) error {
 		return err
 	}
 	options := s.options // the server fills in what is left open
-	if err := s.shareOut(&options); err != nil {
+	if err := s.signIn(&options); err != nil {
 		return err
 	}
 	listen := net.JoinHostPort(options.Host, strconv.Itoa(max(options.Port, 0)))
@@ -195,11 +193,11 @@ func (s *Server) URL() string { return s.ns.Load().ClientURL() }
 // durability tier.
 func (s *Server) SyncAlways() bool { return s.options.SyncAlways }
 
-// Conn connects within the process, without TCP. It signs in by itself if the server has a
-// password. The caller closes the connection, before [Server.Stop].
+// Conn connects within the process, without TCP, as a user of its own with a random password. No
+// other user may listen at its inboxes. The caller closes the connection, before [Server.Stop].
 func (s *Server) Conn(opts ...nats.Option) (*nats.Conn, error) {
-	all := append([]nats.Option{nats.InProcessServer(provider{s})}, s.auth...)
-	nc, err := nats.Connect("", append(all, opts...)...)
+	all := slices.Concat([]nats.Option{nats.InProcessServer(provider{s})}, opts, s.auth)
+	nc, err := nats.Connect("", all...)
 	if err != nil {
 		return nil, fmt.Errorf("embedded server: connect within the process: %w", err)
 	}

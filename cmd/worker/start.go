@@ -31,6 +31,7 @@ type start struct {
 	Faults    []string          `json:"faults,omitempty"` // causes of errors of the manifests, the first ones
 
 	signIn string // how a publisher signs in, after its URL
+	open   bool   // the embedded server asks nobody for a password
 }
 
 type startedWorkflow struct {
@@ -52,6 +53,7 @@ func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web) *start {
 	}
 	if b.own != nil {
 		s.Store = cfg.Store
+		s.open = cfg.ListenPassword == "" && cfg.Accounts == ""
 	}
 	if user := cmp.Or(cfg.ListenUser, cfg.User); user != "" {
 		s.signIn = " --nats-user " + user + ", with its password in ONETURN_NATS_PASSWORD"
@@ -122,6 +124,10 @@ func (s *start) text(b *strings.Builder) {
 		line("nats", "%s", s.NATS)
 	} else {
 		line("nats", "%s, embedded, store %s", s.NATS, s.Store)
+	}
+	if s.open {
+		line("", "no password: any process here, tools too, may publish, read, change and delete;")
+		line("", "set --listen-user and ONETURN_LISTEN_PASSWORD, or --accounts, to keep others out")
 	}
 	line("durability", "%s: %s", s.Tier.Name, s.Tier.Text)
 	if s.HTTP != "" {

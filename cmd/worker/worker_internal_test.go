@@ -277,6 +277,11 @@ func TestStartForPeopleFitsWhatTheyNeed(t *testing.T) {
 	} {
 		require.Contains(t, out.String(), want)
 	}
+	require.NotContains(t, out.String(), "no password")
+	s.open = true
+	out.Reset()
+	require.NoError(t, s.write("text", &out))
+	require.Contains(t, out.String(), "no password: any process here, tools too, may")
 	for text := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSpace(text)), cli.Width)
 	}
