@@ -46,7 +46,10 @@ func (o *Output) Line(log *slog.Logger, line string, cut bool, clean func(string
 	o.last = text[:min(len(text), maxLastLine)]
 	o.mu.Unlock()
 	o.logged++
-	log.Info("tool output", "line", text, "cut", cut)
+	if cut {
+		log = log.With("cut", true)
+	}
+	log.Info("tool output", "line", text)
 }
 
 // Flush says what was left out of the log, and begins to count anew.

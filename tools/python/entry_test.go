@@ -192,14 +192,14 @@ def three(): print("three complains", file=sys.stderr); raise RuntimeError("thre
 		}
 	}
 	for want, times := range map[string]int{
-		`stdout line="while importing" cut=false`:                                          1,
-		`stdout tool=one chat=c1 turn=turn-1 line="one says" cut=false`:                    1,
-		`stdout tool=one chat=c1 turn=turn-1 line="no end" cut=false`:                      1,
-		`stdout tool=two chat=c1 turn=turn-a line="two a says" cut=false`:                  3,
-		`stdout tool=two chat=c1 turn=turn-b line="two b says" cut=false`:                  3,
-		`stdout tool=two chat=c1 turn=turn-c line="two c says" cut=false`:                  3,
-		`stderr tool=three chat=c1 turn=turn-1 line="three complains" cut=false`:           1,
-		`stderr tool=three chat=c1 turn=turn-1 line="RuntimeError: three broke" cut=false`: 1,
+		`stdout line="while importing"`:                                          1,
+		`stdout tool=one chat=c1 turn=turn-1 line="one says"`:                    1,
+		`stdout tool=one chat=c1 turn=turn-1 line="no end"`:                      1,
+		`stdout tool=two chat=c1 turn=turn-a line="two a says"`:                  3,
+		`stdout tool=two chat=c1 turn=turn-b line="two b says"`:                  3,
+		`stdout tool=two chat=c1 turn=turn-c line="two c says"`:                  3,
+		`stderr tool=three chat=c1 turn=turn-1 line="three complains"`:           1,
+		`stderr tool=three chat=c1 turn=turn-1 line="RuntimeError: three broke"`: 1,
 	} {
 		require.Equal(t, times, said[want], want)
 	}
