@@ -114,10 +114,13 @@ func (j *Journal) judge(ctx context.Context, a Answer, c *Claim, t *Turn) (Verdi
 		q = &asked{}
 	}
 	switch {
-	case q.answer != nil, mutant.Planted(mutant.AnswerUnvalidated):
+	case mutant.Planted(mutant.AnswerUnvalidated):
+	case t.Claim == nil: // what is there may be left of a former life of the key
+		return Verdicted{Verdict: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
+	case q.answer != nil:
 	case t.Response != nil:
 		return Verdicted{Verdict: Closed}, nil
-	case q.ask == nil || t.Claim == nil:
+	case q.ask == nil:
 		return Verdicted{Verdict: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
 	case q.ask.Err != nil:
 		return Verdicted{Verdict: Closed}, nil //nolint:nilerr // an unreadable turn ends, unasked

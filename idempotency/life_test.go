@@ -90,6 +90,7 @@ func TestNothingOfAFormerLifeIsReadAsTheTurns(t *testing.T) {
 	lives(t, func(t *testing.T, s idempotency.Store, expire func(uint64)) {
 		t.Helper()
 		former(t, s, expire)
+		require.Equal(t, idempotency.Early, answered(t, s, says("a", "no", 6, 1)).Verdict, "it may be the answer to a question of the next turn")
 		h := second(t, s, "replay")
 		j := newJournal(s)
 		require.Equal(t, idempotency.Duplicate, decide(t, s, claim("replay", 8, 1)).Action, "it has no response")

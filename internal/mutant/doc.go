@@ -138,6 +138,7 @@ func OfSchedules() []Name {
 		DrainKeepsBuffer,
 		AckWaitReadOnce,
 		CountGivesUp,
+		FormerLifeStands,
 		ResultIsGivenUp,
 		LostLeaseEndsWait,
 	}

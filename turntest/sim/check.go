@@ -51,7 +51,7 @@ func (w *world) history(t *turn) history {
 	for i := range w.store.log {
 		r := &w.store.log[i]
 		k, ok := subjects.ParseKey(r.Key)
-		if !ok || k.Chat != t.key.Chat || k.Turn != t.key.Turn {
+		if !ok || k.Chat != t.key.Chat || k.Turn != t.key.Turn || !t.had(r.Seq) {
 			continue
 		}
 		switch k.Kind {
@@ -142,7 +142,7 @@ func (w *world) check() {
 		h := w.history(t)
 		var runs []*entry
 		for _, e := range w.ledger {
-			if e.turn == t.id.Turn {
+			if e.turn == t.id.Turn && t.had(e.token) {
 				runs = append(runs, e)
 			}
 		}

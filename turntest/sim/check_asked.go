@@ -122,7 +122,7 @@ func (w *world) checkPass(t *turn, id string, e *entry) {
 // checkStep: a step whose result is stored is not entered by a run that began later.
 func (w *world) checkStep(a *asking, name string) {
 	stored := w.store.keys[a.t.key.Private("step", name)]
-	if stored != 0 && stored < a.e.token {
+	if stored > a.t.from && stored < a.e.token {
 		w.violatef("%s: step %s entered by epoch %d, though its result was stored before", a.t.id.Turn, name, a.e.epoch)
 	}
 }

@@ -81,6 +81,8 @@
 //   - the context variables of the chat are those that the runs changed whose responses name them,
 //     and nobody else's, also as a tool reads them that begins after such a response;
 //   - a worker that lives drops no result of a tool, nor the run of an unsafe one, for a lost lease;
+//   - a key that is published again after the retention, while only the claim and some other records of
+//     its former life have expired, is a new turn, of which all of this holds;
 //   - nothing is left in the queue.
 //
 // A violation comes with its seed, and the seed with the whole schedule:

@@ -35,6 +35,9 @@ type turn struct {
 	purged bool    // one of its messages vanished
 	left   bool    // its tool has gone on without an answer
 	misled int     // reads of it that gave the journal as it was before
+	// from and until are how many records the journal had before the life of the turn, and at its end;
+	// 0 for the end stands for later.
+	from, until uint64
 }
 
 // message is one message of the work queue. As in JetStream, an acknowledgement settles it
@@ -82,24 +85,29 @@ func (w *world) plan() {
 			t.agent = string(bindings.EffectReplay) // the usual one of tools that ask, and the hardest
 		}
 		w.turns = append(w.turns, t)
-		var age time.Duration
-		if w.chance(1, 12) { // at the limit, where clocks that differ disagree
-			age = maxEventAge + time.Duration(w.rng.IntN(20)-10)*time.Second
-		}
+		w.want(t)
+	}
+}
+
+// want draws what the publisher sends for a turn.
+func (w *world) want(t *turn) {
+	var age time.Duration
+	if w.chance(1, 12) { // at the limit, where clocks that differ disagree
+		age = maxEventAge + time.Duration(w.rng.IntN(20)-10)*time.Second
+	}
+	w.unsent = append(w.unsent, w.newTurnMessage(t, 1, age))
+	for range w.rng.IntN(5) - 2 {
 		w.unsent = append(w.unsent, w.newTurnMessage(t, 1, age))
-		for range w.rng.IntN(5) - 2 {
-			w.unsent = append(w.unsent, w.newTurnMessage(t, 1, age))
-		}
-		if w.chance(1, 6) {
-			w.unsent = append(w.unsent, w.newTurnMessage(t, 2, age))
-		}
-		if w.chance(1, 4) {
-			w.unsent = append(w.unsent, w.newCancelMessage(t))
-		}
-		w.planAnswers(t)
-		for w.chance(1, 6) { // anybody may ask for a resume, sweeps do
-			w.unsent = append(w.unsent, w.newResumeMessage(t))
-		}
+	}
+	if w.chance(1, 6) {
+		w.unsent = append(w.unsent, w.newTurnMessage(t, 2, age))
+	}
+	if w.chance(1, 4) {
+		w.unsent = append(w.unsent, w.newCancelMessage(t))
+	}
+	w.planAnswers(t)
+	for w.chance(1, 6) { // anybody may ask for a resume, sweeps do
+		w.unsent = append(w.unsent, w.newResumeMessage(t))
 	}
 }
 
@@ -233,6 +241,9 @@ func (m *message) release() {
 // records.
 func (m *message) ack(known int) {
 	if !m.settled {
+		if m.aside && m.holder != nil { // by an earlier delivery that does not know that it was lost
+			m.w.hit(m.holder.lease)
+		}
 		m.settled, m.leased, m.holder = true, false, nil
 		m.w.checkSettled(m, known)
 	}

@@ -19,10 +19,10 @@ func (w *world) schedule() {
 	for ; len(w.violations) == 0; w.steps++ {
 		w.pass(time.Duration(w.rng.IntN(40)) * time.Millisecond)
 		switch {
-		case w.steps >= maxSteps:
+		case w.steps-w.begun >= maxSteps:
 			w.violatef("the queue does not drain: %s", w.leftovers())
 			return
-		case !w.healed && w.steps >= faultSteps:
+		case !w.healed && w.steps-w.begun >= faultSteps:
 			w.heal()
 		case !w.healed && w.chance(1, 8) && w.fault():
 			continue
@@ -34,7 +34,7 @@ func (w *world) schedule() {
 		case !w.healed:
 			w.heal()
 		case w.asleep(), w.poll(), w.timers():
-		case !w.sweep():
+		case !w.sweep() && !w.liveAgain():
 			return
 		}
 	}

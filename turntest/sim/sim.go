@@ -42,6 +42,7 @@ type Result struct {
 	Trace      []string // what happened, step by step; only from Replay
 	Steps      int
 	Turns      int
+	Again      int            // of them whose keys were used again after the retention
 	Entries    int            // how often tools were entered
 	Faults     map[Fault]int  // how often each fault struck
 	Outcomes   map[string]int // codes of the responses, "ok" for those without

@@ -75,6 +75,7 @@ replay: go test ./turntest/sim -run TestSchedules -sim.seed=4711 -v
 type total struct {
 	mu                               sync.Mutex
 	schedules, steps, turns, entries int
+	again                            int
 	faults                           map[sim.Fault]int
 	outcomes, questions              map[string]int
 	bad                              *sim.Result
@@ -105,6 +106,7 @@ func (o *total) add(r sim.Result) {
 	o.steps += r.Steps
 	o.turns += r.Turns
 	o.entries += r.Entries
+	o.again += r.Again
 	for k, n := range r.Faults {
 		o.faults[k] += n
 	}
@@ -142,6 +144,7 @@ func (o *total) requireTeeth(t *testing.T) {
 		require.Positive(t, o.questions[kind], "questions: never %s", kind)
 	}
 	require.Greater(t, o.entries, o.outcomes["ok"], "no tool was entered again")
+	require.Positive(t, o.again, "no key was used again after the retention")
 }
 
 func (o *total) String() string {

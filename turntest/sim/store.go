@@ -13,19 +13,23 @@ import (
 
 var errNoAnswer = errors.New("simulated: no answer")
 
-// store is the journal bucket: a log in which a key can be created once. Operations are
-// atomic at the server; what the network makes of request and answer is drawn.
+// store is the journal bucket: a log in which a key can be created once, and replaced by its sequence.
+// Operations are atomic at the server; what the network makes of request and answer is drawn.
 type store struct {
 	w    *world
 	log  []idempotency.Record // by sequence, from 1
 	keys map[string]uint64
+
+	expired map[uint64]bool
 }
 
-func newStore(w *world) *store { return &store{w: w, keys: map[string]uint64{}} }
+func newStore(w *world) *store {
+	return &store{w: w, keys: map[string]uint64{}, expired: map[uint64]bool{}}
+}
 
 // put is what the server does with a create.
 func (s *store) put(r idempotency.Record) (uint64, error) {
-	if seq, ok := s.keys[r.Key]; ok {
+	if seq := s.keys[r.Key]; seq != r.Seq {
 		return 0, &idempotency.ExistsError{Key: r.Key, Seq: seq}
 	}
 	r.Seq, r.Time = uint64(len(s.log)+1), s.w.now
@@ -82,7 +86,7 @@ func (s *store) At(ctx context.Context, seq uint64) (idempotency.Record, error) 
 	if err := s.read(ctx, "at"); err != nil {
 		return idempotency.Record{}, err
 	}
-	if seq == 0 || seq > uint64(len(s.log)) {
+	if seq == 0 || seq > uint64(len(s.log)) || s.keys[s.log[seq-1].Key] != seq {
 		return idempotency.Record{}, idempotency.ErrNotFound
 	}
 	return s.log[seq-1], nil
@@ -94,11 +98,12 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 		return idempotency.Record{}, err
 	}
 	k, _ := subjects.ParseKey(key)
-	seq := s.keys[key]
-	if seq == 0 || seq > uint64(len(s.seen(k.Key))) {
-		return idempotency.Record{}, idempotency.ErrNotFound
+	for _, r := range slices.Backward(s.seen(k.Key)) {
+		if r.Key == key && !s.expired[r.Seq] {
+			return r, nil
+		}
 	}
-	return s.log[seq-1], nil
+	return idempotency.Record{}, idempotency.ErrNotFound
 }
 
 // Scan implements [idempotency.Store]. Like the real one it lists the names of the records in one
@@ -117,7 +122,8 @@ func (s *store) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Recor
 	public, private := strings.TrimSuffix(key.PublicRecords(), ">"), strings.TrimSuffix(key.PrivateRecords(), ">")
 	var found []idempotency.Record
 	for _, r := range listed {
-		if strings.HasPrefix(r.Key, public) || strings.HasPrefix(r.Key, private) {
+		if !s.expired[r.Seq] && (strings.HasPrefix(r.Key, public) || strings.HasPrefix(r.Key, private)) {
+			found = slices.DeleteFunc(found, func(old idempotency.Record) bool { return old.Key == r.Key }) // replaced
 			found = append(found, r)
 		}
 	}

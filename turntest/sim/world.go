@@ -47,6 +47,8 @@ type world struct {
 	store     *store
 	processes []*process
 	turns     []*turn
+	former    []*turn // that ended before their keys were used again
+	begun     int     // step in which that happened, 0 before
 	unsent    []*message
 	queue     []*message // by sequence, from 1
 	flying    []func()   // what was sent and has not arrived
@@ -170,7 +172,8 @@ func (w *world) result() Result {
 		Seed: w.seed, Violations: w.violations, Trace: w.trace, Steps: w.steps, Turns: len(w.turns),
 		Entries: len(w.ledger), Faults: w.faults.struck, Outcomes: map[string]int{}, Questions: map[string]int{},
 	}
-	for _, t := range w.turns {
+	r.Again = len(w.former)
+	for _, t := range append(w.former, w.turns...) {
 		h := w.history(t)
 		if len(h.responses) > 0 {
 			r.Outcomes[h.responses[0].code()]++
