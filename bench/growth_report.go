@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -63,13 +64,19 @@ type growthReport struct {
 	Rows        []growthRow `json:"rows"`
 }
 
+// section implements written: some measurements have a table of their own.
 func (r growthReport) section() (name, command string) {
-	for _, x := range r.Rows {
-		if x.Measurement != measureWaiting && x.Measurement != measureParked {
+	own := map[string]string{
+		measureWaiting: "questions", measureParked: "questions", measureFloods: measureFloods, measureSweep: measureSweep,
+	}
+	for i, x := range r.Rows {
+		of := cmp.Or(own[x.Measurement], growthArg)
+		if i > 0 && of != name {
 			return growthArg, r.Command
 		}
+		name = of
 	}
-	return "questions", r.Command // those of people have a table of their own
+	return cmp.Or(name, growthArg), r.Command
 }
 
 // table implements written.
