@@ -2,7 +2,7 @@ package oneturn
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,7 +28,7 @@ func TestTenantWhoseSearchesAreDearWaitsForItself(t *testing.T) {
 			require.ErrorIs(t, err, errBusy)
 			require.GreaterOrEqual(t, retryAfter(err), 1)
 			require.NoError(t, s.do("beta", 7, dear), "another tenant has a budget of its own")
-			time.Sleep(time.Duration(busy.seconds()) * time.Second)
+			<-time.After(time.Duration(busy.seconds()) * time.Second)
 		}
 		require.Less(t, searched, 60*searchRate+2*searchBurst)
 		require.Greater(t, searched, 60*searchRate/2, "the hint lets it go on")
@@ -41,8 +41,8 @@ func TestShortSearchesCostNothingAndTenantsAreForgotten(t *testing.T) {
 		s := newSearches()
 		for n := range 10_000 {
 			require.NoError(t, s.do("app", 1, func() (uint64, error) { return searchFree, nil }))
-			require.NoError(t, s.do(fmt.Sprint(n), 1, func() (uint64, error) { return 10 * searchFree, nil }))
-			time.Sleep(time.Second)
+			require.NoError(t, s.do(strconv.Itoa(n), 1, func() (uint64, error) { return 10 * searchFree, nil }))
+			<-time.After(time.Second)
 		}
 		require.LessOrEqual(t, len(s.tenants), maxSearching)
 	})

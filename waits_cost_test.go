@@ -2,7 +2,6 @@ package oneturn_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +39,6 @@ func TestWaitsOfATenantHaveNothingSearchedAmongThoseOfOthers(t *testing.T) {
 			require.ErrorIs(t, err, nats.ErrTimeout)
 			return
 		}
-		require.False(t, strings.Contains(string(m.Data), "next_by_subj"), "a search: %s", m.Data)
+		require.NotContains(t, string(m.Data), "next_by_subj", "a search: %s", m.Data)
 	}
 }

@@ -15,7 +15,8 @@ func TestFindingsOfOneCauseAreOneLine(t *testing.T) {
 	}
 	causes := bindings.Causes([]bindings.Diagnostic{
 		finding("W", "a", "one", "W/t.yaml", 1), finding("W", "b", "alone", "", 0), finding("W", "a", "two", "W/t.yaml", 2), finding("V", "a", "other", "V/t.yaml", 1),
-		finding("W", "a", "three", "W/t.yaml", 2), finding("W", "a", "four", "W/t.yaml", 3), finding("W", "a", "five", "W/u.yaml", 9), {Severity: bindings.SeverityWarning, Workflow: "W", Code: "a", Message: "mended in another way"},
+		finding("W", "a", "three", "W/t.yaml", 2), finding("W", "a", "four", "W/t.yaml", 3), finding("W", "a", "five", "W/u.yaml", 9),
+		{Severity: bindings.SeverityWarning, Workflow: "W", Code: "a", Message: "mended in another way"},
 		finding("W", "b", "alone too", "", 0),
 	})
 	var got []string

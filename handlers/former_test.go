@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func lives(t *testing.T) *kit {
 	runs := 0
 	return newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
 		runs++
-		return tools.Result{Value: json.RawMessage(fmt.Sprint(runs))}, nil
+		return tools.Result{Value: json.RawMessage(strconv.Itoa(runs))}, nil
 	}))
 }
 
@@ -44,14 +45,14 @@ func TestTurnWhoseClaimHasExpiredRunsAndGetsItsOwnResponse(t *testing.T) {
 	claim, err := k.store.Last(t.Context(), key.Public(events.KindToolCall))
 	require.NoError(t, err)
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(2, 1)).Do)
-	require.EqualValues(t, "1", fmt.Sprint(k.response().Payload), "a duplicate")
+	require.Equal(t, "1", fmt.Sprint(k.response().Payload), "a duplicate")
 
 	k.store.Expire(claim.Seq)
 	k.later(retention)
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(3, 1)).Do)
-	require.EqualValues(t, "2", fmt.Sprint(k.response().Payload))
+	require.Equal(t, "2", fmt.Sprint(k.response().Payload))
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(4, 1)).Do)
-	require.EqualValues(t, "2", fmt.Sprint(k.response().Payload), "a duplicate of the second")
+	require.Equal(t, "2", fmt.Sprint(k.response().Payload), "a duplicate of the second")
 }
 
 // F21: a worker may live longer than the retention, and see few turns in it.
@@ -62,7 +63,7 @@ func TestForgottenTurnIsNotTakenForOneThatHasFinished(t *testing.T) {
 	k.store.Expire(1_000)
 	k.later(retention)
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(2, 1)).Do)
-	require.EqualValues(t, "2", fmt.Sprint(k.response().Payload))
+	require.Equal(t, "2", fmt.Sprint(k.response().Payload))
 }
 
 func TestNothingIsRememberedOfTheTurnsOfAnotherJournal(t *testing.T) {
@@ -72,7 +73,7 @@ func TestNothingIsRememberedOfTheTurnsOfAnotherJournal(t *testing.T) {
 	k.store = idempotency.NewMemory()
 	k.Journal = idempotency.New(k.store, "w", idempotency.Options{})
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(2, 1)).Do)
-	require.EqualValues(t, "2", fmt.Sprint(k.response().Payload))
+	require.Equal(t, "2", fmt.Sprint(k.response().Payload))
 }
 
 func TestCancelOfAFormerLifeStopsNoTool(t *testing.T) {
@@ -97,7 +98,7 @@ func (b *broom) secondLives(n int) {
 	b.t.Helper()
 	b.orphans(n)
 	for i := range n {
-		key := subjects.TurnKey("app", "chat", "", fmt.Sprint(i))
+		key := subjects.TurnKey("app", "chat", "", strconv.Itoa(i))
 		_, err := b.Store.Create(b.t.Context(), idempotency.Record{
 			Key: key.Public(events.KindToolResponse), Data: []byte(`{}`), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1},
 		})

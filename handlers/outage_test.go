@@ -152,7 +152,7 @@ func TestResultsThatWaitForTheServerAreBounded(t *testing.T) {
 		done := make(chan handlers.Disposition, most+1)
 		for n := range most + 1 {
 			m = o.turn(func(e *events.StructuredOutputReady) { e.Turn = strconv.Itoa(n) })
-			m.Held = held
+			m.Held = held //nolint:fatcontext // of each message, not of the last
 			journal.away.Store(false)
 			go func() { done <- o.Handle(t.Context(), m) }()
 			pass(0)

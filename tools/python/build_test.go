@@ -90,8 +90,10 @@ func TestTypesThatHintsNameArriveAsSuch(t *testing.T) {
 	k := newKit(t, python.Options{}, "WF/tools/t.py", hinted)
 	const id = "12345678-1234-5678-1234-567812345678"
 	for _, c := range []struct{ function, args, want string }{
-		{"order", `{"order":{"id":"` + id + `","lines":[{"item":"tea","price":"1.50","color":"BLUE","extra":1}],"when":"2026-08-01"}}`,
-			"Order Order(id=UUID('" + id + "'), lines=[Line(item='tea', price=Decimal('1.50'), color=<Color.BLUE: 2>)], when=datetime.date(2026, 8, 1), note='', total=7)"},
+		{
+			"order", `{"order":{"id":"` + id + `","lines":[{"item":"tea","price":"1.50","color":"BLUE","extra":1}],"when":"2026-08-01"}}`,
+			"Order Order(id=UUID('" + id + "'), lines=[Line(item='tea', price=Decimal('1.50'), color=<Color.BLUE: 2>)], when=datetime.date(2026, 8, 1), note='', total=7)",
+		},
 		{"day", `{"x":"2026-08-01"}`, "date datetime.date(2026, 8, 1)"},
 		{"moment", `{"x":"2026-08-01T12:30:00Z"}`, "datetime datetime.datetime(2026, 8, 1, 12, 30, tzinfo=datetime.timezone.utc)"},
 		{"clock", `{"x":"12:30:00"}`, "time datetime.time(12, 30)"},

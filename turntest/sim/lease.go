@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -59,8 +60,8 @@ func (p *process) tend() {
 // lapse has a worker notice what it has lost.
 func (p *process) lapse() {
 	p.in.Lapse()
-	for i := len(p.threads) - 1; i >= 0; i-- {
-		switch t := p.threads[i]; {
+	for _, t := range slices.Backward(p.threads) {
+		switch {
 		case t.d.Held().Err() == nil || t.lost:
 		case !t.begun:
 			p.w.tracef("%s forgets #%d/%d, which it has not begun", p.name, t.lease.Seq, t.lease.Delivery)

@@ -238,8 +238,8 @@ func (p *process) drain() {
 	p.draining = true
 	p.handlers.Drain()
 	p.in.Drain()
-	for i := len(p.threads) - 1; i >= 0; i-- {
-		switch t := p.threads[i]; {
+	for _, t := range slices.Backward(p.threads) {
+		switch {
 		case t.begun:
 		case !t.settled && t.m.holder == t && !t.overdue():
 			p.w.violatef("%s: %s drains and keeps #%d, which it has not begun", t.m.turn.id.Turn, p.name, t.m.seq)
