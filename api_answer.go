@@ -47,7 +47,7 @@ func (a *api) answer(ctx context.Context, app string, body []byte) (any, error) 
 		return nil, err
 	}
 	if w == nil {
-		return events.NewVerdict(events.VerdictUnknown, q.ToolCallID, "there is no such question in this chat"), nil
+		return unknownQuestion(q.ToolCallID), nil
 	}
 	r := &events.ToolCallResponse{
 		TurnID:   TurnID{App: w.App, Chat: w.Chat, Run: w.Run, Turn: w.Turn},
@@ -57,6 +57,9 @@ func (a *api) answer(ctx context.Context, app string, body []byte) (any, error) 
 	defer cancel()
 	v, err := deliver(ctx, a.js, a.space, w.Subject, r)
 	if errors.Is(err, ErrUndecided) {
+		if w.State == WaitNotAsked {
+			err = errNotAsked
+		}
 		return Verdict{Status: StatusPublished, Code: VerdictPublished, Message: err.Error(), ToolCallID: q.ToolCallID}, nil
 	}
 	return v, err
@@ -66,6 +69,15 @@ func (a *api) answer(ctx context.Context, app string, body []byte) (any, error) 
 // time what becomes of it. Some worker will decide; to send the answer again is harmless, and
 // tells.
 var ErrUndecided = errors.New("the answer is published, and not decided on yet: is a worker running?")
+
+// errNotAsked is the message of a published answer whose question does not exist yet.
+var errNotAsked = errors.New("the answer is published, and the turn has not asked this question yet: it waits for the question, up to two minutes")
+
+// unknownQuestion is the verdict on an answer whose question and turn are unknown.
+func unknownQuestion(id string) Verdict {
+	return events.NewVerdict(events.VerdictUnknown, id, "There is no such question in this chat, and no running turn that could ask it. "+
+		"If the turn was published just now, send the answer again.")
+}
 
 var errAnswerSubject = errors.New("it is no subject for answers in this chat: take it from the question's event")
 

@@ -1,6 +1,7 @@
 package oneturn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,8 @@ import (
 type WaitsRequest struct {
 	App  string `json:"-"`                 // for [Client.Waits]; others name the tenant in the subject
 	Chat string `json:"chat_id,omitempty"` // of one chat, of the tenant's if empty
-	// ToolCallID names one question of the chat: it is told whatever became of it.
+	// ToolCallID names one question of the chat: it is returned in whatever state it is, also before it
+	// is asked if its turn runs.
 	ToolCallID string `json:"tool_call_id,omitempty"`
 	From       uint64 `json:"from,omitempty"` // Next of the page before, 0 = the beginning
 }
@@ -62,6 +64,10 @@ type WaitState string
 
 // The states of a question.
 const (
+	// WaitNotAsked is that of a named question that its turn, which runs, has not asked yet and may never
+	// ask. Nothing is known of it but its turn and where to publish an answer to.
+	WaitNotAsked WaitState = "not_asked"
+
 	WaitOpen      WaitState = "open"
 	WaitAnswered  WaitState = "answered"
 	WaitExpired   WaitState = "expired"
@@ -226,7 +232,26 @@ func (a *api) question(ctx context.Context, app, chat, id string) (*Wait, error)
 		w.State, err = (&states{store: a.store}).of(ctx, &r)
 		return w, err
 	}
-	return nil, nil //nolint:nilnil // there is none
+	return a.unasked(ctx, app, chat, call, id)
+}
+
+// unasked is a question that a call which runs may come to ask, nil if there is no such call.
+func (a *api) unasked(ctx context.Context, app, chat, call, id string) (*Wait, error) {
+	r, err := a.store.OpenCall(ctx, app, subjects.Token(chat), call)
+	if errors.Is(err, idempotency.ErrNotFound) || errors.Is(err, idempotency.ErrTooMany) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, err
+	}
+	var e events.ToolCall
+	if m, err := events.Parse(r.Data); err != nil || m.As(&e) != nil || e.ToolCallID != call {
+		return nil, nil //nolint:nilnil,nilerr // a damaged one asks nothing
+	}
+	return &Wait{
+		State: WaitNotAsked, ToolCallID: id, App: e.AppID, Chat: e.ChatID, Run: e.RunID, Turn: e.Turn, Workflow: e.WorkflowName, Agent: e.Agent, User: e.UserID,
+		Subject: a.space.In(cmp.Or(r.Meta.Pool, subjects.DefaultPool), events.KindToolCallResponse, e.AppID, e.WorkflowName, e.ChatID),
+	}, nil
 }
 
 // readWait reads the record of a question, nil if it is damaged: turnctl shows such ones.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -48,14 +49,13 @@ func (c *Client) Answer(ctx context.Context, q AnswerRequest) (Verdict, error) {
 	case q.Workflow != "":
 		q.Subject = c.space.In(c.o.Pool, events.KindToolCallResponse, app, q.Workflow, q.Chat)
 	default:
-		found, err := c.Waits(ctx, WaitsRequest{App: app, Chat: q.Chat, ToolCallID: q.ToolCallID})
+		w, known, err := c.Question(ctx, app, q.Chat, q.ToolCallID)
 		if err != nil {
 			return fail(err)
 		}
-		if len(found.Waits) == 0 {
-			return events.NewVerdict(events.VerdictUnknown, q.ToolCallID, "there is no such question in this chat"), nil
+		if !known {
+			return unknownQuestion(q.ToolCallID), nil
 		}
-		w := &found.Waits[0]
 		q.Subject, q.Workflow, q.Run = w.Subject, w.Workflow, w.Run
 	}
 	v, err := deliver(ctx, c.js, c.space, q.Subject, &events.ToolCallResponse{
@@ -65,6 +65,37 @@ func (c *Client) Answer(ctx context.Context, q AnswerRequest) (Verdict, error) {
 		return Verdict{ToolCallID: q.ToolCallID}, err
 	}
 	return *v, nil
+}
+
+// How long, and how often at first, a question is looked for whose turn no worker has claimed yet.
+const (
+	unknownFor   = 3 * time.Second
+	unknownPause = 100 * time.Millisecond
+)
+
+// Question looks up a question by its tool_call_id, in whatever state it is: [WaitNotAsked] if its
+// turn runs and has not asked it. If there is no such turn either, it looks again for 3 s, because a
+// turn that was published just now may not be claimed yet. Then known is false.
+func (c *Client) Question(ctx context.Context, app, chat, toolCallID string) (w Wait, known bool, err error) {
+	end := time.Now().Add(unknownFor)
+	for pause := unknownPause; ; pause *= 2 {
+		found, err := c.Waits(ctx, WaitsRequest{App: app, Chat: chat, ToolCallID: toolCallID})
+		if err != nil {
+			return Wait{}, false, err
+		}
+		if len(found.Waits) > 0 {
+			return found.Waits[0], true, nil
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return Wait{}, false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return Wait{}, false, context.Cause(ctx)
+		case <-time.After(min(pause, left)):
+		}
+	}
 }
 
 // Waits lists the questions of a chat, or of all chats of a tenant, that wait for an answer: a

@@ -270,6 +270,20 @@ func TestWaitsTellsWhatBecameOfAQuestionThatIsNamed(t *testing.T) {
 		require.NoError(t, err, id)
 		require.Empty(t, found.Waits, id)
 	}
+	for _, run := range []string{"", "r 1"} {
+		id := turnOf("c", run, "runs")
+		a.hold(id)
+		found, err := a.client.Waits(t.Context(), oneturn.WaitsRequest{App: "app", Chat: "c", ToolCallID: callID(id) + "/1"})
+		require.NoError(t, err)
+		require.Equal(t, []oneturn.Wait{{
+			State: oneturn.WaitNotAsked, ToolCallID: callID(id) + "/1", App: "app", Chat: "c", Run: run, Turn: "runs", Workflow: "Flow",
+			Subject: "oneturn.in.default.tool_call_response.app.Flow.c",
+		}}, found.Waits)
+		a.finish(id)
+		found, err = a.client.Waits(t.Context(), oneturn.WaitsRequest{App: "app", Chat: "c", ToolCallID: callID(id) + "/1"})
+		require.NoError(t, err)
+		require.Empty(t, found.Waits)
+	}
 	_, err := a.client.Waits(t.Context(), oneturn.WaitsRequest{App: "app", ToolCallID: "ended/1"})
 	require.ErrorContains(t, err, "the chat of a question that is named")
 }

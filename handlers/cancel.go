@@ -68,6 +68,9 @@ func (h *Handlers) wished(ctx context.Context, m *Message, e *events.Cancel) (*t
 		q, err := h.find(ctx, &events.ToolCallResponse{TurnID: e.TurnID, ToolCallID: e.ToolCallID})
 		switch {
 		case errors.Is(err, errNoQuestion), errors.Is(err, errUnreadable): // a turn key may look like it
+			if err := h.wishedUnasked(ctx, t, e, callID); err != nil {
+				return nil, err
+			}
 		case err != nil:
 			return nil, err
 		default:
@@ -78,6 +81,29 @@ func (h *Handlers) wished(ctx context.Context, m *Message, e *events.Cancel) (*t
 	}
 	t.seal(events.Seal(event, 0))
 	return t, nil
+}
+
+// wishedUnasked has a cancel that names a question which is not asked yet mean the turn that may ask
+// it, if that is claimed and no turn has the id of the question for its key.
+func (h *Handlers) wishedUnasked(ctx context.Context, t *turn, e *events.Cancel, callID string) error {
+	id := e.TurnID
+	id.Turn = events.TurnOfCallID(callID, e.Run)
+	key := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn)
+	for _, of := range []subjects.Key{t.key, key} {
+		held, err := h.Journal.Load(ctx, of)
+		if err != nil {
+			return err
+		}
+		if held.Claim == nil {
+			continue
+		}
+		if of == key {
+			t.Turn, e.TurnID = id.Turn, id
+			t.key, t.name, t.callID = key, key.String(), callID
+		}
+		return nil
+	}
+	return nil
 }
 
 // cancelEvent builds the event chat.tool_call_cancel.

@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tools"
 )
 
 // broken is a store whose reads panic.
@@ -73,6 +75,35 @@ func TestCancelOfATurnWhoseKeyLooksLikeAQuestionIsThatTurns(t *testing.T) {
 	body := []byte(`{"kind":"cancel","app_id":"app","chat_id":"chat","workflow_name":"WF","tool_call_id":"turn/1"}`)
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
 	require.Equal(t, events.CodeCancelled, a.ended().Code)
+}
+
+func TestCancelThatNamesAQuestionBeforeItIsAskedCancelsItsTurn(t *testing.T) {
+	t.Parallel()
+	for _, run := range []string{"", "run-1"} {
+		entered := make(chan struct{})
+		k := newKit(t, toolFunc(func(ctx context.Context, _ *tools.Call) (tools.Result, error) {
+			close(entered)
+			<-ctx.Done()
+			return tools.Result{}, context.Cause(ctx)
+		}))
+		event := &events.StructuredOutputReady{
+			TurnID: events.TurnID{App: "app", Chat: "chat", Run: run, Turn: "turn"}, Workflow: "WF", Agent: "A", Model: "M", Data: map[string]any{}, AutoToolMode: true,
+		}
+		data, err := events.EncodeTurn(event, time.Now())
+		require.NoError(t, err)
+		done := make(chan handlers.Disposition, 1)
+		go func() { done <- k.Handle(t.Context(), k.mail(1, events.KindStructuredOutputReady, data).Message) }()
+		<-entered
+		key := subjects.TurnKey("app", "chat", run, "turn")
+		body, err := json.Marshal(map[string]any{
+			"kind": "cancel", "app_id": "app", "chat_id": "chat", "run_id": run, "workflow_name": "WF", "tool_call_id": events.CallID(event.TurnID, key.Turn) + "/1",
+		})
+		require.NoError(t, err)
+		require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
+		k.CancelSeen(key)
+		require.Equal(t, handlers.Ack, (<-done).Do)
+		require.Equal(t, events.CodeCancelled, (&asker{k: k, key: key}).ended().Code)
+	}
 }
 
 // ended is the response of a turn.

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/oneturn/oneturn/events"
@@ -47,6 +48,36 @@ func FindQuestions(calls subjects.Key, callID string, names func(calls subjects.
 		}
 	}
 	return found, nil
+}
+
+// OpenCall returns the claim of the call of a chat that has a tool_call_id and no response yet, or
+// [ErrNotFound]: a worker has entered its tool, or will. App and chat are tokens. It fails as
+// [KV.FindQuestions] does.
+func (s *KV) OpenCall(ctx context.Context, app, chat, callID string) (Record, error) {
+	calls := subjects.Key{App: app, Chat: chat, Turn: AnyToken, Call: AnyToken}
+	names, err := FindQuestions(calls, callID, func(calls subjects.Key) ([]subjects.Record, error) {
+		return s.Names(ctx, calls.Public(kindCall))
+	})
+	if err != nil {
+		return Record{}, err
+	}
+	const most = 16 // there is one, unless turn keys were chosen to look alike
+	for _, name := range names[:min(len(names), most)] {
+		claim, err := s.Last(ctx, name.Name())
+		if errors.Is(err, ErrNotFound) || err == nil && (claim.Err != nil || claim.Meta.Verdict != "") {
+			continue // it has just expired, or ends without its tool
+		}
+		if err != nil {
+			return Record{}, err
+		}
+		switch end, err := s.Last(ctx, name.Public(kindResponse)); {
+		case errors.Is(err, ErrNotFound), err == nil && end.Seq < claim.Seq: // of a former life of the key
+			return claim, nil
+		case err != nil:
+			return Record{}, err
+		}
+	}
+	return Record{}, ErrNotFound
 }
 
 // qualified returns the turn key of a call id that may be that of a turn with a run id or a

@@ -76,10 +76,10 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	defer nc.Close()
 	ctx, stop := limit(cmd.Context(), cfg.Timeout)
 	defer stop()
-	v, turn, err := answer(ctx, client, q, cfg.Wait)
+	v, turn, err := answer(ctx, client, stderr, q, cfg.Wait)
 	if errors.Is(err, nats.ErrNoResponders) {
 		fmt.Fprintln(stderr, noWorker(cfg, nc, oneturn.TurnID{App: q.App}))
-		v, turn, err = answerStored(ctx, nc, client, cfg, q)
+		v, turn, err = answerStored(ctx, nc, client, stderr, cfg, q)
 	}
 	switch {
 	case errors.Is(err, oneturn.ErrUndecided):
@@ -109,16 +109,18 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 
 // answer finds the question, unless its workflow is named, and answers it. It returns its turn, if
 // it has found it, as it does for one that will be waited for.
-func answer(ctx context.Context, client *oneturn.Client, q oneturn.AnswerRequest, wait bool) (v oneturn.Verdict, turn oneturn.TurnID, err error) {
+func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q oneturn.AnswerRequest, wait bool) (v oneturn.Verdict, turn oneturn.TurnID, err error) {
 	if q.Workflow == "" || wait {
-		found, err := client.Waits(ctx, oneturn.WaitsRequest{App: q.App, Chat: q.Chat, ToolCallID: q.ToolCallID})
+		w, known, err := client.Question(ctx, q.App, q.Chat, q.ToolCallID)
 		if err != nil {
 			return v, turn, err
 		}
-		if len(found.Waits) == 0 {
-			return events.NewVerdict(events.VerdictUnknown, q.ToolCallID, "There is no such question in this chat."), turn, nil
+		if !known {
+			return unknown(q.ToolCallID), turn, nil
 		}
-		w := &found.Waits[0]
+		if w.State == oneturn.WaitNotAsked {
+			notAsked(stderr)
+		}
 		q.Workflow, q.Subject, q.Run = w.Workflow, w.Subject, w.Run
 		if q.UserID == "" {
 			q.UserID = w.User
@@ -131,13 +133,15 @@ func answer(ctx context.Context, client *oneturn.Client, q oneturn.AnswerRequest
 
 // answerStored answers a question that only the journal can tell of, as no worker is there. A
 // worker that starts meanwhile gives the verdict.
-func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, cfg *config.Publisher, q oneturn.AnswerRequest) (v oneturn.Verdict, turn oneturn.TurnID, err error) {
+func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, stderr io.Writer, cfg *config.Publisher, q oneturn.AnswerRequest) (v oneturn.Verdict, turn oneturn.TurnID, err error) {
 	e, err := storedQuestion(ctx, nc, cfg.Prefix, &q)
 	switch {
 	case err != nil:
 		return v, turn, fmt.Errorf("no worker was there to ask, and not the journal either: %w: start a worker, or name the --workflow to publish without one", err)
 	case e == nil || e.Answer == nil:
-		return events.NewVerdict(events.VerdictUnknown, q.ToolCallID, "There is no such question in this chat."), turn, nil
+		return unknown(q.ToolCallID), turn, nil
+	case e.ToolCallID != q.ToolCallID:
+		notAsked(stderr)
 	}
 	q.Workflow, q.Subject, q.Run = e.WorkflowName, e.Answer.Subject, e.RunID
 	if q.UserID == "" {
@@ -145,6 +149,16 @@ func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, cf
 	}
 	v, err = client.Answer(ctx, q)
 	return v, oneturn.TurnID{App: e.AppID, Chat: e.ChatID, Run: e.RunID, Turn: e.Turn}, err
+}
+
+// unknown is the verdict on an answer whose question and turn are unknown.
+func unknown(id string) oneturn.Verdict {
+	return events.NewVerdict(events.VerdictUnknown, id, "There is no such question in this chat, and no running turn that could ask it.")
+}
+
+// notAsked reports that an answer comes before its question.
+func notAsked(stderr io.Writer) {
+	fmt.Fprintln(stderr, "the turn has not asked this question yet: the answer waits for it, up to two minutes")
 }
 
 // answerValue is the answer of a command line, or of standard input.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
@@ -13,7 +15,7 @@ import (
 )
 
 // storedQuestion finds a question in the journal itself, for when no worker is there to ask: the
-// newest of those with its id, nil if there is none. It needs the right to read the journal.
+// newest of those with its id, else the call of the turn that may ask it, nil if there is none. It needs the right to read the journal.
 func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *oneturn.AnswerRequest) (*events.ToolCall, error) {
 	space, err := subjects.New(prefix)
 	if err != nil {
@@ -45,5 +47,27 @@ func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *onetur
 			newest, seq = &e, r.Seq
 		}
 	}
+	if newest == nil {
+		return runningTurn(ctx, journal, space, app, q.Chat, call)
+	}
 	return newest, nil
+}
+
+// runningTurn is the call of a turn that has no response yet, with the subject of answers to its
+// questions, nil if there is none.
+func runningTurn(ctx context.Context, journal *idempotency.KV, space subjects.Space, app, chat, callID string) (*events.ToolCall, error) {
+	claim, err := journal.OpenCall(ctx, subjects.Token(app), subjects.Token(chat), callID)
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the turn in the journal: %w", err)
+	}
+	var e events.ToolCall
+	if m, err := events.Parse(claim.Data); err != nil || m.As(&e) != nil || e.ToolCallID != callID {
+		return nil, nil //nolint:nilnil,nilerr // a damaged one asks nothing
+	}
+	pool := cmp.Or(claim.Meta.Pool, subjects.DefaultPool)
+	e.Answer = &events.AnswerTo{Subject: space.In(pool, events.KindToolCallResponse, e.AppID, e.WorkflowName, e.ChatID)}
+	return &e, nil
 }

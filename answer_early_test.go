@@ -1,0 +1,129 @@
+package oneturn_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/provision"
+	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/ui"
+)
+
+// F28: see docs/faults.md. The turn is in another pool than the one that answers the request.
+func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
+	t.Parallel()
+	request := oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes"}
+	for name, answer := range map[string]func(nc *nats.Conn, c *oneturn.Client) (oneturn.Verdict, error){
+		"client": func(_ *nats.Conn, c *oneturn.Client) (oneturn.Verdict, error) {
+			return c.Answer(context.Background(), request)
+		},
+		"request API": func(nc *nats.Conn, _ *oneturn.Client) (v oneturn.Verdict, err error) {
+			body, err := json.Marshal(request)
+			if err != nil {
+				return v, err
+			}
+			reply, err := nc.Request("oneturn.api.acme.answer", body, 10*time.Second)
+			if err != nil {
+				return v, err
+			}
+			return v, json.Unmarshal(reply.Data, &v)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := turntest.NewServer(t)
+			s.Provision(func(o *provision.Options) { o.Pools = []string{"default", "gpu"} })
+			entered, ask := make(chan struct{}, 8), make(chan struct{})
+			slow := func(ctx context.Context, _ wish) (granted, error) {
+				entered <- struct{}{}
+				select {
+				case <-ask:
+				case <-ctx.Done():
+					return granted{}, ctx.Err()
+				}
+				said, err := ui.Ask[string](ctx, ui.Question{Component: "Grant", Payload: map[string]any{"text": "may I?"}})
+				return granted{said}, err
+			}
+			start(t, s, oneturn.Config{Pool: "gpu", Tools: []oneturn.Tool{
+				oneturn.NewTool("grant", slow, oneturn.For("Wishes", "Asker", "Wish"), oneturn.WithEffect(oneturn.Replay)),
+			}})
+			nc := s.Connect()
+			publisher, err := oneturn.NewClient(nc, oneturn.ClientOptions{Pool: "gpu"})
+			require.NoError(t, err)
+			publish(t, publisher, wishOf(0))
+			<-entered
+
+			verdict := make(chan oneturn.Verdict, 1)
+			go func() {
+				v, err := answer(nc, client(t, s))
+				v.Message += " " + errorText(err)
+				verdict <- v
+			}()
+			js, err := jetstream.New(nc)
+			require.NoError(t, err)
+			require.Eventually(t, func() bool {
+				stream, err := js.Stream(t.Context(), "ONETURN_IN")
+				if err != nil {
+					return false
+				}
+				_, err = stream.GetLastMsgForSubject(t.Context(), "oneturn.in.gpu.tool_call_response.acme.Wishes.chat")
+				return err == nil
+			}, 10*time.Second, 5*time.Millisecond, "the answer waits in the stream")
+			close(ask)
+			v := <-verdict
+			require.Equal(t, events.VerdictAccepted, v.Code, v.Message)
+			r := await(t, publisher, wishOf(0).TurnID)
+			require.True(t, r.Success, r.Content)
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestClientLooksAgainForAQuestionWhoseTurnIsNotClaimedYet(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	config, _ := wishes(oneturn.Config{})
+	w := start(t, s, config)
+	require.Eventually(t, func() bool { return w.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
+	looks, err := s.Connect().SubscribeSync("oneturn.api.acme.waits")
+	require.NoError(t, err)
+	require.NoError(t, looks.SetPendingLimits(-1, -1))
+	c := client(t, s)
+	verdict := make(chan oneturn.Verdict, 1)
+	go func() {
+		v, err := c.Answer(context.Background(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes"})
+		v.Message += " " + errorText(err)
+		verdict <- v
+	}()
+	_, err = looks.NextMsg(10 * time.Second)
+	require.NoError(t, err)
+	publish(t, c, wishOf(0))
+	v := <-verdict
+	require.Equal(t, events.VerdictAccepted, v.Code, v.Message)
+}
+
+func TestAnswerToATurnThatNobodyKnowsIsUnknown(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	config, _ := wishes(oneturn.Config{})
+	w := start(t, s, config)
+	require.Eventually(t, func() bool { return w.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
+	v, err := client(t, s).Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "nobody/1", Value: "yes"})
+	require.NoError(t, err)
+	require.Equal(t, events.VerdictUnknown, v.Code)
+	require.Contains(t, v.Message, "no running turn that could ask it")
+}
