@@ -49,11 +49,10 @@ func (b *contextBucket) Read(ctx context.Context, key string) ([]byte, uint64, e
 }
 
 // Write implements [Documents].
-func (b *contextBucket) Write(ctx context.Context, key string, data []byte, revision uint64) error {
+func (b *contextBucket) Write(ctx context.Context, key string, data []byte, revision uint64) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	_, err := b.kv.Update(ctx, key, data, revision)
-	return err //nolint:wrapcheck // the caller names the document
+	return b.kv.Update(ctx, key, data, revision) //nolint:wrapcheck // the caller names the document
 }
 
 // Name implements [Documents].

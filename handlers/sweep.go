@@ -48,7 +48,9 @@ type Sweep struct {
 	Budget int
 	// PageTurns is how many open turns are kept together. 0 means 500.
 	PageTurns int
-	Logger    *slog.Logger
+	// AtOnce is how many turns are looked at at the same time. 0 means 8.
+	AtOnce int
+	Logger *slog.Logger
 }
 
 // Condition is what a sweep finds a turn in.

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -11,7 +12,7 @@ import (
 )
 
 const (
-	// looksAtOnce is how many turns of a page are looked at together.
+	// looksAtOnce is how many turns of a page are looked at together by default.
 	looksAtOnce = 8
 	// looksKept bounds the turns whose records are in memory until what they need is done.
 	looksKept = 4 * looksAtOnce
@@ -75,7 +76,7 @@ func (r *round) over(ctx context.Context, err error) error {
 // looks reads turns of a page, several at a time, until the sweep is over.
 func (r *round) looks(ctx context.Context, turns []OpenTurn, known uint64) []look {
 	looks := make([]look, len(turns))
-	slots := make(chan struct{}, looksAtOnce)
+	slots := make(chan struct{}, cmp.Or(r.AtOnce, looksAtOnce))
 	var reads sync.WaitGroup
 	defer reads.Wait()
 	for i := range turns {
@@ -183,7 +184,8 @@ func (r *round) conclude(ctx context.Context, o *OpenTurn, l *look) (ended bool,
 		return false, err
 	}
 	r.failures = 0
-	if f.Condition == TurnEnded || f.Condition == TurnUnclaimed {
+	// A claim that was read and is still retained is only not seen by a read that was stale.
+	if f.Condition == TurnEnded || f.Condition == TurnUnclaimed && (o.Seq < r.first || mutant.Planted(mutant.SweepForgetsUnseen)) {
 		return true, nil
 	}
 	o.note(f, resume)

@@ -3,14 +3,13 @@ package handlers
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -32,72 +31,75 @@ type SweepPages interface {
 	Drop(ctx context.Context, n uint64) error
 }
 
+// slotsAtOnce is for how many pages a sweep makes sure at once that they are its own.
+const slotsAtOnce = 4
+
 // KVPages keeps pages and state in the bucket of context variables, where no chat has such keys.
 // It is for one goroutine.
+//
+// Two sweeps may be under way at the same time, when the worker of one has stood still. Neither
+// writes over a page of the other: before a page is written, the revision that is under its name is
+// read and the state is committed once more, as it is. So no other sweep has committed that page by then, and
+// one that commits it later has written another revision.
 type KVPages struct {
-	nc       *nats.Conn
-	kv       jetstream.KeyValue
-	revision uint64 // of the state
+	docs     Documents
+	state    SweepState
+	revision uint64            // of the state
+	slots    map[uint64]uint64 // revisions under the names of pages that are this sweep's to write
 }
 
 // NewSweepPages opens the pages of space. The bucket must exist.
 func NewSweepPages(ctx context.Context, js jetstream.JetStream, space subjects.Space) (*KVPages, error) {
-	kv, err := js.KeyValue(ctx, space.ContextBucket())
+	bucket, err := openContextBucket(ctx, js, space)
 	if err != nil {
-		return nil, fmt.Errorf("bucket %s: %w", space.ContextBucket(), err)
+		return nil, err
 	}
-	return &KVPages{nc: js.Conn(), kv: kv}, nil
+	return NewSweepPagesIn(bucket), nil
 }
 
-// read asks the leader for the value of a key: a replica may lag.
-func (p *KVPages) read(ctx context.Context, key string) (*storedMessage, error) {
-	bucket := p.kv.Bucket()
-	return leaderMessage(ctx, p.nc, "KV_"+bucket, fmt.Sprintf(`{"last_by_subj":%q}`, "$KV."+bucket+"."+key))
+// NewSweepPagesIn returns the pages that are kept among other documents.
+func NewSweepPagesIn(docs Documents) *KVPages {
+	return &KVPages{docs: docs, slots: map[uint64]uint64{}}
 }
 
 func pageKey(n uint64) string { return subjects.SweepKey(strconv.FormatUint(n%pageNames, 10)) }
 
 // State implements [SweepPages]. What nobody can read counts as nothing: the journal is read again.
 func (p *KVPages) State(ctx context.Context) (SweepState, error) {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
-	m, err := p.read(ctx, subjects.SweepKey("state"))
-	if errors.Is(err, idempotency.ErrNotFound) {
-		p.revision = 0
-		return SweepState{}, nil
-	}
+	p.state = SweepState{}
+	clear(p.slots)
+	data, revision, err := p.docs.Read(ctx, subjects.SweepKey("state"))
 	if err != nil {
 		return SweepState{}, fmt.Errorf("state of the sweeps: %w", err)
 	}
-	p.revision = m.Seq
+	p.revision = revision
 	var s SweepState
-	if err := json.Unmarshal(m.Data, &s); err != nil || s.Next < s.First || s.Next-s.First > pageNames {
-		return SweepState{}, nil
+	if err := json.Unmarshal(data, &s); err == nil && s.Next >= s.First && s.Next-s.First <= pageNames {
+		p.state = s
 	}
-	return s, nil
+	return p.state, nil
 }
 
 // Commit implements [SweepPages].
-func (p *KVPages) Commit(ctx context.Context, s SweepState) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
-	if p.revision, err = p.kv.Update(ctx, subjects.SweepKey("state"), jsonOf(s), p.revision); err != nil {
+func (p *KVPages) Commit(ctx context.Context, s SweepState) error {
+	revision, err := p.docs.Write(ctx, subjects.SweepKey("state"), jsonOf(s), p.revision)
+	if err != nil {
 		return fmt.Errorf("state of the sweeps: %w", err)
 	}
+	p.state, p.revision = s, revision
 	return nil
 }
 
 // Page implements [SweepPages].
 func (p *KVPages) Page(ctx context.Context, n uint64) (SweepPage, error) {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
-	m, err := p.read(ctx, pageKey(n))
-	if errors.Is(err, idempotency.ErrNotFound) {
-		err = fmt.Errorf("%w: %w", errPageLost, err)
+	data, revision, err := p.docs.Read(ctx, pageKey(n))
+	if err == nil && len(data) == 0 {
+		err = errPageLost
 	}
 	var page SweepPage
 	if err == nil {
-		page, err = decodePage(m.Data)
+		p.slots[n] = revision
+		page, err = decodePage(data)
 	}
 	if err != nil {
 		return SweepPage{}, fmt.Errorf("page %d of the open turns: %w", n, err)
@@ -107,21 +109,48 @@ func (p *KVPages) Page(ctx context.Context, n uint64) (SweepPage, error) {
 
 // Put implements [SweepPages].
 func (p *KVPages) Put(ctx context.Context, n uint64, page SweepPage) error {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
-	if _, err := p.kv.Put(ctx, pageKey(n), jsonOf(page)); err != nil {
-		return fmt.Errorf("page %d of the open turns: %w", n, err)
+	if _, own := p.slots[n]; !own || mutant.Planted(mutant.SweepWritesOver) {
+		if err := p.own(ctx, n); err != nil {
+			return err
+		}
 	}
+	return p.write(ctx, n, jsonOf(page))
+}
+
+// own makes sure that the next pages from n on are this sweep's to write.
+func (p *KVPages) own(ctx context.Context, n uint64) error {
+	slots := map[uint64]uint64{}
+	for i := n; i < n+slotsAtOnce; i++ {
+		_, revision, err := p.docs.Read(ctx, pageKey(i))
+		if err != nil {
+			return fmt.Errorf("page %d of the open turns: %w", i, err)
+		}
+		slots[i] = revision
+	}
+	if !mutant.Planted(mutant.SweepWritesOver) {
+		if err := p.Commit(ctx, p.state); err != nil {
+			return err
+		}
+	}
+	maps.Copy(p.slots, slots)
 	return nil
 }
 
-// Drop implements [SweepPages].
+// Drop implements [SweepPages]: a page without turns takes no room.
 func (p *KVPages) Drop(ctx context.Context, n uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
-	if err := p.kv.Purge(ctx, pageKey(n)); err != nil {
+	if _, read := p.slots[n]; !read {
+		return nil
+	}
+	return p.write(ctx, n, nil)
+}
+
+func (p *KVPages) write(ctx context.Context, n uint64, data []byte) error {
+	revision, err := p.docs.Write(ctx, pageKey(n), data, p.slots[n])
+	if err != nil {
+		delete(p.slots, n)
 		return fmt.Errorf("page %d of the open turns: %w", n, err)
 	}
+	p.slots[n] = revision
 	return nil
 }
 

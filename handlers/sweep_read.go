@@ -27,6 +27,7 @@ func (r *round) read(ctx context.Context, scope Scope) error {
 		return fmt.Errorf("sweep: stream %s: %w", name, err)
 	}
 	end := stream.CachedInfo().State
+	r.first = end.FirstSeq
 	if r.state.From > end.LastSeq+1 { // another journal than the one that the last sweep read
 		r.state = SweepState{First: r.state.Next, Next: r.state.Next}
 	}

@@ -81,6 +81,7 @@ type round struct {
 	pages SweepPages
 	state SweepState // with what was done since the last commit
 	now   time.Time
+	first uint64 // sequence of the journal that is retained
 	act   Act
 	pace  *pacer
 	news  *news

@@ -38,8 +38,9 @@ type Documents interface {
 	// Read returns the document under a key and its revision, as the leader knows them. It is nil
 	// when there is none (any more).
 	Read(ctx context.Context, key string) (data []byte, revision uint64, err error)
-	// Write replaces the document of a revision; with [jetstream.ErrKeyExists] another one is there.
-	Write(ctx context.Context, key string, data []byte, revision uint64) error
+	// Write replaces the document of a revision and returns that of the new one; with
+	// [jetstream.ErrKeyExists] another one is there.
+	Write(ctx context.Context, key string, data []byte, revision uint64) (uint64, error)
 	// Name is the bucket, for messages.
 	Name() string
 	// Limit is the largest document in bytes.
@@ -224,7 +225,7 @@ func (v *Variables) write(ctx context.Context, key string, doc document, revisio
 	if err != nil {
 		return err
 	}
-	if err = v.docs.Write(ctx, key, data, revision); err == nil {
+	if _, err = v.docs.Write(ctx, key, data, revision); err == nil {
 		return nil
 	}
 	if no := refused(err, v.docs.Name(), "make room in it, or raise its limit with the nats command"); no != nil {

@@ -83,6 +83,10 @@ const (
 	DrainKeepsBuffer Name = "drain_keeps_buffer"
 	// AckWaitReadOnce sends heartbeats for the ack wait that the consumer had at the start.
 	AckWaitReadOnce Name = "ack_wait_read_once"
+	// SweepWritesOver has a sweep write over what another one has committed while it stood still.
+	SweepWritesOver Name = "sweep_writes_over"
+	// SweepForgetsUnseen drops an open turn whose claim one read did not show.
+	SweepForgetsUnseen Name = "sweep_forgets_unseen"
 	// CountGivesUp makes a dead letter of any message that was delivered some times.
 	CountGivesUp Name = "count_gives_up"
 )
@@ -137,6 +141,8 @@ func OfSchedules() []Name {
 		EarlyIsUnknown,
 		DrainKeepsBuffer,
 		AckWaitReadOnce,
+		SweepWritesOver,
+		SweepForgetsUnseen,
 		CountGivesUp,
 		FormerLifeStands,
 		ResultIsGivenUp,

@@ -7,6 +7,8 @@
 //   - handlers: all that [handlers.Handlers] does with turns, answers, expiries, cancels and resumes,
 //     how runs ask, wait in memory, park and continue, the budget of what is given back, what is put
 //     aside, ages by the server's clock, and the merging of context variables above their bucket;
+//   - the sweep: [handlers.Sweep] with its pages, above the bucket and what it uses of JetStream, one
+//     look at a time;
 //   - inbox: pulls, what waits for a slot, heartbeats and the end of leases, changes of the ack wait,
 //     settling, and the drain, as [inbox.Steps];
 //   - engine, events, bindings and subjects as they are.
@@ -18,8 +20,8 @@
 //   - schedules: the server publishes an expiry, or what was put aside, when it is due. Workers take
 //     these from the timers' stream ([handlers.Timers]) and publish them into the inbound stream,
 //     which here is one step;
-//   - the sweep: at the end each claimed turn without a response gets a resume, and in between anybody
-//     sends some. [handlers.Sweep] reads headers of a real stream, several at a time in goroutines;
+//   - when a sweep is due: one begins at a time, unless its worker stands still, and at the end as many
+//     as there is something to find for. Resumes are also sent by anybody in between;
 //   - the loop of goroutines that are the slots of a worker, and what package oneturn does with the
 //     outcome of a handler: in a schedule one thing happens at a time;
 //   - tools, which follow a script, and blobs, of which there are none.
@@ -77,6 +79,8 @@
 //     the time to read the ack wait, loses no lease;
 //   - a worker never gives back more messages than it has places for, which here is one; what it puts
 //     aside comes again, and takes up a turn that nothing else holds;
+//   - each open turn whose claim the sweeps have read is on one of their pages, whatever two of them do
+//     at the same time, and none of them publishes a resume while one of an earlier sweep is in the stream;
 //   - a stale read excuses only what the turns that were read that way do;
 //   - the context variables of the chat are those that the runs changed whose responses name them,
 //     and nobody else's, also as a tool reads them that begins after such a response;

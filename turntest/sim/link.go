@@ -68,7 +68,7 @@ func (l link) Publish(reply string, data []byte) error {
 		return nil
 	case "+ACK":
 		known := t.known
-		l.p.settle(func() { m.ack(known) })
+		l.p.settle(func() { m.ack(t, known) })
 	case "-NAK":
 		var o struct {
 			Delay time.Duration `json:"delay"`

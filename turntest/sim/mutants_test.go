@@ -18,7 +18,7 @@ const enough = 20_000
 // TestEachMutantIsCaught plants one fault after the other in the code under test. A fault that
 // no schedule finds means that the simulation does not look where it should.
 func TestEachMutantIsCaught(t *testing.T) {
-	for _, name := range mutant.All() {
+	for _, name := range append(mutant.All(), mutant.SweepResumesAgain) {
 		t.Run(string(name), func(t *testing.T) {
 			t.Setenv(mutant.Variable, string(name))
 			s, err := sim.New()

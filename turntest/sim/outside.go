@@ -3,6 +3,8 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -15,6 +17,7 @@ type documents struct {
 	w        *world
 	data     map[string][]byte
 	revision map[string]uint64
+	writes   uint64
 }
 
 // Read implements [handlers.Documents].
@@ -26,24 +29,28 @@ func (d *documents) Read(ctx context.Context, key string) ([]byte, uint64, error
 }
 
 // Write implements [handlers.Documents].
-func (d *documents) Write(ctx context.Context, key string, data []byte, revision uint64) error {
+func (d *documents) Write(ctx context.Context, key string, data []byte, revision uint64) (uint64, error) {
 	w := d.w
 	w.yield("write document")
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
 	if w.strike(FailedMerge, 3) && w.chance(1, 2) {
-		return errNoAnswer
+		return 0, errNoAnswer
 	}
 	if d.revision[key] != revision {
-		return jetstream.ErrKeyExists
+		return 0, jetstream.ErrKeyExists
 	}
-	d.data[key], d.revision[key] = data, revision+1
+	d.writes++
+	d.data[key], d.revision[key] = slices.Clone(data), d.writes
+	if strings.HasPrefix(key, sweepKeys) {
+		w.checkSwept()
+	}
 	if w.strike(FailedMerge, 6) {
-		return errNoAnswer
+		return 0, errNoAnswer
 	}
 	w.yield("document written")
-	return nil
+	return d.writes, nil
 }
 
 // Name implements [handlers.Documents].

@@ -68,7 +68,8 @@ type message struct {
 	purged    bool // settled by nobody: it vanished
 	aside     bool // it comes again as another one
 	copies    []*message
-	told      bool // whoever sent the answer knows what became of it
+	told      bool      // whoever sent the answer knows what became of it
+	sweep     *sweeping // that published it, if it was one
 }
 
 func (m *message) String() string { return fmt.Sprintf("#%d/%d", m.seq, m.delivered) }
@@ -185,6 +186,11 @@ func (w *world) newExpiryMessage(t *turn, e *events.Expire) *message {
 func (w *world) publish(o option) {
 	m := w.unsent[o.i]
 	w.unsent = append(w.unsent[:o.i], w.unsent[o.i+1:]...)
+	w.enqueue(m)
+}
+
+// enqueue stores a message in the inbound stream.
+func (w *world) enqueue(m *message) {
 	w.queue = append(w.queue, m)
 	m.seq, m.stored = uint64(len(w.queue)), w.now.Add(-m.age)
 	if m.first.IsZero() {
@@ -239,10 +245,13 @@ func (m *message) release() {
 
 // ack settles the message at the server. The worker decided so when the journal had that many
 // records.
-func (m *message) ack(known int) {
+func (m *message) ack(by *thread, known int) {
 	if !m.settled {
-		if m.aside && m.holder != nil { // by an earlier delivery that does not know that it was lost
-			m.w.hit(m.holder.lease)
+		if by.lease != m.last { // it comes a whole ack wait late, and takes the message from its next owner
+			m.w.hit(m.last)
+			if m.holder != nil && m.holder != by {
+				m.w.hit(m.holder.lease)
+			}
 		}
 		m.settled, m.leased, m.holder = true, false, nil
 		m.w.checkSettled(m, known)
@@ -251,6 +260,7 @@ func (m *message) ack(known int) {
 
 // purge removes the message, as an operator or a lost disk can.
 func (m *message) purge() {
+	m.w.pass(2 * usualAckWait) // so that a sweep does not find its turn too young
 	m.w.tracef("%s vanishes", m)
 	m.turn.purged = true
 	m.release()

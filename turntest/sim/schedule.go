@@ -67,6 +67,9 @@ func (w *world) fault() bool {
 			return true
 		}
 	case 1:
+		if x := w.swept.running; x != nil && !x.over && w.chance(1, 2) {
+			p = x.p
+		}
 		if p.up && !p.paused && w.strike(Pause, 1) {
 			p.pause()
 			return true
@@ -123,18 +126,6 @@ func (w *world) fault() bool {
 		}
 	}
 	return false
-}
-
-// sweep asks for the end of turns that seem to have nobody, and reports whether there are any.
-func (w *world) sweep() bool {
-	found := false
-	for _, t := range w.turns {
-		if h := w.history(t); h.claim != nil && len(h.responses) == 0 {
-			w.unsent = append(w.unsent, w.newResumeMessage(t))
-			found = true
-		}
-	}
-	return found
 }
 
 // act draws one of all the things that can happen and lets it happen. It reports false when
@@ -216,6 +207,9 @@ func (w *world) processOptions(p *process, add func(option)) {
 		}
 		if p.cut && w.chance(1, 8) {
 			add(option{do: func(w *world, o option) { o.p.cut = false; w.tracef("%s reaches the queue again", o.p.name) }, p: p})
+		}
+		if !w.healed && !p.draining && w.maySweep() && w.chance(1, w.sweepRarely()) {
+			add(option{do: func(_ *world, o option) { o.p.sweep() }, p: p})
 		}
 		if p.busy() < slots && p.waiting() {
 			add(option{do: func(_ *world, o option) { o.p.begin() }, p: p})

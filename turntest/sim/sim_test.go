@@ -77,12 +77,12 @@ type total struct {
 	schedules, steps, turns, entries int
 	again                            int
 	faults                           map[sim.Fault]int
-	outcomes, questions              map[string]int
+	outcomes, questions, sweeps      map[string]int
 	bad                              *sim.Result
 }
 
 func newTotal() *total {
-	return &total{faults: map[sim.Fault]int{}, outcomes: map[string]int{}, questions: map[string]int{}}
+	return &total{faults: map[sim.Fault]int{}, outcomes: map[string]int{}, questions: map[string]int{}, sweeps: map[string]int{}}
 }
 
 // run runs schedules on all processors until one breaks the promise.
@@ -116,6 +116,9 @@ func (o *total) add(r sim.Result) {
 	for k, n := range r.Questions {
 		o.questions[k] += n
 	}
+	for k, n := range r.Sweeps {
+		o.sweeps[k] += n
+	}
 	if len(r.Violations) > 0 && (o.bad == nil || o.bad.Seed > r.Seed) {
 		o.bad = &r
 	}
@@ -143,6 +146,7 @@ func (o *total) requireTeeth(t *testing.T) {
 	} {
 		require.Positive(t, o.questions[kind], "questions: never %s", kind)
 	}
+	require.Positive(t, o.sweeps["resumes"], "no sweep has resumed a turn")
 	require.Greater(t, o.entries, o.outcomes["ok"], "no tool was entered again")
 	require.Positive(t, o.again, "no key was used again after the retention")
 }
@@ -157,6 +161,7 @@ func (o *total) String() string {
 	for _, k := range slices.Sorted(maps.Keys(o.questions)) {
 		fmt.Fprintf(&b, " %s %d,", k, o.questions[k])
 	}
+	fmt.Fprintf(&b, "\nsweeps: %d, resumes %d", o.sweeps["begun"], o.sweeps["resumes"])
 	fmt.Fprint(&b, "\nfaults:")
 	for _, k := range slices.Sorted(maps.Keys(o.faults)) {
 		fmt.Fprintf(&b, " %s %d,", k, o.faults[k])

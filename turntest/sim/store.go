@@ -99,7 +99,7 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 	}
 	k, _ := subjects.ParseKey(key)
 	for _, r := range slices.Backward(s.seen(k.Key)) {
-		if r.Key == key && !s.expired[r.Seq] {
+		if matches(r.Key, key) && !s.expired[r.Seq] {
 			return r, nil
 		}
 	}

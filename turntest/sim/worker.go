@@ -175,7 +175,7 @@ func (p *process) handle(t *thread, x *fiber) {
 	switch d.Do {
 	case handlers.Ack, handlers.Erase:
 		t.known = len(w.store.log)
-		x.flight = func() { m.ack(t.known) }
+		x.flight = func() { m.ack(t, t.known) }
 		x.yield("ack")
 		t.d.Ack()
 	case handlers.Nak:
@@ -298,10 +298,10 @@ func (p *process) end() {
 		t.kill()
 		p.forget(t)
 	}
+	p.stop(nil) // a sweep that is killed looks at nothing more
 	for _, x := range p.fibers {
 		x.kill()
 	}
 	p.fibers = nil
-	p.stop(nil)
 	p.up = false
 }

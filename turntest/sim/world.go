@@ -59,7 +59,8 @@ type world struct {
 	hits      map[idempotency.Lease]int // deliveries that met a fault, by what the journal held then
 	schedules map[string]schedule       // by call and question
 	asides    map[string]aside          // by id
-	passes    []pass                    // what tools were handed
+	swept     swept
+	passes    []pass // what tools were handed
 	verdicts  []verdict
 	polled    int    // records in the journal when those who wait in memory looked last
 	active    *fiber // the one that runs, nil while the scheduler does
@@ -88,7 +89,7 @@ func newWorld(s *Simulator, seed uint64, tracing bool) *world {
 		letters: map[uint64]string{}, schedules: map[string]schedule{}, asides: map[string]aside{}, hits: map[idempotency.Lease]int{},
 	}
 	w.store = newStore(w)
-	w.documents = &documents{w, map[string][]byte{}, map[string]uint64{}}
+	w.documents = &documents{w: w, data: map[string][]byte{}, revision: map[string]uint64{}}
 	w.faults = w.newFaults()
 	w.pools = []string{subjects.DefaultPool}
 	workers := 2 + w.rng.IntN(2)
@@ -170,7 +171,7 @@ func (w *world) shutdown() {
 func (w *world) result() Result {
 	r := Result{
 		Seed: w.seed, Violations: w.violations, Trace: w.trace, Steps: w.steps, Turns: len(w.turns),
-		Entries: len(w.ledger), Faults: w.faults.struck, Outcomes: map[string]int{}, Questions: map[string]int{},
+		Entries: len(w.ledger), Faults: w.faults.struck, Outcomes: map[string]int{}, Questions: map[string]int{}, Sweeps: map[string]int{},
 	}
 	r.Again = len(w.former)
 	for _, t := range append(w.former, w.turns...) {
@@ -182,6 +183,7 @@ func (w *world) result() Result {
 			w.count(&h, r.Questions)
 		}
 	}
+	r.Sweeps["begun"], r.Sweeps["resumes"] = w.swept.begun, w.swept.resumes
 	for _, v := range w.verdicts {
 		r.Questions[string(v.code)]++
 	}
