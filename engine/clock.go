@@ -39,18 +39,22 @@ func newClock(ctx context.Context, timeout time.Duration) *Clock {
 	return c
 }
 
-// Deadline implements [context.Context]: as far as it is known now.
-func (c *Clock) Deadline() (time.Time, bool) {
-	outer, ok := c.Context.Deadline()
+// Value implements [context.Context]: it is the [tools.Ender] of the attempt as well.
+func (c *Clock) Value(key any) any {
+	if key == (tools.EndKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// End implements [tools.Ender]. The time of the attempt is not known while it stands still.
+func (c *Clock) End() (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.timer == nil || c.stops > 0 {
-		return outer, ok
+		return time.Time{}, false
 	}
-	if own := c.since.Add(c.left); !ok || own.Before(outer) {
-		return own, true
-	}
-	return outer, true
+	return c.since.Add(c.left), true
 }
 
 // Stop makes the clock stand still until [Clock.Go] has been called as often as Stop.

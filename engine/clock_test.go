@@ -130,7 +130,7 @@ func TestTwoWhoWaitAtOnceStopTheClockOnce(t *testing.T) {
 			}
 			go ask()
 			err := errors.Join(<-both, <-both)
-			_, known := ctx.Deadline()
+			_, known := tools.End(ctx)
 			return tools.Result{}, errors.Join(err, rest(ctx, time.Second), map[bool]error{false: errors.New("no deadline")}[known])
 		}
 		out := engine.New(engine.Options{Timeout: 2 * time.Second}).Do(t.Context(), engine.Invocation{
@@ -139,6 +139,24 @@ func TestTwoWhoWaitAtOnceStopTheClockOnce(t *testing.T) {
 		require.NoError(t, out.Err)
 		require.Equal(t, 25*time.Hour, out.Stood)
 		require.Equal(t, time.Second, out.Duration)
+	})
+}
+
+// The context of an attempt has no deadline, as a question puts its end off: a later limit of a
+// tool's own would never end what it bounds.
+func TestLimitOfAToolThatIsLongerThanItsTimeEndsItsQuestion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
+			bounded, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			return tools.Result{}, call.Desk.Dismiss(bounded, "")
+		}
+		out := engine.New(engine.Options{Timeout: 2 * time.Second}).Do(t.Context(), engine.Invocation{
+			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: toolFunc(tool)}, Desks: waiter{attempts: new(int)},
+		})
+		require.ErrorIs(t, out.Err, context.DeadlineExceeded)
+		require.Equal(t, time.Minute, out.Stood)
 	})
 }
 

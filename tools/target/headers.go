@@ -85,9 +85,9 @@ func CodeOf(word string) events.Code {
 	}
 }
 
-// Timeout returns the value of [HeaderTimeout] for a call whose ctx has a deadline; it is at least 1.
+// Timeout returns the value of [HeaderTimeout] for a call whose end is known ([tools.End]); it is at least 1.
 func Timeout(ctx context.Context) (value string, ok bool) {
-	end, ok := ctx.Deadline()
+	end, ok := tools.End(ctx)
 	if !ok {
 		return "", false
 	}
