@@ -171,6 +171,9 @@ func (r *round) conclude(ctx context.Context, o *OpenTurn, l *look) (ended bool,
 		return false, nil
 	}
 	f, err := &l.found, l.err
+	if err == nil && f.Turn != nil && f.Turn.Claim != nil && o.Seq < f.Turn.Claim.Seq {
+		return true, nil // its key has another life, which is a turn of its own here
+	}
 	var resume uint64
 	if err == nil {
 		resume, err = r.mend(ctx, o, f)
