@@ -62,8 +62,9 @@ func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
 			<-entered
 
 			verdict := make(chan oneturn.Verdict, 1)
+			asker := client(t, s)
 			go func() {
-				v, err := answer(nc, client(t, s))
+				v, err := answer(nc, asker)
 				v.Message += " " + errorText(err)
 				verdict <- v
 			}()

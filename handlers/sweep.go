@@ -48,7 +48,7 @@ type Sweep struct {
 	Budget int
 	// PageTurns is how many open turns are kept together. 0 means 500.
 	PageTurns int
-	// AtOnce is how many turns are looked at at the same time. 0 means 8.
+	// AtOnce is how many turns are looked at together. 0 means 8.
 	AtOnce int
 	Logger *slog.Logger
 }

@@ -12,12 +12,13 @@ import (
 // The worker of the first sweep stands still meanwhile: its lease lapses, and another one sweeps.
 func TestSweepWritesOverNoPageThatAnotherSweepHasCommitted(t *testing.T) {
 	t.Parallel()
-	b := newBroom(t)
 	page := func(turn string) handlers.SweepPage {
 		return handlers.SweepPage{Turns: []handlers.OpenTurn{{Key: subjects.TurnKey("app", "chat", "", turn).String(), Seq: 1}}}
 	}
 	for name, wrote := range map[string]bool{"before its first page": false, "between two pages": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBroom(t)
 			first, second := b.pages(), b.pages()
 			state, err := first.State(t.Context())
 			require.NoError(t, err)

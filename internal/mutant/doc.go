@@ -84,7 +84,7 @@ const (
 	// AckWaitReadOnce sends heartbeats for the ack wait that the consumer had at the start.
 	AckWaitReadOnce Name = "ack_wait_read_once"
 	// SweepWritesOver has a sweep write over what another one has committed while it stood still.
-	SweepWritesOver Name = "sweep_writes_over"
+	SweepWritesOver Name = "sweep_writes_over" //nolint:gosec // no credential
 	// SweepForgetsUnseen drops an open turn whose claim one read did not show.
 	SweepForgetsUnseen Name = "sweep_forgets_unseen"
 	// CountGivesUp makes a dead letter of any message that was delivered some times.

@@ -56,6 +56,14 @@ func (w *world) heal() {
 	}
 }
 
+// oftenTheSweeper returns, half of the time, the worker that sweeps instead of p.
+func (w *world) oftenTheSweeper(p *process) *process {
+	if x := w.swept.running; x != nil && !x.over && w.chance(1, 2) {
+		return x.p
+	}
+	return p
+}
+
 // fault lets something happen to a worker or a message, and reports whether it did.
 func (w *world) fault() bool {
 	p := w.processes[w.rng.IntN(len(w.processes))]
@@ -67,10 +75,7 @@ func (w *world) fault() bool {
 			return true
 		}
 	case 1:
-		if x := w.swept.running; x != nil && !x.over && w.chance(1, 2) {
-			p = x.p
-		}
-		if p.up && !p.paused && w.strike(Pause, 1) {
+		if p = w.oftenTheSweeper(p); p.up && !p.paused && w.strike(Pause, 1) {
 			p.pause()
 			return true
 		}
