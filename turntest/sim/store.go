@@ -141,7 +141,11 @@ func (s *store) seen(key subjects.Key) []idempotency.Record {
 		s.w.tracef("  the old leader answers with the journal up to %d", t.read)
 		return s.log[:t.read]
 	}
-	if len(s.log) > 0 && s.w.strike(StaleRead, 8) {
+	rarely := 8
+	if x := s.w.swept.running; x != nil && s.w.active == x {
+		rarely = 2 // a sweep reads a turn once, and may never look at it again
+	}
+	if len(s.log) > 0 && s.w.strike(StaleRead, rarely) {
 		s.w.misled(key)
 		return s.log[:s.w.rng.IntN(len(s.log))]
 	}
