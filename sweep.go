@@ -18,19 +18,12 @@ const timerSlots = 128
 
 // timers takes its part in what is due, sweeps and the ends of questions, until ctx ends. It
 // calls fail for what cannot heal.
-func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handlers.Handlers, ackWait time.Duration, fail func(error)) {
+func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handlers.Handlers, pages handlers.SweepPages, ackWait time.Duration, fail func(error)) {
 	stream, name := w.space.TimersStream(), w.space.TimersConsumer()
 	consumer, err := w.js.Consumer(ctx, stream, name)
 	if err != nil {
 		if ctx.Err() == nil {
 			fail(fmt.Errorf("oneturn worker: consumer %s of stream %s: %w: run `turnctl provision`", name, stream, err))
-		}
-		return
-	}
-	pages, err := handlers.NewSweepPages(ctx, w.js, w.space)
-	if err != nil {
-		if ctx.Err() == nil {
-			fail(fmt.Errorf("oneturn worker: %w: run `turnctl provision`", err))
 		}
 		return
 	}

@@ -153,6 +153,10 @@ func (w *Worker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	pages, err := handlers.NewSweepPages(ctx, w.js, w.space)
+	if err != nil {
+		return err
+	}
 	in, err := inbox.New(w.nc, inbox.Options{
 		Stream: w.space.InStream(), Consumer: w.space.WorkerConsumer(w.c.Pool), Slots: w.c.Slots,
 		AckWait: ackWait, SoftStop: w.c.SoftStop, Logger: w.c.Logger,
@@ -179,7 +183,7 @@ func (w *Worker) run(ctx context.Context) error {
 		w.c.Logger.Info("draining: no new turns are taken, running tools may finish", "running", h.Running(), "at_most", w.c.SoftStop)
 		h.Drain()
 	})
-	sides.Go(func() { w.timers(side, kv, h, ackWait, fail) })
+	sides.Go(func() { w.timers(side, kv, h, pages, ackWait, fail) })
 	sides.Go(func() { w.watch(side) })
 	sides.Go(func() { w.tools.Learn(side) })
 	sides.Go(func() { w.lookAgain(side, h) })
