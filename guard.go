@@ -23,22 +23,28 @@ type relied interface {
 }
 
 // reliesOn lists the streams of a worker. The consumers are watched by those who pull from them.
-// Rates are optional: workers without need no bucket for them.
-func (w *Worker) reliesOn(kv *idempotency.KV) []relied {
+// Rates are optional: workers without need no bucket for them. The first look is taken here, before
+// the worker is ready: one that is made anew later is told apart from what the worker has begun with.
+func (w *Worker) reliesOn(ctx context.Context, kv *idempotency.KV) ([]relied, error) {
 	stream := func(name string, optional bool) relied { return presence.NewStream(w.nc, name, optional) }
-	return []relied{
+	streams := []relied{
 		kv,
 		stream("KV_"+w.space.LimitsBucket(), true),
 		stream(w.space.InStream(), false), stream(w.space.TimersStream(), false),
 		stream("KV_"+w.space.ContextBucket(), false), stream("OBJ_"+w.space.BlobsBucket(), false), stream(w.space.DeadStream(), false),
 	}
+	for _, s := range streams {
+		if err := s.Check(ctx); err != nil {
+			return nil, fmt.Errorf("oneturn worker: %w", err)
+		}
+	}
+	return streams, nil
 }
 
 // guardStreams ends the worker when a stream is gone. What comes in place of the journal has
 // forgotten every turn; without one of the others turns wait, or dead letters go round, for ever.
-func (w *Worker) guardStreams(ctx context.Context, kv *idempotency.KV, fail func(error)) {
-	streams := w.reliesOn(kv)
-	next := time.NewTimer(0)
+func (w *Worker) guardStreams(ctx context.Context, kv *idempotency.KV, streams []relied, fail func(error)) {
+	next := time.NewTimer(presenceAgain)
 	defer next.Stop()
 	for {
 		select {

@@ -157,6 +157,10 @@ func (w *Worker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	streams, err := w.reliesOn(ctx, kv)
+	if err != nil {
+		return err
+	}
 	in, err := inbox.New(w.nc, inbox.Options{
 		Stream: w.space.InStream(), Consumer: w.space.WorkerConsumer(w.c.Pool), Slots: w.c.Slots,
 		AckWait: ackWait, SoftStop: w.c.SoftStop, Logger: w.c.Logger,
@@ -190,7 +194,7 @@ func (w *Worker) run(ctx context.Context) error {
 	look := w.guardStore()
 	look(side) // before the first pull
 	sides.Go(func() { every(side, storeCheck, look) })
-	sides.Go(func() { w.guardStreams(side, kv, fail) })
+	sides.Go(func() { w.guardStreams(side, kv, streams, fail) })
 	defer func() {
 		stopSide()
 		sides.Wait()
