@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -30,30 +28,9 @@ const heldOneIn = 50
 // leave stores open turns as workers leave them. Of says how many messages of the inbound stream hold those
 // that are not parked; 0: none is parked, and their messages are gone.
 func (p *publisher) leave(ctx context.Context, r request) error {
-	store, err := idempotency.NewKV(p.nc, p.space)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range writers {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				n := int(next.Add(1)) - 1
-				if n >= r.Count {
-					return
-				}
-				if err := p.leaveOne(ctx, store, r.From+n, r.Of); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
+	return p.store(ctx, r.Count, func(ctx context.Context, store idempotency.Store, i int) error {
+		return p.leaveOne(ctx, store, r.From+i, r.Of)
+	})
 }
 
 func (p *publisher) leaveOne(ctx context.Context, store idempotency.Store, i, messages int) error {

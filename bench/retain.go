@@ -36,6 +36,13 @@ func (r retained) id(i int) events.TurnID {
 
 // retain stores the two records of each of some ended turns, as a worker writes them.
 func (p *publisher) retain(ctx context.Context, r request) error {
+	return p.store(ctx, r.Count, func(ctx context.Context, store idempotency.Store, i int) error {
+		return p.retainOne(ctx, store, retained{r.TurnsAChat}.id(r.From+i), r.From+i)
+	})
+}
+
+// store calls one for each number below count, several at a time, and stops at the first error.
+func (p *publisher) store(ctx context.Context, count int, one func(ctx context.Context, store idempotency.Store, i int) error) error {
 	store, err := idempotency.NewKV(p.nc, p.space)
 	if err != nil {
 		return err
@@ -48,11 +55,11 @@ func (p *publisher) retain(ctx context.Context, r request) error {
 	for range writers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				n := int(next.Add(1)) - 1
-				if n >= r.Count {
+				i := int(next.Add(1)) - 1
+				if i >= count {
 					return
 				}
-				if err := p.retainOne(ctx, store, retained{r.TurnsAChat}.id(r.From+n), r.From+n); err != nil {
+				if err := one(ctx, store, i); err != nil {
 					cancel(err)
 				}
 			}
