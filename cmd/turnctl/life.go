@@ -225,7 +225,7 @@ func (l *life) cancel(r *idempotency.Record, fact *recordFact) {
 	var e events.ToolCallCancel
 	if read(r, fact, events.KindToolCallCancel, &e) {
 		l.identify(e.AppID, e.ChatID, e.RunID, e.Turn)
-		l.Workflow = e.WorkflowName
+		l.Workflow = cmp.Or(l.Workflow, e.WorkflowName) // a cancel request may name another workflow, or none
 	}
 }
 

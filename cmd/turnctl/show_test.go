@@ -135,6 +135,18 @@ func TestShowKnowsEveryState(t *testing.T) {
 	require.Equal(t, 2, again.Epoch)
 }
 
+func TestShowNamesTheWorkflowOfTheTurnAndNotOfItsCancelRequest(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for turn, workflow := range map[string]string{"none": "", "other": `,"workflow_name":"Suport"`} {
+		key := subjects.TurnKey("default", "c", "", turn)
+		ids := `"app_id":"default","chat_id":"c","turn":"` + turn + `"`
+		record(t, s, key.Public("tool_call"), nats.Header{}, `{"type":"chat.tool_call","data":{"kind":"tool_call",`+ids+`,"workflow_name":"Support"}}`)
+		record(t, s, key.Public("cancel"), nats.Header{}, `{"type":"chat.tool_call_cancel","data":{"kind":"tool_call_cancel",`+ids+workflow+`}}`)
+		require.Equal(t, "Support", decode[life](t, s, "show", "c", turn).Workflow)
+	}
+}
+
 func TestShowNamesTheTurnsThatRanUnderTheSameKey(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ done it yet.`,
 		see := func(l *life) bool {
 			out.State = l.State
 			if l.Response != nil {
-				out.State = string(l.Response.Code)
+				out.State = cmp.Or(string(l.Response.Code), l.Response.Status)
 			}
 			return l.State == stateEnded
 		}
@@ -129,7 +130,7 @@ type endedWait struct {
 	Turn       string `json:"turn"`
 	Key        string `json:"key"`
 	Seq        uint64 `json:"message_seq,omitempty"` // of what was published, 0 if there was no need
-	State      string `json:"state"`                 // of the question; cancel: of the turn, or the code of its response
+	State      string `json:"state"`                 // of the question; cancel: of the turn, or the code of its response, ok if it has none
 	Done       bool   `json:"done"`
 
 	turn bool // the state is the turn's
