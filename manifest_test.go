@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,6 +70,22 @@ func TestEditedPythonToolAndManifestAreTakenOverWhileTheWorkerRuns(t *testing.T)
 	}
 	edit("Hello/tools/hello.py", "def greet(name):\n    return {'message': 'Bye, ' + name}\n")
 	require.Equal(t, "Bye, Ada", say("2"))
+}
+
+func TestEveryBrokenEditIsLogged(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	root := workflows(t, helloManifest, "def greet(name):\n    return name\n")
+	log := &lockedBuffer{}
+	start(t, s, oneturn.Config{Workflows: root, Watch: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	logged := func(text string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(log.String(), text) }, 10*time.Second, 5*time.Millisecond, text)
+	}
+	write(t, root, "Hello/oneturn.yaml", strings.Replace(helloManifest, "function: greet", "function: grete", 1))
+	logged("grete")
+	write(t, root, "Hello/oneturn.yaml", strings.Replace(helloManifest, "function: greet", "function: gret", 1))
+	logged(`\"gret\"`)
 }
 
 // TestProcessThatStartsAfterABrokenEditRunsTheCodeFromBefore: the version that is kept is

@@ -364,7 +364,7 @@ func (w *Worker) watch(ctx context.Context) {
 		}
 		old := w.Bindings()
 		switch {
-		case set == nil || set.Digest() == old.Digest() && len(set.Diagnostics()) == len(old.Diagnostics()):
+		case set == nil || set.Equal(old):
 		case set.Digest() == old.Digest(): // an edit that was refused, or one that was taken back
 			w.adopt(set)
 			w.c.Logger.Info("workflows unchanged", "errors", faults(set), "digest", set.Digest())

@@ -261,7 +261,7 @@ func (s *Set) Sources(workflow string) map[string][]byte {
 	return nil
 }
 
-// equal reports whether both sets have the same contents and say the same about them.
-func (s *Set) equal(o *Set) bool {
+// Equal reports whether both sets have the same contents and the same diagnostics.
+func (s *Set) Equal(o *Set) bool {
 	return s.digest == o.digest && slices.Equal(s.diagnostics, o.diagnostics)
 }

@@ -109,7 +109,7 @@ func (w *watch) reload(ctx context.Context) {
 	}
 	recovered := w.failure != ""
 	w.failure = ""
-	if !recovered && w.current.equal(next) {
+	if !recovered && w.current.Equal(next) {
 		return
 	}
 	w.current = next
