@@ -77,6 +77,17 @@ func TestAnswerIsStoredAsItsSchemaCompletesIt(t *testing.T) {
 	require.Equal(t, events.VerdictReplayed, k.handled(k.says(3, a.question("1"), map[string]any{"n": "5"})).Code)
 }
 
+func TestAnswerWithoutATextIsNoAnswerToARequestForOne(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "")
+	a.ask("1", func(e *events.ToolCall) { e.InteractionType = events.InteractionInputRequest })
+	for i, value := range []any{map[string]any{"x": json.Number("1")}, []any{"a"}} {
+		require.Equal(t, events.VerdictInvalid, k.handled(k.says(uint64(2+i), a.question("1"), value)).Code)
+	}
+	require.Equal(t, events.VerdictAccepted, k.handled(k.says(9, a.question("1"), map[string]any{"value": "ten"})).Code)
+}
+
 func TestSchemaThatNobodyCanAnswerIsRefusedWhenItIsAsked(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))

@@ -93,6 +93,7 @@ func (h *Handlers) contentOf(q *inquiry, value any) (content, error) {
 		c.unfit = &unfit{code: events.VerdictInvalid, text: "The answer cannot be checked: the schema of the question cannot be used."}
 		return c, nil
 	case fit == nil:
+		c.unfit = textless(q, value)
 		return c, nil
 	}
 	out, changed, faults := fit.Conform(value)
@@ -105,4 +106,16 @@ func (h *Handlers) contentOf(q *inquiry, value any) (content, error) {
 		}
 	}
 	return c, nil
+}
+
+// textless reports that a request for a text is answered with a value that has none, nil if it is
+// not.
+func textless(q *inquiry, value any) *unfit {
+	if q.InteractionType != events.InteractionInputRequest {
+		return nil
+	}
+	if _, ok := events.InputText(value); ok {
+		return nil
+	}
+	return &unfit{code: events.VerdictInvalid, text: "The question asks for a text, and the answer has none: send a JSON text, or an object with one as text."}
 }

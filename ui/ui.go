@@ -125,24 +125,13 @@ func Input(ctx context.Context, prompt string, options ...Option) (string, error
 	return typed(value), nil
 }
 
-// typed is the text of an answer to an input, by the rule of Python tools.
+// typed is the text of an answer to an input; an answer that has none is its JSON, so that nothing
+// of it is lost.
 func typed(value json.RawMessage) string {
-	tree, err := events.Decode(value)
-	if err != nil {
-		return string(value)
-	}
-	switch v := tree.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case map[string]any:
-		for _, key := range []string{"text", "response", "value", "input", "user_input", "content"} {
-			if text, ok := v[key].(string); ok {
-				return text
-			}
+	if tree, err := events.Decode(value); err == nil {
+		if text, ok := events.InputText(tree); ok {
+			return text
 		}
-		return ""
 	}
 	return string(value)
 }

@@ -114,7 +114,7 @@ func TestInputTakesTheTextInWhateverFrontendsSend(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
 		`"Ada"`: "Ada", `{"text":"Ada","extra":1}`: "Ada", `{"user_input":"Ada"}`: "Ada", `{"text":1,"value":"Ada"}`: "Ada",
-		`null`: "", `{}`: "", `12`: "12", `["a"]`: `["a"]`,
+		`null`: "", `{}`: "", `12`: "12", `["a"]`: `["a"]`, `{"x":1}`: `{"x":1}`,
 	} {
 		var desk turntest.Desk
 		desk.Answer("1", json.RawMessage(answer))

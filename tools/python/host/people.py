@@ -1,6 +1,7 @@
 """How tools ask people, show things and remember steps: the functions of `oneturn` and those of MozaiksAI."""
 import asyncio
 import inspect
+import json
 import logging
 import math
 from collections.abc import Mapping
@@ -112,11 +113,14 @@ def request_input(prompt, password=False, *, name=None, component=None, display=
 
 
 def typed(value):
-    """The text of an answer. Frontends send it alone or in an object."""
+    """The text of an answer. Frontends send it alone or in an object. An answer without one is its JSON."""
     if isinstance(value, dict):
-        value = next((value[key] for key in TEXTS if isinstance(value.get(key), str)), "")
+        empty = not value or len(value) == 1 and isinstance(value.get("status"), str)
+        value = next((value[key] for key in TEXTS if isinstance(value.get(key), str)), "" if empty else value)
     if value is None:
         return ""
+    if isinstance(value, (dict, list, bool)):
+        return json.dumps(value, ensure_ascii=False)
     return value if isinstance(value, str) else str(value)
 
 
