@@ -41,8 +41,8 @@ between publish and deletion, or run twice, it sends a duplicate, which is harml
 
 A turn_conflict comes back, because its turn key belongs to other data. With --new-run it becomes a
 turn of its own: the run id joins its identity. Letters that can only come back (undecodable,
-missing_field, and turn_conflict without --new-run) are refused, and skipped by --all, unless you
-say --force.`,
+missing_field, turn_conflict without --new-run, and subject_mismatch without --fix-subject or
+--subject) are refused, and skipped by --all, unless you say --force.`,
 		Example: `  turnctl dead redrive 17 18
   turnctl dead redrive --all --reason undeliverable
   turnctl dead redrive 17 --new-run redrive-2026-01-02
@@ -71,7 +71,7 @@ say --force.`,
 	c.Flags().StringVar(&want.subject, "subject", "", "publish on this inbound subject instead of their own")
 	c.Flags().BoolVar(&want.fixSubject, "fix-subject", false, "publish on the subject that their contents call for (subject_mismatch)")
 	c.Flags().StringVar(&want.newRun, "new-run", "", "make it a turn of its own by this run id (turn_conflict)")
-	c.Flags().BoolVar(&want.force, "force", false, "redrive letters too that can only come back (undecodable, missing_field, turn_conflict)")
+	c.Flags().BoolVar(&want.force, "force", false, "redrive letters too that can only come back")
 	return c
 }
 
@@ -86,6 +86,8 @@ func (r *redriveSettings) vain(l *letter) string {
 		return "its bytes are " + l.Reason + " and stay so: it would come back; --force redrives it all the same"
 	case l.Reason == "turn_conflict" && r.newRun == "":
 		return "its turn key belongs to other data: it would come back; --new-run ID makes it a turn of its own, --force redrives it all the same"
+	case l.Reason == "subject_mismatch" && !r.fixSubject && r.subject == "":
+		return "its subject does not match its contents: it would come back; --fix-subject publishes it where it belongs, --force redrives it all the same"
 	}
 	return ""
 }

@@ -184,6 +184,10 @@ func TestMessageOnAWrongSubjectIsRedrivenOnTheRightOne(t *testing.T) {
 	}
 	found := letters(t, d.Server, 2)
 	require.Equal(t, "subject_mismatch", found[0].Reason)
+	code, stdout, _ := turnctl(t, d.Server, "dead", "redrive", seq(found[0].Seq))
+	require.Equal(t, cli.Failed, code)
+	require.Contains(t, stdout, "it would come back; --fix-subject")
+	require.Equal(t, 2, strings.Count(ok(t, d.Server, "dead", "redrive", "--all"), " skipped: its subject does not match"))
 	code, _, stderr := turnctl(t, d.Server, "dead", "redrive", seq(found[0].Seq), "--subject", "oneturn.dead.x.y")
 	require.Equal(t, cli.Usage, code)
 	require.Contains(t, stderr, "oneturn.in.<pool>")
