@@ -49,7 +49,7 @@ func (t *turn) response() *events.ToolResponse {
 	return &events.ToolResponse{
 		ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn, TurnSequence: t.TurnSequence,
 		Agent: t.Agent, ToolCallID: t.callID, CallID: t.callID, Corr: t.callID,
-		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow,
+		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, Attempts: t.attempts, DurationMS: t.ran.Milliseconds(),
 	}
 }
 

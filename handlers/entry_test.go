@@ -119,6 +119,7 @@ func TestStoppedTurnSaysWhetherItsToolWasEntered(t *testing.T) {
 			r := k.response()
 			require.Equal(t, c.code, r.Code)
 			require.Equal(t, c.content, r.Content)
+			require.Equal(t, c.entered, r.Attempts == 1, "attempts: %d", r.Attempts)
 			require.Contains(t, log.String(), fmt.Sprintf("entered=%t", c.entered))
 			require.NotContains(t, log.String(), "tool failed")
 			require.NotContains(t, log.String(), `code=""`)

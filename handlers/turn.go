@@ -45,6 +45,8 @@ type turn struct {
 	waited   bool              // this worker claimed the turn and has not entered its tool
 	stuck    string            // why this worker cannot enter the tool again, "" if it can
 	asked    bool              // a run of it has come to a question
+	attempts int               // of its tool by this worker, once it was entered
+	ran      time.Duration     // of all of them
 	secret   atomic.Bool       // the journal holds, or may come to hold, secrets of the turn
 	// merge merges what its tool has changed in the context variables, once the response is stored;
 	// nil if it has changed nothing
@@ -303,7 +305,9 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	scrub(call.Secrets, &out)
 	h.Metrics.InFlight.Dec()
 	h.Metrics.tool(t.binding, &out)
-	t.waited = !out.Entered
+	if t.waited = !out.Entered; out.Entered {
+		t.attempts, t.ran = out.Attempts, out.Duration
+	}
 	hold, over := r.close()
 	d.Hold = hold
 	switch {
