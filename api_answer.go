@@ -68,7 +68,7 @@ func (a *api) answer(ctx context.Context, app string, body []byte) (any, error) 
 // ErrUndecided says that an answer is stored in the inbound stream, and that nobody has said in
 // time what becomes of it. Some worker will decide; to send the answer again is harmless, and
 // tells.
-var ErrUndecided = errors.New("the answer is published, and not decided on yet: is a worker running?")
+var ErrUndecided = errors.New("the answer is published, and not decided on yet: a worker that serves its workflow and pool decides on it")
 
 // errNotAsked is the message of a published answer whose question does not exist yet.
 var errNotAsked = errors.New("the answer is published, and the turn has not asked this question yet: it waits for the question, up to two minutes")

@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/nearest"
 )
 
 // sender says who answers, and for which tenant.
@@ -74,7 +75,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 		return err
 	}
 	defer nc.Close()
-	ctx, stop := limit(cmd.Context(), cfg.Timeout)
+	ctx, stop := limit(cmd.Context(), cfg, nc)
 	defer stop()
 	v, turn, err := answer(ctx, client, stderr, q, cfg.Wait)
 	if errors.Is(err, nats.ErrNoResponders) {
@@ -85,7 +86,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	case errors.Is(err, oneturn.ErrUndecided):
 		v = oneturn.Verdict{Status: oneturn.StatusPublished, Code: oneturn.VerdictPublished, Message: err.Error(), ToolCallID: q.ToolCallID}
 	case err != nil:
-		return err
+		return because(ctx, err)
 	}
 	if err := printVerdict(cmd.OutOrStdout(), cfg.Format, &v); err != nil {
 		return err
@@ -97,6 +98,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 		return nil
 	}
 	response, err := client.Await(ctx, turn)
+	err = because(ctx, err)
 	p := &printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", waits: true}
 	if failed := p.ended("answer", turn, response, false, err); failed != nil {
 		return failed
@@ -110,6 +112,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 // answer finds the question, unless its workflow is named, and answers it. It returns its turn, if
 // it has found it, as it does for one that will be waited for.
 func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q oneturn.AnswerRequest, wait bool) (v oneturn.Verdict, turn oneturn.TurnID, err error) {
+	early := false
 	if q.Workflow == "" || wait {
 		w, known, err := client.Question(ctx, q.App, q.Chat, q.ToolCallID)
 		if err != nil {
@@ -119,7 +122,8 @@ func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q one
 			return unknown(q.ToolCallID), turn, nil
 		}
 		if w.State == oneturn.WaitNotAsked {
-			notAsked(stderr)
+			notAsked(stderr, openQuestions(ctx, client, &w), q.ToolCallID)
+			early = true
 		}
 		q.Workflow, q.Subject, q.Run = w.Workflow, w.Subject, w.Run
 		if q.UserID == "" {
@@ -128,7 +132,28 @@ func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q one
 		turn = oneturn.TurnID{App: w.App, Chat: w.Chat, Run: w.Run, Turn: w.Turn}
 	}
 	v, err = client.Answer(ctx, q)
+	if early && errors.Is(err, oneturn.ErrUndecided) {
+		v = oneturn.Verdict{
+			Status: oneturn.StatusPublished, Code: oneturn.VerdictPublished, ToolCallID: q.ToolCallID,
+			Message: "The turn has still not asked this question: the answer waits for it, up to two minutes from its publish, and is rejected then.",
+		}
+		return v, turn, nil
+	}
 	return v, turn, err
+}
+
+// openQuestions lists the open questions of a turn, as far as the first page of its chat has them.
+func openQuestions(ctx context.Context, client *oneturn.Client, w *oneturn.Wait) (open []string) {
+	found, err := client.Waits(ctx, oneturn.WaitsRequest{App: w.App, Chat: w.Chat})
+	if err != nil { // the answer is sent without the hint
+		return nil
+	}
+	for i := range found.Waits {
+		if q := &found.Waits[i]; q.Turn == w.Turn && q.Run == w.Run && q.State == oneturn.WaitOpen {
+			open = append(open, q.ToolCallID)
+		}
+	}
+	return open
 }
 
 // answerStored answers a question that only the journal can tell of, as no worker is there. A
@@ -141,7 +166,7 @@ func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, st
 	case e == nil || e.Answer == nil:
 		return unknown(q.ToolCallID), turn, nil
 	case e.ToolCallID != q.ToolCallID:
-		notAsked(stderr)
+		notAsked(stderr, nil, q.ToolCallID)
 	}
 	q.Workflow, q.Subject, q.Run = e.WorkflowName, e.Answer.Subject, e.RunID
 	if q.UserID == "" {
@@ -156,9 +181,22 @@ func unknown(id string) oneturn.Verdict {
 	return events.NewVerdict(events.VerdictUnknown, id, "There is no such question in this chat, and no running turn that could ask it.")
 }
 
-// notAsked reports that an answer comes before its question.
-func notAsked(stderr io.Writer) {
+// notAsked reports that an answer comes before its question, and which questions of the turn are open:
+// the id may be misspelt.
+func notAsked(stderr io.Writer, open []string, id string) {
 	fmt.Fprintln(stderr, "the turn has not asked this question yet: the answer waits for it, up to two minutes")
+	if len(open) == 0 {
+		return
+	}
+	names := make([]string, len(open))
+	for i := range open {
+		names[i] = quoted(open[i])
+	}
+	text := "open questions of the turn: " + strings.Join(names, ", ")
+	if meant := nearest.Of(id, open, nearest.Rule{Edits: func(a, b string) int { return max(len(a), len(b)) / 3 }}); meant != "" { //nolint:mnd // a third of the letters
+		text += "; did you mean " + quoted(meant) + "?"
+	}
+	fmt.Fprintln(stderr, text)
 }
 
 // answerValue is the answer of a command line, or of standard input.

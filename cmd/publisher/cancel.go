@@ -46,12 +46,12 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
 		return err
 	}
 	defer nc.Close()
-	ctx, stop := limit(cmd.Context(), cfg.Timeout)
+	ctx, stop := limit(cmd.Context(), cfg, nc)
 	defer stop()
 	id := oneturn.TurnID{App: what.App, Chat: what.Chat, Run: what.Run, Turn: what.Turn}
 	receipt, err := client.Cancel(ctx, &events.Cancel{TurnID: id, Workflow: what.Workflow, Reason: what.Reason})
 	if err != nil {
-		return err
+		return because(ctx, err)
 	}
 	p := &printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", waits: cfg.Wait}
 	if err := p.published("cancel", id, receipt); err != nil || !cfg.Wait {
@@ -59,7 +59,7 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
 	}
 	response, err := client.Await(ctx, id)
 	if err != nil {
-		return err
+		return because(ctx, err)
 	}
 	return p.ended("cancel", id, response, false, nil)
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
@@ -72,7 +71,7 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files 
 		return err
 	}
 	defer nc.Close()
-	ctx, cancel := limit(cmd.Context(), cfg.Timeout)
+	ctx, cancel := limit(cmd.Context(), cfg, nc)
 	defer cancel()
 	p := &publication{
 		client: client, wait: cfg.Wait, repeat: more.Repeat,
@@ -85,7 +84,7 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files 
 		}
 	}
 	if err = errors.Join(err, p.waits.Wait()); err != nil {
-		return err
+		return because(ctx, err)
 	}
 	if p.events == 0 {
 		return fmt.Errorf("publish: no event in %s: write one JSON object a line (publisher example prints some)", strings.Join(files, ", "))
@@ -129,9 +128,11 @@ func open(cfg *config.Publisher, noMsgID bool, stderr io.Writer) (*nats.Conn, *o
 	return nc, client, err
 }
 
-// limit ends the context after the time limit of the command, with a cause that says so.
-func limit(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the command's time limit of %s is over, see --timeout", timeout))
+// limit ends the context after the time limit of the command, or when the server denies a right that
+// the command needs, with a cause that specifies it.
+func limit(ctx context.Context, cfg *config.Publisher, nc *nats.Conn) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithTimeoutCause(ctx, cfg.Timeout, fmt.Errorf("the command's time limit of %s is over, see --timeout", cfg.Timeout))
+	return denied(ctx, nc), stop
 }
 
 // publication is one run of the publish command.
