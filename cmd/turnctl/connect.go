@@ -44,6 +44,7 @@ func (a *app) connect(cfg *config.Turnctl) (*server, error) {
 	}
 	s := &server{nc: nc, js: js, space: space, timeout: cfg.Timeout}
 	s.denied.Watch(nc, space.Prefix())
+	a.denied = &s.denied
 	return s, nil
 }
 

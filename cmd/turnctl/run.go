@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/internal/denied"
 )
 
 // app is what the commands share.
@@ -19,6 +21,7 @@ type app struct {
 	terminal       bool // a person sits before stdin
 	stdout, stderr io.Writer
 	now            func() time.Time
+	denied         *denied.Denials // of the connection, nil without one
 }
 
 // run executes one command line and returns the exit code.
@@ -58,7 +61,13 @@ func (a *app) root() *cobra.Command {
 
 // command gives c the settings of cfg as flags, and loads them before do runs.
 func (a *app) command(c *cobra.Command, cfg any, do func(ctx context.Context, args []string) error) *cobra.Command {
-	return cli.Command(c, a.env, func(c *cobra.Command, args []string) error { return do(c.Context(), args) }, cfg)
+	return cli.Command(c, a.env, func(c *cobra.Command, args []string) error {
+		err := do(c.Context(), args)
+		if a.denied != nil && !errors.Is(err, cli.ErrTold) {
+			err = a.denied.Explain(err)
+		}
+		return err
+	}, cfg)
 }
 
 // locked is a writer for several goroutines.

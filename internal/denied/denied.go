@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // most is how many denials are remembered at once; what else is denied at that time is of the
@@ -88,7 +90,18 @@ func (d *Denials) Err(while time.Duration) error {
 	if len(lately) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the server denies this user to %s: give it that permission", strings.Join(lately, ", to "))
+	return fmt.Errorf("the server denies this user to %s: %s", strings.Join(lately, ", to "), fix(lately))
+}
+
+// fix returns what helps against denials. A user with inboxes of its own is denied those that every
+// connection has by default, and must not be given them: it would read the replies of others.
+func fix(denials []string) string {
+	for _, what := range denials {
+		if strings.HasPrefix(what, "subscribe to "+subjects.DefaultInboxes+".") {
+			return "set --inbox-prefix to the inbox prefix of the user"
+		}
+	}
+	return "connect as a user whose role has that permission, or add it (turnctl nats-config prints the rights of each role)"
 }
 
 // Explain adds to an error what the server has just denied, which is likely its reason.
