@@ -36,6 +36,7 @@ func (s *schemaCompiler) contradictions(name string) []Problem {
 		c.values(n, at.pointer)
 		c.bounds(n, at.pointer)
 		c.unmeetable(n, at.pointer)
+		c.misspelt(at)
 		left := maxParts
 		if n.types != tNothing && n.types&common(n, &left) == tNothing {
 			c.add(SeverityError, at.pointer, "no value has all the types that its parts ask for", "correct the types of its `allOf` and `$ref`")

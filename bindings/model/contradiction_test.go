@@ -10,6 +10,22 @@ import (
 	"github.com/oneturn/oneturn/bindings/model"
 )
 
+func TestMisspeltKeywordIsReportedAtItsPlace(t *testing.T) {
+	t.Parallel()
+	m, err := model.CompileSchema("M", json.RawMessage(`{"type":"object","requird":["a"],"x-order":1,"note":"n","size":1,`+
+		`"properties":{"a":{"typ":"string","minimun":3},"minlenght":{"minlength":1}}}`))
+	require.NoError(t, err)
+	var found []string
+	for _, p := range m.Problems() {
+		require.Equal(t, model.SeverityWarning, p.Severity)
+		found = append(found, p.Field+" "+p.Mend)
+	}
+	require.Equal(t, []string{
+		"/requird did you mean `required`?", "/properties/a/minimun did you mean `minimum`?", "/properties/a/typ did you mean `type`?",
+		"/properties/minlenght/minlength did you mean `minLength`?",
+	}, found)
+}
+
 func TestSchemaThatContradictsItselfIsReportedAtItsPlace(t *testing.T) {
 	t.Parallel()
 	property := func(p string) string { return `{"type":"object","properties":{"a":` + p + `}}` }
