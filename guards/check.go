@@ -3,6 +3,7 @@ package guards
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
@@ -62,10 +63,15 @@ func (d declared) Output(ctx context.Context, call *tools.Call, output json.RawM
 	}))
 }
 
-// said puts the message of the manifest in place of the guard's own words.
+// said puts the message of the manifest in place of the guard's own words. Why a guard could not
+// decide follows it: the message is about calls that the guard is there to refuse.
 func (d declared) said(err error) error {
 	if err == nil || d.message == "" {
 		return err
+	}
+	var undecided *Refusal
+	if errors.As(err, &undecided) && undecided.Err != nil {
+		return &Refusal{Reason: d.message + ": " + undecided.Reason, Err: err}
 	}
 	return &Refusal{Reason: d.message, Err: err}
 }

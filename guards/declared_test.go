@@ -71,6 +71,14 @@ func TestConditionThatHoldsRefuses(t *testing.T) {
 	}
 }
 
+func TestGuardThatCannotDecideSaysSoAfterItsMessage(t *testing.T) {
+	t.Parallel()
+	d := guards.Declared{When: "args.dayz > 14", Message: "too long"}
+	require.Equal(t, "too long: a guard could not decide, so the call is refused: a value is missing or of another type than args.dayz > 14 takes it for",
+		refusal(t, d, `{"days":1}`))
+	require.Equal(t, "too long", refusal(t, d, `{"dayz":15}`))
+}
+
 func TestConditionEndsWhateverTheValuesAre(t *testing.T) {
 	t.Parallel()
 	list := `{"l":[` + strings.Repeat(`1,`, 9_999) + `1]}`
