@@ -153,8 +153,10 @@ func Missing(ctx context.Context, interpreter, root, folder string, modules []st
 	slices.Sort(tops)
 	var venv string
 	if interpreter == "" {
-		venv = environmentOf(root, folder)
 		var err error
+		if venv, err = environmentOf(root, folder); err != nil {
+			return nil, err
+		}
 		if interpreter, err = Outside(root); err != nil {
 			return nil, err
 		}

@@ -32,7 +32,9 @@ func locate(root, workflow string) (place, error) {
 }
 
 // interpreter returns the absolute path of the Python to use: the chosen one, else that of the
-// workflow's .venv, the root's .venv, $VIRTUAL_ENV, else python3 of the path. Relative names count
+// workflow's .venv, the root's .venv, $VIRTUAL_ENV, else python3 of the path. A virtual environment
+// whose interpreter is there and cannot be run, as after an upgrade of Python, is an error: the tool
+// would miss its modules. Relative names count
 // from the worker's folder, whatever folder the process runs in. Links are kept: they are how a
 // virtual environment is recognised.
 func interpreter(chosen string, at place) (string, error) {
@@ -49,8 +51,8 @@ func interpreter(chosen string, at place) (string, error) {
 		if venv == "" {
 			continue
 		}
-		if path, err := program(filepath.Join(venv, "bin", "python")); err == nil {
-			return path, nil
+		if path, err := pythonOf(venv); path != "" || err != nil {
+			return path, err
 		}
 	}
 	path, err := program("python3")
@@ -59,6 +61,19 @@ func interpreter(chosen string, at place) (string, error) {
 			filepath.Join(at.folder, ".venv"), filepath.Join(at.root, ".venv"))
 	}
 	return path, nil
+}
+
+// pythonOf returns the interpreter of a virtual environment, "" if it has none.
+func pythonOf(venv string) (string, error) {
+	name := filepath.Join(venv, "bin", "python")
+	path, err := program(name)
+	if err == nil {
+		return path, nil
+	}
+	if _, none := os.Lstat(name); none != nil {
+		return "", nil
+	}
+	return "", fmt.Errorf("%s is there and cannot be run (%w): re-create the virtual environment with python3 -m venv --clear %s, or remove it", name, err, venv)
 }
 
 // program finds an executable by its path, or by its name in $PATH.

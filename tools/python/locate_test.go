@@ -56,6 +56,26 @@ func TestRelativeInterpreterAndFolderWorkForEveryUse(t *testing.T) { //nolint:pa
 	require.Equal(t, []string{"no_such_module"}, missing)
 }
 
+func TestBrokenVirtualEnvironmentIsAnErrorThatNamesIt(t *testing.T) {
+	t.Setenv("VIRTUAL_ENV", "")
+	for _, folder := range []string{"", "WF"} {
+		k := newKit(t, python.Options{}, "WF/tools/t.py", "def one(): return 1\n")
+		bin := filepath.Join(k.root, folder, ".venv", "bin")
+		require.NoError(t, os.MkdirAll(bin, 0o700))
+		missing := func() error {
+			_, err := python.Missing(t.Context(), "", k.root, filepath.Join(k.root, "WF"), []string{"no_such_module"})
+			return err
+		}
+		require.NoError(t, missing(), "a folder without an interpreter is not a broken environment")
+		require.NoError(t, os.Symlink("/nonexistent/python", filepath.Join(bin, "python")))
+		_, called := k.invoke(t.Context(), "one", `{}`)
+		for _, err := range []error{missing(), called} {
+			require.ErrorContains(t, err, filepath.Join(bin, "python"))
+			require.ErrorContains(t, err, "python3 -m venv")
+		}
+	}
+}
+
 func TestErrorsOfAnInterpreterStateTheCauseOnce(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("VIRTUAL_ENV", "")

@@ -58,12 +58,15 @@ func resolved(path string) (string, error) {
 
 // environmentOf returns the virtual environment that the interpreter of a workflow belongs to, by the
 // rules of a [Pool] for an interpreter of "" but without $VIRTUAL_ENV; "" if there is none.
-func environmentOf(root, folder string) string {
+func environmentOf(root, folder string) (string, error) {
 	for _, at := range []string{folder, root} {
 		venv := filepath.Join(at, ".venv")
-		if _, err := program(filepath.Join(venv, "bin", "python")); err == nil {
-			return venv
+		switch path, err := pythonOf(venv); {
+		case err != nil:
+			return "", err
+		case path != "":
+			return venv, nil
 		}
 	}
-	return ""
+	return "", nil
 }
