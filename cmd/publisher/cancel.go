@@ -2,6 +2,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/oneturn/oneturn"
@@ -26,9 +28,10 @@ func cancelCommand(env cli.Lookup) *cobra.Command {
 	return cli.Command(&cobra.Command{
 		Use:   "cancel --chat CHAT --turn TURN",
 		Short: "Ask for the end of a turn",
-		Long: "cancel asks for the end of a turn. One that no worker has begun ends without its tool; one that runs is\n" +
-			"stopped, and its effect may have happened; one that has ended stays as it is. With --wait the end of the\n" +
-			"turn is printed as for publish, and the exit code is 0 whatever it was.",
+		Long: "cancel asks for the end of a turn. One that no worker has begun ends without its tool, also if it\n" +
+			"is published after the request; one that runs is stopped, and its effect may have happened; one\n" +
+			"that has ended stays as it is. With --wait the end of the turn is printed as for publish, and the\n" +
+			"exit code is 0 whatever it was.",
 		Example: "  publisher cancel --chat hello --turn hello-2 --reason 'the user left'",
 		Args:    cobra.NoArgs,
 	}, env, func(cmd *cobra.Command, _ []string) error {
@@ -49,11 +52,16 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
 	ctx, stop := limit(cmd.Context(), cfg, nc)
 	defer stop()
 	id := oneturn.TurnID{App: what.App, Chat: what.Chat, Run: what.Run, Turn: what.Turn}
+	if cfg.Wait { // whoever only publishes may have no right to read
+		if text := before(ctx, nc, cfg.Prefix, id); text != "" {
+			fmt.Fprintln(stderr, text)
+		}
+	}
 	receipt, err := client.Cancel(ctx, &events.Cancel{TurnID: id, Workflow: what.Workflow, Reason: what.Reason})
 	if err != nil {
 		return because(ctx, err)
 	}
-	p := &printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", waits: cfg.Wait}
+	p := &printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", waits: cfg.Wait, cancels: true}
 	if err := p.published("cancel", id, receipt); err != nil || !cfg.Wait {
 		return err
 	}

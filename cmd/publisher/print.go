@@ -55,6 +55,7 @@ type printer struct {
 	out, err io.Writer
 	json     bool
 	waits    bool // outcomes instead of receipts
+	cancels  bool // the messages ask for ends of turns
 
 	mu                                 sync.Mutex
 	messages, good, bad, open, refused int // open are part of bad
@@ -83,7 +84,11 @@ func (p *printer) published(at string, id oneturn.TurnID, r oneturn.Receipt) err
 	if r.Duplicate {
 		known = ", dropped: the same message was there"
 	}
-	if _, err := fmt.Fprintf(p.out, "%s: turn %s of chat %s is #%d%s\n", at, id.Turn, id.Chat, r.Sequence, known); err != nil {
+	format := "%s: turn %s of chat %s is #%d%s\n"
+	if p.cancels {
+		format = "%s: the end of turn %s of chat %s is asked for with message %d%s\n"
+	}
+	if _, err := fmt.Fprintf(p.out, format, at, id.Turn, id.Chat, r.Sequence, known); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
