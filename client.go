@@ -99,8 +99,17 @@ func (c *Client) Publish(ctx context.Context, t *Turn) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("publish turn %.80q: %w", t.Turn, err)
 	}
-	return c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, t.Workflow, body,
-		events.MsgID(events.KindStructuredOutputReady, t.TurnID, events.Fingerprint(t)))
+	return c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, t.Workflow, body, c.msgID(t))
+}
+
+// msgID is the Nats-Msg-Id of a turn. It differs by pool: a message that waits in a pool without
+// workers must not make the server drop the one that is published to the right pool.
+func (c *Client) msgID(t *Turn) string {
+	id := events.MsgID(events.KindStructuredOutputReady, t.TurnID, events.Fingerprint(t))
+	if c.o.Pool != subjects.DefaultPool {
+		id += "." + c.o.Pool
+	}
+	return id
 }
 
 // plain returns a copy of a turn whose data is what a worker will decode: any Go value is
@@ -139,8 +148,7 @@ func (c *Client) PublishRaw(ctx context.Context, body []byte) (*Turn, Receipt, e
 	if err != nil {
 		return nil, Receipt{}, err
 	}
-	r, err := c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, t.Workflow, body,
-		events.MsgID(events.KindStructuredOutputReady, t.TurnID, events.Fingerprint(t)))
+	r, err := c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, t.Workflow, body, c.msgID(t))
 	return t, r, err
 }
 

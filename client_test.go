@@ -121,3 +121,18 @@ func TestWaitSaysWhenWorkersAnswerAndNoneClaims(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.Empty(t, told, "once a wait, and not for a turn that was claimed")
 }
+
+func TestTurnThatWentToAWrongPoolIsNoDuplicateInTheRightOne(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	for _, pool := range []string{"gpu", "default"} {
+		c, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{Pool: pool})
+		require.NoError(t, err)
+		first, err := c.Publish(t.Context(), turn("t", map[string]any{"name": "Ada"}))
+		require.NoError(t, err)
+		require.False(t, first.Duplicate, pool)
+		again, err := c.Publish(t.Context(), turn("t", map[string]any{"name": "Ada"}))
+		require.NoError(t, err)
+		require.True(t, again.Duplicate, pool)
+	}
+}

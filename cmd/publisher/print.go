@@ -156,7 +156,8 @@ func noWorker(cfg *config.Publisher, nc *nats.Conn, id oneturn.TurnID) string {
 
 // notClaimed says that workers answer and none takes a turn, and what may be the cause.
 func notClaimed(cfg *config.Publisher, id oneturn.TurnID) string {
-	return fmt.Sprintf("no worker of pool %s has claimed turn %s of chat %s yet: check that its workflow_name is right and that a worker "+
-		"serves it (a turn of an unknown workflow ends after the worker's --binding-grace); or all slots are busy",
+	return fmt.Sprintf("no worker of pool %s has claimed turn %s of chat %s yet: check that the pool has workers (turnctl doctor), that "+
+		"workflow_name is right and that a worker serves it (a turn of an unknown workflow ends after the worker's "+
+		"--binding-grace); or all slots are busy",
 		cfg.Pool, quoted(id.Turn), quoted(id.Chat))
 }
