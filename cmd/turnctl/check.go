@@ -47,9 +47,11 @@ cannot be read. The shape of -o json:
                   "bindings": [{"agent", "model", "tool", "kind", "where": {"text", …}, "file",
                                 "function", "effect", "effect_why", "max_attempts", "timeout_ms",
                                 "component", "display", "secret"}],
-                  "diagnostics": [{"severity", "workflow", "file", "line", "code", "message", "mend"}],
+                  "diagnostics": [{"severity", "workflow", "file", "line", "code", "message",
+                                   "mend"}],
                   "missing_modules": [], "missing_env": [], "hidden_env": []}],
-   "shared": [tools for all workflows, as bindings], "diagnostics": [of the folder as a whole], "digest", "errors", "warnings"}
+   "shared": [tools for all workflows, as bindings], "diagnostics": [of the folder as a whole],
+   "digest", "errors", "warnings"}
 
 timeout_ms is 0 where the worker's default applies, effect is pinned at the claim of a turn.`,
 		Example: `  turnctl check ./workflows

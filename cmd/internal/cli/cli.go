@@ -67,9 +67,18 @@ func Command(c *cobra.Command, env Lookup, do func(c *cobra.Command, args []stri
 	return c
 }
 
+// fit breaks the help of a command and of those below it into lines of [Width].
+func fit(c *cobra.Command) {
+	c.Long = Paragraphs(c.Long)
+	for _, sub := range c.Commands() {
+		fit(sub)
+	}
+}
+
 // Execute runs a command line without the name of the command. It prints the error, if there
 // is one, after the name, and returns the exit code.
 func Execute(ctx context.Context, root *cobra.Command, args []string) int {
+	fit(root)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {

@@ -32,3 +32,20 @@ func Below(text string, indent, size int) string {
 	}
 	return b.String()
 }
+
+// Paragraphs breaks the paragraphs of a text that are wider than [Width] anew. Indented ones are laid
+// out by hand and stay.
+func Paragraphs(text string) string {
+	blocks := strings.Split(text, "\n\n")
+	for i, block := range blocks {
+		wide, laidOut := false, false
+		for line := range strings.SplitSeq(block, "\n") {
+			wide = wide || utf8.RuneCountInString(line) > Width
+			laidOut = laidOut || strings.HasPrefix(line, " ")
+		}
+		if wide && !laidOut {
+			blocks[i] = Hang(block, 0)
+		}
+	}
+	return strings.Join(blocks, "\n\n")
+}
