@@ -29,12 +29,13 @@ func (a *api) turn(ctx context.Context, app string, body []byte) (any, error) {
 	reuses := []subjects.Key{key.Reuse(q.Run, q.Turn, q.Fingerprint)}
 	if q.Fingerprint == "" {
 		var err error
-		if reuses, err = a.store.Reuses(ctx, key, q.Run, q.Turn); err != nil {
+		reuses, err = a.store.Reuses(ctx, key, q.Run, q.Turn, maxReused)
+		switch {
+		case errors.Is(err, idempotency.ErrTooMany):
+			return nil, fmt.Errorf("%w: the turn key was used more than %d times with different data: set the fingerprint of the data, or read the history", errBadRequest, maxReused)
+		case err != nil:
 			return nil, err
 		}
-	}
-	if len(reuses) > maxReused {
-		return nil, fmt.Errorf("%w: the turn key was used %d times with other data: name the fingerprint of the data, or read the history", errBadRequest, len(reuses))
 	}
 	var records []idempotency.Record
 	for _, k := range append(reuses, key) {

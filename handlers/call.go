@@ -72,25 +72,6 @@ func (h *Handlers) conflict(t *turn) Disposition {
 		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.Turn, t.hash[:16]))
 }
 
-// runReused runs a turn whose key was used before with other data as a turn of its own. The
-// note that leads readers there comes first.
-func (h *Handlers) runReused(ctx context.Context, t *turn) (idempotency.Decision, error) {
-	note := idempotency.Claim{Key: t.key, Lease: t.m.Lease, Fingerprint: t.hash, Trace: traceOf(t.m.Header)}
-	if err := h.Journal.Reused(t.m.Held, note); err != nil {
-		return idempotency.Decision{}, err
-	}
-	t.reuse()
-	return h.claim(ctx, t)
-}
-
-// reuse makes t a turn of its own: the fingerprint joins its token and its call id.
-func (t *turn) reuse() {
-	t.key = t.key.Reuse(t.Run, t.Turn, t.hash)
-	t.name = t.key.String()
-	t.ref = idempotency.RefOf(t.name, t.fingerprint)
-	t.callID = events.QualifiedCallID(t.Turn, t.key.Turn)
-}
-
 // checkSubject holds the tokens of the subject against the ids of the body, so that rights on
 // subjects are rights on tenants and chats.
 func (h *Handlers) checkSubject(m *Message, e *events.StructuredOutputReady) error {

@@ -115,10 +115,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 		return d
 	}
 	t.hit(failpoint.BeforeClaim)
-	decision, err := h.claim(ctx, t)
-	if err == nil && decision.Action == idempotency.Conflict && t.binding != nil && t.binding.RunOnKeyReuse {
-		decision, err = h.runReused(ctx, t)
-	}
+	decision, err := h.claimPlaced(ctx, t)
 	if err != nil {
 		return h.unclaimed(t, err)
 	}

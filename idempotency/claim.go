@@ -99,7 +99,7 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 		}
 		return Decision{Action: Run, Hold: hold}, nil
 	}
-	if rival.Err == nil && c.Fingerprint != "" && rival.Meta.Fingerprint != "" && rival.Meta.Fingerprint != c.Fingerprint {
+	if rival.otherData(c.Fingerprint) {
 		return Decision{Action: Conflict}, nil
 	}
 	// The common case of a refused claim is a late duplicate: look for the end first.

@@ -194,14 +194,6 @@ func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool
 	return err == nil && rival == nil, err
 }
 
-// Reused notes under a turn's key that it was used again with the data of c, which runs as a
-// turn of its own, so that readers find that turn by the key. Nothing is decided by the note.
-func (j *Journal) Reused(ctx context.Context, c Claim) error {
-	meta := Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Fingerprint: c.Fingerprint, Trace: c.Trace}
-	_, _, err := j.create(ctx, Record{Key: c.Key.ReuseNote(c.Fingerprint), Meta: meta}, 0)
-	return err
-}
-
 func (h *Hold) meta() Meta {
 	return Meta{Nonce: h.Nonce, Epoch: max(h.Epoch, 1), Fingerprint: h.Fingerprint, Trace: h.Trace}
 }

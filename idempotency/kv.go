@@ -203,20 +203,6 @@ func (s *KV) Scan(ctx context.Context, key subjects.Key) ([]Record, error) {
 	return s.Rescan(ctx, key, nil)
 }
 
-// Reuses returns the keys of the turns that ran under a key, run id and turn key, though it was
-// used before with other data, as the leader knows them.
-func (s *KV) Reuses(ctx context.Context, key subjects.Key, run, turn string) ([]subjects.Key, error) {
-	notes, err := s.Names(ctx, key.ReuseNotes())
-	if err != nil {
-		return nil, err
-	}
-	reuses := make([]subjects.Key, 0, len(notes))
-	for _, note := range notes {
-		reuses = append(reuses, key.Reuse(run, turn, note.ID))
-	}
-	return reuses, nil
-}
-
 // names returns the subjects of the journal that match a filter, as the leader knows them,
 // and the first sequence of the journal.
 func (s *KV) names(ctx context.Context, filter string) (names map[string]uint64, first uint64, err error) {

@@ -129,7 +129,8 @@ func (s *server) life(ctx context.Context, key subjects.Key, payload bool) (*lif
 
 // reuses lists the keys of the turns that ran under this one's turn key.
 func reuses(ctx context.Context, journal *idempotency.KV, key subjects.Key, run, turn string) ([]string, error) {
-	keys, err := journal.Reuses(ctx, key, run, turn)
+	const most = 1000
+	keys, err := journal.Reuses(ctx, key, run, turn, most)
 	if err != nil {
 		return nil, err
 	}

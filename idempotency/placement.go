@@ -1,0 +1,119 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// placeFirst is the verdict of a place record whose data runs under the plain turn key. Without a
+// verdict it runs under a key of its own, see [subjects.Key.Reuse].
+const placeFirst = "first"
+
+// Placement is the key under which one data of a turn key runs. It is decided once, by creating the place
+// record (the note of [subjects.Key.ReuseNote]) before any claim of that data. The claim of other
+// data decides nothing later: it ages by itself, and once the retention has taken it, the plain key is
+// free again while a turn of this data may be running under a key of its own.
+type Placement struct {
+	Own bool // under the key that the fingerprint completes, not under the plain one
+
+	seq uint64 // of the place record, 0 if there is none
+}
+
+// Place decides under which key the data of c runs, own being the alternative to c.Key, or returns
+// what was decided before. It fails with [ErrDamaged] if the place record cannot be read.
+func (j *Journal) Place(ctx context.Context, c Claim, own subjects.Key) (Placement, error) {
+	proposal, err := j.proposePlace(ctx, c, own)
+	if err != nil {
+		return Placement{}, err
+	}
+	note := placeRecord(c, proposal)
+	seq, rival, err := j.create(ctx, note, 0)
+	switch {
+	case err != nil:
+		return Placement{}, err
+	case rival != nil:
+		return placeOf(rival)
+	}
+	return Placement{Own: proposal == "", seq: seq}, nil
+}
+
+// Placed returns what was decided of the data of c, the plain key if nothing was.
+func (j *Journal) Placed(ctx context.Context, c Claim) (Placement, error) {
+	r, err := j.last(ctx, c.Key.ReuseNote(c.Fingerprint))
+	if err != nil || r == nil {
+		return Placement{}, err
+	}
+	return placeOf(r)
+}
+
+// MoveOut moves data that was to run under the plain key, which other data has claimed since, to
+// a key of its own. It fails if the place record is not the one that was read: then nothing is
+// decided, and the place has to be looked up again.
+func (j *Journal) MoveOut(ctx context.Context, c Claim, p Placement) error {
+	note := placeRecord(c, "")
+	note.Seq, note.Meta.Owner = p.seq, j.owner
+	if _, err := j.store.Create(ctx, note); err != nil {
+		return fmt.Errorf("journal: move the turn to a key of its own: %w", err)
+	}
+	return nil
+}
+
+// proposePlace looks where the data of c may run. A claim of it that stands decides; so does
+// one of other data under the plain key.
+func (j *Journal) proposePlace(ctx context.Context, c Claim, own subjects.Key) (string, error) {
+	switch r, err := j.last(ctx, own.Public(kindCall)); {
+	case err != nil || r != nil:
+		return "", err
+	}
+	r, err := j.last(ctx, c.Key.Public(kindCall))
+	if err != nil || r != nil && r.otherData(c.Fingerprint) {
+		return "", err
+	}
+	return placeFirst, nil
+}
+
+func placeRecord(c Claim, verdict string) Record {
+	return Record{
+		Key:  c.Key.ReuseNote(c.Fingerprint),
+		Meta: Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Fingerprint: c.Fingerprint, Verdict: verdict, Trace: c.Trace},
+	}
+}
+
+func placeOf(r *Record) (Placement, error) {
+	if r.Err != nil {
+		return Placement{}, fmt.Errorf("%w: %s: %w", ErrDamaged, r.Key, r.Err)
+	}
+	return Placement{Own: r.Meta.Verdict != placeFirst, seq: r.Seq}, nil
+}
+
+// otherData reports whether a claim is known to be of other data than that with a fingerprint.
+func (r *Record) otherData(fingerprint string) bool {
+	return r.Err == nil && fingerprint != "" && r.Meta.Fingerprint != "" && r.Meta.Fingerprint != fingerprint
+}
+
+// Reuses returns the keys of the turns that ran under a key, run id and turn key, though it was
+// used before with other data, as the leader knows them. It fails with [ErrTooMany] if data was placed
+// under the key more than most times.
+func (s *KV) Reuses(ctx context.Context, key subjects.Key, run, turn string, most int) ([]subjects.Key, error) {
+	notes, err := s.Names(ctx, key.ReuseNotes())
+	if err != nil {
+		return nil, err
+	}
+	if len(notes) > most {
+		return nil, fmt.Errorf("journal: turn key %.80q was used %d times: %w", turn, len(notes), ErrTooMany)
+	}
+	reuses := make([]subjects.Key, 0, len(notes))
+	for _, note := range notes {
+		switch r, err := s.Last(ctx, note.Name()); {
+		case errors.Is(err, ErrNotFound): // it has just expired
+		case err != nil:
+			return nil, err
+		case r.Meta.Verdict != placeFirst:
+			reuses = append(reuses, key.Reuse(run, turn, note.ID))
+		}
+	}
+	return reuses, nil
+}
