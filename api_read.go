@@ -32,7 +32,7 @@ func (a *api) turn(ctx context.Context, app string, body []byte) (any, error) {
 		reuses, err = a.store.Reuses(ctx, key, q.Run, q.Turn, maxReused)
 		switch {
 		case errors.Is(err, idempotency.ErrTooMany):
-			return nil, fmt.Errorf("%w: the turn key was used more than %d times with different data: set the fingerprint of the data, or read the history", errBadRequest, maxReused)
+			return nil, fmt.Errorf("%w: the turn key was used more than %d times with different data: name the fingerprint of the data, or read the history", errBadRequest, maxReused)
 		case err != nil:
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
@@ -12,8 +13,8 @@ import (
 // The retention takes the records of a turn one by one, the claim first. Who claims the key after
 // that begins a new turn, while others of the records may stand for days. They have lower sequences
 // than its claim: they count for nothing, and a create of the new turn replaces them, by
-// compare-and-set. A cancel alone may be older than the claim that it is about. What cannot be read
-// fails closed, however old it is.
+// compare-and-set. A cancel alone may be older than the claim that it is about, and may be
+// stored after the end: it names its claim. What cannot be read fails closed, however old it is.
 
 // lifeOf returns the sequence from which on records belong to the turn of a claim. It is 0, so that
 // all do, for a claim that is not known or cannot be read: such a one may have been damaged since.
@@ -33,26 +34,65 @@ func (r *Record) Former(claim uint64) bool {
 // has reports whether a record that was read, nil for none, belongs to the turn that is held.
 func (h *Hold) has(r *Record) bool { return r != nil && !r.Former(h.Claim) }
 
-// cancels reports whether a cancel, nil for none, is about the turn with a claim. One that is older
-// is not if the response of a former life is there, and came after it.
-func cancels(cancel, response *Record, claim uint64) bool {
-	return cancel != nil && (response == nil || !cancel.Former(response.Seq) || !response.Former(claim))
+// cancelAhead is how long before its claim a cancel may be stored that names no claim: the longest that
+// an inbound message of the turn waits by default.
+const cancelAhead = 24 * time.Hour
+
+// cancels reports whether a cancel, nil for none, is about the turn with a claim, nil for one that is
+// not known. It names the claim that stood when it was stored: order does not tell, because one that
+// comes after the end of its turn outlives claim and response. One that names none was stored
+// before the claim: it is not about this turn if the response of a former life came after it, or if it is
+// older than any message of this turn.
+func cancels(cancel, response, claim *Record) bool {
+	life := lifeOf(claim)
+	switch {
+	case cancel == nil:
+		return false
+	case life == 0, cancel.Err != nil, mutant.Planted(mutant.FormerLifeStands):
+		return true
+	case cancel.Meta.Claim != 0:
+		return cancel.Meta.Claim == life
+	case !cancel.Former(life):
+		return true
+	}
+	return claim.Time.Sub(cancel.Time) <= cancelAhead &&
+		(response == nil || !cancel.Former(response.Seq) || !response.Former(life))
+}
+
+// cancelsHeld is cancels for the turn that is held, whose claim is read only if it matters.
+func (j *Journal) cancelsHeld(ctx context.Context, cancel, response *Record, h *Hold) (bool, error) {
+	if cancel == nil {
+		return false, nil
+	}
+	claim := &Record{Seq: h.Claim}
+	if cancel.Meta.Claim == 0 && cancel.Former(h.Claim) {
+		switch r, err := j.store.At(ctx, h.Claim); {
+		case errors.Is(err, ErrNotFound): // damaged or expired since: the cancel stands
+			return true, nil
+		case err != nil:
+			return false, err
+		default:
+			claim = &r
+		}
+	}
+	return cancels(cancel, response, claim), nil
 }
 
 // ofThisLife removes what is left of a former life from the records of a turn.
 func ofThisLife(records []Record) []Record {
 	at := slices.IndexFunc(records, isKind(kindCall))
-	if at <= 0 {
+	if at < 0 || at == 0 && !slices.ContainsFunc(records, isKind(kindCancel)) {
 		return records
 	}
 	var response *Record
 	if n := slices.IndexFunc(records, isKind(kindResponse)); n >= 0 {
 		response = &records[n]
 	}
-	claim, isCancel := lifeOf(&records[at]), isKind(kindCancel)
+	call, isCancel := &records[at], isKind(kindCancel)
+	claim := lifeOf(call)
 	life := make([]Record, 0, len(records))
 	for _, r := range records {
-		if !r.Former(claim) || isCancel(r) && cancels(&r, response, claim) {
+		if isCancel(r) && cancels(&r, response, call) || !isCancel(r) && !r.Former(claim) {
 			life = append(life, r)
 		}
 	}

@@ -14,6 +14,7 @@ const (
 	HeaderNonce       = "Oneturn-Nonce"
 	HeaderEpoch       = "Oneturn-Epoch"
 	HeaderLease       = "Oneturn-Lease"
+	HeaderClaim       = "Oneturn-Claim"
 	HeaderEffect      = "Oneturn-Effect"
 	HeaderDigest      = "Oneturn-Binding"
 	HeaderFingerprint = "Oneturn-Fingerprint"
@@ -29,6 +30,7 @@ type Meta struct {
 	Nonce       string  // random, one a delivery: tells a writer its own record again
 	Epoch       int     // 1 for the claim, one more for each takeover
 	Lease       Lease   // claims and takeovers only
+	Claim       uint64  // cancels only: sequence of the claim they are about, 0 if the turn was not claimed
 	Effect      string  // claims only: effect of the tool, pinned for the life of the turn
 	Digest      string  // claims only: digest of the manifests that bound the tool
 	Fingerprint string  // claims and responses: fingerprint of the data, "" when there was none
@@ -79,7 +81,7 @@ func ParseLease(s string) (Lease, error) {
 }
 
 // metaHeaders is how many headers a Meta has.
-const metaHeaders = 11
+const metaHeaders = 12
 
 // headers gives each header its number, name and value; "" stands for one to leave out.
 func (m *Meta) headers(set func(i int, name, value string)) {
@@ -88,6 +90,7 @@ func (m *Meta) headers(set func(i int, name, value string)) {
 		{HeaderNonce, m.Nonce},
 		{HeaderEpoch, strconv.Itoa(m.Epoch)},
 		{HeaderLease, m.Lease.String()},
+		{HeaderClaim, sequence(m.Claim)},
 		{HeaderEffect, m.Effect},
 		{HeaderDigest, m.Digest},
 		{HeaderFingerprint, m.Fingerprint},
@@ -118,5 +121,18 @@ func parseMeta(get func(name string) string) (Meta, error) {
 	if m.Lease, err = ParseLease(get(HeaderLease)); err != nil {
 		return m, fmt.Errorf("journal: header %s is %.80q: %w", HeaderLease, get(HeaderLease), err)
 	}
+	if claim := get(HeaderClaim); claim != "" {
+		if m.Claim, err = strconv.ParseUint(claim, 10, 64); err != nil {
+			return m, fmt.Errorf("journal: header %s is %.20q, want a sequence: %w", HeaderClaim, claim, err)
+		}
+	}
 	return m, nil
+}
+
+// sequence is the header form of a sequence, "" for none.
+func sequence(seq uint64) string {
+	if seq == 0 {
+		return ""
+	}
+	return strconv.FormatUint(seq, 10)
 }

@@ -95,23 +95,23 @@ func (r *Record) otherData(fingerprint string) bool {
 }
 
 // Reuses returns the keys of the turns that ran under a key, run id and turn key, though it was
-// used before with other data, as the leader knows them. It fails with [ErrTooMany] if data was placed
-// under the key more than most times.
+// used before with other data, as the leader knows them. It fails with [ErrTooMany] if there
+// are more than most.
 func (s *KV) Reuses(ctx context.Context, key subjects.Key, run, turn string, most int) ([]subjects.Key, error) {
 	notes, err := s.Names(ctx, key.ReuseNotes())
 	if err != nil {
 		return nil, err
 	}
-	if len(notes) > most {
-		return nil, fmt.Errorf("journal: turn key %.80q was used %d times: %w", turn, len(notes), ErrTooMany)
-	}
-	reuses := make([]subjects.Key, 0, len(notes))
+	reuses := make([]subjects.Key, 0, min(len(notes), most))
 	for _, note := range notes {
 		switch r, err := s.Last(ctx, note.Name()); {
 		case errors.Is(err, ErrNotFound): // it has just expired
 		case err != nil:
 			return nil, err
-		case r.Meta.Verdict != placeFirst:
+		case r.Meta.Verdict == placeFirst:
+		case len(reuses) == most:
+			return nil, fmt.Errorf("journal: more than %d turns under turn key %.80q: %w", most, turn, ErrTooMany)
+		default:
 			reuses = append(reuses, key.Reuse(run, turn, note.ID))
 		}
 	}

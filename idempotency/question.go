@@ -106,7 +106,11 @@ func (j *Journal) replies(ctx context.Context, h Hold, ids ...string) ([]Reply, 
 		return nil, err
 	case h.has(found[0]):
 		return nil, ErrLost
-	case cancels(found[1], found[0], h.Claim):
+	}
+	switch cancelled, err := j.cancelsHeld(ctx, found[1], found[0], &h); {
+	case err != nil:
+		return nil, err
+	case cancelled:
 		return nil, errCancelled
 	}
 	replies := make([]Reply, len(ids))

@@ -136,19 +136,28 @@ func (j *Journal) Cancel(ctx context.Context, c Claim, event []byte) error {
 	if err != nil || t.Cancel != nil || t.Claim != nil && t.Response != nil && !t.asks() {
 		return err
 	}
-	meta := Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Trace: c.Trace}
-	_, _, err = j.create(ctx, Record{Key: c.Key.Public(kindCancel), Meta: meta, Data: event}, lifeOf(t.Claim))
+	life := lifeOf(t.Claim)
+	meta := Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Claim: life, Trace: c.Trace}
+	cancel := Record{Key: c.Key.Public(kindCancel), Meta: meta, Data: event}
+	_, rival, err := j.create(ctx, cancel, life)
+	if err == nil && rival != nil && !cancels(rival, t.Response, t.Claim) { // of a former life, and stored after this claim
+		cancel.Seq = rival.Seq
+		_, _, err = j.create(ctx, cancel, life)
+	}
 	return err
 }
 
 // Cancelled reports whether somebody has asked for the end of the turn.
 func (j *Journal) Cancelled(ctx context.Context, hold Hold) (bool, error) {
 	cancel, err := j.last(ctx, hold.Key.Public(kindCancel))
-	if err != nil || cancel == nil || !cancel.Former(hold.Claim) {
-		return cancel != nil, err
+	if err != nil || cancel == nil {
+		return false, err
 	}
 	response, err := j.last(ctx, hold.Key.Public(kindResponse))
-	return err == nil && cancels(cancel, response, hold.Claim), err
+	if err != nil {
+		return false, err
+	}
+	return j.cancelsHeld(ctx, cancel, response, &hold)
 }
 
 func reenterable(effect string) bool {
