@@ -78,12 +78,13 @@ func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value
 }
 
 // put stores data under a name that its content completes, so that a second try is the same
-// blob. One that is there is left alone: a put that a full bucket refuses in the middle leaves
-// its name without its content.
+// blob. One that was just stored is left alone: a put that a full bucket refuses in the middle leaves
+// its name without its content. An older one may be that of a former turn of the key, and would
+// expire before the record that is about to name it: it is stored again.
 func (b *Blobs) put(ctx context.Context, prefix string, data []byte) (events.Blob, error) {
 	blob := events.Blob{SHA256: hashOf(data), Size: len(data)}
 	blob.Blob = blobName(prefix, blob.SHA256)
-	if b.has(ctx, blob) {
+	if _, young := b.has(ctx, blob); young {
 		return blob, nil
 	}
 	if err := b.write(ctx, blob.Blob, data); err != nil {
@@ -95,8 +96,12 @@ func (b *Blobs) put(ctx context.Context, prefix string, data []byte) (events.Blo
 // replace stores data under a name whatever it holds, and reports whether it held something else.
 func (b *Blobs) replace(ctx context.Context, name string, data []byte) (replaced bool, err error) {
 	blob := events.Blob{Blob: name, SHA256: hashOf(data), Size: len(data)}
-	if b.has(ctx, blob) {
+	there, young := b.has(ctx, blob)
+	switch {
+	case young:
 		return false, nil
+	case there:
+		return false, b.write(ctx, name, data)
 	}
 	look, cancel := context.WithTimeout(ctx, hasTimeout)
 	defer cancel()
@@ -122,15 +127,32 @@ func (b *Blobs) write(ctx context.Context, name string, data []byte) error {
 // hasTimeout bounds the look whether a blob is there.
 const hasTimeout = 2 * time.Second
 
-// has reports whether a blob is known to be there, whole.
-func (b *Blobs) has(ctx context.Context, blob events.Blob) bool {
+// youngPart of its time to live is how old a blob may be to be left alone: an hour of ten days, which is
+// far less than blobs outlive records.
+const youngPart = 240
+
+// has reports whether a blob is known to be there, whole, and whether it is so young that it outlives
+// every record that is stored now. Its age is measured on the clock of the server.
+func (b *Blobs) has(ctx context.Context, blob events.Blob) (there, young bool) {
 	ctx, cancel := context.WithTimeout(ctx, hasTimeout)
 	defer cancel()
-	if _, err := b.store.GetInfo(ctx, blob.Blob); err != nil {
-		return false
+	info, err := b.store.GetInfo(ctx, blob.Blob)
+	if err != nil {
+		return false, false
 	}
-	_, err := b.get(ctx, blob.Blob, blob.SHA256)
-	return err == nil
+	if _, err = b.get(ctx, blob.Blob, blob.SHA256); err != nil {
+		return false, false
+	}
+	status, err := b.store.Status(ctx)
+	if err != nil {
+		return true, false
+	}
+	bucket, ok := status.(*jetstream.ObjectBucketStatus)
+	if !ok {
+		return true, false
+	}
+	ttl, age := status.TTL(), bucket.StreamInfo().TimeStamp.Sub(info.ModTime)
+	return true, ttl <= 0 || age < ttl/youngPart
 }
 
 func blobName(prefix, sum string) string { return prefix + "." + sum[:16] }
