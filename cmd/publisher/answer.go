@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/internal/nearest"
 )
 
@@ -86,7 +87,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	case errors.Is(err, oneturn.ErrUndecided):
 		v = oneturn.Verdict{Status: oneturn.StatusPublished, Code: oneturn.VerdictPublished, Message: err.Error(), ToolCallID: q.ToolCallID}
 	case err != nil:
-		return because(ctx, err)
+		return denied.Because(ctx, err)
 	}
 	if err := printVerdict(cmd.OutOrStdout(), cfg.Format, &v); err != nil {
 		return err
@@ -98,7 +99,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 		return nil
 	}
 	response, err := client.Await(ctx, turn)
-	err = because(ctx, err)
+	err = denied.Because(ctx, err)
 	p := &printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", waits: true}
 	if failed := p.ended("answer", turn, response, false, err); failed != nil {
 		return failed

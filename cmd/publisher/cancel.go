@@ -10,6 +10,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/denied"
 )
 
 // target names the turn to cancel.
@@ -59,7 +60,7 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
 	}
 	receipt, err := client.Cancel(ctx, &events.Cancel{TurnID: id, Workflow: what.Workflow, Reason: what.Reason})
 	if err != nil {
-		return because(ctx, err)
+		return denied.Because(ctx, err)
 	}
 	p := &printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", waits: cfg.Wait, cancels: true}
 	if err := p.published("cancel", id, receipt); err != nil || !cfg.Wait {
@@ -67,7 +68,7 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
 	}
 	response, err := client.Await(ctx, id)
 	if err != nil {
-		return because(ctx, err)
+		return denied.Because(ctx, err)
 	}
 	return p.ended("cancel", id, response, false, nil)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/denied"
 )
 
 // extras are the settings of publish alone.
@@ -84,7 +85,7 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files 
 		}
 	}
 	if err = errors.Join(err, p.waits.Wait()); err != nil {
-		return because(ctx, err)
+		return denied.Because(ctx, err)
 	}
 	if p.events == 0 {
 		return fmt.Errorf("publish: no event in %s: write one JSON object a line (publisher example prints some)", strings.Join(files, ", "))
@@ -132,7 +133,7 @@ func open(cfg *config.Publisher, noMsgID bool, stderr io.Writer) (*nats.Conn, *o
 // the command needs, with a cause that specifies it.
 func limit(ctx context.Context, cfg *config.Publisher, nc *nats.Conn) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithTimeoutCause(ctx, cfg.Timeout, fmt.Errorf("the command's time limit of %s is over, see --timeout", cfg.Timeout))
-	return denied(ctx, nc), stop
+	return denied.Context(ctx, nc), stop
 }
 
 // publication is one run of the publish command.

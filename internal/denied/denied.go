@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"github.com/oneturn/oneturn/subjects"
 )
 
 // most is how many denials are remembered at once; what else is denied at that time is of the
@@ -26,7 +24,7 @@ const most = 16
 // Denials of a connection. The zero value is ready for use.
 type Denials struct {
 	mu   sync.Mutex
-	seen map[string]time.Time // "publish to <subject>" → when last
+	seen map[right]time.Time // when last
 }
 
 // Watch begins to remember what the server denies nc, beside whatever handles errors already,
@@ -51,57 +49,85 @@ func (d *Denials) Watch(nc *nats.Conn, prefix string) (stop func()) {
 	return func() { watching.Store(nil) }
 }
 
+// right is what the server denies: to publish or subscribe to a subject.
+type right struct {
+	publish bool
+	subject string
+}
+
+// String implements [fmt.Stringer].
+func (r right) String() string {
+	if r.publish {
+		return "publish to " + r.subject
+	}
+	return "subscribe to " + r.subject
+}
+
 var violation = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([^"]+)"`)
 
-func (d *Denials) note(err error, prefix string) {
+// parse returns the right that an error of a connection is about, if it is a denial.
+func parse(err error) (right, bool) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
-		return
+		return right{}, false
 	}
 	m := violation.FindStringSubmatch(err.Error())
 	if m == nil {
+		return right{}, false
+	}
+	return right{strings.EqualFold(m[1], "publish"), m[2]}, true
+}
+
+func (d *Denials) note(err error, prefix string) {
+	r, ok := parse(err)
+	if !ok {
 		return
 	}
-	ours := slices.ContainsFunc([]string{"$JS.", "$KV.", "$O.", "$SRV.", prefix + "."}, func(p string) bool { return strings.HasPrefix(m[2], p) })
-	if strings.EqualFold(m[1], "publish") && !ours {
+	ours := slices.ContainsFunc([]string{"$JS.", "$KV.", "$O.", "$SRV.", prefix + "."}, func(p string) bool { return strings.HasPrefix(r.subject, p) })
+	if r.publish && !ours {
 		return
 	}
-	what := map[bool]string{true: "publish to ", false: "subscribe to "}[strings.EqualFold(m[1], "publish")] + m[2]
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.seen == nil {
-		d.seen = map[string]time.Time{}
+		d.seen = map[right]time.Time{}
 	}
-	if _, known := d.seen[what]; known || len(d.seen) < most {
-		d.seen[what] = time.Now()
+	if _, known := d.seen[r]; known || len(d.seen) < most {
+		d.seen[r] = time.Now()
 	}
 }
 
 // Lately returns what was denied within the last while, sorted: "publish to <subject>".
 func (d *Denials) Lately(while time.Duration) []string {
+	var names []string
+	for _, r := range d.lately(while) {
+		names = append(names, r.String())
+	}
+	return names
+}
+
+func (d *Denials) lately(while time.Duration) []right {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	maps.DeleteFunc(d.seen, func(_ string, at time.Time) bool { return time.Since(at) > while })
-	return slices.Sorted(maps.Keys(d.seen))
+	maps.DeleteFunc(d.seen, func(_ right, at time.Time) bool { return time.Since(at) > while })
+	return slices.SortedFunc(maps.Keys(d.seen), func(a, b right) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // Err says what was denied within the last while and how to mend it, or nil.
 func (d *Denials) Err(while time.Duration) error {
-	lately := d.Lately(while)
+	lately := d.lately(while)
 	if len(lately) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the server denies this user to %s: %s", strings.Join(lately, ", to "), fix(lately))
-}
-
-// fix returns what helps against denials. A user with inboxes of its own is denied those that every
-// connection has by default, and must not be given them: it would read the replies of others.
-func fix(denials []string) string {
-	for _, what := range denials {
-		if strings.HasPrefix(what, "subscribe to "+subjects.DefaultInboxes+".") {
-			return "set --inbox-prefix to the inbox prefix of the user"
+	text, fix := "", "connect as a user whose role has that permission, or add it (turnctl nats-config prints the rights of each role)"
+	for i, r := range lately {
+		if i > 0 {
+			text += ", to "
+		}
+		if text += r.String(); r.inbox() {
+			fix = "set --inbox-prefix to the inbox prefix of the user"
 		}
 	}
-	return "connect as a user whose role has that permission, or add it (turnctl nats-config prints the rights of each role)"
+	return fmt.Errorf("the server denies this user to %s: %s", text, fix)
 }
 
 // Explain adds to an error what the server has just denied, which is likely its reason.
