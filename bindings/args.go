@@ -238,19 +238,23 @@ func (p *parameters) fill(args, data map[string]any, exact bool) {
 	}
 }
 
-// Context returns the contents of the tool's context container: vars, and the turn's own chat_id,
-// app_id, workflow_name, turn_idempotency_key, agent_name and, if it is known, user_id, which win
-// over variables of these names. enterprise_id equals app_id where the workflow's files or the event
-// use that name, as MozaiksAI had it before 2026. vars is not modified.
+// Context returns the contents of the tool's context container: vars, and what [Binding.Vouched] returns,
+// which wins over variables of these names. vars is not modified.
 func (b *Binding) Context(t *events.StructuredOutputReady, vars map[string]any) map[string]any {
-	const own = 7
-	c := make(map[string]any, len(vars)+own)
+	own := b.Vouched(t)
+	c := make(map[string]any, len(vars)+len(own))
 	maps.Copy(c, vars)
-	c["chat_id"] = t.Chat
-	c["app_id"] = t.App
-	c["workflow_name"] = t.Workflow
-	c["turn_idempotency_key"] = t.Turn
-	c["agent_name"] = t.Agent
+	maps.Copy(c, own)
+	return c
+}
+
+// Vouched returns what the context container has from the turn itself, and no tool can change: its chat_id,
+// app_id, workflow_name, turn_idempotency_key, agent_name and, if it is known, user_id. enterprise_id
+// equals app_id where the workflow's files or the event use that name, as MozaiksAI had it before 2026.
+func (b *Binding) Vouched(t *events.StructuredOutputReady) map[string]any {
+	c := map[string]any{
+		"chat_id": t.Chat, "app_id": t.App, "workflow_name": t.Workflow, "turn_idempotency_key": t.Turn, "agent_name": t.Agent,
+	}
 	if t.UserID != "" {
 		c["user_id"] = t.UserID
 	}

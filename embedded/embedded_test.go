@@ -232,6 +232,39 @@ func TestServerIsQuietWhenAllIsWell(t *testing.T) {
 	require.Empty(t, log.String())
 }
 
+// TestUncleanStopIsExplainedAndNotAlarming opens a copy of a store that a server still writes to, which is
+// what a crash leaves: the indexes are those of the last clean stop.
+func TestUncleanStopIsExplainedAndNotAlarming(t *testing.T) {
+	t.Parallel()
+	opts := embedded.Options{Listen: "127.0.0.1:0", Store: t.TempDir()}
+	write := func(srv *embedded.Server, key string) {
+		kv, err := connect(t, srv).CreateOrUpdateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "b"})
+		require.NoError(t, err)
+		_, err = kv.Create(t.Context(), key, []byte("v"))
+		require.NoError(t, err)
+	}
+	srv, err := embedded.Start(t.Context(), opts)
+	require.NoError(t, err)
+	write(srv, "k1")
+	require.NoError(t, srv.Stop())
+	write(start(t, opts), "k2")
+
+	var log bytes.Buffer
+	crashed := embedded.Options{Listen: "127.0.0.1:0", Store: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	require.NoError(t, os.CopyFS(crashed.Store, os.DirFS(opts.Store)))
+	srv, err = embedded.Start(t.Context(), crashed)
+	require.NoError(t, err)
+	kv, err := connect(t, srv).KeyValue(t.Context(), "b")
+	require.NoError(t, err)
+	keys, err := kv.Keys(t.Context())
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"k1", "k2"}, keys)
+	require.NoError(t, srv.Stop())
+	require.Equal(t, 1, strings.Count(log.String(), "not closed cleanly"), log.String())
+	require.Contains(t, log.String(), "will rebuild")
+	require.NotContains(t, log.String(), "level=WARN")
+}
+
 func TestSubscribersAreCountedByConnection(t *testing.T) {
 	t.Parallel()
 	s, err := embedded.Start(t.Context(), embedded.Options{Listen: "127.0.0.1:0", Memory: true})

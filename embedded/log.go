@@ -3,7 +3,9 @@ package embedded
 import (
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -13,7 +15,12 @@ type serverLog struct {
 	log   *slog.Logger
 	fatal chan error  // capacity 1: the first fatal line is the cause
 	full  atomic.Bool // a line said that the disk is full
+	stale sync.Once   // a line said that an index is older than its messages
 }
+
+// olderIndex matches lines about indexes that are older than the messages which they are of, as after every
+// stop that was not clean: the server rebuilds them from the messages.
+var olderIndex = regexp.MustCompile(`[Ss]tate (is )?outdated[,;]|errored: prior state file$`)
 
 func (l *serverLog) Noticef(format string, v ...any) {
 	l.log.Debug("nats server", "line", fmt.Sprintf(format, v...))
@@ -23,6 +30,13 @@ func (l *serverLog) Warnf(format string, v ...any) {
 	line := fmt.Sprintf(format, v...)
 	if strings.HasPrefix(line, "Plaintext passwords") { // they are in the memory of this process only
 		l.log.Debug("nats server", "line", line)
+		return
+	}
+	if olderIndex.MatchString(line) {
+		l.stale.Do(func() {
+			l.log.Info("the store was not closed cleanly, as after a crash: the server rebuilds its indexes from the messages, of which none is lost by that")
+		})
+		l.log.Info("nats server", "line", line)
 		return
 	}
 	if saysFull(line) {

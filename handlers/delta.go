@@ -33,6 +33,17 @@ func (d Delta) names() []string {
 	return slices.Compact(names)
 }
 
+// without returns the delta without the variables of some names, and those of the names that it had, sorted.
+func (d Delta) without(names map[string]any) (_ Delta, dropped []string) {
+	taken := func(name string) bool { _, ok := names[name]; return ok }
+	if dropped = slices.DeleteFunc(d.names(), func(name string) bool { return !taken(name) }); len(dropped) == 0 {
+		return d, nil
+	}
+	d.Set, d.Remove = maps.Clone(d.Set), slices.DeleteFunc(slices.Clone(d.Remove), taken)
+	maps.DeleteFunc(d.Set, func(name string, _ any) bool { return taken(name) })
+	return d, dropped
+}
+
 func (d Delta) encode() ([]byte, error) {
 	tree := map[string]any{}
 	if len(d.Set) > 0 {

@@ -1,9 +1,12 @@
 package handlers_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,6 +139,40 @@ func TestContextVariableCannotTakeTheNameOfWhatIsStaged(t *testing.T) {
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.soon()).Do)
 	require.Equal(t, events.CodeTooLarge, k.response().Code)
 	require.Empty(t, k.loaded())
+}
+
+func TestNoToolChangesWhatTheTurnItselfDecides(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		result  tools.Result
+		keys    []string
+		ignored string
+	}{
+		"set":    {tools.Result{Set: map[string]any{"chat_id": "evil", "app_id": "evil", "plan": "gold"}}, []string{"plan"}, `names="[app_id chat_id]"`},
+		"remove": {tools.Result{Remove: []string{"agent_name", "plan"}}, []string{"plan"}, "names=[agent_name]"},
+		"both":   {tools.Result{Set: map[string]any{"workflow_name": "x"}, Remove: []string{"turn_idempotency_key"}}, nil, `names="[turn_idempotency_key workflow_name]"`},
+		"none":   {tools.Result{Set: map[string]any{"plan": "gold"}}, []string{"plan"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			k := newKit(t, returns(c.result))
+			k.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.soon()).Do)
+			r := k.response()
+			require.True(t, r.Success)
+			require.Equal(t, c.keys, r.ContextKeys)
+			if c.ignored == "" {
+				require.NotContains(t, log.String(), "ignored")
+			} else {
+				require.Equal(t, 1, strings.Count(log.String(), "these changes are ignored"), log.String())
+				require.Contains(t, log.String(), c.ignored)
+			}
+			for name := range k.loaded() {
+				require.Equal(t, "plan", name)
+			}
+		})
+	}
 }
 
 func TestStagedChangesOfAChatAreBounded(t *testing.T) {

@@ -128,14 +128,27 @@ type withResult struct {
 	Result  json.RawMessage `json:"result"`
 }
 
+// changesOf returns what the tool changed in its context variables, without those that the turn itself
+// decides: the next turn would not see the changes.
+func (h *Handlers) changesOf(t *turn, out engine.Outcome) Delta {
+	if len(out.Set) == 0 && len(out.Remove) == 0 {
+		return Delta{}
+	}
+	delta, ignored := Delta{Set: out.Set, Remove: out.Remove}.without(t.binding.Vouched(t.StructuredOutputReady))
+	if len(ignored) > 0 {
+		h.log(t).Warn("a tool changed context variables that the turn itself decides: these changes are ignored; use other names", "names", ignored)
+	}
+	return delta
+}
+
 // storeContext stores what the tool changed in its context variables: a delta in the journal, and
 // staged in the document of the chat, so that nothing but the response is missing for it to
 // count. It returns the names.
 func (h *Handlers) storeContext(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) ([]string, error) {
-	if len(out.Set) == 0 && len(out.Remove) == 0 {
+	delta := h.changesOf(t, out)
+	if len(delta.Set) == 0 && len(delta.Remove) == 0 {
 		return nil, nil
 	}
-	delta := Delta{Set: out.Set, Remove: out.Remove}
 	delta.Base = t.baseOf(delta.names())
 	data, err := delta.encode()
 	if err != nil {

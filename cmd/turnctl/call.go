@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,6 +140,9 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 		out = engine.Failure(b.Tool, err)
 	} else {
 		out = engine.New(options).Do(ctx, inv)
+		own := b.Vouched(turn)
+		maps.DeleteFunc(out.Set, func(name string, _ any) bool { return own[name] != nil })
+		out.Remove = slices.DeleteFunc(out.Remove, func(name string) bool { return own[name] != nil })
 	}
 	if out.Stopped != nil {
 		return fmt.Errorf("call %s: stopped: %w", id(b.Tool), out.Stopped)

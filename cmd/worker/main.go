@@ -21,8 +21,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "worker: tools may read the memory of this process:", err)
 	}
 	memory.Pace(os.LookupEnv, memory.ContainerLimit)
-	// What runs when a second signal ends the process is in the journal, and other workers take it over.
+	// What runs when a second signal ends the process is in the journal: a worker takes it over.
 	os.Exit(run(cli.Signals(nil, func() {
-		fmt.Fprintln(os.Stderr, "worker: second signal: stopped at once; other workers take over the turns that were running, after the ack wait")
+		fmt.Fprintln(os.Stderr, "worker: second signal: stopped at once; turns that were running are taken over after the ack wait, by other workers "+
+			"or by the next one that starts (on the same --store, if the server was embedded)")
 	}), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
