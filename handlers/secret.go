@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,16 +40,21 @@ type guardedDesk struct {
 	scrub *secrets.Scrubber
 }
 
-// secret reports whether the answer to a question is one: the tool says so, or the payload, the
-// schema of the answer or the manifests.
+// secret reports whether the answer to a question is one: the tool says so, or the manifests, the
+// component that shows the question, its payload or the schema of the answer.
 func (d *guardedDesk) secret(q *tools.Question) bool {
-	switch b := d.t.binding; {
-	case q.Secret, b != nil && b.Secret:
-		return true
-	case d.h.Bindings != nil && d.h.Bindings().AsksSecrets(d.t.Workflow, q.Tool):
+	if b := d.t.binding; q.Secret || b != nil && b.Secret {
 		return true
 	}
-	return secrets.Asks(q.Payload) || secrets.Asks(q.Schema)
+	bound := ""
+	if d.h.Bindings != nil {
+		manifests := d.h.Bindings()
+		if manifests.AsksSecrets(d.t.Workflow, q.Tool) {
+			return true
+		}
+		bound, _ = manifests.Look(d.t.Workflow, q.Tool)
+	}
+	return secrets.AsksAs(cmp.Or(q.Component, bound, q.Tool), q.Payload, q.Schema)
 }
 
 // Ask implements [tools.Desk].

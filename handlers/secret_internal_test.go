@@ -73,6 +73,9 @@ func TestWithoutKeysASecretQuestionIsNotAsked(t *testing.T) {
 		{Payload: []byte(`{"fields":[{"maskInput":true}]}`)},
 		{Payload: []byte(`{"services":["a"` + strings.Repeat(`,"a"`, 10_001) + `],"fields":[{"name":"api_key","type":"password"}]}`)},
 		{Schema: []byte(`{"type":"object","properties":{"key":{"type":"string","format":"password"}}}`)},
+		{Tool: "Sign in", Component: "PasswordInput"},
+		{Tool: "PasswordInput"},
+		{Payload: []byte(`{"fields":[{"name":"pin","obscureText":true}]}`)},
 	} {
 		_, err := desk.Ask(t.Context(), q)
 		require.ErrorIs(t, err, events.ErrToolError)

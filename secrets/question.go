@@ -1,19 +1,26 @@
 package secrets
 
 import (
-	"bytes"
-	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/oneturn/oneturn/events"
 )
 
+// AsksAs reports whether a question that is shown by a component asks for a secret: whether the
+// component, like PasswordInput, is one that hides what is typed, or one of the documents does so by
+// [Asks].
+func AsksAs(component string, documents ...[]byte) bool {
+	return kindOfSecret(component) || slices.ContainsFunc(documents, Asks)
+}
+
 // Asks reports whether the payload or the schema of a question asks for a secret: whether it, or
-// the spec of a field anywhere in it, is marked as one (maskInput, password, secret, secureTextEntry
-// and the like are set), or is of a kind such as password (type, format, widget, inputMode, variant
-// and the like say so). Case and everything but letters and digits do not matter.
+// the spec of a field anywhere in it, is marked as one (maskInput, password, secret, obscureText,
+// secureTextEntry, writeOnly and the like are set), or is of a kind such as password (type, format,
+// widget, inputType, echoMode, style and the like say so). Marks count in tags of markup, in JSON
+// within a text, and as entries of a list of names and values, too. Case and everything but letters
+// and digits do not matter, and letters of other alphabets count as what they look like.
 //
 // A document of which not every value can be looked at, because it is not JSON or exceeds the bounds
 // of [events.Decode], asks for a secret if it has one of the words.
@@ -31,13 +38,23 @@ func Asks(document []byte) bool {
 		switch v := v.(type) {
 		case map[string]any:
 			for name, value := range v {
-				if masks(name, value) {
+				if marksSecret(name, value) {
 					return true
 				}
 				open = append(open, value)
 			}
+			if name, value, ok := pair(v); ok && marksSecret(name, value) {
+				return true
+			}
 		case []any:
 			open = append(open, v...)
+		case string:
+			if tagged(v) {
+				return true
+			}
+			if inner, ok := inText(v); ok {
+				open = append(open, inner)
+			}
 		}
 	}
 	return false
@@ -46,71 +63,52 @@ func Asks(document []byte) bool {
 // mentions reports whether a document may have a word that marks a secret: most have none, and a
 // large one is costly to decode. A letter may be written as an escape.
 func mentions(document []byte) bool {
-	lower := bytes.ToLower(document)
-	return slices.ContainsFunc([]string{"mask", "pass", "secret", "secure", "sensitive", `\u004`, `\u005`, `\u006`, `\u007`}, func(word string) bool {
-		return bytes.Contains(lower, []byte(word))
-	})
+	text := word(string(document))
+	return slices.ContainsFunc([]string{
+		"mask", "pass", "secret", "secur", "sensitive", "obscur", "conceal", "redact", "writeonly", "echo", "hid", "onetimecode", "otp", "cccsc",
+		"inputtype", "show", "char", "u004", "u005", "u006", "u007", "u01", "u02", "u03", "u04", "u05", "uff",
+	}, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// masks reports whether one entry of an object says that what is typed is not to be seen.
-func masks(name string, value any) bool {
-	switch word(name) {
-	case "mask", "masked", "maskinput", "inputmasked", "ismasked", "password", "ispassword", "passwordfield", "secret", "issecret",
-		"secure", "issecure", "securetextentry", "sensitive", "issensitive":
-		return isSet(value)
-	case "type", "inputtype", "fieldtype", "controltype", "componenttype", "elementtype", "datatype", "format", "inputformat", "widget",
-		"uiwidget", "inputwidget", "mode", "inputmode", "keyboardtype", "textcontenttype", "variant", "inputvariant", "control", "component",
-		"element", "kind", "fieldkind", "input", "field", "as", "render", "renderas", "autocomplete":
-		return kindOfSecret(value)
+// pair is the entry that an object of a name and a value stands for, as lists of attributes have them.
+func pair(object map[string]any) (name string, value any, ok bool) {
+	value, ok = object["value"]
+	for _, key := range []string{"name", "key", "attribute", "property", "prop"} {
+		if name, named := object[key].(string); named && ok {
+			return name, value, true
+		}
 	}
-	return false
+	return "", nil, false
 }
 
-// isSet reports whether the value of a mark sets it.
-func isSet(value any) bool {
-	switch v := value.(type) {
-	case bool:
-		return v
-	case json.Number:
-		return strings.ContainsAny(mantissa(v.String()), "123456789")
-	case string:
-		return slices.Contains([]string{"true", "yes", "on", "1", "y", "t", "always", "required", "password", "secret"}, word(v))
+// inText returns the document that a text holds.
+func inText(text string) (any, bool) {
+	text = strings.TrimSpace(text)
+	if !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
+		return nil, false
 	}
-	return false
+	inner, err := events.Decode([]byte(text))
+	return inner, err == nil
 }
 
-// mantissa is a number without its exponent.
-func mantissa(number string) string {
-	if i := strings.IndexAny(number, "eE"); i >= 0 {
-		return number[:i]
-	}
-	return number
-}
+// Tags of markup and their attributes.
+var (
+	tag       = regexp.MustCompile(`<([A-Za-z][\w.:-]*)([^<>]*)>`)
+	attribute = regexp.MustCompile(`([A-Za-z_@:][\w.:@-]*)(?:\s*=\s*(?:\{?\s*"([^"]*)"|\{?\s*'([^']*)'|\{?([^\s"'{}]+)))?`)
+)
 
-// kindOfSecret reports whether a kind of field, or one in a list or an object of kinds, is one of
-// those that hide what is typed.
-func kindOfSecret(value any) bool {
-	switch v := value.(type) {
-	case string:
-		switch w := word(v); w {
-		case "password", "secret", "masked", "currentpassword", "newpassword", "securetext", "visiblepassword":
+// tagged reports whether a text has the tag of a field for a secret.
+func tagged(text string) bool {
+	for _, t := range tag.FindAllStringSubmatch(text, -1) {
+		if kindOfSecret(t[1]) {
 			return true
-		default:
-			kind := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(w, "field"), "input"), "text")
-			return kind == "password" || kind == "secret" || kind == "secure" || kind == "masked"
 		}
-	case []any:
-		return slices.ContainsFunc(v, kindOfSecret)
+		for _, a := range attribute.FindAllStringSubmatch(t[2], -1) {
+			name, value := a[1], a[2]+a[3]+a[4]
+			if marksSecret(name, value) || value == "" && marksSecret(name, true) {
+				return true
+			}
+		}
 	}
 	return false
-}
-
-// word is a name or a kind without case and everything but letters and digits.
-func word(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, text)
 }

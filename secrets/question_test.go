@@ -81,6 +81,62 @@ func TestWhatCannotBeReadAsksForASecret(t *testing.T) {
 	require.False(t, secrets.Asks([]byte(`{"title":`)), "there is nothing that could be a mark")
 }
 
+// Each frontend has marks of its own for a field that hides what is typed; names are spelt as the
+// language of the tool has it.
+func TestMarksOfPasswordFieldsAreKnown(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{
+		`"type":"password"`, `"type":"PASSWORD"`, `"attrs":{"input_type":"PASSWORD"}`, `"type":{"name":"password"}`, `"type":["null",{"id":"password"}]`, // HTML
+		`"autocomplete":"current-password"`, `"autoComplete":"new-password"`, `"auto-complete":"one-time-code"`, `"autocomplete":"section-a cc-csc current-password"`, `"autocomplete":"cc-csc"`, `"autocomplete":"section-a cc-csc"`,
+		`"obscureText":true`, `"obscure_text":true`, `"obscuringCharacter":"•"`, `"keyboardType":"visiblePassword"`, // Flutter
+		`"inputType":"textPassword"`, `"android:inputType":"text|numberPassword"`, `"input_type":"textWebPassword"`, `"android:inputType":129`, `"inputType":"0x81"`, `"inputType":524433`, `"inputType":18`, // Android
+		`"visualTransformation":"PasswordVisualTransformation"`, `"android:password":"true"`, `"autofillHints":["password"]`,
+		`"echoMode":"Password"`, `"echo_mode":"NoEcho"`, `"echoMode":"QLineEdit.PasswordEchoOnEdit"`, `"echoMode":2`, `"inputMethodHints":"ImhHiddenText"`, // Qt
+		`"component":"Input.Password"`, `"x-component":"Password"`, `"component":"a-input-password"`, // Ant Design
+		`"show-password":true`, `"showPassword":true`, `"show_password":"true"`, // Element
+		`"ui:widget":"password"`, `"ui:widget":"PasswordWidget"`, `"uiSchema":{"key":{"ui:options":{"inputType":"password"}}}`, `"options":{"format":"password"}`, // JSON Schema forms
+		`"schema":{"properties":{"key":{"type":"string","writeOnly":true}}}`, `"write_only":true`, `"format":"password"`, `"x-secret":true`, `"x-sensitive":true`, `"x-descriptors":["urn:alm:descriptor:com.tectonic.ui:password"]`,
+		`"kind":"SecureField"`, `"view":{"type":"secure_field"}`, `"textContentType":"oneTimeCode"`, `"isSecureTextEntry":true`, // SwiftUI, UIKit
+		`"secureTextEntry":true`, `"secure-text-entry":"true"`, `"props":{"textContentType":"newPassword"}`, // React Native
+		`"type":"Input.Text","style":"Password"`, `"style":"password"`, // Adaptive Cards
+		`"class":"PasswordBox"`, `"PasswordChar":"*"`, `"UseSystemPasswordChar":true`, `"InputScope":"Password"`, `"toggleMask":true`, `"inputPurpose":"PASSWORD"`, `"show":"*"`, `"mask":"*"`, `"maskChar":"●"`,
+		`"hide_input":true`, `"is_password":true`, `"no_echo":true`, `"echo":false`, `"echo":"off"`, `"concealed":true`, `"sensitive":true`, `"style":{"-webkit-text-security":"disc"}`,
+		`"type":"secret_key"`, `"type":"passwordInputField"`, `"type":"p\u0061ssword"`, `"type":"раssword"`, `"type":"\u0440\u0430ssword"`, `"type":"ｐａｓｓｗｏｒｄ"`, `"type":"pass\u200bword"`,
+		`"props":[{"name":"type","value":"password"}]`, `"attributes":[{"key":"maskInput","value":true}]`,
+		`"html":"<input name='k' type='password'>"`, `"html":"<label>Key</label><INPUT TYPE=password />"`, `"jsx":"<TextInput secureTextEntry />"`, `"jsx":"<TextField secret={true}/>"`, `"vue":"<el-input v-model=\"k\" show-password></el-input>"`, `"xaml":"<PasswordBox/>"`,
+		`"spec":"{\"fields\":[{\"type\":\"password\"}]}"`,
+	} {
+		for _, form := range []string{`{%s}`, `{"form":{"steps":[{"fields":{"k":[{"label":"Key",%s}]}}]}}`} {
+			require.True(t, secrets.Asks(fmt.Appendf(nil, form, field)), field)
+		}
+	}
+}
+
+func TestComponentThatHidesWhatIsTypedAsksForASecret(t *testing.T) {
+	t.Parallel()
+	for component, want := range map[string]bool{
+		"PasswordInput": true, "SecureField": true, "Input.Password": true, "password-prompt": true, "ApiSecretForm": true,
+		"": false, "InputText": false, "AgentAPIKeyInput": false, "PasswordReset": false, "SecretaryPicker": false,
+	} {
+		require.Equal(t, want, secrets.AsksAs(component, nil, []byte(`{"label":"Key"}`)), component)
+	}
+	require.True(t, secrets.AsksAs("Form", nil, []byte(`{"writeOnly":true}`)))
+}
+
+// A question that is none for a secret must be one that a worker without keys can ask.
+func TestWhatOnlySoundsLikeAMarkIsNone(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{
+		`"caseSensitive":true`, `"case_insensitive":true`, `"mask":"(999) 999-9999"`, `"mask":"99/99/9999"`, `"subnetMask":"255.255.255.0"`, `"bitmask":7`, `"unmasked":true`, `"insecure":true`,
+		`"mode":"passwordless"`, `"role":"secretary"`, `"type":"text"`, `"inputType":"textEmailAddress"`, `"inputType":1`, `"inputType":33`, `"echoMode":0`, `"echoMode":"Normal"`, `"echo":true`, `"show":"all"`,
+		`"obscureText":false`, `"showPassword":false`, `"writeOnly":false`, `"secureTextEntry":"false"`, `"style":"email"`, `"autocomplete":"off"`, `"autocomplete":"one-time-offer"`,
+		`"label":"Type your password as type=password"`, `"html":"<p>Never send a password or a secret</p>"`, `"html":"a < b, password > c"`, `"required_mark":"*"`, `"type":"hidden"`, `"name":"type","value":"text"`, `"text":"{\"type\":\"text\"}"`,
+		`"properties":{"secret":{"type":"string"}}`,
+	} {
+		require.False(t, secrets.Asks([]byte(`{"fields":[{`+field+`}]}`)), field)
+	}
+}
+
 func FuzzAsks(f *testing.F) {
 	f.Add(`{"fields":[{"maskInput":true}]}`)
 	f.Fuzz(func(t *testing.T, payload string) {

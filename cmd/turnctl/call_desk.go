@@ -82,7 +82,7 @@ func (d *callDesk) Ask(ctx context.Context, q tools.Question) (tools.Answer, err
 		q.Number = d.asked
 	}
 	name := events.AskID(q.Name, q.Number)
-	q.Secret = q.Secret || d.secret(q.Tool) || secrets.Asks(q.Payload) || secrets.Asks(q.Schema)
+	q.Secret = q.Secret || d.secret(q.Tool) || secrets.AsksAs(cmp.Or(q.Component, q.Tool), q.Payload, q.Schema)
 	value, answered := d.answers[name]
 	d.mu.Unlock()
 	if answered { // in an attempt before
