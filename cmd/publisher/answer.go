@@ -79,7 +79,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	ctx, stop := limit(cmd.Context(), cfg, nc)
 	defer stop()
 	v, turn, err := answer(ctx, client, stderr, q, cfg.Wait)
-	if errors.Is(err, nats.ErrNoResponders) {
+	if noneAnswers(ctx, err) {
 		fmt.Fprintln(stderr, noWorker(cfg, nc, oneturn.TurnID{App: q.App}))
 		v, turn, err = answerStored(ctx, nc, client, stderr, cfg, q)
 	}
@@ -91,6 +91,9 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	}
 	if err := printVerdict(cmd.OutOrStdout(), cfg.Format, &v); err != nil {
 		return err
+	}
+	if fix := verdictFix(&v); fix != "" {
+		fmt.Fprintln(stderr, fix)
 	}
 	switch published := v.Status == oneturn.StatusPublished; {
 	case !v.OK() && !published:
@@ -108,6 +111,23 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 		return cli.ErrTold
 	}
 	return nil
+}
+
+// noneAnswers reports whether a request of the request API ended for want of a worker: none was there, or
+// the one that had the request has died.
+func noneAnswers(ctx context.Context, err error) bool {
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+}
+
+// verdictFix is what helps against a verdict, "" if its message says so.
+func verdictFix(v *oneturn.Verdict) string {
+	switch v.Code {
+	case events.VerdictForbidden:
+		return "name the user that the question is for with --user: turnctl waits show " + quoted(v.ToolCallID) + " prints it"
+	case events.VerdictUnknown:
+		return "the question may be of another chat or tenant (--app): turnctl waits ls lists the open ones"
+	}
+	return ""
 }
 
 // answer finds the question, unless its workflow is named, and answers it. It returns its turn, if
@@ -168,6 +188,10 @@ func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, st
 		return unknown(q.ToolCallID), turn, nil
 	case e.ToolCallID != q.ToolCallID:
 		notAsked(stderr, nil, q.ToolCallID)
+	default:
+		if v, fits := checkAnswer(&q, e.Answer.Schema); !fits {
+			return v, turn, nil
+		}
 	}
 	q.Workflow, q.Subject, q.Run = e.WorkflowName, e.Answer.Subject, e.RunID
 	if q.UserID == "" {

@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
@@ -51,6 +53,31 @@ func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *onetur
 		return runningTurn(ctx, journal, space, app, q.Chat, call)
 	}
 	return newest, nil
+}
+
+// checkAnswer validates an answer against the schema of its question, nil for none. What cannot be checked
+// here, a worker checks.
+func checkAnswer(q *oneturn.AnswerRequest, schema any) (v oneturn.Verdict, fits bool) {
+	if schema == nil {
+		return v, true
+	}
+	text, err := events.AppendJSON(nil, schema)
+	if err != nil {
+		return v, true
+	}
+	value, err := model.CompileValue("answer", text)
+	if err != nil {
+		return v, true
+	}
+	_, _, faults := value.Conform(q.Value)
+	if len(faults) == 0 {
+		return v, true
+	}
+	v = events.NewVerdict(events.VerdictInvalid, q.ToolCallID, "The answer does not fit the question.")
+	if list, err := json.Marshal(faults); err == nil {
+		v.Errors, _ = events.Decode(list) // nil leaves out what the verdict does not depend on
+	}
+	return v, false
 }
 
 // runningTurn is the call of a turn that has no response yet, with the subject of answers to its

@@ -16,31 +16,42 @@ import (
 // target names the turn to cancel.
 type target struct {
 	App      string `flag:"app" default:"default" help:"Tenant of the turn."`
-	Chat     string `flag:"chat" example:"c1" help:"Chat of the turn. Required."`
-	Turn     string `flag:"turn" example:"t1" help:"Key of the turn. Required."`
+	Chat     string `flag:"chat" example:"c1" help:"Chat of the turn, in place of the first argument."`
+	Turn     string `flag:"turn" example:"t1" help:"Key of the turn, in place of the second argument."`
 	Run      string `flag:"run" example:"r1" help:"Run of the turn, if its event named one."`
 	Workflow string `flag:"workflow" example:"Hello" help:"Workflow of the turn; shown in its events."`
-	Reason   string `flag:"reason" example:"the user left" help:"Why, for people."`
+	Reason   string `flag:"reason" example:"the user left" help:"Why, for people: in the response of the turn and in turnctl show."`
 }
 
 func cancelCommand(env cli.Lookup) *cobra.Command {
 	var cfg config.Publisher
 	var what target
 	return cli.Command(&cobra.Command{
-		Use:   "cancel --chat CHAT --turn TURN",
+		Use:   "cancel CHAT TURN",
 		Short: "Ask for the end of a turn",
 		Long: "cancel asks for the end of a turn. One that no worker has begun ends without its tool, also if it\n" +
 			"is published after the request; one that runs is stopped, and its effect may have happened; one\n" +
 			"that has ended stays as it is. With --wait the end of the turn is printed as for publish, and the\n" +
 			"exit code is 0 whatever it was.",
-		Example: "  publisher cancel --chat hello --turn hello-2 --reason 'the user left'",
-		Args:    cobra.NoArgs,
-	}, env, func(cmd *cobra.Command, _ []string) error {
-		if what.Chat == "" || what.Turn == "" {
-			return cli.Usagef("name the turn: --chat CHAT --turn TURN")
+		Example: "  publisher cancel hello hello-2 --reason 'the user left'",
+	}, env, func(cmd *cobra.Command, args []string) error {
+		if err := what.name(args); err != nil {
+			return err
 		}
 		return cancelTurn(cmd, &cfg, what)
 	}, &cfg, &what)
+}
+
+// name takes the turn from the arguments, or else from the flags.
+func (t *target) name(args []string) error {
+	switch {
+	case len(args) == 0 && t.Chat != "" && t.Turn != "":
+	case len(args) == 2 && args[0] != "" && args[1] != "" && t.Chat == "" && t.Turn == "": //nolint:mnd // CHAT TURN
+		t.Chat, t.Turn = args[0], args[1]
+	default:
+		return cli.Usagef("cancel: name one turn: publisher cancel CHAT TURN, or --chat CHAT --turn TURN")
+	}
+	return nil
 }
 
 func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {

@@ -22,7 +22,7 @@ func demoCommand(env cli.Lookup) *cobra.Command {
 			"02-approval, and shows in a few scenes that a turn runs once and always ends, also one that waits for a person.\n" +
 			"It takes about 15 seconds and leaves nothing behind.\n\n" +
 			"Exit codes: 0 only if everything that it shows really happened, else 1.",
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments(""),
 	}, env, func(cmd *cobra.Command, _ []string) error {
 		path, err := findWorker(worker)
 		if err != nil {

@@ -14,7 +14,7 @@ func exampleCommand(env cli.Lookup) *cobra.Command {
 		Use:     "example",
 		Short:   "Print turns for the workflow of examples/01-hello",
 		Example: "  publisher example | publisher publish - --wait",
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments(""),
 	}, env, func(cmd *cobra.Command, _ []string) error {
 		text, err := examples.Hello.ReadFile("01-hello/turns.jsonl")
 		if err == nil {

@@ -16,6 +16,9 @@ const (
 	maxDocument = 256 << 20
 )
 
+// byteOrderMark begins files that some programs of Windows write.
+const byteOrderMark = "\ufeff"
+
 // item is one event of an input, as it stands there, or what is wrong with it.
 type item struct {
 	line int // where it begins, from 1
@@ -29,6 +32,9 @@ type item struct {
 func split(r io.Reader) iter.Seq[item] {
 	return func(yield func(item) bool) {
 		in := bufio.NewReaderSize(r, 64<<10)
+		if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark { // an error comes again with the next read
+			_, _ = in.Discard(len(mark)) // it is in the buffer
+		}
 		first := firstLine(in)
 		switch {
 		case first.err != nil && errors.Is(first.err, io.EOF) && len(first.body) == 0:

@@ -34,6 +34,7 @@ func TestInputIsSplitIntoEventsWithTheirLines(t *testing.T) {
 		"nothing":              {"", nil},
 		"blank lines":          {"\n \n\t\n", nil},
 		"lines":                {"{\"a\":1}\n\n {\"b\":2} \r\n{\"c\":3}", []string{`1:{"a":1}`, `3:{"b":2}`, `4:{"c":3}`}},
+		"byte order mark":      {"\ufeff{\"a\":1}\n{\"b\":2}", []string{`1:{"a":1}`, `2:{"b":2}`}},
 		"one line":             {`{"a":1}`, []string{`1:{"a":1}`}},
 		"bad line":             {"{\"a\":1}\nno JSON\n{\"c\":3}\n", []string{`1:{"a":1}`, `2:no JSON`, `3:{"c":3}`}},
 		"bad first line":       {"no JSON\n{\"c\":3}\n", []string{`1:no JSON`, `2:{"c":3}`}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -101,12 +102,12 @@ func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, dupli
 	o := outcome{Turn: id.Turn, ChatID: id.Chat, RunID: id.Run, AppID: id.App, Duplicate: duplicate}
 	switch {
 	case errors.Is(err, oneturn.ErrConflict):
-		o.Status, o.Content = statusConflict, err.Error()
-		fmt.Fprintf(p.err, "%s: never run: %v\n", at, err)
+		o.Status, o.Content = statusConflict, conflictText(id)
+		fmt.Fprintf(p.err, "%s: %s\n", at, o.Content)
 	case err != nil:
-		o.Status, o.Content = statusPending, err.Error()
+		o.Status, o.Content = statusPending, strings.TrimPrefix(err.Error(), fmt.Sprintf("await turn %.80q of chat %.80q: ", id.Turn, id.Chat))
 		p.open++
-		fmt.Fprintf(p.err, "%s: no response yet: %v\n", at, err)
+		fmt.Fprintf(p.err, "%s: no response of turn %s of chat %s yet: %s\n", at, quoted(id.Turn), quoted(id.Chat), o.Content)
 	default:
 		o.ToolCallID, o.Status, o.Success, o.Code, o.Content = r.ToolCallID, r.Status, r.Success, r.Code, r.Content
 		o.Payload, o.ContextKeys, o.Attempts, o.DurationMS = r.Payload, r.ContextKeys, r.Attempts, r.DurationMS
@@ -117,6 +118,13 @@ func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, dupli
 		p.bad++
 	}
 	return p.line(o)
+}
+
+// conflictText says that a turn is never run, and what to do.
+func conflictText(id oneturn.TurnID) string {
+	return fmt.Sprintf("turn %s of chat %s is not run: its key was used before with other data. Publish it under another turn_idempotency_key or "+
+		"run_id, or set on_key_reuse: run in its workflow; turnctl show %s %s prints the earlier turn",
+		quoted(id.Turn), quoted(id.Chat), quoted(id.Chat), quoted(id.Turn))
 }
 
 func (p *printer) line(v any) error {

@@ -193,8 +193,12 @@ func (p *publication) accept(at string, it item) *oneturn.Turn {
 		return nil
 	}
 	turn, err := events.DecodeTurn(it.body)
-	if err == nil && !turn.AutoToolMode {
+	switch {
+	case err != nil:
+	case !turn.AutoToolMode:
 		err = errors.New("auto_tool_mode is not true, so no tool would run: set it to true, or leave the event away")
+	case turn.Data == nil:
+		err = errors.New("structured_data is missing or null, and fits no model: set it to the output of the agent, an object")
 	}
 	if err != nil {
 		p.printer.failed(at, err)

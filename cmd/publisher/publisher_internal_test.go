@@ -141,6 +141,7 @@ func TestAnswerWithoutAWorkerIsPublishedAndCountsOnceOneRuns(t *testing.T) {
 	stop()
 	require.Contains(t, command(1, "", "answer", "c 1", "o2/1", "1", "--timeout", "1s"), "404 unknown")
 	require.Contains(t, command(0, "", "answer", "c 1", "o1/2", "1", "--timeout", "1s"), "202 published", "it may still be asked")
+	require.Contains(t, command(1, "", "answer", "c 1", "o1/1", `{"status":7}`, "--timeout", "1s"), "422 invalid")
 	require.Contains(t, command(0, "", "answer", "c 1", "o1/1", `{"status":"approved"}`, "--timeout", "1s"), "202 published")
 	work(t, s)
 	require.Contains(t, command(0, turn, "publish", "-", "--wait"), `"content":"pen approved"`)

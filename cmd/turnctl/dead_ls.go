@@ -26,7 +26,7 @@ func (a *app) deadLs() *cobra.Command {
 chat and turn where they are known, the sequence of the message in its stream, and its size.`,
 		Example: `  turnctl dead ls
   turnctl dead ls --app acme --reason turn_conflict -o json`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments(""),
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		if limit < 1 || limit > maxListed {
 			return cli.Usagef("dead ls: --limit is %d, want 1 to %d", limit, maxListed)

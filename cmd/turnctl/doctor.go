@@ -46,7 +46,7 @@ them, and what the stored records survive. It changes nothing. The plan it compa
 of turnctl provision with the same settings.
 
 Exit code: 0 nothing is broken, 1 something is.`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments(""),
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		plan, err := planOf(&cfg)
 		if err != nil {

@@ -39,7 +39,7 @@ as --since says; then it fetches the events of the turns that it lists.`,
 		Example: `  turnctl ls
   turnctl ls --app acme --chat chat-42 --since 24h
   turnctl ls --open --since 168h -o json`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments("--chat"),
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		switch {
 		case want.limit < 1 || want.limit > maxListed:

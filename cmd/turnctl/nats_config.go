@@ -28,7 +28,7 @@ with its embedded server (--accounts). Passwords are environment variables of th
 after the users. With --nsc it is a script of nsc commands, for servers with JWTs.`,
 		Example: `  turnctl nats-config --tenants acme,beta > accounts.conf
   turnctl nats-config --tenants acme --pools default,gpu --services warehouse --nsc`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments("--tenants"),
 	}, &cfg, func(context.Context, []string) error {
 		space, err := subjects.New(cfg.Prefix)
 		if err != nil {

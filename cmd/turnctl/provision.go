@@ -34,7 +34,7 @@ what would lose records or weaken the promise. The embedded server of a worker n
 provisioning.`,
 		Example: `  turnctl provision --nats nats://nats.example:4222 --replicas 3
   turnctl provision --dry-run`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments(""),
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		plan, err := planOf(&cfg)
 		if err != nil {

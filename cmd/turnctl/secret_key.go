@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/secrets"
 )
@@ -22,7 +23,7 @@ them anew, then move it to the top and start them anew: whoever seals with it is
 lines may go once no turn is open that is older than the change (--max-turn-life).`,
 		Example: `  (umask 077; turnctl secret-key > secret-keys)
   worker --nats nats://127.0.0.1:4222 --workflows workflows --secret-keys secret-keys`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments(""),
 	}, &out, func(context.Context, []string) error {
 		key := secrets.NewKey()
 		if out.Format == "json" {

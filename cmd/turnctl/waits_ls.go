@@ -43,7 +43,7 @@ headers only, and then the questions that it lists.`,
 		Example: `  turnctl waits ls
   turnctl waits ls --chat chat-42
   turnctl waits ls --workflow Orders --expiring 1h -o json`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArguments("--chat"),
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		switch {
 		case want.limit < 1 || want.limit > maxListed:

@@ -28,7 +28,7 @@ func command(env cli.Lookup) *cobra.Command {
 			"The first SIGINT or SIGTERM drains: running tools may go on for --soft-stop. The second one ends at once.\n" +
 			"Exit codes: 0 drained, 1 failed, 2 wrong usage or configuration, 130 ended by a second signal.",
 		Example: "  worker --workflows examples/01-hello/workflows\n  worker --workflows workflows --nats nats://127.0.0.1:4222 --http off",
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArguments("--workflows"),
 	}, cli.ReadBuild().Text("worker"))
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(cli.Version(env))

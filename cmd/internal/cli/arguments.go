@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -25,4 +27,29 @@ func counted(n int) string {
 		return "1 argument is"
 	}
 	return fmt.Sprintf("%d arguments are", n)
+}
+
+// NoArguments accepts none. Its error names what was likely meant: flag, for example "--workflows", takes
+// the argument; "" if no flag does.
+func NoArguments(flag string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return nil
+		case flag == "":
+			return Usagef("%s takes no arguments, and %.80q is one: see %s --help", c.CommandPath(), args[0], c.CommandPath())
+		}
+		return Usagef("%s takes no arguments, and %.80q is one: did you mean %s %s?", c.CommandPath(), args[0], flag, shellWord(args[0]))
+	}
+}
+
+// shellWord prints an argument as a shell takes it.
+func shellWord(arg string) string {
+	const most = 80
+	if len(arg) > most || strings.IndexFunc(arg, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:,=", r)
+	}) >= 0 {
+		return "VALUE"
+	}
+	return arg
 }

@@ -21,6 +21,15 @@ func TestWrongNumberOfArgumentsShowsHowTheCommandIsUsed(t *testing.T) {
 	require.EqualError(t, check(c, []string{"a", "b", "c", "d"}), `call: 2 arguments are too many, the first is "c": call TOOL [JSON]`)
 }
 
+func TestArgumentWhereNoneIsTakenNamesTheFlagThatWasMeant(t *testing.T) {
+	t.Parallel()
+	c := &cobra.Command{Use: "ls"}
+	require.NoError(t, cli.NoArguments("")(c, nil))
+	require.EqualError(t, cli.NoArguments("")(c, []string{"x"}), `ls takes no arguments, and "x" is one: see ls --help`)
+	require.EqualError(t, cli.NoArguments("--chat")(c, []string{"c1", "c2"}), `ls takes no arguments, and "c1" is one: did you mean --chat c1?`)
+	require.EqualError(t, cli.NoArguments("--chat")(c, []string{"a b;"}), `ls takes no arguments, and "a b;" is one: did you mean --chat VALUE?`)
+}
+
 func TestHelpFitsTheColumns(t *testing.T) {
 	t.Parallel()
 	root := cli.Root(&cobra.Command{Use: "tool", Run: func(*cobra.Command, []string) {}}, "tool 1")

@@ -67,7 +67,7 @@ func (b Build) Text(command string) string {
 func Version(env Lookup) *cobra.Command {
 	var out config.Output
 	return Command(&cobra.Command{
-		Use: "version", Short: "Print what this binary was built from", Args: cobra.NoArgs,
+		Use: "version", Short: "Print what this binary was built from", Args: NoArguments(""),
 	}, env, func(c *cobra.Command, _ []string) error {
 		b := ReadBuild()
 		if out.Format == "json" {
