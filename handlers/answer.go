@@ -22,10 +22,14 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 		r.Workflow != "" && in.Workflow != subjects.Token(r.Workflow) {
 		return h.foreign(m, in, r)
 	}
+	m.turns = turnOf(r)
 	if d, back := h.offered(m, in.Workflow); back {
 		return d
 	}
 	q, err := h.find(m.Held, r)
+	if q != nil {
+		m.turns = []subjects.Key{q.key}
+	}
 	m.secret, m.asksSecret = q == nil || q.Secret, q != nil && q.Secret
 	if err == nil && h.otherPool(q, in.Pool) {
 		return h.refuse(m, r, events.VerdictForbidden, textPool)

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -28,12 +29,17 @@ const (
 	HeaderDeferrals = "Oneturn-Deferrals"
 	// HeaderOffers is how often it was delivered before.
 	HeaderOffers = "Oneturn-Offers"
+	// HeaderOrigin are the deliveries that were put aside, as leases in their header form.
+	HeaderOrigin = "Oneturn-Origin"
 	// HeaderMsgID is the Nats-Msg-Id with which it was published.
 	HeaderMsgID = "Oneturn-Msg-Id"
 )
 
 // maxDeferrals bounds what is believed of the counts in headers.
 const maxDeferrals = 1 << 20
+
+// maxOrigins is how many deliveries a copy names at most, the last ones.
+const maxOrigins = 8
 
 // Deferral is a message that is put aside: it is published into the inbound stream again.
 type Deferral struct {
@@ -74,6 +80,7 @@ func (h *Handlers) deferral(m *Message, at time.Time) (Deferral, error) {
 	d.Header.Set(HeaderDeferred, m.Stored.UTC().Format(time.RFC3339Nano))
 	d.Header.Set(HeaderDeferrals, strconv.Itoa(m.deferrals+1))
 	d.Header.Set(HeaderOffers, strconv.FormatUint(m.offers(), 10))
+	d.Header[HeaderOrigin] = m.originsWithThis()
 	if id := m.Header.Get(nats.MsgIdHdr); id != "" && m.deferrals == 0 {
 		d.Header.Set(HeaderMsgID, id)
 	}
@@ -143,6 +150,7 @@ func (h *Handlers) restore(m *Message) error {
 		return min(max(n, 0), maxDeferrals)
 	}
 	m.Stored, m.deferrals, m.before = first, max(count(HeaderDeferrals), 1), uint64(count(HeaderOffers))
+	m.origins = originsOf(m.Header)
 	if !secrets.Sealed(m.Data) {
 		return nil
 	}
@@ -153,6 +161,25 @@ func (h *Handlers) restore(m *Message) error {
 	}
 	m.Data = data
 	return nil
+}
+
+// originsOf reads the deliveries of which a message is a copy. What cannot be read is none.
+func originsOf(header nats.Header) (origins []idempotency.Lease) {
+	texts := header[HeaderOrigin]
+	for _, text := range texts[max(len(texts)-maxOrigins, 0):] {
+		if l, err := idempotency.ParseLease(text); err == nil {
+			origins = append(origins, l)
+		}
+	}
+	return origins
+}
+
+// originsWithThis are the deliveries that were put aside when this one is, too.
+func (m *Message) originsWithThis() (texts []string) {
+	for _, l := range m.origins {
+		texts = append(texts, l.String())
+	}
+	return append(texts, m.Lease.String())
 }
 
 // offers is how often a message was delivered, before it was put aside counted in.

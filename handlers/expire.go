@@ -27,6 +27,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 	if !ok || in != want || subjects.Token(e.App) != key.App || subjects.Token(e.Chat) != key.Chat {
 		return h.dead(m, reasonSubjectMismatch, fmt.Errorf("an expiry of a question of call %.300q does not belong on subject %.300q", e.Key, m.Subject))
 	}
+	m.turns = []subjects.Key{key}
 	if d, back := h.offered(m, in.Workflow); back {
 		return d
 	}

@@ -27,6 +27,7 @@ func (h *Handlers) whileFull(t *turn) (Disposition, bool) {
 		return Disposition{}, false
 	}
 	const part = 4
+	t.m.turns = t.keys()
 	return h.giveBack(t.m, min(max(h.age(t.m)/part, fullFirst), longestPlace)), true
 }
 

@@ -48,7 +48,7 @@ func (h *Handlers) giveLeaseBack(m *Message) Disposition {
 	}
 	if in, _ := h.Space.ParseIn(m.Subject); in.Kind == events.KindResume && h.Defer != nil {
 		h.Logger.Log(m.Held, h.oftenAs(in.App), "a resume of an unknown workflow is left to the next sweep", "seq", m.Lease.Seq)
-		return ack()
+		return h.ackUnlessHeldLater(m)
 	}
 	return h.putAside(m, delay)
 }
@@ -161,10 +161,13 @@ func (h *Handlers) putAside(m *Message, delay time.Duration) Disposition {
 		return nakAfter(max(delay, first))
 	case err != nil:
 		return h.undecided(m, "it could not be put aside", err)
-	case !m.Fresh():
-		return leave() // another worker may have it by now; what was put aside is its duplicate
+	}
+	// Another delivery may have the turn by now. What was put aside is its duplicate then.
+	done := h.ackUnlessHeldLater(m)
+	if done.Do != Ack {
+		return done
 	}
 	h.Metrics.Deferred.Inc()
 	h.Logger.Debug("a message is put aside", "seq", m.Lease.Seq, "for", away.Round(time.Millisecond), "deferrals", m.deferrals+1)
-	return ack()
+	return done
 }

@@ -128,7 +128,7 @@ func (h *Handlers) otherPool(q *inquiry, pool string) bool {
 
 // offered gives a message that is offered again and whose workflow is unknown here back within the
 // binding grace: its question was looked at the first time. Beyond the budget one that was put aside
-// before is put aside again; of another one it has to be known whether it is secret. Workflow is a token.
+// before is put aside again; of another one it has to be known whether it is secret, or whose turn it is. Workflow is a token.
 func (h *Handlers) offered(m *Message, workflow string) (Disposition, bool) {
 	if m.offers() <= 1 || h.knows(workflow) || !h.inGrace(m) {
 		return Disposition{}, false
@@ -137,7 +137,7 @@ func (h *Handlers) offered(m *Message, workflow string) (Disposition, bool) {
 	switch {
 	case h.takesPlace(m, delay):
 		return nakAfter(delay), true
-	case m.deferrals > 0:
+	case m.deferrals > 0 && len(m.turns) > 0:
 		m.secret = m.sealed // else it would not have been put aside open
 		return h.putAside(m, delay), true
 	}

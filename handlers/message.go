@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/serverclock"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // Message is one delivery from the inbound stream.
@@ -46,6 +47,9 @@ type Message struct {
 	arrived   time.Time // when the stream took it last, which is Stored unless it was put aside
 	deferrals int       // how often it was put aside
 	before    uint64    // deliveries before that
+
+	turns   []subjects.Key      // that it may be the lease of, as far as that is known
+	origins []idempotency.Lease // the deliveries that were put aside, the last one at the end
 }
 
 // Disposition says what becomes of a message.

@@ -93,6 +93,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 	default:
 		// 3. Resolve the tool, 4. validate the data, 5. map it to the tool's arguments.
 		if wait := h.prepare(t); wait > 0 && h.inGrace(m) {
+			m.turns = t.keys()
 			return h.giveBack(m, wait)
 		}
 	}
@@ -141,6 +142,7 @@ func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.De
 		}
 		return h.conclude(t, decision, decision.Code)
 	case idempotency.GiveBack:
+		t.m.turns = t.keys()
 		return h.giveLeaseBack(t.m)
 	case idempotency.Conflict:
 		return h.conflict(t)
@@ -229,11 +231,7 @@ func (h *Handlers) claimedBefore(t *turn) (bool, error) {
 	if t.m.offers() == 1 {
 		return false, nil
 	}
-	keys := []subjects.Key{t.key}
-	if t.binding == nil || t.binding.RunOnKeyReuse {
-		keys = append(keys, t.key.Reuse(t.Run, t.Turn, t.hash))
-	}
-	for _, key := range keys {
+	for _, key := range t.keys() {
 		stored, err := h.Journal.Load(t.m.Held, key)
 		if err != nil {
 			return false, fmt.Errorf("look whether the turn was claimed: %w", err)

@@ -50,6 +50,9 @@ type Lease struct {
 // Same reports whether both are deliveries of one message.
 func (l Lease) Same(o Lease) bool { return l.Stream == o.Stream && l.Seq == o.Seq }
 
+// After reports whether l is a later delivery of the same message than o.
+func (l Lease) After(o Lease) bool { return l.Same(o) && l.Delivery > o.Delivery }
+
 // String returns the header form.
 func (l Lease) String() string {
 	if l == (Lease{}) {

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -14,6 +15,10 @@ import (
 type Resume struct {
 	Key   subjects.Key
 	Lease Lease // the message that asks; it is the lease if the turn is taken over
+	// Origins are the deliveries of which the message is a copy. A turn that a later delivery of one of
+	// those messages holds lost its lease to a late acknowledgement, and its owner may live: it is left
+	// to the sweep.
+	Origins []Lease
 	Trace string
 	Taker Taker // see [Claim]
 
@@ -54,6 +59,8 @@ func (j *Journal) Resume(ctx context.Context, r Resume) (Decision, error) {
 			return Decision{Action: Conclude, Hold: hold, Code: events.CodeExpired, Turn: t}, nil
 		case t.Lease.Same(r.Lease) && t.Lease.Delivery >= r.Lease.Delivery:
 			return Decision{Action: Leave, Turn: t}, nil
+		case slices.ContainsFunc(r.Origins, t.Lease.After):
+			return Decision{Action: Done, Turn: t}, nil
 		case !t.Lease.Same(r.Lease):
 			idle, err := j.idle(ctx, r, t)
 			if err != nil {

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // Places of a simulated pool: so few that each worker gives back one message at a time, and puts the
@@ -78,6 +81,27 @@ func (w *world) asideIDs() []string {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// checkAside: a message is not acknowledged because it was put aside when its worker could know that a later
+// delivery holds the turn. Known is how many records the journal had when the worker decided so.
+func (w *world) checkAside(m *message, by *thread, known int) {
+	if !m.aside || by.misled {
+		return
+	}
+	for i := range w.store.log[:known] {
+		r := &w.store.log[i]
+		if l := r.Meta.Lease; holdsLease(r) && m.turn.had(r.Seq) && l.After(by.lease) && w.history(m.turn).newest == l && len(w.history(m.turn).responses) == 0 {
+			w.violatef("%s: %s puts #%d/%d aside and acknowledges it under delivery %d, which holds the turn", m.turn.id.Turn, by.p.name, l.Seq, by.lease.Delivery, l.Delivery)
+			return
+		}
+	}
+}
+
+// holdsLease reports whether a record makes a delivery the lease of its turn.
+func holdsLease(r *idempotency.Record) bool {
+	k, ok := subjects.ParseKey(r.Key)
+	return ok && (k.Kind == "takeover" || k.Kind == events.KindToolCall && !k.Private && k.ID == "")
 }
 
 // lives reports whether a message is in the stream, or will be again.

@@ -247,7 +247,8 @@ func (m *message) release() {
 // records.
 func (m *message) ack(by *thread, known int) {
 	if !m.settled {
-		if by.lease != m.last { // it comes a whole ack wait late, and takes the message from its next owner
+		m.w.checkAside(m, by, known)
+		if by.lease != m.last && !m.aside { // it comes a whole ack wait late, and takes the message from its next owner
 			m.w.hit(m.last)
 			if m.holder != nil && m.holder != by {
 				m.w.hit(m.holder.lease)

@@ -1,0 +1,61 @@
+package handlers
+
+import (
+	"fmt"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// An acknowledgement of any delivery removes the message from the stream, also one that a later
+// delivery holds as the lease of a turn that runs. So whoever acknowledges a message although its turn
+// has not ended looks first whether a later delivery has claimed the turn or taken it over.
+
+// keys are the keys under which a turn may have been claimed.
+func (t *turn) keys() []subjects.Key {
+	if t.binding == nil || t.binding.RunOnKeyReuse {
+		return []subjects.Key{t.key, t.key.Reuse(t.Run, t.Turn, t.hash)}
+	}
+	return []subjects.Key{t.key}
+}
+
+// turnOf returns the key of the turn that an answer names; none if only its question leads to it.
+func turnOf(r *events.ToolCallResponse) []subjects.Key {
+	callID, _, ok := events.ParseQuestionID(r.ToolCallID)
+	if !ok {
+		return nil
+	}
+	if _, qualified := unqualified(callID); qualified {
+		return nil
+	}
+	return []subjects.Key{subjects.TurnKey(r.App, r.Chat, r.Run, events.TurnOfCallID(callID, r.Run))}
+}
+
+// heldLater reports whether a later delivery of a message holds one of the turns that the message may
+// be the lease of.
+func (h *Handlers) heldLater(m *Message) (bool, error) {
+	for _, key := range m.turns {
+		t, err := h.Journal.Load(m.Held, key)
+		if err != nil {
+			return false, fmt.Errorf("look whether a later delivery holds the turn: %w", err)
+		}
+		if t.Lease.After(m.Lease) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// ackUnlessHeldLater acknowledges a message whose turn continues without it. It leaves one that a later
+// delivery holds, or may hold.
+func (h *Handlers) ackUnlessHeldLater(m *Message) Disposition {
+	later, err := h.heldLater(m)
+	switch {
+	case err != nil:
+		return h.undecided(m, "a later delivery may hold its turn", err)
+	case later || !m.Fresh():
+		h.Logger.Debug("another delivery may hold the message; it is left", "seq", m.Lease.Seq, "delivery", m.Lease.Delivery)
+		return leave()
+	}
+	return ack()
+}

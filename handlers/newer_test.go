@@ -1,0 +1,117 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/tools"
+)
+
+// runs is a worker of the kit inside its tool, under the second delivery of its message.
+type runs struct {
+	*kit
+
+	inStream bool // the message
+	end      func() handlers.Disposition
+}
+
+func newRuns(t *testing.T) *runs {
+	t.Helper()
+	entered, ends := make(chan struct{}), make(chan struct{})
+	r := &runs{inStream: true, kit: newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+		close(entered)
+		<-ends
+		return tools.Result{Value: json.RawMessage(`"done"`)}, nil
+	}))}
+	r.bind(bindings.EffectUnsafe, time.Minute)
+	r.LeaseHeld = func(context.Context, idempotency.Lease) (bool, error) { return r.inStream, nil }
+	owner := make(chan handlers.Disposition, 1)
+	go func() { owner <- r.Handle(t.Context(), r.message(1, 2)) }()
+	<-entered
+	r.end = func() handlers.Disposition {
+		close(ends)
+		return <-owner
+	}
+	return r
+}
+
+// full is a worker that has a place for nothing more of the tenant and that does not know the workflow,
+// or whose store is nearly full.
+func (r *runs) full(change func(*handlers.Config)) (*handlers.Handlers, *aside) {
+	r.t.Helper()
+	h, aside := r.bounded(change, func(c *handlers.Config) { c.MaxAckPending = 64 })
+	require.Equal(r.t, handlers.Nak, h.Handle(r.t.Context(), r.message(9, 1)).Do)
+	return h, aside
+}
+
+func TestOlderDeliveryIsNotPutAsideWhileALaterOneRuns(t *testing.T) {
+	t.Parallel()
+	r := newRuns(t)
+	h, _ := r.full(r.without)
+	require.Equal(t, handlers.Leave, h.Handle(t.Context(), r.message(1, 1)).Do)
+	require.Equal(t, handlers.Ack, r.end().Do)
+	require.Empty(t, r.response().Code)
+}
+
+// The acknowledgement came between the look and the claim of the later delivery, or from a version that
+// does not look.
+func TestCopyOfAMessageThatWasAcknowledgedWhileItRanTakesNoTurnFromItsOwner(t *testing.T) {
+	t.Parallel()
+	for name, copies := range map[string]int{"copy": 1, "copy of a copy": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending = 64; c.BindingGrace = time.Hour })
+			require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.message(9, 1)).Do)
+			require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.message(1, 1)).Do)
+			for i := range copies - 1 {
+				require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.again(aside.all[i], uint64(20+i))).Do)
+			}
+			r := newRuns(t)
+			r.inStream = false
+			other := handlers.New(r.Config)
+			require.Equal(t, handlers.Ack, other.Handle(t.Context(), r.again(aside.all[copies-1], 30)).Do)
+			require.Equal(t, handlers.Ack, r.end().Do)
+			require.Empty(t, r.response().Code, r.response().Content)
+		})
+	}
+}
+
+// Each message that takes a turn over is its lease.
+func TestOlderDeliveryOfWhatHasTakenATurnOverIsNotAcknowledgedWhileALaterOneRuns(t *testing.T) {
+	t.Parallel()
+	for name := range map[string]bool{"its own message": true, "a resume": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			k.orphaned("idempotent")
+			taker := k.takers()[name]
+			require.NotNil(t, taker)
+			entered, ends, done := make(chan struct{}), make(chan struct{}), make(chan handlers.Disposition, 1)
+			c := k.Config
+			c.Tool = func(*bindings.Binding) (tools.Invoker, error) {
+				return toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+					close(entered)
+					<-ends
+					return tools.Result{}, nil
+				}), nil
+			}
+			owner := handlers.New(c)
+			go func() { done <- owner.Handle(t.Context(), taker(2)) }()
+			<-entered
+			h, _ := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending = 64 })
+			require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.message(99, 1)).Do)
+			require.Equal(t, handlers.Leave, h.Handle(t.Context(), taker(1)).Do)
+			close(ends)
+			require.Equal(t, handlers.Ack, (<-done).Do)
+			require.True(t, k.response().Success)
+		})
+	}
+}
