@@ -103,8 +103,9 @@ func (d *Delivery) progress() error {
 	return nil
 }
 
-// again has the run of a message own the newer delivery that this process was given.
-func (d *Delivery) again(reply string) {
+// again has the run of a message own the newer delivery that this process was given, and that was sent
+// after a time.
+func (d *Delivery) again(reply string, since time.Duration) {
 	d.reply.Store(&reply)
-	d.own.Receive(d.in.now())
+	d.own.Receive(since)
 }

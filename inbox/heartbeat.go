@@ -78,7 +78,7 @@ func (in *Inbox) keepAlive() {
 			return
 		}
 	}
-	if err := in.link.FlushTimeout(wait); err != nil {
+	if err := in.flush(wait); err != nil {
 		in.o.Logger.Debug("heartbeats are not confirmed; they are sent again", "messages", len(due), "err", err)
 		return
 	}

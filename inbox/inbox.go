@@ -64,6 +64,7 @@ type Inbox struct {
 
 	word     atomic.Int64 // last word from the server, nanoseconds since epoch
 	draining atomic.Bool
+	arrived  arrivals
 
 	mu          sync.Mutex
 	sub         *nats.Subscription
@@ -151,7 +152,9 @@ func (in *Inbox) Run(ctx context.Context, stopCause error) error {
 	tender.Go(func() { in.tend(tending, status) })
 	tender.Go(func() { in.beats(tending) })
 	tender.Go(func() { in.lapses(tending) })
+	tender.Go(func() { in.probes(tending) })
 
+	in.probe()
 	in.word.Store(int64(in.now()))
 	in.pull(true)
 	select {

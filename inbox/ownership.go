@@ -7,21 +7,24 @@ import (
 	"github.com/oneturn/oneturn/internal/mutant"
 )
 
-// Ownership is how long a delivery belongs to the process that received it: an ack wait from its
-// receipt, or from the last heartbeat that reached the server in time. Only the monotonic clock of the process
+// Ownership is how long a delivery belongs to the process that received it: an ack wait from a time
+// after which the server sent it, or from the last heartbeat that reached the server in time. Only the monotonic clock of the process
 // counts: a connection that works says nothing about what the server has done with the message
 // meanwhile. A delivery that is lost stays lost.
 //
-// Times are durations since an instant that the caller chooses. The zero value has been received at
-// that instant. It is safe for concurrent use.
+// Times are durations since an instant that the caller chooses. The zero value was sent at that
+// instant. It is safe for concurrent use.
 type Ownership struct {
-	beat atomic.Int64 // when the last heartbeat that counts was sent, or of the receipt, in nanoseconds
+	beat atomic.Int64 // when the last heartbeat that counts was sent, or after which the delivery was, in nanoseconds
 	lost atomic.Bool
 }
 
-// Receive begins to own a delivery, or a newer delivery of the same message.
-func (o *Ownership) Receive(now time.Duration) {
-	o.beat.Store(int64(now))
+// Receive begins to own a delivery, or a newer delivery of the same message, that was sent after a time.
+func (o *Ownership) Receive(since time.Duration) {
+	if !o.lost.Load() {
+		since = max(since, time.Duration(o.beat.Load()))
+	}
+	o.beat.Store(int64(since))
 	o.lost.Store(false)
 }
 

@@ -72,6 +72,7 @@ func (in *Inbox) expired(n int) {
 // receive is called by the subscription for each message and status. It returns what waits for a
 // handler now, if anything.
 func (in *Inbox) receive(m *nats.Msg) *Delivery {
+	since := in.arrived.receive()
 	// The server's word has no reply subject. A message of the stream always has one, whatever
 	// headers its producer wrote.
 	if m.Reply == "" && len(m.Data) == 0 && m.Header != nil {
@@ -91,7 +92,7 @@ func (in *Inbox) receive(m *nats.Msg) *Delivery {
 		in: in, start: in.now(),
 	}
 	d.reply.Store(&m.Reply)
-	d.own.Receive(in.now())
+	d.own.Receive(since)
 	d.held, d.cancel = context.WithCancelCause(context.Background())
 	in.mu.Lock()
 	in.outstanding.took(1)
@@ -109,7 +110,7 @@ func (in *Inbox) receive(m *nats.Msg) *Delivery {
 	switch {
 	case twice:
 		d.cancel(nil)
-		held.again(m.Reply)
+		held.again(m.Reply, since)
 		in.o.Logger.Debug("redelivered while it runs here; left alone", "seq", d.Seq)
 		in.pull(false)
 		return nil
@@ -187,6 +188,7 @@ func (in *Inbox) tend(done <-chan struct{}, status <-chan nats.Status) {
 				continue
 			}
 			in.word.Store(int64(in.now()))
+			in.probe() // what is pulled now arrives after the answer
 			in.pull(true)
 		case <-again.C:
 			if err := in.check(context.Background()); err != nil {

@@ -29,7 +29,11 @@ func NewSteps(link Link, now func() time.Duration, o Options) Steps {
 
 // Receive takes a message from the server. It returns its delivery if that waits for a handler now:
 // one that is handled here already, or comes in a drain, does not.
-func (s Steps) Receive(m *nats.Msg) *Delivery { return s.in.receive(m) }
+// It takes the message for one that was sent just now.
+func (s Steps) Receive(m *nats.Msg) *Delivery {
+	s.in.arrived.answer(s.in.now(), 0)
+	return s.in.receive(m)
+}
 
 // Next returns the oldest delivery that waits for a handler, which has begun it then; nil if there is
 // none.

@@ -1,0 +1,96 @@
+package inbox
+
+import (
+	"sync"
+	"time"
+)
+
+// probesAWait is how often in an ack wait the server is asked for a sign that bounds how old arrivals are.
+const probesAWait = 16
+
+// arrivals bounds from below when the server sent what is received. A message may lie in the buffers of a
+// connection for any time, while a link stalls or the process stands still, and the server has given it
+// to another worker meanwhile. What is received after the answer to a ping was sent after that ping. The
+// client reads messages into a queue from which they are received, so those that are in the queue when
+// the answer is noticed may be older than it.
+type arrivals struct {
+	mu    sync.Mutex
+	count uint64        // how much was received
+	since time.Duration // what is received from now on was sent after that
+	next  *answered     // bounds what is received behind the queue of then
+}
+
+// answered is a ping that the server has answered.
+type answered struct {
+	sent  time.Duration
+	after uint64 // what is received later than so many was sent after it
+}
+
+// receive counts something that is received, and returns a time after which it was sent.
+func (a *arrivals) receive() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.count++
+	if a.next != nil && a.count > a.next.after {
+		a.since, a.next = max(a.since, a.next.sent), nil
+	}
+	return a.since
+}
+
+// answer notes the answer to a ping that was sent at a time. Queued is how much the client had read and not
+// handed out yet, counted after the answer was read.
+func (a *arrivals) answer(sent time.Duration, queued int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case queued <= 0:
+		a.since, a.next = max(a.since, sent), nil
+	case a.next == nil:
+		a.next = &answered{sent, a.count + uint64(queued)}
+	}
+}
+
+// flush has the server confirm that it has received all that was sent.
+func (in *Inbox) flush(timeout time.Duration) error {
+	sent := in.now()
+	if err := in.link.FlushTimeout(timeout); err != nil {
+		return err //nolint:wrapcheck // the caller says what was sent
+	}
+	in.mu.Lock()
+	sub := in.sub
+	in.mu.Unlock()
+	queued := 0
+	if sub != nil {
+		n, _, err := sub.Pending()
+		if err != nil { // it is closed, nothing is received any more
+			return nil //nolint:nilerr // the server has answered
+		}
+		queued = n // with the one that is being received
+	}
+	in.arrived.answer(sent, queued)
+	return nil
+}
+
+// probe asks the server for a sign.
+func (in *Inbox) probe() {
+	if !in.link.IsConnected() {
+		return
+	}
+	if err := in.flush(min(in.wait(), heartbeat)); err != nil {
+		in.o.Logger.Debug("the server does not answer: what arrives now may be old", "err", err)
+	}
+}
+
+// probes asks the server for a sign now and then, until done.
+func (in *Inbox) probes(done <-chan struct{}) {
+	for {
+		timer := time.NewTimer(in.wait() / probesAWait)
+		select {
+		case <-done:
+			timer.Stop()
+			return
+		case <-timer.C:
+			in.probe()
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package oneturn_test
+
+import (
+	"context"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/turntest"
+)
+
+// N1: a delivery lies for longer than the ack wait in the buffers of a worker's connection (a link that
+// stalls in one direction, a process that stands still: VM pause, SIGSTOP, swap). The server has given
+// the message to another worker, which runs its unsafe tool. The first worker receives the old delivery
+// now, takes it for new, does not know its workflow and gives it back: the server takes the nak and
+// delivers the message a third time.
+func TestRev1DeliveryThatWasLateOnItsWayTakesNoTurnFromItsNewOwner(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	u, err := url.Parse(s.URL())
+	require.NoError(t, err)
+	proxy := turntest.NewProxy(t, u.Host)
+	nc, err := nats.Connect(proxy.URL(), nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	stranger, err := oneturn.NewWorker(nc, oneturn.Config{Slots: 1, BindingGrace: time.Hour, Tools: []oneturn.Tool{
+		oneturn.NewTool("other", func(context.Context, greeting) (string, error) { return "", nil }, oneturn.For("Other", "A", "B")),
+	}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = stranger.Run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	require.Eventually(t, func() bool { return stranger.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
+	time.Sleep(300 * time.Millisecond) // its pull is at the server
+	proxy.Stall(turntest.Down)
+
+	c := client(t, s)
+	victim := takes("victim", 6*time.Second)
+	publish(t, c, victim)
+	require.Eventually(t, func() bool { return underWay(t, s) == 1 }, 10*time.Second, 5*time.Millisecond)
+	var owner, third slow
+	runOn(t, s.Connect(), owner.config())
+	require.Eventually(t, func() bool { return owner.entered.Load() == 1 }, 20*time.Second, time.Millisecond)
+	runOn(t, s.Connect(), third.config())
+	time.Sleep(200 * time.Millisecond)
+	proxy.Heal()
+	r := await(t, c, victim.TurnID)
+	require.Empty(t, r.Code, "its owner lives and its tool returns: %s", r.Content)
+	require.Equal(t, int32(1), owner.entered.Load()+third.entered.Load())
+}
