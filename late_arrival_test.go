@@ -7,18 +7,27 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/turntest"
 )
 
-// N1: a delivery lies for longer than the ack wait in the buffers of a worker's connection (a link that
-// stalls in one direction, a process that stands still: VM pause, SIGSTOP, swap). The server has given
-// the message to another worker, which runs its unsafe tool. The first worker receives the old delivery
-// now, takes it for new, does not know its workflow and gives it back: the server takes the nak and
-// delivers the message a third time.
-func TestRev1DeliveryThatWasLateOnItsWayTakesNoTurnFromItsNewOwner(t *testing.T) {
+// waiting is how many pulls the consumer of the workers has.
+func waiting(t *testing.T, s *turntest.Server) int {
+	t.Helper()
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	consumer, err := js.Consumer(t.Context(), "ONETURN_IN", "workers-default")
+	require.NoError(t, err)
+	return consumer.CachedInfo().NumWaiting
+}
+
+// A delivery lies in the buffers of a connection for longer than the ack wait. The server has given the
+// message to another worker meanwhile, which runs its unsafe tool. The worker that receives the old
+// delivery does not know its workflow; giving it back would have the server deliver it a third time.
+func TestDeliveryThatWasLateOnItsWayTakesNoTurnFromItsNewOwner(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	u, err := url.Parse(s.URL())
@@ -39,7 +48,7 @@ func TestRev1DeliveryThatWasLateOnItsWayTakesNoTurnFromItsNewOwner(t *testing.T)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	require.Eventually(t, func() bool { return stranger.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
-	time.Sleep(300 * time.Millisecond) // its pull is at the server
+	require.Eventually(t, func() bool { return waiting(t, s) == 1 }, 10*time.Second, 5*time.Millisecond)
 	proxy.Stall(turntest.Down)
 
 	c := client(t, s)
@@ -50,7 +59,7 @@ func TestRev1DeliveryThatWasLateOnItsWayTakesNoTurnFromItsNewOwner(t *testing.T)
 	runOn(t, s.Connect(), owner.config())
 	require.Eventually(t, func() bool { return owner.entered.Load() == 1 }, 20*time.Second, time.Millisecond)
 	runOn(t, s.Connect(), third.config())
-	time.Sleep(200 * time.Millisecond)
+	require.Eventually(t, func() bool { return waiting(t, s) > 0 }, 10*time.Second, 5*time.Millisecond)
 	proxy.Heal()
 	r := await(t, c, victim.TurnID)
 	require.Empty(t, r.Code, "its owner lives and its tool returns: %s", r.Content)
