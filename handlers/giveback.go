@@ -38,13 +38,14 @@ func (h *Handlers) giveBack(m *Message, delay time.Duration) Disposition {
 }
 
 // giveLeaseBack gives a message back that may be the lease of a claimed turn. While it is in the
-// stream no sweep has to look after the turn, so it keeps its place for any time if there is one.
-// Beyond the budget it is put aside, and a resume is acknowledged: the journal has the turn, and the
+// stream no sweep has to look after the turn, so it is offered again and again while there is a place, each
+// time for a minute at most: the budget is that of a process, and what the one before it gave back holds
+// places that it does not know of. Beyond the budget it is put aside, and a resume is acknowledged: the journal has the turn, and the
 // next sweep publishes another one.
 func (h *Handlers) giveLeaseBack(m *Message) Disposition {
 	delay := h.whileTurnLives(m)
-	if h.takesPlace(m, delay) {
-		return nakAfter(delay)
+	if place := min(delay, longestPlace); h.takesPlace(m, place) {
+		return nakAfter(place)
 	}
 	if in, _ := h.Space.ParseIn(m.Subject); in.Kind == events.KindResume && h.Defer != nil {
 		h.Logger.Log(m.Held, h.oftenAs(in.App), "a resume of an unknown workflow is left to the next sweep", "seq", m.Lease.Seq)
@@ -158,7 +159,7 @@ func (h *Handlers) putAside(m *Message, delay time.Duration) Disposition {
 	switch err := h.Defer(ctx, d); {
 	case errorsRefused(err):
 		h.Logger.Warn("a message cannot be put aside; it keeps its place", "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(err))
-		return nakAfter(max(delay, first))
+		return nakAfter(min(max(delay, first), longestPlace))
 	case err != nil:
 		return h.undecided(m, "it could not be put aside", err)
 	}

@@ -345,6 +345,37 @@ func TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy(t *testing.T) {
 	}
 }
 
+// TestMessageThatMayBeALeaseKeepsItsPlaceForAMinuteAtMost: however old it is. Places are counted by a process,
+// so those that it has taken have to be free soon after it has ended. That also holds for what cannot be
+// put aside.
+func TestMessageThatMayBeALeaseKeepsItsPlaceForAMinuteAtMost(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]bool{"place": false, "beyond the budget, and too large to be put aside": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			k.orphaned("idempotent")
+			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.MaxEventAge, c.MaxTurnLife = 30*24*time.Hour, 7*24*time.Hour })
+			if refused {
+				aside.err = idempotency.ErrRefused
+			}
+			for i := range uint64(3) {
+				m := k.message(1, 60+i)
+				m.Stored = time.Now().Add(-4 * 24 * time.Hour)
+				d := h.Handle(t.Context(), m)
+				if i == 2 && !refused {
+					require.Equal(t, handlers.Ack, d.Do)
+					require.True(t, aside.all[0].At.After(time.Now().Add(20*time.Hour)))
+					break
+				}
+				require.Equal(t, handlers.Nak, d.Do)
+				require.Positive(t, d.Delay)
+				require.LessOrEqual(t, d.Delay, time.Minute)
+			}
+		})
+	}
+}
+
 // TestResumeBeyondTheBudgetIsLeftToTheNextSweep: the journal has the turn, so nothing is put aside.
 func TestResumeBeyondTheBudgetIsLeftToTheNextSweep(t *testing.T) {
 	t.Parallel()
