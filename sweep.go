@@ -29,7 +29,7 @@ func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handler
 	}
 	due := &handlers.Timers{
 		Sweep: &handlers.Sweep{
-			Space: w.space, JS: w.js, Store: store, LeaseHeld: h.LeaseHeld, AckWait: ackWait, MaxTurnLife: w.c.MaxTurnLife,
+			Space: w.space, JS: w.js, Store: store, LeaseHeld: handlers.LeaseHeld(w.js, w.space), AckWait: ackWait, MaxTurnLife: w.c.MaxTurnLife,
 			Rate: handlers.SweepRate, Budget: handlers.SweepBudget, Logger: w.c.Logger,
 			Erase: func(ctx context.Context, key subjects.Key) (int, error) { return idempotency.Erase(ctx, store, key) },
 		},

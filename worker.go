@@ -250,7 +250,7 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *l
 
 		Full: w.room.full,
 
-		LeaseHeld:     handlers.LeaseHeld(w.js, w.space),
+		LeaseHeld:     handlers.CertainLeaseHeld(w.js, w.space),
 		MaxTurnLife:   w.c.MaxTurnLife,
 		MaxAckPending: maxAckPending,
 		Schedule:      handlers.ScheduleExpiry(w.js, w.space),
