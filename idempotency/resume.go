@@ -19,8 +19,8 @@ type Resume struct {
 	// those messages holds lost its lease to a late acknowledgement, and its owner may live: it is left
 	// to the sweep.
 	Origins []Lease
-	Trace string
-	Taker Taker // see [Claim]
+	Trace   string
+	Taker   Taker // see [Claim]
 
 	// Held reports whether the message of a lease is still in its stream, as the stream's
 	// leader knows it: then it will be delivered again, and there is nothing to repair.
