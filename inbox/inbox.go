@@ -64,6 +64,7 @@ type Inbox struct {
 
 	word     atomic.Int64 // last word from the server, nanoseconds since epoch
 	draining atomic.Bool
+	cut      atomic.Bool // the connection was lost, and the server has answered no ping since
 	arrived  arrivals
 
 	mu          sync.Mutex
@@ -135,7 +136,7 @@ func (in *Inbox) Run(ctx context.Context, stopCause error) error {
 	if err := sub.SetPendingLimits(-1, -1); err != nil { // bounded by what was pulled
 		return fmt.Errorf("inbox: %w", err)
 	}
-	status := in.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
+	status := in.nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED, nats.CLOSED)
 	defer in.nc.RemoveStatusListener(status)
 	in.mu.Lock()
 	in.sub = sub

@@ -24,8 +24,13 @@ type pullRequest struct {
 }
 
 // pull asks for as many messages as there is room for, if that is worth a request. Anew says
-// that the server has forgotten all earlier requests.
+// that the server has forgotten all earlier requests. Nothing is asked for while the connection is away:
+// the client would send the request first of all when it is back, and the messages that it brings would
+// arrive before the server has answered a ping, and be taken for old ones.
 func (in *Inbox) pull(anew bool) {
+	if !in.link.IsConnected() || in.cut.Load() && !anew {
+		return
+	}
 	in.mu.Lock()
 	if anew {
 		in.outstanding = pulls{}
@@ -182,14 +187,18 @@ func (in *Inbox) tend(done <-chan struct{}, status <-chan nats.Status) {
 		case <-done:
 			return
 		case s := <-status:
-			if s == nats.CLOSED {
+			switch s {
+			case nats.RECONNECTING:
+				in.cut.Store(true)
+			case nats.CLOSED:
 				in.fail(in.closed())
 				status = nil
-				continue
+			default:
+				in.word.Store(int64(in.now()))
+				in.probe() // what is pulled now arrives after the answer
+				in.cut.Store(false)
+				in.pull(true)
 			}
-			in.word.Store(int64(in.now()))
-			in.probe() // what is pulled now arrives after the answer
-			in.pull(true)
 		case <-again.C:
 			if err := in.check(context.Background()); err != nil {
 				in.fail(err)
