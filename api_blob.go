@@ -14,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -68,27 +70,51 @@ func (a *api) blob(ctx context.Context, app string, body []byte) (any, error) {
 	p := &piece{size: info.Size}
 	chunks := "$O." + a.space.BlobsBucket() + ".C." + info.NUID
 	for from, most := max(q.From, 1), min(pageBytes, a.most); ; {
-		m, err := stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(chunks))
+		m, err := a.blobMessage(ctx, stream, from, chunks)
 		switch {
-		case errors.Is(err, jetstream.ErrMsgNotFound):
+		case errors.Is(err, idempotency.ErrNotFound) && (q.From > 0 || uint64(len(p.data)) >= info.Size):
 			return p, nil
+		case errors.Is(err, idempotency.ErrNotFound):
+			return nil, fmt.Errorf("%w: blob %.300q has lost its content", errNotFound, q.Blob)
 		case err != nil:
 			return nil, fmt.Errorf("read blob %.300q: %w", q.Blob, err)
 		case len(p.data)+len(m.Data) > most && len(p.data) > 0:
-			p.next = m.Sequence
+			p.next = m.Seq
 			return p, nil
 		}
 		p.data = append(p.data, m.Data...)
-		if from = m.Sequence + 1; q.From == 0 && uint64(len(p.data)) >= info.Size {
+		if from = m.Seq + 1; q.From == 0 && uint64(len(p.data)) >= info.Size {
 			return p, nil
 		}
 	}
 }
 
+// blobMessage reads the first message of a subject from a sequence on, or the last one where that is 0.
+// It is read from any replica; one that does not have it may lag, so the leader is asked then. Without
+// the message there the error is [idempotency.ErrNotFound].
+func (a *api) blobMessage(ctx context.Context, stream jetstream.Stream, from uint64, subject string) (*handlers.StoredMessage, error) {
+	var m *jetstream.RawStreamMsg
+	var err error
+	request := fmt.Sprintf(`{"seq":%d,"next_by_subj":%q}`, from, subject)
+	if from > 0 {
+		m, err = stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
+	} else {
+		m, err = stream.GetLastMsgForSubject(ctx, subject)
+		request = fmt.Sprintf(`{"last_by_subj":%q}`, subject)
+	}
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return handlers.LeaderMessage(ctx, a.js.Conn(), "OBJ_"+a.space.BlobsBucket(), request)
+	case err != nil:
+		return nil, err
+	}
+	return &handlers.StoredMessage{Seq: m.Sequence, Data: m.Data}, nil
+}
+
 // blobInfo reads what the object store knows of a blob.
 func (a *api) blobInfo(ctx context.Context, stream jetstream.Stream, name string) (*jetstream.ObjectInfo, error) {
-	m, err := stream.GetLastMsgForSubject(ctx, "$O."+a.space.BlobsBucket()+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
-	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+	m, err := a.blobMessage(ctx, stream, 0, "$O."+a.space.BlobsBucket()+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
+	if err != nil && !errors.Is(err, idempotency.ErrNotFound) {
 		return nil, fmt.Errorf("look up blob %.300q: %w", name, err)
 	}
 	var info jetstream.ObjectInfo

@@ -99,7 +99,7 @@ func (s *setup) workerPublishes(pool string) []string {
 	context, limits := s.Space.ContextBucket(), s.Space.LimitsBucket()
 	list = append(list, "$KV."+context+".>", "$JS.API.STREAM.MSG.GET.KV_"+context, "$KV."+limits+".>", "$JS.API.DIRECT.GET.KV_"+limits+".>")
 	list = append(list,
-		"$O."+s.Space.BlobsBucket()+".>", "$JS.API.DIRECT.GET."+blobs, "$JS.API.DIRECT.GET."+blobs+".>", "$JS.API.STREAM.PURGE."+blobs,
+		"$O."+s.Space.BlobsBucket()+".>", "$JS.API.DIRECT.GET."+blobs, "$JS.API.DIRECT.GET."+blobs+".>", "$JS.API.STREAM.MSG.GET."+blobs, "$JS.API.STREAM.PURGE."+blobs,
 		"$JS.API.CONSUMER.CREATE."+blobs+".>", "$JS.API.CONSUMER.DELETE."+blobs+".*", "$JS.FC."+blobs+".>",
 		s.Space.Prefix()+".dead.>", s.Space.Prefix()+".live.>", s.Space.VerdictsOfAll(),
 		"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.INFO.*.*",

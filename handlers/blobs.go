@@ -132,7 +132,8 @@ const hasTimeout = 2 * time.Second
 const youngPart = 240
 
 // has reports whether a blob is known to be there, whole, and whether it is so young that it outlives
-// every record that is stored now. Its age is measured on the clock of the server.
+// every record that is stored now. Its age is measured on the clock of the server. A replica may not
+// know it yet: then it is stored once more.
 func (b *Blobs) has(ctx context.Context, blob events.Blob) (there, young bool) {
 	ctx, cancel := context.WithTimeout(ctx, hasTimeout)
 	defer cancel()
@@ -140,7 +141,7 @@ func (b *Blobs) has(ctx context.Context, blob events.Blob) (there, young bool) {
 	if err != nil {
 		return false, false
 	}
-	if _, err = b.get(ctx, blob.Blob, blob.SHA256); err != nil {
+	if data, errRead := b.fromReplica(ctx, blob.Blob); errRead != nil || hashOf(data) != blob.SHA256 {
 		return false, false
 	}
 	status, err := b.store.Status(ctx)

@@ -34,7 +34,7 @@ func (b *contextBucket) Read(ctx context.Context, key string) ([]byte, uint64, e
 	if err != nil {
 		return nil, 0, fmt.Errorf("encode a read: %w", err)
 	}
-	m, err := leaderMessage(ctx, b.nc, "KV_"+b.kv.Bucket(), string(request))
+	m, err := LeaderMessage(ctx, b.nc, "KV_"+b.kv.Bucket(), string(request))
 	switch {
 	case errors.Is(err, idempotency.ErrNotFound):
 		return nil, 0, nil

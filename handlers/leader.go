@@ -11,20 +11,21 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 )
 
-// storedMessage is a message of a stream as its leader has it.
-type storedMessage struct {
+// StoredMessage is a message of a stream as its leader has it.
+type StoredMessage struct {
 	Seq    uint64 `json:"seq"`
 	Header []byte `json:"hdrs"`
 	Data   []byte `json:"data"`
 }
 
 // deleted reports whether the message marks the end of a key of a bucket.
-func (m *storedMessage) deleted() bool {
+func (m *StoredMessage) deleted() bool {
 	return bytes.Contains(m.Header, []byte("KV-Operation:")) || bytes.Contains(m.Header, []byte("Nats-Marker-Reason:"))
 }
 
-// leaderMessage asks the leader of a stream for a message, or returns [idempotency.ErrNotFound].
-func leaderMessage(ctx context.Context, nc *nats.Conn, stream, request string) (*storedMessage, error) {
+// LeaderMessage asks the leader of a stream for a message, or returns [idempotency.ErrNotFound]. The
+// request is that of the JetStream API. What a replica does not have may be there: only this read tells.
+func LeaderMessage(ctx context.Context, nc *nats.Conn, stream, request string) (*StoredMessage, error) {
 	const noMessage = 10037
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
@@ -37,7 +38,7 @@ func leaderMessage(ctx context.Context, nc *nats.Conn, stream, request string) (
 			Code        int    `json:"err_code"`
 			Description string `json:"description"`
 		} `json:"error"`
-		Message storedMessage `json:"message"`
+		Message StoredMessage `json:"message"`
 	}
 	switch err := json.Unmarshal(reply.Data, &r); {
 	case err != nil:

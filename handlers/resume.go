@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
@@ -139,20 +137,4 @@ func (b *Blobs) Object(ctx context.Context, key subjects.Key, kind string, store
 		return nil, err
 	}
 	return object, nil
-}
-
-// get reads a blob and checks that it is what its hash says.
-func (b *Blobs) get(ctx context.Context, name, sum string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
-	data, err := b.store.GetBytes(ctx, name)
-	switch {
-	case errors.Is(err, jetstream.ErrObjectNotFound), errors.Is(err, jetstream.ErrDigestMismatch):
-		return nil, fmt.Errorf("%w: blob %s: %w", errNoArgs, name, err)
-	case err != nil:
-		return nil, fmt.Errorf("read blob %s: %w", name, err)
-	case hashOf(data) != sum:
-		return nil, fmt.Errorf("%w: blob %s has another hash", errNoArgs, name)
-	}
-	return data, nil
 }

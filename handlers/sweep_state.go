@@ -95,7 +95,7 @@ var errPageLost = errors.New("a page of open turns is lost")
 // leaderRead asks the leader of a stream for a message and returns its sequence, or
 // [idempotency.ErrNotFound].
 func leaderRead(ctx context.Context, nc *nats.Conn, stream, request string) (uint64, error) {
-	m, err := leaderMessage(ctx, nc, stream, request)
+	m, err := LeaderMessage(ctx, nc, stream, request)
 	if err != nil {
 		return 0, err
 	}

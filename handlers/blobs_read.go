@@ -1,0 +1,88 @@
+package handlers
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/idempotency"
+)
+
+// get reads a blob and checks its hash. It is read from any replica, which may lag behind the write of
+// a moment ago: that the blob is not there, or damaged, is decided by the leader of the bucket alone.
+func (b *Blobs) get(ctx context.Context, name, sum string) ([]byte, error) {
+	data, err := b.fromReplica(ctx, name)
+	if err == nil && hashOf(data) == sum {
+		return data, nil
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("read blob %s: %w", name, errors.Join(err, context.Cause(ctx)))
+	}
+	switch data, err = b.fromLeader(ctx, name); {
+	case err != nil:
+		return nil, fmt.Errorf("read blob %s: %w", name, err)
+	case hashOf(data) != sum:
+		return nil, fmt.Errorf("%w: blob %s has another hash", errNoArgs, name)
+	}
+	return data, nil
+}
+
+func (b *Blobs) fromReplica(ctx context.Context, name string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	return b.store.GetBytes(ctx, name) //nolint:wrapcheck // the caller says which blob it is
+}
+
+// fromLeader reads a blob from the leader, chunk by chunk.
+func (b *Blobs) fromLeader(ctx context.Context, name string) ([]byte, error) {
+	info, err := b.leaderInfo(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var data []byte
+	for from := uint64(1); uint64(len(data)) < info.Size; {
+		m, err := LeaderMessage(ctx, b.nc, "OBJ_"+b.bucket, fmt.Sprintf(`{"seq":%d,"next_by_subj":%q}`, from, "$O."+b.bucket+".C."+info.NUID))
+		if errors.Is(err, idempotency.ErrNotFound) {
+			return nil, b.incomplete(ctx, name, info.NUID)
+		}
+		if err != nil {
+			return nil, err
+		}
+		data, from = append(data, m.Data...), m.Seq+1
+	}
+	return data, nil
+}
+
+// incomplete is why a blob lacks a chunk: it is stored again just now, and can be read then, or its
+// content is gone.
+func (b *Blobs) incomplete(ctx context.Context, name, nuid string) error {
+	switch now, err := b.leaderInfo(ctx, name); {
+	case err != nil:
+		return err
+	case now.NUID != nuid:
+		return errors.New("it was written over while it was read")
+	}
+	return fmt.Errorf("%w: its content is not stored", errNoArgs)
+}
+
+// leaderInfo reads what the leader knows of a blob.
+func (b *Blobs) leaderInfo(ctx context.Context, name string) (*jetstream.ObjectInfo, error) {
+	subject := "$O." + b.bucket + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
+	m, err := LeaderMessage(ctx, b.nc, "OBJ_"+b.bucket, fmt.Sprintf(`{"last_by_subj":%q}`, subject))
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", errNoArgs, jetstream.ErrObjectNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var info jetstream.ObjectInfo
+	if err := json.Unmarshal(m.Data, &info); err != nil || info.Deleted || info.NUID == "" || strings.ContainsAny(info.NUID, ".*> ") {
+		return nil, fmt.Errorf("%w: it was deleted, or its entry is damaged", errNoArgs)
+	}
+	return &info, nil
+}
