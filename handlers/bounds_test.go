@@ -89,3 +89,51 @@ func TestQuestionsOfARunBeforeCountToo(t *testing.T) {
 		require.Contains(t, r.Content, "this call has 256 questions, and no call may have more")
 	})
 }
+
+// TestSurfacesAndStepsOfRunsBeforeCountToo has a tool name rows and steps by its run, so that no run puts
+// up what another has.
+func TestSurfacesAndStepsOfRunsBeforeCountToo(t *testing.T) {
+	t.Parallel()
+	const each, most = 600, 1000
+	for kind, put := range map[string]func(ctx context.Context, d tools.Desk, name string) error{
+		"surfaces": func(ctx context.Context, d tools.Desk, name string) error {
+			_, err := d.Show(ctx, tools.Surface{Tool: "Row", Name: name})
+			return err
+		},
+		"steps": func(ctx context.Context, d tools.Desk, name string) error {
+			_, done, err := d.StepResult(ctx, name)
+			if err == nil && !done {
+				_, err = d.StoreStep(ctx, name, []byte(`1`))
+			}
+			return err
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			tool := func(ctx context.Context, c *tools.Call) (tools.Result, error) {
+				for i := range each {
+					if err := put(ctx, c.Desk, fmt.Sprintf("%d of epoch %d", i, c.Epoch)); err != nil {
+						return tools.Result{}, err
+					}
+				}
+				_, err := c.Desk.Ask(ctx, tools.Question{Name: "q"})
+				return tools.Result{}, err
+			}
+			inOffice(t, bindings.EffectIdempotent, tool, func(t *testing.T, o *office) {
+				t.Helper()
+				done := o.handle(o.turn())
+				pass(11 * time.Second)
+				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.True(t, o.parked())
+				done = o.handle(o.says("q", "yes"))
+				pass(11 * time.Second)
+				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.Equal(t, events.CodeTooLarge, o.response().Code)
+				require.Contains(t, o.response().Content, fmt.Sprintf("%d %s", most, kind))
+				records, err := o.store.Scan(t.Context(), o.key)
+				require.NoError(t, err)
+				require.Less(t, len(records), most+20)
+			})
+		})
+	}
+}

@@ -9,21 +9,22 @@ import (
 	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 )
 
 // desk is what one attempt of a tool can reach: people, the screen and the memory of its turn.
-// It implements [tools.Desk] on the journal. Each attempt counts what it puts up anew, as each
-// run does, so that it comes to the same questions.
+// It implements [tools.Desk] on the journal. Each attempt numbers what it puts up anew, as each
+// run does, so that it comes to the same questions; how much a call may put up is counted for all
+// of its runs and attempts together.
 type desk struct {
 	run   *run
 	clock *engine.Clock
 	guard guardedDesk // what the tool is given
 
 	// Guarded by run.mu.
-	asked, shown tally
+	asked, shown int                  // numbers given to the last ones without a name
 	names        map[string]string    // what was put up, by id: the tool_name of its event
-	done         map[string]bool      // named steps that this attempt has come to
 	steps        map[string]time.Time // named steps that are being done, since when
 }
 
@@ -34,13 +35,6 @@ const (
 	maxSurfaces  = 1000
 	maxSteps     = 1000
 )
-
-// tally counts what a call has put up of a kind.
-type tally struct {
-	number int // given to the last one without a name
-	stored int // by runs before, questions only
-	fresh  int // by this attempt, besides those
-}
 
 // Ask implements [tools.Desk].
 func (d *desk) Ask(ctx context.Context, asks tools.Question) (tools.Answer, error) {
@@ -89,7 +83,7 @@ func (d *desk) Show(ctx context.Context, s tools.Surface) (string, error) {
 	put := exhibit{
 		name: s.Name, number: s.Number, tool: s.Tool, component: s.Component, display: s.Display, interaction: events.InteractionUISurface, payload: s.Payload,
 	}
-	id, err := d.name(&put, &d.shown, events.SurfaceID, maxSurfaces, "surfaces")
+	id, err := d.nameSurface(&put)
 	if err != nil {
 		return "", err
 	}
@@ -175,13 +169,16 @@ func (d *desk) StepResult(ctx context.Context, name string) (result json.RawMess
 func (d *desk) begin(name string) error {
 	d.run.mu.Lock()
 	defer d.run.mu.Unlock()
-	if !d.done[name] && len(d.done) >= maxSteps {
-		return tooMany("steps", maxSteps)
+	return count(d.run.keeps().Steps, name, maxSteps, "steps")
+}
+
+// count notes that a call puts up something, unless it did so before, in this run or another.
+func count(kept map[string]bool, id string, limit int, what string) error {
+	token := subjects.Token(id)
+	if !kept[token] && len(kept) >= limit {
+		return tooMany(what, limit)
 	}
-	if d.done == nil {
-		d.done = map[string]bool{}
-	}
-	d.done[name] = true
+	kept[token] = true
 	return nil
 }
 
@@ -208,18 +205,33 @@ func (d *desk) StoreStep(_ context.Context, name string, result json.RawMessage)
 	return counts, err
 }
 
-// name gives what is put up its id in the call, by its name or its number.
-func (d *desk) name(put *exhibit, count *tally, id func(name string, n int) string, limit int, what string) (string, error) {
-	r := d.run
+// nameQuestion gives a question its id in the call.
+func (d *desk) nameQuestion(put *exhibit) (string, error) {
+	d.run.mu.Lock()
+	defer d.run.mu.Unlock()
+	return d.name(put, &d.asked, events.AskID, func(id string) error {
+		return count(d.run.keeps().Questions, id, maxQuestions, "questions")
+	})
+}
+
+// nameSurface gives what is shown its id in the call.
+func (d *desk) nameSurface(put *exhibit) (string, error) {
+	d.run.mu.Lock()
+	defer d.run.mu.Unlock()
+	return d.name(put, &d.shown, events.SurfaceID, func(id string) error {
+		return count(d.run.keeps().Surfaces, id, maxSurfaces, "surfaces")
+	})
+}
+
+// name gives what is put up its id in the call, by its name or its number. The mutex is held.
+func (d *desk) name(put *exhibit, last *int, id func(name string, n int) string, count func(id string) error) (string, error) {
 	if put.tool == "" {
-		put.tool = r.t.binding.Tool
+		put.tool = d.run.t.binding.Tool
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	number := put.number
 	if put.name == "" && number == 0 {
-		count.number++
-		number = count.number
+		*last++
+		number = *last
 	}
 	given := id(put.name, number)
 	if _, twice := d.names[given]; twice {
@@ -227,15 +239,8 @@ func (d *desk) name(put *exhibit, count *tally, id func(name string, n int) stri
 			"this run has put up %.80s before: a name stands for one question or surface of the call, also after a crash; "+
 				"count in it what repeats, or leave it out", given)}
 	}
-	stored := false
-	if r.before != nil {
-		_, stored = r.before.Question(given)
-	}
-	if !stored {
-		if count.stored+count.fresh >= limit {
-			return "", tooMany(what, limit)
-		}
-		count.fresh++
+	if err := count(given); err != nil {
+		return "", err
 	}
 	if d.names == nil {
 		d.names = map[string]string{}

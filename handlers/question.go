@@ -40,7 +40,7 @@ func (d *desk) question(ctx context.Context, asks tools.Question) (*question, er
 	if asks.Input {
 		put.interaction = events.InteractionInputRequest
 	}
-	id, err := d.name(&put, &d.asked, events.AskID, maxQuestions, "questions")
+	id, err := d.nameQuestion(&put)
 	if err != nil {
 		return nil, err
 	}

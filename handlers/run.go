@@ -35,9 +35,10 @@ type run struct {
 	hold idempotency.Hold // written under gate and mu, read under either
 
 	mu       sync.Mutex
-	over     error          // why nothing can be done any more
-	desk     *desk          // of the attempt
-	vars     map[string]any // context variables that were read for the tool, nil if none were
+	over     error             // why nothing can be done any more
+	desk     *desk             // of the attempt
+	kept     *idempotency.Kept // what the call has put up in all runs and attempts, nil until it is asked for
+	vars     map[string]any    // context variables that were read for the tool, nil if none were
 	waiting  waiting
 	limited  limited
 	progress progress
@@ -57,12 +58,17 @@ func (r *run) Desk(clock *engine.Clock) tools.Desk {
 		next = &desk{}
 	}
 	next.run, next.clock = r, clock
-	if r.before != nil {
-		next.asked.stored = len(r.before.Questions())
-	}
 	next.guard = guardedDesk{Desk: next, h: r.h, t: r.t, scrub: &r.secrets}
 	r.desk = next
 	return &next.guard
+}
+
+// keeps returns what the call has put up in all its runs and attempts. The mutex is held.
+func (r *run) keeps() *idempotency.Kept {
+	if r.kept == nil {
+		r.kept = r.before.Kept()
+	}
+	return r.kept
 }
 
 // do does something at a desk. What op reads and writes in the journal goes through [run.persist]:

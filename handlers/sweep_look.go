@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -37,10 +38,21 @@ func (r *round) lookAtPage(ctx context.Context, page SweepPage) error {
 			if !mutant.Planted(mutant.SweepForgetsTheRest) {
 				r.keep(page.Known, rest...)
 			}
+			r.keepFailed(page.Known)
 			return fmt.Errorf("sweep: %w", err)
 		}
 	}
+	r.keepFailed(page.Known)
 	return nil
+}
+
+// keepFailed puts the turns of a page that failed behind all others, so that these are looked at first
+// though a sweep ends at failures.
+func (r *round) keepFailed(known uint64) {
+	if len(r.failed) > 0 {
+		r.keep(known, r.failed...)
+		r.failed = nil
+	}
 }
 
 // lookAtSome looks at turns of a page and does what they need. It returns how many it has dealt with,
@@ -54,10 +66,13 @@ func (r *round) lookAtSome(ctx context.Context, turns []OpenTurn, known uint64) 
 		switch ended, err := r.conclude(ctx, &turns[i], &looks[i]); {
 		case ended:
 			r.state.Open--
-		case err != nil && (ctx.Err() != nil || r.failures >= maxFailures):
+		case err != nil && ctx.Err() != nil:
 			return i, r.over(ctx, err)
 		case err != nil:
-			r.keep(known, turns[i])
+			r.failed = append(r.failed, turns[i])
+			if r.failures >= maxFailures {
+				return i + 1, err
+			}
 		default:
 			r.keep(r.state.From, turns[i])
 		}
@@ -179,7 +194,9 @@ func (r *round) conclude(ctx context.Context, o *OpenTurn, l *look) (ended bool,
 		resume, err = r.mend(ctx, o, f)
 	}
 	if err != nil {
-		r.failures++
+		if !errors.Is(err, idempotency.ErrTooMany) { // which is about the turn, not about the server
+			r.failures++
+		}
 		r.out.Failed++
 		if ctx.Err() == nil {
 			r.Logger.Warn("a turn could not be swept; the next sweep tries again", "key", o.Key, "err", err)

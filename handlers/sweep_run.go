@@ -91,6 +91,7 @@ type round struct {
 	known    uint64     // what is known of all of these: see [SweepPage]
 	dropped  []uint64   // pages to drop after the commit
 	failures int        // in a row
+	failed   []OpenTurn // of the page that is looked at
 }
 
 // keep puts turns that stay open behind the others.

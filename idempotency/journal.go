@@ -86,9 +86,13 @@ func (j *Journal) Load(ctx context.Context, key subjects.Key) (*Turn, error) {
 	return Load(ctx, j.store, key)
 }
 
-// Load reads a turn from the leader of a store.
+// Load reads a turn from the leader of a store. Of a turn with more records than one read returns it
+// reads what is needed to end it: see [Turn.Crowded].
 func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 	records, err := s.Scan(ctx, key)
+	if errors.Is(err, ErrTooMany) {
+		return loadNamed(ctx, s, key)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +109,9 @@ func (j *Journal) loadAgain(ctx context.Context, key subjects.Key, earlier *Turn
 		return Load(ctx, j.store, key)
 	}
 	records, err := store.Rescan(ctx, key, earlier.Records)
+	if errors.Is(err, ErrTooMany) {
+		return loadNamed(ctx, j.store, key)
+	}
 	if err != nil {
 		return nil, err
 	}

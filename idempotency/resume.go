@@ -96,3 +96,7 @@ func (t *Turn) Parked() bool {
 
 // Corrupt reports whether a record of the turn cannot be read: such a turn is never run.
 func (t *Turn) Corrupt() bool { return t.corrupt }
+
+// Crowded reports whether the turn has more records than one read returns, and Records only those that
+// are needed to end it. Such a turn is never run: it ends as too_large.
+func (t *Turn) Crowded() bool { return t.crowded }

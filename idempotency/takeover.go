@@ -31,6 +31,8 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	switch {
 	case claim.Verdict != "":
 		return conclude(events.Code(claim.Verdict)) // from the stored verdict, not from our manifests
+	case t.crowded:
+		return conclude(events.CodeTooLarge)
 	case !reenterable(claim.Effect), t.sealed() >= j.maxTakeovers:
 		return conclude(endOf(t)) // needs no takeover: the tool is not entered again
 	case !c.ableTo(t, &hold):
@@ -84,6 +86,8 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 		d = Decision{Action: Leave, Turn: t}
 	case t.corrupt:
 		d.Code = events.CodeStateCorrupt
+	case t.crowded:
+		d.Code = events.CodeTooLarge
 	case c.cancels():
 		d.Code = events.CodeCancelled
 	case t.Cancel != nil, !reenterable(hold.Effect), hold.Effect == effectReplay && !t.replays(hold.Nonce):

@@ -45,6 +45,7 @@ type Turn struct {
 	dismissed map[string]*Record
 	parks     []*Record // those of all epochs
 	corrupt   bool
+	crowded   bool
 }
 
 func newTurn(key subjects.Key, records []Record) *Turn {

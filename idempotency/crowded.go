@@ -1,0 +1,47 @@
+package idempotency
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// A call with more records than one read returns can still be ended. It is never run again: its
+// questions and steps are not known.
+
+// loadNamed reads of a call what decides who holds it and whether it has ended: the records whose
+// names are known, and the newest takeover.
+func loadNamed(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
+	takeover, err := s.Last(ctx, key.Private(kindTakeover, AnyToken))
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	epoch := 1
+	var records []Record
+	if err == nil {
+		name, _ := subjects.ParseKey(takeover.Key)
+		if n, errID := strconv.Atoi(name.ID); errID == nil {
+			epoch = n
+		}
+		records = append(records, takeover)
+	}
+	found, err := lasts(ctx, s, []string{
+		key.Public(kindCall), key.Public(kindResponse), key.Public(kindCancel), key.Private(kindPark, strconv.Itoa(epoch)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range found {
+		if r != nil {
+			records = append(records, *r)
+		}
+	}
+	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.Seq, b.Seq) })
+	t := newTurn(key, records)
+	t.crowded = true
+	return t, nil
+}

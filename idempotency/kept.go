@@ -1,0 +1,28 @@
+package idempotency
+
+import "github.com/oneturn/oneturn/subjects"
+
+// Kept is what a call has in the journal of that which is bounded: the tokens of its ids, by kind.
+type Kept struct {
+	Questions, Surfaces, Steps map[string]bool
+}
+
+// Kept returns what the runs before have stored. A nil turn has nothing.
+func (t *Turn) Kept() *Kept {
+	k := &Kept{Questions: map[string]bool{}, Surfaces: map[string]bool{}, Steps: map[string]bool{}}
+	if t == nil {
+		return k
+	}
+	for i := range t.Records {
+		r, _ := subjects.ParseKey(t.Records[i].Key)
+		switch r.Kind {
+		case kindAsk:
+			k.Questions[r.ID] = true
+		case kindShow:
+			k.Surfaces[r.ID] = true
+		case kindStep:
+			k.Steps[r.ID] = true
+		}
+	}
+	return k
+}
