@@ -284,16 +284,20 @@ func (b *binder) effect(t *toolEntry) (effect Effect, why string) {
 		return EffectNone, "asking a model for a completion changes nothing"
 	case t.uiTool:
 		return EffectReplay, "a UI tool without effect"
-	case trusts(t):
+	case trusts(t.target):
 		return EffectUnsafe, "not declared in the manifest: the effect that the service or server declares applies, else this one"
 	default:
 		return EffectUnsafe, "the default, as no effect is declared"
 	}
 }
 
-// trusts reports whether a tool's own word on its effect is believed.
-func trusts(t *toolEntry) bool {
-	switch to := t.target.(type) {
+// Learns reports whether the effect is what the tool tells of itself, once it has: the manifest names none
+// and trusts the tool. A tool without a target is part of the worker, and trusted.
+func (b *Binding) Learns() bool { return !b.EffectSaid && (b.Target == nil || trusts(b.Target)) }
+
+// trusts reports whether the word of what is called on its own effect is believed.
+func trusts(to target.Target) bool {
+	switch to := to.(type) {
 	case *target.NATS:
 		return to.TrustMetadata
 	case *target.MCP:

@@ -10,7 +10,8 @@ import (
 )
 
 // findTool finds what runs the tool of a turn, and what that knows of itself. Nobody is asked: what a
-// tool has not learned yet does not count for this turn.
+// tool has not learned yet does not count for this turn. An effect that only the tool can tell is not
+// known then, and that of the binding is the default for a new turn.
 func (h *Handlers) findTool(t *turn) (err error) {
 	t.effect = t.binding.Effect
 	if t.tool, err = h.Tool(t.binding); err != nil {
@@ -20,7 +21,9 @@ func (h *Handlers) findTool(t *turn) (err error) {
 	if !ok {
 		return nil
 	}
-	if known, ok := describer.Known(); ok {
+	known, ok := describer.Known()
+	t.effectUnknown = !ok && t.binding.Learns()
+	if ok {
 		t.version = known.Version
 		if known.Effect != "" && !t.binding.EffectSaid {
 			t.effect = bindings.Effect(known.Effect)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/mutant"
@@ -33,6 +34,9 @@ func (k *taker) Effect(key subjects.Key, claim *idempotency.Record) (effect stri
 	t := &turn{binding: set.Bound(call.WorkflowName, call.Agent, call.ToolName)}
 	if t.binding == nil || h.findTool(t) != nil {
 		return "", true // the turn ends as unknown_tool
+	}
+	if t.effectUnknown { // nothing forbids what the claim allows
+		return "", true
 	}
 	return string(t.effect), true
 }
@@ -140,6 +144,9 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 	err := h.findTool(t)
 	if err != nil {
 		return stuck(events.CodeUnknownTool, "no tool", err)
+	}
+	if t.effectUnknown {
+		t.effect = bindings.Effect(d.Hold.Effect)
 	}
 	if d.Hold.Stricter(string(t.effect)) { // the manifests have changed since the turn was taken over
 		return stuck(events.CodeInterrupted, "its effect is "+string(t.effect)+" now", nil)

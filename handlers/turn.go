@@ -33,21 +33,23 @@ type turn struct {
 	hash        string // of the fingerprint, in hex
 	ref         idempotency.TurnRef
 
-	binding  *bindings.Binding // nil for a turn that is rejected before one was found
-	tool     tools.Invoker
-	effect   bindings.Effect // of the tool: that of the binding, or what the tool itself knows
-	version  string          // of what the tool calls, "" if it knows none
-	args     map[string]any
-	argsJSON events.Canonical
-	reject   *rejection        // why the tool is not entered, nil if it is
-	vars     map[string]any    // context variables as an earlier run of it got them, nil if it continues with none
-	base     map[string]string // what the snapshot of the event held then, see [Delta.Base]
-	waited   bool              // this worker claimed the turn and has not entered its tool
-	stuck    string            // why this worker cannot enter the tool again, "" if it can
-	asked    bool              // a run of it has come to a question
-	attempts int               // of its tool by this worker, once it was entered
-	ran      time.Duration     // of all of them
-	secret   atomic.Bool       // the journal holds, or may come to hold, secrets of the turn
+	binding *bindings.Binding // nil for a turn that is rejected before one was found
+	tool    tools.Invoker
+	effect  bindings.Effect // of the tool: that of the binding, or what the tool itself knows
+	// effectUnknown says that only the tool can tell its effect, and has not been heard yet.
+	effectUnknown bool
+	version       string // of what the tool calls, "" if it knows none
+	args          map[string]any
+	argsJSON      events.Canonical
+	reject        *rejection        // why the tool is not entered, nil if it is
+	vars          map[string]any    // context variables as an earlier run of it got them, nil if it continues with none
+	base          map[string]string // what the snapshot of the event held then, see [Delta.Base]
+	waited        bool              // this worker claimed the turn and has not entered its tool
+	stuck         string            // why this worker cannot enter the tool again, "" if it can
+	asked         bool              // a run of it has come to a question
+	attempts      int               // of its tool by this worker, once it was entered
+	ran           time.Duration     // of all of them
+	secret        atomic.Bool       // the journal holds, or may come to hold, secrets of the turn
 	// merge merges what its tool has changed in the context variables, once the response is stored;
 	// nil if it has changed nothing
 	merge func(ctx context.Context) error

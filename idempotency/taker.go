@@ -7,7 +7,7 @@ import "github.com/oneturn/oneturn/subjects"
 // worker makes of the claim before it stores anything.
 type Taker interface {
 	// Effect returns the effect that the tool named by a claim has for this worker today, "" if
-	// it has no such tool. It reports false if the worker does not know the workflow of the
+	// it has no such tool, or has not learned the effect yet: then that of the claim stays. It reports false if the worker does not know the workflow of the
 	// claim: another worker may, so the turn is not taken over here.
 	Effect(key subjects.Key, claim *Record) (effect string, known bool)
 }

@@ -63,7 +63,7 @@ func (r *remotes) adopt(all []*bindings.Binding) {
 		}
 		one := r.get(binding)
 		one.wanted = true
-		one.learns = one.learns || learns(binding)
+		one.learns = one.learns || binding.Learns()
 		r.known[one.key] = one
 		r.force[binding.Target] = one
 	}
@@ -73,23 +73,6 @@ func (r *remotes) adopt(all []*bindings.Binding) {
 	select {
 	case r.changed <- struct{}{}:
 	default:
-	}
-}
-
-// learns reports whether what a tool says of itself may change its effect.
-func learns(b *bindings.Binding) bool {
-	if b.EffectSaid {
-		return false
-	}
-	switch t := b.Target.(type) {
-	case *target.NATS:
-		return t.TrustMetadata
-	case *target.MCP:
-		return t.Server != nil && t.Server.TrustAnnotations
-	case *target.Agent:
-		return t.NATS != nil && t.NATS.TrustMetadata
-	default:
-		return false
 	}
 }
 
