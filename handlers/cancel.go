@@ -169,7 +169,7 @@ func (h *Handlers) CancelSeen(key subjects.Key) {
 	name := key.String()
 	h.cancelled.Add(name, h.Now())
 	r := h.running.find(name)
-	if r != nil && h.isCancelled(context.Background(), idempotency.Hold{Key: key, Claim: r.hold.Claim}) { // which never changes
+	if r != nil && h.isCancelled(context.Background(), idempotency.Hold{Key: key, Claim: r.held().Claim}) {
 		h.running.stop(name, errCancelled)
 	}
 }

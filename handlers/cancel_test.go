@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,4 +117,28 @@ func (a *asker) ended() events.ToolResponse {
 	var response events.ToolResponse
 	require.NoError(a.k.t, m.As(&response))
 	return response
+}
+
+// TestLiveCopyOfACancelReadsARunThatParks: under the race detector, the copy and the end of the run do not
+// meet in an unguarded field.
+func TestLiveCopyOfACancelReadsARunThatParks(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(func(ctx context.Context, c *tools.Call) (tools.Result, error) {
+		_, err := c.Desk.Ask(ctx, tools.Question{Name: "q"})
+		return tools.Result{}, err
+	}))
+	c := k.Config
+	c.ParkAfter = 20 * time.Millisecond
+	h := handlers.New(c)
+	key := subjects.TurnKey("app", "chat", "", "turn")
+	ctx, stop := context.WithCancel(t.Context())
+	var copies sync.WaitGroup
+	copies.Go(func() {
+		for ctx.Err() == nil {
+			h.CancelSeen(key)
+		}
+	})
+	require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.message(1, 1)).Do)
+	stop()
+	copies.Wait()
 }
