@@ -8,16 +8,17 @@ import (
 	"github.com/oneturn/oneturn/inbox"
 )
 
-// erase settles a message that held a secret answer: its bytes go before it is acknowledged. If
-// they cannot, it comes back, and the journal knows that it is done.
-func (w *Worker) erase(d *inbox.Delivery) {
+// erase settles a message that held a secret answer: its bytes are overwritten before it is acknowledged.
+// If that fails, the message is redelivered after again, and the journal has its outcome; with an again of 0
+// it is acknowledged all the same.
+func (w *Worker) erase(d *inbox.Delivery, again time.Duration) {
 	err := handlers.EraseMessage(w.nc, idempotency.Lease{Stream: d.Stream, Seq: d.Seq})
 	switch {
 	case err == nil:
 		d.Ack()
-	case time.Since(d.Stored) < handlers.EraseFor:
+	case again > 0:
 		w.c.Logger.Warn("a secret answer could not be erased from the inbound stream; it is tried again", "seq", d.Seq, "err", err)
-		d.Nak(handlers.ErasePause)
+		d.Nak(again)
 	default:
 		w.c.Logger.Error("a secret answer could not be erased from the inbound stream: the server's files may hold it until they are compacted",
 			"seq", d.Seq, "err", err)

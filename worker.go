@@ -286,7 +286,7 @@ func message(d *inbox.Delivery) *handlers.Message {
 func (w *Worker) settle(d *inbox.Delivery, disposition handlers.Disposition) {
 	switch disposition.Do {
 	case handlers.Erase:
-		w.erase(d)
+		w.erase(d, disposition.Delay)
 	case handlers.Ack:
 		d.Ack()
 		if failpoint.Enabled {

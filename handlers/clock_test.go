@@ -124,3 +124,57 @@ func TestMessageWhoseAgeIsNotKnownComesBack(t *testing.T) {
 	k.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errors.New("no leader") }
 	require.Equal(t, handlers.Leave, k.Handle(t.Context(), k.message(1, 1)).Do)
 }
+
+// TestSlowClockEndsNoQuestion: a question without a timeout is open for the life of its turn, though the
+// clock of the worker is slow by more than that.
+func TestSlowClockEndsNoQuestion(t *testing.T) {
+	t.Parallel()
+	for name, skew := range map[string]time.Duration{"more than the life of a turn behind": -8 * 24 * time.Hour, "days behind": -3 * 24 * time.Hour, "days ahead": 3 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(func(ctx context.Context, c *tools.Call) (tools.Result, error) {
+				_, err := c.Desk.Ask(ctx, tools.Question{Name: "q"})
+				return tools.Result{}, err
+			}))
+			var ends []time.Time
+			config := k.Config
+			config.MaxTurnLife = 7 * 24 * time.Hour
+			config.Schedule = func(_ context.Context, e *events.Expire) error {
+				ends = append(ends, e.ExpiresAt)
+				return nil
+			}
+			config.Now = func() time.Time { return time.Now().Add(skew) }
+			require.Equal(t, handlers.Ack, handlers.New(config).Handle(t.Context(), k.message(1, 1)).Do)
+			require.NotEmpty(t, ends)
+			require.WithinDuration(t, time.Now().Add(config.MaxTurnLife), ends[0], time.Hour)
+		})
+	}
+}
+
+// TestClockOfTheWorkerDoesNotShortenTheTimeToErase: how long a failed erase is tried again is a matter of the
+// server's clock.
+func TestClockOfTheWorkerDoesNotShortenTheTimeToErase(t *testing.T) {
+	t.Parallel()
+	for name, skew := range map[string]time.Duration{"two hours ahead": 2 * time.Hour, "two hours behind": -2 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			k.Now = func() time.Time { return time.Now().Add(skew) }
+			owner := k.asker("asks", "")
+			owner.ask("1", func(e *events.ToolCall) { e.Secret = true })
+			secret := func(seq uint64) *handlers.Message {
+				m := k.says(seq, owner.question("1"), "swordfish").Message
+				m.Subject = k.space.In("gpu", events.KindToolCallResponse, "app", "WF", "chat") // of a pool that has not asked
+				return m
+			}
+			d := k.Handle(t.Context(), secret(2))
+			require.Equal(t, handlers.Erase, d.Do)
+			require.Positive(t, d.Delay)
+			old := secret(3)
+			old.Stored = time.Now().Add(-90 * time.Minute)
+			d = k.Handle(t.Context(), old)
+			require.Equal(t, handlers.Erase, d.Do)
+			require.Zero(t, d.Delay, "after an hour in the stream it is acknowledged all the same")
+		})
+	}
+}

@@ -13,10 +13,11 @@ import (
 
 // Bounds of erasing a message that was a secret answer.
 const (
-	// ErasePause is how long after a failure it is tried again.
-	ErasePause = 5 * time.Second
-	// EraseFor is how old a message may be and still be kept for that; then it is acknowledged.
-	EraseFor = time.Hour
+	// erasePause is how long after a failure it is tried again.
+	erasePause = 5 * time.Second
+	// eraseFor is how long a message is kept in the stream for that, by the server's clock; then it is
+	// acknowledged.
+	eraseFor = time.Hour
 	// eraseTimeout bounds one try.
 	eraseTimeout = 5 * time.Second
 )
@@ -45,6 +46,14 @@ func (h *Handlers) erases(m *Message) bool {
 	}
 	h.Logger.Log(m.Held, h.oftenAs(in.App), "an answer to no known question is acknowledged and not erased: the tenant sends too many", "seq", m.Lease.Seq)
 	return false
+}
+
+// eraseAgain is how long after a failure to erase a message it is tried again, 0 if it is not.
+func (h *Handlers) eraseAgain(m *Message) time.Duration {
+	if h.serverNow(m).Sub(m.arrived) < eraseFor {
+		return erasePause
+	}
+	return 0
 }
 
 // EraseMessage overwrites a message in its stream, which an acknowledgement does not do: the

@@ -22,10 +22,10 @@ func TestTimeToAnswerBeginsByTheClockOfTheServer(t *testing.T) {
 		asked   int           // times that the server was
 		ends    time.Duration // by the worker's clock
 	}{
-		"with a timeout":                  {timeout: time.Minute, asked: 1, ends: time.Hour + time.Minute},
-		"with more than the turn has":     {timeout: 30 * 24 * time.Hour, asked: 1, ends: time.Hour + 7*24*time.Hour},
-		"without one nobody asks it":      {ends: 7 * 24 * time.Hour},
-		"as the worker's if it says none": {timeout: time.Minute, fails: errors.New("no responders"), asked: 1, ends: time.Minute},
+		"with a timeout":               {timeout: time.Minute, asked: 1, ends: time.Hour + time.Minute},
+		"with more than the turn has":  {timeout: 30 * 24 * time.Hour, asked: 1, ends: time.Hour + 7*24*time.Hour},
+		"without one nobody asks it":   {ends: time.Hour + 7*24*time.Hour},
+		"as read last if it says none": {timeout: time.Minute, fails: errors.New("no responders"), asked: 1, ends: time.Hour + time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -151,7 +151,7 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 			d = leave()
 		}
 		if d.Do == Ack && h.erases(m) {
-			d.Do = Erase
+			d = Disposition{Do: Erase, Delay: h.eraseAgain(m)}
 		}
 	}()
 	m.tools = ctx

@@ -55,7 +55,7 @@ type Message struct {
 // Disposition says what becomes of a message.
 type Disposition struct {
 	Do    Do
-	Delay time.Duration // for Nak
+	Delay time.Duration // for Nak; for Erase after a failure, where 0 stands for no other try
 }
 
 // Do is the verb of a [Disposition].

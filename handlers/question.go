@@ -130,19 +130,19 @@ func sameShown(stored, fresh map[string]any) bool {
 
 // expiry is when the time to answer a question is over, by the clock of the server: after a timeout,
 // and with the life of the turn at the latest. It is zero when there is no end. The server is asked
-// only for a timeout that begins now.
+// only for a timeout that begins now; its clock as it was read last stands in when it does not answer.
 func (r *run) expiry(id string, timeout time.Duration) time.Time {
 	var end time.Time
-	claimed, now := r.begun, r.h.Now()
+	claimed, now := r.begun, r.h.serverNow(r.t.m)
 	if timeout > 0 && r.h.ServerTime != nil && r.askedBefore(id) == nil {
 		if server, err := r.serverTime(); err == nil {
-			claimed, now = claimed.Add(server.Sub(now)), server
+			now = server
 		}
 	}
 	if r.before != nil && r.before.Claim != nil {
 		claimed = r.before.Claim.Time
 	}
-	for _, server := range []time.Time{claimed, r.t.m.Stored} { // at the least, if it did not tell
+	for _, server := range []time.Time{claimed, r.t.m.arrived} { // at the least, if it did not answer
 		if now.Before(server) {
 			now = server
 		}
@@ -162,7 +162,7 @@ func (r *run) serverTime() (time.Time, error) {
 	defer cancel()
 	now, err := r.h.ServerTime(ctx)
 	if err != nil {
-		r.h.log(r.t).Warn("the server does not tell the time; that of the worker bounds the time for an answer", "err", logError(err))
+		r.h.log(r.t).Warn("the server does not report the time; its last known time bounds the time for an answer", "err", logError(err))
 	}
 	return now, err
 }

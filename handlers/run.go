@@ -23,7 +23,7 @@ type run struct {
 	tools  context.Context //nolint:containedctx // that of the run's tool
 	stop   context.CancelCauseFunc
 	before *idempotency.Turn // what the journal held when the run began, nil for a new turn
-	begun  time.Time
+	begun  time.Time         // by the clock of the server
 	first  desk
 	effect string // of the tool, as the claim pinned it
 

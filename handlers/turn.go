@@ -285,7 +285,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	t.holds(d)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	r := &run{h: h, t: t, tools: ctx, stop: stop, before: d.Turn, begun: h.Now(), hold: d.Hold, effect: d.Hold.Effect}
+	r := &run{h: h, t: t, tools: ctx, stop: stop, before: d.Turn, begun: h.serverNow(t.m), hold: d.Hold, effect: d.Hold.Effect}
 	t.asked = d.Turn != nil && len(d.Turn.Questions()) > 0
 	h.running.add(t.name, r)
 	defer h.running.remove(t.name, r)
