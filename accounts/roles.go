@@ -88,8 +88,10 @@ func (s *setup) workerPublishes(pool string) []string {
 		"$JS.API.CONSUMER.MSG.NEXT." + timers + ".timers", "$JS.ACK." + timers + ".timers.>", s.Space.Prefix() + ".timer.>",
 		"$JS.API.STREAM.MSG.GET." + timers, "$JS.API.STREAM.MSG.GET." + in, "$JS.API.STREAM.MSG.DELETE." + in,
 	}
-	// A turn that is put aside is published again by the worker that had it.
-	for _, kind := range []string{events.KindResume, events.KindExpire, events.KindToolCallResponse, events.KindStructuredOutputReady} {
+	// What is put aside is published again by any worker, an answer as one of a kind that only workers publish.
+	for _, kind := range []string{
+		events.KindResume, events.KindExpire, events.KindToolCallResponse, events.KindDeferredResponse, events.KindStructuredOutputReady,
+	} {
 		list = append(list, s.Space.Prefix()+".in.*."+kind+".>")
 	}
 	list = append(list,

@@ -85,8 +85,8 @@ func answers(kind string) bool {
 }
 
 // AnswerKind reports whether kind, of a body or a token of a subject, is one that
-// [Message.Answer] reads.
-func AnswerKind(kind string) bool { return answers(kind) }
+// [Message.Answer] reads, or [KindDeferredResponse].
+func AnswerKind(kind string) bool { return answers(kind) || kind == KindDeferredResponse }
 
 // value returns what an answer says, and whether it says anything.
 func (m *Message) value() (value any, there bool) {

@@ -11,6 +11,11 @@ const (
 	KindExpire                = "expire"
 )
 
+// KindDeferredResponse is the kind of the subject, and never of the body, of an answer that a worker has put
+// aside and publishes again. Only workers have the right to publish on such subjects, so that what the
+// headers say of its age is true.
+const KindDeferredResponse = "deferred_response"
+
 // Older kinds of inbound answers. [Message.Answer] reads all of them; answers of these kinds may
 // also come on a subject with [KindToolCallResponse] as its kind.
 const (

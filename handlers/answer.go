@@ -94,7 +94,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 		Key: q.key, ID: q.ask, Lease: m.Lease, Trace: traceOf(m.Header), Taker: (*taker)(h),
 		Outcome: idempotency.Answered, Digest: content.digest, Data: content.data,
 		Check: func(idempotency.Record) error {
-			if end := q.Answer.ExpiresAt; !end.IsZero() && !m.Stored.Before(end) {
+			if end := q.Answer.ExpiresAt; !end.IsZero() && !m.sent().Before(end) {
 				return &unfit{code: events.VerdictExpired, text: textExpired}
 			}
 			if content.unfit != nil {

@@ -94,9 +94,12 @@ func (h *Handlers) checkTokens(m *Message, kind, app, workflow, chat string) err
 
 var tracePattern = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
+// traceParent is how some clients write the header of the trace context.
+const traceParent = "Traceparent"
+
 // traceOf returns the W3C trace context of a message, "" if it has none that is well formed.
 func traceOf(h nats.Header) string {
-	for _, name := range []string{idempotency.HeaderTrace, "Traceparent"} {
+	for _, name := range []string{idempotency.HeaderTrace, traceParent} {
 		if v := h[name]; len(v) == 1 && tracePattern.MatchString(v[0]) {
 			return v[0]
 		}

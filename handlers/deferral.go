@@ -21,7 +21,7 @@ import (
 )
 
 // Headers of a message that was put aside. Workers write them; a producer that does so only makes its
-// own message older.
+// own message older, and no answer earlier.
 const (
 	// HeaderDeferred is when the inbound stream took the message first, in RFC 3339.
 	HeaderDeferred = "Oneturn-Deferred"
@@ -35,8 +35,11 @@ const (
 	HeaderMsgID = "Oneturn-Msg-Id"
 )
 
-// maxDeferrals bounds what is believed of the counts in headers.
-const maxDeferrals = 1 << 20
+// Bounds of headers of a message that was put aside.
+const (
+	maxDeferrals = 1 << 20 // what is believed of the counts
+	maxMsgID     = 256     // bytes of the id; a longer one is left out
+)
 
 // maxOrigins is how many deliveries a copy names at most, the last ones.
 const maxOrigins = 8
@@ -76,12 +79,16 @@ func DeferMessages(js jetstream.JetStream, space subjects.Space) func(ctx contex
 func (h *Handlers) deferral(m *Message, at time.Time) (Deferral, error) {
 	sum := sha256.Sum256([]byte(origin(m)))
 	subject := h.againOn(m)
-	d := Deferral{Subject: subject, ID: base64.RawURLEncoding.EncodeToString(sum[:])[:22], At: at, Header: kept(m.Header), Data: m.Data}
+	d := Deferral{Subject: subject, ID: base64.RawURLEncoding.EncodeToString(sum[:])[:22], At: at, Header: bounded(m.Header), Data: m.Data}
 	d.Header.Set(HeaderDeferred, m.Stored.UTC().Format(time.RFC3339Nano))
 	d.Header.Set(HeaderDeferrals, strconv.Itoa(m.deferrals+1))
 	d.Header.Set(HeaderOffers, strconv.FormatUint(m.offers(), 10))
 	d.Header[HeaderOrigin] = m.originsWithThis()
-	if id := m.Header.Get(nats.MsgIdHdr); id != "" && m.deferrals == 0 {
+	named := nats.MsgIdHdr
+	if m.deferrals > 0 {
+		named = HeaderMsgID
+	}
+	if id := m.Header.Get(named); id != "" && len(id) <= maxMsgID {
 		d.Header.Set(HeaderMsgID, id)
 	}
 	if m.secret && (m.asksSecret || h.SecretKeys.Ready() == nil) { // without keys no question here is secret
@@ -93,39 +100,68 @@ func (h *Handlers) deferral(m *Message, at time.Time) (Deferral, error) {
 	return d, nil
 }
 
-// againOn is the subject on which a message comes again: its own. An answer of an older kind comes as
-// one of today's, which workers have the right to publish.
+// againOn is the subject on which a message is published again: its own, and for an answer of any kind one
+// on which only workers may publish, so that its age can be believed.
 func (h *Handlers) againOn(m *Message) string {
 	in, ok := h.Space.ParseIn(m.Subject)
 	if !ok || !events.AnswerKind(in.Kind) {
 		return m.Subject
 	}
-	in.Kind = events.KindToolCallResponse
+	in.Kind = events.KindDeferredResponse
 	if subject, ok := h.Space.InOf(in); ok {
 		return subject
 	}
 	return m.Subject
 }
 
+// onAnswers makes of the subject of an answer that was put aside that of any answer, and reports whether
+// only a worker can have published it.
+func (h *Handlers) onAnswers(m *Message) bool {
+	in, _ := h.Space.ParseIn(m.Subject)
+	if in.Kind != events.KindDeferredResponse {
+		return false
+	}
+	in.Kind = events.KindToolCallResponse
+	subject, ok := h.Space.InOf(in)
+	if ok {
+		m.Subject = subject
+	}
+	return ok
+}
+
 // sealedAs binds what is sealed to its subject.
 func sealedAs(subject string) string { return "deferred." + subject }
 
-// kept returns the headers of a message without those that the server would obey, and as many as fit.
+// kept returns the headers of a message without those that the server would obey.
 func kept(all nats.Header) nats.Header {
 	header := nats.Header{}
+	for name, values := range all {
+		if lower := strings.ToLower(name); lower != "status" && !strings.HasPrefix(lower, "nats-") {
+			header[name] = values
+		}
+	}
+	return header
+}
+
+// bounded returns the sender's headers of a message as far as they fit, first those that a worker reads.
+// Headers of its own are set by the worker and take nothing of the bound.
+func bounded(all nats.Header) nats.Header {
+	senders, header := kept(all), nats.Header{}
+	for _, name := range []string{HeaderDeferred, HeaderDeferrals, HeaderOffers, HeaderMsgID} {
+		delete(senders, name)
+	}
 	size := 0
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		lower := strings.ToLower(name)
-		if lower == "status" || strings.HasPrefix(lower, "nats-") {
+	for _, name := range append([]string{subjects.HeaderReply, idempotency.HeaderTrace, traceParent}, slices.Sorted(maps.Keys(senders))...) {
+		more := 0
+		for _, value := range senders[name] {
+			more += len(name) + len(value) + len(": \r\n")
+		}
+		if more == 0 || size+more > maxSendersHeaders {
 			continue
 		}
-		for _, value := range all[name] {
-			size += len(name) + len(value) + len(": \r\n")
-		}
-		if size > maxSendersHeaders {
-			break
-		}
-		header[name] = all[name]
+		size += more
+		header[name] = senders[name]
+		delete(senders, name)
 	}
 	return header
 }
@@ -134,6 +170,8 @@ func kept(all nats.Header) nats.Header {
 // What the headers claim about its age never makes it younger than it is.
 func (h *Handlers) restore(m *Message) error {
 	m.arrived = m.Stored
+	subject := m.Subject // that of the seal
+	m.byWorker = h.onAnswers(m)
 	deferred := m.Header.Get(HeaderDeferred)
 	if deferred == "" {
 		return nil // as nearly all are: a failed parse would cost an allocation
@@ -155,7 +193,7 @@ func (h *Handlers) restore(m *Message) error {
 		return nil
 	}
 	m.Private, m.secret, m.sealed = true, true, true
-	data, err := h.SecretKeys.Open(sealedAs(m.Subject), m.Data)
+	data, err := h.SecretKeys.Open(sealedAs(subject), m.Data)
 	if err != nil {
 		return fmt.Errorf("open a message that was put aside: %w", err)
 	}
@@ -180,6 +218,15 @@ func (m *Message) originsWithThis() (texts []string) {
 		texts = append(texts, l.String())
 	}
 	return append(texts, m.Lease.String())
+}
+
+// sent is when an answer was sent, as far as it can be believed: a header of the sender makes no late answer
+// one in time.
+func (m *Message) sent() time.Time {
+	if m.byWorker {
+		return m.Stored
+	}
+	return m.arrived
 }
 
 // offers is how often a message was delivered, before it was put aside counted in.

@@ -45,6 +45,7 @@ type Message struct {
 	sealed bool
 
 	arrived   time.Time // when the stream took it last, which is Stored unless it was put aside
+	byWorker  bool      // its subject is one on which only workers publish: what its headers say of its age is true
 	deferrals int       // how often it was put aside
 	before    uint64    // deliveries before that
 
