@@ -31,8 +31,13 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 		m.turns = []subjects.Key{q.key}
 	}
 	m.secret, m.asksSecret = q == nil || q.Secret, q != nil && q.Secret
-	if err == nil && h.otherPool(q, in.Pool) {
-		return h.refuse(m, r, events.VerdictForbidden, textPool)
+	if err == nil {
+		if why := h.misplaced(q, in); why != "" {
+			return h.refuse(m, r, events.VerdictForbidden, why)
+		}
+		if q.UserID != "" && q.UserID != r.UserID {
+			return h.refuse(m, r, events.VerdictForbidden, textNotUsers)
+		}
 	}
 	if d, back := h.elsewhere(m, in.Workflow, q); back {
 		return d
@@ -47,10 +52,6 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 		return h.refuse(m, r, events.VerdictClosed, textDamaged)
 	case err != nil:
 		return h.undecided(m, "the question cannot be looked up", err)
-	case subjects.Token(q.WorkflowName) != in.Workflow:
-		return h.refuse(m, r, events.VerdictForbidden, textWorkflow)
-	case q.UserID != "" && q.UserID != r.UserID:
-		return h.refuse(m, r, events.VerdictForbidden, textNotUsers)
 	case !m.Fresh():
 		return leave()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,7 +92,7 @@ func (h *Handlers) deferral(m *Message, at time.Time) (Deferral, error) {
 	if id := m.Header.Get(named); id != "" && len(id) <= maxMsgID {
 		d.Header.Set(HeaderMsgID, id)
 	}
-	if m.secret && (m.asksSecret || h.SecretKeys.Ready() == nil) { // without keys no question here is secret
+	if m.secret && !m.closed && (m.asksSecret || h.SecretKeys.Ready() == nil) { // without keys no question here is secret
 		var err error
 		if d.Data, err = h.SecretKeys.Seal(sealedAs(subject), m.Data); err != nil {
 			return d, err
@@ -195,6 +196,7 @@ func (h *Handlers) restore(m *Message) error {
 	m.Private, m.secret, m.sealed = true, true, true
 	data, err := h.SecretKeys.Open(sealedAs(subject), m.Data)
 	if err != nil {
+		m.closed = true
 		return fmt.Errorf("open a message that was put aside: %w", err)
 	}
 	m.Data = data
@@ -218,6 +220,19 @@ func (m *Message) originsWithThis() (texts []string) {
 		texts = append(texts, l.String())
 	}
 	return append(texts, m.Lease.String())
+}
+
+// unopened handles a sealed message that this worker cannot open. Another worker may have its key, as while
+// keys are rotated, so it is given back for as long as a turn may live.
+func (h *Handlers) unopened(m *Message, err error) Disposition {
+	age := h.age(m)
+	if !m.byWorker || !errors.Is(err, secrets.ErrUnknownKey) || h.MaxTurnLife > 0 && age >= h.MaxTurnLife {
+		return h.unparsed(m, err)
+	}
+	in, _ := h.Space.ParseIn(m.Subject)
+	h.Logger.Log(m.Held, h.oftenAs(in.App), "an answer that was put aside waits for a worker with its key", "seq", m.Lease.Seq,
+		"age", age.Round(time.Second), "err", logError(err))
+	return h.giveBack(m, h.rarely(m))
 }
 
 // sent is when an answer was sent, as far as it can be believed: a header of the sender makes no late answer

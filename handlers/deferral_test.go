@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"bytes"
 	"maps"
 	"strconv"
 	"strings"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -97,4 +100,104 @@ func TestHeaderMakesNoLateAnswerOneInTime(t *testing.T) {
 			require.Equal(t, events.VerdictExpired, k.handled(m).Code)
 		})
 	}
+}
+
+// TestAnswerThatWasPutAsideWaitsForAWorkerWithItsKey: a worker without keys, or without the newest, gives it back for
+// as long as a turn may live, still sealed; one that nobody can open is judged at once.
+func TestAnswerThatWasPutAsideWaitsForAWorkerWithItsKey(t *testing.T) {
+	t.Parallel()
+	parse := func(keys string) *secrets.Keys {
+		ring, err := secrets.Parse([]byte(keys))
+		require.NoError(t, err)
+		return ring
+	}
+	right, other := secrets.NewKey(), secrets.NewKey()
+	const life = 7 * 24 * time.Hour
+	for name, ring := range map[string]*secrets.Keys{"no keys": nil, "another key": parse(other)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			owner := k.asker("asks", "")
+			owner.ask("1", func(e *events.ToolCall) { e.Secret = true })
+			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.SecretKeys = parse(right) })
+			for i := range uint64(3) {
+				h.Handle(t.Context(), k.says(2+i, owner.question("1"), "swordfish").Message)
+			}
+			require.Len(t, aside.all, 1)
+			require.True(t, secrets.Sealed(aside.all[0].Data))
+			without, kept := k.bounded(func(c *handlers.Config) { c.SecretKeys, c.MaxTurnLife = ring, life })
+			for i := range uint64(2) {
+				require.Equal(t, handlers.Nak, without.Handle(t.Context(), k.again(aside.all[0], 20+i)).Do)
+			}
+			require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, without.Handle(t.Context(), k.again(aside.all[0], 22)).Do, "beyond the budget")
+			require.Len(t, kept.all, 1)
+			require.Equal(t, aside.all[0].Data, kept.all[0].Data, "sealed once")
+			require.Equal(t, aside.all[0].Header.Get(handlers.HeaderDeferred), kept.all[0].Header.Get(handlers.HeaderDeferred))
+
+			changed := k.again(aside.all[0], 23)
+			changed.Data = append(bytes.Clone(changed.Data), 'x')
+			changed.Subject = k.space.In("default", events.KindToolCallResponse, "app", "WF", "chat")
+			require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, without.Handle(t.Context(), changed).Do, "no worker has put it aside")
+			old := k.again(kept.all[0], 24)
+			old.Header.Set(handlers.HeaderDeferred, time.Now().Add(-life-time.Minute).Format(time.RFC3339Nano))
+			require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, without.Handle(t.Context(), old).Do, "its turn is past its life")
+			require.Len(t, kept.all, 1)
+
+			with := k.Config
+			with.SecretKeys = parse(other + "\n" + right)
+			require.Equal(t, handlers.Erase, handlers.New(with).Handle(t.Context(), k.again(aside.all[0], 25)).Do)
+			require.Equal(t, idempotency.Answered, owner.outcome("1"))
+		})
+	}
+}
+
+// TestMessageOnTheSubjectOfAnotherQuestionIsRefusedAndNotKept: workflow and pool of the subject are the sender's word,
+// so a worker without them does not wait for one that has them.
+func TestMessageOnTheSubjectOfAnotherQuestionIsRefusedAndNotKept(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]struct{ pool, workflow string }{
+		"another workflow": {"default", "zzz"}, "another pool": {"gpu", "WF"}, "both": {"gpu", "zzz"},
+	} {
+		for kind, send := range map[string]func(k *kit, a *asker, seq uint64) *mail{
+			"answer": func(k *kit, a *asker, seq uint64) *mail {
+				m := k.says(seq, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Workflow = "" })
+				m.Subject = k.space.In(at.pool, events.KindToolCallResponse, "app", at.workflow, "chat")
+				return m
+			},
+			"expiry": func(k *kit, a *asker, seq uint64) *mail {
+				m := k.expiry(seq, a, "1", func(e *events.Expire) { e.Pool, e.Workflow = at.pool, at.workflow })
+				m.Subject = k.space.In(at.pool, events.KindExpire, "app", at.workflow, "chat")
+				return m
+			},
+		} {
+			t.Run(kind+" on "+name, func(t *testing.T) {
+				t.Parallel()
+				k := newKit(t, toolFunc(nothing))
+				owner := k.asker("asks", "")
+				owner.ask("1", over)
+				h, aside := k.bounded(k.without, func(c *handlers.Config) { c.MaxTurnLife = 7 * 24 * time.Hour })
+				for i := range uint64(5) {
+					m := send(k, owner, 2+i)
+					m.Stored = time.Now().Add(-24 * time.Hour)
+					require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), m.Message).Do)
+					require.Equal(t, events.VerdictForbidden, m.verdict(t).Code)
+				}
+				require.Empty(t, aside.all)
+				require.Equal(t, idempotency.Open, owner.outcome("1"))
+			})
+		}
+	}
+}
+
+// TestAnswerOfAnotherUserIsRefusedAndNotKept: also by a worker without the workflow.
+func TestAnswerOfAnotherUserIsRefusedAndNotKept(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	owner := k.asker("asks", "")
+	owner.ask("1", func(e *events.ToolCall) { e.UserID = "someone" })
+	h, aside := k.bounded(k.without)
+	m := k.says(2, owner.question("1"), yes())
+	require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), m.Message).Do)
+	require.Equal(t, events.VerdictForbidden, m.verdict(t).Code)
+	require.Empty(t, aside.all)
 }

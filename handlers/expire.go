@@ -32,6 +32,11 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 		return d
 	}
 	q, err := h.inquire(m.Held, key, e.Ask)
+	if err == nil {
+		if why := h.misplaced(q, in); why != "" {
+			return h.notExpired(m, e, events.VerdictForbidden, why)
+		}
+	}
 	if d, back := h.elsewhere(m, in.Workflow, q); back {
 		return d
 	}

@@ -170,7 +170,7 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 		return h.dead(m, reasonUndeliverable, errMutant)
 	}
 	if errRestore != nil {
-		return h.unparsed(m, errRestore)
+		return h.unopened(m, errRestore)
 	}
 	body, err := events.Parse(m.Data)
 	switch {

@@ -126,6 +126,18 @@ func (h *Handlers) otherPool(q *inquiry, pool string) bool {
 	return ok && at.Pool != pool
 }
 
+// misplaced is why a message about a question does not belong on the subject that it came on, "" if it does:
+// workflow and pool of the subject are its sender's word, and the question has its own.
+func (h *Handlers) misplaced(q *inquiry, in subjects.Inbound) string {
+	switch {
+	case h.otherPool(q, in.Pool):
+		return textPool
+	case subjects.Token(q.WorkflowName) != in.Workflow:
+		return textWorkflow
+	}
+	return ""
+}
+
 // offered gives a message that is offered again and whose workflow is unknown here back within the
 // binding grace: its question was looked at the first time. Beyond the budget one that was put aside
 // before is put aside again; of another one it has to be known whether it is secret, or whose turn it is. Workflow is a token.

@@ -41,8 +41,8 @@ type Message struct {
 	secret bool
 	// asksSecret says that it answers a question that is known to be secret.
 	asksSecret bool
-	// sealed says that its data came sealed.
-	sealed bool
+	// sealed says that its data came sealed, closed that it still is: the worker lacks its key.
+	sealed, closed bool
 
 	arrived   time.Time // when the stream took it last, which is Stored unless it was put aside
 	byWorker  bool      // its subject is one on which only workers publish: what its headers say of its age is true

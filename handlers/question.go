@@ -65,9 +65,10 @@ func (d *desk) question(ctx context.Context, asks tools.Question) (*question, er
 	if q.Event, err = events.Encode(events.KindToolCall, e, r.h.Now()); err != nil {
 		return nil, err
 	}
-	if at := r.stored(id, e).Answer.ExpiresAt; !at.IsZero() {
+	stored := r.stored(id, e)
+	if at := stored.Answer.ExpiresAt; !at.IsZero() {
 		q.expire = &events.Expire{
-			TurnID: r.t.TurnID, Workflow: r.t.Workflow, Pool: r.t.pool(r.h.Space), Key: r.t.name, Ask: id, ToolCallID: q.callID, ExpiresAt: at,
+			TurnID: r.t.TurnID, Workflow: stored.WorkflowName, Pool: poolOf(r.h.Space, stored.Answer.Subject), Key: r.t.name, Ask: id, ToolCallID: q.callID, ExpiresAt: at,
 		}
 	}
 	return q, nil
@@ -173,8 +174,11 @@ func (t *turn) answerSubject(space subjects.Space) string {
 }
 
 // pool is where the message of the turn came from.
-func (t *turn) pool(space subjects.Space) string {
-	if in, ok := space.ParseIn(t.m.Subject); ok {
+func (t *turn) pool(space subjects.Space) string { return poolOf(space, t.m.Subject) }
+
+// poolOf is the pool of an inbound subject, the default one of any other subject.
+func poolOf(space subjects.Space, subject string) string {
+	if in, ok := space.ParseIn(subject); ok {
 		return in.Pool
 	}
 	return subjects.DefaultPool

@@ -13,8 +13,8 @@ import (
 const (
 	textUnknown   = "There is no such question in this chat."
 	textForeign   = "The answer names another tenant, chat or workflow than the subject that it came on."
-	textWorkflow  = "The question belongs to another workflow than the subject that the answer came on: publish it to the subject that the question names."
-	textPool      = "The question belongs to another pool of workers than the subject that the answer came on: publish it to the subject that the question names."
+	textWorkflow  = "The question belongs to another workflow than the subject that the message came on: publish it to the subject that the question names."
+	textPool      = "The question belongs to another pool of workers than the subject that the message came on: publish it to the subject that the question names."
 	textNotUsers  = "The question is for another user."
 	textAccepted  = "The answer is accepted."
 	textReplayed  = "The same answer was accepted before."

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
+	"errors"
 	"fmt"
 
 	"github.com/oneturn/oneturn/events"
@@ -33,14 +34,18 @@ func (k *Keys) Seal(name string, data []byte) ([]byte, error) {
 	return box.Seal(head, nil, data, bound(head, name)), nil //nolint:gosec // the cipher makes a random nonce itself
 }
 
+// ErrUnknownKey is wrapped by the errors of [Keys.Open] for a box of a key that the worker does not have: another
+// worker may have it.
+var ErrUnknownKey = errors.New("the key is unknown")
+
 // Open decrypts a box of [Keys.Seal]. Errors have code state_corrupt.
 func (k *Keys) Open(name string, box []byte) ([]byte, error) {
 	if !Sealed(box) {
-		return nil, unopened("it is no sealed box")
+		return nil, unopened("it is no sealed box", nil)
 	}
 	head, sealed := box[:headSize], box[headSize:]
 	if k == nil {
-		return nil, unopened(fmt.Sprintf("it was sealed with key %x, and this worker has none: start it with the --secret-keys of the others", head[1:]))
+		return nil, unopened(fmt.Sprintf("it was sealed with key %x, and this worker has none: start it with the --secret-keys of the others", head[1:]), ErrUnknownKey)
 	}
 	for i := range k.ring {
 		if !bytes.Equal(k.ring[i].id[:], head[1:]) {
@@ -52,15 +57,15 @@ func (k *Keys) Open(name string, box []byte) ([]byte, error) {
 		}
 		data, err := aead.Open(nil, nil, sealed, bound(head, name))
 		if err != nil {
-			return nil, unopened("it was changed, or belongs to another record")
+			return nil, unopened("it was changed, or belongs to another record", nil)
 		}
 		return data, nil
 	}
-	return nil, unopened(fmt.Sprintf("it was sealed with key %x, which is not in the --secret-keys of this worker: add it there, below the first one", head[1:]))
+	return nil, unopened(fmt.Sprintf("it was sealed with key %x, which is not in the --secret-keys of this worker: add it there, below the first one", head[1:]), ErrUnknownKey)
 }
 
-func unopened(why string) error {
-	return &events.Error{Code: events.CodeStateCorrupt, Op: "open a secret answer", Msg: "the stored answer cannot be opened: " + why}
+func unopened(why string, cause error) error {
+	return &events.Error{Code: events.CodeStateCorrupt, Op: "open a secret answer", Msg: "the stored answer cannot be opened: " + why, Err: cause}
 }
 
 // bound is the associated data of a box: whatever is not encrypted and must not change.
