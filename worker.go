@@ -255,6 +255,7 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *l
 		MaxAckPending: maxAckPending,
 		Schedule:      handlers.ScheduleExpiry(w.js, w.space),
 		Defer:         handlers.DeferMessages(w.js, w.space),
+		AsideRoom:     handlers.NewAsideRoom(w.js, w.space).Take,
 		ParkAfter:     w.c.ParkAfter,
 		MaxWaiting:    waitingPerSlot * w.c.Slots,
 		BindingGrace:  w.c.BindingGrace,

@@ -43,6 +43,8 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 		return d
 	}
 	switch {
+	case h.waitsElsewhere(m, in.Workflow, q):
+		return h.refuse(m, r, events.VerdictUnknown, textNoRoom)
 	case errors.Is(err, errNoQuestion):
 		if d, back := h.early(m); back {
 			return d

@@ -80,7 +80,7 @@ func DeferMessages(js jetstream.JetStream, space subjects.Space) func(ctx contex
 func (h *Handlers) deferral(m *Message, at time.Time) (Deferral, error) {
 	sum := sha256.Sum256([]byte(origin(m)))
 	subject := h.againOn(m)
-	d := Deferral{Subject: subject, ID: base64.RawURLEncoding.EncodeToString(sum[:])[:22], At: at, Header: bounded(m.Header), Data: m.Data}
+	d := Deferral{Subject: subject, ID: asideID(base64.RawURLEncoding.EncodeToString(sum[:])[:asideIDSize], len(m.Data)), At: at, Header: bounded(m.Header), Data: m.Data}
 	d.Header.Set(HeaderDeferred, m.Stored.UTC().Format(time.RFC3339Nano))
 	d.Header.Set(HeaderDeferrals, strconv.Itoa(m.deferrals+1))
 	d.Header.Set(HeaderOffers, strconv.FormatUint(m.offers(), 10))

@@ -29,12 +29,29 @@ const (
 )
 
 // giveBack has a message delivered again after a delay, to any worker of its pool. Beyond the budget it
-// is put aside, for longer. Nothing is given back in another way.
+// is put aside, for longer, and if it must not be, it keeps its place all the same. Nothing is given back in
+// another way.
 func (h *Handlers) giveBack(m *Message, delay time.Duration) Disposition {
-	if delay <= longestPlace && h.takesPlace(m, delay) {
-		return nakAfter(delay)
+	if d, back := h.mayGiveBack(m, delay); back {
+		return d
 	}
-	return h.putAside(m, delay)
+	return nakAfter(max(delay, longestPlace))
+}
+
+// mayGiveBack is giveBack of a message that can be judged as well. It reports false when that is to be done: there
+// is no place, and it must not be put aside.
+func (h *Handlers) mayGiveBack(m *Message, delay time.Duration) (Disposition, bool) {
+	if delay <= longestPlace && h.takesPlace(m, delay) {
+		return nakAfter(delay), true
+	}
+	if d, aside := h.putAside(m, delay); aside {
+		return d, true
+	}
+	in, _ := h.Space.ParseIn(m.Subject)
+	if in.Kind == events.KindExpire { // nobody sends it again
+		return nakAfter(max(delay, longestPlace)), true
+	}
+	return Disposition{}, false
 }
 
 // giveLeaseBack gives a message back that may be the lease of a claimed turn. While it is in the
@@ -51,7 +68,10 @@ func (h *Handlers) giveLeaseBack(m *Message) Disposition {
 		h.Logger.Log(m.Held, h.oftenAs(in.App), "a resume of an unknown workflow is left to the next sweep", "seq", m.Lease.Seq)
 		return h.ackUnlessHeldLater(m)
 	}
-	return h.putAside(m, delay)
+	if d, aside := h.putAside(m, delay); aside {
+		return d
+	}
+	return nakAfter(max(delay, longestPlace))
 }
 
 // takesPlace reports whether the budget has a place for a message that is given back for a time.
@@ -142,11 +162,22 @@ func spread(seq uint64, most time.Duration) time.Duration {
 }
 
 // putAside has the server publish a message again later, and settles it when that is certain. If it
-// is not, the message comes back; if it never will be, the message keeps its place.
-func (h *Handlers) putAside(m *Message, delay time.Duration) Disposition {
+// is not, the message comes back; if it never will be, the message keeps its place. It reports false for a
+// message that must not be put aside.
+func (h *Handlers) putAside(m *Message, delay time.Duration) (Disposition, bool) {
 	if h.Defer == nil {
-		return nakAfter(delay)
+		return nakAfter(delay), true
 	}
+	switch may, err := h.mayPutAside(m); {
+	case err != nil:
+		return h.undecided(m, "it is not known how much is put aside", err), true
+	case !may:
+		return Disposition{}, false
+	}
+	return h.putsAside(m, delay), true
+}
+
+func (h *Handlers) putsAside(m *Message, delay time.Duration) Disposition {
 	first := max(h.BindingGrace/3, time.Second)
 	away := max(delay, min(first<<min(m.deferrals, 12), longestAside))
 	away += spread(m.Lease.Seq, away/4) // many may have come at once

@@ -116,7 +116,7 @@ func (h *Handlers) early(m *Message) (Disposition, bool) {
 		return Disposition{}, false
 	}
 	const most = 7 // doublings to earlyLast
-	return h.giveBack(m, min(earlyFirst<<min(max(m.offers(), 1)-1, most), earlyLast)), true
+	return h.mayGiveBack(m, min(earlyFirst<<min(max(m.offers(), 1)-1, most), earlyLast))
 }
 
 // otherPool reports whether the workers of another pool than that of the message have asked: they
@@ -151,7 +151,7 @@ func (h *Handlers) offered(m *Message, workflow string) (Disposition, bool) {
 		return nakAfter(delay), true
 	case m.deferrals > 0 && len(m.turns) > 0:
 		m.secret = m.sealed // else it would not have been put aside open
-		return h.putAside(m, delay), true
+		return h.putAside(m, delay)
 	}
 	return Disposition{}, false
 }
@@ -166,13 +166,21 @@ func (h *Handlers) elsewhere(m *Message, workflow string, q *inquiry) (Dispositi
 	switch {
 	case h.knows(workflow):
 	case h.inGrace(m):
-		return h.giveBack(m, h.handOverDelay(m)), true
-	case q != nil && (h.MaxTurnLife <= 0 || age < h.MaxTurnLife) && !h.hasEnded(m, q.key):
+		return h.mayGiveBack(m, h.handOverDelay(m))
+	case h.waitsElsewhere(m, workflow, q):
 		h.Logger.Log(m.Held, h.oftenAs(q.key.App), "no worker has the workflow of an open question: start one that has it, or send the answer again then",
 			"workflow", q.WorkflowName, "chat", q.ChatID, "question", q.ToolCallID, "seq", m.Lease.Seq, "age", age.Round(time.Second))
-		return h.giveBack(m, h.rarely(m)), true
+		return h.mayGiveBack(m, h.rarely(m))
 	}
 	return Disposition{}, false
+}
+
+// waitsElsewhere reports whether a message about a question has to wait for a worker that knows its workflow.
+func (h *Handlers) waitsElsewhere(m *Message, workflow string, q *inquiry) bool {
+	if q == nil || h.knows(workflow) {
+		return false
+	}
+	return h.inGrace(m) || (h.MaxTurnLife <= 0 || h.age(m) < h.MaxTurnLife) && !h.hasEnded(m, q.key)
 }
 
 // hasEnded reports whether a turn has its response, as far as a read tells.

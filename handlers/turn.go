@@ -96,7 +96,9 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 		// 3. Resolve the tool, 4. validate the data, 5. map it to the tool's arguments.
 		if wait := h.prepare(t); wait > 0 && h.inGrace(m) {
 			m.turns = t.keys()
-			return h.giveBack(m, wait)
+			if d, back := h.mayGiveBack(m, wait); back {
+				return d
+			}
 		}
 	}
 	if t.reject != nil && t.binding != nil && t.binding.CompatSilent {

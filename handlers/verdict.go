@@ -23,6 +23,7 @@ const (
 	textExpired   = "The time to answer is over."
 	textCancelled = "The turn was cancelled."
 	textClosed    = "The turn ended with the question open."
+	textNoRoom    = "No worker at hand has the workflow of the question, and too many messages wait for one: send the answer again later."
 	textDamaged   = "The question cannot be read: the turn cannot go on with an answer."
 )
 
