@@ -18,7 +18,9 @@ func (s Space) InTimer(inbound, id string) (timer, due string, ok bool) {
 }
 
 // InTimersOfTenant matches the schedules of a tenant's messages that [Space.InTimer] names. The tenant is a token.
-func (s Space) InTimersOfTenant(appToken string) string { return s.prefix + ".timer.in.*.*." + appToken + ".>" }
+func (s Space) InTimersOfTenant(appToken string) string {
+	return s.prefix + ".timer.in.*.*." + appToken + ".>"
+}
 
 // ParseInDue returns the inbound subject of a message that [Space.InTimer] has delivered. It reports
 // false for any other subject.
