@@ -125,7 +125,7 @@ func TestMessageWhoseAgeIsNotKnownComesBack(t *testing.T) {
 	require.Equal(t, handlers.Leave, k.Handle(t.Context(), k.message(1, 1)).Do)
 }
 
-// TestSlowClockEndsNoQuestion: a question without a timeout is open for the life of its turn, though the
+// F23: see docs/faults.md. A question without a timeout is open for the life of its turn, though the
 // clock of the worker is slow by more than that.
 func TestSlowClockEndsNoQuestion(t *testing.T) {
 	t.Parallel()
@@ -151,7 +151,7 @@ func TestSlowClockEndsNoQuestion(t *testing.T) {
 	}
 }
 
-// TestClockOfTheWorkerDoesNotShortenTheTimeToErase: how long a failed erase is tried again is a matter of the
+// F23: see docs/faults.md. How long a failed erase is tried again is a matter of the
 // server's clock.
 func TestClockOfTheWorkerDoesNotShortenTheTimeToErase(t *testing.T) {
 	t.Parallel()
