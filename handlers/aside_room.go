@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -146,18 +147,18 @@ func asideSize(subject string) int64 {
 	return n
 }
 
-// mayPutAside reports whether a message may be put aside: nothing new while the store is nearly full, and within the
-// bounds of its tenant and of all. If they cannot be read the message is not put aside now.
+// mayPutAside reports whether a message may be put aside within the bounds of its tenant and of all. If they
+// cannot be read the message is not put aside now. A store that is nearly full changes nothing: what is put
+// aside leaves the inbound stream. Expiries have no bound of their own: workers alone send them, one for each
+// open question, and that had a schedule before.
 func (h *Handlers) mayPutAside(m *Message) (bool, error) {
-	if h.Full != nil {
-		if full, _ := h.Full(); full {
-			return false, nil
-		}
+	in, _ := h.Space.ParseIn(m.Subject)
+	if in.Kind == events.KindExpire {
+		return true, nil
 	}
 	if h.AsideRoom == nil {
 		return true, nil
 	}
-	in, _ := h.Space.ParseIn(m.Subject)
 	room, err := h.AsideRoom(m.Held, in.App, len(m.Data))
 	if err == nil && !room {
 		h.Logger.Log(m.Held, h.oftenAs(in.App), "too much is put aside: messages that wait are judged at once, or keep their places", "seq", m.Lease.Seq)

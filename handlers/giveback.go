@@ -44,14 +44,7 @@ func (h *Handlers) mayGiveBack(m *Message, delay time.Duration) (Disposition, bo
 	if delay <= longestPlace && h.takesPlace(m, delay) {
 		return nakAfter(delay), true
 	}
-	if d, aside := h.putAside(m, delay); aside {
-		return d, true
-	}
-	in, _ := h.Space.ParseIn(m.Subject)
-	if in.Kind == events.KindExpire { // nobody sends it again
-		return nakAfter(max(delay, longestPlace)), true
-	}
-	return Disposition{}, false
+	return h.putAside(m, delay)
 }
 
 // giveLeaseBack gives a message back that may be the lease of a claimed turn. While it is in the
