@@ -90,7 +90,10 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 			return h.undecided(m, "a secret answer cannot be sealed", err) // a worker with keys has asked for it
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil && q.Secret: // the error may name entries
+		return h.refuse(m, r, events.VerdictInvalid, "The answer cannot be stored.")
+	case err != nil:
 		return h.refuse(m, r, events.VerdictInvalid, "The answer cannot be stored: "+logError(err)+".")
 	}
 	v, err := h.Journal.Answer(m.Held, idempotency.Answer{

@@ -99,6 +99,9 @@ func (h *Handlers) contentOf(q *inquiry, value any) (content, error) {
 	out, changed, faults := fit.Conform(value)
 	switch {
 	case len(faults) > 0:
+		if q.Secret {
+			faults = unfitSecret(faults, q.Answer.Schema, value)
+		}
 		c.unfit = &unfit{code: events.VerdictInvalid, text: "The answer does not fit the question (" + plural(len(faults), "fault") + ").", faults: faults}
 	case changed:
 		if c.data, err = events.AppendJSON(nil, out); err != nil {
