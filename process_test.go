@@ -303,7 +303,9 @@ func TestCancelStopsARunningToolAndEndsAnUnclaimedTurn(t *testing.T) {
 	for _, id := range []*oneturn.Turn{one, two} {
 		_, err := c.Cancel(t.Context(), &events.Cancel{TurnID: id.TurnID, Workflow: "Work", Reason: "changed my mind"})
 		require.NoError(t, err)
-		require.Equal(t, events.CodeCancelled, await(t, c, id.TurnID).Code)
+		r := await(t, c, id.TurnID)
+		require.Equal(t, events.CodeCancelled, r.Code)
+		require.Contains(t, r.Content, "changed my mind")
 	}
 	publish(t, c, two)
 	requireDrained(t, s)

@@ -155,6 +155,22 @@ func (h *Handlers) CancelWished(subject string, data []byte) {
 	}
 }
 
+// cancelReason returns the reason that the cancel of a turn names, "" for none, or if it cannot be read: the
+// turn ends without it.
+func (h *Handlers) cancelReason(t *turn, known *idempotency.Turn) string {
+	if known == nil || known.Cancel == nil {
+		var err error
+		if known, err = h.Journal.Load(t.m.Held, t.key); err != nil || known.Cancel == nil {
+			return ""
+		}
+	}
+	var e events.ToolCallCancel
+	if body, err := events.Parse(known.Cancel.Data); err != nil || body.As(&e) != nil {
+		return ""
+	}
+	return e.Reason
+}
+
 // because puts a reason at the end of a sentence.
 func because(reason string) string {
 	if reason == "" {

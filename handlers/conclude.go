@@ -130,6 +130,11 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 	default:
 		r.Content = "The turn was not run: " + string(code) + "."
 	}
+	if code == events.CodeCancelled && (stored == nil || stored.code != code) {
+		if reason := h.cancelReason(t, d.Turn); reason != "" {
+			r.Content = events.Clip(r.Content + " Reason: " + reason)
+		}
+	}
 	if r.Payload == nil {
 		r.Payload = failure(code, r.Content)
 	}

@@ -47,6 +47,7 @@ type life struct {
 	Lease        string       `json:"lease,omitempty"`         // of the newest epoch: stream/sequence/delivery
 	LeaseMessage string       `json:"lease_message,omitempty"` // of a running turn: there, gone, unknown
 	Verdict      string       `json:"verdict,omitempty"`       // why the turn was rejected before its tool
+	CancelReason string       `json:"cancel_reason,omitempty"` // that the cancel request names
 	Binding      string       `json:"binding,omitempty"`       // digest of the manifests that bound the tool
 	Fingerprint  string       `json:"fingerprint,omitempty"`
 	Trace        string       `json:"traceparent,omitempty"`
@@ -225,6 +226,7 @@ func (l *life) cancel(r *idempotency.Record, fact *recordFact) {
 	var e events.ToolCallCancel
 	if read(r, fact, events.KindToolCallCancel, &e) {
 		l.identify(e.AppID, e.ChatID, e.RunID, e.Turn)
+		l.CancelReason = e.Reason
 		l.Workflow = cmp.Or(l.Workflow, e.WorkflowName) // a cancel request may name another workflow, or none
 	}
 }

@@ -88,6 +88,7 @@ func (l *life) facts() [][]string {
 	add("tool", l.Tool)
 	add("effect", l.Effect)
 	add("verdict", l.Verdict)
+	add("cancelled", l.CancelReason)
 	if l.Owner != "" {
 		add("owner", l.Owner+", epoch "+strconv.Itoa(l.Epoch))
 	}

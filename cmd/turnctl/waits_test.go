@@ -155,6 +155,8 @@ func TestWaitsCancelEndsTheTurn(t *testing.T) {
 		a.park(id, "1")
 		require.Equal(t, "turn t1 of chat c is cancelled\n", ok(t, a.Server, "waits", "cancel", asked, "--reason", "enough"))
 	}
+	require.Contains(t, ok(t, a.Server, "show", "c", "t1"), "cancelled  enough")
+	require.Equal(t, "enough", decode[life](t, a.Server, "show", "c", "t1").CancelReason)
 	id := turnID("c", "", "t2")
 	a.ask(id, "1")
 	a.park(id, "1")
