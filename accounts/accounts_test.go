@@ -81,6 +81,24 @@ func TestNothingIsSharedBeyondTheTenantAndWhatARoleNeeds(t *testing.T) {
 	}
 }
 
+// TestServicesReplyWhereWorkersListen: to a worker with the inboxes of the role, and to the one of an
+// embedded server.
+func TestServicesReplyWhereWorkersListen(t *testing.T) {
+	t.Parallel()
+	all := setup(t, accounts.Options{Tenants: []string{"acme"}, Pools: []string{"default", "gpu"}, Services: []string{"bank"}})
+	inbox := subjects.NewToolInbox(subjects.PrivateInboxes(subjects.WorkerInboxes))
+	base, _, _ := strings.Cut(inbox, ".")
+	for _, u := range all[0].Users {
+		switch u.Role {
+		case "worker":
+			require.Equal(t, subjects.WorkerInboxes, u.Inbox)
+			require.Contains(t, u.Subscribe, base+".>")
+		case "bank":
+			require.Equal(t, []string{base + ".>"}, u.Publish)
+		}
+	}
+}
+
 func TestNamesThatTwoRolesWouldShareAreRefused(t *testing.T) {
 	t.Parallel()
 	space, err := subjects.New(subjects.DefaultPrefix)

@@ -11,7 +11,7 @@ import (
 type setup struct{ Options }
 
 func user(role, about string, publish, subscribe []string) User {
-	inbox := "_INBOX_" + role
+	inbox := "_INBOX_" + role // of workers subjects.WorkerInboxes
 	return User{Name: role, Role: role, About: about, Publish: publish, Subscribe: append(subscribe, inbox+".>"), Inbox: inbox}
 }
 

@@ -2,6 +2,9 @@ package docs_test
 
 import (
 	"encoding/json"
+	"errors"
+	"net/url"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -110,4 +113,50 @@ func TestServiceCannotTakeTheCallsOfAnother(t *testing.T) {
 	require.Equal(t, "paid by the bank", r.Payload)
 	require.Empty(t, stolen)
 	require.Empty(t, deniedBank.list())
+}
+
+// TestServicesAnswerTheWorkerOfAnEmbeddedServer: the accounts that the command prints, and the one server
+// that this worker has in itself.
+func TestServicesAnswerTheWorkerOfAnEmbeddedServer(t *testing.T) {
+	t.Parallel()
+	s := &secured{t: t, dir: t.TempDir()}
+	conf, code := output(t, command(t, s.dir, "turnctl", "nats-config", "--tenants", "acme", "--services", "warehouse,bank"))
+	require.Zero(t, code, conf)
+	write(t, s.dir, "accounts.conf", conf)
+	write(t, s.dir, "workflows/Shop/oneturn.yaml", servicesManifest)
+	cmd := command(t, s.dir, "worker", "--workflows", "workflows", "--accounts", "accounts.conf", "--store", "store", "--listen", "127.0.0.1:0", "--http", "off", "--soft-stop", "1s")
+	for _, variable := range regexp.MustCompile(`\$([A-Z_]+)_PASSWORD`).FindAllStringSubmatch(conf, -1) {
+		name := strings.ToLower(strings.ReplaceAll(variable[1], "_", "-"))
+		cmd.Env = append(cmd.Env, variable[1]+"_PASSWORD="+name) // as the user is called
+	}
+	w := launch(t, cmd, "is ready")
+	t.Cleanup(func() { w.end(syscall.SIGTERM) })
+	var err error
+	s.url, err = url.Parse(regexp.MustCompile(`nats://[0-9.:]+`).FindString(w.stdout.String()))
+	require.NoError(t, err)
+
+	bank, denied := s.connect("bank")
+	replies := make(chan string, 2)
+	srv, err := micro.AddService(bank, micro.Config{Name: "bank", Version: "1.0.0"})
+	require.NoError(t, err)
+	require.NoError(t, srv.AddEndpoint("pay", micro.HandlerFunc(func(r micro.Request) {
+		replies <- r.Reply()
+		_ = r.RespondJSON("paid by the bank")
+	}), micro.WithEndpointSubject("bank.pay")))
+	warehouse, deniedWarehouse := s.connect("warehouse")
+	_, err = warehouse.Subscribe("warehouse.stock", func(m *nats.Msg) { _ = m.Respond([]byte(`"seven"`)) })
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(bank.Flush(), warehouse.Flush()))
+
+	nc, _ := s.connect("publisher")
+	c, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
+	require.NoError(t, err)
+	paid, stock := do(t, c, shop("t1", "Teller", "pay")), do(t, c, shop("t2", "Clerk", "stock"))
+	require.True(t, paid.Success, paid.Content)
+	require.Equal(t, "paid by the bank", paid.Payload)
+	require.True(t, stock.Success, stock.Content)
+	require.Empty(t, denied.list())
+	require.Empty(t, deniedWarehouse.list())
+	require.Regexp(t, `^_INBOX_worker_tools\.`, <-replies)
+	denies(t, bank, denied, func(subject string) error { return bank.Publish(subject, []byte("{}")) }, "_INBOX_worker.x", "_INBOX_embedded.x", "_INBOX_embedded_tools.x")
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// ownInboxes begins the inboxes of [Server.Conn].
+// ownInboxes begins the inboxes of [Server.Conn] on a server without a file of accounts. With one it
+// is a worker among those of the file, whose rights name the inboxes of workers: those of services to
+// reply to a call, too.
 const ownInboxes = "_INBOX_embedded"
 
 // signIn gives the process itself a user of its own, with a random password. On a server without
@@ -19,7 +21,11 @@ const ownInboxes = "_INBOX_embedded"
 func (s *Server) signIn(options *server.Options) error {
 	if s.user == "" { // the same again after a new start: connections come back with it
 		s.user, s.password = "oneturn-embedded-"+rand.Text(), rand.Text()
-		s.auth = []nats.Option{nats.UserInfo(s.user, s.password), nats.CustomInboxPrefix(subjects.PrivateInboxes(ownInboxes))}
+		inboxes := ownInboxes
+		if s.accounts != "" {
+			inboxes = subjects.WorkerInboxes
+		}
+		s.auth = []nats.Option{nats.UserInfo(s.user, s.password), nats.CustomInboxPrefix(subjects.PrivateInboxes(inboxes))}
 	}
 	own := &server.User{Username: s.user, Password: s.password}
 	switch {

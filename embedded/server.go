@@ -194,7 +194,8 @@ func (s *Server) URL() string { return s.ns.Load().ClientURL() }
 func (s *Server) SyncAlways() bool { return s.options.SyncAlways }
 
 // Conn connects within the process, without TCP, as a user of its own with a random password. No
-// other user may listen at its inboxes. The caller closes the connection, before [Server.Stop].
+// other user may listen at its inboxes: with a file of accounts they are those of workers
+// ([subjects.WorkerInboxes]), to which the file gives no other role a right. The caller closes the connection, before [Server.Stop].
 func (s *Server) Conn(opts ...nats.Option) (*nats.Conn, error) {
 	all := slices.Concat([]nats.Option{nats.InProcessServer(provider{s})}, opts, s.auth)
 	nc, err := nats.Connect("", all...)

@@ -8,6 +8,10 @@ import (
 // DefaultInboxes is the inbox prefix of a connection without a configured one.
 const DefaultInboxes = "_INBOX"
 
+// WorkerInboxes is the inbox prefix of workers in the accounts that package accounts prints. The rights
+// of services name it, too: they reply below it with _tools at its end, see [NewToolInbox].
+const WorkerInboxes = "_INBOX_worker"
+
 // randomToken is the length of a random token, and randomAlphabet what it consists of: those of
 // [rand.Text].
 const (
