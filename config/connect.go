@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -50,21 +49,9 @@ func Connect(cfg NATS, name string, logger *slog.Logger, extra ...nats.Option) (
 	opts = append(append(opts, own...), extra...)
 	nc, err := nats.Connect(string(url), opts...)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w%s", url, redact(err, secrets), mendOf(err))
+		return nil, &ConnectError{Err: fmt.Errorf("connect to %s: %w", url, redact(err, secrets)), Fix: fixOf(err)}
 	}
 	return nc, nil
-}
-
-// mendOf adds what helps against the errors that people meet.
-func mendOf(err error) string {
-	switch {
-	case errors.Is(err, nats.ErrNoServers):
-		return "; is a server running there? Name it with --nats URL, or start a worker without --nats"
-	case errors.Is(err, nats.ErrAuthorization):
-		return "; name the user with --nats-user NAME and ONETURN_NATS_PASSWORD, or credentials with --creds FILE or --context NAME"
-	default:
-		return ""
-	}
 }
 
 // ConnOptions are the connection options of the house, for [Connect] and for connections
@@ -128,12 +115,14 @@ type signIn struct {
 
 func (s signIn) options() ([]nats.Option, error) {
 	var opts []nats.Option
-	for _, file := range []string{s.creds, s.nkey, s.ca, s.cert, s.key} {
-		if file == "" {
+	for _, f := range []struct{ flag, name string }{
+		{"--creds", s.creds}, {"--nkey", s.nkey}, {"--tls-ca", s.ca}, {"--tls-cert", s.cert}, {"--tls-key", s.key},
+	} {
+		if f.name == "" {
 			continue
 		}
-		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("connect: %w", err) // names the file
+		if _, err := os.Stat(f.name); err != nil { // names the file
+			return nil, &ConnectError{Err: fmt.Errorf("connect: the file of %s: %w", f.flag, err), Fix: "name a file that this user can read"}
 		}
 	}
 	if s.user != "" {

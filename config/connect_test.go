@@ -3,11 +3,13 @@ package config_test
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -108,6 +110,29 @@ func TestUnsupportedContextFieldsAreToldTogether(t *testing.T) {
 	require.ErrorContains(t, err, "is no context of the NATS CLI")
 }
 
+// talks returns the address of a server that says something that is not NATS, and hangs up.
+func talks(t *testing.T, line string) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, line)
+			_ = conn.Close()
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		accepting.Wait()
+	})
+	return l.Addr().String()
+}
+
 func TestConnectErrorsNameTheMendAndNoSecret(t *testing.T) {
 	t.Parallel()
 	srv := protected(t)
@@ -126,7 +151,11 @@ func TestConnectErrorsNameTheMendAndNoSecret(t *testing.T) {
 		"nobody there":      {config.NATS{URL: config.URL("nats://u:CANARY@" + closed.Addr().String())}, "--nats URL", nats.ErrNoServers},
 		"wrong password":    {config.NATS{URL: config.URL(strings.Replace(srv.URL(), "//", "//u:CANARY2@", 1))}, "--creds FILE", nats.ErrAuthorization},
 		"malformed URL":     {config.NATS{URL: "nats://u:CANARY@host:port"}, "host:port", nil},
-		"no creds file":     {config.NATS{Creds: filepath.Join(dir, "none")}, filepath.Join(dir, "none"), os.ErrNotExist},
+		"no port":           {config.NATS{URL: "nats://127.0.0.1:notaport"}, "write the URL as nats://HOST:PORT", nil},
+		"no host":           {config.NATS{URL: "nats://nohost.invalid"}, "check the name of the host", nil},
+		"other protocol":    {config.NATS{URL: config.URL("nats://" + talks(t, "SSH-2.0-OpenSSH_9.6\r\n"))}, "is not a NATS server", nil},
+		"hangs up":          {config.NATS{URL: config.URL("nats://" + talks(t, ""))}, "is not a NATS server", nil},
+		"no creds file":     {config.NATS{Creds: filepath.Join(dir, "none")}, "the file of --creds: stat " + filepath.Join(dir, "none"), os.ErrNotExist},
 		"no seed":           {config.NATS{NKey: seedless}, "holds no seed", nil},
 		"no CA file":        {config.NATS{TLSCA: filepath.Join(dir, "ca")}, filepath.Join(dir, "ca"), os.ErrNotExist},
 		"home is not there": {config.NATS{Context: contextFile(t, dir, "c", map[string]any{"ca": "~/no/such.pem"})}, "no/such.pem", os.ErrNotExist},
@@ -139,6 +168,17 @@ func TestConnectErrorsNameTheMendAndNoSecret(t *testing.T) {
 		}
 		require.NotContains(t, errors.Unwrap(err).Error(), "CANARY", name)
 	}
+}
+
+func TestPortOfAnotherServerThatWaitsForARequestIsNamed(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	_, err = config.Connect(config.NATS{URL: config.URL("nats://" + l.Addr().String())}, "tester", quiet(), nats.Timeout(50*time.Millisecond))
+	var known *config.ConnectError
+	require.ErrorAs(t, err, &known)
+	require.Contains(t, known.Fix, "not the one of --http")
 }
 
 func TestReconnectDelayGrowsToItsLimitAndVaries(t *testing.T) {

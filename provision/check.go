@@ -52,10 +52,10 @@ func Check(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Finding, e
 	}
 	var findings []Finding
 	for _, s := range found.streams {
-		findings = append(findings, report(s.object(), s.have == nil, s.diffs)...)
+		findings = append(findings, report(plan.command, s.object(), s.have == nil, s.diffs)...)
 	}
 	for _, c := range found.consumers {
-		findings = append(findings, report(c.object(), c.have == nil, c.diffs)...)
+		findings = append(findings, report(plan.command, c.object(), c.have == nil, c.diffs)...)
 	}
 	findings = found.judgeRetention(findings)
 	found.judgeLimit(findings)
@@ -66,9 +66,9 @@ func Check(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Finding, e
 	return findings, nil
 }
 
-// report turns the differences of one object into findings.
-func report(object string, missing bool, diffs []difference) []Finding {
-	const provision = "run turnctl provision"
+// report turns the differences of one object into findings, which command fixes.
+func report(command, object string, missing bool, diffs []difference) []Finding {
+	provision := "run " + command
 	if missing {
 		return []Finding{{Severity: Broken, Object: object, Have: "missing", Want: "there", Mend: provision}}
 	}

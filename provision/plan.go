@@ -1,10 +1,13 @@
 package provision
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools/target"
 )
 
@@ -20,6 +23,7 @@ type Plan struct {
 
 	journal, inbound, timers, blobs, dead, limits string        // stream names
 	api                                           string        // service that every worker offers
+	command                                       string        // of turnctl, that makes what is missing
 	minRetention                                  time.Duration // turn life, event age and margin
 }
 
@@ -50,6 +54,7 @@ func New(opts Options) (Plan, error) {
 		dead:         s.DeadStream(),
 		limits:       "KV_" + s.LimitsBucket(),
 		api:          s.APIName(),
+		command:      opts.command(),
 		minRetention: MinRetention(opts.MaxTurnLife, opts.MaxEventAge),
 	}
 	for _, pool := range opts.Pools {
@@ -57,6 +62,19 @@ func New(opts Options) (Plan, error) {
 	}
 	plan.Consumers = append(plan.Consumers, Consumer{s.TimersStream(), opts.consumer(s.TimersConsumer(), s.DueSubjects())})
 	return plan, nil
+}
+
+// command returns the command that makes what a plan has and the server has not: with the flags without
+// which it would make something else.
+func (o Options) command() string {
+	text := "turnctl provision"
+	if prefix := o.Space.Prefix(); prefix != subjects.DefaultPrefix {
+		text += " --prefix " + prefix
+	}
+	if !slices.Equal(o.Pools, []string{subjects.DefaultPool}) {
+		text += " --pools " + strings.Join(o.Pools, ",")
+	}
+	return text
 }
 
 // stream is what all streams share. Limits that are not set are written as the server reads

@@ -14,7 +14,8 @@ import (
 var ErrUnfit = errors.New("the server is not ready for workers")
 
 // Require is [Check] for those who need the promise: what breaks it comes back as one error with
-// all reasons, [ErrUnfit]. What was provisioned otherwise than planned, and is sound, is logged.
+// all reasons, [ErrUnfit]. What was provisioned otherwise than planned, and is sound, is logged at debug
+// level: turnctl doctor reports it.
 func Require(ctx context.Context, js jetstream.JetStream, plan Plan, logger *slog.Logger) error {
 	findings, err := Check(ctx, js, plan)
 	if err != nil {
@@ -26,7 +27,7 @@ func Require(ctx context.Context, js jetstream.JetStream, plan Plan, logger *slo
 			broken = append(broken, "  "+f.String())
 			continue
 		}
-		logger.Info("provisioned otherwise than by default, and sound", "object", f.Object, "setting", f.Setting, "is", f.Have, "default", f.Want)
+		logger.Debug("provisioned otherwise than by default, and sound", "object", f.Object, "setting", f.Setting, "is", f.Have, "default", f.Want)
 	}
 	if len(broken) > 0 {
 		return fmt.Errorf("%w, turnctl provision fixes it:\n%s", ErrUnfit, strings.Join(broken, "\n"))

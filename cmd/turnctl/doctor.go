@@ -54,7 +54,7 @@ Exit code: 0 nothing is broken, 1 something is.`,
 		}
 		d := &diagnosis{Checks: []checkup{}}
 		if s, err := a.connect(&cfg.Turnctl); err != nil {
-			d.addf("reach", verdictError, "", "%v", err)
+			d.unreachable(err)
 		} else {
 			defer s.close()
 			d.examine(ctx, s, &cfg, plan, a.now)

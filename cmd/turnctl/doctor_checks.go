@@ -52,6 +52,16 @@ func (d *diagnosis) rights(s *server) {
 	}
 }
 
+// unreachable reports that there is no connection, and what helps.
+func (d *diagnosis) unreachable(err error) {
+	var known *config.ConnectError
+	if errors.As(err, &known) {
+		d.addf("reach", verdictError, known.Fix, "%v", known.Err)
+		return
+	}
+	d.addf("reach", verdictError, "check --nats, --context and how the user signs in", "%v", err)
+}
+
 func (d *diagnosis) reach(s *server) {
 	rtt, err := s.nc.RTT()
 	if err != nil {

@@ -13,5 +13,5 @@ func (d *diagnosis) waits(ctx context.Context, s *server) {
 	if err != nil || len(asked) == 0 {
 		return // told by streams
 	}
-	d.addf("waits", verdictInfo, "", "the time of %s runs, answered ones among them: turnctl waits ls lists those that are open", plural(len(asked), "question"))
+	d.addf("waits", verdictInfo, "", "%s with a running time limit, which may be answered already: turnctl waits ls lists the open ones", plural(len(asked), "question"))
 }

@@ -22,7 +22,9 @@ func TestProvisionMakesWhatIsMissingAndDoctorAgrees(t *testing.T) {
 	code, stdout, _ := turnctl(t, s, "doctor")
 	require.Equal(t, cli.Failed, code, "a dry run has made nothing")
 	require.Contains(t, stdout, "stream ONETURN_IN is missing")
-	require.Contains(t, stdout, "mend: run turnctl provision")
+	require.Contains(t, stdout, "mend: run turnctl provision\n")
+	_, stdout, _ = turnctl(t, s, "doctor", "--pools", "default,gpu", "--prefix", "other")
+	require.Contains(t, stdout, "mend: run turnctl provision --prefix other --pools default,gpu\n")
 	require.Contains(t, stdout, "something is broken")
 
 	text := ok(t, s, "provision")
