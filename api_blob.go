@@ -106,7 +106,7 @@ func (a *api) blobMessage(ctx context.Context, stream jetstream.Stream, from uin
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return handlers.LeaderMessage(ctx, a.js.Conn(), "OBJ_"+a.space.BlobsBucket(), request)
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("read a blob: %w", err)
 	}
 	return &handlers.StoredMessage{Seq: m.Sequence, Data: m.Data}, nil
 }

@@ -86,7 +86,7 @@ func TestBlobIsServedWholeThoughAReplicaLags(t *testing.T) {
 				break
 			}
 		}
-		require.Equal(t, len(text), len(got), "from %d on", from)
+		require.Len(t, got, len(text), "from %d on", from)
 		require.Equal(t, text, string(got))
 	}
 }

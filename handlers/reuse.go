@@ -62,7 +62,7 @@ func (h *Handlers) place(t *turn, runs bool) (idempotency.Placement, error) {
 func (h *Handlers) runsOnReuse(t *turn) bool {
 	b := t.binding
 	if b == nil {
-		b, _ = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model) //nolint:errcheck // unknown here: what was decided is followed
+		b, _ = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model) // unknown here: what was decided is followed
 	}
 	return b != nil && b.RunOnKeyReuse
 }

@@ -36,7 +36,7 @@ func newReused(t *testing.T) *reused {
 	t.Helper()
 	k := &reused{dead: make(chan struct{})}
 	k.kit = newKit(t, toolFunc(func(_ context.Context, c *tools.Call) (tools.Result, error) {
-		n, _ := strconv.Atoi(string(c.Args["n"].(json.Number))) //nolint:errcheck,forcetypeassert // the model says integer
+		n, _ := strconv.Atoi(string(c.Args["n"].(json.Number))) //nolint:forcetypeassert // the model says integer
 		if k.entered[n].Add(1) == 1 && n == 2 {
 			<-k.dead
 		}

@@ -64,8 +64,7 @@ func (j *Journal) MoveOut(ctx context.Context, c Claim, p Placement) error {
 // proposePlace looks where the data of c may run. A claim of it that stands decides; so does
 // one of other data under the plain key.
 func (j *Journal) proposePlace(ctx context.Context, c Claim, own subjects.Key) (string, error) {
-	switch r, err := j.last(ctx, own.Public(kindCall)); {
-	case err != nil || r != nil:
+	if r, err := j.last(ctx, own.Public(kindCall)); err != nil || r != nil {
 		return "", err
 	}
 	r, err := j.last(ctx, c.Key.Public(kindCall))

@@ -54,7 +54,7 @@ func (a *arrivals) answer(sent time.Duration, queued int) {
 func (in *Inbox) flush(timeout time.Duration) error {
 	sent := in.now()
 	if err := in.link.FlushTimeout(timeout); err != nil {
-		return err //nolint:wrapcheck // the caller says what was sent
+		return err // the caller says what was sent
 	}
 	in.mu.Lock()
 	sub := in.sub

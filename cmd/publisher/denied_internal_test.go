@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func TestCommandNamesTheRightThatItLacksAtOnce(t *testing.T) {
 			t.Parallel()
 			var out, log bytes.Buffer
 			env := func(string) (string, bool) { return "", false }
-			args := append(c.args, "--nats", url, "--timeout", "1h")
+			args := append(slices.Clone(c.args), "--nats", url, "--timeout", "1h")
 			require.Equal(t, 1, run(t.Context(), args, env, strings.NewReader(turn), &out, &log))
 			require.Contains(t, log.String(), "the server denies this user")
 			for _, want := range c.want {
