@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -122,4 +123,33 @@ func TestSweepFindsOrphansBehindTheResponsesOfFormerLives(t *testing.T) {
 	f, err := b.Judge(t.Context(), subjects.TurnKey("app", "chat", "", "1"), later())
 	require.NoError(t, err)
 	require.Equal(t, handlers.TurnOrphaned, f.Condition)
+}
+
+// staleStore reads turns as they were when their keys began another life: without the new claim.
+type staleStore struct {
+	idempotency.Store
+
+	stale bool
+}
+
+func (s *staleStore) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
+	records, err := s.Store.Scan(ctx, key)
+	if !s.stale {
+		return records, err
+	}
+	return slices.DeleteFunc(records, func(r idempotency.Record) bool { return r.Key == key.Public(events.KindToolCall) }), err
+}
+
+func TestSweepKeepsATurnOfWhichAStaleReadShowsOnlyTheEndOfAFormerLife(t *testing.T) {
+	t.Parallel()
+	b := newBroom(t)
+	b.secondLives(3)
+	store := &staleStore{Store: b.Store, stale: true}
+	b.Store = store
+	swept, found := b.sweep(b.pages())
+	require.Empty(t, found)
+	require.Equal(t, 3, swept.Open)
+	store.stale = false
+	_, found = b.sweep(b.pages())
+	require.Len(t, found, 3)
 }

@@ -79,6 +79,11 @@ type Finding struct {
 	Turn      *idempotency.Turn // as the leader knows it
 }
 
+// formerEnd reports whether a turn has ended only as a former life of its key, before the claim of a sequence.
+func (f *Finding) formerEnd(claim uint64) bool {
+	return f.Condition == TurnEnded && f.Turn != nil && f.Turn.Response.Former(claim)
+}
+
 // Judge looks at one turn. Now is the time of the server.
 func (s *Sweep) Judge(ctx context.Context, key subjects.Key, now time.Time) (Finding, error) {
 	f, err := s.judge(ctx, key, now)

@@ -189,6 +189,9 @@ func (r *round) conclude(ctx context.Context, o *OpenTurn, l *look) (ended bool,
 	if err == nil && f.Turn != nil && f.Turn.Claim != nil && o.Seq < f.Turn.Claim.Seq {
 		return true, nil // its key has another life, which is a turn of its own here
 	}
+	if err == nil && f.formerEnd(o.claim()) {
+		f.Condition = TurnUnclaimed // to a read that was stale
+	}
 	var resume uint64
 	if err == nil {
 		resume, err = r.mend(ctx, o, f)
