@@ -47,6 +47,7 @@ const (
 	DefaultMaxAttempts = 1
 	maxAttemptsLimit   = 100
 	maxTimeout         = 7 * 24 * time.Hour // the default life of a turn
+	maxTimeoutText     = "168h"
 )
 
 // Binding says what a turn calls and how. It is immutable and safe for concurrent use.

@@ -182,7 +182,7 @@ func (o *owner) http(n *node) *target.HTTP {
 	methods := []string{"POST", "PUT", "PATCH"}
 	if m := o.text(n, "method"); m != "" {
 		if to.Method = strings.ToUpper(m); !slices.Contains(methods, to.Method) {
-			o.refusef(n.get("method").at(o.file), "bad_method", "write method: POST, or leave it out", "method must be one of %s: arguments travel in the body", strings.Join(methods, ", "))
+			o.refusef(n.get("method").at(o.file), "bad_method", "write method: POST, or leave it out", "method is %s, and must be one of %s: arguments travel in the body", n.get("method").shown(), strings.Join(methods, ", "))
 		}
 	}
 	to.URL = o.address(n, to.Network, "http")
@@ -217,7 +217,7 @@ func (o *owner) completion(n *node) *target.Completions {
 		t, err := strconv.ParseFloat(v.text, 64)
 		const hottest = 2
 		if !v.is(numberNode) || err != nil || t < 0 || t > hottest {
-			o.refusef(v.at(o.file), "bad_number", "write for example temperature: 0.2", "temperature must be a number from 0 to 2")
+			o.refusef(v.at(o.file), "bad_number", "write for example temperature: 0.2", "temperature is %s, and must be a number from 0 to 2", v.shown())
 		}
 		to.Temperature = &t
 	}
@@ -232,7 +232,7 @@ func (o *owner) count(n *node, key string, most int) int {
 	}
 	c, err := strconv.Atoi(v.text)
 	if !v.is(numberNode) || err != nil || c < 1 || c > most {
-		o.refusef(v.at(o.file), "bad_number", "write for example "+key+": 4", "%s must be a whole number from 1 to %d", key, most)
+		o.refusef(v.at(o.file), "bad_number", "write for example "+key+": 4", "%s is %s, and must be a whole number from 1 to %d", key, v.shown(), most)
 		return 0
 	}
 	return c

@@ -109,13 +109,13 @@ func byWorkflow(all []Declaration) (map[string][]Declaration, error) {
 		case d.Effect != "" && !slices.Contains(effects(), string(d.Effect)):
 			faults = append(faults, fmt.Errorf("declaration %d (tool %s): Effect must be one of %s", i, quoted(d.Tool), strings.Join(effects(), ", ")))
 		case d.Cache.TTL < 0 || d.Cache.TTL > maxTimeout || d.Cache.Scope != "" && !slices.Contains(scopes(), string(d.Cache.Scope)):
-			faults = append(faults, fmt.Errorf("declaration %d (tool %s): Cache.TTL must be 0 to %s and Cache.Scope one of %s", i, quoted(d.Tool), maxTimeout, strings.Join(scopes(), ", ")))
+			faults = append(faults, fmt.Errorf("declaration %d (tool %s): Cache.TTL must be 0 to %s and Cache.Scope one of %s", i, quoted(d.Tool), maxTimeoutText, strings.Join(scopes(), ", ")))
 		case d.Cache.TTL > 0 && d.Effect != EffectNone:
 			faults = append(faults, fmt.Errorf("declaration %d (tool %s): only results of tools with Effect none are kept: remove Cache", i, quoted(d.Tool)))
 		case slices.ContainsFunc(d.Guards, func(g guards.Guard) bool { return g == nil }):
 			faults = append(faults, fmt.Errorf("declaration %d (tool %s): a guard is nil", i, quoted(d.Tool)))
 		case d.MaxAttempts < 0 || d.MaxAttempts > maxAttemptsLimit || d.Timeout < 0 || d.Timeout > maxTimeout:
-			faults = append(faults, fmt.Errorf("declaration %d (tool %s): MaxAttempts must be 0 to %d and Timeout 0 to %s", i, quoted(d.Tool), maxAttemptsLimit, maxTimeout))
+			faults = append(faults, fmt.Errorf("declaration %d (tool %s): MaxAttempts must be 0 to %d and Timeout 0 to %s", i, quoted(d.Tool), maxAttemptsLimit, maxTimeoutText))
 		}
 		grouped[d.Workflow] = append(grouped[d.Workflow], d)
 	}

@@ -248,13 +248,13 @@ func (m *manifest) policy(n *node, file string) policy {
 			p.effect, p.at = Effect(word), e.at(file)
 		} else {
 			m.errorf(e.at(file), "bad_effect", cmp.Or(suggestion(word, effects()), "write for example effect: keyed"),
-				"effect must be one of %s", strings.Join(effects(), ", "))
+				"effect is %s, and must be one of %s", e.shown(), strings.Join(effects(), ", "))
 		}
 	}
 	if a := n.get("max_attempts"); !a.absent() {
 		v, err := strconv.Atoi(a.text)
 		if !a.is(numberNode) || err != nil || v < 1 || v > maxAttemptsLimit {
-			m.errorf(a.at(file), "bad_max_attempts", "write for example max_attempts: 3", "max_attempts must be a whole number from 1 to %d", maxAttemptsLimit)
+			m.errorf(a.at(file), "bad_max_attempts", "write for example max_attempts: 3", "max_attempts is %s, and must be a whole number from 1 to %d", a.shown(), maxAttemptsLimit)
 		} else {
 			p.attempts = v
 		}
@@ -277,12 +277,12 @@ func duration(text string) (time.Duration, error) {
 	if err != nil {
 		seconds, numErr := strconv.ParseFloat(text, 64)
 		if numErr != nil || math.IsNaN(seconds) || math.Abs(seconds) > maxTimeout.Seconds() {
-			return 0, fmt.Errorf("%s is no duration up to %s", quoted(text), maxTimeout)
+			return 0, fmt.Errorf("%s is not a duration up to %s", quoted(text), maxTimeoutText)
 		}
 		d = time.Duration(seconds * float64(time.Second))
 	}
 	if d <= 0 || d > maxTimeout {
-		return 0, fmt.Errorf("%s is not between 0 and %s", quoted(text), maxTimeout)
+		return 0, fmt.Errorf("%s is not between 0 and %s", quoted(text), maxTimeoutText)
 	}
 	return d, nil
 }
@@ -313,7 +313,7 @@ func (m *manifest) settings(n *node, file string) {
 		case "refuse":
 			m.reuse = false
 		default:
-			m.errorf(r.at(file), "bad_on_key_reuse", "write on_key_reuse: refuse", "on_key_reuse must be run or refuse")
+			m.errorf(r.at(file), "bad_on_key_reuse", "write on_key_reuse: refuse", "on_key_reuse is %s, and must be run or refuse", r.shown())
 		}
 	}
 	for _, flag := range []struct {
@@ -326,7 +326,7 @@ func (m *manifest) settings(n *node, file string) {
 		}
 		v, ok := s.truth()
 		if !ok {
-			m.errorf(s.at(file), "bad_compat", "write compat: {"+flag.name+": false}", "compat.%s must be true or false", flag.name)
+			m.errorf(s.at(file), "bad_compat", "write compat: {"+flag.name+": false}", "compat.%s is %s, and must be true or false", flag.name, s.shown())
 		}
 		*flag.to = v
 	}

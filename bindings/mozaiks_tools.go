@@ -80,7 +80,7 @@ func (m *manifest) readKind(n *node, file string, usual Kind, t *toolEntry) {
 	case said == KindGo, said == KindPython:
 		t.kind, t.target, t.shared = said, nil, ""
 	case !slices.Contains(kinds(), string(said)):
-		m.errorf(k.at(file), "bad_kind", cmp.Or(suggestion(k.str(), kinds()), "write kind: python"), "kind must be one of %s", strings.Join(kinds(), ", "))
+		m.errorf(k.at(file), "bad_kind", cmp.Or(suggestion(k.str(), kinds()), "write kind: python"), "kind is %s, and must be one of %s", k.shown(), strings.Join(kinds(), ", "))
 		t.kind = ""
 		return
 	}

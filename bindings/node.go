@@ -126,6 +126,22 @@ func (n *node) truth() (value, ok bool) {
 	return false, false
 }
 
+// shown is the value of a setting in an error: a text in quotes, a number as it stands, else what it is.
+func (n *node) shown() string {
+	switch {
+	case n.absent():
+		return "null"
+	case n.is(textNode):
+		return quoted(n.text)
+	case n.is(listNode):
+		return "a list"
+	case n.is(mapNode):
+		return "a map"
+	}
+	const most = 40
+	return n.text[:min(len(n.text), most)] // a number or a truth value: ASCII
+}
+
 // at gives the place of n in file.
 func (n *node) at(file string) place {
 	if n == nil {

@@ -64,7 +64,7 @@ func (o *owner) flag(n *node, key string) bool {
 	}
 	on, ok := v.truth()
 	if !ok {
-		o.refusef(v.at(o.file), "wrong_shape", "write true or false", "%s must be true or false", key)
+		o.refusef(v.at(o.file), "wrong_shape", "write true or false", "%s is %s, and must be true or false", key, v.shown())
 	}
 	return on
 }

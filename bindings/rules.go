@@ -46,7 +46,7 @@ func (o *owner) cache(n *node) Cache {
 		if s := n.get("scope"); !s.absent() {
 			c.Scope = Scope(s.str())
 			if known := scopes(); !slices.Contains(known, s.str()) {
-				return bad(s, "scope must be one of %s", strings.Join(known, ", "))
+				return bad(s, "scope is %s, and must be one of %s", s.shown(), strings.Join(known, ", "))
 			}
 		}
 		ttl = n.get("ttl")

@@ -127,7 +127,11 @@ func (d *callDesk) put(ctx context.Context, name string, q *tools.Question) (jso
 	if q.Secret {
 		note = ", secret: it shows as you type"
 	}
-	d.tellf("%s asks %s (question %s%s): %s\n", id(d.call.Name), id(cmp.Or(q.Component, q.Tool)), id(name), note, oneLine(q.Payload))
+	asks := id(d.call.Name) + " asks"
+	if what := cmp.Or(q.Component, q.Tool); what != "" && what != d.call.Name {
+		asks += " " + id(what)
+	}
+	d.tellf("%s (question %s%s): %s\n", asks, id(name), note, oneLine(q.Payload))
 	for {
 		d.tellf("answer, %s> ", shortOf(q.Schema))
 		select {
@@ -155,7 +159,7 @@ func answerOf(line string, schema *model.Value) (value json.RawMessage, why stri
 		if schema != nil {
 			fitting, _, faults := schema.Conform(tree)
 			if len(faults) > 0 {
-				why = model.Reason(faults)
+				why = strings.TrimSuffix(faults[0].String(), ".")
 				continue
 			}
 			tree = fitting

@@ -60,7 +60,7 @@ def paint():
 	require.JSONEq(t, `["red", "[secret]", 1]`, stdout)
 	require.Contains(t, stderr, `paint shows Card: {"state":"asking"}`)
 	require.Contains(t, stderr, `paint asks Card (question color): {"title":"Which?"}`)
-	require.Contains(t, stderr, `answer, {color: "red" | "blue"}> that does not fit: `)
+	require.Contains(t, stderr, `answer, {color: "red" | "blue"}> that does not fit: the whole value: expected object, got string`)
 	require.Contains(t, stderr, "secret")
 
 	code, _, stderr = atTerminal(t, "", "call", "paint", "--workflows", dir)

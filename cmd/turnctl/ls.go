@@ -62,7 +62,7 @@ as --since says; then it fetches the events of the turns that it lists.`,
 	c.Flags().StringVar(&want.chat, "chat", "", "only this chat")
 	c.Flags().IntVar(&want.limit, "limit", 20, fmt.Sprintf("how many turns, at most %d", maxListed))
 	c.Flags().BoolVar(&want.open, "open", false, "only turns without a response")
-	c.Flags().DurationVar(&want.since, "since", time.Hour, "how far to go back")
+	durationFlag(c, &want.since, "since", time.Hour, "how far to go back")
 	return c
 }
 
@@ -94,7 +94,7 @@ type listed struct {
 
 func (l *listing) text(w io.Writer, want listSettings) {
 	if len(l.Turns) == 0 && !l.More {
-		fmt.Fprintf(w, "no %s in the last %s%s: a longer --since looks further back\n", want.what(), want.since, want.where())
+		fmt.Fprintf(w, "no %s in the last %s%s: a longer --since looks further back\n", want.what(), inWords(want.since), want.where())
 		return
 	}
 	rows := [][]string{{"time", "chat", "turn", "workflow", "tool", "state", "took", "owner"}}

@@ -44,7 +44,7 @@ TIME a t4 Hello greet running - desk-1
 	require.Equal(t, []string{"t4"}, turns("--open"))
 	require.Equal(t, []string{}, turns("--app", "other"))
 	require.Equal(t, []string{}, turns("--since", "1ns"))
-	require.Contains(t, ok(t, d.Server, "ls", "--open", "--chat", "b"), "no open turn in the last 1h0m0s of chat b")
+	require.Contains(t, ok(t, d.Server, "ls", "--open", "--chat", "b"), "no open turn in the last 1h of chat b")
 
 	l := decode[listing](t, d.Server, "ls", "--limit", "1").Turns[0]
 	require.Equal(t, stateRunning, l.State)

@@ -82,7 +82,7 @@ the turn that was named was not found.`,
 	c.Flags().StringVar(&want.scope.Chat, "chat", "", "only this chat")
 	c.Flags().StringVar(&want.turn.Run, "run", "", "run id of the turn, if its producer sends one")
 	c.Flags().StringVar(&want.raw, "key", "", "journal key of the turn, instead of chat and turn")
-	c.Flags().DurationVar(&want.life, "max-turn-life", provision.DefaultMaxTurnLife, "how long a turn may stay open; as the workers have it")
+	durationFlag(c, &want.life, "max-turn-life", provision.DefaultMaxTurnLife, "how long a turn may stay open; as the workers have it")
 	c.Flags().BoolVar(&want.dryRun, "dry-run", false, "say what would be repaired and change nothing")
 	return c
 }

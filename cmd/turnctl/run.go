@@ -70,6 +70,12 @@ func (a *app) command(c *cobra.Command, cfg any, do func(ctx context.Context, ar
 	}, cfg)
 }
 
+// durationFlag adds a flag whose default is printed in help as people write it.
+func durationFlag(c *cobra.Command, d *time.Duration, name string, value time.Duration, usage string) {
+	c.Flags().DurationVar(d, name, value, usage)
+	c.Flags().Lookup(name).DefValue = inWords(value)
+}
+
 // locked is a writer for several goroutines.
 type locked struct {
 	mu sync.Mutex

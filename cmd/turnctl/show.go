@@ -45,6 +45,9 @@ Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
 			return cli.Usagef("show: --key names a turn already: leave the chat and the turn away")
 		case raw == "":
 			turn.Chat, turn.Turn = args[0], args[1]
+			if turn.Chat == "" || turn.Turn == "" {
+				return cli.Usagef("show: chat %q and turn %q: neither may be empty", turn.Chat, turn.Turn)
+			}
 		}
 		s, err := a.connect(&cfg)
 		if err != nil {

@@ -23,12 +23,15 @@ func (s *server) missing(ctx context.Context, key subjects.Key, turn events.Turn
 			what += ", run " + id(turn.Run)
 		}
 	}
-	return fmt.Errorf(`no record of %s
-  - %s
-  - it may wait in %s%s for a worker: see turnctl doctor
-  - it may be a dead letter in %s%s: see turnctl dead ls
-  - its records may be older than the journal's retention`,
-		what, s.elsewhere(ctx, turn), s.space.InStream(), s.holds(ctx, s.space.InStream()), s.space.DeadStream(), s.holds(ctx, s.space.DeadStream()))
+	causes := []string{s.elsewhere(ctx, turn)}
+	if held, empty := s.holds(ctx, s.space.InStream()); !empty {
+		causes = append(causes, fmt.Sprintf("it may wait in %s%s for a worker: see turnctl doctor", s.space.InStream(), held))
+	}
+	if held, empty := s.holds(ctx, s.space.DeadStream()); !empty {
+		causes = append(causes, fmt.Sprintf("it may be a dead letter in %s%s: see turnctl dead ls", s.space.DeadStream(), held))
+	}
+	causes = append(causes, "its records may be older than the journal's retention")
+	return fmt.Errorf("no record of %s\n  - %s", what, strings.Join(causes, "\n  - "))
 }
 
 // elsewhere looks among the newest records for turns of the same chat and key, in another app
@@ -75,11 +78,12 @@ func argument(text string) string {
 	return text
 }
 
-// holds says how many messages a stream holds, or nothing if that cannot be seen.
-func (s *server) holds(ctx context.Context, name string) string {
+// holds says how many messages a stream holds, and whether it is empty; nothing if that cannot be seen.
+func (s *server) holds(ctx context.Context, name string) (text string, empty bool) {
 	stream, err := s.js.Stream(ctx, name)
 	if err != nil {
-		return ""
+		return "", false
 	}
-	return " (it holds " + plural(int(stream.CachedInfo().State.Msgs), "message") + ")"
+	n := stream.CachedInfo().State.Msgs
+	return " (it holds " + plural(int(n), "message") + ")", n == 0
 }

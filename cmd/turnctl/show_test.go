@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
@@ -189,8 +190,18 @@ func TestShowSaysWhatToCheckWhenNothingIsFound(t *testing.T) {
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, "no record of turn t of chat c, app default\n")
 	require.Contains(t, stderr, "spelled as in the event?")
-	require.Contains(t, stderr, "ONETURN_IN (it holds 0 messages)")
+	require.NotContains(t, stderr, "ONETURN_", "the streams are empty")
 	require.Contains(t, stderr, "retention")
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	_, err = js.Publish(t.Context(), "oneturn.in.default.structured_output_ready.default.W.c", []byte("{}"))
+	require.NoError(t, err)
+	_, _, stderr = turnctl(t, s, "show", "c", "t")
+	require.Contains(t, stderr, "ONETURN_IN (it holds 1 message)")
+	require.NotContains(t, stderr, "ONETURN_DEAD")
+	code, _, stderr = turnctl(t, s, "show", "c", "")
+	require.Equal(t, cli.Usage, code)
+	require.Contains(t, stderr, `chat "c" and turn "": neither may be empty`)
 
 	_, _, stderr = turnctl(t, s, "show", "--key", "default.c.0-t.0")
 	require.Contains(t, stderr, "no record of turn default.c.0-t.0\n")

@@ -67,7 +67,7 @@ headers only, and then the questions that it lists.`,
 	want.flags(c)
 	c.Flags().StringVar(&want.workflow, "workflow", "", "only this workflow")
 	c.Flags().DurationVar(&want.expiring, "expiring", 0, "only what expires within this time")
-	c.Flags().DurationVar(&want.since, "since", provision.DefaultMaxTurnLife, "how far to go back")
+	durationFlag(c, &want.since, "since", provision.DefaultMaxTurnLife, "how far to go back")
 	c.Flags().IntVar(&want.limit, "limit", 20, fmt.Sprintf("how many questions, at most %d", maxListed))
 	return c
 }
@@ -232,7 +232,7 @@ func (f *askFilter) read(ctx context.Context, seq uint64) (*question, error) {
 
 func (l *waitingList) text(w io.Writer, want *waitsSettings) {
 	if len(l.Questions) == 0 {
-		fmt.Fprintf(w, "no open question in the last %s%s\n", want.since, want.where())
+		fmt.Fprintf(w, "no open question in the last %s%s\n", inWords(want.since), want.where())
 		return
 	}
 	rows := [][]string{{"asked", "chat", "tool_call_id", "workflow", "tool", "user", "expires"}}
@@ -265,7 +265,7 @@ func (s *waitsSettings) where() string {
 		text += " of workflow " + id(s.workflow)
 	}
 	if s.expiring > 0 {
-		text += fmt.Sprintf(" that expires within %s", s.expiring)
+		text += fmt.Sprintf(" that expires within %s", inWords(s.expiring))
 	}
 	return text
 }

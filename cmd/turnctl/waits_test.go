@@ -49,7 +49,7 @@ TIME chat 2 t1/1 Other approve ada -
 	require.Equal(t, []string{second}, list("--limit", "1", "--expiring", "1h"))
 	require.Empty(t, list("--app", "nobody"))
 	require.Contains(t, ok(t, a.Server, "waits", "ls", "--limit", "1"), "there are more")
-	require.Equal(t, "no open question in the last 168h0m0s of chat none that expires within 1h0m0s\n",
+	require.Equal(t, "no open question in the last 168h of chat none that expires within 1h\n",
 		ok(t, a.Server, "waits", "ls", "--chat", "none", "--expiring", "1h"))
 }
 
