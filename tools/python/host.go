@@ -11,7 +11,7 @@ import (
 var scripts embed.FS
 
 // hostModules are the modules of the host in the order in which they import each other.
-const hostModules = "frames tables encode context desk people yields api output shims sources siblings build entry spawn load loops state watch serve"
+const hostModules = "frames tables encode context desk people yields api output shims sources siblings hints work scalars models build entry spawn load loops state watch serve"
 
 // hostConfig is what a child needs to know before its first call.
 type hostConfig struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -165,4 +166,38 @@ func TestProbeTellsAnInterpreterThatRunsFromOthers(t *testing.T) {
 	} {
 		require.ErrorContains(t, python.Probe(t.Context(), interpreter, t.TempDir()), want)
 	}
+}
+
+func TestFilesThatNameTypesOverAndOverAreInspectedInTime(t *testing.T) {
+	t.Parallel()
+	var bases, typed, aliases, chain, fields strings.Builder
+	typed.WriteString("from typing import TypedDict\nclass C25(TypedDict): a: int\n")
+	aliases.WriteString("from typing import Union\n")
+	fields.WriteString("from dataclasses import dataclass\n@dataclass\nclass A:\n")
+	for i := range 25 {
+		var names []string
+		for j := i + 1; j < 26; j++ {
+			names = append(names, fmt.Sprint("C", j))
+		}
+		fmt.Fprintf(&bases, "class C%d(%s): pass\n", i, strings.Join(names[:len(names)-1], ","))
+		fmt.Fprintf(&typed, "class C%d(%s):\n  a%d: int\n", i, strings.Join(names, ","), i)
+		fmt.Fprintf(&aliases, "A%d = Union[%s]\n", i, strings.Repeat(fmt.Sprintf("list[A%d],", i+1), 50))
+	}
+	for i := range 20_000 {
+		fmt.Fprintf(&chain, "def f%d(): f%d()\n", i, i+1)
+		fmt.Fprintf(&fields, "  f%d: int\n", i)
+	}
+	files, err := python.Inspect(t.Context(), "", t.TempDir(), map[string][]byte{
+		"bases.py":   []byte(bases.String() + "def f(x: C0): pass\n"),
+		"typed.py":   []byte(typed.String() + "def f(x: C0): pass\n"),
+		"aliases.py": []byte(aliases.String() + "A25 = bytes\ndef f(x: A0): pass\n"),
+		"chain.py":   []byte(chain.String() + "def f20000(): request_input()\n"),
+		"fields.py":  []byte(fields.String() + "def f(x: A): pass\n"),
+		"names.py":   []byte(strings.Repeat("a"+strings.Repeat(".b", 900)+"()\n", 200)),
+	})
+	require.NoError(t, err)
+	for name, file := range files {
+		require.Empty(t, file.Error, name)
+	}
+	require.True(t, files["chain.py"].Functions["f0"].Asks)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tools"
 	"github.com/oneturn/oneturn/tools/python"
 )
 
@@ -121,12 +122,71 @@ func TestResultsThatJSONCannotHoldAreRefusedWithTheirPlace(t *testing.T) {
 	for what, want := range map[string]string{
 		"keys": "result.a[1] has two keys, 1 and '1', that are the same in JSON", "bytes": "result.a[1] is 1 bytes that are not UTF-8 text",
 		"inf": "result.a[1] is -inf", "function": "result.a[1] is a builtin_function_or_method", "class": "result.a[1] is a type",
-		"module": "result.a[1] is a module", "object": "result.a[1] is a object", "file": "result.a[1] is a _io.TextIOWrapper",
-		"endless": "result.a[1][524285] is member 524289", "key": "result.a[1] has a key that is a object",
+		"module": "result.a[1] is a module", "object": "result.a[1] is an object", "file": "result.a[1] is a _io.TextIOWrapper",
+		"endless": "result.a[1][524285] is member 524289", "key": "result.a[1] has a key that is an object",
 		"rows": "result.a[1] is a function", "task": "result.a[1] is a coroutine",
 	} {
 		require.Contains(t, k.fails("refused", `{"what":"`+what+`"}`, events.CodeToolError), want)
 	}
+}
+
+func TestResultsThatRepeatThemselvesAreBoundedBeforeTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{MaxFrame: 1 << 20, MaxMemory: 2 << 30}, "WF/tools/t.py", `
+def texts(): return ["x" * 1000000] * 500000
+def names(): return [{"x" * 1000000: 1}] * 500000
+def keys():
+    key = ("a",)
+    for _ in range(20): key = (key, key)
+    return {key: 1}
+def deep():
+    key = ("a",)
+    for _ in range(100): key = (key,)
+    return {key: 1}
+def shared():
+    value = [1]
+    for _ in range(40): value = [value, value]
+    return value
+`)
+	for _, function := range []string{"texts", "names"} {
+		require.Contains(t, k.fails(function, `{}`, events.CodeTooLarge), "over the limit of 1048576; store it and return a reference")
+	}
+	require.Contains(t, k.fails("keys", `{}`, events.CodeTooLarge), "over the limit of 1048576")
+	require.Contains(t, k.fails("deep", `{}`, events.CodeToolError), "result has a key that is nested deeper than 60 levels")
+	require.Contains(t, k.fails("shared", `{}`, events.CodeToolError), "is member 524289, more than a result holds")
+	require.Equal(t, uint64(1), k.pool.Stats().Started)
+}
+
+func TestWhatCannotBeShownSaysHowToPassIt(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+import oneturn
+def ask(): oneturn.ask("Q", object())
+def schema(): oneturn.ask("Q", {}, schema={"x": object()})
+def text(): oneturn.ask("Q", "text")
+def step(): return oneturn.step("one", object)
+def result(): return object()
+def context(context_variables): context_variables.set("x", object())
+def percent(): oneturn.progress(10 ** 400, "x" * 5000)
+`)
+	for function, want := range map[string]string{
+		"ask":     "payload is an object, which has no public attributes; pass its data",
+		"schema":  "schema.x is an object, which has no public attributes; pass its data",
+		"text":    "the payload is a str; it must be a dict",
+		"step":    "step one is an object, which has no public attributes; return its data",
+		"result":  "result is an object, which has no public attributes; return its data",
+		"context": "context_variables.x is an object, which has no public attributes; set its data",
+	} {
+		call, d := newCall(t, function, `{}`), newDesk()
+		call.Desk, call.Context = d, map[string]any{}
+		_, err := k.pool.Tool("WF", "t.py", function).Invoke(t.Context(), call)
+		require.Equal(t, want, message(t, err, events.CodeToolError), function)
+	}
+	call, d := newCall(t, "percent", `{}`), newDesk()
+	call.Desk = d
+	_, err := k.pool.Tool("WF", "t.py", "percent").Invoke(t.Context(), call)
+	require.NoError(t, err)
+	require.Equal(t, []tools.Progress{{Percent: -1, Message: strings.Repeat("x", 1000)}}, d.progress)
 }
 
 // TestSecretsOfObjectsStayInTheProcess: those that their type names as such, and what an attribute

@@ -1,329 +1,278 @@
-"""Makes of JSON values what the type hints of parameters name: dataclasses, pydantic models, enums, dates and the like."""
+"""Makes of JSON values what the type hints of parameters name: dataclasses, enums, dates and the like.
+
+Whoever writes the values chooses how much work that is, so a call has a bound for it (Work), what a hint or a class
+needs is found out once, and a union looks at keys and literals before it builds one of its alternatives."""
 import collections
 import collections.abc
 import dataclasses
-import datetime
-import decimal
 import enum
 import inspect
-import ipaddress
 import json
-import pathlib
-import re
-import sys
-import types
 import typing
-import uuid
 
-MAX_DEPTH = 32
+from _oneturn_host import models
+from _oneturn_host.hints import CLOTHES, hints, is_union, literals, outline
+from _oneturn_host.scalars import SIMPLE, floating, number_key
+from _oneturn_host.work import TooMuch, Unbuildable, Work, attempt, place, want
+
 LISTS = (list, collections.abc.Sequence, collections.abc.MutableSequence, collections.abc.Iterable, collections.abc.Collection)
 SETS = {set: set, collections.abc.Set: set, collections.abc.MutableSet: set, frozenset: frozenset, collections.deque: collections.deque}
 MAPS = {dict: dict, collections.abc.Mapping: dict, collections.abc.MutableMapping: dict,
         collections.OrderedDict: collections.OrderedDict, collections.defaultdict: dict}
 PLAIN = {str: str, bool: bool, int: int, type(None): type(None)}
-CLOTHES = tuple(getattr(typing, name) for name in ("Annotated", "Final", "Required", "NotRequired", "ReadOnly") if hasattr(typing, name))
-DURATION = re.compile(r"(-)?P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
-
-
-class Unbuildable(ValueError):
-    """A value that cannot become what its hint names. The message has the place, and not the value."""
-
-    def __init__(self, text, place=""):
-        super().__init__(place + ": " + text if place else text)
-        self.text, self.place = text, place
-
-    def inside(self, place):
-        return Unbuildable(self.text, place + self.place)
-
-
-def hints(function):
-    """What the hints of a function or class name, by parameter. One that cannot be found out is left out."""
-    try:
-        return typing.get_type_hints(function, include_extras=True)
-    except Exception:
-        pass
-    found = {}
-    module = sys.modules.get(getattr(function, "__module__", None))
-    names = getattr(function, "__globals__", None) or vars(module or types)
-    for name, annotation in (getattr(function, "__annotations__", None) or {}).items():
-        holder = type("Holder", (), {"__annotations__": {name: annotation}})
-        try:
-            found.update(typing.get_type_hints(holder, globalns=names, include_extras=True))
-        except Exception:
-            pass
-    return found
 
 
 def builders(function):
-    """Functions that build parameters, by their names. Parameters that take JSON as it is have none."""
-    found = {}
-    for name, hint in hints(function).items():
-        build = builder(hint)
-        if build is not None:
-            found[name] = build
+    """Functions that build parameters, by their names. Parameters that take JSON as it is have none. They take a value
+    and the work of the call."""
+    made = {name: builder(hint) for name, hint in hints(function).items()}
+    return {name: beginning(make) for name, make in made.items() if make is not None}
+
+
+def beginning(make):
+    return lambda value, work=None: (work or Work()).build(make, value)
+
+
+_builders = {}  # by the outline of their hints
+
+
+def builder(hint):
+    """A function that makes of a JSON value what a hint names, None if that is the value itself or nothing known. Hints
+    that are the same have the same one."""
+    try:
+        key = outline(hint)
+        if key in _builders:
+            return _builders[key]
+    except TypeError:  # it has no hash
+        return builder_of(hint)
+    if type(hint).__name__ == "TypeAliasType":  # it may name itself
+        _builders[key] = lambda value, work: part(builder(hint), value, None, work)
+    found = _builders[key] = builder_of(hint)
     return found
 
 
-def builder(hint, depth=0):
-    """A function that makes of a JSON value what a hint names, None if that is the value itself or nothing known."""
-    if depth > MAX_DEPTH:
-        return None
+def builder_of(hint):
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in CLOTHES and args:
-        return builder(args[0], depth + 1)
+        return builder(args[0])
     if hasattr(hint, "__supertype__"):  # NewType
-        return builder(hint.__supertype__, depth + 1)
+        return builder(hint.__supertype__)
     if type(hint).__name__ == "TypeAliasType":
-        return builder(hint.__value__, depth + 1)
-    if origin is typing.Union or type(hint).__name__ == "UnionType":
-        return union(args, depth)
+        return builder(getattr(hint, "__value__", None))
+    if is_union(hint):
+        return union(args)
     kind = origin or hint
     if not inspect.isclass(kind):
         return None
-    if model(kind):
-        return lambda value: validated(hint if origin is None else kind, value)
+    if models.known(kind):
+        return models.builder(hint if origin is None else kind)
     if kind in SIMPLE:
         return SIMPLE[kind]
     if issubclass(kind, enum.Enum):
-        return lambda value: member(kind, value)
-    if dataclasses.is_dataclass(kind):
-        return lambda value: record(kind, value)
+        return member(kind)
+    if dataclasses.is_dataclass(kind) or issubclass(kind, tuple) and hasattr(kind, "_fields") or \
+            issubclass(kind, dict) and hasattr(kind, "__total__"):
+        return Record(kind)
     if issubclass(kind, tuple):
-        return (lambda value: named(kind, value)) if hasattr(kind, "_fields") else several(args, depth)
-    if issubclass(kind, dict) and hasattr(kind, "__total__"):
-        return lambda value: typed(kind, value)
+        return several(args)
     if kind in SETS or kind in LISTS:
-        return listed(SETS.get(kind, list), args, depth)
+        return listed(SETS.get(kind, list), args)
     if kind in MAPS:
-        return mapped(MAPS[kind], args, depth)
+        return mapped(MAPS[kind], args)
     return None
 
 
-def union(args, depth):
+def union(args):
     """The alternative whose very type the value has, else the first that can be made of it."""
     plain = {PLAIN.get(arg) for arg in args} - {None}
     if float in args:
         plain.add(float)
-    choices = [build for build in (builder(arg, depth + 1) for arg in args if arg is not float) if build is not None]
+    made = [builder(arg) for arg in args if arg is not float]
+    choices = [make for make in made if make is not None]
     if not choices:
         return None
-    as_is = any(builder(arg, depth + 1) is None and arg not in PLAIN for arg in args)
+    as_is = any(make is None and arg not in PLAIN for arg, make in zip((arg for arg in args if arg is not float), made))
 
-    def build(value):
+    def build(value, work):
         if type(value) in plain:
             return value
+        found, refused = suited(choices, value)
+        if len(found) == 1 and not as_is:
+            return work.build(found[0], value)
         fault = None
-        for choice in choices:
-            try:
-                return choice(value)
-            except Unbuildable as error:
-                fault = fault or error
+        work.trying += 1
+        try:
+            for choice in found:
+                try:
+                    return work.build(choice, value)
+                except TooMuch:
+                    raise
+                except Unbuildable as error:
+                    if fault is None or error.place.count("/") > fault.place.count("/"):  # it has come further
+                        fault = error
+        finally:
+            work.trying -= 1
         if as_is:
             return value
-        raise fault
+        raise fault or refused
     return build
 
 
-def part(build, value, place):
-    if build is None:
+def suited(choices, value):
+    """The alternatives that an object may be, by its keys and by the literals of their fields, or why it is none. Those
+    that have none of its keys are out if another has some."""
+    if not isinstance(value, dict) or len(choices) == 1:
+        return choices, None
+    faults = [choice.refusal(value) if isinstance(choice, Record) else None for choice in choices]
+    found = [choice for choice, fault in zip(choices, faults) if fault is None]
+    akin = [choice for choice in found if not isinstance(choice, Record) or choice.knows(value)]
+    return akin or found, refusal([fault for fault in faults if fault])
+
+
+def refusal(faults):
+    """One for all, if all are at the same place."""
+    if len({fault.place for fault in faults}) != 1:
+        return faults[0] if faults else None
+    return Unbuildable(" or ".join(dict.fromkeys(fault.text for fault in faults)), faults[0].place)
+
+
+def part(make, value, name, work):
+    """A value inside another, where it has a name or number."""
+    if make is None:
         return value
     try:
-        return build(value)
+        return work.build(make, value)
     except Unbuildable as error:
-        raise error.inside(place) from None
+        raise error.inside("" if name is None else place(name)) from None
 
 
-def want(value, kinds, what):
-    if not isinstance(value, kinds) or isinstance(value, bool) and bool not in (kinds if isinstance(kinds, tuple) else (kinds,)):
-        raise Unbuildable("must be " + what)
-
-
-def listed(make, args, depth):
-    inner = builder(args[0], depth + 1) if args else None
+def listed(make, args):
+    inner = builder(args[0]) if args else None
     if inner is None and make is list:
         return None
 
-    def build(value):
+    def build(value, work):
         want(value, list, "a list")
-        items = [part(inner, item, "/%d" % i) for i, item in enumerate(value)]
-        try:
-            return make(items)
-        except TypeError:
-            raise Unbuildable("holds what no %s can hold" % make.__name__) from None
+        if inner is None:
+            items = value
+        elif inner is SIMPLE[float]:  # no work to speak of
+            items = [floating(item) for item in value]
+        else:
+            items = [part(inner, item, index, work) for index, item in enumerate(value)]
+        if make in (list, collections.deque):
+            return items if make is list else make(items)
+        return make(work.collect(set(), items))
     return build
 
 
-def several(args, depth):
+def several(args):
     """A tuple: of one kind, or with a hint for each place."""
+    inner, kinds = None, None
     if len(args) == 2 and args[1] is ...:
-        inner = builder(args[0], depth + 1)
-        kinds = None
+        inner = builder(args[0])
     else:
-        inner, kinds = None, [builder(arg, depth + 1) for arg in args if arg != ()]
+        kinds = [builder(arg) for arg in args if arg != ()]
 
-    def build(value):
+    def build(value, work):
         want(value, list, "a list")
         if kinds and len(value) != len(kinds):
             raise Unbuildable("must have %d items" % len(kinds))
-        return tuple(part(kinds[i] if kinds else inner, item, "/%d" % i) for i, item in enumerate(value))
+        return tuple(part(kinds[index] if kinds else inner, item, index, work) for index, item in enumerate(value))
     return build
 
 
-def mapped(make, args, depth):
-    key = builder(args[0], depth + 1) if len(args) == 2 else None
+def mapped(make, args):
+    key, inner = (builder(args[0]), builder(args[1])) if len(args) == 2 else (None, None)
     if len(args) == 2 and args[0] is int:
         key = number_key
-    inner = builder(args[1], depth + 1) if len(args) == 2 else None
     if key is None and inner is None and make is dict:
         return None
 
-    def build(value):
+    def build(value, work):
         want(value, dict, "an object")
-        return make((part(key, name, "/" + name), part(inner, item, "/" + name)) for name, item in value.items())
+        pairs = [(part(key, name, name, work), part(inner, item, name, work)) for name, item in value.items()]
+        return make(pairs) if key is None else work.collect(make(), pairs)
     return build
 
 
-def number_key(value):
-    try:
-        return int(value)
-    except ValueError:
-        raise Unbuildable("its key must be a whole number") from None
+class Record:
+    """Builds a dataclass, a NamedTuple (of an object, or of a list in its order), or a TypedDict, which stays the object
+    that it is. Keys that are no fields are left out, as everywhere, but for a TypedDict."""
+
+    def __init__(self, kind):
+        self._kind, self._found = kind, None
+        self._typed, self._named = issubclass(kind, dict), issubclass(kind, tuple)
+
+    def _plan(self):
+        """Builders of the fields, names of the required ones, values of those that are literals."""
+        if self._found is None:  # when the first object is built, and all that its hints name is there
+            kind, known = self._kind, hints(self._kind)
+            if self._typed:
+                names, required = list(known), set(kind.__required_keys__)
+            elif self._named:
+                names, required = kind._fields, set(kind._fields) - set(kind._field_defaults)
+            else:
+                taken = attempt(lambda: inspect.signature(kind)).parameters.values()
+                taken = [p for p in taken if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+                names, required = [p.name for p in taken], {p.name for p in taken if p.default is p.empty}
+            self._found = ({name: builder(known.get(name)) for name in names}, required,
+                           {name: values for name in names for values in [literals(known.get(name))] if values})
+        return self._found
+
+    def refusal(self, value):
+        """Why an object cannot be one of these, None if it may."""
+        fields, required, tags = self._plan()
+        for name in fields:
+            if name not in value:
+                if name in required:
+                    return Unbuildable("is missing", place(name))
+            elif name in tags and not any(type(tag) is type(value[name]) and tag == value[name] for tag in tags[name]):
+                return Unbuildable("must be one of " + shown(tags[name]), place(name))
+        return None
+
+    def knows(self, value):
+        return not value or any(name in value for name in self._plan()[0])
+
+    def __call__(self, value, work):
+        fields, required, _ = self._plan()
+        if isinstance(value, list) and self._named:
+            if len(value) > len(fields):
+                raise Unbuildable("must have at most %d items" % len(fields))
+            value = dict(zip(fields, value))
+        want(value, dict, "an object")
+        work.spend(len(fields) // 4)
+        if self._typed:
+            return {name: part(fields.get(name), item, name, work) for name, item in value.items()}
+        given = {}
+        for name, make in fields.items():
+            if name in value:
+                given[name] = part(make, value[name], name, work)
+            elif name in required:
+                raise Unbuildable("is missing", place(name))
+        return attempt(lambda: self._kind(**given))
 
 
-def fields(kind, value, names, required, make):
-    """An object made of the fields that a class has. Other keys are left out, as everywhere."""
-    want(value, dict, "an object")
-    known = hints(kind)
-    given = {}
-    for name in names:
-        if name in value:
-            given[name] = part(builder(known.get(name)), value[name], "/" + name)
-        elif name in required:
-            raise Unbuildable("is missing", "/" + name)
-    return attempt(lambda: make(given))
+def shown(values):
+    return ", ".join(json.dumps(value, default=str) for value in values[:20])
 
 
-def attempt(make):
-    """What a constructor returns. Its own refusal is shown in its words."""
-    try:
-        return make()
-    except (Unbuildable, MemoryError, RecursionError):
-        raise
-    except Exception as error:
-        raise Unbuildable("cannot be made: %s" % (error if str(error) else type(error).__name__)) from None
-
-
-def record(kind, value):
-    """A dataclass."""
-    taken = [p for p in inspect.signature(kind).parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    required = {p.name for p in taken if p.default is p.empty}
-    return fields(kind, value, [p.name for p in taken], required, lambda given: kind(**given))
-
-
-def named(kind, value):
-    """A NamedTuple, of an object or of a list in its order."""
-    if isinstance(value, list):
-        if len(value) > len(kind._fields):
-            raise Unbuildable("must have at most %d items" % len(kind._fields))
-        value = dict(zip(kind._fields, value))
-    required = set(kind._fields) - set(kind._field_defaults)
-    return fields(kind, value, kind._fields, required, lambda given: kind(**given))
-
-
-def typed(kind, value):
-    """A TypedDict stays the object that it is; only its fields are built."""
-    want(value, dict, "an object")
-    known = hints(kind)
-    return {name: part(builder(known.get(name)), item, "/" + name) for name, item in value.items()}
-
-
-def member(kind, value):
+def member(kind):
     """A member of an enum by its value, else by its name."""
+    known = {}
     for one in kind:
-        if type(one.value) is type(value) and one.value == value:
-            return one
-    if isinstance(value, str) and value in kind.__members__:
-        return kind[value]
-    try:
-        return kind(value)
-    except (ValueError, TypeError, KeyError):
-        raise Unbuildable("must be one of " + ", ".join(json.dumps(one.value, default=str) for one in list(kind)[:20])) from None
-
-
-def model(kind):
-    return hasattr(kind, "model_validate_json") and hasattr(kind, "model_fields") or hasattr(kind, "parse_obj") and hasattr(kind, "__fields__")
-
-
-def validated(kind, value):
-    """A pydantic model, of version 2 or 1."""
-    try:
-        if hasattr(kind, "model_validate_json"):
-            return kind.model_validate_json(json.dumps(value))
-        return kind.parse_obj(value)
-    except Exception as error:
-        if not hasattr(error, "errors"):
-            raise Unbuildable("cannot be made: %s" % error) from None
-        faults = error.errors()
-        first = faults[0]
-        more = "" if len(faults) == 1 else " (and %d more)" % (len(faults) - 1)
-        raise Unbuildable(first["msg"] + more, "".join("/%s" % step for step in first["loc"])) from None
-
-
-def text(make, what):
-    def build(value):
-        want(value, str, what)
         try:
-            return make(value.strip())
-        except (ValueError, TypeError, ArithmeticError):
-            raise Unbuildable("must be " + what) from None
+            known.setdefault((type(one.value), one.value), one)
+        except TypeError:  # has no hash: the enum finds it
+            pass
+
+    def build(value, work):
+        found = known.get((type(value), value)) if type(value) not in (list, dict) else None
+        if found is None and isinstance(value, str):
+            found = kind.__members__.get(value)
+        if found is not None:
+            return found
+        try:
+            return kind(value)
+        except Exception:
+            raise Unbuildable("must be one of " + shown([one.value for one in kind])) from None
     return build
-
-
-def moment(value):
-    if value[-1:] in "zZ" and value:  # which Python takes since 3.11 only
-        value = value[:-1] + "+00:00"
-    return datetime.datetime.fromisoformat(value)
-
-
-def clock(value):
-    return datetime.time.fromisoformat(value[:-1] + "+00:00" if value[-1:] in "zZ" and value else value)
-
-
-def span(value):
-    if not isinstance(value, str):
-        want(value, (int, float), "a number of seconds, or a duration such as PT1H30M")
-        return datetime.timedelta(seconds=value)
-    found = DURATION.fullmatch(value.strip())
-    if found is None or not any(found.groups()[1:]):
-        raise Unbuildable("must be a number of seconds, or a duration such as PT1H30M")
-    weeks, days, hours, minutes, seconds = (float(group or 0) for group in found.groups()[1:])
-    length = datetime.timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-    return -length if found.group(1) else length
-
-
-def exact(value):
-    want(value, (int, float, str), "a decimal number")
-    try:
-        number = decimal.Decimal(str(value).strip())
-    except decimal.InvalidOperation:
-        number = decimal.Decimal("NaN")
-    if not number.is_finite():
-        raise Unbuildable("must be a decimal number")
-    return number
-
-
-def floating(value):
-    return float(value) if type(value) is int and abs(value) <= 1 << 53 else value
-
-
-SIMPLE = {
-    float: floating, decimal.Decimal: exact, datetime.timedelta: span,
-    datetime.datetime: text(moment, "a date and time such as 2026-08-01T12:30:00Z"),
-    datetime.date: text(datetime.date.fromisoformat, "a date such as 2026-08-01"),
-    datetime.time: text(clock, "a time such as 12:30:00"),
-    uuid.UUID: text(uuid.UUID, "a UUID"),
-}
-SIMPLE.update({kind: text(kind, "a path") for kind in (
-    pathlib.Path, pathlib.PurePath, pathlib.PurePosixPath, pathlib.PosixPath, pathlib.PureWindowsPath)})
-SIMPLE.update({kind: text(kind, "an IP address") for kind in (
-    ipaddress.IPv4Address, ipaddress.IPv6Address, ipaddress.IPv4Network, ipaddress.IPv6Network, ipaddress.IPv4Interface, ipaddress.IPv6Interface)})

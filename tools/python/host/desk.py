@@ -7,6 +7,7 @@ import threading
 from _oneturn_host import frames
 
 MAX_OPEN = 64  # operations of one call that may be open at once; the worker counts too
+MAX_MESSAGE = 1000  # characters of a progress message
 
 PARKED = "the turn is parked until somebody answers: this run of the tool ends here"
 CANCELLED = "the call was cancelled"

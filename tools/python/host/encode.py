@@ -30,32 +30,40 @@ class Unencodable(Exception):
     """The value has no JSON form. The message names the path inside it."""
 
 
+class TooLarge(Unencodable):
+    """The value has more text than a frame holds."""
+
+
 def tree(value, root="result"):
     return Conversion().tree(value, (None, root), 0)
 
 
 class Conversion:
-    """One conversion: the objects that are open, and how many members it has made."""
+    """One conversion: the objects that are open, and how many members and characters it has made. What is in a value
+    twice counts twice."""
 
     def __init__(self):
-        self._open, self._items = set(), 0
+        self._open, self._items, self._length = set(), 0, 0
 
     def tree(self, value, path, depth):
-        if value is None or isinstance(value, (bool, str)):
+        if value is None or isinstance(value, bool):
             return value
-        if isinstance(value, enum.Enum):
-            return self.tree(value.value, path, depth)
-        if isinstance(value, int):
-            return _integer(value, path)
-        if isinstance(value, float):
-            return _float(value, path)
-        text = _scalar(value, path)
-        if text is not MISSING:
-            return text
+        if isinstance(value, str):
+            return self._measured(value, path)
+        if type(value) not in (dict, list):  # which are most
+            if isinstance(value, enum.Enum):
+                return self.tree(value.value, path, depth)
+            if isinstance(value, int):
+                return _integer(value, path)
+            if isinstance(value, float):
+                return _float(value, path)
+            text = _scalar(value, path)
+            if text is not MISSING:
+                return self._measured(text, path)
         if id(value) in self._open:
-            raise Unencodable("%s refers back to an object that contains it" % _text(path))
+            raise _refusal(path, "refers back to an object that contains it")
         if depth >= MAX_DEPTH:
-            raise Unencodable("%s is nested deeper than %d levels" % (_text(path), MAX_DEPTH))
+            raise _refusal(path, "is nested deeper than %d levels", MAX_DEPTH)
         self._open.add(id(value))
         opened = _opened(value, path)
         if isinstance(opened, Mapping):
@@ -72,19 +80,50 @@ class Conversion:
     def _mapping(self, pairs, path, depth):
         made, keys = {}, {}
         for key, item in pairs:
-            name = _key(key, path)
+            name = self._measured(key if type(key) is str else self._key(key, path, depth), path)
             if name in made:
-                raise Unencodable("%s has two keys, %r and %r, that are the same in JSON" % (_text(path), keys[name], key))
+                raise _refusal(path, "has two keys, %r and %r, that are the same in JSON", keys[name], key)
             keys[name] = key
             made[name] = self._member(item, (path, name), depth)
         return made
 
     def _member(self, item, path, depth):
+        self._count(path)
+        return self.tree(item, path, depth + 1)
+
+    def _count(self, path):
         self._items += 1
         if self._items > max_items:
-            raise Unencodable("%s is member %d, more than a result holds; store it and return a reference"
-                              % (_text(path), self._items))
-        return self.tree(item, path, depth + 1)
+            raise _refusal(path, "is member %d, more than a result holds; store it and {hand} a reference", self._items)
+
+    def _measured(self, text, path):
+        """A text, unless all together have more characters than a frame has bytes."""
+        self._length += len(text or "")
+        if self._length > 2 * max_items:
+            raise _refusal(path, "takes more bytes than one frame, over the limit of %d; store it and {hand} a reference",
+                           2 * max_items, kind=TooLarge)
+        return text
+
+    def _key(self, key, path, depth):
+        if isinstance(key, enum.Enum):
+            key = key.value
+        key = tables.plain(key)
+        if isinstance(key, str):
+            return key
+        if key is None or isinstance(key, (bool, int, float)):
+            return str(key)
+        text = _scalar(key, path)
+        if isinstance(text, str):
+            return text
+        if not isinstance(key, tuple):
+            raise _refusal(path, "has a key that is %s; {hand} keys that are texts", a_kind(key))
+        if depth >= MAX_DEPTH:
+            raise _refusal(path, "has a key that is nested deeper than %d levels", MAX_DEPTH)
+        parts = []
+        for part in key:
+            self._count(path)
+            parts.append(self._measured(self._key(part, path, depth + 1), path))
+        return "(%s)" % ", ".join(parts)
 
 
 MISSING = object()
@@ -92,8 +131,7 @@ MISSING = object()
 
 def _integer(value, path):
     if value.bit_length() > MAX_INT_BITS:
-        raise Unencodable("%s is an integer of %d bits, more than a JSON reader holds; return it as a string"
-                          % (_text(path), value.bit_length()))
+        raise _refusal(path, "is an integer of %d bits, more than a JSON reader holds; {hand} it as a string", value.bit_length())
     return value
 
 
@@ -101,7 +139,7 @@ def _float(value, path):
     if math.isnan(value):
         return None
     if math.isinf(value):
-        raise Unencodable("%s is %s, which JSON does not have; return None or a text" % (_text(path), float(value)))
+        raise _refusal(path, "is %s, which JSON does not have; {hand} None or a text", float(value))
     return value if abs(value) >= MIN_FLOAT else 0.0
 
 
@@ -115,8 +153,7 @@ def _scalar(value, path):
         try:
             return value.decode("utf-8")
         except UnicodeDecodeError:
-            raise Unencodable("%s is %d bytes that are not UTF-8 text; return them as base64"
-                              % (_text(path), len(value))) from None
+            raise _refusal(path, "is %d bytes that are not UTF-8 text; {hand} them as base64", len(value)) from None
     if callable(getattr(type(value), "get_secret_value", None)):  # pydantic's Secret, SecretStr, SecretBytes
         return MASK
     return tables.scalar(value, MISSING)
@@ -129,11 +166,11 @@ def _opened(value, path):
     if isinstance(value, (set, frozenset)):
         return _sorted(value)
     if isinstance(value, CODE):
-        raise Unencodable("%s is a %s, not data" % (_text(path), _kind(value)))
+        raise _refusal(path, "is %s, not data", a_kind(value))
     try:
         table = tables.opened(value, max_items)
     except tables.Unfit as error:
-        raise Unencodable("%s %s" % (_text(path), error)) from None
+        raise _refusal(path, "%s", error) from None
     if table is not None:
         return table
     for name in DUMPS:
@@ -145,7 +182,7 @@ def _opened(value, path):
     if isinstance(value, Iterator):
         if type(value).__module__ in ("builtins", "itertools"):
             return value
-        raise Unencodable("%s is a %s, which is read once and not data; return what it gives" % (_text(path), _kind(value)))
+        raise _refusal(path, "is %s, which is read once and not data; {hand} what it gives", a_kind(value))
     if callable(getattr(type(value), "keys", None)) and hasattr(type(value), "__getitem__"):  # rows of databases
         return tables.Pairs((key, value[key]) for key in value.keys())
     return value if isinstance(value, Collection) else _attributes(value, path)
@@ -169,8 +206,18 @@ def _attributes(value, path):
                 found[name] = getattr(value, name)
     found.update((name, item) for name, item in (own or {}).items() if _public(name))
     if not found and (own or own is None):
-        raise Unencodable("%s is a %s, which has no public attributes; return its data" % (_text(path), _kind(value)))
+        raise _refusal(path, "is %s, which has no public attributes; {hand} its data", a_kind(value))
     return found
+
+
+HANDS = {"payload": "pass", "schema": "pass", "context_variables": "set"}  # how what is converted is handed over
+
+
+def _refusal(path, text, *values, kind=Unencodable):
+    root = path
+    while root[0] is not None:
+        root = root[0]
+    return kind("%s %s" % (_text(path), text.replace("{hand}", HANDS.get(root[1], "return")) % values))
 
 
 def _public(name):
@@ -183,27 +230,16 @@ def _kind(value):
         kind.__module__, kind.__name__)
 
 
+def a_kind(value):
+    name = _kind(value)
+    return "%s %s" % ("an" if name[0] in "aeiouAEIOU" else "a", name)
+
+
 def _sorted(values):
     try:
         return sorted(values)
     except TypeError:
         return sorted(values, key=lambda item: (type(item).__name__, repr(item)))
-
-
-def _key(key, path):
-    if isinstance(key, enum.Enum):
-        key = key.value
-    key = tables.plain(key)
-    if isinstance(key, str):
-        return key
-    if key is None or isinstance(key, (bool, int, float)):
-        return str(key)
-    text = _scalar(key, path)
-    if isinstance(text, str):
-        return text
-    if isinstance(key, tuple):
-        return "(%s)" % ", ".join(_key(part, path) for part in key)
-    raise Unencodable("%s has a key that is a %s; return keys that are texts" % (_text(path), _kind(key)))
 
 
 def _text(path):

@@ -2,7 +2,7 @@
 import functools
 import inspect
 
-from _oneturn_host import build
+from _oneturn_host import build, work
 
 CONTEXT = "context_variables"
 RUNTIME = "runtime"  # as in **runtime, which gets what the turn knows, as in MozaiksAI of September 2025
@@ -56,9 +56,13 @@ class Entry:
 
     def build(self, arguments):
         """Arguments as the hints of their parameters name them."""
+        spent = work.Work()
         for name, make in self._builders.items():
             if name in arguments:
-                arguments[name] = build.part(make, arguments[name], name)
+                try:
+                    arguments[name] = make(arguments[name], spent)
+                except work.Unbuildable as error:
+                    raise error.inside(name) from None
         return arguments
 
     def fits(self, arguments):

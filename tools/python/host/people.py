@@ -55,7 +55,7 @@ def question(tool, payload, name, schema, secret, component, display, timeout):
 def surface(tool, payload, name, component, display):
     payload = encode.tree({} if payload is None else payload, "payload")
     if not isinstance(payload, Mapping):
-        raise TypeError("the payload is a %s; it must be a dict" % type(payload).__name__)
+        raise TypeError("the payload is %s; it must be a dict" % encode.a_kind(payload))
     return {"tool": text(tool), "name": text(name), "component": text(component), "display": text(display),
             "payload": payload}
 
@@ -80,7 +80,7 @@ def number(value):
         value = value.total_seconds()
     try:
         value = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, ArithmeticError):
         return None
     return value if math.isfinite(value) else None
 
@@ -146,7 +146,7 @@ def dismiss(id):
 def progress(percent, message="", *, tool=None, corr=None):
     """Says how far the call is, in percent; None if unknown."""
     owner = desk.current("oneturn.progress")
-    body = {"percent": share(percent), "message": text(message), "tool": text(tool), "corr": text(corr)}
+    body = {"percent": share(percent), "message": text(message)[:desk.MAX_MESSAGE], "tool": text(tool), "corr": text(corr)}
 
     async def waits(wait):
         await wait(owner, "progress", body)
@@ -206,7 +206,7 @@ async def emit_tool_progress_event(tool_name, progress_percent=None, status_mess
     """MozaiksAI's way to tell how far a tool is."""
     owner = desk.current("emit_tool_progress_event")
     own(owner, "emit_tool_progress_event", chat_id, None)
-    await owner.wait("progress", {"percent": share(progress_percent), "message": text(status_message),
+    await owner.wait("progress", {"percent": share(progress_percent), "message": text(status_message)[:desk.MAX_MESSAGE],
                                   "tool": text(tool_name), "corr": text(correlation_id)})
 
 

@@ -10,8 +10,8 @@ import sys
 import threading
 import traceback
 
-from _oneturn_host import build, entry as entries
-from _oneturn_host import api, context, desk, encode, frames, load, loops, output, people, state, watch, yields
+from _oneturn_host import entry as entries
+from _oneturn_host import api, context, desk, encode, frames, load, loops, output, people, state, watch, work, yields
 
 END = 10  # seconds that the end of the process may take, if the worker does not end it before
 MAX_MESSAGE = 4096  # characters of an exception that travel; the log has more
@@ -305,7 +305,7 @@ class Host:
             arguments = entry.map(arguments, **request["map"])
         try:
             arguments = entry.build(arguments)
-        except build.Unbuildable as error:
+        except work.Unbuildable as error:
             raise BadArgs("parameter %s" % error) from None
         offered = request.get("context")
         if not entry.takes_context(offered is not None, request.get("map")):
@@ -348,6 +348,8 @@ def classify(error):
         failure.update(code="bad_args", type="TypeError")
     elif isinstance(error, (api.UserError, ValueError)):
         failure["code"] = "user_error"
+    elif isinstance(error, encode.TooLarge):
+        failure["code"] = "too_large"
     elif isinstance(error, api.RetryableToolError):
         failure["retryable"] = True
     elif isinstance(error, desk.UIToolError):

@@ -33,16 +33,15 @@ def plain(value):
 def opened(value, max_items):
     """The value as lists, rows or pairs, None if it is not of this sort."""
     if isinstance(value, known("DataFrame")):
-        return rows(value)
+        return rows(fitting(value, max_items))
     if isinstance(value, known("Series")):
+        fitting(value, max_items)
         found = without_gaps(value).tolist()
         return found if counts(value.index) else Pairs(zip(value.index, found))
     kind = type(value)
     if not callable(getattr(kind, "tolist", None)):
         return None
-    size, dtype = getattr(value, "size", 0), getattr(value, "dtype", None)
-    if isinstance(size, int) and size > max_items:
-        raise Unfit("has %d members, more than a result holds; store it and return a reference" % size)
+    dtype = getattr(fitting(value, max_items), "dtype", None)
     if getattr(dtype, "kind", "") in ("M", "m"):  # times, of which tolist may make numbers
         return value.astype(str).tolist()
     listed = value.tolist()
@@ -50,6 +49,13 @@ def opened(value, max_items):
         raise Unfit("is a %s.%s, which JSON does not have" % (kind.__module__, kind.__name__))
     names = getattr(dtype, "names", None)
     return records(listed, names) if names else listed
+
+
+def fitting(value, max_items):
+    size = getattr(value, "size", 0)
+    if isinstance(size, int) and size > max_items:
+        raise Unfit("has %d members, more than a result holds; store it and return a reference" % size)
+    return value
 
 
 def known(name):

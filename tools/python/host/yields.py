@@ -74,4 +74,4 @@ def progress(value):
         percent = min(max(percent, 0), 100) if percent >= 0 else -1
     elif isinstance(value, (str, int, float)):
         message = str(value)
-    return {"percent": percent, "message": message[:1000], "tool": "", "corr": ""}
+    return {"percent": percent, "message": message[:desk.MAX_MESSAGE], "tool": "", "corr": ""}

@@ -119,9 +119,15 @@ class Hints:
             schema["additionalProperties"] = self.hint(args.kwarg.annotation)
         return schema, (self.hint(node.returns) or None)
 
+    def spent(self):
+        """Whether what the file names has taken all the steps that it may take."""
+        self.left -= 1
+        self.all_left -= 1
+        return self.left < 0 or self.all_left < 0
+
     def raw(self, node, depth=0):
         """A type in a hint that the host does not build, so that the parameter gets what JSON has; "" if there is none."""
-        if depth > MAX_DEPTH or node is None:
+        if depth > MAX_DEPTH or node is None or self.spent():
             return ""
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= MAX_TEXT:
             try:
@@ -144,7 +150,7 @@ class Hints:
 
     def ordinary(self, node, depth=0):
         """Whether a class is none that the host builds. Bases and decorators of other modules may make it one."""
-        if node.decorator_list or node.keywords or depth > MAX_DEPTH:
+        if node.decorator_list or node.keywords or depth > MAX_DEPTH or self.spent():
             return False
         for base in node.bases:
             name = last(base)
@@ -156,9 +162,7 @@ class Hints:
         return True
 
     def hint(self, node, depth=0):
-        self.left -= 1
-        self.all_left -= 1
-        if node is None or depth > MAX_DEPTH or self.left < 0 or self.all_left < 0:
+        if self.spent() or node is None or depth > MAX_DEPTH:
             return {}
         if isinstance(node, ast.Constant):
             return self.constant(node.value, depth)
@@ -253,17 +257,17 @@ class Hints:
         bases = [self.known(base) or last(base) for base in node.bases]
         typed = "TypedDict" in bases
         data = any(last(d.func if isinstance(d, ast.Call) else d) == "dataclass" for d in node.decorator_list)
-        properties, required = {}, []
+        properties, required = {}, {}  # names in order
         for base in bases:
             above = None
-            if base in self.classes and base not in self.inside and depth < MAX_DEPTH:
+            if base in self.classes and base not in self.inside and depth < MAX_DEPTH and not self.spent():
                 self.inside.add(base)
                 above = self.record(self.classes[base], depth + 1)
                 self.inside.discard(base)
             if above is not None:
                 typed = typed or not data
                 properties.update(above["properties"])
-                required += above.get("required", [])
+                required.update(dict.fromkeys(above.get("required", [])))
         if not typed and not data:
             return None
         total = not any(k.arg == "total" and literal(k.value) is False for k in node.keywords)
@@ -271,7 +275,7 @@ class Hints:
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
                 self.field(field, typed, total, depth, properties, required)
         schema = {"type": "object", "properties": properties}
-        return dict(schema, required=required) if required else schema
+        return dict(schema, required=list(required)) if required else schema
 
     def field(self, field, typed, total, depth, properties, required):
         name = field.target.id
@@ -283,10 +287,10 @@ class Hints:
             return
         properties[name] = self.hint(field.annotation, depth + 1)
         must = (total or "Required" in words) and "NotRequired" not in words if typed else field.value is None or without_default(field.value)
-        if must and name not in required:
-            required.append(name)
-        elif not must and name in required:
-            required.remove(name)
+        if must:
+            required[name] = None
+        else:
+            required.pop(name, None)
 
 
 def without_default(value):

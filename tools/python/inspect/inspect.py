@@ -9,6 +9,7 @@ import os
 import stat
 
 MAX_FILE = 4 << 20
+MAX_PARTS = 20  # of a dotted name
 GUARDS = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 
 
@@ -38,13 +39,18 @@ def called(function):
 
 def asking(functions):
     """Names of the functions that ask people, themselves or by others of the list."""
-    calls = {name: called(function) for name, function in functions.items()}
-    found = {name for name, names in calls.items() if any(n.rpartition(".")[2] in ASKING or n in OWN for n in names)}
-    while True:
-        more = {name for name, names in calls.items() if name not in found and names & found}
-        if not more:
-            return found
+    callers, found = {}, set()
+    for name, function in functions.items():
+        for other in called(function):
+            callers.setdefault(other, set()).add(name)
+            if other.rpartition(".")[2] in ASKING or other in OWN:
+                found.add(name)
+    left = list(found)
+    while left:
+        more = callers.get(left.pop(), set()) - found
         found |= more
+        left += more
+    return found
 
 
 class File:
@@ -104,7 +110,7 @@ class File:
         """Adds to each function what its hints tell, once all types of the file are known."""
         for name, found in self.functions.items():
             found["input"], found["output"] = self.hints.function(self.bodies[name])
-            args = self.bodies[name].args
+            args, self.hints.left = self.bodies[name].args, MAX_FUNCTION
             raw = [(arg.arg, self.hints.raw(arg.annotation)) for arg in args.args + args.kwonlyargs if arg.arg != "context_variables"]
             found["raw"] = {arg: hint for arg, hint in raw if hint} or None
 
@@ -149,13 +155,14 @@ def guards(handled):
     return any(name_of(kind) in GUARDS for kind in kinds)
 
 
-def name_of(node):
+def name_of(node, parts=MAX_PARTS):
+    """A dotted name, of which the first parts are missing if there are too many: none of those is looked for."""
     if isinstance(node, ast.Name):
         return node.id
-    if isinstance(node, ast.Attribute):
-        return name_of(node.value) + "." + node.attr
-    if isinstance(node, ast.Call):
-        return name_of(node.func) + "()"
+    if isinstance(node, ast.Attribute) and parts:
+        return name_of(node.value, parts - 1) + "." + node.attr
+    if isinstance(node, ast.Call) and parts:
+        return name_of(node.func, parts - 1) + "()"
     return ""
 
 

@@ -1,0 +1,133 @@
+"""Models of pydantic, of version 2 and 1, which build themselves. What is measured before is the work that data causes."""
+import collections
+import dataclasses
+import inspect
+import json
+import re
+import typing
+
+from _oneturn_host.hints import CLOTHES, hints, is_union, literals
+from _oneturn_host.work import TooMuch, Unbuildable, place
+
+MAX_COLLIDING = 1000  # numbers of one hash
+STEP = 8  # what an object costs that pydantic may try, which is as much as others take to build
+NUMBERS = re.compile(r"\d{19,}|[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")  # that may be chosen by their hashes
+
+
+def known(kind):
+    return hasattr(kind, "model_validate_json") and hasattr(kind, "model_fields") or hasattr(kind, "parse_obj") and hasattr(kind, "__fields__")
+
+
+def builder(kind):
+    found = []
+
+    def build(value, work):
+        if not found:
+            found.append(ambiguous(kind))
+        if found[0]:
+            try:
+                walk(kind, value, work)
+            except TooMuch:
+                raise TooMuch("takes too many steps to validate: pass less, or give the unions of the model a discriminator") from None
+        text = json.dumps(value)
+        if collide(text):
+            raise TooMuch("holds too many numbers whose hashes collide: pass fewer")
+        return validated(kind, value, text)
+    return build
+
+
+def validated(kind, value, text):
+    try:
+        if hasattr(kind, "model_validate_json"):
+            return kind.model_validate_json(text)
+        return kind.parse_obj(value)
+    except Exception as error:
+        if not hasattr(error, "errors"):
+            raise Unbuildable("cannot be made: %s" % error) from None
+        faults = error.errors()
+        first = faults[0]
+        more = "" if len(faults) == 1 else " (and %d more)" % (len(faults) - 1)
+        raise Unbuildable(first["msg"] + more, "".join(place(step) for step in first["loc"])) from None
+
+
+def collide(text):
+    """Whether so many numbers of a text have the same hash that a set of them would take quadratic time."""
+    numbers = NUMBERS.findall(text)
+    if len(numbers) <= MAX_COLLIDING:
+        return False
+    counts = collections.Counter(hash(int(number.replace("-", ""), 16 if len(number) > 31 else 10)) for number in set(numbers))
+    return counts.most_common(1)[0][1] > MAX_COLLIDING
+
+
+def structured(kind):
+    """Whether a class has fields of its own hints."""
+    return inspect.isclass(kind) and (known(kind) or dataclasses.is_dataclass(kind) or hasattr(kind, "__total__"))
+
+
+def fields(kind):
+    """The hints of a class by the names that its fields have in data, with what tells alternatives apart."""
+    about = getattr(kind, "model_fields", None) or getattr(kind, "__fields__", None) or {}
+    found = {}
+    for name, hint in hints(kind).items():
+        field = about.get(name) if isinstance(about, dict) else None
+        tag = getattr(field, "discriminator", None) or getattr(field, "discriminator_key", None)
+        for key in {name, getattr(field, "validation_alias", None), getattr(field, "alias", None)}:
+            if isinstance(key, str):
+                found[key] = hint, tag
+    return found
+
+
+def ambiguous(kind):
+    """Whether a class has a union of several classes somewhere inside: pydantic tries each of them with the whole
+    subtree, which takes exponential time if they hold each other."""
+    left, seen = [kind], set()
+    while left:
+        hint = left.pop()
+        args = typing.get_args(hint)
+        if is_union(hint) and sum(structured(typing.get_origin(arg) or arg) for arg in args) > 1:
+            return True
+        if structured(hint) and id(hint) not in seen:
+            seen.add(id(hint))
+            left += [inner for inner, _ in fields(hint).values()]
+        left += args
+    return False
+
+
+_fields = {}  # of classes, by their ids, with the class
+
+
+def walk(hint, value, work, tag=None):
+    """Goes the ways that pydantic may go, so that there are not more than a call may take."""
+    if not isinstance(value, (dict, list)):
+        return
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in CLOTHES and args:
+        marks = [getattr(mark, "discriminator", None) for mark in args[1:]]
+        walk(args[0], value, work, next(filter(None, marks), tag))
+    elif is_union(hint):
+        for arg in args:
+            if not tag or told(arg, tag, value):
+                walk(arg, value, work)
+    elif isinstance(value, list):
+        work.spend(len(value))
+        for index, item in enumerate(value if args else ()):
+            walk(args[min(index, len(args) - 1)] if args[-1] is not ... else args[0], item, work)
+    elif structured(hint):
+        work.spend(STEP)
+        if id(hint) not in _fields:
+            _fields[id(hint)] = fields(hint), hint
+        for name, (inner, own) in _fields[id(hint)][0].items():
+            if name in value:
+                walk(inner, value[name], work, own)
+    elif len(args) == 2:
+        work.spend(len(value))
+        for item in value.values():
+            walk(args[1], item, work)
+
+
+def told(kind, tag, value):
+    """Whether an alternative is the one that its tag names."""
+    if not isinstance(tag, str) or not structured(kind) or not isinstance(value, dict):
+        return True
+    values = literals(fields(kind).get(tag, (None, None))[0])
+    return not values or value.get(tag) in values
