@@ -48,9 +48,6 @@ func newParameters(params []Param) (parameters, bool) {
 			p.names = append(p.names, param.Name)
 			plain := model.Plain(param.Name)
 			p.byPlain[plain] = append(p.byPlain[plain], param.Name)
-			if _, known := fromTurn(&events.StructuredOutputReady{}, plain); known {
-				p.known = append(p.known, ownName{param.Name, plain})
-			}
 		case PositionalOnly:
 			p.unnamed = append(p.unnamed, param.Name)
 		case VarKeyword:
@@ -64,7 +61,22 @@ func newParameters(params []Param) (parameters, bool) {
 			p.required = append(p.required, param.Name)
 		}
 	}
+	for _, name := range p.names {
+		plain := model.Plain(name)
+		if _, known := p.fact(&events.StructuredOutputReady{}, plain); known {
+			p.known = append(p.known, ownName{name, plain})
+		}
+	}
 	return p, acceptsContext || p.runtime
+}
+
+// fact gives what the turn knows under a name of this plain form. Only with a **runtime is the
+// workflow part of that: elsewhere it is an ordinary name of data.
+func (p *parameters) fact(t *events.StructuredOutputReady, plain string) (_ fact, known bool) {
+	if plain == "WORKFLOW" && p.runtime {
+		plain = "WORKFLOWNAME"
+	}
+	return fromTurn(t, plain)
 }
 
 // match returns the parameter for a field, "" if there is none, or several fit.
@@ -131,7 +143,7 @@ func (p *parameters) gaps(fields, optional []string) (unfilled, uncertain []stri
 		}
 	}
 	for _, own := range p.known {
-		if v, _ := fromTurn(&events.StructuredOutputReady{}, own.plain); v.always {
+		if v, _ := p.fact(&events.StructuredOutputReady{}, own.plain); v.always {
 			filled[own.name] = always
 		}
 	}
@@ -161,7 +173,7 @@ func (p *parameters) gaps(fields, optional []string) (unfilled, uncertain []stri
 // The context container is never among the arguments. Tools that are not Python, and a Python tool whose signature is not
 // known, get all keys under their own names. data is not modified.
 func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) (args map[string]any, mapped bool) {
-	data, changed := b.declared.vouched(data, t)
+	data, changed := b.declared.vouched(data, func(plain string) (fact, bool) { return b.parameters.fact(t, plain) })
 	if b.Kind != KindPython || b.SignatureUnknown {
 		return data, changed
 	}
@@ -185,7 +197,7 @@ func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) (ar
 		p.fill(args, data, b.Model != nil)
 	}
 	for _, own := range p.known {
-		v, _ := fromTurn(t, own.plain)
+		v, _ := p.fact(t, own.plain)
 		if _, filled := args[own.name]; !filled && v.value != "" {
 			args[own.name] = v.value
 		}

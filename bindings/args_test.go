@@ -55,6 +55,15 @@ func TestArgsMapFieldsToParameters(t *testing.T) {
 			"service": "x", "user_id": "ada", "chat_id": "c1", "app_id": "app", "enterprise_id": "app", "workflow_name": "WF", "workflow": "WF",
 			"turn_idempotency_key": "turn-001", "agent_name": "A", "agent": "A", "run_id": "r1",
 		}},
+		{"with **runtime the workflow is the turn's too", "order, Workflow=None, **runtime", nil, m{"order": "x", "workflow": "Payments", "WORKFLOW": "Other", "admin": true}, m{
+			"order": "x", "Workflow": "WF", "user_id": "ada", "chat_id": "c1", "app_id": "app", "enterprise_id": "app", "workflow_name": "WF", "workflow": "WF",
+			"turn_idempotency_key": "turn-001", "agent_name": "A", "agent": "A", "run_id": "r1",
+		}},
+		{"unless the model declares it", "workflow, **runtime", []string{"workflow"}, m{"workflow": "Payments"}, m{
+			"workflow": "Payments", "user_id": "ada", "chat_id": "c1", "app_id": "app", "enterprise_id": "app", "workflow_name": "WF",
+			"turn_idempotency_key": "turn-001", "agent_name": "A", "agent": "A", "run_id": "r1",
+		}},
+		{"elsewhere workflow is an ordinary name", "workflow", nil, m{"workflow": "Payments"}, m{"workflow": "Payments"}},
 		{"without model all fields count", "first_name", nil, m{"firstName": "x", "other": "y"}, m{"first_name": "x"}},
 	}
 	for _, tt := range tests {

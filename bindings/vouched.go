@@ -46,14 +46,14 @@ func (b *Binding) Fields() []string {
 // turn knows has the turn's own value, or is dropped if the turn does not have that: what a model
 // writes never decides whose turn it is. Another spelling of a declared field is dropped: no rule
 // has checked it. changed reports whether the result is another map.
-func (d *declaration) vouched(data map[string]any, t *events.StructuredOutputReady) (_ map[string]any, changed bool) {
+func (d *declaration) vouched(data map[string]any, turn func(plain string) (fact, bool)) (_ map[string]any, changed bool) {
 	for key := range data {
 		if _, declared := d.exact[key]; declared {
 			continue
 		}
 		plain := model.Plain(key)
 		_, respelt := d.plain[plain]
-		own, known := fromTurn(t, plain)
+		own, known := turn(plain)
 		if !respelt && !known {
 			continue
 		}
@@ -73,7 +73,7 @@ func (d *declaration) vouched(data map[string]any, t *events.StructuredOutputRea
 func (b *Binding) claims() []string {
 	var names []string
 	for _, f := range b.declared.fields {
-		_, known := fromTurn(&events.StructuredOutputReady{}, model.Plain(f))
+		_, known := b.parameters.fact(&events.StructuredOutputReady{}, model.Plain(f))
 		if known && (b.Kind != KindPython || b.SignatureUnknown || b.parameters.match(f) != "") {
 			names = append(names, f)
 		}

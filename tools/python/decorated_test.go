@@ -127,3 +127,38 @@ def other(service, **kwargs): return sorted(kwargs)
 	require.JSONEq(t, `["agent","agent_name","app_id","chat_id","context_variables","enterprise_id","run_id","service","turn_idempotency_key","user_id","workflow","workflow_name"]`, invoke("alone", true))
 	require.JSONEq(t, `["chat_id"]`, invoke("other", true), "of another name it takes fields only")
 }
+
+// TestRuntimeIsTheTurnsWhateverTheModelWrites, when the worker has seen no signature.
+func TestRuntimeIsTheTurnsWhateverTheModelWrites(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", `
+def seen(found): return {name: value for name, value in found.items() if name not in ("chat_id", "app_id", "enterprise_id", "turn_idempotency_key", "agent_name", "agent", "user_id", "run_id", "context_variables")}
+def show(order, **runtime): return [order, seen(runtime)]
+def named(order, Workflow=None, **runtime): return [order, Workflow, seen(runtime)]
+def alone(**runtime): return seen(runtime)
+def other(order, workflow=None, **kwargs): return [order, workflow, seen(kwargs)]
+`)
+	const data = `{"order":1,"workflow":"Payments","WorkFlow":"Other","Workflow":"Third","admin":true,"note":"n"}`
+	for _, c := range []struct {
+		function string
+		fields   []string
+		want     string
+	}{
+		{"show", []string{"order"}, `[1,{"workflow":"WF","workflow_name":"WF"}]`},
+		{"show", []string{"order", "note"}, `[1,{"workflow":"WF","workflow_name":"WF"}]`},
+		{"show", nil, `[1,{"workflow":"WF","workflow_name":"WF"}]`},
+		{"named", []string{"order"}, `[1,"WF",{"workflow":"WF","workflow_name":"WF"}]`},
+		{"named", nil, `[1,"WF",{"workflow":"WF","workflow_name":"WF"}]`},
+		{"named", []string{"order", "Workflow"}, `[1,"Third",{"workflow":"WF","workflow_name":"WF"}]`},
+		{"alone", []string{"order"}, `{"order":1,"workflow":"WF","workflow_name":"WF"}`},
+		{"alone", []string{"order", "workflow"}, `{"order":1,"workflow":"Payments","workflow_name":"WF"}`},
+		{"alone", nil, `{"order":1,"admin":true,"note":"n","workflow":"WF","workflow_name":"WF"}`},
+		{"other", nil, `[1,"Payments",{"admin":true,"note":"n"}]`},
+	} {
+		call := newCall(t, c.function, data)
+		call.MapArgs, call.Fields = true, c.fields
+		result, err := k.pool.Tool("WF", "t.py", c.function).Invoke(t.Context(), call)
+		require.NoError(t, err, c.function)
+		require.JSONEq(t, c.want, string(result.Value), "%s %v", c.function, c.fields)
+	}
+}

@@ -31,9 +31,14 @@ class Entry:
     def map(self, arguments, fields, known):
         """Arguments under the names of the parameters. A field that the model declares, without a model any,
         matches by letters and digits alone, everything else by its exact name: no rule has checked it under
-        another one. What no parameter takes goes to **kwargs under its own name, or is dropped. What the turn
-        knows fills parameters that are still empty; where arguments name it without being declared, the worker
-        has put its value there."""
+        another one. What no parameter takes goes to **kwargs under its own name, or is dropped; **runtime gets such
+        fields only if the function has no parameters, and none that a model does not declare. What the turn knows fills
+        parameters that are still empty; where arguments name it without being declared, the worker has put its value
+        there, but for the workflow of a **runtime, which is an ordinary name elsewhere."""
+        declared = set(fields or ())
+        if self._rest == RUNTIME:
+            known = dict(known, workflow=known["workflow_name"])
+            arguments = {name: value for name, value in arguments.items() if name in declared or plain(name) != "workflow"}
         mapped = {name: value for name, value in arguments.items() if name in self._exact}
         rest = {}
         for name, value in arguments.items():
@@ -42,10 +47,9 @@ class Entry:
                 continue
             if parameter is not None and (fields is None or name in fields):
                 mapped[parameter] = value
-            elif parameter is None and self._rest and name != CONTEXT:
+            elif parameter is None and name != CONTEXT and self._passes(name, known, fields):
                 rest[name] = value
         if self._rest == RUNTIME:
-            known = dict(known, workflow=known["workflow_name"])
             rest = dict({name: value for name, value in known.items() if value}, **rest)
         own = {plain(name): value for name, value in known.items()}
         for name in self._exact:
@@ -53,6 +57,12 @@ class Entry:
             if value and name not in mapped:
                 mapped[name] = value
         return dict(rest, **mapped)
+
+    def _passes(self, name, known, fields):
+        """Whether an argument that is no parameter goes to what takes any name."""
+        if self._rest != RUNTIME:
+            return bool(self._rest)
+        return name in known or not self._parameters and (fields is None or name in fields)
 
     def build(self, arguments):
         """Arguments as the hints of their parameters name them."""
