@@ -87,7 +87,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 	if err == nil && q.Secret {
 		content.digest = ""
 		if content.data, err = h.sealAnswer(q.key, q.ask, content.data); err != nil {
-			return h.undecided(m, "a secret answer cannot be sealed", err) // a worker with keys has asked for it
+			return h.unsealable(m, r, err)
 		}
 	}
 	switch {
@@ -127,13 +127,23 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 	return h.follow(ctx, m, q.key, v)
 }
 
+// unsealable gives an answer back to a secret question that this worker has no keys for: a worker with keys has asked it.
+func (h *Handlers) unsealable(m *Message, r *events.ToolCallResponse, err error) Disposition {
+	app, _ := h.Space.InSender(m.Subject)
+	h.Logger.Log(m.Held, h.oftenAs(app), "a secret answer cannot be sealed; it is offered to other workers", "seq", m.Lease.Seq, "err", logError(err))
+	if d, back := h.giveBack(m, h.rarely(m)); back {
+		return d
+	}
+	return h.refuse(m, r, events.VerdictUnknown, textNoRoom)
+}
+
 // follow does what the journal decided on a message that brings the end of a question.
 func (h *Handlers) follow(ctx context.Context, m *Message, key subjects.Key, v idempotency.Verdicted) Disposition {
 	switch v.Action {
 	case idempotency.Run, idempotency.Conclude:
 		return h.resumed(ctx, m, v.Decision)
 	case idempotency.GiveBack:
-		return h.giveLeaseBack(m)
+		return h.giveLeaseBack(m, v.Turn.Lease.Same(m.Lease))
 	case idempotency.Leave:
 		if v.Verdict != idempotency.Early {
 			return leave()

@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,55 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/idempotency"
 )
-
-// TestMessagesThatMustNotBePutAsideAreJudgedOrKeepTheirPlaces: beyond the bound, and while the store is nearly full. What
-// its sender can send again is judged, what ends a question is put aside all the same, and no new turn is claimed
-// in a full store.
-func TestMessagesThatMustNotBePutAsideAreJudgedOrKeepTheirPlaces(t *testing.T) {
-	t.Parallel()
-	for name, full := range map[string]bool{"beyond the bound": false, "full store": true} {
-		for kind, one := range map[string]struct {
-			m           func(k *kit, a *asker, seq uint64) *handlers.Message
-			kept, aside bool
-		}{
-			"turn": {func(k *kit, _ *asker, seq uint64) *handlers.Message { return k.message(seq, 1) }, full, false},
-			"answer": {func(k *kit, a *asker, seq uint64) *handlers.Message {
-				return k.says(seq, a.question("1"), yes()).Message
-			}, false, false},
-			"early answer": {func(k *kit, a *asker, seq uint64) *handlers.Message {
-				return k.says(seq, a.question("2"), yes()).Message
-			}, false, false},
-			"expiry":       {func(k *kit, a *asker, seq uint64) *handlers.Message { return k.expiry(seq, a, "1").Message }, false, true},
-			"early expiry": {func(k *kit, a *asker, seq uint64) *handlers.Message { return k.expiry(seq, a, "2").Message }, false, true},
-		} {
-			t.Run(kind+" "+name, func(t *testing.T) {
-				t.Parallel()
-				k := newKit(t, toolFunc(nothing))
-				owner := k.asker("asks", "")
-				owner.ask("1")
-				h, aside := k.bounded(k.without, func(c *handlers.Config) {
-					c.Full = func() (bool, time.Time) { return full, time.Time{} }
-					c.AsideRoom = func(context.Context, string, int) (bool, error) { return false, nil }
-				})
-				for i := range uint64(4) {
-					d := h.Handle(t.Context(), one.m(k, owner, 2+i))
-					if i < 2 || one.kept {
-						require.Equal(t, handlers.Nak, d.Do)
-						continue
-					}
-					require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, d.Do)
-				}
-				require.Equal(t, one.aside, len(aside.all) > 0, "expiries alone are put aside")
-				require.Equal(t, idempotency.Open, owner.outcome("1"))
-				if kind == "turn" && !full {
-					require.Equal(t, events.CodeNoBinding, k.response().Code)
-				}
-			})
-		}
-	}
-}
 
 // TestWhatATenantHasPutAsideIsCountedWhereItIsKept: another worker, or one that was started again, knows of it, and other
 // tenants have room.

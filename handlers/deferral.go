@@ -95,7 +95,7 @@ func (h *Handlers) deferral(m *Message, at time.Time) (Deferral, error) {
 	if m.secret && !m.closed && (m.asksSecret || h.SecretKeys.Ready() == nil) { // without keys no question here is secret
 		var err error
 		if d.Data, err = h.SecretKeys.Seal(sealedAs(subject), m.Data); err != nil {
-			return d, err
+			return d, errors.Join(errUnsealed, err)
 		}
 	}
 	return d, nil
@@ -129,6 +129,9 @@ func (h *Handlers) onAnswers(m *Message) bool {
 	}
 	return ok
 }
+
+// errUnsealed says that this worker cannot seal a message, and so cannot put it aside.
+var errUnsealed = errors.New("it cannot be sealed")
 
 // sealedAs binds what is sealed to its subject.
 func sealedAs(subject string) string { return "deferred." + subject }
@@ -229,10 +232,15 @@ func (h *Handlers) unopened(m *Message, err error) Disposition {
 	if !m.byWorker || !errors.Is(err, secrets.ErrUnknownKey) || h.MaxTurnLife > 0 && age >= h.MaxTurnLife {
 		return h.unparsed(m, err)
 	}
-	in, _ := h.Space.ParseIn(m.Subject)
-	h.Logger.Log(m.Held, h.oftenAs(in.App), "an answer that was put aside waits for a worker with its key", "seq", m.Lease.Seq,
+	app, _ := h.Space.InSender(m.Subject)
+	h.Logger.Log(m.Held, h.oftenAs(app), "an answer that was put aside waits for a worker with its key", "seq", m.Lease.Seq,
 		"age", age.Round(time.Second), "err", logError(err))
-	return h.giveBack(m, h.rarely(m))
+	if d, back := h.giveBack(m, h.rarely(m)); back {
+		return d
+	}
+	h.Metrics.Answers.WithLabelValues(string(events.VerdictUnknown)).Inc()
+	h.tell(m, events.NewVerdict(events.VerdictUnknown, "", textNoRoom))
+	return ack()
 }
 
 // sent is when an answer was sent, as far as it can be believed: a header of the sender makes no late answer

@@ -61,7 +61,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 		case wait > longestWait && h.Schedule != nil:
 			return h.tooSoon(m, e, q)
 		case wait > 0:
-			return h.giveBack(m, min(wait, longestWait))
+			return h.keepPlaceUnbudgeted(m, min(wait, longestWait))
 		}
 	}
 	if !m.Fresh() {

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -28,49 +29,56 @@ const (
 	longestAside = time.Hour
 )
 
-// giveBack has a message delivered again after a delay, to any worker of its pool. Beyond the budget it
-// is put aside, for longer, and if it must not be, it keeps its place all the same. Nothing is given back in
-// another way.
-func (h *Handlers) giveBack(m *Message, delay time.Duration) Disposition {
-	if d, back := h.mayGiveBack(m, delay); back {
-		return d
-	}
-	return nakAfter(max(delay, longestPlace))
-}
-
-// mayGiveBack is giveBack of a message that can be judged as well. It reports false when that is to be done: there
-// is no place, and it must not be put aside.
-func (h *Handlers) mayGiveBack(m *Message, delay time.Duration) (Disposition, bool) {
-	if delay <= longestPlace && h.takesPlace(m, delay) {
-		return nakAfter(delay), true
+// giveBack has a message delivered again after a delay, to any worker of its pool. It keeps its place until then if the
+// budget has one, else it is put aside, for longer. It reports false if neither can be: then the caller decides the
+// message, so that nothing that a tenant can send takes places without bound.
+func (h *Handlers) giveBack(m *Message, delay time.Duration) (Disposition, bool) {
+	if d, kept := h.keepPlace(m, delay); kept {
+		return d, true
 	}
 	return h.putAside(m, delay)
 }
 
-// giveLeaseBack gives a message back that may be the lease of a claimed turn. While it is in the
-// stream no sweep has to look after the turn, so it is offered again and again while there is a place, each
-// time for a minute at most: the budget is that of a process, and what the one before it gave back holds
-// places that it does not know of. Beyond the budget it is put aside, and a resume is acknowledged: the journal has the turn, and the
-// next sweep publishes another one.
-func (h *Handlers) giveLeaseBack(m *Message) Disposition {
-	delay := h.whileTurnLives(m)
-	if place := min(delay, longestPlace); h.takesPlace(m, place) {
-		return nakAfter(place)
+// keepPlace gives a message back that keeps its place, if the budget has one for as long.
+func (h *Handlers) keepPlace(m *Message, delay time.Duration) (Disposition, bool) {
+	app, _ := h.Space.InSender(m.Subject)
+	if delay > longestPlace || !h.givenBack.takeFor(app, h.Now(), delay) {
+		return Disposition{}, false
 	}
-	if in, _ := h.Space.ParseIn(m.Subject); in.Kind == events.KindResume && h.Defer != nil {
-		h.Logger.Log(m.Held, h.oftenAs(in.App), "a resume of an unknown workflow is left to the next sweep", "seq", m.Lease.Seq)
-		return h.ackUnlessHeldLater(m)
-	}
-	if d, aside := h.putAside(m, delay); aside {
-		return d
-	}
-	return nakAfter(max(delay, longestPlace))
+	return nakAfter(delay), true
 }
 
-// takesPlace reports whether the budget has a place for a message that is given back for a time.
-func (h *Handlers) takesPlace(m *Message, delay time.Duration) bool {
-	in, _ := h.Space.ParseIn(m.Subject)
-	return h.givenBack.takeFor(in.App, h.Now(), delay)
+// keepPlaceUnbudgeted is giveBack of a message of which there are few: an expiry, which workers alone send, one for
+// each open question, or the lease of a claimed turn, which had a place while it ran. If it cannot be
+// put aside it keeps its place for a minute.
+func (h *Handlers) keepPlaceUnbudgeted(m *Message, delay time.Duration) Disposition {
+	if d, back := h.giveBack(m, delay); back {
+		return d
+	}
+	return nakAfter(longestPlace)
+}
+
+// giveLeaseBack gives a message back whose turn only a worker that knows its workflow can continue. While its lease
+// is in the stream no sweep has to look after the turn, so it is offered again and again while there is a place, each
+// time for a minute at most: the budget is that of a process, and what the one before it gave back holds
+// places that it does not know of. Beyond the budget a resume, and any message that is not the lease and cannot be
+// put aside, is acknowledged: the journal has the turn, and the next sweep publishes another resume.
+func (h *Handlers) giveLeaseBack(m *Message, isLease bool) Disposition {
+	delay := h.whileTurnLives(m)
+	if d, kept := h.keepPlace(m, min(delay, longestPlace)); kept {
+		return d
+	}
+	app, kind := h.Space.InSender(m.Subject)
+	if kind != events.KindResume || h.Defer == nil {
+		if isLease {
+			return h.keepPlaceUnbudgeted(m, delay)
+		}
+		if d, aside := h.putAside(m, delay); aside {
+			return d
+		}
+	}
+	h.Logger.Log(m.Held, h.oftenAs(app), "a turn of an unknown workflow is left to the next sweep", "seq", m.Lease.Seq)
+	return h.ackUnlessHeldLater(m)
 }
 
 // whileTurnLives is the delay of a message of a claimed turn whose workflow is unknown here: another
@@ -155,8 +163,7 @@ func spread(seq uint64, most time.Duration) time.Duration {
 }
 
 // putAside has the server publish a message again later, and settles it when that is certain. If it
-// is not, the message comes back; if it never will be, the message keeps its place. It reports false for a
-// message that must not be put aside.
+// is not, the message comes back. It reports false for a message that must not or cannot be put aside.
 func (h *Handlers) putAside(m *Message, delay time.Duration) (Disposition, bool) {
 	if h.Defer == nil {
 		return nakAfter(delay), true
@@ -167,32 +174,33 @@ func (h *Handlers) putAside(m *Message, delay time.Duration) (Disposition, bool)
 	case !may:
 		return Disposition{}, false
 	}
-	return h.putsAside(m, delay), true
+	return h.putsAside(m, delay)
 }
 
-func (h *Handlers) putsAside(m *Message, delay time.Duration) Disposition {
+func (h *Handlers) putsAside(m *Message, delay time.Duration) (Disposition, bool) {
 	first := max(h.BindingGrace/3, time.Second)
 	away := max(delay, min(first<<min(m.deferrals, 12), longestAside))
 	away += spread(m.Lease.Seq, away/4) // many may have come at once
 	d, err := h.deferral(m, h.serverNow(m).Add(away))
-	if err != nil {
-		return h.undecided(m, "it cannot be sealed", err)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(m.Held, putTimeout)
+		defer cancel()
+		err = h.Defer(ctx, d)
 	}
-	ctx, cancel := context.WithTimeout(m.Held, putTimeout)
-	defer cancel()
-	switch err := h.Defer(ctx, d); {
-	case errorsRefused(err):
-		h.Logger.Warn("a message cannot be put aside; it keeps its place", "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(err))
-		return nakAfter(min(max(delay, first), longestPlace))
+	switch {
+	case errorsRefused(err), errors.Is(err, errUnsealed), noRoom(err):
+		app, _ := h.Space.InSender(m.Subject)
+		h.Logger.Log(m.Held, h.oftenAs(app), "a message cannot be put aside", "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(err))
+		return Disposition{}, false
 	case err != nil:
-		return h.undecided(m, "it could not be put aside", err)
+		return h.undecided(m, "it could not be put aside", err), true
 	}
 	// Another delivery may have the turn by now. What was put aside is its duplicate then.
 	done := h.ackUnlessHeldLater(m)
 	if done.Do != Ack {
-		return done
+		return done, true
 	}
 	h.Metrics.Deferred.Inc()
 	h.Logger.Debug("a message is put aside", "seq", m.Lease.Seq, "for", away.Round(time.Millisecond), "deferrals", m.deferrals+1)
-	return done
+	return done, true
 }

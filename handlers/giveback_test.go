@@ -157,7 +157,7 @@ func TestLongWaitTakesNoPlace(t *testing.T) {
 }
 
 // TestMessageIsSettledOnlyWhenItIsCertainlyPutAside: not while the outcome is unknown, and not when the
-// lease may be another worker's by then. What can never be put aside keeps its place.
+// lease may be another worker's by then.
 func TestMessageIsSettledOnlyWhenItIsCertainlyPutAside(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
@@ -167,16 +167,12 @@ func TestMessageIsSettledOnlyWhenItIsCertainlyPutAside(t *testing.T) {
 	}
 	aside.err = errors.New("no answer")
 	require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.message(3, 1)).Do)
-	aside.err = events.ErrTooLarge
-	d := h.Handle(t.Context(), k.message(3, 2))
-	require.Equal(t, handlers.Nak, d.Do)
-	require.Positive(t, d.Delay)
 	aside.err = nil
-	lost := k.message(3, 3)
-	lost.Fresh = func() bool { return len(aside.all) < 3 }
+	lost := k.message(3, 2)
+	lost.Fresh = func() bool { return len(aside.all) < 2 }
 	require.Equal(t, handlers.Leave, h.Handle(t.Context(), lost).Do)
-	require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.message(3, 4)).Do)
-	require.Equal(t, aside.all[0].ID, aside.all[3].ID, "the last one replaces those before")
+	require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.message(3, 3)).Do)
+	require.Equal(t, aside.all[0].ID, aside.all[2].ID, "the last one replaces those before")
 }
 
 // TestMessageThatWasPutAsideIsAsOldAsItWas: the binding grace and the greatest age count from its first
@@ -258,7 +254,9 @@ func TestSecretAnswerIsPutAsideSealed(t *testing.T) {
 	for seq := uint64(12); seq < 14; seq++ {
 		require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.says(seq, owner.question("1"), "swordfish").Message).Do)
 	}
-	require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.says(14, owner.question("1"), "swordfish").Message).Do)
+	beyond := k.says(14, owner.question("1"), "swordfish")
+	require.Equal(t, handlers.Erase, h.Handle(t.Context(), beyond.Message).Do)
+	require.Equal(t, events.VerdictUnknown, beyond.verdict(t).Code)
 	require.Empty(t, aside.all)
 }
 

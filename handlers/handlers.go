@@ -159,7 +159,10 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 	}()
 	m.tools = ctx
 	errRestore := h.restore(m)
-	in, _ := h.Space.ParseIn(m.Subject)
+	in, ok := h.Space.ParseIn(m.Subject)
+	if !ok { // whatever the message is, it does not belong on its subject, and is refused to its sender
+		in.App, in.Kind = h.Space.InSender(m.Subject)
+	}
 	m.Private = events.AnswerKind(in.Kind)
 	m.secret = m.Private // until its question is known
 	if m.Lease.Delivery > 1 {

@@ -116,7 +116,7 @@ func (h *Handlers) early(m *Message) (Disposition, bool) {
 		return Disposition{}, false
 	}
 	const most = 7 // doublings to earlyLast
-	return h.mayGiveBack(m, min(earlyFirst<<min(max(m.offers(), 1)-1, most), earlyLast))
+	return h.giveBack(m, min(earlyFirst<<min(max(m.offers(), 1)-1, most), earlyLast))
 }
 
 // otherPool reports whether the workers of another pool than that of the message have asked: they
@@ -146,10 +146,10 @@ func (h *Handlers) offered(m *Message, workflow string) (Disposition, bool) {
 		return Disposition{}, false
 	}
 	delay := h.handOverDelay(m)
-	switch {
-	case h.takesPlace(m, delay):
-		return nakAfter(delay), true
-	case m.deferrals > 0 && len(m.turns) > 0:
+	if d, kept := h.keepPlace(m, delay); kept {
+		return d, true
+	}
+	if m.deferrals > 0 && len(m.turns) > 0 {
 		m.secret = m.sealed // else it would not have been put aside open
 		return h.putAside(m, delay)
 	}
@@ -166,11 +166,11 @@ func (h *Handlers) elsewhere(m *Message, workflow string, q *inquiry) (Dispositi
 	switch {
 	case h.knows(workflow):
 	case h.inGrace(m):
-		return h.mayGiveBack(m, h.handOverDelay(m))
+		return h.giveBack(m, h.handOverDelay(m))
 	case h.waitsElsewhere(m, workflow, q):
 		h.Logger.Log(m.Held, h.oftenAs(q.key.App), "no worker has the workflow of an open question: start one that has it, or send the answer again then",
 			"workflow", q.WorkflowName, "chat", q.ChatID, "question", q.ToolCallID, "seq", m.Lease.Seq, "age", age.Round(time.Second))
-		return h.mayGiveBack(m, h.rarely(m))
+		return h.giveBack(m, h.rarely(m))
 	}
 	return Disposition{}, false
 }

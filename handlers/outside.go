@@ -114,8 +114,12 @@ func (h *Handlers) shrink(lease, tools context.Context, key subjects.Key, kind s
 
 // Error codes of the JetStream API.
 const (
-	errCodeTooLarge    = 10054
-	errCodeStoreFailed = 10077
+	errCodeTooLarge      = 10054
+	errCodeStoreFailed   = 10077
+	errCodeHeaderTooLong = 10097
+	errCodeAccountFull   = 10002
+	errCodeInsufficient  = 10023
+	errCodeStorageFull   = 10047
 )
 
 // refused returns the error of a write that a bucket has decided against and always will
@@ -131,12 +135,27 @@ func refused(err error, bucket, mend string) error {
 		return nil
 	case api.ErrorCode == errCodeTooLarge:
 		why = "does not take so large a message"
+	case api.ErrorCode == errCodeHeaderTooLong:
+		why = "does not take so long a header"
 	case api.ErrorCode == errCodeStoreFailed && strings.HasPrefix(api.Description, "maximum "):
 		why = "is full (" + api.Description + ")"
 	default:
 		return nil
 	}
 	return refusal(err, "bucket %s %s: %s", bucket, why, mend)
+}
+
+// noRoom reports whether the server has refused a write for want of room.
+func noRoom(err error) bool {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode {
+	case errCodeStoreFailed, errCodeAccountFull, errCodeInsufficient, errCodeStorageFull:
+		return true
+	}
+	return false
 }
 
 // refusal is the error of what can never be stored; its text is for the response.

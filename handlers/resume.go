@@ -57,7 +57,7 @@ func (h *Handlers) resumeTurn(ctx context.Context, m *Message, key subjects.Key,
 		return leave()
 	case decision.Action == idempotency.GiveBack:
 		m.turns = []subjects.Key{key}
-		return h.giveLeaseBack(m)
+		return h.giveLeaseBack(m, decision.Turn.Lease.Same(m.Lease))
 	case decision.Action != idempotency.Run && decision.Action != idempotency.Conclude:
 		h.Logger.Debug("nothing to resume", "key", key.String(), "seq", m.Lease.Seq)
 		return h.ended(ctx, m, decision)

@@ -137,7 +137,7 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 	if t.binding == nil {
 		if h.Bindings().WorkflowDigest(call.WorkflowName) == "" && !mutant.Planted(mutant.StrangerTakesOver) { // it was removed just now
 			t.m.turns = []subjects.Key{t.key}
-			return h.giveLeaseBack(t.m)
+			return h.giveLeaseBack(t.m, true)
 		}
 		return stuck(events.CodeUnknownTool, "no manifest has its tool", nil)
 	}

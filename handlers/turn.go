@@ -96,7 +96,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 		// 3. Resolve the tool, 4. validate the data, 5. map it to the tool's arguments.
 		if wait := h.prepare(t); wait > 0 && h.inGrace(m) {
 			m.turns = t.keys()
-			if d, back := h.mayGiveBack(m, wait); back {
+			if d, back := h.giveBack(m, wait); back {
 				return d
 			}
 		}
@@ -147,7 +147,7 @@ func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.De
 		return h.conclude(t, decision, decision.Code)
 	case idempotency.GiveBack:
 		t.m.turns = t.keys()
-		return h.giveLeaseBack(t.m)
+		return h.giveLeaseBack(t.m, true)
 	case idempotency.Conflict:
 		return h.conflict(t)
 	case idempotency.Done:

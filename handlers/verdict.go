@@ -78,8 +78,8 @@ func verdictOf(v idempotency.Verdicted, id string, secret bool) events.Verdict {
 // worker may publish to.
 func (h *Handlers) tell(m *Message, v events.Verdict) {
 	subject := m.Header.Get(subjects.HeaderReply)
-	in, _ := h.Space.ParseIn(m.Subject)
-	if subject == "" || !h.Space.IsVerdict(subject, in.App) && !h.MayReply(subject, m.Subject) {
+	app, _ := h.Space.InSender(m.Subject)
+	if subject == "" || !h.Space.IsVerdict(subject, app) && !h.MayReply(subject, m.Subject) {
 		return
 	}
 	data, err := events.EncodeVerdict(&v)

@@ -6,11 +6,7 @@ import "strings"
 // and the subject on which the server delivers it until then. The id tells messages of one subject
 // apart; it has to be a plain token. It reports false for subjects that are not inbound.
 func (s Space) InTimer(inbound, id string) (timer, due string, ok bool) {
-	in, ok := s.ParseIn(inbound)
-	if !ok {
-		return "", "", false
-	}
-	if _, ok = s.InOf(in); !ok || Token(id) != id {
+	if _, ok := s.ParseIn(inbound); !ok || Token(id) != id {
 		return "", "", false
 	}
 	rest := strings.TrimPrefix(inbound, s.prefix)
@@ -29,9 +25,7 @@ func (s Space) ParseInDue(subject string) (inbound string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	in, ok := s.ParseIn(s.prefix + "." + rest)
-	if !ok {
-		return "", false
-	}
-	return s.InOf(in)
+	inbound = s.prefix + "." + rest
+	_, ok = s.ParseIn(inbound)
+	return inbound, ok
 }

@@ -17,16 +17,12 @@ func (s Space) DeadSubjects() string { return s.prefix + ".dead.>" }
 // does not count. A kind that workers do not handle is "unknown", so that no sender adds subjects
 // without end.
 func (s Space) DeadOf(subject string) string {
-	app, kind := Absent, "unknown"
-	if rest, ok := strings.CutPrefix(subject, s.prefix+".in."); ok {
-		if tokens := strings.Split(rest, "."); len(tokens) > 2 {
-			if _, _, err := Untoken(tokens[2]); err == nil {
-				app = tokens[2]
-			}
-			if slices.Contains(inKinds, tokens[1]) {
-				kind = tokens[1]
-			}
-		}
+	app, kind := s.InSender(subject)
+	if app == "" {
+		app = Absent
+	}
+	if !slices.Contains(inKinds, kind) {
+		kind = "unknown"
 	}
 	return s.prefix + ".dead." + app + "." + kind
 }

@@ -73,7 +73,8 @@ type Inbound struct {
 	Pool, Kind, App, Workflow, Chat string
 }
 
-// ParseIn parses an inbound subject. It reports false for any other subject.
+// ParseIn parses an inbound subject, as [Space.In] makes them. It reports false for any other subject, also for
+// one with tokens that no id has.
 func (s Space) ParseIn(subject string) (Inbound, bool) {
 	rest, ok := strings.CutPrefix(subject, s.prefix+".in.")
 	if !ok {
@@ -87,7 +88,26 @@ func (s Space) ParseIn(subject string) (Inbound, bool) {
 		}
 		*field, rest = token, tail
 	}
+	if CheckPool(in.Pool) != nil || Token(in.Kind) != in.Kind || !isToken(in.App) || !isToken(in.Workflow) || !isToken(in.Chat) {
+		return Inbound{}, false
+	}
 	return in, true
+}
+
+// InSender returns the tenant, a token, and the kind for which the sender of a message has the right to publish on
+// its inbound subject, also of a subject that [Space.ParseIn] refuses. They are empty if there are none.
+func (s Space) InSender(subject string) (app, kind string) {
+	rest, ok := strings.CutPrefix(subject, s.prefix+".in.")
+	if !ok {
+		return "", ""
+	}
+	_, rest, _ = strings.Cut(rest, ".") // the pool
+	kind, rest, _ = strings.Cut(rest, ".")
+	app, _, _ = strings.Cut(rest, ".")
+	if !isToken(app) {
+		app = ""
+	}
+	return app, kind
 }
 
 // Journal, live events, dead letters, request API.

@@ -94,6 +94,23 @@ func Untoken(token string) (id string, hashed bool, err error) {
 	return string(b), false, nil
 }
 
+// isToken reports whether some id has the token.
+func isToken(token string) bool {
+	if token == "" || len(token) > MaxToken {
+		return false
+	}
+	if !strings.Contains(token, "=") { // as nearly all; to decode costs an allocation
+		for i := range len(token) {
+			if !plain(token[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	_, _, err := Untoken(token)
+	return err == nil
+}
+
 // isHash reports whether a token is the hash of an id.
 func isHash(token string) bool {
 	digits, ok := strings.CutPrefix(token, hashMark)

@@ -1,0 +1,221 @@
+package handlers_test
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// TestMessagesThatCannotBePutAsideAreDecided: beyond the budget, whatever the reason is, nothing that a tenant can send
+// any number of keeps a place. What its sender can send again is refused, a new turn that a full store cannot
+// claim becomes a dead letter, and an expiry, of which there is one for each question, keeps its place.
+func TestMessagesThatCannotBePutAsideAreDecided(t *testing.T) {
+	t.Parallel()
+	noRoom := func(code jetstream.ErrorCode) error {
+		return fmt.Errorf("put it aside: %w", &jetstream.APIError{ErrorCode: code})
+	}
+	causes := map[string]error{
+		"beyond the bound": nil, "refused for ever": idempotency.ErrRefused, "account full": noRoom(10002), "server full": noRoom(10023),
+		"storage full": noRoom(10047), "disk full": noRoom(10077),
+	}
+	for kind, m := range map[string]func(k *kit, a *asker, seq uint64) *handlers.Message{
+		"turn": func(k *kit, _ *asker, seq uint64) *handlers.Message { return k.message(seq, 1) },
+		"answer": func(k *kit, a *asker, seq uint64) *handlers.Message {
+			return k.says(seq, a.question("1"), yes()).Message
+		},
+		"early answer": func(k *kit, a *asker, seq uint64) *handlers.Message {
+			return k.says(seq, a.question("2"), yes()).Message
+		},
+		"expiry": func(k *kit, a *asker, seq uint64) *handlers.Message { return k.expiry(seq, a, "soon").Message },
+	} {
+		for cause, err := range causes {
+			for _, full := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s %s, full store %t", kind, cause, full), func(t *testing.T) {
+					t.Parallel()
+					k := newKit(t, toolFunc(nothing))
+					owner := k.asker("asks", "")
+					owner.ask("1")
+					owner.ask("soon", func(e *events.ToolCall) { e.Answer.ExpiresAt = time.Now().Add(30 * time.Second) })
+					h, aside := k.bounded(func(c *handlers.Config) {
+						if kind != "expiry" {
+							k.without(c)
+						}
+						c.Full = func() (bool, time.Time) { return full, time.Time{} }
+						c.AsideRoom = func(context.Context, string, int) (bool, error) { return err != nil, nil }
+					})
+					aside.err = err
+					for i := range uint64(4) {
+						d := h.Handle(t.Context(), m(k, owner, 2+i))
+						if i < 2 || kind == "expiry" && err != nil {
+							require.Equal(t, handlers.Nak, d.Do)
+							require.Positive(t, d.Delay)
+							require.LessOrEqual(t, d.Delay, time.Minute)
+							continue
+						}
+						require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, d.Do)
+					}
+					require.Equal(t, idempotency.Open, owner.outcome("1"))
+					switch letters := k.letters(); {
+					case kind == "turn" && full:
+						require.Equal(t, []string{"undeliverable", "undeliverable"}, letters)
+					case kind == "turn":
+						require.Equal(t, events.CodeNoBinding, k.response().Code)
+						fallthrough
+					default:
+						require.Empty(t, letters)
+					}
+				})
+			}
+		}
+	}
+}
+
+// letters are the reasons of the dead letters.
+func (k *kit) letters() (reasons []string) {
+	k.t.Helper()
+	dead, err := k.js.Stream(k.t.Context(), k.space.DeadStream())
+	require.NoError(k.t, err)
+	for seq := range dead.CachedInfo().State.LastSeq {
+		m, err := dead.GetMsg(k.t.Context(), seq+1)
+		require.NoError(k.t, err)
+		reasons = append(reasons, m.Header.Get(handlers.HeaderReason))
+	}
+	return reasons
+}
+
+// TestMessageOnASubjectThatNoIDsGiveIsRefusedAtOnce: of every kind, wherever the subject is wrong. It takes no place, is not
+// put aside, and the sender of an answer gets its verdict.
+func TestMessageOnASubjectThatNoIDsGiveIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 65)
+	for name, ids := range map[string]string{
+		"workflow": "app.W!F.chat", "chat": "app.WF.c!hat", "chat too long": "app.WF." + long, "workflow too long": "app." + long + ".chat",
+		"escape of nothing": "app.W=F.chat", "lower case escape": "app.=2d.chat", "plain escape": "app.=57F.chat", "tenant": "a!pp.WF.chat",
+		"too many": "app.WF.chat.more", "too few": "app.WF",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			owner := k.asker("asks", "")
+			owner.ask("1")
+			h, aside := k.bounded(k.without)
+			answered := 0
+			for _, kind := range []string{
+				events.KindStructuredOutputReady, events.KindToolCallResponse, events.KindDeferredResponse, events.KindUserInputSubmit,
+				events.KindCancel, events.KindResume, events.KindExpire,
+			} {
+				resume, err := events.EncodeResume(&events.Resume{TurnID: owner.id, Workflow: "WF"}, time.Now())
+				require.NoError(t, err)
+				cancel, err := events.EncodeCancel(&events.Cancel{TurnID: owner.id, Workflow: "WF"}, time.Now())
+				require.NoError(t, err)
+				for i, body := range [][]byte{
+					k.message(2, 1).Data, k.says(2, owner.question("1"), "swordfish").Data, k.says(2, owner.question("2"), "swordfish").Data,
+					k.says(2, "x@00000000/1", "swordfish", func(r *events.ToolCallResponse) { r.Workflow = "" }).Data,
+					resume, cancel, k.expiry(2, owner, "1").Data, []byte(`{"swordfish": 1`),
+				} {
+					m := k.mail(uint64(100+i), kind, body)
+					m.Subject = "oneturn.in.default." + kind + "." + ids
+					verdicts, err := k.js.Conn().SubscribeSync("oneturn.verdict.app.x")
+					require.NoError(t, err)
+					m.Header = nats.Header{subjects.HeaderReply: {"oneturn.verdict.app.x"}}
+					require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), m.Message).Do, "%s %s", kind, body)
+					require.NoError(t, k.js.Conn().Flush())
+					if n, _, _ := verdicts.Pending(); n > 0 {
+						answered++
+					}
+					require.NoError(t, verdicts.Unsubscribe())
+				}
+			}
+			require.Empty(t, aside.all)
+			require.Equal(t, idempotency.Open, owner.outcome("1"))
+			if name != "tenant" {
+				require.GreaterOrEqual(t, answered, 7*3)
+			}
+			k.noLetterHolds("swordfish")
+		})
+	}
+}
+
+// noLetterHolds requires that what may be an answer is in no dead letter of a kind of answers.
+func (k *kit) noLetterHolds(text string) {
+	k.t.Helper()
+	dead, err := k.js.Stream(k.t.Context(), k.space.DeadStream())
+	require.NoError(k.t, err)
+	for seq := range dead.CachedInfo().State.LastSeq {
+		m, err := dead.GetMsg(k.t.Context(), seq+1)
+		require.NoError(k.t, err)
+		if strings.HasSuffix(m.Subject, "."+events.KindToolCallResponse) {
+			require.NotContains(k.t, string(m.Data), text)
+		}
+	}
+}
+
+// TestPlacesAreKeptWithinTheBudgetOnly: messages are given back with a delay in few functions, which count the place, or
+// handle what workers alone send.
+func TestPlacesAreKeptWithinTheBudgetOnly(t *testing.T) {
+	t.Parallel()
+	files := token.NewFileSet()
+	packages, err := parser.ParseDir(files, ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	require.NoError(t, err)
+	var callers, makers []string
+	for _, file := range packages["handlers"].Files {
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || ofTimers(f) {
+				continue
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.CallExpr:
+					if name, ok := n.Fun.(*ast.Ident); ok && name.Name == "nakAfter" && !now(n.Args[0]) {
+						callers = append(callers, f.Name.Name)
+					}
+				case *ast.Ident:
+					if n.Name == "Nak" {
+						makers = append(makers, f.Name.Name)
+					}
+				}
+				return true
+			})
+		}
+	}
+	slices.Sort(callers)
+	slices.Sort(makers)
+	require.Equal(t, []string{"keepPlace", "keepPlaceUnbudgeted", "putAside"}, slices.Compact(callers))
+	require.Equal(t, []string{"nakAfter"}, slices.Compact(makers))
+}
+
+// ofTimers reports whether a function handles messages of the stream of the timers, which workers alone fill.
+func ofTimers(f *ast.FuncDecl) bool {
+	if f.Recv == nil {
+		return false
+	}
+	pointer, ok := f.Recv.List[0].Type.(*ast.StarExpr)
+	if !ok {
+		return false
+	}
+	name, ok := pointer.X.(*ast.Ident)
+	return ok && name.Name == "Timers"
+}
+
+// now reports whether a delay is none: then the message takes no place.
+func now(delay ast.Expr) bool {
+	literal, ok := delay.(*ast.BasicLit)
+	return ok && literal.Value == "0"
+}
