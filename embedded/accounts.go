@@ -3,7 +3,10 @@ package embedded
 import (
 	"crypto/rand"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -53,6 +56,10 @@ func exceptOwnInboxes() *server.Permissions {
 func (s *Server) shareOut(options *server.Options, own *server.User) error {
 	file, err := server.ProcessConfigFile(s.accounts)
 	if err != nil {
+		if unset := unsetVariables(s.accounts); len(unset) > 0 {
+			return fmt.Errorf("embedded server: accounts of %s: variables without a value: %s: export them, each with the password of a user",
+				s.accounts, strings.Join(unset, ", "))
+		}
 		return fmt.Errorf("embedded server: accounts of %s: %w", s.accounts, err)
 	}
 	at := slices.IndexFunc(file.Accounts, func(a *server.Account) bool { return a.GetName() == s.account })
@@ -63,4 +70,29 @@ func (s *Server) shareOut(options *server.Options, own *server.User) error {
 	options.Accounts, options.Users, options.Nkeys = file.Accounts, slices.Concat(file.Users, []*server.User{own}), file.Nkeys
 	options.SystemAccount, options.NoAuthUser = file.SystemAccount, file.NoAuthUser
 	return nil
+}
+
+var (
+	literal  = regexp.MustCompile(`"[^"\n]*"|'[^'\n]*'|(?:#|//).*`) // texts and comments of a configuration
+	variable = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+)
+
+// unsetVariables lists the variables that a configuration refers to and that neither it nor the environment
+// sets, sorted. The server itself reports only the first one.
+func unsetVariables(file string) []string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	var unset []string
+	plain := literal.ReplaceAllString(string(text), `""`)
+	for _, m := range variable.FindAllStringSubmatch(plain, -1) {
+		name := m[1]
+		_, exported := os.LookupEnv(name)
+		if !exported && !regexp.MustCompile(`(?m)^\s*`+name+`\s*[:=]`).MatchString(plain) {
+			unset = append(unset, name)
+		}
+	}
+	slices.Sort(unset)
+	return slices.Compact(unset)
 }

@@ -55,7 +55,8 @@ func TestFileOfAccountsThatCannotServeIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		"accounts {":           "accounts of",
 		"accounts { ACME {} }": `has no account "ONETURN": make the file with`,
-		"accounts { ONETURN { users: [{user: u, password: $NOT_SET_FOR_THIS_TEST}] } }": "NOT_SET_FOR_THIS_TEST",
+		"accounts { ONETURN { users: [{user: u, password: $NOT_SET_FOR_THIS_TEST}] } }":                                                                                  "variables without a value: NOT_SET_FOR_THIS_TEST: export them",
+		"IN_FILE: x\naccounts { ONETURN { users: [{user: $B_UNSET, password: $A_UNSET}, {user: v, password: $IN_FILE, permissions: {publish: \"$JS.API.>\"}}] } } # $NO": "variables without a value: A_UNSET, B_UNSET: export them",
 	} {
 		_, err := embedded.Start(t.Context(), embedded.Options{Listen: "127.0.0.1:0", Memory: true, Accounts: accountsFile(t, text), Account: "ONETURN"})
 		require.ErrorContains(t, err, want)

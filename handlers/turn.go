@@ -371,6 +371,10 @@ func (h *Handlers) logFailure(t *turn, out engine.Outcome) {
 	if errors.As(out.Err, &file) {
 		log = log.With("file", file.File, "why", file.Err)
 	}
+	var host *target.HostError
+	if errors.As(out.Err, &host) {
+		log = log.With("host", host.Host)
+	}
 	log.Warn("tool failed; its response says how")
 }
 

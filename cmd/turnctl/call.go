@@ -152,6 +152,10 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 	if err != nil && errors.As(out.Err, &file) && cfg.Format != "json" {
 		err = fmt.Errorf("%w (%s)", err, file.Error())
 	}
+	var host *target.HostError
+	if err != nil && errors.As(out.Err, &host) && cfg.Format != "json" {
+		err = fmt.Errorf("%w (%s)", err, host.Error())
+	}
 	return err
 }
 

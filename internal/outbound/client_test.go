@@ -264,6 +264,13 @@ func TestRequestThatWasNeverSentIsRetryable(t *testing.T) {
 		require.ErrorIs(t, err, events.ErrToolError)
 		require.ErrorContains(t, err, want)
 		require.True(t, tools.IsRetryable(err), url)
+		_, at, _ := strings.Cut(url, "//")
+		var own *events.Error
+		require.ErrorAs(t, err, &own)
+		require.NotContains(t, own.Msg, at, "the response is for others, too")
+		var host *target.HostError
+		require.ErrorAs(t, err, &host)
+		require.Equal(t, at, host.Host)
 	}
 }
 

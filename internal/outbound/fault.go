@@ -12,6 +12,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/tools/target"
 )
 
 // Unknown is how a message ends if nobody can know what a request has done.
@@ -19,7 +20,7 @@ const Unknown = "its effect may or may not have happened"
 
 // Fault makes an *[events.Error] of what sending a request, or reading its answer, failed with.
 // It is retryable only if the server has certainly not got the request. No text of it comes from
-// the server, and none holds the URL. Op says what was being done.
+// the server, and its message does not hold the URL: a [target.HostError] in its chain has the host. Op says what was being done.
 func Fault(ctx context.Context, op string, err error) error {
 	fail := func(code events.Code, msg string, cause error) error {
 		return &events.Error{Code: code, Op: op, Msg: msg, Err: cause}
@@ -30,7 +31,11 @@ func Fault(ctx context.Context, op string, err error) error {
 		address *AddressError
 		unsent  unsentError
 	)
+	var host error
 	if errors.As(err, &wrapped) { // it holds the URL
+		if at, errURL := url.Parse(wrapped.URL); errURL == nil && at.Host != "" {
+			host = &target.HostError{Host: at.Host}
+		}
 		err = wrapped.Err
 	}
 	switch {
@@ -54,9 +59,9 @@ func Fault(ctx context.Context, op string, err error) error {
 	case errors.Is(err, errEncoding):
 		return fail(events.CodeToolError, err.Error(), nil)
 	case errors.As(err, &unsent):
-		return tools.Retryable(fail(events.CodeToolError, "the endpoint cannot be reached: "+reason(err), nil))
+		return tools.Retryable(fail(events.CodeToolError, "the endpoint cannot be reached: "+reason(err), host))
 	}
-	return fail(events.CodeToolError, "the connection broke after the request was sent ("+reason(err)+"): "+Unknown, nil)
+	return fail(events.CodeToolError, "the connection broke after the request was sent ("+reason(err)+"): "+Unknown, host)
 }
 
 // Strange reports whether err is none of connections, requests and answers of HTTP, so that

@@ -71,7 +71,7 @@ func (t *Tool) discover(op string) (*endpoint, error) {
 	case err != nil:
 		return nil, err
 	case services == 0:
-		return nil, tools.Retryable(failure(op, events.CodeToolError, "no such service answers: nothing has happened"))
+		return nil, tools.Retryable(failure(op, events.CodeToolError, "no service answers at "+t.name()+": nothing has happened"))
 	case len(found) == 0:
 		return nil, tools.Retryable(failure(op, events.CodeToolError, fmt.Sprintf(
 			"none of %d services that answer has this endpoint: name one of theirs, or its subject; nothing has happened", services)))

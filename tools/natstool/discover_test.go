@@ -167,6 +167,9 @@ func TestServiceThatIsNotThereIsRetryable(t *testing.T) {
 		_, err := k.invoke(k.tool(to), k.call(nil))
 		require.ErrorIs(t, err, events.ErrToolError)
 		require.True(t, tools.IsRetryable(err), "nothing has happened")
+		if to.Service == "nobody" {
+			require.ErrorContains(t, err, "no service answers at nobody")
+		}
 	}
 }
 

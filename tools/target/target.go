@@ -108,6 +108,13 @@ func (e *FileError) Error() string { return e.File + ": " + e.Err.Error() }
 
 func (e *FileError) Unwrap() error { return e.Err }
 
+// HostError says at which host and port a request failed. It is for logs and for whoever wrote the
+// manifest: who gets the response of a turn need not learn where endpoints are.
+type HostError struct{ Host string }
+
+// Error implements error.
+func (e *HostError) Error() string { return "at " + e.Host }
+
 // Limits of a tool. Zero fields are no limits.
 type Limits struct {
 	Tool   Limit // all calls of the tool
