@@ -10,33 +10,45 @@ import (
 
 // checkTold: what the sender of an answer learns is so at that time. That there is no such question is
 // true only of one that was not asked before the answer was delivered, and only an answer that has waited
-// for its question learns it.
+// for its question learns it. One that was delivered before the turn asked again under a key that is used
+// again may hear of the question of the turn before.
 func (w *world) checkTold(t *thread, v *events.Verdict) {
-	m := t.m
-	h := w.history(m.turn)
-	q := h.questions[m.answer.id]
+	h := w.history(t.m.turn)
+	so := w.told(t, v, &h)
+	if q := h.questions[t.m.answer.id]; q == nil || q.ask == nil || q.ask.Seq > uint64(t.known) {
+		for _, former := range w.former {
+			if f := w.history(former); former.key == t.m.turn.key && v.Code != events.VerdictUnknown {
+				so = so || w.told(t, v, &f)
+			}
+		}
+	}
+	if !so {
+		w.violatef("%s: #%d was told that its answer to %s is %s, which was not so", t.m.turn.id.Turn, t.m.seq, t.m.answer.id, v.Code)
+	}
+}
+
+// told reports whether a verdict is true of a life of the turn.
+func (w *world) told(t *thread, v *events.Verdict, h *history) bool {
+	m, q := t.m, h.questions[t.m.answer.id]
 	if q == nil {
 		q = &question{}
 	}
 	decided := func(as idempotency.Outcome) bool { return q.answer != nil && q.answer.Meta.Verdict == string(as) }
-	so := true
 	switch v.Code {
 	case events.VerdictUnknown:
 		asked := q.ask != nil && q.ask.Seq <= uint64(t.known) && !t.misled
-		so = !asked && w.now.Sub(m.first) >= earlyFor-t.p.unsure
+		return !asked && w.now.Sub(m.first) >= earlyFor-t.p.unsure
 	case events.VerdictExpired:
-		so = decided(idempotency.Expired) || q.ask != nil && !m.first.Before(expiryOf(q.ask))
+		return decided(idempotency.Expired) || q.ask != nil && !m.first.Before(expiryOf(q.ask))
 	case events.VerdictCancelled:
-		so = decided(idempotency.Cancelled)
+		return decided(idempotency.Cancelled)
 	case events.VerdictAnswered:
-		so = decided(idempotency.Answered)
+		return decided(idempotency.Answered)
 	case events.VerdictClosed:
-		so = len(h.responses) > 0
+		return len(h.responses) > 0
 	case events.VerdictAccepted, events.VerdictReplayed, events.VerdictInvalid, events.VerdictForbidden: // see checkVerdict
 	}
-	if !so {
-		w.violatef("%s: #%d was told that its answer to %s is %s, which was not so", m.turn.id.Turn, m.seq, m.answer.id, v.Code)
-	}
+	return true
 }
 
 // expiryOf is when the time to answer a question is over.
