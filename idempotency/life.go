@@ -59,20 +59,23 @@ func cancels(cancel, response, claim *Record) bool {
 		(response == nil || !cancel.Former(response.Seq) || !response.Former(life))
 }
 
-// cancelsHeld is cancels for the turn that is held, whose claim is read only if it matters.
+// cancelsHeld is cancels for the turn that is held, whose claim is read only if it matters. The read
+// is repeated until it has an answer or ctx ends.
 func (j *Journal) cancelsHeld(ctx context.Context, cancel, response *Record, h *Hold) (bool, error) {
 	if cancel == nil {
 		return false, nil
 	}
 	claim := &Record{Seq: h.Claim}
 	if cancel.Meta.Claim == 0 && cancel.Former(h.Claim) {
-		switch r, err := j.store.At(ctx, h.Claim); {
+		err := j.insist(ctx, func() (err error) {
+			*claim, err = j.store.At(ctx, h.Claim)
+			return err
+		})
+		switch {
 		case errors.Is(err, ErrNotFound): // damaged or expired since: the cancel stands
 			return true, nil
 		case err != nil:
 			return false, err
-		default:
-			claim = &r
 		}
 	}
 	return cancels(cancel, response, claim), nil
