@@ -153,6 +153,12 @@ func (w *world) checkAsked(t *turn, h *history) {
 	}
 }
 
+// endedBefore reports whether the turn had ended when it asked: a run may ask until it hears that. A cancel of a
+// turn that has ended is not stored, but closes what is open.
+func (h *history) endedBefore(ask *idempotency.Record) bool {
+	return len(h.responses) > 0 && h.responses[0].Seq < ask.Seq
+}
+
 // checkDecided: a decided question was asked before, fits, and is closed on the screen.
 func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
 	switch {
@@ -171,7 +177,7 @@ func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
 		w.violatef("%s: the ack of %s does not follow from its answer", t.id.Turn, id)
 	case q.taken != nil && q.taken.Seq < q.answer.Seq && !t.script.impatient:
 		w.violatef("%s: %s was taken before it was answered", t.id.Turn, id)
-	case q.answer.Meta.Verdict == string(idempotency.Cancelled) && (h.cancel == nil || q.taken != nil && !t.script.impatient):
+	case q.answer.Meta.Verdict == string(idempotency.Cancelled) && (h.cancel == nil && !h.endedBefore(q.ask) || q.taken != nil && !t.script.impatient):
 		w.violatef("%s: %s was cancelled by nobody, or handed to the tool all the same", t.id.Turn, id)
 	}
 }
