@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/oneturn/oneturn/bindings"
