@@ -76,6 +76,14 @@ func (w *world) checkContext() {
 	}
 }
 
+// misledTurns counts the reads of all turns that were not answered as the journal was.
+func (w *world) misledTurns() (n int) {
+	for _, t := range w.turns {
+		n += t.misled
+	}
+	return n
+}
+
 // load has a tool read the context variables: it sees what all turns changed that had ended before.
 func (w *world) load(ctx context.Context, call *tools.Call) {
 	want := map[string]json.Number{}
@@ -88,8 +96,9 @@ func (w *world) load(ctx context.Context, call *tools.Call) {
 			want[variableOf(t.id.Turn)] = set.Set[shared]
 		}
 	}
+	misled := w.misledTurns()
 	vars, err := call.LoadContext(ctx)
-	if err != nil || own.misled > 0 {
+	if err != nil || own.misled > 0 || w.misledTurns() != misled { // by reads of turns whose changes were staged
 		return
 	}
 	for name, value := range want {
