@@ -33,7 +33,7 @@ type ClientOptions struct {
 	// Pool of workers that turns go to. Defaults to "default".
 	Pool string
 	// WithoutMsgID leaves out the Nats-Msg-Id, by which the server drops a repeated publish
-	// within two minutes. Duplicates are then found by the workers alone.
+	// within a second. Duplicates are then found by the workers alone.
 	WithoutMsgID bool
 	// OnNoWorker is called when nobody has answered for a turn that is waited for, once a
 	// wait, after NoWorkerAfter (3 s by default).
@@ -86,7 +86,7 @@ var errNoConnection = errors.New("oneturn: no NATS connection: make one with nat
 // exactly one response.
 type Receipt struct {
 	Sequence  uint64 // in the inbound stream
-	Duplicate bool   // the same message was stored before, within two minutes
+	Duplicate bool   // the same message was stored just before, within a second
 }
 
 // Publish hands a turn to the workers. Publishing a turn again is harmless.

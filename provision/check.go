@@ -63,6 +63,7 @@ func Check(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Finding, e
 	found.judgeMemory(findings)
 	found.judgeRates(findings)
 	found.judgeDead(findings)
+	found.judgeWindow(findings)
 	return findings, nil
 }
 
@@ -165,6 +166,14 @@ func (s state) judgeDead(findings []Finding) {
 		fix = "run turnctl provision: one tenant can evict the dead letters of others"
 	}
 	judge(findings, "stream "+s.plan.dead, "max_msgs_per_subject", Different, fix)
+}
+
+// judgeWindow applies to an inbound stream that was provisioned before its window was short.
+func (s state) judgeWindow(findings []Finding) {
+	if have := s.stream(s.plan.inbound); have != nil && have.Duplicates > InDuplicateWindow {
+		judge(findings, "stream "+s.plan.inbound, "duplicate_window", Different,
+			"run turnctl provision: the server keeps message ids of that long in memory, of up to 64 KB each")
+	}
 }
 
 // judge says how bad it is what was found about a setting of an object, "" for the object itself,

@@ -113,6 +113,32 @@ func TestWhatWasProvisionedOtherwiseIsNotCalledAFault(t *testing.T) {
 	}
 }
 
+// TestInboundStreamWithALongDuplicateWindowIsFoundAndMended: as those of servers that were provisioned before it was short.
+func TestInboundStreamWithALongDuplicateWindowIsFoundAndMended(t *testing.T) {
+	t.Parallel()
+	js := server(t)
+	apply(t, js, provision.Options{})
+	edit(t, js, "ONETURN_IN", func(c *jetstream.StreamConfig) { c.Duplicates = 2 * time.Minute })
+	found := findings(t, js, provision.Options{})
+	require.Len(t, found, 1)
+	require.Equal(t, provision.Different, found[0].Severity)
+	require.Contains(t, found[0].Mend, "run turnctl provision")
+	require.Equal(t, []string{"duplicate_window 2m0s → 1s"}, apply(t, js, provision.Options{})["stream ONETURN_IN"].Details)
+	require.Empty(t, findings(t, js, provision.Options{}))
+}
+
+// TestInboundStreamForgetsMessageIDsSoon: they are kept in memory, and their senders choose them.
+func TestInboundStreamForgetsMessageIDsSoon(t *testing.T) {
+	t.Parallel()
+	js := server(t)
+	apply(t, js, provision.Options{})
+	require.Eventually(t, func() bool {
+		ack, err := js.Publish(t.Context(), "oneturn.in.default.cancel.a.w.c", nil, jetstream.WithMsgID("id"))
+		require.NoError(t, err)
+		return !ack.Duplicate && ack.Sequence > 1
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
 func TestRetentionIsJudgedByWhatTurnsNeed(t *testing.T) {
 	t.Parallel()
 	js := server(t)

@@ -25,7 +25,7 @@ func TestLimitsThatLoseWhatWasAcceptedAreFoundAndTakenAway(t *testing.T) {
 	js := server(t)
 	apply(t, js, provision.Options{})
 	age := func(d time.Duration) func(*jetstream.StreamConfig) {
-		return func(c *jetstream.StreamConfig) { c.MaxAge, c.Duplicates = d, min(d, provision.DuplicateWindow) }
+		return func(c *jetstream.StreamConfig) { c.MaxAge, c.Duplicates = d, min(d, c.Duplicates) }
 	}
 	edit(t, js, "ONETURN_IN", age(48*time.Hour))
 	edit(t, js, "ONETURN_TIMERS", func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = time.Hour, 1<<20 })

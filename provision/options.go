@@ -30,9 +30,14 @@ const (
 	// RetentionMargin is what the retention has over turn life and event age together.
 	RetentionMargin = time.Hour
 
-	// DuplicateWindow is how long the server remembers a Nats-Msg-Id. It is a courtesy to
-	// publishers: correctness never depends on it.
+	// DuplicateWindow is how long the server remembers a Nats-Msg-Id of a stream that only workers publish to:
+	// the ids are short. Correctness never depends on it.
 	DuplicateWindow = 2 * time.Minute
+
+	// InDuplicateWindow is that of the inbound stream. The server keeps the ids in memory, also of messages that were
+	// acknowledged, and a sender chooses them, up to 64 KB each. So it is as long as the retries of a publish by the
+	// NATS client take, two in half a second, and no longer: workers find later repeats.
+	InDuplicateWindow = time.Second
 
 	// MaxAckPending is how many messages of one pool may be in the hands of its workers.
 	MaxAckPending = 20_000

@@ -36,7 +36,7 @@ func TestJournalHasNoSizeLimitAndInboundRefusesWhenFull(t *testing.T) {
 	require.Equal(t, jetstream.DiscardNew, in.Discard)
 	require.Positive(t, in.MaxBytes)
 	require.Zero(t, in.MaxAge)
-	require.Equal(t, 2*time.Minute, in.Duplicates)
+	require.Equal(t, time.Second, in.Duplicates)
 	require.Greater(t, streams["OBJ_ONETURN_BLOBS"].MaxAge, streams["KV_ONETURN_TURNS"].MaxAge)
 }
 

@@ -128,6 +128,7 @@ func (o Options) inbound() jetstream.StreamConfig {
 	cfg := o.stream(o.Space.InStream(), "oneturn: inbound turns, answers and cancels", o.Space.InSubjects())
 	cfg.Retention = jetstream.WorkQueuePolicy
 	cfg.MaxBytes = o.InMaxBytes
+	cfg.Duplicates = InDuplicateWindow
 	return cfg
 }
 

@@ -23,7 +23,7 @@ import (
 
 // extras are the settings of publish alone.
 type extras struct {
-	NoMsgID bool `flag:"no-msg-id" default:"false" help:"Leave out the Nats-Msg-Id, by which the server itself drops repeats within two minutes: the workers find duplicates alone."`
+	NoMsgID bool `flag:"no-msg-id" default:"false" help:"Leave out the Nats-Msg-Id, by which the server itself drops repeats within a second: the workers find duplicates alone."`
 	Repeat  int  `flag:"repeat" default:"1" min:"1" max:"1000000" help:"Publish each turn so many times. It still runs once."`
 }
 
