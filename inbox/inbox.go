@@ -49,6 +49,9 @@ type Inbox struct {
 	link  Link                 // to the server; nc, but for a simulation
 	now   func() time.Duration // since an instant
 	spawn func()               // begins a handler more
+	// unread is how much lies in the buffers of the connection, and whether anything is received; pending, but for
+	// a simulation
+	unread func() (int, bool)
 	rests bool                 // messages that are given back for a short time rest here: not in a simulation, which has its own time
 	js    jetstream.JetStream
 	o     Options
@@ -117,6 +120,7 @@ func newInbox(link Link, prefix string, now func() time.Duration, o Options) *In
 		held:  map[uint64]*Delivery{}, resting: map[*Delivery]*time.Timer{},
 		pace: newPace(),
 	}
+	in.unread = in.pending
 	in.waits[0].Store(int64(o.AckWait))
 	in.waits[1].Store(int64(o.AckWait))
 	return in

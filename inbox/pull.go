@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // Timing of pulls: a pull lives for pullExpiry at the server, which speaks up at least every
@@ -78,6 +80,9 @@ func (in *Inbox) expired(n int) {
 // handler now, if anything.
 func (in *Inbox) receive(m *nats.Msg) *Delivery {
 	since := in.arrived.receive()
+	if mutant.Planted(mutant.AgeFromReceipt) {
+		since = in.now()
+	}
 	// The server's word has no reply subject. A message of the stream always has one, whatever
 	// headers its producer wrote.
 	if m.Reply == "" && len(m.Data) == 0 && m.Header != nil {

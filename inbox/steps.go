@@ -21,19 +21,21 @@ type Link interface {
 // run it under any schedule. It is not for concurrent use, but for its deliveries.
 type Steps struct{ in *Inbox }
 
-// NewSteps returns an inbox whose messages come from link and go there. Now is the time since any
-// instant.
-func NewSteps(link Link, now func() time.Duration, o Options) Steps {
-	return Steps{newInbox(link, "", now, o)}
+// NewSteps returns an inbox whose messages come from link and go there. Unread is how many of them lie in
+// the buffers of the connection, now the time since any instant.
+func NewSteps(link Link, unread func() int, now func() time.Duration, o Options) Steps {
+	in := newInbox(link, "", now, o)
+	in.unread = func() (int, bool) { return unread(), true }
+	return Steps{in}
 }
 
-// Receive takes a message from the server. It returns its delivery if that waits for a handler now:
-// one that is handled here already, or comes in a drain, does not.
-// It takes the message for one that was sent just now.
-func (s Steps) Receive(m *nats.Msg) *Delivery {
-	s.in.arrived.answer(s.in.now(), 0)
-	return s.in.receive(m)
-}
+// Receive takes a message, or a status, from the server. It returns its delivery if that waits for a handler
+// now: one that is handled here already, or comes in a drain, does not. The message may be as old as
+// the last ping that the server has answered, see [Steps.Probe].
+func (s Steps) Receive(m *nats.Msg) *Delivery { return s.in.receive(m) }
+
+// Probe sends a ping.
+func (s Steps) Probe() { s.in.probe() }
 
 // Next returns the oldest delivery that waits for a handler, which has begun it then; nil if there is
 // none.

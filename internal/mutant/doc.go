@@ -73,6 +73,10 @@ const (
 	// LeaseWithoutTime takes a delivery for its own, refreshes it and gives it back however long ago
 	// its last heartbeat was.
 	LeaseWithoutTime Name = "lease_without_time"
+	// AgeFromReceipt takes a delivery for one that was sent when it was received.
+	AgeFromReceipt Name = "age_from_receipt"
+	// PingBoundsUnread takes the answer to a ping for a bound of deliveries that were read before it.
+	PingBoundsUnread Name = "ping_bounds_unread"
 	// FullStoreClaims claims new turns while the store is nearly full.
 	FullStoreClaims Name = "full_store_claims"
 	// WorkerClockDecides measures how old a message is by the clock of the worker.
@@ -133,6 +137,8 @@ func OfSchedules() []Name {
 		StrangerTakesOver,
 		StaleReadBelieved,
 		LeaseWithoutTime,
+		AgeFromReceipt,
+		PingBoundsUnread,
 		BudgetIgnored,
 		MergeBeforeFinish,
 		LiveCancelDecides,

@@ -6,6 +6,14 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// checkOwner: a delivery that a worker no longer owns when a handler begins it stores nothing. How long it lay
+// in the buffers of its connection counts.
+func (w *world) checkOwner(t *thread, r idempotency.Record) {
+	if t != nil && t.stale {
+		w.violatef("%s: %s begins #%d/%d a whole ack wait after it was sent, and stores %s", t.m.turn.id.Turn, t.p.name, t.m.seq, t.lease.Delivery, short(r.Key))
+	}
+}
+
 // checkClaim looks at a claim that is about to be stored. No new turn is claimed while the store is
 // nearly full, and how old its event is, the server's clock says, whatever that of the worker says.
 func (w *world) checkClaim(t *thread, r idempotency.Record) {

@@ -86,14 +86,14 @@ func (w *world) misledTurns() (n int) {
 
 // load has a tool read the context variables: it sees what all turns changed that had ended before.
 func (w *world) load(ctx context.Context, call *tools.Call) {
-	want := map[string]json.Number{}
+	want := map[*turn]json.Number{}
 	own := w.turnOf(call.Turn.Turn)
 	for _, t := range w.turns {
 		h := w.history(t)
 		if d := h.winner(); d != nil && t.misled == 0 {
 			var set delta
 			_ = json.Unmarshal(d.Data, &set) // the check at the end reads it
-			want[variableOf(t.id.Turn)] = set.Set[shared]
+			want[t] = set.Set[shared]
 		}
 	}
 	misled := w.misledTurns()
@@ -101,8 +101,8 @@ func (w *world) load(ctx context.Context, call *tools.Call) {
 	if err != nil || own.misled > 0 || w.misledTurns() != misled { // by reads of turns whose changes were staged
 		return
 	}
-	for name, value := range want {
-		if fmt.Sprint(vars[name]) != value.String() {
+	for t, value := range want {
+		if name := variableOf(t.id.Turn); fmt.Sprint(vars[name]) != value.String() && t.misled == 0 {
 			w.violatef("%s: context variable %s was read as %v, and a turn that ended before has set it to %s", call.Turn.Turn, name, vars[name], value)
 		}
 	}

@@ -9,7 +9,7 @@
 //     aside, ages by the server's clock, and the merging of context variables above their bucket;
 //   - the sweep: [handlers.Sweep] with its pages, above the bucket and what it uses of JetStream, one
 //     look at a time;
-//   - inbox: pulls, what waits for a slot, heartbeats and the end of leases, changes of the ack wait,
+//   - inbox: pulls, pings and how old what arrives is, what waits for a slot, heartbeats and the end of leases, changes of the ack wait,
 //     settling, and the drain, as [inbox.Steps];
 //   - engine, events, bindings and subjects as they are.
 //
@@ -34,7 +34,8 @@
 // is killed, paused for longer than its leases, drained, or restarted with other manifests; a
 // write has an unknown outcome and lands at once, later or never; a read is stale; a rival
 // write is undecided; an acknowledgement is lost or late; heartbeats are lost, so that a
-// message is delivered again beside its owner; a worker is cut off from the queue and runs on; the ack
+// message is delivered again beside its owner; a delivery lies in the buffers of a connection until the queue has
+// given its message to another worker; a worker is cut off from the queue and runs on; the ack
 // wait is changed under running workers; the server forgets delivery numbers; a turn is
 // published again under another sequence, with other data, or too late; a cancel races it; its
 // message vanishes, and a resume, which anybody may send, finds it. Each operation on the
@@ -75,6 +76,8 @@
 //   - the code behind an answer runs in two runs of a replay tool only as code before a later
 //     question or after the first run had parked, and the code behind all questions in one run;
 //     an unsafe tool is never parked; a durable step is not done again by a run that began later;
+//   - a delivery that is older than the ack wait when a handler begins it, counted from when it was sent or kept in
+//     progress, stores nothing;
 //   - a worker that drains gives back at once what no slot has begun, and one that is well, and has had
 //     the time to read the ack wait, loses no lease;
 //   - a worker never gives back more messages than it has places for, which here is one; what it puts

@@ -12,6 +12,7 @@ const (
 	Deploy        Fault = "deploy"          // a worker comes back with other manifests
 	LostBeats     Fault = "lost beats"      // a message is delivered again while its owner is well: heartbeats are lost
 	AckWait       Fault = "ack wait"        // an operator changes the ack wait
+	LateArrival   Fault = "late arrival"    // what the queue sends to a worker lies in the buffers of the connection
 	CutOff        Fault = "cut off"         // a worker goes on, and neither its heartbeats nor its acknowledgements arrive
 	UnknownNow    Fault = "unknown, stored" // a write has no answer and is stored
 	UnknownLater  Fault = "unknown, later"  // a write has no answer and is stored at some later time
@@ -35,7 +36,7 @@ const (
 // Faults returns all kinds of faults.
 func Faults() []Fault {
 	return []Fault{
-		Crash, Pause, Drain, Deploy, LostBeats, AckWait, CutOff, UnknownNow, UnknownLater, UnknownNever, Undecided,
+		Crash, Pause, Drain, Deploy, LostBeats, AckWait, LateArrival, CutOff, UnknownNow, UnknownLater, UnknownNever, Undecided,
 		FailedRead, StaleRead, OldLeader, LostAck, LateAck, LostLive, ForgedLive, LostDead, LostSchedule, FailedMerge, Purge, FullStore, ForgottenNums,
 	}
 }

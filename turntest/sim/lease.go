@@ -80,8 +80,11 @@ func (p *process) tick() {
 	p.tend()
 }
 
-// receive notes a receipt, or a heartbeat, of the delivery.
-func (t *thread) receive() { t.gone, t.beat = false, t.w.now }
+// receive notes another delivery of the message, or a heartbeat, that was sent at a time.
+func (t *thread) receive(sent time.Time) {
+	t.gone, t.beat = false, later(t.beat, sent)
+	t.stale = t.stale && t.overdue()
+}
 
 // overdue reports whether a whole ack wait has passed since the last heartbeat that was in time, as
 // long as the worker must know that it is.

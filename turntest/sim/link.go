@@ -62,7 +62,7 @@ func (l link) Publish(reply string, data []byte) error {
 	switch string(verb) {
 	case "+WPI":
 		if !t.overdue() {
-			t.receive()
+			t.receive(w.now)
 		}
 		m.touched = w.now
 		return nil
@@ -99,14 +99,15 @@ func (p *process) settle(send func()) {
 
 // asks reports whether the queue has a pull of the worker to send messages to.
 func (p *process) asks() bool {
-	if !p.up || p.paused || p.cut {
+	if !p.up || p.paused || p.cut || len(p.sent) >= maxSent {
 		return false
 	}
 	for len(p.pulls) > 0 && (p.pulls[0].n == 0 || !p.w.now.Before(p.pulls[0].by)) {
 		expired := p.pulls[0]
 		p.pulls = p.pulls[1:]
 		if expired.n > 0 {
-			p.in.Receive(&nats.Msg{Header: nats.Header{"Status": {"408"}, "Nats-Pending-Messages": {strconv.Itoa(expired.n)}}})
+			status := nats.Header{"Status": {"408"}, "Nats-Pending-Messages": {strconv.Itoa(expired.n)}}
+			p.send(sent{msg: &nats.Msg{Header: status}})
 		}
 	}
 	if len(p.pulls) == 0 && !p.draining {
@@ -126,35 +127,6 @@ func (p *process) holding(m *message) *thread {
 	return nil
 }
 
-// receive has a worker receive a message from the queue.
-func (p *process) receive(m *message) {
-	w := p.w
-	m.delivered++
-	m.leased, m.last, m.touched = true, m.lease(), w.now
-	p.pulls[0].n--
-	w.tracef("%s receives %s", p.name, m)
-	earlier := p.holding(m)
-	t := &thread{w: w, p: p, m: m, lease: m.lease(), known: len(w.store.log)}
-	t.receive()
-	m.holder = t
-	if len(p.threads) == 0 {
-		p.nextBeat = w.now
-	}
-	p.threads = append(p.threads, t)
-	t.d = p.in.Receive(&nats.Msg{Subject: m.subject, Header: m.header, Data: m.body, Reply: m.reply(), Sub: &nats.Subscription{}})
-	if t.d != nil {
-		return
-	}
-	p.threads = p.threads[:len(p.threads)-1]
-	switch {
-	case !t.settled: // the run that has it keeps it in progress
-		m.holder = earlier
-		earlier.receive()
-	case m.holder == t: // it was given back, and that was lost
-		m.holder = nil
-	}
-}
-
 // reply is the subject of what settles the newest delivery of a message.
 func (m *message) reply() string {
 	return fmt.Sprintf("$JS.ACK.%s.%s.%d.%d.%d.%d.0", stream, consumer, m.delivered, m.seq, m.seq, m.stored.UnixNano())
@@ -169,7 +141,7 @@ func (p *process) begin() {
 	lease := idempotency.Lease{Stream: stream, Seq: d.Seq, Delivery: d.Delivered}
 	for _, t := range p.threads {
 		if t.lease == lease && !t.begun {
-			t.begun, t.since, t.known = true, p.w.now, len(p.w.store.log)
+			t.begun, t.since, t.known, t.stale = true, p.w.now, len(p.w.store.log), t.overdue()
 			p.w.start(p, t, func(x *fiber) { p.handle(t, x) })
 			return
 		}

@@ -47,6 +47,9 @@ func (w *world) heal() {
 	w.faults.budget = 0
 	for _, p := range w.processes {
 		p.paused, p.cut = false, false
+		for p.reads() {
+			p.read()
+		}
 	}
 	// A claimed turn waits for a worker that knows its workflow: one of each pool gets the usual manifests.
 	for i := range w.pools { // the first of each pool
@@ -215,6 +218,9 @@ func (w *world) processOptions(p *process, add func(option)) {
 		}
 		if !w.healed && !p.draining && w.maySweep() && w.chance(1, w.sweepRarely()) {
 			add(option{do: func(_ *world, o option) { o.p.sweep() }, p: p})
+		}
+		if p.reads() {
+			add(option{do: func(_ *world, o option) { o.p.read() }, p: p})
 		}
 		if p.busy() < slots && p.waiting() {
 			add(option{do: func(_ *world, o option) { o.p.begin() }, p: p})

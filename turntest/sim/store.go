@@ -61,6 +61,7 @@ func (s *store) Create(ctx context.Context, r idempotency.Record) (uint64, error
 	}
 	w := s.w
 	w.checkClaim(t.t, r)
+	w.checkOwner(t.t, r)
 	switch {
 	case w.strike(Undecided, 12):
 		return 0, idempotency.ErrUndecided
@@ -147,7 +148,9 @@ func (s *store) seen(key subjects.Key) []idempotency.Record {
 	}
 	if len(s.log) > 0 && s.w.strike(StaleRead, rarely) {
 		s.w.misled(key)
-		return s.log[:s.w.rng.IntN(len(s.log))]
+		n := s.w.rng.IntN(len(s.log))
+		s.w.tracef("  a stale read gives the journal up to %d", n)
+		return s.log[:n]
 	}
 	return s.log
 }

@@ -33,6 +33,7 @@ type thread struct {
 	settled bool      // it sent what settles the message
 	beat    time.Time // when its last heartbeat was sent in time
 	gone    bool      // there was none for a whole ack wait
+	stale   bool      // it was the worker's no longer when a handler began it, and is not again
 	lapsed  bool      // the queue has given the message up, whether the worker knows or not
 	lost    bool      // the worker knows
 }

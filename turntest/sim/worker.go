@@ -25,6 +25,7 @@ type process struct {
 	name     string
 	pool     string
 	in       inbox.Steps
+	sent     []sent    // that have not arrived
 	pulls    []pulled  // at the queue
 	nextBeat time.Time // when heartbeats are due
 	nextRead time.Time // when the ack wait is read again
@@ -54,8 +55,8 @@ func (p *process) start(m manifest) {
 	p.manifest, p.up, p.paused, p.draining, p.late, p.cut = m, true, false, false, false, false
 	p.had, p.given, p.filled, p.unsure = append(p.had, m), nil, time.Time{}, 0
 	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Hour
-	p.in = inbox.NewSteps(link{p}, w.since, inbox.Options{Stream: stream, Consumer: consumer, Slots: slots, AckWait: w.ackWait})
-	p.pulls, p.nextBeat, p.nextRead = nil, w.now, w.now.Add(reread)
+	p.in = inbox.NewSteps(link{p}, func() int { return len(p.sent) }, w.since, inbox.Options{Stream: stream, Consumer: consumer, Slots: slots, AckWait: w.ackWait})
+	p.sent, p.pulls, p.nextBeat, p.nextRead = nil, nil, w.now, w.now.Add(reread)
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
 	p.journal = idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause, Pool: p.pool})
 	vars := handlers.NewVariablesIn(w.documents)
@@ -302,6 +303,6 @@ func (p *process) end() {
 	for _, x := range p.fibers {
 		x.kill()
 	}
-	p.fibers = nil
+	p.fibers, p.sent = nil, nil
 	p.up = false
 }
