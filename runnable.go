@@ -3,7 +3,6 @@ package oneturn
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -33,7 +32,7 @@ func (w *Worker) awaitTools(ctx context.Context) error {
 		case <-time.After(toolsRetry):
 		}
 		// Signatures are read by the interpreter that was missing.
-		if set, err := bindings.Load(ctx, w.tools.options()); err == nil {
+		if set, err := bindings.Load(ctx, w.tools.options()); err == nil && !set.Equal(w.Bindings()) {
 			w.adopt(set)
 		}
 	}
@@ -52,7 +51,7 @@ func (w *Worker) unrunnable(ctx context.Context) error {
 			continue
 		}
 		tried[b.Dir] = true
-		if last = python.Probe(ctx, w.c.Python.Interpreter, filepath.Join(w.c.Workflows, b.Dir)); last == nil {
+		if last = python.ProbeWorkflow(ctx, w.c.Python.Interpreter, w.c.Workflows, b.Dir); last == nil {
 			return nil
 		}
 	}

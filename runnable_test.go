@@ -2,6 +2,7 @@ package oneturn_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/turntest"
 )
 
 func TestWorkerTakesNoTurnsUntilAToolCanRun(t *testing.T) {
@@ -37,4 +39,31 @@ func TestWorkerTakesNoTurnsUntilAToolCanRun(t *testing.T) {
 	write("bin/python", "#!/bin/sh\nexec python3 \"$@\"\n", 0o700)
 	require.True(t, await(t, c, one.TurnID).Success)
 	require.NoError(t, w.Ready())
+}
+
+func TestWorkerThatWaitsForToolsLogsTheErrorsOfItsManifestsOnce(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	root := t.TempDir()
+	tries := filepath.Join(root, "tries")
+	for name, text := range map[string]string{
+		"Hello/oneturn.yaml":   "agents: {Greeter: }\ntools:\n  - {name: greet, agent: Greeter, file: greet.py}\n",
+		"Hello/tools/greet.py": "def greet(name): pass\n",
+		"bin/python":           "#!/bin/sh\necho >> " + tries + "\nexit 3\n",
+	} {
+		file := filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o700))
+	}
+	log := &turntest.Output{}
+	start(t, s, oneturn.Config{
+		Workflows: root, Python: oneturn.Python{Interpreter: filepath.Join(root, "bin", "python")},
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	require.Eventually(t, func() bool {
+		data, err := os.ReadFile(tries)
+		return err == nil && len(data) >= 6 // each look tries the interpreter, and inspects the files
+	}, 60*time.Second, 20*time.Millisecond)
+	require.Equal(t, 1, strings.Count(log.String(), "no turns are taken until a tool can run"))
+	require.NotContains(t, log.String(), "manifest error", "whoever starts the worker has them")
 }

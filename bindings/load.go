@@ -198,9 +198,13 @@ func (s *Set) inspect(ctx context.Context, opts *Options, drafts []*draft) (file
 		if slices.ContainsFunc(drafts, (*draft).callsPython) {
 			severity = SeverityError
 		}
+		message, mend := err.Error(), "install Python 3.9 or newer, or name an interpreter that runs with --python"
+		if known := (interface{ Fix() (text, fix string) })(nil); errors.As(err, &known) {
+			message, mend = known.Fix()
+		}
 		s.general = append(s.general, Diagnostic{
-			Severity: severity, Code: "not_inspected", Message: err.Error(),
-			Mend: "install Python 3.9 or newer, or name an interpreter that runs with --python",
+			Severity: severity, Code: "not_inspected", Message: message,
+			Mend: mend,
 		})
 		return nil, false, nil
 	}

@@ -3,6 +3,7 @@ package bindings_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -27,4 +28,22 @@ func TestInterpreterThatDoesNotRunIsAnErrorOnlyWhereAToolNeedsIt(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, lines(set, severity)[0], "no Python found [not_inspected]")
 	}
+}
+
+// fixable is an error that has its fix apart.
+type fixable struct{}
+
+func (fixable) Error() string           { return "what: how" }
+func (fixable) Fix() (text, fix string) { return "what", "how" }
+
+func TestFixOfAnInterpreterIsStatedOnce(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "W", "oneturn.yaml"), "agents: {A: }\ntools: [{name: f, agent: A, file: t.py}]\n")
+	write(t, filepath.Join(root, "W", "tools", "t.py"), "def f(): pass\n")
+	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: func(context.Context, string, map[string][]byte) (map[string]bindings.PyFile, error) {
+		return nil, fmt.Errorf("inspect: %w", fixable{})
+	}})
+	require.NoError(t, err)
+	require.Equal(t, "error: what [not_inspected]: how", lines(set, bindings.SeverityError)[0])
 }

@@ -60,7 +60,7 @@ func (w *workflowReport) needEnvFile(dir string) map[string]bool {
 		d.File = filepath.ToSlash(name)
 		w.Diagnostics = append(w.Diagnostics, d)
 	}
-	file, err := dotenv.Read(filepath.Join(dir, name))
+	file, err := dotenv.Read(dir, name)
 	if err == nil {
 		_, err = file.Variables(nil)
 	}

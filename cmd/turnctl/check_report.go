@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -130,8 +131,12 @@ func (r *report) needPython(ctx context.Context, dir, interpreter string) bool {
 func (w *workflowReport) needModules(ctx context.Context, dir, interpreter string, imports []string, set *bindings.Set) {
 	missing, err := python.Missing(ctx, interpreter, dir, filepath.Join(dir, w.Dir), imports)
 	if err != nil {
+		text, mend := err.Error(), "name an interpreter with --python"
+		if known := (interface{ Fix() (text, fix string) })(nil); errors.As(err, &known) {
+			text, mend = known.Fix()
+		}
 		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityWarning, w.Name, "modules_not_checked",
-			"name an interpreter with --python", "whether Python modules are missing could not be found out: %v", err))
+			mend, "whether Python modules are missing could not be found out: %s", text))
 	}
 	if len(missing) == 0 {
 		return

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -15,15 +16,17 @@ import (
 // MaxSize is how many bytes a file may have.
 const MaxSize = 64 << 10
 
-// Read reads the file of a path. One that does not exist sets nothing. The error names the path:
-// of a file that cannot be read, is not a regular one, is over [MaxSize] or is not text.
-func Read(path string) (*File, error) {
-	in, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a named pipe would wait for a writer
+// Read reads a file that is named relative to a folder, which no symbolic link may lead out of. One
+// that does not exist sets nothing. The error names the path: of a file that cannot be read, is not a
+// regular one, is over [MaxSize] or is not text.
+func Read(folder, name string) (*File, error) {
+	path := filepath.Join(folder, name)
+	in, err := open(folder, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &File{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the workflow's .env: %w", err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	defer in.Close()
 	switch info, err := in.Stat(); {
@@ -41,6 +44,20 @@ func Read(path string) (*File, error) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return f, nil
+}
+
+// open does not wait where the file is a named pipe without a writer.
+func open(folder, name string) (*os.File, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller names the path
+	}
+	defer root.Close()
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if info, none := root.Lstat(name); err != nil && none == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return nil, fmt.Errorf("its symbolic link must be relative and stay inside %s: %w", folder, err)
+	}
+	return file, err //nolint:wrapcheck // the caller names the path
 }
 
 // Parse reads the text of a file. The error names the line of a byte that no environment

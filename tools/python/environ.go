@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"github.com/oneturn/oneturn/internal/dotenv"
 	"github.com/oneturn/oneturn/internal/process"
@@ -16,13 +18,19 @@ const minSecret = 6 // shorter values of a .env file are not redacted in the log
 //nolint:gochecknoglobals // a constant
 var forHost = []string{"PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUTF8=1", "PYTHONIOENCODING=utf-8:backslashreplace"}
 
-// environment builds the environment of a child: from the worker's own, what every tool needs
-// and what the allow-list names; then the .env file of the folder; then what the host needs. It
-// returns the values of the .env file too, to keep them out of the log. Statements of the file
-// that set nothing are logged.
-func environment(log *slog.Logger, own, allow []string, folder string) (env, secrets []string, err error) {
+// environment makes the environments of the processes of one version of a workflow.
+type environment struct {
+	mu     sync.Mutex
+	logged []dotenv.Problem // of the .env file
+}
+
+// build makes the environment of a child: from the worker's own, what every tool needs and what the
+// allow-list names; then the .env file, named relative to root, which it cannot lead out of; then
+// what the host needs. It returns the values of the .env file too, to keep them out of the log.
+// Statements of the file that set nothing are logged once, and again when they have changed.
+func (e *environment) build(log *slog.Logger, own, allow []string, root, dotEnv string) (env, secrets []string, err error) {
 	env = process.Environment(own, allow)
-	vars, err := variables(log, filepath.Join(folder, ".env"), env)
+	vars, err := e.variables(log, root, dotEnv, env)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,12 +44,13 @@ func environment(log *slog.Logger, own, allow []string, folder string) (env, sec
 }
 
 // variables reads a .env file, whose references see the environment of the tools.
-func variables(log *slog.Logger, path string, env []string) ([]dotenv.Variable, error) {
-	file, err := dotenv.Read(path)
+func (e *environment) variables(log *slog.Logger, root, name string, env []string) ([]dotenv.Variable, error) {
+	path := filepath.Join(root, name)
+	file, err := dotenv.Read(root, name)
 	if err != nil {
 		return nil, err
 	}
-	if n := len(file.Problems); n > 0 {
+	if n := len(file.Problems); e.news(file.Problems) && n > 0 {
 		first := file.Problems[0]
 		log.Warn("statements of .env that set nothing", "file", path, "count", n, "line", first.Line, "problem", first.Text, "fix", first.Fix)
 	}
@@ -50,4 +59,13 @@ func variables(log *slog.Logger, path string, env []string) ([]dotenv.Variable, 
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return vars, nil
+}
+
+// news takes note of problems, and reports whether they are others than before.
+func (e *environment) news(problems []dotenv.Problem) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	same := slices.Equal(problems, e.logged)
+	e.logged = problems
+	return !same
 }

@@ -102,3 +102,50 @@ def show(): print(os.environ["KEY"]); print(os.environ["URL"])
 	require.Contains(t, k.log.String(), `line=6 problem="it is not an assignment"`)
 	require.NotContains(t, k.log.String(), "canary")
 }
+
+func TestEnvFileIsReadInsideTheRootAlone(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", "import os\ndef token(): return os.environ.get('TOKEN')\n", "shared.env", "TOKEN=shared\n")
+	outside := filepath.Join(filepath.Dir(k.root), "outside.env")
+	require.NoError(t, os.WriteFile(outside, []byte("TOKEN=canary\n"), 0o600))
+	path := filepath.Join(k.root, "WF", ".env")
+	for _, target := range []string{outside, "../../outside.env", "/proc/self/environ"} {
+		require.NoError(t, os.Symlink(target, path))
+		text := k.fails("token", `{}`, events.CodeToolError)
+		require.Contains(t, text, path+": its symbolic link must be relative and stay inside "+k.root)
+		require.NotContains(t, text, "canary")
+		require.NoError(t, os.Remove(path))
+	}
+	require.NoError(t, os.Symlink("../shared.env", path))
+	require.Equal(t, `"shared"`, k.value("token", `{}`))
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink("../WF/none.env", path))
+	k.pool.Renew("WF", nil)
+	require.Equal(t, "null", k.value("token", `{}`), "a file that does not exist sets nothing")
+
+	single := newKit(t, python.Options{Root: filepath.Join(k.root, "WF")})
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink("../shared.env", path))
+	require.Contains(t, single.fails("token", `{}`, events.CodeToolError), "must be relative and stay inside")
+}
+
+func TestStatementsThatSetNothingAreLoggedOncePerVersion(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, python.Options{}, "WF/tools/t.py", "import os\ndef leave(): os._exit(1)\n", "WF/.env", "nothing\n")
+	logged := func(n int) {
+		t.Helper()
+		require.Equal(t, n, strings.Count(k.log.String(), "statements of .env that set nothing"))
+	}
+	for range 3 {
+		k.fails("leave", `{}`, events.CodeToolError)
+	}
+	logged(1)
+	k.write("WF/.env", "A=b\nother\n")
+	for range 2 {
+		k.fails("leave", `{}`, events.CodeToolError)
+	}
+	logged(2)
+	k.pool.Renew("WF", nil)
+	k.fails("leave", `{}`, events.CodeToolError)
+	logged(3)
+}

@@ -43,6 +43,7 @@ type group struct {
 	idleAfter time.Duration
 	spawn     func(*group) *child
 	counts    *counters
+	environ   environment       // of its processes
 	sources   map[string][]byte // Python files to run instead of those on the disk
 	calls     int               // guarded by the pool: a group with calls is not forgotten
 

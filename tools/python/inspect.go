@@ -90,7 +90,7 @@ func Inspect(ctx context.Context, interpreter, root string, files map[string][]b
 		}
 	}
 	input := &inspected{root: abs, files: files, names: slices.Sorted(maps.Keys(files))}
-	if err := ask(ctx, interpreter, abs, script("inspect/hints.py")+script("inspect/inspect.py"), input, &found); err != nil {
+	if err := ask(ctx, interpreter, []string{abs}, script("inspect/hints.py")+script("inspect/inspect.py"), input, &found); err != nil {
 		return nil, fmt.Errorf("inspect Python files of %s: %w", root, err)
 	}
 	for _, file := range found {
@@ -166,19 +166,30 @@ func Missing(ctx context.Context, interpreter, root, folder string, modules []st
 	if err != nil {
 		return nil, fmt.Errorf("look for Python modules: %w", err)
 	}
-	if err := ask(ctx, interpreter, root, script("inspect/missing.py"), bytes.NewReader(input), &missing); err != nil {
+	if err := ask(ctx, interpreter, nil, script("inspect/missing.py"), bytes.NewReader(input), &missing); err != nil {
 		return nil, fmt.Errorf("look for Python modules: %w", err)
 	}
 	return missing, nil
 }
 
-// Probe tells why an interpreter cannot run Python tools: it is not there, it is no Python, an
-// old one, or it does not answer. An interpreter of "" is found as for a [Pool].
+// Probe returns why an interpreter cannot run Python tools: it is not there, it is no Python, an
+// old one, or it does not answer. An interpreter of "" is found as for a [Pool] over root, but in no
+// workflow's own .venv: see [ProbeWorkflow].
 func Probe(ctx context.Context, interpreter, root string) error {
+	return probe(ctx, interpreter, root)
+}
+
+// ProbeWorkflow is [Probe] for one workflow, whose folder is named relative to root.
+func ProbeWorkflow(ctx context.Context, interpreter, root, folder string) error {
+	return probe(ctx, interpreter, filepath.Join(root, folder), root)
+}
+
+// probe tries an interpreter, "" for one that is found in folders.
+func probe(ctx context.Context, interpreter string, folders ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	var version []int
-	if err := ask(ctx, interpreter, root, script("inspect/version.py"), nil, &version); err != nil {
+	if err := ask(ctx, interpreter, folders, script("inspect/version.py"), nil, &version); err != nil {
 		return fmt.Errorf("try the Python interpreter: %w", err)
 	}
 	if slices.Compare(version, []int{3, 9}) < 0 {
@@ -187,9 +198,10 @@ func Probe(ctx context.Context, interpreter, root string) error {
 	return nil
 }
 
-// ask runs an embedded script: in on stdin, nil for nothing, JSON out on stdout.
-func ask(ctx context.Context, chosen, root, source string, in io.Reader, out any) error {
-	python, err := interpreter(chosen, place{root: filepath.Dir(root), folder: root})
+// ask runs an embedded script: in on stdin, nil for nothing, JSON out on stdout. Without a chosen
+// interpreter it looks for a .venv in folders.
+func ask(ctx context.Context, chosen string, folders []string, source string, in io.Reader, out any) error {
+	python, err := interpreter(chosen, folders...)
 	if err != nil {
 		return err
 	}

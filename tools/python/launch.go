@@ -27,6 +27,7 @@ type launch struct {
 	maxMem   int64
 	grace    time.Duration
 	load     time.Duration
+	environ  *environment      // of the version of the workflow
 	sources  map[string][]byte // Python files, relative to the workflow's folder, to run instead of those on the disk
 }
 
@@ -42,7 +43,7 @@ func (l launch) startError(op, text string) error {
 	if err != nil {
 		return toolError(op, "Python could not be started: %s; the tool was not entered", text)
 	}
-	name, err := interpreter(l.python, at)
+	name, err := interpreter(l.python, at.folder, l.root)
 	if err != nil {
 		return toolError(op, "Python could not be started: %s; the tool was not entered", text)
 	}
@@ -143,11 +144,15 @@ func (l launch) command(log *slog.Logger, mark string) (cmd *exec.Cmd, boot []by
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	python, err := interpreter(l.python, at)
+	python, err := interpreter(l.python, at.folder, l.root)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	env, secrets, err := environment(log, os.Environ(), l.allow, at.folder)
+	dotEnv, err := filepath.Rel(l.root, filepath.Join(at.folder, ".env"))
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("find the workflow's .env: %w", err)
+	}
+	env, secrets, err := l.environ.build(log, os.Environ(), l.allow, l.root, dotEnv)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -31,13 +32,14 @@ func locate(root, workflow string) (place, error) {
 	return place{}, fmt.Errorf("workflow %q has no folder in %s: put it back under that name", workflow, root)
 }
 
-// interpreter returns the absolute path of the Python to use: the chosen one, else that of the
-// workflow's .venv, the root's .venv, $VIRTUAL_ENV, else python3 of the path. A virtual environment
+// interpreter returns the absolute path of the Python to use: the chosen one, else that of the first
+// folder with a .venv, which are the workflow's and the workflows folder, $VIRTUAL_ENV, else python3 of
+// the path. A virtual environment
 // whose interpreter is there and cannot be run, as after an upgrade of Python, is an error: the tool
 // would miss its modules. Relative names count
 // from the worker's folder, whatever folder the process runs in. Links are kept: they are how a
 // virtual environment is recognised.
-func interpreter(chosen string, at place) (string, error) {
+func interpreter(chosen string, folders ...string) (string, error) {
 	if chosen != "" {
 		path, err := program(chosen)
 		if err != nil {
@@ -45,22 +47,38 @@ func interpreter(chosen string, at place) (string, error) {
 		}
 		return path, nil
 	}
-	for _, venv := range []string{
-		filepath.Join(at.folder, ".venv"), filepath.Join(at.root, ".venv"), os.Getenv("VIRTUAL_ENV"),
-	} {
-		if venv == "" {
-			continue
+	var places []string
+	for _, folder := range folders {
+		if venv := filepath.Join(folder, ".venv"); !slices.Contains(places, venv) {
+			places = append(places, venv)
 		}
+	}
+	venvs := places
+	if active := os.Getenv("VIRTUAL_ENV"); active != "" {
+		venvs = append(slices.Clone(places), active)
+	}
+	for _, venv := range venvs {
 		if path, err := pythonOf(venv); path != "" || err != nil {
 			return path, err
 		}
 	}
 	path, err := program("python3")
 	if err != nil {
-		return "", fmt.Errorf("no Python found in %s, %s, $VIRTUAL_ENV or $PATH: install Python 3.9 or newer or set --python",
-			filepath.Join(at.folder, ".venv"), filepath.Join(at.root, ".venv"))
+		return "", notFound("in " + strings.Join(append(places, "$VIRTUAL_ENV"), ", ") + " or $PATH")
 	}
 	return path, nil
+}
+
+// fixableError is an error with its fix.
+type fixableError struct{ text, fix string }
+
+func (e *fixableError) Error() string { return e.text + ": " + e.fix }
+
+// Fix returns both, for diagnostics that have a place for each.
+func (e *fixableError) Fix() (text, fix string) { return e.text, e.fix }
+
+func notFound(where string) error {
+	return &fixableError{"no Python found " + where, "install Python 3.9 or newer or set --python"}
 }
 
 // pythonOf returns the interpreter of a virtual environment, "" if it has none.
@@ -73,7 +91,10 @@ func pythonOf(venv string) (string, error) {
 	if _, none := os.Lstat(name); none != nil {
 		return "", nil
 	}
-	return "", fmt.Errorf("%s is there and cannot be run (%w): re-create the virtual environment with python3 -m venv --clear %s, or remove it", name, err, venv)
+	return "", &fixableError{
+		fmt.Sprintf("%s is there and cannot be run (%v)", name, err),
+		fmt.Sprintf("re-create the virtual environment with python3 -m venv --clear %s, or remove it", venv),
+	}
 }
 
 // program finds an executable by its path, or by its name in $PATH.

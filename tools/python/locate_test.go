@@ -95,3 +95,28 @@ func TestErrorsOfAnInterpreterStateTheCauseOnce(t *testing.T) {
 	require.ErrorContains(t, err, "set with --python")
 	require.Equal(t, 1, strings.Count(err.Error(), absent))
 }
+
+// TestOnlyFoldersOfWorkflowsAreSearchedForAnInterpreter: a .venv above them is somebody else's.
+func TestOnlyFoldersOfWorkflowsAreSearchedForAnInterpreter(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("VIRTUAL_ENV", "")
+	k := newKit(t, python.Options{}, "WF/tools/t.py", "def one(): return 1\n", "WF/tools.yaml", "tools: []\n")
+	above, flow := filepath.Dir(k.root), filepath.Join(k.root, "WF")
+	foreign := filepath.Join(above, ".venv", "bin", "python")
+	require.NoError(t, os.MkdirAll(filepath.Dir(foreign), 0o700))
+	require.NoError(t, os.WriteFile(foreign, []byte("#!/bin/sh\ntouch "+above+"/ran\nexit 3\n"), 0o700))
+	missing := func(folders ...string) string {
+		return "no Python found in " + strings.Join(folders, "/.venv, ") + "/.venv, $VIRTUAL_ENV or $PATH: install Python 3.9 or newer or set --python"
+	}
+	_, err := python.Inspect(t.Context(), "", k.root, map[string][]byte{"t.py": nil})
+	require.EqualError(t, err, "inspect Python files of "+k.root+": "+missing(k.root))
+	require.ErrorContains(t, python.Probe(t.Context(), "", k.root), missing(k.root))
+	require.ErrorContains(t, python.ProbeWorkflow(t.Context(), "", k.root, "WF"), missing(flow, k.root))
+	require.ErrorContains(t, python.ProbeWorkflow(t.Context(), "", flow, "."), missing(flow))
+	_, err = k.invoke(t.Context(), "one", `{}`)
+	require.ErrorContains(t, err, missing(flow, k.root))
+	single := newKit(t, python.Options{Root: flow}) // the folder is the workflow
+	_, err = single.invoke(t.Context(), "one", `{}`)
+	require.ErrorContains(t, err, missing(flow))
+	require.NoFileExists(t, filepath.Join(above, "ran"))
+}

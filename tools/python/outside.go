@@ -31,7 +31,7 @@ func Outside(root string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("no Python found in $VIRTUAL_ENV or $PATH outside %s: install Python 3.9 or newer or set --python", root)
+	return "", notFound("in $VIRTUAL_ENV or $PATH outside " + root)
 }
 
 // outside reports whether a program and what it links to are not in a folder.

@@ -194,7 +194,7 @@ func (p *Pool) child(g *group, workflow string) *child {
 	c := newChild(launch{
 		workflow: workflow, root: p.opts.Root, python: p.opts.Interpreter, allow: p.opts.Env,
 		maxFrame: p.opts.MaxFrame, maxMem: p.opts.MaxMemory, grace: p.opts.Grace,
-		load: p.opts.LoadTimeout, sources: g.sources,
+		load: p.opts.LoadTimeout, sources: g.sources, environ: &g.environ,
 	}, p.opts.Logger.With("workflow", workflow))
 	c.async, c.release, c.spare, c.exited, c.leave, c.back = g.learn, g.release, g.spare, g.exited, g.leaveRoom, g.takeRoom
 	c.stall = g.stall
