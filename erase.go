@@ -1,11 +1,14 @@
 package oneturn
 
 import (
+	"context"
+	"log/slog"
 	"time"
 
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/inbox"
+	"github.com/oneturn/oneturn/internal/throttle"
 )
 
 // erase settles a message that held a secret answer: its bytes are overwritten before it is acknowledged.
@@ -17,11 +20,12 @@ func (w *Worker) erase(d *inbox.Delivery, again time.Duration) {
 	case err == nil:
 		d.Ack()
 	case again > 0:
-		w.c.Logger.Warn("a secret answer could not be erased from the inbound stream; it is tried again", "seq", d.Seq, "err", err)
+		w.lines.Log(context.Background(), w.c.Logger, time.Now(), "erased again", "", throttle.Several, slog.LevelWarn,
+			"a secret answer could not be erased from the inbound stream; it is tried again", "seq", d.Seq, "err", err)
 		d.Nak(again)
 	default:
-		w.c.Logger.Error("a secret answer could not be erased from the inbound stream: the server's files may hold it until they are compacted",
-			"seq", d.Seq, "err", err)
+		w.lines.Log(context.Background(), w.c.Logger, time.Now(), "not erased", "", throttle.Several, slog.LevelError,
+			"a secret answer could not be erased from the inbound stream: the server's files may hold it until they are compacted", "seq", d.Seq, "err", err)
 		d.Ack()
 	}
 }

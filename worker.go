@@ -18,6 +18,7 @@ import (
 	"github.com/oneturn/oneturn/inbox"
 	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/limits"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
@@ -39,6 +40,7 @@ type Worker struct {
 	writes  writeHealth
 	room    room
 	denied  denied.Denials
+	lines   throttle.Lines // of what messages can cause
 }
 
 // NewWorker checks the configuration and loads the manifests. It does no network I/O; Run

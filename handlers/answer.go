@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -129,8 +130,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 
 // unsealable gives an answer back to a secret question that this worker has no keys for: a worker with keys has asked it.
 func (h *Handlers) unsealable(m *Message, r *events.ToolCallResponse, err error) Disposition {
-	app, _ := h.Space.InSender(m.Subject)
-	h.Logger.Log(m.Held, h.oftenAs(app), "a secret answer cannot be sealed; it is offered to other workers", "seq", m.Lease.Seq, "err", logError(err))
+	h.often(m, slog.LevelWarn, "a secret answer cannot be sealed; it is offered to other workers", "", "seq", m.Lease.Seq, "err", logError(err))
 	if d, back := h.giveBack(m, h.rarely(m)); back {
 		return d
 	}
@@ -159,6 +159,6 @@ func (h *Handlers) follow(ctx context.Context, m *Message, key subjects.Key, v i
 
 // undecided leaves a message of which it is not known what is stored. It comes back.
 func (h *Handlers) undecided(m *Message, what string, err error) Disposition {
-	h.Logger.Warn("the message comes back", "why", what, "seq", m.Lease.Seq, "delivery", m.Lease.Delivery, "err", logError(err))
+	h.often(m, slog.LevelWarn, "the message comes back", what, "why", what, "seq", m.Lease.Seq, "delivery", m.Lease.Delivery, "err", logError(err))
 	return leave()
 }

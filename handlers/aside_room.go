@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -161,7 +162,7 @@ func (h *Handlers) mayPutAside(m *Message) (bool, error) {
 	}
 	room, err := h.AsideRoom(m.Held, in.App, len(m.Data))
 	if err == nil && !room {
-		h.Logger.Log(m.Held, h.oftenAs(in.App), "too much is put aside: messages that wait are judged at once, or keep their places", "seq", m.Lease.Seq)
+		h.often(m, slog.LevelWarn, "too much is put aside: messages that wait are judged at once, or keep their places", "", "seq", m.Lease.Seq)
 	}
 	return room, err
 }

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"strings"
 
@@ -57,7 +58,7 @@ func (t *turn) response() *events.ToolResponse {
 // under that key; a workflow may ask for it to be a turn of its own.
 func (h *Handlers) conflict(t *turn) Disposition {
 	h.Metrics.Conflicts.Inc()
-	h.Logger.Warn("turn key used again with other data", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "seq", t.m.Lease.Seq)
+	h.often(t.m, slog.LevelWarn, "turn key used again with other data", "", "workflow", cut(t.Workflow), "chat", cut(t.Chat), "turn", cut(t.callID), "seq", t.m.Lease.Seq)
 	event, err := events.Encode(events.KindTurnConflict, &events.TurnConflict{
 		Kind: events.KindTurnConflict, ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn,
 		Agent: t.Agent, WorkflowName: t.Workflow, Fingerprint: t.hash,
@@ -66,7 +67,7 @@ func (h *Handlers) conflict(t *turn) Disposition {
 		err = h.Live(h.Space.Live(t.App, t.Chat, events.KindTurnConflict), event)
 	}
 	if err != nil {
-		h.Logger.Warn("turn_conflict could not be published", "chat", t.Chat, "turn", t.callID, "err", err)
+		h.often(t.m, slog.LevelWarn, "turn_conflict could not be published", "", "chat", cut(t.Chat), "turn", cut(t.callID), "err", err)
 	}
 	return h.dead(t.m, reasonConflict, fmt.Errorf(
 		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.Turn, t.hash[:16]))

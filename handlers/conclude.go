@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -124,7 +125,7 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 		r.Content = fmt.Sprintf("The turn was open for longer than %s: the effect of tool %s may or may not have happened.", h.MaxTurnLife, r.ToolName)
 	case code == events.CodeStateCorrupt:
 		r.Content = "The journal record of the turn cannot be read: it was not run (again)."
-		h.Logger.Error("a journal record cannot be read; the turn ends as state_corrupt", "key", t.key.String())
+		h.often(t.m, slog.LevelError, "a journal record cannot be read; the turn ends as state_corrupt", "", "key", t.key.String())
 	case stored != nil:
 		r.Content, r.Payload = stored.content, stored.payload
 	default:

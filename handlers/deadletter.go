@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -52,11 +53,11 @@ func decodeReason(err error) string {
 // acknowledged only when the dead letter is stored.
 func (h *Handlers) dead(m *Message, reason string, cause error) Disposition {
 	if err := h.Dead.Put(m.Held, m, reason, cause); err != nil {
-		h.Logger.Error("a dead letter could not be stored; the message comes back", "reason", reason, "seq", m.Lease.Seq, "err", err)
+		h.often(m, slog.LevelError, "a dead letter could not be stored; the message comes back", reason, "reason", reason, "seq", m.Lease.Seq, "err", err)
 		return leave()
 	}
 	h.Metrics.Dead.WithLabelValues(reason).Inc()
-	h.Logger.Warn("dead letter", "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(cause))
+	h.often(m, slog.LevelWarn, "dead letter", reason, "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(cause))
 	return ack()
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -232,8 +233,7 @@ func (h *Handlers) unopened(m *Message, err error) Disposition {
 	if !m.byWorker || !errors.Is(err, secrets.ErrUnknownKey) || h.MaxTurnLife > 0 && age >= h.MaxTurnLife {
 		return h.unparsed(m, err)
 	}
-	app, _ := h.Space.InSender(m.Subject)
-	h.Logger.Log(m.Held, h.oftenAs(app), "an answer that was put aside waits for a worker with its key", "seq", m.Lease.Seq,
+	h.often(m, slog.LevelWarn, "an answer that was put aside waits for a worker with its key", "", "seq", m.Lease.Seq,
 		"age", age.Round(time.Second), "err", logError(err))
 	if d, back := h.giveBack(m, h.rarely(m)); back {
 		return d

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -11,12 +12,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/throttle"
 )
 
 // Timers handles what schedules deliver. Of sweeps one message goes round, from schedule to
 // worker and back. Whoever gets it sweeps, so that one worker does at a time, and goes on from what
 // the last one has left in Pages. Ends of the time to answer a question go on to the workers of its pool, any
-// number at a time. All fields are required.
+// number at a time. All exported fields are required.
 type Timers struct {
 	Sweep   *Sweep
 	Pages   SweepPages
@@ -26,6 +28,8 @@ type Timers struct {
 	// Interval is from the end of one sweep to the next. A worker with less than 0 sweeps
 	// nothing, and leaves that to others.
 	Interval time.Duration
+
+	lines throttle.Lines
 }
 
 // sweepBody is what a sweep that is due holds. Workers of an older version take it for the state of a
@@ -79,7 +83,7 @@ func (t *Timers) Handle(ctx context.Context, m *Message) (d Disposition) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.Metrics.Panics.Inc()
-			s.Logger.Error("a handler panicked; the message comes back", "seq", m.Lease.Seq, "delivery", m.Lease.Delivery,
+			t.often(m, slog.LevelError, "a handler panicked; the message comes back", "", "seq", m.Lease.Seq, "delivery", m.Lease.Delivery,
 				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			d = leave()
 		}
@@ -158,10 +162,10 @@ func (t *Timers) sweep(ctx context.Context, m *Message) error {
 
 func (t *Timers) dead(m *Message, reason string, cause error) Disposition {
 	if err := t.Dead.Put(m.Held, m, reason, cause); err != nil {
-		t.Sweep.Logger.Error("a dead letter could not be stored; the message comes back", "reason", reason, "seq", m.Lease.Seq, "err", err)
+		t.often(m, slog.LevelError, "a dead letter could not be stored; the message comes back", reason, "reason", reason, "seq", m.Lease.Seq, "err", err)
 		return leave()
 	}
 	t.Metrics.Dead.WithLabelValues(reason).Inc()
-	t.Sweep.Logger.Warn("dead letter", "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(cause))
+	t.often(m, slog.LevelWarn, "dead letter", reason, "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(cause))
 	return ack()
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -82,7 +83,7 @@ func (t *Timers) passOn(ctx context.Context, due *Message, in *nats.Msg) Disposi
 			return nakAfter(0) // the worker stops
 		}
 		if due.Lease.Delivery <= 1 {
-			t.Sweep.Logger.Warn("a message that is due could not be published; it comes back", "subject", in.Subject, "err", logError(err))
+			t.often(due, slog.LevelWarn, "a message that is due could not be published; it comes back", "", "subject", cut(in.Subject), "err", logError(err))
 		}
 		return nakAfter(growing(due, notMine))
 	}

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -12,7 +13,7 @@ import (
 // damagedEnd keeps the message of a turn whose response cannot be read. Nothing can be stored in
 // its place, and readers are told by the request API; the tool is not entered (again).
 func (h *Handlers) damagedEnd(t *turn) Disposition {
-	h.Logger.Error("the response of a turn cannot be read; its message becomes a dead letter", "key", t.key.String())
+	h.often(t.m, slog.LevelError, "the response of a turn cannot be read; its message becomes a dead letter", "", "key", t.key.String())
 	return h.dead(t.m, reasonStateCorrupt, idempotency.ErrDamaged)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -44,7 +45,7 @@ func (h *Handlers) erases(m *Message) bool {
 	if h.erased.takeFor(in.App, h.Now(), erasureFor) {
 		return true
 	}
-	h.Logger.Log(m.Held, h.oftenAs(in.App), "an answer to no known question is acknowledged and not erased: the tenant sends too many", "seq", m.Lease.Seq)
+	h.often(m, slog.LevelWarn, "an answer to no known question is acknowledged and not erased: the tenant sends too many", "", "seq", m.Lease.Seq)
 	return false
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -119,6 +120,6 @@ func (h *Handlers) before(m *Message, end time.Time) (time.Duration, error) {
 func (h *Handlers) notExpired(m *Message, e *events.Expire, code events.VerdictCode, text string) Disposition {
 	h.Metrics.Expiries.WithLabelValues(string(code)).Inc()
 	h.tell(m, events.NewVerdict(code, e.ToolCallID, text))
-	h.Logger.Info("nothing expires", "code", string(code), "chat", e.Chat, "question", e.ToolCallID, "seq", m.Lease.Seq)
+	h.often(m, slog.LevelInfo, "nothing expires", string(code), "code", string(code), "chat", cut(e.Chat), "question", cut(e.ToolCallID), "seq", m.Lease.Seq)
 	return ack()
 }

@@ -1,14 +1,17 @@
 package handlers
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/throttle"
 )
 
 // maxSchemas is how many compiled schemas of questions a worker remembers.
@@ -89,7 +92,8 @@ func (h *Handlers) contentOf(q *inquiry, value any) (content, error) {
 	fit, err := h.fitting(q.Answer.Schema)
 	switch {
 	case err != nil: // it was compiled when the question was asked
-		h.Logger.Error("the schema of a question cannot be used (any more)", "question", q.ToolCallID, "err", logError(err))
+		h.lines.Log(context.Background(), h.Logger, h.Now(), "schema", q.key.App, throttle.Several, slog.LevelError,
+			"the schema of a question cannot be used (any more)", "question", cut(q.ToolCallID), "err", logError(err))
 		c.unfit = &unfit{code: events.VerdictInvalid, text: "The answer cannot be checked: the schema of the question cannot be used."}
 		return c, nil
 	case fit == nil:

@@ -68,7 +68,7 @@ func (h *Handlers) giveLeaseBack(m *Message, isLease bool) Disposition {
 	if d, kept := h.keepPlace(m, min(delay, longestPlace)); kept {
 		return d
 	}
-	app, kind := h.Space.InSender(m.Subject)
+	_, kind := h.Space.InSender(m.Subject)
 	if kind != events.KindResume || h.Defer == nil {
 		if isLease {
 			return h.keepPlaceUnbudgeted(m, delay)
@@ -77,7 +77,7 @@ func (h *Handlers) giveLeaseBack(m *Message, isLease bool) Disposition {
 			return d
 		}
 	}
-	h.Logger.Log(m.Held, h.oftenAs(app), "a turn of an unknown workflow is left to the next sweep", "seq", m.Lease.Seq)
+	h.often(m, slog.LevelWarn, "a turn of an unknown workflow is left to the next sweep", "", "seq", m.Lease.Seq)
 	return h.ackUnlessHeldLater(m)
 }
 
@@ -116,15 +116,6 @@ func (h *Handlers) rarely(m *Message) time.Duration {
 	}
 	const part, least = 4, time.Second
 	return max(h.age(m)/part, least)
-}
-
-// oftenAs is the level of a line about a message of a tenant that has to wait, or is refused: a warning
-// once a minute, however many there are.
-func (h *Handlers) oftenAs(app string) slog.Level {
-	if h.warned.Add(app+h.Now().Truncate(time.Minute).Format(time.RFC3339), h.Now()) {
-		return slog.LevelDebug
-	}
-	return slog.LevelWarn
 }
 
 // age is how long ago the inbound stream took a message first, by the server's clock.
@@ -189,8 +180,7 @@ func (h *Handlers) putsAside(m *Message, delay time.Duration) (Disposition, bool
 	}
 	switch {
 	case errorsRefused(err), errors.Is(err, errUnsealed), noRoom(err):
-		app, _ := h.Space.InSender(m.Subject)
-		h.Logger.Log(m.Held, h.oftenAs(app), "a message cannot be put aside", "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(err))
+		h.often(m, slog.LevelWarn, "a message cannot be put aside", "", "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(err))
 		return Disposition{}, false
 	case err != nil:
 		return h.undecided(m, "it could not be put aside", err), true

@@ -16,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/internal/serverclock"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
@@ -33,7 +34,6 @@ const (
 	// cancelledFor is how long a live copy of a cancel is remembered for turns that begin to run: after
 	// that its message does the rest.
 	cancelledFor = 10 * time.Minute
-	warnings     = 1_024
 	// graceNaks is how often a message of an unknown workflow is given back within the
 	// binding grace: often enough that one of many workers that knows it gets it.
 	graceNaks = 40
@@ -113,12 +113,11 @@ type Handlers struct {
 	running   *running
 	cancelled *recent.Set[string] // names of turns
 	unsafe    *recent.Set[string] // tools that have asked and cannot be parked, with their workflows
-	warned    *recent.Set[string] // tenants of messages that wait, with the minute
+	lines     throttle.Lines
 	buffers   buffers
 	schemas   schemas
 	givenBack *budget
 	erased    *budget // messages of which it is not known whether they are secret
-	refusals  *refusals
 	waits     waits
 	pending   atomic.Int64 // results that are not stored and whose lease is lost
 	draining  atomic.Bool
@@ -135,7 +134,7 @@ func New(c Config) *Handlers {
 	h := &Handlers{
 		givenBack: newBudget(0), erased: newBudget(erasures), waits: waits{asking: newBudget(0), limited: newBudget(0)},
 
-		Config: c, running: newRunning(), refusals: newRefusals(), warned: recent.New[string](warnings, 0),
+		Config: c, running: newRunning(),
 		cancelled: recent.New[string](cancelledKeys, cancelledFor), unsafe: recent.New[string](unsafeTools, 0),
 	}
 	h.SetMaxAckPending(c.MaxAckPending)
@@ -149,7 +148,7 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.Metrics.Panics.Inc()
-			h.Logger.Error("a handler panicked; the message comes back", "seq", m.Lease.Seq, "delivery", m.Lease.Delivery,
+			h.often(m, slog.LevelError, "a handler panicked; the message comes back", "", "seq", m.Lease.Seq, "delivery", m.Lease.Delivery,
 				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			d = leave()
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -168,7 +169,7 @@ func (h *Handlers) elsewhere(m *Message, workflow string, q *inquiry) (Dispositi
 	case h.inGrace(m):
 		return h.giveBack(m, h.handOverDelay(m))
 	case h.waitsElsewhere(m, workflow, q):
-		h.Logger.Log(m.Held, h.oftenAs(q.key.App), "no worker has the workflow of an open question: start one that has it, or send the answer again then",
+		h.often(m, slog.LevelWarn, "no worker has the workflow of an open question: start one that has it, or send the answer again then", "",
 			"workflow", q.WorkflowName, "chat", q.ChatID, "question", q.ToolCallID, "seq", m.Lease.Seq, "age", age.Round(time.Second))
 		return h.giveBack(m, h.rarely(m))
 	}

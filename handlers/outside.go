@@ -193,7 +193,7 @@ func unstorable(t *turn, err error) events.Code {
 
 // comesBack is what becomes of a message whose work outside the journal has no outcome.
 func (h *Handlers) comesBack(t *turn, what string, err error) Disposition {
-	h.Logger.Warn("the message comes back", "why", what, "chat", t.Chat, "turn", t.callID, "err", logError(err))
+	h.often(t.m, slog.LevelWarn, "the message comes back", what, "why", what, "chat", cut(t.Chat), "turn", cut(t.callID), "err", logError(err))
 	if errors.Is(err, ErrDraining) {
 		return nakAfter(0)
 	}

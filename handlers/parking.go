@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -88,7 +89,8 @@ func (r *run) reserve() error {
 	w := &r.waiting
 	if !w.reserved && !r.parkable() {
 		if !r.h.waits.asking.take(r.t.key.App) {
-			r.h.log(r.t).Log(r.t.m.Held, r.h.oftenAs(r.t.key.App), "a question is refused: the worker keeps as many turns of the tenant in memory as it may", "app", r.t.App)
+			r.h.often(r.t.m, slog.LevelWarn, "a question is refused: the worker keeps as many turns of the tenant in memory as it may", "",
+				"app", cut(r.t.App), "chat", cut(r.t.Chat), "turn", cut(r.t.callID))
 			return &events.Error{
 				Code: events.CodeToolError, Op: "ask", Err: tools.ErrTooManyWait, Msg: fmt.Sprintf(
 					"the question was not asked: too many turns of tenant %.80q wait for people in the memory of this worker, as those of tools with effect unsafe do; "+
@@ -148,7 +150,7 @@ func (r *run) park() {
 	ctx := r.t.m.Held
 	state, err := r.state(ctx)
 	if err != nil {
-		r.h.log(r.t).Warn("the turn cannot be parked; it waits in memory", "err", logError(err))
+		r.h.often(r.t.m, slog.LevelWarn, "the turn cannot be parked; it waits in memory", "", r.t.with("err", logError(err))...)
 		r.parkIn(max(r.h.ParkAfter, firstLook))
 		return
 	}
@@ -163,7 +165,7 @@ func (r *run) park() {
 	r.holds(hold)
 	switch {
 	case errorsRefused(err):
-		r.h.log(r.t).Warn("the turn cannot be parked; it waits in memory", "err", logError(err))
+		r.h.often(r.t.m, slog.LevelWarn, "the turn cannot be parked; it waits in memory", "", r.t.with("err", logError(err))...)
 		r.parkIn(max(r.h.ParkAfter, firstLook))
 	case err != nil:
 		_ = r.judge(err)

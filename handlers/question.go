@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"sync/atomic"
@@ -163,7 +164,7 @@ func (r *run) serverTime() (time.Time, error) {
 	defer cancel()
 	now, err := r.h.ServerTime(ctx)
 	if err != nil {
-		r.h.log(r.t).Warn("the server does not report the time; its last known time bounds the time for an answer", "err", logError(err))
+		r.h.often(r.t.m, slog.LevelWarn, "the server does not report the time; its last known time bounds the time for an answer", "", r.t.with("err", logError(err))...)
 	}
 	return now, err
 }

@@ -67,7 +67,7 @@ func (h *Handlers) withoutContext(t *turn, d idempotency.Decision, err error) Di
 	t.waited = true
 	switch {
 	case errors.Is(err, events.ErrStateCorrupt):
-		h.log(t).Error("a document of context variables cannot be read; the turn ends as state_corrupt", "key", subjects.ContextKey(t.App, t.Chat))
+		h.often(t.m, slog.LevelError, "a document of context variables cannot be read; the turn ends as state_corrupt", "", t.with("key", subjects.ContextKey(t.App, t.Chat))...)
 		again := ""
 		if d.Hold.Epoch > 1 {
 			again = " again"
@@ -95,7 +95,7 @@ func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.H
 		if code == "" {
 			return h.comesBack(t, "context changes could not be stored", err)
 		}
-		h.log(t).Warn("context changes are not stored; the response says why", "code", code, "err", logError(err))
+		h.often(t.m, slog.LevelWarn, "context changes are not stored; the response says why", "", t.with("code", code, "err", logError(err))...)
 		out.Status, out.Success, out.Code = events.StatusError, false, code
 		out.Content = events.Clip(fmt.Sprintf("Tool %s ran, and its result is in the payload, but what it changed in the context variables is not stored: %s.",
 			r.ToolName, reason(err)))
@@ -108,7 +108,7 @@ func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.H
 		if code == "" {
 			return h.comesBack(t, "the result could not be stored as a blob", err)
 		}
-		h.log(t).Warn("a result is not stored; the response says why", "code", code, "bytes", len(out.Payload), "err", logError(err))
+		h.often(t.m, slog.LevelWarn, "a result is not stored; the response says why", "", t.with("code", code, "bytes", len(out.Payload), "err", logError(err))...)
 		text := fmt.Sprintf("Tool %s ran and its effect has happened, but its result of %d bytes is not stored: %s.", r.ToolName, len(out.Payload), reason(err))
 		if out.Code != "" {
 			text += " Before that: " + out.Content
@@ -136,7 +136,7 @@ func (h *Handlers) changesOf(t *turn, out engine.Outcome) Delta {
 	}
 	delta, ignored := Delta{Set: out.Set, Remove: out.Remove}.without(t.binding.Vouched(t.StructuredOutputReady))
 	if len(ignored) > 0 {
-		h.log(t).Warn("a tool changed context variables that the turn itself decides: these changes are ignored; use other names", "names", ignored)
+		h.often(t.m, slog.LevelWarn, "a tool changed context variables that the turn itself decides: these changes are ignored; use other names", "", t.with("names", ignored)...)
 	}
 	return delta
 }
@@ -189,7 +189,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	if err != nil {
 		fail(r, events.CodeToolError, unwritable(r.ToolName, err))
 		if event, err = events.AppendToolResponse((*buffer)[:0], r, h.Now()); err != nil {
-			h.Logger.Error("the response cannot be encoded; the message comes back", "turn", t.callID, "err", err)
+			h.often(t.m, slog.LevelError, "the response cannot be encoded; the message comes back", "", "turn", cut(t.callID), "err", err)
 			return leave()
 		}
 	}
@@ -203,7 +203,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		return h.damagedEnd(t)
 	}
 	if err != nil && !mutant.Planted(mutant.AckBeforePublish) {
-		h.Logger.Warn("the response could not be stored; the message comes back", "chat", t.Chat, "turn", t.callID, "err", err)
+		h.often(t.m, slog.LevelWarn, "the response could not be stored; the message comes back", "", "chat", cut(t.Chat), "turn", cut(t.callID), "err", err)
 		return leave()
 	}
 	t.hit(failpoint.AfterFinish)
@@ -211,7 +211,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	if !stored {
 		h.Journal.NoteFinished(t.ref, h.Now())
 		h.Metrics.LateResults.Inc()
-		h.Logger.Warn("the turn had a response already; the result is dropped", "chat", t.Chat, "turn", t.callID, "epoch", hold.Epoch)
+		h.often(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", cut(t.Chat), "turn", cut(t.callID), "epoch", hold.Epoch)
 		return ack()
 	}
 	outcome := string(r.Code)

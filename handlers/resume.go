@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -51,7 +52,7 @@ func (h *Handlers) resumeTurn(ctx context.Context, m *Message, key subjects.Key,
 	})
 	switch {
 	case err != nil:
-		h.Logger.Warn("the turn could not be resumed; the message comes back", "key", key.String(), "seq", m.Lease.Seq, "err", err)
+		h.often(m, slog.LevelWarn, "the turn could not be resumed; the message comes back", "", "key", key.String(), "seq", m.Lease.Seq, "err", err)
 		return leave()
 	case decision.Action == idempotency.Leave:
 		return leave()

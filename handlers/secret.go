@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/oneturn/oneturn/engine"
@@ -156,7 +157,7 @@ func (h *Handlers) eraseSecrets(ctx context.Context, t *turn) {
 	defer cancel()
 	n, err := h.Journal.Erase(ctx, t.key)
 	if err != nil {
-		h.Logger.Warn("secret answers could not be erased; a sweep does it", "chat", t.Chat, "turn", t.callID, "err", err)
+		h.often(t.m, slog.LevelWarn, "secret answers could not be erased; a sweep does it", "", "chat", cut(t.Chat), "turn", cut(t.callID), "err", err)
 		return
 	}
 	h.Logger.Debug("secret answers erased", "chat", t.Chat, "turn", t.callID, "records", n)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
@@ -129,8 +130,8 @@ func readCall(key subjects.Key, claim *idempotency.Record) (call *events.ToolCal
 // worker does not have (any more) ends as unknown_tool; arguments that are gone end as interrupted.
 func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, call *events.ToolCall) Disposition {
 	stuck := func(code events.Code, why string, err error) Disposition {
-		h.Logger.Warn("the turn cannot run again", "code", code, "why", why, "workflow", t.Workflow, "tool", call.ToolName, "chat", t.Chat,
-			"turn", t.callID, "err", err)
+		h.often(t.m, slog.LevelWarn, "the turn cannot run again", string(code), "code", code, "why", why, "workflow", cut(t.Workflow), "tool", call.ToolName,
+			"chat", cut(t.Chat), "turn", cut(t.callID), "err", err)
 		t.stuck = why
 		return h.conclude(t, d, code)
 	}

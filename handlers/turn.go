@@ -209,7 +209,7 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 // pool, then ever longer within the binding grace.
 func (h *Handlers) handOver(t *turn) time.Duration {
 	if t.m.offers() == 1 {
-		h.Logger.Log(t.m.Held, h.oftenAs(t.key.App), "unknown workflow: the turn is offered to other workers", "chat", t.Chat, "turn", t.callID,
+		h.often(t.m, slog.LevelWarn, "unknown workflow: the turn is offered to other workers", "", "chat", cut(t.Chat), "turn", cut(t.callID),
 			"grace", h.BindingGrace, "reason", t.reject.content)
 	}
 	return h.handOverDelay(t.m)
@@ -312,7 +312,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	switch {
 	case over != nil:
 	case out.Stopped != nil:
-		h.log(t).Info("tool stopped", "why", out.Stopped, "entered", out.Entered)
+		h.often(t.m, slog.LevelInfo, "tool stopped", "", t.with("why", out.Stopped, "entered", out.Entered)...)
 	case out.Err != nil:
 		h.logFailure(t, out)
 	}
@@ -342,12 +342,12 @@ func (h *Handlers) stopped(t *turn, d idempotency.Decision, why error) Dispositi
 	case errors.Is(why, ErrDraining) && d.Hold.Effect == string(bindings.EffectUnsafe): // without a lease
 		return h.conclude(t, d, events.CodeInterrupted)
 	case !errors.As(why, &coded):
-		h.log(t).Warn("the run is over; the message comes back", "why", logError(why))
+		h.often(t.m, slog.LevelWarn, "the run is over; the message comes back", "", t.with("why", logError(why))...)
 		return leave()
 	case coded.Code == events.CodeCancelled, coded.Code == events.CodeStateCorrupt:
 		return h.conclude(t, d, coded.Code)
 	}
-	h.log(t).Warn("the turn ends at a question; its response says how", "code", coded.Code)
+	h.often(t.m, slog.LevelWarn, "the turn ends at a question; its response says how", "", t.with("code", coded.Code)...)
 	r := t.response()
 	r.ToolName = t.binding.Tool
 	fail(r, coded.Code, events.Clip(coded.Msg))
@@ -356,26 +356,31 @@ func (h *Handlers) stopped(t *turn, d idempotency.Decision, why error) Dispositi
 
 // log is the logger of what happens to the tool of a turn.
 func (h *Handlers) log(t *turn) *slog.Logger {
-	return h.Logger.With("workflow", t.Workflow, "tool", t.binding.Tool, "chat", t.Chat, "turn", t.callID)
+	return h.Logger.With(t.with()...)
+}
+
+// with begins the attributes of a line about a turn whose tool was found.
+func (t *turn) with(args ...any) []any {
+	return append([]any{"workflow", t.Workflow, "tool", t.binding.Tool, "chat", cut(t.Chat), "turn", cut(t.callID)}, args...)
 }
 
 // logFailure says that a tool failed, and where one panicked. Its own words may hold data of
 // the turn: they are in the response.
 func (h *Handlers) logFailure(t *turn, out engine.Outcome) {
-	log := h.log(t).With("code", out.Code, "attempts", out.Attempts)
+	args := t.with("code", out.Code, "attempts", out.Attempts)
 	var panicked *tools.PanicError
 	if errors.As(out.Err, &panicked) {
-		log = log.With("stack", string(panicked.Stack))
+		args = append(args, "stack", string(panicked.Stack))
 	}
 	var file *target.FileError
 	if errors.As(out.Err, &file) {
-		log = log.With("file", file.File, "why", file.Err)
+		args = append(args, "file", file.File, "why", file.Err)
 	}
 	var host *target.HostError
 	if errors.As(out.Err, &host) {
-		log = log.With("host", host.Host)
+		args = append(args, "host", host.Host)
 	}
-	log.Warn("tool failed; its response says how")
+	h.often(t.m, slog.LevelWarn, "tool failed; its response says how", string(out.Code), args...)
 }
 
 // unclaimed decides on a message whose claim failed. Nothing was decided, so it comes back,

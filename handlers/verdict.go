@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"errors"
+	"log/slog"
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
@@ -100,7 +101,7 @@ func (h *Handlers) judged(m *Message, r *events.ToolCallResponse, v events.Verdi
 	if v.OK() {
 		return
 	}
-	h.Logger.Info("an answer was not accepted", "code", string(v.Code), "chat", r.Chat, "question", r.ToolCallID, "seq", m.Lease.Seq)
+	h.often(m, slog.LevelInfo, "an answer was not accepted", string(v.Code), "code", string(v.Code), "chat", cut(r.Chat), "question", cut(r.ToolCallID), "seq", m.Lease.Seq)
 	event, err := events.Encode(events.KindToolCallRejected, v.Rejected(r), h.Now())
 	if err == nil {
 		err = h.Live(h.Space.Live(r.App, r.Chat, events.KindToolCallRejected), event)

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -191,7 +192,7 @@ func (r *run) schedule(q *question) {
 	ctx, cancel := context.WithTimeout(r.lives(), putTimeout)
 	defer cancel()
 	if err := r.h.Schedule(ctx, q.expire); err != nil {
-		r.h.Logger.Warn("the end of a question's time could not be scheduled; it is tried again", "chat", r.t.Chat, "question", q.callID, "err", err)
+		r.h.often(r.t.m, slog.LevelWarn, "the end of a question's time could not be scheduled; it is tried again", "", "chat", cut(r.t.Chat), "question", cut(q.callID), "err", err)
 		return
 	}
 	q.scheduled.Store(true)

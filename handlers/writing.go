@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/oneturn/oneturn/engine"
@@ -31,10 +32,10 @@ func (h *Handlers) respond(t *turn, hold idempotency.Hold, out engine.Outcome) D
 	}
 	defer h.pending.Add(-1)
 	if h.pending.Add(1) > maxPending {
-		h.log(t).Error("a result is dropped: too many wait for the server after their leases have ended", "limit", maxPending)
+		h.often(t.m, slog.LevelError, "a result is dropped: too many wait for the server after their leases have ended", "", t.with("limit", maxPending)...)
 		return leave()
 	}
-	h.log(t).Warn("the lease ended before the result was stored: it is tried until the worker stops")
+	h.often(t.m, slog.LevelWarn, "the lease ended before the result was stored: it is tried until the worker stops", "", t.with()...)
 	ctx, done := afterLease(t.m, 0)
 	defer done()
 	return write(ctx)

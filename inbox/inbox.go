@@ -14,6 +14,7 @@ import (
 
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/presence"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -69,6 +70,7 @@ type Inbox struct {
 	draining atomic.Bool
 	cut      atomic.Bool // the connection was lost, and the server has answered no ping since
 	arrived  arrivals
+	lines    throttle.Lines // of what no consumer has delivered
 
 	mu          sync.Mutex
 	sub         *nats.Subscription

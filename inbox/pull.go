@@ -3,12 +3,14 @@ package inbox
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/throttle"
 )
 
 // Timing of pulls: a pull lives for pullExpiry at the server, which speaks up at least every
@@ -93,7 +95,8 @@ func (in *Inbox) receive(m *nats.Msg) *Delivery {
 	}
 	meta, err := m.Metadata()
 	if err != nil || meta.Stream != in.o.Stream || meta.Consumer != in.o.Consumer {
-		in.o.Logger.Warn("dropped: not a delivery of the consumer", "consumer", in.o.Consumer, "subject", m.Subject, "err", err)
+		in.lines.Log(context.Background(), in.o.Logger, time.Now(), "dropped", "", throttle.Several, slog.LevelWarn,
+			"dropped: not a delivery of the consumer", "consumer", in.o.Consumer, "subject", m.Subject, "err", err)
 		return nil
 	}
 	in.word.Store(int64(in.now()))
