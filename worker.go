@@ -344,16 +344,6 @@ func (w *Worker) adopt(set *bindings.Set) {
 	w.tools.Adopt(old, set)
 }
 
-// faults counts the errors of a set.
-func faults(set *bindings.Set) (n int) {
-	for _, d := range set.Diagnostics() {
-		if d.Severity == bindings.SeverityError {
-			n++
-		}
-	}
-	return n
-}
-
 // watch follows changes of the workflow folder.
 func (w *Worker) watch(ctx context.Context) {
 	if !w.c.Watch || w.c.Workflows == "" {
@@ -370,7 +360,7 @@ func (w *Worker) watch(ctx context.Context) {
 		case set == nil || set.Equal(old):
 		case set.Digest() == old.Digest(): // an edit that was refused, or one that was taken back
 			w.adopt(set)
-			w.c.Logger.Info("workflows unchanged", "errors", faults(set), "digest", set.Digest())
+			w.c.Logger.Info("workflows unchanged", "errors", set.Errors(), "digest", set.Digest())
 		default:
 			w.adopt(set)
 			w.c.Logger.Info("workflows changed", "workflows", len(set.Workflows()), "digest", set.Digest())

@@ -140,3 +140,11 @@ func TestScriptOfNSCHasAllThatTheConfigurationHas(t *testing.T) {
 	require.Equal(t, 1, strings.Count(script, "--allow-pub-response"))
 	require.Equal(t, strings.Count(script, "nsc add export"), strings.Count(script, "nsc add import"))
 }
+
+func TestConfigurationFitsTheColumns(t *testing.T) {
+	t.Parallel()
+	text := accounts.Config(setup(t, accounts.Options{Tenants: []string{"default", "acme", "tenant-1"}, Pools: []string{"default", "gpu"}, Services: []string{"warehouse"}}))
+	for line := range strings.Lines(text) {
+		require.LessOrEqual(t, len(strings.TrimRight(line, "\n")), 100, line)
+	}
+}

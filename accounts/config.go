@@ -14,7 +14,8 @@ func Config(all []Account) string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "  # %s\n  %q {\n", a.About, a.Name)
+		writeComment(&b, 2, a.About) //nolint:mnd // the depth of the account
+		fmt.Fprintf(&b, "  %q {\n", a.Name)
 		if a.JetStream {
 			b.WriteString("    jetstream: enabled\n")
 		}
@@ -31,7 +32,8 @@ func Config(all []Account) string {
 }
 
 func writeUser(b *strings.Builder, u User) {
-	fmt.Fprintf(b, "      # %s\n      { user: %q, password: $%s, permissions: {\n", u.About, u.Name, Password(u))
+	writeComment(b, 6, u.About) //nolint:mnd // the depth of the user
+	fmt.Fprintf(b, "      { user: %q, password: $%s, permissions: {\n", u.Name, Password(u))
 	writeList(b, "publish", u.Publish)
 	writeList(b, "subscribe", u.Subscribe)
 	if u.Responses {
@@ -40,25 +42,48 @@ func writeUser(b *strings.Builder, u User) {
 	b.WriteString("      } }\n")
 }
 
+// width is the number of columns that lines keep to, where they can be broken.
+const width = 100
+
 // writeList writes a list of subjects in lines of a readable length.
 func writeList(b *strings.Builder, name string, list []string) {
-	const width = 170
-	fmt.Fprintf(b, "          %s: [", name)
-	used := 0
+	first := fmt.Sprintf("          %s: [", name)
+	b.WriteString(first)
+	used := len(first)
 	for i, subject := range list {
 		text := fmt.Sprintf("%q", subject)
 		switch {
 		case i == 0:
-		case used+len(text) > width:
-			b.WriteString(",\n            ")
-			used = 0
+		case used+len(", ")+len(text)+len(",") > width:
+			const indent = "            "
+			b.WriteString(",\n" + indent)
+			used = len(indent)
 		default:
 			b.WriteString(", ")
+			used += len(", ")
 		}
 		b.WriteString(text)
-		used += len(text) + 2
+		used += len(text)
 	}
 	b.WriteString("]\n")
+}
+
+// writeComment writes a text as comment lines after indent blanks.
+func writeComment(b *strings.Builder, indent int, text string) {
+	line := strings.Repeat(" ", indent) + "#"
+	used := 0
+	for _, word := range strings.Fields(text) {
+		if used == 0 || used+len(" ")+len(word) > width {
+			if used > 0 {
+				b.WriteString("\n")
+			}
+			b.WriteString(line)
+			used = len(line)
+		}
+		b.WriteString(" " + word)
+		used += len(" ") + len(word)
+	}
+	b.WriteString("\n")
 }
 
 func writeShares(b *strings.Builder, a Account) {
@@ -69,17 +94,26 @@ func writeShares(b *strings.Builder, a Account) {
 			if e.Many {
 				many = ", response_type: stream"
 			}
-			fmt.Fprintf(b, "      { %s: %q%s, accounts: [%s] }\n", kind(e.Service), e.Subject, many, quoted(e.To))
+			writeShare(b, fmt.Sprintf("      { %s: %q%s, accounts: [%s] }", kind(e.Service), e.Subject, many, quoted(e.To)), ", accounts:")
 		}
 		b.WriteString("    ]\n")
 	}
 	if len(a.Imports) > 0 {
 		b.WriteString("    imports: [\n")
 		for _, i := range a.Imports {
-			fmt.Fprintf(b, "      { %s: { account: %q, subject: %q } }\n", kind(i.Service), i.From, i.Subject)
+			writeShare(b, fmt.Sprintf("      { %s: { account: %q, subject: %q } }", kind(i.Service), i.From, i.Subject), ", subject:")
 		}
 		b.WriteString("    ]\n")
 	}
+}
+
+// writeShare writes an export or import, in two lines if it is long: the second begins with the key after
+// the comma.
+func writeShare(b *strings.Builder, text, key string) {
+	if len(text) > width {
+		text = strings.Replace(text, key, ",\n          "+strings.TrimPrefix(key, ", "), 1)
+	}
+	b.WriteString(text + "\n")
 }
 
 func kind(service bool) string {

@@ -283,6 +283,9 @@ func (s *Set) finish() {
 	})
 }
 
+// Errors counts the errors of the manifests, those of a refused edit included.
+func (s *Set) Errors() int { return s.count(SeverityError) }
+
 // count counts findings. That a version was kept is none: its errors stand beside it.
 func (s *Set) count(severity Severity) int {
 	n := 0

@@ -106,7 +106,11 @@ func (s *Set) unknown(workflow string) error {
 	if fits := s.alike(events.Name(workflow)); len(fits) > 1 {
 		return unresolved("workflow "+quoted(workflow)+" is ambiguous", "write the name of one exactly: "+listed(fits), ErrUnknownWorkflow)
 	}
-	return unresolved("this worker does not know workflow "+quoted(workflow), didYouMean(workflow, s.names), ErrUnknownWorkflow)
+	fix := didYouMean(workflow, s.names)
+	if known, all := strings.CutPrefix(fix, "known: "); all {
+		fix = "known to it: " + known
+	}
+	return unresolved("this worker does not know workflow "+quoted(workflow), fix, ErrUnknownWorkflow)
 }
 
 // appendFolded appends a name without its case.

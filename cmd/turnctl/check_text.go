@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -37,19 +37,35 @@ func (r *report) text(w io.Writer) {
 	}
 }
 
-// bindingsText prints what binds to what: agent and model in columns, how the tool runs below.
+// bindingsText prints what binds to what: agent, model, tool and place in columns, how the tool runs below.
+// Places that do not fit beside the others get lines of their own: they are copied whole.
 func bindingsText(w io.Writer, all []bindingReport) {
-	var columns strings.Builder
-	rows := make([][]string, len(all))
-	for i, b := range all {
-		rows[i] = []string{id(b.Agent), id(b.Model), "→ " + id(b.Tool), b.Where.Text}
+	lines, fits := bindingRows(all, true)
+	if !fits {
+		lines, _ = bindingRows(all, false)
 	}
-	table(&columns, 2, rows)
-	lines := strings.Split(columns.String(), "\n")
 	for i, b := range all {
 		fmt.Fprintln(w, lines[i])
+		if !fits {
+			fmt.Fprintln(w, wrap(b.Where.Text, 6))
+		}
 		fmt.Fprintln(w, wrap(b.how(), 6))
 	}
+}
+
+// bindingRows returns the rows of the table of bindings, and whether each fits its line.
+func bindingRows(all []bindingReport, places bool) (lines []string, fits bool) {
+	rows := make([][]string, len(all))
+	for i, b := range all {
+		if rows[i] = []string{id(b.Agent), id(b.Model), "→ " + id(b.Tool)}; places {
+			rows[i] = append(rows[i], b.Where.Text)
+		}
+	}
+	var text strings.Builder
+	table(&text, 2, rows)
+	lines = strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	wide := func(line string) bool { return utf8.RuneCountInString(line) > width }
+	return lines, len(lines) == len(rows) && !slices.ContainsFunc(lines, wide)
 }
 
 // how says by which rules the tool runs.
@@ -57,7 +73,7 @@ func (b *bindingReport) how() string {
 	parts := []string{fmt.Sprintf("effect %s: %s", b.Effect, clean(b.EffectWhy, 200))}
 	timeout := "the worker's timeout"
 	if b.TimeoutMS > 0 {
-		timeout = "timeout " + (time.Duration(b.TimeoutMS) * time.Millisecond).String()
+		timeout = "timeout " + milli(b.TimeoutMS)
 	}
 	parts = append(parts, plural(b.MaxAttempts, "attempt"), timeout)
 	if b.Component != "" {

@@ -72,3 +72,14 @@ func TestTablesFitTheWidthAndKeepWhatIsCopied(t *testing.T) {
 	table(&out, 0, [][]string{{"a", strings.Repeat("y", 130)}, {"b"}}, 1)
 	require.Equal(t, "a  "+strings.Repeat("y", 130)+"\nb\n", out.String())
 }
+
+func TestCheckFitsTheColumns(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{"01-hello", "02-approval", "03-nats-service", "05-http"} {
+		_, stdout, _ := atTerminal(t, "", "check", "-v", "../../examples/"+dir+"/workflows")
+		require.Contains(t, stdout, "0 errors")
+		for line := range strings.Lines(stdout) {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), width, line)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -26,6 +27,9 @@ const clientName = "oneturn-worker"
 // serve runs a worker until ctx ends or something fails that cannot heal.
 func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (err error) {
 	logger := config.Logger(cfg.LogLevel, cfg.LogsAsJSON, stderr)
+	for name, meant := range config.Misspelt(os.Environ(), cfg) {
+		logger.Warn("a variable sets nothing; its name is nearly that of a setting", "variable", name, "did_you_mean", meant)
+	}
 	if err := cli.CheckFolder(cfg.Workflows); err != nil {
 		return cli.Usagef("--workflows: %w", err)
 	}

@@ -30,8 +30,9 @@ type start struct {
 	Warnings  int               `json:"warnings"`
 	Faults    []string          `json:"faults,omitempty"` // causes of errors of the manifests, the first ones
 
-	signIn string // how a publisher signs in, after its URL
-	open   bool   // the embedded server asks nobody for a password
+	signIn   string // how a publisher signs in, after its URL
+	accounts string // file with the accounts of the embedded server, "" for none
+	open     bool   // the embedded server asks nobody for a password
 }
 
 type startedWorkflow struct {
@@ -55,9 +56,7 @@ func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web) *start {
 		s.Store = cfg.Store
 		s.open = cfg.ListenPassword == "" && cfg.Accounts == ""
 	}
-	if user := cmp.Or(cfg.ListenUser, cfg.User); user != "" {
-		s.signIn = " --nats-user " + user + ", with its password in ONETURN_NATS_PASSWORD"
-	}
+	s.signIn, s.accounts = signInOf(cfg), cfg.Accounts
 	for _, name := range set.Workflows() {
 		s.Workflows = append(s.Workflows, startedWorkflow{name, boundIn(set, name), set.Empty(name)})
 	}
@@ -73,6 +72,18 @@ func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web) *start {
 		}
 	}
 	return s
+}
+
+// signInOf returns the flags by which a publisher signs in, after the URL; "" if it need not.
+func signInOf(cfg *config.Worker) string {
+	const password = ", with its password in ONETURN_NATS_PASSWORD"
+	switch user := cmp.Or(cfg.ListenUser, cfg.User); {
+	case cfg.Accounts != "":
+		return " --nats-user TENANT-publisher --inbox-prefix _INBOX_publisher" + password
+	case user != "":
+		return " --nats-user " + user + password
+	}
+	return ""
 }
 
 func boundIn(set *bindings.Set, workflow string) []string {
@@ -124,6 +135,9 @@ func (s *start) text(b *strings.Builder) {
 		line("nats", "%s", s.NATS)
 	} else {
 		line("nats", "%s, embedded, store %s", s.NATS, s.Store)
+	}
+	if s.accounts != "" {
+		line("", "accounts and users of %s", s.accounts)
 	}
 	if s.open {
 		line("", "no password: any process here, tools too, may publish, read, change and delete;")

@@ -278,6 +278,14 @@ func TestStartForPeopleFitsWhatTheyNeed(t *testing.T) {
 		require.Contains(t, out.String(), want)
 	}
 	require.NotContains(t, out.String(), "no password")
+	require.NotContains(t, out.String(), "accounts")
+	require.Empty(t, signInOf(&config.Worker{}))
+	out.Reset()
+	withAccounts := *s
+	withAccounts.accounts, withAccounts.signIn = "accounts.conf", signInOf(&config.Worker{Accounts: "accounts.conf"})
+	require.NoError(t, withAccounts.write("text", &out))
+	require.Contains(t, out.String(), "accounts and users of accounts.conf")
+	require.Contains(t, strings.Join(strings.Fields(out.String()), " "), "--nats-user TENANT-publisher --inbox-prefix _INBOX_publisher, with its password in ONETURN_NATS_PASSWORD")
 	s.open = true
 	out.Reset()
 	require.NoError(t, s.write("text", &out))
