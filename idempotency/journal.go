@@ -96,9 +96,6 @@ func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if mutant.Enabled {
-		records = mutantRecords(records)
-	}
 	return newTurn(key, records), nil
 }
 
@@ -114,9 +111,6 @@ func (j *Journal) loadAgain(ctx context.Context, key subjects.Key, earlier *Turn
 	}
 	if err != nil {
 		return nil, err
-	}
-	if mutant.Enabled {
-		records = mutantRecords(records)
 	}
 	return newTurn(key, records), nil
 }

@@ -52,6 +52,8 @@ func cancels(cancel, response, claim *Record) bool {
 		return true
 	case cancel.Meta.Claim != 0:
 		return cancel.Meta.Claim == life
+	case mutant.Planted(mutant.ScanFromClaim):
+		return !cancel.Former(life)
 	case !cancel.Former(life):
 		return true
 	}

