@@ -16,6 +16,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -95,11 +96,12 @@ var (
 // headerRetryAfter is the header of a 429: the seconds to wait before the next try.
 const headerRetryAfter = "Retry-After"
 
-func retryAfter(err error) int {
-	if busy, ok := errors.AsType[*busyError](err); ok {
-		return busy.seconds()
+// retryAfter returns the seconds to wait after an error that is a 429; ok is false for others.
+func retryAfter(err error) (seconds int, ok bool) {
+	if busy, ok := errors.AsType[*searches.BusyError](err); ok {
+		return busy.Seconds(), true
 	}
-	return 1
+	return 1, errors.Is(err, errBusy)
 }
 
 // api answers requests for the journal, so that outsiders need rights on subjects of their
@@ -107,11 +109,10 @@ func retryAfter(err error) int {
 type api struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
-	store  *idempotency.KV
-	order  *idempotency.Order
+	store  *idempotency.KV // for reads by name
 	timers *timers
-	// searches bounds what a tenant has the server search.
-	searches *searches
+	// searches is for reads by filters: it bounds what a tenant has the server search.
+	searches *journalSearches
 	space    subjects.Space
 	logger   *slog.Logger
 	most     int // bytes of records in an answer that the server takes
@@ -142,8 +143,11 @@ func stateOf(err error) WorkerState {
 // reader reads what a request of a tenant asks for, in a form that encoding/json writes, or a *piece.
 type reader func(ctx context.Context, app string, body []byte) (any, error)
 
-func serveAPI(nc *nats.Conn, space subjects.Space, store *idempotency.KV, logger *slog.Logger, mayReply func(reply, from string) bool, ready func() error) (*api, error) {
-	a := &api{nc: nc, store: store, order: idempotency.NewOrder(store), space: space, searches: newSearches(), logger: logger, most: int(nc.MaxPayload()) - 8<<10, mayReply: mayReply}
+func serveAPI(nc *nats.Conn, space subjects.Space, search *journalSearches, logger *slog.Logger, mayReply func(reply, from string) bool, ready func() error) (*api, error) {
+	a := &api{nc: nc, space: space, searches: search, logger: logger, most: int(nc.MaxPayload()) - 8<<10, mayReply: mayReply}
+	if search != nil {
+		a.store = search.store
+	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	var err error
 	if a.js, err = jetstream.New(nc); err != nil {
@@ -238,14 +242,15 @@ func (a *api) reply(subject, reply string, read any, err error) {
 	fail := func(code, text string) {
 		m.Header = nats.Header{micro.ErrorHeader: {text}, micro.ErrorCodeHeader: {code}}
 	}
+	seconds, busy := retryAfter(err)
 	switch {
 	case errors.Is(err, errBadRequest):
 		fail(apiBadRequest, err.Error())
 	case errors.Is(err, errNotFound):
 		fail(apiNotFound, err.Error())
-	case errors.Is(err, errBusy):
+	case busy:
 		fail(apiBusy, err.Error())
-		m.Header.Set(headerRetryAfter, strconv.Itoa(retryAfter(err)))
+		m.Header.Set(headerRetryAfter, strconv.Itoa(seconds))
 	case errors.Is(err, context.Canceled): // the worker drains: another one answers the next request
 		fail(apiUnavailable, "the worker is stopping: try again")
 	case err != nil:

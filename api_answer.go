@@ -29,7 +29,7 @@ const answerTime = apiTimeout - time.Second
 
 // answer publishes the answer to a question, and returns what became of it.
 func (a *api) answer(ctx context.Context, app string, body []byte) (any, error) {
-	const want = `want {"chat_id":"…","tool_call_id":"…","user_id":"…"?,"value":…}`
+	const want = `want {"chat_id":"…","tool_call_id":"…","run_id":"…"?,"user_id":"…"?,"value":…}`
 	var q struct {
 		AnswerRequest
 
@@ -42,7 +42,7 @@ func (a *api) answer(ctx context.Context, app string, body []byte) (any, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: its value: %w", errBadRequest, err)
 	}
-	w, err := a.question(ctx, app, q.Chat, q.ToolCallID)
+	w, err := a.question(ctx, app, q.Chat, q.Run, q.ToolCallID)
 	if err != nil {
 		return nil, err
 	}

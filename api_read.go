@@ -98,20 +98,14 @@ func (a *api) history(ctx context.Context, app string, body []byte) (any, error)
 // the server finds that in its index: the search for one more would go through the journal to
 // its end.
 func (a *api) each(ctx context.Context, app, filter string, from uint64, do func(r *idempotency.Record, more bool) (bool, error)) error {
-	last, err := a.store.Last(ctx, filter)
-	find := next(func(from uint64) (r idempotency.Record, err error) {
-		err = a.searches.do(app, from, func() (uint64, error) {
-			r, err = a.store.Next(ctx, filter, from)
-			return r.Seq, err
-		})
-		return r, err
-	})
+	last, err := a.searches.last(ctx, app, filter)
+	find := next(func(from uint64) (idempotency.Record, error) { return a.searches.next(ctx, app, filter, from) })
 	if err == nil && from <= 1 { // only where the journal begins does the server know where a filter does
 		first, errFirst := find(from)
 		from, err = first.Seq, errFirst
 	}
 	if err == nil && from < last.Seq && last.Seq-from > searchMost {
-		find, err = a.inOrder(ctx, filter, from, find)
+		find, err = a.inOrder(ctx, app, filter, from, find)
 	}
 	for on := true; on && err == nil && from <= last.Seq; {
 		r := last
@@ -136,8 +130,8 @@ const searchMost = 50_000
 
 // inOrder returns how to find the next record of a chat whose records may lie far apart. The
 // search is for chats that have too many records for that.
-func (a *api) inOrder(ctx context.Context, filter string, from uint64, search next) (next, error) {
-	places, err := a.order.From(ctx, filter, from)
+func (a *api) inOrder(ctx context.Context, app, filter string, from uint64, search next) (next, error) {
+	places, err := a.searches.order.FromWithin(ctx, a.searches.within(ctx, app), filter, from)
 	if errors.Is(err, idempotency.ErrTooMany) {
 		return search, nil
 	}

@@ -20,7 +20,10 @@ type WaitsRequest struct {
 	// ToolCallID names one question of the chat: it is returned in whatever state it is, also before it
 	// is asked if its turn runs.
 	ToolCallID string `json:"tool_call_id,omitempty"`
-	From       uint64 `json:"from,omitempty"` // Next of the page before, 0 = the beginning
+	// Run is the run id of the turn of that question, if it is known: with it the id of the question
+	// leads to its turn. Without it the chat is searched for a turn with a run id.
+	Run  string `json:"run_id,omitempty"`
+	From uint64 `json:"from,omitempty"` // Next of the page before, 0 = the beginning
 }
 
 // Waits is the answer: questions in the order in which they were asked.
@@ -82,17 +85,17 @@ const maxWaitPayload = 64 << 10
 func (a *api) waits(ctx context.Context, app string, body []byte) (any, error) {
 	var q WaitsRequest
 	if err := json.Unmarshal(body, &q); err != nil || q.ToolCallID != "" && q.Chat == "" {
-		return nil, fmt.Errorf(`%w: want {"chat_id":"…"?,"tool_call_id":"…"?,"from":0}, and the chat of a question that is named`, errBadRequest)
+		return nil, fmt.Errorf(`%w: want {"chat_id":"…"?,"tool_call_id":"…"?,"run_id":"…"?,"from":0}, and the chat of a question that is named`, errBadRequest)
 	}
 	found := &Waits{Waits: []Wait{}}
 	if q.ToolCallID != "" {
-		w, err := a.question(ctx, app, q.Chat, q.ToolCallID)
+		w, err := a.question(ctx, app, q.Chat, q.Run, q.ToolCallID)
 		if w != nil {
 			found.Waits = append(found.Waits, *w)
 		}
 		return found, err
 	}
-	page := &asking{Waits: found, api: a, whole: q.Chat != "", states: states{store: a.store}}
+	page := &asking{Waits: found, api: a, whole: q.Chat != ""}
 	var err error
 	if q.Chat == "" {
 		err = a.waitsOfTenant(ctx, app, q.From, page)
@@ -112,7 +115,7 @@ func (a *api) waits(ctx context.Context, app string, body []byte) (any, error) {
 // names of all turns, a quarter of a second for 200,000, and store nothing meanwhile.
 func (a *api) waitsOfTenant(ctx context.Context, app string, from uint64, page *asking) error {
 	filter := a.space.AskTimersOfTenant(app)
-	places, err := a.timers.order.From(ctx, filter, from)
+	places, err := a.timers.order.FromWithin(ctx, a.searches.within(ctx, app), filter, from)
 	if errors.Is(err, idempotency.ErrTooMany) {
 		return a.searchTimers(ctx, app, filter, from, page)
 	}
@@ -131,12 +134,17 @@ func (a *api) waitsOfTenant(ctx context.Context, app string, from uint64, page *
 // the timers of all tenants, hence the budget. The last one is looked up first: the search for one
 // more would go through them to their end.
 func (a *api) searchTimers(ctx context.Context, app, filter string, from uint64, page *asking) error {
-	last, err := a.timers.Sequence(ctx, filter)
+	search := a.searches.within(ctx, app)
+	var last uint64
+	err := search(func() (err error) {
+		last, err = a.timers.Sequence(ctx, filter)
+		return err
+	})
 	for on := true; on && err == nil && from <= last; from++ {
 		var subject string
-		err = a.searches.do(app, from, func() (uint64, error) {
+		err = search(func() (err error) {
 			subject, from, err = a.timers.next(ctx, filter, from)
-			return from, err
+			return err
 		})
 		if err == nil {
 			on, err = a.waitOf(ctx, subject, from, page)
@@ -170,7 +178,6 @@ type asking struct {
 
 	api         *api
 	whole       bool // with what is shown
-	states      states
 	reads, size int
 }
 
@@ -182,7 +189,7 @@ func (p *asking) add(ctx context.Context, r *idempotency.Record, at uint64, more
 		return p.full(at, more), nil
 	}
 	var err error
-	if w.State, err = p.states.of(ctx, r); err != nil {
+	if w.State, err = p.api.stateOf(ctx, r); err != nil {
 		return false, err
 	}
 	if w.State == WaitOpen {
@@ -204,15 +211,19 @@ func (p *asking) full(at uint64, more bool) bool {
 	return true
 }
 
-// question reads one question of a chat, whatever became of it; nil if there is none.
-func (a *api) question(ctx context.Context, app, chat, id string) (*Wait, error) {
+// errTooManyTurns refuses to look for a question in a chat that has too many.
+var errTooManyTurns = fmt.Errorf("%w: the chat has too many turns to look for the question: name the run_id of its turn, or read the history", errBadRequest)
+
+// question reads one question of a chat, whatever became of it; nil if there is none. Run may be "".
+func (a *api) question(ctx context.Context, app, chat, run, id string) (*Wait, error) {
 	call, ask, ok := events.ParseQuestionID(id)
 	if !ok {
 		return nil, nil //nolint:nilnil // no question has such an id
 	}
-	names, err := a.store.FindQuestions(ctx, app, subjects.Token(chat), call, subjects.Token(ask))
+	ref := idempotency.QuestionRef{App: app, Chat: subjects.Token(chat), Run: run, Call: call, Ask: subjects.Token(ask)}
+	names, err := a.searches.names(app).FindQuestions(ctx, ref)
 	if errors.Is(err, idempotency.ErrTooMany) {
-		return nil, fmt.Errorf("%w: the chat has too many questions with that number to look at: read its history", errBadRequest)
+		return nil, errTooManyTurns
 	}
 	if err != nil {
 		return nil, err
@@ -229,23 +240,25 @@ func (a *api) question(ctx context.Context, app, chat, id string) (*Wait, error)
 		if w == nil || w.ToolCallID != id {
 			continue
 		}
-		w.State, err = (&states{store: a.store}).of(ctx, &r)
+		w.State, err = a.stateOf(ctx, &r)
 		return w, err
 	}
-	return a.unasked(ctx, app, chat, call, id)
+	return a.unasked(ctx, ref, id)
 }
 
 // unasked is a question that a call which runs may come to ask, nil if there is no such call.
-func (a *api) unasked(ctx context.Context, app, chat, call, id string) (*Wait, error) {
-	r, err := a.store.OpenCall(ctx, app, subjects.Token(chat), call)
-	if errors.Is(err, idempotency.ErrNotFound) || errors.Is(err, idempotency.ErrTooMany) {
+func (a *api) unasked(ctx context.Context, ref idempotency.QuestionRef, id string) (*Wait, error) {
+	r, err := a.store.FindOpenCall(ctx, a.searches.names(ref.App), ref)
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound):
 		return nil, nil //nolint:nilnil // there is none
-	}
-	if err != nil {
+	case errors.Is(err, idempotency.ErrTooMany):
+		return nil, errTooManyTurns
+	case err != nil:
 		return nil, err
 	}
 	var e events.ToolCall
-	if m, err := events.Parse(r.Data); err != nil || m.As(&e) != nil || e.ToolCallID != call {
+	if m, err := events.Parse(r.Data); err != nil || m.As(&e) != nil || e.ToolCallID != ref.Call {
 		return nil, nil //nolint:nilnil,nilerr // a damaged one asks nothing
 	}
 	return &Wait{
@@ -288,50 +301,31 @@ func readWait(r *idempotency.Record, whole bool) *Wait {
 	return w
 }
 
-// states tells what became of questions by the names of the records of their calls, which it
-// keeps for the next question of the same call. What a name stands for is read: it may be left of a
-// former life of the key, older than the question.
-type states struct {
-	store *idempotency.KV
-
-	call  subjects.Key
-	names map[string]bool
-}
-
-func (s *states) of(ctx context.Context, r *idempotency.Record) (WaitState, error) {
+// stateOf tells what became of a question by the records that may have ended it, which are read by
+// their names: one may be left of a former life of the key, older than the question.
+func (a *api) stateOf(ctx context.Context, r *idempotency.Record) (WaitState, error) {
 	ask, ok := subjects.ParseKey(r.Key)
 	if !ok {
 		return WaitClosed, nil
 	}
-	if s.names == nil || s.call != ask.Key {
-		names, err := s.store.Names(ctx, ask.Records())
-		if err != nil {
-			return "", err
-		}
-		s.call, s.names = ask.Key, make(map[string]bool, len(names))
-		for _, name := range names {
-			s.names[name.Name()] = true
-		}
-	}
 	end := ask.Public(events.KindToolResponse)
-	for _, key := range []string{ask.Public(subjects.KindAck, ask.ID), ask.Key.Private(kindAnswer, ask.ID), end} {
-		if !s.names[key] {
-			continue
-		}
-		switch found, err := s.store.Last(ctx, key); {
-		case err != nil && !errors.Is(err, idempotency.ErrNotFound): // else it has just expired
-			return "", err
-		case err == nil && found.Former(r.Seq):
-		case key == end:
+	found, err := a.store.Lasts(ctx, []string{ask.Public(subjects.KindAck, ask.ID), ask.Key.Private(kindAnswer, ask.ID), end, ask.Public(kindCancel)})
+	if err != nil {
+		return "", err
+	}
+	for _, decided := range found[:3] {
+		switch {
+		case decided == nil || decided.Former(r.Seq):
+		case decided.Key == end:
 			return WaitClosed, nil
 		default:
-			return outcome(&found), nil
+			return outcome(decided), nil
 		}
 	}
-	if !s.names[ask.Public(kindCancel)] {
+	if found[3] == nil {
 		return WaitOpen, nil
 	}
-	t, err := idempotency.Load(ctx, s.store, ask.Key)
+	t, err := idempotency.LoadEnds(ctx, a.store, ask.Key)
 	if err != nil || t.Cancel == nil {
 		return WaitOpen, err
 	}

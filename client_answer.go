@@ -26,7 +26,8 @@ type AnswerRequest struct {
 	// the client's pool. Without a workflow the question is looked up by the workers' request API.
 	Workflow string `json:"-"`
 	Subject  string `json:"-"`
-	Run      string `json:"-"` // run id of the turn, if it is known
+	// Run is the run id of the turn, if it is known: without it the chat is searched for the question.
+	Run string `json:"run_id,omitempty"`
 }
 
 // Answer publishes the answer to a question, and waits for what becomes of it: until ctx ends, or
@@ -49,7 +50,7 @@ func (c *Client) Answer(ctx context.Context, q AnswerRequest) (Verdict, error) {
 	case q.Workflow != "":
 		q.Subject = c.space.In(c.o.Pool, events.KindToolCallResponse, app, q.Workflow, q.Chat)
 	default:
-		w, known, err := c.Question(ctx, app, q.Chat, q.ToolCallID)
+		w, known, err := c.question(ctx, WaitsRequest{App: app, Chat: q.Chat, Run: q.Run, ToolCallID: q.ToolCallID})
 		if err != nil {
 			return fail(err)
 		}
@@ -77,9 +78,13 @@ const (
 // turn runs and has not asked it. If there is no such turn either, it looks again for 3 s, because a
 // turn that was published just now may not be claimed yet. Then known is false.
 func (c *Client) Question(ctx context.Context, app, chat, toolCallID string) (w Wait, known bool, err error) {
+	return c.question(ctx, WaitsRequest{App: app, Chat: chat, ToolCallID: toolCallID})
+}
+
+func (c *Client) question(ctx context.Context, q WaitsRequest) (w Wait, known bool, err error) {
 	end := time.Now().Add(unknownFor)
 	for pause := unknownPause; ; pause *= 2 {
-		found, err := c.Waits(ctx, WaitsRequest{App: app, Chat: chat, ToolCallID: toolCallID})
+		found, err := c.Waits(ctx, q)
 		if err != nil {
 			return Wait{}, false, err
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/idempotency"
 )
 
 // lookAgain has runs that wait for people look whenever the connection is back: what would have
@@ -31,7 +30,7 @@ func (w *Worker) lookAgain(ctx context.Context, h *handlers.Handlers) {
 }
 
 // listen subscribes to cancels and to the ends of questions, and serves the request API.
-func (w *Worker) listen(kv *idempotency.KV, h *handlers.Handlers) (stop func(), err error) {
+func (w *Worker) listen(search *journalSearches, h *handlers.Handlers) (stop func(), err error) {
 	sub, err := w.nc.Subscribe(w.space.EventsOfKind("cancel"), func(m *nats.Msg) {
 		if key, ok := w.space.EventKey(m.Subject); ok {
 			h.CancelSeen(key)
@@ -55,7 +54,7 @@ func (w *Worker) listen(kv *idempotency.KV, h *handlers.Handlers) (stop func(), 
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("oneturn worker: subscribe to acks: %w", err), sub.Unsubscribe(), wishes.Unsubscribe())
 	}
-	api, err := serveAPI(w.nc, w.space, kv, w.c.Logger, h.MayReply, w.Ready)
+	api, err := serveAPI(w.nc, w.space, search, w.c.Logger, h.MayReply, w.Ready)
 	if err != nil {
 		return nil, errors.Join(err, sub.Unsubscribe(), wishes.Unsubscribe(), acks.Unsubscribe())
 	}

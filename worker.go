@@ -18,6 +18,7 @@ import (
 	"github.com/oneturn/oneturn/inbox"
 	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/limits"
 	"github.com/oneturn/oneturn/provision"
@@ -151,7 +152,8 @@ func (w *Worker) run(ctx context.Context) error {
 	limiter := limits.New(rates, w.c.Logger)
 	defer limiter.Close()
 	w.tools.limiter.Store(limiter)
-	h, err := w.handlers(ctx, kv, limiter, consumer.MaxAckPending)
+	search := newJournalSearches(kv, searches.New(w.nc.FlushWithContext))
+	h, err := w.handlers(ctx, search, limiter, consumer.MaxAckPending)
 	if err != nil {
 		return err
 	}
@@ -172,7 +174,7 @@ func (w *Worker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stop, err := w.listen(kv, h)
+	stop, err := w.listen(search, h)
 	if err != nil {
 		return err
 	}
@@ -213,7 +215,7 @@ func (w *Worker) run(ctx context.Context) error {
 }
 
 // handlers wires what handles messages.
-func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *limits.Limiter, maxAckPending int) (*handlers.Handlers, error) {
+func (w *Worker) handlers(ctx context.Context, search *journalSearches, limiter *limits.Limiter, maxAckPending int) (*handlers.Handlers, error) {
 	blobs, err := handlers.NewBlobs(ctx, w.nc, w.js, w.space)
 	if err != nil {
 		return nil, err
@@ -224,7 +226,7 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *l
 	}
 	retries := handlers.Retries{Metrics: w.metrics, Logger: w.c.Logger}
 	blobs.Retries, variables.Retries = retries, retries
-	journal := idempotency.New(&healthyStore{store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc})
+	journal := idempotency.New(&healthyStore{search.store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc})
 	variables.Journal = journal
 	return handlers.New(handlers.Config{
 		Space:   w.space,
@@ -244,7 +246,8 @@ func (w *Worker) handlers(ctx context.Context, store *idempotency.KV, limiter *l
 		Logger:    w.c.Logger,
 		Now:       time.Now,
 
-		Askers: store.Askers,
+		Askers: search.askers,
+		Reused: search.reused,
 		ServerTime: func(ctx context.Context) (time.Time, error) {
 			return handlers.ServerTime(ctx, w.js, w.space.InStream())
 		},

@@ -140,7 +140,7 @@ func TestNamesAndVerdictsOfAnswersAreThoseOfTheCode(t *testing.T) {
 	}
 
 	codes := column(t, "wire-contract.md", "| code of the verdict | status | means |", 1)
-	require.Len(t, codes, 9)
+	require.Len(t, codes, 10)
 	for _, code := range codes {
 		require.Contains(t, page, fmt.Sprintf("\n| `%s` | %d |", code, events.VerdictCode(code).Status()))
 	}

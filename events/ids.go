@@ -47,6 +47,16 @@ func QualifiedCallID(turn, turnToken string) string {
 
 const qualifierBytes = 4
 
+// Unqualified returns the turn key in the id of a call, if that may be a [QualifiedCallID]: it ends
+// in "@" and 8 hex digits.
+func Unqualified(callID string) (turn string, ok bool) {
+	at := len(callID) - 2*qualifierBytes - 1
+	if at <= 0 || callID[at] != '@' || strings.Trim(callID[at+1:], "0123456789abcdef") != "" {
+		return "", false
+	}
+	return callID[:at], true
+}
+
 // turnOfCallID undoes [CallID], and what questions ("/…") and steps ("#…") append to it.
 // Without a run id it cannot tell an appended part from the key and returns callID.
 func turnOfCallID(callID, run string) string {

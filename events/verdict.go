@@ -18,12 +18,13 @@ const (
 	VerdictExpired   VerdictCode = "expired"          // 410: the time to answer is over
 	VerdictCancelled VerdictCode = "cancelled"        // 410: the turn was cancelled
 	VerdictClosed    VerdictCode = "closed"           // 410: the turn ended with the question open
+	VerdictBusy      VerdictCode = "busy"             // 429: the question could not be looked for: too many are
 	VerdictInvalid   VerdictCode = "invalid"          // 422: the answer does not fit the question, or is no answer
 )
 
 // Status returns the status of a code, in the numbers of HTTP; 0 for a code that is none.
 func (c VerdictCode) Status() int {
-	const ok, forbidden, unknown, conflict, gone, invalid = 200, 403, 404, 409, 410, 422
+	const ok, forbidden, unknown, conflict, gone, invalid, busy = 200, 403, 404, 409, 410, 422, 429
 	switch c {
 	case VerdictAccepted, VerdictReplayed:
 		return ok
@@ -37,6 +38,8 @@ func (c VerdictCode) Status() int {
 		return gone
 	case VerdictInvalid:
 		return invalid
+	case VerdictBusy:
+		return busy
 	default:
 		return 0
 	}
@@ -45,7 +48,7 @@ func (c VerdictCode) Status() int {
 // Verdict is what became of an answer: the reply to whoever sent it. It is JSON without an
 // envelope. It holds nothing of the answer.
 type Verdict struct {
-	Status     int         `json:"status"` // 200, 403, 404, 409, 410 or 422
+	Status     int         `json:"status"` // 200, 403, 404, 409, 410, 422 or 429
 	Code       VerdictCode `json:"code"`
 	Message    string      `json:"message"`          // for people
 	Errors     any         `json:"errors,omitempty"` // of an invalid answer: its faults, without its values

@@ -27,7 +27,7 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 	if d, back := h.offered(m, in.Workflow); back {
 		return d
 	}
-	q, err := h.find(m.Held, r)
+	q, err := h.find(m.Held, r, h.age(m) >= earlyFor)
 	if q != nil {
 		m.turns = []subjects.Key{q.key}
 	}
@@ -46,9 +46,15 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 	switch {
 	case h.waitsElsewhere(m, in.Workflow, q):
 		return h.refuse(m, r, events.VerdictUnknown, textNoRoom)
-	case errors.Is(err, errNoQuestion):
+	case errors.Is(err, errNoQuestion), isBusy(err):
 		if d, back := h.early(m); back {
 			return d
+		}
+		switch {
+		case isBusy(err):
+			return h.refuse(m, r, events.VerdictBusy, textBusy)
+		case errors.Is(err, errTooManyTurns):
+			return h.refuse(m, r, events.VerdictUnknown, textCrowded)
 		}
 		return h.refuse(m, r, events.VerdictUnknown, textUnknown)
 	case errors.Is(err, errUnreadable):

@@ -27,7 +27,15 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 		return leave()
 	}
 	t, err := h.wished(m.Held, m, e)
-	if err != nil {
+	switch {
+	case isBusy(err):
+		if d, back := h.giveBack(m, h.rarely(m)); back {
+			return d
+		}
+		return h.dead(m, reasonUndeliverable, err)
+	case errors.Is(err, errTooManyTurns):
+		return h.dead(m, reasonUndeliverable, err)
+	case err != nil:
 		return h.undecided(m, "the question that names the turn of a cancel cannot be looked up", err)
 	}
 	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran" + because(e.Reason)}
@@ -65,8 +73,10 @@ func (h *Handlers) wished(ctx context.Context, m *Message, e *events.Cancel) (*t
 	event := &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID}
 	t := newTurn(m, event)
 	if callID, _, ok := events.ParseQuestionID(e.ToolCallID); ok {
-		q, err := h.find(ctx, &events.ToolCallResponse{TurnID: e.TurnID, ToolCallID: e.ToolCallID})
+		q, err := h.find(ctx, &events.ToolCallResponse{TurnID: e.TurnID, ToolCallID: e.ToolCallID}, true)
 		switch {
+		case errors.Is(err, errTooManyTurns):
+			return nil, err
 		case errors.Is(err, errNoQuestion), errors.Is(err, errUnreadable): // a turn key may look like it
 			if err := h.wishedUnasked(ctx, t, e, callID); err != nil {
 				return nil, err

@@ -61,8 +61,13 @@ type Config struct {
 	SecretKeys *secrets.Keys
 
 	// Askers finds the calls of a chat that have asked a question with an id, see
-	// [idempotency.KV.Askers]. Nil finds none: answers to turns with a run id have to name it.
+	// [idempotency.Lister.Askers]. The server goes through the names of the whole chat for it: it fails
+	// with a [searches.BusyError] when the tenant has used up what it may have searched. Nil finds
+	// none: answers to turns with a run id have to name it.
 	Askers func(ctx context.Context, appToken, chat, ask string) ([]subjects.Key, error)
+	// Reused finds the calls under a reused turn key that a tool_call_id means, see
+	// [idempotency.Lister.Reused]. It fails as Askers does. Nil finds none.
+	Reused func(ctx context.Context, q *idempotency.QuestionRef) ([]subjects.Key, error)
 	// ServerTime is the time by the clock of the server: ages of messages are told by it, a timeout of a question begins with it, and
 	// an expiry that comes early waits for it. Nil takes Now.
 	ServerTime func(ctx context.Context) (time.Time, error)
@@ -114,6 +119,7 @@ type Handlers struct {
 	cancelled *recent.Set[string] // names of turns
 	unsafe    *recent.Set[string] // tools that have asked and cannot be parked, with their workflows
 	lines     throttle.Lines
+	missed    *recent.Set[string] // questions that no call of their chat has asked
 	buffers   buffers
 	schemas   schemas
 	givenBack *budget
@@ -135,6 +141,7 @@ func New(c Config) *Handlers {
 		givenBack: newBudget(0), erased: newBudget(erasures), waits: waits{asking: newBudget(0), limited: newBudget(0)},
 
 		Config: c, running: newRunning(),
+		missed:    recent.New[string](missedQuestions, missedFor),
 		cancelled: recent.New[string](cancelledKeys, cancelledFor), unsafe: recent.New[string](unsafeTools, 0),
 	}
 	h.SetMaxAckPending(c.MaxAckPending)

@@ -2,11 +2,8 @@ package handlers
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -37,52 +34,6 @@ var errNoQuestion = errors.New("there is no such question")
 
 // errUnreadable says that a question is stored and nobody can tell whose it is.
 var errUnreadable = errors.New("the question cannot be read")
-
-// find returns the question with a tool_call_id. The id leads to its key; where it is a
-// qualified one and the run is not told, the calls of the chat that have asked such a question
-// are looked at by their names.
-func (h *Handlers) find(ctx context.Context, r *events.ToolCallResponse) (*inquiry, error) {
-	callID, ask, ok := events.ParseQuestionID(r.ToolCallID)
-	if !ok {
-		return nil, fmt.Errorf("%w: tool_call_id is not <call>/<question>", errNoQuestion)
-	}
-	turn := events.TurnOfCallID(callID, r.Run)
-	q, err := h.inquire(ctx, subjects.TurnKey(r.App, r.Chat, r.Run, turn), ask)
-	if !errors.Is(err, errNoQuestion) && (err != nil || q.ToolCallID == r.ToolCallID) {
-		return q, err
-	}
-	turn, qualified := unqualified(callID)
-	if !qualified || h.Askers == nil {
-		return nil, errNoQuestion
-	}
-	keys, err := h.Askers(ctx, subjects.Token(r.App), r.Chat, ask)
-	switch {
-	case errors.Is(err, idempotency.ErrTooMany):
-		return nil, fmt.Errorf("%w that can be found: too many turns of the chat have asked one like it: send run_id too", errNoQuestion)
-	case err != nil:
-		return nil, err
-	}
-	for _, key := range keys {
-		if events.QualifiedCallID(turn, key.Turn) != callID {
-			continue
-		}
-		q, err := h.inquire(ctx, key, ask)
-		if err != nil || q.ToolCallID == r.ToolCallID {
-			return q, err
-		}
-	}
-	return nil, errNoQuestion
-}
-
-// unqualified takes the qualifier from the id of a call, and reports whether it has one.
-func unqualified(callID string) (turn string, ok bool) {
-	at := strings.LastIndexByte(callID, '@')
-	if at < 0 {
-		return callID, false
-	}
-	_, err := hex.DecodeString(callID[at+1:])
-	return callID[:at], err == nil
-}
 
 // inquire reads a question.
 func (h *Handlers) inquire(ctx context.Context, key subjects.Key, ask string) (*inquiry, error) {

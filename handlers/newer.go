@@ -25,7 +25,7 @@ func turnOf(r *events.ToolCallResponse) []subjects.Key {
 	if !ok {
 		return nil
 	}
-	if _, qualified := unqualified(callID); qualified {
+	if _, qualified := events.Unqualified(callID); qualified {
 		return nil
 	}
 	return []subjects.Key{subjects.TurnKey(r.App, r.Chat, r.Run, events.TurnOfCallID(callID, r.Run))}

@@ -13,6 +13,8 @@ import (
 // Texts of verdicts. They hold nothing of the answer.
 const (
 	textUnknown   = "There is no such question in this chat."
+	textBusy      = "The chat has too many turns to look for the question now, and too much of this tenant is looked for: send run_id with the answer, or the answer again later."
+	textCrowded   = "Too many turns of this chat have asked a question with that number to look for this one: send run_id with the answer."
 	textForeign   = "The answer names another tenant, chat or workflow than the subject that it came on."
 	textWorkflow  = "The question belongs to another workflow than the subject that the message came on: publish it to the subject that the question names."
 	textPool      = "The question belongs to another pool of workers than the subject that the message came on: publish it to the subject that the question names."

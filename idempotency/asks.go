@@ -2,8 +2,6 @@ package idempotency
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -19,22 +17,4 @@ func (j *Journal) Asked(ctx context.Context, key subjects.Key, token string) (Re
 		return Record{}, ErrNotFound
 	}
 	return *found[1], nil
-}
-
-// Askers returns the calls of a chat that have asked a question with this id, as the leader knows
-// them: an id without its turn, such as "1", is one of many. The tenant is a token, chat and
-// question are ids. It fails with [ErrTooMany] beyond 10,000.
-func (s *KV) Askers(ctx context.Context, appToken, chat, ask string) ([]subjects.Key, error) {
-	names, _, err := s.names(ctx, subjects.AskInChat(appToken, chat, ask))
-	if err != nil {
-		return nil, err
-	}
-	keys := make([]subjects.Key, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		journalKey, _ := s.space.JournalKeyOf(name)
-		if r, ok := subjects.ParseKey(journalKey); ok {
-			keys = append(keys, r.Key)
-		}
-	}
-	return keys, nil
 }

@@ -13,6 +13,27 @@ import (
 // A call with more records than one read returns can still be ended. It is never run again: its
 // questions and steps are not known.
 
+// LoadEnds reads of a call, from the leader, whether and how it ends: its claim, its response and a
+// cancel, nothing else.
+func LoadEnds(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
+	found, err := lasts(ctx, s, []string{key.Public(kindCall), key.Public(kindResponse), key.Public(kindCancel)})
+	if err != nil {
+		return nil, err
+	}
+	return newTurn(key, inOrder(nil, found)), nil
+}
+
+// inOrder appends the records that were found, and sorts all by their sequences.
+func inOrder(records []Record, found []*Record) []Record {
+	for _, r := range found {
+		if r != nil {
+			records = append(records, *r)
+		}
+	}
+	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.Seq, b.Seq) })
+	return records
+}
+
 // loadNamed reads of a call what decides who holds it and whether it has ended: the records whose
 // names are known, and the newest takeover.
 func loadNamed(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
@@ -35,13 +56,7 @@ func loadNamed(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range found {
-		if r != nil {
-			records = append(records, *r)
-		}
-	}
-	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.Seq, b.Seq) })
-	t := newTurn(key, records)
+	t := newTurn(key, inOrder(records, found))
 	t.crowded = true
 	return t, nil
 }

@@ -3,7 +3,6 @@ package idempotency
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
@@ -12,16 +11,92 @@ import (
 // AnyToken stands in a filter for every tenant, chat, turn or question.
 const AnyToken = "*"
 
-// FindQuestions returns the names of the questions of a chat with an id in the call with a
-// tool_call_id, by the names of records alone. App, chat and ask are tokens; ask may be
-// [AnyToken]. There is one at most, unless somebody has chosen turn keys that look like those of
-// turns with a run id. It fails with [ErrTooMany] where the id leaves over 10,000 records to
-// look at.
+// Lister lists the names of the records that match a filter, in the order of the names, as
+// [KV.Names] does. It fails with [ErrTooMany] beyond 10,000 of them.
+type Lister func(ctx context.Context, filter string) ([]subjects.Record, error)
+
+// QuestionRef is how a question, or the call that may ask it, is named from outside.
+type QuestionRef struct {
+	App, Chat string // tokens
+	Run       string // run id of the turn, "" if it is not known
+	Call      string // tool_call_id of the call
+	Ask       string // token of the id in the call, or [AnyToken]
+}
+
+// FindQuestions is [Lister.FindQuestions] without a budget, for a turn whose run is not known.
 func (s *KV) FindQuestions(ctx context.Context, app, chat, callID, ask string) ([]subjects.Record, error) {
-	calls := subjects.Key{App: app, Chat: chat, Turn: AnyToken, Call: AnyToken}
-	return FindQuestions(calls, callID, func(calls subjects.Key) ([]subjects.Record, error) {
-		return s.Names(ctx, calls.Public(kindAsk, ask))
-	})
+	return Lister(s.Names).FindQuestions(ctx, QuestionRef{App: app, Chat: chat, Call: callID, Ask: ask})
+}
+
+// FindQuestions returns the names of the questions that are meant, by the names of records alone.
+// There is one at most, unless somebody has chosen turn keys that look like those of turns with a run
+// id. Where the id leads to the turn, with its run if it has one, nothing else is looked at; otherwise
+// the whole chat is. It fails with [ErrTooMany] where that leaves over 10,000 records to look at.
+func (list Lister) FindQuestions(ctx context.Context, q QuestionRef) ([]subjects.Record, error) {
+	return list.find(ctx, &q, func(calls subjects.Key) string { return calls.Public(kindAsk, q.Ask) })
+}
+
+// find returns the records of the call that is meant; filter makes the one for a call or for all.
+func (list Lister) find(ctx context.Context, q *QuestionRef, filter func(calls subjects.Key) string) ([]subjects.Record, error) {
+	calls := subjects.Key{App: q.App, Chat: q.Chat, Turn: AnyToken, Call: AnyToken}
+	names := func(calls subjects.Key) ([]subjects.Record, error) { return list(ctx, filter(calls)) }
+	exact := calls
+	exact.Turn = subjects.TurnToken(q.Run, events.TurnOfCallID(q.Call, q.Run))
+	found, err := names(exact)
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	turn, ok := events.Unqualified(q.Call)
+	if !ok {
+		return nil, nil
+	}
+	reused, err := list.Reused(ctx, q)
+	for _, key := range reused {
+		exact.Turn = key.Turn
+		if found, err := names(exact); err != nil || len(found) > 0 {
+			return found, err
+		}
+	}
+	if err != nil || q.Run != "" {
+		return nil, err
+	}
+	return qualified(calls, turn, q.Call, names)
+}
+
+// Reused returns the calls under used turn keys that have the id of the call that is meant, none for an
+// id that is not qualified.
+func (list Lister) Reused(ctx context.Context, q *QuestionRef) ([]subjects.Key, error) {
+	turn, ok := events.Unqualified(q.Call)
+	if !ok {
+		return nil, nil
+	}
+	key := subjects.Key{App: q.App, Chat: q.Chat, Turn: subjects.TurnToken(q.Run, turn), Call: subjects.SingleCall}
+	notes, err := list(ctx, key.ReuseNotes())
+	if err != nil {
+		return nil, err
+	}
+	var found []subjects.Key
+	for _, note := range notes {
+		if key := key.Reuse(q.Run, turn, note.ID); events.QualifiedCallID(turn, key.Turn) == q.Call {
+			found = append(found, key)
+		}
+	}
+	return found, nil
+}
+
+// qualified looks among the names of many turns for those of the turns with a call id.
+func qualified(calls subjects.Key, turn, callID string, names func(calls subjects.Key) ([]subjects.Record, error)) ([]subjects.Record, error) {
+	all, err := names(calls)
+	if err != nil {
+		return nil, err
+	}
+	var found []subjects.Record
+	for _, name := range all {
+		if events.QualifiedCallID(turn, name.Turn) == callID {
+			found = append(found, name)
+		}
+	}
+	return found, nil
 }
 
 // FindQuestions is [KV.FindQuestions] for names that are listed elsewhere, also of several chats:
@@ -34,30 +109,35 @@ func FindQuestions(calls subjects.Key, callID string, names func(calls subjects.
 	if err != nil {
 		return nil, err
 	}
-	turn, ok := qualified(callID)
+	turn, ok := events.Unqualified(callID)
 	if !ok {
 		return found, nil
 	}
-	all, err := names(calls)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range all {
-		if events.QualifiedCallID(turn, name.Turn) == callID {
-			found = append(found, name)
-		}
-	}
-	return found, nil
+	more, err := qualified(calls, turn, callID, names)
+	return append(found, more...), err
 }
 
-// OpenCall returns the claim of the call of a chat that has a tool_call_id and no response yet, or
-// [ErrNotFound]: a worker has entered its tool, or will. App and chat are tokens. It fails as
-// [KV.FindQuestions] does.
+// Askers returns the calls of a chat that have asked a question with this id: an id without its turn,
+// such as "1", is one of many. The tenant is a token, chat and question are ids. It fails with
+// [ErrTooMany] beyond 10,000.
+func (list Lister) Askers(ctx context.Context, appToken, chat, ask string) ([]subjects.Key, error) {
+	names, err := list(ctx, subjects.AskInChat(appToken, chat, ask))
+	keys := make([]subjects.Key, 0, len(names))
+	for _, name := range names {
+		keys = append(keys, name.Key)
+	}
+	return keys, err
+}
+
+// OpenCall is [KV.FindOpenCall] without a budget, for a turn whose run is not known.
 func (s *KV) OpenCall(ctx context.Context, app, chat, callID string) (Record, error) {
-	calls := subjects.Key{App: app, Chat: chat, Turn: AnyToken, Call: AnyToken}
-	names, err := FindQuestions(calls, callID, func(calls subjects.Key) ([]subjects.Record, error) {
-		return s.Names(ctx, calls.Public(kindCall))
-	})
+	return s.FindOpenCall(ctx, s.Names, QuestionRef{App: app, Chat: chat, Call: callID})
+}
+
+// FindOpenCall returns the claim of the call that is meant, if it has no response yet, or
+// [ErrNotFound]: a worker has entered its tool, or will. It fails as [Lister.FindQuestions] does.
+func (s *KV) FindOpenCall(ctx context.Context, list Lister, q QuestionRef) (Record, error) {
+	names, err := list.find(ctx, &q, func(calls subjects.Key) string { return calls.Public(kindCall) })
 	if err != nil {
 		return Record{}, err
 	}
@@ -78,15 +158,4 @@ func (s *KV) OpenCall(ctx context.Context, app, chat, callID string) (Record, er
 		}
 	}
 	return Record{}, ErrNotFound
-}
-
-// qualified returns the turn key of a call id that may be that of a turn with a run id or a
-// reused key: it ends in "@" and 8 hex digits.
-func qualified(callID string) (turn string, ok bool) {
-	const digits = 8
-	at := len(callID) - digits - 1
-	if at <= 0 || callID[at] != '@' || strings.Trim(callID[at+1:], "0123456789abcdef") != "" {
-		return "", false
-	}
-	return callID[:at], true
 }

@@ -1,7 +1,10 @@
 package idempotency_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -84,4 +87,86 @@ func TestTooManyNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	found, err := order.From(t.Context(), subjects.ChatRecords("app", "other"), 1)
 	require.NoError(t, err)
 	require.Empty(t, found, "another filter is asked for")
+}
+
+// Only an id that does not lead to its turn has the names of a chat listed.
+func TestQuestionsThatLeadToTheirTurnAreFoundWithoutTheChat(t *testing.T) {
+	t.Parallel()
+	nc := turntest.NewServer(t).Connect()
+	space := bucket(t, nc)
+	kv := newKV(t, nc, space)
+	plain := subjects.TurnKey("app", "chat", "", "t")
+	runs := subjects.TurnKey("app", "chat", "r1", "t")
+	reused := plain.Reuse("", "t", "0123456789abcdef")
+	for _, key := range []subjects.Key{plain, runs, reused} {
+		for _, record := range []string{key.Public(subjects.KindAsk, "1"), key.Public("tool_call")} {
+			_, err := kv.Create(t.Context(), idempotency.Record{Key: record, Meta: idempotency.Meta{Owner: "o", Nonce: "n", Epoch: 1, Lease: idempotency.Lease{Stream: "IN", Seq: 1, Delivery: 1}}, Data: []byte("{}")})
+			require.NoError(t, err)
+		}
+	}
+	_, err := kv.Create(t.Context(), idempotency.Record{Key: plain.ReuseNote("0123456789abcdef")})
+	require.NoError(t, err)
+	var listed []string
+	list := idempotency.Lister(func(ctx context.Context, filter string) ([]subjects.Record, error) {
+		listed = append(listed, filter)
+		return kv.Names(ctx, filter)
+	})
+	call := func(key subjects.Key) string { return events.QualifiedCallID("t", key.Turn) }
+	const chat = "e.app.chat.*.*."
+	for name, c := range map[string]struct {
+		of       idempotency.QuestionRef
+		want     subjects.Key
+		searches bool
+	}{
+		"no run":         {idempotency.QuestionRef{Call: "t"}, plain, false},
+		"run":            {idempotency.QuestionRef{Call: call(runs), Run: "r1"}, runs, false},
+		"run not told":   {idempotency.QuestionRef{Call: call(runs)}, runs, true},
+		"reused key":     {idempotency.QuestionRef{Call: call(reused)}, reused, false},
+		"another run":    {idempotency.QuestionRef{Call: call(runs), Run: "r2"}, subjects.Key{}, false},
+		"looks the part": {idempotency.QuestionRef{Call: "t@0000000"}, subjects.Key{}, false},
+		"leads nowhere":  {idempotency.QuestionRef{Call: "t@00000000"}, subjects.Key{}, true},
+	} {
+		listed = nil
+		c.of.App, c.of.Chat, c.of.Ask = "app", "chat", "1"
+		found, err := list.FindQuestions(t.Context(), c.of)
+		require.NoError(t, err, name)
+		claim, err := kv.FindOpenCall(t.Context(), list, c.of)
+		if c.want == (subjects.Key{}) {
+			require.Empty(t, found, name)
+			require.ErrorIs(t, err, idempotency.ErrNotFound, name)
+		} else {
+			require.Equal(t, []subjects.Record{{Key: c.want, Kind: subjects.KindAsk, ID: "1"}}, found, name)
+			require.NoError(t, err, name)
+			require.Equal(t, c.want.Public("tool_call"), claim.Key, name)
+		}
+		require.Equal(t, c.searches, slices.Contains(listed, chat+"ask.1"), "%s: %v", name, listed)
+		require.Equal(t, c.searches, slices.Contains(listed, chat+"tool_call"), "%s: %v", name, listed)
+	}
+}
+
+func TestListThatIsRefusedOrCrowdedIsNotTakenForAnAbsence(t *testing.T) {
+	t.Parallel()
+	failed, lists := errors.New("refused"), 0
+	var crowds idempotency.Crowds
+	list := crowds.Lister(func(_ context.Context, filter string) ([]subjects.Record, error) {
+		switch lists++; filter {
+		case subjects.AskInChat("app", "full", "1"):
+			return nil, idempotency.ErrTooMany
+		case subjects.AskInChat("app", "chat", "1"):
+			return nil, failed
+		}
+		return nil, nil
+	})
+	for range 3 {
+		_, err := list.Askers(t.Context(), "app", "chat", "1")
+		require.ErrorIs(t, err, failed)
+	}
+	require.Equal(t, 3, lists)
+	for range 3 {
+		_, err := list.Askers(t.Context(), "app", "full", "1")
+		require.ErrorIs(t, err, idempotency.ErrTooMany)
+		_, err = list.FindQuestions(t.Context(), idempotency.QuestionRef{App: "app", Chat: "full", Call: "x@00000000", Ask: "1"})
+		require.ErrorIs(t, err, idempotency.ErrTooMany)
+	}
+	require.Equal(t, 4+3*2, lists, "the crowded one is listed once")
 }

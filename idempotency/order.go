@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 )
 
 // maxKnown bounds the sequences that an [Order] remembers: some 60 MB of names
@@ -48,24 +47,18 @@ func (i journalIndex) Sequence(ctx context.Context, name string) (uint64, error)
 type Order struct {
 	index Index
 
-	mu      sync.Mutex
-	known   map[string]uint64    // by subject
-	crowded map[string]time.Time // filters that match too many, and until when that is believed
-}
+	crowded Crowds
 
-// A list of too many names is megabytes long: who reads page by page must not ask for it again
-// and again.
-const (
-	crowdedFor = time.Minute
-	maxCrowded = 1000 // filters that are remembered
-)
+	mu    sync.Mutex
+	known map[string]uint64 // by subject
+}
 
 // NewOrder returns an order of the records of a journal that knows nothing yet.
 func NewOrder(kv *KV) *Order { return NewOrderOf(journalIndex{kv}) }
 
 // NewOrderOf is [NewOrder] for another stream.
 func NewOrderOf(index Index) *Order {
-	return &Order{index: index, known: map[string]uint64{}, crowded: map[string]time.Time{}}
+	return &Order{index: index, known: map[string]uint64{}}
 }
 
 // Place is where a message was when an [Order] first saw it. A record of the journal never moves.
@@ -77,12 +70,22 @@ type Place struct {
 // From returns the places of the messages that match a filter, from a sequence on, in order. It
 // fails with [ErrTooMany] beyond 10,000 of them.
 func (o *Order) From(ctx context.Context, filter string, from uint64) ([]Place, error) {
-	if o.isCrowded(filter) {
+	return o.FromWithin(ctx, func(search func() error) error { return search() }, filter, from)
+}
+
+// FromWithin is From within a budget, which may refuse the search for the names.
+func (o *Order) FromWithin(ctx context.Context, budget func(search func() error) error, filter string, from uint64) ([]Place, error) {
+	if o.crowded.has(filter) {
 		return nil, ErrTooMany
 	}
-	names, first, err := o.index.Subjects(ctx, filter)
+	var names map[string]uint64
+	var first uint64
+	err := budget(func() (err error) {
+		names, first, err = o.index.Subjects(ctx, filter)
+		return err
+	})
 	if errors.Is(err, ErrTooMany) {
-		o.crowd(filter)
+		o.crowded.add(filter)
 	}
 	if err != nil {
 		return nil, err
@@ -122,20 +125,4 @@ func (o *Order) remember(name string, seq uint64) {
 		clear(o.known)
 	}
 	o.known[name] = seq
-}
-
-// isCrowded reports whether a filter is known to match too many records.
-func (o *Order) isCrowded(filter string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return time.Now().Before(o.crowded[filter])
-}
-
-func (o *Order) crowd(filter string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.crowded) >= maxCrowded {
-		clear(o.crowded)
-	}
-	o.crowded[filter] = time.Now().Add(crowdedFor)
 }

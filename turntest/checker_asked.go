@@ -287,7 +287,7 @@ func (c *checker) said() {
 			if same {
 				c.failf("I13", key, "somebody was told that his answer to question %s is %s, and it stands", ask, s.Verdict.Code)
 			}
-		case events.VerdictForbidden, events.VerdictUnknown, events.VerdictClosed: // whatever stands
+		case events.VerdictForbidden, events.VerdictUnknown, events.VerdictClosed, events.VerdictBusy: // whatever stands
 		}
 	}
 }

@@ -38,7 +38,8 @@ func answerCommand(env cli.Lookup) *cobra.Command {
 			"without one it is read from standard input, which keeps secrets out of the shell's history. To send the same\n" +
 			"answer again is harmless.\n\n" +
 			"The verdict has a status of HTTP: 200 accepted (or accepted before: replayed), 403 the question is somebody\n" +
-			"else's, 404 there is none, 409 already answered, 410 expired, cancelled or closed, 422 the answer does not fit.\n" +
+			"else's, 404 there is none, 409 already answered, 410 expired, cancelled or closed, 422 the answer does not fit,\n" +
+			"429 it cannot be looked for now.\n" +
 			"202: the answer is published, and no worker has decided on it yet: the first one that runs does. Without\n" +
 			"a worker the question is looked up in the journal itself, which needs the right to read it.\n\n" +
 			"With --wait the end of the turn is printed, too, as for publish, once an answer is accepted; what the turn\n" +

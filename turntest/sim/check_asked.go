@@ -203,7 +203,7 @@ func (w *world) checkVerdict(t *turn, h *history, v verdict) {
 		if v.m.pool == t.pool {
 			w.violatef("%s: #%d was told that %s is another's question", t.id.Turn, v.m.seq, a.id)
 		}
-	case events.VerdictExpired, events.VerdictUnknown, events.VerdictClosed:
+	case events.VerdictExpired, events.VerdictUnknown, events.VerdictClosed, events.VerdictBusy:
 	}
 }
 

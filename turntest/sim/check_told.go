@@ -46,6 +46,8 @@ func (w *world) told(t *thread, v *events.Verdict, h *history) bool {
 		return decided(idempotency.Answered)
 	case events.VerdictClosed:
 		return len(h.responses) > 0
+	case events.VerdictBusy: // no chat is searched here
+		return false
 	case events.VerdictAccepted, events.VerdictReplayed, events.VerdictInvalid, events.VerdictForbidden: // see checkVerdict
 	}
 	return true

@@ -1,0 +1,130 @@
+package handlers_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/searches"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// searched has the kit count how often chats are searched for calls.
+func (k *kit) searched(found ...subjects.Key) *int {
+	n := 0
+	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
+		n++
+		return found, nil
+	}
+	return &n
+}
+
+// aged makes a message so old that what it waits for must be there.
+func aged(m *mail) *mail {
+	m.Stored = time.Now().Add(-time.Hour)
+	return m
+}
+
+func TestAnswerToNoQuestionHasItsChatSearchedOnceAndAtTheEnd(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	searched := k.searched()
+	m := k.says(2, "x@00000000/1", yes())
+	for delivery := range uint64(20) {
+		m.Lease.Delivery = delivery + 1
+		require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do)
+	}
+	require.Equal(t, 1, *searched)
+	k.Handle(t.Context(), k.says(3, "x@00000000/1", yes()).Message)
+	require.Equal(t, 1, *searched, "another answer to it")
+	require.Equal(t, events.VerdictUnknown, k.handled(aged(m)).Code)
+	require.Equal(t, 2, *searched)
+}
+
+func TestIDsThatLeadNowhereHaveNoChatSearched(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	searched := k.searched()
+	for i, id := range []string{"x/1", "x@/1", "x@00/1", "x@0000000/1", "x@000000000/1", "x@0000000G/1", "x@ABCDEF01/1", "@00000000/1", "x@00000000"} {
+		require.Equal(t, events.VerdictUnknown, k.handled(aged(k.says(uint64(2+i), id, yes()))).Code, id)
+	}
+	require.Zero(t, *searched)
+}
+
+func TestAnswerThatLeadsToItsTurnHasNoChatSearched(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	searched := k.searched()
+	k.Reused = func(_ context.Context, q *idempotency.QuestionRef) ([]subjects.Key, error) {
+		require.Equal(t, idempotency.QuestionRef{App: "app", Chat: "chat", Call: q.Call}, *q)
+		key := subjects.TurnKey("app", "chat", "", "turn").Reuse("", "turn", "0123456789abcdef")
+		if events.QualifiedCallID("turn", key.Turn) == q.Call {
+			return []subjects.Key{key}, nil
+		}
+		return nil, nil
+	}
+	a := k.asker("turn", "run-1")
+	a.ask("1")
+	require.Equal(t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
+	again := k.asker("turn", "")
+	again.key = again.key.Reuse("", "turn", "0123456789abcdef")
+	id := events.QuestionID(events.QualifiedCallID("turn", again.key.Turn), "1")
+	d, err := again.journal.Claim(t.Context(), idempotency.Claim{Key: again.key, Lease: idempotency.Lease{Stream: "IN", Seq: 9, Delivery: 1}, Event: []byte("{}"), Effect: "replay"})
+	require.NoError(t, err)
+	again.hold = d.Hold
+	again.ask("1", func(e *events.ToolCall) { e.ID, e.ToolCallID, e.CallID, e.Corr = id, id, id, id })
+	require.Equal(t, events.VerdictAccepted, k.handled(k.says(3, id, yes())).Code)
+	require.Zero(t, *searched)
+}
+
+func TestAnswerWaitsForTheBudgetOfItsTenantAndIsToldWhenThatStaysUsedUp(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "run-1")
+	a.ask("1")
+	a.ask("2")
+	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
+		return nil, &searches.BusyError{After: time.Minute}
+	}
+	m := k.says(2, a.question("1"), yes())
+	require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do)
+	v := k.handled(aged(k.says(3, a.question("1"), yes())))
+	require.Equal(t, events.VerdictBusy, v.Code)
+	require.Equal(t, 429, v.Status)
+	require.Equal(t, events.VerdictAccepted, k.handled(k.says(4, a.question("2"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code, "its run leads to it")
+	k.searched(a.key)
+	m.Lease.Delivery++
+	require.Equal(t, events.VerdictAccepted, k.handled(m).Code, "the refusal is not taken for an absence")
+}
+
+func TestCancelWaitsForTheBudgetOfItsTenant(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	a := k.asker("turn", "run-1")
+	a.ask("1")
+	a.park("1")
+	body := []byte(`{"kind":"cancel","app_id":"app","chat_id":"chat","workflow_name":"WF","tool_call_id":` + strconv.Quote(a.question("1")) + `}`)
+	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
+		return nil, &searches.BusyError{After: time.Minute}
+	}
+	subject := k.space.In("default", events.KindCancel, "app", "WF", "chat")
+	k.CancelWished(subject, body)
+	m := aged(k.mail(2, events.KindCancel, body))
+	require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do, "however old it is")
+	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
+		return nil, idempotency.ErrTooMany
+	}
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(3, events.KindCancel, body).Message).Do)
+	dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, dead.CachedInfo().State.Msgs, "a turn that cannot be looked for is no turn that does not exist")
+	k.searched(a.key)
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), m.Message).Do)
+	require.Equal(t, events.CodeCancelled, a.ended().Code)
+}

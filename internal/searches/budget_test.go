@@ -1,0 +1,142 @@
+package searches
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// searching is a search of so long that counts.
+func searching(d time.Duration) func() error {
+	return func() error { <-time.After(d); return nil }
+}
+
+func TestTenantSearchesForATenthOfTheTimeAndWaitsForItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const cost = 30 * time.Millisecond
+		b := New(nil)
+		var searched time.Duration
+		begun := time.Now()
+		for time.Since(begun) < 2*time.Minute {
+			err := b.Do(t.Context(), "acme", func() error { searched += cost; return searching(cost)() })
+			busy, refused := errors.AsType[*BusyError](err)
+			if !refused {
+				require.NoError(t, err)
+				continue
+			}
+			require.GreaterOrEqual(t, busy.Seconds(), 1)
+			require.NoError(t, b.Do(t.Context(), "beta", searching(0)), "another tenant has its own budget")
+			<-time.After(time.Duration(busy.Seconds()) * time.Second)
+			require.NoError(t, b.Do(t.Context(), "acme", searching(0)), "it may go on when it was told to")
+		}
+		require.Less(t, searched, 2*Burst+2*time.Minute/Share)
+		require.Greater(t, searched, 2*time.Minute/Share/2)
+	})
+}
+
+func TestSearchesOfATenantThatComeAtOnceUseOneBudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const cost = 100 * time.Millisecond
+		b := New(nil)
+		var mu sync.Mutex
+		var searched time.Duration
+		var all sync.WaitGroup
+		for range 1_000 {
+			all.Go(func() {
+				_ = b.Do(t.Context(), "acme", func() error {
+					mu.Lock()
+					defer mu.Unlock()
+					searched += cost
+					return searching(cost)()
+				})
+			})
+		}
+		all.Wait()
+		require.LessOrEqual(t, searched, Burst+Burst/Share+2*cost, "each asks for the budget when its turn comes")
+	})
+}
+
+func TestSearchWhoseTurnDoesNotComeIsBusy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := New(nil)
+		var first sync.WaitGroup
+		first.Go(func() { _ = b.Do(t.Context(), "acme", searching(time.Second)) })
+		synctest.Wait()
+		never := func() error { require.Fail(t, "it searched"); return nil }
+		late, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var busy *BusyError
+		require.ErrorAs(t, b.Do(late, "acme", never), &busy)
+		stopped, stop := context.WithCancel(t.Context())
+		stop()
+		require.ErrorIs(t, b.Do(stopped, "acme", never), context.Canceled)
+		first.Wait()
+	})
+}
+
+func TestShortSearchesCostNothingAndTenantsAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := New(nil)
+		for n := range 10_000 {
+			require.NoError(t, b.Do(t.Context(), "app", searching(free-1)))
+			require.NoError(t, b.Do(t.Context(), strconv.Itoa(n), searching(10*free)))
+			<-time.After(time.Second)
+		}
+		require.LessOrEqual(t, len(b.tenants), maxTenants)
+	})
+}
+
+func TestRoundTripIsNotCharged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const trip = 40 * time.Millisecond
+		b := New(func(context.Context) error { return searching(trip)() })
+		searchFor := func(name string, d time.Duration) (refused int) {
+			for begun := time.Now(); time.Since(begun) < d; {
+				if b.Do(t.Context(), name, searching(trip)) != nil {
+					refused++
+					<-time.After(time.Second)
+				}
+			}
+			return refused
+		}
+		searchFor("far", 2*time.Minute) // the time of a round trip is believed step by step
+		require.Zero(t, searchFor("away", time.Minute))
+	})
+}
+
+func TestRoundTripThatWaitsForASearchHidesNoCost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const cost = 400 * time.Millisecond
+		pings := 0
+		b := New(func(context.Context) error {
+			if pings++; pings%2 == 0 {
+				return searching(cost)()
+			}
+			return nil
+		})
+		var searched time.Duration
+		for begun := time.Now(); time.Since(begun) < time.Minute; {
+			if b.Do(t.Context(), "acme", searching(cost)) == nil {
+				searched += cost
+				continue
+			}
+			<-time.After(time.Second)
+		}
+		require.Less(t, searched, 2*Burst+time.Minute/Share)
+	})
+}

@@ -1,0 +1,66 @@
+package oneturn
+
+import (
+	"context"
+
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/searches"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// journalSearches is how a worker and its request API read the journal by filters with wildcards: for
+// a tenant, a token, within its budget.
+type journalSearches struct {
+	store  *idempotency.KV
+	order  *idempotency.Order
+	crowds idempotency.Crowds
+	budget *searches.Budget
+}
+
+func newJournalSearches(store *idempotency.KV, budget *searches.Budget) *journalSearches {
+	return &journalSearches{store: store, order: idempotency.NewOrder(store), budget: budget}
+}
+
+// within returns the budget of a tenant.
+func (s *journalSearches) within(ctx context.Context, app string) func(search func() error) error {
+	return func(search func() error) error { return s.budget.Do(ctx, app, search) }
+}
+
+// names lists names. It fails with [idempotency.ErrTooMany] beyond 10,000, and remembers that.
+func (s *journalSearches) names(app string) idempotency.Lister {
+	return s.crowds.Lister(func(ctx context.Context, filter string) (names []subjects.Record, err error) {
+		err = s.budget.Do(ctx, app, func() error {
+			names, err = s.store.Names(ctx, filter)
+			return err
+		})
+		return names, err
+	})
+}
+
+// last returns the last record that matches a filter.
+func (s *journalSearches) last(ctx context.Context, app, filter string) (r idempotency.Record, err error) {
+	err = s.budget.Do(ctx, app, func() error {
+		r, err = s.store.Last(ctx, filter)
+		return err
+	})
+	return r, err
+}
+
+// next returns the first record from a sequence on that matches a filter.
+func (s *journalSearches) next(ctx context.Context, app, filter string, from uint64) (r idempotency.Record, err error) {
+	err = s.budget.Do(ctx, app, func() error {
+		r, err = s.store.Next(ctx, filter, from)
+		return err
+	})
+	return r, err
+}
+
+// askers is for the handlers: see [idempotency.Lister.Askers].
+func (s *journalSearches) askers(ctx context.Context, app, chat, ask string) ([]subjects.Key, error) {
+	return s.names(app).Askers(ctx, app, chat, ask)
+}
+
+// reused is for the handlers: see [idempotency.Lister.Reused].
+func (s *journalSearches) reused(ctx context.Context, q *idempotency.QuestionRef) ([]subjects.Key, error) {
+	return s.names(q.App).Reused(ctx, q)
+}
