@@ -110,7 +110,7 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	case !errors.Is(err, ErrNotFound):
 		return Decision{}, err
 	}
-	hold.Token = 0
+	hold.Token, hold.Claim = 0, lifeOf(rival)
 	return j.contend(ctx, c, hold, nil)
 }
 
@@ -123,11 +123,12 @@ func done(end *Record, t *Turn) Decision {
 	return d
 }
 
-// contend decides on a turn that somebody else has claimed. T is an earlier read of it, or nil.
+// contend decides on a turn that somebody else has claimed. T is an earlier read of it, or nil. A read has to
+// show the claim that hold names, if any: one that is older may show the end of a former life.
 func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, t *Turn) (Decision, error) {
 	for {
 		var err error
-		t, err = j.loadAgain(ctx, c.Key, t)
+		t, err = j.readSince(ctx, c.Key, hold.Claim, t)
 		if err != nil {
 			return Decision{}, err
 		}

@@ -144,3 +144,20 @@ func TestStepKnownFromTheTakeoverNeedsNoOtherRead(t *testing.T) {
 	_, done = d.Turn.Step("other")
 	require.False(t, done)
 }
+
+// F15: a read from before the claim that refused it shows the end of the turn before, under a key that is used again.
+func TestDuplicateIsNotTakenForDoneByAReadFromBeforeTheClaim(t *testing.T) {
+	t.Parallel()
+	s := &replaced{Memory: idempotency.NewMemory(), reads: 3}
+	former := decide(t, s, claim("idempotent", 1, 1))
+	stored, err := newJournal(s).Finish(t.Context(), former.Hold, []byte(`{}`))
+	require.NoError(t, err)
+	require.True(t, stored)
+	s.Expire(former.Hold.Claim)
+	s.frozen, err = s.Memory.Scan(t.Context(), key)
+	require.NoError(t, err)
+	require.Equal(t, idempotency.Run, decide(t, s, claim("idempotent", 2, 1)).Action)
+	d, err := hasty(s).Claim(t.Context(), claim("idempotent", 2, 2))
+	require.NoError(t, err)
+	require.Equal(t, idempotency.Run, d.Action)
+}
