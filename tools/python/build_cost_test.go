@@ -224,7 +224,8 @@ func TestPydanticModelsTakeBoundedWork(t *testing.T) {
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 import datetime, uuid
 from typing import *
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel
+from typing_extensions import TypeAliasType
 class And(BaseModel):
     items: "List[Filter]"
 class Or(BaseModel):
@@ -240,20 +241,42 @@ class Dog(BaseModel):
     kind: Literal["dog"]
     kids: "List[Pet]" = []
 Pet = Annotated[Union[Cat, Dog], Field(discriminator="kind")]
+class Root(RootModel[List[Filter]]):
+    pass
+T = TypeVar("T")
+class Page(BaseModel, Generic[T]):
+    entries: List[T]
+Nested = TypeAliasType("Nested", "Union[List[Nested], Tuple[Nested, ...], datetime.date]")
+class Lists(BaseModel):
+    x: Nested
 class Sets(BaseModel):
     numbers: Set[int] = set()
     ids: Set[uuid.UUID] = set()
     keys: Dict[int, int] = {}
 def search(x: Filter): return "found"
+def root(x: Root): return "found"
+def lists(x: Lists): return "found"
+def alias(x: Nested): return repr(x)
+def page(x: Page[Filter]): return "found"
 def pet(x: Pet): return "fed"
 def sets(x: Sets): return len(x.numbers)
 `)
 	right, wrong := `{"field":"a","day":"2026-01-01"}`, `{"field":"a","day":"?"}`
 	require.Equal(t, `"found"`, k.value("search", `{"x":`+nested(8, right)+`}`))
 	require.Contains(t, k.fails("search", `{"x":`+nested(8, wrong)+`}`, events.CodeBadArgs), "parameter x/items/0")
+	const discriminator = "give the unions of the model a discriminator"
 	for _, leaf := range []string{right, wrong} {
-		require.Contains(t, k.fails("search", `{"x":`+nested(28, leaf)+`}`, events.CodeBadArgs), "give the unions of the model a discriminator")
+		require.Contains(t, k.fails("search", `{"x":`+nested(28, leaf)+`}`, events.CodeBadArgs), discriminator)
 	}
+	require.Equal(t, `"found"`, k.value("root", `{"x":[`+nested(8, right)+`]}`))
+	require.Equal(t, `"found"`, k.value("page", `{"x":{"entries":[`+nested(8, right)+`]}}`))
+	require.Contains(t, k.fails("root", `{"x":[`+nested(26, wrong)+`]}`, events.CodeBadArgs), discriminator)
+	require.Contains(t, k.fails("page", `{"x":{"entries":[`+nested(26, wrong)+`]}}`, events.CodeBadArgs), discriminator)
+	deep := func(n int, leaf string) string { return strings.Repeat("[", n) + leaf + strings.Repeat("]", n) }
+	require.Equal(t, `"found"`, k.value("lists", `{"x":{"x":`+deep(4, `"2026-01-01"`)+`}}`))
+	require.Contains(t, k.fails("lists", `{"x":{"x":`+deep(50, `"?"`)+`}}`, events.CodeBadArgs), discriminator)
+	require.Equal(t, `"[[datetime.date(2026, 1, 1)]]"`, k.value("alias", `{"x":`+deep(2, `"2026-01-01"`)+`}`), "an alias may name itself")
+	require.Contains(t, k.fails("alias", `{"x":`+deep(50, `"?"`)+`}`, events.CodeBadArgs), "parameter x/0/0")
 	pets := strings.Repeat(`{"kind":"cat","kids":[{"kind":"dog","kids":[`, 13) + strings.Repeat(`]}]}`, 13)
 	require.Equal(t, `"fed"`, k.value("pet", `{"x":`+pets+`}`))
 	for _, x := range []string{

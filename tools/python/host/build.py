@@ -11,7 +11,7 @@ import json
 import typing
 
 from _oneturn_host import models
-from _oneturn_host.hints import CLOTHES, hints, is_union, literals, outline
+from _oneturn_host.hints import CLOTHES, aliased, hints, is_alias, is_union, literals, outline
 from _oneturn_host.scalars import SIMPLE, floating, number_key
 from _oneturn_host.work import TooMuch, Unbuildable, Work, attempt, place, want
 
@@ -45,7 +45,7 @@ def builder(hint):
             return _builders[key]
     except TypeError:  # it has no hash
         return builder_of(hint)
-    if type(hint).__name__ == "TypeAliasType":  # it may name itself
+    if is_alias(hint):  # it may name itself
         _builders[key] = lambda value, work: part(builder(hint), value, None, work)
     found = _builders[key] = builder_of(hint)
     return found
@@ -57,8 +57,8 @@ def builder_of(hint):
         return builder(args[0])
     if hasattr(hint, "__supertype__"):  # NewType
         return builder(hint.__supertype__)
-    if type(hint).__name__ == "TypeAliasType":
-        return builder(getattr(hint, "__value__", None))
+    if is_alias(hint):
+        return builder(aliased(hint))
     if is_union(hint):
         return union(args)
     kind = origin or hint

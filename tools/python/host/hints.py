@@ -24,6 +24,27 @@ def hints(function):
     return found
 
 
+_aliased = {}  # what aliases stand for, by their ids, with the alias
+
+
+def is_alias(hint):
+    return type(hint).__name__ == "TypeAliasType"
+
+
+def aliased(alias):
+    """What a TypeAliasType stands for. Its text may name itself and what stands below it."""
+    if id(alias) not in _aliased:
+        value = getattr(alias, "__value__", None)
+        holder = type("Holder", (), {"__annotations__": {"value": value}})
+        try:
+            names = vars(sys.modules[alias.__module__])
+            value = typing.get_type_hints(holder, globalns=names, include_extras=True)["value"]
+        except Exception:
+            pass
+        _aliased[id(alias)] = value, alias
+    return _aliased[id(alias)][0]
+
+
 def is_union(hint):
     return typing.get_origin(hint) is typing.Union or type(hint).__name__ == "UnionType"
 

@@ -1,16 +1,18 @@
 """Models of pydantic, of version 2 and 1, which build themselves. What is measured before is the work that data causes."""
 import collections
+import collections.abc
 import dataclasses
 import inspect
 import json
 import re
 import typing
 
-from _oneturn_host.hints import CLOTHES, hints, is_union, literals
+from _oneturn_host.hints import CLOTHES, aliased, hints, is_alias, is_union, literals
 from _oneturn_host.work import TooMuch, Unbuildable, place
 
 MAX_COLLIDING = 1000  # numbers of one hash
 STEP = 8  # what an object costs that pydantic may try, which is as much as others take to build
+MAX_NAMES = 20  # of a type for another one
 NUMBERS = re.compile(r"\d{19,}|[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")  # that may be chosen by their hashes
 
 
@@ -61,33 +63,56 @@ def collide(text):
 
 def structured(kind):
     """Whether a class has fields of its own hints."""
-    return inspect.isclass(kind) and (known(kind) or dataclasses.is_dataclass(kind) or hasattr(kind, "__total__"))
+    return inspect.isclass(kind) and not typing.get_args(kind) and (known(kind) or dataclasses.is_dataclass(kind) or hasattr(kind, "__total__"))
 
 
 def fields(kind):
-    """The hints of a class by the names that its fields have in data, with what tells alternatives apart."""
+    """The hints of a class by the names that its fields have in data, with what tells alternatives apart. What is data
+    itself, without a name, has the name None."""
+    try:
+        kind.model_rebuild()  # so that annotations have no names any more
+    except Exception:
+        pass
+    found, named = {}, hints(kind)
     about = getattr(kind, "model_fields", None) or getattr(kind, "__fields__", None) or {}
-    found = {}
-    for name, hint in hints(kind).items():
-        field = about.get(name) if isinstance(about, dict) else None
+    for name in dict.fromkeys([*named, *about]):
+        field = about.get(name)
+        hint = getattr(field, "outer_type_", None) or getattr(field, "annotation", None) or named.get(name)
         tag = getattr(field, "discriminator", None) or getattr(field, "discriminator_key", None)
         for key in {name, getattr(field, "validation_alias", None), getattr(field, "alias", None)}:
             if isinstance(key, str):
                 found[key] = hint, tag
+        if name == "__root__" or name == "root" and getattr(kind, "__pydantic_root_model__", False):
+            found[None] = hint, tag
     return found
 
 
+def opened(hint):
+    """A hint without its name."""
+    for _ in range(MAX_NAMES):
+        if is_alias(hint):
+            hint = aliased(hint)
+        elif hasattr(hint, "__supertype__"):
+            hint = hint.__supertype__
+        else:
+            break
+    return hint
+
+
 def ambiguous(kind):
-    """Whether a class has a union of several classes somewhere inside: pydantic tries each of them with the whole
-    subtree, which takes exponential time if they hold each other."""
-    left, seen = [kind], set()
+    """Whether a class has a union of several classes or containers somewhere inside: pydantic tries each of them with
+    the whole subtree, which takes exponential time if they hold each other."""
+    left, seen = [kind], {}
     while left:
         hint = left.pop()
+        if id(hint) in seen:
+            continue
+        seen[id(hint)] = hint
+        hint = opened(hint)
         args = typing.get_args(hint)
-        if is_union(hint) and sum(structured(typing.get_origin(arg) or arg) for arg in args) > 1:
+        if is_union(hint) and sum(structured(opened(arg)) or bool(typing.get_args(opened(arg))) for arg in args) > 1:
             return True
-        if structured(hint) and id(hint) not in seen:
-            seen.add(id(hint))
+        if structured(hint):
             left += [inner for inner, _ in fields(hint).values()]
         left += args
     return False
@@ -100,6 +125,7 @@ def walk(hint, value, work, tag=None):
     """Goes the ways that pydantic may go, so that there are not more than a call may take."""
     if not isinstance(value, (dict, list)):
         return
+    hint = opened(hint)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in CLOTHES and args:
         marks = [getattr(mark, "discriminator", None) for mark in args[1:]]
@@ -108,25 +134,26 @@ def walk(hint, value, work, tag=None):
         for arg in args:
             if not tag or told(arg, tag, value):
                 walk(arg, value, work)
-    elif isinstance(value, list):
-        work.spend(len(value))
-        for index, item in enumerate(value if args else ()):
-            walk(args[min(index, len(args) - 1)] if args[-1] is not ... else args[0], item, work)
     elif structured(hint):
         work.spend(STEP)
         if id(hint) not in _fields:
             _fields[id(hint)] = fields(hint), hint
         for name, (inner, own) in _fields[id(hint)][0].items():
-            if name in value:
+            if name is None:
+                walk(inner, value, work, own)
+            elif name in value and isinstance(value, dict):
                 walk(inner, value[name], work, own)
-    elif len(args) == 2:
-        work.spend(len(value))
-        for item in value.values():
-            walk(args[1], item, work)
+    elif args and isinstance(value, dict) == (inspect.isclass(origin) and issubclass(origin, collections.abc.Mapping)):
+        work.spend(STEP + len(value))
+        several = isinstance(value, list) and len(args) > 1 and args[-1] is not ...
+        for index, item in enumerate(value.values() if isinstance(value, dict) else value):
+            inner = args[min(index, len(args) - 1)] if several else args[0 if isinstance(value, list) else -1]
+            walk(inner, item, work)
 
 
 def told(kind, tag, value):
     """Whether an alternative is the one that its tag names."""
+    kind = opened(kind)
     if not isinstance(tag, str) or not structured(kind) or not isinstance(value, dict):
         return True
     values = literals(fields(kind).get(tag, (None, None))[0])
