@@ -1,8 +1,6 @@
 package accounts
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -35,6 +33,7 @@ type User struct {
 	Subscribe         []string // Inbox included
 	Inbox             string
 	Responses         bool // may answer the requests that it receives
+	Service           bool // a NATS service, whose role is its name
 }
 
 // Export gives a subject to other accounts: a service is published to, a stream is subscribed to.
@@ -52,26 +51,14 @@ type Import struct {
 	From    string
 }
 
-// serviceName is a name as package micro of nats.go has it.
-var serviceName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-
-// New returns the accounts of a set-up, that of the product first.
+// New returns the accounts of a set-up, that of the product first. Names that are those of the product, or
+// that two roles would share, are errors.
 func New(o Options) ([]Account, error) {
 	if len(o.Pools) == 0 {
 		o.Pools = []string{subjects.DefaultPool}
 	}
-	for _, pool := range o.Pools {
-		if err := subjects.CheckPool(pool); err != nil {
-			return nil, fmt.Errorf("accounts: %w", err)
-		}
-	}
-	if len(o.Tenants) == 0 {
-		return nil, fmt.Errorf("accounts: no tenant is named: name at least one, for example %q", "default")
-	}
-	for _, name := range o.Services {
-		if !serviceName.MatchString(name) {
-			return nil, fmt.Errorf("accounts: %q is not a name of a NATS service: use letters, digits, - and _", name)
-		}
+	if err := o.checkNames(); err != nil {
+		return nil, err
 	}
 	s := setup{Options: o}
 	product := Account{
@@ -86,23 +73,10 @@ func New(o Options) ([]Account, error) {
 	for i := range all[1:] {
 		s.join(&all[0], &all[i+1])
 	}
-	return all, check(all)
-}
-
-// check refuses names that two roles share: one would have the rights of the other.
-func check(all []Account) error {
-	seen := map[string]string{}
-	for _, a := range all {
-		for _, u := range a.Users {
-			for _, name := range []string{u.Name, Password(u)} {
-				if other, ok := seen[name]; ok {
-					return fmt.Errorf("accounts: user %s of %s and user %s share the name %s: rename a tenant, pool or service", u.Name, a.Name, other, name)
-				}
-				seen[name] = u.Name + " of " + a.Name
-			}
-		}
+	if err := check(all); err != nil {
+		return nil, err
 	}
-	return nil
+	return all, nil
 }
 
 // join exports from the product what the users of another account publish to and subscribe to.

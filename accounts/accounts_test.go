@@ -99,25 +99,6 @@ func TestServicesReplyWhereWorkersListen(t *testing.T) {
 	}
 }
 
-func TestNamesThatTwoRolesWouldShareAreRefused(t *testing.T) {
-	t.Parallel()
-	space, err := subjects.New(subjects.DefaultPrefix)
-	require.NoError(t, err)
-	for name, o := range map[string]accounts.Options{
-		"no tenant":         {},
-		"twice":             {Tenants: []string{"a", "a"}},
-		"one variable":      {Tenants: []string{"a-b", "a_b"}},
-		"service a worker":  {Tenants: []string{"a"}, Services: []string{"worker"}},
-		"service of a user": {Tenants: []string{"a"}, Services: []string{"a-reader"}},
-		"service's name":    {Tenants: []string{"a"}, Services: []string{"a.b"}},
-		"pool":              {Tenants: []string{"a"}, Pools: []string{"a.b"}},
-	} {
-		o.Space = space
-		_, err := accounts.New(o)
-		require.Error(t, err, name)
-	}
-}
-
 // TestScriptOfNSCHasAllThatTheConfigurationHas, each word in quotes that the shell leaves alone.
 func TestScriptOfNSCHasAllThatTheConfigurationHas(t *testing.T) {
 	t.Parallel()

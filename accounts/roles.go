@@ -135,6 +135,7 @@ func (s *setup) provisioner() User {
 func (s *setup) services() (users []User) {
 	for _, name := range s.Services {
 		u := user(name, "NATS service "+name+".", []string{"_INBOX_worker_tools.>"}, nil)
+		u.Service = true
 		subscribe := []string{name, name + ".>"} //nolint:prealloc // a handful
 		for _, verb := range []string{"PING", "INFO", "STATS"} {
 			at := "$SRV." + verb

@@ -53,18 +53,18 @@ type Inbox struct {
 	// unread is how much lies in the buffers of the connection, and whether anything is received; pending, but for
 	// a simulation
 	unread func() (int, bool)
-	rests bool                 // messages that are given back for a short time rest here: not in a simulation, which has its own time
-	js    jetstream.JetStream
-	o     Options
-	inbox string
-	next  string // API subject of a pull
-	queue chan *Delivery
-	spare chan struct{} // tokens of handlers that are one too many
-	fatal chan error
-	there *presence.Watch // the consumer
-	doubt chan struct{}   // a status claims that the consumer is gone
-	hurry chan struct{}   // the ack wait was lowered: heartbeats are due
-	waits [2]atomic.Int64 // the last two ack waits that were read, in nanoseconds
+	rests  bool // messages that are given back for a short time rest here: not in a simulation, which has its own time
+	js     jetstream.JetStream
+	o      Options
+	inbox  string
+	next   string // API subject of a pull
+	queue  chan *Delivery
+	spare  chan struct{} // tokens of handlers that are one too many
+	fatal  chan error
+	there  *presence.Watch // the consumer
+	doubt  chan struct{}   // a status claims that the consumer is gone
+	hurry  chan struct{}   // the ack wait was lowered: heartbeats are due
+	waits  [2]atomic.Int64 // the last two ack waits that were read, in nanoseconds
 
 	word     atomic.Int64 // last word from the server, nanoseconds since epoch
 	draining atomic.Bool
