@@ -77,12 +77,13 @@ func (in *Inbox) pending() (int, bool) {
 	return n, err == nil
 }
 
-// probe asks the server for a sign.
+// probe asks the server for a sign. An answer of any age within an ack wait bounds something: a limit below the
+// round trip of a server that is far away would let every arrival be as old as the process.
 func (in *Inbox) probe() {
 	if !in.link.IsConnected() {
 		return
 	}
-	if err := in.flush(min(in.wait(), heartbeat)); err != nil {
+	if err := in.flush(in.wait()); err != nil {
 		in.o.Logger.Debug("the server does not answer: what arrives now may be old", "err", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -37,4 +38,38 @@ func TestRedeliveryThatWasLateOnItsWayMakesARunNoOlderAndNoYounger(t *testing.T)
 	require.True(t, o.Lost(2*time.Minute, wait))
 	o.Receive(30 * time.Second)
 	require.True(t, o.Lost(2*time.Minute, wait), "the redelivery is too old itself")
+}
+
+// farAway is a link whose server answers a ping after a time.
+type farAway struct {
+	now   *time.Duration
+	after time.Duration
+}
+
+func (farAway) Publish(string, []byte) error                { return nil }
+func (farAway) PublishRequest(string, string, []byte) error { return nil }
+func (farAway) IsConnected() bool                           { return true }
+
+func (l farAway) FlushTimeout(timeout time.Duration) error {
+	*l.now += min(l.after, timeout)
+	if l.after > timeout {
+		return nats.ErrTimeout
+	}
+	return nil
+}
+
+func TestArrivalsFromAServerThatIsFarAwayStayFreshForLongerThanAnAckWait(t *testing.T) {
+	t.Parallel()
+	const wait = 30 * time.Second
+	for _, after := range []time.Duration{time.Millisecond, 2100 * time.Millisecond, wait / 3} {
+		var now time.Duration
+		in := newInbox(farAway{&now, after}, "", func() time.Duration { return now }, Options{Slots: 4, AckWait: wait})
+		for now < 3*wait {
+			in.probe()
+			now += wait / probesAWait
+		}
+		var own Ownership
+		own.Receive(in.arrived.receive())
+		require.True(t, own.Fresh(now, wait), "with an answer after %s it is taken to be %s old", after, own.age(now))
+	}
 }
