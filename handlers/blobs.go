@@ -1,10 +1,10 @@
 package handlers
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -21,9 +22,6 @@ const InlineLimit = 256 << 10
 
 // headroom is what subject and headers of a message may take of max_payload, in bytes.
 const headroom = 8 << 10
-
-// chunk is how much of a blob a message holds at most, in bytes.
-const chunk = 128 << 10
 
 // BlobStore holds payloads that are too large for a record. [Blobs] is the real one.
 type BlobStore interface {
@@ -43,6 +41,7 @@ type Blobs struct {
 	Retries Retries // to be set before use, if at all
 
 	nc     *nats.Conn
+	js     jetstream.JetStream
 	store  jetstream.ObjectStore
 	bucket string
 }
@@ -53,7 +52,11 @@ func NewBlobs(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, space 
 	if err != nil {
 		return nil, fmt.Errorf("object store %s: %w", space.BlobsBucket(), err)
 	}
-	return &Blobs{nc: nc, store: store, bucket: space.BlobsBucket()}, nil
+	writes, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(putTimeout)) // what is never answered is forgotten
+	if err != nil {
+		return nil, fmt.Errorf("object store %s: %w", space.BlobsBucket(), err)
+	}
+	return &Blobs{nc: nc, js: writes, store: store, bucket: space.BlobsBucket()}, nil
 }
 
 func (b *Blobs) maxMessage() int { return int(b.nc.MaxPayload()) - headroom }
@@ -78,16 +81,15 @@ func (b *Blobs) Shrink(ctx context.Context, key subjects.Key, kind string, value
 }
 
 // put stores data under a name that its content completes, so that a second try is the same
-// blob. One that was just stored is left alone: a put that a full bucket refuses in the middle leaves
-// its name without its content. An older one may be that of a former turn of the key, and would
-// expire before the record that is about to name it: it is stored again.
+// blob. One that was just stored is left alone. An older one may be that of a former turn of the key, and
+// would expire before the record that is about to name it: it is stored again.
 func (b *Blobs) put(ctx context.Context, prefix string, data []byte) (events.Blob, error) {
 	blob := events.Blob{SHA256: hashOf(data), Size: len(data)}
 	blob.Blob = blobName(prefix, blob.SHA256)
 	if _, young := b.has(ctx, blob); young {
 		return blob, nil
 	}
-	if err := b.write(ctx, blob.Blob, data); err != nil {
+	if err := b.renew(ctx, blob, data); err != nil {
 		return events.Blob{}, err
 	}
 	return blob, nil
@@ -97,31 +99,26 @@ func (b *Blobs) put(ctx context.Context, prefix string, data []byte) (events.Blo
 func (b *Blobs) replace(ctx context.Context, name string, data []byte) (replaced bool, err error) {
 	blob := events.Blob{Blob: name, SHA256: hashOf(data), Size: len(data)}
 	there, young := b.has(ctx, blob)
-	switch {
-	case young:
+	if young {
 		return false, nil
-	case there:
-		return false, b.write(ctx, name, data)
 	}
 	look, cancel := context.WithTimeout(ctx, hasTimeout)
 	defer cancel()
 	_, errOld := b.store.GetInfo(look, name)
-	return errOld == nil, b.write(ctx, name, data)
+	err = b.renew(ctx, blob, data)
+	return err == nil && errOld == nil && !there, err
 }
 
-func (b *Blobs) write(ctx context.Context, name string, data []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
-	meta := jetstream.ObjectMeta{Name: name, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(min(chunk, b.maxMessage()))}}
-	_, err := b.store.Put(ctx, meta, bytes.NewReader(data))
-	if err == nil {
-		return nil
+// renew stores a blob, again if it is there. Where that is refused, as in a full bucket, what is there has to do:
+// the record of a claim may name it.
+func (b *Blobs) renew(ctx context.Context, blob events.Blob, data []byte) error {
+	err := b.write(ctx, blob.Blob, data)
+	if errors.Is(err, idempotency.ErrRefused) {
+		if _, errGet := b.get(ctx, blob.Blob, blob.SHA256); errGet == nil {
+			return nil
+		}
 	}
-	if no := refused(err, b.bucket, "make room in it, or raise its limit with `turnctl provision --blobs-max-bytes`"); no != nil {
-		_ = b.store.Delete(ctx, name) // the name alone; a reader would wait for its content
-		err = no
-	}
-	return fmt.Errorf("store blob %s of %d bytes: %w", name, len(data), err)
+	return err
 }
 
 // hasTimeout bounds the look whether a blob is there.

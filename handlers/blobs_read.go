@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,7 +45,7 @@ func (b *Blobs) fromLeader(ctx context.Context, name string) ([]byte, error) {
 	}
 	var data []byte
 	for from := uint64(1); uint64(len(data)) < info.Size; {
-		m, err := LeaderMessage(ctx, b.nc, "OBJ_"+b.bucket, fmt.Sprintf(`{"seq":%d,"next_by_subj":%q}`, from, "$O."+b.bucket+".C."+info.NUID))
+		m, err := LeaderMessage(ctx, b.nc, "OBJ_"+b.bucket, fmt.Sprintf(`{"seq":%d,"next_by_subj":%q}`, from, b.chunksOf(info.NUID)))
 		if errors.Is(err, idempotency.ErrNotFound) {
 			return nil, b.incomplete(ctx, name, info.NUID)
 		}
@@ -72,8 +71,7 @@ func (b *Blobs) incomplete(ctx context.Context, name, nuid string) error {
 
 // leaderInfo reads what the leader knows of a blob.
 func (b *Blobs) leaderInfo(ctx context.Context, name string) (*jetstream.ObjectInfo, error) {
-	subject := "$O." + b.bucket + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
-	m, err := LeaderMessage(ctx, b.nc, "OBJ_"+b.bucket, fmt.Sprintf(`{"last_by_subj":%q}`, subject))
+	m, err := LeaderMessage(ctx, b.nc, "OBJ_"+b.bucket, fmt.Sprintf(`{"last_by_subj":%q}`, b.entryOf(name)))
 	if errors.Is(err, idempotency.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %w", errNoArgs, jetstream.ErrObjectNotFound)
 	}
