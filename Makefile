@@ -13,7 +13,9 @@ LINT      := go tool -modfile=.ci/lint/go.mod golangci-lint
 
 .PHONY: help
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { line = sprintf("  %-15s", $$1); n = split($$2, words, " "); \
+		for (i = 1; i <= n; i++) { if (length(line) + 1 + length(words[i]) > 100) { print line; line = sprintf("  %15s", "") } \
+		line = line " " words[i] } print line }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: $(COMMANDS:%=bin/%) ## build bin/worker, bin/publisher and bin/turnctl
@@ -138,6 +140,8 @@ demo: build ## build, then show the promise at work: one turn sent three times, 
 
 .PHONY: up
 up: ## start NATS and two workers with Docker Compose, with a password in .env, and wait until they are ready
+	@docker compose version >/dev/null || \
+		{ echo 'make up needs Docker with the Compose plugin: https://docs.docker.com/compose/install/' >&2; exit 1; }
 	test -f .env || (umask 077 && printf 'ONETURN_NATS_PASSWORD=pw%s\n' "$$(openssl rand -hex 24)" >.env)
 	docker compose up --build --detach --wait
 

@@ -47,7 +47,7 @@ type Worker struct {
 	LoadTimeout  time.Duration `flag:"load-timeout" default:"60s" min:"1ms" max:"1h" help:"How long a Python process may take to get ready, and then to get to a function: importing its file, for the most part. A call that gets no further ends as tool_error and has not entered its tool."`
 	ToolEnv      []string      `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that Python tools may see: names, and prefixes with a star. Nothing else of the worker's environment reaches them, besides PATH, HOME, LANG and the like."`
 	CacheSize    Bytes         `flag:"cache-size" default:"64MiB" help:"Memory for results of tools that have a cache; the one that was used least recently makes room. 0 keeps none."`
-	BindingGrace time.Duration `flag:"binding-grace" default:"30s" min:"0s" max:"1h" help:"How long a turn of a workflow unknown here waits for a worker that knows it (rolling deploys)."`
+	BindingGrace time.Duration `flag:"binding-grace" default:"30s" min:"0s" max:"1h" help:"How long a turn of a workflow unknown here waits for a worker that knows it (rolling deploys). A worker that is alone on its embedded server waits for 2s at most."`
 
 	MaxEventAge time.Duration `flag:"max-event-age" default:"24h" min:"1s" max:"8760h" help:"Older inbound events end as too_old."`
 	MaxTurnLife time.Duration `flag:"max-turn-life" default:"168h" min:"1s" max:"8760h" help:"How long a turn may stay open, questions to people included; then it ends as expired."`

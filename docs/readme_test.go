@@ -239,7 +239,7 @@ func (s *shell) follow(name string) (compared int) {
 		switch {
 		case b.lang == "sh":
 			first, _, _ := strings.Cut(b.text, "\n")
-			if ran = strings.Contains(" "+strings.ReplaceAll(b.text, "\n", " "), " bin/") || strings.Contains(b.text, "make demo") || isService(first); ran {
+			if ran = strings.Contains(" "+strings.ReplaceAll(b.text, "\n", " "), " bin/") || strings.Contains(b.text, "make demo") || strings.HasPrefix(first, "python3 examples/") || isService(first); ran {
 				script = b.text
 				printed = s.run(script)
 			}
@@ -278,6 +278,11 @@ func TestApprovalExampleCanBeFollowed(t *testing.T) {
 func TestServiceExampleCanBeFollowed(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 7, newShell(t).follow("../examples/03-nats-service/README.md"))
+}
+
+func TestPythonClientExampleCanBeFollowed(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 2, newShell(t).follow("../examples/08-python-client/README.md"))
 }
 
 func TestHTTPExampleCanBeFollowed(t *testing.T) {

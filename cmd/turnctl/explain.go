@@ -88,7 +88,7 @@ func (r *resolution) text(w io.Writer) {
 // advice says what a worker does with such a turn.
 func (r *resolution) advice() string {
 	if r.Cause == "unknown_workflow" {
-		return "a worker waits for --binding-grace, because another worker may know the workflow; then the turn ends as no_binding"
+		return "a worker waits for --binding-grace, because another worker may know the workflow (2s if it is alone on its embedded server); then the turn ends as no_binding"
 	}
 	return "the turn ends as no_binding, without a wait; `turnctl check DIR` shows what is bound"
 }

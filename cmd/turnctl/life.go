@@ -59,6 +59,7 @@ type life struct {
 	Records      []recordFact `json:"records"`
 
 	journalKey subjects.Key
+	blobs      string // bucket of values that records only refer to
 }
 
 // callFacts is what the tool_call event says.

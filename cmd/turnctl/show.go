@@ -120,6 +120,7 @@ func (s *server) life(ctx context.Context, key subjects.Key, payload bool) (*lif
 		}
 	}
 	l := newLife(turn, payload)
+	l.blobs = s.space.BlobsBucket()
 	if l.Reuses, err = reuses(ctx, journal, key, l.Run, l.Turn); err != nil {
 		return nil, err
 	}

@@ -182,6 +182,19 @@ func TestShowTellsWhatIsWrongWithADamagedRecord(t *testing.T) {
 	require.Contains(t, ok(t, s, "ls"), "damaged: ")
 }
 
+func TestShowNamesTheCommandThatFetchesALargePayload(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	h := nats.Header{}
+	h.Set(idempotency.HeaderOwner, "w1")
+	h.Set(idempotency.HeaderNonce, "n")
+	h.Set(idempotency.HeaderEpoch, "1")
+	record(t, s, subjects.TurnKey("default", "c", "", "t").Public("tool_call"), h, `{"type":"chat.tool_call","data":{"kind":"tool_call","app_id":"default",`+
+		`"chat_id":"c","turn":"t","tool_name":"f","payload":{"tool_args":{"$blob":"default.c.0-t.0.tool_call.0123456789abcdef","sha256":"00","size":300000}}}}`)
+	require.Contains(t, ok(t, s, "show", "c", "t", "--payload"), "fetch it: nats object get ONETURN_BLOBS default.c.0-t.0.tool_call.0123456789abcdef\n")
+	require.NotContains(t, ok(t, s, "show", "c", "t"), "fetch it")
+}
+
 func TestShowSaysWhatToCheckWhenNothingIsFound(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

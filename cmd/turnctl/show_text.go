@@ -155,6 +155,14 @@ func (l *life) callText(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\ncall: arguments of %s%s\n", plural(l.Call.ArgsBytes, "byte"), inBlob(l.Call.ArgsBlob))
 	valueText(w, l.Call.Args)
+	l.fetchText(w, l.Call.Args, l.Call.ArgsBlob)
+}
+
+// fetchText names the command that fetches a value which is shown as a reference.
+func (l *life) fetchText(w io.Writer, shown json.RawMessage, blob string) {
+	if len(shown) > 0 && blob != "" {
+		fmt.Fprintln(w, wrap("fetch it: nats object get "+argument(l.blobs)+" "+argument(blob), 2))
+	}
 }
 
 func (l *life) questionsText(w io.Writer) {
@@ -193,6 +201,7 @@ func (l *life) responseText(w io.Writer) {
 		fmt.Fprintln(w, wrap("context variables changed: "+clean(strings.Join(r.ContextKeys, ", "), 400), 2))
 	}
 	valueText(w, r.Payload)
+	l.fetchText(w, r.Payload, r.PayloadBlob)
 }
 
 func inBlob(name string) string {

@@ -37,7 +37,8 @@ func (a *app) waitsLs() *cobra.Command {
 		Use:   "ls",
 		Short: "List open questions",
 		Long: `Ls lists the newest questions that nobody has answered, the newest last: when each was asked, in which
-chat, by what tool, whom it is for, and until when an answer is taken. With --expiring it lists
+chat, by what tool (the UI tool that people see, else the function), whom it is for, and until when an
+answer is taken. With --expiring it lists
 those that expire soonest, the soonest first. It reads the journal backwards in growing steps,
 headers only, and then the questions that it lists.`,
 		Example: `  turnctl waits ls

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -40,7 +41,7 @@ func run(ctx context.Context, url string) error {
 func main() {
 	// SIGTERM is what Kubernetes and systemd send: running tools may finish, see Config.SoftStop.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, nats.DefaultURL)
+	err := run(ctx, cmp.Or(os.Getenv("NATS_URL"), nats.DefaultURL))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
