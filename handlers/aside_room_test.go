@@ -2,13 +2,17 @@ package handlers_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // TestWhatATenantHasPutAsideIsCountedWhereItIsKept: another worker, or one that was started again, knows of it, and other
@@ -16,12 +20,7 @@ import (
 func TestWhatATenantHasPutAsideIsCountedWhereItIsKept(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
-	in, err := k.js.Stream(t.Context(), k.space.InStream())
-	require.NoError(t, err)
-	config := in.CachedInfo().Config
-	config.MaxBytes = 4 << 20
-	_, err = k.js.UpdateStream(t.Context(), config)
-	require.NoError(t, err)
+	k.limit(k.space.InStream(), func(c *jetstream.StreamConfig) { c.MaxBytes = 4 << 20 })
 	const size = 200 << 10
 	put, placed := handlers.DeferMessages(k.js, k.space), 0
 	room := func() *handlers.AsideRoom { return handlers.NewAsideRoom(k.js, k.space) } // a worker that starts
@@ -49,4 +48,58 @@ func TestWhatATenantHasPutAsideIsCountedWhereItIsKept(t *testing.T) {
 		}
 	}
 	require.Equal(t, 5, taken)
+}
+
+// TestTimeoutsOfOpenQuestionsTakeNothingOfTheRoom: they are in the stream that holds what is put aside, and one tenant may
+// have more of them than that has room for.
+func TestTimeoutsOfOpenQuestionsTakeNothingOfTheRoom(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	k.limit(k.space.InStream(), func(c *jetstream.StreamConfig) { c.MaxBytes = 64 << 10 })
+	schedule := handlers.ScheduleExpiry(k.js, k.space)
+	for i := range 200 {
+		key := subjects.TurnKey("asks", fmt.Sprint("chat", i), "", "turn")
+		require.NoError(t, schedule(t.Context(), &events.Expire{
+			TurnID: events.TurnID{App: "asks", Chat: fmt.Sprint("chat", i), Turn: "turn"}, Workflow: "WF", Pool: "default", Key: key.String(), Ask: "1",
+			ToolCallID: "turn/1", ExpiresAt: time.Now().Add(time.Hour),
+		}))
+	}
+	timers, err := k.js.Stream(t.Context(), k.space.TimersStream())
+	require.NoError(t, err)
+	require.Greater(t, timers.CachedInfo().State.Bytes, uint64(64<<10))
+	may, err := handlers.NewAsideRoom(k.js, k.space).Take(t.Context(), "other", 100)
+	require.NoError(t, err)
+	require.True(t, may)
+}
+
+// TestHeadersTakeOfTheRoomOfTheirTenant: a tenant that sends large ones has no more of the store than another.
+func TestHeadersTakeOfTheRoomOfTheirTenant(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 20
+	k := newKit(t, toolFunc(nothing))
+	k.limit(k.space.InStream(), func(c *jetstream.StreamConfig) { c.MaxBytes = most })
+	h, _ := k.bounded(k.without, func(c *handlers.Config) {
+		c.MaxAckPending = 1
+		c.Defer, c.AsideRoom = handlers.DeferMessages(k.js, k.space), handlers.NewAsideRoom(k.js, k.space).Take
+	})
+	for i := range uint64(60) {
+		m := k.message(2+i, 1)
+		m.Header = nats.Header{"X": {strings.Repeat("x", 8000)}}
+		h.Handle(t.Context(), m)
+	}
+	timers, err := k.js.Stream(t.Context(), k.space.TimersStream())
+	require.NoError(t, err)
+	require.LessOrEqual(t, timers.CachedInfo().State.Bytes, uint64(most/4))
+	for worker, room := range map[string]*handlers.AsideRoom{"the same": nil, "another": handlers.NewAsideRoom(k.js, k.space)} {
+		take := h.AsideRoom
+		if room != nil {
+			take = room.Take
+		}
+		may, err := take(t.Context(), "app", 8000)
+		require.NoError(t, err)
+		require.False(t, may, worker)
+		may, err = take(t.Context(), "other", 8000)
+		require.NoError(t, err)
+		require.True(t, may, worker)
+	}
 }

@@ -81,7 +81,8 @@ func DeferMessages(js jetstream.JetStream, space subjects.Space) func(ctx contex
 func (h *Handlers) deferral(m *Message, at time.Time) (Deferral, error) {
 	sum := sha256.Sum256([]byte(origin(m)))
 	subject := h.againOn(m)
-	d := Deferral{Subject: subject, ID: asideID(base64.RawURLEncoding.EncodeToString(sum[:])[:asideIDSize], len(m.Data)), At: at, Header: bounded(m.Header), Data: m.Data}
+	header, _ := bounded(m.Header)
+	d := Deferral{Subject: subject, ID: asideID(base64.RawURLEncoding.EncodeToString(sum[:])[:asideIDSize], m.asideBytes()), At: at, Header: header, Data: m.Data}
 	d.Header.Set(HeaderDeferred, m.Stored.UTC().Format(time.RFC3339Nano))
 	d.Header.Set(HeaderDeferrals, strconv.Itoa(m.deferrals+1))
 	d.Header.Set(HeaderOffers, strconv.FormatUint(m.offers(), 10))
@@ -148,14 +149,14 @@ func kept(all nats.Header) nats.Header {
 	return header
 }
 
-// bounded returns the sender's headers of a message as far as they fit, first those that a worker reads.
-// Headers of its own are set by the worker and take nothing of the bound.
-func bounded(all nats.Header) nats.Header {
-	senders, header := kept(all), nats.Header{}
-	for _, name := range []string{HeaderDeferred, HeaderDeferrals, HeaderOffers, HeaderMsgID} {
+// bounded returns the sender's headers of a message as far as they fit, first those that a worker reads, and
+// their bytes. Headers of its own are set by the worker and take nothing of the bound.
+func bounded(all nats.Header) (header nats.Header, size int) {
+	senders := kept(all)
+	header = nats.Header{}
+	for _, name := range []string{HeaderDeferred, HeaderDeferrals, HeaderOffers, HeaderOrigin, HeaderMsgID} {
 		delete(senders, name)
 	}
-	size := 0
 	for _, name := range append([]string{subjects.HeaderReply, idempotency.HeaderTrace, traceParent}, slices.Sorted(maps.Keys(senders))...) {
 		more := 0
 		for _, value := range senders[name] {
@@ -168,13 +169,13 @@ func bounded(all nats.Header) nats.Header {
 		header[name] = senders[name]
 		delete(senders, name)
 	}
-	return header
+	return header, size
 }
 
 // restore makes of a message that was put aside what it was before: as old, and with its data open.
 // What the headers claim about its age never makes it younger than it is.
 func (h *Handlers) restore(m *Message) error {
-	m.arrived = m.Stored
+	m.arrived, m.size = m.Stored, len(m.Data)
 	subject := m.Subject // that of the seal
 	m.byWorker = h.onAnswers(m)
 	deferred := m.Header.Get(HeaderDeferred)

@@ -159,10 +159,7 @@ func (h *Handlers) putAside(m *Message, delay time.Duration) (Disposition, bool)
 	if h.Defer == nil {
 		return nakAfter(delay), true
 	}
-	switch may, err := h.mayPutAside(m); {
-	case err != nil:
-		return h.undecided(m, "it is not known how much is put aside", err), true
-	case !may:
+	if !h.mayPutAside(m) {
 		return Disposition{}, false
 	}
 	return h.putsAside(m, delay)

@@ -91,8 +91,8 @@ type Config struct {
 	// Defer has the server publish a message again later: one that would have to be given back beyond
 	// that share. Nil gives it back all the same.
 	Defer func(ctx context.Context, d Deferral) error
-	// AsideRoom reports whether a message of a tenant, a token, with so many bytes may be put aside; see
-	// [AsideRoom.Take]. Nil: any may.
+	// AsideRoom reports whether a message of a tenant, a token, with so many bytes of data and of its sender's headers may
+	// be put aside, also with an error, which is logged; see [AsideRoom.Take]. Nil: any may.
 	AsideRoom func(ctx context.Context, app string, bytes int) (bool, error)
 	// ParkAfter is how long a run that asks people waits in memory before its turn is parked. 0
 	// or less means not at all.

@@ -44,6 +44,7 @@ type Message struct {
 	// sealed says that its data came sealed, closed that it still is: the worker lacks its key.
 	sealed, closed bool
 
+	size      int       // of its data as it was delivered
 	arrived   time.Time // when the stream took it last, which is Stored unless it was put aside
 	byWorker  bool      // its subject is one on which only workers publish: what its headers say of its age is true
 	deferrals int       // how often it was put aside

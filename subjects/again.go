@@ -13,9 +13,19 @@ func (s Space) InTimer(inbound, id string) (timer, due string, ok bool) {
 	return s.prefix + ".timer" + rest + "." + id, s.prefix + ".due" + rest, true
 }
 
-// InTimersOfTenant matches the schedules of a tenant's messages that [Space.InTimer] names. The tenant is a token.
-func (s Space) InTimersOfTenant(appToken string) string {
-	return s.prefix + ".timer.in.*.*." + appToken + ".>"
+// InTimers matches the schedules that [Space.InTimer] names.
+func (s Space) InTimers() string { return s.prefix + ".timer.in.>" }
+
+// ParseInTimer returns the inbound subject of a schedule that [Space.InTimer] names, and its id. It reports false
+// for any other subject.
+func (s Space) ParseInTimer(subject string) (in Inbound, id string, ok bool) {
+	rest, ok := strings.CutPrefix(subject, s.prefix+".timer")
+	at := strings.LastIndexByte(rest, '.')
+	if !ok || at < 0 {
+		return Inbound{}, "", false
+	}
+	in, ok = s.ParseIn(s.prefix + rest[:at])
+	return in, rest[at+1:], ok && rest[at+1:] != ""
 }
 
 // ParseInDue returns the inbound subject of a message that [Space.InTimer] has delivered. It reports

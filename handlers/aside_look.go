@@ -1,0 +1,99 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// asideIDSize is how many characters of a hash are in the id of a schedule.
+const asideIDSize = 22
+
+// lookAside counts what is put aside, by the names of the schedules. Timeouts of open questions, which are in the same
+// stream, do not count, nor do expiries that are put aside.
+func lookAside(ctx context.Context, js jetstream.JetStream, space subjects.Space) (asideUse, error) {
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	in, err := js.Stream(ctx, space.InStream())
+	if err != nil {
+		return asideUse{}, fmt.Errorf("read the bound of the inbound stream: %w", err)
+	}
+	use := asideUse{most: in.CachedInfo().Config.MaxBytes}
+	err = use.count(space, func(offset int) (asidePage, error) { return asidesFrom(ctx, js, space, offset) })
+	if err != nil {
+		return asideUse{}, fmt.Errorf("count what is put aside: %w", err)
+	}
+	return use, nil
+}
+
+// count adds the schedules that are listed, page by page.
+func (u *asideUse) count(space subjects.Space, list func(offset int) (asidePage, error)) error {
+	for offset := 0; ; {
+		page, err := list(offset)
+		if err != nil {
+			return err
+		}
+		for subject, n := range page.State.Subjects {
+			if in, id, ok := space.ParseInTimer(subject); ok && in.Kind != events.KindExpire {
+				u.add(in.App, n, int64(n)*(asideSize(id)+asideOverhead))
+			}
+		}
+		offset += len(page.State.Subjects)
+		if len(page.State.Subjects) == 0 || offset >= page.Total {
+			return nil
+		}
+	}
+}
+
+// asidePage is what the server lists in one reply: 100,000 subjects at most, in their order.
+type asidePage struct {
+	Total int `json:"total"`
+	State struct {
+		Subjects map[string]int `json:"subjects"`
+	} `json:"state"`
+	Error *jetstream.APIError `json:"error"`
+}
+
+func asidesFrom(ctx context.Context, js jetstream.JetStream, space subjects.Space, offset int) (page asidePage, err error) {
+	request := fmt.Appendf(nil, `{"subjects_filter":%q,"offset":%d}`, space.InTimers(), offset)
+	reply, err := js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.INFO."+space.TimersStream(), request)
+	if err != nil {
+		return page, err //nolint:wrapcheck // the caller does
+	}
+	if err := json.Unmarshal(reply.Data, &page); err != nil {
+		return page, err //nolint:wrapcheck // the caller does
+	}
+	if page.Error != nil {
+		return page, page.Error
+	}
+	return page, nil
+}
+
+// asideID is the last token of a schedule: what tells a message from others, and [Message.asideBytes].
+func asideID(id string, bytes int) string { return id + "-" + strconv.Itoa(bytes) }
+
+// asideSize reads the bytes from the id of a schedule; 0 if it does not name them.
+func asideSize(id string) int64 {
+	if len(id) <= asideIDSize {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.TrimPrefix(id[asideIDSize:], "-"), 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// asideBytes is how many bytes a message counts for when it is put aside: its data as it was delivered, and what is
+// kept of the headers of its sender. It is the same for each delivery.
+func (m *Message) asideBytes() int {
+	_, headers := bounded(m.Header)
+	return m.size + headers
+}

@@ -1,0 +1,153 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// looked is a room of two messages without data for each tenant, whose server answers a look after a time.
+type looked struct {
+	*AsideRoom
+
+	looks int
+	takes time.Duration
+	err   error
+}
+
+func newLooked(takes time.Duration) *looked {
+	l := &looked{takes: takes}
+	l.AsideRoom = newAsideRoom(func(context.Context) (asideUse, error) {
+		l.looks++
+		time.Sleep(l.takes)
+		return asideUse{most: 2 * asideShare * asideOverhead}, l.err
+	})
+	return l
+}
+
+// slots take a message of a tenant each, all at the same time.
+func (l *looked) slots(ctx context.Context, n int, app string) (fit, failed int) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for range n {
+		wg.Go(func() {
+			fits, err := l.Take(ctx, app, 0)
+			mu.Lock()
+			defer mu.Unlock()
+			if fits {
+				fit++
+			}
+			if err != nil {
+				failed++
+			}
+		})
+	}
+	wg.Wait()
+	return fit, failed
+}
+
+func TestOneLookAtWhatIsPutAsideServesAllSlots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooked(3 * time.Second)
+		began := time.Now()
+		fit, failed := l.slots(t.Context(), 256, "app")
+		require.Equal(t, []int{1, 2, 0}, []int{l.looks, fit, failed})
+		require.Equal(t, l.takes, time.Since(began))
+	})
+}
+
+// The server has twenty times as long for other requests as for a look.
+func TestLooksAtWhatIsPutAsideTakeASmallPartOfTheTimeOfTheServer(t *testing.T) {
+	t.Parallel()
+	for takes, rest := range map[time.Duration]time.Duration{
+		10 * time.Millisecond: time.Second, 200 * time.Millisecond: 4 * time.Second, 5 * time.Second: 100 * time.Second,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLooked(takes)
+			for _, l.err = range []error{nil, errors.New("no answer"), nil} {
+				before := l.looks
+				l.slots(t.Context(), 8, "app")
+				require.Equal(t, before+1, l.looks)
+				time.Sleep(rest - time.Millisecond)
+				l.slots(t.Context(), 8, "other")
+				require.Equal(t, before+1, l.looks, "it rests")
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+}
+
+// While one call looks, and when the look fails, the others are decided by the last count and what was put aside since.
+func TestLastCountDecidesWhileWhatIsPutAsideIsCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooked(time.Second)
+		l.slots(t.Context(), 1, "app")
+		time.Sleep(time.Minute)
+		looking := make(chan struct{})
+		go func() { defer close(looking); l.slots(t.Context(), 1, "looks") }()
+		synctest.Wait()
+		began := time.Now()
+		fit, failed := l.slots(t.Context(), 5, "app")
+		require.Equal(t, []int{1, 0}, []int{fit, failed}, "the second message of two")
+		require.Zero(t, time.Since(began))
+		<-looking
+		fit, _ = l.slots(t.Context(), 5, "app")
+		require.Equal(t, 1, fit, "the look has counted none, and one was put aside meanwhile")
+
+		time.Sleep(time.Minute)
+		l.err = errors.New("no answer")
+		fit, failed = l.slots(t.Context(), 5, "app")
+		require.Equal(t, []int{3, 0, 1}, []int{l.looks, fit, failed})
+		fit, failed = l.slots(t.Context(), 5, "other")
+		require.Equal(t, []int{3, 2, 0}, []int{l.looks, fit, failed})
+	})
+}
+
+// A worker that starts while the server does not answer knows of nothing but what it puts aside itself.
+func TestWorkerThatCannotCountWhatIsPutAsideBoundsWhatItPutsAside(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooked(time.Second)
+		l.err = errors.New("no answer")
+		fit, failed := l.slots(t.Context(), maxAside+10, "app")
+		require.Equal(t, []int{1, maxAside, 1}, []int{l.looks, fit, failed})
+	})
+}
+
+// The server lists so many schedules in one reply and no more.
+func TestAllThatIsPutAsideIsCountedHoweverManyRepliesItTakes(t *testing.T) {
+	t.Parallel()
+	space, err := subjects.New("oneturn")
+	require.NoError(t, err)
+	const total, most = 25, 10
+	var u asideUse
+	replies := 0
+	require.NoError(t, u.count(space, func(offset int) (page asidePage, err error) {
+		replies++
+		page.Total, page.State.Subjects = total, map[string]int{}
+		for i := offset; i < min(offset+most, total); i++ {
+			kind := events.KindStructuredOutputReady
+			if i == 0 {
+				kind = events.KindExpire // one for each open question, which counts for nothing
+			}
+			timer, _, ok := space.InTimer(space.In("default", kind, fmt.Sprint("app", i%2), "WF", "chat"), asideID(fmt.Sprintf("%022d", i), 100))
+			require.True(t, ok)
+			page.State.Subjects[timer] = 1
+		}
+		return page, nil
+	}))
+	const each = asideOverhead + 100
+	require.Equal(t, 3, replies)
+	require.Equal(t, asideUse{bytes: 24 * each, tenants: map[string]asideOf{"app0": {12, 12 * each}, "app1": {12, 12 * each}}}, u)
+}
