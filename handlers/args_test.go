@@ -64,3 +64,17 @@ func TestToolAndEventGetTheSameArguments(t *testing.T) {
 		})
 	}
 }
+
+func TestMissingDataOfATurnIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, member := range []string{"", `"structured_data":null,`, `"data":{},`} {
+		k := newKit(t, toolFunc(nothing))
+		m := k.soon()
+		m.Data = []byte(`{"kind":"structured_output_ready","agent":"A","model_name":"M",` + member + `"auto_tool_mode":true,` +
+			`"turn_idempotency_key":"turn","context":{"app_id":"app","chat_id":"chat","workflow_name":"WF"}}`)
+		require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+		r := k.response()
+		require.Equal(t, events.CodeValidationFailed, r.Code)
+		require.Equal(t, "structured_data is missing or null: it must be the output of agent A, an object.", r.Content)
+	}
+}

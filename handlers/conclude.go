@@ -48,9 +48,13 @@ func rejectUndeliverable(deliveries uint64) *rejection {
 // correct itself.
 func rejectInvalid(t *turn, faults []model.Fault) *rejection {
 	name := t.binding.ModelName
+	content := fmt.Sprintf("The output of agent %s does not fit model %s (%s).", t.Agent, name, plural(len(faults), "fault"))
+	if t.Data == nil {
+		content = fmt.Sprintf("structured_data is missing or null: it must be the output of agent %s, an object.", t.Agent)
+	}
 	return &rejection{
 		code:    events.CodeValidationFailed,
-		content: fmt.Sprintf("The output of agent %s does not fit model %s (%s).", t.Agent, name, plural(len(faults), "fault")),
+		content: content,
 		payload: map[string]any{
 			"status": events.StatusError, "code": string(events.CodeValidationFailed),
 			"errors": jsonOf(faults), "feedback": model.Feedback(name, faults),
