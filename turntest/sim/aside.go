@@ -84,10 +84,14 @@ func (w *world) asideIDs() []string {
 }
 
 // checkAside: a message is not acknowledged because it was put aside when its worker could know that a later
-// delivery holds the turn. Known is how many records the journal had when the worker decided so.
+// delivery holds the turn. Known is how many records the journal had when the worker decided so; what it
+// decided on is its last look at the turn.
 func (w *world) checkAside(m *message, by *thread, known int) {
 	if !m.aside || by.misled {
 		return
+	}
+	if by.read > 0 {
+		known = min(known, by.read)
 	}
 	for i := range w.store.log[:known] {
 		r := &w.store.log[i]
