@@ -90,7 +90,7 @@ func (w *world) checkAside(m *message, by *thread, known int) {
 	if !m.aside || by.misled {
 		return
 	}
-	if by.read > 0 {
+	if by.looked {
 		known = min(known, by.read)
 	}
 	for i := range w.store.log[:known] {

@@ -115,7 +115,7 @@ func (s *store) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Recor
 	}
 	listed := s.seen(key)
 	if t := s.w.active.t; t != nil && t.old == 0 {
-		t.read = len(s.log)
+		t.read, t.looked = len(s.log), true
 	}
 	if err := s.read(ctx, "read what is listed"); err != nil {
 		return nil, err

@@ -25,8 +25,9 @@ type thread struct {
 	known  int       // how many records the journal had then
 	misled bool      // one of its reads gave the journal as it was before
 
-	read int // how many records the journal had when the thread listed those of a turn last
-	old  int // how many of its next reads a leader answers that was replaced after that
+	looked bool // it has listed the records of a turn
+	read   int  // how many records the journal had then, the last time
+	old    int  // how many of its next reads a leader answers that was replaced after that
 
 	d       *inbox.Delivery
 	begun   bool      // a handler has it
