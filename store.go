@@ -13,13 +13,39 @@ import (
 // finished, and how often it looks.
 const (
 	storeWatermark = 0.85
+	spareShare     = 20 // of the limit, beyond the watermark cancels of new turns may use one part in so many
 	storeCheck     = 3 * time.Second
 )
 
 // room is whether the store has room for new turns. The zero value has.
 type room struct {
-	none atomic.Bool
-	last atomic.Pointer[time.Time] // when there was none
+	none  atomic.Bool
+	last  atomic.Pointer[time.Time] // when there was none
+	bytes atomic.Pointer[roomLook]
+}
+
+// roomLook is how many bytes are left until the store counts as nearly full, as of a look.
+type roomLook struct {
+	left, spare int64
+	number      uint64 // from 1 on
+}
+
+// left is for [handlers.Config].
+func (r *room) left() (left, spare int64, look uint64) {
+	if at := r.bytes.Load(); at != nil {
+		return at.left, at.spare, at.number
+	}
+	return 0, 0, 0
+}
+
+// looked sets what is left of a limit, -1 for none.
+func (r *room) looked(used, limit int64) {
+	if limit <= 0 {
+		r.bytes.Store(nil)
+		return
+	}
+	_, _, before := r.left()
+	r.bytes.Store(&roomLook{left: int64(storeWatermark*float64(limit)) - used, spare: limit / spareShare, number: before + 1})
 }
 
 // full is for [handlers.Config].
@@ -65,6 +91,7 @@ func (w *Worker) guardStore() (look func(context.Context)) {
 		}
 		known, before = true, full
 		w.room.set(full)
+		w.room.looked(used, limit)
 	}
 }
 

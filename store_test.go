@@ -2,6 +2,7 @@ package oneturn_test
 
 import (
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func TestNoNewTurnIsClaimedWhileTheStoreIsNearlyFull(t *testing.T) {
 	var used atomic.Int64
 	used.Store(10)
 	c := greeter()
-	c.StoreUse = func() (int64, int64, error) { return used.Load(), 100, nil }
+	c.StoreUse = func() (int64, int64, error) { return used.Load() << 20, 100 << 20, nil }
 	w := start(t, s, c)
 	require.Eventually(t, func() bool { return w.Ready() == nil }, 10*time.Second, time.Millisecond)
 	used.Store(85)
@@ -49,7 +50,7 @@ func TestParkedTurnEndsWhileTheStoreIsNearlyFull(t *testing.T) {
 	used.Store(10)
 	config := inquirer(oneturn.Replay, whoAreYou)
 	config.ParkAfter = -1
-	config.StoreUse = func() (int64, int64, error) { return used.Load(), 100, nil }
+	config.StoreUse = func() (int64, int64, error) { return used.Load() << 20, 100 << 20, nil }
 	w := start(t, s, config)
 	c := client(t, s)
 	one := turn("t1", map[string]any{"name": "Ada"})
@@ -90,4 +91,44 @@ func TestWorkerGoesOnWhenItsServerOpensItsStoreAnew(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return w.Ready() == nil }, 20*time.Second, 10*time.Millisecond)
 	requireDrained(t, s)
+}
+
+// TestTenantLeavesRoomInTheStoreToOthers: one that publishes more than the store has room for waits, and the turns of
+// another run.
+func TestTenantLeavesRoomInTheStoreToOthers(t *testing.T) {
+	t.Parallel()
+	const limit, size, n = 32 << 20, 400 << 10, 100
+	s := server(t)
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	stored := func(names ...string) (bytes int64) {
+		for _, name := range names {
+			stream, err := js.Stream(t.Context(), name)
+			require.NoError(t, err)
+			bytes += int64(stream.CachedInfo().State.Bytes)
+		}
+		return bytes
+	}
+	config := greeter()
+	config.StoreUse = func() (int64, int64, error) { return stored("KV_ONETURN_TURNS", "OBJ_ONETURN_BLOBS"), limit, nil }
+	w := start(t, s, config)
+	require.Eventually(t, func() bool { return w.Ready() == nil }, 10*time.Second, time.Millisecond)
+	c := client(t, s)
+	do := func(app, key, name string) *oneturn.Turn {
+		one := turn(key, map[string]any{"name": name})
+		one.App = app
+		publish(t, c, one)
+		return one
+	}
+	require.True(t, await(t, c, do("beta", "b1", "Ada").TurnID).Success)
+	big := strings.Repeat("x", size)
+	for i := range n {
+		do("acme", strconv.Itoa(i), big)
+	}
+	require.Eventually(t, func() bool { return underWay(t, s) > 0 }, 20*time.Second, 5*time.Millisecond, "they wait")
+	for i := range 10 {
+		require.True(t, await(t, c, do("beta", "b"+strconv.Itoa(i+2), "Ada").TurnID).Success)
+	}
+	require.Less(t, stored("KV_ONETURN_TURNS", "OBJ_ONETURN_BLOBS"), int64(limit/20*17))
+	require.NoError(t, w.Ready(), "the store has room")
 }

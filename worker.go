@@ -253,7 +253,8 @@ func (w *Worker) handlers(ctx context.Context, search *journalSearches, limiter 
 		},
 		SecretKeys: w.c.SecretKeys,
 
-		Full: w.room.full,
+		Full:      w.room.full,
+		StoreLeft: w.room.left,
 
 		LeaseHeld:     handlers.CertainLeaseHeld(w.js, w.space),
 		MaxTurnLife:   w.c.MaxTurnLife,

@@ -40,6 +40,9 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 	}
 	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran" + because(e.Reason)}
 	t.reject.payload = failure(events.CodeCancelled, t.reject.content)
+	if d, back := h.whileFull(t, h.isClaimed); back {
+		return d
+	}
 	claim, err := h.callEvent(ctx, t, nil)
 	if err != nil {
 		return h.unclaimed(t, err)
@@ -56,6 +59,7 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 		return h.unclaimed(t, err)
 	}
 	decision, err := h.Journal.Claim(m.Held, c)
+	h.noRoomTaken(t, decision, err)
 	switch {
 	case err != nil:
 		return h.unclaimed(t, err)
@@ -65,6 +69,15 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 		return leave()
 	}
 	return h.ended(ctx, m, decision)
+}
+
+// isClaimed reports whether a turn was claimed.
+func (h *Handlers) isClaimed(t *turn) (bool, error) {
+	held, err := h.Journal.Load(t.m.Held, t.key)
+	if err != nil {
+		return false, fmt.Errorf("look whether the turn was claimed: %w", err)
+	}
+	return held.Claim != nil, nil
 }
 
 // wished is the turn that a cancel is about, as far as the cancel tells. One that names it by

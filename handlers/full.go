@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/mutant"
 )
 
@@ -11,22 +13,19 @@ import (
 // full, at first.
 const fullFirst = 3 * time.Second
 
-// errFull says why a turn is not claimed while the store is nearly full.
-var errFull = errors.New("the store is nearly full, and as many turns of the tenant wait for room as may: make room, and publish it again (turnctl dead redrive)")
+// errFull says why a turn is not claimed.
+var errFull = errors.New("the store has no room for it, and as many messages of the tenant wait as may: make room, and publish it again (turnctl dead redrive)")
 
-// whileFull gives a turn that no worker has claimed back while the store is nearly full. What is left
-// of the store is for what ends open turns: responses, answers, expiries, cancels and resumes. So one that can
-// neither keep a place nor be put aside becomes a dead letter, which has a share of the store, and not
-// a rejected turn, which has none.
-func (h *Handlers) whileFull(t *turn) (Disposition, bool) {
-	if h.Full == nil {
+// whileFull gives a message whose turn no worker has claimed back while the store is nearly full, or the tenant has its
+// share of what the store has room for. What is left of the store is for what ends open turns: responses, answers,
+// expiries, cancels and resumes. So one that can neither keep a place nor be put aside becomes a dead
+// letter, which has a share of the store, and not a rejected turn, which has none. A cancel of such a turn, which would
+// have to store its end, may use a part of that as well.
+func (h *Handlers) whileFull(t *turn, claimed func(*turn) (bool, error)) (Disposition, bool) {
+	if h.takesRoom(t) {
 		return Disposition{}, false
 	}
-	if full, _ := h.Full(); !full || mutant.Planted(mutant.FullStoreClaims) {
-		return Disposition{}, false
-	}
-	claimed, err := h.claimedBefore(t)
-	switch {
+	switch claimed, err := claimed(t); {
 	case err != nil:
 		return h.unclaimed(t, err), true
 	case claimed:
@@ -40,12 +39,66 @@ func (h *Handlers) whileFull(t *turn) (Disposition, bool) {
 	return h.dead(t.m, reasonUndeliverable, errFull), true
 }
 
+// takesRoom reports whether there is room for a new turn, and counts it.
+func (h *Handlers) takesRoom(t *turn) bool {
+	cancels := t.reject != nil && t.reject.code == events.CodeCancelled
+	if h.Full != nil && !cancels {
+		if full, _ := h.Full(); full && !mutant.Planted(mutant.FullStoreClaims) {
+			return false
+		}
+	}
+	left, spare, look := h.roomLeft()
+	if look == 0 {
+		return true
+	}
+	bytes := int64(storeOverhead)
+	switch {
+	case cancels:
+		left += spare
+	case t.reject == nil:
+		bytes += int64(len(t.m.Data))
+	}
+	if !h.shares.take(t.key.App, bytes, left, look, h.Now()) {
+		h.Logger.Log(t.m.Held, h.oftenAs(t.key.App), "a tenant has its share of what the store has room for: its new turns wait; make room, or raise the limit of the store",
+			"app", t.App, "left", left)
+		return false
+	}
+	t.took = bytes
+	return true
+}
+
+// noRoomTaken takes back what was counted for a turn that was not claimed anew.
+func (h *Handlers) noRoomTaken(t *turn, d idempotency.Decision, err error) {
+	if t.took > 0 && (err != nil || d.Turn != nil || d.Action != idempotency.Run && d.Action != idempotency.Conclude) {
+		h.shares.add(t.key.App, -t.took, h.Now())
+		t.took = 0
+	}
+}
+
+// addRoom counts what is stored for a turn that was claimed.
+func (h *Handlers) addRoom(app string, bytes int) {
+	if _, _, look := h.roomLeft(); look > 0 {
+		h.shares.add(app, int64(bytes), h.Now())
+	}
+}
+
+func (h *Handlers) roomLeft() (left, spare int64, look uint64) {
+	if h.StoreLeft == nil {
+		return 0, 0, 0
+	}
+	return h.StoreLeft()
+}
+
 // counted reports whether the deliveries of a message of a turn count as attempts to claim it. They
-// do not when it was in the stream while the store was nearly full: workers gave it back.
+// do not when it was in the stream while there was no room for it: workers gave it back.
 func (h *Handlers) counted(m *Message) bool {
+	now, age := h.Now(), h.age(m)
+	if app, _ := h.Space.InSender(m.Subject); h.shares.refusedSince(app, now.Add(-age)) {
+		return false
+	}
 	if h.Full == nil {
 		return true
 	}
 	full, last := h.Full()
-	return !full && (last.IsZero() || h.age(m) < h.Now().Sub(last))
+	return !full && (last.IsZero() || age < now.Sub(last))
 }

@@ -2,6 +2,8 @@ package handlers_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -96,4 +99,73 @@ func TestOpenTurnEndsWhileTheStoreIsNearlyFull(t *testing.T) {
 		require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(9, events.KindResume, body).Message).Do)
 		require.NotNil(t, k.response())
 	})
+}
+
+// TestTenantWithItsShareOfTheStoreWaitsAndOthersRun: its new turns and cancels of turns that nobody has claimed are given
+// back, deliveries of that time are no attempts, and what is open ends.
+func TestTenantWithItsShareOfTheStoreWaitsAndOthersRun(t *testing.T) {
+	t.Parallel()
+	entered := 0
+	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+		entered++
+		return tools.Result{}, nil
+	}))
+	asker := k.asker("asks", "")
+	asker.ask("1")
+	asker.park("1")
+	left, look := int64(100<<10), uint64(1)
+	k.StoreLeft = func() (int64, int64, uint64) { return left, 0, look }
+	of := func(app string, seq, delivery uint64, size int) *handlers.Message {
+		m := k.message(seq, delivery)
+		body, err := events.EncodeTurn(&events.StructuredOutputReady{
+			TurnID: events.TurnID{App: app, Chat: "chat", Turn: fmt.Sprint("turn ", seq)}, Workflow: "WF", Agent: "A", Model: "M",
+			Data: map[string]any{"text": strings.Repeat("x", size)}, AutoToolMode: true,
+		}, time.Now())
+		require.NoError(t, err)
+		m.Stored = m.Stored.Add(-time.Minute)
+		m.Data, m.Subject = body, k.space.In("default", events.KindStructuredOutputReady, app, "WF", "chat")
+		return m
+	}
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), of("other", 1, 1, 0)).Do)
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), of("app", 2, 1, 48<<10)).Do)
+	for _, delivery := range []uint64{1, 2, 60, 120} {
+		d := k.Handle(t.Context(), of("app", 3, delivery, 40<<10))
+		require.Equal(t, handlers.Nak, d.Do, "delivery %d", delivery)
+		require.LessOrEqual(t, d.Delay, time.Minute)
+	}
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), of("other", 4, 1, 1<<10)).Do)
+	require.Equal(t, 3, entered)
+	cancel := func(seq uint64, turn string) handlers.Do {
+		body, err := events.EncodeCancel(&events.Cancel{TurnID: events.TurnID{App: "app", Chat: "chat", Turn: turn}, Workflow: "WF"}, time.Now())
+		require.NoError(t, err)
+		return k.Handle(t.Context(), k.mail(seq, events.KindCancel, body).Message).Do
+	}
+	require.Equal(t, handlers.Nak, cancel(5, "nobody's"))
+	require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, k.Handle(t.Context(), k.says(6, asker.question("1"), yes()).Message).Do)
+	require.Equal(t, idempotency.Answered, asker.outcome("1"))
+	second := k.asker("second", "")
+	second.ask("1")
+	second.park("1")
+	require.Equal(t, handlers.Ack, cancel(7, "second"))
+	require.Equal(t, idempotency.Cancelled, second.outcome("1"))
+	left, look = 1<<30, 2
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), of("app", 3, 121, 40<<10)).Do)
+	require.True(t, k.responded("turn 3"), "it runs")
+}
+
+// TestDuplicatesTakeNoShareOfTheStore: nothing is stored for them.
+func TestDuplicatesTakeNoShareOfTheStore(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	k.StoreLeft = func() (int64, int64, uint64) { return 20 << 10, 0, 1 }
+	for seq := range uint64(100) {
+		require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(seq+1, 1)).Do)
+	}
+}
+
+// responded reports whether a turn has a response.
+func (k *kit) responded(turn string) bool {
+	k.t.Helper()
+	_, err := k.store.Last(k.t.Context(), subjects.TurnKey("app", "chat", "", turn).Public("tool_response"))
+	return err == nil
 }

@@ -76,6 +76,11 @@ type Config struct {
 	// was; the zero time is never. Nil: it never is.
 	Full func() (now bool, last time.Time)
 
+	// StoreLeft is how many bytes the store has left until it counts as nearly full, less than 0 if it is, and how many
+	// beyond that cancels may use, as of a look with a number from 1 on; number 0 says that this is not known. Tenants
+	// have shares of it. Nil: it never is.
+	StoreLeft func() (left, spare int64, look uint64)
+
 	// LeaseHeld reports whether the message of a lease is still in its stream; resumes need it.
 	LeaseHeld func(ctx context.Context, l idempotency.Lease) (bool, error)
 
@@ -122,6 +127,7 @@ type Handlers struct {
 	missed    *recent.Set[string] // questions that no call of their chat has asked
 	buffers   buffers
 	schemas   schemas
+	shares    storeShares
 	givenBack *budget
 	erased    *budget // messages of which it is not known whether they are secret
 	waits     waits

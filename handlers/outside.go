@@ -107,6 +107,9 @@ func (h *Handlers) shrink(lease, tools context.Context, key subjects.Key, kind s
 	if h.Blobs.Inline(len(data)) {
 		return value, nil
 	}
+	if kind != events.KindToolCall { // that was counted with its message
+		h.addRoom(key.App, len(data))
+	}
 	ctx, done := outside(lease, tools)
 	defer done()
 	return h.Blobs.Shrink(ctx, key, kind, value, data)

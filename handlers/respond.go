@@ -207,6 +207,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		return leave()
 	}
 	t.hit(failpoint.AfterFinish)
+	h.addRoom(t.key.App, len(event))
 	h.eraseSecrets(ctx, t)
 	if !stored {
 		h.Journal.NoteFinished(t.ref, h.Now())

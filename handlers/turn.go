@@ -49,6 +49,7 @@ type turn struct {
 	asked         bool              // a run of it has come to a question
 	attempts      int               // of its tool by this worker, once it was entered
 	ran           time.Duration     // of all of them
+	took          int64             // bytes of the store, counted for it
 	secret        atomic.Bool       // the journal holds, or may come to hold, secrets of the turn
 	// merge merges what its tool has changed in the context variables, once the response is stored;
 	// nil if it has changed nothing
@@ -116,11 +117,12 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 	if !m.Fresh() {
 		return leave()
 	}
-	if d, back := h.whileFull(t); back {
+	if d, back := h.whileFull(t, h.claimedBefore); back {
 		return d
 	}
 	t.hit(failpoint.BeforeClaim)
 	decision, err := h.claimPlaced(ctx, t)
+	h.noRoomTaken(t, decision, err)
 	if err != nil {
 		return h.unclaimed(t, err)
 	}
@@ -204,9 +206,7 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 	return 0
 }
 
-// handOver says how long to wait before another worker is offered a turn of a workflow that
-// is unknown here: hardly at all at first, because workers of other workflows may share the
-// pool, then ever longer within the binding grace.
+// handOver is [Handlers.handOverDelay] of a turn of a workflow that is unknown here.
 func (h *Handlers) handOver(t *turn) time.Duration {
 	if t.m.offers() == 1 {
 		h.often(t.m, slog.LevelWarn, "unknown workflow: the turn is offered to other workers", "", "chat", cut(t.Chat), "turn", cut(t.callID),
