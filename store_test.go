@@ -93,7 +93,7 @@ func TestWorkerGoesOnWhenItsServerOpensItsStoreAnew(t *testing.T) {
 	requireDrained(t, s)
 }
 
-// TestTenantLeavesRoomInTheStoreToOthers: one that publishes more than the store has room for waits, and the turns of
+// H25: see docs/faults.md. One that publishes more than the store has room for waits, and the turns of
 // another run.
 func TestTenantLeavesRoomInTheStoreToOthers(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -59,8 +60,8 @@ func (h *Handlers) takesRoom(t *turn) bool {
 		bytes += int64(len(t.m.Data))
 	}
 	if !h.shares.take(t.key.App, bytes, left, look, h.Now()) {
-		h.Logger.Log(t.m.Held, h.oftenAs(t.key.App), "a tenant has its share of what the store has room for: its new turns wait; make room, or raise the limit of the store",
-			"app", t.App, "left", left)
+		h.often(t.m, slog.LevelWarn, "a tenant has its share of what the store has room for: its new turns wait; make room, or raise the limit of the store", "",
+			"app", cut(t.App), "left", left)
 		return false
 	}
 	t.took = bytes

@@ -101,7 +101,7 @@ func TestOpenTurnEndsWhileTheStoreIsNearlyFull(t *testing.T) {
 	})
 }
 
-// TestTenantWithItsShareOfTheStoreWaitsAndOthersRun: its new turns and cancels of turns that nobody has claimed are given
+// H25: see docs/faults.md. Its new turns and cancels of turns that nobody has claimed are given
 // back, deliveries of that time are no attempts, and what is open ends.
 func TestTenantWithItsShareOfTheStoreWaitsAndOthersRun(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// TestMessagesThatCannotBePutAsideAreDecided: beyond the budget, whatever the reason is, nothing that a tenant can send
+// H22: see docs/faults.md. Beyond the budget, whatever the reason is, nothing that a tenant can send
 // any number of keeps a place. What its sender can send again is refused, a new turn that a full store cannot
 // claim becomes a dead letter, and an expiry, of which there is one for each question, keeps its place.
 func TestMessagesThatCannotBePutAsideAreDecided(t *testing.T) {
@@ -99,7 +99,7 @@ func (k *kit) letters() (reasons []string) {
 	return reasons
 }
 
-// TestMessageOnASubjectThatNoIDsGiveIsRefusedAtOnce: of every kind, wherever the subject is wrong. It takes no place, is not
+// H22: see docs/faults.md. Of every kind, wherever the subject is wrong. It takes no place, is not
 // put aside, and the sender of an answer gets its verdict.
 func TestMessageOnASubjectThatNoIDsGiveIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func (k *kit) noLetterHolds(text string) {
 	}
 }
 
-// TestPlacesAreKeptWithinTheBudgetOnly: messages are given back with a delay in few functions, which count the place, or
+// H22: see docs/faults.md. Messages are given back with a delay in few functions, which count the place, or
 // handle what workers alone send.
 func TestPlacesAreKeptWithinTheBudgetOnly(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn/turntest"
 )
 
-// TestAnswersThatCannotBePutAsideTakeNoPlaces: whatever it is that keeps them from being put aside. The pool has places, and
+// H22: see docs/faults.md. Whatever it is that keeps them from being put aside. The pool has places, and
 // another tenant's turns run.
 func TestAnswersThatCannotBePutAsideTakeNoPlaces(t *testing.T) {
 	t.Parallel()
