@@ -248,7 +248,7 @@ func (b *binder) binding(t *toolEntry, k key, s learned) *Binding {
 		Kind: t.kind, Target: t.target, Shared: t.shared, MaxAttempts: cmp.Or(t.policy.attempts, b.defaults.attempts, DefaultMaxAttempts),
 		Timeout: cmp.Or(t.policy.timeout, b.defaults.timeout), Input: s.input, Output: s.output, InputSchema: s.inputSchema, OutputSchema: s.outputSchema,
 		Limits: t.limits, Guards: t.guards, Component: t.component, Display: t.mode, Secret: t.secret, Model: b.models[k.model],
-		AcceptsContext: t.target == nil, Enterprise: b.enterprise, Digest: b.w.digest, CompatSilent: b.silent, CompatEvents: b.older, RunOnKeyReuse: b.reuse, at: t.at,
+		AcceptsContext: t.target == nil, Enterprise: b.enterprise, Digest: b.w.digest, CompatSilent: b.silent, CompatEvents: b.older, RunOnKeyReuse: b.reuse == reuseRun, FollowKeyReuse: b.reuse == reuseRefuse, at: t.at,
 	}
 	bound.Effect, bound.EffectWhy = b.effect(t)
 	bound.EffectSaid = t.policy.effect != "" || b.defaults.effect != ""

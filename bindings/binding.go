@@ -94,6 +94,9 @@ type Binding struct {
 	CompatSilent  bool   // failures publish nothing, as MozaiksAI does
 	CompatEvents  bool   // answers are told by their older names too (ui_tool_complete, ui_tool_dismiss)
 	RunOnKeyReuse bool   // a turn key that comes again with other data is a turn of its own
+	// FollowKeyReuse says that such data is refused by name (on_key_reuse: refuse): turns that it was while the workflow
+	// ran it are looked for, which costs a read a turn.
+	FollowKeyReuse bool
 
 	at         place
 	declared   declaration

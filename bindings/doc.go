@@ -36,7 +36,7 @@
 //	servers       name → MCP server {command, env, url, headers, …}
 //	defaults      {effect, timeout, max_attempts} of every tool that does not say its own
 //	context       name → {type, description, default, source, triggers, agents}
-//	on_key_reuse  refuse (default) or run
+//	on_key_reuse  refuse (default) or run; refuse written out also finds the turns of when it was run
 //	compat        {silent: true} restores MozaiksAI's silence on failures, {events: true} the
 //	              older names of its events
 //

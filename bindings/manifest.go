@@ -27,7 +27,7 @@ type manifest struct {
 	servers    map[string]serverEntry
 	variables  []Variable
 	defaults   policy
-	reuse      bool      // on_key_reuse: run
+	reuse      string    // on_key_reuse: reuseRun, reuseRefuse, or "" if it is not mentioned
 	silent     bool      // compat.silent
 	older      bool      // compat.events
 	open       bool      // compat.allowed_values
@@ -304,14 +304,18 @@ func (m *manifest) misspelt(n *node, file string, known ...string) {
 	}
 }
 
+// What on_key_reuse may be.
+const (
+	reuseRun    = "run"
+	reuseRefuse = "refuse"
+)
+
 // settings reads the keys that orchestrator.* and oneturn.yaml share.
 func (m *manifest) settings(n *node, file string) {
 	if r := n.get("on_key_reuse"); !r.absent() {
-		switch r.str() {
-		case "run":
-			m.reuse = true
-		case "refuse":
-			m.reuse = false
+		switch s := r.str(); s {
+		case reuseRun, reuseRefuse:
+			m.reuse = s
 		default:
 			m.errorf(r.at(file), "bad_on_key_reuse", "write on_key_reuse: refuse", "on_key_reuse is %s, and must be run or refuse", r.shown())
 		}

@@ -11,13 +11,8 @@ import (
 // delivery holds as the lease of a turn that runs. So whoever acknowledges a message although its turn
 // has not ended looks first whether a later delivery has claimed the turn or taken it over.
 
-// keys are the keys under which a turn may have been claimed.
-func (t *turn) keys() []subjects.Key {
-	if t.binding == nil || t.binding.RunOnKeyReuse {
-		return []subjects.Key{t.key, t.key.Reuse(t.Run, t.Turn, t.hash)}
-	}
-	return []subjects.Key{t.key}
-}
+// keys are the keys under which a turn may have been claimed: its workflow may have run reused keys when it was.
+func (t *turn) keys() []subjects.Key { return []subjects.Key{t.key, t.ownKey()} }
 
 // turnOf returns the key of the turn that an answer names; none if only its question leads to it.
 func turnOf(r *events.ToolCallResponse) []subjects.Key {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 // With `on_key_reuse: run` a turn key that comes again with other data is another turn. Which of the
@@ -34,7 +35,7 @@ func (h *Handlers) claimPlaced(ctx context.Context, t *turn) (idempotency.Decisi
 	}
 	if runs {
 		err = h.Journal.MoveOut(t.m.Held, t.placing(), place)
-	} else if place, err = h.Journal.Placed(t.m.Held, t.placing()); err == nil && !place.Own {
+	} else if place, err = h.Journal.Placed(t.m.Held, t.placing(), t.ownKey()); err == nil && !place.Own {
 		return decision, nil
 	}
 	if err != nil {
@@ -44,15 +45,15 @@ func (h *Handlers) claimPlaced(ctx context.Context, t *turn) (idempotency.Decisi
 	return h.claim(ctx, t)
 }
 
-// place returns where the data of t runs. Only a workflow that runs reused keys decides that; one
-// that does not (any more), or that is unknown here, follows what was decided for a message
-// that may have been claimed before.
+// place returns where the data of t runs. Only a workflow that runs reused keys decides that. One that refuses
+// them by name, because it may have run them before, or that is unknown here, follows what was decided; one
+// that does not mention them does so for a message that may have been claimed before.
 func (h *Handlers) place(t *turn, runs bool) (idempotency.Placement, error) {
 	switch {
 	case runs:
-		return h.Journal.Place(t.m.Held, t.placing(), t.key.Reuse(t.Run, t.Turn, t.hash))
-	case t.binding == nil || t.m.offers() > 1:
-		return h.Journal.Placed(t.m.Held, t.placing())
+		return h.Journal.Place(t.m.Held, t.placing(), t.ownKey())
+	case t.binding == nil || t.binding.FollowKeyReuse || t.m.offers() > 1:
+		return h.Journal.Placed(t.m.Held, t.placing(), t.ownKey())
 	}
 	return idempotency.Placement{}, nil
 }
@@ -72,9 +73,12 @@ func (t *turn) placing() idempotency.Claim {
 	return idempotency.Claim{Key: t.key, Lease: t.m.Lease, Fingerprint: t.hash, Trace: traceOf(t.m.Header)}
 }
 
+// ownKey is the key that the fingerprint of t completes.
+func (t *turn) ownKey() subjects.Key { return t.key.Reuse(t.Run, t.Turn, t.hash) }
+
 // reuse gives t the key and the call id that its fingerprint completes.
 func (t *turn) reuse() {
-	t.key = t.key.Reuse(t.Run, t.Turn, t.hash)
+	t.key = t.ownKey()
 	t.name = t.key.String()
 	t.ref = idempotency.RefOf(t.name, t.fingerprint)
 	t.callID = events.QualifiedCallID(t.Turn, t.key.Turn)

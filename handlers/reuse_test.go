@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -118,6 +119,12 @@ func TestReusedKeyIsNotEnteredAgainWhenTheClaimOfItsFirstDataExpires(t *testing.
 		"redelivery after the workflow refuses reused keys": {seq: 2, delivery: 2, want: []events.Code{events.CodeInterrupted}, prepare: func(k *reused, _ *handlers.Message) {
 			k.bindFolder("on_key_reuse: refuse" + reusedManifest)
 		}},
+		"duplicate after the workflow refuses reused keys": {seq: 3, delivery: 1, prepare: func(k *reused, _ *handlers.Message) {
+			k.bindFolder("on_key_reuse: refuse" + reusedManifest)
+		}},
+		"redelivery after the workflow does not mention reused keys": {seq: 2, delivery: 2, want: []events.Code{events.CodeInterrupted}, prepare: func(k *reused, _ *handlers.Message) {
+			k.bindFolder(reusedManifest)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,6 +164,43 @@ func TestFirstDataOfAReusedKeyStaysUnderThePlainKey(t *testing.T) {
 		require.Equal(t, handlers.Ack, handlers.New(k.Config).Handle(t.Context(), k.data(5, delivery+1, 0)).Do)
 	}
 	require.EqualValues(t, 1, k.entered[0].Load())
+}
+
+// F26: see docs/faults.md. A worker that knows no place records claims data under the plain key, which the first data
+// has left, and dies in its tool, though another worker has decided that the data has a key of its own.
+func TestReusedKeyThatAWorkerOfTheVersionBeforeHasEnteredIsNotEnteredAgain(t *testing.T) {
+	t.Parallel()
+	k := newReused(t)
+	plain := subjects.TurnKey("app", "chat", "", "turn")
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.data(1, 1, 1)).Do)
+	first, err := k.store.Last(t.Context(), plain.Public(events.KindToolResponse))
+	require.NoError(t, err)
+	body, err := events.DecodeTurn(k.data(2, 1, 2).Data)
+	require.NoError(t, err)
+	hash := events.Hex(events.Fingerprint(body))
+	c := idempotency.Claim{Key: plain, Lease: idempotency.Lease{Stream: "IN", Seq: 2, Delivery: 1}, Fingerprint: hash, Effect: "unsafe", Event: k.claimEvent()}
+	place, err := k.Journal.Place(t.Context(), c, plain.Reuse("", "turn", hash))
+	require.NoError(t, err)
+	require.True(t, place.Own)
+	k.store.Expire(first.Seq)
+	c.Lease.Delivery = 2
+	d, err := k.Journal.Claim(t.Context(), c) // by the worker of the version before
+	require.NoError(t, err)
+	require.Equal(t, idempotency.Run, d.Action)
+	close(k.dead)
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.data(2, 3, 2)).Do)
+	require.Zero(t, k.entered[2].Load(), "the other worker has entered it")
+	require.Equal(t, []events.Code{events.CodeInterrupted}, k.responses())
+}
+
+// A turn of a reused key that runs is not given up because its workflow answers no invalid turns (any more).
+func TestReusedKeyIsEndedAfterItsWorkflowHasBecomeSilentAndRefusesIt(t *testing.T) {
+	t.Parallel()
+	k := newReused(t)
+	k.dies()
+	k.bindFolder("on_key_reuse: refuse\ncompat: {silent: true}\n" + strings.ReplaceAll(reusedManifest, "n: {type: integer}", "n: {type: string}"))
+	require.Equal(t, handlers.Ack, handlers.New(k.Config).Handle(t.Context(), k.data(2, 2, 2)).Do)
+	require.Equal(t, []events.Code{events.CodeInterrupted}, k.responses())
 }
 
 func TestReusedKeyWhosePlaceCannotBeReadIsNotEntered(t *testing.T) {

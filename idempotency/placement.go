@@ -25,35 +25,44 @@ type Placement struct {
 // Place decides under which key the data of c runs, own being the alternative to c.Key, or returns
 // what was decided before. It fails with [ErrDamaged] if the place record cannot be read.
 func (j *Journal) Place(ctx context.Context, c Claim, own subjects.Key) (Placement, error) {
-	proposal, err := j.proposePlace(ctx, c, own)
+	seen, err := j.lookPlace(ctx, c, own)
 	if err != nil {
 		return Placement{}, err
 	}
-	note := placeRecord(c, proposal)
-	seq, rival, err := j.create(ctx, note, 0)
+	place, decided, err := seen.placement()
+	if err != nil || seen.note != nil {
+		return place, err
+	}
+	if !decided {
+		place.Own = seen.plain != nil && seen.plain.otherData(c.Fingerprint)
+	}
+	seq, rival, err := j.create(ctx, placeRecord(c, place), 0)
 	switch {
 	case err != nil:
 		return Placement{}, err
 	case rival != nil:
-		return placeOf(rival)
+		seen.note = rival
+		place, _, err = seen.placement()
+		return place, err
 	}
-	return Placement{Own: proposal == "", seq: seq}, nil
+	return Placement{Own: place.Own, seq: seq}, nil
 }
 
-// Placed returns what was decided of the data of c, the plain key if nothing was.
-func (j *Journal) Placed(ctx context.Context, c Claim) (Placement, error) {
-	r, err := j.last(ctx, c.Key.ReuseNote(c.Fingerprint))
-	if err != nil || r == nil {
+// Placed returns what was decided of the data of c, own being the alternative to c.Key: the plain key if nothing was.
+func (j *Journal) Placed(ctx context.Context, c Claim, own subjects.Key) (Placement, error) {
+	seen, err := j.lookPlace(ctx, c, own)
+	if err != nil {
 		return Placement{}, err
 	}
-	return placeOf(r)
+	place, _, err := seen.placement()
+	return place, err
 }
 
 // MoveOut moves data that was to run under the plain key, which other data has claimed since, to
 // a key of its own. It fails if the place record is not the one that was read: then nothing is
 // decided, and the place has to be looked up again.
 func (j *Journal) MoveOut(ctx context.Context, c Claim, p Placement) error {
-	note := placeRecord(c, "")
+	note := placeRecord(c, Placement{Own: true})
 	note.Seq, note.Meta.Owner = p.seq, j.owner
 	if _, err := j.store.Create(ctx, note); err != nil {
 		return fmt.Errorf("journal: move the turn to a key of its own: %w", err)
@@ -61,31 +70,55 @@ func (j *Journal) MoveOut(ctx context.Context, c Claim, p Placement) error {
 	return nil
 }
 
-// proposePlace looks where the data of c may run. A claim of it that stands decides; so does
-// one of other data under the plain key.
-func (j *Journal) proposePlace(ctx context.Context, c Claim, own subjects.Key) (string, error) {
-	if r, err := j.last(ctx, own.Public(kindCall)); err != nil || r != nil {
-		return "", err
-	}
-	r, err := j.last(ctx, c.Key.Public(kindCall))
-	if err != nil || r != nil && r.otherData(c.Fingerprint) {
-		return "", err
-	}
-	return placeFirst, nil
+// placeSeen is what the journal has about where one data of a turn key runs.
+type placeSeen struct {
+	fingerprint string
+	note        *Record // the place record
+	plain, own  *Record // the claims under either key, of whatever data
 }
 
-func placeRecord(c Claim, verdict string) Record {
+func (j *Journal) lookPlace(ctx context.Context, c Claim, own subjects.Key) (placeSeen, error) {
+	found, err := lasts(ctx, j.store, []string{c.Key.ReuseNote(c.Fingerprint), c.Key.Public(kindCall), own.Public(kindCall)})
+	if err != nil {
+		return placeSeen{}, err
+	}
+	return placeSeen{fingerprint: c.Fingerprint, note: found[0], plain: found[1], own: found[2]}, nil
+}
+
+// placement is what was decided, if anything was. A claim of the data decides, because it may have been entered there: the
+// place record may have expired before it, and a worker of a version that knows none claims without it.
+func (s placeSeen) placement() (place Placement, decided bool, err error) {
+	if s.note != nil {
+		place.seq = s.note.Seq
+	}
+	switch {
+	case s.own != nil:
+		place.Own = true
+	case s.plain != nil && s.plain.sameData(s.fingerprint):
+	case s.note == nil:
+		return place, false, nil
+	case s.note.Err != nil:
+		return Placement{}, false, fmt.Errorf("%w: %s: %w", ErrDamaged, s.note.Key, s.note.Err)
+	default:
+		place.Own = s.note.Meta.Verdict != placeFirst
+	}
+	return place, true, nil
+}
+
+func placeRecord(c Claim, p Placement) Record {
+	verdict := placeFirst
+	if p.Own {
+		verdict = ""
+	}
 	return Record{
 		Key:  c.Key.ReuseNote(c.Fingerprint),
 		Meta: Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Fingerprint: c.Fingerprint, Verdict: verdict, Trace: c.Trace},
 	}
 }
 
-func placeOf(r *Record) (Placement, error) {
-	if r.Err != nil {
-		return Placement{}, fmt.Errorf("%w: %s: %w", ErrDamaged, r.Key, r.Err)
-	}
-	return Placement{Own: r.Meta.Verdict != placeFirst, seq: r.Seq}, nil
+// sameData reports whether a claim is known to be of the data with a fingerprint.
+func (r *Record) sameData(fingerprint string) bool {
+	return r.Err == nil && fingerprint != "" && r.Meta.Fingerprint == fingerprint
 }
 
 // otherData reports whether a claim is known to be of other data than that with a fingerprint.

@@ -1,11 +1,13 @@
 package idempotency_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
 )
 
 func dataOf(fingerprint string, seq uint64) idempotency.Claim {
@@ -22,7 +24,7 @@ func TestPlaceOfADataIsDecidedOnce(t *testing.T) {
 		first, other := dataOf("f1", 1), dataOf("f2", 2)
 		own := key.Reuse("", "turn", "f2")
 		j := newJournal(s)
-		p, err := j.Placed(t.Context(), other)
+		p, err := j.Placed(t.Context(), other, own)
 		require.NoError(t, err)
 		require.False(t, p.Own, "nothing is decided")
 		d := decide(t, s, first)
@@ -35,7 +37,7 @@ func TestPlaceOfADataIsDecidedOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, p.Own)
 		}
-		p, err = j.Placed(t.Context(), other)
+		p, err = j.Placed(t.Context(), other, own)
 		require.NoError(t, err)
 		require.True(t, p.Own)
 	})
@@ -88,4 +90,93 @@ func TestDataMovesOutOfThePlainKeyOnceAndOnlyFromThePlaceItHas(t *testing.T) {
 		_, err = s.Last(t.Context(), key.ReuseNote("f2"))
 		require.ErrorIs(t, err, idempotency.ErrNotFound)
 	})
+}
+
+// A worker of a version that knows no place records has claimed the data without one, or against it.
+func TestPlaceOfADataIsWhereItIsClaimed(t *testing.T) {
+	t.Parallel()
+	plainKey, ownKey := func(c *idempotency.Claim) {}, func(c *idempotency.Claim) { c.Key = key.Reuse("", "turn", "f2") }
+	for name, test := range map[string]struct {
+		first   bool // other data has the plain key when the place is decided
+		claimed func(c *idempotency.Claim)
+		own     bool
+	}{
+		"under its own key, as decided":   {first: true, claimed: ownKey, own: true},
+		"under the plain key, as decided": {claimed: plainKey},
+		"under its own key":               {claimed: ownKey, own: true},
+		"under the plain key":             {first: true, claimed: plainKey},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lives(t, func(t *testing.T, s idempotency.Store, expire func(uint64)) {
+				t.Helper()
+				j, other := newJournal(s), dataOf("f2", 2)
+				own := key.Reuse("", "turn", "f2")
+				if test.first {
+					d := decide(t, s, dataOf("f1", 1))
+					_, err := j.Place(t.Context(), other, own)
+					require.NoError(t, err)
+					expire(d.Hold.Claim)
+				} else {
+					_, err := j.Place(t.Context(), other, own)
+					require.NoError(t, err)
+				}
+				claimed := other
+				test.claimed(&claimed)
+				require.Equal(t, idempotency.Run, decide(t, s, claimed).Action)
+				p, err := j.Place(t.Context(), other, own)
+				require.NoError(t, err)
+				require.Equal(t, test.own, p.Own)
+				p, err = j.Placed(t.Context(), other, own)
+				require.NoError(t, err)
+				require.Equal(t, test.own, p.Own)
+			})
+		})
+	}
+}
+
+// counted counts what a journal asks of its store.
+type counted struct {
+	*idempotency.Memory
+
+	writes, flights int
+}
+
+func (c *counted) Rescan(ctx context.Context, key subjects.Key, _ []idempotency.Record) ([]idempotency.Record, error) {
+	c.flights++
+	return c.Scan(ctx, key)
+}
+
+func (c *counted) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
+	c.writes++
+	return c.Memory.Create(ctx, r)
+}
+
+func (c *counted) Last(ctx context.Context, key string) (idempotency.Record, error) {
+	c.flights++
+	return c.Memory.Last(ctx, key)
+}
+
+func (c *counted) Lasts(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
+	c.flights++
+	found := make([]*idempotency.Record, len(keys))
+	for n, key := range keys {
+		if r, err := c.Memory.Last(ctx, key); err == nil {
+			found[n] = &r
+		}
+	}
+	return found, nil
+}
+
+func TestPlaceOfADataCostsAFlightAndAWriteAndAFlightLater(t *testing.T) {
+	t.Parallel()
+	s := &counted{Memory: idempotency.NewMemory()}
+	j, c := newJournal(s), claim("unsafe", 1, 1)
+	for _, want := range [][]int{{1, 1}, {0, 1}} {
+		s.writes, s.flights = 0, 0
+		place, err := j.Place(t.Context(), c, key.Reuse("", "turn", c.Fingerprint))
+		require.NoError(t, err)
+		require.False(t, place.Own)
+		require.Equal(t, want, []int{s.writes, s.flights}, "writes and flights of reads")
+	}
 }
