@@ -45,7 +45,7 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 	}
 	switch {
 	case h.waitsElsewhere(m, in.Workflow, q):
-		return h.refuse(m, r, events.VerdictUnknown, textNoRoom)
+		return h.refuseToWait(m, r)
 	case errors.Is(err, errNoQuestion), isBusy(err):
 		if d, back := h.early(m); back {
 			return d
@@ -140,7 +140,7 @@ func (h *Handlers) unsealable(m *Message, r *events.ToolCallResponse, err error)
 	if d, back := h.giveBack(m, h.rarely(m)); back {
 		return d
 	}
-	return h.refuse(m, r, events.VerdictUnknown, textNoRoom)
+	return h.refuseToWait(m, r)
 }
 
 // follow does what the journal decided on a message that brings the end of a question.

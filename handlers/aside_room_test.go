@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -102,4 +104,33 @@ func TestHeadersTakeOfTheRoomOfTheirTenant(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, may, worker)
 	}
+}
+
+// TestAnswerThatWasPutAsideKeepsItsRoom: newer messages take all that there is, and are decided; it is put aside again,
+// and answers its question when a worker with the workflow gets it.
+func TestAnswerThatWasPutAsideKeepsItsRoom(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	owner := k.asker("asks", "")
+	owner.ask("1")
+	owner.park("1")
+	h, before := k.bounded(k.without)
+	for i := range uint64(3) {
+		h.Handle(t.Context(), k.says(2+i, owner.question("1"), yes()).Message)
+	}
+	require.Len(t, before.all, 1)
+	full, aside := k.bounded(k.without, func(c *handlers.Config) {
+		c.MaxAckPending = 64
+		c.AsideRoom = func(context.Context, string, int) (bool, error) { return false, nil }
+	})
+	require.Equal(t, handlers.Nak, full.Handle(t.Context(), k.message(98, 1)).Do, "the only place is taken")
+	newer := k.says(99, owner.question("1"), yes())
+	require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, full.Handle(t.Context(), newer.Message).Do)
+	require.Equal(t, events.VerdictUnknown, newer.verdict(t).Code)
+	again := k.again(before.all[0], 20)
+	require.Equal(t, handlers.Ack, full.Handle(t.Context(), again).Do)
+	require.Len(t, aside.all, 1)
+	require.Equal(t, idempotency.Open, owner.outcome("1"))
+	k.Handle(t.Context(), k.again(aside.all[0], 21))
+	require.Equal(t, idempotency.Answered, owner.outcome("1"))
 }

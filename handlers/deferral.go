@@ -33,6 +33,8 @@ const (
 	HeaderOffers = "Oneturn-Offers"
 	// HeaderOrigin are the deliveries that were put aside, as leases in their header form.
 	HeaderOrigin = "Oneturn-Origin"
+	// HeaderTurn are the keys of the turns that a sealed message may hold: who cannot open it cannot read them there.
+	HeaderTurn = "Oneturn-Turn"
 	// HeaderMsgID is the Nats-Msg-Id with which it was published.
 	HeaderMsgID = "Oneturn-Msg-Id"
 )
@@ -45,6 +47,9 @@ const (
 
 // maxOrigins is how many deliveries a copy names at most, the last ones.
 const maxOrigins = 8
+
+// maxTurns is how many turns a message may hold at most.
+const maxTurns = 2
 
 // Deferral is a message that is put aside: it is published into the inbound stream again.
 type Deferral struct {
@@ -98,6 +103,11 @@ func (h *Handlers) deferral(m *Message, at time.Time) (Deferral, error) {
 		var err error
 		if d.Data, err = h.SecretKeys.Seal(sealedAs(subject), m.Data); err != nil {
 			return d, errors.Join(errUnsealed, err)
+		}
+	}
+	if secrets.Sealed(d.Data) {
+		for _, key := range m.turns {
+			d.Header[HeaderTurn] = append(d.Header[HeaderTurn], key.String())
 		}
 	}
 	return d, nil
@@ -154,7 +164,7 @@ func kept(all nats.Header) nats.Header {
 func bounded(all nats.Header) (header nats.Header, size int) {
 	senders := kept(all)
 	header = nats.Header{}
-	for _, name := range []string{HeaderDeferred, HeaderDeferrals, HeaderOffers, HeaderOrigin, HeaderMsgID} {
+	for _, name := range []string{HeaderDeferred, HeaderDeferrals, HeaderOffers, HeaderOrigin, HeaderTurn, HeaderMsgID} {
 		delete(senders, name)
 	}
 	for _, name := range append([]string{subjects.HeaderReply, idempotency.HeaderTrace, traceParent}, slices.Sorted(maps.Keys(senders))...) {
@@ -201,7 +211,7 @@ func (h *Handlers) restore(m *Message) error {
 	m.Private, m.secret, m.sealed = true, true, true
 	data, err := h.SecretKeys.Open(sealedAs(subject), m.Data)
 	if err != nil {
-		m.closed = true
+		m.closed, m.turns = true, turnsOf(m.Header)
 		return fmt.Errorf("open a message that was put aside: %w", err)
 	}
 	m.Data = data
@@ -217,6 +227,17 @@ func originsOf(header nats.Header) (origins []idempotency.Lease) {
 		}
 	}
 	return origins
+}
+
+// turnsOf reads the keys of the turns that a sealed message may hold. What cannot be read is none.
+func turnsOf(header nats.Header) (turns []subjects.Key) {
+	texts := header[HeaderTurn]
+	for _, text := range texts[:min(len(texts), maxTurns)] {
+		if key, ok := subjects.ParseCall(text); ok {
+			turns = append(turns, key)
+		}
+	}
+	return turns
 }
 
 // originsWithThis are the deliveries that were put aside when this one is, too.
@@ -239,9 +260,12 @@ func (h *Handlers) unopened(m *Message, err error) Disposition {
 	if d, back := h.giveBack(m, h.rarely(m)); back {
 		return d
 	}
-	h.Metrics.Answers.WithLabelValues(string(events.VerdictUnknown)).Inc()
-	h.tell(m, events.NewVerdict(events.VerdictUnknown, "", textNoRoom))
-	return ack()
+	d := h.ackUnlessHeldLater(m)
+	if d.Do == Ack {
+		h.Metrics.Answers.WithLabelValues(string(events.VerdictUnknown)).Inc()
+		h.tell(m, events.NewVerdict(events.VerdictUnknown, "", textNoRoom))
+	}
+	return d
 }
 
 // sent is when an answer was sent, as far as it can be believed: a header of the sender makes no late answer

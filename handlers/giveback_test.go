@@ -348,20 +348,27 @@ func TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy(t *testing.T) {
 // put aside.
 func TestMessageThatMayBeALeaseKeepsItsPlaceForAMinuteAtMost(t *testing.T) {
 	t.Parallel()
-	for name, refused := range map[string]bool{"place": false, "beyond the budget, and too large to be put aside": true} {
+	for name, why := range map[string]struct{ large, full bool }{
+		"place": {},
+		"beyond the budget, and too large to be put aside": {large: true},
+		"beyond the budget, and no room to be put aside":   {full: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t, toolFunc(nothing))
 			k.orphaned("idempotent")
-			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.MaxEventAge, c.MaxTurnLife = 30*24*time.Hour, 7*24*time.Hour })
-			if refused {
+			h, aside := k.bounded(k.without, func(c *handlers.Config) {
+				c.MaxEventAge, c.MaxTurnLife = 30*24*time.Hour, 7*24*time.Hour
+				c.AsideRoom = func(context.Context, string, int) (bool, error) { return !why.full, nil }
+			})
+			if why.large {
 				aside.err = idempotency.ErrRefused
 			}
 			for i := range uint64(3) {
 				m := k.message(1, 60+i)
 				m.Stored = time.Now().Add(-4 * 24 * time.Hour)
 				d := h.Handle(t.Context(), m)
-				if i == 2 && !refused {
+				if i == 2 && !why.large && !why.full {
 					require.Equal(t, handlers.Ack, d.Do)
 					require.True(t, aside.all[0].At.After(time.Now().Add(20*time.Hour)))
 					break

@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -112,6 +114,43 @@ func TestOlderDeliveryOfWhatHasTakenATurnOverIsNotAcknowledgedWhileALaterOneRuns
 			close(ends)
 			require.Equal(t, handlers.Ack, (<-done).Do)
 			require.True(t, k.response().Success)
+		})
+	}
+}
+
+// Whether it is put aside again or refused: also by a worker that cannot open it, and so does not know its question.
+func TestOlderDeliveryOfAnAnswerIsNotAcknowledgedWhileALaterOneRunsItsTurn(t *testing.T) {
+	t.Parallel()
+	ring, err := secrets.Parse([]byte(secrets.NewKey()))
+	require.NoError(t, err)
+	for name, one := range map[string]struct{ sealed, refused bool }{
+		"open, put aside": {}, "open, refused": {refused: true}, "sealed, put aside": {sealed: true}, "sealed, refused": {sealed: true, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			owner := k.asker("asks", "")
+			owner.ask("1", func(e *events.ToolCall) { e.Secret = one.sealed })
+			owner.park("1")
+			first, before := k.bounded(k.without, func(c *handlers.Config) { c.SecretKeys, c.MaxAckPending = ring, 64 })
+			for i := range uint64(2) {
+				first.Handle(t.Context(), k.says(2+i, owner.question("1"), "swordfish").Message)
+			}
+			require.Len(t, before.all, 1)
+			require.Equal(t, one.sealed, secrets.Sealed(before.all[0].Data))
+			_, err := k.store.Create(t.Context(), idempotency.Record{ // by another worker
+				Key:  owner.key.Private("takeover", "2"),
+				Meta: idempotency.Meta{Nonce: idempotency.NewNonce(), Epoch: 2, Lease: idempotency.Lease{Stream: "IN", Seq: 20, Delivery: 2}},
+			})
+			require.NoError(t, err)
+			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending, c.BindingGrace = 64, time.Hour })
+			if one.refused {
+				aside.err = idempotency.ErrRefused
+			}
+			require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.again(before.all[0], 19)).Do, "the only place is taken")
+			require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.again(before.all[0], 20)).Do)
+			require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.again(aside.all[len(aside.all)-1], 20)).Do, "the next worker knows its turn, too")
+			require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), k.again(before.all[0], 21)).Do, "another message")
 		})
 	}
 }

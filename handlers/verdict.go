@@ -118,3 +118,12 @@ func (h *Handlers) refuse(m *Message, r *events.ToolCallResponse, code events.Ve
 	h.judged(m, r, events.NewVerdict(code, r.ToolCallID, text))
 	return ack()
 }
+
+// refuseToWait refuses an answer that has to wait for another worker and can neither keep a place nor be put aside,
+// unless a later delivery holds its turn by now.
+func (h *Handlers) refuseToWait(m *Message, r *events.ToolCallResponse) Disposition {
+	if d := h.ackUnlessHeldLater(m); d.Do != Ack {
+		return d
+	}
+	return h.refuse(m, r, events.VerdictUnknown, textNoRoom)
+}
