@@ -72,7 +72,7 @@ func writeList(b *strings.Builder, name string, list []string) {
 func writeComment(b *strings.Builder, indent int, text string) {
 	line := strings.Repeat(" ", indent) + "#"
 	used := 0
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if used == 0 || used+len(" ")+len(word) > width {
 			if used > 0 {
 				b.WriteString("\n")

@@ -266,7 +266,7 @@ func (s *waitsSettings) where() string {
 		text += " of workflow " + id(s.workflow)
 	}
 	if s.expiring > 0 {
-		text += fmt.Sprintf(" that expires within %s", inWords(s.expiring))
+		text += " that expires within " + inWords(s.expiring)
 	}
 	return text
 }

@@ -76,12 +76,12 @@ func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web) *start {
 
 // signInOf returns the flags by which a publisher signs in, after the URL; "" if it need not.
 func signInOf(cfg *config.Worker) string {
-	const password = ", with its password in ONETURN_NATS_PASSWORD"
+	const more = ", with its password in ONETURN_NATS_PASSWORD"
 	switch user := cmp.Or(cfg.ListenUser, cfg.User); {
 	case cfg.Accounts != "":
-		return " --nats-user TENANT-publisher --inbox-prefix _INBOX_publisher" + password
+		return " --nats-user TENANT-publisher --inbox-prefix _INBOX_publisher" + more
 	case user != "":
-		return " --nats-user " + user + password
+		return " --nats-user " + user + more
 	}
 	return ""
 }

@@ -98,11 +98,16 @@ func (d *Denials) note(err error, prefix string) {
 
 // Lately returns what was denied within the last while, sorted: "publish to <subject>".
 func (d *Denials) Lately(while time.Duration) []string {
-	var names []string
-	for _, r := range d.lately(while) {
-		names = append(names, r.String())
+	return names(d.lately(while))
+}
+
+// names returns what rights are called.
+func names(rights []right) []string {
+	all := make([]string, len(rights))
+	for i, r := range rights {
+		all[i] = r.String()
 	}
-	return names
+	return all
 }
 
 func (d *Denials) lately(while time.Duration) []right {
@@ -118,16 +123,11 @@ func (d *Denials) Err(while time.Duration) error {
 	if len(lately) == 0 {
 		return nil
 	}
-	text, fix := "", "connect as a user whose role has that permission, or add it (turnctl nats-config prints the rights of each role)"
-	for i, r := range lately {
-		if i > 0 {
-			text += ", to "
-		}
-		if text += r.String(); r.inbox() {
-			fix = "set --inbox-prefix to the inbox prefix of the user"
-		}
+	fix := "connect as a user whose role has that permission, or add it (turnctl nats-config prints the rights of each role)"
+	if slices.ContainsFunc(lately, right.inbox) {
+		fix = "set --inbox-prefix to the inbox prefix of the user"
 	}
-	return fmt.Errorf("the server denies this user to %s: %s", text, fix)
+	return fmt.Errorf("the server denies this user to %s: %s", strings.Join(names(lately), ", to "), fix)
 }
 
 // Explain adds to an error what the server has just denied, which is likely its reason.
