@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -90,7 +91,20 @@ func (d *diagnosis) jetStream(ctx context.Context, s *server) bool {
 	default:
 		d.addf("jetstream", verdictOK, "", "%s of %s are used", bytesText(uint64(used)), bytesText(uint64(limit)))
 	}
+	d.reserve(ctx, s, limit)
 	return true
+}
+
+// reserve looks whether what grows in a nearly full store leaves room there for the ends of turns.
+func (d *diagnosis) reserve(ctx context.Context, s *server, limit int64) {
+	growth, err := provision.Growth(ctx, s.js, s.space)
+	kept := limit / 100 * provision.ReservePercent
+	if err != nil || limit <= 0 || growth <= kept { // streams reports those that are missing
+		return
+	}
+	fits := provision.Options{}.Within(limit)
+	d.addf("jetstream", verdictWarning, fmt.Sprintf("run turnctl provision --in-max-bytes %d --dead-max-bytes %d, or give the account more room", fits.InMaxBytes, fits.DeadMaxBytes),
+		"inbound messages, those put aside and dead letters may fill the %s that are kept for the ends of turns when the store is nearly full", bytesText(uint64(kept)))
 }
 
 // streams compares what is there with the plan.

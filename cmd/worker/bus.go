@@ -67,7 +67,7 @@ func connect(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (_ *b
 	var denials denied.Denials
 	stop := denials.Watch(b.nc, b.space.Prefix())
 	defer stop()
-	if err := b.provision(ctx, wanted); err != nil {
+	if err := b.provision(ctx, wanted, int64(cfg.StoreMax)); err != nil {
 		return nil, denials.Explain(err)
 	}
 	return b, nil
@@ -97,12 +97,33 @@ func (b *bus) dial(cfg *config.Worker, logger *slog.Logger) (err error) {
 	return nil
 }
 
+// fit has the streams of an embedded server with a given limit leave room for the ends of turns. Dead letters that are
+// there already lose none: then their size stays.
+func (b *bus) fit(ctx context.Context, js jetstream.JetStream, wanted provision.Options, limit int64) (provision.Options, error) {
+	if b.own == nil || limit <= 0 {
+		return wanted, nil
+	}
+	wanted = wanted.Within(limit)
+	dead, err := js.Stream(ctx, b.space.DeadStream())
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+	case err != nil:
+		return wanted, fmt.Errorf("size of the dead letters: %w", err)
+	default:
+		wanted.DeadMaxBytes = max(wanted.DeadMaxBytes, dead.CachedInfo().Config.MaxBytes)
+	}
+	return wanted, nil
+}
+
 // provision makes streams and buckets on the embedded server, and reads what the records survive.
 // On any other server the worker itself checks them.
-func (b *bus) provision(ctx context.Context, wanted provision.Options) error {
+func (b *bus) provision(ctx context.Context, wanted provision.Options, limit int64) error {
 	js, err := jetstream.New(b.nc)
 	if err != nil {
 		return fmt.Errorf("open JetStream: %w", err)
+	}
+	if wanted, err = b.fit(ctx, js, wanted, limit); err != nil {
+		return err
 	}
 	plan, err := provision.New(wanted)
 	if err != nil {

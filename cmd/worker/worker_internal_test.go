@@ -333,3 +333,28 @@ func TestWorkerIsAloneWhileNoOtherServesTheRequestAPI(t *testing.T) {
 	now = now.Add(2 * aloneFor)
 	require.False(t, a.is(), "what is not known is no reason to end a turn")
 }
+
+// TestStreamsOfASmallStoreLeaveRoomForTheEndsOfTurns: a store that was made without the limit keeps its dead letters.
+func TestStreamsOfASmallStoreLeaveRoomForTheEndsOfTurns(t *testing.T) {
+	t.Parallel()
+	args := embeddedArgs(t, hello)
+	size := func(w *running, name string) int64 {
+		nc, err := nats.Connect(w.start.NATS)
+		require.NoError(t, err)
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		require.NoError(t, err)
+		stream, err := js.Stream(t.Context(), name)
+		require.NoError(t, err)
+		return stream.CachedInfo().Config.MaxBytes
+	}
+	w := launch(t, args...)
+	require.EqualValues(t, provision.DefaultInMaxBytes, size(w, "ONETURN_IN"))
+	require.Zero(t, w.stop())
+	w = launch(t, append(args, "--store-max", "2GiB")...)
+	require.EqualValues(t, 64<<20, size(w, "ONETURN_IN"))
+	require.EqualValues(t, provision.DefaultDeadMaxBytes, size(w, "ONETURN_DEAD"))
+	require.Zero(t, w.stop())
+	w = launch(t, append(embeddedArgs(t, hello), "--store-max", "2GiB")...)
+	require.EqualValues(t, 32<<20, size(w, "ONETURN_DEAD"))
+}
