@@ -198,6 +198,8 @@ func (w *Worker) run(ctx context.Context) error {
 	look := w.guardStore()
 	look(side) // before the first pull
 	sides.Go(func() { every(side, storeCheck, look) })
+	w.checkRights(side)
+	sides.Go(func() { every(side, deniedFor/2, w.checkRights) })
 	sides.Go(func() { w.guardStreams(side, kv, streams, fail) })
 	defer func() {
 		stopSide()

@@ -51,7 +51,7 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 	for _, right := range []string{
 		// Not $JS.ACK: allow_responses lets a worker answer each message once, which a short turn needs no more than.
 		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_IN.workers-default",
-		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_TIMERS.timers", "oneturn.timer.>", "oneturn.in.*.expire.>",
+		"$JS.API.CONSUMER.MSG.NEXT.ONETURN_TIMERS.timers", "oneturn.timer.>", "oneturn.in.*.expire.>", "oneturn.in.*.deferred_response.>",
 		"$KV.ONETURN_TURNS.>", "$JS.API.STREAM.MSG.GET.KV_ONETURN_TURNS", "$KV.ONETURN_CONTEXT.>", "$JS.API.STREAM.MSG.GET.KV_ONETURN_CONTEXT",
 		"$KV.ONETURN_LIMITS.>", "$JS.API.DIRECT.GET.KV_ONETURN_LIMITS.>",
 		"$O.ONETURN_BLOBS.>", "oneturn.dead.>", "oneturn.live.>", "$JS.API.INFO", "$JS.API.CONSUMER.INFO.*.*",
@@ -90,7 +90,7 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 			}
 			_, err = c.Publish(t.Context(), note("c", "asks", "Asker", "Ask", map[string]any{"text": "x"}))
 			require.NoError(t, err)
-			subject, _, _ := strings.Cut(strings.TrimSuffix(right, ">"), "*")
+			subject, _, _ := strings.Cut(strings.TrimSuffix(strings.Replace(right, ".in.*.", ".in.default.", 1), ">"), "*")
 			said := error(nil)
 			require.Eventually(t, func() bool {
 				select {
