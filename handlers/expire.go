@@ -43,7 +43,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 	}
 	switch {
 	case errors.Is(err, errNoQuestion):
-		if d, back := h.early(m); back {
+		if d, back := h.unasked(m, e); back {
 			return d
 		}
 		return h.notExpired(m, e, events.VerdictUnknown, textUnknown)
@@ -75,7 +75,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 	case err != nil:
 		return h.undecided(m, "the expiry could not be stored", err)
 	case v.Verdict == idempotency.Early:
-		if d, back := h.early(m); back {
+		if d, back := h.unasked(m, e); back {
 			return d
 		}
 	}
@@ -87,6 +87,16 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 	h.Metrics.Expiries.WithLabelValues(string(verdict.Code)).Inc()
 	h.tell(m, verdict)
 	return h.follow(ctx, m, key, v)
+}
+
+// unasked gives an expiry back whose question is not known. The question was stored before its expiry was
+// scheduled, and nobody schedules another one, so a read that lacks it is not believed for as long as its
+// turn may live. An expiry that was asked for may name anything.
+func (h *Handlers) unasked(m *Message, e *events.Expire) (Disposition, bool) {
+	if d, back := h.early(m); back || e.Forced || h.MaxTurnLife > 0 && h.age(m) >= h.MaxTurnLife {
+		return d, back
+	}
+	return h.giveBack(m, h.rarely(m))
 }
 
 // tooSoon ends an expiry long before its time, which would come back for as long: the server is

@@ -78,10 +78,27 @@ func TestExpiryOfADecidedQuestionChangesNothing(t *testing.T) {
 	late.Stored = time.Now().Add(2 * time.Hour)
 	require.Equal(t, events.VerdictAnswered, k.handled(late).Code)
 	require.Equal(t, idempotency.Answered, a.outcome("1"))
-	unknown := k.expiry(4, a, "2")
-	require.Equal(t, handlers.Nak, k.Handle(t.Context(), unknown.Message).Do)
-	unknown.Stored = time.Now().Add(-time.Hour)
-	require.Equal(t, events.VerdictUnknown, k.handled(unknown).Code)
+}
+
+// A read may lack the question of an expiry, and nobody schedules another one.
+func TestExpiryOfAQuestionThatNoReadShowsComesBackForTheLifeOfATurn(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	k.MaxTurnLife = 2 * time.Hour
+	a := k.asker("turn", "")
+	forced := func(e *events.Expire) { e.Forced, e.ExpiresAt = true, time.Time{} }
+	for name, c := range map[string]struct {
+		m    *mail
+		want map[time.Duration]handlers.Do
+	}{
+		"scheduled": {k.expiry(2, a, "2"), map[time.Duration]handlers.Do{0: handlers.Nak, time.Hour: handlers.Nak, 3 * time.Hour: handlers.Ack}},
+		"forced":    {k.expiry(3, a, "2", forced), map[time.Duration]handlers.Do{0: handlers.Nak, time.Hour: handlers.Ack}},
+	} {
+		for age, want := range c.want {
+			c.m.Stored = time.Now().Add(-age)
+			require.Equal(t, want, k.Handle(t.Context(), c.m.Message).Do, "%s, %s old", name, age)
+		}
+	}
 }
 
 func TestExpiryOnAnotherSubjectIsADeadLetter(t *testing.T) {
