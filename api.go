@@ -36,6 +36,7 @@ const apiVersion = "1.0.0"
 // the answer because it took the record.
 const (
 	pageRecords = 16
+	pageReads   = 4 * pageRecords // at most, with those that are left out
 	pageBytes   = 512 << 10
 	apiTimeout  = 5 * time.Second
 )
@@ -140,7 +141,11 @@ func stateOf(err error) WorkerState {
 	return WorkerState{NotReady: err.Error()}
 }
 
-// reader reads what a request of a tenant asks for, in a form that encoding/json writes, or a *piece.
+// waiting is what a reader returns whose answer takes time though nothing is read for it.
+type waiting func(ctx context.Context) (any, error)
+
+// reader reads what a request of a tenant asks for, in a form that encoding/json writes, or a *piece, or
+// is [waiting] for it.
 type reader func(ctx context.Context, app string, body []byte) (any, error)
 
 func serveAPI(nc *nats.Conn, space subjects.Space, search *journalSearches, logger *slog.Logger, mayReply func(reply, from string) bool, ready func() error) (*api, error) {
@@ -227,6 +232,10 @@ func (a *api) serve(g *gate, read reader) micro.HandlerFunc {
 				return
 			}
 			read, err := read(ctx, app, body)
+			if wait, ok := read.(waiting); ok && err == nil {
+				p.rest()
+				read, err = wait(ctx)
+			}
 			a.reply(subject, reply, read, err)
 		})
 		if !begun {

@@ -53,6 +53,11 @@ func (a *api) answer(ctx context.Context, app string, body []byte) (any, error) 
 		TurnID:   TurnID{App: w.App, Chat: w.Chat, Run: w.Run, Turn: w.Turn},
 		Workflow: w.Workflow, ToolCallID: w.ToolCallID, UserID: q.UserID, Value: value,
 	}
+	return waiting(func(ctx context.Context) (any, error) { return a.deliver(ctx, w, r) }), nil
+}
+
+// deliver publishes the answer to a question and waits for its verdict, as long as a request may.
+func (a *api) deliver(ctx context.Context, w *Wait, r *events.ToolCallResponse) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	v, err := deliver(ctx, a.js, a.space, w.Subject, r)
@@ -60,7 +65,7 @@ func (a *api) answer(ctx context.Context, app string, body []byte) (any, error) 
 		if w.State == WaitNotAsked {
 			err = errNotAsked
 		}
-		return Verdict{Status: StatusPublished, Code: VerdictPublished, Message: err.Error(), ToolCallID: q.ToolCallID}, nil
+		return Verdict{Status: StatusPublished, Code: VerdictPublished, Message: err.Error(), ToolCallID: w.ToolCallID}, nil
 	}
 	return v, err
 }

@@ -3,6 +3,7 @@ package oneturn
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ type slowAPI struct {
 	*testing.T
 
 	nc      *nats.Conn
+	api     *api
 	space   subjects.Space
 	started chan string   // tenants whose requests are being read
 	release chan struct{} // closed: answer all
@@ -39,6 +41,7 @@ func newSlowAPI(t *testing.T) *slowAPI {
 	require.NoError(t, err)
 	a, err := serveAPI(s.nc, s.space, nil, slog.New(slog.DiscardHandler), func(string, string) bool { return true }, func() error { return nil })
 	require.NoError(t, err)
+	s.api = a
 	t.Cleanup(func() { require.NoError(t, a.stop()) })
 	read := func(ctx context.Context, app string, _ []byte) (any, error) {
 		s.started <- app
@@ -128,4 +131,48 @@ func TestGateForgetsTenantsThatAskNothing(t *testing.T) {
 	p.leave()
 	require.Empty(t, g.tenants)
 	require.Zero(t, g.inside+len(g.reads))
+}
+
+func TestSlowTenantsLeaveReadsToOthers(t *testing.T) {
+	t.Parallel()
+	s := newSlowAPI(t)
+	for _, app := range []string{"a", "b", "c", "d"} {
+		s.ask(app, 2*tenantReads)
+	}
+	s.ask("quick", 50)
+	require.Equal(t, map[string]int{"": 50}, s.answered(50))
+	close(s.release)
+	require.Equal(t, map[string]int{"": 4 * 2 * tenantReads}, s.answered(4*2*tenantReads))
+}
+
+// Who waits for something else than a read keeps no other tenant from reading, but its own requests from
+// being more than its share.
+func TestRequestsThatWaitLeaveTheReadsToOthers(t *testing.T) {
+	t.Parallel()
+	s := newSlowAPI(t)
+	waits := func(_ context.Context, app string, _ []byte) (any, error) {
+		return waiting(func(ctx context.Context) (any, error) {
+			s.started <- app
+			select {
+			case <-s.release:
+			case <-ctx.Done():
+			}
+			return &Page{Records: []PageRecord{}}, nil
+		}), nil
+	}
+	require.NoError(t, s.api.service.AddEndpoint("waits", s.api.serve(newGate(), waits), micro.WithEndpointSubject(s.space.APIForAll("waiting"))))
+	const tenants = 2 * allReads
+	for n := range tenants {
+		for range tenantReads + 1 {
+			require.NoError(t, s.nc.PublishRequest(s.space.API(strconv.Itoa(n), "waiting"), "answers", nil))
+		}
+	}
+	began := map[string]int{}
+	for range tenants * tenantReads {
+		began[<-s.started]++
+	}
+	require.Len(t, began, tenants)
+	require.Empty(t, s.started)
+	close(s.release)
+	require.Equal(t, map[string]int{"": tenants * (tenantReads + 1)}, s.answered(tenants*(tenantReads+1)))
 }

@@ -14,62 +14,6 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// maxReused is how many turns under one reused key are read at once.
-const maxReused = 32
-
-// turn reads a turn by the names of its records, which the server keeps in an index: looking
-// for "the next one" until there is none would search the journal to its end.
-func (a *api) turn(ctx context.Context, app string, body []byte) (any, error) {
-	var q TurnRequest
-	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" || q.Turn == "" {
-		return nil, fmt.Errorf(`%w: want {"chat_id":"…","turn":"…","run_id":"…"?}`, errBadRequest)
-	}
-	key := subjects.TurnKey("", q.Chat, q.Run, q.Turn)
-	key.App = app
-	reuses := []subjects.Key{key.Reuse(q.Run, q.Turn, q.Fingerprint)}
-	if q.Fingerprint == "" {
-		var err error
-		reuses, err = a.store.Reuses(ctx, key, q.Run, q.Turn, maxReused)
-		switch {
-		case errors.Is(err, idempotency.ErrTooMany):
-			return nil, fmt.Errorf("%w: the turn key was used more than %d times with different data: name the fingerprint of the data, or read the history", errBadRequest, maxReused)
-		case err != nil:
-			return nil, err
-		}
-	}
-	var records []idempotency.Record
-	for _, k := range append(reuses, key) {
-		turn, err := idempotency.Load(ctx, a.store, k)
-		if err != nil {
-			return nil, err
-		}
-		claimed := "" // the fingerprint of the turn, which a damaged response does not tell
-		if turn.Claim != nil {
-			claimed = turn.Claim.Meta.Fingerprint
-		}
-		for _, r := range turn.Records {
-			if r.Damaged() {
-				r.Meta.Fingerprint = claimed
-			}
-			if parsed, ok := subjects.ParseKey(r.Key); ok && !parsed.Private && r.Seq >= q.From {
-				records = append(records, r)
-			}
-		}
-	}
-	slices.SortFunc(records, func(a, b idempotency.Record) int { return cmp.Compare(a.Seq, b.Seq) })
-	page := a.newPage()
-	for i := range records {
-		if len(page.Records) == pageRecords {
-			page.Next = records[i].Seq
-			break
-		}
-		if !page.add(&records[i]) {
-			break
-		}
-	}
-	return &page.Page, nil
-}
-
 // history reads a page of a chat.
 func (a *api) history(ctx context.Context, app string, body []byte) (any, error) {
 	var q HistoryRequest
@@ -81,7 +25,7 @@ func (a *api) history(ctx context.Context, app string, body []byte) (any, error)
 		if !page.add(r) {
 			return false, nil
 		}
-		if more && len(page.Records) == pageRecords {
+		if more && page.full() {
 			page.Next = r.Seq + 1
 			return false, nil
 		}
@@ -94,33 +38,61 @@ func (a *api) history(ctx context.Context, app string, body []byte) (any, error)
 }
 
 // each reads the records that match a filter in the order of their sequences, as long as do
-// reports true; do is told whether there are more. The last record is looked up first, because
-// the server finds that in its index: the search for one more would go through the journal to
-// its end.
+// reports true; do is told whether there are more.
 func (a *api) each(ctx context.Context, app, filter string, from uint64, do func(r *idempotency.Record, more bool) (bool, error)) error {
-	last, err := a.searches.last(ctx, app, filter)
-	find := next(func(from uint64) (idempotency.Record, error) { return a.searches.next(ctx, app, filter, from) })
-	if err == nil && from <= 1 { // only where the journal begins does the server know where a filter does
-		first, errFirst := find(from)
-		from, err = first.Seq, errFirst
-	}
-	if err == nil && from < last.Seq && last.Seq-from > searchMost {
-		find, err = a.inOrder(ctx, app, filter, from, find)
-	}
-	for on := true; on && err == nil && from <= last.Seq; {
-		r := last
-		if from < last.Seq {
-			if r, err = find(from); err != nil {
-				break
-			}
+	c, err := a.cursor(ctx, app, filter, from)
+	for on := true; on && err == nil; {
+		var r *idempotency.Record
+		if r, err = c.next(); err != nil || r == nil {
+			break
 		}
-		on, err = do(&r, r.Seq < last.Seq)
-		from = r.Seq + 1
-	}
-	if errors.Is(err, idempotency.ErrNotFound) {
-		return nil // it has just expired
+		on, err = do(r, r.Seq < c.last.Seq)
 	}
 	return err
+}
+
+// cursor reads the records that match a filter, one by one.
+type cursor struct {
+	find next
+	from uint64
+	last idempotency.Record // of all; its sequence is 0 if there is none
+}
+
+// cursor begins at a sequence. The last record is looked up first, because the server finds that in
+// its index: the search for one more would go through the journal to its end.
+func (a *api) cursor(ctx context.Context, app, filter string, from uint64) (*cursor, error) {
+	last, err := a.searches.last(ctx, app, filter)
+	c := &cursor{from: from, last: last, find: func(from uint64) (idempotency.Record, error) { return a.searches.next(ctx, app, filter, from) }}
+	if err == nil && from <= 1 { // only where the journal begins does the server know where a filter does
+		first, errFirst := c.find(from)
+		c.from, err = first.Seq, errFirst
+	}
+	if err == nil && c.from < last.Seq && last.Seq-c.from > searchMost {
+		c.find, err = a.inOrder(ctx, app, filter, c.from, c.find)
+	}
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return &cursor{}, nil // there is none, or it has just expired
+	}
+	return c, err
+}
+
+// next returns the next record, nil if there is none.
+func (c *cursor) next() (*idempotency.Record, error) {
+	if c.last.Seq == 0 || c.from > c.last.Seq {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	r := c.last
+	if c.from < c.last.Seq {
+		var err error
+		if r, err = c.find(c.from); err != nil {
+			if errors.Is(err, idempotency.ErrNotFound) {
+				err = nil // it has just expired
+			}
+			return nil, err
+		}
+	}
+	c.from = r.Seq + 1
+	return &r, nil
 }
 
 // searchMost is how many records of the journal lie between the first and the last of what
@@ -158,11 +130,15 @@ type filling struct {
 	Page
 
 	most, size int // bytes
+	reads      int // records, also those that are left out
 }
 
 func (a *api) newPage() *filling {
 	return &filling{Page: Page{Records: []PageRecord{}}, most: min(pageBytes, a.most)}
 }
+
+// full reports whether enough was read for a page.
+func (p *filling) full() bool { return len(p.Records) == pageRecords || p.reads >= pageReads }
 
 // add takes a record, or notes that it is too large for what there is, begins the next page,
 // and reports false.
@@ -171,6 +147,7 @@ func (p *filling) add(r *idempotency.Record) bool {
 		p.Next = r.Seq
 		return false
 	}
+	p.reads++
 	parsed, _ := subjects.ParseKey(r.Key)
 	record := PageRecord{Sequence: r.Seq, Time: r.Time, Kind: parsed.Kind, Fingerprint: r.Meta.Fingerprint, Event: r.Data}
 	if r.Damaged() {

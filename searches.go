@@ -2,8 +2,11 @@ package oneturn
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -15,10 +18,20 @@ type journalSearches struct {
 	order  *idempotency.Order
 	crowds idempotency.Crowds
 	budget *searches.Budget
+	// large are filters of turns that matched many names.
+	large *recent.Set[string]
 }
 
+// The names of a turn are few, and the server finds them without those of others. A filter that has
+// matched many of them counts like that of a chat for a while.
+const (
+	manyNames    = 500
+	largeFilters = 1_000
+	largeFor     = time.Minute
+)
+
 func newJournalSearches(store *idempotency.KV, budget *searches.Budget) *journalSearches {
-	return &journalSearches{store: store, order: idempotency.NewOrder(store), budget: budget}
+	return &journalSearches{store: store, order: idempotency.NewOrder(store), budget: budget, large: recent.New[string](largeFilters, largeFor)}
 }
 
 // within returns the budget of a tenant.
@@ -37,20 +50,40 @@ func (s *journalSearches) names(app string) idempotency.Lister {
 	})
 }
 
+// ofTurn is names for filters of one turn. Who waits for turns reads them often: they count only where
+// there are many.
+func (s *journalSearches) ofTurn(app string) idempotency.Lister {
+	return func(ctx context.Context, filter string) ([]subjects.Record, error) {
+		begun := time.Now()
+		if s.isLarge(filter) {
+			return s.names(app)(ctx, filter)
+		}
+		names, err := s.store.Names(ctx, filter)
+		if len(names) > manyNames || errors.Is(err, idempotency.ErrTooMany) {
+			s.large.Add(filter, begun)
+			s.budget.Charge(app, time.Since(begun))
+		}
+		return names, err
+	}
+}
+
+// isLarge reports whether a filter of a turn has matched many names lately.
+func (s *journalSearches) isLarge(filter string) bool { return s.large.Has(filter, time.Now()) }
+
 // last returns the last record that matches a filter.
 func (s *journalSearches) last(ctx context.Context, app, filter string) (r idempotency.Record, err error) {
-	err = s.budget.Do(ctx, app, func() error {
+	err = s.budget.Read(ctx, app, func() (int, error) {
 		r, err = s.store.Last(ctx, filter)
-		return err
+		return len(r.Data), err
 	})
 	return r, err
 }
 
 // next returns the first record from a sequence on that matches a filter.
 func (s *journalSearches) next(ctx context.Context, app, filter string, from uint64) (r idempotency.Record, err error) {
-	err = s.budget.Do(ctx, app, func() error {
+	err = s.budget.Read(ctx, app, func() (int, error) {
 		r, err = s.store.Next(ctx, filter, from)
-		return err
+		return len(r.Data), err
 	})
 	return r, err
 }

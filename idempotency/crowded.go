@@ -23,6 +23,17 @@ func LoadEnds(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 	return newTurn(key, inOrder(nil, found)), nil
 }
 
+// TurnOf returns the turn of records that were read by their names. Their data do not matter.
+func TurnOf(key subjects.Key, records []*Record) *Turn { return newTurn(key, inOrder(nil, records)) }
+
+// Has reports whether a public record of the call belongs to this life of its key.
+func (t *Turn) Has(r *Record) bool {
+	if isKind(kindCancel)(*r) {
+		return t.Cancel != nil && t.Cancel.Seq == r.Seq
+	}
+	return !r.Former(lifeOf(t.Claim))
+}
+
 // inOrder appends the records that were found, and sorts all by their sequences.
 func inOrder(records []Record, found []*Record) []Record {
 	for _, r := range found {

@@ -130,7 +130,12 @@ func (r *Record) otherData(fingerprint string) bool {
 // used before with other data, as the leader knows them. It fails with [ErrTooMany] if there
 // are more than most.
 func (s *KV) Reuses(ctx context.Context, key subjects.Key, run, turn string, most int) ([]subjects.Key, error) {
-	notes, err := s.Names(ctx, key.ReuseNotes())
+	return s.ListReuses(ctx, s.Names, key, run, turn, most)
+}
+
+// ListReuses is Reuses by a lister of names.
+func (s *KV) ListReuses(ctx context.Context, list Lister, key subjects.Key, run, turn string, most int) ([]subjects.Key, error) {
+	notes, err := list(ctx, key.ReuseNotes())
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ const (
 	resumeAt = Burst / 2
 	// Share is the part of the time for which its searches may run after that: one in so many.
 	Share = 10
+	// perByte is the time that it takes to send what was found.
+	perByte = 10 * time.Nanosecond
 	// free is the time of a search that is not counted.
 	free = time.Millisecond
 )
@@ -81,6 +83,12 @@ func New(ping func(ctx context.Context) error) *Budget {
 // *BusyError, and does not search, when the tenant has used up its budget or its turn does not come
 // before ctx ends.
 func (b *Budget) Do(ctx context.Context, name string, search func() error) error {
+	return b.Read(ctx, name, func() (int, error) { return 0, search() })
+}
+
+// Read is Do of a search that returns how many bytes it has found: it takes time to send them, which is
+// not charged.
+func (b *Budget) Read(ctx context.Context, name string, search func() (bytes int, err error)) error {
 	t := b.enter(name)
 	defer b.leave(name, t)
 	select {
@@ -97,8 +105,18 @@ func (b *Budget) Do(ctx context.Context, name string, search func() error) error
 	}
 	trip := b.roundTrip(ctx)
 	begun := b.now()
-	defer func() { b.charge(t, b.now().Sub(begun)-trip) }()
-	return search()
+	sent := 0
+	defer func() { b.charge(t, b.now().Sub(begun)-trip-time.Duration(sent)*perByte) }()
+	var err error
+	sent, err = search()
+	return err
+}
+
+// Charge adds to what a tenant has used.
+func (b *Budget) Charge(name string, took time.Duration) {
+	t := b.enter(name)
+	defer b.leave(name, t)
+	b.charge(t, took)
 }
 
 func (b *Budget) enter(name string) *tenant {

@@ -140,3 +140,15 @@ func TestRoundTripThatWaitsForASearchHidesNoCost(t *testing.T) {
 		require.Less(t, searched, 2*Burst+time.Minute/Share)
 	})
 }
+
+func TestTimeToSendWhatWasFoundIsNotCharged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const bytes = 1 << 20
+		b := New(nil)
+		for range 1_000 {
+			require.NoError(t, b.Read(t.Context(), "acme", func() (int, error) { return bytes, searching(bytes * perByte)() }))
+		}
+		require.Empty(t, b.tenants)
+	})
+}
