@@ -73,11 +73,11 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 
 // isClaimed reports whether a turn was claimed.
 func (h *Handlers) isClaimed(t *turn) (bool, error) {
-	held, err := h.Journal.Load(t.m.Held, t.key)
+	claims, err := h.Journal.Claims(t.m.Held, t.key)
 	if err != nil {
 		return false, fmt.Errorf("look whether the turn was claimed: %w", err)
 	}
-	return held.Claim != nil, nil
+	return claims[0] != nil, nil
 }
 
 // wished is the turn that a cancel is about, as far as the cancel tells. One that names it by

@@ -137,8 +137,8 @@ func (h *Handlers) waitsElsewhere(m *Message, workflow string, q *inquiry) bool 
 
 // hasEnded reports whether a turn has its response, as far as a read tells.
 func (h *Handlers) hasEnded(m *Message, key subjects.Key) bool {
-	t, err := h.Journal.Load(m.Held, key)
-	return err == nil && t.Response != nil
+	ended, err := h.Journal.Ended(m.Held, key)
+	return err == nil && ended
 }
 
 func (h *Handlers) knows(workflow string) bool {

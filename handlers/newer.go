@@ -2,8 +2,10 @@ package handlers
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -29,16 +31,14 @@ func turnOf(r *events.ToolCallResponse) []subjects.Key {
 // heldLater reports whether a later delivery of a message holds one of the turns that the message may
 // be the lease of.
 func (h *Handlers) heldLater(m *Message) (bool, error) {
-	for _, key := range m.turns {
-		t, err := h.Journal.Load(m.Held, key)
-		if err != nil {
-			return false, fmt.Errorf("look whether a later delivery holds the turn: %w", err)
-		}
-		if t.Lease.After(m.Lease) {
-			return true, nil
-		}
+	if len(m.turns) == 0 {
+		return false, nil
 	}
-	return false, nil
+	leases, err := h.Journal.Leases(m.Held, m.turns...)
+	if err != nil {
+		return false, fmt.Errorf("look whether a later delivery holds the turn: %w", err)
+	}
+	return slices.ContainsFunc(leases, func(l idempotency.Lease) bool { return l.After(m.Lease) }), nil
 }
 
 // ackUnlessHeldLater acknowledges a message whose turn continues without it. It leaves one that a later

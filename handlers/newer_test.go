@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 )
 
@@ -151,6 +153,50 @@ func TestOlderDeliveryOfAnAnswerIsNotAcknowledgedWhileALaterOneRunsItsTurn(t *te
 			require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.again(before.all[0], 20)).Do)
 			require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.again(aside.all[len(aside.all)-1], 20)).Do, "the next worker knows its turn, too")
 			require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), k.again(before.all[0], 21)).Do, "another message")
+		})
+	}
+}
+
+// unlisted is a journal that counts how often a turn is listed.
+type unlisted struct {
+	*idempotency.Memory
+
+	lists *atomic.Int64
+}
+
+// Scan implements [idempotency.Store].
+func (u unlisted) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
+	u.lists.Add(1)
+	return u.Memory.Scan(ctx, key)
+}
+
+// A flood is put aside at the cost of some reads: to list the records of a turn costs the server many times as much.
+func TestNoTurnIsListedToPutItsMessageAsideOrGiveItBack(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*kit, *handlers.Config){
+		"unknown workflow": func(k *kit, c *handlers.Config) { k.without(c) },
+		"full store":       func(_ *kit, c *handlers.Config) { c.Full = func() (bool, time.Time) { return true, time.Time{} } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			owner := k.asker("asks", "")
+			owner.ask("1")
+			store := unlisted{k.store, &atomic.Int64{}}
+			h, aside := k.bounded(func(c *handlers.Config) {
+				change(k, c)
+				c.MaxAckPending, c.Journal, c.BindingGrace = 64, idempotency.New(store, "w", idempotency.Options{}), time.Hour
+			})
+			for delivery := range uint64(4) {
+				for seq := range uint64(3) {
+					h.Handle(t.Context(), k.message(2+seq, 1+delivery))
+				}
+				if name == "unknown workflow" {
+					h.Handle(t.Context(), k.says(9, owner.question("1"), yes()).Message)
+				}
+			}
+			require.Greater(t, len(aside.all), 10)
+			require.Zero(t, store.lists.Load())
 		})
 	}
 }

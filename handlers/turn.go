@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -235,16 +236,11 @@ func (h *Handlers) claimedBefore(t *turn) (bool, error) {
 	if t.m.offers() == 1 {
 		return false, nil
 	}
-	for _, key := range t.keys() {
-		stored, err := h.Journal.Load(t.m.Held, key)
-		if err != nil {
-			return false, fmt.Errorf("look whether the turn was claimed: %w", err)
-		}
-		if c := stored.Claim; c != nil && t.mayBe(c) {
-			return true, nil
-		}
+	claims, err := h.Journal.Claims(t.m.Held, t.keys()...)
+	if err != nil {
+		return false, fmt.Errorf("look whether the turn was claimed: %w", err)
 	}
-	return false, nil
+	return slices.ContainsFunc(claims, func(c *idempotency.Record) bool { return c != nil && t.mayBe(c) }), nil
 }
 
 // mayBe reports whether a claim is of the data of t, or does not tell.

@@ -70,10 +70,17 @@ func (m *Memory) At(ctx context.Context, seq uint64) (Record, error) {
 	return m.records[seq-1], nil
 }
 
-// Last implements [Store].
+// Last implements [Store]. Of a filter whose last token is [AnyToken] it returns the last record that matches.
 func (m *Memory) Last(ctx context.Context, key string) (Record, error) {
 	m.mu.Lock()
 	seq := m.keys[key]
+	if prefix, filter := strings.CutSuffix(key, AnyToken); filter {
+		for name, at := range m.keys {
+			if rest, ok := strings.CutPrefix(name, prefix); ok && !strings.Contains(rest, ".") {
+				seq = max(seq, at)
+			}
+		}
+	}
 	m.mu.Unlock()
 	return m.At(ctx, seq)
 }

@@ -23,7 +23,8 @@ type Store interface {
 	Create(ctx context.Context, r Record) (uint64, error)
 	// At returns the record with a sequence, as the leader knows it, or ErrNotFound.
 	At(ctx context.Context, seq uint64) (Record, error)
-	// Last returns the record under a key, as the leader knows it, or ErrNotFound.
+	// Last returns the record under a key, as the leader knows it, or ErrNotFound. Of a filter whose last token is
+	// [AnyToken] it returns the last record that matches.
 	Last(ctx context.Context, key string) (Record, error)
 	// Scan returns all records of a call, as the leader knows them, in the order of their
 	// sequences. A cancel may stand before the claim.

@@ -23,6 +23,7 @@ func Run(t *testing.T, newStore func(t *testing.T) idempotency.Store) {
 		"OneOfManyRacingCreatesWins":                race,
 		"RecordIsReplacedByItsSequenceOnly":         replace,
 		"ReadsGiveBackWhatWasStored":                roundTrip,
+		"FilterFindsTheLastRecordThatMatches":       lastOfMany,
 		"ScanSeesOneCallInOrderOnly":                scan,
 		"EndedContextCreatesNothingItReports":       cancelled,
 		"ErasedRecordStandsWithoutItsData":          erase,
@@ -157,6 +158,29 @@ func roundTrip(t *testing.T, s idempotency.Store) {
 	require.ErrorIs(t, err, idempotency.ErrNotFound)
 	_, err = s.Last(t.Context(), subjects.TurnKey("a", "c", "r", "other").Public("tool_call"))
 	require.ErrorIs(t, err, idempotency.ErrNotFound)
+}
+
+// lastOfMany: a filter whose last token is any finds the last record that matches.
+func lastOfMany(t *testing.T, s idempotency.Store) {
+	k := subjects.TurnKey("a", "c", "", "t")
+	filter := k.Private("takeover", idempotency.AnyToken)
+	_, err := s.Create(t.Context(), record(k.Public("tool_call"), "n1"))
+	require.NoError(t, err)
+	_, err = s.Last(t.Context(), filter)
+	require.ErrorIs(t, err, idempotency.ErrNotFound)
+	var last uint64
+	for _, n := range []string{"2", "10", "9"} {
+		last, err = s.Create(t.Context(), record(k.Private("takeover", n), "n"+n))
+		require.NoError(t, err)
+	}
+	for _, other := range []string{k.Private("park", "9"), k.Public("takeover", "11"), subjects.TurnKey("a", "c", "", "t2").Private("takeover", "3")} {
+		_, err = s.Create(t.Context(), record(other, "n"))
+		require.NoError(t, err)
+	}
+	got, err := s.Last(t.Context(), filter)
+	require.NoError(t, err)
+	require.Equal(t, last, got.Seq)
+	require.Equal(t, k.Private("takeover", "9"), got.Key)
 }
 
 func scan(t *testing.T, s idempotency.Store) {

@@ -98,7 +98,7 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 	if err := s.read(ctx, "last "+short(key)); err != nil {
 		return idempotency.Record{}, err
 	}
-	k, _ := subjects.ParseKey(key)
+	k, _ := subjects.ParseKey(strings.Replace(key, idempotency.AnyToken, "x", 1)) // it may be a filter
 	for _, r := range slices.Backward(s.seen(k.Key)) {
 		if matches(r.Key, key) && !s.expired[r.Seq] {
 			return r, nil

@@ -256,8 +256,13 @@ func (h sweptHeader) Subject() string { return h.subject }
 // Metadata implements [jetstream.Msg].
 func (h sweptHeader) Metadata() (*jetstream.MsgMetadata, error) { return &h.meta, nil }
 
-// matches reports whether a key is the given one, or of the turn of a pattern *.<turn>.>.
+// matches reports whether a key is the given one, of the turn of a pattern *.<turn>.>, or all but the last token of one
+// with a last token *.
 func matches(key, pattern string) bool {
+	if prefix, last := strings.CutSuffix(pattern, ".*"); last {
+		at := strings.LastIndexByte(key, '.')
+		return at >= 0 && key[:at] == prefix
+	}
 	of, ok := strings.CutPrefix(pattern, "*")
 	if !ok {
 		return key == pattern
