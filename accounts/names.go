@@ -14,7 +14,7 @@ var serviceName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // ownPasswords are variables that hold passwords of the product's processes. A user of the same name
 // would get theirs.
-var ownPasswords = []string{"ONETURN_NATS_PASSWORD", "ONETURN_LISTEN_PASSWORD"}
+var ownPasswords = []string{"ONETURN_NATS_PASSWORD", "ONETURN_LISTEN_PASSWORD"} //nolint:gochecknoglobals // a read-only list
 
 // checkNames refuses names of an option that cannot be names, or are names of the product: a service
 // subscribes to everything below its own, and has its inboxes there.

@@ -136,7 +136,7 @@ func (s *setup) services() (users []User) {
 	for _, name := range s.Services {
 		u := user(name, "NATS service "+name+".", []string{"_INBOX_worker_tools.>"}, nil)
 		u.Service = true
-		subscribe := []string{name, name + ".>"} //nolint:prealloc // a handful
+		subscribe := []string{name, name + ".>"}
 		for _, verb := range []string{"PING", "INFO", "STATS"} {
 			at := "$SRV." + verb
 			subscribe = append(subscribe, at, at+"."+name, at+"."+name+".>")

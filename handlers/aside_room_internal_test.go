@@ -28,7 +28,7 @@ func newLooked(takes time.Duration) *looked {
 	l := &looked{takes: takes}
 	l.AsideRoom = newAsideRoom(func(context.Context) (asideUse, error) {
 		l.looks++
-		time.Sleep(l.takes)
+		<-time.After(l.takes)
 		return asideUse{most: 2 * asideShare * asideOverhead}, l.err
 	})
 	return l
@@ -78,10 +78,10 @@ func TestLooksAtWhatIsPutAsideTakeASmallPartOfTheTimeOfTheServer(t *testing.T) {
 				before := l.looks
 				l.slots(t.Context(), 8, "app")
 				require.Equal(t, before+1, l.looks)
-				time.Sleep(rest - time.Millisecond)
+				<-time.After(rest - time.Millisecond)
 				l.slots(t.Context(), 8, "other")
 				require.Equal(t, before+1, l.looks, "it rests")
-				time.Sleep(time.Millisecond)
+				<-time.After(time.Millisecond)
 			}
 		})
 	}
@@ -93,7 +93,7 @@ func TestLastCountDecidesWhileWhatIsPutAsideIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLooked(time.Second)
 		l.slots(t.Context(), 1, "app")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		looking := make(chan struct{})
 		go func() { defer close(looking); l.slots(t.Context(), 1, "looks") }()
 		synctest.Wait()
@@ -105,7 +105,7 @@ func TestLastCountDecidesWhileWhatIsPutAsideIsCounted(t *testing.T) {
 		fit, _ = l.slots(t.Context(), 5, "app")
 		require.Equal(t, 1, fit, "the look has counted none, and one was put aside meanwhile")
 
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		l.err = errors.New("no answer")
 		fit, failed = l.slots(t.Context(), 5, "app")
 		require.Equal(t, []int{3, 0, 1}, []int{l.looks, fit, failed})

@@ -157,8 +157,9 @@ func noRoom(err error) bool {
 	switch api.ErrorCode {
 	case errCodeStoreFailed, errCodeAccountFull, errCodeInsufficient, errCodeStorageFull:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // refusal is the error of what can never be stored; its text is for the response.

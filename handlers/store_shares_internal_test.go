@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -70,7 +71,7 @@ func TestTenantsThatAreCountedAreBounded(t *testing.T) {
 	now := time.Now()
 	require.True(t, s.take("acme", 1<<30, 1<<40, 1, now))
 	for i := range 2 * storeTenants {
-		require.True(t, s.take(fmt.Sprint(i), 1, 1<<40, 1, now))
+		require.True(t, s.take(strconv.Itoa(i), 1, 1<<40, 1, now))
 	}
 	require.LessOrEqual(t, len(s.of), storeTenants)
 	require.InDelta(t, 1<<30, s.of["acme"].bytes, 1)

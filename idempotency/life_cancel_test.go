@@ -106,7 +106,7 @@ func TestCancelThatNamesNoClaimIsOfTheTurnThatIsClaimedWithinADay(t *testing.T) 
 			synctest.Test(t, func(t *testing.T) {
 				s := idempotency.NewMemory()
 				require.NoError(t, newJournal(s).Cancel(t.Context(), cancelBy(5), []byte(`{}`)))
-				time.Sleep(ahead)
+				<-time.After(ahead)
 				h := owner(t, s, "replay")
 				cancelled, err := newJournal(s).Cancelled(t.Context(), h)
 				require.NoError(t, err)

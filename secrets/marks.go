@@ -10,6 +10,8 @@ import (
 
 // What frontends mark a password field with. All names and kinds are as [word] has them, and are
 // looked for anywhere in a name or kind: isPasswordField, android:inputType, ui-widget.
+//
+//nolint:gochecknoglobals // tables that nothing changes
 var (
 	// namesOfMarks set a field apart by a value that [isSet] takes: maskInput: true.
 	namesOfMarks = []string{
@@ -39,18 +41,19 @@ var (
 	}
 	// offWords take a mark back whose name says the opposite.
 	offWords = []string{"false", "no", "off", "0", "n", "f", "never", "none"}
-	// typedCharacters stand for what is typed.
-	typedCharacters = "*•●∙·⋅◦○■▪"
+	// unmarked takes out of a name or kind what has the letters of a mark and marks nothing.
+	unmarked = strings.NewReplacer(
+		"casesensitive", "", "insensitive", "", "accentsensitive", "", "nonsensitive", "", "notsensitive", "", "insecure", "", "unsecure", "",
+		"unmask", "", "bitmask", "", "netmask", "", "passwordless", "", "secretar", "", "nopassword", "",
+	)
+	// aboutPasswords end names and kinds of what speaks of a password and does not take one.
+	aboutPasswords = []string{"reset", "strength", "policy", "rules", "hint"}
+	// lookalikes are letters of other alphabets, each before the ASCII letter that it looks like.
+	lookalikes = []rune("аaеeоoрpсcуyхxѕsіiјjһhԁdԝwѡwкkмmтtӏlαaοoρpνvκkεeιiτtωwɑaɡgıiſs")
 )
 
-// unmarked takes out of a name or kind what has the letters of a mark and marks nothing.
-var unmarked = strings.NewReplacer(
-	"casesensitive", "", "insensitive", "", "accentsensitive", "", "nonsensitive", "", "notsensitive", "", "insecure", "", "unsecure", "",
-	"unmask", "", "bitmask", "", "netmask", "", "passwordless", "", "secretar", "", "nopassword", "",
-)
-
-// aboutPasswords end names and kinds of what speaks of a password and does not take one.
-var aboutPasswords = []string{"reset", "strength", "policy", "rules", "hint"}
+// typedCharacters stand for what is typed.
+const typedCharacters = "*•●∙·⋅◦○■▪"
 
 // marksSecret reports whether one entry of an object says that what is typed is not to be seen.
 func marksSecret(name string, value any) bool {
@@ -187,6 +190,3 @@ func plainLetter(r rune) rune {
 	}
 	return r
 }
-
-// lookalikes are letters of other alphabets, each before the ASCII letter that it looks like.
-var lookalikes = []rune("аaеeоoрpсcуyхxѕsіiјjһhԁdԝwѡwкkмmтtӏlαaοoρpνvκkεeιiτtωwɑaɡgıiſs")

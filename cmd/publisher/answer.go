@@ -127,8 +127,9 @@ func verdictFix(v *oneturn.Verdict) string {
 		return "name the user that the question is for with --user: turnctl waits show " + quoted(v.ToolCallID) + " prints it"
 	case v.Code == events.VerdictUnknown:
 		return "the question may be of another chat or tenant (--app): turnctl waits ls lists the open ones"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // answer finds the question, unless its workflow is named, and answers it. It returns its turn, if

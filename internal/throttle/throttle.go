@@ -51,7 +51,7 @@ func (l *Lines) Log(ctx context.Context, log *slog.Logger, now time.Time, kind, 
 	case suppressed > 0:
 		args = append(args, "suppressed", suppressed)
 	}
-	log.Log(ctx, level, msg, args...)
+	log.Log(ctx, level, msg, args...) //nolint:sloglint // it is a constant of the caller
 }
 
 // take counts a line, and reports whether it is to be written and how many before it were not.

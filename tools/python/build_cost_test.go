@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -102,7 +103,7 @@ func colliding(format string, n int) string {
 func ordinary(n int) string {
 	parts := make([]string, n)
 	for i := range parts {
-		parts[i] = fmt.Sprint(1<<62 + i)
+		parts[i] = strconv.Itoa(1<<62 + i)
 	}
 	return strings.Join(parts, ",")
 }

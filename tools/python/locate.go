@@ -88,13 +88,19 @@ func pythonOf(venv string) (string, error) {
 	if err == nil {
 		return path, nil
 	}
-	if _, none := os.Lstat(name); none != nil {
+	if !exists(name) {
 		return "", nil
 	}
 	return "", &fixableError{
 		fmt.Sprintf("%s is there and cannot be run (%v)", name, err),
 		fmt.Sprintf("re-create the virtual environment with python3 -m venv --clear %s, or remove it", venv),
 	}
+}
+
+// exists reports whether there is a file of a name, be it a link to nothing.
+func exists(name string) bool {
+	_, err := os.Lstat(name) //nolint:gosec // the operator names the folder
+	return err == nil
 }
 
 // program finds an executable by its path, or by its name in $PATH.

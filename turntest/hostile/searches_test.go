@@ -71,18 +71,18 @@ func (l *lab) asking(verb, body string) (stop func() int) {
 const slow = 5 * time.Millisecond // a write takes 0.2 ms or so
 
 // TestReaderOfALargeChatSlowsNobody shows H24, as those after it do.
-func TestReaderOfALargeChatSlowsNobody(t *testing.T) {
+func TestReaderOfALargeChatSlowsNobody(t *testing.T) { //nolint:tparallel // one worker at a time, with a fresh budget
 	t.Parallel()
 	server := turntest.NewServer(t)
 	server.Provision()
 	newClientLab(t, server).fill(func(i int) string { return fmt.Sprintf("$KV.ONETURN_TURNS.e.app.c.0-turn%d.0.tool_call", i) })
-	for _, r := range [][2]string{
+	for _, r := range [][2]string{ //nolint:paralleltest // see above
 		{"waits", `{"chat_id":"c","tool_call_id":"x@00000000/1"}`},
 		{"answer", `{"chat_id":"c","tool_call_id":"x@00000000/1","value":1}`},
 		{"waits", `{"chat_id":"c"}`},
 		{"history", `{"chat_id":"c","from":50000}`},
 	} {
-		t.Run(r[0]+r[1], func(t *testing.T) { //nolint:paralleltest // one worker at a time, with a fresh budget
+		t.Run(r[0]+r[1], func(t *testing.T) {
 			l := newLabOn(t, server, oneturn.Config{Tools: []oneturn.Tool{echoTool()}})
 			stop := l.asking(r[0], r[1])
 			took := l.writes(func(i int) string { return fmt.Sprintf("$KV.ONETURN_TURNS.e.beta.c.%s-%d.0.step", r[0], i) })

@@ -40,7 +40,8 @@ func TestNamesOfARefusedSecretAnswerAreShownToNobody(t *testing.T) {
 		map[string]any{c.Of("name"): []any{1}},
 		map[string]any{"a": map[string]any{c.Of("inner"): []any{c.Of("value")}}},
 		map[string]any{c.Of("both"): map[string]any{c.Of("inner"): 1.5, "x": map[string]any{}}},
-		[]any{map[string]any{c.Of("list"): 1}}, c.Of("text"),
+		[]any{map[string]any{c.Of("list"): 1}},
+		c.Of("text"),
 	}
 	for _, value := range wrong {
 		v := l.answers(w, value)
