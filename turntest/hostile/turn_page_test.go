@@ -71,7 +71,7 @@ func filled(t *testing.T, n int, body string) *lab {
 
 const surface = `{"type":"chat.tool_call","data":{"kind":"tool_call","x":%q},"timestamp":"2026-11-29T12:13:09.669Z"}`
 
-// TestPageOfATurnCostsNoMoreThanThePage shows H25.
+// TestPageOfATurnCostsNoMoreThanThePage shows H26.
 func TestPageOfATurnCostsNoMoreThanThePage(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
 	const records, readers = 300, 4
 	l := filled(t, records, fmt.Sprintf(surface, strings.Repeat("y", 200_000)))
@@ -112,7 +112,7 @@ func TestPageOfATurnCostsNoMoreThanThePage(t *testing.T) { //nolint:paralleltest
 	require.Len(t, l.pages("t"), records)
 }
 
-// TestTurnOfAnySizeIsReadPageByPage (H25) has records of another turn and private ones between.
+// TestTurnOfAnySizeIsReadPageByPage (H26) has records of another turn and private ones between.
 func TestTurnOfAnySizeIsReadPageByPage(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{16, 17, 501, 10_050} {
