@@ -94,13 +94,13 @@ func checkRetention(retention, life, age time.Duration) []Problem {
 	}}
 }
 
-// checkStoreMax leaves room for what the inbound stream and the dead letters reserve.
+// checkStoreMax leaves room for what streams reserve, and for records besides.
 func (w *Worker) checkStoreMax() []Problem {
 	const least = 1 << 30
 	if w.StoreMax < 0 || w.StoreMax >= least {
 		return nil
 	}
-	return []Problem{{"--store-max", fmt.Sprintf("%d bytes are less than 1GiB, and streams reserve 640MiB", int64(w.StoreMax)), "--store-max=1GiB"}}
+	return []Problem{{"--store-max", fmt.Sprintf("%d bytes are less than 1GiB", int64(w.StoreMax)), "--store-max=1GiB"}}
 }
 
 // checkListen keeps an open server from having no password.

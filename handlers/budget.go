@@ -73,20 +73,21 @@ func (b *budget) resize(places int) {
 func (b *budget) take(app string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.takes(app)
+	return b.takes(app, 1)
 }
 
-// takeFor takes a place for a tenant for a time that begins now, and reports whether there is one.
-func (b *budget) takeFor(app string, now time.Time, d time.Duration) bool {
+// takeFor takes places for a tenant for a time that begins now, and reports whether there are as many.
+func (b *budget) takeFor(app string, places int, now time.Time, d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(b.ends) > 0 && !now.Before(b.ends[0].at) {
-		b.leaves(heap.Pop(&b.ends).(end).app) //nolint:forcetypeassert // the heap holds nothing else
+		over := heap.Pop(&b.ends).(end) //nolint:forcetypeassert // the heap holds nothing else
+		b.leaves(over.app, over.places)
 	}
-	if !b.takes(app) {
+	if !b.takes(app, places) {
 		return false
 	}
-	heap.Push(&b.ends, end{now.Add(d), app})
+	heap.Push(&b.ends, end{now.Add(d), app, places})
 	return true
 }
 
@@ -94,29 +95,30 @@ func (b *budget) takeFor(app string, now time.Time, d time.Duration) bool {
 func (b *budget) free(app string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.leaves(app)
+	b.leaves(app, 1)
 }
 
-func (b *budget) takes(app string) bool {
-	if b.of[app] >= b.all-b.used && !mutant.Planted(mutant.BudgetIgnored) {
+func (b *budget) takes(app string, places int) bool {
+	if b.of[app]+2*places-1 > b.all-b.used && !mutant.Planted(mutant.BudgetIgnored) {
 		return false
 	}
-	b.used++
-	b.of[app]++
+	b.used += places
+	b.of[app] += places
 	return true
 }
 
-func (b *budget) leaves(app string) {
-	b.used--
-	if b.of[app]--; b.of[app] == 0 {
+func (b *budget) leaves(app string, places int) {
+	b.used -= places
+	if b.of[app] -= places; b.of[app] == 0 {
 		delete(b.of, app)
 	}
 }
 
-// end is when a place is free again.
+// end is when places are free again.
 type end struct {
-	at  time.Time
-	app string
+	at     time.Time
+	app    string
+	places int
 }
 
 // ends is a heap, the next one first.

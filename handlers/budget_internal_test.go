@@ -34,11 +34,11 @@ func TestTenantTakesHalfOfThePlacesAndLeavesSomeToEveryOther(t *testing.T) {
 func TestPlaceThatIsTakenForATimeIsFreeAfterIt(t *testing.T) {
 	t.Parallel()
 	b, now := newBudget(2), time.Unix(0, 0)
-	require.True(t, b.takeFor("a", now, 2*time.Second))
-	require.False(t, b.takeFor("a", now, time.Second))
-	require.False(t, b.takeFor("a", now.Add(2*time.Second-1), time.Second))
-	require.True(t, b.takeFor("a", now.Add(2*time.Second), time.Second))
-	require.True(t, b.takeFor("a", now.Add(time.Hour), time.Second))
+	require.True(t, b.takeFor("a", 1, now, 2*time.Second))
+	require.False(t, b.takeFor("a", 1, now, time.Second))
+	require.False(t, b.takeFor("a", 1, now.Add(2*time.Second-1), time.Second))
+	require.True(t, b.takeFor("a", 1, now.Add(2*time.Second), time.Second))
+	require.True(t, b.takeFor("a", 1, now.Add(time.Hour), time.Second))
 	require.Len(t, b.ends, 1)
 	require.Equal(t, 1, b.used)
 }
@@ -50,4 +50,15 @@ func TestSmallestBudgetHasAPlace(t *testing.T) {
 	require.False(t, b.take("b"))
 	b.free("a")
 	require.True(t, b.take("b"))
+}
+
+func TestPlacesThatAreTakenTogetherAreFreeTogether(t *testing.T) {
+	t.Parallel()
+	b, now := newBudget(10), time.Now()
+	require.False(t, b.takeFor("a", 6, now, time.Second), "more than are left to others")
+	require.True(t, b.takeFor("a", 4, now, time.Second))
+	require.False(t, b.takeFor("a", 2, now, time.Second))
+	require.True(t, b.takeFor("a", 1, now, time.Second))
+	require.True(t, b.takeFor("b", 2, now, time.Second))
+	require.True(t, b.takeFor("a", 5, now.Add(time.Second), time.Second))
 }

@@ -42,7 +42,7 @@ func (h *Handlers) erases(m *Message) bool {
 		return false
 	}
 	in, _ := h.Space.ParseIn(m.Subject)
-	if h.erased.takeFor(in.App, h.Now(), erasureFor) {
+	if h.erased.takeFor(in.App, 1, h.Now(), erasureFor) {
 		return true
 	}
 	h.often(m, slog.LevelWarn, "an answer to no known question is acknowledged and not erased: the tenant sends too many", "", "seq", m.Lease.Seq)

@@ -39,10 +39,14 @@ func (h *Handlers) giveBack(m *Message, delay time.Duration) (Disposition, bool)
 	return h.putAside(m, delay)
 }
 
+// bytesOfPlace is how much data a place of the budget is for. What keeps its place stays in the inbound stream,
+// which is bounded for all, so larger messages take more of them.
+const bytesOfPlace = 64 << 10
+
 // keepPlace gives a message back that keeps its place, if the budget has one for as long.
 func (h *Handlers) keepPlace(m *Message, delay time.Duration) (Disposition, bool) {
 	app, _ := h.Space.InSender(m.Subject)
-	if delay > longestPlace || !h.givenBack.takeFor(app, h.Now(), delay) {
+	if delay > longestPlace || !h.givenBack.takeFor(app, 1+len(m.Data)/bytesOfPlace, h.Now(), delay) {
 		return Disposition{}, false
 	}
 	return nakAfter(delay), true

@@ -229,3 +229,22 @@ func now(delay ast.Expr) bool {
 	literal, ok := delay.(*ast.BasicLit)
 	return ok && literal.Value == "0"
 }
+
+// TestLargeMessagesThatWaitLeaveTheInboundStreamSooner: it is bounded for all tenants, and what keeps a place stays in it.
+func TestLargeMessagesThatWaitLeaveTheInboundStreamSooner(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	owner := k.asker("asks", "")
+	h, aside := k.bounded(func(c *handlers.Config) { c.MaxAckPending = 312 * 64 })
+	const size, n = 900 << 10, 30
+	kept := 0
+	for i := range uint64(n) {
+		if h.Handle(t.Context(), k.says(2+i, owner.question("1"), strings.Repeat("x", size)).Message).Do == handlers.Nak {
+			kept += size
+		}
+	}
+	require.Positive(t, kept)
+	require.LessOrEqual(t, kept, 10<<20)
+	require.Len(t, aside.all, n-kept/size)
+	require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.says(99, owner.question("1"), "small").Message).Do)
+}
