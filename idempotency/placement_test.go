@@ -95,7 +95,7 @@ func TestDataMovesOutOfThePlainKeyOnceAndOnlyFromThePlaceItHas(t *testing.T) {
 // A worker of a version that knows no place records has claimed the data without one, or against it.
 func TestPlaceOfADataIsWhereItIsClaimed(t *testing.T) {
 	t.Parallel()
-	plainKey, ownKey := func(c *idempotency.Claim) {}, func(c *idempotency.Claim) { c.Key = key.Reuse("", "turn", "f2") }
+	plainKey, ownKey := func(*idempotency.Claim) {}, func(c *idempotency.Claim) { c.Key = key.Reuse("", "turn", "f2") }
 	for name, test := range map[string]struct {
 		first   bool // other data has the plain key when the place is decided
 		claimed func(c *idempotency.Claim)
