@@ -91,7 +91,7 @@ func (w *world) checkAside(m *message, by *thread, known int) {
 		return
 	}
 	if by.looked {
-		known = min(known, by.read)
+		known = min(known, by.saw)
 	}
 	for i := range w.store.log[:known] {
 		r := &w.store.log[i]

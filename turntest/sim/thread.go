@@ -25,9 +25,11 @@ type thread struct {
 	known  int       // how many records the journal had then
 	misled bool      // one of its reads gave the journal as it was before
 
-	looked bool // it has listed the records of a turn
-	read   int  // how many records the journal had then, the last time
-	old    int  // how many of its next reads a leader answers that was replaced after that
+	read int // how many records the journal had when the thread listed those of a turn last
+	old  int // how many of its next reads a leader answers that was replaced after that
+
+	looked bool // it has read who holds its turn
+	saw    int  // how many records the journal had then, the last time
 
 	d       *inbox.Delivery
 	begun   bool      // a handler has it
