@@ -12,6 +12,14 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 )
 
+// ErrBlobGone says that a blob, or its content, is not stored any more.
+var ErrBlobGone = errNoArgs
+
+// Read returns a blob with a name and a hash in hex. It fails with [ErrBlobGone] only if the leader says so.
+func (b *Blobs) Read(ctx context.Context, name, sum string) ([]byte, error) {
+	return b.get(ctx, name, sum)
+}
+
 // get reads a blob and checks its hash. It is read from any replica, which may lag behind the write of
 // a moment ago: that the blob is not there, or damaged, is decided by the leader of the bucket alone.
 func (b *Blobs) get(ctx context.Context, name, sum string) ([]byte, error) {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -165,14 +163,13 @@ func (s *server) content(ctx context.Context, l *letter, data []byte) ([]byte, e
 	case l.Blob != subjects.DeadBlob(l.tenant, l.kind, l.Source):
 		return nil, fmt.Errorf("blob %.200q is not that of a dead letter", l.Blob)
 	}
-	store, err := s.js.ObjectStore(ctx, s.space.BlobsBucket())
+	blobs, err := handlers.NewBlobs(ctx, s.nc, s.js, s.space)
 	if err != nil {
 		return nil, fmt.Errorf("open the blobs %s: %w", s.space.BlobsBucket(), unprovisioned(err))
 	}
-	data, err = store.GetBytes(ctx, l.Blob)
-	sum := sha256.Sum256(data)
+	data, err = blobs.Read(ctx, l.Blob, l.SHA256)
 	switch {
-	case errors.Is(err, jetstream.ErrObjectNotFound) || err == nil && hex.EncodeToString(sum[:]) != l.SHA256:
+	case errors.Is(err, handlers.ErrBlobGone):
 		return nil, fmt.Errorf("its %d bytes (SHA-256 %.64q) are gone: they made room for a newer letter of the same tenant and kind, or were older than the blobs are kept", l.Bytes, l.SHA256)
 	case err != nil:
 		return nil, fmt.Errorf("read blob %s: %w", l.Blob, err)
