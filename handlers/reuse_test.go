@@ -193,7 +193,7 @@ func TestReusedKeyThatAWorkerOfTheVersionBeforeHasEnteredIsNotEnteredAgain(t *te
 	require.Equal(t, []events.Code{events.CodeInterrupted}, k.responses())
 }
 
-// A turn of a reused key that runs is not given up because its workflow answers no invalid turns (any more).
+// F21: see docs/faults.md. A turn of a reused key that runs is not given up because its workflow answers no invalid turns (any more).
 func TestReusedKeyIsEndedAfterItsWorkflowHasBecomeSilentAndRefusesIt(t *testing.T) {
 	t.Parallel()
 	k := newReused(t)

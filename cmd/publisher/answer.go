@@ -122,10 +122,10 @@ func noneAnswers(ctx context.Context, err error) bool {
 
 // verdictFix is what helps against a verdict, "" if its message says so.
 func verdictFix(v *oneturn.Verdict) string {
-	switch {
-	case v.Code == events.VerdictForbidden:
+	switch v.Code {
+	case events.VerdictForbidden:
 		return "name the user that the question is for with --user: turnctl waits show " + quoted(v.ToolCallID) + " prints it"
-	case v.Code == events.VerdictUnknown:
+	case events.VerdictUnknown:
 		return "the question may be of another chat or tenant (--app): turnctl waits ls lists the open ones"
 	default:
 		return ""
