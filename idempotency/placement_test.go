@@ -92,7 +92,7 @@ func TestDataMovesOutOfThePlainKeyOnceAndOnlyFromThePlaceItHas(t *testing.T) {
 	})
 }
 
-// A worker of a version that knows no place records has claimed the data without one, or against it.
+// F26: see docs/faults.md. A worker of a version that knows no place records has claimed the data without one, or against it.
 func TestPlaceOfADataIsWhereItIsClaimed(t *testing.T) {
 	t.Parallel()
 	plainKey, ownKey := func(*idempotency.Claim) {}, func(c *idempotency.Claim) { c.Key = key.Reuse("", "turn", "f2") }
