@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -62,7 +63,7 @@ func (b *Blobs) writeOver(ctx context.Context, name string, data []byte) error {
 }
 
 // writeChunks stores the chunks of a content in their order: none is sent again by itself, which would
-// change it.
+// change it. It waits for the answers to all that it has sent, so that nothing is stored behind a purge.
 func (b *Blobs) writeChunks(ctx context.Context, content string, chunks [][]byte) error {
 	stored := make([]jetstream.PubAckFuture, len(chunks))
 	for i, data := range chunks {
@@ -71,16 +72,17 @@ func (b *Blobs) writeChunks(ctx context.Context, content string, chunks [][]byte
 			return fmt.Errorf("send chunk %d: %w", i, err)
 		}
 	}
+	var failed error
 	for i := range stored {
 		select {
 		case <-stored[i].Ok():
 		case err := <-stored[i].Err():
-			return fmt.Errorf("store chunk %d: %w", i, err)
+			failed = cmp.Or(failed, fmt.Errorf("store chunk %d: %w", i, err))
 		case <-ctx.Done():
 			return fmt.Errorf("store chunk %d: %w", i, ctx.Err())
 		}
 	}
-	return nil
+	return failed
 }
 
 // writeEntry makes a content that of its name.
