@@ -124,6 +124,11 @@ GROWTHFLAGS ?=
 bench-growth: ## measure what grows: retained turns, readers, backlog, workers, workflows, payloads, questions, floods, sweeps (about 60 min and 15 GB of disk; BRIEF=1: 20 s)
 	go run ./bench growth $(if $(BRIEF),-brief) $(GROWTHFLAGS)
 
+# They compare times, so an otherwise idle machine is needed.
+.PHONY: timed
+timed: ## measure that floods of searches in large chats slow no other tenant (2 min)
+	go test -count=1 -tags=timed -timeout=10m -run='SlowsNobody$$|SlowNobody$$' -v ./turntest/hostile
+
 FUZZDIR ?= .
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (10s)
