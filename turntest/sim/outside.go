@@ -42,7 +42,8 @@ func (d *documents) Write(ctx context.Context, key string, data []byte, revision
 		return 0, jetstream.ErrKeyExists
 	}
 	d.writes++
-	d.data[key], d.revision[key] = slices.Clone(data), d.writes
+	written := d.writes
+	d.data[key], d.revision[key] = slices.Clone(data), written
 	if strings.HasPrefix(key, sweepKeys) {
 		w.checkSwept()
 	}
@@ -50,7 +51,7 @@ func (d *documents) Write(ctx context.Context, key string, data []byte, revision
 		return 0, errNoAnswer
 	}
 	w.yield("document written")
-	return d.writes, nil
+	return written, nil
 }
 
 // Name implements [handlers.Documents].
