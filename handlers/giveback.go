@@ -164,7 +164,7 @@ func (h *Handlers) putAside(m *Message, delay time.Duration) (Disposition, bool)
 		return nakAfter(delay), true
 	}
 	if !h.mayPutAside(m) {
-		return Disposition{}, false
+		return ack(), mutant.Planted(mutant.NoRoomDrops)
 	}
 	return h.putsAside(m, delay)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -46,6 +47,7 @@ func (h *Handlers) heldLater(m *Message) (bool, error) {
 func (h *Handlers) ackUnlessHeldLater(m *Message) Disposition {
 	later, err := h.heldLater(m)
 	switch {
+	case mutant.Planted(mutant.AsideUnderLater):
 	case err != nil:
 		return h.undecided(m, "a later delivery may hold its turn", err)
 	case later || !m.Fresh():

@@ -61,3 +61,24 @@ func TestTurnsThatCannotBeReadKeepNoOtherFromBeingSwept(t *testing.T) {
 		})
 	}
 }
+
+// TestNoResumeIsPublishedWhenItIsNotKnownWhetherTheLastOneWaits: the next sweep looks again.
+func TestNoResumeIsPublishedWhenItIsNotKnownWhetherTheLastOneWaits(t *testing.T) {
+	t.Parallel()
+	b := newBroom(t)
+	b.orphans(3)
+	held, fails := b.LeaseHeld, false
+	b.LeaseHeld = func(ctx context.Context, l idempotency.Lease) (bool, error) {
+		if fails && l.Delivery == 0 { // a resume
+			return false, errors.New("no answer")
+		}
+		return held(ctx, l)
+	}
+	for i := range 3 {
+		fails = i == 1
+		swept, err := b.Run(t.Context(), b.pages(), later(), handlers.Scope{}, b.Resume)
+		require.NoError(t, err)
+		require.Equal(t, []int{3, 0, 0}[i], swept.Mended)
+		require.Equal(t, []int{0, 3, 0}[i], swept.Failed)
+	}
+}

@@ -136,7 +136,7 @@ func (r *round) withoutRead(o *OpenTurn, since sinceThen) look {
 // withReads asks whether what was found of a turn last still holds, and judges it anew if not.
 func (r *round) withReads(ctx context.Context, o *OpenTurn, since sinceThen) look {
 	l := look{done: true, read: true}
-	if l.quiet = r.isQuiet(ctx, o); l.quiet {
+	if l.quiet, l.err = r.isQuiet(ctx, o); l.quiet || l.err != nil {
 		return l
 	}
 	key, _ := subjects.ParseCall(o.Key)
@@ -151,26 +151,29 @@ func (r *round) withReads(ctx context.Context, o *OpenTurn, since sinceThen) loo
 }
 
 // isQuiet reports whether nothing has to be done for a turn, with one read at most. What cannot be
-// read is judged.
-func (r *round) isQuiet(ctx context.Context, o *OpenTurn) bool {
+// read is judged, except whether the last resume is still in the stream: without that none is published.
+func (r *round) isQuiet(ctx context.Context, o *OpenTurn) (bool, error) {
 	if o.Resume > 0 && !mutant.Planted(mutant.SweepResumesAgain) {
 		held, err := r.LeaseHeld(ctx, idempotency.Lease{Stream: r.Space.InStream(), Seq: o.Resume})
-		if err == nil && held {
-			return true // nobody has taken it yet
+		if err != nil {
+			return false, fmt.Errorf("look for the resume of turn %s: %w", o.Key, err)
+		}
+		if held {
+			return true, nil // no worker has taken it yet
 		}
 	}
 	age, known := o.age(r.now)
 	switch {
 	case !known, r.MaxTurnLife > 0 && age > r.MaxTurnLife:
-		return false
+		return false, nil
 	case o.Parked > 0:
 		newest, err := r.Store.Last(ctx, "*."+o.Key+".>")
-		return err == nil && newest.Seq == o.Parked
+		return err == nil && newest.Seq == o.Parked, nil
 	case o.Held > 0:
 		held, err := r.LeaseHeld(ctx, idempotency.Lease{Stream: o.Stream, Seq: o.Held})
-		return err == nil && held
+		return err == nil && held, nil
 	}
-	return false
+	return false, nil
 }
 
 // conclude does what a turn needs that was looked at, and reports whether it has ended, so that nothing

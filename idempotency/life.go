@@ -51,7 +51,7 @@ func cancels(cancel, response, claim *Record) bool {
 	case life == 0, cancel.Err != nil, mutant.Planted(mutant.FormerLifeStands):
 		return true
 	case cancel.Meta.Claim != 0:
-		return cancel.Meta.Claim == life
+		return cancel.Meta.Claim == life || mutant.Planted(mutant.CancelReachesNextLife)
 	case mutant.Planted(mutant.ScanFromClaim):
 		return !cancel.Former(life)
 	case !cancel.Former(life):

@@ -79,6 +79,15 @@ const (
 	PingBoundsUnread Name = "ping_bounds_unread"
 	// FullStoreClaims claims new turns while the store is nearly full.
 	FullStoreClaims Name = "full_store_claims"
+	// AsideUnderLater acknowledges a message that is put aside, whatever a later delivery holds.
+	AsideUnderLater Name = "aside_under_later"
+	// NoRoomDrops acknowledges what waits and must not be put aside, and nobody learns of it.
+	NoRoomDrops Name = "no_room_drops"
+	// RoomIgnored puts messages aside however many there are.
+	RoomIgnored Name = "room_ignored"
+	// CancelReachesNextLife takes a cancel that names the claim of a former life of a key for one of the turn that
+	// has claimed it since.
+	CancelReachesNextLife Name = "cancel_reaches_next_life"
 	// WorkerClockDecides measures how old a message is by the clock of the worker.
 	WorkerClockDecides Name = "worker_clock_decides"
 	// EarlyIsUnknown rejects an answer that is faster than the record of its question.
@@ -142,6 +151,10 @@ func OfSchedules() []Name {
 		BudgetIgnored,
 		MergeBeforeFinish,
 		LiveCancelDecides,
+		AsideUnderLater,
+		NoRoomDrops,
+		RoomIgnored,
+		CancelReachesNextLife,
 		FullStoreClaims,
 		WorkerClockDecides,
 		EarlyIsUnknown,

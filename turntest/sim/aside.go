@@ -18,6 +18,21 @@ const (
 	placesOfWorker = 1
 )
 
+// mostAside is how many messages may be put aside in a schedule that has a bound for them.
+const mostAside = 3
+
+// asideRoom reports whether another message may be put aside. If the look fails, what was counted before decides.
+func (w *world) asideRoom(ctx context.Context, _ string, _ int) (bool, error) {
+	err := w.store.read(ctx, "how much is put aside")
+	t := w.active.t
+	t.asked, t.noRoom = true, len(w.asides) >= w.room
+	if t.noRoom {
+		w.noRoom++
+		w.tracef("  there is no room to put #%d/%d aside", t.m.seq, t.lease.Delivery)
+	}
+	return !t.noRoom, err
+}
+
 // aside is a message that is put aside.
 type aside struct {
 	handlers.Deferral
@@ -25,10 +40,20 @@ type aside struct {
 	m *message
 }
 
+// keepsRoom reports whether a message may be put aside whether there is room or not: an expiry, and an answer that
+// was put aside before.
+func (w *world) keepsRoom(d handlers.Deferral) bool {
+	in, _ := w.sim.space.ParseIn(d.Subject)
+	return in.Kind == events.KindExpire || in.Kind == events.KindDeferredResponse && d.Header.Get(handlers.HeaderDeferrals) != "1"
+}
+
 // putAside is what the server does with a schedule that publishes a message again: the last one under
 // an id counts.
 func (w *world) putAside(ctx context.Context, d handlers.Deferral) error {
 	m := w.active.t.m
+	if t := w.active.t; !w.keepsRoom(d) && (t.noRoom || !t.asked) {
+		w.violatef("%s: %s puts #%d aside, and there is no room for it", m.turn.id.Turn, w.active.p.name, m.seq)
+	}
 	put := func() {
 		w.asides[d.ID] = aside{d, m}
 		m.aside = true
@@ -50,7 +75,19 @@ func (w *world) putAside(ctx context.Context, d handlers.Deferral) error {
 		return errNoAnswer
 	}
 	put()
+	w.slowly(m)
 	return nil
+}
+
+// slowly has the answer to a write take so long that the message is delivered again meanwhile: more often that of a
+// turn, which the next worker may claim.
+func (w *world) slowly(m *message) {
+	if m.kind != events.KindStructuredOutputReady && w.chance(3, 4) || !w.strike(LostBeats, 1) {
+		return
+	}
+	w.losing = m
+	until := w.steps + 20 + w.rng.IntN(40)
+	w.active.await("put aside, and no answer yet", func() bool { return w.healed || w.steps >= until })
 }
 
 // again publishes the messages whose time has come, and reports whether there are any.
@@ -83,19 +120,16 @@ func (w *world) asideIDs() []string {
 	return ids
 }
 
-// checkAside: a message is not acknowledged because it was put aside when its worker could know that a later
-// delivery holds the turn. Known is how many records the journal had when the worker decided so; what it
-// decided on is its last look at the turn.
-func (w *world) checkAside(m *message, by *thread, known int) {
+// checkAside: a message is not acknowledged because it was put aside when its worker has read that a later delivery
+// holds the turn.
+func (w *world) checkAside(m *message, by *thread) {
 	if !m.aside || by.misled {
 		return
 	}
-	if by.looked {
-		known = min(known, by.saw)
-	}
-	for i := range w.store.log[:known] {
+	for i := range w.store.log {
 		r := &w.store.log[i]
-		if l := r.Meta.Lease; holdsLease(r) && m.turn.had(r.Seq) && l.After(by.lease) && w.history(m.turn).newest == l && len(w.history(m.turn).responses) == 0 {
+		k, _ := subjects.ParseKey(r.Key)
+		if l := r.Meta.Lease; i < by.looked[lookAt{k.Key, k.Kind}] && holdsLease(r) && m.turn.had(r.Seq) && l.After(by.lease) && w.history(m.turn).newest == l && len(w.history(m.turn).responses) == 0 {
 			w.violatef("%s: %s puts #%d/%d aside and acknowledges it under delivery %d, which holds the turn", m.turn.id.Turn, by.p.name, l.Seq, by.lease.Delivery, l.Delivery)
 			return
 		}
@@ -131,9 +165,12 @@ func (w *world) waitsAside(t *turn) bool {
 	return false
 }
 
-// places checks that a worker gives no more messages back than it has places for. One that it gave
-// back keeps its place for the delay.
-func (p *process) places(delay time.Duration) {
+// places checks that a worker gives no more messages back than it has places for, but for the lease of a turn that
+// must not be put aside. One that it gave back keeps its place for the delay.
+func (p *process) places(t *thread, delay time.Duration) {
+	if h := t.w.history(t.m.turn); t.noRoom && h.newest.Same(t.lease) {
+		return
+	}
 	p.given = slices.DeleteFunc(p.given, func(end time.Time) bool { return !end.After(p.w.now) })
 	if len(p.given) >= placesOfWorker {
 		p.w.violatef("%s gives back %d messages at the same time, and has %d places", p.name, len(p.given)+1, placesOfWorker)

@@ -27,7 +27,7 @@ func (w *world) checkClaim(t *thread, r idempotency.Record) {
 	verdict, age := events.Code(r.Meta.Verdict), w.now.Sub(t.m.first)
 	switch {
 	case verdict == events.CodeTooOld && age < maxEventAge-t.p.unsure,
-		verdict == events.CodeNoBinding && age < bindingGrace-t.p.unsure,
+		verdict == events.CodeNoBinding && age < bindingGrace-t.p.unsure && !t.noRoom,
 		verdict != events.CodeTooOld && t.since.Sub(t.m.first) > maxEventAge+t.p.unsure:
 		w.violatef("%s: %s claims it with verdict %q after %s", t.m.turn.id.Turn, t.p.name, verdict, age)
 	}

@@ -37,7 +37,7 @@ func (w *world) told(t *thread, v *events.Verdict, h *history) bool {
 	switch v.Code {
 	case events.VerdictUnknown:
 		asked := q.ask != nil && q.ask.Seq <= uint64(t.known) && !t.misled
-		return !asked && w.now.Sub(m.first) >= earlyFor-t.p.unsure
+		return !asked && w.now.Sub(m.first) >= earlyFor-t.p.unsure || t.noRoom
 	case events.VerdictExpired:
 		return decided(idempotency.Expired) || q.ask != nil && !m.first.Before(expiryOf(q.ask))
 	case events.VerdictCancelled:
@@ -71,7 +71,7 @@ func expiryOf(ask *idempotency.Record) time.Time {
 func (w *world) checkLetters() {
 	for _, m := range w.queue {
 		reason := w.letters[m.seq]
-		if reason == "" {
+		if reason == "" || m.roomless {
 			continue
 		}
 		h := w.history(m.turn)

@@ -36,7 +36,7 @@
 // write is undecided; an acknowledgement is lost or late; heartbeats are lost, so that a
 // message is delivered again beside its owner; a delivery lies in the buffers of a connection until the queue has
 // given its message to another worker; a worker is cut off from the queue and runs on; the ack
-// wait is changed under running workers; the server forgets delivery numbers; a turn is
+// wait is changed under running workers; hardly anything may be put aside; the server forgets delivery numbers; a turn is
 // published again under another sequence, with other data, or too late; a cancel races it; its
 // message vanishes, and a resume, which anybody may send, finds it. Each operation on the
 // store, the queue, the dead letters and in a tool is a point where the worker may be stopped,
@@ -80,8 +80,10 @@
 //     progress, stores nothing;
 //   - a worker that drains gives back at once what no slot has begun, and one that is well, and has had
 //     the time to read the ack wait, loses no lease;
-//   - a worker never gives back more messages than it has places for, which here is one; what it puts
-//     aside comes again, and takes up a turn that nothing else holds;
+//   - a worker never gives back more messages than it has places for, which here is one, but for leases of claimed
+//     turns that must not be put aside; what it puts aside comes again, and takes up a turn that nothing else holds;
+//   - nothing but expiries and answers that come again is put aside without room, nor anything acknowledged for that which a worker has read
+//     that a later delivery holds; without room a message is judged at once, or a dead letter while the store is nearly full;
 //   - each open turn whose claim the sweeps have read is on one of their pages, whatever two of them do
 //     at the same time, and none of them publishes a resume while one of an earlier sweep is in the stream;
 //   - a stale read excuses only what the turns that were read that way do;

@@ -46,6 +46,7 @@ func (p *process) tend() {
 	for range 2 { // that many values count
 		if !p.cut && !p.nextRead.After(p.w.now) {
 			p.in.Learn(jetstream.ConsumerConfig{AckWait: p.w.ackWait})
+			p.waits = [2]time.Duration{p.waits[1], p.w.ackWait}
 			p.nextRead = later(p.nextRead.Add(reread), p.w.now.Add(-reread))
 			p.nextBeat = p.w.now
 		}

@@ -22,7 +22,7 @@ func (w *world) liveAgain() bool {
 	w.tracef("the claims of turns expire, and their keys are used again")
 	w.pass(retention)
 	for i, t := range w.turns {
-		if w.chance(3, 4) {
+		if h := w.history(t); h.claim != nil && w.chance(3, 4) {
 			w.former = append(w.former, t)
 			w.turns[i] = w.reborn(t)
 			w.want(w.turns[i])
@@ -37,8 +37,8 @@ func (w *world) liveAgain() bool {
 func (w *world) reborn(t *turn) *turn {
 	h := w.history(t)
 	last := h.claim.Seq + w.rng.Uint64N(uint64(len(w.store.log))-h.claim.Seq+1)
-	if h.cancel != nil && h.cancel.Seq > h.responses[0].Seq {
-		last = max(last, h.cancel.Seq) // it may as well be about the new turn, which has yet to be claimed
+	if h.cancel != nil && h.cancel.Meta.Claim == 0 && h.cancel.Seq > h.responses[0].Seq {
+		last = max(last, h.cancel.Seq) // it names no claim, and may as well be about the new turn
 	}
 	w.store.expire(t.key, last)
 	t.until = uint64(len(w.store.log))

@@ -88,6 +88,8 @@ func (l letters) Put(_ context.Context, m *handlers.Message, reason string, _ er
 	if l.w.strike(LostDead, 3) {
 		return errNoLetter
 	}
-	l.w.letters[m.Lease.Seq] = reason
+	t := l.w.active.t
+	seenFull := !t.p.filled.Add(-t.p.skew).Before(t.since)
+	l.w.letters[m.Lease.Seq], t.m.roomless = reason, t.noRoom && seenFull
 	return nil
 }

@@ -67,6 +67,7 @@ type message struct {
 	settled   bool
 	purged    bool // settled by nobody: it vanished
 	aside     bool // it comes again as another one
+	roomless  bool // it is a dead letter because it could neither be claimed nor wait while the store was nearly full
 	copies    []*message
 	told      bool      // whoever sent the answer knows what became of it
 	sweep     *sweeping // that published it, if it was one
@@ -247,7 +248,7 @@ func (m *message) release() {
 // records.
 func (m *message) ack(by *thread, known int) {
 	if !m.settled {
-		m.w.checkAside(m, by, known)
+		m.w.checkAside(m, by)
 		if by.lease != m.last && !m.aside { // it comes a whole ack wait late, and takes the message from its next owner
 			m.w.hit(m.last)
 			if m.holder != nil && m.holder != by {
@@ -288,7 +289,7 @@ func (m *message) nak(by *thread, late bool, delay time.Duration) {
 }
 
 // anyLeased returns one of the messages that workers hold, or nil. Half of the time it is one of a turn
-// that is about to be claimed, if there is one.
+// that is about to be claimed, or that is put aside and about to be acknowledged, if there is one.
 func (w *world) anyLeased() *message {
 	var leased, unclaimed []*message
 	for _, m := range w.queue {
@@ -296,7 +297,7 @@ func (w *world) anyLeased() *message {
 			continue
 		}
 		leased = append(leased, m)
-		if m.kind == events.KindStructuredOutputReady && w.store.keys[m.turn.key.Public(events.KindToolCall)] == 0 {
+		if m.aside || m.kind == events.KindStructuredOutputReady && w.store.keys[m.turn.key.Public(events.KindToolCall)] == 0 {
 			unclaimed = append(unclaimed, m)
 		}
 	}

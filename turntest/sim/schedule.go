@@ -140,6 +140,10 @@ func (w *world) fault() bool {
 // nothing can.
 func (w *world) act() bool {
 	w.ring()
+	if m := w.losing; m != nil {
+		w.losing = nil
+		m.lost()
+	}
 	if x := w.runner; x != nil && w.burst > 0 && x.runnable() && x.p.up && !x.p.paused {
 		w.burst--
 		x.p.step(x)

@@ -142,7 +142,7 @@ func (o *total) requireTeeth(t *testing.T) {
 	}
 	for _, kind := range []string{
 		"parked", "woken", "sealed", "resumed", "continued", "decided answered", "decided expired", "decided cancelled",
-		"accepted", "replayed", "already_answered", "expired", "cancelled", "invalid", "closed", "unknown",
+		"accepted", "replayed", "already_answered", "expired", "cancelled", "invalid", "closed", "unknown", "without room",
 	} {
 		require.Positive(t, o.questions[kind], "questions: never %s", kind)
 	}

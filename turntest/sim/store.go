@@ -99,8 +99,8 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 		return idempotency.Record{}, err
 	}
 	k, _ := subjects.ParseKey(strings.Replace(key, idempotency.AnyToken, "x", 1)) // it may be a filter
-	if k.Kind == "takeover" || k.Kind == events.KindToolCall {
-		s.looks(k.Key)
+	if t := s.w.active.t; t != nil {
+		t.looked[lookAt{k.Key, k.Kind}] = len(s.log)
 	}
 	for _, r := range slices.Backward(s.seen(k.Key)) {
 		if matches(r.Key, key) && !s.expired[r.Seq] {
@@ -110,13 +110,6 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 	return idempotency.Record{}, idempotency.ErrNotFound
 }
 
-// looks notes that a thread reads who holds its turn.
-func (s *store) looks(key subjects.Key) {
-	if t := s.w.active.t; t != nil && t.m.turn.key == key {
-		t.looked, t.saw = true, len(s.log)
-	}
-}
-
 // Scan implements [idempotency.Store]. Like the real one it lists the names of the records in one
 // request and then reads them; much can happen between the two.
 func (s *store) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
@@ -124,9 +117,9 @@ func (s *store) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Recor
 		return nil, err
 	}
 	listed := s.seen(key)
-	s.looks(key)
 	if t := s.w.active.t; t != nil && t.old == 0 {
 		t.read = len(s.log)
+		t.looked[lookAt{key, events.KindToolCall}], t.looked[lookAt{key, kindTakeover}] = t.read, t.read
 	}
 	if err := s.read(ctx, "read what is listed"); err != nil {
 		return nil, err

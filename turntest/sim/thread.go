@@ -6,7 +6,17 @@ import (
 
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/inbox"
+	"github.com/oneturn/oneturn/subjects"
 )
+
+// kindTakeover is the kind of the records of a turn that say who has taken it over.
+const kindTakeover = "takeover"
+
+// lookAt is what a thread reads of a turn: records of a kind.
+type lookAt struct {
+	key  subjects.Key
+	kind string
+}
 
 // thread is one delivery in the hands of a worker.
 type thread struct {
@@ -23,15 +33,17 @@ type thread struct {
 
 	since  time.Time // when a handler began it
 	known  int       // how many records the journal had then
+	asked  bool      // whether its message may be put aside
+	noRoom bool      // its message must not be put aside
 	misled bool      // one of its reads gave the journal as it was before
 
 	read int // how many records the journal had when the thread listed those of a turn last
 	old  int // how many of its next reads a leader answers that was replaced after that
 
-	looked bool // it has read who holds its turn
-	saw    int  // how many records the journal had then, the last time
+	looked map[lookAt]int // the same, by turn and kind of records
 
 	d       *inbox.Delivery
+	late    bool      // it lay in the buffers of the connection, and may seem older than it is
 	begun   bool      // a handler has it
 	settled bool      // it sent what settles the message
 	beat    time.Time // when its last heartbeat was sent in time

@@ -25,10 +25,11 @@ type process struct {
 	name     string
 	pool     string
 	in       inbox.Steps
-	sent     []sent    // that have not arrived
-	pulls    []pulled  // at the queue
-	nextBeat time.Time // when heartbeats are due
-	nextRead time.Time // when the ack wait is read again
+	sent     []sent           // that have not arrived
+	pulls    []pulled         // at the queue
+	waits    [2]time.Duration // the last two ack waits that it has read
+	nextBeat time.Time        // when heartbeats are due
+	nextRead time.Time        // when the ack wait is read again
 	life     int
 	manifest manifest
 	had      []manifest    // all so far
@@ -56,6 +57,7 @@ func (p *process) start(m manifest) {
 	p.had, p.given, p.filled, p.unsure = append(p.had, m), nil, time.Time{}, 0
 	p.skew = time.Duration(w.rng.IntN(20)-10) * time.Hour
 	p.in = inbox.NewSteps(link{p}, func() int { return len(p.sent) }, w.since, inbox.Options{Stream: stream, Consumer: consumer, Slots: slots, AckWait: w.ackWait})
+	p.waits = [2]time.Duration{w.ackWait, w.ackWait}
 	p.sent, p.pulls, p.nextBeat, p.nextRead = nil, nil, w.now, w.now.Add(reread)
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
 	p.journal = idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause, Pool: p.pool})
@@ -79,6 +81,7 @@ func (p *process) start(m manifest) {
 		ServerTime:   p.serverTime,
 		Schedule:     w.scheduleExpiry,
 		Defer:        w.putAside,
+		AsideRoom:    w.asideRoom,
 		Timing:       timing{w},
 		BindingGrace: bindingGrace,
 		MaxEventAge:  maxEventAge,
@@ -181,7 +184,7 @@ func (p *process) handle(t *thread, x *fiber) {
 		t.d.Ack()
 	case handlers.Nak:
 		if d.Delay > 0 {
-			p.places(d.Delay)
+			p.places(t, d.Delay)
 		}
 		x.yield("nak")
 		t.d.Nak(d.Delay)
@@ -242,7 +245,7 @@ func (p *process) drain() {
 	for _, t := range slices.Backward(p.threads) {
 		switch {
 		case t.begun:
-		case !t.settled && t.m.holder == t && !t.overdue():
+		case !t.settled && t.m.holder == t && !t.late && p.w.now.Sub(t.beat) <= min(p.waits[0], p.waits[1]):
 			p.w.violatef("%s: %s drains and keeps #%d, which it has not begun", t.m.turn.id.Turn, p.name, t.m.seq)
 		default:
 			p.forget(t)

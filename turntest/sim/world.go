@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -59,6 +60,9 @@ type world struct {
 	hits      map[idempotency.Lease]int // deliveries that met a fault, by what the journal held then
 	schedules map[string]schedule       // by call and question
 	asides    map[string]aside          // by id
+	losing    *message                  // that will be delivered again next
+	room      int                       // for so many of them
+	noRoom    int                       // how often there was none
 	swept     swept
 	passes    []pass // what tools were handed
 	verdicts  []verdict
@@ -91,6 +95,10 @@ func newWorld(s *Simulator, seed uint64, tracing bool) *world {
 	w.store = newStore(w)
 	w.documents = &documents{w: w, data: map[string][]byte{}, revision: map[string]uint64{}}
 	w.faults = w.newFaults()
+	w.room = math.MaxInt
+	if w.chance(1, 3) {
+		w.room = w.rng.IntN(mostAside)
+	}
 	w.pools = []string{subjects.DefaultPool}
 	workers := 2 + w.rng.IntN(2)
 	if w.chance(1, 4) {
@@ -183,6 +191,7 @@ func (w *world) result() Result {
 			w.count(&h, r.Questions)
 		}
 	}
+	r.Questions["without room"] = w.noRoom
 	r.Sweeps["begun"], r.Sweeps["resumes"] = w.swept.begun, w.swept.resumes
 	for _, v := range w.verdicts {
 		r.Questions[string(v.code)]++
