@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // ErrBlobGone says that a blob, or its content, is not stored any more.
@@ -29,6 +30,9 @@ func (b *Blobs) get(ctx context.Context, name, sum string) ([]byte, error) {
 	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("read blob %s: %w", name, errors.Join(err, context.Cause(ctx)))
+	}
+	if mutant.Planted(mutant.ReplicaDecides) {
+		return nil, fmt.Errorf("read blob %s: %w", name, errNoArgs)
 	}
 	switch data, err = b.fromLeader(ctx, name); {
 	case err != nil:

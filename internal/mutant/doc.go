@@ -117,6 +117,20 @@ const (
 	SweepForgetsTheRest Name = "sweep_forgets_the_rest"
 )
 
+// The faults that tests of package handlers alone have to find.
+const (
+	// ReplicaDecides takes a blob that a replica lacks for gone.
+	ReplicaDecides Name = "replica_decides"
+	// ShortReadIsWhole takes the headers that a replica has for all.
+	ShortReadIsWhole Name = "short_read_is_whole"
+	// FirstClaimPlaces decides where data of a reused key runs by the claim of the first data, as long as that stands.
+	FirstClaimPlaces Name = "first_claim_places"
+	// DueHasOneID gives what is due the same message id however often it is scheduled.
+	DueHasOneID Name = "due_has_one_id"
+	// ReplyAnywhere sends a reply to whatever subject its request names.
+	ReplyAnywhere Name = "reply_anywhere"
+)
+
 // All returns all faults that a simulated schedule shows.
 func All() []Name {
 	return append([]Name{
@@ -128,6 +142,18 @@ func All() []Name {
 // OfSweeps returns the faults of sweeps, which are not among [All].
 func OfSweeps() []Name {
 	return []Name{SweepResumesAgain, SweepStarves, SweepTrustsOldPages, SweepForgetsTheRest}
+}
+
+// OfHandlers returns the faults that tests of package handlers find, by the tests, as -test.run takes them. They are
+// not among [All].
+func OfHandlers() map[Name]string {
+	return map[Name]string{
+		ReplicaDecides:   "^TestBlobThatAReplicaDoesNotHaveYetIsReadFromTheLeader$",
+		ShortReadIsWhole: "^TestHeadersAreReadToTheLastOrFailWhenAReplicaLags$",
+		FirstClaimPlaces: "^TestReusedKeyIsNotEnteredAgainWhenTheClaimOfItsFirstDataExpires$",
+		DueHasOneID:      "^TestExpiryThatCameTooSoonIsPublishedAgain$",
+		ReplyAnywhere:    "^TestVerdictGoesToInboxesOnly$",
+	}
 }
 
 // OfQuestions returns the faults that only a turn whose tool asks people can show.
