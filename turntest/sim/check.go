@@ -315,7 +315,7 @@ func (w *world) mayInterrupt(t *turn, h *history) bool {
 		return true
 	}
 	response := h.responses[0].Record
-	hit := w.hitBefore(h.claim.Meta.Lease, response)
+	hit := w.hitBefore(h.claim.Meta.Lease, response) || w.robbed(h)
 	switch bindings.Effect(h.claim.Meta.Effect) {
 	case bindings.EffectUnsafe:
 		return hit
@@ -329,6 +329,17 @@ func (w *world) mayInterrupt(t *turn, h *history) bool {
 	case bindings.EffectKeyed, bindings.EffectIdempotent, bindings.EffectNone:
 	}
 	return len(h.takeovers) >= maxTakeovers
+}
+
+// robbed reports whether the acknowledgement of an earlier delivery, which was put aside, took the message from
+// the delivery that claimed the turn, and another message than its copy took the turn over.
+func (w *world) robbed(h *history) bool {
+	n := h.claim.Meta.Lease.Seq
+	if n == 0 || len(h.takeovers) == 0 {
+		return false
+	}
+	m, by := w.queue[n-1], h.takeovers[0].Meta.Lease.Seq
+	return m.aside && m.late && by != 0 && !slices.Contains(m.copies, w.queue[by-1])
 }
 
 func ended(runs []*entry, result string, by idempotency.Meta) bool {

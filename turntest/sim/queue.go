@@ -67,6 +67,7 @@ type message struct {
 	settled   bool
 	purged    bool // settled by nobody: it vanished
 	aside     bool // it comes again as another one
+	late      bool // what settled it was meant for an earlier delivery
 	roomless  bool // it is a dead letter because it could neither be claimed nor wait while the store was nearly full
 	copies    []*message
 	told      bool      // whoever sent the answer knows what became of it
@@ -255,6 +256,7 @@ func (m *message) ack(by *thread, known int) {
 				m.w.hit(m.holder.lease)
 			}
 		}
+		m.late = by.lease != m.last
 		m.settled, m.leased, m.holder = true, false, nil
 		m.w.checkSettled(m, known)
 	}
