@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -77,7 +76,9 @@ func (b *Blobs) writeChunks(ctx context.Context, content string, chunks [][]byte
 		select {
 		case <-stored[i].Ok():
 		case err := <-stored[i].Err():
-			failed = cmp.Or(failed, fmt.Errorf("store chunk %d: %w", i, err))
+			if failed == nil {
+				failed = fmt.Errorf("store chunk %d: %w", i, err)
+			}
 		case <-ctx.Done():
 			return fmt.Errorf("store chunk %d: %w", i, ctx.Err())
 		}
