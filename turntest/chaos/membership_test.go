@@ -3,7 +3,6 @@
 package chaos_test
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/oneturn/oneturn/subjects"
@@ -37,7 +36,7 @@ func stepDown(r *rig) {
 // removeServer takes a server out of the cluster for good, and brings it back as a new one.
 func removeServer(r *rig) {
 	n := r.cluster.Nodes()[r.rng.IntN(len(r.cluster.Nodes()))]
-	at := r.strike("%s", fmt.Sprintf("remove %s", n.Name()))
+	at := r.strike("remove %s", n.Name())
 	r.cluster.Remove(n)
 	r.recovers(at)
 	r.pause(time.Second)

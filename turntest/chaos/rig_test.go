@@ -164,8 +164,9 @@ func (r *rig) startWorker(i int) *turntest.Process {
 	}
 	start := turntest.StartProcess
 	if binary := r.binaries[i]; binary != "" {
-		start = func(t testing.TB, role string, env ...string) *turntest.Process {
-			return turntest.StartBinary(t, binary, role, env...)
+		start = func(tb testing.TB, role string, env ...string) *turntest.Process {
+			tb.Helper()
+			return turntest.StartBinary(tb, binary, role, env...)
 		}
 	}
 	w := start(r.T, roleWorker, env...)
