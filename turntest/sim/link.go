@@ -142,6 +142,7 @@ func (p *process) begin() {
 	for _, t := range p.threads {
 		if t.lease == lease && !t.begun {
 			t.begun, t.since, t.known, t.stale = true, p.w.now, len(p.w.store.log), t.overdue()
+			t.manifests = len(p.had)
 			p.w.start(p, t, func(x *fiber) { p.handle(t, x) })
 			return
 		}

@@ -31,11 +31,12 @@ type thread struct {
 	away   bool   // it takes no slot
 	entry  *entry // the run of the tool, nil before it is entered
 
-	since  time.Time // when a handler began it
-	known  int       // how many records the journal had then
-	asked  bool      // whether its message may be put aside
-	noRoom bool      // its message must not be put aside
-	misled bool      // one of its reads gave the journal as it was before
+	since     time.Time // when a handler began it
+	known     int       // how many records the journal had then
+	manifests int       // how many manifests its worker had had
+	asked     bool      // whether its message may be put aside
+	noRoom    bool      // its message must not be put aside
+	misled    bool      // one of its reads gave the journal as it was before
 
 	read int // how many records the journal had when the thread listed those of a turn last
 	old  int // how many of its next reads a leader answers that was replaced after that

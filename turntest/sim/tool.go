@@ -79,7 +79,8 @@ func (l tool) enter(call *tools.Call) *entry {
 	e := &entry{
 		turn: call.Turn.Turn, tool: call.Name, data: fmt.Sprint(call.Args["v"]), epoch: call.Epoch, token: call.FencingToken, key: call.IdempotencyKey,
 	}
-	if b := l.w.active.p.manifest.tool(e.tool); b != nil {
+	t := l.w.active.t
+	if b := t.p.manifest.tool(e.tool); b != nil && len(t.p.had) == t.manifests { // else it may have decided by others
 		e.here = b.Effect
 	}
 	if n := int(e.token); n > 0 && n <= len(l.w.store.log) {
