@@ -33,7 +33,7 @@ type thread struct {
 
 	since     time.Time // when a handler began it
 	known     int       // how many records the journal had then
-	manifests int       // how many manifests its worker had had
+	manifests int       // the number of manifests of its worker by then
 	asked     bool      // whether its message may be put aside
 	noRoom    bool      // its message must not be put aside
 	misled    bool      // one of its reads gave the journal as it was before
