@@ -32,14 +32,23 @@ func turnOf(r *events.ToolCallResponse) []subjects.Key {
 // heldLater reports whether a later delivery of a message holds one of the turns that the message may
 // be the lease of.
 func (h *Handlers) heldLater(m *Message) (bool, error) {
+	return h.holds(m, func(l idempotency.Lease) bool { return l.After(m.Lease) })
+}
+
+// isLease reports whether any delivery of a message holds one of the turns that the message may be the lease of.
+func (h *Handlers) isLease(m *Message) (bool, error) {
+	return h.holds(m, m.Lease.Same)
+}
+
+func (h *Handlers) holds(m *Message, is func(idempotency.Lease) bool) (bool, error) {
 	if len(m.turns) == 0 {
 		return false, nil
 	}
 	leases, err := h.Journal.Leases(m.Held, m.turns...)
 	if err != nil {
-		return false, fmt.Errorf("look whether a later delivery holds the turn: %w", err)
+		return false, fmt.Errorf("look which delivery holds the turn: %w", err)
 	}
-	return slices.ContainsFunc(leases, func(l idempotency.Lease) bool { return l.After(m.Lease) }), nil
+	return slices.ContainsFunc(leases, is), nil
 }
 
 // ackUnlessHeldLater acknowledges a message whose turn continues without it. It leaves one that a later

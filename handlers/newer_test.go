@@ -153,6 +153,11 @@ func TestOlderDeliveryOfAnAnswerIsNotAcknowledgedWhileALaterOneRunsItsTurn(t *te
 			require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.again(before.all[0], 20)).Do)
 			require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.again(aside.all[len(aside.all)-1], 20)).Do, "the next worker knows its turn, too")
 			require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), k.again(before.all[0], 21)).Do, "another message")
+			if !one.sealed && one.refused {
+				later := k.again(before.all[0], 20)
+				later.Lease.Delivery = 3
+				require.Equal(t, handlers.Nak, h.Handle(t.Context(), later).Do, "it is the lease of the turn")
+			}
 		})
 	}
 }
