@@ -40,11 +40,11 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 			return h.refuse(m, r, events.VerdictForbidden, textNotUsers)
 		}
 	}
-	if d, back := h.elsewhere(m, in.Workflow, q); back {
-		return d
-	}
+	d, back, waits := h.elsewhere(m, in.Workflow, q)
 	switch {
-	case h.waitsElsewhere(m, in.Workflow, q):
+	case back:
+		return d
+	case waits:
 		return h.refuseToWait(m, r)
 	case errors.Is(err, errNoQuestion), isBusy(err):
 		if d, back := h.early(m); back {

@@ -38,7 +38,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 			return h.notExpired(m, e, events.VerdictForbidden, why)
 		}
 	}
-	if d, back := h.elsewhere(m, in.Workflow, q); back {
+	if d, back, _ := h.elsewhere(m, in.Workflow, q); back {
 		return d
 	}
 	switch {

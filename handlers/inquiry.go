@@ -112,27 +112,23 @@ func (h *Handlers) offered(m *Message, workflow string) (Disposition, bool) {
 // while this one could only end its turn. That is so within the binding grace, and for an open
 // question until its turn is past its life: who has waited for days for an answer does not lose
 // it to a deploy without the workflow. Workflow is a token; q is the question, nil if it is not
-// known.
-func (h *Handlers) elsewhere(m *Message, workflow string, q *inquiry) (Disposition, bool) {
-	age := h.age(m)
-	switch {
-	case h.knows(workflow):
-	case h.inGrace(m):
-		return h.giveBack(m, h.handOverDelay(m))
-	case h.waitsElsewhere(m, workflow, q):
+// known. Waits says that the question has to wait for another worker, and the message cannot be given back.
+func (h *Handlers) elsewhere(m *Message, workflow string, q *inquiry) (d Disposition, back, waits bool) {
+	if h.knows(workflow) {
+		return Disposition{}, false, false
+	}
+	delay := h.handOverDelay(m)
+	if !h.inGrace(m) {
+		age := h.age(m)
+		if q == nil || h.MaxTurnLife > 0 && age >= h.MaxTurnLife || h.hasEnded(m, q.key) {
+			return Disposition{}, false, false
+		}
 		h.often(m, slog.LevelWarn, "no worker has the workflow of an open question: start one that has it, or send the answer again then", "",
 			"workflow", q.WorkflowName, "chat", q.ChatID, "question", q.ToolCallID, "seq", m.Lease.Seq, "age", age.Round(time.Second))
-		return h.giveBack(m, h.rarely(m))
+		delay = h.rarely(m)
 	}
-	return Disposition{}, false
-}
-
-// waitsElsewhere reports whether a message about a question has to wait for a worker that knows its workflow.
-func (h *Handlers) waitsElsewhere(m *Message, workflow string, q *inquiry) bool {
-	if q == nil || h.knows(workflow) {
-		return false
-	}
-	return h.inGrace(m) || (h.MaxTurnLife <= 0 || h.age(m) < h.MaxTurnLife) && !h.hasEnded(m, q.key)
+	d, back = h.giveBack(m, delay)
+	return d, back, !back && q != nil
 }
 
 // hasEnded reports whether a turn has its response, as far as a read tells.
