@@ -37,7 +37,7 @@ func (h *Handlers) whileFull(t *turn, claimed func(*turn) (bool, error)) (Dispos
 	if d, back := h.giveBack(t.m, min(max(h.age(t.m)/part, fullFirst), longestPlace)); back {
 		return d, true
 	}
-	return h.dead(t.m, reasonUndeliverable, errFull), true
+	return h.deadUnclaimed(t, errFull), true
 }
 
 // takesRoom reports whether there is room for a new turn, and counts it.

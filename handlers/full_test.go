@@ -169,3 +169,21 @@ func (k *kit) responded(turn string) bool {
 	_, err := k.store.Last(k.t.Context(), subjects.TurnKey("app", "chat", "", turn).Public("tool_response"))
 	return err == nil
 }
+
+// TestMessageThatBecomesADeadLetterTooLateIsLeftToItsNextDelivery: the acknowledgement would take the lease from a turn
+// that the next delivery has claimed, or is about to.
+func TestMessageThatBecomesADeadLetterTooLateIsLeftToItsNextDelivery(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	h, _ := k.bounded(func(c *handlers.Config) {
+		c.Full = func() (bool, time.Time) { return true, time.Time{} }
+		c.AsideRoom = func(context.Context, string, int) (bool, error) { return false, nil }
+	})
+	outcomes := map[handlers.Do]int{}
+	for i := range uint64(4) {
+		m, looks := k.message(1+i, 1), 0
+		m.Fresh = func() bool { looks++; return looks == 1 || i == 3 } // only the last one is in time with its dead letter
+		outcomes[h.Handle(t.Context(), m).Do]++
+	}
+	require.Equal(t, map[handlers.Do]int{handlers.Nak: 2, handlers.Leave: 1, handlers.Ack: 1}, outcomes)
+}

@@ -226,7 +226,17 @@ func (h *Handlers) givenUp(t *turn) (Disposition, bool) {
 	case claimed:
 		return Disposition{}, false
 	}
-	return h.dead(t.m, reasonUndeliverable, fmt.Errorf("delivered %d times, and no worker could claim it", t.m.Lease.Delivery)), true
+	return h.deadUnclaimed(t, fmt.Errorf("delivered %d times, and no worker could claim it", t.m.Lease.Delivery)), true
+}
+
+// deadUnclaimed makes a dead letter of the message of a turn that no worker has claimed. A later delivery may claim it
+// meanwhile: then the message is left to that one.
+func (h *Handlers) deadUnclaimed(t *turn, cause error) Disposition {
+	t.m.turns = t.keys()
+	if d := h.dead(t.m, reasonUndeliverable, cause); d.Do != Ack {
+		return d
+	}
+	return h.ackUnlessHeldLater(t.m)
 }
 
 // claimedBefore reports whether a worker has claimed the turn: one that was is ended whatever the
