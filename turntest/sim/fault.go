@@ -20,6 +20,7 @@ const (
 	Undecided     Fault = "undecided"       // a rival write is in flight (server error 10164)
 	FailedRead    Fault = "failed read"     // a read has no answer
 	StaleRead     Fault = "stale read"      // a read gives the journal as it was before
+	StaleSweep    Fault = "stale sweep"     // the same, to a sweep
 	OldLeader     Fault = "old leader"      // reads after a takeover are answered by a leader that was replaced
 	LostAck       Fault = "lost ack"        // an acknowledgement does not arrive
 	LateAck       Fault = "late ack"        // an acknowledgement arrives at some later time
@@ -37,7 +38,7 @@ const (
 func Faults() []Fault {
 	return []Fault{
 		Crash, Pause, Drain, Deploy, LostBeats, AckWait, LateArrival, CutOff, UnknownNow, UnknownLater, UnknownNever, Undecided,
-		FailedRead, StaleRead, OldLeader, LostAck, LateAck, LostLive, ForgedLive, LostDead, LostSchedule, FailedMerge, Purge, FullStore, ForgottenNums,
+		FailedRead, StaleRead, StaleSweep, OldLeader, LostAck, LateAck, LostLive, ForgedLive, LostDead, LostSchedule, FailedMerge, Purge, FullStore, ForgottenNums,
 	}
 }
 

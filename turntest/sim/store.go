@@ -146,11 +146,11 @@ func (s *store) seen(key subjects.Key) []idempotency.Record {
 		s.w.tracef("  the old leader answers with the journal up to %d", t.read)
 		return s.log[:t.read]
 	}
-	rarely := 8
+	kind, rarely := StaleRead, 8
 	if x := s.w.swept.running; x != nil && s.w.active == x {
-		rarely = 2 // a sweep reads a turn once, and may never look at it again
+		kind, rarely = StaleSweep, 4 // it reads a turn once, and may never look at it again
 	}
-	if len(s.log) > 0 && s.w.strike(StaleRead, rarely) {
+	if len(s.log) > 0 && s.w.strike(kind, rarely) {
 		s.w.misled(key)
 		n := s.w.rng.IntN(len(s.log))
 		s.w.tracef("  a stale read gives the journal up to %d", n)

@@ -61,8 +61,12 @@ func (w *world) maySweep() bool {
 	return x == nil || x.over || x.p.paused
 }
 
-// sweepRarely is in how many steps a sweep begins: often, when there is something to find.
+// sweepRarely is in how many steps a sweep begins: often, when there is something to find, or when another one stands
+// still in the middle.
 func (w *world) sweepRarely() int {
+	if x := w.swept.running; x != nil && !x.over {
+		return 2
+	}
 	if slices.ContainsFunc(w.turns, func(t *turn) bool { return t.purged }) {
 		return 2
 	}
