@@ -27,6 +27,7 @@ func TestTenantCannotFloodTheLog(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
+	<-l.js.PublishAsyncComplete()
 	require.Eventually(t, func() bool {
 		s, err := l.js.Stream(t.Context(), l.space.InStream())
 		return err == nil && s.CachedInfo().State.Msgs == 0
