@@ -135,7 +135,7 @@ const (
 func All() []Name {
 	return append([]Name{
 		NoIntent, MarkAfterRun, ReadDecides, UnknownIsSuccess, UnfencedTerminal, AckBeforePublish, NoReaper,
-		DedupeWindowOnly, MsgIDDecides, RejectOtherKey, StaleDeliveryTakesOver, TakeoverIgnoresEffect, ResumeTakesHeld, ScanFromClaim,
+		DedupeWindowOnly, MsgIDDecides, RejectOtherKey, TakeoverIgnoresEffect, ResumeTakesHeld, ScanFromClaim,
 	}, append(OfQuestions(), OfSchedules()...)...)
 }
 
@@ -167,6 +167,7 @@ func OfQuestions() []Name {
 // about: no test of real workers has to find them.
 func OfSchedules() []Name {
 	return []Name{
+		StaleDeliveryTakesOver, // a delivery whose worker hears nothing of the server ages, and claims nothing
 		TakeoverRunsBinding,
 		TakeWithoutEpoch,
 		StrangerTakesOver,
