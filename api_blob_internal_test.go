@@ -5,14 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
-
-	"github.com/oneturn/oneturn/embedded"
-	"github.com/oneturn/oneturn/provision"
-	"github.com/oneturn/oneturn/subjects"
 )
 
 // staleServer reads streams from a replica that has no message from a sequence on.
@@ -51,19 +46,8 @@ func (s staleStream) seen(m *jetstream.RawStreamMsg, err error) (*jetstream.RawS
 // F15: a blob is served whole, or refused, by a worker whose reads come from a node that lags.
 func TestBlobIsServedWholeThoughAReplicaLags(t *testing.T) {
 	t.Parallel()
-	srv, err := embedded.Start(t.Context(), embedded.Options{Listen: "127.0.0.1:0", Memory: true})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, srv.Stop()) })
-	nc, err := srv.Conn()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	_, nc, space := provisioned(t)
 	js, err := jetstream.New(nc)
-	require.NoError(t, err)
-	plan, err := provision.New(provision.Options{AckWait: time.Second})
-	require.NoError(t, err)
-	_, err = provision.Apply(t.Context(), js, plan)
-	require.NoError(t, err)
-	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
 	store, err := js.ObjectStore(t.Context(), space.BlobsBucket())
 	require.NoError(t, err)

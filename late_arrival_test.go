@@ -2,11 +2,9 @@ package oneturn_test
 
 import (
 	"context"
-	"net/url"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
@@ -30,12 +28,7 @@ func waiting(t *testing.T, s *turntest.Server) int {
 func TestDeliveryThatWasLateOnItsWayTakesNoTurnFromItsNewOwner(t *testing.T) {
 	t.Parallel()
 	s := server(t)
-	u, err := url.Parse(s.URL())
-	require.NoError(t, err)
-	proxy := turntest.NewProxy(t, u.Host)
-	nc, err := nats.Connect(proxy.URL(), nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
+	proxy, nc := behindProxy(t, s)
 	stranger, err := oneturn.NewWorker(nc, oneturn.Config{Slots: 1, BindingGrace: time.Hour, Tools: []oneturn.Tool{
 		oneturn.NewTool("other", func(context.Context, greeting) (string, error) { return "", nil }, oneturn.For("Other", "A", "B")),
 	}})

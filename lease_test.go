@@ -89,17 +89,24 @@ func pullsAhead(t *testing.T, s *turntest.Server, c *oneturn.Client, w *slow, bu
 	require.Eventually(t, func() bool { return underWay(t, s) == 2 }, 10*time.Second, 5*time.Millisecond)
 }
 
-// F03: see docs/faults.md. A node that had lost its network comes back and is drained: what it gives back may be another
-// worker's by now.
-func TestWorkerThatWasCutOffTakesNoTurnFromItsNewOwner(t *testing.T) {
-	t.Parallel()
-	s := server(t)
+// behindProxy connects through a proxy that can break the link.
+func behindProxy(t *testing.T, s *turntest.Server) (*turntest.Proxy, *nats.Conn) {
+	t.Helper()
 	u, err := url.Parse(s.URL())
 	require.NoError(t, err)
 	proxy := turntest.NewProxy(t, u.Host)
 	nc, err := nats.Connect(proxy.URL(), nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
+	return proxy, nc
+}
+
+// F03: see docs/faults.md. A node that had lost its network comes back and is drained: what it gives back may be another
+// worker's by now.
+func TestWorkerThatWasCutOffTakesNoTurnFromItsNewOwner(t *testing.T) {
+	t.Parallel()
+	s := server(t)
+	proxy, nc := behindProxy(t, s)
 	var cutOff, owner, third slow
 	stop := runOn(t, nc, cutOff.config())
 	c := client(t, s)

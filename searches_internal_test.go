@@ -7,15 +7,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/searches"
-	"github.com/oneturn/oneturn/provision"
-	"github.com/oneturn/oneturn/subjects"
 )
 
 // wildRequests are those that have the server go through the names of a chat or a tenant.
@@ -31,20 +27,7 @@ var wildRequests = map[string][]string{
 // H24: a budget that is used up is asked for before the first search, by whichever request.
 func TestRequestsOfATenantWithoutBudgetHaveNothingSearched(t *testing.T) {
 	t.Parallel()
-	srv, err := embedded.Start(t.Context(), embedded.Options{Listen: "127.0.0.1:0", Memory: true})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, srv.Stop()) })
-	nc, err := srv.Conn()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	require.NoError(t, err)
-	plan, err := provision.New(provision.Options{})
-	require.NoError(t, err)
-	_, err = provision.Apply(t.Context(), js, plan)
-	require.NoError(t, err)
-	space, err := subjects.New(subjects.DefaultPrefix)
-	require.NoError(t, err)
+	srv, nc, space := provisioned(t)
 	kv, err := idempotency.NewKV(nc, space)
 	require.NoError(t, err)
 	t.Cleanup(kv.Close)

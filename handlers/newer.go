@@ -29,32 +29,28 @@ func turnOf(r *events.ToolCallResponse) []subjects.Key {
 	return []subjects.Key{subjects.TurnKey(r.App, r.Chat, r.Run, events.TurnOfCallID(callID, r.Run))}
 }
 
-// heldLater reports whether a later delivery of a message holds one of the turns that the message may
-// be the lease of.
-func (h *Handlers) heldLater(m *Message) (bool, error) {
-	return h.holds(m, func(l idempotency.Lease) bool { return l.After(m.Lease) })
-}
-
-// isLease reports whether any delivery of a message holds one of the turns that the message may be the lease of.
-func (h *Handlers) isLease(m *Message) (bool, error) {
-	return h.holds(m, m.Lease.Same)
-}
-
-func (h *Handlers) holds(m *Message, is func(idempotency.Lease) bool) (bool, error) {
+// leases returns under which deliveries the turns are held that a message may be the lease of.
+func (h *Handlers) leases(m *Message) ([]idempotency.Lease, error) {
 	if len(m.turns) == 0 {
-		return false, nil
+		return nil, nil
 	}
 	leases, err := h.Journal.Leases(m.Held, m.turns...)
 	if err != nil {
-		return false, fmt.Errorf("look which delivery holds the turn: %w", err)
+		return nil, fmt.Errorf("look which delivery holds the turn: %w", err)
 	}
-	return slices.ContainsFunc(leases, is), nil
+	return leases, nil
 }
 
 // ackUnlessHeldLater acknowledges a message whose turn continues without it. It leaves one that a later
 // delivery holds, or may hold.
 func (h *Handlers) ackUnlessHeldLater(m *Message) Disposition {
-	later, err := h.heldLater(m)
+	leases, err := h.leases(m)
+	return h.ackUnlessLater(m, leases, err)
+}
+
+// ackUnlessLater is [Handlers.ackUnlessHeldLater] with the leases, or why they are not known.
+func (h *Handlers) ackUnlessLater(m *Message, leases []idempotency.Lease, err error) Disposition {
+	later := slices.ContainsFunc(leases, func(l idempotency.Lease) bool { return l.After(m.Lease) })
 	switch {
 	case mutant.Planted(mutant.AsideUnderLater):
 	case err != nil:

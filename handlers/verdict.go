@@ -3,6 +3,7 @@ package handlers
 import (
 	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
@@ -122,13 +123,11 @@ func (h *Handlers) refuse(m *Message, r *events.ToolCallResponse, code events.Ve
 // refuseToWait refuses an answer that has to wait for another worker and can neither keep a place nor be put aside,
 // unless it was accepted before and its turn is held by it, or by a later delivery of it.
 func (h *Handlers) refuseToWait(m *Message, r *events.ToolCallResponse) Disposition {
-	if d := h.ackUnlessHeldLater(m); d.Do != Ack {
+	leases, err := h.leases(m)
+	if d := h.ackUnlessLater(m, leases, err); d.Do != Ack {
 		return d
 	}
-	switch lease, err := h.isLease(m); {
-	case err != nil:
-		return h.undecided(m, "it may hold its turn", err)
-	case lease:
+	if slices.ContainsFunc(leases, m.Lease.Same) {
 		return h.keepPlaceUnbudgeted(m, h.rarely(m))
 	}
 	return h.refuse(m, r, events.VerdictUnknown, textNoRoom)

@@ -9,12 +9,12 @@ import (
 // Asked returns the record of a question, as the leader knows it, or [ErrNotFound]. Token is that
 // of its id. The record never changes: whoever has it needs no second look.
 func (j *Journal) Asked(ctx context.Context, key subjects.Key, token string) (Record, error) {
-	found, err := lasts(ctx, j.store, []string{key.Public(kindCall), key.Public(kindAsk, token)})
+	question, err := j.ofThisLife(ctx, key, key.Public(kindAsk, token))
 	switch {
 	case err != nil:
 		return Record{}, err
-	case found[1] == nil || found[1].Former(lifeOf(found[0])):
+	case question == nil:
 		return Record{}, ErrNotFound
 	}
-	return *found[1], nil
+	return *question, nil
 }

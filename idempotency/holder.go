@@ -44,9 +44,16 @@ func (j *Journal) Leases(ctx context.Context, keys ...subjects.Key) ([]Lease, er
 
 // Ended reports whether a turn has its response, as the leader knows it.
 func (j *Journal) Ended(ctx context.Context, key subjects.Key) (bool, error) {
-	found, err := lasts(ctx, j.store, []string{key.Public(kindCall), key.Public(kindResponse)})
-	if err != nil {
-		return false, err
+	response, err := j.ofThisLife(ctx, key, key.Public(kindResponse))
+	return response != nil, err
+}
+
+// ofThisLife returns a record of a turn by its name, as the leader knows it; nil if there is none, or only that of a
+// former life.
+func (j *Journal) ofThisLife(ctx context.Context, key subjects.Key, name string) (*Record, error) {
+	found, err := lasts(ctx, j.store, []string{key.Public(kindCall), name})
+	if err != nil || found[1] == nil || found[1].Former(lifeOf(found[0])) {
+		return nil, err
 	}
-	return found[1] != nil && !found[1].Former(lifeOf(found[0])), nil
+	return found[1], nil
 }
