@@ -71,12 +71,16 @@ func (g *growth) floodOf(ctx context.Context, l *lab, f flood) error {
 	var quiet, busy []float64
 	part := g.floodCount / floodRounds
 	for round := range floodRounds {
+		waiting, err := f.messages(l, round*part, part)
+		if err != nil {
+			return err
+		}
 		calm, err := p.pace(ctx, g.rate, g.paced)
 		if err != nil {
 			return err
 		}
 		var sending errgroup.Group
-		sending.Go(func() error { return l.flood(ctx, f, round*part, part, max(int(float64(part)/g.paced.Seconds()), 1)) })
+		sending.Go(func() error { return l.flood(ctx, waiting, max(int(float64(part)/g.paced.Seconds()), 1)) })
 		stormy, err := p.pace(ctx, g.rate, g.paced)
 		if err = errors.Join(err, sending.Wait()); err != nil {
 			return err
@@ -180,15 +184,19 @@ func (l *lab) park(ctx context.Context, journal *idempotency.Journal, id events.
 	return err
 }
 
-// flood publishes messages that wait, at a fixed rate.
-func (l *lab) flood(ctx context.Context, f flood, from, count, rate int) error {
-	messages := make([]*nats.Msg, count)
-	for n := range messages {
-		var err error
-		if messages[n], err = f.message(l, from+n); err != nil {
-			return err
+// messages returns messages that wait. They are made before anything is measured.
+func (f flood) messages(l *lab, from, count int) (all []*nats.Msg, err error) {
+	all = make([]*nats.Msg, count)
+	for n := range all {
+		if all[n], err = f.message(l, from+n); err != nil {
+			return nil, err
 		}
 	}
+	return all, nil
+}
+
+// flood publishes messages at a fixed rate.
+func (l *lab) flood(ctx context.Context, messages []*nats.Msg, rate int) error {
 	js, err := jetstream.New(l.nc) // its confirmations are not those of the turns
 	if err != nil {
 		return fmt.Errorf("JetStream: %w", err)

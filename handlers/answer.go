@@ -24,7 +24,7 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 		return h.foreign(m, in, r)
 	}
 	m.turns = turnOf(r)
-	if d, back := h.offered(m, in.Workflow); back {
+	if d, back := h.putAsideAgain(m, in.Workflow); back {
 		return d
 	}
 	q, err := h.find(m.Held, r, h.age(m) >= earlyFor)

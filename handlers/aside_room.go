@@ -16,17 +16,18 @@ import (
 // Bounds of what is put aside. In all it may hold as many bytes as the inbound stream, from which it comes: what is
 // beyond that is decided, or stays there, so that the inbound stream fills and refuses publishes.
 const (
-	maxAside         = 10_000    // messages of a tenant
+	maxAside         = 50_000    // messages of a tenant
 	asideShare       = 4         // of the bytes, a tenant may have one part in so many
 	defaultAsideSize = 512 << 20 // bytes in all if the inbound stream has no bound
 	asideOverhead    = 1 << 10   // bytes of a message besides its data and the headers of its sender
 )
 
 // A look at what is put aside lists all of it, at a cost to the server that grows with it. So a worker
-// looks once in asideAgain at most, and spends one part in asideRest of its time on it at most.
+// looks once in asideAgain at most, and spends one part in asideRest of its time on it, but looks each asideLatest.
 const (
-	asideAgain = time.Second
-	asideRest  = 20
+	asideAgain  = time.Second
+	asideRest   = 100
+	asideLatest = time.Minute
 )
 
 // AsideRoom bounds what is put aside, for each tenant and in all. It counts the schedules in the stream of the timers,
@@ -130,7 +131,7 @@ func (r *AsideRoom) count(ctx context.Context) error {
 	counted, err := r.look(context.WithoutCancel(ctx)) // it counts for other messages, too
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known, r.next = true, time.Now().Add(max(asideRest*time.Since(began), asideAgain))
+	r.known, r.next = true, time.Now().Add(min(max(asideRest*time.Since(began), asideAgain), asideLatest))
 	if err != nil {
 		return err
 	}

@@ -91,6 +91,13 @@ func (b *budget) takeFor(app string, places int, now time.Time, d time.Duration)
 	return true
 }
 
+// crowded reports whether a tenant holds more than half as many places as are free.
+func (b *budget) crowded(app string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return 2*b.of[app] > b.all-b.used
+}
+
 // free gives a place back that was taken with [budget.take].
 func (b *budget) free(app string) {
 	b.mu.Lock()

@@ -29,7 +29,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 		return h.dead(m, reasonSubjectMismatch, fmt.Errorf("an expiry of a question of call %.300q does not belong on subject %.300q", e.Key, m.Subject))
 	}
 	m.turns = []subjects.Key{key}
-	if d, back := h.offered(m, in.Workflow); back {
+	if d, back := h.putAsideAgain(m, in.Workflow); back {
 		return d
 	}
 	q, err := h.inquire(m.Held, key, e.Ask)

@@ -23,8 +23,9 @@ const (
 	// quickOffers is how often a message that comes again is offered to workers that may know its
 	// workflow before it is put aside again, or judged without the workflow.
 	quickOffers = 4
-	// graceDeferrals is how often it is put aside at most before it is judged.
-	graceDeferrals = 3
+	// graceDeferrals is how often it is put aside at most before it is judged: often enough that one of several
+	// workers that knows its workflow gets it, although it is offered once each time in a crowd.
+	graceDeferrals = 4
 	// longestAside is how long a message is put aside if nothing wants it to wait longer.
 	longestAside = time.Hour
 )
@@ -43,9 +44,13 @@ func (h *Handlers) giveBack(m *Message, delay time.Duration) (Disposition, bool)
 // which is bounded for all, so larger messages take more of them.
 const bytesOfPlace = 64 << 10
 
-// keepPlace gives a message back that keeps its place, if the budget has one for as long.
+// keepPlace gives a message back that keeps its place, if the budget has one for as long. In a crowd one that has come
+// again does not take one: put aside at its first delivery, it costs no look who holds its turn.
 func (h *Handlers) keepPlace(m *Message, delay time.Duration) (Disposition, bool) {
 	app, _ := h.Space.InSender(m.Subject)
+	if m.deferrals > 0 && m.Lease.Delivery == 1 && h.givenBack.crowded(app) {
+		return Disposition{}, false
+	}
 	if delay > longestPlace || !h.givenBack.takeFor(app, 1+len(m.Data)/bytesOfPlace, h.Now(), delay) {
 		return Disposition{}, false
 	}

@@ -184,7 +184,7 @@ func TestMessageThatWasPutAsideIsAsOldAsItWas(t *testing.T) {
 		code            events.Code // "" if it still waits
 	}{
 		"young":              {time.Now().Format(time.RFC3339Nano), "1", ""},
-		"past the grace":     {time.Now().Add(-time.Minute).Format(time.RFC3339Nano), "3", events.CodeNoBinding},
+		"past the grace":     {time.Now().Add(-time.Minute).Format(time.RFC3339Nano), "4", events.CodeNoBinding},
 		"past, offered once": {time.Now().Add(-time.Minute).Format(time.RFC3339Nano), "1", ""},
 		"past the age":       {time.Now().Add(-2 * time.Hour).Format(time.RFC3339Nano), "1", events.CodeTooOld},
 		"of tomorrow":        {time.Now().Add(24 * time.Hour).Format(time.RFC3339Nano), "-3", ""},

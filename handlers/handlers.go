@@ -190,6 +190,9 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 	if errRestore != nil {
 		return h.unopened(m, errRestore)
 	}
+	if d, back := h.offered(m, in); back {
+		return d
+	}
 	body, err := events.Parse(m.Data)
 	switch {
 	case err != nil && in.Kind == events.KindStructuredOutputReady:

@@ -91,21 +91,30 @@ func (h *Handlers) misplaced(q *inquiry, in subjects.Inbound) string {
 }
 
 // offered gives a message that is offered again and whose workflow is unknown here back within the
-// binding grace: its question was looked at the first time. Beyond the budget one that was put aside
-// before is put aside again; of another one it has to be known whether it is secret, or whose turn it is. Workflow is a token.
-func (h *Handlers) offered(m *Message, workflow string) (Disposition, bool) {
-	if m.offers() <= 1 || h.knows(workflow) || !h.inGrace(m) {
+// binding grace, unread: it was read the first time. It reports false if the budget has no place, and for kinds of
+// messages that no binding decides.
+func (h *Handlers) offered(m *Message, in subjects.Inbound) (Disposition, bool) {
+	switch turn := in.Kind == events.KindStructuredOutputReady; {
+	case !turn && !events.AnswerKind(in.Kind) && in.Kind != events.KindExpire,
+		turn && h.age(m) > h.MaxEventAge, !h.offersAgain(m, in.Workflow):
 		return Disposition{}, false
 	}
-	delay := h.handOverDelay(m)
-	if d, kept := h.keepPlace(m, delay); kept {
-		return d, true
+	return h.keepPlace(m, h.handOverDelay(m))
+}
+
+// offersAgain reports whether a message was offered before and is offered to others now. Workflow is a token.
+func (h *Handlers) offersAgain(m *Message, workflow string) bool {
+	return m.offers() > 1 && !h.knows(workflow) && h.inGrace(m)
+}
+
+// putAsideAgain puts a message aside again beyond the budget, without a look at its question. Of one that was not put
+// aside before it has to be known whether it is secret, or whose turn it is.
+func (h *Handlers) putAsideAgain(m *Message, workflow string) (Disposition, bool) {
+	if m.deferrals == 0 || len(m.turns) == 0 || !h.offersAgain(m, workflow) {
+		return Disposition{}, false
 	}
-	if m.deferrals > 0 && len(m.turns) > 0 {
-		m.secret = m.sealed // else it would not have been put aside open
-		return h.putAside(m, delay)
-	}
-	return Disposition{}, false
+	m.secret = m.sealed // else it would not have been put aside open
+	return h.putAside(m, h.handOverDelay(m))
 }
 
 // elsewhere gives a message of a workflow that is unknown here back: another worker may know it,

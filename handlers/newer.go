@@ -12,7 +12,9 @@ import (
 
 // An acknowledgement of any delivery removes the message from the stream, also one that a later
 // delivery holds as the lease of a turn that runs. So whoever acknowledges a message although its turn
-// has not ended looks first whether a later delivery has claimed the turn or taken it over.
+// has not ended looks first whether a later delivery has claimed the turn or taken it over. There can be none
+// while the first delivery of a message is fresh: the server delivers it again when an ack wait is over, or when
+// a delivery was given back. So a flood of new messages costs no look.
 
 // keys are the keys under which a turn may have been claimed: its workflow may have run reused keys when it was.
 func (t *turn) keys() []subjects.Key { return []subjects.Key{t.key, t.ownKey()} }
@@ -44,6 +46,9 @@ func (h *Handlers) leases(m *Message) ([]idempotency.Lease, error) {
 // ackUnlessHeldLater acknowledges a message whose turn continues without it. It leaves one that a later
 // delivery holds, or may hold.
 func (h *Handlers) ackUnlessHeldLater(m *Message) Disposition {
+	if m.Lease.Delivery == 1 && m.Fresh() {
+		return ack()
+	}
 	leases, err := h.leases(m)
 	return h.ackUnlessLater(m, leases, err)
 }

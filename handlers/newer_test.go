@@ -18,7 +18,7 @@ import (
 	"github.com/oneturn/oneturn/tools"
 )
 
-// runs is a worker of the kit inside its tool, under the second delivery of its message.
+// runs is a worker of the kit inside its tool, under the third delivery of its message.
 type runs struct {
 	*kit
 
@@ -37,7 +37,7 @@ func newRuns(t *testing.T) *runs {
 	r.bind(bindings.EffectUnsafe, time.Minute)
 	r.LeaseHeld = func(context.Context, idempotency.Lease) (bool, error) { return r.inStream, nil }
 	owner := make(chan handlers.Disposition, 1)
-	go func() { owner <- r.Handle(t.Context(), r.message(1, 2)) }()
+	go func() { owner <- r.Handle(t.Context(), r.message(1, 3)) }()
 	<-entered
 	r.end = func() handlers.Disposition {
 		close(ends)
@@ -59,7 +59,10 @@ func TestOlderDeliveryIsNotPutAsideWhileALaterOneRuns(t *testing.T) {
 	t.Parallel()
 	r := newRuns(t)
 	h, _ := r.full(r.without)
-	require.Equal(t, handlers.Leave, h.Handle(t.Context(), r.message(1, 1)).Do)
+	require.Equal(t, handlers.Leave, h.Handle(t.Context(), r.message(1, 2)).Do)
+	late := r.message(1, 1)
+	late.Fresh = func() bool { return false }
+	require.Equal(t, handlers.Leave, h.Handle(t.Context(), late).Do)
 	require.Equal(t, handlers.Ack, r.end().Do)
 	require.Empty(t, r.response().Code)
 }
@@ -108,11 +111,11 @@ func TestOlderDeliveryOfWhatHasTakenATurnOverIsNotAcknowledgedWhileALaterOneRuns
 				}), nil
 			}
 			owner := handlers.New(c)
-			go func() { done <- owner.Handle(t.Context(), taker(2)) }()
+			go func() { done <- owner.Handle(t.Context(), taker(3)) }()
 			<-entered
 			h, _ := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending = 64 })
 			require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.message(99, 1)).Do)
-			require.Equal(t, handlers.Leave, h.Handle(t.Context(), taker(1)).Do)
+			require.Equal(t, handlers.Leave, h.Handle(t.Context(), taker(2)).Do)
 			close(ends)
 			require.Equal(t, handlers.Ack, (<-done).Do)
 			require.True(t, k.response().Success)
@@ -142,7 +145,7 @@ func TestOlderDeliveryOfAnAnswerIsNotAcknowledgedWhileALaterOneRunsItsTurn(t *te
 			require.Equal(t, one.sealed, secrets.Sealed(before.all[0].Data))
 			_, err := k.store.Create(t.Context(), idempotency.Record{ // by another worker
 				Key:  owner.key.Private("takeover", "2"),
-				Meta: idempotency.Meta{Nonce: idempotency.NewNonce(), Epoch: 2, Lease: idempotency.Lease{Stream: "IN", Seq: 20, Delivery: 2}},
+				Meta: idempotency.Meta{Nonce: idempotency.NewNonce(), Epoch: 2, Lease: idempotency.Lease{Stream: "IN", Seq: 20, Delivery: 3}},
 			})
 			require.NoError(t, err)
 			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending, c.BindingGrace = 64, time.Hour })
@@ -150,23 +153,34 @@ func TestOlderDeliveryOfAnAnswerIsNotAcknowledgedWhileALaterOneRunsItsTurn(t *te
 				aside.err = idempotency.ErrRefused
 			}
 			require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.again(before.all[0], 19)).Do, "the only place is taken")
-			require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.again(before.all[0], 20)).Do)
-			require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.again(aside.all[len(aside.all)-1], 20)).Do, "the next worker knows its turn, too")
+			older := func(d handlers.Deferral) *handlers.Message {
+				m := k.again(d, 20)
+				m.Lease.Delivery = 2
+				return m
+			}
+			require.Equal(t, handlers.Leave, h.Handle(t.Context(), older(before.all[0])).Do)
+			require.Equal(t, handlers.Leave, h.Handle(t.Context(), older(aside.all[len(aside.all)-1])).Do, "the next worker knows its turn, too")
 			require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), k.again(before.all[0], 21)).Do, "another message")
 			if !one.sealed && one.refused {
 				later := k.again(before.all[0], 20)
-				later.Lease.Delivery = 3
+				later.Lease.Delivery = 4
 				require.Equal(t, handlers.Nak, h.Handle(t.Context(), later).Do, "it is the lease of the turn")
 			}
 		})
 	}
 }
 
-// unlisted is a journal that counts how often a turn is listed.
+// unlisted is a journal that counts how often a turn is listed and records are read.
 type unlisted struct {
 	*idempotency.Memory
 
-	lists *atomic.Int64
+	lists, reads *atomic.Int64
+}
+
+// Last implements [idempotency.Store].
+func (u unlisted) Last(ctx context.Context, key string) (idempotency.Record, error) {
+	u.reads.Add(1)
+	return u.Memory.Last(ctx, key)
 }
 
 // Scan implements [idempotency.Store].
@@ -187,7 +201,7 @@ func TestNoTurnIsListedToPutItsMessageAsideOrGiveItBack(t *testing.T) {
 			k := newKit(t, toolFunc(nothing))
 			owner := k.asker("asks", "")
 			owner.ask("1")
-			store := unlisted{k.store, &atomic.Int64{}}
+			store := unlisted{k.store, &atomic.Int64{}, &atomic.Int64{}}
 			h, aside := k.bounded(func(c *handlers.Config) {
 				change(k, c)
 				c.MaxAckPending, c.Journal, c.BindingGrace = 64, idempotency.New(store, "w", idempotency.Options{}), time.Hour
@@ -204,4 +218,17 @@ func TestNoTurnIsListedToPutItsMessageAsideOrGiveItBack(t *testing.T) {
 			require.Zero(t, store.lists.Load())
 		})
 	}
+}
+
+// The server delivers a message a second time when an ack wait is over, or when it was given back.
+func TestNothingIsReadToPutAFreshFirstDeliveryAside(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	store := unlisted{k.store, &atomic.Int64{}, &atomic.Int64{}}
+	h, aside := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending, c.Journal = 64, idempotency.New(store, "w", idempotency.Options{}) })
+	for seq := range uint64(4) {
+		h.Handle(t.Context(), k.message(1+seq, 1))
+	}
+	require.Len(t, aside.all, 3)
+	require.Zero(t, store.reads.Load())
 }
