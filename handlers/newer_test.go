@@ -225,7 +225,9 @@ func TestNothingIsReadToPutAFreshFirstDeliveryAside(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	store := unlisted{k.store, &atomic.Int64{}, &atomic.Int64{}}
-	h, aside := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending, c.Journal = 64, idempotency.New(store, "w", idempotency.Options{}) })
+	h, aside := k.bounded(k.without, func(c *handlers.Config) {
+		c.MaxAckPending, c.Journal = 64, idempotency.New(store, "w", idempotency.Options{})
+	})
 	for seq := range uint64(4) {
 		h.Handle(t.Context(), k.message(1+seq, 1))
 	}
