@@ -113,8 +113,8 @@ func (w *world) checkSettled(m *message, known int) {
 		return
 	case n != 0 && n != m.seq && (w.queue[n-1].purged || w.queue[n-1].kind == events.KindResume):
 		return // the same
-	case n != 0 && n != m.seq && w.queue[n-1].aside:
-		return // the message that holds the turn was put aside under an earlier delivery: also the same
+	case n != 0 && n != m.seq && (w.queue[n-1].aside || w.letters[n] != ""):
+		return // the message that holds the turn was put aside, or became a dead letter, under an earlier delivery: also the same
 	case n == 0 || n == m.seq || !w.queue[n-1].lives():
 		w.violatef("%s: #%d was settled before the turn had a response, and no other message holds it", m.turn.id.Turn, m.seq)
 	}

@@ -250,13 +250,13 @@ func (m *message) release() {
 func (m *message) ack(by *thread, known int) {
 	if !m.settled {
 		m.w.checkAside(m, by)
-		if by.lease != m.last && !m.aside { // it comes a whole ack wait late, and takes the message from its next owner
+		m.late = by.lease != m.last || m.holder != nil && m.holder != by // the server may have forgotten a number
+		if m.late && !m.aside {                                          // it comes a whole ack wait late, and takes the message from its next owner
 			m.w.hit(m.last)
 			if m.holder != nil && m.holder != by {
 				m.w.hit(m.holder.lease)
 			}
 		}
-		m.late = by.lease != m.last
 		m.settled, m.leased, m.holder = true, false, nil
 		m.w.checkSettled(m, known)
 	}
