@@ -23,11 +23,13 @@ const (
 )
 
 // A look at what is put aside lists all of it, at a cost to the server that grows with it. So a worker
-// looks once in asideAgain at most, and spends one part in asideRest of its time on it, but looks each asideLatest.
+// looks once in asideAgain at most, and spends one part in asideRest of its time on it, but looks each asideLatest, and
+// while messages are refused one part in refusedRest.
 const (
 	asideAgain  = time.Second
 	asideRest   = 100
 	asideLatest = time.Minute
+	refusedRest = 20
 )
 
 // AsideRoom bounds what is put aside, for each tenant and in all. It counts the schedules in the stream of the timers,
@@ -40,6 +42,7 @@ type AsideRoom struct {
 	mu    sync.Mutex
 	known bool      // whether a look was tried
 	next  time.Time // when to look again
+	soon  time.Time // when to look again before a message is refused
 	use   asideUse  // as of the last look that succeeded, and what was put aside since
 	since asideUse  // what was put aside since the last look began
 }
@@ -71,21 +74,33 @@ func newAsideRoom(look func(context.Context) (asideUse, error)) *AsideRoom {
 // what was counted last; they wait only for the first look. An error says that the look failed: then
 // that count decided, too.
 func (r *AsideRoom) Take(ctx context.Context, app string, bytes int) (bool, error) {
-	err := r.refresh(ctx)
+	size := int64(bytes) + asideOverhead
+	err := r.refresh(ctx, false)
+	if r.take(app, size) {
+		return true, err
+	}
+	// What came back since the last look is still counted.
+	if errAgain := r.refresh(ctx, true); errAgain != nil {
+		err = errAgain
+	}
+	return r.take(app, size), err
+}
+
+// take counts a message of so many bytes if there is room for it by the last count, and reports whether there is.
+func (r *AsideRoom) take(app string, size int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	most := r.use.most
 	if most <= 0 {
 		most = defaultAsideSize
 	}
-	size := int64(bytes) + asideOverhead
 	of := r.use.tenants[app]
 	fits := of.msgs < maxAside && of.bytes+size <= most/asideShare && r.use.bytes+size <= most
 	if fits {
 		r.use.add(app, 1, size)
 		r.since.add(app, 1, size)
 	}
-	return fits, err
+	return fits
 }
 
 func (u *asideUse) add(app string, msgs int, bytes int64) {
@@ -97,9 +112,9 @@ func (u *asideUse) add(app string, msgs int, bytes int64) {
 	u.bytes += bytes
 }
 
-// refresh looks at what is put aside if it is time to.
-func (r *AsideRoom) refresh(ctx context.Context) error {
-	known, due := r.due()
+// refresh looks at what is put aside if it is time to; refused says that a message has no room by the last count.
+func (r *AsideRoom) refresh(ctx context.Context, refused bool) error {
+	known, due := r.due(refused)
 	if !due {
 		return nil
 	}
@@ -116,7 +131,7 @@ func (r *AsideRoom) refresh(ctx context.Context) error {
 		}
 	}
 	defer func() { <-r.looks }()
-	if _, due := r.due(); !due { // another call has looked meanwhile
+	if _, due := r.due(refused); !due { // another call has looked meanwhile
 		return nil
 	}
 	return r.count(ctx)
@@ -131,7 +146,10 @@ func (r *AsideRoom) count(ctx context.Context) error {
 	counted, err := r.look(context.WithoutCancel(ctx)) // it counts for other messages, too
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known, r.next = true, time.Now().Add(min(max(asideRest*time.Since(began), asideAgain), asideLatest))
+	took, now := time.Since(began), time.Now()
+	r.known = true
+	r.next = now.Add(min(max(asideRest*took, asideAgain), asideLatest))
+	r.soon = now.Add(max(refusedRest*took, asideAgain))
 	if err != nil {
 		return err
 	}
@@ -143,10 +161,11 @@ func (r *AsideRoom) count(ctx context.Context) error {
 }
 
 // due reports whether there was a look, and whether it is time for one.
-func (r *AsideRoom) due() (known, due bool) {
+func (r *AsideRoom) due(refused bool) (known, due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.known, !time.Now().Before(r.next)
+	now := time.Now()
+	return r.known, !now.Before(r.next) || refused && !now.Before(r.soon)
 }
 
 // mayPutAside reports whether a message may be put aside within the bounds of its tenant and of all. A

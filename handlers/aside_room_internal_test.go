@@ -79,12 +79,45 @@ func TestLooksAtWhatIsPutAsideTakeASmallPartOfTheTimeOfTheServer(t *testing.T) {
 				l.slots(t.Context(), 8, "app")
 				require.Equal(t, before+1, l.looks)
 				<-time.After(rest - time.Millisecond)
-				l.slots(t.Context(), 8, "other")
+				l.slots(t.Context(), 1, "other") // it fits by the last count
 				require.Equal(t, before+1, l.looks, "it rests")
 				<-time.After(time.Millisecond)
 			}
 		})
 	}
+}
+
+// Each is put aside three times within a minute, as with a grace of 30 s.
+func TestMessagesThatArePutAsideAgainTakeNoMoreRoomThanTheyHave(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var live, refused, looks int
+		r := newAsideRoom(func(context.Context) (asideUse, error) {
+			<-time.After(700 * time.Millisecond)
+			looks++
+			u := asideUse{most: 1 << 30}
+			u.add("app", live, int64(live)*asideOverhead)
+			return u, nil
+		})
+		began := time.Now()
+		for _, after := range []time.Duration{0, 11 * time.Second, 33 * time.Second} {
+			<-time.After(time.Until(began.Add(after)))
+			live = 0 // their schedules have fired
+			for range 2 * maxAside / 5 {
+				if ok, _ := r.Take(t.Context(), "app", 0); ok {
+					live++
+				} else {
+					refused++
+				}
+			}
+		}
+		require.Zero(t, refused)
+		require.Equal(t, 2, looks)
+		for range maxAside {
+			_, _ = r.Take(t.Context(), "app", 0)
+		}
+		require.Equal(t, 2, looks, "what is refused has the server look for a small part of the time, too")
+	})
 }
 
 // While one call looks, and when the look fails, the others are decided by the last count and what was put aside since.

@@ -80,10 +80,7 @@ func (b *budget) take(app string) bool {
 func (b *budget) takeFor(app string, places int, now time.Time, d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.ends) > 0 && !now.Before(b.ends[0].at) {
-		over := heap.Pop(&b.ends).(end) //nolint:forcetypeassert // the heap holds nothing else
-		b.leaves(over.app, over.places)
-	}
+	b.expire(now)
 	if !b.takes(app, places) {
 		return false
 	}
@@ -91,10 +88,11 @@ func (b *budget) takeFor(app string, places int, now time.Time, d time.Duration)
 	return true
 }
 
-// crowded reports whether a tenant holds more than half as many places as are free.
-func (b *budget) crowded(app string) bool {
+// crowded reports whether a tenant holds more than half as many places as are free now.
+func (b *budget) crowded(app string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.expire(now)
 	return 2*b.of[app] > b.all-b.used
 }
 
@@ -103,6 +101,14 @@ func (b *budget) free(app string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.leaves(app, 1)
+}
+
+// expire frees the places that were taken for a time that is over.
+func (b *budget) expire(now time.Time) {
+	for len(b.ends) > 0 && !now.Before(b.ends[0].at) {
+		over := heap.Pop(&b.ends).(end) //nolint:forcetypeassert // the heap holds nothing else
+		b.leaves(over.app, over.places)
+	}
 }
 
 func (b *budget) takes(app string, places int) bool {

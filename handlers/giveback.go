@@ -48,7 +48,7 @@ const bytesOfPlace = 64 << 10
 // again does not take one: put aside at its first delivery, it costs no look who holds its turn.
 func (h *Handlers) keepPlace(m *Message, delay time.Duration) (Disposition, bool) {
 	app, _ := h.Space.InSender(m.Subject)
-	if m.deferrals > 0 && m.Lease.Delivery == 1 && h.givenBack.crowded(app) {
+	if m.deferrals > 0 && m.Lease.Delivery == 1 && h.givenBack.crowded(app, h.Now()) {
 		return Disposition{}, false
 	}
 	if delay > longestPlace || !h.givenBack.takeFor(app, 1+len(m.Data)/bytesOfPlace, h.Now(), delay) {
@@ -102,13 +102,13 @@ func (h *Handlers) whileTurnLives(m *Message) time.Duration {
 
 // handOverDelay is how long to wait before another worker is offered a message of a workflow that is
 // unknown here: hardly at all at first, because workers of other workflows may share the pool, then
-// ever longer within the binding grace.
+// ever longer within the binding grace, however long that is: a few dozen times at most.
 func (h *Handlers) handOverDelay(m *Message) time.Duration {
 	if m.offersQuickly() {
 		return firstOffer
 	}
 	longest := max(h.BindingGrace/(graceNaks-10), time.Millisecond)
-	return min(firstOffer<<min(max(m.offers(), 1)-1, 10), longest)
+	return min(firstOffer<<min(max(m.offers(), 1)-1, 30), longest)
 }
 
 // firstOffer is the shortest delay of what another worker may know.

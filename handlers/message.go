@@ -27,7 +27,9 @@ type Message struct {
 	// Fresh reports whether the delivery was received or kept in progress recently enough
 	// that it may claim a turn.
 	Fresh func() bool
-	Slot  Slot // what it takes of the worker, nil if nobody counts
+	// AckWait is that of the consumer. Nil: it is not known.
+	AckWait func() time.Duration
+	Slot    Slot // what it takes of the worker, nil if nobody counts
 
 	// tools ends when the tools of the worker have to stop, see [Handlers.Handle].
 	tools context.Context //nolint:containedctx // the life of the worker, not of a call

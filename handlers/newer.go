@@ -12,9 +12,8 @@ import (
 
 // An acknowledgement of any delivery removes the message from the stream, also one that a later
 // delivery holds as the lease of a turn that runs. So whoever acknowledges a message although its turn
-// has not ended looks first whether a later delivery has claimed the turn or taken it over. There can be none
-// while the first delivery of a message is fresh: the server delivers it again when an ack wait is over, or when
-// a delivery was given back. So a flood of new messages costs no look.
+// has not ended looks first whether a later delivery has claimed the turn or taken it over. A flood of new messages
+// costs no look, see [Handlers.onlyDelivery].
 
 // keys are the keys under which a turn may have been claimed: its workflow may have run reused keys when it was.
 func (t *turn) keys() []subjects.Key { return []subjects.Key{t.key, t.ownKey()} }
@@ -43,10 +42,18 @@ func (h *Handlers) leases(m *Message) ([]idempotency.Lease, error) {
 	return leases, nil
 }
 
+// onlyDelivery reports whether a message has been delivered once and cannot have been delivered again by now. The server
+// does that when an ack wait is over, and a new leader of the consumer, or a server that has started again, counts it
+// from when the stream took the message, unless there was a heartbeat. So one that has waited in the stream may have
+// been delivered again however fresh this delivery is. An ack wait that an operator lowers by hand can be known too late.
+func (h *Handlers) onlyDelivery(m *Message) bool {
+	return m.Lease.Delivery == 1 && m.Fresh() && m.AckWait != nil && h.serverNow(m).Sub(m.arrived) < m.AckWait()/2
+}
+
 // ackUnlessHeldLater acknowledges a message whose turn continues without it. It leaves one that a later
 // delivery holds, or may hold.
 func (h *Handlers) ackUnlessHeldLater(m *Message) Disposition {
-	if m.Lease.Delivery == 1 && m.Fresh() {
+	if h.onlyDelivery(m) {
 		return ack()
 	}
 	leases, err := h.leases(m)

@@ -60,9 +60,16 @@ func TestOlderDeliveryIsNotPutAsideWhileALaterOneRuns(t *testing.T) {
 	r := newRuns(t)
 	h, _ := r.full(r.without)
 	require.Equal(t, handlers.Leave, h.Handle(t.Context(), r.message(1, 2)).Do)
-	late := r.message(1, 1)
-	late.Fresh = func() bool { return false }
-	require.Equal(t, handlers.Leave, h.Handle(t.Context(), late).Do)
+	first := func(stored time.Time, fresh bool) *handlers.Message {
+		m := r.message(1, 1)
+		m.Stored, m.Fresh, m.AckWait = stored, func() bool { return fresh }, ackWait
+		return m
+	}
+	require.Equal(t, handlers.Leave, h.Handle(t.Context(), first(time.Now(), false)).Do, "an ack wait may be over")
+	require.Equal(t, handlers.Leave, h.Handle(t.Context(), first(time.Now().Add(-16*time.Second), true)).Do,
+		"a new leader counts from when the stream took the message")
+	unknown := r.message(1, 1)
+	require.Equal(t, handlers.Leave, h.Handle(t.Context(), unknown).Do, "the ack wait is not known")
 	require.Equal(t, handlers.Ack, r.end().Do)
 	require.Empty(t, r.response().Code)
 }
@@ -220,6 +227,8 @@ func TestNoTurnIsListedToPutItsMessageAsideOrGiveItBack(t *testing.T) {
 	}
 }
 
+func ackWait() time.Duration { return 30 * time.Second }
+
 // The server delivers a message a second time when an ack wait is over, or when it was given back.
 func TestNothingIsReadToPutAFreshFirstDeliveryAside(t *testing.T) {
 	t.Parallel()
@@ -229,7 +238,9 @@ func TestNothingIsReadToPutAFreshFirstDeliveryAside(t *testing.T) {
 		c.MaxAckPending, c.Journal = 64, idempotency.New(store, "w", idempotency.Options{})
 	})
 	for seq := range uint64(4) {
-		h.Handle(t.Context(), k.message(1+seq, 1))
+		m := k.message(1+seq, 1)
+		m.AckWait = ackWait
+		h.Handle(t.Context(), m)
 	}
 	require.Len(t, aside.all, 3)
 	require.Zero(t, store.reads.Load())

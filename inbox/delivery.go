@@ -49,6 +49,9 @@ func (d *Delivery) Fresh() bool {
 	return d.held.Err() == nil && d.own.Fresh(d.in.now(), d.in.wait())
 }
 
+// AckWait is how long the server waits for a heartbeat of the delivery, as its consumer was read last.
+func (d *Delivery) AckWait() time.Duration { return d.in.wait() }
+
 // What settles a message, or keeps it.
 const (
 	ackBody      = "+ACK"

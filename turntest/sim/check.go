@@ -332,14 +332,18 @@ func (w *world) mayInterrupt(t *turn, h *history) bool {
 }
 
 // robbed reports whether the acknowledgement of an earlier delivery, which was put aside, took the message from
-// the delivery that claimed the turn, and another message than its copy took the turn over.
+// the delivery that claimed the turn, and another message than its copy took the turn over or ended it.
 func (w *world) robbed(h *history) bool {
 	n := h.claim.Meta.Lease.Seq
-	if n == 0 || len(h.takeovers) == 0 {
+	if n == 0 {
 		return false
 	}
-	m, by := w.queue[n-1], h.takeovers[0].Meta.Lease.Seq
-	return m.aside && m.late && by != 0 && !slices.Contains(m.copies, w.queue[by-1])
+	by := h.responses[0].Meta.Lease.Seq
+	if len(h.takeovers) > 0 {
+		by = h.takeovers[0].Meta.Lease.Seq
+	}
+	m := w.queue[n-1]
+	return m.aside && m.late && by != 0 && by != n && !slices.Contains(m.copies, w.queue[by-1])
 }
 
 func ended(runs []*entry, result string, by idempotency.Meta) bool {

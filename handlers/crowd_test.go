@@ -1,0 +1,88 @@
+package handlers_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/handlers"
+)
+
+// crowded is a worker with two places, which two messages have taken for some milliseconds, and the one that was put
+// aside beyond them.
+type crowded struct {
+	*kit
+
+	h     *handlers.Handlers
+	aside *aside
+	now   time.Time
+	room  bool
+}
+
+func newCrowded(t *testing.T, grace time.Duration) *crowded {
+	t.Helper()
+	c := &crowded{kit: newKit(t, toolFunc(nothing)), now: time.Now(), room: true}
+	c.h, c.aside = c.bounded(c.without, func(o *handlers.Config) {
+		o.Now, o.ServerTime, o.BindingGrace = func() time.Time { return c.now }, nil, grace
+		o.AsideRoom = func(context.Context, string, int) (bool, error) { return c.room, nil }
+	})
+	for seq := range uint64(3) {
+		c.h.Handle(t.Context(), c.message(1+seq, 1))
+	}
+	require.Len(t, c.aside.all, 1)
+	return c
+}
+
+// returns has what was put aside last come again.
+func (c *crowded) returns(seq uint64) handlers.Disposition {
+	m := c.again(c.aside.all[len(c.aside.all)-1], seq)
+	m.Stored = c.now
+	return c.h.Handle(c.t.Context(), m)
+}
+
+func TestInACrowdWhatComesAgainIsPutAsideAtItsFirstDelivery(t *testing.T) {
+	t.Parallel()
+	c := newCrowded(t, time.Hour)
+	require.Equal(t, handlers.Ack, c.returns(10).Do)
+	require.Len(t, c.aside.all, 2)
+}
+
+func TestCrowdEndsWhenThePlacesOfItsTenantAreFreeAgain(t *testing.T) {
+	t.Parallel()
+	c := newCrowded(t, time.Hour)
+	c.now = c.now.Add(10 * time.Minute)
+	require.Equal(t, handlers.Nak, c.returns(10).Do)
+	c.now, c.room = c.now.Add(10*time.Minute), false
+	require.Equal(t, handlers.Nak, c.returns(11).Do, "no room is needed where places are free")
+	require.Len(t, c.aside.all, 1)
+}
+
+// The server's count of deliveries is no count of claims that have failed.
+func TestTurnOfAnUnknownWorkflowWaitsForItsGraceHoweverLongItIs(t *testing.T) {
+	t.Parallel()
+	for _, grace := range []time.Duration{30 * time.Second, 5 * time.Minute, 20 * time.Minute} {
+		t.Run(grace.String(), func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, toolFunc(nothing))
+			began := time.Now()
+			now := began
+			h, _ := k.bounded(k.without, func(c *handlers.Config) {
+				c.Now, c.ServerTime, c.BindingGrace = func() time.Time { return now }, nil, grace
+			})
+			for delivery := uint64(1); ; delivery++ {
+				d := h.Handle(t.Context(), k.message(1, delivery))
+				if d.Do == handlers.Ack {
+					break
+				}
+				require.Equal(t, handlers.Nak, d.Do)
+				now = now.Add(d.Delay)
+			}
+			require.GreaterOrEqual(t, now.Sub(began), grace)
+			require.Equal(t, events.CodeNoBinding, k.response().Code)
+			require.Empty(t, k.letters())
+		})
+	}
+}
