@@ -209,7 +209,7 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 func (h *Handlers) handOver(t *turn) time.Duration {
 	if t.m.offers() == 1 {
 		h.often(t.m, slog.LevelWarn, "unknown workflow: the turn is offered to other workers", "", "chat", cut(t.Chat), "turn", cut(t.callID),
-			"grace", h.BindingGrace, "reason", t.reject.content)
+			"grace", h.grace(), "reason", t.reject.content)
 	}
 	return h.handOverDelay(t.m)
 }

@@ -41,6 +41,9 @@ type Options struct {
 // it anew: an empty queue or journal would run old turns again.
 var ErrGone = presence.ErrGone
 
+// ErrDraining is why an inbox that stops is not ready.
+var ErrDraining = errors.New("draining: it takes no new messages and stops when its tools have ended")
+
 // ErrClosed says that the NATS connection was closed for good.
 var ErrClosed = errors.New("the NATS connection is closed")
 
@@ -257,7 +260,9 @@ func (in *Inbox) Ready() error {
 	running, pulled := in.sub != nil, in.outstanding.total() > 0
 	in.mu.Unlock()
 	switch silent := in.now() - time.Duration(in.word.Load()); {
-	case !running || in.draining.Load():
+	case in.draining.Load():
+		return ErrDraining
+	case !running:
 		return errors.New("not consuming")
 	case !in.nc.IsConnected():
 		return errors.New("not connected to NATS")

@@ -89,6 +89,16 @@ func (d *diagnosis) worst() string {
 	return worst
 }
 
+// count returns how many checks have a verdict.
+func (d *diagnosis) count(verdict string) (n int) {
+	for _, c := range d.Checks {
+		if c.Verdict == verdict {
+			n++
+		}
+	}
+	return n
+}
+
 func (d *diagnosis) text(w io.Writer) {
 	for _, c := range d.Checks {
 		fmt.Fprintf(w, "%-7s  %-10s  %s\n", c.Verdict, c.Check, hang(clean(c.Detail, 1000), 21))
@@ -96,9 +106,12 @@ func (d *diagnosis) text(w io.Writer) {
 			fmt.Fprintln(w, wrap("mend: "+clean(c.Mend, 500), 21))
 		}
 	}
-	if d.Healthy {
-		fmt.Fprintln(w, "nothing is broken")
-	} else {
+	switch warnings := d.count(verdictWarning); {
+	case !d.Healthy:
 		fmt.Fprintln(w, "something is broken: see the errors above")
+	case warnings > 0:
+		fmt.Fprintf(w, "nothing is broken; %s above\n", plural(warnings, "warning"))
+	default:
+		fmt.Fprintln(w, "nothing is broken")
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/inbox"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -46,7 +48,11 @@ func (d *diagnosis) workers(ctx context.Context, s *server) {
 			d.addf("workers", verdict, "", "and %d other reasons", len(reasons)-maxReasons)
 			break
 		}
-		d.addf("workers", verdict, "see its log, and docs/operations.md", "%d of %s not ready: %s", reasons[reason], plural(n, "worker"), reason)
+		mend, verdict := "see its log, and docs/operations.md", verdict
+		if strings.Contains(reason, inbox.ErrDraining.Error()) {
+			mend, verdict = "start another one if it shall not come back: turns wait meanwhile", verdictWarning
+		}
+		d.addf("workers", verdict, mend, "%d of %s not ready: %s", reasons[reason], plural(n, "worker"), reason)
 	}
 }
 

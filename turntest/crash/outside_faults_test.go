@@ -95,7 +95,7 @@ func TestWorkerThatIsPausedInACallToAnotherProcess(t *testing.T) {
 	for i, effect := range outsideEffects() {
 		zombie := r.start("")
 		before := r.entered()
-		r.publish(1, []string{effect}, 700, false)
+		r.publish(1, []string{effect}, 2000, false) // ms: the signal has to come before the answer, on a busy machine too
 		require.Eventually(t, func() bool { return r.entered() > before }, deadline, 5*time.Millisecond, "the tool is not entered")
 		require.NoError(t, zombie.cmd.Process.Signal(syscall.SIGSTOP))
 		r.standsStill(zombie)
