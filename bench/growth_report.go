@@ -83,7 +83,7 @@ func (r growthReport) section() (name, command string) {
 func (r growthReport) table(w io.Writer) error {
 	fmt.Fprintf(w, "machine   %s\n", r.Machine)
 	fmt.Fprintf(w, "versions  %s\n", r.Machine.versions())
-	fmt.Fprintf(w, "tier      %s (%s)\n", r.Tier, r.TierText)
+	fmt.Fprint(w, tierLine(r.Tier, r.TierText))
 	fmt.Fprintf(w, "run       each measured once, server, workers and publisher in processes; load %s, then %s\n\n", r.LoadAtStart, r.LoadAtEnd)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "measurement\tfigure\tunit\tload\tproduct\tbaseline\tof\tratio\taim")

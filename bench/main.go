@@ -1,6 +1,7 @@
 // Command bench measures the whole path of a turn, from published to response stored, beside
 // two baselines in the same run: raw, the physical limit of storing two events a turn, and
-// usual, what one writes with nats.go. docs/performance.md says how and shows a run.
+// usual, what one writes with nats.go. docs/performance.md describes the method and the results,
+// docs/notes/performance-diary.md has the complete tables.
 //
 //	go run ./bench                       the whole table, about a quarter of an hour
 //	go run ./bench -brief                a look, in seconds

@@ -16,7 +16,7 @@ type output struct{ json, document string }
 
 func (o *output) flags(fs *flag.FlagSet) {
 	fs.StringVar(&o.json, "json", "", "file for all figures as JSON")
-	fs.StringVar(&o.document, "write", "", "document whose table is replaced by this one: docs/performance.md")
+	fs.StringVar(&o.document, "write", "", "document whose table is replaced by this one: docs/notes/performance-diary.md")
 }
 
 // command is how a run can be made again elsewhere: without the names of files.
@@ -56,6 +56,11 @@ func (o *output) write(r written, out io.Writer) error {
 		return fmt.Errorf("write the table: %w", err)
 	}
 	return nil
+}
+
+// tierLine returns the line of a table's header that describes the tier, wrapped to the width of a document.
+func tierLine(name, text string) string {
+	return "tier      " + name + " (" + strings.ReplaceAll(text, "; ", ";\n          ") + ")\n"
 }
 
 // replace writes a table between the two markers of its section.

@@ -107,7 +107,7 @@ func (r report) section() (name, command string) { return "bench", r.Settings.Co
 func (r report) table(w io.Writer) error {
 	fmt.Fprintf(w, "machine   %s\n", r.Machine)
 	fmt.Fprintf(w, "versions  %s\n", r.Machine.versions())
-	fmt.Fprintf(w, "tier      %s (%s)\n", r.Tier, r.TierText)
+	fmt.Fprint(w, tierLine(r.Tier, r.TierText))
 	fmt.Fprintf(w, "run       median of %d, in brackets the least and the greatest; %d turns after %d to warm up; embedded worker connects by %s; load %s, then %s\n",
 		r.Settings.Repeats, r.Settings.Turns, r.Settings.WarmTurns, r.Settings.Transport, r.Settings.LoadAtStart, r.Settings.LoadAtEnd)
 	fmt.Fprintf(w, "raw       consume, two pipelined publishes, ack: no claim, nothing decoded\n")
