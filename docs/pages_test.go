@@ -64,12 +64,16 @@ func fenced(t *testing.T, name, lang string) []block {
 // prose is a page without its fenced blocks.
 func prose(text string) string { return fence.ReplaceAllString(text, "") }
 
-// anchors of the headings of a page, as GitHub makes them.
+// anchors of a page: those of its headings, as GitHub makes them, and those that it names itself, which stay when a
+// heading changes.
 func anchors(text string) []string {
 	var found []string
 	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(prose(text), -1) {
 		plain := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
 		found = append(found, strings.ReplaceAll(plain, " ", "-"))
+	}
+	for _, m := range regexp.MustCompile(`(?m)^<a id="([a-z0-9-]+)"></a>$`).FindAllStringSubmatch(prose(text), -1) {
+		found = append(found, m[1])
 	}
 	return found
 }

@@ -1,0 +1,49 @@
+package docs_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rulesOfTheJournal is how many rules the page of the journal has: comments in the code refer to them by number.
+const rulesOfTheJournal = 18
+
+func TestEachRuleOfTheJournalPageHasItsAnchorItsCodeAndItsTest(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("journal.md")
+	require.NoError(t, err)
+	_, rules, found := strings.Cut(string(text), "\n## Rules\n")
+	require.True(t, found)
+	rules, _, found = strings.Cut(rules, "\n## ")
+	require.True(t, found)
+	sections := strings.Split(rules, "\n<a id=\"rule-")[1:]
+	require.Len(t, sections, rulesOfTheJournal)
+	for i, section := range sections {
+		require.Regexp(t, fmt.Sprintf(`^%d"></a>\n### Rule %d: [a-z]`, i+1, i+1), section)
+		require.Regexp(t, regexp.MustCompile(`(?m)^Code: .*\.go\)`), section, "rule %d", i+1)
+		require.Regexp(t, regexp.MustCompile("(?m)^Test: .*_test\\.go\\) `Test"), section, "rule %d", i+1)
+	}
+}
+
+// TestEachKindOfRecordIsInTheTableOfTheJournalPage reads the kinds from the code, so that no new one is forgotten.
+func TestEachKindOfRecordIsInTheTableOfTheJournalPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("journal.md")
+	require.NoError(t, err)
+	kinds := 0
+	for _, file := range []string{"../idempotency/turn.go", "../subjects/key.go", "../subjects/ask.go"} {
+		code, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`(?m)^(?:const)?\s+[kK]ind[A-Z]\w+\s+= "([a-z_]+)"`).FindAllStringSubmatch(string(code), -1) {
+			kinds++
+			require.Regexp(t, regexp.MustCompile("(?m)^\\| (?:`[^`]+`, )?`"+m[1]+"(?:\\.<[a-z]+>)?`[^|]* \\| (?:public|private) \\|"), string(page), "%s: kind %s", file, m[1])
+		}
+	}
+	const known = 14
+	require.Equal(t, known, kinds)
+}
