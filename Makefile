@@ -40,7 +40,7 @@ sim: ## search COUNT (20,000) simulated schedules for one that breaks the promis
 .PHONY: mutants
 mutants: ## plant one fault after the other in the journal and in sweeps: simulation and tests have to find each; released workers have none
 	go test -count=1 -timeout=5m -tags=mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/sim
-	go test -count=1 -timeout=5m -tags=mutants -run='^TestEachMutantOf.*IsCaught$$' -v ./handlers
+	go test -count=1 -timeout=5m -tags=mutants -run='^TestEachMutantOf.*IsCaught$$' -v ./handlers ./idempotency
 	go test -count=1 -timeout=5m -tags=released -run='HasNoFailpointsAndNoMutants|HasFailpointsAndMutants' ./cmd/worker
 
 # Real workers, servers and networks instead of simulated ones.
