@@ -47,11 +47,12 @@ const bytesOfPlace = 64 << 10
 // keepPlace gives a message back that keeps its place, if the budget has one for as long. In a crowd one that has come
 // again does not take one: put aside at its first delivery, it costs no look who holds its turn.
 func (h *Handlers) keepPlace(m *Message, delay time.Duration) (Disposition, bool) {
-	app, _ := h.Space.InSender(m.Subject)
-	if m.deferrals > 0 && m.Lease.Delivery == 1 && h.givenBack.crowded(app, h.Now()) {
+	if delay > longestPlace {
 		return Disposition{}, false
 	}
-	if delay > longestPlace || !h.givenBack.takeFor(app, 1+len(m.Data)/bytesOfPlace, h.Now(), delay) {
+	app, _ := h.Space.InSender(m.Subject)
+	now, again := h.Now(), m.deferrals > 0 && m.Lease.Delivery == 1
+	if again && h.givenBack.crowded(app, now) || !h.givenBack.takeFor(app, 1+len(m.Data)/bytesOfPlace, now, delay) {
 		return Disposition{}, false
 	}
 	return nakAfter(delay), true

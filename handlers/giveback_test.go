@@ -14,7 +14,6 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/secrets"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tools"
 )
@@ -206,102 +205,6 @@ func TestMessageThatWasPutAsideIsAsOldAsItWas(t *testing.T) {
 			require.Equal(t, c.code, k.response().Code)
 		})
 	}
-}
-
-// TestAnswerThatWasPutAsideIsInTime: it counts as of when it was sent, though the question's time is
-// over when a worker with its workflow gets it.
-func TestAnswerThatWasPutAsideIsInTime(t *testing.T) {
-	t.Parallel()
-	k := newKit(t, toolFunc(nothing))
-	owner := k.asker("asks", "")
-	end := time.Now().Add(time.Minute)
-	owner.ask("1", func(e *events.ToolCall) { e.Answer.ExpiresAt = end })
-	h, aside := k.bounded(k.without)
-	for seq := uint64(2); seq < 5; seq++ {
-		h.Handle(t.Context(), k.says(seq, owner.question("1"), yes()).Message)
-	}
-	m := k.again(aside.all[0], 9)
-	m.Stored = end.Add(time.Hour)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
-	require.Equal(t, idempotency.Answered, owner.outcome("1"))
-}
-
-// TestSecretAnswerIsPutAsideSealed: also one to a question that is not known yet, which may be secret.
-func TestSecretAnswerIsPutAsideSealed(t *testing.T) {
-	t.Parallel()
-	k := newKit(t, toolFunc(nothing))
-	keys, err := secrets.Parse([]byte(secrets.NewKey()))
-	require.NoError(t, err)
-	owner := k.asker("asks", "")
-	owner.ask("1", func(e *events.ToolCall) { e.Secret = true })
-	for ask, change := range map[string]func(*handlers.Config){"1": k.without, "2": func(*handlers.Config) {}} {
-		h, aside := k.bounded(change, func(c *handlers.Config) { c.SecretKeys = keys })
-		for seq := uint64(2); seq < 5; seq++ {
-			h.Handle(t.Context(), k.says(seq, owner.question(ask), "swordfish").Message)
-		}
-		require.Len(t, aside.all, 1)
-		require.NotContains(t, string(aside.all[0].Data), "swordfish")
-		require.True(t, secrets.Sealed(aside.all[0].Data))
-		if ask != "1" {
-			continue
-		}
-		c := k.Config
-		c.SecretKeys = keys
-		require.Equal(t, handlers.Erase, handlers.New(c).Handle(t.Context(), k.again(aside.all[0], 9)).Do)
-		require.Equal(t, idempotency.Answered, owner.outcome("1"))
-	}
-	h, aside := k.bounded(k.without) // a worker without keys
-	for seq := uint64(12); seq < 14; seq++ {
-		require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.says(seq, owner.question("1"), "swordfish").Message).Do)
-	}
-	beyond := k.says(14, owner.question("1"), "swordfish")
-	require.Equal(t, handlers.Erase, h.Handle(t.Context(), beyond.Message).Do)
-	require.Equal(t, events.VerdictUnknown, beyond.verdict(t).Code)
-	require.Empty(t, aside.all)
-}
-
-// TestFloodOfAnswersToNothingIsNotErasedOneByOne: for each the server would write a file anew. Answers of
-// other tenants are erased, and those to secret questions always.
-func TestFloodOfAnswersToNothingIsNotErasedOneByOne(t *testing.T) {
-	t.Parallel()
-	k := newKit(t, toolFunc(nothing))
-	owner := k.asker("asks", "")
-	owner.ask("1", func(e *events.ToolCall) { e.Secret = true })
-	h, _ := k.bounded()
-	old := func(m *mail) *handlers.Message {
-		m.Stored = time.Now().Add(-time.Hour)
-		return m.Message
-	}
-	done := map[handlers.Do]int{}
-	for seq := range uint64(200) {
-		done[h.Handle(t.Context(), old(k.says(seq+2, "t/1", yes()))).Do]++
-	}
-	require.Equal(t, map[handlers.Do]int{handlers.Erase: 32, handlers.Ack: 168}, done)
-	other := old(k.says(300, "t/1", yes(), func(r *events.ToolCallResponse) { r.App = "other" }))
-	other.Subject = k.space.In("default", events.KindToolCallResponse, "other", "WF", "chat")
-	require.Equal(t, handlers.Erase, h.Handle(t.Context(), other).Do)
-	secret := old(k.says(301, owner.question("1"), "swordfish"))
-	secret.Subject = k.space.In("gpu", events.KindToolCallResponse, "app", "WF", "chat") // of a pool that has not asked
-	require.Equal(t, handlers.Erase, h.Handle(t.Context(), secret).Do)
-}
-
-// TestAnswerThatWasPutAsideOpenIsPutAsideAgainWithoutALookAtItsQuestion: that was looked at before, so the
-// answer is not erased.
-func TestAnswerThatWasPutAsideOpenIsPutAsideAgainWithoutALookAtItsQuestion(t *testing.T) {
-	t.Parallel()
-	k := newKit(t, toolFunc(nothing))
-	owner := k.asker("asks", "")
-	owner.ask("1")
-	h, aside := k.bounded(k.without)
-	for seq := uint64(2); seq < 5; seq++ {
-		h.Handle(t.Context(), k.says(seq, owner.question("1"), yes()).Message)
-	}
-	require.Len(t, aside.all, 1)
-	h.Askers = nil
-	owner.ask("2")
-	h.Handle(t.Context(), k.again(aside.all[0], 9))
-	require.Len(t, aside.all, 2)
-	require.Len(t, aside.all[1].Header[handlers.HeaderOrigin], 2)
 }
 
 // TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy: the message that held the turn is gone, so the copy

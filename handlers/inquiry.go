@@ -95,8 +95,8 @@ func (h *Handlers) misplaced(q *inquiry, in subjects.Inbound) string {
 // messages that no binding decides.
 func (h *Handlers) offered(m *Message, in subjects.Inbound) (Disposition, bool) {
 	switch turn := in.Kind == events.KindStructuredOutputReady; {
-	case !turn && !events.AnswerKind(in.Kind) && in.Kind != events.KindExpire,
-		turn && h.age(m) > h.MaxEventAge, !h.offersAgain(m, in.Workflow):
+	case !h.offersAgain(m, in.Workflow), !turn && !events.AnswerKind(in.Kind) && in.Kind != events.KindExpire,
+		turn && h.age(m) > h.MaxEventAge:
 		return Disposition{}, false
 	}
 	return h.keepPlace(m, h.handOverDelay(m))

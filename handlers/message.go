@@ -29,7 +29,7 @@ type Message struct {
 	Fresh func() bool
 	// AckWait is that of the consumer. Nil: it is not known.
 	AckWait func() time.Duration
-	Slot    Slot // what it takes of the worker, nil if nobody counts
+	Slot    Slot // what it takes of the worker, nil if it is not counted
 
 	// tools ends when the tools of the worker have to stop, see [Handlers.Handle].
 	tools context.Context //nolint:containedctx // the life of the worker, not of a call

@@ -7,10 +7,10 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 )
 
-// What becomes of a turn that no worker could claim.
+// The outcome of a turn that no worker could claim.
 
 // givenUp makes a dead letter of the message of a turn that no worker could even reject. One that was
-// claimed is ended by whoever gets it.
+// claimed is ended by the worker that gets it.
 func (h *Handlers) givenUp(t *turn) (Disposition, bool) {
 	claimed, err := h.claimedBefore(t)
 	switch {

@@ -48,11 +48,11 @@ func (d *diagnosis) workers(ctx context.Context, s *server) {
 			d.addf("workers", verdict, "", "and %d other reasons", len(reasons)-maxReasons)
 			break
 		}
-		mend, verdict := "see its log, and docs/operations.md", verdict
+		fix, verdict := "see its log, and docs/operations.md", verdict
 		if strings.Contains(reason, inbox.ErrDraining.Error()) {
-			mend, verdict = "start another one if it shall not come back: turns wait meanwhile", verdictWarning
+			fix, verdict = "start another worker if this one does not restart: turns wait until then", verdictWarning
 		}
-		d.addf("workers", verdict, mend, "%d of %s not ready: %s", reasons[reason], plural(n, "worker"), reason)
+		d.addf("workers", verdict, fix, "%d of %s not ready: %s", reasons[reason], plural(n, "worker"), reason)
 	}
 }
 
