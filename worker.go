@@ -288,7 +288,7 @@ func message(d *inbox.Delivery) *handlers.Message {
 	return &handlers.Message{
 		Subject: d.Msg.Subject, Header: d.Msg.Header, Data: d.Msg.Data, Stored: d.Stored,
 		Lease: idempotency.Lease{Stream: d.Stream, Seq: d.Seq, Delivery: d.Delivered},
-		Held:  d.Held(), Fresh: d.Fresh, AckWait: d.AckWait, Slot: d,
+		Held:  d.Held(), Fresh: d.Fresh, AckWait: d.AckWait, Refresh: d.Refresh, Slot: d,
 	}
 }
 

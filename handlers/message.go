@@ -29,6 +29,8 @@ type Message struct {
 	Fresh func() bool
 	// AckWait is that of the consumer. Nil: it is not known.
 	AckWait func() time.Duration
+	// Refresh sends a heartbeat for the message now. Nil: nobody sends heartbeats early.
+	Refresh func()
 	Slot    Slot // what it takes of the worker, nil if it is not counted
 
 	// tools ends when the tools of the worker have to stop, see [Handlers.Handle].

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/mutant"
@@ -48,6 +49,18 @@ func (h *Handlers) leases(m *Message) ([]idempotency.Lease, error) {
 // been delivered again however fresh this delivery is. An ack wait that an operator lowers by hand can be known too late.
 func (h *Handlers) onlyDelivery(m *Message) bool {
 	return m.Lease.Delivery == 1 && m.Fresh() && m.AckWait != nil && h.serverNow(m).Sub(m.arrived) < m.AckWait()/2
+}
+
+// keepInProgress sends the first heartbeat of a message that has waited in the stream, once it is the lease of a turn whose tool
+// must not be entered twice: until then a new leader of the consumer delivers the message again at once, and the worker that
+// gets it ends the turn as interrupted. The heartbeats of the others come in time, or cost them another run.
+func (h *Handlers) keepInProgress(m *Message, effect string) {
+	if effect != string(bindings.EffectUnsafe) || m.Refresh == nil || m.AckWait == nil {
+		return
+	}
+	if h.serverNow(m).Sub(m.arrived) > m.AckWait()/3 {
+		m.Refresh()
+	}
 }
 
 // ackUnlessHeldLater acknowledges a message whose turn continues without it. It leaves one that a later

@@ -74,6 +74,35 @@ func TestOlderDeliveryIsNotPutAsideWhileALaterOneRuns(t *testing.T) {
 	require.Empty(t, r.response().Code)
 }
 
+// Until its first heartbeat a new leader of the consumer delivers a message again that has waited longer than an ack wait.
+func TestLeaseOfAnUnsafeToolIsRefreshedAtOnceWhenItsMessageHasWaited(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		effect    bindings.Effect
+		waited    time.Duration
+		refreshed int32
+	}{
+		"unsafe, waited":     {bindings.EffectUnsafe, 11 * time.Second, 1},
+		"unsafe, fresh":      {bindings.EffectUnsafe, time.Second, 0},
+		"idempotent, waited": {bindings.EffectIdempotent, 11 * time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var refreshed, before atomic.Int32
+			k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
+				before.Store(refreshed.Load())
+				return tools.Result{}, nil
+			}))
+			k.bind(c.effect, time.Minute)
+			m := k.message(1, 1)
+			m.Stored, m.AckWait, m.Refresh = time.Now().Add(-c.waited), ackWait, func() { refreshed.Add(1) }
+			require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+			require.Equal(t, c.refreshed, refreshed.Load())
+			require.Equal(t, c.refreshed, before.Load(), "the tool runs already")
+		})
+	}
+}
+
 // The acknowledgement came between the look and the claim of the later delivery, or from a version that
 // does not look.
 func TestCopyOfAMessageThatWasAcknowledgedWhileItRanTakesNoTurnFromItsOwner(t *testing.T) {

@@ -247,6 +247,7 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 // run enters the tool and stores what came of it.
 func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
 	t.holds(d)
+	h.keepInProgress(t.m, d.Hold.Effect)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r := &run{h: h, t: t, tools: ctx, stop: stop, before: d.Turn, begun: h.serverNow(t.m), hold: d.Hold, effect: d.Hold.Effect}

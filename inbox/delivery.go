@@ -95,6 +95,16 @@ func (d *Delivery) settle(body string) {
 	d.in.settled(d)
 }
 
+// Refresh sends a heartbeat now, before its turn. It is not confirmed, and the delivery is none the fresher for it.
+func (d *Delivery) Refresh() {
+	if d.own.Lost(d.in.now(), d.in.wait()) {
+		return
+	}
+	if err := d.progress(); err != nil {
+		d.in.o.Logger.Debug("a heartbeat could not be sent; the next one follows", "seq", d.Seq, "err", err)
+	}
+}
+
 // progress sends a heartbeat.
 func (d *Delivery) progress() error {
 	if err := failpoint.Before(failpoint.Heartbeat); err != nil {

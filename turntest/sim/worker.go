@@ -174,7 +174,7 @@ func (p *process) handle(t *thread, x *fiber) {
 	m, w := t.m, t.w
 	d := p.handlers.Handle(p.ctx, &handlers.Message{
 		Subject: m.subject, Header: m.header, Data: m.body, Stored: t.d.Stored,
-		Lease: t.lease, Held: t.d.Held(), Fresh: t.d.Fresh, AckWait: t.d.AckWait, Slot: t,
+		Lease: t.lease, Held: t.d.Held(), Fresh: t.d.Fresh, AckWait: t.d.AckWait, Refresh: t.d.Refresh, Slot: t,
 	})
 	switch d.Do {
 	case handlers.Ack, handlers.Erase:
