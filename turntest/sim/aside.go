@@ -166,9 +166,10 @@ func (w *world) waitsAside(t *turn) bool {
 }
 
 // places checks that a worker gives no more messages back than it has places for, but for the lease of a turn that
-// must not be put aside. One that it gave back keeps its place for the delay.
-func (p *process) places(t *thread, delay time.Duration) {
-	if h := t.w.history(t.m.turn); t.noRoom && h.newest.Same(t.lease) {
+// must not be put aside. One that it gave back keeps its place for the delay. WasLease says that it was the lease when
+// the worker began: what the worker has read since then may be older than another takeover.
+func (p *process) places(t *thread, delay time.Duration, wasLease bool) {
+	if h := t.w.history(t.m.turn); t.noRoom && (wasLease || h.newest.Same(t.lease)) {
 		return
 	}
 	p.given = slices.DeleteFunc(p.given, func(end time.Time) bool { return !end.After(p.w.now) })
