@@ -166,11 +166,14 @@ func (w *world) waitsAside(t *turn) bool {
 }
 
 // places checks that a worker gives no more messages back than it has places for, but for the lease of a turn that
-// must not be put aside. One that it gave back keeps its place for the delay. WasLease says that it was the lease when
-// the worker began: what the worker has read since then may be older than another takeover.
-func (p *process) places(t *thread, delay time.Duration, wasLease bool) {
-	if h := t.w.history(t.m.turn); t.noRoom && (wasLease || h.newest.Same(t.lease)) {
-		return
+// must not be put aside, or was the lease when the worker began: what it has read since then may be older than another
+// takeover. One that it gave back keeps its place for the delay.
+func (p *process) places(t *thread, delay time.Duration) {
+	if t.noRoom {
+		began, now := t.w.historyUntil(t.m.turn, t.known), t.w.history(t.m.turn)
+		if began.newest.Same(t.lease) || now.newest.Same(t.lease) {
+			return
+		}
 	}
 	p.given = slices.DeleteFunc(p.given, func(end time.Time) bool { return !end.After(p.w.now) })
 	if len(p.given) >= placesOfWorker {

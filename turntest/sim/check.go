@@ -41,7 +41,11 @@ func (r *response) code() string {
 	return r.Body.Code
 }
 
-func (w *world) history(t *turn) history {
+// history is what the journal holds of a turn.
+func (w *world) history(t *turn) history { return w.historyUntil(t, len(w.store.log)) }
+
+// historyUntil is what the first records of the journal, so many, say of a turn.
+func (w *world) historyUntil(t *turn, records int) history {
 	h := history{parks: map[int]*idempotency.Record{}, questions: map[string]*question{}}
 	question := func(id string) *question {
 		if h.questions[id] == nil {
@@ -49,7 +53,7 @@ func (w *world) history(t *turn) history {
 		}
 		return h.questions[id]
 	}
-	for i := range w.store.log {
+	for i := range w.store.log[:records] {
 		r := &w.store.log[i]
 		k, ok := subjects.ParseKey(r.Key)
 		if !ok || k.Chat != t.key.Chat || k.Turn != t.key.Turn || !t.had(r.Seq) {

@@ -17,8 +17,11 @@ const reread = time.Minute
 // since is the time by the monotonic clocks of all processes.
 func (w *world) since() time.Duration { return w.now.Sub(worldBegins) }
 
-// beats reports whether a worker holds something and sends heartbeats for it.
-func (p *process) beats() bool { return p.up && !p.paused && !p.late && len(p.threads) > 0 }
+// beats reports whether a worker holds something and sends heartbeats for it, or is about to receive something: it reads
+// the ack wait then, too.
+func (p *process) beats() bool {
+	return p.up && !p.paused && !p.late && len(p.threads)+len(p.sent) > 0
+}
 
 // pass lets time pass. Workers that go on send their heartbeats meanwhile, and read the ack wait.
 func (w *world) pass(d time.Duration) {

@@ -172,7 +172,6 @@ func (w *world) live(subject string, data []byte) error {
 // handle is what the worker does with a delivery.
 func (p *process) handle(t *thread, x *fiber) {
 	m, w := t.m, t.w
-	wasLease := w.history(m.turn).newest.Same(t.lease)
 	d := p.handlers.Handle(p.ctx, &handlers.Message{
 		Subject: m.subject, Header: m.header, Data: m.body, Stored: t.d.Stored,
 		Lease: t.lease, Held: t.d.Held(), Fresh: t.d.Fresh, AckWait: t.d.AckWait, Refresh: t.d.Refresh, Slot: t,
@@ -185,7 +184,7 @@ func (p *process) handle(t *thread, x *fiber) {
 		t.d.Ack()
 	case handlers.Nak:
 		if d.Delay > 0 {
-			p.places(t, d.Delay, wasLease)
+			p.places(t, d.Delay)
 		}
 		x.yield("nak")
 		t.d.Nak(d.Delay)
