@@ -73,7 +73,8 @@ func (in *Inbox) work() {
 	}
 }
 
-// handOut hands a delivery to a handler, unless it was lost before, or is given back because of a drain.
+// handOut hands a delivery to a handler, unless it was lost before, or is given back because of a drain. It looks at the
+// time itself: in a process that stood still a handler may run before what ends the leases does.
 func (in *Inbox) handOut(d *Delivery) bool {
 	if in.draining.Load() {
 		d.Nak(0)
@@ -81,6 +82,14 @@ func (in *Inbox) handOut(d *Delivery) bool {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	d.begun = in.held[d.Seq] == d
-	return d.begun
+	if in.held[d.Seq] != d {
+		return false
+	}
+	if d.own.Lost(in.now(), in.wait()) {
+		d.cancel(ErrLeaseLost)
+		delete(in.held, d.Seq)
+		return false
+	}
+	d.begun = true
+	return true
 }

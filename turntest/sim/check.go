@@ -342,7 +342,7 @@ func (w *world) robbed(h *history) bool {
 	if n == 0 {
 		return false
 	}
-	by := h.responses[0].Meta.Lease.Seq
+	by := w.store.by[h.responses[0].Meta.Nonce]
 	if len(h.takeovers) > 0 {
 		by = h.takeovers[0].Meta.Lease.Seq
 	}

@@ -64,6 +64,11 @@ func (p *process) tend() {
 // lapse has a worker notice what it has lost.
 func (p *process) lapse() {
 	p.in.Lapse()
+	p.notice()
+}
+
+// notice has a worker notice what its inbox has lost.
+func (p *process) notice() {
 	for _, t := range slices.Backward(p.threads) {
 		switch {
 		case t.d.Held().Err() == nil || t.lost:

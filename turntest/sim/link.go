@@ -135,6 +135,7 @@ func (m *message) reply() string {
 // begin has a free slot take the oldest message that waits for one.
 func (p *process) begin() {
 	d := p.in.Next()
+	p.notice()
 	if d == nil {
 		return
 	}

@@ -19,12 +19,13 @@ type store struct {
 	w    *world
 	log  []idempotency.Record // by sequence, from 1
 	keys map[string]uint64
+	by   map[string]uint64 // which message brought what was written under a nonce, by its sequence
 
 	expired map[uint64]bool
 }
 
 func newStore(w *world) *store {
-	return &store{w: w, keys: map[string]uint64{}, expired: map[uint64]bool{}}
+	return &store{w: w, keys: map[string]uint64{}, by: map[string]uint64{}, expired: map[uint64]bool{}}
 }
 
 // put is what the server does with a create.
@@ -62,6 +63,9 @@ func (s *store) Create(ctx context.Context, r idempotency.Record) (uint64, error
 	w := s.w
 	w.checkClaim(t.t, r)
 	w.checkOwner(t.t, r)
+	if t.t != nil {
+		s.by[r.Meta.Nonce] = t.t.lease.Seq
+	}
 	switch {
 	case w.strike(Undecided, 12):
 		return 0, idempotency.ErrUndecided
