@@ -10,21 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rowOf is the first cell of a row: F07, or H06–H09.
-var rowOf = regexp.MustCompile(`^\| ([FH])(\d\d)(?:–[FH](\d\d))? \|`)
+// rowOf is an entry of the lists with its continuation lines. It begins with F07, or H06–H09.
+var rowOf = regexp.MustCompile(`(?m)^- \*\*([FH])(\d\d)(?:–[FH](\d\d))?\*\* .*(?:\n {2}.*)*`)
 
-// TestEveryFaultRowIsShownByTestsThatNameIt holds docs/faults.md against the tests: every row
-// is there, every test it cites says in its comment, name or body which row it is about, and
-// every scenario of chaos too.
+// TestEveryFaultRowIsShownByTestsThatNameIt checks docs/faults.md against the tests: every entry
+// exists, and every test and chaos scenario that it cites names the entry in its comment, name or body.
 func TestEveryFaultRowIsShownByTestsThatNameIt(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for line := range strings.Lines(text(t, "faults.md")) {
-		m := rowOf.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		row := m[1] + m[2]
+	for _, m := range rowOf.FindAllStringSubmatch(text(t, "faults.md"), -1) {
+		entry, row := m[0], m[1]+m[2]
 		rows := []string{row}
 		if m[3] != "" {
 			rows = append(rows, m[1]+m[3])
@@ -34,7 +29,7 @@ func TestEveryFaultRowIsShownByTestsThatNameIt(t *testing.T) {
 			seen[r] = true
 		}
 		file, shown := "", 0
-		for _, c := range regexp.MustCompile("\\]\\(([^)]+_test\\.go)\\)|`(Test[A-Za-z0-9]+)`|`([a-z0-9]+(?:-[a-z0-9]+)+)`").FindAllStringSubmatch(line, -1) {
+		for _, c := range regexp.MustCompile("\\]\\(([^)]+_test\\.go)\\)|`(Test[A-Za-z0-9]+)`|`([a-z0-9]+(?:-[a-z0-9]+)+)`").FindAllStringSubmatch(entry, -1) {
 			switch {
 			case c[1] != "":
 				file = text(t, filepath.FromSlash(c[1]))
@@ -51,7 +46,7 @@ func TestEveryFaultRowIsShownByTestsThatNameIt(t *testing.T) {
 			}
 			shown++
 		}
-		require.True(t, shown > 0 || strings.Contains(line, "comes with"), "%s is shown by nothing", row)
+		require.True(t, shown > 0 || strings.Contains(entry, "comes with"), "%s is shown by nothing", row)
 	}
 	for n := 1; n <= 30; n++ {
 		require.True(t, seen[fmt.Sprintf("F%02d", n)], "F%02d is missing", n)
@@ -83,7 +78,7 @@ func function(t *testing.T, file, name string) string {
 	return m[1]
 }
 
-// TestEveryScenarioOfChaosIsInTheTableOfFaults: what breaks something is told.
+// TestEveryScenarioOfChaosIsInTheTableOfFaults checks that docs/faults.md names every scenario.
 func TestEveryScenarioOfChaosIsInTheTableOfFaults(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../turntest/chaos/*_test.go")

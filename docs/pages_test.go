@@ -157,13 +157,17 @@ func TestFlagsThatPagesNameExist(t *testing.T) {
 	}
 }
 
-// TestTestsThatPagesCiteExist holds each name of a test against the file of the link before it.
+// TestTestsThatPagesCiteExist checks that each cited test is in the file of the link before it, in the same line or list
+// item.
 func TestTestsThatPagesCiteExist(t *testing.T) {
 	t.Parallel()
 	cited := 0
 	for name, text := range pages(t) {
+		file := ""
 		for line := range strings.Lines(text) {
-			file := ""
+			if !strings.HasPrefix(line, "  ") { // not the continuation of a list item
+				file = ""
+			}
 			for _, m := range regexp.MustCompile("\\]\\(([^)]+_test\\.go)\\)|`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(line, -1) {
 				if m[1] != "" {
 					data, err := os.ReadFile(filepath.Join(filepath.Dir(name), m[1]))

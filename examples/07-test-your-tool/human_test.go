@@ -46,7 +46,7 @@ func TestTicketIsClosedOnlyWhenItsUserSaysSo(t *testing.T) {
 
 	said, err := human.AwaitSaid(ctx, 4)
 	require.NoError(t, err)
-	for i, status := range []int{422, 403, 200, 200} { // no boolean, somebody else, yes, and yes again
+	for i, status := range []int{422, 403, 200, 200} { // not a boolean, another user, yes, and yes again
 		require.Equal(t, status, said[i].Verdict.Status)
 	}
 }

@@ -21,7 +21,7 @@ func TestPythonToolOpensOneTicketHoweverOftenItsTurnComes(t *testing.T) {
 	server := turntest.NewServer(t)
 	server.Provision()
 	worker, err := oneturn.NewWorker(server.Connect(), oneturn.Config{
-		Workflows: "workflows", Python: oneturn.Python{Env: []string{"TEST_*"}}, // a tool sees no other variable
+		Workflows: "workflows", Python: oneturn.Python{Env: []string{"TEST_*"}}, // a tool sees no other variables
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -53,6 +53,6 @@ func TestPythonToolOpensOneTicketHoweverOftenItsTurnComes(t *testing.T) {
 	facts, err := turntest.AtRest(ctx, nc, space, "")
 	require.NoError(t, err)
 	facts.Accepted = []turntest.Accepted{{App: "app", Chat: "chat", Turn: "turn-1"}}
-	facts.NoLedger = true // the tool keeps none: the desk tells how often it ran
+	facts.NoLedger = true // the tool writes none: the number of tickets shows how often it ran
 	require.Empty(t, turntest.Check(facts, map[string]bool{}))
 }

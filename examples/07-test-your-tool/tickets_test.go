@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	turntest.VerifyNoLeaks(m)
 }
 
-// worker is a process of its own: this test binary, started again. Its tool notes each run in a
-// ledger, and the first run of a turn dies at the worst moment.
+// worker runs in a separate process: this test binary, started again. Its tool records each run in a
+// ledger, and the first run of a turn is killed after the effect, before the tool returns.
 func worker(ctx context.Context) error {
 	nc, err := nats.Connect(os.Getenv("TEST_URL"), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1))
 	if err != nil {
@@ -48,7 +48,7 @@ func worker(ctx context.Context) error {
 			return "", err
 		}
 		said, err := desk.Open(ctx, in)
-		if call.Epoch == 1 { // the ticket is open, and nobody knows
+		if call.Epoch == 1 { // the ticket is open, and no response is stored
 			return "", syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 		return said, errors.Join(err, ledger.Exit(call))
@@ -67,7 +67,7 @@ func TestOneTicketIsOpenedThoughTheWorkerDiesAfterIt(t *testing.T) {
 	server := turntest.NewServer(t) // stops with the test
 	server.Provision()
 	ledger, desk := filepath.Join(t.TempDir(), "ledger"), t.TempDir()
-	for range 2 { // the second one goes on where the first one dies
+	for range 2 { // the second one takes over when the first one dies
 		turntest.StartProcess(t, "worker", "TEST_URL="+server.URL(), "TEST_LEDGER="+ledger, "TEST_DESK="+desk)
 	}
 	nc := server.Connect()
@@ -80,7 +80,7 @@ func TestOneTicketIsOpenedThoughTheWorkerDiesAfterIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "opened: Printer on fire", response.Payload)
 
-	// What counts: one ticket. And what is promised, by the facts that the run left behind.
+	// The effect: one ticket. And the guarantees, checked with the durable facts of the run.
 	open, err := os.ReadDir(desk)
 	require.NoError(t, err)
 	require.Len(t, open, 1)
