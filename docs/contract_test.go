@@ -129,7 +129,7 @@ func TestEveryMetricIsExplained(t *testing.T) {
 	nc := turntest.NewServer(t).Connect()
 	_, err := oneturn.NewWorker(nc, oneturn.Config{Workflows: "../examples/01-hello/workflows", Registry: all})
 	require.NoError(t, err)
-	named := column(t, "operations.md", "| metric | means | look at it when |", 1)
+	named := leads(t, "operations.md", "### Metrics")
 	require.ElementsMatch(t, all.names, named)
 	for _, label := range []string{"workflow", "tool", "outcome", "reason"} {
 		require.Contains(t, text(t, "operations.md"), "`"+label+"`")
@@ -146,7 +146,7 @@ func TestLogMessagesThatThePageNamesAreWritten(t *testing.T) {
 			source.WriteString(text(t, file))
 		}
 	}
-	for _, message := range column(t, "operations.md", "| message | means |", 1) {
+	for _, message := range leads(t, "operations.md", "### Logs") {
 		require.Contains(t, source.String(), `"`+message, message)
 	}
 }
