@@ -63,7 +63,7 @@ func TestToolOfMozaiksAIThatThePageShowsAsks(t *testing.T) {
 	desk.Expire("Approval")
 	got, err = deskCall(t, desk, "approve.py", "approve", args)
 	require.NoError(t, err)
-	require.Contains(t, got, "Nobody decided within an hour.")
+	require.Contains(t, got, "Not decided within an hour.")
 
 	got, err = deskCall(t, nil, "approve.py", "approve", args)
 	require.NoError(t, err)
