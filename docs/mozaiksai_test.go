@@ -227,5 +227,5 @@ func TestPythonModulesThatThePageNamesCanBeImported(t *testing.T) {
 	}
 	slices.Sort(known)
 	slices.Sort(modules)
-	require.Equal(t, known, modules)
+	require.Equal(t, known, slices.Compact(modules)) // a module may have several rows
 }

@@ -21,7 +21,7 @@ func TestOrderReservesOnceAndAsksTwice(t *testing.T) {
 	defer pool.Close(context.Background())
 	desk := &turntest.Desk{}
 	run := func() (tools.Result, error) {
-		desk.NewRun() // what has no name is numbered anew
+		desk.NewRun() // questions without a name are numbered from 1 again
 		return pool.Tool("Desk", "order.py", "order").Invoke(t.Context(), &tools.Call{
 			Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Name: "order", Workflow: "Desk",
 			Args: map[string]any{"item": "tea", "count": json.Number("2")}, Desk: desk,
@@ -63,7 +63,7 @@ func TestToolOfMozaiksAIThatThePageShowsAsks(t *testing.T) {
 	desk.Expire("Approval")
 	got, err = deskCall(t, desk, "approve.py", "approve", args)
 	require.NoError(t, err)
-	require.Contains(t, got, "Nobody decided within an hour.")
+	require.Contains(t, got, "Not decided within an hour.")
 
 	got, err = deskCall(t, nil, "approve.py", "approve", args)
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestFunctionsThatThePageListsHaveTheirParameters(t *testing.T) {
 	t.Parallel()
 	root, script := t.TempDir(), &strings.Builder{}
 	script.WriteString("import inspect, oneturn\nfrom core.workflow.ui_tools import *\nfrom core.workflow import ui_tools\ndef run():\n    wrong = []\n")
-	listed := regexp.MustCompile("(?m)^\\| `([a-z_]+)\\(([^)]*)\\)` \\|").FindAllStringSubmatch(text(t, "python-tools.md"), -1)
+	listed := regexp.MustCompile("(?m)^- `([a-z_]+)\\(([^)]*)\\)`").FindAllStringSubmatch(text(t, "python-tools.md"), -1)
 	require.Len(t, listed, 9)
 	for _, m := range listed {
 		script.WriteString("    f = getattr(oneturn, '" + m[1] + "', None) or ui_tools." + m[1] + "\n    p = inspect.signature(f).parameters\n")

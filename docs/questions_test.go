@@ -109,10 +109,10 @@ func TestNamesAndVerdictsOfAnswersAreThoseOfTheCode(t *testing.T) {
 	t.Parallel()
 	page := text(t, "wire-contract.md")
 	row := func(what string) (names []string) {
-		_, rest, ok := strings.Cut(page, "\n| "+what+" | ")
+		_, rest, ok := strings.Cut(page, "\n- **"+what+"**: ")
 		require.True(t, ok, what)
-		line, _, _ := strings.Cut(rest, " |\n")
-		for name := range strings.SplitSeq(line, "`, `") {
+		item, _, _ := strings.Cut(rest, "\n- ")
+		for name := range strings.SplitSeq(strings.Join(strings.Fields(item), " "), "`, `") {
 			name, _, _ = strings.Cut(strings.TrimPrefix(name, "`"), "`")
 			names = append(names, name)
 		}
@@ -139,10 +139,10 @@ func TestNamesAndVerdictsOfAnswersAreThoseOfTheCode(t *testing.T) {
 		}
 	}
 
-	codes := column(t, "wire-contract.md", "| code of the verdict | status | means |", 1)
+	codes := itemsOf(t, "wire-contract.md", "\nVerdict codes:")
 	require.Len(t, codes, 10)
 	for _, code := range codes {
-		require.Contains(t, page, fmt.Sprintf("\n| `%s` | %d |", code, events.VerdictCode(code).Status()))
+		require.Contains(t, page, fmt.Sprintf("\n- `%s` (%d): ", code, events.VerdictCode(code).Status()))
 	}
 	require.Contains(t, page, "`"+subjects.HeaderReply+"`")
 	require.Equal(t, 1<<20, events.MaxAnswerBytes, "the page says 1 MiB")

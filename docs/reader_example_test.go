@@ -21,7 +21,7 @@ import (
 // follow shows every event of a chat once, until ctx ends.
 func follow(ctx context.Context, nc *nats.Conn, space subjects.Space, app, chat string, show func(seq uint64, event []byte)) error {
 	live := make(chan *nats.Msg, 256)
-	sub, err := nc.ChanSubscribe(space.EventsOfChat(app, chat), live) // first, so that nothing falls between
+	sub, err := nc.ChanSubscribe(space.EventsOfChat(app, chat), live) // first, so that no event is missed in between
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func follow(ctx context.Context, nc *nats.Conn, space subjects.Space, app, chat 
 	slow := sub.StatusChanged(nats.SubscriptionSlowConsumer) // copies were dropped
 	up := nc.StatusChanged(nats.CONNECTED)                   // copies may have been missed
 	defer nc.RemoveStatusListener(up)
-	tick := time.NewTicker(5 * time.Second) // a copy may be lost without a sign
+	tick := time.NewTicker(5 * time.Second) // a copy may be lost silently
 	defer tick.Stop()
 
 	shown := map[uint64]bool{} // sequences from next on
@@ -44,7 +44,7 @@ func follow(ctx context.Context, nc *nats.Conn, space subjects.Space, app, chat 
 		for from := next; ; {
 			page, err := history(ctx, nc, space, app, chat, from)
 			if err != nil {
-				return // nobody answers now: the tick tries again
+				return // no worker replied: retried at the next tick
 			}
 			for _, r := range page.Records {
 				once(r.Sequence, r.Event)
@@ -77,7 +77,7 @@ func follow(ctx context.Context, nc *nats.Conn, space subjects.Space, app, chat 
 	}
 }
 
-// history asks the workers for a page of a chat's events.
+// history requests a page of a chat's events from the workers.
 func history(ctx context.Context, nc *nats.Conn, space subjects.Space, app, chat string, from uint64) (*oneturn.Page, error) {
 	body, err := json.Marshal(oneturn.HistoryRequest{Chat: chat, From: from})
 	if err != nil {
