@@ -23,8 +23,14 @@ func (p *process) beats() bool {
 	return p.up && !p.paused && !p.late && len(p.threads)+len(p.sent) > 0
 }
 
-// pass lets time pass. Workers that go on send their heartbeats meanwhile, and read the ack wait.
+// pass lets time pass. Workers that go on send their heartbeats meanwhile, and read the ack wait. The timers of one that
+// stood still fire before that: other things it does may come first, but take no time.
 func (w *world) pass(d time.Duration) {
+	for _, p := range w.processes {
+		if p.up && !p.paused && p.late {
+			p.tick()
+		}
+	}
 	for end := w.now.Add(d); ; {
 		next := end
 		for _, p := range w.processes {
@@ -98,7 +104,11 @@ func (t *thread) receive(sent time.Time) {
 // overdue reports whether a whole ack wait has passed since the last heartbeat that was in time, as
 // long as the worker must know that it is.
 func (t *thread) overdue() bool {
-	if t.w.now.Sub(t.beat) > t.w.patience() {
+	patience := t.w.patience()
+	if !t.p.nextRead.After(t.w.now) { // it could not read the ack wait: it was cut off
+		patience = max(patience, min(t.p.waits[0], t.p.waits[1]))
+	}
+	if t.w.now.Sub(t.beat) > patience {
 		t.gone = true
 	}
 	return t.gone
