@@ -80,55 +80,6 @@ func (h *Handlers) isClaimed(t *turn) (bool, error) {
 	return claims[0] != nil, nil
 }
 
-// wished is the turn that a cancel is about, as far as the cancel tells. One that names it by
-// the tool_call_id of a question is about the turn that has asked it.
-func (h *Handlers) wished(ctx context.Context, m *Message, e *events.Cancel) (*turn, error) {
-	event := &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID}
-	t := newTurn(m, event)
-	if callID, _, ok := events.ParseQuestionID(e.ToolCallID); ok {
-		q, err := h.find(ctx, &events.ToolCallResponse{TurnID: e.TurnID, ToolCallID: e.ToolCallID}, true)
-		switch {
-		case errors.Is(err, errTooManyTurns):
-			return nil, err
-		case errors.Is(err, errNoQuestion), errors.Is(err, errUnreadable): // a turn key may look like it
-			if err := h.wishedUnasked(ctx, t, e, callID); err != nil {
-				return nil, err
-			}
-		case err != nil:
-			return nil, err
-		default:
-			event.Run, event.Turn = q.RunID, q.Turn
-			e.TurnID = event.TurnID
-			t.key, t.name, t.callID = q.key, q.key.String(), callID
-		}
-	}
-	t.seal(events.Seal(event, 0))
-	return t, nil
-}
-
-// wishedUnasked has a cancel that names a question which is not asked yet mean the turn that may ask
-// it, if that is claimed and no turn has the id of the question for its key.
-func (h *Handlers) wishedUnasked(ctx context.Context, t *turn, e *events.Cancel, callID string) error {
-	id := e.TurnID
-	id.Turn = events.TurnOfCallID(callID, e.Run)
-	key := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn)
-	for _, of := range []subjects.Key{t.key, key} {
-		held, err := h.Journal.Load(ctx, of)
-		if err != nil {
-			return err
-		}
-		if held.Claim == nil {
-			continue
-		}
-		if of == key {
-			t.Turn, e.TurnID = id.Turn, id
-			t.key, t.name, t.callID = key, key.String(), callID
-		}
-		return nil
-	}
-	return nil
-}
-
 // cancelEvent builds the event chat.tool_call_cancel.
 func (h *Handlers) cancelEvent(t *turn, e *events.Cancel) ([]byte, error) {
 	return events.Encode(events.KindToolCallCancel, &events.ToolCallCancel{

@@ -19,7 +19,9 @@ func (h *Handlers) ended(ctx context.Context, m *Message, d idempotency.Decision
 }
 
 // mergeMissing merges the context changes that a stored response names, unless they are: the
-// worker that stored it may have died before it could. End is nil for a turn that has not ended.
+// worker that stored it may have died before it could. End is nil for a turn that has not ended. The changes are older
+// than their response, so a read that finds the response alone may be stale, and is repeated when the message is
+// delivered again.
 func (h *Handlers) mergeMissing(ctx context.Context, m *Message, end *idempotency.Record) error {
 	if end == nil || !namesContext(end) {
 		return nil
@@ -27,7 +29,7 @@ func (h *Handlers) mergeMissing(ctx context.Context, m *Message, end *idempotenc
 	r := responseOf(end)
 	found, err := h.Journal.DeltaOf(m.Held, end)
 	switch {
-	case errors.Is(err, idempotency.ErrNotFound):
+	case errors.Is(err, idempotency.ErrNotFound) && m.Lease.Delivery > maxDeliveries: // it has expired, or was purged
 		return nil
 	case err != nil:
 		return err

@@ -41,10 +41,13 @@ func (list Lister) find(ctx context.Context, q *QuestionRef, filter func(calls s
 	calls := subjects.Key{App: q.App, Chat: q.Chat, Turn: AnyToken, Call: AnyToken}
 	names := func(calls subjects.Key) ([]subjects.Record, error) { return list(ctx, filter(calls)) }
 	exact := calls
-	exact.Turn = subjects.TurnToken(q.Run, events.TurnOfCallID(q.Call, q.Run))
-	found, err := names(exact)
-	if err != nil || len(found) > 0 {
-		return found, err
+	id := events.TurnID{Run: q.Run, Turn: events.TurnOfCallID(q.Call, q.Run)}
+	exact.Turn = subjects.TurnToken(id.Run, id.Turn)
+	if events.CallID(id, exact.Turn) == q.Call { // that of a used key names the same turn key and run
+		found, err := names(exact)
+		if err != nil || len(found) > 0 {
+			return found, err
+		}
 	}
 	turn, ok := events.Unqualified(q.Call)
 	if !ok {

@@ -59,6 +59,27 @@ func TestQuestionsAreFoundByTheirIDAlone(t *testing.T) {
 	}
 }
 
+// Both turns have asked a question with the same id in their calls.
+func TestQuestionOfAUsedKeyIsNotThatOfTheFirstTurnOfItsRun(t *testing.T) {
+	t.Parallel()
+	nc := turntest.NewServer(t).Connect()
+	kv := newKV(t, nc, bucket(t, nc))
+	const fingerprint = "0123456789abcdef"
+	first := subjects.TurnKey("app", "chat", "run", "turn")
+	again := first.Reuse("run", "turn", fingerprint)
+	for _, key := range []string{first.Public(subjects.KindAsk, "1"), again.Public(subjects.KindAsk, "1"), first.ReuseNote(fingerprint)} {
+		_, err := kv.Create(t.Context(), idempotency.Record{Key: key, Data: []byte("{}")})
+		require.NoError(t, err)
+	}
+	for _, key := range []subjects.Key{first, again} {
+		found, err := idempotency.Lister(kv.Names).FindQuestions(t.Context(), idempotency.QuestionRef{
+			App: key.App, Chat: key.Chat, Run: "run", Call: events.QualifiedCallID("turn", key.Turn), Ask: "1",
+		})
+		require.NoError(t, err)
+		require.Equal(t, []subjects.Record{{Key: key, Kind: subjects.KindAsk, ID: "1"}}, found)
+	}
+}
+
 // A list of too many names is long, and whoever reads page by page asks for it on each.
 func TestTooManyNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	t.Parallel()
