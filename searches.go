@@ -93,6 +93,11 @@ func (s *journalSearches) askers(ctx context.Context, app, chat, ask string) ([]
 	return s.names(app).Askers(ctx, app, chat, ask)
 }
 
+// calls is for the handlers: see [idempotency.Lister.Calls].
+func (s *journalSearches) calls(ctx context.Context, app, chat string) ([]subjects.Key, error) {
+	return s.names(app).Calls(ctx, app, chat)
+}
+
 // reused is for the handlers: see [idempotency.Lister.Reused].
 func (s *journalSearches) reused(ctx context.Context, q *idempotency.QuestionRef) ([]subjects.Key, error) {
 	return s.names(q.App).Reused(ctx, q)

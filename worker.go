@@ -250,6 +250,7 @@ func (w *Worker) handlers(ctx context.Context, search *journalSearches, limiter 
 
 		Askers: search.askers,
 		Reused: search.reused,
+		Calls:  search.calls,
 		ServerTime: func(ctx context.Context) (time.Time, error) {
 			return handlers.ServerTime(ctx, w.js, w.space.InStream())
 		},

@@ -97,7 +97,11 @@ func EncodeCancel(c *Cancel, now time.Time) ([]byte, error) {
 	w := newWriter(nil, KindCancel, 0)
 	w.open("data")
 	w.str("kind", KindCancel)
-	w.optional("turn", c.Turn)
+	if c.ToolCallID != "" { // which is more exact: a turn key may have been used again
+		w.str("tool_call_id", c.ToolCallID)
+	} else {
+		w.optional("turn", c.Turn)
+	}
 	w.optional("run_id", c.Run)
 	w.optional("reason", c.Reason)
 	w.context(c.TurnID, c.Workflow, c.UserID)

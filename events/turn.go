@@ -35,8 +35,9 @@ type Cancel struct {
 	Reason   string // shown in the response, may be empty
 	UserID   string // who cancels, may be empty
 
-	// ToolCallID is set by [DecodeCancel] where nothing else names the turn, which then is what it
-	// leads to by itself, see [TurnOfCallID]: that of a question may lead no further.
+	// ToolCallID is that of any event of the turn. It names the turn in place of its key, also one whose key was used
+	// before. [DecodeCancel] sets it where nothing else names the turn; Turn is then what it leads to by itself, see
+	// [TurnOfCallID].
 	ToolCallID string
 }
 

@@ -26,7 +26,14 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 	if !m.Fresh() {
 		return leave()
 	}
-	t, err := h.wished(m.Held, m, e)
+	named := *e
+	t, found, err := h.cancelledTurn(m.Held, m, e)
+	if err != nil || !found {
+		_, exact := turnsInID(&named)
+		for _, turn := range exact {
+			m.turns = append(m.turns, turn.key)
+		}
+	}
 	switch {
 	case isBusy(err):
 		if d, back := h.giveBack(m, h.rarely(m)); back {
@@ -36,7 +43,14 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 	case errors.Is(err, errTooManyTurns):
 		return h.dead(m, reasonUndeliverable, err)
 	case err != nil:
-		return h.undecided(m, "the question that names the turn of a cancel cannot be looked up", err)
+		return h.undecided(m, "the turn that the tool_call_id of a cancel means cannot be found", err)
+	case !found:
+		if d, back := h.early(m); back {
+			return d
+		}
+		if t == nil {
+			return h.dead(m, reasonUndeliverable, fmt.Errorf("no turn of the chat has the tool_call_id %.300q: send the turn key, or run_id too", named.ToolCallID))
+		}
 	}
 	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran" + because(e.Reason)}
 	t.reject.payload = failure(events.CodeCancelled, t.reject.content)
@@ -112,8 +126,8 @@ func (h *Handlers) CancelWished(subject string, data []byte) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), putTimeout)
 	defer cancel()
-	t, err := h.wished(ctx, m, e)
-	if err != nil {
+	t, found, err := h.cancelledTurn(ctx, m, e)
+	if err != nil || !found {
 		return
 	}
 	held, err := h.Journal.Load(ctx, t.key)

@@ -107,51 +107,6 @@ func TestCancelThatNamesAQuestionBeforeItIsAskedCancelsItsTurn(t *testing.T) {
 	}
 }
 
-func TestCancelByTheCallIDOfAUsedKeyCancelsThatTurnAndNoOther(t *testing.T) {
-	t.Parallel()
-	for _, run := range []string{"", "run-1"} {
-		for name, suffix := range map[string]string{"call": "", "question that is not asked yet": "/1"} {
-			t.Run(name+run, func(t *testing.T) {
-				t.Parallel()
-				k := newKit(t, toolFunc(nothing))
-				first := k.asker("turn", run)
-				again := first.key.Reuse(run, "turn", "0123456789abcdef")
-				_, err := first.journal.Claim(t.Context(), idempotency.Claim{
-					Key: again, Lease: idempotency.Lease{Stream: "IN", Seq: 9, Delivery: 1}, Event: []byte("{}"), Effect: "replay",
-				})
-				require.NoError(t, err)
-				callID := events.QualifiedCallID("turn", again.Turn)
-				k.Reused = func(_ context.Context, q *idempotency.QuestionRef) ([]subjects.Key, error) {
-					require.Equal(t, idempotency.QuestionRef{App: "app", Chat: "chat", Run: run, Call: callID}, *q)
-					return []subjects.Key{again}, nil
-				}
-				body, err := json.Marshal(map[string]any{
-					"kind": "cancel", "app_id": "app", "chat_id": "chat", "run_id": run, "workflow_name": "WF", "tool_call_id": callID + suffix,
-				})
-				require.NoError(t, err)
-				require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
-				held, err := k.Journal.Load(t.Context(), again)
-				require.NoError(t, err)
-				require.NotNil(t, held.Cancel)
-				held, err = k.Journal.Load(t.Context(), first.key)
-				require.NoError(t, err)
-				require.Nil(t, held.Cancel)
-			})
-		}
-	}
-}
-
-func TestCancelByTheCallIDOfNoTurnCancelsNoTurnOfThatKey(t *testing.T) {
-	t.Parallel()
-	k := newKit(t, toolFunc(nothing))
-	first := k.asker("turn", "run-1")
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel,
-		[]byte(`{"kind":"cancel","app_id":"app","chat_id":"chat","run_id":"run-1","workflow_name":"WF","tool_call_id":"turn@01234567"}`)).Message).Do)
-	held, err := k.Journal.Load(t.Context(), first.key)
-	require.NoError(t, err)
-	require.Nil(t, held.Cancel)
-}
-
 // ended is the response of a turn.
 func (a *asker) ended() events.ToolResponse {
 	a.k.t.Helper()

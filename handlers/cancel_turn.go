@@ -6,74 +6,82 @@ import (
 	"fmt"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// wished is the turn that a cancel is about. It may be named by the tool_call_id of any of its events alone. That of a
-// question leads to the turn that has asked it. Any other is the id of a call: of the turn whose key it is, of a turn
-// with a run id, or of a turn whose key was used before. Which of them it is depends on which was claimed.
-func (h *Handlers) wished(ctx context.Context, m *Message, e *events.Cancel) (*turn, error) {
-	event := &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID}
-	t := newTurn(m, event)
-	if e.ToolCallID != "" {
-		named, err := h.namedByCall(ctx, e)
-		if err != nil {
-			return nil, err
-		}
-		e.TurnID, event.TurnID = named.id, named.id
-		t.key, t.name, t.callID = named.key, named.key.String(), named.callID
-	}
-	t.seal(events.Seal(event, 0))
-	return t, nil
-}
+// A cancel names its turn by the turn key, or by the tool_call_id of any of its events alone. The latter is the id of a
+// call, or of a question or surface of it, and leads to the first of these that was claimed: the turn that has asked the
+// question, the turn whose key is in the id, a turn under a reused key, a turn with a run id that the cancel does not
+// name. The last two have to be searched for.
 
-// namedTurn is a turn that the id of a call may mean.
+// namedTurn is a turn that a tool_call_id may mean.
 type namedTurn struct {
 	id     events.TurnID
 	key    subjects.Key
 	callID string
 }
 
-// namedByCall returns the turn that the tool_call_id of a cancel means. If none of those that it can mean was claimed,
-// it is the first of them: the cancel may be earlier than its turn.
-func (h *Handlers) namedByCall(ctx context.Context, e *events.Cancel) (*namedTurn, error) {
-	ids := []string{e.ToolCallID}
-	if call, _, ok := events.ParseQuestionID(e.ToolCallID); ok { // but a turn key may look like it
-		q, err := h.find(ctx, &events.ToolCallResponse{TurnID: e.TurnID, ToolCallID: e.ToolCallID}, true)
-		switch {
-		case err == nil:
-			id := e.TurnID
-			id.Run, id.Turn = q.RunID, q.Turn
-			return &namedTurn{id, q.key, call}, nil
-		case errors.Is(err, errTooManyTurns), !errors.Is(err, errNoQuestion) && !errors.Is(err, errUnreadable):
-			return nil, err
+// cancelledTurn returns the turn that a cancel is about. Found is false if it is named by an id that belongs to the events
+// of a turn, and no such turn was claimed; the turn is the best guess then, and nil without any.
+func (h *Handlers) cancelledTurn(ctx context.Context, m *Message, e *events.Cancel) (t *turn, found bool, err error) {
+	event := &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID}
+	t, found = newTurn(m, event), true
+	if e.ToolCallID != "" {
+		var named *namedTurn
+		named, found, err = h.turnOfCall(ctx, e)
+		if err != nil || named == nil {
+			return nil, false, err
 		}
-		ids = append(ids, call)
+		e.TurnID, event.TurnID = named.id, named.id
+		t.key, t.name, t.callID = named.key, named.key.String(), named.callID
 	}
-	var may []namedTurn
-	for _, callID := range ids {
-		may = append(may, exactTurn(e.TurnID, callID)...)
-	}
-	call := ids[len(ids)-1]
-	turn, qualified := events.Unqualified(call)
-	switch {
-	case len(may) == 1 && (e.Run != "" || !qualified):
-		return &may[0], nil
-	case qualified:
-		keys, err := h.reused(ctx, &events.ToolCallResponse{TurnID: e.TurnID}, call)
-		if err != nil {
-			return nil, err
-		}
-		for _, key := range keys {
-			id := e.TurnID
-			id.Turn = turn
-			may = append(may, namedTurn{id, key, call})
-		}
-	}
-	return h.claimedOf(ctx, e, may)
+	t.seal(events.Seal(event, 0))
+	return t, found, nil
 }
 
-// exactTurn returns the turn whose key is in the id of its call; none if a turn with that key has another id.
+// turnOfCall returns the turn that the tool_call_id of a cancel means, and whether that is certain: it was claimed, or the
+// cancel may be earlier than its turn.
+func (h *Handlers) turnOfCall(ctx context.Context, e *events.Cancel) (named *namedTurn, certain bool, err error) {
+	ids, exact := turnsInID(e)
+	if len(ids) == 1 && len(exact) == 1 && (e.Run != "" || !qualified(ids[0])) {
+		return &exact[0], true, nil
+	}
+	candidates := []func() ([]namedTurn, error){func() ([]namedTurn, error) { return h.turnThatAsked(ctx, e) }}
+	for _, id := range ids {
+		candidates = append(candidates,
+			func() ([]namedTurn, error) { return exactTurn(e.TurnID, id), nil },
+			func() ([]namedTurn, error) { return h.turnsOfReusedKey(ctx, e, id) },
+			func() ([]namedTurn, error) { return h.turnsOfRuns(ctx, e, id) })
+	}
+	for _, find := range candidates {
+		may, err := find()
+		if err != nil {
+			return nil, false, err
+		}
+		if claimed, err := h.firstClaimed(ctx, may); claimed != nil || err != nil {
+			return claimed, true, err
+		}
+		if named == nil && len(may) > 0 {
+			named = &may[0]
+		}
+	}
+	return named, false, nil
+}
+
+// turnsInID returns the ids of calls that a tool_call_id may be or hold, and the turns whose keys are in them.
+func turnsInID(e *events.Cancel) (ids []string, exact []namedTurn) {
+	ids = []string{e.ToolCallID}
+	if call, _, ok := events.ParseQuestionID(e.ToolCallID); ok { // but a turn key may look like it
+		ids = append(ids, call)
+	}
+	for _, callID := range ids {
+		exact = append(exact, exactTurn(e.TurnID, callID)...)
+	}
+	return ids, exact
+}
+
+// exactTurn returns the turn whose key is in the id of a call; none if a turn with that key has another id.
 func exactTurn(id events.TurnID, callID string) []namedTurn {
 	id.Turn = events.TurnOfCallID(callID, id.Run)
 	key := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn)
@@ -83,14 +91,85 @@ func exactTurn(id events.TurnID, callID string) []namedTurn {
 	return []namedTurn{{id, key, callID}}
 }
 
-// claimedOf returns the first of several turns that was claimed, else the first one, else the turn that has the
-// tool_call_id for its key.
-func (h *Handlers) claimedOf(ctx context.Context, e *events.Cancel, may []namedTurn) (*namedTurn, error) {
+func qualified(callID string) bool {
+	_, ok := events.Unqualified(callID)
+	return ok
+}
+
+// turnThatAsked returns the turn that has asked the question of an id, if the id leads to it without a search.
+func (h *Handlers) turnThatAsked(ctx context.Context, e *events.Cancel) ([]namedTurn, error) {
+	call, ask, ok := events.ParseQuestionID(e.ToolCallID)
+	if !ok {
+		return nil, nil
+	}
+	q, err := h.inquire(ctx, subjects.TurnKey(e.App, e.Chat, e.Run, events.TurnOfCallID(call, e.Run)), ask)
+	switch {
+	case errors.Is(err, errNoQuestion), errors.Is(err, errUnreadable):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case q.ToolCallID != e.ToolCallID:
+		return nil, nil
+	}
+	id := e.TurnID
+	id.Run, id.Turn = q.RunID, q.Turn
+	return []namedTurn{{id, q.key, call}}, nil
+}
+
+// turnsOfReusedKey returns the turns under a reused key that have an id.
+func (h *Handlers) turnsOfReusedKey(ctx context.Context, e *events.Cancel, callID string) ([]namedTurn, error) {
+	if !qualified(callID) {
+		return nil, nil
+	}
+	keys, err := h.reused(ctx, &events.ToolCallResponse{TurnID: e.TurnID}, callID)
+	return turnsWithID(e, keys, callID), err
+}
+
+// turnsOfRuns returns the turns with run ids that have an id, for a cancel that names no run. Where a chat has too many
+// turns to look at, those that have asked the question of the id are left.
+func (h *Handlers) turnsOfRuns(ctx context.Context, e *events.Cancel, callID string) ([]namedTurn, error) {
+	if e.Run != "" || !qualified(callID) {
+		return nil, nil
+	}
+	keys, err := h.calls(ctx, e)
+	return turnsWithID(e, keys, callID), err
+}
+
+// calls returns the calls of a chat that a tool_call_id may mean.
+func (h *Handlers) calls(ctx context.Context, e *events.Cancel) ([]subjects.Key, error) {
+	if h.Calls != nil {
+		keys, err := h.Calls(ctx, subjects.Token(e.App), e.Chat)
+		if !errors.Is(err, idempotency.ErrTooMany) {
+			return keys, err
+		}
+	}
+	_, ask, question := events.ParseQuestionID(e.ToolCallID)
+	switch {
+	case question:
+		return h.askers(ctx, &events.ToolCallResponse{TurnID: e.TurnID}, ask)
+	case h.Calls == nil:
+		return nil, nil
+	}
+	return nil, errTooManyTurns
+}
+
+// turnsWithID returns those of some calls that have a qualified id.
+func turnsWithID(e *events.Cancel, keys []subjects.Key, callID string) (may []namedTurn) {
+	turn, ok := events.Unqualified(callID)
+	for _, key := range keys {
+		if ok && events.QualifiedCallID(turn, key.Turn) == callID {
+			id := e.TurnID
+			id.Turn = turn
+			may = append(may, namedTurn{id, key, callID})
+		}
+	}
+	return may
+}
+
+// firstClaimed returns the first of several turns that was claimed, with the ids of its claim; nil if none was.
+func (h *Handlers) firstClaimed(ctx context.Context, may []namedTurn) (*namedTurn, error) {
 	if len(may) == 0 {
-		id := e.TurnID
-		id.Turn = e.ToolCallID
-		key := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn)
-		return &namedTurn{id, key, events.CallID(id, key.Turn)}, nil
+		return nil, nil //nolint:nilnil // there is none
 	}
 	keys := make([]subjects.Key, len(may))
 	for i := range may {
@@ -98,12 +177,16 @@ func (h *Handlers) claimedOf(ctx context.Context, e *events.Cancel, may []namedT
 	}
 	claims, err := h.Journal.Claims(ctx, keys...)
 	if err != nil {
-		return nil, fmt.Errorf("look which turn of the id was claimed: %w", err)
+		return nil, fmt.Errorf("find the claimed turn of a tool_call_id: %w", err)
 	}
 	for i, claim := range claims {
-		if claim != nil {
-			return &may[i], nil
+		if claim == nil {
+			continue
 		}
+		if call, _ := readCall(may[i].key, claim); call != nil {
+			may[i].id.Run, may[i].id.Turn = call.RunID, call.Turn
+		}
+		return &may[i], nil
 	}
-	return &may[0], nil
+	return nil, nil //nolint:nilnil // there is none
 }

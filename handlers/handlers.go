@@ -68,6 +68,9 @@ type Config struct {
 	// Reused finds the calls under a reused turn key that a tool_call_id means, see
 	// [idempotency.Lister.Reused]. It fails as Askers does. Nil finds none.
 	Reused func(ctx context.Context, q *idempotency.QuestionRef) ([]subjects.Key, error)
+	// Calls finds the claimed calls of a chat, see [idempotency.Lister.Calls]. It fails as Askers does, or with
+	// [idempotency.ErrTooMany]. Nil finds none: cancels by the tool_call_id of a turn with a run id have to name the run.
+	Calls func(ctx context.Context, appToken, chat string) ([]subjects.Key, error)
 	// ServerTime is the time by the clock of the server: ages of messages are told by it, a timeout of a question begins with it, and
 	// an expiry that comes early waits for it. Nil takes Now.
 	ServerTime func(ctx context.Context) (time.Time, error)

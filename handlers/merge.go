@@ -4,10 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 )
+
+// staleFor is how long after a response a read that does not find what was stored before it is taken for a stale one.
+const staleFor = 5 * time.Minute
 
 // ended acknowledges a message that has nothing (more) to do for its turn, once what the response
 // of the turn changes in the context variables is merged.
@@ -18,10 +22,27 @@ func (h *Handlers) ended(ctx context.Context, m *Message, d idempotency.Decision
 	return ack()
 }
 
+// endedByOther acknowledges the message of a turn whose response is another run's, once its changes are merged: the worker
+// that stored it may have died, and this message may be the last one of the turn.
+func (h *Handlers) endedByOther(ctx context.Context, t *turn) Disposition {
+	end, err := h.Journal.End(ctx, t.key)
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound): // it has expired, or was purged
+		return ack()
+	case err == nil:
+		err = h.mergeMissing(ctx, t.m, &end)
+	}
+	if err != nil {
+		return h.comesBack(t, "the context changes of a response are not merged yet", err)
+	}
+	h.Journal.NoteFinished(t.ref, h.Now())
+	return ack()
+}
+
 // mergeMissing merges the context changes that a stored response names, unless they are: the
 // worker that stored it may have died before it could. End is nil for a turn that has not ended. The changes are older
-// than their response, so a read that finds the response alone may be stale, and is repeated when the message is
-// delivered again.
+// than their response, so a read that finds the response alone may be stale, and is repeated for a while, when the
+// message is delivered again.
 func (h *Handlers) mergeMissing(ctx context.Context, m *Message, end *idempotency.Record) error {
 	if end == nil || !namesContext(end) {
 		return nil
@@ -29,7 +50,9 @@ func (h *Handlers) mergeMissing(ctx context.Context, m *Message, end *idempotenc
 	r := responseOf(end)
 	found, err := h.Journal.DeltaOf(m.Held, end)
 	switch {
-	case errors.Is(err, idempotency.ErrNotFound) && m.Lease.Delivery > maxDeliveries: // it has expired, or was purged
+	case errors.Is(err, idempotency.ErrDamaged):
+		return h.merged(damagedDelta(err), r.ChatID, r.CallID)
+	case errors.Is(err, idempotency.ErrNotFound) && h.serverNow(m).Sub(end.Time) > staleFor: // it has expired, or was purged
 		return nil
 	case err != nil:
 		return err
@@ -55,20 +78,21 @@ func (h *Handlers) merged(err error, chat, turn string) error {
 
 // decodeDelta reads a stored delta.
 func decodeDelta(data []byte) (Delta, error) {
-	damaged := func(err error) error {
-		return &events.Error{Code: events.CodeStateCorrupt, Op: "read context changes", Msg: "a stored change of context variables cannot be read", Err: err}
-	}
 	var e edit
 	if err := json.Unmarshal(data, &e); err != nil {
-		return Delta{}, damaged(err)
+		return Delta{}, damagedDelta(err)
 	}
 	d := Delta{Set: make(map[string]any, len(e.Set)), Remove: e.Remove, Base: e.Base}
 	for name, raw := range e.Set {
 		value, err := events.Decode(raw)
 		if err != nil {
-			return Delta{}, damaged(err)
+			return Delta{}, damagedDelta(err)
 		}
 		d.Set[name] = value
 	}
 	return d, nil
+}
+
+func damagedDelta(err error) error {
+	return &events.Error{Code: events.CodeStateCorrupt, Op: "read context changes", Msg: "a stored change of context variables cannot be read", Err: err}
 }

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
@@ -96,6 +98,64 @@ func TestMessageOfAnEndedTurnMergesWhatADeadWorkerDidNot(t *testing.T) {
 		require.Equal(t, handlers.Ack, handle(k).Do, name)
 		require.Equal(t, map[string]any{"plan": "gold"}, k.loaded(), name)
 	}
+}
+
+func TestLateResultMergesWhatTheDeadWorkerOfTheFirstResponseDidNot(t *testing.T) {
+	t.Parallel()
+	taken, died := make(chan struct{}), make(chan struct{})
+	k := newKit(t, toolFunc(func(_ context.Context, c *tools.Call) (tools.Result, error) {
+		if c.Epoch == 1 {
+			<-taken
+		} else {
+			close(taken)
+			<-died
+		}
+		return tools.Result{Set: map[string]any{"epoch": json.Number(strconv.Itoa(c.Epoch))}}, nil
+	}))
+	k.bind(bindings.EffectIdempotent, time.Minute)
+	config := k.Config
+	config.Variables = interruptedMerge{k.Variables}
+	go func() {
+		defer close(died)
+		handlers.New(config).Handle(t.Context(), k.message(1, 1))
+	}()
+	require.Eventually(t, func() bool {
+		claims, err := k.Journal.Claims(t.Context(), subjects.TurnKey("app", "chat", "", "turn"))
+		return err == nil && claims[0] != nil
+	}, 10*time.Second, time.Millisecond)
+	v, ok := k.Variables.(*handlers.Variables)
+	require.True(t, ok)
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
+	v.Journal = nil // so that loading merges nothing
+	require.Equal(t, map[string]any{"epoch": json.Number("1")}, k.loaded())
+}
+
+func TestReadThatFindsAResponseWithoutItsChangesIsRepeated(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, setsPlan("gold"))
+	k.diesBeforeMerge()
+	fresh := k.Journal
+	k.Journal = idempotency.New(hiddenDelta{k.store}, "stale", idempotency.Options{})
+	require.Equal(t, handlers.Leave, k.Handle(t.Context(), k.message(1, 2)).Do)
+	later := k.Config
+	later.ServerTime = func(context.Context) (time.Time, error) { return time.Now().Add(time.Hour), nil }
+	require.Equal(t, handlers.Ack, handlers.New(later).Handle(t.Context(), k.message(1, 3)).Do, "they have expired")
+	k.Journal = fresh
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 4)).Do)
+	v, ok := k.Variables.(*handlers.Variables)
+	require.True(t, ok)
+	v.Journal = nil
+	require.Equal(t, map[string]any{"plan": "gold"}, k.loaded())
+}
+
+// hiddenDelta is a store whose reads find no changes of context variables.
+type hiddenDelta struct{ idempotency.Store }
+
+func (s hiddenDelta) Last(ctx context.Context, key string) (idempotency.Record, error) {
+	if strings.Contains(key, ".delta.") {
+		return idempotency.Record{}, idempotency.ErrNotFound
+	}
+	return s.Store.Last(ctx, key)
 }
 
 func TestStagedChangeDoesNotCountBeforeTheResponse(t *testing.T) {

@@ -52,10 +52,10 @@ func (h *Handlers) onlyDelivery(m *Message) bool {
 }
 
 // keepInProgress sends the first heartbeat of a message that has waited in the stream, once it is the lease of a turn whose tool
-// must not be entered twice: until then a new leader of the consumer delivers the message again at once, and the worker that
-// gets it ends the turn as interrupted. The heartbeats of the others come in time, or cost them another run.
+// may not be entered again: until then a new leader of the consumer redelivers the message immediately, and the worker that
+// gets it ends the turn as interrupted. Turns of other tools run again then.
 func (h *Handlers) keepInProgress(m *Message, effect string) {
-	if effect != string(bindings.EffectUnsafe) || m.Refresh == nil || m.AckWait == nil {
+	if effect != string(bindings.EffectUnsafe) && effect != string(bindings.EffectReplay) || m.Refresh == nil || m.AckWait == nil {
 		return
 	}
 	if h.serverNow(m).Sub(m.arrived) > m.AckWait()/3 {

@@ -75,7 +75,7 @@ func TestOlderDeliveryIsNotPutAsideWhileALaterOneRuns(t *testing.T) {
 }
 
 // Until its first heartbeat a new leader of the consumer delivers a message again that has waited longer than an ack wait.
-func TestLeaseOfAnUnsafeToolIsRefreshedAtOnceWhenItsMessageHasWaited(t *testing.T) {
+func TestLeaseOfAToolThatMayNotRunAgainIsRefreshedBeforeItRunsWhenItsMessageHasWaited(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		effect    bindings.Effect
@@ -84,6 +84,7 @@ func TestLeaseOfAnUnsafeToolIsRefreshedAtOnceWhenItsMessageHasWaited(t *testing.
 	}{
 		"unsafe, waited":     {bindings.EffectUnsafe, 11 * time.Second, 1},
 		"unsafe, fresh":      {bindings.EffectUnsafe, time.Second, 0},
+		"replay, waited":     {bindings.EffectReplay, 11 * time.Second, 1},
 		"idempotent, waited": {bindings.EffectIdempotent, 11 * time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -210,10 +210,9 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	h.addRoom(t.key.App, len(event))
 	h.eraseSecrets(ctx, t)
 	if !stored {
-		h.Journal.NoteFinished(t.ref, h.Now())
 		h.Metrics.LateResults.Inc()
 		h.often(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", cut(t.Chat), "turn", cut(t.callID), "epoch", hold.Epoch)
-		return ack()
+		return h.endedByOther(ctx, t)
 	}
 	outcome := string(r.Code)
 	if outcome == "" {

@@ -20,7 +20,7 @@ func (j *Journal) Delta(ctx context.Context, h Hold, data []byte) (uint64, error
 }
 
 // DeltaOf returns the delta of the run that has stored a response, as the leader knows it, or
-// [ErrNotFound].
+// [ErrNotFound]. It fails with [ErrDamaged] for one that cannot be read or is another run's.
 func (j *Journal) DeltaOf(ctx context.Context, end *Record) (Record, error) {
 	k, ok := subjects.ParseKey(end.Key)
 	if !ok || end.Err != nil {
@@ -28,7 +28,7 @@ func (j *Journal) DeltaOf(ctx context.Context, end *Record) (Record, error) {
 	}
 	delta, err := j.store.Last(ctx, k.Key.Private(kindDelta, strconv.Itoa(end.Meta.Epoch)))
 	if err == nil && (delta.Err != nil || delta.Meta.Nonce != end.Meta.Nonce) {
-		return Record{}, ErrNotFound
+		return Record{}, ErrDamaged
 	}
 	return delta, err
 }

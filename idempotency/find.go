@@ -132,6 +132,18 @@ func (list Lister) Askers(ctx context.Context, appToken, chat, ask string) ([]su
 	return keys, err
 }
 
+// Calls returns the calls of a chat that were claimed. The tenant is a token, the chat an id. It fails with [ErrTooMany]
+// beyond 10,000.
+func (list Lister) Calls(ctx context.Context, appToken, chat string) ([]subjects.Key, error) {
+	all := subjects.Key{App: appToken, Chat: subjects.Token(chat), Turn: AnyToken, Call: AnyToken}
+	names, err := list(ctx, all.Public(kindCall))
+	keys := make([]subjects.Key, 0, len(names))
+	for _, name := range names {
+		keys = append(keys, name.Key)
+	}
+	return keys, err
+}
+
 // OpenCall is [KV.FindOpenCall] without a budget, for a turn whose run is not known.
 func (s *KV) OpenCall(ctx context.Context, app, chat, callID string) (Record, error) {
 	return s.FindOpenCall(ctx, s.Names, QuestionRef{App: app, Chat: chat, Call: callID})

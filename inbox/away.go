@@ -74,22 +74,23 @@ func (in *Inbox) work() {
 }
 
 // handOut hands a delivery to a handler, unless it was lost before, or is given back because of a drain. It looks at the
-// time itself: in a process that stood still a handler may run before what ends the leases does.
+// time itself: after a pause of the process a handler may run before [Inbox.lapses] does.
 func (in *Inbox) handOut(d *Delivery) bool {
 	if in.draining.Load() {
 		d.Nak(0)
 		return false
 	}
 	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.held[d.Seq] != d {
-		return false
-	}
-	if d.own.Lost(in.now(), in.wait()) {
+	lost := in.held[d.Seq] != d
+	if !lost && d.own.Lost(in.now(), in.wait()) {
 		d.cancel(ErrLeaseLost)
 		delete(in.held, d.Seq)
-		return false
+		lost = true
 	}
-	d.begun = true
-	return true
+	d.begun = !lost
+	in.mu.Unlock()
+	if lost {
+		in.pull(false) // its room is free
+	}
+	return !lost
 }

@@ -95,9 +95,10 @@ func (d *Delivery) settle(body string) {
 	d.in.settled(d)
 }
 
-// Refresh sends a heartbeat now, before its turn. It is not confirmed, and the delivery is none the fresher for it.
+// Refresh sends a heartbeat immediately. It is not confirmed, and does not extend the lease on this side. While the
+// connection is away nothing is sent: it would arrive when another worker may own the message.
 func (d *Delivery) Refresh() {
-	if d.own.Lost(d.in.now(), d.in.wait()) {
+	if !d.in.link.IsConnected() || d.own.Lost(d.in.now(), d.in.wait()) {
 		return
 	}
 	if err := d.progress(); err != nil {

@@ -276,7 +276,7 @@ func (h *Human) once(ctx context.Context, q *oneturn.Wait, user string, value an
 		return oneturn.Verdict{}, err
 	}
 	_, err = client.Cancel(ctx, &events.Cancel{
-		TurnID: oneturn.TurnID{App: q.App, Chat: q.Chat, Run: q.Run, Turn: q.Turn}, Workflow: q.Workflow, UserID: user, Reason: "a test's human cancels",
+		TurnID: oneturn.TurnID{App: q.App, Chat: q.Chat, Run: q.Run, Turn: q.Turn}, ToolCallID: q.ToolCallID, Workflow: q.Workflow, UserID: user, Reason: "a test's human cancels",
 	})
 	return oneturn.Verdict{}, err
 }

@@ -207,7 +207,7 @@ func (s *server) cancel(ctx context.Context, l *life, reason string) (uint64, er
 		pool = s.pool(l.Questions[0].Subject)
 	}
 	turn := events.TurnID{App: l.App, Chat: l.Chat, Run: l.Run, Turn: l.Turn}
-	body, err := events.EncodeCancel(&events.Cancel{TurnID: turn, Workflow: l.Workflow, Reason: reason}, time.Now())
+	body, err := events.EncodeCancel(&events.Cancel{TurnID: turn, ToolCallID: l.ToolCallID, Workflow: l.Workflow, Reason: reason}, time.Now())
 	if err != nil {
 		return 0, fmt.Errorf("cancel %.200q: %w", l.Turn, err)
 	}

@@ -105,7 +105,7 @@ func (t *thread) receive(sent time.Time) {
 // long as the worker must know that it is.
 func (t *thread) overdue() bool {
 	patience := t.w.patience()
-	if !t.p.nextRead.After(t.w.now) { // it could not read the ack wait: it was cut off
+	if !t.p.nextRead.After(t.w.now) { // it could not read the ack wait yet, as when it was cut off
 		patience = max(patience, min(t.p.waits[0], t.p.waits[1]))
 	}
 	if t.w.now.Sub(t.beat) > patience {

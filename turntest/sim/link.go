@@ -61,6 +61,9 @@ func (l link) Publish(reply string, data []byte) error {
 	verb, options, _ := bytes.Cut(data, []byte(" "))
 	switch string(verb) {
 	case "+WPI":
+		if l.p.cut {
+			return nil // what was just sent is lost
+		}
 		if !t.overdue() {
 			t.receive(w.now)
 		}
