@@ -11,11 +11,11 @@ import (
 // checkTold: what the sender of an answer learns is so at that time. That there is no such question is
 // true only of one that was not asked before the answer was delivered, and only an answer that has waited
 // for its question learns it. One that was delivered before the turn asked again under a key that is used
-// again may hear of the question of the turn before.
+// again, or whose reads were stale, may hear of the question of the turn before.
 func (w *world) checkTold(t *thread, v *events.Verdict) {
 	h := w.history(t.m.turn)
 	so := w.told(t, v, &h)
-	if q := h.questions[t.m.answer.id]; q == nil || q.ask == nil || q.ask.Seq > uint64(t.known) {
+	if q := h.questions[t.m.answer.id]; q == nil || q.ask == nil || q.ask.Seq > uint64(t.known) || t.misled {
 		for _, former := range w.former {
 			if f := w.history(former); former.key == t.m.turn.key && v.Code != events.VerdictUnknown {
 				so = so || w.told(t, v, &f)
