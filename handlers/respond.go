@@ -210,9 +210,12 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	h.addRoom(t.key.App, len(event))
 	h.eraseSecrets(ctx, t)
 	if !stored {
-		h.Metrics.LateResults.Inc()
-		h.often(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", cut(t.Chat), "turn", cut(t.callID), "epoch", hold.Epoch)
-		return h.endedByOther(ctx, t)
+		d := h.endedByOther(ctx, t)
+		if d.Do == Ack { // otherwise it may be tried again
+			h.Metrics.LateResults.Inc()
+			h.often(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", cut(t.Chat), "turn", cut(t.callID), "epoch", hold.Epoch)
+		}
+		return d
 	}
 	outcome := string(r.Code)
 	if outcome == "" {
