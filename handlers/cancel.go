@@ -48,7 +48,7 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 		if d, back := h.early(m); back {
 			return d
 		}
-		if t == nil {
+		if t == nil || h.age(m) < earlyFor { // there is no room to wait in
 			return h.dead(m, reasonUndeliverable, fmt.Errorf("no turn of the chat has the tool_call_id %.300q: send the turn key, or run_id too", named.ToolCallID))
 		}
 	}

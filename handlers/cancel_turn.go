@@ -20,6 +20,8 @@ type namedTurn struct {
 	id     events.TurnID
 	key    subjects.Key
 	callID string
+
+	searched bool // its id was found, and not only could be the one
 }
 
 // cancelledTurn returns the turn that a cancel is about. Found is false if it is named by an id that belongs to the events
@@ -62,7 +64,7 @@ func (h *Handlers) turnOfCall(ctx context.Context, e *events.Cancel) (named *nam
 		if claimed, err := h.firstClaimed(ctx, may); claimed != nil || err != nil {
 			return claimed, true, err
 		}
-		if named == nil && len(may) > 0 {
+		if len(may) > 0 && (named == nil || may[0].searched) {
 			named = &may[0]
 		}
 	}
@@ -88,7 +90,7 @@ func exactTurn(id events.TurnID, callID string) []namedTurn {
 	if events.CallID(id, key.Turn) != callID {
 		return nil
 	}
-	return []namedTurn{{id, key, callID}}
+	return []namedTurn{{id, key, callID, false}}
 }
 
 func qualified(callID string) bool {
@@ -113,7 +115,7 @@ func (h *Handlers) turnThatAsked(ctx context.Context, e *events.Cancel) ([]named
 	}
 	id := e.TurnID
 	id.Run, id.Turn = q.RunID, q.Turn
-	return []namedTurn{{id, q.key, call}}, nil
+	return []namedTurn{{id, q.key, call, true}}, nil
 }
 
 // turnsOfReusedKey returns the turns under a reused key that have an id.
@@ -131,26 +133,30 @@ func (h *Handlers) turnsOfRuns(ctx context.Context, e *events.Cancel, callID str
 	if e.Run != "" || !qualified(callID) {
 		return nil, nil
 	}
-	keys, err := h.calls(ctx, e)
-	return turnsWithID(e, keys, callID), err
+	keys, whole, err := h.calls(ctx, e)
+	may := turnsWithID(e, keys, callID)
+	if err == nil && len(may) == 0 && !whole {
+		err = errTooManyTurns
+	}
+	return may, err
 }
 
-// calls returns the calls of a chat that a tool_call_id may mean.
-func (h *Handlers) calls(ctx context.Context, e *events.Cancel) ([]subjects.Key, error) {
+// calls returns the calls of a chat that a tool_call_id may mean, and whether these are all of them: of a chat with too
+// many turns they are those that have asked the question of the id.
+func (h *Handlers) calls(ctx context.Context, e *events.Cancel) (keys []subjects.Key, whole bool, err error) {
+	whole = true
 	if h.Calls != nil {
-		keys, err := h.Calls(ctx, subjects.Token(e.App), e.Chat)
+		keys, err = h.Calls(ctx, subjects.Token(e.App), e.Chat)
 		if !errors.Is(err, idempotency.ErrTooMany) {
-			return keys, err
+			return keys, true, err
 		}
+		whole = false
 	}
-	_, ask, question := events.ParseQuestionID(e.ToolCallID)
-	switch {
-	case question:
-		return h.askers(ctx, &events.ToolCallResponse{TurnID: e.TurnID}, ask)
-	case h.Calls == nil:
-		return nil, nil
+	if _, ask, question := events.ParseQuestionID(e.ToolCallID); question {
+		keys, err = h.askers(ctx, &events.ToolCallResponse{TurnID: e.TurnID}, ask)
+		return keys, whole, err
 	}
-	return nil, errTooManyTurns
+	return nil, whole, nil
 }
 
 // turnsWithID returns those of some calls that have a qualified id.
@@ -160,7 +166,7 @@ func turnsWithID(e *events.Cancel, keys []subjects.Key, callID string) (may []na
 		if ok && events.QualifiedCallID(turn, key.Turn) == callID {
 			id := e.TurnID
 			id.Turn = turn
-			may = append(may, namedTurn{id, key, callID})
+			may = append(may, namedTurn{id, key, callID, true})
 		}
 	}
 	return may

@@ -114,6 +114,20 @@ func TestCancelByAnIDOfATurnWithARunThatItDoesNotNameCancelsThatTurn(t *testing.
 	}
 }
 
+// A chat with too many turns to look at fails the search, and no other turn is taken for the one that is meant.
+func TestCancelWhoseTurnCannotBeSearchedForIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	for _, suffix := range []string{"", "/s:plan"} {
+		k := newKit(t, toolFunc(nothing))
+		k.Calls = func(context.Context, string, string) ([]subjects.Key, error) { return nil, idempotency.ErrTooMany }
+		require.Equal(t, handlers.Ack, k.Handle(t.Context(), aged(k.cancelByCall("", "turn@01234567"+suffix)).Message).Do)
+		k.requireCancelled(false, subjects.TurnKey("app", "chat", "", "turn@01234567"+suffix))
+		dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
+		require.NoError(t, err)
+		require.EqualValues(t, 1, dead.CachedInfo().State.Msgs)
+	}
+}
+
 // The event from which the id is taken may be read before a lagging worker knows the claim.
 func TestCancelByAnIDOfNoTurnWaitsForItsTurnAndCancelsNoOther(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,7 @@ func (h *Handlers) late(ctx context.Context, t *turn, d idempotency.Decision) Di
 	if d.Code == events.CodeStateCorrupt {
 		return h.damagedEnd(t)
 	}
-	if err := h.mergeMissing(ctx, t.m, d.End); err != nil {
+	if err := h.mergeMissing(t.m.Held, ctx, t.m, d.End); err != nil {
 		return h.comesBack(t, "the context changes of a response are not merged yet", err)
 	}
 	h.Journal.NoteFinished(t.ref, h.Now())

@@ -16,7 +16,7 @@ const staleFor = 5 * time.Minute
 // ended acknowledges a message that has nothing (more) to do for its turn, once what the response
 // of the turn changes in the context variables is merged.
 func (h *Handlers) ended(ctx context.Context, m *Message, d idempotency.Decision) Disposition {
-	if err := h.mergeMissing(ctx, m, d.End); err != nil {
+	if err := h.mergeMissing(m.Held, ctx, m, d.End); err != nil {
 		return h.undecided(m, "the context changes of a response are not merged yet", err)
 	}
 	return ack()
@@ -30,7 +30,7 @@ func (h *Handlers) endedByOther(ctx context.Context, t *turn) Disposition {
 	case errors.Is(err, idempotency.ErrNotFound): // it has expired, or was purged
 		return ack()
 	case err == nil:
-		err = h.mergeMissing(ctx, t.m, &end)
+		err = h.mergeMissing(ctx, t.m.tools, t.m, &end)
 	}
 	if err != nil {
 		return h.comesBack(t, "the context changes of a response are not merged yet", err)
@@ -43,12 +43,14 @@ func (h *Handlers) endedByOther(ctx context.Context, t *turn) Disposition {
 // worker that stored it may have died before it could. End is nil for a turn that has not ended. The changes are older
 // than their response, so a read that finds the response alone may be stale, and is repeated for a while, when the
 // message is delivered again.
-func (h *Handlers) mergeMissing(ctx context.Context, m *Message, end *idempotency.Record) error {
+//
+// It reads and writes as long as ctx lives, and what is not decided soon ends with the tools of the worker.
+func (h *Handlers) mergeMissing(ctx, tools context.Context, m *Message, end *idempotency.Record) error {
 	if end == nil || !namesContext(end) {
 		return nil
 	}
 	r := responseOf(end)
-	found, err := h.Journal.DeltaOf(m.Held, end)
+	found, err := h.Journal.DeltaOf(ctx, end)
 	switch {
 	case errors.Is(err, idempotency.ErrDamaged):
 		return h.merged(damagedDelta(err), r.ChatID, r.CallID)
@@ -61,7 +63,7 @@ func (h *Handlers) mergeMissing(ctx context.Context, m *Message, end *idempotenc
 	if err != nil {
 		return h.merged(err, r.ChatID, r.CallID)
 	}
-	store, done := outside(m.Held, ctx)
+	store, done := outside(ctx, tools)
 	defer done()
 	return h.merged(h.Variables.Merge(store, r.AppID, r.ChatID, found.Seq, d), r.ChatID, r.CallID)
 }

@@ -102,6 +102,18 @@ func TestMessageOfAnEndedTurnMergesWhatADeadWorkerDidNot(t *testing.T) {
 
 func TestLateResultMergesWhatTheDeadWorkerOfTheFirstResponseDidNot(t *testing.T) {
 	t.Parallel()
+	for name, lost := range map[string]bool{"lease": false, "lost lease": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lateResult(t, lost)
+		})
+	}
+}
+
+func lateResult(t *testing.T, lost bool) {
+	t.Helper()
+	held, lose := context.WithCancel(t.Context())
+	defer lose()
 	taken, died := make(chan struct{}), make(chan struct{})
 	k := newKit(t, toolFunc(func(_ context.Context, c *tools.Call) (tools.Result, error) {
 		if c.Epoch == 1 {
@@ -109,6 +121,9 @@ func TestLateResultMergesWhatTheDeadWorkerOfTheFirstResponseDidNot(t *testing.T)
 		} else {
 			close(taken)
 			<-died
+			if lost {
+				lose()
+			}
 		}
 		return tools.Result{Set: map[string]any{"epoch": json.Number(strconv.Itoa(c.Epoch))}}, nil
 	}))
@@ -125,7 +140,9 @@ func TestLateResultMergesWhatTheDeadWorkerOfTheFirstResponseDidNot(t *testing.T)
 	}, 10*time.Second, time.Millisecond)
 	v, ok := k.Variables.(*handlers.Variables)
 	require.True(t, ok)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
+	m := k.message(1, 2)
+	m.Held = held
+	require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
 	v.Journal = nil // so that loading merges nothing
 	require.Equal(t, map[string]any{"epoch": json.Number("1")}, k.loaded())
 }

@@ -207,7 +207,6 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		return leave()
 	}
 	t.hit(failpoint.AfterFinish)
-	h.addRoom(t.key.App, len(event))
 	h.eraseSecrets(ctx, t)
 	if !stored {
 		d := h.endedByOther(ctx, t)
@@ -217,6 +216,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		}
 		return d
 	}
+	h.addRoom(t.key.App, len(event))
 	outcome := string(r.Code)
 	if outcome == "" {
 		outcome = r.Status

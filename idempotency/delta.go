@@ -20,15 +20,20 @@ func (j *Journal) Delta(ctx context.Context, h Hold, data []byte) (uint64, error
 }
 
 // DeltaOf returns the delta of the run that has stored a response, as the leader knows it, or
-// [ErrNotFound]. It fails with [ErrDamaged] for one that cannot be read or is another run's.
+// [ErrNotFound]. It fails with [ErrDamaged] for one that cannot be read.
 func (j *Journal) DeltaOf(ctx context.Context, end *Record) (Record, error) {
 	k, ok := subjects.ParseKey(end.Key)
 	if !ok || end.Err != nil {
 		return Record{}, ErrNotFound
 	}
 	delta, err := j.store.Last(ctx, k.Key.Private(kindDelta, strconv.Itoa(end.Meta.Epoch)))
-	if err == nil && (delta.Err != nil || delta.Meta.Nonce != end.Meta.Nonce) {
+	switch {
+	case err != nil:
+		return Record{}, err
+	case delta.Err != nil:
 		return Record{}, ErrDamaged
+	case delta.Meta.Nonce != end.Meta.Nonce: // a stale read of a former life
+		return Record{}, ErrNotFound
 	}
 	return delta, err
 }

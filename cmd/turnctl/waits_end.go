@@ -206,8 +206,17 @@ func (s *server) cancel(ctx context.Context, l *life, reason string) (uint64, er
 	if len(l.Questions) > 0 {
 		pool = s.pool(l.Questions[0].Subject)
 	}
-	turn := events.TurnID{App: l.App, Chat: l.Chat, Run: l.Run, Turn: l.Turn}
-	body, err := events.EncodeCancel(&events.Cancel{TurnID: turn, ToolCallID: l.ToolCallID, Workflow: l.Workflow, Reason: reason}, time.Now())
+	c := &events.Cancel{TurnID: events.TurnID{App: l.App, Chat: l.Chat, Run: l.Run, Turn: l.Turn}, Workflow: l.Workflow, Reason: reason}
+	if l.journalKey != subjects.TurnKey(l.App, l.Chat, l.Run, l.Turn) { // its key was used before, or its claim cannot be read
+		c.ToolCallID = l.ToolCallID
+		for _, q := range l.Questions {
+			c.ToolCallID, c.Workflow = cmp.Or(c.ToolCallID, q.ToolCallID), cmp.Or(c.Workflow, q.Workflow)
+		}
+		if c.ToolCallID == "" {
+			return 0, fmt.Errorf("cancel %.200q: its claim cannot be read, and it has asked no question that can be: end it with turnctl repair", l.Turn)
+		}
+	}
+	body, err := events.EncodeCancel(c, time.Now())
 	if err != nil {
 		return 0, fmt.Errorf("cancel %.200q: %w", l.Turn, err)
 	}
