@@ -55,12 +55,13 @@ func TestNewsThatAreTooManyHaveEveryTurnRead(t *testing.T) {
 	n := newNews()
 	key := func(i int) subjects.Key { return subjects.TurnKey("app", strconv.Itoa(i), "", "turn") }
 	for i := range maxNews {
-		n.add(key(i), false)
+		n.add(key(i), uint64(i), false)
 	}
 	require.True(t, n.of(key(-1).String(), 0).nothing)
-	n.add(key(1), true)
-	require.Equal(t, sinceThen{ended: true, all: true}, n.of(key(1).String(), 0))
-	n.add(key(maxNews), true)
+	n.add(key(1), maxNews, true)
+	n.add(key(1), maxNews+1, false)
+	require.Equal(t, sinceThen{ended: true, all: true, newest: maxNews + 1}, n.of(key(1).String(), 0))
+	n.add(key(maxNews), maxNews+2, true)
 	require.Equal(t, sinceThen{}, n.of(key(maxNews).String(), 0))
 	require.Equal(t, sinceThen{}, n.of(key(-1).String(), 0))
 	require.Len(t, n.turns, maxNews)

@@ -97,6 +97,7 @@ func (r *round) looks(ctx context.Context, turns []OpenTurn, known uint64) []loo
 	for i := range turns {
 		o := &turns[i]
 		since := r.news.of(o.Key, known)
+		o.Newest = max(o.Newest, since.newest)
 		if looks[i] = r.withoutRead(o, since); looks[i].done {
 			continue
 		}
@@ -130,7 +131,7 @@ func (r *round) withoutRead(o *OpenTurn, since sinceThen) look {
 	case r.MaxTurnLife > 0 && age > r.MaxTurnLife:
 		return look{}
 	}
-	return look{done: since.nothing && o.Parked > 0, quiet: true}
+	return look{done: since.nothing && o.parked(), quiet: true}
 }
 
 // withReads asks whether what was found of a turn last still holds, and judges it anew if not.
@@ -166,7 +167,7 @@ func (r *round) isQuiet(ctx context.Context, o *OpenTurn) (bool, error) {
 	switch {
 	case !known, r.MaxTurnLife > 0 && age > r.MaxTurnLife:
 		return false, nil
-	case o.Parked > 0:
+	case o.parked():
 		newest, err := r.Store.Last(ctx, "*."+o.Key+".>")
 		return err == nil && newest.Seq == o.Parked, nil
 	case o.Held > 0:

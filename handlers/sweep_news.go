@@ -14,11 +14,14 @@ const maxNews = 500_000
 // be read again. It is not safe for concurrent writing.
 type news struct {
 	from  uint64 // of the journal: every record from here on that has been read counts
-	turns map[[16]byte]bool
+	turns map[[16]byte]latest
 	full  bool // there were more
 }
 
-func newNews() *news { return &news{turns: map[[16]byte]bool{}} }
+// latest is the sequence of the newest record of a turn, doubled, and 1 more once its response is among them.
+type latest uint64
+
+func newNews() *news { return &news{turns: map[[16]byte]latest{}} }
 
 func newsOf(call string) [16]byte {
 	sum := sha256.Sum256([]byte(call))
@@ -26,14 +29,18 @@ func newsOf(call string) [16]byte {
 }
 
 // add notes a record of a turn that was claimed before. Ended says that it is the response.
-func (n *news) add(k subjects.Key, ended bool) {
+func (n *news) add(k subjects.Key, seq uint64, ended bool) {
 	of := newsOf(k.String())
 	had, known := n.turns[of]
 	if !known && len(n.turns) >= maxNews {
 		n.full = true
 		return
 	}
-	n.turns[of] = had || ended
+	next := had&1 | latest(seq)<<1
+	if ended {
+		next |= 1
+	}
+	n.turns[of] = max(had, next)
 }
 
 // forget drops what was noted of a turn before the claim that was read just now: it is left of a former
@@ -42,14 +49,15 @@ func (n *news) forget(k subjects.Key) { delete(n.turns, newsOf(k.String())) }
 
 // sinceThen is what is new of a turn.
 type sinceThen struct {
-	ended   bool // its response was among the records
-	nothing bool // there is no new record of it
-	all     bool // every new record of it was read
+	ended   bool   // its response was among the records
+	nothing bool   // there is no new record of it
+	all     bool   // every new record of it was read
+	newest  uint64 // sequence of the newest of them
 }
 
 // of returns what is new of a turn of which everything before sequence known has been seen.
 func (n *news) of(call string, known uint64) sinceThen {
-	ended, some := n.turns[newsOf(call)]
+	found, some := n.turns[newsOf(call)]
 	all := (known >= n.from || mutant.Planted(mutant.SweepTrustsOldPages)) && !n.full
-	return sinceThen{ended: ended, nothing: all && !some, all: all}
+	return sinceThen{ended: found&1 == 1, nothing: all && !some, all: all, newest: uint64(found >> 1)}
 }

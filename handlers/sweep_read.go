@@ -42,7 +42,7 @@ func (r *round) read(ctx context.Context, scope Scope) error {
 			switch {
 			case !ok:
 			case !found.add(rec, m, meta):
-				r.news.add(rec.Key, rec.Kind == events.KindToolResponse)
+				r.news.add(rec.Key, meta.Sequence.Stream, rec.Kind == events.KindToolResponse)
 			case rec.Kind == events.KindToolCall && !rec.Private:
 				r.news.forget(rec.Key)
 			}
@@ -96,6 +96,9 @@ func (c *claims) add(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMeta
 			return true
 		}
 		o.At = 0
+	}
+	if known {
+		o.Newest = meta.Sequence.Stream
 	}
 	c.open[r.Key] = o
 	return known || o.At != 0

@@ -29,6 +29,7 @@ type OpenTurn struct {
 	Seq uint64 `json:"seq"` // of its claim
 	At  int64  `json:"at"`  // time of its claim, Unix seconds by the server's clock; 0 if it is not known
 
+	Newest uint64 `json:"newest,omitempty"` // sequence of the newest record that a sweep has seen, beside the claim: a read that lacks it is stale
 	Parked uint64 `json:"parked,omitempty"` // it is parked, and this is the sequence of its newest record
 	Held   uint64 `json:"held,omitempty"`   // sequence of the message that holds it
 	Stream string `json:"stream,omitempty"` // of that message
@@ -44,6 +45,9 @@ func (o *OpenTurn) claim() uint64 {
 	}
 	return o.Seq
 }
+
+// parked reports whether the turn was parked when its newest record was read, which a stale read does not show.
+func (o *OpenTurn) parked() bool { return o.Parked > 0 && o.Parked >= o.Newest }
 
 // age is the time since the claim, and whether it is known.
 func (o *OpenTurn) age(now time.Time) (time.Duration, bool) {
@@ -62,6 +66,7 @@ func (o *OpenTurn) note(f *Finding, resume uint64) {
 		for _, r := range f.Turn.Records {
 			o.Parked = max(o.Parked, r.Seq)
 		}
+		o.Newest = max(o.Newest, o.Parked)
 	case f.Condition == TurnHeld:
 		o.Held, o.Stream = f.Turn.Lease.Seq, f.Turn.Lease.Stream
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 )
 
 func ids(l waitingList) []string {
@@ -203,4 +204,47 @@ questions:
 	l = decode[life](t, a.Server, "show", "c", "t1")
 	require.Equal(t, "it waits for the answers to 2 questions, and no worker holds it", l.Meaning)
 	require.False(t, l.Woken)
+}
+
+func TestWaitsCancelEndsTheTurnThatAskedAndNoOtherWithAnIDLikeIt(t *testing.T) {
+	t.Parallel()
+	a := newAsker(t)
+	job, part := turnID("c", "", "job"), turnID("c", "", "job/1")
+	for _, id := range []events.TurnID{job, part} {
+		a.ask(id, "1")
+		a.park(id, "1")
+	}
+	require.Equal(t, "turn job/1 of chat c is cancelled\n", ok(t, a.Server, "waits", "cancel", "job/1/1"))
+	require.Equal(t, stateParked, decode[life](t, a.Server, "show", "c", "job").State)
+
+	// The second data of a turn key runs under a key of its own.
+	const fingerprint = "0123456789abcdef"
+	first, again := turnID("c", "", "t"), turnID("c", "", "t")
+	a.ask(first, "1")
+	a.park(first, "1")
+	firstHold := a.holds[first]
+	key := firstHold.Key.Reuse("", "t", fingerprint)
+	call := events.QualifiedCallID("t", key.Turn)
+	store, err := idempotency.NewKV(a.Connect(), a.space)
+	require.NoError(t, err)
+	t.Cleanup(store.Close)
+	_, err = store.Create(t.Context(), idempotency.Record{Key: firstHold.Key.ReuseNote(fingerprint), Data: []byte("{}")})
+	require.NoError(t, err)
+	event, err := events.Encode(events.KindToolCall, &events.ToolCall{
+		AppID: again.App, ChatID: "c", Turn: "t", ID: call, ToolCallID: call, CallID: call, Corr: call, ToolName: "greet",
+		Agent: "Greeter", WorkflowName: "Hello", InteractionType: events.InteractionAutoTool,
+	}, time.Now())
+	require.NoError(t, err)
+	d, err := a.journal.Claim(t.Context(), idempotency.Claim{Key: key, Lease: a.lease(), Effect: "replay", Event: event, Fingerprint: fingerprint})
+	require.NoError(t, err)
+	a.holds[again] = d.Hold
+	asked := a.ask(again, "1", func(q *events.ToolCall) {
+		id := events.QuestionID(call, "1")
+		q.ID, q.ToolCallID, q.CallID, q.Corr = id, id, id, id
+	})
+	a.park(again, "1")
+	require.Equal(t, "turn t of chat c is cancelled\n", ok(t, a.Server, "waits", "cancel", asked))
+	held, err := a.journal.Load(t.Context(), firstHold.Key)
+	require.NoError(t, err)
+	require.Nil(t, held.Response, "the first turn of the key still waits")
 }
