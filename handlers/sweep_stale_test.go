@@ -42,7 +42,7 @@ func TestTurnThatAStaleReadShowsParkedIsReadAgain(t *testing.T) {
 	})
 	require.NoError(t, err)
 	lagging := &laggingStore{Store: b.Store, until: 3}
-	b.Sweep.Store = lagging
+	b.Store = lagging
 	_, found := b.sweep(b.pages())
 	require.Empty(t, found)
 	lagging.until = 0
