@@ -29,9 +29,10 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 	named := *e
 	t, found, err := h.cancelledTurn(m.Held, m, e)
 	if err != nil || !found {
-		_, exact := turnsInID(&named)
-		for _, turn := range exact {
-			m.turns = append(m.turns, turn.key)
+		for _, id := range callsInID(named.ToolCallID) {
+			for _, turn := range exactTurn(named.TurnID, id) {
+				m.turns = append(m.turns, turn.key)
+			}
 		}
 	}
 	switch {

@@ -45,9 +45,11 @@ func (h *Handlers) cancelledTurn(ctx context.Context, m *Message, e *events.Canc
 // turnOfCall returns the turn that the tool_call_id of a cancel means, and whether that is certain: it was claimed, or the
 // cancel may be earlier than its turn.
 func (h *Handlers) turnOfCall(ctx context.Context, e *events.Cancel) (named *namedTurn, certain bool, err error) {
-	ids, exact := turnsInID(e)
-	if len(ids) == 1 && len(exact) == 1 && (e.Run != "" || !qualified(ids[0])) {
-		return &exact[0], true, nil
+	ids := callsInID(e.ToolCallID)
+	if len(ids) == 1 && (e.Run != "" || !qualified(ids[0])) {
+		if exact := exactTurn(e.TurnID, ids[0]); len(exact) > 0 {
+			return &exact[0], true, nil
+		}
 	}
 	candidates := []func() ([]namedTurn, error){func() ([]namedTurn, error) { return h.turnThatAsked(ctx, e) }}
 	for _, id := range ids {
@@ -71,16 +73,12 @@ func (h *Handlers) turnOfCall(ctx context.Context, e *events.Cancel) (named *nam
 	return named, false, nil
 }
 
-// turnsInID returns the ids of calls that a tool_call_id may be or hold, and the turns whose keys are in them.
-func turnsInID(e *events.Cancel) (ids []string, exact []namedTurn) {
-	ids = []string{e.ToolCallID}
-	if call, _, ok := events.ParseQuestionID(e.ToolCallID); ok { // but a turn key may look like it
-		ids = append(ids, call)
+// callsInID returns the ids of calls that a tool_call_id may be or hold.
+func callsInID(id string) []string {
+	if call, _, ok := events.ParseQuestionID(id); ok { // but a turn key may look like it
+		return []string{id, call}
 	}
-	for _, callID := range ids {
-		exact = append(exact, exactTurn(e.TurnID, callID)...)
-	}
-	return ids, exact
+	return []string{id}
 }
 
 // exactTurn returns the turn whose key is in the id of a call; none if a turn with that key has another id.

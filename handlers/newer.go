@@ -3,6 +3,7 @@ package handlers
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
@@ -53,12 +54,12 @@ func (h *Handlers) onlyDelivery(m *Message) bool {
 
 // keepInProgress sends the first heartbeat of a message that has waited in the stream, once it is the lease of a turn whose tool
 // may not be entered again: until then a new leader of the consumer redelivers the message immediately, and the worker that
-// gets it ends the turn as interrupted. Turns of other tools run again then.
-func (h *Handlers) keepInProgress(m *Message, effect string) {
+// gets it ends the turn as interrupted. Turns of other tools run again then. Now is the time by the server's clock.
+func keepInProgress(m *Message, effect string, now time.Time) {
 	if effect != string(bindings.EffectUnsafe) && effect != string(bindings.EffectReplay) || m.Refresh == nil || m.AckWait == nil {
 		return
 	}
-	if h.serverNow(m).Sub(m.arrived) > m.AckWait()/3 {
+	if now.Sub(m.arrived) > m.AckWait()/3 {
 		m.Refresh()
 	}
 }

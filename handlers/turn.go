@@ -247,10 +247,10 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 // run enters the tool and stores what came of it.
 func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
 	t.holds(d)
-	h.keepInProgress(t.m, d.Hold.Effect)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r := &run{h: h, t: t, tools: ctx, stop: stop, before: d.Turn, begun: h.serverNow(t.m), hold: d.Hold, effect: d.Hold.Effect}
+	keepInProgress(t.m, r.effect, r.begun)
 	t.asked = d.Turn != nil && len(d.Turn.Questions()) > 0
 	h.running.add(t.name, r)
 	defer h.running.remove(t.name, r)
