@@ -202,7 +202,10 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	if errors.Is(err, idempotency.ErrDamaged) {
 		return h.damagedEnd(t)
 	}
-	if err != nil && !mutant.Planted(mutant.AckBeforePublish) {
+	if err != nil && mutant.Planted(mutant.AckBeforePublish) {
+		return ack()
+	}
+	if err != nil {
 		h.often(t.m, slog.LevelWarn, "the response could not be stored; the message comes back", "", "chat", cut(t.Chat), "turn", cut(t.callID), "err", err)
 		return leave()
 	}

@@ -42,7 +42,7 @@ func Catchers() map[mutant.Name]Catcher {
 		mutant.DedupeWindowOnly:      chaos(storm),
 		mutant.RejectOtherKey:        chaos(storm),
 		mutant.ResumeTakesHeld:       chaos(storm),
-		mutant.AckBeforePublish:      chaos("delete-journal"),
+		mutant.AckBeforePublish:      crash("^TestWorkerThatEndsBeforeItsResultsAreStoredLeavesTheMessages$"),
 		mutant.UnfencedTerminal:      chaos("pause-in-tool-past-its-lease"),
 		mutant.MsgIDDecides:          crash("^TestToolRunsAsOftenAsItsEffectAllowsWhenSignsOfLifeAreLost$"),
 		mutant.UnknownIsSuccess:      crash("^TestDroppedAcknowledgementsAndRequestsOfEveryWrite$/^claim$/^drop_req$"),

@@ -157,6 +157,16 @@ func TestDroppedAcknowledgementsAndRequestsOfEveryWrite(t *testing.T) {
 	}
 }
 
+// F13: results are stored again and again as long as their worker lives. A worker that has to end before
+// one is stored leaves the message to the next one.
+func TestWorkerThatEndsBeforeItsResultsAreStoredLeavesTheMessages(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.publish(1, effects, 5, false)
+	r.wait(r.start(failpoint.Finish+"=drop_req@*"), func() bool { return r.struck(failpoint.Finish)["-"] >= len(effects) })
+	r.settle()
+}
+
 // F03: the owner is stopped past its lease at a point (C1, C2, C6, C7, C8 and C9 of
 // docs/guarantees.md), and goes on after somebody else has ended the turn.
 func TestZombieThatIsContinuedAfterItsTurnWentToAnotherWorker(t *testing.T) {
