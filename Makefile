@@ -35,26 +35,26 @@ COUNT ?= 20000
 FROM  ?= 1
 .PHONY: sim
 sim: ## search COUNT (20,000) simulated schedules for one that breaks the promise
-	go test -count=1 -timeout=10m -run='^TestSchedules$$' -v ./turntest/sim -sim.count=$(COUNT) -sim.from=$(FROM)
+	go test -count=1 -timeout=10m -run='^TestSchedules$$' -v ./internal/test/sim -sim.count=$(COUNT) -sim.from=$(FROM)
 
 .PHONY: mutants
 mutants: ## plant one fault after the other in the journal and in sweeps: simulation and tests have to find each; released workers have none
-	go test -count=1 -timeout=5m -tags=mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/sim
+	go test -count=1 -timeout=5m -tags=mutants -run='^TestEachMutantIsCaught$$' -v ./internal/test/sim
 	go test -count=1 -timeout=5m -tags=mutants -run='^TestEachMutantOf.*IsCaught$$' -v ./handlers ./idempotency
 	go test -count=1 -timeout=5m -tags=released -run='HasNoFailpointsAndNoMutants|HasFailpointsAndMutants' ./cmd/worker
 
 # Real workers, servers and networks instead of simulated ones.
 .PHONY: mutants-chaos
 mutants-chaos: ## plant the same faults in real workers: the crash matrix or a chaos scenario has to find each (1 min)
-	go test -count=1 -timeout=5m -parallel=6 -tags=failpoints,mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/crash | grep -v '^=== '
-	go test -count=1 -timeout=5m -parallel=4 -tags=chaos,mutants -run='^TestEachMutantIsCaught$$' -v ./turntest/chaos | grep -v '^=== '
+	go test -count=1 -timeout=5m -parallel=6 -tags=failpoints,mutants -run='^TestEachMutantIsCaught$$' -v ./internal/test/crash | grep -v '^=== '
+	go test -count=1 -timeout=5m -parallel=4 -tags=chaos,mutants -run='^TestEachMutantIsCaught$$' -v ./internal/test/chaos | grep -v '^=== '
 
 # HITS kills of the only worker a cell, OTHERS with Python tools and with three workers.
 HITS   ?= 20
 OTHERS ?= 3
 .PHONY: crash
 crash: ## kill, stop and cut off real workers at every point of the path, for every effect (HITS=2 OTHERS=1: a part)
-	go test -count=1 -timeout=15m -parallel=4 -tags=failpoints -v ./turntest/crash -args -crash.hits=$(HITS) -crash.others=$(OTHERS) | grep --line-buffered -v '^=== '
+	go test -count=1 -timeout=15m -parallel=4 -tags=failpoints -v ./internal/test/crash -args -crash.hits=$(HITS) -crash.others=$(OTHERS) | grep --line-buffered -v '^=== '
 	@! grep -q ONETURN_FAILPOINTS bin/worker || { echo 'make crash: bin/worker was built with failpoints' >&2; exit 1; }
 crash: bin/worker
 
@@ -63,7 +63,7 @@ CHAOS      ?= 15
 CHAOSFLAGS ?=
 .PHONY: chaos
 chaos: ## break servers, network and workers under load for CHAOS (15) minutes; CHAOS=brief: each fault once, 2 min
-	go test -count=1 -tags=chaos -parallel=8 -timeout=$$(($(CHAOS:brief=0) + 10))m -v -run='^TestChaos$$' ./turntest/chaos \
+	go test -count=1 -tags=chaos -parallel=8 -timeout=$$(($(CHAOS:brief=0) + 10))m -v -run='^TestChaos$$' ./internal/test/chaos \
 		-chaos.minutes=$(CHAOS:brief=0) $(CHAOSFLAGS) | grep --line-buffered -v '^=== '
 
 # Every wait of the soak is bounded by itself. Its page is written to bin/soak.txt and bin/soak.json.
@@ -72,13 +72,13 @@ SOAKFLAGS ?=
 .PHONY: soak
 soak: ## steady load for SOAK (10m; 2h, …; over 1m) with a fault each minute: memory, descriptors, p99, broken promises
 	mkdir -p bin
-	go test -count=1 -tags=soak -timeout=0 -v -run='^TestSoak$$' ./turntest/chaos -soak.for=$(SOAK) -soak.report=$(CURDIR)/bin/soak $(SOAKFLAGS)
+	go test -count=1 -tags=soak -timeout=0 -v -run='^TestSoak$$' ./internal/test/chaos -soak.for=$(SOAK) -soak.report=$(CURDIR)/bin/soak $(SOAKFLAGS)
 
 # The lock file says what is installed; nothing of it runs at the installation.
 .PHONY: mcp-everything
 mcp-everything: ## call the reference server of MCP, a Node program, on stdio and on HTTP (needs node and npm)
 	cd .ci/mcp-everything && npm ci --loglevel=error
-	go test -count=1 -tags=everything -timeout=2m -run='^TestReferenceServer' ./tools/mcptool
+	go test -count=1 -tags=everything -timeout=2m -run='^TestReferenceServer' ./internal/tools/mcptool
 
 # Without the measuring program, which would measure the detector, and the documents, whose commands
 # run in processes that it does not see. RACESKIP leaves out more. `make test` vets what it compiles.
@@ -117,17 +117,17 @@ BENCHFLAGS ?=
 .PHONY: bench
 bench: ## measure the whole path beside its baselines (15 min; BRIEF=1: 15 s), after the benchmarks of the packages
 	$(if $(BRIEF),,go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG))
-	go run ./bench $(if $(or $(BRIEF),$(filter 1x,$(BENCHTIME))),-brief) $(BENCHFLAGS)
+	go run ./internal/test/bench $(if $(or $(BRIEF),$(filter 1x,$(BENCHTIME))),-brief) $(BENCHFLAGS)
 
 GROWTHFLAGS ?=
 .PHONY: bench-growth
 bench-growth: ## measure what grows: retained turns, readers, backlog, workers, workflows, payloads, questions, floods, sweeps (about 60 min and 15 GB of disk; BRIEF=1: 20 s)
-	go run ./bench growth $(if $(BRIEF),-brief) $(GROWTHFLAGS)
+	go run ./internal/test/bench growth $(if $(BRIEF),-brief) $(GROWTHFLAGS)
 
 # They compare times, so an otherwise idle machine is needed.
 .PHONY: timed
 timed: ## measure that floods of searches in large chats slow no other tenant (2 min)
-	go test -count=1 -tags=timed -timeout=10m -run='SlowsNobody$$|SlowNobody$$' -v ./turntest/hostile
+	go test -count=1 -tags=timed -timeout=10m -run='SlowsNobody$$|SlowNobody$$' -v ./internal/test/hostile
 
 FUZZDIR ?= .
 .PHONY: fuzz

@@ -12,8 +12,8 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
-	"github.com/oneturn/oneturn/turntest"
 	"github.com/oneturn/oneturn/ui"
 )
 
@@ -39,7 +39,7 @@ func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := turntest.NewServer(t)
+			s := oneturntest.NewServer(t)
 			s.Provision(func(o *provision.Options) { o.Pools = []string{"default", "gpu"} })
 			entered, ask := make(chan struct{}, 8), make(chan struct{})
 			slow := func(ctx context.Context, _ wish) (granted, error) {

@@ -17,8 +17,8 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 	"github.com/oneturn/oneturn/ui"
 )
 
@@ -151,7 +151,7 @@ func TestAnswerWhileNoWorkerReachesTheServerIsDecidedWhenOneDoesF28(t *testing.T
 	s := server(t)
 	wait := parkedRuns(t, s.Connect())
 	config, _ := wishes(oneturn.Config{})
-	proxy := turntest.NewProxy(t, strings.TrimPrefix(s.URL(), "nats://"))
+	proxy := harness.NewProxy(t, strings.TrimPrefix(s.URL(), "nats://"))
 	nc, err := nats.Connect(proxy.URL(), nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
 	require.NoError(t, err)
 	w, err := oneturn.NewWorker(nc, config)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/ui"
 )
 
@@ -54,7 +54,7 @@ func reply(t *testing.T, c *oneturn.Client, id string, value any) {
 }
 
 // unsettled returns how many messages of the inbound stream are not settled.
-func unsettled(t *testing.T, s *turntest.Server) uint64 {
+func unsettled(t *testing.T, s *oneturntest.Server) uint64 {
 	t.Helper()
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // large returns as many letters as its name says.
@@ -23,7 +23,7 @@ func large(_ context.Context, in greeting) (string, error) {
 	return strings.Repeat("é", n), err
 }
 
-func withBlobs(t *testing.T) (*turntest.Server, *oneturn.Client) {
+func withBlobs(t *testing.T) (*oneturntest.Server, *oneturn.Client) {
 	t.Helper()
 	s := server(t)
 	start(t, s, oneturn.Config{Tools: []oneturn.Tool{oneturn.NewTool("large", large, oneturn.For("Hello", "Greeter", "Greeting"))}})

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 func TestClientTakesOrdinaryGoData(t *testing.T) {
@@ -84,7 +84,7 @@ func TestWaitSaysWhenNoWorkerIsThere(t *testing.T) {
 
 func TestRequestThatADeadWorkerTookSaysToAskAgain(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	_, err := nc.Subscribe("oneturn.api.default.waits", func(*nats.Msg) {}) // it dies with the request
 	require.NoError(t, err)
 	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{})

@@ -11,8 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/oneturn/oneturn/engine"
-	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/subjects"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // TestDrainOfAWorkerDoesNotWaitForABucketThatIsGone: the tool has run, and what it changed in the

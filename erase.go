@@ -7,7 +7,7 @@ import (
 
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/inbox"
+	"github.com/oneturn/oneturn/internal/inbox"
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // generationTurn is one turn of testdata/mozaiks/generations.txtar: workflow, agent, model, output.
@@ -51,7 +51,7 @@ func TestFoldersOfEveryGenerationRunUnchanged(t *testing.T) {
 	s := server(t)
 	start(t, s, oneturn.Config{Workflows: root})
 	c := client(t, s)
-	human, err := turntest.StartHuman(t.Context(), s.Connect(), turntest.HumanOptions{App: "acme", Rules: []turntest.Rule{{Acts: []turntest.Act{{Value: map[string]any{"status": "accepted"}}}}}})
+	human, err := oneturntest.StartHuman(t.Context(), s.Connect(), oneturntest.HumanOptions{App: "acme", Rules: []oneturntest.Rule{{Acts: []oneturntest.Act{{Value: map[string]any{"status": "accepted"}}}}}})
 	require.NoError(t, err)
 	t.Cleanup(human.Stop)
 	for i, g := range turns {

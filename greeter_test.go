@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 type greeting struct {
@@ -41,15 +41,15 @@ func turn(key string, data any) *oneturn.Turn {
 	}
 }
 
-func server(t *testing.T) *turntest.Server {
+func server(t *testing.T) *oneturntest.Server {
 	t.Helper()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision()
 	return s
 }
 
 // start runs a worker until the test ends.
-func start(t *testing.T, s *turntest.Server, c oneturn.Config) *oneturn.Worker {
+func start(t *testing.T, s *oneturntest.Server, c oneturn.Config) *oneturn.Worker {
 	t.Helper()
 	w, err := oneturn.NewWorker(s.Connect(), c)
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func start(t *testing.T, s *turntest.Server, c oneturn.Config) *oneturn.Worker {
 	return w
 }
 
-func client(t *testing.T, s *turntest.Server) *oneturn.Client {
+func client(t *testing.T, s *oneturntest.Server) *oneturn.Client {
 	t.Helper()
 	c, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{WithoutMsgID: true})
 	require.NoError(t, err)

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/tools/python"
+	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
 // InspectPython returns the function that reads the signatures of Python tools for

@@ -9,11 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/test/harness"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // waiting is how many pulls the consumer of the workers has.
-func waiting(t *testing.T, s *turntest.Server) int {
+func waiting(t *testing.T, s *oneturntest.Server) int {
 	t.Helper()
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
@@ -42,7 +43,7 @@ func TestDeliveryThatWasLateOnItsWayTakesNoTurnFromItsNewOwner(t *testing.T) {
 	t.Cleanup(func() { cancel(); <-done })
 	require.Eventually(t, func() bool { return stranger.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
 	require.Eventually(t, func() bool { return waiting(t, s) == 1 }, 10*time.Second, 5*time.Millisecond)
-	proxy.Stall(turntest.Down)
+	proxy.Stall(harness.Down)
 
 	c := client(t, s)
 	victim := takes("victim", 6*time.Second)

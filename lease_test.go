@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/internal/test/harness"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // slow counts the runs of an unsafe tool that takes as long as its turn asks for.
@@ -64,7 +65,7 @@ func runOn(t *testing.T, nc *nats.Conn, c oneturn.Config) (stop func()) {
 }
 
 // underWay is how many messages workers hold.
-func underWay(t *testing.T, s *turntest.Server) int {
+func underWay(t *testing.T, s *oneturntest.Server) int {
 	t.Helper()
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
@@ -75,7 +76,7 @@ func underWay(t *testing.T, s *turntest.Server) int {
 
 // pullsAhead gives a worker fast turns until it pulls ahead of its slots, then one that keeps its only
 // slot busy and one that it has to buffer.
-func pullsAhead(t *testing.T, s *turntest.Server, c *oneturn.Client, w *slow, busy, buffered *oneturn.Turn) {
+func pullsAhead(t *testing.T, s *oneturntest.Server, c *oneturn.Client, w *slow, busy, buffered *oneturn.Turn) {
 	t.Helper()
 	const quick = 30
 	for i := range quick {
@@ -90,11 +91,11 @@ func pullsAhead(t *testing.T, s *turntest.Server, c *oneturn.Client, w *slow, bu
 }
 
 // behindProxy connects through a proxy that can break the link.
-func behindProxy(t *testing.T, s *turntest.Server) (*turntest.Proxy, *nats.Conn) {
+func behindProxy(t *testing.T, s *oneturntest.Server) (*harness.Proxy, *nats.Conn) {
 	t.Helper()
 	u, err := url.Parse(s.URL())
 	require.NoError(t, err)
-	proxy := turntest.NewProxy(t, u.Host)
+	proxy := harness.NewProxy(t, u.Host)
 	nc, err := nats.Connect(proxy.URL(), nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
@@ -127,7 +128,7 @@ func TestWorkerThatWasCutOffTakesNoTurnFromItsNewOwner(t *testing.T) {
 // F05: see docs/faults.md.
 func TestAckWaitIsNotLoweredUnderARunningWorker(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision(func(o *provision.Options) { o.AckWait = 30 * time.Second })
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
@@ -157,7 +158,7 @@ func TestAckWaitIsNotLoweredUnderARunningWorker(t *testing.T) {
 // F26: see docs/faults.md.
 func TestDrainGivesBufferedTurnsBackWhileItsToolsRun(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision(func(o *provision.Options) { o.AckWait = 30 * time.Second })
 	var drained, idle slow
 	config := drained.config()

@@ -14,13 +14,13 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // orphan is a turn as a worker leaves it that died inside the tool, and whose message is gone.
 type orphan struct {
-	s     *turntest.Server
+	s     *oneturntest.Server
 	js    jetstream.JetStream
 	space subjects.Space
 	id    oneturn.TurnID
@@ -29,7 +29,7 @@ type orphan struct {
 	meta  map[string]string
 }
 
-func newOrphan(t *testing.T, s *turntest.Server, turn, effect string) *orphan {
+func newOrphan(t *testing.T, s *oneturntest.Server, turn, effect string) *orphan {
 	t.Helper()
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // TestWhatOneTenantHasPutAsideIsBounded: a tenant cannot move more out of the bounded inbound stream than its part of
@@ -18,7 +18,7 @@ import (
 func TestWhatOneTenantHasPutAsideIsBounded(t *testing.T) {
 	t.Parallel()
 	const most, size, n = 4 << 20, 200 << 10, 60
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision(func(o *provision.Options) { o.InMaxBytes = most; o.AckWait = 5 * time.Second })
 	places(t, s, 64)
 	start(t, s, greeter()) // the usual binding grace of 30 s

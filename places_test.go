@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // places has the workers of the pool hold so many messages together at most. It returns how many of
 // them are taken.
-func places(t *testing.T, s *turntest.Server, n int) (taken func() int) {
+func places(t *testing.T, s *oneturntest.Server, n int) (taken func() int) {
 	t.Helper()
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func strangers(n int) []*oneturn.Turn {
 }
 
 // ended counts the turns that have a response.
-func ended(t *testing.T, s *turntest.Server, app string) int {
+func ended(t *testing.T, s *oneturntest.Server, app string) int {
 	t.Helper()
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
@@ -164,7 +164,7 @@ func open(t *testing.T, c *oneturn.Client) (n int) {
 }
 
 // serve runs a worker until it is stopped.
-func serve(t *testing.T, s *turntest.Server, c oneturn.Config) (stop func()) {
+func serve(t *testing.T, s *oneturntest.Server, c oneturn.Config) (stop func()) {
 	t.Helper()
 	w, err := oneturn.NewWorker(s.Connect(), c)
 	require.NoError(t, err)

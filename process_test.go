@@ -21,8 +21,8 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // Environment of a worker process: this test binary, started again.
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	turntest.VerifyNoLeaks(m)
+	oneturntest.VerifyNoLeaks(m)
 }
 
 // work is the input of the tool of worker processes.
@@ -96,7 +96,7 @@ type pool struct {
 	procs  map[int]*exec.Cmd
 }
 
-func newPool(t *testing.T, s *turntest.Server, effect string) *pool {
+func newPool(t *testing.T, s *oneturntest.Server, effect string) *pool {
 	t.Helper()
 	p := &pool{t: t, ledger: filepath.Join(t.TempDir(), "ledger"), procs: map[int]*exec.Cmd{}}
 	p.env = append(os.Environ(), envURL+"="+s.URL(), envLedger+"="+p.ledger, envEffect+"="+effect, envStop+"=3s")
@@ -335,7 +335,7 @@ func TestCancelReachesARunningToolWhenEverySlotIsTaken(t *testing.T) {
 }
 
 // running reports whether a turn of workTurn is claimed and has not ended.
-func running(t *testing.T, s *turntest.Server, turn string) bool {
+func running(t *testing.T, s *oneturntest.Server, turn string) bool {
 	t.Helper()
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)

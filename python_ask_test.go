@@ -14,7 +14,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 const askingManifest = `
@@ -64,7 +64,7 @@ def plain(notes): return {"message": "plain"}
 // asking is a worker whose Python tools ask, and what a test needs to answer.
 type asking struct {
 	*testing.T
-	server *turntest.Server
+	server *oneturntest.Server
 	config oneturn.Config
 	notes  string
 	client *oneturn.Client

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/limits"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/limits"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // checkRates refuses to start on a server without the bucket of rates, if a tool has one. Workers

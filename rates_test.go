@@ -13,13 +13,13 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools/target"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/tools/target"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 func TestOnlyAWorkerWithARateNeedsTheBucketOfRates(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision()
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestOnlyAWorkerWithARateNeedsTheBucketOfRates(t *testing.T) {
 
 func TestCallsThatWaitForALimitAreCounted(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision()
 	registry, entered, goOn := prometheus.NewRegistry(), make(chan struct{}, 2), make(chan struct{})
 	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{SoftStop: time.Minute, Registry: registry, Tools: []oneturn.Tool{
@@ -88,7 +88,7 @@ func TestCallsThatWaitForALimitAreCounted(t *testing.T) {
 
 func TestWorkersShareARateAndSayWhenToTryAgain(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var workers errgroup.Group

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/tools/python"
+	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
 // A worker none of whose tools can run here takes no turns: in a pool it would end its share of them

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/test/harness"
 )
 
 func TestWorkerTakesNoTurnsUntilAToolCanRun(t *testing.T) {
@@ -55,7 +55,7 @@ func TestWorkerThatWaitsForToolsLogsTheErrorsOfItsManifestsOnce(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o700))
 	}
-	log := &turntest.Output{}
+	log := &harness.Output{}
 	start(t, s, oneturn.Config{
 		Workflows: root, Python: oneturn.Python{Interpreter: filepath.Join(root, "bin", "python")},
 		Logger: slog.New(slog.NewTextHandler(log, nil)),

@@ -12,7 +12,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // F18: see docs/faults.md. Not even one that a pull which was sent before brings.
@@ -66,7 +66,7 @@ func TestParkedTurnEndsWhileTheStoreIsNearlyFull(t *testing.T) {
 }
 
 // records is how many records the journal has.
-func records(t *testing.T, s *turntest.Server) uint64 {
+func records(t *testing.T, s *oneturntest.Server) uint64 {
 	t.Helper()
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)

@@ -9,14 +9,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
 
 // requireDrained waits until every message of the inbound stream is settled: nothing is lost
 // and nothing comes back.
-func requireDrained(t *testing.T, s *turntest.Server) {
+func requireDrained(t *testing.T, s *oneturntest.Server) {
 	t.Helper()
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)

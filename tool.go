@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/guards"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/guards"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // Effect says what may happen to a tool whose worker died: whether it may be entered again.

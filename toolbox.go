@@ -9,11 +9,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/internal/limits"
 	"github.com/oneturn/oneturn/internal/toolbox"
-	"github.com/oneturn/oneturn/limits"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/python"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/python"
 )
 
 // workerTools is what a worker can call, and how it loads what names it.

@@ -16,16 +16,16 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // asker writes questions into a journal as the owner of a turn does, while a worker serves the
 // request API.
 type asker struct {
 	*testing.T
-	server  *turntest.Server
+	server  *oneturntest.Server
 	nc      *nats.Conn
 	space   subjects.Space
 	store   *idempotency.KV
@@ -39,7 +39,7 @@ type asker struct {
 
 func newAsker(t *testing.T) *asker {
 	t.Helper()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision(func(o *provision.Options) { o.Pools = []string{"default", "other"} })
 	config := greeter()
 	config.Pool = "other" // it answers requests; the answers to the questions are the test's

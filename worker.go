@@ -12,15 +12,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/inbox"
 	"github.com/oneturn/oneturn/internal/denied"
+	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/inbox"
+	"github.com/oneturn/oneturn/internal/limits"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/internal/throttle"
-	"github.com/oneturn/oneturn/limits"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
 )

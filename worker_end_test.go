@@ -11,10 +11,10 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/inbox"
+	"github.com/oneturn/oneturn/internal/inbox"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // deleted deletes a stream; the worker has done nothing that needs it.
@@ -123,7 +123,7 @@ func TestWorkerNeedsNoBucketOfRatesThatItNeverHad(t *testing.T) {
 
 func TestWorkerSaysWhatIsMissingOnAServerWithoutStreams(t *testing.T) {
 	t.Parallel()
-	w, err := oneturn.NewWorker(turntest.NewServer(t).Connect(), greeter())
+	w, err := oneturn.NewWorker(oneturntest.NewServer(t).Connect(), greeter())
 	require.NoError(t, err)
 	require.ErrorContains(t, w.Run(t.Context()), "turnctl provision")
 	_, err = oneturn.NewWorker(nil, oneturn.Config{Slots: -1, Pool: "a b"})
@@ -134,7 +134,7 @@ func TestWorkerSaysWhatIsMissingOnAServerWithoutStreams(t *testing.T) {
 
 func TestToolsThatCanNeverRunAreReportedByNewWorker(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	inference := oneturn.For("Hello", "Greeter", "Greeting")
 	for name, tool := range map[string]oneturn.Tool{
 		"bound to nothing": oneturn.NewTool("t", greet),

@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 func TestTurnRunsItsGoToolAndEndsInItsResponse(t *testing.T) {

@@ -3,7 +3,7 @@ package bindings
 import (
 	"slices"
 
-	"github.com/oneturn/oneturn/guards"
+	"github.com/oneturn/oneturn/internal/guards"
 )
 
 // ownAllowed reads the only tools that an agent may call. Without the key it may call all that

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/oneturn/oneturn/bindings/model"
-	"github.com/oneturn/oneturn/guards"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/guards"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // key is what a turn names.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings/model"
-	"github.com/oneturn/oneturn/guards"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/guards"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // Kind says what runs a tool.

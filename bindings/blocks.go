@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // blocks are the keys of a tool that say where it is, and by that what kind it is.

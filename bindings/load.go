@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/guards"
+	"github.com/oneturn/oneturn/internal/guards"
 )
 
 // Options say what to load.

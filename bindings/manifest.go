@@ -11,8 +11,8 @@ import (
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/guards"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/guards"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // manifest is what the files of one workflow say, whatever their format: the common form

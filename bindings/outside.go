@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // network reads where the URL of n may lead.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // Bounds of what rules of a tool may say.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/oneturn/oneturn/guards"
+	"github.com/oneturn/oneturn/internal/guards"
 )
 
 const exampleGuard = "guards: [{on: output, secrets: refuse}]"

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // maxSessions bounds how many calls may be under way to one server.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // Shared returns the tools that tools.oneturn.yaml declares for all workflows, in its order. They

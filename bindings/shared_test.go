@@ -11,7 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 const sharedFile = `

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/python"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/python"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // TestGoOfTheQuestionsPageIsTheExample: the example's tests run it.
@@ -32,7 +32,7 @@ func TestPythonOfTheQuestionsPageAsks(t *testing.T) {
 	t.Parallel()
 	pool := python.NewPool(python.Options{Root: folderOf(t, "questions.md"), Size: 1})
 	defer pool.Close(context.WithoutCancel(t.Context()))
-	run := func(desk *turntest.Desk) (tools.Result, error) {
+	run := func(desk *oneturntest.Desk) (tools.Result, error) {
 		desk.NewRun()
 		return pool.Tool("Press", "approve.py", "approve").Invoke(t.Context(), &tools.Call{
 			Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Workflow: "Press", Name: "approve", Attempt: 1,
@@ -40,7 +40,7 @@ func TestPythonOfTheQuestionsPageAsks(t *testing.T) {
 			Context: map[string]any{}, Desk: desk,
 		})
 	}
-	var desk turntest.Desk
+	var desk oneturntest.Desk
 	for range 2 {
 		_, err := run(&desk)
 		require.ErrorIs(t, err, tools.ErrParked)
@@ -54,7 +54,7 @@ func TestPythonOfTheQuestionsPageAsks(t *testing.T) {
 	require.JSONEq(t, `{"status":"success","message":"News is published."}`, string(result.Value))
 	require.Equal(t, map[string]any{"post_status": "approved"}, result.Set)
 
-	var late turntest.Desk
+	var late oneturntest.Desk
 	late.Expire("1")
 	result, err = run(&late)
 	require.NoError(t, err)

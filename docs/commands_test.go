@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/test/harness"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // binaries builds the three commands once and returns the folder that holds them.
@@ -32,7 +33,7 @@ var binaries = sync.OnceValues(func() (string, error) {
 var built atomic.Bool
 
 func TestMain(m *testing.M) {
-	turntest.VerifyNoLeaks(m, goleak.Cleanup(func(code int) {
+	oneturntest.VerifyNoLeaks(m, goleak.Cleanup(func(code int) {
 		if built.Load() {
 			if dir, err := binaries(); dir != "" && err == nil {
 				_ = os.RemoveAll(dir)
@@ -55,14 +56,14 @@ func bin(t *testing.T) string {
 type process struct {
 	cmd    *exec.Cmd
 	done   chan error
-	stdout *turntest.Output
-	stderr *turntest.Output
+	stdout *harness.Output
+	stderr *harness.Output
 }
 
 // launch starts a command and waits until it has printed a text. It ends with the test.
 func launch(t *testing.T, cmd *exec.Cmd, until string) *process {
 	t.Helper()
-	p := &process{cmd: cmd, done: make(chan error, 1), stdout: &turntest.Output{}, stderr: &turntest.Output{}}
+	p := &process{cmd: cmd, done: make(chan error, 1), stdout: &harness.Output{}, stderr: &harness.Output{}}
 	cmd.Stdout, cmd.Stderr = p.stdout, p.stderr
 	require.NoError(t, cmd.Start())
 	go func() { p.done <- cmd.Wait() }()

@@ -13,8 +13,8 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 func text(t *testing.T, name string) string {
@@ -126,7 +126,7 @@ func (d *described) Register(c prometheus.Collector) error {
 func TestEveryMetricIsExplained(t *testing.T) {
 	t.Parallel()
 	all := &described{}
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	_, err := oneturn.NewWorker(nc, oneturn.Config{Workflows: "../examples/01-hello/workflows", Registry: all})
 	require.NoError(t, err)
 	named := leads(t, "operations.md", "### Metrics")

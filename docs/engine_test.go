@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/engine"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 func find(_ context.Context, in struct{ City string }) (string, error) {

@@ -81,7 +81,7 @@ func function(t *testing.T, file, name string) string {
 // TestEveryScenarioOfChaosIsInTheTableOfFaults checks that docs/faults.md names every scenario.
 func TestEveryScenarioOfChaosIsInTheTableOfFaults(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../turntest/chaos/*_test.go")
+	files, err := filepath.Glob("../internal/test/chaos/*_test.go")
 	require.NoError(t, err)
 	page, found := text(t, "faults.md"), 0
 	for _, file := range files {

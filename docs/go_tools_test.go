@@ -14,10 +14,10 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/guards"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/target"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/guards"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // Order is the input of the tool, and the model of the agent's output.
@@ -100,7 +100,7 @@ func (c *corner) Place(_ context.Context, _ string, order Order) (string, error)
 
 func TestToolsOfThePageAboutGoWork(t *testing.T) {
 	t.Parallel()
-	server := turntest.NewServer(t)
+	server := oneturntest.NewServer(t)
 	server.Provision()
 	shop := &corner{closed: 1}
 	w, err := oneturn.NewWorker(server.Connect(), oneturn.Config{Tools: []oneturn.Tool{orderTool(shop), priceTool(map[string]int{"tea": 3})}})

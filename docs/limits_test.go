@@ -13,10 +13,10 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/guards"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/target"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/guards"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 func knownUser(_ context.Context, call *tools.Call) error {
@@ -45,7 +45,7 @@ type searchQuery struct {
 // runShop runs a worker and returns a function that publishes a turn and waits for its end.
 func runShop(t *testing.T, c oneturn.Config) func(turn, agent, model string, data map[string]any) *oneturn.Response {
 	t.Helper()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision()
 	w, err := oneturn.NewWorker(s.Connect(), c)
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 type charge struct {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // folderOf writes the blocks of a page that begin with a file name, and returns the folder.
@@ -38,7 +38,7 @@ func folderOf(t *testing.T, page string) string {
 // serve runs a worker and returns a client.
 func serve(t *testing.T, c oneturn.Config) *oneturn.Client {
 	t.Helper()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision()
 	w, err := oneturn.NewWorker(s.Connect(), c)
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestCodesOfDiagnosticsThatThePageNamesAreThoseOfErrors(t *testing.T) {
 // TestPythonOfThePageTellsWhatACallHas compares the attributes with those of the host.
 func TestPythonOfThePageTellsWhatACallHas(t *testing.T) {
 	t.Parallel()
-	host := text(t, "../tools/python/host/api.py")
+	host := text(t, "../internal/tools/python/host/api.py")
 	_, slots, ok := strings.Cut(host, "__slots__ = (")
 	require.True(t, ok)
 	slots, _, _ = strings.Cut(slots, ")")

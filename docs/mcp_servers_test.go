@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/tools/mcptool"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools/mcptool"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 func TestManifestOfTheMCPPageBindsItsTool(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/ui"
 )
 

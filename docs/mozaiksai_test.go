@@ -18,8 +18,8 @@ import (
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/python"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
 // page returns the text of the page about MozaiksAI.
@@ -219,7 +219,7 @@ func TestPythonModulesThatThePageNamesCanBeImported(t *testing.T) {
 	require.Equal(t, "true", string(result.Value))
 	require.NoError(t, pool.Close(t.Context()))
 
-	shims, err := os.ReadFile("../tools/python/host/shims.py")
+	shims, err := os.ReadFile("../internal/tools/python/host/shims.py")
 	require.NoError(t, err)
 	var known []string
 	for _, m := range regexp.MustCompile(`(?m)^    "([a-z_.]+\.[a-z_.]+)": `).FindAllStringSubmatch(string(shims), -1) {

@@ -10,12 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/accounts"
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/natstool"
-	"github.com/oneturn/oneturn/tools/target"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/accounts"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/natstool"
+	"github.com/oneturn/oneturn/internal/tools/target"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 func TestManifestOfTheServicesPageIsFine(t *testing.T) {
@@ -54,7 +54,7 @@ func TestRightsOfTheServicesPageAreEnough(t *testing.T) {
 	result, err := invoke(&target.NATS{Service: "warehouse", Endpoint: "stock"}, &tools.Call{Name: "stock", Args: map[string]any{"item": "tea"}})
 	require.NoError(t, err)
 	require.Contains(t, string(result.Value), "120 of tea")
-	desk := &turntest.Desk{}
+	desk := &oneturntest.Desk{}
 	order := &tools.Call{Name: "place_order", Args: map[string]any{"item": "tea", "count": "50"}, IdempotencyKey: "0123456789", Desk: desk}
 	desk.NewRun()
 	_, err = invoke(&target.NATS{Service: "warehouse", Endpoint: "place_order"}, order)

@@ -21,10 +21,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/accounts"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/internal/accounts"
+	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/subjects"
 )
 

@@ -10,16 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/python"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/python"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 func TestOrderReservesOnceAndAsksTwice(t *testing.T) {
 	t.Parallel()
 	pool := python.NewPool(python.Options{Root: folderOf(t, "python-tools.md"), Size: 1}) // your folder of workflows
 	defer pool.Close(context.Background())
-	desk := &turntest.Desk{}
+	desk := &oneturntest.Desk{}
 	run := func() (tools.Result, error) {
 		desk.NewRun() // questions without a name are numbered from 1 again
 		return pool.Tool("Desk", "order.py", "order").Invoke(t.Context(), &tools.Call{
@@ -53,13 +53,13 @@ func deskCall(t *testing.T, desk tools.Desk, file, function string, args map[str
 func TestToolOfMozaiksAIThatThePageShowsAsks(t *testing.T) {
 	t.Parallel()
 	args := map[string]any{"title": "Deploy?", "chat_id": "chat", "workflow_name": "Desk"}
-	desk := &turntest.Desk{}
+	desk := &oneturntest.Desk{}
 	desk.Answer("Approval", map[string]any{"approved": true})
 	got, err := deskCall(t, desk, "approve.py", "approve", args)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"status":"success","question":"turn/1"}`, got)
 
-	desk = &turntest.Desk{}
+	desk = &oneturntest.Desk{}
 	desk.Expire("Approval")
 	got, err = deskCall(t, desk, "approve.py", "approve", args)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestToolOfMozaiksAIThatThePageShowsAsks(t *testing.T) {
 
 func TestSeveralQuestionsOfThePageAreAnsweredInAnyOrder(t *testing.T) {
 	t.Parallel()
-	desk := &turntest.Desk{}
+	desk := &oneturntest.Desk{}
 	desk.Answer("Ann", "yes")
 	desk.Answer("Bob", "no")
 	got, err := deskCall(t, desk, "several.py", "several", map[string]any{"names": []any{"Bob", "Ann"}})

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/accounts"
+	"github.com/oneturn/oneturn/internal/accounts"
 	"github.com/oneturn/oneturn/subjects"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/accounts"
+	"github.com/oneturn/oneturn/internal/accounts"
 )
 
 const servicesManifest = `

@@ -9,7 +9,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/internal/secrets"
 )
 
 // TestAnswerThatWasPutAsideIsInTime: it counts as of when it was sent, though the question's time is

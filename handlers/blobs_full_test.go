@@ -13,8 +13,8 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
 )
 
 // aged is a blob that the kit has stored, and that is so old that it would be stored again.

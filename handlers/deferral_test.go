@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/subjects"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // TestEffectThatAWorkerHasNotLearnedForbidsNoTakeover: of a tool that tells its effect itself, and has

@@ -10,7 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // TestTimeToAnswerBeginsByTheClockOfTheServer: the worker's own is an hour slow.

@@ -15,8 +15,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
 )
 
 // lives is a kit whose tool returns how often it was entered.

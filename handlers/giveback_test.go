@@ -14,8 +14,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
 )
 
 // aside is what a worker has put aside.

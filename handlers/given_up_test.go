@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 func TestCodeBehindAWaitThatTheToolGaveUpRunsOnce(t *testing.T) {

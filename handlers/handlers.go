@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/recent"
+	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/serverclock"
 	"github.com/oneturn/oneturn/internal/throttle"
-	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
 )
 
 // ErrDraining is the cause with which a worker ends the context of its tools when it stops.

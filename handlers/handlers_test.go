@@ -23,16 +23,16 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/embedded"
-	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/turntest"
 )
 
-func TestMain(m *testing.M) { turntest.VerifyNoLeaks(m) }
+func TestMain(m *testing.M) { oneturntest.VerifyNoLeaks(m) }
 
 func ExampleDelta() {
 	delta := handlers.Delta{Set: map[string]any{"plan": "accepted"}, Remove: []string{"draft"}}
@@ -56,7 +56,7 @@ type kit struct {
 
 func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options)) *kit {
 	t.Helper()
-	s := turntest.NewServer(t, change...)
+	s := oneturntest.NewServer(t, change...)
 	s.Provision()
 	nc := s.Connect()
 	js, err := jetstream.New(nc)

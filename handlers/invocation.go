@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/engine"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // findTool finds what runs the tool of a turn, and what that knows of itself. Nobody is asked: what a

@@ -18,9 +18,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // letterBox is the dead letters of a server of its own.
@@ -37,7 +37,7 @@ type letterBox struct {
 
 func newLetterBox(t *testing.T, change func(*provision.Options)) *letterBox {
 	t.Helper()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision(change)
 	nc := s.Connect()
 	js, err := jetstream.New(nc)

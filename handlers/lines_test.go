@@ -12,13 +12,13 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/internal/throttle"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // logged has a kit write its log, and tell the time that now points to.
-func logged(k *kit) (log *turntest.Output, now *time.Time) {
-	log, now = &turntest.Output{}, new(time.Time)
+func logged(k *kit) (log *harness.Output, now *time.Time) {
+	log, now = &harness.Output{}, new(time.Time)
 	*now = time.Now()
 	k.Logger, k.Now = slog.New(slog.NewTextHandler(log, nil)), func() time.Time { return *now }
 	return log, now

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/engine"
+	"github.com/oneturn/oneturn/internal/engine"
 )
 
 // Metrics counts what handlers do. Labels come from loaded manifests and from fixed lists,

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/oneturn/oneturn/internal/mutant"
-	"github.com/oneturn/oneturn/internal/mutant/mutanttest"
+	"github.com/oneturn/oneturn/internal/test/mutanttest"
 )
 
 func TestEachMutantOfHandlersIsCaught(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
 )
 
 // runs is a worker of the kit inside its tool, under the third delivery of its message.

@@ -17,8 +17,8 @@ import (
 	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
 )
 
 // bindEager binds the tool of the kit as one in Python is: it gets the context variables of its

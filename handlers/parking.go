@@ -12,7 +12,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/failpoint"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // unsafeTools is how many tools are remembered whose log has said that they cannot be parked.

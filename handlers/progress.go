@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // progressEvery is the least time between two words of a call on its progress.

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
 )
 
 // longRun is how long a tool must have run before its worker looks for a cancel whose live

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
-	"github.com/oneturn/oneturn/secrets"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // run is one run of a tool in this process, and what its attempts share at the desk. A tool that

@@ -8,11 +8,11 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
 )
 
 // eraseTime bounds the erasing of a turn's secrets behind its response.

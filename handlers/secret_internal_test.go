@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
 )
 
 // recorder is a desk that notes what it is given and answers as told.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // stepless is a journal whose reads of a single record are those of a server that has no steps yet.

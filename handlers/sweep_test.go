@@ -19,8 +19,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // broom is a sweep on a real server.
@@ -33,7 +33,7 @@ type broom struct {
 
 func newBroom(t *testing.T) *broom {
 	t.Helper()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision()
 	nc := s.Connect()
 	js, err := jetstream.New(nc)

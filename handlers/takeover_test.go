@@ -12,8 +12,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
 )
 
 // deploy is a worker of the kit whose manifests bind the agent of its turn to one tool, and the

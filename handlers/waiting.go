@@ -12,8 +12,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
 )
 
 // How often who waits in memory looks by itself: the live copy of an ack may get lost.

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/mutant"
 )
 

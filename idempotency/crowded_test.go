@@ -11,14 +11,14 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // TestTurnWithMoreRecordsThanOneReadReturnsCanBeEnded: by its end of life, by a redelivery, and by a
 // resume once its message is gone.
 func TestTurnWithMoreRecordsThanOneReadReturnsCanBeEnded(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	s := newKV(t, nc, bucket(t, nc))
 	j := newJournal(s)
 	h := owner(t, s, "idempotent")

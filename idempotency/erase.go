@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/subjects"
 )
 

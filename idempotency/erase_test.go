@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/internal/secrets"
 )
 
 func TestSealedDataIsErasedOnlyAfterTheResponseAndItsFactStands(t *testing.T) {

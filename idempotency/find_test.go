@@ -15,13 +15,13 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 func TestQuestionsAreFoundByTheirIDAlone(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	space := bucket(t, nc)
 	kv := newKV(t, nc, space)
 	turns := []events.TurnID{
@@ -62,7 +62,7 @@ func TestQuestionsAreFoundByTheirIDAlone(t *testing.T) {
 // Both turns have asked a question with the same id in their calls.
 func TestQuestionOfAUsedKeyIsNotThatOfTheFirstTurnOfItsRun(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	kv := newKV(t, nc, bucket(t, nc))
 	const fingerprint = "0123456789abcdef"
 	first := subjects.TurnKey("app", "chat", "run", "turn")
@@ -83,7 +83,7 @@ func TestQuestionOfAUsedKeyIsNotThatOfTheFirstTurnOfItsRun(t *testing.T) {
 // A list of too many names is long, and whoever reads page by page asks for it on each.
 func TestTooManyNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	space := bucket(t, nc)
 	kv := newKV(t, nc, space)
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1000))
@@ -113,7 +113,7 @@ func TestTooManyNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 // Only an id that does not lead to its turn has the names of a chat listed.
 func TestQuestionsThatLeadToTheirTurnAreFoundWithoutTheChat(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	space := bucket(t, nc)
 	kv := newKV(t, nc, space)
 	plain := subjects.TurnKey("app", "chat", "", "t")

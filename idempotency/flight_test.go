@@ -6,12 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 func TestReadsInOneFlightAreThoseOfOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	kv := newKV(t, nc, bucket(t, nc))
 	create := func(record string, secret idempotency.Secrecy) {
 		_, err := kv.Create(t.Context(), idempotency.Record{

@@ -10,12 +10,12 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // remake deletes the bucket and, if anew, makes one of the same name.
-func remake(t *testing.T, s *turntest.Server, anew bool) {
+func remake(t *testing.T, s *oneturntest.Server, anew bool) {
 	t.Helper()
 	nc := s.Connect()
 	js, err := jetstream.New(nc)
@@ -34,7 +34,7 @@ func record(id string) idempotency.Record {
 // it takes means nothing.
 func TestNothingIsClaimedInABucketThatWasMadeAnew(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	nc := s.Connect()
 	kv := newKV(t, nc, bucket(t, nc))
 	require.NoError(t, kv.Check(t.Context()))
@@ -63,7 +63,7 @@ func TestNothingIsClaimedInABucketThatWasMadeAnew(t *testing.T) {
 // TestBucketThatHasLostRecordsIsNotTrusted: sequences only grow.
 func TestBucketThatHasLostRecordsIsNotTrusted(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	nc := s.Connect()
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestBucketThatHasLostRecordsIsNotTrusted(t *testing.T) {
 // TestBucketThatWasMadeAnewIsNoticedWithoutAWrite: an idle worker has nothing to store.
 func TestBucketThatWasMadeAnewIsNoticedWithoutAWrite(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	nc := s.Connect()
 	kv := newKV(t, nc, bucket(t, nc))
 	require.NoError(t, kv.Check(t.Context()))
@@ -97,7 +97,7 @@ func TestBucketThatWasMadeAnewIsNoticedWithoutAWrite(t *testing.T) {
 // somebody makes a bucket for it.
 func TestWriteToABucketThatWasDeletedEndsOnceTheServerHasDeniedItTwice(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	nc := s.Connect()
 	kv := newKV(t, nc, bucket(t, nc))
 	require.NoError(t, kv.Check(t.Context()))
@@ -112,7 +112,7 @@ func TestWriteToABucketThatWasDeletedEndsOnceTheServerHasDeniedItTwice(t *testin
 // TestServerThatCannotBeReachedIsNoReasonToEnd: it comes back with what it had.
 func TestServerThatCannotBeReachedIsNoReasonToEnd(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	nc := s.Connect()
 	kv := newKV(t, nc, bucket(t, nc))
 	require.NoError(t, kv.Check(t.Context()))

@@ -13,7 +13,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/idempotency/storetest"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/subjects"
 )
 

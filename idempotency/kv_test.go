@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/idempotency/storetest"
+	"github.com/oneturn/oneturn/internal/test/storetest"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 func bucket(tb testing.TB, nc *nats.Conn) subjects.Space {
@@ -46,14 +46,14 @@ func TestKVKeepsTheStoreContract(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) idempotency.Store {
 		t.Helper()
-		nc := turntest.NewServer(t).Connect()
+		nc := oneturntest.NewServer(t).Connect()
 		return newKV(t, nc, bucket(t, nc))
 	})
 }
 
 func TestHeadersOfOneRecordAreNotThoseOfTheNext(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	kv := newKV(t, nc, bucket(t, nc))
 	for i, meta := range []idempotency.Meta{
 		{
@@ -75,7 +75,7 @@ func TestHeadersOfOneRecordAreNotThoseOfTheNext(t *testing.T) {
 
 func TestSubscribersSeeStoredPublicRecordsOnly(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	space := bucket(t, nc)
 	kv := newKV(t, nc, space)
 	sub, err := nc.SubscribeSync(space.EventsPrefix() + ".>")
@@ -107,7 +107,7 @@ func TestSubscribersSeeStoredPublicRecordsOnly(t *testing.T) {
 // F20: see docs/faults.md.
 func TestDamagedAndDeletedRecordsFailClosed(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	space := bucket(t, nc)
 	kv := newKV(t, nc, space)
 	js, err := jetstream.New(nc)
@@ -136,7 +136,7 @@ func TestDamagedAndDeletedRecordsFailClosed(t *testing.T) {
 
 func TestCreateOfARecordTheServerCannotTakeIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	kv := newKV(t, nc, bucket(t, nc))
 	c := claim("unsafe", 1, 1)
 	c.Event = make([]byte, nc.MaxPayload())
@@ -146,7 +146,7 @@ func TestCreateOfARecordTheServerCannotTakeIsRefusedAtOnce(t *testing.T) {
 
 func TestMissingBucketIsNotAnAnswer(t *testing.T) {
 	t.Parallel()
-	nc := turntest.NewServer(t).Connect()
+	nc := oneturntest.NewServer(t).Connect()
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
 	late := func(context.Context, time.Duration) error { return context.DeadlineExceeded }
@@ -192,7 +192,7 @@ func (c *cutConn) Read(b []byte) (int, error) {
 // was lost with the connection. The claim is sent again after the reconnect and is ours.
 func TestClaimWhoseAcknowledgementIsCutOffIsRecognised(t *testing.T) {
 	t.Parallel()
-	server := turntest.NewServer(t)
+	server := oneturntest.NewServer(t)
 	space := bucket(t, server.Connect())
 	dialer := &cutter{}
 	kv := newKV(t, server.Connect(nats.SetCustomDialer(dialer)), space)
@@ -212,7 +212,7 @@ func TestClaimWhoseAcknowledgementIsCutOffIsRecognised(t *testing.T) {
 // twice, as they may when its leader changes.
 func TestAnswerToAnEarlierCreateIsNotTakenForThisOne(t *testing.T) {
 	t.Parallel()
-	server := turntest.NewServer(t)
+	server := oneturntest.NewServer(t)
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
 	nc := server.Connect()
@@ -266,7 +266,7 @@ func TestAnswerToAnEarlierCreateIsNotTakenForThisOne(t *testing.T) {
 }
 
 func BenchmarkClaimAndFinish(b *testing.B) {
-	nc := turntest.NewServer(b).Connect()
+	nc := oneturntest.NewServer(b).Connect()
 	j := newJournal(newKV(b, nc, bucket(b, nc)))
 	event := make([]byte, 1024)
 	b.ReportAllocs()

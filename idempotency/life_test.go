@@ -10,7 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // lives runs a test on both stores, with a retention that takes all records up to a sequence.
@@ -23,7 +23,7 @@ func lives(t *testing.T, test func(t *testing.T, s idempotency.Store, expire fun
 	})
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
-		nc := turntest.NewServer(t).Connect()
+		nc := oneturntest.NewServer(t).Connect()
 		space := bucket(t, nc)
 		js, err := jetstream.New(nc)
 		require.NoError(t, err)

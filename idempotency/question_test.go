@@ -11,7 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // stores runs a test on the store in memory and on a real server.
@@ -24,7 +24,7 @@ func stores(t *testing.T, test func(t *testing.T, s idempotency.Store)) {
 	})
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
-		nc := turntest.NewServer(t).Connect()
+		nc := oneturntest.NewServer(t).Connect()
 		test(t, newKV(t, nc, bucket(t, nc)))
 	})
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // BenchmarkLoad reads one turn from a journal of many.
 func BenchmarkLoad(b *testing.B) {
 	const turns = 50_000
-	nc := turntest.NewServer(b).Connect()
+	nc := oneturntest.NewServer(b).Connect()
 	kv := newKV(b, nc, bucket(b, nc))
 	var wg sync.WaitGroup
 	for w := range 64 {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // Severity of a [Finding].

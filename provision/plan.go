@@ -7,8 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools/target"
 )
 
 // Plan is everything that oneturn needs on a server, as values. Buckets appear as the

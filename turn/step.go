@@ -11,7 +11,7 @@ import (
 	"fmt"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // Step does something once and remembers the result: a run of the tool that comes to the step

@@ -12,9 +12,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/turn"
-	"github.com/oneturn/oneturn/turntest"
 	"github.com/oneturn/oneturn/ui"
 )
 
@@ -28,7 +28,7 @@ type receipt struct {
 
 func TestAStepThatIsDoneIsNotEnteredAgain(t *testing.T) {
 	t.Parallel()
-	var desk turntest.Desk
+	var desk oneturntest.Desk
 	entered := 0
 	tool := func(ctx context.Context, _ any) (receipt, error) {
 		got, err := turn.Step(ctx, "charge", func(context.Context) (receipt, error) {
@@ -43,12 +43,12 @@ func TestAStepThatIsDoneIsNotEnteredAgain(t *testing.T) {
 	}
 	want := receipt{ID: "r1", Extra: json.Number("1.5")} // through JSON, on the first run as well
 	for range 2 {
-		got, err := turntest.CallTool(t.Context(), &desk, tool, nil)
+		got, err := oneturntest.CallTool(t.Context(), &desk, tool, nil)
 		require.ErrorIs(t, err, ui.ErrParked)
 		require.Equal(t, want, got)
 	}
 	desk.Answer("1", true)
-	got, err := turntest.CallTool(t.Context(), &desk, tool, nil)
+	got, err := oneturntest.CallTool(t.Context(), &desk, tool, nil)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Equal(t, 1, entered)
@@ -56,7 +56,7 @@ func TestAStepThatIsDoneIsNotEnteredAgain(t *testing.T) {
 
 func TestAStepThatFailsStoresNothing(t *testing.T) {
 	t.Parallel()
-	var desk turntest.Desk
+	var desk oneturntest.Desk
 	declined := errors.New("declined")
 	entered := 0
 	tool := func(ctx context.Context, _ any) (int, error) {
@@ -68,17 +68,17 @@ func TestAStepThatFailsStoresNothing(t *testing.T) {
 			return entered, nil
 		})
 	}
-	_, err := turntest.CallTool(t.Context(), &desk, tool, nil)
+	_, err := oneturntest.CallTool(t.Context(), &desk, tool, nil)
 	require.Equal(t, declined, err)
-	got, err := turntest.CallTool(t.Context(), &desk, tool, nil)
+	got, err := oneturntest.CallTool(t.Context(), &desk, tool, nil)
 	require.NoError(t, err)
 	require.Equal(t, 2, got)
 }
 
 func TestTheStoredResultOfAnotherRunCounts(t *testing.T) {
 	t.Parallel()
-	var desk turntest.Desk
-	got, err := turntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (string, error) {
+	var desk oneturntest.Desk
+	got, err := oneturntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (string, error) {
 		return turn.Step(ctx, "charge", func(ctx context.Context) (string, error) {
 			_, err := desk.StoreStep(ctx, "charge", json.RawMessage(`"theirs"`)) // a run beside this one was faster
 			return "ours", err
@@ -115,8 +115,8 @@ func TestMistakesWithStepsAreNamed(t *testing.T) {
 		},
 	}
 	for want, use := range cases {
-		var desk turntest.Desk
-		_, err := turntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (any, error) { return nil, use(ctx) }, nil)
+		var desk oneturntest.Desk
+		_, err := oneturntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (any, error) { return nil, use(ctx) }, nil)
 		require.ErrorIs(t, err, events.ErrToolError)
 		require.ErrorContains(t, err, want)
 	}
@@ -129,12 +129,12 @@ func TestMistakesWithStepsAreNamed(t *testing.T) {
 func TestTheErrorsOfTheDeskEndTheStep(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	var desk turntest.Desk
-	_, err := turntest.CallTool(ctx, &desk, func(ctx context.Context, _ any) (int, error) {
+	var desk oneturntest.Desk
+	_, err := oneturntest.CallTool(ctx, &desk, func(ctx context.Context, _ any) (int, error) {
 		return turn.Step(ctx, "s", func(context.Context) (int, error) { cancel(); return 1, nil })
 	}, nil)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = turntest.CallTool(ctx, &desk, func(ctx context.Context, _ any) (int, error) {
+	_, err = oneturntest.CallTool(ctx, &desk, func(ctx context.Context, _ any) (int, error) {
 		return turn.Step(ctx, "s", func(context.Context) (int, error) { panic("entered") })
 	}, nil)
 	require.ErrorIs(t, err, context.Canceled)
@@ -158,11 +158,11 @@ func ExampleStep() {
 		return fmt.Sprintf("order %d, gift wrap: %t", number, gift), nil
 	}
 
-	var desk turntest.Desk
-	_, err := turntest.CallTool(context.Background(), &desk, order, "tea")
+	var desk oneturntest.Desk
+	_, err := oneturntest.CallTool(context.Background(), &desk, order, "tea")
 	fmt.Println(errors.Is(err, ui.ErrParked)) // the turn waits, and this run is over
 	desk.Answer("1", true)
-	fmt.Println(turntest.CallTool(context.Background(), &desk, order, "tea"))
+	fmt.Println(oneturntest.CallTool(context.Background(), &desk, order, "tea"))
 	// Output:
 	// order placed: tea
 	// true

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // What ends the wait for an answer. Compare with [errors.Is].

@@ -12,9 +12,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/turn"
-	"github.com/oneturn/oneturn/turntest"
 	"github.com/oneturn/oneturn/ui"
 )
 
@@ -35,8 +35,8 @@ func review(ctx context.Context, title string) (string, error) {
 
 func TestAskPutsAllOfTheQuestionToTheDesk(t *testing.T) {
 	t.Parallel()
-	var desk turntest.Desk
-	_, err := turntest.CallTool(t.Context(), &desk, review, "News")
+	var desk oneturntest.Desk
+	_, err := oneturntest.CallTool(t.Context(), &desk, review, "News")
 	require.ErrorIs(t, err, ui.ErrParked)
 	schema, err := tools.SchemaOf[verdict]()
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestAskPutsAllOfTheQuestionToTheDesk(t *testing.T) {
 	}, desk.Asked()[0].Question)
 
 	desk.Answer("review", verdict{Status: "approved"})
-	got, err := turntest.CallTool(t.Context(), &desk, review, "News")
+	got, err := oneturntest.CallTool(t.Context(), &desk, review, "News")
 	require.NoError(t, err)
 	require.Equal(t, "approved", got)
 	require.Len(t, desk.Asked(), 1)
@@ -56,9 +56,9 @@ func TestAskGivesTheAnswerAsTheTypeThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	check := func(answer string, want any, ask func(ctx context.Context) (any, error)) {
 		t.Helper()
-		var desk turntest.Desk
+		var desk oneturntest.Desk
 		desk.Answer("1", json.RawMessage(answer))
-		got, err := turntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (any, error) { return ask(ctx) }, nil)
+		got, err := oneturntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (any, error) { return ask(ctx) }, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
@@ -77,9 +77,9 @@ func TestAskGivesTheAnswerAsTheTypeThatIsAskedFor(t *testing.T) {
 
 func TestAnAnswerThatOnlyTheSchemaAllowsIsAClearError(t *testing.T) {
 	t.Parallel()
-	var desk turntest.Desk
+	var desk oneturntest.Desk
 	desk.Answer("1", "a secret text")
-	_, err := turntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (int, error) {
+	_, err := oneturntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (int, error) {
 		return ui.Ask[int](ctx, ui.Question{Schema: json.RawMessage(`{}`)})
 	}, nil)
 	require.ErrorIs(t, err, events.ErrToolError)
@@ -89,10 +89,10 @@ func TestAnAnswerThatOnlyTheSchemaAllowsIsAClearError(t *testing.T) {
 
 func TestInputAsksForText(t *testing.T) {
 	t.Parallel()
-	var desk turntest.Desk
+	var desk oneturntest.Desk
 	desk.Answer("name", "Ada")
 	desk.Answer("1", "sk-1")
-	got, err := turntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) ([]string, error) {
+	got, err := oneturntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) ([]string, error) {
 		name, err := ui.Input(ctx, "Your name?", ui.Named("name"), ui.Within(time.Minute))
 		if err != nil {
 			return nil, err
@@ -116,9 +116,9 @@ func TestInputTakesTheTextInWhateverFrontendsSend(t *testing.T) {
 		`"Ada"`: "Ada", `{"text":"Ada","extra":1}`: "Ada", `{"user_input":"Ada"}`: "Ada", `{"text":1,"value":"Ada"}`: "Ada",
 		`null`: "", `{}`: "", `12`: "12", `["a"]`: `["a"]`, `{"x":1}`: `{"x":1}`,
 	} {
-		var desk turntest.Desk
+		var desk oneturntest.Desk
 		desk.Answer("1", json.RawMessage(answer))
-		got, err := turntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (string, error) { return ui.Input(ctx, "?") }, nil)
+		got, err := oneturntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (string, error) { return ui.Input(ctx, "?") }, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, got, answer)
 	}
@@ -126,9 +126,9 @@ func TestInputTakesTheTextInWhateverFrontendsSend(t *testing.T) {
 
 func TestExpiryIsAnErrorThatAToolCanGoOnAfter(t *testing.T) {
 	t.Parallel()
-	var desk turntest.Desk
+	var desk oneturntest.Desk
 	desk.Expire("review")
-	_, err := turntest.CallTool(t.Context(), &desk, review, "News")
+	_, err := oneturntest.CallTool(t.Context(), &desk, review, "News")
 	require.ErrorIs(t, err, ui.ErrExpired)
 	require.Equal(t, events.CodeExpired, events.CodeOf(err))
 	require.NotErrorIs(t, err, ui.ErrParked)
@@ -136,9 +136,9 @@ func TestExpiryIsAnErrorThatAToolCanGoOnAfter(t *testing.T) {
 
 func TestShowDismissAndProgressReachTheDesk(t *testing.T) {
 	t.Parallel()
-	var desk turntest.Desk
+	var desk oneturntest.Desk
 	for range 2 { // a run that is repeated shows nothing new
-		_, err := turntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (any, error) {
+		_, err := oneturntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (any, error) {
 			id, err := ui.Show(ctx, ui.Surface{Tool: "Report", Component: "Card", Display: "inline", Payload: verdict{Status: "half"}})
 			if err != nil {
 				return nil, err
@@ -147,7 +147,7 @@ func TestShowDismissAndProgressReachTheDesk(t *testing.T) {
 		}, nil)
 		require.NoError(t, err)
 	}
-	require.Equal(t, []turntest.Shown{{
+	require.Equal(t, []oneturntest.Shown{{
 		ID: "s1", Dismissed: true,
 		Surface: tools.Surface{Tool: "Report", Component: "Card", Display: "inline", Payload: json.RawMessage(`{"status":"half"}`)},
 	}}, desk.Shown())
@@ -197,8 +197,8 @@ func TestMistakesOfTheToolAreNamed(t *testing.T) {
 		},
 	}
 	for want, use := range cases {
-		var desk turntest.Desk
-		_, err := turntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (any, error) { return nil, use(ctx) }, nil)
+		var desk oneturntest.Desk
+		_, err := oneturntest.CallTool(t.Context(), &desk, func(ctx context.Context, _ any) (any, error) { return nil, use(ctx) }, nil)
 		require.ErrorIs(t, err, events.ErrToolError)
 		require.ErrorContains(t, err, want)
 		require.Empty(t, desk.Asked())
@@ -226,9 +226,9 @@ func ExampleAsk() {
 		return d.Status + ": " + d.Reason, nil
 	}
 
-	var desk turntest.Desk
+	var desk oneturntest.Desk
 	desk.Answer("Approval", map[string]any{"status": "rejected", "reason": "too long"})
-	fmt.Println(turntest.CallTool(context.Background(), &desk, publish, "News"))
+	fmt.Println(oneturntest.CallTool(context.Background(), &desk, publish, "News"))
 	// Output: rejected: too long <nil>
 }
 
@@ -240,8 +240,8 @@ func ExampleInput() {
 		}
 		return fmt.Sprintf("connected to %s with a key of %d characters", service, len(key)), nil
 	}
-	var desk turntest.Desk
+	var desk oneturntest.Desk
 	desk.Answer("1", "sk-12345")
-	fmt.Println(turntest.CallTool(context.Background(), &desk, connect, "Stripe"))
+	fmt.Println(oneturntest.CallTool(context.Background(), &desk, connect, "Stripe"))
 	// Output: connected to Stripe with a key of 8 characters <nil>
 }

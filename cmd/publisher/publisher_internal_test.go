@@ -17,13 +17,13 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/ui"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(turntest.LeakChecked{M: m}, map[string]func(){"publisher": main})
+	testscript.Main(oneturntest.LeakChecked{M: m}, map[string]func(){"publisher": main})
 }
 
 // TestScripts runs each script against a server of its own. Those whose names begin with
@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			s := turntest.NewServer(t)
+			s := oneturntest.NewServer(t)
 			if !strings.HasPrefix(filepath.Base(script), "bare_") {
 				s.Provision()
 			}
@@ -99,13 +99,13 @@ func approve(ctx context.Context, in order) (greeted, error) {
 }
 
 // work runs a worker until the test ends.
-func work(t *testing.T, s *turntest.Server) {
+func work(t *testing.T, s *oneturntest.Server) {
 	t.Helper()
 	t.Cleanup(start(t, s))
 }
 
 // start runs a worker until it is stopped.
-func start(t *testing.T, s *turntest.Server) (stop func()) {
+func start(t *testing.T, s *oneturntest.Server) (stop func()) {
 	t.Helper()
 	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{
 		Tools: []oneturn.Tool{
@@ -125,7 +125,7 @@ func start(t *testing.T, s *turntest.Server) (stop func()) {
 
 func TestAnswerWithoutAWorkerIsPublishedAndCountsOnceOneRuns(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision()
 	command := func(code int, stdin string, args ...string) string {
 		t.Helper()
@@ -166,7 +166,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 
 func TestStandardInputThatNeverEndsDoesNotHoldTheCommand(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision()
 	in, w := io.Pipe()
 	defer w.Close()

@@ -17,11 +17,11 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
-	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/secrets"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // callSettings configure turnctl call.

@@ -15,10 +15,10 @@ import (
 	"sync"
 
 	"github.com/oneturn/oneturn/bindings/model"
-	"github.com/oneturn/oneturn/engine"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/secrets"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // counter is what a tool that turnctl calls can reach: the person at the terminal, and a memory

@@ -27,7 +27,7 @@ func findTool(set *bindings.Set, name, agent string) (*bindings.Binding, error) 
 	}
 	if b.Kind == bindings.KindGo {
 		return nil, cli.Usagef("call: tool %s is a Go function of the worker's program, and only that program can run it: "+
-			"test it there (package turntest), or publish a turn", id(b.Tool))
+			"test it there (package oneturntest), or publish a turn", id(b.Tool))
 	}
 	if agent == "" {
 		return b, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // workflowsOf writes files into a folder of workflows.
@@ -93,7 +93,7 @@ func priceService(t *testing.T, nc *nats.Conn) {
 
 func TestServiceIsCalledAndAskedWhatItIs(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	priceService(t, s.Connect())
 	dir := workflowsOf(t, map[string]string{
 		"tools.oneturn.yaml": "tools:\n- {name: quote, nats: {service: prices, endpoint: quote, trust_metadata: true}}\n- {name: gone, nats: {service: nobody, endpoint: x}}\n",

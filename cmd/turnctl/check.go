@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
-	"github.com/oneturn/oneturn/tools/python"
+	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
 // checkSettings configures turnctl check. Interpreter and environment are chosen as the

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/tools/python"
+	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
 // needNames warns of Python files that are named like a module of the interpreter: an import of that

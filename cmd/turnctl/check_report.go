@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/tools/python"
+	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
 // report is the outcome of turnctl check. Its JSON shape is stable: fields are only added.

@@ -15,8 +15,8 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // inbound sends bytes to the workers as they are.
@@ -33,7 +33,7 @@ func (d *desk) inbound(t *testing.T, subject, body string, headers ...string) {
 }
 
 // letters waits for n dead letters and returns them, the newest first.
-func letters(t *testing.T, s *turntest.Server, n int) []letter {
+func letters(t *testing.T, s *oneturntest.Server, n int) []letter {
 	t.Helper()
 	var found []letter
 	require.Eventually(t, func() bool {
@@ -266,7 +266,7 @@ func TestBytesThatMadeRoomForNewerOnesAreReportedGone(t *testing.T) {
 }
 
 // again waits for a letter after seq and returns the hash of its bytes.
-func again(t *testing.T, s *turntest.Server, after uint64) string {
+func again(t *testing.T, s *oneturntest.Server, after uint64) string {
 	t.Helper()
 	var sum string
 	require.Eventually(t, func() bool {

@@ -6,16 +6,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // TestDoctorNamesStreamsThatMayFillWhatIsKeptForTheEndsOfTurns: and the sizes that it suggests do not.
 func TestDoctorNamesStreamsThatMayFillWhatIsKeptForTheEndsOfTurns(t *testing.T) {
 	t.Parallel()
 	const limit = 2 << 30
-	test := turntest.NewServer(t)
+	test := oneturntest.NewServer(t)
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
 	nc := test.Connect()

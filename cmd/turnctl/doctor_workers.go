@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/inbox"
+	"github.com/oneturn/oneturn/internal/inbox"
 	"github.com/oneturn/oneturn/subjects"
 )
 

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // worker starts a worker whose server stores so many percent of what it may store.
-func worker(t *testing.T, s *turntest.Server, percent *atomic.Int64) {
+func worker(t *testing.T, s *oneturntest.Server, percent *atomic.Int64) {
 	t.Helper()
 	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{
 		StoreUse: func() (int64, int64, error) { return percent.Load(), 100, nil },

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/oneturn/oneturn/accounts"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/internal/accounts"
 	"github.com/oneturn/oneturn/subjects"
 )
 

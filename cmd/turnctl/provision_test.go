@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 func TestProvisionMakesWhatIsMissingAndDoctorAgrees(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 
 	require.NotContains(t, ok(t, s, "provision", "--dry-run", "-o", "json"), "tier")
 	dry := ok(t, s, "provision", "--dry-run")

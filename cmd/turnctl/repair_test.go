@@ -12,8 +12,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 func mustSpace(t *testing.T) subjects.Space {
@@ -24,7 +24,7 @@ func mustSpace(t *testing.T) subjects.Space {
 }
 
 // orphan stores the claim of a turn whose message is gone.
-func orphan(t *testing.T, s *turntest.Server, chat, turn, effect string) {
+func orphan(t *testing.T, s *oneturntest.Server, chat, turn, effect string) {
 	t.Helper()
 	body, err := events.Encode(events.KindToolCall, &events.ToolCall{
 		ID: turn, AppID: events.DefaultApp, ChatID: chat, Turn: turn, Agent: "Greeter", ToolName: "greet", ToolCallID: turn, CallID: turn,

@@ -9,7 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
-	"github.com/oneturn/oneturn/secrets"
+	"github.com/oneturn/oneturn/internal/secrets"
 )
 
 func (a *app) secretKey() *cobra.Command {

@@ -15,8 +15,8 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 type greeting struct {
@@ -29,16 +29,16 @@ type greeted struct {
 
 // desk is a server with a worker on it, whose tool waits for "slow" until the test ends.
 type desk struct {
-	*turntest.Server
+	*oneturntest.Server
 
 	client  *oneturn.Client
 	entered chan string
 	release chan struct{}
 }
 
-func newServer(t *testing.T) *turntest.Server {
+func newServer(t *testing.T) *oneturntest.Server {
 	t.Helper()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision()
 	return s
 }
@@ -102,7 +102,7 @@ func (d *desk) publish(t *testing.T, id oneturn.TurnID, name any) {
 }
 
 // turnctl runs one command line against a server.
-func turnctl(t *testing.T, s *turntest.Server, args ...string) (code int, stdout, stderr string) {
+func turnctl(t *testing.T, s *oneturntest.Server, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	env := func(name string) (string, bool) {
@@ -113,7 +113,7 @@ func turnctl(t *testing.T, s *turntest.Server, args ...string) (code int, stdout
 }
 
 // ok runs a command line that must succeed.
-func ok(t *testing.T, s *turntest.Server, args ...string) string {
+func ok(t *testing.T, s *oneturntest.Server, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := turnctl(t, s, args...)
 	require.Equal(t, cli.OK, code, "%s%s", stdout, stderr)
@@ -122,7 +122,7 @@ func ok(t *testing.T, s *turntest.Server, args ...string) string {
 }
 
 // decode runs a command line with -o json.
-func decode[T any](t *testing.T, s *turntest.Server, args ...string) T {
+func decode[T any](t *testing.T, s *oneturntest.Server, args ...string) T {
 	t.Helper()
 	return decodeText[T](t, ok(t, s, append(args, "-o", "json")...))
 }
@@ -157,7 +157,7 @@ func normal(text string) string {
 }
 
 // record stores a record in the journal as no worker would.
-func record(t *testing.T, s *turntest.Server, key string, header nats.Header, data string) {
+func record(t *testing.T, s *oneturntest.Server, key string, header nats.Header, data string) {
 	t.Helper()
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/guards"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/guards"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // toolRow is what turnctl tools ls tells about one tool of one workflow. Its JSON shape is stable:

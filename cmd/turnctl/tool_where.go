@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // whereReport says where a tool's code is. Text says it in words; the other fields depend on the

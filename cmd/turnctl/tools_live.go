@@ -15,9 +15,9 @@ import (
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/toolbox"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/python"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/python"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // liveReport is what a service or a server has said about a tool.

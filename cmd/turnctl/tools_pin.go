@@ -9,7 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // pin is the digest of one tool of an MCP server.

@@ -16,9 +16,9 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
-	"github.com/oneturn/oneturn/engine"
-	"github.com/oneturn/oneturn/secrets"
-	"github.com/oneturn/oneturn/tools/python"
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
 // clientName shows up in the server's lists of connections.

@@ -29,12 +29,12 @@ import (
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/examples"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(turntest.LeakChecked{M: m}, map[string]func(){"worker": main})
+	testscript.Main(oneturntest.LeakChecked{M: m}, map[string]func(){"worker": main})
 }
 
 func TestScripts(t *testing.T) {
@@ -208,7 +208,7 @@ func TestWorkerWithoutBindingsStartsAndWarns(t *testing.T) {
 
 func TestWorkerUsesAProvisionedServerAndEndsWhenItsConsumerIsGone(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision()
 	w := launch(t, "--workflows", hello, "--nats", s.URL(), "--http", "off")
 	require.Equal(t, "single", w.start.Tier.Name)
@@ -225,7 +225,7 @@ func TestWorkerUsesAProvisionedServerAndEndsWhenItsConsumerIsGone(t *testing.T) 
 
 func TestServerThatIsNotProvisionedIsRefusedWithTheMend(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	var stderr bytes.Buffer
 	code := run(t.Context(), []string{"--workflows", hello, "--nats", s.URL(), "--http", "off"}, noEnv, io.Discard, &stderr)
 	require.Equal(t, cli.Failed, code)
@@ -234,7 +234,7 @@ func TestServerThatIsNotProvisionedIsRefusedWithTheMend(t *testing.T) {
 	require.ErrorIs(t, err, jetstream.ErrStreamNotFound, "a worker makes nothing on a server that is not its own")
 }
 
-func mustJetStream(t *testing.T, s *turntest.Server) jetstream.JetStream {
+func mustJetStream(t *testing.T, s *oneturntest.Server) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)

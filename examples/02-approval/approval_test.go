@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	approval "github.com/oneturn/oneturn/examples/02-approval"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/ui"
 )
 
@@ -29,15 +29,15 @@ func press() (p approval.Press, saved, published *int) {
 func TestPostIsPublishedOnceThoughTheToolRunsAgain(t *testing.T) {
 	t.Parallel()
 	p, saved, published := press()
-	var desk turntest.Desk // a person who has not answered yet
+	var desk oneturntest.Desk // a person who has not answered yet
 	for range 3 {
-		_, err := turntest.CallTool(t.Context(), &desk, p.Approve, approval.Post{Title: "Spring sale"})
+		_, err := oneturntest.CallTool(t.Context(), &desk, p.Approve, approval.Post{Title: "Spring sale"})
 		require.ErrorIs(t, err, ui.ErrParked)
 	}
 	require.Len(t, desk.Asked(), 1)
 
 	desk.Answer("1", approval.Decision{Status: "approved"})
-	result, err := turntest.CallTool(t.Context(), &desk, p.Approve, approval.Post{Title: "Spring sale"})
+	result, err := oneturntest.CallTool(t.Context(), &desk, p.Approve, approval.Post{Title: "Spring sale"})
 	require.NoError(t, err)
 	require.Equal(t, "Spring sale is published.", result["message"])
 	require.Equal(t, []int{1, 1}, []int{*saved, *published})
@@ -45,14 +45,14 @@ func TestPostIsPublishedOnceThoughTheToolRunsAgain(t *testing.T) {
 
 func TestPostStaysADraftWithoutAYes(t *testing.T) {
 	t.Parallel()
-	for want, script := range map[string]func(*turntest.Desk){
-		"Not published: too loud":                          func(d *turntest.Desk) { d.Answer("1", approval.Decision{Status: "rejected", Comment: "too loud"}) },
-		"Nobody decided within a day: draft 42 stays one.": func(d *turntest.Desk) { d.Expire("1") },
+	for want, script := range map[string]func(*oneturntest.Desk){
+		"Not published: too loud":                          func(d *oneturntest.Desk) { d.Answer("1", approval.Decision{Status: "rejected", Comment: "too loud"}) },
+		"Nobody decided within a day: draft 42 stays one.": func(d *oneturntest.Desk) { d.Expire("1") },
 	} {
 		p, _, published := press()
-		var desk turntest.Desk
+		var desk oneturntest.Desk
 		script(&desk)
-		result, err := turntest.CallTool(t.Context(), &desk, p.Approve, approval.Post{Title: "Spring sale"})
+		result, err := oneturntest.CallTool(t.Context(), &desk, p.Approve, approval.Post{Title: "Spring sale"})
 		require.NoError(t, err)
 		require.Equal(t, want, result["message"])
 		require.Zero(t, *published)

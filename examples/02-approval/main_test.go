@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // TestMain has all tools note what they do in one ledger.
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	turntest.VerifyNoLeaks(m, goleak.Cleanup(func(code int) {
+	oneturntest.VerifyNoLeaks(m, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))

@@ -12,16 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/python"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/python"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // studio runs a tool of the folder, as it stands there, for a person who answers by a script.
 type studio struct {
 	t    *testing.T
 	tool tools.Invoker
-	desk turntest.Desk
+	desk oneturntest.Desk
 	call tools.Call
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	approval "github.com/oneturn/oneturn/examples/02-approval"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 // TestParkedPostIsPublishedByAWorker has the Go tool wait in a real worker, until its turn is
@@ -23,7 +23,7 @@ func TestParkedPostIsPublishedByAWorker(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	server := turntest.NewServer(t)
+	server := oneturntest.NewServer(t)
 	server.Provision()
 	p, saved, published := press()
 	worker, err := oneturn.NewWorker(server.Connect(), oneturn.Config{Tools: []oneturn.Tool{approval.Tool(p)}, ParkAfter: time.Millisecond})
@@ -42,9 +42,9 @@ func TestParkedPostIsPublishedByAWorker(t *testing.T) {
 	parked := make(chan struct{}, 2) // a second one comes at the end of the turn
 	_, err = nc.Subscribe(space.Live("app", "chat", events.KindRunComplete), func(*nats.Msg) { parked <- struct{}{} })
 	require.NoError(t, err)
-	human, err := turntest.StartHuman(ctx, nc, turntest.HumanOptions{App: "app", Rules: []turntest.Rule{{
+	human, err := oneturntest.StartHuman(ctx, nc, oneturntest.HumanOptions{App: "app", Rules: []oneturntest.Rule{{
 		Component: "PostApproval",
-		Acts: []turntest.Act{{Value: approval.Decision{Status: "approved"}, When: func(ctx context.Context) {
+		Acts: []oneturntest.Act{{Value: approval.Decision{Status: "approved"}, When: func(ctx context.Context) {
 			select {
 			case <-parked:
 			case <-ctx.Done():

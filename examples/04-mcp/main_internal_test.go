@@ -6,10 +6,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
-func TestMain(m *testing.M) { turntest.VerifyNoLeaks(m) }
+func TestMain(m *testing.M) { oneturntest.VerifyNoLeaks(m) }
 
 func TestExpensiveSeatsAreAskedForFirst(t *testing.T) {
 	t.Parallel()

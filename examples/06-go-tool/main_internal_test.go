@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
-func TestMain(m *testing.M) { turntest.VerifyNoLeaks(m) }
+func TestMain(m *testing.M) { oneturntest.VerifyNoLeaks(m) }
 
 func TestExampleAnswersATurn(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	s.Provision()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -38,7 +38,7 @@ func TestExampleAnswersATurn(t *testing.T) {
 
 func TestExampleSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	require.ErrorContains(t, run(t.Context(), s.URL()), "turnctl provision")
 	require.Error(t, run(t.Context(), "nats://127.0.0.1:1"))
 }

@@ -11,13 +11,13 @@ import (
 
 	"github.com/oneturn/oneturn"
 	tickets "github.com/oneturn/oneturn/examples/07-test-your-tool"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 func TestTicketIsClosedOnlyWhenItsUserSaysSo(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	server := turntest.NewServer(t)
+	server := oneturntest.NewServer(t)
 	server.Provision()
 	worker, err := oneturn.NewWorker(server.Connect(), oneturn.Config{Tools: []oneturn.Tool{tickets.Closing()}})
 	require.NoError(t, err)
@@ -29,9 +29,9 @@ func TestTicketIsClosedOnlyWhenItsUserSaysSo(t *testing.T) {
 	}()
 
 	nc := server.Connect()
-	human, err := turntest.StartHuman(ctx, nc, turntest.HumanOptions{App: "app", Rules: []turntest.Rule{{
+	human, err := oneturntest.StartHuman(ctx, nc, oneturntest.HumanOptions{App: "app", Rules: []oneturntest.Rule{{
 		Component: "Confirm",
-		Acts:      []turntest.Act{{Value: "sure"}, {Value: true, User: "eve"}, {Value: true}, {Value: true}},
+		Acts:      []oneturntest.Act{{Value: "sure"}, {Value: true, User: "eve"}, {Value: true}, {Value: true}},
 	}}})
 	require.NoError(t, err)
 	defer human.Stop()

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 func TestPythonToolOpensOneTicketHoweverOftenItsTurnComes(t *testing.T) {
 	desk := t.TempDir()
 	t.Setenv("TEST_DESK", desk) // where the tool puts its tickets
-	server := turntest.NewServer(t)
+	server := oneturntest.NewServer(t)
 	server.Provision()
 	worker, err := oneturn.NewWorker(server.Connect(), oneturn.Config{
 		Workflows: "workflows", Python: oneturn.Python{Env: []string{"TEST_*"}}, // a tool sees no other variables
@@ -50,9 +50,9 @@ func TestPythonToolOpensOneTicketHoweverOftenItsTurnComes(t *testing.T) {
 
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
-	facts, err := turntest.AtRest(ctx, nc, space, "")
+	facts, err := oneturntest.AtRest(ctx, nc, space, "")
 	require.NoError(t, err)
-	facts.Accepted = []turntest.Accepted{{App: "app", Chat: "chat", Turn: "turn-1"}}
+	facts.Accepted = []oneturntest.Accepted{{App: "app", Chat: "chat", Turn: "turn-1"}}
 	facts.NoLedger = true // the tool writes none: the number of tickets shows how often it ran
-	require.Empty(t, turntest.Check(facts, map[string]bool{}))
+	require.Empty(t, oneturntest.Check(facts, map[string]bool{}))
 }

@@ -17,15 +17,15 @@ import (
 
 	"github.com/oneturn/oneturn"
 	tickets "github.com/oneturn/oneturn/examples/07-test-your-tool"
+	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turntest"
 )
 
 func TestMain(m *testing.M) {
-	if turntest.RunRole(map[string]turntest.Role{"worker": worker}) {
+	if oneturntest.RunRole(map[string]oneturntest.Role{"worker": worker}) {
 		return
 	}
-	turntest.VerifyNoLeaks(m)
+	oneturntest.VerifyNoLeaks(m)
 }
 
 // worker runs in a separate process: this test binary, started again. Its tool records each run in a
@@ -36,7 +36,7 @@ func worker(ctx context.Context) error {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer nc.Close()
-	ledger, err := turntest.OpenLedger(os.Getenv("TEST_LEDGER"))
+	ledger, err := oneturntest.OpenLedger(os.Getenv("TEST_LEDGER"))
 	if err != nil {
 		return err
 	}
@@ -64,11 +64,11 @@ func TestOneTicketIsOpenedThoughTheWorkerDiesAfterIt(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	server := turntest.NewServer(t) // stops with the test
+	server := oneturntest.NewServer(t) // stops with the test
 	server.Provision()
 	ledger, desk := filepath.Join(t.TempDir(), "ledger"), t.TempDir()
 	for range 2 { // the second one takes over when the first one dies
-		turntest.StartProcess(t, "worker", "TEST_URL="+server.URL(), "TEST_LEDGER="+ledger, "TEST_DESK="+desk)
+		oneturntest.StartProcess(t, "worker", "TEST_URL="+server.URL(), "TEST_LEDGER="+ledger, "TEST_DESK="+desk)
 	}
 	nc := server.Connect()
 	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
@@ -86,9 +86,9 @@ func TestOneTicketIsOpenedThoughTheWorkerDiesAfterIt(t *testing.T) {
 	require.Len(t, open, 1)
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
-	facts, err := turntest.AtRest(ctx, nc, space, ledger)
+	facts, err := oneturntest.AtRest(ctx, nc, space, ledger)
 	require.NoError(t, err)
 	require.Len(t, facts.Ledger, 3, "entered, entered again, left")
-	facts.Accepted = []turntest.Accepted{{App: "app", Chat: "chat", Turn: "turn-1"}}
-	require.Empty(t, turntest.Check(facts, nil))
+	facts.Accepted = []oneturntest.Accepted{{App: "app", Chat: "chat", Turn: "turn-1"}}
+	require.Empty(t, oneturntest.Check(facts, nil))
 }

@@ -1,5 +1,5 @@
 // Package mutant names faults that can be planted in the journal and the handlers, to see
-// that the simulation (package turntest/sim), the crash and the chaos tests find them. Without the build
+// that the simulation (package internal/test/sim), the crash and the chaos tests find them. Without the build
 // tag `mutants` nothing can be planted and the compiler removes the planted code; with it, the
 // variable ONETURN_MUTANT names the one fault that is in force.
 package mutant

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // MaxOpen is how many operations at the desk a call may have open.

@@ -6,13 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/internal/operation"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 func TestStepIsReadOrStoredByItsValue(t *testing.T) {
 	t.Parallel()
 	var reader operation.Reader
-	desk := &turntest.Desk{}
+	desk := &oneturntest.Desk{}
 	desk.NewRun()
 	do := func(kind, body string) operation.Reply {
 		t.Helper()

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/internal/redact"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // Bounds of a [Client]. The time of a whole request is bounded by its context alone.

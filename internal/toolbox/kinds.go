@@ -5,13 +5,13 @@ import (
 	"context"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/agent"
+	"github.com/oneturn/oneturn/internal/tools/httptool"
+	"github.com/oneturn/oneturn/internal/tools/mcptool"
+	"github.com/oneturn/oneturn/internal/tools/natstool"
+	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/agent"
-	"github.com/oneturn/oneturn/tools/httptool"
-	"github.com/oneturn/oneturn/tools/mcptool"
-	"github.com/oneturn/oneturn/tools/natstool"
-	"github.com/oneturn/oneturn/tools/target"
 )
 
 // reaches says why a binding's tool cannot be reached from here at all, nil if it can.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/tools"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // remote is the invoker of one target. It is made when it is called first, and closed when no set

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/target"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

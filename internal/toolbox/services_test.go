@@ -12,15 +12,15 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/internal/toolbox"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // TestSubjectOfAServiceOutlastsChangesOfManifests: a service that has moved is not called, although
 // no manifest has named it for a while.
 func TestSubjectOfAServiceOutlastsChangesOfManifests(t *testing.T) {
 	t.Parallel()
-	s := turntest.NewServer(t)
+	s := oneturntest.NewServer(t)
 	nc := s.Connect()
 	serve := func(subject string) micro.Service {
 		service, err := micro.AddService(nc, micro.Config{Name: "bank", Version: "1.0.0"})

@@ -14,10 +14,10 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/tools"
-	"github.com/oneturn/oneturn/tools/mcptool"
-	"github.com/oneturn/oneturn/tools/natstool"
-	"github.com/oneturn/oneturn/tools/python"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/mcptool"
+	"github.com/oneturn/oneturn/internal/tools/natstool"
+	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
 // Options of a [Toolbox].

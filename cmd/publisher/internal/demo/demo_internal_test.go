@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/turntest"
+	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // A test binary that is started with this variable plays a worker.
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "no workflows today")
 		os.Exit(1)
 	}
-	turntest.VerifyNoLeaks(m)
+	oneturntest.VerifyNoLeaks(m)
 }
 
 func testCrew(t *testing.T, role string) *crew {

@@ -1,0 +1,153 @@
+// Package engine runs calls of tools, phase by phase: resolve, parse, cache, guards of the
+// input, limits, invoke with a deadline and retries, normalise, guards of the output, store. It
+// knows no bus and no journal; a panic, a hang and a tool that ignores its context are all
+// outcomes.
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// Defaults of [Options].
+const (
+	DefaultTimeout = time.Minute
+	DefaultGrace   = time.Second
+)
+
+// Options of an [Engine]. The zero value is usable.
+type Options struct {
+	// Find finds the tools of invocations that bring none, by the name of the call. An error
+	// ends the call as unknown_tool. Nil knows no tool.
+	Find func(name string) (Tool, error)
+	// Timeout bounds one attempt of a tool that names no timeout of its own, from when it is
+	// entered: what a tool that queues waits for does not count. Defaults to DefaultTimeout.
+	Timeout time.Duration
+	// Grace is how long a tool whose context ended may still take to return before it is
+	// abandoned. Defaults to DefaultGrace.
+	Grace time.Duration
+	// Backoff is how long to wait after a failed attempt, counted from 1. Defaults to [Delay].
+	Backoff func(attempt int) time.Duration
+	// Cache keeps the results of tools that have one; nil is no cache.
+	Cache Cache
+	// Limiter makes calls of tools with limits wait; nil limits nothing but the size of results.
+	Limiter Limiter
+	// Tracer is told of the phases of every call; nil costs nothing.
+	Tracer Tracer
+	// OnAbandoned is called for each abandoned run, OnLate when one returns after all.
+	OnAbandoned, OnLate func(tool string)
+	// Seed003 adds what the first engine did to results: none is the text "null", an object with
+	// `_echo_raw: true` gets the text of its arguments as `raw`, and one with `_wrap: true`
+	// becomes {"tool": name, "data": the rest}.
+	Seed003 bool
+}
+
+// Engine runs calls of tools. It is safe for concurrent use.
+type Engine struct{ o Options }
+
+// New returns an engine.
+func New(o Options) *Engine {
+	if o.Find == nil {
+		o.Find = func(name string) (Tool, error) { return Tool{}, fmt.Errorf("there is no tool %.80q", name) }
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Grace <= 0 {
+		o.Grace = DefaultGrace
+	}
+	if o.Backoff == nil {
+		o.Backoff = Delay
+	}
+	if o.OnAbandoned == nil {
+		o.OnAbandoned = func(string) {}
+	}
+	if o.OnLate == nil {
+		o.OnLate = func(string) {}
+	}
+	return &Engine{o: o}
+}
+
+// Invocation is one call to run.
+type Invocation struct {
+	Call *tools.Call // who calls what; the engine sets its attempt
+	Tool Tool        // what runs it; without an Invoker the engine finds it by the name of the call
+	// Raw is the text of the arguments: JSON, or blank for none. Nil: the arguments are those of
+	// Call, which somebody has read and checked.
+	Raw json.RawMessage
+	// Desks gives each attempt its desk; nil leaves it that of the call, if any.
+	Desks Desks
+	// Waits is told when the call begins to wait for a limit, and when it ends to; nil if nobody
+	// wants to know.
+	Waits func(begins bool)
+}
+
+// Do runs a call. It returns no error, and what panics in tools and guards is an error of theirs:
+// what becomes of the call is its outcome. If ctx ends before there is one, the outcome's Stopped is the cause, and the rest of it
+// means nothing but Entered.
+//
+// An attempt that runs out of time is an unknown outcome and is never repeated; only an error
+// marked [tools.Retryable] is.
+func (e *Engine) Do(ctx context.Context, inv Invocation) Outcome {
+	if inv.Call == nil {
+		inv.Call = &tools.Call{}
+	}
+	p := &pipeline{e: e, ctx: ctx, inv: inv, call: inv.Call}
+	p.begin()
+	switch { // each phase says whether there is a next one
+	case !p.resolve():
+	case !p.parse():
+	case p.cached():
+	case !p.guardInput():
+	case !p.mayBegin():
+	case !p.invoke():
+	case !p.normalise():
+	case !p.guardOutput():
+	default:
+		p.store()
+	}
+	return p.end()
+}
+
+// Go is [Engine.Do] in a goroutine of its own.
+func (e *Engine) Go(ctx context.Context, inv Invocation) *Future {
+	f, name := &Future{done: make(chan struct{})}, ""
+	if inv.Call != nil {
+		name = inv.Call.Name
+	}
+	go func() {
+		defer close(f.done)
+		defer func() {
+			if v := recover(); v != nil { // of a cache, limiter or tracer: the tools' and guards' own are outcomes
+				f.outcome = Failure(name, &events.Error{
+					Code: events.CodeToolError, Msg: fmt.Sprintf("panic: %v", v), Err: &tools.PanicError{Value: v, Stack: debug.Stack()},
+				})
+			}
+		}()
+		f.outcome = e.Do(ctx, inv)
+	}()
+	return f
+}
+
+// Future is the outcome of a call that is under way.
+type Future struct {
+	done    chan struct{}
+	outcome Outcome // once done is closed
+}
+
+// Wait returns the outcome of the call, or one that was stopped if ctx ends before. The call itself
+// ends with its own context; waiting can be repeated.
+func (f *Future) Wait(ctx context.Context) Outcome {
+	select {
+	case <-f.done:
+		return f.outcome
+	case <-ctx.Done():
+		return Outcome{Stopped: context.Cause(ctx), Entered: true, Err: ctx.Err()}
+	}
+}

@@ -1,0 +1,281 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/guards"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
+)
+
+// pipeline is one call on its way through the phases. A phase that is not followed by another one
+// has set the outcome.
+type pipeline struct {
+	e    *Engine
+	ctx  context.Context //nolint:containedctx // that of Do, for its phases
+	inv  Invocation
+	call *tools.Call
+
+	key     CacheKey
+	keyed   bool   // results of the call may be reused
+	release func() // gives the limiter back what the call takes
+	result  tools.Result
+
+	attempts      int
+	entered       bool
+	abandoned     bool
+	invoked       time.Time     // when the first attempt began
+	ran           time.Duration // from then to the end of the last one
+	queued, stood time.Duration // of it
+	limited       time.Duration // waited for a limit
+	outcome       Outcome
+	spanEnd       func(Outcome)
+}
+
+func (p *pipeline) begin() {
+	if s, ok := p.e.o.Tracer.(Spans); ok {
+		p.ctx, p.call, p.spanEnd = s.Begin(p.ctx, p.call)
+	}
+}
+
+// end completes the outcome.
+func (p *pipeline) end() Outcome {
+	o := &p.outcome
+	o.ToolName, o.Attempts, o.Entered, o.Abandoned = p.call.Name, p.attempts, p.entered, p.abandoned
+	if !p.entered {
+		o.Attempts = 0 // the tool was not tried, whatever was done to reach it
+	}
+	o.Waited, o.Stood, o.Duration = p.limited+p.queued, p.stood, p.ran-p.queued-p.stood
+	if p.spanEnd != nil {
+		told := *o
+		told.Payload, told.Content, told.Message = nil, "", p.plain(o.Message)
+		p.spanEnd(told)
+	}
+	return p.outcome
+}
+
+// fail ends the call with an error and returns false.
+func (p *pipeline) fail(err error) bool {
+	p.outcome = Failure(p.call.Name, err)
+	return false
+}
+
+// stop ends the call because its context has ended, and returns false.
+func (p *pipeline) stop(err error) bool {
+	p.outcome = Outcome{Stopped: context.Cause(p.ctx), Err: err}
+	return false
+}
+
+func (p *pipeline) resolve() bool {
+	p.trace("tool.resolve.start")
+	if p.inv.Tool.Invoker == nil {
+		tool, err := p.e.o.Find(p.call.Name)
+		if err != nil {
+			p.trace("tool.resolve.fail")
+			return p.fail(&events.Error{Code: events.CodeUnknownTool, Msg: textOf(err), Err: err})
+		}
+		p.inv.Tool = tool
+	}
+	p.trace("tool.resolve.ok")
+	return true
+}
+
+// parse reads the arguments if nobody has, and completes, coerces and checks them by the schema of
+// the tool.
+func (p *pipeline) parse() bool {
+	p.trace("args.parse.start")
+	args, changed := p.call.Args, false
+	if p.inv.Raw != nil {
+		var err error
+		if args, err = object(p.inv.Raw); err != nil {
+			return p.badArgs(err)
+		}
+		changed = true
+	}
+	if p.inv.Tool.Input != nil {
+		if args == nil {
+			args = map[string]any{}
+		}
+		fitting, other, faults := p.inv.Tool.Input.Conform(args)
+		if len(faults) > 0 {
+			return p.badArgs(&events.Error{
+				Code: events.CodeBadArgs, Msg: model.Reason(faults), Err: &model.Refused{Model: p.call.Name, Faults: faults},
+			})
+		}
+		args, changed = fitting, changed || other
+	}
+	if changed { // the caller's call stays as it is
+		call := *p.call
+		call.Args, call.ArgsJSON = args, nil
+		p.call = &call
+	}
+	p.traceKeys()
+	return true
+}
+
+// object reads the text of arguments: strict JSON, an object, or nothing.
+func object(raw json.RawMessage) (map[string]any, error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return map[string]any{}, nil
+	}
+	tree, err := events.Decode(raw)
+	if err != nil {
+		return nil, &events.Error{Code: events.CodeBadArgs, Msg: textOf(err), Err: err}
+	}
+	args, ok := tree.(map[string]any)
+	if !ok {
+		return nil, &events.Error{Code: events.CodeBadArgs, Msg: "args_not_object"}
+	}
+	return args, nil
+}
+
+func (p *pipeline) badArgs(err error) bool {
+	p.traceError("args.parse.fail", err)
+	return p.fail(err)
+}
+
+// cached looks whether there is a result already, and ends the call with it.
+func (p *pipeline) cached() bool {
+	if p.e.o.Cache == nil || p.inv.Tool.Cache.TTL <= 0 {
+		return false
+	}
+	if p.key, p.keyed = p.cacheKey(); !p.keyed {
+		return false
+	}
+	value, hit := p.e.o.Cache.Get(p.key)
+	if !hit {
+		p.trace("cache.miss")
+		return false
+	}
+	p.trace("cache.hit")
+	p.outcome = success(p.call.Name, tools.Result{Value: value})
+	p.outcome.Cached = true
+	return true
+}
+
+func (p *pipeline) guardInput() bool {
+	p.trace("guard.input.start")
+	if err := guards.AdmitInput(p.ctx, p.inv.Tool.Guards, p.call); err != nil {
+		return p.blocked("guard.input.block", "A guard refused the call of tool %s: %s", err)
+	}
+	p.trace("guard.input.ok")
+	return true
+}
+
+func (p *pipeline) guardOutput() bool {
+	p.trace("guard.output.start")
+	ctx := p.ctx
+	if len(p.inv.Tool.Guards) > 0 { // the tool has returned: its result counts, if it may, also when the call has to end
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), p.timeout())
+		defer cancel()
+	}
+	if err := guards.AdmitOutput(ctx, p.inv.Tool.Guards, p.call, p.result.Value); err != nil {
+		return p.blocked("guard.output.block", "Tool %s ran, but a guard refused its result: %s", err)
+	}
+	p.trace("guard.output.ok")
+	return true
+}
+
+func (p *pipeline) blocked(event, content string, err error) bool {
+	reason := "a guard did not decide in time"
+	var refusal *guards.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		reason = refusal.Reason
+	case !p.entered: // a guard that was interrupted has decided nothing
+		return p.stop(err)
+	}
+	p.traceReason(event, reason)
+	p.fail(&events.Error{Code: events.CodeGuardrail, Msg: reason, Err: err})
+	p.outcome.Content = events.Clip(fmt.Sprintf(content, p.call.Name, reason))
+	return false
+}
+
+// mayBegin waits until the limits of the tool let the call begin.
+func (p *pipeline) mayBegin() bool {
+	limits := &p.inv.Tool.Limits
+	if p.e.o.Limiter == nil || limits.Tool == (target.Limit{}) && limits.Tenant == (target.Limit{}) {
+		return true
+	}
+	begun := time.Now()
+	if p.inv.Waits != nil {
+		p.inv.Waits(true)
+		defer p.inv.Waits(false)
+	}
+	release, err := p.e.o.Limiter.Wait(p.ctx, p.id(), p.call.Turn.App, *limits)
+	p.limited = time.Since(begun)
+	switch {
+	case err == nil:
+		p.release = release
+		return true
+	case p.ctx.Err() != nil:
+		return p.stop(err)
+	}
+	return p.fail(err)
+}
+
+// free gives back what the call takes of its limits.
+func (p *pipeline) free() {
+	if p.release != nil {
+		p.release()
+	}
+}
+
+// normalise makes the outcome of what the tool has returned.
+func (p *pipeline) normalise() bool {
+	value := &p.result.Value
+	if len(*value) == 0 {
+		*value = null()
+	}
+	if limit := p.inv.Tool.Limits.Output; limit > 0 && len(*value) > limit {
+		return p.fail(&events.Error{Code: events.CodeTooLarge, Msg: fmt.Sprintf(
+			"tool %s ran, but its result has %d bytes and its limit is %d (limits.output)", p.call.Name, len(*value), limit)})
+	}
+	if p.e.o.Seed003 {
+		*value = p.asSeed003(*value)
+	}
+	if p.inv.Tool.Output != nil {
+		fitting, err := fit(p.inv.Tool.Output, *value)
+		if err != nil {
+			return p.fail(err)
+		}
+		*value = fitting
+	}
+	p.outcome = success(p.call.Name, p.result)
+	return true
+}
+
+// fit returns a result as the schema that its tool declares has it: coerced and completed as
+// arguments are. The result that was checked is the one that is used.
+func fit(schema *model.Value, value json.RawMessage) (json.RawMessage, error) {
+	fitting, faults, err := schema.ConformJSON(value)
+	if err != nil {
+		return nil, &events.Error{Code: events.CodeToolError, Msg: "the tool ran, but its result is not JSON: " + textOf(err), Err: err}
+	}
+	if len(faults) > 0 {
+		return nil, &events.Error{
+			Code: events.CodeToolError, Msg: "the tool ran, but its result does not fit its output schema: " + model.Reason(faults),
+			Err: &model.Refused{Faults: faults},
+		}
+	}
+	return fitting, nil
+}
+
+// store keeps the result for calls like this one, unless it is more than a function of the
+// arguments: it changed context variables, came from people, or says itself that it failed.
+func (p *pipeline) store() {
+	o := &p.outcome
+	if !p.keyed || !o.Success || len(o.Set) > 0 || len(o.Remove) > 0 || p.stood > 0 || p.call.Secrets.Active() {
+		return
+	}
+	p.e.o.Cache.Put(p.key, bytes.Clone(o.Payload), p.inv.Tool.Cache.TTL)
+	p.trace("cache.store")
+}

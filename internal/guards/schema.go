@@ -1,0 +1,60 @@
+package guards
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// schema refuses what does not fit a JSON Schema.
+type schema struct{ fits *model.Value }
+
+func newSchema(on string, text json.RawMessage) (check, error) {
+	fits, err := model.CompileValue("guard on "+on, text)
+	if err != nil {
+		return nil, schemaProblem(err)
+	}
+	for _, p := range fits.Problems() {
+		if p.Severity == model.SeverityError {
+			return nil, &DeclaredError{"schema", "at " + p.Field + ": " + p.Message, p.Mend}
+		}
+	}
+	return schema{fits}, nil
+}
+
+// schemaProblem names the first place in the schema that is wrong.
+func schemaProblem(err error) error {
+	var wrong *model.SchemaError
+	if !errors.As(err, &wrong) || len(wrong.Problems) == 0 {
+		return &DeclaredError{"schema", err.Error(), "write JSON Schema 2020-12"}
+	}
+	first := wrong.Problems[0]
+	text := first.Message
+	if first.Field != "" {
+		text = "at " + first.Field + ": " + text
+	}
+	if more := len(wrong.Problems) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return &DeclaredError{"schema", text, first.Mend}
+}
+
+func (s schema) refuse(_ context.Context, _ *tools.Call, v *value) error {
+	tree, err := v.tree()
+	if err != nil {
+		return err
+	}
+	faults := s.fits.Faults(tree)
+	if len(faults) == 0 {
+		return nil
+	}
+	reason := v.name + " must not go through: " + faults[0].String()
+	if more := len(faults) - 1; more > 0 {
+		reason += fmt.Sprintf(" (and %d more)", more)
+	}
+	return &Refusal{Reason: reason}
+}

@@ -1,0 +1,114 @@
+// Package oteltrace tells OpenTelemetry of the calls of an engine: a span for each, a child of the
+// turn's traceparent or of the span in its context, and its phases as span events. It needs the API
+// of OpenTelemetry only; where spans go is the business of the provider.
+package oteltrace
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// scope names who makes the spans.
+const scope = "github.com/oneturn/oneturn"
+
+// New returns a tracer that makes spans with a provider. Spans hold ids, names and codes; of words,
+// only what calls fail with if words is true: they may hold data of the turn.
+func New(provider trace.TracerProvider, words bool) engine.Spans {
+	return &tracer{provider.Tracer(scope), words}
+}
+
+type tracer struct {
+	tracer trace.Tracer
+	words  bool
+}
+
+// Begin implements [engine.Spans]. What is called is told the span instead of the turn's.
+func (t *tracer) Begin(ctx context.Context, call *tools.Call) (context.Context, *tools.Call, func(engine.Outcome)) {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		if parent, ok := parse(call.Trace); ok {
+			ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
+		}
+	}
+	ctx, span := t.tracer.Start(ctx, "tool "+call.Name, trace.WithAttributes(
+		attribute.String("oneturn.tool", call.Name), attribute.String("oneturn.workflow", call.Workflow), attribute.String("oneturn.agent", call.Agent),
+		attribute.String("oneturn.app", call.Turn.App), attribute.String("oneturn.chat", call.Turn.Chat), attribute.String("oneturn.call", call.CallID),
+		attribute.Int("oneturn.epoch", call.Epoch),
+	))
+	if own := span.SpanContext(); own.IsValid() {
+		told := *call
+		told.Trace = format(own)
+		call = &told
+	}
+	return ctx, call, func(o engine.Outcome) { t.end(span, o) }
+}
+
+func (t *tracer) end(span trace.Span, o engine.Outcome) {
+	span.SetAttributes(
+		attribute.String("oneturn.code", string(o.Code)), attribute.Int("oneturn.attempts", o.Attempts), attribute.Bool("oneturn.cached", o.Cached),
+		attribute.Int64("oneturn.waited_ms", o.Waited.Milliseconds()), attribute.Bool("oneturn.stopped", o.Stopped != nil),
+	)
+	if o.Code != "" {
+		text := string(o.Code)
+		if t.words {
+			text = o.Message
+		}
+		span.SetStatus(codes.Error, text)
+	}
+	span.End()
+}
+
+// Emit implements [engine.Tracer].
+func (t *tracer) Emit(ctx context.Context, name string, attrs ...slog.Attr) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	kept := make([]attribute.KeyValue, 0, len(attrs))
+	for _, a := range attrs {
+		switch {
+		case a.Value.Kind() == slog.KindInt64:
+			kept = append(kept, attribute.Int64(a.Key, a.Value.Int64()))
+		case a.Key == "tool_name", t.words && a.Value.Kind() == slog.KindString:
+			kept = append(kept, attribute.String(a.Key, a.Value.String()))
+		default:
+			if keys, ok := a.Value.Any().([]string); ok {
+				kept = append(kept, attribute.Int(a.Key, len(keys)))
+			}
+		}
+	}
+	span.AddEvent(name, trace.WithAttributes(kept...))
+}
+
+// format writes a span as a W3C traceparent.
+func format(s trace.SpanContext) string {
+	return fmt.Sprintf("00-%s-%s-%s", s.TraceID(), s.SpanID(), s.TraceFlags())
+}
+
+// parse reads a W3C traceparent.
+func parse(text string) (trace.SpanContext, bool) {
+	const length = len("00-0123456789abcdef0123456789abcdef-0123456789abcdef-01")
+	if len(text) != length {
+		return trace.SpanContext{}, false
+	}
+	traceID, err := trace.TraceIDFromHex(text[3:35])
+	if err != nil {
+		return trace.SpanContext{}, false
+	}
+	spanID, err := trace.SpanIDFromHex(text[36:52])
+	if err != nil {
+		return trace.SpanContext{}, false
+	}
+	flags := trace.TraceFlags(0)
+	if text[54] == '1' || text[54] == '3' {
+		flags = trace.FlagsSampled
+	}
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: flags, Remote: true}), true
+}

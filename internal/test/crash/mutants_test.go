@@ -1,0 +1,15 @@
+//go:build failpoints && mutants
+
+package crash_test
+
+import (
+	"testing"
+
+	"github.com/oneturn/oneturn/internal/test/mutanttest"
+)
+
+// TestEachMutantIsCaught plants one fault after the other in real workers.
+func TestEachMutantIsCaught(t *testing.T) {
+	t.Parallel()
+	mutanttest.CatchMutants(t, "crash")
+}

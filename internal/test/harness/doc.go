@@ -1,0 +1,7 @@
+// Package harness is what the long tests of this repository share beyond the test kit of users
+// (package oneturntest): clusters of real NATS servers that can be killed, cut off and rejoined
+// (cluster.go, links.go, membership.go), a TCP proxy that delays, limits and cuts (proxy.go), steady
+// load that knows what was accepted (load.go), and what is checked at the end: secrets that must be
+// found nowhere (canary.go), resources and processes left behind (resources.go), and fair shares
+// of the throughput (share.go).
+package harness

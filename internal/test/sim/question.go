@@ -1,0 +1,243 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// script is what the tool of a turn asks: some questions one after the other, or the first few
+// at once.
+type script struct {
+	questions int
+	together  int           // how many of the first are open at the same time
+	timeout   time.Duration // of each question
+	fickle    bool          // it asks something else whenever it runs
+	steps     bool          // it does a durable step before each question
+	impatient bool          // it gives up to wait for some
+}
+
+// newScript draws one; every second turn asks nothing.
+func (w *world) newScript() *script {
+	if w.chance(1, 2) {
+		return nil
+	}
+	s := &script{
+		questions: 1 + w.rng.IntN(3), together: 1 + w.rng.IntN(3), fickle: w.chance(1, 16), steps: w.chance(1, 3), impatient: w.chance(1, 4),
+		timeout: time.Hour,
+	}
+	if w.chance(1, 4) {
+		s.timeout = time.Duration(1+w.rng.IntN(8)) * time.Second
+	}
+	return s
+}
+
+// groups are the questions that are open at the same time, by id.
+func (s *script) groups() [][]string {
+	var all [][]string
+	for i := 1; i <= s.questions; i++ {
+		id := "q" + strconv.Itoa(i)
+		if i > 1 && i <= s.together {
+			all[0] = append(all[0], id)
+			continue
+		}
+		all = append(all, []string{id})
+	}
+	return all
+}
+
+// question is what the tool asks: the same whenever it comes to it, unless it is fickle.
+func (t *turn) question(id string, run int) tools.Question {
+	q := tools.Question{
+		Name: id, Component: "Form", Payload: json.RawMessage(`{}`), Timeout: t.script.timeout,
+		Schema: json.RawMessage(`{"type":"string","enum":["yes","no"]}`),
+	}
+	if t.script.fickle {
+		q.Component = fmt.Sprintf("FormOfRun%d", run)
+	}
+	return q
+}
+
+// answer is what a message brings to a question.
+type answer struct {
+	id      string
+	outcome idempotency.Outcome
+	value   string // as JSON
+}
+
+// Values of answers. No question takes the last one.
+const (
+	yes = `"yes"`
+	no  = `"no"`
+	bad = `"bad"`
+)
+
+// earlyFor is how long an answer waits for its question.
+const earlyFor = 2 * time.Minute
+
+// planAnswers draws answers to questions that may not be asked yet.
+func (w *world) planAnswers(t *turn) {
+	if t.script == nil {
+		return
+	}
+	for _, group := range t.script.groups() {
+		for _, id := range group {
+			if w.chance(1, 8) {
+				w.answer(t, id)
+			}
+		}
+	}
+}
+
+// askedNow draws who answers a question that is on the screen: no person, one, or several, with
+// the same or with another answer, or one that does not fit; and whether an operator ends its time.
+func (w *world) askedNow(ask subjects.Record) {
+	for _, t := range w.turns {
+		if t.key != ask.Key {
+			continue
+		}
+		for w.chance(3, 5) {
+			w.answer(t, ask.ID)
+		}
+		if w.chance(1, 6) {
+			w.unsent = append(w.unsent, w.newExpiryMessage(t, &events.Expire{
+				TurnID: t.id, Workflow: workflow, Pool: t.pool, Key: t.key.String(), Ask: ask.ID, ToolCallID: t.questionID(ask.ID), Forced: true,
+			}))
+		}
+	}
+}
+
+func (t *turn) questionID(ask string) string {
+	return events.QuestionID(events.CallID(t.id, t.key.Turn), ask)
+}
+
+func (w *world) answer(t *turn, id string) {
+	w.unsent = append(w.unsent, w.newAnswerMessage(t, &answer{id, idempotency.Answered, []string{yes, yes, no, bad}[w.rng.IntN(4)]}))
+}
+
+// mayVanish reports whether a message can be purged so that somebody can still notice: a sweep
+// finds claimed turns, and the only answer to a question is not worth a schedule.
+func (w *world) mayVanish(m *message) bool {
+	h := w.history(m.turn)
+	if m.answer != nil {
+		q := h.questions[m.answer.id]
+		return q != nil && q.answer != nil
+	}
+	return h.claim != nil
+}
+
+// asleep looks for lost wake-ups, when everything has healed and nothing is on its way: a turn
+// that is parked although one of its questions is decided, or somebody has cancelled it. It
+// changes nothing.
+func (w *world) asleep() bool {
+	for _, t := range w.turns {
+		h := w.history(t)
+		if t.script == nil || len(h.responses) > 0 || !h.parked() || t.purged || t.misled > 0 || w.waitsAside(t) {
+			continue
+		}
+		if h.cancel != nil {
+			w.violatef("%s is parked, was cancelled, and nobody takes it", t.id.Turn)
+		}
+		for _, id := range waitsFor(h.parks[len(h.takeovers)+1]) {
+			if q := h.questions[id]; q != nil && q.answer != nil {
+				w.violatef("%s is parked, question %s is %s, and nobody takes it", t.id.Turn, id, q.answer.Meta.Verdict)
+			}
+		}
+	}
+	return len(w.violations) > 0
+}
+
+// waitsFor are the questions that were open when a turn was parked.
+func waitsFor(park *idempotency.Record) []string {
+	var p struct {
+		Open []string `json:"open"`
+	}
+	_ = json.Unmarshal(park.Data, &p) // the checker of the records reads it
+	return p.Open
+}
+
+// poll lets those who wait in memory look again, as they do every few seconds. It reports
+// whether there are any.
+func (w *world) poll() bool {
+	if w.polled == len(w.store.log) {
+		return false
+	}
+	w.polled = len(w.store.log)
+	waiting := false
+	for _, p := range w.processes {
+		for _, t := range p.threads {
+			for _, x := range t.fibers {
+				if x.bored != nil {
+					x.bored()
+					waiting = true
+				}
+			}
+		}
+	}
+	return waiting
+}
+
+// schedule is the end of the time for an answer, as the server was told.
+type schedule struct {
+	at time.Time
+	t  *turn
+	e  events.Expire
+}
+
+// scheduled is what the server does with a schedule: the last one under a name counts.
+func (w *world) scheduled(e *events.Expire) {
+	for _, t := range w.turns {
+		if t.key.String() == e.Key {
+			w.schedules[e.Key+"/"+e.Ask] = schedule{e.ExpiresAt, t, *e}
+			w.tracef("  the time for %s ends in %s", e.ToolCallID, e.ExpiresAt.Sub(w.now))
+		}
+	}
+}
+
+// ring publishes the expiries and the messages put aside that are due, and reports whether there are any.
+func (w *world) ring() bool {
+	found := w.again()
+	for _, t := range w.turns {
+		if t.script == nil {
+			continue
+		}
+		for _, group := range t.script.groups() {
+			for _, id := range group {
+				name := t.key.String() + "/" + id
+				if s, ok := w.schedules[name]; ok && !s.at.After(w.now) {
+					delete(w.schedules, name)
+					w.unsent = append(w.unsent, w.newExpiryMessage(t, &s.e))
+					found = true
+				}
+			}
+		}
+	}
+	return found
+}
+
+// timers lets time pass until the next question expires or the next message comes again, and reports
+// whether there is one.
+func (w *world) timers() bool {
+	var first time.Time
+	for _, s := range w.schedules {
+		if first.IsZero() || s.at.Before(first) {
+			first = s.at
+		}
+	}
+	for _, a := range w.asides {
+		if first.IsZero() || a.At.Before(first) {
+			first = a.At
+		}
+	}
+	if first.IsZero() {
+		return false
+	}
+	w.pass(max(0, first.Sub(w.now)))
+	return w.ring()
+}

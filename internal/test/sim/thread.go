@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbox"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// kindTakeover is the kind of the records of a turn that say who has taken it over.
+const kindTakeover = "takeover"
+
+// lookAt is what a thread reads of a turn: records of a kind.
+type lookAt struct {
+	key  subjects.Key
+	kind string
+}
+
+// thread is one delivery in the hands of a worker.
+type thread struct {
+	w     *world
+	p     *process
+	m     *message
+	lease idempotency.Lease
+
+	fibers []*fiber // the handler first
+	timer  *fiber   // the one of them that parks the turn
+	timers []*timer
+	away   bool   // it takes no slot
+	entry  *entry // the run of the tool, nil before it is entered
+
+	since     time.Time // when a handler began it
+	known     int       // how many records the journal had then
+	manifests int       // the number of manifests of its worker by then
+	asked     bool      // whether its message may be put aside
+	noRoom    bool      // its message must not be put aside
+	misled    bool      // one of its reads gave the journal as it was before
+
+	read int // how many records the journal had when the thread listed those of a turn last
+	old  int // how many of its next reads a leader answers that was replaced after that
+
+	looked map[lookAt]int // the same, by turn and kind of records
+
+	d       *inbox.Delivery
+	late    bool      // it lay in the buffers of the connection, and may seem older than it is
+	begun   bool      // a handler has it
+	settled bool      // it sent what settles the message
+	beat    time.Time // when its last heartbeat was sent in time
+	gone    bool      // there was none for a whole ack wait
+	stale   bool      // it was the worker's no longer when a handler began it, and is not again
+	lapsed  bool      // the queue has given the message up, whether the worker knows or not
+	lost    bool      // the worker knows
+}
+
+// Away implements [handlers.Slot].
+func (t *thread) Away() {
+	t.away = true
+	t.d.Away()
+}
+
+// Back implements [handlers.Slot].
+func (t *thread) Back() {
+	t.away = false
+	t.d.Back()
+}
+
+// over reports whether the handler has returned.
+func (t *thread) over() bool { return t.begun && t.fibers[0].over }
+
+// tidy forgets the fibers that are over, but for the handler.
+func (t *thread) tidy() {
+	if t.timer != nil && t.timer.over {
+		t.timer = nil
+	}
+	t.fibers = append(t.fibers[:1], slices.DeleteFunc(t.fibers[1:], func(x *fiber) bool { return x.over })...)
+}
+
+// kill ends all that the delivery does. The handler is the last: the others may hold what it needs.
+func (t *thread) kill() {
+	for _, x := range slices.Backward(t.fibers) {
+		x.kill()
+	}
+}

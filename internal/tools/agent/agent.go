@@ -1,0 +1,185 @@
+// Package agent asks models as tools: a call becomes one request to a chat-completions endpoint
+// as OpenAI has made it common, and what the model answers is the result. With a schema for the
+// result the model is made to answer JSON; without one the result is its text.
+//
+// Asking a model changes nothing, so the effect of such a tool is none. What it costs, and which
+// words it finds, is another matter: an answer is not the same twice.
+package agent
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/outbound"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
+)
+
+// Model answers conversations.
+type Model interface {
+	// Complete continues the conversation. Errors are *[events.Error], retryable by the rules of
+	// package tools.
+	Complete(ctx context.Context, call *tools.Call, ask Ask) (Answer, error)
+}
+
+// Ask is a conversation, and in which form it is to be continued.
+type Ask struct {
+	Messages []Message
+	Schema   json.RawMessage // of the answer; nil for text
+}
+
+// Message is one turn of a conversation.
+type Message struct {
+	Role    string `json:"role"` // system, user or assistant
+	Content string `json:"content"`
+}
+
+// Answer is what a model says.
+type Answer struct {
+	Content string
+	Refusal string // why it does not answer, "" if it does
+	Finish  string // why it ended: stop, length, content_filter, …
+	Usage   Usage
+}
+
+// Usage counts tokens, as the endpoint says.
+type Usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+}
+
+// Options of a [Tool]. The zero value is usable.
+type Options struct {
+	Output    json.RawMessage // JSON Schema of the result; nil makes a string of what the model says
+	Logger    *slog.Logger    // is told at level debug what a completion took; nil is nobody
+	MaxAnswer int             // bytes of an answer; 0 = 10 MiB
+	TLS       *tls.Config     // nil trusts the system's authorities
+	Model     Model           // nil is the endpoint of the target
+}
+
+// Tool asks one model. It is safe for concurrent use.
+type Tool struct {
+	t      target.Agent
+	o      Options
+	model  Model
+	client *outbound.Client
+}
+
+var (
+	_ tools.Describer = (*Tool)(nil)
+	_ tools.Closer    = (*Tool)(nil)
+)
+
+// New makes the tool of an agent that is a completions endpoint. It does no I/O. Agents that are
+// NATS services are tools of package natstool.
+func New(t *target.Agent, o Options) *Tool {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	to := cmp.Or(t.Completions, &target.Completions{})
+	tool := &Tool{t: target.Agent{ID: t.ID, Completions: to}, o: o, model: o.Model}
+	tool.client = outbound.New(outbound.Options{Network: to.Network, Headers: to.Headers, TLS: o.TLS, MaxBody: int64(o.MaxAnswer)})
+	if tool.model == nil {
+		tool.model = newEndpoint(*to, tool.client)
+	}
+	return tool
+}
+
+// Invoke implements [tools.Invoker].
+func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
+	op := "ask " + call.Name
+	if err := outbound.Ended(ctx, op); err != nil {
+		return tools.Result{}, err
+	}
+	said, err := messages(op, call)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	if t.t.Completions.System != "" {
+		said = append([]Message{{"system", t.t.Completions.System}}, said...)
+	}
+	start := time.Now()
+	answer, err := t.model.Complete(ctx, call, Ask{said, t.o.Output})
+	if err != nil {
+		return tools.Result{}, err
+	}
+	t.o.Logger.DebugContext(ctx, "a model answered", "tool", call.Name, "call", call.CallID, "model", t.t.Completions.Model,
+		"finish", t.client.Clean(answer.Finish), "prompt_tokens", answer.Usage.Prompt, "completion_tokens", answer.Usage.Completion,
+		"bytes", len(answer.Content), "duration", time.Since(start))
+	value, err := t.result(op, answer)
+	return tools.Result{Value: value}, err
+}
+
+// result is what the model said, as JSON.
+func (t *Tool) result(op string, a Answer) (json.RawMessage, error) {
+	fail := func(code events.Code, msg string) (json.RawMessage, error) {
+		return nil, &events.Error{Code: code, Op: op, Msg: msg}
+	}
+	content, open := a.Content, false
+	if !jsontext.Value(content).IsValid() {
+		content, open = events.WithoutReasoning(content)
+	}
+	if len(content) < len(a.Content) {
+		content = strings.TrimSpace(content)
+	}
+	switch {
+	case a.Refusal != "":
+		return fail(events.CodeUserError, "the model refuses: "+t.client.Clean(a.Refusal))
+	case a.Finish == "content_filter":
+		return fail(events.CodeUserError, "the endpoint's filter has stopped the answer")
+	case a.Finish == "error":
+		return fail(events.CodeToolError, "the endpoint reports that the model failed while it answered")
+	case a.Finish == "length":
+		return fail(events.CodeToolError, fmt.Sprintf("the model's answer was cut off after %d tokens: raise max_tokens, or ask for less", a.Usage.Completion))
+	case open:
+		return fail(events.CodeToolError, "the model's answer ends inside its reasoning: raise max_tokens, or ask for less")
+	case strings.TrimSpace(content) == "":
+		return fail(events.CodeToolError, "the model's answer is empty")
+	case t.o.Output == nil:
+		value, err := json.Marshal(t.client.Blot(content))
+		if err != nil { // a string has a JSON form
+			return fail(events.CodeToolError, "the model's answer has no JSON form")
+		}
+		return value, nil
+	case jsontext.Value(content).IsValid():
+		return t.client.BlotJSON(json.RawMessage(content)), nil
+	}
+	object, err := events.ExtractObject(content) // without a schema of their own, models wrap it in prose
+	if err == nil {
+		value, err := events.AppendJSON(nil, object)
+		if err == nil {
+			return t.client.BlotJSON(value), nil
+		}
+	}
+	return fail(events.CodeToolError, "the model's answer is not the JSON that was asked for: ask it again, for one JSON value that fits the schema and nothing else")
+}
+
+// Describe implements [tools.Describer].
+func (t *Tool) Describe(context.Context) (tools.Description, error) {
+	d, _ := t.Known()
+	return d, nil
+}
+
+// Known implements [tools.Describer]: the manifest says all that there is to know.
+func (t *Tool) Known() (tools.Description, bool) {
+	return tools.Description{
+		Text: "asks the model " + t.t.Completions.Model, Output: t.o.Output,
+		Input:  json.RawMessage(inputSchema),
+		Effect: "none", Version: t.t.Completions.Model,
+	}, true
+}
+
+// Close implements [tools.Closer]: it closes the connections that are idle.
+func (t *Tool) Close(context.Context) error {
+	t.client.Close()
+	return nil
+}

@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// inputSchema is what the arguments may be: anything.
+const inputSchema = `{"type":"object","properties":{"prompt":{"type":"string"},"messages":{"type":"array","items":{"type":"object",` +
+	`"properties":{"role":{"enum":["user","assistant"]},"content":{"type":"string"}},"required":["role","content"]}}}}`
+
+// maxMessages bounds a conversation.
+const maxMessages = 1000
+
+// messages makes a conversation of the arguments: prompt alone is what the user says, messages
+// alone are the conversation so far, and any others are what the user says, as JSON. What the
+// system says is the manifest's alone: arguments come from models and people.
+func messages(op string, call *tools.Call) ([]Message, error) {
+	if len(call.Args) == 1 {
+		if prompt, ok := call.Args["prompt"].(string); ok {
+			return []Message{{"user", prompt}}, nil
+		}
+		if list, ok := call.Args["messages"].([]any); ok {
+			return conversation(op, list)
+		}
+	}
+	args, err := call.EncodedArgs()
+	if err != nil {
+		return nil, &events.Error{Code: events.CodeBadArgs, Op: op, Msg: "the arguments have no JSON form", Err: err}
+	}
+	return []Message{{"user", string(args)}}, nil
+}
+
+func conversation(op string, list []any) ([]Message, error) {
+	bad := func(path, why string) ([]Message, error) {
+		return nil, &events.Error{Code: events.CodeBadArgs, Op: op, Msg: "bad_args:" + path + ": " + why}
+	}
+	if len(list) == 0 || len(list) > maxMessages {
+		return bad("/messages", fmt.Sprintf("expected 1 to %d messages", maxMessages))
+	}
+	said := make([]Message, 0, len(list))
+	for i, one := range list {
+		path := fmt.Sprintf("/messages/%d", i)
+		m, ok := one.(map[string]any)
+		if !ok {
+			return bad(path, "expected an object with role and content")
+		}
+		role, _ := m["role"].(string)
+		content, ok := m["content"].(string)
+		switch {
+		case role != "user" && role != "assistant":
+			return bad(path+"/role", "expected user or assistant")
+		case !ok:
+			return bad(path+"/content", "expected a text")
+		}
+		said = append(said, Message{role, content})
+	}
+	return said, nil
+}

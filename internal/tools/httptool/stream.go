@@ -1,0 +1,100 @@
+package httptool
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/outbound"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
+)
+
+// stream reads an answer of server-sent events: progress as often as the endpoint likes, then
+// result or error. Other events are passed over.
+func (a *answer) stream(ctx context.Context) (json.RawMessage, error) {
+	r := bufio.NewReader(a.Body)
+	for {
+		name, data, err := next(r)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, a.fail("the stream ended without a result: %s", outbound.Unknown)
+		case err != nil:
+			return nil, outbound.Fault(ctx, a.op, err)
+		case name == "result":
+			return a.value(data, "application/json")
+		case name == "error":
+			return nil, a.failure(data)
+		case name == "progress":
+			if err := a.progress(ctx, data); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// next reads one event. What the stream ends in the middle of is no event.
+func next(r *bufio.Reader) (name string, data []byte, err error) {
+	for {
+		line, err := r.ReadBytes('\n') // bounded by the body, which counts each event
+		if err != nil {
+			return "", nil, err //nolint:wrapcheck // io.EOF is the end
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			if name != "" || data != nil {
+				return name, bytes.TrimSuffix(data, []byte("\n")), nil
+			}
+			continue
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "event":
+			name = string(value)
+		case "data":
+			data = append(append(data, value...), '\n')
+		}
+	}
+}
+
+// progress reports how far the endpoint is. Nobody has to look, and a report that cannot be read
+// or published is none.
+func (a *answer) progress(ctx context.Context, data []byte) error {
+	var said struct {
+		Percent *float64 `json:"percent"`
+		Message string   `json:"message"`
+	}
+	err := json.Unmarshal(data, &said)
+	if a.call.Desk == nil || err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	p := tools.Progress{Percent: -1, Message: a.tool.client.Clean(said.Message)}
+	if said.Percent != nil && *said.Percent >= 0 {
+		p.Percent = min(*said.Percent, 100)
+	}
+	if err := a.call.Desk.Progress(ctx, p); errors.Is(err, tools.ErrParked) {
+		return err
+	}
+	return nil
+}
+
+// failure is the error that a stream ends with.
+func (a *answer) failure(data []byte) error {
+	var said struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(data, &said) != nil || said.Message == "" {
+		return a.fail("the endpoint failed without a message")
+	}
+	err := &events.Error{Code: target.CodeOf(said.Code), Op: a.op, Msg: a.tool.client.Clean(said.Message)}
+	if said.Code == target.CodeRetryable {
+		return tools.Retryable(err)
+	}
+	return err
+}

@@ -1,0 +1,96 @@
+// Package tools defines what a turn can call: an [Invoker], the [Call] it receives and the
+// [Result] it gives back. [Func] implements it for Go functions; packages python, natstool, mcptool,
+// httptool and agent for what is elsewhere.
+package tools
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/secrets"
+)
+
+// Invoker runs one call of something that can be called. Invoke must return when ctx ends; a tool that does
+// not is abandoned and its late result is dropped. Errors should be *[events.Error] with one
+// of the codes bad_args, user_error, tool_error, timeout or too_large; any other error counts as
+// tool_error. Wrap an error with [Retryable] to say that nothing has happened and the call
+// may be tried again.
+type Invoker interface {
+	Invoke(ctx context.Context, call *Call) (Result, error)
+}
+
+// Queuer is an [Invoker] that may let a call wait before it runs it, for example for a free
+// process. It says when the call is entered ([Call.Enter]); the time that an attempt may take
+// begins then, and waiting is bounded by the context alone.
+type Queuer interface {
+	Invoker
+	// Queues reports whether calls may wait. The caller asks before each Invoke.
+	Queues() bool
+}
+
+// Queues reports whether t is a [Queuer] whose calls may wait.
+func Queues(t Invoker) bool {
+	q, ok := t.(Queuer)
+	return ok && q.Queues()
+}
+
+// Call is one call of a tool.
+type Call struct {
+	Turn     events.TurnID  // identity of the turn
+	CallID   string         // equals tool_call_id of the event
+	Workflow string         // workflow name
+	Agent    string         // agent of the event
+	UserID   string         // user, "" when unknown
+	Name     string         // tool name
+	Args     map[string]any // mapped arguments: nil, bool, string, json.Number, []any, map[string]any
+	// ArgsJSON is Args as JSON, canonical and strictly decodable, or nil if the caller has not
+	// encoded them; [Call.EncodedArgs] has it in either case. Who changes Args sets it
+	// to nil; nobody changes its bytes.
+	ArgsJSON json.RawMessage
+	MapArgs  bool           // Args are fields of a model under their own names: the caller does not know the tool's parameters, the tool maps them itself
+	Fields   []string       // with MapArgs: what the model declares, all else matches parameters by their exact names only; nil without a model
+	Context  map[string]any // context variables for the tool's container; nil when the tool takes none
+	// LoadContext reads the context variables when they are first looked at; used when Context
+	// is nil. Both nil: the tool has none.
+	LoadContext    func(ctx context.Context) (map[string]any, error)
+	IdempotencyKey string // the same for every run of this call
+	FencingToken   uint64 // journal sequence of the claim or takeover, grows with each
+	Epoch          int    // 1 for the first owner, one more for each takeover
+	Attempt        int    // 1 for the first attempt of this run
+	Trace          string // W3C traceparent of the turn, "" if it has none
+	Desk           Desk   // people, screen and memory of the turn; nil when the caller has none
+	// Secrets knows the secret answers that the call was handed, and blots them out; nil when it
+	// can ask nobody. What a tool's process prints is the business of who runs it.
+	Secrets *secrets.Scrubber
+	// Entered is told that the call begins to run, by [Call.Enter] and perhaps more than once;
+	// nil when nobody asks.
+	Entered func()
+}
+
+// Enter says that the call leaves the queue and may have effects from now on. A [Queuer] calls
+// it within Invoke, before or as soon as it knows; a second call changes nothing.
+func (c *Call) Enter() {
+	if c != nil && c.Entered != nil {
+		c.Entered()
+	}
+}
+
+// Result is what a tool gave back.
+type Result struct {
+	Value  json.RawMessage // JSON; nil means null
+	Set    map[string]any  // context variables that the tool set
+	Remove []string        // context variables that the tool removed
+}
+
+// EncodedArgs returns Args as canonical JSON, an object also when there are none.
+func (c *Call) EncodedArgs() (json.RawMessage, error) {
+	switch {
+	case c.ArgsJSON != nil:
+		return c.ArgsJSON, nil
+	case c.Args == nil:
+		return json.RawMessage("{}"), nil
+	}
+	const usual = 1024
+	return events.AppendJSON(make([]byte, 0, usual), c.Args)
+}

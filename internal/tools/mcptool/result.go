@@ -1,0 +1,155 @@
+package mcptool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// value takes the value out of a result: its structured content; else of its one text the JSON
+// object or array that it is, or the text as a string; else the list of its contents, null if
+// there are none.
+func value(r *mcp.CallToolResult, exact json.RawMessage) (json.RawMessage, error) {
+	if exact != nil {
+		return exact, nil
+	}
+	if r.StructuredContent != nil {
+		return json.Marshal(r.StructuredContent) //nolint:wrapcheck // the caller says what it means
+	}
+	switch len(r.Content) {
+	case 0:
+		return json.RawMessage("null"), nil
+	case 1:
+		text, ok := r.Content[0].(*mcp.TextContent)
+		if !ok {
+			break
+		}
+		said := strings.TrimSpace(text.Text)
+		if strings.HasPrefix(said, "{") || strings.HasPrefix(said, "[") {
+			if _, err := events.Decode([]byte(said)); err == nil {
+				return json.RawMessage(said), nil
+			}
+		}
+		return encode(text.Text)
+	}
+	return encode(r.Content)
+}
+
+// encode writes JSON without escapes for HTML.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what it means
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// result makes the tool's result of what the server answered.
+func (t *Tool) result(u *underway, pin *pinned, r *mcp.CallToolResult) (tools.Result, error) {
+	op := u.op
+	if r.IsError {
+		return tools.Result{}, failure(u, r)
+	}
+	out, err := value(r, u.structured())
+	if err != nil {
+		return tools.Result{}, failf(events.CodeToolError, op, "its result has no JSON form: %v", err)
+	}
+	if most := t.server.o.MaxResult; len(out) > most {
+		return tools.Result{}, failf(events.CodeTooLarge, op, "its result has %d bytes, over the limit of %d", len(out), most)
+	}
+	var faults []model.Fault
+	if pin.output != nil {
+		out, faults, err = pin.output.ConformJSON(out)
+	} else {
+		_, err = events.Decode(out)
+	}
+	switch {
+	case err != nil:
+		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used: " + bounded(err.Error()), Err: err}
+	case len(faults) > 0:
+		return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", worded(faults))
+	}
+	return tools.Result{Value: u.link.secrets().JSON(out)}, nil
+}
+
+// failure is what a result with isError says.
+func failure(u *underway, r *mcp.CallToolResult) error {
+	var texts []string
+	for _, c := range r.Content {
+		if text, ok := c.(*mcp.TextContent); ok {
+			texts = append(texts, text.Text)
+		}
+	}
+	e := &events.Error{Code: events.CodeToolError, Op: u.op, Msg: bounded(u.redact(strings.Join(texts, "\n")))}
+	if e.Msg == "" {
+		e.Msg = "the server says no more than that it failed"
+	}
+	if said, ok := r.Meta[MetaCode].(string); ok {
+		switch code := events.Code(said); code {
+		case events.CodeBadArgs, events.CodeUserError:
+			e.Code = code
+		default: // tool_error, and what is no server's to say
+		}
+	}
+	if again, _ := r.Meta[MetaRetryable].(bool); again {
+		wait, _ := r.Meta[MetaRetryAfter].(float64)
+		return tools.RetryAfter(e, seconds(wait))
+	}
+	return e
+}
+
+// maxWait bounds how long a server may ask to wait.
+const maxWait = time.Hour
+
+func seconds(s float64) time.Duration {
+	if !(s > 0) { // not a number neither
+		return 0
+	}
+	return time.Duration(min(s, maxWait.Seconds()) * float64(time.Second))
+}
+
+// refusal is what an error of the protocol says about a call: the server has the tool, and did
+// not run it.
+func refusal(u *underway, err *jsonrpc.Error) error {
+	code := events.CodeToolError
+	if err.Code == jsonrpc.CodeInvalidParams {
+		code = events.CodeBadArgs
+	}
+	return &events.Error{Code: code, Op: u.op, Msg: fmt.Sprintf("the server refuses the call (%d): %s", err.Code, bounded(u.redact(err.Message)))}
+}
+
+// protocolError returns the error of the protocol that the server has sent, nil if err is another
+// one. The SDK says what it thinks itself of a connection in errors of the same type: those are
+// told by their words. A server that uses them is not believed to have refused the call.
+func protocolError(err error) *jsonrpc.Error {
+	var e *jsonrpc.Error
+	if !errors.As(err, &e) {
+		return nil
+	}
+	switch e.Message {
+	case "rejected by transport", "server is closing", "client is closing":
+		return nil
+	}
+	return e
+}
+
+// worded says what is wrong with a value, without any of it.
+func worded(faults []model.Fault) string {
+	texts := make([]string, len(faults))
+	for i, f := range faults {
+		texts[i] = f.String()
+	}
+	return strings.Join(texts, "; ")
+}

@@ -1,0 +1,192 @@
+package mcptool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// underway is a call that a session carries.
+type underway struct {
+	ctx   context.Context //nolint:containedctx // the call's, for what comes while it runs
+	stop  context.CancelCauseFunc
+	call  *tools.Call
+	op    string
+	token string        // of its progress
+	link  link          // of the session that carries it
+	told  chan struct{} // closed when the server was told that the call is given up
+
+	mu      sync.Mutex
+	begun   bool // the server may have the request
+	away    bool // it waits for a person and has left its room
+	asked   int
+	tell    sync.Once
+	refused error           // the server's word that nothing has happened
+	gone    bool            // the server does not know the session any more
+	stale   bool            // it may not: the session is not used again
+	lost    bool            // the session broke while it carried the call
+	exact   json.RawMessage // structuredContent as it was written
+}
+
+// redact replaces what the server was told in confidence in what it reports.
+func (u *underway) redact(text string) string {
+	if u.link == nil {
+		return text
+	}
+	return u.link.secrets().Text(text)
+}
+
+func (u *underway) given() bool { return u.ctx != nil && u.ctx.Err() != nil }
+
+// sent notes that the server may have the request, or has it for certain not.
+func (u *underway) sent(is bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.begun = is
+}
+
+// wrote looks at a message for the server.
+func (u *underway) wrote(msg []byte) {
+	if bytes.Contains(msg, []byte(`"method":"notifications/cancelled"`)) {
+		u.tell.Do(func() { close(u.told) })
+	}
+}
+
+// underway returns the call of the session; nil between calls.
+func (s *session) underway() *underway {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.call
+}
+
+// maxWanted is how many requests of a server may have no answer yet: the SDK keeps them all, and a
+// server that only asks would fill the memory.
+const maxWanted = 256
+
+// tooMuchWanted is why a session with such a server ends.
+const tooMuchWanted = "it sends requests faster than it reads the answers"
+
+// saw looks at a message of the server before the SDK does. It reports false if the session has to
+// end for it.
+func (s *session) saw(msg []byte) bool {
+	s.look(msg)
+	if !bytes.Contains(msg, []byte(`"method"`)) || !bytes.Contains(msg, []byte(`"id"`)) {
+		return true
+	}
+	requests, _ := kinds(msg)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wants += requests
+	return s.wants <= maxWanted
+}
+
+// answered looks at a message for the server: it may answer what the server wants.
+func (s *session) answered(msg []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wants > 0 {
+		_, answers := kinds(msg)
+		s.wants = max(s.wants-answers, 0)
+	}
+}
+
+// kinds counts the requests and the answers of a message, or of several in a list.
+func kinds(msg []byte) (requests, answers int) {
+	type one struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	all := make([]one, 1)
+	var err error
+	if bytes.HasPrefix(bytes.TrimSpace(msg), []byte("[")) {
+		err = json.Unmarshal(msg, &all)
+	} else {
+		err = json.Unmarshal(msg, &all[0])
+	}
+	if err != nil {
+		return 0, 0
+	}
+	for _, m := range all {
+		switch {
+		case m.ID == nil:
+		case m.Method == "":
+			answers++
+		default:
+			requests++
+		}
+	}
+	return requests, answers
+}
+
+// look looks for progress, in the order in which it came and never after the answer, and for
+// results digit by digit, which the SDK rounds.
+func (s *session) look(msg []byte) {
+	progress := bytes.Contains(msg, []byte(`"notifications/progress"`))
+	if !progress && !bytes.Contains(msg, []byte(`"structuredContent"`)) {
+		return
+	}
+	u := s.underway()
+	if u == nil {
+		return
+	}
+	var m struct {
+		Method string                         `json:"method"`
+		Params mcp.ProgressNotificationParams `json:"params"`
+		Result struct {
+			StructuredContent json.RawMessage `json:"structuredContent"` //nolint:tagliatelle // as the protocol names it
+		} `json:"result"`
+	}
+	if json.Unmarshal(msg, &m) != nil {
+		return
+	}
+	switch {
+	case m.Method == "notifications/progress" && m.Params.ProgressToken == u.token:
+		u.progress(&m.Params)
+	case m.Method == "" && m.Result.StructuredContent != nil:
+		u.mu.Lock()
+		u.exact = bytes.Clone(m.Result.StructuredContent)
+		u.mu.Unlock()
+	}
+}
+
+// structured returns the structured content of the result as the server wrote it; nil if it has
+// none.
+func (u *underway) structured() json.RawMessage {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.exact
+}
+
+// progress hands on how far the call is.
+func (u *underway) progress(p *mcp.ProgressNotificationParams) {
+	if u.call.Desk == nil || u.ctx.Err() != nil {
+		return
+	}
+	percent := -1.0
+	if p.Total > 0 {
+		percent = min(max(100*p.Progress/p.Total, 0), 100) //nolint:mnd // percent
+	}
+	// It is told to who looks; a call does not fail because nobody could be told.
+	_ = u.call.Desk.Progress(u.ctx, tools.Progress{Percent: percent, Message: bounded(u.redact(p.Message))})
+}
+
+// meta tells the server which call it is: the names of [MetaKeys].
+func (u *underway) meta() mcp.Meta {
+	m := mcp.Meta{
+		MetaIdempotencyKey: u.call.IdempotencyKey,
+		MetaFencingToken:   formatToken(u.call.FencingToken),
+		MetaEpoch:          u.call.Epoch,
+		MetaAttempt:        u.call.Attempt,
+		MetaCall:           u.call.CallID,
+		"progressToken":    u.token,
+	}
+	if u.call.Trace != "" {
+		m["traceparent"] = u.call.Trace
+	}
+	return m
+}

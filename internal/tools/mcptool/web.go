@@ -1,0 +1,407 @@
+package mcptool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/outbound"
+	"github.com/oneturn/oneturn/internal/redact"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// web reaches a server on streamable HTTP.
+type web struct {
+	server *server
+	client *outbound.Client
+}
+
+func newWeb(s *server) *web {
+	return &web{s, outbound.New(outbound.Options{
+		Network: s.to.Network, Headers: s.to.Headers, MaxBody: int64(s.o.maxMessage()), TLS: s.o.TLS,
+	})}
+}
+
+func (w *web) mend() string {
+	return fmt.Sprintf("look at its url and headers in the manifest (servers: %s)", w.server.to.Name)
+}
+
+// explain says why a request failed, in words that hold neither its URL nor its secrets.
+func (w *web) explain(err error) string {
+	var own *events.Error
+	if outbound.Strange(err) { // what came is no MCP: the client says so
+		return w.client.Blot(bounded(err.Error()))
+	}
+	if errors.As(outbound.Fault(context.Background(), "", err), &own) && own.Msg != "" && protocolError(err) == nil {
+		return own.Msg
+	}
+	return bounded(w.client.Secrets().Text(err.Error()))
+}
+
+// line is the way of one session: its requests end with it.
+type line struct {
+	web     *web
+	session *session
+	life    context.Context //nolint:containedctx // of the session
+	cut     context.CancelFunc
+	began   atomic.Bool           // something was answered
+	status  atomic.Int32          // the last that was an error
+	broke   atomic.Pointer[error] // the last that reading an answer ended with
+	flooded atomic.Bool           // it was cut for what the server wants
+}
+
+func (w *web) open(_ context.Context, s *session) (link, error) {
+	l := &line{web: w, session: s}
+	l.life, l.cut = context.WithCancel(context.Background())
+	s.probe.giveUp = func(json.RawMessage) { l.cut() } // the next session begins with initialize
+	return l, nil
+}
+
+// Connect implements [mcp.Transport].
+func (l *line) Connect(ctx context.Context) (mcp.Connection, error) {
+	t := mcp.StreamableClientTransport{
+		Endpoint:     l.web.server.to.URL,
+		HTTPClient:   &http.Client{Transport: l, CheckRedirect: l.web.client.HTTP.CheckRedirect},
+		MaxEventSize: l.web.server.o.maxMessage(),
+	}
+	return t.Connect(ctx) //nolint:wrapcheck // the SDK's own
+}
+
+// drop does nothing: the server is told that the session is over.
+func (l *line) drop() {}
+
+func (l *line) kill() { l.cut() }
+
+func (l *line) end(time.Duration) {
+	l.cut()
+	l.web.client.Close()
+}
+
+func (l *line) reason() string {
+	if l.flooded.Load() {
+		return tooMuchWanted
+	}
+	switch status := int(l.status.Load()); status {
+	case 0:
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Sprintf("it answers HTTP %d: it does not accept the headers of the manifest", status)
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return fmt.Sprintf("it answers HTTP %d: there is no MCP server at this path", status)
+	default:
+		return fmt.Sprintf("it answers HTTP %d", status)
+	}
+	if err := l.broke.Load(); err != nil && l.life.Err() == nil {
+		return l.web.explain(*err)
+	}
+	return ""
+}
+
+func (l *line) explain(err error) string { return l.web.explain(err) }
+
+func (l *line) secrets() redact.Secrets { return l.web.client.Secrets() }
+
+func (l *line) tooLarge() bool {
+	err := l.broke.Load()
+	return err != nil && events.CodeOf(outbound.Fault(context.Background(), "", *err)) == events.CodeTooLarge
+}
+
+type underwayKey struct{}
+
+// withUnderway lets the requests of a call be told from others of its session.
+func withUnderway(ctx context.Context, u *underway) context.Context {
+	return context.WithValue(ctx, underwayKey{}, u)
+}
+
+// RoundTrip implements [http.RoundTripper] for the requests of the SDK.
+func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	stop := context.AfterFunc(l.life, cancel)
+	done := func() {
+		stop()
+		cancel()
+	}
+	u, _ := ctx.Value(underwayKey{}).(*underway)
+	sent := body(req)
+	l.session.sending(sent)
+	calls := u != nil && bytes.Contains(sent, []byte(`"method":"tools/call"`))
+	if calls {
+		u.sent(true)
+	}
+	resp, err := l.web.client.HTTP.Transport.RoundTrip(req.WithContext(ctx))
+	if one := l.session.underway(); one != nil {
+		one.wrote(sent)
+	}
+	l.session.answered(sent)
+	if err != nil {
+		done()
+		if fault := outbound.Fault(req.Context(), "", err); calls && tools.IsRetryable(fault) {
+			u.refuse(tools.Retryable(failf(events.CodeToolError, u.op, "MCP server %s: %s; the tool was not entered",
+				l.web.server.to.Name, l.web.explain(err))))
+		}
+		return nil, err //nolint:wrapcheck // of a transport
+	}
+	switch {
+	case req.Method != http.MethodPost:
+	case resp.StatusCode >= http.StatusBadRequest:
+		l.failed(u, calls, resp)
+	default:
+		l.began.Store(true)
+		l.status.Store(0)
+	}
+	resp.Body = l.watched(resp, done)
+	return resp, nil
+}
+
+// body returns what a request of the SDK sends.
+func body(req *http.Request) []byte {
+	if req.GetBody == nil {
+		return nil
+	}
+	r, err := req.GetBody()
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// failed notes what a status says about the call.
+func (l *line) failed(u *underway, calls bool, resp *http.Response) {
+	// Once a session has begun, 404 is how servers answer what they do not know yet, and sessions that are over.
+	if resp.StatusCode != http.StatusNotFound || !l.began.Load() {
+		l.status.Store(int32(resp.StatusCode))
+	}
+	if !calls {
+		return
+	}
+	session := resp.Request != nil && resp.Request.Header.Get("Mcp-Session-Id") != ""
+	if session && staleAfter(resp.StatusCode) {
+		u.mu.Lock()
+		u.stale = true
+		u.mu.Unlock()
+	}
+	switch resp.StatusCode {
+	case http.StatusBadRequest:
+		if session && unknownSession(peek(resp)) {
+			u.mu.Lock()
+			u.gone = true
+			u.mu.Unlock()
+		}
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		u.refuse(tools.RetryAfter(failf(events.CodeToolError, u.op, "MCP server %s answers HTTP %d: it has not taken the call",
+			l.web.server.to.Name, resp.StatusCode), retryAfter(resp.Header.Get("Retry-After"))))
+	case http.StatusNotFound:
+		if session {
+			u.mu.Lock()
+			u.gone = true
+			u.mu.Unlock()
+		}
+	case http.StatusUnauthorized, http.StatusForbidden:
+		u.refuse(failf(events.CodeToolError, u.op, "MCP server %s: %s; %s", l.web.server.to.Name, l.reason(), l.web.mend()))
+	}
+}
+
+// staleAfter reports whether a session is not used again after a status: servers that have lost
+// their sessions, in a restart for example, answer with many.
+func staleAfter(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		return false
+	}
+	return status >= http.StatusBadRequest
+}
+
+// maxPeek bounds what is read of an error for what it says of the session.
+const maxPeek = 4 << 10
+
+// peek returns the beginning of a body, which stays whole.
+func peek(resp *http.Response) []byte {
+	begin, err := io.ReadAll(io.LimitReader(resp.Body, maxPeek))
+	rest := io.Reader(resp.Body)
+	if err != nil {
+		rest = failing{err}
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(begin), rest), resp.Body}
+	return begin
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// unknownSession reports whether an error says that the server does not know the session, and so
+// has not run the call.
+func unknownSession(text []byte) bool {
+	text = bytes.ToLower(text)
+	return bytes.Contains(text, []byte("session")) || bytes.Contains(text, []byte("initializ"))
+}
+
+func (u *underway) refuse(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.refused = err
+}
+
+// retryAfter reads a header: seconds, or a date.
+func retryAfter(value string) time.Duration {
+	if s, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
+		return seconds(s)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return seconds(time.Until(at).Seconds())
+	}
+	return 0
+}
+
+// watched is the body of an answer, whose messages the session sees before the SDK does.
+func (l *line) watched(resp *http.Response, done func()) io.ReadCloser {
+	w := &watched{ReadCloser: resp.Body, line: l, most: l.web.server.o.maxMessage(), done: done}
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	w.stream = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
+	return w
+}
+
+type watched struct {
+	io.ReadCloser
+
+	line   *line
+	most   int
+	stream bool // of events
+	done   func()
+
+	part, data []byte       // of a stream: what came of a line, of an event; else data is the body
+	blind      bool         // something was too large
+	raw, out   bytes.Buffer // what came of an event; what the SDK may read
+	err        error        // what ended the body
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	for w.out.Len() == 0 && w.err == nil {
+		n, err := w.ReadCloser.Read(p)
+		if err != nil && !errors.Is(err, io.EOF) {
+			w.line.broke.Store(&err) // the SDK says only that there is no answer
+		}
+		w.err = err
+		w.take(p[:n])
+	}
+	if w.out.Len() > 0 {
+		return w.out.Read(p) //nolint:wrapcheck // of a buffer
+	}
+	return 0, w.err
+}
+
+// take takes what came, and gives out the messages that are whole as the SDK takes them.
+func (w *watched) take(p []byte) {
+	if !w.stream {
+		if !w.keep(&w.data, p) {
+			w.out.Write(p) // the SDK says that it is too large
+		}
+		if w.err != nil {
+			w.out.Write(w.admitted())
+		}
+		return
+	}
+	for len(p) > 0 {
+		at := bytes.IndexByte(p, '\n')
+		if at < 0 {
+			w.keep(&w.part, p)
+			w.raw.Write(p)
+			break
+		}
+		w.keep(&w.part, p[:at])
+		w.raw.Write(p[:at+1])
+		w.event(bytes.TrimSuffix(w.part, []byte("\r")))
+		w.part, p = w.part[:0], p[at+1:]
+	}
+	if w.blind || w.err != nil {
+		w.pass()
+	}
+}
+
+// pass gives out what was held of an event as it came.
+func (w *watched) pass() {
+	w.out.Write(w.raw.Bytes())
+	w.raw.Reset()
+}
+
+// admitted is the message that came, as the SDK takes it.
+func (w *watched) admitted() []byte {
+	msg := w.line.session.admit(w.data)
+	if msg != nil && !w.line.session.saw(msg) {
+		w.line.flooded.Store(true)
+		w.line.cut()
+	}
+	return msg
+}
+
+// keep reports false for what is too large: then it is given out as it comes.
+func (w *watched) keep(to *[]byte, part []byte) bool {
+	if w.blind || len(*to)+len(part) > w.most {
+		if !w.blind && !w.stream {
+			w.out.Write(*to)
+			*to = nil
+		}
+		w.blind = true
+		return false
+	}
+	*to = append(*to, part...)
+	return true
+}
+
+// event takes a line of a stream; an empty one ends an event.
+func (w *watched) event(line []byte) {
+	if len(line) == 0 {
+		before := bytes.TrimSpace(w.data)
+		if len(before) == 0 || w.blind {
+			w.pass()
+		} else if msg := bytes.TrimSpace(w.admitted()); bytes.Equal(msg, before) {
+			w.pass()
+		} else {
+			w.instead(msg)
+		}
+		w.data, w.blind = w.data[:0], false
+		return
+	}
+	if data, is := bytes.CutPrefix(line, []byte("data:")); is {
+		w.keep(&w.data, append(bytes.TrimPrefix(data, []byte(" ")), '\n'))
+	}
+}
+
+// instead gives out an event whose message is another one: what names the event stays.
+func (w *watched) instead(msg []byte) {
+	for line := range bytes.Lines(w.raw.Bytes()) {
+		if text := bytes.TrimRight(line, "\r\n"); len(text) > 0 && !bytes.HasPrefix(text, []byte("data:")) {
+			w.out.Write(line)
+		}
+	}
+	w.raw.Reset()
+	if msg != nil {
+		w.out.WriteString("data: ")
+		w.out.Write(bytes.ReplaceAll(msg, []byte("\n"), []byte(" ")))
+		w.out.WriteString("\n")
+	}
+	w.out.WriteString("\n")
+}
+
+func (w *watched) Close() error {
+	w.done()
+	return w.ReadCloser.Close() //nolint:wrapcheck // of a reader
+}

@@ -1,0 +1,206 @@
+package natstool
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
+)
+
+const (
+	statusHeader  = "Status" // of messages that the server makes
+	noResponders  = "503"
+	maxErrorText  = 4 << 10        // bytes of a service's error that count
+	maxRetryAfter = 24 * time.Hour // more is not believed
+)
+
+// header returns a header by its name, written exactly so if that is there, else in other letter case:
+// not all clients keep it.
+func header(h nats.Header, name string) string {
+	if v := h.Get(name); v != "" || len(h) == 0 {
+		return v
+	}
+	for key, values := range h {
+		if len(values) > 0 && strings.EqualFold(key, name) {
+			return strings.TrimSpace(values[0])
+		}
+	}
+	return ""
+}
+
+// noService reports whether a message is the server's word that nobody is at the subject.
+func noService(m *nats.Msg) bool {
+	return len(m.Data) == 0 && m.Header.Get(statusHeader) == noResponders
+}
+
+// result reads the answer of a service.
+func (c *conversation) result(m *nats.Msg) (tools.Result, error) {
+	if noService(m) {
+		c.tool.gone.Store(true)
+		return tools.Result{}, tools.Retryable(failure(c.op, events.CodeToolError, "no service answers at "+c.tool.name()+": nothing has happened"))
+	}
+	if err := c.failed(m); err != nil {
+		return tools.Result{}, err
+	}
+	size := len(m.Data)
+	if size > c.tool.o.MaxAnswer {
+		return tools.Result{}, failure(c.op, events.CodeTooLarge, fmt.Sprintf("the service's answer has %d bytes, the limit is %d", size, c.tool.o.MaxAnswer))
+	}
+	value, why := target.Answer(m.Data, cmp.Or(header(m.Header, "Content-Type"), "application/json"))
+	if why != "" {
+		return tools.Result{}, failure(c.op, events.CodeToolError, fmt.Sprintf("the service's answer (%d bytes) cannot be used: %s", size, why))
+	}
+	if value == nil {
+		value = json.RawMessage("null")
+	}
+	value, err := c.fit(value)
+	return tools.Result{Value: value}, err
+}
+
+// fit returns an answer as the schema that the service gives for it has it.
+func (c *conversation) fit(answer json.RawMessage) (json.RawMessage, error) {
+	if c.output == nil {
+		return answer, nil
+	}
+	fitting, faults, err := c.output.ConformJSON(answer)
+	if err != nil {
+		return nil, wrap(c.op, events.CodeToolError, "the service's answer cannot be checked against its output schema", err)
+	}
+	if len(faults) > 0 {
+		refused := &model.Refused{Faults: faults}
+		return nil, wrap(c.op, events.CodeToolError, "the service has answered, but its result does not fit its output schema: "+refused.Error(), refused)
+	}
+	return fitting, nil
+}
+
+// failed returns the error that the headers of an answer tell, nil if they tell none. Without a text
+// in them, it is what the body says.
+func (c *conversation) failed(m *nats.Msg) error {
+	h := m.Header
+	if len(h) == 0 {
+		return nil
+	}
+	said, status, text := header(h, target.HeaderErrorCode), header(h, micro.ErrorCodeHeader), header(h, micro.ErrorHeader)
+	if status == "" && len(m.Data) == 0 { // of the server, or of what stands between
+		if s := h.Get(statusHeader); len(s) == 3 && (s[0] == '4' || s[0] == '5') {
+			status = s
+		}
+	}
+	if said == "" && text == "" && fine(status) {
+		return nil
+	}
+	text = cmp.Or(text, words(m), "the service failed"+map[bool]string{true: " with status " + cut(status)}[status != ""])
+	text = strings.ToValidUTF8(text[:min(len(text), maxErrorText)], "")
+	code, retryable := ofStatus(status)
+	if said != "" {
+		code, retryable = c.ofWord(said)
+	}
+	err := wrap(c.op, code, text, &ServiceError{Code: cut(said), Status: cut(status)})
+	if retryable {
+		return tools.RetryAfter(err, retryAfter(header(h, target.HeaderRetryAfter)))
+	}
+	return err
+}
+
+// fine reports whether a status is that of a success, which some services give with each answer.
+func fine(status string) bool {
+	return status == "" || status == "0" || len(status) == 3 && (status[0] == '1' || status[0] == '2')
+}
+
+// words is what the body of a failure says.
+func words(m *nats.Msg) string {
+	value, why := target.Answer(m.Data[:min(len(m.Data), maxErrorText)], header(m.Header, "Content-Type"))
+	if why != "" || value == nil {
+		return ""
+	}
+	tree, err := events.Decode(value)
+	if err != nil {
+		return ""
+	}
+	return target.Words(tree)
+}
+
+// ofStatus is what the code of a micro service means. Only refusals are retryable.
+func ofStatus(status string) (code events.Code, retryable bool) {
+	switch status {
+	case "400":
+		return events.CodeBadArgs, false
+	case "404", "409", "422":
+		return events.CodeUserError, false
+	case "408", "504":
+		return events.CodeTimeout, false
+	case "413":
+		return events.CodeTooLarge, false
+	case "429", "503":
+		return events.CodeToolError, true
+	}
+	return events.CodeToolError, false
+}
+
+// ofWord is what the header Oneturn-Error-Code means. Besides what any tool may say, a service may
+// repeat the codes that its desk has told it.
+func (c *conversation) ofWord(said string) (code events.Code, retryable bool) {
+	if said == target.CodeRetryable {
+		return events.CodeToolError, true
+	}
+	code = events.Code(said)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.told[code] {
+		return code, false
+	}
+	return target.CodeOf(said), false
+}
+
+// retryAfter reads seconds.
+func retryAfter(text string) time.Duration {
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(seconds) || seconds <= 0 {
+		return 0
+	}
+	return time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second))
+}
+
+// ServiceError is in the chain of the error of a service that answered with a failure.
+type ServiceError struct {
+	Code   string // of the header Oneturn-Error-Code
+	Status string // of the header Nats-Service-Error-Code
+}
+
+// Error implements error. The message is that of the surrounding [events.Error].
+func (e *ServiceError) Error() string {
+	return "service error " + strings.TrimSpace(e.Code+" "+e.Status)
+}
+
+func cut(code string) string {
+	const most = 64
+	return strings.ToValidUTF8(code[:min(len(code), most)], "")
+}
+
+// refuse answers something that a service has asked with an error, in the form of its own.
+func refuse(conn *nats.Conn, reply string, code events.Code, words string) error {
+	m := nats.NewMsg(reply)
+	m.Header[target.HeaderErrorCode] = []string{string(code)}
+	m.Header[micro.ErrorCodeHeader] = []string{"409"}
+	m.Header[micro.ErrorHeader] = []string{strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, words[:min(len(words), maxErrorText)])}
+	if err := conn.PublishMsg(m); err != nil {
+		return fmt.Errorf("answer a service: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,346 @@
+package python
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oneturn/oneturn/internal/process"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+const (
+	drainGrace = 200 * time.Millisecond // for the last output of a process that is gone
+	maxShared  = 64                     // async calls that share a child
+	maxAsking  = 1000                   // calls of a child that wait for a person and take no room
+	exitGrace  = 2 * time.Second        // for what a process has to do at its end
+)
+
+// errBusy says that a child gave a call back: another one holds up its event loop.
+var errBusy = errors.New("the event loop of the Python process is blocked")
+
+// errGone says that a child ended before it could take a call.
+var errGone = errors.New("the Python process is gone")
+
+// child is one Python process. It is started by its first call. Whoever runs a call reserves
+// the child in its [group] first; the end of the call, whenever it comes, releases it.
+type child struct {
+	launch  launch
+	log     *slog.Logger
+	async   func(c *child, function string) // a function that was entered is async
+	release func(c *child, replace bool)
+	spare   func(*child) bool                             // takes the child out of use; false if it must be killed at once
+	leave   func(*child) bool                             // a call waits for a person and leaves its room to others; false if it keeps it
+	back    func(c *child, async bool)                    // it goes on
+	stall   func(c *child, function string, blocked bool) // a call of the function holds up the event loop, or no longer
+	exited  func(*child)
+
+	start  sync.Once
+	frames chan []byte   // to the writer; roomy enough for all calls
+	posts  chan posted   // to the writer, from those who can wait
+	hello  chan struct{} // closed when the process is ready for calls
+	quit   chan struct{} // closed when the process is to end by itself
+	gone   chan struct{} // closed when the process and its readers have ended
+
+	mu         sync.Mutex
+	pid        int
+	starting   *time.Timer // bounds the time until it is ready
+	ready      bool        // said hello
+	ending     bool        // quit is closed
+	ended      bool        // takes no more calls
+	unread     bool        // frames may have been lost
+	reason     string
+	sacrificed bool  // ended because of one call, whatever the others did
+	err        error // why it could not start; final once gone is closed
+	calls      map[uint64]*pending
+	voices     voices
+	confidants atomic.Pointer[[]*pending] // calls that were handed secrets; replaced under the lock
+	withheld   atomic.Bool                // its output may hold secrets that are no longer known
+}
+
+func newChild(l launch, log *slog.Logger) *child {
+	return &child{
+		launch: l, log: log, calls: map[uint64]*pending{},
+		hello: make(chan struct{}), quit: make(chan struct{}), gone: make(chan struct{}),
+		frames: make(chan []byte, 2*maxShared), //nolint:mnd // calls that go on after a question come on top
+		posts:  make(chan posted),
+	}
+}
+
+// call runs one call in the child. The reservation of the child is passed on: it ends with
+// the call, not with the return of this method. errGone means that the tool was not entered.
+func (c *child) call(id uint64, frame []byte, p *pending) (*reply, error) {
+	ctx := p.call
+	defer c.leaveDesk(p)
+	c.start.Do(c.run)
+	select {
+	case <-c.hello:
+	case <-c.gone:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		c.release(c, false)
+		return nil, ended(ctx, p.op, "while its Python process started; the tool was not entered")
+	}
+	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock()
+		c.release(c, false)
+		<-c.gone
+		if c.err != nil {
+			return nil, c.err
+		}
+		return nil, errGone
+	}
+	select {
+	case c.frames <- frame:
+		c.calls[id] = p
+		c.voices.add(voice{id, p.tool, p.chat, p.turn})
+		p.loading = time.AfterFunc(c.launch.load, func() { c.stuck(p) })
+		c.mu.Unlock()
+	default: // replies came without their calls being read
+		c.mu.Unlock()
+		c.kill("it broke the frame protocol")
+		c.release(c, true)
+		return nil, errGone
+	}
+	return c.wait(ctx, id, p)
+}
+
+// wait returns how a call ends. When ctx ends before the function was entered, it waits for
+// the process to say that it will not enter it, or to be killed: only then that is sure.
+func (c *child) wait(ctx context.Context, id uint64, p *pending) (*reply, error) {
+	select {
+	case <-p.entered:
+		p.enter() // its time begins
+		select {
+		case o := <-p.done:
+			return o.reply, o.err
+		case <-ctx.Done():
+		case <-p.halted:
+			ctx = p.ctx
+		}
+	case o := <-p.done:
+		p.ran()
+		return o.reply, o.err
+	case <-ctx.Done():
+	case <-p.halted:
+		ctx = p.ctx
+	}
+	if !c.abandon(ctx, id) { // it ended at the same moment
+		p.ran()
+		o := <-p.done
+		return o.reply, o.err
+	}
+	select {
+	case <-p.entered:
+	case <-p.done:
+	}
+	if p.ran() {
+		return nil, ended(ctx, p.op, "while "+p.function+" was running; what it did until then stays done")
+	}
+	return nil, ended(ctx, p.op, "before "+p.function+" began; the tool was not entered")
+}
+
+// abandon asks the process to cancel a call and kills the process if that takes too long.
+func (c *child) abandon(ctx context.Context, id uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.calls[id]
+	if p == nil {
+		return false
+	}
+	p.abandoned = time.AfterFunc(c.launch.grace, func() { c.overdue(p) })
+	go c.post(cancelRequest(id, errors.Is(context.Cause(ctx), tools.ErrParked)), nil)
+	return true
+}
+
+// late ends a process that does not get ready.
+func (c *child) late() {
+	err := c.launch.startError("start Python", fmt.Sprintf("it was not ready within %s", c.launch.load))
+	c.mu.Lock()
+	hangs := !c.ready && !c.ended
+	if hangs {
+		c.err = err
+	}
+	c.mu.Unlock()
+	if hangs {
+		c.kill("it did not get ready")
+	}
+}
+
+// stuck ends a process that does not get to a call.
+func (c *child) stuck(p *pending) {
+	c.mu.Lock()
+	hangs := !p.begun
+	if hangs {
+		p.late = toolError(p.op, "%s was not entered within %s: importing its file takes longer, or another tool blocks the "+
+			"event loop; the tool was not entered", p.function, c.launch.load)
+	}
+	c.mu.Unlock()
+	if hangs {
+		c.sacrifice(p, "it did not get to "+p.function)
+	}
+}
+
+// finish ends one call.
+func (c *child) finish(id uint64, o outcome) {
+	c.mu.Lock()
+	p := c.calls[id]
+	delete(c.calls, id)
+	if p == nil {
+		c.mu.Unlock()
+		return
+	}
+	p.loading.Stop()
+	if p.abandoned != nil {
+		p.abandoned.Stop()
+	}
+	if o.reply != nil && o.reply.Error == nil {
+		p.begin() // whatever it has said before
+	}
+	c.mu.Unlock()
+	c.settle(p)
+	c.release(c, o.reply != nil && o.reply.Error != nil && o.reply.Error.Replace)
+	c.endSpent()
+	p.done <- o // after the release, so that the caller's next call finds the process free
+}
+
+// deliver takes one frame of the process.
+func (c *child) deliver(r *reply) {
+	switch {
+	case r.Hello:
+		c.mu.Lock()
+		if !c.ready {
+			c.ready = true
+			c.starting.Stop()
+			close(c.hello)
+		}
+		c.mu.Unlock()
+	case r.Entered:
+		c.mu.Lock()
+		p := c.calls[r.ID]
+		if p != nil {
+			p.async = r.Async
+			p.begin()
+		}
+		c.mu.Unlock()
+		if p != nil && r.Async {
+			c.async(c, p.key)
+		}
+	case r.Op != "":
+		c.operate(r)
+	case r.Blocked != "":
+		c.blocked(r)
+	case r.Free:
+		c.stall(c, "", false)
+	case r.Back:
+		c.finish(r.ID, outcome{err: errBusy})
+	default:
+		c.finish(r.ID, outcome{reply: r})
+	}
+}
+
+// who returns what log records say of a call.
+func (c *child) who(id uint64) voice {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.calls[id]; p != nil {
+		return voice{id, p.tool, p.chat, p.turn} // however many came since it began
+	}
+	return c.voices.of(id)
+}
+
+// blocked takes note that a call keeps the event loop from running, so that others go elsewhere.
+func (c *child) blocked(r *reply) {
+	c.mu.Lock()
+	pid, function := c.pid, ""
+	if p := c.calls[r.ID]; p != nil {
+		function = p.key
+	}
+	c.mu.Unlock()
+	c.log.With(c.who(r.ID).attrs()...).Warn("a tool blocks the event loop of its Python process: async calls in it wait, others go to other processes",
+		"pid", pid, "at", r.Blocked)
+	c.stall(c, function, true)
+}
+
+// end lets an unused process run what was registered to run at exit, and kills it when that takes
+// longer than two seconds.
+func (c *child) end(reason string) {
+	c.mu.Lock()
+	gentle := c.ready && !c.ended && !c.ending
+	if c.reason == "" {
+		c.reason = reason
+	}
+	if gentle {
+		c.ending = true
+		close(c.quit)
+	}
+	c.mu.Unlock()
+	if gentle {
+		time.AfterFunc(exitGrace, func() { c.kill(reason) })
+		return
+	}
+	c.kill(reason)
+}
+
+// kill ends the process group. The first reason is the one that running calls are told.
+func (c *child) kill(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reason == "" {
+		c.reason = reason
+	}
+	if c.pid > 0 && !c.ended {
+		process.KillGroup(c.pid)
+	}
+	if c.pid == 0 { // not started, or being started just now: run and supervise look at ended
+		c.ended = true
+		go c.start.Do(c.run)
+	}
+}
+
+// bury tells every running call that the process has ended.
+func (c *child) bury(state *os.ProcessState, lastLine string) {
+	c.exited(c)
+	c.mu.Lock()
+	if !c.ready && c.reason == "" {
+		c.err = c.launch.startError("start Python", fmt.Sprintf("it ended (%s) before it could run a tool: %s", state, lastLine))
+	}
+	how, ends := exitText(state, c.reason), make(map[uint64]error, len(c.calls))
+	for id, p := range c.calls {
+		if c.unread {
+			p.begin() // perhaps; nobody knows
+		}
+		switch {
+		case p.begun && !p.overdue && c.sacrificed:
+			ends[id] = p.cutOff(how)
+		case p.begun:
+			ends[id] = toolError(p.op, "the Python process died (%s) while %s was running", how, p.function)
+		case p.late != nil:
+			ends[id] = p.late
+		default: // another process may still run it
+			ends[id] = fmt.Errorf("%w: %s", errGone, how)
+		}
+	}
+	c.mu.Unlock()
+	for id, err := range ends {
+		c.finish(id, outcome{err: err})
+	}
+	close(c.gone)
+}
+
+func exitText(state *os.ProcessState, reason string) string {
+	if reason != "" {
+		return reason
+	}
+	if text := state.String(); text != "signal: killed" {
+		return text
+	}
+	return "signal: killed, as the system does when memory runs out"
+}

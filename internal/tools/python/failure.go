@@ -1,0 +1,75 @@
+package python
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// ExceptionError is the Python exception behind an [events.Error].
+type ExceptionError struct {
+	Type    string // name of its class, for example ValueError
+	Message string // str(exception), after the type if that is only a key or nothing
+}
+
+// Error implements error. The message is that of the surrounding [events.Error].
+func (e *ExceptionError) Error() string { return e.Type }
+
+// fault ends a call whose process does not keep to the protocol, or whose desk is out of order.
+type fault struct{ error }
+
+func (f fault) Unwrap() error { return f.error }
+
+// failure is the error part of a [reply].
+type failure struct {
+	Code      string `json:"code"`
+	Type      string `json:"type"`
+	Message   string `json:"message"`
+	Retryable bool   `json:"retryable"`
+	Replace   bool   `json:"replace"` // the process must not be used again
+}
+
+// toError turns the failure of a call into an error. Codes that neither a host can mean nor
+// the call's desk has told it count as tool_error.
+func (f *failure) toError(op string, told map[events.Code]bool) error {
+	code := events.Code(f.Code)
+	switch code {
+	case events.CodeBadArgs, events.CodeUserError, events.CodeTooLarge:
+	default:
+		if !told[code] {
+			code = events.CodeToolError
+		}
+	}
+	if code == events.CodeToolError && f.Type == "TimeoutError" { // what the function waited for
+		code = events.CodeTimeout
+	}
+	err := &events.Error{Code: code, Op: op, Msg: f.Message, Err: &ExceptionError{Type: f.Type, Message: f.Message}}
+	if f.Retryable {
+		return tools.Retryable(err)
+	}
+	return err
+}
+
+// ended describes a call whose context ended.
+func ended(ctx context.Context, op, when string) error {
+	err := ctx.Err()
+	var broken fault
+	switch cause := context.Cause(ctx); {
+	case errors.As(cause, &broken):
+		return broken.error
+	case errors.Is(cause, tools.ErrParked):
+		return fmt.Errorf("%s: %w", op, tools.ErrParked)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(context.Cause(ctx), events.ErrTimeout) {
+		return &events.Error{Code: events.CodeTimeout, Op: op, Msg: "timeout " + when, Err: err}
+	}
+	return &events.Error{Code: events.CodeCancelled, Op: op, Msg: "cancelled " + when, Err: err}
+}
+
+// toolError describes a failure of the process around a call.
+func toolError(op, format string, args ...any) error {
+	return &events.Error{Code: events.CodeToolError, Op: op, Msg: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,121 @@
+package target
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// Headers by which a tool outside the worker knows its call: those of a NATS request and of an
+// HTTP request are the same. Their values are escaped by [Escape].
+const (
+	HeaderIdempotencyKey = "Oneturn-Idempotency-Key" // the same for every run of the call
+	HeaderFencingToken   = "Oneturn-Fencing-Token"   // grows with each owner of the turn
+	HeaderEpoch          = "Oneturn-Epoch"           // 1 for the first owner, one more for each takeover
+	HeaderAttempt        = "Oneturn-Attempt"         // 1 for the first attempt of this run
+	HeaderCall           = "Oneturn-Call"
+	HeaderTool           = "Oneturn-Tool"
+	HeaderTurn           = "Oneturn-Turn" // turn key
+	HeaderApp            = "Oneturn-App"
+	HeaderChat           = "Oneturn-Chat"
+	HeaderUser           = "Oneturn-User" // not sent when nobody knows the user
+	HeaderWorkflow       = "Oneturn-Workflow"
+	HeaderAgent          = "Oneturn-Agent"
+	HeaderTrace          = "traceparent"
+)
+
+// Headers of the conversation about a call.
+const (
+	HeaderTimeout    = "Oneturn-Timeout"    // milliseconds that the call may take from now on
+	HeaderKind       = "Oneturn-Kind"       // NATS: what a message is that is not the answer
+	HeaderErrorCode  = "Oneturn-Error-Code" // of an answer that is a failure; it wins over any other code
+	HeaderRetryAfter = "Retry-After"        // seconds to wait before a call that was refused is tried again
+)
+
+// Headers that HTTP endpoints of other makers know.
+const (
+	HTTPIdempotencyKey = "Idempotency-Key"
+	HTTPFencingToken   = "X-Fencing-Token"
+)
+
+// CodeRetryable is the value of [HeaderErrorCode] by which a tool says that nothing has happened.
+const CodeRetryable = "retryable"
+
+// Header is one header of a request.
+type Header struct{ Name, Value string }
+
+// Identity returns the headers that tell a tool which call it runs for, escaped. Those that the
+// call knows no value for are missing.
+func Identity(call *tools.Call) []Header {
+	all := [...]Header{
+		{HeaderIdempotencyKey, call.IdempotencyKey},
+		{HeaderFencingToken, strconv.FormatUint(call.FencingToken, 10)},
+		{HeaderEpoch, strconv.Itoa(call.Epoch)},
+		{HeaderAttempt, strconv.Itoa(call.Attempt)},
+		{HeaderCall, call.CallID},
+		{HeaderTool, call.Name},
+		{HeaderTurn, call.Turn.Turn},
+		{HeaderApp, call.Turn.App},
+		{HeaderChat, call.Turn.Chat},
+		{HeaderUser, call.UserID},
+		{HeaderWorkflow, call.Workflow},
+		{HeaderAgent, call.Agent},
+		{HeaderTrace, call.Trace},
+	}
+	headers := make([]Header, 0, len(all))
+	for _, h := range all {
+		if h.Value != "" {
+			headers = append(headers, Header{h.Name, Escape(h.Value)})
+		}
+	}
+	return headers
+}
+
+// CodeOf is what [HeaderErrorCode] means: codes that are not a tool's to give count
+// as tool_error.
+func CodeOf(word string) events.Code {
+	switch code := events.Code(word); code {
+	case events.CodeBadArgs, events.CodeUserError, events.CodeTimeout, events.CodeTooLarge:
+		return code
+	default:
+		return events.CodeToolError
+	}
+}
+
+// Timeout returns the value of [HeaderTimeout] for a call whose end is known ([tools.End]); it is at least 1.
+func Timeout(ctx context.Context) (value string, ok bool) {
+	end, ok := tools.End(ctx)
+	if !ok {
+		return "", false
+	}
+	return strconv.FormatInt(max(time.Until(end).Milliseconds(), 1), 10), true
+}
+
+// Escape writes an id as the value of a header. Ids come from outside: every byte that is not
+// printable ASCII, spaces and the percent sign become %XX, as in a URL, so that no id can add a
+// header or end the headers. Ids without such bytes stay as they are.
+func Escape(id string) string {
+	plain := func(c byte) bool { return c > ' ' && c < 0x7f && c != '%' }
+	escaped := 0
+	for i := range len(id) {
+		if !plain(id[i]) {
+			escaped++
+		}
+	}
+	if escaped == 0 {
+		return id
+	}
+	const hex = "0123456789ABCDEF"
+	out := make([]byte, 0, len(id)+2*escaped)
+	for i := range len(id) {
+		if c := id[i]; plain(c) {
+			out = append(out, c)
+		} else {
+			out = append(out, '%', hex[c>>4], hex[c&0xf])
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,300 @@
+package oneturntest
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// How an epoch ends: verdicts of park records.
+const (
+	parked = "parked"
+	woken  = "woken"
+)
+
+// asking is all that the journal holds of a question.
+type asking struct {
+	ask, answer, ack, taken *idempotency.Record
+}
+
+func (q *asking) outcome() idempotency.Outcome {
+	if q.answer == nil {
+		return idempotency.Open
+	}
+	return idempotency.Outcome(q.answer.Meta.Verdict)
+}
+
+// note sorts what comes of questions. Two records under one key are two answers to one question,
+// or worse.
+func (c *checker) note(key string, t *turnFacts, k subjects.Record, r *idempotency.Record) {
+	question := func() *asking {
+		if t.questions[k.ID] == nil {
+			t.questions[k.ID] = &asking{}
+		}
+		return t.questions[k.ID]
+	}
+	var into **idempotency.Record
+	switch {
+	case k.Kind == subjects.KindAsk && !k.Private:
+		into = &question().ask
+	case k.Kind == subjects.KindAck && !k.Private:
+		into = &question().ack
+	case k.Kind == "answer" && k.Private:
+		into = &question().answer
+	case k.Kind == "taken" && k.Private:
+		into = &question().taken
+	case k.Kind == events.KindCancel:
+		t.cancel = r
+		return
+	case k.Kind == "step" && k.Private:
+		t.steps[k.ID] = r
+		return
+	case k.Kind == "park" && k.Private:
+		epoch, err := strconv.Atoi(k.ID)
+		if err != nil || t.parks[epoch] != nil {
+			c.failf("I6", key, "a second end of epoch %s: %s", k.ID, r.Key)
+			return
+		}
+		t.parks[epoch] = r
+		return
+	default:
+		return
+	}
+	if *into != nil {
+		c.failf("I13", key, "stored twice: %s", r.Key)
+	}
+	*into = r
+}
+
+// unended judges a turn without a response: it may be parked, as long as nothing is decided that
+// it waits for.
+func (c *checker) unended(key string, t *turnFacts, call *idempotency.Record) {
+	park := t.parks[len(t.runs)]
+	switch {
+	case park == nil || park.Meta.Verdict != parked && park.Meta.Verdict != woken:
+		c.failf("I1", key, "accepted, but without a response (claimed: %t, entered: %d)", call != nil, t.enters)
+		return
+	case park.Meta.Verdict == woken:
+		c.failf("I1", key, "accepted, but without a response: woken, and nobody went on")
+		return
+	}
+	var state struct {
+		Open []string `json:"open"`
+	}
+	if err := json.Unmarshal(park.Data, &state); err != nil {
+		c.failf("I3", key, "the park record cannot be read: %v", err)
+	}
+	for _, id := range state.Open {
+		if q := t.questions[id]; q != nil && q.answer != nil {
+			c.failf("I1", key, "parked, though question %s is %s: the wake-up is lost", id, q.outcome())
+			return
+		}
+	}
+	switch {
+	case t.cancel != nil:
+		c.failf("I1", key, "parked, though it is cancelled: the wake-up is lost")
+	case !t.accepted.MayWait:
+		c.failf("I1", key, "accepted, but without a response: parked, waiting for %v", state.Open)
+	}
+}
+
+// asked holds all that came of the questions of a turn against the rules.
+func (c *checker) asked(key string, t *turnFacts, call *idempotency.Record) {
+	effect := call.Meta.Effect
+	for _, p := range t.parks {
+		if effect == "unsafe" && p.Meta.Verdict == parked {
+			c.failf("I6", key, "epoch %d is parked, though its tool is unsafe", p.Meta.Epoch)
+		}
+	}
+	for token, q := range t.questions {
+		if q.ask == nil {
+			c.failf("I13", key, "question %s was never asked, and something is stored for it", token)
+			continue
+		}
+		c.identity(key, t, token, q, call)
+		c.decided(key, t, token, q)
+	}
+	if effect == "replay" {
+		c.replays(key, t)
+	}
+	for _, e := range t.ledger {
+		switch q, s := t.questions[subjects.Token(e.Name)], t.steps[subjects.Token(e.Name)]; {
+		case e.Phase == PhaseAnswered && (q == nil || q.taken == nil):
+			c.failf("I13", key, "epoch %d was handed the answer to %s, and nothing says so", e.Epoch, e.Name)
+		case e.Phase == PhaseStep && s != nil && s.Seq < e.Token:
+			c.failf("I2", key, "step %s was entered by epoch %d, which began after its result was stored", e.Name, e.Epoch)
+		}
+	}
+}
+
+// identity holds the ids of a question against its key and against what its tool has noted: the
+// same question under two ids would be twice on the screen.
+func (c *checker) identity(key string, t *turnFacts, token string, q *asking, call *idempotency.Record) {
+	var asked, made events.ToolCall
+	if parse(q.ask.Data, &asked) != nil || parse(call.Data, &made) != nil {
+		c.failf("I3", key, "question %s cannot be read", token)
+		return
+	}
+	callID, id, ok := events.ParseQuestionID(asked.ToolCallID)
+	if !ok || callID != made.ToolCallID || subjects.Token(id) != token {
+		c.failf("I13", key, "question %s has id %q", token, asked.ToolCallID)
+	}
+	noted := func(e LedgerEntry) bool { return e.Phase == PhaseAsk }
+	this := func(e LedgerEntry) bool { return noted(e) && subjects.Token(e.Name) == token }
+	if slices.ContainsFunc(t.ledger, noted) && !slices.ContainsFunc(t.ledger, this) {
+		c.failf("I13", key, "question %s is on the screen, and its tool has not asked it", token)
+	}
+	if q.ack == nil {
+		return
+	}
+	var ack events.ToolCallAck
+	status := map[idempotency.Outcome]string{
+		idempotency.Answered: events.AckAccepted, idempotency.Expired: events.AckExpired, idempotency.Cancelled: events.AckCancelled,
+	}
+	if err := parse(q.ack.Data, &ack); err != nil || ack.ToolCallID != asked.ToolCallID || ack.Status != status[q.outcome()] {
+		c.failf("I13", key, "question %s is %s and closed as %q of %q", token, q.outcome(), ack.Status, ack.ToolCallID)
+	}
+	c.fits(key, token, q, &asked)
+}
+
+// fits holds an answer against the schema of its question.
+func (c *checker) fits(key, token string, q *asking, asked *events.ToolCall) {
+	if q.outcome() != idempotency.Answered || q.answer.Meta.Secret != "" || asked.Answer == nil || asked.Answer.Schema == nil {
+		return
+	}
+	text, err := events.AppendJSON(nil, asked.Answer.Schema)
+	if err != nil {
+		c.failf("I13", key, "the schema of question %s cannot be read: %v", token, err)
+		return
+	}
+	schema, err := model.CompileValue("answer", text)
+	if err != nil {
+		c.failf("I13", key, "the schema of question %s cannot be read: %v", token, err)
+		return
+	}
+	value, err := events.Decode(q.answer.Data)
+	if err != nil {
+		c.failf("I13", key, "the answer to question %s cannot be read: %v", token, err)
+		return
+	}
+	if _, _, faults := schema.Conform(value); len(faults) > 0 {
+		c.failf("I13", key, "the answer to question %s does not fit: %v", token, faults)
+	}
+}
+
+// decided holds the records of a question against their order.
+func (c *checker) decided(key string, t *turnFacts, token string, q *asking) {
+	if q.answer == nil {
+		if q.taken != nil || q.ack != nil {
+			c.failf("I13", key, "question %s is taken or closed, and nothing has decided it", token)
+		}
+		return
+	}
+	erased := q.answer.Meta.Secret == idempotency.Erased // stored again, without its data
+	switch {
+	case q.answer.Seq < q.ask.Seq:
+		c.failf("I13", key, "question %s was decided before it was asked", token)
+	case q.ack == nil && t.cancel == nil: // the end of a cancelled turn closes its questions, too
+		c.failf("I13", key, "question %s is %s and stays on the screen", token, q.outcome())
+	case q.ack != nil && (q.ack.Seq < q.answer.Seq && !erased || q.ack.Meta.Verdict != q.answer.Meta.Verdict):
+		c.failf("I13", key, "what closes question %s does not follow from its answer", token)
+	case q.taken != nil && q.taken.Seq < q.answer.Seq && !erased:
+		c.failf("I13", key, "the answer to question %s was handed over before it was stored", token)
+	}
+	if q.outcome() == idempotency.Cancelled && (t.cancel == nil || q.taken != nil) {
+		c.failf("I13", key, "question %s was cancelled by nobody, or handed to the tool all the same", token)
+	}
+}
+
+// replays holds the runs of a replay tool against what is never to be run twice.
+func (c *checker) replays(key string, t *turnFacts) {
+	entered, left := map[int]int{}, map[string]bool{}
+	for _, e := range t.ledger {
+		switch run := t.runs[e.Epoch]; e.Phase {
+		case PhaseEnter:
+			if entered[e.Epoch]++; entered[e.Epoch] > 1 {
+				c.failf("I2", key, "effect replay, entered %d times by epoch %d", entered[e.Epoch], e.Epoch)
+			}
+			if e.Epoch > 1 && !t.comesToQuestion(e.Token) {
+				c.failf("I2", key, "effect replay, entered again by epoch %d, which had no question to come to", e.Epoch)
+			}
+		case PhaseAnswered:
+			if q := t.questions[subjects.Token(e.Name)]; q != nil && q.taken != nil && run != q.taken.Meta.Nonce && !t.onTheWay(q.taken, time.Unix(0, e.UnixNS)) {
+				c.failf("I2", key, "the code behind the answer to %s ran in epoch %d and in another", e.Name, e.Epoch)
+			}
+		case PhaseExit:
+			if left[run] = true; len(left) > 1 {
+				c.failf("I2", key, "effect replay, and %d of its runs have come to their end", len(left))
+			}
+		}
+	}
+}
+
+// comesToQuestion reports whether a run that began with the record of a sequence could come to a
+// question whose answer nobody was handed before.
+func (t *turnFacts) comesToQuestion(began uint64) bool {
+	for _, q := range t.questions {
+		if q.ask != nil && (q.taken == nil || q.taken.Seq > began) {
+			return true
+		}
+	}
+	return false
+}
+
+// onTheWay reports whether the code behind an answer that another run had taken could run again at
+// a time: as the way to a later question, or to one for which that run was parked.
+func (t *turnFacts) onTheWay(taken *idempotency.Record, at time.Time) bool {
+	for _, p := range t.parks {
+		if p.Meta.Verdict == parked && p.Meta.Nonce == taken.Meta.Nonce && p.Seq > taken.Seq && !p.Time.After(at) {
+			return true
+		}
+	}
+	for _, q := range t.questions {
+		if q.ask != nil && q.ask.Seq > taken.Seq && !q.ask.Time.After(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// said holds what people were told against what is stored.
+func (c *checker) said() {
+	for i := range c.facts.Said {
+		s := &c.facts.Said[i]
+		_, ask, ok := events.ParseQuestionID(s.Question.ToolCallID)
+		if s.Err != nil || s.Act.Cancel || !ok {
+			continue
+		}
+		key := subjects.TurnKey(s.Question.App, s.Question.Chat, s.Question.Run, s.Question.Turn).String()
+		q := c.turn(key).questions[subjects.Token(ask)]
+		stands := q != nil && q.outcome() == idempotency.Answered
+		known := stands && s.Act.Value != nil && q.answer.Meta.Secret == "" // else nobody can tell whose it is
+		same := known && sameJSON(s.Act.Value, q.answer.Data)
+		switch s.Verdict.Code {
+		case events.VerdictAccepted, events.VerdictReplayed:
+			if !stands || known && !same {
+				c.failf("I13", key, "somebody was told that his answer to question %s is %s, and it does not stand", ask, s.Verdict.Code)
+			}
+		case events.VerdictAnswered, events.VerdictExpired, events.VerdictCancelled, events.VerdictInvalid:
+			if same {
+				c.failf("I13", key, "somebody was told that his answer to question %s is %s, and it stands", ask, s.Verdict.Code)
+			}
+		case events.VerdictForbidden, events.VerdictUnknown, events.VerdictClosed, events.VerdictBusy: // whatever stands
+		}
+	}
+}
+
+func sameJSON(said any, stored []byte) bool {
+	data, err := json.Marshal(said)
+	x, errX := events.Decode(data)
+	y, errY := events.Decode(stored)
+	return errors.Join(err, errX, errY) == nil && reflect.DeepEqual(x, y)
+}

@@ -1,0 +1,111 @@
+package oneturntest
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// Phases of a [LedgerEntry].
+const (
+	PhaseEnter    = "enter"
+	PhaseExit     = "exit"
+	PhaseAsk      = "ask"      // about to ask
+	PhaseAnswered = "answered" // the answer was handed to the tool: the code behind it begins
+	PhaseStep     = "step"     // a step was entered
+)
+
+// Ledger is the truth about tool runs: an append-only file outside NATS, to which a tool adds
+// a line when it is entered and another before it returns. A process that is killed in
+// between leaves the first line alone.
+type Ledger struct{ f *os.File }
+
+// LedgerEntry is one line of a [Ledger].
+type LedgerEntry struct {
+	Phase  string `json:"phase"`          // PhaseEnter and so on
+	Name   string `json:"name,omitempty"` // of the question, its id in the call, or of the step
+	App    string `json:"app"`
+	Chat   string `json:"chat"`
+	Run    string `json:"run,omitempty"`
+	Turn   string `json:"turn"`
+	Key    string `json:"key"`   // idempotency key
+	Token  uint64 `json:"token"` // fencing token
+	Epoch  int    `json:"epoch"`
+	PID    int    `json:"pid"`
+	UnixNS int64  `json:"ns"`
+}
+
+// OpenLedger opens or makes a ledger. Any number of processes may append to one file.
+func OpenLedger(path string) (*Ledger, error) {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open ledger: %w", err)
+	}
+	return &Ledger{f}, nil
+}
+
+// Close closes the file.
+func (l *Ledger) Close() error {
+	if err := l.f.Close(); err != nil {
+		return fmt.Errorf("close ledger: %w", err)
+	}
+	return nil
+}
+
+// Enter notes that the tool of a call was entered.
+func (l *Ledger) Enter(call *tools.Call) error { return l.note(PhaseEnter, "", call) }
+
+// Exit notes that the tool of a call is about to return.
+func (l *Ledger) Exit(call *tools.Call) error { return l.note(PhaseExit, "", call) }
+
+// Ask notes that the tool is about to ask a question: its name or, without one, its number.
+func (l *Ledger) Ask(call *tools.Call, question string) error {
+	return l.note(PhaseAsk, question, call)
+}
+
+// Answered notes that the tool was handed the answer to a question, or heard that its time is over.
+func (l *Ledger) Answered(call *tools.Call, question string) error {
+	return l.note(PhaseAnswered, question, call)
+}
+
+// Step notes, in the step, that it was entered.
+func (l *Ledger) Step(call *tools.Call, name string) error { return l.note(PhaseStep, name, call) }
+
+func (l *Ledger) note(phase, name string, call *tools.Call) error {
+	line, err := json.Marshal(LedgerEntry{
+		Phase: phase, Name: name, App: call.Turn.App, Chat: call.Turn.Chat, Run: call.Turn.Run, Turn: call.Turn.Turn,
+		Key: call.IdempotencyKey, Token: call.FencingToken, Epoch: call.Epoch, PID: os.Getpid(), UnixNS: time.Now().UnixNano(),
+	})
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	if _, err := l.f.Write(append(line, '\n')); err != nil { // one write: lines never mix
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return nil
+}
+
+// ReadLedger returns the lines of a ledger; none when the file does not exist. A last line
+// that a killed process left unfinished is ignored.
+func ReadLedger(path string) ([]LedgerEntry, error) {
+	f, err := os.Open(path)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ledger: %w", err)
+	}
+	defer f.Close()
+	var entries []LedgerEntry
+	for scan := bufio.NewScanner(f); scan.Scan(); {
+		var e LedgerEntry
+		if json.Unmarshal(scan.Bytes(), &e) == nil {
+			entries = append(entries, e)
+		}
+	}
+	return entries, nil
+}

@@ -1,0 +1,70 @@
+// Package oneturntest is the test kit of oneturn.
+//
+// A test runs against a NATS server in its own process ([NewServer]) and workers in processes that it can
+// kill ([RunRole], [StartProcess]); a simulated person answers what tools ask ([StartHuman]). A tool can
+// also be tested without a server, with a host in memory that answers its questions ([Desk], [CallTool]).
+//
+// Tools write a ledger of what they did ([OpenLedger]), and a stream collects the events that subscribers
+// saw ([Audit]). [AtRest] waits for the end of a run and reads both together with the journal, and [Check]
+// compares them with the promise: one response for each turn, and no unsafe tool entered twice.
+package oneturntest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/embedded"
+	"github.com/oneturn/oneturn/provision"
+)
+
+// Server is an embedded NATS server with JetStream for one test.
+type Server struct {
+	*embedded.Server
+
+	t testing.TB
+}
+
+// NewServer starts a server with file storage that stops with the test. Change may set options
+// of it.
+func NewServer(t testing.TB, change ...func(*embedded.Options)) *Server {
+	t.Helper()
+	o := embedded.Options{Listen: "127.0.0.1:0", Store: t.TempDir()}
+	for _, f := range change {
+		f(&o)
+	}
+	s, err := embedded.Start(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Stop()) })
+	return &Server{Server: s, t: t}
+}
+
+// Connect returns a connection over TCP, as a worker makes it, that closes with the test.
+func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
+	s.t.Helper()
+	nc, err := nats.Connect(s.URL(), append([]nats.Option{
+		nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond),
+	}, opts...)...)
+	require.NoError(s.t, err)
+	s.t.Cleanup(nc.Close)
+	return nc
+}
+
+// Provision makes the streams, buckets and consumers of the default prefix, with an ack wait
+// of one second so that redeliveries come soon.
+func (s *Server) Provision(change ...func(*provision.Options)) {
+	s.t.Helper()
+	o := provision.Options{AckWait: time.Second}
+	for _, f := range change {
+		f(&o)
+	}
+	plan, err := provision.New(o)
+	require.NoError(s.t, err)
+	js, err := jetstream.New(s.Connect())
+	require.NoError(s.t, err)
+	_, err = provision.Apply(s.t.Context(), js, plan)
+	require.NoError(s.t, err)
+}
