@@ -37,7 +37,7 @@ func TestPythonOfTheQuestionsPageAsks(t *testing.T) {
 		return pool.Tool("Press", "approve.py", "approve").Invoke(t.Context(), &tools.Call{
 			Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Workflow: "Press", Name: "approve", Attempt: 1,
 			Args:    map[string]any{"title": "News", "body": "…", "chat_id": "chat", "workflow_name": "Press"},
-			Context: map[string]any{}, Desk: desk,
+			Context: map[string]any{}, Host: desk,
 		})
 	}
 	var desk oneturntest.Desk

@@ -110,7 +110,7 @@ func TestStreamOfTheHTTPPageIsRead(t *testing.T) {
 	result, err := endpoint(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, stream[0].text)
-	}, &tools.Call{Name: "n", Desk: desk})
+	}, &tools.Call{Name: "n", Host: desk})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"left":120}`, string(result.Value))
 	require.Equal(t, []tools.Progress{{Percent: 50, Message: "counting"}}, desk.Reported())

@@ -55,7 +55,7 @@ func TestRightsOfTheServicesPageAreEnough(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(result.Value), "120 of tea")
 	desk := &oneturntest.Desk{}
-	order := &tools.Call{Name: "place_order", Args: map[string]any{"item": "tea", "count": "50"}, IdempotencyKey: "0123456789", Desk: desk}
+	order := &tools.Call{Name: "place_order", Args: map[string]any{"item": "tea", "count": "50"}, IdempotencyKey: "0123456789", Host: desk}
 	desk.NewRun()
 	_, err = invoke(&target.NATS{Service: "warehouse", Endpoint: "place_order"}, order)
 	require.ErrorIs(t, err, tools.ErrParked)

@@ -24,7 +24,7 @@ func TestOrderReservesOnceAndAsksTwice(t *testing.T) {
 		desk.NewRun() // questions without a name are numbered from 1 again
 		return pool.Tool("Desk", "order.py", "order").Invoke(t.Context(), &tools.Call{
 			Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Name: "order", Workflow: "Desk",
-			Args: map[string]any{"item": "tea", "count": json.Number("2")}, Desk: desk,
+			Args: map[string]any{"item": "tea", "count": json.Number("2")}, Host: desk,
 		})
 	}
 	_, err := run()
@@ -40,12 +40,12 @@ func TestOrderReservesOnceAndAsksTwice(t *testing.T) {
 }
 
 // deskCall runs a function of the page at a desk.
-func deskCall(t *testing.T, desk tools.Desk, file, function string, args map[string]any) (string, error) {
+func deskCall(t *testing.T, desk tools.Host, file, function string, args map[string]any) (string, error) {
 	t.Helper()
 	pool := python.NewPool(python.Options{Root: folderOf(t, "python-tools.md"), Size: 1})
 	defer func() { require.NoError(t, pool.Close(context.WithoutCancel(t.Context()))) }()
 	result, err := pool.Tool("Desk", file, function).Invoke(t.Context(), &tools.Call{
-		Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Name: function, Workflow: "Desk", Args: args, Desk: desk,
+		Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Name: function, Workflow: "Desk", Args: args, Host: desk,
 	})
 	return string(result.Value), err
 }

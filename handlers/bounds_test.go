@@ -20,13 +20,13 @@ func TestACallLeavesABoundedNumberOfRecords(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		fits int
-		do   func(ctx context.Context, desk tools.Desk, n int) error
+		do   func(ctx context.Context, desk tools.Host, n int) error
 	}{
-		"surfaces": {1000, func(ctx context.Context, desk tools.Desk, _ int) error {
+		"surfaces": {1000, func(ctx context.Context, desk tools.Host, _ int) error {
 			_, err := desk.Show(ctx, tools.Surface{})
 			return err
 		}},
-		"steps": {2000, func(ctx context.Context, desk tools.Desk, n int) error {
+		"steps": {2000, func(ctx context.Context, desk tools.Host, n int) error {
 			_, _, err := desk.StepResult(ctx, strconv.Itoa(n/2)) // one that comes again counts once
 			return err
 		}},
@@ -34,7 +34,7 @@ func TestACallLeavesABoundedNumberOfRecords(t *testing.T) {
 		fits := 0
 		tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 			for n := range 2 * c.fits {
-				if err := c.do(ctx, call.Desk, n); err != nil {
+				if err := c.do(ctx, call.Host, n); err != nil {
 					return tools.Result{}, err
 				}
 				fits++
@@ -66,7 +66,7 @@ func TestQuestionsOfARunBeforeCountToo(t *testing.T) {
 			}
 			asked++
 			go func() {
-				_, err := call.Desk.Ask(ctx, tools.Question{Name: name})
+				_, err := call.Host.Ask(ctx, tools.Question{Name: name})
 				errs <- err
 			}()
 		}
@@ -95,12 +95,12 @@ func TestQuestionsOfARunBeforeCountToo(t *testing.T) {
 func TestSurfacesAndStepsOfRunsBeforeCountToo(t *testing.T) {
 	t.Parallel()
 	const each, most = 600, 1000
-	for kind, put := range map[string]func(ctx context.Context, d tools.Desk, name string) error{
-		"surfaces": func(ctx context.Context, d tools.Desk, name string) error {
+	for kind, put := range map[string]func(ctx context.Context, d tools.Host, name string) error{
+		"surfaces": func(ctx context.Context, d tools.Host, name string) error {
 			_, err := d.Show(ctx, tools.Surface{Tool: "Row", Name: name})
 			return err
 		},
-		"steps": func(ctx context.Context, d tools.Desk, name string) error {
+		"steps": func(ctx context.Context, d tools.Host, name string) error {
 			_, done, err := d.StepResult(ctx, name)
 			if err == nil && !done {
 				_, err = d.StoreStep(ctx, name, []byte(`1`))
@@ -112,11 +112,11 @@ func TestSurfacesAndStepsOfRunsBeforeCountToo(t *testing.T) {
 			t.Parallel()
 			tool := func(ctx context.Context, c *tools.Call) (tools.Result, error) {
 				for i := range each {
-					if err := put(ctx, c.Desk, fmt.Sprintf("%d of epoch %d", i, c.Epoch)); err != nil {
+					if err := put(ctx, c.Host, fmt.Sprintf("%d of epoch %d", i, c.Epoch)); err != nil {
 						return tools.Result{}, err
 					}
 				}
-				_, err := c.Desk.Ask(ctx, tools.Question{Name: "q"})
+				_, err := c.Host.Ask(ctx, tools.Question{Name: "q"})
 				return tools.Result{}, err
 			}
 			inOffice(t, bindings.EffectIdempotent, tool, func(t *testing.T, o *office) {

@@ -124,7 +124,7 @@ func (a *asker) ended() events.ToolResponse {
 func TestLiveCopyOfACancelReadsARunThatParks(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(func(ctx context.Context, c *tools.Call) (tools.Result, error) {
-		_, err := c.Desk.Ask(ctx, tools.Question{Name: "q"})
+		_, err := c.Host.Ask(ctx, tools.Question{Name: "q"})
 		return tools.Result{}, err
 	}))
 	c := k.Config

@@ -133,7 +133,7 @@ func TestSlowClockEndsNoQuestion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t, toolFunc(func(ctx context.Context, c *tools.Call) (tools.Result, error) {
-				_, err := c.Desk.Ask(ctx, tools.Question{Name: "q"})
+				_, err := c.Host.Ask(ctx, tools.Question{Name: "q"})
 				return tools.Result{}, err
 			}))
 			var ends []time.Time

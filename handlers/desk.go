@@ -14,7 +14,7 @@ import (
 )
 
 // desk is what one attempt of a tool can reach: people, the screen and the memory of its turn.
-// It implements [tools.Desk] on the journal. Each attempt numbers what it puts up anew, as each
+// It implements [tools.Host] on the journal. Each attempt numbers what it puts up anew, as each
 // run does, so that it comes to the same questions; how much a call may put up is counted for all
 // of its runs and attempts together.
 type desk struct {
@@ -36,7 +36,7 @@ const (
 	maxSteps     = 1000
 )
 
-// Ask implements [tools.Desk].
+// Ask implements [tools.Host].
 func (d *desk) Ask(ctx context.Context, asks tools.Question) (tools.Answer, error) {
 	d.clock.Stop() // people are slow, and so may be the server
 	defer d.clock.Go()
@@ -75,7 +75,7 @@ func (d *desk) stopped(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Show implements [tools.Desk].
+// Show implements [tools.Host].
 func (d *desk) Show(ctx context.Context, s tools.Surface) (string, error) {
 	if ctx.Err() != nil {
 		return "", d.stopped(ctx)
@@ -100,7 +100,7 @@ func (d *desk) Show(ctx context.Context, s tools.Surface) (string, error) {
 	})
 }
 
-// Dismiss implements [tools.Desk].
+// Dismiss implements [tools.Host].
 func (d *desk) Dismiss(ctx context.Context, id string) error {
 	if ctx.Err() != nil {
 		return d.stopped(ctx)
@@ -136,7 +136,7 @@ func shown(err error) error {
 	return err
 }
 
-// StepResult implements [tools.Desk].
+// StepResult implements [tools.Host].
 func (d *desk) StepResult(ctx context.Context, name string) (result json.RawMessage, done bool, err error) {
 	if ctx.Err() != nil {
 		return nil, false, d.stopped(ctx)
@@ -188,7 +188,7 @@ func tooMany(what string, limit int) error {
 		"this call has %d %s, and no call may have more: put what belongs together into one, or spread it over several turns", limit, what)}
 }
 
-// StoreStep implements [tools.Desk]. The step has been done, so its result is stored whatever
+// StoreStep implements [tools.Host]. The step has been done, so its result is stored whatever
 // becomes of the tool meanwhile.
 func (d *desk) StoreStep(_ context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
 	r := d.run

@@ -52,7 +52,7 @@ func TestToolWaitsInMemoryForTheAnswerAndItsSlotIsFree(t *testing.T) {
 func TestQuestionTellsAllThatAFrontendNeeds(t *testing.T) {
 	t.Parallel()
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-		_, err := call.Desk.Ask(ctx, tools.Question{
+		_, err := call.Host.Ask(ctx, tools.Question{
 			Name: "a/b", Payload: json.RawMessage(`{"title":"Plan?","display":"mine"}`), Schema: json.RawMessage(`{"type":"string"}`), Timeout: time.Hour,
 		})
 		return tools.Result{}, err
@@ -106,7 +106,7 @@ func TestComponentAndDisplayAreFoundSoThatNoQuestionIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-				_, err := call.Desk.Ask(ctx, c.asks)
+				_, err := call.Host.Ask(ctx, c.asks)
 				return tools.Result{}, err
 			}
 			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
@@ -149,7 +149,7 @@ func TestWhoeverWaitsLooksWhenTheConnectionIsBack(t *testing.T) {
 func TestExpiryReachesTheToolAndEndsTheTurnIfItIsNotCaught(t *testing.T) {
 	t.Parallel()
 	caught := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-		_, err := call.Desk.Ask(ctx, tools.Question{Timeout: time.Minute})
+		_, err := call.Host.Ask(ctx, tools.Question{Timeout: time.Minute})
 		if !errors.Is(err, events.ErrExpired) {
 			return tools.Result{}, err
 		}
@@ -191,7 +191,7 @@ func TestSecondAttemptComesToTheSameQuestions(t *testing.T) {
 	attempts := 0
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 		attempts++
-		a, err := call.Desk.Ask(ctx, tools.Question{})
+		a, err := call.Host.Ask(ctx, tools.Question{})
 		if err == nil && attempts == 1 {
 			err = tools.Retryable(errors.New("the API is busy"))
 		}
@@ -210,37 +210,37 @@ func TestSecondAttemptComesToTheSameQuestions(t *testing.T) {
 func TestMistakesOfAToolAtTheDeskAreToldToIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		ask  func(ctx context.Context, d tools.Desk) error
+		ask  func(ctx context.Context, d tools.Host) error
 		code events.Code
 		says string
 	}{
-		"payload is no object": {func(ctx context.Context, d tools.Desk) error {
+		"payload is no object": {func(ctx context.Context, d tools.Host) error {
 			_, err := d.Ask(ctx, tools.Question{Payload: json.RawMessage(`[]`)})
 			return err
 		}, events.CodeBadArgs, "show an object"},
-		"schema is none": {func(ctx context.Context, d tools.Desk) error {
+		"schema is none": {func(ctx context.Context, d tools.Host) error {
 			_, err := d.Ask(ctx, tools.Question{Schema: json.RawMessage(`{"type":7}`)})
 			return err
 		}, events.CodeToolError, "schema"},
-		"large schema": {func(ctx context.Context, d tools.Desk) error {
+		"large schema": {func(ctx context.Context, d tools.Host) error {
 			_, err := d.Ask(ctx, tools.Question{Schema: json.RawMessage(`"` + strings.Repeat("x", 70_000) + `"`)})
 			return err
 		}, events.CodeTooLarge, "schema"},
-		"name given twice": {func(ctx context.Context, d tools.Desk) error {
+		"name given twice": {func(ctx context.Context, d tools.Host) error {
 			_, err := d.Show(ctx, tools.Surface{Name: "x"})
 			if err == nil {
 				_, err = d.Show(ctx, tools.Surface{Name: "x"})
 			}
 			return err
 		}, events.CodeToolError, "put up"},
-		"dismisses what is not its own": {func(ctx context.Context, d tools.Desk) error {
+		"dismisses what is not its own": {func(ctx context.Context, d tools.Host) error {
 			return d.Dismiss(ctx, "other/s1")
 		}, events.CodeToolError, "use the id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-				err := c.ask(ctx, call.Desk)
+				err := c.ask(ctx, call.Host)
 				if ctx.Err() != nil {
 					t.Error("a mistake does not end the run")
 				}
@@ -259,12 +259,12 @@ func TestMistakesOfAToolAtTheDeskAreToldToIt(t *testing.T) {
 func TestSurfacesAreShownOnceAndDismissed(t *testing.T) {
 	t.Parallel()
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-		first, err := call.Desk.Show(ctx, tools.Surface{Tool: "Chart", Payload: json.RawMessage(`{"x":1}`)})
-		second, err2 := call.Desk.Show(ctx, tools.Surface{Tool: "Table", Name: "rows"})
-		a, err3 := call.Desk.Ask(ctx, tools.Question{})
+		first, err := call.Host.Show(ctx, tools.Surface{Tool: "Chart", Payload: json.RawMessage(`{"x":1}`)})
+		second, err2 := call.Host.Show(ctx, tools.Surface{Tool: "Table", Name: "rows"})
+		a, err3 := call.Host.Ask(ctx, tools.Question{})
 		err = errors.Join(err, err2, err3)
 		if err == nil {
-			err = errors.Join(call.Desk.Dismiss(ctx, first), call.Desk.Dismiss(ctx, first), call.Desk.Dismiss(ctx, a.ID))
+			err = errors.Join(call.Host.Dismiss(ctx, first), call.Host.Dismiss(ctx, first), call.Host.Dismiss(ctx, a.ID))
 		}
 		return tools.Result{Value: json.RawMessage(fmt.Sprintf("[%q,%q,%q]", first, second, a.ID))}, err
 	}
@@ -290,7 +290,7 @@ func TestProgressIsThinnedOutAndTheLastWordGetsOut(t *testing.T) {
 	t.Parallel()
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 		for i := range 1001 {
-			if err := call.Desk.Progress(ctx, tools.Progress{Percent: float64(i) / 10, Message: "working"}); err != nil {
+			if err := call.Host.Progress(ctx, tools.Progress{Percent: float64(i) / 10, Message: "working"}); err != nil {
 				return tools.Result{}, err
 			}
 			if i < 1000 {
@@ -318,15 +318,15 @@ func TestStepThatIsDoneIsNotDoneAgain(t *testing.T) {
 	t.Parallel()
 	charged := 0
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-		result, done, err := call.Desk.StepResult(ctx, "charge")
+		result, done, err := call.Host.StepResult(ctx, "charge")
 		if err == nil && !done {
 			charged++
-			result, err = call.Desk.StoreStep(ctx, "charge", json.RawMessage(`"paid"`))
+			result, err = call.Host.StoreStep(ctx, "charge", json.RawMessage(`"paid"`))
 		}
 		if err != nil {
 			return tools.Result{}, err
 		}
-		a, err := call.Desk.Ask(ctx, tools.Question{})
+		a, err := call.Host.Ask(ctx, tools.Question{})
 		return tools.Result{Value: json.RawMessage(`[` + string(result) + `,` + string(a.Value) + `]`)}, err
 	}
 	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
@@ -367,7 +367,7 @@ func TestOtherQuestionsInALaterRunEndTheTurnAndSaySo(t *testing.T) {
 	runs := 0
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 		runs++
-		_, err := call.Desk.Ask(ctx, tools.Question{Tool: map[int]string{1: "Plan", 2: "Key"}[runs], Payload: json.RawMessage(`{"run":` + map[int]string{1: "1", 2: "2"}[runs] + `}`)})
+		_, err := call.Host.Ask(ctx, tools.Question{Tool: map[int]string{1: "Plan", 2: "Key"}[runs], Payload: json.RawMessage(`{"run":` + map[int]string{1: "1", 2: "2"}[runs] + `}`)})
 		return tools.Result{Value: json.RawMessage(`"swallowed"`)}, map[bool]error{true: err}[runs == 1]
 	}
 	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {

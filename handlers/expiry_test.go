@@ -30,7 +30,7 @@ func TestTimeToAnswerBeginsByTheClockOfTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tool := toolFunc(func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-				_, err := call.Desk.Ask(ctx, tools.Question{Name: "q", Timeout: c.timeout})
+				_, err := call.Host.Ask(ctx, tools.Question{Name: "q", Timeout: c.timeout})
 				return tools.Result{}, err
 			})
 			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {

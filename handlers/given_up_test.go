@@ -22,7 +22,7 @@ func TestCodeBehindAWaitThatTheToolGaveUpRunsOnce(t *testing.T) {
 		entered++
 		patience, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		if _, err := call.Desk.Ask(patience, tools.Question{}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := call.Host.Ask(patience, tools.Question{}); !errors.Is(err, context.DeadlineExceeded) {
 			return tools.Result{}, err
 		}
 		<-release // it charges somebody
@@ -53,11 +53,11 @@ func TestQuestionThatWasGivenUpIsAskedAgainWhileALaterOneIsOpen(t *testing.T) {
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 		patience, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		first, err := call.Desk.Ask(patience, tools.Question{})
+		first, err := call.Host.Ask(patience, tools.Question{})
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return tools.Result{}, err
 		}
-		second, err := call.Desk.Ask(ctx, tools.Question{})
+		second, err := call.Host.Ask(ctx, tools.Question{})
 		if err != nil {
 			return tools.Result{}, err
 		}

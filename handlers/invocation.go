@@ -46,7 +46,7 @@ func (r *run) invocation(call *tools.Call) engine.Invocation {
 	if b.Limits != (target.Limits{}) {
 		tool.ID, waits = toolID(b), r.waitsForLimit
 	}
-	return engine.Invocation{Call: call, Tool: tool, Desks: r, Waits: waits}
+	return engine.Invocation{Call: call, Tool: tool, Hosts: r, Waits: waits}
 }
 
 // toolID tells a tool from those of other workflows, unless all share it.

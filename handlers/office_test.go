@@ -269,7 +269,7 @@ func asks(names ...string) toolFunc {
 	return func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 		var all []json.RawMessage
 		for _, name := range names {
-			a, err := call.Desk.Ask(ctx, tools.Question{Name: name})
+			a, err := call.Host.Ask(ctx, tools.Question{Name: name})
 			if err != nil {
 				return tools.Result{}, err
 			}

@@ -220,7 +220,7 @@ func TestUnsafeRunAsksAgainAfterAnOutage(t *testing.T) {
 	journal := &unreachable{}
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 		journal.away.Store(true)
-		_, err := call.Desk.Ask(ctx, tools.Question{Payload: []byte(`{"text":"` + strings.Repeat("x", 2*inline) + `"}`), Timeout: time.Hour})
+		_, err := call.Host.Ask(ctx, tools.Question{Payload: []byte(`{"text":"` + strings.Repeat("x", 2*inline) + `"}`), Timeout: time.Hour})
 		return tools.Result{}, err
 	}
 	inOffice(t, bindings.EffectUnsafe, tool, func(t *testing.T, o *office) {
@@ -279,7 +279,7 @@ func TestToolThatWaitsNoLongerIsNotKeptByAnOutage(t *testing.T) {
 			tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 				ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 				defer cancel()
-				_, gaveUp = call.Desk.Ask(ctx, tools.Question{})
+				_, gaveUp = call.Host.Ask(ctx, tools.Question{})
 				return tools.Result{}, nil
 			}
 			inOffice(t, effect, tool, func(t *testing.T, o *office) {

@@ -92,7 +92,7 @@ func (r *run) reserve() error {
 			r.h.often(r.t.m, slog.LevelWarn, "a question is refused: the worker keeps as many turns of the tenant in memory as it may", "",
 				"app", cut(r.t.App), "chat", cut(r.t.Chat), "turn", cut(r.t.callID))
 			return &events.Error{
-				Code: events.CodeToolError, Op: "ask", Err: tools.ErrTooManyWait, Msg: fmt.Sprintf(
+				Code: events.CodeToolError, Op: "ask", Err: tools.ErrTooManyWaiting, Msg: fmt.Sprintf(
 					"the question was not asked: too many turns of tenant %.80q wait for people in the memory of this worker, as those of tools with effect unsafe do; "+
 						"let its manifest say effect: replay, or send the turn again later", r.t.App),
 			}

@@ -79,7 +79,7 @@ func TestQuestionThatIsAskedWhileItsRunParksIsNeitherLostNorStuck(t *testing.T) 
 				if begin != nil {
 					<-begin
 				}
-				a, err := call.Desk.Ask(ctx, tools.Question{Name: string(rune('a' + i))})
+				a, err := call.Host.Ask(ctx, tools.Question{Name: string(rune('a' + i))})
 				said[i] = a.Value
 				errs <- err
 			}()

@@ -79,7 +79,7 @@ func TestParkedTurnGoesOnWithTheArgumentsAndContextThatItHad(t *testing.T) {
 					}
 				}
 				for _, ask := range []string{"a", "b"} { // it parks twice
-					if _, err := call.Desk.Ask(ctx, tools.Question{Name: ask}); err != nil {
+					if _, err := call.Host.Ask(ctx, tools.Question{Name: ask}); err != nil {
 						return tools.Result{}, err
 					}
 				}
@@ -246,7 +246,7 @@ func TestSeveralQuestionsAtOnceAreAnsweredInAnyOrderAcrossParks(t *testing.T) {
 		said, errs := make([]json.RawMessage, 3), make(chan error, 3)
 		for i, name := range names {
 			go func() {
-				a, err := call.Desk.Ask(ctx, tools.Question{Name: name})
+				a, err := call.Host.Ask(ctx, tools.Question{Name: name})
 				said[i] = a.Value
 				errs <- err
 			}()
@@ -283,7 +283,7 @@ func TestToolThatIgnoresThatItsTurnIsParkedCanDoNothingAnyMore(t *testing.T) {
 		if call.Epoch > 1 {
 			return tools.Result{}, nil
 		}
-		d := call.Desk
+		d := call.Host
 		_, err := d.Ask(context.WithoutCancel(ctx), tools.Question{})
 		<-release
 		_, errAsk := d.Ask(context.WithoutCancel(ctx), tools.Question{})
@@ -319,17 +319,17 @@ func TestStepThatIsBeingDoneIsNotCutOffByParking(t *testing.T) {
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 		asked := make(chan error, 1)
 		go func() {
-			_, err := call.Desk.Ask(ctx, tools.Question{})
+			_, err := call.Host.Ask(ctx, tools.Question{})
 			asked <- err
 		}()
-		_, done, err := call.Desk.StepResult(ctx, "slow")
+		_, done, err := call.Host.StepResult(ctx, "slow")
 		if err == nil && !done {
 			select {
 			case <-time.After(25 * time.Second):
 			case <-ctx.Done():
 				return tools.Result{}, context.Cause(ctx)
 			}
-			_, err = call.Desk.StoreStep(ctx, "slow", json.RawMessage("1"))
+			_, err = call.Host.StoreStep(ctx, "slow", json.RawMessage("1"))
 		}
 		return tools.Result{}, errors.Join(err, <-asked)
 	}
@@ -376,7 +376,7 @@ func TestTakeoverOfATurnThatAskedRunsOnlyWhileItWaits(t *testing.T) {
 			release := make(chan struct{})
 			tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 				entered++
-				_, err := call.Desk.Ask(ctx, tools.Question{})
+				_, err := call.Host.Ask(ctx, tools.Question{})
 				if err == nil && c.answered {
 					<-release
 				}

@@ -19,7 +19,7 @@ type progress struct {
 	timer *time.Timer
 }
 
-// Progress implements [tools.Desk].
+// Progress implements [tools.Host].
 func (d *desk) Progress(ctx context.Context, p tools.Progress) error {
 	if ctx.Err() != nil {
 		return d.stopped(ctx)

@@ -48,8 +48,8 @@ type run struct {
 // is over.
 var errRunOver = errors.New("the call is over: nothing can be asked, shown or stored for it any more")
 
-// Desk implements [engine.Desks].
-func (r *run) Desk(clock *engine.Clock) tools.Desk {
+// Host implements [engine.Hosts].
+func (r *run) Host(clock *engine.Clock) tools.Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := &r.first
@@ -58,7 +58,7 @@ func (r *run) Desk(clock *engine.Clock) tools.Desk {
 		next = &desk{}
 	}
 	next.run, next.clock = r, clock
-	next.guard = guardedDesk{Desk: next, h: r.h, t: r.t, scrub: &r.secrets}
+	next.guard = guardedDesk{Host: next, h: r.h, t: r.t, scrub: &r.secrets}
 	r.desk = next
 	return &next.guard
 }

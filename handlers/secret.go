@@ -34,7 +34,7 @@ func (h *Handlers) openAnswer(key subjects.Key, id string, data []byte) ([]byte,
 // guardedDesk is the desk of a call, as its tool is given it: what goes out through it holds no
 // secret that the call was handed.
 type guardedDesk struct {
-	tools.Desk
+	tools.Host
 
 	h     *Handlers
 	t     *turn
@@ -58,7 +58,7 @@ func (d *guardedDesk) secret(q *tools.Question) bool {
 	return secrets.AsksAs(cmp.Or(q.Component, bound, q.Tool), q.Payload, q.Schema)
 }
 
-// Ask implements [tools.Desk].
+// Ask implements [tools.Host].
 func (d *guardedDesk) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
 	if q.Secret = d.secret(&q); q.Secret {
 		if err := d.h.SecretKeys.Ready(); err != nil {
@@ -70,7 +70,7 @@ func (d *guardedDesk) Ask(ctx context.Context, q tools.Question) (tools.Answer, 
 		q.Name, q.Tool, q.Component, q.Display = s.Text(q.Name), s.Text(q.Tool), s.Text(q.Component), s.Text(q.Display)
 		q.Payload, q.Schema = s.JSON(q.Payload), s.JSON(q.Schema)
 	}
-	a, err := d.Desk.Ask(ctx, q)
+	a, err := d.Host.Ask(ctx, q)
 	if a.Secret || q.Secret && err == nil {
 		a.Secret = true
 		d.scrub.Learn(a.Value, q.Payload)
@@ -78,24 +78,24 @@ func (d *guardedDesk) Ask(ctx context.Context, q tools.Question) (tools.Answer, 
 	return a, err
 }
 
-// Show implements [tools.Desk].
+// Show implements [tools.Host].
 func (d *guardedDesk) Show(ctx context.Context, s tools.Surface) (string, error) {
 	if c := d.scrub; c.Active() {
 		s.Name, s.Tool, s.Component, s.Display = c.Text(s.Name), c.Text(s.Tool), c.Text(s.Component), c.Text(s.Display)
 		s.Payload = c.JSON(s.Payload)
 	}
-	return d.Desk.Show(ctx, s)
+	return d.Host.Show(ctx, s)
 }
 
-// Progress implements [tools.Desk].
+// Progress implements [tools.Host].
 func (d *guardedDesk) Progress(ctx context.Context, p tools.Progress) error {
 	p.Message, p.Tool, p.Corr = d.scrub.Text(p.Message), d.scrub.Text(p.Tool), d.scrub.Text(p.Corr)
-	return d.Desk.Progress(ctx, p)
+	return d.Host.Progress(ctx, p)
 }
 
-// StepResult implements [tools.Desk].
+// StepResult implements [tools.Host].
 func (d *guardedDesk) StepResult(ctx context.Context, name string) (json.RawMessage, bool, error) {
-	result, done, err := d.Desk.StepResult(ctx, d.scrub.Text(name))
+	result, done, err := d.Host.StepResult(ctx, d.scrub.Text(name))
 	if err != nil || !done {
 		return nil, false, err
 	}
@@ -103,7 +103,7 @@ func (d *guardedDesk) StepResult(ctx context.Context, name string) (json.RawMess
 	return result, err == nil, err
 }
 
-// StoreStep implements [tools.Desk]. A tool gets back what it has stored, so that the result of
+// StoreStep implements [tools.Host]. A tool gets back what it has stored, so that the result of
 // a step behind a secret answer is sealed, not blotted out.
 func (d *guardedDesk) StoreStep(ctx context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
 	plain := d.scrub.Text(name)
@@ -115,7 +115,7 @@ func (d *guardedDesk) StoreStep(ctx context.Context, name string, result json.Ra
 		d.t.secret.Store(true)
 		result = sealed
 	}
-	stored, err := d.Desk.StoreStep(ctx, plain, result)
+	stored, err := d.Host.StoreStep(ctx, plain, result)
 	if err != nil {
 		return nil, err
 	}

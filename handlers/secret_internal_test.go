@@ -51,7 +51,7 @@ func (r *recorder) StoreStep(_ context.Context, name string, result json.RawMess
 }
 
 // guarded returns a guarded desk over a recorder.
-func guarded(t *testing.T, lines string) (tools.Desk, *recorder, *tools.Call, *turn) {
+func guarded(t *testing.T, lines string) (tools.Host, *recorder, *tools.Call, *turn) {
 	t.Helper()
 	h := &Handlers{}
 	if lines != "" {
@@ -62,7 +62,7 @@ func guarded(t *testing.T, lines string) (tools.Desk, *recorder, *tools.Call, *t
 	r, one := &recorder{steps: map[string]json.RawMessage{}}, &turn{key: subjects.TurnKey("a", "c", "", "t")}
 	call := &tools.Call{Secrets: &secrets.Scrubber{}}
 	one.StructuredOutputReady = &events.StructuredOutputReady{}
-	return &guardedDesk{Desk: r, h: h, t: one, scrub: call.Secrets}, r, call, one
+	return &guardedDesk{Host: r, h: h, t: one, scrub: call.Secrets}, r, call, one
 }
 
 func TestWithoutKeysASecretQuestionIsNotAsked(t *testing.T) {

@@ -28,15 +28,15 @@ func TestStepOfAnEarlierRunIsNotDoneAgainForAStaleRead(t *testing.T) {
 	t.Parallel()
 	charged := 0
 	tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-		result, done, err := call.Desk.StepResult(ctx, "charge")
+		result, done, err := call.Host.StepResult(ctx, "charge")
 		if err == nil && !done {
 			charged++
-			result, err = call.Desk.StoreStep(ctx, "charge", json.RawMessage(`"paid"`))
+			result, err = call.Host.StoreStep(ctx, "charge", json.RawMessage(`"paid"`))
 		}
 		if err != nil {
 			return tools.Result{}, err
 		}
-		_, err = call.Desk.Ask(ctx, tools.Question{})
+		_, err = call.Host.Ask(ctx, tools.Question{})
 		return tools.Result{Value: result}, err
 	}
 	inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {

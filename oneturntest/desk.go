@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// Desk is a [tools.Desk] in memory whose people answer by a script: it tests a tool that asks,
+// Desk is a [tools.Host] in memory whose people answer by a script: it tests a tool that asks,
 // without a server and without waiting. The zero value is ready.
 //
 // It parks at every question that has no answer in the script: [CallTool] then returns
@@ -126,7 +126,7 @@ func (d *Desk) NewRun() (run int) {
 // theTurn is the key of the turn that [CallTool] calls for.
 const theTurn = "turn"
 
-// CallTool calls the function of a Go tool as a worker would, with desk as its [tools.Desk].
+// CallTool calls the function of a Go tool as a worker would, with desk as its [tools.Host].
 // [tools.CallFrom] inside it gives a call of app "app", chat "chat" and turn "turn", whose epoch
 // counts the runs. A panic becomes an error.
 func CallTool[In, Out any](ctx context.Context, desk *Desk, fn func(context.Context, In) (Out, error), in In) (Out, error) {
@@ -138,7 +138,7 @@ func CallTool[In, Out any](ctx context.Context, desk *Desk, fn func(context.Cont
 	run := desk.NewRun()
 	_, err := tool.Invoke(ctx, &tools.Call{
 		Turn: events.TurnID{App: "app", Chat: "chat", Turn: theTurn}, CallID: theTurn, Name: "tool",
-		Context: map[string]any{}, IdempotencyKey: "key of the turn", FencingToken: uint64(run), Epoch: run, Attempt: 1, Desk: desk,
+		Context: map[string]any{}, IdempotencyKey: "key of the turn", FencingToken: uint64(run), Epoch: run, Attempt: 1, Host: desk,
 	})
 	return out, err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// Ask implements [tools.Desk].
+// Ask implements [tools.Host].
 func (d *Desk) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return tools.Answer{}, err
@@ -170,7 +170,7 @@ func sameQuestion(a, b tools.Question) bool {
 		a.Display == b.Display && a.Secret == b.Secret && bytes.Equal(a.Schema, b.Schema)
 }
 
-// Show implements [tools.Desk].
+// Show implements [tools.Host].
 func (d *Desk) Show(ctx context.Context, s tools.Surface) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -187,7 +187,7 @@ func (d *Desk) Show(ctx context.Context, s tools.Surface) (string, error) {
 	return toolCallID(ctx, id), nil
 }
 
-// Dismiss implements [tools.Desk].
+// Dismiss implements [tools.Host].
 func (d *Desk) Dismiss(ctx context.Context, id string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,7 +207,7 @@ func (d *Desk) Dismiss(ctx context.Context, id string) error {
 	return nil
 }
 
-// Progress implements [tools.Desk].
+// Progress implements [tools.Host].
 func (d *Desk) Progress(ctx context.Context, p tools.Progress) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,7 +215,7 @@ func (d *Desk) Progress(ctx context.Context, p tools.Progress) error {
 	return ctx.Err()
 }
 
-// StepResult implements [tools.Desk].
+// StepResult implements [tools.Host].
 func (d *Desk) StepResult(ctx context.Context, name string) (json.RawMessage, bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -223,7 +223,7 @@ func (d *Desk) StepResult(ctx context.Context, name string) (json.RawMessage, bo
 	return result, done, ctx.Err()
 }
 
-// StoreStep implements [tools.Desk].
+// StoreStep implements [tools.Host].
 func (d *Desk) StoreStep(ctx context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

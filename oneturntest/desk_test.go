@@ -134,8 +134,8 @@ func TestDeskTakesANameOnceInARun(t *testing.T) {
 	desk.Answer("n", 1)
 	ask := func(ctx context.Context, n int) (ids []string, err error) {
 		for range n {
-			a, errAsk := tools.CallFrom(ctx).Desk.Ask(ctx, tools.Question{Name: "n"})
-			id, errShow := tools.CallFrom(ctx).Desk.Show(ctx, tools.Surface{Name: "n"})
+			a, errAsk := tools.CallFrom(ctx).Host.Ask(ctx, tools.Question{Name: "n"})
+			id, errShow := tools.CallFrom(ctx).Host.Show(ctx, tools.Surface{Name: "n"})
 			ids, err = append(ids, a.ID, id), errors.Join(err, errAsk, errShow)
 		}
 		return ids, err
@@ -149,7 +149,7 @@ func TestDeskTakesANameOnceInARun(t *testing.T) {
 	require.ErrorContains(t, err, "this run has put up s:n before")
 
 	_, err = oneturntest.CallTool(t.Context(), &desk, func(ctx context.Context, id string) (any, error) {
-		return nil, tools.CallFrom(ctx).Desk.Dismiss(ctx, id)
+		return nil, tools.CallFrom(ctx).Host.Dismiss(ctx, id)
 	}, "turn/s:n")
 	require.ErrorContains(t, err, `has put up nothing with id "turn/s:n"`)
 }

@@ -27,7 +27,7 @@ import (
 func Step[T any](ctx context.Context, name string, do func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	op := fmt.Sprintf("step %q", name)
-	desk, err := tools.DeskFrom(ctx, op)
+	desk, err := tools.HostFrom(ctx, op)
 	if err != nil {
 		return none, err
 	}

@@ -108,7 +108,7 @@ func TestMistakesWithStepsAreNamed(t *testing.T) {
 			return err
 		},
 		"the stored result does not fit int": func(ctx context.Context) error {
-			_, err := tools.CallFrom(ctx).Desk.StoreStep(ctx, "s", json.RawMessage(`"text"`))
+			_, err := tools.CallFrom(ctx).Host.StoreStep(ctx, "s", json.RawMessage(`"text"`))
 			require.NoError(t, err)
 			_, err = turn.Step(ctx, "s", one)
 			return err

@@ -159,7 +159,7 @@ func Show(ctx context.Context, s Surface) (id string, err error) {
 
 // Dismiss takes what [Show] has shown from the screen.
 func Dismiss(ctx context.Context, id string) error {
-	desk, err := tools.DeskFrom(ctx, "ui.Dismiss")
+	desk, err := tools.HostFrom(ctx, "ui.Dismiss")
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func Dismiss(ctx context.Context, id string) error {
 // Progress says how far the tool is: percent from 0 to 100, or less than 0 if that is not known.
 // It reaches who looks at the chat now, is not stored, and is thinned out if it comes often.
 func Progress(ctx context.Context, percent float64, message string) error {
-	desk, err := tools.DeskFrom(ctx, "ui.Progress")
+	desk, err := tools.HostFrom(ctx, "ui.Progress")
 	if err != nil {
 		return err
 	}
@@ -187,8 +187,8 @@ func ask(ctx context.Context, op string, q tools.Question) (json.RawMessage, err
 
 // numbered returns the desk for something that is numbered if it has no name. A step that is done
 // is not entered again, so nothing inside it may count.
-func numbered(ctx context.Context, op, name string) (tools.Desk, error) {
-	desk, err := tools.DeskFrom(ctx, op)
+func numbered(ctx context.Context, op, name string) (tools.Host, error) {
+	desk, err := tools.HostFrom(ctx, op)
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 		call.Context = b.Context(turn, defaults(set, b.Workflow))
 	}
 	desk := a.newCounter(cfg, call, func(tool string) bool { return b.Secret || set.AsksSecrets(b.Workflow, tool) })
-	inv := engine.Invocation{Call: call, Desks: desk, Tool: engine.Tool{
+	inv := engine.Invocation{Call: call, Hosts: desk, Tool: engine.Tool{
 		Invoker: tool, Input: b.Input, Output: b.Output, MaxAttempts: b.MaxAttempts, Timeout: b.Timeout, Limits: b.Limits, Guards: b.Guards,
 	}}
 	options := engine.Options{Timeout: cfg.ToolTimeout}

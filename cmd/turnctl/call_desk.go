@@ -60,8 +60,8 @@ func (a *app) typed() <-chan string {
 	return lines
 }
 
-// Desk implements [engine.Desks].
-func (c *counter) Desk(clock *engine.Clock) tools.Desk { return &callDesk{counter: c, clock: clock} }
+// Host implements [engine.Hosts].
+func (c *counter) Host(clock *engine.Clock) tools.Host { return &callDesk{counter: c, clock: clock} }
 
 // callDesk is the desk of one attempt.
 type callDesk struct {
@@ -72,7 +72,7 @@ type callDesk struct {
 	shown int // surfaces without a name
 }
 
-// Ask implements [tools.Desk].
+// Ask implements [tools.Host].
 func (d *callDesk) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
 	d.clock.Stop()
 	defer d.clock.Go()
@@ -182,7 +182,7 @@ func readings(line string) []any {
 	return []any{line}
 }
 
-// Show implements [tools.Desk].
+// Show implements [tools.Host].
 func (d *callDesk) Show(ctx context.Context, s tools.Surface) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
@@ -197,10 +197,10 @@ func (d *callDesk) Show(ctx context.Context, s tools.Surface) (string, error) {
 	return events.SurfaceID(s.Name, s.Number), nil
 }
 
-// Dismiss implements [tools.Desk]. What was printed stays.
+// Dismiss implements [tools.Host]. What was printed stays.
 func (d *callDesk) Dismiss(context.Context, string) error { return nil }
 
-// Progress implements [tools.Desk].
+// Progress implements [tools.Host].
 func (d *callDesk) Progress(_ context.Context, p tools.Progress) error {
 	percent := ""
 	if p.Percent >= 0 {
@@ -210,7 +210,7 @@ func (d *callDesk) Progress(_ context.Context, p tools.Progress) error {
 	return nil
 }
 
-// StepResult implements [tools.Desk].
+// StepResult implements [tools.Host].
 func (d *callDesk) StepResult(_ context.Context, name string) (result json.RawMessage, done bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +218,7 @@ func (d *callDesk) StepResult(_ context.Context, name string) (result json.RawMe
 	return result, done, nil
 }
 
-// StoreStep implements [tools.Desk].
+// StoreStep implements [tools.Host].
 func (d *callDesk) StoreStep(_ context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

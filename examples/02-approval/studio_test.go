@@ -35,7 +35,7 @@ func newStudio(t *testing.T, function, args string) *studio {
 	require.NoError(t, json.Unmarshal([]byte(args), &tree))
 	s.call = tools.Call{
 		Turn: events.TurnID{App: "app", Chat: "studio", Turn: t.Name()}, CallID: t.Name(), Workflow: "Studio", Agent: "A", Name: function,
-		Args: tree, Context: map[string]any{"chat_id": "studio", "workflow_name": "Studio"}, Attempt: 1, Desk: &s.desk,
+		Args: tree, Context: map[string]any{"chat_id": "studio", "workflow_name": "Studio"}, Attempt: 1, Host: &s.desk,
 	}
 	return s
 }

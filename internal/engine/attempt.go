@@ -26,10 +26,10 @@ type returned struct {
 
 // attempt runs the tool once. The time of a tool that queues begins when the call is entered,
 // that of others at once.
-func (e *Engine) attempt(ctx context.Context, tool tools.Invoker, call *tools.Call, timeout time.Duration, desks Desks) returned {
+func (e *Engine) attempt(ctx context.Context, tool tools.Invoker, call *tools.Call, timeout time.Duration, desks Hosts) returned {
 	clock := newClock(ctx, timeout)
 	if desks != nil {
-		call.Desk = desks.Desk(clock)
+		call.Host = desks.Host(clock)
 	}
 	r := e.attemptBy(clock, tool, call)
 	stood, early := clock.end()

@@ -9,10 +9,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// Desks gives each attempt of a call a desk of its own.
-type Desks interface {
-	// Desk returns that of the next attempt, whose clock is given. The one before is over.
-	Desk(c *Clock) tools.Desk
+// Hosts gives each attempt of a call a desk of its own.
+type Hosts interface {
+	// Host returns that of the next attempt, whose clock is given. The one before is over.
+	Host(c *Clock) tools.Host
 }
 
 // Clock is the time that one attempt may take. It stands still while the call waits for

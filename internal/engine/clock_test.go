@@ -15,18 +15,18 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// anyDesk is a field name that leaves Desk to the method.
-type anyDesk = tools.Desk
+// anyHost is a field name that leaves Host to the method.
+type anyHost = tools.Host
 
 // waiter is a desk whose Dismiss takes a day, with the clock stopped. It counts the attempts.
 type waiter struct {
-	anyDesk
+	anyHost
 
 	clock    *engine.Clock
 	attempts *int
 }
 
-func (w waiter) Desk(c *engine.Clock) tools.Desk {
+func (w waiter) Host(c *engine.Clock) tools.Host {
 	*w.attempts++
 	return waiter{nil, c, w.attempts}
 }
@@ -63,7 +63,7 @@ func TestTimeOfAnAttemptStandsStillWhileItWaitsForSomebody(t *testing.T) {
 	t.Parallel()
 	asks := func(before, after time.Duration) toolFunc {
 		return func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-			err := errors.Join(rest(ctx, before), call.Desk.Dismiss(ctx, ""), call.Desk.Dismiss(ctx, ""), rest(ctx, after))
+			err := errors.Join(rest(ctx, before), call.Host.Dismiss(ctx, ""), call.Host.Dismiss(ctx, ""), rest(ctx, after))
 			return tools.Result{Value: json.RawMessage(`1`)}, err
 		}
 	}
@@ -76,7 +76,7 @@ func TestTimeOfAnAttemptStandsStillWhileItWaitsForSomebody(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				run := func(before, after time.Duration) engine.Outcome {
 					return engine.New(engine.Options{Timeout: 10 * time.Second}).Do(t.Context(), engine.Invocation{
-						Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: wrap(asks(before, after))}, Desks: waiter{attempts: new(int)},
+						Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: wrap(asks(before, after))}, Hosts: waiter{attempts: new(int)},
 					})
 				}
 				out := run(4*time.Second, 4*time.Second)
@@ -99,7 +99,7 @@ func TestWaitingForSomebodyInTheQueueCountsOnce(t *testing.T) {
 		tool := &queue{wait: time.Minute, run: takes(4 * time.Second)}
 		asks := asksFirst{tool}
 		out := engine.New(engine.Options{}).Do(t.Context(), engine.Invocation{
-			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: asks, Timeout: 5 * time.Second}, Desks: waiter{attempts: new(int)},
+			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: asks, Timeout: 5 * time.Second}, Hosts: waiter{attempts: new(int)},
 		})
 		require.NoError(t, out.Err)
 		require.Equal(t, 24*time.Hour, out.Stood)
@@ -112,7 +112,7 @@ func TestWaitingForSomebodyInTheQueueCountsOnce(t *testing.T) {
 type asksFirst struct{ *queue }
 
 func (a asksFirst) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
-	if err := call.Desk.Dismiss(ctx, ""); err != nil {
+	if err := call.Host.Dismiss(ctx, ""); err != nil {
 		return tools.Result{}, err
 	}
 	return a.queue.Invoke(ctx, call)
@@ -123,7 +123,7 @@ func TestTwoWhoWaitAtOnceStopTheClockOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 			both := make(chan error, 2)
-			ask := func() { both <- call.Desk.Dismiss(ctx, "") }
+			ask := func() { both <- call.Host.Dismiss(ctx, "") }
 			go ask()
 			if err := rest(ctx, time.Hour); err != nil {
 				return tools.Result{}, err
@@ -134,7 +134,7 @@ func TestTwoWhoWaitAtOnceStopTheClockOnce(t *testing.T) {
 			return tools.Result{}, errors.Join(err, rest(ctx, time.Second), map[bool]error{false: errors.New("no deadline")}[known])
 		}
 		out := engine.New(engine.Options{Timeout: 2 * time.Second}).Do(t.Context(), engine.Invocation{
-			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: toolFunc(tool)}, Desks: waiter{attempts: new(int)},
+			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: toolFunc(tool)}, Hosts: waiter{attempts: new(int)},
 		})
 		require.NoError(t, out.Err)
 		require.Equal(t, 25*time.Hour, out.Stood)
@@ -150,10 +150,10 @@ func TestLimitOfAToolThatIsLongerThanItsTimeEndsItsQuestion(t *testing.T) {
 		tool := func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 			bounded, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
-			return tools.Result{}, call.Desk.Dismiss(bounded, "")
+			return tools.Result{}, call.Host.Dismiss(bounded, "")
 		}
 		out := engine.New(engine.Options{Timeout: 2 * time.Second}).Do(t.Context(), engine.Invocation{
-			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: toolFunc(tool)}, Desks: waiter{attempts: new(int)},
+			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: toolFunc(tool)}, Hosts: waiter{attempts: new(int)},
 		})
 		require.ErrorIs(t, out.Err, context.DeadlineExceeded)
 		require.Equal(t, time.Minute, out.Stood)
@@ -163,14 +163,14 @@ func TestLimitOfAToolThatIsLongerThanItsTimeEndsItsQuestion(t *testing.T) {
 func TestEachAttemptHasADeskOfItsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var desks []tools.Desk
+		var desks []tools.Host
 		tool := func(_ context.Context, call *tools.Call) (tools.Result, error) {
-			desks = append(desks, call.Desk)
+			desks = append(desks, call.Host)
 			return tools.Result{}, tools.Retryable(errors.New("again"))
 		}
 		attempts := 0
 		out := engine.New(engine.Options{}).Do(t.Context(), engine.Invocation{
-			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: toolFunc(tool), MaxAttempts: 3}, Desks: waiter{attempts: &attempts},
+			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: toolFunc(tool), MaxAttempts: 3}, Hosts: waiter{attempts: &attempts},
 		})
 		require.Equal(t, 3, out.Attempts)
 		require.Equal(t, 3, attempts)

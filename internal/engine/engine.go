@@ -81,8 +81,8 @@ type Invocation struct {
 	// Raw is the text of the arguments: JSON, or blank for none. Nil: the arguments are those of
 	// Call, which somebody has read and checked.
 	Raw json.RawMessage
-	// Desks gives each attempt its desk; nil leaves it that of the call, if any.
-	Desks Desks
+	// Hosts gives each attempt its desk; nil leaves it that of the call, if any.
+	Hosts Hosts
 	// Waits is told when the call begins to wait for a limit, and when it ends to; nil if nobody
 	// wants to know.
 	Waits func(begins bool)

@@ -51,7 +51,7 @@ func (p *pipeline) attempt() returned {
 		p.call = &call
 	}
 	p.call.Attempt = p.attempts
-	r := p.e.attempt(p.ctx, p.inv.Tool.Invoker, p.call, p.timeout(), p.inv.Desks)
+	r := p.e.attempt(p.ctx, p.inv.Tool.Invoker, p.call, p.timeout(), p.inv.Hosts)
 	p.entered = p.entered || r.entered
 	p.abandoned = r.abandoned
 	p.queued += r.waited

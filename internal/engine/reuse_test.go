@@ -113,10 +113,10 @@ func TestOnlyResultsThatDependOnTheArgumentsAloneAreStored(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		asks := inLab(t, func(ctx context.Context, call *tools.Call) (tools.Result, error) {
-			return tools.Result{}, call.Desk.Dismiss(ctx, "")
+			return tools.Result{}, call.Host.Dismiss(ctx, "")
 		})
 		for range 2 {
-			o := engine.New(asks.o).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Desks: waiter{attempts: new(int)}})
+			o := engine.New(asks.o).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Hosts: waiter{attempts: new(int)}})
 			require.True(t, o.Success)
 			require.False(t, o.Cached, "people were waited for")
 		}

@@ -60,7 +60,7 @@ type Refusal struct {
 }
 
 // Operation is one thing that a call wants of its desk, ready to be done.
-type Operation func(ctx context.Context, desk tools.Desk) (Reply, error)
+type Operation func(ctx context.Context, desk tools.Host) (Reply, error)
 
 // Reader reads the operations of one run of a call. It numbers questions and surfaces without a
 // name, in the order in which the tool asked: they reach the desk at the same time. It is not safe
@@ -76,26 +76,26 @@ func (r *Reader) Read(op string, body json.RawMessage) (Operation, error) {
 	case "show":
 		return r.show(body)
 	case "progress":
-		return reading(body, func(ctx context.Context, desk tools.Desk, b progress) (Reply, error) {
+		return reading(body, func(ctx context.Context, desk tools.Host, b progress) (Reply, error) {
 			return Reply{}, desk.Progress(ctx, tools.Progress(b))
 		})
 	case "dismiss":
-		return reading(body, func(ctx context.Context, desk tools.Desk, b named) (Reply, error) {
+		return reading(body, func(ctx context.Context, desk tools.Host, b named) (Reply, error) {
 			return Reply{}, desk.Dismiss(ctx, b.ID)
 		})
 	case "step":
-		return reading(body, func(ctx context.Context, desk tools.Desk, b named) (Reply, error) {
+		return reading(body, func(ctx context.Context, desk tools.Host, b named) (Reply, error) {
 			if b.Value == nil {
 				return b.get(ctx, desk)
 			}
 			return b.put(ctx, desk)
 		})
 	case "step_get":
-		return reading(body, func(ctx context.Context, desk tools.Desk, b named) (Reply, error) {
+		return reading(body, func(ctx context.Context, desk tools.Host, b named) (Reply, error) {
 			return b.get(ctx, desk)
 		})
 	case "step_put":
-		return reading(body, func(ctx context.Context, desk tools.Desk, b named) (Reply, error) {
+		return reading(body, func(ctx context.Context, desk tools.Host, b named) (Reply, error) {
 			return b.put(ctx, desk)
 		})
 	default:
@@ -103,22 +103,22 @@ func (r *Reader) Read(op string, body json.RawMessage) (Operation, error) {
 	}
 }
 
-func (b named) get(ctx context.Context, desk tools.Desk) (Reply, error) {
+func (b named) get(ctx context.Context, desk tools.Host) (Reply, error) {
 	value, done, err := desk.StepResult(ctx, b.Name)
 	return Reply{Value: value, Done: done}, err
 }
 
-func (b named) put(ctx context.Context, desk tools.Desk) (Reply, error) {
+func (b named) put(ctx context.Context, desk tools.Host) (Reply, error) {
 	value, err := desk.StoreStep(ctx, b.Name, b.Value)
 	return Reply{Value: value, Done: true}, err
 }
 
-func reading[B any](body json.RawMessage, do func(context.Context, tools.Desk, B) (Reply, error)) (Operation, error) {
+func reading[B any](body json.RawMessage, do func(context.Context, tools.Host, B) (Reply, error)) (Operation, error) {
 	var b B
 	if err := json.Unmarshal(body, &b); err != nil {
 		return nil, fmt.Errorf("parse an operation of the desk: %w", err)
 	}
-	return func(ctx context.Context, desk tools.Desk) (Reply, error) { return do(ctx, desk, b) }, nil
+	return func(ctx context.Context, desk tools.Host) (Reply, error) { return do(ctx, desk, b) }, nil
 }
 
 func (r *Reader) ask(body json.RawMessage) (Operation, error) {
@@ -138,7 +138,7 @@ func (r *Reader) ask(body json.RawMessage) (Operation, error) {
 	if string(q.Schema) == "null" {
 		q.Schema = nil
 	}
-	return func(ctx context.Context, desk tools.Desk) (Reply, error) {
+	return func(ctx context.Context, desk tools.Host) (Reply, error) {
 		a, err := desk.Ask(ctx, q)
 		return Reply{ID: a.ID, Value: a.Value}, err
 	}, nil
@@ -155,7 +155,7 @@ func (r *Reader) show(body json.RawMessage) (Operation, error) {
 		number = r.surfaces
 	}
 	s := tools.Surface{Name: b.Name, Number: number, Tool: b.Tool, Component: b.Component, Display: b.Display, Payload: b.Payload}
-	return func(ctx context.Context, desk tools.Desk) (Reply, error) {
+	return func(ctx context.Context, desk tools.Host) (Reply, error) {
 		id, err := desk.Show(ctx, s)
 		return Reply{ID: id}, err
 	}, nil
@@ -191,8 +191,8 @@ func Refuse(op string, err error) (*Refusal, error) {
 	}
 }
 
-// NoDesk is the answer to every operation of a call whose caller has no desk.
-func NoDesk(op string) error {
+// NoHost is the answer to every operation of a call whose caller has no desk.
+func NoHost(op string) error {
 	return &events.Error{Code: events.CodeToolError, Op: op, Msg: "the caller of this tool has no desk: " +
 		"it can neither ask people nor show things nor remember steps; a turn of a worker has one"}
 }

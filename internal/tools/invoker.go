@@ -59,7 +59,7 @@ type Call struct {
 	Epoch          int    // 1 for the first owner, one more for each takeover
 	Attempt        int    // 1 for the first attempt of this run
 	Trace          string // W3C traceparent of the turn, "" if it has none
-	Desk           Desk   // people, screen and memory of the turn; nil when the caller has none
+	Host           Host   // people, screen and memory of the turn; nil when the caller has none
 	// Secrets knows the secret answers that the call was handed, and blots them out; nil when it
 	// can ask nobody. What a tool's process prints is the business of who runs it.
 	Secrets *secrets.Scrubber

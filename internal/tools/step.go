@@ -11,9 +11,9 @@ import (
 // maxStepName bounds the name of a step, in bytes: it is part of a record's key.
 const maxStepName = 256
 
-// DeskFrom returns the desk of the call that ctx belongs to. Op says what it is for: it begins
+// HostFrom returns the desk of the call that ctx belongs to. Op says what it is for: it begins
 // the text of the error, which is a tool_error outside a call and where the caller has no desk.
-func DeskFrom(ctx context.Context, op string) (Desk, error) {
+func HostFrom(ctx context.Context, op string) (Host, error) {
 	call := CallFrom(ctx)
 	switch {
 	case call == nil:
@@ -21,13 +21,13 @@ func DeskFrom(ctx context.Context, op string) (Desk, error) {
 			Code: events.CodeToolError, Op: op,
 			Msg: "this context belongs to no call of a tool: pass on the context that the tool was called with",
 		}
-	case call.Desk == nil:
+	case call.Host == nil:
 		return nil, &events.Error{
 			Code: events.CodeToolError, Op: op,
 			Msg: "whoever called this tool has no desk: run it in a worker, or test it with oneturntest.Desk",
 		}
 	}
-	return call.Desk, nil
+	return call.Host, nil
 }
 
 // steps are the names of the steps that a run has begun.

@@ -25,14 +25,14 @@ func golang(name string) tools.Invoker {
 				IdempotencyKey: call.IdempotencyKey, FencingToken: call.FencingToken, Epoch: call.Epoch, Attempt: call.Attempt,
 			},
 			Progress: func(ctx context.Context, percent float64, message string) error {
-				desk, err := tools.DeskFrom(ctx, "progress")
+				desk, err := tools.HostFrom(ctx, "progress")
 				if err != nil {
 					return err
 				}
 				return desk.Progress(ctx, tools.Progress{Percent: percent, Message: message})
 			},
 			Ask: func(ctx context.Context, name string) (json.RawMessage, error) {
-				desk, err := tools.DeskFrom(ctx, "ask")
+				desk, err := tools.HostFrom(ctx, "ask")
 				if err != nil {
 					return nil, err
 				}

@@ -21,7 +21,7 @@ func (s *suite) reports() {
 	desk := &oneturntest.Desk{}
 	call := s.call("progress", `{}`)
 	desk.NewRun()
-	call.Desk = desk
+	call.Host = desk
 	result, err := s.run(call)
 	require.NoError(s, err)
 	require.JSONEq(s, `{"done":true}`, string(result.Value))
@@ -55,7 +55,7 @@ func (s *suite) ask(desk *oneturntest.Desk) (tools.Result, error) {
 	s.Helper()
 	call := s.call("ask", `{}`)
 	run := desk.NewRun()
-	call.Desk, call.Epoch, call.FencingToken = desk, run, uint64(run)
+	call.Host, call.Epoch, call.FencingToken = desk, run, uint64(run)
 	return s.run(call)
 }
 

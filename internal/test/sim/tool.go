@@ -44,7 +44,7 @@ func (l tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error
 	}
 	if t := w.turnOf(call.Turn.Turn); t != nil && t.script != nil {
 		w.checkEntry(t, e)
-		a := &asking{fiber: x, t: t, e: e, number: run, desk: call.Desk}
+		a := &asking{fiber: x, t: t, e: e, number: run, desk: call.Host}
 		if err := a.all(ctx); err != nil {
 			e.result = "stopped"
 			var coded *events.Error
@@ -106,7 +106,7 @@ type asking struct {
 	t      *turn
 	e      *entry
 	number int
-	desk   tools.Desk
+	desk   tools.Host
 }
 
 // all does the steps of the tool and asks its questions.

@@ -273,7 +273,7 @@ func TestProgressThatCannotBeReadIsPassedOver(t *testing.T) {
 		"event: progress\ndata: {}\n\nevent: other\ndata: 1\n\nevent: result\n\n", "Content-Type", "text/event-stream")
 	desk := &oneturntest.Desk{}
 	c := call(nil)
-	c.Desk = desk
+	c.Host = desk
 	result, err := tool(t, s, at(s)).Invoke(t.Context(), c)
 	require.NoError(t, err)
 	require.Empty(t, result.Value)

@@ -70,14 +70,14 @@ func (a *answer) progress(ctx context.Context, data []byte) error {
 		Message string   `json:"message"`
 	}
 	err := json.Unmarshal(data, &said)
-	if a.call.Desk == nil || err != nil {
+	if a.call.Host == nil || err != nil {
 		return nil //nolint:nilerr // see above
 	}
 	p := tools.Progress{Percent: -1, Message: a.tool.client.Clean(said.Message)}
 	if said.Percent != nil && *said.Percent >= 0 {
 		p.Percent = min(*said.Percent, 100)
 	}
-	if err := a.call.Desk.Progress(ctx, p); errors.Is(err, tools.ErrParked) {
+	if err := a.call.Host.Progress(ctx, p); errors.Is(err, tools.ErrParked) {
 		return err
 	}
 	return nil

@@ -62,7 +62,7 @@ func (s *session) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.Elic
 	defer context.AfterFunc(ctx, cancel)()
 	params := *req.Params
 	params.Message = u.redact(params.Message)
-	answer, err := ask(asking, u.op, u.call.Desk, "", number, &params)
+	answer, err := ask(asking, u.op, u.call.Host, "", number, &params)
 	if err != nil && ctx.Err() == nil {
 		u.stop(err) // the call ends with it
 	}
@@ -70,7 +70,7 @@ func (s *session) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.Elic
 }
 
 // ask puts a question of a server to a person. An error ends the call.
-func ask(ctx context.Context, op string, desk tools.Desk, name string, number int, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+func ask(ctx context.Context, op string, desk tools.Host, name string, number int, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	if desk == nil {
 		return nil, failf(events.CodeToolError, op, "the server asks a question, and the caller of this tool has no desk: a turn of a worker has one")
 	}
@@ -162,12 +162,12 @@ func stepName(number int) string { return fmt.Sprintf("mcp input %d", number) }
 
 // resumed returns the round that a run before has come to; nil if there was none.
 func resumed(ctx context.Context, call *tools.Call) (*round, error) {
-	if call.Desk == nil || call.Epoch <= 1 && call.Attempt <= 1 {
+	if call.Host == nil || call.Epoch <= 1 && call.Attempt <= 1 {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	var last *round
 	for n := 1; n <= maxRounds; n++ {
-		stored, done, err := call.Desk.StepResult(ctx, stepName(n))
+		stored, done, err := call.Host.StepResult(ctx, stepName(n))
 		if err != nil {
 			return nil, err
 		}
@@ -200,7 +200,7 @@ func (u *underway) next(ctx context.Context, before *round, pin *pinned, r *mcp.
 		return nil, tools.RetryAfter(failf(events.CodeToolError, u.op, "the server has no room for the call now"), time.Second)
 	case n > maxRounds, len(r.InputRequests) > maxQuestions:
 		return nil, failf(events.CodeToolError, u.op, "the server asks too much: %d questions at once and %d times are the most", maxQuestions, maxRounds)
-	case u.call.Desk == nil:
+	case u.call.Host == nil:
 		return nil, failf(events.CodeToolError, u.op, "the server asks a question, and the caller of this tool has no desk: a turn of a worker has one")
 	}
 	for key, request := range r.InputRequests {
@@ -214,7 +214,7 @@ func (u *underway) next(ctx context.Context, before *round, pin *pinned, r *mcp.
 	if err != nil {
 		return nil, failf(events.CodeToolError, u.op, "what the server asks has no JSON form: %v", err)
 	}
-	stored, err := u.call.Desk.StoreStep(ctx, stepName(n), data)
+	stored, err := u.call.Host.StoreStep(ctx, stepName(n), data)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (u *underway) next(ctx context.Context, before *round, pin *pinned, r *mcp.
 }
 
 // answers asks the questions of a round, in the order of their keys.
-func (r *round) answers(ctx context.Context, op string, desk tools.Desk) (mcp.InputResponseMap, error) {
+func (r *round) answers(ctx context.Context, op string, desk tools.Host) (mcp.InputResponseMap, error) {
 	all := mcp.InputResponseMap{}
 	for _, key := range slices.Sorted(maps.Keys(r.Requests)) {
 		p, ok := r.Requests[key].(*mcp.ElicitParams)

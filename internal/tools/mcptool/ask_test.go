@@ -21,7 +21,7 @@ import (
 func atDesk(t *testing.T, tool tools.Invoker, desk *oneturntest.Desk) (string, error) {
 	t.Helper()
 	call := newCall(t, "tool", `{}`)
-	call.Desk, call.Epoch = desk, desk.NewRun()
+	call.Host, call.Epoch = desk, desk.NewRun()
 	result, err := tool.Invoke(t.Context(), call)
 	return string(result.Value), err
 }
@@ -186,7 +186,7 @@ func TestCallThatWaitsForAPersonTakesNoRoom(t *testing.T) {
 	asking := &slowDesk{asked: make(chan struct{}), answer: make(chan struct{})}
 	done := make(chan error, 1)
 	call := newCall(t, "ask", `{}`)
-	call.Desk = asking
+	call.Host = asking
 	go func() {
 		result, err := ask.Invoke(t.Context(), call)
 		if err == nil && string(result.Value) != `{"color":"red"}` {

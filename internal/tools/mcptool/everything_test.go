@@ -93,7 +93,7 @@ func useEverything(t *testing.T, server *target.MCPServer) {
 
 	desk := &oneturntest.Desk{}
 	call := newCall(t, "tool", `{"duration":0.3,"steps":3}`)
-	call.Desk = desk
+	call.Host = desk
 	_, err := tool("trigger-long-running-operation").Invoke(t.Context(), call)
 	require.NoError(t, err)
 	require.Len(t, desk.Reported(), 3)

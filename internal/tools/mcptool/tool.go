@@ -205,7 +205,7 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	for {
 		var answers mcp.InputResponseMap
 		if asked != nil {
-			if answers, err = asked.answers(ctx, op, call.Desk); err != nil {
+			if answers, err = asked.answers(ctx, op, call.Host); err != nil {
 				return tools.Result{}, err
 			}
 		}

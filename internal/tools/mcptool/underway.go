@@ -164,7 +164,7 @@ func (u *underway) structured() json.RawMessage {
 
 // progress hands on how far the call is.
 func (u *underway) progress(p *mcp.ProgressNotificationParams) {
-	if u.call.Desk == nil || u.ctx.Err() != nil {
+	if u.call.Host == nil || u.ctx.Err() != nil {
 		return
 	}
 	percent := -1.0
@@ -172,7 +172,7 @@ func (u *underway) progress(p *mcp.ProgressNotificationParams) {
 		percent = min(max(100*p.Progress/p.Total, 0), 100) //nolint:mnd // percent
 	}
 	// It is told to who looks; a call does not fail because nobody could be told.
-	_ = u.call.Desk.Progress(u.ctx, tools.Progress{Percent: percent, Message: bounded(u.redact(p.Message))})
+	_ = u.call.Host.Progress(u.ctx, tools.Progress{Percent: percent, Message: bounded(u.redact(p.Message))})
 }
 
 // meta tells the server which call it is: the names of [MetaKeys].

@@ -32,7 +32,7 @@ type conversation struct {
 	tool   *Tool
 	op     string
 	output *model.Value            // what the answer has to fit; nil takes any
-	desk   tools.Desk              // nil when the caller has none
+	desk   tools.Host              // nil when the caller has none
 	ctx    context.Context         //nolint:containedctx // all that the service asks for the call belongs to it
 	stop   context.CancelCauseFunc // ends ctx
 

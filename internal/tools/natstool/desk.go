@@ -60,7 +60,7 @@ func (c *conversation) operate(m *nats.Msg) {
 
 func (c *conversation) do(kind string, do operation.Operation, m *nats.Msg) {
 	var value operation.Reply
-	err := operation.NoDesk(c.op)
+	err := operation.NoHost(c.op)
 	if c.desk != nil {
 		value, err = do(c.ctx, c.desk)
 	}

@@ -59,7 +59,7 @@ func TestServiceUsesAllOfTheDesk(t *testing.T) {
 	for range 2 {
 		desk.NewRun()
 		call := k.call(nil)
-		call.Desk = desk
+		call.Host = desk
 		result, err := k.invoke(tool, call)
 		require.NoError(t, err)
 		require.Equal(t, `"done"`, string(result.Value))
@@ -102,7 +102,7 @@ func TestQuestionsWithoutNamesAreNumberedAsTheyCome(t *testing.T) {
 	}
 	desk.NewRun()
 	call := k.call(nil)
-	call.Desk = desk
+	call.Host = desk
 	_, err := k.invoke(k.tool(&target.NATS{Subject: "asks"}), call)
 	require.NoError(t, err)
 	got := map[string]string{}
@@ -168,7 +168,7 @@ func TestParkedQuestionEndsTheCall(t *testing.T) {
 	desk := &oneturntest.Desk{}
 	desk.NewRun()
 	call := k.call(nil)
-	call.Desk = desk
+	call.Host = desk
 	_, err := k.invoke(k.tool(&target.NATS{Subject: "asks"}), call)
 	require.ErrorIs(t, err, tools.ErrParked)
 	require.False(t, tools.IsRetryable(err))
@@ -186,7 +186,7 @@ func TestWhatTheDeskRefusesIsTheServicesToKnow(t *testing.T) {
 	desk.Expire("color")
 	desk.NewRun()
 	call := k.call(nil)
-	call.Desk = desk
+	call.Host = desk
 	_, err := k.invoke(k.tool(&target.NATS{Subject: "asks"}), call)
 	require.ErrorIs(t, err, events.ErrExpired, "it may pass on what it was told")
 	require.Contains(t, err.Error(), "too late")
@@ -194,7 +194,7 @@ func TestWhatTheDeskRefusesIsTheServicesToKnow(t *testing.T) {
 
 // broken is a desk that cannot be reached.
 type broken struct {
-	tools.Desk
+	tools.Host
 
 	err error
 }
@@ -219,18 +219,18 @@ func TestDeskThatCannotBeReachedEndsTheCall(t *testing.T) {
 	tool := k.tool(&target.NATS{Subject: "asks"})
 	for _, end := range []error{errors.New("the journal is away"), &events.Error{Code: events.CodeStateCorrupt, Msg: "a record"}} {
 		call := k.call(nil)
-		call.Desk = broken{err: end}
+		call.Host = broken{err: end}
 		_, err := k.invoke(tool, call)
 		require.ErrorIs(t, err, end)
 	}
 	call := k.call(nil)
-	call.Desk, call.UserID = broken{err: errors.New("the journal is away")}, "show"
+	call.Host, call.UserID = broken{err: errors.New("the journal is away")}, "show"
 	_, err := k.invoke(tool, call)
 	require.NoError(t, err, "what only changes the screen ends nothing")
 }
 
 // slowDesk keeps every question open until the call ends.
-type slowDesk struct{ tools.Desk }
+type slowDesk struct{ tools.Host }
 
 func (slowDesk) Ask(ctx context.Context, _ tools.Question) (tools.Answer, error) {
 	<-ctx.Done()
@@ -281,7 +281,7 @@ func TestServiceThatBreaksTheProtocolEndsItsCall(t *testing.T) {
 	tool := k.tool(&target.NATS{Subject: "rude"})
 	for _, how := range []string{"body", "kind", "no-reply", "subject", "like-an-inbox", "server", "flood"} {
 		call := k.call(nil)
-		call.UserID, call.Desk = how, slowDesk{}
+		call.UserID, call.Host = how, slowDesk{}
 		_, err := k.invoke(tool, call)
 		require.ErrorIs(t, err, events.ErrToolError, how)
 		require.Contains(t, err.Error(), "broke the protocol", how)
@@ -311,7 +311,7 @@ func TestFloodOfProgressHarmsNobody(t *testing.T) {
 	desk := &oneturntest.Desk{}
 	desk.NewRun()
 	call := k.call(nil)
-	call.Desk = desk
+	call.Host = desk
 	result, err := k.invoke(k.tool(&target.NATS{Subject: "chatty"}), call)
 	require.NoError(t, err)
 	require.Equal(t, `"done"`, string(result.Value))
@@ -363,7 +363,7 @@ func TestServiceThatGoesOnTellingItsProgressHasAnswered(t *testing.T) {
 	}}
 	desk.NewRun()
 	call := k.call(nil)
-	call.Desk = desk
+	call.Host = desk
 	result, err := k.invoke(k.tool(&target.NATS{Subject: "endless"}), call)
 	require.NoError(t, err)
 	require.Equal(t, `"done"`, string(result.Value))
@@ -381,7 +381,7 @@ func TestWhoAsksAfterTheEndIsToldSo(t *testing.T) {
 	desk := &oneturntest.Desk{}
 	desk.NewRun()
 	call := k.call(nil)
-	call.Desk = desk
+	call.Host = desk
 	_, err := k.invoke(k.tool(&target.NATS{Subject: "quick"}), call)
 	require.NoError(t, err)
 	m := <-late

@@ -164,7 +164,7 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(t.life, func() { stop(context.Cause(t.life)) })()
-	c := &conversation{tool: t, op: op, output: e.output, desk: call.Desk, ctx: ctx, stop: stop}
+	c := &conversation{tool: t, op: op, output: e.output, desk: call.Host, ctx: ctx, stop: stop}
 	if err := c.open(); err != nil {
 		return tools.Result{}, err
 	}

@@ -19,7 +19,7 @@
 //
 // # People
 //
-// A call reaches its [tools.Call.Desk] by frames: it asks, shows, dismisses, tells its progress and
+// A call reaches its [tools.Call.Host] by frames: it asks, shows, dismisses, tells its progress and
 // keeps steps, up to 64 at once, each with a number that the worker answers by. A call with open
 // questions takes no room: others run in its process, sync ones on threads of their own while the
 // main thread waits, and it goes on beside them. When its context ends, for example because its turn

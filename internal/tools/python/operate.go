@@ -78,7 +78,7 @@ func (c *child) operate(r *reply) {
 // the process ends what waits for it.
 func (c *child) finishOperation(ctx context.Context, p *pending, r *reply, do operation.Operation) {
 	var value operation.Reply
-	err := operation.NoDesk(p.op)
+	err := operation.NoHost(p.op)
 	if p.desk != nil {
 		value, err = do(ctx, p.desk)
 	}

@@ -22,7 +22,7 @@ type pending struct {
 	done             chan outcome  // buffered, gets exactly one
 
 	secrets *secrets.Scrubber // what the call was handed, nil when it can ask nobody
-	desk    tools.Desk        // nil when the caller has none
+	desk    tools.Host        // nil when the caller has none
 	call    context.Context   //nolint:containedctx // what the process asks for the call belongs to it
 	halted  chan struct{}     // closed when the call is stopped at its desk; ctx says why
 	work    sync.WaitGroup    // operations at the desk
@@ -50,7 +50,7 @@ type pending struct {
 
 func newPending(ctx context.Context, op, function, key string, call *tools.Call) *pending {
 	return &pending{
-		op: op, function: function, key: key, enter: call.Enter, desk: call.Desk, secrets: call.Secrets, call: ctx,
+		op: op, function: function, key: key, enter: call.Enter, desk: call.Host, secrets: call.Secrets, call: ctx,
 		tool: call.Name, chat: call.Turn.Chat, turn: call.CallID,
 		entered: make(chan struct{}), halted: make(chan struct{}), done: make(chan outcome, 1),
 	}

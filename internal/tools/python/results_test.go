@@ -178,12 +178,12 @@ def percent(): oneturn.progress(10 ** 400, "x" * 5000)
 		"context": "context_variables.x is an object, which has no public attributes; set its data",
 	} {
 		call, d := newCall(t, function, `{}`), newDesk()
-		call.Desk, call.Context = d, map[string]any{}
+		call.Host, call.Context = d, map[string]any{}
 		_, err := k.pool.Tool("WF", "t.py", function).Invoke(t.Context(), call)
 		require.Equal(t, want, message(t, err, events.CodeToolError), function)
 	}
 	call, d := newCall(t, "percent", `{}`), newDesk()
-	call.Desk = d
+	call.Host = d
 	_, err := k.pool.Tool("WF", "t.py", "percent").Invoke(t.Context(), call)
 	require.NoError(t, err)
 	require.Equal(t, []tools.Progress{{Percent: -1, Message: strings.Repeat("x", 1000)}}, d.progress)
@@ -218,7 +218,7 @@ def hidden(): return {"client": Hidden()}
 `)
 	const want = `{"account":{"name":"ada","token":"**********"},"list":[{"url":"https://a.example"},{"user":"ada"}],"_id":"a key of the data stays"}`
 	call, d := newCall(t, "who", `{}`), newDesk()
-	call.Desk, call.Context = d, map[string]any{}
+	call.Host, call.Context = d, map[string]any{}
 	result, err := k.pool.Tool("WF", "t.py", "who").Invoke(t.Context(), call)
 	require.NoError(t, err)
 	require.JSONEq(t, want, string(result.Value))

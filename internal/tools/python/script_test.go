@@ -119,14 +119,14 @@ func (d *desk) StoreStep(_ context.Context, name string, result json.RawMessage)
 }
 
 // at runs t.py's function at a desk.
-func (k *kit) at(ctx context.Context, d tools.Desk, function, args string) (tools.Result, error) {
+func (k *kit) at(ctx context.Context, d tools.Host, function, args string) (tools.Result, error) {
 	call := newCall(k.tb, function, args)
-	call.Desk = d
+	call.Host = d
 	return k.pool.Tool("WF", "t.py", function).Invoke(ctx, call)
 }
 
 // valueAt runs t.py's function at a desk; it must succeed.
-func (k *kit) valueAt(d tools.Desk, function, args string) string {
+func (k *kit) valueAt(d tools.Host, function, args string) string {
 	k.tb.Helper()
 	ctx, cancel := context.WithTimeout(k.tb.Context(), 20*time.Second)
 	defer cancel()
@@ -136,11 +136,11 @@ func (k *kit) valueAt(d tools.Desk, function, args string) string {
 }
 
 // background runs t.py's function at a desk in the background.
-func (k *kit) background(ctx context.Context, d tools.Desk, function, args string) (ended chan error, value *string) {
+func (k *kit) background(ctx context.Context, d tools.Host, function, args string) (ended chan error, value *string) {
 	k.tb.Helper()
 	ended, value = make(chan error, 1), new(string)
 	call := newCall(k.tb, function, args)
-	call.Desk = d
+	call.Host = d
 	go func() {
 		result, err := k.pool.Tool("WF", "t.py", function).Invoke(ctx, call)
 		*value = string(result.Value)

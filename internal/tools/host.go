@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Desk is what a running call can reach besides its arguments: people, the screen, and the
+// Host is what a running call can reach besides its arguments: people, the screen, and the
 // memory of its turn. Its methods are safe for concurrent use. After an error of kind
 // [ErrParked] the call must return; nothing that it returns is used.
-type Desk interface {
+type Host interface {
 	// Ask puts a question to a person and returns the answer, whenever it comes. It returns an
 	// error with code expired when the time for an answer has passed, with another code when the
 	// turn has to end, and [ErrParked] when the turn goes on later, in another run.
@@ -34,9 +34,9 @@ type Desk interface {
 // then. It is the cause of the call's context as well.
 var ErrParked = errors.New("the turn is parked until somebody answers: this run of the tool ends here")
 
-// ErrTooManyWait is in the error of a question that was not asked because the turn cannot be parked, and
+// ErrTooManyWaiting is in the error of a question that was not asked because the turn cannot be parked, and
 // the worker keeps as many of those of its tenant in memory as it may.
-var ErrTooManyWait = errors.New("too many turns wait for people in the memory of this worker")
+var ErrTooManyWaiting = errors.New("too many turns wait for people in the memory of this worker")
 
 // Question is what a tool asks.
 type Question struct {
