@@ -140,8 +140,8 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 	done <<<"$$targets"
 
 .PHONY: demo
-demo: build ## build, then show the promise at work: one turn sent three times, one tool run
-	bin/publisher demo
+demo: build ## build, then kill workers while they run tools and count the runs
+	@CGO_ENABLED=0 go run -trimpath ./examples/demo -worker bin/worker
 
 .PHONY: up
 up: ## start NATS and two workers with Docker Compose, with a password in .env, and wait until they are ready

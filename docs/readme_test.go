@@ -70,7 +70,7 @@ func (s *shell) run(script string) string {
 			s.worker = nil
 			lines[i] = ""
 		case strings.HasPrefix(line, "make demo"):
-			lines[i] = filepath.Join(bin(s.t), "publisher") + " demo"
+			lines[i] = s.build("bin/demo", "./examples/demo") + " -worker " + filepath.Join(bin(s.t), "worker")
 		case strings.HasPrefix(line, "nats-server "):
 			s.serve()
 			lines[i] = ""

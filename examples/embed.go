@@ -1,5 +1,5 @@
-// Package examples holds the files of the first examples, for publisher example and publisher
-// demo: they work without a clone of the repository.
+// Package examples embeds the files of the first examples: publisher example prints turns of
+// 01-hello without a clone of the repository, and examples/demo runs the workflows of both.
 package examples
 
 import "embed"

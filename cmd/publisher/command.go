@@ -27,6 +27,6 @@ func command(env cli.Lookup) *cobra.Command {
 			"the answer was accepted; 1 not so; 2 wrong usage or configuration; 130 ended by a second signal.",
 	}, cli.ReadBuild().Text("publisher"))
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(publishCommand(env), answerCommand(env), cancelCommand(env), exampleCommand(env), demoCommand(env), cli.Version(env))
+	root.AddCommand(publishCommand(env), answerCommand(env), cancelCommand(env), exampleCommand(env), cli.Version(env))
 	return root
 }

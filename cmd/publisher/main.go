@@ -4,7 +4,6 @@
 //	publisher answer CHAT TOOL_CALL_ID JSON
 //	publisher cancel --chat CHAT --turn TURN
 //	publisher example > turns.jsonl
-//	publisher demo
 //
 // Exit codes: 0 when everything was published and, with --wait, every turn ended with success;
 // 1 when not; 2 for wrong usage or configuration; 130 when a second signal ended it.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -175,17 +174,4 @@ func TestStandardInputThatNeverEndsDoesNotHoldTheCommand(t *testing.T) {
 	code := run(t.Context(), []string{"publish", "-", "--nats", s.URL(), "--timeout", "50ms"}, env, in, &stdout, &stderr)
 	require.Equal(t, cli.Failed, code)
 	require.Contains(t, stderr.String(), "stdin: not all was published: the command's time limit of 50ms is over, see --timeout")
-}
-
-func TestWorkerOfTheDemoIsTheOneBesideOrTheOneNamed(t *testing.T) {
-	t.Parallel()
-	_, err := findWorker("")
-	require.ErrorContains(t, err, "make build")
-	_, err = findWorker(filepath.Join(t.TempDir(), "none"))
-	require.ErrorContains(t, err, "--worker PATH")
-	self, err := os.Executable()
-	require.NoError(t, err)
-	path, err := findWorker(self)
-	require.NoError(t, err)
-	require.Equal(t, self, path)
 }

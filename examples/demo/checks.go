@@ -1,4 +1,7 @@
-package demo
+// checks.go reads the evidence: the ledger file, events as a subscriber sees them, and the
+// workers' metrics. None of them depends on what the journal of the turns reports.
+
+package main
 
 import (
 	"bufio"
@@ -32,7 +35,7 @@ type ledger string
 // run is one line of the ledger.
 type run struct {
 	Tool   string `json:"tool"`
-	What   string `json:"what"` // what a tool that asks people has come to, "" for others
+	What   string `json:"what"` // the step that a tool with questions has reached, "" for other tools
 	Turn   string `json:"turn"`
 	Epoch  int    `json:"epoch"`  // 1 for the first owner of the turn
 	Worker int    `json:"worker"` // process id of the worker
@@ -91,7 +94,7 @@ type tally struct {
 	n  map[string]int // by key
 }
 
-// event counts one. An event that names no turn is counted too: it should not be there.
+// event counts one event. An event without a turn is counted too, so that a check fails.
 func (t *tally) event(body []byte) {
 	turn := "without a turn"
 	if m, err := events.Parse(body); err == nil {
@@ -115,7 +118,7 @@ func (t *tally) event(body []byte) {
 // settle is how long a tally may take to see what has been sent.
 const settle = 2 * time.Second
 
-// wait returns the counts once there are events of so many keys, or after a while.
+// wait returns the counts once events of so many keys were seen, or after settle.
 func (t *tally) wait(ctx context.Context, keys int) map[string]int {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
@@ -167,5 +170,5 @@ func metric(text io.Reader, name string) (int, error) {
 	if err := lines.Err(); err != nil {
 		return 0, fmt.Errorf("metric %s: %w", name, err)
 	}
-	return 0, fmt.Errorf("metric %s: there is none", name)
+	return 0, fmt.Errorf("metric %s not found", name)
 }

@@ -1,4 +1,7 @@
-package demo
+// setup.go starts the parts of the demo (server, streams, workers, subscriptions), ends them in
+// reverse order, and prints the report.
+
+package main
 
 import (
 	"context"
@@ -23,39 +26,39 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// stage is what the scenes play on.
-type stage struct {
+// demo holds what the scenarios use.
+type demo struct {
 	out       io.Writer
 	client    *oneturn.Client
-	crew      *crew
+	workers   *workerGroup
 	ledger    ledger
 	responses tally
 	questions tally // by their ids
 	parks     tally // by turn
-	checks    int   // promises looked at
+	checks    int   // promises checked
 	broken    int   // of them, not kept
 
-	down []func() error // undoes what was raised, last first
+	cleanUps []func() error // run in reverse order
 }
 
-// ackWait is how long a worker may be silent before its turns go to another one. The default
-// is 30 s; nobody wants to watch that.
+// ackWait is how long a worker may be silent before its turns are redelivered to another one.
+// The default of 30 s would make the demo long.
 const ackWait = 2 * time.Second
 
-// raise starts the server and two workers. On an error it leaves nothing behind.
-func raise(ctx context.Context, o Options) (_ *stage, err error) {
-	s := &stage{out: o.Out, questions: tally{key: questionOf}, parks: tally{key: parkedTurn}}
+// newDemo starts the server and two workers. On an error it removes what it created.
+func newDemo(ctx context.Context, o options) (_ *demo, err error) {
+	d := &demo{out: o.out, questions: tally{key: questionOf}, parks: tally{key: parkedTurn}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.strike())
+			err = errors.Join(err, d.cleanUp())
 		}
 	}()
 	dir, err := os.MkdirTemp("", "oneturn-demo-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the demo: %w", err)
 	}
-	s.later(func() error { return os.RemoveAll(dir) })
-	s.ledger = ledger(filepath.Join(dir, "ledger.jsonl"))
+	d.onCleanUp(func() error { return os.RemoveAll(dir) })
+	d.ledger = ledger(filepath.Join(dir, "ledger.jsonl"))
 	workflows := filepath.Join(dir, "workflows")
 	if err := unpack(workflows); err != nil {
 		return nil, err
@@ -64,33 +67,33 @@ func raise(ctx context.Context, o Options) (_ *stage, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.later(server.Stop)
-	if err := s.connect(ctx, server); err != nil {
+	d.onCleanUp(server.Stop)
+	if err := d.connect(ctx, server); err != nil {
 		return nil, err
 	}
-	s.crew = &crew{o: o, dir: dir, args: []string{
+	d.workers = &workerGroup{o: o, dir: dir, args: []string{
 		"--nats", server.URL(), "--workflows", workflows, "--watch=false", "--http", "127.0.0.1:0",
 		"--tool-env", helloLedger + "," + studioLedger, "--park-after", parkAfter.String(), "--soft-stop", "1s", "--log-level", "warn", "-o", "json",
-	}, env: append(quietEnvironment(os.Environ()), helloLedger+"="+string(s.ledger), studioLedger+"="+string(s.ledger))}
-	if o.Python != "" {
-		s.crew.args = append(s.crew.args, "--python", o.Python)
+	}, env: append(quietEnvironment(os.Environ()), helloLedger+"="+string(d.ledger), studioLedger+"="+string(d.ledger))}
+	if o.python != "" {
+		d.workers.args = append(d.workers.args, "--python", o.python)
 	}
-	s.later(s.crew.dismiss)
+	d.onCleanUp(d.workers.stop)
 	for range 2 {
-		if _, err := s.crew.hire(ctx); err != nil {
+		if _, err := d.workers.start(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return s, nil
+	return d, nil
 }
 
-// connect makes streams and buckets, and listens to the responses as a frontend would.
-func (s *stage) connect(ctx context.Context, server *embedded.Server) error {
+// connect creates streams and buckets, and subscribes to the responses as a frontend does.
+func (d *demo) connect(ctx context.Context, server *embedded.Server) error {
 	nc, err := server.Conn(config.ConnOptions("oneturn-demo", slog.New(slog.DiscardHandler))...)
 	if err != nil {
 		return err
 	}
-	s.later(func() error { nc.Close(); return nil })
+	d.onCleanUp(func() error { nc.Close(); return nil })
 	plan, err := provision.New(provision.Options{AckWait: ackWait})
 	if err != nil {
 		return err
@@ -107,15 +110,15 @@ func (s *stage) connect(ctx context.Context, server *embedded.Server) error {
 		return err
 	}
 	for subject, to := range map[string]*tally{
-		space.EventsOfKind(events.KindToolResponse):        &s.responses,
-		space.EventsOfKind(subjects.KindAsk + ".*"):        &s.questions,
-		space.Live("demo", "demo", events.KindRunComplete): &s.parks,
+		space.EventsOfKind(events.KindToolResponse):        &d.responses,
+		space.EventsOfKind(subjects.KindAsk + ".*"):        &d.questions,
+		space.Live("demo", "demo", events.KindRunComplete): &d.parks,
 	} {
 		if err := to.listen(nc, subject); err != nil {
 			return err
 		}
 	}
-	s.client, err = oneturn.NewClient(nc, oneturn.ClientOptions{WithoutMsgID: true})
+	d.client, err = oneturn.NewClient(nc, oneturn.ClientOptions{WithoutMsgID: true})
 	return err
 }
 
@@ -133,54 +136,54 @@ func unpack(dir string) error {
 	return nil
 }
 
-func (s *stage) later(f func() error) { s.down = append(s.down, f) }
+func (d *demo) onCleanUp(f func() error) { d.cleanUps = append(d.cleanUps, f) }
 
-// strike takes everything down.
-func (s *stage) strike() error {
-	errs := make([]error, 0, len(s.down))
-	for i := range s.down {
-		errs = append(errs, s.down[len(s.down)-1-i]())
+// cleanUp ends and removes everything, last first.
+func (d *demo) cleanUp() error {
+	errs := make([]error, 0, len(d.cleanUps))
+	for i := range d.cleanUps {
+		errs = append(errs, d.cleanUps[len(d.cleanUps)-1-i]())
 	}
-	s.down = nil
+	d.cleanUps = nil
 	return errors.Join(errs...)
 }
 
-// tellf writes a line of the story.
-func (s *stage) tellf(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
+// printf writes a line of the report.
+func (d *demo) printf(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
-// sayf writes what a scene has seen.
-func (s *stage) sayf(format string, args ...any) { s.tellf("   "+format, args...) }
+// detailf writes a line below a scenario.
+func (d *demo) detailf(format string, args ...any) { d.printf("   "+format, args...) }
 
 // checkf writes whether a promise was kept.
-func (s *stage) checkf(kept bool, format string, args ...any) {
-	s.checks++
+func (d *demo) checkf(kept bool, format string, args ...any) {
+	d.checks++
 	mark := "ok "
 	if !kept {
 		mark = "NO "
-		s.broken++
+		d.broken++
 	}
-	s.sayf(mark+format, args...)
+	d.detailf(mark+format, args...)
 }
 
-// await waits for the response of a turn and tells of it.
-func (s *stage) await(ctx context.Context, t *oneturn.Turn, begin time.Time) (*oneturn.Response, error) {
-	r, err := s.client.Await(ctx, t.TurnID)
+// await waits for the response of a turn and prints it.
+func (d *demo) await(ctx context.Context, t *oneturn.Turn, begin time.Time) (*oneturn.Response, error) {
+	r, err := d.client.Await(ctx, t.TurnID)
 	if err != nil {
 		return nil, err
 	}
-	s.sayf("response after %d ms: %s, %q", time.Since(begin).Milliseconds(), r.Status, r.Content)
+	d.detailf("response after %d ms: %s, %q", time.Since(begin).Milliseconds(), r.Status, r.Content)
 	return r, nil
 }
 
 // duplicates waits until the workers have counted so many duplicates, or it is clear that they
 // will not, and returns what they have.
-func (s *stage) duplicates(ctx context.Context, want int) (int, error) {
+func (d *demo) duplicates(ctx context.Context, want int) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 4*ackWait)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		n, err := s.crew.sum(ctx, "oneturn_duplicates_total")
+		n, err := d.workers.sum(ctx, "oneturn_duplicates_total")
 		if err != nil || n >= want {
 			return n, err
 		}

@@ -1,4 +1,4 @@
-package demo
+package main
 
 import (
 	"bytes"
@@ -20,13 +20,13 @@ import (
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
-// A test binary that is started with this variable plays a worker.
+// A test binary that is started with this variable runs as a worker.
 const roleVariable = "ONETURN_DEMO_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
 	case "ready": // prints its start and waits to be killed
-		fmt.Println(`{"http":"http://127.0.0.1:9"}`) //nolint:forbidigo // it plays a process
+		fmt.Println(`{"http":"http://127.0.0.1:9"}`) //nolint:forbidigo // it is a process
 		select {}
 	case "ends":
 		fmt.Fprintln(os.Stderr, "no workflows today")
@@ -35,16 +35,16 @@ func TestMain(m *testing.M) {
 	oneturntest.VerifyNoLeaks(m)
 }
 
-func testCrew(t *testing.T, role string) *crew {
+func testWorkers(t *testing.T, role string) *workerGroup {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	c := &crew{o: Options{Worker: self}, dir: t.TempDir(), env: []string{roleVariable + "=" + role}}
-	t.Cleanup(func() { require.NoError(t, c.dismiss()) })
+	c := &workerGroup{o: options{worker: self}, dir: t.TempDir(), env: []string{roleVariable + "=" + role}}
+	t.Cleanup(func() { require.NoError(t, c.stop()) })
 	return c
 }
 
-func TestLedgerKnowsTheRunsOfATurnAndLeavesAHalfWrittenLine(t *testing.T) {
+func TestLedgerReturnsTheRunsOfATurnWithoutAHalfWrittenLine(t *testing.T) {
 	t.Parallel()
 	l := ledger(filepath.Join(t.TempDir(), "ledger.jsonl"))
 	runs, err := l.of("t1")
@@ -78,7 +78,7 @@ func TestMetricIsReadByItsWholeName(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	_, err = metric(strings.NewReader(text), "oneturn_other")
-	require.ErrorContains(t, err, "there is none")
+	require.ErrorContains(t, err, "not found")
 	_, err = metric(strings.NewReader("a b\n"), "a")
 	require.Error(t, err)
 }
@@ -94,7 +94,7 @@ func TestMetricsOfAllLivingWorkersAreAdded(t *testing.T) {
 		s.Close()
 		http.DefaultClient.CloseIdleConnections()
 	})
-	c := &crew{all: []*worker{{}, {}, {gone: true}}}
+	c := &workerGroup{all: []*worker{{}, {}, {gone: true}}}
 	for _, w := range c.all {
 		w.start.HTTP = s.URL
 	}
@@ -103,7 +103,7 @@ func TestMetricsOfAllLivingWorkersAreAdded(t *testing.T) {
 	require.Equal(t, 4, n)
 }
 
-func TestTallyCountsEachTurnAndWhatShouldNotBeThere(t *testing.T) {
+func TestTallyCountsEachTurnAndEventsWithoutATurn(t *testing.T) {
 	t.Parallel()
 	var n tally
 	for _, body := range []string{`{"type":"chat.tool_response","data":{"turn":"t1"}}`, `{"turn":"t2"}`, `{"turn":"t1"}`, "nonsense"} {
@@ -112,57 +112,57 @@ func TestTallyCountsEachTurnAndWhatShouldNotBeThere(t *testing.T) {
 	require.Equal(t, map[string]int{"t1": 2, "t2": 1, "without a turn": 1}, n.wait(t.Context(), 3))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Len(t, n.wait(ctx, 99), 3, "it gives up")
+	require.Len(t, n.wait(ctx, 99), 3, "it stops waiting")
 }
 
 func TestOnlyOurOwnWorkerIsKilled(t *testing.T) {
 	t.Parallel()
-	c := testCrew(t, "ready")
-	w, err := c.hire(t.Context())
+	c := testWorkers(t, "ready")
+	w, err := c.start(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "http://127.0.0.1:9", w.start.HTTP)
-	require.ErrorContains(t, c.kill(os.Getpid()), "none of our workers")
+	require.ErrorContains(t, c.kill(os.Getpid()), "not one of the workers")
 	require.False(t, w.gone)
 	require.NoError(t, c.kill(w.pid()))
 	require.True(t, w.gone)
-	require.Error(t, c.kill(w.pid()), "it is gone: its number may be somebody else's by now")
+	require.Error(t, c.kill(w.pid()), "it is gone: another process may have its number by now")
 	require.Empty(t, c.String())
 }
 
-func TestWorkersAreGoneWhenTheCrewIsDismissed(t *testing.T) {
+func TestWorkersAreGoneAfterStop(t *testing.T) {
 	t.Parallel()
-	c := testCrew(t, "ready")
+	c := testWorkers(t, "ready")
 	for range 2 {
-		_, err := c.hire(t.Context())
+		_, err := c.start(t.Context())
 		require.NoError(t, err)
 	}
-	require.NoError(t, c.dismiss())
+	require.NoError(t, c.stop())
 	for _, w := range c.all {
 		require.ErrorIs(t, w.cmd.Process.Kill(), os.ErrProcessDone)
 	}
 }
 
-func TestWorkerThatDoesNotStartLeavesItsLastWords(t *testing.T) {
+func TestErrorOfAWorkerThatDoesNotStartHasItsLog(t *testing.T) {
 	t.Parallel()
-	_, err := testCrew(t, "ends").hire(t.Context())
-	require.ErrorContains(t, err, "it ended")
+	_, err := testWorkers(t, "ends").start(t.Context())
+	require.ErrorContains(t, err, "process ended")
 	require.ErrorContains(t, err, "no workflows today")
-	c := testCrew(t, "ready")
-	c.o.Worker = filepath.Join(t.TempDir(), "none")
-	_, err = c.hire(t.Context())
+	c := testWorkers(t, "ready")
+	c.o.worker = filepath.Join(t.TempDir(), "none")
+	_, err = c.start(t.Context())
 	require.ErrorContains(t, err, "make build")
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
-	c = testCrew(t, "ready")
+	c = testWorkers(t, "ready")
 	c.env = []string{roleVariable + "=ready"}
-	_, err = c.hire(ctx)
+	_, err = c.start(ctx)
 	if err != nil { // it may have been faster
 		require.ErrorContains(t, err, "enough")
 	}
 }
 
-func TestUnpackedExampleBindsTheToolsOfTheScenes(t *testing.T) {
+func TestUnpackedExamplesBindTheToolsOfTheScenarios(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "workflows")
 	require.NoError(t, unpack(dir))
@@ -187,21 +187,34 @@ func TestWorkersOfTheDemoIgnoreSettingsOfTheEnvironment(t *testing.T) {
 func TestBrokenPromiseIsCountedAndShown(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	s := &stage{out: &out}
-	s.checkf(true, "the ledger has %s", count(1, "run"))
-	s.checkf(false, "the ledger has %s", count(2, "run"))
+	d := &demo{out: &out}
+	d.checkf(true, "the ledger has %s", count(1, "run"))
+	d.checkf(false, "the ledger has %s", count(2, "run"))
 	require.Equal(t, "   ok the ledger has 1 run\n   NO the ledger has 2 runs\n", out.String())
-	require.Equal(t, 2, s.checks)
-	require.Equal(t, 1, s.broken)
+	require.Equal(t, 2, d.checks)
+	require.Equal(t, 1, d.broken)
 }
 
-func TestDemoWithoutAWorkerLeavesNothingBehind(t *testing.T) {
+func TestDemoWithoutAWorkerRemovesItsFiles(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	err := Run(t.Context(), Options{Worker: filepath.Join(tmp, "none"), Out: &bytes.Buffer{}})
+	err := runDemo(t.Context(), options{worker: filepath.Join(tmp, "none"), out: &bytes.Buffer{}})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	left, err := os.ReadDir(tmp)
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.NotErrorIs(t, err, exec.ErrNotFound)
+}
+
+func TestWorkerThatIsNotFoundIsReportedWithTheFix(t *testing.T) {
+	t.Parallel()
+	_, err := findWorker(filepath.Join("bin", "worker"))
+	require.ErrorContains(t, err, "make build")
+	_, err = findWorker(filepath.Join(t.TempDir(), "none"))
+	require.ErrorContains(t, err, "-worker PATH")
+	self, err := os.Executable()
+	require.NoError(t, err)
+	path, err := findWorker(self)
+	require.NoError(t, err)
+	require.Equal(t, self, path)
 }

@@ -1,4 +1,7 @@
-package demo
+// workers.go starts, kills and measures the worker processes. A worker is ready when it has
+// printed its first line; its log goes to a file, whose end is part of every error.
+
+package main
 
 import (
 	"bufio"
@@ -16,9 +19,9 @@ import (
 	"time"
 )
 
-// crew is the worker processes.
-type crew struct {
-	o    Options
+// workerGroup holds the worker processes.
+type workerGroup struct {
+	o    options
 	dir  string   // of their logs
 	args []string // of each
 	env  []string // of each
@@ -30,7 +33,7 @@ type crew struct {
 type worker struct {
 	cmd   *exec.Cmd
 	out   *bufio.Reader
-	log   string // file with what it wrote to standard error
+	log   string // file with its standard error
 	start struct {
 		HTTP string `json:"http"`
 	}
@@ -42,11 +45,11 @@ func (w *worker) pid() int { return w.cmd.Process.Pid }
 // startTimeout bounds the start of a worker, most of which is Python's.
 const startTimeout = 20 * time.Second
 
-// hire starts a worker and waits until it consumes: that is when it prints its start.
-func (c *crew) hire(ctx context.Context) (*worker, error) {
-	w := &worker{cmd: exec.Command(c.o.Worker, c.args...), log: filepath.Join(c.dir, fmt.Sprintf("worker-%d.log", len(c.all)+1))} //nolint:noctx // dismiss kills it, in every case
+// start starts a worker and waits until it consumes, which is when it prints its first line.
+func (c *workerGroup) start(ctx context.Context) (*worker, error) {
+	w := &worker{cmd: exec.Command(c.o.worker, c.args...), log: filepath.Join(c.dir, fmt.Sprintf("worker-%d.log", len(c.all)+1))} //nolint:noctx // stop kills it, in every case
 	w.cmd.Env, w.cmd.Dir = c.env, c.dir
-	diesWithUs(w.cmd)
+	killWithParent(w.cmd)
 	log, err := os.Create(w.log)
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
@@ -58,12 +61,12 @@ func (c *crew) hire(ctx context.Context) (*worker, error) {
 		err = w.cmd.Start()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start a worker: %w: build it with make build, or name it with --worker PATH", err)
+		return nil, fmt.Errorf("start a worker: %w: build it with make build, or set -worker PATH", err)
 	}
 	w.out = bufio.NewReader(out)
 	c.all = append(c.all, w)
 	if err := w.ready(ctx); err != nil {
-		return nil, fmt.Errorf("start worker %s: %w%s", c.o.Worker, err, c.lastWords())
+		return nil, fmt.Errorf("start worker %s: %w%s", c.o.worker, err, c.logTail())
 	}
 	return w, nil
 }
@@ -83,27 +86,28 @@ func (w *worker) ready(ctx context.Context) error {
 	select {
 	case err := <-read:
 		if errors.Is(err, io.EOF) {
-			err = errors.New("it ended")
+			err = errors.New("process ended")
 		}
 		return err
 	case <-timeout.C:
-		return fmt.Errorf("it was not ready after %s", startTimeout)
+		return fmt.Errorf("not ready after %s", startTimeout)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
 // kill kills the worker with this process id, and no other process.
-func (c *crew) kill(pid int) error {
+func (c *workerGroup) kill(pid int) error {
 	for _, w := range c.all {
 		if !w.gone && w.pid() == pid {
 			return w.end()
 		}
 	}
-	return fmt.Errorf("process %d is none of our workers %s", pid, c)
+	return fmt.Errorf("process %d is not one of the workers %s", pid, c)
 }
 
-// end kills a worker and waits until it is gone. There is no gentle way: that is the point.
+// end kills a worker and waits until it is gone. It is never stopped gently: the demo shows
+// what happens after a crash.
 func (w *worker) end() error {
 	w.gone = true
 	err := w.cmd.Process.Kill()
@@ -117,8 +121,8 @@ func (w *worker) end() error {
 	return err
 }
 
-// dismiss kills all that are left.
-func (c *crew) dismiss() error {
+// stop kills all workers that still run.
+func (c *workerGroup) stop() error {
 	var errs []error
 	for _, w := range c.all {
 		if !w.gone {
@@ -128,8 +132,8 @@ func (c *crew) dismiss() error {
 	return errors.Join(errs...)
 }
 
-// sum adds a metric up over all workers that live.
-func (c *crew) sum(ctx context.Context, name string) (int, error) {
+// sum returns the sum of a metric over all workers that still run.
+func (c *workerGroup) sum(ctx context.Context, name string) (int, error) {
 	total := 0
 	for _, w := range c.all {
 		if w.gone {
@@ -144,8 +148,8 @@ func (c *crew) sum(ctx context.Context, name string) (int, error) {
 	return total, nil
 }
 
-// String lists the process ids of all workers that live.
-func (c *crew) String() string {
+// String lists the process ids of all workers that still run.
+func (c *workerGroup) String() string {
 	var pids []string
 	for _, w := range c.all {
 		if !w.gone {
@@ -155,8 +159,8 @@ func (c *crew) String() string {
 	return strings.Join(pids, " and ")
 }
 
-// lastWords is the end of the workers' logs, for the case that something went wrong.
-func (c *crew) lastWords() string {
+// logTail returns the end of the workers' logs, for error messages.
+func (c *workerGroup) logTail() string {
 	const most = 10
 	var b strings.Builder
 	for _, w := range c.all {
@@ -170,7 +174,7 @@ func (c *crew) lastWords() string {
 	return b.String()
 }
 
-// quietEnvironment is an environment without settings that would change how the workers run.
+// quietEnvironment returns env without the settings that would change how the workers run.
 func quietEnvironment(env []string) []string {
 	quiet := []string{}
 	for _, entry := range env {
