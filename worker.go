@@ -168,8 +168,8 @@ func (w *Worker) run(ctx context.Context) error {
 	in, err := inbox.New(w.nc, inbox.Options{
 		Stream: w.space.InStream(), Consumer: w.space.WorkerConsumer(w.c.Pool), Slots: w.c.Slots,
 		AckWait: ackWait, SoftStop: w.c.SoftStop, Logger: w.c.Logger,
-		Learn:  func(c jetstream.ConsumerConfig) { h.SetMaxAckPending(c.MaxAckPending) },
-		Handle: func(ctx context.Context, d *inbox.Delivery) { w.handle(ctx, h, d) },
+		OnConfig: func(c jetstream.ConsumerConfig) { h.SetMaxAckPending(c.MaxAckPending) },
+		Handle:   func(ctx context.Context, d *inbox.Delivery) { w.handle(ctx, h, d) },
 	})
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (w *Worker) run(ctx context.Context) error {
 	})
 	sides.Go(func() { w.timers(side, kv, h, pages, ackWait, fail) })
 	sides.Go(func() { w.watch(side) })
-	sides.Go(func() { w.tools.Learn(side) })
+	sides.Go(func() { w.tools.Discover(side) })
 	sides.Go(func() { w.lookAgain(side, h) })
 	look := w.guardStore()
 	look(side) // before the first pull

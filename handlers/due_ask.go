@@ -59,8 +59,8 @@ const dueTogether = 250 * time.Millisecond
 // are spread over the time until the next ones do: turns that run would have to wait for all of them.
 func (t *Timers) again(ctx context.Context, m *Message, subject string) Disposition {
 	if m.Slot != nil {
-		m.Slot.Away()
-		defer m.Slot.Back()
+		m.Slot.Release()
+		defer m.Slot.Reacquire()
 	}
 	wait := time.NewTimer(spread(m.Lease.Seq, dueTogether))
 	defer wait.Stop()

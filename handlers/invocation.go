@@ -81,7 +81,7 @@ func (r *run) waitsForLimit(begins bool) {
 		l.timer.Stop()
 		if l.away {
 			l.away = false
-			r.t.m.Slot.Back()
+			r.t.m.Slot.Reacquire()
 			r.h.waits.limited.free(r.t.key.App)
 			r.h.Metrics.InFlight.Inc()
 		}
@@ -98,6 +98,6 @@ func (r *run) goAway() {
 		return
 	}
 	l.away = true
-	r.t.m.Slot.Away()
+	r.t.m.Slot.Release()
 	h.Metrics.InFlight.Dec()
 }

@@ -55,9 +55,9 @@ type liveEvent struct {
 // slots counts who is away.
 type slots struct{ away atomic.Int32 }
 
-func (s *slots) Away() { s.away.Add(1) }
+func (s *slots) Release() { s.away.Add(1) }
 
-func (s *slots) Back() { s.away.Add(-1) }
+func (s *slots) Reacquire() { s.away.Add(-1) }
 
 // Load implements [handlers.ContextStore].
 func (o *office) Load(_ context.Context, _, _ string, snapshot map[string]any) (map[string]any, error) {

@@ -24,9 +24,9 @@ const parkAgain = 20 * time.Millisecond
 
 // Slot is what a message that is handled takes of the worker.
 type Slot interface {
-	// Away says that the handler only waits: others may have the slot, until Back.
-	Away()
-	Back()
+	// Release frees the slot while the handler only waits; Reacquire takes one again and never blocks.
+	Release()
+	Reacquire()
 }
 
 // parkable reports whether the run may end while its turn goes on.
@@ -45,7 +45,7 @@ func (r *run) begin() {
 	}
 	if !w.crowded && r.t.m.Slot != nil {
 		w.away = true
-		r.t.m.Slot.Away()
+		r.t.m.Slot.Release()
 		h.Metrics.InFlight.Dec()
 	}
 	delay := h.ParkAfter
@@ -71,7 +71,7 @@ func (r *run) rest() {
 	w.timer.Stop()
 	if w.away {
 		w.away = false
-		r.t.m.Slot.Back()
+		r.t.m.Slot.Reacquire()
 		r.h.Metrics.InFlight.Inc()
 	}
 	if w.counted {

@@ -111,7 +111,7 @@ func inspect(ctx context.Context, command, dir, interpreter string) (*bindings.S
 		chosen := interpreter
 		if chosen == "" && len(files) > 0 {
 			var err error
-			if chosen, err = python.Outside(root); err != nil {
+			if chosen, err = python.TrustedInterpreter(root); err != nil {
 				return nil, err
 			}
 		}

@@ -3,10 +3,10 @@ package inbox
 // maxAway bounds how many deliveries may be away at once.
 const maxAway = 1 << 16
 
-// Away says that the handler only waits, for a person for example, until [Delivery.Back]: its
+// Release frees the slot of a handler that only waits, for a person for example, until [Delivery.Reacquire]: its
 // slot is another message's meanwhile. Heartbeats go on. Both do nothing when they are called
 // twice.
-func (d *Delivery) Away() {
+func (d *Delivery) Release() {
 	if d.in.leave(d) {
 		d.in.pull(false)
 	}
@@ -24,9 +24,9 @@ func (in *Inbox) leave(d *Delivery) bool {
 	return true
 }
 
-// Back says that the handler goes on. It does so at once: an inbox whose slots are all taken
+// Reacquire reports that the handler continues. It does so immediately: an inbox whose slots are all taken
 // again takes no more messages until there are as many handlers as slots.
-func (d *Delivery) Back() {
+func (d *Delivery) Reacquire() {
 	d.in.mu.Lock()
 	defer d.in.mu.Unlock()
 	d.in.back(d)

@@ -31,12 +31,12 @@ func TestDeliveryThatIsAwayTakesNoSlotAndKeepsItsLease(t *testing.T) {
 			return
 		}
 		slots.Add(-1)
-		d.Away()
-		d.Away()
+		d.Release()
+		d.Release()
 		wait.Done()
 		<-goOn
-		d.Back()
-		d.Back()
+		d.Reacquire()
+		d.Reacquire()
 		slots.Add(1)
 	}})
 	wait.Wait()
@@ -65,7 +65,7 @@ func TestDrainWaitsForDeliveriesThatAreAway(t *testing.T) {
 	var away sync.WaitGroup
 	away.Add(2)
 	in := run(t, s.Connect(), inbox.Options{Slots: 1, SoftStop: 50 * time.Millisecond, Handle: func(ctx context.Context, d *inbox.Delivery) {
-		d.Away()
+		d.Release()
 		away.Done()
 		<-ctx.Done()
 		d.Ack() // settled while it is away

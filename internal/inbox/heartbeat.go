@@ -22,8 +22,8 @@ func (in *Inbox) wait() time.Duration {
 
 // learn notes the configuration as the consumer has it now.
 func (in *Inbox) learn(c jetstream.ConsumerConfig) {
-	if in.o.Learn != nil {
-		in.o.Learn(c)
+	if in.o.OnConfig != nil {
+		in.o.OnConfig(c)
 	}
 	before, wait := in.wait(), c.AckWait
 	if wait <= 0 || mutant.Planted(mutant.AckWaitReadOnce) {

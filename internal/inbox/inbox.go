@@ -22,15 +22,15 @@ import (
 type Options struct {
 	Stream   string
 	Consumer string // durable pull consumer with explicit acknowledgement
-	Slots    int    // how many messages are handled at once, those not counted that are [Delivery.Away]
+	Slots    int    // how many messages are handled at the same time, without those whose slot is released ([Delivery.Release])
 	// Handle deals with a message and settles it. ctx ends, with the cause given to Run's
 	// stop, when the handler has to come to an end.
 	Handle func(ctx context.Context, d *Delivery)
 	// AckWait is that of the consumer when the inbox begins. It is read again every Reread, which
 	// defaults to a minute, and heartbeats follow the smaller one of the last two values.
 	AckWait, Reread time.Duration
-	// Learn, if not nil, is called with the consumer's configuration whenever it has been read.
-	Learn func(jetstream.ConsumerConfig)
+	// OnConfig, if not nil, is called with the consumer's configuration whenever it has been read.
+	OnConfig func(jetstream.ConsumerConfig)
 	// SoftStop is how long a drain waits for handlers before it ends their context, HardStop
 	// how long after that it still waits. Default to 25 s and 15 s.
 	SoftStop, HardStop time.Duration

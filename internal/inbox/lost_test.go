@@ -249,7 +249,7 @@ func TestConfigurationOfTheConsumerIsReadAgain(t *testing.T) {
 	var places atomic.Int64
 	run(t, s.Connect(), inbox.Options{
 		Slots: 1, Reread: 20 * time.Millisecond, Handle: func(_ context.Context, d *inbox.Delivery) { d.Ack() },
-		Learn: func(c jetstream.ConsumerConfig) { places.Store(int64(c.MaxAckPending)) },
+		OnConfig: func(c jetstream.ConsumerConfig) { places.Store(int64(c.MaxAckPending)) },
 	})
 	change(t, js, func(c *jetstream.ConsumerConfig) { c.MaxAckPending = 321 })
 	require.Eventually(t, func() bool { return places.Load() == 321 }, 10*time.Second, 5*time.Millisecond)

@@ -65,11 +65,11 @@ func (s Steps) Beat() time.Duration {
 	return s.in.wait() / beatsAWait
 }
 
-// Lapse ends the leases that are lost now.
-func (s Steps) Lapse() { s.in.lapse() }
+// ExpireLeases ends the leases that are lost now.
+func (s Steps) ExpireLeases() { s.in.lapse() }
 
-// Learn notes the configuration of the consumer as it was read.
-func (s Steps) Learn(c jetstream.ConsumerConfig) { s.in.learn(c) }
+// SetConfig notes the configuration of the consumer as it was read.
+func (s Steps) SetConfig(c jetstream.ConsumerConfig) { s.in.learn(c) }
 
 // Drain gives back what no handler has begun, and what comes from now on.
 func (s Steps) Drain() { s.in.giveBack() }

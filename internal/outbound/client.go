@@ -80,14 +80,14 @@ func New(o Options) *Client {
 	return c
 }
 
-// Blot replaces the secrets that were sent last in a text that may go anywhere.
-func (c *Client) Blot(text string) string { return c.settings.secrets().Text(text) }
+// Redact replaces the secrets that were sent last in a text that may go anywhere.
+func (c *Client) Redact(text string) string { return c.settings.secrets().Text(text) }
 
 // Secrets returns the secrets that were sent last.
 func (c *Client) Secrets() redact.Secrets { return c.settings.secrets() }
 
-// BlotJSON does the same in the strings of a valid JSON value.
-func (c *Client) BlotJSON(value json.RawMessage) json.RawMessage {
+// RedactJSON does the same in the strings of a valid JSON value.
+func (c *Client) RedactJSON(value json.RawMessage) json.RawMessage {
 	return c.settings.secrets().JSON(value)
 }
 

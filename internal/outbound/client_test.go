@@ -56,11 +56,11 @@ func post(t *testing.T, c *outbound.Client, url string, headers ...string) (body
 	}
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
-		return "", outbound.Fault(ctx, "call it", err)
+		return "", outbound.CallError(ctx, "call it", err)
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
-	return string(data), outbound.Fault(ctx, "call it", err)
+	return string(data), outbound.CallError(ctx, "call it", err)
 }
 
 func TestPrivateAddressIsRefusedBeforeAnythingIsSent(t *testing.T) {
@@ -338,7 +338,7 @@ func TestEndOfTheContextIsATimeout(t *testing.T) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader("{}"))
 	require.NoError(t, err)
 	_, err = client(t, local()).HTTP.Do(req) //nolint:bodyclose // there is none
-	err = outbound.Fault(ctx, "call it", err)
+	err = outbound.CallError(ctx, "call it", err)
 	require.ErrorIs(t, err, events.ErrTimeout)
 	require.False(t, tools.IsRetryable(err))
 }
@@ -352,7 +352,7 @@ func TestNothingIsSentForACallThatHasEnded(t *testing.T) {
 		err := outbound.Ended(ctx, "call it")
 		require.ErrorIs(t, err, cause)
 		require.Equal(t, code, events.CodeOf(err))
-		require.Equal(t, code, events.CodeOf(outbound.Fault(ctx, "call it", io.EOF)))
+		require.Equal(t, code, events.CodeOf(outbound.CallError(ctx, "call it", io.EOF)))
 	}
 }
 

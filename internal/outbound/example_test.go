@@ -24,6 +24,6 @@ func Example() {
 		_ = resp.Body.Close()
 	}
 	var refused *outbound.AddressError
-	fmt.Println(errors.As(outbound.Fault(ctx, "ask", err), &refused), refused.Kind)
+	fmt.Println(errors.As(outbound.CallError(ctx, "ask", err), &refused), refused.Kind)
 	// Output: true metadata
 }

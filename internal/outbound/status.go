@@ -46,15 +46,15 @@ func (c *Client) Failure(op string, resp *http.Response) error {
 	return err
 }
 
-// Told is [Client.Failure] for an answer whose status says nothing: body is its failure as JSON, and
+// FailureOf is [Client.Failure] for an answer whose status says nothing: body is its failure as JSON, and
 // what the body says of a status counts instead, if it does.
-func (c *Client) Told(op string, body json.RawMessage) error {
+func (c *Client) FailureOf(op string, body json.RawMessage) error {
 	tree, err := events.Decode(body)
 	if err != nil {
 		tree = nil
 	}
 	status, m := statusOf(tree), meaning{code: events.CodeToolError}
-	said := c.Clean(target.Words(tree))
+	said := c.Clean(target.FailureText(tree))
 	text := "the endpoint reports an error"
 	if status != 0 {
 		m = meaningOf(status)
@@ -162,7 +162,7 @@ func (c *Client) detail(resp *http.Response) string {
 		if err != nil {
 			return ""
 		}
-		return c.Clean(target.Words(tree))
+		return c.Clean(target.FailureText(tree))
 	}
 	if kind == target.KindText {
 		return c.Clean(string(data))
@@ -173,7 +173,7 @@ func (c *Client) detail(resp *http.Response) string {
 // Clean makes a text of the server fit to be shown: printable, at most 2 KiB, and without the
 // secrets that were sent to it.
 func (c *Client) Clean(text string) string {
-	text = c.Blot(strings.ToValidUTF8(text, "\uFFFD"))
+	text = c.Redact(strings.ToValidUTF8(text, "\uFFFD"))
 	if len(text) > maxDetail {
 		text = strings.ToValidUTF8(text[:maxDetail], "") + "…"
 	}

@@ -119,9 +119,9 @@ func (b *Toolbox) renew(old, set *bindings.Set) {
 // learnEvery is how often tools that could not be asked about themselves are asked again.
 const learnEvery = 30 * time.Second
 
-// Learn asks tools that are trusted to say their own effect until they have said it, and until
+// Discover asks tools that are trusted to say their own effect until they have said it, and until
 // ctx ends. Before they have, they have the effect of their kind.
-func (b *Toolbox) Learn(ctx context.Context) {
+func (b *Toolbox) Discover(ctx context.Context) {
 	tick := time.NewTicker(learnEvery)
 	defer tick.Stop()
 	for {

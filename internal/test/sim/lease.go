@@ -54,7 +54,7 @@ func (w *world) pass(d time.Duration) {
 func (p *process) tend() {
 	for range 2 { // that many values count
 		if !p.cut && !p.nextRead.After(p.w.now) {
-			p.in.Learn(jetstream.ConsumerConfig{AckWait: p.w.ackWait})
+			p.in.SetConfig(jetstream.ConsumerConfig{AckWait: p.w.ackWait})
 			p.waits = [2]time.Duration{p.waits[1], p.w.ackWait}
 			p.nextRead = later(p.nextRead.Add(reread), p.w.now.Add(-reread))
 			p.nextBeat = p.w.now
@@ -69,7 +69,7 @@ func (p *process) tend() {
 
 // lapse has a worker notice what it has lost.
 func (p *process) lapse() {
-	p.in.Lapse()
+	p.in.ExpireLeases()
 	p.notice()
 }
 

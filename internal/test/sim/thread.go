@@ -54,16 +54,16 @@ type thread struct {
 	lost    bool      // the worker knows
 }
 
-// Away implements [handlers.Slot].
-func (t *thread) Away() {
+// Release implements [handlers.Slot].
+func (t *thread) Release() {
 	t.away = true
-	t.d.Away()
+	t.d.Release()
 }
 
-// Back implements [handlers.Slot].
-func (t *thread) Back() {
+// Reacquire implements [handlers.Slot].
+func (t *thread) Reacquire() {
 	t.away = false
-	t.d.Back()
+	t.d.Reacquire()
 }
 
 // over reports whether the handler has returned.

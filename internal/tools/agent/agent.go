@@ -145,19 +145,19 @@ func (t *Tool) result(op string, a Answer) (json.RawMessage, error) {
 	case strings.TrimSpace(content) == "":
 		return fail(events.CodeToolError, "the model's answer is empty")
 	case t.o.Output == nil:
-		value, err := json.Marshal(t.client.Blot(content))
+		value, err := json.Marshal(t.client.Redact(content))
 		if err != nil { // a string has a JSON form
 			return fail(events.CodeToolError, "the model's answer has no JSON form")
 		}
 		return value, nil
 	case jsontext.Value(content).IsValid():
-		return t.client.BlotJSON(json.RawMessage(content)), nil
+		return t.client.RedactJSON(json.RawMessage(content)), nil
 	}
 	object, err := events.ExtractObject(content) // without a schema of their own, models wrap it in prose
 	if err == nil {
 		value, err := events.AppendJSON(nil, object)
 		if err == nil {
-			return t.client.BlotJSON(value), nil
+			return t.client.RedactJSON(value), nil
 		}
 	}
 	return fail(events.CodeToolError, "the model's answer is not the JSON that was asked for: ask it again, for one JSON value that fits the schema and nothing else")

@@ -80,10 +80,10 @@ func reasons(kind string) bool {
 // failure returns the error that an answer with status 200 holds, nil if it holds none.
 func (e *endpoint) failure(op string, r *response) error {
 	if !none(r.Error) && !bytes.Equal(bytes.TrimSpace(r.Error), []byte("{}")) {
-		return e.client.Told(op, r.Error)
+		return e.client.FailureOf(op, r.Error)
 	}
 	if len(r.Choices) > 0 && !none(r.Choices[0].Error) {
-		return e.client.Told(op, r.Choices[0].Error)
+		return e.client.FailureOf(op, r.Choices[0].Error)
 	}
 	return nil
 }

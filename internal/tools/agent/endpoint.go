@@ -141,7 +141,7 @@ func (e *endpoint) complete(ctx context.Context, op string, call *tools.Call, as
 	req.Header.Set("Accept", "application/json")
 	resp, err := e.client.HTTP.Do(req)
 	if err != nil {
-		return Answer{}, outbound.Fault(ctx, op, err)
+		return Answer{}, outbound.CallError(ctx, op, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -149,7 +149,7 @@ func (e *endpoint) complete(ctx context.Context, op string, call *tools.Call, as
 	}
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return Answer{}, outbound.Fault(ctx, op, err)
+		return Answer{}, outbound.CallError(ctx, op, err)
 	}
 	var said response
 	malformed := json.Unmarshal(data, &said) != nil

@@ -41,7 +41,7 @@ func (a *answer) result(ctx context.Context) (json.RawMessage, error) {
 	}
 	data, err := io.ReadAll(a.Body)
 	if err != nil {
-		return nil, outbound.Fault(ctx, a.op, err)
+		return nil, outbound.CallError(ctx, a.op, err)
 	}
 	return a.value(data, a.Header.Get("Content-Type"))
 }
@@ -52,5 +52,5 @@ func (a *answer) value(data []byte, contentType string) (json.RawMessage, error)
 	if why != "" {
 		return nil, a.fail("the answer (%d bytes) cannot be used: %s", len(data), a.tool.client.Clean(why))
 	}
-	return a.tool.client.BlotJSON(value), nil
+	return a.tool.client.RedactJSON(value), nil
 }

@@ -65,7 +65,7 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	}
 	resp, err := t.client.HTTP.Do(req)
 	if err != nil {
-		return tools.Result{}, outbound.Fault(ctx, op, err)
+		return tools.Result{}, outbound.CallError(ctx, op, err)
 	}
 	defer resp.Body.Close()
 	a := &answer{Response: resp, tool: t, call: call, op: op}

@@ -24,7 +24,7 @@ func (a *answer) stream(ctx context.Context) (json.RawMessage, error) {
 		case errors.Is(err, io.EOF):
 			return nil, a.fail("the stream ended without a result: %s", outbound.Unknown)
 		case err != nil:
-			return nil, outbound.Fault(ctx, a.op, err)
+			return nil, outbound.CallError(ctx, a.op, err)
 		case name == "result":
 			return a.value(data, "application/json")
 		case name == "error":

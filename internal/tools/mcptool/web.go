@@ -40,10 +40,10 @@ func (w *web) mend() string {
 // explain says why a request failed, in words that hold neither its URL nor its secrets.
 func (w *web) explain(err error) string {
 	var own *events.Error
-	if outbound.Strange(err) { // what came is no MCP: the client says so
-		return w.client.Blot(bounded(err.Error()))
+	if outbound.Unrecognized(err) { // what came is no MCP: the client says so
+		return w.client.Redact(bounded(err.Error()))
 	}
-	if errors.As(outbound.Fault(context.Background(), "", err), &own) && own.Msg != "" && protocolError(err) == nil {
+	if errors.As(outbound.CallError(context.Background(), "", err), &own) && own.Msg != "" && protocolError(err) == nil {
 		return own.Msg
 	}
 	return bounded(w.client.Secrets().Text(err.Error()))
@@ -113,7 +113,7 @@ func (l *line) secrets() redact.Secrets { return l.web.client.Secrets() }
 
 func (l *line) tooLarge() bool {
 	err := l.broke.Load()
-	return err != nil && events.CodeOf(outbound.Fault(context.Background(), "", *err)) == events.CodeTooLarge
+	return err != nil && events.CodeOf(outbound.CallError(context.Background(), "", *err)) == events.CodeTooLarge
 }
 
 type underwayKey struct{}
@@ -145,7 +145,7 @@ func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
 	l.session.answered(sent)
 	if err != nil {
 		done()
-		if fault := outbound.Fault(req.Context(), "", err); calls && tools.IsRetryable(fault) {
+		if fault := outbound.CallError(req.Context(), "", err); calls && tools.IsRetryable(fault) {
 			u.refuse(tools.Retryable(failf(events.CodeToolError, u.op, "MCP server %s: %s; the tool was not entered",
 				l.web.server.to.Name, l.web.explain(err))))
 		}

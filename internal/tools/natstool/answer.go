@@ -128,7 +128,7 @@ func words(m *nats.Msg) string {
 	if err != nil {
 		return ""
 	}
-	return target.Words(tree)
+	return target.FailureText(tree)
 }
 
 // ofStatus is what the code of a micro service means. Only refusals are retryable.

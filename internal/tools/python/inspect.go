@@ -74,7 +74,7 @@ const (
 // runs. The values of files are their contents; those of nil, and only those, are read from the
 // disk. All files take one process, which has 30 seconds. A file that cannot be read or parsed,
 // or that is no regular file, has Error set. The interpreter "" is found as for a [Pool], that is, in
-// root too: whoever does not trust root gives that of [Outside].
+// root too: whoever does not trust root gives that of [TrustedInterpreter].
 func Inspect(ctx context.Context, interpreter, root string, files map[string][]byte) (map[string]File, error) {
 	found := make(map[string]File, len(files))
 	if len(files) == 0 {
@@ -139,7 +139,7 @@ func (r *inspected) Read(p []byte) (int, error) {
 // Missing returns those of the modules that the interpreter cannot find, sorted. Only the part
 // of a name before its first dot counts, and nothing is imported or run: modules are looked for by
 // their files. An interpreter of "" is that of a workflow's folder in root, as for a [Pool]: of a
-// .venv there the files are looked at, by the interpreter of [Outside].
+// .venv there the files are looked at, by the interpreter of [TrustedInterpreter].
 func Missing(ctx context.Context, interpreter, root, folder string, modules []string) ([]string, error) {
 	var tops []string
 	for _, module := range modules {
@@ -157,7 +157,7 @@ func Missing(ctx context.Context, interpreter, root, folder string, modules []st
 		if venv, err = environmentOf(root, folder); err != nil {
 			return nil, err
 		}
-		if interpreter, err = Outside(root); err != nil {
+		if interpreter, err = TrustedInterpreter(root); err != nil {
 			return nil, err
 		}
 	}

@@ -40,7 +40,7 @@ func TestInspectionNeverRunsAnInterpreterOfTheFolder(t *testing.T) {
 		t.Setenv("VIRTUAL_ENV", env[0])
 		t.Setenv("PATH", env[1])
 		for _, dir := range []string{root, link} {
-			interpreter, err := python.Outside(dir)
+			interpreter, err := python.TrustedInterpreter(dir)
 			require.NoError(t, err, name)
 			missing, err := python.Missing(t.Context(), "", dir, filepath.Join(dir, "W"), []string{"json", "no_such_module"})
 			require.NoError(t, err, name)
@@ -55,7 +55,7 @@ func TestInspectionNeverRunsAnInterpreterOfTheFolder(t *testing.T) {
 
 	t.Setenv("VIRTUAL_ENV", "")
 	t.Setenv("PATH", filepath.Join(root, ".venv", "bin"))
-	_, err := python.Outside(root)
+	_, err := python.TrustedInterpreter(root)
 	require.ErrorContains(t, err, "set --python")
 }
 

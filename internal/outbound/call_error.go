@@ -18,10 +18,10 @@ import (
 // Unknown is how a message ends if nobody can know what a request has done.
 const Unknown = "its effect may or may not have happened"
 
-// Fault makes an *[events.Error] of what sending a request, or reading its answer, failed with.
+// CallError makes an *[events.Error] of what sending a request, or reading its answer, failed with.
 // It is retryable only if the server has certainly not got the request. No text of it comes from
 // the server, and its message does not hold the URL: a [target.HostError] in its chain has the host. Op says what was being done.
-func Fault(ctx context.Context, op string, err error) error {
+func CallError(ctx context.Context, op string, err error) error {
 	fail := func(code events.Code, msg string, cause error) error {
 		return &events.Error{Code: code, Op: op, Msg: msg, Err: cause}
 	}
@@ -64,9 +64,9 @@ func Fault(ctx context.Context, op string, err error) error {
 	return fail(events.CodeToolError, "the connection broke after the request was sent ("+reason(err)+"): "+Unknown, host)
 }
 
-// Strange reports whether err is none of connections, requests and answers of HTTP, so that
-// [Fault] has no words for it.
-func Strange(err error) bool {
+// Unrecognized reports whether err is none of connections, requests and answers of HTTP, so that
+// [CallError] has no words for it.
+func Unrecognized(err error) bool {
 	var (
 		sent *url.Error
 		own  *events.Error

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Outside returns the interpreter that inspects a folder of workflows whose author is not trusted to
+// TrustedInterpreter returns the interpreter that inspects a folder of workflows whose author is not trusted to
 // run anything: that of $VIRTUAL_ENV, else python3 of $PATH, and never one inside the folder. The
 // folder's own .venv is for workers, which run its code anyway.
-func Outside(root string) (string, error) {
+func TrustedInterpreter(root string) (string, error) {
 	inspected, err := resolved(root)
 	if err != nil {
 		return "", fmt.Errorf("find the folder %s: %w", root, err)

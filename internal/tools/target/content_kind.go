@@ -142,14 +142,14 @@ func clip(name string) string {
 	return `"` + name[:min(len(name), most)] + `"`
 }
 
-// Words finds the text of a failure: that of RFC 9457, or what frameworks call it.
-func Words(tree any) string {
+// FailureText finds the text of a failure: that of RFC 9457, or what frameworks call it.
+func FailureText(tree any) string {
 	switch v := tree.(type) {
 	case string:
 		return v
 	case map[string]any:
 		for _, name := range []string{"detail", "message", "error_description", "error", "title"} {
-			if text := Words(v[name]); text != "" {
+			if text := FailureText(v[name]); text != "" {
 				return text
 			}
 		}

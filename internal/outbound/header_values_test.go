@@ -31,12 +31,12 @@ func TestSecretIsReadAgainWhenItsFileChanges(t *testing.T) {
 	body, err := post(t, c, s.URL)
 	require.NoError(t, err)
 	require.Equal(t, "first", body)
-	require.Equal(t, "it was [secret]", c.Blot("it was first"))
+	require.Equal(t, "it was [secret]", c.Redact("it was first"))
 	require.NoError(t, os.WriteFile(file, []byte("second"), 0o600))
 	body, err = post(t, c, s.URL)
 	require.NoError(t, err)
 	require.Equal(t, "second", body)
-	require.Equal(t, "[secret] [secret]", c.Blot("first second"))
+	require.Equal(t, "[secret] [secret]", c.Redact("first second"))
 }
 
 func TestSecretThatCannotBeSentIsAnErrorWithoutItsText(t *testing.T) {
