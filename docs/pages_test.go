@@ -119,7 +119,7 @@ func TestFlagsThatPagesNameExist(t *testing.T) {
 		"worker", "worker version", "publisher publish", "publisher answer", "publisher cancel", "publisher example", "publisher version",
 		"turnctl check", "turnctl show", "turnctl ls", "turnctl provision", "turnctl doctor", "turnctl version",
 		"turnctl dead ls", "turnctl dead show", "turnctl dead redrive", "turnctl dead drop", "turnctl repair",
-		"turnctl waits ls", "turnctl waits show", "turnctl waits expire", "turnctl waits cancel",
+		"turnctl questions ls", "turnctl questions show", "turnctl questions expire", "turnctl questions cancel",
 		"turnctl tools ls", "turnctl tools pin", "turnctl call", "turnctl nats-config",
 	} {
 		words := strings.Fields(c)
@@ -131,7 +131,7 @@ func TestFlagsThatPagesNameExist(t *testing.T) {
 			known[c][m[1]], known[""][m[1]] = true, true
 		}
 	}
-	call := regexp.MustCompile(`^(?:bin/)?(worker|publisher|turnctl)(?: (publish|answer|cancel|example|check|show|ls|provision|doctor|version|repair|call|nats-config|tools (?:ls|pin)|dead (?:ls|show|redrive|drop)|waits (?:ls|show|expire|cancel)))?\b(.*)$`)
+	call := regexp.MustCompile(`^(?:bin/)?(worker|publisher|turnctl)(?: (publish|answer|cancel|example|check|show|ls|provision|doctor|version|repair|call|nats-config|tools (?:ls|pin)|dead (?:ls|show|redrive|drop)|questions (?:ls|show|expire|cancel)))?\b(.*)$`)
 	for name, text := range pages(t) {
 		var lines []string
 		for _, b := range blocks(t, name) {

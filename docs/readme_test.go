@@ -257,7 +257,7 @@ func (s *shell) follow(name string) (compared int) {
 
 // reads reports whether a block only looks at what there is.
 func reads(script string) bool {
-	return strings.HasPrefix(script, "bin/turnctl waits ls") || strings.HasPrefix(script, "bin/turnctl show")
+	return strings.HasPrefix(script, "bin/turnctl questions ls") || strings.HasPrefix(script, "bin/turnctl show")
 }
 
 func TestReadmeCanBeFollowedFromTopToBottom(t *testing.T) {

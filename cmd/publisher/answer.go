@@ -57,7 +57,7 @@ func oneAnswer(_ *cobra.Command, args []string) error {
 	const least, most = 2, 3
 	if len(args) < least || len(args) > most {
 		return cli.Usagef("answer: name the question: publisher answer CHAT TOOL_CALL_ID [JSON], for example " +
-			"publisher answer chat-42 turn-7/1 '{\"status\":\"approved\"}' (turnctl waits ls lists open questions)")
+			"publisher answer chat-42 turn-7/1 '{\"status\":\"approved\"}' (turnctl questions ls lists open questions)")
 	}
 	if _, _, ok := events.ParseQuestionID(args[1]); !ok { // perhaps the answer: it is not repeated
 		return cli.Usagef("answer: the second argument is no id of a question, such as turn-7/1: publisher answer CHAT TOOL_CALL_ID [JSON]")
@@ -124,9 +124,9 @@ func noneAnswers(ctx context.Context, err error) bool {
 func verdictFix(v *oneturn.Verdict) string {
 	switch v.Code {
 	case events.VerdictForbidden:
-		return "name the user that the question is for with --user: turnctl waits show " + quoted(v.ToolCallID) + " prints it"
+		return "name the user that the question is for with --user: turnctl questions show " + quoted(v.ToolCallID) + " prints it"
 	case events.VerdictUnknown:
-		return "the question may be of another chat or tenant (--app): turnctl waits ls lists the open ones"
+		return "the question may be of another chat or tenant (--app): turnctl questions ls lists the open ones"
 	default:
 		return ""
 	}

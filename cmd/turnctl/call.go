@@ -117,7 +117,7 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 	defer box.close()
 	tool, err := box.find(b)
 	if err != nil {
-		return errors.New(told(err))
+		return errors.New(messageOf(err))
 	}
 	call := &tools.Call{
 		Turn: turn.TurnID, CallID: turn.Turn, Workflow: b.Workflow, Agent: b.Agent, UserID: who.user, Name: b.Tool,
@@ -165,7 +165,7 @@ func arguments(b *bindings.Binding, turn *events.StructuredOutputReady, raw json
 	if strings.TrimSpace(string(raw)) != "" {
 		var err error
 		if tree, err = events.Decode(raw); err != nil {
-			return nil, &events.Error{Code: events.CodeBadArgs, Msg: "the JSON cannot be read: " + told(err), Err: err}
+			return nil, &events.Error{Code: events.CodeBadArgs, Msg: "the JSON cannot be read: " + messageOf(err), Err: err}
 		}
 	}
 	data, isObject := tree.(map[string]any)

@@ -120,7 +120,7 @@ func (d *callDesk) put(ctx context.Context, name string, q *tools.Question) (jso
 	if len(q.Schema) > 0 {
 		var err error
 		if schema, err = model.CompileValue(name, q.Schema); err != nil {
-			return nil, &events.Error{Code: events.CodeToolError, Op: "ask", Msg: "the schema of the question cannot be used: " + told(err), Err: err}
+			return nil, &events.Error{Code: events.CodeToolError, Op: "ask", Msg: "the schema of the question cannot be used: " + messageOf(err), Err: err}
 		}
 	}
 	note := ""
@@ -166,7 +166,7 @@ func answerOf(line string, schema *model.Value) (value json.RawMessage, why stri
 		}
 		encoded, err := events.AppendJSON(nil, tree)
 		if err != nil {
-			why = told(err)
+			why = messageOf(err)
 			continue
 		}
 		return json.RawMessage(encoded), ""

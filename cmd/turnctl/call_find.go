@@ -23,7 +23,7 @@ func findTool(set *bindings.Set, name, agent string) (*bindings.Binding, error) 
 		_, err = set.Tool(before, after)
 	}
 	if err != nil {
-		return nil, cli.Usagef("call: %s; turnctl tools ls lists what can be called, turnctl check what is wrong", clean(told(err), longestText))
+		return nil, cli.Usagef("call: %s; turnctl tools ls lists what can be called, turnctl check what is wrong", clean(messageOf(err), longestText))
 	}
 	if b.Kind == bindings.KindGo {
 		return nil, cli.Usagef("call: tool %s is a Go function of the worker's program, and only that program can run it: "+

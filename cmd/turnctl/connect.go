@@ -17,16 +17,17 @@ import (
 // longestDial bounds the attempt to reach one server.
 const longestDial = 5 * time.Second
 
-// server is a connection and the names on it.
+// server is a connection to NATS with the names of the product's subjects and streams.
 type server struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	space   subjects.Space
 	timeout time.Duration // of one request
 	denied  denied.Denials
+	opened  *idempotency.KV // see journal
 }
 
-// connect opens a connection. Requests without a deadline of their own take cfg.Timeout.
+// connect opens a connection. Requests without a deadline get cfg.Timeout.
 func (a *app) connect(cfg *config.Turnctl) (*server, error) {
 	space, err := subjects.New(cfg.Prefix)
 	if err != nil {
@@ -48,12 +49,22 @@ func (a *app) connect(cfg *config.Turnctl) (*server, error) {
 	return s, nil
 }
 
-func (s *server) close() { s.nc.Close() }
+func (s *server) close() {
+	if s.opened != nil {
+		s.opened.Close()
+	}
+	s.nc.Close()
+}
 
-// journal opens the turn journal for reading.
-func (s *server) journal() (*idempotency.KV, error) { return idempotency.NewKV(s.nc, s.space) }
+// journal opens the turn journal for reading, once per command.
+func (s *server) journal() (_ *idempotency.KV, err error) {
+	if s.opened == nil {
+		s.opened, err = idempotency.NewKV(s.nc, s.space)
+	}
+	return s.opened, err
+}
 
-// unprovisioned adds to an error that a stream is missing what to do about it.
+// unprovisioned adds the fix to the error that a stream is missing.
 func unprovisioned(err error) error {
 	const streamNotFound = 10059
 	var api *jetstream.APIError

@@ -33,8 +33,8 @@ newer letters take the place of its older ones. Redrive them once the cause is f
 	return c
 }
 
-// letter is what the headers of a dead letter say.
-type letter struct {
+// deadLetter is what the headers of a dead letter say.
+type deadLetter struct {
 	Seq     uint64    `json:"seq"`
 	Time    time.Time `json:"time"`
 	Reason  string    `json:"reason"`
@@ -53,9 +53,9 @@ type letter struct {
 	tenant, kind string // tokens
 }
 
-// letter reads a dead letter; headers that cannot be read are left empty.
-func (s *server) letter(subject string, header nats.Header, seq uint64, at time.Time, size int) letter {
-	l := letter{
+// deadLetter reads a dead letter; headers that cannot be read are left empty.
+func (s *server) deadLetter(subject string, header nats.Header, seq uint64, at time.Time, size int) deadLetter {
+	l := deadLetter{
 		Seq: seq, Time: at.UTC(), Bytes: size,
 		Reason: header.Get(handlers.HeaderReason), Error: header.Get(handlers.HeaderError),
 		Subject: header.Get(handlers.HeaderSubject), Blob: header.Get(handlers.HeaderBlob),
@@ -75,21 +75,21 @@ func (s *server) letter(subject string, header nats.Header, seq uint64, at time.
 }
 
 // notKept is why a letter without bytes cannot be shown or redriven.
-func (l *letter) notKept() error {
+func (l *deadLetter) notKept() error {
 	return fmt.Errorf("its bytes are not kept: %s; its sender can send it again", clean(l.NotKept, maxNotKept))
 }
 
 // maxNotKept is how much of the reason is shown, in bytes.
 const maxNotKept = 1100
 
-// letterFilter says which dead letters are meant.
-type letterFilter struct{ app, reason string }
+// deadFilter says which dead letters are meant.
+type deadFilter struct{ app, reason string }
 
-func (f letterFilter) match(l *letter) bool {
+func (f deadFilter) match(l *deadLetter) bool {
 	return (f.reason == "" || f.reason == l.Reason) && (f.app == "" || l.tenant == subjects.Token(f.app))
 }
 
-func (f letterFilter) flags(c *cobra.Command, app, reason *string) {
+func (f deadFilter) flags(c *cobra.Command, app, reason *string) {
 	c.Flags().StringVar(app, "app", "", "only letters of this tenant")
 	c.Flags().StringVar(reason, "reason", "", "only letters with this reason, for example turn_conflict")
 }
@@ -102,34 +102,27 @@ func (s *server) deadStream(ctx context.Context) (jetstream.Stream, error) {
 	return stream, nil
 }
 
-// letters returns the newest dead letters, the newest first, headers only: at most limit, or
+// deadLetters returns the newest dead letters, the newest first, headers only: at most limit, or
 // all when it is 0. More says that there are older ones.
-func (s *server) letters(ctx context.Context, f letterFilter, limit int) (found []letter, more bool, err error) {
+func (s *server) deadLetters(ctx context.Context, f deadFilter, limit int) (found []deadLetter, more bool, err error) {
 	stream, err := s.deadStream(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	state := stream.CachedInfo().State
-	for window := uint64(firstWindow); ; window *= growth {
-		start := state.FirstSeq
-		if limit > 0 && state.LastSeq >= start+window {
-			start = state.LastSeq + 1 - window
-		}
+	read := func(from, to uint64) (enough bool, err error) {
 		found = found[:0]
-		read := handlers.Headers{JS: s.js, Timeout: s.timeout}
-		err := read.Read(ctx, s.space.DeadStream(), start, state.LastSeq, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+		headers := handlers.Headers{JS: s.js, Timeout: s.timeout}
+		err = headers.Read(ctx, s.space.DeadStream(), from, to, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 			size, _ := strconv.Atoi(m.Headers().Get("Nats-Msg-Size"))
-			l := s.letter(m.Subject(), m.Headers(), meta.Sequence.Stream, meta.Timestamp, size)
+			l := s.deadLetter(m.Subject(), m.Headers(), meta.Sequence.Stream, meta.Timestamp, size)
 			if f.match(&l) {
 				found = append(found, l)
 			}
 		})
-		if err != nil {
-			return nil, false, unprovisioned(err)
-		}
-		if start <= state.FirstSeq || len(found) > limit {
-			break
-		}
+		return len(found) > limit, unprovisioned(err)
+	}
+	if err := backwards(&stream.CachedInfo().State, limit == 0, nil, read); err != nil {
+		return nil, false, err
 	}
 	if more = limit > 0 && len(found) > limit; more {
 		found = found[len(found)-limit:]
@@ -138,23 +131,23 @@ func (s *server) letters(ctx context.Context, f letterFilter, limit int) (found 
 	return found, more, nil
 }
 
-// errNoLetter says that there is no such dead letter (any more).
-var errNoLetter = errors.New("no such dead letter: it was redriven, dropped or has aged out, or never was")
+// errNoDeadLetter says that there is no such dead letter (any more).
+var errNoDeadLetter = errors.New("no such dead letter: it was redriven, dropped or has aged out, or never was")
 
 // open reads one dead letter with its bytes.
-func (s *server) open(ctx context.Context, stream jetstream.Stream, seq uint64) (letter, nats.Header, []byte, error) {
+func (s *server) open(ctx context.Context, stream jetstream.Stream, seq uint64) (deadLetter, nats.Header, []byte, error) {
 	m, err := stream.GetMsg(ctx, seq)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return letter{}, nil, nil, errNoLetter
+		return deadLetter{}, nil, nil, errNoDeadLetter
 	case err != nil:
-		return letter{}, nil, nil, fmt.Errorf("read dead letter %d: %w", seq, err)
+		return deadLetter{}, nil, nil, fmt.Errorf("read dead letter %d: %w", seq, err)
 	}
-	return s.letter(m.Subject, m.Header, seq, m.Time, len(m.Data)), m.Header, m.Data, nil
+	return s.deadLetter(m.Subject, m.Header, seq, m.Time, len(m.Data)), m.Header, m.Data, nil
 }
 
 // content returns the bytes of the message, out of their blob if they are in one.
-func (s *server) content(ctx context.Context, l *letter, data []byte) ([]byte, error) {
+func (s *server) content(ctx context.Context, l *deadLetter, data []byte) ([]byte, error) {
 	switch {
 	case l.NotKept != "":
 		return nil, l.notKept()

@@ -17,7 +17,7 @@ import (
 
 func (a *app) deadLs() *cobra.Command {
 	var cfg config.Turnctl
-	var f letterFilter
+	var f deadFilter
 	var limit int
 	c := a.command(&cobra.Command{
 		Use:   "ls",
@@ -37,14 +37,14 @@ chat and turn where they are known, the sequence of the message in its stream, a
 		}
 		defer s.close()
 		l := &deadListing{}
-		if l.Letters, l.More, err = s.letters(ctx, f, limit); err != nil {
+		if l.Letters, l.More, err = s.deadLetters(ctx, f, limit); err != nil {
 			return err
 		}
 		if err := s.identify(ctx, l.Letters); err != nil {
 			return err
 		}
 		if l.Letters == nil {
-			l.Letters = []letter{}
+			l.Letters = []deadLetter{}
 		}
 		return a.print(cfg.Format, l, func(w io.Writer) { l.text(w, a.now()) })
 	})
@@ -54,7 +54,7 @@ chat and turn where they are known, the sequence of the message in its stream, a
 }
 
 // identify reads which turns letters are about, as far as their contents say so.
-func (s *server) identify(ctx context.Context, letters []letter) error {
+func (s *server) identify(ctx context.Context, letters []deadLetter) error {
 	stream, err := s.deadStream(ctx)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *server) identify(ctx context.Context, letters []letter) error {
 		}
 		_, _, data, err := s.open(ctx, stream, l.Seq)
 		switch {
-		case errors.Is(err, errNoLetter): // it went meanwhile
+		case errors.Is(err, errNoDeadLetter): // it went meanwhile
 		case err != nil:
 			return err
 		default:
@@ -102,8 +102,8 @@ func turnOf(data []byte) (events.TurnID, bool) {
 
 // deadListing is the outcome of turnctl dead ls.
 type deadListing struct {
-	Letters []letter `json:"letters"` // the newest first
-	More    bool     `json:"more"`    // there are older ones
+	Letters []deadLetter `json:"letters"` // the newest first
+	More    bool         `json:"more"`    // there are older ones
 }
 
 func (l *deadListing) text(w io.Writer, now time.Time) {

@@ -20,7 +20,7 @@ import (
 
 // redriveSettings says which letters go where, and as what.
 type redriveSettings struct {
-	letterFilter
+	deadFilter
 
 	all        bool
 	subject    string
@@ -75,8 +75,8 @@ missing_field, turn_conflict without --new-run, and subject_mismatch without --f
 	return c
 }
 
-// vain says why a letter can only come back, or nothing.
-func (r *redriveSettings) vain(l *letter) string {
+// whyFutile says why a letter can only come back, or nothing.
+func (r *redriveSettings) whyFutile(l *deadLetter) string {
 	switch {
 	case l.NotKept != "":
 		return l.notKept().Error()
@@ -97,7 +97,7 @@ func (r *redriveSettings) check(s *server, seqs []uint64) error {
 	switch {
 	case r.all == (len(seqs) > 0):
 		return cli.Usagef("dead redrive: name letters by their sequences, or --all")
-	case !r.all && r.letterFilter != (letterFilter{}):
+	case !r.all && r.deadFilter != (deadFilter{}):
 		return cli.Usagef("dead redrive: --app and --reason go with --all")
 	case r.subject != "" && r.fixSubject:
 		return cli.Usagef("dead redrive: --subject or --fix-subject, not both")
@@ -109,11 +109,11 @@ func (r *redriveSettings) check(s *server, seqs []uint64) error {
 
 // States of a letter that was to be redriven or dropped.
 const (
-	letterRedriven = "redriven"
-	letterDropped  = "dropped"
-	letterSkipped  = "skipped"
-	letterGone     = "gone"
-	letterFailed   = "failed"
+	handledRedriven = "redriven"
+	handledDropped  = "dropped"
+	handledSkipped  = "skipped"
+	handledGone     = "gone"
+	handledFailed   = "failed"
 )
 
 // handled is what became of a letter.
@@ -126,30 +126,30 @@ type handled struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// handledLetters is the outcome of turnctl dead redrive and drop.
-type handledLetters struct {
+// handledDeadLetters is the outcome of turnctl dead redrive and drop.
+type handledDeadLetters struct {
 	Letters []handled `json:"letters"`
 }
 
-func (h *handledLetters) add(one handled, err error) {
+func (h *handledDeadLetters) add(one handled, err error) {
 	switch {
-	case errors.Is(err, errNoLetter):
-		one.State, one.Error = letterGone, err.Error()
+	case errors.Is(err, errNoDeadLetter):
+		one.State, one.Error = handledGone, err.Error()
 	case err != nil:
-		one.State, one.Error = letterFailed, err.Error()
+		one.State, one.Error = handledFailed, err.Error()
 	}
 	h.Letters = append(h.Letters, one)
 }
 
 // failed is cli.ErrTold if a letter is not as it was to be.
-func (h *handledLetters) failed() error {
+func (h *handledDeadLetters) failed() error {
 	if slices.ContainsFunc(h.Letters, func(one handled) bool { return one.Error != "" }) {
 		return cli.ErrTold
 	}
 	return nil
 }
 
-func (h *handledLetters) text(w io.Writer) {
+func (h *handledDeadLetters) text(w io.Writer) {
 	if len(h.Letters) == 0 {
 		fmt.Fprintln(w, "no dead letters")
 	}
@@ -166,14 +166,14 @@ func (h *handledLetters) text(w io.Writer) {
 }
 
 // redrive publishes letters and deletes them. Those that come back meanwhile are other ones.
-func (s *server) redrive(ctx context.Context, seqs []uint64, want *redriveSettings) (*handledLetters, error) {
-	out := &handledLetters{Letters: []handled{}}
+func (s *server) redrive(ctx context.Context, seqs []uint64, want *redriveSettings) (*handledDeadLetters, error) {
+	out := &handledDeadLetters{Letters: []handled{}}
 	stream, err := s.deadStream(ctx)
 	if err != nil {
 		return out, err
 	}
 	if want.all {
-		found, _, err := s.letters(ctx, want.letterFilter, 0)
+		found, _, err := s.deadLetters(ctx, want.deadFilter, 0)
 		if err != nil {
 			return out, err
 		}
@@ -182,9 +182,9 @@ func (s *server) redrive(ctx context.Context, seqs []uint64, want *redriveSettin
 		}
 	}
 	for _, seq := range seqs {
-		one, err := s.publishLetter(ctx, stream, seq, want)
-		if err == nil && one.State == letterRedriven {
-			err = deleteLetter(ctx, stream.DeleteMsg, seq)
+		one, err := s.publishDeadLetter(ctx, stream, seq, want)
+		if err == nil && one.State == handledRedriven {
+			err = deleteDeadLetter(ctx, stream.DeleteMsg, seq)
 		}
 		if err != nil && ctx.Err() != nil {
 			return out, err
@@ -194,25 +194,25 @@ func (s *server) redrive(ctx context.Context, seqs []uint64, want *redriveSettin
 	return out, nil
 }
 
-// deleteLetter deletes a letter; one that is gone already is no error.
-func deleteLetter(ctx context.Context, remove func(context.Context, uint64) error, seq uint64) error {
+// deleteDeadLetter deletes a letter; one that is gone already is no error.
+func deleteDeadLetter(ctx context.Context, remove func(context.Context, uint64) error, seq uint64) error {
 	if err := remove(ctx, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
 		return fmt.Errorf("it was published, but not deleted: %w", err)
 	}
 	return nil
 }
 
-// publishLetter gives the bytes of a letter to the workers again. It returns when the inbound
+// publishDeadLetter gives the bytes of a letter to the workers again. It returns when the inbound
 // stream has stored them: only then may the letter go.
-func (s *server) publishLetter(ctx context.Context, stream jetstream.Stream, seq uint64, want *redriveSettings) (handled, error) {
-	one := handled{Seq: seq, State: letterRedriven}
+func (s *server) publishDeadLetter(ctx context.Context, stream jetstream.Stream, seq uint64, want *redriveSettings) (handled, error) {
+	one := handled{Seq: seq, State: handledRedriven}
 	l, header, data, err := s.open(ctx, stream, seq)
 	if err != nil {
 		return one, err
 	}
-	switch why := want.vain(&l); {
+	switch why := want.whyFutile(&l); {
 	case why != "" && want.all:
-		one.State, one.Why = letterSkipped, why
+		one.State, one.Why = handledSkipped, why
 		return one, nil
 	case why != "":
 		return one, errors.New(why)
@@ -247,7 +247,7 @@ func (s *server) publishLetter(ctx context.Context, stream jetstream.Stream, seq
 }
 
 // target is the subject that a letter is published on.
-func (s *server) target(l *letter, data []byte, want *redriveSettings) (string, error) {
+func (s *server) target(l *deadLetter, data []byte, want *redriveSettings) (string, error) {
 	switch _, inbound := s.space.ParseIn(l.Subject); {
 	case want.subject != "":
 		return want.subject, nil
@@ -310,13 +310,13 @@ a large one stays until it has aged out.`,
 		if err != nil {
 			return err
 		}
-		out := &handledLetters{Letters: []handled{}}
+		out := &handledDeadLetters{Letters: []handled{}}
 		for _, seq := range seqs {
 			_, _, _, err := s.open(ctx, stream, seq)
 			if err == nil {
 				err = stream.SecureDeleteMsg(ctx, seq)
 			}
-			out.add(handled{Seq: seq, State: letterDropped}, err)
+			out.add(handled{Seq: seq, State: handledDropped}, err)
 		}
 		return errors.Join(a.print(cfg.Format, out, out.text), out.failed())
 	})

@@ -35,7 +35,7 @@ func TestBytesOfADeadLetterAreGoneOnlyIfTheLeaderSaysSo(t *testing.T) {
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
 	s := &server{nc: nc, js: lagging{js}, space: mustSpace(t), timeout: 5 * time.Second}
-	l := &letter{tenant: "app", kind: "cancel", Blob: subjects.DeadBlob("app", "cancel", 1)}
+	l := &deadLetter{tenant: "app", kind: "cancel", Blob: subjects.DeadBlob("app", "cancel", 1)}
 	l.Source = 1
 	want := []byte("the bytes")
 	sum := sha256.Sum256(want)

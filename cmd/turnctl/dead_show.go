@@ -39,7 +39,7 @@ bytes are shown with --payload only, out of their blob if they were too large fo
 			return err
 		}
 		defer s.close()
-		d, err := s.letterFacts(ctx, seqs[0], payload)
+		d, err := s.deadLetterFacts(ctx, seqs[0], payload)
 		if err != nil {
 			return err
 		}
@@ -59,16 +59,16 @@ func exactly(n int, text string) cobra.PositionalArgs {
 	}
 }
 
-// letterFacts is the outcome of turnctl dead show.
-type letterFacts struct {
-	letter
+// deadLetterFacts is the outcome of turnctl dead show.
+type deadLetterFacts struct {
+	deadLetter
 
 	Headers nats.Header     `json:"headers"`
 	Payload json.RawMessage `json:"payload,omitempty"`        // with --payload, if it is JSON
 	Base64  string          `json:"payload_base64,omitempty"` // with --payload, if it is not
 }
 
-func (s *server) letterFacts(ctx context.Context, seq uint64, payload bool) (*letterFacts, error) {
+func (s *server) deadLetterFacts(ctx context.Context, seq uint64, payload bool) (*deadLetterFacts, error) {
 	stream, err := s.deadStream(ctx)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (s *server) letterFacts(ctx context.Context, seq uint64, payload bool) (*le
 	if err != nil {
 		return nil, fmt.Errorf("dead letter %d: %w", seq, err)
 	}
-	d := &letterFacts{letter: l, Headers: header}
+	d := &deadLetterFacts{deadLetter: l, Headers: header}
 	if !payload {
 		return d, nil
 	}
@@ -92,7 +92,7 @@ func (s *server) letterFacts(ctx context.Context, seq uint64, payload bool) (*le
 	return d, nil
 }
 
-func (d *letterFacts) text(w io.Writer) {
+func (d *deadLetterFacts) text(w io.Writer) {
 	fmt.Fprintf(w, "dead letter %d: %s\n%s\n\n", d.Seq, id(d.Reason), wrap(clean(d.Error, 1100), 0))
 	size := plural(d.Bytes, "byte")
 	if d.Blob != "" {

@@ -33,9 +33,9 @@ func (d *desk) inbound(t *testing.T, subject, body string, headers ...string) {
 }
 
 // letters waits for n dead letters and returns them, the newest first.
-func letters(t *testing.T, s *oneturntest.Server, n int) []letter {
+func letters(t *testing.T, s *oneturntest.Server, n int) []deadLetter {
 	t.Helper()
-	var found []letter
+	var found []deadLetter
 	require.Eventually(t, func() bool {
 		found = decode[deadListing](t, s, "dead", "ls").Letters
 		return len(found) == n
@@ -74,7 +74,7 @@ func TestDeadLettersAreListedShownAndDropped(t *testing.T) {
 	require.Contains(t, text, "oneturn.in.default.structured_output_ready.acme.Hello.c")
 	require.NotContains(t, text, "SECRET")
 	require.Contains(t, ok(t, d.Server, "dead", "show", seq(found[1].Seq), "--payload"), `{"a":"SECRET"`)
-	require.JSONEq(t, `{"kind":"nonsense","app_id":"acme"}`, string(decode[letterFacts](t, d.Server, "dead", "show", seq(found[0].Seq), "--payload").Payload))
+	require.JSONEq(t, `{"kind":"nonsense","app_id":"acme"}`, string(decode[deadLetterFacts](t, d.Server, "dead", "show", seq(found[0].Seq), "--payload").Payload))
 
 	code, _, stderr := turnctl(t, d.Server, "dead", "drop", seq(found[0].Seq))
 	require.Equal(t, cli.Usage, code)
@@ -96,10 +96,10 @@ func TestRedrivenLetterThatIsStillWrongComesBack(t *testing.T) {
 	require.Equal(t, cli.Failed, code)
 	require.Contains(t, stdout, "--force")
 	require.Equal(t, first.Seq, letters(t, d.Server, 1)[0].Seq, "it stays")
-	out := decode[handledLetters](t, d.Server, "dead", "redrive", seq(first.Seq), "--force")
-	require.Equal(t, letterRedriven, out.Letters[0].State)
+	out := decode[handledDeadLetters](t, d.Server, "dead", "redrive", seq(first.Seq), "--force")
+	require.Equal(t, handledRedriven, out.Letters[0].State)
 	require.Equal(t, subject, out.Letters[0].Subject)
-	var second letter
+	var second deadLetter
 	require.Eventually(t, func() bool {
 		found := decode[deadListing](t, d.Server, "dead", "ls").Letters
 		if len(found) == 1 {
@@ -108,7 +108,7 @@ func TestRedrivenLetterThatIsStillWrongComesBack(t *testing.T) {
 		return second.Seq > first.Seq
 	}, 10*time.Second, 10*time.Millisecond)
 	require.Equal(t, out.Letters[0].InSeq, second.Source)
-	facts := decode[letterFacts](t, d.Server, "dead", "show", seq(second.Seq), "--payload")
+	facts := decode[deadLetterFacts](t, d.Server, "dead", "show", seq(second.Seq), "--payload")
 	require.Equal(t, trace, facts.Headers.Get("traceparent"))
 	require.NotEmpty(t, facts.Base64)
 
@@ -137,7 +137,7 @@ func TestConflictRunsAsATurnOfItsOwnWithANewRun(t *testing.T) {
 	require.NoError(t, err)
 	stream, err := s.deadStream(t.Context())
 	require.NoError(t, err)
-	_, err = s.publishLetter(t.Context(), stream, conflict.Seq, &redriveSettings{newRun: "again"})
+	_, err = s.publishDeadLetter(t.Context(), stream, conflict.Seq, &redriveSettings{newRun: "again"})
 	require.NoError(t, err)
 	require.Contains(t, ok(t, d.Server, "dead", "redrive", seq(conflict.Seq), "--new-run", "again"), "redriven as message")
 
@@ -210,7 +210,7 @@ func TestRedriveOfAllGoesOnceThroughTheLettersThatThereAre(t *testing.T) {
 	letters(t, d.Server, 4)
 	text := ok(t, d.Server, "dead", "redrive", "--all")
 	require.Equal(t, 4, strings.Count(text, " skipped: its bytes are "), text)
-	out := decode[handledLetters](t, d.Server, "dead", "redrive", "--all", "--reason", "undecodable", "--force")
+	out := decode[handledDeadLetters](t, d.Server, "dead", "redrive", "--all", "--reason", "undecodable", "--force")
 	require.Len(t, out.Letters, 3)
 	require.Less(t, out.Letters[0].Seq, out.Letters[2].Seq, "the oldest first")
 	require.Equal(t, "missing_field", letters(t, d.Server, 4)[3].Reason, "the others stay where they are")
@@ -301,9 +301,9 @@ func TestHostileLetterNamesNoBlobOfOthersAndNoForeignSubject(t *testing.T) {
 	letters(t, s, 2)
 	code, stdout, _ := turnctl(t, s, "dead", "redrive", "1", "--fix-subject", "-o", "json")
 	require.Equal(t, cli.Failed, code)
-	var out handledLetters
+	var out handledDeadLetters
 	require.NoError(t, json.Unmarshal([]byte(stdout), &out))
-	require.Equal(t, letterFailed, out.Letters[0].State)
+	require.Equal(t, handledFailed, out.Letters[0].State)
 }
 
 func TestAnswerThatCouldNotBeReadIsListedButNotKept(t *testing.T) {

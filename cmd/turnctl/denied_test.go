@@ -26,7 +26,7 @@ func TestCommandNamesTheRightThatItLacks(t *testing.T) {
 		s.WaitForShutdown()
 	})
 	require.True(t, s.ReadyForConnections(10*time.Second))
-	for _, args := range [][]string{{"ls"}, {"provision"}, {"waits", "ls"}, {"dead", "ls"}} {
+	for _, args := range [][]string{{"ls"}, {"provision"}, {"questions", "ls"}, {"dead", "ls"}} {
 		var out, log bytes.Buffer
 		env := func(string) (string, bool) { return "", false }
 		code := run(t.Context(), append(args, "--nats", "nats://u:p@"+s.Addr().String(), "--timeout", "300ms"), env, &out, &log)

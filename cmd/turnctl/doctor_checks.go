@@ -35,8 +35,8 @@ func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provisio
 	}
 	d.streams(ctx, s, plan)
 	d.queues(ctx, s, cfg.Pools)
-	d.waits(ctx, s)
-	d.unread(ctx, s)
+	d.questions(ctx, s)
+	d.unconsumed(ctx, s)
 	d.clock(ctx, s, now)
 	d.workers(ctx, s)
 	if d.Tier = s.tier(ctx, plan); d.Tier != nil {

@@ -15,11 +15,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-const (
-	firstWindow = 1024    // records of the first step back
-	growth      = 8       // each further step goes back this much further
-	maxOpen     = 100_000 // open turns that are remembered while reading
-)
+// maxOpen bounds the open turns that are remembered while the journal is read.
+const maxOpen = 100_000
 
 // claimed is a turn as the headers of its claim show it.
 type claimed struct {
@@ -27,45 +24,26 @@ type claimed struct {
 	seq uint64
 }
 
-// list returns the newest turns. The server's journal is read backwards in windows that grow,
-// so that the cost follows what is asked for and not what is stored.
+// list returns the newest turns.
 func (s *server) list(ctx context.Context, want listSettings, now time.Time) (*listing, error) {
-	stream, err := s.js.Stream(ctx, s.space.TurnsStream())
-	if err != nil {
-		return nil, fmt.Errorf("open the journal %s: %w", s.space.TurnsBucket(), unprovisioned(err))
-	}
-	journal, err := s.journal()
+	state, err := s.journalState(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer journal.Close()
 	l := &listing{Turns: []listed{}, Since: now.Add(-want.since).UTC()}
-	state := stream.CachedInfo().State
 	var found []claimed
-	for window := uint64(firstWindow); ; window *= growth {
-		start := state.FirstSeq
-		if state.LastSeq >= start+window {
-			start = state.LastSeq + 1 - window
-		}
-		whole := start <= state.FirstSeq
-		if !whole {
-			whole, err = covers(ctx, journal, start, l.Since)
-			if err != nil {
-				return nil, err
-			}
-		}
-		if found, err = s.window(ctx, want, start, state.LastSeq, l.Since); err != nil {
-			return nil, err
-		}
-		if whole || len(found) > want.limit {
-			break
-		}
+	err = backwards(state, false, s.beganBefore(ctx, l.Since), func(from, to uint64) (enough bool, err error) {
+		found, err = s.window(ctx, want, from, to, l.Since)
+		return len(found) > want.limit, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	if l.More = len(found) > want.limit; l.More {
 		found = found[len(found)-want.limit:]
 	}
 	for _, c := range found {
-		t, err := fetch(ctx, journal, c)
+		t, err := s.fetch(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -76,13 +54,28 @@ func (s *server) list(ctx context.Context, want listSettings, now time.Time) (*l
 	return l, nil
 }
 
-// covers reports whether a read from sequence start on sees everything since a time.
-func covers(ctx context.Context, journal *idempotency.KV, start uint64, since time.Time) (bool, error) {
-	r, err := journal.Next(ctx, ">", start)
-	if errors.Is(err, idempotency.ErrNotFound) {
-		return false, nil
+// journalState reads how many records the journal has.
+func (s *server) journalState(ctx context.Context) (*jetstream.StreamState, error) {
+	stream, err := s.js.Stream(ctx, s.space.TurnsStream())
+	if err != nil {
+		return nil, fmt.Errorf("open the journal %s: %w", s.space.TurnsBucket(), unprovisioned(err))
 	}
-	return err == nil && r.Time.Before(since), err
+	return &stream.CachedInfo().State, nil
+}
+
+// beganBefore returns a check whether the first record of a window of the journal is older than a time.
+func (s *server) beganBefore(ctx context.Context, since time.Time) func(from uint64) (bool, error) {
+	return func(from uint64) (bool, error) {
+		journal, err := s.journal()
+		if err != nil {
+			return false, err
+		}
+		r, err := journal.Next(ctx, ">", from)
+		if errors.Is(err, idempotency.ErrNotFound) {
+			return false, nil
+		}
+		return err == nil && r.Time.Before(since), err
+	}
 }
 
 // window reads the headers of claims and responses from start to last and returns the newest
@@ -128,7 +121,7 @@ type newest struct {
 }
 
 func (n *newest) add(c claimed) {
-	delete(n.gone, c.key) // what ended before it was claimed is a former life of the key
+	delete(n.gone, c.key) // an end before its claim is of an earlier generation of the key
 	n.kept = append(n.kept, c)
 	most := n.limit
 	if n.open {
@@ -165,7 +158,11 @@ func (n *newest) list() []claimed {
 }
 
 // fetch reads the events of a listed turn. It returns nil for one that expired meanwhile.
-func fetch(ctx context.Context, journal *idempotency.KV, c claimed) (*listed, error) {
+func (s *server) fetch(ctx context.Context, c claimed) (*listed, error) {
+	journal, err := s.journal()
+	if err != nil {
+		return nil, err
+	}
 	claim, err := journal.At(ctx, c.seq)
 	if errors.Is(err, idempotency.ErrNotFound) {
 		return nil, nil //nolint:nilnil // nothing to list

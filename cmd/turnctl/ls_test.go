@@ -49,7 +49,7 @@ TIME a t4 Hello greet running - desk-1
 	l := decode[listing](t, d.Server, "ls", "--limit", "1").Turns[0]
 	require.Equal(t, stateRunning, l.State)
 	require.Nil(t, l.TotalMS)
-	require.Equal(t, "t4", decode[life](t, d.Server, "show", "--key", l.Key).Turn)
+	require.Equal(t, "t4", decode[turnReport](t, d.Server, "show", "--key", l.Key).Turn)
 }
 
 // TestLsSaysWhenThereIsMore: of open turns that were found, some may have ended when they are read.

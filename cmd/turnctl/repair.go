@@ -20,11 +20,11 @@ import (
 
 // repairSettings says what to repair.
 type repairSettings struct {
-	scope  handlers.Scope
-	turn   events.TurnID
-	raw    string // journal key of one turn
-	life   time.Duration
-	dryRun bool
+	scope       handlers.Scope
+	turn        events.TurnID
+	raw         string // journal key of one turn
+	maxTurnLife time.Duration
+	dryRun      bool
 }
 
 func (a *app) repair() *cobra.Command {
@@ -57,8 +57,8 @@ the turn that was named was not found.`,
 			return cli.Usagef("repair: --chat goes with no turn")
 		case len(args) == 0 && want.turn.Run != "":
 			return cli.Usagef("repair: --run goes with CHAT and TURN")
-		case want.life <= 0:
-			return cli.Usagef("repair: --max-turn-life is %s, want a duration over zero: --max-turn-life=168h", want.life)
+		case want.maxTurnLife <= 0:
+			return cli.Usagef("repair: --max-turn-life is %s, want a duration over zero: --max-turn-life=168h", want.maxTurnLife)
 		}
 		if len(args) == 2 {
 			want.turn.App, want.turn.Chat, want.turn.Turn = want.scope.App, args[0], args[1]
@@ -82,7 +82,7 @@ the turn that was named was not found.`,
 	c.Flags().StringVar(&want.scope.Chat, "chat", "", "only this chat")
 	c.Flags().StringVar(&want.turn.Run, "run", "", "run id of the turn, if its producer sends one")
 	c.Flags().StringVar(&want.raw, "key", "", "journal key of the turn, instead of chat and turn")
-	durationFlag(c, &want.life, "max-turn-life", provision.DefaultMaxTurnLife, "how long a turn may stay open; as the workers have it")
+	durationFlag(c, &want.maxTurnLife, "max-turn-life", provision.DefaultMaxTurnLife, "how long a turn may stay open; as the workers have it")
 	c.Flags().BoolVar(&want.dryRun, "dry-run", false, "say what would be repaired and change nothing")
 	return c
 }
@@ -118,7 +118,6 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 	if err != nil {
 		return nil, err
 	}
-	defer journal.Close()
 	now, err := handlers.ServerTime(ctx, s.js, s.space.TurnsStream())
 	if err != nil {
 		return nil, unprovisioned(err)
@@ -129,7 +128,7 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 	}
 	sweep := &handlers.Sweep{
 		Space: s.space, JS: s.js, Store: journal, LeaseHeld: handlers.LeaseHeld(s.js, s.space), AckWait: ackWait,
-		MaxTurnLife: want.life, Rate: handlers.SweepRate, Logger: logger,
+		MaxTurnLife: want.maxTurnLife, Rate: handlers.SweepRate, Logger: logger,
 	}
 	out := &repaired{DryRun: want.dryRun, Turns: []repairTurn{}}
 	mend := func(ctx context.Context, f handlers.Finding) (uint64, error) {
@@ -193,7 +192,7 @@ func (s *server) ackWait(ctx context.Context) (time.Duration, error) {
 }
 
 func newRepairTurn(f handlers.Finding) repairTurn {
-	l := newLife(f.Turn, false)
+	l := newTurnReport(f.Turn, false)
 	return repairTurn{
 		Key: l.Key, App: l.App, Chat: l.Chat, Run: l.Run, Turn: l.Turn, Workflow: l.Workflow, Tool: l.Tool, Effect: l.Effect,
 		Condition: f.Condition, AgeS: int64(f.Age.Seconds()),

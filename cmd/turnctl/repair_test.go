@@ -62,21 +62,21 @@ func TestRepairPublishesAResumeForEachTurnWithoutAMessage(t *testing.T) {
 		require.Equal(t, turn, out.Turns[i].Turn)
 		require.Equal(t, handlers.TurnOrphaned, out.Turns[i].Condition)
 		require.Zero(t, out.Turns[i].ResumeSeq)
-		require.Equal(t, stateRunning, decode[life](t, d.Server, "show", string(rune('a'+i)), turn).State, "a dry run changes nothing")
+		require.Equal(t, stateRunning, decode[turnReport](t, d.Server, "show", string(rune('a'+i)), turn).State, "a dry run changes nothing")
 	}
 	require.Contains(t, ok(t, d.Server, "repair", "a", "held"), "held")
 
 	require.Contains(t, ok(t, d.Server, "repair", "--chat", "b"), "resume published as message")
-	ended := func(chat, turn string) *life {
-		var l life
+	ended := func(chat, turn string) *turnReport {
+		var l turnReport
 		require.Eventually(t, func() bool {
-			l = decode[life](t, d.Server, "show", chat, turn)
+			l = decode[turnReport](t, d.Server, "show", chat, turn)
 			return l.State == stateEnded
 		}, 10*time.Second, 10*time.Millisecond)
 		return &l
 	}
 	require.True(t, ended("b", "t2").Response.Success)
-	require.Equal(t, stateRunning, decode[life](t, d.Server, "show", "a", "t1").State, "the other chat was left alone")
+	require.Equal(t, stateRunning, decode[turnReport](t, d.Server, "show", "a", "t1").State, "the other chat was left alone")
 	named := decode[repaired](t, d.Server, "repair", "a", "t1")
 	require.Positive(t, named.Turns[0].ResumeSeq)
 	require.Equal(t, events.CodeInterrupted, ended("a", "t1").Response.Code)

@@ -55,7 +55,7 @@ func (a *app) root() *cobra.Command {
 		Short: "Check, inspect and provision oneturn",
 	}, cli.ReadBuild().Text("turnctl"))
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.check(), a.tools(), a.call(), a.show(), a.ls(), a.dead(), a.repair(), a.waits(), a.provision(), a.doctor(), a.natsConfig(), a.secretKey(), cli.Version(a.env))
+	root.AddCommand(a.check(), a.tools(), a.call(), a.show(), a.ls(), a.dead(), a.repair(), a.questions(), a.waits(), a.provision(), a.doctor(), a.natsConfig(), a.secretKey(), cli.Version(a.env))
 	return root
 }
 
@@ -73,7 +73,7 @@ func (a *app) command(c *cobra.Command, cfg any, do func(ctx context.Context, ar
 // durationFlag adds a flag whose default is printed in help as people write it.
 func durationFlag(c *cobra.Command, d *time.Duration, name string, value time.Duration, usage string) {
 	c.Flags().DurationVar(d, name, value, usage)
-	c.Flags().Lookup(name).DefValue = inWords(value)
+	c.Flags().Lookup(name).DefValue = durationText(value)
 }
 
 // locked is a writer for several goroutines.

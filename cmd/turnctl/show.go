@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -58,7 +57,7 @@ Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
 		if err != nil {
 			return err
 		}
-		l, err := s.life(ctx, key, payload)
+		l, err := s.turnReport(ctx, key, payload)
 		if errors.Is(err, errNoRecord) {
 			return s.missing(ctx, key, turn)
 		}
@@ -93,16 +92,15 @@ func (s *server) key(turn events.TurnID, raw string) (subjects.Key, error) {
 	return subjects.Key{}, cli.Usagef("show: --key is %.200q, want <app>.<chat>.<turn>.<call>, a journal key or an event subject, as turnctl ls -o json prints it", raw)
 }
 
-// life reads everything about a turn, or returns errNoRecord.
-func (s *server) life(ctx context.Context, key subjects.Key, payload bool) (*life, error) {
-	if _, err := s.js.Stream(ctx, s.space.TurnsStream()); err != nil {
-		return nil, fmt.Errorf("open the journal %s: %w", s.space.TurnsBucket(), unprovisioned(err))
+// turnReport reads everything about a turn, or returns errNoRecord.
+func (s *server) turnReport(ctx context.Context, key subjects.Key, payload bool) (*turnReport, error) {
+	if _, err := s.journalState(ctx); err != nil {
+		return nil, err
 	}
 	journal, err := s.journal()
 	if err != nil {
 		return nil, err
 	}
-	defer journal.Close()
 	turn, err := idempotency.Load(ctx, journal, key)
 	if err != nil {
 		return nil, err
@@ -119,7 +117,7 @@ func (s *server) life(ctx context.Context, key subjects.Key, payload bool) (*lif
 			return nil, err
 		}
 	}
-	l := newLife(turn, payload)
+	l := newTurnReport(turn, payload)
 	l.blobs = s.space.BlobsBucket()
 	if l.Reuses, err = reuses(ctx, journal, key, l.Run, l.Turn); err != nil {
 		return nil, err

@@ -43,18 +43,18 @@ response: ok, 1 attempt, tool N ms, claim to end N ms, payload of 25 bytes
  Hello, Ada!
 `, normal(ok(t, d.Server, "show", "chat 1", "t1")))
 
-	l := decode[life](t, d.Server, "show", "chat 1", "t1")
+	l := decode[turnReport](t, d.Server, "show", "chat 1", "t1")
 	require.Equal(t, stateEnded, l.State)
 	require.Nil(t, l.Call.Args, "values come with --payload only")
 	require.Nil(t, l.Response.Payload)
 	require.Len(t, l.Fingerprint, 64)
 
-	l = decode[life](t, d.Server, "show", "--key", l.Key, "--payload")
+	l = decode[turnReport](t, d.Server, "show", "--key", l.Key, "--payload")
 	require.JSONEq(t, `{"name":"Ada"}`, string(l.Call.Args))
 	require.JSONEq(t, `{"message":"Hello, Ada!"}`, string(l.Response.Payload))
 	require.Contains(t, ok(t, d.Server, "show", "chat 1", "t1", "--payload"), `"message": "Hello, Ada!"`)
 	for _, key := range []string{"e." + l.Key + ".tool_response", "oneturn.events." + l.Key + ".tool_call", "$KV.ONETURN_TURNS.p." + l.Key + ".park.1"} {
-		require.Equal(t, l.Key, decode[life](t, d.Server, "show", "--key", key).Key)
+		require.Equal(t, l.Key, decode[turnReport](t, d.Server, "show", "--key", key).Key)
 	}
 }
 
@@ -62,11 +62,11 @@ func TestShowTellsThatAResponseCannotBeRead(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.publish(t, turnID("chat 1", "", "t1"), "Ada")
-	l := decode[life](t, d.Server, "show", "chat 1", "t1")
+	l := decode[turnReport](t, d.Server, "show", "chat 1", "t1")
 	nc := d.Connect()
 	_, err := nc.Request("$KV.ONETURN_TURNS.e."+l.Key+".tool_response", []byte("not ours"), 5*time.Second)
 	require.NoError(t, err)
-	l = decode[life](t, d.Server, "show", "chat 1", "t1")
+	l = decode[turnReport](t, d.Server, "show", "chat 1", "t1")
 	require.True(t, l.Damaged)
 	require.Contains(t, l.Meaning, "cannot be read: readers are told state_corrupt")
 	require.NotContains(t, l.Meaning, "its response is stored, and")
@@ -76,7 +76,7 @@ func TestShowTellsARejectedTurnByItsVerdict(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.publish(t, turnID("c", "run 7", "t"), []any{})
-	l := decode[life](t, d.Server, "show", "c", "t", "--run", "run 7")
+	l := decode[turnReport](t, d.Server, "show", "c", "t", "--run", "run 7")
 	require.Equal(t, "validation_failed", l.Verdict)
 	require.Equal(t, events.CodeValidationFailed, l.Response.Code)
 	require.Equal(t, "run 7", l.Run)
@@ -87,7 +87,7 @@ func TestShowTellsWhoHoldsARunningTurn(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.publish(t, turnID("c", "", "t"), "slow")
-	l := decode[life](t, d.Server, "show", "c", "t")
+	l := decode[turnReport](t, d.Server, "show", "c", "t")
 	require.Equal(t, stateRunning, l.State)
 	require.Equal(t, "desk-1", l.Owner)
 	require.Equal(t, leaseThere, l.LeaseMessage)
@@ -110,8 +110,8 @@ func TestShowKnowsEveryState(t *testing.T) {
 	}
 	key := func(turn string) subjects.Key { return subjects.TurnKey("default", "c", "", turn) }
 	call := `{"type":"chat.tool_call","data":{"kind":"tool_call","app_id":"default","chat_id":"c","turn":"t","tool_name":"ask"}}`
-	state := func(turn string) *life {
-		l := decode[life](t, s, "show", "c", turn)
+	state := func(turn string) *turnReport {
+		l := decode[turnReport](t, s, "show", "c", turn)
 		require.Contains(t, ok(t, s, "show", "c", turn), l.State+": ")
 		return &l
 	}
@@ -144,7 +144,7 @@ func TestShowNamesTheWorkflowOfTheTurnAndNotOfItsCancelRequest(t *testing.T) {
 		ids := `"app_id":"default","chat_id":"c","turn":"` + turn + `"`
 		record(t, s, key.Public("tool_call"), nats.Header{}, `{"type":"chat.tool_call","data":{"kind":"tool_call",`+ids+`,"workflow_name":"Support"}}`)
 		record(t, s, key.Public("cancel"), nats.Header{}, `{"type":"chat.tool_call_cancel","data":{"kind":"tool_call_cancel",`+ids+workflow+`}}`)
-		require.Equal(t, "Support", decode[life](t, s, "show", "c", turn).Workflow)
+		require.Equal(t, "Support", decode[turnReport](t, s, "show", "c", turn).Workflow)
 	}
 }
 
@@ -159,10 +159,10 @@ func TestShowNamesTheTurnsThatRanUnderTheSameKey(t *testing.T) {
 	require.NotContains(t, ok(t, s, "show", "c", turn, "--run", "r"), "used again")
 	record(t, s, key.ReuseNote("00112233445566778899"), nil, "")
 	record(t, s, again.Public("tool_call"), nil, call)
-	l := decode[life](t, s, "show", "c", turn, "--run", "r")
+	l := decode[turnReport](t, s, "show", "c", turn, "--run", "r")
 	require.Equal(t, []string{again.String()}, l.Reuses)
 	require.Contains(t, ok(t, s, "show", "c", turn, "--run", "r"), "turnctl show --key "+again.String())
-	require.Equal(t, again.String(), decode[life](t, s, "show", "--key", l.Reuses[0]).Key)
+	require.Equal(t, again.String(), decode[turnReport](t, s, "show", "--key", l.Reuses[0]).Key)
 }
 
 func TestShowTellsWhatIsWrongWithADamagedRecord(t *testing.T) {
@@ -174,7 +174,7 @@ func TestShowTellsWhatIsWrongWithADamagedRecord(t *testing.T) {
 	text := ok(t, s, "show", "c", "t")
 	require.Contains(t, text, "damaged: record 1: ")
 	require.Contains(t, text, "Oneturn-Epoch")
-	l := decode[life](t, s, "show", "c", "t")
+	l := decode[turnReport](t, s, "show", "c", "t")
 	require.True(t, l.Damaged)
 	for _, r := range l.Records {
 		require.Contains(t, r.Error, "its event cannot be read")

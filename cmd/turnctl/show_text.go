@@ -10,7 +10,7 @@ import (
 )
 
 // meaning says in a sentence what the state is worth.
-func (l *life) meaning() string {
+func (l *turnReport) meaning() string {
 	var text string
 	switch l.State {
 	case stateEnded:
@@ -31,7 +31,7 @@ func (l *life) meaning() string {
 	return text
 }
 
-func (l *life) parkedMeaning() string {
+func (l *turnReport) parkedMeaning() string {
 	switch n := l.Questions.open(); {
 	case l.Woken:
 		return "no worker holds it, and what it waited for is stored: the message that brought it has it continued"
@@ -42,7 +42,7 @@ func (l *life) parkedMeaning() string {
 	}
 }
 
-func (l *life) runningMeaning() string {
+func (l *turnReport) runningMeaning() string {
 	if n := l.Questions.open(); n > 0 && l.LeaseMessage != leaseGone {
 		return fmt.Sprintf("worker %s holds it, and it waits for the answer to %s", id(l.Owner), plural(n, "question"))
 	}
@@ -61,7 +61,7 @@ func (l *life) runningMeaning() string {
 }
 
 // text prints the life of a turn for people.
-func (l *life) text(w io.Writer) {
+func (l *turnReport) text(w io.Writer) {
 	fmt.Fprintf(w, "turn %s of chat %s, app %s", id(l.Turn), id(l.Chat), id(l.App))
 	if l.Run != "" {
 		fmt.Fprintf(w, ", run %s", id(l.Run))
@@ -76,7 +76,7 @@ func (l *life) text(w io.Writer) {
 }
 
 // facts lists what is known about the turn as a whole.
-func (l *life) facts() [][]string {
+func (l *turnReport) facts() [][]string {
 	var rows [][]string
 	add := func(name, value string) {
 		if value != "" {
@@ -107,7 +107,7 @@ func (l *life) facts() [][]string {
 	return rows
 }
 
-func (l *life) recordsText(w io.Writer) {
+func (l *turnReport) recordsText(w io.Writer) {
 	rows := make([][]string, 1, 1+len(l.Records))
 	rows[0] = []string{"seq", "time", "after", "record", "owner", "epoch", "details"}
 	for _, r := range l.Records {
@@ -149,7 +149,7 @@ func (r *recordFact) details() string {
 	return strings.Join(parts, ", ")
 }
 
-func (l *life) callText(w io.Writer) {
+func (l *turnReport) callText(w io.Writer) {
 	if l.Call == nil {
 		return
 	}
@@ -159,13 +159,13 @@ func (l *life) callText(w io.Writer) {
 }
 
 // fetchText names the command that fetches a value which is shown as a reference.
-func (l *life) fetchText(w io.Writer, shown json.RawMessage, blob string) {
+func (l *turnReport) fetchText(w io.Writer, shown json.RawMessage, blob string) {
 	if len(shown) > 0 && blob != "" {
 		fmt.Fprintln(w, wrap("fetch it: nats object get "+argument(l.blobs)+" "+argument(blob), 2))
 	}
 }
 
-func (l *life) questionsText(w io.Writer) {
+func (l *turnReport) questionsText(w io.Writer) {
 	if len(l.Questions) == 0 {
 		return
 	}
@@ -180,7 +180,7 @@ func (l *life) questionsText(w io.Writer) {
 	table(w, 2, rows, 0, 1, 2)
 }
 
-func (l *life) responseText(w io.Writer) {
+func (l *turnReport) responseText(w io.Writer) {
 	r := l.Response
 	if r == nil {
 		return

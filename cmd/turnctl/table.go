@@ -23,7 +23,7 @@ const (
 // table writes rows in aligned columns after indent blanks. Whole are the columns that are never cut.
 func table(w io.Writer, indent int, rows [][]string, whole ...int) {
 	widths := columns(rows)
-	fit(widths, indent, whole)
+	shrinkColumns(widths, indent, whole)
 	for _, row := range rows {
 		fmt.Fprintln(w, tableRow(row, widths, indent))
 	}
@@ -43,8 +43,8 @@ func columns(rows [][]string) []int {
 	return widths
 }
 
-// fit narrows the widest columns until the table fits, the last one to leastLast at most.
-func fit(widths []int, indent int, whole []int) {
+// shrinkColumns narrows the widest columns until the table fits, the last one to leastLast at most.
+func shrinkColumns(widths []int, indent int, whole []int) {
 	last := len(widths) - 1
 	least := func(i int) int {
 		if i == last {

@@ -185,10 +185,10 @@ func shortOf(schema json.RawMessage) string {
 }
 
 // milli prints milliseconds with the units that they have: 5m, not 5m0s.
-func milli(n int64) string { return inWords(time.Duration(n) * time.Millisecond) }
+func milli(n int64) string { return durationText(time.Duration(n) * time.Millisecond) }
 
-// inWords prints a duration with the units that it has: 168h, not 168h0m0s.
-func inWords(d time.Duration) string {
+// durationText prints a duration with the units that it has: 168h, not 168h0m0s.
+func durationText(d time.Duration) string {
 	text := d.String()
 	for _, empty := range []string{"m0s", "h0m"} {
 		if short, ok := strings.CutSuffix(text, empty); ok {

@@ -50,8 +50,8 @@ func (l *liveReport) text() []string {
 	return []string{strings.Join(parts, "; ")}
 }
 
-// asked reports whether a tool can be asked about itself: a service or a server.
-func asked(b *bindings.Binding) bool {
+// canDescribe reports whether a tool can be asked about itself: a service or a server.
+func canDescribe(b *bindings.Binding) bool {
 	switch t := b.Target.(type) {
 	case *target.NATS, *target.MCP:
 		return true
@@ -128,7 +128,7 @@ func (a *app) live(ctx context.Context, dir string, cfg *liveSettings, rows []*t
 	var ask []*toolRow
 	var all []*bindings.Binding
 	for _, r := range rows {
-		if asked(r.binding) {
+		if canDescribe(r.binding) {
 			ask, all = append(ask, r), append(all, r.binding)
 		}
 	}
@@ -140,7 +140,7 @@ func (a *app) live(ctx context.Context, dir string, cfg *liveSettings, rows []*t
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
 	var asking sync.WaitGroup
-	places := make(chan struct{}, maxAsking)
+	places := make(chan struct{}, maxConcurrent)
 	for _, r := range ask {
 		places <- struct{}{}
 		asking.Go(func() {
@@ -160,13 +160,13 @@ func (a *app) live(ctx context.Context, dir string, cfg *liveSettings, rows []*t
 // maxUnchecked bounds how much is told of rules that are not checked, in bytes.
 const maxUnchecked = 2000
 
-// maxAsking bounds how many tools are asked at the same time.
-const maxAsking = 16
+// maxConcurrent bounds how many tools are asked at the same time.
+const maxConcurrent = 16
 
 func (b *box) describe(ctx context.Context, binding *bindings.Binding) *liveReport {
 	tool, err := b.find(binding)
 	if err != nil {
-		return &liveReport{Error: told(err)}
+		return &liveReport{Error: messageOf(err)}
 	}
 	d, ok := tool.(tools.Describer)
 	if !ok {
@@ -174,15 +174,15 @@ func (b *box) describe(ctx context.Context, binding *bindings.Binding) *liveRepo
 	}
 	said, err := d.Describe(ctx)
 	if err != nil {
-		return &liveReport{Error: told(err)}
+		return &liveReport{Error: messageOf(err)}
 	}
 	return &liveReport{
 		Reached: true, Description: said.Text, Version: said.Version, Effect: said.Effect, Input: said.Input, Output: said.Output, Unchecked: said.Unchecked,
 	}
 }
 
-// told is an error in the words of its message alone.
-func told(err error) string {
+// messageOf is an error in the words of its message alone.
+func messageOf(err error) string {
 	var coded *events.Error
 	if errors.As(err, &coded) && coded.Msg != "" {
 		return coded.Msg

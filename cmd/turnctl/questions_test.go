@@ -12,7 +12,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 )
 
-func ids(l waitingList) []string {
+func ids(l questionList) []string {
 	found := []string{}
 	for _, q := range l.Questions {
 		found = append(found, q.ToolCallID)
@@ -20,7 +20,7 @@ func ids(l waitingList) []string {
 	return found
 }
 
-func TestWaitsLsListsOpenQuestions(t *testing.T) {
+func TestQuestionsLsListsOpenQuestions(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t)
 	one, two, three := turnID("chat 1", "", "t1"), turnID("chat 1", "r", "t2"), turnID("chat 2", "", "t1")
@@ -35,9 +35,9 @@ func TestWaitsLsListsOpenQuestions(t *testing.T) {
 TIME chat 1 t1/2 Hello approve ada TIME
 TIME chat 1 `+second+` Hello approve ada TIME
 TIME chat 2 t1/1 Other approve ada -
-`, normal(ok(t, a.Server, "waits", "ls")))
+`, normal(ok(t, a.Server, "questions", "ls")))
 	list := func(args ...string) []string {
-		return ids(decode[waitingList](t, a.Server, append([]string{"waits", "ls"}, args...)...))
+		return ids(decode[questionList](t, a.Server, append([]string{"questions", "ls"}, args...)...))
 	}
 	require.Equal(t, []string{first, second, third}, list())
 	_, doctor, _ := turnctl(t, a.Server, "doctor")
@@ -49,12 +49,22 @@ TIME chat 2 t1/1 Other approve ada -
 	require.Equal(t, []string{third}, list("--limit", "1"))
 	require.Equal(t, []string{second}, list("--limit", "1", "--expiring", "1h"))
 	require.Empty(t, list("--app", "nobody"))
-	require.Contains(t, ok(t, a.Server, "waits", "ls", "--limit", "1"), "there are more")
+	require.Contains(t, ok(t, a.Server, "questions", "ls", "--limit", "1"), "there are more")
 	require.Equal(t, "no open question in the last 168h of chat none that expires within 1h\n",
-		ok(t, a.Server, "waits", "ls", "--chat", "none", "--expiring", "1h"))
+		ok(t, a.Server, "questions", "ls", "--chat", "none", "--expiring", "1h"))
 }
 
-func TestWaitsLsFindsAnOldQuestionUnderManyNewRecords(t *testing.T) {
+func TestWaitsIsADeprecatedNameOfQuestions(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	code, stdout, stderr := turnctl(t, s, "waits", "ls")
+	require.Equal(t, cli.OK, code)
+	require.Equal(t, ok(t, s, "questions", "ls"), stdout)
+	require.Equal(t, "turnctl: waits is deprecated and will be removed: use turnctl questions\n", stderr)
+	require.NotContains(t, ok(t, s, "--help"), "waits")
+}
+
+func TestQuestionsLsFindsAnOldQuestionUnderManyNewRecords(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t)
 	asked := a.ask(turnID("c", "", "old"), "1")
@@ -65,16 +75,16 @@ func TestWaitsLsFindsAnOldQuestionUnderManyNewRecords(t *testing.T) {
 	}
 	_, err := nc.Request(a.space.JournalSubject("e.default.other.last.0.tool_response"), []byte("{}"), 20*time.Second) // stored after all of them
 	require.NoError(t, err)
-	require.Equal(t, []string{asked}, ids(decode[waitingList](t, a.Server, "waits", "ls")))
+	require.Equal(t, []string{asked}, ids(decode[questionList](t, a.Server, "questions", "ls")))
 }
 
-func TestWaitsShowTellsAllButTheAnswer(t *testing.T) {
+func TestQuestionsShowPrintsAllButTheAnswer(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t)
 	id := turnID("chat 1", "r", "t1")
 	asked := a.ask(id, "1", until(time.Now().Add(time.Hour)), func(q *events.ToolCall) { q.Answer.Schema = map[string]any{"type": "object"} })
 	a.park(id, "1")
-	text := normal(ok(t, a.Server, "waits", "show", asked, "--payload"))
+	text := normal(ok(t, a.Server, "questions", "show", asked, "--payload"))
 	require.Equal(t, `question `+asked+` of chat chat 1, app default
 open, until TIME
 
@@ -102,70 +112,70 @@ schema of the answer:
 
 to answer it: publisher answer 'chat 1' `+asked+` JSON
 `, text)
-	q := decode[shownQuestion](t, a.Server, "waits", "show", asked)
+	q := decode[shownQuestion](t, a.Server, "questions", "show", asked)
 	require.Equal(t, askOpen, q.State)
 	require.Nil(t, q.Shown)
 	require.Equal(t, stateParked, q.TurnState)
 
 	a.answer(id, "1")
-	q = decode[shownQuestion](t, a.Server, "waits", "show", asked)
+	q = decode[shownQuestion](t, a.Server, "questions", "show", asked)
 	require.Equal(t, "answered", q.State)
 	require.Equal(t, "ada", q.DecidedBy)
 	require.NotZero(t, q.DecidedAt)
-	require.Contains(t, ok(t, a.Server, "waits", "show", asked), "\nanswered by ada\n")
+	require.Contains(t, ok(t, a.Server, "questions", "show", asked), "\nanswered by ada\n")
 }
 
-func TestWaitsShowTellsQuestionsOfSeveralChatsApart(t *testing.T) {
+func TestQuestionsShowNamesTheFlagsThatSelectOneOfSeveralChats(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t)
 	a.ask(turnID("chat 1", "", "t1"), "1")
 	a.ask(turnID("chat 2", "", "t1"), "1")
-	code, _, stderr := turnctl(t, a.Server, "waits", "show", "t1/1")
+	code, _, stderr := turnctl(t, a.Server, "questions", "show", "t1/1")
 	require.Equal(t, cli.Usage, code)
 	require.Contains(t, stderr, "--app default --chat 'chat 2'")
-	require.Equal(t, "chat 2", decode[shownQuestion](t, a.Server, "waits", "show", "t1/1", "--chat", "chat 2").Chat)
-	code, _, stderr = turnctl(t, a.Server, "waits", "show", "t1/2")
+	require.Equal(t, "chat 2", decode[shownQuestion](t, a.Server, "questions", "show", "t1/1", "--chat", "chat 2").Chat)
+	code, _, stderr = turnctl(t, a.Server, "questions", "show", "t1/2")
 	require.Equal(t, cli.Failed, code)
-	require.Contains(t, stderr, `no such question as "t1/2" (one whose time is over is found with --chat only)`)
-	code, _, stderr = turnctl(t, a.Server, "waits", "show", "t1")
+	require.Contains(t, stderr, `no such question: "t1/2" (expired questions are found with --chat only)`)
+	code, _, stderr = turnctl(t, a.Server, "questions", "show", "t1")
 	require.Equal(t, cli.Usage, code)
-	require.Contains(t, stderr, `"t1" is no id of a question`)
+	require.Contains(t, stderr, `invalid TOOL_CALL_ID "t1"`)
 }
 
-func TestWaitsExpireEndsTheTimeOfAQuestion(t *testing.T) {
+func TestQuestionsExpireEndsTheTimeOfAQuestion(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t)
 	id := turnID("c", "", "t1")
 	a.ask(id, "1", until(time.Now().Add(time.Hour)))
 	a.ask(id, "2")
-	require.Equal(t, "question t1/1 of chat c is expired\n", ok(t, a.Server, "waits", "expire", "t1/1"))
-	require.Equal(t, []string{"t1/2"}, ids(decode[waitingList](t, a.Server, "waits", "ls")))
-	require.True(t, decode[endedWait](t, a.Server, "waits", "expire", "t1/1").Done, "it is expired already")
+	require.Equal(t, "question t1/1 of chat c is expired\n", ok(t, a.Server, "questions", "expire", "t1/1"))
+	require.Equal(t, []string{"t1/2"}, ids(decode[questionList](t, a.Server, "questions", "ls")))
+	require.True(t, decode[endedQuestion](t, a.Server, "questions", "expire", "t1/1").Done, "it is expired already")
 	a.answer(id, "2")
-	code, stdout, _ := turnctl(t, a.Server, "waits", "expire", "t1/2")
+	code, stdout, _ := turnctl(t, a.Server, "questions", "expire", "t1/2")
 	require.Equal(t, cli.Failed, code)
-	require.Equal(t, "question t1/2 of chat c is answered already, and stays so\n", stdout)
+	require.Equal(t, "question t1/2 of chat c is already answered\n", stdout)
 }
 
-func TestWaitsCancelEndsTheTurn(t *testing.T) {
+func TestQuestionsCancelEndsTheTurn(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t)
 	for _, run := range []string{"", "r"} {
 		id := turnID("c", run, "t1")
 		asked := a.ask(id, "1")
 		a.park(id, "1")
-		require.Equal(t, "turn t1 of chat c is cancelled\n", ok(t, a.Server, "waits", "cancel", asked, "--reason", "enough"))
+		require.Equal(t, "turn t1 of chat c is cancelled\n", ok(t, a.Server, "questions", "cancel", asked, "--reason", "enough"))
 	}
 	require.Contains(t, ok(t, a.Server, "show", "c", "t1"), "cancelled  enough")
-	require.Equal(t, "enough", decode[life](t, a.Server, "show", "c", "t1").CancelReason)
+	require.Equal(t, "enough", decode[turnReport](t, a.Server, "show", "c", "t1").CancelReason)
 	id := turnID("c", "", "t2")
 	a.ask(id, "1")
 	a.park(id, "1")
-	e := decode[endedWait](t, a.Server, "waits", "cancel", "t2")
+	e := decode[endedQuestion](t, a.Server, "questions", "cancel", "t2")
 	require.True(t, e.Done)
 	require.NotZero(t, e.Seq)
-	require.Empty(t, ids(decode[waitingList](t, a.Server, "waits", "ls")))
-	require.Zero(t, decode[endedWait](t, a.Server, "waits", "cancel", "t2").Seq, "nothing is left to do")
+	require.Empty(t, ids(decode[questionList](t, a.Server, "questions", "ls")))
+	require.Zero(t, decode[endedQuestion](t, a.Server, "questions", "cancel", "t2").Seq, "nothing is left to do")
 	ended := turnID("c", "", "t3")
 	a.ask(ended, "1")
 	a.answer(ended, "1")
@@ -173,15 +183,15 @@ func TestWaitsCancelEndsTheTurn(t *testing.T) {
 	require.NoError(t, err)
 	_, err = a.journal.Finish(t.Context(), a.holds[ended], event)
 	require.NoError(t, err)
-	code, stdout, _ := turnctl(t, a.Server, "waits", "cancel", "t3")
+	code, stdout, _ := turnctl(t, a.Server, "questions", "cancel", "t3")
 	require.Equal(t, cli.Failed, code)
-	require.Equal(t, "turn t3 of chat c is ok already, and stays so\n", stdout)
-	code, _, stderr := turnctl(t, a.Server, "waits", "cancel", "nobody")
+	require.Equal(t, "turn t3 of chat c is already ok\n", stdout)
+	code, _, stderr := turnctl(t, a.Server, "questions", "cancel", "nobody")
 	require.Equal(t, cli.Failed, code)
-	require.Contains(t, stderr, `no turn "nobody" has asked anything`)
+	require.Contains(t, stderr, `no turn "nobody" with a question found`)
 }
 
-func TestShowTellsQuestionsAndWhatATurnWaitsFor(t *testing.T) {
+func TestShowListsQuestionsAndWhatATurnWaitsFor(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t)
 	id := turnID("c", "", "t1")
@@ -190,7 +200,7 @@ func TestShowTellsQuestionsAndWhatATurnWaitsFor(t *testing.T) {
 	a.ask(id, "approval", until(time.Now().Add(time.Hour)))
 	a.answer(id, "1")
 	require.NoError(t, a.journal.Take(t.Context(), a.holds[id], "1"))
-	l := decode[life](t, a.Server, "show", "c", "t1")
+	l := decode[turnReport](t, a.Server, "show", "c", "t1")
 	require.Equal(t, stateRunning, l.State)
 	require.Contains(t, normal(ok(t, a.Server, "show", "c", "t1")), `
 questions:
@@ -201,12 +211,12 @@ questions:
 `)
 	require.Contains(t, l.Questions[1].Subject, "tool_call_response")
 	a.park(id, "2", "approval")
-	l = decode[life](t, a.Server, "show", "c", "t1")
+	l = decode[turnReport](t, a.Server, "show", "c", "t1")
 	require.Equal(t, "it waits for the answers to 2 questions, and no worker holds it", l.Meaning)
 	require.False(t, l.Woken)
 }
 
-func TestWaitsCancelEndsTheTurnThatAskedAndNoOtherWithAnIDLikeIt(t *testing.T) {
+func TestQuestionsCancelEndsTheTurnThatAskedAndNoOtherWithAnIDLikeIt(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t)
 	job, part := turnID("c", "", "job"), turnID("c", "", "job/1")
@@ -214,10 +224,10 @@ func TestWaitsCancelEndsTheTurnThatAskedAndNoOtherWithAnIDLikeIt(t *testing.T) {
 		a.ask(id, "1")
 		a.park(id, "1")
 	}
-	require.Equal(t, "turn job/1 of chat c is cancelled\n", ok(t, a.Server, "waits", "cancel", "job/1/1"))
-	require.Equal(t, stateParked, decode[life](t, a.Server, "show", "c", "job").State)
+	require.Equal(t, "turn job/1 of chat c is cancelled\n", ok(t, a.Server, "questions", "cancel", "job/1/1"))
+	require.Equal(t, stateParked, decode[turnReport](t, a.Server, "show", "c", "job").State)
 
-	// The second data of a turn key runs under a key of its own.
+	// The second data of a turn key runs under a separate key.
 	const fingerprint = "0123456789abcdef"
 	first, again := turnID("c", "", "t"), turnID("c", "", "t")
 	a.ask(first, "1")
@@ -243,7 +253,7 @@ func TestWaitsCancelEndsTheTurnThatAskedAndNoOtherWithAnIDLikeIt(t *testing.T) {
 		q.ID, q.ToolCallID, q.CallID, q.Corr = id, id, id, id
 	})
 	a.park(again, "1")
-	require.Equal(t, "turn t of chat c is cancelled\n", ok(t, a.Server, "waits", "cancel", asked))
+	require.Equal(t, "turn t of chat c is cancelled\n", ok(t, a.Server, "questions", "cancel", asked))
 	held, err := a.journal.Load(t.Context(), firstHold.Key)
 	require.NoError(t, err)
 	require.Nil(t, held.Response, "the first turn of the key still waits")

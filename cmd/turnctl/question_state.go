@@ -12,15 +12,15 @@ import (
 
 // States of a question.
 const (
-	askOpen     = "open"
-	askDecided  = "decided" // by an answer whose record tells no more
-	askClosed   = "closed"  // the turn has ended with it open
-	unreadAsk   = "unreadable"
-	kindAnswer  = "answer"
-	kindTaken   = "taken"
-	kindCancel  = "cancel"
-	kindPark    = "park"
-	parkVerdict = "parked"
+	askOpen       = "open"
+	askDecided    = "decided" // by an answer whose record tells no more
+	askClosed     = "closed"  // the turn has ended with it open
+	askUnreadable = "unreadable"
+	kindAnswer    = "answer"
+	kindTaken     = "taken"
+	kindCancel    = "cancel"
+	kindPark      = "park"
+	outcomeParked = "parked"
 )
 
 // question is what the journal tells about one question, but for the answer.
@@ -66,7 +66,7 @@ func newQuestion(r *idempotency.Record, fact *recordFact, payload bool) question
 	}
 	var e events.ToolCall
 	if !read(r, fact, events.KindToolCall, &e) {
-		q.State, q.Error = unreadAsk, fact.Error
+		q.State, q.Error = askUnreadable, fact.Error
 		return q
 	}
 	q.ToolCallID, q.App, q.Chat = cmp.Or(e.ToolCallID, q.ToolCallID), cmp.Or(e.AppID, q.App), cmp.Or(e.ChatID, q.Chat)

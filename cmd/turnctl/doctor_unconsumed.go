@@ -19,7 +19,7 @@ const (
 
 // unread finds messages that nobody takes: no consumer has their subject, or no worker pulls from
 // it. They fill the inbound stream, which then refuses the messages of all pools.
-func (d *diagnosis) unread(ctx context.Context, s *server) {
+func (d *diagnosis) unconsumed(ctx context.Context, s *server) {
 	stream, err := s.js.Stream(ctx, s.space.InStream())
 	if err != nil {
 		return // told by streams
@@ -33,7 +33,7 @@ func (d *diagnosis) unread(ctx context.Context, s *server) {
 		d.addf("unread", verdictWarning, "", "whether all messages are taken by a worker could not be found out: %v", err)
 		return
 	}
-	untaken, err := s.nobodys(ctx, info.State.Subjects)
+	untaken, err := s.unconsumed(ctx, info.State.Subjects)
 	lost, pools := untaken.subjects, untaken.unmade
 	for _, pool := range untaken.idle {
 		d.addf("pools", verdictWarning, "start a worker with --pool "+pool, "messages wait for pool %s, and no worker pulls from it", pool)
@@ -61,14 +61,14 @@ func (d *diagnosis) unread(ctx context.Context, s *server) {
 }
 
 // untaken are messages that nobody takes.
-type untaken struct {
+type unconsumedMessages struct {
 	subjects []string // that no consumer has, sorted
 	unmade   []string // pools without a consumer
 	idle     []string // pools without a worker
 }
 
 // nobodys returns what nobody takes of messages with some subjects.
-func (s *server) nobodys(ctx context.Context, subjects map[string]uint64) (out untaken, err error) {
+func (s *server) unconsumed(ctx context.Context, subjects map[string]uint64) (out unconsumedMessages, err error) {
 	root := strings.TrimSuffix(s.space.InSubjects(), ">")
 	known := make(map[string]bool) // whether a pool has its consumer
 	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
@@ -80,11 +80,11 @@ func (s *server) nobodys(ctx context.Context, subjects map[string]uint64) (out u
 		has, asked := known[pool]
 		if !asked {
 			if len(known) == maxPools {
-				return untaken{}, fmt.Errorf("there are messages for more than %d pools", maxPools)
+				return unconsumedMessages{}, fmt.Errorf("there are messages for more than %d pools", maxPools)
 			}
 			consumer, err := s.js.Consumer(ctx, s.space.InStream(), s.space.WorkerConsumer(pool))
 			if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) && !errors.Is(err, jetstream.ErrInvalidConsumerName) {
-				return untaken{}, fmt.Errorf("look for the consumer of pool %q: %w", pool, err)
+				return unconsumedMessages{}, fmt.Errorf("look for the consumer of pool %q: %w", pool, err)
 			}
 			switch has = err == nil; {
 			case !has:

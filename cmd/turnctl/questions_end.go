@@ -18,26 +18,25 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// endWait bounds the wait for a worker to do what was asked, and endLook is how often it is looked
-// for.
+// endTimeout bounds the wait for a worker to end a question, and endPoll is how often its turn is read.
 const (
-	endWait = 10 * time.Second
-	endLook = 100 * time.Millisecond
+	endTimeout = 10 * time.Second
+	endPoll    = 100 * time.Millisecond
 )
 
-func (a *app) waitsExpire() *cobra.Command {
+func (a *app) questionsExpire() *cobra.Command {
 	var cfg config.Turnctl
 	var where place
 	c := a.command(&cobra.Command{
 		Use:   "expire TOOL_CALL_ID",
 		Short: "End the time to answer a question now",
-		Long: `Expire ends the time to answer a question as if it were over: its tool is told so, and goes on or
-ends the turn as expired. A question that is answered already stays so. It waits up to 10 s for a
-worker to do it.
+		Long: `Expire ends the answer time of a question now. The tool receives expired and continues or fails. A
+question that is already answered does not change. The command waits up to 10 s for a worker to
+record it.
 
-Exit code: 0 the question is expired, 1 it is not: it was decided otherwise, or no worker has done
-it yet.`,
-		Example: `  turnctl waits expire turn-7/1 --chat chat-42`,
+Exit code: 0 the question is expired, 1 it is not: it was answered or cancelled first, or no worker
+has recorded it yet.`,
+		Example: `  turnctl questions expire turn-7/1 --chat chat-42`,
 		Args:    oneQuestion("expire"),
 	}, &cfg, func(ctx context.Context, args []string) error {
 		s, err := a.connect(&cfg)
@@ -45,16 +44,16 @@ it yet.`,
 			return err
 		}
 		defer s.close()
-		l, q, err := s.asked(ctx, where, args[0], false)
+		l, q, err := s.question(ctx, where, args[0], false)
 		if err != nil {
 			return err
 		}
-		out := &endedWait{ToolCallID: q.ToolCallID, Chat: q.Chat, App: q.App, Turn: q.Turn, State: q.State, Key: q.Key}
+		out := &endedQuestion{ToolCallID: q.ToolCallID, Chat: q.Chat, App: q.App, Turn: q.Turn, State: q.State, Key: q.Key}
 		if q.State == askOpen {
 			if out.Seq, err = s.expire(ctx, q); err != nil {
 				return err
 			}
-			err = s.until(ctx, l.journalKey, func(l *life) bool {
+			err = s.until(ctx, l.journalKey, func(l *turnReport) bool {
 				q := l.Questions.find(q.id)
 				if q != nil {
 					out.State = q.State
@@ -66,27 +65,27 @@ it yet.`,
 			}
 		}
 		out.Done = out.State == string(idempotency.Expired)
-		return a.endedWait(cfg.Format, out)
+		return a.printEnded(cfg.Format, out)
 	})
 	where.flags(c)
 	return c
 }
 
-func (a *app) waitsCancel() *cobra.Command {
+func (a *app) questionsCancel() *cobra.Command {
 	var cfg config.Turnctl
 	var where place
 	var reason string
 	c := a.command(&cobra.Command{
 		Use:   "cancel TOOL_CALL_ID|TURN",
 		Short: "Cancel the turn that waits for an answer",
-		Long: `Cancel ends the turn that has asked: its open questions close, its tool is handed nothing, and its
-response says cancelled. It takes the id of a question, or the key of a turn that has asked any.
-It waits up to 10 s for the turn to end.
+		Long: `Cancel ends the turn of a question: its open questions close, and the response has code cancelled. The
+argument is the id of a question, or the key of a turn that asked one. The command waits up to 10 s
+for the turn to end.
 
-Exit code: 0 the turn has ended as cancelled, 1 it has not: it ended otherwise, or no worker has
-done it yet.`,
-		Example: `  turnctl waits cancel turn-7/1 --chat chat-42
-  turnctl waits cancel turn-7 --reason 'the order was withdrawn'`,
+Exit code: 0 the turn ended as cancelled, 1 it did not: it ended otherwise, or no worker has ended it
+yet.`,
+		Example: `  turnctl questions cancel turn-7/1 --chat chat-42
+  turnctl questions cancel turn-7 --reason 'the order was withdrawn'`,
 		Args: oneQuestion("cancel"),
 	}, &cfg, func(ctx context.Context, args []string) error {
 		s, err := a.connect(&cfg)
@@ -94,49 +93,49 @@ done it yet.`,
 			return err
 		}
 		defer s.close()
-		l, err := s.turnThatAsked(ctx, where, args[0])
+		l, err := s.turnOfQuestion(ctx, where, args[0])
 		if err != nil {
 			return err
 		}
-		out := &endedWait{ToolCallID: args[0], Chat: l.Chat, App: l.App, Turn: l.Turn, Key: l.Key, turn: true}
-		see := func(l *life) bool {
+		out := &endedQuestion{ToolCallID: args[0], Chat: l.Chat, App: l.App, Turn: l.Turn, Key: l.Key, turn: true}
+		ended := func(l *turnReport) bool {
 			out.State = l.State
 			if l.Response != nil {
 				out.State = cmp.Or(string(l.Response.Code), l.Response.Status)
 			}
 			return l.State == stateEnded
 		}
-		if !see(l) {
+		if !ended(l) {
 			if out.Seq, err = s.cancel(ctx, l, reason); err != nil {
 				return err
 			}
-			if err := s.until(ctx, l.journalKey, see); err != nil {
+			if err := s.until(ctx, l.journalKey, ended); err != nil {
 				return err
 			}
 		}
 		out.Done = out.State == string(events.CodeCancelled)
-		return a.endedWait(cfg.Format, out)
+		return a.printEnded(cfg.Format, out)
 	})
 	where.flags(c)
-	c.Flags().StringVar(&reason, "reason", "", "why, for people")
+	c.Flags().StringVar(&reason, "reason", "", "the reason, for people")
 	return c
 }
 
-// endedWait is the outcome of expire and cancel.
-type endedWait struct {
+// endedQuestion is the output of expire and cancel.
+type endedQuestion struct {
 	ToolCallID string `json:"tool_call_id"` // as it was typed
 	App        string `json:"app_id"`
 	Chat       string `json:"chat_id"`
 	Turn       string `json:"turn"`
 	Key        string `json:"key"`
-	Seq        uint64 `json:"message_seq,omitempty"` // of what was published, 0 if there was no need
+	Seq        uint64 `json:"message_seq,omitempty"` // of the published message, 0 if none was needed
 	State      string `json:"state"`                 // of the question; cancel: of the turn, or the code of its response, ok if it has none
 	Done       bool   `json:"done"`
 
 	turn bool // the state is the turn's
 }
 
-func (a *app) endedWait(format string, e *endedWait) error {
+func (a *app) printEnded(format string, e *endedQuestion) error {
 	if err := a.print(format, e, e.text); err != nil {
 		return err
 	}
@@ -146,7 +145,7 @@ func (a *app) endedWait(format string, e *endedWait) error {
 	return nil
 }
 
-func (e *endedWait) text(w io.Writer) {
+func (e *endedQuestion) text(w io.Writer) {
 	what := "question " + clean(e.ToolCallID, maxCallID)
 	if e.turn {
 		what = "turn " + id(e.Turn)
@@ -155,17 +154,17 @@ func (e *endedWait) text(w io.Writer) {
 	case e.Done:
 		fmt.Fprintf(w, "%s of chat %s is %s\n", what, id(e.Chat), id(e.State))
 	case e.Seq == 0:
-		fmt.Fprintf(w, "%s of chat %s is %s already, and stays so\n", what, id(e.Chat), id(e.State))
+		fmt.Fprintf(w, "%s of chat %s is already %s\n", what, id(e.Chat), id(e.State))
 	case e.State == askOpen || e.State == stateRunning || e.State == stateParked || e.State == stateUnclaimed:
-		fmt.Fprintf(w, "%s of chat %s is still %s: message %d waits for a worker\n", what, id(e.Chat), e.State, e.Seq)
+		fmt.Fprintf(w, "%s of chat %s is still %s: no worker has handled message %d yet\n", what, id(e.Chat), e.State, e.Seq)
 	default:
-		fmt.Fprintf(w, "%s of chat %s is %s: that came first\n", what, id(e.Chat), id(e.State))
+		fmt.Fprintf(w, "%s of chat %s became %s first\n", what, id(e.Chat), id(e.State))
 	}
 }
 
-// turnThatAsked finds a turn by a question, or by its key or call id.
-func (s *server) turnThatAsked(ctx context.Context, where place, name string) (*life, error) {
-	l, _, err := s.asked(ctx, where, name, false)
+// turnOfQuestion finds the turn that has a question by the id of the question, or by its own key or call id.
+func (s *server) turnOfQuestion(ctx context.Context, where place, name string) (*turnReport, error) {
+	l, _, err := s.question(ctx, where, name, false)
 	if err == nil || !errors.Is(err, errNoQuestion) && !errors.Is(err, errNoQuestionID) {
 		return l, err
 	}
@@ -179,15 +178,15 @@ func (s *server) turnThatAsked(ctx context.Context, where place, name string) (*
 	}
 	switch len(turns) {
 	case 0:
-		return nil, fmt.Errorf("no turn %.200q has asked anything%s: turnctl waits ls lists open questions, publisher cancel ends any turn", name, where.hint())
+		return nil, fmt.Errorf("no turn %.200q with a question found%s: turnctl questions ls lists open questions, publisher cancel ends any turn", name, where.hint())
 	case 1:
-		return s.life(ctx, names[0].Key, false)
+		return s.turnReport(ctx, names[0].Key, false)
 	default:
 		return nil, severalTurns(name, names)
 	}
 }
 
-// expire publishes that the time of a question is over, because an operator says so.
+// expire publishes that the answer time of a question ends now, forced by an operator.
 func (s *server) expire(ctx context.Context, q *question) (uint64, error) {
 	e := &events.Expire{
 		TurnID: events.TurnID{App: q.App, Chat: q.Chat, Run: q.Run, Turn: q.Turn}, Workflow: q.Workflow, Pool: s.pool(q.Subject),
@@ -200,20 +199,20 @@ func (s *server) expire(ctx context.Context, q *question) (uint64, error) {
 	return s.send(ctx, s.space.In(e.Pool, events.KindExpire, q.App, q.Workflow, q.Chat), body)
 }
 
-// cancel publishes the wish that a turn end, to the pool that its questions name.
-func (s *server) cancel(ctx context.Context, l *life, reason string) (uint64, error) {
+// cancel publishes a cancel request for a turn, to the pool that its questions name.
+func (s *server) cancel(ctx context.Context, l *turnReport, reason string) (uint64, error) {
 	pool := subjects.DefaultPool
 	if len(l.Questions) > 0 {
 		pool = s.pool(l.Questions[0].Subject)
 	}
 	c := &events.Cancel{TurnID: events.TurnID{App: l.App, Chat: l.Chat, Run: l.Run, Turn: l.Turn}, Workflow: l.Workflow, Reason: reason}
-	if l.journalKey != subjects.TurnKey(l.App, l.Chat, l.Run, l.Turn) { // its key was used before, or its claim cannot be read
+	if l.journalKey != subjects.TurnKey(l.App, l.Chat, l.Run, l.Turn) { // its key was reused, or its claim is unreadable
 		c.ToolCallID = l.ToolCallID
 		for _, q := range l.Questions {
 			c.ToolCallID, c.Workflow = cmp.Or(c.ToolCallID, q.ToolCallID), cmp.Or(c.Workflow, q.Workflow)
 		}
 		if c.ToolCallID == "" {
-			return 0, fmt.Errorf("cancel %.200q: its claim cannot be read, and it has asked no question that can be: end it with turnctl repair", l.Turn)
+			return 0, fmt.Errorf("cancel %.200q: its claim and its questions are unreadable: end it with turnctl repair", l.Turn)
 		}
 	}
 	body, err := events.EncodeCancel(c, time.Now())
@@ -231,13 +230,13 @@ func (s *server) send(ctx context.Context, subject string, body []byte) (uint64,
 	return ack.Sequence, nil
 }
 
-// until looks at a turn again and again until done reports true, for endWait at most.
-func (s *server) until(ctx context.Context, key subjects.Key, done func(*life) bool) error {
-	over := time.After(endWait)
-	look := time.NewTicker(endLook)
-	defer look.Stop()
+// until reads a turn repeatedly until done reports true, for endTimeout at most.
+func (s *server) until(ctx context.Context, key subjects.Key, done func(*turnReport) bool) error {
+	over := time.After(endTimeout)
+	poll := time.NewTicker(endPoll)
+	defer poll.Stop()
 	for {
-		l, err := s.life(ctx, key, false)
+		l, err := s.turnReport(ctx, key, false)
 		if err != nil {
 			return err
 		}
@@ -245,7 +244,7 @@ func (s *server) until(ctx context.Context, key subjects.Key, done func(*life) b
 			return nil
 		}
 		select {
-		case <-look.C:
+		case <-poll.C:
 		case <-over:
 			return nil
 		case <-ctx.Done():

@@ -27,8 +27,8 @@ const (
 	leaseUnknown = "unknown"
 )
 
-// life is all that turnctl show tells about a turn.
-type life struct {
+// turnReport is all that turnctl show tells about a turn.
+type turnReport struct {
 	Key          string       `json:"key"`
 	App          string       `json:"app_id"`
 	Chat         string       `json:"chat_id"`
@@ -103,9 +103,9 @@ type recordFact struct {
 	Error   string    `json:"error,omitempty"` // what is wrong with the record
 }
 
-// newLife reads the records of a turn. What cannot be read is told, and the rest still shown.
-func newLife(t *idempotency.Turn, payload bool) *life {
-	l := &life{Key: t.Key.String(), journalKey: t.Key, Epoch: t.Epoch, Lease: t.Lease.String(), State: stateOf(t), Records: []recordFact{}}
+// newTurnReport reads the records of a turn. What cannot be read is told, and the rest still shown.
+func newTurnReport(t *idempotency.Turn, payload bool) *turnReport {
+	l := &turnReport{Key: t.Key.String(), journalKey: t.Key, Epoch: t.Epoch, Lease: t.Lease.String(), State: stateOf(t), Records: []recordFact{}}
 	l.App, l.Chat, l.Turn = shown(t.Key.App), shown(t.Key.Chat), shown(t.Key.Turn)
 	for i := range t.Records {
 		r := &t.Records[i]
@@ -153,7 +153,7 @@ func stateOf(t *idempotency.Turn) string {
 	}
 	park := t.Key.Private(kindPark, strconv.Itoa(t.Epoch))
 	for _, r := range t.Records {
-		if r.Key == park && r.Meta.Verdict == parkVerdict {
+		if r.Key == park && r.Meta.Verdict == outcomeParked {
 			return stateParked
 		}
 	}
@@ -181,7 +181,7 @@ func newRecordFact(r *idempotency.Record, first time.Time) recordFact {
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // claim takes over what the tool_call record says.
-func (l *life) claim(r *idempotency.Record, fact *recordFact, payload bool) {
+func (l *turnReport) claim(r *idempotency.Record, fact *recordFact, payload bool) {
 	m := r.Meta
 	if l.Owner == "" {
 		l.Owner = m.Owner
@@ -202,7 +202,7 @@ func (l *life) claim(r *idempotency.Record, fact *recordFact, payload bool) {
 }
 
 // respond takes over what the tool_response record says.
-func (l *life) respond(t *idempotency.Turn, r *idempotency.Record, fact *recordFact, payload bool) {
+func (l *turnReport) respond(t *idempotency.Turn, r *idempotency.Record, fact *recordFact, payload bool) {
 	var e events.ToolResponse
 	if !read(r, fact, events.KindToolResponse, &e) {
 		return
@@ -223,7 +223,7 @@ func (l *life) respond(t *idempotency.Turn, r *idempotency.Record, fact *recordF
 }
 
 // cancel takes over the ids of the cancel record: it may be all there is.
-func (l *life) cancel(r *idempotency.Record, fact *recordFact) {
+func (l *turnReport) cancel(r *idempotency.Record, fact *recordFact) {
 	var e events.ToolCallCancel
 	if read(r, fact, events.KindToolCallCancel, &e) {
 		l.identify(e.AppID, e.ChatID, e.RunID, e.Turn)
@@ -233,7 +233,7 @@ func (l *life) cancel(r *idempotency.Record, fact *recordFact) {
 }
 
 // identify takes over the ids of an event; the key has tokens of them only.
-func (l *life) identify(app, chat, run, turn string) {
+func (l *turnReport) identify(app, chat, run, turn string) {
 	l.App, l.Chat, l.Run, l.Turn = cmp.Or(app, l.App), cmp.Or(chat, l.Chat), run, cmp.Or(turn, l.Turn)
 }
 

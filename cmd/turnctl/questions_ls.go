@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
@@ -20,46 +19,45 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// waitsSettings is what turnctl waits ls looks for.
-type waitsSettings struct {
+// questionsSettings selects what turnctl questions ls lists.
+type questionsSettings struct {
 	place
 
 	workflow string
-	expiring time.Duration // 0: whenever
+	expiring time.Duration // 0: any
 	since    time.Duration
 	limit    int
 }
 
-func (a *app) waitsLs() *cobra.Command {
+func (a *app) questionsLs() *cobra.Command {
 	var cfg config.Turnctl
-	var want waitsSettings
+	var want questionsSettings
 	c := a.command(&cobra.Command{
 		Use:   "ls",
 		Short: "List open questions",
-		Long: `Ls lists the newest questions that nobody has answered, the newest last: when each was asked, in which
-chat, by what tool (the UI tool that people see, else the function), whom it is for, and until when an
-answer is taken. With --expiring it lists
-those that expire soonest, the soonest first. It reads the journal backwards in growing steps,
-headers only, and then the questions that it lists.`,
-		Example: `  turnctl waits ls
-  turnctl waits ls --chat chat-42
-  turnctl waits ls --workflow Orders --expiring 1h -o json`,
+		Long: `Ls lists the newest open questions, the newest last: when and in which chat each was asked, the tool
+(the UI tool that people see, else the function), the user, and when it expires. With --expiring it
+lists those that expire within this time, the soonest first. It reads the journal backwards in
+growing windows, headers only, and then the listed questions.`,
+		Example: `  turnctl questions ls
+  turnctl questions ls --chat chat-42
+  turnctl questions ls --workflow Orders --expiring 1h -o json`,
 		Args: cli.NoArguments("--chat"),
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		switch {
 		case want.limit < 1 || want.limit > maxListed:
-			return cli.Usagef("waits ls: --limit is %d, want 1 to %d", want.limit, maxListed)
+			return cli.Usagef("questions ls: invalid --limit %d: use 1 to %d", want.limit, maxListed)
 		case want.since <= 0:
-			return cli.Usagef("waits ls: --since is %s, want a duration over zero: --since=24h", want.since)
+			return cli.Usagef("questions ls: invalid --since %s: use a positive duration, for example --since=24h", want.since)
 		case want.expiring < 0:
-			return cli.Usagef("waits ls: --expiring is %s, want a duration over zero: --expiring=1h", want.expiring)
+			return cli.Usagef("questions ls: invalid --expiring %s: use a positive duration, for example --expiring=1h", want.expiring)
 		}
 		s, err := a.connect(&cfg)
 		if err != nil {
 			return err
 		}
 		defer s.close()
-		l, err := s.waiting(ctx, &want, a.now())
+		l, err := s.listQuestions(ctx, &want, a.now())
 		if err != nil {
 			return err
 		}
@@ -67,63 +65,46 @@ headers only, and then the questions that it lists.`,
 	})
 	want.flags(c)
 	c.Flags().StringVar(&want.workflow, "workflow", "", "only this workflow")
-	c.Flags().DurationVar(&want.expiring, "expiring", 0, "only what expires within this time")
+	c.Flags().DurationVar(&want.expiring, "expiring", 0, "only questions that expire within this time")
 	durationFlag(c, &want.since, "since", provision.DefaultMaxTurnLife, "how far to go back")
 	c.Flags().IntVar(&want.limit, "limit", 20, fmt.Sprintf("how many questions, at most %d", maxListed))
 	return c
 }
 
-// waitingList is the outcome of turnctl waits ls.
-type waitingList struct {
+// questionList is the output of turnctl questions ls.
+type questionList struct {
 	Questions questions `json:"questions"` // the newest last; with --expiring the soonest first
-	Since     time.Time `json:"since"`     // nothing older was looked at
+	Since     time.Time `json:"since"`     // nothing older was read
 	More      bool      `json:"more"`      // there are more
 }
 
-// waiting lists open questions.
-func (s *server) waiting(ctx context.Context, want *waitsSettings, now time.Time) (*waitingList, error) {
-	stream, err := s.js.Stream(ctx, s.space.TurnsStream())
-	if err != nil {
-		return nil, fmt.Errorf("open the journal %s: %w", s.space.TurnsBucket(), unprovisioned(err))
-	}
-	journal, err := s.journal()
+// listQuestions lists open questions.
+func (s *server) listQuestions(ctx context.Context, want *questionsSettings, now time.Time) (*questionList, error) {
+	state, err := s.journalState(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer journal.Close()
-	l := &waitingList{Since: now.Add(-want.since).UTC()}
-	f := &askFilter{want: want, until: now.Add(want.expiring), journal: journal, seen: map[uint64]*question{}}
-	state := stream.CachedInfo().State
-	for window := uint64(firstWindow); ; window *= growth {
-		start := state.FirstSeq
-		if want.expiring == 0 && state.LastSeq >= start+window {
-			start = state.LastSeq + 1 - window
-		}
-		whole := start <= state.FirstSeq
-		if !whole {
-			if whole, err = covers(ctx, journal, start, l.Since); err != nil {
-				return nil, err
-			}
-		}
-		open, err := s.openAsks(ctx, want, start, state, l.Since)
+	l := &questionList{Since: now.Add(-want.since).UTC()}
+	f := &questionFilter{want: want, until: now.Add(want.expiring), server: s, read: map[uint64]*question{}}
+	err = backwards(state, want.expiring > 0, s.beganBefore(ctx, l.Since), func(from, to uint64) (enough bool, err error) {
+		open, err := s.openQuestions(ctx, want, from, to, l.Since)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		if l.Questions, l.More, err = f.newest(ctx, open); err != nil {
-			return nil, err
-		}
-		if whole || l.More {
-			return l, nil
-		}
+		l.Questions, l.More, err = f.newest(ctx, open)
+		return l.More, err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return l, nil
 }
 
-// openAsks reads the headers of what became of questions, and returns those that are open, the
-// newest last.
-func (s *server) openAsks(ctx context.Context, want *waitsSettings, start uint64, state jetstream.StreamState, since time.Time) ([]uint64, error) {
+// openQuestions reads headers of the journal, and returns the sequences of open questions, the newest last.
+func (s *server) openQuestions(ctx context.Context, want *questionsSettings, from, to uint64, since time.Time) ([]uint64, error) {
 	app, chat := want.tokens()
 	open := openSet{calls: map[subjects.Key]map[string]uint64{}}
-	err := s.headers(ctx, start, state.LastSeq, func(key subjects.Record, seq uint64, at time.Time) {
+	err := s.headers(ctx, from, to, func(key subjects.Record, seq uint64, at time.Time) {
 		switch {
 		case app != idempotency.AnyToken && key.App != app || chat != idempotency.AnyToken && key.Chat != chat:
 		case key.Kind == subjects.KindAsk && !key.Private && !at.Before(since):
@@ -137,14 +118,14 @@ func (s *server) openAsks(ctx context.Context, want *waitsSettings, start uint64
 	return open.list(), err
 }
 
-// openSet holds the questions that are open so far.
+// openSet has the questions that are open as far as records were read.
 type openSet struct {
 	calls map[subjects.Key]map[string]uint64 // sequences, by call and question
 }
 
 func (o *openSet) add(key subjects.Record, seq uint64) {
 	if len(o.calls) >= maxOpen && o.calls[key.Key] == nil {
-		return // it is listed once others are answered
+		return // listed after others are answered
 	}
 	if o.calls[key.Key] == nil {
 		o.calls[key.Key] = map[string]uint64{}
@@ -170,20 +151,20 @@ func (o *openSet) list() []uint64 {
 	return seqs
 }
 
-// askFilter reads questions and keeps those that are wanted.
-type askFilter struct {
-	want    *waitsSettings
-	until   time.Time // with --expiring
-	journal *idempotency.KV
-	seen    map[uint64]*question // by sequence, nil for one that is gone
+// questionFilter reads questions and keeps those that are listed.
+type questionFilter struct {
+	want   *questionsSettings
+	until  time.Time // with --expiring
+	server *server
+	read   map[uint64]*question // by sequence, nil for one that was deleted
 }
 
-// newest returns the questions that are listed, of those that are open, and whether there are
-// more. With --expiring it looks at all of them.
-func (f *askFilter) newest(ctx context.Context, open []uint64) (found questions, more bool, err error) {
+// newest returns which of the open questions are listed, and whether there are more. With --expiring it reads
+// all of them.
+func (f *questionFilter) newest(ctx context.Context, open []uint64) (found questions, more bool, err error) {
 	found = questions{}
 	for _, seq := range slices.Backward(open) {
-		q, err := f.read(ctx, seq)
+		q, err := f.question(ctx, seq)
 		if err != nil {
 			return nil, false, err
 		}
@@ -207,19 +188,23 @@ func (f *askFilter) newest(ctx context.Context, open []uint64) (found questions,
 	return found, more, nil
 }
 
-func (f *askFilter) match(q *question) bool {
+func (f *questionFilter) match(q *question) bool {
 	return (f.want.workflow == "" || q.Workflow == f.want.workflow) &&
 		(f.want.expiring == 0 || !q.ExpiresAt.IsZero() && q.ExpiresAt.Before(f.until))
 }
 
-// read reads a question once; nil if it is gone.
-func (f *askFilter) read(ctx context.Context, seq uint64) (*question, error) {
-	if q, ok := f.seen[seq]; ok {
+// question reads a question once; nil if it was deleted.
+func (f *questionFilter) question(ctx context.Context, seq uint64) (*question, error) {
+	if q, ok := f.read[seq]; ok {
 		return q, nil
 	}
-	r, err := f.journal.At(ctx, seq)
+	journal, err := f.server.journal()
+	if err != nil {
+		return nil, err
+	}
+	r, err := journal.At(ctx, seq)
 	if errors.Is(err, idempotency.ErrNotFound) {
-		f.seen[seq] = nil
+		f.read[seq] = nil
 		return nil, nil //nolint:nilnil // nothing to list
 	}
 	if err != nil {
@@ -227,13 +212,13 @@ func (f *askFilter) read(ctx context.Context, seq uint64) (*question, error) {
 	}
 	fact := newRecordFact(&r, r.Time)
 	q := newQuestion(&r, &fact, false)
-	f.seen[seq] = &q
+	f.read[seq] = &q
 	return &q, nil
 }
 
-func (l *waitingList) text(w io.Writer, want *waitsSettings) {
+func (l *questionList) text(w io.Writer, want *questionsSettings) {
 	if len(l.Questions) == 0 {
-		fmt.Fprintf(w, "no open question in the last %s%s\n", inWords(want.since), want.where())
+		fmt.Fprintf(w, "no open question in the last %s%s\n", durationText(want.since), want.where())
 		return
 	}
 	rows := [][]string{{"asked", "chat", "tool_call_id", "workflow", "tool", "user", "expires"}}
@@ -260,13 +245,13 @@ func (l *waitingList) text(w io.Writer, want *waitsSettings) {
 	}
 }
 
-func (s *waitsSettings) where() string {
+func (s *questionsSettings) where() string {
 	text := (&listSettings{app: s.app, chat: s.chat}).where()
 	if s.workflow != "" {
 		text += " of workflow " + id(s.workflow)
 	}
 	if s.expiring > 0 {
-		text += " that expires within " + inWords(s.expiring)
+		text += " that expires within " + durationText(s.expiring)
 	}
 	return text
 }
