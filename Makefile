@@ -37,24 +37,30 @@ FROM  ?= 1
 sim: ## search COUNT (20,000) simulated schedules for one that breaks the promise
 	go test -count=1 -timeout=10m -run='^TestSchedules$$' -v ./internal/test/sim -sim.count=$(COUNT) -sim.from=$(FROM)
 
+# The faults are edits of the sources, in package internal/test/mutants: the go command compiles the edited copies instead.
+PLANT   := go run ./internal/test/mutants/plant
+PLANTED := -overlay=bin/mutants/overlay.json
 .PHONY: mutants
 mutants: ## plant one fault after the other in the journal and in sweeps: simulation and tests have to find each; released workers have none
-	go test -count=1 -timeout=5m -tags=mutants -run='^TestEachMutantIsCaught$$' -v ./internal/test/sim
-	go test -count=1 -timeout=5m -tags=mutants -run='^TestEachMutantOf.*IsCaught$$' -v ./handlers ./idempotency
+	$(PLANT) -o bin/mutants
+	go test -count=1 -timeout=5m -tags=mutants $(PLANTED) -run='^TestEachMutantIsCaught$$' -v ./internal/test/sim
+	go test -count=1 -timeout=5m -tags=mutants $(PLANTED) -run='^TestEachMutantOf.*IsCaught$$' -v ./handlers ./idempotency
 	go test -count=1 -timeout=5m -tags=released -run='HasNoFailpointsAndNoMutants|HasFailpointsAndMutants' ./cmd/worker
 
 # Real workers, servers and networks instead of simulated ones.
 .PHONY: mutants-chaos
 mutants-chaos: ## plant the same faults in real workers: the crash matrix or a chaos scenario has to find each (1 min)
-	go test -count=1 -timeout=5m -parallel=6 -tags=failpoints,mutants -run='^TestEachMutantIsCaught$$' -v ./internal/test/crash | grep -v '^=== '
-	go test -count=1 -timeout=5m -parallel=4 -tags=chaos,mutants -run='^TestEachMutantIsCaught$$' -v ./internal/test/chaos | grep -v '^=== '
+	$(PLANT) -o bin/mutants
+	go test -count=1 -timeout=5m -parallel=6 -tags=failpoints,mutants $(PLANTED) -run='^TestEachMutantIsCaught$$' -v ./internal/test/crash | grep -v '^=== '
+	go test -count=1 -timeout=5m -parallel=4 -tags=chaos,mutants $(PLANTED) -run='^TestEachMutantIsCaught$$' -v ./internal/test/chaos | grep -v '^=== '
 
 # HITS kills of the only worker a cell, OTHERS with Python tools and with three workers.
 HITS   ?= 20
 OTHERS ?= 3
 .PHONY: crash
 crash: ## kill, stop and cut off real workers at every point of the path, for every effect (HITS=2 OTHERS=1: a part)
-	go test -count=1 -timeout=15m -parallel=4 -tags=failpoints -v ./internal/test/crash -args -crash.hits=$(HITS) -crash.others=$(OTHERS) | grep --line-buffered -v '^=== '
+	$(PLANT) -points -o bin/points
+	go test -count=1 -timeout=15m -parallel=4 -tags=failpoints -overlay=bin/points/overlay.json -v ./internal/test/crash -args -crash.hits=$(HITS) -crash.others=$(OTHERS) | grep --line-buffered -v '^=== '
 	@! grep -q ONETURN_FAILPOINTS bin/worker || { echo 'make crash: bin/worker was built with failpoints' >&2; exit 1; }
 crash: bin/worker
 

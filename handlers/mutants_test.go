@@ -5,11 +5,10 @@ package handlers_test
 import (
 	"testing"
 
-	"github.com/oneturn/oneturn/internal/mutant"
-	"github.com/oneturn/oneturn/internal/test/mutanttest"
+	"github.com/oneturn/oneturn/internal/test/mutants"
 )
 
 func TestEachMutantOfHandlersIsCaught(t *testing.T) {
 	t.Parallel()
-	mutanttest.EachIsCaught(t, mutant.OfHandlers())
+	mutants.EachIsCaught(t, mutants.Handlers)
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/test/mutants"
 )
 
 func TestEachMutantOfSweepsIsCaught(t *testing.T) {
-	for _, name := range mutant.OfSweeps() {
-		t.Run(string(name), func(t *testing.T) {
-			t.Setenv(mutant.Variable, string(name))
+	mutants.RequireOverlay(t)
+	for _, f := range mutants.CaughtIn(mutants.Sweeps) {
+		t.Run(f.Name, func(t *testing.T) {
+			t.Setenv(mutants.Variable, f.Name)
 			for seed := range uint64(20) {
 				if wrong := sweepTurns(t, seed); len(wrong) > 0 {
 					t.Logf("caught by seed %d: %s", seed, wrong[0])

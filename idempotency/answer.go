@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/oneturn/oneturn/internal/failpoint"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -97,9 +95,6 @@ func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
 		v.Decision = Decision{Action: Done, Turn: t, End: t.Response}
 		return v, nil
 	}
-	if failpoint.Enabled && t.Claim != nil {
-		failpoint.Hit(failpoint.AfterAnswer, t.Claim.Meta.Effect, a.Key.String())
-	}
 	// Only what stands wakes anybody. But any message that was delivered before may be the lease of
 	// the turn, and that is not for one read to deny.
 	c.mute = v.Verdict != Accepted && v.Verdict != Replayed
@@ -114,7 +109,6 @@ func (j *Journal) judge(ctx context.Context, a Answer, c *Claim, t *Turn) (Verdi
 		q = &asked{}
 	}
 	switch {
-	case mutant.Planted(mutant.AnswerUnvalidated):
 	case t.Claim == nil: // what is there may be left of a former life of the key
 		return Verdicted{Verdict: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
 	case q.answer != nil:

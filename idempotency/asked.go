@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-
-	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // asked is what the journal holds of one question.
@@ -129,7 +127,7 @@ func (t *Turn) replays(nonce string) bool {
 		switch {
 		case q.taken == nil:
 			open = open || q.ask != nil
-		case t.passed(q.taken, nonce) && !mutant.Planted(mutant.TakeWithoutEpoch):
+		case t.passed(q.taken, nonce):
 			return false
 		}
 	}

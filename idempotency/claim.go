@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -83,11 +82,6 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 		Fingerprint: c.Fingerprint, Verdict: c.Verdict, Pool: j.pool, Trace: c.Trace,
 	}
 	call := Record{Key: c.Key.Public(kindCall), Meta: meta, Data: c.Event}
-	if mutant.Enabled {
-		if d, planted := j.mutantClaim(ctx, c, call); planted {
-			return d, nil
-		}
-	}
 	seq, rival, err := j.create(ctx, call, 0)
 	if err != nil {
 		return Decision{}, err
@@ -148,16 +142,14 @@ func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, t *Turn) (Dec
 			return Decision{Action: Leave, Turn: t}, nil // a stale read
 		case t.corrupt:
 			return Decision{Action: Conclude, Hold: hold, Code: events.CodeStateCorrupt, Turn: t}, nil
-		case !t.Lease.Same(c.Lease) && !c.Signal, mutant.Planted(mutant.NoReaper):
+		case !t.Lease.Same(c.Lease) && !c.Signal:
 			return Decision{Action: Duplicate, Turn: t}, nil
 		case !t.Lease.Same(c.Lease):
 			d, again, err := j.signal(ctx, c, hold, t)
 			if !again {
 				return d, err
 			}
-		case c.Signal && mutant.Planted(mutant.ResumeSeqIsDuplicate):
-			return Decision{Action: Duplicate, Turn: t}, nil
-		case t.Lease.Delivery >= c.Lease.Delivery && !mutant.Planted(mutant.StaleDeliveryTakesOver):
+		case t.Lease.Delivery >= c.Lease.Delivery:
 			return Decision{Action: Leave, Turn: t}, nil
 		default:
 			d, again, err := j.takeover(ctx, c, hold, t)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -152,8 +151,6 @@ func (j *Journal) create(ctx context.Context, r Record, claim uint64) (seq uint6
 			continue
 		case errors.Is(err, ErrRefused), errors.Is(err, ErrGone):
 			return 0, nil, err
-		case mutant.Planted(mutant.UnknownIsSuccess):
-			return 0, nil, nil
 		default:
 			j.unknown()
 		}
@@ -185,9 +182,6 @@ type Hold struct {
 // dropped, and the message may be acknowledged. On any error the message must not be
 // acknowledged; with [ErrDamaged] the turn has an end that nobody can read.
 func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool, err error) {
-	if mutant.Enabled {
-		j.mutantFinish(ctx, h, event)
-	}
 	_, rival, err := j.create(ctx, Record{Key: h.Key.Public(kindResponse), Meta: h.meta(), Data: event}, h.Claim)
 	if err == nil && rival != nil && rival.Err != nil {
 		return false, fmt.Errorf("%w: %s", ErrDamaged, rival.Key)

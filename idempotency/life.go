@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -28,7 +27,7 @@ func lifeOf(claim *Record) uint64 {
 // Former reports whether a record belongs to a life of its key before the one that began with the
 // claim of a sequence; 0 stands for a claim that is not known. A cancel may be older than its claim.
 func (r *Record) Former(claim uint64) bool {
-	return r.Seq < claim && r.Err == nil && !mutant.Planted(mutant.FormerLifeStands)
+	return r.Seq < claim && r.Err == nil
 }
 
 // has reports whether a record that was read, nil for none, belongs to the turn that is held.
@@ -48,12 +47,10 @@ func cancels(cancel, response, claim *Record) bool {
 	switch {
 	case cancel == nil:
 		return false
-	case life == 0, cancel.Err != nil, mutant.Planted(mutant.FormerLifeStands):
+	case life == 0, cancel.Err != nil:
 		return true
 	case cancel.Meta.Claim != 0:
-		return cancel.Meta.Claim == life || mutant.Planted(mutant.CancelReachesNextLife)
-	case mutant.Planted(mutant.ScanFromClaim):
-		return !cancel.Former(life)
+		return cancel.Meta.Claim == life
 	case !cancel.Former(life):
 		return true
 	}

@@ -5,11 +5,10 @@ package idempotency_test
 import (
 	"testing"
 
-	"github.com/oneturn/oneturn/internal/mutant"
-	"github.com/oneturn/oneturn/internal/test/mutanttest"
+	"github.com/oneturn/oneturn/internal/test/mutants"
 )
 
 func TestEachMutantOfJournalIsCaught(t *testing.T) {
 	t.Parallel()
-	mutanttest.EachIsCaught(t, mutant.OfJournal())
+	mutants.EachIsCaught(t, mutants.Idempotency)
 }

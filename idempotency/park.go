@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/oneturn/oneturn/internal/failpoint"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -46,7 +44,7 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 		switch {
 		case err != nil:
 			return false, err
-		case rival == nil, mutant.Planted(mutant.ParkWithoutWakeKey):
+		case rival == nil:
 			return true, nil
 		case rival.Err != nil || rival.Meta.Verdict != parkWoken: // sealed: the turn is taken over
 			return false, ErrLost
@@ -54,15 +52,11 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 		if decided, err := j.anyDecided(ctx, *h, open); decided || err != nil {
 			return false, err
 		}
-		failpoint.Hit(failpoint.BeforeContinue, h.Effect, h.Key.String())
 		switch won, err := j.own(ctx, Claim{Key: h.Key, Lease: h.Lease, Trace: h.Trace}, h); {
 		case err != nil:
 			return false, err
 		case !won:
 			return false, ErrLost
-		}
-		if mutant.Planted(mutant.ContinueWithoutLook) {
-			continue
 		}
 		if decided, err := j.decidedSince(ctx, *h, p.Open); decided || err != nil {
 			return false, err

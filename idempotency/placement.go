@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -93,8 +92,6 @@ func (s placeSeen) placement() (place Placement, decided bool, err error) {
 		place.seq = s.note.Seq
 	}
 	switch {
-	case mutant.Planted(mutant.FirstClaimPlaces):
-		place.Own = s.plain != nil && s.plain.otherData(s.fingerprint)
 	case s.own != nil:
 		place.Own = true
 	case s.plain != nil && s.plain.sameData(s.fingerprint):

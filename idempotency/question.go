@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -156,8 +155,6 @@ func (j *Journal) Take(ctx context.Context, h Hold, id string) error {
 		return err
 	case rival.Err != nil:
 		return corrupt(rival)
-	case mutant.Planted(mutant.TakeWithoutEpoch):
-		return nil
 	case rival.Meta.Epoch > h.Epoch:
 		return ErrLost
 	case h.Effect != effectReplay:

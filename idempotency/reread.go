@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -23,7 +22,7 @@ var errStale = errors.New("journal: reads lack a record that was stored before t
 func (j *Journal) readSince(ctx context.Context, key subjects.Key, seq uint64, earlier *Turn) (*Turn, error) {
 	for range maxRereads {
 		t, err := j.loadAgain(ctx, key, earlier)
-		if err != nil || t.holds(seq) || mutant.Planted(mutant.StaleReadBelieved) {
+		if err != nil || t.holds(seq) {
 			return t, err
 		}
 		if err := j.pause(ctx, unknownPause); err != nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -83,7 +82,7 @@ func (j *Journal) idle(ctx context.Context, r Resume, t *Turn) (bool, error) {
 		return false, nil
 	}
 	held, err := r.Held(ctx, t.Lease)
-	return !held || mutant.Planted(mutant.ResumeTakesHeld), err
+	return !held, err
 }
 
 // Parked reports whether the owner of the newest epoch has let the turn go until an answer

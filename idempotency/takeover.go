@@ -6,8 +6,6 @@ import (
 	"strconv"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/failpoint"
-	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // Effects that a claim can pin, see design 1.
@@ -40,17 +38,14 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	case !reenterable(hold.Effect):
 		return conclude(endOf(t))
 	}
-	if !mutant.Planted(mutant.TakeoverWithoutSeal) {
-		park, err := j.seal(ctx, hold, parkSealed)
-		if err != nil {
-			return Decision{}, false, err
-		}
-		failpoint.Hit(failpoint.AfterSeal, claim.Effect, c.Key.String())
-		// A message whose own run has parked the turn has brought what it had to bring, and the
-		// acknowledgement of that delivery may be on its way: it cannot be a lease again.
-		if park.Meta.Verdict == parkParked && (t.Lease.Same(c.Lease) || !t.called()) {
-			return Decision{Action: Done, Turn: t}, false, nil
-		}
+	park, err := j.seal(ctx, hold, parkSealed)
+	if err != nil {
+		return Decision{}, false, err
+	}
+	// A message whose own run has parked the turn has brought what it had to bring, and the
+	// acknowledgement of that delivery may be on its way: it cannot be a lease again.
+	if park.Meta.Verdict == parkParked && (t.Lease.Same(c.Lease) || !t.called()) {
+		return Decision{Action: Done, Turn: t}, false, nil
 	}
 	return j.enter(ctx, c, hold, t)
 }
@@ -64,19 +59,13 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 	case !won:
 		return Decision{}, true, nil
 	}
-	if c.Signal {
-		failpoint.Hit(failpoint.AfterResume, hold.Effect, c.Key.String())
-	}
-	failpoint.Hit(failpoint.AfterTakeover, hold.Effect, c.Key.String())
-	if !mutant.Planted(mutant.WakeWithoutReread) {
-		before := t
-		t, err = j.readSince(ctx, c.Key, hold.Token, before)
-		switch {
-		case errors.Is(err, errStale): // nothing is decided; the next delivery takes the turn over
-			return Decision{Action: Leave, Turn: before}, false, nil
-		case err != nil:
-			return Decision{}, false, err
-		}
+	before := t
+	t, err = j.readSince(ctx, c.Key, hold.Token, before)
+	switch {
+	case errors.Is(err, errStale): // nothing is decided; the next delivery takes the turn over
+		return Decision{Action: Leave, Turn: before}, false, nil
+	case err != nil:
+		return Decision{}, false, err
 	}
 	d = Decision{Action: Conclude, Hold: hold, Turn: t}
 	switch {
@@ -169,7 +158,7 @@ func reenterable(effect string) bool {
 	case effectReplay, effectKeyed, effectIdempotent, effectNone:
 		return true
 	}
-	return mutant.Planted(mutant.TakeoverIgnoresEffect) // unsafe, and whatever we do not know: no
+	return false // unsafe, and whatever we do not know: no
 }
 
 // endOf is how a turn ends that nobody runs on.

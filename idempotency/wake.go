@@ -4,8 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-
-	"github.com/oneturn/oneturn/internal/failpoint"
 )
 
 // signal brings what was stored, an answer, an expiry or a cancel, to whoever holds the turn
@@ -30,7 +28,6 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 		case err != nil:
 			return Decision{}, false, err
 		case park.Meta.Verdict == parkWoken:
-			failpoint.Hit(failpoint.AfterWake, hold.Effect, c.Key.String())
 			return Decision{Action: Signalled, Turn: t}, false, nil
 		case park.Meta.Verdict == parkParked && !c.cancels() && !waits(&park, c.question):
 			return Decision{Action: Done, Turn: t}, false, nil // repeated: the run that parked had it

@@ -23,16 +23,16 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/internal/failpoint"
-	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/test/mutants"
 )
 
-// build makes the worker as `make build` does, with tags.
-func build(t *testing.T, tags string) (path string, content []byte) {
+// build makes the worker as `make build` does, with more flags.
+func build(t *testing.T, flags ...string) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "worker")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags="+tags, "-o", path, ".")
+	c := exec.CommandContext(ctx, "go", append(append([]string{"build", "-trimpath"}, flags...), "-o", path, ".")...)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -42,7 +42,7 @@ func build(t *testing.T, tags string) (path string, content []byte) {
 }
 
 // planted are the names of what tests plant, as far as they are no ordinary words.
-func planted() (points, mutants []string) {
+func planted() (points, faults []string) {
 	points = []string{
 		"ONETURN_FAILPOINTS", "ONETURN_FAILPOINT_LOG",
 		failpoint.BeforeClaim, failpoint.AfterClaim, failpoint.AfterTool, failpoint.AfterDelta, failpoint.AfterMerge,
@@ -50,11 +50,11 @@ func planted() (points, mutants []string) {
 		failpoint.BeforeAsk, failpoint.AfterAsk, failpoint.BeforePark, failpoint.BeforeContinue, failpoint.AfterPark, failpoint.AfterAnswer,
 		failpoint.AfterWake, failpoint.AfterResume, failpoint.BeforeTaken, failpoint.AfterTaken,
 	}
-	mutants = []string{"ONETURN_MUTANT"}
-	for _, name := range mutant.All() {
-		mutants = append(mutants, string(name))
+	faults = []string{mutants.Variable}
+	for _, f := range mutants.All() {
+		faults = append(faults, f.Name)
 	}
-	return points, mutants
+	return points, faults
 }
 
 // dies reports whether a worker of the binary kills itself at a failpoint of its first turn.
@@ -65,7 +65,7 @@ func dies(t *testing.T, worker string) bool {
 	c := exec.CommandContext(ctx, worker, "--workflows", "../../examples/01-hello/workflows", "--listen", "127.0.0.1:0",
 		"--store", t.TempDir(), "--http", "off", "-o", "json")
 	c.Env = append(os.Environ(), "ONETURN_FAILPOINTS=before_claim=kill@1", "ONETURN_FAILPOINT_LOG="+filepath.Join(t.TempDir(), "log"),
-		"ONETURN_MUTANT="+string(mutant.NoIntent))
+		mutants.Variable+"=no_intent")
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
@@ -115,9 +115,9 @@ func dies(t *testing.T, worker string) bool {
 
 func TestReleasedWorkerHasNoFailpointsAndNoMutants(t *testing.T) {
 	t.Parallel()
-	worker, content := build(t, "")
-	points, mutants := planted()
-	for _, name := range append(points, mutants...) {
+	worker, content := build(t)
+	points, faults := planted()
+	for _, name := range append(points, faults...) {
 		require.False(t, bytes.Contains(content, []byte(name)), "%s is in the released worker", name)
 	}
 	require.False(t, dies(t, worker))
@@ -126,10 +126,12 @@ func TestReleasedWorkerHasNoFailpointsAndNoMutants(t *testing.T) {
 // TestWorkerOfTheTestsHasFailpointsAndMutants shows that the test above can fail.
 func TestWorkerOfTheTestsHasFailpointsAndMutants(t *testing.T) {
 	t.Parallel()
-	worker, content := build(t, "failpoints,mutants")
-	points, mutants := planted()
+	overlay, err := mutants.Write("../..", t.TempDir(), mutants.All(), mutants.Points())
+	require.NoError(t, err)
+	worker, content := build(t, "-tags=failpoints,mutants", "-overlay="+overlay)
+	points, faults := planted()
 	var missing []string
-	for _, name := range append(points, mutants...) {
+	for _, name := range append(points, faults...) {
 		if !bytes.Contains(content, []byte(name)) {
 			missing = append(missing, name)
 		}

@@ -1,6 +1,7 @@
 // Package failpoint lets tests stop a worker at a named point of the journal's path. Without
 // the build tag `failpoints` every function is empty and compiles to nothing; a test holds the
-// released commands to that.
+// released commands to that. The points inside the rules of package idempotency come with an overlay, see package
+// internal/test/mutants.
 //
 // With the tag, the variable ONETURN_FAILPOINTS says what happens where, for example
 //

@@ -3,8 +3,6 @@ package inbox
 import (
 	"sync"
 	"time"
-
-	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // probesAWait is how often in an ack wait the server is asked for a sign that bounds how old arrivals are.
@@ -45,7 +43,7 @@ func (a *arrivals) answer(sent time.Duration, queued int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case queued <= 0, mutant.Planted(mutant.PingBoundsUnread):
+	case queued <= 0:
 		a.since, a.next = max(a.since, sent), nil
 	case a.next == nil:
 		a.next = &answered{sent, a.count + uint64(queued)}

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // reread is how often the configuration of the consumer is read again by default.
@@ -26,7 +24,7 @@ func (in *Inbox) learn(c jetstream.ConsumerConfig) {
 		in.o.OnConfig(c)
 	}
 	before, wait := in.wait(), c.AckWait
-	if wait <= 0 || mutant.Planted(mutant.AckWaitReadOnce) {
+	if wait <= 0 {
 		return
 	}
 	in.waits[0].Store(in.waits[1].Load())

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/presence"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
@@ -226,7 +225,7 @@ func (in *Inbox) giveBack() {
 	in.mu.Lock()
 	in.draining.Store(true) // receive buffers nothing after this
 	in.mu.Unlock()
-	for !mutant.Planted(mutant.DrainKeepsBuffer) {
+	for {
 		select {
 		case d := <-in.queue:
 			d.Nak(0)

@@ -3,8 +3,6 @@ package inbox
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // Ownership is how long a delivery belongs to the process that received it: an ack wait from a time
@@ -38,9 +36,6 @@ func (o *Ownership) Beat(sent, now, wait time.Duration) {
 
 // Lost reports whether the server may have given the message to another worker.
 func (o *Ownership) Lost(now, wait time.Duration) bool {
-	if mutant.Planted(mutant.LeaseWithoutTime) {
-		return false
-	}
 	if o.age(now) > wait {
 		o.lost.Store(true)
 	}

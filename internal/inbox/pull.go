@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 
@@ -82,9 +81,6 @@ func (in *Inbox) expired(n int) {
 // handler now, if anything.
 func (in *Inbox) receive(m *nats.Msg) *Delivery {
 	since := in.arrived.receive()
-	if mutant.Planted(mutant.AgeFromReceipt) {
-		since = in.now()
-	}
 	// The server's word has no reply subject. A message of the stream always has one, whatever
 	// headers its producer wrote.
 	if m.Reply == "" && len(m.Data) == 0 && m.Header != nil {

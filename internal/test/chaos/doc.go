@@ -26,6 +26,6 @@
 //
 // Every worker must have ended without leaving a goroutine, and hold few descriptors at rest. A run
 // ends with a page: for each scenario the longest time without a publish, without a response, and
-// from a fault until turns went on. `make mutants-chaos` plants the faults of package mutant in
-// real workers: the scenario or the crash test that mutanttest.Catchers names has to find each.
+// from a fault until turns went on. `make mutants-chaos` plants the faults of package mutants in
+// real workers: the scenario or the crash test that the catalogue names has to find each.
 package chaos

@@ -5,11 +5,11 @@ package crash_test
 import (
 	"testing"
 
-	"github.com/oneturn/oneturn/internal/test/mutanttest"
+	"github.com/oneturn/oneturn/internal/test/mutants"
 )
 
 // TestEachMutantIsCaught plants one fault after the other in real workers.
 func TestEachMutantIsCaught(t *testing.T) {
 	t.Parallel()
-	mutanttest.CatchMutants(t, "crash")
+	mutants.CatchIn(t, mutants.Crash)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/test/mutants"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
@@ -54,6 +55,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1) //nolint:forbidigo // the main function of a worker process
 		}
 		return
+	}
+	if !mutants.Overlaid {
+		fmt.Fprintln(os.Stderr, "built without the failpoints inside the rules: run make crash, or pass -overlay as it does")
+		os.Exit(1) //nolint:forbidigo // the tests would wait for points that are not there
 	}
 	code := m.Run()
 	fmt.Fprintln(os.Stdout, page)

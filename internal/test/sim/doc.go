@@ -99,7 +99,7 @@
 //	go test ./internal/test/sim -run TestSchedules -sim.seed=4711 -v
 //
 // `make sim` runs 20,000 schedules. `make mutants` plants one fault after the other in the
-// real code (package internal/mutant, build tag mutants) and demands that the schedules find
+// real code (package internal/test/mutants, build tag mutants) and demands that the schedules find
 // each: a simulation that finds nothing proves nothing until it has been seen to find
 // something.
 package sim

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/test/mutants"
 	"github.com/oneturn/oneturn/internal/test/sim"
 )
 
@@ -16,14 +16,12 @@ import (
 const enough = 20_000
 
 // TestEachMutantIsCaught plants one fault after the other in the code under test. A fault that
-// no schedule finds means that the simulation does not look where it should.
+// no schedule finds means that the simulation does not check what it should.
 func TestEachMutantIsCaught(t *testing.T) {
-	for _, name := range append(mutant.All(), mutant.SweepResumesAgain) {
-		if name == mutant.ScanFromClaim { // it takes a canceller that dies between its two writes and a takeover: the crash matrix does that
-			continue
-		}
-		t.Run(string(name), func(t *testing.T) {
-			t.Setenv(mutant.Variable, string(name))
+	mutants.RequireOverlay(t)
+	for _, f := range mutants.CaughtIn(mutants.Sim) {
+		t.Run(f.Name, func(t *testing.T) {
+			t.Setenv(mutants.Variable, f.Name)
 			s, err := sim.New()
 			require.NoError(t, err)
 			begin, total := time.Now(), newTotal()
