@@ -80,7 +80,7 @@ func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
 			}, 10*time.Second, 5*time.Millisecond, "the answer waits in the stream")
 			close(ask)
 			v := <-verdict
-			require.Equal(t, events.VerdictAccepted, v.Code, v.Message)
+			require.Equal(t, events.AnswerAccepted, v.Code, v.Message)
 			r := await(t, publisher, wishOf(0).TurnID)
 			require.True(t, r.Success, r.Content)
 		})
@@ -114,7 +114,7 @@ func TestClientLooksAgainForAQuestionWhoseTurnIsNotClaimedYet(t *testing.T) {
 	require.NoError(t, err)
 	publish(t, c, wishOf(0))
 	v := <-verdict
-	require.Equal(t, events.VerdictAccepted, v.Code, v.Message)
+	require.Equal(t, events.AnswerAccepted, v.Code, v.Message)
 }
 
 func TestAnswerToATurnThatNobodyKnowsIsUnknown(t *testing.T) {
@@ -125,6 +125,6 @@ func TestAnswerToATurnThatNobodyKnowsIsUnknown(t *testing.T) {
 	require.Eventually(t, func() bool { return w.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
 	v, err := client(t, s).Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "nobody/1", Value: "yes"})
 	require.NoError(t, err)
-	require.Equal(t, events.VerdictUnknown, v.Code)
+	require.Equal(t, events.AnswerUnknown, v.Code)
 	require.Contains(t, v.Message, "no running turn that could ask it")
 }

@@ -88,13 +88,13 @@ func TestAnswerGoesToAParkedTurnOnWhateverWorker(t *testing.T) {
 	wait(1)
 	v, err := c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes", Workflow: "Wishes"})
 	require.NoError(t, err)
-	require.Equal(t, events.VerdictAccepted, v.Code, v.Message)
+	require.Equal(t, events.AnswerAccepted, v.Code, v.Message)
 	r := do(t, c, wishOf(0))
 	require.True(t, r.Success, r.Content)
 	require.Equal(t, int64(2), entered.Load())
 	v, err = c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "no", Workflow: "Wishes"})
 	require.NoError(t, err)
-	require.Equal(t, events.VerdictAnswered, v.Code)
+	require.Equal(t, events.AnswerConflict, v.Code)
 	requireDrained(t, s)
 }
 

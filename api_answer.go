@@ -15,13 +15,13 @@ import (
 )
 
 // Verdict is what became of an answer. Its status is one of HTTP: 200 the answer counts.
-type Verdict = events.Verdict
+type Verdict = events.AnswerResult
 
 // A verdict that the request API gives when the workers have not decided in time: the answer is
 // stored in the inbound stream, and will be decided on. To send it again is harmless.
 const (
 	StatusPublished  = 202
-	VerdictPublished = events.VerdictCode("published")
+	VerdictPublished = events.AnswerCode("published")
 )
 
 // answerTime bounds the wait for the verdict in the request API.
@@ -80,7 +80,7 @@ var errNotAsked = errors.New("the answer is published, and the turn has not aske
 
 // unknownQuestion is the verdict on an answer whose question and turn are unknown.
 func unknownQuestion(id string) Verdict {
-	return events.NewVerdict(events.VerdictUnknown, id, "There is no such question in this chat, and no running turn that could ask it. "+
+	return events.NewAnswerResult(events.AnswerUnknown, id, "There is no such question in this chat, and no running turn that could ask it. "+
 		"If the turn was published just now, send the answer again.")
 }
 
@@ -97,7 +97,7 @@ func deliver(ctx context.Context, js jetstream.JetStream, space subjects.Space, 
 	if err != nil {
 		return nil, fmt.Errorf("answer %.80q: %w", r.ToolCallID, err)
 	}
-	verdict := space.NewVerdict(r.App)
+	verdict := space.NewAnswerReply(r.App)
 	sub, err := js.Conn().SubscribeSync(verdict)
 	if err != nil {
 		return nil, fmt.Errorf("answer %.80q: %w", r.ToolCallID, err)
@@ -115,7 +115,7 @@ func deliver(ctx context.Context, js jetstream.JetStream, space subjects.Space, 
 	case err != nil:
 		return nil, fmt.Errorf("answer %.80q: wait for its verdict: %w", r.ToolCallID, err)
 	}
-	v, err := events.DecodeVerdict(reply.Data)
+	v, err := events.DecodeAnswerResult(reply.Data)
 	if err != nil {
 		return nil, fmt.Errorf("answer %.80q: its verdict: %w", r.ToolCallID, err)
 	}

@@ -140,5 +140,5 @@ func isPublicBlob(app, name string) bool {
 		return false
 	}
 	r, ok := subjects.ParseKey("e." + name[:at])
-	return ok && r.App == app && slices.Contains([]string{events.KindToolCall, events.KindToolResponse, subjects.KindAsk}, r.Kind)
+	return ok && r.App == app && slices.Contains([]string{events.KindToolCall, events.KindToolResponse, events.RecordAsk}, r.Kind)
 }

@@ -100,7 +100,7 @@ func (a *api) waits(ctx context.Context, app string, body []byte) (any, error) {
 	if q.Chat == "" {
 		err = a.waitsOfTenant(ctx, app, q.From, page)
 	} else {
-		err = a.each(ctx, app, subjects.AsksOfChat(app, q.Chat), q.From, func(r *idempotency.Record, more bool) (bool, error) {
+		err = a.each(ctx, app, subjects.QuestionsOfChat(app, q.Chat), q.From, func(r *idempotency.Record, more bool) (bool, error) {
 			return page.add(ctx, r, r.Seq, more)
 		})
 	}
@@ -162,7 +162,7 @@ func (a *api) waitOf(ctx context.Context, timer string, at uint64, page *asking)
 	if !ok {
 		return true, nil
 	}
-	r, err := a.store.Last(ctx, key.Public(subjects.KindAsk, ask))
+	r, err := a.store.Last(ctx, key.Public(events.RecordAsk, ask))
 	switch {
 	case errors.Is(err, idempotency.ErrNotFound):
 		return page.full(at, true), nil
@@ -309,7 +309,7 @@ func (a *api) stateOf(ctx context.Context, r *idempotency.Record) (WaitState, er
 		return WaitClosed, nil
 	}
 	end := ask.Public(events.KindToolResponse)
-	found, err := a.store.Lasts(ctx, []string{ask.Public(subjects.KindAck, ask.ID), ask.Key.Private(kindAnswer, ask.ID), end, ask.Public(kindCancel)})
+	found, err := a.store.Lasts(ctx, []string{ask.Public(events.RecordAck, ask.ID), ask.Key.Private(events.RecordAnswer, ask.ID), end, ask.Public(events.RecordCancel)})
 	if err != nil {
 		return "", err
 	}
@@ -343,12 +343,6 @@ func outcome(decided *idempotency.Record) WaitState {
 	}
 	return WaitAnswered
 }
-
-// Kinds of private records, and of one whose event has another name.
-const (
-	kindAnswer = "answer"
-	kindCancel = "cancel"
-)
 
 // eventID returns the tool_call_id of an event, "" if it has none.
 func eventID(event []byte) string {

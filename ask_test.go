@@ -50,7 +50,7 @@ func reply(t *testing.T, c *oneturn.Client, id string, value any) {
 	t.Helper()
 	v, err := c.Answer(t.Context(), oneturn.AnswerRequest{App: "app", Chat: "chat 1", ToolCallID: id, Workflow: "Hello", Value: value})
 	require.NoError(t, err)
-	require.Equal(t, events.VerdictAccepted, v.Code, v.Message)
+	require.Equal(t, events.AnswerAccepted, v.Code, v.Message)
 }
 
 // unsettled returns how many messages of the inbound stream are not settled.

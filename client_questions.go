@@ -5,6 +5,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -30,7 +31,7 @@ func (c *Client) listen(key subjects.Key) (*questions, error) {
 	}
 	q.asked, q.known, q.acks = make(chan struct{}, 1), map[string]bool{}, map[string]bool{}
 	var err error
-	q.sub, err = c.nc.Subscribe(c.space.EventOfTurn(key, subjects.KindAsk)+".*", func(*nats.Msg) {
+	q.sub, err = c.nc.Subscribe(c.space.EventOfTurn(key, events.RecordAsk)+".*", func(*nats.Msg) {
 		select {
 		case q.asked <- struct{}{}:
 		default: // one is enough
@@ -56,13 +57,13 @@ func (q *questions) saw(records []PageRecord) {
 	for i := range records {
 		r := &records[i]
 		switch r.Kind {
-		case subjects.KindAsk:
+		case events.RecordAsk:
 			w := readWait(&idempotency.Record{Seq: r.Sequence, Time: r.Time, Data: r.Event}, true)
 			if w != nil && !q.known[w.ToolCallID] {
 				w.State = WaitOpen
 				q.known[w.ToolCallID], q.order = true, append(q.order, w)
 			}
-		case subjects.KindAck:
+		case events.RecordAck:
 			if id := eventID(r.Event); id != "" {
 				q.acks[id] = true
 			}

@@ -31,7 +31,7 @@ func (w *Worker) lookAgain(ctx context.Context, h *handlers.Handlers) {
 
 // listen subscribes to cancels and to the ends of questions, and serves the request API.
 func (w *Worker) listen(search *journalSearches, h *handlers.Handlers) (stop func(), err error) {
-	sub, err := w.nc.Subscribe(w.space.EventsOfKind("cancel"), func(m *nats.Msg) {
+	sub, err := w.nc.Subscribe(w.space.EventsOfKind(events.RecordCancel), func(m *nats.Msg) {
 		if key, ok := w.space.EventKey(m.Subject); ok {
 			h.CancelSeen(key)
 		}

@@ -135,7 +135,7 @@ func (a *asking) answer(id string, value any) {
 	a.Helper()
 	v, err := a.client.Answer(a.Context(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: id, Value: value, Workflow: "Asks"})
 	require.NoError(a, err)
-	require.Equal(a, events.VerdictAccepted, v.Code, v.Message)
+	require.Equal(a, events.AnswerAccepted, v.Code, v.Message)
 }
 
 func (a *asking) noted() string {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/guards"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
@@ -23,23 +24,24 @@ const (
 	KindAgent  Kind = "agent"  // a model or another agent
 )
 
-// Effect says what may happen when a tool is entered again after a crash (design 5).
-type Effect string
+// Effect is what a tool may do to the world, see [events.Effect].
+type Effect = events.Effect
 
-// Effects of tools.
+// Effects of tools, see [events.Effect].
 const (
-	EffectUnsafe     Effect = "unsafe"     // entered at most once; the default
-	EffectReplay     Effect = "replay"     // entered again only while it waits for an answer; the default of UI tools
-	EffectKeyed      Effect = "keyed"      // may be entered again with the same idempotency key
-	EffectIdempotent Effect = "idempotent" // entered at least once
-	EffectNone       Effect = "none"       // reads only; entered at least once
+	EffectUnsafe     = events.EffectUnsafe
+	EffectReplay     = events.EffectReplay
+	EffectKeyed      = events.EffectKeyed
+	EffectIdempotent = events.EffectIdempotent
+	EffectNone       = events.EffectNone
 )
 
 func effects() []string {
-	return []string{
-		string(EffectUnsafe), string(EffectReplay), string(EffectKeyed),
-		string(EffectIdempotent), string(EffectNone),
+	var names []string
+	for _, e := range events.Effects() {
+		names = append(names, string(e))
 	}
+	return names
 }
 
 // Bounds and defaults of what a manifest may ask for.

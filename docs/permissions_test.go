@@ -284,7 +284,7 @@ func (s *secured) requireQuestions(c *oneturn.Client, reader *nats.Conn) {
 	require.True(t, do(t, c, asks).Success)
 	v, err = c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "c4", ToolCallID: "asks/1", Value: "no"}) // by way of the request API
 	require.NoError(t, err)
-	require.Equal(t, events.VerdictAnswered, v.Code)
+	require.Equal(t, events.AnswerConflict, v.Code)
 	s.requireSecret(c)
 	s.requireWaits(c, reader)
 	expires := note("c4", "expires", "Asker", "Note3", map[string]any{"text": "now?", "seconds": json.Number("0.5")})
@@ -329,7 +329,7 @@ func (s *secured) requireWaits(c *oneturn.Client, reader *nats.Conn) {
 	nc, denied := s.connect("publisher")
 	m, err := nc.Request("oneturn.api.acme.answer", []byte(`{"chat_id":"c5","tool_call_id":"w3/1","value":{"said":"yes"}}`), 10*time.Second)
 	require.NoError(t, err)
-	v, err := events.DecodeVerdict(m.Data)
+	v, err := events.DecodeAnswerResult(m.Data)
 	require.NoError(t, err, "%s %s", m.Header, m.Data)
 	require.True(t, v.OK(), v.Message)
 	nc.Close()

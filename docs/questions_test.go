@@ -142,7 +142,7 @@ func TestNamesAndVerdictsOfAnswersAreThoseOfTheCode(t *testing.T) {
 	codes := itemsOf(t, "wire-contract.md", "\nVerdict codes:")
 	require.Len(t, codes, 10)
 	for _, code := range codes {
-		require.Contains(t, page, fmt.Sprintf("\n- `%s` (%d): ", code, events.VerdictCode(code).Status()))
+		require.Contains(t, page, fmt.Sprintf("\n- `%s` (%d): ", code, events.AnswerCode(code).Status()))
 	}
 	require.Contains(t, page, "`"+subjects.HeaderReply+"`")
 	require.Equal(t, 1<<20, events.MaxAnswerBytes, "the page says 1 MiB")
@@ -151,9 +151,9 @@ func TestNamesAndVerdictsOfAnswersAreThoseOfTheCode(t *testing.T) {
 		if !strings.HasPrefix(b.text, `{"status"`) {
 			continue
 		}
-		v, err := events.DecodeVerdict([]byte(b.text))
+		v, err := events.DecodeAnswerResult([]byte(b.text))
 		require.NoError(t, err)
-		body, err := events.EncodeVerdict(v)
+		body, err := events.EncodeAnswerResult(v)
 		require.NoError(t, err)
 		require.JSONEq(t, b.text, string(body))
 		return

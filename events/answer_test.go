@@ -189,7 +189,7 @@ func FuzzDecodeAnswer(f *testing.F) {
 			e.ExpiresAt = turned.ExpiresAt // that of the wire is in milliseconds
 			require.Equal(t, e, turned)
 		}
-		_, _ = events.DecodeVerdict(body)
+		_, _ = events.DecodeAnswerResult(body)
 		r, err := events.DecodeAnswer(body)
 		if err != nil {
 			require.True(t, events.CodeOf(err) == events.CodeBadArgs || events.CodeOf(err) == events.CodeTooLarge, "%v", err)

@@ -34,10 +34,10 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 	m.secret, m.asksSecret = q == nil || q.Secret, q != nil && q.Secret
 	if err == nil {
 		if why := h.misplaced(q, in); why != "" {
-			return h.refuse(m, r, events.VerdictForbidden, why)
+			return h.refuse(m, r, events.AnswerForbidden, why)
 		}
 		if q.UserID != "" && q.UserID != r.UserID {
-			return h.refuse(m, r, events.VerdictForbidden, textNotUsers)
+			return h.refuse(m, r, events.AnswerForbidden, textNotUsers)
 		}
 	}
 	d, back, waits := h.elsewhere(m, in.Workflow, q)
@@ -52,13 +52,13 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 		}
 		switch {
 		case isBusy(err):
-			return h.refuse(m, r, events.VerdictBusy, textBusy)
+			return h.refuse(m, r, events.AnswerBusy, textBusy)
 		case errors.Is(err, errTooManyTurns):
-			return h.refuse(m, r, events.VerdictUnknown, textCrowded)
+			return h.refuse(m, r, events.AnswerUnknown, textCrowded)
 		}
-		return h.refuse(m, r, events.VerdictUnknown, textUnknown)
+		return h.refuse(m, r, events.AnswerUnknown, textUnknown)
 	case errors.Is(err, errUnreadable):
-		return h.refuse(m, r, events.VerdictClosed, textDamaged)
+		return h.refuse(m, r, events.AnswerClosed, textDamaged)
 	case err != nil:
 		return h.undecided(m, "the question cannot be looked up", err)
 	case !m.Fresh():
@@ -71,8 +71,8 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 // it, too.
 func (h *Handlers) unparsed(m *Message, err error) Disposition {
 	if m.Private {
-		h.Metrics.Answers.WithLabelValues(string(events.VerdictInvalid)).Inc()
-		h.tell(m, events.NewVerdict(events.VerdictInvalid, "", "The answer cannot be read: "+logError(err)+"."))
+		h.Metrics.Answers.WithLabelValues(string(events.AnswerInvalid)).Inc()
+		h.tell(m, events.NewAnswerResult(events.AnswerInvalid, "", "The answer cannot be read: "+logError(err)+"."))
 	}
 	return h.dead(m, decodeReason(err), err)
 }
@@ -80,7 +80,7 @@ func (h *Handlers) unparsed(m *Message, err error) Disposition {
 // foreign rejects an answer whose body belongs to somebody else than its subject. The sender's
 // chat is that of the subject: rights are given by subject.
 func (h *Handlers) foreign(m *Message, in subjects.Inbound, r *events.ToolCallResponse) Disposition {
-	v := events.NewVerdict(events.VerdictForbidden, r.ToolCallID, textForeign)
+	v := events.NewAnswerResult(events.AnswerForbidden, r.ToolCallID, textForeign)
 	ids := idsOf(subjects.Key{App: in.App, Chat: in.Chat}, events.TurnID{App: r.App, Chat: r.Chat})
 	sender := *r
 	sender.App, sender.Chat = ids.App, ids.Chat
@@ -99,16 +99,16 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 	}
 	switch {
 	case err != nil && q.Secret: // the error may name entries
-		return h.refuse(m, r, events.VerdictInvalid, "The answer cannot be stored.")
+		return h.refuse(m, r, events.AnswerInvalid, "The answer cannot be stored.")
 	case err != nil:
-		return h.refuse(m, r, events.VerdictInvalid, "The answer cannot be stored: "+logError(err)+".")
+		return h.refuse(m, r, events.AnswerInvalid, "The answer cannot be stored: "+logError(err)+".")
 	}
 	v, err := h.Journal.Answer(m.Held, idempotency.Answer{
 		Key: q.key, ID: q.ask, Lease: m.Lease, Trace: traceOf(m.Header), Taker: (*taker)(h),
 		Outcome: idempotency.Answered, Digest: content.digest, Data: content.data,
 		Check: func(idempotency.Record) error {
 			if end := q.Answer.ExpiresAt; !end.IsZero() && !m.sent().Before(end) {
-				return &unfit{code: events.VerdictExpired, text: textExpired}
+				return &unfit{code: events.AnswerExpired, text: textExpired}
 			}
 			if content.unfit != nil {
 				return content.unfit
@@ -119,7 +119,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 	})
 	switch {
 	case errors.Is(err, idempotency.ErrRefused):
-		return h.refuse(m, r, events.VerdictInvalid, fmt.Sprintf("The answer of %d bytes is too large to store: store the data elsewhere and answer with a reference.", len(content.data)))
+		return h.refuse(m, r, events.AnswerInvalid, fmt.Sprintf("The answer of %d bytes is too large to store: store the data elsewhere and answer with a reference.", len(content.data)))
 	case err != nil:
 		return h.undecided(m, "the answer could not be stored", err)
 	case v.Verdict == idempotency.Early:

@@ -26,19 +26,19 @@ func TestAnswerFindsTheQuestionOfARunWithAndWithoutItsID(t *testing.T) {
 		require.Equal(t, []string{"app", "chat", "1"}, []string{app, chat, ask})
 		return []subjects.Key{subjects.TurnKey("app", "chat", "run-2", "turn"), a.key, subjects.TurnKey("app", "chat", "", "turn")}, nil
 	}
-	require.Equal(t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
 	require.Equal(t, idempotency.Answered, a.outcome("1"))
 	k.Askers = nil
-	require.Equal(t, events.VerdictReplayed, k.handled(k.says(3, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
+	require.Equal(t, events.AnswerReplayed, k.handled(k.says(3, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
 	m := k.says(4, a.question("1"), yes())
 	m.Stored = time.Now().Add(-time.Hour)
-	require.Equal(t, events.VerdictUnknown, k.handled(m).Code)
+	require.Equal(t, events.AnswerUnknown, k.handled(m).Code)
 	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
 		return nil, idempotency.ErrTooMany
 	}
 	m = k.says(5, a.question("1"), yes())
 	m.Stored = time.Now().Add(-time.Hour)
-	require.Equal(t, events.VerdictUnknown, k.handled(m).Code)
+	require.Equal(t, events.AnswerUnknown, k.handled(m).Code)
 }
 
 func TestAnswersOfAllGenerationsDecideAQuestion(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAnswersOfAllGenerationsDecideAQuestion(t *testing.T) {
 			k := newKit(t, toolFunc(nothing))
 			a := k.asker("turn", "")
 			a.ask("1")
-			require.Equal(t, events.VerdictAccepted, k.handled(k.mail(2, events.KindToolCallResponse, []byte(body))).Code)
+			require.Equal(t, events.AnswerAccepted, k.handled(k.mail(2, events.KindToolCallResponse, []byte(body))).Code)
 			require.Equal(t, idempotency.Answered, a.outcome("1"))
 		})
 	}
@@ -70,11 +70,11 @@ func TestAnswerIsStoredAsItsSchemaCompletesIt(t *testing.T) {
 			"n": map[string]any{"type": "integer"}, "note": map[string]any{"type": "string", "default": "none"},
 		}}
 	})
-	require.Equal(t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), map[string]any{"n": "5"})).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), map[string]any{"n": "5"})).Code)
 	reply, err := a.journal.Look(t.Context(), a.hold, "1")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"n":5,"note":"none"}`, string(reply.Data))
-	require.Equal(t, events.VerdictReplayed, k.handled(k.says(3, a.question("1"), map[string]any{"n": "5"})).Code)
+	require.Equal(t, events.AnswerReplayed, k.handled(k.says(3, a.question("1"), map[string]any{"n": "5"})).Code)
 }
 
 func TestAnswerWithoutATextIsNoAnswerToARequestForOne(t *testing.T) {
@@ -83,9 +83,9 @@ func TestAnswerWithoutATextIsNoAnswerToARequestForOne(t *testing.T) {
 	a := k.asker("turn", "")
 	a.ask("1", func(e *events.ToolCall) { e.InteractionType = events.InteractionInputRequest })
 	for i, value := range []any{map[string]any{"x": json.Number("1")}, []any{"a"}} {
-		require.Equal(t, events.VerdictInvalid, k.handled(k.says(uint64(2+i), a.question("1"), value)).Code)
+		require.Equal(t, events.AnswerInvalid, k.handled(k.says(uint64(2+i), a.question("1"), value)).Code)
 	}
-	require.Equal(t, events.VerdictAccepted, k.handled(k.says(9, a.question("1"), map[string]any{"value": "ten"})).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.says(9, a.question("1"), map[string]any{"value": "ten"})).Code)
 }
 
 func TestSchemaThatNobodyCanAnswerIsRefusedWhenItIsAsked(t *testing.T) {
@@ -111,12 +111,12 @@ func TestRejectionIsToldInTheChatOfTheSenderOnly(t *testing.T) {
 	require.NoError(t, err)
 	m := k.says(2, a.question("1"), yes())
 	m.Subject = k.space.In("default", events.KindToolCallResponse, "app", "WF", "other")
-	require.Equal(t, events.VerdictForbidden, k.handled(m).Code)
+	require.Equal(t, events.AnswerForbidden, k.handled(m).Code)
 	live, err := sub.NextMsg(10 * time.Second)
 	require.NoError(t, err)
 	require.Equal(t, k.space.Live("app", "other", events.KindToolCallRejected), live.Subject)
 	require.NotContains(t, string(live.Data), "approved")
-	require.Equal(t, events.VerdictAccepted, k.handled(k.says(3, a.question("1"), yes())).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.says(3, a.question("1"), yes())).Code)
 	require.NoError(t, k.js.Conn().Flush())
 	n, _, err := sub.Pending()
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestOlderEventsFollowAnswersWhereTheyAreWished(t *testing.T) {
 		`{"kind":"ui_tool_dismiss","app_id":"app","chat_id":"chat","event_id":"turn/2","ui_tool_id":"approve"}`,
 	} {
 		ask := string(rune('1' + i))
-		require.Equal(t, events.VerdictAccepted, k.handled(k.says(uint64(i+2), a.question(ask), yes())).Code)
+		require.Equal(t, events.AnswerAccepted, k.handled(k.says(uint64(i+2), a.question(ask), yes())).Code)
 		m, err := sub.NextMsg(10 * time.Second)
 		require.NoError(t, err)
 		var event struct {

@@ -90,7 +90,7 @@ func (a *asker) outcome(ask string) idempotency.Outcome {
 // ack is the event that closed a question.
 func (a *asker) ack(ask string) *events.ToolCallAck {
 	a.k.t.Helper()
-	r, err := a.k.store.Last(a.k.t.Context(), a.key.Public(subjects.KindAck, subjects.Token(ask)))
+	r, err := a.k.store.Last(a.k.t.Context(), a.key.Public(events.RecordAck, subjects.Token(ask)))
 	require.NoError(a.k.t, err)
 	m, err := events.Parse(r.Data)
 	require.NoError(a.k.t, err)
@@ -136,11 +136,11 @@ func (k *kit) says(seq uint64, question string, value any, change ...func(*event
 
 // verdict is what the sender of a message was told last; every message is told something once
 // it is handled.
-func (m *mail) verdict(t *testing.T) *events.Verdict {
+func (m *mail) verdict(t *testing.T) *events.AnswerResult {
 	t.Helper()
 	raw, err := m.verdicts.NextMsg(10 * time.Second)
 	require.NoError(t, err)
-	v, err := events.DecodeVerdict(raw.Data)
+	v, err := events.DecodeAnswerResult(raw.Data)
 	require.NoError(t, err)
 	return v
 }
@@ -156,7 +156,7 @@ func (m *mail) silent(t *testing.T, k *kit) {
 
 // handled handles a message that has to be acknowledged, erased if it may be a secret answer, and
 // returns the verdict.
-func (k *kit) handled(m *mail) *events.Verdict {
+func (k *kit) handled(m *mail) *events.AnswerResult {
 	k.t.Helper()
 	require.Contains(k.t, []handlers.Do{handlers.Ack, handlers.Erase}, k.Handle(k.t.Context(), m.Message).Do)
 	return m.verdict(k.t)

@@ -46,117 +46,117 @@ func TestAnswerThatDoesNotStandIsToldWhyAndChangesNothingF28(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		send func(k *kit, a *asker) *mail // what is sent last
-		code events.VerdictCode
+		code events.AnswerCode
 		want idempotency.Outcome // of question 1
 	}{
 		"long after no question": {func(k *kit, a *asker) *mail {
 			m := k.says(2, a.question("9"), yes())
 			m.Stored = time.Now().Add(-2 * time.Minute)
 			return m
-		}, events.VerdictUnknown, idempotency.Open},
+		}, events.AnswerUnknown, idempotency.Open},
 		"no id of a question": {func(k *kit, _ *asker) *mail {
 			m := k.says(2, "turn", yes())
 			m.Stored = time.Now().Add(-2 * time.Minute)
 			return m
-		}, events.VerdictUnknown, idempotency.Open},
+		}, events.AnswerUnknown, idempotency.Open},
 		"after its time": {func(k *kit, a *asker) *mail {
 			m := k.says(2, a.question("1"), yes())
 			m.Stored = time.Now().Add(2 * time.Hour)
 			return m
-		}, events.VerdictExpired, idempotency.Open},
+		}, events.AnswerExpired, idempotency.Open},
 		"after its expiry": {func(k *kit, a *asker) *mail {
 			m := k.expiry(2, a, "1")
 			m.Stored = time.Now().Add(2 * time.Hour)
-			require.Equal(k.t, events.VerdictAccepted, k.handled(m).Code)
+			require.Equal(k.t, events.AnswerAccepted, k.handled(m).Code)
 			return k.says(3, a.question("1"), yes())
-		}, events.VerdictExpired, idempotency.Expired},
+		}, events.AnswerExpired, idempotency.Expired},
 		"after a cancel": {func(k *kit, a *asker) *mail {
 			require.Equal(k.t, handlers.Ack, k.cancelTurn(2, a.id).Do)
 			return k.says(3, a.question("1"), yes())
-		}, events.VerdictCancelled, idempotency.Cancelled},
+		}, events.AnswerCancelled, idempotency.Cancelled},
 		"after the turn": {func(k *kit, a *asker) *mail {
 			_, err := a.journal.Finish(k.t.Context(), a.hold, []byte(`{}`))
 			require.NoError(k.t, err)
 			return k.says(2, a.question("1"), yes())
-		}, events.VerdictClosed, idempotency.Open},
+		}, events.AnswerClosed, idempotency.Open},
 		"from another chat": {func(k *kit, a *asker) *mail {
 			m := k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Chat = "other" })
 			m.Subject, m.Stored = k.space.In("default", events.KindToolCallResponse, "app", "WF", "other"), time.Now().Add(-2*time.Minute)
 			return m
-		}, events.VerdictUnknown, idempotency.Open},
+		}, events.AnswerUnknown, idempotency.Open},
 		"from another chat, on the subject of this one": {func(k *kit, a *asker) *mail {
 			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Chat = "other" })
-		}, events.VerdictForbidden, idempotency.Open},
+		}, events.AnswerForbidden, idempotency.Open},
 		"from this chat, on the subject of another": {func(k *kit, a *asker) *mail {
 			m := k.says(2, a.question("1"), yes())
 			m.Subject = k.space.In("default", events.KindToolCallResponse, "app", "WF", "other")
 			return m
-		}, events.VerdictForbidden, idempotency.Open},
+		}, events.AnswerForbidden, idempotency.Open},
 		"from another tenant": {func(k *kit, a *asker) *mail {
 			m := k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.App = "evil" })
 			m.Subject, m.Stored = k.space.In("default", events.KindToolCallResponse, "evil", "WF", "chat"), time.Now().Add(-2*time.Minute)
 			return m
-		}, events.VerdictUnknown, idempotency.Open},
+		}, events.AnswerUnknown, idempotency.Open},
 		"for this tenant, on the subject of another": {func(k *kit, a *asker) *mail {
 			m := k.says(2, a.question("1"), yes())
 			m.Subject = k.space.In("default", events.KindToolCallResponse, "evil", "WF", "chat")
 			return m
-		}, events.VerdictForbidden, idempotency.Open},
+		}, events.AnswerForbidden, idempotency.Open},
 		"without a tenant": {func(k *kit, a *asker) *mail {
 			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.App = "" })
-		}, events.VerdictForbidden, idempotency.Open},
+		}, events.AnswerForbidden, idempotency.Open},
 		"by way of another workflow": {func(k *kit, a *asker) *mail {
 			k.bindWorkflows("WF", "Other")
 			m := k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Workflow = "Other" })
 			m.Subject = k.space.In("default", events.KindToolCallResponse, "app", "Other", "chat")
 			return m
-		}, events.VerdictForbidden, idempotency.Open},
+		}, events.AnswerForbidden, idempotency.Open},
 		"by way of another pool, to workers that do not know the workflow": {func(k *kit, a *asker) *mail {
 			k.bindWorkflows("Other")
 			m := k.says(2, a.question("1"), yes())
 			m.Subject = k.space.In("other", events.KindToolCallResponse, "app", "WF", "chat")
 			return m
-		}, events.VerdictForbidden, idempotency.Open},
+		}, events.AnswerForbidden, idempotency.Open},
 		"from another user": {func(k *kit, a *asker) *mail {
 			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "mallory" })
-		}, events.VerdictForbidden, idempotency.Open},
+		}, events.AnswerForbidden, idempotency.Open},
 		"from nobody": {func(k *kit, a *asker) *mail {
 			return k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "" })
-		}, events.VerdictForbidden, idempotency.Open},
+		}, events.AnswerForbidden, idempotency.Open},
 		"from another user, once it is answered": {func(k *kit, a *asker) *mail {
-			require.Equal(k.t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+			require.Equal(k.t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
 			return k.says(3, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "mallory" })
-		}, events.VerdictForbidden, idempotency.Answered},
+		}, events.AnswerForbidden, idempotency.Answered},
 		"second": {func(k *kit, a *asker) *mail {
-			require.Equal(k.t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+			require.Equal(k.t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
 			return k.says(3, a.question("1"), map[string]any{"status": "declined"})
-		}, events.VerdictAnswered, idempotency.Answered},
+		}, events.AnswerConflict, idempotency.Answered},
 		"second, and wrong": {func(k *kit, a *asker) *mail {
-			require.Equal(k.t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+			require.Equal(k.t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
 			return k.says(3, a.question("1"), "declined")
-		}, events.VerdictAnswered, idempotency.Answered},
+		}, events.AnswerConflict, idempotency.Answered},
 		"replayed with an old id": {func(k *kit, _ *asker) *mail {
 			old := k.asker("old", "")
 			old.ask("1")
-			require.Equal(k.t, events.VerdictAccepted, k.handled(k.says(2, old.question("1"), "no")).Code)
+			require.Equal(k.t, events.AnswerAccepted, k.handled(k.says(2, old.question("1"), "no")).Code)
 			_, err := old.journal.Finish(k.t.Context(), old.hold, []byte(`{}`))
 			require.NoError(k.t, err)
 			return k.says(3, old.question("1"), yes())
-		}, events.VerdictAnswered, idempotency.Open},
+		}, events.AnswerConflict, idempotency.Open},
 		"of the wrong shape": {func(k *kit, a *asker) *mail {
 			return k.says(2, a.question("1"), map[string]any{"status": []any{}})
-		}, events.VerdictInvalid, idempotency.Open},
+		}, events.AnswerInvalid, idempotency.Open},
 		"of 1 MiB": {func(k *kit, a *asker) *mail {
 			m := k.says(2, a.question("1"), "x")
 			m.Data = []byte(strings.Replace(string(m.Data), `"x"`, `"`+strings.Repeat("x", 1<<20)+`"`, 1))
 			return m
-		}, events.VerdictInvalid, idempotency.Open},
+		}, events.AnswerInvalid, idempotency.Open},
 		"that is no JSON": {func(k *kit, _ *asker) *mail {
 			return k.mail(2, events.KindToolCallResponse, []byte(`{"response":`))
-		}, events.VerdictInvalid, idempotency.Open},
+		}, events.AnswerInvalid, idempotency.Open},
 		"without a question": {func(k *kit, _ *asker) *mail {
 			return k.mail(2, events.KindToolCallResponse, []byte(`{"app_id":"app","chat_id":"chat","response":1}`))
-		}, events.VerdictInvalid, idempotency.Open},
+		}, events.AnswerInvalid, idempotency.Open},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -194,7 +194,7 @@ func TestAnswerThatIsFasterThanItsQuestionWaitsForItF28(t *testing.T) {
 	m.silent(t, k)
 	a.ask("1")
 	m.Lease.Delivery++
-	require.Equal(t, events.VerdictAccepted, k.handled(m).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(m).Code)
 	require.Equal(t, idempotency.Answered, a.outcome("1"))
 }
 
@@ -211,11 +211,11 @@ func TestOneOfManyAnswersAtOnceIsAcceptedF28(t *testing.T) {
 		wg.Go(func() { k.Handle(t.Context(), mails[i].Message) })
 	}
 	wg.Wait()
-	codes := map[events.VerdictCode]int{}
+	codes := map[events.AnswerCode]int{}
 	for _, m := range mails {
 		codes[m.verdict(t).Code]++
 	}
-	require.Equal(t, map[events.VerdictCode]int{events.VerdictAccepted: 1, events.VerdictReplayed: 3, events.VerdictAnswered: 12}, codes)
+	require.Equal(t, map[events.AnswerCode]int{events.AnswerAccepted: 1, events.AnswerReplayed: 3, events.AnswerConflict: 12}, codes)
 	ack := a.ack("1")
 	require.Equal(t, events.AckAccepted, ack.Status)
 	require.Contains(t, []string{"u", ""}, ack.UserID, "a message that came too late may close the question first, and does not say who answered")
@@ -242,7 +242,7 @@ func TestAnswerWhileTheServerIsAwayComesBackAndStandsF28(t *testing.T) {
 	m.silent(t, k)
 	k.Journal = journal
 	m.Lease.Delivery++
-	require.Equal(t, events.VerdictAccepted, k.handled(m).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(m).Code)
 }
 
 // bindWorkflows binds the tool of the kit in some workflows.
@@ -269,7 +269,7 @@ func TestAnswerToAParkedTurnEntersItsTool(t *testing.T) {
 	a := k.asker("turn", "")
 	a.ask("1")
 	a.park("1")
-	require.Equal(t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes())).Code)
 	require.Equal(t, 1, entered)
 	require.True(t, k.response().Success)
 }
@@ -292,7 +292,7 @@ func TestAnswerWhoseWorkerDiedBeforeTheToolEndedIsTakenOver(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, idempotency.Run, v.Action)
 	m.Lease.Delivery++
-	require.Equal(t, events.VerdictAccepted, k.handled(m).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(m).Code)
 	require.Equal(t, 1, entered)
 	require.True(t, k.response().Success)
 	require.Equal(t, events.AckAccepted, a.ack("1").Status, "the dead worker had not closed it")
@@ -317,5 +317,5 @@ func TestAnswerOfAWorkflowUnknownHereIsLeftToAnotherWorker(t *testing.T) {
 	require.InDelta(t, time.Hour/4, d.Delay, float64(time.Minute))
 	require.Equal(t, idempotency.Open, a.outcome("1"))
 	k.MaxTurnLife = 30 * time.Minute
-	require.Equal(t, events.VerdictAccepted, k.handled(m).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(m).Code)
 }

@@ -60,7 +60,7 @@ func TestSecretAnswerIsPutAsideSealed(t *testing.T) {
 	}
 	beyond := k.says(14, owner.question("1"), "swordfish")
 	require.Equal(t, handlers.Erase, h.Handle(t.Context(), beyond.Message).Do)
-	require.Equal(t, events.VerdictUnknown, beyond.verdict(t).Code)
+	require.Equal(t, events.AnswerUnknown, beyond.verdict(t).Code)
 	require.Empty(t, aside.all)
 }
 

@@ -41,7 +41,7 @@ func (u *asideUse) count(space subjects.Space, list func(offset int) (asidePage,
 			return err
 		}
 		for subject, n := range page.State.Subjects {
-			if in, id, ok := space.ParseInTimer(subject); ok && in.Kind != events.KindExpire {
+			if in, id, ok := space.ParseDeferralTimer(subject); ok && in.Kind != events.KindExpire {
 				u.add(in.App, n, int64(n)*(asideSize(id)+asideOverhead))
 			}
 		}
@@ -62,7 +62,7 @@ type asidePage struct {
 }
 
 func asidesFrom(ctx context.Context, js jetstream.JetStream, space subjects.Space, offset int) (page asidePage, err error) {
-	request := fmt.Appendf(nil, `{"subjects_filter":%q,"offset":%d}`, space.InTimers(), offset)
+	request := fmt.Appendf(nil, `{"subjects_filter":%q,"offset":%d}`, space.DeferralTimers(), offset)
 	reply, err := js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.INFO."+space.TimersStream(), request)
 	if err != nil {
 		return page, err //nolint:wrapcheck // the caller does

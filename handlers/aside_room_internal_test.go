@@ -174,7 +174,7 @@ func TestAllThatIsPutAsideIsCountedHoweverManyRepliesItTakes(t *testing.T) {
 			if i == 0 {
 				kind = events.KindExpire // one for each open question, which counts for nothing
 			}
-			timer, _, ok := space.InTimer(space.In("default", kind, fmt.Sprint("app", i%2), "WF", "chat"), asideID(fmt.Sprintf("%022d", i), 100))
+			timer, _, ok := space.DeferralTimer(space.In("default", kind, fmt.Sprint("app", i%2), "WF", "chat"), asideID(fmt.Sprintf("%022d", i), 100))
 			require.True(t, ok)
 			page.State.Subjects[timer] = 1
 		}

@@ -126,7 +126,7 @@ func TestAnswerThatWasPutAsideKeepsItsRoom(t *testing.T) {
 	require.Equal(t, handlers.Nak, full.Handle(t.Context(), k.message(98, 1)).Do, "the only place is taken")
 	newer := k.says(99, owner.question("1"), yes())
 	require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, full.Handle(t.Context(), newer.Message).Do)
-	require.Equal(t, events.VerdictUnknown, newer.verdict(t).Code)
+	require.Equal(t, events.AnswerUnknown, newer.verdict(t).Code)
 	again := k.again(before.all[0], 20)
 	require.Equal(t, handlers.Ack, full.Handle(t.Context(), again).Do)
 	require.Len(t, aside.all, 1)

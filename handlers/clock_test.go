@@ -112,7 +112,7 @@ func TestClockOfTheWorkerMakesNoMessageOlderOrYounger(t *testing.T) {
 				m := k.says(9, a.question("1"), "yes")
 				require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do, "its question may be on its way")
 				m.Stored = time.Now().Add(-3 * time.Minute)
-				require.Equal(t, events.VerdictUnknown, k.handled(m).Code)
+				require.Equal(t, events.AnswerUnknown, k.handled(m).Code)
 			})
 		})
 	}

@@ -65,7 +65,7 @@ type Deferral struct {
 // time that was set.
 func DeferMessages(js jetstream.JetStream, space subjects.Space) func(ctx context.Context, d Deferral) error {
 	return func(ctx context.Context, d Deferral) error {
-		timer, due, ok := space.InTimer(d.Subject, d.ID)
+		timer, due, ok := space.DeferralTimer(d.Subject, d.ID)
 		if !ok {
 			return refusal(nil, "subject %.300q is not an inbound one", d.Subject)
 		}
@@ -262,8 +262,8 @@ func (h *Handlers) unopened(m *Message, err error) Disposition {
 	}
 	d := h.ackUnlessHeldLater(m)
 	if d.Do == Ack {
-		h.Metrics.Answers.WithLabelValues(string(events.VerdictUnknown)).Inc()
-		h.tell(m, events.NewVerdict(events.VerdictUnknown, "", textNoRoom))
+		h.Metrics.Answers.WithLabelValues(string(events.AnswerUnknown)).Inc()
+		h.tell(m, events.NewAnswerResult(events.AnswerUnknown, "", textNoRoom))
 	}
 	return d
 }

@@ -23,7 +23,7 @@ func (k *kit) around(timers *handlers.Timers, d handlers.Deferral) nats.Header {
 	k.t.Helper()
 	d.At = time.Now()
 	require.NoError(k.t, handlers.DeferMessages(k.js, k.space)(k.t.Context(), d))
-	_, due, ok := k.space.InTimer(d.Subject, d.ID)
+	_, due, ok := k.space.DeferralTimer(d.Subject, d.ID)
 	require.True(k.t, ok)
 	require.Equal(k.t, handlers.Ack, timers.Handle(k.t.Context(), k.dueNow(k.t, due)).Do)
 	stream, err := k.js.Stream(k.t.Context(), k.space.TimersStream())
@@ -97,7 +97,7 @@ func TestHeaderMakesNoLateAnswerOneInTime(t *testing.T) {
 			m.Subject = k.space.In("default", kind, "app", "WF", "chat")
 			m.Header.Set(handlers.HeaderDeferred, time.Now().Add(-time.Hour).Format(time.RFC3339Nano))
 			m.Header.Set(handlers.HeaderDeferrals, "1")
-			require.Equal(t, events.VerdictExpired, k.handled(m).Code)
+			require.Equal(t, events.AnswerExpired, k.handled(m).Code)
 		})
 	}
 }
@@ -180,7 +180,7 @@ func TestMessageOnTheSubjectOfAnotherQuestionIsRefusedAndNotKept(t *testing.T) {
 					m := send(k, owner, 2+i)
 					m.Stored = time.Now().Add(-24 * time.Hour)
 					require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), m.Message).Do)
-					require.Equal(t, events.VerdictForbidden, m.verdict(t).Code)
+					require.Equal(t, events.AnswerForbidden, m.verdict(t).Code)
 				}
 				require.Empty(t, aside.all)
 				require.Equal(t, idempotency.Open, owner.outcome("1"))
@@ -198,6 +198,6 @@ func TestAnswerOfAnotherUserIsRefusedAndNotKept(t *testing.T) {
 	h, aside := k.bounded(k.without)
 	m := k.says(2, owner.question("1"), yes())
 	require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), m.Message).Do)
-	require.Equal(t, events.VerdictForbidden, m.verdict(t).Code)
+	require.Equal(t, events.AnswerForbidden, m.verdict(t).Code)
 	require.Empty(t, aside.all)
 }

@@ -62,7 +62,7 @@ func TestQuestionTellsAllThatAFrontendNeeds(t *testing.T) {
 		asked := time.Now()
 		done := o.handle(o.turn())
 		id := events.AskID("a/b", 0)
-		q := o.record(subjects.KindAsk, subjects.Token(id))
+		q := o.record(events.RecordAsk, subjects.Token(id))
 		want := map[string]any{
 			"kind": "tool_call", "id": "turn/" + id, "tool_call_id": "turn/" + id, "call_id": "turn/" + id, "corr": "turn/" + id,
 			"app_id": "app", "chat_id": "chat", "turn": "turn", "agent": "A", "user_id": "ada", "workflow_name": "WF",
@@ -112,7 +112,7 @@ func TestComponentAndDisplayAreFoundSoThatNoQuestionIsLost(t *testing.T) {
 			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
 				t.Helper()
 				o.handle(o.turn())
-				q := o.record(subjects.KindAsk, "1")
+				q := o.record(events.RecordAsk, "1")
 				require.Equal(t, c.component, q["component_type"])
 				require.Equal(t, c.display, q["display"])
 				o.answer("1", true)
@@ -275,14 +275,14 @@ func TestSurfacesAreShownOnceAndDismissed(t *testing.T) {
 		require.True(t, o.parked())
 		o.answer("1", "yes")
 		require.Equal(t, []any{"turn/s1", "turn/s:rows", "turn/1"}, o.response().Payload)
-		chart := o.record(subjects.KindShow, "s1")
+		chart := o.record(events.RecordShow, "s1")
 		require.Equal(t, events.InteractionUISurface, chart["interaction_type"])
 		require.Equal(t, false, chart["awaiting_response"])
 		require.Equal(t, "Chart", chart["component_type"])
 		require.NotContains(t, chart, "answer")
-		require.Equal(t, "Chart", o.record(subjects.KindDismiss, "s1")["tool_name"])
-		require.Equal(t, "turn/1", o.record(subjects.KindDismiss, "1")["tool_call_id"])
-		require.Equal(t, "Table", o.record(subjects.KindShow, subjects.Token("s:rows"))["tool_name"])
+		require.Equal(t, "Chart", o.record(events.RecordDismiss, "s1")["tool_name"])
+		require.Equal(t, "turn/1", o.record(events.RecordDismiss, "1")["tool_call_id"])
+		require.Equal(t, "Table", o.record(events.RecordShow, subjects.Token("s:rows"))["tool_name"])
 	})
 }
 

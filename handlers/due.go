@@ -89,7 +89,7 @@ func (t *Timers) Handle(ctx context.Context, m *Message) (d Disposition) {
 		}
 	}()
 	key, ask, question := s.Space.ParseAskDue(m.Subject)
-	again, deferred := s.Space.ParseInDue(m.Subject)
+	again, deferred := s.Space.ParseDeferralDue(m.Subject)
 	switch {
 	case deferred:
 		return t.again(ctx, m, again)

@@ -87,7 +87,7 @@ func (r *run) keepShown(ctx context.Context, id string, shows map[string]any, si
 	}
 	var kept any
 	err = r.persist(func(lease context.Context) (err error) {
-		kept, err = r.h.shrink(lease, ctx, r.t.key, subjects.KindAsk+"."+subjects.Token(id), shows, data)
+		kept, err = r.h.shrink(lease, ctx, r.t.key, events.RecordAsk+"."+subjects.Token(id), shows, data)
 		return err
 	})
 	if err != nil {

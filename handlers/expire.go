@@ -35,7 +35,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 	q, err := h.inquire(m.Held, key, e.Ask)
 	if err == nil {
 		if why := h.misplaced(q, in); why != "" {
-			return h.notExpired(m, e, events.VerdictForbidden, why)
+			return h.notExpired(m, e, events.AnswerForbidden, why)
 		}
 	}
 	if d, back, _ := h.elsewhere(m, in.Workflow, q); back {
@@ -46,9 +46,9 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 		if d, back := h.unasked(m, e); back {
 			return d
 		}
-		return h.notExpired(m, e, events.VerdictUnknown, textUnknown)
+		return h.notExpired(m, e, events.AnswerUnknown, textUnknown)
 	case errors.Is(err, errUnreadable):
-		return h.notExpired(m, e, events.VerdictClosed, textDamaged)
+		return h.notExpired(m, e, events.AnswerClosed, textDamaged)
 	case err != nil:
 		return h.undecided(m, "the question cannot be looked up", err)
 	}
@@ -58,7 +58,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 		case err != nil:
 			return h.undecided(m, "the server does not tell the time", err)
 		case q.Answer.ExpiresAt.IsZero():
-			return h.notExpired(m, e, events.VerdictInvalid, "The question is open for as long as its turn.")
+			return h.notExpired(m, e, events.AnswerInvalid, "The question is open for as long as its turn.")
 		case wait > longestWait && h.Schedule != nil:
 			return h.tooSoon(m, e, q)
 		case wait > 0:
@@ -107,7 +107,7 @@ func (h *Handlers) tooSoon(m *Message, e *events.Expire, q *inquiry) Disposition
 	if err := h.Schedule(m.Held, &again); err != nil {
 		return h.undecided(m, "the expiry could not be scheduled", err)
 	}
-	return h.notExpired(m, e, events.VerdictInvalid, "The time to answer is not over.")
+	return h.notExpired(m, e, events.AnswerInvalid, "The time to answer is not over.")
 }
 
 // before returns how long it is until a time by the clock of the server, which says when it took
@@ -127,9 +127,9 @@ func (h *Handlers) before(m *Message, end time.Time) (time.Duration, error) {
 }
 
 // notExpired ends an expiry that nothing was stored of.
-func (h *Handlers) notExpired(m *Message, e *events.Expire, code events.VerdictCode, text string) Disposition {
+func (h *Handlers) notExpired(m *Message, e *events.Expire, code events.AnswerCode, text string) Disposition {
 	h.Metrics.Expiries.WithLabelValues(string(code)).Inc()
-	h.tell(m, events.NewVerdict(code, e.ToolCallID, text))
+	h.tell(m, events.NewAnswerResult(code, e.ToolCallID, text))
 	h.often(m, slog.LevelInfo, "nothing expires", string(code), "code", string(code), "chat", cut(e.Chat), "question", cut(e.ToolCallID), "seq", m.Lease.Seq)
 	return ack()
 }

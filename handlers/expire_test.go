@@ -25,11 +25,11 @@ func TestExpiryOfAParkedTurnEntersItsTool(t *testing.T) {
 	a := k.asker("turn", "")
 	a.ask("1", over)
 	a.park("1")
-	require.Equal(t, events.VerdictAccepted, k.handled(k.expiry(2, a, "1")).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.expiry(2, a, "1")).Code)
 	require.Equal(t, 1, entered)
 	require.True(t, k.response().Success)
 	require.Equal(t, events.AckExpired, a.ack("1").Status)
-	require.Equal(t, events.VerdictReplayed, k.handled(k.expiry(3, a, "1")).Code, "twice is once")
+	require.Equal(t, events.AnswerReplayed, k.handled(k.expiry(3, a, "1")).Code, "twice is once")
 	require.Equal(t, 1, entered)
 }
 
@@ -53,7 +53,7 @@ func TestExpiryIsByTheClockOfTheServer(t *testing.T) {
 	require.Equal(t, idempotency.Open, a.outcome("1"))
 	m.silent(t, k)
 	server, fails = end, nil
-	require.Equal(t, events.VerdictAccepted, k.handled(m).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(m).Code)
 	require.Equal(t, idempotency.Expired, a.outcome("1"))
 }
 
@@ -62,9 +62,9 @@ func TestExpiryIsForcedBeforeItsTimeByAnOperator(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("turn", "")
 	a.ask("1", func(e *events.ToolCall) { e.Answer.ExpiresAt = time.Time{} })
-	require.Equal(t, events.VerdictInvalid, k.handled(k.expiry(2, a, "1")).Code, "it has no end")
+	require.Equal(t, events.AnswerInvalid, k.handled(k.expiry(2, a, "1")).Code, "it has no end")
 	forced := func(e *events.Expire) { e.Forced, e.ExpiresAt = true, time.Time{} }
-	require.Equal(t, events.VerdictAccepted, k.handled(k.expiry(3, a, "1", forced)).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.expiry(3, a, "1", forced)).Code)
 	require.Equal(t, idempotency.Expired, a.outcome("1"))
 }
 
@@ -73,10 +73,10 @@ func TestExpiryOfADecidedQuestionChangesNothing(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("turn", "")
 	a.ask("1")
-	require.Equal(t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), "x")).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), "x")).Code)
 	late := k.expiry(3, a, "1")
 	late.Stored = time.Now().Add(2 * time.Hour)
-	require.Equal(t, events.VerdictAnswered, k.handled(late).Code)
+	require.Equal(t, events.AnswerConflict, k.handled(late).Code)
 	require.Equal(t, idempotency.Answered, a.outcome("1"))
 }
 
@@ -130,7 +130,7 @@ func TestCancelOfAParkedTurnEndsItAndClosesItsQuestions(t *testing.T) {
 	a := k.asker("turn", "")
 	a.ask("1")
 	a.ask("two", func(e *events.ToolCall) { e.UserID = "u" })
-	require.Equal(t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), "x")).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), "x")).Code)
 	require.Equal(t, handlers.Ack, k.cancelTurn(3, a.id).Do)
 	require.Equal(t, idempotency.Cancelled, a.outcome("two"))
 	require.Equal(t, events.AckCancelled, a.ack("two").Status)
@@ -162,7 +162,7 @@ func TestAnswerThatCannotBeReadIsADeadLetterWithoutItsBytes(t *testing.T) {
 	}
 	other := k.says(10, "turn/1", secret) // an answer where turns belong
 	other.Subject = k.space.In("default", events.KindStructuredOutputReady, "app", "WF", "chat")
-	require.Equal(t, events.VerdictForbidden, k.handled(other).Code)
+	require.Equal(t, events.AnswerForbidden, k.handled(other).Code)
 	dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
 	require.NoError(t, err)
 	require.EqualValues(t, 5, dead.CachedInfo().State.Msgs)
@@ -194,7 +194,7 @@ func TestExpiryLongBeforeItsTimeIsScheduledAnew(t *testing.T) {
 		again = append(again, e)
 		return nil
 	}
-	require.Equal(t, events.VerdictInvalid, k.handled(k.expiry(2, a, "1")).Code)
+	require.Equal(t, events.AnswerInvalid, k.handled(k.expiry(2, a, "1")).Code)
 	require.Len(t, again, 1)
 	require.True(t, again[0].ExpiresAt.Equal(end))
 	require.Equal(t, idempotency.Open, a.outcome("1"))

@@ -94,7 +94,7 @@ func (h *Handlers) contentOf(q *inquiry, value any) (content, error) {
 	case err != nil: // it was compiled when the question was asked
 		h.lines.Log(context.Background(), h.Logger, h.Now(), "schema", q.key.App, throttle.Several, slog.LevelError,
 			"the schema of a question cannot be used (any more)", "question", cut(q.ToolCallID), "err", logError(err))
-		c.unfit = &unfit{code: events.VerdictInvalid, text: "The answer cannot be checked: the schema of the question cannot be used."}
+		c.unfit = &unfit{code: events.AnswerInvalid, text: "The answer cannot be checked: the schema of the question cannot be used."}
 		return c, nil
 	case fit == nil:
 		c.unfit = textless(q, value)
@@ -106,7 +106,7 @@ func (h *Handlers) contentOf(q *inquiry, value any) (content, error) {
 		if q.Secret {
 			faults = unfitSecret(faults, q.Answer.Schema, value)
 		}
-		c.unfit = &unfit{code: events.VerdictInvalid, text: "The answer does not fit the question (" + plural(len(faults), "fault") + ").", faults: faults}
+		c.unfit = &unfit{code: events.AnswerInvalid, text: "The answer does not fit the question (" + plural(len(faults), "fault") + ").", faults: faults}
 	case changed:
 		if c.data, err = events.AppendJSON(nil, out); err != nil {
 			return content{}, err
@@ -124,5 +124,5 @@ func textless(q *inquiry, value any) *unfit {
 	if _, ok := events.InputText(value); ok {
 		return nil
 	}
-	return &unfit{code: events.VerdictInvalid, text: "The question asks for a text, and the answer has none: send a JSON text, or an object with one as text."}
+	return &unfit{code: events.AnswerInvalid, text: "The question asks for a text, and the answer has none: send a JSON text, or an object with one as text."}
 }

@@ -20,7 +20,7 @@ func (t *Timers) often(m *Message, level slog.Level, msg, kind string, args ...a
 	s, app := t.Sweep, ""
 	if key, _, ok := s.Space.ParseAskDue(m.Subject); ok {
 		app = key.App
-	} else if inbound, ok := s.Space.ParseInDue(m.Subject); ok {
+	} else if inbound, ok := s.Space.ParseDeferralDue(m.Subject); ok {
 		in, _ := s.Space.ParseIn(inbound)
 		app = in.App
 	}

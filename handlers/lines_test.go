@@ -46,7 +46,7 @@ func TestTenantCausesSomeLinesAMinuteAndTheRestAreCounted(t *testing.T) {
 	k.handled(k.says(seq+3, a.question("1"), yes()))
 	require.Contains(t, log.String(), fmt.Sprintf("suppressed=%d", n-throttle.Several))
 	require.InDelta(t, n+1, testutil.ToFloat64(k.Metrics.Dead.WithLabelValues("missing_field")), 0, "every one is counted")
-	require.InDelta(t, n, testutil.ToFloat64(k.Metrics.Answers.WithLabelValues(string(events.VerdictForbidden))), 0)
+	require.InDelta(t, n, testutil.ToFloat64(k.Metrics.Answers.WithLabelValues(string(events.AnswerForbidden))), 0)
 }
 
 func TestLongIDsMakeNoLongLines(t *testing.T) {
@@ -54,7 +54,7 @@ func TestLongIDsMakeNoLongLines(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	log, _ := logged(k)
 	long := strings.Repeat("q", 500)
-	require.Equal(t, events.VerdictForbidden, k.handled(k.says(2, long+"/1", yes(), func(r *events.ToolCallResponse) { r.App = "other" })).Code)
+	require.Equal(t, events.AnswerForbidden, k.handled(k.says(2, long+"/1", yes(), func(r *events.ToolCallResponse) { r.App = "other" })).Code)
 	require.Contains(t, log.String(), "an answer was not accepted")
 	require.Less(t, len(log.String()), 600)
 }

@@ -43,7 +43,7 @@ func TestAnswerToNoQuestionHasItsChatSearchedOnceAndAtTheEnd(t *testing.T) {
 	require.Equal(t, 1, *searched)
 	k.Handle(t.Context(), k.says(3, "x@00000000/1", yes()).Message)
 	require.Equal(t, 1, *searched, "another answer to it")
-	require.Equal(t, events.VerdictUnknown, k.handled(aged(m)).Code)
+	require.Equal(t, events.AnswerUnknown, k.handled(aged(m)).Code)
 	require.Equal(t, 2, *searched)
 }
 
@@ -52,7 +52,7 @@ func TestIDsThatLeadNowhereHaveNoChatSearched(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	searched := k.searched()
 	for i, id := range []string{"x/1", "x@/1", "x@00/1", "x@0000000/1", "x@000000000/1", "x@0000000G/1", "x@ABCDEF01/1", "@00000000/1", "x@00000000"} {
-		require.Equal(t, events.VerdictUnknown, k.handled(aged(k.says(uint64(2+i), id, yes()))).Code, id)
+		require.Equal(t, events.AnswerUnknown, k.handled(aged(k.says(uint64(2+i), id, yes()))).Code, id)
 	}
 	require.Zero(t, *searched)
 }
@@ -71,7 +71,7 @@ func TestAnswerThatLeadsToItsTurnHasNoChatSearched(t *testing.T) {
 	}
 	a := k.asker("turn", "run-1")
 	a.ask("1")
-	require.Equal(t, events.VerdictAccepted, k.handled(k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code)
 	again := k.asker("turn", "")
 	again.key = again.key.Reuse("", "turn", "0123456789abcdef")
 	id := events.QuestionID(events.QualifiedCallID("turn", again.key.Turn), "1")
@@ -79,7 +79,7 @@ func TestAnswerThatLeadsToItsTurnHasNoChatSearched(t *testing.T) {
 	require.NoError(t, err)
 	again.hold = d.Hold
 	again.ask("1", func(e *events.ToolCall) { e.ID, e.ToolCallID, e.CallID, e.Corr = id, id, id, id })
-	require.Equal(t, events.VerdictAccepted, k.handled(k.says(3, id, yes())).Code)
+	require.Equal(t, events.AnswerAccepted, k.handled(k.says(3, id, yes())).Code)
 	require.Zero(t, *searched)
 }
 
@@ -95,12 +95,12 @@ func TestAnswerWaitsForTheBudgetOfItsTenantAndIsToldWhenThatStaysUsedUp(t *testi
 	m := k.says(2, a.question("1"), yes())
 	require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do)
 	v := k.handled(aged(k.says(3, a.question("1"), yes())))
-	require.Equal(t, events.VerdictBusy, v.Code)
+	require.Equal(t, events.AnswerBusy, v.Code)
 	require.Equal(t, 429, v.Status)
-	require.Equal(t, events.VerdictAccepted, k.handled(k.says(4, a.question("2"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code, "its run leads to it")
+	require.Equal(t, events.AnswerAccepted, k.handled(k.says(4, a.question("2"), yes(), func(r *events.ToolCallResponse) { r.Run = "run-1" })).Code, "its run leads to it")
 	k.searched(a.key)
 	m.Lease.Delivery++
-	require.Equal(t, events.VerdictAccepted, k.handled(m).Code, "the refusal is not taken for an absence")
+	require.Equal(t, events.AnswerAccepted, k.handled(m).Code, "the refusal is not taken for an absence")
 }
 
 func TestCancelWaitsForTheBudgetOfItsTenant(t *testing.T) {

@@ -186,7 +186,7 @@ func (o *office) says(ask string, value any) *handlers.Message {
 func (o *office) answer(ask string, value any) {
 	o.t.Helper()
 	require.Equal(o.t, handlers.Ack, o.Handle(o.t.Context(), o.says(ask, value)).Do)
-	o.AckSeen(subjects.Record{Key: o.key, Kind: subjects.KindAck, ID: subjects.Token(ask)})
+	o.AckSeen(subjects.Record{Key: o.key, Kind: events.RecordAck, ID: subjects.Token(ask)})
 	synctest.Wait()
 }
 

@@ -265,9 +265,6 @@ type parkState struct {
 	Enterprise bool              `json:"enterprise,omitempty"` // of the event
 }
 
-// kindPark is the kind of the blob of a large state.
-const kindPark = "park"
-
 func (r *run) state(ctx context.Context) (json.RawMessage, error) {
 	s := parkState{Enterprise: r.t.Enterprise}
 	r.mu.Lock()
@@ -287,7 +284,7 @@ func (r *run) state(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, err := r.h.shrink(ctx, r.tools, r.t.key, kindPark, json.RawMessage(data), data)
+	kept, err := r.h.shrink(ctx, r.tools, r.t.key, events.RecordPark, json.RawMessage(data), data)
 	if err != nil {
 		return nil, err
 	}
@@ -327,7 +324,7 @@ func (h *Handlers) unpark(ctx context.Context, t *turn, state json.RawMessage) e
 	if err != nil {
 		return errors.Join(errNoArgs, err)
 	}
-	vars, err := h.Blobs.Object(ctx, t.key, kindPark, tree)
+	vars, err := h.Blobs.Object(ctx, t.key, events.RecordPark, tree)
 	if s.Read {
 		t.vars, t.base = vars, s.Base
 		return err

@@ -98,7 +98,7 @@ func TestQuestionThatIsAskedWhileItsRunParksIsNeitherLostNorStuck(t *testing.T) 
 		pass(11 * time.Second)
 		require.Equal(t, handlers.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
-		_, err := o.store.Last(t.Context(), o.key.Public(subjects.KindAsk, subjects.Token("b")))
+		_, err := o.store.Last(t.Context(), o.key.Public(events.RecordAsk, subjects.Token("b")))
 		require.ErrorIs(t, err, idempotency.ErrNotFound, "nobody sees a question that no run waits for")
 
 		second := o.handle(o.says("a", "1"))

@@ -208,7 +208,7 @@ func TestUnsafeToolsOfATenantKeepABoundedNumberOfTurnsInMemory(t *testing.T) {
 		require.Equal(t, handlers.Ack, settled(t, turn("app", "third")).Do)
 		require.Equal(t, events.CodeToolError, o.response().Code)
 		require.Contains(t, o.response().Content, "the question was not asked")
-		_, err := o.store.Last(t.Context(), o.key.Public(subjects.KindAsk, "1"))
+		_, err := o.store.Last(t.Context(), o.key.Public(events.RecordAsk, "1"))
 		require.ErrorIs(t, err, idempotency.ErrNotFound)
 		o.key = subjects.TurnKey("app", "chat", "", "turn")
 		o.answer("1", "yes")
@@ -307,7 +307,7 @@ func TestToolThatIgnoresThatItsTurnIsParkedCanDoNothingAnyMore(t *testing.T) {
 			require.ErrorIs(t, err, tools.ErrParked)
 		}
 		require.True(t, o.parked())
-		_, err := o.store.Last(t.Context(), o.key.Public(subjects.KindAsk, "2"))
+		_, err := o.store.Last(t.Context(), o.key.Public(events.RecordAsk, "2"))
 		require.Error(t, err)
 		o.answer("1", "yes")
 		require.Nil(t, o.response().Payload)

@@ -33,7 +33,7 @@ const (
 
 // unfit is why an answer to an open question is not taken.
 type unfit struct {
-	code   events.VerdictCode
+	code   events.AnswerCode
 	text   string
 	faults []model.Fault
 }
@@ -43,50 +43,50 @@ func (u *unfit) Error() string { return u.text }
 
 // verdictOf says what the journal's verdict on an answer means for whoever sent it. Of a secret it
 // does not say whether it is the answer that counts.
-func verdictOf(v idempotency.Verdicted, id string, secret bool) events.Verdict {
+func verdictOf(v idempotency.Verdicted, id string, secret bool) events.AnswerResult {
 	switch v.Verdict {
 	case idempotency.Accepted:
-		return events.NewVerdict(events.VerdictAccepted, id, textAccepted)
+		return events.NewAnswerResult(events.AnswerAccepted, id, textAccepted)
 	case idempotency.Replayed:
-		return events.NewVerdict(events.VerdictReplayed, id, textReplayed)
+		return events.NewAnswerResult(events.AnswerReplayed, id, textReplayed)
 	case idempotency.TooLate:
 		switch v.By {
 		case idempotency.Answered:
 			if secret {
-				return events.NewVerdict(events.VerdictAnswered, id, textDecided)
+				return events.NewAnswerResult(events.AnswerConflict, id, textDecided)
 			}
-			return events.NewVerdict(events.VerdictAnswered, id, textAnswered)
+			return events.NewAnswerResult(events.AnswerConflict, id, textAnswered)
 		case idempotency.Expired:
-			return events.NewVerdict(events.VerdictExpired, id, textExpired)
+			return events.NewAnswerResult(events.AnswerExpired, id, textExpired)
 		case idempotency.Cancelled:
-			return events.NewVerdict(events.VerdictCancelled, id, textCancelled)
+			return events.NewAnswerResult(events.AnswerCancelled, id, textCancelled)
 		case idempotency.Open:
 		}
 	case idempotency.Invalid:
 		var why *unfit
 		if errors.As(v.Reason, &why) {
-			verdict := events.NewVerdict(why.code, id, why.text)
+			verdict := events.NewAnswerResult(why.code, id, why.text)
 			if len(why.faults) > 0 {
 				verdict.Errors = jsonOf(why.faults)
 			}
 			return verdict
 		}
 	case idempotency.Early:
-		return events.NewVerdict(events.VerdictUnknown, id, textUnknown)
+		return events.NewAnswerResult(events.AnswerUnknown, id, textUnknown)
 	case idempotency.Closed:
 	}
-	return events.NewVerdict(events.VerdictClosed, id, textClosed)
+	return events.NewAnswerResult(events.AnswerClosed, id, textClosed)
 }
 
 // tell sends a verdict to the subject that the message names for it, if it names one that the
 // worker may publish to.
-func (h *Handlers) tell(m *Message, v events.Verdict) {
+func (h *Handlers) tell(m *Message, v events.AnswerResult) {
 	subject := m.Header.Get(subjects.HeaderReply)
 	app, _ := h.Space.InSender(m.Subject)
-	if subject == "" || !h.Space.IsVerdict(subject, app) && !h.MayReply(subject, m.Subject) {
+	if subject == "" || !h.Space.IsAnswerReply(subject, app) && !h.MayReply(subject, m.Subject) {
 		return
 	}
-	data, err := events.EncodeVerdict(&v)
+	data, err := events.EncodeAnswerResult(&v)
 	if err == nil {
 		err = h.Live(subject, data)
 	}
@@ -98,7 +98,7 @@ func (h *Handlers) tell(m *Message, v events.Verdict) {
 // judged tells whoever sent an answer what became of it: at the subject that it names and, if it
 // was not accepted, in the chat that it came from. The question's own chat hears of accepted ones
 // only, by their acks.
-func (h *Handlers) judged(m *Message, r *events.ToolCallResponse, v events.Verdict) {
+func (h *Handlers) judged(m *Message, r *events.ToolCallResponse, v events.AnswerResult) {
 	h.Metrics.Answers.WithLabelValues(string(v.Code)).Inc()
 	h.tell(m, v)
 	if v.OK() {
@@ -115,8 +115,8 @@ func (h *Handlers) judged(m *Message, r *events.ToolCallResponse, v events.Verdi
 }
 
 // refuse rejects an answer that nothing was stored of.
-func (h *Handlers) refuse(m *Message, r *events.ToolCallResponse, code events.VerdictCode, text string) Disposition {
-	h.judged(m, r, events.NewVerdict(code, r.ToolCallID, text))
+func (h *Handlers) refuse(m *Message, r *events.ToolCallResponse, code events.AnswerCode, text string) Disposition {
+	h.judged(m, r, events.NewAnswerResult(code, r.ToolCallID, text))
 	return ack()
 }
 
@@ -130,5 +130,5 @@ func (h *Handlers) refuseToWait(m *Message, r *events.ToolCallResponse) Disposit
 	if slices.ContainsFunc(leases, m.Lease.Same) {
 		return h.keepPlaceUnbudgeted(m, h.rarely(m))
 	}
-	return h.refuse(m, r, events.VerdictUnknown, textNoRoom)
+	return h.refuse(m, r, events.AnswerUnknown, textNoRoom)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -153,7 +154,7 @@ func (j *Journal) judge(ctx context.Context, a Answer, c *Claim, t *Turn) (Verdi
 // from it. It returns the record that counts, and whether it is the given one.
 func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answer Record) (decided Record, first bool, err error) {
 	if answer.Seq == 0 {
-		answer.Key = c.Key.Private(kindAnswer, id)
+		answer.Key = c.Key.Private(events.RecordAnswer, id)
 		_, rival, err := j.create(ctx, answer, lifeOf(t.Claim))
 		if err != nil {
 			return Record{}, false, err
@@ -170,7 +171,7 @@ func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answ
 		return Record{}, false, err
 	}
 	_, _, err = j.create(ctx, Record{
-		Key: c.Key.Public(kindAck, id), Data: event,
+		Key: c.Key.Public(events.RecordAck, id), Data: event,
 		Meta: Meta{Nonce: NewNonce(), Epoch: 1, Verdict: answer.Meta.Verdict, Trace: answer.Meta.Trace},
 	}, lifeOf(t.Claim))
 	return answer, first, err

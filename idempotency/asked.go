@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+
+	"github.com/oneturn/oneturn/events"
 )
 
 // asked is what the journal holds of one question.
@@ -13,13 +15,13 @@ type asked struct {
 
 func (q *asked) note(kind string, r *Record) {
 	switch kind {
-	case kindAsk:
+	case events.RecordAsk:
 		q.ask = r
-	case kindAnswer:
+	case events.RecordAnswer:
 		q.answer = r
-	case kindAck:
+	case events.RecordAck:
 		q.ack = r
-	case kindTaken:
+	case events.RecordTaken:
 		q.taken = r
 	}
 }
@@ -77,7 +79,7 @@ func (t *Turn) newestPark() *Record { return t.park(t.Epoch) }
 
 // park returns how an epoch ended, nil if it has not.
 func (t *Turn) park(epoch int) *Record {
-	key := t.Key.Private(kindPark, strconv.Itoa(epoch))
+	key := t.Key.Private(events.RecordPark, strconv.Itoa(epoch))
 	for _, r := range t.parks {
 		if r.Key == key {
 			return r

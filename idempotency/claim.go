@@ -81,7 +81,7 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 		Nonce: nonce, Epoch: 1, Lease: c.Lease, Effect: c.Effect, Digest: c.Digest,
 		Fingerprint: c.Fingerprint, Verdict: c.Verdict, Pool: j.pool, Trace: c.Trace,
 	}
-	call := Record{Key: c.Key.Public(kindCall), Meta: meta, Data: c.Event}
+	call := Record{Key: c.Key.Public(events.RecordCall), Meta: meta, Data: c.Event}
 	seq, rival, err := j.create(ctx, call, 0)
 	if err != nil {
 		return Decision{}, err
@@ -97,7 +97,7 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 		return Decision{Action: Conflict}, nil
 	}
 	// The common case of a refused claim is a late duplicate: look for the end first.
-	switch end, err := j.store.Last(ctx, c.Key.Public(kindResponse)); {
+	switch end, err := j.store.Last(ctx, c.Key.Public(events.RecordResponse)); {
 	case err == nil && !c.cancels() && !end.Former(lifeOf(rival)):
 		return done(&end, nil), nil
 	case err == nil:

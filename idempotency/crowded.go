@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -16,7 +17,7 @@ import (
 // LoadEnds reads of a call, from the leader, whether and how it ends: its claim, its response and a
 // cancel, nothing else.
 func LoadEnds(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
-	found, err := lasts(ctx, s, []string{key.Public(kindCall), key.Public(kindResponse), key.Public(kindCancel)})
+	found, err := lasts(ctx, s, []string{key.Public(events.RecordCall), key.Public(events.RecordResponse), key.Public(events.RecordCancel)})
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +29,7 @@ func TurnOf(key subjects.Key, records []*Record) *Turn { return newTurn(key, inO
 
 // Has reports whether a public record of the call belongs to this life of its key.
 func (t *Turn) Has(r *Record) bool {
-	if isKind(kindCancel)(*r) {
+	if isKind(events.RecordCancel)(*r) {
 		return t.Cancel != nil && t.Cancel.Seq == r.Seq
 	}
 	return !r.Former(lifeOf(t.Claim))
@@ -48,7 +49,7 @@ func inOrder(records []Record, found []*Record) []Record {
 // loadNamed reads of a call what decides who holds it and whether it has ended: the records whose
 // names are known, and the newest takeover.
 func loadNamed(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
-	takeover, err := s.Last(ctx, key.Private(kindTakeover, AnyToken))
+	takeover, err := s.Last(ctx, key.Private(events.RecordTakeover, AnyToken))
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func loadNamed(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 		records = append(records, takeover)
 	}
 	found, err := lasts(ctx, s, []string{
-		key.Public(kindCall), key.Public(kindResponse), key.Public(kindCancel), key.Private(kindPark, strconv.Itoa(epoch)),
+		key.Public(events.RecordCall), key.Public(events.RecordResponse), key.Public(events.RecordCancel), key.Private(events.RecordPark, strconv.Itoa(epoch)),
 	})
 	if err != nil {
 		return nil, err

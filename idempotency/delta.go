@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -12,7 +13,7 @@ import (
 // the sequence that orders the change among those of the chat. The change counts if the response
 // of the same run is stored.
 func (j *Journal) Delta(ctx context.Context, h Hold, data []byte) (uint64, error) {
-	seq, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindDelta, strconv.Itoa(h.Epoch)), Meta: h.meta(), Data: data}, h.Claim)
+	seq, rival, err := j.create(ctx, Record{Key: h.Key.Private(events.RecordDelta, strconv.Itoa(h.Epoch)), Meta: h.meta(), Data: data}, h.Claim)
 	if err == nil && rival != nil {
 		return 0, errors.New("journal: another run of this epoch has stored its context changes")
 	}
@@ -26,7 +27,7 @@ func (j *Journal) DeltaOf(ctx context.Context, end *Record) (Record, error) {
 	if !ok || end.Err != nil {
 		return Record{}, ErrNotFound
 	}
-	delta, err := j.store.Last(ctx, k.Key.Private(kindDelta, strconv.Itoa(end.Meta.Epoch)))
+	delta, err := j.store.Last(ctx, k.Key.Private(events.RecordDelta, strconv.Itoa(end.Meta.Epoch)))
 	switch {
 	case err != nil:
 		return Record{}, err
@@ -40,7 +41,7 @@ func (j *Journal) DeltaOf(ctx context.Context, end *Record) (Record, error) {
 
 // End returns the response of a turn, as the leader knows it, or [ErrNotFound].
 func (j *Journal) End(ctx context.Context, key subjects.Key) (Record, error) {
-	return j.store.Last(ctx, key.Public(kindResponse))
+	return j.store.Last(ctx, key.Public(events.RecordResponse))
 }
 
 // At returns the record with a sequence, as the leader knows it, or [ErrNotFound].

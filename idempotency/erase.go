@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -34,11 +35,13 @@ func secrecyOf(data []byte) Secrecy {
 
 // AnswerName is the name under which the answer of a question is sealed.
 func AnswerName(key subjects.Key, id string) string {
-	return key.Private(kindAnswer, subjects.Token(id))
+	return key.Private(events.RecordAnswer, subjects.Token(id))
 }
 
 // StepName is the name under which the result of a step is sealed.
-func StepName(key subjects.Key, id string) string { return key.Private(kindStep, subjects.Token(id)) }
+func StepName(key subjects.Key, id string) string {
+	return key.Private(events.RecordStep, subjects.Token(id))
+}
 
 // Secret reports whether the turn holds sealed data that [Journal.Erase] has to erase once the
 // turn has ended.

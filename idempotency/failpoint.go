@@ -3,6 +3,7 @@ package idempotency
 import (
 	"context"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -12,14 +13,14 @@ import (
 func createAtFailpoint(ctx context.Context, s *KV, r Record) (uint64, error) {
 	key, _ := subjects.ParseKey(r.Key)
 	point := map[string]string{
-		kindCall: failpoint.Claim, kindResponse: failpoint.Finish, kindPark: failpoint.Seal, kindTakeover: failpoint.Takeover,
-		kindAsk: failpoint.Ask, kindAnswer: failpoint.Answer, kindAck: failpoint.Closed, kindTaken: failpoint.Taken,
-		kindStep: failpoint.Step, kindShow: failpoint.Show,
+		events.RecordCall: failpoint.Claim, events.RecordResponse: failpoint.Finish, events.RecordPark: failpoint.Seal, events.RecordTakeover: failpoint.Takeover,
+		events.RecordAsk: failpoint.Ask, events.RecordAnswer: failpoint.Answer, events.RecordAck: failpoint.Closed, events.RecordTaken: failpoint.Taken,
+		events.RecordStep: failpoint.Step, events.RecordShow: failpoint.Show,
 	}[key.Kind]
 	switch {
-	case key.Kind == kindPark && r.Meta.Verdict == parkParked:
+	case key.Kind == events.RecordPark && r.Meta.Verdict == parkParked:
 		point = failpoint.Park
-	case key.Kind == kindPark && r.Meta.Verdict == parkWoken:
+	case key.Kind == events.RecordPark && r.Meta.Verdict == parkWoken:
 		point = failpoint.Wake
 	}
 	if err := failpoint.Before(point); err != nil {

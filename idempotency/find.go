@@ -33,7 +33,7 @@ func (s *KV) FindQuestions(ctx context.Context, app, chat, callID, ask string) (
 // id. Where the id leads to the turn, with its run if it has one, nothing else is looked at; otherwise
 // the whole chat is. It fails with [ErrTooMany] where that leaves over 10,000 records to look at.
 func (list Lister) FindQuestions(ctx context.Context, q QuestionRef) ([]subjects.Record, error) {
-	return list.find(ctx, &q, func(calls subjects.Key) string { return calls.Public(kindAsk, q.Ask) })
+	return list.find(ctx, &q, func(calls subjects.Key) string { return calls.Public(events.RecordAsk, q.Ask) })
 }
 
 // find returns the records of the call that is meant; filter makes the one for a call or for all.
@@ -124,7 +124,7 @@ func FindQuestions(calls subjects.Key, callID string, names func(calls subjects.
 // such as "1", is one of many. The tenant is a token, chat and question are ids. It fails with
 // [ErrTooMany] beyond 10,000.
 func (list Lister) Askers(ctx context.Context, appToken, chat, ask string) ([]subjects.Key, error) {
-	names, err := list(ctx, subjects.AskInChat(appToken, chat, ask))
+	names, err := list(ctx, subjects.QuestionInChat(appToken, chat, ask))
 	keys := make([]subjects.Key, 0, len(names))
 	for _, name := range names {
 		keys = append(keys, name.Key)
@@ -136,7 +136,7 @@ func (list Lister) Askers(ctx context.Context, appToken, chat, ask string) ([]su
 // beyond 10,000.
 func (list Lister) Calls(ctx context.Context, appToken, chat string) ([]subjects.Key, error) {
 	all := subjects.Key{App: appToken, Chat: subjects.Token(chat), Turn: AnyToken, Call: AnyToken}
-	names, err := list(ctx, all.Public(kindCall))
+	names, err := list(ctx, all.Public(events.RecordCall))
 	keys := make([]subjects.Key, 0, len(names))
 	for _, name := range names {
 		keys = append(keys, name.Key)
@@ -152,7 +152,7 @@ func (s *KV) OpenCall(ctx context.Context, app, chat, callID string) (Record, er
 // FindOpenCall returns the claim of the call that is meant, if it has no response yet, or
 // [ErrNotFound]: a worker has entered its tool, or will. It fails as [Lister.FindQuestions] does.
 func (s *KV) FindOpenCall(ctx context.Context, list Lister, q QuestionRef) (Record, error) {
-	names, err := list.find(ctx, &q, func(calls subjects.Key) string { return calls.Public(kindCall) })
+	names, err := list.find(ctx, &q, func(calls subjects.Key) string { return calls.Public(events.RecordCall) })
 	if err != nil {
 		return Record{}, err
 	}
@@ -165,7 +165,7 @@ func (s *KV) FindOpenCall(ctx context.Context, list Lister, q QuestionRef) (Reco
 		if err != nil {
 			return Record{}, err
 		}
-		switch end, err := s.Last(ctx, name.Public(kindResponse)); {
+		switch end, err := s.Last(ctx, name.Public(events.RecordResponse)); {
 		case errors.Is(err, ErrNotFound), err == nil && end.Seq < claim.Seq: // of a former life of the key
 			return claim, nil
 		case err != nil:

@@ -35,19 +35,19 @@ func TestQuestionsAreFoundByTheirIDAlone(t *testing.T) {
 	for _, id := range turns {
 		key := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn)
 		for _, ask := range []string{"1", "2"} {
-			_, err := kv.Create(t.Context(), idempotency.Record{Key: key.Public(subjects.KindAsk, ask), Data: []byte("{}")})
+			_, err := kv.Create(t.Context(), idempotency.Record{Key: key.Public(events.RecordAsk, ask), Data: []byte("{}")})
 			require.NoError(t, err)
 		}
 		names, err := kv.Names(t.Context(), key.Records())
 		require.NoError(t, err)
-		require.Equal(t, []string{key.Public(subjects.KindAsk, "1"), key.Public(subjects.KindAsk, "2")}, []string{names[0].Name(), names[1].Name()})
+		require.Equal(t, []string{key.Public(events.RecordAsk, "1"), key.Public(events.RecordAsk, "2")}, []string{names[0].Name(), names[1].Name()})
 	}
 	for _, id := range turns {
 		key := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn)
 		call := events.CallID(id, key.Turn)
 		found, err := kv.FindQuestions(t.Context(), key.App, key.Chat, call, "2")
 		require.NoError(t, err)
-		require.Equal(t, []subjects.Record{{Key: key, Kind: subjects.KindAsk, ID: "2"}}, found, call)
+		require.Equal(t, []subjects.Record{{Key: key, Kind: events.RecordAsk, ID: "2"}}, found, call)
 		found, err = kv.FindQuestions(t.Context(), key.App, key.Chat, call, idempotency.AnyToken)
 		require.NoError(t, err)
 		require.Len(t, found, 2, call)
@@ -67,7 +67,7 @@ func TestQuestionOfAUsedKeyIsNotThatOfTheFirstTurnOfItsRun(t *testing.T) {
 	const fingerprint = "0123456789abcdef"
 	first := subjects.TurnKey("app", "chat", "run", "turn")
 	again := first.Reuse("run", "turn", fingerprint)
-	for _, key := range []string{first.Public(subjects.KindAsk, "1"), again.Public(subjects.KindAsk, "1"), first.ReuseNote(fingerprint)} {
+	for _, key := range []string{first.Public(events.RecordAsk, "1"), again.Public(events.RecordAsk, "1"), first.ReuseNote(fingerprint)} {
 		_, err := kv.Create(t.Context(), idempotency.Record{Key: key, Data: []byte("{}")})
 		require.NoError(t, err)
 	}
@@ -76,7 +76,7 @@ func TestQuestionOfAUsedKeyIsNotThatOfTheFirstTurnOfItsRun(t *testing.T) {
 			App: key.App, Chat: key.Chat, Run: "run", Call: events.QualifiedCallID("turn", key.Turn), Ask: "1",
 		})
 		require.NoError(t, err)
-		require.Equal(t, []subjects.Record{{Key: key, Kind: subjects.KindAsk, ID: "1"}}, found)
+		require.Equal(t, []subjects.Record{{Key: key, Kind: events.RecordAsk, ID: "1"}}, found)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestQuestionsThatLeadToTheirTurnAreFoundWithoutTheChat(t *testing.T) {
 	runs := subjects.TurnKey("app", "chat", "r1", "t")
 	reused := plain.Reuse("", "t", "0123456789abcdef")
 	for _, key := range []subjects.Key{plain, runs, reused} {
-		for _, record := range []string{key.Public(subjects.KindAsk, "1"), key.Public("tool_call")} {
+		for _, record := range []string{key.Public(events.RecordAsk, "1"), key.Public("tool_call")} {
 			_, err := kv.Create(t.Context(), idempotency.Record{Key: record, Meta: idempotency.Meta{Owner: "o", Nonce: "n", Epoch: 1, Lease: idempotency.Lease{Stream: "IN", Seq: 1, Delivery: 1}}, Data: []byte("{}")})
 			require.NoError(t, err)
 		}
@@ -156,7 +156,7 @@ func TestQuestionsThatLeadToTheirTurnAreFoundWithoutTheChat(t *testing.T) {
 			require.Empty(t, found, name)
 			require.ErrorIs(t, err, idempotency.ErrNotFound, name)
 		} else {
-			require.Equal(t, []subjects.Record{{Key: c.want, Kind: subjects.KindAsk, ID: "1"}}, found, name)
+			require.Equal(t, []subjects.Record{{Key: c.want, Kind: events.RecordAsk, ID: "1"}}, found, name)
 			require.NoError(t, err, name)
 			require.Equal(t, c.want.Public("tool_call"), claim.Key, name)
 		}
@@ -171,9 +171,9 @@ func TestListThatIsRefusedOrCrowdedIsNotTakenForAnAbsence(t *testing.T) {
 	var crowds idempotency.Crowds
 	list := crowds.Lister(func(_ context.Context, filter string) ([]subjects.Record, error) {
 		switch lists++; filter {
-		case subjects.AskInChat("app", "full", "1"):
+		case subjects.QuestionInChat("app", "full", "1"):
 			return nil, idempotency.ErrTooMany
-		case subjects.AskInChat("app", "chat", "1"):
+		case subjects.QuestionInChat("app", "chat", "1"):
 			return nil, failed
 		}
 		return nil, nil

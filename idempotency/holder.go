@@ -3,6 +3,7 @@ package idempotency
 import (
 	"context"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -13,7 +14,7 @@ import (
 func (j *Journal) Claims(ctx context.Context, keys ...subjects.Key) ([]*Record, error) {
 	names := make([]string, len(keys))
 	for i, key := range keys {
-		names[i] = key.Public(kindCall)
+		names[i] = key.Public(events.RecordCall)
 	}
 	return lasts(ctx, j.store, names)
 }
@@ -31,7 +32,7 @@ func (j *Journal) Leases(ctx context.Context, keys ...subjects.Key) ([]Lease, er
 			continue
 		}
 		records := []Record{*claim}
-		switch takeover, err := j.last(ctx, keys[i].Private(kindTakeover, AnyToken)); {
+		switch takeover, err := j.last(ctx, keys[i].Private(events.RecordTakeover, AnyToken)); {
 		case err != nil:
 			return nil, err
 		case takeover != nil && !takeover.Former(lifeOf(claim)):
@@ -44,14 +45,14 @@ func (j *Journal) Leases(ctx context.Context, keys ...subjects.Key) ([]Lease, er
 
 // Ended reports whether a turn has its response, as the leader knows it.
 func (j *Journal) Ended(ctx context.Context, key subjects.Key) (bool, error) {
-	response, err := j.ofThisLife(ctx, key, key.Public(kindResponse))
+	response, err := j.ofThisLife(ctx, key, key.Public(events.RecordResponse))
 	return response != nil, err
 }
 
 // ofThisLife returns a record of a turn by its name, as the leader knows it; nil if there is none, or only that of a
 // former life.
 func (j *Journal) ofThisLife(ctx context.Context, key subjects.Key, name string) (*Record, error) {
-	found, err := lasts(ctx, j.store, []string{key.Public(kindCall), name})
+	found, err := lasts(ctx, j.store, []string{key.Public(events.RecordCall), name})
 	if err != nil || found[1] == nil || found[1].Former(lifeOf(found[0])) {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -182,7 +183,7 @@ type Hold struct {
 // dropped, and the message may be acknowledged. On any error the message must not be
 // acknowledged; with [ErrDamaged] the turn has an end that nobody can read.
 func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool, err error) {
-	_, rival, err := j.create(ctx, Record{Key: h.Key.Public(kindResponse), Meta: h.meta(), Data: event}, h.Claim)
+	_, rival, err := j.create(ctx, Record{Key: h.Key.Public(events.RecordResponse), Meta: h.meta(), Data: event}, h.Claim)
 	if err == nil && rival != nil && rival.Err != nil {
 		return false, fmt.Errorf("%w: %s", ErrDamaged, rival.Key)
 	}

@@ -1,6 +1,9 @@
 package idempotency
 
-import "github.com/oneturn/oneturn/subjects"
+import (
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
 
 // Kept is what a call has in the journal of that which is bounded: the tokens of its ids, by kind.
 type Kept struct {
@@ -16,11 +19,11 @@ func (t *Turn) Kept() *Kept {
 	for i := range t.Records {
 		r, _ := subjects.ParseKey(t.Records[i].Key)
 		switch r.Kind {
-		case kindAsk:
+		case events.RecordAsk:
 			k.Questions[r.ID] = true
-		case kindShow:
+		case events.RecordShow:
 			k.Surfaces[r.ID] = true
-		case kindStep:
+		case events.RecordStep:
 			k.Steps[r.ID] = true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -82,15 +83,15 @@ func (j *Journal) cancelsHeld(ctx context.Context, cancel, response *Record, h *
 
 // ofThisLife removes what is left of a former life from the records of a turn.
 func ofThisLife(records []Record) []Record {
-	at := slices.IndexFunc(records, isKind(kindCall))
-	if at < 0 || at == 0 && !slices.ContainsFunc(records, isKind(kindCancel)) {
+	at := slices.IndexFunc(records, isKind(events.RecordCall))
+	if at < 0 || at == 0 && !slices.ContainsFunc(records, isKind(events.RecordCancel)) {
 		return records
 	}
 	var response *Record
-	if n := slices.IndexFunc(records, isKind(kindResponse)); n >= 0 {
+	if n := slices.IndexFunc(records, isKind(events.RecordResponse)); n >= 0 {
 		response = &records[n]
 	}
-	call, isCancel := &records[at], isKind(kindCancel)
+	call, isCancel := &records[at], isKind(events.RecordCancel)
 	claim := lifeOf(call)
 	life := make([]Record, 0, len(records))
 	for _, r := range records {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -40,7 +41,7 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 	for {
 		meta := h.meta()
 		meta.Verdict = parkParked
-		_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindPark, strconv.Itoa(h.Epoch)), Meta: meta, Data: data}, h.Claim)
+		_, rival, err := j.create(ctx, Record{Key: h.Key.Private(events.RecordPark, strconv.Itoa(h.Epoch)), Meta: meta, Data: data}, h.Claim)
 		switch {
 		case err != nil:
 			return false, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -78,7 +79,7 @@ type placeSeen struct {
 }
 
 func (j *Journal) lookPlace(ctx context.Context, c Claim, own subjects.Key) (placeSeen, error) {
-	found, err := lasts(ctx, j.store, []string{c.Key.ReuseNote(c.Fingerprint), c.Key.Public(kindCall), own.Public(kindCall)})
+	found, err := lasts(ctx, j.store, []string{c.Key.ReuseNote(c.Fingerprint), c.Key.Public(events.RecordCall), own.Public(events.RecordCall)})
 	if err != nil {
 		return placeSeen{}, err
 	}

@@ -64,7 +64,7 @@ func (j *Journal) Ask(ctx context.Context, h Hold, q Question) (Reply, error) {
 	if rival == nil {
 		meta := h.meta()
 		meta.Nonce, meta.Fingerprint = NewNonce(), q.Digest // its content tells it again, not its writer
-		_, rival, err = j.create(ctx, Record{Key: h.Key.Public(kindAsk, subjects.Token(q.ID)), Meta: meta, Data: q.Event}, h.Claim)
+		_, rival, err = j.create(ctx, Record{Key: h.Key.Public(events.RecordAsk, subjects.Token(q.ID)), Meta: meta, Data: q.Event}, h.Claim)
 	}
 	switch {
 	case err != nil:
@@ -95,9 +95,9 @@ func (j *Journal) Look(ctx context.Context, h Hold, id string) (Reply, error) {
 // replies reads whether the turn has ended, or should, and how questions are decided. All of that
 // is stored once and stays, so that it does not matter which is read first.
 func (j *Journal) replies(ctx context.Context, h Hold, ids ...string) ([]Reply, error) {
-	keys := append(make([]string, 0, 2+len(ids)), h.Key.Public(kindResponse), h.Key.Public(kindCancel))
+	keys := append(make([]string, 0, 2+len(ids)), h.Key.Public(events.RecordResponse), h.Key.Public(events.RecordCancel))
 	for _, id := range ids {
-		keys = append(keys, h.Key.Private(kindAnswer, subjects.Token(id)))
+		keys = append(keys, h.Key.Private(events.RecordAnswer, subjects.Token(id)))
 	}
 	found, err := j.lasts(ctx, keys)
 	switch {
@@ -149,7 +149,7 @@ func replyOf(answer *Record) (Reply, error) {
 // tool with effect replay is not handed an answer when the code behind it may have run in
 // another run and waits for nothing: the error is then interrupted.
 func (j *Journal) Take(ctx context.Context, h Hold, id string) error {
-	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindTaken, subjects.Token(id)), Meta: h.meta()}, h.Claim)
+	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(events.RecordTaken, subjects.Token(id)), Meta: h.meta()}, h.Claim)
 	switch {
 	case err != nil || rival == nil:
 		return err
@@ -157,7 +157,7 @@ func (j *Journal) Take(ctx context.Context, h Hold, id string) error {
 		return corrupt(rival)
 	case rival.Meta.Epoch > h.Epoch:
 		return ErrLost
-	case h.Effect != effectReplay:
+	case h.Effect != string(events.EffectReplay):
 		return nil
 	}
 	t, err := j.reload(ctx, h)

@@ -3,6 +3,7 @@ package idempotency
 import (
 	"context"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -11,12 +12,12 @@ import (
 // no error. It decides nothing: a run that has lost its turn may still show. The error is that
 // of a write whose outcome is unknown, or that can never be stored.
 func (j *Journal) Show(ctx context.Context, h Hold, id string, event []byte) error {
-	return j.screen(ctx, h, kindShow, id, event)
+	return j.screen(ctx, h, events.RecordShow, id, event)
 }
 
 // Dismiss stores the event that takes a question or something shown from the screen, likewise.
 func (j *Journal) Dismiss(ctx context.Context, h Hold, id string, event []byte) error {
-	return j.screen(ctx, h, kindDismiss, id, event)
+	return j.screen(ctx, h, events.RecordDismiss, id, event)
 }
 
 func (j *Journal) screen(ctx context.Context, h Hold, kind, id string, event []byte) error {
@@ -69,7 +70,7 @@ func (t *Turn) Questions() []Inquiry {
 	var all []Inquiry
 	for n := range t.Records {
 		r := &t.Records[n]
-		if k, ok := subjects.ParseKey(r.Key); ok && k.Kind == kindAsk && !k.Private {
+		if k, ok := subjects.ParseKey(r.Key); ok && k.Kind == events.RecordAsk && !k.Private {
 			all = append(all, t.inquiry(k.ID, t.questions[k.ID]))
 		}
 	}

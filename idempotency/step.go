@@ -3,6 +3,7 @@ package idempotency
 import (
 	"context"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -12,7 +13,7 @@ import (
 func (j *Journal) Step(ctx context.Context, h Hold, id string, result []byte) ([]byte, error) {
 	meta := h.meta()
 	meta.Nonce, meta.Secret = NewNonce(), secrecyOf(result)
-	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(kindStep, subjects.Token(id)), Meta: meta, Data: result}, h.Claim)
+	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(events.RecordStep, subjects.Token(id)), Meta: meta, Data: result}, h.Claim)
 	switch {
 	case err != nil:
 		return nil, err
@@ -30,7 +31,7 @@ func (t *Turn) Step(id string) (result []byte, done bool) {
 	if t == nil {
 		return nil, false
 	}
-	key := t.Key.Private(kindStep, subjects.Token(id))
+	key := t.Key.Private(events.RecordStep, subjects.Token(id))
 	for i := range t.Records {
 		if r := &t.Records[i]; r.Key == key && r.Err == nil {
 			return r.Data, true
@@ -43,7 +44,7 @@ func (t *Turn) Step(id string) (result []byte, done bool) {
 // run that looks first at [Turn.Step] of what it took over, then here, never does a step again
 // whose result was stored before the run began.
 func (j *Journal) StepResult(ctx context.Context, h Hold, id string) (result []byte, done bool, err error) {
-	found, err := j.lasts(ctx, []string{h.Key.Private(kindStep, subjects.Token(id))})
+	found, err := j.lasts(ctx, []string{h.Key.Private(events.RecordStep, subjects.Token(id))})
 	if err != nil || !h.has(found[0]) {
 		return nil, false, err
 	}

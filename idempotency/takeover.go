@@ -8,14 +8,6 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// Effects that a claim can pin, see design 1.
-const (
-	effectReplay     = "replay"
-	effectKeyed      = "keyed"
-	effectIdempotent = "idempotent"
-	effectNone       = "none"
-)
-
 // takeover continues a turn whose owner let its lease lapse. The order of the steps is the
 // rule: the seal comes first, so that the old owner cannot park behind our back, and the
 // decision is made on a read after the takeover record is stored. It reports again = true
@@ -79,7 +71,7 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 		d.Code = events.CodeTooLarge
 	case c.cancels():
 		d.Code = events.CodeCancelled
-	case t.Cancel != nil, !reenterable(hold.Effect), hold.Effect == effectReplay && !t.replays(hold.Nonce):
+	case t.Cancel != nil, !reenterable(hold.Effect), hold.Effect == string(events.EffectReplay) && !t.replays(hold.Nonce):
 		d.Code = endOf(t)
 	default:
 		d.Action = Run
@@ -91,7 +83,7 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 func (j *Journal) own(ctx context.Context, c Claim, hold *Hold) (bool, error) {
 	next := hold.Epoch + 1
 	meta := Meta{Nonce: hold.Nonce, Epoch: next, Lease: c.Lease, Pool: j.pool, Trace: c.Trace}
-	seq, rival, err := j.create(ctx, Record{Key: c.Key.Private(kindTakeover, strconv.Itoa(next)), Meta: meta}, hold.Claim)
+	seq, rival, err := j.create(ctx, Record{Key: c.Key.Private(events.RecordTakeover, strconv.Itoa(next)), Meta: meta}, hold.Claim)
 	if err != nil || rival != nil {
 		return false, err
 	}
@@ -104,7 +96,7 @@ func (j *Journal) own(ctx context.Context, c Claim, hold *Hold) (bool, error) {
 func (j *Journal) seal(ctx context.Context, hold Hold, how string) (Record, error) {
 	// A nonce of its own: a record that the same delivery sealed before must not pass for woken.
 	park := Record{
-		Key:  hold.Key.Private(kindPark, strconv.Itoa(hold.Epoch)),
+		Key:  hold.Key.Private(events.RecordPark, strconv.Itoa(hold.Epoch)),
 		Meta: Meta{Nonce: NewNonce(), Epoch: hold.Epoch, Verdict: how},
 	}
 	_, rival, err := j.create(ctx, park, hold.Claim)
@@ -131,7 +123,7 @@ func (j *Journal) Cancel(ctx context.Context, c Claim, event []byte) error {
 	}
 	life := lifeOf(t.Claim)
 	meta := Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Claim: life, Trace: c.Trace}
-	cancel := Record{Key: c.Key.Public(kindCancel), Meta: meta, Data: event}
+	cancel := Record{Key: c.Key.Public(events.RecordCancel), Meta: meta, Data: event}
 	_, rival, err := j.create(ctx, cancel, life)
 	if err == nil && rival != nil && !cancels(rival, t.Response, t.Claim) { // of a former life, and stored after this claim
 		cancel.Seq = rival.Seq
@@ -142,24 +134,18 @@ func (j *Journal) Cancel(ctx context.Context, c Claim, event []byte) error {
 
 // Cancelled reports whether somebody has asked for the end of the turn.
 func (j *Journal) Cancelled(ctx context.Context, hold Hold) (bool, error) {
-	cancel, err := j.last(ctx, hold.Key.Public(kindCancel))
+	cancel, err := j.last(ctx, hold.Key.Public(events.RecordCancel))
 	if err != nil || cancel == nil {
 		return false, err
 	}
-	response, err := j.last(ctx, hold.Key.Public(kindResponse))
+	response, err := j.last(ctx, hold.Key.Public(events.RecordResponse))
 	if err != nil {
 		return false, err
 	}
 	return j.cancelsHeld(ctx, cancel, response, &hold)
 }
 
-func reenterable(effect string) bool {
-	switch effect {
-	case effectReplay, effectKeyed, effectIdempotent, effectNone:
-		return true
-	}
-	return false // unsafe, and whatever we do not know: no
-}
+func reenterable(effect string) bool { return events.Effect(effect).Reenterable() }
 
 // endOf is how a turn ends that nobody runs on.
 func endOf(t *Turn) events.Code {

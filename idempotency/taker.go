@@ -1,6 +1,9 @@
 package idempotency
 
-import "github.com/oneturn/oneturn/subjects"
+import (
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
+)
 
 // Taker is the worker on whose behalf a turn is taken over. A takeover runs what the claim names,
 // never what the manifests of the worker bind to the message today, so the journal asks what this
@@ -28,25 +31,8 @@ func (c *Claim) ableTo(t *Turn, hold *Hold) bool {
 // stricter returns the effect that allows less: a manifest that has changed since the claim may
 // forbid another run of the tool, and never permit one.
 func stricter(claimed, today string) string {
-	if today != "" && strictness(today) > strictness(claimed) {
-		return today
-	}
-	return claimed
+	return string(events.Effect(claimed).Stricter(events.Effect(today)))
 }
 
 // Stricter reports whether an effect allows less than the one under which the turn is held.
 func (h *Hold) Stricter(effect string) bool { return stricter(h.Effect, effect) != h.Effect }
-
-func strictness(effect string) int {
-	switch effect {
-	case effectNone:
-		return 0
-	case effectIdempotent:
-		return 1
-	case effectKeyed:
-		return 2
-	case effectReplay:
-		return 3
-	}
-	return 4 // unsafe, and any effect that this version does not know
-}

@@ -3,24 +3,8 @@ package idempotency
 import (
 	"strconv"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
-)
-
-// Kinds of journal records (design 5).
-const (
-	kindCall     = "tool_call"
-	kindResponse = "tool_response"
-	kindCancel   = "cancel"
-	kindTakeover = "takeover"
-	kindPark     = "park"
-	kindAsk      = subjects.KindAsk
-	kindAck      = subjects.KindAck
-	kindShow     = subjects.KindShow
-	kindDismiss  = subjects.KindDismiss
-	kindAnswer   = "answer"
-	kindTaken    = "taken"
-	kindStep     = "step"
-	kindDelta    = "delta"
 )
 
 // How a park record ended an epoch: whoever created it first decided.
@@ -61,25 +45,25 @@ func newTurn(key subjects.Key, records []Record) *Turn {
 			t.corrupt = true
 		}
 		switch k.Kind {
-		case kindCall:
+		case events.RecordCall:
 			t.Claim = r
 			t.own(1, r)
-		case kindResponse:
+		case events.RecordResponse:
 			t.Response = r
-		case kindCancel:
+		case events.RecordCancel:
 			t.Cancel = r
-		case kindTakeover:
+		case events.RecordTakeover:
 			n, err := strconv.Atoi(k.ID)
 			if err != nil {
 				t.corrupt = true
 				continue
 			}
 			t.own(n, r)
-		case kindPark:
+		case events.RecordPark:
 			t.parks = append(t.parks, r)
-		case kindAsk, kindAnswer, kindAck, kindTaken:
+		case events.RecordAsk, events.RecordAnswer, events.RecordAck, events.RecordTaken:
 			t.question(k.ID).note(k.Kind, r)
-		case kindDismiss:
+		case events.RecordDismiss:
 			if t.dismissed == nil {
 				t.dismissed = map[string]*Record{}
 			}

@@ -40,11 +40,11 @@ func kindUnder(kind string) string {
 	switch kind {
 	case events.KindCancel:
 		return events.KindToolCallCancel
-	case subjects.KindAsk, subjects.KindShow:
+	case events.RecordAsk, events.RecordShow:
 		return events.KindToolCall
-	case subjects.KindAck:
+	case events.RecordAck:
 		return events.KindToolCallAck
-	case subjects.KindDismiss:
+	case events.RecordDismiss:
 		return events.KindToolCallDismiss
 	}
 	return kind

@@ -43,9 +43,9 @@ func (c *checker) note(key string, t *turnFacts, k subjects.Record, r *idempoten
 	}
 	var into **idempotency.Record
 	switch {
-	case k.Kind == subjects.KindAsk && !k.Private:
+	case k.Kind == events.RecordAsk && !k.Private:
 		into = &question().ask
-	case k.Kind == subjects.KindAck && !k.Private:
+	case k.Kind == events.RecordAck && !k.Private:
 		into = &question().ack
 	case k.Kind == "answer" && k.Private:
 		into = &question().answer
@@ -279,15 +279,15 @@ func (c *checker) said() {
 		known := stands && s.Act.Value != nil && q.answer.Meta.Secret == "" // else nobody can tell whose it is
 		same := known && sameJSON(s.Act.Value, q.answer.Data)
 		switch s.Verdict.Code {
-		case events.VerdictAccepted, events.VerdictReplayed:
+		case events.AnswerAccepted, events.AnswerReplayed:
 			if !stands || known && !same {
 				c.failf("I13", key, "somebody was told that his answer to question %s is %s, and it does not stand", ask, s.Verdict.Code)
 			}
-		case events.VerdictAnswered, events.VerdictExpired, events.VerdictCancelled, events.VerdictInvalid:
+		case events.AnswerConflict, events.AnswerExpired, events.AnswerCancelled, events.AnswerInvalid:
 			if same {
 				c.failf("I13", key, "somebody was told that his answer to question %s is %s, and it stands", ask, s.Verdict.Code)
 			}
-		case events.VerdictForbidden, events.VerdictUnknown, events.VerdictClosed, events.VerdictBusy: // whatever stands
+		case events.AnswerForbidden, events.AnswerUnknown, events.AnswerClosed, events.AnswerBusy: // whatever stands
 		}
 	}
 }

@@ -159,10 +159,10 @@ func resumed(t *testing.T) *asked {
 	return h
 }
 
-func said(value any, code events.VerdictCode) oneturntest.Said {
+func said(value any, code events.AnswerCode) oneturntest.Said {
 	return oneturntest.Said{
 		Question: oneturn.Wait{App: "app", Chat: "chat", Turn: "t1", ToolCallID: "t1/1"},
-		Act:      oneturntest.Act{Value: value}, Verdict: events.NewVerdict(code, "t1/1", ""),
+		Act:      oneturntest.Act{Value: value}, Verdict: events.NewAnswerResult(code, "t1/1", ""),
 	}
 }
 
@@ -234,10 +234,10 @@ func TestEveryRuleOfQuestionsIsSeenBroken(t *testing.T) {
 		}},
 		"id of another": {"I13: question 1 has id", waited, func(h *asked) { h.find("ask", "1").Data = h.event(events.KindToolCall, h.call("2")) }},
 		"told yes, and it is no": {"I13: somebody was told", waited, func(h *asked) {
-			h.Said = []oneturntest.Said{said("no", events.VerdictAccepted)}
+			h.Said = []oneturntest.Said{said("no", events.AnswerAccepted)}
 		}},
 		"told no, and it stands": {"I13: somebody was told", waited, func(h *asked) {
-			h.Said = []oneturntest.Said{said("yes", events.VerdictAnswered)}
+			h.Said = []oneturntest.Said{said("yes", events.AnswerConflict)}
 		}},
 		"lost wake-up": {"I1: parked, though question 2 is answered", resumed, func(h *asked) {
 			at := slices.IndexFunc(h.Journal, func(r idempotency.Record) bool { return r.Key == key.Private("takeover", "3") })

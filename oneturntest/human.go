@@ -103,7 +103,7 @@ func StartHuman(ctx context.Context, nc *nats.Conn, o HumanOptions) (*Human, err
 		chat = subjects.Token(o.Chat)
 	}
 	asks := subjects.Key{App: subjects.Token(o.App), Chat: chat, Turn: "*", Call: "*"}
-	sub, err := nc.Subscribe(space.EventOfTurn(asks, subjects.KindAsk)+".*", func(*nats.Msg) {
+	sub, err := nc.Subscribe(space.EventOfTurn(asks, events.RecordAsk)+".*", func(*nats.Msg) {
 		select {
 		case look <- struct{}{}:
 		default: // one is enough

@@ -93,7 +93,7 @@ func (s *shop) do(turn string) *oneturn.Response {
 }
 
 // said waits for n acts and returns the codes of their verdicts.
-func (s *shop) said(n int) (codes []events.VerdictCode) {
+func (s *shop) said(n int) (codes []events.AnswerCode) {
 	s.Helper()
 	said, err := s.human.AwaitSaid(s.ctx, n)
 	require.NoError(s, err)
@@ -115,7 +115,7 @@ func TestHumanAnswersByToolAndByComponent(t *testing.T) {
 	r := s.do("t1")
 	require.Equal(t, "approved with key of t1", r.Payload)
 	require.Contains(t, string(s.human.Questions()[0].Payload), `"item":"t1"`, "what is shown, though all chats are read")
-	require.Equal(t, []events.VerdictCode{events.VerdictAccepted, events.VerdictAccepted}, s.said(2))
+	require.Equal(t, []events.AnswerCode{events.AnswerAccepted, events.AnswerAccepted}, s.said(2))
 	questions := s.human.Questions()
 	require.Equal(t, []string{"t1/1", "t1/2"}, []string{questions[0].ToolCallID, questions[1].ToolCallID})
 	require.Equal(t, "ada", questions[0].User)
@@ -131,14 +131,14 @@ func TestHumanSaysSomethingWrongThenRightThenAgain(t *testing.T) {
 	)
 	require.Equal(t, "approved with k", s.do("t1").Payload)
 	s.said(6)
-	var first []events.VerdictCode
+	var first []events.AnswerCode
 	for _, one := range s.human.Said() {
 		if one.Question.ToolCallID == "t1/1" {
 			first = append(first, one.Verdict.Code)
 		}
 	}
-	require.Equal(t, []events.VerdictCode{
-		events.VerdictInvalid, events.VerdictForbidden, events.VerdictAccepted, events.VerdictReplayed, events.VerdictAnswered,
+	require.Equal(t, []events.AnswerCode{
+		events.AnswerInvalid, events.AnswerForbidden, events.AnswerAccepted, events.AnswerReplayed, events.AnswerConflict,
 	}, first)
 }
 

@@ -1,6 +1,10 @@
 package subjects
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/oneturn/oneturn/events"
+)
 
 // SingleCall is the call token of a turn that is one call.
 const SingleCall = "0"
@@ -49,9 +53,6 @@ func (k Key) PrivateRecords() string { return private + "." + k.String() + ".>" 
 // Records matches all records of the call.
 func (k Key) Records() string { return "*." + k.String() + ".>" }
 
-// kindReused is the kind of the note that a turn key was used again.
-const kindReused = "reused"
-
 // fingerprintDigits of a fingerprint in hex tell the turns under one reused key apart.
 const fingerprintDigits = 16
 
@@ -67,13 +68,13 @@ func (k Key) Reuse(run, turn, fingerprint string) Key {
 // with this fingerprint. The note belongs to the turn, not to a call of it.
 func (k Key) ReuseNote(fingerprint string) string {
 	k.Call = Absent
-	return k.Private(kindReused, fingerprint[:min(len(fingerprint), fingerprintDigits)])
+	return k.Private(events.RecordReused, fingerprint[:min(len(fingerprint), fingerprintDigits)])
 }
 
 // ReuseNotes matches every [Key.ReuseNote] of k.
 func (k Key) ReuseNotes() string {
 	k.Call = Absent
-	return k.Private(kindReused, "*")
+	return k.Private(events.RecordReused, "*")
 }
 
 // ChatRecords matches the public records of a chat. The tenant is a token, the chat an id.

@@ -123,9 +123,9 @@ func noneAnswers(ctx context.Context, err error) bool {
 // verdictFix is what helps against a verdict, "" if its message says so.
 func verdictFix(v *oneturn.Verdict) string {
 	switch v.Code {
-	case events.VerdictForbidden:
+	case events.AnswerForbidden:
 		return "name the user that the question is for with --user: turnctl questions show " + quoted(v.ToolCallID) + " prints it"
-	case events.VerdictUnknown:
+	case events.AnswerUnknown:
 		return "the question may be of another chat or tenant (--app): turnctl questions ls lists the open ones"
 	default:
 		return ""
@@ -205,7 +205,7 @@ func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, st
 
 // unknown is the verdict on an answer whose question and turn are unknown.
 func unknown(id string) oneturn.Verdict {
-	return events.NewVerdict(events.VerdictUnknown, id, "There is no such question in this chat, and no running turn that could ask it.")
+	return events.NewAnswerResult(events.AnswerUnknown, id, "There is no such question in this chat, and no running turn that could ask it.")
 }
 
 // notAsked reports that an answer comes before its question, and which questions of the turn are open:

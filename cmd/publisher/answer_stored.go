@@ -73,7 +73,7 @@ func checkAnswer(q *oneturn.AnswerRequest, schema any) (v oneturn.Verdict, fits 
 	if len(faults) == 0 {
 		return v, true
 	}
-	v = events.NewVerdict(events.VerdictInvalid, q.ToolCallID, "The answer does not fit the question.")
+	v = events.NewAnswerResult(events.AnswerInvalid, q.ToolCallID, "The answer does not fit the question.")
 	if list, err := json.Marshal(faults); err == nil {
 		v.Errors, _ = events.Decode(list) // nil leaves out what the verdict does not depend on
 	}

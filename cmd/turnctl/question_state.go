@@ -16,10 +16,6 @@ const (
 	askDecided    = "decided" // by an answer whose record tells no more
 	askClosed     = "closed"  // the turn has ended with it open
 	askUnreadable = "unreadable"
-	kindAnswer    = "answer"
-	kindTaken     = "taken"
-	kindCancel    = "cancel"
-	kindPark      = "park"
 	outcomeParked = "parked"
 )
 
@@ -111,15 +107,15 @@ func (l questions) note(r *idempotency.Record, fact *recordFact) {
 		return
 	}
 	switch fact.Kind {
-	case subjects.KindAck:
+	case events.RecordAck:
 		var e events.ToolCallAck
 		if read(r, fact, events.KindToolCallAck, &e) {
 			q.DecidedBy = e.UserID
 		}
 		q.decide(r)
-	case kindAnswer:
+	case events.RecordAnswer:
 		q.decide(r)
-	case kindTaken:
+	case events.RecordTaken:
 		q.TakenEpoch = r.Meta.Epoch
 	}
 }

@@ -82,7 +82,7 @@ func (s *server) timers(ctx context.Context, filter string) ([]subjects.Record, 
 	var found []subjects.Record
 	for _, name := range slices.Sorted(maps.Keys(info.State.Subjects)) {
 		if key, ask, ok := s.space.ParseAskTimer(name); ok {
-			found = append(found, subjects.Record{Key: key, Kind: subjects.KindAsk, ID: ask})
+			found = append(found, subjects.Record{Key: key, Kind: events.RecordAsk, ID: ask})
 		}
 	}
 	return found, nil

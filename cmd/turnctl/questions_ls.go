@@ -107,9 +107,9 @@ func (s *server) openQuestions(ctx context.Context, want *questionsSettings, fro
 	err := s.headers(ctx, from, to, func(key subjects.Record, seq uint64, at time.Time) {
 		switch {
 		case app != idempotency.AnyToken && key.App != app || chat != idempotency.AnyToken && key.Chat != chat:
-		case key.Kind == subjects.KindAsk && !key.Private && !at.Before(since):
+		case key.Kind == events.RecordAsk && !key.Private && !at.Before(since):
 			open.add(key, seq)
-		case key.Kind == subjects.KindAck, key.Kind == kindAnswer:
+		case key.Kind == events.RecordAck, key.Kind == events.RecordAnswer:
 			open.remove(key)
 		case key.Kind == events.KindToolResponse:
 			delete(open.calls, key.Key)

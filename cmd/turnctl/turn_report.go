@@ -115,11 +115,11 @@ func newTurnReport(t *idempotency.Turn, payload bool) *turnReport {
 			l.claim(r, &fact, payload)
 		case t.Response != nil && r.Seq == t.Response.Seq:
 			l.respond(t, r, &fact, payload)
-		case fact.Kind == "takeover" && fact.Epoch == t.Epoch:
+		case fact.Kind == events.RecordTakeover && fact.Epoch == t.Epoch:
 			l.Owner = fact.Owner
 		case t.Cancel != nil && r.Seq == t.Cancel.Seq:
 			l.cancel(r, &fact)
-		case fact.Kind == subjects.KindAsk && !fact.Private:
+		case fact.Kind == events.RecordAsk && !fact.Private:
 			l.Questions = append(l.Questions, newQuestion(r, &fact, payload))
 		case fact.ID != "":
 			l.Questions.note(r, &fact)
@@ -151,7 +151,7 @@ func stateOf(t *idempotency.Turn) string {
 	case t.Claim == nil:
 		return stateUnclaimed
 	}
-	park := t.Key.Private(kindPark, strconv.Itoa(t.Epoch))
+	park := t.Key.Private(events.RecordPark, strconv.Itoa(t.Epoch))
 	for _, r := range t.Records {
 		if r.Key == park && r.Meta.Verdict == outcomeParked {
 			return stateParked

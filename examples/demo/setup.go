@@ -111,7 +111,7 @@ func (d *demo) connect(ctx context.Context, server *embedded.Server) error {
 	}
 	for subject, to := range map[string]*tally{
 		space.EventsOfKind(events.KindToolResponse):        &d.responses,
-		space.EventsOfKind(subjects.KindAsk + ".*"):        &d.questions,
+		space.EventsOfKind(events.RecordAsk + ".*"):        &d.questions,
 		space.Live("demo", "demo", events.KindRunComplete): &d.parks,
 	} {
 		if err := to.listen(nc, subject); err != nil {

@@ -36,9 +36,9 @@ func (s *setup) tenant(id string) Account {
 	stored := s.Space.EventsPrefix() + "." + token + ".>"
 	a := Account{Name: "TENANT_" + token, About: fmt.Sprintf("Tenant %q.", id), Users: []User{
 		user("publisher", "Publishes turns, cancels and answers, and waits for the outcome.",
-			append(in(events.KindStructuredOutputReady, events.KindCancel, events.KindToolCallResponse), api("turn", "waits", "answer")...), []string{stored, s.Space.VerdictsOf(id)}),
+			append(in(events.KindStructuredOutputReady, events.KindCancel, events.KindToolCallResponse), api("turn", "waits", "answer")...), []string{stored, s.Space.AnswerReplies(id)}),
 		user("answerer", "Answers questions, as any user of the tenant: for a service that knows who its users are.",
-			append(in(events.KindToolCallResponse), api("waits", "answer")...), []string{s.Space.VerdictsOf(id)}),
+			append(in(events.KindToolCallResponse), api("waits", "answer")...), []string{s.Space.AnswerReplies(id)}),
 		user("reader", "Shows what happens in chats.", api("turn", "history", "waits"), []string{stored, live}),
 		user("fetcher", "Fetches payloads over 256 KiB, on top of reader.", api("blob"), nil),
 	}}
@@ -64,7 +64,7 @@ func (s *setup) workers() (users []User) {
 		u := user("worker", fmt.Sprintf("Runs tools of pool %s, and answers requests, hence allow_responses.", pool), s.workerPublishes(pool), nil)
 		u.Responses = true
 		u.Subscribe = append([]string{
-			s.Space.EventsOfKind(events.KindCancel), s.Space.Acks(), s.Space.InKind(pool, events.KindCancel), s.Space.Prefix() + ".api.*.*", s.Space.VerdictsOfAll(),
+			s.Space.EventsOfKind(events.KindCancel), s.Space.Acks(), s.Space.InKind(pool, events.KindCancel), s.Space.Prefix() + ".api.*.*", s.Space.AllAnswerReplies(),
 			"$SRV.PING", "$SRV.INFO", "$SRV.STATS",
 		}, u.Subscribe...)
 		for _, verb := range []string{"PING", "INFO", "STATS"} {
@@ -103,7 +103,7 @@ func (s *setup) workerPublishes(pool string) []string {
 	list = append(list,
 		"$O."+s.Space.BlobsBucket()+".>", "$JS.API.DIRECT.GET."+blobs, "$JS.API.DIRECT.GET."+blobs+".>", "$JS.API.STREAM.MSG.GET."+blobs, "$JS.API.STREAM.PURGE."+blobs,
 		"$JS.API.CONSUMER.CREATE."+blobs+".>", "$JS.API.CONSUMER.DELETE."+blobs+".*", "$JS.FC."+blobs+".>",
-		s.Space.Prefix()+".dead.>", s.Space.Prefix()+".live.>", s.Space.VerdictsOfAll(),
+		s.Space.Prefix()+".dead.>", s.Space.Prefix()+".live.>", s.Space.AllAnswerReplies(),
 		"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.INFO.*.*",
 	)
 	for _, service := range s.Services {

@@ -45,7 +45,7 @@ func tally(f *oneturntest.Facts) outcome {
 			}
 		case "takeover":
 			o.takeovers++
-		case subjects.KindAsk:
+		case events.RecordAsk:
 			o.asked++
 		case "park":
 			if r.Meta.Verdict == "parked" {

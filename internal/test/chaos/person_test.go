@@ -14,7 +14,6 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
-	"github.com/oneturn/oneturn/subjects"
 )
 
 // parkAfter is how long a turn waits in memory: half of the answers come later.
@@ -43,7 +42,7 @@ func (r *rig) startPerson() *person {
 	ctx, stop := context.WithCancel(r.Context())
 	p.stop = stop
 	questions, err := r.js.OrderedConsumer(r.Context(), r.space.TurnsStream(), jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{r.space.JournalSubject("e.*.*.*.*." + subjects.KindAsk + ".*")},
+		FilterSubjects: []string{r.space.JournalSubject("e.*.*.*.*." + events.RecordAsk + ".*")},
 	})
 	require.NoError(r.T, err)
 	p.read, err = questions.Consume(func(m jetstream.Msg) {

@@ -121,7 +121,7 @@ func (r *rig) answeredWhileStopped(point string, answers int, now chan<- struct{
 	cut()
 	other := r.start("")
 	close(now)
-	require.Equal(r.t, events.VerdictAccepted, r.said(answers)[answers-1].Verdict.Code)
+	require.Equal(r.t, events.AnswerAccepted, r.said(answers)[answers-1].Verdict.Code)
 	r.until("the answer is acknowledged", func() bool { return r.left() == 1 })
 	r.goesOn(owner)
 	r.end(other, owner)
@@ -193,11 +193,11 @@ func TestAnswerThatDoesNotFitIsRefusedAndTheNextOneStands(t *testing.T) {
 	worker := r.start("")
 	said := r.said(2 * len(effects))
 	r.end(worker)
-	codes := map[events.VerdictCode]int{}
+	codes := map[events.AnswerCode]int{}
 	for _, s := range said {
 		codes[s.Verdict.Code]++
 	}
-	require.Equal(t, map[events.VerdictCode]int{events.VerdictInvalid: len(effects), events.VerdictAccepted: len(effects)}, codes)
+	require.Equal(t, map[events.AnswerCode]int{events.AnswerInvalid: len(effects), events.AnswerAccepted: len(effects)}, codes)
 }
 
 // noted counts the lines of a phase in the ledger.

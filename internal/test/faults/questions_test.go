@@ -64,14 +64,14 @@ func TestManyOpenQuestionsKeepNobodyFromGoingOn(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Eventually(t, func() bool { return r.stored(subjects.KindAsk+".*") == open }, 60*time.Second, 50*time.Millisecond, "not every question is asked")
+	require.Eventually(t, func() bool { return r.stored(events.RecordAsk+".*") == open }, 60*time.Second, 50*time.Millisecond, "not every question is asked")
 	r.goesOn(l, 100)
 	for n := range answered {
 		verdict, err := r.client.Answer(t.Context(), oneturn.AnswerRequest{
 			App: "app", Chat: "chat-" + strconv.Itoa(n%50), ToolCallID: events.QuestionID("q-"+strconv.Itoa(n), "1"), Workflow: "Ask", Value: "yes",
 		})
 		require.NoError(t, err)
-		require.Equal(t, events.VerdictAccepted, verdict.Code)
+		require.Equal(t, events.AnswerAccepted, verdict.Code)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -45,7 +45,7 @@ func TestNamesOfARefusedSecretAnswerAreShownToNobody(t *testing.T) {
 	}
 	for _, value := range wrong {
 		v := l.answers(w, value)
-		require.Equal(t, events.VerdictInvalid, v.Code)
+		require.Equal(t, events.AnswerInvalid, v.Code)
 		require.NotEmpty(t, v.Errors)
 		require.Empty(t, c.In(fmt.Sprint(v)), "the verdict")
 		select {
@@ -55,7 +55,7 @@ func TestNamesOfARefusedSecretAnswerAreShownToNobody(t *testing.T) {
 			require.Fail(t, "the rejection is not published")
 		}
 	}
-	require.Equal(t, events.VerdictAccepted, l.answers(w, map[string]any{"a": map[string]any{c.Of("name"): c.Of("value")}}).Code)
+	require.Equal(t, events.AnswerAccepted, l.answers(w, map[string]any{"a": map[string]any{c.Of("name"): c.Of("value")}}).Code)
 	r := l.await(oneturn.TurnID{App: "app", Chat: "c", Turn: "t"})
 	require.True(t, r.Success, r.Content)
 	for name, text := range map[string]string{"log": l.log.String(), "metrics": l.metrics(), "dead letters": l.dump(l.space.DeadStream()), "journal": l.dump(l.space.TurnsStream())} {

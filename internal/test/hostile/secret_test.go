@@ -228,9 +228,9 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 		all.Go(func() {
 			w := l.asked(agent, "key")
 			wrong := l.answers(w, map[string]any{"key": []any{c.Of("wrong")}, c.Of("name"): c.Of("wrong")})
-			require.Equal(t, events.VerdictInvalid, wrong.Code)
+			require.Equal(t, events.AnswerInvalid, wrong.Code)
 			require.Empty(t, c.In(fmt.Sprint(wrong)), "the verdict")
-			require.Equal(t, events.VerdictAccepted, l.answers(w, map[string]any{"key": c.Of(agent)}).Code)
+			require.Equal(t, events.AnswerAccepted, l.answers(w, map[string]any{"key": c.Of(agent)}).Code)
 			l.asked(agent, "sure")
 		})
 	}
@@ -251,7 +251,7 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 	second := l.shift(server, config)
 	for _, agent := range agents {
 		all.Go(func() {
-			require.Equal(t, events.VerdictAccepted, l.answers(l.asked(agent, "sure"), true).Code)
+			require.Equal(t, events.AnswerAccepted, l.answers(l.asked(agent, "sure"), true).Code)
 			r := l.await(oneturn.TurnID{App: "app", Chat: agent, Turn: "t"})
 			require.Equal(t, strings.HasSuffix(agent, "OK"), r.Success, "%s: %s", agent, r.Content)
 			require.Contains(t, r.Content, secrets.Replacement, agent)
@@ -259,7 +259,7 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 	}
 	all.Wait()
 	again, other := l.answers(late, map[string]any{"key": c.Of(agents[0])}), l.answers(late, map[string]any{"key": "a guess"})
-	require.Equal(t, events.VerdictAnswered, again.Code, "the fact stands")
+	require.Equal(t, events.AnswerConflict, again.Code, "the fact stands")
 	require.Equal(t, again, other, "the verdict tells whoever tries values which one it is")
 	in, err := l.js.Stream(t.Context(), l.space.InStream())
 	require.NoError(t, err)

@@ -44,8 +44,8 @@ func journal() []Fault {
 			Name: "takeover_ignores_effect", Breaks: "enters every tool again",
 			Edits: []Edit{{
 				File: "idempotency/takeover.go",
-				From: `return false //`,
-				To:   `return planted("takeover_ignores_effect") //`,
+				From: `return events.Effect(effect).Reenterable()`,
+				To:   `return events.Effect(effect).Reenterable() || planted("takeover_ignores_effect")`,
 			}},
 			CaughtBy: []string{Sim, "crash:^TestMatrixKillAtEveryPointOfThePathKeepsThePromise$/^in_tool$"},
 		},
@@ -200,8 +200,8 @@ func shared() []Edit {
 		},
 		{
 			File: "idempotency/journal.go",
-			From: `_, rival, err := j.create(ctx, Record{Key: h.Key.Public(kindResponse)`,
-			To:   `j.finishWrongly(ctx, h, event); _, rival, err := j.create(ctx, Record{Key: h.Key.Public(kindResponse)`,
+			From: `_, rival, err := j.create(ctx, Record{Key: h.Key.Public(events.RecordResponse)`,
+			To:   `j.finishWrongly(ctx, h, event); _, rival, err := j.create(ctx, Record{Key: h.Key.Public(events.RecordResponse)`,
 		},
 	}
 }

@@ -71,7 +71,7 @@ func (w *world) historyUntil(t *turn, records int) history {
 			h.newest = r.Meta.Lease
 		case "park":
 			h.parks[r.Meta.Epoch] = r
-		case subjects.KindAsk:
+		case events.RecordAsk:
 			question(k.ID).ask = r
 		case "answer":
 			question(k.ID).answer = r

@@ -25,11 +25,11 @@ type pass struct {
 
 // verdict is what somebody who answered was told.
 type verdict struct {
-	code events.VerdictCode
+	code events.AnswerCode
 	m    *message
 }
 
-func (w *world) note(m *message, v *events.Verdict) {
+func (w *world) note(m *message, v *events.AnswerResult) {
 	w.tracef("  answer %s to %s of %s: %s", m.answer.value, m.answer.id, m.turn.id.Turn, v.Code)
 	m.told = true
 	w.checkTold(w.active.t, v)
@@ -187,23 +187,23 @@ func (w *world) checkVerdict(t *turn, h *history, v verdict) {
 	q, a := h.questions[v.m.answer.id], v.m.answer
 	stands := q != nil && q.answer != nil && q.answer.Meta.Verdict == string(a.outcome) && string(q.answer.Data) == a.value
 	switch v.code {
-	case events.VerdictAccepted, events.VerdictReplayed:
+	case events.AnswerAccepted, events.AnswerReplayed:
 		if !stands {
 			w.violatef("%s: #%d was told that its answer to %s is %s, which it is not", t.id.Turn, v.m.seq, a.id, v.code)
 		}
-	case events.VerdictAnswered, events.VerdictCancelled:
+	case events.AnswerConflict, events.AnswerCancelled:
 		if stands {
 			w.violatef("%s: #%d was told that %s is %s, though its answer stands", t.id.Turn, v.m.seq, a.id, v.code)
 		}
-	case events.VerdictInvalid:
+	case events.AnswerInvalid:
 		if a.value != bad {
 			w.violatef("%s: #%d was told that its answer to %s does not fit", t.id.Turn, v.m.seq, a.id)
 		}
-	case events.VerdictForbidden:
+	case events.AnswerForbidden:
 		if v.m.pool == t.pool {
 			w.violatef("%s: #%d was told that %s is another's question", t.id.Turn, v.m.seq, a.id)
 		}
-	case events.VerdictExpired, events.VerdictUnknown, events.VerdictClosed, events.VerdictBusy:
+	case events.AnswerExpired, events.AnswerUnknown, events.AnswerClosed, events.AnswerBusy:
 	}
 }
 

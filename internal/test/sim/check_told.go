@@ -12,12 +12,12 @@ import (
 // true only of one that was not asked before the answer was delivered, and only an answer that has waited
 // for its question learns it. One that was delivered before the turn asked again under a key that is used
 // again, or whose reads were stale, may hear of the question of the turn before.
-func (w *world) checkTold(t *thread, v *events.Verdict) {
+func (w *world) checkTold(t *thread, v *events.AnswerResult) {
 	h := w.history(t.m.turn)
 	so := w.told(t, v, &h)
 	if q := h.questions[t.m.answer.id]; q == nil || q.ask == nil || q.ask.Seq > uint64(t.known) || t.misled {
 		for _, former := range w.former {
-			if f := w.history(former); former.key == t.m.turn.key && v.Code != events.VerdictUnknown {
+			if f := w.history(former); former.key == t.m.turn.key && v.Code != events.AnswerUnknown {
 				so = so || w.told(t, v, &f)
 			}
 		}
@@ -28,27 +28,27 @@ func (w *world) checkTold(t *thread, v *events.Verdict) {
 }
 
 // told reports whether a verdict is true of a life of the turn.
-func (w *world) told(t *thread, v *events.Verdict, h *history) bool {
+func (w *world) told(t *thread, v *events.AnswerResult, h *history) bool {
 	m, q := t.m, h.questions[t.m.answer.id]
 	if q == nil {
 		q = &question{}
 	}
 	decided := func(as idempotency.Outcome) bool { return q.answer != nil && q.answer.Meta.Verdict == string(as) }
 	switch v.Code {
-	case events.VerdictUnknown:
+	case events.AnswerUnknown:
 		asked := q.ask != nil && q.ask.Seq <= uint64(t.known) && !t.misled
 		return !asked && w.now.Sub(m.first) >= earlyFor-t.p.unsure || t.noRoom
-	case events.VerdictExpired:
+	case events.AnswerExpired:
 		return decided(idempotency.Expired) || q.ask != nil && !m.first.Before(expiryOf(q.ask))
-	case events.VerdictCancelled:
+	case events.AnswerCancelled:
 		return decided(idempotency.Cancelled)
-	case events.VerdictAnswered:
+	case events.AnswerConflict:
 		return decided(idempotency.Answered)
-	case events.VerdictClosed:
+	case events.AnswerClosed:
 		return len(h.responses) > 0
-	case events.VerdictBusy: // no chat is searched here
+	case events.AnswerBusy: // no chat is searched here
 		return false
-	case events.VerdictAccepted, events.VerdictReplayed, events.VerdictInvalid, events.VerdictForbidden: // see checkVerdict
+	case events.AnswerAccepted, events.AnswerReplayed, events.AnswerInvalid, events.AnswerForbidden: // see checkVerdict
 	}
 	return true
 }

@@ -41,9 +41,9 @@ func (s *store) put(r idempotency.Record) (uint64, error) {
 		switch k.Kind {
 		case events.KindCancel:
 			s.w.announce(func(p *process) { p.handlers.CancelSeen(k.Key) })
-		case subjects.KindAsk:
+		case events.RecordAsk:
 			s.w.askedNow(k)
-		case subjects.KindAck:
+		case events.RecordAck:
 			s.w.announce(func(p *process) { p.handlers.AckSeen(k) })
 		}
 	}
@@ -123,7 +123,7 @@ func (s *store) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Recor
 	listed := s.seen(key)
 	if t := s.w.active.t; t != nil && t.old == 0 {
 		t.read = len(s.log)
-		t.looked[lookAt{key, events.KindToolCall}], t.looked[lookAt{key, kindTakeover}] = t.read, t.read
+		t.looked[lookAt{key, events.KindToolCall}], t.looked[lookAt{key, events.RecordTakeover}] = t.read, t.read
 	}
 	if err := s.read(ctx, "read what is listed"); err != nil {
 		return nil, err

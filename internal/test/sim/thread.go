@@ -9,9 +9,6 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// kindTakeover is the kind of the records of a turn that say who has taken it over.
-const kindTakeover = "takeover"
-
 // lookAt is what a thread reads of a turn: records of a kind.
 type lookAt struct {
 	key  subjects.Key

@@ -157,7 +157,7 @@ func (w *world) live(subject string, data []byte) error {
 	if !ok {
 		return nil
 	}
-	v, err := events.DecodeVerdict(data)
+	v, err := events.DecodeAnswerResult(data)
 	if err != nil {
 		return fmt.Errorf("simulated: %w", err)
 	}

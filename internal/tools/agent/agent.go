@@ -174,7 +174,7 @@ func (t *Tool) Known() (tools.Description, bool) {
 	return tools.Description{
 		Text: "asks the model " + t.t.Completions.Model, Output: t.o.Output,
 		Input:  json.RawMessage(inputSchema),
-		Effect: "none", Version: t.t.Completions.Model,
+		Effect: string(events.EffectNone), Version: t.t.Completions.Model,
 	}, true
 }
 

@@ -100,9 +100,9 @@ func (t *Tool) description(pin *pinned) tools.Description {
 	if t.server.to.TrustAnnotations {
 		switch {
 		case pin.readOnly:
-			d.Effect = "none"
+			d.Effect = string(events.EffectNone)
 		case pin.idempotent:
-			d.Effect = "idempotent"
+			d.Effect = string(events.EffectIdempotent)
 		}
 	}
 	return d

@@ -202,8 +202,7 @@ func (t *Tool) effect(found []instance) string {
 			return ""
 		}
 	}
-	switch said {
-	case "unsafe", "replay", "keyed", "idempotent", "none":
+	if slices.Contains(events.Effects(), events.Effect(said)) {
 		return said
 	}
 	return ""

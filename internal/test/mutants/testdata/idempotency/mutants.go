@@ -16,7 +16,7 @@ func (j *Journal) claimWrongly(ctx context.Context, c Claim, call Record) (Decis
 		if !planted("reject_other_key") {
 			return Decision{}, false
 		}
-		call.Key = c.Key.Public(kindCall, "rejected")
+		call.Key = c.Key.Public(events.RecordCall, "rejected")
 		d.Action, d.Code = Conclude, events.Code(c.Verdict)
 	}
 	switch {
@@ -36,15 +36,15 @@ func (j *Journal) claimWrongly(ctx context.Context, c Claim, call Record) (Decis
 
 // finishWrongly does what only a wrong finish does.
 func (j *Journal) finishWrongly(ctx context.Context, h Hold, event []byte) {
-	r := Record{Key: h.Key.Public(kindResponse), Meta: h.meta(), Data: event}
+	r := Record{Key: h.Key.Public(events.RecordResponse), Meta: h.meta(), Data: event}
 	switch {
 	case planted("mark_after_run"):
-		r.Key, r.Meta.Effect = h.Key.Public(kindCall), h.Effect
+		r.Key, r.Meta.Effect = h.Key.Public(events.RecordCall), h.Effect
 	case planted("unfenced_terminal"):
 		if _, err := j.store.Last(ctx, r.Key); err != nil {
 			return
 		}
-		r.Key = h.Key.Public(kindResponse, h.Nonce)
+		r.Key = h.Key.Public(events.RecordResponse, h.Nonce)
 	default:
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -46,33 +47,33 @@ func TestNamesOfQuestionsReadBack(t *testing.T) {
 		_, _, ok := s.ParseAskDue(timer)
 		require.False(t, ok)
 
-		asked := key.Public(subjects.KindAsk, subjects.Token(ask))
+		asked := key.Public(events.RecordAsk, subjects.Token(ask))
 		appToken := subjects.Token(app)
 		for _, filter := range []string{
-			key.AsksOfTurn(), subjects.AsksOfChat(appToken, chat), subjects.AskInChat(appToken, chat, ask), subjects.AsksOfTenant(appToken), subjects.AsksOfTenant("*"),
+			key.QuestionsOfTurn(), subjects.QuestionsOfChat(appToken, chat), subjects.QuestionInChat(appToken, chat, ask), subjects.QuestionsOfTenant(appToken), subjects.QuestionsOfTenant("*"),
 		} {
 			require.True(t, matches(filter, asked), filter)
-			for _, kind := range []string{subjects.KindAck, subjects.KindShow, subjects.KindDismiss, "tool_call"} {
+			for _, kind := range []string{events.RecordAck, events.RecordShow, events.RecordDismiss, "tool_call"} {
 				require.False(t, matches(filter, key.Public(kind, subjects.Token(ask))), filter)
 			}
-			require.False(t, matches(filter, key.Private(subjects.KindAsk, subjects.Token(ask))), filter)
+			require.False(t, matches(filter, key.Private(events.RecordAsk, subjects.Token(ask))), filter)
 		}
-		require.False(t, matches(subjects.AsksOfChat(appToken, chat+"2"), asked))
-		require.False(t, matches(subjects.AskInChat(appToken, chat, ask+"2"), asked))
-		require.False(t, matches(subjects.AsksOfTenant(appToken+"2"), asked))
+		require.False(t, matches(subjects.QuestionsOfChat(appToken, chat+"2"), asked))
+		require.False(t, matches(subjects.QuestionInChat(appToken, chat, ask+"2"), asked))
+		require.False(t, matches(subjects.QuestionsOfTenant(appToken+"2"), asked))
 
-		acked := s.EventOfTurn(key, subjects.KindAck+"."+subjects.Token(ask))
+		acked := s.EventOfTurn(key, events.RecordAck+"."+subjects.Token(ask))
 		require.True(t, matches(s.Acks(), acked))
-		require.False(t, matches(s.Acks(), s.EventOfTurn(key, subjects.KindAsk+"."+subjects.Token(ask))))
+		require.False(t, matches(s.Acks(), s.EventOfTurn(key, events.RecordAsk+"."+subjects.Token(ask))))
 		record, ok := s.EventRecord(acked)
 		require.True(t, ok)
-		require.Equal(t, subjects.Record{Key: key, Kind: subjects.KindAck, ID: subjects.Token(ask)}, record)
+		require.Equal(t, subjects.Record{Key: key, Kind: events.RecordAck, ID: subjects.Token(ask)}, record)
 	})
 	key := subjects.TurnKey("a", "c", "", "t")
 	require.Equal(t, "a.b.timer.ask.a.c.0-t.0.1", s.AskTimer(key, "1"))
 	require.Equal(t, "a.b.due.ask.a.c.0-t.0.s=3Ax", s.AskDue(key, "s:x"))
 	require.Equal(t, "a.b.events.*.*.*.*.ack.*", s.Acks())
-	require.Equal(t, "e.a.c.*.*.ask.1", subjects.AskInChat("a", "c", "1"))
+	require.Equal(t, "e.a.c.*.*.ask.1", subjects.QuestionInChat("a", "c", "1"))
 }
 
 func TestNamesThatAreOfNoQuestionAreRefused(t *testing.T) {

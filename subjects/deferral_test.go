@@ -15,10 +15,10 @@ func TestScheduleOfAMessageNamesItsInboundSubjectAndID(t *testing.T) {
 	s, err := subjects.New("a.b")
 	require.NoError(t, err)
 	inbound := s.In("default", "cancel", "app", "W F", "chat")
-	timer, _, ok := s.InTimer(inbound, "id-7")
+	timer, _, ok := s.DeferralTimer(inbound, "id-7")
 	require.True(t, ok)
-	require.True(t, strings.HasPrefix(timer, strings.TrimSuffix(s.InTimers(), ">")))
-	in, id, ok := s.ParseInTimer(timer)
+	require.True(t, strings.HasPrefix(timer, strings.TrimSuffix(s.DeferralTimers(), ">")))
+	in, id, ok := s.ParseDeferralTimer(timer)
 	require.True(t, ok)
 	require.Equal(t, "id-7", id)
 	want, _ := s.ParseIn(inbound)
@@ -28,7 +28,7 @@ func TestScheduleOfAMessageNamesItsInboundSubjectAndID(t *testing.T) {
 		"", ".", "a.b.timer", "a.b.timer.", "a.b.timer.in", inbound, timer + ".more", timer + ".", strings.TrimSuffix(timer, ".id-7"),
 		s.AskTimer(key, "1"), s.SweepTimer(), strings.TrimPrefix(timer, "a."),
 	} {
-		_, _, ok := s.ParseInTimer(other)
+		_, _, ok := s.ParseDeferralTimer(other)
 		require.False(t, ok, other)
 	}
 }

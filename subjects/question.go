@@ -1,37 +1,32 @@
 package subjects
 
-import "strings"
+import (
+	"strings"
 
-// Kinds of the public records of questions and surfaces. Their ids are tokens of the ids that
-// questions and surfaces have in their call.
-const (
-	KindAsk     = "ask"     // a question
-	KindAck     = "ack"     // its end
-	KindShow    = "show"    // what is shown without a question
-	KindDismiss = "dismiss" // the end of a question or surface on the screen
+	"github.com/oneturn/oneturn/events"
 )
 
-// AsksOfTurn matches the questions of a call.
-func (k Key) AsksOfTurn() string { return k.Public(KindAsk, "*") }
+// QuestionsOfTurn matches the questions of a call.
+func (k Key) QuestionsOfTurn() string { return k.Public(events.RecordAsk, "*") }
 
-// AsksOfChat matches the questions of a chat. The tenant is a token, the chat an id.
-func AsksOfChat(appToken, chat string) string {
-	return Key{App: appToken, Chat: Token(chat), Turn: "*", Call: "*"}.AsksOfTurn()
+// QuestionsOfChat matches the questions of a chat. The tenant is a token, the chat an id.
+func QuestionsOfChat(appToken, chat string) string {
+	return Key{App: appToken, Chat: Token(chat), Turn: "*", Call: "*"}.QuestionsOfTurn()
 }
 
-// AskInChat matches the questions of a chat with an id: one for each turn that has asked it. The
+// QuestionInChat matches the questions of a chat with an id: one for each turn that has asked it. The
 // tenant is a token, chat and question are ids.
-func AskInChat(appToken, chat, ask string) string {
-	return Key{App: appToken, Chat: Token(chat), Turn: "*", Call: "*"}.Public(KindAsk, Token(ask))
+func QuestionInChat(appToken, chat, ask string) string {
+	return Key{App: appToken, Chat: Token(chat), Turn: "*", Call: "*"}.Public(events.RecordAsk, Token(ask))
 }
 
-// AsksOfTenant matches the questions of a tenant, a token; those of all tenants for "*".
-func AsksOfTenant(appToken string) string {
-	return Key{App: appToken, Chat: "*", Turn: "*", Call: "*"}.AsksOfTurn()
+// QuestionsOfTenant matches the questions of a tenant, a token; those of all tenants for "*".
+func QuestionsOfTenant(appToken string) string {
+	return Key{App: appToken, Chat: "*", Turn: "*", Call: "*"}.QuestionsOfTurn()
 }
 
 // Acks matches the live copies of all acks: each closes a question.
-func (s Space) Acks() string { return s.EventsOfKind(KindAck + ".*") }
+func (s Space) Acks() string { return s.EventsOfKind(events.RecordAck + ".*") }
 
 // EventRecord returns the record that a live copy is of. It reports false for other subjects.
 func (s Space) EventRecord(subject string) (Record, bool) {

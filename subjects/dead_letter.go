@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/oneturn/oneturn/events"
 )
 
 // DeadStream holds dead letters.
@@ -28,7 +30,9 @@ func (s Space) DeadOf(subject string) string {
 }
 
 // inKinds are the kinds of inbound messages that workers handle.
-var inKinds = []string{"structured_output_ready", "tool_call_response", "cancel", "resume", "expire"} //nolint:gochecknoglobals // a read-only list
+var inKinds = []string{
+	events.KindStructuredOutputReady, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire,
+} //nolint:gochecknoglobals // a read-only list
 
 // ParseDead parses the subject of a dead letter into tokens. It reports false for any other
 // subject.

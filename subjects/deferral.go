@@ -2,10 +2,10 @@ package subjects
 
 import "strings"
 
-// InTimer returns the subject of the schedule that publishes a message on an inbound subject again,
+// DeferralTimer returns the subject of the schedule that publishes a message on an inbound subject again,
 // and the subject on which the server delivers it until then. The id tells messages of one subject
 // apart; it has to be a plain token. It reports false for subjects that are not inbound.
-func (s Space) InTimer(inbound, id string) (timer, due string, ok bool) {
+func (s Space) DeferralTimer(inbound, id string) (timer, due string, ok bool) {
 	if _, ok := s.ParseIn(inbound); !ok || Token(id) != id {
 		return "", "", false
 	}
@@ -13,12 +13,12 @@ func (s Space) InTimer(inbound, id string) (timer, due string, ok bool) {
 	return s.prefix + ".timer" + rest + "." + id, s.prefix + ".due" + rest, true
 }
 
-// InTimers matches the schedules that [Space.InTimer] names.
-func (s Space) InTimers() string { return s.prefix + ".timer.in.>" }
+// DeferralTimers matches the schedules that [Space.DeferralTimer] names.
+func (s Space) DeferralTimers() string { return s.prefix + ".timer.in.>" }
 
-// ParseInTimer returns the inbound subject of a schedule that [Space.InTimer] names, and its id. It reports false
+// ParseDeferralTimer returns the inbound subject of a schedule that [Space.DeferralTimer] names, and its id. It reports false
 // for any other subject.
-func (s Space) ParseInTimer(subject string) (in Inbound, id string, ok bool) {
+func (s Space) ParseDeferralTimer(subject string) (in Inbound, id string, ok bool) {
 	rest, ok := strings.CutPrefix(subject, s.prefix+".timer")
 	at := strings.LastIndexByte(rest, '.')
 	if !ok || at < 0 {
@@ -28,9 +28,9 @@ func (s Space) ParseInTimer(subject string) (in Inbound, id string, ok bool) {
 	return in, rest[at+1:], ok && rest[at+1:] != ""
 }
 
-// ParseInDue returns the inbound subject of a message that [Space.InTimer] has delivered. It reports
+// ParseDeferralDue returns the inbound subject of a message that [Space.DeferralTimer] has delivered. It reports
 // false for any other subject.
-func (s Space) ParseInDue(subject string) (inbound string, ok bool) {
+func (s Space) ParseDeferralDue(subject string) (inbound string, ok bool) {
 	rest, ok := strings.CutPrefix(subject, s.prefix+".due.")
 	if !ok {
 		return "", false

@@ -1,0 +1,42 @@
+package events
+
+import "slices"
+
+// Effect is what a tool may do to the world, and so what may happen after a crash while it ran.
+type Effect string
+
+// The effects, from the strictest.
+const (
+	EffectUnsafe     Effect = "unsafe"     // entered at most once; the default
+	EffectReplay     Effect = "replay"     // entered again only while it waits for an answer; the default of UI tools
+	EffectKeyed      Effect = "keyed"      // may be entered again with the same idempotency key
+	EffectIdempotent Effect = "idempotent" // entered at least once
+	EffectNone       Effect = "none"       // reads only; entered at least once
+)
+
+// Effects returns all effects, from the strictest.
+func Effects() []Effect {
+	return []Effect{EffectUnsafe, EffectReplay, EffectKeyed, EffectIdempotent, EffectNone}
+}
+
+// Reenterable reports whether a tool may be entered again after it has begun. An effect that this
+// version does not know is treated as unsafe.
+func (e Effect) Reenterable() bool {
+	switch e {
+	case EffectReplay, EffectKeyed, EffectIdempotent, EffectNone:
+		return true
+	case EffectUnsafe:
+	}
+	return false
+}
+
+// Stricter returns the effect that allows less. An effect that this version does not know is as strict
+// as unsafe; "" sets no limit.
+func (e Effect) Stricter(other Effect) Effect {
+	if other != "" && other.leniency() < e.leniency() {
+		return other
+	}
+	return e
+}
+
+func (e Effect) leniency() int { return max(0, slices.Index(Effects(), e)) }
