@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // F28: see docs/faults.md. The turn is in another pool than the one that answers the request.
@@ -49,7 +49,7 @@ func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
 				case <-ctx.Done():
 					return granted{}, ctx.Err()
 				}
-				said, err := ui.Ask[string](ctx, ui.Question{Component: "Grant", Payload: map[string]any{"text": "may I?"}})
+				said, err := tool.Ask[string](ctx, tool.Question{Component: "Grant", Payload: map[string]any{"text": "may I?"}})
 				return granted{said}, err
 			}
 			start(t, s, oneturn.Config{Pool: "gpu", Tools: []oneturn.Tool{

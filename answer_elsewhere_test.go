@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // untilStopped runs a worker until stop is called.
@@ -39,7 +39,7 @@ func TestAnswerIsKeptForAWorkerThatKnowsTheWorkflowWhileOthersRun(t *testing.T) 
 	requireDrained(t, s)
 	stop()
 
-	other := oneturn.NewTool("other", func(context.Context, struct{}) (string, error) { return "", tools.ErrParked }, oneturn.For("Other", "Other", "Other"))
+	other := oneturn.NewTool("other", func(context.Context, struct{}) (string, error) { return "", tool.ErrParked }, oneturn.For("Other", "Other", "Other"))
 	ignorant, err := oneturn.NewWorker(s.Connect(), oneturn.Config{Tools: []oneturn.Tool{other}, BindingGrace: -1})
 	require.NoError(t, err)
 	stop = untilStopped(t, ignorant)

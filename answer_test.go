@@ -19,7 +19,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 type wish struct {
@@ -35,7 +35,7 @@ func wishes(c oneturn.Config) (oneturn.Config, *atomic.Int64) {
 	entered := &atomic.Int64{}
 	grant := func(ctx context.Context, in wish) (granted, error) {
 		entered.Add(1)
-		said, err := ui.Ask[string](ctx, ui.Question{
+		said, err := tool.Ask[string](ctx, tool.Question{
 			Component: "Grant", Payload: map[string]any{"text": "may I?"}, Timeout: time.Duration(in.Within) * time.Millisecond,
 		})
 		return granted{said}, err

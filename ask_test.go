@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // inquirer is a worker configuration whose tool asks: it says what it was told.
@@ -28,7 +28,7 @@ func inquirer(effect oneturn.Effect, ask func(ctx context.Context) (string, erro
 }
 
 func whoAreYou(ctx context.Context) (string, error) {
-	return ui.Ask[string](ctx, ui.Question{Payload: map[string]any{"title": "Who are you?"}})
+	return tool.Ask[string](ctx, tool.Question{Payload: map[string]any{"title": "Who are you?"}})
 }
 
 // questions waits until so many questions of the chat are open.
@@ -97,11 +97,11 @@ func TestParkedTurnGoesOnInAnotherWorker(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		sure, err := ui.Ask[bool](ctx, ui.Question{Payload: map[string]any{"title": "Sure?"}})
+		sure, err := tool.Ask[bool](ctx, tool.Question{Payload: map[string]any{"title": "Sure?"}})
 		if err != nil || !sure {
 			return "", err
 		}
-		return oneturn.CallFrom(ctx).Agent + " met " + name, nil
+		return tool.Info(ctx).Agent + " met " + name, nil
 	}
 	config := inquirer(oneturn.Replay, ask)
 	config.ParkAfter = -1
@@ -163,8 +163,8 @@ func TestTimeToAnswerEndsByTheServersTimer(t *testing.T) {
 			t.Parallel()
 			s := server(t)
 			config := inquirer(oneturn.Replay, func(ctx context.Context) (string, error) {
-				_, err := ui.Ask[string](ctx, ui.Question{Timeout: time.Second})
-				if errors.Is(err, ui.ErrExpired) {
+				_, err := tool.Ask[string](ctx, tool.Question{Timeout: time.Second})
+				if errors.Is(err, tool.ErrExpired) {
 					return "nobody came", nil
 				}
 				return "", err

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // TestDrainOfAWorkerDoesNotWaitForABucketThatIsGone: the tool has run, and what it changed in the
@@ -22,11 +22,11 @@ func TestDrainOfAWorkerDoesNotWaitForABucketThatIsGone(t *testing.T) {
 	ran := make(chan struct{})
 	tool := oneturn.NewTool("note", func(ctx context.Context, _ map[string]any) (string, error) {
 		defer close(ran)
-		tools.Vars(ctx).Get("x")
+		tool.Vars(ctx).Get("x")
 		if err := js.DeleteKeyValue(ctx, "ONETURN_CONTEXT"); err != nil {
 			return "", err
 		}
-		return "done", tools.Vars(ctx).Set("x", "y")
+		return "done", tool.Vars(ctx).Set("x", "y")
 	}, oneturn.For("Hello", "Greeter", "Greeting"), oneturn.WithEffect(oneturn.Unsafe))
 	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{Tools: []oneturn.Tool{tool}, SoftStop: 500 * time.Millisecond})
 	require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // orphan is a turn as a worker leaves it that died inside the tool, and whose message is gone.
@@ -102,7 +103,7 @@ type fixer struct {
 
 func (f *fixer) config(effect oneturn.Effect) oneturn.Config {
 	fix := func(ctx context.Context, in greeting) (greeted, error) {
-		call := oneturn.CallFrom(ctx)
+		call := tool.Info(ctx)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.seen = append(f.seen, in.Name)

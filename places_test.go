@@ -11,6 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // places has the workers of the pool hold so many messages together at most. It returns how many of
@@ -91,7 +92,7 @@ func TestTurnThatWasPutAsideRunsWhenAWorkerKnowsItsWorkflow(t *testing.T) {
 	require.True(t, await(t, c, hello.TurnID).Success)
 	ran := make(chan string, 2*n)
 	start(t, s, oneturn.Config{BindingGrace: time.Hour, Tools: []oneturn.Tool{oneturn.NewTool("late", func(ctx context.Context, _ greeting) (string, error) {
-		ran <- oneturn.CallFrom(ctx).Turn.Turn
+		ran <- tool.Info(ctx).Turn
 		return "late", nil
 	}, oneturn.For("Nowhere", "Greeter", "Greeting"))}})
 	runs := 0

@@ -23,6 +23,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // Environment of a worker process: this test binary, started again.
@@ -63,7 +64,7 @@ func workerProcess(url string) error {
 	defer ledger.Close()
 	note := func(phase, chat, turn string) { fmt.Fprintf(ledger, "%s %d %s %s\n", phase, os.Getpid(), chat, turn) }
 	tool := oneturn.NewTool("work", func(ctx context.Context, in work) (string, error) {
-		id := oneturn.CallFrom(ctx).Turn
+		id := tool.Info(ctx)
 		note("enter", id.Chat, id.Turn)
 		select {
 		case <-time.After(time.Duration(in.Millis) * time.Millisecond):

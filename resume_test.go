@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tool"
 )
 
 func TestAnyoneMayAskForAResumeAndItDoesNothingToATurnThatRuns(t *testing.T) {
@@ -84,7 +85,7 @@ func TestCancelStopsTheToolOfATurnThatWasResumed(t *testing.T) {
 	s := server(t)
 	entered := make(chan string, 4)
 	hang := func(ctx context.Context, _ greeting) (greeted, error) {
-		entered <- oneturn.CallFrom(ctx).Turn.Turn
+		entered <- tool.Info(ctx).Turn
 		<-ctx.Done()
 		return greeted{}, ctx.Err()
 	}

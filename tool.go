@@ -40,8 +40,8 @@ type ToolOption func(*Tool)
 // NewTool makes a tool of a typed function. The structured data of the turn is checked
 // against the JSON Schema of In (fields by their json tags; a field without omitempty is
 // required), decoded into In, and Out becomes the payload of the response. Inside fn,
-// [tools.CallFrom] gives the ids, the idempotency key and the fencing token, and [tools.Vars]
-// the context variables.
+// package tool has the ids, the idempotency key, the context variables and all else that a
+// running tool uses.
 //
 // With [For] the tool is bound right away; without it a oneturn.yaml binds it by name
 // (`kind: go`). Mistakes are reported by [NewWorker].
@@ -79,7 +79,7 @@ func For(workflow, agent, model string) ToolOption {
 }
 
 // WithEffect says what a second run of the tool would do. Defaults to [Unsafe], with [WithUI] to
-// [Replay]: a tool that asks people (package ui) without a component of its own says Replay here.
+// [Replay]: a tool that asks people (package tool) without a component of its own says Replay here.
 func WithEffect(effect Effect) ToolOption {
 	return func(t *Tool) { t.declaration().Effect = effect }
 }
@@ -165,7 +165,3 @@ func checkTools(registered []Tool, set *bindings.Set) error {
 	}
 	return errors.Join(errs...)
 }
-
-// CallFrom returns the call that a tool runs for: its turn, idempotency key and fencing
-// token. It returns nil outside a tool.
-func CallFrom(ctx context.Context) *tools.Call { return tools.CallFrom(ctx) }

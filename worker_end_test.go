@@ -12,9 +12,9 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbox"
-	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // deleted deletes a stream; the worker has done nothing that needs it.
@@ -91,7 +91,7 @@ func TestWorkerEndsWhenTheContextBucketIsDeletedUnderARunningTool(t *testing.T) 
 	tool := oneturn.NewTool("note", func(ctx context.Context, _ map[string]any) (string, error) {
 		close(entered)
 		<-gone
-		return "done", tools.Vars(ctx).Set("x", "y")
+		return "done", tool.Vars(ctx).Set("x", "y")
 	}, oneturn.For("Hello", "Greeter", "Greeting"))
 	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{Tools: []oneturn.Tool{tool}, SoftStop: 100 * time.Millisecond, Slots: 1})
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/tool"
 )
 
 func TestTurnRunsItsGoToolAndEndsInItsResponse(t *testing.T) {
@@ -150,7 +150,7 @@ func TestContextChangesReachTheNextTurnThatBringsNoSnapshot(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	count := oneturn.NewTool("count", func(ctx context.Context, _ greeting) (string, error) {
-		vars := tools.Vars(ctx)
+		vars := tool.Vars(ctx)
 		n, _ := vars.Get("count")
 		vars.Remove("gone")
 		text := fmt.Sprintf("%vx", n)

@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/python"
 	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // TestGoOfTheQuestionsPageIsTheExample: the example's tests run it.
@@ -43,7 +44,7 @@ func TestPythonOfTheQuestionsPageAsks(t *testing.T) {
 	var desk oneturntest.Desk
 	for range 2 {
 		_, err := run(&desk)
-		require.ErrorIs(t, err, tools.ErrParked)
+		require.ErrorIs(t, err, tool.ErrParked)
 	}
 	asked := desk.Asked()
 	require.Len(t, asked, 1)

@@ -18,6 +18,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // Order is the input of the tool, and the model of the agent's output.
@@ -42,16 +43,16 @@ var errClosed = errors.New("the shop is closed")
 
 func placeOrder(shop Shop) func(context.Context, Order) (Receipt, error) {
 	return func(ctx context.Context, in Order) (Receipt, error) {
-		number, err := shop.Place(ctx, oneturn.CallFrom(ctx).IdempotencyKey, in)
+		number, err := shop.Place(ctx, tool.Info(ctx).IdempotencyKey, in)
 		switch {
 		case errors.Is(err, errClosed): // nothing has happened: it may be tried again
-			return Receipt{}, tools.RetryAfter(err, time.Second)
+			return Receipt{}, tool.RetryAfter(err, time.Second)
 		case err != nil:
 			return Receipt{}, err // tool_error
 		case number == "":
-			return Receipt{}, &events.Error{Code: events.CodeUserError, Msg: "there is no " + in.SKU}
+			return Receipt{}, tool.UserError("unknown article " + in.SKU)
 		}
-		if err := tools.Vars(ctx).Set("last_order", number); err != nil { // a context variable of the chat
+		if err := tool.Vars(ctx).Set("last_order", number); err != nil { // a context variable of the chat
 			return Receipt{}, err
 		}
 		return Receipt{Number: number, Message: "Order " + number + " is placed."}, nil
@@ -62,7 +63,7 @@ func placeOrder(shop Shop) func(context.Context, Order) (Receipt, error) {
 func small(_ context.Context, call *tools.Call) error {
 	count, _ := call.Args["count"].(json.Number)
 	if n, err := count.Int64(); err != nil || n > 100 {
-		return &guards.Refusal{Reason: "orders over 100 need a person"}
+		return tool.Refuse("orders over 100 need a person")
 	}
 	return nil
 }
@@ -121,7 +122,7 @@ func TestToolsOfThePageAboutGoWork(t *testing.T) {
 		code               events.Code
 	}{
 		{"t1", "OrderAgent", "Order", map[string]any{"sku": "tea", "count": 2}, "Order A-1 is placed.", ""},
-		{"t2", "OrderAgent", "Order", map[string]any{"sku": "moon", "count": 1}, "there is no moon", events.CodeUserError},
+		{"t2", "OrderAgent", "Order", map[string]any{"sku": "moon", "count": 1}, "unknown article moon", events.CodeUserError},
 		{"t3", "OrderAgent", "Order", map[string]any{"sku": "tea", "count": 101}, "orders over 100 need a person", events.CodeGuardrail},
 		{"t4", "PriceAgent", "Price", map[string]any{"sku": "tea", "count": 1}, "", ""},
 	} {

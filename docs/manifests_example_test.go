@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/tool"
 )
 
 type charge struct {
@@ -31,18 +30,18 @@ var errBusy = errors.New("the bank is busy")
 func chargeTool(pay func(ctx context.Context, key, customer string, cents int) error) oneturn.Tool {
 	return oneturn.NewTool("charge", func(ctx context.Context, in charge) (map[string]any, error) {
 		if in.Cents <= 0 {
-			return nil, &events.Error{Code: events.CodeUserError, Msg: "the amount must be positive"}
+			return nil, tool.UserError("the amount must be positive")
 		}
-		call := oneturn.CallFrom(ctx)
+		call := tool.Info(ctx)
 		err := pay(ctx, call.IdempotencyKey, in.Customer, in.Cents)
 		if errors.Is(err, errBusy) {
-			return nil, tools.Retryable(err) // nothing has happened: try again
+			return nil, tool.Retryable(err) // nothing has happened: try again
 		}
 		if err != nil {
 			return nil, err
 		}
-		err = tools.Vars(ctx).Set("paid_cents", in.Cents)
-		message := fmt.Sprintf("Thank you, %s: %d items, chat %s.", in.Customer, len(in.Items), call.Turn.Chat)
+		err = tool.Vars(ctx).Set("paid_cents", in.Cents)
+		message := fmt.Sprintf("Thank you, %s: %d items, chat %s.", in.Customer, len(in.Items), call.Chat)
 		return map[string]any{"status": "success", "message": message}, err
 	},
 		oneturn.For("Shop", "Cashier", "Charge"), oneturn.WithEffect(oneturn.Keyed),

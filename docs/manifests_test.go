@@ -16,8 +16,8 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // folderOf writes the blocks of a page that begin with a file name, and returns the folder.
@@ -100,13 +100,13 @@ func TestToolInGoOfThePageRuns(t *testing.T) {
 // TestFieldsOfACallThatThePageNamesAreThere compares with the struct.
 func TestFieldsOfACallThatThePageNamesAreThere(t *testing.T) {
 	t.Parallel()
-	_, table, ok := strings.Cut(text(t, "manifests.md"), "`oneturn.CallFrom(ctx)` has ")
+	_, table, ok := strings.Cut(text(t, "manifests.md"), "`tool.Info(ctx)` has ")
 	require.True(t, ok)
 	table, _, _ = strings.Cut(table, "\n\n")
 	names := regexp.MustCompile("`([A-Z][A-Za-z.]+)`").FindAllStringSubmatch(table, -1)
 	require.Greater(t, len(names), 8)
 	for _, m := range names {
-		at := reflect.TypeFor[tools.Call]()
+		at := reflect.TypeFor[tool.CallInfo]()
 		for step := range strings.SplitSeq(m[1], ".") {
 			field, ok := at.FieldByName(step)
 			require.True(t, ok, m[1])

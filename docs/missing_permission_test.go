@@ -10,9 +10,8 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // without takes one right away from the role worker.
@@ -36,12 +35,12 @@ type noted struct {
 
 // noteDown changes a context variable and returns more than a record holds.
 func noteDown(ctx context.Context, in noted) (string, error) {
-	return strings.Repeat(in.Text, handlers.InlineLimit), tools.Vars(ctx).Set("last", in.Text)
+	return strings.Repeat(in.Text, handlers.InlineLimit), tool.Vars(ctx).Set("last", in.Text)
 }
 
 // askSoon asks a question that expires at once.
 func askSoon(ctx context.Context, in noted) (string, error) {
-	return ui.Ask[string](ctx, ui.Question{Component: "Card", Payload: map[string]any{"text": in.Text}, Timeout: time.Millisecond})
+	return tool.Ask[string](ctx, tool.Question{Component: "Card", Payload: map[string]any{"text": in.Text}, Timeout: time.Millisecond})
 }
 
 // F25: a worker that lacks one right says within ten seconds of its first turn which subject it

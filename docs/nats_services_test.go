@@ -16,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/natstool"
 	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/tool"
 )
 
 func TestManifestOfTheServicesPageIsFine(t *testing.T) {
@@ -58,7 +59,7 @@ func TestRightsOfTheServicesPageAreEnough(t *testing.T) {
 	order := &tools.Call{Name: "place_order", Args: map[string]any{"item": "tea", "count": "50"}, IdempotencyKey: "0123456789", Host: desk}
 	desk.NewRun()
 	_, err = invoke(&target.NATS{Service: "warehouse", Endpoint: "place_order"}, order)
-	require.ErrorIs(t, err, tools.ErrParked)
+	require.ErrorIs(t, err, tool.ErrParked)
 	desk.Answer("approve", map[string]any{"approved": true})
 	desk.NewRun()
 	result, err = invoke(&target.NATS{Service: "warehouse", Endpoint: "place_order"}, order)

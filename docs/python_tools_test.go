@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/python"
 	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/tool"
 )
 
 func TestOrderReservesOnceAndAsksTwice(t *testing.T) {
@@ -28,10 +29,10 @@ func TestOrderReservesOnceAndAsksTwice(t *testing.T) {
 		})
 	}
 	_, err := run()
-	require.ErrorIs(t, err, tools.ErrParked)
+	require.ErrorIs(t, err, tool.ErrParked)
 	desk.Answer("confirm", map[string]any{"yes": true})
 	_, err = run()
-	require.ErrorIs(t, err, tools.ErrParked)
+	require.ErrorIs(t, err, tool.ErrParked)
 	desk.Answer("1", "Leave it at the door.")
 	result, err := run()
 	require.NoError(t, err)

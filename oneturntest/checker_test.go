@@ -11,9 +11,9 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tool"
 )
 
 func ExampleCheck() {
@@ -221,7 +221,7 @@ func TestLedgerKeepsWhatSeveralWritersAppendAndIgnoresATornLine(t *testing.T) {
 	for range 2 {
 		l, err := oneturntest.OpenLedger(path)
 		require.NoError(t, err)
-		call := &tools.Call{Turn: events.TurnID{App: "a", Chat: "c", Turn: "t"}, Epoch: 2, FencingToken: 7, IdempotencyKey: "k"}
+		call := tool.CallInfo{App: "a", Chat: "c", Turn: "t", Epoch: 2, FencingToken: 7, IdempotencyKey: "k"}
 		require.NoError(t, l.Enter(call))
 		require.NoError(t, l.Exit(call))
 		require.NoError(t, l.Close())

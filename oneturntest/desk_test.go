@@ -13,13 +13,13 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 func publish(ctx context.Context, title string) (string, error) {
-	agreed, err := ui.Ask[bool](ctx, ui.Question{Tool: "Approval", Payload: map[string]any{"title": title}})
+	agreed, err := tool.Ask[bool](ctx, tool.Question{Tool: "Approval", Payload: map[string]any{"title": title}})
 	switch {
-	case errors.Is(err, ui.ErrExpired):
+	case errors.Is(err, tool.ErrExpired):
 		return "nobody decided", nil
 	case err != nil:
 		return "", err
@@ -33,7 +33,7 @@ func publish(ctx context.Context, title string) (string, error) {
 func ExampleDesk() {
 	var desk oneturntest.Desk
 	_, err := oneturntest.CallTool(context.Background(), &desk, publish, "News")
-	fmt.Println(errors.Is(err, ui.ErrParked), string(desk.Asked()[0].Question.Payload))
+	fmt.Println(errors.Is(err, tool.ErrParked), string(desk.Asked()[0].Question.Payload))
 
 	desk.Answer("Approval", true)
 	result, err := oneturntest.CallTool(context.Background(), &desk, publish, "News")
@@ -52,7 +52,7 @@ func TestDeskHandsAnswersOutByIDBeforeTool(t *testing.T) {
 	got, err := oneturntest.CallTool(t.Context(), &desk, func(ctx context.Context, n int) ([]string, error) {
 		var got []string
 		for range n {
-			s, err := ui.Ask[string](ctx, ui.Question{Tool: "Pick"})
+			s, err := tool.Ask[string](ctx, tool.Question{Tool: "Pick"})
 			if err != nil {
 				return nil, err
 			}
@@ -92,8 +92,8 @@ func TestDeskFailsTheTestWhoseAnswerDoesNotFit(t *testing.T) {
 func TestDeskFindsThatTheOrderOfQuestionsChanged(t *testing.T) {
 	t.Parallel()
 	var desk oneturntest.Desk
-	ask := func(ctx context.Context, tool string) (any, error) {
-		return ui.Ask[any](ctx, ui.Question{Tool: tool, Payload: map[string]int{tool: desk.Runs()}})
+	ask := func(ctx context.Context, id string) (any, error) {
+		return tool.Ask[any](ctx, tool.Question{Tool: id, Payload: map[string]int{id: desk.Runs()}})
 	}
 	for range 2 { // another payload is the same question
 		_, err := oneturntest.CallTool(t.Context(), &desk, ask, "A")
@@ -108,10 +108,10 @@ func TestDeskFindsThatTheOrderOfQuestionsChanged(t *testing.T) {
 func TestDeskInterruptsAToolThatIsCalledAgainBehindItsLastAnswer(t *testing.T) {
 	t.Parallel()
 	two := func(ctx context.Context, _ any) (string, error) {
-		if _, err := ui.Ask[bool](ctx, ui.Question{Name: "a/1"}); err != nil {
+		if _, err := tool.Ask[bool](ctx, tool.Question{Name: "a/1"}); err != nil {
 			return "", err
 		}
-		return ui.Ask[string](ctx, ui.Question{})
+		return tool.Ask[string](ctx, tool.Question{})
 	}
 	var desk oneturntest.Desk
 	desk.Answer("a/1", true)

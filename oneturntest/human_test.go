@@ -17,7 +17,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 type order struct {
@@ -30,11 +30,11 @@ type approval struct {
 
 // approve asks for an approval, and a key for what is approved.
 func approve(ctx context.Context, in order) (string, error) {
-	said, err := ui.Ask[approval](ctx, ui.Question{Tool: "approve_order", Component: "Approval", Payload: in})
+	said, err := tool.Ask[approval](ctx, tool.Question{Tool: "approve_order", Component: "Approval", Payload: in})
 	if err != nil || said.Status != "approved" {
 		return said.Status, err
 	}
-	key, err := ui.Ask[string](ctx, ui.Question{Tool: "get_key", Component: "KeyForm"})
+	key, err := tool.Ask[string](ctx, tool.Question{Tool: "get_key", Component: "KeyForm"})
 	return said.Status + " with " + key, err
 }
 

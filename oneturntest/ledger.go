@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // Phases of a [LedgerEntry].
@@ -57,27 +57,27 @@ func (l *Ledger) Close() error {
 }
 
 // Enter notes that the tool of a call was entered.
-func (l *Ledger) Enter(call *tools.Call) error { return l.note(PhaseEnter, "", call) }
+func (l *Ledger) Enter(call tool.CallInfo) error { return l.note(PhaseEnter, "", call) }
 
 // Exit notes that the tool of a call is about to return.
-func (l *Ledger) Exit(call *tools.Call) error { return l.note(PhaseExit, "", call) }
+func (l *Ledger) Exit(call tool.CallInfo) error { return l.note(PhaseExit, "", call) }
 
 // Ask notes that the tool is about to ask a question: its name or, without one, its number.
-func (l *Ledger) Ask(call *tools.Call, question string) error {
+func (l *Ledger) Ask(call tool.CallInfo, question string) error {
 	return l.note(PhaseAsk, question, call)
 }
 
 // Answered notes that the tool was handed the answer to a question, or heard that its time is over.
-func (l *Ledger) Answered(call *tools.Call, question string) error {
+func (l *Ledger) Answered(call tool.CallInfo, question string) error {
 	return l.note(PhaseAnswered, question, call)
 }
 
 // Step notes, in the step, that it was entered.
-func (l *Ledger) Step(call *tools.Call, name string) error { return l.note(PhaseStep, name, call) }
+func (l *Ledger) Step(call tool.CallInfo, name string) error { return l.note(PhaseStep, name, call) }
 
-func (l *Ledger) note(phase, name string, call *tools.Call) error {
+func (l *Ledger) note(phase, name string, call tool.CallInfo) error {
 	line, err := json.Marshal(LedgerEntry{
-		Phase: phase, Name: name, App: call.Turn.App, Chat: call.Turn.Chat, Run: call.Turn.Run, Turn: call.Turn.Turn,
+		Phase: phase, Name: name, App: call.App, Chat: call.Chat, Run: call.Run, Turn: call.Turn,
 		Key: call.IdempotencyKey, Token: call.FencingToken, Epoch: call.Epoch, PID: os.Getpid(), UnixNS: time.Now().UnixNano(),
 	})
 	if err != nil {

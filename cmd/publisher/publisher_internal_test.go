@@ -16,9 +16,8 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
-	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 func TestMain(m *testing.M) {
@@ -73,7 +72,7 @@ func greet(ctx context.Context, in greeting) (greeted, error) {
 		<-ctx.Done()
 		return greeted{}, context.Cause(ctx)
 	case "Bob":
-		if err := tools.Vars(ctx).Set("greeted", in.Name); err != nil {
+		if err := tool.Vars(ctx).Set("greeted", in.Name); err != nil {
 			return greeted{}, err
 		}
 	}
@@ -90,7 +89,7 @@ type approval struct {
 
 // approve asks the user of the turn.
 func approve(ctx context.Context, in order) (greeted, error) {
-	said, err := ui.Ask[approval](ctx, ui.Question{Component: "OrderApproval", Payload: in, Timeout: time.Hour, Secret: in.Item == "key"})
+	said, err := tool.Ask[approval](ctx, tool.Question{Component: "OrderApproval", Payload: in, Timeout: time.Hour, Secret: in.Item == "key"})
 	if err != nil {
 		return greeted{}, err
 	}

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/turn"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // Post is the input of the tool, and the model of the agent's output.
@@ -32,18 +31,18 @@ type Press struct {
 
 // Approve saves a draft, asks, and publishes it if the answer is yes.
 func (p Press) Approve(ctx context.Context, in Post) (map[string]any, error) {
-	draft, err := turn.Step(ctx, "save the draft", func(ctx context.Context) (int, error) { return p.Save(ctx, in) })
+	draft, err := tool.Step(ctx, "save the draft", func(ctx context.Context) (int, error) { return p.Save(ctx, in) })
 	if err != nil {
 		return nil, err
 	}
-	decision, err := ui.Ask[Decision](ctx, ui.Question{
+	decision, err := tool.Ask[Decision](ctx, tool.Question{
 		Payload: map[string]any{"title": in.Title, "body": in.Body, "draft": draft},
 		Timeout: 24 * time.Hour,
 	})
 	switch {
-	case errors.Is(err, ui.ErrExpired):
-		return map[string]any{"status": "cancelled", "message": fmt.Sprintf("Nobody decided within a day: draft %d stays one.", draft)}, nil
-	case err != nil: // also ui.ErrParked: the answer runs the tool again
+	case errors.Is(err, tool.ErrExpired):
+		return map[string]any{"status": "cancelled", "message": fmt.Sprintf("No decision within a day: draft %d is not published.", draft)}, nil
+	case err != nil: // also tool.ErrParked: the answer runs the tool again
 		return nil, err
 	case decision.Status != "approved":
 		return map[string]any{"status": "cancelled", "message": "Not published: " + decision.Comment}, nil

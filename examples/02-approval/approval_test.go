@@ -8,7 +8,7 @@ import (
 
 	approval "github.com/oneturn/oneturn/examples/02-approval"
 	"github.com/oneturn/oneturn/oneturntest"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // press counts what it is told.
@@ -32,7 +32,7 @@ func TestPostIsPublishedOnceThoughTheToolRunsAgain(t *testing.T) {
 	var desk oneturntest.Desk // a person who has not answered yet
 	for range 3 {
 		_, err := oneturntest.CallTool(t.Context(), &desk, p.Approve, approval.Post{Title: "Spring sale"})
-		require.ErrorIs(t, err, ui.ErrParked)
+		require.ErrorIs(t, err, tool.ErrParked)
 	}
 	require.Len(t, desk.Asked(), 1)
 
@@ -46,8 +46,8 @@ func TestPostIsPublishedOnceThoughTheToolRunsAgain(t *testing.T) {
 func TestPostStaysADraftWithoutAYes(t *testing.T) {
 	t.Parallel()
 	for want, script := range map[string]func(*oneturntest.Desk){
-		"Not published: too loud":                          func(d *oneturntest.Desk) { d.Answer("1", approval.Decision{Status: "rejected", Comment: "too loud"}) },
-		"Nobody decided within a day: draft 42 stays one.": func(d *oneturntest.Desk) { d.Expire("1") },
+		"Not published: too loud":                              func(d *oneturntest.Desk) { d.Answer("1", approval.Decision{Status: "rejected", Comment: "too loud"}) },
+		"No decision within a day: draft 42 is not published.": func(d *oneturntest.Desk) { d.Expire("1") },
 	} {
 		p, _, published := press()
 		var desk oneturntest.Desk

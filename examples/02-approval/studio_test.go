@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/python"
 	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // studio runs a tool of the folder, as it stands there, for a person who answers by a script.
@@ -51,7 +52,7 @@ func (s *studio) run() (tools.Result, error) {
 func (s *studio) parks() tools.Question {
 	s.t.Helper()
 	_, err := s.run()
-	require.ErrorIs(s.t, err, tools.ErrParked)
+	require.ErrorIs(s.t, err, tool.ErrParked)
 	asked := s.desk.Asked()
 	last := asked[len(asked)-1]
 	require.True(s.t, last.Open)

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // Ticket is the input of the tool, and the model of the agent's output.
@@ -21,7 +21,7 @@ type Desk struct{ Dir string }
 
 // Open opens a ticket, or finds the one that an earlier run of the turn has opened.
 func (d Desk) Open(ctx context.Context, in Ticket) (string, error) {
-	file := filepath.Join(d.Dir, oneturn.CallFrom(ctx).IdempotencyKey)
+	file := filepath.Join(d.Dir, tool.Info(ctx).IdempotencyKey)
 	if err := os.WriteFile(file, []byte(in.Title), 0o600); err != nil {
 		return "", fmt.Errorf("open a ticket: %w", err)
 	}
@@ -35,7 +35,7 @@ func Tool(open func(context.Context, Ticket) (string, error)) oneturn.Tool {
 
 // Close asks the user whether the ticket may be closed.
 func Close(ctx context.Context, in Ticket) (string, error) {
-	yes, err := ui.Ask[bool](ctx, ui.Question{Component: "Confirm", Payload: in})
+	yes, err := tool.Ask[bool](ctx, tool.Question{Component: "Confirm", Payload: in})
 	switch {
 	case err != nil:
 		return "", err

@@ -19,6 +19,7 @@ import (
 	tickets "github.com/oneturn/oneturn/examples/07-test-your-tool"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tool"
 )
 
 func TestMain(m *testing.M) {
@@ -43,7 +44,7 @@ func worker(ctx context.Context) error {
 	defer ledger.Close()
 	desk := tickets.Desk{Dir: os.Getenv("TEST_DESK")}
 	open := func(ctx context.Context, in tickets.Ticket) (string, error) {
-		call := oneturn.CallFrom(ctx)
+		call := tool.Info(ctx)
 		if err := ledger.Enter(call); err != nil {
 			return "", err
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // approval is the model of turns whose tool asks a person.
@@ -36,11 +36,11 @@ type handed struct {
 
 // approve is the Go tool that asks one question.
 func approve(ctx context.Context, a approval) (handed, error) {
-	q := ui.Question{Component: "Approval", Payload: map[string]any{"subject": a.Ticket.Subject, "reply": a.Ticket.Reply}}
+	q := tool.Question{Component: "Approval", Payload: map[string]any{"subject": a.Ticket.Subject, "reply": a.Ticket.Reply}}
 	if a.Until > 0 {
 		q.Timeout = max(time.Until(time.Unix(0, a.Until)), time.Nanosecond)
 	}
-	if _, err := ui.Ask[decision](ctx, q); err != nil && !errors.Is(err, ui.ErrExpired) {
+	if _, err := tool.Ask[decision](ctx, q); err != nil && !errors.Is(err, tool.ErrExpired) {
 		return handed{}, err
 	}
 	return handed{"success", time.Now().UnixNano()}, nil

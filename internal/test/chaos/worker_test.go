@@ -21,9 +21,8 @@ import (
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/internal/test/soak"
-	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // Environment of a worker process.
@@ -124,7 +123,7 @@ type input struct {
 // work is the tool: a line in the ledger, some time, a line in the ledger.
 func work(ledger *oneturntest.Ledger) func(context.Context, input) (string, error) {
 	return func(ctx context.Context, in input) (string, error) {
-		call := oneturn.CallFrom(ctx)
+		call := tool.Info(ctx)
 		if err := ledger.Enter(call); err != nil {
 			return "", err
 		}
@@ -149,12 +148,12 @@ func work(ledger *oneturntest.Ledger) func(context.Context, input) (string, erro
 }
 
 // confirm asks somebody.
-func confirm(ctx context.Context, ledger *oneturntest.Ledger, call *tools.Call) error {
+func confirm(ctx context.Context, ledger *oneturntest.Ledger, call tool.CallInfo) error {
 	const only = "1"
 	if err := ledger.Ask(call, only); err != nil {
 		return err
 	}
-	if _, err := ui.Ask[string](ctx, ui.Question{Tool: "Confirm"}); err != nil {
+	if _, err := tool.Ask[string](ctx, tool.Question{Tool: "Confirm"}); err != nil {
 		return err
 	}
 	return ledger.Answered(call, only)

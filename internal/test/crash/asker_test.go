@@ -14,15 +14,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/turn"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // behind is the point of a tool behind its last answer.
@@ -44,14 +42,14 @@ type decision struct {
 // ledger.
 func ask(ledger *oneturntest.Ledger, effect string) func(context.Context, questions) (string, error) {
 	return func(ctx context.Context, in questions) (string, error) {
-		call := oneturn.CallFrom(ctx)
+		call := tool.Info(ctx)
 		if err := ledger.Enter(call); err != nil {
 			return "", err
 		}
-		if _, err := turn.Step(ctx, "reserve", func(context.Context) (int, error) { return 1, ledger.Step(call, "reserve") }); err != nil {
+		if _, err := tool.Step(ctx, "reserve", func(context.Context) (int, error) { return 1, ledger.Step(call, "reserve") }); err != nil {
 			return "", err
 		}
-		if _, err := ui.Show(ctx, ui.Surface{Tool: "Plan"}); err != nil {
+		if _, err := tool.Show(ctx, tool.Surface{Tool: "Plan"}); err != nil {
 			return "", err
 		}
 		for n := range in.Questions {
@@ -59,17 +57,17 @@ func ask(ledger *oneturntest.Ledger, effect string) func(context.Context, questi
 			if err := ledger.Ask(call, id); err != nil {
 				return "", err
 			}
-			_, err := ui.Ask[decision](ctx, ui.Question{
+			_, err := tool.Ask[decision](ctx, tool.Question{
 				Tool: "Confirm", Payload: map[string]any{"number": n + 1, "at": time.Now()}, Timeout: time.Duration(in.Within) * time.Millisecond,
 			})
-			if err != nil && !errors.Is(err, ui.ErrExpired) {
+			if err != nil && !errors.Is(err, tool.ErrExpired) {
 				return "", err
 			}
 			if err := ledger.Answered(call, id); err != nil {
 				return "", err
 			}
 		}
-		failpoint.Hit(behind, effect, subjects.TurnKey(call.Turn.App, call.Turn.Chat, call.Turn.Run, call.Turn.Turn).String())
+		failpoint.Hit(behind, effect, subjects.TurnKey(call.App, call.Chat, call.Run, call.Turn).String())
 		select {
 		case <-time.After(time.Duration(in.Millis) * time.Millisecond):
 		case <-ctx.Done():

@@ -16,8 +16,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/mcptool"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // server is an MCP server with the tool.
@@ -44,7 +44,7 @@ func (c *counterpart) answerMCP(ctx context.Context, req *mcp.CallToolRequest) (
 
 // askMCP is the tool that asks, as servers do since 2026-07-28: a call ends with a question, and
 // the next one brings the answer and the names of all questions so far.
-func (c *counterpart) askMCP(ctx context.Context, req *mcp.CallToolRequest, j job, call *tools.Call) (*mcp.CallToolResult, error) {
+func (c *counterpart) askMCP(ctx context.Context, req *mcp.CallToolRequest, j job, call tool.CallInfo) (*mcp.CallToolResult, error) {
 	asked := strings.FieldsFunc(req.Params.RequestState, func(r rune) bool { return r == ' ' })
 	if len(asked) == 0 {
 		if err := c.ledger.Enter(call); err != nil {

@@ -14,10 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // Environment of a counterpart: a process with the tools that workers call.
@@ -75,12 +74,12 @@ func serve(kind string) error {
 }
 
 // parse reads a job, and the call that it belongs to by what its kind tells of that.
-func parse(args []byte, key, token, epoch string) (job, *tools.Call, error) {
+func parse(args []byte, key, token, epoch string) (job, tool.CallInfo, error) {
 	var j job
 	if err := json.Unmarshal(args, &j); err != nil {
-		return j, nil, err
+		return j, tool.CallInfo{}, err
 	}
-	call := &tools.Call{Turn: events.TurnID{App: "app", Chat: j.Chat, Turn: j.Turn}, IdempotencyKey: key}
+	call := tool.CallInfo{App: "app", Chat: j.Chat, Turn: j.Turn, IdempotencyKey: key}
 	var errs [2]error
 	call.FencingToken, errs[0] = strconv.ParseUint(token, 10, 64)
 	call.Epoch, errs[1] = strconv.Atoi(epoch)
@@ -92,7 +91,7 @@ const result = `{"done":true}`
 
 // work is the tool: a line in the ledger, some time, a line in the ledger. ask asks a question of
 // this name and waits for what is answered; it is nil where the kind cannot ask.
-func (c *counterpart) work(ctx context.Context, j job, call *tools.Call, ask func(ctx context.Context, name string) error) error {
+func (c *counterpart) work(ctx context.Context, j job, call tool.CallInfo, ask func(ctx context.Context, name string) error) error {
 	if err := c.ledger.Enter(call); err != nil {
 		return err
 	}

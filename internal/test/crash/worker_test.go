@@ -20,9 +20,9 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/test/mutants"
-	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // Environment of a worker process: this test binary, started again.
@@ -143,11 +143,11 @@ type input struct {
 // work is the tool: a line in the ledger, some time, a line in the ledger.
 func work(ledger *oneturntest.Ledger, effect string) func(context.Context, input) (string, error) {
 	return func(ctx context.Context, in input) (string, error) {
-		call := oneturn.CallFrom(ctx)
+		call := tool.Info(ctx)
 		if err := ledger.Enter(call); err != nil {
 			return "", err
 		}
-		key := subjects.TurnKey(call.Turn.App, call.Turn.Chat, call.Turn.Run, call.Turn.Turn).String()
+		key := subjects.TurnKey(call.App, call.Chat, call.Run, call.Turn).String()
 		failpoint.Hit(inTool, effect, key)
 		select {
 		case <-time.After(time.Duration(in.Millis) * time.Millisecond):
@@ -155,7 +155,7 @@ func work(ledger *oneturntest.Ledger, effect string) func(context.Context, input
 			return "", ctx.Err()
 		}
 		if in.Vars {
-			if err := tools.Vars(ctx).Set("last", call.Turn.Turn); err != nil {
+			if err := tool.Vars(ctx).Set("last", call.Turn); err != nil {
 				return "", err
 			}
 		}

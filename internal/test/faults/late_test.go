@@ -9,6 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // F04: a tool ignores the end of its context and returns when its turn has long ended. The
@@ -18,7 +19,7 @@ func TestToolThatReturnsAfterItsTimeoutChangesNothing(t *testing.T) {
 	r := newRig(t)
 	release := make(chan struct{})
 	deaf := oneturn.NewTool("deaf", func(ctx context.Context, _ work) (string, error) {
-		call := oneturn.CallFrom(ctx)
+		call := tool.Info(ctx)
 		if err := r.ledger.Enter(call); err != nil {
 			return "", err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tool"
 )
 
 func TestMain(m *testing.M) { oneturntest.VerifyNoLeaks(m) }
@@ -73,7 +74,7 @@ func (r *rig) tool(workflow, effect string) oneturn.Tool {
 // redeclared is the tool that was declared with one effect and has another now.
 func (r *rig) redeclared(workflow, effect, now string) oneturn.Tool {
 	return oneturn.NewTool("work_"+effect, func(ctx context.Context, in work) (string, error) {
-		call := oneturn.CallFrom(ctx)
+		call := tool.Info(ctx)
 		if err := r.ledger.Enter(call); err != nil {
 			return "", err
 		}

@@ -13,17 +13,17 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // confirm is a tool that asks somebody and waits.
 func (r *rig) confirm(effect string) oneturn.Tool {
 	return oneturn.NewTool("confirm", func(ctx context.Context, _ work) (string, error) {
-		call := oneturn.CallFrom(ctx)
+		call := tool.Info(ctx)
 		if err := r.ledger.Enter(call); err != nil {
 			return "", err
 		}
-		answer, err := ui.Ask[string](ctx, ui.Question{Tool: "Confirm"})
+		answer, err := tool.Ask[string](ctx, tool.Question{Tool: "Confirm"})
 		if err != nil {
 			return "", err
 		}

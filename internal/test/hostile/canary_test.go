@@ -17,9 +17,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/internal/test/harness"
-	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tool"
 )
 
 const pythonTools = `
@@ -51,7 +51,7 @@ func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) {
 	fail := func(_ context.Context, in echo) (any, error) {
 		switch {
 		case strings.Contains(in.Text, "retry"):
-			return nil, tools.Retryable(errors.New("failed on " + in.Text))
+			return nil, tool.Retryable(errors.New("failed on " + in.Text))
 		case strings.Contains(in.Text, "panic"):
 			panic("failed on " + in.Text)
 		case strings.Contains(in.Text, "type"):

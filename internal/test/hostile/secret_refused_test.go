@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/test/harness"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // TestNamesOfARefusedSecretAnswerAreShownToNobody: a form of names and secrets is filled in the wrong
@@ -25,7 +25,7 @@ func TestNamesOfARefusedSecretAnswerAreShownToNobody(t *testing.T) {
 	keys, err := secrets.LoadOrMake(filepath.Join(t.TempDir(), "k"))
 	require.NoError(t, err)
 	ask := func(ctx context.Context, _ echo) (string, error) {
-		_, err := ui.Ask[map[string]map[string]string](ctx, ui.Question{Name: "key", Payload: map[string]any{"label": "your keys"}, Secret: true})
+		_, err := tool.Ask[map[string]map[string]string](ctx, tool.Question{Name: "key", Payload: map[string]any{"label": "your keys"}, Secret: true})
 		return "thanks", err
 	}
 	l := newLabOf(t, oneturn.Config{

@@ -23,11 +23,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/test/harness"
-	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
-	steps "github.com/oneturn/oneturn/turn"
-	"github.com/oneturn/oneturn/ui"
+	"github.com/oneturn/oneturn/tool"
 )
 
 const secretManifest = `tools:
@@ -72,12 +70,12 @@ type typed struct {
 
 // goTalk is talk in Go.
 func goTalk(ctx context.Context) (string, error) {
-	answer, err := ui.Ask[typed](ctx, ui.Question{Name: "key", Tool: "APIKey", Payload: map[string]any{"label": "API key"}, Secret: true})
+	answer, err := tool.Ask[typed](ctx, tool.Question{Name: "key", Tool: "APIKey", Payload: map[string]any{"label": "API key"}, Secret: true})
 	if err != nil {
 		return "", err
 	}
-	err = errors.Join(tools.Vars(ctx).Set("go_key", answer.Key), ui.Progress(ctx, 50, "log in with "+answer.Key))
-	_, errShow := ui.Show(ctx, ui.Surface{Tool: "Card", Payload: map[string]any{"used": answer.Key}})
+	err = errors.Join(tool.Vars(ctx).Set("go_key", answer.Key), tool.Progress(ctx, 50, "log in with "+answer.Key))
+	_, errShow := tool.Show(ctx, tool.Surface{Tool: "Card", Payload: map[string]any{"used": answer.Key}})
 	token, errStep := login(ctx, answer.Key)
 	if err = errors.Join(err, errShow, errStep); err != nil {
 		return "", err
@@ -85,12 +83,12 @@ func goTalk(ctx context.Context) (string, error) {
 	if !strings.HasSuffix(token, "-end") {
 		return "", fmt.Errorf("the step came back as %d bytes that it has not stored", len(token))
 	}
-	_, err = ui.Ask[bool](ctx, ui.Question{Name: "sure", Tool: "Sure", Payload: map[string]any{"question": "use " + answer.Key + "?"}})
+	_, err = tool.Ask[bool](ctx, tool.Question{Name: "sure", Tool: "Sure", Payload: map[string]any{"question": "use " + answer.Key + "?"}})
 	return answer.Key, err
 }
 
 func login(ctx context.Context, key string) (string, error) {
-	return steps.Step(ctx, "login", func(context.Context) (string, error) { return "token of " + key, nil })
+	return tool.Step(ctx, "login", func(context.Context) (string, error) { return "token of " + key, nil })
 }
 
 func goOK(ctx context.Context, _ echo) (map[string]any, error) {

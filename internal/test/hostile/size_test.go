@@ -16,9 +16,9 @@ import (
 	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
+	"github.com/oneturn/oneturn/tool"
 )
 
 // order says what the tool of these tests shall return.
@@ -46,10 +46,10 @@ func deliver(ctx context.Context, in order) (any, error) {
 	case "panic":
 		panic(text)
 	case "variables":
-		return "set", tools.Vars(ctx).Set("x", text)
+		return "set", tool.Vars(ctx).Set("x", text)
 	case "names":
 		for i := range in.Size {
-			if err := tools.Vars(ctx).Set(fmt.Sprintf("%0200d", i), true); err != nil {
+			if err := tool.Vars(ctx).Set(fmt.Sprintf("%0200d", i), true); err != nil {
 				return nil, err
 			}
 		}
@@ -226,7 +226,7 @@ func TestH02WidestTurnEndsThoughItsEventsHoldMoreThanItself(t *testing.T) {
 func TestH01ContextVariablesOfTheLargestSizeReachTheTool(t *testing.T) {
 	t.Parallel()
 	size := oneturn.NewTool("size", func(ctx context.Context, _ echo) (int, error) {
-		v, _ := tools.Vars(ctx).Get("big")
+		v, _ := tool.Vars(ctx).Get("big")
 		s, _ := v.(string)
 		return len(s), nil
 	}, oneturn.For("Echo", "Echoer", "Said"))

@@ -1,0 +1,48 @@
+package tool
+
+import (
+	"context"
+
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// Surface is what [Show] displays. The fields are those of a [Question].
+type Surface struct {
+	Name, Tool, Component, Display string
+	Payload                        any
+}
+
+// Show displays a component without asking and returns its id, for [Dismiss]. A repeated run
+// displays nothing twice.
+func Show(ctx context.Context, s Surface) (id string, err error) {
+	const op = "tool.Show"
+	host, err := numberedHost(ctx, op, s.Name)
+	if err != nil {
+		return "", err
+	}
+	payload, err := object(op, s.Payload)
+	if err != nil {
+		return "", err
+	}
+	return host.Show(ctx, tools.Surface{Name: s.Name, Tool: s.Tool, Component: s.Component, Display: s.Display, Payload: payload})
+}
+
+// Dismiss removes what [Show] displays, by its id.
+func Dismiss(ctx context.Context, id string) error {
+	host, err := tools.HostFrom(ctx, "tool.Dismiss")
+	if err != nil {
+		return err
+	}
+	return host.Dismiss(ctx, id)
+}
+
+// Progress reports how far the tool is: percent from 0 to 100, or less than 0 if that is not
+// known. Current viewers of the chat receive it; it is not stored, and frequent reports are
+// thinned out.
+func Progress(ctx context.Context, percent float64, message string) error {
+	host, err := tools.HostFrom(ctx, "tool.Progress")
+	if err != nil {
+		return err
+	}
+	return host.Progress(ctx, tools.Progress{Percent: percent, Message: message})
+}
