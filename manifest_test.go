@@ -113,7 +113,7 @@ func TestProcessThatStartsAfterABrokenEditRunsTheCodeFromBefore(t *testing.T) {
 
 // F27: one response, and no tool
 // run after it.
-func TestRejectedTurnStaysRejectedForOtherManifestsAndAfterTheMend(t *testing.T) {
+func TestRejectedTurnStaysRejectedForOtherManifestsAndAfterTheFix(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	ran := filepath.Join(t.TempDir(), "ran")

@@ -13,7 +13,7 @@ const asking = "\n-- W/tools/t.py --\nasync def run(): await use_ui_tool('Card',
 // TestToolsThatWaitForPeopleInMemoryAreNamed tells of each tool whose turn a restart would end.
 func TestToolsThatWaitForPeopleInMemoryAreNamed(t *testing.T) {
 	t.Parallel()
-	cases := []struct{ manifest, code, mend string }{
+	cases := []struct{ manifest, code, fix string }{
 		{"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py, effect: unsafe, ui: {component: C}}]", "ui_tool_unsafe", "write effect: replay"},
 		{"-- W/oneturn.yaml --\ndefaults: {effect: unsafe}\ntools: [{name: run, agent: A, file: t.py, ui: {component: C}}]", "ui_tool_unsafe", "step"},
 		{"-- W/oneturn.yaml --\ntools: [{name: run, agent: A, file: t.py}]", "asking_tool_unsafe", "write effect: replay"},
@@ -35,7 +35,7 @@ func TestToolsThatWaitForPeopleInMemoryAreNamed(t *testing.T) {
 			}
 		}
 		require.Equal(t, c.code, found.Code, c.manifest)
-		require.Contains(t, found.Mend, c.mend)
+		require.Contains(t, found.Fix, c.fix)
 		if c.code != "" {
 			require.Equal(t, bindings.SeverityWarning, found.Severity)
 			require.Contains(t, found.Message, "never parked")

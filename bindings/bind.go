@@ -133,7 +133,7 @@ func (b *binder) tool(t *toolEntry) {
 		if fault.at != t.at {
 			name = fmt.Sprintf("%s (%s)", t.name, t.at)
 		}
-		b.errorf(fault.at, "tool_unusable", fault.mend, "tool %s is not bound: %s", name, fault.text)
+		b.errorf(fault.at, "tool_unusable", fault.fix, "tool %s is not bound: %s", name, fault.text)
 	}
 	b.checkComponent(t)
 	s := b.learn(t, signature, known)
@@ -210,7 +210,7 @@ func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *fault) 
 		return nil, false, nil
 	}
 	if file.Error != "" {
-		return nil, false, &fault{at: place{t.path, file.ErrorLine}, text: file.Error, mend: "correct the Python code there"}
+		return nil, false, &fault{at: place{t.path, file.ErrorLine}, text: file.Error, fix: "correct the Python code there"}
 	}
 	if fn, ok := file.Functions[t.function]; ok {
 		return fn.Params, !takesKeywordsAlone(fn.Params), nil
@@ -223,7 +223,7 @@ func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *fault) 
 	names := slices.Collect(maps.Keys(file.Functions))
 	return nil, false, &fault{
 		at: t.at, text: fmt.Sprintf("%s has no function %s", t.path, quoted(t.function)),
-		mend: thereOr(t.function, names, "define it there with def"),
+		fix: thereOr(t.function, names, "define it there with def"),
 	}
 }
 
@@ -319,11 +319,11 @@ func completes(t *toolEntry) bool {
 func (b *binder) put(k key, bound *Binding) {
 	if old := b.w.exact[k].binding; old != nil {
 		off := old.at.words("auto: false", "auto_invoke: false", "")
-		mend := "set " + off + " on the others, or give them other agents"
+		fix := "set " + off + " on the others, or give them other agents"
 		if off == "" {
-			mend = "bind the others to another agent or model"
+			fix = "bind the others to another agent or model"
 		}
-		b.warnf(bound.at, "tool_shadowed", mend,
+		b.warnf(bound.at, "tool_shadowed", fix,
 			"agent %s has several automatic tools; %s (%s) is never called, %s is", k.agent, old.Tool, old.at, bound.Tool)
 		b.w.bindings = slices.DeleteFunc(b.w.bindings, func(o *Binding) bool { return o == old })
 	}

@@ -14,7 +14,7 @@ func (b *binder) checkRegistry() {
 		r := b.registered[agent]
 		b.w.registered[agent] = r.model
 		if !slices.Contains(b.w.models, r.model) {
-			b.errorf(r.at, "unknown_model", b.modelMend(r.model), "agent %s is registered with the unknown model %s", agent, quoted(r.model))
+			b.errorf(r.at, "unknown_model", b.modelFix(r.model), "agent %s is registered with the unknown model %s", agent, quoted(r.model))
 		}
 	}
 }
@@ -55,13 +55,13 @@ func (b *binder) checkEffect(t *toolEntry, effect Effect) {
 	if effect != EffectUnsafe {
 		return
 	}
-	mend := t.at.words("write effect: replay, and put what has an effect before a question into a step",
+	fix := t.at.words("write effect: replay, and put what has an effect before a question into a step",
 		"write effect: replay, and put what has an effect before a question into a step", "use oneturn.WithEffect(oneturn.Replay)")
 	switch {
 	case t.uiTool:
-		b.warnf(t.at, "ui_tool_unsafe", mend, "tool %s is a UI tool with effect unsafe: %s", t.name, waits)
+		b.warnf(t.at, "ui_tool_unsafe", fix, "tool %s is a UI tool with effect unsafe: %s", t.name, waits)
 	case t.policy.effect == "" && b.files[t.path].Functions[t.function].Asks:
-		b.warnf(t.at, "asking_tool_unsafe", mend, "tool %s asks people, and its effect is unsafe because nothing says another: %s", t.name, waits)
+		b.warnf(t.at, "asking_tool_unsafe", fix, "tool %s asks people, and its effect is unsafe because nothing says another: %s", t.name, waits)
 	}
 }
 
@@ -100,11 +100,11 @@ func (b *binder) checkClaims(t *toolEntry, bound *Binding) {
 	if bound.Model != nil {
 		schema = "model " + bound.ModelName
 	}
-	mend := "remove it from the schema if the tool must have the turn's own value: a parameter of that name is filled by the turn"
+	fix := "remove it from the schema if the tool must have the turn's own value: a parameter of that name is filled by the turn"
 	if t.kind != KindPython {
-		mend = "remove it from the schema if the tool must have the turn's own value, which the call carries"
+		fix = "remove it from the schema if the tool must have the turn's own value, which the call carries"
 	}
-	b.warnf(t.at, "identity_from_model", mend, "%s of %s: the agent's output, not the turn, decides what tool %s gets for %s",
+	b.warnf(t.at, "identity_from_model", fix, "%s of %s: the agent's output, not the turn, decides what tool %s gets for %s",
 		fieldsOf(claims), schema, t.name, together(claims))
 }
 

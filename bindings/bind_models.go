@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/internal/diag"
 )
 
 // compileModels compiles each model; a fault costs the model that has it.
@@ -42,7 +43,7 @@ func (b *binder) compileModels() {
 		if p.Field != "" {
 			what = fmt.Sprintf("field %s of %s", p.Field, what)
 		}
-		b.add(problemSeverity(p), at, "bad_model", what+": "+p.Message, p.Mend)
+		b.add(problemSeverity(p), at, "bad_model", what+": "+p.Message, p.Fix)
 		if _, usable := b.models[p.Model]; !usable && b.broken[p.Model] == "" {
 			b.broken[p.Model] = fmt.Sprintf("%s: %s: %s", at, what, p.Message)
 		}
@@ -54,7 +55,7 @@ func schemaProblems(err error) []model.Problem {
 	if faulty := new(model.SchemaError); errors.As(err, &faulty) {
 		return faulty.Problems
 	}
-	return []model.Problem{{Severity: model.SeverityError, Message: err.Error(), Mend: "correct the schema"}}
+	return []model.Problem{{Finding: diag.Finding{Severity: diag.SeverityError, Message: err.Error(), Fix: "correct the schema"}}}
 }
 
 // refused reports each problem of a schema at its line. An error makes its model unusable.
@@ -68,12 +69,12 @@ func (b *binder) refused(e modelEntry, problems []model.Problem) {
 			at.line = line
 		}
 		if p.Severity == model.SeverityWarning {
-			b.warnf(at, "bad_model", p.Mend, "model %s: %s", e.name, message)
+			b.warnf(at, "bad_model", p.Fix, "model %s: %s", e.name, message)
 			continue
 		}
-		b.errorf(at, "bad_model", p.Mend, "model %s cannot be used: %s", e.name, message)
+		b.errorf(at, "bad_model", p.Fix, "model %s cannot be used: %s", e.name, message)
 		if b.broken[e.name] == "" {
-			b.broken[e.name] = fmt.Sprintf("%s: %s; %s", at, message, p.Mend)
+			b.broken[e.name] = fmt.Sprintf("%s: %s; %s", at, message, p.Fix)
 		}
 	}
 }
@@ -93,12 +94,12 @@ func (b *binder) modelFault(t *toolEntry, mdl string) string {
 		return fmt.Sprintf("model %s cannot be used (%s)", quoted(mdl), why)
 	}
 	if t.model == mdl {
-		b.errorf(t.at, "unknown_model", b.modelMend(mdl), "tool %s names the unknown model %s", t.name, quoted(mdl))
+		b.errorf(t.at, "unknown_model", b.modelFix(mdl), "tool %s names the unknown model %s", t.name, quoted(mdl))
 	}
-	return fmt.Sprintf("%s: model %s is not defined; %s", t.at, quoted(mdl), b.modelMend(mdl))
+	return fmt.Sprintf("%s: model %s is not defined; %s", t.at, quoted(mdl), b.modelFix(mdl))
 }
 
-// modelMend says what to do about a model that is not there.
-func (b *binder) modelMend(name string) string {
+// modelFix says what to do about a model that is not there.
+func (b *binder) modelFix(name string) string {
 	return thereOr(name, b.w.models, "define it under models")
 }

@@ -17,13 +17,13 @@ type Cause struct {
 // Causes groups findings by their causes, in the order of the first finding of each.
 func Causes(found []Diagnostic) []Cause {
 	type cause struct {
-		severity             Severity
-		workflow, code, mend string
+		severity            Severity
+		workflow, code, fix string
 	}
 	var all []Cause
 	at := map[cause]int{}
 	for _, d := range found {
-		c := cause{d.Severity, d.Workflow, d.Code, d.Mend}
+		c := cause{d.Severity, d.Workflow, d.Code, d.Fix}
 		if i, ok := at[c]; ok && d.File != "" {
 			all[i].More = append(all[i].More, d)
 			continue

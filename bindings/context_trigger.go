@@ -94,17 +94,17 @@ func (m *manifest) readTrigger(n *node, file string, v *Variable, from, to any) 
 
 // addTrigger checks a trigger; one that could never fire is left out.
 func (m *manifest) addTrigger(t Trigger, at place, v *Variable) {
-	why, mend := "", ""
+	why, fix := "", ""
 	switch {
 	case t.Type == TriggerUIResponse && t.Tool == "":
-		why, mend = "it names no tool", "add tool: the name of the UI tool"
+		why, fix = "it names no tool", "add tool: the name of the UI tool"
 	case t.Type == TriggerAgentText && len(t.Patterns) == 0:
-		why, mend = "it has nothing to match", "add equals, contains or regex"
+		why, fix = "it has nothing to match", "add equals, contains or regex"
 	case t.Match == MatchRegex && slices.ContainsFunc(t.Patterns, func(p string) bool { return compilePattern(p) == nil }):
-		why, mend = "its regular expression cannot be used", "write it in RE2 syntax, in at most 512 bytes and without large repeats"
+		why, fix = "its regular expression cannot be used", "write it in RE2 syntax, in at most 512 bytes and without large repeats"
 	}
 	if why != "" {
-		m.warnf(at, "bad_trigger", mend, "a trigger of context variable %s is left out: %s", v.Name, why)
+		m.warnf(at, "bad_trigger", fix, "a trigger of context variable %s is left out: %s", v.Name, why)
 		return
 	}
 	if t.Type == TriggerAgentText && t.Agent == "" {

@@ -5,43 +5,32 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/oneturn/oneturn/internal/diag"
 )
 
-// Severity says how bad a [Diagnostic] is.
-type Severity string
+// Severity of a [Diagnostic].
+type Severity = diag.Severity
 
 // Severities of diagnostics.
 const (
-	SeverityError   Severity = "error"   // something of the workflow does not work
-	SeverityWarning Severity = "warning" // works, but probably not as its author thinks
-	SeverityInfo    Severity = "info"    // worth knowing
+	SeverityError   = diag.SeverityError   // something of the workflow does not work
+	SeverityWarning = diag.SeverityWarning // works, but probably not as its author thinks
+	SeverityInfo    = diag.SeverityInfo    // worth knowing
 )
 
-// Diagnostic is one finding about a manifest.
+// Diagnostic is one finding about a manifest: its severity, place, code, message and fix.
 type Diagnostic struct {
-	Severity Severity `json:"severity"`
-	Workflow string   `json:"workflow"`       // "" if it concerns the whole folder
-	File     string   `json:"file,omitempty"` // relative to the root, slash-separated
-	Line     int      `json:"line,omitempty"` // 1 is the first; 0 when no line is to blame
-	Code     string   `json:"code"`           // stable name of the kind of finding
-	Message  string   `json:"message"`
-	Mend     string   `json:"mend,omitempty"` // what to do about it
+	Workflow string `json:"workflow"` // "" if it concerns the whole folder
+	diag.Finding
 }
 
-// String gives the diagnostic as one line: file:line: severity: message (mend).
-func (d Diagnostic) String() string {
-	var b strings.Builder
-	if at := (place{d.File, d.Line}).String(); at != "" {
-		b.WriteString(at + ": ")
-	}
-	fmt.Fprintf(&b, "%s: %s [%s]", d.Severity, d.Message, d.Code)
-	if d.Mend != "" {
-		b.WriteString(": " + d.Mend)
-	}
-	return b.String()
+// finding returns a diagnostic without a line.
+func finding(severity Severity, workflow, file, code, fix, format string, args ...any) Diagnostic {
+	return Diagnostic{workflow, diag.Finding{Severity: severity, File: file, Code: code, Message: fmt.Sprintf(format, args...), Fix: fix}}
 }
 
-// same reports whether both say the same, wherever in the file it stands now.
+// same reports whether both are the same finding, at whichever line of the file.
 func (d Diagnostic) same(o Diagnostic) bool {
 	return d.Severity == o.Severity && d.Workflow == o.Workflow && d.File == o.File &&
 		d.Code == o.Code && d.Message == o.Message
@@ -68,7 +57,7 @@ func (p place) String() string {
 // declaredIn begins the file of a place that is Go code.
 const declaredIn = "declaration of "
 
-// words picks the mend that has the keys of the place: those of oneturn.yaml, those of
+// words picks the fix that has the keys of the place: those of oneturn.yaml, those of
 // MozaiksAI's manifests, or Go.
 func (p place) words(own, mozaiks, code string) string {
 	switch {
@@ -90,18 +79,17 @@ type report struct {
 // maxDiagnostics bounds the findings about one workflow.
 const maxDiagnostics = 1000
 
-// add notes a finding; what was said already is not said again.
-func (r *report) add(sev Severity, at place, code, message, mend string) {
-	d := Diagnostic{
-		Severity: sev, Workflow: r.workflow, File: at.file, Line: at.line,
-		Code: code, Message: message, Mend: mend,
-	}
+// add appends a finding, unless the report has it already.
+func (r *report) add(sev Severity, at place, code, message, fix string) {
+	d := Diagnostic{r.workflow, diag.Finding{
+		Severity: sev, File: at.file, Line: at.line, Code: code, Message: message, Fix: fix,
+	}}
 	switch {
 	case len(r.found) > maxDiagnostics || slices.Contains(r.found, d):
 		return
 	case len(r.found) == maxDiagnostics:
 		d.Severity, d.Code, d.Message = SeverityError, "too_many_diagnostics", "there are more findings than are kept"
-		d.Mend = "mend the ones above first"
+		d.Fix = "fix the ones above first"
 	}
 	r.found = append(r.found, d)
 }
@@ -111,14 +99,14 @@ func (r *report) faulty() bool {
 	return slices.ContainsFunc(r.found, func(d Diagnostic) bool { return d.Severity != SeverityInfo })
 }
 
-func (r *report) errorf(at place, code, mend, format string, args ...any) {
-	r.add(SeverityError, at, code, fmt.Sprintf(format, args...), mend)
+func (r *report) errorf(at place, code, fix, format string, args ...any) {
+	r.add(SeverityError, at, code, fmt.Sprintf(format, args...), fix)
 }
 
-func (r *report) warnf(at place, code, mend, format string, args ...any) {
-	r.add(SeverityWarning, at, code, fmt.Sprintf(format, args...), mend)
+func (r *report) warnf(at place, code, fix, format string, args ...any) {
+	r.add(SeverityWarning, at, code, fmt.Sprintf(format, args...), fix)
 }
 
-func (r *report) infof(at place, code, mend, format string, args ...any) {
-	r.add(SeverityInfo, at, code, fmt.Sprintf(format, args...), mend)
+func (r *report) infof(at place, code, fix, format string, args ...any) {
+	r.add(SeverityInfo, at, code, fmt.Sprintf(format, args...), fix)
 }

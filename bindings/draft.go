@@ -224,7 +224,7 @@ func (d *draft) locate(f *folder, c *contents) {
 	}
 	for _, ref := range m.files {
 		if _, missing := f.locate(ref.name, ref.at, c); missing != nil {
-			m.warnf(ref.at, "file_missing", missing.mend, "%s", missing.text)
+			m.warnf(ref.at, "file_missing", missing.fix, "%s", missing.text)
 		}
 	}
 	for _, name := range c.python {

@@ -149,8 +149,8 @@ func (f *folder) open(name string) (*os.File, error) {
 // to the disk since.
 func (f *folder) locate(file string, at place, c *contents) (string, *fault) {
 	name := path.Clean(file)
-	wrong := func(mend, format string) *fault {
-		return &fault{at: at, text: fmt.Sprintf(format, quoted(file)), mend: mend}
+	wrong := func(fix, format string) *fault {
+		return &fault{at: at, text: fmt.Sprintf(format, quoted(file)), fix: fix}
 	}
 	switch {
 	case strings.ContainsAny(file, "\\\x00"), path.IsAbs(file), !filepath.IsLocal(filepath.FromSlash(f.rel(name))):

@@ -92,7 +92,7 @@ func TestModulesOfMozaiksAIThatDoNotExistAreFoundWithTheirLine(t *testing.T) {
 	missing := func() (found []string) {
 		for _, d := range load(t, root).Diagnostics() {
 			if d.Code == "missing_modules" {
-				found = append(found, d.File+" "+d.Message+" "+d.Mend)
+				found = append(found, d.File+" "+d.Message+" "+d.Fix)
 			}
 		}
 		return found

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/internal/guards"
 )
 
@@ -138,17 +139,12 @@ func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Dec
 			return nil, err
 		}
 		if clash != "" {
-			s.general = append(s.general, Diagnostic{
-				Severity: SeverityError, Code: "name_clash", Message: fmt.Sprintf("two folders have the name %s, written in two forms of Unicode; one of them is not read", quoted(clash)),
-				Mend: "rename one of them",
-			})
+			s.general = append(s.general, finding(SeverityError, "", "", "name_clash", "rename one of them",
+				"two folders have the name %s, written in two forms of Unicode; one of them is not read", quoted(clash)))
 		}
 		if single {
-			s.general = append(s.general, Diagnostic{
-				Severity: SeverityInfo, Code: "root_is_workflow",
-				Message: "the workflows folder has manifests itself and is taken as one workflow",
-				Mend:    "name the folder above it to load all workflows beside it",
-			})
+			s.general = append(s.general, finding(SeverityInfo, "", "", "root_is_workflow",
+				"name the folder above it to load all workflows next to it", "the workflows folder has manifests itself and is taken as one workflow"))
 		}
 	}
 	s.shared = readShared(root, opts, previous)
@@ -194,18 +190,15 @@ func (s *Set) inspect(ctx context.Context, opts *Options, drafts []*draft) (file
 	case ctx.Err() != nil:
 		return nil, false, fmt.Errorf("inspect Python files: %w", ctx.Err())
 	case err != nil:
-		severity := SeverityWarning // nobody may need these files
+		severity := SeverityWarning // perhaps no tool needs these files
 		if slices.ContainsFunc(drafts, (*draft).callsPython) {
 			severity = SeverityError
 		}
-		message, mend := err.Error(), "install Python 3.9 or newer, or name an interpreter that runs with --python"
-		if known := (interface{ Fix() (text, fix string) })(nil); errors.As(err, &known) {
-			message, mend = known.Fix()
+		message, fix := err.Error(), "install Python 3.9 or newer, or name an interpreter that runs with --python"
+		if known, ok := diag.Of(err); ok {
+			message, fix = known.Message, known.Fix
 		}
-		s.general = append(s.general, Diagnostic{
-			Severity: severity, Code: "not_inspected", Message: message,
-			Mend: mend,
-		})
+		s.general = append(s.general, finding(severity, "", "", "not_inspected", fix, "%s", message))
 		return nil, false, nil
 	}
 	return files, true, nil
@@ -245,11 +238,9 @@ func (w *workflow) over(old *workflow) *workflow {
 	if fresh == 0 || old.digest == w.digest {
 		return w
 	}
-	kept.shown = append(slices.Clone(w.own), Diagnostic{
-		Severity: SeverityError, Workflow: w.name, File: where, Code: "kept_previous",
-		Message: fmt.Sprintf("the edit brought %s; version %s from before it stays in use", counted(fresh, "new error"), old.digest),
-		Mend:    "mend the errors; the next save is tried again",
-	})
+	kept.shown = append(slices.Clone(w.own), finding(SeverityError, w.name, where, "kept_previous",
+		"fix the errors; the next save is tried again",
+		"the edit brought %s; version %s from before it stays in use", counted(fresh, "new error"), old.digest))
 	return &kept
 }
 
@@ -263,10 +254,8 @@ func (s *Set) finish() {
 		w := s.workflows[name]
 		folded := string(appendFolded(nil, name))
 		if others := s.folded[folded]; len(others) > 0 {
-			s.diagnostics = append(s.diagnostics, Diagnostic{
-				Severity: SeverityWarning, Workflow: name, File: w.dir, Code: "case_clash", Mend: "rename one of them",
-				Message: fmt.Sprintf("workflow %s differs from %s in letter case only; each is found by its exact name only", quoted(name), together(others)),
-			})
+			s.diagnostics = append(s.diagnostics, finding(SeverityWarning, name, w.dir, "case_clash", "rename one of them",
+				"workflow %s differs from %s in letter case only; each is found by its exact name only", quoted(name), together(others)))
 		}
 		s.folded[folded] = append(s.folded[folded], name)
 		s.bindings = append(s.bindings, w.bindings...)

@@ -114,14 +114,14 @@ type toolEntry struct {
 
 // fault is why a tool cannot be bound.
 type fault struct {
-	at         place // what has to be mended
-	text, mend string
+	at        place // what has to be fixed
+	text, fix string
 
 	told bool // a diagnostic says it already
 }
 
 // String is the fault as a part of a line.
-func (f *fault) String() string { return f.at.String() + ": " + f.text + "; " + f.mend }
+func (f *fault) String() string { return f.at.String() + ": " + f.text + "; " + f.fix }
 
 // policy is how a tool is run; zero fields are not said.
 type policy struct {
@@ -298,8 +298,8 @@ func (m *manifest) misspelt(n *node, file string, known ...string) {
 		if slices.Contains(known, k) {
 			continue
 		}
-		if mend := suggestion(k, known); mend != "" {
-			m.warnf(n.items[i].at(file), "misspelt_key", mend, "key %s is not known and is ignored", quoted(k))
+		if fix := suggestion(k, known); fix != "" {
+			m.warnf(n.items[i].at(file), "misspelt_key", fix, "key %s is not known and is ignored", quoted(k))
 		}
 	}
 }

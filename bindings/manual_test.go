@@ -29,5 +29,5 @@ func TestAgentWhoseOnlyToolIsNeverCalledAutomaticallyIsReported(t *testing.T) {
 	d := set.Diagnostics()[0]
 	require.Equal(t, "auto_agent_without_tool", d.Code)
 	require.Equal(t, 2, d.Line)
-	require.Contains(t, d.Mend, "auto_invoke")
+	require.Contains(t, d.Fix, "auto_invoke")
 }

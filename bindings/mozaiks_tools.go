@@ -115,11 +115,11 @@ func (m *manifest) complete(t *toolEntry) bool {
 	case t.kind == "":
 		return false
 	case t.name == "":
-		mend := t.at.words("add name", "add function", "")
+		fix := t.at.words("add name", "add function", "")
 		if t.target != nil {
-			mend = "add name"
+			fix = "add name"
 		}
-		m.errorf(t.at, "tool_without_function", mend,
+		m.errorf(t.at, "tool_without_function", fix,
 			"a tool of agent %s has no name and names no function", strings.Join(t.agents, ", "))
 		return false
 	case t.kind == KindPython && t.function == "":

@@ -56,7 +56,7 @@ func (o *owner) url(n *node, network target.Network) string {
 		return ""
 	}
 	u, err := url.Parse(text)
-	bad := func(mend, why string) { o.refusef(v.at(o.file), "bad_url", mend, "url %s", why) }
+	bad := func(fix, why string) { o.refusef(v.at(o.file), "bad_url", fix, "url %s", why) }
 	switch {
 	case strings.ContainsAny(text, "{}") || strings.Contains(text, "$(") || strings.Contains(text, "<"):
 		bad("write the URL as it is; arguments travel in the body", "has a template in it, and nothing is filled in")

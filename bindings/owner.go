@@ -19,11 +19,11 @@ type owner struct {
 }
 
 // refusef reports why the owner cannot be used.
-func (o *owner) refusef(at place, code, mend, format string, args ...any) {
+func (o *owner) refusef(at place, code, fix, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	o.errorf(at, code, mend, "%s cannot be used: %s", o.what, text)
+	o.errorf(at, code, fix, "%s cannot be used: %s", o.what, text)
 	if o.fault == nil {
-		o.fault = &fault{at: at, text: text, mend: mend, told: true}
+		o.fault = &fault{at: at, text: text, fix: fix, told: true}
 	}
 }
 

@@ -36,9 +36,9 @@ type parseError struct {
 // Error implements error.
 func (e *parseError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.reason) }
 
-// readableAgain says how to mend a manifest that cannot be read.
+// readableAgain says how to fix a manifest that cannot be read.
 func readableAgain(file, reason string) string {
-	for _, known := range []struct{ reason, mend string }{
+	for _, known := range []struct{ reason, fix string }{
 		{"mapping values are not allowed", `put the value in quotes if it holds ": ", or look for a wrong indentation near this line`},
 		{"cannot start any token", "indent with blanks, not with tabs; put a value in quotes that begins with @, ` or %"},
 		{"did not find expected key", "look for a wrong indentation, or for a missing bracket or quote, near this line or below"},
@@ -56,7 +56,7 @@ func readableAgain(file, reason string) string {
 		{"not a regular file", "make it a regular file that the worker may read"},
 	} {
 		if strings.Contains(reason, known.reason) {
-			return known.mend
+			return known.fix
 		}
 	}
 	if strings.HasSuffix(file, ".json") {

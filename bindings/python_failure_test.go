@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/internal/diag"
 )
 
 func TestInterpreterThatDoesNotRunIsAnErrorOnlyWhereAToolNeedsIt(t *testing.T) {
@@ -30,19 +31,13 @@ func TestInterpreterThatDoesNotRunIsAnErrorOnlyWhereAToolNeedsIt(t *testing.T) {
 	}
 }
 
-// fixable is an error that has its fix apart.
-type fixable struct{}
-
-func (fixable) Error() string           { return "what: how" }
-func (fixable) Fix() (text, fix string) { return "what", "how" }
-
 func TestFixOfAnInterpreterIsStatedOnce(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	write(t, filepath.Join(root, "W", "oneturn.yaml"), "agents: {A: }\ntools: [{name: f, agent: A, file: t.py}]\n")
 	write(t, filepath.Join(root, "W", "tools", "t.py"), "def f(): pass\n")
 	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: func(context.Context, string, map[string][]byte) (map[string]bindings.PyFile, error) {
-		return nil, fmt.Errorf("inspect: %w", fixable{})
+		return nil, fmt.Errorf("inspect: %w", diag.Errorf("", "", "how", "what"))
 	}})
 	require.NoError(t, err)
 	require.Equal(t, "error: what [not_inspected]: how", lines(set, bindings.SeverityError)[0])

@@ -2,9 +2,9 @@ package bindings
 
 import (
 	"cmp"
-	"errors"
 	"strings"
 
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/internal/guards"
 )
 
@@ -61,13 +61,13 @@ func (o *owner) guard(n *node) guards.Guard {
 	if err == nil {
 		return g
 	}
-	at, message, mend := n.at(o.file), err.Error(), "write for example "+exampleGuard
-	if wrong := new(guards.DeclaredError); errors.As(err, &wrong) {
-		message, mend = wrong.Field+": "+wrong.Message, wrong.Mend
+	at, message, fix := n.at(o.file), err.Error(), "write for example "+exampleGuard
+	if wrong, ok := diag.Of(err); ok {
+		message, fix = wrong.Field+": "+wrong.Message, wrong.Fix
 		if part := n.get(wrong.Field); part != nil {
 			at.line = part.line
 		}
 	}
-	o.refusef(at, "bad_guard", mend, "a guard cannot be made: %s", strings.TrimSpace(message))
+	o.refusef(at, "bad_guard", fix, "a guard cannot be made: %s", strings.TrimSpace(message))
 	return nil
 }

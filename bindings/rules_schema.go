@@ -59,9 +59,9 @@ func (o *owner) problems(n *node, key string, found []model.Problem) {
 			at.line = line
 		}
 		if p.Severity == model.SeverityWarning {
-			o.warnf(at, "bad_schema", p.Mend, "%s of %s: %s", key, o.what, message)
+			o.warnf(at, "bad_schema", p.Fix, "%s of %s: %s", key, o.what, message)
 			continue
 		}
-		o.refusef(at, "bad_schema", p.Mend, "%s: %s", key, message)
+		o.refusef(at, "bad_schema", p.Fix, "%s: %s", key, message)
 	}
 }

@@ -109,7 +109,7 @@ func (m *manifest) connect() {
 			o.refusef(t.serverAt, "unknown_server", thereOr(t.server, m.serverNames(), "define it: "+exampleServer), "it names the unknown server %s", quoted(t.server))
 			t.fault = o.fault
 		case s.fault != nil:
-			t.fault = &fault{at: s.fault.at, text: "server " + t.server + ": " + s.fault.text, mend: s.fault.mend, told: true}
+			t.fault = &fault{at: s.fault.at, text: "server " + t.server + ": " + s.fault.text, fix: s.fault.fix, told: true}
 		default:
 			to.Server = s.server
 		}

@@ -114,11 +114,11 @@ func (m *manifest) use(n *node, file string) (toolEntry, bool) {
 	name := n.str()
 	t, ok := m.shared.tool(name)
 	if !ok {
-		mend := didYouMean(name, m.shared.names())
-		if mend == "" {
-			mend = "define it in " + sharedSection + ".yaml beside the workflow folders: tools: [" + exampleShared + "]"
+		fix := didYouMean(name, m.shared.names())
+		if fix == "" {
+			fix = "define it in " + sharedSection + ".yaml beside the workflow folders: tools: [" + exampleShared + "]"
 		}
-		m.errorf(n.at(file), "unknown_tool", mend, "it uses the unknown shared tool %s", quoted(name))
+		m.errorf(n.at(file), "unknown_tool", fix, "it uses the unknown shared tool %s", quoted(name))
 		return toolEntry{}, false
 	}
 	t.shared = name

@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 )
 
-func TestMistakesInToolsAreNamedWithLineAndMend(t *testing.T) {
+func TestMistakesInToolsAreNamedWithLineAndFix(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/tools/mistakes.txt")
 	require.NoError(t, err)

@@ -206,7 +206,7 @@ func TestWrongSettingsAreToldAllAtOnceWithAValueThatWorks(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, want)
 	}
-	require.Len(t, wrong.Problems, 11)
+	require.Len(t, wrong.Findings, 11)
 }
 
 func TestBrokenFilesAreRefused(t *testing.T) {
@@ -225,7 +225,7 @@ func TestBrokenFilesAreRefused(t *testing.T) {
 			_, err := load[config.Worker](t, []string{"--config", file(t, text)}, nil)
 			var wrong *config.Error
 			require.ErrorAs(t, err, &wrong)
-			require.Len(t, wrong.Problems, 1)
+			require.Len(t, wrong.Findings, 1)
 		})
 	}
 	for _, name := range []string{filepath.Join(t.TempDir(), "none.yaml"), t.TempDir(), file(t, strings.Repeat("# long\n", 1<<18))} {

@@ -133,7 +133,7 @@ func talks(t *testing.T, line string) string {
 	return l.Addr().String()
 }
 
-func TestConnectErrorsNameTheMendAndNoSecret(t *testing.T) {
+func TestConnectErrorsNameTheFixAndNoSecret(t *testing.T) {
 	t.Parallel()
 	srv := protected(t)
 	closed, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

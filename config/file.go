@@ -8,6 +8,8 @@ import (
 	"reflect"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/oneturn/oneturn/internal/diag"
 )
 
 // fileEntry is the value of one key of a config file.
@@ -18,9 +20,9 @@ type fileEntry struct {
 
 // parseFile reads a flat YAML (or JSON) mapping of keys to scalars and lists of scalars. Keys
 // of other commands are accepted, so that one file can serve all; unknown ones are problems.
-func parseFile(name string, data []byte) (map[string]fileEntry, []Problem) {
-	whole := func(message string) []Problem {
-		return []Problem{{Setting: name, Message: message, Mend: "a file with lines like slots: 256"}}
+func parseFile(name string, data []byte) (map[string]fileEntry, []diag.Finding) {
+	whole := func(message string) []diag.Finding {
+		return []diag.Finding{problem(name, message, "a file with lines like slots: 256")}
 	}
 	var doc yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -44,10 +46,10 @@ func parseFile(name string, data []byte) (map[string]fileEntry, []Problem) {
 	return parseEntries(name, root)
 }
 
-func parseEntries(name string, root *yaml.Node) (map[string]fileEntry, []Problem) {
+func parseEntries(name string, root *yaml.Node) (map[string]fileEntry, []diag.Finding) {
 	known := allKeys()
 	entries := map[string]fileEntry{}
-	var problems []Problem
+	var problems []diag.Finding
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		at := fmt.Sprintf("%s:%d", name, key.Line)
@@ -57,13 +59,13 @@ func parseEntries(name string, root *yaml.Node) (map[string]fileEntry, []Problem
 		texts, ok := scalars(value)
 		switch {
 		case near != key.Value && near != "":
-			problems = append(problems, Problem{setting, "is no setting", near + " (did you mean it?)"})
+			problems = append(problems, problem(setting, "is no setting", near+" (did you mean it?)"))
 		case near == "":
-			problems = append(problems, Problem{setting, "is no setting", "a key of docs/configuration.md, for example slots"})
+			problems = append(problems, problem(setting, "is no setting", "a key of docs/configuration.md, for example slots"))
 		case twice:
-			problems = append(problems, Problem{setting, "stands in the file twice", "keeping one of them"})
+			problems = append(problems, problem(setting, "stands in the file twice", "keeping one of them"))
 		case !ok:
-			problems = append(problems, Problem{setting, "is neither a plain value nor a list of them", key.Value + ": VALUE"})
+			problems = append(problems, problem(setting, "is neither a plain value nor a list of them", key.Value+": VALUE"))
 		default:
 			entries[key.Value] = fileEntry{texts, at}
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/oneturn/oneturn/internal/diag"
 )
 
 // BindFlags adds a flag to fs for every setting of cfg, a pointer to a settings struct. Parsing
@@ -36,20 +38,20 @@ func BindFlags(fs *pflag.FlagSet, cfg any) error {
 // FlagError makes an error of pflag one that helps: it names the flag that was probably meant,
 // and the command that lists all of them.
 func FlagError(command string, fs *pflag.FlagSet, err error) error {
-	mend := "see " + command + " --help"
+	fix := "see " + command + " --help"
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
 		fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if meant := meantBy(unknown.GetSpecifiedName(), names); meant != "" {
-			mend = "did you mean --" + meant + "? " + mend
+			fix = "did you mean --" + meant + "? " + fix
 		}
 	}
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
-		return fmt.Errorf("--%s: %q is not %s; %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(invalid.GetFlag()), mend)
+		return fmt.Errorf("--%s: %q is not %s; %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(invalid.GetFlag()), fix)
 	}
-	return fmt.Errorf("%w: %s", err, mend)
+	return fmt.Errorf("%w: %s", err, fix)
 }
 
 // wanted names the values that a flag of pflag's own types takes.
@@ -103,7 +105,7 @@ func (f field) typeName() string {
 type source struct {
 	name  string // how people write it: "--slots", "ONETURN_SLOTS", "slots in oneturn.yaml:3"
 	texts []string
-	mend  string // format of the mend, takes the value: "--slots=%s"
+	fix   string // format of the fix, takes the value: "--slots=%s"
 }
 
 // Load fills cfg, a pointer to a settings struct: defaults, then the config file, then the
@@ -116,14 +118,14 @@ func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 		return err
 	}
 	fields := fieldsOf(v)
-	var problems []Problem
+	var problems []diag.Finding
 	entries, fileProblems := loadFile(fields, fs, env)
 	problems = append(problems, fileProblems...)
 	flagged := map[string]bool{}
 	for _, f := range fields {
 		if f.hasDefault {
 			if wrong := f.set(f.def); wrong != "" {
-				problems = append(problems, Problem{Setting: f.flag, Message: "its default " + wrong, Mend: "report this as a bug"})
+				problems = append(problems, problem(f.flag, "its default "+wrong, "report this as a bug"))
 			}
 		}
 		src, given := f.source(entries, fs, env)
@@ -131,7 +133,7 @@ func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 			continue
 		}
 		if wrong := f.set(src.texts...); wrong != "" {
-			problems = append(problems, Problem{Setting: src.name, Message: wrong, Mend: fmt.Sprintf(src.mend, f.works())})
+			problems = append(problems, problem(src.name, wrong, fmt.Sprintf(src.fix, f.works())))
 		}
 		flagged[f.flag] = fs != nil && fs.Changed(f.flag)
 	}
@@ -139,7 +141,7 @@ func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 		problems = append(problems, validate(cfg, fields, flagged)...)
 	}
 	if len(problems) > 0 {
-		return &Error{Problems: problems}
+		return &Error{Op: "configuration", Findings: problems}
 	}
 	return nil
 }
@@ -179,7 +181,7 @@ func (f field) fromFlag(fs *pflag.FlagSet) ([]string, bool) {
 }
 
 // loadFile reads the config file that flag or environment name.
-func loadFile(fields []field, fs *pflag.FlagSet, env func(string) (string, bool)) (map[string]fileEntry, []Problem) {
+func loadFile(fields []field, fs *pflag.FlagSet, env func(string) (string, bool)) (map[string]fileEntry, []diag.Finding) {
 	i := slices.IndexFunc(fields, func(f field) bool { return f.flag == "config" })
 	if i < 0 {
 		return nil, nil
@@ -191,7 +193,7 @@ func loadFile(fields []field, fs *pflag.FlagSet, env func(string) (string, bool)
 	name := src.texts[0]
 	data, err := readLimited(name)
 	if err != nil {
-		return nil, []Problem{{Setting: src.name, Message: fmt.Sprintf("cannot be read: %v", err), Mend: "name a readable file or leave " + src.name + " away"}}
+		return nil, []diag.Finding{problem(src.name, fmt.Sprintf("cannot be read: %v", err), "name a readable file or leave "+src.name+" away")}
 	}
 	return parseFile(name, data)
 }

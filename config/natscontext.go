@@ -77,7 +77,7 @@ func (c *natsContext) options() ([]nats.Option, error) {
 	for _, field := range []struct {
 		name string
 		set  bool
-		mend string
+		fix  string
 	}{
 		{"nsc", c.NSC != "", "export the user with nsc generate creds and name the file with --creds"},
 		{"user_jwt", c.UserJWT != "", "put JWT and seed in a file and name it with --creds"},
@@ -87,7 +87,7 @@ func (c *natsContext) options() ([]nats.Option, error) {
 		{"jetstream_api_prefix", c.APIPrefix != "", "connect to the account that owns the streams"},
 	} {
 		if field.set {
-			errs = append(errs, fmt.Errorf("%s is not supported: %s", field.name, field.mend))
+			errs = append(errs, fmt.Errorf("%s is not supported: %s", field.name, field.fix))
 		}
 	}
 	if len(errs) > 0 {

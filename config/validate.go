@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -25,7 +26,7 @@ func checkAddress(text string) string {
 }
 
 // validate checks what one field alone cannot tell. flagged holds the flags that were given.
-func validate(cfg any, fields []field, flagged map[string]bool) []Problem {
+func validate(cfg any, fields []field, flagged map[string]bool) []diag.Finding {
 	switch c := cfg.(type) {
 	case *Worker:
 		problems := append(c.validate(), checkPools("--pool", c.Pool)...)
@@ -35,7 +36,7 @@ func validate(cfg any, fields []field, flagged map[string]bool) []Problem {
 		}
 		for _, f := range fields {
 			if f.embedded && flagged[f.flag] {
-				problems = append(problems, Problem{"--" + f.flag, "belongs to the embedded server, which --nats and --context turn off", "leaving one of them away"})
+				problems = append(problems, problem("--"+f.flag, "belongs to the embedded server, which --nats and --context turn off", "leaving one of them away"))
 			}
 		}
 		return problems
@@ -52,11 +53,11 @@ func validate(cfg any, fields []field, flagged map[string]bool) []Problem {
 }
 
 // validate checks what belongs together.
-func (n *NATS) validate() []Problem {
-	var problems []Problem
-	add := func(wrong bool, setting, message, mend string) {
+func (n *NATS) validate() []diag.Finding {
+	var problems []diag.Finding
+	add := func(wrong bool, setting, message, fix string) {
 		if wrong {
-			problems = append(problems, Problem{setting, message, mend})
+			problems = append(problems, problem(setting, message, fix))
 		}
 	}
 	add(n.URL != "" && n.Context != "", "--context", "names a server, and so does --nats", "leaving one of them away")
@@ -69,58 +70,58 @@ func (n *NATS) validate() []Problem {
 	return problems
 }
 
-func checkPools(flag string, pools ...string) []Problem {
-	var problems []Problem
+func checkPools(flag string, pools ...string) []diag.Finding {
+	var problems []diag.Finding
 	for _, pool := range pools {
 		if err := subjects.CheckPool(pool); err != nil {
-			problems = append(problems, Problem{flag, err.Error(), flag + "=" + subjects.DefaultPool})
+			problems = append(problems, problem(flag, err.Error(), flag+"="+subjects.DefaultPool))
 		}
 	}
 	if len(pools) == 0 {
-		problems = append(problems, Problem{flag, "names no pool", flag + "=" + subjects.DefaultPool})
+		problems = append(problems, problem(flag, "names no pool", flag+"="+subjects.DefaultPool))
 	}
 	return problems
 }
 
 // checkRetention is rule 11: a record must outlive every turn and late event it decides.
-func checkRetention(retention, life, age time.Duration) []Problem {
+func checkRetention(retention, life, age time.Duration) []diag.Finding {
 	least := life + age + retentionMargin
 	if retention >= least {
 		return nil
 	}
-	return []Problem{{
-		"--retention", retention.String() + " is shorter than --max-turn-life + --max-event-age + 1h, so a late duplicate could run a turn again",
-		"--retention=" + least.String(),
-	}}
+	return []diag.Finding{problem(
+		"--retention", retention.String()+" is shorter than --max-turn-life + --max-event-age + 1h, so a late duplicate could run a turn again",
+		"--retention="+least.String(),
+	)}
 }
 
 // checkStoreMax leaves room for what streams reserve, and for records besides.
-func (w *Worker) checkStoreMax() []Problem {
+func (w *Worker) checkStoreMax() []diag.Finding {
 	const least = 1 << 30
 	if w.StoreMax < 0 || w.StoreMax >= least {
 		return nil
 	}
-	return []Problem{{"--store-max", fmt.Sprintf("%d bytes are less than 1GiB", int64(w.StoreMax)), "--store-max=1GiB"}}
+	return []diag.Finding{problem("--store-max", fmt.Sprintf("%d bytes are less than 1GiB", int64(w.StoreMax)), "--store-max=1GiB")}
 }
 
 // checkListen keeps an open server from having no password.
-func (w *Worker) checkListen() []Problem {
+func (w *Worker) checkListen() []diag.Finding {
 	if (w.ListenUser == "") != (w.ListenPassword == "") {
-		return []Problem{{"--listen-user", "and --listen-password belong together", "ONETURN_LISTEN_USER=oneturn ONETURN_LISTEN_PASSWORD=..."}}
+		return []diag.Finding{problem("--listen-user", "and --listen-password belong together", "ONETURN_LISTEN_USER=oneturn ONETURN_LISTEN_PASSWORD=...")}
 	}
 	if w.Accounts != "" && w.ListenUser != "" {
-		return []Problem{{"--accounts", "and --listen-user are mutually exclusive: the file names the users", "--accounts=" + w.Accounts}}
+		return []diag.Finding{problem("--accounts", "and --listen-user are mutually exclusive: the file names the users", "--accounts="+w.Accounts)}
 	}
 	host, port, err := net.SplitHostPort(w.Listen)
 	if err != nil {
-		return []Problem{{"--listen", "names no address", "--listen=127.0.0.1:4222"}}
+		return []diag.Finding{problem("--listen", "names no address", "--listen=127.0.0.1:4222")}
 	}
 	ip := net.ParseIP(host)
 	if host == "localhost" || ip != nil && ip.IsLoopback() || w.ListenPassword != "" || w.Accounts != "" {
 		return nil
 	}
-	return []Problem{{
-		"--listen", strconv.Quote(w.Listen) + " is open to the network and has no password",
-		"--listen=" + net.JoinHostPort("127.0.0.1", port) + ", or set ONETURN_LISTEN_USER and ONETURN_LISTEN_PASSWORD, or --accounts",
-	}}
+	return []diag.Finding{problem(
+		"--listen", strconv.Quote(w.Listen)+" is open to the network and has no password",
+		"--listen="+net.JoinHostPort("127.0.0.1", port)+", or set ONETURN_LISTEN_USER and ONETURN_LISTEN_PASSWORD, or --accounts",
+	)}
 }

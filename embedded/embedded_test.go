@@ -184,7 +184,7 @@ func TestMaxPayloadIsWhatWasAsked(t *testing.T) {
 	require.EqualValues(t, 4<<20, connect(t, srv).Conn().MaxPayload())
 }
 
-func TestWrongOptionsAreRefusedWithTheMend(t *testing.T) {
+func TestWrongOptionsAreRefusedWithTheFix(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		opts embedded.Options

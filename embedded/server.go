@@ -49,7 +49,7 @@ type Server struct {
 
 // Start runs a server and returns when it takes connections. ctx bounds the start only;
 // call [Server.Stop] to end the server. Errors are [ErrLocked], [ErrPortInUse], [ErrIncomplete]
-// or tell which option to mend.
+// or tell which option to fix.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	return (&Server{free: freeBytes, some: reopenRoom}).open(ctx, opts)
 }

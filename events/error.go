@@ -39,12 +39,12 @@ func (c Code) Known() bool {
 }
 
 // Error is the one error type of oneturn. Its text names the operation, the value and the
-// mend; [errors.Is] compares codes, so `errors.Is(err, events.ErrTimeout)` holds for every
+// fix; [errors.Is] compares codes, so `errors.Is(err, events.ErrTimeout)` holds for every
 // error of that code, also for one that was read back from the journal.
 type Error struct {
 	Code Code   // wire-stable class
 	Op   string // what was being done, for example "decode event"
-	Msg  string // what was wrong and how to mend it
+	Msg  string // what was wrong and how to fix it
 	Err  error  // cause, may be nil
 }
 

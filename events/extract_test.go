@@ -113,7 +113,7 @@ func TestObjectIsFoundInWhateverSurroundsIt(t *testing.T) {
 	}
 }
 
-func TestExtractionErrorsNameThePlaceAndTheMend(t *testing.T) {
+func TestExtractionErrorsNameThePlaceAndTheFix(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"NEXT":                     "extract object: bad_args: the text holds no JSON object: send one in braces",

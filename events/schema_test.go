@@ -210,7 +210,7 @@ func TestSchemasRefuseWrongEvents(t *testing.T) {
 	}
 	failure := changed(events.KindToolResponse, sampleResponse(), func(m map[string]any) {
 		m["status"], m["success"], m["code"] = "error", false, string(events.CodeValidationFailed)
-		m["payload"] = map[string]any{"errors": []any{}, "feedback": "mend it"}
+		m["payload"] = map[string]any{"errors": []any{}, "feedback": "fix it"}
 	})
 	require.NoError(t, response.Validate(failure))
 }

@@ -7,28 +7,32 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // Severity of a [Finding].
-type Severity string
+type Severity = diag.Severity
 
 // The severities.
 const (
 	// Broken: the promise does not hold; a worker must not start.
-	Broken Severity = "error"
-	// Different: as somebody wants it, and sound.
-	Different Severity = "info"
+	Broken = diag.SeverityError
+	// Different: sound, and perhaps intended.
+	Different = diag.SeverityInfo
 )
 
-// Finding is one difference between the server and the plan.
+// Finding is one difference between the server and the plan, with its severity and its fix.
 type Finding struct {
-	Severity Severity `json:"severity"`
-	Object   string   `json:"object"`            // "stream ONETURN_IN"
-	Setting  string   `json:"setting,omitempty"` // "" if the whole object is missing
-	Have     string   `json:"have"`
-	Want     string   `json:"want"`
-	Mend     string   `json:"mend"`
+	Object  string `json:"object"`            // "stream ONETURN_IN"
+	Setting string `json:"setting,omitempty"` // "" if the whole object is missing
+	Have    string `json:"have"`
+	Want    string `json:"want"`
+	diag.Finding
+}
+
+func finding(object, setting, have, want, fix string) Finding {
+	return Finding{object, setting, have, want, diag.Finding{Severity: Broken, Fix: fix}}
 }
 
 // String is the finding as one line.
@@ -37,7 +41,7 @@ func (f Finding) String() string {
 	if f.Setting != "" {
 		what += ": " + f.Setting
 	}
-	return fmt.Sprintf("%s is %s, planned is %s: %s", what, f.Have, f.Want, f.Mend)
+	return fmt.Sprintf("%s is %s, planned is %s: %s", what, f.Have, f.Want, f.Fix)
 }
 
 // Check compares the server with plan and changes nothing. No findings: all is as planned.
@@ -71,22 +75,22 @@ func Check(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Finding, e
 func report(command, object string, missing bool, diffs []difference) []Finding {
 	provision := "run " + command
 	if missing {
-		return []Finding{{Severity: Broken, Object: object, Have: "missing", Want: "there", Mend: provision}}
+		return []Finding{finding(object, "", "missing", "there", provision)}
 	}
 	var findings []Finding
 	for _, d := range diffs {
-		f := Finding{Severity: Broken, Object: object, Setting: d.setting, Have: d.have, Want: d.want, Mend: provision}
+		f := finding(object, d.setting, d.have, d.want, provision)
 		switch {
 		case d.rule == initial:
 			f.Severity = Different
-			f.Mend = "it was made by an older version: nothing to do for up to 100 workers; with more, delete it while no worker runs and run turnctl provision"
+			f.Fix = "it was made by an older version: nothing to do for up to 100 workers; with more, delete it while no worker runs and run turnctl provision"
 		case d.rule == tunable && d.refused:
-			f.Severity, f.Mend = Different, "provisioned otherwise: nothing to do if it is meant; turnctl provision refuses to lower it, so repeat your flags or --config"
+			f.Severity, f.Fix = Different, "provisioned otherwise: nothing to do if it is meant; turnctl provision refuses to lower it, so repeat your flags or --config"
 		case d.rule == tunable:
 			f.Severity = Different
-			f.Mend = "provisioned otherwise: nothing to do if it is meant; repeat your flags or --config, or turnctl provision sets it to " + d.want
+			f.Fix = "provisioned otherwise: nothing to do if it is meant; repeat your flags or --config, or turnctl provision sets it to " + d.want
 		case d.refused:
-			f.Mend = "it was not made by provision: rename or delete it, or choose another --prefix"
+			f.Fix = "it was not made by provision: rename or delete it, or choose another --prefix"
 		}
 		findings = append(findings, f)
 	}
@@ -103,7 +107,7 @@ func (s state) judgeRetention(findings []Finding) []Finding {
 	for i, f := range findings {
 		if f.Object == "stream "+s.plan.journal && f.Setting == "max_age" {
 			findings[i].Severity = Broken
-			findings[i].Mend = fmt.Sprintf("run turnctl provision, or lower --max-turn-life and --max-event-age so that they sum up to at most %s",
+			findings[i].Fix = fmt.Sprintf("run turnctl provision, or lower --max-turn-life and --max-event-age so that they sum up to at most %s",
 				max(0, have.MaxAge-RetentionMargin).Round(time.Second))
 		}
 	}
@@ -177,11 +181,11 @@ func (s state) judgeWindow(findings []Finding) {
 }
 
 // judge says how bad it is what was found about a setting of an object, "" for the object itself,
-// and how to mend it.
-func judge(findings []Finding, object, setting string, severity Severity, mend string) {
+// and how to fix it.
+func judge(findings []Finding, object, setting string, severity Severity, fix string) {
 	for i := range findings {
 		if f := &findings[i]; f.Object == object && f.Setting == setting {
-			f.Severity, f.Mend = severity, mend
+			f.Severity, f.Fix = severity, fix
 		}
 	}
 }

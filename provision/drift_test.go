@@ -64,7 +64,7 @@ func TestOperatorsOwnSettingsSurviveAnUpdate(t *testing.T) {
 }
 
 // F19: a limit of the journal is one of them.
-func TestDriftThatBreaksThePromiseIsFoundAndMended(t *testing.T) {
+func TestDriftThatBreaksThePromiseIsFoundAndFixed(t *testing.T) {
 	t.Parallel()
 	js := server(t)
 	apply(t, js, provision.Options{})
@@ -84,7 +84,7 @@ func TestDriftThatBreaksThePromiseIsFoundAndMended(t *testing.T) {
 	severity := map[string]provision.Severity{}
 	for _, f := range findings(t, js, provision.Options{}) {
 		severity[f.Object+" "+f.Setting] = f.Severity
-		require.NotEmpty(t, f.Mend)
+		require.NotEmpty(t, f.Fix)
 		require.Contains(t, f.String(), f.Object)
 	}
 	require.Equal(t, map[string]provision.Severity{
@@ -108,13 +108,13 @@ func TestWhatWasProvisionedOtherwiseIsNotCalledAFault(t *testing.T) {
 	require.Len(t, found, 5) // of blobs and timers too
 	for _, f := range found {
 		require.Equal(t, provision.Different, f.Severity, f)
-		require.Contains(t, f.Mend, "provisioned otherwise: nothing to do if it is meant")
-		require.NotContains(t, f.Mend, "run turnctl provision")
+		require.Contains(t, f.Fix, "provisioned otherwise: nothing to do if it is meant")
+		require.NotContains(t, f.Fix, "run turnctl provision")
 	}
 }
 
-// TestInboundStreamWithALongDuplicateWindowIsFoundAndMended: as those of servers that were provisioned before it was short.
-func TestInboundStreamWithALongDuplicateWindowIsFoundAndMended(t *testing.T) {
+// TestInboundStreamWithALongDuplicateWindowIsFoundAndFixed: as those of servers that were provisioned before it was short.
+func TestInboundStreamWithALongDuplicateWindowIsFoundAndFixed(t *testing.T) {
 	t.Parallel()
 	js := server(t)
 	apply(t, js, provision.Options{})
@@ -122,7 +122,7 @@ func TestInboundStreamWithALongDuplicateWindowIsFoundAndMended(t *testing.T) {
 	found := findings(t, js, provision.Options{})
 	require.Len(t, found, 1)
 	require.Equal(t, provision.Different, found[0].Severity)
-	require.Contains(t, found[0].Mend, "run turnctl provision")
+	require.Contains(t, found[0].Fix, "run turnctl provision")
 	require.Equal(t, []string{"duplicate_window 2m0s → 1s"}, apply(t, js, provision.Options{})["stream ONETURN_IN"].Details)
 	require.Empty(t, findings(t, js, provision.Options{}))
 }
@@ -154,5 +154,5 @@ func TestRetentionIsJudgedByWhatTurnsNeed(t *testing.T) {
 	require.Equal(t, provision.Different, maxAge(provision.Options{}).Severity)
 	worse := maxAge(provision.Options{MaxTurnLife: 8 * 24 * time.Hour, Retention: 10 * 24 * time.Hour})
 	require.Equal(t, provision.Broken, worse.Severity)
-	require.Contains(t, worse.Mend, "192h0m0s")
+	require.Contains(t, worse.Fix, "192h0m0s")
 }

@@ -99,7 +99,7 @@ func TestConsumerOfAnOlderVersionIsMentionedAndLeftAlone(t *testing.T) {
 	remade(t, js, func(c *jetstream.ConsumerConfig) { c.MaxWaiting = 0 }) // the server's default of 512
 	found := findings(t, js, provision.Options{})
 	require.Equal(t, map[string]provision.Severity{"consumer ONETURN_IN/workers-default max_waiting": provision.Different}, severities(found))
-	require.Contains(t, found[0].Mend, "100 workers")
+	require.Contains(t, found[0].Fix, "100 workers")
 	require.Equal(t, provision.Unchanged, apply(t, js, provision.Options{})["consumer ONETURN_IN/workers-default"].Action)
 	change := apply(t, js, provision.Options{AckWait: time.Minute})["consumer ONETURN_IN/workers-default"]
 	require.Equal(t, []string{"ack_wait 30s → 1m0s"}, change.Details)
@@ -134,7 +134,7 @@ func TestServerWithoutSharesOfDeadLettersIsUsableAndGetsThem(t *testing.T) {
 	edit(t, js, "ONETURN_DEAD", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = -1 })
 	found := findings(t, js, provision.Options{})
 	require.Equal(t, map[string]provision.Severity{"stream ONETURN_DEAD max_msgs_per_subject": provision.Different}, severities(found))
-	require.Contains(t, found[0].Mend, "run turnctl provision")
+	require.Contains(t, found[0].Fix, "run turnctl provision")
 	require.Equal(t, provision.Updated, apply(t, js, provision.Options{})["stream ONETURN_DEAD"].Action)
 	require.Empty(t, findings(t, js, provision.Options{}))
 	require.Equal(t, map[string]provision.Severity{

@@ -100,7 +100,7 @@ func TestServerProvisionedBeforeThereWereRatesIsSound(t *testing.T) {
 	found := findings(t, js, provision.Options{})
 	require.Len(t, found, 1)
 	require.Equal(t, provision.Different, found[0].Severity)
-	require.Contains(t, found[0].Mend, "turnctl provision adds it")
+	require.Contains(t, found[0].Fix, "turnctl provision adds it")
 	for object, change := range apply(t, js, provision.Options{}) {
 		require.Equal(t, map[bool]provision.Action{true: provision.Created, false: provision.Unchanged}[object == "stream KV_ONETURN_LIMITS"], change.Action, object)
 	}

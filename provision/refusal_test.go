@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/provision"
 )
 
-func TestReplicasWithoutClusterAreRefusedWithTheMend(t *testing.T) {
+func TestReplicasWithoutClusterAreRefusedWithTheFix(t *testing.T) {
 	t.Parallel()
 	plan, err := provision.New(provision.Options{Replicas: 3})
 	require.NoError(t, err)
@@ -19,7 +19,7 @@ func TestReplicasWithoutClusterAreRefusedWithTheMend(t *testing.T) {
 	require.ErrorContains(t, err, "this server is no cluster and holds one copy of each record: use --replicas 1")
 }
 
-func TestServerWithoutRoomIsRefusedWithTheMendOfEachCommand(t *testing.T) {
+func TestServerWithoutRoomIsRefusedWithTheFixOfEachCommand(t *testing.T) {
 	t.Parallel()
 	js := serverOf(t, embedded.Options{Store: t.TempDir(), MaxStore: 1 << 20})
 	_, err := provision.Apply(t.Context(), js, plan(t, provision.Options{}))

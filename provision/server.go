@@ -59,7 +59,7 @@ func older(version, least string) bool {
 	return pre != ""
 }
 
-// explain adds the mend to the errors of the JetStream API that people meet.
+// explain adds the fix to the errors of the JetStream API that people meet.
 func explain(err error) error {
 	const storageExceeded, noCluster, noPeers, noResources = 10047, 10074, 10005, 10023
 	var api *jetstream.APIError
@@ -76,7 +76,7 @@ func explain(err error) error {
 	case errors.As(err, &api) && api.ErrorCode == noCluster:
 		return fmt.Errorf("%w: this server is no cluster and holds one copy of each record: use --replicas 1, or connect to a cluster", err)
 	case errors.As(err, &api) && (api.ErrorCode == noPeers || api.ErrorCode == noResources):
-		return fmt.Errorf("%w: too few servers of the cluster are up, with JetStream and room: mend them, or use fewer --replicas or lower size limits", err)
+		return fmt.Errorf("%w: too few servers of the cluster are up, with JetStream and room: fix them, or use fewer --replicas or lower size limits", err)
 	case errors.Is(err, nats.ErrPermissionViolation):
 		return fmt.Errorf("%w: provision with credentials that may manage streams", err)
 	default:

@@ -87,9 +87,9 @@ func (c *contradictions) inside(n *node) {
 	}
 }
 
-func (c *contradictions) add(sev Severity, place, message, mend string) {
+func (c *contradictions) add(sev Severity, place, message, fix string) {
 	if len(c.found) < maxContradictions {
-		c.found = append(c.found, Problem{c.name, place, sev, message, mend})
+		c.found = append(c.found, problem(c.name, place, sev, message, fix))
 	}
 }
 
@@ -173,13 +173,13 @@ func (c *contradictions) settle(f *field, place string) {
 	case f.value == nil:
 		c.add(SeverityWarning, place+"/default", "the default null does not fit: "+reasonOf(faults), "allow null, for example type: [string, \"null\"], or remove the default")
 	default:
-		c.add(SeverityError, place+"/default", "the default "+literal(f.value)+" does not fit: "+reasonOf(faults), f.node.mendDefault(f.value))
+		c.add(SeverityError, place+"/default", "the default "+literal(f.value)+" does not fit: "+reasonOf(faults), f.node.fixDefault(f.value))
 		f.value, f.hasDefault = nil, false
 	}
 }
 
-// mendDefault says what to write instead of a default.
-func (n *node) mendDefault(v any) string {
+// fixDefault says what to write instead of a default.
+func (n *node) fixDefault(v any) string {
 	switch {
 	case n.enum != nil:
 		return "write " + n.enum.words

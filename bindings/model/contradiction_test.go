@@ -18,7 +18,7 @@ func TestMisspeltKeywordIsReportedAtItsPlace(t *testing.T) {
 	var found []string
 	for _, p := range m.Problems() {
 		require.Equal(t, model.SeverityWarning, p.Severity)
-		found = append(found, p.Field+" "+p.Mend)
+		found = append(found, p.Field+" "+p.Fix)
 	}
 	require.Equal(t, []string{
 		"/requird did you mean `required`?", "/properties/a/minimun did you mean `minimum`?", "/properties/a/typ did you mean `type`?",
@@ -72,7 +72,7 @@ func TestSchemaThatContradictsItselfIsReportedAtItsPlace(t *testing.T) {
 		problems := m.Problems()
 		require.Len(t, problems, 1, schema)
 		p := problems[0]
-		got := string(p.Severity) + " " + p.Field + ": " + p.Message + "; " + p.Mend
+		got := string(p.Severity) + " " + p.Field + ": " + p.Message + "; " + p.Fix
 		require.True(t, strings.HasPrefix(got, want), "%s\n%s", schema, got)
 		if strings.HasSuffix(p.Field, "/default") && p.Severity == model.SeverityError {
 			out, faults := m.Check(map[string]any{})

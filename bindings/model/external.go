@@ -45,13 +45,13 @@ func newExternal(name string, tree any, root *sub) (ext *external, err error) {
 	}
 	text, err := events.AppendJSON(nil, document)
 	if err != nil {
-		return nil, refuse(name, events.CodeBadArgs, "", "it cannot be written as JSON", "mend its values")
+		return nil, refuse(name, events.CodeBadArgs, "", "it cannot be written as JSON", "fix its values")
 	}
 	c := jsonschema.NewCompiler()
 	c.Draft = jsonschema.Draft2020
 	c.LoadURL = func(string) (io.ReadCloser, error) { return nil, errNothingLoaded }
 	if err := c.AddResource(documents, bytes.NewReader(text)); err != nil {
-		return nil, refuse(name, events.CodeBadArgs, "", "it cannot be read", "mend its syntax")
+		return nil, refuse(name, events.CodeBadArgs, "", "it cannot be read", "fix its syntax")
 	}
 	schema, err := c.Compile(documents)
 	if err != nil {

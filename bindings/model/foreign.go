@@ -59,7 +59,7 @@ func foreign(name string, schema json.RawMessage, object bool) (m *Model, rest j
 			}
 		}
 		if !errors.As(err, &refused) {
-			return nil, nil, append(unchecked, Problem{name, "", SeverityWarning, err.Error(), ""})
+			return nil, nil, append(unchecked, problem(name, "", SeverityWarning, err.Error(), ""))
 		}
 		pruned := false
 		for _, p := range slices.Backward(refused.Problems) { // of a list, the last first

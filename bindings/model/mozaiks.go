@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/oneturn/oneturn/internal/diag"
 )
 
 // Definition is one named model of a workflow's structured outputs, fields in manifest order.
@@ -25,22 +27,24 @@ type Field struct {
 	Spec map[string]any
 }
 
-// Severity says whether a [Problem] makes its model unusable.
-type Severity string
+// Severity of a [Problem].
+type Severity = diag.Severity
 
 // The severities.
 const (
-	SeverityError   Severity = "error"   // the model is unusable
-	SeverityWarning Severity = "warning" // the model works, but perhaps not as meant
+	SeverityError   = diag.SeverityError   // the model is unusable
+	SeverityWarning = diag.SeverityWarning // the model works, but perhaps not as meant
 )
 
-// Problem is something wrong with a definition, and how to mend it.
+// Problem is something wrong with a definition or schema: its severity, message and fix. Field is the
+// path inside the model, "" for the model itself.
 type Problem struct {
-	Model    string
-	Field    string // path of the field inside the model, "" when the model itself is meant
-	Severity Severity
-	Message  string
-	Mend     string
+	Model string
+	diag.Finding
+}
+
+func problem(model, field string, severity Severity, message, fix string) Problem {
+	return Problem{model, diag.Finding{Severity: severity, Field: field, Message: message, Fix: fix}}
 }
 
 // Bounds of a set of definitions.
@@ -234,7 +238,7 @@ func (b *builder) spread() {
 			d.bad, again = true, true
 			u := d.uses[i]
 			b.fail(place{model: d.def.Name, field: u.field},
-				"needs the model "+quote(u.model)+", which is unusable", "mend "+quote(u.model))
+				"needs the model "+quote(u.model)+", which is unusable", "fix "+quote(u.model))
 		}
 	}
 }
@@ -252,7 +256,7 @@ func (b *builder) checkDefaults() {
 			}
 			if _, faults := fit(f.node, f.value, false); len(faults) > 0 {
 				b.warn(place{model: d.def.Name, field: f.name},
-					"the default "+literal(f.value)+" does not fit and reaches the tool as it is: "+reasonOf(faults), f.node.mendDefault(f.value))
+					"the default "+literal(f.value)+" does not fit and reaches the tool as it is: "+reasonOf(faults), f.node.fixDefault(f.value))
 			}
 		}
 	}
@@ -272,12 +276,12 @@ func (p place) below(field string) place {
 	return p
 }
 
-func (b *builder) fail(at place, message, mend string) {
-	b.report(Problem{at.model, at.field, SeverityError, message, mend})
+func (b *builder) fail(at place, message, fix string) {
+	b.report(problem(at.model, at.field, SeverityError, message, fix))
 }
 
-func (b *builder) warn(at place, message, mend string) {
-	b.report(Problem{at.model, at.field, SeverityWarning, message, mend})
+func (b *builder) warn(at place, message, fix string) {
+	b.report(problem(at.model, at.field, SeverityWarning, message, fix))
 }
 
 func (b *builder) report(p Problem) {

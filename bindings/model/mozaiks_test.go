@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/internal/diag"
 )
 
 func TestOneBadFieldMakesOnlyItsModelAndItsUsersUnusable(t *testing.T) {
@@ -25,7 +26,7 @@ func TestOneBadFieldMakesOnlyItsModelAndItsUsersUnusable(t *testing.T) {
 	got := make([]string, len(problems))
 	for i, p := range problems {
 		require.Equal(t, model.SeverityError, p.Severity)
-		require.NotEmpty(t, p.Mend)
+		require.NotEmpty(t, p.Fix)
 		got[i] = p.Model + "." + p.Field + ": " + p.Message
 	}
 	require.Equal(t, []string{
@@ -52,11 +53,11 @@ func TestOdditiesAreWarnings(t *testing.T) {
 		models, problems := model.CompileMozaiks([]model.Definition{define(t, "M", "f", spec)})
 		require.Contains(t, models, "M", spec)
 		require.Len(t, problems, 1, spec)
-		require.Equal(t, model.Problem{Model: "M", Field: "f", Severity: model.SeverityWarning, Message: message, Mend: problems[0].Mend}, problems[0])
+		require.Equal(t, model.Problem{Model: "M", Finding: diag.Finding{Field: "f", Severity: model.SeverityWarning, Message: message, Fix: problems[0].Fix}}, problems[0])
 	}
 }
 
-func TestFaultyFieldsAreErrorsWithAMend(t *testing.T) {
+func TestFaultyFieldsAreErrorsWithAFix(t *testing.T) {
 	t.Parallel()
 	bomb := `"x"`
 	for range 25 {
@@ -78,7 +79,7 @@ func TestFaultyFieldsAreErrorsWithAMend(t *testing.T) {
 		require.NotEmpty(t, problems)
 		require.LessOrEqual(t, len(problems), 1000)
 		for _, p := range problems {
-			require.NotEmpty(t, p.Mend)
+			require.NotEmpty(t, p.Fix)
 			require.Less(t, len(p.Message), 300)
 		}
 	}

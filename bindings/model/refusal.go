@@ -13,7 +13,7 @@ import (
 const maxSchemaProblems = 50
 
 // SchemaError is why [CompileSchema] refuses a schema: everything that is wrong with it, so
-// that it can be mended in one go. It is an *[events.Error] too, with code bad_args or
+// that it can be fixed in one go. It is an *[events.Error] too, with code bad_args or
 // too_large.
 type SchemaError struct {
 	Problems []Problem // at least one, by place; Field is a JSON pointer into the schema
@@ -33,7 +33,7 @@ func (e *SchemaError) event() *events.Error {
 	if first.Field != "" {
 		where += " at " + quote(first.Field)
 	}
-	text := where + ": " + first.Message + "; " + first.Mend
+	text := where + ": " + first.Message + "; " + first.Fix
 	if more := len(e.Problems) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
@@ -41,8 +41,8 @@ func (e *SchemaError) event() *events.Error {
 }
 
 // refuse is the error for a schema that cannot be used as a whole.
-func refuse(name string, code events.Code, place, message, mend string) error {
-	return &SchemaError{code: code, Problems: []Problem{{name, place, SeverityError, message, mend}}}
+func refuse(name string, code events.Code, place, message, fix string) error {
+	return &SchemaError{code: code, Problems: []Problem{problem(name, place, SeverityError, message, fix)}}
 }
 
 // refusals collects what is wrong with one schema.
@@ -53,16 +53,16 @@ type refusals struct {
 }
 
 // refuse notes a fault. place is a JSON pointer into the schema.
-func (r *refusals) refuse(place, message, mend string) {
+func (r *refusals) refuse(place, message, fix string) {
 	if len(r.problems) < maxSchemaProblems {
-		r.problems = append(r.problems, Problem{r.name, place, SeverityError, message, mend})
+		r.problems = append(r.problems, problem(r.name, place, SeverityError, message, fix))
 	}
 }
 
 // giveUp notes a fault after which nothing else can be told.
-func (r *refusals) giveUp(place, message, mend string) {
+func (r *refusals) giveUp(place, message, fix string) {
 	if !r.hopeless {
-		r.refuse(place, message, mend)
+		r.refuse(place, message, fix)
 	}
 	r.hopeless = true
 }
@@ -76,8 +76,8 @@ func (r *refusals) err() error {
 	return &SchemaError{code: events.CodeBadArgs, Problems: r.problems}
 }
 
-// typeMend says what to write instead of a word that is no type of JSON Schema.
-func typeMend(word string) string {
+// typeFix says what to write instead of a word that is no type of JSON Schema.
+func typeFix(word string) string {
 	known := []string{"null", "boolean", "integer", "number", "string", "array", "object"}
 	foreign := map[string]string{
 		"str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "decimal": "number",

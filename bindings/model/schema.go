@@ -31,7 +31,7 @@ func compileSchema(name string, schema json.RawMessage, object bool) (*Model, er
 	}
 	tree, err := events.Decode(schema)
 	if err != nil {
-		return nil, refuse(name, events.CodeBadArgs, "", "the schema is no JSON that can be read: "+err.Error(), "mend its syntax")
+		return nil, refuse(name, events.CodeBadArgs, "", "the schema is no JSON that can be read: "+err.Error(), "fix its syntax")
 	}
 	if _, ok := tree.(map[string]any); !ok {
 		return nil, refuse(name, events.CodeBadArgs, "", "the schema is not an object", "write for example {type: object}")
@@ -125,7 +125,7 @@ func (s *schemaCompiler) types(n *node, at *sub) {
 			if word := asText(name); word != "" {
 				message = "`type` is " + quote(word) + ", which is no type of JSON Schema"
 			}
-			s.graph.refuse(at.pointer+"/type", message, typeMend(asText(name)))
+			s.graph.refuse(at.pointer+"/type", message, typeFix(asText(name)))
 			n.types = tAny
 			return
 		}
@@ -336,6 +336,6 @@ func disjoint(alts []*node) bool {
 }
 
 // wrong notes a rule whose value makes no sense.
-func (s *schemaCompiler) wrong(at *sub, key, mend string) {
-	s.graph.refuse(at.pointer+"/"+key, "`"+key+"` has a value that it cannot have", mend)
+func (s *schemaCompiler) wrong(at *sub, key, fix string) {
+	s.graph.refuse(at.pointer+"/"+key, "`"+key+"` has a value that it cannot have", fix)
 }

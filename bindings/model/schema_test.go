@@ -209,7 +209,7 @@ func TestHostileSchemasAreRefusedQuicklyAndNamed(t *testing.T) {
 	}
 }
 
-func TestEveryFaultOfASchemaIsToldAtOnceWithItsMend(t *testing.T) {
+func TestEveryFaultOfASchemaIsToldAtOnceWithItsFix(t *testing.T) {
 	t.Parallel()
 	_, err := model.CompileSchema("M", json.RawMessage(`{"type":"object","required":"title","properties":{
 		"title":{"type":"strng","pattern":"("},"n":{"type":"int","minimum":"one"},"kids":{"items":{"$ref":"#/$defs/Kid"}},"bad":7,"ok":{"type":"string"}}}`))
@@ -219,15 +219,15 @@ func TestEveryFaultOfASchemaIsToldAtOnceWithItsMend(t *testing.T) {
 	places := make([]string, len(refused.Problems))
 	for i, p := range refused.Problems {
 		require.Equal(t, "M", p.Model)
-		require.NotEmpty(t, p.Mend, p.Message)
+		require.NotEmpty(t, p.Fix, p.Message)
 		places[i] = p.Field
 	}
 	require.Equal(t, []string{
 		"/properties/bad", "/properties/kids/items", "/properties/n/minimum", "/properties/n/type",
 		"/properties/title/pattern", "/properties/title/type", "/required",
 	}, places)
-	require.Equal(t, `did you mean "integer"? Types are null, boolean, integer, number, string, array, object`, refused.Problems[3].Mend)
-	require.Equal(t, `did you mean "string"? Types are null, boolean, integer, number, string, array, object`, refused.Problems[5].Mend)
+	require.Equal(t, `did you mean "integer"? Types are null, boolean, integer, number, string, array, object`, refused.Problems[3].Fix)
+	require.Equal(t, `did you mean "string"? Types are null, boolean, integer, number, string, array, object`, refused.Problems[5].Fix)
 	require.Contains(t, err.Error(), `compile JSON Schema: bad_args: the schema of model "M" at "/properties/bad": a schema is an object`)
 	require.Contains(t, err.Error(), "(and 6 more)")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
@@ -35,7 +36,7 @@ func (a *app) check() *cobra.Command {
 		Short: "Report every fault of a folder of workflows, and what binds to what",
 		Long: `Check reads a folder of workflows (default: workflows) as the worker does, without running any of its code, nor
 an interpreter in it, and without a server. Python files are read by the interpreter of --python, else of
-$VIRTUAL_ENV or $PATH; of a .venv in DIR only the files of modules are looked at. It reports each fault and oddity with file (relative to DIR), line and mend,
+$VIRTUAL_ENV or $PATH; of a .venv in DIR only the files of modules are looked at. It reports each fault and oddity with file (relative to DIR), line and fix,
 what each agent and model binds to, Python modules that are missing, and environment variables
 that the tools read and would not find (names only, never values). With --live it also asks NATS
 services and MCP servers whether they have the tools, and starts servers that are commands.
@@ -48,7 +49,7 @@ cannot be read. The shape of -o json:
                                 "function", "effect", "effect_why", "max_attempts", "timeout_ms",
                                 "component", "display", "secret"}],
                   "diagnostics": [{"severity", "workflow", "file", "line", "code", "message",
-                                   "mend"}],
+                                   "fix"}],
                   "missing_modules": [], "missing_env": [], "hidden_env": []}],
    "shared": [tools for all workflows, as bindings], "diagnostics": [of the folder as a whole],
    "digest", "errors", "warnings"}
@@ -136,6 +137,8 @@ func readFolder(ctx context.Context, command, dir string, inspect bindings.Inspe
 }
 
 // finding is a diagnostic of this command's own.
-func finding(severity bindings.Severity, workflow, code, mend, format string, args ...any) bindings.Diagnostic {
-	return bindings.Diagnostic{Severity: severity, Workflow: workflow, Code: code, Message: fmt.Sprintf(format, args...), Mend: mend}
+func finding(severity bindings.Severity, workflow, code, fix, format string, args ...any) bindings.Diagnostic {
+	return bindings.Diagnostic{Workflow: workflow, Finding: diag.Finding{
+		Severity: severity, Code: code, Message: fmt.Sprintf(format, args...), Fix: fix,
+	}}
 }

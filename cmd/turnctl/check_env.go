@@ -55,8 +55,8 @@ func matches(name string, patterns []string) bool {
 // needEnvFile reads the workflow's .env, and returns the names that it sets.
 func (w *workflowReport) needEnvFile(dir string) map[string]bool {
 	name := filepath.Join(w.Dir, ".env")
-	at := func(severity bindings.Severity, code, mend, format string, args ...any) {
-		d := finding(severity, w.Name, code, mend, format, args...)
+	at := func(severity bindings.Severity, code, fix, format string, args ...any) {
+		d := finding(severity, w.Name, code, fix, format, args...)
 		d.File = filepath.ToSlash(name)
 		w.Diagnostics = append(w.Diagnostics, d)
 	}
@@ -73,7 +73,7 @@ func (w *workflowReport) needEnvFile(dir string) map[string]bool {
 			at(bindings.SeverityWarning, "env_file_statement", "correct those first", "%d more statements set nothing", len(file.Problems)-i)
 			break
 		}
-		at(bindings.SeverityWarning, "env_file_statement", p.Fix, "this statement sets nothing: %s", p.Text)
+		at(bindings.SeverityWarning, "env_file_statement", p.Fix, "this statement sets nothing: %s", p.Message)
 		w.Diagnostics[len(w.Diagnostics)-1].Line = p.Line
 	}
 	return file.Names()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
@@ -38,11 +39,11 @@ func (w *workflowReport) needNames(ctx context.Context, dir, interpreter string)
 	slices.Sort(names)
 	for _, name := range names {
 		if !slices.Contains(missing, name) {
-			w.Diagnostics = append(w.Diagnostics, bindings.Diagnostic{
-				Severity: bindings.SeverityWarning, Workflow: w.Name, File: filepath.ToSlash(filepath.Join(w.Dir, files[name])), Code: "file_named_like_module",
+			w.Diagnostics = append(w.Diagnostics, bindings.Diagnostic{Workflow: w.Name, Finding: diag.Finding{
+				Severity: diag.SeverityWarning, File: filepath.ToSlash(filepath.Join(w.Dir, files[name])), Code: "file_named_like_module",
 				Message: "the file has the name of a Python module: `import " + name + "` gets that module",
-				Mend:    "rename the file, or import it with `from . import " + name + "`",
-			})
+				Fix:     "rename the file, or import it with `from . import " + name + "`",
+			}})
 		}
 	}
 }

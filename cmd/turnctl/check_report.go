@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
@@ -131,12 +131,12 @@ func (r *report) needPython(ctx context.Context, dir, interpreter string) bool {
 func (w *workflowReport) needModules(ctx context.Context, dir, interpreter string, imports []string, set *bindings.Set) {
 	missing, err := python.Missing(ctx, interpreter, dir, filepath.Join(dir, w.Dir), imports)
 	if err != nil {
-		text, mend := err.Error(), "name an interpreter with --python"
-		if known := (interface{ Fix() (text, fix string) })(nil); errors.As(err, &known) {
-			text, mend = known.Fix()
+		text, fix := err.Error(), "name an interpreter with --python"
+		if known, ok := diag.Of(err); ok {
+			text, fix = known.Message, known.Fix
 		}
 		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityWarning, w.Name, "modules_not_checked",
-			mend, "whether Python modules are missing could not be found out: %s", text))
+			fix, "whether Python modules are missing could not be found out: %s", text))
 	}
 	if len(missing) == 0 {
 		return

@@ -131,7 +131,7 @@ func causeText(w io.Writer, c bindings.Cause) {
 	}
 	fmt.Fprintln(w, head)
 	fmt.Fprintln(w, wrap(clean(c.Message, 1000)+more, 6))
-	if c.Mend != "" {
-		fmt.Fprintln(w, wrap("mend: "+clean(c.Mend, 1000), 6))
+	if c.Fix != "" {
+		fmt.Fprintln(w, wrap("fix: "+clean(c.Fix, 1000), 6))
 	}
 }

@@ -25,7 +25,7 @@ type checkup struct {
 	Check   string `json:"check"`   // stable name
 	Verdict string `json:"verdict"` // ok, info, warning, error
 	Detail  string `json:"detail"`
-	Mend    string `json:"mend,omitempty"`
+	Fix     string `json:"fix,omitempty"`
 }
 
 // diagnosis is the outcome of turnctl doctor.
@@ -73,8 +73,8 @@ Exit code: 0 nothing is broken, 1 something is.`,
 	})
 }
 
-func (d *diagnosis) addf(check, verdict, mend, format string, args ...any) {
-	d.Checks = append(d.Checks, checkup{Check: check, Verdict: verdict, Detail: fmt.Sprintf(format, args...), Mend: mend})
+func (d *diagnosis) addf(check, verdict, fix, format string, args ...any) {
+	d.Checks = append(d.Checks, checkup{Check: check, Verdict: verdict, Detail: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 // worst is the worst verdict of all.
@@ -102,8 +102,8 @@ func (d *diagnosis) count(verdict string) (n int) {
 func (d *diagnosis) text(w io.Writer) {
 	for _, c := range d.Checks {
 		fmt.Fprintf(w, "%-7s  %-10s  %s\n", c.Verdict, c.Check, hang(clean(c.Detail, 1000), 21))
-		if c.Mend != "" {
-			fmt.Fprintln(w, wrap("mend: "+clean(c.Mend, 500), 21))
+		if c.Fix != "" {
+			fmt.Fprintln(w, wrap("fix: "+clean(c.Fix, 500), 21))
 		}
 	}
 	switch warnings := d.count(verdictWarning); {

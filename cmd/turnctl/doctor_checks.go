@@ -122,7 +122,7 @@ func (d *diagnosis) streams(ctx context.Context, s *server, plan provision.Plan)
 		if f.Setting != "" {
 			what += ": " + f.Setting
 		}
-		d.addf("streams", string(f.Severity), f.Mend, "%s is %s, planned is %s", what, f.Have, f.Want)
+		d.addf("streams", string(f.Severity), f.Fix, "%s is %s, planned is %s", what, f.Have, f.Want)
 	}
 }
 

@@ -31,7 +31,7 @@ func TestDoctorNamesStreamsThatMayFillWhatIsKeptForTheEndsOfTurns(t *testing.T) 
 	test.Provision(func(o *provision.Options) { o.InMaxBytes, o.DeadMaxBytes = 512<<20, 128<<20 })
 	require.Len(t, checks(), 1)
 	require.Equal(t, verdictWarning, checks()[0].Verdict)
-	require.Contains(t, checks()[0].Mend, "turnctl provision --in-max-bytes 67108864 --dead-max-bytes 33554432")
+	require.Contains(t, checks()[0].Fix, "turnctl provision --in-max-bytes 67108864 --dead-max-bytes 33554432")
 	config := func(name string) jetstream.StreamConfig {
 		stream, err := js.Stream(t.Context(), name)
 		require.NoError(t, err)

@@ -48,15 +48,15 @@ func (d *diagnosis) unconsumed(ctx context.Context, s *server) {
 		for _, subject := range lost {
 			total += info.State.Subjects[subject]
 		}
-		mend := "turns belong on " + s.space.Prefix() + ".in.<pool>.<kind>.<app>.<workflow>.<chat>: mend the publisher"
+		fix := "turns belong on " + s.space.Prefix() + ".in.<pool>.<kind>.<app>.<workflow>.<chat>: fix the publisher"
 		if len(pools) > 0 {
-			mend += ", or give the pool a consumer: turnctl provision --pools " + strings.Join(pools, ",") + " (together with the pools that are there)"
+			fix += ", or give the pool a consumer: turnctl provision --pools " + strings.Join(pools, ",") + " (together with the pools that are there)"
 		}
 		named := strings.Join(lost[:min(len(lost), maxNamed)], ", ")
 		if more := len(lost) - maxNamed; more > 0 {
 			named += fmt.Sprintf(" and %d more", more)
 		}
-		d.addf("unread", verdictWarning, mend, "%s in %s that no consumer takes: %s", plural(int(min(total, 1<<31)), "message"), s.space.InStream(), named)
+		d.addf("unread", verdictWarning, fix, "%s in %s that no consumer takes: %s", plural(int(min(total, 1<<31)), "message"), s.space.InStream(), named)
 	}
 }
 

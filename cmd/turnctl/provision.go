@@ -137,12 +137,12 @@ func (p *provisioned) dryRunText(w io.Writer) {
 }
 
 // findingText prints a difference on one line if it is missing as a whole, else with both
-// values, and the mend below if there is more to do than to provision.
+// values, and the fix below if there is more to do than to provision.
 func findingText(w io.Writer, f provision.Finding) {
 	if f.Setting == "" {
 		fmt.Fprintf(w, "%-7s  %s is %s\n", f.Severity, f.Object, f.Have)
 	} else {
 		fmt.Fprintf(w, "%-7s  %s: %s is %s, planned is %s\n", f.Severity, f.Object, f.Setting, f.Have, f.Want)
 	}
-	fmt.Fprintln(w, wrap("mend: "+f.Mend, 9))
+	fmt.Fprintln(w, wrap("fix: "+f.Fix, 9))
 }

@@ -22,9 +22,9 @@ func TestProvisionMakesWhatIsMissingAndDoctorAgrees(t *testing.T) {
 	code, stdout, _ := turnctl(t, s, "doctor")
 	require.Equal(t, cli.Failed, code, "a dry run has made nothing")
 	require.Contains(t, stdout, "stream ONETURN_IN is missing")
-	require.Contains(t, stdout, "mend: run turnctl provision\n")
+	require.Contains(t, stdout, "fix: run turnctl provision\n")
 	_, stdout, _ = turnctl(t, s, "doctor", "--pools", "default,gpu", "--prefix", "other")
-	require.Contains(t, stdout, "mend: run turnctl provision --prefix other --pools default,gpu\n")
+	require.Contains(t, stdout, "fix: run turnctl provision --prefix other --pools default,gpu\n")
 	require.Contains(t, stdout, "something is broken")
 
 	text := ok(t, s, "provision")
@@ -44,7 +44,7 @@ func TestProvisionMakesWhatIsMissingAndDoctorAgrees(t *testing.T) {
 	require.True(t, p.DryRun)
 	require.Empty(t, p.Changes)
 	require.Equal(t, "ack_wait", p.Findings[0].Setting)
-	require.Contains(t, p.Findings[0].Mend, "provisioned otherwise: nothing to do if it is meant")
+	require.Contains(t, p.Findings[0].Fix, "provisioned otherwise: nothing to do if it is meant")
 	require.Equal(t, "single", p.Tier.Name)
 
 	code, stdout, stderr := turnctl(t, s, "provision", "--memory")
@@ -103,7 +103,7 @@ func TestDoctorFindsMessagesThatNoWorkerTakes(t *testing.T) {
 	require.Equal(t, verdictWarning, found.Verdict)
 	require.Equal(t, "3 messages in ONETURN_IN that no consumer takes: oneturn.in.default, "+
 		"oneturn.in.nopool.structured_output_ready.app.W.c", found.Detail)
-	require.Contains(t, found.Mend, "turnctl provision --pools nopool")
+	require.Contains(t, found.Fix, "turnctl provision --pools nopool")
 
 	require.Contains(t, ok(t, s, "doctor"), "messages wait for pool default, and no worker pulls from it")
 

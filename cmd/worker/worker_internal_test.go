@@ -223,7 +223,7 @@ func TestWorkerUsesAProvisionedServerAndEndsWhenItsConsumerIsGone(t *testing.T) 
 	require.NotContains(t, w.stderr.String(), "provisioned otherwise", "what is sound is left to turnctl doctor")
 }
 
-func TestServerThatIsNotProvisionedIsRefusedWithTheMend(t *testing.T) {
+func TestServerThatIsNotProvisionedIsRefusedWithTheFix(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	var stderr bytes.Buffer

@@ -117,7 +117,7 @@ func (d *Denials) lately(while time.Duration) []right {
 	return slices.SortedFunc(maps.Keys(d.seen), func(a, b right) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// Err says what was denied within the last while and how to mend it, or nil.
+// Err says what was denied within the last while and how to fix it, or nil.
 func (d *Denials) Err(while time.Duration) error {
 	lately := d.lately(while)
 	if len(lately) == 0 {

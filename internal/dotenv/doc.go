@@ -3,7 +3,7 @@
 // ${NAME:-default} in every value, quoted or not.
 //
 // Two things differ. A byte order mark is skipped, because it would become part of the first
-// name. What python-dotenv leaves out with a line in the log, a [Problem] names: a tool without
+// name. What python-dotenv leaves out with a line in the log, [File] lists: a tool without
 // its variable fails later and elsewhere. Texts of this package name lines, never what stands
 // in them: the rest of a key that was not quoted is a line, too.
 //

@@ -52,9 +52,9 @@ func TestStatementsThatSetNothingAreNamedByLineWithoutWhatTheyHold(t *testing.T)
 		p := f.Problems[0]
 		line, words, _ := strings.Cut(want, " ")
 		require.Equal(t, line, strconv.Itoa(p.Line), "%q", text)
-		require.Contains(t, p.Text, words)
+		require.Contains(t, p.Message, words)
 		require.NotEmpty(t, p.Fix)
-		require.NotContains(t, p.Text+p.Fix, "sesame")
+		require.NotContains(t, p.Message+p.Fix, "sesame")
 	}
 }
 

@@ -3,20 +3,17 @@ package dotenv
 import (
 	"regexp"
 	"strings"
+
+	"github.com/oneturn/oneturn/internal/diag"
 )
 
 // File is what a .env file sets.
 type File struct {
-	// Problems are the statements that set nothing, in order.
-	Problems []Problem
+	// Problems are the statements that set nothing, in order: the line where each begins, the message
+	// and the fix. Neither contains anything of the line.
+	Problems []diag.Finding
 
 	set []assignment
-}
-
-// Problem is a statement that sets nothing, and how to correct it.
-type Problem struct {
-	Line      int    // where the statement begins
-	Text, Fix string // never hold what stands in the line
 }
 
 type assignment struct {
@@ -75,7 +72,7 @@ func (p *parser) statement() {
 	p.take(blanks)
 	begin := p.line
 	wrong := func(text, fix string) {
-		p.file.Problems = append(p.file.Problems, Problem{Line: begin, Text: text, Fix: fix})
+		p.file.Problems = append(p.file.Problems, diag.Finding{Severity: diag.SeverityWarning, Line: begin, Message: text, Fix: fix})
 	}
 	a, named, closed := p.assignment()
 	switch _, ended := p.take(ending); {

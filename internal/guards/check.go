@@ -9,12 +9,12 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// check is what a declared guard looks for in a value: the arguments or the result.
+// check is what a declared guard checks of a value: the arguments or the result.
 type check interface {
 	refuse(ctx context.Context, call *tools.Call, v *value) error
 }
 
-// value is what a guard looks at, as a tree and as JSON; either is made when it is asked for.
+// value is what a guard checks, as a tree and as JSON; either is made on demand.
 type value struct {
 	name  string // for messages
 	text  func() (json.RawMessage, error)
@@ -25,18 +25,18 @@ type value struct {
 type declared struct {
 	input, output check
 	message       string
-	words         string
+	summary       string
 }
 
-// String says what the guard looks for.
-func (d declared) String() string { return d.words }
+// String is the guard in short.
+func (d declared) String() string { return d.summary }
 
 // Input implements [Guard].
 func (d declared) Input(ctx context.Context, call *tools.Call) error {
 	if d.input == nil {
 		return nil
 	}
-	return d.said(d.input.refuse(ctx, call, &value{
+	return d.withMessage(d.input.refuse(ctx, call, &value{
 		name: "the arguments",
 		text: call.EncodedArgs,
 		trees: func() (any, error) {
@@ -56,16 +56,16 @@ func (d declared) Output(ctx context.Context, call *tools.Call, output json.RawM
 	if len(output) == 0 {
 		output = json.RawMessage("null")
 	}
-	return d.said(d.output.refuse(ctx, call, &value{
+	return d.withMessage(d.output.refuse(ctx, call, &value{
 		name:  "the result",
 		text:  func() (json.RawMessage, error) { return output, nil },
 		trees: func() (any, error) { return events.Decode(output) },
 	}))
 }
 
-// said puts the message of the manifest in place of the guard's own words. Why a guard could not
+// withMessage replaces the reason of a refusal by the message of the manifest. Why a guard could not
 // decide follows it: the message is about calls that the guard is there to refuse.
-func (d declared) said(err error) error {
+func (d declared) withMessage(err error) error {
 	if err == nil || d.message == "" {
 		return err
 	}
@@ -76,7 +76,7 @@ func (d declared) said(err error) error {
 	return &Refusal{Reason: d.message, Err: err}
 }
 
-// tree returns the value as a tree, or the refusal of one that cannot be looked at.
+// tree returns the value as a tree, or the refusal of one that cannot be read.
 func (v *value) tree() (any, error) {
 	tree, err := v.trees()
 	if err != nil {

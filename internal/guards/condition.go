@@ -70,7 +70,7 @@ type condition struct {
 
 func newCondition(on, text string) (check, error) {
 	if len(text) > maxCondition {
-		return nil, &DeclaredError{"when", fmt.Sprintf("it has %d bytes", len(text)), fmt.Sprintf("write at most %d", maxCondition)}
+		return nil, refused("when", fmt.Sprintf("write at most %d", maxCondition), "it has %d bytes", len(text))
 	}
 	c := &condition{on: on, text: text}
 	look := &reader{condition: c}
@@ -88,9 +88,9 @@ func newCondition(on, text string) (check, error) {
 	program, err := compile(text, options)
 	switch {
 	case look.problem != "":
-		return nil, &DeclaredError{"when", look.problem, "use args, agent, workflow, tool, user_id, chat_id, app_id, on: output also output, and " + strings.Join(Functions(), ", ")}
+		return nil, refused("when", "use args, agent, workflow, tool, user_id, chat_id, app_id, on: output also output, and "+strings.Join(Functions(), ", "), "%s", look.problem)
 	case err != nil:
-		return nil, &DeclaredError{"when", err.Error(), mend(on, err)}
+		return nil, refused("when", conditionFix(on, err), "%s", err.Error())
 	}
 	c.program = program
 	return c, nil
@@ -123,8 +123,8 @@ func oneLine(err error) error {
 	return errors.New(first)
 }
 
-// mend says what to write instead.
-func mend(on string, err error) string {
+// conditionFix returns what to write instead.
+func conditionFix(on string, err error) string {
 	switch text := err.Error(); {
 	case strings.Contains(text, "expected bool"):
 		return "write a comparison, for example args.confirmed == true: it has to be true or false, whatever the values are"

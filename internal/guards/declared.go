@@ -4,19 +4,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/oneturn/oneturn/internal/diag"
 )
 
-// Sides of a call that a declared guard may look at.
+// Sides of a call that a declared guard can check.
 const (
 	OnInput  = "input"  // before the tool is entered
 	OnOutput = "output" // its result
 )
 
-// Declared is a guard as a manifest says it. Exactly one of Schema, When, Secrets and MaxBytes is
+// Declared is a guard as a manifest declares it. Exactly one of Schema, When, Secrets and MaxBytes is
 // set.
 type Declared struct {
 	On string // [OnInput] or [OnOutput]
-	// Schema is the JSON Schema that the arguments or the result have to fit as they are: nothing
+	// Schema is the JSON Schema that the arguments or the result have to match as they are: nothing
 	// is coerced or completed.
 	Schema json.RawMessage
 	// When is the condition to refuse, in the language of expr: see [Compile].
@@ -25,49 +27,38 @@ type Declared struct {
 	Secrets bool
 	// MaxBytes is the most that the arguments or the result may have as JSON.
 	MaxBytes int
-	// Message is told instead of the guard's own words when it refuses.
+	// Message replaces the reason that the guard gives when it refuses.
 	Message string
-}
-
-// DeclaredError is why [Compile] refuses a declared guard.
-type DeclaredError struct {
-	Field   string // key of the manifest: on, schema, when, max_bytes, message
-	Message string // what is wrong
-	Mend    string // what to write
-}
-
-// Error implements error.
-func (p *DeclaredError) Error() string {
-	return "guard: " + p.Field + ": " + p.Message + "; " + p.Mend
 }
 
 // maxMessage bounds the message of a guard, in bytes.
 const maxMessage = 1 << 10
 
-// Compile makes the guard. Its error is a *[DeclaredError].
+// Compile makes the guard. Its error is a *[diag.Error] with one finding, whose field is a
+// key of the manifest: on, schema, when, max_bytes, message.
 //
 // A condition is a boolean expression of args, output (on: output only), agent, workflow, tool,
 // user_id, chat_id and app_id; true refuses. It can call the functions of [Functions] and nothing
 // else, its time is bounded, and one that fails refuses the call as well.
 func Compile(d Declared) (Guard, error) {
 	if d.On != OnInput && d.On != OnOutput {
-		return nil, &DeclaredError{"on", fmt.Sprintf("%.40q is no side of a call", d.On), "write on: input or on: output"}
+		return nil, refused("on", "write on: input or on: output", "%.40q is not a side of a call", d.On)
 	}
 	if len(d.Message) > maxMessage {
-		return nil, &DeclaredError{"message", fmt.Sprintf("it has %d bytes", len(d.Message)), fmt.Sprintf("write at most %d", maxMessage)}
+		return nil, refused("message", fmt.Sprintf("write at most %d", maxMessage), "it has %d bytes", len(d.Message))
 	}
 	check, err := d.check()
 	if err != nil {
 		return nil, err
 	}
 	if d.On == OnInput {
-		return declared{input: check, message: d.Message, words: d.words()}, nil
+		return declared{input: check, message: d.Message, summary: d.summary()}, nil
 	}
-	return declared{output: check, message: d.Message, words: d.words()}, nil
+	return declared{output: check, message: d.Message, summary: d.summary()}, nil
 }
 
-// words is the guard in short, for people who look at manifests.
-func (d Declared) words() string {
+// summary is the guard in short, for reports about manifests.
+func (d Declared) summary() string {
 	switch {
 	case d.Schema != nil:
 		return d.On + " schema"
@@ -82,22 +73,22 @@ func (d Declared) words() string {
 
 // check returns the one check that d names.
 func (d Declared) check() (check, error) {
-	said := make([]string, 0, 1)
+	keys := make([]string, 0, 1)
 	for _, x := range []struct {
 		key string
 		set bool
 	}{{"schema", d.Schema != nil}, {"when", d.When != ""}, {"secrets", d.Secrets}, {"max_bytes", d.MaxBytes != 0}} {
 		if x.set {
-			said = append(said, x.key)
+			keys = append(keys, x.key)
 		}
 	}
 	switch {
-	case len(said) == 0:
-		return nil, &DeclaredError{"on", "the guard says nothing to look for", "add one of schema, when, secrets: refuse, max_bytes"}
-	case len(said) > 1:
-		return nil, &DeclaredError{said[1], "a guard looks for one thing, this has " + strings.Join(said, " and "), "write a guard for each"}
+	case len(keys) == 0:
+		return nil, refused("on", "add one of schema, when, secrets: refuse, max_bytes", "the guard checks nothing")
+	case len(keys) > 1:
+		return nil, refused(keys[1], "write a guard for each", "a guard checks one thing, this has %s", strings.Join(keys, " and "))
 	}
-	switch said[0] {
+	switch keys[0] {
 	case "schema":
 		return newSchema(d.On, d.Schema)
 	case "when":
@@ -107,4 +98,9 @@ func (d Declared) check() (check, error) {
 	default:
 		return newSize(d.On, d.MaxBytes)
 	}
+}
+
+// refused is the error of [Compile] about a key of the manifest.
+func refused(key, fix, format string, args ...any) error {
+	return diag.Errorf("guard", key, fix, format, args...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/internal/guards"
 )
 
@@ -103,8 +104,8 @@ func TestGuardThatCannotBeUsedIsRefusedWithWhatToWrite(t *testing.T) {
 		d           guards.Declared
 		field, text string
 	}{
-		"no side":      {guards.Declared{On: "in", Secrets: true}, "on", `"in" is no side of a call`},
-		"nothing":      {guards.Declared{On: "input"}, "on", "nothing to look for"},
+		"no side":      {guards.Declared{On: "in", Secrets: true}, "on", `"in" is not a side of a call`},
+		"nothing":      {guards.Declared{On: "input"}, "on", "checks nothing"},
 		"two":          {guards.Declared{On: "input", Secrets: true, When: "true"}, "secrets", "when and secrets"},
 		"size":         {guards.Declared{On: "input", MaxBytes: -1}, "max_bytes", "-1"},
 		"message":      {guards.Declared{On: "input", MaxBytes: 1, Message: strings.Repeat("x", 2000)}, "message", "2000 bytes"},
@@ -130,11 +131,11 @@ func TestGuardThatCannotBeUsedIsRefusedWithWhatToWrite(t *testing.T) {
 		"deep":         {guards.Declared{On: "input", When: strings.Repeat("!(", 300) + "true" + strings.Repeat(")", 300)}, "when", ""},
 	} {
 		_, err := guards.Compile(c.d)
-		var p *guards.DeclaredError
-		require.ErrorAs(t, err, &p, name)
+		p, ok := diag.Of(err)
+		require.True(t, ok, name)
 		require.Equal(t, c.field, p.Field, name)
-		require.Contains(t, p.Message+" "+p.Mend, c.text, name)
-		require.NotEmpty(t, p.Mend, name)
+		require.Contains(t, p.Message+" "+p.Fix, c.text, name)
+		require.NotEmpty(t, p.Fix, name)
 		require.NotContains(t, p.Message, "\n", name)
 	}
 }

@@ -20,7 +20,7 @@ func newSchema(on string, text json.RawMessage) (check, error) {
 	}
 	for _, p := range fits.Problems() {
 		if p.Severity == model.SeverityError {
-			return nil, &DeclaredError{"schema", "at " + p.Field + ": " + p.Message, p.Mend}
+			return nil, refused("schema", p.Fix, "at %s: %s", p.Field, p.Message)
 		}
 	}
 	return schema{fits}, nil
@@ -30,7 +30,7 @@ func newSchema(on string, text json.RawMessage) (check, error) {
 func schemaProblem(err error) error {
 	var wrong *model.SchemaError
 	if !errors.As(err, &wrong) || len(wrong.Problems) == 0 {
-		return &DeclaredError{"schema", err.Error(), "write JSON Schema 2020-12"}
+		return refused("schema", "write JSON Schema 2020-12", "%s", err.Error())
 	}
 	first := wrong.Problems[0]
 	text := first.Message
@@ -40,7 +40,7 @@ func schemaProblem(err error) error {
 	if more := len(wrong.Problems) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
-	return &DeclaredError{"schema", text, first.Mend}
+	return refused("schema", first.Fix, "%s", text)
 }
 
 func (s schema) refuse(_ context.Context, _ *tools.Call, v *value) error {

@@ -12,7 +12,7 @@ type size struct{ most int }
 
 func newSize(on string, most int) (check, error) {
 	if most < 0 {
-		return nil, &DeclaredError{"max_bytes", fmt.Sprintf("%d is no size on %s", most, on), "write for example max_bytes: 64KiB"}
+		return nil, refused("max_bytes", "write for example max_bytes: 64KiB", "invalid size %d on %s", most, on)
 	}
 	return size{most}, nil
 }

@@ -288,7 +288,7 @@ func TestHandlerThatOutlivesTheDrainLosesItsLease(t *testing.T) {
 	require.ErrorIs(t, <-lost, inbox.ErrLeaseLost)
 }
 
-func TestMissingConsumerIsAnErrorThatNamesTheMend(t *testing.T) {
+func TestMissingConsumerIsAnErrorThatNameTheFix(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	in, err := inbox.New(s.Connect(), inbox.Options{Stream: "W", Consumer: "c", Slots: 1, AckWait: ackWait})

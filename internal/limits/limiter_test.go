@@ -280,7 +280,7 @@ func TestStoreThatDoesNotAnswerMakesCallsWait(t *testing.T) {
 	})
 }
 
-func TestStoreThatIsMissingEndsTheCallWithTheMend(t *testing.T) {
+func TestStoreThatIsMissingEndsTheCallWithTheFix(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := newShared()

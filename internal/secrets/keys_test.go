@@ -60,7 +60,7 @@ func TestBoxThatWasTouchedOrMovedDoesNotOpen(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysNothingIsSealedAndTheErrorNamesTheMend(t *testing.T) {
+func TestWithoutKeysNothingIsSealedAndTheErrorNameTheFix(t *testing.T) {
 	t.Parallel()
 	var none *secrets.Keys
 	_, err := none.Seal("a", nil)
@@ -82,7 +82,7 @@ func TestPrintedKeysTellNothing(t *testing.T) {
 	}
 }
 
-func TestBadKeyFilesAreRefusedWithTheMendAndWithoutTheirText(t *testing.T) {
+func TestBadKeyFilesAreRefusedWithTheFixAndWithoutTheirText(t *testing.T) {
 	t.Parallel()
 	one := secrets.NewKey()
 	for name, tc := range map[string]struct{ text, want string }{

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/internal/dotenv"
 	"github.com/oneturn/oneturn/internal/process"
 )
@@ -21,7 +22,7 @@ var forHost = []string{"PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHO
 // environment makes the environments of the processes of one version of a workflow.
 type environment struct {
 	mu     sync.Mutex
-	logged []dotenv.Problem // of the .env file
+	logged []diag.Finding // of the .env file
 }
 
 // build makes the environment of a child: from the worker's own, what every tool needs and what the
@@ -52,7 +53,7 @@ func (e *environment) variables(log *slog.Logger, root, name string, env []strin
 	}
 	if n := len(file.Problems); e.news(file.Problems) && n > 0 {
 		first := file.Problems[0]
-		log.Warn("statements of .env that set nothing", "file", path, "count", n, "line", first.Line, "problem", first.Text, "fix", first.Fix)
+		log.Warn("statements of .env that set nothing", "file", path, "count", n, "line", first.Line, "problem", first.Message, "fix", first.Fix)
 	}
 	vars, err := file.Variables(env)
 	if err != nil {
@@ -61,8 +62,8 @@ func (e *environment) variables(log *slog.Logger, root, name string, env []strin
 	return vars, nil
 }
 
-// news takes note of problems, and reports whether they are others than before.
-func (e *environment) news(problems []dotenv.Problem) bool {
+// news records problems, and reports whether they differ from those before.
+func (e *environment) news(problems []diag.Finding) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	same := slices.Equal(problems, e.logged)

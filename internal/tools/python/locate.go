@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/oneturn/oneturn/internal/diag"
 )
 
 // place is where a workflow lives.
@@ -69,16 +71,8 @@ func interpreter(chosen string, folders ...string) (string, error) {
 	return path, nil
 }
 
-// fixableError is an error with its fix.
-type fixableError struct{ text, fix string }
-
-func (e *fixableError) Error() string { return e.text + ": " + e.fix }
-
-// Fix returns both, for diagnostics that have a place for each.
-func (e *fixableError) Fix() (text, fix string) { return e.text, e.fix }
-
 func notFound(where string) error {
-	return &fixableError{"no Python found " + where, "install Python 3.9 or newer or set --python"}
+	return diag.Errorf("", "", "install Python 3.9 or newer or set --python", "no Python found %s", where)
 }
 
 // pythonOf returns the interpreter of a virtual environment, "" if it has none.
@@ -91,10 +85,8 @@ func pythonOf(venv string) (string, error) {
 	if !exists(name) {
 		return "", nil
 	}
-	return "", &fixableError{
-		fmt.Sprintf("%s is there and cannot be run (%v)", name, err),
-		fmt.Sprintf("re-create the virtual environment with python3 -m venv --clear %s, or remove it", venv),
-	}
+	return "", diag.Errorf("", "", fmt.Sprintf("re-create the virtual environment with python3 -m venv --clear %s, or remove it", venv),
+		"%s exists and cannot be run (%v)", name, err)
 }
 
 // exists reports whether there is a file of a name, be it a link to nothing.

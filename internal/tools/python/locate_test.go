@@ -106,7 +106,7 @@ func TestOnlyFoldersOfWorkflowsAreSearchedForAnInterpreter(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Dir(foreign), 0o700))
 	require.NoError(t, os.WriteFile(foreign, []byte("#!/bin/sh\ntouch "+above+"/ran\nexit 3\n"), 0o700))
 	missing := func(folders ...string) string {
-		return "no Python found in " + strings.Join(folders, "/.venv, ") + "/.venv, $VIRTUAL_ENV or $PATH: install Python 3.9 or newer or set --python"
+		return "no Python found in " + strings.Join(folders, "/.venv, ") + "/.venv, $VIRTUAL_ENV or $PATH; install Python 3.9 or newer or set --python"
 	}
 	_, err := python.Inspect(t.Context(), "", k.root, map[string][]byte{"t.py": nil})
 	require.EqualError(t, err, "inspect Python files of "+k.root+": "+missing(k.root))

@@ -14,9 +14,9 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 )
 
-// TestFindingsSayHowToMendThemInTheWordsOfTheirManifest has a folder for each mistake and what
+// TestFindingsSayHowToFixThemInTheWordsOfTheirManifest has a folder for each mistake and what
 // is said of it: all findings of the kind.
-func TestFindingsSayHowToMendThemInTheWordsOfTheirManifest(t *testing.T) {
+func TestFindingsSayHowToFixThemInTheWordsOfTheirManifest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ files, want string }{
 		"shadowed in oneturn.yaml": {
@@ -123,19 +123,19 @@ func TestFindingsSayHowToMendThemInTheWordsOfTheirManifest(t *testing.T) {
 	}
 }
 
-func TestEveryErrorAndWarningHasAMend(t *testing.T) {
+func TestEveryErrorAndWarningHasAFix(t *testing.T) {
 	t.Parallel()
 	for name, text := range invalidManifests() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, d := range load(t, unpack(t, "-- W/oneturn.yaml --\n"+text)).Diagnostics() {
-				require.NotEmpty(t, d.Mend, d.String())
+				require.NotEmpty(t, d.Fix, d.String())
 			}
 		})
 	}
 }
 
-func TestGoToolsThatShadowEachOtherAreMendedInGo(t *testing.T) {
+func TestGoToolsThatShadowEachOtherAreFixedInGo(t *testing.T) {
 	t.Parallel()
 	set, err := bindings.Load(t.Context(), bindings.Options{Declared: []bindings.Declaration{
 		{Workflow: "W", Agent: "A", Tool: "one"}, {Workflow: "W", Agent: "A", Tool: "two"},
