@@ -231,42 +231,41 @@ func (w *Worker) handlers(ctx context.Context, search *journalSearches, limiter 
 	journal := idempotency.New(&healthyStore{search.store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc})
 	variables.Journal = journal
 	return handlers.New(handlers.Config{
-		Space:   w.space,
-		Journal: journal,
+		RunConfig: handlers.RunConfig{
+			Space:    w.space,
+			Journal:  journal,
+			Bindings: w.Bindings,
+			Blobs:    blobs,
+			Live:     w.nc.Publish,
+			Metrics:  w.metrics,
+			Logger:   w.c.Logger,
+			Now:      time.Now,
+			ServerTime: func(ctx context.Context) (time.Time, error) {
+				return handlers.ServerTime(ctx, w.js, w.space.InStream())
+			},
+			SecretKeys:  w.c.SecretKeys,
+			MaxTurnLife: w.c.MaxTurnLife,
+			Schedule:    handlers.ScheduleExpiry(w.js, w.space),
+			ParkAfter:   w.c.ParkAfter,
+			MaxWaiting:  waitingPerSlot * w.c.Slots,
+		},
 		Engine: engine.New(engine.Options{
 			Timeout: w.c.ToolTimeout, Tracer: w.c.Tracer,
 			OnAbandoned: func(string) { w.metrics.Abandoned.Inc() }, OnLate: w.lateReturn,
 			Cache: engine.NewLRU(w.c.CacheBytes), Limiter: limiter,
 		}),
-		Bindings:  w.Bindings,
-		Tool:      w.tools.Find,
-		Variables: variables,
-		Blobs:     blobs,
-		Dead:      handlers.NewDeadLetters(w.js, w.space, blobs, w.metrics),
-		Live:      w.nc.Publish,
-		Metrics:   w.metrics,
-		Logger:    w.c.Logger,
-		Now:       time.Now,
-
-		Askers: search.askers,
-		Reused: search.reused,
-		Calls:  search.calls,
-		ServerTime: func(ctx context.Context) (time.Time, error) {
-			return handlers.ServerTime(ctx, w.js, w.space.InStream())
-		},
-		SecretKeys: w.c.SecretKeys,
-
-		Full:      w.room.full,
-		StoreLeft: w.room.left,
-
+		Tool:          w.tools.Find,
+		Variables:     variables,
+		Dead:          handlers.NewDeadLetters(w.js, w.space, blobs, w.metrics),
+		Askers:        search.askers,
+		Reused:        search.reused,
+		Calls:         search.calls,
+		Full:          w.room.full,
+		StoreLeft:     w.room.left,
 		LeaseHeld:     handlers.CertainLeaseHeld(w.js, w.space),
-		MaxTurnLife:   w.c.MaxTurnLife,
 		MaxAckPending: maxAckPending,
-		Schedule:      handlers.ScheduleExpiry(w.js, w.space),
 		Defer:         handlers.DeferMessages(w.js, w.space),
 		AsideRoom:     handlers.NewAsideRoom(w.js, w.space).Take,
-		ParkAfter:     w.c.ParkAfter,
-		MaxWaiting:    waitingPerSlot * w.c.Slots,
 		BindingGrace:  w.c.BindingGrace,
 		Alone:         w.c.Alone,
 		MaxEventAge:   w.c.MaxEventAge,

@@ -93,7 +93,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 	content, err := h.contentOf(q, r.Value)
 	if err == nil && q.Secret {
 		content.digest = ""
-		if content.data, err = h.sealAnswer(q.key, q.ask, content.data); err != nil {
+		if content.data, err = sealAnswer(h.SecretKeys, q.key, q.ask, content.data); err != nil {
 			return h.unsealable(m, r, err)
 		}
 	}

@@ -12,14 +12,9 @@ import (
 // not say: as many as package provision sets.
 const defaultMaxAckPending = 20_000
 
-// Shares of a process in what its pool may hold, one in so many. Six workers that use up all of
-// them leave a quarter of the places to turns that run.
-const (
-	givenBackShare = 64 // messages that are given back with a delay
-	limitedShare   = 64 // runs that wait for a limit
-	askingShare    = 32 // runs that wait for people and must not be parked
-	parkableShare  = 16 // runs that wait for people and can be parked
-)
+// givenBackShare is the share of a process in what its pool may hold, one in so many, for messages that are given back
+// with a delay. Six workers that use up all of their shares, see [Registry.Resize], leave a quarter to turns that run.
+const givenBackShare = 64
 
 // SetMaxAckPending sets how many messages the workers of the pool may hold together from now on, as
 // the configuration of its consumer says, and with it the shares of this process. 0 or less is
@@ -35,17 +30,7 @@ func (h *Handlers) SetMaxAckPending(n int) {
 			"before", before, "max_ack_pending", n)
 	}
 	h.givenBack.resize(n / givenBackShare)
-	h.waits.limited.resize(n / limitedShare)
-	h.waits.asking.resize(n / askingShare)
-}
-
-// mostParkable is how many runs that can be parked may wait in memory.
-func (h *Handlers) mostParkable() int64 {
-	most := max(h.maxAckPending.Load()/parkableShare, 1)
-	if h.MaxWaiting > 0 {
-		most = min(most, int64(h.MaxWaiting))
-	}
-	return most
+	h.runs.Resize(n)
 }
 
 // budget shares places out among tenants. A tenant may take another place while it holds fewer than

@@ -17,12 +17,12 @@ import (
 // callEvent writes the event chat.tool_call, which is the claim, into a buffer.
 func (h *Handlers) callEvent(ctx context.Context, t *turn, into []byte) ([]byte, error) {
 	e := events.ToolCall{
-		ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn, TurnSequence: t.TurnSequence,
-		Agent: t.Agent, ToolCallID: t.callID, CallID: t.callID, Corr: t.callID,
+		ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn, TurnSequence: t.TurnSequence,
+		Agent: t.Agent, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID,
 		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, UserID: t.UserID, CorrectionOf: t.CorrectionOf,
 	}
 	e.Payload = events.ToolCallPayload{AgentName: t.Agent, InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow}
-	if b := t.binding; b != nil {
+	if b := t.Binding; b != nil {
 		e.ToolName, e.Display, e.DisplayType, e.Payload.Display = b.Tool, b.Display, b.Display, b.Display
 		if b.Component != "" {
 			e.ComponentType = &b.Component
@@ -33,7 +33,7 @@ func (h *Handlers) callEvent(ctx context.Context, t *turn, into []byte) ([]byte,
 		e.Rejection = &events.Rejection{Content: t.reject.content, Payload: t.reject.payload}
 		e.Payload.ToolArgs = map[string]any{}
 	} else {
-		args, err := h.shrink(t.m.Held, ctx, t.key, events.KindToolCall, t.argsJSON, t.argsJSON)
+		args, err := h.shrink(t.m.Held, ctx, t.Key, events.KindToolCall, t.argsJSON, t.argsJSON)
 		if err != nil {
 			return nil, err
 		}
@@ -48,8 +48,8 @@ func (h *Handlers) callEvent(ctx context.Context, t *turn, into []byte) ([]byte,
 // response returns a tool_response with everything that does not depend on the outcome.
 func (t *turn) response() *events.ToolResponse {
 	return &events.ToolResponse{
-		ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn, TurnSequence: t.TurnSequence,
-		Agent: t.Agent, ToolCallID: t.callID, CallID: t.callID, Corr: t.callID,
+		ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn, TurnSequence: t.TurnSequence,
+		Agent: t.Agent, ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID,
 		InteractionType: events.InteractionAutoTool, WorkflowName: t.Workflow, Attempts: t.attempts, DurationMS: t.ran.Milliseconds(),
 	}
 }
@@ -58,19 +58,19 @@ func (t *turn) response() *events.ToolResponse {
 // under that key; a workflow may ask for it to be a turn of its own.
 func (h *Handlers) conflict(t *turn) Disposition {
 	h.Metrics.Conflicts.Inc()
-	h.often(t.m, slog.LevelWarn, "turn key used again with other data", "", "workflow", cut(t.Workflow), "chat", cut(t.Chat), "turn", cut(t.callID), "seq", t.m.Lease.Seq)
+	h.often(t.m, slog.LevelWarn, "turn key used again with other data", "", "workflow", cut(t.Workflow), "chat", cut(t.Chat), "turn", cut(t.CallID), "seq", t.m.Lease.Seq)
 	event, err := events.Encode(events.KindTurnConflict, &events.TurnConflict{
-		Kind: events.KindTurnConflict, ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn,
+		Kind: events.KindTurnConflict, ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn,
 		Agent: t.Agent, WorkflowName: t.Workflow, Fingerprint: t.hash,
 	}, h.Now())
 	if err == nil {
 		err = h.Live(h.Space.Live(t.App, t.Chat, events.KindTurnConflict), event)
 	}
 	if err != nil {
-		h.often(t.m, slog.LevelWarn, "turn_conflict could not be published", "", "chat", cut(t.Chat), "turn", cut(t.callID), "err", err)
+		h.often(t.m, slog.LevelWarn, "turn_conflict could not be published", "", "chat", cut(t.Chat), "turn", cut(t.CallID), "err", err)
 	}
 	return h.dead(t.m, reasonConflict, fmt.Errorf(
-		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.Turn, t.hash[:16]))
+		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.TurnID.Turn, t.hash[:16]))
 }
 
 // checkSubject holds the tokens of the subject against the ids of the body, so that rights on

@@ -67,8 +67,8 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 		return h.unclaimed(t, err)
 	}
 	c := idempotency.Claim{
-		Key: t.key, Lease: m.Lease, Event: claim, Signal: true,
-		Verdict: string(events.CodeCancelled), Trace: traceOf(m.Header), Ack: h.acks(m, t.key, nil, ""),
+		Key: t.Key, Lease: m.Lease, Event: claim, Signal: true,
+		Verdict: string(events.CodeCancelled), Trace: traceOf(m.Header), Ack: h.acks(m, t.Key, nil, ""),
 	}
 	if err := h.Journal.Cancel(m.Held, c, wish); err != nil {
 		return h.unclaimed(t, err)
@@ -88,7 +88,7 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 
 // isClaimed reports whether a turn was claimed.
 func (h *Handlers) isClaimed(t *turn) (bool, error) {
-	claims, err := h.Journal.Claims(t.m.Held, t.key)
+	claims, err := h.Journal.Claims(t.m.Held, t.Key)
 	if err != nil {
 		return false, fmt.Errorf("look whether the turn was claimed: %w", err)
 	}
@@ -98,8 +98,8 @@ func (h *Handlers) isClaimed(t *turn) (bool, error) {
 // cancelEvent builds the event chat.tool_call_cancel.
 func (h *Handlers) cancelEvent(t *turn, e *events.Cancel) ([]byte, error) {
 	return events.Encode(events.KindToolCallCancel, &events.ToolCallCancel{
-		Kind: events.KindToolCallCancel, ID: t.callID, AppID: e.App, ChatID: e.Chat, RunID: e.Run, Turn: e.Turn,
-		ToolCallID: t.callID, CallID: t.callID, Corr: t.callID, WorkflowName: e.Workflow, Reason: e.Reason, UserID: e.UserID,
+		Kind: events.KindToolCallCancel, ID: t.CallID, AppID: e.App, ChatID: e.Chat, RunID: e.Run, Turn: e.Turn,
+		ToolCallID: t.CallID, CallID: t.CallID, Corr: t.CallID, WorkflowName: e.Workflow, Reason: e.Reason, UserID: e.UserID,
 	}, h.Now())
 }
 
@@ -131,16 +131,16 @@ func (h *Handlers) CancelWished(subject string, data []byte) {
 	if err != nil || !found {
 		return
 	}
-	held, err := h.Journal.Load(ctx, t.key)
+	held, err := h.Journal.Load(ctx, t.Key)
 	if err != nil || held.Claim == nil || held.Response != nil || held.Cancel != nil {
 		return
 	}
 	wish, err := h.cancelEvent(t, e)
 	if err == nil {
-		err = h.Journal.Cancel(ctx, idempotency.Claim{Key: t.key}, wish)
+		err = h.Journal.Cancel(ctx, idempotency.Claim{Key: t.Key}, wish)
 	}
 	if err != nil {
-		h.Logger.Debug("the live copy of a cancel could not be stored; its message does it", "turn", t.callID, "err", err)
+		h.Logger.Debug("the live copy of a cancel could not be stored; its message does it", "turn", t.CallID, "err", err)
 	}
 }
 
@@ -149,7 +149,7 @@ func (h *Handlers) CancelWished(subject string, data []byte) {
 func (h *Handlers) cancelReason(t *turn, known *idempotency.Turn) string {
 	if known == nil || known.Cancel == nil {
 		var err error
-		if known, err = h.Journal.Load(t.m.Held, t.key); err != nil || known.Cancel == nil {
+		if known, err = h.Journal.Load(t.m.Held, t.Key); err != nil || known.Cancel == nil {
 			return ""
 		}
 	}
@@ -173,9 +173,9 @@ func because(reason string) string {
 func (h *Handlers) CancelSeen(key subjects.Key) {
 	name := key.String()
 	h.cancelled.Add(name, h.Now())
-	r := h.running.find(name)
-	if r != nil && h.isCancelled(context.Background(), idempotency.Hold{Key: key, Claim: r.held().Claim}) {
-		h.running.stop(name, errCancelled)
+	hold, running := h.runs.Hold(name)
+	if running && h.isCancelled(context.Background(), idempotency.Hold{Key: key, Claim: hold.Claim}) {
+		h.runs.Stop(name, errCancelled)
 	}
 }
 

@@ -36,7 +36,7 @@ func (h *Handlers) cancelledTurn(ctx context.Context, m *Message, e *events.Canc
 			return nil, false, err
 		}
 		e.TurnID, event.TurnID = named.id, named.id
-		t.key, t.name, t.callID = named.key, named.key.String(), named.callID
+		t.Key, t.Name, t.CallID = named.key, named.key.String(), named.callID
 	}
 	t.seal(events.Seal(event, 0))
 	return t, found, nil

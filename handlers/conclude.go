@@ -47,7 +47,7 @@ func rejectUndeliverable(deliveries uint64) *rejection {
 // rejectInvalid answers data that does not fit its model with what a language model needs to
 // correct itself.
 func rejectInvalid(t *turn, faults []model.Fault) *rejection {
-	name := t.binding.ModelName
+	name := t.Binding.ModelName
 	content := fmt.Sprintf("The output of agent %s does not fit model %s (%s).", t.Agent, name, plural(len(faults), "fault"))
 	if t.Data == nil {
 		content = fmt.Sprintf("structured_data is missing or null: it must be the output of agent %s, an object.", t.Agent)
@@ -94,12 +94,12 @@ func checkData(b *bindings.Binding, data any) (object map[string]any, changed bo
 // conclude stores the response of a turn whose tool is not entered (any more). What the claim
 // says goes before what this worker's manifests say.
 func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) Disposition {
-	t.holds(d)
+	t.NoteSecrets(d)
 	r := t.response()
-	if t.binding != nil {
-		r.ToolName = t.binding.Tool
+	if t.Binding != nil {
+		r.ToolName = t.Binding.Tool
 	}
-	t.asked = t.asked || d.Turn != nil && len(d.Turn.Questions()) > 0
+	t.Asked = t.Asked || d.Turn != nil && len(d.Turn.Questions()) > 0
 	stored := t.reject
 	if d.Turn != nil && d.Turn.Claim != nil && code != events.CodeStateCorrupt {
 		stored = fromClaim(r, d.Turn.Claim)
@@ -129,7 +129,7 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 		r.Content = fmt.Sprintf("The turn was open for longer than %s: the effect of tool %s may or may not have happened.", h.MaxTurnLife, r.ToolName)
 	case code == events.CodeStateCorrupt:
 		r.Content = "The journal record of the turn cannot be read: it was not run (again)."
-		h.often(t.m, slog.LevelError, "a journal record cannot be read; the turn ends as state_corrupt", "", "key", t.key.String())
+		h.often(t.m, slog.LevelError, "a journal record cannot be read; the turn ends as state_corrupt", "", "key", t.Key.String())
 	case stored != nil:
 		r.Content, r.Payload = stored.content, stored.payload
 	default:

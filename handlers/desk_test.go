@@ -232,7 +232,7 @@ func TestMistakesOfAToolAtTheDeskAreToldToIt(t *testing.T) {
 				_, err = d.Show(ctx, tools.Surface{Name: "x"})
 			}
 			return err
-		}, events.CodeToolError, "put up"},
+		}, events.CodeToolError, "duplicate name"},
 		"dismisses what is not its own": {func(ctx context.Context, d tools.Host) error {
 			return d.Dismiss(ctx, "other/s1")
 		}, events.CodeToolError, "use the id"},

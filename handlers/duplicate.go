@@ -13,13 +13,13 @@ import (
 // damagedEnd keeps the message of a turn whose response cannot be read. Nothing can be stored in
 // its place, and readers are told by the request API; the tool is not entered (again).
 func (h *Handlers) damagedEnd(t *turn) Disposition {
-	h.often(t.m, slog.LevelError, "the response of a turn cannot be read; its message becomes a dead letter", "", "key", t.key.String())
+	h.often(t.m, slog.LevelError, "the response of a turn cannot be read; its message becomes a dead letter", "", "key", t.Key.String())
 	return h.dead(t.m, reasonStateCorrupt, idempotency.ErrDamaged)
 }
 
 // anothers handles a message whose turn another message has claimed.
 func (h *Handlers) anothers(ctx context.Context, t *turn) Disposition {
-	if d, copied := h.resumeCopy(ctx, t.m, t.key, t.StructuredOutputReady); copied {
+	if d, copied := h.resumeCopy(ctx, t.m, t.Key, t.StructuredOutputReady); copied {
 		return d
 	}
 	return h.duplicate(t)
@@ -40,6 +40,6 @@ func (h *Handlers) late(ctx context.Context, t *turn, d idempotency.Decision) Di
 // duplicate acknowledges a message whose turn is somebody else's or has ended.
 func (h *Handlers) duplicate(t *turn) Disposition {
 	h.Metrics.Duplicates.Inc()
-	h.Logger.Debug("duplicate", "chat", t.Chat, "turn", t.callID, "seq", t.m.Lease.Seq)
+	h.Logger.Debug("duplicate", "chat", t.Chat, "turn", t.CallID, "seq", t.m.Lease.Seq)
 	return ack()
 }

@@ -59,7 +59,7 @@ func (h *Handlers) takesRoom(t *turn) bool {
 	case t.reject == nil:
 		bytes += int64(len(t.m.Data))
 	}
-	if !h.shares.take(t.key.App, bytes, left, look, h.Now()) {
+	if !h.shares.take(t.Key.App, bytes, left, look, h.Now()) {
 		h.often(t.m, slog.LevelWarn, "a tenant has its share of what the store has room for: its new turns wait; make room, or raise the limit of the store", "",
 			"app", cut(t.App), "left", left)
 		return false
@@ -71,7 +71,7 @@ func (h *Handlers) takesRoom(t *turn) bool {
 // noRoomTaken takes back what was counted for a turn that was not claimed anew.
 func (h *Handlers) noRoomTaken(t *turn, d idempotency.Decision, err error) {
 	if t.took > 0 && (err != nil || d.Turn != nil || d.Action != idempotency.Run && d.Action != idempotency.Conclude) {
-		h.shares.add(t.key.App, -t.took, h.Now())
+		h.shares.add(t.Key.App, -t.took, h.Now())
 		t.took = 0
 	}
 }

@@ -133,10 +133,7 @@ func (h *Handlers) age(m *Message) time.Duration { return h.serverNow(m).Sub(m.S
 
 // serverNow is the time by the server's clock.
 func (h *Handlers) serverNow(m *Message) time.Time {
-	if m.clock.Process.IsZero() || mutant.Planted(mutant.WorkerClockDecides) {
-		return h.Now()
-	}
-	return m.clock.ToServer(h.Now())
+	return serverTimeOf(m.clock, h.Now())
 }
 
 // aloneGrace is the grace of a worker that is the only one: as long as it takes to load a folder

@@ -15,7 +15,6 @@ import (
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/recent"
-	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/serverclock"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -45,20 +44,12 @@ const (
 
 // Config holds what the handlers work with. All fields without a default are required.
 type Config struct {
-	Space     subjects.Space
-	Journal   *idempotency.Journal
+	RunConfig // of the tools that run
+
 	Engine    *engine.Engine
-	Bindings  func() *bindings.Set
 	Tool      func(*bindings.Binding) (tools.Invoker, error) // finds what runs a binding
 	Variables ContextStore
-	Blobs     BlobStore
 	Dead      Letters
-	Live      func(subject string, data []byte) error // plain publish
-	Metrics   *Metrics
-	Logger    *slog.Logger
-	Now       func() time.Time
-	// SecretKeys seal the answers to secret questions; nil refuses such questions.
-	SecretKeys *secrets.Keys
 
 	// Askers finds the calls of a chat that have asked a question with an id, see
 	// [idempotency.Lister.Askers]. The server goes through the names of the whole chat for it: it fails
@@ -71,9 +62,6 @@ type Config struct {
 	// Calls finds the claimed calls of a chat, see [idempotency.Lister.Calls]. It fails as Askers does, or with
 	// [idempotency.ErrTooMany]. Nil finds none: cancels by the tool_call_id of a turn with a run id have to name the run.
 	Calls func(ctx context.Context, appToken, chat string) ([]subjects.Key, error)
-	// ServerTime is the time by the clock of the server: ages of messages are told by it, a timeout of a question begins with it, and
-	// an expiry that comes early waits for it. Nil takes Now.
-	ServerTime func(ctx context.Context) (time.Time, error)
 
 	// Full reports whether the store is nearly full, so that no new turns are claimed, and when it last
 	// was; the zero time is never. Nil: it never is.
@@ -87,11 +75,6 @@ type Config struct {
 	// LeaseHeld reports whether the message of a lease is still in its stream; resumes need it.
 	LeaseHeld func(ctx context.Context, l idempotency.Lease) (bool, error)
 
-	// MaxTurnLife is how long after its claim a resume ends a turn as expired. 0 means never.
-	MaxTurnLife time.Duration
-	// Schedule has the server send an expire event when the time to answer a question is over;
-	// again for the same question is no error. Nil: questions expire with their turn.
-	Schedule func(ctx context.Context, e *events.Expire) error
 	// MaxAckPending is how many messages the workers of the pool may hold together, as its consumer
 	// says. This process gives back with a delay, and keeps for people and limits, a share of that.
 	// Defaults to 20,000; [Handlers.SetMaxAckPending] changes it.
@@ -102,15 +85,6 @@ type Config struct {
 	// AsideRoom reports whether a message of a tenant, a token, with so many bytes of data and of its sender's headers may
 	// be put aside, also with an error, which is logged; see [AsideRoom.Take]. Nil: any may.
 	AsideRoom func(ctx context.Context, app string, bytes int) (bool, error)
-	// ParkAfter is how long a run that asks people waits in memory before its turn is parked. 0
-	// or less means not at all.
-	ParkAfter time.Duration
-	// MaxWaiting bounds the runs that wait in memory and may be parked: those over it are parked
-	// at once. It defaults to a 16th of MaxAckPending, and is that at most.
-	MaxWaiting int
-
-	// Timing is how runs that wait for people see time pass. Nil is real time.
-	Timing Timing
 
 	// BindingGrace is how old an event may be and still wait for a worker that knows its
 	// workflow. MaxEventAge is how old one may be and still run.
@@ -123,19 +97,16 @@ type Config struct {
 type Handlers struct {
 	Config
 
-	running   *running
+	runs      *Registry
 	cancelled *recent.Set[string] // names of turns
-	unsafe    *recent.Set[string] // tools that have asked and cannot be parked, with their workflows
 	lines     throttle.Lines
 	missed    *recent.Set[string] // questions that no call of their chat has asked
 	buffers   buffers
 	schemas   schemas
 	shares    storeShares
 	givenBack *budget
-	erased    *budget // messages of which it is not known whether they are secret
-	waits     waits
-	pending   atomic.Int64 // results that are not stored and whose lease is lost
-	draining  atomic.Bool
+	erased    *budget            // messages of which it is not known whether they are secret
+	pending   atomic.Int64       // results that are not stored and whose lease is lost
 	clock     *serverclock.Clock // by which ages are told
 
 	maxAckPending atomic.Int64 // of the consumer, as it was read last
@@ -143,16 +114,12 @@ type Handlers struct {
 
 // New returns handlers.
 func New(c Config) *Handlers {
-	if c.Timing == nil {
-		c.Timing = realTime{}
-	}
 	h := &Handlers{
-		givenBack: newBudget(0), erased: newBudget(erasures), waits: waits{asking: newBudget(0), limited: newBudget(0)},
-
-		Config: c, running: newRunning(),
+		Config: c, givenBack: newBudget(0), erased: newBudget(erasures),
 		missed:    recent.New[string](missedQuestions, missedFor),
-		cancelled: recent.New[string](cancelledKeys, cancelledFor), unsafe: recent.New[string](unsafeTools, 0),
+		cancelled: recent.New[string](cancelledKeys, cancelledFor),
 	}
+	h.runs = newRegistry(&h.RunConfig, &h.lines, h.CheckSchema, h.shrink)
 	h.SetMaxAckPending(c.MaxAckPending)
 	h.clock = serverclock.New(h.serverTime, func() time.Time { return h.Now() })
 	return h
@@ -221,8 +188,17 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 		events.KindStructuredOutputReady, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire))
 }
 
+// AckSeen has the run of a turn read a question when the live copy of ack, the ack of its answer, arrives.
+func (h *Handlers) AckSeen(ack subjects.Record) { h.runs.AckSeen(ack) }
+
+// LookAgain has all runs that wait for answers read their questions: live copies may have been lost.
+func (h *Handlers) LookAgain() { h.runs.PollQuestions() }
+
+// Drain parks all runs that wait for people, and those that begin to wait from now on: the worker is about to stop.
+func (h *Handlers) Drain() { h.runs.Drain() }
+
 // Running returns how many tools are running.
-func (h *Handlers) Running() int { return h.running.len() }
+func (h *Handlers) Running() int { return h.runs.Len() }
 
 func (h *Handlers) serverTime(ctx context.Context) (time.Time, error) {
 	if h.ServerTime == nil {

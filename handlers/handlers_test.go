@@ -77,12 +77,23 @@ func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options))
 	k := &kit{t: t, space: space, js: js, store: idempotency.NewMemory(), registry: registry}
 	variables.Journal = idempotency.New(k.store, "w", idempotency.Options{})
 	k.Handlers = handlers.New(handlers.Config{
-		Space: space, Journal: variables.Journal, Engine: engine.New(engine.Options{}),
-		Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
-		Variables: variables, Blobs: blobs, Dead: handlers.NewDeadLetters(js, space, blobs, metrics), Live: nc.Publish,
-		Metrics: metrics, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
-		ServerTime:   func(ctx context.Context) (time.Time, error) { return handlers.ServerTime(ctx, js, space.InStream()) },
-		BindingGrace: time.Second, MaxEventAge: time.Hour,
+		RunConfig: handlers.RunConfig{
+			Space:      space,
+			Journal:    variables.Journal,
+			Bindings:   func() *bindings.Set { return set },
+			Blobs:      blobs,
+			Live:       nc.Publish,
+			Metrics:    metrics,
+			Logger:     slog.New(slog.DiscardHandler),
+			Now:        time.Now,
+			ServerTime: func(ctx context.Context) (time.Time, error) { return handlers.ServerTime(ctx, js, space.InStream()) },
+		},
+		Engine:       engine.New(engine.Options{}),
+		Tool:         func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
+		Variables:    variables,
+		Dead:         handlers.NewDeadLetters(js, space, blobs, metrics),
+		BindingGrace: time.Second,
+		MaxEventAge:  time.Hour,
 	})
 	return k
 }

@@ -25,7 +25,7 @@ func (h *Handlers) ended(ctx context.Context, m *Message, d idempotency.Decision
 // endedByOther acknowledges the message of a turn whose response is another run's, once its changes are merged: the worker
 // that stored it may have died, and this message may be the last one of the turn.
 func (h *Handlers) endedByOther(ctx context.Context, t *turn) Disposition {
-	end, err := h.Journal.End(ctx, t.key)
+	end, err := h.Journal.End(ctx, t.Key)
 	switch {
 	case errors.Is(err, idempotency.ErrNotFound): // it has expired, or was purged
 		return ack()

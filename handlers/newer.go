@@ -18,7 +18,7 @@ import (
 // costs no look, see [Handlers.onlyDelivery].
 
 // keys are the keys under which a turn may have been claimed: its workflow may have run reused keys when it was.
-func (t *turn) keys() []subjects.Key { return []subjects.Key{t.key, t.ownKey()} }
+func (t *turn) keys() []subjects.Key { return []subjects.Key{t.Key, t.ownKey()} }
 
 // turnOf returns the key of the turn that an answer names; none if only its question leads to it.
 func turnOf(r *events.ToolCallResponse) []subjects.Key {

@@ -114,27 +114,38 @@ func inOffice(t *testing.T, effect bindings.Effect, tool toolFunc, test func(t *
 		}
 		opened := time.Now()
 		o.Handlers = handlers.New(handlers.Config{
-			Space: space, Journal: idempotency.New(o.store, "w", idempotency.Options{}),
-			Engine:   engine.New(engine.Options{Timeout: 30 * time.Second, OnAbandoned: func(string) { metrics.Abandoned.Inc() }}),
-			Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
-			Variables: o, Blobs: o, Metrics: metrics, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
-			BindingGrace: time.Second, MaxEventAge: time.Hour, MaxTurnLife: 7 * 24 * time.Hour, ParkAfter: 10 * time.Second,
-			Live: func(_ string, data []byte) error {
-				m, err := events.Parse(data)
-				if err != nil {
-					return err
-				}
-				o.mu.Lock()
-				defer o.mu.Unlock()
-				o.live = append(o.live, liveEvent{time.Since(opened), m.Kind, m.Data})
-				return nil
+			RunConfig: handlers.RunConfig{
+				Space:       space,
+				Journal:     idempotency.New(o.store, "w", idempotency.Options{}),
+				Bindings:    func() *bindings.Set { return set },
+				Blobs:       o,
+				Metrics:     metrics,
+				Logger:      slog.New(slog.DiscardHandler),
+				Now:         time.Now,
+				MaxTurnLife: 7 * 24 * time.Hour,
+				ParkAfter:   10 * time.Second,
+				Live: func(_ string, data []byte) error {
+					m, err := events.Parse(data)
+					if err != nil {
+						return err
+					}
+					o.mu.Lock()
+					defer o.mu.Unlock()
+					o.live = append(o.live, liveEvent{time.Since(opened), m.Kind, m.Data})
+					return nil
+				},
+				Schedule: func(_ context.Context, e *events.Expire) error {
+					o.mu.Lock()
+					defer o.mu.Unlock()
+					o.scheduled = append(o.scheduled, e)
+					return nil
+				},
 			},
-			Schedule: func(_ context.Context, e *events.Expire) error {
-				o.mu.Lock()
-				defer o.mu.Unlock()
-				o.scheduled = append(o.scheduled, e)
-				return nil
-			},
+			Engine:       engine.New(engine.Options{Timeout: 30 * time.Second, OnAbandoned: func(string) { metrics.Abandoned.Inc() }}),
+			Tool:         func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
+			Variables:    o,
+			BindingGrace: time.Second,
+			MaxEventAge:  time.Hour,
 		})
 		test(t, o)
 	})

@@ -189,7 +189,7 @@ func unstorable(t *turn, err error) events.Code {
 		return events.CodeStateCorrupt
 	case decided(err):
 		return events.CodeTooLarge
-	case errors.Is(err, ErrDraining) && t.effect == bindings.EffectUnsafe: // nobody runs it again
+	case errors.Is(err, ErrDraining) && t.Effect == bindings.EffectUnsafe: // nobody runs it again
 		return events.CodeInterrupted
 	}
 	return ""
@@ -197,7 +197,7 @@ func unstorable(t *turn, err error) events.Code {
 
 // comesBack is what becomes of a message whose work outside the journal has no outcome.
 func (h *Handlers) comesBack(t *turn, what string, err error) Disposition {
-	h.often(t.m, slog.LevelWarn, "the message comes back", what, "why", what, "chat", cut(t.Chat), "turn", cut(t.callID), "err", logError(err))
+	h.often(t.m, slog.LevelWarn, "the message comes back", what, "why", what, "chat", cut(t.Chat), "turn", cut(t.CallID), "err", logError(err))
 	if errors.Is(err, ErrDraining) {
 		return nakAfter(0)
 	}

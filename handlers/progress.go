@@ -8,24 +8,24 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// progressEvery is the least time between two words of a call on its progress.
+// progressEvery is the shortest time between two progress events of a call.
 const progressEvery = 200 * time.Millisecond
 
-// progress thins out what a call says of its progress: the newest word always gets out. It is
-// guarded by the mutex of the run.
+// progress limits the rate of a call's progress events: the newest one is always published. It is guarded by the
+// mutex of the run.
 type progress struct {
 	last  time.Time
-	next  []byte // what is to be said when the timer ends
+	next  []byte // the event to publish when the timer ends
 	timer *time.Timer
 }
 
 // Progress implements [tools.Host].
-func (d *desk) Progress(ctx context.Context, p tools.Progress) error {
+func (h *host) Progress(ctx context.Context, p tools.Progress) error {
 	if ctx.Err() != nil {
-		return d.stopped(ctx)
+		return h.stopped(ctx)
 	}
-	r := d.run
-	if err := r.closed(d); err != nil {
+	r := h.run
+	if err := r.closed(h); err != nil {
 		return err
 	}
 	event, err := r.progressEvent(p)
@@ -38,27 +38,28 @@ func (d *desk) Progress(ctx context.Context, p tools.Progress) error {
 	if r.over != nil {
 		return r.over
 	}
-	r.progress.say(r, event)
+	r.progress.publish(r, event)
 	return nil
 }
 
-func (r *run) progressEvent(p tools.Progress) ([]byte, error) {
+func (r *Run) progressEvent(p tools.Progress) ([]byte, error) {
 	t := r.t
 	e := &events.ToolProgress{
-		Kind: events.KindToolProgress, ID: t.callID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn, TurnSequence: t.TurnSequence,
-		Agent: t.Agent, ToolName: p.Tool, ToolCallID: t.callID, Corr: p.Corr, WorkflowName: t.Workflow,
+		Kind: events.KindToolProgress, ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn, TurnSequence: t.TurnSequence,
+		Agent: t.Agent, ToolName: p.Tool, ToolCallID: t.CallID, Corr: p.Corr, WorkflowName: t.Workflow,
 		ProgressPercent: events.Percent(p.Percent), StatusMessage: events.Clip(p.Message),
 	}
 	if e.ToolName == "" {
-		e.ToolName = t.binding.Tool
+		e.ToolName = t.Binding.Tool
 	}
 	if e.Corr == "" {
-		e.Corr = t.callID
+		e.Corr = t.CallID
 	}
-	return events.Encode(events.KindToolProgress, e, r.h.Now())
+	return events.Encode(events.KindToolProgress, e, r.cfg.Now())
 }
 
-func (p *progress) say(r *run, event []byte) {
+// publish publishes an event now, or when the shortest time since the last one is over.
+func (p *progress) publish(r *Run, event []byte) {
 	now := time.Now()
 	wait := progressEvery - now.Sub(p.last)
 	switch {
@@ -77,24 +78,17 @@ func (p *progress) say(r *run, event []byte) {
 	}
 }
 
-func (p *progress) flush(r *run) {
+func (p *progress) flush(r *Run) {
 	if p.next != nil {
 		r.live(events.KindToolProgress, p.next)
 		p.last, p.next = time.Now(), nil
 	}
 }
 
-// close says the last word.
-func (p *progress) close(r *run) {
+// close publishes the last event.
+func (p *progress) close(r *Run) {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
 	p.flush(r)
-}
-
-// live publishes an event that is not stored. It is at most once, so a failure is nobody's.
-func (r *run) live(kind string, event []byte) {
-	if err := r.h.Live(r.h.Space.Live(r.t.App, r.t.Chat, kind), event); err != nil {
-		r.h.Logger.Debug("a live event could not be published", "kind", kind, "chat", r.t.Chat, "turn", r.t.callID, "err", err)
-	}
 }

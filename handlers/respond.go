@@ -23,28 +23,28 @@ import (
 const longRun = time.Second
 
 // toolCall builds what the tool gets.
-func (h *Handlers) toolCall(ctx context.Context, r *run) (*tools.Call, error) {
-	t := r.t
+func (h *Handlers) toolCall(ctx context.Context, t *turn, r *Run) (*tools.Call, error) {
+	hold := r.Hold()
 	call := &tools.Call{
-		Turn: t.TurnID, CallID: t.callID, Workflow: t.Workflow, Agent: t.Agent, UserID: t.UserID,
-		Name: t.binding.Tool, Args: t.args, ArgsJSON: json.RawMessage(t.argsJSON), IdempotencyKey: events.IdempotencyKey(t.TurnID, t.callID),
-		FencingToken: r.hold.Token, Epoch: r.hold.Epoch, MapArgs: t.binding.SignatureUnknown, Fields: t.binding.Fields(),
-		Secrets: &r.secrets, Trace: traceOf(t.m.Header),
+		Turn: t.TurnID, CallID: t.CallID, Workflow: t.Workflow, Agent: t.Agent, UserID: t.UserID,
+		Name: t.Binding.Tool, Args: t.args, ArgsJSON: json.RawMessage(t.argsJSON), IdempotencyKey: events.IdempotencyKey(t.TurnID, t.CallID),
+		FencingToken: hold.Token, Epoch: hold.Epoch, MapArgs: t.Binding.SignatureUnknown, Fields: t.Binding.Fields(),
+		Secrets: r.Secrets(), Trace: traceOf(t.m.Header),
 	}
 	load := func(ctx context.Context) (map[string]any, error) {
-		vars := t.vars
+		vars := t.Vars
 		if vars == nil {
 			var err error
 			if vars, err = h.Variables.Load(ctx, t.App, t.Chat, t.ContextVariables); err != nil {
 				return nil, err
 			}
 		}
-		r.read(vars)
-		return t.binding.Context(t.StructuredOutputReady, vars), nil
+		r.KeepContext(vars)
+		return t.Binding.Context(t.StructuredOutputReady, vars), nil
 	}
 	switch {
-	case !t.binding.AcceptsContext:
-	case t.binding.Kind == bindings.KindGo:
+	case !t.Binding.AcceptsContext:
+	case t.Binding.Kind == bindings.KindGo:
 		call.LoadContext = func(ctx context.Context) (map[string]any, error) { // most Go tools never look
 			ctx, cancel := context.WithTimeout(ctx, putTimeout)
 			defer cancel()
@@ -67,18 +67,18 @@ func (h *Handlers) withoutContext(t *turn, d idempotency.Decision, err error) Di
 	t.waited = true
 	switch {
 	case errors.Is(err, events.ErrStateCorrupt):
-		h.often(t.m, slog.LevelError, "a document of context variables cannot be read; the turn ends as state_corrupt", "", t.with("key", subjects.ContextKey(t.App, t.Chat))...)
+		h.often(t.m, slog.LevelError, "a document of context variables cannot be read; the turn ends as state_corrupt", "", t.Attrs("key", subjects.ContextKey(t.App, t.Chat))...)
 		again := ""
 		if d.Hold.Epoch > 1 {
 			again = " again"
 		}
 		r := t.response()
-		r.ToolName = t.binding.Tool
+		r.ToolName = t.Binding.Tool
 		fail(r, events.CodeStateCorrupt, events.Clip(fmt.Sprintf("Tool %s was not entered%s: %s.", r.ToolName, again, reason(err))))
 		return h.end(t, d.Hold, r)
 	case errors.Is(err, errCancelled):
 		return h.conclude(t, d, events.CodeCancelled)
-	case errors.Is(err, ErrDraining) && t.effect == bindings.EffectUnsafe:
+	case errors.Is(err, ErrDraining) && t.Effect == bindings.EffectUnsafe:
 		return h.conclude(t, d, events.CodeInterrupted)
 	}
 	return h.comesBack(t, "context variables cannot be read", err)
@@ -88,27 +88,27 @@ func (h *Handlers) withoutContext(t *turn, d idempotency.Decision, err error) Di
 // response says; the tool's effect has happened, and it is not entered again for that.
 func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) Disposition {
 	r := t.response()
-	r.ToolName, r.Attempts, r.DurationMS = t.binding.Tool, out.Attempts, out.Duration.Milliseconds()
+	r.ToolName, r.Attempts, r.DurationMS = t.Binding.Tool, out.Attempts, out.Duration.Milliseconds()
 	keys, err := h.storeContext(ctx, t, hold, out)
 	if err != nil {
 		code := unstorable(t, err)
 		if code == "" {
 			return h.comesBack(t, "context changes could not be stored", err)
 		}
-		h.often(t.m, slog.LevelWarn, "context changes are not stored; the response says why", "", t.with("code", code, "err", logError(err))...)
+		h.often(t.m, slog.LevelWarn, "context changes are not stored; the response says why", "", t.Attrs("code", code, "err", logError(err))...)
 		out.Status, out.Success, out.Code = events.StatusError, false, code
 		out.Content = events.Clip(fmt.Sprintf("Tool %s ran, and its result is in the payload, but what it changed in the context variables is not stored: %s.",
 			r.ToolName, reason(err)))
 		out.Payload = jsonOf(withResult{events.StatusError, out.Content, code, out.Payload})
 	}
 	r.Status, r.Success, r.Content, r.Code, r.ContextKeys = out.Status, out.Success, out.Content, out.Code, keys
-	r.Payload, err = h.shrink(ctx, t.m.tools, t.key, events.KindToolResponse, out.Payload, out.Payload)
+	r.Payload, err = h.shrink(ctx, t.m.tools, t.Key, events.KindToolResponse, out.Payload, out.Payload)
 	if err != nil {
 		code := unstorable(t, err)
 		if code == "" {
 			return h.comesBack(t, "the result could not be stored as a blob", err)
 		}
-		h.often(t.m, slog.LevelWarn, "a result is not stored; the response says why", "", t.with("code", code, "bytes", len(out.Payload), "err", logError(err))...)
+		h.often(t.m, slog.LevelWarn, "a result is not stored; the response says why", "", t.Attrs("code", code, "bytes", len(out.Payload), "err", logError(err))...)
 		text := fmt.Sprintf("Tool %s ran and its effect has happened, but its result of %d bytes is not stored: %s.", r.ToolName, len(out.Payload), reason(err))
 		if out.Code != "" {
 			text += " Before that: " + out.Content
@@ -134,9 +134,9 @@ func (h *Handlers) changesOf(t *turn, out engine.Outcome) Delta {
 	if len(out.Set) == 0 && len(out.Remove) == 0 {
 		return Delta{}
 	}
-	delta, ignored := Delta{Set: out.Set, Remove: out.Remove}.without(t.binding.Vouched(t.StructuredOutputReady))
+	delta, ignored := Delta{Set: out.Set, Remove: out.Remove}.without(t.Binding.Vouched(t.StructuredOutputReady))
 	if len(ignored) > 0 {
-		h.often(t.m, slog.LevelWarn, "a tool changed context variables that the turn itself decides: these changes are ignored; use other names", "", t.with("names", ignored)...)
+		h.often(t.m, slog.LevelWarn, "a tool changed context variables that the turn itself decides: these changes are ignored; use other names", "", t.Attrs("names", ignored)...)
 	}
 	return delta
 }
@@ -149,7 +149,7 @@ func (h *Handlers) storeContext(ctx context.Context, t *turn, hold idempotency.H
 	if len(delta.Set) == 0 && len(delta.Remove) == 0 {
 		return nil, nil
 	}
-	delta.Base = t.baseOf(delta.names())
+	delta.Base = t.BaseOf(delta.names())
 	data, err := delta.encode()
 	if err != nil {
 		return nil, refusal(err, "the changes have no JSON form that can be stored")
@@ -162,7 +162,7 @@ func (h *Handlers) storeContext(ctx context.Context, t *turn, hold idempotency.H
 	if err != nil {
 		return nil, err
 	}
-	t.hit(failpoint.AfterDelta)
+	t.Hit(failpoint.AfterDelta)
 	merge := func(ctx context.Context) error {
 		store, done := outside(ctx, t.m.tools)
 		defer done()
@@ -189,7 +189,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	if err != nil {
 		fail(r, events.CodeToolError, unwritable(r.ToolName, err))
 		if event, err = events.AppendToolResponse((*buffer)[:0], r, h.Now()); err != nil {
-			h.often(t.m, slog.LevelError, "the response cannot be encoded; the message comes back", "", "turn", cut(t.callID), "err", err)
+			h.often(t.m, slog.LevelError, "the response cannot be encoded; the message comes back", "", "turn", cut(t.CallID), "err", err)
 			return leave()
 		}
 	}
@@ -206,38 +206,38 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		return ack()
 	}
 	if err != nil {
-		h.often(t.m, slog.LevelWarn, "the response could not be stored; the message comes back", "", "chat", cut(t.Chat), "turn", cut(t.callID), "err", err)
+		h.often(t.m, slog.LevelWarn, "the response could not be stored; the message comes back", "", "chat", cut(t.Chat), "turn", cut(t.CallID), "err", err)
 		return leave()
 	}
-	t.hit(failpoint.AfterFinish)
+	t.Hit(failpoint.AfterFinish)
 	h.eraseSecrets(ctx, t)
 	if !stored {
 		d := h.endedByOther(ctx, t)
 		if d.Do == Ack { // otherwise it may be tried again
 			h.Metrics.LateResults.Inc()
-			h.often(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", cut(t.Chat), "turn", cut(t.callID), "epoch", hold.Epoch)
+			h.often(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", cut(t.Chat), "turn", cut(t.CallID), "epoch", hold.Epoch)
 		}
 		return d
 	}
-	h.addRoom(t.key.App, len(event))
+	h.addRoom(t.Key.App, len(event))
 	outcome := string(r.Code)
 	if outcome == "" {
 		outcome = r.Status
 	}
-	if t.asked {
-		h.runComplete(t, events.RunEnded, "")
+	if t.Asked {
+		h.runs.Complete(&t.Turn, events.RunEnded, "")
 	}
-	h.Metrics.turn(t.binding, outcome)
+	h.Metrics.turn(t.Binding, outcome)
 	h.Metrics.TurnSeconds.Observe(h.age(t.m).Seconds())
 	if h.Logger.Enabled(ctx, slog.LevelDebug) {
-		h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "outcome", outcome,
+		h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.CallID, "outcome", outcome,
 			"epoch", hold.Epoch, "ms", r.DurationMS)
 	}
 	if t.merge != nil && len(r.ContextKeys) > 0 {
-		if err := h.merged(t.merge(ctx), t.Chat, t.callID); err != nil {
+		if err := h.merged(t.merge(ctx), t.Chat, t.CallID); err != nil {
 			return h.comesBack(t, "the context changes of a response are not merged yet", err)
 		}
-		t.hit(failpoint.AfterMerge)
+		t.Hit(failpoint.AfterMerge)
 	}
 	h.Journal.NoteFinished(t.ref, h.Now())
 	return ack()

@@ -52,7 +52,7 @@ func (h *Handlers) place(t *turn, runs bool) (idempotency.Placement, error) {
 	switch {
 	case runs:
 		return h.Journal.Place(t.m.Held, t.placing(), t.ownKey())
-	case t.binding == nil || t.binding.FollowKeyReuse || t.m.offers() > 1:
+	case t.Binding == nil || t.Binding.FollowKeyReuse || t.m.offers() > 1:
 		return h.Journal.Placed(t.m.Held, t.placing(), t.ownKey())
 	}
 	return idempotency.Placement{}, nil
@@ -61,7 +61,7 @@ func (h *Handlers) place(t *turn, runs bool) (idempotency.Placement, error) {
 // runsOnReuse reports whether the workflow of t runs reused keys. A turn that is rejected for its age
 // or its deliveries has not been resolved.
 func (h *Handlers) runsOnReuse(t *turn) bool {
-	b := t.binding
+	b := t.Binding
 	if b == nil {
 		b, _ = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model) // unknown here: what was decided is followed
 	}
@@ -70,16 +70,16 @@ func (h *Handlers) runsOnReuse(t *turn) bool {
 
 // placing is the claim of t as far as its place goes.
 func (t *turn) placing() idempotency.Claim {
-	return idempotency.Claim{Key: t.key, Lease: t.m.Lease, Fingerprint: t.hash, Trace: traceOf(t.m.Header)}
+	return idempotency.Claim{Key: t.Key, Lease: t.m.Lease, Fingerprint: t.hash, Trace: traceOf(t.m.Header)}
 }
 
 // ownKey is the key that the fingerprint of t completes.
-func (t *turn) ownKey() subjects.Key { return t.key.Reuse(t.Run, t.Turn, t.hash) }
+func (t *turn) ownKey() subjects.Key { return t.Key.Reuse(t.Run, t.TurnID.Turn, t.hash) }
 
 // reuse gives t the key and the call id that its fingerprint completes.
 func (t *turn) reuse() {
-	t.key = t.ownKey()
-	t.name = t.key.String()
-	t.ref = idempotency.RefOf(t.name, t.fingerprint)
-	t.callID = events.QualifiedCallID(t.Turn, t.key.Turn)
+	t.Key = t.ownKey()
+	t.Name = t.Key.String()
+	t.ref = idempotency.RefOf(t.Name, t.fingerprint)
+	t.CallID = events.QualifiedCallID(t.TurnID.Turn, t.Key.Turn)
 }

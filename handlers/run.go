@@ -15,106 +15,100 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// run is one run of a tool in this process, and what its attempts share at the desk. A tool that
-// never comes there pays for the struct alone.
-type run struct {
-	h      *Handlers
-	t      *turn
-	tools  context.Context //nolint:containedctx // that of the run's tool
+// Run is one run of a tool in this process, and what its attempts share. Each attempt gets a new [tools.Host]. A
+// tool that does not use its host costs no more than the struct.
+//
+// Whatever a host does in the journal holds gate for reading. Parking holds it for writing: the state that is parked
+// does not change meanwhile, and afterwards the run is over.
+type Run struct {
+	reg    *Registry
+	cfg    *RunConfig
+	t      *Turn
+	tool   context.Context //nolint:containedctx // the context of the tool
 	stop   context.CancelCauseFunc
 	before *idempotency.Turn // what the journal held when the run began, nil for a new turn
 	begun  time.Time         // by the clock of the server
-	first  desk
-	effect string // of the tool, as the claim pinned it
+	first  host              // of the first attempt
+	effect string            // of the tool, as the claim pinned it
 
-	secrets secrets.Scrubber // knows the secret answers that its tool was handed
+	secrets secrets.Scrubber // knows the secret answers that the tool has received
 
-	// gate is held for reading by all that is done at the desk, and for writing to park: nothing
-	// is done meanwhile, and nothing can be afterwards.
 	gate sync.RWMutex
 	hold idempotency.Hold // written under gate and mu, read under either
 
-	mu       sync.Mutex
-	over     error             // why nothing can be done any more
-	desk     *desk             // of the attempt
-	kept     *idempotency.Kept // what the call has put up in all runs and attempts, nil until it is asked for
-	vars     map[string]any    // context variables that were read for the tool, nil if none were
-	waiting  waiting
-	limited  limited
-	progress progress
+	mu        sync.Mutex
+	over      error             // why the hosts of the run refuse to do anything, nil while they do not
+	host      *host             // of the current attempt
+	names     *idempotency.Kept // questions, surfaces and steps of all runs of the call, nil until they are needed
+	vars      map[string]any    // context variables that were read for the tool, nil if none were
+	questions openQuestions
+	limited   limitWait
+	progress  progress
 }
 
-// errRunOver is what is said at the desk of a run whose tool has returned, or of an attempt that
-// is over.
+// errRunOver is returned by the host of a run whose tool has returned, or of an attempt that is over.
 var errRunOver = errors.New("the call is over: nothing can be asked, shown or stored for it any more")
 
 // Host implements [engine.Hosts].
-func (r *run) Host(clock *engine.Clock) tools.Host {
+func (r *Run) Host(clock *engine.Clock) tools.Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := &r.first
-	if r.desk != nil {
-		r.abandon()
-		next = &desk{}
+	if r.host != nil {
+		r.abandonQuestions()
+		next = &host{}
 	}
 	next.run, next.clock = r, clock
-	next.guard = guardedDesk{Host: next, h: r.h, t: r.t, scrub: &r.secrets}
-	r.desk = next
+	next.guard = redactingHost{Host: next, cfg: r.cfg, t: r.t, scrub: &r.secrets}
+	r.host = next
 	return &next.guard
 }
 
-// keeps returns what the call has put up in all its runs and attempts. The mutex is held.
-func (r *run) keeps() *idempotency.Kept {
-	if r.kept == nil {
-		r.kept = r.before.Kept()
-	}
-	return r.kept
-}
+// Secrets returns what redacts the secret answers that the tool has received.
+func (r *Run) Secrets() *secrets.Scrubber { return &r.secrets }
 
-// do does something at a desk. What op reads and writes in the journal goes through [run.persist]:
-// as long as the lease lasts, a write of unknown outcome is tried again, whatever becomes of the tool.
-func (r *run) do(d *desk, op func(hold idempotency.Hold) error) error {
-	r.gate.RLock()
-	defer r.gate.RUnlock()
-	if err := r.closed(d); err != nil {
-		return err
-	}
-	r.touch()
-	defer r.touch()
-	return op(r.hold)
-}
-
-// closed says why nothing can be done at a desk any more, nil while it can.
-func (r *run) closed(d *desk) error {
+// Hold returns the current hold of the run on its turn.
+func (r *Run) Hold() idempotency.Hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over == nil && r.desk != d {
-		return errRunOver
+	return r.hold
+}
+
+// setHold sets the hold. The gate is held.
+func (r *Run) setHold(hold idempotency.Hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hold = hold
+}
+
+// KeepContext keeps the context variables that were read for the tool, so that a later run of it gets the same.
+func (r *Run) KeepContext(vars map[string]any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.vars = vars
+}
+
+// Close ends the run when its tool has returned or was abandoned, and returns the hold, and why the run had ended
+// before: nil if the outcome of the tool counts.
+func (r *Run) Close() (hold idempotency.Hold, why error) {
+	r.gate.Lock() // parking and writes have finished
+	defer r.gate.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	why = r.over
+	if why == nil {
+		r.over = errRunOver
 	}
-	return r.over
-}
-
-// judge says what an error of the journal means. What can never be stored is the tool's to know;
-// a code ends the turn; and after anything else the turn may be another run's.
-func (r *run) judge(err error) error {
-	var coded *events.Error
-	switch {
-	case err == nil:
-		return nil
-	case errorsRefused(err):
-		return tooBig(err)
-	case !errors.As(err, &coded):
-		err = &lostError{err}
+	r.abandonQuestions()
+	r.progress.close(r)
+	if r.questions.asked {
+		r.t.Asked = true
 	}
-	return r.end(err)
+	return r.hold, why
 }
 
-func tooBig(err error) error {
-	return &events.Error{Code: events.CodeTooLarge, Op: "desk", Msg: "the journal cannot store it: make it smaller", Err: err}
-}
-
-// end ends the run and its tool, unless it has ended, and returns why it has.
-func (r *run) end(why error) error {
+// end ends the run and its tool, unless the run has ended, and returns why it has.
+func (r *Run) end(why error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over == nil {
@@ -124,47 +118,64 @@ func (r *run) end(why error) error {
 	return r.over
 }
 
-// close ends the run once its tool has returned or was left behind, and returns the hold to go on
-// with and what became of the run at the desk: nil if the tool's outcome counts.
-func (r *run) close() (hold idempotency.Hold, why error) {
-	r.gate.Lock() // whoever parks, or writes, has finished
-	defer r.gate.Unlock()
+// closed returns why a host refuses to do anything, nil while it does not.
+func (r *Run) closed(h *host) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	why = r.over
-	if why == nil {
-		r.over = errRunOver
+	if r.over == nil && r.host != h {
+		return errRunOver
 	}
-	r.abandon()
-	r.progress.close(r)
-	if r.waiting.asked {
-		r.t.asked = true
+	return r.over
+}
+
+// do runs an operation of a host. What op reads and writes in the journal goes through [Run.persist]:
+// as long as the lease lasts, a write of unknown outcome is retried, whatever the tool does meanwhile.
+func (r *Run) do(h *host, op func(hold idempotency.Hold) error) error {
+	r.gate.RLock()
+	defer r.gate.RUnlock()
+	if err := r.closed(h); err != nil {
+		return err
 	}
-	return r.hold, why
+	r.touch()
+	defer r.touch()
+	return op(r.hold)
 }
 
-// held returns the hold, without the gate.
-func (r *run) held() idempotency.Hold {
+// touch notes that the host is used.
+func (r *Run) touch() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.hold
+	r.questions.touched = time.Now()
 }
 
-// holds sets the hold. The gate is held.
-func (r *run) holds(hold idempotency.Hold) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.hold = hold
+// usedNames returns the questions, surfaces and steps of all runs and attempts of the call. The mutex is held.
+func (r *Run) usedNames() *idempotency.Kept {
+	if r.names == nil {
+		r.names = r.before.Kept()
+	}
+	return r.names
 }
 
-// read notes the context variables that were read for the tool.
-func (r *run) read(vars map[string]any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.vars = vars
+// classify decides on an error of the journal. One of what can never be stored is returned to the tool. Any other
+// ends the run: a coded one ends the turn too, and after one that is not coded another run may have the turn.
+func (r *Run) classify(err error) error {
+	var coded *events.Error
+	switch {
+	case err == nil:
+		return nil
+	case errorsRefused(err):
+		return tooLargeToStore(err)
+	case !errors.As(err, &coded):
+		err = &lostError{err}
+	}
+	return r.end(err)
 }
 
-// lostError is the end of a run that does not know what is stored, or whose turn is another's.
+func tooLargeToStore(err error) error {
+	return &events.Error{Code: events.CodeTooLarge, Op: "host", Msg: "the journal cannot store it: make it smaller", Err: err}
+}
+
+// lostError ends a run that does not know what is stored, or whose turn another run has.
 type lostError struct{ cause error }
 
 // Error implements error.
@@ -173,9 +184,16 @@ func (e *lostError) Error() string { return fmt.Sprintf("the run has lost its tu
 // Unwrap returns the cause.
 func (e *lostError) Unwrap() error { return e.cause }
 
-// hit is [turn.hit] with the effect that the claim has pinned.
-func (r *run) hit(point string) {
+// live publishes an event that is not stored. It is delivered at most once, so a failure is only logged.
+func (r *Run) live(kind string, event []byte) {
+	if err := r.cfg.Live(r.cfg.Space.Live(r.t.App, r.t.Chat, kind), event); err != nil {
+		r.cfg.Logger.Debug("a live event could not be published", "kind", kind, "chat", r.t.Chat, "turn", r.t.CallID, "err", err)
+	}
+}
+
+// hit is [Turn.Hit] with the effect that the claim has pinned.
+func (r *Run) hit(point string) {
 	if failpoint.Enabled {
-		failpoint.Hit(point, r.effect, r.t.key.String())
+		failpoint.Hit(point, r.effect, r.t.Key.String())
 	}
 }

@@ -26,19 +26,3 @@ func digestOf(value any) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:size])
 }
-
-// baseOf is the [Delta.Base] of a delta of the turn that touches these names.
-func (t *turn) baseOf(names []string) map[string]string {
-	if t.ContextVariables == nil && t.base == nil {
-		return nil
-	}
-	base := make(map[string]string, len(names))
-	for _, name := range names {
-		if t.base != nil {
-			base[name] = t.base[name]
-		} else {
-			base[name] = digestOf(t.ContextVariables[name])
-		}
-	}
-	return base
-}

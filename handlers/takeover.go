@@ -32,14 +32,14 @@ func (k *taker) Effect(key subjects.Key, claim *idempotency.Record) (effect stri
 	if set.WorkflowDigest(call.WorkflowName) == "" {
 		return "", mutant.Planted(mutant.StrangerTakesOver)
 	}
-	t := &turn{binding: set.Bound(call.WorkflowName, call.Agent, call.ToolName)}
-	if t.binding == nil || h.findTool(t) != nil {
+	t := &turn{Turn: Turn{Binding: set.Bound(call.WorkflowName, call.Agent, call.ToolName)}}
+	if t.Binding == nil || h.findTool(t) != nil {
 		return "", true // the turn ends as unknown_tool
 	}
 	if t.effectUnknown { // nothing forbids what the claim allows
 		return "", true
 	}
-	return string(t.effect), true
+	return string(t.Effect), true
 }
 
 // takeUp continues a turn that its own message has taken over. All that the claim does not hold,
@@ -65,9 +65,9 @@ func (h *Handlers) goOn(ctx context.Context, m *Message, e *events.Resume, d ide
 	if call == nil { // whatever the headers say, it is never run
 		return h.conclude(t, d, events.CodeStateCorrupt)
 	}
-	h.Logger.Info("turn resumed", "workflow", t.Workflow, "chat", t.Chat, "turn", t.callID, "action", d.Action.String(),
+	h.Logger.Info("turn resumed", "workflow", t.Workflow, "chat", t.Chat, "turn", t.CallID, "action", d.Action.String(),
 		"code", d.Code, "epoch", d.Hold.Epoch)
-	t.binding = h.Bindings().Bound(call.WorkflowName, call.Agent, call.ToolName)
+	t.Binding = h.Bindings().Bound(call.WorkflowName, call.Agent, call.ToolName)
 	if d.Action == idempotency.Conclude {
 		return h.conclude(t, d, d.Code)
 	}
@@ -81,10 +81,8 @@ func restore(m *Message, e *events.Resume, held *idempotency.Turn, event *events
 	call, reused := readCall(key, claim)
 	if call == nil {
 		ids := idsOf(key, e.TurnID)
-		return &turn{
-			StructuredOutputReady: &events.StructuredOutputReady{TurnID: ids, Workflow: e.Workflow},
-			m:                     m, key: key, name: key.String(), callID: events.CallID(ids, key.Turn),
-		}, nil
+		event := &events.StructuredOutputReady{TurnID: ids, Workflow: e.Workflow}
+		return &turn{Turn: turnOn(m, event, key, events.CallID(ids, key.Turn)), m: m}, nil
 	}
 	if event == nil {
 		event = &events.StructuredOutputReady{
@@ -93,15 +91,14 @@ func restore(m *Message, e *events.Resume, held *idempotency.Turn, event *events
 			UserID: call.UserID, TurnSequence: call.TurnSequence, CorrectionOf: call.CorrectionOf,
 		}
 	}
-	t := &turn{m: m, key: key, name: key.String(), StructuredOutputReady: event}
-	t.callID = events.CallID(t.TurnID, key.Turn)
+	t := &turn{Turn: turnOn(m, event, key, events.CallID(event.TurnID, key.Turn)), m: m}
 	if reused {
-		t.callID = events.QualifiedCallID(t.Turn, key.Turn)
+		t.CallID = events.QualifiedCallID(event.Turn, key.Turn)
 	}
 	if sum, err := hex.DecodeString(claim.Meta.Fingerprint); err == nil {
 		copy(t.fingerprint[:], sum)
 	}
-	t.hash, t.ref = claim.Meta.Fingerprint, idempotency.RefOf(t.name, t.fingerprint)
+	t.hash, t.ref = claim.Meta.Fingerprint, idempotency.RefOf(t.Name, t.fingerprint)
 	return t, call
 }
 
@@ -131,13 +128,13 @@ func readCall(key subjects.Key, claim *idempotency.Record) (call *events.ToolCal
 func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, call *events.ToolCall) Disposition {
 	stuck := func(code events.Code, why string, err error) Disposition {
 		h.often(t.m, slog.LevelWarn, "the turn cannot run again", string(code), "code", code, "why", why, "workflow", cut(t.Workflow), "tool", call.ToolName,
-			"chat", cut(t.Chat), "turn", cut(t.callID), "err", err)
+			"chat", cut(t.Chat), "turn", cut(t.CallID), "err", err)
 		t.stuck = why
 		return h.conclude(t, d, code)
 	}
-	if t.binding == nil {
+	if t.Binding == nil {
 		if h.Bindings().WorkflowDigest(call.WorkflowName) == "" && !mutant.Planted(mutant.StrangerTakesOver) { // it was removed just now
-			t.m.turns = []subjects.Key{t.key}
+			t.m.turns = []subjects.Key{t.Key}
 			return h.giveLeaseBack(t.m, true)
 		}
 		return stuck(events.CodeUnknownTool, "no manifest has its tool", nil)
@@ -147,15 +144,15 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 		return stuck(events.CodeUnknownTool, "no tool", err)
 	}
 	if t.effectUnknown {
-		t.effect = bindings.Effect(d.Hold.Effect)
+		t.Effect = bindings.Effect(d.Hold.Effect)
 	}
-	if d.Hold.Stricter(string(t.effect)) { // the manifests have changed since the turn was taken over
-		return stuck(events.CodeInterrupted, "its effect is "+string(t.effect)+" now", nil)
+	if d.Hold.Stricter(string(t.Effect)) { // the manifests have changed since the turn was taken over
+		return stuck(events.CodeInterrupted, "its effect is "+string(t.Effect)+" now", nil)
 	}
 	reading, done := outside(t.m.Held, ctx)
-	t.args, err = h.Blobs.Object(reading, t.key, events.KindToolCall, call.Payload.ToolArgs)
+	t.args, err = h.Blobs.Object(reading, t.Key, events.KindToolCall, call.Payload.ToolArgs)
 	if err == nil {
-		err = h.unpark(reading, t, d.Turn.State())
+		err = restoreState(reading, h.Blobs, &t.Turn, d.Turn.State())
 	}
 	done()
 	switch {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
@@ -21,35 +20,23 @@ import (
 
 // turn is one structured_output_ready message on its way through the nine steps.
 type turn struct {
-	*events.StructuredOutputReady
+	Turn
 
 	m           *Message
-	key         subjects.Key
-	name        string // of the key
-	callID      string
 	data        events.Canonical // structured data
 	fingerprint [sha256.Size]byte
 	hash        string // of the fingerprint, in hex
 	ref         idempotency.TurnRef
 
-	binding *bindings.Binding // nil for a turn that is rejected before one was found
-	tool    tools.Invoker
-	effect  bindings.Effect // of the tool: that of the binding, or what the tool itself knows
-	// effectUnknown says that only the tool can tell its effect, and has not been heard yet.
-	effectUnknown bool
-	version       string // of what the tool calls, "" if it knows none
+	effectUnknown bool // only the tool can report its effect, and has not yet
 	args          map[string]any
 	argsJSON      events.Canonical
-	reject        *rejection        // why the tool is not entered, nil if it is
-	vars          map[string]any    // context variables as an earlier run of it got them, nil if it continues with none
-	base          map[string]string // what the snapshot of the event held then, see [Delta.Base]
-	waited        bool              // this worker claimed the turn and has not entered its tool
-	stuck         string            // why this worker cannot enter the tool again, "" if it can
-	asked         bool              // a run of it has come to a question
-	attempts      int               // of its tool by this worker, once it was entered
-	ran           time.Duration     // of all of them
-	took          int64             // bytes of the store, counted for it
-	secret        atomic.Bool       // the journal holds, or may come to hold, secrets of the turn
+	reject        *rejection    // why the tool is not entered, nil if it is
+	waited        bool          // this worker claimed the turn and has not entered its tool
+	stuck         string        // why this worker cannot enter the tool again, "" if it can
+	attempts      int           // of its tool by this worker, once it was entered
+	ran           time.Duration // of all of them
+	took          int64         // bytes of the store, counted for it
 	// merge merges what its tool has changed in the context variables, once the response is stored;
 	// nil if it has changed nothing
 	merge func(ctx context.Context) error
@@ -101,13 +88,13 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 			}
 		}
 	}
-	if t.reject != nil && t.binding != nil && t.binding.CompatSilent {
+	if t.reject != nil && t.Binding != nil && t.Binding.CompatSilent {
 		claimed, err := h.claimedBefore(t)
 		switch {
 		case err != nil:
 			return h.unclaimed(t, err)
 		case !claimed:
-			h.Metrics.turn(t.binding, string(t.reject.code))
+			h.Metrics.turn(t.Binding, string(t.reject.code))
 			return ack()
 		}
 	}
@@ -119,7 +106,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 	if d, back := h.whileFull(t, h.claimedBefore); back {
 		return d
 	}
-	t.hit(failpoint.BeforeClaim)
+	t.Hit(failpoint.BeforeClaim)
 	decision, err := h.claimPlaced(ctx, t)
 	h.noRoomTaken(t, decision, err)
 	if err != nil {
@@ -138,7 +125,7 @@ func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.De
 		if decision.Turn != nil && (t.reject != nil || !mutant.Planted(mutant.TakeoverRunsBinding)) {
 			return h.takeUp(ctx, t, decision)
 		}
-		t.hit(failpoint.AfterClaim)
+		t.Hit(failpoint.AfterClaim)
 		// 7. Invoke, 8. finish: the record is the event chat.tool_response. 9. Ack.
 		return h.run(ctx, t, decision)
 	case idempotency.Conclude:
@@ -165,19 +152,19 @@ func newTurn(m *Message, event *events.StructuredOutputReady) *turn {
 	if mutant.Enabled {
 		key = mutantKey(key, m)
 	}
-	return &turn{StructuredOutputReady: event, m: m, key: key, name: key.String(), callID: events.CallID(event.TurnID, key.Turn)}
+	return &turn{Turn: turnOn(m, event, key, events.CallID(event.TurnID, key.Turn)), m: m}
 }
 
 // seal notes the data of a turn in the form of records, and all that tells it from other data.
 func (t *turn) seal(data events.Canonical, fingerprint [sha256.Size]byte) {
-	t.data, t.fingerprint, t.hash, t.ref = data, fingerprint, events.Hex(fingerprint), idempotency.RefOf(t.name, fingerprint)
+	t.data, t.fingerprint, t.hash, t.ref = data, fingerprint, events.Hex(fingerprint), idempotency.RefOf(t.Name, fingerprint)
 }
 
 // prepare resolves, validates and maps. It sets t.reject when the tool cannot be entered, and
 // returns how long to wait when another worker may know the workflow.
 func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 	var err error
-	t.binding, err = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model)
+	t.Binding, err = h.Bindings().Resolve(t.Workflow, t.Agent, t.Model)
 	switch {
 	case errors.Is(err, bindings.ErrUnknownWorkflow):
 		t.reject = reject(events.CodeNoBinding, err)
@@ -190,12 +177,12 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 		t.reject = reject(events.CodeUnknownTool, err)
 		return 0
 	}
-	data, changed, faults := checkData(t.binding, t.Data)
+	data, changed, faults := checkData(t.Binding, t.Data)
 	if len(faults) > 0 {
 		t.reject = rejectInvalid(t, faults)
 		return 0
 	}
-	args, mapped := t.binding.Args(data, t.StructuredOutputReady)
+	args, mapped := t.Binding.Args(data, t.StructuredOutputReady)
 	t.args, t.argsJSON = args, t.data
 	if changed || mapped {
 		if t.argsJSON, err = events.Canonicalize(t.args, len(t.m.Data)); err != nil {
@@ -208,7 +195,7 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 // handOver is [Handlers.handOverDelay] of a turn of a workflow that is unknown here.
 func (h *Handlers) handOver(t *turn) time.Duration {
 	if t.m.offers() == 1 {
-		h.often(t.m, slog.LevelWarn, "unknown workflow: the turn is offered to other workers", "", "chat", cut(t.Chat), "turn", cut(t.callID),
+		h.often(t.m, slog.LevelWarn, "unknown workflow: the turn is offered to other workers", "", "chat", cut(t.Chat), "turn", cut(t.CallID),
 			"grace", h.grace(), "reason", t.reject.content)
 	}
 	return h.handOverDelay(t.m)
@@ -233,49 +220,47 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 	}
 	*buffer = event
 	c := idempotency.Claim{
-		Key: t.key, Lease: t.m.Lease, Event: event,
+		Key: t.Key, Lease: t.m.Lease, Event: event,
 		Fingerprint: t.hash, Trace: traceOf(t.m.Header), Taker: (*taker)(h),
 	}
 	if t.reject != nil {
 		c.Verdict = string(t.reject.code)
 	} else {
-		c.Effect, c.Digest = string(t.effect), t.binding.Digest
+		c.Effect, c.Digest = string(t.Effect), t.Binding.Digest
 	}
 	return h.Journal.Claim(t.m.Held, c)
 }
 
 // run enters the tool and stores what came of it.
 func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
-	t.holds(d)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	r := &run{h: h, t: t, tools: ctx, stop: stop, before: d.Turn, begun: h.serverNow(t.m), hold: d.Hold, effect: d.Hold.Effect}
-	keepInProgress(t.m, r.effect, r.begun)
-	t.asked = d.Turn != nil && len(d.Turn.Questions()) > 0
-	h.running.add(t.name, r)
-	defer h.running.remove(t.name, r)
-	if h.cancelled.Has(t.name, h.Now()) && h.isCancelled(t.m.Held, d.Hold) {
+	begun := h.serverNow(t.m)
+	keepInProgress(t.m, d.Hold.Effect, begun)
+	r := h.runs.Start(ctx, stop, &t.Turn, d, begun)
+	defer h.runs.Remove(r)
+	if h.cancelled.Has(t.Name, h.Now()) && h.isCancelled(t.m.Held, d.Hold) {
 		stop(errCancelled)
 	}
-	call, err := h.toolCall(ctx, r)
+	call, err := h.toolCall(ctx, t, r)
 	if err != nil {
 		return h.withoutContext(t, d, err)
 	}
 	h.Metrics.InFlight.Inc()
-	out := h.Engine.Do(ctx, r.invocation(call))
-	t.hit(failpoint.AfterTool)
-	scrub(call.Secrets, &out)
+	out := h.Engine.Do(ctx, r.Invocation(call))
+	t.Hit(failpoint.AfterTool)
+	Scrub(call.Secrets, &out)
 	h.Metrics.InFlight.Dec()
-	h.Metrics.tool(t.binding, &out)
+	h.Metrics.tool(t.Binding, &out)
 	if t.waited = !out.Entered; out.Entered {
 		t.attempts, t.ran = out.Attempts, out.Duration
 	}
-	hold, over := r.close()
+	hold, over := r.Close()
 	d.Hold = hold
 	switch {
 	case over != nil:
 	case out.Stopped != nil:
-		h.often(t.m, slog.LevelInfo, "tool stopped", "", t.with("why", out.Stopped, "entered", out.Entered)...)
+		h.often(t.m, slog.LevelInfo, "tool stopped", "", t.Attrs("why", out.Stopped, "entered", out.Entered)...)
 	case out.Err != nil:
 		h.logFailure(t, out)
 	}
@@ -305,32 +290,22 @@ func (h *Handlers) stopped(t *turn, d idempotency.Decision, why error) Dispositi
 	case errors.Is(why, ErrDraining) && d.Hold.Effect == string(bindings.EffectUnsafe): // without a lease
 		return h.conclude(t, d, events.CodeInterrupted)
 	case !errors.As(why, &coded):
-		h.often(t.m, slog.LevelWarn, "the run is over; the message comes back", "", t.with("why", logError(why))...)
+		h.often(t.m, slog.LevelWarn, "the run is over; the message comes back", "", t.Attrs("why", logError(why))...)
 		return leave()
 	case coded.Code == events.CodeCancelled, coded.Code == events.CodeStateCorrupt:
 		return h.conclude(t, d, coded.Code)
 	}
-	h.often(t.m, slog.LevelWarn, "the turn ends at a question; its response says how", "", t.with("code", coded.Code)...)
+	h.often(t.m, slog.LevelWarn, "the turn ends at a question; its response says how", "", t.Attrs("code", coded.Code)...)
 	r := t.response()
-	r.ToolName = t.binding.Tool
+	r.ToolName = t.Binding.Tool
 	fail(r, coded.Code, events.Clip(coded.Msg))
 	return h.end(t, d.Hold, r)
-}
-
-// log is the logger of what happens to the tool of a turn.
-func (h *Handlers) log(t *turn) *slog.Logger {
-	return h.Logger.With(t.with()...)
-}
-
-// with begins the attributes of a line about a turn whose tool was found.
-func (t *turn) with(args ...any) []any {
-	return append([]any{"workflow", t.Workflow, "tool", t.binding.Tool, "chat", cut(t.Chat), "turn", cut(t.callID)}, args...)
 }
 
 // logFailure says that a tool failed, and where one panicked. Its own words may hold data of
 // the turn: they are in the response.
 func (h *Handlers) logFailure(t *turn, out engine.Outcome) {
-	args := t.with("code", out.Code, "attempts", out.Attempts)
+	args := t.Attrs("code", out.Code, "attempts", out.Attempts)
 	var panicked *tools.PanicError
 	if errors.As(out.Err, &panicked) {
 		args = append(args, "stack", string(panicked.Stack))
@@ -353,15 +328,4 @@ func (h *Handlers) unclaimed(t *turn, err error) Disposition {
 		return h.dead(t.m, reasonTooLarge, err)
 	}
 	return h.comesBack(t, "the turn could not be claimed", err)
-}
-
-// hit is a point at which tests may stop the worker; it compiles to nothing otherwise.
-func (t *turn) hit(point string) {
-	if failpoint.Enabled {
-		effect := string(t.effect)
-		if t.binding != nil && effect == "" {
-			effect = string(t.binding.Effect)
-		}
-		failpoint.Hit(point, effect, t.key.String())
-	}
 }

@@ -38,9 +38,18 @@ func BenchmarkTurn(b *testing.B) {
 	require.NoError(b, err)
 	tool := toolFunc(nothing)
 	h := handlers.New(handlers.Config{
-		Space: space, Journal: idempotency.New(idempotency.NewMemory(), "w", idempotency.Options{}), Engine: engine.New(engine.Options{}),
-		Bindings: func() *bindings.Set { return set }, Tool: func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
-		Blobs: smallBlobs{}, Metrics: metrics, Logger: slog.New(slog.DiscardHandler), Now: time.Now, MaxEventAge: time.Hour,
+		RunConfig: handlers.RunConfig{
+			Space:    space,
+			Journal:  idempotency.New(idempotency.NewMemory(), "w", idempotency.Options{}),
+			Bindings: func() *bindings.Set { return set },
+			Blobs:    smallBlobs{},
+			Metrics:  metrics,
+			Logger:   slog.New(slog.DiscardHandler),
+			Now:      time.Now,
+		},
+		Engine:      engine.New(engine.Options{}),
+		Tool:        func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
+		MaxEventAge: time.Hour,
 	})
 	messages := make([]*handlers.Message, b.N)
 	for i := range messages {

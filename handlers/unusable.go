@@ -24,7 +24,7 @@ func (h *Handlers) undecoded(ctx context.Context, m *Message, err error) Disposi
 	t := newTurn(m, event)
 	t.seal(events.Seal(event, len(m.Data)))
 	if b, errBind := h.Bindings().Resolve(t.Workflow, t.Agent, t.Model); errBind == nil {
-		t.binding = b // says whether failures are silent, and whose they are
+		t.Binding = b // says whether failures are silent, and whose they are
 	}
 	t.reject = rejectUnusable(event, err)
 	return h.admit(ctx, t)

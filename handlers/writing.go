@@ -32,10 +32,10 @@ func (h *Handlers) respond(t *turn, hold idempotency.Hold, out engine.Outcome) D
 	}
 	defer h.pending.Add(-1)
 	if h.pending.Add(1) > maxPending {
-		h.often(t.m, slog.LevelError, "a result is dropped: too many wait for the server after their leases have ended", "", t.with("limit", maxPending)...)
+		h.often(t.m, slog.LevelError, "a result is dropped: too many wait for the server after their leases have ended", "", t.Attrs("limit", maxPending)...)
 		return leave()
 	}
-	h.often(t.m, slog.LevelWarn, "the lease ended before the result was stored: it is tried until the worker stops", "", t.with()...)
+	h.often(t.m, slog.LevelWarn, "the lease ended before the result was stored: it is tried until the worker stops", "", t.Attrs()...)
 	ctx, done := afterLease(t.m, 0)
 	defer done()
 	return write(ctx)
@@ -73,28 +73,5 @@ func afterLease(m *Message, most time.Duration) (context.Context, context.Cancel
 	return ctx, func() {
 		cancel()
 		done()
-	}
-}
-
-// lives is the context of what a run reads and writes while its tool is entered: that of the
-// lease. No other worker may enter an unsafe tool, so its run continues without the lease, because
-// that may have lapsed while no worker could reach the server: what is stored decides.
-func (r *run) lives() context.Context {
-	held := r.t.m.Held
-	if held.Err() == nil || r.parkable() || mutant.Planted(mutant.LostLeaseEndsWait) {
-		return held
-	}
-	return r.tools
-}
-
-// persist does something in the journal, again if the lease was lost meanwhile and the run
-// continues without it. To do it twice is to do it once.
-func (r *run) persist(op func(ctx context.Context) error) error {
-	for {
-		ctx := r.lives()
-		err := op(ctx)
-		if err == nil || ctx.Err() == nil || r.lives().Err() != nil {
-			return err
-		}
 	}
 }

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Timing is how runs that wait for people see time pass. [Config] without one takes real time; a
-// simulation brings its own and decides which wait ends first.
+// Timing is the clock of runs that wait for people. [RunConfig] without one takes real time; a
+// simulation has another one and decides which wait ends first.
 type Timing interface {
 	// AfterFunc calls f in a separate goroutine when d has passed.
 	AfterFunc(d time.Duration, f func()) Timer
-	// Wait returns when wake has a value, over is closed, call or held has ended, or d has passed.
-	// It reports whether nothing but time has passed.
-	Wait(call, held context.Context, wake, over <-chan struct{}, d time.Duration) (idle bool)
+	// Wait returns when notify has a value, over is closed, call or held has ended, or d has passed.
+	// It reports whether only time has passed.
+	Wait(call, held context.Context, notify, over <-chan struct{}, d time.Duration) (idle bool)
 }
 
-// Timer is a call of [Timing.AfterFunc] that is due. [time.Timer] is the real one.
+// Timer ends with a call of the function of [Timing.AfterFunc]. [time.Timer] implements it.
 type Timer interface {
 	Stop() bool
 	Reset(d time.Duration) bool
@@ -28,11 +28,11 @@ type realTime struct{}
 func (realTime) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
 // Wait implements [Timing].
-func (realTime) Wait(call, held context.Context, wake, over <-chan struct{}, d time.Duration) (idle bool) {
+func (realTime) Wait(call, held context.Context, notify, over <-chan struct{}, d time.Duration) (idle bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-wake:
+	case <-notify:
 	case <-over:
 	case <-call.Done():
 	case <-held.Done():

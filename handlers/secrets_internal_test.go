@@ -16,7 +16,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// recorder is a desk that notes what it is given and answers as told.
+// recorder is a host that records what it gets and returns a given answer.
 type recorder struct {
 	given  []any
 	answer tools.Answer
@@ -50,24 +50,24 @@ func (r *recorder) StoreStep(_ context.Context, name string, result json.RawMess
 	return result, nil
 }
 
-// guarded returns a guarded desk over a recorder.
-func guarded(t *testing.T, lines string) (tools.Host, *recorder, *tools.Call, *turn) {
+// guarded returns a redacting host over a recorder.
+func guarded(t *testing.T, lines string) (tools.Host, *recorder, *tools.Call, *Turn) {
 	t.Helper()
-	h := &Handlers{}
+	c := &RunConfig{}
 	if lines != "" {
 		keys, err := secrets.Parse([]byte(lines))
 		require.NoError(t, err)
-		h.SecretKeys = keys
+		c.SecretKeys = keys
 	}
-	r, one := &recorder{steps: map[string]json.RawMessage{}}, &turn{key: subjects.TurnKey("a", "c", "", "t")}
+	r, one := &recorder{steps: map[string]json.RawMessage{}}, &Turn{Key: subjects.TurnKey("a", "c", "", "t")}
 	call := &tools.Call{Secrets: &secrets.Scrubber{}}
 	one.StructuredOutputReady = &events.StructuredOutputReady{}
-	return &guardedDesk{Host: r, h: h, t: one, scrub: call.Secrets}, r, call, one
+	return &redactingHost{Host: r, cfg: c, t: one, scrub: call.Secrets}, r, call, one
 }
 
 func TestWithoutKeysASecretQuestionIsNotAsked(t *testing.T) {
 	t.Parallel()
-	desk, r, _, one := guarded(t, "")
+	host, r, _, one := guarded(t, "")
 	for _, q := range []tools.Question{
 		{Secret: true},
 		{Payload: []byte(`{"fields":[{"maskInput":true}]}`)},
@@ -77,38 +77,38 @@ func TestWithoutKeysASecretQuestionIsNotAsked(t *testing.T) {
 		{Tool: "PasswordInput"},
 		{Payload: []byte(`{"fields":[{"name":"pin","obscureText":true}]}`)},
 	} {
-		_, err := desk.Ask(t.Context(), q)
+		_, err := host.Ask(t.Context(), q)
 		require.ErrorIs(t, err, events.ErrToolError)
 		require.ErrorContains(t, err, "--secret-keys")
 	}
 	require.Empty(t, r.given)
-	require.False(t, one.secret.Load())
-	_, err := desk.Ask(t.Context(), tools.Question{Payload: []byte(`{"fields":[]}`)})
+	require.False(t, one.Secret.Load())
+	_, err := host.Ask(t.Context(), tools.Question{Payload: []byte(`{"fields":[]}`)})
 	require.NoError(t, err)
 }
 
-func TestDeskLetsNothingOfASecretAnswerOut(t *testing.T) {
+func TestHostLetsNothingOfASecretAnswerOut(t *testing.T) {
 	t.Parallel()
-	desk, r, call, one := guarded(t, secrets.NewKey())
+	host, r, call, one := guarded(t, secrets.NewKey())
 	r.answer = tools.Answer{Value: []byte(`{"status":"submitted","data":{"key":"swordfish-4711"}}`)}
 	require.False(t, call.Secrets.Active())
-	a, err := desk.Ask(t.Context(), tools.Question{Payload: []byte(`{"maskInput":true}`)})
+	a, err := host.Ask(t.Context(), tools.Question{Payload: []byte(`{"maskInput":true}`)})
 	require.NoError(t, err)
 	require.True(t, a.Secret)
 	require.JSONEq(t, string(r.answer.Value), string(a.Value), "the tool is handed the answer itself")
-	require.True(t, one.secret.Load())
+	require.True(t, one.Secret.Load())
 
 	r.answer = tools.Answer{Value: []byte(`true`)}
-	_, err = desk.Ask(t.Context(), tools.Question{
+	_, err = host.Ask(t.Context(), tools.Question{
 		Name: "sure-swordfish-4711", Tool: "swordfish-4711", Component: "swordfish-4711", Display: "swordfish-4711",
 		Payload: []byte(`{"swordfish-4711":"swordfish-4711"}`), Schema: []byte(`{"const":"swordfish-4711"}`),
 	})
 	require.NoError(t, err)
-	_, err = desk.Show(t.Context(), tools.Surface{
+	_, err = host.Show(t.Context(), tools.Surface{
 		Name: "swordfish-4711", Tool: "swordfish-4711", Component: "swordfish-4711", Display: "swordfish-4711", Payload: []byte(`["swordfish-4711"]`),
 	})
 	require.NoError(t, err)
-	require.NoError(t, desk.Progress(t.Context(), tools.Progress{Message: "swordfish-4711", Tool: "swordfish-4711", Corr: "swordfish-4711"}))
+	require.NoError(t, host.Progress(t.Context(), tools.Progress{Message: "swordfish-4711", Tool: "swordfish-4711", Corr: "swordfish-4711"}))
 	for _, given := range r.given[1:] {
 		text, err := json.Marshal(given)
 		require.NoError(t, err)
@@ -119,26 +119,26 @@ func TestDeskLetsNothingOfASecretAnswerOut(t *testing.T) {
 
 func TestStepsBehindASecretAnswerAreSealedAndComeBackWhole(t *testing.T) {
 	t.Parallel()
-	desk, r, call, _ := guarded(t, secrets.NewKey())
-	plain, err := desk.StoreStep(t.Context(), "before", []byte(`1`))
+	host, r, call, _ := guarded(t, secrets.NewKey())
+	plain, err := host.StoreStep(t.Context(), "before", []byte(`1`))
 	require.NoError(t, err)
 	require.Equal(t, `1`, string(plain))
 	require.Equal(t, `1`, string(r.steps["before"]))
 
 	call.Secrets.Learn([]byte(`"swordfish-4711"`), nil)
-	got, err := desk.StoreStep(t.Context(), "login swordfish-4711", []byte(`{"token":"swordfish-4711"}`))
+	got, err := host.StoreStep(t.Context(), "login swordfish-4711", []byte(`{"token":"swordfish-4711"}`))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"token":"swordfish-4711"}`, string(got))
 	require.True(t, secrets.Sealed(r.steps["login [secret]"]))
 	for _, name := range []string{"before", "login swordfish-4711"} {
-		_, done, err := desk.StepResult(t.Context(), name)
+		_, done, err := host.StepResult(t.Context(), name)
 		require.NoError(t, err)
 		require.True(t, done)
 	}
 	r.steps["moved"] = r.steps["login [secret]"]
-	_, _, err = desk.StepResult(t.Context(), "moved")
+	_, _, err = host.StepResult(t.Context(), "moved")
 	require.ErrorIs(t, err, events.ErrStateCorrupt)
-	_, done, err := desk.StepResult(t.Context(), "never")
+	_, done, err := host.StepResult(t.Context(), "never")
 	require.NoError(t, err)
 	require.False(t, done)
 }
@@ -147,18 +147,18 @@ func TestAnswersAreSealedForTheirQuestionAlone(t *testing.T) {
 	t.Parallel()
 	keys, err := secrets.Parse([]byte(secrets.NewKey()))
 	require.NoError(t, err)
-	h, key := &Handlers{Config: Config{SecretKeys: keys}}, subjects.TurnKey("a", "c", "", "t")
-	sealed, err := h.sealAnswer(key, "1", []byte(`"coerced"`))
+	key := subjects.TurnKey("a", "c", "", "t")
+	sealed, err := sealAnswer(keys, key, "1", []byte(`"coerced"`))
 	require.NoError(t, err)
-	data, err := h.openAnswer(key, "1", sealed)
+	data, err := openAnswer(keys, key, "1", sealed)
 	require.NoError(t, err)
 	require.Equal(t, `"coerced"`, string(data))
-	_, err = h.openAnswer(key, "2", sealed)
+	_, err = openAnswer(keys, key, "2", sealed)
 	require.ErrorIs(t, err, events.ErrStateCorrupt)
-	data, err = h.openAnswer(key, "2", []byte(`"plain"`))
+	data, err = openAnswer(keys, key, "2", []byte(`"plain"`))
 	require.NoError(t, err)
 	require.Equal(t, `"plain"`, string(data))
-	_, err = (&Handlers{}).sealAnswer(key, "1", nil)
+	_, err = sealAnswer(nil, key, "1", nil)
 	require.Error(t, err)
 }
 
@@ -166,7 +166,7 @@ func TestOutcomeOfACallLosesTheSecretsThatItWasHanded(t *testing.T) {
 	t.Parallel()
 	var s secrets.Scrubber
 	before := engine.Outcome{Payload: []byte(`{"a":"swordfish-4711"}`)}
-	scrub(&s, &before)
+	Scrub(&s, &before)
 	require.JSONEq(t, `{"a":"swordfish-4711"}`, string(before.Payload))
 	s.Learn([]byte(`"swordfish-4711"`), nil)
 	out := engine.Outcome{
@@ -174,7 +174,7 @@ func TestOutcomeOfACallLosesTheSecretsThatItWasHanded(t *testing.T) {
 		Set: map[string]any{"key": "swordfish-4711", "swordfish-4711": json.Number("1")},
 		Err: errors.Join(&tools.PanicError{Stack: []byte("panic: swordfish-4711")}),
 	}
-	scrub(&s, &out)
+	Scrub(&s, &out)
 	require.JSONEq(t, `{"a":"[secret]"}`, string(out.Payload))
 	require.Equal(t, "used [secret]", out.Content)
 	require.Equal(t, map[string]any{"key": "[secret]", "[secret]": json.Number("1")}, out.Set)

@@ -1,0 +1,128 @@
+package handlers
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/serverclock"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Turn is the part of a turn that a [Run] of its tool reads and updates.
+type Turn struct {
+	*events.StructuredOutputReady
+
+	Message *Message            // the lease of the turn: the message that started, resumed or took it over
+	Arrived time.Time           // when the stream took Message last, by the clock of the server
+	Clock   serverclock.Reading // the clock of the server when Message was received; zero: the clock of the process
+
+	Key    subjects.Key
+	Name   string // Key in its written form
+	CallID string // tool_call_id of the call
+
+	Binding *bindings.Binding // nil if the turn was rejected before its binding was found
+	Tool    tools.Invoker
+	Effect  bindings.Effect // of the tool: as the binding specifies, or as the tool itself reports
+	Version string          // of what the tool calls, "" if the tool reports none
+
+	Vars  map[string]any    // context variables as an earlier run of the tool read them, nil if none did
+	Base  map[string]string // digests of the snapshot of the event at that time, see [Delta.Base]
+	Asked bool              // a run of the tool has asked a question
+
+	Secret atomic.Bool // the journal contains, or may come to contain, secrets of the turn
+}
+
+// Attrs returns the log attributes of a turn whose binding was found, followed by args.
+func (t *Turn) Attrs(args ...any) []any {
+	return append([]any{"workflow", t.Workflow, "tool", t.Binding.Tool, "chat", cut(t.Chat), "turn", cut(t.CallID)}, args...)
+}
+
+// NoteSecrets sets Secret if the journal held secrets of the turn when it made a decision.
+func (t *Turn) NoteSecrets(d idempotency.Decision) {
+	if d.Turn != nil && d.Turn.Secret() {
+		t.Secret.Store(true)
+	}
+}
+
+// Now returns the time by the clock of the server; process is the time by the clock of the process.
+func (t *Turn) Now(process time.Time) time.Time { return serverTimeOf(t.Clock, process) }
+
+// serverTimeOf converts a time of the process into one of the server, as far as its clock is known.
+func serverTimeOf(clock serverclock.Reading, process time.Time) time.Time {
+	if clock.Process.IsZero() || mutant.Planted(mutant.WorkerClockDecides) {
+		return process
+	}
+	return clock.ToServer(process)
+}
+
+// Hit is a point at which tests may stop the worker. Without their build tag it compiles to nothing.
+func (t *Turn) Hit(point string) {
+	if failpoint.Enabled {
+		effect := string(t.Effect)
+		if t.Binding != nil && effect == "" {
+			effect = string(t.Binding.Effect)
+		}
+		failpoint.Hit(point, effect, t.Key.String())
+	}
+}
+
+// answerSubject is the subject of answers to the questions of the turn; it leads to the pool that runs the turn.
+func (t *Turn) answerSubject(space subjects.Space) string {
+	return space.In(poolOf(space, t.Message.Subject), events.KindToolCallResponse, t.App, t.Workflow, t.Chat)
+}
+
+// poolOf returns the pool of an inbound subject, the default pool for any other subject.
+func poolOf(space subjects.Space, subject string) string {
+	if in, ok := space.ParseIn(subject); ok {
+		return in.Pool
+	}
+	return subjects.DefaultPool
+}
+
+// interactionEvent returns the event of a question or surface of the turn, without what it shows.
+func (t *Turn) interactionEvent(id string) *events.ToolCall {
+	full := events.QuestionID(t.CallID, id)
+	return &events.ToolCall{
+		ID: full, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.Turn, TurnSequence: t.TurnSequence,
+		Agent: t.Agent, ToolCallID: full, CallID: full, Corr: full, WorkflowName: t.Workflow, UserID: t.UserID,
+	}
+}
+
+// BaseOf returns the [Delta.Base] of a delta of the turn that changes the variables names.
+func (t *Turn) BaseOf(names []string) map[string]string {
+	if t.ContextVariables == nil && t.Base == nil {
+		return nil
+	}
+	base := make(map[string]string, len(names))
+	for _, name := range names {
+		if t.Base != nil {
+			base[name] = t.Base[name]
+		} else {
+			base[name] = digestOf(t.ContextVariables[name])
+		}
+	}
+	return base
+}
+
+// digests returns the digests of the whole snapshot of the event, nil without a snapshot.
+func (t *Turn) digests() map[string]string {
+	if t.Base != nil || t.ContextVariables == nil {
+		return t.Base
+	}
+	base := make(map[string]string, len(t.ContextVariables))
+	for name, value := range t.ContextVariables {
+		base[name] = digestOf(value)
+	}
+	return base
+}
+
+// turnOn returns a turn as far as its event and the message that is its lease specify it.
+func turnOn(m *Message, event *events.StructuredOutputReady, key subjects.Key, callID string) Turn {
+	return Turn{StructuredOutputReady: event, Message: m, Arrived: m.arrived, Clock: m.clock, Key: key, Name: key.String(), CallID: callID}
+}
