@@ -36,13 +36,15 @@ func TestEachKindOfRecordIsInTheTableOfTheJournalPage(t *testing.T) {
 	page, err := os.ReadFile("journal.md")
 	require.NoError(t, err)
 	kinds := 0
-	for _, file := range []string{"../idempotency/turn.go", "../subjects/key.go", "../subjects/ask.go"} {
-		code, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, m := range regexp.MustCompile(`(?m)^(?:const)?\s+[kK]ind[A-Z]\w+\s+= "([a-z_]+)"`).FindAllStringSubmatch(string(code), -1) {
-			kinds++
-			require.Regexp(t, "(?m)^\\| (?:`[^`]+`, )?`"+m[1]+"(?:\\.<[a-z]+>)?`[^|]* \\| (?:public|private) \\|", string(page), "%s: kind %s", file, m[1])
+	code, err := os.ReadFile("../events/records.go")
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile(`(?m)^\tRecord[A-Z]\w+\s+= (?:Kind(\w+)|"([a-z_]+)")`).FindAllStringSubmatch(string(code), -1) {
+		kind := m[2]
+		if m[1] != "" { // an event
+			kind = strings.ToLower(regexp.MustCompile(`\B[A-Z]`).ReplaceAllString(m[1], "_$0"))
 		}
+		kinds++
+		require.Regexp(t, "(?m)^\\| (?:`[^`]+`, )?`"+kind+"(?:\\.<[a-z]+>)?`[^|]* \\| (?:public|private) \\|", string(page), "kind %s", kind)
 	}
 	const known = 14
 	require.Equal(t, known, kinds)

@@ -98,7 +98,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	}
 	switch published := v.Status == oneturn.StatusPublished; {
 	case !v.OK() && !published:
-		return cli.ErrTold
+		return cli.ErrReported
 	case !cfg.Wait:
 		return nil
 	}
@@ -109,7 +109,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 		return failed
 	}
 	if err != nil {
-		return cli.ErrTold
+		return cli.ErrReported
 	}
 	return nil
 }

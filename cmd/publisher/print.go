@@ -148,7 +148,7 @@ func (p *printer) summary() error {
 		fmt.Fprintf(p.err, "; %d not published\n", p.refused)
 	}
 	if p.bad+p.refused > 0 {
-		return cli.ErrTold
+		return cli.ErrReported
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 
 // asker writes questions into the journal as the owner of a turn does.
 type asker struct {
-	*desk
+	*workerServer
 	*testing.T
 
 	space    subjects.Space
@@ -30,7 +30,7 @@ type asker struct {
 
 func newAsker(t *testing.T) *asker {
 	t.Helper()
-	a := &asker{desk: newDesk(t), T: t, holds: map[oneturn.TurnID]idempotency.Hold{}}
+	a := &asker{workerServer: newWorkerServer(t), T: t, holds: map[oneturn.TurnID]idempotency.Hold{}}
 	var err error
 	a.space, err = subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func (a *asker) lease() idempotency.Lease {
 	return idempotency.Lease{Stream: a.space.InStream(), Seq: 1000 + a.leases, Delivery: 1}
 }
 
-// ask stores a question of workflow Hello, which the desk's worker knows, and returns its id.
+// ask stores a question of workflow Hello, which the worker knows, and returns its id.
 func (a *asker) ask(id oneturn.TurnID, name string, change ...func(*events.ToolCall)) string {
 	a.Helper()
 	call := events.CallID(id, subjects.TurnToken(id.Run, id.Turn))

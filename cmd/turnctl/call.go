@@ -32,10 +32,10 @@ type callSettings struct {
 
 	Workflows   string        `flag:"workflows" default:"workflows" help:"Folder of the workflow manifests and their tools."`
 	ToolTimeout time.Duration `flag:"tool-timeout" default:"60s" min:"1ms" max:"24h" help:"Time limit of a tool that names none itself, as for the worker."`
-	Trace       bool          `flag:"trace" default:"false" help:"Tell the phases of the call on standard error."`
+	Trace       bool          `flag:"trace" default:"false" help:"Print the phases of the call on standard error."`
 }
 
-// caller is on whose behalf a tool is called.
+// caller has the ids that a tool is called with.
 type caller struct{ app, chat, user, agent string }
 
 func (a *app) call() *cobra.Command {
@@ -45,19 +45,18 @@ func (a *app) call() *cobra.Command {
 		Use:   "call TOOL [JSON]",
 		Short: "Call one tool as a worker would, without a turn",
 		Long: `Call runs one tool of a folder of workflows, by the rules of its manifest, and prints the result. TOOL
-is the name of a tool, or WORKFLOW/TOOL. JSON is what the agent would put out, "-" reads it from
-standard input: it is checked against the agent's model and goes to the tool as in a turn. Nothing
-is stored, so call leaves no trace in the journal, and limits and caches are not applied.
+is the name of a tool, or WORKFLOW/TOOL. JSON is the output of the agent, "-" reads it from standard
+input: it is validated against the agent's model and passed to the tool as in a turn. Nothing is stored
+in the journal, and limits and caches are not applied.
 
-The tool really runs, with all its effects: whoever calls a payment pays. Each call has an
-idempotency key of its own.
+The tool really runs, with all its effects. Each call has a separate idempotency key.
 
-NATS services are reached with --nats; other tools need no server. Tools in Go live in the worker's
-program and cannot be called. What a tool asks people is asked on the terminal; without one, and
-with -o json, a tool that asks fails. Progress and what a tool prints go to standard error.
+NATS services are called with --nats; other tools need no server. Tools in Go are part of the worker's
+program and cannot be called. Questions of a tool are asked on the terminal; without a terminal, and
+with -o json, a tool that asks fails. Progress and the output of a tool go to standard error.
 
-Exit code: 0 the tool succeeded, 1 it failed, 2 there is no such tool, or the command line is
-wrong. The shape of -o json:
+Exit code: 0 the tool succeeded, 1 it failed, 2 the tool does not exist, or the command line is
+invalid. The shape of -o json:
 
   {"workflow", "tool", "kind", "status", "success", "code", "message", "content", "result",
    "cached", "attempts", "duration_ms", "waited_ms", "set": {}, "remove": []}`,
@@ -79,10 +78,10 @@ wrong. The shape of -o json:
 		}
 		return a.callTool(ctx, &cfg, set, binding, who, raw)
 	})
-	c.Flags().StringVar(&who.app, "app", events.DefaultApp, "tenant that calls")
-	c.Flags().StringVar(&who.chat, "chat", "turnctl", "chat that calls")
-	c.Flags().StringVar(&who.user, "user", "", "user on whose behalf")
-	c.Flags().StringVar(&who.agent, "agent", "", "agent that calls (default: the first one that does); a tool named without its workflow is that of this agent")
+	c.Flags().StringVar(&who.app, "app", events.DefaultApp, "tenant of the call")
+	c.Flags().StringVar(&who.chat, "chat", "turnctl", "chat of the call")
+	c.Flags().StringVar(&who.user, "user", "", "user of the call")
+	c.Flags().StringVar(&who.agent, "agent", "", "agent of the call (default: the first agent with this tool); it also selects the tool if several workflows have one of this name")
 	return c
 }
 
@@ -104,11 +103,11 @@ func (a *app) argument(args []string) (json.RawMessage, error) {
 	case len(data) > maxArgument:
 		return nil, cli.Usagef("call: standard input has over %d bytes", maxArgument)
 	}
-	a.terminal = false // whoever asks now finds nobody
+	a.terminal = false // standard input is read: no question can be asked
 	return data, nil
 }
 
-// callTool runs a tool and prints what came of it.
+// callTool runs a tool and prints the outcome.
 func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set, b *bindings.Binding, who caller, raw json.RawMessage) error {
 	turn := &events.StructuredOutputReady{
 		TurnID: events.TurnID{App: who.app, Chat: who.chat, Turn: "call-" + strings.ToLower(rand.Text())}, Workflow: b.Workflow, Agent: b.Agent, UserID: who.user,
@@ -159,7 +158,7 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 	return err
 }
 
-// arguments maps what an agent has put out to the tool's arguments, as for a turn.
+// arguments maps the output of an agent to the arguments of the tool, as for a turn.
 func arguments(b *bindings.Binding, turn *events.StructuredOutputReady, raw json.RawMessage) (map[string]any, error) {
 	var tree any = map[string]any{}
 	if strings.TrimSpace(string(raw)) != "" {
@@ -199,7 +198,7 @@ type callReport struct {
 	Tool       string          `json:"tool"`
 	Kind       bindings.Kind   `json:"kind"`
 	Status     string          `json:"status"`  // ok, error
-	Success    bool            `json:"success"` // status is ok, and the result says nothing else
+	Success    bool            `json:"success"` // status is ok, and the result has no other status
 	Code       events.Code     `json:"code,omitempty"`
 	Message    string          `json:"message,omitempty"` // of a failure, for programs
 	Content    string          `json:"content"`           // for people
@@ -240,9 +239,9 @@ func (a *app) printCall(format string, r *callReport) error {
 	case r.Success:
 		return nil
 	case format == "json":
-		return cli.ErrTold
+		return cli.ErrReported
 	case r.Status == events.StatusOK:
-		return fmt.Errorf("call %s: the result says that it failed", id(r.Tool))
+		return fmt.Errorf("call %s: the tool returned a failure", id(r.Tool))
 	default:
 		return fmt.Errorf("call %s: %s: %s", id(r.Tool), r.Code, cleanLines(r.Content))
 	}

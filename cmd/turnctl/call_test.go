@@ -77,7 +77,7 @@ func TestAnswerIsJSONIfItFitsElseText(t *testing.T) {
 	}
 }
 
-// priceService answers quotes on NATS and says what it takes.
+// priceService answers quotes on NATS and describes its input.
 func priceService(t *testing.T, nc *nats.Conn) {
 	t.Helper()
 	s, err := micro.AddService(nc, micro.Config{Name: "prices", Version: "1.4.0"})
@@ -96,7 +96,7 @@ func TestServiceIsCalledAndAskedWhatItIs(t *testing.T) {
 	s := oneturntest.NewServer(t)
 	priceService(t, s.Connect())
 	dir := workflowsOf(t, map[string]string{
-		"tools.oneturn.yaml": "tools:\n- {name: quote, nats: {service: prices, endpoint: quote, trust_metadata: true}}\n- {name: gone, nats: {service: nobody, endpoint: x}}\n",
+		"tools.oneturn.yaml": "tools:\n- {name: quote, nats: {service: prices, endpoint: quote, trust_metadata: true}}\n- {name: gone, nats: {service: absent, endpoint: x}}\n",
 		"W/oneturn.yaml":     "agents: {A: {}}\ntools:\n- {use: quote, agent: A}\n",
 	})
 	require.JSONEq(t, `{"asked":{"sku":"a"}}`, ok(t, s, "call", "quote", `{"sku":"a"}`, "--workflows", dir))
@@ -106,7 +106,7 @@ func TestServiceIsCalledAndAskedWhatItIs(t *testing.T) {
 
 	code, stdout, _ := turnctl(t, s, "tools", "ls", dir, "--live")
 	require.Equal(t, cli.Failed, code, "one is not there")
-	require.Contains(t, stdout, "    it is there; version 1.4.0; effect none; takes {sku: string}, gives any\n")
+	require.Contains(t, stdout, "    available; version 1.4.0; effect none; takes {sku: string}, gives any\n")
 	require.Contains(t, stdout, "    cannot be called now: ")
 	code, stdout, stderr = turnctl(t, s, "check", dir, "--live")
 	require.Equal(t, cli.OK, code, stderr)
@@ -114,7 +114,7 @@ func TestServiceIsCalledAndAskedWhatItIs(t *testing.T) {
 	require.NotContains(t, stdout, "tool quote cannot")
 }
 
-// docsServer is an MCP server without an SDK: one tool, whose schema is in a file beside it.
+// docsServer is an MCP server without an SDK: one tool, whose schema is in a file next to it.
 const docsServer = `import json
 import sys
 

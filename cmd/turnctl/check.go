@@ -24,7 +24,7 @@ type checkSettings struct {
 
 	Live   bool `flag:"live" default:"false" help:"Ask services and servers whether they have the tools, and warn if not."`
 	Strict bool `flag:"strict" default:"false" help:"Warnings fail too."`
-	All    bool `flag:"verbose" short:"v" default:"false" help:"List every warning and info; without it those of one cause are one entry, with the first places."`
+	All    bool `flag:"verbose" short:"v" default:"false" help:"List every warning and info; by default those with the same cause are one entry with the first places."`
 }
 
 func (a *app) check() *cobra.Command {
@@ -33,13 +33,14 @@ func (a *app) check() *cobra.Command {
 	var schema string
 	c := a.command(&cobra.Command{
 		Use:   "check [DIR]",
-		Short: "Report every fault of a folder of workflows, and what binds to what",
-		Long: `Check reads a folder of workflows (default: workflows) as the worker does, without running any of its code, nor
-an interpreter in it, and without a server. Python files are read by the interpreter of --python, else of
-$VIRTUAL_ENV or $PATH; of a .venv in DIR only the files of modules are looked at. It reports each fault and oddity with file (relative to DIR), line and fix,
-what each agent and model binds to, Python modules that are missing, and environment variables
-that the tools read and would not find (names only, never values). With --live it also asks NATS
-services and MCP servers whether they have the tools, and starts servers that are commands.
+		Short: "Validate a folder of workflows and list its bindings",
+		Long: `Check reads a folder of workflows (default: workflows) as the worker does, without a server, and without
+running any of its code or an interpreter in it. Python files are parsed by the interpreter of --python,
+else of $VIRTUAL_ENV or $PATH; of a .venv in DIR only the files of modules are read. It reports errors
+and warnings with file (relative to DIR), line and fix, the tool of each agent and model, missing Python
+modules, and environment variables that the tools read and that are not set (names only, never values).
+With --live it also asks NATS services and MCP servers whether they have the tools, and starts servers
+that are commands.
 
 Exit code: 0 nothing worse than warnings, 1 errors (with --strict also warnings), 2 the folder
 cannot be read. The shape of -o json:
@@ -80,12 +81,12 @@ timeout_ms is 0 where the worker's default applies, effect is pinned at the clai
 			return err
 		}
 		if r.Errors > 0 || cfg.Strict && r.Warnings > 0 {
-			return cli.ErrTold
+			return cli.ErrReported
 		}
 		return nil
 	})
-	c.Flags().StringVar(&explain, "explain", "", "tell how WORKFLOW/AGENT/MODEL is resolved (MODEL may be empty)")
-	c.Flags().StringVar(&schema, "schema", "", "print the JSON Schema of oneturn.yaml for editors; --schema=shared that of tools.oneturn.yaml")
+	c.Flags().StringVar(&explain, "explain", "", "explain how WORKFLOW/AGENT/MODEL is resolved (MODEL may be empty)")
+	c.Flags().StringVar(&schema, "schema", "", "print the JSON Schema of oneturn.yaml for editors; --schema=shared prints the one of tools.oneturn.yaml")
 	c.Flags().Lookup("schema").NoOptDefVal = "manifest"
 	return c
 }
@@ -101,12 +102,12 @@ func (a *app) editorSchema(of string) error {
 			return fmt.Errorf("check: %w", err)
 		}
 	default:
-		return cli.Usagef("check: write --schema or --schema=shared, there is no schema %q", of)
+		return cli.Usagef("check: unknown schema %q: use --schema or --schema=shared", of)
 	}
 	return a.print("text", nil, func(w io.Writer) { fmt.Fprintf(w, "%s\n", bytes.TrimSpace(text)) })
 }
 
-// inspect reads the folder for a command that runs nothing of it, not even an interpreter.
+// inspect reads the folder for a command that runs nothing in it, not even an interpreter.
 func inspect(ctx context.Context, command, dir, interpreter string) (*bindings.Set, error) {
 	return readFolder(ctx, command, dir, func(ctx context.Context, root string, files map[string][]byte) (map[string]bindings.PyFile, error) {
 		chosen := interpreter
@@ -136,7 +137,7 @@ func readFolder(ctx context.Context, command, dir string, inspect bindings.Inspe
 	return set, nil
 }
 
-// finding is a diagnostic of this command's own.
+// finding is a diagnostic that only this command reports.
 func finding(severity bindings.Severity, workflow, code, fix, format string, args ...any) bindings.Diagnostic {
 	return bindings.Diagnostic{Workflow: workflow, Finding: diag.Finding{
 		Severity: severity, Code: code, Message: fmt.Sprintf(format, args...), Fix: fix,

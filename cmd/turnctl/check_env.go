@@ -10,13 +10,13 @@ import (
 
 const maxEnvProblems = 8 // statements of one .env that are named
 
-// What a Python tool sees of an environment variable.
+// visibility is whether a Python tool gets an environment variable.
 type visibility int
 
 const (
 	envVisible visibility = iota
 	envMissing            // set nowhere
-	envHidden             // set here, but the worker keeps it from tools
+	envHidden             // set here, but the worker does not pass it to tools
 )
 
 // environ is the environment of a worker that is started where turnctl runs.
@@ -25,8 +25,8 @@ type environ struct {
 	allow  []string // NAME or PREFIX_*, as --tool-env takes them
 }
 
-// see tells what a tool would see of a variable, by the rules of package tools/python: all of
-// the workflow's .env, and of the worker's environment what is allowed.
+// see returns whether a tool would get a variable, by the rules of package python: all of the workflow's
+// .env, and the allowed part of the worker's environment.
 func (e environ) see(name string, dotEnv map[string]bool) visibility {
 	const always, never = "PATH HOME LANG LC_* TZ TMPDIR VIRTUAL_ENV SYSTEMROOT", "ONETURN_* NATS_*"
 	if dotEnv[name] {

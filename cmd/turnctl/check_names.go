@@ -12,15 +12,15 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
-// needNames warns of Python files that are named like a module of the interpreter: an import of that
-// name gets the module, in every file.
+// needNames warns of Python files with the name of a module of the interpreter: an import of that name gets
+// the module, in every file.
 func (w *workflowReport) needNames(ctx context.Context, dir, interpreter string) {
 	folder := filepath.Join(dir, w.Dir)
 	files := map[string]string{} // by the name under which they would be imported
 	for _, at := range []string{"", "tools"} {
 		entries, err := os.ReadDir(filepath.Join(folder, at))
 		if err != nil {
-			continue // other checks report folders that cannot be read
+			continue // other checks report unreadable folders
 		}
 		for _, entry := range entries {
 			if name, ok := strings.CutSuffix(entry.Name(), ".py"); ok && name != "__init__" && !strings.Contains(name, ".") {

@@ -12,7 +12,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
-// report is the outcome of turnctl check. Its JSON shape is stable: fields are only added.
+// report is the output of turnctl check. Its JSON shape is stable: fields are only added.
 type report struct {
 	Workflows   []workflowReport      `json:"workflows"`
 	Shared      []bindingReport       `json:"shared"`      // tools for all workflows
@@ -67,7 +67,7 @@ func reportBinding(b *bindings.Binding) bindingReport {
 	}
 }
 
-// newReport gathers all that is to say about the workflows of dir.
+// newReport checks the workflows of dir.
 func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSettings, env environ) *report {
 	r := &report{Workflows: []workflowReport{}, Shared: []bindingReport{}, Diagnostics: []bindings.Diagnostic{}, Digest: set.Digest()}
 	if len(set.Workflows()) == 0 {
@@ -113,11 +113,11 @@ func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSett
 	return r
 }
 
-// needPython reports whether an interpreter that was named runs. The worker does not start with
-// one that does not.
+// needPython reports whether the interpreter of --python runs. A worker refuses to start with one that does
+// not.
 func (r *report) needPython(ctx context.Context, dir, interpreter string) bool {
 	if interpreter == "" {
-		return true // looked for in each workflow
+		return true // found per workflow
 	}
 	err := python.Probe(ctx, interpreter, dir)
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *report) needPython(ctx context.Context, dir, interpreter string) bool {
 	return err == nil
 }
 
-// needModules looks for the modules that the Python files import.
+// needModules reports missing modules that the Python files import.
 func (w *workflowReport) needModules(ctx context.Context, dir, interpreter string, imports []string, set *bindings.Set) {
 	missing, err := python.Missing(ctx, interpreter, dir, filepath.Join(dir, w.Dir), imports)
 	if err != nil {
@@ -136,7 +136,7 @@ func (w *workflowReport) needModules(ctx context.Context, dir, interpreter strin
 			text, fix = known.Message, known.Fix
 		}
 		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityWarning, w.Name, "modules_not_checked",
-			fix, "whether Python modules are missing could not be found out: %s", text))
+			fix, "could not check whether Python modules are missing: %s", text))
 	}
 	if len(missing) == 0 {
 		return
@@ -147,7 +147,7 @@ func (w *workflowReport) needModules(ctx context.Context, dir, interpreter strin
 		"the Python interpreter does not find %s", strings.Join(imported(set, w.Name, missing), ", ")))
 }
 
-// imported names modules with the files that import them.
+// imported lists modules with the files that import them.
 func imported(set *bindings.Set, workflow string, modules []string) []string {
 	const most = 3 // files of one module
 	named := make([]string, len(modules))
@@ -163,8 +163,8 @@ func imported(set *bindings.Set, workflow string, modules []string) []string {
 	return named
 }
 
-// needEnv looks for the environment variables that the Python files read. A tool may do
-// without one, so this is no warning.
+// needEnv reports unset environment variables that the Python files read. A tool may work without one, so
+// this is an info and not a warning.
 func (w *workflowReport) needEnv(dir string, env environ, names []string) {
 	own := w.needEnvFile(dir)
 	for _, name := range names {

@@ -37,8 +37,8 @@ func (r *report) text(w io.Writer) {
 	}
 }
 
-// bindingsText prints what binds to what: agent, model, tool and place in columns, how the tool runs below.
-// Places that do not fit beside the others get lines of their own: they are copied whole.
+// bindingsText prints bindings: agent, model, tool and place in columns, how the tool runs below. Places that
+// are too long for a column get a separate line, because they are copied and may not be cut.
 func bindingsText(w io.Writer, all []bindingReport) {
 	lines, fits := bindingRows(all, true)
 	if !fits {
@@ -68,7 +68,7 @@ func bindingRows(all []bindingReport, places bool) (lines []string, fits bool) {
 	return lines, len(lines) == len(rows) && !slices.ContainsFunc(lines, wide)
 }
 
-// how says by which rules the tool runs.
+// how describes the rules by which the tool runs.
 func (b *bindingReport) how() string {
 	parts := []string{fmt.Sprintf("effect %s: %s", b.Effect, clean(b.EffectWhy, 200))}
 	timeout := "the worker's timeout"
@@ -100,8 +100,7 @@ func (b *bindingReport) how() string {
 	return strings.Join(parts, "; ")
 }
 
-// diagnosticsText prints every error, and every cause of warnings and infos once unless all are asked
-// for.
+// diagnosticsText prints every error, and every cause of warnings and infos once, or all of them with -v.
 func (r *report) diagnosticsText(w io.Writer, found []bindings.Diagnostic) {
 	for _, c := range bindings.Causes(found) {
 		if c.Severity == bindings.SeverityError || r.all {
@@ -115,7 +114,7 @@ func (r *report) diagnosticsText(w io.Writer, found []bindings.Diagnostic) {
 	}
 }
 
-// causeText prints severity, code and places on one line, what to know and do below.
+// causeText prints severity, code and places on one line, message and fix below.
 func causeText(w io.Writer, c bindings.Cause) {
 	code, more := c.Code, ""
 	if n := len(c.More); n > 0 {

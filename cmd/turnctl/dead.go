@@ -20,10 +20,10 @@ import (
 func (a *app) dead() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dead",
-		Short: "Look at dead letters, and run or drop them",
-		Long: `Dead letters are messages that no worker could handle, with the reason. They keep the bytes as
-they came in, except for answers of people, which may be secret. Each tenant has a share of them: its
-newer letters take the place of its older ones. Redrive them once the cause is fixed, or drop them.`,
+		Short: "List, show, redrive and drop dead letters",
+		Long: `Dead letters are messages that no worker could handle, stored with the reason. They keep the received
+bytes, except for answers of people, which may be secret. Their number per tenant is limited: newer
+dead letters replace the oldest of the tenant. Redrive them after the cause is fixed, or drop them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return cli.Usagef("dead: ls, show, redrive or drop: see %s --help", c.CommandPath())
@@ -33,7 +33,7 @@ newer letters take the place of its older ones. Redrive them once the cause is f
 	return c
 }
 
-// deadLetter is what the headers of a dead letter say.
+// deadLetter has the headers of a dead letter.
 type deadLetter struct {
 	Seq     uint64    `json:"seq"`
 	Time    time.Time `json:"time"`
@@ -41,13 +41,13 @@ type deadLetter struct {
 	Error   string    `json:"error,omitempty"`
 	App     string    `json:"app_id,omitempty"` // "" when it could not be read
 	Kind    string    `json:"kind"`
-	Chat    string    `json:"chat_id,omitempty"` // as its subject has it; dead ls: as its contents have it, if they can be read
+	Chat    string    `json:"chat_id,omitempty"` // from its subject; in dead ls from its contents, if they are readable
 	Turn    string    `json:"turn,omitempty"`    // dead ls only, "" when it could not be read
-	Subject string    `json:"subject"`           // that the message came on
+	Subject string    `json:"subject"`           // on which the message was received
 	Source  uint64    `json:"source_seq"`        // of the message in its stream
 	Bytes   int       `json:"bytes"`
-	Blob    string    `json:"blob,omitempty"`     // that holds them, "" if the letter does
-	SHA256  string    `json:"sha256,omitempty"`   // of bytes that are not in the letter, but for answers
+	Blob    string    `json:"blob,omitempty"`     // with the bytes, "" if the dead letter has them
+	SHA256  string    `json:"sha256,omitempty"`   // of bytes that are not in the dead letter; not of answers
 	NotKept string    `json:"not_kept,omitempty"` // why its bytes were discarded
 
 	tenant, kind string // tokens
@@ -74,15 +74,15 @@ func (s *server) deadLetter(subject string, header nats.Header, seq uint64, at t
 	return l
 }
 
-// notKept is why a letter without bytes cannot be shown or redriven.
+// notKept is the error for a dead letter without bytes.
 func (l *deadLetter) notKept() error {
-	return fmt.Errorf("its bytes are not kept: %s; its sender can send it again", clean(l.NotKept, maxNotKept))
+	return fmt.Errorf("its bytes are not kept: %s: have its sender send it again", clean(l.NotKept, maxNotKept))
 }
 
 // maxNotKept is how much of the reason is shown, in bytes.
 const maxNotKept = 1100
 
-// deadFilter says which dead letters are meant.
+// deadFilter selects dead letters.
 type deadFilter struct{ app, reason string }
 
 func (f deadFilter) match(l *deadLetter) bool {
@@ -90,8 +90,8 @@ func (f deadFilter) match(l *deadLetter) bool {
 }
 
 func (f deadFilter) flags(c *cobra.Command, app, reason *string) {
-	c.Flags().StringVar(app, "app", "", "only letters of this tenant")
-	c.Flags().StringVar(reason, "reason", "", "only letters with this reason, for example turn_conflict")
+	c.Flags().StringVar(app, "app", "", "only dead letters of this tenant")
+	c.Flags().StringVar(reason, "reason", "", "only dead letters with this reason, for example turn_conflict")
 }
 
 func (s *server) deadStream(ctx context.Context) (jetstream.Stream, error) {
@@ -103,7 +103,7 @@ func (s *server) deadStream(ctx context.Context) (jetstream.Stream, error) {
 }
 
 // deadLetters returns the newest dead letters, the newest first, headers only: at most limit, or
-// all when it is 0. More says that there are older ones.
+// all when it is 0. More reports whether there are older ones.
 func (s *server) deadLetters(ctx context.Context, f deadFilter, limit int) (found []deadLetter, more bool, err error) {
 	stream, err := s.deadStream(ctx)
 	if err != nil {
@@ -131,8 +131,8 @@ func (s *server) deadLetters(ctx context.Context, f deadFilter, limit int) (foun
 	return found, more, nil
 }
 
-// errNoDeadLetter says that there is no such dead letter (any more).
-var errNoDeadLetter = errors.New("no such dead letter: it was redriven, dropped or has aged out, or never was")
+// errNoDeadLetter is returned for a sequence without a dead letter.
+var errNoDeadLetter = errors.New("no such dead letter: it was redriven, dropped or has expired, or never existed")
 
 // open reads one dead letter with its bytes.
 func (s *server) open(ctx context.Context, stream jetstream.Stream, seq uint64) (deadLetter, nats.Header, []byte, error) {
@@ -146,7 +146,7 @@ func (s *server) open(ctx context.Context, stream jetstream.Stream, seq uint64) 
 	return s.deadLetter(m.Subject, m.Header, seq, m.Time, len(m.Data)), m.Header, m.Data, nil
 }
 
-// content returns the bytes of the message, out of their blob if they are in one.
+// content returns the bytes of the message, read from their blob if they are in one.
 func (s *server) content(ctx context.Context, l *deadLetter, data []byte) ([]byte, error) {
 	switch {
 	case l.NotKept != "":
@@ -154,7 +154,7 @@ func (s *server) content(ctx context.Context, l *deadLetter, data []byte) ([]byt
 	case l.Blob == "":
 		return data, nil
 	case l.Blob != subjects.DeadBlob(l.tenant, l.kind, l.Source):
-		return nil, fmt.Errorf("blob %.200q is not that of a dead letter", l.Blob)
+		return nil, fmt.Errorf("blob %.200q does not belong to a dead letter", l.Blob)
 	}
 	blobs, err := handlers.NewBlobs(ctx, s.nc, s.js, s.space)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *server) content(ctx context.Context, l *deadLetter, data []byte) ([]byt
 	data, err = blobs.Read(ctx, l.Blob, l.SHA256)
 	switch {
 	case errors.Is(err, handlers.ErrBlobGone):
-		return nil, fmt.Errorf("its %d bytes (SHA-256 %.64q) are gone: they made room for a newer letter of the same tenant and kind, or were older than the blobs are kept", l.Bytes, l.SHA256)
+		return nil, fmt.Errorf("its %d bytes (SHA-256 %.64q) are deleted: a newer dead letter of the same tenant and kind replaced them, or the retention of blobs is over", l.Bytes, l.SHA256)
 	case err != nil:
 		return nil, fmt.Errorf("read blob %s: %w", l.Blob, err)
 	}
@@ -176,13 +176,13 @@ func sequences(command string, args []string) ([]uint64, error) {
 	for i, arg := range args {
 		var err error
 		if seqs[i], err = strconv.ParseUint(arg, 10, 64); err != nil || seqs[i] == 0 {
-			return nil, cli.Usagef("%s: %.40q is no sequence of a dead letter: see turnctl dead ls", command, arg)
+			return nil, cli.Usagef("%s: invalid sequence %.40q: copy it from turnctl dead ls", command, arg)
 		}
 	}
 	return seqs, nil
 }
 
-// pool returns the pool that an inbound subject is for, the default one for another subject.
+// pool returns the pool of an inbound subject, and the default pool for other subjects.
 func (s *server) pool(subject string) string {
 	if in, ok := s.space.ParseIn(subject); ok && subjects.CheckPool(in.Pool) == nil {
 		return in.Pool

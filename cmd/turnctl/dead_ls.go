@@ -23,13 +23,13 @@ func (a *app) deadLs() *cobra.Command {
 		Use:   "ls",
 		Short: "List the newest dead letters",
 		Long: `Ls lists the newest dead letters, the newest first: sequence, age, reason, kind, tenant, the
-chat and turn where they are known, the sequence of the message in its stream, and its size.`,
+chat and turn if they are known, the sequence of the message in its stream, and its size.`,
 		Example: `  turnctl dead ls
   turnctl dead ls --app acme --reason turn_conflict -o json`,
 		Args: cli.NoArguments(""),
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		if limit < 1 || limit > maxListed {
-			return cli.Usagef("dead ls: --limit is %d, want 1 to %d", limit, maxListed)
+			return cli.Usagef("dead ls: invalid --limit %d: use 1 to %d", limit, maxListed)
 		}
 		s, err := a.connect(&cfg)
 		if err != nil {
@@ -49,24 +49,24 @@ chat and turn where they are known, the sequence of the message in its stream, a
 		return a.print(cfg.Format, l, func(w io.Writer) { l.text(w, a.now()) })
 	})
 	f.flags(c, &f.app, &f.reason)
-	c.Flags().IntVar(&limit, "limit", 20, fmt.Sprintf("how many letters, at most %d", maxListed))
+	c.Flags().IntVar(&limit, "limit", 20, fmt.Sprintf("how many dead letters, at most %d", maxListed))
 	return c
 }
 
-// identify reads which turns letters are about, as far as their contents say so.
-func (s *server) identify(ctx context.Context, letters []deadLetter) error {
+// identify reads the chats and turns of dead letters from their contents, if they are readable.
+func (s *server) identify(ctx context.Context, found []deadLetter) error {
 	stream, err := s.deadStream(ctx)
 	if err != nil {
 		return err
 	}
-	for i := range letters {
-		l := &letters[i]
+	for i := range found {
+		l := &found[i]
 		if l.NotKept != "" || l.Reason == "undecodable" || l.Reason == "missing_field" {
-			continue // the bytes tell nothing more
+			continue // the bytes name no turn
 		}
 		_, _, data, err := s.open(ctx, stream, l.Seq)
 		switch {
-		case errors.Is(err, errNoDeadLetter): // it went meanwhile
+		case errors.Is(err, errNoDeadLetter): // it was deleted meanwhile
 		case err != nil:
 			return err
 		default:

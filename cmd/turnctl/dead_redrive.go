@@ -18,7 +18,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// redriveSettings says which letters go where, and as what.
+// redriveSettings selects dead letters and the subject and run id to publish them with.
 type redriveSettings struct {
 	deadFilter
 
@@ -34,15 +34,15 @@ func (a *app) deadRedrive() *cobra.Command {
 	var want redriveSettings
 	c := a.command(&cobra.Command{
 		Use:   "redrive SEQ… | --all",
-		Short: "Give dead letters to the workers again",
-		Long: `Redrive publishes the bytes of dead letters again, on the subject that they came on, and then
-deletes the letters. It names the same turns: one that has run meanwhile does not run again. Ended
-between publish and deletion, or run twice, it sends a duplicate, which is harmless.
+		Short: "Publish dead letters to the workers again",
+		Long: `Redrive publishes the bytes of dead letters again, on the subject where they were received, and then
+deletes the dead letters. The turns are the same: a turn that has run meanwhile does not run again. If
+the command is interrupted between publish and deletion, or run twice, it sends a harmless duplicate.
 
-A turn_conflict comes back, because its turn key belongs to other data. With --new-run it becomes a
-turn of its own: the run id joins its identity. Letters that can only come back (undecodable,
+A turn_conflict fails again, because its turn key belongs to other data. With --new-run it becomes a
+separate turn: the run id is part of its identity. Dead letters that will fail again (undecodable,
 missing_field, turn_conflict without --new-run, and subject_mismatch without --fix-subject or
---subject) are refused, and skipped by --all, unless you say --force.`,
+--subject) are refused, and skipped by --all, unless --force is set.`,
 		Example: `  turnctl dead redrive 17 18
   turnctl dead redrive --all --reason undeliverable
   turnctl dead redrive 17 --new-run redrive-2026-01-02
@@ -67,15 +67,15 @@ missing_field, turn_conflict without --new-run, and subject_mismatch without --f
 		return errors.Join(err, a.print(cfg.Format, out, out.text), out.failed())
 	})
 	want.flags(c, &want.app, &want.reason)
-	c.Flags().BoolVar(&want.all, "all", false, "all letters, the oldest first; with --app and --reason only those")
-	c.Flags().StringVar(&want.subject, "subject", "", "publish on this inbound subject instead of their own")
-	c.Flags().BoolVar(&want.fixSubject, "fix-subject", false, "publish on the subject that their contents call for (subject_mismatch)")
-	c.Flags().StringVar(&want.newRun, "new-run", "", "make it a turn of its own by this run id (turn_conflict)")
-	c.Flags().BoolVar(&want.force, "force", false, "redrive letters too that can only come back")
+	c.Flags().BoolVar(&want.all, "all", false, "all dead letters, the oldest first; with --app and --reason only those")
+	c.Flags().StringVar(&want.subject, "subject", "", "publish on this inbound subject instead of the original one")
+	c.Flags().BoolVar(&want.fixSubject, "fix-subject", false, "publish on the subject that matches their contents (subject_mismatch)")
+	c.Flags().StringVar(&want.newRun, "new-run", "", "make it a separate turn with this run id (turn_conflict)")
+	c.Flags().BoolVar(&want.force, "force", false, "also redrive dead letters that will fail again")
 	return c
 }
 
-// whyFutile says why a letter can only come back, or nothing.
+// whyFutile is the reason why a dead letter would fail again, or "".
 func (r *redriveSettings) whyFutile(l *deadLetter) string {
 	switch {
 	case l.NotKept != "":
@@ -83,11 +83,11 @@ func (r *redriveSettings) whyFutile(l *deadLetter) string {
 	case r.force:
 		return ""
 	case l.Reason == "undecodable" || l.Reason == "missing_field":
-		return "its bytes are " + l.Reason + " and stay so: it would come back; --force redrives it all the same"
+		return "its bytes are " + l.Reason + ": redriving fails again; --force redrives it anyway"
 	case l.Reason == "turn_conflict" && r.newRun == "":
-		return "its turn key belongs to other data: it would come back; --new-run ID makes it a turn of its own, --force redrives it all the same"
+		return "its turn key belongs to other data: redriving fails again; --new-run ID makes it a separate turn, --force redrives it anyway"
 	case l.Reason == "subject_mismatch" && !r.fixSubject && r.subject == "":
-		return "its subject does not match its contents: it would come back; --fix-subject publishes it where it belongs, --force redrives it all the same"
+		return "its subject does not match its contents: redriving fails again; --fix-subject publishes it on the matching subject, --force redrives it anyway"
 	}
 	return ""
 }
@@ -96,18 +96,18 @@ func (r *redriveSettings) check(s *server, seqs []uint64) error {
 	_, inbound := s.space.ParseIn(r.subject)
 	switch {
 	case r.all == (len(seqs) > 0):
-		return cli.Usagef("dead redrive: name letters by their sequences, or --all")
+		return cli.Usagef("dead redrive: sequences of dead letters or --all are required, not both: see turnctl dead ls")
 	case !r.all && r.deadFilter != (deadFilter{}):
-		return cli.Usagef("dead redrive: --app and --reason go with --all")
+		return cli.Usagef("dead redrive: --app and --reason require --all")
 	case r.subject != "" && r.fixSubject:
-		return cli.Usagef("dead redrive: --subject or --fix-subject, not both")
+		return cli.Usagef("dead redrive: --subject and --fix-subject are mutually exclusive: set one")
 	case r.subject != "" && (!inbound || strings.ContainsAny(r.subject, "*> \t\r\n")):
-		return cli.Usagef("dead redrive: --subject is %.300q, want %s.in.<pool>.<kind>.<app>.<workflow>.<chat> in tokens", r.subject, s.space.Prefix())
+		return cli.Usagef("dead redrive: invalid --subject %.300q: use %s.in.<pool>.<kind>.<app>.<workflow>.<chat> with encoded tokens", r.subject, s.space.Prefix())
 	}
 	return nil
 }
 
-// States of a letter that was to be redriven or dropped.
+// Outcomes of redriving or dropping a dead letter.
 const (
 	handledRedriven = "redriven"
 	handledDropped  = "dropped"
@@ -116,7 +116,7 @@ const (
 	handledFailed   = "failed"
 )
 
-// handled is what became of a letter.
+// handled is the outcome for one dead letter.
 type handled struct {
 	Seq     uint64 `json:"seq"`
 	State   string `json:"state"`
@@ -126,7 +126,7 @@ type handled struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// handledDeadLetters is the outcome of turnctl dead redrive and drop.
+// handledDeadLetters is the output of turnctl dead redrive and drop.
 type handledDeadLetters struct {
 	Letters []handled `json:"letters"`
 }
@@ -141,10 +141,10 @@ func (h *handledDeadLetters) add(one handled, err error) {
 	h.Letters = append(h.Letters, one)
 }
 
-// failed is cli.ErrTold if a letter is not as it was to be.
+// failed is cli.ErrReported if a dead letter could not be redriven or dropped.
 func (h *handledDeadLetters) failed() error {
 	if slices.ContainsFunc(h.Letters, func(one handled) bool { return one.Error != "" }) {
-		return cli.ErrTold
+		return cli.ErrReported
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (h *handledDeadLetters) text(w io.Writer) {
 	}
 }
 
-// redrive publishes letters and deletes them. Those that come back meanwhile are other ones.
+// redrive publishes dead letters and deletes them. Those that fail again meanwhile have new sequences.
 func (s *server) redrive(ctx context.Context, seqs []uint64, want *redriveSettings) (*handledDeadLetters, error) {
 	out := &handledDeadLetters{Letters: []handled{}}
 	stream, err := s.deadStream(ctx)
@@ -194,7 +194,7 @@ func (s *server) redrive(ctx context.Context, seqs []uint64, want *redriveSettin
 	return out, nil
 }
 
-// deleteDeadLetter deletes a letter; one that is gone already is no error.
+// deleteDeadLetter deletes a dead letter; one that was already deleted is not an error.
 func deleteDeadLetter(ctx context.Context, remove func(context.Context, uint64) error, seq uint64) error {
 	if err := remove(ctx, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
 		return fmt.Errorf("it was published, but not deleted: %w", err)
@@ -202,8 +202,8 @@ func deleteDeadLetter(ctx context.Context, remove func(context.Context, uint64) 
 	return nil
 }
 
-// publishDeadLetter gives the bytes of a letter to the workers again. It returns when the inbound
-// stream has stored them: only then may the letter go.
+// publishDeadLetter publishes the bytes of a dead letter to the workers again. It returns when the inbound
+// stream has stored them: only then may the dead letter be deleted.
 func (s *server) publishDeadLetter(ctx context.Context, stream jetstream.Stream, seq uint64, want *redriveSettings) (handled, error) {
 	one := handled{Seq: seq, State: handledRedriven}
 	l, header, data, err := s.open(ctx, stream, seq)
@@ -234,7 +234,7 @@ func (s *server) publishDeadLetter(ctx context.Context, stream jetstream.Stream,
 			m.Header[name] = values
 		}
 	}
-	// No header is added: the message may be as large as the server takes.
+	// No header is added: the message may already have the maximum size of the server.
 	ack, err := s.js.PublishMsg(ctx, m)
 	switch {
 	case err != nil:
@@ -246,7 +246,7 @@ func (s *server) publishDeadLetter(ctx context.Context, stream jetstream.Stream,
 	return one, nil
 }
 
-// target is the subject that a letter is published on.
+// target is the subject that a dead letter is published on.
 func (s *server) target(l *deadLetter, data []byte, want *redriveSettings) (string, error) {
 	switch _, inbound := s.space.ParseIn(l.Subject); {
 	case want.subject != "":
@@ -254,12 +254,12 @@ func (s *server) target(l *deadLetter, data []byte, want *redriveSettings) (stri
 	case want.fixSubject:
 		return s.subjectOf(data, s.pool(l.Subject))
 	case !inbound:
-		return "", fmt.Errorf("it came on %.300s, which is no inbound subject: --fix-subject or --subject gives it one", strconv.Quote(l.Subject))
+		return "", fmt.Errorf("received on %.300s, not an inbound subject: set --subject or --fix-subject", strconv.Quote(l.Subject))
 	}
 	return l.Subject, nil
 }
 
-// subjectOf returns the subject that a body belongs on.
+// subjectOf returns the subject that matches a body.
 func (s *server) subjectOf(data []byte, pool string) (string, error) {
 	m, err := events.Parse(data)
 	if err != nil {
@@ -279,7 +279,7 @@ func (s *server) subjectOf(data []byte, pool string) (string, error) {
 		}
 		return s.space.In(pool, events.KindCancel, c.App, c.Workflow, c.Chat), nil
 	}
-	return "", fmt.Errorf("--fix-subject: kind %.80q has no subject of its own", m.Kind)
+	return "", fmt.Errorf("--fix-subject: messages of kind %.80q are not published by clients: use --subject", m.Kind)
 }
 
 func (a *app) deadDrop() *cobra.Command {
@@ -287,9 +287,9 @@ func (a *app) deadDrop() *cobra.Command {
 	var yes bool
 	c := a.command(&cobra.Command{
 		Use:   "drop SEQ… --yes",
-		Short: "Delete dead letters for good",
+		Short: "Delete dead letters permanently",
 		Long: `Drop overwrites and deletes dead letters. Their turns, if they name any, never run. The blob of
-a large one stays until it has aged out.`,
+a large one stays until its retention is over.`,
 		Example: `  turnctl dead drop 17 18 --yes`,
 	}, &cfg, func(ctx context.Context, args []string) error {
 		seqs, err := sequences("dead drop", args)
@@ -297,9 +297,9 @@ a large one stays until it has aged out.`,
 		case err != nil:
 			return err
 		case len(seqs) == 0:
-			return cli.Usagef("dead drop: name letters by their sequences: see turnctl dead ls")
+			return cli.Usagef("dead drop: sequences of dead letters are required: see turnctl dead ls")
 		case !yes:
-			return cli.Usagef("dead drop: this deletes %s for good: say --yes", plural(len(seqs), "letter"))
+			return cli.Usagef("dead drop: this permanently deletes %s: confirm with --yes", plural(len(seqs), "dead letter"))
 		}
 		s, err := a.connect(&cfg)
 		if err != nil {
@@ -320,6 +320,6 @@ a large one stays until it has aged out.`,
 		}
 		return errors.Join(a.print(cfg.Format, out, out.text), out.failed())
 	})
-	c.Flags().BoolVar(&yes, "yes", false, "yes, delete them")
+	c.Flags().BoolVar(&yes, "yes", false, "confirm the deletion")
 	return c
 }

@@ -27,7 +27,7 @@ func (empty) GetBytes(context.Context, string, ...jetstream.GetObjectOpt) ([]byt
 	return nil, jetstream.ErrObjectNotFound
 }
 
-func TestBytesOfADeadLetterAreGoneOnlyIfTheLeaderSaysSo(t *testing.T) {
+func TestBytesOfADeadLetterAreGoneOnlyIfTheLeaderLacksThem(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	srv.Provision()
@@ -41,7 +41,7 @@ func TestBytesOfADeadLetterAreGoneOnlyIfTheLeaderSaysSo(t *testing.T) {
 	sum := sha256.Sum256(want)
 	l.SHA256 = hex.EncodeToString(sum[:])
 	_, err = s.content(t.Context(), l, nil)
-	require.ErrorContains(t, err, "are gone")
+	require.ErrorContains(t, err, "are deleted")
 	store, err := js.ObjectStore(t.Context(), s.space.BlobsBucket())
 	require.NoError(t, err)
 	_, err = store.PutBytes(t.Context(), l.Blob, want)

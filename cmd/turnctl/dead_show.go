@@ -24,11 +24,11 @@ func (a *app) deadShow() *cobra.Command {
 	c := a.command(&cobra.Command{
 		Use:   "show SEQ",
 		Short: "Show a dead letter",
-		Long: `Show prints a dead letter: why it is one, where the message came from, and its headers. Its
-bytes are shown with --payload only, out of their blob if they were too large for the letter.`,
+		Long: `Show prints a dead letter: its reason, the subject and sequence of the message, and its headers. The
+bytes are shown with --payload only, from their blob if they were too large for the dead letter.`,
 		Example: `  turnctl dead show 17
   turnctl dead show 17 --payload`,
-		Args: exactly(1, "dead show: name one letter: turnctl dead show SEQ"),
+		Args: exactly(1, "dead show: one sequence is required: turnctl dead show SEQ"),
 	}, &cfg, func(ctx context.Context, args []string) error {
 		seqs, err := sequences("dead show", args)
 		if err != nil {
@@ -45,11 +45,11 @@ bytes are shown with --payload only, out of their blob if they were too large fo
 		}
 		return a.print(cfg.Format, d, d.text)
 	})
-	c.Flags().BoolVar(&payload, "payload", false, "show the bytes of the message too")
+	c.Flags().BoolVar(&payload, "payload", false, "also show the bytes of the message")
 	return c
 }
 
-// exactly is the check that a command line has n arguments.
+// exactly checks that a command line has n arguments.
 func exactly(n int, text string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
@@ -59,7 +59,7 @@ func exactly(n int, text string) cobra.PositionalArgs {
 	}
 }
 
-// deadLetterFacts is the outcome of turnctl dead show.
+// deadLetterFacts is the output of turnctl dead show.
 type deadLetterFacts struct {
 	deadLetter
 
@@ -111,7 +111,7 @@ func (d *deadLetterFacts) text(w io.Writer) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
 		if strings.HasPrefix(name, "Oneturn-") || strings.HasPrefix(name, "Nats-") {
-			continue // shown above, or the server's
+			continue // shown above, or added by the server
 		}
 		for _, value := range d.Headers[name] {
 			rows = append(rows, []string{clean(name, 64), clean(value, 200)})
@@ -125,7 +125,7 @@ func (d *deadLetterFacts) text(w io.Writer) {
 	if d.Base64 != "" {
 		data, err := base64.StdEncoding.DecodeString(d.Base64)
 		if err != nil {
-			return // our own
+			return // encoded above
 		}
 		fmt.Fprintln(w)
 		for line := range strings.SplitSeq(string(data), "\n") {

@@ -20,7 +20,7 @@ import (
 )
 
 // inbound sends bytes to the workers as they are.
-func (d *desk) inbound(t *testing.T, subject, body string, headers ...string) {
+func (d *workerServer) inbound(t *testing.T, subject, body string, headers ...string) {
 	t.Helper()
 	js, err := jetstream.New(d.Connect())
 	require.NoError(t, err)
@@ -32,8 +32,8 @@ func (d *desk) inbound(t *testing.T, subject, body string, headers ...string) {
 	require.NoError(t, err)
 }
 
-// letters waits for n dead letters and returns them, the newest first.
-func letters(t *testing.T, s *oneturntest.Server, n int) []deadLetter {
+// deadLetters waits for n dead letters and returns them, the newest first.
+func deadLetters(t *testing.T, s *oneturntest.Server, n int) []deadLetter {
 	t.Helper()
 	var found []deadLetter
 	require.Eventually(t, func() bool {
@@ -49,12 +49,12 @@ const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 func TestDeadLettersAreListedShownAndDropped(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	require.Equal(t, "no dead letters\n", ok(t, d.Server, "dead", "ls"))
 	d.inbound(t, "oneturn.in.default.structured_output_ready.acme.Hello.c", `{"a":"SECRET"`, "Nats-Msg-Id", "m", "traceparent", trace, "Oneturn-Blob", "dead.9.evil")
-	letters(t, d.Server, 1)
+	deadLetters(t, d.Server, 1)
 	d.inbound(t, "oneturn.in.default.nonsense.acme.Hello.c", `{"kind":"nonsense","app_id":"acme"}`)
-	found := letters(t, d.Server, 2)
+	found := deadLetters(t, d.Server, 2)
 	require.Equal(t, []string{"unknown_kind", "undecodable"}, []string{found[0].Reason, found[1].Reason})
 	require.Equal(t, "structured_output_ready", found[1].Kind)
 	require.Equal(t, len(`{"a":"SECRET"`), found[1].Bytes)
@@ -80,7 +80,7 @@ func TestDeadLettersAreListedShownAndDropped(t *testing.T) {
 	require.Equal(t, cli.Usage, code)
 	require.Contains(t, stderr, "--yes")
 	require.Contains(t, ok(t, d.Server, "dead", "drop", seq(found[0].Seq), "--yes"), "dropped")
-	letters(t, d.Server, 1)
+	deadLetters(t, d.Server, 1)
 	code, stdout, _ := turnctl(t, d.Server, "dead", "drop", seq(found[0].Seq), "--yes")
 	require.Equal(t, cli.Failed, code)
 	require.Contains(t, stdout, "gone")
@@ -88,14 +88,14 @@ func TestDeadLettersAreListedShownAndDropped(t *testing.T) {
 
 func TestRedrivenLetterThatIsStillWrongComesBack(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	const subject = "oneturn.in.default.structured_output_ready.acme.Hello.c"
 	d.inbound(t, subject, `{"broken`, "traceparent", trace, "Nats-Msg-Id", "m")
-	first := letters(t, d.Server, 1)[0]
+	first := deadLetters(t, d.Server, 1)[0]
 	code, stdout, _ := turnctl(t, d.Server, "dead", "redrive", seq(first.Seq))
 	require.Equal(t, cli.Failed, code)
 	require.Contains(t, stdout, "--force")
-	require.Equal(t, first.Seq, letters(t, d.Server, 1)[0].Seq, "it stays")
+	require.Equal(t, first.Seq, deadLetters(t, d.Server, 1)[0].Seq, "it stays")
 	out := decode[handledDeadLetters](t, d.Server, "dead", "redrive", seq(first.Seq), "--force")
 	require.Equal(t, handledRedriven, out.Letters[0].State)
 	require.Equal(t, subject, out.Letters[0].Subject)
@@ -113,25 +113,25 @@ func TestRedrivenLetterThatIsStillWrongComesBack(t *testing.T) {
 	require.NotEmpty(t, facts.Base64)
 
 	code, stdout, _ = turnctl(t, d.Server, "dead", "redrive", seq(first.Seq))
-	require.Equal(t, cli.Failed, code, "the first letter is gone")
+	require.Equal(t, cli.Failed, code, "the first dead letter is gone")
 	require.Contains(t, stdout, "gone")
-	letters(t, d.Server, 1)
+	deadLetters(t, d.Server, 1)
 }
 
 func TestConflictRunsAsATurnOfItsOwnWithANewRun(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	id := turnID("c", "", "t")
 	d.publish(t, id, "Ada")
 	turn := &oneturn.Turn{TurnID: id, Workflow: "Hello", Agent: "Greeter", Model: "Greeting", Data: map[string]any{"name": "Grace"}}
 	_, err := d.client.Publish(t.Context(), turn)
 	require.NoError(t, err)
-	conflict := letters(t, d.Server, 1)[0]
+	conflict := deadLetters(t, d.Server, 1)[0]
 	require.Equal(t, "turn_conflict", conflict.Reason)
 	require.Equal(t, []string{"c", "t"}, []string{conflict.Chat, conflict.Turn})
 	require.Contains(t, ok(t, d.Server, "dead", "redrive", "--all"), " skipped: its turn key belongs to other data")
 
-	// Killed between the publish and the deletion: the letter is there, and redriven again.
+	// Killed between the publish and the deletion: the dead letter is there, and redriven again.
 	s := &server{nc: d.Connect(), space: mustSpace(t), timeout: 5 * time.Second}
 	s.js, err = jetstream.New(s.nc)
 	require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestConflictRunsAsATurnOfItsOwnWithANewRun(t *testing.T) {
 	r, err := d.client.Await(t.Context(), fresh)
 	require.NoError(t, err)
 	require.Equal(t, "Hello, Grace!", object(t, r.Payload)["message"])
-	letters(t, d.Server, 0)
+	deadLetters(t, d.Server, 0)
 	require.Eventually(t, func() bool { return inWork(t, s) == 0 }, 10*time.Second, 10*time.Millisecond)
 	close(d.entered)
 	var names []string
@@ -173,7 +173,7 @@ func inWork(t *testing.T, s *server) uint64 {
 
 func TestMessageOnAWrongSubjectIsRedrivenOnTheRightOne(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	body := func(turn string) string {
 		return `{"kind":"structured_output_ready","auto_tool_mode":true,"agent":"Greeter","model_name":"Greeting","structured_data":{"name":"Ada"},` +
 			`"turn_idempotency_key":"` + turn + `","context":{"chat_id":"c 1","workflow_name":"Hello"}}`
@@ -182,11 +182,11 @@ func TestMessageOnAWrongSubjectIsRedrivenOnTheRightOne(t *testing.T) {
 	for _, turn := range []string{"t1", "t2"} {
 		d.inbound(t, wrong, body(turn))
 	}
-	found := letters(t, d.Server, 2)
+	found := deadLetters(t, d.Server, 2)
 	require.Equal(t, "subject_mismatch", found[0].Reason)
 	code, stdout, _ := turnctl(t, d.Server, "dead", "redrive", seq(found[0].Seq))
 	require.Equal(t, cli.Failed, code)
-	require.Contains(t, stdout, "it would come back; --fix-subject")
+	require.Contains(t, stdout, "redriving fails again; --fix-subject")
 	require.Equal(t, 2, strings.Count(ok(t, d.Server, "dead", "redrive", "--all"), " skipped: its subject does not match"))
 	code, _, stderr := turnctl(t, d.Server, "dead", "redrive", seq(found[0].Seq), "--subject", "oneturn.dead.x.y")
 	require.Equal(t, cli.Usage, code)
@@ -197,29 +197,29 @@ func TestMessageOnAWrongSubjectIsRedrivenOnTheRightOne(t *testing.T) {
 		_, err := d.client.Await(t.Context(), turnID("c 1", "", turn))
 		require.NoError(t, err)
 	}
-	letters(t, d.Server, 0)
+	deadLetters(t, d.Server, 0)
 }
 
 func TestRedriveOfAllGoesOnceThroughTheLettersThatThereAre(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	for range 3 {
 		d.inbound(t, "oneturn.in.default.structured_output_ready.acme.Hello.c", `{`)
 	}
 	d.inbound(t, "oneturn.in.default.cancel.acme.Hello.c", `{"kind":"cancel"}`)
-	letters(t, d.Server, 4)
+	deadLetters(t, d.Server, 4)
 	text := ok(t, d.Server, "dead", "redrive", "--all")
 	require.Equal(t, 4, strings.Count(text, " skipped: its bytes are "), text)
 	out := decode[handledDeadLetters](t, d.Server, "dead", "redrive", "--all", "--reason", "undecodable", "--force")
 	require.Len(t, out.Letters, 3)
 	require.Less(t, out.Letters[0].Seq, out.Letters[2].Seq, "the oldest first")
-	require.Equal(t, "missing_field", letters(t, d.Server, 4)[3].Reason, "the others stay where they are")
+	require.Equal(t, "missing_field", deadLetters(t, d.Server, 4)[3].Reason, "the others stay where they are")
 	require.Equal(t, "no dead letters\n", ok(t, d.Server, "dead", "redrive", "--all", "--app", "nobody"))
 }
 
 func TestLetterInABlobIsRedrivenWhole(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	s := d.Server
 	space := mustSpace(t)
 	js, err := jetstream.New(s.Connect())
@@ -231,14 +231,14 @@ func TestLetterInABlobIsRedrivenWhole(t *testing.T) {
 	m.Lease.Stream, m.Lease.Seq = "ONETURN_IN", 4711
 	metrics, err := handlers.NewMetrics(prometheus.NewRegistry())
 	require.NoError(t, err)
-	require.NoError(t, handlers.NewDeadLetters(js, space, blobs, metrics).Put(t.Context(), m, "undecodable", cli.ErrTold))
-	found := letters(t, s, 1)
+	require.NoError(t, handlers.NewDeadLetters(js, space, blobs, metrics).Put(t.Context(), m, "undecodable", cli.ErrReported))
+	found := deadLetters(t, s, 1)
 	require.NotEmpty(t, found[0].Blob)
 	require.Equal(t, len(body), found[0].Bytes)
 	require.NotContains(t, ok(t, s, "dead", "show", seq(found[0].Seq)), "xxxx")
 	require.Contains(t, ok(t, s, "dead", "show", seq(found[0].Seq), "--payload"), "xxxx")
 	ok(t, s, "dead", "redrive", seq(found[0].Seq), "--force")
-	require.Equal(t, found[0].SHA256, again(t, s, found[0].Seq), "the same bytes came back")
+	require.Equal(t, found[0].SHA256, again(t, s, found[0].Seq), "the same bytes failed again")
 }
 
 func TestBytesThatMadeRoomForNewerOnesAreReportedGone(t *testing.T) {
@@ -254,18 +254,18 @@ func TestBytesThatMadeRoomForNewerOnesAreReportedGone(t *testing.T) {
 	for i, text := range []string{"older", "newer"} {
 		m := &handlers.Message{Subject: space.In("default", "cancel", "acme", "W", "c"), Data: []byte(strings.Repeat(text, 5000))}
 		m.Lease.Stream, m.Lease.Seq = "ONETURN_IN", uint64(1+i*subjects.DeadBlobs)
-		require.NoError(t, handlers.NewDeadLetters(js, space, blobs, metrics).Put(t.Context(), m, "undecodable", cli.ErrTold))
+		require.NoError(t, handlers.NewDeadLetters(js, space, blobs, metrics).Put(t.Context(), m, "undecodable", cli.ErrReported))
 	}
 	require.Contains(t, ok(t, s, "dead", "show", "2", "--payload"), "newernewer")
 	for _, args := range [][]string{{"dead", "show", "1", "--payload"}, {"dead", "redrive", "1", "--force"}} {
 		code, stdout, stderr := turnctl(t, s, args...)
 		require.Equal(t, cli.Failed, code)
-		require.Contains(t, normal(stdout+stderr), "they made room for a newer letter")
+		require.Contains(t, normal(stdout+stderr), "a newer dead letter of the same tenant and kind replaced them")
 	}
-	require.Len(t, letters(t, s, 2), 2, "the letter stays")
+	require.Len(t, deadLetters(t, s, 2), 2, "the dead letter stays")
 }
 
-// again waits for a letter after seq and returns the hash of its bytes.
+// again waits for a dead letter after seq and returns the hash of its bytes.
 func again(t *testing.T, s *oneturntest.Server, after uint64) string {
 	t.Helper()
 	var sum string
@@ -293,12 +293,12 @@ func TestHostileLetterNamesNoBlobOfOthersAndNoForeignSubject(t *testing.T) {
 	_, err = js.PublishMsg(t.Context(), m)
 	require.NoError(t, err)
 	require.NotContains(t, ok(t, s, "dead", "ls")+ok(t, s, "dead", "show", "1", "--payload"), "\x1b")
-	for number, want := range map[string]string{"1": "no inbound subject", "2": "not that of a dead letter"} {
+	for number, want := range map[string]string{"1": "not an inbound subject", "2": "does not belong to a dead letter"} {
 		code, stdout, _ := turnctl(t, s, "dead", "redrive", number)
 		require.Equal(t, cli.Failed, code)
 		require.Contains(t, stdout, want)
 	}
-	letters(t, s, 2)
+	deadLetters(t, s, 2)
 	code, stdout, _ := turnctl(t, s, "dead", "redrive", "1", "--fix-subject", "-o", "json")
 	require.Equal(t, cli.Failed, code)
 	var out handledDeadLetters
@@ -308,10 +308,10 @@ func TestHostileLetterNamesNoBlobOfOthersAndNoForeignSubject(t *testing.T) {
 
 func TestAnswerThatCouldNotBeReadIsListedButNotKept(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	const body = `{"response":"SECRET"`
 	d.inbound(t, "oneturn.in.default.tool_call_response.acme.Hello.c", body)
-	found := letters(t, d.Server, 1)
+	found := deadLetters(t, d.Server, 1)
 	require.Equal(t, len(body), found[0].Bytes)
 	require.Contains(t, found[0].NotKept, "may be secret")
 	text := ok(t, d.Server, "dead", "show", seq(found[0].Seq))
@@ -324,5 +324,5 @@ func TestAnswerThatCouldNotBeReadIsListedButNotKept(t *testing.T) {
 		require.Equal(t, 1, code, stdout)
 		require.Contains(t, normal(stdout+stderr), "may be secret")
 	}
-	require.Len(t, letters(t, d.Server, 1), 1)
+	require.Len(t, deadLetters(t, d.Server, 1), 1)
 }

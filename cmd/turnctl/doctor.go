@@ -12,7 +12,7 @@ import (
 	"github.com/oneturn/oneturn/provision"
 )
 
-// Verdicts of a check-up.
+// Verdicts of a check.
 const (
 	verdictOK      = "ok"
 	verdictInfo    = "info"
@@ -20,7 +20,7 @@ const (
 	verdictError   = "error"
 )
 
-// checkup is one thing that turnctl doctor has looked at.
+// checkup is the result of one check of turnctl doctor.
 type checkup struct {
 	Check   string `json:"check"`   // stable name
 	Verdict string `json:"verdict"` // ok, info, warning, error
@@ -28,7 +28,7 @@ type checkup struct {
 	Fix     string `json:"fix,omitempty"`
 }
 
-// diagnosis is the outcome of turnctl doctor.
+// diagnosis is the output of turnctl doctor.
 type diagnosis struct {
 	Healthy bool            `json:"healthy"` // no error
 	Checks  []checkup       `json:"checks"`
@@ -39,13 +39,13 @@ func (a *app) doctor() *cobra.Command {
 	var cfg config.Provision
 	return a.command(&cobra.Command{
 		Use:   "doctor",
-		Short: "Find out what is wrong with a server and its set-up",
-		Long: `Doctor looks whether the server can be reached and is new enough, whether JetStream is on,
-whether streams, buckets and consumers are as planned, whether workers answer, what waits for
-them, and what the stored records survive. It changes nothing. The plan it compares with is that
-of turnctl provision with the same settings.
+		Short: "Diagnose a server and its set-up",
+		Long: `Doctor checks that the server is reachable and new enough, that JetStream is enabled, that streams,
+buckets and consumers are as planned, and that workers answer. It reports waiting messages, and which
+failures the stored records survive. It changes nothing. It compares with the plan of
+turnctl provision with the same settings.
 
-Exit code: 0 nothing is broken, 1 something is.`,
+Exit code: 0 no errors, 1 errors.`,
 		Args: cli.NoArguments(""),
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		plan, err := planOf(&cfg)
@@ -67,7 +67,7 @@ Exit code: 0 nothing is broken, 1 something is.`,
 			return err
 		}
 		if !d.Healthy {
-			return cli.ErrTold
+			return cli.ErrReported
 		}
 		return nil
 	})
@@ -77,7 +77,7 @@ func (d *diagnosis) addf(check, verdict, fix, format string, args ...any) {
 	d.Checks = append(d.Checks, checkup{Check: check, Verdict: verdict, Detail: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-// worst is the worst verdict of all.
+// worst is the worst verdict of all checks.
 func (d *diagnosis) worst() string {
 	worst := verdictOK
 	rank := map[string]int{verdictOK: 0, verdictInfo: 1, verdictWarning: 2, verdictError: 3}

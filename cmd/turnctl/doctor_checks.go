@@ -20,8 +20,8 @@ const (
 	highWater = 85              // percent of a limit that is nearly used up
 )
 
-// examine runs all checks that need a connection, from the ground up; the first one without
-// which the next ones mean nothing ends it.
+// examine runs all checks that need a connection. It ends at a failed check that the following ones depend
+// on.
 func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provision, plan provision.Plan, now func() time.Time) {
 	defer d.rights(s)
 	d.reach(s)
@@ -44,8 +44,8 @@ func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provisio
 	}
 }
 
-// rights tells what the server has denied this check-up: whoever asks gets no answer, and takes
-// it for a timeout.
+// rights reports what the server denied during the checks: a denied request has no response, so its check
+// reports a timeout.
 func (d *diagnosis) rights(s *server) {
 	const all = time.Hour
 	if err := s.denied.Err(all); err != nil {
@@ -53,40 +53,40 @@ func (d *diagnosis) rights(s *server) {
 	}
 }
 
-// unreachable reports that there is no connection, and what helps.
+// unreachable reports that there is no connection, with the fix.
 func (d *diagnosis) unreachable(err error) {
 	var known *config.ConnectError
 	if errors.As(err, &known) {
 		d.addf("reach", verdictError, known.Fix, "%v", known.Err)
 		return
 	}
-	d.addf("reach", verdictError, "check --nats, --context and how the user signs in", "%v", err)
+	d.addf("reach", verdictError, "check --nats, --context and the credentials", "%v", err)
 }
 
 func (d *diagnosis) reach(s *server) {
 	rtt, err := s.nc.RTT()
 	if err != nil {
-		d.addf("reach", verdictWarning, "", "%s, but it does not answer a ping: %v", s.nc.ConnectedUrlRedacted(), err)
+		d.addf("reach", verdictWarning, "", "%s does not answer a ping: %v", s.nc.ConnectedUrlRedacted(), err)
 		return
 	}
 	d.addf("reach", verdictOK, "", "%s, round trip %.1f ms", s.nc.ConnectedUrlRedacted(), milliseconds(rtt))
 }
 
-// jetStream looks whether the account has JetStream, and room in it.
+// jetStream checks that the account has JetStream, and free storage.
 func (d *diagnosis) jetStream(ctx context.Context, s *server) bool {
 	used, limit, err := provision.StoreUse(ctx, s.js, s.space.TurnsStream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return true // a tiered account: streams names what is missing
+		return true // a tiered account: check streams reports what is missing
 	}
 	if err != nil {
-		d.addf("jetstream", verdictError, "turn JetStream on in the server's configuration and for this account", "%v", err)
+		d.addf("jetstream", verdictError, "enable JetStream in the configuration of the server and for this account", "%v", err)
 		return false
 	}
 	switch {
 	case limit <= 0:
-		d.addf("jetstream", verdictOK, "", "%s stored; the account has no limit, so that only the disk bounds it", bytesText(uint64(used)))
+		d.addf("jetstream", verdictOK, "", "%s stored; the account has no limit, only the disk limits it", bytesText(uint64(used)))
 	case used*100 >= limit*highWater:
-		d.addf("jetstream", verdictError, "give the account more room, or shorten the retention: workers claim no new turns from "+strconv.Itoa(highWater)+" % on, and a full journal refuses the ends of turns",
+		d.addf("jetstream", verdictError, "raise the storage limit of the account, or shorten the retention: workers claim no new turns above "+strconv.Itoa(highWater)+" %, and a full journal refuses responses",
 			"the store is nearly full: %s of %s are used", bytesText(uint64(used)), bytesText(uint64(limit)))
 	default:
 		d.addf("jetstream", verdictOK, "", "%s of %s are used", bytesText(uint64(used)), bytesText(uint64(limit)))
@@ -95,19 +95,19 @@ func (d *diagnosis) jetStream(ctx context.Context, s *server) bool {
 	return true
 }
 
-// reserve looks whether what grows in a nearly full store leaves room there for the ends of turns.
+// reserve checks that what grows in a nearly full store leaves room for responses.
 func (d *diagnosis) reserve(ctx context.Context, s *server, limit int64) {
 	growth, err := provision.Growth(ctx, s.js, s.space)
 	kept := limit / 100 * provision.ReservePercent
-	if err != nil || limit <= 0 || growth <= kept { // streams reports those that are missing
+	if err != nil || limit <= 0 || growth <= kept { // check streams reports missing ones
 		return
 	}
 	fits := provision.Options{}.Within(limit)
-	d.addf("jetstream", verdictWarning, fmt.Sprintf("run turnctl provision --in-max-bytes %d --dead-max-bytes %d, or give the account more room", fits.InMaxBytes, fits.DeadMaxBytes),
-		"inbound messages, those put aside and dead letters may fill the %s that are kept for the ends of turns when the store is nearly full", bytesText(uint64(kept)))
+	d.addf("jetstream", verdictWarning, fmt.Sprintf("run turnctl provision --in-max-bytes %d --dead-max-bytes %d, or raise the storage limit of the account", fits.InMaxBytes, fits.DeadMaxBytes),
+		"inbound messages, deferred messages and dead letters may fill the %s that are reserved for responses when the store is nearly full", bytesText(uint64(kept)))
 }
 
-// streams compares what is there with the plan.
+// streams compares the streams, buckets and consumers with the plan.
 func (d *diagnosis) streams(ctx context.Context, s *server, plan provision.Plan) {
 	found, err := provision.Check(ctx, s.js, plan)
 	if err != nil {
@@ -126,12 +126,12 @@ func (d *diagnosis) streams(ctx context.Context, s *server, plan provision.Plan)
 	}
 }
 
-// queues tells what waits for each pool, and how many dead letters there are.
+// queues reports the waiting messages of each pool, and the number of dead letters.
 func (d *diagnosis) queues(ctx context.Context, s *server, pools []string) {
 	for _, pool := range pools {
 		consumer, err := s.js.Consumer(ctx, s.space.InStream(), s.space.WorkerConsumer(pool))
 		if err != nil {
-			continue // told by streams
+			continue // reported by check streams
 		}
 		info := consumer.CachedInfo()
 		d.addf("queue", verdictInfo, "", "pool %s: %s waiting, %d in work, %d of them delivered again",
@@ -150,22 +150,22 @@ func (d *diagnosis) queues(ctx context.Context, s *server, pools []string) {
 	d.addf("dead", verdictOK, "", "no dead letters")
 }
 
-// fullShares reports the tenants whose dead letters make room for newer ones.
+// fullShares reports the tenants whose newer dead letters replace the oldest.
 func (d *diagnosis) fullShares(ctx context.Context, s *server, dead jetstream.Stream) {
 	share := dead.CachedInfo().Config.MaxMsgsPerSubject
 	info, err := dead.Info(ctx, jetstream.WithSubjectFilter(s.space.DeadSubjects()))
 	if err != nil || share <= 0 {
-		return // reported by streams
+		return // reported by check streams
 	}
 	for _, subject := range slices.Sorted(maps.Keys(info.State.Subjects)) {
 		if app, kind, ok := s.space.ParseDead(subject); ok && info.State.Subjects[subject] >= uint64(share) {
-			d.addf("dead", verdictWarning, "fix what sends them; redrive or drop those that are there",
-				"app %s has its share of %d dead letters of kind %s: newer ones take the place of its oldest", id(shown(app)), share, id(shown(kind)))
+			d.addf("dead", verdictWarning, "fix their sender; redrive or drop the stored ones",
+				"app %s has the maximum of %d dead letters of kind %s: newer ones replace its oldest", id(shown(app)), share, id(shown(kind)))
 		}
 	}
 }
 
-// clock compares the clocks. No promise depends on them, but the age of events does.
+// clock compares the clocks. No guarantee depends on them, but the age of events does.
 func (d *diagnosis) clock(ctx context.Context, s *server, now func() time.Time) {
 	before := now()
 	stream, err := s.js.Stream(ctx, s.space.TurnsStream())
@@ -175,7 +175,7 @@ func (d *diagnosis) clock(ctx context.Context, s *server, now func() time.Time) 
 	server := stream.CachedInfo().TimeStamp
 	skew := max(before.Sub(server), server.Sub(now()))
 	if skew > maxSkew {
-		d.addf("clock", verdictWarning, "let both follow a time server", "the clocks of this machine and the server are %s apart", skew.Round(time.Second))
+		d.addf("clock", verdictWarning, "synchronize both clocks, for example with NTP", "the clocks of this machine and of the server differ by %s", skew.Round(time.Second))
 		return
 	}
 	d.addf("clock", verdictOK, "", "this machine and the server agree within %s", maxSkew)

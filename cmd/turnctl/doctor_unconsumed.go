@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	maxSubjects = 100_000 // of waiting messages, which are looked through
-	maxPools    = 50      // whose consumers are asked for
-	maxNamed    = 5       // subjects that are told
+	maxSubjects = 100_000 // of waiting messages that are checked
+	maxPools    = 50      // whose consumers are read
+	maxNamed    = 5       // subjects in one report
 )
 
-// unread finds messages that nobody takes: no consumer has their subject, or no worker pulls from
-// it. They fill the inbound stream, which then refuses the messages of all pools.
+// unconsumed finds messages that no consumer selects or whose consumer no worker pulls from. They fill the
+// inbound stream, which then refuses the messages of all pools.
 func (d *diagnosis) unconsumed(ctx context.Context, s *server) {
 	stream, err := s.js.Stream(ctx, s.space.InStream())
 	if err != nil {
-		return // told by streams
+		return // reported by check streams
 	}
 	if n := stream.CachedInfo().State.NumSubjects; n > maxSubjects {
-		d.addf("unread", verdictInfo, "", "%d subjects have messages, more than are looked through for ones that no worker takes", n)
+		d.addf("unread", verdictInfo, "", "%d subjects have messages: too many to check that workers take all", n)
 		return
 	}
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(s.space.InSubjects()))
 	if err != nil {
-		d.addf("unread", verdictWarning, "", "whether all messages are taken by a worker could not be found out: %v", err)
+		d.addf("unread", verdictWarning, "", "could not check that workers take all messages: %v", err)
 		return
 	}
-	untaken, err := s.unconsumed(ctx, info.State.Subjects)
-	lost, pools := untaken.subjects, untaken.unmade
-	for _, pool := range untaken.idle {
+	found, err := s.unconsumed(ctx, info.State.Subjects)
+	lost, pools := found.subjects, found.missing
+	for _, pool := range found.idle {
 		d.addf("pools", verdictWarning, "start a worker with --pool "+pool, "messages wait for pool %s, and no worker pulls from it", pool)
 	}
 	switch {
 	case err != nil:
-		d.addf("unread", verdictWarning, "", "whether all messages are taken by a worker could not be found out: %v", err)
+		d.addf("unread", verdictWarning, "", "could not check that workers take all messages: %v", err)
 	case len(lost) == 0:
 		d.addf("unread", verdictOK, "", "every message is for a pool that has a consumer")
 	default:
@@ -60,14 +60,14 @@ func (d *diagnosis) unconsumed(ctx context.Context, s *server) {
 	}
 }
 
-// untaken are messages that nobody takes.
+// unconsumedMessages are messages that no worker takes.
 type unconsumedMessages struct {
 	subjects []string // that no consumer has, sorted
-	unmade   []string // pools without a consumer
+	missing  []string // pools without a consumer
 	idle     []string // pools without a worker
 }
 
-// nobodys returns what nobody takes of messages with some subjects.
+// unconsumed returns which of the messages on some subjects no worker takes.
 func (s *server) unconsumed(ctx context.Context, subjects map[string]uint64) (out unconsumedMessages, err error) {
 	root := strings.TrimSuffix(s.space.InSubjects(), ">")
 	known := make(map[string]bool) // whether a pool has its consumer
@@ -84,11 +84,11 @@ func (s *server) unconsumed(ctx context.Context, subjects map[string]uint64) (ou
 			}
 			consumer, err := s.js.Consumer(ctx, s.space.InStream(), s.space.WorkerConsumer(pool))
 			if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) && !errors.Is(err, jetstream.ErrInvalidConsumerName) {
-				return unconsumedMessages{}, fmt.Errorf("look for the consumer of pool %q: %w", pool, err)
+				return unconsumedMessages{}, fmt.Errorf("read the consumer of pool %q: %w", pool, err)
 			}
 			switch has = err == nil; {
 			case !has:
-				out.unmade = append(out.unmade, pool)
+				out.missing = append(out.missing, pool)
 			case idle(consumer.CachedInfo()):
 				out.idle = append(out.idle, pool)
 			}
@@ -101,8 +101,8 @@ func (s *server) unconsumed(ctx context.Context, subjects map[string]uint64) (ou
 	return out, nil
 }
 
-// idle reports whether messages wait and nobody pulls: a worker has a pull out unless all its slots
-// are taken.
+// idle reports whether messages wait and no worker pulls: a worker always has a pull request open, unless all
+// its slots are in use.
 func idle(info *jetstream.ConsumerInfo) bool {
 	return info.NumPending > 0 && info.NumWaiting == 0 && info.NumAckPending == 0
 }

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	answerWait = 500 * time.Millisecond // for further workers after the last answer
+	answerWait = 500 * time.Millisecond // for another worker after the last response
 	maxAnswers = 1000                   // workers that are counted
 	maxReasons = 5                      // that are printed
 )
 
-// workers asks everybody who serves the request API, which every worker does, whether it is ready. What
-// bounds a server beyond the limit of the account, such as its disk, only its workers know.
+// workers asks all workers through the request API whether they are ready. Only they know the limits of the
+// server other than the limit of the account, for example its disk.
 func (d *diagnosis) workers(ctx context.Context, s *server) {
 	n, reasons, err := s.states(ctx)
 	idle := 0
@@ -33,7 +33,7 @@ func (d *diagnosis) workers(ctx context.Context, s *server) {
 	}
 	switch {
 	case err != nil:
-		d.addf("workers", verdictWarning, "", "whether workers answer could not be found out: %v", err)
+		d.addf("workers", verdictWarning, "", "could not check whether workers answer: %v", err)
 	case n == 0:
 		d.addf("workers", verdictWarning, "start one: worker --nats URL --workflows DIR", "no worker answers: turns wait in %s", s.space.InStream())
 	case idle == 0:
@@ -41,7 +41,7 @@ func (d *diagnosis) workers(ctx context.Context, s *server) {
 	}
 	verdict := verdictWarning
 	if idle == n {
-		verdict = verdictError // nobody takes turns
+		verdict = verdictError // no worker takes turns
 	}
 	for i, reason := range slices.Sorted(maps.Keys(reasons)) {
 		if i == maxReasons {
@@ -86,7 +86,7 @@ func (s *server) states(ctx context.Context) (n int, reasons map[string]int, err
 	return n, reasons, ctx.Err()
 }
 
-// notReady reads why a worker is not ready; one of an older release does not say.
+// notReady reads why a worker is not ready; workers of older releases do not report it.
 func notReady(m *nats.Msg) string {
 	var stats micro.Stats
 	if json.Unmarshal(m.Data, &stats) != nil {

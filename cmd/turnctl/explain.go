@@ -21,11 +21,11 @@ type resolution struct {
 	Accepts  []string       `json:"accepts,omitempty"` // fields of the model
 }
 
-// explain tells how a turn that names workflow, agent and model finds its tool.
+// explain prints how a turn with this workflow, agent and model is resolved to its tool.
 func (a *app) explain(format string, set *bindings.Set, path string) error {
 	parts := strings.SplitN(path, "/", 3)
 	if len(parts) < 2 || parts[0] == "" {
-		return cli.Usagef("check: --explain is %q, want WORKFLOW/AGENT/MODEL, for example Hello/Greeter/Greeting", path)
+		return cli.Usagef("check: invalid --explain %q: use WORKFLOW/AGENT/MODEL, for example Hello/Greeter/Greeting", path)
 	}
 	r := &resolution{Workflow: parts[0], Agent: parts[1]}
 	if len(parts) == 3 {
@@ -48,7 +48,7 @@ func (a *app) explain(format string, set *bindings.Set, path string) error {
 		return err
 	}
 	if r.Binding == nil {
-		return cli.ErrTold
+		return cli.ErrReported
 	}
 	return nil
 }
@@ -60,14 +60,14 @@ func rule(r *resolution, b *bindings.Binding) string {
 	case b.ModelName == r.Model && b.Agent == r.Agent && r.Model != "":
 		why = "the tool is bound to this agent and model"
 	case b.ModelName == r.Model && r.Model != "":
-		why = fmt.Sprintf("nothing is bound to this agent and model; the model is bound for agent %s, and that counts for any agent", id(b.Agent))
+		why = fmt.Sprintf("no tool is bound to this agent and model; the model is bound for agent %s, and a binding of a model applies to any agent", id(b.Agent))
 	case b.ModelName != "":
-		why = "the turn names no known model; the agent leads to model " + id(b.ModelName)
+		why = "the turn names no known model, and the model of the agent is " + id(b.ModelName)
 	default:
-		why = "the agent has no model and this one tool: its data is not checked"
+		why = "the agent has no model and this one tool: its data is not validated"
 	}
 	if b.Workflow != r.Workflow {
-		why = fmt.Sprintf("the workflow is found as %s, without regard to case; %s", id(b.Workflow), why)
+		why = fmt.Sprintf("the workflow is %s, compared without regard to case; %s", id(b.Workflow), why)
 	}
 	return why
 }
@@ -85,7 +85,7 @@ func (r *resolution) text(w io.Writer) {
 	}
 }
 
-// advice says what a worker does with such a turn.
+// advice describes what a worker does with such a turn.
 func (r *resolution) advice() string {
 	if r.Cause == "unknown_workflow" {
 		return "a worker waits for --binding-grace, because another worker may know the workflow (2s if it is alone on its embedded server); then the turn ends as no_binding"

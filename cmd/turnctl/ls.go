@@ -18,7 +18,7 @@ import (
 // maxListed bounds how many turns one listing has.
 const maxListed = 1000
 
-// listSettings is what turnctl ls looks for.
+// listSettings selects what turnctl ls lists.
 type listSettings struct {
 	app, chat string
 	limit     int
@@ -32,10 +32,10 @@ func (a *app) ls() *cobra.Command {
 	c := a.command(&cobra.Command{
 		Use:   "ls",
 		Short: "List the newest turns",
-		Long: `Ls lists the newest turns of the journal, the newest last: when each was claimed, where, what
-ran, how it ended or that it is open, how long it took from claim to end, and who claimed it.
-It reads backwards in growing steps, headers only, until it has enough or has gone back as far
-as --since says; then it fetches the events of the turns that it lists.`,
+		Long: `Ls lists the newest turns of the journal, the newest last: when each was claimed, its chat, workflow and
+tool, its outcome or that it is open, the time from claim to end, and the worker that claimed it. It
+reads backwards in growing windows, headers only, until it has enough or reaches --since; then it reads
+the events of the listed turns.`,
 		Example: `  turnctl ls
   turnctl ls --app acme --chat chat-42 --since 24h
   turnctl ls --open --since 168h -o json`,
@@ -43,9 +43,9 @@ as --since says; then it fetches the events of the turns that it lists.`,
 	}, &cfg, func(ctx context.Context, _ []string) error {
 		switch {
 		case want.limit < 1 || want.limit > maxListed:
-			return cli.Usagef("ls: --limit is %d, want 1 to %d", want.limit, maxListed)
+			return cli.Usagef("ls: invalid --limit %d: use 1 to %d", want.limit, maxListed)
 		case want.since <= 0:
-			return cli.Usagef("ls: --since is %s, want a duration over zero: --since=1h", want.since)
+			return cli.Usagef("ls: invalid --since %s: use a positive duration, for example --since=1h", want.since)
 		}
 		s, err := a.connect(&cfg)
 		if err != nil {
@@ -66,10 +66,10 @@ as --since says; then it fetches the events of the turns that it lists.`,
 	return c
 }
 
-// listing is the outcome of turnctl ls.
+// listing is the output of turnctl ls.
 type listing struct {
 	Turns []listed  `json:"turns"` // the newest last
-	Since time.Time `json:"since"` // nothing older was looked at
+	Since time.Time `json:"since"` // nothing older was read
 	More  bool      `json:"more"`  // there are older ones since then
 }
 
@@ -86,15 +86,15 @@ type listed struct {
 	State    string    `json:"state"`             // running, parked, ended
 	Outcome  string    `json:"outcome,omitempty"` // of an ended one: ok, or the code, or error
 	TotalMS  *float64  `json:"total_ms"`          // claim to end, null while open
-	Owner    string    `json:"owner,omitempty"`   // who claimed it
+	Owner    string    `json:"owner,omitempty"`   // worker that claimed it
 	Key      string    `json:"key"`               // for turnctl show --key
-	Reused   bool      `json:"reused,omitempty"`  // its turn key was used before: only the key finds it
+	Reused   bool      `json:"reused,omitempty"`  // its turn key was reused: it is found by its journal key only
 	Error    string    `json:"error,omitempty"`   // what is wrong with its records
 }
 
 func (l *listing) text(w io.Writer, want listSettings) {
 	if len(l.Turns) == 0 && !l.More {
-		fmt.Fprintf(w, "no %s in the last %s%s: a longer --since looks further back\n", want.what(), durationText(want.since), want.where())
+		fmt.Fprintf(w, "no %s in the last %s%s: a longer --since reads further back\n", want.what(), durationText(want.since), want.where())
 		return
 	}
 	rows := [][]string{{"time", "chat", "turn", "workflow", "tool", "state", "took", "owner"}}
@@ -147,9 +147,9 @@ func cell(s string) string {
 	return clean(s, widest)
 }
 
-// chatText names the tenant too, unless only one was asked for or it is the default one.
-func chatText(asked, app, chat string) string {
-	if asked != "" || app == events.DefaultApp {
+// chatText also names the tenant, unless one was selected or it is the default tenant.
+func chatText(selected, app, chat string) string {
+	if selected != "" || app == events.DefaultApp {
 		return cell(chat)
 	}
 	return cell(app) + "/" + cell(chat)
@@ -180,7 +180,7 @@ func (t *listed) took() string {
 	return fmt.Sprintf("%.1f ms", *t.TotalMS)
 }
 
-// reused reports whether a turn lives under another token than its ids give.
+// reused reports whether a turn has another token than the one of its ids.
 func reused(key subjects.Key, run, turn string) bool {
 	return key.Turn != subjects.TurnToken(run, turn)
 }

@@ -17,17 +17,17 @@ import (
 
 func TestLsListsTheNewestTurns(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	d.publish(t, turnID("a", "", "t1"), "Ada")
 	d.publish(t, turnID("b", "r", "t2"), []any{})
 	d.publish(t, turnID("a", "", "t3"), "")
 	d.publish(t, turnID("a", "", "t4"), "slow")
 
 	require.Equal(t, `time chat turn workflow tool state took owner
-TIME a t1 Hello greet ok N ms desk-1
-TIME b t2 run r Hello greet validation_failed N ms desk-1
-TIME a t3 Hello greet tool_error N ms desk-1
-TIME a t4 Hello greet running - desk-1
+TIME a t1 Hello greet ok N ms worker-1
+TIME b t2 run r Hello greet validation_failed N ms worker-1
+TIME a t3 Hello greet tool_error N ms worker-1
+TIME a t4 Hello greet running - worker-1
 `, normal(ok(t, d.Server, "ls")))
 
 	turns := func(args ...string) []string {
@@ -52,8 +52,8 @@ TIME a t4 Hello greet running - desk-1
 	require.Equal(t, "t4", decode[turnReport](t, d.Server, "show", "--key", l.Key).Turn)
 }
 
-// TestLsSaysWhenThereIsMore: of open turns that were found, some may have ended when they are read.
-func TestLsSaysWhenThereIsMore(t *testing.T) {
+// TestLsReportsWhenThereIsMore: of open turns that were found, some may have ended when they are read.
+func TestLsReportsWhenThereIsMore(t *testing.T) {
 	t.Parallel()
 	for _, turns := range [][]listed{nil, make([]listed, 17)} {
 		var out strings.Builder

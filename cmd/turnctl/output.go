@@ -68,8 +68,8 @@ func id(s string) string {
 	return clean(s, longest)
 }
 
-// wrap breaks text at blanks so that it fits into width, each line after indent blanks. A
-// word that is longer stays whole: paths and commands are there to be copied.
+// wrap breaks text at blanks so that it fits into width, each line after indent blanks. A longer
+// word is not broken, because paths and commands are copied.
 func wrap(text string, indent int) string {
 	lines := hang(text, indent)
 	if lines == "" {

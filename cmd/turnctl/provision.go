@@ -14,12 +14,12 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// provisioned is the outcome of turnctl provision.
+// provisioned is the output of turnctl provision.
 type provisioned struct {
 	DryRun   bool                `json:"dry_run"`
 	Changes  []provision.Change  `json:"changes"`        // what was done; empty in a dry run
 	Findings []provision.Finding `json:"findings"`       // in a dry run: how the server differs from the plan
-	Tier     *provision.Tier     `json:"tier,omitempty"` // absent while there is nothing that could survive
+	Tier     *provision.Tier     `json:"tier,omitempty"` // absent before the journal exists
 }
 
 func (a *app) provision() *cobra.Command {
@@ -27,11 +27,10 @@ func (a *app) provision() *cobra.Command {
 	var dryRun bool
 	c := a.command(&cobra.Command{
 		Use:   "provision",
-		Short: "Make the streams, buckets and consumers on a server of your own",
-		Long: `Provision makes what workers need on a NATS server, and brings it to the settings given. It can
-run again at any time and changes nothing that is right already. It refuses, before any change,
-what would lose records or weaken the promise. The embedded server of a worker needs no
-provisioning.`,
+		Short: "Create the streams, buckets and consumers on an external server",
+		Long: `Provision creates what workers need on a NATS server, and applies the settings. It can run again at any
+time and changes only what differs. Before any change it refuses settings that would lose records or
+weaken the guarantees. The embedded server of a worker needs no provisioning.`,
 		Example: `  turnctl provision --nats nats://nats.example:4222 --replicas 3
   turnctl provision --dry-run`,
 		Args: cli.NoArguments(""),
@@ -63,24 +62,24 @@ provisioning.`,
 		if err != nil && len(changes) == 0 {
 			return err
 		}
-		// What was done before an error is told too.
+		// What was done before an error is printed too.
 		return errors.Join(err, a.print(cfg.Format, out, out.text))
 	})
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "report what would change and change nothing")
 	return c
 }
 
-// embeddedName is how the server of a worker calls itself.
+// embeddedName is the name of the embedded server of a worker.
 const embeddedName = "oneturn-embedded"
 
-// tier reads what the stored records survive; nil while it cannot be told.
+// tier reads which failures the stored records survive; nil if that is unknown.
 func (s *server) tier(ctx context.Context, plan provision.Plan) *provision.Tier {
 	tier, err := provision.ReadTier(ctx, s.js, plan, provision.SyncUnknown)
 	if err != nil {
 		return nil
 	}
 	if s.nc.ConnectedServerName() == embeddedName {
-		tier.Text += " This is a worker's embedded server: its worker knows, and at its start calls the tier embedded or single-sync."
+		tier.Text += " This is the embedded server of a worker, which prints the tier at its start: embedded or single-sync."
 	}
 	return &tier
 }
@@ -122,7 +121,7 @@ func (p *provisioned) text(w io.Writer) {
 	}
 }
 
-// dryRunText says how the server differs from the plan.
+// dryRunText prints how the server differs from the plan.
 func (p *provisioned) dryRunText(w io.Writer) {
 	if len(p.Findings) == 0 {
 		fmt.Fprintln(w, "nothing would change: all is as planned")

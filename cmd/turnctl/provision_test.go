@@ -55,11 +55,11 @@ func TestProvisionMakesWhatIsMissingAndDoctorAgrees(t *testing.T) {
 
 func TestDoctorFindsAHealthyServerHealthy(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	d.publish(t, turnID("c", "", "t"), "Ada") // the worker is up
 	require.Equal(t, `ok reach URL, round trip N ms
 ok version NATS server VERSION, at least `+provision.MinServer+` is needed
-ok jetstream SIZE stored; the account has no limit, so that only the disk bounds it
+ok jetstream SIZE stored; the account has no limit, only the disk limits it
 ok streams streams, buckets and consumers are as planned
 info queue pool default: 0 messages waiting, N in work, 0 of them delivered again
 ok dead no dead letters
@@ -68,13 +68,13 @@ ok clock this machine and the server agree within 5s
 ok workers 1 worker answered on the request API
 info durability single: Records are on one server: they survive its crash; a power loss may
  take the last two minutes. How the servers sync cannot be seen from here: with
- sync_interval: always nothing is lost. This is a worker's embedded server: its
- worker knows, and at its start calls the tier embedded or single-sync.
+ sync_interval: always nothing is lost. This is the embedded server of a worker,
+ which prints the tier at its start: embedded or single-sync.
 nothing is broken
 `, normal(ok(t, d.Server, "doctor", "--ack-wait", "1s")))
 
 	diagnosis := decode[diagnosis](t, d.Server, "doctor")
-	require.True(t, diagnosis.Healthy, "another ack wait is no fault")
+	require.True(t, diagnosis.Healthy, "another ack wait is not an error")
 	require.Equal(t, "single", diagnosis.Tier.Name)
 }
 

@@ -13,13 +13,13 @@ import (
 // States of a question.
 const (
 	askOpen       = "open"
-	askDecided    = "decided" // by an answer whose record tells no more
+	askDecided    = "decided" // by an answer whose record has no details
 	askClosed     = "closed"  // the turn has ended with it open
 	askUnreadable = "unreadable"
 	outcomeParked = "parked"
 )
 
-// question is what the journal tells about one question, but for the answer.
+// question is one question as recorded in the journal, without its answer.
 type question struct {
 	Seq         uint64    `json:"seq"`
 	ToolCallID  string    `json:"tool_call_id"`
@@ -33,17 +33,17 @@ type question struct {
 	Interaction string    `json:"interaction,omitempty"` // ui_tool, input_request
 	Component   string    `json:"component,omitempty"`
 	Display     string    `json:"display,omitempty"`
-	User        string    `json:"user_id,omitempty"` // who alone may answer
+	User        string    `json:"user_id,omitempty"` // the only user that may answer
 	Secret      bool      `json:"secret,omitempty"`
 	State       string    `json:"state"` // open, answered, expired, cancelled, decided, closed, unreadable
 	AskedAt     time.Time `json:"asked_at"`
 	ExpiresAt   time.Time `json:"expires_at,omitzero"`
 	DecidedAt   time.Time `json:"decided_at,omitzero"`
 	DecidedBy   string    `json:"decided_by,omitempty"`  // user that answered
-	TakenEpoch  int       `json:"taken_epoch,omitempty"` // of the run that was handed the answer last
+	TakenEpoch  int       `json:"taken_epoch,omitempty"` // of the last run that received the answer
 	Subject     string    `json:"answer_subject,omitempty"`
-	ShownBytes  int       `json:"shown_bytes"`          // of what is shown
-	ShownBlob   string    `json:"shown_blob,omitempty"` // object that holds it, when it is large
+	ShownBytes  int       `json:"shown_bytes"`          // of the displayed content
+	ShownBlob   string    `json:"shown_blob,omitempty"` // object with the content, if it is large
 	Key         string    `json:"key"`                  // of the turn, for turnctl show --key
 	Error       string    `json:"error,omitempty"`      // what is wrong with the record
 	Shown       any       `json:"shown,omitempty"`      // with --payload
@@ -87,10 +87,10 @@ func newQuestion(r *idempotency.Record, fact *recordFact, payload bool) question
 	return q
 }
 
-// questions reads what a turn has asked, and what became of it, out of its records in order.
+// questions are the questions of a turn with their outcomes, read from its records in order.
 type questions []question
 
-// find returns the question that an id means, nil if there is none.
+// find returns the question with an id, nil if there is none.
 func (l questions) find(id string) *question {
 	for i := range l {
 		if l[i].id == id {
@@ -100,7 +100,7 @@ func (l questions) find(id string) *question {
 	return nil
 }
 
-// note takes over what another record says about its question.
+// note adds another record of a question.
 func (l questions) note(r *idempotency.Record, fact *recordFact) {
 	q := l.find(fact.ID)
 	if q == nil {
@@ -120,7 +120,7 @@ func (l questions) note(r *idempotency.Record, fact *recordFact) {
 	}
 }
 
-// decide notes how a question was decided, by its answer or its ack.
+// decide records the outcome of a question, from its answer or its ack.
 func (q *question) decide(r *idempotency.Record) {
 	if q.DecidedAt.IsZero() {
 		q.DecidedAt = r.Time.UTC()
@@ -130,7 +130,7 @@ func (q *question) decide(r *idempotency.Record) {
 	}
 }
 
-// end closes what a turn has left open.
+// end closes the questions that are open at the end of their turn.
 func (l questions) end() {
 	for i := range l {
 		if l[i].State == askOpen {

@@ -140,7 +140,7 @@ func (a *app) printEnded(format string, e *endedQuestion) error {
 		return err
 	}
 	if !e.Done {
-		return cli.ErrTold
+		return cli.ErrReported
 	}
 	return nil
 }

@@ -186,9 +186,9 @@ func TestQuestionsCancelEndsTheTurn(t *testing.T) {
 	code, stdout, _ := turnctl(t, a.Server, "questions", "cancel", "t3")
 	require.Equal(t, cli.Failed, code)
 	require.Equal(t, "turn t3 of chat c is already ok\n", stdout)
-	code, _, stderr := turnctl(t, a.Server, "questions", "cancel", "nobody")
+	code, _, stderr := turnctl(t, a.Server, "questions", "cancel", "missing")
 	require.Equal(t, cli.Failed, code)
-	require.Contains(t, stderr, `no turn "nobody" with a question found`)
+	require.Contains(t, stderr, `no turn "missing" with a question found`)
 }
 
 func TestShowListsQuestionsAndWhatATurnWaitsFor(t *testing.T) {
@@ -212,7 +212,7 @@ questions:
 	require.Contains(t, l.Questions[1].Subject, "tool_call_response")
 	a.park(id, "2", "approval")
 	l = decode[turnReport](t, a.Server, "show", "c", "t1")
-	require.Equal(t, "it waits for the answers to 2 questions, and no worker holds it", l.Meaning)
+	require.Equal(t, "it waits for the answers to 2 questions, and no worker runs it", l.Meaning)
 	require.False(t, l.Woken)
 }
 

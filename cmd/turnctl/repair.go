@@ -18,7 +18,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// repairSettings says what to repair.
+// repairSettings selects what to repair.
 type repairSettings struct {
 	scope       handlers.Scope
 	turn        events.TurnID
@@ -32,16 +32,16 @@ func (a *app) repair() *cobra.Command {
 	var want repairSettings
 	c := a.command(&cobra.Command{
 		Use:   "repair [CHAT TURN]",
-		Short: "End turns whose message is gone",
-		Long: `Repair does by hand what workers do every five minutes: it reads the journal for turns without a
-response whose message is gone from its stream and that wait for no answer, and for turns past
-their life, and publishes a resume for each. A worker then ends the turn as its effect says: an
-unsafe one as interrupted, an idempotent one by running its tool again with the stored arguments.
-With CHAT and TURN it looks at that turn only. A turn that was claimed less than two ack waits ago
-is too young to judge: repair says how many are, and when to try again.
+		Short: "End turns whose message is deleted",
+		Long: `Repair does what workers do every five minutes: it reads the journal for turns without a response whose
+message is no longer in its stream and that wait for no answer, and for turns older than
+--max-turn-life, and publishes a resume for each. A worker then ends the turn according to its effect:
+an unsafe one as interrupted, an idempotent one by running its tool again with the stored arguments.
+With CHAT and TURN it checks that turn only. Turns that were claimed less than two ack waits ago are
+not checked yet: repair prints their number, and when to try again.
 
 Exit code: 0 nothing is left to do, 1 something is: with --dry-run, turns that need a resume; or
-the turn that was named was not found.`,
+the turn was not found.`,
 		Example: `  turnctl repair --dry-run
   turnctl repair --app acme --chat chat-42
   turnctl repair chat-42 turn-7 --app acme`,
@@ -50,15 +50,15 @@ the turn that was named was not found.`,
 		one := len(args) == 2 || want.raw != ""
 		switch {
 		case len(args) == 1:
-			return cli.Usagef("repair: name chat and turn, or neither: turnctl repair CHAT TURN")
+			return cli.Usagef("repair: CHAT and TURN are required together: turnctl repair CHAT TURN")
 		case len(args) == 2 && want.raw != "":
-			return cli.Usagef("repair: --key names a turn already: leave the chat and the turn away")
+			return cli.Usagef("repair: --key and CHAT TURN are mutually exclusive: omit one")
 		case one && want.scope.Chat != "":
-			return cli.Usagef("repair: --chat goes with no turn")
+			return cli.Usagef("repair: --chat and a turn are mutually exclusive: omit one")
 		case len(args) == 0 && want.turn.Run != "":
-			return cli.Usagef("repair: --run goes with CHAT and TURN")
+			return cli.Usagef("repair: --run requires CHAT and TURN")
 		case want.maxTurnLife <= 0:
-			return cli.Usagef("repair: --max-turn-life is %s, want a duration over zero: --max-turn-life=168h", want.maxTurnLife)
+			return cli.Usagef("repair: invalid --max-turn-life %s: use a positive duration, for example --max-turn-life=168h", want.maxTurnLife)
 		}
 		if len(args) == 2 {
 			want.turn.App, want.turn.Chat, want.turn.Turn = want.scope.App, args[0], args[1]
@@ -75,26 +75,26 @@ the turn that was named was not found.`,
 		if err != nil && (out == nil || len(out.Turns) == 0) {
 			return err
 		}
-		// What was done before an error is told too.
+		// What was done before an error is printed too.
 		return errors.Join(err, a.print(cfg.Format, out, out.text), out.left())
 	})
 	c.Flags().StringVar(&want.scope.App, "app", "", "only this tenant; with CHAT and TURN the tenant of the turn")
 	c.Flags().StringVar(&want.scope.Chat, "chat", "", "only this chat")
 	c.Flags().StringVar(&want.turn.Run, "run", "", "run id of the turn, if its producer sends one")
 	c.Flags().StringVar(&want.raw, "key", "", "journal key of the turn, instead of chat and turn")
-	durationFlag(c, &want.maxTurnLife, "max-turn-life", provision.DefaultMaxTurnLife, "how long a turn may stay open; as the workers have it")
-	c.Flags().BoolVar(&want.dryRun, "dry-run", false, "say what would be repaired and change nothing")
+	durationFlag(c, &want.maxTurnLife, "max-turn-life", provision.DefaultMaxTurnLife, "how long a turn may stay open, as set for the workers")
+	c.Flags().BoolVar(&want.dryRun, "dry-run", false, "print what would be repaired without changing anything")
 	return c
 }
 
-// repaired is the outcome of turnctl repair.
+// repaired is the output of turnctl repair.
 type repaired struct {
 	DryRun bool         `json:"dry_run"`
-	Open   int          `json:"open"`              // turns without a response that were looked at
-	Young  int          `json:"young"`             // of them were claimed too lately to judge
-	RetryS int64        `json:"retry_s,omitempty"` // seconds until the last of the young ones can be judged
+	Open   int          `json:"open"`              // turns without a response that were checked
+	Young  int          `json:"young"`             // of them were claimed too recently to check
+	RetryS int64        `json:"retry_s,omitempty"` // seconds until the last of the young ones can be checked
 	Failed int          `json:"failed"`            // of them could not be read or resumed
-	Turns  []repairTurn `json:"turns"`             // that need a resume; a turn that was named in any case
+	Turns  []repairTurn `json:"turns"`             // that need a resume; the turn of the arguments in any case
 }
 
 // repairTurn is one turn.
@@ -131,7 +131,7 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 		MaxTurnLife: want.maxTurnLife, Rate: handlers.SweepRate, Logger: logger,
 	}
 	out := &repaired{DryRun: want.dryRun, Turns: []repairTurn{}}
-	mend := func(ctx context.Context, f handlers.Finding) (uint64, error) {
+	resume := func(ctx context.Context, f handlers.Finding) (uint64, error) {
 		t := newRepairTurn(f)
 		var err error
 		if f.Condition.Mend() && !want.dryRun {
@@ -160,12 +160,12 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 		if f.Condition != handlers.TurnEnded && f.Condition != handlers.TurnUnclaimed {
 			out.Open = 1
 		}
-		if _, err := mend(ctx, f); err != nil {
+		if _, err := resume(ctx, f); err != nil {
 			out.Failed = 1
 		}
 		return out, nil
 	}
-	swept, err := sweep.Run(ctx, handlers.NewMemoryPages(), now, want.scope, mend)
+	swept, err := sweep.Run(ctx, handlers.NewMemoryPages(), now, want.scope, resume)
 	out.Open, out.Failed, out.Young = swept.Open, swept.Failed, swept.Young
 	if out.Young > 0 {
 		out.RetryS = seconds(swept.Wait)
@@ -173,7 +173,7 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 	return out, unprovisioned(err)
 }
 
-// seconds rounds a wait up, to one second at least.
+// seconds rounds a duration up, to at least one second.
 func seconds(d time.Duration) int64 {
 	return max(1, int64((d+time.Second-1)/time.Second))
 }
@@ -186,7 +186,7 @@ func (s *server) ackWait(ctx context.Context) (time.Duration, error) {
 	}
 	consumer, err := stream.Consumer(ctx, s.space.WorkerConsumer(subjects.DefaultPool))
 	if err != nil {
-		return provision.DefaultAckWait, nil //nolint:nilerr // other pools; the usual wait decides only what is too young
+		return provision.DefaultAckWait, nil //nolint:nilerr // another pool; the default only decides which turns are too young
 	}
 	return consumer.CachedInfo().Config.AckWait, nil
 }
@@ -199,14 +199,14 @@ func newRepairTurn(f handlers.Finding) repairTurn {
 	}
 }
 
-// left is cli.ErrTold if turns still need a resume.
+// left is cli.ErrReported if turns still need a resume.
 func (r *repaired) left() error {
 	if r.Failed > 0 {
-		return cli.ErrTold
+		return cli.ErrReported
 	}
 	for i := range r.Turns {
 		if r.DryRun && r.Turns[i].Condition.Mend() {
-			return cli.ErrTold
+			return cli.ErrReported
 		}
 	}
 	return nil
@@ -234,7 +234,7 @@ func (r *repaired) text(w io.Writer) {
 	table(w, 0, rows)
 	switch scanned := len(r.Turns) == 0 || r.Turns[0].Condition != handlers.TurnYoung; {
 	case r.Young > 0 && scanned:
-		fmt.Fprintf(w, "%s, %d too young to judge: try again in %d s\n", plural(r.Open, "open turn"), r.Young, r.RetryS)
+		fmt.Fprintf(w, "%s, %d too young to check: try again in %d s\n", plural(r.Open, "open turn"), r.Young, r.RetryS)
 	case len(r.Turns) == 0:
 		fmt.Fprintf(w, "nothing to repair: %s, each with a message or waiting for an answer\n", plural(r.Open, "open turn"))
 	}

@@ -44,7 +44,7 @@ func orphan(t *testing.T, s *oneturntest.Server, chat, turn, effect string) {
 
 func TestRepairPublishesAResumeForEachTurnWithoutAMessage(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	orphan(t, d.Server, "a", "t1", "unsafe")
 	orphan(t, d.Server, "b", "t2", "idempotent")
 	d.publish(t, turnID("a", "", "done"), "Ada")
@@ -93,14 +93,14 @@ func TestRepairByKeyAndOfTurnsPastTheirLife(t *testing.T) {
 	require.Equal(t, 1, young.Young)
 	require.Positive(t, young.RetryS)
 	require.Regexp(t, `young +too young: try again in \d+ s\n$`, ok(t, s, "repair", "a", "t1"))
-	require.Regexp(t, `^1 open turn, 1 too young to judge: try again in \d+ s\n$`, ok(t, s, "repair"))
+	require.Regexp(t, `^1 open turn, 1 too young to check: try again in \d+ s\n$`, ok(t, s, "repair"))
 	expired := decode[repaired](t, s, "repair", "--key", key, "--max-turn-life", "1ms").Turns[0]
 	require.Equal(t, handlers.TurnExpired, expired.Condition)
 	require.Positive(t, expired.ResumeSeq)
-	code, stdout, stderr := turnctl(t, s, "repair", "a", "nobody")
+	code, stdout, stderr := turnctl(t, s, "repair", "a", "missing")
 	require.Equal(t, cli.Failed, code)
 	require.Empty(t, stdout)
-	require.Contains(t, stderr, "no record of turn nobody of chat a", "as show answers")
+	require.Contains(t, stderr, "no record of turn missing of chat a", "as show answers")
 	for _, args := range [][]string{{"a"}, {"a", "t1", "--key", key}, {"a", "t1", "--chat", "a"}, {"--run", "r"}, {"--max-turn-life", "0s"}, {"a", "b", "c"}} {
 		code, _, stderr := turnctl(t, s, append([]string{"repair"}, args...)...)
 		require.Equal(t, cli.Usage, code, fmt.Sprint(args))

@@ -14,11 +14,11 @@ import (
 	"github.com/oneturn/oneturn/internal/denied"
 )
 
-// app is what the commands share.
+// app has what the commands share.
 type app struct {
 	env            cli.Lookup
 	stdin          io.Reader
-	terminal       bool // a person sits before stdin
+	terminal       bool // stdin is a terminal
 	stdout, stderr io.Writer
 	now            func() time.Time
 	denied         *denied.Denials // of the connection, nil without one
@@ -38,7 +38,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return cli.Execute(ctx, root, args)
 }
 
-// isTerminal reports whether a file is a terminal, as far as can be told without asking it.
+// isTerminal reports whether a file is a character device other than the null device.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
@@ -63,14 +63,14 @@ func (a *app) root() *cobra.Command {
 func (a *app) command(c *cobra.Command, cfg any, do func(ctx context.Context, args []string) error) *cobra.Command {
 	return cli.Command(c, a.env, func(c *cobra.Command, args []string) error {
 		err := do(c.Context(), args)
-		if a.denied != nil && !errors.Is(err, cli.ErrTold) {
+		if a.denied != nil && !errors.Is(err, cli.ErrReported) {
 			err = a.denied.Explain(err)
 		}
 		return err
 	}, cfg)
 }
 
-// durationFlag adds a flag whose default is printed in help as people write it.
+// durationFlag adds a flag whose default is printed without empty units in help.
 func durationFlag(c *cobra.Command, d *time.Duration, name string, value time.Duration, usage string) {
 	c.Flags().DurationVar(d, name, value, usage)
 	c.Flags().Lookup(name).DefValue = durationText(value)

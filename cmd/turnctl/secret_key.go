@@ -18,9 +18,9 @@ func (a *app) secretKey() *cobra.Command {
 		Use:   "secret-key",
 		Short: "Print a new key for the file of --secret-keys",
 		Long: `Secret-key prints one line for the key file of workers (--secret-keys), which seals the answers to
-secret questions. To change keys, add the new line at the end of the file of every worker and start
-them anew, then move it to the top and start them anew: whoever seals with it is understood by all. Old
-lines may go once no turn is open that is older than the change (--max-turn-life).`,
+secret questions. To change the key, append the new line to the file of every worker and restart them;
+then move it to the first line and restart again, so that every worker can open what another one seals.
+Remove old lines when no turn is open that is older than the change (--max-turn-life).`,
 		Example: `  (umask 077; turnctl secret-key > secret-keys)
   worker --nats nats://127.0.0.1:4222 --workflows workflows --secret-keys secret-keys`,
 		Args: cli.NoArguments(""),

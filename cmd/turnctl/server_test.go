@@ -27,8 +27,8 @@ type greeted struct {
 	Message string `json:"message"`
 }
 
-// desk is a server with a worker on it, whose tool waits for "slow" until the test ends.
-type desk struct {
+// workerServer is a server with a worker on it, whose tool waits for "slow" until the test ends.
+type workerServer struct {
 	*oneturntest.Server
 
 	client  *oneturn.Client
@@ -43,9 +43,9 @@ func newServer(t *testing.T) *oneturntest.Server {
 	return s
 }
 
-func newDesk(t *testing.T) *desk {
+func newWorkerServer(t *testing.T) *workerServer {
 	t.Helper()
-	d := &desk{Server: newServer(t), entered: make(chan string, 16), release: make(chan struct{})}
+	d := &workerServer{Server: newServer(t), entered: make(chan string, 16), release: make(chan struct{})}
 	greet := func(ctx context.Context, in greeting) (greeted, error) {
 		d.entered <- in.Name
 		switch in.Name {
@@ -55,12 +55,12 @@ func newDesk(t *testing.T) *desk {
 			case <-ctx.Done():
 			}
 		case "":
-			return greeted{}, errors.New("nobody to greet")
+			return greeted{}, errors.New("name is empty")
 		}
 		return greeted{"Hello, " + in.Name + "!"}, nil
 	}
 	w, err := oneturn.NewWorker(d.Connect(), oneturn.Config{
-		Name:  "desk-1",
+		Name:  "worker-1",
 		Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting"), oneturn.WithEffect(oneturn.Idempotent))},
 	})
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func newDesk(t *testing.T) *desk {
 }
 
 // publish sends a turn; the response is waited for unless the tool is the slow one.
-func (d *desk) publish(t *testing.T, id oneturn.TurnID, name any) {
+func (d *workerServer) publish(t *testing.T, id oneturn.TurnID, name any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

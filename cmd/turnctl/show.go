@@ -22,14 +22,14 @@ func (a *app) show() *cobra.Command {
 	var payload bool
 	c := a.command(&cobra.Command{
 		Use:   "show CHAT TURN",
-		Short: "Show the whole life of one turn",
-		Long: `Show reads the journal of a turn, straight from the server: it works without any worker. It
-tells the state in one word (unclaimed, running, parked, ended), every record with its time,
-owner, epoch and lease, the size of the call's arguments and what the response says. Arguments
-and results themselves are shown with --payload only, what is in private records never.
+		Short: "Show all records of one turn",
+		Long: `Show reads the journal of a turn directly from the server: it works without any worker. It prints the
+state (unclaimed, running, parked, ended), every record with its time, owner, epoch and lease, the size
+of the arguments, and the response. Arguments and results are shown with --payload only, private records
+never.
 
-A turn whose key was used again with other data (on_key_reuse: run) has a key of its own, which
-show names and --key takes.
+If a turn key was used again with other data (on_key_reuse: run), that turn has a separate journal key,
+which show prints and --key takes.
 
 Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
 		Example: `  turnctl show chat-42 turn-7
@@ -39,9 +39,9 @@ Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
 	}, &cfg, func(ctx context.Context, args []string) error {
 		switch {
 		case raw == "" && len(args) != 2:
-			return cli.Usagef("show: name the chat and the turn key: turnctl show CHAT TURN, or --key KEY")
+			return cli.Usagef("show: a turn is required: turnctl show CHAT TURN, or --key KEY")
 		case raw != "" && len(args) != 0:
-			return cli.Usagef("show: --key names a turn already: leave the chat and the turn away")
+			return cli.Usagef("show: --key and CHAT TURN are mutually exclusive: omit one")
 		case raw == "":
 			turn.Chat, turn.Turn = args[0], args[1]
 			if turn.Chat == "" || turn.Turn == "" {
@@ -69,7 +69,7 @@ Exit code: 0 the turn was found, 1 it was not found or could not be read.`,
 	c.Flags().StringVar(&turn.App, "app", events.DefaultApp, "tenant of the turn")
 	c.Flags().StringVar(&turn.Run, "run", "", "run id of the turn, if its producer sends one")
 	c.Flags().StringVar(&raw, "key", "", "journal key or event subject of the turn, instead of chat and turn")
-	c.Flags().BoolVar(&payload, "payload", false, "show arguments and results too")
+	c.Flags().BoolVar(&payload, "payload", false, "also show arguments and results")
 	return c
 }
 
@@ -89,7 +89,7 @@ func (s *server) key(turn events.TurnID, raw string) (subjects.Key, error) {
 			return r.Key, nil
 		}
 	}
-	return subjects.Key{}, cli.Usagef("show: --key is %.200q, want <app>.<chat>.<turn>.<call>, a journal key or an event subject, as turnctl ls -o json prints it", raw)
+	return subjects.Key{}, cli.Usagef("show: invalid --key %.200q: use <app>.<chat>.<turn>.<call>, a journal key or an event subject, as turnctl ls -o json prints it", raw)
 }
 
 // turnReport reads everything about a turn, or returns errNoRecord.
@@ -129,7 +129,7 @@ func (s *server) turnReport(ctx context.Context, key subjects.Key, payload bool)
 	return l, nil
 }
 
-// reuses lists the keys of the turns that ran under this one's turn key.
+// reuses lists the keys of the turns that reused the turn key of this one.
 func reuses(ctx context.Context, journal *idempotency.KV, key subjects.Key, run, turn string) ([]string, error) {
 	const most = 1000
 	keys, err := journal.Reuses(ctx, key, run, turn, most)
@@ -143,7 +143,7 @@ func reuses(ctx context.Context, journal *idempotency.KV, key subjects.Key, run,
 	return names, nil
 }
 
-// leaseMessage looks whether the message that a turn is owned under is still in its stream.
+// leaseMessage reports whether the message of a lease is still in its stream.
 func (s *server) leaseMessage(ctx context.Context, lease idempotency.Lease) string {
 	if lease.Seq == 0 {
 		return leaseUnknown

@@ -14,7 +14,7 @@ import (
 
 var errNoRecord = errors.New("no record of the turn")
 
-// missing says what to check when a turn has no record. turn has no name where a key was typed.
+// missing is the error for a turn without records, with what to check. turn is empty if a key was typed.
 func (s *server) missing(ctx context.Context, key subjects.Key, turn events.TurnID) error {
 	what := "turn " + key.String()
 	if turn.Turn != "" {
@@ -34,11 +34,10 @@ func (s *server) missing(ctx context.Context, key subjects.Key, turn events.Turn
 	return fmt.Errorf("no record of %s\n  - %s", what, strings.Join(causes, "\n  - "))
 }
 
-// elsewhere looks among the newest records for turns of the same chat and key, in another app
-// or run.
+// elsewhere searches the newest records for turns of the same chat and turn key, in another app or run.
 func (s *server) elsewhere(ctx context.Context, turn events.TurnID) string {
-	const spelled = "are chat, turn, --app and --run spelled as in the event? turnctl ls shows what there is"
-	const newest, most = 20_000, 3 // records looked at, turns named
+	const spelled = "check that chat, turn, --app and --run are spelled as in the event: turnctl ls lists turns"
+	const newest, most = 20_000, 3 // records read, turns listed
 	if turn.Turn == "" {
 		return spelled
 	}
@@ -66,7 +65,7 @@ func (s *server) elsewhere(ctx context.Context, turn events.TurnID) string {
 	if len(same) == 0 {
 		return spelled
 	}
-	return "the same chat and turn are there with " + strings.Join(same, ", or with ")
+	return "the same chat and turn exist with " + strings.Join(same, ", or with ")
 }
 
 // argument prints an id for a command line.
@@ -78,7 +77,7 @@ func argument(text string) string {
 	return text
 }
 
-// holds says how many messages a stream holds, and whether it is empty; nothing if that cannot be seen.
+// holds describes how many messages a stream has, and reports whether it is empty; "" if that is unknown.
 func (s *server) holds(ctx context.Context, name string) (text string, empty bool) {
 	stream, err := s.js.Stream(ctx, name)
 	if err != nil {

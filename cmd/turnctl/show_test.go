@@ -15,27 +15,27 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-func TestShowTellsTheWholeLifeOfAnEndedTurn(t *testing.T) {
+func TestShowPrintsAllRecordsOfAnEndedTurn(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	d.publish(t, turnID("chat 1", "", "t1"), "Ada")
 
 	require.Equal(t, `turn t1 of chat chat 1, app default
-ended: its response is stored, and there will be no other
+ended: the response is stored and final
 
  workflow Hello
  agent Greeter
  tool greet
  effect idempotent
- owner desk-1, epoch 1
+ owner worker-1, epoch 1
  lease ONETURN_IN/1/1
  call id t1
  binding DIGEST
  key default.chat=201.0-t1.0
 
  seq time after record owner epoch details
- 1 TIME N ms tool_call desk-1 1 ONETURN_IN/1/1, NNN bytes
- 2 TIME N ms tool_response desk-1 1 NNN bytes
+ 1 TIME N ms tool_call worker-1 1 ONETURN_IN/1/1, NNN bytes
+ 2 TIME N ms tool_response worker-1 1 NNN bytes
 
 call: arguments of 14 bytes
 
@@ -58,9 +58,9 @@ response: ok, 1 attempt, tool N ms, claim to end N ms, payload of 25 bytes
 	}
 }
 
-func TestShowTellsThatAResponseCannotBeRead(t *testing.T) {
+func TestShowReportsAnUnreadableResponse(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	d.publish(t, turnID("chat 1", "", "t1"), "Ada")
 	l := decode[turnReport](t, d.Server, "show", "chat 1", "t1")
 	nc := d.Connect()
@@ -68,13 +68,13 @@ func TestShowTellsThatAResponseCannotBeRead(t *testing.T) {
 	require.NoError(t, err)
 	l = decode[turnReport](t, d.Server, "show", "chat 1", "t1")
 	require.True(t, l.Damaged)
-	require.Contains(t, l.Meaning, "cannot be read: readers are told state_corrupt")
+	require.Contains(t, l.Meaning, "unreadable: readers get state_corrupt")
 	require.NotContains(t, l.Meaning, "its response is stored, and")
 }
 
-func TestShowTellsARejectedTurnByItsVerdict(t *testing.T) {
+func TestShowPrintsTheVerdictOfARejectedTurn(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	d.publish(t, turnID("c", "run 7", "t"), []any{})
 	l := decode[turnReport](t, d.Server, "show", "c", "t", "--run", "run 7")
 	require.Equal(t, "validation_failed", l.Verdict)
@@ -83,15 +83,15 @@ func TestShowTellsARejectedTurnByItsVerdict(t *testing.T) {
 	require.Contains(t, ok(t, d.Server, "show", "c", "t", "--run", "run 7"), "response: error validation_failed")
 }
 
-func TestShowTellsWhoHoldsARunningTurn(t *testing.T) {
+func TestShowNamesTheOwnerOfARunningTurn(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newWorkerServer(t)
 	d.publish(t, turnID("c", "", "t"), "slow")
 	l := decode[turnReport](t, d.Server, "show", "c", "t")
 	require.Equal(t, stateRunning, l.State)
-	require.Equal(t, "desk-1", l.Owner)
+	require.Equal(t, "worker-1", l.Owner)
 	require.Equal(t, leaseThere, l.LeaseMessage)
-	require.Contains(t, l.Meaning, "worker desk-1 has claimed it")
+	require.Contains(t, l.Meaning, "worker worker-1 has claimed it")
 	require.Nil(t, l.Response)
 }
 
@@ -165,7 +165,7 @@ func TestShowNamesTheTurnsThatRanUnderTheSameKey(t *testing.T) {
 	require.Equal(t, again.String(), decode[turnReport](t, s, "show", "--key", l.Reuses[0]).Key)
 }
 
-func TestShowTellsWhatIsWrongWithADamagedRecord(t *testing.T) {
+func TestShowPrintsTheErrorOfADamagedRecord(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	key := subjects.TurnKey("default", "c", "", "t")
@@ -177,7 +177,7 @@ func TestShowTellsWhatIsWrongWithADamagedRecord(t *testing.T) {
 	l := decode[turnReport](t, s, "show", "c", "t")
 	require.True(t, l.Damaged)
 	for _, r := range l.Records {
-		require.Contains(t, r.Error, "its event cannot be read")
+		require.Contains(t, r.Error, "its event is unreadable")
 	}
 	require.Contains(t, ok(t, s, "ls"), "damaged: ")
 }
@@ -195,14 +195,14 @@ func TestShowNamesTheCommandThatFetchesALargePayload(t *testing.T) {
 	require.NotContains(t, ok(t, s, "show", "c", "t"), "fetch it")
 }
 
-func TestShowSaysWhatToCheckWhenNothingIsFound(t *testing.T) {
+func TestShowNamesWhatToCheckWhenNothingIsFound(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	code, stdout, stderr := turnctl(t, s, "show", "c", "t")
 	require.Equal(t, cli.Failed, code)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, "no record of turn t of chat c, app default\n")
-	require.Contains(t, stderr, "spelled as in the event?")
+	require.Contains(t, stderr, "spelled as in the event")
 	require.NotContains(t, stderr, "ONETURN_", "the streams are empty")
 	require.Contains(t, stderr, "retention")
 	js, err := jetstream.New(s.Connect())
@@ -228,7 +228,7 @@ func TestShowSaysWhatToCheckWhenNothingIsFound(t *testing.T) {
 	}
 	_, _, stderr = turnctl(t, s, "show", "c", "t", "--run", "8")
 	require.Contains(t, stderr, "no record of turn t of chat c, app default, run 8\n")
-	require.Contains(t, stderr, "the same chat and turn are there with --app acme, or with --app acme --run 'run 7'\n")
+	require.Contains(t, stderr, "the same chat and turn exist with --app acme, or with --app acme --run 'run 7'\n")
 
 	code, _, stderr = turnctl(t, s, "show", "c", "t", "--prefix", "other")
 	require.Equal(t, cli.Failed, code)

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// meaning says in a sentence what the state is worth.
+// meaning explains the state in a sentence.
 func (l *turnReport) meaning() string {
 	var text string
 	switch l.State {
 	case stateEnded:
-		text = "its response is stored, and there will be no other"
+		text = "the response is stored and final"
 		if l.Response == nil {
-			text = "its response is stored and cannot be read: readers are told state_corrupt, and there will be no other"
+			text = "the response is stored but unreadable: readers get state_corrupt"
 		}
 	case stateParked:
 		text = l.parkedMeaning()
@@ -34,17 +34,17 @@ func (l *turnReport) meaning() string {
 func (l *turnReport) parkedMeaning() string {
 	switch n := l.Questions.open(); {
 	case l.Woken:
-		return "no worker holds it, and what it waited for is stored: the message that brought it has it continued"
+		return "no worker runs it, and the answer is stored: the message of the answer resumes it"
 	case n > 1:
-		return fmt.Sprintf("it waits for the answers to %d questions, and no worker holds it", n)
+		return fmt.Sprintf("it waits for the answers to %d questions, and no worker runs it", n)
 	default:
-		return "it waits for an answer, and no worker holds it"
+		return "it waits for an answer, and no worker runs it"
 	}
 }
 
 func (l *turnReport) runningMeaning() string {
 	if n := l.Questions.open(); n > 0 && l.LeaseMessage != leaseGone {
-		return fmt.Sprintf("worker %s holds it, and it waits for the answer to %s", id(l.Owner), plural(n, "question"))
+		return fmt.Sprintf("worker %s runs it, and it waits for the answer to %s", id(l.Owner), plural(n, "question"))
 	}
 	owner := "a worker"
 	if l.Owner != "" {
@@ -52,15 +52,15 @@ func (l *turnReport) runningMeaning() string {
 	}
 	switch l.LeaseMessage {
 	case leaseThere:
-		return owner + " has claimed it and not finished; if that worker died, its message comes to another one after the ack wait"
+		return owner + " has claimed it and not finished; if that worker died, its message is redelivered to another one after the ack wait"
 	case leaseGone:
-		return owner + " has claimed it and not finished, and its message is gone from the stream: the next sweep has it ended, or turnctl repair does once the claim is two ack waits old"
+		return owner + " has claimed it and not finished, and its message is not in the stream any more: the next sweep ends it, or turnctl repair when the claim is two ack waits old"
 	default:
 		return owner + " has claimed it and not finished"
 	}
 }
 
-// text prints the life of a turn for people.
+// text prints the report for people.
 func (l *turnReport) text(w io.Writer) {
 	fmt.Fprintf(w, "turn %s of chat %s, app %s", id(l.Turn), id(l.Chat), id(l.App))
 	if l.Run != "" {
@@ -75,7 +75,7 @@ func (l *turnReport) text(w io.Writer) {
 	l.responseText(w)
 }
 
-// facts lists what is known about the turn as a whole.
+// facts lists the facts about the turn as a whole.
 func (l *turnReport) facts() [][]string {
 	var rows [][]string
 	add := func(name, value string) {

@@ -10,8 +10,8 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 )
 
-// Tables fit [width] columns: the widest of the cells that nobody copies are cut first, then the last
-// cell of a row goes on below itself. Columns that hold what the next command needs (ids, times) stay
+// Tables fit [width] columns: the widest of the cells that are not copied are cut first, then the last
+// cell of a row continues below itself. Columns that hold what the next command needs (ids, times) stay
 // whole, whatever it costs.
 
 const (
@@ -83,7 +83,7 @@ func tableRow(row []string, widths []int, indent int) string {
 	return strings.TrimRight(line, " ")
 }
 
-// shorten cuts text to n runes, the last of which then says so.
+// shorten cuts text to n runes; the last one is then an ellipsis.
 func shorten(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text

@@ -9,8 +9,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// whereReport says where a tool's code is. Text says it in words; the other fields depend on the
-// kind.
+// whereReport is the location of the code of a tool. Text is for people; the other fields depend on the kind.
 type whereReport struct {
 	Text     string `json:"text"`
 	File     string `json:"file,omitempty"` // python: relative to the folder
@@ -18,9 +17,9 @@ type whereReport struct {
 	Subject  string `json:"subject,omitempty"` // nats, agent
 	Service  string `json:"service,omitempty"`
 	Endpoint string `json:"endpoint,omitempty"`
-	Server   string `json:"server,omitempty"` // mcp: as the manifest calls it
+	Server   string `json:"server,omitempty"` // mcp: its name in the manifest
 	Command  string `json:"command,omitempty"`
-	Tool     string `json:"tool,omitempty"` // mcp: as the server calls it
+	Tool     string `json:"tool,omitempty"` // mcp: its name on the server
 	Digest   string `json:"digest,omitempty"`
 	Method   string `json:"method,omitempty"`
 	URL      string `json:"url,omitempty"` // without its query, which may hold a secret

@@ -15,11 +15,11 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// toolRow is what turnctl tools ls tells about one tool of one workflow. Its JSON shape is stable:
+// toolRow is one tool of one workflow, as turnctl tools ls lists it. Its JSON shape is stable:
 // fields are only added.
 type toolRow struct {
 	Workflow    string          `json:"workflow,omitempty"` // "" for a tool of the shared file
-	Agents      []string        `json:"agents"`             // that call it with what they put out
+	Agents      []string        `json:"agents"`             // that call it with their output
 	Tool        string          `json:"tool"`
 	Description string          `json:"description,omitempty"`
 	Kind        bindings.Kind   `json:"kind"`
@@ -33,7 +33,7 @@ type toolRow struct {
 	Cache       *cacheReport    `json:"cache"` // null without
 	Limits      *limitsReport   `json:"limits"`
 	Guards      []string        `json:"guards"`
-	Live        *liveReport     `json:"live,omitempty"` // with --live, of what is outside
+	Live        *liveReport     `json:"live,omitempty"` // with --live, of services and servers
 
 	binding *bindings.Binding
 }
@@ -56,7 +56,7 @@ type limitReport struct {
 	Burst       int   `json:"burst"`
 }
 
-// toolRows lists the tools of a set, by workflow and name, those for all workflows last.
+// toolRows lists the tools of a set by workflow and name, the tools for all workflows last.
 func toolRows(set *bindings.Set) []*toolRow {
 	type key struct{ workflow, tool string }
 	agents := map[key][]string{}
@@ -75,7 +75,7 @@ func toolRows(set *bindings.Set) []*toolRow {
 	return rows
 }
 
-// orLast sorts what has no name behind everything else.
+// orLast sorts an empty name after all others.
 func orLast(name string) string { return cmp.Or(name, "\U0010ffff") }
 
 // newToolRow describes a tool that agents call.
@@ -93,7 +93,7 @@ func newToolRow(b *bindings.Binding, agents []string) *toolRow {
 	}
 	for _, g := range b.Guards {
 		if list, ok := g.(guards.Allow); ok && !slices.ContainsFunc(agents, list.Names) {
-			continue // it lets them all pass
+			continue // it allows all of them
 		}
 		text := "guard"
 		if named, ok := g.(fmt.Stringer); ok {
@@ -108,7 +108,7 @@ func newLimit(l target.Limit) limitReport {
 	return limitReport{l.Concurrency, l.Rate.Calls, l.Rate.Per.Milliseconds(), l.Rate.Burst}
 }
 
-// inputOf is the schema of what a tool is given: its own, else that of its agent's model.
+// inputOf is the schema of the input of a tool, else of its agent's model.
 func inputOf(b *bindings.Binding) json.RawMessage {
 	switch {
 	case b.Input != nil:
@@ -127,7 +127,7 @@ func outputOf(b *bindings.Binding) json.RawMessage {
 	return b.Output.JSONSchema()
 }
 
-// toolsText prints tools: who, what and where in columns, the rules below.
+// toolsText prints tools: agents, name and place in columns, the rules below.
 func toolsText(w io.Writer, rows []*toolRow) {
 	if len(rows) == 0 {
 		fmt.Fprintln(w, "no tools")
@@ -152,7 +152,7 @@ func toolsText(w io.Writer, rows []*toolRow) {
 // longestAgents bounds the names of agents in a column, in characters.
 const longestAgents = 40
 
-// rules says by which rules the tool runs, and what it takes and gives.
+// rules describes the rules by which the tool runs, and its input and output.
 func (r *toolRow) rules() []string {
 	parts := []string{fmt.Sprintf("effect %s: %s", r.Effect, clean(r.EffectWhy, longestWhere)), plural(r.MaxAttempts, "attempt")}
 	if r.TimeoutMS > 0 {
@@ -184,10 +184,10 @@ func shortOf(schema json.RawMessage) string {
 	return inShort(schema)
 }
 
-// milli prints milliseconds with the units that they have: 5m, not 5m0s.
+// milli prints milliseconds without empty units: 5m, not 5m0s.
 func milli(n int64) string { return durationText(time.Duration(n) * time.Millisecond) }
 
-// durationText prints a duration with the units that it has: 168h, not 168h0m0s.
+// durationText prints a duration without empty units: 168h, not 168h0m0s.
 func durationText(d time.Duration) string {
 	text := d.String()
 	for _, empty := range []string{"m0s", "h0m"} {
@@ -220,7 +220,7 @@ func (l *limitsReport) text() string {
 func (l *limitReport) text(whose string) []string {
 	var parts []string
 	if l.Concurrency > 0 {
-		parts = append(parts, fmt.Sprintf("%d at once%s", l.Concurrency, whose))
+		parts = append(parts, fmt.Sprintf("%d at the same time%s", l.Concurrency, whose))
 	}
 	if l.Calls > 0 {
 		rate := fmt.Sprintf("%d/%s%s", l.Calls, per(l.PerMS), whose)

@@ -8,10 +8,10 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// shortSchema is what of a schema is told in a line, in characters.
+// shortSchema bounds the description of a schema in a line, in characters.
 const shortSchema = 120
 
-// inShort tells a JSON Schema in a line: {city: string, days?: integer}. What it cannot tell is
+// inShort describes a JSON Schema in a line: {city: string, days?: integer}. What it cannot describe is
 // "any".
 func inShort(schema json.RawMessage) string {
 	tree, err := events.Decode(schema)
@@ -22,7 +22,7 @@ func inShort(schema json.RawMessage) string {
 	return clean(shape(tree, deepest), shortSchema)
 }
 
-// shape tells the form of values that a schema describes, to a depth.
+// shape describes the values that a schema describes, to a depth.
 func shape(schema any, depth int) string {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -60,7 +60,7 @@ func shape(schema any, depth int) string {
 	return "any"
 }
 
-// ofType tells the form of values of one type.
+// ofType describes the values of one type.
 func ofType(name string, s map[string]any, depth int) string {
 	switch {
 	case name == "":
@@ -76,7 +76,7 @@ func ofType(name string, s map[string]any, depth int) string {
 	}
 }
 
-// fields tells the members of an object, those that may be absent with a question mark.
+// fields describes the members of an object, those that may be absent with a question mark.
 func fields(s map[string]any, depth int) string {
 	properties, _ := s["properties"].(map[string]any)
 	if len(properties) == 0 {
@@ -105,7 +105,7 @@ func fields(s map[string]any, depth int) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// oneOf tells the values of an enumeration, the first ones.
+// oneOf lists the first values of an enumeration.
 func oneOf(values []any) string {
 	const most = 5
 	var parts []string

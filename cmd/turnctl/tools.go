@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn/config"
 )
 
-// toolSettings say where tools are and how they are reached, as for the worker.
+// toolSettings locate tools and their servers, as for the worker.
 //
 //nolint:tagalign // the flag comes first and the help last, as in package config
 type toolSettings struct {
@@ -21,13 +21,13 @@ type toolSettings struct {
 	config.Output
 
 	Python  string   `flag:"python" example:"/usr/bin/python3.12" help:"Python interpreter of the tools, as for the worker. Without it the workflow's .venv, the folder's .venv, $VIRTUAL_ENV, then python3."`
-	ToolEnv []string `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that the worker lets Python tools see, as for the worker."`
+	ToolEnv []string `flag:"tool-env" example:"OPENAI_API_KEY,APP_*" help:"Environment variables that are passed to Python tools, as for the worker."`
 }
 
 func (a *app) tools() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tools",
-		Short: "List the tools of a folder of workflows, and pin those of MCP servers",
+		Short: "List the tools of a folder of workflows, and pin the tools of MCP servers",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return cli.Usagef("tools: ls or pin: see %s --help", c.CommandPath())
@@ -60,16 +60,16 @@ func (a *app) toolsLs() *cobra.Command {
 	return a.command(&cobra.Command{
 		Use:   "ls [DIR]",
 		Short: "List tools: kind, place, schema, effect, limits",
-		Long: `Ls lists the tools of a folder of workflows (default: workflows): who calls them, of which kind
-they are, where they run, and by which rules. Tools that the worker's program registers itself
-(Go) are shown where a manifest names them. It runs no tool and needs no server.
+		Long: `Ls lists the tools of a folder of workflows (default: workflows): their agents, kinds, places and rules.
+Tools that the worker's program registers (Go) are listed if a manifest names them. It runs no tool and
+needs no server.
 
-With --live it asks NATS services and MCP servers what they offer: the schemas, a version or
-digest, and the effect where the manifest trusts them. MCP servers that are commands are started
-for that. HTTP endpoints and models are not asked.
+With --live it asks NATS services and MCP servers for the schemas, a version or digest, and the effect
+if the manifest trusts it. MCP servers that are commands are started for that. HTTP endpoints and models
+are not asked.
 
-Exit code: 0 all is well, 1 a manifest has errors or something did not answer, 2 the folder cannot
-be read. Errors go to standard error.`,
+Exit code: 0 success, 1 a manifest has errors or something did not answer, 2 the folder cannot be
+read. Errors go to standard error.`,
 		Example: `  turnctl tools ls ./workflows
   turnctl tools ls ./workflows --live --nats nats://127.0.0.1:4222`,
 		Args: cli.Arguments(0, 1, "a folder"),
@@ -87,13 +87,13 @@ be read. Errors go to standard error.`,
 			return err
 		}
 		if errs := a.toolErrors(dirOf(args), set); missing+errs > 0 {
-			return cli.ErrTold
+			return cli.ErrReported
 		}
 		return nil
 	})
 }
 
-// toolErrors prints the errors of the manifests, which keep tools out of the list, and counts them.
+// toolErrors prints and counts the errors of the manifests: their tools are not listed.
 func (a *app) toolErrors(dir string, set *bindings.Set) (n int) {
 	const most = 10
 	causes := 0
@@ -112,7 +112,7 @@ func (a *app) toolErrors(dir string, set *bindings.Set) (n int) {
 	return n
 }
 
-// dirOf is the folder that a command line names.
+// dirOf is the folder of a command line.
 func dirOf(args []string) string {
 	if len(args) == 0 {
 		return "workflows"
@@ -120,7 +120,7 @@ func dirOf(args []string) string {
 	return args[0]
 }
 
-// allTools lists every tool of a set that can be called, those for all workflows last. They name no
+// allTools lists every tool of a set that can be called, the tools for all workflows last. The bindings have no
 // agent.
 func allTools(set *bindings.Set) []*bindings.Binding {
 	var all []*bindings.Binding

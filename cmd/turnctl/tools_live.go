@@ -20,24 +20,24 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// liveReport is what a service or a server has said about a tool.
+// liveReport is the description of a tool by its service or server.
 type liveReport struct {
 	Reached     bool            `json:"reached"`
 	Error       string          `json:"error,omitempty"` // why not
 	Description string          `json:"description,omitempty"`
 	Version     string          `json:"version,omitempty"` // of a service; the digest of an MCP tool
-	Effect      string          `json:"effect,omitempty"`  // where the manifest trusts it
+	Effect      string          `json:"effect,omitempty"`  // if the manifest trusts it
 	Input       json.RawMessage `json:"input"`
 	Output      json.RawMessage `json:"output"`
 	Unchecked   []string        `json:"unchecked,omitempty"` // rules of the schemas that only the service or server checks
 }
 
-// text is what is said, in lines.
+// text is the description, in lines.
 func (l *liveReport) text() []string {
 	if !l.Reached {
 		return []string{"cannot be called now: " + clean(l.Error, 500)}
 	}
-	parts := []string{"it is there"}
+	parts := []string{"available"}
 	if l.Version != "" {
 		parts = append(parts, "version "+clean(l.Version, longestWhere))
 	}
@@ -78,13 +78,12 @@ func overNATS(b *bindings.Binding) bool {
 type box struct {
 	*toolbox.Toolbox
 
-	unreached  error // why there is no connection to NATS, where one is needed
+	unreached  error // why there is no connection to NATS, if one is needed
 	disconnect func()
 	logger     *slog.Logger
 }
 
-// newBox makes what finds the tools of a folder, with a connection to NATS where one of the
-// bindings needs it.
+// newBox makes the toolbox of a folder, with a connection to NATS if one of the bindings needs it.
 func (a *app) newBox(dir string, cfg *toolSettings, all []*bindings.Binding) *box {
 	logger := config.Logger(cfg.LogLevel, cfg.LogsAsJSON, a.stderr)
 	b := &box{logger: logger, disconnect: func() {}}
@@ -111,11 +110,11 @@ func (b *box) find(binding *bindings.Binding) (tools.Invoker, error) {
 }
 
 func (b *box) close() {
-	const patience = 5 * time.Second
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	const closeTimeout = 5 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := b.Close(ctx); err != nil {
-		b.logger.Warn("tools did not end in time", "err", err)
+		b.logger.Warn("tools did not stop in time", "err", err)
 	}
 	b.disconnect()
 }
@@ -139,16 +138,16 @@ func (a *app) live(ctx context.Context, dir string, cfg *liveSettings, rows []*t
 	defer b.close()
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
-	var asking sync.WaitGroup
+	var describing sync.WaitGroup
 	places := make(chan struct{}, maxConcurrent)
 	for _, r := range ask {
 		places <- struct{}{}
-		asking.Go(func() {
+		describing.Go(func() {
 			defer func() { <-places }()
 			r.Live = b.describe(ctx, r.binding)
 		})
 	}
-	asking.Wait()
+	describing.Wait()
 	for _, r := range ask {
 		if !r.Live.Reached {
 			missing++
@@ -157,7 +156,7 @@ func (a *app) live(ctx context.Context, dir string, cfg *liveSettings, rows []*t
 	return missing
 }
 
-// maxUnchecked bounds how much is told of rules that are not checked, in bytes.
+// maxUnchecked bounds the list of rules that are not checked, in bytes.
 const maxUnchecked = 2000
 
 // maxConcurrent bounds how many tools are asked at the same time.
@@ -170,18 +169,19 @@ func (b *box) describe(ctx context.Context, binding *bindings.Binding) *liveRepo
 	}
 	d, ok := tool.(tools.Describer)
 	if !ok {
-		return &liveReport{Error: fmt.Sprintf("a %s tool cannot tell what it is", binding.Kind)}
+		return &liveReport{Error: fmt.Sprintf("%s tools do not describe themselves", binding.Kind)}
 	}
-	said, err := d.Describe(ctx)
+	description, err := d.Describe(ctx)
 	if err != nil {
 		return &liveReport{Error: messageOf(err)}
 	}
 	return &liveReport{
-		Reached: true, Description: said.Text, Version: said.Version, Effect: said.Effect, Input: said.Input, Output: said.Output, Unchecked: said.Unchecked,
+		Reached: true, Description: description.Text, Version: description.Version, Effect: description.Effect,
+		Input: description.Input, Output: description.Output, Unchecked: description.Unchecked,
 	}
 }
 
-// messageOf is an error in the words of its message alone.
+// messageOf is the message of a coded error, without its code and operation.
 func messageOf(err error) string {
 	var coded *events.Error
 	if errors.As(err, &coded) && coded.Msg != "" {
@@ -190,7 +190,7 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-// checkLive adds to a report the tools that services and servers do not have.
+// checkLive adds the tools to a report that services and servers do not have.
 func (a *app) checkLive(ctx context.Context, dir string, set *bindings.Set, cfg *checkSettings, r *report) {
 	rows := toolRows(set)
 	a.live(ctx, dir, &cfg.liveSettings, rows)
@@ -198,10 +198,10 @@ func (a *app) checkLive(ctx context.Context, dir string, set *bindings.Set, cfg 
 		if row.Live == nil || row.Live.Reached && len(row.Live.Unchecked) == 0 {
 			continue
 		}
-		found := finding(bindings.SeverityWarning, row.Workflow, "tool_not_there", "start it, or correct what the manifest says of it",
+		found := finding(bindings.SeverityWarning, row.Workflow, "tool_not_there", "start it, or correct it in the manifest",
 			"tool %s cannot be called now (%s): %s", row.Tool, row.Where.Text, row.Live.Error)
 		if row.Live.Reached {
-			found = finding(bindings.SeverityInfo, row.Workflow, "schema_unchecked", "nothing has to be done: what is called checks them itself",
+			found = finding(bindings.SeverityInfo, row.Workflow, "schema_unchecked", "no action needed: the service or server checks them",
 				"tool %s has rules in its schemas that cannot be checked before the call: %s", row.Tool, clean(strings.Join(row.Live.Unchecked, "; "), maxUnchecked))
 		}
 		into := &r.Diagnostics

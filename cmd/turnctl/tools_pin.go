@@ -17,8 +17,8 @@ type pin struct {
 	Workflow string `json:"workflow,omitempty"` // "" for a tool of the shared file
 	Tool     string `json:"tool"`
 	Server   string `json:"server"`
-	Digest   string `json:"digest"`           // as the server has it now
-	Pinned   string `json:"pinned,omitempty"` // as the manifest has it
+	Digest   string `json:"digest"`           // of the server now
+	Pinned   string `json:"pinned,omitempty"` // in the manifest
 	Error    string `json:"error,omitempty"`  // why there is no digest
 }
 
@@ -28,11 +28,11 @@ func (a *app) toolsPin() *cobra.Command {
 		Use:   "pin [DIR]",
 		Short: "Print the digests of the tools of MCP servers, for manifests",
 		Long: `Pin asks the MCP servers of a folder of workflows (default: workflows) for their tools, and prints
-for each tool the line for its manifest, below mcp:. A tool with a digest is refused once the server
-describes it in another way: its name, its schemas or its annotations. Look at what has changed
-before you pin it anew. Servers that are commands are started for that.
+for each tool the line for its manifest, below mcp:. A tool with a digest is refused when the server
+changes its description: the name, the schemas or the annotations. Review the change, then pin again.
+Servers that are commands are started for that.
 
-Exit code: 0 every tool is pinned as it is, 1 a digest is missing or differs, or a server did not
+Exit code: 0 all digests match, 1 a digest is missing or differs, or a server did not
 answer, 2 the folder cannot be read.`,
 		Example: "  turnctl tools pin ./workflows",
 		Args:    cli.Arguments(0, 1, "a folder"),
@@ -54,13 +54,13 @@ answer, 2 the folder cannot be read.`,
 			return err
 		}
 		if !good {
-			return cli.ErrTold
+			return cli.ErrReported
 		}
 		return nil
 	})
 }
 
-// unpinned is a binding whose tool is described whatever its manifest has pinned.
+// unpinned is a binding without the digest of its manifest, so that its tool is described in any case.
 func unpinned(b *bindings.Binding) *bindings.Binding {
 	t, ok := b.Target.(*target.MCP)
 	if !ok {
@@ -91,16 +91,16 @@ func pinsText(w io.Writer, pins []pin) {
 		fmt.Fprintln(w, "no tools of MCP servers")
 	}
 	for _, p := range pins {
-		verdict := "not pinned"
+		state := "not pinned"
 		switch {
 		case p.Error != "":
-			verdict = "cannot be asked"
+			state = "no description"
 		case p.Pinned == p.Digest:
-			verdict = "pinned as it is"
+			state = "pinned, unchanged"
 		case p.Pinned != "":
-			verdict = "it has changed since it was pinned"
+			state = "changed since it was pinned"
 		}
-		fmt.Fprintf(w, "%s/%s, server %s: %s\n", id(p.Workflow), id(p.Tool), id(p.Server), verdict)
+		fmt.Fprintf(w, "%s/%s, server %s: %s\n", id(p.Workflow), id(p.Tool), id(p.Server), state)
 		if p.Error != "" {
 			fmt.Fprintln(w, wrap(clean(p.Error, 500), 4))
 			continue

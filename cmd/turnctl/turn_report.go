@@ -20,14 +20,14 @@ const (
 	stateEnded     = "ended"
 )
 
-// What is known about the message that a running turn is owned under.
+// States of the message that the lease of a running turn is for.
 const (
 	leaseThere   = "there"
 	leaseGone    = "gone"
 	leaseUnknown = "unknown"
 )
 
-// turnReport is all that turnctl show tells about a turn.
+// turnReport is the output of turnctl show: one turn with all its records.
 type turnReport struct {
 	Key          string       `json:"key"`
 	App          string       `json:"app_id"`
@@ -47,14 +47,14 @@ type turnReport struct {
 	Lease        string       `json:"lease,omitempty"`         // of the newest epoch: stream/sequence/delivery
 	LeaseMessage string       `json:"lease_message,omitempty"` // of a running turn: there, gone, unknown
 	Verdict      string       `json:"verdict,omitempty"`       // why the turn was rejected before its tool
-	CancelReason string       `json:"cancel_reason,omitempty"` // that the cancel request names
+	CancelReason string       `json:"cancel_reason,omitempty"` // of the cancel request
 	Binding      string       `json:"binding,omitempty"`       // digest of the manifests that bound the tool
 	Fingerprint  string       `json:"fingerprint,omitempty"`
 	Trace        string       `json:"traceparent,omitempty"`
-	Reuses       []string     `json:"reuses,omitempty"` // keys of turns that ran under its turn key with other data
+	Reuses       []string     `json:"reuses,omitempty"` // keys of turns that reused its turn key with other data
 	Call         *callFacts   `json:"call"`
-	Questions    questions    `json:"questions,omitempty"` // that the tool has asked people, in order
-	Woken        bool         `json:"woken,omitempty"`     // parked, and what it waits for is stored
+	Questions    questions    `json:"questions,omitempty"` // of the tool to people, in order
+	Woken        bool         `json:"woken,omitempty"`     // parked, and its answer is stored
 	Response     *answerFacts `json:"response"`
 	Records      []recordFact `json:"records"`
 
@@ -62,14 +62,14 @@ type turnReport struct {
 	blobs      string // bucket of values that records only refer to
 }
 
-// callFacts is what the tool_call event says.
+// callFacts are details of the tool_call event.
 type callFacts struct {
 	ArgsBytes int             `json:"args_bytes"`
-	ArgsBlob  string          `json:"args_blob,omitempty"` // object that holds them, when they are large
+	ArgsBlob  string          `json:"args_blob,omitempty"` // object with them, if they are large
 	Args      json.RawMessage `json:"args,omitempty"`      // with --payload
 }
 
-// answerFacts is what the tool_response event says.
+// answerFacts are details of the tool_response event.
 type answerFacts struct {
 	Status       string          `json:"status"`
 	Success      bool            `json:"success"`
@@ -103,7 +103,7 @@ type recordFact struct {
 	Error   string    `json:"error,omitempty"` // what is wrong with the record
 }
 
-// newTurnReport reads the records of a turn. What cannot be read is told, and the rest still shown.
+// newTurnReport reads the records of a turn. Unreadable records are reported, and the others still shown.
 func newTurnReport(t *idempotency.Turn, payload bool) *turnReport {
 	l := &turnReport{Key: t.Key.String(), journalKey: t.Key, Epoch: t.Epoch, Lease: t.Lease.String(), State: stateOf(t), Records: []recordFact{}}
 	l.App, l.Chat, l.Turn = shown(t.Key.App), shown(t.Key.Chat), shown(t.Key.Turn)
@@ -134,7 +134,7 @@ func newTurnReport(t *idempotency.Turn, payload bool) *turnReport {
 	return l
 }
 
-// shown is the id of a token, or the token where it cannot be turned back.
+// shown is the id of a token, or the token if it cannot be decoded.
 func shown(token string) string {
 	text, _, err := subjects.Untoken(token)
 	if err != nil {
@@ -170,7 +170,7 @@ func newRecordFact(r *idempotency.Record, first time.Time) recordFact {
 	if k, ok := subjects.ParseKey(r.Key); ok {
 		f.Kind, f.ID, f.Private = k.Kind, k.ID, k.Private
 	} else {
-		f.Error = "its key is none of the journal's"
+		f.Error = "its key is not a journal key"
 	}
 	if r.Err != nil {
 		f.Error = r.Err.Error()
@@ -180,7 +180,7 @@ func newRecordFact(r *idempotency.Record, first time.Time) recordFact {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// claim takes over what the tool_call record says.
+// claim adds the tool_call record.
 func (l *turnReport) claim(r *idempotency.Record, fact *recordFact, payload bool) {
 	m := r.Meta
 	if l.Owner == "" {
@@ -201,7 +201,7 @@ func (l *turnReport) claim(r *idempotency.Record, fact *recordFact, payload bool
 	l.Call = facts
 }
 
-// respond takes over what the tool_response record says.
+// respond adds the tool_response record.
 func (l *turnReport) respond(t *idempotency.Turn, r *idempotency.Record, fact *recordFact, payload bool) {
 	var e events.ToolResponse
 	if !read(r, fact, events.KindToolResponse, &e) {
@@ -222,7 +222,7 @@ func (l *turnReport) respond(t *idempotency.Turn, r *idempotency.Record, fact *r
 	l.Response = facts
 }
 
-// cancel takes over the ids of the cancel record: it may be all there is.
+// cancel adds the cancel record, which may be the only one with ids.
 func (l *turnReport) cancel(r *idempotency.Record, fact *recordFact) {
 	var e events.ToolCallCancel
 	if read(r, fact, events.KindToolCallCancel, &e) {
@@ -232,12 +232,12 @@ func (l *turnReport) cancel(r *idempotency.Record, fact *recordFact) {
 	}
 }
 
-// identify takes over the ids of an event; the key has tokens of them only.
+// identify sets the ids from an event; the key has only tokens of them.
 func (l *turnReport) identify(app, chat, run, turn string) {
 	l.App, l.Chat, l.Run, l.Turn = cmp.Or(app, l.App), cmp.Or(chat, l.Chat), run, cmp.Or(turn, l.Turn)
 }
 
-// read decodes the event of a record, or notes in fact why it cannot.
+// read decodes the event of a record, or adds the error to fact.
 func read(r *idempotency.Record, fact *recordFact, kind string, event any) bool {
 	body, err := events.Parse(r.Data)
 	if err == nil && body.Kind != kind {
@@ -252,7 +252,7 @@ func read(r *idempotency.Record, fact *recordFact, kind string, event any) bool 
 	if fact.Error != "" {
 		fact.Error += "; "
 	}
-	fact.Error += fmt.Sprintf("its event cannot be read: %v", err)
+	fact.Error += fmt.Sprintf("its event is unreadable: %v", err)
 	return false
 }
 

@@ -25,9 +25,9 @@ const (
 // Columns is how wide text for people is at most, where it can be broken: help and tables.
 const Columns = 100
 
-// ErrTold ends a command whose output has said already what is wrong: it exits with [Failed],
+// ErrReported ends a command whose output has said already what is wrong: it exits with [Failed],
 // and nothing more is printed.
-var ErrTold = errors.New("what is wrong was told")
+var ErrReported = errors.New("what is wrong was told")
 
 // Lookup reads the environment as [os.LookupEnv] does.
 type Lookup = func(name string) (string, bool)
@@ -84,7 +84,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) int {
 	if err == nil {
 		return OK
 	}
-	if errors.Is(err, ErrTold) {
+	if errors.Is(err, ErrReported) {
 		return Failed
 	}
 	for _, one := range each(err) {
