@@ -20,7 +20,7 @@ func TestSmallerOfTheLastTwoAckWaitsCounts(t *testing.T) {
 		{time.Minute, time.Minute},
 		{0, time.Minute}, // a consumer always has one
 	} {
-		in.learn(jetstream.ConsumerConfig{AckWait: step.read})
-		require.Equal(t, step.counts, in.wait())
+		in.setConfig(jetstream.ConsumerConfig{AckWait: step.read})
+		require.Equal(t, step.counts, in.ackWait())
 	}
 }

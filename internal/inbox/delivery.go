@@ -17,8 +17,8 @@ import (
 // whole ack wait, so that it may have given the message to another worker.
 var ErrLeaseLost = errors.New("the lease of the message is lost")
 
-// Delivery is a message in the hands of this process, from one delivery of it to the next that
-// another process gets. Exactly one of Ack, Nak and Leave settles it.
+// Delivery is a message that this process owns, from one delivery of it to the next one to
+// another process. Exactly one of Ack, Nak and Leave settles it.
 type Delivery struct {
 	Msg       *nats.Msg
 	Stream    string
@@ -32,11 +32,12 @@ type Delivery struct {
 	reply atomic.Pointer[string] // of the newest delivery of the message to this process
 
 	// Guarded by in.mu.
-	begun   bool // a handler has it
-	away    bool // takes no slot
-	wasAway bool
+	begun       bool // by a handler
+	returned    bool // the handler has
+	released    bool // takes no slot
+	wasReleased bool
 
-	held   context.Context //nolint:containedctx // the life of the delivery
+	held   context.Context //nolint:containedctx // ends with the lease
 	cancel context.CancelCauseFunc
 }
 
@@ -46,13 +47,13 @@ func (d *Delivery) Held() context.Context { return d.held }
 // Fresh reports whether the message was received or kept in progress within half the ack
 // wait. An older delivery must not claim anything: this process may have been paused.
 func (d *Delivery) Fresh() bool {
-	return d.held.Err() == nil && d.own.Fresh(d.in.now(), d.in.wait())
+	return d.held.Err() == nil && d.own.Fresh(d.in.now(), d.in.ackWait())
 }
 
 // AckWait is how long the server waits for a heartbeat of the delivery, as its consumer was read last.
-func (d *Delivery) AckWait() time.Duration { return d.in.wait() }
+func (d *Delivery) AckWait() time.Duration { return d.in.ackWait() }
 
-// What settles a message, or keeps it.
+// Acknowledgements of a message.
 const (
 	ackBody      = "+ACK"
 	progressBody = "+WPI"
@@ -60,19 +61,19 @@ const (
 )
 
 // Ack removes the message from the queue. The acknowledgement is not confirmed: if it gets
-// lost, the message comes back and the journal knows that it is done.
+// lost, the message is redelivered and the journal knows that it is done.
 func (d *Delivery) Ack() { d.settle(ackBody) }
 
-// Nak gives the message back, to be delivered to any worker after the delay. A delivery that is lost
-// is left instead: the server takes a nak of any delivery, and would deliver a message again that
+// Nak returns the message to the queue, to be delivered to any worker after the delay. A delivery that is lost
+// is left instead: the server accepts a nak of any delivery, and would redeliver a message that
 // another worker owns.
 func (d *Delivery) Nak(delay time.Duration) {
-	if d.own.Lost(d.in.now(), d.in.wait()) {
-		d.in.o.Logger.Debug("a message is not given back: its lease is lost", "seq", d.Seq)
+	if d.own.Lost(d.in.now(), d.in.ackWait()) {
+		d.in.o.Logger.Debug("message not nak'ed: its lease is lost", "seq", d.Seq)
 		d.Leave()
 		return
 	}
-	if d.rest(delay) {
+	if d.delayNak(delay) {
 		return
 	}
 	body := nakBody
@@ -82,13 +83,13 @@ func (d *Delivery) Nak(delay time.Duration) {
 	d.settle(body)
 }
 
-// Leave does nothing: the message comes back when its ack wait lapses.
+// Leave does nothing: the message is redelivered when its ack wait expires.
 func (d *Delivery) Leave() { d.settle("") }
 
 func (d *Delivery) settle(body string) {
 	if body != "" {
 		if err := d.in.link.Publish(*d.reply.Load(), []byte(body)); err != nil {
-			d.in.o.Logger.Debug("a message could not be settled; it comes back", "seq", d.Seq, "err", err)
+			d.in.o.Logger.Debug("message not settled; it will be redelivered", "seq", d.Seq, "err", err)
 		}
 	}
 	d.cancel(nil)
@@ -96,9 +97,9 @@ func (d *Delivery) settle(body string) {
 }
 
 // Refresh sends a heartbeat immediately. It is not confirmed, and does not extend the lease on this side. While the
-// connection is away nothing is sent: it would arrive when another worker may own the message.
+// connection is lost nothing is sent: it would arrive when another worker may own the message.
 func (d *Delivery) Refresh() {
-	if !d.in.link.IsConnected() || d.own.Lost(d.in.now(), d.in.wait()) {
+	if !d.in.link.IsConnected() || d.own.Lost(d.in.now(), d.in.ackWait()) {
 		return
 	}
 	if err := d.progress(); err != nil {
@@ -117,8 +118,8 @@ func (d *Delivery) progress() error {
 	return nil
 }
 
-// again has the run of a message own the newer delivery that this process was given, and that was sent
-// after a time.
+// again renews the lease of a message by a newer delivery of it to this process, which was sent after a time. in.mu
+// is held.
 func (d *Delivery) again(reply string, since time.Duration) {
 	d.reply.Store(&reply)
 	d.own.Receive(since)

@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
-func TestDrainGivesBufferedMessagesBackThoughEverySlotIsTaken(t *testing.T) {
+func TestDrainNaksBufferedMessagesThoughEverySlotIsTaken(t *testing.T) {
 	t.Parallel()
 	const slots = 3
 	s := oneturntest.NewServer(t)

@@ -12,27 +12,27 @@ const reread = time.Minute
 // beatsAWait is how many heartbeats are sent in an ack wait.
 const beatsAWait = 3
 
-// wait is the ack wait that counts: the smaller one of the last two that were read, so that
+// ackWait is the effective ack wait: the smaller one of the last two that were read, so that
 // heartbeats are early enough while a change of it is under way.
-func (in *Inbox) wait() time.Duration {
-	return time.Duration(min(in.waits[0].Load(), in.waits[1].Load()))
+func (in *Inbox) ackWait() time.Duration {
+	return time.Duration(min(in.ackWaits[0].Load(), in.ackWaits[1].Load()))
 }
 
-// learn notes the configuration as the consumer has it now.
-func (in *Inbox) learn(c jetstream.ConsumerConfig) {
+// setConfig records the configuration that the consumer has now.
+func (in *Inbox) setConfig(c jetstream.ConsumerConfig) {
 	if in.o.OnConfig != nil {
 		in.o.OnConfig(c)
 	}
-	before, wait := in.wait(), c.AckWait
+	before, wait := in.ackWait(), c.AckWait
 	if wait <= 0 {
 		return
 	}
-	in.waits[0].Store(in.waits[1].Load())
-	in.waits[1].Store(int64(wait))
+	in.ackWaits[0].Store(in.ackWaits[1].Load())
+	in.ackWaits[1].Store(int64(wait))
 	if wait < before {
-		in.o.Logger.Warn("the ack wait of the consumer was lowered under running workers; heartbeats follow", "consumer", in.o.Consumer, "before", before, "ack_wait", wait)
+		in.o.Logger.Warn("the ack wait of the consumer was lowered while workers run; heartbeats follow", "consumer", in.o.Consumer, "before", before, "ack_wait", wait)
 		select {
-		case in.hurry <- struct{}{}:
+		case in.beatNow <- struct{}{}:
 		default:
 		}
 	}
@@ -40,25 +40,25 @@ func (in *Inbox) learn(c jetstream.ConsumerConfig) {
 
 // beats sends heartbeats every third of the ack wait until done.
 func (in *Inbox) beats(done <-chan struct{}) {
-	timer := time.NewTimer(in.wait() / beatsAWait)
+	timer := time.NewTimer(in.ackWait() / beatsAWait)
 	defer timer.Stop()
 	for {
 		select {
 		case <-done:
 			return
-		case <-in.hurry:
+		case <-in.beatNow:
 		case <-timer.C:
 		}
 		in.keepAlive()
-		timer.Reset(in.wait() / beatsAWait)
+		timer.Reset(in.ackWait() / beatsAWait)
 	}
 }
 
 // keepAlive sends a heartbeat for every message that was not just received: one that is younger
 // than an eighth of the ack wait has time until the next round. They count from when they were
-// sent, once the server has answered: a link that is stalled takes everything and delivers nothing.
+// sent, once the server has answered: a link that is stalled accepts everything and delivers nothing.
 func (in *Inbox) keepAlive() {
-	sent, wait := in.now(), in.wait()
+	sent, wait := in.now(), in.ackWait()
 	in.mu.Lock()
 	due := make([]*Delivery, 0, len(in.held))
 	for _, d := range in.held {
@@ -72,7 +72,7 @@ func (in *Inbox) keepAlive() {
 	}
 	for _, d := range due {
 		if err := d.progress(); err != nil {
-			in.o.Logger.Debug("a heartbeat could not be sent; it is tried again", "seq", d.Seq, "err", err)
+			in.o.Logger.Debug("heartbeat not sent; it is retried", "seq", d.Seq, "err", err)
 			return
 		}
 	}
@@ -85,27 +85,27 @@ func (in *Inbox) keepAlive() {
 	}
 }
 
-// lapses ends the lease of every delivery that is lost, until done. It sends nothing, so that no
-// connection can hold it up.
-func (in *Inbox) lapses(done <-chan struct{}) {
+// expireLoop ends the lease of every delivery that is lost, until done. It sends nothing, so that no
+// connection can block it.
+func (in *Inbox) expireLoop(done <-chan struct{}) {
 	for {
-		timer := time.NewTimer(in.wait() / 8)
+		timer := time.NewTimer(in.ackWait() / 8)
 		select {
 		case <-done:
 			timer.Stop()
 			return
 		case <-timer.C:
-			in.lapse()
+			in.expireLeases()
 		}
 	}
 }
 
-// lapse ends the leases that are lost now. A delivery that no handler has begun is forgotten: the
-// message is welcome when it is delivered again.
-func (in *Inbox) lapse() {
+// expireLeases ends the leases that are lost now. A delivery that no handler has begun is forgotten: the
+// message is handled when it is delivered again.
+func (in *Inbox) expireLeases() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	now, wait := in.now(), in.wait()
+	now, wait := in.now(), in.ackWait()
 	for _, d := range in.held {
 		if d.own.Lost(now, wait) {
 			d.cancel(ErrLeaseLost)

@@ -142,7 +142,7 @@ func TestMessageThatIsHandledForLongIsDeliveredOnce(t *testing.T) {
 	require.Equal(t, int32(3), handled.Load())
 }
 
-func TestSlowHandlersHoardNothing(t *testing.T) {
+func TestSlowHandlersHoldNoMessagesInReserve(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	stream := queue(t, s, 4)
@@ -162,7 +162,7 @@ func TestSlowHandlersHoardNothing(t *testing.T) {
 	empty(t, stream)
 }
 
-func TestDrainGivesBackWhatNobodyHasBegunAndStopsWhatTakesTooLong(t *testing.T) {
+func TestDrainNaksWhatHasNotBegunAndStopsWhatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	queue(t, s, 1)
@@ -209,7 +209,7 @@ func TestRedeliveryOfAMessageThatStillRunsHereIsLeftAlone(t *testing.T) {
 		},
 	})
 	require.Eventually(t, func() bool { return handled.Load() == 1 }, 10*time.Second, time.Millisecond)
-	// A nak by somebody else makes the server deliver it again at once.
+	// A nak by another client makes the server redeliver it immediately.
 	require.NoError(t, nc.Publish(fmt.Sprintf("$JS.ACK.W.c.1.1.1.%d.0", time.Now().UnixNano()), []byte("-NAK")))
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "left alone") }, 10*time.Second, time.Millisecond)
 	close(release)
@@ -218,7 +218,7 @@ func TestRedeliveryOfAMessageThatStillRunsHereIsLeftAlone(t *testing.T) {
 }
 
 // F10: see docs/faults.md.
-func TestConsumptionGoesOnAfterTheServerCameBack(t *testing.T) {
+func TestConsumptionResumesAfterAServerRestart(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
 	serve := func(listen string) *embedded.Server {
@@ -250,7 +250,7 @@ func TestConsumptionGoesOnAfterTheServerCameBack(t *testing.T) {
 	require.NoError(t, in.stop())
 }
 
-func TestLeaseIsLostWhenNoSignOfLifeCanBeSent(t *testing.T) {
+func TestLeaseIsLostWhenNoHeartbeatCanBeSent(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	queue(t, s, 1)
@@ -278,7 +278,7 @@ func TestHandlerThatOutlivesTheDrainLosesItsLease(t *testing.T) {
 		Slots: 1, SoftStop: time.Millisecond, HardStop: time.Millisecond,
 		Handle: func(_ context.Context, d *inbox.Delivery) {
 			close(began)
-			<-d.Held().Done() // deaf to the end of its own context
+			<-d.Held().Done() // ignores the end of its context
 			lost <- context.Cause(d.Held())
 			d.Leave()
 		},
@@ -288,7 +288,7 @@ func TestHandlerThatOutlivesTheDrainLosesItsLease(t *testing.T) {
 	require.ErrorIs(t, <-lost, inbox.ErrLeaseLost)
 }
 
-func TestMissingConsumerIsAnErrorThatNameTheFix(t *testing.T) {
+func TestMissingConsumerIsAnErrorThatNamesTheFix(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	in, err := inbox.New(s.Connect(), inbox.Options{Stream: "W", Consumer: "c", Slots: 1, AckWait: ackWait})
@@ -299,8 +299,8 @@ func TestMissingConsumerIsAnErrorThatNameTheFix(t *testing.T) {
 }
 
 // With every slot taken the server holds no pull that it could answer with the end of the
-// consumer: all that the inbox hears of is that nobody serves its next one.
-func TestConsumerThatVanishesWhileEverySlotIsTakenIsMissed(t *testing.T) {
+// consumer: the inbox only gets "no responders" for its next one.
+func TestConsumerThatVanishesWhileEverySlotIsTakenIsDetected(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	queue(t, s, 1)
@@ -325,6 +325,6 @@ func TestConsumerThatVanishesWhileEverySlotIsTakenIsMissed(t *testing.T) {
 	case err = <-done:
 		require.ErrorIs(t, err, inbox.ErrGone)
 	case <-time.After(20 * time.Second):
-		require.Fail(t, "the inbox goes on without its consumer")
+		require.Fail(t, "the inbox continues without its consumer")
 	}
 }

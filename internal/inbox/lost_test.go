@@ -53,7 +53,7 @@ func owner(t *testing.T, s *oneturntest.Server) (jetstream.Consumer, jetstream.M
 	return c, m
 }
 
-// requireKept requires that nobody is given the message that its owner keeps in progress.
+// requireKept requires that the message which its owner keeps in progress is not delivered again.
 func requireKept(t *testing.T, c jetstream.Consumer, m jetstream.Msg) {
 	t.Helper()
 	for range 4 {
@@ -100,7 +100,7 @@ func TestNakOfALostDeliveryTakesNothingFromItsOwner(t *testing.T) {
 	}
 }
 
-// F03: see docs/faults.md. The worker comes back and goes on with heartbeats, but not for what it has lost: should the new
+// F03: see docs/faults.md. The worker continues with heartbeats, but not for what it has lost: should the new
 // owner die, the message has to come again.
 func TestLostDeliveryIsNotKeptFromComingAgain(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestLostDeliveryIsNotKeptFromComingAgain(t *testing.T) {
 	}
 }
 
-func TestBufferedMessageThatWasLostIsHandledWhenItComesAgain(t *testing.T) {
+func TestBufferedMessageThatWasLostIsHandledWhenItIsRedelivered(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	stream := queue(t, s, 40) // handled fast, so that messages are pulled ahead
@@ -168,7 +168,7 @@ func TestBufferedMessageThatWasLostIsHandledWhenItComesAgain(t *testing.T) {
 }
 
 // A run whose lease lapsed while the server was away owns the message again when it is delivered to
-// the same worker: nobody else has it.
+// the same worker: no other one has it.
 func TestRunOwnsTheMessageThatIsDeliveredToItsWorkerAgain(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
@@ -225,6 +225,32 @@ func TestHeartbeatsFollowAnAckWaitThatWasLowered(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Next(jetstream.FetchMaxWait(4 * ackWait))
 	require.ErrorIs(t, err, nats.ErrTimeout, "it was delivered again")
+	close(release)
+	empty(t, stream)
+}
+
+func TestAckWaitThatWasLoweredWhileTheConnectionWasLostIsReadAfterTheReconnect(t *testing.T) {
+	t.Parallel()
+	s := oneturntest.NewServer(t)
+	stream := queue(t, s, 0)
+	js, err := jetstream.New(s.Connect())
+	require.NoError(t, err)
+	change(t, js, func(c *jetstream.ConsumerConfig) { c.AckWait = 30 * time.Second })
+	proxy, nc := behindProxy(t, s)
+	began, release := make(chan *inbox.Delivery, 1), make(chan struct{})
+	run(t, nc, inbox.Options{AckWait: 30 * time.Second, Reread: time.Hour, Slots: 4, Handle: func(_ context.Context, d *inbox.Delivery) {
+		began <- d
+		<-release
+		d.Ack()
+	}})
+	put(t, js, 1)
+	d := <-began
+	proxy.Refuse(true)
+	proxy.Reset()
+	require.Eventually(t, func() bool { return !nc.IsConnected() }, 10*time.Second, time.Millisecond)
+	change(t, js, func(c *jetstream.ConsumerConfig) { c.AckWait = 2 * time.Second })
+	proxy.Heal()
+	require.Eventually(t, func() bool { return d.AckWait() == 2*time.Second }, 10*time.Second, time.Millisecond)
 	close(release)
 	empty(t, stream)
 }

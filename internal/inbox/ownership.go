@@ -7,7 +7,7 @@ import (
 
 // Ownership is how long a delivery belongs to the process that received it: an ack wait from a time
 // after which the server sent it, or from the last heartbeat that reached the server in time. Only the monotonic clock of the process
-// counts: a connection that works says nothing about what the server has done with the message
+// counts: a working connection does not show what the server has done with the message
 // meanwhile. A delivery that is lost stays lost.
 //
 // Times are durations since an instant that the caller chooses. The zero value was sent at that
@@ -26,7 +26,7 @@ func (o *Ownership) Receive(since time.Duration) {
 	o.lost.Store(false)
 }
 
-// Beat notes a heartbeat that was sent at a time and confirmed by now. It does not count when the
+// Beat records a heartbeat that was sent at a time and confirmed by now. It does not count when the
 // delivery is lost by now: it may have arrived too late.
 func (o *Ownership) Beat(sent, now, wait time.Duration) {
 	if !o.Lost(now, wait) {
@@ -34,7 +34,7 @@ func (o *Ownership) Beat(sent, now, wait time.Duration) {
 	}
 }
 
-// Lost reports whether the server may have given the message to another worker.
+// Lost reports whether the server may have delivered the message to another worker.
 func (o *Ownership) Lost(now, wait time.Duration) bool {
 	if o.age(now) > wait {
 		o.lost.Store(true)

@@ -48,7 +48,7 @@ func TestLostDeliveryIsOwnedAgainOnlyByANewerOne(t *testing.T) {
 	var o inbox.Ownership
 	require.True(t, o.Lost(2*time.Second, time.Second))
 	o.Beat(2*time.Second, 2*time.Second, time.Second)
-	require.True(t, o.Lost(2*time.Second, time.Hour), "a wait that was raised gives nothing back")
+	require.True(t, o.Lost(2*time.Second, time.Hour), "a wait that was raised restores nothing")
 	o.Receive(3 * time.Second)
 	require.False(t, o.Lost(3*time.Second, time.Second))
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 
-// Timing of pulls: a pull lives for pullExpiry at the server, which speaks up at least every
-// heartbeat while it has nothing to send. A new leader of the consumer knows nothing of the
-// pulls before it, so the heartbeat says how long turns wait after an election: two to three.
+// Timing of pulls: a pull lives for pullExpiry at the server, which sends a status at least every
+// heartbeat while it has no message. A new leader of the consumer does not know the pulls of the one
+// before, so the heartbeat decides how long turns wait after an election: two to three of them.
 const (
 	pullExpiry = 30 * time.Second
 	heartbeat  = 2 * time.Second
@@ -26,16 +26,16 @@ type pullRequest struct {
 	Heartbeat time.Duration `json:"idle_heartbeat"`
 }
 
-// pull asks for as many messages as there is room for, if that is worth a request. Anew says
-// that the server has forgotten all earlier requests. Nothing is asked for while the connection is away:
-// the client would send the request first of all when it is back, and the messages that it brings would
-// arrive before the server has answered a ping, and be taken for old ones.
-func (in *Inbox) pull(anew bool) {
-	if !in.link.IsConnected() || in.cut.Load() && !anew {
+// pull requests as many messages as there is room for, if that is worth a request. With renew the server has
+// forgotten all earlier requests. Nothing is requested while the connection is lost: the client would send the
+// request first when it reconnects, and the messages would arrive before the server has answered a ping, and be
+// taken for old ones.
+func (in *Inbox) pull(renew bool) {
+	if !in.link.IsConnected() || in.cut.Load() && !renew {
 		return
 	}
 	in.mu.Lock()
-	if anew {
+	if renew {
 		in.outstanding = pulls{}
 	}
 	n := in.wanted()
@@ -47,24 +47,24 @@ func (in *Inbox) pull(anew bool) {
 	in.mu.Unlock()
 	body, err := json.Marshal(pullRequest{n, pullExpiry, heartbeat})
 	if err == nil {
-		err = in.link.PublishRequest(in.next, in.inbox, body)
+		err = in.link.PublishRequest(in.nextMsg, in.inbox, body)
 	}
 	if err != nil {
-		in.o.Logger.Debug("pull failed; it is tried again", "err", err)
+		in.o.Logger.Debug("pull failed; it is retried", "err", err)
 		in.expired(n)
 	}
 }
 
 // wanted is the size of the next pull: the room for messages, once it is a quarter of the
-// whole or nothing else is on its way.
+// capacity or no other pull is open. in.mu is held.
 func (in *Inbox) wanted() int {
 	capacity := in.o.Slots
-	if in.pace.fast() {
+	if in.handlingTime.fast() {
 		capacity *= 2
 	}
-	in.outstanding.lapse(in.now())
+	in.outstanding.expire(in.now())
 	outstanding := in.outstanding.total()
-	room := capacity - (len(in.held) - in.away - len(in.resting)) - outstanding
+	room := capacity - (len(in.held) - in.released - len(in.delayed)) - outstanding
 	if room*4 < capacity && outstanding > 0 {
 		return 0
 	}
@@ -77,12 +77,12 @@ func (in *Inbox) expired(n int) {
 	in.mu.Unlock()
 }
 
-// receive is called by the subscription for each message and status. It returns what waits for a
-// handler now, if anything.
+// receive is called by the subscription for each message and status. It returns the delivery that it accepted, if
+// any: it waits for a handler, or has one already.
 func (in *Inbox) receive(m *nats.Msg) *Delivery {
 	since := in.arrived.receive()
-	// The server's word has no reply subject. A message of the stream always has one, whatever
-	// headers its producer wrote.
+	// A status of the server has no reply subject. A message of the stream always has one, whatever
+	// headers its producer has set.
 	if m.Reply == "" && len(m.Data) == 0 && m.Header != nil {
 		if status := m.Header.Get("Status"); status != "" {
 			in.status(status, m.Header)
@@ -95,7 +95,7 @@ func (in *Inbox) receive(m *nats.Msg) *Delivery {
 			"dropped: not a delivery of the consumer", "consumer", in.o.Consumer, "subject", m.Subject, "err", err)
 		return nil
 	}
-	in.word.Store(int64(in.now()))
+	in.lastHeard.Store(int64(in.now()))
 	d := &Delivery{
 		Msg: m, Stream: meta.Stream, Seq: meta.Sequence.Stream, Delivered: meta.NumDelivered, Stored: meta.Timestamp,
 		in: in, start: in.now(),
@@ -106,60 +106,63 @@ func (in *Inbox) receive(m *nats.Msg) *Delivery {
 	in.mu.Lock()
 	in.outstanding.took(1)
 	held, twice := in.held[d.Seq]
-	refused := in.draining.Load()
-	if !twice && !refused {
-		select {
-		case in.queue <- d:
-			in.held[d.Seq] = d
-		default: // a server that forgot no pull sends more than there is room for
-			refused = true
-		}
+	refused, dropped := in.draining.Load(), false
+	switch {
+	case twice:
+		held.again(m.Reply, since) // under mu: the lease that it renews may be about to expire
+	case refused:
+	case !in.queue.push(d): // a server that has not forgotten earlier pulls sends more than there is room for
+		refused = true
+	default:
+		in.held[d.Seq] = d
+		dropped = in.dispatch()
 	}
 	in.mu.Unlock()
 	switch {
 	case twice:
 		d.cancel(nil)
-		held.again(m.Reply, since)
 		in.o.Logger.Debug("redelivered while it runs here; left alone", "seq", d.Seq)
 		in.pull(false)
 		return nil
 	case refused:
 		d.Nak(0)
 		return nil
+	case dropped:
+		in.pull(false)
 	}
 	return d
 }
 
-// noResponders is the status of a request that nobody serves.
+// noResponders is the status of a request that no server answers.
 const noResponders = "503"
 
-// status handles what the server says about a pull.
+// status handles a status that the server sends about a pull.
 func (in *Inbox) status(code string, h nats.Header) {
 	if code == noResponders {
-		// Nobody serves the consumer now: a leader is being elected, or it is gone. That is
-		// no word from it, so tend looks and tries again.
+		// The consumer has no leader now: one is being elected, or the consumer is gone. keepPulling
+		// checks it and pulls again, as the server has not been heard.
 		in.expired(1 << 30)
 		return
 	}
 	if text := h.Get("Description"); code == "409" && (text == "Consumer Deleted" || text == "Consumer is push based") {
 		select {
-		case in.doubt <- struct{}{}: // tend asks the server before it believes it
+		case in.verify <- struct{}{}: // keepPulling asks the server: clients can forge a status
 		default:
 		}
 		return
 	}
-	in.word.Store(int64(in.now()))
+	in.lastHeard.Store(int64(in.now()))
 	if code == "100" { // heartbeat
 		return
 	}
-	// A pull that ended says how much of it was not delivered.
+	// The end of a pull has the number of messages that it did not deliver.
 	if n, err := strconv.Atoi(h.Get("Nats-Pending-Messages")); err == nil {
 		in.expired(n)
 	}
 	in.pull(false)
 }
 
-// settled takes a message out of the books.
+// settled forgets a message.
 func (in *Inbox) settled(d *Delivery) {
 	in.mu.Lock()
 	if in.held[d.Seq] == d {
@@ -170,22 +173,22 @@ func (in *Inbox) settled(d *Delivery) {
 	in.pull(false)
 }
 
-// handled notes that a handler has come to an end.
+// handled records that a handler has settled its message. in.mu is held.
 func (in *Inbox) handled(d *Delivery) {
-	in.back(d)
-	if !d.wasAway { // how long people take, or a message rests, says nothing about tools
-		in.pace.note(in.now() - d.start)
+	in.reacquire(d)
+	if !d.wasReleased { // not how long answers and delays take
+		in.handlingTime.add(in.now() - d.start)
 	}
-	d.wasAway = true
+	d.wasReleased = true
 }
 
-// tend keeps pulls alive, and knows the ack wait.
-func (in *Inbox) tend(done <-chan struct{}, status <-chan nats.Status) {
+// keepPulling keeps pulls open, and reads the configuration of the consumer again, until done.
+func (in *Inbox) keepPulling(done <-chan struct{}, status <-chan nats.Status) {
 	again := time.NewTicker(in.o.Reread)
 	defer again.Stop()
 	watch := time.NewTicker(heartbeat)
 	defer watch.Stop()
-	doubt := in.doubt // nil after a look, until the next watch: statuses cannot make it look all the time
+	verify := in.verify // nil after a check, until the next watch: forged statuses cannot cause more checks
 	for {
 		select {
 		case <-done:
@@ -198,28 +201,32 @@ func (in *Inbox) tend(done <-chan struct{}, status <-chan nats.Status) {
 				in.fail(in.closed())
 				status = nil
 			default:
-				in.word.Store(int64(in.now()))
+				in.lastHeard.Store(int64(in.now()))
 				in.probe() // what is pulled now arrives after the answer
 				in.cut.Store(false)
 				in.pull(true)
+				// The ack wait may have been lowered meanwhile: heartbeats would be late until the next reread.
+				if err := in.check(context.Background()); err != nil {
+					in.fail(err)
+				}
 			}
 		case <-again.C:
 			if err := in.check(context.Background()); err != nil {
 				in.fail(err)
 			}
-		case <-doubt:
-			doubt = nil
+		case <-verify:
+			verify = nil
 			if err := in.check(context.Background()); err != nil {
 				in.fail(err)
 				continue
 			}
-			if in.there.Suspect() {
+			if in.presence.Suspect() {
 				continue // the next watch decides
 			}
 			in.o.Logger.Warn("a status reports that the consumer is gone, but the server does not confirm it: ignored", "consumer", in.o.Consumer)
 		case <-watch.C:
-			doubt = in.doubt
-			if silent := in.now() - time.Duration(in.word.Load()); !in.there.Suspect() && silent <= 2*heartbeat || in.draining.Load() {
+			verify = in.verify
+			if silent := in.now() - time.Duration(in.lastHeard.Load()); !in.presence.Suspect() && silent <= 2*heartbeat || in.draining.Load() {
 				in.pull(false)
 				continue
 			}

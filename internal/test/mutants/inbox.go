@@ -24,18 +24,18 @@ func inbox() []Fault {
 		{
 			Name: "ping_bounds_unread", Breaks: "lets the response to a ping bound the age of deliveries that were read before it",
 			Edits: []Edit{{
-				File: "internal/inbox/arrivals.go",
+				File: "internal/inbox/freshness.go",
 				From: `case queued <= 0:`,
 				To:   `case queued <= 0, planted("ping_bounds_unread"):`,
 			}},
 			CaughtBy: []string{Sim},
 		},
 		{
-			Name: "drain_keeps_buffer", Breaks: "releases, in a drain, a message that no handler has begun only when a slot is free",
+			Name: "drain_keeps_buffer", Breaks: "keeps messages that no handler has begun in a drain",
 			Edits: []Edit{{
-				File: "internal/inbox/inbox.go",
-				From: "for {\n\t\tselect {\n\t\tcase d := <-in.queue:",
-				To:   "for !planted(\"drain_keeps_buffer\") {\n\t\tselect {\n\t\tcase d := <-in.queue:",
+				File: "internal/inbox/drain.go",
+				From: "for {\n\t\td := in.queue.pop()",
+				To:   "for !planted(\"drain_keeps_buffer\") {\n\t\td := in.queue.pop()",
 			}},
 			CaughtBy: []string{Sim},
 		},

@@ -13,10 +13,10 @@ import (
 	"github.com/oneturn/oneturn/internal/inbox"
 )
 
-// TestPullThatANewLeaderNeverHeardOfIsRepeatedSoon plays a cluster whose consumer got another
-// leader: it takes pulls, knows its consumer, and says nothing about the pulls of before. A
+// TestPullThatANewLeaderDoesNotKnowIsRepeatedSoon plays a cluster whose consumer got another
+// leader: it accepts pulls, knows its consumer, and does not know the earlier pulls. A
 // turn waits for the election and for this.
-func TestPullThatANewLeaderNeverHeardOfIsRepeatedSoon(t *testing.T) {
+func TestPullThatANewLeaderDoesNotKnowIsRepeatedSoon(t *testing.T) {
 	t.Parallel()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true})
 	require.NoError(t, err)

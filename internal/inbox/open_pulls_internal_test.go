@@ -8,15 +8,15 @@ import (
 )
 
 // Others of the same worker keep the consumer from looking silent.
-func TestPullThatTheServerHasDroppedWithoutAWordIsForgotten(t *testing.T) {
+func TestPullThatTheServerHasDroppedSilentlyIsForgotten(t *testing.T) {
 	t.Parallel()
 	var p pulls
 	p.add(10, 0) // dropped
 	p.add(5, 20*time.Second)
 	require.Equal(t, 15, p.total())
-	p.lapse(pullExpiry)
+	p.expire(pullExpiry)
 	require.Equal(t, 15, p.total())
-	p.lapse(pullExpiry + 2*heartbeat + 1)
+	p.expire(pullExpiry + 2*heartbeat + 1)
 	require.Equal(t, 5, p.total())
 }
 
@@ -27,7 +27,7 @@ func TestMessagesAreTakenFromTheOldestPull(t *testing.T) {
 	p.add(3, time.Second)
 	p.took(4)
 	require.Equal(t, 2, p.total())
-	p.lapse(pullExpiry + 2*heartbeat + 1) // the oldest is gone already
+	p.expire(pullExpiry + 2*heartbeat + 1) // the oldest is gone already
 	require.Equal(t, 2, p.total())
 	p.took(9) // a server that brings more than was asked for
 	require.Zero(t, p.total())

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// probesAWait is how often in an ack wait the server is asked for a sign that bounds how old arrivals are.
+// probesAWait is how many pings are sent in an ack wait: their answers bound how old arrivals are.
 const probesAWait = 16
 
 // arrivals bounds from below when the server sent what is received. A message may lie in the buffers of a
-// connection for any time, while a link stalls or the process stands still, and the server has given it
+// connection for any time, while a link stalls or the process is paused, and the server may have delivered it
 // to another worker meanwhile. What is received after the answer to a ping was sent after that ping. The
 // client reads messages into a queue from which they are received, so those that are in the queue when
 // the answer is noticed may be older than it.
@@ -17,7 +17,7 @@ type arrivals struct {
 	mu    sync.Mutex
 	count uint64        // how much was received
 	since time.Duration // what is received from now on was sent after that
-	next  *answered     // bounds what is received behind the queue of then
+	next  *answered     // bounds what is received after the messages that were queued then
 }
 
 // answered is a ping that the server has answered.
@@ -37,8 +37,8 @@ func (a *arrivals) receive() time.Duration {
 	return a.since
 }
 
-// answer notes the answer to a ping that was sent at a time. Queued is how much the client had read and not
-// handed out yet, counted after the answer was read.
+// answer records the answer to a ping that was sent at a time. Queued is how much the client had read and not
+// passed to receive yet, counted after the answer was read.
 func (a *arrivals) answer(sent time.Duration, queued int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -50,11 +50,11 @@ func (a *arrivals) answer(sent time.Duration, queued int) {
 	}
 }
 
-// flush has the server confirm that it has received all that was sent.
+// flush waits until the server confirms that it has received all that was sent.
 func (in *Inbox) flush(timeout time.Duration) error {
 	sent := in.now()
 	if err := in.link.FlushTimeout(timeout); err != nil {
-		return err // the caller says what was sent
+		return err // the caller reports what was sent
 	}
 	if queued, receiving := in.unread(); receiving {
 		in.arrived.answer(sent, queued)
@@ -62,7 +62,7 @@ func (in *Inbox) flush(timeout time.Duration) error {
 	return nil
 }
 
-// pending returns how much the client has read and not handed out yet, the one that is being received
+// pending returns how much the client has read and not passed to receive yet, the one that is being received
 // included. It reports false when nothing is received any more.
 func (in *Inbox) pending() (int, bool) {
 	in.mu.Lock()
@@ -75,21 +75,21 @@ func (in *Inbox) pending() (int, bool) {
 	return n, err == nil
 }
 
-// probe asks the server for a sign. An answer of any age within an ack wait bounds something: a limit below the
+// probe sends a ping. An answer of any age within an ack wait bounds something: a limit below the
 // round trip of a server that is far away would let every arrival be as old as the process.
 func (in *Inbox) probe() {
 	if !in.link.IsConnected() {
 		return
 	}
-	if err := in.flush(in.wait()); err != nil {
-		in.o.Logger.Debug("the server does not answer: what arrives now may be old", "err", err)
+	if err := in.flush(in.ackWait()); err != nil {
+		in.o.Logger.Debug("no answer to a ping: messages that arrive now may be old", "err", err)
 	}
 }
 
-// probes asks the server for a sign now and then, until done.
+// probes sends pings periodically, until done.
 func (in *Inbox) probes(done <-chan struct{}) {
 	for {
-		timer := time.NewTimer(in.wait() / probesAWait)
+		timer := time.NewTimer(in.ackWait() / probesAWait)
 		select {
 		case <-done:
 			timer.Stop()

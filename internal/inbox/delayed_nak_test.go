@@ -13,9 +13,9 @@ import (
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
-// TestMessageThatIsGivenBackForAShortTimeRestsHere: the server is asked for no delay, which would hold up all
+// TestNakWithAShortDelayIsDelayedHere: the server is asked for no delay, which would hold up all
 // that it has to deliver again. What has to wait for longer is left to the server.
-func TestMessageThatIsGivenBackForAShortTimeRestsHere(t *testing.T) {
+func TestNakWithAShortDelayIsDelayedHere(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	stream := queue(t, s, 0)
@@ -47,7 +47,7 @@ func TestMessageThatIsGivenBackForAShortTimeRestsHere(t *testing.T) {
 	empty(t, stream)
 }
 
-func TestMessagesThatRestTakeNoSlotAndAreGivenBackByADrain(t *testing.T) {
+func TestDelayedNaksTakeNoSlotAndAreSentByADrain(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	stream := queue(t, s, 0)

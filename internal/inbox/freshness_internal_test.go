@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestArrivalIsYoungerThanAPingOnlyBehindItsAnswer(t *testing.T) {
+func TestArrivalIsYoungerThanAPingOnlyAfterItsAnswer(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
 	var a arrivals

@@ -20,7 +20,7 @@ func (deaf) FlushTimeout(time.Duration) error            { return nil }
 func (deaf) IsConnected() bool                           { return true }
 
 // A process that stood still runs its handlers again before its timers, so nothing has ended the lease yet.
-func TestDeliveryThatIsLostWhenASlotIsFreeIsHandedToNoHandler(t *testing.T) {
+func TestDeliveryThatIsLostWhenASlotIsFreeReachesNoHandler(t *testing.T) {
 	t.Parallel()
 	for waited, handed := range map[time.Duration]bool{ackWait / 2: true, ackWait + 1: false} {
 		t.Run(waited.String(), func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestDeliveryThatIsLostWhenASlotIsFreeIsHandedToNoHandler(t *testing.T) {
 			d := in.Next()
 			require.Equal(t, handed, d != nil)
 			again := in.Receive(&nats.Msg{Subject: "w", Reply: reply, Sub: &nats.Subscription{}})
-			require.Equal(t, handed, again == nil, "a lost one is welcome again")
+			require.Equal(t, handed, again == nil, "a lost one is accepted again")
 		})
 	}
 }

@@ -18,10 +18,10 @@ type Link interface {
 
 // Steps is an inbox that does nothing by itself: its caller decides when a message arrives, when a
 // handler takes one, and when what runs in the background of an [Inbox] is due. So a simulation can
-// run it under any schedule. It is not for concurrent use, but for its deliveries.
+// run it under any schedule. It is not for concurrent use; its deliveries are.
 type Steps struct{ in *Inbox }
 
-// NewSteps returns an inbox whose messages come from link and go there. Unread is how many of them lie in
+// NewSteps returns an inbox that receives from link and sends to it. Unread is how many of them lie in
 // the buffers of the connection, now the time since any instant.
 func NewSteps(link Link, unread func() int, now func() time.Duration, o Options) Steps {
 	in := newInbox(link, "", now, o)
@@ -40,36 +40,33 @@ func (s Steps) Probe() { s.in.probe() }
 // Next returns the oldest delivery that waits for a handler, which has begun it then; nil if there is
 // none.
 func (s Steps) Next() *Delivery {
-	for {
-		select {
-		case d := <-s.in.queue:
-			if s.in.handOut(d) {
-				return d
-			}
-		default:
-			return nil
-		}
+	s.in.mu.Lock()
+	d, dropped := s.in.next()
+	s.in.mu.Unlock()
+	if dropped {
+		s.in.pull(false)
 	}
+	return d
 }
 
-// Pull asks the server for messages, if there is room.
+// Pull requests messages from the server, if there is room.
 func (s Steps) Pull() { s.in.pull(false) }
 
 // Beat sends the heartbeats that are due, and returns how long it is until the next ones.
 func (s Steps) Beat() time.Duration {
 	select {
-	case <-s.in.hurry:
+	case <-s.in.beatNow:
 	default:
 	}
 	s.in.keepAlive()
-	return s.in.wait() / beatsAWait
+	return s.in.ackWait() / beatsAWait
 }
 
 // ExpireLeases ends the leases that are lost now.
-func (s Steps) ExpireLeases() { s.in.lapse() }
+func (s Steps) ExpireLeases() { s.in.expireLeases() }
 
-// SetConfig notes the configuration of the consumer as it was read.
-func (s Steps) SetConfig(c jetstream.ConsumerConfig) { s.in.learn(c) }
+// SetConfig records the configuration of the consumer as it was read.
+func (s Steps) SetConfig(c jetstream.ConsumerConfig) { s.in.setConfig(c) }
 
-// Drain gives back what no handler has begun, and what comes from now on.
-func (s Steps) Drain() { s.in.giveBack() }
+// Drain naks what no handler has begun, and what arrives from now on.
+func (s Steps) Drain() { s.in.nakAll() }
