@@ -14,12 +14,12 @@ type ToolCallResponse struct {
 	TurnID            // Turn is "" unless the sender names it; the question's id leads to it
 	Workflow   string // context.workflow_name, needed for the subject
 	ToolCallID string // of the question, see [ParseQuestionID]
-	UserID     string // who answers, "" when the sender does not say
+	UserID     string // the user that answers, "" if the sender does not name one
 	Value      any    // the answer, any value tree
 }
 
 // DecodeAnswer decodes an answer, in its envelope, bare, or as a MozaiksAI frontend sends it:
-// flat, beside its type. Its kind is tool_call_response, ui_tool_response, ui_tool_dismiss,
+// flat, next to its type. Its kind is tool_call_response, ui_tool_response, ui_tool_dismiss,
 // ui_tool_complete or user.input.submit (also user_input_submit).
 //
 // The question is the first that is there of tool_call_id, eventId, event_id, request_id, corr,
@@ -48,7 +48,7 @@ func (m *Message) Answer() (*ToolCallResponse, error) {
 	if m.Kind != "" && !answers(m.Kind) {
 		return nil, decodeError(fmt.Sprintf("kind is %.80q: expected %q", m.Kind, KindToolCallResponse))
 	}
-	f := fields{data: m.Data, err: m.fault}
+	f := fields{data: m.Data, err: m.timestampErr}
 	f.object("context")
 	r := &ToolCallResponse{
 		TurnID:     f.turnID("turn", "turn_idempotency_key", "context.turn_idempotency_key"),
@@ -88,7 +88,7 @@ func answers(kind string) bool {
 // [Message.Answer] reads, or [KindDeferredResponse].
 func AnswerKind(kind string) bool { return answers(kind) || kind == KindDeferredResponse }
 
-// value returns what an answer says, and whether it says anything.
+// value returns the value of an answer, and whether it has one.
 func (m *Message) value() (value any, there bool) {
 	for _, name := range []string{"response", "payload", "response_data", "result", "text"} {
 		v, ok := m.Data[name]

@@ -55,7 +55,7 @@ func TestAnswerIsReadBackAsItWasSent(t *testing.T) {
 	require.ErrorIs(t, err, events.ErrTooLarge)
 }
 
-func TestAnswersOfAllGenerationsSayTheSame(t *testing.T) {
+func TestAnswersOfAllGenerationsDecodeToTheSame(t *testing.T) {
 	t.Parallel()
 	ok := map[string]any{"status": "ok"}
 	for _, c := range []struct {
@@ -151,7 +151,7 @@ func TestAnswerOverItsLimitIsTooLargeHoweverItIsOpened(t *testing.T) {
 	require.NotContains(t, err.Error(), "xxx")
 }
 
-func TestMissingFieldOfAnAnswerCanBeTold(t *testing.T) {
+func TestMissingFieldOfAnAnswerIsNamed(t *testing.T) {
 	t.Parallel()
 	_, err := events.DecodeAnswer([]byte(`{"chat_id":"c","response":1}`))
 	var missing *events.MissingFieldError
@@ -186,7 +186,7 @@ func FuzzDecodeAnswer(f *testing.F) {
 			require.NoError(t, err)
 			turned, err := events.DecodeExpire(again)
 			require.NoError(t, err)
-			e.ExpiresAt = turned.ExpiresAt // that of the wire is in milliseconds
+			e.ExpiresAt = turned.ExpiresAt // the wire has milliseconds
 			require.Equal(t, e, turned)
 		}
 		_, _ = events.DecodeAnswerResult(body)

@@ -22,25 +22,25 @@ func (c Canonical) MarshalJSON() ([]byte, error) {
 const dataDepth = MaxDepth - MaxDataDepth
 
 // Canonicalize returns a value tree as canonical JSON. Room is a guess of its size in bytes.
-// The errors are those of [AppendJSON], with [MaxDataDepth] for the limit.
+// It fails as [AppendJSON] does, with [MaxDataDepth] as limit.
 func Canonicalize(v any, room int) (Canonical, error) {
 	return appendValue(make([]byte, 0, room), v, dataDepth)
 }
 
-// Seal returns t.Data as canonical JSON and the fingerprint of t, which tells whether two
-// events of one turn ask for the same: sha256 of the canonical JSON of
+// Seal returns t.Data as canonical JSON and the fingerprint of t, which is equal for two
+// events of one turn that ask for the same: sha256 of the canonical JSON of
 // [workflow, agent, model, structured_data], numbers as written. Key order, white space and
 // the generation of the names do not change it. Room is a guess of the size in bytes, such as
-// that of the event.
+// the size of the event.
 //
-// Both are zero if t.Data is no value tree or nested over [MaxDataDepth], which [EncodeTurn]
-// refuses and [DecodeTurn] never returns.
+// Both are zero if t.Data is not a value tree or nested over [MaxDataDepth]: [EncodeTurn]
+// refuses such data and [DecodeTurn] never returns it.
 func Seal(t *StructuredOutputReady, room int) (Canonical, [sha256.Size]byte) {
 	return seal(t, room, "")
 }
 
-// Seal is [Seal] for the turn that m.Turn has returned and nobody has changed. Data that came
-// as canonical JSON, as [EncodeTurn] sends it, is taken as it is.
+// Seal is [Seal] for the turn that m.Turn has returned, unchanged. Data that came as canonical JSON,
+// as [EncodeTurn] sends it, is taken as it is.
 func (m *Message) Seal(t *StructuredOutputReady) (Canonical, [sha256.Size]byte) {
 	if m.sealed == "" || m.deepest > MaxDataDepth { // deep somewhere in the event, perhaps in its data
 		return Seal(t, m.size)

@@ -34,8 +34,8 @@ func TestSealGivesTheDataAndItsFingerprint(t *testing.T) {
 	}
 }
 
-// TestDataThatCameCanonicalIsSealedLikeAnyOther holds what is taken from the message against
-// what is written anew: only canonical bytes, and only those of the data.
+// TestDataThatCameCanonicalIsSealedLikeAnyOther compares what is taken from the message with what is
+// encoded again: only canonical bytes, and only the bytes of the data.
 func TestDataThatCameCanonicalIsSealedLikeAnyOther(t *testing.T) {
 	t.Parallel()
 	const rest = `"auto_tool_mode":true,"chat_id":"c","turn_idempotency_key":"t"`

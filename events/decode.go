@@ -22,14 +22,14 @@ func Decode(data []byte) (any, error) {
 // document reads the one document. Afterwards the parser knows how many containers the deepest
 // value lies in, and how many values there are.
 func (p *parser) document() (any, error) {
-	v, fault := p.value()
-	if fault == nil {
+	v, problem := p.value()
+	if problem == nil {
 		if p.space(); p.pos < len(p.s) {
-			fault = p.fail("more bytes after the document: send one document a message")
+			problem = p.fail("more bytes after the document: send one document a message")
 		}
 	}
-	if fault != nil {
-		return nil, fault
+	if problem != nil {
+		return nil, problem
 	}
 	return v, nil
 }
@@ -39,7 +39,7 @@ type parser struct {
 	s              string
 	pos            int
 	depth, deepest int
-	nodes          int // values so far, with those of an event that the document will be part of
+	nodes          int // values so far, including those of the event that the document will be part of
 
 	lenient bool // see [Addressee]
 
@@ -71,8 +71,8 @@ func (p *parser) value() (any, *SyntaxError) {
 	case '[':
 		return p.array()
 	case '"':
-		s, fault := p.str()
-		return s, fault
+		s, problem := p.str()
+		return s, problem
 	case 't':
 		return p.literal("true", true)
 	case 'f':
@@ -92,8 +92,8 @@ func (p *parser) value() (any, *SyntaxError) {
 }
 
 func (p *parser) object() (any, *SyntaxError) {
-	if fault := p.enter(); fault != nil {
-		return nil, fault
+	if problem := p.enter(); problem != nil {
+		return nil, problem
 	}
 	if p.next('}') {
 		p.depth--
@@ -108,13 +108,13 @@ func (p *parser) object() (any, *SyntaxError) {
 		if at >= len(p.s) || p.s[at] != '"' {
 			return nil, p.fail("expected a key in double quotes")
 		}
-		key, fault := p.str()
-		if fault != nil {
+		key, problem := p.str()
+		if problem != nil {
 			p.pos = at
 			if !p.lenient || !p.skip() {
-				return nil, fault
+				return nil, problem
 			}
-			key = p.s[at+1 : p.pos-1] // as it is written, which is no name that anything reads
+			key = p.s[at+1 : p.pos-1] // as it is written, which equals no known name
 		}
 		if !p.next(':') {
 			return nil, p.fail("expected ':' after a key")
@@ -127,9 +127,9 @@ func (p *parser) object() (any, *SyntaxError) {
 			p.path[p.depth-1] = key
 		}
 		begin, loose := p.pos, p.loose
-		v, fault := p.value()
-		if fault != nil {
-			return nil, fault.under(key)
+		v, problem := p.value()
+		if problem != nil {
+			return nil, problem.under(key)
 		}
 		members = append(members, member{key, v, at})
 		if p.loose == loose && p.depth <= len(p.path) {
@@ -169,8 +169,8 @@ func (p *parser) collect(members []member) (any, *SyntaxError) {
 }
 
 func (p *parser) array() (any, *SyntaxError) {
-	if fault := p.enter(); fault != nil {
-		return nil, fault
+	if problem := p.enter(); problem != nil {
+		return nil, problem
 	}
 	if p.next(']') {
 		p.depth--
@@ -179,9 +179,9 @@ func (p *parser) array() (any, *SyntaxError) {
 	const usual = 4 // saves small lists from growing three times
 	a := make([]any, 0, usual)
 	for {
-		v, fault := p.value()
-		if fault != nil {
-			return nil, fault.under(strconv.Itoa(len(a)))
+		v, problem := p.value()
+		if problem != nil {
+			return nil, problem.under(strconv.Itoa(len(a)))
 		}
 		a = append(a, v)
 		if p.next(',') {

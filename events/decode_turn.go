@@ -13,12 +13,12 @@ const DefaultApp = "default"
 const MaxDataDepth = 56
 
 // DecodeTurn decodes a structured_output_ready event, in its envelope or bare, by the names
-// of either generation (app_id or enterprise_id, agent_name or agent; in `context` or beside
+// of either generation (app_id or enterprise_id, agent_name or agent; in `context` or next to
 // it). Keys match exactly; unknown ones are ignored.
 //
 // Every error is an [ErrBadArgs] that names the field. A turn without chat or turn key wraps
-// a *[MissingFieldError]. An event whose auto_tool_mode is not the JSON value true is no turn:
-// it decodes whatever its other fields hold, and says so by AutoToolMode.
+// a *[MissingFieldError]. An event whose auto_tool_mode is not the JSON value true is not a
+// turn: it decodes whatever its other fields hold, with AutoToolMode false.
 func DecodeTurn(body []byte) (*StructuredOutputReady, error) {
 	m, err := Parse(body)
 	if err != nil {
@@ -32,7 +32,7 @@ func (m *Message) Turn() (*StructuredOutputReady, error) {
 	if err := m.want(KindStructuredOutputReady); err != nil {
 		return nil, err
 	}
-	f := fields{data: m.Data, err: m.fault}
+	f := fields{data: m.Data, err: m.timestampErr}
 	f.object("context")
 	t := &StructuredOutputReady{
 		TurnID:           f.turnID("turn_idempotency_key", "context.turn_idempotency_key"),
@@ -70,8 +70,8 @@ func (m *Message) Turn() (*StructuredOutputReady, error) {
 }
 
 // DecodeCancel decodes a cancel event, in its envelope or bare. The turn is named by `turn`,
-// `turn_idempotency_key` or the `tool_call_id` of one of its events. Errors are those of
-// [DecodeTurn].
+// `turn_idempotency_key` or the `tool_call_id` of one of its events. It fails as
+// [DecodeTurn] does.
 func DecodeCancel(body []byte) (*Cancel, error) {
 	m, err := Parse(body)
 	if err != nil {
@@ -85,7 +85,7 @@ func (m *Message) Cancel() (*Cancel, error) {
 	if err := m.want(KindCancel); err != nil {
 		return nil, err
 	}
-	f := fields{data: m.Data, err: m.fault}
+	f := fields{data: m.Data, err: m.timestampErr}
 	f.object("context")
 	c := &Cancel{
 		TurnID:   f.turnID("turn", "turn_idempotency_key", "context.turn_idempotency_key"),

@@ -53,7 +53,7 @@ func TestTurnDecodesBareAndInItsEnvelope(t *testing.T) {
 	}
 }
 
-// decodeWith decodes a turn that has the given members beside data, model and mode.
+// decodeWith decodes a turn that has the given members next to data, model and mode.
 func decodeWith(members string) (*events.StructuredOutputReady, error) {
 	return events.DecodeTurn([]byte(`{"structured_data":{},"auto_tool_mode":true,` + members + `}`))
 }
@@ -117,7 +117,7 @@ func TestTurnErrorNamesTheFieldAndWhatWasExpected(t *testing.T) {
 		ids + `"model_name":{}`:                                        "model_name is an object: expected a string",
 		ids + `"kind":"cancel"`:                                        `kind is "cancel": expected "structured_output_ready"`,
 		ids + `"kind":1`:                                               "kind is a number",
-		ids + `"type":"chat.structured_output_ready"`:                  "data is null or absent: expected an object beside type",
+		ids + `"type":"chat.structured_output_ready"`:                  "data is null or absent: expected an object next to type",
 		ids + `"agent":"a\u0000b"`:                                     "agent has a control character at byte 1",
 		ids + `"model_name":"a\u0085"`:                                 "model_name has a control character",
 		ids + `"workflow_name":"a\nb"`:                                 "workflow_name has a control character",
@@ -140,7 +140,7 @@ func TestTurnErrorNamesTheFieldAndWhatWasExpected(t *testing.T) {
 		`7`:                          "the body is a number",
 		`{"type":"chat.x","data":7}`: "data is a number",
 		`{"type":"chat.cancel","data":{"auto_tool_mode":true}}`:                         `kind is "cancel"`,
-		`{"type":"chat.a","data":{"kind":"b"}}`:                                         `type says "a" and data.kind "b"`,
+		`{"type":"chat.a","data":{"kind":"b"}}`:                                         `type is "a" and data.kind "b"`,
 		`{"type":7,"data":{}}`:                                                          "type is a number",
 		`{"type":"x","data":{"chat_id":"c",}}`:                                          "invalid JSON at byte 34",
 		`{"type":"structured_output_ready","data":` + newBody + `,"timestamp":1e30}`:    "timestamp is a number: expected a time such as",

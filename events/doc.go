@@ -11,4 +11,10 @@
 //	{"type":"chat.<kind>","data":{"kind":"<kind>",…},"timestamp":"2026-01-02T03:04:05.678Z"}
 //
 // [Schema] returns the JSON Schema of each kind's data and of the envelope.
+//
+// Names that other packages share are defined here once: kinds of messages and events (kinds.go), kinds
+// of journal records (records.go), effects of tools (effect.go), error codes (error.go) and the results of
+// answers (answer_result.go). Inbound messages are in turn.go, answer.go, resume.go and expire.go, the
+// decoder in decode.go with its limits in json_limits.go, the encoder in encode.go and json_writer.go, ids in
+// ids.go and question_id.go. docs/wire-contract.md is the contract.
 package events

@@ -9,7 +9,7 @@ import (
 
 // ValidationFailure is the payload of a [ToolResponse] with code validation_failed.
 type ValidationFailure struct {
-	Errors   any    `json:"errors"`   // faults in a form that encoding/json can write
+	Errors   any    `json:"errors"`   // violations in a form that encoding/json can write
 	Feedback string `json:"feedback"` // text for the model that produced the data
 }
 
@@ -120,7 +120,7 @@ func EncodeCancel(c *Cancel, now time.Time) ([]byte, error) {
 // context opens the context of an inbound event; the caller closes it.
 func (w *writer) context(id TurnID, workflow, user string) { w.contextOf("app_id", id, workflow, user) }
 
-// contextOf is context with the tenant under a name of its own.
+// contextOf is context with the tenant under a separate name.
 func (w *writer) contextOf(tenant string, id TurnID, workflow, user string) {
 	w.open("context")
 	w.str(tenant, id.tenant())
@@ -221,7 +221,7 @@ func (w *writer) toolResponse(kind string, e *ToolResponse) {
 	w.close()
 }
 
-// other writes an event that has no writer of its own.
+// other writes an event that has no dedicated writer.
 func (w *writer) other(kind string, data any) {
 	m, ok := data.(map[string]any)
 	if ok {

@@ -119,7 +119,7 @@ func TestEncodeWritesEveryFieldThatTheStructTagsPromise(t *testing.T) {
 
 func TestPayloadMayBeTreeRawJSONBlobOrValidationFailure(t *testing.T) {
 	t.Parallel()
-	type fault struct {
+	type problem struct {
 		Path string `json:"path"`
 	}
 	blob := events.Blob{Blob: "b1", SHA256: strings.Repeat("0", 64), Size: 300_000}
@@ -135,7 +135,7 @@ func TestPayloadMayBeTreeRawJSONBlobOrValidationFailure(t *testing.T) {
 		{[]any{number("1")}, `[1]`},
 		{blob, blobJSON},
 		{&blob, blobJSON},
-		{events.ValidationFailure{Errors: []fault{{Path: "/a"}}, Feedback: "<a>"}, `{"errors":[{"path":"/a"}],"feedback":"<a>"}`},
+		{events.ValidationFailure{Errors: []problem{{Path: "/a"}}, Feedback: "<a>"}, `{"errors":[{"path":"/a"}],"feedback":"<a>"}`},
 	} {
 		response := sampleResponse()
 		response.Payload = c.payload

@@ -9,15 +9,15 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// textOnly are fields that MozaiksAI adds to texts on their way to a browser. They are no part
-// of the events that oneturn writes and are not compared.
+// textOnly are fields that MozaiksAI adds to texts on their way to a browser. The events
+// that oneturn writes do not have them, and they are not compared.
 var textOnly = []string{"is_structured_capable", "is_visual", "is_tool_agent", "sequence", "_mozaiks_hide"}
 
 // bareKinds are kinds that MozaiksAI sends without prefix because its table forgot them.
 var bareKinds = []string{"context_update", "component_action_ack"}
 
 // TestObservedEnvelopesAreWrittenAndRead compares type and data, and of texts the kind, the
-// agent and the content. The timestamp is that of the moment, a top-level chat_id is not ours.
+// agent and the content. The timestamp is the current time, a top-level chat_id is not ours.
 func TestObservedEnvelopesAreWrittenAndRead(t *testing.T) {
 	t.Parallel()
 	for _, line := range observedLines(t, "envelope.txt") {
@@ -60,7 +60,7 @@ func TestObservedEnvelopesAreWrittenAndRead(t *testing.T) {
 	}
 }
 
-func TestBodyThatIsNoJSONIsToldThatAnObjectIsExpected(t *testing.T) {
+func TestErrorForABodyThatIsNotJSONNamesTheExpectedObject(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		"no JSON":    "decode event: bad_args: invalid JSON at byte 0: expected a JSON object",

@@ -9,7 +9,7 @@ import (
 // tool_response events as `code` and never change their spelling.
 type Code string
 
-// The codes of the wire contract (design 4).
+// The codes of the wire contract, see docs/wire-contract.md.
 const (
 	CodeBadArgs          Code = "bad_args"          // the arguments do not fit the tool
 	CodeUserError        Code = "user_error"        // the tool rejects what the user gave
@@ -20,7 +20,7 @@ const (
 	CodeNoBinding        Code = "no_binding"        // nothing is bound to workflow, agent and model
 	CodeValidationFailed Code = "validation_failed" // structured_data does not fit the model
 	CodeInterrupted      Code = "interrupted"       // the worker died inside the tool
-	CodeCancelled        Code = "cancelled"         // somebody cancelled the turn
+	CodeCancelled        Code = "cancelled"         // the turn was cancelled
 	CodeExpired          Code = "expired"           // the turn or its question ran out of time
 	CodeTooOld           Code = "too_old"           // the event is older than max_event_age
 	CodeTooLarge         Code = "too_large"         // a value exceeds a size limit

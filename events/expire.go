@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Expire is the inbound event that says that the time to answer a question is over. Timers and
-// operators send it. It grants nothing: a worker holds it against the stored question and its
-// own server's clock.
+// Expire is the inbound event that ends the time to answer a question. Timers and operators send it.
+// It grants nothing: a worker checks it against the stored question and the clock of its server.
 type Expire struct {
 	TurnID
 	Workflow   string    // context.workflow_name, needed for the subject
@@ -20,7 +19,7 @@ type Expire struct {
 }
 
 // DecodeExpire decodes an expire event, in its envelope or bare. It needs chat_id, key and ask.
-// Errors are those of [DecodeTurn].
+// It fails as [DecodeTurn] does.
 func DecodeExpire(body []byte) (*Expire, error) {
 	m, err := Parse(body)
 	if err != nil {
@@ -34,7 +33,7 @@ func (m *Message) Expire() (*Expire, error) {
 	if err := m.want(KindExpire); err != nil {
 		return nil, err
 	}
-	f := fields{data: m.Data, err: m.fault}
+	f := fields{data: m.Data, err: m.timestampErr}
 	f.object("context")
 	e := &Expire{
 		TurnID:     f.turnID("turn", "turn_idempotency_key", "context.turn_idempotency_key"),
@@ -52,7 +51,7 @@ func (m *Message) Expire() (*Expire, error) {
 	e.ExpiresAt = at
 	f.require(e.Chat, "chat_id", "context.chat_id or chat_id")
 	f.require(e.Key, "key", "key: <app>.<chat>.<turn>.<call> of the journal")
-	f.require(e.Ask, "ask", "ask: the part of tool_call_id behind the last '/'")
+	f.require(e.Ask, "ask", "ask: the part of tool_call_id after the last '/'")
 	if f.err != nil {
 		return nil, f.err
 	}

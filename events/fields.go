@@ -12,8 +12,8 @@ import (
 // MaxIDBytes is the longest id or name that an event may carry.
 const MaxIDBytes = 1024
 
-// MissingFieldError says that a turn or cancel does not name its chat or turn. No response
-// can be addressed without them, so such an event becomes a dead letter.
+// MissingFieldError is the error for a turn or cancel that does not name its chat or turn. No
+// response can be addressed without them, so such an event becomes a dead letter.
 type MissingFieldError struct {
 	Field  string // chat_id or turn_idempotency_key
 	Places string // where it is looked for
@@ -82,7 +82,7 @@ func (f *fields) first(numbers bool, check func(field, id string) error, paths [
 	return ""
 }
 
-// optionalID is id for a value that others own: what is no id there is simply absent.
+// optionalID is id for a value that others define: an invalid id counts as absent.
 func (f *fields) optionalID(path string) string {
 	g := fields{data: f.data}
 	if s := g.id(path); g.err == nil {
@@ -182,7 +182,7 @@ func layouts() []string {
 }
 
 // epoch reads a number of seconds, or of a thousandth, millionth or milliardth part of them, since
-// 1970. Its size tells which: seconds reach the year 5138.
+// 1970. Its size distinguishes them: seconds reach the year 5138.
 func epoch(s string) (time.Time, bool) {
 	if s == "" || strings.Trim(s, "0123456789.") != "" {
 		return time.Time{}, false
@@ -246,7 +246,7 @@ func (f *fields) require(s, field, places string) {
 	}
 }
 
-// checkID holds an id against the rules of the wire: it ends up in subjects, headers and logs.
+// checkID validates an id by the rules of the wire: it ends up in subjects, headers and logs.
 func checkID(field, id string) error { return checkText(field, id, MaxIDBytes) }
 
 // checkCallID is checkID for the id of a call or question.
@@ -256,14 +256,14 @@ func checkText(field, id string, limit int) error {
 	if len(id) > limit {
 		return decodeError(fmt.Sprintf("%s has %d bytes: at most %d are allowed", field, len(id), limit))
 	}
-	if i := strings.IndexFunc(id, deceives); i >= 0 {
+	if i := strings.IndexFunc(id, isDeceptive); i >= 0 {
 		return decodeError(fmt.Sprintf("%s has a control character at byte %d: send plain text", field, i))
 	}
 	return nil
 }
 
-// deceives reports whether r makes a line of text read as another one: control characters,
+// isDeceptive reports whether r makes a line of text read as another one: control characters,
 // line and paragraph separators, and what turns the direction of writing for what follows.
-func deceives(r rune) bool {
+func isDeceptive(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }

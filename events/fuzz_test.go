@@ -53,8 +53,8 @@ func withinLimits(doc []byte) bool {
 	}
 }
 
-// FuzzDecode holds Decode against two other parsers: jsontext, which is as strict about
-// keys and UTF-8, says what is valid; encoding/json says what it means.
+// FuzzDecode compares Decode with two other parsers: jsontext, which is as strict about keys and
+// UTF-8, decides what is valid; encoding/json decides what it means.
 func FuzzDecode(f *testing.F) {
 	for _, s := range fuzzSeeds {
 		f.Add([]byte(s))
@@ -62,7 +62,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		v, err := events.Decode(doc)
 		valid := jsontext.Value(doc).IsValid() && withinLimits(doc)
-		require.Equal(t, valid, err == nil, "Decode says %v", err)
+		require.Equal(t, valid, err == nil, "Decode returns %v", err)
 		if err != nil {
 			var syntax *events.SyntaxError
 			require.ErrorAs(t, err, &syntax)

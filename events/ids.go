@@ -58,7 +58,7 @@ func Unqualified(callID string) (turn string, ok bool) {
 }
 
 // turnOfCallID undoes [CallID], and what questions ("/…") and steps ("#…") append to it.
-// Without a run id it cannot tell an appended part from the key and returns callID.
+// Without a run id it cannot distinguish an appended part from the key and returns callID.
 func turnOfCallID(callID, run string) string {
 	at := strings.LastIndexByte(callID, '@')
 	if run == "" || at < 0 {

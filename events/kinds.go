@@ -11,9 +11,9 @@ const (
 	KindExpire                = "expire"
 )
 
-// KindDeferredResponse is the kind of the subject, and never of the body, of an answer that a worker has put
-// aside and publishes again. Only workers have the right to publish on such subjects, so that what the
-// headers say of its age is true.
+// KindDeferredResponse is the kind of the subject, and never of the body, of an answer that a worker
+// has deferred and publishes again. Only workers have the right to publish on such subjects, so its
+// headers can be trusted about its age.
 const KindDeferredResponse = "deferred_response"
 
 // Older kinds of inbound answers. [Message.Answer] reads all of them; answers of these kinds may
@@ -28,7 +28,7 @@ const (
 // kindUserInput is how MozaiksAI's frontend spells [KindUserInputSubmit].
 const kindUserInput = "user.input.submit"
 
-// Kinds of journal records that are events as well (design 5).
+// Kinds of journal records that are events as well, see docs/journal.md.
 const (
 	KindToolCall       = "tool_call"
 	KindToolResponse   = "tool_response"

@@ -16,9 +16,9 @@ type Message struct {
 	Data      map[string]any // the event itself
 	Timestamp time.Time      // of the envelope, zero when absent
 
-	deepest int   // nesting of the body, bounds that of every part of it
+	deepest int   // nesting of the body, an upper bound for each part
 	nodes   int   // values in the body
-	fault   error // what is wrong with the timestamp; an event that is no turn may be so
+	timestampErr error // an invalid timestamp, which only a turn has to have right
 
 	size   int    // of the body in bytes
 	sealed string // structured_data as it came, if it is canonical
@@ -42,12 +42,12 @@ func Parse(body []byte) (*Message, error) {
 	f := fields{data: top}
 	if data, ok := top["data"].(map[string]any); ok && top["type"] != nil {
 		m.Kind = strings.TrimPrefix(f.text("type"), TypePrefix)
-		m.Timestamp, m.fault = parseTime("timestamp", top["timestamp"])
+		m.Timestamp, m.timestampErr = parseTime("timestamp", top["timestamp"])
 		m.Data, m.sealed = data, p.sealed[1]
 	} else if kind, _ := top["type"].(string); answers(kind) && top["kind"] == nil {
-		m.Kind = kind // as frontends send answers: flat, beside the type
+		m.Kind = kind // as frontends send answers: flat, next to the type
 	} else if top["type"] != nil && top["kind"] == nil {
-		return nil, wrongType("data", "an object beside type", top["data"])
+		return nil, wrongType("data", "an object next to type", top["data"])
 	}
 	f.data = m.Data
 	kind := strings.TrimPrefix(f.text("kind"), TypePrefix)
@@ -55,7 +55,7 @@ func Parse(body []byte) (*Message, error) {
 		return nil, f.err
 	}
 	if kind != "" && m.Kind != "" && kind != m.Kind {
-		return nil, decodeError(fmt.Sprintf("type says %.80q and data.kind %.80q: send one kind", m.Kind, kind))
+		return nil, decodeError(fmt.Sprintf("type is %.80q and data.kind %.80q: send one kind", m.Kind, kind))
 	}
 	if kind != "" {
 		m.Kind = kind
@@ -63,18 +63,18 @@ func Parse(body []byte) (*Message, error) {
 	return m, nil
 }
 
-// notAnObject is the fault of a body that is no JSON: if it does not even begin as an object, it
-// says so instead of what a value might go on with.
-func notAnObject(body string, fault error) error {
+// notAnObject is the error for a body that is not JSON: if it does not even begin as an object, the
+// text asks for one instead of naming the character at which the value ends.
+func notAnObject(body string, problem error) error {
 	at := len(body) - len(strings.TrimLeft(body, " \t\r\n"))
 	if at == len(body) || body[at] == '{' {
-		return fault
+		return problem
 	}
 	return &SyntaxError{Offset: int64(at), Reason: "expected a JSON object"}
 }
 
-// PeekKind returns the kind of an inbound body, "" when it names none. It decodes the whole
-// body: whoever needs more than the kind calls [Parse] once.
+// PeekKind returns the kind of an inbound body, "" if it names none. It decodes the whole body: call
+// [Parse] once if you need more than the kind.
 func PeekKind(body []byte) (string, error) {
 	m, err := Parse(body)
 	if err != nil {
@@ -112,7 +112,7 @@ func wrongType(field, want string, got any) error {
 	return decodeError(fmt.Sprintf("%s is %s: expected %s", field, typeName(got), want))
 }
 
-// typeName says what a value of a value tree is, without showing it.
+// typeName names the type of a value of a value tree, without showing the value.
 func typeName(v any) string {
 	switch v.(type) {
 	case nil:

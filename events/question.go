@@ -11,7 +11,7 @@ import (
 const (
 	DisplayComposer = "composer" // in place of the line that the user writes in
 	DisplayInline   = "inline"   // among the messages
-	DisplayArtifact = "artifact" // beside the messages
+	DisplayArtifact = "artifact" // next to the messages
 	DisplayView     = "view"     // instead of them
 )
 
@@ -113,8 +113,8 @@ func (p *ToolCallPayload) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ToolCallAck is the event `chat.tool_call_ack`: a question is decided, and nobody needs to
-// answer it any more. It does not hold the answer.
+// ToolCallAck is the event `chat.tool_call_ack`: a question is decided and needs no
+// answer any more. It does not contain the answer.
 type ToolCallAck struct {
 	Kind         string `json:"kind"`
 	ID           string `json:"id"` // equals tool_call_id
@@ -130,17 +130,17 @@ type ToolCallAck struct {
 	Corr         string `json:"corr,omitempty"`
 	WorkflowName string `json:"workflow_name"`
 	Status       string `json:"status"`            // see AckAccepted
-	UserID       string `json:"user_id,omitempty"` // who answered
+	UserID       string `json:"user_id,omitempty"` // the user that answered
 }
 
 // Values of `status` in a [ToolCallAck].
 const (
-	AckAccepted  = "accepted"  // somebody answered
-	AckExpired   = "expired"   // nobody did in time
+	AckAccepted  = "accepted"  // it was answered
+	AckExpired   = "expired"   // it was not answered in time
 	AckCancelled = "cancelled" // the turn was cancelled
 )
 
-// Ack is the event that closes question e: user is who answered, "" for nobody.
+// Ack is the event that closes question e: user is the one that answered, "" for none.
 func (e *ToolCall) Ack(status, user string) *ToolCallAck {
 	return &ToolCallAck{
 		Kind: KindToolCallAck, ID: e.ID, AppID: e.AppID, ChatID: e.ChatID, RunID: e.RunID, Turn: e.Turn, TurnSequence: e.TurnSequence,
@@ -149,8 +149,8 @@ func (e *ToolCall) Ack(status, user string) *ToolCallAck {
 	}
 }
 
-// ToolCallDismiss is the event `chat.tool_call_dismiss`: a tool takes what it has put up from
-// the screen.
+// ToolCallDismiss is the event `chat.tool_call_dismiss`: a tool ends the display of a question or
+// surface.
 type ToolCallDismiss struct {
 	Kind         string `json:"kind"`
 	ID           string `json:"id"` // equals tool_call_id
@@ -167,7 +167,7 @@ type ToolCallDismiss struct {
 	WorkflowName string `json:"workflow_name"`
 }
 
-// Dismiss is the event that takes question or surface e from the screen.
+// Dismiss is the event that ends the display of question or surface e.
 func (e *ToolCall) Dismiss() *ToolCallDismiss {
 	return &ToolCallDismiss{
 		Kind: KindToolCallDismiss, ID: e.ID, AppID: e.AppID, ChatID: e.ChatID, RunID: e.RunID, Turn: e.Turn, TurnSequence: e.TurnSequence,

@@ -86,7 +86,7 @@ func golden() []struct {
 	}
 }
 
-func TestEventsOfQuestionsTravelAsTheContractSaysAndReadBack(t *testing.T) {
+func TestEventsOfQuestionsFollowTheContractAndReadBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range golden() {
 		body := encode(t, c.kind, c.event)
@@ -124,8 +124,8 @@ func requireRead[E any](t *testing.T, want *E, m *events.Message) {
 	require.Equal(t, *want, got)
 }
 
-// requireSameCall compares a call with one that was read: its payload has what the event says,
-// and writes the same again.
+// requireSameCall compares a call with one that was read: its payload has what the event has,
+// and encodes to the same.
 func requireSameCall(t *testing.T, want *events.ToolCall, m *events.Message) {
 	t.Helper()
 	var got events.ToolCall
@@ -207,7 +207,7 @@ func TestDamagedPayloadIsAnErrorAndNoPanic(t *testing.T) {
 	}
 	var p events.ToolCallPayload
 	require.Error(t, p.UnmarshalJSON([]byte(`{"a":1,"a":2}`)))
-	require.NoError(t, p.UnmarshalJSON([]byte(`{"agent_name":5,"display":null}`)), "who reads old records takes what is there")
+	require.NoError(t, p.UnmarshalJSON([]byte(`{"agent_name":5,"display":null}`)), "readers of old records take what is there")
 }
 
 func TestPercentIsWhatAScreenCanShow(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Resume is the inbound event that asks a worker to end a turn whose message is gone
-// (design 5.16). Sweeps and operators send it. It grants nothing: a worker looks at the
-// journal and does for the turn what the loss of its worker calls for, or nothing.
+// Resume is the inbound event that asks a worker to end a turn whose message is gone. Sweeps and
+// operators send it. It grants nothing: a worker reads the journal and treats the turn as one whose
+// worker was lost, or does nothing. See docs/journal.md.
 type Resume struct {
 	TurnID
 	Workflow string // context.workflow_name, needed for the subject; "" when it is not known
@@ -17,8 +17,8 @@ type Resume struct {
 }
 
 // DecodeResume decodes a resume event, in its envelope or bare. The turn is named by `chat_id`
-// and `turn` (also `turn_idempotency_key`), or by `key` alone. Errors are those of
-// [DecodeTurn].
+// and `turn` (also `turn_idempotency_key`), or by `key` alone. It fails as
+// [DecodeTurn] does.
 func DecodeResume(body []byte) (*Resume, error) {
 	m, err := Parse(body)
 	if err != nil {
@@ -32,7 +32,7 @@ func (m *Message) Resume() (*Resume, error) {
 	if err := m.want(KindResume); err != nil {
 		return nil, err
 	}
-	f := fields{data: m.Data, err: m.fault}
+	f := fields{data: m.Data, err: m.timestampErr}
 	f.object("context")
 	r := &Resume{
 		TurnID:   f.turnID("turn", "turn_idempotency_key", "context.turn_idempotency_key"),
@@ -76,7 +76,7 @@ func EncodeResume(r *Resume, now time.Time) ([]byte, error) {
 }
 
 // WithRun returns a structured_output_ready event with another run id and otherwise as it is,
-// which makes it a turn of its own. Operators use it to run an event whose turn key was used
+// which makes it a separate turn. Operators use it to run an event whose turn key was used
 // before with other data. The result is canonical JSON.
 func WithRun(body []byte, run string) ([]byte, error) {
 	if run == "" {

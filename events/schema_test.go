@@ -117,7 +117,7 @@ func has(v any, name string) bool {
 	return ok
 }
 
-// requireMembers holds properties and required of a schema against the JSON tags of a struct.
+// requireMembers compares properties and required of a schema with the JSON tags of a struct.
 func requireMembers(t *testing.T, schema any, event reflect.Type) {
 	t.Helper()
 	all, needed := make([]any, 0, event.NumField()), []any{}
@@ -203,7 +203,7 @@ func TestSchemasRefuseWrongEvents(t *testing.T) {
 		"unknown code":            func(m map[string]any) { m["code"] = "oops" },
 		"failed with success":     func(m map[string]any) { m["status"] = "error" },
 		"blob without hash":       func(m map[string]any) { m["payload"] = map[string]any{"$blob": "b"} },
-		"failure without faults":  func(m map[string]any) { m["code"] = "validation_failed" },
+		"failure without errors":  func(m map[string]any) { m["code"] = "validation_failed" },
 		"attempts that are float": func(m map[string]any) { m["attempts"] = number("1.5") },
 	} {
 		require.Error(t, response.Validate(changed(events.KindToolResponse, sampleResponse(), change)), name)

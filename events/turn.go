@@ -11,8 +11,8 @@ type TurnID struct {
 	Turn string // turn_idempotency_key
 }
 
-// StructuredOutputReady is the inbound event that starts a turn (seed 000): an agent has
-// finished with JSON that calls for a tool.
+// StructuredOutputReady is the inbound event that starts a turn: an agent has finished with JSON that
+// calls for a tool.
 type StructuredOutputReady struct {
 	TurnID
 	Workflow         string         // context.workflow_name, "" when absent
@@ -33,17 +33,17 @@ type Cancel struct {
 	TurnID
 	Workflow string // context.workflow_name, needed for the subject
 	Reason   string // shown in the response, may be empty
-	UserID   string // who cancels, may be empty
+	UserID   string // the user that cancels, may be empty
 
-	// ToolCallID is that of any event of the turn. It names the turn in place of its key, also one whose key was used
-	// before. [DecodeCancel] sets it where nothing else names the turn; Turn is then what it leads to by itself, see
-	// [TurnOfCallID].
+	// ToolCallID is the tool_call_id of any event of the turn. It names the turn in place of its key, even if
+	// that key was used before. [DecodeCancel] sets it if nothing else names the turn; Turn is then the key
+	// that it implies, see [TurnOfCallID].
 	ToolCallID string
 }
 
-// ToolCall is the event `chat.tool_call`: the claim of a turn, or what a tool puts on the
-// screen. A question (awaiting_response) and a surface are told from a claim by their
-// interaction_type; their ids are a [QuestionID], and Payload.Shown is what to show.
+// ToolCall is the event `chat.tool_call`: the claim of a turn, or what a tool displays. A question
+// (awaiting_response) and a surface differ from a claim by their interaction_type; their ids are a
+// [QuestionID], and Payload.Shown is what to show.
 type ToolCall struct {
 	Kind             string          `json:"kind"`
 	ID               string          `json:"id"` // equals tool_call_id
@@ -73,8 +73,8 @@ type ToolCall struct {
 	Payload          ToolCallPayload `json:"payload"`
 }
 
-// Rejection is what the response of a rejected turn says. It is stored with the claim, so
-// that a worker with other manifests finishes the turn in the same words.
+// Rejection is the error of the response of a rejected turn. It is stored with the claim, so that a
+// worker with other manifests finishes the turn with the same text.
 type Rejection struct {
 	Content string `json:"content"`
 	Payload any    `json:"payload"`
@@ -90,9 +90,9 @@ type ToolCallPayload struct {
 	Mode            string `json:"mode,omitempty"` // of a question or surface: older name of display
 	AgentMessage    string `json:"agent_message,omitempty"`
 
-	// Shown is what the tool wants shown: its members are members of the payload. Not nil makes
-	// the payload that of a question or surface: ToolArgs and AgentMessage are then not written,
-	// and agent_name, interaction_type, workflow_name, display and mode are those of the event,
+	// Shown is what the tool wants shown: its members are members of the payload. If it is not
+	// nil, the payload belongs to a question or surface: ToolArgs and AgentMessage are then not
+	// written, and agent_name, interaction_type, workflow_name, display and mode come from the event,
 	// whatever Shown has under these names. [DecodeShown] makes it; for one that is too large it
 	// is [Blob.Shown].
 	Shown map[string]any `json:"-"`
@@ -167,7 +167,7 @@ type TurnConflict struct {
 	Fingerprint  string `json:"fingerprint"`
 }
 
-// ToolCallCancel is the event `chat.tool_call_cancel`: somebody has cancelled the turn.
+// ToolCallCancel is the event `chat.tool_call_cancel`: the turn was cancelled.
 type ToolCallCancel struct {
 	Kind         string `json:"kind"`
 	ID           string `json:"id"` // equals tool_call_id
@@ -182,5 +182,5 @@ type ToolCallCancel struct {
 	Corr         string `json:"corr,omitempty"`
 	WorkflowName string `json:"workflow_name"`
 	Reason       string `json:"reason,omitempty"`
-	UserID       string `json:"user_id,omitempty"` // who cancelled
+	UserID       string `json:"user_id,omitempty"` // the user that cancelled
 }

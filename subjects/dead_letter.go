@@ -48,8 +48,8 @@ func (s Space) ParseDead(subject string) (app, kind string, ok bool) {
 	return app, kind, true
 }
 
-// DeadBlobs is how many blobs the dead letters of a tenant and a kind have. A newer letter takes the
-// blob of an older one.
+// DeadBlobs is how many blobs the dead letters of a tenant and a kind have. A newer dead
+// letter takes the blob of an older one.
 const DeadBlobs = 64
 
 // DeadBlob is the name of the blob that may hold the bytes of a dead letter, by its tokens as

@@ -3,8 +3,8 @@ package subjects
 import "strings"
 
 // DeferralTimer returns the subject of the schedule that publishes a message on an inbound subject again,
-// and the subject on which the server delivers it until then. The id tells messages of one subject
-// apart; it has to be a plain token. It reports false for subjects that are not inbound.
+// and the subject on which the server delivers it until then. The id distinguishes messages of one
+// subject; it has to be a plain token. It reports false for subjects that are not inbound.
 func (s Space) DeferralTimer(inbound, id string) (timer, due string, ok bool) {
 	if _, ok := s.ParseIn(inbound); !ok || Token(id) != id {
 		return "", "", false

@@ -12,7 +12,7 @@ const DefaultInboxes = "_INBOX"
 // of services name it, too: they reply below it with _tools at its end, see [NewToolInbox].
 const WorkerInboxes = "_INBOX_worker"
 
-// randomToken is the length of a random token, and randomAlphabet what it consists of: those of
+// randomToken is the length of a random token, and randomAlphabet its alphabet, both as in
 // [rand.Text].
 const (
 	randomToken    = 26
@@ -28,7 +28,7 @@ func PrivateInboxes(prefix string) string { return inboxBase(prefix) + "." + ran
 func NewInbox(prefix string) string { return PrivateInboxes(prefix) }
 
 // NewToolInbox is [NewInbox] for the messages of services that are tools. Its prefix differs from
-// that of all other inboxes of the connection (_INBOX_worker_tools for _INBOX_worker), so that
+// the prefix of all other inboxes of the connection (_INBOX_worker_tools for _INBOX_worker), so that
 // services can have the right to publish there and nowhere else.
 func NewToolInbox(prefix string) string { return inboxBase(prefix) + "_tools." + rand.Text() }
 

@@ -53,12 +53,12 @@ func (k Key) PrivateRecords() string { return private + "." + k.String() + ".>" 
 // Records matches all records of the call.
 func (k Key) Records() string { return "*." + k.String() + ".>" }
 
-// fingerprintDigits of a fingerprint in hex tell the turns under one reused key apart.
+// fingerprintDigits of a fingerprint in hex distinguish the turns under one reused key.
 const fingerprintDigits = 16
 
 // Reuse returns the key of a turn that runs under the key of k, run id and turn key, though
-// that was used before with other data: the fingerprint of its data, in hex, makes it a turn
-// of its own.
+// that was used before with other data: the fingerprint of its data, in hex, makes it a
+// separate turn.
 func (k Key) Reuse(run, turn, fingerprint string) Key {
 	k.Turn = ReusedTurnToken(run, turn, fingerprint[:min(len(fingerprint), fingerprintDigits)])
 	return k

@@ -20,7 +20,7 @@ func QuestionInChat(appToken, chat, ask string) string {
 	return Key{App: appToken, Chat: Token(chat), Turn: "*", Call: "*"}.Public(events.RecordAsk, Token(ask))
 }
 
-// QuestionsOfTenant matches the questions of a tenant, a token; those of all tenants for "*".
+// QuestionsOfTenant matches the questions of a tenant, a token, or of all tenants for "*".
 func QuestionsOfTenant(appToken string) string {
 	return Key{App: appToken, Chat: "*", Turn: "*", Call: "*"}.QuestionsOfTurn()
 }
@@ -42,7 +42,7 @@ func (s Space) AskTimer(k Key, ask string) string {
 	return s.prefix + ".timer.ask." + k.String() + "." + Token(ask)
 }
 
-// AskTimersOfTenant matches the schedules of the questions of a tenant, a token; those of all
+// AskTimersOfTenant matches the schedules of the questions of a tenant, a token, or of all
 // tenants for "*".
 func (s Space) AskTimersOfTenant(appToken string) string {
 	return s.AskTimers(Key{App: appToken, Chat: "*", Turn: "*", Call: "*"}, "*")

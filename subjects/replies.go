@@ -28,8 +28,8 @@ func (s Space) WithReplies(prefixes ...string) (Space, error) {
 	return s, nil
 }
 
-// MayReply reports whether a worker may publish a reply to a subject that somebody else has
-// chosen: with its rights it could reach what that client cannot. The subject has to be an inbox.
+// MayReply reports whether a worker may publish a reply to a subject that a client has
+// chosen: with the rights of the worker it could reach what that client cannot. The subject has to be an inbox.
 // It begins with a prefix ("_INBOX" unless [Space.WithReplies] has set others), which a name may
 // follow ("_INBOX_reader"), has at least one more token and no wildcard, and is not below the
 // prefix of s.

@@ -23,7 +23,7 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 	} {
 		require.False(t, s.MayReply(subject), "%.40q", subject)
 	}
-	own, err := subjects.New("_INBOX") // a strange prefix, but one that is allowed
+	own, err := subjects.New("_INBOX") // an unusual prefix, but an allowed one
 	require.NoError(t, err)
 	require.False(t, own.MayReply("_INBOX.events.a"))
 }

@@ -115,7 +115,7 @@ func (s Space) InSender(subject string) (app, kind string) {
 // TurnsBucket is the KV bucket that holds the journal.
 func (s Space) TurnsBucket() string { return s.upper + "_TURNS" }
 
-// TurnsStream is the stream behind [Space.TurnsBucket].
+// TurnsStream is the stream of [Space.TurnsBucket].
 func (s Space) TurnsStream() string { return "KV_" + s.TurnsBucket() }
 
 // JournalSubject is the stream subject of a journal key.
@@ -167,7 +167,7 @@ func (s Space) API(app, verb string) string { return s.prefix + ".api." + Token(
 func (s Space) APIForAll(verb string) string { return s.prefix + ".api.*." + verb }
 
 // APITenant returns the tenant token of a request's subject. It reports false for anything
-// that is no token: a subject that is published to may hold a wildcard.
+// that is not a token: a subject that is published to may contain a wildcard.
 func (s Space) APITenant(subject string) (string, bool) {
 	rest, ok := strings.CutPrefix(subject, s.prefix+".api.")
 	if !ok {

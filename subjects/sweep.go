@@ -56,6 +56,6 @@ func ParseTurnToken(token string) (run, turn string, ok bool) {
 	return run, turn, TurnToken(run, turn) == token
 }
 
-// SweepKey is a key of what sweeps keep in the bucket of context variables. Its first token is that
-// of no tenant.
+// SweepKey is a key of what sweeps keep in the bucket of context variables. Its first token
+// is not the token of any tenant.
 func SweepKey(name string) string { return "=sweep." + name }

@@ -136,7 +136,7 @@ func TurnToken(run, turn string) string {
 }
 
 // ReusedTurnToken is the token of a turn whose key was used before with other data, for
-// workflows that set `on_key_reuse: run`: the fingerprint makes it a turn of its own.
+// workflows that set `on_key_reuse: run`: the fingerprint makes it a separate turn.
 func ReusedTurnToken(run, turn, fingerprint string) string {
 	return Token("f" + fingerprint + "-" + strconv.Itoa(len(run)) + "-" + run + turn)
 }

@@ -11,8 +11,8 @@ type unreadable struct{}
 
 // Addressee returns the turn that a structured_output_ready event names although [DecodeTurn]
 // refuses it: a number, a text or a time stamp in it cannot be taken, a key stands twice, a field has
-// a wrong type, or it is nested too deeply. Whoever published it can be answered. ok is false if its
-// chat, its turn key or another part of its identity is missing or among what cannot be read.
+// a wrong type, or it is nested too deeply. So the publisher can get a response. ok is false if the
+// chat, the turn key or another part of the identity is missing or cannot be read.
 //
 // Only the identity and, if they can be read, workflow, agent, model, user and sequence are set. Data
 // is the hash of the body, so that the same body has the same fingerprint.
@@ -69,7 +69,7 @@ func (p *parser) skip() bool {
 		}
 		end = closing(p.s, p.pos)
 	case '"':
-		if _, fault := strict.str(); fault == nil {
+		if _, problem := strict.str(); problem == nil {
 			return false
 		}
 		if end = endOfString(p.s, p.pos) + 1; end > len(p.s) {
@@ -79,7 +79,7 @@ func (p *parser) skip() bool {
 		for end < len(p.s) && !strings.ContainsRune(",]}: \t\r\n\"[{", rune(p.s[end])) {
 			end++
 		}
-		if _, fault := strict.value(); fault == nil && strict.pos == end {
+		if _, problem := strict.value(); problem == nil && strict.pos == end {
 			return false
 		}
 	}

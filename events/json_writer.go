@@ -15,8 +15,8 @@ type writer struct {
 	err   error
 }
 
-// newWriter opens the envelope of an event behind dst, with room for so many bytes of values
-// beside the names and ids.
+// newWriter opens the envelope of an event at the end of dst, with room for so many bytes of
+// values next to the names and ids.
 func newWriter(dst []byte, kind string, room int) writer {
 	const names = 1024
 	w := writer{b: append(slices.Grow(dst, names+room), '{'), depth: 1}

@@ -16,7 +16,7 @@ import (
 var extractionDeviations = map[string]string{
 	`{"a":"keep ,} inside"}`:                `{"a":"keep ,} inside"}`,  // MozaiksAI removes the comma from the string
 	"```json\n{\"code\":\"```js```\"}\n```": "{\"code\":\"```js```\"}", // a fence in a string ends MozaiksAI's block
-	`{"a":NaN}`:                             "",                        // NaN is no JSON
+	`{"a":NaN}`:                             "",                        // NaN is not JSON
 	`{"outer": {"x":1}, "y": }`:             "",                        // MozaiksAI takes the inner object for the whole
 }
 
@@ -119,7 +119,7 @@ func TestExtractionErrorsNameThePlaceAndTheFix(t *testing.T) {
 		"NEXT":                     "extract object: bad_args: the text holds no JSON object: send one in braces",
 		`ok {"a":{"b":1}`:          "extract object: bad_args: the text ends inside the object that starts at byte 3: send all of it",
 		`ok [{"a":1}`:              "extract object: bad_args: the text ends inside the list that starts at byte 3: send all of it",
-		`ok {"a":{"b":[0,NaN]}}`:   `extract object: bad_args: the object that starts at byte 3: invalid JSON at byte 16, "/a/b/1": NaN and infinity are no JSON: send null or leave the key out`,
+		`ok {"a":{"b":[0,NaN]}}`:   `extract object: bad_args: the object that starts at byte 3: invalid JSON at byte 16, "/a/b/1": NaN and infinity are not JSON: send null or leave the key out`,
 		`{name}: {"a":1,"b":tru,}`: `extract object: bad_args: the object that starts at byte 8: invalid JSON at byte 19, "/b": expected true`,
 		`{"a":1,"a":2} {"b":2}`:    `extract object: bad_args: the object that starts at byte 0: invalid JSON at byte 7, "/a": duplicate key: send each key once`,
 		strings.Repeat("{", events.MaxTextBytes+1): "extract object: bad_args: the text has 1048577 bytes: send at most 1048576",
@@ -166,8 +166,8 @@ func BenchmarkExtractObject(b *testing.B) {
 	}
 }
 
-// FuzzExtractObject holds that an object is found in its own text and in prose around it, that
-// no part of it is ever taken for the whole, and that nothing but bad_args comes of any text.
+// FuzzExtractObject checks that an object is found in its own text and in prose around it, that no
+// part of it is ever taken for the whole, and that every error is a bad_args.
 func FuzzExtractObject(f *testing.F) {
 	for _, s := range fuzzSeeds {
 		f.Add(s)

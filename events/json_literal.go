@@ -99,7 +99,7 @@ func hexRune(s string) (rune, bool) {
 }
 
 // scanNumber returns the length of the number literal at the start of s. If there is none
-// that the limits allow, it returns where the fault is and the reason.
+// that the limits allow, it returns the place of the error and the reason.
 func scanNumber(s string) (n int, reason string) {
 	if n < len(s) && s[n] == '-' {
 		n++

@@ -20,14 +20,14 @@ const opExtract = "extract object"
 // with NaN or a key twice. Braces that hold no JSON are prose, and so is reasoning in the marks of
 // [WithoutReasoning], wherever it stands outside of the object.
 //
-// Every error is an [ErrBadArgs] that says where in the text the fault is; it may wrap a
-// *[SyntaxError], whose offset is that in the text. The time is linear in the text.
+// Every error is an [ErrBadArgs] that names the place in the text; it may wrap a *[SyntaxError],
+// whose offset is relative to the text. The time is linear in the text.
 func ExtractObject(text string) (map[string]any, error) {
 	if len(text) > MaxTextBytes {
 		return nil, extractError(fmt.Sprintf("the text has %d bytes: send at most %d", len(text), MaxTextBytes))
 	}
-	fault := extractError("the text holds no JSON object: send one in braces")
-	longest, listed := 0, 0 // the part that fault is about; the end of the list at hand
+	problem := extractError("the text holds no JSON object: send one in braces")
+	longest, listed := 0, 0 // the part that the error is about; the end of the current list
 	lower := lowerASCII(text)
 	for at := answerStart(lower); at < len(text); at++ {
 		switch end, closed := reasoningAt(lower, at); {
@@ -58,14 +58,14 @@ func ExtractObject(text string) (map[string]any, error) {
 		if isJSON || end-at > longest {
 			longest = end - at
 			syntax.Offset += int64(at)
-			fault = &Error{Code: CodeBadArgs, Op: opExtract, Msg: fmt.Sprintf("the object that starts at byte %d", at), Err: syntax}
+			problem = &Error{Code: CodeBadArgs, Op: opExtract, Msg: fmt.Sprintf("the object that starts at byte %d", at), Err: syntax}
 		}
 		if isJSON {
 			break
 		}
 		at = end - 1
 	}
-	return nil, fault
+	return nil, problem
 }
 
 func extractError(msg string) *Error { return &Error{Code: CodeBadArgs, Op: opExtract, Msg: msg} }
@@ -75,7 +75,7 @@ func opensList(s string) bool {
 	return s[0] == '[' && strings.HasPrefix(strings.TrimLeft(s[1:], " \t\r\n"), "{")
 }
 
-// closing returns the offset behind the bracket that closes the one at text[at], -1 if there
+// closing returns the offset after the bracket that closes the one at text[at], -1 if there
 // is none. Brackets in strings do not count.
 func closing(text string, at int) int {
 	const toClosing = 2 // in ASCII, from [ to ] and from { to }
@@ -109,19 +109,19 @@ func endOfString[T string | []byte](s T, at int) int {
 	return len(s)
 }
 
-// decodeObject decodes an object in braces. When it cannot, isJSON says whether other readers
-// could, so that the text does mean this object.
-func decodeObject(part string) (object map[string]any, fault *SyntaxError, isJSON bool) {
+// decodeObject decodes an object in braces. If that fails, isJSON reports whether other readers
+// could decode it, so that the text does mean this object.
+func decodeObject(part string) (object map[string]any, problem *SyntaxError, isJSON bool) {
 	data := []byte(part)
 	blankTrailingCommas(data)
 	v, err := Decode(data)
-	if errors.As(err, &fault) {
-		rest := part[min(fault.Offset, int64(len(part))):]
-		if inValue := fault.Pointer != ""; inValue && (strings.HasPrefix(rest, "NaN") || strings.HasPrefix(rest, "Infinity")) {
-			fault.Reason = "NaN and infinity are no JSON: send null or leave the key out"
-			return nil, fault, true
+	if errors.As(err, &problem) {
+		rest := part[min(problem.Offset, int64(len(part))):]
+		if inValue := problem.Pointer != ""; inValue && (strings.HasPrefix(rest, "NaN") || strings.HasPrefix(rest, "Infinity")) {
+			problem.Reason = "NaN and infinity are not JSON: send null or leave the key out"
+			return nil, problem, true
 		}
-		return nil, fault, json.Valid(data)
+		return nil, problem, json.Valid(data)
 	}
 	object, _ = v.(map[string]any) // it starts with a brace
 	return object, nil, false

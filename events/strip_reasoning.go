@@ -2,8 +2,8 @@ package events
 
 import "strings"
 
-// Models that reason before they answer may write their reasoning into the text, between marks
-// of their own. It is not the answer: drafts of the answer stand in it.
+// Models that reason before they answer may write their reasoning into the text, between
+// marks. It is not the answer: it contains drafts of the answer.
 
 // finalChannel begins the answer of models that write channels; finalEnd lists what ends it.
 const (

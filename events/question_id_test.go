@@ -88,5 +88,5 @@ func TestIDOfAQuestionLeadsToItsTurn(t *testing.T) {
 		require.Equal(t, "1", ask)
 		require.Equal(t, id.Turn, events.TurnOfCallID(got, id.Run))
 	}
-	require.Equal(t, "t@01234567", events.TurnOfCallID("t@01234567", ""), "without the run nobody can tell")
+	require.Equal(t, "t@01234567", events.TurnOfCallID("t@01234567", ""), "without the run it is ambiguous")
 }

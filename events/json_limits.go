@@ -17,8 +17,8 @@ const (
 // goes into an event stays that much below [MaxNodes], so that the event can be read.
 const eventNodes = 100
 
-// SyntaxError says why a document is not the JSON that oneturn accepts, and where. It holds
-// key names of the document, but none of its values.
+// SyntaxError is the reason why a document is not JSON that oneturn accepts, and the place. It
+// contains key names of the document, but none of its values.
 type SyntaxError struct {
 	Offset  int64  // byte offset of the offending byte
 	Pointer string // RFC 6901 pointer to the value around it, cut at 1 KiB; "" is the whole document

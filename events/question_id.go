@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxAskBytes bounds the id of a question or surface in its call. A longer name is cut, and
-// told from others by a hash.
+// MaxAskBytes bounds the id of a question or surface in its call. A longer name is cut and
+// made unique by a hash.
 const MaxAskBytes = 128
 
 // MaxCallIDBytes bounds the tool_call_id of anything: it is a turn key, a qualifier and the id of
@@ -17,9 +17,9 @@ const MaxAskBytes = 128
 const MaxCallIDBytes = MaxIDBytes + len("@01234567/") + MaxAskBytes
 
 // AskID returns the id of a question in its call: its name or, without one, its number n, from
-// 1 on, in the order in which the call asks. Different names have different ids, and none has
-// that of a number or of a [SurfaceID]. It holds no '/': bytes that an id of the wire must not
-// have are written %XX.
+// 1 on, in the order in which the call asks. Different names have different ids, and none
+// equals the id of a number or a [SurfaceID]. It contains no '/': bytes that an id of the wire must
+// not have are written %XX.
 func AskID(name string, n int) string {
 	if name == "" {
 		return strconv.Itoa(n)
@@ -53,7 +53,7 @@ func escapeAsk(before, name string) string {
 			for _, c := range []byte(name[i : i+size]) {
 				b.WriteString(escape(c))
 			}
-		case r == '/' || r == '%' || r == '#' || deceives(r):
+		case r == '/' || r == '%' || r == '#' || isDeceptive(r):
 			for _, c := range []byte(string(r)) {
 				b.WriteString(escape(c))
 			}
@@ -78,7 +78,7 @@ func escape(c byte) string {
 	return string([]byte{'%', upperHex[c>>4], upperHex[c&0xf]})
 }
 
-// QuestionID returns the tool_call_id of a question or surface: that of its call, '/' and its
+// QuestionID returns the tool_call_id of a question or surface: the id of its call, '/' and its
 // [AskID] or [SurfaceID].
 func QuestionID(callID, ask string) string { return callID + "/" + ask }
 
@@ -92,7 +92,7 @@ func ParseQuestionID(id string) (callID, ask string, ok bool) {
 	return id[:at], id[at+1:], true
 }
 
-// TurnOfCallID undoes [CallID] as far as callID tells: it returns the turn key, if callID is that
-// of a turn of this run. A turn without run id has its key as call id, and so has what is no
-// qualified id: hold the result against [CallID].
+// TurnOfCallID undoes [CallID] as far as callID allows: it returns the turn key, if callID belongs
+// to a turn of this run. The call id of a turn without run id is its key, and any other text is
+// returned unchanged: check the result with [CallID].
 func TurnOfCallID(callID, run string) string { return turnOfCallID(callID, run) }

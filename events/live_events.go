@@ -46,7 +46,7 @@ type RunComplete struct {
 
 // Values of `status` and `reason` in a [RunComplete].
 const (
-	RunWaits            = 0 // it goes on when somebody answers
+	RunWaits            = 0 // it continues after an answer
 	RunEnded            = 1 // the turn has its response
 	ReasonAwaitingInput = "awaiting_user_input"
 )

@@ -30,7 +30,7 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 		return appendString(dst, v)
 	case json.Number:
 		if n, reason := scanNumber(string(v)); reason != "" || n != len(v) {
-			return nil, encodeError(CodeBadArgs, fmt.Sprintf("json.Number of %d characters is no JSON number within the limits of Decode", len(v)))
+			return nil, encodeError(CodeBadArgs, fmt.Sprintf("json.Number of %d characters is not a JSON number within the limits of Decode", len(v)))
 		}
 		return append(dst, v...), nil
 	case []any:
@@ -59,7 +59,7 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 		}
 		return append(dst, v...), nil
 	default:
-		return nil, encodeError(CodeBadArgs, fmt.Sprintf("%T is no part of a value tree: use nil, bool, string, json.Number, []any, map[string]any or json.RawMessage", v))
+		return nil, encodeError(CodeBadArgs, fmt.Sprintf("%T cannot be part of a value tree: use nil, bool, string, json.Number, []any, map[string]any or json.RawMessage", v))
 	}
 }
 
