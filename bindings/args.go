@@ -22,7 +22,7 @@ type parameters struct {
 	names    []string            // those that take keyword arguments, without context_variables
 	byPlain  map[string][]string // plain form → names
 	required []string            // without default, positional-only ones included
-	known    []ownName           // of names: those of something that the turn knows
+	known    []ownName           // of names: the ones that the turn has a value for
 	rivals   map[string]bool     // parameters that several declared fields fit, none by its very name
 	runtime  bool                // has a **runtime
 	rest     bool                // has another **kwargs, which gets what no parameter takes
@@ -81,7 +81,7 @@ func (p *parameters) fact(t *events.StructuredOutputReady, plain string) (_ fact
 
 // match returns the parameter for a field, "" if there is none, or several fit.
 func (p *parameters) match(field string) string {
-	fits := p.fits(field)
+	fits := p.candidates(field)
 	if len(fits) != 1 || p.rivals[fits[0]] && fits[0] != events.Name(field) {
 		return ""
 	}
@@ -89,7 +89,7 @@ func (p *parameters) match(field string) string {
 }
 
 // fits lists the parameters that a field may be for: the one of its name, else all of its plain form.
-func (p *parameters) fits(field string) []string {
+func (p *parameters) candidates(field string) []string {
 	if name := events.Name(field); slices.Contains(p.names, name) {
 		return []string{name}
 	}
@@ -101,7 +101,7 @@ func (p *parameters) fits(field string) []string {
 
 // keeps reports whether a key goes to **kwargs under its own name.
 func (p *parameters) keeps(key string) bool {
-	return p.rest && key != contextParameter && key != "self" && len(p.fits(key)) == 0 && !slices.Contains(p.unnamed, key)
+	return p.rest && key != contextParameter && key != "self" && len(p.candidates(key)) == 0 && !slices.Contains(p.unnamed, key)
 }
 
 // ambiguous describes fields that fit several parameters, and parameters that several fields fit,
@@ -111,7 +111,7 @@ func (p *parameters) ambiguous(fields []string) []string {
 	p.rivals = map[string]bool{}
 	first := map[string]string{} // parameter → field that fits it by its plain form
 	for _, field := range fields {
-		fits := p.fits(field)
+		fits := p.candidates(field)
 		switch {
 		case len(fits) > 1:
 			all = append(all, "field "+field+" fits the parameters "+together(fits))
@@ -173,7 +173,7 @@ func (p *parameters) gaps(fields, optional []string) (unfilled, uncertain []stri
 // The context container is never among the arguments. Tools that are not Python, and a Python tool whose signature is not
 // known, get all keys under their own names. data is not modified.
 func (b *Binding) Args(data map[string]any, t *events.StructuredOutputReady) (args map[string]any, mapped bool) {
-	data, changed := b.declared.vouched(data, func(plain string) (fact, bool) { return b.parameters.fact(t, plain) })
+	data, changed := b.declared.trusted(data, func(plain string) (fact, bool) { return b.parameters.fact(t, plain) })
 	if b.Kind != KindPython || b.SignatureUnknown {
 		return data, changed
 	}
@@ -253,17 +253,17 @@ func (p *parameters) fill(args, data map[string]any, exact bool) {
 // Context returns the contents of the tool's context container: vars, and what [Binding.Vouched] returns,
 // which wins over variables of these names. vars is not modified.
 func (b *Binding) Context(t *events.StructuredOutputReady, vars map[string]any) map[string]any {
-	own := b.Vouched(t)
+	own := b.TrustedData(t)
 	c := make(map[string]any, len(vars)+len(own))
 	maps.Copy(c, vars)
 	maps.Copy(c, own)
 	return c
 }
 
-// Vouched returns what the context container has from the turn itself, and no tool can change: its chat_id,
+// TrustedData returns what the context container has from the turn itself and no tool can change: its chat_id,
 // app_id, workflow_name, turn_idempotency_key, agent_name and, if it is known, user_id. enterprise_id
 // equals app_id where the workflow's files or the event use that name, as MozaiksAI had it before 2026.
-func (b *Binding) Vouched(t *events.StructuredOutputReady) map[string]any {
+func (b *Binding) TrustedData(t *events.StructuredOutputReady) map[string]any {
 	c := map[string]any{
 		"chat_id": t.Chat, "app_id": t.App, "workflow_name": t.Workflow, "turn_idempotency_key": t.Turn, "agent_name": t.Agent,
 	}

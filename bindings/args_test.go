@@ -86,7 +86,7 @@ func TestArgsOfAnEmptyTurnInjectNothing(t *testing.T) {
 	require.True(t, mapped)
 }
 
-func TestToolsBindWithUnknownSignatureWhenNobodyInspects(t *testing.T) {
+func TestToolsBindWithUnknownSignatureWithoutAnInspector(t *testing.T) {
 	t.Parallel()
 	root := unpack(t, "-- W/oneturn.yaml --\ntools: [{name: f, agent: A, file: t.py}]\n-- W/t.py --\ndef f(a): pass\n")
 	failing := func(context.Context, string, map[string][]byte) (map[string]bindings.PyFile, error) {
@@ -107,7 +107,7 @@ func TestToolsBindWithUnknownSignatureWhenNobodyInspects(t *testing.T) {
 	}
 }
 
-// TestRestOfKeywordsFollowsTheManifest: MozaiksAI's handler leaves **kwargs empty beside named parameters.
+// TestRestOfKeywordsFollowsTheManifest: MozaiksAI's handler leaves **kwargs empty next to named parameters.
 func TestRestOfKeywordsFollowsTheManifest(t *testing.T) {
 	t.Parallel()
 	set := load(t, unpack(t, `

@@ -10,7 +10,7 @@ import (
 
 const asking = "\n-- W/tools/t.py --\nasync def run(): await use_ui_tool('Card', {})\n"
 
-// TestToolsThatWaitForPeopleInMemoryAreNamed tells of each tool whose turn a restart would end.
+// TestToolsThatWaitForPeopleInMemoryAreNamed expects a finding for each tool whose turn a restart would end.
 func TestToolsThatWaitForPeopleInMemoryAreNamed(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ manifest, code, fix string }{
@@ -55,7 +55,7 @@ func TestAGoToolThatWaitsInMemoryIsNamed(t *testing.T) {
 	require.Contains(t, found[0].Code+found[1].Code, "ui_tool_unsafe")
 }
 
-func TestSecretAnswersAreSaidInEveryGeneration(t *testing.T) {
+func TestSecretAnswersAreReadInEveryGeneration(t *testing.T) {
 	t.Parallel()
 	for manifest, want := range map[string]struct {
 		secret bool

@@ -30,18 +30,18 @@ type workflow struct {
 	shares bool   // it uses the shared file, or would
 	joined string // version of that then
 
-	exact      map[key]slot
-	byModel    map[string]slot
-	onlyTool   map[string]slot // agent → its tool, if it has one only
-	registered map[string]string
-	bindings   []*Binding
-	tools      map[string]slot // by name, without agent
-	order      []string        // their names, in that of the manifests
-	agents     []string
-	models     []string
-	unreadable []place
-	older      bool            // compat.events
-	looks      map[string]look // by tool, of those with a component
+	exact         map[key]slot
+	byModel       map[string]slot
+	onlyTool      map[string]slot // agent → its tool, if it has one only
+	registered    map[string]string
+	bindings      []*Binding
+	tools         map[string]slot // by name, without agent
+	order         []string        // their names, in the order of the manifests
+	agents        []string
+	models        []string
+	unreadable    []place
+	compatEvents  bool                    // compat.events
+	presentations map[string]presentation // by tool, of those with a component
 
 	variables    []Variable
 	imports, env []string
@@ -49,10 +49,10 @@ type workflow struct {
 	importers    map[string][]string // see [Set.Importers]
 	sources      map[string][]byte
 	uninspected  bool // the Python files could not be inspected
-	unsure       bool // what was inspected may not be what the digest tells of: the next load tries again
+	unsure       bool // what was inspected may differ from what the digest covers: the next load tries again
 
 	own   []Diagnostic // of this version
-	shown []Diagnostic // own, or those of a newer version that was not taken
+	shown []Diagnostic // own, or the ones of a newer version that was not taken
 }
 
 // binder turns a draft into a workflow.
@@ -72,7 +72,7 @@ type binder struct {
 	registry   map[string]Registered
 }
 
-func bind(d *draft, files map[string]PyFile, opts *Options, inspected bool) *workflow {
+func bind(d *parsedWorkflow, files map[string]PyFile, opts *Options, inspected bool) *workflow {
 	m := d.manifest
 	b := &binder{
 		manifest: m, files: files, registry: opts.Registered,
@@ -81,8 +81,8 @@ func bind(d *draft, files map[string]PyFile, opts *Options, inspected bool) *wor
 		w: &workflow{
 			name: m.workflow, dir: d.dir, digest: d.digest, base: d.base, shares: m.shares, joined: m.shared.version(), tools: make(map[string]slot),
 			exact: make(map[key]slot), byModel: make(map[string]slot), onlyTool: make(map[string]slot),
-			registered: make(map[string]string), variables: m.variables, unreadable: m.unreadable, older: m.older,
-			sources: d.sources, uninspected: !inspected, unsure: !inspected || !d.kept() || len(d.beside) > 0,
+			registered: make(map[string]string), variables: m.variables, unreadable: m.unreadable, compatEvents: m.compatEvents,
+			sources: d.sources, uninspected: !inspected, unsure: !inspected || !d.kept() || len(d.external) > 0,
 		},
 	}
 	if !inspected {
@@ -94,14 +94,14 @@ func bind(d *draft, files map[string]PyFile, opts *Options, inspected bool) *wor
 	b.checkAllowed()
 	for i := range m.tools {
 		b.tool(&m.tools[i])
-		b.look(&m.tools[i])
+		b.addPresentation(&m.tools[i])
 	}
 	b.index()
 	b.checkAgents()
 	b.checkEmpty()
 	b.w.imports, b.w.env = requirements(files, d.local)
 	b.w.importers = importers(files)
-	b.checkStandIns(d.local)
+	b.checkShims(d.local)
 	b.w.shares = m.shares
 	b.w.own = m.found
 	b.w.shown = m.found
@@ -127,29 +127,29 @@ func (b *binder) boundPairs() {
 
 // tool binds one entry for each of its agents.
 func (b *binder) tool(t *toolEntry) {
-	signature, known, fault := b.signature(t)
-	if fault != nil && !fault.told {
+	signature, known, problem := b.signature(t)
+	if problem != nil && !problem.reported {
 		name := t.name
-		if fault.at != t.at {
+		if problem.at != t.at {
 			name = fmt.Sprintf("%s (%s)", t.name, t.at)
 		}
-		b.errorf(fault.at, "tool_unusable", fault.fix, "tool %s is not bound: %s", name, fault.text)
+		b.errorf(problem.at, "tool_unusable", problem.fix, "tool %s is not bound: %s", name, problem.text)
 	}
 	b.checkComponent(t)
-	s := b.learn(t, signature, known)
-	if fault == nil {
-		fault = s.fault
+	s := b.schemasOf(t, signature, known)
+	if problem == nil {
+		problem = s.problem
 	}
-	b.named(t, s, fault)
+	b.named(t, s, problem)
 	for _, agent := range t.agents {
 		k := key{b.modelOf(t, agent), agent}
 		mdl := k.model
-		b.checkOwner(t, agent)
+		b.checkAgent(t, agent)
 		why := ""
-		if fault != nil {
-			why = fault.String()
+		if problem != nil {
+			why = problem.String()
 		} else if mdl != "" {
-			why = b.modelFault(t, mdl)
+			why = b.modelProblem(t, mdl)
 		}
 		if a, ok := b.agent(agent); why == "" && ok && !a.may(t.name) {
 			why = "the agent's list of tools does not have it"
@@ -160,7 +160,7 @@ func (b *binder) tool(t *toolEntry) {
 			b.fail(k, slot{why: fmt.Sprintf("tool %s of agent %s is not usable: %s", t.name, agent, why)})
 		case !t.auto:
 			b.fail(k, slot{manual: true, why: fmt.Sprintf("tool %s of agent %s (%s) is not called automatically: set %s", t.name, agent, t.at,
-				t.at.words("auto: true", "auto_invoke: true", ""))})
+				t.at.fixFor("auto: true", "auto_invoke: true", ""))})
 		default:
 			bound := b.binding(t, k, s)
 			b.checkBinding(t, bound, s)
@@ -175,16 +175,16 @@ func (b *binder) modelOf(t *toolEntry, agent string) string {
 }
 
 // named notes a tool under its name, bound to no agent: its model is that for its first one.
-func (b *binder) named(t *toolEntry, s learned, fault *fault) {
+func (b *binder) named(t *toolEntry, s toolSchemas, problem *bindProblem) {
 	k := key{}
 	if k.model = t.model; len(t.agents) > 0 {
 		k.model = b.modelOf(t, t.agents[0])
 	}
 	why := ""
-	if fault != nil {
-		why = fault.String()
+	if problem != nil {
+		why = problem.String()
 	} else if k.model != "" {
-		why = b.modelFault(t, k.model)
+		why = b.modelProblem(t, k.model)
 	}
 	entry := slot{}
 	if why != "" {
@@ -196,12 +196,12 @@ func (b *binder) named(t *toolEntry, s learned, fault *fault) {
 	b.w.order = append(b.w.order, t.name)
 }
 
-// signature finds the parameters of a Python tool. known is false if they cannot be told
-// without running the file; fault says why the tool cannot work at all.
-func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *fault) {
+// signature finds the parameters of a Python tool. known is false if they cannot be found
+// without running the file; the problem is why the tool cannot work at all.
+func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *bindProblem) {
 	switch {
-	case t.fault != nil:
-		return nil, false, t.fault
+	case t.problem != nil:
+		return nil, false, t.problem
 	case t.kind != KindPython:
 		return nil, true, nil
 	}
@@ -210,7 +210,7 @@ func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *fault) 
 		return nil, false, nil
 	}
 	if file.Error != "" {
-		return nil, false, &fault{at: place{t.path, file.ErrorLine}, text: file.Error, fix: "correct the Python code there"}
+		return nil, false, &bindProblem{at: place{t.path, file.ErrorLine}, text: file.Error, fix: "correct the Python code there"}
 	}
 	if fn, ok := file.Functions[t.function]; ok {
 		return fn.Params, !takesKeywordsAlone(fn.Params), nil
@@ -221,7 +221,7 @@ func (b *binder) signature(t *toolEntry) (params []Param, known bool, _ *fault) 
 		return nil, false, nil
 	}
 	names := slices.Collect(maps.Keys(file.Functions))
-	return nil, false, &fault{
+	return nil, false, &bindProblem{
 		at: t.at, text: fmt.Sprintf("%s has no function %s", t.path, quoted(t.function)),
 		fix: thereOr(t.function, names, "define it there with def"),
 	}
@@ -242,16 +242,16 @@ func takesKeywordsAlone(params []Param) bool {
 	return keywords
 }
 
-func (b *binder) binding(t *toolEntry, k key, s learned) *Binding {
+func (b *binder) binding(t *toolEntry, k key, s toolSchemas) *Binding {
 	bound := &Binding{
 		Workflow: b.workflow, Dir: b.w.dir, Agent: k.agent, ModelName: k.model, Tool: t.name, Description: t.description,
 		Kind: t.kind, Target: t.target, Shared: t.shared, MaxAttempts: cmp.Or(t.policy.attempts, b.defaults.attempts, DefaultMaxAttempts),
 		Timeout: cmp.Or(t.policy.timeout, b.defaults.timeout), Input: s.input, Output: s.output, InputSchema: s.inputSchema, OutputSchema: s.outputSchema,
 		Limits: t.limits, Guards: t.guards, Component: t.component, Display: t.mode, Secret: t.secret, Model: b.models[k.model],
-		AcceptsContext: t.target == nil, Enterprise: b.enterprise, Digest: b.w.digest, CompatSilent: b.silent, CompatEvents: b.older, RunOnKeyReuse: b.reuse == reuseRun, FollowKeyReuse: b.reuse == reuseRefuse, at: t.at,
+		AcceptsContext: t.target == nil, Enterprise: b.enterprise, Digest: b.w.digest, CompatSilent: b.compatSilent, CompatEvents: b.compatEvents, RunOnKeyReuse: b.reuse == reuseRun, FollowKeyReuse: b.reuse == reuseRefuse, at: t.at,
 	}
 	bound.Effect, bound.EffectWhy = b.effect(t)
-	bound.EffectSaid = t.policy.effect != "" || b.defaults.effect != ""
+	bound.EffectDeclared = t.policy.effect != "" || b.defaults.effect != ""
 	if bound.Effect == EffectNone && !t.uiTool {
 		bound.Cache = t.cache
 	}
@@ -265,7 +265,7 @@ func (b *binder) binding(t *toolEntry, k key, s learned) *Binding {
 	bound.File, bound.Function, bound.SignatureUnknown = t.path, t.function, !s.known
 	if s.known {
 		bound.parameters, bound.AcceptsContext = newParameters(s.params)
-		if !ours(path.Base(t.at.file)) { // MozaiksAI leaves **kwargs empty beside named parameters
+		if !isOwnFormat(path.Base(t.at.file)) { // MozaiksAI leaves **kwargs empty next to named parameters
 			bound.spilled, bound.parameters.rest = bound.parameters.rest, false
 		}
 		bound.unclear = bound.parameters.ambiguous(bound.declared.fields)
@@ -273,7 +273,7 @@ func (b *binder) binding(t *toolEntry, k key, s learned) *Binding {
 	return bound
 }
 
-// effect says which effect a tool has and where that comes from.
+// effect returns the effect of a tool and where it comes from.
 func (b *binder) effect(t *toolEntry) (effect Effect, why string) {
 	switch {
 	case t.policy.effect != "":
@@ -284,19 +284,21 @@ func (b *binder) effect(t *toolEntry) (effect Effect, why string) {
 		return EffectNone, "asking a model for a completion changes nothing"
 	case t.uiTool:
 		return EffectReplay, "a UI tool without effect"
-	case trusts(t.target):
+	case trustsMetadata(t.target):
 		return EffectUnsafe, "not declared in the manifest: the effect that the service or server declares applies, else this one"
 	default:
 		return EffectUnsafe, "the default, as no effect is declared"
 	}
 }
 
-// Learns reports whether the effect is what the tool tells of itself, once it has: the manifest names none
-// and trusts the tool. A tool without a target is part of the worker, and trusted.
-func (b *Binding) Learns() bool { return !b.EffectSaid && (b.Target == nil || trusts(b.Target)) }
+// DiscoversEffect reports whether the effect is the one that the tool itself declares: the manifest names
+// none and trusts the tool. A tool without a target is part of the worker, and trusted.
+func (b *Binding) DiscoversEffect() bool {
+	return !b.EffectDeclared && (b.Target == nil || trustsMetadata(b.Target))
+}
 
-// trusts reports whether the word of what is called on its own effect is believed.
-func trusts(to target.Target) bool {
+// trustsMetadata reports whether the manifest accepts the effect that the called tool declares.
+func trustsMetadata(to target.Target) bool {
 	switch to := to.(type) {
 	case *target.NATS:
 		return to.TrustMetadata
@@ -318,7 +320,7 @@ func completes(t *toolEntry) bool {
 // put binds; of two tools for one agent and model the later one counts.
 func (b *binder) put(k key, bound *Binding) {
 	if old := b.w.exact[k].binding; old != nil {
-		off := old.at.words("auto: false", "auto_invoke: false", "")
+		off := old.at.fixFor("auto: false", "auto_invoke: false", "")
 		fix := "set " + off + " on the others, or give them other agents"
 		if off == "" {
 			fix = "bind the others to another agent or model"

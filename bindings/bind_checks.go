@@ -19,8 +19,8 @@ func (b *binder) checkRegistry() {
 	}
 }
 
-// checkOwner warns of agents that are not there or never call a tool.
-func (b *binder) checkOwner(t *toolEntry, agent string) {
+// checkAgent warns of agents that are not there or never call a tool.
+func (b *binder) checkAgent(t *toolEntry, agent string) {
 	if a, ok := b.agent(agent); !ok && len(b.agents) > 0 {
 		b.warnf(t.at, "unknown_agent", didYouMean(agent, b.agentNames()), "tool %s names the unknown agent %s", t.name, quoted(agent))
 	} else if ok && t.auto && !a.auto {
@@ -55,18 +55,18 @@ func (b *binder) checkEffect(t *toolEntry, effect Effect) {
 	if effect != EffectUnsafe {
 		return
 	}
-	fix := t.at.words("write effect: replay, and put what has an effect before a question into a step",
+	fix := t.at.fixFor("write effect: replay, and put what has an effect before a question into a step",
 		"write effect: replay, and put what has an effect before a question into a step", "use oneturn.WithEffect(oneturn.Replay)")
 	switch {
 	case t.uiTool:
 		b.warnf(t.at, "ui_tool_unsafe", fix, "tool %s is a UI tool with effect unsafe: %s", t.name, waits)
 	case t.policy.effect == "" && b.files[t.path].Functions[t.function].Asks:
-		b.warnf(t.at, "asking_tool_unsafe", fix, "tool %s asks people, and its effect is unsafe because nothing says another: %s", t.name, waits)
+		b.warnf(t.at, "asking_tool_unsafe", fix, "tool %s asks people, and its effect is unsafe because none is declared: %s", t.name, waits)
 	}
 }
 
 // checkBinding warns of what will not go as its author thinks.
-func (b *binder) checkBinding(t *toolEntry, bound *Binding, s learned) {
+func (b *binder) checkBinding(t *toolEntry, bound *Binding, s toolSchemas) {
 	b.checkEffect(t, bound.Effect)
 	b.checkCache(t, bound.Effect)
 	if t.kind == KindPython && s.known {
@@ -75,7 +75,7 @@ func (b *binder) checkBinding(t *toolEntry, bound *Binding, s learned) {
 	}
 	b.checkClaims(t, bound)
 	if bound.Model == nil && bound.Input == nil {
-		b.warnf(t.at, "agent_without_model", t.at.words("add model to the agent or to the tool", "register a model for the agent", "name a model"),
+		b.warnf(t.at, "agent_without_model", t.at.fixFor("add model to the agent or to the tool", "register a model for the agent", "name a model"),
 			"agent %s has no model: tool %s gets its output unchecked", bound.Agent, t.name)
 	}
 }
@@ -129,9 +129,9 @@ func (b *binder) checkParameters(t *toolEntry, bound *Binding) {
 	if unclear := bound.unclear; len(unclear) > 0 {
 		b.errorf(t.at, "ambiguous_parameter", "give one of them the very name of the other", "tool %s: %s, and none has the very name", t.name, strings.Join(unclear, "; "))
 	}
-	if spilled := slices.DeleteFunc(slices.Clone(bound.declared.fields), func(f string) bool { return len(bound.parameters.fits(f)) > 0 }); bound.spilled && len(spilled) > 0 {
+	if spilled := slices.DeleteFunc(slices.Clone(bound.declared.fields), func(f string) bool { return len(bound.parameters.candidates(f)) > 0 }); bound.spilled && len(spilled) > 0 {
 		b.infof(t.at, "kwargs_empty", "name parameters for them, or declare the tool in oneturn.yaml, where **kwargs gets them",
-			"no parameter of tool %s takes %s of model %s: as in MozaiksAI, **kwargs beside named parameters stays empty", t.name, fieldsOf(spilled), bound.ModelName)
+			"no parameter of tool %s takes %s of model %s: as in MozaiksAI, **kwargs next to named parameters stays empty", t.name, fieldsOf(spilled), bound.ModelName)
 	}
 	unfilled, uncertain := bound.parameters.gaps(bound.declared.fields, bound.Model.Optional())
 	if len(unfilled) > 0 {
@@ -180,29 +180,29 @@ func (b *binder) checkAgents() {
 		case !a.auto:
 		case ok && tool.manual:
 			b.warnf(a.at, "auto_agent_without_tool",
-				a.at.words("set auto: true on one of its tools, or remove the agent", "set auto_invoke: true on one of its tools, or switch auto_tool_mode off", ""),
+				a.at.fixFor("set auto: true on one of its tools, or remove the agent", "set auto_invoke: true on one of its tools, or switch auto_tool_mode off", ""),
 				"agent %s calls no tool: none of its tools is called automatically", a.name)
 		case !ok:
 			b.warnf(a.at, "auto_agent_without_tool",
-				a.at.words("add a tool with agent: "+a.name+", or remove the agent", "add a tool for it, or switch auto_tool_mode off", ""),
+				a.at.fixFor("add a tool with agent: "+a.name+", or remove the agent", "add a tool for it, or switch auto_tool_mode off", ""),
 				"agent %s calls no tool: no tool names it", a.name)
 		}
 	}
 }
 
-// checkEmpty warns of a folder that binds nothing, and says why.
+// checkEmpty warns of a folder that binds nothing, with the reason.
 func (b *binder) checkEmpty() {
 	if len(b.w.bindings) == 0 {
 		b.w.empty = b.whyEmpty()
 	}
-	told := slices.ContainsFunc(b.found, func(d Diagnostic) bool { return d.Code == "auto_agent_without_tool" })
-	if manual := b.manual(); len(b.w.bindings) == 0 && len(manual) > 0 && !told {
+	reported := slices.ContainsFunc(b.found, func(d Diagnostic) bool { return d.Code == "auto_agent_without_tool" })
+	if manual := b.manual(); len(b.w.bindings) == 0 && len(manual) > 0 && !reported {
 		at := manual[0].at
-		b.warnf(at, "nothing_bound", at.words("set auto: true on the tools that agents call", "set auto_invoke: true on the tools that agents call, or tool_type: UI_Tool", ""),
+		b.warnf(at, "nothing_bound", at.fixFor("set auto: true on the tools that agents call", "set auto_invoke: true on the tools that agents call, or tool_type: UI_Tool", ""),
 			"nothing is bound: %s", b.w.empty)
 		return
 	}
-	if len(b.tools)+len(b.agents)+len(b.variables) == 0 && !b.faulty() {
+	if len(b.tools)+len(b.agents)+len(b.variables) == 0 && !b.hasProblems() {
 		b.warnf(place{file: b.w.dir}, "nothing_bound", "write a oneturn.yaml there with agents, models and tools, or begin the folder's name with _",
 			"no manifest of the folder names an agent or a tool, so nothing is bound")
 	}
@@ -219,7 +219,7 @@ func (b *binder) manual() []*toolEntry {
 	return manual
 }
 
-// whyEmpty says why a workflow binds nothing.
+// whyEmpty returns the reason why a workflow binds nothing.
 func (b *binder) whyEmpty() string {
 	manual := len(b.manual())
 	switch {
@@ -231,7 +231,7 @@ func (b *binder) whyEmpty() string {
 		return "none of its tools (" + strconv.Itoa(len(b.tools)) + ") can be used"
 	}
 	text := strconv.Itoa(manual) + " of " + counted(len(b.tools), "tool") + " could be called, but not automatically (no auto_invoke: true, and no UI_Tool)"
-	if ours(path.Base(b.tools[0].at.file)) {
+	if isOwnFormat(path.Base(b.tools[0].at.file)) {
 		text = strconv.Itoa(manual) + " of " + counted(len(b.tools), "tool") + " could be called, but not automatically (auto: false)"
 	}
 	return text

@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/internal/diag"
 )
 
-// compileModels compiles each model; a fault costs the model that has it.
+// compileModels compiles each model; an error disables only the model that has it.
 func (b *binder) compileModels() {
 	byName := make(map[string]modelEntry, len(b.manifest.models))
 	var defs []model.Definition
@@ -52,8 +52,8 @@ func (b *binder) compileModels() {
 
 // schemaProblems are the problems of a schema that does not compile.
 func schemaProblems(err error) []model.Problem {
-	if faulty := new(model.SchemaError); errors.As(err, &faulty) {
-		return faulty.Problems
+	if invalid := new(model.SchemaError); errors.As(err, &invalid) {
+		return invalid.Problems
 	}
 	return []model.Problem{{Finding: diag.Finding{Severity: diag.SeverityError, Message: err.Error(), Fix: "correct the schema"}}}
 }
@@ -86,7 +86,7 @@ func problemSeverity(p model.Problem) Severity {
 	return SeverityError
 }
 
-func (b *binder) modelFault(t *toolEntry, mdl string) string {
+func (b *binder) modelProblem(t *toolEntry, mdl string) string {
 	if b.models[mdl] != nil {
 		return ""
 	}
@@ -99,7 +99,7 @@ func (b *binder) modelFault(t *toolEntry, mdl string) string {
 	return fmt.Sprintf("%s: model %s is not defined; %s", t.at, quoted(mdl), b.modelFix(mdl))
 }
 
-// modelFix says what to do about a model that is not there.
+// modelFix returns what to do about a model that does not exist.
 func (b *binder) modelFix(name string) string {
 	return thereOr(name, b.w.models, "define it under models")
 }

@@ -6,37 +6,37 @@ import (
 	"github.com/oneturn/oneturn/bindings/model"
 )
 
-// learned is what the code of a tool tells of it, and what its manifest says of that.
-type learned struct {
+// toolSchemas are the schemas of a tool: what its code declares, and what its manifest does with that.
+type toolSchemas struct {
 	params []Param
 	known  bool // params are
 
 	input                     *model.Model
 	output                    *model.Value
 	inputSchema, outputSchema json.RawMessage
-	fault                     *fault
+	problem                   *bindProblem
 }
 
-// learn puts together what checks and describes arguments and result of a tool.
-func (b *binder) learn(t *toolEntry, params []Param, known bool) learned {
-	s := learned{params: params, known: known, input: t.input, output: t.output}
-	told := t.tells
+// schemasOf puts together what checks and describes arguments and result of a tool.
+func (b *binder) schemasOf(t *toolEntry, params []Param, known bool) toolSchemas {
+	s := toolSchemas{params: params, known: known, input: t.input, output: t.output}
+	declared := t.registered
 	switch t.kind {
 	case KindPython:
 		fn := b.files[t.path].Functions[t.function]
-		told = Registered{fn.Input, fn.Output}
+		declared = Registered{fn.Input, fn.Output}
 	case KindGo:
-		if r, ok := b.registry[t.name]; ok && told.Input == nil {
-			told.Input = r.Input
+		if r, ok := b.registry[t.name]; ok && declared.Input == nil {
+			declared.Input = r.Input
 		}
-		if r, ok := b.registry[t.name]; ok && told.Output == nil {
-			told.Output = r.Output
+		if r, ok := b.registry[t.name]; ok && declared.Output == nil {
+			declared.Output = r.Output
 		}
 	case KindNATS, KindMCP, KindHTTP, KindAgent:
 	}
-	s.inputSchema, s.outputSchema = told.Input, told.Output
-	if t.fault == nil && (t.inferInput || t.inferOutput) && !b.elsewhere(t) {
-		s.fault = b.infer(t, told, &s)
+	s.inputSchema, s.outputSchema = declared.Input, declared.Output
+	if t.problem == nil && (t.inferInput || t.inferOutput) && !b.inOtherProgram(t) {
+		s.problem = b.infer(t, declared, &s)
 	}
 	if s.input != nil {
 		s.inputSchema = s.input.JSONSchema()
@@ -47,8 +47,8 @@ func (b *binder) learn(t *toolEntry, params []Param, known bool) learned {
 	return s
 }
 
-// elsewhere reports whether the code of a tool is part of a program that is not this one.
-func (b *binder) elsewhere(t *toolEntry) bool {
+// inOtherProgram reports whether the code of a tool is part of a program that is not this one.
+func (b *binder) inOtherProgram(t *toolEntry) bool {
 	if t.kind != KindGo || b.registry != nil {
 		return false
 	}
@@ -56,12 +56,12 @@ func (b *binder) elsewhere(t *toolEntry) bool {
 	return true
 }
 
-// infer makes the checks of what the code of a tool tells.
-func (b *binder) infer(t *toolEntry, told Registered, s *learned) *fault {
-	o := &owner{manifest: b.manifest, what: "tool " + t.name, file: t.at.file}
-	silent := "its " + string(t.kind) + " code tells nothing of it"
+// infer makes the checks from what the code of a tool declares.
+func (b *binder) infer(t *toolEntry, declared Registered, s *toolSchemas) *bindProblem {
+	o := &entryReader{manifest: b.manifest, what: "tool " + t.name, file: t.at.file}
+	missing := "its " + string(t.kind) + " code declares none"
 	if t.target != nil {
-		silent = "nothing tells it before the tool is called"
+		missing = "it is not known before the tool is called"
 	}
 	refuse := func(key, why string) {
 		o.refusef(t.at, "bad_schema", "write the JSON Schema, or remove "+key, "%s: inferred, but %s", key, why)
@@ -69,21 +69,21 @@ func (b *binder) infer(t *toolEntry, told Registered, s *learned) *fault {
 	var err error
 	switch {
 	case !t.inferInput:
-	case told.Input == nil:
-		refuse("input", silent)
+	case declared.Input == nil:
+		refuse("input", missing)
 	default:
-		if s.input, err = model.CompileSchema(t.name, told.Input); err != nil {
-			refuse("input", "what its code tells cannot be used: "+err.Error())
+		if s.input, err = model.CompileSchema(t.name, declared.Input); err != nil {
+			refuse("input", "the schema in its code is invalid: "+err.Error())
 		}
 	}
 	switch {
 	case !t.inferOutput:
-	case told.Output == nil:
-		refuse("output", silent)
+	case declared.Output == nil:
+		refuse("output", missing)
 	default:
-		if s.output, err = model.CompileValue(t.name, told.Output); err != nil {
-			refuse("output", "what its code tells cannot be used: "+err.Error())
+		if s.output, err = model.CompileValue(t.name, declared.Output); err != nil {
+			refuse("output", "the schema in its code is invalid: "+err.Error())
 		}
 	}
-	return o.fault
+	return o.problem
 }

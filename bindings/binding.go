@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// Kind says what runs a tool.
+// Kind is what runs a tool.
 type Kind string
 
 // Kinds of tools.
@@ -52,7 +52,7 @@ const (
 	maxTimeoutText     = "168h"
 )
 
-// Binding says what a turn calls and how. It is immutable and safe for concurrent use.
+// Binding is what a turn calls and how. It is immutable and safe for concurrent use.
 type Binding struct {
 	Workflow    string // name of the workflow
 	Dir         string // its folder relative to the root; "." if the root is the workflow, "" if it exists in code only
@@ -67,16 +67,16 @@ type Binding struct {
 	Target   target.Target // of the other kinds: where the tool is; nil for Python and Go
 	Shared   string        // name of the shared tool that it is, whose calls are counted in all workflows together; "" if it is counted on its own
 
-	Effect      Effect
-	EffectWhy   string        // where the effect was taken from
-	EffectSaid  bool          // the manifest names the effect: what the tool says of itself does not count
-	MaxAttempts int           // 1 = no retry
-	Timeout     time.Duration // of one attempt; 0 = the worker's default
+	Effect         Effect
+	EffectWhy      string        // where the effect was taken from
+	EffectDeclared bool          // the manifest names the effect: what the tool itself declares does not count
+	MaxAttempts    int           // 1 = no retry
+	Timeout        time.Duration // of one attempt; 0 = the worker's default
 
-	Input  *model.Model // checks its arguments; nil if it says no schema of them
-	Output *model.Value // checks its result; nil if it says no schema of it
+	Input  *model.Model // checks its arguments; nil without a schema
+	Output *model.Value // checks its result; nil without a schema
 	// InputSchema and OutputSchema describe arguments and result, JSON Schema 2020-12: what is
-	// checked, else what the code tells of itself; nil if nothing is known.
+	// checked, else what the code declares; nil if nothing is known.
 	InputSchema, OutputSchema json.RawMessage
 
 	Cache  Cache
@@ -84,7 +84,7 @@ type Binding struct {
 	Guards []guards.Guard // in the order of the manifest
 
 	Component string // UI component, "" if none
-	Display   string // where the component shows: inline, artifact, …; "" if not said
+	Display   string // where the component shows: inline, artifact, …; "" if not set
 	Secret    bool   // answers to the questions of this UI tool are secret
 
 	Model            *model.Model // checks the data; nil if the agent has none
@@ -94,10 +94,10 @@ type Binding struct {
 
 	Digest        string // of the workflow's manifests and code
 	CompatSilent  bool   // failures publish nothing, as MozaiksAI does
-	CompatEvents  bool   // answers are told by their older names too (ui_tool_complete, ui_tool_dismiss)
-	RunOnKeyReuse bool   // a turn key that comes again with other data is a turn of its own
-	// FollowKeyReuse says that such data is refused by name (on_key_reuse: refuse): turns that it was while the workflow
-	// ran it are looked for, which costs a read a turn.
+	CompatEvents  bool   // answers are also published under their older names (ui_tool_complete, ui_tool_dismiss)
+	RunOnKeyReuse bool   // a turn key that comes again with other data is a separate turn
+	// FollowKeyReuse means that such data is refused explicitly (on_key_reuse: refuse): turns that it made while
+	// the workflow ran it are searched for, which costs a read per turn.
 	FollowKeyReuse bool
 
 	at         place
@@ -119,7 +119,7 @@ type Declaration struct {
 	// Schema is the JSON Schema (2020-12) of the model. Without it Model must be a model of
 	// the workflow's manifests, or "".
 	Schema      json.RawMessage
-	Effect      Effect        // "" = that of the workflow's defaults, else replay with a Component, else unsafe
+	Effect      Effect        // "" = the default of the workflow, else replay with a Component, else unsafe
 	MaxAttempts int           // 0 = the workflow's default, else 1
 	Timeout     time.Duration // 0 = the workflow's default, else the worker's
 	Component   string        // UI component
@@ -131,7 +131,7 @@ type Declaration struct {
 	Guards []guards.Guard // asked in this order
 }
 
-// fingerprint tells declarations apart. Guards are code: they tell their number only.
+// fingerprint distinguishes declarations. Guards are code: only their number is part of it.
 func (d *Declaration) fingerprint() []byte {
 	plain := *d
 	plain.Guards = nil

@@ -8,7 +8,7 @@ import (
 // this one form.
 type Variable struct {
 	Name        string
-	Type        string // as written: string, boolean, …; "" if not said
+	Type        string // as written: string, boolean, …; "" if not set
 	Description string
 	Source      Source
 	Triggers    []Trigger // of state variables
@@ -18,7 +18,7 @@ type Variable struct {
 	at place
 }
 
-// SourceType says where a variable gets its value.
+// SourceType is where a variable gets its value.
 type SourceType string
 
 // Types of sources.
@@ -75,10 +75,10 @@ func (m *manifest) readContext(d document) {
 			m.readVariable(e.name, e.node, d.file)
 		}
 		m.exposures(n.get("agents"), d.file)
-		m.olderLists(n, d.file)
+		m.legacyLists(n, d.file)
 	case !n.is(mapNode):
 		m.errorf(n.at(d.file), "wrong_shape", "write definitions: name → variable", "context_variables must be a map or a list")
-	case !m.olderLists(n, d.file):
+	case !m.legacyLists(n, d.file):
 		// A flat map name → {type, default}.
 		for _, e := range m.entries(n, d.file, "context_variables") {
 			m.readVariable(e.name, e.node, d.file)
@@ -92,7 +92,7 @@ func (m *manifest) variableList(n *node, file string) {
 	}
 }
 
-// readVariable reads one variable; a fault leaves out this variable only.
+// readVariable reads one variable; an error leaves out this variable only.
 func (m *manifest) readVariable(name string, n *node, file string) {
 	at := n.at(file)
 	if name == "" || !n.is(mapNode) {
@@ -119,7 +119,7 @@ func (m *manifest) readVariable(name string, n *node, file string) {
 	m.addVariable(v)
 }
 
-// inlineSource finds the source of the oldest generation, which had a key of its own name.
+// inlineSource finds the source of the oldest generation, whose key was the name of the source.
 func inlineSource(n *node) *node {
 	for _, word := range []string{"database", "environment", "derived"} {
 		inner := n.get(word)

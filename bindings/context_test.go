@@ -94,7 +94,7 @@ func TestEveryGenerationOfContextVariablesIsRead(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			// A faulty neighbour in a folder of its own shape shows the isolation.
+			// A broken neighbour in a folder of another shape shows the isolation.
 			set := load(t, unpack(t, "-- W/agents.yaml --\nagents: {}\n-- W/"+tt.file+" --\n"+tt.text))
 			require.Empty(t, lines(set, bindings.SeverityError, bindings.SeverityWarning))
 			require.Len(t, set.Variables("W"), 1)
@@ -103,7 +103,7 @@ func TestEveryGenerationOfContextVariablesIsRead(t *testing.T) {
 	}
 }
 
-func TestFaultyVariablesAndTriggersAreLeftOutAlone(t *testing.T) {
+func TestInvalidVariablesAndTriggersAreLeftOutAlone(t *testing.T) {
 	t.Parallel()
 	set := load(t, unpack(t, `
 -- W/agents.yaml --

@@ -8,7 +8,7 @@ const (
 	maxProgram = 1_000 // instructions it compiles to
 )
 
-// TriggerType says what sets a variable.
+// TriggerType is what sets a variable.
 type TriggerType string
 
 // Types of triggers.
@@ -17,7 +17,7 @@ const (
 	TriggerUIResponse TriggerType = "ui_response" // a UI tool got its answer
 )
 
-// MatchKind says how the text of an agent is compared: trimmed, letter case ignored.
+// MatchKind is how the text of an agent is compared: trimmed, letter case ignored.
 type MatchKind string
 
 // Kinds of matches.
@@ -37,7 +37,7 @@ type Trigger struct {
 	Tool        string    // ui_response: the tool or component that asked
 	ResponseKey string    // ui_response: dotted path in the answer, "" = all of it
 	From        any       // value the variable must have for this; nil = any
-	Value       any       // value that agent_text sets: true unless a transition says otherwise
+	Value       any       // value that agent_text sets: true unless a transition sets another
 }
 
 // readTriggers reads triggers[] and the older transitions[{from?, to?, trigger}].

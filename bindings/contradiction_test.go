@@ -9,7 +9,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 )
 
-// A model, the schemas of a tool and those of its guards are checked against themselves: what can
+// A model, the schemas of a tool and of its guards are checked against themselves: what can
 // never be met or used is an error with its line, and the reason in the error of a turn.
 func TestManifestIsCheckedAgainstItself(t *testing.T) {
 	t.Parallel()
@@ -54,14 +54,14 @@ tools:
 	require.ErrorContains(t, err, "write true or false")
 	b, err := set.Resolve("W", "other", "N")
 	require.NoError(t, err)
-	out, faults := b.Model.Check(map[string]any{})
-	require.Empty(t, faults)
+	out, violations := b.Model.Check(map[string]any{})
+	require.Empty(t, violations)
 	require.Equal(t, map[string]any{"express": true}, out)
 }
 
 func TestAllowedValuesCanBeRelaxedAsInMozaiksAI(t *testing.T) {
 	t.Parallel()
-	for compat, faults := range map[string]int{"": 1, "compat: {allowed_values: true}\n": 0, "compat: {allowed_values: false}\n": 1} {
+	for compat, violations := range map[string]int{"": 1, "compat: {allowed_values: true}\n": 0, "compat: {allowed_values: false}\n": 1} {
 		root := t.TempDir()
 		write(t, filepath.Join(root, "W/tools/t.py"), "def run(f): return f\n")
 		write(t, filepath.Join(root, "W/orchestrator.yaml"), compat+"workflow_name: W\n")
@@ -71,6 +71,6 @@ func TestAllowedValuesCanBeRelaxedAsInMozaiksAI(t *testing.T) {
 		b, err := set.Resolve("W", "A", "M")
 		require.NoError(t, err)
 		_, found := b.Model.Check(map[string]any{"f": "b"})
-		require.Len(t, found, faults, compat)
+		require.Len(t, found, violations, compat)
 	}
 }

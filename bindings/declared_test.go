@@ -19,7 +19,7 @@ func refuses() guards.Guard {
 	return guards.Input(func(context.Context, *tools.Call) error { return errors.New("no") })
 }
 
-func TestDeclarationsInGoSayTheSameAsManifests(t *testing.T) {
+func TestDeclarationsInGoMeanTheSameAsManifests(t *testing.T) {
 	t.Parallel()
 	declared := bindings.Declaration{
 		Workflow: "W", Agent: "A", Tool: "look", Effect: bindings.EffectNone, Schema: json.RawMessage(`{"type":"object"}`),
@@ -43,7 +43,7 @@ func TestDeclarationsInGoSayTheSameAsManifests(t *testing.T) {
 	require.Equal(t, set.Digest(), other.Digest(), "the digest holds no address")
 }
 
-func TestFaultyDeclarationsAreRefused(t *testing.T) {
+func TestInvalidDeclarationsAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*bindings.Declaration){
 		"only results of tools with Effect none are kept": func(d *bindings.Declaration) { d.Cache.TTL, d.Effect = time.Second, bindings.EffectKeyed },
@@ -57,7 +57,7 @@ func TestFaultyDeclarationsAreRefused(t *testing.T) {
 	}
 }
 
-func TestSchemasThatCodeTellsDescribeAndCheckOnlyWhenAsked(t *testing.T) {
+func TestSchemasOfCodeDescribeAndCheckOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	root := unpack(t, `
 -- W/oneturn.yaml --
@@ -82,10 +82,10 @@ tools:
 	require.Nil(t, free.Output)
 	require.JSONEq(t, string(in), string(free.InputSchema))
 	require.JSONEq(t, string(out), string(free.OutputSchema))
-	_, faults := held.Input.Check(map[string]any{})
-	require.Len(t, faults, 1)
-	_, _, faults = held.Output.Conform("text")
-	require.Len(t, faults, 1)
+	_, violations := held.Input.Check(map[string]any{})
+	require.Len(t, violations, 1)
+	_, _, violations = held.Output.Conform("text")
+	require.Len(t, violations, 1)
 	require.Equal(t, []string{"b"}, own.Input.Fields())
 	require.JSONEq(t, `{"type":"object","properties":{"b":{"type":"string"}}}`, string(own.InputSchema))
 	foreign, err := bindings.Load(t.Context(), bindings.Options{Root: root})
@@ -94,5 +94,5 @@ tools:
 	require.Len(t, foreign.Bindings(), 4)
 
 	_, err = set.Tool("W", "unknown")
-	require.ErrorContains(t, err, "its go code tells nothing of it")
+	require.ErrorContains(t, err, "its go code declares none")
 }

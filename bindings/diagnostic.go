@@ -57,13 +57,13 @@ func (p place) String() string {
 // declaredIn begins the file of a place that is Go code.
 const declaredIn = "declaration of "
 
-// words picks the fix that has the keys of the place: those of oneturn.yaml, those of
-// MozaiksAI's manifests, or Go.
-func (p place) words(own, mozaiks, code string) string {
+// fixFor returns the fix with the keys of the file at the place: oneturn.yaml, a manifest of MozaiksAI,
+// or Go.
+func (p place) fixFor(own, mozaiks, code string) string {
 	switch {
 	case strings.HasPrefix(p.file, declaredIn):
 		return code
-	case ours(path.Base(p.file)):
+	case isOwnFormat(path.Base(p.file)):
 		return own
 	default:
 		return mozaiks
@@ -94,8 +94,8 @@ func (r *report) add(sev Severity, at place, code, message, fix string) {
 	r.found = append(r.found, d)
 }
 
-// faulty reports whether anything worse than an info was found.
-func (r *report) faulty() bool {
+// hasProblems reports whether anything worse than an info was found.
+func (r *report) hasProblems() bool {
 	return slices.ContainsFunc(r.found, func(d Diagnostic) bool { return d.Severity != SeverityInfo })
 }
 

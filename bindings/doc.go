@@ -34,16 +34,24 @@
 //	              nats, mcp, http or completion (where a tool is that is neither Python nor Go),
 //	              id (of an agent), input, output, cache, limits, guards}
 //	servers       name → MCP server {command, env, url, headers, …}
-//	defaults      {effect, timeout, max_attempts} of every tool that does not say its own
+//	defaults      {effect, timeout, max_attempts} of every tool that does not set them
 //	context       name → {type, description, default, source, triggers, agents}
-//	on_key_reuse  refuse (default) or run; refuse written out also finds the turns of when it was run
+//	on_key_reuse  refuse (default) or run; with refuse written out, turns made under run are found too
 //	compat        {silent: true} restores MozaiksAI's silence on failures, {events: true} the
 //	              older names of its events
 //
-// [ManifestSchema] is a JSON Schema of it for editors. A file tools.oneturn.yaml beside the folders
-// has tools and servers for all workflows ([SharedSchema]).
+// [ManifestSchema] is a JSON Schema of it for editors. A file tools.oneturn.yaml next to the
+// folders has tools and servers for all workflows ([SharedSchema]).
 //
-// Faults isolate to the model, the tool or the variable that has them: everything else of the
-// workflow works on. Each fault is a [Diagnostic] with file and line, and a turn that would
-// have used the faulty part gets an error that repeats it.
+// An error disables only the model, the tool or the variable that has it: everything else of the
+// workflow works. Each problem is a [Diagnostic] with file, line and fix, and a turn that would have used
+// the disabled part gets an error that repeats it.
+//
+// How the parts fit: load.go reads all folders ([Load]) and watch.go repeats that on changes ([Watch]).
+// For each folder, parsed_workflow.go reads the files (folder.go, parse.go) into a manifest
+// (manifest.go): oneturn.yaml with oneturn.go, MozaiksAI's files with mozaiks.go and its neighbours, the
+// settings of one tool with entry_reader.go, target_blocks.go and tool_rules.go. Then bind.go and the
+// bind_*.go files connect agents, models and tools to bindings (binding.go), which set.go finds by the
+// names of a turn. args.go maps the data of a turn to arguments, trusted_data.go keeps a model from
+// setting what belongs to the turn.
 package bindings

@@ -14,9 +14,9 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 )
 
-// TestFindingsSayHowToFixThemInTheWordsOfTheirManifest has a folder for each mistake and what
-// is said of it: all findings of the kind.
-func TestFindingsSayHowToFixThemInTheWordsOfTheirManifest(t *testing.T) {
+// TestFindingsNameTheFixWithTheKeysOfTheirManifest has a folder for each mistake and all findings of
+// the kind.
+func TestFindingsNameTheFixWithTheKeysOfTheirManifest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ files, want string }{
 		"shadowed in oneturn.yaml": {
@@ -103,7 +103,7 @@ func TestFindingsSayHowToFixThemInTheWordsOfTheirManifest(t *testing.T) {
 			"W/oneturn.yaml:1: warning: parameter y of tool a has no default, but its field of model a may be missing: such a call ends as bad_args [parameter_uncertain]: " +
 				"add a default to the function, or make its field required or give a default in the model",
 		},
-		"several faults of a model": {
+		"several errors of a model": {
 			"-- W/oneturn.yaml --\nmodels:\n  M:\n    type: object\n    properties:\n      x: {type: strng}\n      y:\n        type: string\n        minLength: two\n",
 			"W/oneturn.yaml:5: error: model M cannot be used: `type` is \"strng\", which is no type of JSON Schema (\"/properties/x/type\") [bad_model]: did you mean \"string\"? Types are null, boolean, integer, number, string, array, object\n" +
 				"W/oneturn.yaml:8: error: model M cannot be used: `minLength` has a value that it cannot have (\"/properties/y/minLength\") [bad_model]: write a count from 0 to 999999999",
@@ -112,13 +112,13 @@ func TestFindingsSayHowToFixThemInTheWordsOfTheirManifest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := load(t, unpack(t, tt.files))
-			var said []string
+			var found []string
 			for _, line := range lines(set, bindings.SeverityError, bindings.SeverityWarning) {
 				if code := regexp.MustCompile(` \[[a-z_]+\]: `).FindString(line); strings.Contains(tt.want, code) {
-					said = append(said, line)
+					found = append(found, line)
 				}
 			}
-			require.Equal(t, tt.want, strings.Join(said, "\n"))
+			require.Equal(t, tt.want, strings.Join(found, "\n"))
 		})
 	}
 }

@@ -108,7 +108,7 @@ func hasManifest(entries []fs.DirEntry) bool {
 	})
 }
 
-// errTooLarge says that a file is larger than it may be.
+// errTooLarge is the error for a file that is larger than it may be.
 var errTooLarge = errors.New("file is too large")
 
 // read returns a regular file of at most limit bytes.
@@ -147,10 +147,10 @@ func (f *folder) open(name string) (*os.File, error) {
 // locate finds a tool's file as it is written in a manifest: in the folder, then in tools/.
 // The result is relative to the folder. What was read by then is there, whatever has happened
 // to the disk since.
-func (f *folder) locate(file string, at place, c *contents) (string, *fault) {
+func (f *folder) locate(file string, at place, c *contents) (string, *bindProblem) {
 	name := path.Clean(file)
-	wrong := func(fix, format string) *fault {
-		return &fault{at: at, text: fmt.Sprintf(format, quoted(file)), fix: fix}
+	wrong := func(fix, format string) *bindProblem {
+		return &bindProblem{at: at, text: fmt.Sprintf(format, quoted(file)), fix: fix}
 	}
 	switch {
 	case strings.ContainsAny(file, "\\\x00"), path.IsAbs(file), !filepath.IsLocal(filepath.FromSlash(f.rel(name))):
@@ -158,13 +158,13 @@ func (f *folder) locate(file string, at place, c *contents) (string, *fault) {
 	case path.Ext(name) != ".py":
 		return "", wrong("name a Python file, or write kind: go", "file %s must end in .py")
 	}
-	var first *fault
+	var first *bindProblem
 	for _, candidate := range []string{name, path.Join("tools", name)} {
 		if i := slices.IndexFunc(c.python, func(there string) bool { return there == candidate || events.Name(there) == candidate }); i >= 0 && c.sources[c.python[i]] != nil {
 			return c.python[i], nil
 		}
 		info, err := f.stat(candidate)
-		var found *fault
+		var found *bindProblem
 		switch {
 		case err == nil && info.Mode().IsRegular():
 			return candidate, nil
@@ -199,12 +199,12 @@ func (f *folder) locate(file string, at place, c *contents) (string, *fault) {
 // of the workflows folder.
 func (f *folder) stat(name string) (fs.FileInfo, error) {
 	if filepath.IsLocal(filepath.FromSlash(name)) {
-		return f.root.Stat(name) //nolint:wrapcheck // the caller says what was being done
+		return f.root.Stat(name) //nolint:wrapcheck // the caller adds the operation
 	}
 	if !filepath.IsLocal(filepath.FromSlash(f.rel(name))) {
 		return nil, fs.ErrNotExist
 	}
-	return f.all.Stat(f.rel(name)) //nolint:wrapcheck // the caller says what was being done
+	return f.all.Stat(f.rel(name)) //nolint:wrapcheck // the caller adds the operation
 }
 
 // contents is what a folder holds that matters.

@@ -19,7 +19,7 @@ func TestToolsOfJuly2025AreRead(t *testing.T) {
 	write(t, filepath.Join(root, "Generator/agents.yaml"), "agents: {KeyAgent: {auto_tool_mode: true}, EchoAgent: {}}\n")
 	write(t, filepath.Join(root, "Generator/tools.yaml"), `
 backend_tools:
-  - {path: workflows.Generator.tools.echo.echo, agent: EchoAgent, description: says it again}
+  - {path: workflows.Generator.tools.echo.echo, agent: EchoAgent, description: repeats it}
 ui_tools:
   - {path: workflows.Generator.tools.request_api_key.ask_key, agent: KeyAgent, component: KeyInput}
 `)
@@ -44,7 +44,7 @@ func TestToolsOfJuly2025AreReadFromTheirAgents(t *testing.T) {
 	const tools = `
 backend_tools:
   ALL_AGENTS:
-    - {path: workflows.Generator.tools.echo.echo, description: says it again}
+    - {path: workflows.Generator.tools.echo.echo, description: repeats it}
   KeyAgent:
     - workflows.Generator.tools.keys.store_key
 ui_tools:
@@ -74,7 +74,7 @@ lifecycle_tools:
 	require.Contains(t, strings.Join(lines(load(t, root), bindings.SeverityError), "\n"), "ui_tools.KeyAgent must be a list")
 }
 
-func TestWorkflowThatBindsNothingSaysWhy(t *testing.T) {
+func TestWorkflowThatBindsNothingNamesTheReason(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	write(t, filepath.Join(root, "Docs/tools/t.py"), "def run(x): return x\n")

@@ -72,7 +72,7 @@ func lines(set *bindings.Set, severities ...bindings.Severity) []string {
 }
 
 // inspect reads signatures that stand on one line, which is all that the fixtures have. The
-// real one asks Python and has tests of its own.
+// real one asks Python and is tested in package python.
 func inspect(_ context.Context, root string, files map[string][]byte) (map[string]bindings.PyFile, error) {
 	def := regexp.MustCompile(`(?m)^(async )?def (\w+)\((.*)\):`)
 	env := regexp.MustCompile(`os\.environ\["(\w+)"\]`)

@@ -30,7 +30,7 @@ type Options struct {
 	Registered map[string]Registered
 	Inspect    InspectFunc   // reads Python signatures; nil = Python tools are bound with unknown signature
 	Logger     *slog.Logger  // nil = silent
-	From       *Set          // what is in force when Watch begins: a workflow that has new errors by then stays as it is there; nil = nothing
+	From       *Set          // the active set when Watch begins: a workflow that has new errors by then stays as it is there; nil = nothing
 	Debounce   time.Duration // Watch waits this long for silence after a change, though at most 2 s if it is shorter; 0 = 200 ms
 }
 
@@ -42,7 +42,7 @@ func (o *Options) logger() *slog.Logger {
 }
 
 // Load reads every workflow under Root. It fails only if the root cannot be read, a
-// declaration is incomplete, or ctx ends: faults in manifests are diagnostics of the set.
+// declaration is incomplete, or ctx ends: errors in manifests are diagnostics of the set.
 func Load(ctx context.Context, opts Options) (*Set, error) {
 	set, err := load(ctx, &opts, nil)
 	if err == nil {
@@ -51,7 +51,7 @@ func Load(ctx context.Context, opts Options) (*Set, error) {
 	return set, err
 }
 
-// log tells what was loaded.
+// log logs what was loaded.
 func (s *Set) log(ctx context.Context, logger *slog.Logger, level slog.Level) {
 	logger.Log(ctx, level, "workflows loaded", "workflows", len(s.names), "bindings", len(s.bindings),
 		"errors", s.count(SeverityError), "warnings", s.count(SeverityWarning), "digest", s.digest, "took", s.took)
@@ -101,30 +101,30 @@ func load(ctx context.Context, opts *Options, previous *Set) (*Set, error) {
 // byWorkflow checks the declarations and groups them.
 func byWorkflow(all []Declaration) (map[string][]Declaration, error) {
 	grouped := make(map[string][]Declaration)
-	var faults []error
+	var problems []error
 	for i, d := range all {
 		d.Workflow, d.Agent, d.Model, d.Tool = events.Name(d.Workflow), events.Name(d.Agent), events.Name(d.Model), events.Name(d.Tool)
 		switch {
 		case d.Workflow == "" || d.Agent == "" || d.Tool == "":
-			faults = append(faults, fmt.Errorf("declaration %d (tool %s): Workflow, Agent and Tool must be set", i, quoted(d.Tool)))
+			problems = append(problems, fmt.Errorf("declaration %d (tool %s): Workflow, Agent and Tool must be set", i, quoted(d.Tool)))
 		case d.Effect != "" && !slices.Contains(effects(), string(d.Effect)):
-			faults = append(faults, fmt.Errorf("declaration %d (tool %s): Effect must be one of %s", i, quoted(d.Tool), strings.Join(effects(), ", ")))
+			problems = append(problems, fmt.Errorf("declaration %d (tool %s): Effect must be one of %s", i, quoted(d.Tool), strings.Join(effects(), ", ")))
 		case d.Cache.TTL < 0 || d.Cache.TTL > maxTimeout || d.Cache.Scope != "" && !slices.Contains(scopes(), string(d.Cache.Scope)):
-			faults = append(faults, fmt.Errorf("declaration %d (tool %s): Cache.TTL must be 0 to %s and Cache.Scope one of %s", i, quoted(d.Tool), maxTimeoutText, strings.Join(scopes(), ", ")))
+			problems = append(problems, fmt.Errorf("declaration %d (tool %s): Cache.TTL must be 0 to %s and Cache.Scope one of %s", i, quoted(d.Tool), maxTimeoutText, strings.Join(scopes(), ", ")))
 		case d.Cache.TTL > 0 && d.Effect != EffectNone:
-			faults = append(faults, fmt.Errorf("declaration %d (tool %s): only results of tools with Effect none are kept: remove Cache", i, quoted(d.Tool)))
+			problems = append(problems, fmt.Errorf("declaration %d (tool %s): only results of tools with Effect none are kept: remove Cache", i, quoted(d.Tool)))
 		case slices.ContainsFunc(d.Guards, func(g guards.Guard) bool { return g == nil }):
-			faults = append(faults, fmt.Errorf("declaration %d (tool %s): a guard is nil", i, quoted(d.Tool)))
+			problems = append(problems, fmt.Errorf("declaration %d (tool %s): a guard is nil", i, quoted(d.Tool)))
 		case d.MaxAttempts < 0 || d.MaxAttempts > maxAttemptsLimit || d.Timeout < 0 || d.Timeout > maxTimeout:
-			faults = append(faults, fmt.Errorf("declaration %d (tool %s): MaxAttempts must be 0 to %d and Timeout 0 to %s", i, quoted(d.Tool), maxAttemptsLimit, maxTimeoutText))
+			problems = append(problems, fmt.Errorf("declaration %d (tool %s): MaxAttempts must be 0 to %d and Timeout 0 to %s", i, quoted(d.Tool), maxAttemptsLimit, maxTimeoutText))
 		}
 		grouped[d.Workflow] = append(grouped[d.Workflow], d)
 	}
-	return grouped, errors.Join(faults...)
+	return grouped, errors.Join(problems...)
 }
 
 // read reads all folders, and makes workflows for declarations without folder.
-func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Declaration, previous *Set) ([]*draft, error) {
+func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Declaration, previous *Set) ([]*parsedWorkflow, error) {
 	dirs := make(map[string]string)
 	var root *os.Root
 	if opts.Root != "" {
@@ -155,12 +155,12 @@ func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Dec
 		}
 	}
 	sorted := slices.Sorted(maps.Keys(names))
-	drafts := make([]*draft, len(sorted))
+	drafts := make([]*parsedWorkflow, len(sorted))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, name := range sorted {
 		group.Go(func() error {
-			drafts[i] = newDraft(root, name, names[name], declared[name], s.shared, previous)
+			drafts[i] = parseWorkflow(root, name, names[name], declared[name], s.shared, previous)
 			return ctx.Err()
 		})
 	}
@@ -172,7 +172,7 @@ func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Dec
 
 // inspect reads the signatures of all Python files in one call. If that fails, tools are bound
 // with unknown signatures, and the next load tries again.
-func (s *Set) inspect(ctx context.Context, opts *Options, drafts []*draft) (files map[string]PyFile, inspected bool, err error) {
+func (s *Set) inspect(ctx context.Context, opts *Options, drafts []*parsedWorkflow) (files map[string]PyFile, inspected bool, err error) {
 	if opts.Inspect == nil {
 		return nil, true, nil
 	}
@@ -191,7 +191,7 @@ func (s *Set) inspect(ctx context.Context, opts *Options, drafts []*draft) (file
 		return nil, false, fmt.Errorf("inspect Python files: %w", ctx.Err())
 	case err != nil:
 		severity := SeverityWarning // perhaps no tool needs these files
-		if slices.ContainsFunc(drafts, (*draft).callsPython) {
+		if slices.ContainsFunc(drafts, (*parsedWorkflow).callsPython) {
 			severity = SeverityError
 		}
 		message, fix := err.Error(), "install Python 3.9 or newer, or name an interpreter that runs with --python"
@@ -272,10 +272,10 @@ func (s *Set) finish() {
 	})
 }
 
-// Errors counts the errors of the manifests, those of a refused edit included.
+// Errors counts the errors of the manifests, including the errors of a refused edit.
 func (s *Set) Errors() int { return s.count(SeverityError) }
 
-// count counts findings. That a version was kept is none: its errors stand beside it.
+// count counts findings. A kept version is not one: its errors are in the list as well.
 func (s *Set) count(severity Severity) int {
 	n := 0
 	for _, d := range s.diagnostics {

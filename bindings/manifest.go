@@ -20,24 +20,24 @@ import (
 type manifest struct {
 	*report
 
-	agents     []agentEntry
-	registered map[string]registration // agent → model
-	models     []modelEntry
-	tools      []toolEntry
-	servers    map[string]serverEntry
-	variables  []Variable
-	defaults   policy
-	reuse      string    // on_key_reuse: reuseRun, reuseRefuse, or "" if it is not mentioned
-	silent     bool      // compat.silent
-	older      bool      // compat.events
-	open       bool      // compat.allowed_values
-	files      []fileRef // other files that the manifests name
-	unreadable []place   // manifests that could not be read
-	root       string    // the folder of all workflows, absolute; "" without one
-	shared     *shared   // what all workflows share
-	guarded    int       // guards of all tools
-	shares     bool      // something of it is used, or would be if it were there
-	enterprise bool      // a file of the workflow has the name enterprise_id
+	agents       []agentEntry
+	registered   map[string]registration // agent → model
+	models       []modelEntry
+	tools        []toolEntry
+	servers      map[string]serverEntry
+	variables    []Variable
+	defaults     policy
+	reuse        string    // on_key_reuse: reuseRun, reuseRefuse, or "" if it is not mentioned
+	compatSilent bool      // compat.silent
+	compatEvents bool      // compat.events
+	open         bool      // compat.allowed_values
+	files        []fileRef // other files that the manifests name
+	unreadable   []place   // manifests that could not be read
+	root         string    // the folder of all workflows, absolute; "" without one
+	shared       *shared   // what all workflows share
+	guarded      int       // guards of all tools
+	shares       bool      // something of it is used, or would be if it were there
+	enterprise   bool      // a file of the workflow has the name enterprise_id
 }
 
 // maxEntries bounds the agents, models, fields, tools and variables of one workflow.
@@ -83,19 +83,19 @@ type toolEntry struct {
 	description string
 	kind        Kind
 	agents      []string
-	model       string // own model, "" = the agent's
-	file        string // as written
-	path        string // relative to the root, once located
-	fault       *fault // why the file cannot be used
+	model       string       // own model, "" = the agent's
+	file        string       // as written
+	path        string       // relative to the root, once located
+	problem     *bindProblem // why the file cannot be used
 	function    string
 	target      target.Target
 	server      string // MCP: as written; in target once all manifests are read
 	serverAt    place
 	input       *model.Model // as declared
 	output      *model.Value
-	inferInput  bool // as its code tells
+	inferInput  bool // as its code declares
 	inferOutput bool
-	tells       Registered // schemas of a Go function that is declared
+	registered  Registered // schemas of a Go function that is declared
 	cache       Cache
 	cacheAt     place
 	limits      target.Limits
@@ -112,18 +112,18 @@ type toolEntry struct {
 	at          place
 }
 
-// fault is why a tool cannot be bound.
-type fault struct {
+// bindProblem is why a tool cannot be bound.
+type bindProblem struct {
 	at        place // what has to be fixed
 	text, fix string
 
-	told bool // a diagnostic says it already
+	reported bool // a diagnostic has it already
 }
 
-// String is the fault as a part of a line.
-func (f *fault) String() string { return f.at.String() + ": " + f.text + "; " + f.fix }
+// String is the problem as a part of a line.
+func (p *bindProblem) String() string { return p.at.String() + ": " + p.text + "; " + p.fix }
 
-// policy is how a tool is run; zero fields are not said.
+// policy is how a tool is run; zero fields are not set.
 type policy struct {
 	effect   Effect
 	attempts int
@@ -229,7 +229,7 @@ func (m *manifest) readUI(ui *node, file string, t *toolEntry) {
 	}
 }
 
-// over fills what p does not say with what another one says.
+// over fills what p does not set from another policy.
 func (p policy) over(o policy) policy {
 	if p.effect == "" {
 		p.effect, p.at = o.effect, o.at
@@ -239,8 +239,8 @@ func (p policy) over(o policy) policy {
 	return p
 }
 
-// policy reads effect, max_attempts and timeout. A value that makes no sense is reported and
-// counts as not said, which is always the more careful choice.
+// policy reads effect, max_attempts and timeout. An invalid value is reported and
+// counts as not set, which is always the more careful choice.
 func (m *manifest) policy(n *node, file string) policy {
 	var p policy
 	if e := n.get("effect"); !e.absent() {
@@ -288,7 +288,7 @@ func duration(text string) (time.Duration, error) {
 }
 
 // misspelt warns of keys that look like one of ours but are not it. Other unknown keys are
-// allowed: MozaiksAI's manifests carry many that nobody reads.
+// allowed: MozaiksAI's manifests carry many that no program reads.
 func (m *manifest) misspelt(n *node, file string, known ...string) {
 	if !n.is(mapNode) {
 		return
@@ -323,7 +323,7 @@ func (m *manifest) settings(n *node, file string) {
 	for _, flag := range []struct {
 		name string
 		to   *bool
-	}{{"silent", &m.silent}, {"events", &m.older}, {"allowed_values", &m.open}} {
+	}{{"silent", &m.compatSilent}, {"events", &m.compatEvents}, {"allowed_values", &m.open}} {
 		s := n.get("compat").get(flag.name)
 		if s.absent() {
 			continue

@@ -6,7 +6,7 @@ import (
 )
 
 // readMozaiks reads the manifests of MozaiksAI. Every section of them may be missing, wrapped
-// in a key of its own name or not, and written as a map or as a list.
+// in a key of the same name or not, and written as a map or as a list.
 func (m *manifest) readMozaiks(docs map[string]document) {
 	m.readOrchestrator(docs["orchestrator"])
 	m.readAgents(docs["agents"])

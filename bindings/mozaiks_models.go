@@ -22,13 +22,13 @@ func (m *manifest) readStructuredOutputs(d document) {
 
 // registry reads agent → model, or the older list of {agent, agent_definition}. The one inside
 // the wrapper is read last, so that it counts where both name an agent.
-func (m *manifest) registry(n *node, file string, beside bool) {
+func (m *manifest) registry(n *node, file string, outside bool) {
 	if n.absent() {
 		return
 	}
-	if beside {
+	if outside {
 		m.infof(n.at(file), "registry_beside_models", "move it under structured_outputs",
-			"registry stands beside structured_outputs; MozaiksAI ignores it there, here it is read")
+			"registry stands next to structured_outputs; MozaiksAI ignores it there, here it is read")
 	}
 	for _, e := range m.entries(n, file, "registry", "agent", "agent_name", "name") {
 		target := e.node

@@ -12,10 +12,10 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 )
 
-// TestOddManifestsBindWhatTheyCanAndSaySo reads testdata/odd: each archive is a folder of
+// TestOddManifestsBindWhatTheyCanAndReportTheRest reads testdata/odd: each archive is a folder of
 // workflows with the shapes of real manifests, the bindings they must give and the errors and
 // warnings they must bring.
-func TestOddManifestsBindWhatTheyCanAndSaySo(t *testing.T) {
+func TestOddManifestsBindWhatTheyCanAndReportTheRest(t *testing.T) {
 	t.Parallel()
 	archives, err := filepath.Glob("testdata/odd/*.txt")
 	require.NoError(t, err)

@@ -59,7 +59,7 @@ func (m *manifest) readTool(n *node, file, usual string) (toolEntry, bool) {
 	}
 	m.dottedPath(n, &t)
 	m.readKind(n, file, KindPython, &t)
-	if !m.readOwners(n, file, &t) || !m.complete(&t) {
+	if !m.readToolAgents(n, file, &t) || !m.complete(&t) {
 		return toolEntry{}, false
 	}
 	m.readInvocation(n, file, usual, &t)
@@ -68,7 +68,7 @@ func (m *manifest) readTool(n *node, file, usual string) (toolEntry, bool) {
 }
 
 // readKind reads of what kind a tool is, where it is, and the rules around it. A tool of Go or Python
-// gets the kind usual if nothing says another.
+// gets the kind usual if none is set.
 func (m *manifest) readKind(n *node, file string, usual Kind, t *toolEntry) {
 	if t.kind == "" {
 		t.kind = usual
@@ -84,24 +84,24 @@ func (m *manifest) readKind(n *node, file string, usual Kind, t *toolEntry) {
 		t.kind = ""
 		return
 	}
-	o := &owner{manifest: m, what: "tool " + t.name, file: file, fault: t.fault}
+	o := &entryReader{manifest: m, what: "tool " + t.name, file: file, problem: t.problem}
 	o.readTarget(n, said, t)
 	o.rules(n, t)
-	t.fault = o.fault
+	t.problem = o.problem
 }
 
-// readOwners reads the agents of a tool: one name or a list.
-func (m *manifest) readOwners(n *node, file string, t *toolEntry) bool {
-	owner := n.get("agent")
+// readToolAgents reads the agents of a tool: one name or a list.
+func (m *manifest) readToolAgents(n *node, file string, t *toolEntry) bool {
+	agents := n.get("agent")
 	for _, alias := range []string{"caller", "executor"} {
-		if a := n.get(alias); owner.absent() && !a.absent() {
-			owner = a
+		if a := n.get(alias); agents.absent() && !a.absent() {
+			agents = a
 			m.infof(a.at(file), "agent_alias", "write agent", "the tool's agent is given as %s", alias)
 		}
 	}
-	t.agents = owner.texts()
-	if owner.is(listNode) && len(t.agents) < len(owner.items) {
-		m.warnf(owner.at(file), "agent_not_text", "keep names only", "agent lists something that is no name; it is left out")
+	t.agents = agents.texts()
+	if agents.is(listNode) && len(t.agents) < len(agents.items) {
+		m.warnf(agents.at(file), "agent_not_text", "keep names only", "agent lists something that is not a name; it is left out")
 	}
 	if len(t.agents) == 0 {
 		m.errorf(t.at, "tool_without_agent", "add agent: the name of the agent that calls it", "tool %s names no agent", quoted(t.name))
@@ -109,13 +109,13 @@ func (m *manifest) readOwners(n *node, file string, t *toolEntry) bool {
 	return len(t.agents) > 0
 }
 
-// complete checks that the tool says what to call.
+// complete checks that the tool names what to call.
 func (m *manifest) complete(t *toolEntry) bool {
 	switch {
 	case t.kind == "":
 		return false
 	case t.name == "":
-		fix := t.at.words("add name", "add function", "")
+		fix := t.at.fixFor("add name", "add function", "")
 		if t.target != nil {
 			fix = "add name"
 		}

@@ -115,7 +115,7 @@ tools:
 	require.ErrorIs(t, err, bindings.ErrNoBinding)
 }
 
-func TestKeysThatFitSeveralFieldsAreFaults(t *testing.T) {
+func TestKeysThatMatchSeveralFieldsAreViolations(t *testing.T) {
 	t.Parallel()
 	b := refunds(t)["go"]
 	for output, want := range map[string]string{
@@ -124,19 +124,19 @@ func TestKeysThatFitSeveralFieldsAreFaults(t *testing.T) {
 	} {
 		tree, err := events.Decode([]byte(output))
 		require.NoError(t, err)
-		_, faults := b.Model.Check(tree)
-		require.NotEmpty(t, faults)
-		require.Equal(t, "/amount", faults[0].Path)
-		require.Equal(t, want, faults[0].Expected)
+		_, violations := b.Model.Check(tree)
+		require.NotEmpty(t, violations)
+		require.Equal(t, "/amount", violations[0].Path)
+		require.Equal(t, want, violations[0].Expected)
 	}
 	set := load(t, unpack(t, `-- W/oneturn.yaml --
 tools: [{name: t, agent: A, kind: go, schema: {type: object, properties: {userName: {}, user_name: {}}}}]
 `))
 	tree, err := events.Decode([]byte(`{"UserName":"ada"}`))
 	require.NoError(t, err)
-	_, faults := set.Bindings()[0].Model.Check(tree)
-	require.Len(t, faults, 1)
-	require.Equal(t, `the key "userName" or "user_name" instead of "UserName"`, faults[0].Expected)
+	_, violations := set.Bindings()[0].Model.Check(tree)
+	require.Len(t, violations, 1)
+	require.Equal(t, `the key "userName" or "user_name" instead of "UserName"`, violations[0].Expected)
 }
 
 func TestFieldsAndParametersMatchExactlyFirstAndNeverAmbiguously(t *testing.T) {

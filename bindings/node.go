@@ -38,7 +38,7 @@ type node struct {
 	plain bool           // an unquoted YAML scalar
 	text  string         // of texts and numbers; "true" or "false" of booleans
 	keys  []string       // of maps, in the order of the file
-	items []*node        // of lists, and of maps beside keys
+	items []*node        // of lists, and of maps with keys
 	index map[string]int // of maps with many keys, so that a hostile one costs no square
 }
 
@@ -56,7 +56,7 @@ func (n *node) find(key string) int {
 	return -1
 }
 
-// get returns the value of a key, nil if there is none or n is no map.
+// get returns the value of a key, nil if there is none or n is not a map.
 func (n *node) get(key string) *node {
 	if n == nil || n.kind != mapNode {
 		return nil

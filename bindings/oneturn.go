@@ -30,7 +30,7 @@ func SharedSchema() ([]byte, error) {
 // ManifestSchema returns the JSON Schema (draft 2020-12) of oneturn.yaml, for editors.
 func ManifestSchema() []byte { return slices.Clone(manifestSchema) }
 
-// ownKeys lists the keys of each object of oneturn.yaml. The schema for editors says the same.
+// ownKeys lists the keys of each object of oneturn.yaml. The schema for editors has the same.
 func ownKeys(object string) []string {
 	switch object {
 	case "manifest":
@@ -227,8 +227,7 @@ func (m *manifest) ownTool(n *node, file string) (toolEntry, bool) {
 	return t, true
 }
 
-// newTool begins an entry with what every format says in the same words: nothing, or what the
-// shared tool says that it uses.
+// newTool begins an entry with what all formats share: nothing, or the shared tool that it uses.
 func (m *manifest) newTool(n *node, file string) (toolEntry, bool) {
 	t := toolEntry{}
 	if u := n.get("use"); !u.absent() {

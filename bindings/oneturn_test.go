@@ -51,7 +51,7 @@ on_key_reuse: run
 compat: {silent: true, events: true}
 `
 
-func TestOwnManifestBindsEverythingItSays(t *testing.T) {
+func TestOwnManifestBindsEverythingItDeclares(t *testing.T) {
 	t.Parallel()
 	set := load(t, unpack(t, "-- W/oneturn.yaml --\n"+fullManifest+"-- W/greet.py --\ndef greet(name, user_id=None, chat_id=None, *, context_variables): pass\n"))
 	require.Equal(t, []string{"W/oneturn.yaml:14: warning: field userId of model Greeting: the agent's output, not the turn, decides what tool greet " +
@@ -138,7 +138,7 @@ func invalidManifests() map[string]string {
 	}
 }
 
-func TestFaultyOwnManifestsAreReportedAndRefusedByTheSchema(t *testing.T) {
+func TestInvalidOwnManifestsAreReportedAndRefusedByTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := editorSchema(t)
 	for name, text := range invalidManifests() {

@@ -36,7 +36,7 @@ type parseError struct {
 // Error implements error.
 func (e *parseError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.reason) }
 
-// readableAgain says how to fix a manifest that cannot be read.
+// readableAgain returns how to fix a manifest that cannot be read.
 func readableAgain(file, reason string) string {
 	for _, known := range []struct{ reason, fix string }{
 		{"mapping values are not allowed", `put the value in quotes if it holds ": ", or look for a wrong indentation near this line`},

@@ -60,7 +60,7 @@ func TestResolveFollowsItsOrder(t *testing.T) {
 	}
 }
 
-func TestResolveSaysWhyNothingIsBound(t *testing.T) {
+func TestResolveNamesTheReasonWhyNothingIsBound(t *testing.T) {
 	t.Parallel()
 	set := load(t, unpack(t, resolveArchive))
 	tests := []struct {

@@ -12,7 +12,7 @@ const exampleGuard = "guards: [{on: output, secrets: refuse}]"
 
 // guards reads a list of guards. One that cannot be made costs the tool: it would do what the
 // guard is there to prevent.
-func (o *owner) guards(n *node) []guards.Guard {
+func (o *entryReader) guards(n *node) []guards.Guard {
 	if !n.is(listNode) || len(n.items) > maxGuards {
 		o.refusef(n.at(o.file), "wrong_shape", "write for example "+exampleGuard, "guards must be a list of at most %d", maxGuards)
 		return nil
@@ -33,11 +33,11 @@ func (o *owner) guards(n *node) []guards.Guard {
 	return all
 }
 
-func (o *owner) guard(n *node) guards.Guard {
+func (o *entryReader) guard(n *node) guards.Guard {
 	d := guards.Declared{On: n.get("on").str(), Message: n.get("message").str()}
-	before := o.fault
-	o.fault = nil
-	defer func() { o.fault = cmp.Or(before, o.fault) }()
+	before := o.problem
+	o.problem = nil
+	defer func() { o.problem = cmp.Or(before, o.problem) }()
 	if s := n.get("schema"); !s.absent() {
 		d.Schema = s.appendJSON(nil)
 	}
@@ -54,7 +54,7 @@ func (o *owner) guard(n *node) guards.Guard {
 	if b := n.get("max_bytes"); !b.absent() {
 		d.MaxBytes = o.size(b, "max_bytes", maxOutput)
 	}
-	if o.fault != nil {
+	if o.problem != nil {
 		return nil
 	}
 	g, err := guards.Compile(d)

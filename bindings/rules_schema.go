@@ -4,11 +4,11 @@ import (
 	"github.com/oneturn/oneturn/bindings/model"
 )
 
-// inferred asks for a schema that the tool's own code tells.
+// inferred asks for the schema that the code of the tool declares.
 const inferred = "inferred"
 
 // schemas reads the schemas that a tool declares itself.
-func (o *owner) schemas(n *node, t *toolEntry) {
+func (o *entryReader) schemas(n *node, t *toolEntry) {
 	if v := n.get("input"); !v.absent() {
 		t.input, t.inferInput = nil, false
 		if data := o.schema(v, "input", &t.inferInput); data != nil {
@@ -36,20 +36,20 @@ func (o *owner) schemas(n *node, t *toolEntry) {
 }
 
 // schema returns the JSON of a schema, nil if there is none to compile.
-func (o *owner) schema(n *node, key string, infer *bool) []byte {
+func (o *entryReader) schema(n *node, key string, infer *bool) []byte {
 	switch {
 	case n.is(mapNode):
 		return n.appendJSON(nil)
 	case n.str() == inferred:
 		*infer = true
 	default:
-		o.refusef(n.at(o.file), "bad_schema", "write a JSON Schema, for example "+key+": {type: object}, or "+key+": inferred", "%s is no schema", key)
+		o.refusef(n.at(o.file), "bad_schema", "write a JSON Schema, for example "+key+": {type: object}, or "+key+": inferred", "%s is not a schema", key)
 	}
 	return nil
 }
 
-// problems reports each fault of a schema at its line.
-func (o *owner) problems(n *node, key string, found []model.Problem) {
+// problems reports each problem of a schema at its line.
+func (o *entryReader) problems(n *node, key string, found []model.Problem) {
 	for _, p := range found {
 		at, message := n.at(o.file), p.Message
 		if p.Field != "" {

@@ -22,7 +22,7 @@ func invalidTools() map[string]string {
 		"wildcard":            `nats: {subject: "a.>"}`,
 		"pattern of all":      `nats: {service: a, subjects: ["*.b"]}`,
 		"pattern in a token":  `nats: {service: a, subjects: ["b.c*"]}`,
-		"pattern goes on":     `nats: {service: a, subjects: ["b.>.c"]}`,
+		"pattern continues":   `nats: {service: a, subjects: ["b.>.c"]}`,
 		"system pattern":      `nats: {service: a, subjects: "$JS.>"}`,
 		"no patterns":         `nats: {service: a, subjects: []}`,
 		"patterns, subject":   `nats: {subject: a.b, subjects: [b.c]}`,

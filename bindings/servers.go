@@ -15,9 +15,9 @@ const exampleServer = "servers: {files: {command: [npx, -y, \"@example/files\"]}
 
 // serverEntry is an MCP server that a manifest names.
 type serverEntry struct {
-	server *target.MCPServer
-	fault  *fault
-	at     place
+	server  *target.MCPServer
+	problem *bindProblem
+	at      place
 }
 
 // readServers reads the servers of a manifest.
@@ -34,16 +34,16 @@ func (m *manifest) readServers(n *node, file string) {
 }
 
 func (m *manifest) readServer(e named, file string) serverEntry {
-	o := &owner{manifest: m, what: "server " + e.name, file: file}
+	o := &entryReader{manifest: m, what: "server " + e.name, file: file}
 	entry := serverEntry{at: e.node.at(file)}
 	if n := o.object(e.node, "server", e.name+": {command: [files-server]}"); n != nil {
 		entry.server = o.server(e.name, n)
 	}
-	entry.fault = o.fault
+	entry.problem = o.problem
 	return entry
 }
 
-func (o *owner) server(name string, n *node) *target.MCPServer {
+func (o *entryReader) server(name string, n *node) *target.MCPServer {
 	s := &target.MCPServer{
 		Name: name, Command: o.list(n, "command", "[npx, -y, \"@example/files\"]"), Env: o.values(n, "env", wrongVariable),
 		Headers: o.values(n, "headers", wrongHeader), Network: o.network(n), TrustAnnotations: o.flag(n, "trust_annotations"),
@@ -99,17 +99,17 @@ func (m *manifest) connect() {
 	for i := range m.tools {
 		t := &m.tools[i]
 		to, ok := t.target.(*target.MCP)
-		if !ok || to.Server != nil || t.fault != nil {
+		if !ok || to.Server != nil || t.problem != nil {
 			continue
 		}
 		s, known := m.server(t.server)
 		switch {
 		case !known:
-			o := &owner{manifest: m, what: "tool " + t.name, file: t.serverAt.file}
+			o := &entryReader{manifest: m, what: "tool " + t.name, file: t.serverAt.file}
 			o.refusef(t.serverAt, "unknown_server", thereOr(t.server, m.serverNames(), "define it: "+exampleServer), "it names the unknown server %s", quoted(t.server))
-			t.fault = o.fault
-		case s.fault != nil:
-			t.fault = &fault{at: s.fault.at, text: "server " + t.server + ": " + s.fault.text, fix: s.fault.fix, told: true}
+			t.problem = o.problem
+		case s.problem != nil:
+			t.problem = &bindProblem{at: s.problem.at, text: "server " + t.server + ": " + s.problem.text, fix: s.problem.fix, reported: true}
 		default:
 			to.Server = s.server
 		}

@@ -66,7 +66,7 @@ type resolveError struct {
 	cause error
 }
 
-// unresolved is an error whose message tells all by itself: it is what a response says.
+// unresolved is an error whose message is complete: it becomes the text of a response.
 func unresolved(what, why string, cause error) error {
 	if why != "" {
 		what += ": " + why
@@ -145,7 +145,7 @@ func (w *workflow) byKey(agent, model string) (slot, bool) {
 	return s, ok
 }
 
-// explain says why nothing was found.
+// explain returns the reason why nothing was found.
 func (w *workflow) explain(found slot, agent, model string) string {
 	var parts []string
 	if found.why != "" {
@@ -172,7 +172,7 @@ func (w *workflow) explain(found slot, agent, model string) string {
 	return strings.Join(parts, "; ")
 }
 
-// withoutTool says why an agent calls nothing: it has no tool, or is not known.
+// withoutTool returns why an agent calls nothing: it has no tool, or is not known.
 func (w *workflow) withoutTool(agent string) string {
 	const none = "the agent has no automatic tool"
 	if slices.Contains(w.agents, agent) {
@@ -242,11 +242,11 @@ func (s *Set) Variables(workflow string) []Variable {
 // CompatEvents reports whether a workflow wants the older names of events published too.
 func (s *Set) CompatEvents(workflow string) bool {
 	w := s.find(workflow)
-	return w != nil && w.older
+	return w != nil && w.compatEvents
 }
 
 // Python returns what the Python code of a workflow needs from outside: the top-level modules
-// that neither the folder nor the host has (those of the standard library among them), and the
+// that neither the folder nor the host has (including the standard library), and the
 // environment variables it reads. Both are sorted.
 func (s *Set) Python(workflow string) (imports, env []string) {
 	if w := s.find(workflow); w != nil {

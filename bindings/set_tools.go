@@ -40,8 +40,8 @@ func (w *workflow) unbound() []*Binding {
 
 // Tool finds a tool by its name, whether or not an agent calls it: one of the workflow, else a
 // shared one. With workflow "" it is a shared one, else one of the only workflow that has it. An
-// agent is found by agent:<id> too. The binding has no agent; its model is that of the tool's first
-// agent. The error has code unknown_tool, that of an unknown workflow is as for [Set.Resolve].
+// agent is found by agent:<id> too. The binding has no agent; its model is the model of the tool's
+// first agent. The error has code unknown_tool, or for an unknown workflow the code of [Set.Resolve].
 func (s *Set) Tool(workflow, name string) (*Binding, error) {
 	w, name := s.find(workflow), events.Name(name)
 	if w == nil && workflow != "" {

@@ -40,8 +40,8 @@ func didYouMean(word string, known []string) string {
 	return "known: " + listed(known)
 }
 
-// thereOr gives a suggestion, else says how to make what is missing, and what is there if that is not
-// too much to read.
+// thereOr returns a suggestion, else how to make what is missing, and what there is if that is not too
+// much to read.
 func thereOr(word string, known []string, create string) string {
 	switch s := suggestion(word, known); {
 	case s != "":

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// MatchText says what a text of an agent does: whether it sets the variable to t.Value, and
+// MatchText returns the effect of a text of an agent: whether it sets the variable to t.Value, and
 // whether the message is hidden from people. There is one rule for both, so what is hidden is
 // decided where the text arises and is the same whenever it is shown again: a message is
 // hidden if a trigger with UIHidden matches it, also when its variable is set already.
@@ -25,7 +25,7 @@ func (t Trigger) MatchText(agent, text string) (set, hidden bool) {
 	return set, set && t.UIHidden
 }
 
-// matches compares a trimmed text. A blank pattern says nothing and matches nothing.
+// matches compares a trimmed text. A blank pattern matches nothing.
 func (k MatchKind) matches(pattern, text string) bool {
 	trimmed := strings.TrimSpace(pattern)
 	if trimmed == "" {

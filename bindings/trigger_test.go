@@ -171,7 +171,7 @@ func TestWhatMatchesIsWhatIsHidden(t *testing.T) {
 		require.Equal(t, tt.want, hidden, "%s %.40q %.40q", tt.match, tt.pattern, tt.text)
 
 		set, hidden = trigger.MatchText("a", tt.text)
-		require.False(t, set || hidden, "agents are told apart by case")
+		require.False(t, set || hidden, "names of agents are compared with case")
 		trigger.Agent = ""
 		set, _ = trigger.MatchText("anyone", tt.text)
 		require.Equal(t, tt.want, set)

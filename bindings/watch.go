@@ -18,13 +18,13 @@ const (
 
 // Watch loads the set, hands it to changed, and loads again whenever a manifest, a Python file
 // or a folder under the root changes, until ctx ends. The root may be replaced as a whole, and
-// symbolic links on the way to it may be switched. It blocks; its error is that of the start,
-// or nil once ctx has ended.
+// symbolic links on the way to it may be switched. It blocks; its error is the error of the
+// start, or nil once ctx has ended.
 //
 // Each later call of changed has a whole new set, or the last good set and the error that kept
 // the folder from being read. A workflow whose edit brings new errors stays in its version from
-// before the edit; the set's diagnostics show the errors and say so. Workflows that did not
-// change are not read again, and no call is made when nothing changed at all.
+// before the edit; the set's diagnostics show the errors and the kept version. Workflows that
+// did not change are not read again, and no call is made when nothing changed at all.
 func Watch(ctx context.Context, opts Options, changed func(*Set, error)) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -40,7 +40,7 @@ func Watch(ctx context.Context, opts Options, changed func(*Set, error)) error {
 	if w.current, err = load(ctx, &opts, opts.From); err != nil {
 		return err
 	}
-	w.current.log(ctx, w.log, slog.LevelDebug) // whoever watches has most often loaded it before
+	w.current.log(ctx, w.log, slog.LevelDebug) // the caller has most often loaded it before
 	changed(w.current, nil)
 	w.run(ctx)
 	return nil

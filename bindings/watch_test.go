@@ -108,7 +108,7 @@ func TestWatchSeesNewAndRemovedWorkflowsAndToolCode(t *testing.T) {
 	until(t, changes, func(c change) bool { return len(c.set.Workflows()) == 1 })
 }
 
-func TestBrokenEditKeepsTheWorkflowAndSaysSo(t *testing.T) {
+func TestBrokenEditKeepsTheWorkflowAndReportsIt(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	broken, other := filepath.Join(root, "W", "oneturn.yaml"), filepath.Join(root, "Other", "oneturn.yaml")
@@ -151,9 +151,9 @@ func TestEditThatIsBrokenBeforeTheWatchBeginsIsNotTaken(t *testing.T) {
 		defer stop()
 		require.NoError(t, err)
 		require.Equal(t, before.Digest(), s.Digest())
-		told := strings.Join(lines(s, bindings.SeverityError), "\n")
-		require.Contains(t, told, "V: error: the edit brought 1 new error")
-		require.Contains(t, told, "tools.oneturn.yaml: error: the edit brought 1 new error")
+		found := strings.Join(lines(s, bindings.SeverityError), "\n")
+		require.Contains(t, found, "V: error: the edit brought 1 new error")
+		require.Contains(t, found, "tools.oneturn.yaml: error: the edit brought 1 new error")
 		b, err := s.Resolve("W", "A", "")
 		require.NoError(t, err)
 		require.Equal(t, 10*time.Second, b.Timeout)

@@ -46,7 +46,7 @@ func rejectUndeliverable(deliveries uint64) *rejection {
 
 // rejectInvalid answers data that does not fit its model with what a language model needs to
 // correct itself.
-func rejectInvalid(t *turn, faults []model.Fault) *rejection {
+func rejectInvalid(t *turn, faults []model.Violation) *rejection {
 	name := t.Binding.ModelName
 	content := fmt.Sprintf("The output of agent %s does not fit model %s (%s).", t.Agent, name, plural(len(faults), "fault"))
 	if t.Data == nil {
@@ -80,13 +80,13 @@ func jsonOf(v any) json.RawMessage {
 
 // checkData validates structured data against the binding's model and reports whether the
 // object to use is another one.
-func checkData(b *bindings.Binding, data any) (object map[string]any, changed bool, faults []model.Fault) {
+func checkData(b *bindings.Binding, data any) (object map[string]any, changed bool, faults []model.Violation) {
 	if b.Model != nil {
 		return b.Model.Conform(data)
 	}
 	object, ok := data.(map[string]any)
 	if !ok {
-		return nil, false, []model.Fault{{Path: "/", Rule: "type", Expected: "object", GotType: "not an object"}}
+		return nil, false, []model.Violation{{Path: "/", Rule: "type", Expected: "object", GotType: "not an object"}}
 	}
 	return object, false, nil
 }

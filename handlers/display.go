@@ -45,7 +45,7 @@ func (h *host) event(ctx context.Context, id string, i *interaction) (*events.To
 // manifests do, else in a way that displays every question.
 func presentation(set *bindings.Set, t *Turn, i *interaction, shows map[string]any) (component, display string) {
 	input := i.kind == events.InteractionInputRequest
-	bound, where := set.Look(t.Workflow, i.tool)
+	bound, where := set.Presentation(t.Workflow, i.tool)
 	hint := ""
 	for _, name := range []string{"component_type", "component"} {
 		if text, ok := shows[name].(string); ok && hint == "" {

@@ -61,6 +61,6 @@ func (k *kit) bindKnower(manifest bindings.Effect, known string, to target.Targe
 	k.t.Helper()
 	k.bind(manifest, time.Minute)
 	b := k.Bindings().Bindings()[0]
-	b.EffectSaid, b.Target = manifest != "", to // nobody else has seen it
+	b.EffectDeclared, b.Target = manifest != "", to // nobody else has seen it
 	k.Tool = func(*bindings.Binding) (tools.Invoker, error) { return &knower{nothing, known}, nil }
 }

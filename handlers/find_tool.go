@@ -18,10 +18,10 @@ func (h *Handlers) findTool(t *turn) (err error) {
 		return nil
 	}
 	known, ok := describer.Known()
-	t.effectUnknown = !ok && t.Binding.Learns()
+	t.effectUnknown = !ok && t.Binding.DiscoversEffect()
 	if ok {
 		t.Version = known.Version
-		if known.Effect != "" && !t.Binding.EffectSaid {
+		if known.Effect != "" && !t.Binding.EffectDeclared {
 			t.Effect = bindings.Effect(known.Effect)
 		}
 	}

@@ -134,7 +134,7 @@ func (h *Handlers) changesOf(t *turn, out engine.Outcome) Delta {
 	if len(out.Set) == 0 && len(out.Remove) == 0 {
 		return Delta{}
 	}
-	delta, ignored := Delta{Set: out.Set, Remove: out.Remove}.without(t.Binding.Vouched(t.StructuredOutputReady))
+	delta, ignored := Delta{Set: out.Set, Remove: out.Remove}.without(t.Binding.TrustedData(t.StructuredOutputReady))
 	if len(ignored) > 0 {
 		h.often(t.m, slog.LevelWarn, "a tool changed context variables that the turn itself decides: these changes are ignored; use other names", "", t.Attrs("names", ignored)...)
 	}

@@ -15,15 +15,15 @@ const hiddenStep = "*"
 // answer has: a secret may be the name of an entry, too. Of a place there are the names that the schema
 // has, as the question shows them, and positions in lists; of what is expected, the rule of the schema.
 // Texts for people quote names and values.
-func unfitSecret(faults []model.Fault, schema, value any) []model.Fault {
+func unfitSecret(faults []model.Violation, schema, value any) []model.Violation {
 	known := textsOf(schema)
-	out := make([]model.Fault, 0, len(faults))
+	out := make([]model.Violation, 0, len(faults))
 	for _, f := range faults {
-		out = append(out, model.Fault{
+		out = append(out, model.Violation{
 			Path: knownPath(f.Path, known, value), Rule: f.Rule, Expected: "a value that satisfies `" + f.Rule + "` of the schema", GotType: f.GotType,
 		})
 	}
-	return slices.CompactFunc(out, func(a, b model.Fault) bool { return a.Path == b.Path && a.Rule == b.Rule && a.GotType == b.GotType })
+	return slices.CompactFunc(out, func(a, b model.Violation) bool { return a.Path == b.Path && a.Rule == b.Rule && a.GotType == b.GotType })
 }
 
 // knownPath is a JSON pointer into a value with [hiddenStep] for the names that are not known.

@@ -56,7 +56,7 @@ func TestNothingOfARefusedSecretAnswerIsShown(t *testing.T) {
 
 func TestRefusedSecretAnswerNamesThePlacesThatTheSchemaHas(t *testing.T) {
 	t.Parallel()
-	for answer, want := range map[string]model.Fault{
+	for answer, want := range map[string]model.Violation{
 		`{}`:                          {Path: "/openai", Rule: model.RuleRequired, Expected: "a value that satisfies `required` of the schema", GotType: "absent"},
 		`{"hunter2":"x"}`:             {Path: "/openai", Rule: model.RuleRequired, Expected: "a value that satisfies `required` of the schema", GotType: "absent"},
 		`{"openai":"x","keys":[[1]]}`: {Path: "/keys/0", Rule: model.RuleType, Expected: "a value that satisfies `type` of the schema", GotType: "array"},
@@ -64,7 +64,7 @@ func TestRefusedSecretAnswerNamesThePlacesThatTheSchemaHas(t *testing.T) {
 	} {
 		why, _ := refusedSecret(t, `{"type":"object","required":["openai"],"properties":{"openai":{"type":"string"},
 			"keys":{"type":"array","items":{"type":"object","additionalProperties":{"type":"integer"}}}}}`, answer)
-		require.Equal(t, []model.Fault{want}, why.faults, answer)
+		require.Equal(t, []model.Violation{want}, why.faults, answer)
 		require.Equal(t, "The answer does not fit the question (1 fault).", why.text)
 	}
 }

@@ -34,7 +34,7 @@ func (h *redactingHost) secret(q *tools.Question) bool {
 		if manifests.AsksSecrets(h.t.Workflow, q.Tool) {
 			return true
 		}
-		bound, _ = manifests.Look(h.t.Workflow, q.Tool)
+		bound, _ = manifests.Presentation(h.t.Workflow, q.Tool)
 	}
 	return secrets.AsksAs(cmp.Or(q.Component, bound, q.Tool), q.Payload, q.Schema)
 }

@@ -37,7 +37,7 @@ func rejectUnusable(event *events.StructuredOutputReady, err error) *rejection {
 	if errors.As(err, &syntax) {
 		if _, at, ok := strings.Cut(syntax.Pointer, "/structured_data"); ok {
 			at = plain(at)
-			faults := []model.Fault{{Path: at, Rule: "json", Expected: "JSON that every reader takes: " + syntax.Reason, GotType: "unreadable"}}
+			faults := []model.Violation{{Path: at, Rule: "json", Expected: "JSON that every reader takes: " + syntax.Reason, GotType: "unreadable"}}
 			return &rejection{
 				code:    events.CodeValidationFailed,
 				content: events.Clip(fmt.Sprintf("The output of agent %s cannot be read at %q: %s.", event.Agent, at, syntax.Reason)),

@@ -35,7 +35,7 @@ const (
 type unfit struct {
 	code   events.AnswerCode
 	text   string
-	faults []model.Fault
+	faults []model.Violation
 }
 
 // Error implements error.

@@ -155,7 +155,7 @@ func fitting(a *Asked, value any) (json.RawMessage, error) {
 }
 
 // worded says what is wrong with an answer.
-func worded(faults []model.Fault) string {
+func worded(faults []model.Violation) string {
 	texts := make([]string, len(faults))
 	for i, f := range faults {
 		texts[i] = fmt.Sprintf("%s: expected %s, got %s", cmp.Or(f.Path, "the whole value"), f.Expected, f.GotType)

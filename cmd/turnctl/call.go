@@ -139,7 +139,7 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 		out = engine.Failure(b.Tool, err)
 	} else {
 		out = engine.New(options).Do(ctx, inv)
-		own := b.Vouched(turn)
+		own := b.TrustedData(turn)
 		maps.DeleteFunc(out.Set, func(name string, _ any) bool { return own[name] != nil })
 		out.Remove = slices.DeleteFunc(out.Remove, func(name string) bool { return own[name] != nil })
 	}

@@ -79,7 +79,7 @@ func Failure(tool string, err error) Outcome {
 	}
 	var refused *model.Refused
 	if errors.As(err, &refused) && code == events.CodeBadArgs {
-		f.Errors, f.Feedback = refused.Faults, model.Feedback(refused.Model, refused.Faults)
+		f.Errors, f.Feedback = refused.Violations, model.Feedback(refused.Model, refused.Violations)
 		o.Content = events.Clip("The arguments do not fit tool " + tool + ": " + text)
 	}
 	var errJSON error
@@ -93,7 +93,7 @@ type failure struct {
 	Status   string        `json:"status"`
 	Message  string        `json:"message"`
 	Code     events.Code   `json:"code"`
-	Errors   []model.Fault `json:"errors,omitempty"`
+	Errors   []model.Violation `json:"errors,omitempty"`
 	Feedback string        `json:"feedback,omitempty"`
 }
 

@@ -106,7 +106,7 @@ func (p *pipeline) parse() bool {
 		fitting, other, faults := p.inv.Tool.Input.Conform(args)
 		if len(faults) > 0 {
 			return p.badArgs(&events.Error{
-				Code: events.CodeBadArgs, Msg: model.Reason(faults), Err: &model.Refused{Model: p.call.Name, Faults: faults},
+				Code: events.CodeBadArgs, Msg: model.Reason(faults), Err: &model.Refused{Model: p.call.Name, Violations: faults},
 			})
 		}
 		args, changed = fitting, changed || other
@@ -263,7 +263,7 @@ func fit(schema *model.Value, value json.RawMessage) (json.RawMessage, error) {
 	if len(faults) > 0 {
 		return nil, &events.Error{
 			Code: events.CodeToolError, Msg: "the tool ran, but its result does not fit its output schema: " + model.Reason(faults),
-			Err: &model.Refused{Faults: faults},
+			Err: &model.Refused{Violations: faults},
 		}
 	}
 	return fitting, nil

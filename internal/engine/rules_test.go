@@ -208,7 +208,7 @@ func TestArgumentsThatDoNotFitSayAllThatIsWrong(t *testing.T) {
 	require.Equal(t, "The arguments do not fit tool t: bad_int:a", o.Content)
 	var payload struct {
 		Message  string        `json:"message"`
-		Errors   []model.Fault `json:"errors"`
+		Errors   []model.Violation `json:"errors"`
 		Feedback string        `json:"feedback"`
 	}
 	require.NoError(t, json.Unmarshal(o.Payload, &payload))

@@ -63,7 +63,7 @@ func (r *remotes) adopt(all []*bindings.Binding) {
 		}
 		one := r.get(binding)
 		one.wanted = true
-		one.learns = one.learns || binding.Learns()
+		one.learns = one.learns || binding.DiscoversEffect()
 		r.known[one.key] = one
 		r.force[binding.Target] = one
 	}

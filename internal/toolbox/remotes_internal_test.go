@@ -169,7 +169,7 @@ func TestToolsThatAreTrustedAreAskedUntilTheyHaveSaidTheirEffect(t *testing.T) {
 	t.Parallel()
 	s, r := newShop()
 	b, said, careful := endpoint("a"), endpoint("said"), &bindings.Binding{Kind: bindings.KindNATS, Target: &target.NATS{Subject: "c"}}
-	said.EffectSaid = true
+	said.EffectDeclared = true
 	r.adopt([]*bindings.Binding{b, said, careful})
 	s.fail.Store(true)
 	r.learn(t.Context())

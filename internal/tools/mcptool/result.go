@@ -69,7 +69,7 @@ func (t *Tool) result(u *underway, pin *pinned, r *mcp.CallToolResult) (tools.Re
 	if most := t.server.o.MaxResult; len(out) > most {
 		return tools.Result{}, failf(events.CodeTooLarge, op, "its result has %d bytes, over the limit of %d", len(out), most)
 	}
-	var faults []model.Fault
+	var faults []model.Violation
 	if pin.output != nil {
 		out, faults, err = pin.output.ConformJSON(out)
 	} else {
@@ -146,7 +146,7 @@ func protocolError(err error) *jsonrpc.Error {
 }
 
 // worded says what is wrong with a value, without any of it.
-func worded(faults []model.Fault) string {
+func worded(faults []model.Violation) string {
 	texts := make([]string, len(faults))
 	for i, f := range faults {
 		texts[i] = f.String()

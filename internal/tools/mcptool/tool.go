@@ -149,10 +149,10 @@ func newPinned(name string, d *described) *pinned {
 	pin := &pinned{described: d}
 	var in, out []model.Problem
 	if d.input != nil {
-		pin.input, in = model.Foreign(name, d.input)
+		pin.input, in = model.CompileExternal(name, d.input)
 	}
 	if d.output != nil {
-		pin.output, out = model.ForeignValue(name, d.output)
+		pin.output, out = model.CompileExternalValue(name, d.output)
 	}
 	for _, p := range in {
 		pin.unchecked = append(pin.unchecked, "input "+p.Place())
@@ -174,7 +174,7 @@ func (p *pinned) arguments(op string, call *tools.Call) (json.RawMessage, error)
 	}
 	out, changed, faults := p.input.Conform(args)
 	if len(faults) > 0 {
-		refused := &model.Refused{Model: call.Name, Faults: faults}
+		refused := &model.Refused{Model: call.Name, Violations: faults}
 		return nil, &events.Error{Code: events.CodeBadArgs, Op: op, Msg: refused.Error(), Err: refused}
 	}
 	if !changed {

@@ -78,7 +78,7 @@ func (c *conversation) fit(answer json.RawMessage) (json.RawMessage, error) {
 		return nil, wrap(c.op, events.CodeToolError, "the service's answer cannot be checked against its output schema", err)
 	}
 	if len(faults) > 0 {
-		refused := &model.Refused{Faults: faults}
+		refused := &model.Refused{Violations: faults}
 		return nil, wrap(c.op, events.CodeToolError, "the service has answered, but its result does not fit its output schema: "+refused.Error(), refused)
 	}
 	return fitting, nil

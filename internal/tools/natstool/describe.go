@@ -120,7 +120,7 @@ func (e *endpoint) args(op string, call *tools.Call) (json.RawMessage, error) {
 	return data, nil
 }
 
-func badArgs(op, tool string, faults []model.Fault) error {
-	refused := &model.Refused{Model: tool, Faults: faults}
+func badArgs(op, tool string, faults []model.Violation) error {
+	refused := &model.Refused{Model: tool, Violations: faults}
 	return wrap(op, events.CodeBadArgs, "bad_args:"+refused.Error(), refused)
 }

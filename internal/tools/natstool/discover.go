@@ -163,14 +163,14 @@ func (t *Tool) choose(op string, found []instance) (*endpoint, error) {
 		until: time.Now().Add(t.o.Fresh),
 	}
 	if schema := meta[MetaInput]; schema != "" {
-		input, unchecked := model.Foreign(t.name(), json.RawMessage(schema))
+		input, unchecked := model.CompileExternal(t.name(), json.RawMessage(schema))
 		if input != nil {
 			e.input, e.about.Input = input, json.RawMessage(schema)
 		}
 		t.left(e, "input", unchecked)
 	}
 	if schema := meta[MetaOutput]; schema != "" {
-		output, unchecked := model.ForeignValue(t.name(), json.RawMessage(schema))
+		output, unchecked := model.CompileExternalValue(t.name(), json.RawMessage(schema))
 		if output != nil {
 			e.output, e.about.Output = output, json.RawMessage(schema)
 		}

@@ -17,22 +17,22 @@ import (
 // maxInspected bounds the Python files of one workflow that are inspected.
 const maxInspected = 500
 
-// draft is a workflow between reading and binding.
-type draft struct {
+// parsedWorkflow is a workflow between reading and binding.
+type parsedWorkflow struct {
 	dir      string // relative to the root; "" if there is no folder
 	base     string // digest of all that is its own
 	digest   string // base, and what it uses of others
 	manifest *manifest
 	python   map[string][]byte // files to inspect, relative to the root; nil = not kept, on the disk only
 	sources  map[string][]byte // the Python files, relative to the folder; see [Set.Sources]
-	beside   map[string][]byte // of the files to inspect, those outside of the folder
+	external map[string][]byte // of the files to inspect, those outside of the folder
 	local    []string          // names of modules that the folder has
 	same     *workflow         // the previous version, if nothing changed
 }
 
-// newDraft reads one workflow. Whatever goes wrong becomes a diagnostic.
-func newDraft(root *os.Root, name, dir string, declared []Declaration, common *shared, previous *Set) *draft {
-	d := &draft{dir: dir, python: make(map[string][]byte), manifest: &manifest{
+// parseWorkflow reads one workflow. Whatever goes wrong becomes a diagnostic.
+func parseWorkflow(root *os.Root, name, dir string, declared []Declaration, common *shared, previous *Set) *parsedWorkflow {
+	d := &parsedWorkflow{dir: dir, python: make(map[string][]byte), manifest: &manifest{
 		report: &report{workflow: name}, registered: make(map[string]registration), shared: common,
 	}}
 	sum := sha256.New()
@@ -47,14 +47,14 @@ func newDraft(root *os.Root, name, dir string, declared []Declaration, common *s
 	return d
 }
 
-func (d *draft) readFolder(root *os.Root, sum hash.Hash, declared []Declaration, previous *Set) error {
+func (d *parsedWorkflow) readFolder(root *os.Root, sum hash.Hash, declared []Declaration, previous *Set) error {
 	if d.dir == "" {
 		d.finishDigest(sum, declared, previous)
 		return nil
 	}
 	inside, err := root.OpenRoot(d.dir)
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what was being done
+		return err //nolint:wrapcheck // the caller adds the operation
 	}
 	defer inside.Close()
 	f := &folder{name: d.manifest.workflow, dir: d.dir, root: inside, all: root}
@@ -68,11 +68,11 @@ func (d *draft) readFolder(root *os.Root, sum hash.Hash, declared []Declaration,
 		return nil
 	}
 	if c.cut {
-		d.manifest.warnf(place{file: d.dir}, "too_many_files", "move what is no code of the workflow out of the folder",
+		d.manifest.warnf(place{file: d.dir}, "too_many_files", "move files that are not code of the workflow out of the folder",
 			"the folder has more files than are looked at; changes in some are not noticed")
 	}
 	if d.manifest.root, err = filepath.Abs(root.Name()); err != nil {
-		return err //nolint:wrapcheck // the caller says what was being done
+		return err //nolint:wrapcheck // the caller adds the operation
 	}
 	d.manifest.enterprise = c.enterprise
 	d.manifest.readAll(f, c)
@@ -87,7 +87,7 @@ func (d *draft) readFolder(root *os.Root, sum hash.Hash, declared []Declaration,
 }
 
 // finishDigest completes the digest and finds the previous version if it is the very same.
-func (d *draft) finishDigest(sum hash.Hash, declared []Declaration, previous *Set) {
+func (d *parsedWorkflow) finishDigest(sum hash.Hash, declared []Declaration, previous *Set) {
 	for i := range declared {
 		hashPart(sum, "declared", declared[i].fingerprint())
 	}
@@ -103,11 +103,11 @@ func (d *draft) finishDigest(sum hash.Hash, declared []Declaration, previous *Se
 }
 
 // join makes the shared file a part of the digest if the workflow uses something of it.
-func (d *draft) join() {
-	if len(d.beside) > 0 {
+func (d *parsedWorkflow) join() {
+	if len(d.external) > 0 {
 		sum := sha256.New()
-		for _, name := range slices.Sorted(maps.Keys(d.beside)) {
-			hashPart(sum, name, d.beside[name])
+		for _, name := range slices.Sorted(maps.Keys(d.external)) {
+			hashPart(sum, name, d.external[name])
 		}
 		sum.Write([]byte(d.digest))
 		d.digest = shortHash(sum)
@@ -160,7 +160,7 @@ func (m *manifest) parse(file string, data []byte, failure error) (d document, u
 	if failure == nil {
 		for _, r := range d.repeated {
 			sev := SeverityWarning
-			if ours(path.Base(file)) {
+			if isOwnFormat(path.Base(file)) {
 				sev = SeverityError
 			}
 			m.add(sev, place{file, r.line}, "repeated_key", "key "+quoted(r.key)+" stands twice in one map; the later one counts", "remove one of them")
@@ -178,7 +178,7 @@ func (m *manifest) parse(file string, data []byte, failure error) (d document, u
 }
 
 // declare adds the declarations made in Go code.
-func (d *draft) declare(all []Declaration) {
+func (d *parsedWorkflow) declare(all []Declaration) {
 	m := d.manifest
 	for _, dec := range all {
 		at := place{file: declaredIn + dec.Tool}
@@ -186,7 +186,7 @@ func (d *draft) declare(all []Declaration) {
 			name: dec.Tool, kind: KindGo, agents: []string{dec.Agent}, model: dec.Model, auto: true,
 			component: dec.Component, mode: dec.Mode, uiTool: dec.Component != "", at: at,
 			policy: policy{effect: dec.Effect, attempts: dec.MaxAttempts, timeout: dec.Timeout, at: at},
-			cache:  Cache{dec.Cache.TTL, cmp.Or(dec.Cache.Scope, ScopeChat)}, cacheAt: at, limits: dec.Limits, guards: dec.Guards, tells: Registered{Input: dec.Schema, Output: dec.Output},
+			cache:  Cache{dec.Cache.TTL, cmp.Or(dec.Cache.Scope, ScopeChat)}, cacheAt: at, limits: dec.Limits, guards: dec.Guards, registered: Registered{Input: dec.Schema, Output: dec.Output},
 		}
 		if dec.Schema != nil {
 			if t.model == "" {
@@ -203,7 +203,7 @@ func (d *draft) declare(all []Declaration) {
 
 // locate finds the files of the tools and lists what is to be inspected: these files and all
 // of tools/.
-func (d *draft) locate(f *folder, c *contents) {
+func (d *parsedWorkflow) locate(f *folder, c *contents) {
 	m := d.manifest
 	for i := range m.tools {
 		t := &m.tools[i]
@@ -211,9 +211,9 @@ func (d *draft) locate(f *folder, c *contents) {
 			continue
 		}
 		var name string
-		var missing *fault
+		var missing *bindProblem
 		if name, missing = f.locate(t.file, t.at, c); missing != nil {
-			t.fault = missing
+			t.problem = missing
 			continue
 		}
 		t.path = f.rel(name)
@@ -235,19 +235,19 @@ func (d *draft) locate(f *folder, c *contents) {
 }
 
 // shareFile takes up a file of another folder of the workflows folder. It is part of the digest.
-func (d *draft) shareFile(f *folder, path string) {
+func (d *parsedWorkflow) shareFile(f *folder, path string) {
 	data, err := (&folder{root: f.all}).read(path, maxSource)
 	if err != nil {
-		return // the host says why when the tool is called
+		return // the Python host reports it when the tool is called
 	}
-	if d.beside == nil {
-		d.beside = make(map[string][]byte)
+	if d.external == nil {
+		d.external = make(map[string][]byte)
 	}
-	d.python[path], d.beside[path] = data, data
+	d.python[path], d.external[path] = data, data
 }
 
-// kept reports whether all that was inspected is what the digest tells of.
-func (d *draft) kept() bool {
+// kept reports whether the digest covers all that was inspected.
+func (d *parsedWorkflow) kept() bool {
 	for _, data := range d.python {
 		if data == nil {
 			return false
@@ -257,7 +257,7 @@ func (d *draft) kept() bool {
 }
 
 // callsPython reports whether a tool of the workflow is a Python function.
-func (d *draft) callsPython() bool {
+func (d *parsedWorkflow) callsPython() bool {
 	return slices.ContainsFunc(d.manifest.tools, func(t toolEntry) bool { return t.kind == KindPython })
 }
 

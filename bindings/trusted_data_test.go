@@ -55,8 +55,8 @@ func arguments(t *testing.T, b *bindings.Binding, turn *events.StructuredOutputR
 	t.Helper()
 	tree, err := events.Decode([]byte(output))
 	require.NoError(t, err)
-	checked, faults := b.Model.Check(tree)
-	require.Empty(t, faults)
+	checked, violations := b.Model.Check(tree)
+	require.Empty(t, violations)
 	args, _ := b.Args(checked, turn)
 	return args
 }
@@ -109,9 +109,9 @@ func TestAnotherSpellingIsCheckedAsTheDeclaredField(t *testing.T) {
 				for _, forged := range []string{`5000`, `"anything"`, `{}`} {
 					tree, err := events.Decode([]byte(`{"order":"A-1","` + key + `":` + forged + `}`))
 					require.NoError(t, err)
-					_, faults := b.Model.Check(tree)
-					require.Len(t, faults, 1, "%s: %s", key, forged)
-					require.Equal(t, "/amount", faults[0].Path)
+					_, violations := b.Model.Check(tree)
+					require.Len(t, violations, 1, "%s: %s", key, forged)
+					require.Equal(t, "/amount", violations[0].Path)
 				}
 				args := arguments(t, b, goldenTurn("A"), `{"order":"A-1","`+key+`":"50"}`)
 				require.Equal(t, json.Number("50"), args["amount"], "%s is coerced as amount is", key)
@@ -123,9 +123,9 @@ func TestAnotherSpellingIsCheckedAsTheDeclaredField(t *testing.T) {
 
 			tree, err := events.Decode([]byte(`{"lines":[{"Price":10}]}`))
 			require.NoError(t, err)
-			_, faults := b.Model.Check(tree)
-			require.Len(t, faults, 1, "inner objects too")
-			require.Equal(t, "/lines/0/price", faults[0].Path)
+			_, violations := b.Model.Check(tree)
+			require.Len(t, violations, 1, "inner objects too")
+			require.Equal(t, "/lines/0/price", violations[0].Path)
 		})
 	}
 }

@@ -13,8 +13,8 @@ import (
 // sharedSection is the file at the root with what all workflows share, without extension.
 const sharedSection = "tools.oneturn"
 
-// shared is what the file at the root says: tools and servers for all workflows. A nil one says
-// nothing.
+// shared is the content of the file at the root: tools and servers for all workflows. A nil one is
+// empty.
 type shared struct {
 	*workflow // without a name: its tools and findings
 
@@ -48,7 +48,7 @@ func readShared(root *os.Root, opts *Options, previous *Set) *shared {
 	}
 	m.readShared(m.choose(f, c, sharedSection))
 	m.connect()
-	w := bind(&draft{dir: ".", digest: digest, manifest: m}, nil, opts, true)
+	w := bind(&parsedWorkflow{dir: ".", digest: digest, manifest: m}, nil, opts, true)
 	next := &shared{workflow: w, entries: make(map[string]*toolEntry, len(m.tools)), servers: m.servers}
 	for i := range m.tools {
 		next.entries[m.tools[i].name] = &m.tools[i]
@@ -116,7 +116,7 @@ func (m *manifest) use(n *node, file string) (toolEntry, bool) {
 	if !ok {
 		fix := didYouMean(name, m.shared.names())
 		if fix == "" {
-			fix = "define it in " + sharedSection + ".yaml beside the workflow folders: tools: [" + exampleShared + "]"
+			fix = "define it in " + sharedSection + ".yaml next to the workflow folders: tools: [" + exampleShared + "]"
 		}
 		m.errorf(n.at(file), "unknown_tool", fix, "it uses the unknown shared tool %s", quoted(name))
 		return toolEntry{}, false
@@ -165,7 +165,7 @@ func (s *shared) version() string {
 	return s.digest
 }
 
-// ours reports whether a file is one of our own formats.
-func ours(base string) bool {
+// isOwnFormat reports whether a file has a format of oneturn.
+func isOwnFormat(base string) bool {
 	return strings.HasPrefix(base, "oneturn.") || strings.HasPrefix(base, sharedSection+".")
 }

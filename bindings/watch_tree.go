@@ -57,8 +57,8 @@ func firstLink(name string) (link, target string) {
 }
 
 // follow watches every folder that has or may get a file of ours, and the gates. A folder that
-// was replaced by another one of its name is watched anew: the system watches folders, not
-// names. What is gone is forgotten first, as it may have come back under another name.
+// was replaced by another one of its name is watched again: the system watches folders, not
+// names. What is gone is forgotten first, as it may exist again under another name.
 func (w *watch) follow() {
 	if w.opts.Root == "" {
 		return
@@ -71,7 +71,7 @@ func (w *watch) follow() {
 	seen := make(map[string]bool)
 	w.gates = gates(w.opts.Root)
 	for _, folder := range w.gates {
-		// Not being able to is no fault: it may be a folder that only root may read.
+		// Failure is not an error: it may be a folder that only root may read.
 		if w.add(folder) == nil {
 			seen[folder] = true
 		}
@@ -140,7 +140,7 @@ func (w *watch) forget(folder string) {
 }
 
 // relevant reports whether an event may change what is loaded: of files it is manifests, Python
-// files and .env; what tools, Python and editors write beside them would only keep the folder
+// files and .env; what tools, Python and editors write next to them would only keep the folder
 // from ever being still.
 func (w *watch) relevant(e fsnotify.Event) bool {
 	if e.Op == fsnotify.Chmod {

@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// standIns are the modules of MozaiksAI that the Python host stands in for.
-func standIns() []string {
+// shimModules are the modules of MozaiksAI that the Python host stands in for.
+func shimModules() []string {
 	return []string{
 		"mozaiksai.core.workflow.outputs.ui_tools", "core.workflow.outputs.ui_tools", "core.workflow.ui_tools",
 		"logs.logging_config", "logs.tools_logs",
 	}
 }
 
-// standsIn reports whether a module is one of [standIns] or a package around one.
-func standsIn(module string) bool {
-	return slices.ContainsFunc(standIns(), func(s string) bool { return s == module || strings.HasPrefix(s, module+".") })
+// isShim reports whether a module is one of [standIns] or a package around one.
+func isShim(module string) bool {
+	return slices.ContainsFunc(shimModules(), func(s string) bool { return s == module || strings.HasPrefix(s, module+".") })
 }
 
-// checkStandIns reports imports of MozaiksAI's modules that are not here: its package is neither in the
-// workflows folder nor beside it, and the stand-ins do not have them. One finding a package.
-func (b *binder) checkStandIns(local []string) {
+// checkShims reports imports of MozaiksAI's modules that are not here: its package is neither in the
+// workflows folder nor next to it, and the shims do not have them. One finding a package.
+func (b *binder) checkShims(local []string) {
 	missing := map[string][]string{} // by package, each module with its first place
 	first := map[string]place{}
 	seen := map[string]bool{}
@@ -32,7 +32,7 @@ func (b *binder) checkStandIns(local []string) {
 		modules := b.files[file].Modules
 		for _, module := range slices.Sorted(maps.Keys(modules)) {
 			top, _, _ := strings.Cut(module, ".")
-			if seen[module] || standsIn(module) || !slices.ContainsFunc(standIns(), func(s string) bool { return strings.HasPrefix(s, top+".") }) ||
+			if seen[module] || isShim(module) || !slices.ContainsFunc(shimModules(), func(s string) bool { return strings.HasPrefix(s, top+".") }) ||
 				slices.Contains(local, top) || b.there(top) {
 				continue
 			}
@@ -63,7 +63,7 @@ func (b *binder) there(top string) bool {
 	return false
 }
 
-// Importers says which files of a workflow import a top-level module, as file:line, sorted.
+// Importers returns the places in a workflow that import a top-level module, as file:line, sorted.
 func (s *Set) Importers(workflow, module string) []string {
 	if w := s.find(workflow); w != nil {
 		return slices.Clone(w.importers[module])
@@ -71,7 +71,7 @@ func (s *Set) Importers(workflow, module string) []string {
 	return nil
 }
 
-// Empty says why a workflow binds nothing; "" if it binds something or is not known.
+// Empty returns why a workflow binds nothing; "" if it binds something or is not known.
 func (s *Set) Empty(workflow string) string {
 	if w := s.find(workflow); w != nil {
 		return w.empty

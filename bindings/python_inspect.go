@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// InspectFunc reads Python files without running them. The keys of files are relative to root
-// and so are those of the result; a file that is missing in it counts as not understood. The
-// values are the contents to inspect, whatever the disk has by then; those of nil, and only
-// those, are read from the disk.
+// InspectFunc reads Python files without running them. The keys of files and of the result are relative
+// to root; a file that is missing in the result counts as not understood. The values are the contents to
+// inspect, whatever the disk has by then; only files with a nil value are read from the disk.
 type InspectFunc func(ctx context.Context, root string, files map[string][]byte) (map[string]PyFile, error)
 
 // PyFile is what a Python file shows of itself.

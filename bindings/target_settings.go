@@ -13,7 +13,7 @@ import (
 )
 
 // network reads where the URL of n may lead.
-func (o *owner) network(n *node) target.Network {
+func (o *entryReader) network(n *node) target.Network {
 	network := target.Network{AllowHTTP: o.flag(n, "allow_http")}
 	networks := n.get("allow_private")
 	if networks.is(listNode) && len(networks.items) == 0 { // none is what the default is
@@ -26,14 +26,14 @@ func (o *owner) network(n *node) target.Network {
 		case err == nil && prefix == prefix.Masked():
 			network.AllowPrivate = append(network.AllowPrivate, prefix)
 			if wide(prefix) {
-				o.warnf(at, "network_wide", "name the networks that are meant, for example 10.1.0.0/16", "allow_private of %s: %s holds every kind of private address, those of this machine too", o.what, quoted(text))
+				o.warnf(at, "network_wide", "name the networks that are meant, for example 10.1.0.0/16", "allow_private of %s: %s contains every kind of private address, including this machine", o.what, quoted(text))
 			}
 		case err == nil:
 			o.refusef(at, "bad_network", "write "+prefix.Masked().String(), "allow_private: %s is an address in a network", quoted(text))
 		case plain == nil && address.Zone() == "":
 			o.refusef(at, "bad_network", "write "+netip.PrefixFrom(address, address.BitLen()).String(), "allow_private: %s is an address, not a network", quoted(text))
 		default:
-			o.refusef(at, "bad_network", "write for example allow_private: [10.1.0.0/16]", "allow_private: %s is no network in CIDR notation", quoted(text))
+			o.refusef(at, "bad_network", "write for example allow_private: [10.1.0.0/16]", "allow_private: invalid CIDR %s", quoted(text))
 		}
 	}
 	return network
@@ -49,7 +49,7 @@ func wide(p netip.Prefix) bool {
 }
 
 // url reads the URL of n. It is a constant: what a call carries never decides where it goes.
-func (o *owner) url(n *node, network target.Network) string {
+func (o *entryReader) url(n *node, network target.Network) string {
 	v := n.get("url")
 	text := o.text(n, "url")
 	if text == "" {
@@ -84,9 +84,9 @@ func (o *owner) url(n *node, network target.Network) string {
 	return ""
 }
 
-// values reads headers or environment variables. wrong says what is wrong with a name, "" if it
-// can be one.
-func (o *owner) values(n *node, key string, wrong func(name string) string) map[string]target.Value {
+// values reads headers or environment variables. wrong returns what is wrong with a name, "" if it is
+// valid.
+func (o *entryReader) values(n *node, key string, wrong func(name string) string) map[string]target.Value {
 	v := n.get(key)
 	if v.absent() {
 		return nil
@@ -112,7 +112,7 @@ func (o *owner) values(n *node, key string, wrong func(name string) string) map[
 }
 
 // value reads a text, or where a file has it.
-func (o *owner) value(n *node, name string) target.Value {
+func (o *entryReader) value(n *node, name string) target.Value {
 	at := n.at(o.file)
 	switch {
 	case n.is(mapNode):
@@ -122,11 +122,11 @@ func (o *owner) value(n *node, name string) target.Value {
 			o.refusef(at, "bad_value", "write for example "+name+": {file: secret.txt}", "%s names no file", quoted(name))
 			return target.Value{}
 		}
-		v := target.Value{File: o.beside(file)}
+		v := target.Value{File: o.absPath(file)}
 		if p := n.get("prefix"); p.is(textNode) && !strings.ContainsFunc(p.text, control) {
 			v.Prefix = p.text
 		} else if !p.absent() {
-			o.refusef(at, "bad_value", `write for example prefix: "Bearer "`, "the prefix of %s is no text of one line", quoted(name))
+			o.refusef(at, "bad_value", `write for example prefix: "Bearer "`, "the prefix of %s is not a text of one line", quoted(name))
 		}
 		if info, err := os.Stat(v.File); !filepath.IsAbs(file) && (err != nil || info.IsDir()) {
 			o.warnf(at, "value_file_missing", "create it before the tool is called, or correct the name", "%s takes %s from the file %s, which is not there", o.what, name, quoted(file))
@@ -143,8 +143,8 @@ func (o *owner) value(n *node, name string) target.Value {
 	return target.Value{Text: n.text}
 }
 
-// beside gives the absolute name of a file that is named relative to the manifest's folder.
-func (o *owner) beside(file string) string {
+// absPath returns the absolute name of a file that is named relative to the manifest's folder.
+func (o *entryReader) absPath(file string) string {
 	file = filepath.FromSlash(file)
 	if filepath.IsAbs(file) {
 		return filepath.Clean(file)
@@ -152,7 +152,7 @@ func (o *owner) beside(file string) string {
 	return filepath.Join(o.folder(), file)
 }
 
-// wrongHeader says why a manifest cannot set a header.
+// wrongHeader returns why a manifest cannot set a header, "" if it can.
 func wrongHeader(name string) string {
 	const allowed = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
 	own := []string{
@@ -161,18 +161,18 @@ func wrongHeader(name string) string {
 	}
 	switch lower := strings.ToLower(name); {
 	case name == "" || strings.Trim(lower, allowed) != "":
-		return "is no name of a header"
+		return "is not a valid header name"
 	case slices.Contains(own, lower) || strings.HasPrefix(lower, "oneturn-"):
 		return "is set by the worker"
 	}
 	return ""
 }
 
-// wrongVariable says why a name cannot be that of an environment variable.
+// wrongVariable returns why a name is not valid for an environment variable, "" if it is.
 func wrongVariable(name string) string {
 	const letters = "_0123456789abcdefghijklmnopqrstuvwxyz"
 	if lower := strings.ToLower(name); name == "" || strings.Trim(lower, letters) != "" || name[0] >= '0' && name[0] <= '9' {
-		return "is no name of an environment variable"
+		return "is not a valid name of an environment variable"
 	}
 	return ""
 }

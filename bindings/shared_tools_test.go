@@ -220,7 +220,7 @@ tools: [{name: x, agent: A, kind: go}]
 	require.NoError(t, err)
 	require.Same(t, before, alone, "what does not use it is not read again")
 
-	// A faulty edit is not taken, neither by the shared tools nor by who uses them.
+	// An invalid edit is not taken, neither by the shared tools nor by the workflows that use them.
 	write(t, name, strings.Replace(strings.Replace(good, "5s", "7s", 1), "orders.place", "orders.*", 1))
 	third := until(t, changes, func(c change) bool {
 		return strings.Contains(strings.Join(lines(c.set, bindings.SeverityError), ""), "kept_previous")

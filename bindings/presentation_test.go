@@ -41,7 +41,7 @@ tools:
 		{"One", "quiet", "", ""},
 		{"One", "", "", ""},
 	} {
-		component, display := set.Look(c.workflow, c.tool)
+		component, display := set.Presentation(c.workflow, c.tool)
 		require.Equal(t, []string{c.component, c.display}, []string{component, display}, "%s %s", c.workflow, c.tool)
 	}
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // rules reads what is checked and bounded around a tool, whatever its kind.
-func (o *owner) rules(n *node, t *toolEntry) {
+func (o *entryReader) rules(n *node, t *toolEntry) {
 	o.schemas(n, t)
 	if c := n.get("cache"); !c.absent() {
 		t.cache, t.cacheAt = o.cache(c), c.at(o.file)
@@ -29,12 +29,12 @@ func (o *owner) rules(n *node, t *toolEntry) {
 		t.limits, t.shared = o.limits(l), "" // it is counted on its own
 	}
 	if g := n.get("guards"); !g.absent() {
-		t.guards = append(slices.Clip(t.guards), o.guards(g)...) // those of a shared tool stay
+		t.guards = append(slices.Clip(t.guards), o.guards(g)...) // the guards of a shared tool stay
 	}
 }
 
-// cache reads a duration, or {ttl, scope}. A faulty one costs the cache alone.
-func (o *owner) cache(n *node) Cache {
+// cache reads a duration, or {ttl, scope}. An invalid one disables the cache alone.
+func (o *entryReader) cache(n *node) Cache {
 	c := Cache{Scope: ScopeChat}
 	ttl := n
 	bad := func(at *node, format string, args ...any) Cache {
@@ -63,7 +63,7 @@ func (o *owner) cache(n *node) Cache {
 }
 
 // limits reads {concurrency, rate, burst, output, tenant}.
-func (o *owner) limits(n *node) target.Limits {
+func (o *entryReader) limits(n *node) target.Limits {
 	if n = o.object(n, "limits", "limits: {concurrency: 4, rate: 10/s}"); n == nil {
 		return target.Limits{}
 	}
@@ -79,18 +79,18 @@ func (o *owner) limits(n *node) target.Limits {
 	return l
 }
 
-func (o *owner) limit(n *node) target.Limit {
+func (o *entryReader) limit(n *node) target.Limit {
 	l := target.Limit{Concurrency: o.count(n, "concurrency", maxCalls)}
 	if r := n.get("rate"); !r.absent() {
 		rate, ok := parseRate(r.str())
 		if !ok {
-			o.refusef(r.at(o.file), "bad_rate", "write for example rate: 10/s, 100/m or 5/10s", "rate %s is no number of calls in a time of at most 24h", quoted(r.text))
+			o.refusef(r.at(o.file), "bad_rate", "write for example rate: 10/s, 100/m or 5/10s (at most 24h)", "invalid rate %s", quoted(r.text))
 		}
 		l.Rate = rate
 	}
 	l.Rate.Burst = o.count(n, "burst", maxCalls)
 	if l.Rate.Burst > 0 && n.get("rate").absent() {
-		o.refusef(n.get("burst").at(o.file), "bad_rate", "add for example rate: 10/s", "burst says how many calls of a rate may begin at once, and there is no rate")
+		o.refusef(n.get("burst").at(o.file), "bad_rate", "add for example rate: 10/s", "burst requires a rate")
 		return l
 	}
 	if err := l.Rate.Check(); err != nil {
@@ -114,7 +114,7 @@ func parseRate(text string) (target.Rate, bool) {
 }
 
 // size reads a number of bytes, with or without a unit.
-func (o *owner) size(n *node, key string, most int) int {
+func (o *entryReader) size(n *node, key string, most int) int {
 	units := map[string]float64{
 		"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 1e3, "mb": 1e6, "gb": 1e9,
 	}
@@ -126,7 +126,7 @@ func (o *owner) size(n *node, key string, most int) int {
 		}
 	}
 	if bytes < 1 || bytes > float64(most) {
-		o.refusef(n.at(o.file), "bad_size", "write for example "+key+": 64KiB", "%s %s is no size from 1 byte to %d MiB", key, quoted(n.text), most>>20)
+		o.refusef(n.at(o.file), "bad_size", "write for example "+key+": 64KiB", "invalid %s %s: it must be from 1 byte to %d MiB", key, quoted(n.text), most>>20)
 		return 0
 	}
 	return int(bytes)

@@ -68,7 +68,7 @@ func targets(folder string) map[string]target.Target {
 	}
 }
 
-func TestBlocksOfAToolSayWhereItIs(t *testing.T) {
+func TestBlocksOfAToolGiveItsAddress(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]bindings.Kind{
 		"place": bindings.KindNATS, "cancel": bindings.KindNATS, "read_file": bindings.KindMCP, "look": bindings.KindMCP,
@@ -85,7 +85,7 @@ func TestBlocksOfAToolSayWhereItIs(t *testing.T) {
 		_, mapped := b.Args(map[string]any{"order": "A-1"}, goldenTurn(b.Agent))
 		require.False(t, mapped)
 		require.False(t, b.AcceptsContext)
-		require.False(t, b.EffectSaid)
+		require.False(t, b.EffectDeclared)
 		if b.Tool == "agent:critic" {
 			require.Equal(t, bindings.EffectNone, b.Effect)
 		} else {
@@ -112,7 +112,7 @@ func TestBlocksAreAdditiveKeysOfMozaiksTools(t *testing.T) {
 		require.Len(t, set.Bindings(), 2)
 		place, m := set.Bindings()[0], set.Bindings()[1]
 		require.Equal(t, &target.NATS{Subject: "orders.place"}, place.Target)
-		require.True(t, place.EffectSaid)
+		require.True(t, place.EffectDeclared)
 		require.Equal(t, bindings.EffectKeyed, place.Effect)
 		require.Equal(t, []string{"run"}, m.Target.(*target.MCP).Server.Command) //nolint:forcetypeassert // a panic fails the test
 	}

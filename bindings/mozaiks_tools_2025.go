@@ -18,16 +18,16 @@ func (m *manifest) toolsByAgent(n *node, file, key, usual string) {
 	}
 	n = m.bounded(n, file, key)
 	for i, agent := range n.keys {
-		tools, owner := n.items[i], &node{kind: textNode, text: agent}
+		tools, agents := n.items[i], &node{kind: textNode, text: agent}
 		if agent == allAgents && len(m.agents) > 0 {
-			owner = m.everyAgent()
+			agents = m.everyAgent()
 		}
 		what := key + "." + agent
-		if len(owner.items)*len(tools.items) > maxEntries {
+		if len(agents.items)*len(tools.items) > maxEntries {
 			m.errorf(tools.at(file), "too_many_entries", "split the workflow", "%s are more than %d tools of agents; they are left out", what, maxEntries)
 			continue
 		}
-		m.toolList(tools.eachOf(owner), file, what, usual)
+		m.toolList(tools.eachOf(agents), file, what, usual)
 	}
 }
 
@@ -39,8 +39,8 @@ func (m *manifest) everyAgent() *node {
 	return all
 }
 
-// eachOf returns a list of tools with the agent that each lacks. What is no list or no tool stays as it
-// is, to be reported.
+// eachOf returns a list of tools with the agent that each lacks. Anything else stays as it is, to be
+// reported.
 func (n *node) eachOf(agent *node) *node {
 	if !n.is(listNode) {
 		return n

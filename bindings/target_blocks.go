@@ -20,9 +20,9 @@ func kinds() []string {
 	}
 }
 
-// readTarget reads where a tool is that is neither Python nor Go. Kind is what the manifest says,
-// "" if it says nothing.
-func (o *owner) readTarget(n *node, kind Kind, t *toolEntry) {
+// readTarget reads where a tool is that is neither Python nor Go. Kind is the one in the manifest,
+// "" if it has none.
+func (o *entryReader) readTarget(n *node, kind Kind, t *toolEntry) {
 	var found []string
 	for _, name := range blocks() {
 		if !n.get(name).absent() {
@@ -32,7 +32,7 @@ func (o *owner) readTarget(n *node, kind Kind, t *toolEntry) {
 	switch {
 	case len(found) == 0:
 		if kind != "" && kind != KindPython && kind != KindGo && t.target == nil {
-			o.refusef(t.at, "tool_without_target", "add for example "+exampleBlock(kind), "it is of kind %s, but nothing says where it is", kind)
+			o.refusef(t.at, "tool_without_target", "add for example "+exampleBlock(kind), "it is of kind %s, but has no address", kind)
 			t.kind = kind
 		}
 		o.agentID(n, t)
@@ -46,7 +46,7 @@ func (o *owner) readTarget(n *node, kind Kind, t *toolEntry) {
 		of = KindAgent
 	}
 	if kind != "" && kind != of {
-		o.refusef(n.get("kind").at(o.file), "bad_kind", "remove kind", "kind is %s, but %s is that of kind %s", kind, found[0], of)
+		o.refusef(n.get("kind").at(o.file), "bad_kind", "remove kind", "kind is %s, but %s belongs to kind %s", kind, found[0], of)
 	}
 	t.kind, t.target, t.shared = of, nil, ""
 	for _, key := range []string{"file", "function"} {
@@ -87,16 +87,16 @@ func exampleBlock(kind Kind) string {
 }
 
 // agentID names an agent: by id, else by what it is called by, else by the tool's name.
-func (o *owner) agentID(n *node, t *toolEntry) {
+func (o *entryReader) agentID(n *node, t *toolEntry) {
 	id := o.text(n, "id")
 	agent, ok := t.target.(*target.Agent)
 	switch {
 	case ok:
-		named := *agent // it may be that of a shared tool
+		named := *agent // it may belong to a shared tool
 		named.ID = cmp.Or(id, agent.ID, strings.TrimPrefix(t.name, "agent:"))
 		t.target = &named
 	case id != "":
-		o.warnf(n.get("id").at(o.file), "key_unused", "remove it", "id is that of an agent; tool %s is of kind %s", t.name, t.kind)
+		o.warnf(n.get("id").at(o.file), "key_unused", "remove it", "id belongs to an agent; tool %s is of kind %s", t.name, t.kind)
 	}
 }
 
@@ -108,7 +108,7 @@ func agentName(n *node) string {
 	return ""
 }
 
-func (o *owner) nats(n *node) *target.NATS {
+func (o *entryReader) nats(n *node) *target.NATS {
 	to := &target.NATS{
 		Subject: o.text(n, "subject"), Service: o.text(n, "service"), Endpoint: o.text(n, "endpoint"),
 		Subjects: o.list(n, "subjects", "[stock.place]"), TrustMetadata: o.flag(n, "trust_metadata"),
@@ -127,7 +127,7 @@ func (o *owner) nats(n *node) *target.NATS {
 	}
 	first, _, _ := strings.Cut(to.Subject, ".")
 	switch {
-	case o.fault != nil:
+	case o.problem != nil:
 	case to.Service == "" && to.Endpoint != "":
 		o.refusef(n.get("endpoint").at(o.file), "bad_subject", "add service", "nats names an endpoint and no service")
 	case to.Subject == "" && to.Service == "":
@@ -142,7 +142,7 @@ func (o *owner) nats(n *node) *target.NATS {
 
 // subject refuses what is not the subject of a service or, where a pattern may stand, a pattern
 // whose first token is plain.
-func (o *owner) subject(n *node, subject string, pattern bool) {
+func (o *entryReader) subject(n *node, subject string, pattern bool) {
 	first, rest, _ := strings.Cut(subject, ".")
 	switch at := n.at(o.file); {
 	case !pattern && strings.ContainsAny(subject, "*>"):
@@ -162,13 +162,13 @@ func wildcards(pattern string) bool {
 	return !slices.ContainsFunc(strings.Split(head, "."), func(token string) bool { return token != "*" && strings.ContainsAny(token, "*>") })
 }
 
-func (o *owner) mcp(n *node, t *toolEntry) *target.MCP {
+func (o *entryReader) mcp(n *node, t *toolEntry) *target.MCP {
 	to := &target.MCP{Tool: o.text(n, "tool"), Digest: o.text(n, "digest")}
 	if to.Tool == "" {
 		to.Tool = t.name
 	}
 	t.server, t.serverAt = o.text(n, "server"), n.get("server").at(o.file)
-	if t.server == "" && o.fault == nil {
+	if t.server == "" && o.problem == nil {
 		o.refusef(n.at(o.file), "tool_without_target", "write mcp: {server: NAME}, and define it under servers", "mcp names no server")
 	}
 	if to.Digest != "" && !regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(to.Digest) {
@@ -177,7 +177,7 @@ func (o *owner) mcp(n *node, t *toolEntry) *target.MCP {
 	return to
 }
 
-func (o *owner) http(n *node) *target.HTTP {
+func (o *entryReader) http(n *node) *target.HTTP {
 	to := &target.HTTP{Network: o.network(n), Headers: o.values(n, "headers", wrongHeader)}
 	methods := []string{"POST", "PUT", "PATCH"}
 	if m := o.text(n, "method"); m != "" {
@@ -190,7 +190,7 @@ func (o *owner) http(n *node) *target.HTTP {
 }
 
 // address is the URL that a block has to have.
-func (o *owner) address(n *node, network target.Network, block string) string {
+func (o *entryReader) address(n *node, network target.Network, block string) string {
 	if n.get("url").absent() {
 		o.refusef(n.at(o.file), "tool_without_target", "add url", "%s names no url", block)
 		return ""
@@ -198,7 +198,7 @@ func (o *owner) address(n *node, network target.Network, block string) string {
 	return o.url(n, network)
 }
 
-func (o *owner) completion(n *node) *target.Completions {
+func (o *entryReader) completion(n *node) *target.Completions {
 	to := &target.Completions{
 		Network: o.network(n), Headers: o.values(n, "headers", wrongHeader), Model: o.text(n, "model"),
 		MaxTokens: o.count(n, "max_tokens", 1<<24),
@@ -225,7 +225,7 @@ func (o *owner) completion(n *node) *target.Completions {
 }
 
 // count reads an optional whole number from 1 on.
-func (o *owner) count(n *node, key string, most int) int {
+func (o *entryReader) count(n *node, key string, most int) int {
 	v := n.get(key)
 	if v.absent() {
 		return 0

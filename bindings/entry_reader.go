@@ -8,32 +8,32 @@ import (
 	"strings"
 )
 
-// owner is the tool or server that a setting belongs to: a fault in one of its settings costs it
-// as a whole, since without the setting it would do something else than its author wants.
-type owner struct {
+// entryReader reads the settings of one tool or server: an error in one of them disables it as a whole,
+// since without the setting it would do something else than its author wants.
+type entryReader struct {
 	*manifest
 
-	what  string // "tool charge"
-	file  string // the manifest
-	fault *fault // the first one
+	what    string       // "tool charge"
+	file    string       // the manifest
+	problem *bindProblem // the first one
 }
 
-// refusef reports why the owner cannot be used.
-func (o *owner) refusef(at place, code, fix, format string, args ...any) {
+// refusef reports why the tool or server cannot be used.
+func (o *entryReader) refusef(at place, code, fix, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	o.errorf(at, code, fix, "%s cannot be used: %s", o.what, text)
-	if o.fault == nil {
-		o.fault = &fault{at: at, text: text, fix: fix, told: true}
+	if o.problem == nil {
+		o.problem = &bindProblem{at: at, text: text, fix: fix, reported: true}
 	}
 }
 
 // folder is the folder of the manifest on the disk.
-func (o *owner) folder() string {
+func (o *entryReader) folder() string {
 	return filepath.Join(o.root, filepath.FromSlash(path.Dir(o.file)))
 }
 
 // object returns n if it is a map, else it refuses. Keys that the object does not have are reported.
-func (o *owner) object(n *node, object, example string) *node {
+func (o *entryReader) object(n *node, object, example string) *node {
 	if !n.is(mapNode) {
 		o.refusef(n.at(o.file), "wrong_shape", "write for example "+example, "%s must be a map", object)
 		return nil
@@ -42,8 +42,8 @@ func (o *owner) object(n *node, object, example string) *node {
 	return n
 }
 
-// text reads an optional text. What is no text is refused.
-func (o *owner) text(n *node, key string) string {
+// text reads an optional text. Anything else is refused.
+func (o *entryReader) text(n *node, key string) string {
 	v := n.get(key)
 	if v.absent() {
 		return ""
@@ -57,7 +57,7 @@ func (o *owner) text(n *node, key string) string {
 }
 
 // flag reads an optional boolean.
-func (o *owner) flag(n *node, key string) bool {
+func (o *entryReader) flag(n *node, key string) bool {
 	v := n.get(key)
 	if v.absent() {
 		return false
@@ -70,7 +70,7 @@ func (o *owner) flag(n *node, key string) bool {
 }
 
 // list reads a text or a list of texts.
-func (o *owner) list(n *node, key, example string) []string {
+func (o *entryReader) list(n *node, key, example string) []string {
 	v := n.get(key)
 	if v.absent() {
 		return nil

@@ -4,9 +4,9 @@ import (
 	"strings"
 )
 
-// olderLists reads the generations that kept a list for each kind of variable. It reports
+// legacyLists reads the generations that kept a list for each kind of variable. It reports
 // whether there was one.
-func (m *manifest) olderLists(n *node, file string) bool {
+func (m *manifest) legacyLists(n *node, file string) bool {
 	found := false
 	lists := []struct {
 		key    string
@@ -30,15 +30,15 @@ func (m *manifest) olderLists(n *node, file string) bool {
 		m.infof(list.at(file), "older_context", "move the variables to definitions",
 			"%s is of an older generation that MozaiksAI's current loader ignores; here it is read", l.key)
 		for _, e := range m.entries(list, file, l.key, "name", "key", "variable") {
-			m.olderVariable(e, l.source, file)
+			m.legacyVariable(e, l.source, file)
 		}
 	}
 	return found
 }
 
-// olderVariable reads an entry of such a list: the list says the source, and the entry's own
-// keys are the source's.
-func (m *manifest) olderVariable(e named, source SourceType, file string) {
+// legacyVariable reads an entry of such a list: the list is the source, and the keys of the entry are
+// the keys of the source.
+func (m *manifest) legacyVariable(e named, source SourceType, file string) {
 	if e.node.get("source").is(mapNode) || inlineSource(e.node) != nil {
 		m.readVariable(e.name, e.node, file)
 		return

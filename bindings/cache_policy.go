@@ -2,8 +2,7 @@ package bindings
 
 import "time"
 
-// Scope says between whom results are shared in the cache. A tenant's results are its own in
-// every scope but the last.
+// Scope is who shares results in the cache. Tenants share results only in the last scope.
 type Scope string
 
 // Scopes of the cache.
@@ -11,14 +10,14 @@ const (
 	ScopeUser   Scope = "user"   // one user; a turn that names none is not cached
 	ScopeChat   Scope = "chat"   // one chat; the default
 	ScopeTenant Scope = "tenant" // one tenant
-	ScopeGlobal Scope = "global" // everybody: for what depends on the arguments alone
+	ScopeGlobal Scope = "global" // all tenants: for what depends on the arguments alone
 )
 
 func scopes() []string {
 	return []string{string(ScopeUser), string(ScopeChat), string(ScopeTenant), string(ScopeGlobal)}
 }
 
-// Cache says how long a result is good for. The zero value is not at all. Only tools whose
+// Cache is how long a result may be used again. The zero value is not at all. Only tools whose
 // effect is none may have one.
 type Cache struct {
 	TTL   time.Duration

@@ -14,8 +14,8 @@ type declaration struct {
 	exact, plain map[string]struct{}
 }
 
-// declare lists the fields of the schema that an agent's output is asked for by: that of its model,
-// else that of the tool's input. The input of a Python function describes parameters, not output.
+// declare lists the fields of the schema that an agent's output has to match: the schema of its model,
+// else of the tool's input. The input of a Python function describes parameters, not output.
 func declare(bound *Binding) declaration {
 	fields := []string{}
 	switch {
@@ -42,11 +42,11 @@ func (b *Binding) Fields() []string {
 	return b.declared.fields
 }
 
-// vouched returns data without what an undeclared key must not say. A key that names something the
-// turn knows has the turn's own value, or is dropped if the turn does not have that: what a model
-// writes never decides whose turn it is. Another spelling of a declared field is dropped: no rule
+// trusted returns data without what an undeclared key must not decide. A key that names something the
+// turn knows gets the value of the turn, or is dropped if the turn has none: what a model writes never
+// decides whose turn it is. Another spelling of a declared field is dropped: no rule
 // has checked it. changed reports whether the result is another map.
-func (d *declaration) vouched(data map[string]any, turn func(plain string) (fact, bool)) (_ map[string]any, changed bool) {
+func (d *declaration) trusted(data map[string]any, turn func(plain string) (fact, bool)) (_ map[string]any, changed bool) {
 	for key := range data {
 		if _, declared := d.exact[key]; declared {
 			continue
