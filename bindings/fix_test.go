@@ -105,7 +105,7 @@ func TestFindingsNameTheFixWithTheKeysOfTheirManifest(t *testing.T) {
 		},
 		"several errors of a model": {
 			"-- W/oneturn.yaml --\nmodels:\n  M:\n    type: object\n    properties:\n      x: {type: strng}\n      y:\n        type: string\n        minLength: two\n",
-			"W/oneturn.yaml:5: error: model M cannot be used: `type` is \"strng\", which is no type of JSON Schema (\"/properties/x/type\") [bad_model]: did you mean \"string\"? Types are null, boolean, integer, number, string, array, object\n" +
+			"W/oneturn.yaml:5: error: model M cannot be used: `type` is \"strng\", which is not a type of JSON Schema (\"/properties/x/type\") [bad_model]: did you mean \"string\"? Types are null, boolean, integer, number, string, array, object\n" +
 				"W/oneturn.yaml:8: error: model M cannot be used: `minLength` has a value that it cannot have (\"/properties/y/minLength\") [bad_model]: write a count from 0 to 999999999",
 		},
 	} {

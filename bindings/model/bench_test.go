@@ -42,8 +42,8 @@ func BenchmarkCheckFlat(b *testing.B) {
 	m, v := flat(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, faults := m.Check(v); len(faults) > 0 {
-			b.Fatal(faults)
+		if _, violations := m.Check(v); len(violations) > 0 {
+			b.Fatal(violations)
 		}
 	}
 }
@@ -69,8 +69,8 @@ func BenchmarkCheckNested(b *testing.B) {
 			m, v := nested(b, bend)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, faults := m.Check(v); len(faults) > 0 {
-					b.Fatal(faults)
+				if _, violations := m.Check(v); len(violations) > 0 {
+					b.Fatal(violations)
 				}
 			}
 		})
@@ -84,8 +84,8 @@ func TestCheckSharesWhatItDoesNotChange(t *testing.T) {
 		define(t, "N", "n", `{"type":"int"}`))
 	in, ok := tree(t, `{"same":[{"n":1}],"other":{"n":"1"}}`).(map[string]any)
 	require.True(t, ok)
-	out, faults := m.Check(in)
-	require.Empty(t, faults)
+	out, violations := m.Check(in)
+	require.Empty(t, violations)
 	shared, ok := out["same"].([]any)
 	require.True(t, ok)
 	original, ok := in["same"].([]any)

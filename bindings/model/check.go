@@ -9,12 +9,12 @@ const (
 	maxDepth = 128     // nesting of values and alternatives
 )
 
-// tooComplex is the only fault of a check that ran out of its bounds.
-func tooComplex() Fault {
-	return Fault{Rule: RuleTooComplex, Expected: "a smaller or flatter value, the check takes too long", GotType: "object"}
+// tooComplex is the only violation of a check that exceeded its bounds.
+func tooComplex() Violation {
+	return Violation{Rule: RuleTooComplex, Expected: "a smaller or flatter value, the check takes too long", GotType: "object"}
 }
 
-// exactness says how far a value had to be bent, as pydantic's smart unions count it.
+// exactness is how far a value had to be coerced, as pydantic's smart unions count it.
 type exactness uint8
 
 const (
@@ -28,20 +28,20 @@ const noFields = -1
 
 // checker is the state of one check.
 type checker struct {
-	faults []Fault
-	muted  int  // inside the trial of an alternative: note only that there is a fault
-	failed bool // a fault was seen while muted
-	fixed  int  // inside alternatives that must not coerce
-	names  bool // a key in another spelling of a field is that field
-	strict bool // values are looked at as they are: nothing is coerced, completed or dropped
-	steps  int
-	depth  int
-	worst  exactness // of the values seen since the last reset
-	set    int       // known keys found in models since the last reset, or noFields
+	violations []Violation
+	quiet      int  // inside the trial of an alternative: note only that there is a violation
+	failed     bool // a violation was seen while quiet
+	fixed      int  // inside alternatives that must not coerce
+	names      bool // a key in another spelling of a field is that field
+	strict     bool // values are looked at as they are: nothing is coerced, completed or dropped
+	steps      int
+	depth      int
+	worst      exactness // of the values seen since the last reset
+	set        int       // known keys found in models since the last reset, or noFields
 }
 
 // value checks v against n. It returns the value to use and whether that is another one.
-// On a fault the returned value means nothing.
+// With a violation the returned value is not valid.
 func (c *checker) value(n *node, v any) (any, bool) {
 	c.steps++
 	c.depth++
@@ -56,7 +56,7 @@ func (c *checker) value(n *node, v any) (any, bool) {
 	if !n.admits(t, v) {
 		next, ok := c.coerce(n, v)
 		if !ok {
-			c.add(Fault{Rule: RuleType, Expected: n.words(), GotType: typeName(v)})
+			c.add(Violation{Rule: RuleType, Expected: n.expected(), GotType: typeName(v)})
 			return v, false
 		}
 		v, t, changed = next, typeOf(next), true
@@ -101,13 +101,13 @@ func (c *checker) coerce(n *node, v any) (any, bool) {
 	return next, true
 }
 
-// rules applies what n says about values of type t.
+// rules applies the rules of n for values of type t.
 func (c *checker) rules(n *node, t types, v any) (any, bool) {
 	changed := false
 	if n.enum != nil {
 		next, ch, ok := n.enum.find(v, n.lax)
 		if !ok {
-			c.add(n.enum.fault(v))
+			c.add(n.enum.violation(v))
 			return v, false
 		}
 		v, changed, t = next, ch, typeOf(next)
@@ -138,34 +138,34 @@ func (c *checker) rules(n *node, t types, v any) (any, bool) {
 	return v, changed
 }
 
-// add notes a fault.
-func (c *checker) add(f Fault) {
-	if c.muted > 0 {
+// add notes a violation.
+func (c *checker) add(f Violation) {
+	if c.quiet > 0 {
 		c.failed = true
 		return
 	}
-	if len(c.faults) < MaxFaults {
-		c.faults = append(c.faults, f)
+	if len(c.violations) < MaxViolations {
+		c.violations = append(c.violations, f)
 	}
 }
 
-// mark changes whenever a fault is noted.
+// mark changes whenever a violation is noted.
 func (c *checker) mark() int {
 	if c.failed {
-		return len(c.faults) + 1
+		return len(c.violations) + 1
 	}
-	return len(c.faults)
+	return len(c.violations)
 }
 
-// done reports that more faults would not be noted.
+// done reports that more violations would not be noted.
 func (c *checker) done() bool {
-	return c.failed || c.steps > maxSteps || len(c.faults) >= MaxFaults
+	return c.failed || c.steps > maxSteps || len(c.violations) >= MaxViolations
 }
 
-// under puts the faults noted since mark below a key of their object or list.
+// under puts the violations noted since mark below a key of their object or list.
 func (c *checker) under(mark int, key string) {
-	for i := mark; i < len(c.faults); i++ {
-		c.faults[i].Path = "/" + pathToken(key) + c.faults[i].Path
+	for i := mark; i < len(c.violations); i++ {
+		c.violations[i].Path = "/" + pathToken(key) + c.violations[i].Path
 	}
 }
 

@@ -101,7 +101,7 @@ func laxIntegerText(s string) (any, bool) {
 }
 
 // dropUnderscores removes single underscores inside s; ok is false when s is empty or one
-// stands at an end or beside another.
+// stands at an end or next to another.
 func dropUnderscores(s string) (string, bool) {
 	if s == "" || s[0] == '_' || s[len(s)-1] == '_' || strings.Contains(s, "__") {
 		return "", false
@@ -188,7 +188,7 @@ func laxBool(v any) (any, bool) {
 	return nil, false
 }
 
-// engineInteger follows seed 003, except that booleans are no integers (design 8).
+// engineInteger follows the first engine, except that booleans are not integers.
 func engineInteger(v any) (any, bool) {
 	switch v := v.(type) {
 	case json.Number:

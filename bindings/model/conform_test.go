@@ -17,8 +17,8 @@ func TestConformReturnsTheObjectItselfWhenNothingChanges(t *testing.T) {
 		`{"d":2,"n":1,"o":{"b":"true"}}`: true,
 	} {
 		in := tree(t, doc)
-		out, changed, faults := m.Conform(in)
-		require.Empty(t, faults)
+		out, changed, violations := m.Conform(in)
+		require.Empty(t, violations)
 		require.Equal(t, want, changed, doc)
 		require.Equal(t, doc, text(t, in), "the input is never modified")
 		checked, _ := m.Check(in)
@@ -30,8 +30,8 @@ func TestConformReturnsTheObjectItselfWhenNothingChanges(t *testing.T) {
 		}
 		require.NotContains(t, checked, "mark")
 	}
-	out, changed, faults := m.Conform(tree(t, `{"n":[]}`))
+	out, changed, violations := m.Conform(tree(t, `{"n":[]}`))
 	require.Nil(t, out)
 	require.False(t, changed)
-	require.NotEmpty(t, faults)
+	require.NotEmpty(t, violations)
 }

@@ -15,7 +15,7 @@ const (
 	maxProgram = 4_000 // instructions
 )
 
-// compilePattern compiles a regular expression in RE2 syntax; reason says why it cannot be used.
+// compilePattern compiles a regular expression in RE2 syntax; reason is why it cannot be used.
 // size is its number of instructions.
 func compilePattern(source string) (re *regexp.Regexp, size int, reason string) {
 	if len(source) > maxPattern {
@@ -23,7 +23,7 @@ func compilePattern(source string) (re *regexp.Regexp, size int, reason string) 
 	}
 	tree, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
-		return nil, 0, "is no RE2 expression (look-around and back references are not possible)"
+		return nil, 0, "is not an RE2 expression (look-around and back references are not possible)"
 	}
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil || len(program.Inst) > maxProgram {
@@ -31,7 +31,7 @@ func compilePattern(source string) (re *regexp.Regexp, size int, reason string) 
 	}
 	re, err = regexp.Compile(source)
 	if err != nil {
-		return nil, 0, "is no RE2 expression"
+		return nil, 0, "is not an RE2 expression"
 	}
 	return re, len(program.Inst), ""
 }
@@ -83,7 +83,7 @@ func (b *builder) closed(at place, n *node, spec map[string]any) *node {
 	if spec[key] == nil {
 		key = "allowed_values"
 	}
-	if spec[key] == nil || n.enum != nil || at.draft != nil && at.draft.def.Open {
+	if spec[key] == nil || n.enum != nil || at.pending != nil && at.pending.def.Open {
 		return n
 	}
 	values, ok := spec[key].([]any)
@@ -126,7 +126,7 @@ func (b *builder) possibleValues(at place, n *node, key string, values []any) []
 	case 0:
 		return values
 	case len(values):
-		b.warn(at, "no value of `"+key+"` has the type of the field ("+n.words()+"), so it is ignored", "correct the values or the type")
+		b.warn(at, "no value of `"+key+"` has the type of the field ("+n.expected()+"), so it is ignored", "correct the values or the type")
 		return nil
 	}
 	b.warn(at, "`"+key+"` has values of another type than the field, which are never met: "+listed(wrong), "remove them, or correct the type")
@@ -144,7 +144,7 @@ func (n *node) mayBe(v any) bool {
 	return slices.ContainsFunc(n.alts, func(alt *node) bool { return alt.mayBe(v) })
 }
 
-// nullable reports whether the manifest says that the field may be null.
+// nullable reports whether the manifest allows null for the field.
 func (n *node) nullable() bool {
 	return n.types&tNull != 0 && n.types != tAny || slices.ContainsFunc(n.alts, (*node).nullable)
 }

@@ -100,15 +100,15 @@ func (c *contradictions) values(n *node, place string) {
 	}
 	key, fits := n.enum.rule, 0
 	var wrong []string
-	var first Fault
+	var first Violation
 	for _, v := range n.enum.values {
-		_, faults := fit(n, v, true)
-		if len(faults) == 0 {
+		_, violations := checkValue(n, v, true)
+		if len(violations) == 0 {
 			fits++
 			continue
 		}
 		if first.Rule == "" {
-			first = faults[0]
+			first = violations[0]
 		}
 		wrong = append(wrong, literal(v))
 	}
@@ -166,45 +166,45 @@ func (n *node) clashes(report func(low, high string)) {
 // settle makes a default what [Model.Check] would make of it. One that does not fit is dropped; a
 // default of null stands for "nothing given" and stays.
 func (c *contradictions) settle(f *field, place string) {
-	value, faults := fit(f.node, f.value, false)
+	value, violations := checkValue(f.node, f.value, false)
 	switch {
-	case len(faults) == 0:
+	case len(violations) == 0:
 		f.value = value
 	case f.value == nil:
-		c.add(SeverityWarning, place+"/default", "the default null does not fit: "+reasonOf(faults), "allow null, for example type: [string, \"null\"], or remove the default")
+		c.add(SeverityWarning, place+"/default", "the default null does not fit: "+reasonOf(violations), "allow null, for example type: [string, \"null\"], or remove the default")
 	default:
-		c.add(SeverityError, place+"/default", "the default "+literal(f.value)+" does not fit: "+reasonOf(faults), f.node.fixDefault(f.value))
+		c.add(SeverityError, place+"/default", "the default "+literal(f.value)+" does not fit: "+reasonOf(violations), f.node.fixDefault(f.value))
 		f.value, f.hasDefault = nil, false
 	}
 }
 
-// fixDefault says what to write instead of a default.
+// fixDefault returns what to write instead of a default.
 func (n *node) fixDefault(v any) string {
 	switch {
 	case n.enum != nil:
-		return "write " + n.enum.words
+		return "write " + n.enum.text
 	case n.types == tBool:
 		return "write true or false"
 	case n.types == tString && typeOf(v) != tArray && typeOf(v) != tObject:
 		return "put it in quotes"
 	default:
-		return "write a value of type " + n.words() + ", or remove the default"
+		return "write a value of type " + n.expected() + ", or remove the default"
 	}
 }
 
-// fit checks one value against one node.
-func fit(n *node, v any, strict bool) (any, []Fault) {
+// checkValue checks one value against one node.
+func checkValue(n *node, v any, strict bool) (any, []Violation) {
 	c := checker{set: noFields, strict: strict}
 	out, _ := c.value(n, v)
 	if c.steps > maxSteps {
-		return v, nil // too large to tell
+		return v, nil // too large to check
 	}
-	return out, c.faults
+	return out, c.violations
 }
 
-// reasonOf is the first fault in words.
-func reasonOf(faults []Fault) string {
-	text := strings.TrimPrefix(faults[0].Path+faults[0].line(), ": ")
+// reasonOf is the text of the first violation.
+func reasonOf(violations []Violation) string {
+	text := strings.TrimPrefix(violations[0].Path+violations[0].line(), ": ")
 	return strings.TrimSuffix(text, ".")
 }
 

@@ -75,8 +75,8 @@ func TestSchemaThatContradictsItselfIsReportedAtItsPlace(t *testing.T) {
 		got := string(p.Severity) + " " + p.Field + ": " + p.Message + "; " + p.Fix
 		require.True(t, strings.HasPrefix(got, want), "%s\n%s", schema, got)
 		if strings.HasSuffix(p.Field, "/default") && p.Severity == model.SeverityError {
-			out, faults := m.Check(map[string]any{})
-			require.Empty(t, faults)
+			out, violations := m.Check(map[string]any{})
+			require.Empty(t, violations)
 			require.NotContains(t, out, "a", "a default that does not fit is never filled in")
 		}
 	}
@@ -110,8 +110,8 @@ func TestDefaultIsCompletedAndCoercedLikeWhatItStandsFor(t *testing.T) {
 	m, err := model.CompileSchema("M", json.RawMessage(`{"type":"object","properties":{
 		"a":{"type":"object","properties":{"n":{"type":"integer"},"b":{"type":"boolean","default":"true"}},"default":{"n":"5"}}}}`))
 	require.NoError(t, err)
-	out, faults := m.Check(map[string]any{})
-	require.Empty(t, faults)
+	out, violations := m.Check(map[string]any{})
+	require.Empty(t, violations)
 	require.Equal(t, map[string]any{"a": map[string]any{"n": json.Number("5"), "b": true}}, out)
 }
 
@@ -141,8 +141,8 @@ func TestConstraintThatNoValueCanMeetLimitsNothing(t *testing.T) {
 			value["f"] = []any{json.Number("5")}
 		}
 		if !strings.Contains(spec, "bool") {
-			_, faults := models["M"].Check(value)
-			require.Empty(t, faults, spec)
+			_, violations := models["M"].Check(value)
+			require.Empty(t, violations, spec)
 		}
 	}
 	for _, spec := range []string{`{"type":"str","default":null}`, `{"type":"int","default":"7"}`, `{"type":"float","enum":[1,2]}`, `{"type":"optional_str","enum":["a",null]}`} {
@@ -157,9 +157,9 @@ func TestClosedSetsLimitNothingWhereTheDefinitionIsOpen(t *testing.T) {
 	d.Open = true
 	models, problems := model.CompileMozaiks([]model.Definition{d})
 	require.Empty(t, problems)
-	_, faults := models["M"].Check(map[string]any{"f": "b", "l": "x"})
-	require.Empty(t, faults)
-	_, faults = models["M"].Check(map[string]any{"f": "b", "l": "y"})
-	require.Len(t, faults, 1, "MozaiksAI enforces literals")
+	_, violations := models["M"].Check(map[string]any{"f": "b", "l": "x"})
+	require.Empty(t, violations)
+	_, violations = models["M"].Check(map[string]any{"f": "b", "l": "y"})
+	require.Len(t, violations, 1, "MozaiksAI enforces literals")
 	require.NotContains(t, string(models["M"].JSONSchema()), `"a"`)
 }

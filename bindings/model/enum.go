@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxAllowed bounds how many allowed values a fault lists.
+// maxAllowed bounds how many allowed values a violation lists.
 const maxAllowed = 50
 
 // enum is a closed set of values from the manifest.
@@ -15,7 +15,7 @@ type enum struct {
 	strings map[string]struct{} // the strings among values, as most sets have only strings
 	keys    map[string]any      // the others, by appendKey
 	rule    string              // RuleEnum or RuleConst
-	words   string              // for faults: the set in words
+	text    string              // for violations: the set as text
 }
 
 func newEnum(values []any, rule string, lax bool) *enum {
@@ -30,7 +30,7 @@ func newEnum(values []any, rule string, lax bool) *enum {
 			e.keys[key] = v
 		}
 	}
-	e.words = e.describe()
+	e.text = e.describe()
 	return e
 }
 
@@ -68,7 +68,7 @@ func (e *enum) find(v any, lax bool) (member any, changed, ok bool) {
 	}
 }
 
-// listed returns the allowed values for a fault.
+// listed returns the allowed values for a violation.
 func (e *enum) listed() []any {
 	listed := make([]any, 0, min(len(e.values), maxAllowed))
 	for _, v := range e.values[:min(len(e.values), maxAllowed)] {
@@ -77,11 +77,11 @@ func (e *enum) listed() []any {
 	return listed
 }
 
-// fault says that v is not in the set.
-func (e *enum) fault(v any) Fault {
-	f := Fault{Rule: e.rule, Expected: e.words, GotType: typeName(v), Allowed: e.listed()}
+// violation is the one of a value that is not in the set.
+func (e *enum) violation(v any) Violation {
+	f := Violation{Rule: e.rule, Expected: e.text, GotType: typeName(v), Allowed: e.listed()}
 	if s, ok := v.(string); ok {
-		f.DidYouMean = meantBy(s, e.names())
+		f.DidYouMean = closestName(s, e.names())
 	}
 	return f
 }

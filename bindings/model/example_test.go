@@ -18,12 +18,12 @@ func Example() {
 	fmt.Println(len(problems))
 	out, _ := models["Plan"].Check(map[string]any{"steps": "3", "noise": true})
 	fmt.Println(out)
-	_, faults := models["Plan"].Check(map[string]any{"step": json.Number("3")})
-	fmt.Println(model.Feedback("Plan", faults))
+	_, violations := models["Plan"].Check(map[string]any{"step": json.Number("3")})
+	fmt.Println(model.Feedback("Plan", violations))
 	// Output:
 	// 0
 	// map[mode:safe steps:3]
-	// Your output does not fit the model "Plan". Correct this fault:
+	// Your output does not fit the model "Plan". Correct this error:
 	// - /steps: is missing; expected integer, under the key "steps" instead of "step".
 	// Send the whole corrected JSON object again, not only the changed parts, and nothing else.
 }

@@ -6,22 +6,22 @@ import (
 )
 
 // Feedback writes what the model that produced the output needs to correct it: one line for
-// each fault and the request for the whole object. It is the same text for the same faults
+// each violation and the request for the whole object. It is the same text for the same violations
 // and never contains a value of the data.
-func Feedback(model string, faults []Fault) string {
+func Feedback(model string, violations []Violation) string {
 	var b strings.Builder
 	b.WriteString("Your output does not fit the model ")
 	b.WriteString(strconv.Quote(model))
 	b.WriteString(". ")
-	switch n := len(faults); {
+	switch n := len(violations); {
 	case n == 1:
-		b.WriteString("Correct this fault:\n")
-	case n >= MaxFaults:
-		b.WriteString("Correct these faults (the first " + strconv.Itoa(n) + ", there may be more):\n")
+		b.WriteString("Correct this error:\n")
+	case n >= MaxViolations:
+		b.WriteString("Correct these errors (the first " + strconv.Itoa(n) + ", there may be more):\n")
 	default:
-		b.WriteString("Correct these " + strconv.Itoa(n) + " faults:\n")
+		b.WriteString("Correct these " + strconv.Itoa(n) + " errors:\n")
 	}
-	for _, f := range faults {
+	for _, f := range violations {
 		b.WriteString("- ")
 		b.WriteString(f.String())
 		b.WriteByte('\n')
@@ -30,16 +30,16 @@ func Feedback(model string, faults []Fault) string {
 	return b.String()
 }
 
-// String says which value does not fit, and what was expected. It holds nothing of the value.
-func (f Fault) String() string {
+// String names the place of the value and what was expected. It contains nothing of the value.
+func (f Violation) String() string {
 	if f.Path == "" {
 		return "the whole value" + f.line()
 	}
 	return f.Path + f.line()
 }
 
-// line says what is wrong and what was expected.
-func (f Fault) line() string {
+// line is what is wrong and what was expected.
+func (f Violation) line() string {
 	var text string
 	switch f.Rule {
 	case RuleRequired:

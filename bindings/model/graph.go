@@ -19,12 +19,12 @@ const (
 // sub is one sub-schema of a document, with its edges to others: those that look at the same
 // value and those that look at its members or items.
 type sub struct {
-	pointer   string
-	raw       map[string]any
-	verdict   *bool // the schemas true and false
-	ref       *sub
-	pattern   *regexp.Regexp
-	uncovered bool // has a keyword that only the full schema check knows
+	pointer    string
+	raw        map[string]any
+	boolSchema *bool // the schemas true and false
+	ref        *sub
+	pattern    *regexp.Regexp
+	uncovered  bool // has a keyword that only the full schema check knows
 
 	same    []*sub            // same value: $ref, allOf, anyOf, oneOf, not, if, then, else, dependentSchemas
 	lists   map[string][]*sub // allOf, anyOf, oneOf
@@ -50,7 +50,7 @@ const (
 	propertyMap
 	itemOne
 	prefixList
-	apart // definitions
+	definitions // definitions
 )
 
 // keyword describes a keyword that has sub-schemas or that the tree does not cover.
@@ -70,7 +70,7 @@ func keywords() map[string]keyword {
 		"unevaluatedProperties": {memberOne, false}, "unevaluatedItems": {itemOne, false},
 		"items": {itemOne, true}, "contains": {itemOne, false}, "prefixItems": {prefixList, false},
 		"minContains": {0, false}, "maxContains": {0, false},
-		"$defs": {apart, true}, "definitions": {apart, true},
+		"$defs": {definitions, true}, "definitions": {definitions, true},
 	}
 }
 
@@ -82,25 +82,25 @@ type graph struct {
 	keywords map[string]keyword
 	subs     map[string]*sub
 	programs int
-	looked   map[*sub]bool // see loop
+	visited  map[*sub]bool // see loop
 	pending  []*sub        // with a reference that is not yet followed
 }
 
-// newGraph reads the document's sub-schemas and refuses what would be unsafe or slow. A faulty
-// part counts as one that admits everything, so that the others are looked at too.
+// newGraph reads the document's sub-schemas and refuses what would be unsafe or slow. An invalid
+// part counts as one that admits everything, so that the others are checked too.
 func newGraph(name string, tree any) (*graph, *sub) {
 	g := &graph{
 		refusals: refusals{name: name}, tree: tree,
-		keywords: keywords(), subs: map[string]*sub{}, looked: map[*sub]bool{},
+		keywords: keywords(), subs: map[string]*sub{}, visited: map[*sub]bool{},
 	}
 	root := g.read("", tree, 0)
-	for len(g.pending) > 0 && !g.hopeless {
+	for len(g.pending) > 0 && !g.stopped {
 		s := g.pending[len(g.pending)-1]
 		g.pending = g.pending[:len(g.pending)-1]
 		g.follow(s)
 	}
 	for _, pointer := range slices.Sorted(maps.Keys(g.subs)) {
-		if g.hopeless {
+		if g.stopped {
 			break
 		}
 		g.bounded(g.subs[pointer])
@@ -118,16 +118,16 @@ func (g *graph) read(pointer string, tree any, depth int) *sub {
 	}
 	switch {
 	case len(g.subs) >= maxExpanded:
-		g.giveUp(pointer, "the schema has too many parts", "split it")
+		g.stop(pointer, "the schema has too many parts", "split it")
 		return s
 	case depth > maxSchemaDepth:
-		g.giveUp(pointer, "it is nested too deeply", "move inner parts to $defs")
+		g.stop(pointer, "it is nested too deeply", "move inner parts to $defs")
 		return s
 	}
 	g.subs[pointer] = s
 	switch tree := tree.(type) {
 	case bool:
-		s.verdict = &tree
+		s.boolSchema = &tree
 		return s
 	case map[string]any:
 		s.raw = tree
@@ -138,7 +138,7 @@ func (g *graph) read(pointer string, tree any, depth int) *sub {
 	g.plain(s)
 	for _, key := range sortedKeys(s.raw) {
 		word, ok := g.keywords[key]
-		if !ok || g.hopeless {
+		if !ok || g.stopped {
 			continue
 		}
 		s.uncovered = s.uncovered || !word.covered
@@ -185,7 +185,7 @@ func (g *graph) compile(pointer, source string) *regexp.Regexp {
 		return nil
 	}
 	if g.programs += size; g.programs > maxPrograms {
-		g.giveUp(pointer, "the patterns of the schema together are too large", "write simpler ones")
+		g.stop(pointer, "the patterns of the schema together are too large", "write simpler ones")
 		return nil
 	}
 	return re
@@ -210,7 +210,7 @@ func (g *graph) inside(s *sub, key string, k kind, depth int) {
 			s.lists[key] = append(s.lists[key], child)
 			s.join(k, child)
 		}
-	case sameMap, memberMap, propertyMap, apart:
+	case sameMap, memberMap, propertyMap, definitions:
 		object, ok := value.(map[string]any)
 		if !ok {
 			g.refuse(at, "`"+key+"` must be an object of schemas", "write for example "+key+": {name: {type: string}}")
@@ -248,16 +248,16 @@ func (s *sub) join(k kind, child *sub) {
 		s.items = append(s.items, child)
 	case prefixList:
 		s.prefix = append(s.prefix, child)
-	case propertyMap, apart:
+	case propertyMap, definitions:
 	}
 }
 
 // bounded refuses schemas that check the same value endlessly or too often.
 func (g *graph) bounded(s *sub) {
-	if at := loop(s, g.looked); at != nil {
-		g.giveUp(at.pointer, "the references form a loop that never comes to a rule", "break it")
+	if at := loop(s, g.visited); at != nil {
+		g.stop(at.pointer, "the references form a loop that never comes to a rule", "break it")
 	} else if s.size() > maxExpanded {
-		g.giveUp(s.pointer, fmt.Sprintf("written out it has more than %d parts", maxExpanded), "use fewer references that multiply")
+		g.stop(s.pointer, fmt.Sprintf("written out it has more than %d parts", maxExpanded), "use fewer references that multiply")
 	}
 }
 
@@ -322,7 +322,7 @@ func (g *graph) names(s *sub) []string { return slices.Sorted(maps.Keys(s.props)
 func (s *sub) child(key string) *sub { return s.single[key] }
 
 // never reports whether s is the schema false.
-func (s *sub) never() bool { return s != nil && s.verdict != nil && !*s.verdict }
+func (s *sub) never() bool { return s != nil && s.boolSchema != nil && !*s.boolSchema }
 
 // annotations do not change what a schema admits.
 func isAnnotation(key string) bool {
@@ -338,7 +338,7 @@ func isAnnotation(key string) bool {
 // onlyRef reports whether s is nothing but a reference.
 func (s *sub) onlyRef() bool { return s.ref != nil && !s.moreThan("$ref") }
 
-// moreThan reports whether s has another rule beside key.
+// moreThan reports whether s has another rule than key.
 func (s *sub) moreThan(key string) bool {
 	for other := range s.raw {
 		if other != key && !isAnnotation(other) {

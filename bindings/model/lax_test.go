@@ -15,8 +15,8 @@ import (
 // MozaiksAI: the field, the value, MozaiksAI's answer and ours. The compatibility page of the
 // docs cites this table. Fields that MozaiksAI cannot build are listed with what they accept.
 var deviations = []struct{ spec, value, theirs, ours, why string }{
-	{`{"type":"float"}`, `"nan"`, `NaN`, `ERR(type)`, "NaN is no JSON"},
-	{`{"type":"float"}`, `"inf"`, `Infinity`, `ERR(type)`, "infinity is no JSON"},
+	{`{"type":"float"}`, `"nan"`, `NaN`, `ERR(type)`, "NaN is not JSON"},
+	{`{"type":"float"}`, `"inf"`, `Infinity`, `ERR(type)`, "infinity is not JSON"},
 	{`{"type":"list"}`, `[1,"a"]`, `BUILD`, `[1,"a"]`, "a list without items is untyped"},
 	{`{"type":"list","items":"Any"}`, `[1,"a"]`, `BUILD`, `[1,"a"]`, "Any is known"},
 	{`{"type":"union","variants":["literal","null"],"values":["pre"]}`, `"pre"`, `BUILD`, `"pre"`, "literals inside unions"},
@@ -73,11 +73,11 @@ func laxField(t *testing.T, spec, value string) string {
 		in["f"] = tree(t, value)
 	}
 	before := text(t, in)
-	out, faults := m.Check(in)
+	out, violations := m.Check(in)
 	require.Equal(t, before, text(t, in), "the input was changed")
-	if len(faults) > 0 {
+	if len(violations) > 0 {
 		require.Nil(t, out)
-		return "ERR(" + faults[0].Rule + ")"
+		return "ERR(" + violations[0].Rule + ")"
 	}
 	if got, ok := out["f"]; ok {
 		return text(t, got)

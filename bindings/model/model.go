@@ -13,55 +13,55 @@ type Model struct {
 	root   *node
 	fields []string
 	schema json.RawMessage
-	rest   *external // what the tree does not cover, nil when it covers everything
+	rest   *fullCheck // what the tree does not cover, nil when it covers everything
 
 	problems []Problem // see [Model.Problems]
 }
 
 // Check coerces, completes and validates v in one pass. Where keys that the model does not list are
 // kept, one in another spelling of a field ([Plain]) is that field. Check returns the object for the tool, or
-// the faults (at most [MaxFaults]) and no object. The input is never modified; the output
+// the violations (at most [MaxViolations]) and no object. The input is never modified; the output
 // shares unchanged sub-trees with it, so treat what is below the top level as read-only.
-func (m *Model) Check(v any) (map[string]any, []Fault) {
-	out, changed, faults := m.Conform(v)
+func (m *Model) Check(v any) (map[string]any, []Violation) {
+	out, changed, violations := m.Conform(v)
 	if !changed {
 		out = maps.Clone(out)
 	}
-	return out, faults
+	return out, violations
 }
 
 // Conform is [Model.Check] for callers who only read: it also reports whether the object is
 // another one than v. If not, it is v itself.
-func (m *Model) Conform(v any) (out map[string]any, changed bool, faults []Fault) {
+func (m *Model) Conform(v any) (out map[string]any, changed bool, violations []Violation) {
 	if _, ok := v.(map[string]any); !ok {
-		return nil, false, []Fault{{Rule: RuleType, Expected: "object", GotType: typeName(v)}}
+		return nil, false, []Violation{{Rule: RuleType, Expected: "object", GotType: typeName(v)}}
 	}
-	checked, changed, faults := m.run(v, checker{set: noFields, names: true})
-	if len(faults) > 0 {
-		return nil, false, faults
+	checked, changed, violations := m.run(v, checker{set: noFields, names: true})
+	if len(violations) > 0 {
+		return nil, false, violations
 	}
 	out, ok := checked.(map[string]any)
 	if !ok {
-		return nil, false, []Fault{{Rule: RuleType, Expected: "object", GotType: typeName(checked)}}
+		return nil, false, []Violation{{Rule: RuleType, Expected: "object", GotType: typeName(checked)}}
 	}
 	return out, changed, nil
 }
 
 // conform checks a value of any type.
-func (m *Model) conform(v any) (out any, changed bool, faults []Fault) {
+func (m *Model) conform(v any) (out any, changed bool, violations []Violation) {
 	return m.run(v, checker{set: noFields})
 }
 
-func (m *Model) run(v any, c checker) (out any, changed bool, faults []Fault) {
+func (m *Model) run(v any, c checker) (out any, changed bool, violations []Violation) {
 	out, changed = c.value(m.root, v)
 	switch {
 	case c.steps > maxSteps:
-		return nil, false, []Fault{tooComplex()}
-	case len(c.faults) > 0:
-		return nil, false, c.faults
+		return nil, false, []Violation{tooComplex()}
+	case len(c.violations) > 0:
+		return nil, false, c.violations
 	case m.rest != nil:
-		if faults := m.rest.check(out); len(faults) > 0 {
-			return nil, false, faults
+		if violations := m.rest.check(out); len(violations) > 0 {
+			return nil, false, violations
 		}
 	}
 	return out, changed, nil

@@ -58,11 +58,11 @@ const (
 )
 
 // CompileMozaiks compiles the models of one workflow. Models may refer to each other in any
-// order and may be recursive. A faulty field makes only its model, and the models that need
-// it, unusable: those are missing from the result. Every fault and oddity is a [Problem];
-// their order is that of the definitions.
+// order and may be recursive. An invalid field makes only its model, and the models that
+// need it, unusable: those are missing from the result. Every error and oddity is a [Problem], in the
+// order of the definitions.
 func CompileMozaiks(defs []Definition) (map[string]*Model, []Problem) {
-	b := &builder{models: map[string]*draft{}}
+	b := &builder{models: map[string]*pendingModel{}}
 	for _, def := range defs {
 		b.declare(def)
 	}
@@ -89,19 +89,19 @@ func CompileMozaiks(defs []Definition) (map[string]*Model, []Problem) {
 	return models, b.problems
 }
 
-// draft is a model while it is compiled. Its node exists from the start, so that other models
+// pendingModel is a model while it is compiled. Its node exists from the start, so that other models
 // and it itself can point to it.
-type draft struct {
+type pendingModel struct {
 	def  Definition
 	node *node
 	bad  bool
 	uses []use
 }
 
-// use says that a field needs a model.
+// use is the need of a field for a model.
 type use struct{ field, model string }
 
-func (d *draft) names() []string {
+func (d *pendingModel) names() []string {
 	names := make([]string, len(d.def.Fields))
 	for i, f := range d.def.Fields {
 		names[i] = f.Name
@@ -111,8 +111,8 @@ func (d *draft) names() []string {
 
 // builder compiles a set of definitions.
 type builder struct {
-	models   map[string]*draft
-	order    []*draft
+	models   map[string]*pendingModel
+	order    []*pendingModel
 	fields   int
 	nodes    int // of the model at hand
 	problems []Problem
@@ -133,34 +133,34 @@ func (b *builder) declare(def Definition) {
 			" fields together", "split the workflow")
 		return
 	}
-	d := &draft{def: def, node: &node{types: tObject, lax: true, model: def.Name}}
+	d := &pendingModel{def: def, node: &node{types: tObject, lax: true, model: def.Name}}
 	b.models[def.Name] = d
 	b.order = append(b.order, d)
 }
 
 // alias compiles a named literal or union. The models that use it already point to its node.
-func (b *builder) alias(d *draft) {
+func (b *builder) alias(d *pendingModel) {
 	if d.def.Alias == nil {
 		return
 	}
-	n := b.spec(place{model: d.def.Name, draft: d}, d.def.Alias, 0)
+	n := b.spec(place{model: d.def.Name, pending: d}, d.def.Alias, 0)
 	if d.bad = n == nil; !d.bad {
 		*d.node = *n
 	}
 }
 
-func (b *builder) compile(d *draft) {
+func (b *builder) compile(d *pendingModel) {
 	if d.def.Alias != nil {
 		return
 	}
 	b.nodes = 0
-	at := place{model: d.def.Name, draft: d}
+	at := place{model: d.def.Name, pending: d}
 	d.node.obj = b.object(at, d.def.Fields, 0)
 	d.bad = d.node.obj == nil
 }
 
-// object compiles fields; nil when one of them is faulty. All of them are looked at, so that
-// every fault is told at once.
+// object compiles fields; nil if one of them is invalid. All of them are checked, so that every problem
+// is reported together.
 func (b *builder) object(at place, fields []Field, depth int) *objectRules {
 	r := &objectRules{extras: extrasDropped, max: noMax, index: make(map[string]struct{}, len(fields))}
 	good := true
@@ -186,7 +186,7 @@ func (b *builder) object(at place, fields []Field, depth int) *objectRules {
 	return r
 }
 
-// field compiles one field. It is required unless it has a default or says otherwise; a
+// field compiles one field. It is required unless it has a default or `required: false`; a
 // default is used as it is, neither coerced nor checked.
 func (b *builder) field(at place, f Field, depth int) (field, bool) {
 	n := b.spec(at, f.Spec, depth)
@@ -204,7 +204,7 @@ func (b *builder) field(at place, f Field, depth int) (field, bool) {
 	case given && !isBool:
 		b.warn(at, "`required` is not true or false and is ignored", "write `required: false`, or remove it")
 	case given && want && out.hasDefault:
-		b.warn(at, "`required: true` beside a default: the default makes the field optional", "remove one of the two")
+		b.warn(at, "`required: true` with a default: the default makes the field optional", "remove one of the two")
 	case given && !want:
 		out.required = false
 	}
@@ -254,9 +254,9 @@ func (b *builder) checkDefaults() {
 			if f.value == nil {
 				continue
 			}
-			if _, faults := fit(f.node, f.value, false); len(faults) > 0 {
+			if _, violations := checkValue(f.node, f.value, false); len(violations) > 0 {
 				b.warn(place{model: d.def.Name, field: f.name},
-					"the default "+literal(f.value)+" does not fit and reaches the tool as it is: "+reasonOf(faults), f.node.fixDefault(f.value))
+					"the default "+literal(f.value)+" does not fit and reaches the tool as it is: "+reasonOf(violations), f.node.fixDefault(f.value))
 			}
 		}
 	}
@@ -265,7 +265,7 @@ func (b *builder) checkDefaults() {
 // place is where a problem is.
 type place struct {
 	model, field string
-	draft        *draft
+	pending      *pendingModel
 }
 
 func (p place) below(field string) place {

@@ -48,7 +48,7 @@ func TestOdditiesAreWarnings(t *testing.T) {
 		`{"type":"str","enum":"a"}`:                    "`enum` is not a list of values and is ignored",
 		`{"type":"int","min":"low"}`:                   "`min` cannot be used here and is ignored",
 		`{"type":"str","max":-1}`:                      "`max` cannot be used here and is ignored",
-		`{"type":"str","default":"1","required":true}`: "`required: true` beside a default: the default makes the field optional",
+		`{"type":"str","default":"1","required":true}`: "`required: true` with a default: the default makes the field optional",
 	} {
 		models, problems := model.CompileMozaiks([]model.Definition{define(t, "M", "f", spec)})
 		require.Contains(t, models, "M", spec)
@@ -57,7 +57,7 @@ func TestOdditiesAreWarnings(t *testing.T) {
 	}
 }
 
-func TestFaultyFieldsAreErrorsWithAFix(t *testing.T) {
+func TestInvalidFieldsAreErrorsWithAFix(t *testing.T) {
 	t.Parallel()
 	bomb := `"x"`
 	for range 25 {
@@ -90,8 +90,8 @@ func TestTypeNamesOfMozaiksWinOverModelsAndModelsOverOurNames(t *testing.T) {
 	m := compileOne(t, "M",
 		define(t, "M", "a", `{"type":"str"}`, "b", `{"type":"object"}`),
 		define(t, "str", "q", `{"type":"int"}`), define(t, "object", "n", `{"type":"int"}`))
-	out, faults := m.Check(tree(t, `{"a":"x","b":{"n":"1","m":2}}`))
-	require.Empty(t, faults)
+	out, violations := m.Check(tree(t, `{"a":"x","b":{"n":"1","m":2}}`))
+	require.Empty(t, violations)
 	require.JSONEq(t, `{"a":"x","b":{"n":1}}`, text(t, out))
 }
 
@@ -102,8 +102,8 @@ func TestDefaultsAreCopiedForEveryOutput(t *testing.T) {
 	list, ok := first["l"].([]any)
 	require.True(t, ok)
 	list[0] = "changed"
-	second, faults := m.Check(map[string]any{})
-	require.Empty(t, faults)
+	second, violations := m.Check(map[string]any{})
+	require.Empty(t, violations)
 	require.JSONEq(t, `{"l":[{"a":[]}],"model_config":7}`, text(t, second))
 }
 
@@ -126,11 +126,11 @@ func TestUnionsOfObjectsReportTheOneThatWasMeant(t *testing.T) {
 		define(t, "A", "x", `{"type":"int"}`, "y", `{"type":"int"}`), define(t, "B", "z", `{"type":"int"}`))
 	require.Equal(t, "type@/u/y", result(t, m, `{"u":{"x":1,"y":"q"}}`))
 	require.Equal(t, "anyOf@/u", result(t, m, `{"u":{"k":1}}`))
-	_, faults := m.Check(tree(t, `{"u":5}`))
-	require.Equal(t, []model.Fault{{Path: "/u", Rule: "type", Expected: "A object or B object or null", GotType: "number"}}, faults)
+	_, violations := m.Check(tree(t, `{"u":5}`))
+	require.Equal(t, []model.Violation{{Path: "/u", Rule: "type", Expected: "A object or B object or null", GotType: "number"}}, violations)
 }
 
-func TestClosedSetsThatMayBeNullSaySo(t *testing.T) {
+func TestClosedSetsThatMayBeNullNameNull(t *testing.T) {
 	t.Parallel()
 	m := compileOne(t, "M", define(t, "M",
 		"scope", `{"type":"union","variants":["literal","null"],"values":["pre"]}`, "text", `{"type":"union","variants":["literal","int"],"values":["pre"]}`))
@@ -139,8 +139,8 @@ func TestClosedSetsThatMayBeNullSaySo(t *testing.T) {
 		`{"text":1}`:                   `"pre" or null`,
 		`{"scope":null,"text":"post"}`: `"pre"`,
 	} {
-		_, faults := m.Check(tree(t, data))
-		require.Len(t, faults, 1, data)
-		require.Equal(t, want, faults[0].Expected, data)
+		_, violations := m.Check(tree(t, data))
+		require.Len(t, violations, 1, data)
+		require.Equal(t, want, violations[0].Expected, data)
 	}
 }

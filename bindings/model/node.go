@@ -40,7 +40,7 @@ type node struct {
 }
 
 type stringRules struct {
-	min, max int // in characters; max < 0 is no limit
+	min, max int // in characters; max < 0 means no limit
 	pattern  *regexp.Regexp
 }
 
@@ -51,11 +51,11 @@ type numberRules struct {
 
 type arrayRules struct {
 	items    *node // nil: anything
-	min, max int   // max < 0 is no limit
+	min, max int   // max < 0 means no limit
 	unique   bool
 }
 
-// extras says what happens to the keys of an object that no field names.
+// extras is what happens to the keys of an object that no field names.
 type extras uint8
 
 const (
@@ -70,7 +70,7 @@ type objectRules struct {
 	names    names
 	extras   extras
 	extra    *node // for extrasChecked
-	min, max int   // number of keys; max < 0 is no limit
+	min, max int   // number of keys; max < 0 means no limit
 }
 
 type field struct {
@@ -82,7 +82,7 @@ type field struct {
 	description string
 }
 
-// typeOf returns the type of a JSON value; tNothing for what is no JSON value. Every number
+// typeOf returns the type of a JSON value; tNothing for anything else. Every number
 // is tNumber here: whether it is an integer is a question about its literal.
 func typeOf(v any) types {
 	switch v.(type) {
@@ -103,7 +103,7 @@ func typeOf(v any) types {
 	}
 }
 
-// typeName names the JSON type of a value for a fault.
+// typeName names the JSON type of a value for a violation.
 func typeName(v any) string {
 	switch typeOf(v) {
 	case tNull:
@@ -124,7 +124,7 @@ func typeName(v any) string {
 }
 
 // words names the types of a set, for example "string or null".
-func (t types) words() string {
+func (t types) names() string {
 	if t == tAny {
 		return "any value"
 	}
@@ -174,15 +174,15 @@ func (n *node) admits(t types, v any) bool {
 	}
 }
 
-// words says what a node expects.
-func (n *node) words() string {
+// expected is the text of what a node expects.
+func (n *node) expected() string {
 	if len(n.alts) == 0 {
-		return n.types.words()
+		return n.types.names()
 	}
 	names := make([]string, 0, len(n.alts))
 	seen := map[string]bool{}
 	for _, alt := range n.alts {
-		name := alt.types.words()
+		name := alt.types.names()
 		if alt.model != "" {
 			name = alt.model + " object"
 		}

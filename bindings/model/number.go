@@ -13,7 +13,7 @@ const (
 	maxExponent = 308 // absolute value
 )
 
-// shape is what the spelling of a JSON number says about it.
+// shape is what the spelling of a JSON number reveals about it.
 type shape uint8
 
 const (
@@ -213,7 +213,7 @@ func (d *decimal) scaled(shift int) *big.Int {
 	return n
 }
 
-// text writes d for a fault.
+// text writes d for a violation.
 func (d *decimal) text() string {
 	if d.isInteger() && d.exp <= 20 { //nolint:mnd // longer ones read better with an exponent
 		return d.integer()

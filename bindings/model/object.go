@@ -35,9 +35,9 @@ func (c *checker) object(n *node, in map[string]any, v any, changed bool) (any, 
 			continue
 		}
 		known++
-		mark := len(c.faults)
+		mark := len(c.violations)
 		next, ch := c.value(f.node, member)
-		if len(c.faults) > mark {
+		if len(c.violations) > mark {
 			c.under(mark, f.name)
 		}
 		if ch {
@@ -101,9 +101,9 @@ func (c *checker) others(r *objectRules, in, out map[string]any) map[string]any 
 			if c.done() {
 				return out
 			}
-			mark := len(c.faults)
+			mark := len(c.violations)
 			next, ch := c.value(r.extra, in[key])
-			if len(c.faults) > mark {
+			if len(c.violations) > mark {
 				c.under(mark, printable(key))
 			}
 			if ch {
@@ -120,19 +120,19 @@ func (c *checker) others(r *objectRules, in, out map[string]any) map[string]any 
 func (c *checker) unknown(r *objectRules, in map[string]any) {
 	for _, key := range sortedKeys(in) {
 		if _, isField := r.index[key]; !isField && !c.done() {
-			c.add(Fault{
+			c.add(Violation{
 				Path: "/" + pathToken(printable(key)), Rule: RuleAdditionalProperties,
-				Expected: "no key besides those of the schema", GotType: typeName(in[key]),
+				Expected: "only keys of the schema", GotType: typeName(in[key]),
 			})
 		}
 	}
 }
 
-// missing is the fault of a required field; it names the key that was probably meant for it.
-func missing(r *objectRules, f *field, in map[string]any) Fault {
-	fault := Fault{Path: "/" + pathToken(f.name), Rule: RuleRequired, Expected: f.node.shape(), GotType: "absent"}
+// missing is the violation of a required field; it names the key that was probably meant for it.
+func missing(r *objectRules, f *field, in map[string]any) Violation {
+	violation := Violation{Path: "/" + pathToken(f.name), Rule: RuleRequired, Expected: f.node.shape(), GotType: "absent"}
 	if f.node.enum != nil {
-		fault.Expected, fault.Allowed = f.node.enum.words, f.node.enum.listed()
+		violation.Expected, violation.Allowed = f.node.enum.text, f.node.enum.listed()
 	}
 	unknown := make([]string, 0, len(in))
 	for key := range in {
@@ -141,11 +141,11 @@ func missing(r *objectRules, f *field, in map[string]any) Fault {
 		}
 	}
 	slices.Sort(unknown)
-	if key := meantBy(f.name, unknown); key != "" {
-		fault.DidYouMean = f.name
-		fault.Expected += ", under the key \"" + f.name + "\" instead of \"" + key + "\""
+	if key := closestName(f.name, unknown); key != "" {
+		violation.DidYouMean = f.name
+		violation.Expected += ", under the key \"" + f.name + "\" instead of \"" + key + "\""
 	}
-	return fault
+	return violation
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

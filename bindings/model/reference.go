@@ -11,7 +11,7 @@ func (g *graph) follow(s *sub) {
 	text, _ := s.raw["$ref"].(string)
 	pointer, err := url.PathUnescape(strings.TrimPrefix(text, "#"))
 	if err != nil {
-		g.refuse(s.pointer, "`$ref` is no valid reference", "write a place such as #/$defs/Name")
+		g.refuse(s.pointer, "`$ref` is not a valid reference", "write a place such as #/$defs/Name")
 		return
 	}
 	if pointer == "/" {

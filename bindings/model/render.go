@@ -107,7 +107,7 @@ func (r *renderer) node(n *node) members {
 	case n.types&tArray != 0:
 		return r.array(n)
 	default:
-		return append(members{{"type", encode(n.types.words())}}, r.bounds(n)...)
+		return append(members{{"type", encode(n.types.names())}}, r.bounds(n)...)
 	}
 }
 

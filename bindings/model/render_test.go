@@ -68,12 +68,12 @@ func TestRecursiveModelsRenderAndCheck(t *testing.T) {
 	m := compileOne(t, "Tree~1/ä",
 		define(t, "Tree~1/ä", "kids", `{"type":"list","items":"Tree~1/ä","default":[]}`, "pair", `{"type":"union","variants":["B ~/%","null"],"default":null}`),
 		define(t, "B ~/%", "back", `{"type":"list[Tree~1/ä]"}`, "n", `{"type":"int"}`))
-	out, faults := m.Check(tree(t, `{"kids":[{"kids":[]},{}],"pair":{"back":[{"x":1}],"n":"3"}}`))
-	require.Empty(t, faults)
+	out, violations := m.Check(tree(t, `{"kids":[{"kids":[]},{}],"pair":{"back":[{"x":1}],"n":"3"}}`))
+	require.Empty(t, violations)
 	require.JSONEq(t, `{"kids":[{"kids":[],"pair":null},{"kids":[],"pair":null}],"pair":{"back":[{"kids":[],"pair":null}],"n":3}}`, text(t, out))
 	require.NoError(t, validator(t, m.JSONSchema()).Validate(out))
-	_, faults = m.Check(tree(t, `{"kids":[{"kids":[{"kids":5}]}]}`))
-	require.Equal(t, "/kids/0/kids/0/kids", faults[0].Path)
+	_, violations = m.Check(tree(t, `{"kids":[{"kids":[{"kids":5}]}]}`))
+	require.Equal(t, "/kids/0/kids/0/kids", violations[0].Path)
 }
 
 func validator(t require.TestingT, doc json.RawMessage) *jsonschema.Schema {
@@ -165,13 +165,13 @@ func TestOutputsFitTheModelsSchemaAndInputsStayAsTheyWere(t *testing.T) {
 			m := models[name]
 			v := rapid.MapOfN(rapid.SampledFrom([]string{"f0", "f1", "f2", "x"}), values(3), 0, 4).Draw(t, "value")
 			before := text(t, v)
-			out, faults := m.Check(v)
+			out, violations := m.Check(v)
 			require.Equal(t, before, text(t, v))
-			require.LessOrEqual(t, len(faults), model.MaxFaults)
-			again, faultsAgain := m.Check(v)
-			require.Equal(t, faults, faultsAgain)
+			require.LessOrEqual(t, len(violations), model.MaxViolations)
+			again, violationsAgain := m.Check(v)
+			require.Equal(t, violations, violationsAgain)
 			require.Equal(t, text(t, out), text(t, again))
-			if len(faults) > 0 {
+			if len(violations) > 0 {
 				continue
 			}
 			accepted++
@@ -244,17 +244,17 @@ func TestOutputsFitTheSchemaThatWasGiven(t *testing.T) {
 		for range 5 {
 			v := rapid.MapOfN(rapid.SampledFrom([]string{"f0", "f1", "p", "x"}), values(2), 0, 4).Draw(t, "value")
 			before := text(t, v)
-			out, faults := m.Check(v)
+			out, violations := m.Check(v)
 			require.Equal(t, before, text(t, v))
-			if len(faults) == 0 {
+			if len(violations) == 0 {
 				accepted++
 				require.NoError(t, plain.Validate(out), "%s\n%s\n%s", m.JSONSchema(), before, text(t, out))
-			} else if slices.ContainsFunc(faults, func(f model.Fault) bool { return f.Rule == model.RuleTooComplex }) {
+			} else if slices.ContainsFunc(violations, func(f model.Violation) bool { return f.Rule == model.RuleTooComplex }) {
 				continue
 			}
 			// what the schema admits as it is, the check admits, unless a default makes it unfit
 			if !hasDefault(doc) && plain.Validate(v) == nil {
-				require.Empty(t, faults, "%s\n%s", m.JSONSchema(), before)
+				require.Empty(t, violations, "%s\n%s", m.JSONSchema(), before)
 			}
 		}
 	})
@@ -291,8 +291,8 @@ func FuzzCompileSchemaAndCheck(f *testing.F) {
 		if d.Decode(&in) != nil {
 			return
 		}
-		_, faults := m.Check(in)
-		require.LessOrEqual(t, len(faults), model.MaxFaults)
-		require.NotEmpty(t, model.Feedback("F", faults))
+		_, violations := m.Check(in)
+		require.LessOrEqual(t, len(violations), model.MaxViolations)
+		require.NotEmpty(t, model.Feedback("F", violations))
 	})
 }

@@ -31,13 +31,13 @@ func compileSchema(name string, schema json.RawMessage, object bool) (*Model, er
 	}
 	tree, err := events.Decode(schema)
 	if err != nil {
-		return nil, refuse(name, events.CodeBadArgs, "", "the schema is no JSON that can be read: "+err.Error(), "fix its syntax")
+		return nil, refuse(name, events.CodeBadArgs, "", "invalid JSON schema: "+err.Error(), "fix its syntax")
 	}
 	if _, ok := tree.(map[string]any); !ok {
 		return nil, refuse(name, events.CodeBadArgs, "", "the schema is not an object", "write for example {type: object}")
 	}
 	g, root := newGraph(name, tree)
-	if g.hopeless {
+	if g.stopped {
 		return nil, g.err()
 	}
 	s := &schemaCompiler{graph: g, nodes: map[*sub]*node{}}
@@ -89,8 +89,8 @@ func (s *schemaCompiler) node(at *sub) *node {
 	}
 	n := &node{types: tAny}
 	s.nodes[at] = n
-	if at.verdict != nil {
-		if !*at.verdict {
+	if at.boolSchema != nil {
+		if !*at.boolSchema {
 			n.types = tNothing
 		}
 		return n
@@ -123,7 +123,7 @@ func (s *schemaCompiler) types(n *node, at *sub) {
 		if !ok {
 			message := "`type` is not a text"
 			if word := asText(name); word != "" {
-				message = "`type` is " + quote(word) + ", which is no type of JSON Schema"
+				message = "`type` is " + quote(word) + ", which is not a type of JSON Schema"
 			}
 			s.graph.refuse(at.pointer+"/type", message, typeFix(asText(name)))
 			n.types = tAny
@@ -259,7 +259,7 @@ func (s *schemaCompiler) object(n *node, at *sub) {
 	case closed:
 		r.extras = extrasDropped
 	case extra == nil || at.raw["patternProperties"] != nil:
-	case extra.verdict == nil:
+	case extra.boolSchema == nil:
 		r.extras = extrasChecked
 		r.extra = s.node(extra)
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// result is the output of a check as JSON, or its faults as "rule@path".
+// result is the output of a check as JSON, or its violations as "rule@path".
 func result(t *testing.T, m *model.Model, value string) string {
 	t.Helper()
 	in := tree(t, value)
-	out, faults := m.Check(in)
+	out, violations := m.Check(in)
 	require.Equal(t, text(t, tree(t, value)), text(t, in), "the input was changed")
-	if len(faults) == 0 {
+	if len(violations) == 0 {
 		return text(t, out)
 	}
-	parts := make([]string, len(faults))
-	for i, f := range faults {
+	parts := make([]string, len(violations))
+	for i, f := range violations {
 		parts[i] = f.Rule + "@" + f.Path
 	}
 	return strings.Join(parts, " ")
@@ -160,7 +160,7 @@ func TestHostileSchemasAreRefusedQuicklyAndNamed(t *testing.T) {
 		"mutual loop":                `{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"}]},"b":{"allOf":[{"$ref":"#/$defs/a"}]}}}`,
 		"file reference":             `{"properties":{"a":{"$ref":"file:///etc/passwd"}}}`,
 		"http reference in not":      `{"not":{"$ref":"http://127.0.0.1/x"}}`,
-		"reference beside the root":  `{"properties":{"a":{"$ref":"other.json#/a"}}}`,
+		"reference outside the root": `{"properties":{"a":{"$ref":"other.json#/a"}}}`,
 		"dangling reference":         `{"properties":{"a":{"$ref":"#/$defs/nope"}}}`,
 		"new base":                   `{"properties":{"a":{"$id":"file:///etc/","$ref":"#/x"}}}`,
 		"dynamic reference":          `{"$dynamicRef":"#x"}`,
@@ -209,7 +209,7 @@ func TestHostileSchemasAreRefusedQuicklyAndNamed(t *testing.T) {
 	}
 }
 
-func TestEveryFaultOfASchemaIsToldAtOnceWithItsFix(t *testing.T) {
+func TestEveryProblemOfASchemaIsReportedTogetherWithItsFix(t *testing.T) {
 	t.Parallel()
 	_, err := model.CompileSchema("M", json.RawMessage(`{"type":"object","required":"title","properties":{
 		"title":{"type":"strng","pattern":"("},"n":{"type":"int","minimum":"one"},"kids":{"items":{"$ref":"#/$defs/Kid"}},"bad":7,"ok":{"type":"string"}}}`))
@@ -232,7 +232,7 @@ func TestEveryFaultOfASchemaIsToldAtOnceWithItsFix(t *testing.T) {
 	require.Contains(t, err.Error(), "(and 6 more)")
 }
 
-func TestManyFaultsOfASchemaAreBounded(t *testing.T) {
+func TestManyProblemsOfASchemaAreBounded(t *testing.T) {
 	t.Parallel()
 	_, err := model.CompileSchema("M", json.RawMessage(`{"anyOf":[`+strings.TrimSuffix(strings.Repeat(`{"type":"x"},`, 5000), ",")+`]}`))
 	var refused *model.SchemaError
@@ -292,16 +292,16 @@ func TestSchemaFieldsKeepDocumentOrder(t *testing.T) {
 	require.Equal(t, []string{"z", "a", "m"}, m.Fields())
 }
 
-func TestValuesThatAreNoJSONAreFaultsNotPanics(t *testing.T) {
+func TestValuesThatAreNotJSONAreViolationsNotPanics(t *testing.T) {
 	t.Parallel()
 	m := schema(t, `{"properties":{"a":{"type":"number","minimum":1},"b":{"enum":[1]},"c":{"not":{"const":3}}}}`)
 	for _, v := range []any{1.5, json.Number("1e9999999"), json.Number("x"), json.Number(""), json.Number(strings.Repeat("9", 100)), struct{}{}} {
 		for _, key := range []string{"a", "b"} {
-			_, faults := m.Check(map[string]any{key: v})
-			require.Len(t, faults, 1)
+			_, violations := m.Check(map[string]any{key: v})
+			require.Len(t, violations, 1)
 		}
 		_, _ = m.Check(map[string]any{"c": v})
 	}
-	_, faults := m.Check("x")
-	require.Equal(t, []model.Fault{{Rule: "type", Expected: "object", GotType: "string"}}, faults)
+	_, violations := m.Check("x")
+	require.Equal(t, []model.Violation{{Rule: "type", Expected: "object", GotType: "string"}}, violations)
 }

@@ -3,7 +3,7 @@ package model
 import "slices"
 
 // union picks the alternative that fits v best, as pydantic's smart mode does: an exact match
-// wins at once; else the one with the most known keys, then the least bent, then the first.
+// wins immediately; else the one with the most known keys, then the least bent, then the first.
 func (c *checker) union(n *node, v any) (any, bool) {
 	if n.fixed && typeOf(v) == tString {
 		c.fixed++
@@ -16,7 +16,7 @@ func (c *checker) union(n *node, v any) (any, bool) {
 		worst          exactness
 		set            int
 	}
-	c.muted++
+	c.quiet++
 	for _, alt := range n.alts {
 		c.worst, c.set, c.failed = exact, noFields, false
 		value, changed := c.value(alt, v)
@@ -34,7 +34,7 @@ func (c *checker) union(n *node, v any) (any, bool) {
 			break
 		}
 	}
-	c.muted--
+	c.quiet--
 	c.worst, c.set, c.failed = worst, set, failed
 	if !best.found {
 		c.noAlternative(n, v)
@@ -47,21 +47,21 @@ func (c *checker) union(n *node, v any) (any, bool) {
 	return best.value, best.changed
 }
 
-// noAlternative reports why v fits nowhere: with the faults of the alternative that was most
-// likely meant, or with the list of what is possible.
+// noAlternative reports why v matches no alternative: with the violations of the one that was most likely
+// meant, or with the list of what is possible.
 func (c *checker) noAlternative(n *node, v any) {
-	if c.muted > 0 {
+	if c.quiet > 0 {
 		c.failed = true
 		return
 	}
-	if obj, ok := v.(map[string]any); ok && c.taggedFault(n, obj) {
+	if obj, ok := v.(map[string]any); ok && c.taggedViolation(n, obj) {
 		return
 	}
 	if likely := c.likely(n, v); likely != nil {
-		before := len(c.faults)
+		before := len(c.violations)
 		c.value(likely, v)
-		orNullToo(n, likely, c.faults[before:])
-		if len(c.faults) > before {
+		orNullToo(n, likely, c.violations[before:])
+		if len(c.violations) > before {
 			return
 		}
 	}
@@ -71,21 +71,21 @@ func (c *checker) noAlternative(n *node, v any) {
 			rule = RuleAnyOf
 		}
 	}
-	expected := n.words()
+	expected := n.expected()
 	if rule == RuleAnyOf {
 		expected = n.shape()
 	}
-	c.add(Fault{Rule: rule, Expected: expected, GotType: typeName(v)})
+	c.add(Violation{Rule: rule, Expected: expected, GotType: typeName(v)})
 }
 
-// orNullToo adds to faults of the value itself, found by one alternative, that null would do as well.
-func orNullToo(n, by *node, faults []Fault) {
+// orNullToo adds to violations of the value itself, found by one alternative, that null would do as well.
+func orNullToo(n, by *node, violations []Violation) {
 	if by.types&tNull != 0 && by.enum == nil || !slices.ContainsFunc(n.alts, func(alt *node) bool { return alt.types == tNull }) {
 		return
 	}
-	for i := range faults {
-		if faults[i].Path == "" && faults[i].Expected != "" {
-			faults[i].Expected += " or null"
+	for i := range violations {
+		if violations[i].Path == "" && violations[i].Expected != "" {
+			violations[i].Expected += " or null"
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// Value is one compiled JSON Schema of any value, not just an object: that of what a person
-// answers. It is immutable and safe for concurrent use.
+// Value is one compiled JSON Schema of any value, not just an object: for example the answer of a
+// person. It is immutable and safe for concurrent use.
 type Value struct{ model *Model }
 
 // CompileValue is [CompileSchema] for a schema of any value. The bounds are the same.
@@ -20,29 +20,31 @@ func CompileValue(name string, schema json.RawMessage) (*Value, error) {
 }
 
 // Conform coerces, completes and validates v in one pass, and reports whether out is another
-// value than v. Faults are at most [MaxFaults]; with any there is no value. V is never modified.
-func (t *Value) Conform(v any) (out any, changed bool, faults []Fault) { return t.model.conform(v) }
+// value than v. Violations are at most [MaxViolations]; with any there is no value. V is never modified.
+func (t *Value) Conform(v any) (out any, changed bool, violations []Violation) {
+	return t.model.conform(v)
+}
 
 // ConformJSON is [Value.Conform] for a value that is not decoded. It returns data itself if
-// nothing changes. The error says why data is not JSON that can be read.
-func (t *Value) ConformJSON(data json.RawMessage) (json.RawMessage, []Fault, error) {
+// nothing changes. The error is why data cannot be read as JSON.
+func (t *Value) ConformJSON(data json.RawMessage) (json.RawMessage, []Violation, error) {
 	tree, err := events.Decode(data)
 	if err != nil {
 		return nil, nil, err
 	}
-	out, changed, faults := t.Conform(tree)
-	if len(faults) > 0 || !changed {
-		return data, faults, nil
+	out, changed, violations := t.Conform(tree)
+	if len(violations) > 0 || !changed {
+		return data, violations, nil
 	}
 	fitting, err := events.AppendJSON(nil, out)
 	return fitting, nil, err
 }
 
-// Faults looks at v as it is: no text counts as a number, no default is filled in, and a key
-// that `additionalProperties: false` excludes is a fault. They are at most [MaxFaults].
-func (t *Value) Faults(v any) []Fault {
-	_, _, faults := t.model.run(v, checker{set: noFields, strict: true})
-	return faults
+// Violations checks v as it is: no text counts as a number, no default is filled in, and a key
+// that `additionalProperties: false` excludes is a violation. They are at most [MaxViolations].
+func (t *Value) Violations(v any) []Violation {
+	_, _, violations := t.model.run(v, checker{set: noFields, strict: true})
+	return violations
 }
 
 // JSONSchema is [Model.JSONSchema].

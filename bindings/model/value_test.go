@@ -17,10 +17,10 @@ func ExampleCompileValue() {
 	if err != nil {
 		panic(err)
 	}
-	out, _, faults := vote.Conform("yes")
-	fmt.Println(out, faults)
-	_, _, faults = vote.Conform(json.Number("1"))
-	fmt.Println(faults[0].Rule, faults[0].GotType)
+	out, _, violations := vote.Conform("yes")
+	fmt.Println(out, violations)
+	_, _, violations = vote.Conform(json.Number("1"))
+	fmt.Println(violations[0].Rule, violations[0].GotType)
 	// Output:
 	// yes []
 	// type number
@@ -42,8 +42,8 @@ func TestValueOfAnyTypeIsHeldAgainstItsSchema(t *testing.T) {
 		for text, fits := range cases {
 			tree, err := events.Decode([]byte(text))
 			require.NoError(t, err)
-			_, _, faults := v.Conform(tree)
-			require.Equal(t, fits, len(faults) == 0, "%s against %s: %v", text, schema, faults)
+			_, _, violations := v.Conform(tree)
+			require.Equal(t, fits, len(violations) == 0, "%s against %s: %v", text, schema, violations)
 		}
 	}
 }
@@ -52,8 +52,8 @@ func TestValueIsCompletedAndCoerced(t *testing.T) {
 	t.Parallel()
 	v, err := model.CompileValue("answer", json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"},"note":{"type":"string","default":""}}}`))
 	require.NoError(t, err)
-	out, changed, faults := v.Conform(map[string]any{"n": "5"})
-	require.Empty(t, faults)
+	out, changed, violations := v.Conform(map[string]any{"n": "5"})
+	require.Empty(t, violations)
 	require.True(t, changed)
 	require.Equal(t, map[string]any{"n": json.Number("5"), "note": ""}, out)
 }

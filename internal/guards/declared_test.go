@@ -22,7 +22,7 @@ func TestSchemaGuardTakesValuesAsTheyAre(t *testing.T) {
 		`{"n":11}`:            "the arguments must not go through: /n: expected",
 		`{"n":"1"}`:           "/n: expected integer, got string",
 		`{"n":1,"of":"1"}`:    "/of: expected",
-		`{"n":1,"secret":2}`:  "/secret: expected no key besides those of the schema",
+		`{"n":1,"secret":2}`:  "/secret: expected only keys of the schema",
 		`{}`:                  "/n: is missing",
 		`{"a":1,"b":2}`:       "(and 2 more)",
 	} {

@@ -11,7 +11,7 @@ import (
 )
 
 // schema refuses what does not fit a JSON Schema.
-type schema struct{ fits *model.Value }
+type schema struct{ model *model.Value }
 
 func newSchema(on string, text json.RawMessage) (check, error) {
 	fits, err := model.CompileValue("guard on "+on, text)
@@ -48,7 +48,7 @@ func (s schema) refuse(_ context.Context, _ *tools.Call, v *value) error {
 	if err != nil {
 		return err
 	}
-	faults := s.fits.Faults(tree)
+	faults := s.model.Violations(tree)
 	if len(faults) == 0 {
 		return nil
 	}

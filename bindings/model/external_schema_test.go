@@ -28,7 +28,7 @@ func TestForeignSchemaIsCheckedExceptForWhatCannotBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, unchecked := model.Foreign("T", json.RawMessage(c.schema))
+			m, unchecked := model.CompileExternal("T", json.RawMessage(c.schema))
 			require.NotNil(t, m)
 			require.NotEmpty(t, unchecked)
 			require.Contains(t, unchecked[0].Place(), c.place)
@@ -37,11 +37,11 @@ func TestForeignSchemaIsCheckedExceptForWhatCannotBe(t *testing.T) {
 			if c.place == "/properties/x/exclusiveMinimum" {
 				args["x"] = json.Number("5")
 			}
-			out, _, faults := m.Conform(args)
-			require.Empty(t, faults)
+			out, _, violations := m.Conform(args)
+			require.Empty(t, violations)
 			require.Equal(t, args["x"], out["x"], "what cannot be checked is not dropped")
-			_, _, faults = m.Conform(map[string]any{"n": "no number"})
-			require.NotEmpty(t, faults, "the rest is checked")
+			_, _, violations = m.Conform(map[string]any{"n": "no number"})
+			require.NotEmpty(t, violations, "the rest is checked")
 			require.JSONEq(t, c.schema, string(m.JSONSchema()), "it is shown as it was written")
 		})
 	}
@@ -50,7 +50,7 @@ func TestForeignSchemaIsCheckedExceptForWhatCannotBe(t *testing.T) {
 func TestForeignSchemaOfWhichNothingCanBeCheckedChecksNothing(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{`{`, `true`, `{"$ref":"https://example.com/x"}`, `{"type":"array"}`, `{"$dynamicRef":"#x"}`, `{"maximum":1` + strings.Repeat("0", 400) + `}`} {
-		m, unchecked := model.Foreign("T", json.RawMessage(schema))
+		m, unchecked := model.CompileExternal("T", json.RawMessage(schema))
 		require.Nil(t, m, schema)
 		require.NotEmpty(t, unchecked, schema)
 	}

@@ -13,17 +13,17 @@ func (c *checker) text(r *stringRules, s string) {
 		c.size(utf8.RuneCountInString(s), r.min, r.max, RuleMinLength, RuleMaxLength, "characters", "string")
 	}
 	if r.pattern != nil && !r.pattern.MatchString(s) {
-		c.add(Fault{Rule: RulePattern, Expected: "a string that matches " + r.pattern.String(), GotType: "string"})
+		c.add(Violation{Rule: RulePattern, Expected: "a string that matches " + r.pattern.String(), GotType: "string"})
 	}
 }
 
 // size checks a count against its bounds; no maximum when most is negative.
 func (c *checker) size(n, least, most int, low, high, unit, got string) {
 	if n < least {
-		c.add(Fault{Rule: low, Expected: "at least " + strconv.Itoa(least) + " " + unit, GotType: got})
+		c.add(Violation{Rule: low, Expected: "at least " + strconv.Itoa(least) + " " + unit, GotType: got})
 	}
 	if most >= 0 && n > most {
-		c.add(Fault{Rule: high, Expected: "at most " + strconv.Itoa(most) + " " + unit, GotType: got})
+		c.add(Violation{Rule: high, Expected: "at most " + strconv.Itoa(most) + " " + unit, GotType: got})
 	}
 }
 
@@ -31,23 +31,23 @@ func (c *checker) size(n, least, most int, low, high, unit, got string) {
 func (c *checker) number(r *numberRules, lit string) {
 	d, ok := parseDecimal(lit)
 	if !ok {
-		c.add(Fault{Rule: RuleType, Expected: "number", GotType: "unknown"})
+		c.add(Violation{Rule: RuleType, Expected: "number", GotType: "unknown"})
 		return
 	}
 	if r.min != nil && d.compare(r.min) < 0 {
-		c.add(Fault{Rule: RuleMinimum, Expected: "at least " + r.min.text(), GotType: "number"})
+		c.add(Violation{Rule: RuleMinimum, Expected: "at least " + r.min.text(), GotType: "number"})
 	}
 	if r.max != nil && d.compare(r.max) > 0 {
-		c.add(Fault{Rule: RuleMaximum, Expected: "at most " + r.max.text(), GotType: "number"})
+		c.add(Violation{Rule: RuleMaximum, Expected: "at most " + r.max.text(), GotType: "number"})
 	}
 	if r.above != nil && d.compare(r.above) <= 0 {
-		c.add(Fault{Rule: RuleExclusiveMinimum, Expected: "more than " + r.above.text(), GotType: "number"})
+		c.add(Violation{Rule: RuleExclusiveMinimum, Expected: "more than " + r.above.text(), GotType: "number"})
 	}
 	if r.below != nil && d.compare(r.below) >= 0 {
-		c.add(Fault{Rule: RuleExclusiveMaximum, Expected: "less than " + r.below.text(), GotType: "number"})
+		c.add(Violation{Rule: RuleExclusiveMaximum, Expected: "less than " + r.below.text(), GotType: "number"})
 	}
 	if r.multiple != nil && !d.isMultipleOf(r.multiple) {
-		c.add(Fault{Rule: RuleMultipleOf, Expected: "a multiple of " + r.multiple.text(), GotType: "number"})
+		c.add(Violation{Rule: RuleMultipleOf, Expected: "a multiple of " + r.multiple.text(), GotType: "number"})
 	}
 }
 
@@ -60,9 +60,9 @@ func (c *checker) array(r *arrayRules, in []any, v any, changed bool) (any, bool
 			if c.done() {
 				break
 			}
-			mark := len(c.faults)
+			mark := len(c.violations)
 			next, ch := c.value(r.items, item)
-			if len(c.faults) > mark {
+			if len(c.violations) > mark {
 				c.under(mark, strconv.Itoa(i))
 			}
 			if ch {
@@ -77,7 +77,7 @@ func (c *checker) array(r *arrayRules, in []any, v any, changed bool) (any, bool
 		}
 	}
 	if r.unique && !c.done() && !allUnique(in) {
-		c.add(Fault{Rule: RuleUniqueItems, Expected: "items that all differ", GotType: "array"})
+		c.add(Violation{Rule: RuleUniqueItems, Expected: "items that all differ", GotType: "array"})
 	}
 	return v, changed
 }

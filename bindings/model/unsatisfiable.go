@@ -148,19 +148,19 @@ func (c *contradictions) closedParts(n *node, place string) {
 			continue
 		}
 		own, fits := 0, 0
-		var first Fault
+		var first Violation
 		for _, v := range part.enum.values {
-			if _, faults := fit(part, v, true); len(faults) == 0 {
+			if _, violations := checkValue(part, v, true); len(violations) == 0 {
 				own++
 			}
-			if _, faults := fit(n, v, true); len(faults) == 0 {
+			if _, violations := checkValue(n, v, true); len(violations) == 0 {
 				fits++
 			} else if first.Rule == "" {
-				first = faults[0]
+				first = violations[0]
 			}
 		}
 		if own > 0 && fits == 0 {
-			c.add(SeverityError, place+"/allOf", "no value of `"+part.enum.rule+"` satisfies the other parts: "+reasonOf([]Fault{first}), "correct one of them")
+			c.add(SeverityError, place+"/allOf", "no value of `"+part.enum.rule+"` satisfies the other parts: "+reasonOf([]Violation{first}), "correct one of them")
 			return
 		}
 	}

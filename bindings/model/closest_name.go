@@ -8,12 +8,12 @@ import (
 	"github.com/oneturn/oneturn/internal/nearest"
 )
 
-// maxShown is the longest key, in bytes, that is shown in a fault.
+// maxShown is the longest key, in bytes, that is shown in a violation.
 const maxShown = 64
 
-// meantBy returns the candidate that word most likely is a misspelling of, "" if none is close:
+// closestName returns the candidate that word most likely is a misspelling of, "" if none is close:
 // a third of its Plain may differ.
-func meantBy(word string, candidates []string) string {
+func closestName(word string, candidates []string) string {
 	return nearest.Of(word, candidates, nearest.Rule{
 		Fold:  Plain,
 		Edits: func(word, _ string) int { return len(Plain(word)) / 3 },

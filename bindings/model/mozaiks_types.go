@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// spec compiles the mapping of one field, item or variant; nil when it is faulty.
+// spec compiles the mapping of one field, item or variant; nil if it is invalid.
 func (b *builder) spec(at place, spec map[string]any, depth int) *node {
 	if depth > maxTypeDepth {
-		b.fail(at, "the type is nested too deeply", "name the inner parts as models of their own")
+		b.fail(at, "the type is nested too deeply", "make the inner parts separate models")
 		return nil
 	}
 	var n *node
@@ -54,14 +54,14 @@ func (b *builder) typed(at place, t string, spec map[string]any, depth int) *nod
 	t = strings.TrimSpace(t)
 	b.nodes++
 	if len(t) > maxTypeText || depth > maxTypeDepth || b.nodes > maxNodes {
-		b.fail(at, "the type is too large or nested too deeply", "name the inner parts as models of their own")
+		b.fail(at, "the type is too large or nested too deeply", "make the inner parts separate models")
 		return nil
 	}
 	if n, known := b.builtin(at, t, spec, depth); known {
 		return n
 	}
 	if d := b.models[t]; d != nil {
-		at.draft.uses = append(at.draft.uses, use{at.field, t})
+		at.pending.uses = append(at.pending.uses, use{at.field, t})
 		return d.node
 	}
 	if n, known := b.extension(at, t, spec, depth); known {
@@ -79,7 +79,7 @@ func (b *builder) typed(at place, t string, spec map[string]any, depth int) *nod
 	message := "unknown type " + quote(t)
 	names := append(slices.Sorted(maps.Keys(b.models)), "str", "int", "float", "bool", "dict", "list", "optional_str",
 		"optional_list", "literal", "union", "any", "string", "integer", "number", "boolean", "object", "array")
-	if meant := meantBy(t, names); meant != "" {
+	if meant := closestName(t, names); meant != "" {
 		message += ", did you mean " + quote(meant) + "?"
 	}
 	b.fail(at, message, "use str, int, float, bool, dict, list, literal, union, any or the name of a model of this workflow")

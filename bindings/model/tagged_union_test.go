@@ -16,7 +16,7 @@ const mailOrCall = `{"type":"object","required":["action"],"properties":{"action
 	"$defs":{"Mail":{"type":"object","required":["kind","to"],"properties":{"kind":{"const":"mail"},"to":{"type":"string"}}},
 	"Call":{"type":"object","required":["kind","number"],"properties":{"kind":{"const":"call"},"number":{"type":"string"}}}}}`
 
-func TestFeedbackForAUnionNamesTheVariantItsFaultAndAllKinds(t *testing.T) {
+func TestFeedbackForAUnionNamesTheVariantItsViolationAndAllKinds(t *testing.T) {
 	t.Parallel()
 	const (
 		nullable = `{"type":"object","properties":{"a":{"anyOf":[{"type":"null"},{"anyOf":[
@@ -46,10 +46,10 @@ func TestFeedbackForAUnionNamesTheVariantItsFaultAndAllKinds(t *testing.T) {
 		require.NoError(t, err)
 		data, err := events.Decode([]byte(c.data))
 		require.NoError(t, err)
-		_, faults := m.Check(data)
-		require.Len(t, faults, 1, c.data)
-		require.Equal(t, c.want, faults[0].String(), c.data)
-		require.Contains(t, model.Feedback("M", faults), c.want)
+		_, violations := m.Check(data)
+		require.Len(t, violations, 1, c.data)
+		require.Equal(t, c.want, violations[0].String(), c.data)
+		require.Contains(t, model.Feedback("M", violations), c.want)
 	}
 }
 
@@ -69,8 +69,8 @@ func TestFeedbackForAUnionOfModelsNamesTheVariant(t *testing.T) {
 	} {
 		tree, err := events.Decode([]byte(data))
 		require.NoError(t, err)
-		_, faults := models["M"].Check(tree)
-		require.Len(t, faults, 1, data)
-		require.Equal(t, want, faults[0].String(), data)
+		_, violations := models["M"].Check(tree)
+		require.Len(t, violations, 1, data)
+		require.Equal(t, want, violations[0].String(), data)
 	}
 }

@@ -23,14 +23,14 @@ const (
 )
 
 // external checks what the tree does not cover, with the whole JSON Schema.
-type external struct {
+type fullCheck struct {
 	root   *sub
 	schema *jsonschema.Schema
 }
 
 // newExternal compiles the document for the full check. References to anything outside of the
 // document have been refused before; the loader refuses them again.
-func newExternal(name string, tree any, root *sub) (ext *external, err error) {
+func newExternal(name string, tree any, root *sub) (ext *fullCheck, err error) {
 	defer func() {
 		if recover() != nil {
 			ext, err = nil, refuse(name, events.CodeBadArgs, "", "it cannot be compiled", "use simpler rules")
@@ -55,9 +55,9 @@ func newExternal(name string, tree any, root *sub) (ext *external, err error) {
 	}
 	schema, err := c.Compile(documents)
 	if err != nil {
-		return nil, refuse(name, events.CodeBadArgs, schemaPlace(err), "this is no valid JSON Schema 2020-12", "look the keyword up in JSON Schema draft 2020-12")
+		return nil, refuse(name, events.CodeBadArgs, schemaPlace(err), "this is not valid JSON Schema 2020-12", "look the keyword up in JSON Schema draft 2020-12")
 	}
-	return &external{root: root, schema: schema}, nil
+	return &fullCheck{root: root, schema: schema}, nil
 }
 
 var errNothingLoaded = errors.New("schemas load nothing")
@@ -76,13 +76,13 @@ func schemaPlace(err error) string {
 }
 
 // check validates a value that the tree has accepted.
-func (e *external) check(v any) (faults []Fault) {
+func (e *fullCheck) check(v any) (violations []Violation) {
 	if e.cost(e.root, v, maxCost) < 0 {
-		return []Fault{tooComplex()}
+		return []Violation{tooComplex()}
 	}
 	defer func() {
 		if recover() != nil {
-			faults = []Fault{tooComplex()}
+			violations = []Violation{tooComplex()}
 		}
 	}()
 	err := e.schema.Validate(v)
@@ -91,38 +91,38 @@ func (e *external) check(v any) (faults []Fault) {
 	}
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
-		return []Fault{tooComplex()}
+		return []Violation{tooComplex()}
 	}
-	faults = leaves(invalid, nil)
-	slices.SortFunc(faults, func(a, b Fault) int {
+	violations = leaves(invalid, nil)
+	slices.SortFunc(violations, func(a, b Violation) int {
 		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Rule, b.Rule))
 	})
-	faults = slices.CompactFunc(faults, func(a, b Fault) bool { return a.Path == b.Path && a.Rule == b.Rule })
-	faults = faults[:min(len(faults), MaxFaults)]
-	for i := range faults {
-		faults[i].GotType = typeName(at(v, faults[i].Path))
+	violations = slices.CompactFunc(violations, func(a, b Violation) bool { return a.Path == b.Path && a.Rule == b.Rule })
+	violations = violations[:min(len(violations), MaxViolations)]
+	for i := range violations {
+		violations[i].GotType = typeName(at(v, violations[i].Path))
 	}
-	return faults
+	return violations
 }
 
 // leaves collects pointer and keyword of the innermost errors, a bounded number of them.
-func leaves(e *jsonschema.ValidationError, faults []Fault) []Fault {
-	const most = 50 * MaxFaults
-	if len(faults) >= most {
-		return faults
+func leaves(e *jsonschema.ValidationError, violations []Violation) []Violation {
+	const most = 50 * MaxViolations
+	if len(violations) >= most {
+		return violations
 	}
 	if len(e.Causes) == 0 {
 		rule := keywordOf(e.KeywordLocation)
-		return append(faults, Fault{
+		return append(violations, Violation{
 			Path:     safePath(e.InstanceLocation),
 			Rule:     rule,
 			Expected: "a value that satisfies `" + rule + "` of the schema",
 		})
 	}
 	for _, cause := range e.Causes {
-		faults = leaves(cause, faults)
+		violations = leaves(cause, violations)
 	}
-	return faults
+	return violations
 }
 
 // keywordOf returns the last keyword of a location in a schema, skipping names and positions.
@@ -175,7 +175,7 @@ func at(v any, path string) any {
 }
 
 // cost subtracts from left what a check of v against s visits; below zero it is too much.
-func (e *external) cost(s *sub, v any, left int) int {
+func (e *fullCheck) cost(s *sub, v any, left int) int {
 	const text = 64 // bytes that cost as much as one visit
 	if left -= s.weight; left < 0 {
 		return left

@@ -1,9 +1,9 @@
 package model
 
-// MaxFaults is how many faults one check reports at most.
-const MaxFaults = 20
+// MaxViolations is how many violations one check reports at most.
+const MaxViolations = 20
 
-// Names of rules in a [Fault]: stable, and those of JSON Schema where it has one. Keywords
+// Names of rules in a [Violation]: stable, named as in JSON Schema where it has one. Keywords
 // that only the full schema check covers (for example `not`) appear under their own name.
 const (
 	RuleRequired             = "required"
@@ -28,12 +28,12 @@ const (
 	RuleTooComplex           = "too_complex"          // the check would take too long
 )
 
-// Fault is one reason why a value does not fit its model. It holds nothing of the value but
+// Violation is one reason why a value does not fit its model. It holds nothing of the value but
 // names of keys that are short and printable.
-type Fault struct {
+type Violation struct {
 	Path       string `json:"path"`                   // JSON pointer into the checked value, "" is the whole
 	Rule       string `json:"rule"`                   // one of the Rule constants, or a JSON Schema keyword
-	Expected   string `json:"expected"`               // in words
+	Expected   string `json:"expected"`               // as text
 	GotType    string `json:"got_type"`               // JSON type, or "absent"
 	Allowed    []any  `json:"allowed,omitempty"`      // values the manifest allows, for enum and const
 	DidYouMean string `json:"did_you_mean,omitempty"` // the manifest's field name or value that was probably meant

@@ -9,7 +9,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// maxSchemaProblems bounds what is told about one schema.
+// maxSchemaProblems bounds what is reported about one schema.
 const maxSchemaProblems = 50
 
 // SchemaError is why [CompileSchema] refuses a schema: everything that is wrong with it, so
@@ -21,7 +21,7 @@ type SchemaError struct {
 	code events.Code
 }
 
-// Error implements error. It tells the first problem and how many more there are.
+// Error implements error: the first problem and how many more there are.
 func (e *SchemaError) Error() string { return e.event().Error() }
 
 // Unwrap returns the error as an *[events.Error].
@@ -49,22 +49,22 @@ func refuse(name string, code events.Code, place, message, fix string) error {
 type refusals struct {
 	name     string
 	problems []Problem
-	hopeless bool // what follows cannot be looked at
+	stopped  bool // the rest cannot be checked
 }
 
-// refuse notes a fault. place is a JSON pointer into the schema.
+// refuse records a problem. place is a JSON pointer into the schema.
 func (r *refusals) refuse(place, message, fix string) {
 	if len(r.problems) < maxSchemaProblems {
 		r.problems = append(r.problems, problem(r.name, place, SeverityError, message, fix))
 	}
 }
 
-// giveUp notes a fault after which nothing else can be told.
-func (r *refusals) giveUp(place, message, fix string) {
-	if !r.hopeless {
+// stop records a problem after which nothing else can be checked.
+func (r *refusals) stop(place, message, fix string) {
+	if !r.stopped {
 		r.refuse(place, message, fix)
 	}
-	r.hopeless = true
+	r.stopped = true
 }
 
 // err returns what was noted, nil if nothing was.
@@ -76,7 +76,7 @@ func (r *refusals) err() error {
 	return &SchemaError{code: events.CodeBadArgs, Problems: r.problems}
 }
 
-// typeFix says what to write instead of a word that is no type of JSON Schema.
+// typeFix returns what to write instead of a word that is not a type of JSON Schema.
 func typeFix(word string) string {
 	known := []string{"null", "boolean", "integer", "number", "string", "array", "object"}
 	foreign := map[string]string{
@@ -85,7 +85,7 @@ func typeFix(word string) string {
 	}
 	meant := foreign[strings.ToLower(word)]
 	if meant == "" {
-		meant = meantBy(word, known)
+		meant = closestName(word, known)
 	}
 	if meant == "" {
 		return "write one of " + strings.Join(known, ", ")

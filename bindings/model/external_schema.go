@@ -14,18 +14,18 @@ import (
 // maxPruned bounds how often a schema is compiled again without what cannot be checked.
 const maxPruned = 20
 
-// Foreign compiles the schema of an object that another program has written, a service or an MCP
+// CompileExternal compiles the schema of an object that another program has written, a service or an MCP
 // server. It may use what [CompileSchema] refuses: such rules are left out, because that program
 // checks them itself. Unchecked names each by its place. The model is nil if nothing is left to
 // check.
-func Foreign(name string, schema json.RawMessage) (m *Model, unchecked []Problem) {
-	m, _, unchecked = foreign(name, schema, true)
+func CompileExternal(name string, schema json.RawMessage) (m *Model, unchecked []Problem) {
+	m, _, unchecked = compileExternal(name, schema, true)
 	return m, unchecked
 }
 
-// ForeignValue is [Foreign] for the schema of any value.
-func ForeignValue(name string, schema json.RawMessage) (v *Value, unchecked []Problem) {
-	m, _, unchecked := foreign(name, schema, false)
+// CompileExternalValue is [CompileExternal] for the schema of any value.
+func CompileExternalValue(name string, schema json.RawMessage) (v *Value, unchecked []Problem) {
+	m, _, unchecked := compileExternal(name, schema, false)
 	if m == nil {
 		return nil, unchecked
 	}
@@ -35,14 +35,14 @@ func ForeignValue(name string, schema json.RawMessage) (v *Value, unchecked []Pr
 // Checkable is a schema of any value without what cannot be checked here. It is an error if nothing
 // is left.
 func Checkable(schema json.RawMessage) (json.RawMessage, error) {
-	m, rest, unchecked := foreign("schema", schema, false)
+	m, rest, unchecked := compileExternal("schema", schema, false)
 	if m == nil {
 		return nil, &SchemaError{Problems: unchecked, code: events.CodeBadArgs}
 	}
 	return rest, nil
 }
 
-func foreign(name string, schema json.RawMessage, object bool) (m *Model, rest json.RawMessage, unchecked []Problem) {
+func compileExternal(name string, schema json.RawMessage, object bool) (m *Model, rest json.RawMessage, unchecked []Problem) {
 	rest = schema
 	var tree any
 	for range maxPruned {
@@ -163,7 +163,7 @@ func holdsNames(keyword string) bool {
 	return false
 }
 
-// Place is where a problem of a schema is, in words.
+// Place is where a problem of a schema is, as text.
 func (p Problem) Place() string {
 	if p.Field == "" {
 		return p.Message

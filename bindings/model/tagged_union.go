@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// A union of objects usually has a field that tells its variants apart, with a value or a set of values
-// of its own in each. The fault of a value that fits none of them is that of the variant that it names.
+// A union of objects usually has a field that distinguishes its variants, with another value or set of
+// values in each. The violation of a value that fits none of them is the one of the variant that it names.
 
-// tag is the field that tells the variants of a union apart.
+// tag is the field that distinguishes the variants of a union.
 type tag struct {
 	name     string
 	variants []*node
 	values   []*enum // of the field in each variant
 }
 
-// taggedFault reports what is wrong with an object by the variant that its tag names, or that the
+// taggedViolation reports what is wrong with an object by the variant that its tag names, or that the
 // tag is missing or names none. It reports nothing, and false, if the union has no tag.
-func (c *checker) taggedFault(n *node, obj map[string]any) bool {
+func (c *checker) taggedViolation(n *node, obj map[string]any) bool {
 	t := tagOf(variants(n, 0))
 	if t == nil {
 		return false
@@ -27,28 +27,28 @@ func (c *checker) taggedFault(n *node, obj map[string]any) bool {
 		if _, _, ok := allowed.find(value, n.lax); !given || !ok {
 			continue
 		}
-		mark := len(c.faults)
+		mark := len(c.violations)
 		c.value(t.variants[i], obj)
-		for j := range c.faults[mark:] {
-			c.faults[mark+j].Expected += " (for " + t.name + " " + literal(value) + ")"
+		for j := range c.violations[mark:] {
+			c.violations[mark+j].Expected += " (for " + t.name + " " + literal(value) + ")"
 		}
-		return len(c.faults) > mark
+		return len(c.violations) > mark
 	}
 	var all []any
 	for _, allowed := range t.values {
 		all = append(all, allowed.values...)
 	}
 	kinds := newEnum(all, RuleEnum, n.lax)
-	fault := kinds.fault(value)
+	violation := kinds.violation(value)
 	if !given {
-		fault.Rule, fault.GotType, fault.DidYouMean = RuleRequired, "absent", ""
+		violation.Rule, violation.GotType, violation.DidYouMean = RuleRequired, "absent", ""
 	}
-	fault.Path = "/" + pathToken(t.name)
-	c.add(fault)
+	violation.Path = "/" + pathToken(t.name)
+	c.add(violation)
 	return true
 }
 
-// variants returns the alternatives of a union that are objects, those of unions in it among them.
+// variants returns the alternatives of a union that are objects, including those in inner unions.
 func variants(n *node, depth int) []*node {
 	const deepest = 8
 	var all []*node
@@ -119,11 +119,11 @@ func fieldsOf(n *node, depth int) []field {
 	return fields
 }
 
-// shape says what a value of a node looks like: the values of a closed set, the required fields of an
+// shape describes the values of a node: the values of a closed set, the required fields of an
 // object, else its types.
 func (n *node) shape() string {
 	if n.enum != nil {
-		return n.enum.words
+		return n.enum.text
 	}
 	if len(n.alts) > 0 {
 		var all []string
@@ -138,7 +138,7 @@ func (n *node) shape() string {
 		return n.all[0].shape()
 	}
 	if n.types&tObject == 0 || n.types == tAny {
-		return n.types.words()
+		return n.types.names()
 	}
 	name, fields := "object", []string{}
 	if n.model != "" {
@@ -148,7 +148,7 @@ func (n *node) shape() string {
 		if f.required && len(fields) < maxNamed {
 			text := f.name
 			if f.node.enum != nil && len(f.node.enum.values) == 1 {
-				text += " " + f.node.enum.words
+				text += " " + f.node.enum.text
 			}
 			fields = append(fields, text)
 		}

@@ -63,9 +63,9 @@ func ascii(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r > unicode.MaxASCII }) < 0
 }
 
-// meant returns the fields that a key may mean which names none exactly. The same letters in
+// candidates returns the fields that a key may mean which names none exactly. The same letters in
 // another form of Unicode come before another spelling.
-func (n *names) meant(key string) []string {
+func (n *names) candidates(key string) []string {
 	if n.composed != nil && !ascii(key) {
 		if field, ok := n.composed[norm.NFC.String(key)]; ok {
 			return []string{field}
@@ -78,13 +78,13 @@ func (n *names) meant(key string) []string {
 }
 
 // respell returns in with its keys as the fields are named, and whether that is another map. A key that no field names, in another
-// spelling of a field, is that field: what takes the object may compare names as loosely, and would
-// use a value that no rule has seen. Such a key is dropped when the field itself is there. Several keys for
-// one field, and a key for several fields, are faults: which one was meant cannot be known.
+// spelling of a field, is that field: the user of the object may compare names as loosely, and would
+// use a value that no rule has checked. Such a key is dropped when the field itself is there. Several keys for
+// one field, and a key for several fields, are violations: it cannot be known which one was meant.
 func (c *checker) respell(r *objectRules, in map[string]any) (named map[string]any, renamed bool) {
 	var loose []string
 	for key := range in {
-		if _, isField := r.index[key]; !isField && r.names.meant(key) != nil {
+		if _, isField := r.index[key]; !isField && r.names.candidates(key) != nil {
 			loose = append(loose, key)
 		}
 	}
@@ -96,7 +96,7 @@ func (c *checker) respell(r *objectRules, in map[string]any) (named map[string]a
 	from := map[string]string{}
 	for _, key := range loose {
 		delete(named, key)
-		meant := slices.DeleteFunc(slices.Clone(r.names.meant(key)), func(field string) bool { _, there := in[field]; return there })
+		meant := slices.DeleteFunc(slices.Clone(r.names.candidates(key)), func(field string) bool { _, there := in[field]; return there })
 		switch {
 		case len(meant) == 0:
 		case len(meant) > 1:
@@ -111,8 +111,8 @@ func (c *checker) respell(r *objectRules, in map[string]any) (named map[string]a
 	return named, true
 }
 
-func ambiguous(key string, v any, expected string) Fault {
-	return Fault{Path: "/" + pathToken(printable(key)), Rule: RuleAdditionalProperties, Expected: expected, GotType: typeName(v)}
+func ambiguous(key string, v any, expected string) Violation {
+	return Violation{Path: "/" + pathToken(printable(key)), Rule: RuleAdditionalProperties, Expected: expected, GotType: typeName(v)}
 }
 
 func quotedOr(names []string) string {

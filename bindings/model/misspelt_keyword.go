@@ -8,7 +8,7 @@ import (
 	"github.com/oneturn/oneturn/internal/nearest"
 )
 
-// vocabulary is that of JSON Schema 2020-12 and of the drafts before it, and the annotations that
+// vocabulary is the one of JSON Schema 2020-12 and of the drafts before it, and the annotations that
 // generators of schemas write. None is a misspelling of another one.
 //
 //nolint:gochecknoglobals // a read-only table
@@ -27,15 +27,15 @@ func (c *contradictions) misspelt(at *sub) {
 		if slices.Contains(vocabulary, key) || strings.HasPrefix(key, "x-") {
 			continue
 		}
-		meant := nearest.Of(key, vocabulary, nearest.Rule{Fold: strings.ToLower, Edits: slips})
+		meant := nearest.Of(key, vocabulary, nearest.Rule{Fold: strings.ToLower, Edits: maxTypos})
 		if meant != "" {
 			c.add(SeverityWarning, at.pointer+"/"+pathToken(key), "`"+key+"` is not a keyword of JSON Schema and is ignored", "did you mean `"+meant+"`?")
 		}
 	}
 }
 
-// slips is how many edits make a keyword of a word; short words are too much alike.
-func slips(_, keyword string) int {
+// maxTypos is how many edits make a keyword of a word; short words are too much alike.
+func maxTypos(_, keyword string) int {
 	const short, long = 4, 6
 	switch n := len(keyword); {
 	case n < short:
