@@ -21,11 +21,11 @@ import (
 func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
 	t.Parallel()
 	request := oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes"}
-	for name, answer := range map[string]func(nc *nats.Conn, c *oneturn.Client) (oneturn.Verdict, error){
-		"client": func(_ *nats.Conn, c *oneturn.Client) (oneturn.Verdict, error) {
+	for name, answer := range map[string]func(nc *nats.Conn, c *oneturn.Client) (events.AnswerResult, error){
+		"client": func(_ *nats.Conn, c *oneturn.Client) (events.AnswerResult, error) {
 			return c.Answer(context.Background(), request)
 		},
-		"request API": func(nc *nats.Conn, _ *oneturn.Client) (v oneturn.Verdict, err error) {
+		"request API": func(nc *nats.Conn, _ *oneturn.Client) (v events.AnswerResult, err error) {
 			body, err := json.Marshal(request)
 			if err != nil {
 				return v, err
@@ -61,7 +61,7 @@ func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
 			publish(t, publisher, wishOf(0))
 			<-entered
 
-			verdict := make(chan oneturn.Verdict, 1)
+			verdict := make(chan events.AnswerResult, 1)
 			asker := client(t, s)
 			go func() {
 				v, err := answer(nc, asker)
@@ -100,11 +100,11 @@ func TestClientLooksAgainForAQuestionWhoseTurnIsNotClaimedYet(t *testing.T) {
 	config, _ := wishes(oneturn.Config{})
 	w := start(t, s, config)
 	require.Eventually(t, func() bool { return w.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
-	looks, err := s.Connect().SubscribeSync("oneturn.api.acme.waits")
+	looks, err := s.Connect().SubscribeSync("oneturn.api.acme.questions")
 	require.NoError(t, err)
 	require.NoError(t, looks.SetPendingLimits(-1, -1))
 	c := client(t, s)
-	verdict := make(chan oneturn.Verdict, 1)
+	verdict := make(chan events.AnswerResult, 1)
 	go func() {
 		v, err := c.Answer(context.Background(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes"})
 		v.Message += " " + errorText(err)

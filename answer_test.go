@@ -169,7 +169,7 @@ func TestAnswerWhileNoWorkerReachesTheServerIsDecidedWhenOneDoesF28(t *testing.T
 	wait(1)
 	proxy.Refuse(true)
 	proxy.Cut()
-	answer := func(wait time.Duration) (oneturn.Verdict, error) {
+	answer := func(wait time.Duration) (events.AnswerResult, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), wait)
 		defer cancel()
 		return c.Answer(ctx, oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes", Workflow: "Wishes"})

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/tool"
@@ -32,15 +33,15 @@ func whoAreYou(ctx context.Context) (string, error) {
 }
 
 // questions waits until so many questions of the chat are open.
-func questions(t *testing.T, c *oneturn.Client, n int) []oneturn.Wait {
+func questions(t *testing.T, c *oneturn.Client, n int) []api.Question {
 	t.Helper()
-	var found []oneturn.Wait
+	var found []api.Question
 	require.Eventually(t, func() bool {
-		page, err := c.Waits(t.Context(), oneturn.WaitsRequest{App: "app", Chat: "chat 1"})
+		page, err := c.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "chat 1"})
 		if err != nil {
 			return false
 		}
-		found = page.Waits
+		found = page.Questions
 		return len(found) == n
 	}, 20*time.Second, 5*time.Millisecond)
 	return found

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
 )
@@ -32,7 +33,7 @@ func withBlobs(t *testing.T) (*oneturntest.Server, *oneturn.Client) {
 	return s, c
 }
 
-func blobOf(t *testing.T, c *oneturn.Client, letters int) oneturn.Blob {
+func blobOf(t *testing.T, c *oneturn.Client, letters int) events.Blob {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -59,7 +60,7 @@ func TestBlobThatIsNotTheOneOfTheEventIsRefused(t *testing.T) {
 	t.Parallel()
 	_, c := withBlobs(t)
 	b := blobOf(t, c, 700_000)
-	for _, wrong := range []oneturn.Blob{
+	for _, wrong := range []events.Blob{
 		{Blob: b.Blob, SHA256: b.SHA256, Size: b.Size - 1},
 		{Blob: b.Blob, SHA256: b.SHA256, Size: b.Size + 1},
 		{Blob: b.Blob, SHA256: strings.Repeat("0", 64), Size: b.Size},
@@ -95,7 +96,7 @@ func TestBlobsOfOtherTenantsAndOfWorkersAreNotServed(t *testing.T) {
 		return m.Header.Get(micro.ErrorCodeHeader), string(m.Data)
 	}
 	for _, name := range append(names, "app.c.0-t.0.tool_response"+hash, strings.Replace(b.Blob, "app.", "App.", 1), ".", "*.c.0-t.0.tool_response"+hash, "app.>"+hash) {
-		body, err := json.Marshal(oneturn.BlobRequest{Blob: name})
+		body, err := json.Marshal(api.BlobRequest{Blob: name})
 		require.NoError(t, err)
 		code, data := ask("app", string(body))
 		require.Equal(t, "404", code, name)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
@@ -85,14 +86,14 @@ func TestWaitSaysWhenNoWorkerIsThere(t *testing.T) {
 func TestRequestThatADeadWorkerTookSaysToAskAgain(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
-	_, err := nc.Subscribe("oneturn.api.default.waits", func(*nats.Msg) {}) // it dies with the request
+	_, err := nc.Subscribe("oneturn.api.default.questions", func(*nats.Msg) {}) // it dies with the request
 	require.NoError(t, err)
 	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = client.Waits(ctx, oneturn.WaitsRequest{Chat: "chat"})
-	require.ErrorContains(t, err, "no worker has answered in time, ask again")
+	_, err = client.Questions(ctx, "", api.QuestionsRequest{Chat: "chat"})
+	require.ErrorContains(t, err, "no worker has replied in time, try again")
 }
 
 func TestWaitSaysWhenWorkersAnswerAndNoneClaims(t *testing.T) {

@@ -1,31 +1,14 @@
 package oneturn
 
 import (
-	"crypto/rand"
-	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/secrets"
-	"github.com/oneturn/oneturn/subjects"
-)
-
-// Defaults of [Config].
-const (
-	DefaultSlots        = 256
-	DefaultSoftStop     = 25 * time.Second
-	DefaultToolTimeout  = time.Minute
-	DefaultBindingGrace = 30 * time.Second
-	DefaultMaxEventAge  = 24 * time.Hour
-	DefaultMaxTurnLife  = 7 * 24 * time.Hour
-	DefaultSweepEvery   = 5 * time.Minute
-	DefaultParkAfter    = 10 * time.Second
+	"github.com/oneturn/oneturn/internal/worker"
 )
 
 // Config configures a [Worker]. The zero value of each field means its default. At least one
@@ -127,52 +110,18 @@ type Python struct {
 	LoadTimeout time.Duration
 }
 
-// withDefaults returns a copy of c with every default set, or all that is wrong with it.
-func (c Config) withDefaults() (Config, error) {
-	var errs []error
-	if c.Workflows == "" && len(c.Tools) == 0 {
-		errs = append(errs, errors.New("nothing to run: set Workflows to a folder of workflows, or Tools"))
+// internal is c as package worker takes it.
+func (c *Config) internal() worker.Config {
+	tools := make([]worker.Tool, len(c.Tools))
+	for i := range c.Tools {
+		tools[i] = c.Tools[i].tool
 	}
-	def(&c.Prefix, subjects.DefaultPrefix)
-	def(&c.Pool, subjects.DefaultPool)
-	def(&c.Slots, DefaultSlots)
-	def(&c.ToolTimeout, DefaultToolTimeout)
-	def(&c.SoftStop, DefaultSoftStop)
-	def(&c.BindingGrace, DefaultBindingGrace)
-	def(&c.MaxEventAge, DefaultMaxEventAge)
-	def(&c.MaxTurnLife, DefaultMaxTurnLife)
-	def(&c.SweepEvery, DefaultSweepEvery)
-	def(&c.ParkAfter, DefaultParkAfter)
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	if c.Registry == nil {
-		c.Registry = prometheus.NewRegistry()
-	}
-	if c.Name == "" {
-		host, err := os.Hostname()
-		if err != nil || host == "" {
-			host = "worker"
-		}
-		c.Name = host + "-" + strings.ToLower(rand.Text()[:8])
-	}
-	if c.Slots < 0 {
-		errs = append(errs, fmt.Errorf("the number of Slots is %d, want at least 1", c.Slots))
-	}
-	if err := subjects.CheckPool(c.Pool); err != nil {
-		errs = append(errs, err)
-	}
-	for _, t := range c.Tools {
-		if t.err != nil {
-			errs = append(errs, t.err)
-		}
-	}
-	return c, errors.Join(errs...)
-}
-
-func def[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
+	return worker.Config{
+		Workflows: c.Workflows, Tools: tools, Watch: c.Watch, Python: worker.Python(c.Python),
+		Prefix: c.Prefix, ReplyPrefixes: c.ReplyPrefixes, Pool: c.Pool, Name: c.Name, Slots: c.Slots,
+		ToolTimeout: c.ToolTimeout, SoftStop: c.SoftStop, BindingGrace: c.BindingGrace, Alone: c.Alone,
+		MaxEventAge: c.MaxEventAge, MaxTurnLife: c.MaxTurnLife, ParkAfter: c.ParkAfter,
+		CacheBytes: c.CacheBytes, SecretKeys: c.SecretKeys, SweepEvery: c.SweepEvery, StoreUse: c.StoreUse,
+		Tracer: c.Tracer, Logger: c.Logger, Registry: c.Registry,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/toolbox"
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
@@ -74,7 +75,7 @@ func TestFoldersOfEveryGenerationRunUnchanged(t *testing.T) {
 func TestFoldersOfEveryGenerationHaveNoErrors(t *testing.T) {
 	t.Parallel()
 	root, turns := unpackGenerations(t)
-	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: oneturn.InspectPython("")})
+	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: toolbox.InspectPython("")})
 	require.NoError(t, err)
 	for _, d := range set.Diagnostics() {
 		require.NotEqual(t, bindings.SeverityError, d.Severity, d.String())

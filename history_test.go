@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -73,12 +73,12 @@ func (a *archive) others(count int) {
 func (a *archive) history(from uint64) (seqs []uint64, pages int) {
 	a.Helper()
 	for {
-		body, err := json.Marshal(oneturn.HistoryRequest{Chat: "chat", From: from})
+		body, err := json.Marshal(api.HistoryRequest{Chat: "chat", From: from})
 		require.NoError(a, err)
-		m, err := a.nc.Request(a.space.API("app", oneturn.VerbHistory), body, 10*time.Second)
+		m, err := a.nc.Request(a.space.API("app", api.VerbHistory), body, 10*time.Second)
 		require.NoError(a, err)
 		require.Empty(a, m.Header.Get("Nats-Service-Error"))
-		var page oneturn.Page
+		var page api.Page
 		require.NoError(a, json.Unmarshal(m.Data, &page))
 		for _, r := range page.Records {
 			seqs = append(seqs, r.Sequence)

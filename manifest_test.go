@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 )
@@ -185,7 +186,7 @@ func TestTurnsUnderAReusedKeyAreFoundByTheKey(t *testing.T) {
 		publish(t, c, one)
 	}
 	requireDrained(t, s)
-	page := func(more string) (page oneturn.Page) {
+	page := func(more string) (page api.Page) {
 		m, err := nc.Request("oneturn.api.app.turn", []byte(`{"chat_id":"chat 1","run_id":"r","turn":"`+key+`"`+more+`}`), 5*time.Second)
 		require.NoError(t, err)
 		require.Empty(t, m.Header.Get("Nats-Service-Error"))
@@ -194,9 +195,9 @@ func TestTurnsUnderAReusedKeyAreFoundByTheKey(t *testing.T) {
 	}
 	all := page("").Records
 	require.Len(t, all, 6)
-	require.True(t, slices.IsSortedFunc(all, func(a, b oneturn.PageRecord) int { return cmp.Compare(a.Sequence, b.Sequence) }))
+	require.True(t, slices.IsSortedFunc(all, func(a, b api.Record) int { return cmp.Compare(a.Sequence, b.Sequence) }))
 	require.Len(t, page(`,"from":`+strconv.FormatUint(all[2].Sequence, 10)).Records, 4)
-	other := slices.IndexFunc(all, func(r oneturn.PageRecord) bool { return r.Fingerprint != all[0].Fingerprint })
+	other := slices.IndexFunc(all, func(r api.Record) bool { return r.Fingerprint != all[0].Fingerprint })
 	require.Len(t, page(`,"fingerprint":"`+all[other].Fingerprint+`"`).Records, 4, "the first one and the one with this data")
 }
 
@@ -215,7 +216,7 @@ func TestKeyThatWasReusedTooOftenAsksForTheData(t *testing.T) {
 		publish(t, c, turn("t", map[string]any{"name": strconv.Itoa(i)}))
 	}
 	requireDrained(t, s)
-	var page oneturn.Page
+	var page api.Page
 	require.NoError(t, json.Unmarshal(request("").Data, &page))
 	require.NotZero(t, page.Next, "32 times other data")
 	publish(t, c, turn("t", map[string]any{"name": "one more"}))

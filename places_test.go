@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/tool"
 )
@@ -153,11 +154,11 @@ func TestQuestionsOfARetiredWorkflowHoldUpNobodyElse(t *testing.T) {
 func open(t *testing.T, c *oneturn.Client) (n int) {
 	t.Helper()
 	for from := uint64(0); ; {
-		page, err := c.Waits(t.Context(), oneturn.WaitsRequest{App: "acme", Chat: "chat", From: from})
+		page, err := c.Questions(t.Context(), "acme", api.QuestionsRequest{Chat: "chat", From: from})
 		if err != nil {
 			return -1 // no worker answers now
 		}
-		n += len(page.Waits)
+		n += len(page.Questions)
 		if from = page.Next; from == 0 {
 			return n
 		}

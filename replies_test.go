@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 )
 
 // lockedBuffer is a log that several goroutines write to.
@@ -34,7 +35,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-var verbs = []string{oneturn.VerbTurn, oneturn.VerbHistory, oneturn.VerbWaits, oneturn.VerbAnswer}
+var verbs = []string{api.VerbTurn, api.VerbHistory, api.VerbQuestions, api.VerbAnswer}
 
 // asked publishes a request of each verb for each reply subject. What is sent there arrives in
 // the channel; that of the refused ones would have by the time that it returns.

@@ -3,7 +3,6 @@ package oneturn
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/oneturn/oneturn/internal/guards"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
+	"github.com/oneturn/oneturn/internal/worker"
 )
 
 // Effect says what may happen to a tool whose worker died: whether it may be entered again.
@@ -26,13 +26,7 @@ const (
 )
 
 // Tool is a Go function that workers can run. Make it with [NewTool].
-type Tool struct {
-	name     string
-	tool     tools.Invoker
-	types    bindings.Registered   // schemas of its types
-	declared *bindings.Declaration // nil for a tool that a oneturn.yaml binds by name
-	err      error
-}
+type Tool struct{ tool worker.Tool }
 
 // ToolOption says something about a tool.
 type ToolOption func(*Tool)
@@ -46,25 +40,25 @@ type ToolOption func(*Tool)
 // With [For] the tool is bound right away; without it a oneturn.yaml binds it by name
 // (`kind: go`). Mistakes are reported by [NewWorker].
 func NewTool[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error), options ...ToolOption) Tool {
-	t := Tool{name: name, tool: tools.Func(fn)}
+	t := Tool{tool: worker.Tool{Name: name, Invoker: tools.Func(fn)}}
 	input, err := tools.SchemaOf[In]()
-	t.types.Input = input
+	t.tool.Types.Input = input
 	if output, err := tools.SchemaOf[Out](); err == nil { // what only describes may be missing
-		t.types.Output = output
+		t.tool.Types.Output = output
 	}
 	for _, option := range options {
 		option(&t)
 	}
-	if t.declared == nil {
+	if t.tool.Declared == nil {
 		return t
 	}
-	t.declared.Tool = name
-	t.declared.Output = t.types.Output
-	if t.declared.Schema == nil {
+	t.tool.Declared.Tool = name
+	t.tool.Declared.Output = t.tool.Types.Output
+	if t.tool.Declared.Schema == nil {
 		if err != nil {
-			t.err = fmt.Errorf("tool %s: no JSON Schema for its input type: %w", name, err)
+			t.tool.Err = fmt.Errorf("tool %s: no JSON Schema for its input type: %w", name, err)
 		}
-		t.declared.Schema = input
+		t.tool.Declared.Schema = input
 	}
 	return t
 }
@@ -128,40 +122,8 @@ func WithGuards(list ...guards.Guard) ToolOption {
 }
 
 func (t *Tool) declaration() *bindings.Declaration {
-	if t.declared == nil {
-		t.declared = &bindings.Declaration{}
+	if t.tool.Declared == nil {
+		t.tool.Declared = &bindings.Declaration{}
 	}
-	return t.declared
-}
-
-// checkTools reports Go tools that can never run: registered, but bound to nothing.
-func checkTools(registered []Tool, set *bindings.Set) error {
-	bound := map[string]bool{}
-	named := append(set.Bindings(), set.Shared()...)
-	for _, workflow := range set.Workflows() {
-		named = append(named, set.Tools(workflow)...)
-	}
-	for _, b := range named {
-		if b.Kind == bindings.KindGo {
-			bound[b.Tool] = true
-		}
-	}
-	var errs []error
-	for _, t := range registered {
-		d := t.declared
-		switch {
-		case bound[t.name]:
-		case d == nil:
-			errs = append(errs, fmt.Errorf("tool %q is bound to nothing: add oneturn.For(workflow, agent, model), or a oneturn.yaml in Workflows with a tool of this name and `kind: go`", t.name))
-		case d.Workflow == "":
-			errs = append(errs, fmt.Errorf("tool %q has options but no oneturn.For(workflow, agent, model): a oneturn.yaml says these things itself", t.name))
-		default:
-			for _, found := range set.Diagnostics() {
-				if found.Severity == bindings.SeverityError && found.Workflow == d.Workflow {
-					errs = append(errs, fmt.Errorf("tool %q: %s", t.name, found))
-				}
-			}
-		}
-	}
-	return errors.Join(errs...)
+	return t.tool.Declared
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 )
 
 // The server goes through all that lies between when it searches a stream for the next message of a
@@ -30,7 +31,7 @@ func TestWaitsOfATenantHaveNothingSearchedAmongThoseOfOthers(t *testing.T) {
 	requests, err := a.nc.SubscribeSync("$JS.API.STREAM.MSG.GET.ONETURN_TIMERS")
 	require.NoError(t, err)
 	require.NoError(t, a.nc.Flush())
-	ids, _ := a.waits(oneturn.WaitsRequest{App: "acme"})
+	ids, _ := a.questions("acme", api.QuestionsRequest{})
 	require.Equal(t, want, ids)
 	require.NoError(t, a.nc.Flush())
 	for {

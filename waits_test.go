@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
@@ -141,13 +142,13 @@ func (a *asker) finish(id oneturn.TurnID) {
 	require.NoError(a, err)
 }
 
-// waits reads all pages and returns the ids.
-func (a *asker) waits(q oneturn.WaitsRequest) (ids []string, pages int) {
+// questions reads all pages and returns the ids.
+func (a *asker) questions(app string, q api.QuestionsRequest) (ids []string, pages int) {
 	a.Helper()
 	for {
-		page, err := a.client.Waits(a.Context(), q)
+		page, err := a.client.Questions(a.Context(), app, q)
 		require.NoError(a, err)
-		for _, w := range page.Waits {
+		for _, w := range page.Questions {
 			ids = append(ids, w.ToolCallID)
 		}
 		pages++
@@ -174,30 +175,30 @@ func TestWaitsTellsTheOpenQuestionsOfAChat(t *testing.T) {
 	a.decide(one, "2", idempotency.Answered)
 	a.finish(three)
 
-	page, err := a.client.Waits(t.Context(), oneturn.WaitsRequest{App: "app", Chat: "chat 1"})
+	page, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "chat 1"})
 	require.NoError(t, err)
 	require.Zero(t, page.Next)
-	require.Len(t, page.Waits, 2)
-	w := page.Waits[0]
+	require.Len(t, page.Questions, 2)
+	w := page.Questions[0]
 	require.WithinDuration(t, time.Now(), w.AskedAt, time.Minute)
 	require.WithinDuration(t, time.Now().Add(time.Hour), w.ExpiresAt, time.Minute)
 	require.NotZero(t, w.Sequence)
 	require.JSONEq(t, `{"type":"object"}`, string(w.Schema))
 	require.Contains(t, string(w.Payload), `"amount":7`)
 	require.Equal(t, len(w.Payload), w.PayloadBytes)
-	require.Equal(t, oneturn.Wait{
-		Sequence: w.Sequence, State: oneturn.WaitOpen, ToolCallID: first, App: "app", Chat: "chat 1", Turn: "t1", Workflow: "Flow", Agent: "Boss",
+	require.Equal(t, api.Question{
+		Sequence: w.Sequence, State: api.Open, ToolCallID: first, App: "app", Chat: "chat 1", Turn: "t1", Workflow: "Flow", Agent: "Boss",
 		Tool: "approve", Interaction: "ui_tool", Component: "Approval", Display: "artifact", User: "ada", AskedAt: w.AskedAt, ExpiresAt: w.ExpiresAt,
 		Subject: "oneturn.in.default.tool_call_response.app.Flow.chat=201", Schema: w.Schema, Payload: w.Payload, PayloadBytes: w.PayloadBytes,
 	}, w)
-	require.Equal(t, second, page.Waits[1].ToolCallID)
-	require.Equal(t, "r", page.Waits[1].Run)
-	require.True(t, page.Waits[1].Secret)
+	require.Equal(t, second, page.Questions[1].ToolCallID)
+	require.Equal(t, "r", page.Questions[1].Run)
+	require.True(t, page.Questions[1].Secret)
 
-	all, err := a.client.Waits(t.Context(), oneturn.WaitsRequest{App: "app"})
+	all, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{})
 	require.NoError(t, err)
-	require.Len(t, all.Waits, 3)
-	require.Empty(t, all.Waits[0].Payload, "of a tenant the lists are short")
+	require.Len(t, all.Questions, 3)
+	require.Empty(t, all.Questions[0].Payload, "of a tenant the lists are short")
 }
 
 func TestWaitsOfATenantComeInPagesThatReadSixteenRecords(t *testing.T) {
@@ -213,10 +214,10 @@ func TestWaitsOfATenantComeInPagesThatReadSixteenRecords(t *testing.T) {
 		}
 		open = append(open, asked)
 	}
-	ids, pages := a.waits(oneturn.WaitsRequest{App: "app"})
+	ids, pages := a.questions("app", api.QuestionsRequest{})
 	require.Equal(t, open, ids)
 	require.Equal(t, 3, pages, "40 questions, the decided ones among them")
-	ids, _ = a.waits(oneturn.WaitsRequest{App: "nobody"})
+	ids, _ = a.questions("nobody", api.QuestionsRequest{})
 	require.Empty(t, ids)
 }
 
@@ -230,12 +231,12 @@ func TestWaitsAnswersAreBounded(t *testing.T) {
 	for n := range 12 {
 		a.ask(turnOf("c", "", fmt.Sprintf("t%d", n+1)), "1", large(60<<10))
 	}
-	page, err := a.client.Waits(t.Context(), oneturn.WaitsRequest{App: "app", Chat: "c"})
+	page, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "c"})
 	require.NoError(t, err)
-	require.Empty(t, page.Waits[0].Payload, "too long for a list")
-	require.Greater(t, page.Waits[0].PayloadBytes, 70<<10)
+	require.Empty(t, page.Questions[0].Payload, "too long for a list")
+	require.Greater(t, page.Questions[0].PayloadBytes, 70<<10)
 	require.NotZero(t, page.Next)
-	ids, pages := a.waits(oneturn.WaitsRequest{App: "app", Chat: "c"})
+	ids, pages := a.questions("app", api.QuestionsRequest{Chat: "c"})
 	require.Len(t, ids, 13)
 	require.Equal(t, 2, pages)
 }
@@ -243,47 +244,47 @@ func TestWaitsAnswersAreBounded(t *testing.T) {
 func TestWaitsTellsWhatBecameOfAQuestionThatIsNamed(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t)
-	states := map[string]oneturn.WaitState{}
+	states := map[string]api.QuestionState{}
 	for n, run := range []string{"", "r 1"} {
 		for _, how := range []idempotency.Outcome{idempotency.Open, idempotency.Answered, idempotency.Expired} {
 			id := turnOf("c", run, fmt.Sprintf("t/%s%d", how, n))
 			asked := a.ask(id, "a question")
-			states[asked] = oneturn.WaitOpen
+			states[asked] = api.Open
 			if how != idempotency.Open {
 				a.decide(id, "a question", how)
-				states[asked] = oneturn.WaitState(how)
+				states[asked] = api.QuestionState(how)
 			}
 		}
 	}
 	ended := turnOf("c", "", "ended")
-	states[a.ask(ended, "1")] = oneturn.WaitClosed
+	states[a.ask(ended, "1")] = api.Closed
 	a.finish(ended)
 	for id, want := range states {
-		found, err := a.client.Waits(t.Context(), oneturn.WaitsRequest{App: "app", Chat: "c", ToolCallID: id})
+		found, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "c", ToolCallID: id})
 		require.NoError(t, err, id)
-		require.Len(t, found.Waits, 1, id)
-		require.Equal(t, id, found.Waits[0].ToolCallID)
-		require.Equal(t, want, found.Waits[0].State, id)
+		require.Len(t, found.Questions, 1, id)
+		require.Equal(t, id, found.Questions[0].ToolCallID)
+		require.Equal(t, want, found.Questions[0].State, id)
 	}
 	for _, id := range []string{"nobody/1", "ended", "ended/2", "t/0@00000000/a question", "/"} {
-		found, err := a.client.Waits(t.Context(), oneturn.WaitsRequest{App: "app", Chat: "c", ToolCallID: id})
+		found, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "c", ToolCallID: id})
 		require.NoError(t, err, id)
-		require.Empty(t, found.Waits, id)
+		require.Empty(t, found.Questions, id)
 	}
 	for _, run := range []string{"", "r 1"} {
 		id := turnOf("c", run, "runs")
 		a.hold(id)
-		found, err := a.client.Waits(t.Context(), oneturn.WaitsRequest{App: "app", Chat: "c", ToolCallID: callID(id) + "/1"})
+		found, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "c", ToolCallID: callID(id) + "/1"})
 		require.NoError(t, err)
-		require.Equal(t, []oneturn.Wait{{
-			State: oneturn.WaitNotAsked, ToolCallID: callID(id) + "/1", App: "app", Chat: "c", Run: run, Turn: "runs", Workflow: "Flow",
+		require.Equal(t, []api.Question{{
+			State: api.NotAsked, ToolCallID: callID(id) + "/1", App: "app", Chat: "c", Run: run, Turn: "runs", Workflow: "Flow",
 			Subject: "oneturn.in.default.tool_call_response.app.Flow.c",
-		}}, found.Waits)
+		}}, found.Questions)
 		a.finish(id)
-		found, err = a.client.Waits(t.Context(), oneturn.WaitsRequest{App: "app", Chat: "c", ToolCallID: callID(id) + "/1"})
+		found, err = a.client.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "c", ToolCallID: callID(id) + "/1"})
 		require.NoError(t, err)
-		require.Empty(t, found.Waits)
+		require.Empty(t, found.Questions)
 	}
-	_, err := a.client.Waits(t.Context(), oneturn.WaitsRequest{App: "app", ToolCallID: "ended/1"})
+	_, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{ToolCallID: "ended/1"})
 	require.ErrorContains(t, err, "the chat of a question that is named")
 }

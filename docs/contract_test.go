@@ -139,7 +139,7 @@ func TestEveryMetricIsExplained(t *testing.T) {
 func TestLogMessagesThatThePageNamesAreWritten(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder
-	for _, pattern := range []string{"../*.go", "../handlers/*.go", "../embedded/*.go"} {
+	for _, pattern := range []string{"../*.go", "../internal/worker/*.go", "../handlers/*.go", "../embedded/*.go"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, file := range files {

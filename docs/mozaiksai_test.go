@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/toolbox"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
@@ -78,7 +78,7 @@ func write(t *testing.T, root, name, text string) {
 
 func load(t *testing.T, root string) *bindings.Set {
 	t.Helper()
-	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: oneturn.InspectPython("")})
+	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: toolbox.InspectPython("")})
 	require.NoError(t, err)
 	for _, d := range set.Diagnostics() {
 		require.Equal(t, bindings.SeverityInfo, d.Severity, d.String())

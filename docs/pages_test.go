@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -245,7 +245,7 @@ func TestPageOfTheRequestAPIIsDecodedByTheLibrary(t *testing.T) {
 		if !strings.Contains(b.text, `"records"`) {
 			continue
 		}
-		var page oneturn.Page
+		var page api.Page
 		d := json.NewDecoder(strings.NewReader(b.text))
 		d.DisallowUnknownFields()
 		require.NoError(t, d.Decode(&page))

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/internal/accounts"
@@ -298,7 +299,7 @@ func (s *secured) requireSecret(c *oneturn.Client) {
 	asks := note("c6", "secret", "Asker", "Note3", map[string]any{"text": "password?"})
 	_, err := c.Publish(t.Context(), asks)
 	require.NoError(t, err)
-	var v oneturn.Verdict
+	var v events.AnswerResult
 	require.Eventually(t, func() bool {
 		v, err = c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "c6", ToolCallID: "secret/1", Workflow: asks.Workflow, Value: map[string]any{"said": "swordfish"}})
 		return err == nil && v.OK()
@@ -319,8 +320,8 @@ func (s *secured) requireWaits(c *oneturn.Client, reader *nats.Conn) {
 	readers, err := oneturn.NewClient(reader, oneturn.ClientOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		open, err := readers.Waits(t.Context(), oneturn.WaitsRequest{App: "acme", Chat: "c5"})
-		return err == nil && len(open.Waits) == 3
+		open, err := readers.Questions(t.Context(), "acme", api.QuestionsRequest{Chat: "c5"})
+		return err == nil && len(open.Questions) == 3
 	}, 10*time.Second, 10*time.Millisecond)
 	require.Contains(t, s.run("repairer", "questions", "ls", "--app", "acme"), "w1/1")
 	s.run("operator", "questions", "show", "w1/1")
@@ -359,7 +360,7 @@ func kinds(t *testing.T, nc *nats.Conn, chat string) map[string]int {
 		return nil
 	}
 	require.NoError(t, err)
-	var page oneturn.Page
+	var page api.Page
 	require.NoError(t, json.Unmarshal(m.Data, &page))
 	found := map[string]int{}
 	for _, r := range page.Records {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
@@ -78,21 +79,21 @@ func follow(ctx context.Context, nc *nats.Conn, space subjects.Space, app, chat 
 }
 
 // history requests a page of a chat's events from the workers.
-func history(ctx context.Context, nc *nats.Conn, space subjects.Space, app, chat string, from uint64) (*oneturn.Page, error) {
-	body, err := json.Marshal(oneturn.HistoryRequest{Chat: chat, From: from})
+func history(ctx context.Context, nc *nats.Conn, space subjects.Space, app, chat string, from uint64) (*api.Page, error) {
+	body, err := json.Marshal(api.HistoryRequest{Chat: chat, From: from})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	m, err := nc.RequestWithContext(ctx, space.API(app, oneturn.VerbHistory), body)
+	m, err := nc.RequestWithContext(ctx, space.API(app, api.VerbHistory), body)
 	if err != nil {
 		return nil, err
 	}
 	if text := m.Header.Get("Nats-Service-Error"); text != "" {
 		return nil, errors.New(text)
 	}
-	page := &oneturn.Page{}
+	page := &api.Page{}
 	return page, json.Unmarshal(m.Data, page)
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/oneturntest"
@@ -161,7 +161,7 @@ func resumed(t *testing.T) *asked {
 
 func said(value any, code events.AnswerCode) oneturntest.Said {
 	return oneturntest.Said{
-		Question: oneturn.Wait{App: "app", Chat: "chat", Turn: "t1", ToolCallID: "t1/1"},
+		Question: api.Question{App: "app", Chat: "chat", Turn: "t1", ToolCallID: "t1/1"},
 		Act:      oneturntest.Act{Value: value}, Verdict: events.NewAnswerResult(code, "t1/1", ""),
 	}
 }

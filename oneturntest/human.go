@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -39,7 +40,7 @@ type Rule struct {
 // Act is one thing that a [Human] does about a question.
 type Act struct {
 	Value  any                       // the answer: anything that encoding/json writes
-	From   func(q oneturn.Wait) any  // makes the answer of the question, instead of Value
+	From   func(q api.Question) any  // makes the answer of the question, instead of Value
 	User   string                    // who says it, instead of the human
 	After  int                       // how many questions the human has to have read before it
 	When   func(ctx context.Context) // returns when it is time, nil: at once
@@ -48,10 +49,10 @@ type Act struct {
 
 // Said is an act that was done, and what became of it.
 type Said struct {
-	Question oneturn.Wait
+	Question api.Question
 	Act      Act
-	Verdict  oneturn.Verdict // of an answer
-	Err      error           // it could not be done: the test has ended before, or the act is wrong
+	Verdict  events.AnswerResult // of an answer
+	Err      error               // it could not be done: the test has ended before, or the act is wrong
 }
 
 // Human is a scripted person: it reads the questions that tools ask and answers them by rules,
@@ -69,7 +70,7 @@ type Human struct {
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and made anew whenever something was read or done
-	read    []oneturn.Wait
+	read    []api.Question
 	known   map[string]bool
 	said    []Said
 }
@@ -147,11 +148,11 @@ func (h *Human) run(ctx context.Context, look <-chan struct{}) {
 // look reads all open questions.
 func (h *Human) look(ctx context.Context) {
 	for from := uint64(0); ; {
-		page, err := h.client.Waits(ctx, oneturn.WaitsRequest{App: h.o.App, Chat: h.o.Chat, From: from})
+		page, err := h.client.Questions(ctx, h.o.App, api.QuestionsRequest{Chat: h.o.Chat, From: from})
 		if err != nil {
 			return // no worker answers: it is read again
 		}
-		for _, q := range page.Waits {
+		for _, q := range page.Questions {
 			if whole, err := h.whole(ctx, q); err == nil {
 				h.meet(ctx, whole)
 			}
@@ -163,28 +164,28 @@ func (h *Human) look(ctx context.Context) {
 }
 
 // whole reads a question with what it shows, which a list of all chats leaves out.
-func (h *Human) whole(ctx context.Context, q oneturn.Wait) (oneturn.Wait, error) {
+func (h *Human) whole(ctx context.Context, q api.Question) (api.Question, error) {
 	if h.o.Chat != "" || h.met(&q) {
 		return q, nil
 	}
-	page, err := h.client.Waits(ctx, oneturn.WaitsRequest{App: h.o.App, Chat: q.Chat, ToolCallID: q.ToolCallID})
-	if err != nil || len(page.Waits) == 0 {
+	page, err := h.client.Questions(ctx, h.o.App, api.QuestionsRequest{Chat: q.Chat, ToolCallID: q.ToolCallID})
+	if err != nil || len(page.Questions) == 0 {
 		return q, err
 	}
-	return page.Waits[0], nil
+	return page.Questions[0], nil
 }
 
 // met reports whether a question was read before.
-func (h *Human) met(q *oneturn.Wait) bool {
+func (h *Human) met(q *api.Question) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.known[questionOf(q)]
 }
 
-func questionOf(q *oneturn.Wait) string { return q.Chat + "\x00" + q.ToolCallID }
+func questionOf(q *api.Question) string { return q.Chat + "\x00" + q.ToolCallID }
 
 // meet begins to do what the rules say about a question, once.
-func (h *Human) meet(ctx context.Context, q oneturn.Wait) {
+func (h *Human) meet(ctx context.Context, q api.Question) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	id := questionOf(&q)
@@ -205,13 +206,13 @@ func (h *Human) wake() {
 	h.changed = make(chan struct{})
 }
 
-func (r *Rule) fits(q *oneturn.Wait) bool {
+func (r *Rule) fits(q *api.Question) bool {
 	_, ask, _ := events.ParseQuestionID(q.ToolCallID)
 	return (r.Tool == "" || r.Tool == q.Tool) && (r.Component == "" || r.Component == q.Component) && (r.Ask == "" || r.Ask == ask)
 }
 
 // act does what a rule says.
-func (h *Human) act(ctx context.Context, q oneturn.Wait, acts []Act) {
+func (h *Human) act(ctx context.Context, q api.Question, acts []Act) {
 	for _, a := range acts {
 		s := Said{Question: q, Act: a}
 		if s.Err = h.await(ctx, func() bool { return len(h.read) >= a.After }); s.Err == nil && a.When != nil {
@@ -231,7 +232,7 @@ func (h *Human) act(ctx context.Context, q oneturn.Wait, acts []Act) {
 }
 
 // say does one act, until somebody has decided on it.
-func (h *Human) say(ctx context.Context, q *oneturn.Wait, a *Act) (oneturn.Verdict, error) {
+func (h *Human) say(ctx context.Context, q *api.Question, a *Act) (events.AnswerResult, error) {
 	user := a.User
 	for _, other := range []string{h.o.User, q.User} {
 		if user == "" {
@@ -264,7 +265,7 @@ func hopeless(err error) bool {
 	return errors.As(err, &wrong) || errors.As(err, &noType) || errors.As(err, &noValue) || errors.As(err, &noForm)
 }
 
-func (h *Human) once(ctx context.Context, q *oneturn.Wait, user string, value any, cancel bool) (oneturn.Verdict, error) {
+func (h *Human) once(ctx context.Context, q *api.Question, user string, value any, cancel bool) (events.AnswerResult, error) {
 	if !cancel {
 		return h.client.Answer(ctx, oneturn.AnswerRequest{
 			App: q.App, Chat: q.Chat, Run: q.Run, ToolCallID: q.ToolCallID, UserID: user, Value: value, Workflow: q.Workflow, Subject: q.Subject,
@@ -273,16 +274,16 @@ func (h *Human) once(ctx context.Context, q *oneturn.Wait, user string, value an
 	in, _ := h.space.ParseIn(q.Subject) // a question names the pool of its turn
 	client, err := oneturn.NewClient(h.nc, oneturn.ClientOptions{Prefix: h.o.Prefix, Pool: in.Pool})
 	if err != nil {
-		return oneturn.Verdict{}, err
+		return events.AnswerResult{}, err
 	}
 	_, err = client.Cancel(ctx, &events.Cancel{
 		TurnID: oneturn.TurnID{App: q.App, Chat: q.Chat, Run: q.Run, Turn: q.Turn}, ToolCallID: q.ToolCallID, Workflow: q.Workflow, UserID: user, Reason: "a test's human cancels",
 	})
-	return oneturn.Verdict{}, err
+	return events.AnswerResult{}, err
 }
 
 // Questions returns what was read so far, in that order.
-func (h *Human) Questions() []oneturn.Wait {
+func (h *Human) Questions() []api.Question {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.read)
@@ -296,7 +297,7 @@ func (h *Human) Said() []Said {
 }
 
 // AwaitQuestions waits until n questions were read, and returns them.
-func (h *Human) AwaitQuestions(ctx context.Context, n int) ([]oneturn.Wait, error) {
+func (h *Human) AwaitQuestions(ctx context.Context, n int) ([]api.Question, error) {
 	err := h.await(ctx, func() bool { return len(h.read) >= n })
 	return h.Questions(), err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
@@ -110,7 +111,7 @@ func TestHumanAnswersByToolAndByComponent(t *testing.T) {
 	t.Parallel()
 	s := newShop(t,
 		oneturntest.Rule{Tool: "approve_order", Acts: []oneturntest.Act{{Value: approved}}},
-		oneturntest.Rule{Component: "KeyForm", Acts: []oneturntest.Act{{From: func(q oneturn.Wait) any { return "key of " + q.Turn }}}},
+		oneturntest.Rule{Component: "KeyForm", Acts: []oneturntest.Act{{From: func(q api.Question) any { return "key of " + q.Turn }}}},
 	)
 	r := s.do("t1")
 	require.Equal(t, "approved with key of t1", r.Payload)

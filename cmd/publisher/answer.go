@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
@@ -86,7 +87,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	}
 	switch {
 	case errors.Is(err, oneturn.ErrUndecided):
-		v = oneturn.Verdict{Status: oneturn.StatusPublished, Code: oneturn.VerdictPublished, Message: err.Error(), ToolCallID: q.ToolCallID}
+		v = events.AnswerResult{Status: api.StatusPublished, Code: api.CodePublished, Message: err.Error(), ToolCallID: q.ToolCallID}
 	case err != nil:
 		return denied.Because(ctx, err)
 	}
@@ -96,7 +97,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	if fix := verdictFix(&v); fix != "" {
 		fmt.Fprintln(stderr, fix)
 	}
-	switch published := v.Status == oneturn.StatusPublished; {
+	switch published := v.Status == api.StatusPublished; {
 	case !v.OK() && !published:
 		return cli.ErrReported
 	case !cfg.Wait:
@@ -121,7 +122,7 @@ func noneAnswers(ctx context.Context, err error) bool {
 }
 
 // verdictFix is what helps against a verdict, "" if its message says so.
-func verdictFix(v *oneturn.Verdict) string {
+func verdictFix(v *events.AnswerResult) string {
 	switch v.Code {
 	case events.AnswerForbidden:
 		return "name the user that the question is for with --user: turnctl questions show " + quoted(v.ToolCallID) + " prints it"
@@ -134,7 +135,7 @@ func verdictFix(v *oneturn.Verdict) string {
 
 // answer finds the question, unless its workflow is named, and answers it. It returns its turn, if
 // it has found it, as it does for one that will be waited for.
-func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q oneturn.AnswerRequest, wait bool) (v oneturn.Verdict, turn oneturn.TurnID, err error) {
+func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q oneturn.AnswerRequest, wait bool) (v events.AnswerResult, turn oneturn.TurnID, err error) {
 	early := false
 	if q.Workflow == "" || wait {
 		w, known, err := client.Question(ctx, q.App, q.Chat, q.ToolCallID)
@@ -144,7 +145,7 @@ func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q one
 		if !known {
 			return unknown(q.ToolCallID), turn, nil
 		}
-		if w.State == oneturn.WaitNotAsked {
+		if w.State == api.NotAsked {
 			notAsked(stderr, openQuestions(ctx, client, &w), q.ToolCallID)
 			early = true
 		}
@@ -156,8 +157,8 @@ func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q one
 	}
 	v, err = client.Answer(ctx, q)
 	if early && errors.Is(err, oneturn.ErrUndecided) {
-		v = oneturn.Verdict{
-			Status: oneturn.StatusPublished, Code: oneturn.VerdictPublished, ToolCallID: q.ToolCallID,
+		v = events.AnswerResult{
+			Status: api.StatusPublished, Code: api.CodePublished, ToolCallID: q.ToolCallID,
 			Message: "The turn has still not asked this question: the answer waits for it, up to two minutes from its publish, and is rejected then.",
 		}
 		return v, turn, nil
@@ -166,13 +167,13 @@ func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q one
 }
 
 // openQuestions lists the open questions of a turn, as far as the first page of its chat has them.
-func openQuestions(ctx context.Context, client *oneturn.Client, w *oneturn.Wait) (open []string) {
-	found, err := client.Waits(ctx, oneturn.WaitsRequest{App: w.App, Chat: w.Chat})
+func openQuestions(ctx context.Context, client *oneturn.Client, w *api.Question) (open []string) {
+	found, err := client.Questions(ctx, w.App, api.QuestionsRequest{Chat: w.Chat})
 	if err != nil { // the answer is sent without the hint
 		return nil
 	}
-	for i := range found.Waits {
-		if q := &found.Waits[i]; q.Turn == w.Turn && q.Run == w.Run && q.State == oneturn.WaitOpen {
+	for i := range found.Questions {
+		if q := &found.Questions[i]; q.Turn == w.Turn && q.Run == w.Run && q.State == api.Open {
 			open = append(open, q.ToolCallID)
 		}
 	}
@@ -181,7 +182,7 @@ func openQuestions(ctx context.Context, client *oneturn.Client, w *oneturn.Wait)
 
 // answerStored answers a question that only the journal can tell of, as no worker is there. A
 // worker that starts meanwhile gives the verdict.
-func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, stderr io.Writer, cfg *config.Publisher, q oneturn.AnswerRequest) (v oneturn.Verdict, turn oneturn.TurnID, err error) {
+func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, stderr io.Writer, cfg *config.Publisher, q oneturn.AnswerRequest) (v events.AnswerResult, turn oneturn.TurnID, err error) {
 	e, err := storedQuestion(ctx, nc, cfg.Prefix, &q)
 	switch {
 	case err != nil:
@@ -204,7 +205,7 @@ func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, st
 }
 
 // unknown is the verdict on an answer whose question and turn are unknown.
-func unknown(id string) oneturn.Verdict {
+func unknown(id string) events.AnswerResult {
 	return events.NewAnswerResult(events.AnswerUnknown, id, "There is no such question in this chat, and no running turn that could ask it.")
 }
 
@@ -246,7 +247,7 @@ func answerValue(args []string, stdin io.Reader) (any, error) {
 	return value, nil
 }
 
-func printVerdict(w io.Writer, format string, v *oneturn.Verdict) error {
+func printVerdict(w io.Writer, format string, v *events.AnswerResult) error {
 	var err error
 	if format == "json" {
 		e := json.NewEncoder(w)
@@ -270,7 +271,7 @@ func printVerdict(w io.Writer, format string, v *oneturn.Verdict) error {
 }
 
 // questionText says that a turn waits for a person, with the command that answers.
-func questionText(w *oneturn.Wait) string {
+func questionText(w *api.Question) string {
 	what := quoted(w.Tool)
 	if w.Component != "" && w.Component != w.Tool {
 		what += " (" + quoted(w.Component) + ")"

@@ -57,7 +57,7 @@ func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *onetur
 
 // checkAnswer validates an answer against the schema of its question, nil for none. What cannot be checked
 // here, a worker checks.
-func checkAnswer(q *oneturn.AnswerRequest, schema any) (v oneturn.Verdict, fits bool) {
+func checkAnswer(q *oneturn.AnswerRequest, schema any) (v events.AnswerResult, fits bool) {
 	if schema == nil {
 		return v, true
 	}

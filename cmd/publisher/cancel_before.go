@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -27,17 +28,17 @@ func before(ctx context.Context, nc *nats.Conn, prefix string, id oneturn.TurnID
 	}
 	ctx, stop := context.WithTimeout(ctx, beforeTime)
 	defer stop()
-	q := oneturn.TurnRequest{Chat: id.Chat, Run: id.Run, Turn: id.Turn}
+	q := api.TurnRequest{Chat: id.Chat, Run: id.Run, Turn: id.Turn}
 	for known := false; ; known = true {
 		body, err := json.Marshal(q)
 		if err != nil {
 			return ""
 		}
-		m, err := nc.RequestWithContext(ctx, space.API(id.App, oneturn.VerbTurn), body)
+		m, err := nc.RequestWithContext(ctx, space.API(id.App, api.VerbTurn), body)
 		if err != nil || m.Header.Get(micro.ErrorHeader) != "" {
 			return ""
 		}
-		var page oneturn.Page
+		var page api.Page
 		if json.Unmarshal(m.Data, &page) != nil {
 			return ""
 		}

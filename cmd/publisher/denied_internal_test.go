@@ -42,7 +42,7 @@ func TestCommandNamesTheRightThatItLacksAtOnce(t *testing.T) {
 		want []string
 	}{
 		"publish without app_id": {[]string{"publish", "-", "--inbox-prefix", "_INBOX_u"}, []string{"oneturn.in.default.structured_output_ready.default.W.c", "context.app_id"}},
-		"answer without --app":   {[]string{"answer", "c", "t/1", "1", "--inbox-prefix", "_INBOX_u"}, []string{"oneturn.api.default.waits", "--app"}},
+		"answer without --app":   {[]string{"answer", "c", "t/1", "1", "--inbox-prefix", "_INBOX_u"}, []string{"oneturn.api.default.questions", "--app"}},
 		"cancel without --app":   {[]string{"cancel", "--chat", "c", "--turn", "t", "--inbox-prefix", "_INBOX_u"}, []string{"oneturn.in.default.cancel.default", "--app"}},
 		"no --inbox-prefix":      {[]string{"answer", "c", "t/1", "1", "--app", "acme"}, []string{"_INBOX.", "--inbox-prefix"}},
 	} {

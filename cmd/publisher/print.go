@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
@@ -157,7 +158,7 @@ func (p *printer) summary() error {
 func noWorker(cfg *config.Publisher, nc *nats.Conn, id oneturn.TurnID) string {
 	subject := cfg.Prefix
 	if space, err := subjects.New(cfg.Prefix); err == nil {
-		subject = space.API(id.App, oneturn.VerbTurn)
+		subject = space.API(id.App, api.VerbTurn)
 	}
 	return fmt.Sprintf("no worker answers on %s: start one with: worker --workflows DIR --nats %s", subject, config.URL(nc.ConnectedUrlRedacted()))
 }

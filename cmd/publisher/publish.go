@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
@@ -121,7 +122,7 @@ func open(cfg *config.Publisher, noMsgID bool, stderr io.Writer) (*nats.Conn, *o
 		OnUnclaimed: func(id oneturn.TurnID) {
 			unclaimed.Do(func() { fmt.Fprintln(stderr, notClaimed(cfg, id)) })
 		},
-		OnQuestion: func(w *oneturn.Wait) { fmt.Fprintln(stderr, questionText(w)) },
+		OnQuestion: func(w *api.Question) { fmt.Fprintln(stderr, questionText(w)) },
 	})
 	if err != nil {
 		nc.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/internal/inbox"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -93,7 +93,7 @@ func notReady(m *nats.Msg) string {
 		return ""
 	}
 	for _, e := range stats.Endpoints {
-		var state oneturn.WorkerState
+		var state api.WorkerState
 		if json.Unmarshal(e.Data, &state) == nil && state.NotReady != "" {
 			return state.NotReady
 		}

@@ -86,7 +86,7 @@ func (l ledger) wait(ctx context.Context, turn string) (run, error) {
 	}
 }
 
-// tally counts events. The zero value counts those of each turn.
+// tally counts events. The zero value counts the events of each turn.
 type tally struct {
 	key func(data map[string]any) string // what counts together, "" for what does not count; nil = the turn
 

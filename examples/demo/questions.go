@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -136,13 +137,13 @@ func (d *demo) publish(ctx context.Context, t *oneturn.Turn) error {
 }
 
 // question waits until a question of the demo's chat is open.
-func (d *demo) question(ctx context.Context, id string) (oneturn.Wait, error) {
+func (d *demo) question(ctx context.Context, id string) (api.Question, error) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		found, err := d.client.Waits(ctx, oneturn.WaitsRequest{App: "demo", Chat: "demo"})
+		found, err := d.client.Questions(ctx, "demo", api.QuestionsRequest{Chat: "demo"})
 		if err == nil {
-			for _, w := range found.Waits {
+			for _, w := range found.Questions {
 				if w.ToolCallID == id {
 					return w, nil
 				}
@@ -151,13 +152,13 @@ func (d *demo) question(ctx context.Context, id string) (oneturn.Wait, error) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return oneturn.Wait{}, fmt.Errorf("question %s was not asked: %w", id, context.Cause(ctx))
+			return api.Question{}, fmt.Errorf("question %s was not asked: %w", id, context.Cause(ctx))
 		}
 	}
 }
 
 // answer publishes an answer and prints its result.
-func (d *demo) answer(ctx context.Context, w oneturn.Wait, value map[string]any) (oneturn.Verdict, error) {
+func (d *demo) answer(ctx context.Context, w api.Question, value map[string]any) (events.AnswerResult, error) {
 	v, err := d.client.Answer(ctx, oneturn.AnswerRequest{
 		App: w.App, Chat: w.Chat, ToolCallID: w.ToolCallID, Value: value, Workflow: w.Workflow, Subject: w.Subject,
 	})

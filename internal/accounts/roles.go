@@ -3,6 +3,7 @@ package accounts
 import (
 	"fmt"
 
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -26,9 +27,12 @@ func (s *setup) tenant(id string) Account {
 		}
 		return list
 	}
-	api := func(verbs ...string) (list []string) {
+	requests := func(verbs ...string) (list []string) {
 		for _, verb := range verbs {
 			list = append(list, s.Space.API(id, verb))
+			if verb == api.VerbQuestions {
+				list = append(list, s.Space.API(id, api.VerbWaits)) // clients fall back to it for one more release
+			}
 		}
 		return list
 	}
@@ -36,11 +40,11 @@ func (s *setup) tenant(id string) Account {
 	stored := s.Space.EventsPrefix() + "." + token + ".>"
 	a := Account{Name: "TENANT_" + token, About: fmt.Sprintf("Tenant %q.", id), Users: []User{
 		user("publisher", "Publishes turns, cancels and answers, and waits for the outcome.",
-			append(in(events.KindStructuredOutputReady, events.KindCancel, events.KindToolCallResponse), api("turn", "waits", "answer")...), []string{stored, s.Space.AnswerReplies(id)}),
+			append(in(events.KindStructuredOutputReady, events.KindCancel, events.KindToolCallResponse), requests(api.VerbTurn, api.VerbQuestions, api.VerbAnswer)...), []string{stored, s.Space.AnswerReplies(id)}),
 		user("answerer", "Answers questions, as any user of the tenant: for a service that knows who its users are.",
-			append(in(events.KindToolCallResponse), api("waits", "answer")...), []string{s.Space.AnswerReplies(id)}),
-		user("reader", "Shows what happens in chats.", api("turn", "history", "waits"), []string{stored, live}),
-		user("fetcher", "Fetches payloads over 256 KiB, on top of reader.", api("blob"), nil),
+			append(in(events.KindToolCallResponse), requests(api.VerbQuestions, api.VerbAnswer)...), []string{s.Space.AnswerReplies(id)}),
+		user("reader", "Shows what happens in chats.", requests(api.VerbTurn, api.VerbHistory, api.VerbQuestions), []string{stored, live}),
+		user("fetcher", "Fetches payloads over 256 KiB, on top of reader.", requests(api.VerbBlob), nil),
 	}}
 	for i := range a.Users {
 		a.Users[i].Name = token + "-" + a.Users[i].Role

@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 )
 
 // readers measures what claims have to wait while readers open chats that nobody has looked
@@ -153,21 +153,21 @@ func (r *reading) open(ctx context.Context) error {
 	return nil
 }
 
-func (r *reading) page(ctx context.Context, nc *nats.Conn, chat string, from uint64) (*oneturn.Page, error) {
-	body, err := json.Marshal(oneturn.HistoryRequest{Chat: chat, From: from})
+func (r *reading) page(ctx context.Context, nc *nats.Conn, chat string, from uint64) (*api.Page, error) {
+	body, err := json.Marshal(api.HistoryRequest{Chat: chat, From: from})
 	if err != nil {
 		return nil, fmt.Errorf("encode a request: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	m, err := nc.RequestWithContext(ctx, r.lab.ids.API(app, oneturn.VerbHistory), body)
+	m, err := nc.RequestWithContext(ctx, r.lab.ids.API(app, api.VerbHistory), body)
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)
 	}
 	if text := m.Header.Get("Nats-Service-Error"); text != "" {
 		return nil, errors.New(strconv.Quote(text))
 	}
-	page := &oneturn.Page{}
+	page := &api.Page{}
 	if err := json.Unmarshal(m.Data, page); err != nil {
 		return nil, fmt.Errorf("decode a page: %w", err)
 	}

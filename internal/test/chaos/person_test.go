@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
 )
@@ -68,7 +69,7 @@ func (r *rig) startPerson() *person {
 
 // answer says yes after a while, and again until that is decided on.
 func (p *person) answer(ctx context.Context, q *events.ToolCall, pauses time.Duration) {
-	w := oneturn.Wait{App: q.AppID, Chat: q.ChatID, Run: q.RunID, Turn: q.Turn, ToolCallID: q.ToolCallID}
+	w := api.Question{App: q.AppID, Chat: q.ChatID, Run: q.RunID, Turn: q.Turn, ToolCallID: q.ToolCallID}
 	act := oneturntest.Act{Value: "yes, " + q.Turn}
 	sleep(ctx, pauses)
 	for {

@@ -310,7 +310,7 @@ func (r *rig) judge(facts *oneturntest.Facts, accepted []oneturntest.Accepted) o
 	if r.person != nil {
 		facts.Said = r.person.take()
 	}
-	facts.Healed, facts.Within = r.healed, oneturn.DefaultToolTimeout+2*ackWait
+	facts.Healed, facts.Within = r.healed, time.Minute+2*ackWait
 	require.NotEmpty(r.T, facts.Copies)
 	if len(facts.Dead) < r.poison || r.poison == 0 && len(facts.Dead) > 0 {
 		r.Errorf("%d dead letters, want %d: %v", len(facts.Dead), r.poison, facts.Dead)

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 )
 
 // ask sends a request as an attacker writes it and returns the answer.
@@ -33,7 +33,7 @@ func TestRequestsThatMakeNoSenseAreAnsweredAndCostNothing(t *testing.T) {
 		`{"chat_id":"bystander","turn":"x","from":1e99}`, strings.Repeat("[", 500_000), `{"a":` + strings.Repeat(`{"a":`, 100_000),
 		`{"chat_id":"` + strings.Repeat("x", 900_000), `{"chat_id":"` + strings.Repeat("x", 900_000) + `","turn":"x"}`, "\xff\xfe",
 	} {
-		for _, verb := range []string{oneturn.VerbTurn, oneturn.VerbHistory} {
+		for _, verb := range []string{api.VerbTurn, api.VerbHistory} {
 			m := l.ask("oneturn.api.app."+verb, body)
 			require.Equal(t, "400", code(m), "%s %.80s", verb, body)
 			require.Less(t, len(m.Header.Get("Nats-Service-Error")), 512)
@@ -44,8 +44,8 @@ func TestRequestsThatMakeNoSenseAreAnsweredAndCostNothing(t *testing.T) {
 		`{"chat_id":"bystander","run_id":"*","turn":"x"}`, `{"chat_id":"bystander","turn":"x","from":18446744073709551615}`,
 		`{"chat_id":"` + strings.Repeat("x", 20_000) + `","turn":"x"}`, `{"chat_id":"x","turn":"x","fingerprint":"*"}`, `{"chat_id":"a\u0000b","turn":"x"}`,
 	} {
-		for _, verb := range []string{oneturn.VerbTurn, oneturn.VerbHistory} {
-			if verb == oneturn.VerbHistory && strings.Contains(body, `"bystander"`) {
+		for _, verb := range []string{api.VerbTurn, api.VerbHistory} {
+			if verb == api.VerbHistory && strings.Contains(body, `"bystander"`) {
 				continue // a chat that exists
 			}
 			m := l.ask("oneturn.api.app."+verb, body)
@@ -65,14 +65,14 @@ func TestRequestSeesItsOwnTenantOnly(t *testing.T) {
 	l := newLab(t)
 	require.True(t, l.ends(turn("c", "k")).Success)
 	for _, app := range []string{"*", "a*", "=2A=", "=2a", "==short"} {
-		for verb, body := range map[string]string{oneturn.VerbTurn: `{"chat_id":"c","turn":"k"}`, oneturn.VerbHistory: `{"chat_id":"c"}`} {
+		for verb, body := range map[string]string{api.VerbTurn: `{"chat_id":"c","turn":"k"}`, api.VerbHistory: `{"chat_id":"c"}`} {
 			require.Equal(t, "400", code(l.ask("oneturn.api."+app+"."+verb, body)), app)
 		}
 	}
 	for _, app := range []string{"other", "App", "-", "=2A"} {
 		require.JSONEq(t, `{"records":[]}`, string(l.ask("oneturn.api."+app+".history", `{"chat_id":"c"}`).Data), app)
 	}
-	var page oneturn.Page
+	var page api.Page
 	require.NoError(t, json.Unmarshal(l.ask("oneturn.api.app.history", `{"chat_id":"c"}`).Data, &page))
 	require.Len(t, page.Records, 2)
 }
@@ -117,7 +117,7 @@ func TestHistoryOfLargeRecordsComesInPagesThatTheServerTakes(t *testing.T) {
 	}
 	got, from := 0, uint64(0)
 	for range want + 1 {
-		var page oneturn.Page
+		var page api.Page
 		m := l.ask("oneturn.api.app.history", fmt.Sprintf(`{"chat_id":"c","from":%d}`, from))
 		require.NoError(t, json.Unmarshal(m.Data, &page))
 		for _, r := range page.Records {

@@ -79,9 +79,9 @@ func TestReaderOfALargeChatSlowsNobody(t *testing.T) { //nolint:tparallel // one
 	server.Provision()
 	newClientLab(t, server).fill(func(i int) string { return fmt.Sprintf("$KV.ONETURN_TURNS.e.app.c.0-turn%d.0.tool_call", i) })
 	for _, r := range [][2]string{ //nolint:paralleltest // see above
-		{"waits", `{"chat_id":"c","tool_call_id":"x@00000000/1"}`},
+		{"questions", `{"chat_id":"c","tool_call_id":"x@00000000/1"}`},
 		{"answer", `{"chat_id":"c","tool_call_id":"x@00000000/1","value":1}`},
-		{"waits", `{"chat_id":"c"}`},
+		{"questions", `{"chat_id":"c"}`},
 		{"history", `{"chat_id":"c","from":50000}`},
 	} {
 		t.Run(r[0]+r[1], func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestReaderOfATenantWithManyQuestionsSlowsNobody(t *testing.T) {
 	}
 	pre.fill(func(i int) string { return timer("app", i) })
 	l := newLabOn(t, server, oneturn.Config{Tools: []oneturn.Tool{echoTool()}})
-	stop := l.asking("waits", `{}`)
+	stop := l.asking("questions", `{}`)
 	took := l.writes(func(i int) string { return timer("beta", i) })
 	t.Logf("a write takes %s beside %d requests", took, stop())
 	require.Less(t, took, slow)

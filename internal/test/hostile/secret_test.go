@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/secrets"
@@ -134,17 +135,17 @@ func (l *lab) shift(s *oneturntest.Server, c oneturn.Config) *shift {
 }
 
 // asked waits for the question of a chat.
-func (l *lab) asked(chat, name string) oneturn.Wait {
+func (l *lab) asked(chat, name string) api.Question {
 	l.Helper()
-	var found oneturn.Wait
+	var found api.Question
 	require.Eventually(l, func() bool {
 		ctx, cancel := context.WithTimeout(l.Context(), time.Second)
 		defer cancel()
-		waits, err := l.client.Waits(ctx, oneturn.WaitsRequest{App: "app", Chat: chat})
+		waits, err := l.client.Questions(ctx, "app", api.QuestionsRequest{Chat: chat})
 		if err != nil {
 			return false
 		}
-		for _, w := range waits.Waits {
+		for _, w := range waits.Questions {
 			if strings.HasSuffix(w.ToolCallID, "/"+name) {
 				found = w
 				return true
@@ -155,7 +156,7 @@ func (l *lab) asked(chat, name string) oneturn.Wait {
 	return found
 }
 
-func (l *lab) answers(w oneturn.Wait, value any) oneturn.Verdict {
+func (l *lab) answers(w api.Question, value any) events.AnswerResult {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), 20*time.Second)
 	defer cancel()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
@@ -213,7 +214,7 @@ func TestH02WidestTurnEndsThoughItsEventsHoldMoreThanItself(t *testing.T) {
 		require.True(t, r.Success, "%d: %.200s", n, r.Content)
 		require.Equal(t, number(strconv.Itoa(n)), r.Payload)
 	}
-	var page oneturn.Page
+	var page api.Page
 	require.NoError(t, json.Unmarshal(l.ask("oneturn.api.app.history", `{"chat_id":"c"}`).Data, &page))
 	for _, r := range page.Records {
 		_, err := events.Parse(r.Event)

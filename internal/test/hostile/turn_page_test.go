@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/oneturntest"
 )
@@ -24,7 +25,7 @@ import (
 // pages reads all pages of a turn and returns the sequences of its records.
 func (l *lab) pages(key string) (sequences []uint64) {
 	l.Helper()
-	q := oneturn.TurnRequest{Chat: "c", Turn: key}
+	q := api.TurnRequest{Chat: "c", Turn: key}
 	for {
 		body, err := json.Marshal(q)
 		require.NoError(l, err)
@@ -37,7 +38,7 @@ func (l *lab) pages(key string) (sequences []uint64) {
 			continue
 		}
 		require.Empty(l, m.Header.Get(micro.ErrorHeader))
-		var page oneturn.Page
+		var page api.Page
 		require.NoError(l, json.Unmarshal(m.Data, &page))
 		for _, r := range page.Records {
 			sequences = append(sequences, r.Sequence)

@@ -1,0 +1,44 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/oneturn/oneturn/events"
+)
+
+// TurnRequest asks for the public records of one turn of the subject's tenant. The reply is a [Page].
+type TurnRequest struct {
+	Chat string `json:"chat_id"`
+	Run  string `json:"run_id,omitempty"`
+	Turn string `json:"turn"` // turn key
+	// Fingerprint of the data, in hex: of turns that ran under a reused key (on_key_reuse: run)
+	// only the one with this data is read. Empty means all of them.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	From        uint64 `json:"from,omitempty"` // journal sequence to start at, 0 = the beginning
+}
+
+// HistoryRequest asks for events of a chat of the subject's tenant. The reply is a [Page].
+type HistoryRequest struct {
+	Chat string `json:"chat_id"`
+	From uint64 `json:"from,omitempty"` // journal sequence to start at, 0 = the beginning
+}
+
+// Page is the reply to [VerbTurn] and [VerbHistory]: events in the order of their sequences.
+type Page struct {
+	Records []Record `json:"records"`
+	Next    uint64   `json:"next,omitempty"` // From of the next page, 0 when there is none now
+}
+
+// Record is one event of the journal.
+type Record struct {
+	Sequence uint64    `json:"sequence"` // the live copy has it in header Nats-Sequence
+	Time     time.Time `json:"time"`
+	Kind     string    `json:"kind"`
+	// Fingerprint of the data that the turn was claimed with; the live copy has it in header
+	// Oneturn-Fingerprint.
+	Fingerprint string          `json:"fingerprint,omitempty"`
+	Event       json.RawMessage `json:"event"` // null with a code
+	// Code is state_corrupt for the response of a turn, its end, that cannot be read; else empty.
+	Code events.Code `json:"code,omitempty"`
+}

@@ -1,0 +1,57 @@
+package oneturn
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/oneturn/oneturn/api"
+	"github.com/oneturn/oneturn/events"
+)
+
+// ErrBlob means that a fetched blob has another size or hash than its event names.
+var ErrBlob = errors.New("the blob does not match its event")
+
+// Blob fetches the JSON that b stands for in an event of a tenant, "default" if app is empty: events.BlobOf
+// finds b in a payload. Workers answer, in pieces of up to 512 KiB, so the caller needs rights on the verb
+// blob of its tenant and none on JetStream. Size and hash are checked.
+func (c *Client) Blob(ctx context.Context, app string, b events.Blob) ([]byte, error) {
+	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("fetch blob %.300q: %w", b.Blob, err) }
+	var data []byte
+	for r := (api.BlobRequest{Blob: b.Blob}); ; {
+		piece, next, err := c.blobPiece(ctx, app, r)
+		if err != nil {
+			return fail(err)
+		}
+		if data = append(data, piece...); len(data) > b.Size {
+			return fail(fmt.Errorf("%w: it is longer than %d bytes", ErrBlob, b.Size))
+		}
+		if next <= r.From {
+			break
+		}
+		r.From = next
+	}
+	if sum := sha256.Sum256(data); len(data) != b.Size || hex.EncodeToString(sum[:]) != b.SHA256 {
+		return fail(fmt.Errorf("%w: it has %d bytes of %d, or another hash", ErrBlob, len(data), b.Size))
+	}
+	return data, nil
+}
+
+// blobPiece fetches one piece, and returns where the next one begins, 0 if there is none.
+func (c *Client) blobPiece(ctx context.Context, app string, r api.BlobRequest) (data []byte, next uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	m, err := c.ask(ctx, tenant(TurnID{App: app}), api.VerbBlob, r)
+	if err != nil {
+		return nil, 0, err
+	}
+	if text := m.Header.Get(api.HeaderBlobNext); text != "" {
+		if next, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return nil, 0, fmt.Errorf("request API: header %s: %w", api.HeaderBlobNext, err)
+		}
+	}
+	return m.Data, next, nil
+}

@@ -1,0 +1,78 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/api"
+)
+
+// staleServer reads streams from a replica that has no message from a sequence on.
+type staleServer struct {
+	jetstream.JetStream
+
+	from uint64
+}
+
+func (s staleServer) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	stream, err := s.JetStream.Stream(ctx, name)
+	return staleStream{stream, s.from}, err
+}
+
+type staleStream struct {
+	jetstream.Stream
+
+	from uint64
+}
+
+func (s staleStream) GetMsg(ctx context.Context, seq uint64, opts ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
+	return s.seen(s.Stream.GetMsg(ctx, seq, opts...))
+}
+
+func (s staleStream) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	return s.seen(s.Stream.GetLastMsgForSubject(ctx, subject))
+}
+
+func (s staleStream) seen(m *jetstream.RawStreamMsg, err error) (*jetstream.RawStreamMsg, error) {
+	if err == nil && m.Sequence >= s.from {
+		return nil, jetstream.ErrMsgNotFound
+	}
+	return m, err
+}
+
+// F15: a blob is served whole, or refused, by a worker whose reads come from a node that lags.
+func TestBlobIsServedWholeThoughAReplicaLags(t *testing.T) {
+	t.Parallel()
+	_, nc, space := provisioned(t)
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	store, err := js.ObjectStore(t.Context(), space.BlobsBucket())
+	require.NoError(t, err)
+	name := "app.c.0-t.0.tool_response.0123456789abcdef"
+	text := strings.Repeat("0123456789abcdef", 90_000)
+	_, err = store.PutString(t.Context(), name, text)
+	require.NoError(t, err)
+	for _, from := range []uint64{1, 2, 5, 1000} { // nothing, one chunk, some chunks, all
+		a := &Server{js: staleServer{js, from}, space: space, most: pageBytes}
+		var got []byte
+		for next := uint64(0); ; {
+			request, err := json.Marshal(api.BlobRequest{Blob: name, From: next})
+			require.NoError(t, err)
+			answer, err := a.blob(t.Context(), "app", request)
+			require.NoError(t, err)
+			p, ok := answer.(*piece)
+			require.True(t, ok)
+			got = append(got, p.data...)
+			if next = p.next; next == 0 {
+				break
+			}
+		}
+		require.Len(t, got, len(text), "from %d on", from)
+		require.Equal(t, text, string(got))
+	}
+}

@@ -1,0 +1,177 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/oneturn/oneturn/api"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// maxReused is how many turns under one reused key one request reads.
+const maxReused = 32
+
+// turn reads a page of a turn: the whole of a short one by the names of its records, of a longer one
+// no more than the page, so that what it costs does not depend on what the turn holds.
+func (s *Server) turn(ctx context.Context, app string, body []byte) (any, error) {
+	var q api.TurnRequest
+	if err := json.Unmarshal(body, &q); err != nil || q.Chat == "" || q.Turn == "" {
+		return nil, fmt.Errorf(`%w: want {"chat_id":"…","turn":"…","run_id":"…"?}`, errBadRequest)
+	}
+	calls, err := s.callsOf(ctx, app, &q)
+	if err != nil {
+		return nil, err
+	}
+	short, names, err := s.short(ctx, app, calls)
+	if err != nil {
+		return nil, err
+	}
+	var lists []recordList
+	if short {
+		lists, err = s.readAll(ctx, calls, names)
+	} else {
+		lists, err = s.readOn(ctx, app, calls, q.From)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.merge(lists, q.From)
+}
+
+// callsOf returns the keys that a request refers to: those under a reused turn key first.
+func (s *Server) callsOf(ctx context.Context, app string, q *api.TurnRequest) ([]subjects.Key, error) {
+	key := subjects.TurnKey("", q.Chat, q.Run, q.Turn)
+	key.App = app
+	if q.Fingerprint != "" {
+		return []subjects.Key{key.Reuse(q.Run, q.Turn, q.Fingerprint), key}, nil
+	}
+	reuses, err := s.reader.Store.ListReuses(ctx, s.reader.NamesOfTurn(app), key, q.Run, q.Turn, maxReused)
+	if errors.Is(err, idempotency.ErrTooMany) {
+		return nil, fmt.Errorf("%w: the turn key was used more than %d times with different data: name the fingerprint of the data, or read the history", errBadRequest, maxReused)
+	}
+	return append(reuses, key), err
+}
+
+// short reports whether all public records of some calls fit into a page, and returns their names, call by call.
+func (s *Server) short(ctx context.Context, app string, calls []subjects.Key) (bool, [][]string, error) {
+	all, n := make([][]string, len(calls)), 0
+	for i, call := range calls {
+		filter := call.PublicRecords()
+		if s.reader.IsLarge(filter) {
+			return false, nil, nil
+		}
+		names, err := s.reader.NamesOfTurn(app)(ctx, filter)
+		n += len(names)
+		switch {
+		case errors.Is(err, idempotency.ErrTooMany), err == nil && n > pageRecords:
+			return false, nil, nil
+		case err != nil:
+			return false, nil, err
+		}
+		for _, name := range names {
+			all[i] = append(all[i], name.Name())
+		}
+	}
+	return true, all, nil
+}
+
+// recordList is what is left to read of a call.
+type recordList struct {
+	turn *idempotency.Turn // with its claim, response and cancel
+	next func() (*idempotency.Record, error)
+
+	head *idempotency.Record // read already, nil at the end
+}
+
+// advance reads the next record of this generation of the call.
+func (l *recordList) advance() (err error) {
+	for {
+		if l.head, err = l.next(); err != nil || l.head == nil || l.turn.Has(l.head) {
+			return err
+		}
+	}
+}
+
+// fingerprint belongs to the data of the call, "" if it is not known.
+func (l *recordList) fingerprint() string {
+	if l.turn.Claim == nil {
+		return ""
+	}
+	return l.turn.Claim.Meta.Fingerprint
+}
+
+// readAll reads short calls.
+func (s *Server) readAll(ctx context.Context, calls []subjects.Key, names [][]string) ([]recordList, error) {
+	lists := make([]recordList, len(calls))
+	for i, call := range calls {
+		found, err := s.reader.Store.Lasts(ctx, names[i]) // one that is gone has just expired
+		if err != nil {
+			return nil, err
+		}
+		turn := idempotency.TurnOf(call, found)
+		records := turn.Records
+		lists[i] = recordList{turn: turn, next: func() (r *idempotency.Record, err error) {
+			if len(records) > 0 {
+				r, records = &records[0], records[1:]
+			}
+			return r, nil
+		}}
+	}
+	return lists, nil
+}
+
+// readOn reads calls from a sequence on.
+func (s *Server) readOn(ctx context.Context, app string, calls []subjects.Key, from uint64) ([]recordList, error) {
+	lists := make([]recordList, len(calls))
+	for i, call := range calls {
+		turn, err := idempotency.LoadEnds(ctx, s.reader.Store, call)
+		if err != nil {
+			return nil, err
+		}
+		c, err := s.cursor(ctx, app, call.PublicRecords(), from)
+		if err != nil {
+			return nil, err
+		}
+		lists[i] = recordList{turn: turn, next: c.next}
+	}
+	return lists, nil
+}
+
+// merge fills a page with the records of calls, in the order of their sequences.
+func (s *Server) merge(lists []recordList, from uint64) (*api.Page, error) {
+	for i := range lists {
+		if err := lists[i].advance(); err != nil {
+			return nil, err
+		}
+	}
+	page := s.newPage()
+	for {
+		var first *recordList
+		for i := range lists {
+			if l := &lists[i]; l.head != nil && (first == nil || l.head.Seq < first.head.Seq) {
+				first = l
+			}
+		}
+		if first == nil {
+			return &page.Page, nil
+		}
+		if r := first.head; r.Seq >= from {
+			if page.full() {
+				page.Next = r.Seq
+				return &page.Page, nil
+			}
+			if r.Damaged() { // its fingerprint is unreadable
+				r.Meta.Fingerprint = first.fingerprint()
+			}
+			if !page.add(r) {
+				return &page.Page, nil
+			}
+		}
+		if err := first.advance(); err != nil {
+			return nil, err
+		}
+	}
+}

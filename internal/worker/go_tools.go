@@ -1,0 +1,50 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/internal/tools"
+)
+
+// Tool is a Go function that a worker can run.
+type Tool struct {
+	Name     string
+	Invoker  tools.Invoker
+	Types    bindings.Registered   // schemas of its types
+	Declared *bindings.Declaration // nil for a tool that a oneturn.yaml binds by name
+	Err      error                 // of its definition, reported by [New]
+}
+
+// checkTools reports Go tools that can never run: registered, but bound to nothing.
+func checkTools(registered []Tool, set *bindings.Set) error {
+	bound := map[string]bool{}
+	named := append(set.Bindings(), set.Shared()...)
+	for _, workflow := range set.Workflows() {
+		named = append(named, set.Tools(workflow)...)
+	}
+	for _, b := range named {
+		if b.Kind == bindings.KindGo {
+			bound[b.Tool] = true
+		}
+	}
+	var errs []error
+	for _, t := range registered {
+		d := t.Declared
+		switch {
+		case bound[t.Name]:
+		case d == nil:
+			errs = append(errs, fmt.Errorf("tool %q is bound to nothing: add oneturn.For(workflow, agent, model), or a oneturn.yaml in Workflows with a tool of this name and `kind: go`", t.Name))
+		case d.Workflow == "":
+			errs = append(errs, fmt.Errorf("tool %q has options but no oneturn.For(workflow, agent, model): a oneturn.yaml sets these options itself", t.Name))
+		default:
+			for _, found := range set.Diagnostics() {
+				if found.Severity == bindings.SeverityError && found.Workflow == d.Workflow {
+					errs = append(errs, fmt.Errorf("tool %q: %s", t.Name, found))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
