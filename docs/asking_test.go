@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/test/memhost"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/python"
-	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/tool"
 )
 
@@ -33,7 +33,7 @@ func TestPythonOfTheQuestionsPageAsks(t *testing.T) {
 	t.Parallel()
 	pool := python.NewPool(python.Options{Root: folderOf(t, "questions.md"), Size: 1})
 	defer pool.Close(context.WithoutCancel(t.Context()))
-	run := func(desk *oneturntest.Desk) (tools.Result, error) {
+	run := func(desk *memhost.Host) (tools.Result, error) {
 		desk.NewRun()
 		return pool.Tool("Press", "approve.py", "approve").Invoke(t.Context(), &tools.Call{
 			Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Workflow: "Press", Name: "approve", Attempt: 1,
@@ -41,7 +41,7 @@ func TestPythonOfTheQuestionsPageAsks(t *testing.T) {
 			Context: map[string]any{}, Host: desk,
 		})
 	}
-	var desk oneturntest.Desk
+	var desk memhost.Host
 	for range 2 {
 		_, err := run(&desk)
 		require.ErrorIs(t, err, tool.ErrParked)
@@ -55,7 +55,7 @@ func TestPythonOfTheQuestionsPageAsks(t *testing.T) {
 	require.JSONEq(t, `{"status":"success","message":"News is published."}`, string(result.Value))
 	require.Equal(t, map[string]any{"post_status": "approved"}, result.Set)
 
-	var late oneturntest.Desk
+	var late memhost.Host
 	late.Expire("1")
 	result, err = run(&late)
 	require.NoError(t, err)

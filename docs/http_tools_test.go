@@ -15,10 +15,10 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/test/memhost"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/httptool"
 	"github.com/oneturn/oneturn/internal/tools/target"
-	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // local may be called on this machine.
@@ -106,7 +106,7 @@ func TestStreamOfTheHTTPPageIsRead(t *testing.T) {
 	t.Parallel()
 	stream := fenced(t, "http-tools.md", "text")
 	require.Len(t, stream, 1)
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	result, err := endpoint(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, stream[0].text)

@@ -12,10 +12,10 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/internal/accounts"
+	"github.com/oneturn/oneturn/internal/test/memhost"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/natstool"
 	"github.com/oneturn/oneturn/internal/tools/target"
-	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/tool"
 )
 
@@ -55,7 +55,7 @@ func TestRightsOfTheServicesPageAreEnough(t *testing.T) {
 	result, err := invoke(&target.NATS{Service: "warehouse", Endpoint: "stock"}, &tools.Call{Name: "stock", Args: map[string]any{"item": "tea"}})
 	require.NoError(t, err)
 	require.Contains(t, string(result.Value), "120 of tea")
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	order := &tools.Call{Name: "place_order", Args: map[string]any{"item": "tea", "count": "50"}, IdempotencyKey: "0123456789", Host: desk}
 	desk.NewRun()
 	_, err = invoke(&target.NATS{Service: "warehouse", Endpoint: "place_order"}, order)

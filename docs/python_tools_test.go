@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/test/memhost"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/python"
 	"github.com/oneturn/oneturn/oneturntest"
@@ -18,35 +19,30 @@ import (
 
 func TestOrderReservesOnceAndAsksTwice(t *testing.T) {
 	t.Parallel()
-	pool := python.NewPool(python.Options{Root: folderOf(t, "python-tools.md"), Size: 1}) // your folder of workflows
-	defer pool.Close(context.Background())
-	desk := &oneturntest.Desk{}
-	run := func() (tools.Result, error) {
-		desk.NewRun() // questions without a name are numbered from 1 again
-		return pool.Tool("Desk", "order.py", "order").Invoke(t.Context(), &tools.Call{
-			Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Name: "order", Workflow: "Desk",
-			Args: map[string]any{"item": "tea", "count": json.Number("2")}, Host: desk,
-		})
+	host := &oneturntest.Host{}
+	run := func() (json.RawMessage, error) {
+		order := oneturntest.PythonTool{Root: folderOf(t, "python-tools.md"), Workflow: "Desk", File: "order.py", Function: "order"}
+		return oneturntest.CallPython(t.Context(), host, order, map[string]any{"item": "tea", "count": 2})
 	}
 	_, err := run()
 	require.ErrorIs(t, err, tool.ErrParked)
-	desk.Answer("confirm", map[string]any{"yes": true})
+	host.Answer("confirm", map[string]any{"yes": true})
 	_, err = run()
 	require.ErrorIs(t, err, tool.ErrParked)
-	desk.Answer("1", "Leave it at the door.")
+	host.Answer("1", "Leave it at the door.")
 	result, err := run()
 	require.NoError(t, err)
-	require.JSONEq(t, `{"held":"2 of tea","yes":true,"note":"Leave it at the door."}`, string(result.Value))
-	require.True(t, desk.Shown()[0].Dismissed)
+	require.JSONEq(t, `{"held":"2 of tea","yes":true,"note":"Leave it at the door."}`, string(result))
+	require.True(t, host.Shown()[0].Dismissed)
 }
 
-// deskCall runs a function of the page at a desk.
-func deskCall(t *testing.T, desk tools.Host, file, function string, args map[string]any) (string, error) {
+// callOfPage runs a function of the page.
+func callOfPage(t *testing.T, host tools.Host, file, function string, args map[string]any) (string, error) {
 	t.Helper()
 	pool := python.NewPool(python.Options{Root: folderOf(t, "python-tools.md"), Size: 1})
 	defer func() { require.NoError(t, pool.Close(context.WithoutCancel(t.Context()))) }()
 	result, err := pool.Tool("Desk", file, function).Invoke(t.Context(), &tools.Call{
-		Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Name: function, Workflow: "Desk", Args: args, Host: desk,
+		Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Name: function, Workflow: "Desk", Args: args, Host: host,
 	})
 	return string(result.Value), err
 }
@@ -54,29 +50,29 @@ func deskCall(t *testing.T, desk tools.Host, file, function string, args map[str
 func TestToolOfMozaiksAIThatThePageShowsAsks(t *testing.T) {
 	t.Parallel()
 	args := map[string]any{"title": "Deploy?", "chat_id": "chat", "workflow_name": "Desk"}
-	desk := &oneturntest.Desk{}
-	desk.Answer("Approval", map[string]any{"approved": true})
-	got, err := deskCall(t, desk, "approve.py", "approve", args)
+	host := &memhost.Host{}
+	host.Answer("Approval", map[string]any{"approved": true})
+	got, err := callOfPage(t, host, "approve.py", "approve", args)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"status":"success","question":"turn/1"}`, got)
 
-	desk = &oneturntest.Desk{}
-	desk.Expire("Approval")
-	got, err = deskCall(t, desk, "approve.py", "approve", args)
+	host = &memhost.Host{}
+	host.Expire("Approval")
+	got, err = callOfPage(t, host, "approve.py", "approve", args)
 	require.NoError(t, err)
 	require.Contains(t, got, "Not decided within an hour.")
 
-	got, err = deskCall(t, nil, "approve.py", "approve", args)
+	got, err = callOfPage(t, nil, "approve.py", "approve", args)
 	require.NoError(t, err)
 	require.Contains(t, got, "has no desk")
 }
 
 func TestSeveralQuestionsOfThePageAreAnsweredInAnyOrder(t *testing.T) {
 	t.Parallel()
-	desk := &oneturntest.Desk{}
-	desk.Answer("Ann", "yes")
-	desk.Answer("Bob", "no")
-	got, err := deskCall(t, desk, "several.py", "several", map[string]any{"names": []any{"Bob", "Ann"}})
+	host := &memhost.Host{}
+	host.Answer("Ann", "yes")
+	host.Answer("Bob", "no")
+	got, err := callOfPage(t, host, "several.py", "several", map[string]any{"names": []any{"Bob", "Ann"}})
 	require.NoError(t, err)
 	require.JSONEq(t, `["no","yes"]`, got)
 }

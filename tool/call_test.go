@@ -45,7 +45,7 @@ func TestOutsideAToolInfoIsZeroAndVarsAreEmpty(t *testing.T) {
 
 func TestChangedVariablesAreReadWithinTheRun(t *testing.T) {
 	t.Parallel()
-	var host oneturntest.Desk
+	var host oneturntest.Host
 	keys, err := oneturntest.CallTool(t.Context(), &host, func(ctx context.Context, _ any) ([]string, error) {
 		vars := tool.Vars(ctx)
 		if err := errors.Join(vars.Set("a", 1), vars.Set("b", "x"), vars.Set("c", true)); err != nil {
@@ -94,7 +94,7 @@ func Example() {
 		return fmt.Sprintf("order %d", number), tool.Vars(ctx).Set("last_order", number)
 	}
 
-	var host oneturntest.Desk
+	var host oneturntest.Host
 	fmt.Println(oneturntest.CallTool(context.Background(), &host, order, "tea"))
 	// Output:
 	// place tea with key of the turn
@@ -110,7 +110,7 @@ func ExampleProgress() {
 		}
 		return pages, nil
 	}
-	var host oneturntest.Desk
+	var host oneturntest.Host
 	fmt.Println(oneturntest.CallTool(context.Background(), &host, export, 4))
 	fmt.Println(len(host.Reported()), "reports")
 	// Output:

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/test/memhost"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/tool"
@@ -34,8 +35,8 @@ func review(ctx context.Context, title string) (string, error) {
 
 func TestAskPutsAllOfTheQuestionToTheHost(t *testing.T) {
 	t.Parallel()
-	var host oneturntest.Desk
-	_, err := oneturntest.CallTool(t.Context(), &host, review, "News")
+	var host memhost.Host
+	_, err := memhost.CallTool(t.Context(), &host, review, "News")
 	require.ErrorIs(t, err, tool.ErrParked)
 	schema, err := tools.SchemaOf[verdict]()
 	require.NoError(t, err)
@@ -45,7 +46,7 @@ func TestAskPutsAllOfTheQuestionToTheHost(t *testing.T) {
 	}, host.Asked()[0].Question)
 
 	host.Answer("review", verdict{Status: "approved"})
-	got, err := oneturntest.CallTool(t.Context(), &host, review, "News")
+	got, err := memhost.CallTool(t.Context(), &host, review, "News")
 	require.NoError(t, err)
 	require.Equal(t, "approved", got)
 	require.Len(t, host.Asked(), 1)
@@ -55,9 +56,9 @@ func TestAskGivesTheAnswerAsTheTypeThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	check := func(answer string, want any, ask func(ctx context.Context) (any, error)) {
 		t.Helper()
-		var host oneturntest.Desk
+		var host memhost.Host
 		host.Answer("1", json.RawMessage(answer))
-		got, err := oneturntest.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (any, error) { return ask(ctx) }, nil)
+		got, err := memhost.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (any, error) { return ask(ctx) }, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
@@ -76,9 +77,9 @@ func TestAskGivesTheAnswerAsTheTypeThatIsAskedFor(t *testing.T) {
 
 func TestAnAnswerThatOnlyTheSchemaAllowsIsAClearError(t *testing.T) {
 	t.Parallel()
-	var host oneturntest.Desk
+	var host memhost.Host
 	host.Answer("1", "a secret text")
-	_, err := oneturntest.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (int, error) {
+	_, err := memhost.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (int, error) {
 		return tool.Ask[int](ctx, tool.Question{Schema: json.RawMessage(`{}`)})
 	}, nil)
 	require.ErrorIs(t, err, events.ErrToolError)
@@ -88,10 +89,10 @@ func TestAnAnswerThatOnlyTheSchemaAllowsIsAClearError(t *testing.T) {
 
 func TestInputAsksForText(t *testing.T) {
 	t.Parallel()
-	var host oneturntest.Desk
+	var host memhost.Host
 	host.Answer("name", "Ada")
 	host.Answer("1", "sk-1")
-	got, err := oneturntest.CallTool(t.Context(), &host, func(ctx context.Context, _ any) ([]string, error) {
+	got, err := memhost.CallTool(t.Context(), &host, func(ctx context.Context, _ any) ([]string, error) {
 		name, err := tool.Input(ctx, "Your name?", tool.InputOptions{Name: "name", Timeout: time.Minute})
 		if err != nil {
 			return nil, err
@@ -115,9 +116,9 @@ func TestInputFindsTheTextInEveryFormThatFrontendsSend(t *testing.T) {
 		`"Ada"`: "Ada", `{"text":"Ada","extra":1}`: "Ada", `{"user_input":"Ada"}`: "Ada", `{"text":1,"value":"Ada"}`: "Ada",
 		`null`: "", `{}`: "", `12`: "12", `["a"]`: `["a"]`, `{"x":1}`: `{"x":1}`,
 	} {
-		var host oneturntest.Desk
+		var host memhost.Host
 		host.Answer("1", json.RawMessage(answer))
-		got, err := oneturntest.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (string, error) { return tool.Input(ctx, "?", tool.InputOptions{}) }, nil)
+		got, err := memhost.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (string, error) { return tool.Input(ctx, "?", tool.InputOptions{}) }, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, got, answer)
 	}
@@ -125,9 +126,9 @@ func TestInputFindsTheTextInEveryFormThatFrontendsSend(t *testing.T) {
 
 func TestToolMayContinueAfterExpiry(t *testing.T) {
 	t.Parallel()
-	var host oneturntest.Desk
+	var host memhost.Host
 	host.Expire("review")
-	_, err := oneturntest.CallTool(t.Context(), &host, review, "News")
+	_, err := memhost.CallTool(t.Context(), &host, review, "News")
 	require.ErrorIs(t, err, tool.ErrExpired)
 	require.Equal(t, events.CodeExpired, events.CodeOf(err))
 	require.NotErrorIs(t, err, tool.ErrParked)
@@ -135,9 +136,9 @@ func TestToolMayContinueAfterExpiry(t *testing.T) {
 
 func TestShowDismissAndProgressReachTheHost(t *testing.T) {
 	t.Parallel()
-	var host oneturntest.Desk
+	var host memhost.Host
 	for range 2 { // a run that is repeated shows nothing new
-		_, err := oneturntest.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (any, error) {
+		_, err := memhost.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (any, error) {
 			id, err := tool.Show(ctx, tool.Surface{Tool: "Report", Component: "Card", Display: "inline", Payload: verdict{Status: "half"}})
 			if err != nil {
 				return nil, err
@@ -146,7 +147,7 @@ func TestShowDismissAndProgressReachTheHost(t *testing.T) {
 		}, nil)
 		require.NoError(t, err)
 	}
-	require.Equal(t, []oneturntest.Shown{{
+	require.Equal(t, []memhost.Shown{{
 		ID: "s1", Dismissed: true,
 		Surface: tools.Surface{Tool: "Report", Component: "Card", Display: "inline", Payload: json.RawMessage(`{"status":"half"}`)},
 	}}, host.Shown())
@@ -170,7 +171,7 @@ func TestWithoutACallOrAHostTheErrorNamesTheFix(t *testing.T) {
 		invoker := tools.Func(func(ctx context.Context, _ map[string]any) (any, error) { return nil, use(ctx) })
 		_, err = invoker.Invoke(t.Context(), &tools.Call{})
 		require.ErrorIs(t, err, events.ErrToolError)
-		require.ErrorContains(t, err, op+": tool_error: whoever called this tool has no desk")
+		require.ErrorContains(t, err, op+": tool_error: no host: run the tool in a worker")
 	}
 }
 
@@ -196,8 +197,8 @@ func TestMistakesOfTheToolAreNamed(t *testing.T) {
 		},
 	}
 	for want, use := range cases {
-		var host oneturntest.Desk
-		_, err := oneturntest.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (any, error) { return nil, use(ctx) }, nil)
+		var host memhost.Host
+		_, err := memhost.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (any, error) { return nil, use(ctx) }, nil)
 		require.ErrorIs(t, err, events.ErrToolError)
 		require.ErrorContains(t, err, want)
 		require.Empty(t, host.Asked())
@@ -225,7 +226,7 @@ func ExampleAsk() {
 		return d.Status + ": " + d.Reason, nil
 	}
 
-	var host oneturntest.Desk
+	var host oneturntest.Host
 	host.Answer("Approval", map[string]any{"status": "rejected", "reason": "too long"})
 	fmt.Println(oneturntest.CallTool(context.Background(), &host, publish, "News"))
 	// Output: rejected: too long <nil>
@@ -239,7 +240,7 @@ func ExampleInput() {
 		}
 		return fmt.Sprintf("connected to %s with a key of %d characters", service, len(key)), nil
 	}
-	var host oneturntest.Desk
+	var host oneturntest.Host
 	host.Answer("1", "sk-12345")
 	fmt.Println(oneturntest.CallTool(context.Background(), &host, connect, "Stripe"))
 	// Output: connected to Stripe with a key of 8 characters <nil>

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/test/memhost"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/tool"
@@ -24,7 +25,7 @@ type receipt struct {
 
 func TestAStepThatIsDoneIsNotEnteredAgain(t *testing.T) {
 	t.Parallel()
-	var host oneturntest.Desk
+	var host memhost.Host
 	entered := 0
 	order := func(ctx context.Context, _ any) (receipt, error) {
 		got, err := tool.Step(ctx, "charge", func(context.Context) (receipt, error) {
@@ -39,12 +40,12 @@ func TestAStepThatIsDoneIsNotEnteredAgain(t *testing.T) {
 	}
 	want := receipt{ID: "r1", Extra: json.Number("1.5")} // through JSON, on the first run as well
 	for range 2 {
-		got, err := oneturntest.CallTool(t.Context(), &host, order, nil)
+		got, err := memhost.CallTool(t.Context(), &host, order, nil)
 		require.ErrorIs(t, err, tool.ErrParked)
 		require.Equal(t, want, got)
 	}
 	host.Answer("1", true)
-	got, err := oneturntest.CallTool(t.Context(), &host, order, nil)
+	got, err := memhost.CallTool(t.Context(), &host, order, nil)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Equal(t, 1, entered)
@@ -52,7 +53,7 @@ func TestAStepThatIsDoneIsNotEnteredAgain(t *testing.T) {
 
 func TestAStepThatFailsStoresNothing(t *testing.T) {
 	t.Parallel()
-	var host oneturntest.Desk
+	var host memhost.Host
 	declined := errors.New("declined")
 	entered := 0
 	order := func(ctx context.Context, _ any) (int, error) {
@@ -64,17 +65,17 @@ func TestAStepThatFailsStoresNothing(t *testing.T) {
 			return entered, nil
 		})
 	}
-	_, err := oneturntest.CallTool(t.Context(), &host, order, nil)
+	_, err := memhost.CallTool(t.Context(), &host, order, nil)
 	require.Equal(t, declined, err)
-	got, err := oneturntest.CallTool(t.Context(), &host, order, nil)
+	got, err := memhost.CallTool(t.Context(), &host, order, nil)
 	require.NoError(t, err)
 	require.Equal(t, 2, got)
 }
 
 func TestTheStoredResultOfAnotherRunCounts(t *testing.T) {
 	t.Parallel()
-	var host oneturntest.Desk
-	got, err := oneturntest.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (string, error) {
+	var host memhost.Host
+	got, err := memhost.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (string, error) {
 		return tool.Step(ctx, "charge", func(ctx context.Context) (string, error) {
 			_, err := host.StoreStep(ctx, "charge", json.RawMessage(`"theirs"`)) // a concurrent run was faster
 			return "ours", err
@@ -111,8 +112,8 @@ func TestMistakesWithStepsAreNamed(t *testing.T) {
 		},
 	}
 	for want, use := range cases {
-		var host oneturntest.Desk
-		_, err := oneturntest.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (any, error) { return nil, use(ctx) }, nil)
+		var host memhost.Host
+		_, err := memhost.CallTool(t.Context(), &host, func(ctx context.Context, _ any) (any, error) { return nil, use(ctx) }, nil)
 		require.ErrorIs(t, err, events.ErrToolError)
 		require.ErrorContains(t, err, want)
 	}
@@ -125,12 +126,12 @@ func TestMistakesWithStepsAreNamed(t *testing.T) {
 func TestErrorsOfTheHostEndTheStep(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	var host oneturntest.Desk
-	_, err := oneturntest.CallTool(ctx, &host, func(ctx context.Context, _ any) (int, error) {
+	var host memhost.Host
+	_, err := memhost.CallTool(ctx, &host, func(ctx context.Context, _ any) (int, error) {
 		return tool.Step(ctx, "s", func(context.Context) (int, error) { cancel(); return 1, nil })
 	}, nil)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = oneturntest.CallTool(ctx, &host, func(ctx context.Context, _ any) (int, error) {
+	_, err = memhost.CallTool(ctx, &host, func(ctx context.Context, _ any) (int, error) {
 		return tool.Step(ctx, "s", func(context.Context) (int, error) { panic("entered") })
 	}, nil)
 	require.ErrorIs(t, err, context.Canceled)
@@ -154,7 +155,7 @@ func ExampleStep() {
 		return fmt.Sprintf("order %d, gift wrap: %t", number, gift), nil
 	}
 
-	var host oneturntest.Desk
+	var host oneturntest.Host
 	_, err := oneturntest.CallTool(context.Background(), &host, order, "tea")
 	fmt.Println(errors.Is(err, tool.ErrParked)) // the turn is parked, and this run ends
 	host.Answer("1", true)

@@ -16,12 +16,13 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/tool"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(oneturntest.LeakChecked{M: m}, map[string]func(){"publisher": main})
+	testscript.Main(harness.LeakChecked{M: m}, map[string]func(){"publisher": main})
 }
 
 // TestScripts runs each script against a server of its own. Those whose names begin with

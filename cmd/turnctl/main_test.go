@@ -10,11 +10,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/internal/test/harness"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(oneturntest.LeakChecked{M: m}, map[string]func(){
+	testscript.Main(harness.LeakChecked{M: m}, map[string]func(){
 		"turnctl": func() {
 			os.Exit(run(context.Background(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 		},

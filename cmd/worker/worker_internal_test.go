@@ -29,12 +29,13 @@ import (
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/examples"
+	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(oneturntest.LeakChecked{M: m}, map[string]func(){"worker": main})
+	testscript.Main(harness.LeakChecked{M: m}, map[string]func(){"worker": main})
 }
 
 func TestScripts(t *testing.T) {

@@ -29,15 +29,15 @@ func press() (p approval.Press, saved, published *int) {
 func TestPostIsPublishedOnceThoughTheToolRunsAgain(t *testing.T) {
 	t.Parallel()
 	p, saved, published := press()
-	var desk oneturntest.Desk // a person who has not answered yet
+	var host oneturntest.Host // a person who has not answered yet
 	for range 3 {
-		_, err := oneturntest.CallTool(t.Context(), &desk, p.Approve, approval.Post{Title: "Spring sale"})
+		_, err := oneturntest.CallTool(t.Context(), &host, p.Approve, approval.Post{Title: "Spring sale"})
 		require.ErrorIs(t, err, tool.ErrParked)
 	}
-	require.Len(t, desk.Asked(), 1)
+	require.Len(t, host.Asked(), 1)
 
-	desk.Answer("1", approval.Decision{Status: "approved"})
-	result, err := oneturntest.CallTool(t.Context(), &desk, p.Approve, approval.Post{Title: "Spring sale"})
+	host.Answer("1", approval.Decision{Status: "approved"})
+	result, err := oneturntest.CallTool(t.Context(), &host, p.Approve, approval.Post{Title: "Spring sale"})
 	require.NoError(t, err)
 	require.Equal(t, "Spring sale is published.", result["message"])
 	require.Equal(t, []int{1, 1}, []int{*saved, *published})
@@ -45,14 +45,14 @@ func TestPostIsPublishedOnceThoughTheToolRunsAgain(t *testing.T) {
 
 func TestPostStaysADraftWithoutAYes(t *testing.T) {
 	t.Parallel()
-	for want, script := range map[string]func(*oneturntest.Desk){
-		"Not published: too loud":                              func(d *oneturntest.Desk) { d.Answer("1", approval.Decision{Status: "rejected", Comment: "too loud"}) },
-		"No decision within a day: draft 42 is not published.": func(d *oneturntest.Desk) { d.Expire("1") },
+	for want, script := range map[string]func(*oneturntest.Host){
+		"Not published: too loud":                              func(h *oneturntest.Host) { h.Answer("1", approval.Decision{Status: "rejected", Comment: "too loud"}) },
+		"No decision within a day: draft 42 is not published.": func(h *oneturntest.Host) { h.Expire("1") },
 	} {
 		p, _, published := press()
-		var desk oneturntest.Desk
-		script(&desk)
-		result, err := oneturntest.CallTool(t.Context(), &desk, p.Approve, approval.Post{Title: "Spring sale"})
+		var host oneturntest.Host
+		script(&host)
+		result, err := oneturntest.CallTool(t.Context(), &host, p.Approve, approval.Post{Title: "Spring sale"})
 		require.NoError(t, err)
 		require.Equal(t, want, result["message"])
 		require.Zero(t, *published)

@@ -6,13 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/internal/operation"
-	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/internal/test/memhost"
 )
 
 func TestStepIsReadOrStoredByItsValue(t *testing.T) {
 	t.Parallel()
 	var reader operation.Reader
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	desk.NewRun()
 	do := func(kind, body string) operation.Reply {
 		t.Helper()

@@ -11,8 +11,8 @@ import (
 // maxStepName bounds the name of a step, in bytes: it is part of a record's key.
 const maxStepName = 256
 
-// HostFrom returns the desk of the call that ctx belongs to. Op says what it is for: it begins
-// the text of the error, which is a tool_error outside a call and where the caller has no desk.
+// HostFrom returns the host of the call that ctx belongs to. Op names the operation: it begins
+// the text of the error, which is a tool_error outside a call and where the caller has no host.
 func HostFrom(ctx context.Context, op string) (Host, error) {
 	call := CallFrom(ctx)
 	switch {
@@ -24,7 +24,7 @@ func HostFrom(ctx context.Context, op string) (Host, error) {
 	case call.Host == nil:
 		return nil, &events.Error{
 			Code: events.CodeToolError, Op: op,
-			Msg: "whoever called this tool has no desk: run it in a worker, or test it with oneturntest.Desk",
+			Msg: "no host: run the tool in a worker or test it with oneturntest.Host",
 		}
 	}
 	return call.Host, nil

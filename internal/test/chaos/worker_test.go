@@ -52,7 +52,7 @@ func runWorker(ctx context.Context) error {
 	if err := consume(ctx); err != nil {
 		return err
 	}
-	return oneturntest.FindLeaks(before)
+	return harness.FindLeaks(before)
 }
 
 func consume(ctx context.Context) error {

@@ -4,8 +4,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/test/memhost"
 	"github.com/oneturn/oneturn/internal/tools"
-	"github.com/oneturn/oneturn/oneturntest"
 )
 
 var people = []test{ //nolint:gochecknoglobals // a table
@@ -18,7 +18,7 @@ var people = []test{ //nolint:gochecknoglobals // a table
 }
 
 func (s *suite) reports() {
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	call := s.call("progress", `{}`)
 	desk.NewRun()
 	call.Host = desk
@@ -51,7 +51,7 @@ func (s *suite) answer(color string) (question string, value any) {
 }
 
 // ask runs the function ask at a desk.
-func (s *suite) ask(desk *oneturntest.Desk) (tools.Result, error) {
+func (s *suite) ask(desk *memhost.Host) (tools.Result, error) {
 	s.Helper()
 	call := s.call("ask", `{}`)
 	run := desk.NewRun()
@@ -60,7 +60,7 @@ func (s *suite) ask(desk *oneturntest.Desk) (tools.Result, error) {
 }
 
 func (s *suite) asks() {
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	desk.Answer(s.answer("blue"))
 	result, err := s.ask(desk)
 	require.NoError(s, err)
@@ -69,7 +69,7 @@ func (s *suite) asks() {
 }
 
 func (s *suite) parks() {
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	_, err := s.ask(desk)
 	require.ErrorIs(s, err, tools.ErrParked)
 	require.False(s, tools.IsRetryable(err))
@@ -84,7 +84,7 @@ func (s *suite) parks() {
 }
 
 func (s *suite) expires() {
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	question, _ := s.answer("")
 	desk.Expire(question)
 	_, err := s.ask(desk)

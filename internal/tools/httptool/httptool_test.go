@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/test/memhost"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/httptool"
 	"github.com/oneturn/oneturn/internal/tools/target"
-	"github.com/oneturn/oneturn/oneturntest"
 )
 
 func TestEndpointIsToldWhichCallItWorksFor(t *testing.T) {
@@ -271,7 +271,7 @@ func TestProgressThatCannotBeReadIsPassedOver(t *testing.T) {
 	t.Parallel()
 	s := answering(t, http.StatusOK, "retry: 5\n\nevent: progress\ndata: nonsense\n\nevent: progress\r\ndata:{\"percent\":900,\"message\":\"a\\u0007b\"}\r\n\r\n"+
 		"event: progress\ndata: {}\n\nevent: other\ndata: 1\n\nevent: result\n\n", "Content-Type", "text/event-stream")
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	c := call(nil)
 	c.Host = desk
 	result, err := tool(t, s, at(s)).Invoke(t.Context(), c)

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/test/memhost"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/mcptool"
 	"github.com/oneturn/oneturn/internal/tools/target"
-	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // atDesk calls a tool in the next run of a turn.
-func atDesk(t *testing.T, tool tools.Invoker, desk *oneturntest.Desk) (string, error) {
+func atDesk(t *testing.T, tool tools.Invoker, desk *memhost.Host) (string, error) {
 	t.Helper()
 	call := newCall(t, "tool", `{}`)
 	call.Host, call.Epoch = desk, desk.NewRun()
@@ -49,14 +49,14 @@ func action(s scripted, mode string, p *mcp.ElicitParams) *target.MCP {
 func TestFormIsAnsweredDeclinedOrCancelled(t *testing.T) {
 	t.Parallel()
 	for mode, question := range map[string]string{modern: "q", legacy: "1"} {
-		for want, act := range map[string]func(*oneturntest.Desk){
-			`{"action":"accept","content":{"color":"blue"}}`: func(d *oneturntest.Desk) { d.Answer(question, map[string]any{"color": "blue"}) },
-			`{"action":"decline","content":null}`:            func(d *oneturntest.Desk) { d.Answer(question, nil) },
-			`{"action":"cancel","content":null}`:             func(d *oneturntest.Desk) { d.Expire(question) },
+		for want, act := range map[string]func(*memhost.Host){
+			`{"action":"accept","content":{"color":"blue"}}`: func(d *memhost.Host) { d.Answer(question, map[string]any{"color": "blue"}) },
+			`{"action":"decline","content":null}`:            func(d *memhost.Host) { d.Answer(question, nil) },
+			`{"action":"cancel","content":null}`:             func(d *memhost.Host) { d.Expire(question) },
 		} {
 			s := newScripted(t, mode, nil)
 			tool := opened(t, action(s, mode, form()), mcptool.Options{})
-			desk := &oneturntest.Desk{}
+			desk := &memhost.Host{}
 			act(desk)
 			got, err := atDesk(t, tool, desk)
 			require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestPageToVisitIsShownAndNeverFetched(t *testing.T) {
 			Mode: "url", Message: "Sign in", URL: "http://127.0.0.1:1/sign-in", ElicitationID: "e1",
 		}), mcptool.Options{})
 		for answer, want := range map[bool]string{true: "accept", false: "decline"} {
-			desk := &oneturntest.Desk{}
+			desk := &memhost.Host{}
 			desk.Answer(question, answer)
 			got, err := atDesk(t, tool, desk)
 			require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestCallIsFinishedByAnotherWorkerWithTheStateOfTheServer(t *testing.T) {
 		}
 		return structured(map[string]any{"state": req.Params.RequestState, "color": answer.Content["color"]})
 	})
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	run := func() (string, error) { return atDesk(t, opened(t, to, mcptool.Options{}), desk) }
 	parked := func(asked int) {
 		_, err := run()
@@ -133,7 +133,7 @@ func TestAnswerDoesNotGoToAToolThatHasChangedSinceItAsked(t *testing.T) {
 		calls++
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": form()}, RequestState: "one"}, nil
 	}
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	_, err := atDesk(t, opened(t, s.tool(anyObject, do), mcptool.Options{}), desk)
 	require.ErrorIs(t, err, tools.ErrParked)
 	desk.Answer("q", map[string]any{"color": "blue"})
@@ -159,7 +159,7 @@ func TestWhatIsNotOfferedFailsTheCall(t *testing.T) {
 		to := s.tool(anyObject, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{InputRequests: asked}, nil
 		})
-		_, err := atDesk(t, opened(t, to, mcptool.Options{}), &oneturntest.Desk{})
+		_, err := atDesk(t, opened(t, to, mcptool.Options{}), &memhost.Host{})
 		require.Equal(t, events.CodeToolError, events.CodeOf(err), "%v", err)
 		require.ErrorContains(t, err, text)
 		require.False(t, tools.IsRetryable(err))
@@ -172,7 +172,7 @@ func TestServerThatHasNoRoomIsTriedAgainLater(t *testing.T) {
 	to := s.tool(anyObject, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{}}, nil
 	})
-	_, err := atDesk(t, opened(t, to, mcptool.Options{}), &oneturntest.Desk{})
+	_, err := atDesk(t, opened(t, to, mcptool.Options{}), &memhost.Host{})
 	require.True(t, tools.IsRetryable(err), "%v", err)
 }
 
@@ -204,7 +204,7 @@ func TestCallThatWaitsForAPersonTakesNoRoom(t *testing.T) {
 
 // slowDesk answers when it is told to.
 type slowDesk struct {
-	oneturntest.Desk
+	memhost.Host
 
 	asked, answer chan struct{}
 }

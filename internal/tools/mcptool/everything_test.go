@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/test/memhost"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/mcptool"
 	"github.com/oneturn/oneturn/internal/tools/target"
-	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // reference is the program of the reference server, see make mcp-everything.
@@ -91,7 +91,7 @@ func useEverything(t *testing.T, server *target.MCPServer) {
 	require.Equal(t, 3, strings.Count(value(t, tool("get-resource-links"), `{"count":3}`), `"type":"resource_link"`))
 	require.Contains(t, value(t, tool("get-resource-reference"), `{"resourceType":"Text","resourceId":1}`), `"type":"resource"`)
 
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	call := newCall(t, "tool", `{"duration":0.3,"steps":3}`)
 	call.Host = desk
 	_, err := tool("trigger-long-running-operation").Invoke(t.Context(), call)
@@ -99,7 +99,7 @@ func useEverything(t *testing.T, server *target.MCPServer) {
 	require.Len(t, desk.Reported(), 3)
 
 	ask := tool("trigger-elicitation-request")
-	desk = &oneturntest.Desk{}
+	desk = &memhost.Host{}
 	_, err = atDesk(t, ask, desk)
 	require.ErrorIs(t, err, tools.ErrParked)
 	desk.Answer("1", map[string]any{"name": "Ada"})

@@ -14,9 +14,9 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/operation"
+	"github.com/oneturn/oneturn/internal/test/memhost"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
-	"github.com/oneturn/oneturn/oneturntest"
 )
 
 // at does an operation at the desk of a request, within the patience of the test.
@@ -53,7 +53,7 @@ func TestServiceUsesAllOfTheDesk(t *testing.T) {
 		}
 		respond(m, `"done"`)
 	})
-	desk := &oneturntest.Desk{Reenterable: true}
+	desk := &memhost.Host{Reenterable: true}
 	desk.Answer("color", "blue")
 	tool := k.tool(&target.NATS{Subject: "asks"})
 	for range 2 {
@@ -96,7 +96,7 @@ func TestQuestionsWithoutNamesAreNumberedAsTheyCome(t *testing.T) {
 		_ = sub.Unsubscribe()
 		respond(m, `null`)
 	})
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	for i, answer := range []string{"a", "b", "c"} {
 		desk.Answer(strconv.Itoa(i+1), answer)
 	}
@@ -165,7 +165,7 @@ func TestParkedQuestionEndsTheCall(t *testing.T) {
 		told <- err
 		respond(m, "", "Oneturn-Error-Code", "parked")
 	})
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	desk.NewRun()
 	call := k.call(nil)
 	call.Host = desk
@@ -182,7 +182,7 @@ func TestWhatTheDeskRefusesIsTheServicesToKnow(t *testing.T) {
 		_, err := k.at(m, "ask", `{"name":"color"}`)
 		respond(m, "", "Oneturn-Error-Code", string(events.CodeOf(err)), "Nats-Service-Error", "too late")
 	})
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	desk.Expire("color")
 	desk.NewRun()
 	call := k.call(nil)
@@ -308,7 +308,7 @@ func TestFloodOfProgressHarmsNobody(t *testing.T) {
 		_ = k.services.PublishMsg(word)
 		respond(m, `"done"`)
 	})
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	desk.NewRun()
 	call := k.call(nil)
 	call.Host = desk
@@ -320,7 +320,7 @@ func TestFloodOfProgressHarmsNobody(t *testing.T) {
 
 // weary is a desk that takes longer over a word than a service over the next.
 type weary struct {
-	oneturntest.Desk
+	memhost.Host
 
 	word func() // sends the next one
 }
@@ -378,7 +378,7 @@ func TestWhoAsksAfterTheEndIsToldSo(t *testing.T) {
 		respond(m, `1`)
 		late <- m
 	})
-	desk := &oneturntest.Desk{}
+	desk := &memhost.Host{}
 	desk.NewRun()
 	call := k.call(nil)
 	call.Host = desk
