@@ -14,6 +14,7 @@ import (
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -22,7 +23,7 @@ type archive struct {
 	*testing.T
 	nc    *nats.Conn
 	space subjects.Space
-	store *idempotency.KV
+	store *kvstore.Store
 }
 
 func newArchive(t *testing.T) *archive {
@@ -34,7 +35,7 @@ func newArchive(t *testing.T) *archive {
 	var err error
 	a.space, err = subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
-	a.store, err = idempotency.NewKV(a.nc, a.space)
+	a.store, err = kvstore.Open(a.nc, a.space)
 	require.NoError(t, err)
 	t.Cleanup(a.store.Close)
 	return a

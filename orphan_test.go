@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tool"
@@ -88,7 +89,7 @@ func (o *orphan) response(t *testing.T) *events.ToolResponse {
 
 func (o *orphan) load(t *testing.T) (*idempotency.Turn, error) {
 	t.Helper()
-	kv, err := idempotency.NewKV(o.s.Connect(), o.space)
+	kv, err := kvstore.Open(o.s.Connect(), o.space)
 	require.NoError(t, err)
 	defer kv.Close()
 	return idempotency.Load(t.Context(), kv, o.key)

@@ -21,6 +21,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tool"
@@ -340,7 +341,7 @@ func running(t *testing.T, s *oneturntest.Server, turn string) bool {
 	t.Helper()
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
-	kv, err := idempotency.NewKV(s.Connect(), space)
+	kv, err := kvstore.Open(s.Connect(), space)
 	require.NoError(t, err)
 	defer kv.Close()
 	held, err := idempotency.Load(t.Context(), kv, subjects.TurnKey("app", "chat", "", turn))

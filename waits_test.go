@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
@@ -29,7 +30,7 @@ type asker struct {
 	server  *oneturntest.Server
 	nc      *nats.Conn
 	space   subjects.Space
-	store   *idempotency.KV
+	store   *kvstore.Store
 	journal *idempotency.Journal
 	client  *oneturn.Client
 
@@ -50,7 +51,7 @@ func newAsker(t *testing.T) *asker {
 	var err error
 	a.space, err = subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
-	a.store, err = idempotency.NewKV(a.nc, a.space)
+	a.store, err = kvstore.Open(a.nc, a.space)
 	require.NoError(t, err)
 	t.Cleanup(a.store.Close)
 	a.journal = idempotency.New(a.store, "asker", idempotency.Options{})

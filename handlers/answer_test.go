@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -227,6 +228,10 @@ type gone struct{ idempotency.Store }
 
 func (gone) Last(context.Context, string) (idempotency.Record, error) {
 	return idempotency.Record{}, errors.New("no responders")
+}
+
+func (g gone) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
+	return storetest.LastOf(ctx, g.Last, keys)
 }
 
 // F28: see docs/faults.md.

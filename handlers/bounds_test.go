@@ -130,7 +130,7 @@ func TestSurfacesAndStepsOfRunsBeforeCountToo(t *testing.T) {
 				require.Equal(t, handlers.Ack, settled(t, done).Do)
 				require.Equal(t, events.CodeTooLarge, o.response().Code)
 				require.Contains(t, o.response().Content, fmt.Sprintf("%d %s", most, kind))
-				records, err := o.store.Scan(t.Context(), o.key)
+				records, err := o.store.Scan(t.Context(), o.key, nil)
 				require.NoError(t, err)
 				require.Less(t, len(records), most+20)
 			})

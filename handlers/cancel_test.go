@@ -21,7 +21,7 @@ import (
 // broken is a store whose reads panic.
 type broken struct{ idempotency.Store }
 
-func (broken) Scan(context.Context, subjects.Key) ([]idempotency.Record, error) {
+func (broken) Scan(context.Context, subjects.Key, []idempotency.Record) ([]idempotency.Record, error) {
 	panic("a fault of ours")
 }
 

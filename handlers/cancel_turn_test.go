@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -66,7 +67,7 @@ func TestCancelByAnIDOfAUsedKeyCancelsThatTurnAndNoOther(t *testing.T) {
 						first, other := k.asker(turn, run), k.asker("a", run)
 						again := k.claims(first, 9, first.key.Reuse(run, turn, "0123456789abcdef"), id)
 						callID := events.QualifiedCallID(turn, again.Turn)
-						k.Reused = func(_ context.Context, q *idempotency.QuestionRef) ([]subjects.Key, error) {
+						k.Reused = func(_ context.Context, q *kvstore.QuestionRef) ([]subjects.Key, error) {
 							if q.Run == run && q.Call == callID {
 								return []subjects.Key{again}, nil
 							}
@@ -153,7 +154,7 @@ func TestCancelOfAClaimedTurnWhoseKeyLooksLikeTheIDOfAReusedOneIsNotSearchedFor(
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	a := k.asker("job@deadbeef", "")
-	k.Reused = func(context.Context, *idempotency.QuestionRef) ([]subjects.Key, error) {
+	k.Reused = func(context.Context, *kvstore.QuestionRef) ([]subjects.Key, error) {
 		return nil, &searches.BusyError{After: time.Minute}
 	}
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.cancelByCall("", "job@deadbeef").Message).Do)

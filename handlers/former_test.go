@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -71,7 +72,7 @@ func TestNothingIsRememberedOfTheTurnsOfAnotherJournal(t *testing.T) {
 	t.Parallel()
 	k := lives(t)
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
-	k.store = idempotency.NewMemory()
+	k.store = storetest.NewMemory()
 	k.Journal = idempotency.New(k.store, "w", idempotency.Options{})
 	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(2, 1)).Do)
 	require.Equal(t, "2", fmt.Sprint(k.response().Payload))
@@ -132,8 +133,8 @@ type staleStore struct {
 	stale bool
 }
 
-func (s *staleStore) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
-	records, err := s.Store.Scan(ctx, key)
+func (s *staleStore) Scan(ctx context.Context, key subjects.Key, known []idempotency.Record) ([]idempotency.Record, error) {
+	records, err := s.Store.Scan(ctx, key, known)
 	if !s.stale {
 		return records, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/recent"
@@ -52,14 +53,14 @@ type Config struct {
 	Dead      Letters
 
 	// Askers finds the calls of a chat that have asked a question with an id, see
-	// [idempotency.Lister.Askers]. The server goes through the names of the whole chat for it: it fails
+	// [kvstore.Lister.CallsAsking]. The server goes through the names of the whole chat for it: it fails
 	// with a [searches.BusyError] when the tenant has used up what it may have searched. Nil finds
 	// none: answers to turns with a run id have to name it.
 	Askers func(ctx context.Context, appToken, chat, ask string) ([]subjects.Key, error)
 	// Reused finds the calls under a reused turn key that a tool_call_id means, see
-	// [idempotency.Lister.Reused]. It fails as Askers does. Nil finds none.
-	Reused func(ctx context.Context, q *idempotency.QuestionRef) ([]subjects.Key, error)
-	// Calls finds the claimed calls of a chat, see [idempotency.Lister.Calls]. It fails as Askers does, or with
+	// [kvstore.Lister.Reused]. It fails as Askers does. Nil finds none.
+	Reused func(ctx context.Context, q *kvstore.QuestionRef) ([]subjects.Key, error)
+	// Calls finds the claimed calls of a chat, see [kvstore.Lister.Calls]. It fails as Askers does, or with
 	// [idempotency.ErrTooMany]. Nil finds none: cancels by the tool_call_id of a turn with a run id have to name the run.
 	Calls func(ctx context.Context, appToken, chat string) ([]subjects.Key, error)
 

@@ -27,6 +27,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
@@ -48,7 +49,7 @@ type kit struct {
 	t     *testing.T
 	space subjects.Space
 	js    jetstream.JetStream
-	store *idempotency.Memory
+	store *storetest.Memory
 
 	registry *prometheus.Registry
 	times    sync.Map // when a message was stored, by its sequence: the same for each delivery
@@ -74,7 +75,7 @@ func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options))
 		{Workflow: "WF", Agent: "A", Model: "M", Tool: "t", Schema: json.RawMessage(`{"type":"object"}`), Effect: bindings.EffectIdempotent},
 	}})
 	require.NoError(t, err)
-	k := &kit{t: t, space: space, js: js, store: idempotency.NewMemory(), registry: registry}
+	k := &kit{t: t, space: space, js: js, store: storetest.NewMemory(), registry: registry}
 	variables.Journal = idempotency.New(k.store, "w", idempotency.Options{})
 	k.Handlers = handlers.New(handlers.Config{
 		RunConfig: handlers.RunConfig{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -66,7 +67,7 @@ func (h *Handlers) reused(ctx context.Context, r *events.ToolCallResponse, callI
 	if h.Reused == nil {
 		return nil, nil
 	}
-	keys, err := h.Reused(ctx, &idempotency.QuestionRef{App: subjects.Token(r.App), Chat: subjects.Token(r.Chat), Run: r.Run, Call: callID})
+	keys, err := h.Reused(ctx, &kvstore.QuestionRef{App: subjects.Token(r.App), Chat: subjects.Token(r.Chat), Run: r.Run, Call: callID})
 	if errors.Is(err, idempotency.ErrTooMany) {
 		return nil, errTooManyTurns
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -61,8 +62,8 @@ func TestAnswerThatLeadsToItsTurnHasNoChatSearched(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	searched := k.searched()
-	k.Reused = func(_ context.Context, q *idempotency.QuestionRef) ([]subjects.Key, error) {
-		require.Equal(t, idempotency.QuestionRef{App: "app", Chat: "chat", Call: q.Call}, *q)
+	k.Reused = func(_ context.Context, q *kvstore.QuestionRef) ([]subjects.Key, error) {
+		require.Equal(t, kvstore.QuestionRef{App: "app", Chat: "chat", Call: q.Call}, *q)
 		key := subjects.TurnKey("app", "chat", "", "turn").Reuse("", "turn", "0123456789abcdef")
 		if events.QualifiedCallID("turn", key.Turn) == q.Call {
 			return []subjects.Key{key}, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -173,6 +174,10 @@ func (s hiddenDelta) Last(ctx context.Context, key string) (idempotency.Record, 
 		return idempotency.Record{}, idempotency.ErrNotFound
 	}
 	return s.Store.Last(ctx, key)
+}
+
+func (s hiddenDelta) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
+	return storetest.LastOf(ctx, s.Last, keys)
 }
 
 func TestStagedChangeDoesNotCountBeforeTheResponse(t *testing.T) {

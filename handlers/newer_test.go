@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -209,7 +210,7 @@ func TestOlderDeliveryOfAnAnswerIsNotAcknowledgedWhileALaterOneRunsItsTurn(t *te
 
 // unlisted is a journal that counts how often a turn is listed and records are read.
 type unlisted struct {
-	*idempotency.Memory
+	*storetest.Memory
 
 	lists, reads *atomic.Int64
 }
@@ -220,10 +221,14 @@ func (u unlisted) Last(ctx context.Context, key string) (idempotency.Record, err
 	return u.Memory.Last(ctx, key)
 }
 
+func (u unlisted) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
+	return storetest.LastOf(ctx, u.Last, keys)
+}
+
 // Scan implements [idempotency.Store].
-func (u unlisted) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
+func (u unlisted) Scan(ctx context.Context, key subjects.Key, known []idempotency.Record) ([]idempotency.Record, error) {
 	u.lists.Add(1)
-	return u.Memory.Scan(ctx, key)
+	return u.Memory.Scan(ctx, key, known)
 }
 
 // A flood is put aside at the cost of some reads: to list the records of a turn costs the server many times as much.

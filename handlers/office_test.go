@@ -20,6 +20,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -31,7 +32,7 @@ type office struct {
 
 	t     *testing.T
 	space subjects.Space
-	store *idempotency.Memory
+	store *storetest.Memory
 	key   subjects.Key
 	vars  map[string]any // of the chat
 	blobs map[string][]byte
@@ -109,7 +110,7 @@ func inOffice(t *testing.T, effect bindings.Effect, tool toolFunc, test func(t *
 		space, err := subjects.New(subjects.DefaultPrefix)
 		require.NoError(t, err)
 		o := &office{
-			t: t, space: space, registry: registry, store: idempotency.NewMemory(), key: subjects.TurnKey("app", "chat", "", "turn"),
+			t: t, space: space, registry: registry, store: storetest.NewMemory(), key: subjects.TurnKey("app", "chat", "", "turn"),
 			vars: map[string]any{"plan": "gold"}, blobs: map[string][]byte{},
 		}
 		opened := time.Now()

@@ -15,12 +15,13 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // unreachable is a journal that does not answer while it is away.
 type unreachable struct {
-	*idempotency.Memory
+	*storetest.Memory
 
 	away atomic.Bool
 }
@@ -39,6 +40,10 @@ func (s *unreachable) Last(ctx context.Context, key string) (idempotency.Record,
 		return idempotency.Record{}, errAway
 	}
 	return s.Memory.Last(ctx, key)
+}
+
+func (s *unreachable) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
+	return storetest.LastOf(ctx, s.Last, keys)
 }
 
 // cutOff gives the office a journal that may be away, and a turn whose lease may be lost.

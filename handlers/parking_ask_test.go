@@ -20,6 +20,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -52,7 +53,7 @@ func TestToolThatWaitsInMemoryBecauseItIsUnsafeIsNamedOnce(t *testing.T) {
 
 // whileParking is a store in which something happens when the first run is about to be parked.
 type whileParking struct {
-	*idempotency.Memory
+	*storetest.Memory
 
 	begun atomic.Bool
 	do    func() // comes to Create itself

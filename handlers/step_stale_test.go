@@ -11,17 +11,22 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // stepless is a journal whose reads of a single record are those of a server that has no steps yet.
-type stepless struct{ *idempotency.Memory }
+type stepless struct{ *storetest.Memory }
 
 func (s stepless) Last(ctx context.Context, key string) (idempotency.Record, error) {
 	if strings.Contains(key, ".step.") {
 		return idempotency.Record{}, idempotency.ErrNotFound
 	}
 	return s.Memory.Last(ctx, key)
+}
+
+func (s stepless) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
+	return storetest.LastOf(ctx, s.Last, keys)
 }
 
 func TestStepOfAnEarlierRunIsNotDoneAgainForAStaleRead(t *testing.T) {

@@ -21,11 +21,11 @@ type failingStore struct {
 	err   error
 }
 
-func (s *failingStore) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
+func (s *failingStore) Scan(ctx context.Context, key subjects.Key, known []idempotency.Record) ([]idempotency.Record, error) {
 	if s.fails(key) {
 		return nil, s.err
 	}
-	return s.Store.Scan(ctx, key)
+	return s.Store.Scan(ctx, key, known)
 }
 
 func TestTurnsThatCannotBeReadKeepNoOtherFromBeingSwept(t *testing.T) {

@@ -18,8 +18,8 @@ type laggingStore struct {
 	until uint64
 }
 
-func (s *laggingStore) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
-	records, err := s.Store.Scan(ctx, key)
+func (s *laggingStore) Scan(ctx context.Context, key subjects.Key, known []idempotency.Record) ([]idempotency.Record, error) {
+	records, err := s.Store.Scan(ctx, key, known)
 	return slices.DeleteFunc(records, func(r idempotency.Record) bool { return s.until > 0 && r.Seq > s.until }), err
 }
 

@@ -19,6 +19,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -40,7 +42,7 @@ func newBroom(t *testing.T) *broom {
 	require.NoError(t, err)
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
-	store, err := idempotency.NewKV(nc, space)
+	store, err := kvstore.Open(nc, space)
 	require.NoError(t, err)
 	t.Cleanup(store.Close)
 	return &broom{t: t, nc: nc, Sweep: &handlers.Sweep{
@@ -192,9 +194,13 @@ func (c *counted) Last(ctx context.Context, key string) (idempotency.Record, err
 	return c.Store.Last(ctx, key)
 }
 
-func (c *counted) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
+func (c *counted) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
+	return storetest.LastOf(ctx, c.Last, keys)
+}
+
+func (c *counted) Scan(ctx context.Context, key subjects.Key, known []idempotency.Record) ([]idempotency.Record, error) {
 	c.reads.Add(1)
-	return c.Store.Scan(ctx, key)
+	return c.Store.Scan(ctx, key, known)
 }
 
 func TestManyOpenTurnsAreReadOnceAndNoOrphanWaitsBehindThem(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -40,7 +41,7 @@ func BenchmarkTurn(b *testing.B) {
 	h := handlers.New(handlers.Config{
 		RunConfig: handlers.RunConfig{
 			Space:    space,
-			Journal:  idempotency.New(idempotency.NewMemory(), "w", idempotency.Options{}),
+			Journal:  idempotency.New(storetest.NewMemory(), "w", idempotency.Options{}),
 			Bindings: func() *bindings.Set { return set },
 			Blobs:    smallBlobs{},
 			Metrics:  metrics,

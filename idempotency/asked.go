@@ -57,7 +57,7 @@ func waits(park *Record, question string) bool {
 func (t *Turn) State() json.RawMessage {
 	var newest *Record
 	for _, r := range t.parks {
-		if r.Meta.Verdict == parkParked && (newest == nil || r.Meta.Epoch > newest.Meta.Epoch) {
+		if r.Meta.Verdict == ParkParked && (newest == nil || r.Meta.Epoch > newest.Meta.Epoch) {
 			newest = r
 		}
 	}
@@ -71,7 +71,7 @@ func (t *Turn) State() json.RawMessage {
 // WasParked reports whether the owner of an epoch let the turn go until somebody answers.
 func (t *Turn) WasParked(epoch int) bool {
 	park := t.park(epoch)
-	return park != nil && park.Err == nil && park.Meta.Verdict == parkParked
+	return park != nil && park.Err == nil && park.Meta.Verdict == ParkParked
 }
 
 // newestPark returns how the newest epoch ended, nil while it has not.
@@ -114,7 +114,7 @@ func (t *Turn) asks() bool {
 func (t *Turn) sealed() int {
 	n := 0
 	for _, r := range t.parks {
-		if r.Meta.Verdict == parkSealed {
+		if r.Meta.Verdict == ParkSealed {
 			n++
 		}
 	}
@@ -142,7 +142,7 @@ func (t *Turn) replays(nonce string) bool {
 func (t *Turn) passed(taken *Record, nonce string) bool {
 	parked := false
 	for _, r := range t.parks {
-		parked = parked || r.Meta.Verdict == parkParked && r.Meta.Nonce == taken.Meta.Nonce && r.Seq > taken.Seq
+		parked = parked || r.Meta.Verdict == ParkParked && r.Meta.Nonce == taken.Meta.Nonce && r.Seq > taken.Seq
 	}
 	for _, q := range t.questions {
 		open := q.ask != nil && (q.taken == nil || q.taken.Meta.Nonce == nonce)

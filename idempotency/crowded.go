@@ -17,7 +17,7 @@ import (
 // LoadEnds reads of a call, from the leader, whether and how it ends: its claim, its response and a
 // cancel, nothing else.
 func LoadEnds(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
-	found, err := lasts(ctx, s, []string{key.Public(events.RecordCall), key.Public(events.RecordResponse), key.Public(events.RecordCancel)})
+	found, err := s.LastOf(ctx, []string{key.Public(events.RecordCall), key.Public(events.RecordResponse), key.Public(events.RecordCancel)})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func loadNamed(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 		}
 		records = append(records, takeover)
 	}
-	found, err := lasts(ctx, s, []string{
+	found, err := s.LastOf(ctx, []string{
 		key.Public(events.RecordCall), key.Public(events.RecordResponse), key.Public(events.RecordCancel), key.Private(events.RecordPark, strconv.Itoa(epoch)),
 	})
 	if err != nil {

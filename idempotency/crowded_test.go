@@ -11,6 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestTurnWithMoreRecordsThanOneReadReturnsCanBeEnded(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
-	s := newKV(t, nc, bucket(t, nc))
+	s := storetest.Open(t, nc, storetest.Bucket(t, nc))
 	j := newJournal(s)
 	h := owner(t, s, "idempotent")
 	var writes errgroup.Group
@@ -28,7 +29,7 @@ func TestTurnWithMoreRecordsThanOneReadReturnsCanBeEnded(t *testing.T) {
 		writes.Go(func() error { return j.Show(t.Context(), h, fmt.Sprint("s:", i), []byte(`{}`)) })
 	}
 	require.NoError(t, writes.Wait())
-	_, err := s.Scan(t.Context(), key)
+	_, err := s.Scan(t.Context(), key, nil)
 	require.ErrorIs(t, err, idempotency.ErrTooMany)
 
 	held := true

@@ -56,6 +56,6 @@
 // question that is open now, or that run parked. Other effects are entered again in any case.
 // Decisions that say interrupted are how such a turn ends.
 //
-// The package knows neither tools nor manifests. [Journal] works on a [Store]: [KV] is the
-// real one, [Memory] is for tests, and package storetest holds both to one suite.
+// The package knows neither tools nor manifests. [Journal] works on a [Store]: package
+// kvstore is the real one, package internal/test/storetest has one in memory and the suite that both pass.
 package idempotency

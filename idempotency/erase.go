@@ -2,12 +2,7 @@ package idempotency
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"strconv"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/secrets"
@@ -82,55 +77,9 @@ func Erase(ctx context.Context, s Store, key subjects.Key) (erased int, err erro
 	return erased, errors.Join(errs...)
 }
 
-// erasedForm is a record with everything but its data.
-func erasedForm(r Record) Record {
-	r.Data, r.Meta.Secret = nil, Erased
-	return r
-}
-
-// Erase implements [Store]. The bucket keeps one message a key, so what is published in a
-// record's place removes it; if somebody else was first, it is gone as well.
-func (s *KV) Erase(ctx context.Context, r Record) error {
-	gone := erasedForm(r)
-	m := &nats.Msg{Subject: s.space.JournalSubject(r.Key), Header: nats.Header{}}
-	gone.Meta.headers(func(_ int, name, value string) {
-		if value != "" {
-			m.Header[name] = []string{value}
-		}
-	})
-	m.Header.Set(nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(r.Seq, 10))
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	reply, err := s.nc.RequestMsgWithContext(ctx, m)
-	if err != nil {
-		return fmt.Errorf("journal: erase %s: %w", r.Key, err)
-	}
-	var ack struct {
-		Error *apiError `json:"error"`
-	}
-	switch err := json.Unmarshal(reply.Data, &ack); {
-	case err != nil:
-		return fmt.Errorf("journal: erase %s: %w", r.Key, err)
-	case ack.Error != nil && ack.Error.Code != errCodeWrongSequence:
-		return fmt.Errorf("journal: erase %s: server error %d: %s", r.Key, ack.Error.Code, ack.Error.Description)
-	}
-	return nil
-}
-
-// Erase implements [Store].
-func (m *Memory) Erase(ctx context.Context, r Record) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.keys[r.Key] != r.Seq || r.Seq == 0 {
-		return nil
-	}
-	gone := erasedForm(m.records[r.Seq-1])
-	m.records[r.Seq-1] = Record{Seq: r.Seq} // a deleted message: nothing reads it
-	gone.Seq = uint64(len(m.records) + 1)
-	m.records = append(m.records, gone)
-	m.keys[gone.Key] = gone.Seq
-	return nil
+// Erased returns the record with everything but its data.
+func (r *Record) Erased() Record {
+	erased := *r
+	erased.Data, erased.Meta.Secret = nil, Erased
+	return erased
 }

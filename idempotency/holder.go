@@ -16,7 +16,7 @@ func (j *Journal) Claims(ctx context.Context, keys ...subjects.Key) ([]*Record, 
 	for i, key := range keys {
 		names[i] = key.Public(events.RecordCall)
 	}
-	return lasts(ctx, j.store, names)
+	return j.store.LastOf(ctx, names)
 }
 
 // Leases returns the leases under which turns are owned, those of their newest epochs, as the leader knows
@@ -52,7 +52,7 @@ func (j *Journal) Ended(ctx context.Context, key subjects.Key) (bool, error) {
 // ofThisLife returns a record of a turn by its name, as the leader knows it; nil if there is none, or only that of a
 // former life.
 func (j *Journal) ofThisLife(ctx context.Context, key subjects.Key, name string) (*Record, error) {
-	found, err := lasts(ctx, j.store, []string{key.Public(events.RecordCall), name})
+	found, err := j.store.LastOf(ctx, []string{key.Public(events.RecordCall), name})
 	if err != nil || found[1] == nil || found[1].Former(lifeOf(found[0])) {
 		return nil, err
 	}

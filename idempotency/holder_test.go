@@ -8,14 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // unlisted is a store whose records cannot be listed.
-type unlisted struct{ *idempotency.Memory }
+type unlisted struct{ *storetest.Memory }
 
 // Scan implements [idempotency.Store].
-func (unlisted) Scan(context.Context, subjects.Key) ([]idempotency.Record, error) {
+func (unlisted) Scan(context.Context, subjects.Key, []idempotency.Record) ([]idempotency.Record, error) {
 	return nil, errors.New("nobody has to list them")
 }
 
@@ -25,7 +26,7 @@ func TestHolderAndEndOfATurnAreReadByTheirNames(t *testing.T) {
 	for name, former := range map[string]bool{"first life": false, "after a former life": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := idempotency.NewMemory()
+			store := storetest.NewMemory()
 			j := idempotency.New(unlisted{store}, "w", idempotency.Options{})
 			add := func(name, id string, epoch int, l idempotency.Lease) uint64 {
 				key := key.Public(name)

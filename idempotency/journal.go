@@ -89,7 +89,12 @@ func (j *Journal) Load(ctx context.Context, key subjects.Key) (*Turn, error) {
 // Load reads a turn from the leader of a store. Of a turn with more records than one read returns it
 // reads what is needed to end it: see [Turn.Crowded].
 func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
-	records, err := s.Scan(ctx, key)
+	return load(ctx, s, key, nil)
+}
+
+// load is Load of a turn of which records are known, see [Store].
+func load(ctx context.Context, s Store, key subjects.Key, known []Record) (*Turn, error) {
+	records, err := s.Scan(ctx, key, known)
 	if errors.Is(err, ErrTooMany) {
 		return loadNamed(ctx, s, key)
 	}
@@ -101,18 +106,10 @@ func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
 
 // loadAgain is Load of a turn of which an earlier read is known, which may be nil.
 func (j *Journal) loadAgain(ctx context.Context, key subjects.Key, earlier *Turn) (*Turn, error) {
-	store, ok := j.store.(Flights)
-	if !ok || earlier == nil || earlier.Claim == nil { // what a claim follows may be overwritten
-		return Load(ctx, j.store, key)
+	if earlier == nil || earlier.Claim == nil { // what a claim follows may be overwritten
+		return load(ctx, j.store, key, nil)
 	}
-	records, err := store.Rescan(ctx, key, earlier.Records)
-	if errors.Is(err, ErrTooMany) {
-		return loadNamed(ctx, j.store, key)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return newTurn(key, records), nil
+	return load(ctx, j.store, key, earlier.Records)
 }
 
 // create stores a record once in the life of the turn that was claimed at a sequence, 0 where that

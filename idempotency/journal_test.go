@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func ExampleJournal_Claim() {
 	ctx := context.Background()
-	journal := idempotency.New(idempotency.NewMemory(), "worker-1", idempotency.Options{})
+	journal := idempotency.New(storetest.NewMemory(), "worker-1", idempotency.Options{})
 	key := subjects.TurnKey("default", "chat-1", "", "turn-1")
 	claim := func(seq uint64) idempotency.Decision {
 		d, err := journal.Claim(ctx, idempotency.Claim{
@@ -47,7 +47,7 @@ func ExampleJournal_Claim() {
 
 func TestMemoryKeepsTheStoreContract(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(*testing.T) idempotency.Store { return idempotency.NewMemory() })
+	storetest.Run(t, func(*testing.T) idempotency.Store { return storetest.NewMemory() })
 }
 
 var key = subjects.TurnKey("app", "chat", "", "turn")
@@ -78,7 +78,7 @@ func TestRedeliveryOfAClaimedTurnFollowsTheEffect(t *testing.T) {
 		"unsafe": idempotency.Conclude, "replay": idempotency.Conclude, "": idempotency.Conclude, "no such effect": idempotency.Conclude,
 		"keyed": idempotency.Run, "idempotent": idempotency.Run, "none": idempotency.Run,
 	} {
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		first := decide(t, s, claim(effect, 1, 1))
 		require.Equal(t, idempotency.Run, first.Action)
 		d := decide(t, s, claim(effect, 1, 2))
@@ -94,7 +94,7 @@ func TestRedeliveryOfAClaimedTurnFollowsTheEffect(t *testing.T) {
 
 func TestReplayToolIsEnteredAgainOnlyWhileItWaits(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	require.Equal(t, idempotency.Run, decide(t, s, claim("replay", 1, 1)).Action)
 	put := func(k string) {
 		_, err := s.Create(t.Context(), idempotency.Record{Key: k, Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1}})
@@ -110,7 +110,7 @@ func TestReplayToolIsEnteredAgainOnlyWhileItWaits(t *testing.T) {
 
 func TestOnlyTheNewestLeaseTakesOver(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	require.Equal(t, idempotency.Run, decide(t, s, claim("idempotent", 1, 1)).Action)
 	require.Equal(t, idempotency.Leave, decide(t, s, claim("idempotent", 1, 1)).Action, "the same delivery")
 	require.Equal(t, idempotency.Duplicate, decide(t, s, claim("idempotent", 2, 9)).Action, "another publish of the turn")
@@ -121,7 +121,7 @@ func TestOnlyTheNewestLeaseTakesOver(t *testing.T) {
 // F03: see docs/faults.md.
 func TestFirstResponseIsTheOnlyOne(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	j := newJournal(s)
 	first := decide(t, s, claim("idempotent", 1, 1))
 	second := decide(t, s, claim("idempotent", 1, 2))
@@ -143,7 +143,7 @@ func TestFirstResponseIsTheOnlyOne(t *testing.T) {
 // F07: see docs/faults.md.
 func TestSameKeyWithOtherDataIsAConflictBeforeAndAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	first := decide(t, s, claim("unsafe", 1, 1))
 	other := claim("unsafe", 2, 1)
 	other.Fingerprint = "f2"
@@ -157,7 +157,7 @@ func TestSameKeyWithOtherDataIsAConflictBeforeAndAfterTheEnd(t *testing.T) {
 // claim says and never runs the tool.
 func TestRejectedTurnEndsFromItsStoredVerdict(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	rejected := claim("", 1, 1)
 	rejected.Verdict = string(events.CodeValidationFailed)
 	d := decide(t, s, rejected)
@@ -171,7 +171,7 @@ func TestRejectedTurnEndsFromItsStoredVerdict(t *testing.T) {
 
 func TestTurnEndsAfterTooManyTakeovers(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	for delivery := uint64(1); delivery <= idempotency.DefaultMaxTakeovers+1; delivery++ {
 		require.Equal(t, idempotency.Run, decide(t, s, claim("idempotent", 1, delivery)).Action)
 	}
@@ -191,7 +191,7 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 	}
 	t.Run("unclaimed", func(t *testing.T) {
 		t.Parallel()
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		d := run(t, s)
 		require.Equal(t, idempotency.Conclude, d.Action)
 		require.Equal(t, events.CodeCancelled, d.Code)
@@ -201,7 +201,7 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 	})
 	t.Run("running", func(t *testing.T) {
 		t.Parallel()
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		first := decide(t, s, claim("idempotent", 1, 1))
 		require.Equal(t, idempotency.Signalled, run(t, s).Action)
 		seen, err := newJournal(s).Cancelled(t.Context(), first.Hold)
@@ -216,7 +216,7 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 	t.Run("wish before the claim", func(t *testing.T) {
 		t.Parallel()
 		for _, effect := range []string{"idempotent", "unsafe"} {
-			s := idempotency.NewMemory()
+			s := storetest.NewMemory()
 			require.NoError(t, newJournal(s).Cancel(t.Context(), cancel, []byte(`{}`)))
 			require.Equal(t, idempotency.Run, decide(t, s, claim(effect, 1, 1)).Action)
 			require.Equal(t, idempotency.Signalled, decide(t, s, cancel).Action)
@@ -227,7 +227,7 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 	})
 	t.Run("parked", func(t *testing.T) {
 		t.Parallel()
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		require.Equal(t, idempotency.Run, decide(t, s, claim("replay", 1, 1)).Action)
 		_, err := s.Create(t.Context(), idempotency.Record{
 			Key:  key.Private("park", "1"),
@@ -241,7 +241,7 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 	})
 	t.Run("sealed by a takeover under way", func(t *testing.T) {
 		t.Parallel()
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		require.Equal(t, idempotency.Run, decide(t, s, claim("keyed", 1, 1)).Action)
 		_, err := s.Create(t.Context(), idempotency.Record{
 			Key:  key.Private("park", "1"),
@@ -255,7 +255,7 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 
 func TestParkedTurnIsNotTakenOverByItsTurnMessage(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	require.Equal(t, idempotency.Run, decide(t, s, claim("keyed", 1, 1)).Action)
 	_, err := s.Create(t.Context(), idempotency.Record{
 		Key:  key.Private("park", "1"),
@@ -267,7 +267,7 @@ func TestParkedTurnIsNotTakenOverByItsTurnMessage(t *testing.T) {
 
 // faulty is a store that stores and then fails, or fails before it stores.
 type faulty struct {
-	*idempotency.Memory
+	*storetest.Memory
 	after  int // this many creates are stored, but report an error
 	before int // then this many are not stored
 	wrong  bool
@@ -302,7 +302,7 @@ func TestWriteWithUnknownOutcomeIsSentAgainAndRecognised(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f.Memory = idempotency.NewMemory()
+				f.Memory = storetest.NewMemory()
 				unknown := 0
 				j := idempotency.New(f, "w", idempotency.Options{OnUnknownWrite: func() { unknown++ }})
 				d, err := j.Claim(t.Context(), claim("unsafe", 1, 1))
@@ -320,7 +320,7 @@ func TestWriteWithUnknownOutcomeIsSentAgainAndRecognised(t *testing.T) {
 func TestUnreachableStoreNeverDecides(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &faulty{Memory: idempotency.NewMemory(), before: 1 << 30}
+		f := &faulty{Memory: storetest.NewMemory(), before: 1 << 30}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := newJournal(f).Claim(ctx, claim("unsafe", 1, 1))
@@ -332,7 +332,7 @@ func TestUnreachableStoreNeverDecides(t *testing.T) {
 // F20: see docs/faults.md.
 func TestUnreadableClaimFailsClosed(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	_, err := s.Create(t.Context(), idempotency.Record{Key: key.Public("tool_call"), Err: errors.New("damaged")})
 	require.NoError(t, err)
 	d := decide(t, s, claim("idempotent", 1, 2))
@@ -342,7 +342,7 @@ func TestUnreadableClaimFailsClosed(t *testing.T) {
 
 func TestContextChangesAreStoredOncePerEpoch(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	j := newJournal(s)
 	d := decide(t, s, claim("idempotent", 1, 1))
 	seq, err := j.Delta(t.Context(), d.Hold, []byte(`{"set":{"x":1}}`))

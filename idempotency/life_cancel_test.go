@@ -10,6 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 )
 
 func cancelBy(seq uint64) idempotency.Claim {
@@ -63,7 +64,7 @@ func TestCancelThatCameAfterTheEndCancelsNoLaterTurnOfItsKey(t *testing.T) {
 
 // late is a store whose read of a turn is over before the turn is claimed again.
 type late struct {
-	*idempotency.Memory
+	*storetest.Memory
 
 	then func()
 }
@@ -79,7 +80,7 @@ func (s *late) Create(ctx context.Context, r idempotency.Record) (uint64, error)
 // F21: see docs/faults.md.
 func TestCancelOfAFormerLifeThatIsStoredLateIsReplacedByOneOfThisLife(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "replay")
 	asks(t, s, h, "a")
 	var next idempotency.Hold
@@ -104,7 +105,7 @@ func TestCancelThatNamesNoClaimIsOfTheTurnThatIsClaimedWithinADay(t *testing.T) 
 		t.Run(ahead.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := idempotency.NewMemory()
+				s := storetest.NewMemory()
 				require.NoError(t, newJournal(s).Cancel(t.Context(), cancelBy(5), []byte(`{}`)))
 				<-time.After(ahead)
 				h := owner(t, s, "replay")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
@@ -18,18 +19,18 @@ func lives(t *testing.T, test func(t *testing.T, s idempotency.Store, expire fun
 	t.Helper()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		test(t, s, s.Expire)
 	})
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
 		nc := oneturntest.NewServer(t).Connect()
-		space := bucket(t, nc)
+		space := storetest.Bucket(t, nc)
 		js, err := jetstream.New(nc)
 		require.NoError(t, err)
 		stream, err := js.Stream(t.Context(), space.TurnsStream())
 		require.NoError(t, err)
-		test(t, newKV(t, nc, space), func(last uint64) {
+		test(t, storetest.Open(t, nc, space), func(last uint64) {
 			require.NoError(t, stream.Purge(t.Context(), jetstream.WithPurgeSequence(last+1)))
 		})
 	})
@@ -153,7 +154,7 @@ func TestTakeoversOfAFormerLifeAreNotThisTurns(t *testing.T) {
 
 func TestRejectedTurnAfterTheRetentionGetsItsResponse(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	former(t, s, s.Expire)
 	c := claim("", 7, 1)
 	c.Verdict = string(events.CodeTooOld)
@@ -201,7 +202,7 @@ func TestCancelOfAFormerLifeCancelsNothing(t *testing.T) {
 
 func TestCancelOfATurnThatHasEndedLeavesNothingForItsNextLife(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "keyed")
 	_, err := newJournal(s).Finish(t.Context(), h, nil)
 	require.NoError(t, err)
@@ -213,7 +214,7 @@ func TestCancelOfATurnThatHasEndedLeavesNothingForItsNextLife(t *testing.T) {
 }
 
 // expiring is a store in which a record expires while it is being replaced.
-type expiring struct{ *idempotency.Memory }
+type expiring struct{ *storetest.Memory }
 
 func (s expiring) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
 	s.Expire(r.Seq)
@@ -222,7 +223,7 @@ func (s expiring) Create(ctx context.Context, r idempotency.Record) (uint64, err
 
 func TestRecordThatExpiresWhileItIsReplacedIsNotMissed(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	former(t, s, s.Expire)
 	h := second(t, s, "unsafe")
 	stored, err := newJournal(expiring{s}).Finish(t.Context(), h, []byte(`"second"`))
@@ -232,7 +233,7 @@ func TestRecordThatExpiresWhileItIsReplacedIsNotMissed(t *testing.T) {
 
 // deaf is a store whose first answers to creates are lost.
 type deaf struct {
-	*idempotency.Memory
+	*storetest.Memory
 
 	lost int
 }
@@ -248,7 +249,7 @@ func (s *deaf) Create(ctx context.Context, r idempotency.Record) (uint64, error)
 
 func TestResponseThatReplacedAFormerOneIsRecognisedWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	former(t, s, s.Expire)
 	h := second(t, s, "unsafe")
 	stored, err := newJournal(&deaf{s, 3}).Finish(t.Context(), h, []byte(`"second"`))
@@ -259,7 +260,7 @@ func TestResponseThatReplacedAFormerOneIsRecognisedWithoutAnAnswer(t *testing.T)
 // A claim that was damaged after its turn had ended has a higher sequence than the response.
 func TestDamagedClaimMakesNoFormerLifeOfAResponse(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "unsafe")
 	_, err := newJournal(s).Finish(t.Context(), h, []byte(`{"of":"the turn"}`))
 	require.NoError(t, err)

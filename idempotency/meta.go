@@ -83,12 +83,12 @@ func ParseLease(s string) (Lease, error) {
 	return Lease{Stream: parts[0], Seq: seq, Delivery: delivery}, nil
 }
 
-// metaHeaders is how many headers a Meta has.
-const metaHeaders = 12
+// MetaHeaders is how many headers a Meta has.
+const MetaHeaders = 12
 
-// headers gives each header its number, name and value; "" stands for one to leave out.
-func (m *Meta) headers(set func(i int, name, value string)) {
-	for i, h := range [metaHeaders]struct{ name, value string }{
+// Headers gives each header its number, name and value; "" stands for one to leave out.
+func (m *Meta) Headers(set func(i int, name, value string)) {
+	for i, h := range [MetaHeaders]struct{ name, value string }{
 		{HeaderOwner, m.Owner},
 		{HeaderNonce, m.Nonce},
 		{HeaderEpoch, strconv.Itoa(m.Epoch)},
@@ -106,9 +106,9 @@ func (m *Meta) headers(set func(i int, name, value string)) {
 	}
 }
 
-// parseMeta reads the headers of a record. A record without owner, nonce or epoch was not
+// ParseMeta reads the headers of a record. A record without owner, nonce or epoch was not
 // written by this package, or was damaged: it fails closed.
-func parseMeta(get func(name string) string) (Meta, error) {
+func ParseMeta(get func(name string) string) (Meta, error) {
 	m := Meta{
 		Owner: get(HeaderOwner), Nonce: get(HeaderNonce), Effect: get(HeaderEffect), Digest: get(HeaderDigest),
 		Fingerprint: get(HeaderFingerprint), Verdict: get(HeaderVerdict), Pool: get(HeaderPool),

@@ -40,14 +40,14 @@ func (j *Journal) Park(ctx context.Context, h *Hold, open []string, state json.R
 	}
 	for {
 		meta := h.meta()
-		meta.Verdict = parkParked
+		meta.Verdict = ParkParked
 		_, rival, err := j.create(ctx, Record{Key: h.Key.Private(events.RecordPark, strconv.Itoa(h.Epoch)), Meta: meta, Data: data}, h.Claim)
 		switch {
 		case err != nil:
 			return false, err
 		case rival == nil:
 			return true, nil
-		case rival.Err != nil || rival.Meta.Verdict != parkWoken: // sealed: the turn is taken over
+		case rival.Err != nil || rival.Meta.Verdict != ParkWoken: // sealed: the turn is taken over
 			return false, ErrLost
 		}
 		if decided, err := j.anyDecided(ctx, *h, open); decided || err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -98,7 +99,7 @@ func TestRunWhoseTurnIsTakenOverIsLost(t *testing.T) {
 
 func TestWokenRunDoesNotContinueAnEpochThatIsSomebodyElses(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	first := owner(t, s, "replay")
 	asks(t, s, first, "a", "b")
 	answered(t, s, says("a", "yes", 2, 1))
@@ -169,7 +170,7 @@ func TestAnswerResumesAParkedTurnThoughALostOwnerHasTakenIt(t *testing.T) {
 
 func TestStateOfAParkedTurnIsJSON(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "keyed")
 	asks(t, s, h, "a")
 	_, err := newJournal(s).Park(t.Context(), &h, []string{"a"}, []byte("{"))
@@ -220,7 +221,7 @@ func TestCancelClosesAllQuestionsAndHandsNothingOver(t *testing.T) {
 
 func TestOwnerThatParksFindsTheCancelThatWokeIt(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "keyed")
 	asks(t, s, h, "a")
 	cancel := claim("", 5, 1)
@@ -233,14 +234,14 @@ func TestOwnerThatParksFindsTheCancelThatWokeIt(t *testing.T) {
 
 func TestWhatCannotBeWokenIsNotParked(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "unsafe")
 	asks(t, s, h, "a")
 	_, err := newJournal(s).Park(t.Context(), &h, []string{"a"}, nil)
 	require.ErrorContains(t, err, "let it wait in memory")
 	require.Equal(t, idempotency.Signalled, answered(t, s, says("a", "yes", 2, 1)).Action)
 	require.Equal(t, events.CodeInterrupted, decide(t, s, claim("unsafe", 1, 2)).Code)
-	s = idempotency.NewMemory()
+	s = storetest.NewMemory()
 	h = owner(t, s, "keyed")
 	_, err = newJournal(s).Park(t.Context(), &h, nil, nil)
 	require.ErrorContains(t, err, "no question is open")
@@ -248,7 +249,7 @@ func TestWhatCannotBeWokenIsNotParked(t *testing.T) {
 
 func TestSweepTakesAParkedTurnWhoseAnswerLostItsMessageAndNoOther(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "replay")
 	asks(t, s, h, "a")
 	require.True(t, parks(t, s, &h, "a"))
@@ -287,13 +288,13 @@ func TestAnswerThatDoesNotCountClosesTheQuestionAndWakesNobody(t *testing.T) {
 
 // stale is a store whose next scan does not see one record.
 type stale struct {
-	*idempotency.Memory
+	*storetest.Memory
 
 	hidden string
 }
 
-func (s *stale) Scan(ctx context.Context, k subjects.Key) ([]idempotency.Record, error) {
-	records, err := s.Memory.Scan(ctx, k)
+func (s *stale) Scan(ctx context.Context, k subjects.Key, known []idempotency.Record) ([]idempotency.Record, error) {
+	records, err := s.Memory.Scan(ctx, k, known)
 	records = slices.DeleteFunc(records, func(r idempotency.Record) bool { return r.Key == s.hidden })
 	s.hidden = ""
 	return records, err
@@ -303,7 +304,7 @@ func (s *stale) Scan(ctx context.Context, k subjects.Key) ([]idempotency.Record,
 // answer was stored and held the turn.
 func TestRedeliveredAnswerThatIsTheLeaseIsNotRefusedByOneRead(t *testing.T) {
 	t.Parallel()
-	s := &stale{Memory: idempotency.NewMemory()}
+	s := &stale{Memory: storetest.NewMemory()}
 	h := owner(t, s, "replay")
 	asks(t, s, h, "a")
 	require.True(t, parks(t, s, &h, "a"))

@@ -2,16 +2,15 @@ package idempotency
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// placeFirst is the verdict of a place record whose data runs under the plain turn key. Without a
+// PlaceFirst is the verdict of a place record whose data runs under the plain turn key. Without a
 // verdict it runs under a key of its own, see [subjects.Key.Reuse].
-const placeFirst = "first"
+const PlaceFirst = "first"
 
 // Placement is the key under which one data of a turn key runs. It is decided once, by creating the place
 // record (the note of [subjects.Key.ReuseNote]) before any claim of that data. The claim of other
@@ -79,7 +78,7 @@ type placeSeen struct {
 }
 
 func (j *Journal) lookPlace(ctx context.Context, c Claim, own subjects.Key) (placeSeen, error) {
-	found, err := lasts(ctx, j.store, []string{c.Key.ReuseNote(c.Fingerprint), c.Key.Public(events.RecordCall), own.Public(events.RecordCall)})
+	found, err := j.store.LastOf(ctx, []string{c.Key.ReuseNote(c.Fingerprint), c.Key.Public(events.RecordCall), own.Public(events.RecordCall)})
 	if err != nil {
 		return placeSeen{}, err
 	}
@@ -101,13 +100,13 @@ func (s placeSeen) placement() (place Placement, decided bool, err error) {
 	case s.note.Err != nil:
 		return Placement{}, false, fmt.Errorf("%w: %s: %w", ErrDamaged, s.note.Key, s.note.Err)
 	default:
-		place.Own = s.note.Meta.Verdict != placeFirst
+		place.Own = s.note.Meta.Verdict != PlaceFirst
 	}
 	return place, true, nil
 }
 
 func placeRecord(c Claim, p Placement) Record {
-	verdict := placeFirst
+	verdict := PlaceFirst
 	if p.Own {
 		verdict = ""
 	}
@@ -125,33 +124,4 @@ func (r *Record) sameData(fingerprint string) bool {
 // otherData reports whether a claim is known to be of other data than that with a fingerprint.
 func (r *Record) otherData(fingerprint string) bool {
 	return r.Err == nil && fingerprint != "" && r.Meta.Fingerprint != "" && r.Meta.Fingerprint != fingerprint
-}
-
-// Reuses returns the keys of the turns that ran under a key, run id and turn key, though it was
-// used before with other data, as the leader knows them. It fails with [ErrTooMany] if there
-// are more than most.
-func (s *KV) Reuses(ctx context.Context, key subjects.Key, run, turn string, most int) ([]subjects.Key, error) {
-	return s.ListReuses(ctx, s.Names, key, run, turn, most)
-}
-
-// ListReuses is Reuses by a lister of names.
-func (s *KV) ListReuses(ctx context.Context, list Lister, key subjects.Key, run, turn string, most int) ([]subjects.Key, error) {
-	notes, err := list(ctx, key.ReuseNotes())
-	if err != nil {
-		return nil, err
-	}
-	reuses := make([]subjects.Key, 0, min(len(notes), most))
-	for _, note := range notes {
-		switch r, err := s.Last(ctx, note.Name()); {
-		case errors.Is(err, ErrNotFound): // it has just expired
-		case err != nil:
-			return nil, err
-		case r.Meta.Verdict == placeFirst:
-		case len(reuses) == most:
-			return nil, fmt.Errorf("journal: more than %d turns under turn key %.80q: %w", most, turn, ErrTooMany)
-		default:
-			reuses = append(reuses, key.Reuse(run, turn, note.ID))
-		}
-	}
-	return reuses, nil
 }

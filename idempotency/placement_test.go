@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -137,14 +138,14 @@ func TestPlaceOfADataIsWhereItIsClaimed(t *testing.T) {
 
 // counted counts what a journal asks of its store.
 type counted struct {
-	*idempotency.Memory
+	*storetest.Memory
 
 	writes, flights int
 }
 
-func (c *counted) Rescan(ctx context.Context, key subjects.Key, _ []idempotency.Record) ([]idempotency.Record, error) {
+func (c *counted) Scan(ctx context.Context, key subjects.Key, known []idempotency.Record) ([]idempotency.Record, error) {
 	c.flights++
-	return c.Scan(ctx, key)
+	return c.Memory.Scan(ctx, key, known)
 }
 
 func (c *counted) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
@@ -157,7 +158,7 @@ func (c *counted) Last(ctx context.Context, key string) (idempotency.Record, err
 	return c.Memory.Last(ctx, key)
 }
 
-func (c *counted) Lasts(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
+func (c *counted) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
 	c.flights++
 	found := make([]*idempotency.Record, len(keys))
 	for n, key := range keys {
@@ -170,7 +171,7 @@ func (c *counted) Lasts(ctx context.Context, keys []string) ([]*idempotency.Reco
 
 func TestPlaceOfADataCostsAFlightAndAWriteAndAFlightLater(t *testing.T) {
 	t.Parallel()
-	s := &counted{Memory: idempotency.NewMemory()}
+	s := &counted{Memory: storetest.NewMemory()}
 	j, c := newJournal(s), claim("unsafe", 1, 1)
 	for _, want := range [][]int{{1, 1}, {0, 1}} {
 		s.writes, s.flights = 0, 0

@@ -99,7 +99,7 @@ func (j *Journal) replies(ctx context.Context, h Hold, ids ...string) ([]Reply, 
 	for _, id := range ids {
 		keys = append(keys, h.Key.Private(events.RecordAnswer, subjects.Token(id)))
 	}
-	found, err := j.lasts(ctx, keys)
+	found, err := j.lastOf(ctx, keys)
 	switch {
 	case err != nil:
 		return nil, err
@@ -177,11 +177,11 @@ func corrupt(r *Record) error {
 	return &events.Error{Code: events.CodeStateCorrupt, Op: "journal", Msg: fmt.Sprintf("record %d cannot be read", r.Seq), Err: r.Err}
 }
 
-// lasts are leader reads that are repeated until they have an answer or ctx ends: the record
+// lastOf are leader reads that are repeated until they have an answer or ctx ends: the record
 // under each key, nil where there is none.
-func (j *Journal) lasts(ctx context.Context, keys []string) (found []*Record, err error) {
+func (j *Journal) lastOf(ctx context.Context, keys []string) (found []*Record, err error) {
 	err = j.insist(ctx, func() error {
-		found, err = lasts(ctx, j.store, keys)
+		found, err = j.store.LastOf(ctx, keys)
 		return err
 	})
 	return found, err

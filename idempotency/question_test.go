@@ -11,6 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
@@ -20,12 +21,12 @@ func stores(t *testing.T, test func(t *testing.T, s idempotency.Store)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		test(t, idempotency.NewMemory())
+		test(t, storetest.NewMemory())
 	})
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
 		nc := oneturntest.NewServer(t).Connect()
-		test(t, newKV(t, nc, bucket(t, nc)))
+		test(t, storetest.Open(t, nc, storetest.Bucket(t, nc)))
 	})
 }
 
@@ -124,7 +125,7 @@ func TestQuestionsAndStepsCanHaveAnyName(t *testing.T) {
 
 func Example() {
 	ctx := context.Background()
-	store := idempotency.NewMemory()
+	store := storetest.NewMemory()
 
 	// The owner claims the turn, enters the tool, and the tool asks.
 	first := idempotency.New(store, "worker-1", idempotency.Options{})

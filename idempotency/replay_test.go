@@ -13,6 +13,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 )
 
 func TestReplayToolIsEnteredAgainOnlyBeforeAnOpenQuestion(t *testing.T) {
@@ -26,7 +27,7 @@ func TestReplayToolIsEnteredAgainOnlyBeforeAnOpenQuestion(t *testing.T) {
 		"abpA": idempotency.Run, "abpA+": idempotency.Conclude, "abpA+pB": idempotency.Run, "abpA+pB+": idempotency.Conclude,
 		"aA+bpB": idempotency.Run, "aA+bpB+": idempotency.Conclude,
 	} {
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		h := owner(t, s, "replay")
 		again := func() idempotency.Decision { return decide(t, s, claim("replay", 1, 2)) }
 		open, last, parked := map[string]bool{}, "", false
@@ -65,7 +66,7 @@ func TestReplayToolIsEnteredAgainOnlyBeforeAnOpenQuestion(t *testing.T) {
 func TestAnswerIsHandedToASecondRunByEffect(t *testing.T) {
 	t.Parallel()
 	for effect, handed := range map[string]bool{"replay": false, "keyed": true, "idempotent": true, "none": true} {
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		first := owner(t, s, effect)
 		asks(t, s, first, "a")
 		second := decide(t, s, claim(effect, 1, 2)).Hold
@@ -88,7 +89,7 @@ func TestAnswerIsHandedToASecondRunByEffect(t *testing.T) {
 
 func TestResumesAreNotCountedAsTakeovers(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "replay")
 	for i := range 2 * idempotency.DefaultMaxTakeovers {
 		id := "q" + strconv.Itoa(i)
@@ -130,7 +131,7 @@ func TestStepIsStoredOnceAndReplayed(t *testing.T) {
 func TestUnreadableRecordOfAQuestionFailsClosed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"ask", "answer", "taken", "park"} {
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		h := owner(t, s, "replay")
 		r := idempotency.Record{Key: key.Private(kind, "q"), Err: errLost}
 		switch kind {
@@ -154,7 +155,7 @@ func TestUnreadableRecordOfAQuestionFailsClosed(t *testing.T) {
 		}
 		require.Equal(t, events.CodeStateCorrupt, decide(t, s, claim("replay", 1, 2)).Code, kind)
 	}
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "replay")
 	_, err := s.Create(t.Context(), idempotency.Record{
 		Key: key.Private("answer", "q"), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: "perhaps"},
@@ -169,7 +170,7 @@ func TestTalkEndsWellWhicheverWriteHasNoAnswer(t *testing.T) {
 	for _, stored := range []bool{true, false} {
 		for nth := range 13 {
 			synctest.Test(t, func(t *testing.T) {
-				s := &unlucky{Memory: idempotency.NewMemory(), nth: nth, stored: stored}
+				s := &unlucky{Memory: storetest.NewMemory(), nth: nth, stored: stored}
 				h := owner(t, s, "replay")
 				asks(t, s, h, "a", "b")
 				require.Equal(t, idempotency.Signalled, answered(t, s, says("a", "yes", 2, 1)).Action)
@@ -190,7 +191,7 @@ func TestTalkEndsWellWhicheverWriteHasNoAnswer(t *testing.T) {
 }
 
 type unlucky struct {
-	*idempotency.Memory
+	*storetest.Memory
 
 	nth    int
 	stored bool
@@ -210,7 +211,7 @@ func (s *unlucky) Create(ctx context.Context, r idempotency.Record) (uint64, err
 func TestAnswerFinishesWhatItsFirstDeliveryDidNot(t *testing.T) {
 	t.Parallel()
 	for writes := range 3 { // answer, ack, takeover
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		h := owner(t, s, "replay")
 		asks(t, s, h, "a")
 		require.True(t, parks(t, s, &h, "a"))
@@ -227,7 +228,7 @@ func TestAnswerFinishesWhatItsFirstDeliveryDidNot(t *testing.T) {
 }
 
 type dying struct {
-	*idempotency.Memory
+	*storetest.Memory
 
 	left int
 	kill func()

@@ -2,7 +2,6 @@ package idempotency
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/oneturn/oneturn/subjects"
@@ -11,9 +10,6 @@ import (
 // maxRereads bounds how often a read that must be stale is repeated, [unknownPause] apart: a
 // leader that was replaced answers until it learns of that, which takes milliseconds.
 const maxRereads = 20
-
-// errStale is the error of a read that lacks a record which this worker has stored before it.
-var errStale = errors.New("journal: reads lack a record that was stored before them: the server that answers is no longer the leader")
 
 // readSince reads a turn in which the record with a sequence is stored. A leader that was
 // replaced and does not know it yet answers with what the journal held before; such a read lacks
@@ -29,7 +25,7 @@ func (j *Journal) readSince(ctx context.Context, key subjects.Key, seq uint64, e
 			return nil, err
 		}
 	}
-	return nil, errStale
+	return nil, ErrStale
 }
 
 // holds reports whether the record with a sequence was read; 0 stands for none.

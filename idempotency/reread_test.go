@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // replaced is a journal whose leader stands still when a takeover is about to be stored, and is
 // replaced. Until it notices, scans are answered with what it had then.
 type replaced struct {
-	*idempotency.Memory
+	*storetest.Memory
 
 	meanwhile func() // what the new leader stores before the takeover
 	reads     int    // scans that the old leader still answers
@@ -23,7 +24,7 @@ type replaced struct {
 
 func (s *replaced) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
 	if k, _ := subjects.ParseKey(r.Key); k.Kind == "takeover" && s.meanwhile != nil {
-		s.frozen, _ = s.Memory.Scan(ctx, k.Key)
+		s.frozen, _ = s.Memory.Scan(ctx, k.Key, nil)
 		meanwhile := s.meanwhile
 		s.meanwhile = nil
 		meanwhile()
@@ -31,12 +32,12 @@ func (s *replaced) Create(ctx context.Context, r idempotency.Record) (uint64, er
 	return s.Memory.Create(ctx, r)
 }
 
-func (s *replaced) Scan(ctx context.Context, k subjects.Key) ([]idempotency.Record, error) {
+func (s *replaced) Scan(ctx context.Context, k subjects.Key, known []idempotency.Record) ([]idempotency.Record, error) {
 	if s.frozen != nil && s.reads > 0 {
 		s.reads--
 		return s.frozen, nil
 	}
-	return s.Memory.Scan(ctx, k)
+	return s.Memory.Scan(ctx, k, known)
 }
 
 // hasty is a journal that repeats reads without a pause.
@@ -56,7 +57,7 @@ func TestTakeoverIsDecidedByAReadThatHasTheTakeover(t *testing.T) {
 		},
 	} {
 		for reads, want := range map[int]idempotency.Action{0: idempotency.Done, 3: idempotency.Done, 1 << 20: idempotency.Leave} {
-			s := &replaced{Memory: idempotency.NewMemory(), reads: reads}
+			s := &replaced{Memory: storetest.NewMemory(), reads: reads}
 			first := decide(t, s, claim("idempotent", 1, 1))
 			s.meanwhile = func() {
 				stored, err := newJournal(s).Finish(t.Context(), first.Hold, []byte(`{}`))
@@ -72,7 +73,7 @@ func TestTakeoverIsDecidedByAReadThatHasTheTakeover(t *testing.T) {
 
 func TestLeaseOfATakeoverThatNoReadShowedIsTakenOverByTheNextDelivery(t *testing.T) {
 	t.Parallel()
-	s := &replaced{Memory: idempotency.NewMemory(), reads: 1 << 20, meanwhile: func() {}}
+	s := &replaced{Memory: storetest.NewMemory(), reads: 1 << 20, meanwhile: func() {}}
 	decide(t, s, claim("idempotent", 1, 1))
 	d, err := hasty(s).Claim(t.Context(), claim("idempotent", 1, 2))
 	require.NoError(t, err)
@@ -87,7 +88,7 @@ func TestLeaseOfATakeoverThatNoReadShowedIsTakenOverByTheNextDelivery(t *testing
 func TestOwnerDoesNotParkByAReadFromBeforeItsEpoch(t *testing.T) {
 	t.Parallel()
 	for _, reads := range []int{0, 3} {
-		s := &replaced{Memory: idempotency.NewMemory(), reads: reads}
+		s := &replaced{Memory: storetest.NewMemory(), reads: reads}
 		h := owner(t, s, "replay")
 		asks(t, s, h, "a", "b")
 		require.Equal(t, idempotency.Signalled, answered(t, s, says("a", "yes", 2, 1)).Action)
@@ -104,7 +105,7 @@ func TestOwnerDoesNotParkByAReadFromBeforeItsEpoch(t *testing.T) {
 
 func TestAnswerKnownFromTheTakeoverIsNotForgottenForAStalerRead(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "replay")
 	asks(t, s, h, "a")
 	require.True(t, parks(t, s, &h, "a"))
@@ -119,7 +120,7 @@ func TestAnswerKnownFromTheTakeoverIsNotForgottenForAStalerRead(t *testing.T) {
 
 // forgetful never finds one record.
 type forgetful struct {
-	*idempotency.Memory
+	*storetest.Memory
 
 	hidden string
 }
@@ -131,9 +132,13 @@ func (s *forgetful) Last(ctx context.Context, k string) (idempotency.Record, err
 	return s.Memory.Last(ctx, k)
 }
 
+func (s *forgetful) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
+	return storetest.LastOf(ctx, s.Last, keys)
+}
+
 func TestStepKnownFromTheTakeoverNeedsNoOtherRead(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "idempotent")
 	_, err := newJournal(s).Step(t.Context(), h, "pay", []byte(`1`))
 	require.NoError(t, err)
@@ -148,13 +153,13 @@ func TestStepKnownFromTheTakeoverNeedsNoOtherRead(t *testing.T) {
 // F15: a read from before the claim that refused it shows the end of the turn before, under a key that is used again.
 func TestDuplicateIsNotTakenForDoneByAReadFromBeforeTheClaim(t *testing.T) {
 	t.Parallel()
-	s := &replaced{Memory: idempotency.NewMemory(), reads: 3}
+	s := &replaced{Memory: storetest.NewMemory(), reads: 3}
 	former := decide(t, s, claim("idempotent", 1, 1))
 	stored, err := newJournal(s).Finish(t.Context(), former.Hold, []byte(`{}`))
 	require.NoError(t, err)
 	require.True(t, stored)
 	s.Expire(former.Hold.Claim)
-	s.frozen, err = s.Memory.Scan(t.Context(), key)
+	s.frozen, err = s.Memory.Scan(t.Context(), key, nil)
 	require.NoError(t, err)
 	require.Equal(t, idempotency.Run, decide(t, s, claim("idempotent", 2, 1)).Action)
 	d, err := hasty(s).Claim(t.Context(), claim("idempotent", 2, 2))

@@ -90,7 +90,7 @@ func (j *Journal) idle(ctx context.Context, r Resume, t *Turn) (bool, error) {
 // if the message that brought it vanished, and is not called parked.
 func (t *Turn) Parked() bool {
 	park := t.newestPark()
-	return park != nil && park.Meta.Verdict == parkParked && !t.called()
+	return park != nil && park.Meta.Verdict == ParkParked && !t.called()
 }
 
 // Corrupt reports whether a record of the turn cannot be read: such a turn is never run.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 )
 
 // resume is a resume message for the turn of these tests; none of the leases is held.
@@ -30,7 +31,7 @@ func resumed(t *testing.T, s idempotency.Store, r idempotency.Resume) idempotenc
 
 func ExampleJournal_Resume() {
 	ctx := context.Background()
-	journal := idempotency.New(idempotency.NewMemory(), "worker-2", idempotency.Options{})
+	journal := idempotency.New(storetest.NewMemory(), "worker-2", idempotency.Options{})
 	lease := func(seq uint64) idempotency.Lease {
 		return idempotency.Lease{Stream: "ONETURN_IN", Seq: seq, Delivery: 1}
 	}
@@ -56,7 +57,7 @@ func TestResumeOfAnOrphanFollowsTheEffect(t *testing.T) {
 		"unsafe": idempotency.Conclude, "replay": idempotency.Conclude, "": idempotency.Conclude, "no such effect": idempotency.Conclude,
 		"keyed": idempotency.Run, "idempotent": idempotency.Run, "none": idempotency.Run,
 	} {
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		first := decide(t, s, claim(effect, 1, 1))
 		d := resumed(t, s, resume(7, 1))
 		require.Equal(t, want, d.Action, effect)
@@ -80,7 +81,7 @@ func load(t *testing.T, s idempotency.Store) *idempotency.Turn {
 
 func TestResumeRepairsOnlyWhatNobodyHolds(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	require.Equal(t, idempotency.Done, resumed(t, s, resume(7, 1)).Action, "no claim")
 	require.Equal(t, idempotency.Run, decide(t, s, claim("keyed", 1, 1)).Action)
 
@@ -101,7 +102,7 @@ func TestResumeRepairsOnlyWhatNobodyHolds(t *testing.T) {
 	require.Equal(t, idempotency.Done, resumed(t, s, resume(7, 1)).Action, "parked")
 	require.Len(t, load(t, s).Records, 2, "nothing was written")
 
-	s = idempotency.NewMemory()
+	s = storetest.NewMemory()
 	first := decide(t, s, claim("keyed", 1, 1))
 	_, err = newJournal(s).Finish(t.Context(), first.Hold, nil)
 	require.NoError(t, err)
@@ -119,7 +120,7 @@ func park(t *testing.T, s idempotency.Store, how string) {
 func TestResumeTakesOverAnEpochThatWasWokenOrSealed(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"woken", "sealed"} {
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		decide(t, s, claim("keyed", 1, 1))
 		park(t, s, how)
 		require.Equal(t, idempotency.Run, resumed(t, s, resume(7, 1)).Action, how)
@@ -128,7 +129,7 @@ func TestResumeTakesOverAnEpochThatWasWokenOrSealed(t *testing.T) {
 
 func TestRedeliveredResumeFollowsTheLeaseLikeEveryMessage(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	decide(t, s, claim("keyed", 1, 1))
 	require.Equal(t, 2, resumed(t, s, resume(7, 1)).Hold.Epoch)
 	require.Equal(t, idempotency.Leave, resumed(t, s, resume(7, 1)).Action, "the same delivery")
@@ -158,7 +159,7 @@ func TestResumeEndsATurnPastItsLifeWhoeverHoldsIt(t *testing.T) {
 		return r
 	}
 	for _, how := range []string{"", "parked"} {
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		decide(t, s, claim("idempotent", 1, 1))
 		if how != "" {
 			park(t, s, how)
@@ -167,7 +168,7 @@ func TestResumeEndsATurnPastItsLifeWhoeverHoldsIt(t *testing.T) {
 		require.Equal(t, idempotency.Conclude, d.Action)
 		require.Equal(t, events.CodeExpired, d.Code)
 	}
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	c := claim("", 1, 1)
 	c.Verdict = string(events.CodeValidationFailed)
 	decide(t, s, c)
@@ -179,7 +180,7 @@ func TestResumeEndsATurnPastItsLifeWhoeverHoldsIt(t *testing.T) {
 func TestResumeEndsACancelledOrphanAsCancelled(t *testing.T) {
 	t.Parallel()
 	for _, effect := range []string{"unsafe", "keyed"} {
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		decide(t, s, claim(effect, 1, 1))
 		require.NoError(t, newJournal(s).Cancel(t.Context(), claim(effect, 3, 1), nil))
 		require.Equal(t, events.CodeCancelled, resumed(t, s, resume(7, 1)).Code)
@@ -188,7 +189,7 @@ func TestResumeEndsACancelledOrphanAsCancelled(t *testing.T) {
 
 func TestResumeOfATurnThatCannotBeReadFailsClosed(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	_, err := s.Create(t.Context(), idempotency.Record{Key: key.Public("tool_call"), Err: errLost})
 	require.NoError(t, err)
 	d := resumed(t, s, resume(7, 1))
@@ -201,7 +202,7 @@ func TestResumeOfATurnThatCannotBeReadFailsClosed(t *testing.T) {
 func TestResumesAndALateDeliveryRunTheToolOnceAnEpoch(t *testing.T) {
 	t.Parallel()
 	for range 200 {
-		s := idempotency.NewMemory()
+		s := storetest.NewMemory()
 		decide(t, s, claim("idempotent", 1, 1))
 		var (
 			mu    sync.Mutex

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 )
 
 func TestWhatIsShownAgainShowsNothingNew(t *testing.T) {
@@ -30,7 +31,7 @@ func TestWhatIsShownAgainShowsNothingNew(t *testing.T) {
 
 func TestSurfacesAreNoQuestions(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "replay")
 	require.NoError(t, newJournal(s).Show(t.Context(), h, "s1", []byte("shown")))
 	require.NoError(t, newJournal(s).Dismiss(t.Context(), h, "s1", []byte("gone")))
@@ -104,7 +105,7 @@ func TestQuestionWhoseDecisionCannotBeReadIsNotOpen(t *testing.T) {
 
 func TestShowThatCannotBeStoredSaysSo(t *testing.T) {
 	t.Parallel()
-	s := idempotency.NewMemory()
+	s := storetest.NewMemory()
 	h := owner(t, s, "replay")
 	require.ErrorIs(t, newJournal(refusing{s}).Show(t.Context(), h, "s1", []byte("shown")), idempotency.ErrRefused)
 	require.ErrorIs(t, newJournal(refusing{s}).Dismiss(t.Context(), h, "s1", nil), idempotency.ErrRefused)

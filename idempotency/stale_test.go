@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // lagging is a store whose reads are those of a node that lags: they show the journal as it was
 // a few records ago. Creates are the leader's.
 type lagging struct {
-	*idempotency.Memory
+	*storetest.Memory
 
 	mu   sync.Mutex
 	rng  *rand.Rand
@@ -64,8 +65,12 @@ func (s *lagging) Last(ctx context.Context, key string) (idempotency.Record, err
 	return s.seen(s.Memory.Last(ctx, key))
 }
 
-func (s *lagging) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
-	records, err := s.Memory.Scan(ctx, key)
+func (s *lagging) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
+	return storetest.LastOf(ctx, s.Last, keys)
+}
+
+func (s *lagging) Scan(ctx context.Context, key subjects.Key, known []idempotency.Record) ([]idempotency.Record, error) {
+	records, err := s.Memory.Scan(ctx, key, known)
 	seen, horizon := records[:0], s.horizon()
 	for _, r := range records {
 		if r.Seq <= horizon {
@@ -94,7 +99,7 @@ func TestReadsOfALaggingNodeDecideNothing(t *testing.T) {
 // raceOnALaggingNode delivers a turn to workers, some of which die, until one has ended it.
 func raceOnALaggingNode(t *testing.T, seed uint64, effect string) (lied int) {
 	t.Helper()
-	s := &lagging{Memory: idempotency.NewMemory(), rng: rand.New(rand.NewPCG(seed, 1))}
+	s := &lagging{Memory: storetest.NewMemory(), rng: rand.New(rand.NewPCG(seed, 1))}
 	dice := rand.New(rand.NewPCG(seed, 2))
 	noWait := idempotency.Options{Pause: func(context.Context, time.Duration) error { return errTired }}
 	entered, owners := 0, map[int]int{}
@@ -132,7 +137,7 @@ func raceOnALaggingNode(t *testing.T, seed uint64, effect string) (lied int) {
 	if effect == "unsafe" {
 		require.Equal(t, 1, entered, "seed %d", seed)
 	}
-	records, err := s.Memory.Scan(t.Context(), key)
+	records, err := s.Memory.Scan(t.Context(), key, nil)
 	require.NoError(t, err)
 	responses := 0
 	for _, r := range records {

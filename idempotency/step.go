@@ -44,7 +44,7 @@ func (t *Turn) Step(id string) (result []byte, done bool) {
 // run that looks first at [Turn.Step] of what it took over, then here, never does a step again
 // whose result was stored before the run began.
 func (j *Journal) StepResult(ctx context.Context, h Hold, id string) (result []byte, done bool, err error) {
-	found, err := j.lasts(ctx, []string{h.Key.Private(events.RecordStep, subjects.Token(id))})
+	found, err := j.lastOf(ctx, []string{h.Key.Private(events.RecordStep, subjects.Token(id))})
 	if err != nil || !h.has(found[0]) {
 		return nil, false, err
 	}

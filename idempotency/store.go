@@ -10,6 +10,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// AnyToken stands in a filter for every tenant, chat, turn or question.
+const AnyToken = "*"
+
 // Store holds records that are created once and never change, but for the secrets in them and
 // for what is left of a former life of their key.
 type Store interface {
@@ -26,9 +29,14 @@ type Store interface {
 	// Last returns the record under a key, as the leader knows it, or ErrNotFound. Of a filter whose last token is
 	// [AnyToken] it returns the last record that matches.
 	Last(ctx context.Context, key string) (Record, error)
-	// Scan returns all records of a call, as the leader knows them, in the order of their
-	// sequences. A cancel may stand before the claim.
-	Scan(ctx context.Context, key subjects.Key) ([]Record, error)
+	// LastOf returns the record under each key, as Last does, nil where there is none. They may be read at the same
+	// time, in any order.
+	LastOf(ctx context.Context, keys []string) ([]*Record, error)
+	// Scan returns all records of a call, as the leader knows them, in the order of their sequences. A cancel may
+	// precede the claim. Known are records of an earlier scan, nil for none: those that never change need not be
+	// read again. It fails with ErrTooMany for a call with more records than one read returns, and with ErrStale
+	// if records that are listed are repeatedly not found.
+	Scan(ctx context.Context, key subjects.Key, known []Record) ([]Record, error)
 	// Erase takes the data from a record as it was read, and marks it as [Erased]: the only
 	// change that a record ever sees. One that was erased already is fine.
 	Erase(ctx context.Context, r Record) error
@@ -72,4 +80,12 @@ var (
 	// ErrRefused says that the record can never be stored, for example because it is larger
 	// than the server's max_payload.
 	ErrRefused = errors.New("journal: the record cannot be stored")
+	// ErrGone says that the journal's bucket does not exist any more, or was created again since the store began to
+	// use it. Nothing is stored after that: a new bucket does not have the claims of the old one and would run old
+	// turns again. The worker has to end.
+	ErrGone = errors.New("the journal is gone")
+	// ErrTooMany says that a filter matches more records than one read returns.
+	ErrTooMany = errors.New("too many records")
+	// ErrStale says that reads lack a record which this worker has stored before them.
+	ErrStale = errors.New("journal: reads lack a record that was stored before them: the server that answers is no longer the leader")
 )

@@ -30,13 +30,13 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	case !reenterable(hold.Effect):
 		return conclude(endOf(t))
 	}
-	park, err := j.seal(ctx, hold, parkSealed)
+	park, err := j.seal(ctx, hold, ParkSealed)
 	if err != nil {
 		return Decision{}, false, err
 	}
 	// A message whose own run has parked the turn has brought what it had to bring, and the
 	// acknowledgement of that delivery may be on its way: it cannot be a lease again.
-	if park.Meta.Verdict == parkParked && (t.Lease.Same(c.Lease) || !t.called()) {
+	if park.Meta.Verdict == ParkParked && (t.Lease.Same(c.Lease) || !t.called()) {
 		return Decision{Action: Done, Turn: t}, false, nil
 	}
 	return j.enter(ctx, c, hold, t)
@@ -54,7 +54,7 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 	before := t
 	t, err = j.readSince(ctx, c.Key, hold.Token, before)
 	switch {
-	case errors.Is(err, errStale): // nothing is decided; the next delivery takes the turn over
+	case errors.Is(err, ErrStale): // nothing is decided; the next delivery takes the turn over
 		return Decision{Action: Leave, Turn: before}, false, nil
 	case err != nil:
 		return Decision{}, false, err
@@ -104,7 +104,7 @@ func (j *Journal) seal(ctx context.Context, hold Hold, how string) (Record, erro
 	case err != nil || rival == nil:
 		return park, err
 	case rival.Err != nil:
-		park.Meta.Verdict = parkSealed
+		park.Meta.Verdict = ParkSealed
 		return park, nil //nolint:nilerr // unreadable: go on, the takeover record decides
 	}
 	return *rival, nil

@@ -7,11 +7,11 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// How a park record ended an epoch: whoever created it first decided.
+// How a park record ended an epoch: the first one to be created decides.
 const (
-	parkParked = "parked" // the owner has let go until an answer comes
-	parkWoken  = "woken"  // an answer, expiry or cancel was stored while the owner held the turn
-	parkSealed = "sealed" // another worker takes the turn over
+	ParkParked = "parked" // the owner has let go until an answer comes
+	ParkWoken  = "woken"  // an answer, expiry or cancel was stored while the owner held the turn
+	ParkSealed = "sealed" // another worker takes the turn over
 )
 
 // Turn is all that the journal holds of one call, as one leader read saw it. It informs; only

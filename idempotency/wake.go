@@ -27,13 +27,13 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 		switch {
 		case err != nil:
 			return Decision{}, false, err
-		case park.Meta.Verdict == parkWoken:
+		case park.Meta.Verdict == ParkWoken:
 			return Decision{Action: Signalled, Turn: t}, false, nil
-		case park.Meta.Verdict == parkParked && !c.cancels() && !waits(&park, c.question):
+		case park.Meta.Verdict == ParkParked && !c.cancels() && !waits(&park, c.question):
 			return Decision{Action: Done, Turn: t}, false, nil // repeated: the run that parked had it
-		case park.Meta.Verdict == parkParked && !c.ableTo(t, &hold):
+		case park.Meta.Verdict == ParkParked && !c.ableTo(t, &hold):
 			return Decision{Action: GiveBack, Turn: t}, false, nil
-		case park.Meta.Verdict == parkParked:
+		case park.Meta.Verdict == ParkParked:
 			return j.enter(ctx, c, hold, t)
 		}
 		hold.Epoch++ // sealed: somebody takes the turn over, and will find the word at the next epoch
@@ -46,7 +46,7 @@ func (j *Journal) woken(ctx context.Context, hold Hold, t *Turn) (Record, error)
 	if park := t.newestPark(); park != nil && park.Err == nil && hold.Epoch == t.Epoch {
 		return *park, nil
 	}
-	return j.seal(ctx, hold, parkWoken)
+	return j.seal(ctx, hold, ParkWoken)
 }
 
 // closeQuestions decides all open questions of a turn that somebody has cancelled.

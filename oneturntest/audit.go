@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -134,7 +135,7 @@ func (f *Facts) collect(ctx context.Context, nc *nats.Conn, space subjects.Space
 		return next, fmt.Errorf("collect: %w", err)
 	}
 	f.Left = in.CachedInfo().State.Msgs
-	kv, err := idempotency.NewKV(nc, space)
+	kv, err := kvstore.Open(nc, space)
 	if err != nil {
 		return next, err
 	}

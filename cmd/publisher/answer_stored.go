@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -23,7 +24,7 @@ func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *onetur
 	if err != nil {
 		return nil, err
 	}
-	journal, err := idempotency.NewKV(nc, space)
+	journal, err := kvstore.Open(nc, space)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func checkAnswer(q *oneturn.AnswerRequest, schema any) (v events.AnswerResult, f
 
 // runningTurn is the call of a turn that has no response yet, with the subject of answers to its
 // questions, nil if there is none.
-func runningTurn(ctx context.Context, journal *idempotency.KV, space subjects.Space, app, chat, callID string) (*events.ToolCall, error) {
+func runningTurn(ctx context.Context, journal *kvstore.Store, space subjects.Space, app, chat, callID string) (*events.ToolCall, error) {
 	claim, err := journal.OpenCall(ctx, subjects.Token(app), subjects.Token(chat), callID)
 	if errors.Is(err, idempotency.ErrNotFound) {
 		return nil, nil //nolint:nilnil // there is none

@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -37,7 +38,7 @@ func newAsker(t *testing.T) *asker {
 	js, err := jetstream.New(a.Connect())
 	require.NoError(t, err)
 	a.schedule = handlers.ScheduleExpiry(js, a.space)
-	store, err := idempotency.NewKV(a.Connect(), a.space)
+	store, err := kvstore.Open(a.Connect(), a.space)
 	require.NoError(t, err)
 	t.Cleanup(store.Close)
 	a.journal = idempotency.New(store, "asker", idempotency.Options{})

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/config"
-	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -24,7 +24,7 @@ type server struct {
 	space   subjects.Space
 	timeout time.Duration // of one request
 	denied  denied.Denials
-	opened  *idempotency.KV // see journal
+	opened  *kvstore.Store // see journal
 }
 
 // connect opens a connection. Requests without a deadline get cfg.Timeout.
@@ -57,9 +57,9 @@ func (s *server) close() {
 }
 
 // journal opens the turn journal for reading, once per command.
-func (s *server) journal() (_ *idempotency.KV, err error) {
+func (s *server) journal() (_ *kvstore.Store, err error) {
 	if s.opened == nil {
-		s.opened, err = idempotency.NewKV(s.nc, s.space)
+		s.opened, err = kvstore.Open(s.nc, s.space)
 	}
 	return s.opened, err
 }

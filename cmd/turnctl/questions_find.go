@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -57,7 +58,7 @@ func (s *server) names(ctx context.Context, where place, call, ask string) ([]su
 	app, chat := where.tokens()
 	if where.chat == "" {
 		calls := subjects.Key{App: app, Chat: chat, Turn: idempotency.AnyToken, Call: idempotency.AnyToken}
-		return idempotency.FindQuestions(calls, call, func(calls subjects.Key) ([]subjects.Record, error) {
+		return kvstore.FindQuestions(calls, call, func(calls subjects.Key) ([]subjects.Record, error) {
 			return s.timers(ctx, s.space.AskTimers(calls, ask))
 		})
 	}

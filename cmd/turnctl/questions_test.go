@@ -10,6 +10,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 )
 
 func ids(l questionList) []string {
@@ -235,7 +236,7 @@ func TestQuestionsCancelEndsTheTurnThatAskedAndNoOtherWithAnIDLikeIt(t *testing.
 	firstHold := a.holds[first]
 	key := firstHold.Key.Reuse("", "t", fingerprint)
 	call := events.QualifiedCallID("t", key.Turn)
-	store, err := idempotency.NewKV(a.Connect(), a.space)
+	store, err := kvstore.Open(a.Connect(), a.space)
 	require.NoError(t, err)
 	t.Cleanup(store.Close)
 	_, err = store.Create(t.Context(), idempotency.Record{Key: firstHold.Key.ReuseNote(fingerprint), Data: []byte("{}")})

@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -130,7 +131,7 @@ func (s *server) turnReport(ctx context.Context, key subjects.Key, payload bool)
 }
 
 // reuses lists the keys of the turns that reused the turn key of this one.
-func reuses(ctx context.Context, journal *idempotency.KV, key subjects.Key, run, turn string) ([]string, error) {
+func reuses(ctx context.Context, journal *kvstore.Store, key subjects.Key, run, turn string) ([]string, error) {
 	const most = 1000
 	keys, err := journal.Reuses(ctx, key, run, turn, most)
 	if err != nil {

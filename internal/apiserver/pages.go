@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -112,7 +113,7 @@ func (s *Server) inOrder(ctx context.Context, app, filter string, from uint64, s
 		return nil, err
 	}
 	return func(from uint64) (idempotency.Record, error) {
-		at, _ := slices.BinarySearchFunc(places, from, func(p idempotency.Place, from uint64) int { return cmp.Compare(p.Seq, from) })
+		at, _ := slices.BinarySearchFunc(places, from, func(p kvstore.Place, from uint64) int { return cmp.Compare(p.Seq, from) })
 		for _, place := range places[at:] {
 			r, err := s.reader.Store.At(ctx, place.Seq)
 			if !errors.Is(err, idempotency.ErrNotFound) { // else it has just expired

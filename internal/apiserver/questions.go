@@ -10,6 +10,7 @@ import (
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -169,7 +170,7 @@ func (s *Server) question(ctx context.Context, app, chat, run, id string) (*api.
 	if !ok {
 		return nil, nil //nolint:nilnil // no question has such an id
 	}
-	ref := idempotency.QuestionRef{App: app, Chat: subjects.Token(chat), Run: run, Call: call, Ask: subjects.Token(ask)}
+	ref := kvstore.QuestionRef{App: app, Chat: subjects.Token(chat), Run: run, Call: call, Ask: subjects.Token(ask)}
 	names, err := s.reader.Names(app).FindQuestions(ctx, ref)
 	if errors.Is(err, idempotency.ErrTooMany) {
 		return nil, errTooManyTurns
@@ -196,7 +197,7 @@ func (s *Server) question(ctx context.Context, app, chat, run, id string) (*api.
 }
 
 // notAskedYet is a question that a running call may still ask, nil if there is no such call.
-func (s *Server) notAskedYet(ctx context.Context, ref idempotency.QuestionRef, id string) (*api.Question, error) {
+func (s *Server) notAskedYet(ctx context.Context, ref kvstore.QuestionRef, id string) (*api.Question, error) {
 	r, err := s.reader.Store.FindOpenCall(ctx, s.reader.Names(ref.App), ref)
 	switch {
 	case errors.Is(err, idempotency.ErrNotFound):

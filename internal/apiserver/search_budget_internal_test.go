@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/api"
-	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/searches"
 )
@@ -30,7 +30,7 @@ var wildRequests = map[string][]string{
 func TestRequestsOfATenantWithoutBudgetHaveNothingSearched(t *testing.T) {
 	t.Parallel()
 	srv, nc, space := provisioned(t)
-	kv, err := idempotency.NewKV(nc, space)
+	kv, err := kvstore.Open(nc, space)
 	require.NoError(t, err)
 	t.Cleanup(kv.Close)
 	budget := searches.New(nil)

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -20,7 +21,7 @@ const maxTimers = 10_000
 type timers struct {
 	js     jetstream.JetStream
 	stream string
-	order  *idempotency.Order
+	order  *kvstore.Order
 
 	mu     sync.Mutex
 	opened jetstream.Stream // nil before the first read
@@ -28,11 +29,11 @@ type timers struct {
 
 func newTimers(js jetstream.JetStream, space subjects.Space) *timers {
 	t := &timers{js: js, stream: space.TimersStream()}
-	t.order = idempotency.NewOrderOf(t)
+	t.order = kvstore.NewOrderOf(t)
 	return t
 }
 
-// Subjects implements [idempotency.Index].
+// Subjects implements [kvstore.Index].
 func (t *timers) Subjects(ctx context.Context, filter string) (map[string]uint64, uint64, error) {
 	m, err := t.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.INFO."+t.stream, fmt.Appendf(nil, `{"subjects_filter":%q}`, filter))
 	if err != nil {
@@ -56,7 +57,7 @@ func (t *timers) Subjects(ctx context.Context, filter string) (map[string]uint64
 	return info.State.Subjects, info.State.First, nil
 }
 
-// Sequence implements [idempotency.Index].
+// Sequence implements [kvstore.Index].
 func (t *timers) Sequence(ctx context.Context, name string) (uint64, error) {
 	stream, err := t.open(ctx)
 	if err != nil {

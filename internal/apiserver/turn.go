@@ -107,7 +107,7 @@ func (l *recordList) fingerprint() string {
 func (s *Server) readAll(ctx context.Context, calls []subjects.Key, names [][]string) ([]recordList, error) {
 	lists := make([]recordList, len(calls))
 	for i, call := range calls {
-		found, err := s.reader.Store.Lasts(ctx, names[i]) // one that is gone has just expired
+		found, err := s.reader.Store.LastOf(ctx, names[i]) // one that is gone has just expired
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -49,13 +50,13 @@ func ReadQuestion(r *idempotency.Record, whole bool) *api.Question {
 
 // State returns the state of a question. The records that may have ended it are read by their names:
 // one may be left of an earlier generation of the key, older than the question.
-func State(ctx context.Context, store *idempotency.KV, r *idempotency.Record) (api.QuestionState, error) {
+func State(ctx context.Context, store *kvstore.Store, r *idempotency.Record) (api.QuestionState, error) {
 	ask, ok := subjects.ParseKey(r.Key)
 	if !ok {
 		return api.Closed, nil
 	}
 	end := ask.Public(events.KindToolResponse)
-	found, err := store.Lasts(ctx, []string{ask.Public(events.RecordAck, ask.ID), ask.Key.Private(events.RecordAnswer, ask.ID), end, ask.Public(events.RecordCancel)})
+	found, err := store.LastOf(ctx, []string{ask.Public(events.RecordAck, ask.ID), ask.Key.Private(events.RecordAnswer, ask.ID), end, ask.Public(events.RecordCancel)})
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/subjects"
@@ -20,11 +21,11 @@ import (
 // Reader reads the journal for tenants, each within its budget of searches. A tenant is a token.
 type Reader struct {
 	// Store is for reads by name, which need no budget.
-	Store *idempotency.KV
-	// Order finds records of chats by sequence, see [idempotency.Order].
-	Order *idempotency.Order
+	Store *kvstore.Store
+	// Order finds records of chats by sequence, see [kvstore.Order].
+	Order *kvstore.Order
 
-	oversized idempotency.Crowds
+	oversized kvstore.OversizedFilters
 	budget    *searches.Budget
 	// large are filters of turns that matched many names.
 	large *recent.Set[string]
@@ -39,8 +40,8 @@ const (
 )
 
 // NewReader returns a reader of a journal.
-func NewReader(store *idempotency.KV, budget *searches.Budget) *Reader {
-	return &Reader{Store: store, Order: idempotency.NewOrder(store), budget: budget, large: recent.New[string](largeFilters, largeFor)}
+func NewReader(store *kvstore.Store, budget *searches.Budget) *Reader {
+	return &Reader{Store: store, Order: kvstore.NewOrder(store), budget: budget, large: recent.New[string](largeFilters, largeFor)}
 }
 
 // Within returns the function that runs a search within the budget of a tenant.
@@ -49,7 +50,7 @@ func (r *Reader) Within(ctx context.Context, app string) func(search func() erro
 }
 
 // Names lists names. It fails with [idempotency.ErrTooMany] beyond 10,000, and remembers that.
-func (r *Reader) Names(app string) idempotency.Lister {
+func (r *Reader) Names(app string) kvstore.Lister {
 	return r.oversized.Lister(func(ctx context.Context, filter string) (names []subjects.Record, err error) {
 		err = r.budget.Do(ctx, app, func() error {
 			names, err = r.Store.Names(ctx, filter)
@@ -61,7 +62,7 @@ func (r *Reader) Names(app string) idempotency.Lister {
 
 // NamesOfTurn is [Reader.Names] for filters of one turn. Clients that wait for turns list them often, so
 // they count only where there are many.
-func (r *Reader) NamesOfTurn(app string) idempotency.Lister {
+func (r *Reader) NamesOfTurn(app string) kvstore.Lister {
 	return func(ctx context.Context, filter string) ([]subjects.Record, error) {
 		begun := time.Now()
 		if r.IsLarge(filter) {
@@ -97,17 +98,17 @@ func (r *Reader) Next(ctx context.Context, app, filter string, from uint64) (fou
 	return found, err
 }
 
-// CallsAsking is for the handlers: see [idempotency.Lister.Askers].
+// CallsAsking is for the handlers: see [kvstore.Lister.CallsAsking].
 func (r *Reader) CallsAsking(ctx context.Context, app, chat, ask string) ([]subjects.Key, error) {
-	return r.Names(app).Askers(ctx, app, chat, ask)
+	return r.Names(app).CallsAsking(ctx, app, chat, ask)
 }
 
-// Calls is for the handlers: see [idempotency.Lister.Calls].
+// Calls is for the handlers: see [kvstore.Lister.Calls].
 func (r *Reader) Calls(ctx context.Context, app, chat string) ([]subjects.Key, error) {
 	return r.Names(app).Calls(ctx, app, chat)
 }
 
-// Reused is for the handlers: see [idempotency.Lister.Reused].
-func (r *Reader) Reused(ctx context.Context, q *idempotency.QuestionRef) ([]subjects.Key, error) {
+// Reused is for the handlers: see [kvstore.Lister.Reused].
+func (r *Reader) Reused(ctx context.Context, q *kvstore.QuestionRef) ([]subjects.Key, error) {
 	return r.Names(q.App).Reused(ctx, q)
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/presence"
 )
 
@@ -25,7 +25,7 @@ type requiredStream interface {
 // requiredStreams lists the streams of a worker. The inboxes watch their consumers.
 // Rates are optional: workers without need no bucket for them. The first check runs here, before the worker
 // is ready, so that a stream that is re-created later is distinguished from the original one.
-func (w *Worker) requiredStreams(ctx context.Context, kv *idempotency.KV) ([]requiredStream, error) {
+func (w *Worker) requiredStreams(ctx context.Context, kv *kvstore.Store) ([]requiredStream, error) {
 	stream := func(name string, optional bool) requiredStream { return presence.NewStream(w.nc, name, optional) }
 	streams := []requiredStream{
 		kv,
@@ -43,7 +43,7 @@ func (w *Worker) requiredStreams(ctx context.Context, kv *idempotency.KV) ([]req
 
 // guardStreams ends the worker when a stream is gone. A journal that was created in its place has no turns;
 // without one of the others turns wait, or dead letters are redelivered, forever.
-func (w *Worker) guardStreams(ctx context.Context, kv *idempotency.KV, streams []requiredStream, fail func(error)) {
+func (w *Worker) guardStreams(ctx context.Context, kv *kvstore.Store, streams []requiredStream, fail func(error)) {
 	next := time.NewTimer(presenceAgain)
 	defer next.Stop()
 	for {

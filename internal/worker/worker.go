@@ -23,6 +23,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
@@ -46,7 +47,7 @@ type Worker struct {
 	tools   *workerTools
 	set     atomic.Pointer[bindings.Set]
 	inbox   atomic.Pointer[inbox.Inbox]
-	journal atomic.Pointer[idempotency.KV]
+	journal atomic.Pointer[kvstore.Store]
 	idle    atomic.Pointer[error] // why no tool can run, before the first turn
 	writes  writeHealth
 	room    storeRoom
@@ -144,7 +145,7 @@ func (w *Worker) run(ctx context.Context) error {
 		return err
 	}
 	ackWait := consumer.AckWait
-	kv, err := idempotency.NewKV(w.nc, w.space)
+	kv, err := kvstore.Open(w.nc, w.space)
 	if err != nil {
 		return err
 	}

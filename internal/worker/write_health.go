@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 )
 
 // unwritable is how long the journal may take no write before the worker is not ready.
@@ -48,14 +49,14 @@ func (h *writeHealth) err() error {
 
 // healthyStore records the outcome of every create.
 type healthyStore struct {
-	*idempotency.KV
+	*kvstore.Store
 
 	health *writeHealth
 }
 
 // Create implements [idempotency.Store].
 func (s *healthyStore) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
-	seq, err := s.KV.Create(ctx, r)
+	seq, err := s.Store.Create(ctx, r)
 	s.health.note(err)
 	return seq, err
 }

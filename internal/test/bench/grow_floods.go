@@ -16,6 +16,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -134,7 +135,7 @@ func callOf(id events.TurnID) string { return events.CallID(id, subjects.TurnTok
 // retire stores turns that are parked with an open question, as a worker has left them whose workflow
 // no worker has any more.
 func (g *growth) retire(ctx context.Context, l *lab) error {
-	store, err := idempotency.NewKV(l.nc, l.ids)
+	store, err := kvstore.Open(l.nc, l.ids)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -43,7 +44,7 @@ func (p *publisher) retain(ctx context.Context, r request) error {
 
 // store calls one for each number below count, several at a time, and stops at the first error.
 func (p *publisher) store(ctx context.Context, count int, one func(ctx context.Context, store idempotency.Store, i int) error) error {
-	store, err := idempotency.NewKV(p.nc, p.space)
+	store, err := kvstore.Open(p.nc, p.space)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -22,7 +22,7 @@ type sweeper struct {
 	process
 
 	nc    *nats.Conn
-	store *idempotency.KV
+	store *kvstore.Store
 	sweep *handlers.Sweep
 }
 
@@ -48,7 +48,7 @@ func startSweeper(s spec, dial dialer) (*sweeper, error) {
 		nc.Close()
 		return nil, fmt.Errorf("connect the sweeper: %w", err)
 	}
-	store, err := idempotency.NewKV(nc, space)
+	store, err := kvstore.Open(nc, space)
 	if err != nil {
 		nc.Close()
 		return nil, err

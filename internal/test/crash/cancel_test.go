@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -25,7 +25,7 @@ func TestCancelStoredBeforeTheClaimHoldsForTheNextOwner(t *testing.T) {
 	canceller := r.start(failpoint.Claim + "=drop_req@*")
 	_, err := r.client.Cancel(t.Context(), &events.Cancel{TurnID: turn, Workflow: "Crash"})
 	require.NoError(t, err)
-	kv, err := idempotency.NewKV(r.server.Connect(), r.space)
+	kv, err := kvstore.Open(r.server.Connect(), r.space)
 	require.NoError(t, err)
 	t.Cleanup(kv.Close)
 	key := subjects.TurnKey(turn.App, turn.Chat, "", turn.Turn)

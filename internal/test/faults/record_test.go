@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -43,9 +44,9 @@ func (r *rig) deadWorker(effect string) idempotency.Record {
 	}
 }
 
-func (r *rig) journal() *idempotency.KV {
+func (r *rig) journal() *kvstore.Store {
 	r.Helper()
-	kv, err := idempotency.NewKV(r.nc, r.space)
+	kv, err := kvstore.Open(r.nc, r.space)
 	require.NoError(r, err)
 	r.Cleanup(kv.Close)
 	return kv

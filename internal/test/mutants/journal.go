@@ -53,8 +53,8 @@ func journal() []Fault {
 			Name: "takeover_without_seal", Breaks: "takes a turn over whose owner may still park it",
 			Edits: []Edit{{
 				File: "idempotency/takeover.go",
-				From: `park, err := j.seal(ctx, hold, parkSealed)`,
-				To:   `if planted("takeover_without_seal") { return j.enter(ctx, c, hold, t) }; park, err := j.seal(ctx, hold, parkSealed)`,
+				From: `park, err := j.seal(ctx, hold, ParkSealed)`,
+				To:   `if planted("takeover_without_seal") { return j.enter(ctx, c, hold, t) }; park, err := j.seal(ctx, hold, ParkSealed)`,
 			}},
 			CaughtBy: []string{Sim, "crash:^TestOwnerThatHasLostItsTurnDoesNotParkIt$"},
 		},

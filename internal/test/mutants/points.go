@@ -19,8 +19,8 @@ func Points() []Point {
 		}},
 		{failpoint.AfterWake, Edit{
 			File: "idempotency/wake.go",
-			From: `case park.Meta.Verdict == parkWoken:`,
-			To:   `case park.Meta.Verdict == parkWoken: point("after_wake", hold.Effect, c.Key)`,
+			From: `case park.Meta.Verdict == ParkWoken:`,
+			To:   `case park.Meta.Verdict == ParkWoken: point("after_wake", hold.Effect, c.Key)`,
 		}},
 		{failpoint.BeforeContinue, Edit{
 			File: "idempotency/park.go",
@@ -29,8 +29,8 @@ func Points() []Point {
 		}},
 		{failpoint.AfterSeal, Edit{
 			File: "idempotency/takeover.go",
-			From: `if park.Meta.Verdict == parkParked &&`,
-			To:   `point("after_seal", claim.Effect, c.Key); if park.Meta.Verdict == parkParked &&`,
+			From: `if park.Meta.Verdict == ParkParked &&`,
+			To:   `point("after_seal", claim.Effect, c.Key); if park.Meta.Verdict == ParkParked &&`,
 		}},
 		{failpoint.AfterResume, Edit{
 			File: "idempotency/takeover.go",

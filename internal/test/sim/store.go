@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -114,9 +115,14 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 	return idempotency.Record{}, idempotency.ErrNotFound
 }
 
+// LastOf implements [idempotency.Store]: one read after the other.
+func (s *store) LastOf(ctx context.Context, keys []string) ([]*idempotency.Record, error) {
+	return storetest.LastOf(ctx, s.Last, keys)
+}
+
 // Scan implements [idempotency.Store]. Like the real one it lists the names of the records in one
 // request and then reads them; much can happen between the two.
-func (s *store) Scan(ctx context.Context, key subjects.Key) ([]idempotency.Record, error) {
+func (s *store) Scan(ctx context.Context, key subjects.Key, _ []idempotency.Record) ([]idempotency.Record, error) {
 	if err := s.read(ctx, "list"); err != nil {
 		return nil, err
 	}

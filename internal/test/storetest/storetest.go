@@ -119,7 +119,7 @@ func replace(t *testing.T, s idempotency.Store) {
 	require.Greater(t, replaced, seq)
 	_, err = s.At(t.Context(), seq)
 	require.ErrorIs(t, err, idempotency.ErrNotFound)
-	all, err := s.Scan(t.Context(), k)
+	all, err := s.Scan(t.Context(), k, nil)
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.Equal(t, replaced, all[0].Seq)
@@ -196,7 +196,7 @@ func scan(t *testing.T, s idempotency.Store) {
 		require.NoError(t, err)
 		seqs[key] = seq
 	}
-	records, err := s.Scan(t.Context(), k)
+	records, err := s.Scan(t.Context(), k, nil)
 	require.NoError(t, err)
 	got := make([]string, 0, len(records))
 	for _, r := range records {
@@ -204,7 +204,7 @@ func scan(t *testing.T, s idempotency.Store) {
 		got = append(got, r.Key)
 	}
 	require.Equal(t, []string{keys[0], keys[2], keys[3], keys[5]}, got)
-	records, err = s.Scan(t.Context(), subjects.TurnKey("a", "c", "", "nobody"))
+	records, err = s.Scan(t.Context(), subjects.TurnKey("a", "c", "", "nobody"), nil)
 	require.NoError(t, err)
 	require.Empty(t, records)
 }
@@ -229,7 +229,7 @@ func erase(t *testing.T, s idempotency.Store) {
 	require.Empty(t, got.Data)
 	want.Meta.Secret = idempotency.Erased
 	require.Equal(t, want.Meta, got.Meta)
-	all, err := s.Scan(t.Context(), k)
+	all, err := s.Scan(t.Context(), k, nil)
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	var exists *idempotency.ExistsError

@@ -1,4 +1,4 @@
-package idempotency
+package kvstore
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/oneturn/oneturn/idempotency"
 )
 
 // maxKnown bounds the sequences that an [Order] remembers: some 60 MB of names
@@ -14,20 +16,17 @@ import (
 // all of them at once.
 const maxKnown = 100_000
 
-// ErrTooMany says that a filter matches more records than an [Order] reads.
-var ErrTooMany = errors.New("too many records")
-
 // Index is a stream whose subjects the server keeps in an index.
 type Index interface {
 	// Subjects returns the subjects that match a filter and the first sequence of the stream. It fails
-	// with [ErrTooMany] beyond 10,000.
+	// with [idempotency.ErrTooMany] beyond 10,000.
 	Subjects(ctx context.Context, filter string) (names map[string]uint64, first uint64, err error)
-	// Sequence returns where the last message of a subject is, or [ErrNotFound].
+	// Sequence returns where the last message of a subject is, or [idempotency.ErrNotFound].
 	Sequence(ctx context.Context, name string) (uint64, error)
 }
 
 // journalIndex is the index of the journal. Its filters are keys.
-type journalIndex struct{ kv *KV }
+type journalIndex struct{ kv *Store }
 
 // Subjects implements [Index].
 func (i journalIndex) Subjects(ctx context.Context, filter string) (map[string]uint64, uint64, error) {
@@ -47,14 +46,14 @@ func (i journalIndex) Sequence(ctx context.Context, name string) (uint64, error)
 type Order struct {
 	index Index
 
-	crowded Crowds
+	oversized OversizedFilters
 
 	mu    sync.Mutex
 	known map[string]uint64 // by subject
 }
 
 // NewOrder returns an order of the records of a journal that knows nothing yet.
-func NewOrder(kv *KV) *Order { return NewOrderOf(journalIndex{kv}) }
+func NewOrder(kv *Store) *Order { return NewOrderOf(journalIndex{kv}) }
 
 // NewOrderOf is [NewOrder] for another stream.
 func NewOrderOf(index Index) *Order {
@@ -68,15 +67,15 @@ type Place struct {
 }
 
 // From returns the places of the messages that match a filter, from a sequence on, in order. It
-// fails with [ErrTooMany] beyond 10,000 of them.
+// fails with [idempotency.ErrTooMany] beyond 10,000 of them.
 func (o *Order) From(ctx context.Context, filter string, from uint64) ([]Place, error) {
 	return o.FromWithin(ctx, func(search func() error) error { return search() }, filter, from)
 }
 
 // FromWithin is From within a budget, which may refuse the search for the names.
 func (o *Order) FromWithin(ctx context.Context, budget func(search func() error) error, filter string, from uint64) ([]Place, error) {
-	if o.crowded.has(filter) {
-		return nil, ErrTooMany
+	if o.oversized.has(filter) {
+		return nil, idempotency.ErrTooMany
 	}
 	var names map[string]uint64
 	var first uint64
@@ -84,8 +83,8 @@ func (o *Order) FromWithin(ctx context.Context, budget func(search func() error)
 		names, first, err = o.index.Subjects(ctx, filter)
 		return err
 	})
-	if errors.Is(err, ErrTooMany) {
-		o.crowded.add(filter)
+	if errors.Is(err, idempotency.ErrTooMany) {
+		o.oversized.add(filter)
 	}
 	if err != nil {
 		return nil, err
@@ -95,7 +94,7 @@ func (o *Order) FromWithin(ctx context.Context, budget func(search func() error)
 		seq := o.at(name)
 		if seq < first { // not known, or expired and made anew
 			seq, err = o.index.Sequence(ctx, name)
-			if errors.Is(err, ErrNotFound) {
+			if errors.Is(err, idempotency.ErrNotFound) {
 				continue // it has just expired
 			}
 			if err != nil {

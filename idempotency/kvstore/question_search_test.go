@@ -1,4 +1,4 @@
-package idempotency_test
+package kvstore_test
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -22,8 +24,8 @@ import (
 func TestQuestionsAreFoundByTheirIDAlone(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
-	space := bucket(t, nc)
-	kv := newKV(t, nc, space)
+	space := storetest.Bucket(t, nc)
+	kv := storetest.Open(t, nc, space)
 	turns := []events.TurnID{
 		{App: "app", Chat: "chat", Turn: "t1"},
 		{App: "app", Chat: "chat", Run: "r1", Turn: "t1"},
@@ -63,7 +65,7 @@ func TestQuestionsAreFoundByTheirIDAlone(t *testing.T) {
 func TestQuestionOfAUsedKeyIsNotThatOfTheFirstTurnOfItsRun(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
-	kv := newKV(t, nc, bucket(t, nc))
+	kv := storetest.Open(t, nc, storetest.Bucket(t, nc))
 	const fingerprint = "0123456789abcdef"
 	first := subjects.TurnKey("app", "chat", "run", "turn")
 	again := first.Reuse("run", "turn", fingerprint)
@@ -72,7 +74,7 @@ func TestQuestionOfAUsedKeyIsNotThatOfTheFirstTurnOfItsRun(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for _, key := range []subjects.Key{first, again} {
-		found, err := idempotency.Lister(kv.Names).FindQuestions(t.Context(), idempotency.QuestionRef{
+		found, err := kvstore.Lister(kv.Names).FindQuestions(t.Context(), kvstore.QuestionRef{
 			App: key.App, Chat: key.Chat, Run: "run", Call: events.QualifiedCallID("turn", key.Turn), Ask: "1",
 		})
 		require.NoError(t, err)
@@ -84,8 +86,8 @@ func TestQuestionOfAUsedKeyIsNotThatOfTheFirstTurnOfItsRun(t *testing.T) {
 func TestTooManyNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
-	space := bucket(t, nc)
-	kv := newKV(t, nc, space)
+	space := storetest.Bucket(t, nc)
+	kv := storetest.Open(t, nc, space)
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1000))
 	require.NoError(t, err)
 	for n := range 10_001 {
@@ -96,7 +98,7 @@ func TestTooManyNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	var lists atomic.Int64
 	_, err = nc.Subscribe("$JS.API.STREAM.INFO."+space.TurnsStream(), func(*nats.Msg) { lists.Add(1) })
 	require.NoError(t, err)
-	order := idempotency.NewOrder(kv)
+	order := kvstore.NewOrder(kv)
 	filter := subjects.ChatRecords("app", "chat")
 	before := lists.Load()
 	for range 5 {
@@ -114,8 +116,8 @@ func TestTooManyNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 func TestQuestionsThatLeadToTheirTurnAreFoundWithoutTheChat(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
-	space := bucket(t, nc)
-	kv := newKV(t, nc, space)
+	space := storetest.Bucket(t, nc)
+	kv := storetest.Open(t, nc, space)
 	plain := subjects.TurnKey("app", "chat", "", "t")
 	runs := subjects.TurnKey("app", "chat", "r1", "t")
 	reused := plain.Reuse("", "t", "0123456789abcdef")
@@ -128,24 +130,24 @@ func TestQuestionsThatLeadToTheirTurnAreFoundWithoutTheChat(t *testing.T) {
 	_, err := kv.Create(t.Context(), idempotency.Record{Key: plain.ReuseNote("0123456789abcdef")})
 	require.NoError(t, err)
 	var listed []string
-	list := idempotency.Lister(func(ctx context.Context, filter string) ([]subjects.Record, error) {
+	list := kvstore.Lister(func(ctx context.Context, filter string) ([]subjects.Record, error) {
 		listed = append(listed, filter)
 		return kv.Names(ctx, filter)
 	})
 	call := func(key subjects.Key) string { return events.QualifiedCallID("t", key.Turn) }
 	const chat = "e.app.chat.*.*."
 	for name, c := range map[string]struct {
-		of       idempotency.QuestionRef
+		of       kvstore.QuestionRef
 		want     subjects.Key
 		searches bool
 	}{
-		"no run":         {idempotency.QuestionRef{Call: "t"}, plain, false},
-		"run":            {idempotency.QuestionRef{Call: call(runs), Run: "r1"}, runs, false},
-		"run not told":   {idempotency.QuestionRef{Call: call(runs)}, runs, true},
-		"reused key":     {idempotency.QuestionRef{Call: call(reused)}, reused, false},
-		"another run":    {idempotency.QuestionRef{Call: call(runs), Run: "r2"}, subjects.Key{}, false},
-		"looks the part": {idempotency.QuestionRef{Call: "t@0000000"}, subjects.Key{}, false},
-		"leads nowhere":  {idempotency.QuestionRef{Call: "t@00000000"}, subjects.Key{}, true},
+		"no run":         {kvstore.QuestionRef{Call: "t"}, plain, false},
+		"run":            {kvstore.QuestionRef{Call: call(runs), Run: "r1"}, runs, false},
+		"run not told":   {kvstore.QuestionRef{Call: call(runs)}, runs, true},
+		"reused key":     {kvstore.QuestionRef{Call: call(reused)}, reused, false},
+		"another run":    {kvstore.QuestionRef{Call: call(runs), Run: "r2"}, subjects.Key{}, false},
+		"looks the part": {kvstore.QuestionRef{Call: "t@0000000"}, subjects.Key{}, false},
+		"leads nowhere":  {kvstore.QuestionRef{Call: "t@00000000"}, subjects.Key{}, true},
 	} {
 		listed = nil
 		c.of.App, c.of.Chat, c.of.Ask = "app", "chat", "1"
@@ -168,7 +170,7 @@ func TestQuestionsThatLeadToTheirTurnAreFoundWithoutTheChat(t *testing.T) {
 func TestListThatIsRefusedOrCrowdedIsNotTakenForAnAbsence(t *testing.T) {
 	t.Parallel()
 	failed, lists := errors.New("refused"), 0
-	var crowds idempotency.Crowds
+	var crowds kvstore.OversizedFilters
 	list := crowds.Lister(func(_ context.Context, filter string) ([]subjects.Record, error) {
 		switch lists++; filter {
 		case subjects.QuestionInChat("app", "full", "1"):
@@ -179,14 +181,14 @@ func TestListThatIsRefusedOrCrowdedIsNotTakenForAnAbsence(t *testing.T) {
 		return nil, nil
 	})
 	for range 3 {
-		_, err := list.Askers(t.Context(), "app", "chat", "1")
+		_, err := list.CallsAsking(t.Context(), "app", "chat", "1")
 		require.ErrorIs(t, err, failed)
 	}
 	require.Equal(t, 3, lists)
 	for range 3 {
-		_, err := list.Askers(t.Context(), "app", "full", "1")
+		_, err := list.CallsAsking(t.Context(), "app", "full", "1")
 		require.ErrorIs(t, err, idempotency.ErrTooMany)
-		_, err = list.FindQuestions(t.Context(), idempotency.QuestionRef{App: "app", Chat: "full", Call: "x@00000000", Ask: "1"})
+		_, err = list.FindQuestions(t.Context(), kvstore.QuestionRef{App: "app", Chat: "full", Call: "x@00000000", Ask: "1"})
 		require.ErrorIs(t, err, idempotency.ErrTooMany)
 	}
 	require.Equal(t, 4+3*2, lists, "the crowded one is listed once")

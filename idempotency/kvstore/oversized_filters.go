@@ -1,4 +1,4 @@
-package idempotency
+package kvstore
 
 import (
 	"context"
@@ -6,31 +6,32 @@ import (
 	"sync"
 	"time"
 
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // A list of too many names is megabytes long: who reads page by page must not ask for it again
 // and again.
 const (
-	crowdedFor = time.Minute
-	maxCrowded = 1000 // filters that are remembered
+	oversizedFor = time.Minute
+	maxOversized = 1000 // filters that are remembered
 )
 
-// Crowds remembers for a minute which filters match too many records. The zero value is usable,
+// OversizedFilters remembers for a minute which filters match too many records. The zero value is usable,
 // also concurrently.
-type Crowds struct {
+type OversizedFilters struct {
 	mu    sync.Mutex
 	until map[string]time.Time // by filter
 }
 
-// Lister lists as list does, but fails with [ErrTooMany] without asking it where that was the answer lately.
-func (c *Crowds) Lister(list Lister) Lister {
+// Lister lists as list does, but fails with [idempotency.ErrTooMany] without asking it where that was the answer lately.
+func (c *OversizedFilters) Lister(list Lister) Lister {
 	return func(ctx context.Context, filter string) ([]subjects.Record, error) {
 		if c.has(filter) {
-			return nil, ErrTooMany
+			return nil, idempotency.ErrTooMany
 		}
 		names, err := list(ctx, filter)
-		if errors.Is(err, ErrTooMany) {
+		if errors.Is(err, idempotency.ErrTooMany) {
 			c.add(filter)
 		}
 		return names, err
@@ -38,20 +39,20 @@ func (c *Crowds) Lister(list Lister) Lister {
 }
 
 // has reports whether a filter is known to match too many records.
-func (c *Crowds) has(filter string) bool {
+func (c *OversizedFilters) has(filter string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Now().Before(c.until[filter])
 }
 
-func (c *Crowds) add(filter string) {
+func (c *OversizedFilters) add(filter string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.until) >= maxCrowded {
+	if len(c.until) >= maxOversized {
 		clear(c.until)
 	}
 	if c.until == nil {
 		c.until = map[string]time.Time{}
 	}
-	c.until[filter] = time.Now().Add(crowdedFor)
+	c.until[filter] = time.Now().Add(oversizedFor)
 }

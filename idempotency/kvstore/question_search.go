@@ -1,18 +1,16 @@
-package idempotency
+package kvstore
 
 import (
 	"context"
 	"errors"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// AnyToken stands in a filter for every tenant, chat, turn or question.
-const AnyToken = "*"
-
 // Lister lists the names of the records that match a filter, in the order of the names, as
-// [KV.Names] does. It fails with [ErrTooMany] beyond 10,000 of them.
+// [Store.Names] does. It fails with [idempotency.ErrTooMany] beyond 10,000 of them.
 type Lister func(ctx context.Context, filter string) ([]subjects.Record, error)
 
 // QuestionRef is how a question, or the call that may ask it, is named from outside.
@@ -24,21 +22,21 @@ type QuestionRef struct {
 }
 
 // FindQuestions is [Lister.FindQuestions] without a budget, for a turn whose run is not known.
-func (s *KV) FindQuestions(ctx context.Context, app, chat, callID, ask string) ([]subjects.Record, error) {
+func (s *Store) FindQuestions(ctx context.Context, app, chat, callID, ask string) ([]subjects.Record, error) {
 	return Lister(s.Names).FindQuestions(ctx, QuestionRef{App: app, Chat: chat, Call: callID, Ask: ask})
 }
 
 // FindQuestions returns the names of the questions that are meant, by the names of records alone.
 // There is one at most, unless somebody has chosen turn keys that look like those of turns with a run
 // id. Where the id leads to the turn, with its run if it has one, nothing else is looked at; otherwise
-// the whole chat is. It fails with [ErrTooMany] where that leaves over 10,000 records to look at.
+// the whole chat is. It fails with [idempotency.ErrTooMany] where that leaves over 10,000 records to look at.
 func (list Lister) FindQuestions(ctx context.Context, q QuestionRef) ([]subjects.Record, error) {
 	return list.find(ctx, &q, func(calls subjects.Key) string { return calls.Public(events.RecordAsk, q.Ask) })
 }
 
 // find returns the records of the call that is meant; filter makes the one for a call or for all.
 func (list Lister) find(ctx context.Context, q *QuestionRef, filter func(calls subjects.Key) string) ([]subjects.Record, error) {
-	calls := subjects.Key{App: q.App, Chat: q.Chat, Turn: AnyToken, Call: AnyToken}
+	calls := subjects.Key{App: q.App, Chat: q.Chat, Turn: idempotency.AnyToken, Call: idempotency.AnyToken}
 	names := func(calls subjects.Key) ([]subjects.Record, error) { return list(ctx, filter(calls)) }
 	exact := calls
 	id := events.TurnID{Run: q.Run, Turn: events.TurnOfCallID(q.Call, q.Run)}
@@ -102,8 +100,8 @@ func qualified(calls subjects.Key, turn, callID string, names func(calls subject
 	return found, nil
 }
 
-// FindQuestions is [KV.FindQuestions] for names that are listed elsewhere, also of several chats:
-// calls is a filter whose turns are [AnyToken], and names lists the questions that match such a
+// FindQuestions is [Store.FindQuestions] for names that are listed elsewhere, also of several chats:
+// calls is a filter whose turns are [idempotency.AnyToken], and names lists the questions that match such a
 // filter.
 func FindQuestions(calls subjects.Key, callID string, names func(calls subjects.Key) ([]subjects.Record, error)) ([]subjects.Record, error) {
 	exact := calls
@@ -120,10 +118,10 @@ func FindQuestions(calls subjects.Key, callID string, names func(calls subjects.
 	return append(found, more...), err
 }
 
-// Askers returns the calls of a chat that have asked a question with this id: an id without its turn,
+// CallsAsking returns the calls of a chat that have asked a question with this id: an id without its turn,
 // such as "1", is one of many. The tenant is a token, chat and question are ids. It fails with
-// [ErrTooMany] beyond 10,000.
-func (list Lister) Askers(ctx context.Context, appToken, chat, ask string) ([]subjects.Key, error) {
+// [idempotency.ErrTooMany] beyond 10,000.
+func (list Lister) CallsAsking(ctx context.Context, appToken, chat, ask string) ([]subjects.Key, error) {
 	names, err := list(ctx, subjects.QuestionInChat(appToken, chat, ask))
 	keys := make([]subjects.Key, 0, len(names))
 	for _, name := range names {
@@ -132,11 +130,11 @@ func (list Lister) Askers(ctx context.Context, appToken, chat, ask string) ([]su
 	return keys, err
 }
 
-// Calls returns the calls of a chat that were claimed. The tenant is a token, the chat an id. It fails with [ErrTooMany]
+// Calls returns the calls of a chat that were claimed. The tenant is a token, the chat an id. It fails with [idempotency.ErrTooMany]
 // beyond 10,000.
 func (list Lister) Calls(ctx context.Context, appToken, chat string) ([]subjects.Key, error) {
-	all := subjects.Key{App: appToken, Chat: subjects.Token(chat), Turn: AnyToken, Call: AnyToken}
-	names, err := list(ctx, all.Public(events.RecordCall))
+	all := subjects.Key{App: appToken, Chat: subjects.Token(chat), Turn: idempotency.AnyToken, Call: idempotency.AnyToken}
+	names, err := list(ctx, all.Public(events.KindToolCall))
 	keys := make([]subjects.Key, 0, len(names))
 	for _, name := range names {
 		keys = append(keys, name.Key)
@@ -144,33 +142,33 @@ func (list Lister) Calls(ctx context.Context, appToken, chat string) ([]subjects
 	return keys, err
 }
 
-// OpenCall is [KV.FindOpenCall] without a budget, for a turn whose run is not known.
-func (s *KV) OpenCall(ctx context.Context, app, chat, callID string) (Record, error) {
+// OpenCall is [Store.FindOpenCall] without a budget, for a turn whose run is not known.
+func (s *Store) OpenCall(ctx context.Context, app, chat, callID string) (idempotency.Record, error) {
 	return s.FindOpenCall(ctx, s.Names, QuestionRef{App: app, Chat: chat, Call: callID})
 }
 
 // FindOpenCall returns the claim of the call that is meant, if it has no response yet, or
-// [ErrNotFound]: a worker has entered its tool, or will. It fails as [Lister.FindQuestions] does.
-func (s *KV) FindOpenCall(ctx context.Context, list Lister, q QuestionRef) (Record, error) {
-	names, err := list.find(ctx, &q, func(calls subjects.Key) string { return calls.Public(events.RecordCall) })
+// [idempotency.ErrNotFound]: a worker has entered its tool, or will. It fails as [Lister.FindQuestions] does.
+func (s *Store) FindOpenCall(ctx context.Context, list Lister, q QuestionRef) (idempotency.Record, error) {
+	names, err := list.find(ctx, &q, func(calls subjects.Key) string { return calls.Public(events.KindToolCall) })
 	if err != nil {
-		return Record{}, err
+		return idempotency.Record{}, err
 	}
 	const most = 16 // there is one, unless turn keys were chosen to look alike
 	for _, name := range names[:min(len(names), most)] {
 		claim, err := s.Last(ctx, name.Name())
-		if errors.Is(err, ErrNotFound) || err == nil && (claim.Err != nil || claim.Meta.Verdict != "") {
+		if errors.Is(err, idempotency.ErrNotFound) || err == nil && (claim.Err != nil || claim.Meta.Verdict != "") {
 			continue // it has just expired, or ends without its tool
 		}
 		if err != nil {
-			return Record{}, err
+			return idempotency.Record{}, err
 		}
-		switch end, err := s.Last(ctx, name.Public(events.RecordResponse)); {
-		case errors.Is(err, ErrNotFound), err == nil && end.Seq < claim.Seq: // of a former life of the key
+		switch end, err := s.Last(ctx, name.Public(events.KindToolResponse)); {
+		case errors.Is(err, idempotency.ErrNotFound), err == nil && end.Seq < claim.Seq: // of a former life of the key
 			return claim, nil
 		case err != nil:
-			return Record{}, err
+			return idempotency.Record{}, err
 		}
 	}
-	return Record{}, ErrNotFound
+	return idempotency.Record{}, idempotency.ErrNotFound
 }

@@ -1,4 +1,4 @@
-package idempotency
+package kvstore
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -64,7 +65,7 @@ type slot struct {
 	answers chan *nats.Msg // nil says that err ends the wait
 	uses    uint64
 	msg     nats.Msg // nats.go copies it when it is published, so that each use fills it anew
-	values  [metaHeaders + 1]string
+	values  [idempotency.MetaHeaders + 1]string
 
 	// Guarded by publisher.mu, err as long as the slot is open.
 	open  bool
@@ -132,7 +133,7 @@ func (p *publisher) close() {
 }
 
 // create publishes a record on a subject whose last message has to have a sequence, 0 for none.
-func (p *publisher) create(ctx context.Context, subject string, last uint64, meta *Meta, data []byte) (pubAck, error) {
+func (p *publisher) create(ctx context.Context, subject string, last uint64, meta *idempotency.Meta, data []byte) (pubAck, error) {
 	if ctx.Err() != nil {
 		return pubAck{}, context.Cause(ctx)
 	}
@@ -141,8 +142,8 @@ func (p *publisher) create(ctx context.Context, subject string, last uint64, met
 		return pubAck{}, err
 	}
 	s.msg.Subject, s.msg.Data = subject, data
-	s.set(metaHeaders, nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(last, 10))
-	meta.headers(s.set)
+	s.set(idempotency.MetaHeaders, nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(last, 10))
+	meta.Headers(s.set)
 	var ack pubAck
 	if err = p.nc.PublishMsg(&s.msg); err != nil {
 		err = fmt.Errorf("not sent: %w", err)

@@ -1,4 +1,4 @@
-package idempotency_test
+package kvstore_test
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -22,7 +23,7 @@ func remake(t *testing.T, s *oneturntest.Server, anew bool) {
 	require.NoError(t, err)
 	require.NoError(t, js.DeleteStream(t.Context(), "KV_ONETURN_TURNS"))
 	if anew {
-		bucket(t, nc)
+		storetest.Bucket(t, nc)
 	}
 }
 
@@ -36,7 +37,7 @@ func TestNothingIsClaimedInABucketThatWasMadeAnew(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	nc := s.Connect()
-	kv := newKV(t, nc, bucket(t, nc))
+	kv := storetest.Open(t, nc, storetest.Bucket(t, nc))
 	require.NoError(t, kv.Check(t.Context()))
 	j := idempotency.New(kv, "w", idempotency.Options{})
 	c := idempotency.Claim{Key: key, Effect: "unsafe", Lease: idempotency.Lease{Stream: "IN", Seq: 1, Delivery: 1}}
@@ -72,7 +73,7 @@ func TestBucketThatHasLostRecordsIsNotTrusted(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, nc.Flush())
-	kv := newKV(t, s.Connect(), space)
+	kv := storetest.Open(t, s.Connect(), space)
 	_, err = kv.Create(t.Context(), record("a"))
 	require.NoError(t, err)
 	_, err = kv.Create(t.Context(), record("b"))
@@ -85,7 +86,7 @@ func TestBucketThatWasMadeAnewIsNoticedWithoutAWrite(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	nc := s.Connect()
-	kv := newKV(t, nc, bucket(t, nc))
+	kv := storetest.Open(t, nc, storetest.Bucket(t, nc))
 	require.NoError(t, kv.Check(t.Context()))
 	require.NoError(t, kv.Check(t.Context()))
 	remake(t, s, true)
@@ -99,7 +100,7 @@ func TestWriteToABucketThatWasDeletedEndsOnceTheServerHasDeniedItTwice(t *testin
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	nc := s.Connect()
-	kv := newKV(t, nc, bucket(t, nc))
+	kv := storetest.Open(t, nc, storetest.Bucket(t, nc))
 	require.NoError(t, kv.Check(t.Context()))
 	remake(t, s, false)
 	require.NoError(t, kv.Check(t.Context()), "a cluster that has just started may deny a stream for a moment")
@@ -114,7 +115,7 @@ func TestServerThatCannotBeReachedIsNoReasonToEnd(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	nc := s.Connect()
-	kv := newKV(t, nc, bucket(t, nc))
+	kv := storetest.Open(t, nc, storetest.Bucket(t, nc))
 	require.NoError(t, kv.Check(t.Context()))
 	require.NoError(t, s.Stop())
 	_, err := kv.Create(t.Context(), record("a"))

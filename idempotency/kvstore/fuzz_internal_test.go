@@ -1,4 +1,4 @@
-package idempotency
+package kvstore
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/oneturn/oneturn/idempotency"
 )
 
 func TestAcknowledgementThatSaysNothingIsUnknownNeverStored(t *testing.T) {
@@ -41,10 +43,10 @@ func FuzzAck(f *testing.F) {
 }
 
 func FuzzRecordHeader(f *testing.F) {
-	block := func(m Meta) []byte {
+	block := func(m idempotency.Meta) []byte {
 		var b strings.Builder
 		b.WriteString("NATS/1.0\r\n")
-		m.headers(func(_ int, name, value string) {
+		m.Headers(func(_ int, name, value string) {
 			if value != "" {
 				fmt.Fprintf(&b, "%s: %s\r\n", name, value)
 			}
@@ -52,12 +54,12 @@ func FuzzRecordHeader(f *testing.F) {
 		b.WriteString("\r\n")
 		return []byte(b.String())
 	}
-	full := Meta{
-		Owner: "w", Nonce: "N", Epoch: 2, Lease: Lease{"ONETURN_IN", 7, 3}, Effect: "unsafe", Digest: "d", Fingerprint: "f", Verdict: "cancelled",
+	full := idempotency.Meta{
+		Owner: "w", Nonce: "N", Epoch: 2, Lease: idempotency.Lease{Stream: "ONETURN_IN", Seq: 7, Delivery: 3}, Effect: "unsafe", Digest: "d", Fingerprint: "f", Verdict: "cancelled",
 		Trace: "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-01",
 	}
 	f.Add(block(full))
-	f.Add(block(Meta{Owner: "w", Nonce: "N", Epoch: 1}))
+	f.Add(block(idempotency.Meta{Owner: "w", Nonce: "N", Epoch: 1}))
 	for _, s := range []string{
 		"", "NATS/1.0\r\n\r\n", "NATS/1.0", "NATS/1.0 503\r\n\r\n", "NATS/1.0\r\nOneturn-Epoch: 99999999999999999999\r\n\r\n",
 		"NATS/1.0\r\nOneturn-Lease: S/1/-1\r\n\r\n", "NATS/1.0\r\n: x\r\n\r\n", "NATS/1.0\r\n folded\r\n\r\n",
@@ -69,7 +71,7 @@ func FuzzRecordHeader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		m, err := parseMeta(header.Get)
+		m, err := idempotency.ParseMeta(header.Get)
 		if err != nil {
 			return
 		}
@@ -78,7 +80,7 @@ func FuzzRecordHeader(f *testing.F) {
 		}
 		again, err := parseHeader(block(m))
 		require.NoError(t, err)
-		back, err := parseMeta(again.Get)
+		back, err := idempotency.ParseMeta(again.Get)
 		require.NoError(t, err)
 		require.Equal(t, m, back)
 	})

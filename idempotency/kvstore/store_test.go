@@ -1,4 +1,4 @@
-package idempotency_test
+package kvstore_test
 
 import (
 	"context"
@@ -20,41 +20,19 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-func bucket(tb testing.TB, nc *nats.Conn) subjects.Space {
-	tb.Helper()
-	space, err := subjects.New(subjects.DefaultPrefix)
-	require.NoError(tb, err)
-	js, err := jetstream.New(nc)
-	require.NoError(tb, err)
-	_, err = js.CreateKeyValue(tb.Context(), jetstream.KeyValueConfig{
-		Bucket:    space.TurnsBucket(),
-		RePublish: &jetstream.RePublish{Source: space.JournalSubject("e.>"), Destination: space.EventsPrefix() + ".>"},
-	})
-	require.NoError(tb, err)
-	return space
-}
-
-func newKV(tb testing.TB, nc *nats.Conn, space subjects.Space) *idempotency.KV {
-	tb.Helper()
-	kv, err := idempotency.NewKV(nc, space)
-	require.NoError(tb, err)
-	tb.Cleanup(kv.Close)
-	return kv
-}
-
 func TestKVKeepsTheStoreContract(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) idempotency.Store {
 		t.Helper()
 		nc := oneturntest.NewServer(t).Connect()
-		return newKV(t, nc, bucket(t, nc))
+		return storetest.Open(t, nc, storetest.Bucket(t, nc))
 	})
 }
 
 func TestHeadersOfOneRecordAreNotThoseOfTheNext(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
-	kv := newKV(t, nc, bucket(t, nc))
+	kv := storetest.Open(t, nc, storetest.Bucket(t, nc))
 	for i, meta := range []idempotency.Meta{
 		{
 			Owner: "w", Nonce: "n", Epoch: 1, Lease: idempotency.Lease{Stream: "IN", Seq: 1234, Delivery: 2}, Effect: "keyed",
@@ -76,8 +54,8 @@ func TestHeadersOfOneRecordAreNotThoseOfTheNext(t *testing.T) {
 func TestSubscribersSeeStoredPublicRecordsOnly(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
-	space := bucket(t, nc)
-	kv := newKV(t, nc, space)
+	space := storetest.Bucket(t, nc)
+	kv := storetest.Open(t, nc, space)
 	sub, err := nc.SubscribeSync(space.EventsPrefix() + ".>")
 	require.NoError(t, err)
 	require.NoError(t, nc.Flush())
@@ -108,8 +86,8 @@ func TestSubscribersSeeStoredPublicRecordsOnly(t *testing.T) {
 func TestDamagedAndDeletedRecordsFailClosed(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
-	space := bucket(t, nc)
-	kv := newKV(t, nc, space)
+	space := storetest.Bucket(t, nc)
+	kv := storetest.Open(t, nc, space)
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
 	store, err := js.KeyValue(t.Context(), space.TurnsBucket())
@@ -137,7 +115,7 @@ func TestDamagedAndDeletedRecordsFailClosed(t *testing.T) {
 func TestCreateOfARecordTheServerCannotTakeIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
-	kv := newKV(t, nc, bucket(t, nc))
+	kv := storetest.Open(t, nc, storetest.Bucket(t, nc))
 	c := claim("unsafe", 1, 1)
 	c.Event = make([]byte, nc.MaxPayload())
 	_, err := newJournal(kv).Claim(t.Context(), c)
@@ -150,7 +128,7 @@ func TestMissingBucketIsNotAnAnswer(t *testing.T) {
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
 	late := func(context.Context, time.Duration) error { return context.DeadlineExceeded }
-	_, err = idempotency.New(newKV(t, nc, space), "w", idempotency.Options{Pause: late}).Claim(t.Context(), claim("unsafe", 1, 1))
+	_, err = idempotency.New(storetest.Open(t, nc, space), "w", idempotency.Options{Pause: late}).Claim(t.Context(), claim("unsafe", 1, 1))
 	require.ErrorIs(t, err, context.DeadlineExceeded, "it would be tried again")
 	require.ErrorIs(t, err, nats.ErrNoResponders)
 }
@@ -193,9 +171,9 @@ func (c *cutConn) Read(b []byte) (int, error) {
 func TestClaimWhoseAcknowledgementIsCutOffIsRecognised(t *testing.T) {
 	t.Parallel()
 	server := oneturntest.NewServer(t)
-	space := bucket(t, server.Connect())
+	space := storetest.Bucket(t, server.Connect())
 	dialer := &cutter{}
-	kv := newKV(t, server.Connect(nats.SetCustomDialer(dialer)), space)
+	kv := storetest.Open(t, server.Connect(nats.SetCustomDialer(dialer)), space)
 	dialer.mu.Lock()
 	dialer.cut = true
 	dialer.mu.Unlock()
@@ -240,7 +218,7 @@ func TestAnswerToAnEarlierCreateIsNotTakenForThisOne(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, nc.Flush())
-	kv := newKV(t, server.Connect(), space)
+	kv := storetest.Open(t, server.Connect(), space)
 	create := func(nonce string) (uint64, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
@@ -267,7 +245,7 @@ func TestAnswerToAnEarlierCreateIsNotTakenForThisOne(t *testing.T) {
 
 func BenchmarkClaimAndFinish(b *testing.B) {
 	nc := oneturntest.NewServer(b).Connect()
-	j := newJournal(newKV(b, nc, bucket(b, nc)))
+	j := newJournal(storetest.Open(b, nc, storetest.Bucket(b, nc)))
 	event := make([]byte, 1024)
 	b.ReportAllocs()
 	b.SetParallelism(32)

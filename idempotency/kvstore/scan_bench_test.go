@@ -1,4 +1,4 @@
-package idempotency_test
+package kvstore_test
 
 import (
 	"strconv"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -16,7 +17,7 @@ import (
 func BenchmarkLoad(b *testing.B) {
 	const turns = 50_000
 	nc := oneturntest.NewServer(b).Connect()
-	kv := newKV(b, nc, bucket(b, nc))
+	kv := storetest.Open(b, nc, storetest.Bucket(b, nc))
 	var wg sync.WaitGroup
 	for w := range 64 {
 		wg.Go(func() {

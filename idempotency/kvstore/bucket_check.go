@@ -1,19 +1,14 @@
-package idempotency
+package kvstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/presence"
 )
-
-// ErrGone says that the journal's bucket does not exist any more, or has been made anew since
-// the store began to use it. Nothing is stored after that: a new bucket has forgotten who owns
-// what, and would run old turns again. The worker has to end.
-var ErrGone = errors.New("the journal is gone")
 
 const (
 	errCodeNoStream = 10059
@@ -33,7 +28,7 @@ type bucket struct {
 }
 
 func newBucket(name string) *bucket {
-	return &bucket{Watch: presence.New("journal "+name, ErrGone), start: time.Now()}
+	return &bucket{Watch: presence.New("journal "+name, idempotency.ErrGone), start: time.Now()}
 }
 
 func (b *bucket) now() int64 { return int64(time.Since(b.start)) + 1 }
@@ -47,7 +42,7 @@ const (
 // stored notes the sequence of a record that was just stored. Before is the highest that was
 // seen when it was sent: sequences only grow, so a lower one was given by another bucket, or
 // by one that has lost records.
-func (s *KV) stored(ctx context.Context, before, seq uint64) error {
+func (s *Store) stored(ctx context.Context, before, seq uint64) error {
 	if seq > before {
 		s.bucket.saw(seq)
 		return nil
@@ -68,19 +63,19 @@ func (b *bucket) saw(seq uint64) {
 }
 
 // Gone is closed when the bucket is gone for good; Err says why.
-func (s *KV) Gone() <-chan struct{} { return s.bucket.Gone() }
+func (s *Store) Gone() <-chan struct{} { return s.bucket.Gone() }
 
-// Suspect reports whether the last look has not found the bucket: the next one, a second later,
+// Suspect reports whether the last check did not find the bucket: the next one, a second later,
 // decides.
-func (s *KV) Suspect() bool { return s.bucket.Suspect() }
+func (s *Store) Suspect() bool { return s.bucket.Suspect() }
 
-// Err is nil, or [ErrGone] once the bucket is gone for good.
-func (s *KV) Err() error { return s.bucket.Err() }
+// Err is nil, or [idempotency.ErrGone] once the bucket is gone for good.
+func (s *Store) Err() error { return s.bucket.Err() }
 
 // Check asks the server whether the bucket is still the one that the first call found. The
-// error is [ErrGone] if it is not, and stays so. A server that cannot be reached is not a
+// error is [idempotency.ErrGone] if it is not, and stays so. A server that cannot be reached is not a
 // reason.
-func (s *KV) Check(ctx context.Context) error {
+func (s *Store) Check(ctx context.Context) error {
 	s.bucket.checked.Store(s.bucket.now())
 	var info struct {
 		Error   *apiError `json:"error"`
@@ -105,7 +100,7 @@ func (s *KV) Check(ctx context.Context) error {
 }
 
 // checkSometimes is Check, unless there was one just now.
-func (s *KV) checkSometimes(ctx context.Context) error {
+func (s *Store) checkSometimes(ctx context.Context) error {
 	now, last := s.bucket.now(), s.bucket.checked.Load()
 	if now-last < int64(checkEvery) || !s.bucket.checked.CompareAndSwap(last, now) {
 		return s.bucket.Err()

@@ -1,0 +1,41 @@
+package kvstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/oneturn/oneturn/idempotency"
+)
+
+// Erase implements [idempotency.Store]. The bucket keeps one message a key, so what is published in a
+// record's place removes it; if somebody else was first, it is gone as well.
+func (s *Store) Erase(ctx context.Context, r idempotency.Record) error {
+	gone := r.Erased()
+	m := &nats.Msg{Subject: s.space.JournalSubject(r.Key), Header: nats.Header{}}
+	gone.Meta.Headers(func(_ int, name, value string) {
+		if value != "" {
+			m.Header[name] = []string{value}
+		}
+	})
+	m.Header.Set(nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(r.Seq, 10))
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	reply, err := s.nc.RequestMsgWithContext(ctx, m)
+	if err != nil {
+		return fmt.Errorf("journal: erase %s: %w", r.Key, err)
+	}
+	var ack struct {
+		Error *apiError `json:"error"`
+	}
+	switch err := json.Unmarshal(reply.Data, &ack); {
+	case err != nil:
+		return fmt.Errorf("journal: erase %s: %w", r.Key, err)
+	case ack.Error != nil && ack.Error.Code != errCodeWrongSequence:
+		return fmt.Errorf("journal: erase %s: server error %d: %s", r.Key, ack.Error.Code, ack.Error.Description)
+	}
+	return nil
+}
