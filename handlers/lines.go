@@ -12,7 +12,7 @@ import (
 // what happened is counted by the metrics each time. A kind, like a reason, is one of few.
 func (h *Handlers) often(m *Message, level slog.Level, msg, kind string, args ...any) {
 	app, _ := h.Space.InSender(m.Subject)
-	h.lines.Log(m.Held, h.Logger, h.Now(), msg+" "+kind, app, throttle.Several, slog.LevelWarn, msg, args...)
+	h.lines.Log(m.Held, h.Logger, h.Now(), msg+" "+kind, app, throttle.Several, level, msg, args...)
 }
 
 // often is [Handlers.often] for messages that are due: whose they are is in their subjects.
@@ -24,7 +24,7 @@ func (t *Timers) often(m *Message, level slog.Level, msg, kind string, args ...a
 		in, _ := s.Space.ParseIn(inbound)
 		app = in.App
 	}
-	t.lines.Log(m.Held, s.Logger, time.Now(), msg+" "+kind, app, throttle.Several, slog.LevelWarn, msg, args...)
+	t.lines.Log(m.Held, s.Logger, time.Now(), msg+" "+kind, app, throttle.Several, level, msg, args...)
 }
 
 // cut bounds a subject or an id in the log.
