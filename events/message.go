@@ -16,8 +16,8 @@ type Message struct {
 	Data      map[string]any // the event itself
 	Timestamp time.Time      // of the envelope, zero when absent
 
-	deepest int   // nesting of the body, an upper bound for each part
-	nodes   int   // values in the body
+	deepest      int   // nesting of the body, an upper bound for each part
+	nodes        int   // values in the body
 	timestampErr error // an invalid timestamp, which only a turn has to have right
 
 	size   int    // of the body in bytes

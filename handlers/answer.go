@@ -8,6 +8,9 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/answers"
+	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -57,7 +60,7 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 			return h.refuse(m, r, events.AnswerUnknown, textCrowded)
 		}
 		return h.refuse(m, r, events.AnswerUnknown, textUnknown)
-	case errors.Is(err, errUnreadable):
+	case errors.Is(err, query.ErrUnreadable):
 		return h.refuse(m, r, events.AnswerClosed, textDamaged)
 	case err != nil:
 		return h.undecided(m, "the question cannot be looked up", err)
@@ -72,7 +75,7 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 func (h *Handlers) unparsed(m *Message, err error) Disposition {
 	if m.Private {
 		h.Metrics.Answers.WithLabelValues(string(events.AnswerInvalid)).Inc()
-		h.tell(m, events.NewAnswerResult(events.AnswerInvalid, "", "The answer cannot be read: "+logError(err)+"."))
+		h.tell(m, events.NewAnswerResult(events.AnswerInvalid, "", "The answer cannot be read: "+events.LogText(err)+"."))
 	}
 	return h.dead(m, decodeReason(err), err)
 }
@@ -81,7 +84,7 @@ func (h *Handlers) unparsed(m *Message, err error) Disposition {
 // chat is that of the subject: rights are given by subject.
 func (h *Handlers) foreign(m *Message, in subjects.Inbound, r *events.ToolCallResponse) Disposition {
 	v := events.NewAnswerResult(events.AnswerForbidden, r.ToolCallID, textForeign)
-	ids := idsOf(subjects.Key{App: in.App, Chat: in.Chat}, events.TurnID{App: r.App, Chat: r.Chat})
+	ids := query.IDs(subjects.Key{App: in.App, Chat: in.Chat}, events.TurnID{App: r.App, Chat: r.Chat})
 	sender := *r
 	sender.App, sender.Chat = ids.App, ids.Chat
 	h.judged(m, &sender, v)
@@ -90,10 +93,14 @@ func (h *Handlers) foreign(m *Message, in subjects.Inbound, r *events.ToolCallRe
 
 // decide stores an answer, if the question takes it, and does what follows.
 func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallResponse, q *inquiry) Disposition {
-	content, err := h.contentOf(q, r.Value)
+	content, err := h.schemas.Check(q.ToolCall, r.Value)
+	if content.SchemaErr != nil {
+		h.lines.Log(m.Held, h.Logger, h.Now(), "schema", q.key.App, throttle.Several, slog.LevelError,
+			"the schema of a question cannot be used any more", "question", throttle.Cut(q.ToolCallID), "err", events.LogText(content.SchemaErr))
+	}
 	if err == nil && q.Secret {
-		content.digest = ""
-		if content.data, err = sealAnswer(h.SecretKeys, q.key, q.ask, content.data); err != nil {
+		content.Digest = ""
+		if content.Data, err = answers.Seal(h.SecretKeys, q.key, q.ask, content.Data); err != nil {
 			return h.unsealable(m, r, err)
 		}
 	}
@@ -101,17 +108,17 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 	case err != nil && q.Secret: // the error may name entries
 		return h.refuse(m, r, events.AnswerInvalid, "The answer cannot be stored.")
 	case err != nil:
-		return h.refuse(m, r, events.AnswerInvalid, "The answer cannot be stored: "+logError(err)+".")
+		return h.refuse(m, r, events.AnswerInvalid, "The answer cannot be stored: "+events.LogText(err)+".")
 	}
 	v, err := h.Journal.Answer(m.Held, idempotency.Answer{
 		Key: q.key, ID: q.ask, Lease: m.Lease, Trace: traceOf(m.Header), Taker: (*taker)(h),
-		Outcome: idempotency.Answered, Digest: content.digest, Data: content.data,
+		Outcome: idempotency.Answered, Digest: content.Digest, Data: content.Data,
 		Check: func(idempotency.Record) error {
 			if end := q.Answer.ExpiresAt; !end.IsZero() && !m.sent().Before(end) {
-				return &unfit{code: events.AnswerExpired, text: textExpired}
+				return &answers.Invalid{Code: events.AnswerExpired, Text: textExpired}
 			}
-			if content.unfit != nil {
-				return content.unfit
+			if content.Invalid != nil {
+				return content.Invalid
 			}
 			return nil
 		},
@@ -119,7 +126,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 	})
 	switch {
 	case errors.Is(err, idempotency.ErrRefused):
-		return h.refuse(m, r, events.AnswerInvalid, fmt.Sprintf("The answer of %d bytes is too large to store: store the data elsewhere and answer with a reference.", len(content.data)))
+		return h.refuse(m, r, events.AnswerInvalid, fmt.Sprintf("The answer of %d bytes is too large to store: store the data elsewhere and answer with a reference.", len(content.Data)))
 	case err != nil:
 		return h.undecided(m, "the answer could not be stored", err)
 	case v.Verdict == idempotency.Early:
@@ -136,7 +143,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 
 // unsealable gives an answer back to a secret question that this worker has no keys for: a worker with keys has asked it.
 func (h *Handlers) unsealable(m *Message, r *events.ToolCallResponse, err error) Disposition {
-	h.often(m, slog.LevelWarn, "a secret answer cannot be sealed; it is offered to other workers", "", "seq", m.Lease.Seq, "err", logError(err))
+	h.often(m, slog.LevelWarn, "a secret answer cannot be sealed; it is offered to other workers", "", "seq", m.Lease.Seq, "err", events.LogText(err))
 	if d, back := h.giveBack(m, h.rarely(m)); back {
 		return d
 	}
@@ -165,6 +172,6 @@ func (h *Handlers) follow(ctx context.Context, m *Message, key subjects.Key, v i
 
 // undecided leaves a message of which it is not known what is stored. It comes back.
 func (h *Handlers) undecided(m *Message, what string, err error) Disposition {
-	h.often(m, slog.LevelWarn, "the message comes back", what, "why", what, "seq", m.Lease.Seq, "delivery", m.Lease.Delivery, "err", logError(err))
+	h.often(m, slog.LevelWarn, "the message comes back", what, "why", what, "seq", m.Lease.Seq, "delivery", m.Lease.Delivery, "err", events.LogText(err))
 	return leave()
 }

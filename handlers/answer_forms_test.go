@@ -88,20 +88,6 @@ func TestAnswerWithoutATextIsNoAnswerToARequestForOne(t *testing.T) {
 	require.Equal(t, events.AnswerAccepted, k.handled(k.says(9, a.question("1"), map[string]any{"value": "ten"})).Code)
 }
 
-func TestSchemaThatNobodyCanAnswerIsRefusedWhenItIsAsked(t *testing.T) {
-	t.Parallel()
-	k := newKit(t, toolFunc(nothing))
-	require.NoError(t, k.CheckSchema(nil))
-	require.NoError(t, k.CheckSchema(json.RawMessage(`{"type":"string"}`)))
-	for _, schema := range []string{`{`, `[]`, `{"type":"strin"}`, `{"$ref":"file:///etc/passwd"}`} {
-		err := k.CheckSchema(json.RawMessage(schema))
-		require.ErrorIs(t, err, events.ErrToolError, schema)
-	}
-	var said *events.Error
-	require.ErrorAs(t, k.CheckSchema(json.RawMessage(`{"type":"objekt"}`)), &said)
-	require.Contains(t, said.Msg, "objekt", "whoever wrote the schema is told what is wrong with it")
-}
-
 func TestRejectionIsToldInTheChatOfTheSenderOnly(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -19,14 +19,16 @@ const asideIDSize = 22
 // lookAside counts what is put aside, by the names of the schedules. Timeouts of open questions, which are in the same
 // stream, do not count, nor do expiries that are put aside.
 func lookAside(ctx context.Context, js jetstream.JetStream, space subjects.Space) (asideUse, error) {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	in, err := js.Stream(ctx, space.InStream())
 	if err != nil {
 		return asideUse{}, fmt.Errorf("read the bound of the inbound stream: %w", err)
 	}
 	use := asideUse{most: in.CachedInfo().Config.MaxBytes}
-	err = use.count(space, func(offset int) (asidePage, error) { return asidesFrom(ctx, js, space, offset) })
+	err = use.count(space, func(offset int) (*jsapi.InfoPage, error) {
+		return jsapi.Info(ctx, js.Conn(), space.TimersStream(), space.DeferralTimers(), offset)
+	})
 	if err != nil {
 		return asideUse{}, fmt.Errorf("count what is put aside: %w", err)
 	}
@@ -34,7 +36,7 @@ func lookAside(ctx context.Context, js jetstream.JetStream, space subjects.Space
 }
 
 // count adds the schedules that are listed, page by page.
-func (u *asideUse) count(space subjects.Space, list func(offset int) (asidePage, error)) error {
+func (u *asideUse) count(space subjects.Space, list func(offset int) (*jsapi.InfoPage, error)) error {
 	for offset := 0; ; {
 		page, err := list(offset)
 		if err != nil {
@@ -42,7 +44,7 @@ func (u *asideUse) count(space subjects.Space, list func(offset int) (asidePage,
 		}
 		for subject, n := range page.State.Subjects {
 			if in, id, ok := space.ParseDeferralTimer(subject); ok && in.Kind != events.KindExpire {
-				u.add(in.App, n, int64(n)*(asideSize(id)+asideOverhead))
+				u.add(in.App, int(n), int64(n)*(asideSize(id)+asideOverhead))
 			}
 		}
 		offset += len(page.State.Subjects)
@@ -50,30 +52,6 @@ func (u *asideUse) count(space subjects.Space, list func(offset int) (asidePage,
 			return nil
 		}
 	}
-}
-
-// asidePage is what the server lists in one reply: 100,000 subjects at most, in their order.
-type asidePage struct {
-	Total int `json:"total"`
-	State struct {
-		Subjects map[string]int `json:"subjects"`
-	} `json:"state"`
-	Error *jetstream.APIError `json:"error"`
-}
-
-func asidesFrom(ctx context.Context, js jetstream.JetStream, space subjects.Space, offset int) (page asidePage, err error) {
-	request := fmt.Appendf(nil, `{"subjects_filter":%q,"offset":%d}`, space.DeferralTimers(), offset)
-	reply, err := js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.INFO."+space.TimersStream(), request)
-	if err != nil {
-		return page, err //nolint:wrapcheck // the caller does
-	}
-	if err := json.Unmarshal(reply.Data, &page); err != nil {
-		return page, err //nolint:wrapcheck // the caller does
-	}
-	if page.Error != nil {
-		return page, page.Error
-	}
-	return page, nil
 }
 
 // asideID is the last token of a schedule: what tells a message from others, and [Message.asideBytes].

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -166,9 +167,10 @@ func TestAllThatIsPutAsideIsCountedHoweverManyRepliesItTakes(t *testing.T) {
 	const total, most = 25, 10
 	var u asideUse
 	replies := 0
-	require.NoError(t, u.count(space, func(offset int) (page asidePage, err error) {
+	require.NoError(t, u.count(space, func(offset int) (*jsapi.InfoPage, error) {
+		page := &jsapi.InfoPage{}
 		replies++
-		page.Total, page.State.Subjects = total, map[string]int{}
+		page.Total, page.State.Subjects = total, map[string]uint64{}
 		for i := offset; i < min(offset+most, total); i++ {
 			kind := events.KindStructuredOutputReady
 			if i == 0 {

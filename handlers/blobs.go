@@ -13,6 +13,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -52,7 +53,7 @@ func NewBlobs(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, space 
 	if err != nil {
 		return nil, fmt.Errorf("object store %s: %w", space.BlobsBucket(), err)
 	}
-	writes, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(putTimeout)) // what is never answered is forgotten
+	writes, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(jsapi.Timeout)) // what is never answered is forgotten
 	if err != nil {
 		return nil, fmt.Errorf("object store %s: %w", space.BlobsBucket(), err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/mutant"
 )
 
@@ -44,7 +44,7 @@ func (b *Blobs) get(ctx context.Context, name, sum string) ([]byte, error) {
 }
 
 func (b *Blobs) fromReplica(ctx context.Context, name string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	return b.store.GetBytes(ctx, name) //nolint:wrapcheck // the caller says which blob it is
 }
@@ -57,8 +57,8 @@ func (b *Blobs) fromLeader(ctx context.Context, name string) ([]byte, error) {
 	}
 	var data []byte
 	for from := uint64(1); uint64(len(data)) < info.Size; {
-		m, err := LeaderMessage(ctx, b.nc, "OBJ_"+b.bucket, fmt.Sprintf(`{"seq":%d,"next_by_subj":%q}`, from, b.chunksOf(info.NUID)))
-		if errors.Is(err, idempotency.ErrNotFound) {
+		m, err := jsapi.Read(ctx, b.nc, "OBJ_"+b.bucket, jsapi.Get{Seq: from, Next: b.chunksOf(info.NUID)})
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil, b.incomplete(ctx, name, info.NUID)
 		}
 		if err != nil {
@@ -83,8 +83,8 @@ func (b *Blobs) incomplete(ctx context.Context, name, nuid string) error {
 
 // leaderInfo reads what the leader knows of a blob.
 func (b *Blobs) leaderInfo(ctx context.Context, name string) (*jetstream.ObjectInfo, error) {
-	m, err := LeaderMessage(ctx, b.nc, "OBJ_"+b.bucket, fmt.Sprintf(`{"last_by_subj":%q}`, b.entryOf(name)))
-	if errors.Is(err, idempotency.ErrNotFound) {
+	m, err := jsapi.Read(ctx, b.nc, "OBJ_"+b.bucket, jsapi.Get{Last: b.entryOf(name)})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, fmt.Errorf("%w: %w", errNoArgs, jetstream.ErrObjectNotFound)
 	}
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/internal/jsapi"
 )
 
 // chunk is how much of a blob a message holds at most, in bytes.
@@ -21,7 +23,7 @@ const chunk = 128 << 10
 // is refused. The Put of the client sends the entry of the name along with the chunks, so that a
 // chunk that is refused or lost leaves a name without content.
 func (b *Blobs) write(ctx context.Context, name string, data []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	err := b.writeOver(ctx, name, data)
 	if err == nil {
@@ -101,8 +103,7 @@ func (b *Blobs) writeEntry(ctx context.Context, info jetstream.ObjectInfo) error
 
 // forget removes a content that no name has. What is left of it expires.
 func (b *Blobs) forget(ctx context.Context, content string) {
-	request := fmt.Appendf(nil, `{"filter":%q}`, b.chunksOf(content))
-	_, _ = b.nc.RequestWithContext(ctx, "$JS.API.STREAM.PURGE.OBJ_"+b.bucket, request)
+	_ = jsapi.Purge(ctx, b.nc, "OBJ_"+b.bucket, b.chunksOf(content))
 }
 
 func (b *Blobs) chunksOf(content string) string { return "$O." + b.bucket + ".C." + content }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -58,7 +59,7 @@ func (t *turn) response() *events.ToolResponse {
 // under that key; a workflow may ask for it to be a turn of its own.
 func (h *Handlers) conflict(t *turn) Disposition {
 	h.Metrics.Conflicts.Inc()
-	h.often(t.m, slog.LevelWarn, "turn key used again with other data", "", "workflow", cut(t.Workflow), "chat", cut(t.Chat), "turn", cut(t.CallID), "seq", t.m.Lease.Seq)
+	h.often(t.m, slog.LevelWarn, "turn key used again with other data", "", "workflow", throttle.Cut(t.Workflow), "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "seq", t.m.Lease.Seq)
 	event, err := events.Encode(events.KindTurnConflict, &events.TurnConflict{
 		Kind: events.KindTurnConflict, ID: t.CallID, AppID: t.App, ChatID: t.Chat, RunID: t.Run, Turn: t.TurnID.Turn,
 		Agent: t.Agent, WorkflowName: t.Workflow, Fingerprint: t.hash,
@@ -67,7 +68,7 @@ func (h *Handlers) conflict(t *turn) Disposition {
 		err = h.Live(h.Space.Live(t.App, t.Chat, events.KindTurnConflict), event)
 	}
 	if err != nil {
-		h.often(t.m, slog.LevelWarn, "turn_conflict could not be published", "", "chat", cut(t.Chat), "turn", cut(t.CallID), "err", err)
+		h.often(t.m, slog.LevelWarn, "turn_conflict could not be published", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
 	}
 	return h.dead(t.m, reasonConflict, fmt.Errorf(
 		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.TurnID.Turn, t.hash[:16]))

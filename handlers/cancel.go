@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -125,7 +126,7 @@ func (h *Handlers) CancelWished(subject string, data []byte) {
 	if h.checkTokens(m, events.KindCancel, e.App, e.Workflow, e.Chat) != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), putTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), jsapi.Timeout)
 	defer cancel()
 	t, found, err := h.cancelledTurn(ctx, m, e)
 	if err != nil || !found {
@@ -185,11 +186,11 @@ func (h *Handlers) isCancelled(ctx context.Context, hold idempotency.Hold) bool 
 	if mutant.Planted(mutant.LiveCancelDecides) {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	cancelled, err := h.Journal.Cancelled(ctx, hold)
 	if err != nil {
-		h.Logger.Debug("the journal cannot be asked for a cancel whose live copy has arrived", "key", hold.Key.String(), "err", logError(err))
+		h.Logger.Debug("the journal cannot be asked for a cancel whose live copy has arrived", "key", hold.Key.String(), "err", events.LogText(err))
 	}
 	return err == nil && cancelled
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -104,7 +105,7 @@ func (h *Handlers) turnThatAsked(ctx context.Context, e *events.Cancel) ([]named
 	}
 	q, err := h.inquire(ctx, subjects.TurnKey(e.App, e.Chat, e.Run, events.TurnOfCallID(call, e.Run)), ask)
 	switch {
-	case errors.Is(err, errNoQuestion), errors.Is(err, errUnreadable):
+	case errors.Is(err, errNoQuestion), errors.Is(err, query.ErrUnreadable):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -187,7 +188,7 @@ func (h *Handlers) firstClaimed(ctx context.Context, may []namedTurn) (*namedTur
 		if claim == nil {
 			continue
 		}
-		if call, _ := readCall(may[i].key, claim); call != nil {
+		if call, _ := query.Call(may[i].key, claim); call != nil {
 			may[i].id.Run, may[i].id.Turn = call.RunID, call.Turn
 		}
 		return &may[i], nil

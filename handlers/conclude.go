@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -57,7 +56,7 @@ func rejectInvalid(t *turn, faults []model.Violation) *rejection {
 		content: content,
 		payload: map[string]any{
 			"status": events.StatusError, "code": string(events.CodeValidationFailed),
-			"errors": jsonOf(faults), "feedback": model.Feedback(name, faults),
+			"errors": events.JSONOf(faults), "feedback": model.Feedback(name, faults),
 		},
 	}
 }
@@ -67,15 +66,6 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// jsonOf encodes a value of our own making.
-func jsonOf(v any) json.RawMessage {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return data
 }
 
 // checkData validates structured data against the binding's model and reports whether the

@@ -1,15 +1,15 @@
 package handlers
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -30,17 +30,13 @@ func openContextBucket(ctx context.Context, js jetstream.JetStream, space subjec
 // Read implements [Documents]. A turn that follows another must see what that one has changed, so
 // the leader is asked: a replica may lag.
 func (b *contextBucket) Read(ctx context.Context, key string) ([]byte, uint64, error) {
-	request, err := json.Marshal(map[string]string{"last_by_subj": "$KV." + b.kv.Bucket() + "." + key})
-	if err != nil {
-		return nil, 0, fmt.Errorf("encode a read: %w", err)
-	}
-	m, err := LeaderMessage(ctx, b.nc, "KV_"+b.kv.Bucket(), string(request))
+	m, err := jsapi.Read(ctx, b.nc, "KV_"+b.kv.Bucket(), jsapi.Get{Last: "$KV." + b.kv.Bucket() + "." + key})
 	switch {
-	case errors.Is(err, idempotency.ErrNotFound):
+	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return nil, 0, nil
 	case err != nil:
 		return nil, 0, err
-	case m.deleted():
+	case deleted(m):
 		return nil, m.Seq, nil
 	case m.Data == nil:
 		return []byte{}, m.Seq, nil
@@ -50,7 +46,7 @@ func (b *contextBucket) Read(ctx context.Context, key string) ([]byte, uint64, e
 
 // Write implements [Documents].
 func (b *contextBucket) Write(ctx context.Context, key string, data []byte, revision uint64) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	return b.kv.Update(ctx, key, data, revision) //nolint:wrapcheck // the caller names the document
 }
@@ -60,3 +56,8 @@ func (b *contextBucket) Name() string { return b.kv.Bucket() }
 
 // Limit implements [Documents].
 func (b *contextBucket) Limit() int { return int(b.nc.MaxPayload()) - headroom }
+
+// deleted reports whether a message marks the end of a key of a bucket.
+func deleted(m *jsapi.Message) bool {
+	return bytes.Contains(m.RawHeader, []byte("KV-Operation:")) || bytes.Contains(m.RawHeader, []byte("Nats-Marker-Reason:"))
+}

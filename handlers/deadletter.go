@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -57,26 +56,9 @@ func (h *Handlers) dead(m *Message, reason string, cause error) Disposition {
 		return leave()
 	}
 	h.Metrics.Dead.WithLabelValues(reason).Inc()
-	h.often(m, slog.LevelWarn, "dead letter", reason, "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(cause))
+	h.often(m, slog.LevelWarn, "dead letter", reason, "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", events.LogText(cause))
 	return ack()
 }
-
-// logError bounds the text of an error in the log. Of broken JSON it says where and why, but
-// not below which keys: they can be names of people.
-func logError(err error) string {
-	text := err.Error()
-	var syntax *events.SyntaxError
-	if errors.As(err, &syntax) {
-		text = (&events.SyntaxError{Offset: syntax.Offset, Reason: syntax.Reason}).Error()
-	}
-	if len(text) > maxErrorHeader {
-		return text[:maxErrorHeader] + "…"
-	}
-	return text
-}
-
-// putTimeout bounds one write outside the journal.
-const putTimeout = 5 * time.Second
 
 func oneLine(text string) string {
 	if len(text) > maxErrorHeader {

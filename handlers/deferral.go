@@ -18,6 +18,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -69,7 +70,7 @@ func DeferMessages(js jetstream.JetStream, space subjects.Space) func(ctx contex
 		if !ok {
 			return refusal(nil, "subject %.300q is not an inbound one", d.Subject)
 		}
-		m := scheduled(timer, due, d.At, d.Data)
+		m := jsapi.Scheduled(timer, due, d.At, d.Data)
 		maps.Copy(m.Header, d.Header)
 		if _, err := js.PublishMsg(ctx, m); err != nil {
 			if refused := refused(err, space.TimersStream(), "make it smaller"); refused != nil {
@@ -256,7 +257,7 @@ func (h *Handlers) unopened(m *Message, err error) Disposition {
 		return h.unparsed(m, err)
 	}
 	h.often(m, slog.LevelWarn, "an answer that was put aside waits for a worker with its key", "", "seq", m.Lease.Seq,
-		"age", age.Round(time.Second), "err", logError(err))
+		"age", age.Round(time.Second), "err", events.LogText(err))
 	if d, back := h.giveBack(m, h.rarely(m)); back {
 		return d
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -150,7 +151,7 @@ func (s *staged) outcomeOf(end *idempotency.Record) outcome {
 	switch {
 	case end.Seq < s.Token:
 		return undecided
-	case end.Err == nil && end.Meta.Nonce == s.Nonce && namesContext(end):
+	case end.Err == nil && end.Meta.Nonce == s.Nonce && query.NamesContext(end):
 		return counts
 	}
 	return dropped
@@ -158,25 +159,3 @@ func (s *staged) outcomeOf(end *idempotency.Record) outcome {
 
 // key returns the journal key of the turn.
 func (s *staged) key() (subjects.Key, bool) { return subjects.ParseCall(s.Turn) }
-
-// namesContext reports whether a response names context variables that its tool has changed.
-func namesContext(end *idempotency.Record) bool {
-	if !bytes.Contains(end.Data, []byte("context_keys")) {
-		return false // most do not, and need no look at the rest
-	}
-	r := responseOf(end)
-	return r != nil && len(r.ContextKeys) > 0
-}
-
-// responseOf reads a stored response, nil if that is not possible.
-func responseOf(end *idempotency.Record) *events.ToolResponse {
-	body, err := events.Parse(end.Data)
-	if err != nil {
-		return nil
-	}
-	r := &events.ToolResponse{}
-	if body.As(r) != nil {
-		return nil
-	}
-	return r
-}

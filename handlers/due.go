@@ -11,7 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 
@@ -23,8 +25,8 @@ type Timers struct {
 	Sweep   *Sweep
 	Pages   SweepPages
 	Dead    Letters
-	Metrics *Metrics
-	Sweeps  *SweepMetrics
+	Metrics *metrics.Metrics
+	Sweeps  *metrics.Sweep
 	// Interval is from the end of one sweep to the next. A worker with less than 0 sweeps
 	// nothing, and leaves that to others.
 	Interval time.Duration
@@ -49,14 +51,14 @@ func (t *Timers) Ensure(ctx context.Context) error {
 
 // schedule sets when the next sweep is due, by the server's clock.
 func (t *Timers) schedule(ctx context.Context, first bool) error {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	s := t.Sweep
-	now, err := ServerTime(ctx, s.JS, s.Space.TimersStream())
+	now, err := jsapi.ServerTime(ctx, s.JS, s.Space.TimersStream())
 	if err != nil {
 		return fmt.Errorf("schedule the next sweep: %w", err)
 	}
-	m := scheduled(s.Space.SweepTimer(), s.Space.SweepDue(), now.Add(t.Interval), []byte(sweepBody))
+	m := jsapi.Scheduled(s.Space.SweepTimer(), s.Space.SweepDue(), now.Add(t.Interval), []byte(sweepBody))
 	if first {
 		m.Header.Set(nats.ExpectedLastSubjSeqHdr, "0")
 	}
@@ -64,16 +66,6 @@ func (t *Timers) schedule(ctx context.Context, first bool) error {
 		return fmt.Errorf("schedule the next sweep: %w", err)
 	}
 	return nil
-}
-
-// ServerTime is the time by the clock of the server that leads a stream: ages of records are
-// never told by a clock of our own.
-func ServerTime(ctx context.Context, js jetstream.JetStream, stream string) (time.Time, error) {
-	handle, err := js.Stream(ctx, stream)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("stream %s: %w", stream, err)
-	}
-	return handle.CachedInfo().TimeStamp, nil
 }
 
 // Handle deals with one message that is due. ctx ends when the worker stops.
@@ -134,11 +126,11 @@ var errOtherSweep = errors.New("another sweep is being done")
 func (t *Timers) sweep(ctx context.Context, m *Message) error {
 	s := t.Sweep
 	start := time.Now()
-	first, err := leaderRead(ctx, s.JS.Conn(), s.Space.TimersStream(), fmt.Sprintf(`{"seq":1,"next_by_subj":%q}`, s.Space.SweepDue()))
-	if err != nil && !errors.Is(err, idempotency.ErrNotFound) {
+	first, err := jsapi.Read(ctx, s.JS.Conn(), s.Space.TimersStream(), jsapi.Get{Seq: 1, Next: s.Space.SweepDue()})
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return err
 	}
-	if first != m.Lease.Seq { // an older one is being done; or this one is settled already
+	if first == nil || first.Seq != m.Lease.Seq { // an older one is being done; or this one is settled already
 		return errOtherSweep
 	}
 	swept, err := s.Run(ctx, t.Pages, m.Stored, Scope{}, func(ctx context.Context, f Finding) (uint64, error) {
@@ -154,7 +146,7 @@ func (t *Timers) sweep(ctx context.Context, m *Message) error {
 	if err != nil {
 		return err
 	}
-	t.Sweeps.note(swept, time.Since(start))
+	t.Sweeps.Observe(swept.Open, swept.Failed, swept.Oldest, time.Since(start))
 	s.Logger.Debug("swept", "headers", swept.Headers, "open", swept.Open, "looked", swept.Looked, "oldest", swept.Oldest.Round(time.Second),
 		"resumed", swept.Mended, "erased", swept.Erased, "failed", swept.Failed, "ms", time.Since(start).Milliseconds())
 	return nil
@@ -166,6 +158,6 @@ func (t *Timers) dead(m *Message, reason string, cause error) Disposition {
 		return leave()
 	}
 	t.Metrics.Dead.WithLabelValues(reason).Inc()
-	t.often(m, slog.LevelWarn, "dead letter", reason, "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(cause))
+	t.often(m, slog.LevelWarn, "dead letter", reason, "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", events.LogText(cause))
 	return ack()
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -77,14 +79,14 @@ func (t *Timers) again(ctx context.Context, m *Message, subject string) Disposit
 // passOn publishes what is due into the inbound stream, and acknowledges it when it is stored there.
 func (t *Timers) passOn(ctx context.Context, due *Message, in *nats.Msg) Disposition {
 	in.Header.Set(nats.MsgIdHdr, idOf(due))
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	if _, err := t.Sweep.JS.PublishMsg(ctx, in); err != nil {
 		if errors.Is(err, context.Canceled) {
 			return nakAfter(0) // the worker stops
 		}
 		if due.Lease.Delivery <= 1 {
-			t.often(due, slog.LevelWarn, "a message that is due could not be published; it comes back", "", "subject", cut(in.Subject), "err", logError(err))
+			t.often(due, slog.LevelWarn, "a message that is due could not be published; it comes back", "", "subject", throttle.Cut(in.Subject), "err", events.LogText(err))
 		}
 		return nakAfter(growing(due, notMine))
 	}

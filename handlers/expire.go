@@ -9,6 +9,8 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -47,7 +49,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 			return d
 		}
 		return h.notExpired(m, e, events.AnswerUnknown, textUnknown)
-	case errors.Is(err, errUnreadable):
+	case errors.Is(err, query.ErrUnreadable):
 		return h.notExpired(m, e, events.AnswerClosed, textDamaged)
 	case err != nil:
 		return h.undecided(m, "the question cannot be looked up", err)
@@ -130,6 +132,6 @@ func (h *Handlers) before(m *Message, end time.Time) (time.Duration, error) {
 func (h *Handlers) notExpired(m *Message, e *events.Expire, code events.AnswerCode, text string) Disposition {
 	h.Metrics.Expiries.WithLabelValues(string(code)).Inc()
 	h.tell(m, events.NewAnswerResult(code, e.ToolCallID, text))
-	h.often(m, slog.LevelInfo, "nothing expires", string(code), "code", string(code), "chat", cut(e.Chat), "question", cut(e.ToolCallID), "seq", m.Lease.Seq)
+	h.often(m, slog.LevelInfo, "nothing expires", string(code), "code", string(code), "chat", throttle.Cut(e.Chat), "question", throttle.Cut(e.ToolCallID), "seq", m.Lease.Seq)
 	return ack()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/metrics"
 )
 
 // The clock of the server that leads the timers is ahead of that of the server that leads the
@@ -50,13 +51,13 @@ func TestExpiryThatCameTooSoonIsPublishedAgain(t *testing.T) {
 // timersDue returns a function that handles the next message that is due, as the timers of a worker do.
 func (k *kit) timersDue() func() handlers.Disposition {
 	registry := prometheus.NewRegistry()
-	metrics, err := handlers.NewMetrics(registry)
+	counters, err := metrics.New(registry)
 	require.NoError(k.t, err)
-	sweeps, err := handlers.NewSweepMetrics(registry)
+	sweeps, err := metrics.NewSweep(registry)
 	require.NoError(k.t, err)
 	timers := &handlers.Timers{
 		Sweep: &handlers.Sweep{Space: k.space, JS: k.js, Store: k.store, Logger: slog.New(slog.DiscardHandler)},
-		Dead:  k.Dead, Metrics: metrics, Sweeps: sweeps, Interval: time.Hour,
+		Dead:  k.Dead, Metrics: counters, Sweeps: sweeps, Interval: time.Hour,
 	}
 	consumer, err := k.js.Consumer(k.t.Context(), k.space.TimersStream(), k.space.TimersConsumer())
 	require.NoError(k.t, err)

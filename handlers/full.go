@@ -8,6 +8,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/throttle"
 )
 
 // fullFirst is how soon a new turn that no worker has claimed comes again while the store is nearly
@@ -61,7 +62,7 @@ func (h *Handlers) takesRoom(t *turn) bool {
 	}
 	if !h.shares.take(t.Key.App, bytes, left, look, h.Now()) {
 		h.often(t.m, slog.LevelWarn, "a tenant has its share of what the store has room for: its new turns wait; make room, or raise the limit of the store", "",
-			"app", cut(t.App), "left", left)
+			"app", throttle.Cut(t.App), "left", left)
 		return false
 	}
 	t.took = bytes

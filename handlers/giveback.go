@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // A message that is given back with a delay keeps its place among those that the workers of a pool
 // may hold together (MaxAckPending of the consumer), and a pool that has no place left takes nothing
-// more, from no tenant. So a process gives back as many as its [budget] has places for. Others are put
+// more, from no tenant. So a process gives back as many as its [budget.Budget] has places for. Others are put
 // aside: a schedule publishes them again, and they take no place until then.
 
 // longestPlace is how long a message may keep its place. One that has to wait longer is put aside.
@@ -52,7 +53,7 @@ func (h *Handlers) keepPlace(m *Message, delay time.Duration) (Disposition, bool
 	}
 	app, _ := h.Space.InSender(m.Subject)
 	now, again := h.Now(), m.deferrals > 0 && m.Lease.Delivery == 1
-	if again && h.givenBack.crowded(app, now) || !h.givenBack.takeFor(app, 1+len(m.Data)/bytesOfPlace, now, delay) {
+	if again && h.givenBack.Overused(app, now) || !h.givenBack.TakeFor(app, 1+len(m.Data)/bytesOfPlace, now, delay) {
 		return Disposition{}, false
 	}
 	return nakAfter(delay), true
@@ -178,13 +179,13 @@ func (h *Handlers) putsAside(m *Message, delay time.Duration) (Disposition, bool
 	away += spread(m.Lease.Seq, away/4) // many may have come at once
 	d, err := h.deferral(m, h.serverNow(m).Add(away))
 	if err == nil {
-		ctx, cancel := context.WithTimeout(m.Held, putTimeout)
+		ctx, cancel := context.WithTimeout(m.Held, jsapi.Timeout)
 		defer cancel()
 		err = h.Defer(ctx, d)
 	}
 	switch {
-	case errorsRefused(err), errors.Is(err, errUnsealed), noRoom(err):
-		h.often(m, slog.LevelWarn, "a message cannot be put aside", "", "seq", m.Lease.Seq, "bytes", len(m.Data), "err", logError(err))
+	case errorsRefused(err), errors.Is(err, errUnsealed), jsapi.OutOfSpace(err):
+		h.often(m, slog.LevelWarn, "a message cannot be put aside", "", "seq", m.Lease.Seq, "bytes", len(m.Data), "err", events.LogText(err))
 		return Disposition{}, false
 	case err != nil:
 		return h.undecided(m, "it could not be put aside", err), true

@@ -13,6 +13,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/answers"
+	"github.com/oneturn/oneturn/internal/budget"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/recent"
@@ -103,10 +105,10 @@ type Handlers struct {
 	lines     throttle.Lines
 	missed    *recent.Set[string] // questions that no call of their chat has asked
 	buffers   buffers
-	schemas   schemas
+	schemas   answers.Schemas
 	shares    storeShares
-	givenBack *budget
-	erased    *budget            // messages of which it is not known whether they are secret
+	givenBack *budget.Budget
+	erased    *budget.Budget     // messages of which it is not known whether they are secret
 	pending   atomic.Int64       // results that are not stored and whose lease is lost
 	clock     *serverclock.Clock // by which ages are told
 
@@ -116,11 +118,11 @@ type Handlers struct {
 // New returns handlers.
 func New(c Config) *Handlers {
 	h := &Handlers{
-		Config: c, givenBack: newBudget(0), erased: newBudget(erasures),
+		Config: c, givenBack: budget.New(0), erased: budget.New(erasures),
 		missed:    recent.New[string](missedQuestions, missedFor),
 		cancelled: recent.New[string](cancelledKeys, cancelledFor),
 	}
-	h.runs = newRegistry(&h.RunConfig, &h.lines, h.CheckSchema, h.shrink)
+	h.runs = newRegistry(&h.RunConfig, &h.lines, h.schemas.CheckSchema, h.shrink)
 	h.SetMaxAckPending(c.MaxAckPending)
 	h.clock = serverclock.New(h.serverTime, func() time.Time { return h.Now() })
 	return h

@@ -27,6 +27,8 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
@@ -69,7 +71,7 @@ func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options))
 	variables, err := handlers.NewVariables(t.Context(), js, space)
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
-	metrics, err := handlers.NewMetrics(registry)
+	counters, err := metrics.New(registry)
 	require.NoError(t, err)
 	set, err := bindings.Load(t.Context(), bindings.Options{Declared: []bindings.Declaration{
 		{Workflow: "WF", Agent: "A", Model: "M", Tool: "t", Schema: json.RawMessage(`{"type":"object"}`), Effect: bindings.EffectIdempotent},
@@ -84,15 +86,15 @@ func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options))
 			Bindings:   func() *bindings.Set { return set },
 			Blobs:      blobs,
 			Live:       nc.Publish,
-			Metrics:    metrics,
+			Metrics:    counters,
 			Logger:     slog.New(slog.DiscardHandler),
 			Now:        time.Now,
-			ServerTime: func(ctx context.Context) (time.Time, error) { return handlers.ServerTime(ctx, js, space.InStream()) },
+			ServerTime: func(ctx context.Context) (time.Time, error) { return jsapi.ServerTime(ctx, js, space.InStream()) },
 		},
 		Engine:       engine.New(engine.Options{}),
 		Tool:         func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
 		Variables:    variables,
-		Dead:         handlers.NewDeadLetters(js, space, blobs, metrics),
+		Dead:         handlers.NewDeadLetters(js, space, blobs, counters),
 		BindingGrace: time.Second,
 		MaxEventAge:  time.Hour,
 	})

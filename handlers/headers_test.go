@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/jsapi"
 )
 
 // lagging places the first readers of a stream on a replica that has no message after a sequence.
@@ -93,7 +94,7 @@ func TestHeadersAreReadToTheLastOrFailWhenAReplicaLags(t *testing.T) {
 			b.orphans(10)
 			js := &lagging{JetStream: b.JS, has: c.has, readers: c.readers}
 			var read []uint64
-			err := handlers.Headers{JS: js}.Read(t.Context(), b.Space.TurnsStream(), 1, 10, func(_ jetstream.Msg, m *jetstream.MsgMetadata) {
+			err := jsapi.Headers{JS: js}.Read(t.Context(), b.Space.TurnsStream(), 1, 10, func(_ jetstream.Msg, m *jetstream.MsgMetadata) {
 				read = append(read, m.Sequence.Stream)
 			})
 			if c.fails {
@@ -123,7 +124,7 @@ func TestHeadersAreReadOnceWhenTheLastMessagesAreGone(t *testing.T) {
 	for start, want := range map[uint64]int{1: 7, 9: 0} {
 		js.opened = 0
 		n := 0
-		require.NoError(t, handlers.Headers{JS: js, Timeout: time.Second}.Read(t.Context(), b.Space.DeadStream(), start, 10,
+		require.NoError(t, jsapi.Headers{JS: js, Timeout: time.Second}.Read(t.Context(), b.Space.DeadStream(), start, 10,
 			func(jetstream.Msg, *jetstream.MsgMetadata) { n++ }))
 		require.Equal(t, want, n)
 		require.Equal(t, 1, js.opened)

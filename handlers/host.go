@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/answers"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
@@ -58,7 +59,7 @@ func (h *host) Ask(ctx context.Context, asks tools.Question) (tools.Answer, erro
 	case len(reply.Data) == 0:
 		reply.Data = json.RawMessage("null")
 	}
-	value, err := openAnswer(h.run.cfg.SecretKeys, h.run.t.Key, q.ID, reply.Data)
+	value, err := answers.Open(h.run.cfg.SecretKeys, h.run.t.Key, q.ID, reply.Data)
 	if err != nil {
 		return tools.Answer{}, h.run.end(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -32,9 +33,6 @@ type inquiry struct {
 // errNoQuestion says that no such question is stored, as far as the journal's leader knows.
 var errNoQuestion = errors.New("there is no such question")
 
-// errUnreadable says that a question is stored and nobody can tell whose it is.
-var errUnreadable = errors.New("the question cannot be read")
-
 // inquire reads a question.
 func (h *Handlers) inquire(ctx context.Context, key subjects.Key, ask string) (*inquiry, error) {
 	record, err := h.Journal.Asked(ctx, key, subjects.Token(ask))
@@ -44,21 +42,13 @@ func (h *Handlers) inquire(ctx context.Context, key subjects.Key, ask string) (*
 	case err != nil:
 		return nil, err
 	case record.Err != nil:
-		return nil, errUnreadable
+		return nil, query.ErrUnreadable
 	}
-	return readInquiry(key, ask, record.Data)
-}
-
-func readInquiry(key subjects.Key, ask string, event []byte) (*inquiry, error) {
-	q := &inquiry{ToolCall: &events.ToolCall{}, key: key, ask: ask}
-	body, err := events.Parse(event)
-	if err != nil || body.Kind != events.KindToolCall || body.As(q.ToolCall) != nil || q.Answer == nil {
-		return nil, errUnreadable
+	call, err := query.Question(key, record.Data)
+	if err != nil {
+		return nil, err
 	}
-	if subjects.Token(q.AppID) != key.App || subjects.Token(q.ChatID) != key.Chat {
-		return nil, errUnreadable
-	}
-	return q, nil
+	return &inquiry{ToolCall: call, key: key, ask: ask}, nil
 }
 
 // early gives a message back whose question is not known, for a while. It reports false when
@@ -192,10 +182,10 @@ func (h *Handlers) askedBy(m *Message, key subjects.Key, record string) (*inquir
 	if err != nil {
 		return nil, err
 	}
-	if q, err := readInquiry(key, r.ID, asked.Data); err == nil {
-		return q, nil
+	if call, err := query.Question(key, asked.Data); err == nil {
+		return &inquiry{ToolCall: call, key: key, ask: r.ID}, nil
 	}
-	ids := idsOf(key, events.TurnID{})
+	ids := query.IDs(key, events.TurnID{})
 	ask, _, _ := subjects.Untoken(r.ID)
 	id := events.QuestionID(events.CallID(ids, key.Turn), ask)
 	return &inquiry{key: key, ask: ask, ToolCall: &events.ToolCall{

@@ -59,7 +59,7 @@ func (r *Run) onLimitWait(begins bool) {
 		if l.slotReleased {
 			l.slotReleased = false
 			r.t.Message.Slot.Reacquire()
-			r.reg.limited.free(r.t.Key.App)
+			r.reg.limited.Free(r.t.Key.App)
 			r.cfg.Metrics.InFlight.Inc()
 		}
 	}
@@ -71,7 +71,7 @@ func (r *Run) releaseSlot() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := &r.limited
-	if !l.waiting || !r.reg.limited.take(r.t.Key.App) {
+	if !l.waiting || !r.reg.limited.Take(r.t.Key.App) {
 		return
 	}
 	l.slotReleased = true

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/presence"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -39,11 +40,11 @@ func CertainLeaseHeld(js jetstream.JetStream, space subjects.Space) func(context
 // lookForLease reports whether the message of a lease is in its stream, and if it is not, whether the server
 // has seen it.
 func lookForLease(ctx context.Context, js jetstream.JetStream, l idempotency.Lease) (held, seen bool, err error) {
-	found, err := leaderRead(ctx, js.Conn(), l.Stream, fmt.Sprintf(`{"seq":%d,"next_by_subj":">"}`, l.Seq))
-	if !errors.Is(err, idempotency.ErrNotFound) {
-		return err == nil && found == l.Seq, err == nil, err
+	found, err := jsapi.Read(ctx, js.Conn(), l.Stream, jsapi.Get{Seq: l.Seq, Next: ">"})
+	if !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return err == nil && found.Seq == l.Seq, err == nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	stream, err := js.Stream(ctx, l.Stream)
 	if err != nil {

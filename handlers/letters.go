@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,7 +13,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -52,13 +54,13 @@ type DeadLetters struct {
 	js      jetstream.JetStream
 	space   subjects.Space
 	blobs   *Blobs
-	metrics *Metrics
+	metrics *metrics.Metrics
 
 	writing [subjects.DeadBlobs]sync.Mutex // one writer a name of a blob
 }
 
 // NewDeadLetters returns the dead letters of space.
-func NewDeadLetters(js jetstream.JetStream, space subjects.Space, blobs *Blobs, metrics *Metrics) *DeadLetters {
+func NewDeadLetters(js jetstream.JetStream, space subjects.Space, blobs *Blobs, metrics *metrics.Metrics) *DeadLetters {
 	return &DeadLetters{js: js, space: space, blobs: blobs, metrics: metrics}
 }
 
@@ -71,7 +73,7 @@ func (d *DeadLetters) Put(ctx context.Context, m *Message, reason string, cause 
 	if err := d.moveBytes(ctx, m, letter); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	discarded := d.makesRoom(ctx, letter)
 	stored, err := d.js.PublishMsg(ctx, letter)
@@ -92,7 +94,7 @@ func (d *DeadLetters) letter(m *Message, reason string, cause error) *nats.Msg {
 	header.Set(HeaderSequence, strconv.FormatUint(m.Lease.Seq, 10))
 	header.Set(nats.MsgIdHdr, origin(m)+"/"+reason)
 	if m.Private {
-		header.Set(HeaderError, oneLine(logError(cause)))
+		header.Set(HeaderError, oneLine(events.LogText(cause)))
 	}
 	return &nats.Msg{Subject: d.space.DeadOf(m.Subject), Header: header, Data: m.Data}
 }
@@ -142,27 +144,14 @@ func (d *DeadLetters) putBlob(ctx context.Context, subject string, m *Message) (
 // makesRoom returns why the server discards an older letter for this one, "" if it does not or if
 // that is not known. Only the metric depends on it.
 func (d *DeadLetters) makesRoom(ctx context.Context, letter *nats.Msg) string {
-	reply, err := d.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.INFO."+d.space.DeadStream(), fmt.Appendf(nil, `{"subjects_filter":%q}`, letter.Subject))
+	info, err := jsapi.Info(ctx, d.js.Conn(), d.space.DeadStream(), letter.Subject, 0)
 	if err != nil {
 		return ""
 	}
-	var info struct {
-		Config struct {
-			MaxMsgsPerSubject int64 `json:"max_msgs_per_subject"`
-			MaxBytes          int64 `json:"max_bytes"`
-		} `json:"config"`
-		State struct {
-			Bytes    int64            `json:"bytes"`
-			Subjects map[string]int64 `json:"subjects"`
-		} `json:"state"`
-	}
-	if json.Unmarshal(reply.Data, &info) != nil {
-		return ""
-	}
 	switch limits := info.Config; {
-	case limits.MaxMsgsPerSubject > 0 && info.State.Subjects[letter.Subject] >= limits.MaxMsgsPerSubject:
+	case limits.MaxMsgsPerSubject > 0 && int64(info.State.Subjects[letter.Subject]) >= limits.MaxMsgsPerSubject:
 		return discardedShare
-	case limits.MaxBytes > 0 && info.State.Bytes+int64(letter.Size()) > limits.MaxBytes:
+	case limits.MaxBytes > 0 && int64(info.State.Bytes)+int64(letter.Size()) > limits.MaxBytes:
 		return discardedFull
 	}
 	return ""

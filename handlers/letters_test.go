@@ -18,6 +18,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
@@ -31,7 +32,7 @@ type letterBox struct {
 	space   subjects.Space
 	stream  jetstream.Stream
 	blobs   jetstream.ObjectStore
-	metrics *handlers.Metrics
+	metrics *metrics.Metrics
 	seq     uint64
 }
 
@@ -45,7 +46,7 @@ func newLetterBox(t *testing.T, change func(*provision.Options)) *letterBox {
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
 	b := &letterBox{t: t, space: space}
-	b.metrics, err = handlers.NewMetrics(prometheus.NewRegistry())
+	b.metrics, err = metrics.New(prometheus.NewRegistry())
 	require.NoError(t, err)
 	blobs, err := handlers.NewBlobs(t.Context(), nc, js, space)
 	require.NoError(t, err)

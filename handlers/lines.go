@@ -26,9 +26,3 @@ func (t *Timers) often(m *Message, level slog.Level, msg, kind string, args ...a
 	}
 	t.lines.Log(m.Held, s.Logger, time.Now(), msg+" "+kind, app, throttle.Several, level, msg, args...)
 }
-
-// cut bounds a subject or an id in the log.
-func cut(text string) string {
-	const most = 200 // bytes
-	return text[:min(len(text), most)]
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/query"
 )
 
 // staleFor is how long after a response a read that does not find what was stored before it is taken for a stale one.
@@ -46,10 +47,10 @@ func (h *Handlers) endedByOther(ctx context.Context, t *turn) Disposition {
 //
 // It reads and writes as long as ctx lives, and what is not decided soon ends with the tools of the worker.
 func (h *Handlers) mergeMissing(ctx, tools context.Context, m *Message, end *idempotency.Record) error {
-	if end == nil || !namesContext(end) {
+	if end == nil || !query.NamesContext(end) {
 		return nil
 	}
-	r := responseOf(end)
+	r := query.Response(end)
 	found, err := h.Journal.DeltaOf(ctx, end)
 	switch {
 	case errors.Is(err, idempotency.ErrDamaged):
@@ -74,7 +75,7 @@ func (h *Handlers) merged(err error, chat, turn string) error {
 	if err == nil || !decided(err) {
 		return err
 	}
-	h.Logger.Error("context changes that a response names cannot be merged; they stay in the journal", "chat", chat, "turn", turn, "err", logError(err))
+	h.Logger.Error("context changes that a response names cannot be merged; they stay in the journal", "chat", chat, "turn", turn, "err", events.LogText(err))
 	return nil
 }
 

@@ -76,7 +76,7 @@ const (
 	// Nak it: deliver it again, to anybody, after the delay.
 	Nak
 	// Erase it: it is dealt with, and its bytes must not stay in the stream's files. See
-	// [EraseMessage].
+	// [jsapi.Delete].
 	Erase
 )
 

@@ -20,6 +20,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
@@ -105,7 +106,7 @@ func inOffice(t *testing.T, effect bindings.Effect, tool toolFunc, test func(t *
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
-		metrics, err := handlers.NewMetrics(registry)
+		counters, err := metrics.New(registry)
 		require.NoError(t, err)
 		space, err := subjects.New(subjects.DefaultPrefix)
 		require.NoError(t, err)
@@ -120,7 +121,7 @@ func inOffice(t *testing.T, effect bindings.Effect, tool toolFunc, test func(t *
 				Journal:     idempotency.New(o.store, "w", idempotency.Options{}),
 				Bindings:    func() *bindings.Set { return set },
 				Blobs:       o,
-				Metrics:     metrics,
+				Metrics:     counters,
 				Logger:      slog.New(slog.DiscardHandler),
 				Now:         time.Now,
 				MaxTurnLife: 7 * 24 * time.Hour,
@@ -142,7 +143,7 @@ func inOffice(t *testing.T, effect bindings.Effect, tool toolFunc, test func(t *
 					return nil
 				},
 			},
-			Engine:       engine.New(engine.Options{Timeout: 30 * time.Second, OnAbandoned: func(string) { metrics.Abandoned.Inc() }}),
+			Engine:       engine.New(engine.Options{Timeout: 30 * time.Second, OnAbandoned: func(string) { counters.Abandoned.Inc() }}),
 			Tool:         func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
 			Variables:    o,
 			BindingGrace: time.Second,

@@ -25,7 +25,7 @@ func (h *Handlers) olderNames(q *inquiry, value any) {
 		err = h.Live(h.Space.Live(q.AppID, q.ChatID, kind), data)
 	}
 	if err != nil {
-		h.Logger.Debug("an older event could not be published", "kind", kind, "question", q.ToolCallID, "err", logError(err))
+		h.Logger.Debug("an older event could not be published", "kind", kind, "question", q.ToolCallID, "err", events.LogText(err))
 	}
 }
 

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/metrics"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -30,7 +29,7 @@ const (
 // Retries tells of reads and writes outside the journal that have no outcome. The zero value
 // tells nobody.
 type Retries struct {
-	Metrics *Metrics
+	Metrics *metrics.Metrics
 	Logger  *slog.Logger
 	// Pause waits between two tries, or returns the cause with which ctx ends. Nil is 200 ms.
 	Pause func(ctx context.Context) error
@@ -68,7 +67,7 @@ func (r Retries) tell(bucket, object string, err error, said *time.Time) {
 	}
 	if now := time.Now(); r.Logger != nil && now.Sub(*said) >= retryLog {
 		*said = now
-		r.Logger.Warn("a bucket does not answer; it is tried again", "bucket", bucket, "object", object, "err", logError(err))
+		r.Logger.Warn("a bucket does not answer; it is tried again", "bucket", bucket, "object", object, "err", events.LogText(err))
 	}
 }
 
@@ -115,51 +114,15 @@ func (h *Handlers) shrink(lease, tools context.Context, key subjects.Key, kind s
 	return h.Blobs.Shrink(ctx, key, kind, value, data)
 }
 
-// Error codes of the JetStream API.
-const (
-	errCodeTooLarge      = 10054
-	errCodeStoreFailed   = 10077
-	errCodeHeaderTooLong = 10097
-	errCodeAccountFull   = 10002
-	errCodeInsufficient  = 10023
-	errCodeStorageFull   = 10047
-)
-
 // refused returns the error of a write that a bucket has decided against and always will
-// unless somebody mends it, nil if err decides nothing. A disk or an account that is full is
+// unless its limits change, nil if err decides nothing. A disk or an account that is full is
 // no such decision: the journal waits for room then, too.
-func refused(err error, bucket, mend string) error {
-	var api *jetstream.APIError
-	var why string
-	switch {
-	case errors.Is(err, nats.ErrMaxPayload):
-		why = "would not take so large a message (max_payload of the server)"
-	case !errors.As(err, &api):
-		return nil
-	case api.ErrorCode == errCodeTooLarge:
-		why = "does not take so large a message"
-	case api.ErrorCode == errCodeHeaderTooLong:
-		why = "does not take so long a header"
-	case api.ErrorCode == errCodeStoreFailed && strings.HasPrefix(api.Description, "maximum "):
-		why = "is full (" + api.Description + ")"
-	default:
+func refused(err error, bucket, fix string) error {
+	why := jsapi.Refused(err)
+	if why == "" {
 		return nil
 	}
-	return refusal(err, "bucket %s %s: %s", bucket, why, mend)
-}
-
-// noRoom reports whether the server has refused a write for want of room.
-func noRoom(err error) bool {
-	var api *jetstream.APIError
-	if !errors.As(err, &api) {
-		return false
-	}
-	switch api.ErrorCode {
-	case errCodeStoreFailed, errCodeAccountFull, errCodeInsufficient, errCodeStorageFull:
-		return true
-	default:
-		return false
-	}
+	return refusal(err, "bucket %s %s: %s", bucket, why, fix)
 }
 
 // refusal is the error of what can never be stored; its text is for the response.
@@ -197,7 +160,7 @@ func unstorable(t *turn, err error) events.Code {
 
 // comesBack is what becomes of a message whose work outside the journal has no outcome.
 func (h *Handlers) comesBack(t *turn, what string, err error) Disposition {
-	h.often(t.m, slog.LevelWarn, "the message comes back", what, "why", what, "chat", cut(t.Chat), "turn", cut(t.CallID), "err", logError(err))
+	h.often(t.m, slog.LevelWarn, "the message comes back", what, "why", what, "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", events.LogText(err))
 	if errors.Is(err, ErrDraining) {
 		return nakAfter(0)
 	}

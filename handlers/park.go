@@ -8,6 +8,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -76,9 +77,9 @@ func (r *Run) reserve() error {
 	defer r.mu.Unlock()
 	w := &r.questions
 	if !w.reserved && !r.parkable() {
-		if !r.reg.unparkable.take(r.t.Key.App) {
+		if !r.reg.unparkable.Take(r.t.Key.App) {
 			r.reg.warn(r.t, "a question is refused: the worker keeps the maximum number of turns of the tenant in memory",
-				"app", cut(r.t.App), "chat", cut(r.t.Chat), "turn", cut(r.t.CallID))
+				"app", throttle.Cut(r.t.App), "chat", throttle.Cut(r.t.Chat), "turn", throttle.Cut(r.t.CallID))
 			return &events.Error{
 				Code: events.CodeToolError, Op: "ask", Err: tools.ErrTooManyWaiting, Msg: fmt.Sprintf(
 					"the question was not asked: too many turns of tenant %.80q with tools of effect unsafe wait for people in the memory of this worker; "+
@@ -102,7 +103,7 @@ func (r *Run) unreserve() {
 func (r *Run) freePlace() {
 	if w := &r.questions; w.reserved && w.askCalls == 0 && w.displayed == 0 {
 		w.reserved = false
-		r.reg.unparkable.free(r.t.Key.App)
+		r.reg.unparkable.Free(r.t.Key.App)
 	}
 }
 
@@ -157,7 +158,7 @@ func (r *Run) park() {
 
 // cannotPark has a run wait in memory whose state cannot be stored.
 func (r *Run) cannotPark(err error) {
-	r.reg.warn(r.t, "the turn cannot be parked; it waits in memory", r.t.Attrs("err", logError(err))...)
+	r.reg.warn(r.t, "the turn cannot be parked; it waits in memory", r.t.Attrs("err", events.LogText(err))...)
 	r.parkIn(max(r.cfg.ParkAfter, firstPoll))
 }
 

@@ -31,7 +31,7 @@ func (r *Run) state(ctx context.Context) (json.RawMessage, error) {
 	case r.t.ContextVariables != nil:
 		vars = r.t.ContextVariables
 	case s.Enterprise:
-		return jsonOf(s), nil
+		return events.JSONOf(s), nil
 	default:
 		return nil, nil
 	}
@@ -45,9 +45,9 @@ func (r *Run) state(ctx context.Context) (json.RawMessage, error) {
 	}
 	var inline bool
 	if s.Context, inline = stored.(json.RawMessage); !inline {
-		s.Context = jsonOf(stored)
+		s.Context = events.JSONOf(stored)
 	}
-	return jsonOf(s), nil
+	return events.JSONOf(s), nil
 }
 
 // restoreState gives a turn the state with which it was parked.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -157,11 +158,11 @@ func (r *Run) expiry(id string, timeout time.Duration) time.Time {
 
 // serverTime asks the server for the time. A question does not fail if it cannot.
 func (r *Run) serverTime() (time.Time, error) {
-	ctx, cancel := context.WithTimeout(r.leaseContext(), putTimeout)
+	ctx, cancel := context.WithTimeout(r.leaseContext(), jsapi.Timeout)
 	defer cancel()
 	now, err := r.cfg.ServerTime(ctx)
 	if err != nil {
-		r.reg.warn(r.t, "the server does not report the time; its last known time bounds the time for an answer", r.t.Attrs("err", logError(err))...)
+		r.reg.warn(r.t, "the server does not report the time; its last known time bounds the time for an answer", r.t.Attrs("err", events.LogText(err))...)
 	}
 	return now, err
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/budget"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/throttle"
@@ -29,7 +31,7 @@ type RunConfig struct {
 	Bindings func() *bindings.Set
 	Blobs    BlobStore
 	Live     func(subject string, data []byte) error // publishes without storing
-	Metrics  *Metrics
+	Metrics  *metrics.Metrics
 	Logger   *slog.Logger
 	Now      func() time.Time
 	// SecretKeys seal the answers to secret questions; nil refuses such questions.
@@ -71,10 +73,10 @@ type Registry struct {
 	shrink      shrinkFunc
 	warned      *recent.Set[string] // tools with effect unsafe that have asked, with their workflows
 
-	parkable    atomic.Int64 // runs that wait for people and can be parked
-	maxParkable atomic.Int64 // how many of those may wait in memory
-	unparkable  *budget      // runs that wait for people and must not be parked
-	limited     *budget      // runs that wait for a limit without a slot
+	parkable    atomic.Int64   // runs that wait for people and can be parked
+	maxParkable atomic.Int64   // how many of those may wait in memory
+	unparkable  *budget.Budget // runs that wait for people and must not be parked
+	limited     *budget.Budget // runs that wait for a limit without a slot
 	draining    atomic.Bool
 
 	mu   sync.Mutex
@@ -93,15 +95,15 @@ func newRegistry(c *RunConfig, lines *throttle.Lines, checkSchema func(schema js
 	}
 	return &Registry{
 		cfg: c, lines: lines, checkSchema: checkSchema, shrink: shrink, warned: recent.New[string](warnedTools, 0),
-		unparkable: newBudget(0), limited: newBudget(0), runs: map[string]*Run{},
+		unparkable: budget.New(0), limited: budget.New(0), runs: map[string]*Run{},
 	}
 }
 
 // Resize sets how many messages the workers of the pool may hold together. Runs that wait stay as they are.
 func (g *Registry) Resize(maxAckPending int) {
 	g.maxParkable.Store(int64(max(maxAckPending/parkableShare, 1)))
-	g.limited.resize(maxAckPending / limitedShare)
-	g.unparkable.resize(maxAckPending / unparkableShare)
+	g.limited.Resize(maxAckPending / limitedShare)
+	g.unparkable.Resize(maxAckPending / unparkableShare)
 }
 
 // mayWait returns how many runs that can be parked may wait in memory.

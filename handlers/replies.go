@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/throttle"
 )
 
 // MayReply reports whether a reply may go to a subject that the sender of a message has chosen,
@@ -17,6 +18,6 @@ func (h *Handlers) MayReply(reply, from string) bool {
 	h.Metrics.RepliesRefused.Inc()
 	h.lines.Log(context.Background(), h.Logger, h.Now(), "reply", "", 1, slog.LevelWarn,
 		"reply subject not allowed: it is not an inbox, and nothing is sent there; use an inbox, or add its prefix to the reply prefixes of the workers",
-		"reply", cut(reply), "subject", cut(from))
+		"reply", throttle.Cut(reply), "subject", throttle.Cut(from))
 	return false
 }

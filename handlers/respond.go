@@ -13,7 +13,9 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -46,7 +48,7 @@ func (h *Handlers) toolCall(ctx context.Context, t *turn, r *Run) (*tools.Call, 
 	case !t.Binding.AcceptsContext:
 	case t.Binding.Kind == bindings.KindGo:
 		call.LoadContext = func(ctx context.Context) (map[string]any, error) { // most Go tools never look
-			ctx, cancel := context.WithTimeout(ctx, putTimeout)
+			ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 			defer cancel()
 			return load(ctx)
 		}
@@ -95,11 +97,11 @@ func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.H
 		if code == "" {
 			return h.comesBack(t, "context changes could not be stored", err)
 		}
-		h.often(t.m, slog.LevelWarn, "context changes are not stored; the response says why", "", t.Attrs("code", code, "err", logError(err))...)
+		h.often(t.m, slog.LevelWarn, "context changes are not stored; the response says why", "", t.Attrs("code", code, "err", events.LogText(err))...)
 		out.Status, out.Success, out.Code = events.StatusError, false, code
 		out.Content = events.Clip(fmt.Sprintf("Tool %s ran, and its result is in the payload, but what it changed in the context variables is not stored: %s.",
 			r.ToolName, reason(err)))
-		out.Payload = jsonOf(withResult{events.StatusError, out.Content, code, out.Payload})
+		out.Payload = events.JSONOf(withResult{events.StatusError, out.Content, code, out.Payload})
 	}
 	r.Status, r.Success, r.Content, r.Code, r.ContextKeys = out.Status, out.Success, out.Content, out.Code, keys
 	r.Payload, err = h.shrink(ctx, t.m.tools, t.Key, events.KindToolResponse, out.Payload, out.Payload)
@@ -108,7 +110,7 @@ func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.H
 		if code == "" {
 			return h.comesBack(t, "the result could not be stored as a blob", err)
 		}
-		h.often(t.m, slog.LevelWarn, "a result is not stored; the response says why", "", t.Attrs("code", code, "bytes", len(out.Payload), "err", logError(err))...)
+		h.often(t.m, slog.LevelWarn, "a result is not stored; the response says why", "", t.Attrs("code", code, "bytes", len(out.Payload), "err", events.LogText(err))...)
 		text := fmt.Sprintf("Tool %s ran and its effect has happened, but its result of %d bytes is not stored: %s.", r.ToolName, len(out.Payload), reason(err))
 		if out.Code != "" {
 			text += " Before that: " + out.Content
@@ -189,7 +191,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	if err != nil {
 		fail(r, events.CodeToolError, unwritable(r.ToolName, err))
 		if event, err = events.AppendToolResponse((*buffer)[:0], r, h.Now()); err != nil {
-			h.often(t.m, slog.LevelError, "the response cannot be encoded; the message comes back", "", "turn", cut(t.CallID), "err", err)
+			h.often(t.m, slog.LevelError, "the response cannot be encoded; the message comes back", "", "turn", throttle.Cut(t.CallID), "err", err)
 			return leave()
 		}
 	}
@@ -206,7 +208,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		return ack()
 	}
 	if err != nil {
-		h.often(t.m, slog.LevelWarn, "the response could not be stored; the message comes back", "", "chat", cut(t.Chat), "turn", cut(t.CallID), "err", err)
+		h.often(t.m, slog.LevelWarn, "the response could not be stored; the message comes back", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
 		return leave()
 	}
 	t.Hit(failpoint.AfterFinish)
@@ -215,7 +217,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		d := h.endedByOther(ctx, t)
 		if d.Do == Ack { // otherwise it may be tried again
 			h.Metrics.LateResults.Inc()
-			h.often(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", cut(t.Chat), "turn", cut(t.CallID), "epoch", hold.Epoch)
+			h.often(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "epoch", hold.Epoch)
 		}
 		return d
 	}
@@ -227,7 +229,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	if t.Asked {
 		h.runs.Complete(&t.Turn, events.RunEnded, "")
 	}
-	h.Metrics.turn(t.Binding, outcome)
+	h.Metrics.Turn(t.Binding, outcome)
 	h.Metrics.TurnSeconds.Observe(h.age(t.m).Seconds())
 	if h.Logger.Enabled(ctx, slog.LevelDebug) {
 		h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.CallID, "outcome", outcome,

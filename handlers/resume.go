@@ -86,28 +86,6 @@ func (h *Handlers) resumeKey(m *Message, e *events.Resume) (subjects.Key, error)
 	return key, nil
 }
 
-// idsOf returns the ids behind a key as far as they are known: those given if they lead to
-// it, else what its tokens say.
-func idsOf(key subjects.Key, given events.TurnID) events.TurnID {
-	id := func(token, given string) string {
-		if subjects.Token(given) == token {
-			return given
-		}
-		if text, _, err := subjects.Untoken(token); err == nil {
-			return text
-		}
-		return token
-	}
-	ids := events.TurnID{App: id(key.App, given.App), Chat: id(key.Chat, given.Chat), Run: given.Run, Turn: given.Turn}
-	if subjects.TurnToken(given.Run, given.Turn) != key.Turn {
-		var ok bool
-		if ids.Run, ids.Turn, ok = subjects.ParseTurnToken(key.Turn); !ok {
-			ids.Turn = key.Turn
-		}
-	}
-	return ids
-}
-
 // errNoArgs says that the arguments of a claim, or what was stored to go on with, are gone or not
 // what the record names.
 var errNoArgs = errors.New("the stored arguments are gone or damaged")

@@ -10,6 +10,7 @@ import (
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/serverclock"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -40,7 +41,7 @@ type Turn struct {
 
 // Attrs returns the log attributes of a turn whose binding was found, followed by args.
 func (t *Turn) Attrs(args ...any) []any {
-	return append([]any{"workflow", t.Workflow, "tool", t.Binding.Tool, "chat", cut(t.Chat), "turn", cut(t.CallID)}, args...)
+	return append([]any{"workflow", t.Workflow, "tool", t.Binding.Tool, "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID)}, args...)
 }
 
 // NoteSecrets sets Secret if the journal held secrets of the turn when it made a decision.

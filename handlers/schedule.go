@@ -6,28 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/subjects"
 )
-
-// Headers of a message schedule (NATS 2.12 and later): the server delivers the message to the
-// target when it is due, and forgets the schedule.
-const (
-	headerSchedule       = "Nats-Schedule"
-	headerScheduleTarget = "Nats-Schedule-Target"
-)
-
-// scheduled returns a message that the server delivers to a target at a time of its own clock.
-// There is one schedule under a subject: the last one.
-func scheduled(subject, target string, at time.Time, data []byte) *nats.Msg {
-	m := &nats.Msg{Subject: subject, Header: nats.Header{}, Data: data}
-	m.Header.Set(headerSchedule, "@at "+at.UTC().Format(time.RFC3339Nano))
-	m.Header.Set(headerScheduleTarget, target)
-	return m
-}
 
 // ScheduleExpiry returns the function that has the server send an expire event at its ExpiresAt:
 // the end of the time to answer a question. Scheduled again, also when it is over, it comes once
@@ -45,9 +29,9 @@ func ScheduleExpiry(js jetstream.JetStream, space subjects.Space) func(ctx conte
 		if err != nil {
 			return fmt.Errorf("schedule the expiry of %.200q: %w", e.ToolCallID, err)
 		}
-		ctx, cancel := context.WithTimeout(ctx, putTimeout)
+		ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 		defer cancel()
-		if _, err := js.PublishMsg(ctx, scheduled(space.AskTimer(key, e.Ask), space.AskDue(key, e.Ask), e.ExpiresAt, body)); err != nil {
+		if _, err := js.PublishMsg(ctx, jsapi.Scheduled(space.AskTimer(key, e.Ask), space.AskDue(key, e.Ask), e.ExpiresAt, body)); err != nil {
 			return fmt.Errorf("schedule the expiry of %.200q: %w", e.ToolCallID, err)
 		}
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -124,7 +125,7 @@ func TestWorkerThatTakesNoPartInSweepsLeavesThemToOthers(t *testing.T) {
 
 func (k *kit) timers() *handlers.Timers {
 	k.t.Helper()
-	sweeps, err := handlers.NewSweepMetrics(k.registry)
+	sweeps, err := metrics.NewSweep(k.registry)
 	require.NoError(k.t, err)
 	return &handlers.Timers{
 		Sweep: &handlers.Sweep{Space: k.space, JS: k.js, Store: k.store, AckWait: time.Second, Logger: k.Logger},

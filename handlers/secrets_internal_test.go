@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/answers"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -148,17 +149,17 @@ func TestAnswersAreSealedForTheirQuestionAlone(t *testing.T) {
 	keys, err := secrets.Parse([]byte(secrets.NewKey()))
 	require.NoError(t, err)
 	key := subjects.TurnKey("a", "c", "", "t")
-	sealed, err := sealAnswer(keys, key, "1", []byte(`"coerced"`))
+	sealed, err := answers.Seal(keys, key, "1", []byte(`"coerced"`))
 	require.NoError(t, err)
-	data, err := openAnswer(keys, key, "1", sealed)
+	data, err := answers.Open(keys, key, "1", sealed)
 	require.NoError(t, err)
 	require.Equal(t, `"coerced"`, string(data))
-	_, err = openAnswer(keys, key, "2", sealed)
+	_, err = answers.Open(keys, key, "2", sealed)
 	require.ErrorIs(t, err, events.ErrStateCorrupt)
-	data, err = openAnswer(keys, key, "2", []byte(`"plain"`))
+	data, err = answers.Open(keys, key, "2", []byte(`"plain"`))
 	require.NoError(t, err)
 	require.Equal(t, `"plain"`, string(data))
-	_, err = sealAnswer(nil, key, "1", nil)
+	_, err = answers.Seal(nil, key, "1", nil)
 	require.Error(t, err)
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -153,7 +155,7 @@ func (s *Sweep) judge(ctx context.Context, key subjects.Key, now time.Time) (Fin
 func (s *Sweep) Resume(ctx context.Context, f Finding) (uint64, error) {
 	claim := f.Turn.Claim
 	e := &events.Resume{Key: f.Key.String()}
-	if call, reused := readCall(f.Key, claim); call != nil {
+	if call, reused := query.Call(f.Key, claim); call != nil {
 		e.TurnID = events.TurnID{App: call.AppID, Chat: call.ChatID, Run: call.RunID, Turn: call.Turn}
 		e.Workflow = call.WorkflowName
 		if !reused {
@@ -178,7 +180,7 @@ func (s *Sweep) Resume(ctx context.Context, f Finding) (uint64, error) {
 	if claim.Meta.Trace != "" {
 		m.Header[idempotency.HeaderTrace] = []string{claim.Meta.Trace}
 	}
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	ack, err := s.JS.PublishMsg(ctx, m)
 	if err != nil {
@@ -194,10 +196,10 @@ func LeaseHeld(js jetstream.JetStream, space subjects.Space) func(context.Contex
 		if l.Seq == 0 || l.Stream != space.InStream() && l.Stream != space.TimersStream() {
 			return false, nil
 		}
-		found, err := leaderRead(ctx, js.Conn(), l.Stream, fmt.Sprintf(`{"seq":%d}`, l.Seq))
-		if errors.Is(err, idempotency.ErrNotFound) {
+		_, err := jsapi.Read(ctx, js.Conn(), l.Stream, jsapi.Get{Seq: l.Seq})
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return false, nil
 		}
-		return found > 0, err
+		return err == nil, err
 	}
 }

@@ -1,38 +1,13 @@
 package handlers
 
 import (
-	"context"
 	"strconv"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/subjects"
 )
-
-func TestPacerKeepsTheRateAndEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		p := newPacer(5_000)
-		for range 10_000 {
-			require.NoError(t, p.wait(t.Context()))
-		}
-		require.Equal(t, 2*time.Second, time.Since(start))
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(ErrDraining)
-		p = newPacer(1)
-		require.ErrorIs(t, p.wait(ctx), ErrDraining)
-		p = newPacer(0)
-		start = time.Now()
-		for range 10_000 {
-			require.NoError(t, p.wait(t.Context()))
-		}
-		require.Zero(t, time.Since(start))
-	})
-}
 
 // FuzzDecodePage: whatever is read names turns, and no filter that matches others.
 func FuzzDecodePage(f *testing.F) {

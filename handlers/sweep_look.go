@@ -105,7 +105,7 @@ func (r *round) looks(ctx context.Context, turns []OpenTurn, known uint64) []loo
 			looks[i] = look{done: true, quiet: true}
 			continue
 		}
-		if r.pace.wait(ctx) != nil {
+		if r.pace.Wait(ctx) != nil {
 			return looks
 		}
 		slots <- struct{}{}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -82,7 +83,7 @@ func (p *KVPages) State(ctx context.Context) (SweepState, error) {
 
 // Commit implements [SweepPages].
 func (p *KVPages) Commit(ctx context.Context, s SweepState) error {
-	revision, err := p.docs.Write(ctx, subjects.SweepKey("state"), jsonOf(s), p.revision)
+	revision, err := p.docs.Write(ctx, subjects.SweepKey("state"), events.JSONOf(s), p.revision)
 	if err != nil {
 		return fmt.Errorf("state of the sweeps: %w", err)
 	}
@@ -114,7 +115,7 @@ func (p *KVPages) Put(ctx context.Context, n uint64, page SweepPage) error {
 			return err
 		}
 	}
-	return p.write(ctx, n, jsonOf(page))
+	return p.write(ctx, n, events.JSONOf(page))
 }
 
 // own makes sure that the next pages from n on are this sweep's to write.

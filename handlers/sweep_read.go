@@ -11,6 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -35,7 +36,7 @@ func (r *round) read(ctx context.Context, scope Scope) error {
 	for from := r.news.from; from <= end.LastSeq; from = r.state.From {
 		last := min(from+readAtOnce-1, end.LastSeq)
 		found := newClaims(scope)
-		err := Headers{JS: r.JS, Rate: r.Rate}.Read(ctx, name, from, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+		err := jsapi.Headers{JS: r.JS, Rate: r.Rate}.Read(ctx, name, from, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 			r.out.Headers++
 			key, _ := r.Space.JournalKeyOf(m.Subject())
 			rec, ok := subjects.ParseKey(key)

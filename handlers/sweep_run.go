@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -60,7 +61,7 @@ func (s *Sweep) Run(ctx context.Context, pages SweepPages, now time.Time, scope 
 	if err != nil {
 		return Swept{}, fmt.Errorf("sweep: %w", err)
 	}
-	r := &round{Sweep: s, pages: pages, state: state, now: now, act: act, pace: newPacer(s.Rate), news: newNews()}
+	r := &round{Sweep: s, pages: pages, state: state, now: now, act: act, pace: jsapi.NewPacer(s.Rate), news: newNews()}
 	if err := r.read(ctx, scope); err != nil {
 		return r.out, err
 	}
@@ -83,7 +84,7 @@ type round struct {
 	now   time.Time
 	first uint64 // sequence of the journal that is retained
 	act   Act
-	pace  *pacer
+	pace  *jsapi.Pacer
 	news  *news
 	out   Swept
 

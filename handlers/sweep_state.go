@@ -1,13 +1,10 @@
 package handlers
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -96,13 +93,3 @@ func decodePage(data []byte) (SweepPage, error) {
 
 // errPageLost says that a page is gone or cannot be read. The journal can be read again.
 var errPageLost = errors.New("a page of open turns is lost")
-
-// leaderRead asks the leader of a stream for a message and returns its sequence, or
-// [idempotency.ErrNotFound].
-func leaderRead(ctx context.Context, nc *nats.Conn, stream, request string) (uint64, error) {
-	m, err := LeaderMessage(ctx, nc, stream, request)
-	if err != nil {
-		return 0, err
-	}
-	return m.Seq, nil
-}

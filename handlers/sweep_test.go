@@ -20,6 +20,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
@@ -341,14 +342,14 @@ func TestSweepStaysInItsScopeAndGivesUpOnAServerThatFails(t *testing.T) {
 func (b *broom) timers(interval time.Duration) *handlers.Timers {
 	b.t.Helper()
 	registry := prometheus.NewRegistry()
-	metrics, err := handlers.NewMetrics(registry)
+	counters, err := metrics.New(registry)
 	require.NoError(b.t, err)
-	sweeps, err := handlers.NewSweepMetrics(registry)
+	sweeps, err := metrics.NewSweep(registry)
 	require.NoError(b.t, err)
 	blobs, err := handlers.NewBlobs(b.t.Context(), b.nc, b.JS, b.Space)
 	require.NoError(b.t, err)
 	return &handlers.Timers{
-		Sweep: b.Sweep, Pages: b.pages(), Dead: handlers.NewDeadLetters(b.JS, b.Space, blobs, metrics), Metrics: metrics, Sweeps: sweeps, Interval: interval,
+		Sweep: b.Sweep, Pages: b.pages(), Dead: handlers.NewDeadLetters(b.JS, b.Space, blobs, counters), Metrics: counters, Sweeps: sweeps, Interval: interval,
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -24,7 +26,7 @@ type taker Handlers
 // Effect implements [idempotency.Taker].
 func (k *taker) Effect(key subjects.Key, claim *idempotency.Record) (effect string, known bool) {
 	h := (*Handlers)(k)
-	call, _ := readCall(key, claim)
+	call, _ := query.Call(key, claim)
 	if call == nil {
 		return "", true // the turn ends as state_corrupt, here or elsewhere
 	}
@@ -78,9 +80,9 @@ func (h *Handlers) goOn(ctx context.Context, m *Message, e *events.Resume, d ide
 // or does not belong under its key; then the ids are those of the resume and the key.
 func restore(m *Message, e *events.Resume, held *idempotency.Turn, event *events.StructuredOutputReady) (*turn, *events.ToolCall) {
 	key, claim := held.Key, held.Claim
-	call, reused := readCall(key, claim)
+	call, reused := query.Call(key, claim)
 	if call == nil {
-		ids := idsOf(key, e.TurnID)
+		ids := query.IDs(key, e.TurnID)
 		event := &events.StructuredOutputReady{TurnID: ids, Workflow: e.Workflow}
 		return &turn{Turn: turnOn(m, event, key, events.CallID(ids, key.Turn)), m: m}, nil
 	}
@@ -102,33 +104,12 @@ func restore(m *Message, e *events.Resume, held *idempotency.Turn, event *events
 	return t, call
 }
 
-// readCall reads the event of a claim, and reports whether its turn key had been used before.
-// It returns nil when the event cannot be read or its ids do not lead to the key.
-func readCall(key subjects.Key, claim *idempotency.Record) (call *events.ToolCall, reused bool) {
-	body, err := events.Parse(claim.Data)
-	if err != nil || body.Kind != events.KindToolCall {
-		return nil, false
-	}
-	call = &events.ToolCall{}
-	if body.As(call) != nil {
-		return nil, false
-	}
-	plain := subjects.TurnKey(call.AppID, call.ChatID, call.RunID, call.Turn)
-	if key == plain {
-		return call, false
-	}
-	if key != plain.Reuse(call.RunID, call.Turn, claim.Meta.Fingerprint) {
-		return nil, false
-	}
-	return call, true
-}
-
 // rerun enters the tool of the claim again, with the arguments of the claim. A tool that this
 // worker does not have (any more) ends as unknown_tool; arguments that are gone end as interrupted.
 func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, call *events.ToolCall) Disposition {
 	stuck := func(code events.Code, why string, err error) Disposition {
-		h.often(t.m, slog.LevelWarn, "the turn cannot run again", string(code), "code", code, "why", why, "workflow", cut(t.Workflow), "tool", call.ToolName,
-			"chat", cut(t.Chat), "turn", cut(t.CallID), "err", err)
+		h.often(t.m, slog.LevelWarn, "the turn cannot run again", string(code), "code", code, "why", why, "workflow", throttle.Cut(t.Workflow), "tool", call.ToolName,
+			"chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
 		t.stuck = why
 		return h.conclude(t, d, code)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/subjects"
@@ -94,7 +95,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 		case err != nil:
 			return h.unclaimed(t, err)
 		case !claimed:
-			h.Metrics.turn(t.Binding, string(t.reject.code))
+			h.Metrics.Turn(t.Binding, string(t.reject.code))
 			return ack()
 		}
 	}
@@ -195,7 +196,7 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 // handOver is [Handlers.handOverDelay] of a turn of a workflow that is unknown here.
 func (h *Handlers) handOver(t *turn) time.Duration {
 	if t.m.offers() == 1 {
-		h.often(t.m, slog.LevelWarn, "unknown workflow: the turn is offered to other workers", "", "chat", cut(t.Chat), "turn", cut(t.CallID),
+		h.often(t.m, slog.LevelWarn, "unknown workflow: the turn is offered to other workers", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID),
 			"grace", h.grace(), "reason", t.reject.content)
 	}
 	return h.handOverDelay(t.m)
@@ -251,7 +252,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	t.Hit(failpoint.AfterTool)
 	Scrub(call.Secrets, &out)
 	h.Metrics.InFlight.Dec()
-	h.Metrics.tool(t.Binding, &out)
+	h.Metrics.Tool(t.Binding, &out)
 	if t.waited = !out.Entered; out.Entered {
 		t.attempts, t.ran = out.Attempts, out.Duration
 	}
@@ -290,7 +291,7 @@ func (h *Handlers) stopped(t *turn, d idempotency.Decision, why error) Dispositi
 	case errors.Is(why, ErrDraining) && d.Hold.Effect == string(bindings.EffectUnsafe): // without a lease
 		return h.conclude(t, d, events.CodeInterrupted)
 	case !errors.As(why, &coded):
-		h.often(t.m, slog.LevelWarn, "the run is over; the message comes back", "", t.Attrs("why", logError(why))...)
+		h.often(t.m, slog.LevelWarn, "the run is over; the message comes back", "", t.Attrs("why", events.LogText(why))...)
 		return leave()
 	case coded.Code == events.CodeCancelled, coded.Code == events.CodeStateCorrupt:
 		return h.conclude(t, d, coded.Code)

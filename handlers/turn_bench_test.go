@@ -16,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
@@ -35,7 +36,7 @@ func BenchmarkTurn(b *testing.B) {
 	require.NoError(b, err)
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(b, err)
-	metrics, err := handlers.NewMetrics(prometheus.NewRegistry())
+	counters, err := metrics.New(prometheus.NewRegistry())
 	require.NoError(b, err)
 	tool := toolFunc(nothing)
 	h := handlers.New(handlers.Config{
@@ -44,7 +45,7 @@ func BenchmarkTurn(b *testing.B) {
 			Journal:  idempotency.New(storetest.NewMemory(), "w", idempotency.Options{}),
 			Bindings: func() *bindings.Set { return set },
 			Blobs:    smallBlobs{},
-			Metrics:  metrics,
+			Metrics:  counters,
 			Logger:   slog.New(slog.DiscardHandler),
 			Now:      time.Now,
 		},

@@ -43,12 +43,12 @@ func rejectUnusable(event *events.StructuredOutputReady, err error) *rejection {
 				content: events.Clip(fmt.Sprintf("The output of agent %s cannot be read at %q: %s.", event.Agent, at, syntax.Reason)),
 				payload: map[string]any{
 					"status": events.StatusError, "code": string(events.CodeValidationFailed),
-					"errors": jsonOf(faults), "feedback": model.Feedback(event.Model, faults),
+					"errors": events.JSONOf(faults), "feedback": model.Feedback(event.Model, faults),
 				},
 			}
 		}
 	}
-	text := events.Clip("The event cannot be used: " + logError(err))
+	text := events.Clip("The event cannot be used: " + events.LogText(err))
 	return &rejection{code: events.CodeValidationFailed, content: text, payload: failure(events.CodeValidationFailed, text)}
 }
 

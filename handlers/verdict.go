@@ -5,9 +5,10 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/answers"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -31,16 +32,6 @@ const (
 	textDamaged   = "The question cannot be read: the turn cannot go on with an answer."
 )
 
-// unfit is why an answer to an open question is not taken.
-type unfit struct {
-	code   events.AnswerCode
-	text   string
-	faults []model.Violation
-}
-
-// Error implements error.
-func (u *unfit) Error() string { return u.text }
-
 // verdictOf says what the journal's verdict on an answer means for whoever sent it. Of a secret it
 // does not say whether it is the answer that counts.
 func verdictOf(v idempotency.Verdicted, id string, secret bool) events.AnswerResult {
@@ -63,11 +54,11 @@ func verdictOf(v idempotency.Verdicted, id string, secret bool) events.AnswerRes
 		case idempotency.Open:
 		}
 	case idempotency.Invalid:
-		var why *unfit
+		var why *answers.Invalid
 		if errors.As(v.Reason, &why) {
-			verdict := events.NewAnswerResult(why.code, id, why.text)
-			if len(why.faults) > 0 {
-				verdict.Errors = jsonOf(why.faults)
+			verdict := events.NewAnswerResult(why.Code, id, why.Text)
+			if len(why.Violations) > 0 {
+				verdict.Errors = events.JSONOf(why.Violations)
 			}
 			return verdict
 		}
@@ -91,7 +82,7 @@ func (h *Handlers) tell(m *Message, v events.AnswerResult) {
 		err = h.Live(subject, data)
 	}
 	if err != nil {
-		h.Logger.Debug("a verdict could not be sent", "seq", m.Lease.Seq, "code", string(v.Code), "err", logError(err))
+		h.Logger.Debug("a verdict could not be sent", "seq", m.Lease.Seq, "code", string(v.Code), "err", events.LogText(err))
 	}
 }
 
@@ -104,13 +95,13 @@ func (h *Handlers) judged(m *Message, r *events.ToolCallResponse, v events.Answe
 	if v.OK() {
 		return
 	}
-	h.often(m, slog.LevelInfo, "an answer was not accepted", string(v.Code), "code", string(v.Code), "chat", cut(r.Chat), "question", cut(r.ToolCallID), "seq", m.Lease.Seq)
+	h.often(m, slog.LevelInfo, "an answer was not accepted", string(v.Code), "code", string(v.Code), "chat", throttle.Cut(r.Chat), "question", throttle.Cut(r.ToolCallID), "seq", m.Lease.Seq)
 	event, err := events.Encode(events.KindToolCallRejected, v.Rejected(r), h.Now())
 	if err == nil {
 		err = h.Live(h.Space.Live(r.App, r.Chat, events.KindToolCallRejected), event)
 	}
 	if err != nil {
-		h.Logger.Debug("a rejection could not be published", "seq", m.Lease.Seq, "err", logError(err))
+		h.Logger.Debug("a rejection could not be published", "seq", m.Lease.Seq, "err", events.LogText(err))
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -173,10 +175,10 @@ func (r *Run) schedule(q *question) {
 	if !r.needsSchedule(q) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.leaseContext(), putTimeout)
+	ctx, cancel := context.WithTimeout(r.leaseContext(), jsapi.Timeout)
 	defer cancel()
 	if err := r.cfg.Schedule(ctx, q.expire); err != nil {
-		r.reg.warn(r.t, "the timeout of a question could not be scheduled; it is retried", "chat", cut(r.t.Chat), "question", cut(q.callID), "err", err)
+		r.reg.warn(r.t, "the timeout of a question could not be scheduled; it is retried", "chat", throttle.Cut(r.t.Chat), "question", throttle.Cut(q.callID), "err", err)
 		return
 	}
 	q.scheduled.Store(true)

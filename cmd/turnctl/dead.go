@@ -14,6 +14,7 @@ import (
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -111,7 +112,7 @@ func (s *server) deadLetters(ctx context.Context, f deadFilter, limit int) (foun
 	}
 	read := func(from, to uint64) (enough bool, err error) {
 		found = found[:0]
-		headers := handlers.Headers{JS: s.js, Timeout: s.timeout}
+		headers := jsapi.Headers{JS: s.js, Timeout: s.timeout}
 		err = headers.Read(ctx, s.space.DeadStream(), from, to, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 			size, _ := strconv.Atoi(m.Headers().Get("Nats-Msg-Size"))
 			l := s.deadLetter(m.Subject(), m.Headers(), meta.Sequence.Stream, meta.Timestamp, size)

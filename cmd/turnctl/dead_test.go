@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -229,7 +230,7 @@ func TestLetterInABlobIsRedrivenWhole(t *testing.T) {
 	body := `{"text":"` + strings.Repeat("x", 1<<20-20) + `"`
 	m := &handlers.Message{Subject: space.In("default", "structured_output_ready", "acme", "W", "c"), Data: []byte(body)}
 	m.Lease.Stream, m.Lease.Seq = "ONETURN_IN", 4711
-	metrics, err := handlers.NewMetrics(prometheus.NewRegistry())
+	metrics, err := metrics.New(prometheus.NewRegistry())
 	require.NoError(t, err)
 	require.NoError(t, handlers.NewDeadLetters(js, space, blobs, metrics).Put(t.Context(), m, "undecodable", cli.ErrReported))
 	found := deadLetters(t, s, 1)
@@ -249,7 +250,7 @@ func TestBytesThatMadeRoomForNewerOnesAreReportedGone(t *testing.T) {
 	require.NoError(t, err)
 	blobs, err := handlers.NewBlobs(t.Context(), s.Connect(), js, space)
 	require.NoError(t, err)
-	metrics, err := handlers.NewMetrics(prometheus.NewRegistry())
+	metrics, err := metrics.New(prometheus.NewRegistry())
 	require.NoError(t, err)
 	for i, text := range []string{"older", "newer"} {
 		m := &handlers.Message{Subject: space.In("default", "cancel", "acme", "W", "c"), Data: []byte(strings.Repeat(text, 5000))}

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -97,7 +97,7 @@ func (s *server) window(ctx context.Context, want listSettings, start, last uint
 
 // headers reads the headers of the journal from start to last in order.
 func (s *server) headers(ctx context.Context, start, last uint64, each func(subjects.Record, uint64, time.Time)) error {
-	read := handlers.Headers{JS: s.js, Timeout: s.timeout}
+	read := jsapi.Headers{JS: s.js, Timeout: s.timeout}
 	err := read.Read(ctx, s.space.TurnsStream(), start, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		if name, ok := s.space.JournalKeyOf(m.Subject()); ok {
 			if key, ok := subjects.ParseKey(name); ok {

@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -118,7 +119,7 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 	if err != nil {
 		return nil, err
 	}
-	now, err := handlers.ServerTime(ctx, s.js, s.space.TurnsStream())
+	now, err := jsapi.ServerTime(ctx, s.js, s.space.TurnsStream())
 	if err != nil {
 		return nil, unprovisioned(err)
 	}

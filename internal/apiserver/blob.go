@@ -15,8 +15,7 @@ import (
 
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -60,9 +59,9 @@ func (s *Server) blob(ctx context.Context, app string, body []byte) (any, error)
 	for from, most := max(q.From, 1), min(pageBytes, s.most); ; {
 		m, err := s.blobMessage(ctx, stream, from, chunks)
 		switch {
-		case errors.Is(err, idempotency.ErrNotFound) && (q.From > 0 || uint64(len(p.data)) >= info.Size):
+		case errors.Is(err, jetstream.ErrMsgNotFound) && (q.From > 0 || uint64(len(p.data)) >= info.Size):
 			return p, nil
-		case errors.Is(err, idempotency.ErrNotFound):
+		case errors.Is(err, jetstream.ErrMsgNotFound):
 			return nil, fmt.Errorf("%w: blob %.300q has lost its content", errNotFound, q.Blob)
 		case err != nil:
 			return nil, fmt.Errorf("read blob %.300q: %w", q.Blob, err)
@@ -79,30 +78,30 @@ func (s *Server) blob(ctx context.Context, app string, body []byte) (any, error)
 
 // blobMessage reads the first message of a subject from a sequence on, or the last one where that is 0.
 // It is read from any replica; one that does not have it may lag, so the leader is asked then. Without
-// the message there the error is [idempotency.ErrNotFound].
-func (s *Server) blobMessage(ctx context.Context, stream jetstream.Stream, from uint64, subject string) (*handlers.StoredMessage, error) {
+// the message there the error is [jetstream.ErrMsgNotFound].
+func (s *Server) blobMessage(ctx context.Context, stream jetstream.Stream, from uint64, subject string) (*jsapi.Message, error) {
 	var m *jetstream.RawStreamMsg
 	var err error
-	request := fmt.Sprintf(`{"seq":%d,"next_by_subj":%q}`, from, subject)
+	get := jsapi.Get{Seq: from, Next: subject}
 	if from > 0 {
 		m, err = stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
 	} else {
 		m, err = stream.GetLastMsgForSubject(ctx, subject)
-		request = fmt.Sprintf(`{"last_by_subj":%q}`, subject)
+		get = jsapi.Get{Last: subject}
 	}
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return handlers.LeaderMessage(ctx, s.js.Conn(), "OBJ_"+s.space.BlobsBucket(), request)
+		return jsapi.Read(ctx, s.js.Conn(), "OBJ_"+s.space.BlobsBucket(), get)
 	case err != nil:
 		return nil, fmt.Errorf("read a blob: %w", err)
 	}
-	return &handlers.StoredMessage{Seq: m.Sequence, Data: m.Data}, nil
+	return &jsapi.Message{Seq: m.Sequence, Data: m.Data}, nil
 }
 
-// blobInfo reads the object store's entry of a blob.
+// blobInfo reads the entry of a blob in the object store.
 func (s *Server) blobInfo(ctx context.Context, stream jetstream.Stream, name string) (*jetstream.ObjectInfo, error) {
 	m, err := s.blobMessage(ctx, stream, 0, "$O."+s.space.BlobsBucket()+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
-	if err != nil && !errors.Is(err, idempotency.ErrNotFound) {
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, fmt.Errorf("look up blob %.300q: %w", name, err)
 	}
 	var info jetstream.ObjectInfo

@@ -90,11 +90,11 @@ func Failure(tool string, err error) Outcome {
 }
 
 type failure struct {
-	Status   string        `json:"status"`
-	Message  string        `json:"message"`
-	Code     events.Code   `json:"code"`
+	Status   string            `json:"status"`
+	Message  string            `json:"message"`
+	Code     events.Code       `json:"code"`
 	Errors   []model.Violation `json:"errors,omitempty"`
-	Feedback string        `json:"feedback,omitempty"`
+	Feedback string            `json:"feedback,omitempty"`
 }
 
 // classify says which code an error of a tool has on the wire, and its words without the class

@@ -207,9 +207,9 @@ func TestArgumentsThatDoNotFitSayAllThatIsWrong(t *testing.T) {
 	o := l.run(`{"a":"secret value"}`)
 	require.Equal(t, "The arguments do not fit tool t: bad_int:a", o.Content)
 	var payload struct {
-		Message  string        `json:"message"`
+		Message  string            `json:"message"`
 		Errors   []model.Violation `json:"errors"`
-		Feedback string        `json:"feedback"`
+		Feedback string            `json:"feedback"`
 	}
 	require.NoError(t, json.Unmarshal(o.Payload, &payload))
 	require.Equal(t, "bad_args:bad_int:a", payload.Message)

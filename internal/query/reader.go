@@ -3,7 +3,8 @@
 //
 // reader.go has the [Reader]: how the journal is read by filters with wildcards, within the search budget
 // of the tenant that asks. question.go has the one decoder of a question's record and the one rule for its
-// state.
+// state. records.go decodes the events of claims, questions and responses for the handlers and the sweeps: each function
+// checks that a record belongs under its key, and returns nothing, not a guess, when it does not.
 package query
 
 import (

@@ -5,9 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbox"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 
@@ -15,7 +14,7 @@ import (
 // If that fails, the message is redelivered after again, and the journal has its outcome; with an again of 0
 // it is acknowledged all the same.
 func (w *Worker) erase(d *inbox.Delivery, again time.Duration) {
-	err := handlers.EraseMessage(w.nc, idempotency.Lease{Stream: d.Stream, Seq: d.Seq})
+	err := jsapi.Delete(context.Background(), w.nc, d.Stream, d.Seq)
 	switch {
 	case err == nil:
 		d.Ack()

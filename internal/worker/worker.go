@@ -28,7 +28,9 @@ import (
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbox"
+	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/limits"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/internal/throttle"
@@ -42,8 +44,8 @@ type Worker struct {
 	js      jetstream.JetStream
 	c       Config
 	space   subjects.Space
-	metrics *handlers.Metrics
-	sweeps  *handlers.SweepMetrics
+	metrics *metrics.Metrics
+	sweeps  *metrics.Sweep
 	tools   *workerTools
 	set     atomic.Pointer[bindings.Set]
 	inbox   atomic.Pointer[inbox.Inbox]
@@ -77,10 +79,10 @@ func New(nc *nats.Conn, c Config) (*Worker, error) {
 	if w.js, err = jetstream.New(nc); err != nil {
 		return nil, fmt.Errorf("oneturn worker: %w", err)
 	}
-	if w.metrics, err = handlers.NewMetrics(c.Registry); err != nil {
+	if w.metrics, err = metrics.New(c.Registry); err != nil {
 		return nil, fmt.Errorf("oneturn worker: metrics: %w", err)
 	}
-	if w.sweeps, err = handlers.NewSweepMetrics(c.Registry); err != nil {
+	if w.sweeps, err = metrics.NewSweep(c.Registry); err != nil {
 		return nil, fmt.Errorf("oneturn worker: metrics: %w", err)
 	}
 	if w.tools, err = newWorkerTools(nc, w.space, c); err != nil {
@@ -253,7 +255,7 @@ func (w *Worker) handlers(ctx context.Context, reader *query.Reader, limiter *li
 			Logger:   w.c.Logger,
 			Now:      time.Now,
 			ServerTime: func(ctx context.Context) (time.Time, error) {
-				return handlers.ServerTime(ctx, w.js, w.space.InStream())
+				return jsapi.ServerTime(ctx, w.js, w.space.InStream())
 			},
 			SecretKeys:  w.c.SecretKeys,
 			MaxTurnLife: w.c.MaxTurnLife,

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -14,7 +14,7 @@ import (
 // another one.
 type Simulator struct {
 	space     subjects.Space
-	metrics   *handlers.Metrics
+	metrics   *metrics.Metrics
 	manifests []manifest
 }
 
@@ -24,7 +24,7 @@ func New() (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := handlers.NewMetrics(prometheus.NewRegistry())
+	metrics, err := metrics.New(prometheus.NewRegistry())
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package handlers
+package answers
 
 import (
 	"slices"
@@ -11,14 +11,13 @@ import (
 // hiddenStep stands in a path for a name that only the answer has.
 const hiddenStep = "*"
 
-// unfitSecret is why an answer to a secret question does not fit its schema, with nothing that only the
-// answer has: a secret may be the name of an entry, too. Of a place there are the names that the schema
-// has, as the question shows them, and positions in lists; of what is expected, the rule of the schema.
-// Texts for people quote names and values.
-func unfitSecret(faults []model.Violation, schema, value any) []model.Violation {
+// redactViolations returns the violations of an answer to a secret question without anything that only the answer has:
+// the name of an entry can be a secret, too. A path keeps the names that the schema, which the question shows, has, and
+// positions in lists; what is expected is the rule of the schema, because texts for people quote names and values.
+func redactViolations(violations []model.Violation, schema, value any) []model.Violation {
 	known := textsOf(schema)
-	out := make([]model.Violation, 0, len(faults))
-	for _, f := range faults {
+	out := make([]model.Violation, 0, len(violations))
+	for _, f := range violations {
 		out = append(out, model.Violation{
 			Path: knownPath(f.Path, known, value), Rule: f.Rule, Expected: "a value that satisfies `" + f.Rule + "` of the schema", GotType: f.GotType,
 		})
@@ -26,7 +25,7 @@ func unfitSecret(faults []model.Violation, schema, value any) []model.Violation 
 	return slices.CompactFunc(out, func(a, b model.Violation) bool { return a.Path == b.Path && a.Rule == b.Rule && a.GotType == b.GotType })
 }
 
-// knownPath is a JSON pointer into a value with [hiddenStep] for the names that are not known.
+// knownPath is a JSON pointer into a value with [hiddenStep] for the names that the schema does not have.
 func knownPath(path string, known map[string]bool, value any) string {
 	if path == "" {
 		return ""
@@ -44,7 +43,7 @@ func knownPath(path string, known map[string]bool, value any) string {
 			}
 		case map[string]any:
 			shown, value = known[name], at[name]
-		default: // the value was taken in another form than it came in
+		default: // the value was coerced to another form
 			shown, value = known[name], nil
 		}
 		if !shown {

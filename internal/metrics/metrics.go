@@ -1,4 +1,4 @@
-package handlers
+package metrics
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ type Metrics struct {
 	WaitSeconds    *prometheus.HistogramVec // workflow, tool: of tools that may wait before they are entered
 	TurnSeconds    prometheus.Histogram     // from stored in the inbound stream to response stored
 
-	Asked   prometheus.Counter     // questions that a run has come to
+	Asked   prometheus.Counter     // questions that a run has asked
 	Open    prometheus.Gauge       // of these, those that wait in memory
 	Closed  *prometheus.CounterVec // outcome: answered, expired, parked, left
 	Parked  prometheus.Counter     // turns
@@ -48,8 +48,8 @@ func buckets() []float64 {
 	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 }
 
-// NewMetrics makes the metrics and registers them with r.
-func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
+// New makes the metrics and registers them with r.
+func New(r prometheus.Registerer) (*Metrics, error) {
 	const ns = "oneturn"
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Name: name, Help: help})
@@ -58,7 +58,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		Turns: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "turns_total", Help: "Turns whose response this worker stored.",
 		}, []string{"workflow", "tool", "outcome"}),
-		Duplicates:    counter("duplicates_total", "Messages whose turn was another message's or had ended."),
+		Duplicates:    counter("duplicates_total", "Messages whose turn another message had claimed, or that had ended."),
 		Conflicts:     counter("conflicts_total", "Turn keys used again with other data."),
 		Redeliveries:  counter("redeliveries_total", "Messages delivered more than once."),
 		Takeovers:     counter("takeovers_total", "Turns continued after their worker lost them."),
@@ -68,17 +68,17 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		StoreRetries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "store_retries_total", Help: "Reads and writes of blobs and context variables without an outcome that were tried again.",
 		}, []string{"bucket"}),
-		Abandoned: counter("abandoned_tools_total", "Tools left behind because they ignored the end of their context."),
+		Abandoned: counter("abandoned_tools_total", "Tools abandoned because they ignored the end of their context."),
 		Cached: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "cached_results_total", Help: "Calls that got the result of an earlier one.",
 		}, []string{"workflow", "tool"}),
 		Panics:         counter("panics_total", "Panics in handlers."),
 		RepliesRefused: counter("replies_refused_total", "Replies to requests and answers that were not sent: the subject that they name is not an inbox."),
 		Answers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: ns, Name: "answers_total", Help: "Answers to questions, by what became of them.",
+			Namespace: ns, Name: "answers_total", Help: "Answers to questions, by result.",
 		}, []string{"verdict"}),
 		Expiries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: ns, Name: "expiries_total", Help: "Questions whose time to answer was over, by what became of them.",
+			Namespace: ns, Name: "expiries_total", Help: "Questions whose time to answer was over, by result.",
 		}, []string{"verdict"}),
 		Dead: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "dead_letters_total", Help: "Messages moved to the dead letters.",
@@ -86,7 +86,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		DeadDiscarded: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Name: "dead_letters_discarded_total", Help: "Dead letters, or their bytes, that were discarded because there was no room for them.",
 		}, []string{"reason"}),
-		Deferred: counter("deferred_total", "Messages put aside for a while: more had to wait than may be given back."),
+		Deferred: counter("deferred_total", "Messages deferred with the server: more had to wait than may be redelivered with a delay."),
 		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Name: "tools_in_flight", Help: "Tools that run now."}),
 		ToolSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: ns, Name: "tool_seconds", Help: "Time in the tool, all attempts.", Buckets: buckets(),
@@ -98,13 +98,13 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Namespace: ns, Name: "turn_seconds", Help: "Time from the inbound stream to the stored response.", Buckets: buckets(),
 		}),
 	}
-	m.Asked = counter("questions_asked_total", "Questions that runs of tools have come to, again by each run.")
+	m.Asked = counter("questions_asked_total", "Questions that runs of tools have asked, counted again for each run.")
 	m.Open = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Name: "questions_open", Help: "Questions whose run waits in memory."})
 	m.Closed = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: ns, Name: "questions_closed_total", Help: "Questions that a run waits for no more: answered, expired, parked with their turn, or left open.",
+		Namespace: ns, Name: "questions_closed_total", Help: "Questions that a run no longer waits for: answered, expired, parked with their turn, or left open.",
 	}, []string{"outcome"})
-	m.Parked = counter("turns_parked_total", "Turns that this worker let go until somebody answers.")
-	m.Resumed = counter("turns_resumed_total", "Parked turns that this worker went on with.")
+	m.Parked = counter("turns_parked_total", "Turns that this worker parked until a question is answered.")
+	m.Resumed = counter("turns_resumed_total", "Parked turns that this worker resumed.")
 	for _, c := range []prometheus.Collector{
 		m.Turns, m.Duplicates, m.Conflicts, m.Redeliveries, m.Takeovers, m.LateResults, m.NotATurn, m.UnknownWrites, m.StoreRetries,
 		m.Abandoned, m.Cached, m.Panics, m.Answers, m.Expiries, m.RepliesRefused, m.Dead, m.DeadDiscarded, m.Deferred, m.InFlight, m.ToolSeconds, m.WaitSeconds, m.TurnSeconds,
@@ -120,7 +120,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 // other labels turns for which no manifest has a tool.
 const other = "other"
 
-func (m *Metrics) turn(b *bindings.Binding, outcome string) {
+func (m *Metrics) Turn(b *bindings.Binding, outcome string) {
 	workflow, tool := other, other
 	if b != nil {
 		workflow, tool = b.Workflow, b.Tool
@@ -128,7 +128,7 @@ func (m *Metrics) turn(b *bindings.Binding, outcome string) {
 	m.Turns.WithLabelValues(workflow, tool, outcome).Inc()
 }
 
-func (m *Metrics) tool(b *bindings.Binding, out *engine.Outcome) {
+func (m *Metrics) Tool(b *bindings.Binding, out *engine.Outcome) {
 	if out.Cached {
 		m.Cached.WithLabelValues(b.Workflow, b.Tool).Inc()
 	}

@@ -1,4 +1,4 @@
-package handlers
+package metrics
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// SweepMetrics says what the last sweep of this worker found. Any worker may do the next one:
-// the newest Time among them tells whose figures hold.
-type SweepMetrics struct {
+// Sweep holds what the last sweep of this worker found. Any worker may do the next one:
+// the figures with the newest Time are current.
+type Sweep struct {
 	Resumes *prometheus.CounterVec // condition: resumes published
 	Open    prometheus.Gauge       // turns without a response
 	Oldest  prometheus.Gauge       // seconds since the claim of the oldest of them
@@ -18,15 +18,15 @@ type SweepMetrics struct {
 	Seconds prometheus.Histogram   // how long sweeps take
 }
 
-// NewSweepMetrics makes the metrics and registers them with r.
-func NewSweepMetrics(r prometheus.Registerer) (*SweepMetrics, error) {
+// NewSweep makes the metrics and registers them with r.
+func NewSweep(r prometheus.Registerer) (*Sweep, error) {
 	const ns = "oneturn"
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Name: name, Help: help})
 	}
-	m := &SweepMetrics{
+	m := &Sweep{
 		Resumes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: ns, Name: "sweep_resumes_total", Help: "Resumes published for turns that nobody would have ended.",
+			Namespace: ns, Name: "sweep_resumes_total", Help: "Resumes published for turns that no worker would have ended.",
 		}, []string{"condition"}),
 		Open:   gauge("sweep_open_turns", "Turns without a response, as the last sweep of this worker found them."),
 		Oldest: gauge("sweep_oldest_open_turn_seconds", "Age of the oldest open turn at the last sweep of this worker."),
@@ -44,10 +44,12 @@ func NewSweepMetrics(r prometheus.Registerer) (*SweepMetrics, error) {
 	return m, nil
 }
 
-func (m *SweepMetrics) note(s Swept, took time.Duration) {
-	m.Open.Set(float64(s.Open))
-	m.Oldest.Set(s.Oldest.Seconds())
-	m.Failed.Set(float64(s.Failed))
+// Observe sets the figures of a sweep that has ended: turns without a response, turns that could not be read or
+// resumed, the age of the oldest open turn, and how long the sweep took.
+func (m *Sweep) Observe(open, failed int, oldest, took time.Duration) {
+	m.Open.Set(float64(open))
+	m.Oldest.Set(oldest.Seconds())
+	m.Failed.Set(float64(failed))
 	m.Time.SetToCurrentTime()
 	m.Seconds.Observe(took.Seconds())
 }

@@ -1,4 +1,4 @@
-package handlers
+package jsapi
 
 import (
 	"context"
@@ -8,14 +8,13 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 const (
-	headerBatch = 500              // messages that a reader of headers asks for at once
-	readerIdle  = 30 * time.Second // after which the server removes a reader that has vanished
-	readers     = 3                // that one read opens at most, each on a replica of the server's choice
+	headerBatch = 500              // messages that a reader of headers requests together
+	readerIdle  = 30 * time.Second // after which the server removes a reader whose client is gone
+	readers     = 3                // that one read opens at most, each on a replica that the server chooses
 )
 
 // Headers reads the headers of stored messages, never their contents.
@@ -33,8 +32,8 @@ type Headers struct {
 // what matches, and hold every writer meanwhile, for a second on a journal of 400,000 records.
 //
 // The server places the reader on any replica, which may lag behind the leader and report that
-// nothing is pending. So Read succeeds only if it has come to last, or if the leader has no message
-// between. Otherwise another reader goes on, and after three of them the error is [errShort].
+// nothing is pending. So Read succeeds only if it has reached last, or if the leader has no message
+// between. Otherwise another reader continues, and after three of them the error is [errShort].
 func (h Headers) Read(ctx context.Context, stream string, start, last uint64,
 	each func(m jetstream.Msg, meta *jetstream.MsgMetadata),
 ) (err error) {
@@ -61,18 +60,18 @@ func (h Headers) complete(ctx context.Context, stream string, next, last uint64)
 	if next > last || mutant.Planted(mutant.ShortReadIsWhole) {
 		return nil
 	}
-	found, err := leaderRead(ctx, h.JS.Conn(), stream, fmt.Sprintf(`{"seq":%d,"next_by_subj":">"}`, next))
+	found, err := Read(ctx, h.JS.Conn(), stream, Get{Seq: next, Next: ">"})
 	switch {
-	case errors.Is(err, idempotency.ErrNotFound):
+	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return nil
-	case err == nil && found <= last:
-		return fmt.Errorf("%w: %d is the first of them, and %d the last to read", errShort, found, last)
+	case err == nil && found.Seq <= last:
+		return fmt.Errorf("%w: %d is the first of them, and %d the last to read", errShort, found.Seq, last)
 	}
 	return err
 }
 
 // readFrom reads with one reader, as far as its replica knows the stream. It returns the sequence
-// behind the last message that it has read.
+// after the last message that it has read.
 func (h Headers) readFrom(ctx context.Context, stream string, next, last uint64,
 	each func(m jetstream.Msg, meta *jetstream.MsgMetadata),
 ) (uint64, error) {
@@ -96,7 +95,7 @@ func (h Headers) readFrom(ctx context.Context, stream string, next, last uint64,
 		return next, fmt.Errorf("open a reader: %w", err)
 	}
 	defer messages.Stop()
-	pace := newPacer(h.Rate)
+	pace := NewPacer(h.Rate)
 	for next <= last {
 		m, err := h.next(ctx, messages)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
@@ -120,7 +119,7 @@ func (h Headers) readFrom(ctx context.Context, stream string, next, last uint64,
 		if meta.NumPending == 0 {
 			break
 		}
-		if err := pace.wait(ctx); err != nil {
+		if err := pace.Wait(ctx); err != nil {
 			return next, err
 		}
 	}
@@ -130,7 +129,7 @@ func (h Headers) readFrom(ctx context.Context, stream string, next, last uint64,
 func (h Headers) next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
 	timeout := h.Timeout
 	if timeout <= 0 {
-		timeout = putTimeout
+		timeout = Timeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -139,35 +138,4 @@ func (h Headers) next(ctx context.Context, messages jetstream.MessagesContext) (
 		return nil, fmt.Errorf("wait for a message: %w", err)
 	}
 	return m, nil
-}
-
-// pacer spreads steps over time: after every hundredth of a second's worth it waits for the
-// clock to catch up, so that work in bulk leaves the server free for turns.
-type pacer struct {
-	rate  int // steps a second, 0 = no limit
-	batch int
-	done  int
-	start time.Time
-}
-
-func newPacer(rate int) *pacer { return &pacer{rate: rate, batch: max(rate/100, 1), start: time.Now()} }
-
-// wait counts a step.
-func (p *pacer) wait(ctx context.Context) error {
-	p.done++
-	if p.rate <= 0 || p.done%p.batch != 0 {
-		return ctx.Err()
-	}
-	ahead := time.Duration(p.done)*time.Second/time.Duration(p.rate) - time.Since(p.start)
-	if ahead <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(ahead)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

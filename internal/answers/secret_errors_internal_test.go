@@ -1,4 +1,4 @@
-package handlers
+package answers
 
 import (
 	"testing"
@@ -10,19 +10,19 @@ import (
 )
 
 // refusedSecret answers a secret question and returns why the answer does not fit.
-func refusedSecret(t *testing.T, schema, answer string) (*unfit, string) {
+func refusedSecret(t *testing.T, schema, answer string) (*Invalid, string) {
 	t.Helper()
 	tree, err := events.Decode([]byte(schema))
 	require.NoError(t, err)
 	value, err := events.Decode([]byte(answer))
 	require.NoError(t, err)
-	q := &inquiry{ToolCall: &events.ToolCall{Secret: true, Answer: &events.AnswerTo{Schema: tree}}}
-	c, err := (&Handlers{}).contentOf(q, value)
+	q := &events.ToolCall{Secret: true, Answer: &events.AnswerTo{Schema: tree}}
+	c, err := (&Schemas{}).Check(q, value)
 	require.NoError(t, err)
-	require.NotNil(t, c.unfit, "%s fits %s", answer, schema)
-	text, err := events.AppendJSON(nil, jsonOf(c.unfit.faults))
+	require.NotNil(t, c.Invalid, "%s fits %s", answer, schema)
+	text, err := events.AppendJSON(nil, events.JSONOf(c.Invalid.Violations))
 	require.NoError(t, err)
-	return c.unfit, c.unfit.text + string(text)
+	return c.Invalid, c.Invalid.Text + string(text)
 }
 
 func TestNothingOfARefusedSecretAnswerIsShown(t *testing.T) {
@@ -64,7 +64,7 @@ func TestRefusedSecretAnswerNamesThePlacesThatTheSchemaHas(t *testing.T) {
 	} {
 		why, _ := refusedSecret(t, `{"type":"object","required":["openai"],"properties":{"openai":{"type":"string"},
 			"keys":{"type":"array","items":{"type":"object","additionalProperties":{"type":"integer"}}}}}`, answer)
-		require.Equal(t, []model.Violation{want}, why.faults, answer)
-		require.Equal(t, "The answer does not fit the question (1 fault).", why.text)
+		require.Equal(t, []model.Violation{want}, why.Violations, answer)
+		require.Equal(t, "The answer does not fit the question (1 violation).", why.Text)
 	}
 }

@@ -1,0 +1,37 @@
+package jsapi
+
+import (
+	"context"
+	"time"
+)
+
+// Pacer spreads steps over time: after every hundredth of a second's worth it waits for the
+// clock to catch up, so that work in bulk leaves the server free for turns.
+type Pacer struct {
+	rate  int // steps a second, 0 = no limit
+	batch int
+	done  int
+	start time.Time
+}
+
+func NewPacer(rate int) *Pacer { return &Pacer{rate: rate, batch: max(rate/100, 1), start: time.Now()} }
+
+// Wait counts a step.
+func (p *Pacer) Wait(ctx context.Context) error {
+	p.done++
+	if p.rate <= 0 || p.done%p.batch != 0 {
+		return ctx.Err()
+	}
+	ahead := time.Duration(p.done)*time.Second/time.Duration(p.rate) - time.Since(p.start)
+	if ahead <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(ahead)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
