@@ -29,7 +29,8 @@ When settings are wrong, the command prints all of them at once, each with a val
 			NATS
 			Output
 		}{}},
-		{"worker", "Runs tools. Without `--nats` and `--context` it embeds a NATS server.", ownFields[Worker]()},
+		{"worker", "Runs tools. Without `--nats` and `--context` it embeds a NATS server. " +
+			"The standard variables of OpenTelemetry turn on [traces](operations.md#traces).", ownFields[Worker]()},
 		{"publisher", "Publishes turns and answers.", ownFields[Publisher]()},
 		{"turnctl", "Every command of the operators' tool.", ownFields[Turnctl]()},
 		{"turnctl provision", "Makes streams, buckets and consumers on a server of one's own. " +

@@ -25,7 +25,7 @@ import (
 const clientName = "oneturn-worker"
 
 // serve runs a worker until ctx ends or something fails that cannot heal.
-func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (err error) {
+func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stderr io.Writer) (err error) {
 	logger := config.Logger(cfg.LogLevel, cfg.LogsAsJSON, stderr)
 	for name, meant := range config.Misspelt(os.Environ(), cfg) {
 		logger.Warn("a variable sets nothing; its name is nearly that of a setting", "variable", name, "did_you_mean", meant)
@@ -45,6 +45,8 @@ func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (e
 	if err != nil {
 		return err
 	}
+	traces := newTraces(ctx, env, logger)
+	defer traces.close()
 	bus, err := connect(ctx, cfg, logger)
 	if err != nil {
 		return err
@@ -54,6 +56,7 @@ func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (e
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := workerConfig(cfg, logger, registry)
+	c.Tracer = engine.Tracers(c.Tracer, traces.tracer())
 	if bus.own != nil {
 		c.StoreUse, c.Alone = bus.own.StoreUse, bus.alone()
 	}
@@ -70,7 +73,7 @@ func serve(ctx context.Context, cfg *config.Worker, stdout, stderr io.Writer) (e
 	if len(w.Bindings().Bindings()) == 0 {
 		logger.Warn("nothing is bound: turns of these workflows will end as no_binding; turnctl check DIR tells more", "workflows", cfg.Workflows)
 	}
-	return runUntilDone(ctx, w, logger, func() error { return newStart(cfg, w, bus, web).write(cfg.Format, stdout) })
+	return runUntilDone(ctx, w, logger, func() error { return newStart(cfg, w, bus, web, traces).write(cfg.Format, stdout) })
 }
 
 // keyFile is the name of the key file in the store of the embedded server.

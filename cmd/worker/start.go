@@ -23,7 +23,8 @@ type start struct {
 	Pool      string            `json:"pool"`
 	Publish   string            `json:"publish"` // subject of turns
 	Tier      provision.Tier    `json:"tier"`
-	HTTP      string            `json:"http,omitempty"` // base URL of health checks and metrics
+	HTTP      string            `json:"http,omitempty"`   // base URL of health checks and metrics
+	Traces    string            `json:"traces,omitempty"` // URL to which spans of calls are exported
 	Folder    string            `json:"folder"`
 	Workflows []startedWorkflow `json:"workflows"`
 	Errors    int               `json:"errors"`
@@ -44,10 +45,10 @@ type startedWorkflow struct {
 // maxFaults is how many causes of errors are printed.
 const maxFaults = 10
 
-func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web) *start {
+func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web, traces *traces) *start {
 	set := w.Bindings()
 	s := &start{
-		Name: w.Name(), NATS: b.url, Pool: cfg.Pool, Tier: b.tier, HTTP: web.url(), Folder: cfg.Workflows,
+		Name: w.Name(), NATS: b.url, Pool: cfg.Pool, Tier: b.tier, HTTP: web.url(), Traces: traces.url(), Folder: cfg.Workflows,
 		Publish: strings.TrimSuffix(b.space.In(cfg.Pool, events.KindStructuredOutputReady, "a", "w", "c"), "a.w.c") + "<app>.<workflow>.<chat>",
 
 		Workflows: []startedWorkflow{},
@@ -146,6 +147,9 @@ func (s *start) text(b *strings.Builder) {
 	line("durability", "%s: %s", s.Tier.Name, s.Tier.Text)
 	if s.HTTP != "" {
 		line("http", "%s/healthz, /readyz, /metrics", s.HTTP)
+	}
+	if s.Traces != "" {
+		line("traces", "spans of tool calls go to %s", s.Traces)
 	}
 	line("publish", "%s", s.Publish)
 	line("", "publisher publish FILE --wait --nats %s%s", s.NATS, s.signIn)

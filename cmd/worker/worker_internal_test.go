@@ -82,11 +82,17 @@ func noEnv(string) (string, bool) { return "", false }
 // launch runs the worker command until it says that it consumes. It stops with the test.
 func launch(t *testing.T, args ...string) *running {
 	t.Helper()
+	return launchWith(t, noEnv, args...)
+}
+
+// launchWith is launch with an environment.
+func launchWith(t *testing.T, env cli.Lookup, args ...string) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	r := &running{cancel: cancel, code: make(chan int, 2), stderr: &bytes.Buffer{}}
 	out, in := io.Pipe()
 	go func() {
-		code := run(ctx, append(args, "-o", "json"), noEnv, in, r.stderr)
+		code := run(ctx, append(args, "-o", "json"), env, in, r.stderr)
 		_ = in.Close()
 		r.code <- code
 		r.code <- code

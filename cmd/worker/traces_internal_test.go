@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/config"
+)
+
+// receiver is an OTLP/HTTP collector that keeps what it gets.
+type receiver struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	requests []*collector.ExportTraceServiceRequest
+	paths    []string
+	bodies   []byte
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body := io.Reader(req.Body)
+		if req.Header.Get("Content-Encoding") == "gzip" {
+			var err error
+			if body, err = gzip.NewReader(body); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+		}
+		data, err := io.ReadAll(body)
+		got := &collector.ExportTraceServiceRequest{}
+		if err == nil {
+			err = proto.Unmarshal(data, got)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.requests, r.paths, r.bodies = append(r.requests, got), append(r.paths, req.URL.Path), append(r.bodies, data...)
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func env(pairs map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { value, ok := pairs[name]; return value, ok }
+}
+
+// doTraced publishes a turn with a traceparent and returns its response.
+func doTraced(t *testing.T, w *running) *oneturn.Response {
+	t.Helper()
+	nc, err := nats.Connect(w.start.NATS)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	m := nats.NewMsg(strings.NewReplacer("<app>", "default", "<workflow>", "Hello", "<chat>", "hello").Replace(w.start.Publish))
+	m.Data = []byte(`{"kind":"structured_output_ready","agent_name":"Greeter","model_name":"Greeting","auto_tool_mode":true,` +
+		`"turn_idempotency_key":"t1","structured_data":{"name":"Canary","language":"fr"},"context":{"chat_id":"hello","workflow_name":"Hello"}}`)
+	m.Header.Set("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	require.NoError(t, nc.PublishMsg(m))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := client(t, w.start.NATS).Await(ctx, oneturn.TurnID{App: "default", Chat: "hello", Turn: "t1"})
+	require.NoError(t, err)
+	require.True(t, r.Success, r.Content)
+	return r
+}
+
+func TestSpansOfCallsAreExportedToTheCollectorBeforeTheWorkerEnds(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	w := launchWith(t, env(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": r.URL}), embeddedArgs(t, hello)...)
+	require.Equal(t, r.URL+"/v1/traces", w.start.Traces)
+	require.Equal(t, "Bonjour, Canary!", doTraced(t, w).Content)
+	require.Zero(t, w.stop(), w.stderr)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	require.NotEmpty(t, r.requests)
+	require.Equal(t, "/v1/traces", r.paths[0])
+	spans := r.requests[0].GetResourceSpans()[0]
+	about := map[string]string{}
+	for _, a := range spans.GetResource().GetAttributes() {
+		about[a.GetKey()] = a.GetValue().GetStringValue()
+	}
+	require.Equal(t, "oneturn-worker", about["service.name"])
+	span := spans.GetScopeSpans()[0].GetSpans()[0]
+	require.Equal(t, "tool greet", span.GetName())
+	require.Equal(t, []byte{0x0a, 0xf7, 0x65, 0x19}, span.GetTraceId()[:4], "the trace of the turn")
+	var phases []string
+	for _, e := range span.GetEvents() {
+		phases = append(phases, e.GetName())
+	}
+	require.Contains(t, phases, "tool.invoke.ok")
+	require.NotContains(t, string(r.bodies), "Canary", "no data of the turn")
+}
+
+func TestWorkerDoesNotWaitForACollectorThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	hang := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
+	t.Cleanup(func() { close(hang); s.Close() })
+	w := launchWith(t, env(map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": s.URL + "/spans"}), embeddedArgs(t, hello)...)
+	require.Equal(t, s.URL+"/spans", w.start.Traces)
+	doTraced(t, w)
+	begin := time.Now()
+	require.Zero(t, w.stop(), w.stderr)
+	require.Less(t, time.Since(begin), 3*flushTimeout)
+	require.Contains(t, w.stderr.String(), "the last spans were not exported")
+}
+
+func TestTracesAreExportedOnlyToAUsableEndpoint(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		env        map[string]string
+		want, fail string
+	}{
+		{env: nil},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": ""}},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"}, want: "http://c:4318/v1/traces"},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://u:secret@c/otlp/"}, want: "https://c/otlp/v1/traces"},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://d/x"}, want: "http://d/x"},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "True"}},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "false"}, want: "http://c/v1/traces"},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "c:4318"}, fail: "OTEL_EXPORTER_OTLP_ENDPOINT: invalid URL"},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, fail: `unsupported protocol "grpc"`},
+	} {
+		got, err := tracesEndpoint(env(c.env))
+		require.Equal(t, c.want, got, c.env)
+		if c.fail == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.fail)
+		var log bytes.Buffer
+		require.Nil(t, newTraces(t.Context(), env(c.env), config.Logger("info", false, &log)))
+		require.Contains(t, log.String(), "traces are not exported")
+	}
+}
