@@ -170,7 +170,7 @@ func TestWorkerRefusesAServerThatDropsAcceptedTurns(t *testing.T) {
 	w, err := oneturn.NewWorker(s.Connect(), greeter())
 	require.NoError(t, err)
 	err = w.Run(t.Context())
-	require.ErrorIs(t, err, provision.ErrUnfit)
+	require.ErrorIs(t, err, provision.ErrNotReady)
 	require.ErrorContains(t, err, "turns that were accepted would vanish")
 	require.ErrorContains(t, err, "max_deliver is 5")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/oneturn/oneturn/provision"
 )
 
-var update = flag.Bool("update", false, "write docs/configuration.md anew")
+var update = flag.Bool("update", false, "write docs/configuration.md again")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -31,8 +31,8 @@ func Example() {
 	_ = fs.Parse([]string{"--slots", "many", "--soft-stop=10"})
 	fmt.Println(config.Load(fs, os.LookupEnv, &cfg))
 	// Output:
-	// configuration: --slots: "many" is no whole number; try --slots=256
-	// configuration: --soft-stop: "10" is no duration (a number and a unit: ms, s, m, h); try --soft-stop=25s
+	// configuration: --slots: "many" is not a whole number; try --slots=256
+	// configuration: --soft-stop: invalid duration "10", a number and a unit (ms, s, m, h); try --soft-stop=25s
 }
 
 // environment is an environment of these variables only.
@@ -183,7 +183,7 @@ func TestJSONFileAndListsAndKeysOfOtherCommandsWork(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsAreToldAllAtOnceWithAValueThatWorks(t *testing.T) {
+func TestInvalidSettingsAreReportedTogetherWithAValueThatWorks(t *testing.T) {
 	t.Parallel()
 	name := file(t, "slot: 5\nsoft-stop: 5s\npool: {a: b}\npython_pool: 0\nhttp: localhost\nhttp: localhost\nstore:\n")
 	_, err := load[config.Worker](t,
@@ -192,17 +192,17 @@ func TestWrongSettingsAreToldAllAtOnceWithAValueThatWorks(t *testing.T) {
 	var wrong *config.Error
 	require.ErrorAs(t, err, &wrong)
 	for _, want := range []string{
-		`"slot" in ` + name + `:1: is no setting; try slots`,
-		`"soft-stop" in ` + name + `:2: is no setting; try soft_stop`,
+		`"slot" in ` + name + `:1: unknown setting; try slots`,
+		`"soft-stop" in ` + name + `:2: unknown setting; try soft_stop`,
 		`"pool" in ` + name + `:3: is neither a plain value nor a list`,
 		`python_pool in ` + name + `:4: 0 is outside 1 to 256; try python_pool: 4`,
-		`http in ` + name + `:5: "localhost" is no HOST:PORT; try http: 127.0.0.1:8080`,
+		`http in ` + name + `:5: "localhost" is not HOST:PORT; try http: 127.0.0.1:8080`,
 		`"http" in ` + name + `:6: stands in the file twice`,
 		`"store" in ` + name + `:7: is neither a plain value`,
 		`--tool-timeout: -1s is outside 1ms to 24h; try --tool-timeout=60s`,
 		`--watch: "maybe" is neither true nor false; try --watch=true`,
 		`--log-level: "loud" is none of debug, info, warn, error; try --log-level=info`,
-		`ONETURN_ACK_WAIT: "30" is no duration`,
+		`ONETURN_ACK_WAIT: invalid duration "30"`,
 	} {
 		require.ErrorContains(t, err, want)
 	}
@@ -260,7 +260,7 @@ func TestSettingsThatContradictEachOtherAreRefused(t *testing.T) {
 	}
 	_, err := load[config.Provision](t, []string{"--retention=24h", "--pools=,", "--replicas=2", "--in-max-bytes=1XB"}, nil)
 	require.ErrorContains(t, err, "--replicas: \"2\" is none of 1, 3, 5")
-	require.ErrorContains(t, err, "--in-max-bytes: \"1XB\" is no size")
+	require.ErrorContains(t, err, "--in-max-bytes: invalid size \"1XB\"")
 	_, err = load[config.Provision](t, []string{"--retention=24h", "--pools=,"}, nil)
 	require.ErrorContains(t, err, "--retention=193h0m0s")
 	require.ErrorContains(t, err, "--pools: names no pool")

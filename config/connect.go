@@ -13,16 +13,16 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// DefaultURL is where an embedded server listens unless told otherwise.
+// DefaultURL is the default address of an embedded server.
 const DefaultURL URL = "nats://127.0.0.1:4222"
 
 // connectTimeout bounds one attempt to reach one server.
 const connectTimeout = 5 * time.Second
 
-// pingInterval is how often a connection that says nothing is asked whether it lives.
+// pingInterval is how often an idle connection is checked.
 const pingInterval = 10 * time.Second
 
-// Connect opens a connection as cfg says; name shows up in the server's lists. Without URL and
+// Connect opens a connection by cfg; name shows up in the server's lists. Without URL and
 // context it goes to [DefaultURL]. It fails if no server can be reached now, unless extra has
 // nats.RetryOnFailedConnect; once connected it reconnects for ever. Errors hold no secret.
 func Connect(cfg NATS, name string, logger *slog.Logger, extra ...nats.Option) (*nats.Conn, error) {
@@ -67,7 +67,7 @@ func ConnOptions(name string, logger *slog.Logger) []nats.Option {
 		nats.MaxReconnects(-1),
 		nats.ReconnectBufSize(-1),
 		nats.CustomReconnectDelay(ReconnectDelay),
-		// A server whose host died says nothing: notice within half a minute.
+		// A server whose host died sends nothing: notice within half a minute.
 		nats.PingInterval(pingInterval),
 		nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
@@ -90,7 +90,7 @@ func ConnOptions(name string, logger *slog.Logger) []nats.Option {
 func shown(nc *nats.Conn) string { return URL(nc.ConnectedUrlRedacted()).String() }
 
 // ReconnectDelay is the wait before the next round over all servers: 50 ms, doubled each time
-// up to 5 s, of which a random half is taken off so that clients do not come back together.
+// up to 5 s, of which a random half is taken off so that clients do not reconnect at the same time.
 func ReconnectDelay(attempts int) time.Duration {
 	const first, most, doublings = 50 * time.Millisecond, 5 * time.Second, 7
 	delay := min(most, first<<min(max(attempts-1, 0), doublings))

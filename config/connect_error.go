@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ConnectError says why a server cannot be reached. Its text holds no secret.
+// ConnectError is why a server cannot be reached. Its text contains no secret.
 type ConnectError struct {
 	Err error
 	Fix string // what helps, "" if that is unknown

@@ -93,7 +93,7 @@ func TestContextNamesCannotLeaveTheirFolder(t *testing.T) {
 	}
 }
 
-func TestUnsupportedContextFieldsAreToldTogether(t *testing.T) {
+func TestUnsupportedContextFieldsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	file := contextFile(t, t.TempDir(), "c", map[string]any{
 		"nsc": "nsc://o/a/u", "user_jwt": "CANARY", "user_seed": "CANARY", "socks_proxy": "x", "jetstream_domain": "hub", "jetstream_api_prefix": "x",
@@ -107,10 +107,10 @@ func TestUnsupportedContextFieldsAreToldTogether(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "b.json")
 	require.NoError(t, os.WriteFile(broken, []byte(`{"password": CANARY}`), 0o600))
 	_, err = config.Connect(config.NATS{Context: broken}, "tester", quiet())
-	require.ErrorContains(t, err, "is no context of the NATS CLI")
+	require.ErrorContains(t, err, "is not a context of the NATS CLI")
 }
 
-// talks returns the address of a server that says something that is not NATS, and hangs up.
+// talks returns the address of a server that sends something that is not NATS, and hangs up.
 func talks(t *testing.T, line string) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -148,7 +148,7 @@ func TestConnectErrorsNameTheFixAndNoSecret(t *testing.T) {
 		want string
 		is   error
 	}{
-		"nobody there":      {config.NATS{URL: config.URL("nats://u:CANARY@" + closed.Addr().String())}, "--nats URL", nats.ErrNoServers},
+		"no listener":       {config.NATS{URL: config.URL("nats://u:CANARY@" + closed.Addr().String())}, "--nats URL", nats.ErrNoServers},
 		"wrong password":    {config.NATS{URL: config.URL(strings.Replace(srv.URL(), "//", "//u:CANARY2@", 1))}, "--creds FILE", nats.ErrAuthorization},
 		"malformed URL":     {config.NATS{URL: "nats://u:CANARY@host:port"}, "host:port", nil},
 		"no port":           {config.NATS{URL: "nats://127.0.0.1:notaport"}, "write the URL as nats://HOST:PORT", nil},

@@ -9,8 +9,8 @@ import (
 )
 
 // dialer closes the socket of the try before. A client that reconnects and is cut off during
-// the handshake forgets its socket, which then stays open until the collector comes by: a
-// server that takes connections and says nothing would cost a worker its descriptors.
+// the handshake forgets its socket, which then stays open until garbage collection: a
+// server that takes connections and sends nothing would cost a worker its descriptors.
 type dialer struct {
 	net.Dialer
 
@@ -18,7 +18,7 @@ type dialer struct {
 	last net.Conn
 }
 
-// oneSocket gives each connection that is made with it a dialer of its own.
+// oneSocket gives each connection that is made with it a separate dialer.
 func oneSocket(o *nats.Options) error {
 	o.CustomDialer = &dialer{Dialer: net.Dialer{Timeout: connectTimeout}}
 	return nil

@@ -3,8 +3,10 @@
 //
 // The struct tags carry the name of the flag, the default and the help; names of variables
 // and file keys follow from the flag (--soft-stop, ONETURN_SOFT_STOP, soft_stop), and
-// docs/configuration.md is generated from them. All errors come at once, each with a value
-// that works.
+// docs/configuration.md is generated from them. All errors are reported together, each with a
+// value that works.
 //
-// [Connect] turns the NATS part into a connection, [Logger] the log part into a logger.
+// settings.go has the structs and field.go reads their tags; load.go fills them, with file.go for the
+// config file; validate.go checks what belongs together. [Connect] (connect.go) turns the NATS part into
+// a connection, [Logger] the log part into a logger.
 package config

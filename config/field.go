@@ -76,7 +76,7 @@ func fieldsOf(cfg reflect.Value) []field {
 func structOf(cfg any) (reflect.Value, error) {
 	v := reflect.ValueOf(cfg)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
-		return reflect.Value{}, fmt.Errorf("config: %T is no pointer to a settings struct", cfg)
+		return reflect.Value{}, fmt.Errorf("config: %T is not a pointer to a settings struct", cfg)
 	}
 	return v.Elem(), nil
 }
@@ -138,21 +138,21 @@ func (f field) parse(text string) string {
 	case *int:
 		v, err := strconv.Atoi(text)
 		if err != nil {
-			return f.quote(text) + " is no whole number"
+			return f.quote(text) + " is not a whole number"
 		}
 		*p = v
-		return outside(v, f.min, f.max, strconv.Atoi)
+		return outOfRange(v, f.min, f.max, strconv.Atoi)
 	case *time.Duration:
 		v, err := time.ParseDuration(text)
 		if err != nil {
-			return f.quote(text) + " is no duration (a number and a unit: ms, s, m, h)"
+			return "invalid duration " + f.quote(text) + ", a number and a unit (ms, s, m, h)"
 		}
 		*p = v
-		return outside(v, f.min, f.max, time.ParseDuration)
+		return outOfRange(v, f.min, f.max, time.ParseDuration)
 	case *Bytes:
 		v, ok := parseBytes(text)
 		if !ok {
-			return f.quote(text) + " is no size (a number, with kB, MB, GB, KiB, MiB or GiB if wanted, or -1)"
+			return "invalid size " + f.quote(text) + ", a number, optionally with kB, MB, GB, KiB, MiB or GiB, or -1"
 		}
 		*p = v
 	default:
@@ -185,8 +185,8 @@ func (f field) quote(text string) string {
 	}
 }
 
-// outside compares v with the bounds of the tags.
-func outside[T interface{ ~int | ~int64 }](v T, least, most string, parse func(string) (T, error)) string {
+// outOfRange compares v with the bounds of the tags.
+func outOfRange[T interface{ ~int | ~int64 }](v T, least, most string, parse func(string) (T, error)) string {
 	lo, loErr := parse(least)
 	hi, hiErr := parse(most)
 	if loErr == nil && v < lo || hiErr == nil && v > hi {

@@ -41,7 +41,7 @@ func parseFile(name string, data []byte) (map[string]fileEntry, []diag.Finding) 
 		return nil, nil // only comments
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, whole("is no mapping of keys to values")
+		return nil, whole("is not a mapping of keys to values")
 	}
 	return parseEntries(name, root)
 }
@@ -54,14 +54,14 @@ func parseEntries(name string, root *yaml.Node) (map[string]fileEntry, []diag.Fi
 		key, value := root.Content[i], root.Content[i+1]
 		at := fmt.Sprintf("%s:%d", name, key.Line)
 		setting := fmt.Sprintf("%.60q in %s", key.Value, at)
-		near := meantBy(key.Value, known)
+		near := closestSetting(key.Value, known)
 		_, twice := entries[key.Value]
 		texts, ok := scalars(value)
 		switch {
 		case near != key.Value && near != "":
-			problems = append(problems, problem(setting, "is no setting", near+" (did you mean it?)"))
+			problems = append(problems, problem(setting, "unknown setting", near+" (did you mean it?)"))
 		case near == "":
-			problems = append(problems, problem(setting, "is no setting", "a key of docs/configuration.md, for example slots"))
+			problems = append(problems, problem(setting, "unknown setting", "a key of docs/configuration.md, for example slots"))
 		case twice:
 			problems = append(problems, problem(setting, "stands in the file twice", "keeping one of them"))
 		case !ok:
@@ -73,8 +73,8 @@ func parseEntries(name string, root *yaml.Node) (map[string]fileEntry, []diag.Fi
 	return entries, problems
 }
 
-// scalars returns the texts of a scalar or a list of scalars. Anchors, maps and nothing at
-// all are no values.
+// scalars returns the texts of a scalar or a list of scalars. Anchors, maps and null are not
+// values.
 func scalars(n *yaml.Node) ([]string, bool) {
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Tag != "!!null":

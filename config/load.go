@@ -43,7 +43,7 @@ func FlagError(command string, fs *pflag.FlagSet, err error) error {
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
 		fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if meant := meantBy(unknown.GetSpecifiedName(), names); meant != "" {
+		if meant := closestSetting(unknown.GetSpecifiedName(), names); meant != "" {
 			fix = "did you mean --" + meant + "? " + fix
 		}
 	}
@@ -68,7 +68,7 @@ func wanted(f *pflag.Flag) string {
 	}
 }
 
-// flagText is a flag that takes every text, so that all errors can be reported at once.
+// flagText is a flag that takes every text, so that all errors can be reported together.
 type flagText struct {
 	kind  string
 	texts []string // a flag given again adds to a list and replaces anything else
@@ -80,7 +80,7 @@ func (t *flagText) Type() string          { return t.kind }
 // String is empty: pflag prints it in help and errors, and the text may be a secret.
 func (t *flagText) String() string { return "" }
 
-// typeName is the word for the value in the help of a flag.
+// typeName is the name of the value in the help of a flag.
 func (f field) typeName() string {
 	switch f.value.Interface().(type) {
 	case []string:
@@ -193,7 +193,7 @@ func loadFile(fields []field, fs *pflag.FlagSet, env func(string) (string, bool)
 	name := src.texts[0]
 	data, err := readLimited(name)
 	if err != nil {
-		return nil, []diag.Finding{problem(src.name, fmt.Sprintf("cannot be read: %v", err), "name a readable file or leave "+src.name+" away")}
+		return nil, []diag.Finding{problem(src.name, fmt.Sprintf("cannot be read: %v", err), "name a readable file or omit "+src.name)}
 	}
 	return parseFile(name, data)
 }
@@ -206,7 +206,7 @@ func readLimited(name string) ([]byte, error) {
 		return nil, fmt.Errorf("config file: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > limit {
-		return nil, fmt.Errorf("config file %s: is no plain file of at most %d bytes", name, limit)
+		return nil, fmt.Errorf("config file %s: is not a plain file of at most %d bytes", name, limit)
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {

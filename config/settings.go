@@ -3,7 +3,7 @@ package config
 
 import "time"
 
-// NATS says how to reach the server. Every command has it.
+// NATS is how to reach the server. Every command has it.
 type NATS struct {
 	// URL lists servers. Empty with Context empty too: the worker embeds a server, the other
 	// commands use the address of an embedded one.
@@ -20,7 +20,7 @@ type NATS struct {
 	Prefix      string `flag:"prefix" default:"oneturn" help:"Prefix of all subjects; streams and buckets carry it in upper case."`
 }
 
-// Output says how a command talks. Every command has it.
+// Output is how a command prints and logs. Every command has it.
 type Output struct {
 	Format     string `flag:"output" short:"o" default:"text" enum:"text,json" help:"Format of what the command prints."`
 	LogLevel   string `flag:"log-level" env:"LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Least level of log lines on standard error. Levels log ids and sizes, never payloads; debug has the phases of every call."`
@@ -51,15 +51,15 @@ type Worker struct {
 
 	MaxEventAge time.Duration `flag:"max-event-age" default:"24h" min:"1s" max:"8760h" help:"Older inbound events end as too_old."`
 	MaxTurnLife time.Duration `flag:"max-turn-life" default:"168h" min:"1s" max:"8760h" help:"How long a turn may stay open, questions to people included; then it ends as expired."`
-	Retention   time.Duration `flag:"retention" default:"216h" min:"1s" max:"87600h" help:"How long the journal remembers a turn. At least --max-turn-life + --max-event-age + 1h. A server of one's own keeps what turnctl provision set; the worker checks that it suffices."`
+	Retention   time.Duration `flag:"retention" default:"216h" min:"1s" max:"87600h" help:"How long the journal remembers a turn. At least --max-turn-life + --max-event-age + 1h. On an external server, set by turnctl provision; the worker checks that it suffices."`
 
-	ParkAfter time.Duration `flag:"park-after" default:"10s" min:"0s" max:"24h" help:"How long a tool that asks people waits in memory; then its turn is parked and costs nothing until somebody answers. A tool whose effect is unsafe is never parked."`
+	ParkAfter time.Duration `flag:"park-after" default:"10s" min:"0s" max:"24h" help:"How long a tool that asks people waits in memory; then the turn is parked and uses no resources until it is answered. A tool whose effect is unsafe is never parked."`
 
 	SecretKeys string `flag:"secret-keys" example:"secret-keys" help:"File with the keys that seal the answers to secret questions: one a line, the first one seals, all open. turnctl secret-key makes one. Only the worker may read the file. All workers of a pool need the same. With the embedded server it is secret-keys in --store, and made there at the first start."`
 
 	SweepEvery time.Duration `flag:"sweep-every" default:"5m" min:"0s" max:"24h" help:"How often to look for turns whose message is gone and for turns past their life. One worker of all does it at a time; 0s: this one takes no part."`
 
-	SoftStop time.Duration `flag:"soft-stop" default:"25s" min:"0s" max:"24h" help:"How long running turns may go on after the first signal; then they are cancelled."`
+	SoftStop time.Duration `flag:"soft-stop" default:"25s" min:"0s" max:"24h" help:"How long running turns may continue after the first signal; then they are cancelled."`
 	HTTP     string        `flag:"http" default:"127.0.0.1:8080" kind:"address" off:"true" help:"Address of health checks and metrics. Empty or off: none."`
 
 	Listen         string        `flag:"listen" default:"127.0.0.1:4222" kind:"address" embedded:"true" help:"Address of the embedded server. One that is not loopback needs --listen-user and --listen-password."`
@@ -68,7 +68,7 @@ type Worker struct {
 	Accounts       string        `flag:"accounts" example:"accounts.conf" embedded:"true" help:"File with the accounts of the embedded server, as turnctl nats-config prints it; passwords are environment variables. In place of --listen-user."`
 	Store          string        `flag:"store" default:"oneturn-data" embedded:"true" help:"Directory of the embedded server's records. One server holds it at a time."`
 	StoreMax       Bytes         `flag:"store-max" default:"-1" embedded:"true" help:"Most that the embedded server stores, at least 1GiB; -1: what is stored, and three quarters of what the disk has room for. From 85 % of it, or of what the disk has room for now, no new turns are taken."`
-	AckWait        time.Duration `flag:"ack-wait" default:"30s" min:"1s" max:"10m" embedded:"true" help:"How long a worker may be silent before its turns go to another one. A server of one's own: turnctl provision --ack-wait."`
+	AckWait        time.Duration `flag:"ack-wait" default:"30s" min:"1s" max:"10m" embedded:"true" help:"How long a worker may be silent before its turns go to another one. On an external server, set by turnctl provision --ack-wait."`
 	SyncAlways     bool          `flag:"sync-always" default:"false" embedded:"true" help:"Write every record through to the disk before it is confirmed: survives a power loss, at a tenth of the rate."`
 }
 

@@ -17,7 +17,7 @@ const retentionMargin = time.Hour
 func checkAddress(text string) string {
 	_, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return strconv.Quote(text) + " is no HOST:PORT"
+		return strconv.Quote(text) + " is not HOST:PORT"
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < -1 || n > 65535 {
 		return strconv.Quote(text) + " has no port from 0 to 65535"
@@ -25,7 +25,7 @@ func checkAddress(text string) string {
 	return ""
 }
 
-// validate checks what one field alone cannot tell. flagged holds the flags that were given.
+// validate checks settings that depend on each other. flagged has the flags that were given.
 func validate(cfg any, fields []field, flagged map[string]bool) []diag.Finding {
 	switch c := cfg.(type) {
 	case *Worker:
@@ -36,7 +36,7 @@ func validate(cfg any, fields []field, flagged map[string]bool) []diag.Finding {
 		}
 		for _, f := range fields {
 			if f.embedded && flagged[f.flag] {
-				problems = append(problems, problem("--"+f.flag, "belongs to the embedded server, which --nats and --context turn off", "leaving one of them away"))
+				problems = append(problems, problem("--"+f.flag, "belongs to the embedded server, which --nats and --context turn off", "omitting one of them"))
 			}
 		}
 		return problems
@@ -60,8 +60,8 @@ func (n *NATS) validate() []diag.Finding {
 			problems = append(problems, problem(setting, message, fix))
 		}
 	}
-	add(n.URL != "" && n.Context != "", "--context", "names a server, and so does --nats", "leaving one of them away")
-	add(n.Creds != "" && n.NKey != "", "--nkey", "signs in, and so does --creds", "leaving one of them away")
+	add(n.URL != "" && n.Context != "", "--context", "names a server, and so does --nats", "omitting one of them")
+	add(n.Creds != "" && n.NKey != "", "--nkey", "signs in, and so does --creds", "omitting one of them")
 	add((n.User == "") != (n.Password == ""), "--nats-user", "and the password belong together", "ONETURN_NATS_USER=oneturn ONETURN_NATS_PASSWORD=...")
 	add((n.TLSCert == "") != (n.TLSKey == ""), "--tls-cert", "and --tls-key belong together", "--tls-cert=cert.pem --tls-key=key.pem")
 	if _, err := subjects.New(n.Prefix); err != nil {

@@ -15,14 +15,14 @@ import (
 )
 
 // ownInboxes begins the inboxes of [Server.Conn] on a server without a file of accounts. With one it
-// is a worker among those of the file, whose rights name the inboxes of workers: those of services to
-// reply to a call, too.
+// is a worker among the users of the file, whose rights name the inboxes of workers: also the rights of
+// services to reply to a call.
 const ownInboxes = "_INBOX_embedded"
 
-// signIn gives the process itself a user of its own, with a random password. On a server without
-// password or accounts all others are one more user, whom the server takes without asking.
+// signIn gives the process itself a separate user, with a random password. On a server without password
+// or accounts all others are one more user, without credentials.
 func (s *Server) signIn(options *server.Options) error {
-	if s.user == "" { // the same again after a new start: connections come back with it
+	if s.user == "" { // the same after a restart of the server: connections reconnect with it
 		s.user, s.password = "oneturn-embedded-"+rand.Text(), rand.Text()
 		inboxes := ownInboxes
 		if s.accounts != "" {
@@ -44,15 +44,15 @@ func (s *Server) signIn(options *server.Options) error {
 	return nil
 }
 
-// exceptOwnInboxes are the rights of those who are not the process itself. They may answer its
-// requests, but not listen for what it is told: inboxes cannot be guessed, and whoever knows one
-// could speak as the server there.
+// exceptOwnInboxes are the rights of all users but the process itself. They may answer its requests, but
+// not listen to the answers: inboxes cannot be guessed, and a client that knows one could send messages
+// there in the name of the server.
 func exceptOwnInboxes() *server.Permissions {
 	return &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{ownInboxes + ".>"}}}
 }
 
-// shareOut gives the server the accounts of the file, and own in one of them. A server takes the
-// accounts that it is given for its own, so each start reads them anew.
+// shareOut gives the server the accounts of the file, and own in one of them. A server changes
+// the accounts that it is given, so each start reads them again.
 func (s *Server) shareOut(options *server.Options, own *server.User) error {
 	file, err := server.ProcessConfigFile(s.accounts)
 	if err != nil {

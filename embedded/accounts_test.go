@@ -42,7 +42,7 @@ func TestAccountsOfAFileKeepTenantsApart(t *testing.T) {
 	_, err = acme.Request("in.beta.x", nil, 5*time.Second)
 	require.ErrorIs(t, err, nats.ErrNoResponders)
 	_, err = nats.Connect(srv.URL())
-	require.ErrorIs(t, err, nats.ErrAuthorization, "nobody comes in without a user")
+	require.ErrorIs(t, err, nats.ErrAuthorization, "a connection needs a user")
 	stream, err := js.Stream(t.Context(), "IN")
 	require.NoError(t, err)
 	info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(">"))

@@ -4,5 +4,5 @@ package embedded
 
 import "math"
 
-// freeBytes cannot tell on this system: all is taken for free.
+// freeBytes is unknown on this system: all counts as free.
 func freeBytes(string) (int64, error) { return math.MaxInt64 / 2, nil }

@@ -101,7 +101,7 @@ func TestStoreIsPrivateToItsOwner(t *testing.T) {
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 }
 
-func TestSecondServerOnOneStoreIsToldToConnect(t *testing.T) {
+func TestSecondServerOnOneStoreFailsWithTheHintToConnect(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	start(t, embedded.Options{Store: dir})
@@ -111,7 +111,7 @@ func TestSecondServerOnOneStoreIsToldToConnect(t *testing.T) {
 	require.ErrorContains(t, err, "--store")
 }
 
-func TestPortInUseIsToldAndReleasesTheStore(t *testing.T) {
+func TestPortInUseIsReportedAndReleasesTheStore(t *testing.T) {
 	t.Parallel()
 	first := start(t, embedded.Options{Memory: true})
 	dir := t.TempDir()
@@ -136,8 +136,8 @@ func TestPasswordProtectsTCPAndNotTheOwner(t *testing.T) {
 	require.NotContains(t, srv.URL(), "p@")
 }
 
-// Whoever knows an inbox of the process could speak as the server there.
-func TestNobodyElseListensAtInboxesOfTheOwnConnection(t *testing.T) {
+// A client that knows an inbox of the process could send messages there in the name of the server.
+func TestOnlyTheOwnConnectionListensAtItsInboxes(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]embedded.Options{
 		"open": {Memory: true}, "password": {Memory: true, Username: "u", Password: "p"},
@@ -233,7 +233,7 @@ func TestServerIsQuietWhenAllIsWell(t *testing.T) {
 }
 
 // TestUncleanStopIsExplainedAndNotAlarming opens a copy of a store that a server still writes to, which is
-// what a crash leaves: the indexes are those of the last clean stop.
+// what a crash leaves: the indexes are as of the last clean stop.
 func TestUncleanStopIsExplainedAndNotAlarming(t *testing.T) {
 	t.Parallel()
 	opts := embedded.Options{Listen: "127.0.0.1:0", Store: t.TempDir()}

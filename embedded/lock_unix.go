@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lockFile takes the lock of an open file or fails at once. The system drops it when the
+// lockFile takes the lock of an open file or fails immediately. The system drops it when the
 // process ends, however it ends.
 func lockFile(f *os.File) error {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {

@@ -14,13 +14,13 @@ import (
 type serverLog struct {
 	log   *slog.Logger
 	fatal chan error  // capacity 1: the first fatal line is the cause
-	full  atomic.Bool // a line said that the disk is full
-	stale sync.Once   // a line said that an index is older than its messages
+	full  atomic.Bool // a line reported a full disk
+	stale sync.Once   // a line reported an index older than its messages
 }
 
-// olderIndex matches lines about indexes that are older than the messages which they are of, as after every
+// outdatedIndex matches lines about indexes that are older than the messages which they are of, as after every
 // stop that was not clean: the server rebuilds them from the messages.
-var olderIndex = regexp.MustCompile(`[Ss]tate (is )?outdated[,;]|errored: prior state file$`)
+var outdatedIndex = regexp.MustCompile(`[Ss]tate (is )?outdated[,;]|errored: prior state file$`)
 
 func (l *serverLog) Noticef(format string, v ...any) {
 	l.log.Debug("nats server", "line", fmt.Sprintf(format, v...))
@@ -32,14 +32,14 @@ func (l *serverLog) Warnf(format string, v ...any) {
 		l.log.Debug("nats server", "line", line)
 		return
 	}
-	if olderIndex.MatchString(line) {
+	if outdatedIndex.MatchString(line) {
 		l.stale.Do(func() {
 			l.log.Info("the store was not closed cleanly, as after a crash: the server rebuilds its indexes from the messages, of which none is lost by that")
 		})
 		l.log.Info("nats server", "line", line)
 		return
 	}
-	if saysFull(line) {
+	if reportsFullDisk(line) {
 		l.full.Store(true)
 	}
 	l.log.Warn("nats server", "line", line)
@@ -47,7 +47,7 @@ func (l *serverLog) Warnf(format string, v ...any) {
 
 func (l *serverLog) Errorf(format string, v ...any) {
 	line := fmt.Sprintf(format, v...)
-	if saysFull(line) {
+	if reportsFullDisk(line) {
 		l.full.Store(true)
 	}
 	l.log.Error("nats server", "line", line)

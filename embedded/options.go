@@ -33,9 +33,9 @@ type Options struct {
 	// Defaults to [DefaultStore]. With Memory it is not used.
 	Store string
 
-	// MaxStore is how many bytes the server stores at most. 0 takes what is stored already and
-	// three quarters of what the disk has room for, and takes it anew, with a new start of the
-	// server, when the store nears it and the disk has room for clearly more.
+	// MaxStore is how many bytes the server stores at most. 0 means what is stored already and
+	// three quarters of the free space of the disk. It is set again, with a restart of the server, when
+	// the store nears it and the disk has room for clearly more.
 	MaxStore int64
 
 	// SyncAlways writes every record through to the disk before it is confirmed: a power
@@ -43,8 +43,7 @@ type Options struct {
 	// minutes; a crash of the process alone loses nothing either way.
 	SyncAlways bool
 
-	// Memory says that streams are meant to be kept in memory only. Nothing survives the
-	// process. For tests and trials.
+	// Memory keeps streams in memory only. Nothing survives the process. For tests and trials.
 	Memory bool
 
 	// Username and Password protect the TCP listener. Both or neither. Without them, every process of
@@ -53,8 +52,8 @@ type Options struct {
 	Password string
 
 	// Accounts is a file with accounts and users in the syntax of nats-server, as package accounts
-	// prints it, in place of Username and Password. Variables in it are those of the environment.
-	// Account is the one of these that [Server.Conn] connects to, with a user of its own.
+	// prints it, in place of Username and Password. Variables in it come from the environment.
+	// Account is the one that [Server.Conn] connects to, with a separate user.
 	Accounts string
 	Account  string
 
@@ -89,7 +88,7 @@ func (o Options) address() (string, int, error) {
 	const maxPayload = 64 << 20
 	host, portText, err := net.SplitHostPort(o.Listen)
 	if err != nil {
-		return "", 0, fmt.Errorf("embedded server: --listen %q is no HOST:PORT, try --listen %s: %w", o.Listen, DefaultListen, err)
+		return "", 0, fmt.Errorf("embedded server: --listen %q is not HOST:PORT, try --listen %s: %w", o.Listen, DefaultListen, err)
 	}
 	port, err := strconv.Atoi(portText)
 	if err != nil || port < -1 || port > math.MaxUint16 {

@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ErrPortInUse says that something else listens on the wanted address.
+// ErrPortInUse means that something else listens on the wanted address.
 var ErrPortInUse = errors.New("the address is in use")
 
 // Server is a running embedded server. Its methods are safe for concurrent use.
@@ -34,7 +34,7 @@ type Server struct {
 	store    string // directory
 	most     int64  // bytes to store, 0 for what the disk has room for
 	free     func(dir string) (int64, error)
-	some     int64 // bytes of room that a store has at least, and that it is opened anew for
+	some     int64 // bytes of room that a store has at least, and that it is reopened for
 	log      *serverLog
 	unwatch  context.CancelFunc // nil with Options.Memory
 	watching sync.WaitGroup
@@ -49,7 +49,7 @@ type Server struct {
 
 // Start runs a server and returns when it takes connections. ctx bounds the start only;
 // call [Server.Stop] to end the server. Errors are [ErrLocked], [ErrPortInUse], [ErrIncomplete]
-// or tell which option to fix.
+// or name the option to fix.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	return (&Server{free: freeBytes, some: reopenRoom}).open(ctx, opts)
 }
@@ -193,9 +193,10 @@ func (s *Server) URL() string { return s.ns.Load().ClientURL() }
 // durability tier.
 func (s *Server) SyncAlways() bool { return s.options.SyncAlways }
 
-// Conn connects within the process, without TCP, as a user of its own with a random password. No
-// other user may listen at its inboxes: with a file of accounts they are those of workers
-// ([subjects.WorkerInboxes]), to which the file gives no other role a right. The caller closes the connection, before [Server.Stop].
+// Conn connects within the process, without TCP, as a separate user with a random password. No other user
+// may listen at its inboxes: with a file of accounts they are the inboxes of workers
+// ([subjects.WorkerInboxes]), to which the file gives no other role a right. The caller closes the
+// connection, before [Server.Stop].
 func (s *Server) Conn(opts ...nats.Option) (*nats.Conn, error) {
 	all := slices.Concat([]nats.Option{nats.InProcessServer(provider{s})}, opts, s.auth)
 	nc, err := nats.Connect("", all...)

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// maxConnections is how many connections one look goes through.
+// maxConnections is how many connections one check reads.
 const maxConnections = 10_000
 
 // Subscribers returns how many connections, of the process itself or of others, subscribe to a

@@ -23,7 +23,7 @@ func (r *Run) Invocation(call *tools.Call) engine.Invocation {
 	if b.Limits != (target.Limits{}) {
 		tool.ID, onLimitWait = toolID(b), r.onLimitWait
 	}
-	return engine.Invocation{Call: call, Tool: tool, Hosts: r, Waits: onLimitWait}
+	return engine.Invocation{Call: call, Tool: tool, Hosts: r, OnLimitWait: onLimitWait}
 }
 
 // toolID distinguishes the tools of workflows, unless workflows share one.

@@ -54,7 +54,7 @@ func (h *redactingHost) Ask(ctx context.Context, q tools.Question) (tools.Answer
 	a, err := h.Host.Ask(ctx, q)
 	if a.Secret || q.Secret && err == nil {
 		a.Secret = true
-		h.scrub.Learn(a.Value, q.Payload)
+		h.scrub.AddSecret(a.Value, q.Payload)
 	}
 	return a, err
 }

@@ -126,7 +126,7 @@ func TestStepsBehindASecretAnswerAreSealedAndComeBackWhole(t *testing.T) {
 	require.Equal(t, `1`, string(plain))
 	require.Equal(t, `1`, string(r.steps["before"]))
 
-	call.Secrets.Learn([]byte(`"swordfish-4711"`), nil)
+	call.Secrets.AddSecret([]byte(`"swordfish-4711"`), nil)
 	got, err := host.StoreStep(t.Context(), "login swordfish-4711", []byte(`{"token":"swordfish-4711"}`))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"token":"swordfish-4711"}`, string(got))
@@ -169,7 +169,7 @@ func TestOutcomeOfACallLosesTheSecretsThatItWasHanded(t *testing.T) {
 	before := engine.Outcome{Payload: []byte(`{"a":"swordfish-4711"}`)}
 	Scrub(&s, &before)
 	require.JSONEq(t, `{"a":"swordfish-4711"}`, string(before.Payload))
-	s.Learn([]byte(`"swordfish-4711"`), nil)
+	s.AddSecret([]byte(`"swordfish-4711"`), nil)
 	out := engine.Outcome{
 		Payload: []byte(`{"a":"swordfish-4711"}`), Content: "used swordfish-4711", Remove: []string{"swordfish-4711"},
 		Set: map[string]any{"key": "swordfish-4711", "swordfish-4711": json.Number("1")},

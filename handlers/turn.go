@@ -275,7 +275,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 		return leave() // its tool still runs
 	case errors.Is(out.Stopped, ErrDraining):
 		return nakAfter(0)
-	case out.Stopped != nil, h.cancelledSince(t, d, out.Waited+out.Duration+out.Stood):
+	case out.Stopped != nil, h.cancelledSince(t, d, out.Waited+out.Duration+out.Paused):
 		return h.conclude(t, d, events.CodeCancelled)
 	}
 	return h.respond(t, d.Hold, out)

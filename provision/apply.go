@@ -27,21 +27,20 @@ type Change struct {
 	Details []string `json:"details,omitempty"` // of an update: "ack_wait 30s → 1m0s"
 }
 
-// ErrRefused says that a change would lose records or weaken the promise. Nothing was
-// changed.
+// ErrRefused means that a change would lose records or weaken the promise. Nothing was changed.
 var ErrRefused = errors.New("refused")
 
 // Apply creates and updates what plan says and is idempotent: a second run changes nothing.
 // Settings outside the plan (placement, compression, metadata) stay as they are. Before any
-// change it refuses, with all reasons at once and [ErrRefused], what would lose records:
+// change it refuses, with all reasons together and [ErrRefused], what would lose records:
 // other storage or retention policy, a shorter age, fewer replicas, a subject less, a journal
-// that was lost, and an ack wait that is lowered while workers run. If the server fails in between, the changes so far come back with
+// that was lost, and an ack wait that is lowered while workers run. If the server fails in between, the changes so far are returned with
 // the error; run it again.
 func Apply(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Change, error) {
 	if err := CheckServer(js.Conn()); err != nil {
 		return nil, err
 	}
-	found, err := look(ctx, js, plan)
+	found, err := readState(ctx, js, plan)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func Check(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Finding, e
 	if err := CheckServer(js.Conn()); err != nil {
 		return nil, err
 	}
-	found, err := look(ctx, js, plan)
+	found, err := readState(ctx, js, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -61,13 +61,13 @@ func Check(ctx context.Context, js jetstream.JetStream, plan Plan) ([]Finding, e
 	for _, c := range found.consumers {
 		findings = append(findings, report(plan.command, c.object(), c.have == nil, c.diffs)...)
 	}
-	findings = found.judgeRetention(findings)
-	found.judgeLimit(findings)
-	found.judgeLoss(findings)
-	found.judgeMemory(findings)
-	found.judgeRates(findings)
-	found.judgeDead(findings)
-	found.judgeWindow(findings)
+	findings = found.checkRetention(findings)
+	found.checkLimit(findings)
+	found.checkLoss(findings)
+	found.checkMemory(findings)
+	found.checkRates(findings)
+	found.checkDead(findings)
+	found.checkWindow(findings)
 	return findings, nil
 }
 
@@ -97,9 +97,9 @@ func report(command, object string, missing bool, diffs []difference) []Finding 
 	return findings
 }
 
-// judgeRetention applies rule 11 to the age that the journal really has: shorter than
+// checkRetention applies rule 11 to the age that the journal really has: shorter than
 // planned is sound as long as it covers turn life and event age.
-func (s state) judgeRetention(findings []Finding) []Finding {
+func (s state) checkRetention(findings []Finding) []Finding {
 	have := s.stream(s.plan.journal)
 	if have == nil || have.MaxAge == 0 || have.MaxAge >= s.plan.minRetention {
 		return findings
@@ -114,28 +114,28 @@ func (s state) judgeRetention(findings []Finding) []Finding {
 	return findings
 }
 
-// judgeLimit applies rule 13: a journal with a size limit refuses, once it is full, the ends of
+// checkLimit applies rule 13: a journal with a size limit refuses, once it is full, the ends of
 // turns too.
-func (s state) judgeLimit(findings []Finding) {
-	judge(findings, "stream "+s.plan.journal, "max_bytes", Broken,
+func (s state) checkLimit(findings []Finding) {
+	setSeverity(findings, "stream "+s.plan.journal, "max_bytes", Broken,
 		"run turnctl provision: a full journal refuses the ends of turns too; limit the account instead")
 }
 
-// judgeLoss applies to the ages and sizes that are a matter of taste for other streams. An age limit
+// checkLoss applies to the ages and sizes that are a matter of taste for other streams. An age limit
 // on the inbound stream drops turns that were accepted, one on the timers drops the ends of
 // questions, and so does a size limit there, since timers make room for newer ones. Payloads must
 // outlive the records that name them, and rates be remembered until they have filled up.
-func (s state) judgeLoss(findings []Finding) {
-	judge(findings, "stream "+s.plan.inbound, "max_age", Broken,
+func (s state) checkLoss(findings []Finding) {
+	setSeverity(findings, "stream "+s.plan.inbound, "max_age", Broken,
 		"run turnctl provision: turns that were accepted would vanish without a response; --max-event-age ends old ones as too_old")
 	for _, setting := range []string{"max_age", "max_bytes"} {
-		judge(findings, "stream "+s.plan.timers, setting, Broken, "run turnctl provision: ends of questions would vanish, and their turns wait for them")
+		setSeverity(findings, "stream "+s.plan.timers, setting, Broken, "run turnctl provision: ends of questions would vanish, and their turns wait for them")
 	}
 	if journal := s.stream(s.plan.journal); journal != nil && s.expires(s.plan.blobs, journal.MaxAge) {
-		judge(findings, "stream "+s.plan.blobs, "max_age", Broken, "run turnctl provision: payloads would vanish before the records that name them")
+		setSeverity(findings, "stream "+s.plan.blobs, "max_age", Broken, "run turnctl provision: payloads would vanish before the records that name them")
 	}
 	if s.expires(s.plan.limits, target.MaxRefill) {
-		judge(findings, "stream "+s.plan.limits, "max_age", Broken, "run turnctl provision: rates would be forgotten before they have filled up")
+		setSeverity(findings, "stream "+s.plan.limits, "max_age", Broken, "run turnctl provision: rates would be forgotten before they have filled up")
 	}
 }
 
@@ -145,44 +145,44 @@ func (s state) expires(name string, age time.Duration) bool {
 	return have != nil && have.MaxAge > 0 && (age == 0 || have.MaxAge < age)
 }
 
-// judgeMemory lets workers run on a server that was provisioned for a trial: their durability tier
-// says what it keeps.
-func (s state) judgeMemory(findings []Finding) {
+// checkMemory lets workers run on a server that was provisioned for a trial: their durability tier
+// is what it keeps.
+func (s state) checkMemory(findings []Finding) {
 	for _, x := range s.streams {
 		if x.have != nil && x.have.Storage == jetstream.MemoryStorage {
-			judge(findings, x.object(), "storage", Different, "nothing to do for a trial: nothing survives the server; to keep records, delete the stream and run turnctl provision")
+			setSeverity(findings, x.object(), "storage", Different, "nothing to do for a trial: nothing survives the server; to keep records, delete the stream and run turnctl provision")
 		}
 	}
 }
 
-// judgeRates leaves a server alone that was provisioned before there were rates: only workers whose
-// tools have one need their bucket, and they say so themselves.
-func (s state) judgeRates(findings []Finding) {
-	judge(findings, "stream "+s.plan.limits, "", Different,
+// checkRates leaves a server alone that was provisioned before there were rates: only workers whose
+// tools have one need their bucket, and they report it themselves.
+func (s state) checkRates(findings []Finding) {
+	setSeverity(findings, "stream "+s.plan.limits, "", Different,
 		"nothing to do as long as no tool has a rate limit; turnctl provision adds it")
 }
 
-// judgeDead lets workers run on a server that was provisioned before tenants had shares of the dead
+// checkDead lets workers run on a server that was provisioned before tenants had shares of the dead
 // letters, or with another size of them.
-func (s state) judgeDead(findings []Finding) {
+func (s state) checkDead(findings []Finding) {
 	fix := "it follows --dead-max-bytes: nothing to do if that is meant"
 	if have := s.stream(s.plan.dead); have != nil && have.MaxMsgsPerSubject <= 0 {
 		fix = "run turnctl provision: one tenant can evict the dead letters of others"
 	}
-	judge(findings, "stream "+s.plan.dead, "max_msgs_per_subject", Different, fix)
+	setSeverity(findings, "stream "+s.plan.dead, "max_msgs_per_subject", Different, fix)
 }
 
-// judgeWindow applies to an inbound stream that was provisioned before its window was short.
-func (s state) judgeWindow(findings []Finding) {
+// checkWindow applies to an inbound stream that was provisioned before its window was short.
+func (s state) checkWindow(findings []Finding) {
 	if have := s.stream(s.plan.inbound); have != nil && have.Duplicates > InDuplicateWindow {
-		judge(findings, "stream "+s.plan.inbound, "duplicate_window", Different,
+		setSeverity(findings, "stream "+s.plan.inbound, "duplicate_window", Different,
 			"run turnctl provision: the server keeps message ids of that long in memory, of up to 64 KB each")
 	}
 }
 
-// judge says how bad it is what was found about a setting of an object, "" for the object itself,
-// and how to fix it.
-func judge(findings []Finding, object, setting string, severity Severity, fix string) {
+// setSeverity sets severity and fix of what was found about a setting of an object, "" for the object
+// itself.
+func setSeverity(findings []Finding, object, setting string, severity Severity, fix string) {
 	for i := range findings {
 		if f := &findings[i]; f.Object == object && f.Setting == setting {
 			f.Severity, f.Fix = severity, fix

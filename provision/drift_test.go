@@ -33,7 +33,7 @@ func TestChangedOptionsUpdateWhatTheyName(t *testing.T) {
 	require.Empty(t, findings(t, js, opts))
 }
 
-// edit changes a stream behind the back of provision.
+// edit changes a stream without provision.
 func edit(t *testing.T, js jetstream.JetStream, name string, change func(*jetstream.StreamConfig)) {
 	t.Helper()
 	stream, err := js.Stream(t.Context(), name)
@@ -100,7 +100,7 @@ func TestDriftThatBreaksThePromiseIsFoundAndFixed(t *testing.T) {
 	require.Empty(t, findings(t, js, provision.Options{}))
 }
 
-func TestWhatWasProvisionedOtherwiseIsNotCalledAFault(t *testing.T) {
+func TestWhatWasProvisionedOtherwiseIsNotAnError(t *testing.T) {
 	t.Parallel()
 	js := server(t)
 	apply(t, js, provision.Options{AckWait: 5 * time.Second, Retention: 20 * 24 * time.Hour, InMaxBytes: 64 << 20})
@@ -113,7 +113,7 @@ func TestWhatWasProvisionedOtherwiseIsNotCalledAFault(t *testing.T) {
 	}
 }
 
-// TestInboundStreamWithALongDuplicateWindowIsFoundAndFixed: as those of servers that were provisioned before it was short.
+// TestInboundStreamWithALongDuplicateWindowIsFoundAndFixed: as on servers that were provisioned before it was short.
 func TestInboundStreamWithALongDuplicateWindowIsFoundAndFixed(t *testing.T) {
 	t.Parallel()
 	js := server(t)

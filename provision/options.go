@@ -34,7 +34,7 @@ const (
 	// the ids are short. Correctness never depends on it.
 	DuplicateWindow = 2 * time.Minute
 
-	// InDuplicateWindow is that of the inbound stream. The server keeps the ids in memory, also of messages that were
+	// InDuplicateWindow is the one of the inbound stream. The server keeps the ids in memory, also of messages that were
 	// acknowledged, and a sender chooses them, up to 64 KB each. So it is as long as the retries of a publish by the
 	// NATS client take, two in half a second, and no longer: workers find later repeats.
 	InDuplicateWindow = time.Second

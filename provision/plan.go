@@ -113,7 +113,7 @@ func (o Options) bucket(name, description string, ttl time.Duration) jetstream.S
 }
 
 // journal has no MaxBytes: a full bucket would refuse the end of a turn too (rule 13). The
-// live copies leave the server after the store, so nobody sees a claim that lost.
+// live copies leave the server after the store, so no reader sees a claim that lost.
 func (o Options) journal() jetstream.StreamConfig {
 	cfg := o.bucket(o.Space.TurnsBucket(), "oneturn: journal and event log of all turns", o.Retention)
 	cfg.RePublish = &jetstream.RePublish{
@@ -157,8 +157,8 @@ func (o Options) blobs() jetstream.StreamConfig {
 	return cfg
 }
 
-// dead bounds the letters of each tenant and kind, so that the oldest letters of a tenant make room
-// for its own newer ones and not those of others.
+// dead bounds the dead letters of each tenant and kind, so that the oldest dead letters of a tenant make
+// room for its newer ones, and not the dead letters of others.
 func (o Options) dead() jetstream.StreamConfig {
 	cfg := o.stream(o.Space.DeadStream(), "oneturn: dead letters", o.Space.DeadSubjects())
 	cfg.Discard = jetstream.DiscardOld
@@ -181,7 +181,7 @@ func (o Options) deadPerSubject() int64 {
 }
 
 // limits holds when the rates of tools have room again, for as long as the longest of them may take
-// to fill up: what is older says nothing.
+// to fill up: what is older has no meaning.
 func (o Options) limits() jetstream.StreamConfig {
 	return o.bucket(o.Space.LimitsBucket(), "oneturn: rates of tools, shared by workers", target.MaxRefill+time.Hour)
 }

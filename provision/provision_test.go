@@ -226,7 +226,7 @@ func TestCancelledContextEndsApply(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestClosedConnectionIsToldAsSuch(t *testing.T) {
+func TestClosedConnectionIsReportedAsSuch(t *testing.T) {
 	t.Parallel()
 	js := server(t)
 	js.Conn().Close()

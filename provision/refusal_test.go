@@ -16,7 +16,7 @@ func TestReplicasWithoutClusterAreRefusedWithTheFix(t *testing.T) {
 	plan, err := provision.New(provision.Options{Replicas: 3})
 	require.NoError(t, err)
 	_, err = provision.Apply(t.Context(), server(t), plan)
-	require.ErrorContains(t, err, "this server is no cluster and holds one copy of each record: use --replicas 1")
+	require.ErrorContains(t, err, "this server is not a cluster and holds one copy of each record: use --replicas 1")
 }
 
 func TestServerWithoutRoomIsRefusedWithTheFixOfEachCommand(t *testing.T) {
@@ -88,7 +88,7 @@ func TestForeignStreamAndConsumerAreRefused(t *testing.T) {
 }
 
 // F17: see docs/faults.md.
-func TestLostJournalIsNotMadeAnewWhileTurnsWait(t *testing.T) {
+func TestLostJournalIsNotRecreatedWhileTurnsWait(t *testing.T) {
 	t.Parallel()
 	js := server(t)
 	apply(t, js, provision.Options{})

@@ -10,12 +10,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrUnfit says that the promise does not hold on a server as it is provisioned.
-var ErrUnfit = errors.New("the server is not ready for workers")
+// ErrNotReady means that the promise does not hold on a server as it is provisioned.
+var ErrNotReady = errors.New("the server is not ready for workers")
 
-// Require is [Check] for those who need the promise: what breaks it comes back as one error with
-// all reasons, [ErrUnfit]. What was provisioned otherwise than planned, and is sound, is logged at debug
-// level: turnctl doctor reports it.
+// Require is [Check] for a worker, which needs the promise: what breaks it is returned as one error with
+// all reasons, [ErrNotReady]. What was provisioned otherwise than planned, and is sound, is logged at
+// debug level: turnctl doctor reports it.
 func Require(ctx context.Context, js jetstream.JetStream, plan Plan, logger *slog.Logger) error {
 	findings, err := Check(ctx, js, plan)
 	if err != nil {
@@ -30,7 +30,7 @@ func Require(ctx context.Context, js jetstream.JetStream, plan Plan, logger *slo
 		logger.Debug("provisioned otherwise than by default, and sound", "object", f.Object, "setting", f.Setting, "is", f.Have, "default", f.Want)
 	}
 	if len(broken) > 0 {
-		return fmt.Errorf("%w, turnctl provision fixes it:\n%s", ErrUnfit, strings.Join(broken, "\n"))
+		return fmt.Errorf("%w, turnctl provision fixes it:\n%s", ErrNotReady, strings.Join(broken, "\n"))
 	}
 	return nil
 }

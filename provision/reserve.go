@@ -11,8 +11,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Parts of a store that is limited. Workers claim no new turns from 85 % on, so that open ones can end. What goes on
-// growing then has to leave room for that: the inbound stream, what is put aside of it, which may be as much
+// Parts of a store that is limited. Workers claim no new turns from 85 % on, so that open ones can end. What continues
+// to grow then has to leave room for that: the inbound stream, its deferred messages, which may be as much
 // again, and the dead letters.
 const (
 	inPart   = 20 // one part in so many is for the inbound stream at most
@@ -40,8 +40,8 @@ func part(limit, n, most int64) int64 {
 	return min(1<<(bits.Len64(size)-1), most)
 }
 
-// Growth returns how many bytes the streams of inbound messages, of what is put aside, and of dead letters may have
-// together, [math.MaxInt64] if one has no bound.
+// Growth returns how many bytes the streams of inbound messages, of deferred messages and of dead letters
+// may have together, [math.MaxInt64] if one has no bound.
 func Growth(ctx context.Context, js jetstream.JetStream, space subjects.Space) (bytes int64, err error) {
 	for name, times := range map[string]int64{space.InStream(): 2, space.DeadStream(): 1} {
 		stream, err := js.Stream(ctx, name)

@@ -107,7 +107,7 @@ func (d *callDesk) Ask(ctx context.Context, q tools.Question) (tools.Answer, err
 	defer d.mu.Unlock()
 	d.answers[name] = value
 	if q.Secret {
-		d.call.Secrets.Learn(value, q.Payload)
+		d.call.Secrets.AddSecret(value, q.Payload)
 	}
 	return tools.Answer{ID: name, Value: value, Secret: q.Secret}, nil
 }

@@ -65,9 +65,9 @@ func (b *bucket) saw(seq uint64) {
 // Gone is closed when the bucket is gone for good; Err says why.
 func (s *Store) Gone() <-chan struct{} { return s.bucket.Gone() }
 
-// Suspect reports whether the last check did not find the bucket: the next one, a second later,
+// MaybeGone reports whether the last check did not find the bucket: the next one, a second later,
 // decides.
-func (s *Store) Suspect() bool { return s.bucket.Suspect() }
+func (s *Store) MaybeGone() bool { return s.bucket.MaybeGone() }
 
 // Err is nil, or [idempotency.ErrGone] once the bucket is gone for good.
 func (s *Store) Err() error { return s.bucket.Err() }

@@ -51,8 +51,8 @@ type Import struct {
 	From    string
 }
 
-// New returns the accounts of a set-up, that of the product first. Names that are those of the product, or
-// that two roles would share, are errors.
+// New returns the accounts of a set-up, the product's first. Names that the product uses, or that two roles
+// would share, are errors.
 func New(o Options) ([]Account, error) {
 	if len(o.Pools) == 0 {
 		o.Pools = []string{subjects.DefaultPool}
@@ -62,7 +62,7 @@ func New(o Options) ([]Account, error) {
 	}
 	s := setup{Options: o}
 	product := Account{
-		Name: o.Space.Account(), About: "The product. Whoever has a user here can overwrite any record: give them to the product's own processes.", JetStream: true,
+		Name: o.Space.Account(), About: "The product. A user of it can overwrite any record: give its users to processes of the product only.", JetStream: true,
 		Users: append(append(s.workers(), s.repairer(), s.provisioner()), s.services()...),
 	}
 	operator := Account{Name: o.Space.Account() + "_OPERATOR", About: "Reads everything and changes nothing.", Users: []User{s.operator()}}

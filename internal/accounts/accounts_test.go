@@ -47,7 +47,7 @@ func TestServerTakesTheConfigurationOfEveryTenant(t *testing.T) {
 }
 
 // TestNothingIsSharedBeyondTheTenantAndWhatARoleNeeds looks at the values: each export goes to one
-// account, and those of a tenant have its token in the right place.
+// account, and the exports of a tenant have its token in the right place.
 func TestNothingIsSharedBeyondTheTenantAndWhatARoleNeeds(t *testing.T) {
 	t.Parallel()
 	all := setup(t, accounts.Options{Tenants: []string{"acme", "beta"}, Pools: []string{"default", "gpu"}})

@@ -1,10 +1,11 @@
-// Package accounts says who may do what on NATS: the accounts, users, rights, exports and imports of
-// a set-up for given tenants, pools and services, as values. It prints them as a configuration of
-// nats-server ([Config]) and as commands of nsc for servers with JWTs ([NSC]). It does no I/O.
+// Package accounts defines rights on NATS: the accounts, users, rights, exports and imports of a set-up
+// for given tenants, pools and services, as values (roles.go, with the rules for names in names.go). It
+// prints them as a configuration of nats-server ([Config]) and as commands of nsc for servers with JWTs
+// ([NSC]). It does no I/O.
 //
-// NATS does not check a reply subject against the rights of who names it, and JetStream answers to
-// it. In one account, whoever may publish to a stream or ask JetStream anything can so have the
-// server write an answer over any record. Across accounts a reply counts in the account of the asker
+// NATS does not check a reply subject against the rights of the client that names it, and JetStream
+// answers to it. In one account, a client that may publish to a stream or send JetStream any request can
+// so have the server write an answer over any record. Across accounts a reply counts in the account of the asker
 // alone. Therefore the product has an account to itself, each tenant has one, and so do operators:
 //
 //	ONETURN           workers, services, provisioner, repairer: trusted with every record

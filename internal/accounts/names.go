@@ -43,19 +43,19 @@ func (o *Options) reserved(name string) string {
 	first, _, _ := strings.Cut(o.Space.Prefix(), ".")
 	switch {
 	case name == first:
-		return "subjects below it are those of the product"
+		return "subjects below it belong to the product"
 	case name == o.Space.APIName():
-		return "it is that of the request API"
+		return "it belongs to the request API"
 	case strings.HasPrefix(name, "_"):
-		return "names that begin with _ are those of inboxes and of the server"
+		return "names that begin with _ belong to inboxes and to the server"
 	case strings.HasSuffix(strings.ToLower(name), "_tools"):
-		return "names that end in _tools are those of the inboxes that services reply to"
+		return "names that end in _tools belong to the inboxes that services reply to"
 	}
 	return ""
 }
 
 // check refuses names that two accounts, users or inboxes share: one would have the rights of the other,
-// or none. Case and signs do not tell names apart, as they do not in names of variables and files.
+// or none. Case and signs do not distinguish names, as in names of variables and files.
 func check(all []Account) error {
 	accounts, users := map[string]string{"SYS": "the system account of the server"}, map[string]string{}
 	for _, name := range ownPasswords {
@@ -79,8 +79,8 @@ func check(all []Account) error {
 	return checkInboxes(all)
 }
 
-// checkInboxes refuses a service whose inboxes are those of a role. Pools share those of workers, and
-// tenants those of their roles.
+// checkInboxes refuses a service whose inboxes belong to a role. Pools share the inboxes of workers, and
+// tenants the inboxes of their roles.
 func checkInboxes(all []Account) error {
 	services := map[string]string{}
 	for _, u := range all[0].Users {
@@ -91,7 +91,7 @@ func checkInboxes(all []Account) error {
 	for _, a := range all {
 		for _, u := range a.Users {
 			if service, ok := services[u.Inbox]; ok && !u.Service {
-				return fmt.Errorf("accounts: service %q cannot have this name: its inboxes would be those of role %s: rename the service", service, u.Role)
+				return fmt.Errorf("accounts: service %q cannot have this name: role %s has the same inboxes: rename the service", service, u.Role)
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func (s *setup) workerPublishes(pool string) []string {
 		"$JS.API.CONSUMER.MSG.NEXT." + timers + ".timers", "$JS.ACK." + timers + ".timers.>", s.Space.Prefix() + ".timer.>",
 		"$JS.API.STREAM.MSG.GET." + timers, "$JS.API.STREAM.MSG.GET." + in, "$JS.API.STREAM.MSG.DELETE." + in,
 	}
-	// What is put aside is published again by any worker, an answer as one of a kind that only workers publish.
+	// A deferred message is published again by any worker, an answer as one of a kind that only workers publish.
 	for _, kind := range []string{
 		events.KindResume, events.KindExpire, events.KindToolCallResponse, events.KindDeferredResponse, events.KindStructuredOutputReady,
 	} {

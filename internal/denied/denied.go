@@ -1,6 +1,6 @@
-// Package denied remembers what a NATS server denies a connection. The server says so beside
-// the request, which itself just gets no answer: without this, a missing right looks like a
-// server that is slow.
+// Package denied remembers what a NATS server denies a connection. The server reports it outside of the
+// request, which itself just gets no answer: without this, a missing right looks like a slow server.
+// denied.go collects the denials, explain.go ends the context of a request that needs a denied right.
 package denied
 
 import (
@@ -17,8 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// most is how many denials are remembered at once; what else is denied at that time is of the
-// same kind.
+// most is how many denials are remembered; whatever else is denied at that time is of the same kind.
 const most = 16
 
 // Denials of a connection. The zero value is ready for use.
@@ -27,9 +26,9 @@ type Denials struct {
 	seen map[right]time.Time // when last
 }
 
-// Watch begins to remember what the server denies nc, beside whatever handles errors already,
-// until stop. Prefix is that of our own subjects: nobody else's count, so that a requester
-// cannot make a denial by asking for an answer elsewhere.
+// Watch begins to remember what the server denies nc, next to any handler of errors that it has, until
+// stop. Only subjects below prefix, our own, count, so that a requester cannot make a denial by asking
+// for an answer elsewhere.
 //
 // A connection has one handler of errors and several workers may share it, so that stop must
 // not take away what others have put in its place meanwhile: the handler stays, and only
@@ -96,9 +95,9 @@ func (d *Denials) note(err error, prefix string) {
 	}
 }
 
-// Lately returns what was denied within the last while, sorted: "publish to <subject>".
-func (d *Denials) Lately(while time.Duration) []string {
-	return names(d.lately(while))
+// Recent returns what was denied within the last while, sorted: "publish to <subject>".
+func (d *Denials) Recent(while time.Duration) []string {
+	return names(d.recent(while))
 }
 
 // names returns what rights are called.
@@ -110,16 +109,16 @@ func names(rights []right) []string {
 	return all
 }
 
-func (d *Denials) lately(while time.Duration) []right {
+func (d *Denials) recent(while time.Duration) []right {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	maps.DeleteFunc(d.seen, func(_ right, at time.Time) bool { return time.Since(at) > while })
 	return slices.SortedFunc(maps.Keys(d.seen), func(a, b right) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// Err says what was denied within the last while and how to fix it, or nil.
+// Err returns what was denied within the last while and how to fix it, or nil.
 func (d *Denials) Err(while time.Duration) error {
-	lately := d.lately(while)
+	lately := d.recent(while)
 	if len(lately) == 0 {
 		return nil
 	}

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func ExampleDenials() {
 	var d denied.Denials // after d.Watch(nc, "oneturn"), it remembers what the server denies nc
-	fmt.Println(d.Err(time.Minute), d.Lately(time.Minute))
+	fmt.Println(d.Err(time.Minute), d.Recent(time.Minute))
 	// Output: <nil> []
 }
 
@@ -52,32 +52,32 @@ func TestDenialsHaveTheNamesOfTheirSubjectsAndAreForgottenAgain(t *testing.T) {
 	stop := d.Watch(nc, "ours")
 	var other denied.Denials
 	defer other.Watch(nc, "ours")()
-	for _, subject := range []string{"ours.x", "$KV.B.k", "ok.x", "_INBOX.somebody", "theirs.x"} { // the last two: answers to who asks
+	for _, subject := range []string{"ours.x", "$KV.B.k", "ok.x", "_INBOX.other", "theirs.x"} { // the last two: answers to a requester
 		require.NoError(t, nc.Publish(subject, nil))
 	}
 	_, err := nc.SubscribeSync("ours.events.>")
 	require.NoError(t, err)
 	require.NoError(t, nc.Flush())
 	require.Eventually(t, func() bool { return len(heard) == 5 }, 10*time.Second, time.Millisecond, "whatever handles errors still does")
-	require.Equal(t, []string{"publish to $KV.B.k", "publish to ours.x", "subscribe to ours.events.>"}, d.Lately(time.Minute))
+	require.Equal(t, []string{"publish to $KV.B.k", "publish to ours.x", "subscribe to ours.events.>"}, d.Recent(time.Minute))
 	require.ErrorContains(t, d.Err(time.Minute), "denies this user to publish to $KV.B.k, to publish to ours.x, to subscribe to ours.events.>")
 
 	cause := errors.New("timeout")
 	require.ErrorIs(t, d.Explain(cause), cause)
 	require.ErrorContains(t, d.Explain(cause), "timeout; the server denies")
 	require.NoError(t, d.Explain(nil))
-	require.Empty(t, d.Lately(0))
+	require.Empty(t, d.Recent(0))
 	require.Equal(t, cause, d.Explain(cause))
 
 	stop()
 	require.NoError(t, nc.Publish("ours.x", nil))
 	require.NoError(t, nc.Flush())
 	require.Eventually(t, func() bool { return len(heard) == 6 }, 10*time.Second, time.Millisecond)
-	require.Empty(t, d.Lately(time.Minute))
-	require.Len(t, other.Lately(time.Minute), 3, "one that watches beside it still does")
+	require.Empty(t, d.Recent(time.Minute))
+	require.Len(t, other.Recent(time.Minute), 3, "a second one that watches still does")
 	require.NoError(t, nc.Publish("ours.y", nil))
 	require.NoError(t, nc.Flush())
-	require.Eventually(t, func() bool { return len(other.Lately(time.Minute)) == 4 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(other.Recent(time.Minute)) == 4 }, 10*time.Second, time.Millisecond)
 }
 
 func TestDenialsAreBounded(t *testing.T) {
@@ -89,5 +89,5 @@ func TestDenialsAreBounded(t *testing.T) {
 		require.NoError(t, nc.Publish(fmt.Sprint("ours.", i), nil))
 	}
 	require.NoError(t, nc.Flush())
-	require.Eventually(t, func() bool { return len(d.Lately(time.Minute)) == 16 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(d.Recent(time.Minute)) == 16 }, 10*time.Second, time.Millisecond)
 }

@@ -18,23 +18,23 @@ type returned struct {
 	err    error
 
 	waited    time.Duration // in the queue
-	stood     time.Duration // the clock stood still
+	paused    time.Duration // the clock was paused
 	entered   bool          // the tool ran, or it may run yet
 	timedOut  bool          // err is the end of the attempt's time
 	abandoned bool          // the tool has not returned
 }
 
-// attempt runs the tool once. The time of a tool that queues begins when the call is entered,
-// that of others at once.
-func (e *Engine) attempt(ctx context.Context, tool tools.Invoker, call *tools.Call, timeout time.Duration, desks Hosts) returned {
+// attempt runs the tool once. The time of a tool that queues begins when the call is entered, of other
+// tools immediately.
+func (e *Engine) attempt(ctx context.Context, tool tools.Invoker, call *tools.Call, timeout time.Duration, hosts Hosts) returned {
 	clock := newClock(ctx, timeout)
-	if desks != nil {
-		call.Host = desks.Host(clock)
+	if hosts != nil {
+		call.Host = hosts.Host(clock)
 	}
 	r := e.attemptBy(clock, tool, call)
-	stood, early := clock.end()
-	r.stood = stood
-	r.waited -= early // for somebody, not in the queue
+	paused, early := clock.end()
+	r.paused = paused
+	r.waited -= early // for a person, not in the queue
 	return r
 }
 
@@ -59,7 +59,7 @@ func (e *Engine) attemptBy(clock *Clock, tool tools.Invoker, call *tools.Call) r
 	return q.end(e.await(clock, done, call.Name))
 }
 
-// queued tells when a call that may wait is entered.
+// queued records when a call that may wait is entered.
 type queued struct {
 	start   time.Time
 	enter   func()
@@ -76,8 +76,8 @@ func newQueued() *queued {
 	return q
 }
 
-// end says of an attempt that is over how long it waited and whether it was entered. One that
-// has a result was, whatever it says; one that was left behind may be.
+// end adds to an attempt that is over how long it waited and whether it was entered. One with a result
+// was entered, whatever the tool reported; an abandoned one may have been.
 func (q *queued) end(r returned) returned {
 	entered := closed(q.entered)
 	switch {
@@ -99,8 +99,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// invoke calls the tool in a goroutine of its own, so that one that ignores its context can be
-// left behind.
+// invoke calls the tool in a separate goroutine, so that one that ignores its context can be abandoned.
 func invoke(ctx context.Context, tool tools.Invoker, call *tools.Call) <-chan returned {
 	done := make(chan returned, 1)
 	go func() {
@@ -148,7 +147,7 @@ func (e *Engine) await(ctx context.Context, done <-chan returned, tool string) r
 var errVanished = errors.New("the tool ended its goroutine (runtime.Goexit) instead of returning")
 
 // errAbandoned is the error of an attempt whose tool has not returned.
-var errAbandoned = errors.New("the tool ignored the end of its context and was left behind")
+var errAbandoned = errors.New("the tool ignored the end of its context and was abandoned")
 
 // after gives an error that comes from the attempt's deadline its code.
 func (r returned) after(ctx context.Context) returned {

@@ -8,9 +8,9 @@ import (
 	"github.com/oneturn/oneturn/internal/guards"
 )
 
-// cacheKey is that of the call's result, false if its scope is not known. The arguments count byte
-// for byte, as they came: what is written otherwise is another call. Callers that the guards of the
-// tool tell apart do not share results, because a hit asks no guard.
+// cacheKey returns the key of the call's result, false if its scope is not known. The arguments count
+// byte for byte, as they came: another spelling is another call. Callers that the guards of the tool
+// distinguish do not share results, because a hit asks no guard.
 func (p *pipeline) cacheKey() (CacheKey, bool) {
 	turn := &p.call.Turn
 	parts := [...]string{p.id(), p.inv.Tool.Version, string(p.inv.Tool.Cache.Scope), "", ""}
@@ -34,7 +34,7 @@ func (p *pipeline) cacheKey() (CacheKey, bool) {
 		}
 	}
 	h, key := sha256.New(), CacheKey{}
-	for _, part := range append(parts[:], guards.Apart(p.inv.Tool.Guards, p.call)...) {
+	for _, part := range append(parts[:], guards.CallerKeys(p.inv.Tool.Guards, p.call)...) {
 		h.Write(binary.BigEndian.AppendUint64(key[:0], uint64(len(part)))) // no part runs into the next
 		h.Write([]byte(part))
 	}

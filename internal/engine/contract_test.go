@@ -26,12 +26,12 @@ func TestGoldenTraces(t *testing.T) {
 		"guard.input.start", "guard.input.ok", "tool.invoke.start", "tool.invoke.ok attempts=1", "guard.output.start", "guard.output.ok",
 	}
 	require.JSONEq(t, `{"k":"v","x":1}`, string(l.run(`{"x":"1"}`).Payload))
-	require.Equal(t, concat(parsed, "cache.miss", rest, "cache.store"), l.told(), "12 events")
+	require.Equal(t, concat(parsed, "cache.miss", rest, "cache.store"), l.traced(), "12 events")
 	require.True(t, l.run(`{"x":"1"}`).Cached)
-	require.Equal(t, concat(parsed, "cache.hit"), l.told(), "5 events")
+	require.Equal(t, concat(parsed, "cache.hit"), l.traced(), "5 events")
 	l.o.Cache = nil
 	l.run(`{"x":"1"}`)
-	require.Equal(t, concat(parsed, rest), l.told(), "10 events")
+	require.Equal(t, concat(parsed, rest), l.traced(), "10 events")
 }
 
 func concat(parts ...any) (all []string) {
@@ -46,7 +46,7 @@ func concat(parts ...any) (all []string) {
 	return all
 }
 
-// TestEveryErrorHasItsMessageItsAttemptsAndItsTrace is the table of seed 003.
+// TestEveryErrorHasItsMessageItsAttemptsAndItsTrace is the table of errors of the first engine.
 func TestEveryErrorHasItsMessageItsAttemptsAndItsTrace(t *testing.T) {
 	t.Parallel()
 	user := &events.Error{Code: events.CodeUserError, Op: "call t", Msg: "no such city"}
@@ -58,74 +58,74 @@ func TestEveryErrorHasItsMessageItsAttemptsAndItsTrace(t *testing.T) {
 		message  string
 		code     events.Code
 		attempts int
-		told     string // the end of the trace
+		traced     string // the end of the trace
 	}{
-		"unknown tool": {call: "nope", message: "unknown_tool", code: events.CodeUnknownTool, told: "tool.resolve.start, tool.resolve.fail"},
+		"unknown tool": {call: "nope", message: "unknown_tool", code: events.CodeUnknownTool, traced: "tool.resolve.start, tool.resolve.fail"},
 		"bad JSON": {
 			raw: `{"x":`, message: `bad_args:invalid JSON at byte 5, "/x": the document ends where a value is expected`, code: events.CodeBadArgs,
-			told: `args.parse.start, args.parse.fail err=invalid JSON at byte 5, "/x": the document ends where a value is expected`,
+			traced: `args.parse.start, args.parse.fail err=invalid JSON at byte 5, "/x": the document ends where a value is expected`,
 		},
-		"null":   {raw: `null`, message: "bad_args:args_not_object", code: events.CodeBadArgs, told: "args.parse.fail err=args_not_object"},
-		"a list": {raw: `[1]`, message: "bad_args:args_not_object", code: events.CodeBadArgs, told: "args.parse.fail err=args_not_object"},
-		"int":    {raw: `{"i":"x"}`, message: "bad_args:bad_int:i", code: events.CodeBadArgs, told: "args.parse.fail err=bad_int:i"},
-		"bool":   {raw: `{"b":"yes"}`, message: "bad_args:bad_bool:b", code: events.CodeBadArgs, told: "args.parse.fail err=bad_bool:b"},
-		"str":    {raw: `{"s":1}`, message: "bad_args:bad_str:s", code: events.CodeBadArgs, told: "args.parse.fail err=bad_str:s"},
+		"null":   {raw: `null`, message: "bad_args:args_not_object", code: events.CodeBadArgs, traced: "args.parse.fail err=args_not_object"},
+		"a list": {raw: `[1]`, message: "bad_args:args_not_object", code: events.CodeBadArgs, traced: "args.parse.fail err=args_not_object"},
+		"int":    {raw: `{"i":"x"}`, message: "bad_args:bad_int:i", code: events.CodeBadArgs, traced: "args.parse.fail err=bad_int:i"},
+		"bool":   {raw: `{"b":"yes"}`, message: "bad_args:bad_bool:b", code: events.CodeBadArgs, traced: "args.parse.fail err=bad_bool:b"},
+		"str":    {raw: `{"s":1}`, message: "bad_args:bad_str:s", code: events.CodeBadArgs, traced: "args.parse.fail err=bad_str:s"},
 		"null is not replaced by a default": {
-			raw: `{"d":null}`, message: "bad_args:bad_int:d", code: events.CodeBadArgs, told: "args.parse.fail err=bad_int:d",
+			raw: `{"d":null}`, message: "bad_args:bad_int:d", code: events.CodeBadArgs, traced: "args.parse.fail err=bad_int:d",
 		},
-		"nested":   {raw: `{"o":{"n":["1",true]}}`, message: "bad_args:bad_int:o/n/1", code: events.CodeBadArgs, told: "args.parse.fail err=bad_int:o/n/1"},
-		"the rest": {raw: `{"i":11}`, message: "bad_args:i: expected at most 10 (rule maximum), got number.", code: events.CodeBadArgs, told: "got number."},
+		"nested":   {raw: `{"o":{"n":["1",true]}}`, message: "bad_args:bad_int:o/n/1", code: events.CodeBadArgs, traced: "args.parse.fail err=bad_int:o/n/1"},
+		"the rest": {raw: `{"i":11}`, message: "bad_args:i: expected at most 10 (rule maximum), got number.", code: events.CodeBadArgs, traced: "got number."},
 		"input guard": {
 			guard: guard{input: func(*tools.Call) error { return refuse("not now") }}, message: "guardrail:not now", code: events.CodeGuardrail,
-			told: "cache.miss, guard.input.start, guard.input.block reason=not now",
+			traced: "cache.miss, guard.input.start, guard.input.block reason=not now",
 		},
 		"a guard that panics": {
 			guard: guard{input: func(*tools.Call) error { panic("4711") }}, message: "guardrail:a guard broke, so the call is refused",
-			code: events.CodeGuardrail, told: "guard.input.block reason=a guard broke, so the call is refused",
+			code: events.CodeGuardrail, traced: "guard.input.block reason=a guard broke, so the call is refused",
 		},
 		"user error": {
 			tool: fails(user), message: "user_error:no such city", code: events.CodeUserError, attempts: 1,
-			told: "tool.invoke.start, tool.invoke.user_error attempt=1 err=no such city",
+			traced: "tool.invoke.start, tool.invoke.user_error attempt=1 err=no such city",
 		},
 		"retries exhausted, without a closing event": {
 			tool: fails(tools.Retryable(errors.New("busy"))), message: "tool_error:busy", code: events.CodeToolError, attempts: 2,
-			told: "tool.invoke.start, tool.invoke.retryable attempt=1 err=busy, tool.invoke.retryable attempt=2 err=busy",
+			traced: "tool.invoke.start, tool.invoke.retryable attempt=1 err=busy, tool.invoke.retryable attempt=2 err=busy",
 		},
 		"a timeout of the tool's own": {
 			tool: fails(context.DeadlineExceeded), message: "tool_error:timeout", code: events.CodeTimeout, attempts: 1,
-			told: "tool.invoke.start, tool.invoke.timeout attempt=1",
+			traced: "tool.invoke.start, tool.invoke.timeout attempt=1",
 		},
 		"any other": {
 			tool: fails(errors.New("boom x")), message: "tool_error:boom x", code: events.CodeToolError, attempts: 1,
-			told: "tool.invoke.start, tool.invoke.fail attempt=1 err=boom x",
+			traced: "tool.invoke.start, tool.invoke.fail attempt=1 err=boom x",
 		},
 		"a tool that cannot start": {
 			tool:    fails(&events.Error{Code: events.CodeToolError, Op: "start", Msg: "it was started within itself"}),
 			message: "tool_error:it was started within itself", code: events.CodeToolError, attempts: 1,
-			told: "tool.invoke.start, tool.invoke.fail attempt=1 err=it was started within itself",
+			traced: "tool.invoke.start, tool.invoke.fail attempt=1 err=it was started within itself",
 		},
 		"a guard's error inside a tool": {
-			tool: fails(refuse("mine")), message: "tool_error:mine", code: events.CodeToolError, attempts: 1, told: "tool.invoke.fail attempt=1 err=mine",
+			tool: fails(refuse("mine")), message: "tool_error:mine", code: events.CodeToolError, attempts: 1, traced: "tool.invoke.fail attempt=1 err=mine",
 		},
 		"a guard's code inside a tool": {
 			tool: fails(tools.Retryable(&events.Error{Code: events.CodeGuardrail, Msg: "theirs"})), message: "tool_error:theirs", code: events.CodeToolError,
-			attempts: 2, told: "tool.invoke.retryable attempt=1 err=theirs, tool.invoke.retryable attempt=2 err=theirs",
+			attempts: 2, traced: "tool.invoke.retryable attempt=1 err=theirs, tool.invoke.retryable attempt=2 err=theirs",
 		},
 		"a server that lacks the tool": {
 			tool: fails(&events.Error{Code: events.CodeUnknownTool, Msg: "server s has no tool"}), message: "unknown_tool", code: events.CodeUnknownTool,
-			attempts: 1, told: "tool.invoke.fail attempt=1 err=server s has no tool",
+			attempts: 1, traced: "tool.invoke.fail attempt=1 err=server s has no tool",
 		},
 		"a panic": {
 			tool:    func(context.Context, *tools.Call) (tools.Result, error) { panic("oh no") },
-			message: "tool_error:panic: oh no", code: events.CodeToolError, attempts: 1, told: "tool.invoke.fail attempt=1 err=panic: oh no",
+			message: "tool_error:panic: oh no", code: events.CodeToolError, attempts: 1, traced: "tool.invoke.fail attempt=1 err=panic: oh no",
 		},
 		"arguments that the tool itself refuses": {
 			tool:    fails(&events.Error{Code: events.CodeBadArgs, Msg: "bad_args:city: expected string"}),
-			message: "bad_args:city: expected string", code: events.CodeBadArgs, attempts: 1, told: "tool.invoke.fail attempt=1 err=city: expected string",
+			message: "bad_args:city: expected string", code: events.CodeBadArgs, attempts: 1, traced: "tool.invoke.fail attempt=1 err=city: expected string",
 		},
 		"output guard": {
 			guard: guard{output: func(json.RawMessage) error { return refuse("too odd") }}, message: "guardrail:too odd", code: events.CodeGuardrail,
-			attempts: 1, told: "tool.invoke.ok attempts=1, guard.output.start, guard.output.block reason=too odd",
+			attempts: 1, traced: "tool.invoke.ok attempts=1, guard.output.start, guard.output.block reason=too odd",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestEveryErrorHasItsMessageItsAttemptsAndItsTrace(t *testing.T) {
 			require.False(t, o.Success)
 			require.False(t, o.Cached)
 			require.NotEmpty(t, o.Content)
-			require.True(t, strings.HasSuffix(strings.Join(l.told(), ", "), c.told), "%s", l.told())
+			require.True(t, strings.HasSuffix(strings.Join(l.traced(), ", "), c.traced), "%s", l.traced())
 			require.Empty(t, l.o.Cache.(*memory).values, "failures are not cached") //nolint:forcetypeassert // the lab's own
 		})
 	}
@@ -182,7 +182,7 @@ func TestCacheHitAsksNoGuardAndRunsNothing(t *testing.T) {
 		return nil
 	}}}
 	require.True(t, l.run(`{"x":1}`).Success)
-	l.told()
+	l.traced()
 	o := l.run(`{"x":1}`)
 	require.True(t, o.Cached)
 	require.True(t, o.Success)
@@ -190,7 +190,7 @@ func TestCacheHitAsksNoGuardAndRunsNothing(t *testing.T) {
 	require.Zero(t, o.Attempts)
 	require.Equal(t, `{"x":1}`, string(o.Payload))
 	require.Equal(t, 1, l.calls)
-	require.Equal(t, "cache.hit", l.told()[4])
+	require.Equal(t, "cache.hit", l.traced()[4])
 }
 
 func TestUnknownArgumentsPassThrough(t *testing.T) {
@@ -212,7 +212,7 @@ func TestRetryableThenOkAndWrapped(t *testing.T) {
 	o := l.run("")
 	require.Equal(t, 2, o.Attempts)
 	require.JSONEq(t, `{"tool":"t","data":{"x":1}}`, string(o.Payload))
-	require.Contains(t, l.told(), "tool.invoke.ok attempts=2")
+	require.Contains(t, l.traced(), "tool.invoke.ok attempts=2")
 }
 
 func TestTimeoutIsNotTriedAgain(t *testing.T) {
@@ -226,8 +226,8 @@ func TestTimeoutIsNotTriedAgain(t *testing.T) {
 		o := l.run("")
 		require.Equal(t, "tool_error:timeout", o.Message)
 		require.Equal(t, 1, o.Attempts)
-		told := l.told()
-		require.Equal(t, "tool.invoke.timeout attempt=1", told[len(told)-1])
+		traced := l.traced()
+		require.Equal(t, "tool.invoke.timeout attempt=1", traced[len(traced)-1])
 	})
 }
 

@@ -26,19 +26,19 @@ type Options struct {
 	// Find finds the tools of invocations that bring none, by the name of the call. An error
 	// ends the call as unknown_tool. Nil knows no tool.
 	Find func(name string) (Tool, error)
-	// Timeout bounds one attempt of a tool that names no timeout of its own, from when it is
-	// entered: what a tool that queues waits for does not count. Defaults to DefaultTimeout.
+	// Timeout bounds one attempt of a tool without a timeout, from when it is entered: time in the queue
+	// of a tool does not count. Defaults to DefaultTimeout.
 	Timeout time.Duration
 	// Grace is how long a tool whose context ended may still take to return before it is
 	// abandoned. Defaults to DefaultGrace.
 	Grace time.Duration
 	// Backoff is how long to wait after a failed attempt, counted from 1. Defaults to [Delay].
 	Backoff func(attempt int) time.Duration
-	// Cache keeps the results of tools that have one; nil is no cache.
+	// Cache keeps the results of tools that have one; nil means no cache.
 	Cache Cache
 	// Limiter makes calls of tools with limits wait; nil limits nothing but the size of results.
 	Limiter Limiter
-	// Tracer is told of the phases of every call; nil costs nothing.
+	// Tracer is notified of the phases of every call; nil costs nothing.
 	Tracer Tracer
 	// OnAbandoned is called for each abandoned run, OnLate when one returns after all.
 	OnAbandoned, OnLate func(tool string)
@@ -76,21 +76,20 @@ func New(o Options) *Engine {
 
 // Invocation is one call to run.
 type Invocation struct {
-	Call *tools.Call // who calls what; the engine sets its attempt
+	Call *tools.Call // the caller and the arguments; the engine sets its attempt
 	Tool Tool        // what runs it; without an Invoker the engine finds it by the name of the call
-	// Raw is the text of the arguments: JSON, or blank for none. Nil: the arguments are those of
-	// Call, which somebody has read and checked.
+	// Raw is the text of the arguments: JSON, or blank for none. Nil: the arguments are in Call, read and
+	// checked.
 	Raw json.RawMessage
-	// Hosts gives each attempt its desk; nil leaves it that of the call, if any.
+	// Hosts gives each attempt its host; nil leaves the host of the call, if any.
 	Hosts Hosts
-	// Waits is told when the call begins to wait for a limit, and when it ends to; nil if nobody
-	// wants to know.
-	Waits func(begins bool)
+	// OnLimitWait is called with true when the call begins to wait for a limit, and with false when that
+	// ends; may be nil.
+	OnLimitWait func(begins bool)
 }
 
-// Do runs a call. It returns no error, and what panics in tools and guards is an error of theirs:
-// what becomes of the call is its outcome. If ctx ends before there is one, the outcome's Stopped is the cause, and the rest of it
-// means nothing but Entered.
+// Do runs a call. It returns no error: the outcome has it, also for a panic of a tool or guard. If ctx
+// ends before there is an outcome, its Stopped is the cause, and of the rest only Entered is valid.
 //
 // An attempt that runs out of time is an unknown outcome and is never repeated; only an error
 // marked [tools.Retryable] is.
@@ -100,7 +99,7 @@ func (e *Engine) Do(ctx context.Context, inv Invocation) Outcome {
 	}
 	p := &pipeline{e: e, ctx: ctx, inv: inv, call: inv.Call}
 	p.begin()
-	switch { // each phase says whether there is a next one
+	switch { // each phase reports whether there is a next one
 	case !p.resolve():
 	case !p.parse():
 	case p.cached():
@@ -115,7 +114,7 @@ func (e *Engine) Do(ctx context.Context, inv Invocation) Outcome {
 	return p.end()
 }
 
-// Go is [Engine.Do] in a goroutine of its own.
+// Go is [Engine.Do] in a separate goroutine.
 func (e *Engine) Go(ctx context.Context, inv Invocation) *Future {
 	f, name := &Future{done: make(chan struct{})}, ""
 	if inv.Call != nil {

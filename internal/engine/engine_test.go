@@ -41,7 +41,7 @@ func ExampleEngine_Do() {
 	// Output: ok true 3 rows
 }
 
-// TestContentAndSuccessFollowTheResult is seed 000 with our stricter list of failures.
+// TestContentAndSuccessFollowTheResult follows MozaiksAI, with our stricter list of failures.
 func TestContentAndSuccessFollowTheResult(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]struct {
@@ -171,7 +171,7 @@ func TestToolThatIgnoresItsContextIsAbandonedAndItsLateReturnCounted(t *testing.
 	})
 }
 
-func TestStoppedRunSaysWhyAndAResultInSpiteOfItCounts(t *testing.T) {
+func TestStoppedRunNamesTheCauseAndAResultInSpiteOfItCounts(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("draining")
 	for _, obeys := range []bool{true, false} {

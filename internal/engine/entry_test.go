@@ -107,7 +107,7 @@ func TestAbandonedCallOfAQueueMayRunYet(t *testing.T) {
 		require.Error(t, o.Stopped)
 		require.True(t, o.Abandoned)
 		require.True(t, o.Entered)
-		<-time.After(2 * time.Hour) // it enters, and nobody minds
+		<-time.After(2 * time.Hour) // it enters without effect on the outcome
 		synctest.Wait()
 	})
 }

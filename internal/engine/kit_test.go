@@ -18,7 +18,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// lab is an engine whose calls are recorded, as seed 003's engine is: no pause between attempts, and
+// lab is an engine whose calls are recorded, as the first engine: no pause between attempts, and
 // a cache. Its one tool is called t.
 type lab struct {
 	*testing.T
@@ -75,9 +75,9 @@ func (l *lab) do(ctx context.Context, name, raw string) engine.Outcome {
 	return engine.New(l.o).Do(ctx, engine.Invocation{Call: call, Raw: json.RawMessage(raw)})
 }
 
-// told returns what was traced since the last look, a line each: the name and its attributes but
+// traced returns what was traced since the last call, a line each: the name and its attributes but
 // for the name of the tool, which all have.
-func (l *lab) told() []string {
+func (l *lab) traced() []string {
 	l.Helper()
 	var lines []string
 	for _, e := range l.trace.Events() {

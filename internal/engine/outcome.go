@@ -22,12 +22,12 @@ type Outcome struct {
 	Success  bool            // status is ok and the result itself reports no failure
 	Content  string          // for people
 	Code     events.Code     // "" unless the status is error
-	Message  string          // of seed 003: `user_error:<text>`, `tool_error:timeout`, …; "" unless the status is error
-	Cached   bool            // the result is that of an earlier call
+	Message  string          // `user_error:<text>`, `tool_error:timeout`, …; "" unless the status is error
+	Cached   bool            // the result comes from an earlier call
 	Attempts int             // attempts of the tool, 0 if it was not tried
 	Duration time.Duration   // of all attempts, from when they are entered, and of the pauses between them
 	Waited   time.Duration   // for a limit, and before they were entered, for example for a Python process
-	Stood    time.Duration   // while the clock stood still, for people; no part of Duration
+	Paused   time.Duration   // while the clock was paused, for people; not part of Duration
 
 	Set    map[string]any // context variables that the tool set
 	Remove []string       // context variables that the tool removed
@@ -39,8 +39,8 @@ type Outcome struct {
 }
 
 // failed reports whether a result's `status` means failure though the tool returned.
-// MozaiksAI knows the first two; a result that says a validation failed or was cancelled is
-// no success either.
+// MozaiksAI knows the first two; a result whose status is a failed validation or a cancel is not a
+// success either.
 func failed(status string) bool {
 	switch strings.ToLower(status) {
 	case "error", "failed", "schema_validation_error", "cancelled":
@@ -49,14 +49,14 @@ func failed(status string) bool {
 	return false
 }
 
-// success is the outcome of a call whose tool has returned (seed 000, "Success Determination").
+// success is the outcome of a call whose tool has returned; see docs/mozaiksai.md.
 func success(tool string, r tools.Result) Outcome {
 	o := Outcome{Payload: r.Value, Status: events.StatusOK, Success: true, Set: r.Set, Remove: r.Remove}
-	said := peek(r.Value)
-	if s, ok := said.status.(string); ok && failed(s) {
+	result := peek(r.Value)
+	if s, ok := result.status.(string); ok && failed(s) {
 		o.Success = false
 	}
-	o.Content = events.Clip(said.content())
+	o.Content = events.Clip(result.content())
 	if o.Content == "" && o.Success {
 		o.Content = "Tool " + tool + " completed successfully."
 	} else if o.Content == "" {
@@ -74,7 +74,7 @@ func Failure(tool string, err error) Outcome {
 		o.Content = "Tool " + tool + " reported status error."
 	}
 	f := failure{Status: events.StatusError, Message: text, Code: code}
-	if code == events.CodeBadArgs || code == events.CodeGuardrail || text == ownTimeout { // seed 000 has no words for them
+	if code == events.CodeBadArgs || code == events.CodeGuardrail || text == ownTimeout { // MozaiksAI has no text for them
 		f.Message = o.Message
 	}
 	var refused *model.Refused
@@ -97,20 +97,20 @@ type failure struct {
 	Feedback string            `json:"feedback,omitempty"`
 }
 
-// classify says which code an error of a tool has on the wire, and its words without the class
-// that they may begin with.
+// classify returns the code of a tool's error on the wire, and its text without the class that it may
+// begin with.
 func classify(err error) (events.Code, string) {
 	code, text := events.CodeToolError, textOf(err)
-	switch said := codeOf(err); {
+	switch own := codeOf(err); {
 	case isTimeout(err):
 		code = events.CodeTimeout
-	case said.Known(): // a tool may make up its own; the wire knows a list
-		code = said
+	case own.Known(): // a tool may make up its own; the wire knows a list
+		code = own
 	}
 	return code, events.Clip(strings.TrimPrefix(text, class(code)+":"))
 }
 
-// textOf is what an error says to people: no operation, no code, no cause.
+// textOf is the text of an error for people: no operation, no code, no cause.
 func textOf(err error) string {
 	var e *events.Error
 	if errors.As(err, &e) && e != nil && e.Msg != "" {
@@ -127,8 +127,8 @@ func codeOf(err error) events.Code {
 	return ""
 }
 
-// isTimeout reports whether an attempt, or what its tool waited for, ran out of time. What a tool
-// calls retryable has not happened, unless its code says otherwise.
+// isTimeout reports whether an attempt, or what its tool waited for, ran out of time. An error
+// that a tool marks retryable is not one, unless its code is.
 func isTimeout(err error) bool {
 	code := codeOf(err)
 	return code == events.CodeTimeout || code == "" && errors.Is(err, context.DeadlineExceeded) && !tools.IsRetryable(err)
@@ -137,7 +137,7 @@ func isTimeout(err error) bool {
 // ownTimeout is the text of the error of an attempt that the engine has ended.
 const ownTimeout = "timeout"
 
-// class is the class of errors that seed 003 counts a code to.
+// class is the class of errors that a code belongs to in messages.
 func class(code events.Code) string {
 	switch code {
 	case events.CodeBadArgs, events.CodeUserError, events.CodeGuardrail, events.CodeUnknownTool:
@@ -149,7 +149,7 @@ func class(code events.Code) string {
 	}
 }
 
-// message is the error message of seed 003: the class, and what is to be said besides.
+// message is the error message: the class, and the text.
 func message(code events.Code, text string) string {
 	switch code {
 	case events.CodeUnknownTool:
@@ -161,14 +161,14 @@ func message(code events.Code, text string) string {
 	}
 }
 
-// said is what an object result says about itself.
-type said struct {
+// resultStatus is what an object result reports about itself.
+type resultStatus struct {
 	message, agentMessage, status any
 }
 
-func peek(value json.RawMessage) said {
+func peek(value json.RawMessage) resultStatus {
 	if len(value) == 0 || value[0] != '{' {
-		return said{}
+		return resultStatus{}
 	}
 	var v struct {
 		Message      any `json:"message"`
@@ -176,14 +176,14 @@ func peek(value json.RawMessage) said {
 		Status       any `json:"status"`
 	}
 	if err := jsonv1.Unmarshal(value, &v); err != nil {
-		return said{}
+		return resultStatus{}
 	}
-	return said{v.Message, v.AgentMessage, v.Status}
+	return resultStatus{v.Message, v.AgentMessage, v.Status}
 }
 
 // content is the first of message, agent_message and status that is truthy in Python's sense,
 // if that is a text.
-func (s said) content() string {
+func (s resultStatus) content() string {
 	for _, v := range []any{s.message, s.agentMessage, s.status} {
 		switch v := v.(type) {
 		case nil:

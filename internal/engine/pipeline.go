@@ -19,24 +19,24 @@ import (
 // has set the outcome.
 type pipeline struct {
 	e    *Engine
-	ctx  context.Context //nolint:containedctx // that of Do, for its phases
+	ctx  context.Context //nolint:containedctx // the context of Do, for its phases
 	inv  Invocation
 	call *tools.Call
 
 	key     CacheKey
 	keyed   bool   // results of the call may be reused
-	release func() // gives the limiter back what the call takes
+	release func() // releases what the call takes of the limiter
 	result  tools.Result
 
-	attempts      int
-	entered       bool
-	abandoned     bool
-	invoked       time.Time     // when the first attempt began
-	ran           time.Duration // from then to the end of the last one
-	queued, stood time.Duration // of it
-	limited       time.Duration // waited for a limit
-	outcome       Outcome
-	spanEnd       func(Outcome)
+	attempts       int
+	entered        bool
+	abandoned      bool
+	invoked        time.Time     // when the first attempt began
+	ran            time.Duration // from then to the end of the last one
+	queued, paused time.Duration // of it
+	limited        time.Duration // waited for a limit
+	outcome        Outcome
+	spanEnd        func(Outcome)
 }
 
 func (p *pipeline) begin() {
@@ -52,11 +52,11 @@ func (p *pipeline) end() Outcome {
 	if !p.entered {
 		o.Attempts = 0 // the tool was not tried, whatever was done to reach it
 	}
-	o.Waited, o.Stood, o.Duration = p.limited+p.queued, p.stood, p.ran-p.queued-p.stood
+	o.Waited, o.Paused, o.Duration = p.limited+p.queued, p.paused, p.ran-p.queued-p.paused
 	if p.spanEnd != nil {
-		told := *o
-		told.Payload, told.Content, told.Message = nil, "", p.plain(o.Message)
-		p.spanEnd(told)
+		end := *o
+		end.Payload, end.Content, end.Message = nil, "", p.plain(o.Message)
+		p.spanEnd(end)
 	}
 	return p.outcome
 }
@@ -87,7 +87,7 @@ func (p *pipeline) resolve() bool {
 	return true
 }
 
-// parse reads the arguments if nobody has, and completes, coerces and checks them by the schema of
+// parse reads the arguments unless that is done, and completes, coerces and checks them by the schema of
 // the tool.
 func (p *pipeline) parse() bool {
 	p.trace("args.parse.start")
@@ -206,9 +206,9 @@ func (p *pipeline) mayBegin() bool {
 		return true
 	}
 	begun := time.Now()
-	if p.inv.Waits != nil {
-		p.inv.Waits(true)
-		defer p.inv.Waits(false)
+	if p.inv.OnLimitWait != nil {
+		p.inv.OnLimitWait(true)
+		defer p.inv.OnLimitWait(false)
 	}
 	release, err := p.e.o.Limiter.Wait(p.ctx, p.id(), p.call.Turn.App, *limits)
 	p.limited = time.Since(begun)
@@ -222,7 +222,7 @@ func (p *pipeline) mayBegin() bool {
 	return p.fail(err)
 }
 
-// free gives back what the call takes of its limits.
+// free releases what the call takes of its limits.
 func (p *pipeline) free() {
 	if p.release != nil {
 		p.release()
@@ -243,7 +243,7 @@ func (p *pipeline) normalise() bool {
 		*value = p.asSeed003(*value)
 	}
 	if p.inv.Tool.Output != nil {
-		fitting, err := fit(p.inv.Tool.Output, *value)
+		fitting, err := conform(p.inv.Tool.Output, *value)
 		if err != nil {
 			return p.fail(err)
 		}
@@ -253,9 +253,9 @@ func (p *pipeline) normalise() bool {
 	return true
 }
 
-// fit returns a result as the schema that its tool declares has it: coerced and completed as
+// conform returns a result as the schema that its tool declares has it: coerced and completed as
 // arguments are. The result that was checked is the one that is used.
-func fit(schema *model.Value, value json.RawMessage) (json.RawMessage, error) {
+func conform(schema *model.Value, value json.RawMessage) (json.RawMessage, error) {
 	fitting, faults, err := schema.ConformJSON(value)
 	if err != nil {
 		return nil, &events.Error{Code: events.CodeToolError, Msg: "the tool ran, but its result is not JSON: " + textOf(err), Err: err}
@@ -270,10 +270,10 @@ func fit(schema *model.Value, value json.RawMessage) (json.RawMessage, error) {
 }
 
 // store keeps the result for calls like this one, unless it is more than a function of the
-// arguments: it changed context variables, came from people, or says itself that it failed.
+// arguments: it changed context variables, came from people, or reports a failure.
 func (p *pipeline) store() {
 	o := &p.outcome
-	if !p.keyed || !o.Success || len(o.Set) > 0 || len(o.Remove) > 0 || p.stood > 0 || p.call.Secrets.Active() {
+	if !p.keyed || !o.Success || len(o.Set) > 0 || len(o.Remove) > 0 || p.paused > 0 || p.call.Secrets.Active() {
 		return
 	}
 	p.e.o.Cache.Put(p.key, bytes.Clone(o.Payload), p.inv.Tool.Cache.TTL)

@@ -20,7 +20,7 @@ func (p *pipeline) invoke() bool {
 	p.invoked = time.Now()
 	defer func() { p.ran = time.Since(p.invoked) }()
 	for {
-		if p.ctx.Err() != nil { // a tool that ignores its context must not run for nobody
+		if p.ctx.Err() != nil { // a tool that ignores its context must not run without a caller
 			return p.stop(p.ctx.Err())
 		}
 		r := p.attempt()
@@ -46,7 +46,7 @@ func (p *pipeline) invoke() bool {
 
 // attempt runs the tool once more.
 func (p *pipeline) attempt() returned {
-	if p.attempts++; p.attempts > 1 { // what the last one left behind may still look at its own
+	if p.attempts++; p.attempts > 1 { // an abandoned attempt may still read its own
 		call := *p.call
 		p.call = &call
 	}
@@ -55,7 +55,7 @@ func (p *pipeline) attempt() returned {
 	p.entered = p.entered || r.entered
 	p.abandoned = r.abandoned
 	p.queued += r.waited
-	p.stood += r.stood
+	p.paused += r.paused
 	return r
 }
 
@@ -66,8 +66,8 @@ func (p *pipeline) timeout() time.Duration {
 	return p.e.o.Timeout
 }
 
-// again says whether a failed attempt is followed by another one, and after which pause. One that
-// would have to wait for too long says so in its error.
+// again reports whether a failed attempt is followed by another one, and after which pause. If that pause
+// is too long, the error names it.
 func (p *pipeline) again(r *returned) (time.Duration, bool) {
 	asked, retryable := tools.RetryDelay(r.err)
 	if !retryable || isTimeout(r.err) || p.attempts >= p.inv.Tool.MaxAttempts {

@@ -70,7 +70,7 @@ func TestCallerThatAGuardRefusesDoesNotGetTheResultOfAnother(t *testing.T) {
 	for name, c := range map[string]struct {
 		guard   guards.Guard
 		refused *tools.Call // by the guard
-		shares  *tools.Call // with ada, as the guard does not tell them apart
+		shares  *tools.Call // with ada, as the guard does not distinguish them
 	}{
 		"condition on a user":   {when, &mallory, &robot},
 		"condition on a chat":   {own, &other, &mallory},
@@ -97,7 +97,7 @@ func TestCallerThatAGuardRefusesDoesNotGetTheResultOfAnother(t *testing.T) {
 func TestOnlyResultsThatDependOnTheArgumentsAloneAreStored(t *testing.T) {
 	t.Parallel()
 	secret := &secrets.Scrubber{}
-	secret.Learn([]byte(`"swordfish-4711"`), nil)
+	secret.AddSecret([]byte(`"swordfish-4711"`), nil)
 	for name, r := range map[string]tools.Result{
 		"sets a variable":    {Set: map[string]any{"a": true}},
 		"removes a variable": {Remove: []string{"a"}},

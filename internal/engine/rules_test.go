@@ -49,7 +49,7 @@ func TestWaitingForALimitIsNoPartOfTheTimeout(t *testing.T) {
 		})
 		l.o.Limiter, l.tool.Limits, l.tool.ID = g, one, "WF/t"
 		o := engine.New(l.o).Do(t.Context(), engine.Invocation{
-			Call: &tools.Call{Name: "t", Turn: events.TurnID{App: "app"}}, Tool: l.tool, Waits: func(begins bool) { waits = append(waits, begins) },
+			Call: &tools.Call{Name: "t", Turn: events.TurnID{App: "app"}}, Tool: l.tool, OnLimitWait: func(begins bool) { waits = append(waits, begins) },
 		})
 		require.True(t, o.Success)
 		require.Equal(t, time.Hour, o.Waited)
@@ -57,7 +57,7 @@ func TestWaitingForALimitIsNoPartOfTheTimeout(t *testing.T) {
 		require.Equal(t, []string{"WF/t app"}, g.asked)
 		require.Equal(t, 1, g.released)
 		require.Equal(t, []bool{true, false}, waits)
-		require.NotContains(t, l.told(), "limit")
+		require.NotContains(t, l.traced(), "limit")
 	})
 }
 
@@ -97,7 +97,7 @@ func TestLimitIsGivenBackWhenTheToolIsLeftBehindOrFails(t *testing.T) {
 		require.True(t, o.Abandoned)
 		require.Equal(t, "tool_error:timeout", o.Message)
 		require.Equal(t, 1, g.released)
-		<-time.After(2 * time.Hour) // it returns, and nobody uses what it returns
+		<-time.After(2 * time.Hour) // it returns, and its result is not used
 		require.Equal(t, 1, g.released)
 		require.Empty(t, l.o.Cache.(*memory).values) //nolint:forcetypeassert // the lab's own
 
@@ -201,7 +201,7 @@ func TestStatusOfAResultThatWasEncodedTwiceCounts(t *testing.T) {
 	require.Equal(t, "no stock", o.Content)
 }
 
-func TestArgumentsThatDoNotFitSayAllThatIsWrong(t *testing.T) {
+func TestErrorForInvalidArgumentsNamesAllViolations(t *testing.T) {
 	t.Parallel()
 	l := inLab(t, echo).schema(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["b"]}`)
 	o := l.run(`{"a":"secret value"}`)
@@ -232,7 +232,7 @@ func TestArgumentsOfACallAreCheckedWithoutChangingThem(t *testing.T) {
 	require.JSONEq(t, `{"a":"1"}`, string(call.ArgsJSON))
 }
 
-func TestToolSaysHowLongToWaitBeforeItIsTriedAgain(t *testing.T) {
+func TestToolSetsThePauseBeforeItIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		busy := errors.New("busy")
@@ -257,7 +257,7 @@ func TestToolSaysHowLongToWaitBeforeItIsTriedAgain(t *testing.T) {
 
 		l = inLab(t, fails(tools.Retryable(&events.Error{Code: events.CodeTimeout, Msg: "the answer did not come"})))
 		o = l.run("")
-		require.Equal(t, 1, o.Attempts, "an unknown outcome is not tried again, whoever says so")
+		require.Equal(t, 1, o.Attempts, "an unknown outcome is not tried again, whatever the tool asks for")
 		require.Equal(t, events.CodeTimeout, o.Code)
 		require.Equal(t, "the answer did not come", o.Content)
 
@@ -304,12 +304,12 @@ func TestFutureIsTheSameCall(t *testing.T) {
 		defer cancel()
 		o := f.Wait(short)
 		require.ErrorIs(t, o.Stopped, context.DeadlineExceeded)
-		require.True(t, o.Entered, "nobody knows")
+		require.True(t, o.Entered, "it is unknown")
 		require.Equal(t, "1", string(f.Wait(t.Context()).Payload))
-		gone := l.told()
+		gone := l.traced()
 		l.o.Cache = &memory{}
 		require.True(t, engine.New(l.o).Do(t.Context(), inv).Success)
-		require.Equal(t, gone, l.told())
+		require.Equal(t, gone, l.traced())
 
 		l.o.Cache = nil
 		f = engine.New(l.o).Go(short, inv)
@@ -331,7 +331,7 @@ type broken struct{}
 
 func (broken) Emit(context.Context, string, ...slog.Attr) { panic("out of order") }
 
-func TestLogTracerTellsNoWordsOfTheTool(t *testing.T) {
+func TestLogTracerLogsNoTextOfTheTool(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	level := &slog.LevelVar{}
@@ -347,7 +347,7 @@ func TestLogTracerTellsNoWordsOfTheTool(t *testing.T) {
 	require.NotContains(t, out.String(), "person")
 }
 
-func TestLogTracerTellsCallsApart(t *testing.T) {
+func TestLogTracerDistinguishesCalls(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -362,9 +362,9 @@ func TestLogTracerTellsCallsApart(t *testing.T) {
 func TestSecretAnswersAreInNoTrace(t *testing.T) {
 	t.Parallel()
 	secret := &secrets.Scrubber{}
-	secret.Learn([]byte(`"swordfish-4711"`), nil)
+	secret.AddSecret([]byte(`"swordfish-4711"`), nil)
 	l := inLab(t, fails(errors.New("no swordfish-4711 here")))
 	engine.New(l.o).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t", Secrets: secret}})
-	told := l.told()
-	require.NotContains(t, told[len(told)-1], "swordfish")
+	traced := l.traced()
+	require.NotContains(t, traced[len(traced)-1], "swordfish")
 }

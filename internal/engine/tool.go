@@ -30,11 +30,11 @@ type Tool struct {
 	Guards      []guards.Guard // asked in this order
 }
 
-// CacheKey tells results apart: a hash of tool, version, scope and the arguments byte for byte.
+// CacheKey identifies a result: a hash of tool, version, scope and the arguments byte for byte.
 type CacheKey [sha256.Size]byte
 
 // Cache keeps results of calls for others with the same arguments. It is safe for concurrent use,
-// bounded, and may forget whatever it likes. Nobody changes the bytes of a value.
+// bounded, and may forget any result. The bytes of a value are never changed.
 type Cache interface {
 	Get(key CacheKey) (value json.RawMessage, ok bool)
 	Put(key CacheKey, value json.RawMessage, ttl time.Duration)
@@ -43,7 +43,7 @@ type Cache interface {
 // Limiter makes calls wait until they may begin. It is safe for concurrent use.
 type Limiter interface {
 	// Wait returns once a call of the tool (its ID) for a tenant may begin. Release is called
-	// once when the call has ended; it is nil if there is nothing to give back. An error is that
-	// of ctx, or, with a code, the end of the call: it would have to wait for too long.
+	// once when the call has ended; it is nil if there is nothing to release. An error is the
+	// error of ctx, or, with a code, the end of the call: it would have to wait for too long.
 	Wait(ctx context.Context, tool, tenant string, limits target.Limits) (release func(), err error)
 }

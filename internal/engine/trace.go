@@ -11,9 +11,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// Tracer is told of the phases of calls as they happen. Names and attributes are those of seed 003;
-// see docs/engine.md. What it is told may hold words of the tools, without secret answers. It is
-// safe for concurrent use and returns soon.
+// Tracer is notified of the phases of calls as they happen; docs/engine.md lists names and attributes.
+// They may contain texts of tools, without secret answers. It is safe for concurrent use and returns
+// soon.
 type Tracer interface {
 	Emit(ctx context.Context, name string, attrs ...slog.Attr)
 }
@@ -21,19 +21,19 @@ type Tracer interface {
 // Spans is a [Tracer] for which a call is a span: a time with a beginning and an end.
 type Spans interface {
 	Tracer
-	// Begin returns the context and the call to go on with, and what is told the outcome, without
-	// payload and content. The call given is not changed.
+	// Begin returns the context and the call to continue with, and a function for the outcome, which
+	// comes without payload and content. The call given is not changed.
 	Begin(ctx context.Context, call *tools.Call) (context.Context, *tools.Call, func(Outcome))
 }
 
-// trace tells the tracer that a phase has begun or ended well.
+// trace notifies the tracer that a phase has begun or ended well.
 func (p *pipeline) trace(name string) {
 	if t := p.e.o.Tracer; t != nil {
 		t.Emit(p.ctx, name, p.toolName())
 	}
 }
 
-// traceKeys tells it which arguments the tool gets.
+// traceKeys notifies it which arguments the tool gets.
 func (p *pipeline) traceKeys() {
 	if t := p.e.o.Tracer; t != nil {
 		t.Emit(p.ctx, "args.parse.ok", p.toolName(), slog.Any("keys", slices.Sorted(maps.Keys(p.call.Args))))
@@ -53,7 +53,7 @@ func (p *pipeline) traceReason(name, reason string) {
 	}
 }
 
-// traceAttempt tells it how an attempt failed.
+// traceAttempt notifies it how an attempt failed.
 func (p *pipeline) traceAttempt(r *returned) {
 	t := p.e.o.Tracer
 	if t == nil {
@@ -73,7 +73,7 @@ func (p *pipeline) traceAttempt(r *returned) {
 	}
 }
 
-// traceAttempts tells it that the tool has a result.
+// traceAttempts notifies it that the tool has a result.
 func (p *pipeline) traceAttempts() {
 	if t := p.e.o.Tracer; t != nil {
 		t.Emit(p.ctx, "tool.invoke.ok", p.toolName(), slog.Int("attempts", p.attempts))
@@ -92,7 +92,7 @@ type Recorder struct {
 	events []Event
 }
 
-// Event is what a [Tracer] was told.
+// Event is one notification of a [Tracer].
 type Event struct {
 	Name  string
 	Attrs []slog.Attr
@@ -109,7 +109,7 @@ func (r *Recorder) Emit(_ context.Context, name string, attrs ...slog.Attr) {
 	}
 }
 
-// Events returns what was told so far, in order.
+// Events returns the events so far, in order.
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,9 +118,9 @@ func (r *Recorder) Events() []Event {
 
 // Names returns the names of [Recorder.Events].
 func (r *Recorder) Names() []string {
-	told := r.Events()
-	names := make([]string, 0, len(told))
-	for _, e := range told {
+	events := r.Events()
+	names := make([]string, 0, len(events))
+	for _, e := range events {
 		names = append(names, e.Name)
 	}
 	return names
@@ -134,7 +134,7 @@ type logTracer struct{ log *slog.Logger }
 
 type loggedKey struct{}
 
-// Begin implements [Spans]: calls that run side by side are told apart by what they belong to.
+// Begin implements [Spans]: lines of calls that run side by side name what they belong to.
 func (t logTracer) Begin(ctx context.Context, call *tools.Call) (context.Context, *tools.Call, func(Outcome)) {
 	if t.log.Enabled(ctx, slog.LevelDebug) {
 		ctx = context.WithValue(ctx, loggedKey{}, []slog.Attr{slog.String("chat", call.Turn.Chat), slog.String("turn", call.CallID)})

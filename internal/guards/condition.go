@@ -169,7 +169,7 @@ func (r *reader) Visit(node *ast.Node) {
 			return
 		}
 		if pattern, ok := n.Right.(*ast.StringNode); !ok || len(pattern.Value) > maxPattern {
-			r.refuse(fmt.Sprintf("the pattern of matches is no plain text of at most %d bytes", maxPattern))
+			r.refuse(fmt.Sprintf("the pattern of matches must be a plain text of at most %d bytes", maxPattern))
 		}
 	case *ast.PredicateNode:
 		if body, ok := n.Node.(*ast.SequenceNode); ok && counted(body) {
@@ -219,7 +219,7 @@ func (c *condition) refuse(ctx context.Context, call *tools.Call, v *value) erro
 	return nil
 }
 
-// failure tells what went wrong without the values, which the error of expr may hold.
+// failure returns what went wrong without the values, which the error of expr may contain.
 func (c *condition) failure(err error) string {
 	for _, known := range []error{errLoops, errTime} {
 		if errors.Is(err, known) {
@@ -265,7 +265,7 @@ func (c *condition) evaluate(ctx context.Context, call *tools.Call, v *value) (b
 	}
 	result, err := machine.Run(c.program, all)
 	if err != nil {
-		return false, err //nolint:wrapcheck // it is looked at where it is told
+		return false, err //nolint:wrapcheck // failure reads it
 	}
 	yes, ok := result.(bool)
 	if !ok {

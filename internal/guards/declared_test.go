@@ -55,7 +55,7 @@ func TestConditionThatHoldsRefuses(t *testing.T) {
 		{`args.id == 9007199254740993`, `{"id":9007199254740993}`, "a guard refuses"},
 		{`args.missing == nil`, `{}`, "a guard refuses"},
 		{`"delete" in keys(args)`, `{"delete":true}`, "a guard refuses"},
-		// What it cannot tell, it refuses.
+		// What it cannot decide, it refuses.
 		{`args.amount > 1000`, `{}`, "a guard could not decide, so the call is refused: a value is missing or of another type"},
 		{`args.amount > 1000`, `{"amount":"4711"}`, "a guard could not decide"},
 		{`len(args.list) > 1`, `{"list":5}`, "a guard could not decide"},
@@ -63,7 +63,7 @@ func TestConditionThatHoldsRefuses(t *testing.T) {
 		got := refusal(t, guards.Declared{When: c.when}, c.args)
 		require.Contains(t, got, c.want, "%s with %s", c.when, c.args)
 		require.Equal(t, c.want == "", got == "", "%s with %s: %s", c.when, c.args, got)
-		require.NotContains(t, got, "4711", "no value of the call is told")
+		require.NotContains(t, got, "4711", "no value of the call is named")
 	}
 	for output, want := range map[string]string{
 		`{"n":1}`: "", `{"n":5}`: "a guard refuses the result: output.n > args.n", `"x"`: "a guard could not decide", `{`: "the result cannot be read by a guard",
@@ -72,7 +72,7 @@ func TestConditionThatHoldsRefuses(t *testing.T) {
 	}
 }
 
-func TestGuardThatCannotDecideSaysSoAfterItsMessage(t *testing.T) {
+func TestGuardThatCannotDecideAddsThatToItsMessage(t *testing.T) {
 	t.Parallel()
 	d := guards.Declared{When: "args.dayz > 14", Message: "too long"}
 	require.Equal(t, "too long: a guard could not decide, so the call is refused: a value is missing or of another type than args.dayz > 14 takes it for",
@@ -86,7 +86,7 @@ func TestConditionEndsWhateverTheValuesAre(t *testing.T) {
 	require.Contains(t, // too many passes, or on a slow machine too long
 		refusal(t, guards.Declared{When: `all(args.l, all(args.l, # == 1))`}, list),
 		"a guard could not decide, so the call is refused: its loops take too ")
-	require.NotEmpty(t, refusal(t, guards.Declared{When: `all(args.l, # == 1)`}, list), "one loop over it is no trouble")
+	require.NotEmpty(t, refusal(t, guards.Declared{When: `all(args.l, # == 1)`}, list), "one loop over it is allowed")
 	require.Contains(t, refusal(t, guards.Declared{When: `len(1..1000000) > 1`}, `{}`), "a guard could not decide")
 }
 

@@ -16,7 +16,7 @@ func Example() {
 	}
 	known := guards.Input(func(_ context.Context, call *tools.Call) error {
 		if call.UserID == "" {
-			return &guards.Refusal{Reason: "who asks for a refund has to be known"}
+			return &guards.Refusal{Reason: "a refund needs a known user"}
 		}
 		return nil
 	})

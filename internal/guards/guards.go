@@ -15,11 +15,11 @@ import (
 type Guard interface {
 	// Input returns an error to refuse the call, a [Refusal] as a rule.
 	Input(ctx context.Context, call *tools.Call) error
-	// Output returns an error to refuse the result, which is then not used by anybody.
+	// Output returns an error to refuse the result, which is then not used.
 	Output(ctx context.Context, call *tools.Call, output json.RawMessage) error
 }
 
-// Refusal is why a guard refuses. Reason is told to people and models: no value of the call. Err
+// Refusal is why a guard refuses. Reason is shown to people and models: no value of the call. Err
 // is for logs, and nil as a rule.
 type Refusal struct { //nolint:errname // it is a decision before it is an error
 	Reason string
@@ -29,5 +29,5 @@ type Refusal struct { //nolint:errname // it is a decision before it is an error
 // Error implements error.
 func (r *Refusal) Error() string { return r.Reason }
 
-// Unwrap returns the error behind the refusal.
+// Unwrap returns the cause of the refusal.
 func (r *Refusal) Unwrap() error { return r.Err }

@@ -48,12 +48,12 @@ func (s schema) refuse(_ context.Context, _ *tools.Call, v *value) error {
 	if err != nil {
 		return err
 	}
-	faults := s.model.Violations(tree)
-	if len(faults) == 0 {
+	violations := s.model.Violations(tree)
+	if len(violations) == 0 {
 		return nil
 	}
-	reason := v.name + " must not go through: " + faults[0].String()
-	if more := len(faults) - 1; more > 0 {
+	reason := v.name + " must not go through: " + violations[0].String()
+	if more := len(violations) - 1; more > 0 {
 		reason += fmt.Sprintf(" (and %d more)", more)
 	}
 	return &Refusal{Reason: reason}

@@ -224,7 +224,7 @@ func (in *Inbox) fail(err error) {
 func (in *Inbox) begin(ctx context.Context) error {
 	for {
 		err := in.check(ctx)
-		if err != nil || !in.presence.Suspect() {
+		if err != nil || !in.presence.MaybeGone() {
 			return err
 		}
 		select {

@@ -220,13 +220,13 @@ func (in *Inbox) keepPulling(done <-chan struct{}, status <-chan nats.Status) {
 				in.fail(err)
 				continue
 			}
-			if in.presence.Suspect() {
+			if in.presence.MaybeGone() {
 				continue // the next watch decides
 			}
 			in.o.Logger.Warn("a status reports that the consumer is gone, but the server does not confirm it: ignored", "consumer", in.o.Consumer)
 		case <-watch.C:
 			verify = in.verify
-			if silent := in.now() - time.Duration(in.lastHeard.Load()); !in.presence.Suspect() && silent <= 2*heartbeat || in.draining.Load() {
+			if silent := in.now() - time.Duration(in.lastHeard.Load()); !in.presence.MaybeGone() && silent <= 2*heartbeat || in.draining.Load() {
 				in.pull(false)
 				continue
 			}

@@ -38,7 +38,7 @@ func BenchmarkRate(b *testing.B) {
 	b.ReportMetric(float64(stream.CachedInfo().State.LastSeq)/float64(b.N), "writes/op")
 }
 
-// BenchmarkConcurrency is what a call pays for a limit that asks nobody.
+// BenchmarkConcurrency is the cost of a limit without a request.
 func BenchmarkConcurrency(b *testing.B) {
 	l := limits.New(nil, nil)
 	b.Cleanup(l.Close)

@@ -113,7 +113,7 @@ type begun struct {
 
 func newBegun() *begun { return &begun{start: time.Now()} }
 
-// call has a call wait, in a goroutine of its own.
+// call has a call wait, in a separate goroutine.
 func (b *begun) call(ctx context.Context, l *limits.Limiter, tenant string, limit target.Limits) {
 	b.wg.Go(func() {
 		release, err := l.Wait(ctx, "tool", tenant, limit)
@@ -155,7 +155,7 @@ func perSecond(calls, burst int) target.Limits {
 	return target.Limits{Tool: target.Limit{Rate: target.Rate{Calls: calls, Per: time.Second, Burst: burst}}}
 }
 
-// requireRate holds begins against a rate: in no time begin more calls than it allows, give or take
+// requireRate checks begins against a rate: in no time begin more calls than it allows, give or take
 // what the store takes to answer.
 func requireRate(t *testing.T, at []time.Duration, r target.Rate) {
 	t.Helper()

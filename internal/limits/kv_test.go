@@ -15,7 +15,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// onServer returns a limiter with a connection of its own.
+// onServer returns a limiter with a separate connection.
 func onServer(t *testing.T, s *oneturntest.Server) (*limits.Limiter, jetstream.JetStream) {
 	t.Helper()
 	js, err := jetstream.New(s.Connect())
@@ -50,7 +50,7 @@ func TestWorkersOfOneServerShareARate(t *testing.T) {
 		require.ErrorContains(t, err, "rate limit of tool for one tenant: 20 calls in 24h0m0s may begin; this one could in 1h")
 	}
 
-	// Whoever makes the schedule unreadable, or deletes it, has it begin anew.
+	// A schedule that is made unreadable or deleted begins again.
 	kv, err := js.KeyValue(t.Context(), "ONETURN_LIMITS")
 	require.NoError(t, err)
 	key := subjects.LimitKey("tool", "acme", false)

@@ -1,7 +1,8 @@
 // Package limits makes calls of tools wait until they may begin. A [Limiter] bounds how many calls
-// run at once in this worker, and how many begin in a time over all workers, for a tool and for
-// each tenant of it. Waiting calls are served in the order in which they came; they cost no
-// goroutine and ask nobody.
+// run at the same time in this worker (concurrency.go), and how many begin in a time over all workers
+// (rate_queue.go, reserve.go and rate_plan.go, with store.go for the bucket), for a tool and for each
+// tenant of it. Waiting calls are served in the order in which they came; they cost no goroutine and no
+// requests.
 //
 // A rate is a generic cell rate algorithm: the bucket of a [KV] holds one time for each rate, until
 // which its places are taken. A worker takes places for all calls that wait in it by one
@@ -27,7 +28,7 @@ import (
 // Bounds of waiting.
 const (
 	// MaxWait is the longest that a call waits for a place in a rate. One whose place would come
-	// later fails at once, with an error that says when to try again.
+	// later fails immediately, with an error that names the time to try again.
 	MaxWait = time.Minute
 	// MaxWaiting is how many calls wait for the same limit in one worker.
 	MaxWaiting = 10_000
@@ -42,18 +43,18 @@ type Limiter struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
-	mu     sync.Mutex
-	gates  map[scope]*gate // those that somebody is in or waits for
-	lanes  map[scope]*lane // those that somebody waits in
-	known  *simplelru.LRU[scope, state]
-	clock  *serverclock.Clock
-	said   time.Time // when it was logged last that the store does not answer
-	closed bool
+	mu         sync.Mutex
+	gates      map[scope]*gate      // with running or waiting calls
+	queues     map[scope]*rateQueue // with waiting calls
+	known      *simplelru.LRU[scope, state]
+	clock      *serverclock.Clock
+	lastLogged time.Time // when it was logged last that the store does not answer
+	closed     bool
 }
 
 var _ engine.Limiter = (*Limiter)(nil)
 
-// scope is what a limit is for: all calls of a tool, or those of a tenant.
+// scope is what a limit is for: all calls of a tool, or the calls of a tenant.
 type scope struct {
 	tool, tenant string
 	all          bool
@@ -63,7 +64,7 @@ type scope struct {
 // rate waits. Close it when no call waits any more.
 func New(store Store, logger *slog.Logger) *Limiter {
 	const remembered = 4096
-	l := &Limiter{store: store, log: logger, clock: serverclock.New(func(ctx context.Context) (time.Time, error) { return store.Now(ctx) }, time.Now), gates: map[scope]*gate{}, lanes: map[scope]*lane{}}
+	l := &Limiter{store: store, log: logger, clock: serverclock.New(func(ctx context.Context) (time.Time, error) { return store.Now(ctx) }, time.Now), gates: map[scope]*gate{}, queues: map[scope]*rateQueue{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	known, err := simplelru.NewLRU[scope, state](remembered, nil)
 	if err == nil { // its only error is a size below 1
@@ -77,7 +78,7 @@ func New(store Store, logger *slog.Logger) *Limiter {
 // place and its begin.
 func (l *Limiter) Wait(ctx context.Context, tool, tenant string, limits target.Limits) (release func(), err error) {
 	if limits.Tool == (target.Limit{}) && limits.Tenant == (target.Limit{}) {
-		return nil, nil //nolint:nilnil // there is nothing to give back
+		return nil, nil //nolint:nilnil // there is nothing to release
 	}
 	var entered []scope
 	leave := func() {
@@ -111,11 +112,11 @@ func (l *Limiter) Close() {
 	l.cancel()
 	l.mu.Lock()
 	l.closed = true
-	for _, ln := range l.lanes {
-		for ln.waiting.Len() > 0 {
-			ln.decide(ln.first(), errClosed())
+	for _, q := range l.queues {
+		for q.waiting.Len() > 0 {
+			q.decide(q.first(), errClosed())
 		}
-		ln.stop()
+		q.stop()
 	}
 	l.mu.Unlock()
 	l.work.Wait()
@@ -128,13 +129,13 @@ func (l *Limiter) Waiting() (calls int) {
 	for _, g := range l.gates {
 		calls += g.waiting.Len()
 	}
-	for _, ln := range l.lanes {
-		calls += ln.waiting.Len()
+	for _, q := range l.queues {
+		calls += q.waiting.Len()
 	}
 	return calls
 }
 
-// String names what a limit is for, without the tenant: that is no business of other people.
+// String names what a limit is for, without the tenant, which other people must not see.
 func (s scope) String() string {
 	if s.all {
 		return s.tool
@@ -149,6 +150,6 @@ func again(wait time.Duration, format string, args ...any) error {
 
 func errClosed() error { return again(0, "rate limit: the worker ends") }
 
-func crowded(s scope) error {
+func errTooManyWaiting(s scope) error {
 	return again(time.Second, "limit of %s: %d calls wait for it in this worker, which is the most: try again later", s, MaxWaiting)
 }

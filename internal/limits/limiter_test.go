@@ -36,25 +36,25 @@ func noted() (list func() []int, note func(int)) {
 	return list, note
 }
 
-// requireNothingKept holds a limiter that nobody waits for against what it keeps.
+// requireNothingKept checks that a limiter without waiting calls keeps nothing.
 func requireNothingKept(t *testing.T, l *limits.Limiter) {
 	t.Helper()
 	<-time.After(time.Second)
 	synctest.Wait()
 	kept := l.Sizes()
 	require.Zero(t, kept.Gates)
-	require.Zero(t, kept.Lanes)
+	require.Zero(t, kept.Queues)
 	require.Zero(t, l.Waiting())
 }
 
-func TestToolWithoutLimitsAsksNobody(t *testing.T) {
+func TestToolWithoutLimitsSendsNoRequest(t *testing.T) {
 	t.Parallel()
 	release, err := limiter(t, nil).Wait(t.Context(), "tool", "acme", target.Limits{Output: 100})
 	require.NoError(t, err)
 	require.Nil(t, release)
 }
 
-func TestConcurrencyIsThatOfThisWorkerAndAsksNobody(t *testing.T) {
+func TestConcurrencyIsPerWorkerAndSendsNoRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := limits.New(nil, nil)
@@ -116,7 +116,7 @@ func TestTenantWithTooManyCallsHoldsUpNoOther(t *testing.T) {
 
 func TestWorkersShareARate(t *testing.T) {
 	t.Parallel()
-	for name, by := range map[string]time.Duration{"same clock": 0, "clock of one is ahead": time.Hour, "behind": -time.Hour} {
+	for name, by := range map[string]time.Duration{"same clock": 0, "clock of one is ahead": time.Hour, "clock of one is late": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestWorkersShareARate(t *testing.T) {
 				require.Len(t, b.begins(), 100)
 				requireRate(t, b.begins(), limit.Tool.Rate)
 				require.InDelta(t, 9.7, b.begins()[99].Seconds(), 0.1, "no place is lost")
-				require.Less(t, store.written(), 20, "places are taken for many calls at once")
+				require.Less(t, store.written(), 20, "places are taken for many calls together")
 			})
 		})
 	}
@@ -184,7 +184,7 @@ func TestCallThatGoesLeavesItsPlaceToOthers(t *testing.T) {
 		first, second := limiter(t, store), limiter(t, store)
 		b := newBegun()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		b.call(t.Context(), first, "acme", perSecond(1, 1)) // begins at once
+		b.call(t.Context(), first, "acme", perSecond(1, 1)) // begins immediately
 		<-time.After(100 * time.Millisecond)
 		b.call(ctx, first, "acme", perSecond(1, 1)) // at 1 s
 		synctest.Wait()
@@ -194,7 +194,7 @@ func TestCallThatGoesLeavesItsPlaceToOthers(t *testing.T) {
 		cancel(cause)
 		<-time.After(100 * time.Millisecond)
 		require.Equal(t, []error{cause}, b.failures())
-		b.call(t.Context(), second, "acme", perSecond(1, 1)) // at 2 s, which nobody wants any more
+		b.call(t.Context(), second, "acme", perSecond(1, 1)) // at 2 s, which is not used any more
 		b.wg.Wait()
 		for i, want := range []float64{0, 1, 2} {
 			require.InDelta(t, want, b.begins()[i].Seconds(), 0.02)
@@ -202,7 +202,7 @@ func TestCallThatGoesLeavesItsPlaceToOthers(t *testing.T) {
 	})
 }
 
-func TestPlaceThatNobodyCouldGiveBackLapses(t *testing.T) {
+func TestPlaceThatCouldNotBeReleasedLapses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := newShared()
@@ -223,7 +223,7 @@ func TestPlaceThatNobodyCouldGiveBackLapses(t *testing.T) {
 	})
 }
 
-func TestCallWhosePlaceWouldBeTooLateFailsAtOnceAndSaysWhen(t *testing.T) {
+func TestCallWhosePlaceWouldBeTooLateFailsImmediatelyAndNamesTheTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := limiter(t, newShared())
@@ -246,7 +246,7 @@ func TestCallWhosePlaceWouldBeTooLateFailsAtOnceAndSaysWhen(t *testing.T) {
 		require.InDelta(t, 50, wait.Seconds(), 0.02)
 		require.NoError(t, ctx.Err())
 
-		// The one behind it takes the place, and one more would wait for longer than a minute.
+		// The next one takes the place, and one more would wait for longer than a minute.
 		b := newBegun()
 		b.call(t.Context(), l, "acme", limit)
 		<-time.After(time.Second)
@@ -361,5 +361,5 @@ func TestCloseEndsEveryWait(t *testing.T) {
 func TestRateThatCannotBeKeptEndsTheCall(t *testing.T) {
 	t.Parallel()
 	_, err := limiter(t, nil).Wait(t.Context(), "tool", "acme", target.Limits{Tool: target.Limit{Rate: target.Rate{Calls: 1}}})
-	require.ErrorContains(t, err, "rate: 1 calls in 0s are no rate")
+	require.ErrorContains(t, err, "invalid rate: 1 calls in 0s")
 }

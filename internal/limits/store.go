@@ -15,9 +15,9 @@ import (
 
 // Errors of a [Store].
 var (
-	// ErrTaken says that somebody else has written since.
-	ErrTaken = errors.New("somebody else has written in between")
-	// ErrMissing says that there is no store, and that there will be none by itself.
+	// ErrTaken means that another worker has written since.
+	ErrTaken = errors.New("another worker has written in between")
+	// ErrMissing means that there is no store, and that there will be none by itself.
 	ErrMissing = errors.New("is missing")
 )
 
@@ -60,7 +60,7 @@ type record struct {
 	Until time.Time `json:"until"`
 }
 
-// Load implements [Store]. What nobody can read counts as nothing.
+// Load implements [Store]. An unreadable value counts as nothing.
 func (s *KV) Load(ctx context.Context, key string) (time.Time, uint64, error) {
 	kv, err := s.open(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *KV) Load(ctx context.Context, key string) (time.Time, uint64, error) {
 	}
 	var r record
 	if err := json.Unmarshal(entry.Value(), &r); err != nil {
-		return time.Time{}, entry.Revision(), nil //nolint:nilerr // it is written anew
+		return time.Time{}, entry.Revision(), nil //nolint:nilerr // it is written again
 	}
 	return r.Until, entry.Revision(), nil
 }
@@ -118,7 +118,7 @@ func (s *KV) open(ctx context.Context) (jetstream.KeyValue, error) {
 	return kv, nil
 }
 
-// explain names the bucket, and says what its errors mean here.
+// explain names the bucket, and what its errors mean here.
 func (s *KV) explain(what string, err error) error {
 	switch {
 	case errors.Is(err, jetstream.ErrBucketNotFound), errors.Is(err, jetstream.ErrStreamNotFound):
@@ -127,7 +127,7 @@ func (s *KV) explain(what string, err error) error {
 		return ErrTaken
 	default:
 		s.mu.Lock()
-		s.kv = nil // it is opened anew, which tells a bucket that is gone from a server that is silent
+		s.kv = nil // opened again, which distinguishes a deleted bucket from a server that does not answer
 		s.mu.Unlock()
 		return fmt.Errorf("%s bucket %s: %w", what, s.bucket, err)
 	}

@@ -34,7 +34,7 @@ func Pace(lookup func(string) (string, bool), limitFile string) {
 	}
 }
 
-// limit returns the bytes that the heap may fill by what a file says of the container,
+// limit returns the bytes that the heap may fill by the file with the limit of the container,
 // [math.MaxInt64] for no limit.
 func limit(file string) int64 {
 	text, err := os.ReadFile(file)

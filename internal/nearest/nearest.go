@@ -2,7 +2,7 @@
 // as `did you mean "effect"?`.
 //
 // How far a guess may go is the caller's [Rule]: a wrong guess costs a person at a command line
-// nothing, but misleads a language model that is told where its output is wrong.
+// nothing, but misleads a language model that reads where its output is wrong.
 package nearest
 
 // The bounds of a search, for words that come from outside: about a million steps.
@@ -11,9 +11,9 @@ const (
 	most    = 200 // candidates compared, the first ones
 )
 
-// Rule says when a candidate is near enough to a word to be what was meant.
+// Rule is when a candidate is near enough to a word to be what was meant.
 type Rule struct {
-	// Fold drops what is no misspelling, for example case. Nil compares words as written.
+	// Fold drops differences that do not count, for example case. Nil compares words as written.
 	Fold func(word string) string
 
 	// Edits is how many edits may lie between a word and a candidate, both given as written.

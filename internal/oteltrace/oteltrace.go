@@ -1,6 +1,6 @@
-// Package oteltrace tells OpenTelemetry of the calls of an engine: a span for each, a child of the
+// Package oteltrace reports the calls of an engine to OpenTelemetry: a span for each, a child of the
 // turn's traceparent or of the span in its context, and its phases as span events. It needs the API
-// of OpenTelemetry only; where spans go is the business of the provider.
+// of OpenTelemetry only; the provider decides where spans go.
 package oteltrace
 
 import (
@@ -19,18 +19,18 @@ import (
 // scope names who makes the spans.
 const scope = "github.com/oneturn/oneturn"
 
-// New returns a tracer that makes spans with a provider. Spans hold ids, names and codes; of words,
-// only what calls fail with if words is true: they may hold data of the turn.
-func New(provider trace.TracerProvider, words bool) engine.Spans {
-	return &tracer{provider.Tracer(scope), words}
+// New returns a tracer that makes spans with a provider. Spans hold ids, names and codes; of texts,
+// only the errors of calls, and only if errorText is true: they may hold data of the turn.
+func New(provider trace.TracerProvider, errorText bool) engine.Spans {
+	return &tracer{provider.Tracer(scope), errorText}
 }
 
 type tracer struct {
 	tracer trace.Tracer
-	words  bool
+	errorText  bool
 }
 
-// Begin implements [engine.Spans]. What is called is told the span instead of the turn's.
+// Begin implements [engine.Spans]. The tool gets this span as its parent instead of the turn's.
 func (t *tracer) Begin(ctx context.Context, call *tools.Call) (context.Context, *tools.Call, func(engine.Outcome)) {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		if parent, ok := parse(call.Trace); ok {
@@ -43,9 +43,9 @@ func (t *tracer) Begin(ctx context.Context, call *tools.Call) (context.Context, 
 		attribute.Int("oneturn.epoch", call.Epoch),
 	))
 	if own := span.SpanContext(); own.IsValid() {
-		told := *call
-		told.Trace = format(own)
-		call = &told
+		traced := *call
+		traced.Trace = format(own)
+		call = &traced
 	}
 	return ctx, call, func(o engine.Outcome) { t.end(span, o) }
 }
@@ -57,7 +57,7 @@ func (t *tracer) end(span trace.Span, o engine.Outcome) {
 	)
 	if o.Code != "" {
 		text := string(o.Code)
-		if t.words {
+		if t.errorText {
 			text = o.Message
 		}
 		span.SetStatus(codes.Error, text)
@@ -76,7 +76,7 @@ func (t *tracer) Emit(ctx context.Context, name string, attrs ...slog.Attr) {
 		switch {
 		case a.Value.Kind() == slog.KindInt64:
 			kept = append(kept, attribute.Int64(a.Key, a.Value.Int64()))
-		case a.Key == "tool_name", t.words && a.Value.Kind() == slog.KindString:
+		case a.Key == "tool_name", t.errorText && a.Value.Kind() == slog.KindString:
 			kept = append(kept, attribute.String(a.Key, a.Value.String()))
 		default:
 			if keys, ok := a.Value.Any().([]string); ok {

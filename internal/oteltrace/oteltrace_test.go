@@ -88,10 +88,10 @@ func (f toolFunc) Invoke(ctx context.Context, call *tools.Call) (tools.Result, e
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-func do(t *testing.T, traceparent string, words bool, run toolFunc) *span {
+func do(t *testing.T, traceparent string, errorText bool, run toolFunc) *span {
 	t.Helper()
 	p := &provider{}
-	e := engine.New(engine.Options{Tracer: oteltrace.New(p, words)})
+	e := engine.New(engine.Options{Tracer: oteltrace.New(p, errorText)})
 	call := &tools.Call{
 		Name: "greet", CallID: "t1", Workflow: "WF", Agent: "A", Turn: events.TurnID{App: "app", Chat: "chat"}, Epoch: 2, Trace: traceparent,
 	}
@@ -103,15 +103,15 @@ func do(t *testing.T, traceparent string, words bool, run toolFunc) *span {
 
 func TestCallIsASpanOfItsTurnAndItsPhasesAreEvents(t *testing.T) {
 	t.Parallel()
-	var told string
+	var seen string
 	s := do(t, parent, false, func(_ context.Context, call *tools.Call) (tools.Result, error) {
-		told = call.Trace
+		seen = call.Trace
 		return tools.Result{}, nil
 	})
 	require.Equal(t, "tool greet", s.name)
 	require.Equal(t, "b7ad6b7169203331", s.parent.SpanID().String())
 	require.True(t, s.parent.IsRemote())
-	require.Equal(t, "00-0af7651916cd43dd8448eb211c80319c-0102030000000000-01", told, "what is called is told the span")
+	require.Equal(t, "00-0af7651916cd43dd8448eb211c80319c-0102030000000000-01", seen, "the tool gets the span")
 	require.True(t, s.ended)
 	require.Empty(t, s.status)
 	require.Equal(t, "WF", s.attrs["oneturn.workflow"])
@@ -123,7 +123,7 @@ func TestCallIsASpanOfItsTurnAndItsPhasesAreEvents(t *testing.T) {
 	}, s.lines)
 }
 
-func TestWordsOfToolsAreToldOnRequestOnly(t *testing.T) {
+func TestTextsOfToolsAreReportedOnRequestOnly(t *testing.T) {
 	t.Parallel()
 	fails := func(context.Context, *tools.Call) (tools.Result, error) { return tools.Result{}, errors.New("no Ada") }
 	s := do(t, "", false, fails)

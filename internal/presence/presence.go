@@ -1,9 +1,9 @@
 // Package presence decides whether a stream or consumer that a worker relies on is gone for good.
 //
-// A worker never creates one: what comes in its place has forgotten what the other knew. One look
-// that does not find it proves nothing, since a cluster that has just started or is electing a
-// leader may deny for a moment what it is about to find. Two looks at least a second apart do.
-// [Watch] is that rule; its owner does the looking. [Stream] looks by itself.
+// A worker never creates one: a new one lacks the records of the old. One check that does not find it
+// proves nothing, since a cluster that has just started or is electing a leader may deny for a moment
+// what it is about to find. Two checks at least a second apart do. [Watch] is that rule (presence.go);
+// its owner does the checks. [Stream] checks by itself (stream.go).
 package presence
 
 import (
@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Again is the least time between the two looks that find nothing.
+// Again is the least time between the two checks that find nothing.
 const Again = time.Second
 
 // Fixes that the error of a [Watch] names.
 const (
 	FixMissing = "restore it from a backup, or run `turnctl provision`"
-	FixRemade  = "start the worker again"
+	FixRecreated  = "start the worker again"
 )
 
 // Watch remembers what looks at one stream or consumer have found. It is safe for concurrent use.
@@ -28,8 +28,8 @@ type Watch struct {
 	kind  error  // that the error wraps
 	start time.Time
 
-	created atomic.Int64 // Unix nanoseconds by the server, 0 before the first look
-	missing atomic.Int64 // nanoseconds from start to the first look that found nothing, 0 when the last one did
+	created atomic.Int64 // Unix nanoseconds by the server, 0 before the first check
+	missing atomic.Int64 // nanoseconds from start to the first check that found nothing, 0 if the last one found it
 
 	lost sync.Once
 	gone chan struct{} // closed once it is
@@ -41,8 +41,8 @@ func New(what string, kind error) *Watch {
 	return &Watch{what: what, kind: kind, start: time.Now(), gone: make(chan struct{})}
 }
 
-// Missing notes a look that has not found the object. It returns the error of the watch, which is
-// not nil from the second such look on if a second has passed and none has found it in between.
+// Missing records a check that has not found the object. It returns the error of the watch, which is not
+// nil from the second such check if a second has passed and none has found it in between.
 func (w *Watch) Missing(fix string) error {
 	now := int64(time.Since(w.start)) + 1
 	if !w.missing.CompareAndSwap(0, now) && now-w.missing.Load() >= int64(Again) {
@@ -51,7 +51,7 @@ func (w *Watch) Missing(fix string) error {
 	return w.Err()
 }
 
-// Found notes a look that has found an object, created at a time by the server's clock: one of
+// Found records a check that has found an object, created at a time by the server's clock: one of
 // the same name that was created at another time than the first is another one. The zero time
 // compares nothing.
 func (w *Watch) Found(created time.Time, fix string) error {
@@ -60,7 +60,7 @@ func (w *Watch) Found(created time.Time, fix string) error {
 		return w.Err()
 	}
 	if at := created.UnixNano(); !w.created.CompareAndSwap(0, at) && w.created.Load() != at {
-		return w.Lose("it was made anew at "+created.Format(time.RFC3339), fix)
+		return w.Lose("it was re-created at "+created.Format(time.RFC3339), fix)
 	}
 	return w.Err()
 }
@@ -74,11 +74,11 @@ func (w *Watch) Lose(why, fix string) error {
 	return w.why
 }
 
-// Known reports whether a look has found the object before.
+// Known reports whether a check has found the object before.
 func (w *Watch) Known() bool { return w.created.Load() != 0 }
 
-// Suspect reports whether the last look has not found it: the next one, a second later, decides.
-func (w *Watch) Suspect() bool { return w.missing.Load() != 0 }
+// MaybeGone reports whether the last check has not found it: the next one, a second later, decides.
+func (w *Watch) MaybeGone() bool { return w.missing.Load() != 0 }
 
 // Gone is closed once the object is gone for good.
 func (w *Watch) Gone() <-chan struct{} { return w.gone }

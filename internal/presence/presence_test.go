@@ -14,16 +14,16 @@ import (
 var errTest = errors.New("gone")
 
 // F17: see docs/faults.md.
-func TestOneLookThatFindsNothingProvesNothing(t *testing.T) {
+func TestOneCheckThatFindsNothingProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := presence.New("stream S", errTest)
 		require.NoError(t, w.Missing("fix it"))
-		require.True(t, w.Suspect())
+		require.True(t, w.MaybeGone())
 		<-time.After(999 * time.Millisecond)
-		require.NoError(t, w.Missing("fix it"), "two looks within a second are one")
+		require.NoError(t, w.Missing("fix it"), "two checks within a second are one")
 		require.NoError(t, w.Found(time.Time{}, ""))
-		require.False(t, w.Suspect())
+		require.False(t, w.MaybeGone())
 		<-time.After(time.Hour)
 		require.NoError(t, w.Missing("fix it"), "it was there in between")
 		<-time.After(time.Second)

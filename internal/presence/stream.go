@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ErrGone says that a stream or consumer does not exist any more, or is another one than before.
+// ErrGone means that a stream or consumer does not exist any more, or is another one than before.
 var ErrGone = errors.New("the stream or consumer is gone")
 
 const (
@@ -28,7 +28,7 @@ type Stream struct {
 }
 
 // NewStream returns the watch of a stream. One that is optional may be missing until the first
-// look that finds it.
+// check that finds it.
 func NewStream(nc *nats.Conn, name string, optional bool) *Stream {
 	return &Stream{Watch: New("stream "+name, ErrGone), nc: nc, info: "$JS.API.STREAM.INFO." + name, optional: optional}
 }
@@ -52,7 +52,7 @@ func (s *Stream) Check(ctx context.Context) error {
 	case err != nil:
 		return s.Err()
 	case info.Error == nil:
-		return s.Found(info.Created, FixRemade)
+		return s.Found(info.Created, FixRecreated)
 	case info.Error.Code == errCodeNoStream && (s.Known() || !s.optional):
 		return s.Missing(FixMissing)
 	}

@@ -1,4 +1,4 @@
-// Package recent remembers what happened lately, in bounded memory.
+// Package recent is a set of keys that expire after an age, in bounded memory.
 package recent
 
 import (
@@ -53,7 +53,7 @@ func (s *Set[K]) Add(key K, now time.Time) (known bool) {
 	return false
 }
 
-// has reports whether a key was added within the age. A clock that was put back says nothing.
+// has reports whether a key was added within the age. With a clock that was set back it reports false.
 func (s *Set[K]) has(key K, now int64) bool {
 	at, ok := s.known[key]
 	return ok && (s.age == 0 || now >= at && now-at < int64(s.age))

@@ -34,5 +34,5 @@ func TestKeysAreForgottenWithTime(t *testing.T) {
 	require.True(t, s.Has("a", now))
 	require.Len(t, s.ring, 1)
 	now = now.Add(-time.Hour)
-	require.False(t, s.Has("a", now), "a clock that was put back says nothing")
+	require.False(t, s.Has("a", now), "a clock that was set back")
 }

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// JSON replaces the secrets in the strings of a valid JSON value, which stays valid: what is no
-// string stays as it is.
+// JSON replaces the secrets in the strings of a valid JSON value, which stays valid: anything
+// else stays as it is.
 func (s Secrets) JSON(value json.RawMessage) json.RawMessage {
 	if s.m == nil {
 		return value

@@ -42,7 +42,7 @@ func (m *matcher) add(pattern string) {
 	m.nodes[at].match = int32(len(pattern))
 }
 
-// link finds where to go on when a pattern goes on otherwise, level by level.
+// link finds the state to continue with when a pattern does not match any more, level by level.
 func (m *matcher) link() {
 	queue := make([]int32, 0, len(m.nodes))
 	queue = append(queue, 0)

@@ -33,7 +33,7 @@ const (
 // much as ever.
 const maxTenants = 1_000
 
-// A round trip to the server is no search: it is measured so often and taken off.
+// A round trip to the server does not count as search: it is measured so often and taken off.
 const (
 	roundTripEvery = 10 * time.Second
 	longestTrip    = time.Second // that is waited for
@@ -70,10 +70,10 @@ type tenant struct {
 	inside  int           // those that run or wait for their turn
 	used    time.Duration
 	at      time.Time // when used was true
-	resting bool
+	throttled bool
 }
 
-// New returns a budget that nobody has used. Ping makes a round trip to the server, as
+// New returns an unused budget. Ping makes a round trip to the server, as
 // [nats.Conn.FlushWithContext] does; nil is for a server that is near.
 func New(ping func(ctx context.Context) error) *Budget {
 	return &Budget{now: time.Now, ping: ping, tenants: map[string]*tenant{}}
@@ -100,7 +100,7 @@ func (b *Budget) Read(ctx context.Context, name string, search func() (bytes int
 		return &BusyError{}
 	}
 	defer func() { <-t.turn }()
-	if after := b.rest(t); after > 0 {
+	if after := b.delay(t); after > 0 {
 		return &BusyError{after}
 	}
 	trip := b.roundTrip(ctx)
@@ -154,18 +154,18 @@ func (b *Budget) forget() {
 	}
 }
 
-// rest returns how long the tenant has to wait, 0 if it may search.
-func (b *Budget) rest(t *tenant) time.Duration {
+// delay returns how long the tenant has to wait, 0 if it may search.
+func (b *Budget) delay(t *tenant) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	left := t.left(b.now())
 	switch {
 	case left > Burst:
-		t.resting = true
+		t.throttled = true
 	case left <= resumeAt:
-		t.resting = false
+		t.throttled = false
 	}
-	if !t.resting {
+	if !t.throttled {
 		return 0
 	}
 	return (left - resumeAt) * Share

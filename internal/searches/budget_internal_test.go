@@ -37,7 +37,7 @@ func TestTenantSearchesForATenthOfTheTimeAndWaitsForItself(t *testing.T) {
 			require.GreaterOrEqual(t, busy.Seconds(), 1)
 			require.NoError(t, b.Do(t.Context(), "beta", searching(0)), "another tenant has its own budget")
 			<-time.After(time.Duration(busy.Seconds()) * time.Second)
-			require.NoError(t, b.Do(t.Context(), "acme", searching(0)), "it may go on when it was told to")
+			require.NoError(t, b.Do(t.Context(), "acme", searching(0)), "it may continue at the time of the error")
 		}
 		require.Less(t, searched, 2*Burst+2*time.Minute/Share)
 		require.Greater(t, searched, 2*time.Minute/Share/2)

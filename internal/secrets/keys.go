@@ -20,8 +20,8 @@ const (
 	maxKeys = 100 // in one ring
 )
 
-// Keys is a ring of secret keys: the first one seals, all open. A nil ring has none and says so
-// when it is used. It is safe for concurrent use.
+// Keys is a ring of secret keys: the first one seals, all open. A nil ring has none, and its methods
+// fail. It is safe for concurrent use.
 type Keys struct{ ring []key }
 
 // key is what is derived from one line of a key file.
@@ -51,7 +51,7 @@ func Parse(text []byte) (*Keys, error) {
 		raw := make([]byte, base64.StdEncoding.DecodedLen(len(line)))
 		n, err := base64.StdEncoding.Decode(raw, line)
 		if err != nil || n != keySize {
-			return nil, fmt.Errorf("line %d is no key of %d bytes in base64: `turnctl secret-key` makes one", number, keySize)
+			return nil, fmt.Errorf("line %d is not a key of %d bytes in base64: `turnctl secret-key` makes one", number, keySize)
 		}
 		one, err := newKey(raw[:n])
 		if err != nil {
@@ -99,7 +99,7 @@ func (k *Keys) Ready() error {
 	}
 }
 
-// String says how many keys there are, and nothing else, so that a printed ring tells nothing.
+// String is the number of keys and nothing else, so that a printed ring reveals nothing.
 func (k *Keys) String() string {
 	if k == nil {
 		return "no secret keys"

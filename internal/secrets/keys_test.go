@@ -74,7 +74,7 @@ func TestWithoutKeysNothingIsSealedAndTheErrorNameTheFix(t *testing.T) {
 	require.ErrorContains(t, err, "--secret-keys")
 }
 
-func TestPrintedKeysTellNothing(t *testing.T) {
+func TestPrintedKeysRevealNothing(t *testing.T) {
 	t.Parallel()
 	keys := ring(t, secrets.NewKey())
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x"} {
@@ -137,7 +137,7 @@ func TestKeyFileThatOthersMayReadIsRefused(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "large")
 	require.NoError(t, os.WriteFile(large, make([]byte, 1<<17), 0o600))
 	_, err = secrets.Load(large)
-	require.ErrorContains(t, err, "no key file")
+	require.ErrorContains(t, err, "not a key file")
 	_, err = secrets.LoadOrMake(filepath.Join(t.TempDir(), "no", "folder", "keys"))
 	require.Error(t, err)
 }

@@ -24,7 +24,7 @@ func Example() {
 	_, moved := keys.Open("p.acme.chat.t1.0.answer.other", box)
 
 	var s secrets.Scrubber
-	s.Learn(answer, nil) // before the tool is handed it
+	s.AddSecret(answer, nil) // before the tool is handed it
 	fmt.Println(string(s.JSON(json.RawMessage(`{"used":"sk-4711-swordfish","ok":true}`))))
 	fmt.Println(s.Text("GET /?key=sk-4711-swordfish: 403"))
 	fmt.Println(moved)

@@ -41,15 +41,15 @@ type known struct {
 	all    bool // too much to look for: every text is a secret
 }
 
-// Active reports whether there is anything to blot out.
+// Active reports whether there is anything to redact.
 func (s *Scrubber) Active() bool { return s != nil && s.known.Load() != nil }
 
-// Learn takes note of the strings and numbers of a secret answer, and of names of its entries that do
-// not read like those of fields. What the payload of its question holds is no secret, and neither is a word by which the answer says what it is
-// (status, action, ids). It must be called before the tool is handed the answer.
+// AddSecret records the strings and numbers of a secret answer, and names of its entries that do not read
+// like names of fields. What the payload of its question contains is not secret, and neither is a word
+// that describes the answer (status, action, ids). It must be called before the tool gets the answer.
 //
-// Of an answer too large to be looked for, every text of the call becomes a secret.
-func (s *Scrubber) Learn(answer, question []byte) {
+// If an answer is too large to search for, every text of the call becomes a secret.
+func (s *Scrubber) AddSecret(answer, question []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := &known{inside: map[string]struct{}{}, whole: map[string]struct{}{}}
@@ -70,13 +70,13 @@ func (s *Scrubber) Learn(answer, question []byte) {
 		names(asked, func(name string) { public[name] = struct{}{} })
 	}
 	scalars("", tree, func(name, text string) {
-		if _, ok := public[text]; !ok && !tells(name, text) {
-			k.learn(text)
+		if _, ok := public[text]; !ok && !isPlainWord(name, text) {
+			k.addSecret(text)
 		}
 	})
 	names(tree, func(name string) {
 		if _, ok := public[name]; !ok && !plainName(name) {
-			k.learn(name)
+			k.addSecret(name)
 		}
 	})
 	if k.all = k.all || len(k.inside)+len(k.whole) > maxStrings || k.size > maxBytes; k.all {
@@ -123,7 +123,7 @@ func names(v any, each func(name string)) {
 }
 
 // plainName reports whether the name of an entry reads like the name of a field: words of letters,
-// joined by case or underscores, with numbers as words of their own.
+// joined by case or underscores, with numbers as separate words.
 func plainName(name string) bool {
 	const longest = 32
 	for word := range strings.SplitSeq(name, "_") {
@@ -136,9 +136,9 @@ func plainName(name string) bool {
 	return len(name) <= longest
 }
 
-// tells reports whether an entry of an answer says what became of the question, or which it
-// was. Tools return such words themselves: "status": "ok".
-func tells(name, text string) bool {
+// isPlainWord reports whether an entry of an answer is the outcome of the question, or its id. Tools
+// return such words themselves: "status": "ok".
+func isPlainWord(name, text string) bool {
 	switch strings.ToLower(strings.NewReplacer("_", "").Replace(name)) {
 	case "status", "action", "decision", "type", "kind":
 		const longest = 32
@@ -150,7 +150,7 @@ func tells(name, text string) bool {
 	return false
 }
 
-func (k *known) learn(text string) {
+func (k *known) addSecret(text string) {
 	k.add(text)
 	if !strings.Contains(strings.TrimSpace(text), "\n") {
 		return
@@ -181,8 +181,8 @@ func (k *known) add(text string) {
 	to[text] = struct{}{}
 }
 
-// Text blots secrets out of a text. A long one may have been cut within a secret: then what
-// is left of that goes too.
+// Text redacts secrets in a text. A long one may have been cut within a secret: then the rest of that is
+// redacted too.
 func (s *Scrubber) Text(text string) string {
 	if !s.Active() {
 		return text
@@ -213,8 +213,8 @@ func (k *known) text(text string, cut bool) string {
 	return body
 }
 
-// Value blots secrets out of a JSON value tree, names of entries included, and returns another
-// one: the tree itself stays as it is.
+// Value redacts secrets in a JSON value tree, including names of entries, and returns another one: the
+// tree itself is unchanged.
 func (s *Scrubber) Value(tree any) any {
 	if !s.Active() {
 		return tree
@@ -256,8 +256,8 @@ func (k *known) value(v any) any {
 	return v
 }
 
-// name redacts the name of an entry. When there is too much to look for, names that read like those
-// of fields keep their meaning.
+// name redacts the name of an entry. If there is too much to search for, names that read like names of
+// fields stay.
 func (k *known) name(name string) string {
 	if k.all && plainName(name) {
 		return name
@@ -265,7 +265,7 @@ func (k *known) name(name string) string {
 	return k.text(name, false)
 }
 
-// JSON blots secrets out of a JSON document. One that cannot be read becomes a secret itself.
+// JSON redacts secrets in a JSON document. One that cannot be read becomes a secret itself.
 func (s *Scrubber) JSON(data json.RawMessage) json.RawMessage {
 	if !s.Active() || len(data) == 0 {
 		return data

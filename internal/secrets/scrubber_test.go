@@ -23,7 +23,7 @@ func taught(tb testing.TB, answer any, question string) *secrets.Scrubber {
 	require.NoError(tb, err)
 	var s secrets.Scrubber
 	require.False(tb, s.Active())
-	s.Learn(data, []byte(question))
+	s.AddSecret(data, []byte(question))
 	return &s
 }
 
@@ -70,7 +70,7 @@ func TestJSONStaysJSONAndLosesItsSecrets(t *testing.T) {
 		`["a swordfish b",4711,"4711",47110,"y","yes",true,null]`: `["a [secret] b","[secret]","[secret]",47110,"[secret]","yes",true,null]`,
 		`{"swordfish":1,"y":2}`:                                   `{"[secret]":1,"y":2}`,
 		`"\u0073wordfish"`:                                        `"[secret]"`,
-		`{"a":1,"a":2}`:                                           `"[secret]"`, // nobody can tell what it says
+		`{"a":1,"a":2}`:                                           `"[secret]"`, // its meaning is undefined
 		`{"deep":[[["{\"k\":\"swordfish\"}"]]]}`:                  `{"deep":[[["{\"k\":\"[secret]\"}"]]]}`,
 	} {
 		require.JSONEq(t, want, string(s.JSON(json.RawMessage(in))), in)
@@ -95,7 +95,7 @@ func TestWordsOfTheQuestionAreNoSecrets(t *testing.T) {
 	require.Equal(t, "openai 8d7f-1 [secret]", s.Text("openai 8d7f-1 swordfish"))
 }
 
-func TestOverlappingSecretsAreBlottedOutTogether(t *testing.T) {
+func TestOverlappingSecretsAreRedactedTogether(t *testing.T) {
 	t.Parallel()
 	s := taught(t, []string{"abcdef", "defghi", "ghij-long-one", "zzzz", "bcdefg and the rest of it"}, "")
 	require.Equal(t, "-[secret]-", s.Text("-abcdefghij-long-one-"))
@@ -118,7 +118,7 @@ func TestTextThatWasCutWithinASecretLosesItsEnd(t *testing.T) {
 func TestSecretsOfSeveralAnswersAddUp(t *testing.T) {
 	t.Parallel()
 	s := taught(t, "swordfish", "")
-	s.Learn([]byte(`"hunter22"`), nil)
+	s.AddSecret([]byte(`"hunter22"`), nil)
 	require.Equal(t, "[secret] [secret]", s.Text("swordfish hunter22"))
 	require.Equal(t, map[string]any{"a": "[secret]"}, s.Value(map[string]any{"a": "hunter22"}))
 }
@@ -135,7 +135,7 @@ func TestOfAnAnswerTooLargeToLookForEverythingIsASecret(t *testing.T) {
 		require.JSONEq(t, `{"a":"[secret]","b":["[secret]",true]}`, string(s.JSON(json.RawMessage(`{"a":"b","b":[1,true]}`))))
 	}
 	var broken secrets.Scrubber
-	broken.Learn([]byte(`{"a`), nil)
+	broken.AddSecret([]byte(`{"a`), nil)
 	require.Equal(t, secrets.Replacement, broken.Text("anything"))
 }
 
@@ -151,8 +151,8 @@ func TestAnswersWithoutStringsHideNothing(t *testing.T) {
 	require.Equal(t, 1, none.Value(1))
 }
 
-// TestHostileSecretsAndTextsCostBoundedTime holds the worst that a person and a tool can make
-// up together against a budget, and the budget against one decoding of the same text.
+// TestHostileSecretsAndTextsCostBoundedTime compares the worst case that a person and a tool can cause
+// together with a budget, and the budget with one decoding of the same text.
 func TestHostileSecretsAndTextsCostBoundedTime(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("a", 1<<20)
@@ -198,7 +198,7 @@ func FuzzScrubber(f *testing.F) {
 			return
 		}
 		var s secrets.Scrubber
-		s.Learn(data, nil)
+		s.AddSecret(data, nil)
 		if trimmed := strings.TrimSpace(secret); s.Active() && len(trimmed) >= 4 {
 			require.NotContains(t, strings.ReplaceAll(s.Text(text+trimmed+text), secrets.Replacement, "\x00"), trimmed)
 		}

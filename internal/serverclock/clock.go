@@ -1,5 +1,5 @@
-// Package serverclock tells the time by the clock of a server, so that processes whose clocks differ
-// mean the same. The server is asked now and then; in between its clock runs as that of the process.
+// Package serverclock reads the time by the clock of a server, so that processes whose clocks differ mean
+// the same. The server is asked now and then; in between its clock advances like the local one.
 package serverclock
 
 import (
@@ -35,8 +35,8 @@ func New(ask func(ctx context.Context) (time.Time, error), now func() time.Time)
 	return &Clock{ask: ask, now: now}
 }
 
-// Now is the time of the server. The error is that of the server, as long as it has never answered:
-// later its clock is taken to run on while it does not.
+// Now is the time of the server. It fails only as long as the server has never
+// answered: later its clock is assumed to advance while it does not answer.
 func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	r, err := c.Read(ctx)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 const (
 	// window is how long lines are counted before they may be written again.
 	window = time.Minute
-	// ofAll is how many times the lines of one tenant those of all tenants may be.
+	// ofAll is how many times the lines of one tenant the lines of all tenants may be.
 	ofAll = 10
-	// maxKeys is how many kinds and tenants are told apart. Any more tenants share what is left of a
+	// maxKeys is how many kinds and tenants are counted separately. Any more tenants share what is left of a
 	// kind, which is bounded for all of them.
 	maxKeys = 4_096
 )
 
-// Several is how many lines of a kind a tenant may cause in a minute where one does not tell all.
+// Several is how many lines of a kind a tenant may cause in a minute where one line is not enough.
 const Several = 10
 
 // Lines counts lines of a log. The zero value is usable, and safe for concurrent use.
@@ -93,7 +93,7 @@ func (l *Lines) count(k key, now time.Time) *count {
 }
 
 // sweep forgets what is older than a window, once in each, and reports whether there is room. The
-// numbers of a tenant's lines go to those of all.
+// numbers of a tenant's lines are added to the numbers of all.
 func (l *Lines) sweep(now time.Time) bool {
 	if age := now.Sub(l.swept); age >= 0 && age < window {
 		return len(l.known) < maxKeys

@@ -50,7 +50,7 @@ func TestLineThatFollowsOthersHasTheirNumber(t *testing.T) {
 	require.Contains(t, p.text.String(), fmt.Sprintf("i=0 suppressed=%d\n", 1_000-throttle.Several))
 	p.text.Reset()
 	require.Equal(t, 1, p.write(1, "a", "acme"))
-	require.NotContains(t, p.text.String(), "suppressed", "they are told once")
+	require.NotContains(t, p.text.String(), "suppressed", "they are reported once")
 }
 
 func TestTenantsAndKindsHaveTheirOwnLines(t *testing.T) {
@@ -69,7 +69,7 @@ func TestLinesOfAllTenantsTogetherAreBounded(t *testing.T) {
 	runtime.ReadMemStats(&first)
 	lines := 0
 	for i := range 200_000 {
-		lines += p.write(1, "a", fmt.Sprint("tenant-that-nobody-has-", i))
+		lines += p.write(1, "a", fmt.Sprint("tenant-that-does-not-exist-", i))
 		if i%1_000 == 0 {
 			p.text.Reset()
 		}

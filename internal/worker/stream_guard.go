@@ -19,7 +19,7 @@ const (
 // requiredStream is a stream without which the worker cannot continue.
 type requiredStream interface {
 	Check(ctx context.Context) error // not nil once it is gone for good
-	Suspect() bool
+	MaybeGone() bool
 }
 
 // requiredStreams lists the streams of a worker. The inboxes watch their consumers.
@@ -55,7 +55,7 @@ func (w *Worker) guardStreams(ctx context.Context, kv *kvstore.Store, streams []
 					w.lost(err, fail)
 					return
 				}
-				if s.Suspect() {
+				if s.MaybeGone() {
 					next.Reset(presenceAgain)
 				}
 			}

@@ -95,7 +95,7 @@ func TestMistakesOfAllSettingsAreToldAtOnceAndNothingRuns(t *testing.T) {
 	ran := false
 	code, _, stderr := execute(func(*settings) error { ran = true; return nil }, "count", "--count", "many", "--deep", "10")
 	require.Equal(t, cli.Usage, code)
-	require.Contains(t, stderr, `--count: "many" is no whole number`)
+	require.Contains(t, stderr, `--count: "many" is not a whole number`)
 	require.Contains(t, stderr, "--deep: 10 is outside 1 to 9")
 	require.False(t, ran)
 }
@@ -114,5 +114,5 @@ func TestSettingsThatAreNoneAreAnErrorAndNoPanic(t *testing.T) {
 	root := cli.Command(&cobra.Command{Use: "tool"}, noEnv, func(*cobra.Command, []string) error { return nil }, settings{})
 	cli.Root(root, "").SetErr(&stderr)
 	require.Equal(t, cli.Usage, cli.Execute(t.Context(), root, nil))
-	require.Contains(t, stderr.String(), "cli_test.settings is no pointer")
+	require.Contains(t, stderr.String(), "cli_test.settings is not a pointer")
 }

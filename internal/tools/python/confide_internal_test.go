@@ -13,7 +13,7 @@ import (
 // entrusted is a call that was handed a secret.
 func entrusted(secret string) *pending {
 	p := &pending{secrets: &secrets.Scrubber{}}
-	p.secrets.Learn(fmt.Appendf(nil, "%q", secret), nil)
+	p.secrets.AddSecret(fmt.Appendf(nil, "%q", secret), nil)
 	return p
 }
 

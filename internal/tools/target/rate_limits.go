@@ -32,7 +32,7 @@ func (r Rate) Check() error {
 	case r.Calls == 0 && r.Burst == 0:
 		return nil
 	case r.Calls <= 0 || r.Per <= 0:
-		return fmt.Errorf("rate: %d calls in %s are no rate: write for example 10/s, or 100/m", r.Calls, r.Per)
+		return fmt.Errorf("invalid rate: %d calls in %s: write for example 10/s, or 100/m", r.Calls, r.Per)
 	case r.Burst < 0:
 		return fmt.Errorf("rate: a burst of %d is none: write how many calls may begin at once", r.Burst)
 	case r.Size() > int(MaxRefill/r.Interval()):

@@ -18,7 +18,7 @@ import (
 // anyHost is a field name that leaves Host to the method.
 type anyHost = tools.Host
 
-// waiter is a desk whose Dismiss takes a day, with the clock stopped. It counts the attempts.
+// waiter is a host whose Dismiss takes a day, with the clock stopped. It counts the attempts.
 type waiter struct {
 	anyHost
 
@@ -59,7 +59,7 @@ func (q queuing) Invoke(ctx context.Context, call *tools.Call) (tools.Result, er
 	return q.toolFunc(ctx, call)
 }
 
-func TestTimeOfAnAttemptStandsStillWhileItWaitsForSomebody(t *testing.T) {
+func TestTimeOfAnAttemptIsPausedWhileItWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	asks := func(before, after time.Duration) toolFunc {
 		return func(ctx context.Context, call *tools.Call) (tools.Result, error) {
@@ -68,8 +68,8 @@ func TestTimeOfAnAttemptStandsStillWhileItWaitsForSomebody(t *testing.T) {
 		}
 	}
 	for name, wrap := range map[string]func(toolFunc) tools.Invoker{
-		"entered at once": func(f toolFunc) tools.Invoker { return f },
-		"queues":          func(f toolFunc) tools.Invoker { return queuing{f} },
+		"entered immediately": func(f toolFunc) tools.Invoker { return f },
+		"queues":              func(f toolFunc) tools.Invoker { return queuing{f} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +82,7 @@ func TestTimeOfAnAttemptStandsStillWhileItWaitsForSomebody(t *testing.T) {
 				out := run(4*time.Second, 4*time.Second)
 				require.Equal(t, events.StatusOK, out.Status)
 				require.Equal(t, 8*time.Second, out.Duration)
-				require.Equal(t, 48*time.Hour, out.Stood)
+				require.Equal(t, 48*time.Hour, out.Paused)
 
 				out = run(4*time.Second, 7*time.Second)
 				require.Equal(t, events.CodeTimeout, out.Code, "the rest of its time counts on")
@@ -92,8 +92,8 @@ func TestTimeOfAnAttemptStandsStillWhileItWaitsForSomebody(t *testing.T) {
 	}
 }
 
-// TestWaitingForSomebodyInTheQueueCountsOnce is what a tool does that needs the answer before it can begin.
-func TestWaitingForSomebodyInTheQueueCountsOnce(t *testing.T) {
+// TestWaitingForAPersonInTheQueueCountsOnce is what a tool does that needs the answer before it can begin.
+func TestWaitingForAPersonInTheQueueCountsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tool := &queue{wait: time.Minute, run: takes(4 * time.Second)}
@@ -102,7 +102,7 @@ func TestWaitingForSomebodyInTheQueueCountsOnce(t *testing.T) {
 			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: asks, Timeout: 5 * time.Second}, Hosts: waiter{attempts: new(int)},
 		})
 		require.NoError(t, out.Err)
-		require.Equal(t, 24*time.Hour, out.Stood)
+		require.Equal(t, 24*time.Hour, out.Paused)
 		require.Equal(t, time.Minute, out.Waited)
 		require.Equal(t, 4*time.Second, out.Duration)
 	})
@@ -137,7 +137,7 @@ func TestTwoWhoWaitAtOnceStopTheClockOnce(t *testing.T) {
 			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: toolFunc(tool)}, Hosts: waiter{attempts: new(int)},
 		})
 		require.NoError(t, out.Err)
-		require.Equal(t, 25*time.Hour, out.Stood)
+		require.Equal(t, 25*time.Hour, out.Paused)
 		require.Equal(t, time.Second, out.Duration)
 	})
 }
@@ -156,16 +156,16 @@ func TestLimitOfAToolThatIsLongerThanItsTimeEndsItsQuestion(t *testing.T) {
 			Call: &tools.Call{Name: "t"}, Tool: engine.Tool{Invoker: toolFunc(tool)}, Hosts: waiter{attempts: new(int)},
 		})
 		require.ErrorIs(t, out.Err, context.DeadlineExceeded)
-		require.Equal(t, time.Minute, out.Stood)
+		require.Equal(t, time.Minute, out.Paused)
 	})
 }
 
-func TestEachAttemptHasADeskOfItsOwn(t *testing.T) {
+func TestEachAttemptHasASeparateHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var desks []tools.Host
+		var hosts []tools.Host
 		tool := func(_ context.Context, call *tools.Call) (tools.Result, error) {
-			desks = append(desks, call.Host)
+			hosts = append(hosts, call.Host)
 			return tools.Result{}, tools.Retryable(errors.New("again"))
 		}
 		attempts := 0
@@ -174,8 +174,8 @@ func TestEachAttemptHasADeskOfItsOwn(t *testing.T) {
 		})
 		require.Equal(t, 3, out.Attempts)
 		require.Equal(t, 3, attempts)
-		require.Len(t, desks, 3)
-		require.NotEqual(t, desks[0], desks[1])
+		require.Len(t, hosts, 3)
+		require.NotEqual(t, hosts[0], hosts[1])
 	})
 }
 

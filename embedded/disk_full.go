@@ -16,8 +16,8 @@ const (
 	reopenRoom = 32 << 20
 )
 
-// saysFull reports whether a line of the server's log says that the disk is full.
-func saysFull(line string) bool {
+// reportsFullDisk reports whether a line of the server's log is about a full disk.
+func reportsFullDisk(line string) bool {
 	return strings.Contains(line, syscall.ENOSPC.Error()) || strings.Contains(line, "There is not enough space on the disk")
 }
 
@@ -42,9 +42,9 @@ func (s *Server) StoreUse() (used, limit int64, err error) {
 	return used, min(info.Config.MaxStore, used+free), nil
 }
 
-// watchFull opens the store anew when a full disk has room again: until then the server
-// stores nothing in a stream to which a write has failed, and says nothing about it either. It
-// does so as well when the limit was taken of a disk that has room for clearly more now.
+// watchFull reopens the store when a full disk has room again: until then the server stores nothing in
+// a stream to which a write has failed, without a line in its log. It also reopens the store when the
+// disk has room for clearly more than when the limit was set.
 func (s *Server) watchFull(ctx context.Context) {
 	tick := time.NewTicker(reopenCheck)
 	defer tick.Stop()
@@ -67,7 +67,7 @@ func (s *Server) watchFull(ctx context.Context) {
 			s.log.log.Error("the disk has room again, but the store cannot be opened; it is tried again", "err", err)
 			continue
 		}
-		s.log.log.Warn("the disk has room again: the store was opened anew, and takes records")
+		s.log.log.Warn("the disk has room again: the store was reopened and takes records")
 	}
 }
 
@@ -90,7 +90,7 @@ func (s *Server) reopen(ctx context.Context) error {
 	default:
 	}
 	if err := s.launch(ctx); err != nil {
-		s.land() // nobody may use a server that lacks streams
+		s.land() // a server that lacks streams must not be used
 		return err
 	}
 	return nil

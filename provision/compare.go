@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// rule says what a difference in one setting means.
+// rule is what a difference in one setting means.
 type rule int
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/internal/secrets"
 )
 
-func TestPayloadSaysWhetherItAsksForASecret(t *testing.T) {
+func TestPayloadMarksAQuestionForASecret(t *testing.T) {
 	t.Parallel()
 	for payload, want := range map[string]bool{
 		``:                                     false,
@@ -81,7 +81,7 @@ func TestWhatCannotBeReadAsksForASecret(t *testing.T) {
 	require.False(t, secrets.Asks([]byte(`{"title":`)), "there is nothing that could be a mark")
 }
 
-// Each frontend has marks of its own for a field that hides what is typed; names are spelt as the
+// Each frontend has other marks for a field that hides typed text; names are spelt as the
 // language of the tool has it.
 func TestMarksOfPasswordFieldsAreKnown(t *testing.T) {
 	t.Parallel()

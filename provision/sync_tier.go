@@ -8,17 +8,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Sync says what is known about how a server writes to its disk. Clients cannot see it.
+// Sync is what is known about how a server writes to its disk. Clients cannot see it.
 type Sync int
 
 // What may be known.
 const (
-	SyncUnknown Sync = iota // a server of one's own
+	SyncUnknown Sync = iota // an external server
 	SyncLazy                // the embedded server as it is
 	SyncAlways              // the embedded server with --sync-always
 )
 
-// Tier names what the stored records survive. Print it beside every promise and number.
+// Tier names what the stored records survive. Print it with every promise and number.
 type Tier struct {
 	Name string `json:"name"` // memory, embedded, single, single-sync, cluster, cluster-sync
 	Text string `json:"text"` // one sentence for people
@@ -31,7 +31,7 @@ func ReadTier(ctx context.Context, js jetstream.JetStream, plan Plan, sync Sync)
 	for _, name := range []string{plan.journal, plan.inbound} {
 		stream, err := js.Stream(ctx, name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return Tier{}, fmt.Errorf("stream %s is missing: %w (%w): run `turnctl provision`", name, ErrUnfit, err)
+			return Tier{}, fmt.Errorf("stream %s is missing: %w (%w): run `turnctl provision`", name, ErrNotReady, err)
 		}
 		if err != nil {
 			return Tier{}, fmt.Errorf("provision: read the durability tier of stream %s: %w", name, explain(err))
@@ -45,8 +45,8 @@ func ReadTier(ctx context.Context, js jetstream.JetStream, plan Plan, sync Sync)
 	return TierOf(memory, replicas, sync), nil
 }
 
-// TierOf is the table of tiers. Where the sync mode is unknown it names the weaker tier and
-// says so: nothing is promised that cannot be seen.
+// TierOf is the table of tiers. If the sync mode is unknown, it names the weaker tier and states that:
+// nothing is promised that cannot be seen.
 func TierOf(memory bool, replicas int, sync Sync) Tier {
 	const unseen = " How the servers sync cannot be seen from here: with sync_interval: always "
 	switch {

@@ -39,7 +39,7 @@ var (
 		"true", "yes", "on", "1", "y", "t", "always", "required", "enabled", "password", "secret", "hidden", "masked",
 		"disc", "discs", "dot", "dots", "circle", "square", "bullet", "bullets", "star", "stars", "asterisk", "asterisks",
 	}
-	// offWords take a mark back whose name says the opposite.
+	// offWords cancel a mark by its value.
 	offWords = []string{"false", "no", "off", "0", "n", "f", "never", "none"}
 	// unmarked takes out of a name or kind what has the letters of a mark and marks nothing.
 	unmarked = strings.NewReplacer(
@@ -55,7 +55,7 @@ var (
 // typedCharacters stand for what is typed.
 const typedCharacters = "*•●∙·⋅◦○■▪"
 
-// marksSecret reports whether one entry of an object says that what is typed is not to be seen.
+// marksSecret reports whether one entry of an object means that typed text must not be visible.
 func marksSecret(name string, value any) bool {
 	w := word(name)
 	switch {
@@ -93,7 +93,7 @@ func isSet(value any) bool {
 	return false
 }
 
-// isOff reports whether a value takes back what its name says.
+// isOff reports whether a value cancels what its name means.
 func isOff(value any) bool {
 	switch v := value.(type) {
 	case bool:

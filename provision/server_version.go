@@ -15,7 +15,7 @@ import (
 // membership fixes without which a cluster may lose confirmed records.
 const MinServer = "2.12.3"
 
-// ErrServerTooOld says that the server is older than [MinServer].
+// ErrServerTooOld means that the server is older than [MinServer].
 var ErrServerTooOld = errors.New("the NATS server is too old")
 
 // CheckServer reports whether the connected server is new enough. In a cluster it sees only
@@ -31,15 +31,15 @@ func CheckServer(nc *nats.Conn) error {
 // CheckVersion reports whether a server version, for example "2.15.2", is at least
 // [MinServer]. A pre-release counts as older than its release.
 func CheckVersion(version string) error {
-	if older(version, MinServer) {
+	if olderThan(version, MinServer) {
 		return fmt.Errorf("provision: NATS server %.40q: %w: oneturn needs %s or newer, upgrade the server or leave --nats away to use the embedded one",
 			version, ErrServerTooOld, MinServer)
 	}
 	return nil
 }
 
-// older compares versions of three numbers. What it cannot read is old.
-func older(version, least string) bool {
+// olderThan compares versions of three numbers. What it cannot read is old.
+func olderThan(version, least string) bool {
 	core, pre, _ := strings.Cut(strings.TrimPrefix(version, "v"), "-")
 	core, _, _ = strings.Cut(core, "+")
 	have, want := strings.Split(core, "."), strings.Split(least, ".")
@@ -74,7 +74,7 @@ func explain(err error) error {
 	case strings.Contains(err.Error(), syscall.ENOSPC.Error()):
 		return fmt.Errorf("%w: the disk of the server is full: make room on it, and start again", err)
 	case errors.As(err, &api) && api.ErrorCode == noCluster:
-		return fmt.Errorf("%w: this server is no cluster and holds one copy of each record: use --replicas 1, or connect to a cluster", err)
+		return fmt.Errorf("%w: this server is not a cluster and holds one copy of each record: use --replicas 1, or connect to a cluster", err)
 	case errors.As(err, &api) && (api.ErrorCode == noPeers || api.ErrorCode == noResources):
 		return fmt.Errorf("%w: too few servers of the cluster are up, with JetStream and room: fix them, or use fewer --replicas or lower size limits", err)
 	case errors.Is(err, nats.ErrPermissionViolation):

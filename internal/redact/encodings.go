@@ -26,7 +26,7 @@ func forms(secret string) []string {
 	return all
 }
 
-// plainForms are those of a text that is not encoded. Forms write a blank as a plus sign.
+// plainForms are the forms of a text that is not encoded. HTML forms write a blank as a plus sign.
 func plainForms(text string) []string {
 	var all []string
 	for _, form := range []string{text, strings.ToUpper(text), strings.ToLower(text), strings.ReplaceAll(text, " ", "+")} {
@@ -38,7 +38,7 @@ func plainForms(text string) []string {
 	return all
 }
 
-// encodedForms are those that are long enough to be told from words.
+// encodedForms are the encodings that are long enough not to be words.
 func encodedForms(texts ...string) []string {
 	const shortest = 5
 	var all []string
@@ -50,7 +50,7 @@ func encodedForms(texts ...string) []string {
 	return all
 }
 
-// core is how a secret reads in an encoding of so many bits a character behind offset other bytes
+// core is how a secret reads in an encoding of so many bits a character after offset other bytes
 // (as in "user:secret"), without the characters that its neighbours have a part in.
 func core(encode func([]byte) string, bits int, secret string, offset int) string {
 	const byteBits = 8

@@ -65,7 +65,7 @@ func (secret) refuse(ctx context.Context, _ *tools.Call, v *value) error {
 }
 
 // find returns the first credential in v, in the order of its paths, and where it is. The path
-// holds no credential either: one that is itself a key is said to be in its object.
+// contains no credential either: for one that is itself a key it is the path of its object.
 func find(ctx context.Context, v any) (kind, path string) {
 	if ctx.Err() != nil {
 		return "", ""

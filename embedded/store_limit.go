@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// limit sets what the server stores at most, where nobody has said it. The server's own choice
-// would be less than what is stored when the disk is full, and then it stores nothing at all.
+// limit sets what the server stores at most, if no option does. The server's default would be less than
+// what is stored when the disk is full, and then it stores nothing at all.
 func (s *Server) limit() error {
 	s.options.JetStreamMaxStore = s.most
 	if s.most > 0 || s.lock == nil {

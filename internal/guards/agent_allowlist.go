@@ -33,7 +33,7 @@ func (a Allow) Names(agent string) bool {
 	return named
 }
 
-// String says whom the guard looks at.
+// String names the callers that the guard allows.
 func (a Allow) String() string {
 	return "allow-list of " + strings.Join(slices.Sorted(maps.Keys(a)), ", ")
 }

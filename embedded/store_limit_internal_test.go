@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// on starts a server on a store whose disk has as much room as the test says.
+// on starts a server on a store whose disk has as much room as the test sets.
 func on(t *testing.T, dir string, free *atomic.Int64, most int64) *Server {
 	t.Helper()
 	s := &Server{free: func(string) (int64, error) { return free.Load(), nil }, some: 64 << 10}
@@ -110,7 +110,7 @@ func TestStreamThatCannotBeOpenedIsNotMadeAnew(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(sum, []byte("damaged"), 0o600))
 	require.ErrorIs(t, s.Reopen(), ErrIncomplete)
-	require.False(t, s.ns.Load().Running(), "nobody may use a server that lacks streams")
+	require.False(t, s.ns.Load().Running(), "a server that lacks streams must not be used")
 	require.NoError(t, os.WriteFile(sum, kept, 0o600))
 	require.NoError(t, s.Reopen())
 }

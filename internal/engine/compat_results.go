@@ -7,7 +7,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// asSeed003 does to a result what seed 003's engine does, see [Options.Seed003].
+// asSeed003 does to a result what the first engine did, see [Options.Seed003].
 func (p *pipeline) asSeed003(value json.RawMessage) json.RawMessage {
 	if string(value) == "null" {
 		return json.RawMessage(`"null"`)

@@ -34,7 +34,7 @@ func Load(file string) (*Keys, error) {
 		return nil, fmt.Errorf("secret keys: %w", err)
 	}
 	if len(text) > maxFile {
-		return nil, fmt.Errorf("secret keys: %s takes over %d bytes: it is no key file", file, maxFile)
+		return nil, fmt.Errorf("secret keys: %s takes over %d bytes: it is not a key file", file, maxFile)
 	}
 	keys, err := Parse(text)
 	if err != nil {
@@ -58,7 +58,7 @@ func LoadOrMake(file string) (*Keys, error) {
 func writeNew(file string) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), ".secret-keys-*") // mode 0600
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what for
+		return err //nolint:wrapcheck // the caller adds the operation
 	}
 	defer func() {
 		if err != nil {
@@ -69,5 +69,5 @@ func writeNew(file string) (err error) {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), file) //nolint:wrapcheck // the caller says what for
+	return os.Rename(f.Name(), file) //nolint:wrapcheck // the caller adds the operation
 }

@@ -2,8 +2,8 @@ package guards
 
 import "github.com/oneturn/oneturn/internal/tools"
 
-// Callers is a [Guard] that says what it tells callers apart by. One that does not say it may tell
-// them apart by everything.
+// Callers is a [Guard] that names what it distinguishes callers by. Any other guard may distinguish them
+// by everything.
 type Callers interface {
 	Guard
 
@@ -12,9 +12,9 @@ type Callers interface {
 	Callers(call *tools.Call) []string
 }
 
-// Apart returns what guards tell the caller of a call apart by. A call for which it is another may
-// not have the result of this one without asking the guards.
-func Apart(list []Guard, call *tools.Call) []string {
+// CallerKeys returns what guards distinguish the caller of a call by. A call with other keys may not have
+// the result of this one without asking the guards.
+func CallerKeys(list []Guard, call *tools.Call) []string {
 	var names []string
 	for _, g := range list {
 		if c, ok := g.(Callers); ok {

@@ -13,84 +13,84 @@ import (
 
 // How places are taken.
 const (
-	maxBatch = 256                  // by one write
-	pace     = 2 * time.Millisecond // between two writes for one rate: what comes in between goes together
-	maxTries = 16                   // writes in a row that somebody else was faster than
-	tryPause = time.Millisecond     // before the second, twice as long before each more
-	minPause = 100 * time.Millisecond
-	maxPause = 2 * time.Second // while the store does not answer
-	timeout  = 5 * time.Second // of one request
-	sayAgain = time.Minute     // that the store does not answer
+	maxBatch      = 256                  // by one write
+	writeInterval = 2 * time.Millisecond // between two writes for one rate: what comes in between goes together
+	maxTries      = 16                   // writes in a row that another worker was faster than
+	tryPause      = time.Millisecond     // before the second, twice as long before each more
+	minPause      = 100 * time.Millisecond
+	maxPause      = 2 * time.Second // while the store does not answer
+	timeout       = 5 * time.Second // of one request
+	logInterval   = time.Minute     // of the line that the store does not answer
 )
 
 // state is what is known of a rate in the store.
 type state struct {
 	until    time.Time // by the clock of this worker
 	revision uint64
-	ours     bool // this worker has written it
+	own      bool // this worker has written it
 }
 
-// book takes places for the calls of a lane that have none, and gives back those that nobody wants,
-// until neither is left.
-func (l *Limiter) book(ln *lane) {
-	pause := minPause
+// reserve takes places for the calls of a queue that have none, and releases unused ones, until neither
+// is left.
+func (l *Limiter) reserve(q *rateQueue) {
+	wait := minPause
 	for {
 		l.mu.Lock()
-		rate, calls, surplus := ln.rate, ln.without(maxBatch), 0
+		rate, calls, surplus := q.rate, q.without(maxBatch), 0
 		if len(calls) == 0 {
-			surplus = ln.surplus()
+			surplus = q.surplus()
 		}
 		if len(calls) == 0 && surplus == 0 || l.closed {
-			ln.booking = false
-			l.turn(ln)
+			q.reserving = false
+			l.turn(q)
 			l.mu.Unlock()
 			return
 		}
 		l.mu.Unlock()
 		if len(calls) == 0 {
-			l.giveBack(ln.scope, rate, surplus)
+			l.release(q.scope, rate, surplus)
 			continue
 		}
 		latest := make([]time.Time, len(calls))
 		for i, w := range calls {
 			latest[i] = w.latest
 		}
-		offers, err := l.take(ln.scope, rate, latest)
-		l.settle(ln, calls, offers, err)
+		offers, err := l.take(q.scope, rate, latest)
+		l.settle(q, calls, offers, err)
 		if err == nil {
-			pause = minPause
-			l.rest(pace)
+			wait = minPause
+			l.pause(writeInterval)
 			continue
 		}
-		l.rest(pause/2 + rand.N(pause/2))
-		pause = min(2*pause, maxPause)
+		l.pause(wait/2 + rand.N(wait/2))
+		wait = min(2*wait, maxPause)
 	}
 }
 
-// settle hands the places on. Without an answer of the store the calls wait on.
-func (l *Limiter) settle(ln *lane, calls []*waiter, offers []offer, err error) {
+// settle passes the places to the calls. Without an answer of the store they continue to wait.
+func (l *Limiter) settle(q *rateQueue, calls []*waiter, offers []offer, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case errors.Is(err, ErrMissing):
 		for _, w := range calls {
-			ln.decide(w, again(0, "rate limit of %s: %v", ln.scope, err))
+			q.decide(w, again(0, "rate limit of %s: %v", q.scope, err))
 		}
 	case errors.Is(err, ErrTaken): // others are faster; it is tried again
 	case err != nil:
-		if now := time.Now(); l.log != nil && !l.closed && now.Sub(l.said) >= sayAgain {
-			l.said = now
+		if now := time.Now(); l.log != nil && !l.closed && now.Sub(l.lastLogged) >= logInterval {
+			l.lastLogged = now
 			l.log.Warn("the bucket of rates does not answer; calls of tools with a rate limit wait for it", "err", err)
 		}
 	default:
 		for i, o := range offers {
 			if o.taken {
-				ln.add(o.at)
+				q.add(o.at)
 			} else {
-				ln.decide(calls[i], ln.late(o.at))
+				q.decide(calls[i], q.errTooLate(o.at))
 			}
 		}
-		l.turn(ln)
+		l.turn(q)
 	}
 }
 
@@ -111,7 +111,7 @@ func (l *Limiter) take(s scope, rate target.Rate, latest []time.Time) ([]offer, 
 		offers, until := plan(rate, known.until, time.Now(), latest)
 		if !anyTaken(offers) {
 			if remembered {
-				remembered = false // somebody may have given places back since: look
+				remembered = false // another worker may have released places since: read again
 				continue
 			}
 			l.remember(s, known)
@@ -120,22 +120,22 @@ func (l *Limiter) take(s scope, rate target.Rate, latest []time.Time) ([]offer, 
 		revision, err := l.save(key, clock.ToServer(until), known.revision)
 		if err == nil {
 			l.remember(s, state{until, revision, true})
-			return apart(offers, time.Now()), nil
+			return spaceOut(offers, time.Now()), nil
 		}
 		if !errors.Is(err, ErrTaken) {
 			l.forget(s)
 			return nil, err
 		}
 		remembered = false
-		l.rest(rand.N(tryPause << min(try, 6)))
+		l.pause(rand.N(tryPause << min(try, 6)))
 	}
 	l.forget(s)
 	return nil, ErrTaken
 }
 
-// apart moves places that came while the store took its time to answer, all by the same time, so
-// that their calls do not begin at once.
-func apart(offers []offer, now time.Time) []offer {
+// spaceOut moves places that came while the store took its time to answer, all by the same time, so
+// that their calls do not begin at the same time.
+func spaceOut(offers []offer, now time.Time) []offer {
 	for i := range offers {
 		if !offers[i].taken {
 			continue
@@ -158,12 +158,12 @@ func anyTaken(offers []offer) bool {
 	return false
 }
 
-// giveBack makes the last n places free again, if nobody has taken places behind them. If that
-// fails they lapse.
-func (l *Limiter) giveBack(s scope, rate target.Rate, n int) {
+// release makes the last n places free again, if no worker has taken places after them. If that fails
+// they lapse.
+func (l *Limiter) release(s scope, rate target.Rate, n int) {
 	known, ok := l.remembered(s)
 	clock, err := l.synchronised()
-	if !ok || !known.ours || err != nil {
+	if !ok || !known.own || err != nil {
 		return
 	}
 	until := known.until.Add(-rate.Interval() * time.Duration(n))
@@ -210,7 +210,7 @@ func (l *Limiter) forget(s scope) {
 }
 
 // rest waits, unless the limiter is closed.
-func (l *Limiter) rest(d time.Duration) {
+func (l *Limiter) pause(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

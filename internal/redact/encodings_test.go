@@ -85,7 +85,7 @@ func TestSecretsOfDifferentFormsAreReplacedOnceEach(t *testing.T) {
 	require.Equal(t, "key swo", s.Cut("key swo"))
 }
 
-// A text that somebody made up costs memory and time in proportion to its length.
+// A hostile text costs memory and time in proportion to its length.
 func TestHostileTextsCostBoundedTime(t *testing.T) {
 	t.Parallel()
 	s := redact.New(strings.Repeat("a", 1000)+"b", strings.Repeat("%25", 300), strings.Repeat(`\`, 200)+"x")

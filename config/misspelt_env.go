@@ -13,7 +13,7 @@ const prefix = "ONETURN_"
 
 // Misspelt returns the variables of an environment, as [os.Environ] gives it, that set nothing and are
 // nearly a setting of cfg, a pointer to a settings struct, and that setting: "ONETURN_WORKFLOW" →
-// "ONETURN_WORKFLOWS". Other variables with the prefix are left alone: they may be those of tools.
+// "ONETURN_WORKFLOWS". Other variables with the prefix are left alone: they may belong to tools.
 func Misspelt(environ []string, cfg any) map[string]string {
 	v, err := structOf(cfg)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestStoreIsOpenedAnewWhenAFullDiskHasRoom(t *testing.T) {
 		require.NoError(t, err)
 	}
 	s.log.Errorf("JetStream failed to store a msg on stream 'S': write 1.blk: %v", syscall.ENOSPC)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "opened anew") }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "was reopened") }, 20*time.Second, 10*time.Millisecond)
 	require.False(t, s.log.full.Load())
 	entry, err := kv.Get(t.Context(), "99")
 	require.NoError(t, err)

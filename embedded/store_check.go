@@ -13,15 +13,15 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// ErrIncomplete says that the store holds streams which the server could not open.
+// ErrIncomplete means that the store holds streams which the server could not open.
 var ErrIncomplete = errors.New("the store holds streams that the server could not open")
 
-// ErrOtherAccount says that the store holds the streams of another account than the one to serve.
+// ErrOtherAccount means that the store holds the streams of another account than the one to serve.
 var ErrOtherAccount = errors.New("the store belongs to another account")
 
 // complete refuses a server that knows less streams than its store holds. It leaves out a
-// stream that it fails to open, on a full disk for example, and says so in its log only: an
-// empty one would be made in its place, and what it holds would be forgotten.
+// stream that it fails to open, on a full disk for example, and only logs that: an empty one would be
+// made in its place, and its records would be lost.
 func (s *Server) complete(ns *server.Server) error {
 	if s.lock == nil {
 		return nil
@@ -65,7 +65,7 @@ func (s *Server) complete(ns *server.Server) error {
 }
 
 // otherAccount refuses a store whose streams belong to another account: they would not be seen, and
-// an empty journal would be made beside them.
+// an empty journal would be made next to them.
 func (s *Server) otherAccount(dir, account string) error {
 	folders, err := filepath.Glob(filepath.Join(dir, "*", "streams", "*"))
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Server) otherAccount(dir, account string) error {
 	return nil
 }
 
-// holdsStream reports whether a folder is that of a stream that was made: its description was
+// holdsStream reports whether a folder belongs to a stream that was made: its description was
 // written to the end, or there are records. Of one whose making failed there is neither.
 func holdsStream(folder string) bool {
 	if holdsBytes(filepath.Join(folder, "meta.inf")) && holdsBytes(filepath.Join(folder, "meta.sum")) {

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 )
 
-// ErrLocked says that another process runs a server on the same store directory.
+// ErrLocked means that another process runs a server on the same store directory.
 var ErrLocked = errors.New("the store is in use by another process")
 
 // lockName is the file in the store that carries the lock. It is never removed: removing it
-// would let a third process lock a file that nobody sees.
+// would let a third process lock a file without a name.
 const lockName = "oneturn.lock"
 
 // openStore creates and locks the store directory; closing the file unlocks it.

@@ -20,7 +20,7 @@ const headSize = 1 + idSize
 func Sealed(data []byte) bool { return len(data) > headSize && data[0] == boxMark }
 
 // Seal encrypts data for the record of a name: a journal key. The box opens under that name
-// only, so that nobody can move it to a question whose answer is not secret.
+// only, so that it cannot be moved to a question whose answer is not secret.
 func (k *Keys) Seal(name string, data []byte) ([]byte, error) {
 	if err := k.Ready(); err != nil {
 		return nil, err
@@ -41,11 +41,11 @@ var ErrUnknownKey = errors.New("the key is unknown")
 // Open decrypts a box of [Keys.Seal]. Errors have code state_corrupt.
 func (k *Keys) Open(name string, box []byte) ([]byte, error) {
 	if !Sealed(box) {
-		return nil, unopened("it is no sealed box", nil)
+		return nil, openError("it is not a sealed box", nil)
 	}
 	head, sealed := box[:headSize], box[headSize:]
 	if k == nil {
-		return nil, unopened(fmt.Sprintf("it was sealed with key %x, and this worker has none: start it with the --secret-keys of the others", head[1:]), ErrUnknownKey)
+		return nil, openError(fmt.Sprintf("it was sealed with key %x, and this worker has none: start it with the --secret-keys of the others", head[1:]), ErrUnknownKey)
 	}
 	for i := range k.ring {
 		if !bytes.Equal(k.ring[i].id[:], head[1:]) {
@@ -57,14 +57,14 @@ func (k *Keys) Open(name string, box []byte) ([]byte, error) {
 		}
 		data, err := aead.Open(nil, nil, sealed, bound(head, name))
 		if err != nil {
-			return nil, unopened("it was changed, or belongs to another record", nil)
+			return nil, openError("it was changed, or belongs to another record", nil)
 		}
 		return data, nil
 	}
-	return nil, unopened(fmt.Sprintf("it was sealed with key %x, which is not in the --secret-keys of this worker: add it there, below the first one", head[1:]), ErrUnknownKey)
+	return nil, openError(fmt.Sprintf("it was sealed with key %x, which is not in the --secret-keys of this worker: add it there, below the first one", head[1:]), ErrUnknownKey)
 }
 
-func unopened(why string, cause error) error {
+func openError(why string, cause error) error {
 	return &events.Error{Code: events.CodeStateCorrupt, Op: "open a secret answer", Msg: "the stored answer cannot be opened: " + why, Err: cause}
 }
 

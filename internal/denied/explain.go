@@ -12,7 +12,7 @@ import (
 )
 
 // Context returns a context that ends when the server denies nc a right without which a request cannot
-// succeed, so that a command fails at once, with the right, and not when its time limit is over.
+// succeed, so that a command fails immediately, with the right, and not when its time limit is over.
 // A denied subscription to events only makes a wait slower, and ends nothing: it is passed on, as every
 // other error is, to the handler that nc had.
 func Context(ctx context.Context, nc *nats.Conn) context.Context {
@@ -52,7 +52,8 @@ func (e *rightError) Error() string {
 }
 
 // inbox reports whether the right is to receive replies where every connection does by default. A user
-// with inboxes of its own is denied those, and must not be given them: it would read the replies of others.
+// with separate inboxes is denied the default ones, and must not get them: it would read the replies of
+// others.
 func (r right) inbox() bool {
 	return !r.publish && strings.HasPrefix(r.subject, subjects.DefaultInboxes+".")
 }

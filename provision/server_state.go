@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// state is what the server has, beside what the plan wants.
+// state is what the server has, next to what the plan wants.
 type state struct {
 	plan      Plan
 	streams   []streamState
@@ -33,8 +33,8 @@ type consumerState struct {
 func (s streamState) object() string   { return "stream " + s.want.Name }
 func (c consumerState) object() string { return "consumer " + c.stream + "/" + c.want.Durable }
 
-// look reads everything the plan names and compares it.
-func look(ctx context.Context, js jetstream.JetStream, plan Plan) (state, error) {
+// readState reads everything the plan names and compares it.
+func readState(ctx context.Context, js jetstream.JetStream, plan Plan) (state, error) {
 	found := state{plan: plan}
 	for _, want := range plan.Streams {
 		s := streamState{want: want}

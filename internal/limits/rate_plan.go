@@ -6,8 +6,8 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// slip is how far the clocks of two workers may be apart after each has asked the store's.
-const slip = 5 * time.Second
+// maxClockSkew is how far the clocks of two workers may be apart after each has asked the store's.
+const maxClockSkew = 5 * time.Second
 
 // offer is the place that a call gets, or that it does not want because it is too late.
 type offer struct {
@@ -20,7 +20,7 @@ type offer struct {
 func plan(rate target.Rate, next, now time.Time, latest []time.Time) ([]offer, time.Time) {
 	interval := rate.Interval()
 	ahead := interval * time.Duration(rate.Size()-1) // by so much a call may be early
-	if next.After(now.Add(MaxWait + ahead + interval + slip)) {
+	if next.After(now.Add(MaxWait + ahead + interval + maxClockSkew)) {
 		next = now.Add(ahead) // no plan of this rate goes so far: it was another rate before
 	}
 	if next.Before(now) {

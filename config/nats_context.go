@@ -61,7 +61,7 @@ func loadContext(name string, env func(string) (string, bool)) (*natsContext, er
 	}
 	c := &natsContext{home: home}
 	if err := json.Unmarshal(data, c); err != nil {
-		return nil, fmt.Errorf("connect: --context %.80q: %s is no context of the NATS CLI: %w", name, file, err)
+		return nil, fmt.Errorf("connect: --context %.80q: %s is not a context of the NATS CLI: %w", name, file, err)
 	}
 	return c, nil
 }

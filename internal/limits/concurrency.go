@@ -5,7 +5,7 @@ import (
 	"context"
 )
 
-// gate lets so many calls run at once in this worker.
+// gate limits how many calls run at the same time in this worker.
 type gate struct {
 	most    int // as the last call that came has it
 	running int
@@ -18,7 +18,8 @@ type caller struct {
 	at     *list.Element // nil when it may
 }
 
-// enter waits until one of most calls may run. An error is the cause of ctx, or there is a crowd.
+// enter waits until one of most calls may run. An error is the cause of ctx, or too many
+// calls wait.
 func (l *Limiter) enter(ctx context.Context, s scope, most int) error {
 	l.mu.Lock()
 	g := l.gates[s]
@@ -34,7 +35,7 @@ func (l *Limiter) enter(ctx context.Context, s scope, most int) error {
 	}
 	if g.waiting.Len() >= MaxWaiting {
 		l.mu.Unlock()
-		return crowded(s)
+		return errTooManyWaiting(s)
 	}
 	c := &caller{enters: make(chan struct{})}
 	c.at = g.waiting.PushBack(c)
@@ -61,7 +62,7 @@ func (l *Limiter) enter(ctx context.Context, s scope, most int) error {
 	return err
 }
 
-// leave gives back what enter has given.
+// leave undoes enter.
 func (l *Limiter) leave(s scope) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +72,7 @@ func (l *Limiter) leave(s scope) {
 	}
 }
 
-// next lets in who is first, and forgets a gate that nobody needs.
+// next lets the first call in, and forgets a gate without calls.
 func (l *Limiter) next(s scope, g *gate) {
 	for g.running < g.most && g.waiting.Len() > 0 {
 		first := g.waiting.Front()

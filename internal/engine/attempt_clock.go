@@ -9,28 +9,27 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// Hosts gives each attempt of a call a desk of its own.
+// Hosts gives each attempt of a call a separate host.
 type Hosts interface {
-	// Host returns that of the next attempt, whose clock is given. The one before is over.
+	// Host returns the host of the next attempt, whose clock is given. The attempt before is over.
 	Host(c *Clock) tools.Host
 }
 
-// Clock is the time that one attempt may take. It stands still while the call waits for
-// somebody, so that a person may take days over what a tool may take seconds for. It is the
-// context of the attempt as well. Its methods are safe for concurrent use.
+// Clock is the time that one attempt may take. It is paused while the call waits for a person, so that
+// an answer may take days where a tool may take seconds. It is the context of the attempt as well. Its methods are safe for concurrent use.
 type Clock struct {
 	context.Context //nolint:containedctx // a clock is a context with an end that can be put off
 
 	cancel context.CancelCauseFunc
 
-	mu    sync.Mutex
-	timer *time.Timer   // nil before the call is entered
-	left  time.Duration // when it was started last
-	since time.Time     // when it was started, or stopped, last
-	stops int           // who has stopped it
-	stood time.Duration // how long it stood still
-	early time.Duration // of that, before it was started
-	over  bool
+	mu     sync.Mutex
+	timer  *time.Timer   // nil before the call is entered
+	left   time.Duration // when it was started last
+	since  time.Time     // when it was started, or stopped, last
+	stops  int           // how often it is stopped
+	paused time.Duration // how long it was paused
+	early  time.Duration // of that, before it was started
+	over   bool
 }
 
 func newClock(ctx context.Context, timeout time.Duration) *Clock {
@@ -81,19 +80,19 @@ func (c *Clock) Go() {
 	if c.stops > 0 {
 		return
 	}
-	c.stand()
+	c.addPause()
 	if c.timer != nil && !c.over {
 		c.timer.Reset(max(c.left, 0))
 	}
 }
 
-// stand counts how long the clock has stood still by now.
-func (c *Clock) stand() {
+// stand counts how long the clock has was paused by now.
+func (c *Clock) addPause() {
 	now := time.Now()
-	stood := now.Sub(c.since)
-	c.stood, c.since = c.stood+stood, now
+	paused := now.Sub(c.since)
+	c.paused, c.since = c.paused+paused, now
 	if c.timer == nil {
-		c.early += stood
+		c.early += paused
 	}
 }
 
@@ -102,7 +101,7 @@ func (c *Clock) start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stops > 0 {
-		c.stand()
+		c.addPause()
 	}
 	c.timer = time.AfterFunc(c.left, func() { c.cancel(events.ErrTimeout) })
 	if c.stops > 0 {
@@ -112,19 +111,19 @@ func (c *Clock) start() {
 	c.since = time.Now()
 }
 
-// end ends the attempt and its context, and returns how long the clock stood still, and how long of
+// end ends the attempt and its context, and returns how long the clock was paused, and how long of
 // that before it was started.
-func (c *Clock) end() (stood, early time.Duration) {
+func (c *Clock) end() (paused, early time.Duration) {
 	c.mu.Lock()
 	c.over = true
 	if c.timer != nil {
 		c.timer.Stop()
 	}
 	if c.stops > 0 {
-		c.stand()
+		c.addPause()
 	}
-	stood, early = c.stood, c.early
+	paused, early = c.paused, c.early
 	c.mu.Unlock()
 	c.cancel(nil)
-	return stood, early
+	return paused, early
 }
