@@ -20,7 +20,7 @@ import (
 // F28: see docs/faults.md. The turn is in another pool than the one that answers the request.
 func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
 	t.Parallel()
-	request := oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes"}
+	request := oneturn.Answer{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes"}
 	for name, answer := range map[string]func(nc *nats.Conn, c *oneturn.Client) (events.AnswerResult, error){
 		"client": func(_ *nats.Conn, c *oneturn.Client) (events.AnswerResult, error) {
 			return c.Answer(context.Background(), request)
@@ -106,7 +106,7 @@ func TestClientLooksAgainForAQuestionWhoseTurnIsNotClaimedYet(t *testing.T) {
 	c := client(t, s)
 	verdict := make(chan events.AnswerResult, 1)
 	go func() {
-		v, err := c.Answer(context.Background(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes"})
+		v, err := c.Answer(context.Background(), oneturn.Answer{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes"})
 		v.Message += " " + errorText(err)
 		verdict <- v
 	}()
@@ -123,7 +123,7 @@ func TestAnswerToATurnThatNobodyKnowsIsUnknown(t *testing.T) {
 	config, _ := wishes(oneturn.Config{})
 	w := start(t, s, config)
 	require.Eventually(t, func() bool { return w.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
-	v, err := client(t, s).Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "chat", ToolCallID: "nobody/1", Value: "yes"})
+	v, err := client(t, s).Answer(t.Context(), oneturn.Answer{App: "acme", Chat: "chat", ToolCallID: "nobody/1", Value: "yes"})
 	require.NoError(t, err)
 	require.Equal(t, events.AnswerUnknown, v.Code)
 	require.Contains(t, v.Message, "no running turn that could ask it")

@@ -27,11 +27,11 @@ var ErrConflict = errors.New("the turn key was used before with other data")
 // AwaitTurn waits like [Client.Await] for the response of a turn that was published with this
 // data, and fails with [ErrConflict] when there is only a response that answers other data.
 func (c *Client) AwaitTurn(ctx context.Context, t *Turn) (*Response, error) {
-	t, err := plain(t)
+	e, err := t.event()
 	if err != nil {
 		return nil, err
 	}
-	sum := events.Fingerprint(t)
+	sum := events.Fingerprint(e)
 	return c.await(ctx, t.TurnID, hex.EncodeToString(sum[:]))
 }
 

@@ -81,21 +81,21 @@ type Receipt struct {
 
 // Publish sends a turn to the workers. Publishing a turn again is harmless.
 func (c *Client) Publish(ctx context.Context, t *Turn) (Receipt, error) {
-	t, err := plain(t)
+	e, err := t.event()
 	if err != nil {
 		return Receipt{}, err
 	}
-	body, err := events.EncodeTurn(t, time.Now())
+	body, err := events.EncodeTurn(e, time.Now())
 	if err != nil {
 		return Receipt{}, fmt.Errorf("publish turn %.80q: %w", t.Turn, err)
 	}
-	return c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, t.Workflow, body, c.msgID(t))
+	return c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, e.Workflow, body, c.msgID(e))
 }
 
 // msgID is the Nats-Msg-Id of a turn. It differs by pool: a message that waits in a pool without
 // workers must not make the server drop the one that is published to the right pool.
-func (c *Client) msgID(t *Turn) string {
-	id := events.MsgID(events.KindStructuredOutputReady, t.TurnID, events.Fingerprint(t))
+func (c *Client) msgID(e *events.StructuredOutputReady) string {
+	id := events.MsgID(events.KindStructuredOutputReady, e.TurnID, events.Fingerprint(e))
 	if c.o.Pool != subjects.DefaultPool {
 		id += "." + c.o.Pool
 	}
@@ -105,17 +105,20 @@ func (c *Client) msgID(t *Turn) string {
 // PublishRaw sends the bytes of a structured_output_ready event to the workers unchanged, bare or in an
 // envelope. It decodes them only to find the subject.
 func (c *Client) PublishRaw(ctx context.Context, body []byte) (*Turn, Receipt, error) {
-	t, err := events.DecodeTurn(body)
+	e, err := events.DecodeTurn(body)
 	if err != nil {
 		return nil, Receipt{}, err
 	}
-	r, err := c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, t.Workflow, body, c.msgID(t))
+	t := turnOf(e)
+	r, err := c.publish(ctx, events.KindStructuredOutputReady, t.TurnID, t.Workflow, body, c.msgID(e))
 	return t, r, err
 }
 
 // Cancel requests the end of a turn. A response that is stored already stays.
-func (c *Client) Cancel(ctx context.Context, cancel *events.Cancel) (Receipt, error) {
-	body, err := events.EncodeCancel(cancel, time.Now())
+func (c *Client) Cancel(ctx context.Context, cancel Cancel) (Receipt, error) {
+	body, err := events.EncodeCancel(&events.Cancel{
+		TurnID: events.TurnID(cancel.TurnID), Workflow: cancel.Workflow, Reason: cancel.Reason, UserID: cancel.UserID, ToolCallID: cancel.ToolCallID,
+	}, time.Now())
 	if err != nil {
 		return Receipt{}, fmt.Errorf("cancel turn %.80q: %w", cancel.Turn, err)
 	}

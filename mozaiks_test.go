@@ -99,7 +99,7 @@ func TestMozaiksAICasesEndAsObservedOrRight(t *testing.T) { //nolint:tparallel /
 				return
 			}
 			checkCall(t, o.emission(events.KindToolCall), body.Data)
-			checkResponse(t, o, r)
+			checkResponse(t, o, r, responseEvent(t, s, published.TurnID))
 			if o.Deliveries > 1 {
 				_, err = calls.NextMsg(300 * time.Millisecond)
 				require.ErrorIs(t, err, nats.ErrTimeout, "one call for %d deliveries", o.Deliveries)
@@ -132,15 +132,15 @@ func checkCall(t *testing.T, want, got map[string]any) {
 	}
 }
 
-func checkResponse(t *testing.T, o *mozaiksCase, r *oneturn.Response) {
+func checkResponse(t *testing.T, o *mozaiksCase, r *oneturn.Response, e *events.ToolResponse) {
 	t.Helper()
 	want := o.emission(events.KindToolResponse)
 	require.NotNil(t, want)
 	require.Equal(t, want["agent"], r.Agent)
-	require.Equal(t, want["tool_name"], r.ToolName)
-	require.Equal(t, want["call_id"], r.CallID)
-	require.Equal(t, want["corr"], r.Corr)
-	require.Equal(t, want["interaction_type"], r.InteractionType)
+	require.Equal(t, want["tool_name"], r.Tool)
+	require.Equal(t, want["call_id"], e.CallID)
+	require.Equal(t, want["corr"], e.Corr)
+	require.Equal(t, want["interaction_type"], e.InteractionType)
 	switch o.Name {
 	case "concurrent duplicates of a slow tool run three times":
 		require.True(t, r.Success)

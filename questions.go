@@ -16,20 +16,20 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// AnswerRequest is a person's answer to a question, for [Client.Answer].
-type AnswerRequest struct {
-	App        string `json:"-"` // "default" if empty
-	Chat       string `json:"chat_id"`
-	ToolCallID string `json:"tool_call_id"`      // of the question
-	UserID     string `json:"user_id,omitempty"` // the user that answers; a question to a user accepts no other user's answer
-	Value      any    `json:"value"`             // the answer: anything that encoding/json writes
+// Answer is a person's answer to a question, for [Client.Answer].
+type Answer struct {
+	App        string // tenant, "default" if empty
+	Chat       string
+	ToolCallID string // of the question
+	UserID     string // the user that answers; a question to a user accepts no other user's answer
+	Value      any    // the answer: anything that encoding/json writes
 
-	// Where to: the workflow of the question, and the subject that its event names, or that of
-	// the client's pool. Without a workflow the question is looked up by the workers' request API.
-	Workflow string `json:"-"`
-	Subject  string `json:"-"`
+	// Workflow of the question, and the subject that its event names, or by default the subject of the
+	// client's pool. Without a workflow the question is looked up by the workers' request API.
+	Workflow string
+	Subject  string
 	// Run is the run id of the turn, if it is known: without it the chat is searched for the question.
-	Run string `json:"run_id,omitempty"`
+	Run string
 }
 
 // ErrUndecided means that an answer is stored in the inbound stream, and that no worker has decided on it in
@@ -40,36 +40,36 @@ var ErrUndecided = deliver.ErrUndecided
 // ClientOptions.AnswerWait is over. Not every result is an acceptance, see [events.AnswerResult.OK]. After an
 // [ErrUndecided] the answer is published, and a worker will decide on it. Sending the same answer again is
 // harmless: the result is the same as the first time.
-func (c *Client) Answer(ctx context.Context, q AnswerRequest) (events.AnswerResult, error) {
+func (c *Client) Answer(ctx context.Context, a Answer) (events.AnswerResult, error) {
 	fail := func(err error) (events.AnswerResult, error) {
-		return events.AnswerResult{ToolCallID: q.ToolCallID}, fmt.Errorf("answer %.80q of chat %.80q: %w", q.ToolCallID, q.Chat, err)
+		return events.AnswerResult{ToolCallID: a.ToolCallID}, fmt.Errorf("answer %.80q of chat %.80q: %w", a.ToolCallID, a.Chat, err)
 	}
-	value, err := tree(q.Value)
+	value, err := tree(a.Value)
 	if err != nil {
 		return fail(fmt.Errorf("it has no JSON form: %w", err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.AnswerWait)
 	defer cancel()
-	app := tenant(TurnID{App: q.App})
+	app := tenant(TurnID{App: a.App})
 	switch {
-	case q.Subject != "" && q.Workflow != "":
-	case q.Workflow != "":
-		q.Subject = c.space.In(c.o.Pool, events.KindToolCallResponse, app, q.Workflow, q.Chat)
+	case a.Subject != "" && a.Workflow != "":
+	case a.Workflow != "":
+		a.Subject = c.space.In(c.o.Pool, events.KindToolCallResponse, app, a.Workflow, a.Chat)
 	default:
-		asked, known, err := c.question(ctx, app, api.QuestionsRequest{Chat: q.Chat, Run: q.Run, ToolCallID: q.ToolCallID})
+		asked, known, err := c.question(ctx, app, api.QuestionsRequest{Chat: a.Chat, Run: a.Run, ToolCallID: a.ToolCallID})
 		if err != nil {
 			return fail(err)
 		}
 		if !known {
-			return deliver.Unknown(q.ToolCallID), nil
+			return deliver.Unknown(a.ToolCallID), nil
 		}
-		q.Subject, q.Workflow, q.Run = asked.Subject, asked.Workflow, asked.Run
+		a.Subject, a.Workflow, a.Run = asked.Subject, asked.Workflow, asked.Run
 	}
-	v, err := deliver.Answer(ctx, c.js, c.space, q.Subject, &events.ToolCallResponse{
-		TurnID: TurnID{App: app, Chat: q.Chat, Run: q.Run}, Workflow: q.Workflow, ToolCallID: q.ToolCallID, UserID: q.UserID, Value: value,
+	v, err := deliver.Answer(ctx, c.js, c.space, a.Subject, &events.ToolCallResponse{
+		TurnID: events.TurnID{App: app, Chat: a.Chat, Run: a.Run}, Workflow: a.Workflow, ToolCallID: a.ToolCallID, UserID: a.UserID, Value: value,
 	})
 	if err != nil {
-		return events.AnswerResult{ToolCallID: q.ToolCallID}, err //nolint:wrapcheck // it names the answer
+		return events.AnswerResult{ToolCallID: a.ToolCallID}, err //nolint:wrapcheck // it names the answer
 	}
 	return *v, nil
 }

@@ -30,7 +30,7 @@ func TestAnyoneMayAskForAResumeAndItDoesNothingToATurnThatRuns(t *testing.T) {
 	publish(t, c, one)
 	<-entered
 	o := newOrphan(t, s, "t", "")
-	body, err := events.EncodeResume(&events.Resume{TurnID: one.TurnID, Workflow: "Hello"}, time.Now())
+	body, err := events.EncodeResume(&events.Resume{TurnID: events.TurnID(one.TurnID), Workflow: "Hello"}, time.Now())
 	require.NoError(t, err)
 	ack, err := o.js.Publish(t.Context(), o.space.In("default", "resume", "app", "Hello", "chat 1"), body)
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestCancelStopsTheToolOfATurnThatWasResumed(t *testing.T) {
 	require.ElementsMatch(t, []string{"one", "two"}, []string{<-entered, <-entered})
 	c := client(t, s)
 	for _, o := range []*orphan{one, two} {
-		_, err := c.Cancel(t.Context(), &events.Cancel{TurnID: o.id, Workflow: "Hello"})
+		_, err := c.Cancel(t.Context(), oneturn.Cancel{TurnID: o.id, Workflow: "Hello"})
 		require.NoError(t, err)
 		require.Equal(t, events.CodeCancelled, o.response(t).Code)
 	}

@@ -3,39 +3,90 @@ package oneturn
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/oneturn/oneturn/events"
 )
 
-// Turn is what a producer publishes: an agent has finished with JSON that calls for a tool.
-// For publishing, Data and ContextVariables may be any values that encoding/json can write.
-type Turn = events.StructuredOutputReady
+// TurnID is the identity of a turn.
+type TurnID struct {
+	App  string // tenant, "default" if empty
+	Chat string
+	Run  string // run id, empty if the turn has none
+	Turn string // turn key: unique in its chat and run
+}
 
-// TurnID is the identity of a turn: tenant, chat, run, turn key.
-type TurnID = events.TurnID
+// Turn is what a producer publishes: an agent has finished with JSON that calls for a tool. Data and
+// ContextVariables may be any values that encoding/json can write.
+type Turn struct {
+	TurnID
+	Workflow         string
+	Agent            string
+	Model            string
+	Data             any            // the agent's structured output
+	UserID           string         // the user that the turn is for, may be empty
+	TurnSequence     int64          // position in the chat, 0 if unknown
+	ContextVariables map[string]any // snapshot of the context variables, nil for none
+	CorrectionOf     string         // turn key of the turn that this one corrects, may be empty
+}
+
+// Cancel requests the end of a turn, see [Client.Cancel].
+type Cancel struct {
+	TurnID
+	Workflow string // of the turn, needed for the subject
+	Reason   string // shown in the response, may be empty
+	UserID   string // the user that cancels, may be empty
+	// ToolCallID is the tool_call_id of any event of the turn. It identifies the turn in place of its key,
+	// even if that key was used before. May be empty.
+	ToolCallID string
+}
 
 // Response is the end of a turn.
-type Response = events.ToolResponse
+type Response struct {
+	TurnID
+	ToolCallID string
+	Workflow   string
+	Agent      string
+	Tool       string
+	Status     string // "ok" or "error"
+	Success    bool
+	Content    string        // for the model: the result or the error as text
+	Payload    any           // the tool's result as decoded JSON, or an object that events.BlobOf reads
+	Code       events.Code   // of an error, empty on success
+	Attempts   int           // how often the tool was entered
+	Duration   time.Duration // in the tool, without waiting for limits or processes; to the millisecond
+	// ContextKeys are the context variables that the tool changed.
+	ContextKeys []string
+}
 
-// plain returns a copy of a turn whose data is what a worker will decode: any Go value is
-// taken as encoding/json writes it.
-func plain(t *Turn) (*Turn, error) {
-	copied := *t
-	copied.AutoToolMode = true
-	copied.Workflow, copied.Agent, copied.Model = events.Name(t.Workflow), events.Name(t.Agent), events.Name(t.Model)
+// event returns the turn as it is published: its data is what a worker will decode, any Go value as
+// encoding/json writes it.
+func (t *Turn) event() (*events.StructuredOutputReady, error) {
+	e := &events.StructuredOutputReady{
+		TurnID: events.TurnID(t.TurnID), Workflow: events.Name(t.Workflow), Agent: events.Name(t.Agent), Model: events.Name(t.Model),
+		AutoToolMode: true, UserID: t.UserID, TurnSequence: t.TurnSequence, CorrectionOf: t.CorrectionOf,
+	}
 	var err error
-	if copied.Data, err = tree(t.Data); err != nil {
+	if e.Data, err = tree(t.Data); err != nil {
 		return nil, fmt.Errorf("publish turn %.80q: its data has no JSON form: %w", t.Turn, err)
 	}
 	if t.ContextVariables == nil {
-		return &copied, nil
+		return e, nil
 	}
 	vars, err := tree(t.ContextVariables)
 	if err != nil {
 		return nil, fmt.Errorf("publish turn %.80q: its context variables have no JSON form: %w", t.Turn, err)
 	}
-	copied.ContextVariables, _ = vars.(map[string]any)
-	return &copied, nil
+	e.ContextVariables, _ = vars.(map[string]any)
+	return e, nil
+}
+
+// turnOf is the opposite of [Turn.event].
+func turnOf(e *events.StructuredOutputReady) *Turn {
+	return &Turn{
+		TurnID: TurnID(e.TurnID), Workflow: e.Workflow, Agent: e.Agent, Model: e.Model, Data: e.Data,
+		UserID: e.UserID, TurnSequence: e.TurnSequence, ContextVariables: e.ContextVariables, CorrectionOf: e.CorrectionOf,
+	}
 }
 
 func tree(v any) (any, error) {
@@ -61,9 +112,14 @@ func parseResponse(body []byte) (*Response, error) {
 	if m.Kind != events.KindToolResponse {
 		return nil, fmt.Errorf("it is of kind %.80q", m.Kind)
 	}
-	var r Response
-	if err := m.As(&r); err != nil {
+	var e events.ToolResponse
+	if err := m.As(&e); err != nil {
 		return nil, err
 	}
-	return &r, nil
+	return &Response{
+		TurnID: TurnID{App: e.AppID, Chat: e.ChatID, Run: e.RunID, Turn: e.Turn}, ToolCallID: e.ToolCallID,
+		Workflow: e.WorkflowName, Agent: e.Agent, Tool: e.ToolName, Status: e.Status, Success: e.Success,
+		Content: e.Content, Payload: e.Payload, Code: e.Code, Attempts: e.Attempts,
+		Duration: time.Duration(e.DurationMS) * time.Millisecond, ContextKeys: e.ContextKeys,
+	}, nil
 }

@@ -62,7 +62,7 @@ func newAsker(t *testing.T) *asker {
 }
 
 func callID(id oneturn.TurnID) string {
-	return events.CallID(id, subjects.TurnToken(id.Run, id.Turn))
+	return events.CallID(events.TurnID(id), subjects.TurnToken(id.Run, id.Turn))
 }
 
 // hold claims a turn, or returns the claim that was made.
@@ -112,7 +112,7 @@ func (a *asker) ask(id oneturn.TurnID, name string, change ...func(*events.ToolC
 	require.NoError(a, err)
 	require.Equal(a, idempotency.Open, reply.Outcome)
 	require.NoError(a, a.schedule(a.Context(), &events.Expire{
-		TurnID: id, Workflow: "Flow", Key: a.hold(id).Key.String(), Ask: name, ToolCallID: q.ToolCallID, ExpiresAt: time.Now().Add(time.Hour),
+		TurnID: events.TurnID(id), Workflow: "Flow", Key: a.hold(id).Key.String(), Ask: name, ToolCallID: q.ToolCallID, ExpiresAt: time.Now().Add(time.Hour),
 	}))
 	return q.ToolCallID
 }

@@ -28,8 +28,9 @@ func TestTurnRunsItsGoToolAndEndsInItsResponse(t *testing.T) {
 	require.True(t, r.Success)
 	require.Equal(t, events.StatusOK, r.Status)
 	require.Equal(t, "Hello, Ada!", r.Content)
-	require.Equal(t, "greet", r.ToolName)
-	require.Equal(t, []string{"t1", "t1", "t1"}, []string{r.ToolCallID, r.CallID, r.Corr})
+	require.Equal(t, "greet", r.Tool)
+	e := responseEvent(t, s, one.TurnID)
+	require.Equal(t, []string{"t1", "t1", "t1"}, []string{r.ToolCallID, e.CallID, e.Corr})
 	require.Equal(t, map[string]any{"status": "success", "message": "Hello, Ada!"}, r.Payload)
 }
 
@@ -68,8 +69,8 @@ func TestEqualKeysOfOtherTenantsChatsAndRunsAreOtherTurns(t *testing.T) {
 		publish(t, c, one)
 		r := await(t, c, id)
 		require.True(t, r.Success)
-		require.Equal(t, []string{id.App, id.Chat, id.Run}, []string{r.AppID, r.ChatID, r.RunID})
-		calls[id.App+id.Chat+r.CallID] = true
+		require.Equal(t, []string{id.App, id.Chat, id.Run}, []string{r.App, r.Chat, r.Run})
+		calls[id.App+id.Chat+responseEvent(t, s, id).CallID] = true
 	}
 	require.Len(t, calls, len(ids))
 }

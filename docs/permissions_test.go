@@ -226,7 +226,7 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	_, err = c.Publish(t.Context(), long)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return kinds(t, reader, "c3")["tool_call"] == 1 }, 10*time.Second, 10*time.Millisecond)
-	_, err = c.Cancel(t.Context(), &events.Cancel{TurnID: long.TurnID, Workflow: long.Workflow})
+	_, err = c.Cancel(t.Context(), oneturn.Cancel{TurnID: long.TurnID, Workflow: long.Workflow})
 	require.NoError(t, err)
 	require.Equal(t, events.CodeCancelled, do(t, c, long).Code)
 
@@ -278,12 +278,12 @@ func (s *secured) requireQuestions(c *oneturn.Client, reader *nats.Conn) {
 	_, err := c.Publish(t.Context(), asks)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return kinds(t, reader, "c4")["ask"] == 1 }, 10*time.Second, 10*time.Millisecond)
-	answer := oneturn.AnswerRequest{App: "acme", Chat: "c4", ToolCallID: "asks/1", Workflow: asks.Workflow, Value: map[string]any{"said": "yes"}}
+	answer := oneturn.Answer{App: "acme", Chat: "c4", ToolCallID: "asks/1", Workflow: asks.Workflow, Value: map[string]any{"said": "yes"}}
 	v, err := c.Answer(t.Context(), answer)
 	require.NoError(t, err)
 	require.True(t, v.OK(), v.Message)
 	require.True(t, do(t, c, asks).Success)
-	v, err = c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "c4", ToolCallID: "asks/1", Value: "no"}) // by way of the request API
+	v, err = c.Answer(t.Context(), oneturn.Answer{App: "acme", Chat: "c4", ToolCallID: "asks/1", Value: "no"}) // by way of the request API
 	require.NoError(t, err)
 	require.Equal(t, events.AnswerConflict, v.Code)
 	s.requireSecret(c)
@@ -301,7 +301,7 @@ func (s *secured) requireSecret(c *oneturn.Client) {
 	require.NoError(t, err)
 	var v events.AnswerResult
 	require.Eventually(t, func() bool {
-		v, err = c.Answer(t.Context(), oneturn.AnswerRequest{App: "acme", Chat: "c6", ToolCallID: "secret/1", Workflow: asks.Workflow, Value: map[string]any{"said": "swordfish"}})
+		v, err = c.Answer(t.Context(), oneturn.Answer{App: "acme", Chat: "c6", ToolCallID: "secret/1", Workflow: asks.Workflow, Value: map[string]any{"said": "swordfish"}})
 		return err == nil && v.OK()
 	}, 10*time.Second, 10*time.Millisecond, "%v", v)
 	r := do(t, c, asks)

@@ -267,7 +267,7 @@ func hopeless(err error) bool {
 
 func (h *Human) once(ctx context.Context, q *api.Question, user string, value any, cancel bool) (events.AnswerResult, error) {
 	if !cancel {
-		return h.client.Answer(ctx, oneturn.AnswerRequest{
+		return h.client.Answer(ctx, oneturn.Answer{
 			App: q.App, Chat: q.Chat, Run: q.Run, ToolCallID: q.ToolCallID, UserID: user, Value: value, Workflow: q.Workflow, Subject: q.Subject,
 		})
 	}
@@ -276,7 +276,7 @@ func (h *Human) once(ctx context.Context, q *api.Question, user string, value an
 	if err != nil {
 		return events.AnswerResult{}, err
 	}
-	_, err = client.Cancel(ctx, &events.Cancel{
+	_, err = client.Cancel(ctx, oneturn.Cancel{
 		TurnID: oneturn.TurnID{App: q.App, Chat: q.Chat, Run: q.Run, Turn: q.Turn}, ToolCallID: q.ToolCallID, Workflow: q.Workflow, UserID: user, Reason: "a test's human cancels",
 	})
 	return events.AnswerResult{}, err

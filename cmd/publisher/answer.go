@@ -67,7 +67,7 @@ func oneAnswer(_ *cobra.Command, args []string) error {
 }
 
 func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args []string) error {
-	q := oneturn.AnswerRequest{App: who.App, Chat: args[0], ToolCallID: args[1], UserID: who.User, Workflow: who.Workflow}
+	q := oneturn.Answer{App: who.App, Chat: args[0], ToolCallID: args[1], UserID: who.User, Workflow: who.Workflow}
 	var err error
 	if q.Value, err = answerValue(args[2:], cmd.InOrStdin()); err != nil {
 		return err
@@ -135,7 +135,7 @@ func verdictFix(v *events.AnswerResult) string {
 
 // answer finds the question, unless its workflow is named, and answers it. It returns its turn, if
 // it has found it, as it does for one that will be waited for.
-func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q oneturn.AnswerRequest, wait bool) (v events.AnswerResult, turn oneturn.TurnID, err error) {
+func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q oneturn.Answer, wait bool) (v events.AnswerResult, turn oneturn.TurnID, err error) {
 	early := false
 	if q.Workflow == "" || wait {
 		w, known, err := client.Question(ctx, q.App, q.Chat, q.ToolCallID)
@@ -182,7 +182,7 @@ func openQuestions(ctx context.Context, client *oneturn.Client, w *api.Question)
 
 // answerStored answers a question that only the journal can tell of, as no worker is there. A
 // worker that starts meanwhile gives the verdict.
-func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, stderr io.Writer, cfg *config.Publisher, q oneturn.AnswerRequest) (v events.AnswerResult, turn oneturn.TurnID, err error) {
+func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, stderr io.Writer, cfg *config.Publisher, q oneturn.Answer) (v events.AnswerResult, turn oneturn.TurnID, err error) {
 	e, err := storedQuestion(ctx, nc, cfg.Prefix, &q)
 	switch {
 	case err != nil:

@@ -19,7 +19,7 @@ import (
 
 // storedQuestion finds a question in the journal itself, for when no worker is there to ask: the
 // newest of those with its id, else the call of the turn that may ask it, nil if there is none. It needs the right to read the journal.
-func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *oneturn.AnswerRequest) (*events.ToolCall, error) {
+func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *oneturn.Answer) (*events.ToolCall, error) {
 	space, err := subjects.New(prefix)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *onetur
 
 // checkAnswer validates an answer against the schema of its question, nil for none. What cannot be checked
 // here, a worker checks.
-func checkAnswer(q *oneturn.AnswerRequest, schema any) (v events.AnswerResult, fits bool) {
+func checkAnswer(q *oneturn.Answer, schema any) (v events.AnswerResult, fits bool) {
 	if schema == nil {
 		return v, true
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
-	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/denied"
 )
 
@@ -69,7 +68,7 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
 			fmt.Fprintln(stderr, text)
 		}
 	}
-	receipt, err := client.Cancel(ctx, &events.Cancel{TurnID: id, Workflow: what.Workflow, Reason: what.Reason})
+	receipt, err := client.Cancel(ctx, oneturn.Cancel{TurnID: id, Workflow: what.Workflow, Reason: what.Reason})
 	if err != nil {
 		return denied.Because(ctx, err)
 	}

@@ -111,7 +111,7 @@ func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, dupli
 		fmt.Fprintf(p.err, "%s: no response of turn %s of chat %s yet: %s\n", at, quoted(id.Turn), quoted(id.Chat), o.Content)
 	default:
 		o.ToolCallID, o.Status, o.Success, o.Code, o.Content = r.ToolCallID, r.Status, r.Success, r.Code, r.Content
-		o.Payload, o.ContextKeys, o.Attempts, o.DurationMS = r.Payload, r.ContextKeys, r.Attempts, r.DurationMS
+		o.Payload, o.ContextKeys, o.Attempts, o.DurationMS = r.Payload, r.ContextKeys, r.Attempts, r.Duration.Milliseconds()
 	}
 	if o.Success {
 		p.good++

@@ -187,11 +187,11 @@ func (p *publication) file(ctx context.Context, name string, stdin io.Reader) er
 	}
 }
 
-// accept returns the turn of an event, or tells what is wrong with it and returns nil.
-func (p *publication) accept(at string, it item) *oneturn.Turn {
+// accept reports whether an event can be published, and prints what is wrong with it otherwise.
+func (p *publication) accept(at string, it item) bool {
 	if it.err != nil {
 		p.printer.failed(at, it.err)
-		return nil
+		return false
 	}
 	turn, err := events.DecodeTurn(it.body)
 	switch {
@@ -203,21 +203,21 @@ func (p *publication) accept(at string, it item) *oneturn.Turn {
 	}
 	if err != nil {
 		p.printer.failed(at, err)
-		return nil
+		return false
 	}
-	return turn
+	return true
 }
 
 // item publishes one event.
 func (p *publication) item(ctx context.Context, at string, it item) error {
 	p.events++
-	turn := p.accept(at, it)
-	if turn == nil {
+	if !p.accept(at, it) {
 		return nil
 	}
 	var first oneturn.Receipt
+	var turn *oneturn.Turn
 	for i := range p.repeat {
-		_, receipt, err := p.client.PublishRaw(ctx, it.body)
+		published, receipt, err := p.client.PublishRaw(ctx, it.body)
 		switch {
 		case errors.Is(err, nats.ErrMaxPayload):
 			p.printer.failed(at, fmt.Errorf("%d bytes are more than the server takes: %w", len(it.body), err))
@@ -225,7 +225,7 @@ func (p *publication) item(ctx context.Context, at string, it item) error {
 		case err != nil:
 			return fmt.Errorf("%s: not published, nor what follows (to publish again is harmless): %w", at, err)
 		case i == 0:
-			first = receipt
+			turn, first = published, receipt
 		}
 		if err := p.printer.published(at, turn.TurnID, receipt); err != nil {
 			return err

@@ -53,7 +53,7 @@ func (a *asker) lease() idempotency.Lease {
 // ask stores a question of workflow Hello, which the worker knows, and returns its id.
 func (a *asker) ask(id oneturn.TurnID, name string, change ...func(*events.ToolCall)) string {
 	a.Helper()
-	call := events.CallID(id, subjects.TurnToken(id.Run, id.Turn))
+	call := events.CallID(events.TurnID(id), subjects.TurnToken(id.Run, id.Turn))
 	if _, ok := a.holds[id]; !ok {
 		event, err := events.Encode(events.KindToolCall, &events.ToolCall{
 			AppID: id.App, ChatID: id.Chat, RunID: id.Run, Turn: id.Turn, ID: call, ToolCallID: call, CallID: call, Corr: call, ToolName: "greet",
@@ -84,7 +84,7 @@ func (a *asker) ask(id oneturn.TurnID, name string, change ...func(*events.ToolC
 	_, err = a.journal.Ask(a.Context(), a.holds[id], idempotency.Question{ID: name, Digest: "d", Event: event})
 	require.NoError(a, err)
 	require.NoError(a, a.schedule(a.Context(), &events.Expire{
-		TurnID: id, Workflow: q.WorkflowName, Key: a.holds[id].Key.String(), Ask: name, ToolCallID: q.ToolCallID, ExpiresAt: time.Now().Add(24 * time.Hour),
+		TurnID: events.TurnID(id), Workflow: q.WorkflowName, Key: a.holds[id].Key.String(), Ask: name, ToolCallID: q.ToolCallID, ExpiresAt: time.Now().Add(24 * time.Hour),
 	}))
 	return q.ToolCallID
 }
@@ -96,7 +96,7 @@ func until(at time.Time) func(*events.ToolCall) {
 // answer decides a question as a worker does.
 func (a *asker) answer(id oneturn.TurnID, name string) {
 	a.Helper()
-	call := events.CallID(id, subjects.TurnToken(id.Run, id.Turn))
+	call := events.CallID(events.TurnID(id), subjects.TurnToken(id.Run, id.Turn))
 	v, err := a.journal.Answer(a.Context(), idempotency.Answer{
 		Key: a.holds[id].Key, ID: name, Lease: a.lease(), Outcome: idempotency.Answered, Digest: "a", Data: []byte(`{}`),
 		Check: func(idempotency.Record) error { return nil },

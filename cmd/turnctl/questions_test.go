@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -221,7 +222,7 @@ func TestQuestionsCancelEndsTheTurnThatAskedAndNoOtherWithAnIDLikeIt(t *testing.
 	t.Parallel()
 	a := newAsker(t)
 	job, part := turnID("c", "", "job"), turnID("c", "", "job/1")
-	for _, id := range []events.TurnID{job, part} {
+	for _, id := range []oneturn.TurnID{job, part} {
 		a.ask(id, "1")
 		a.park(id, "1")
 	}

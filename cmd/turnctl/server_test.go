@@ -167,5 +167,5 @@ func record(t *testing.T, s *oneturntest.Server, key string, header nats.Header,
 }
 
 func turnID(chat, run, turn string) oneturn.TurnID {
-	return events.TurnID{App: events.DefaultApp, Chat: chat, Run: run, Turn: turn}
+	return oneturn.TurnID{App: events.DefaultApp, Chat: chat, Run: run, Turn: turn}
 }

@@ -159,7 +159,7 @@ func (d *demo) question(ctx context.Context, id string) (api.Question, error) {
 
 // answer publishes an answer and prints its result.
 func (d *demo) answer(ctx context.Context, w api.Question, value map[string]any) (events.AnswerResult, error) {
-	v, err := d.client.Answer(ctx, oneturn.AnswerRequest{
+	v, err := d.client.Answer(ctx, oneturn.Answer{
 		App: w.App, Chat: w.Chat, ToolCallID: w.ToolCallID, Value: value, Workflow: w.Workflow, Subject: w.Subject,
 	})
 	if err == nil {

@@ -73,7 +73,7 @@ func (p *person) answer(ctx context.Context, q *events.ToolCall, pauses time.Dur
 	act := oneturntest.Act{Value: "yes, " + q.Turn}
 	sleep(ctx, pauses)
 	for {
-		verdict, err := p.r.client.Answer(ctx, oneturn.AnswerRequest{
+		verdict, err := p.r.client.Answer(ctx, oneturn.Answer{
 			App: q.AppID, Chat: q.ChatID, Run: q.RunID, ToolCallID: q.ToolCallID, Workflow: q.WorkflowName, Subject: q.Answer.Subject, Value: act.Value,
 		})
 		if err == nil || ctx.Err() != nil {
@@ -110,7 +110,7 @@ func (r *rig) answered() {
 	defer cancel()
 	for _, a := range r.load.Accepted() {
 		if !a.MayFail && strings.HasSuffix(a.Turn, asks) {
-			if _, err := r.client.Await(ctx, events.TurnID{App: a.App, Chat: a.Chat, Turn: a.Turn}); err != nil {
+			if _, err := r.client.Await(ctx, oneturn.TurnID{App: a.App, Chat: a.Chat, Turn: a.Turn}); err != nil {
 				r.Logf("turn %s has no end: %v", a.Turn, err)
 				return
 			}

@@ -141,7 +141,7 @@ func newRig(t *testing.T, seed uint64, s setup) *rig {
 func (r *rig) startLoad(from int) *harness.Load {
 	return harness.StartLoad(r.Context(), harness.LoadOptions{
 		Rate: r.setup.rate, Publish: r.publish,
-		Turn: func(n int) (*events.StructuredOutputReady, oneturntest.Accepted) { return r.turn(from + n) },
+		Turn: func(n int) (*oneturn.Turn, oneturntest.Accepted) { return r.turn(from + n) },
 	})
 }
 
@@ -180,7 +180,7 @@ func (r *rig) startWorker(i int) *oneturntest.Process {
 }
 
 // turn makes the nth turn: each effect in its turn, one of ten rejected before its tool.
-func (r *rig) turn(n int) (*events.StructuredOutputReady, oneturntest.Accepted) {
+func (r *rig) turn(n int) (*oneturn.Turn, oneturntest.Accepted) {
 	effect := effects[n%len(effects)]
 	accepted := oneturntest.Accepted{App: "app", Chat: "chat-" + strconv.Itoa(n%17), Turn: effect + "-" + strconv.Itoa(n), Effect: effect}
 	data := map[string]any{"millis": json.Number(strconv.Itoa(1 + n*7%50)), "dies": json.Number("0"), "stops": false, "pad": r.canaries.Of("data") + strings.Repeat("x", r.setup.pad)}
@@ -191,14 +191,14 @@ func (r *rig) turn(n int) (*events.StructuredOutputReady, oneturntest.Accepted) 
 		data["millis"] = "long"
 		accepted.Effect, accepted.MayFail = "", true
 	}
-	return &events.StructuredOutputReady{
-		TurnID:   events.TurnID{App: accepted.App, Chat: accepted.Chat, Turn: accepted.Turn},
+	return &oneturn.Turn{
+		TurnID:   oneturn.TurnID{App: accepted.App, Chat: accepted.Chat, Turn: accepted.Turn},
 		Workflow: "Chaos", Agent: "Agent_" + effect, Model: "Work", Data: data,
 	}, accepted
 }
 
 // publish hands every other turn over with a Nats-Msg-Id.
-func (r *rig) publish(ctx context.Context, t *events.StructuredOutputReady) error {
+func (r *rig) publish(ctx context.Context, t *oneturn.Turn) error {
 	client := r.client
 	if strings.HasSuffix(t.Turn, "1") || strings.HasSuffix(t.Turn, "2") {
 		client = r.named

@@ -60,14 +60,14 @@ func storm(r *rig) {
 	}
 	r.entered(append(held, unwanted...)...)
 	for _, turn := range held {
-		body, err := events.EncodeResume(&events.Resume{TurnID: turn.TurnID, Workflow: turn.Workflow}, time.Now())
+		body, err := events.EncodeResume(&events.Resume{TurnID: events.TurnID(turn.TurnID), Workflow: turn.Workflow}, time.Now())
 		require.NoError(r.T, err)
 		subject := r.space.In(subjects.DefaultPool, events.KindResume, turn.App, turn.Workflow, turn.Chat)
 		_, err = r.js.Publish(r.Context(), subject, body)
 		require.NoError(r.T, err)
 	}
 	for _, turn := range unwanted {
-		_, err := r.client.Cancel(r.Context(), &events.Cancel{TurnID: turn.TurnID, Workflow: turn.Workflow})
+		_, err := r.client.Cancel(r.Context(), oneturn.Cancel{TurnID: turn.TurnID, Workflow: turn.Workflow})
 		require.NoError(r.T, err)
 	}
 	r.recovers(at)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -74,7 +75,7 @@ func crashLoop(r *rig) {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
 		for _, a := range r.extra {
-			if _, err := r.client.Await(ctx, events.TurnID{App: a.App, Chat: a.Chat, Turn: a.Turn}); err != nil {
+			if _, err := r.client.Await(ctx, oneturn.TurnID{App: a.App, Chat: a.Chat, Turn: a.Turn}); err != nil {
 				ended <- err
 				return
 			}

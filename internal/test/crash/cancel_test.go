@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/failpoint"
@@ -21,9 +22,9 @@ func TestCancelStoredBeforeTheClaimHoldsForTheNextOwner(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.slots = 1
-	turn := events.TurnID{App: "app", Chat: "chat-1", Turn: "idempotent-1"} // the first that publish makes
+	turn := oneturn.TurnID{App: "app", Chat: "chat-1", Turn: "idempotent-1"} // the first that publish makes
 	canceller := r.start(failpoint.Claim + "=drop_req@*")
-	_, err := r.client.Cancel(t.Context(), &events.Cancel{TurnID: turn, Workflow: "Crash"})
+	_, err := r.client.Cancel(t.Context(), oneturn.Cancel{TurnID: turn, Workflow: "Crash"})
 	require.NoError(t, err)
 	kv, err := kvstore.Open(r.server.Connect(), r.space)
 	require.NoError(t, err)

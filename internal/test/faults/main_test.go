@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
@@ -144,11 +143,11 @@ func (r *rig) load(rate int) *harness.Load {
 	r.Helper()
 	return harness.StartLoad(r.Context(), harness.LoadOptions{
 		Rate: rate,
-		Turn: func(n int) (*events.StructuredOutputReady, oneturntest.Accepted) {
+		Turn: func(n int) (*oneturn.Turn, oneturntest.Accepted) {
 			t := turn("Work", "bystander", "load-"+strconv.Itoa(n), "unsafe", n%5)
 			return t, oneturntest.Accepted{App: t.App, Chat: t.Chat, Turn: t.Turn}
 		},
-		Publish: func(ctx context.Context, t *events.StructuredOutputReady) error {
+		Publish: func(ctx context.Context, t *oneturn.Turn) error {
 			_, err := r.client.Publish(ctx, t)
 			return err
 		},

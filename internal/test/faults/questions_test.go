@@ -67,7 +67,7 @@ func TestManyOpenQuestionsKeepNobodyFromGoingOn(t *testing.T) {
 	require.Eventually(t, func() bool { return r.stored(events.RecordAsk+".*") == open }, 60*time.Second, 50*time.Millisecond, "not every question is asked")
 	r.goesOn(l, 100)
 	for n := range answered {
-		verdict, err := r.client.Answer(t.Context(), oneturn.AnswerRequest{
+		verdict, err := r.client.Answer(t.Context(), oneturn.Answer{
 			App: "app", Chat: "chat-" + strconv.Itoa(n%50), ToolCallID: events.QuestionID("q-"+strconv.Itoa(n), "1"), Workflow: "Ask", Value: "yes",
 		})
 		require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
@@ -29,9 +29,9 @@ type Load struct {
 type LoadOptions struct {
 	Rate int // turns a second
 	// Turn makes the nth turn and says what is expected of it.
-	Turn func(n int) (*events.StructuredOutputReady, oneturntest.Accepted)
+	Turn func(n int) (*oneturn.Turn, oneturntest.Accepted)
 	// Publish hands a turn to the inbound stream and returns nil once that is acknowledged.
-	Publish func(ctx context.Context, t *events.StructuredOutputReady) error
+	Publish func(ctx context.Context, t *oneturn.Turn) error
 	// Wait bounds one publish. Defaults to 2 s.
 	Wait time.Duration
 	// Open bounds the turns that wait for their acknowledgement; beyond it the load pauses
@@ -91,7 +91,7 @@ func (l *Load) run(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-func (l *Load) publish(ctx context.Context, turn *events.StructuredOutputReady, accepted oneturntest.Accepted) {
+func (l *Load) publish(ctx context.Context, turn *oneturn.Turn, accepted oneturntest.Accepted) {
 	for repeats := 0; ; repeats++ {
 		once, cancel := context.WithTimeout(ctx, l.o.Wait)
 		err := l.o.Publish(once, turn)

@@ -11,14 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
-func numbered(n int) (*events.StructuredOutputReady, oneturntest.Accepted) {
+func numbered(n int) (*oneturn.Turn, oneturntest.Accepted) {
 	turn := strconv.Itoa(n)
-	return &events.StructuredOutputReady{TurnID: events.TurnID{Turn: turn}}, oneturntest.Accepted{Turn: turn}
+	return &oneturn.Turn{TurnID: oneturn.TurnID{Turn: turn}}, oneturntest.Accepted{Turn: turn}
 }
 
 // TestLoadRepeatsEachPublishUntilItIsAcknowledged has every publish fail for three seconds: the
@@ -30,7 +30,7 @@ func TestLoadRepeatsEachPublishUntilItIsAcknowledged(t *testing.T) {
 		down := func() bool { s := time.Since(start); return s > time.Second && s < 4*time.Second }
 		l := harness.StartLoad(t.Context(), harness.LoadOptions{
 			Rate: 100, Turn: numbered,
-			Publish: func(context.Context, *events.StructuredOutputReady) error {
+			Publish: func(context.Context, *oneturn.Turn) error {
 				if down() {
 					return errors.New("down")
 				}
@@ -61,7 +61,7 @@ func TestLoadHoldsItselfBackWhenNothingIsAcknowledged(t *testing.T) {
 		tried := map[string]bool{}
 		l := harness.StartLoad(ctx, harness.LoadOptions{
 			Rate: 100, Turn: numbered, Open: 7, Wait: time.Second,
-			Publish: func(ctx context.Context, turn *events.StructuredOutputReady) error {
+			Publish: func(ctx context.Context, turn *oneturn.Turn) error {
 				mu.Lock()
 				tried[turn.Turn] = true
 				mu.Unlock()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
@@ -138,7 +139,7 @@ func TestH02H03H04H05MessagesEndAsResponseOrDeadLetter(t *testing.T) { //nolint:
 		}
 		id := turn("c", key).TurnID
 		if err != nil {
-			id = addressee.TurnID
+			id = oneturn.TurnID(addressee.TurnID)
 		}
 		r := l.await(id)
 		require.Equal(t, events.CodeValidationFailed, r.Code, b.name)

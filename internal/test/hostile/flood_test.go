@@ -51,7 +51,6 @@ func TestH19LabelsOfMetricsComeFromManifestsOnly(t *testing.T) {
 	l := newLab(t)
 	invent := func(i int) *nats.Msg {
 		one := turn("c"+strconv.Itoa(i%7), rand.Text())
-		one.AutoToolMode = true
 		one.App = "app" + strconv.Itoa(i%5)
 		switch i % 4 {
 		case 0:
@@ -63,7 +62,7 @@ func TestH19LabelsOfMetricsComeFromManifestsOnly(t *testing.T) {
 		default:
 			one.Workflow, one.Agent, one.Model = rand.Text(), rand.Text(), rand.Text()
 		}
-		body, err := events.EncodeTurn(one, time.Now())
+		body, err := events.EncodeTurn(event(one), time.Now())
 		require.NoError(t, err)
 		kind := events.KindStructuredOutputReady
 		if i%10 == 0 {
@@ -100,7 +99,7 @@ func TestCancelFloodEndsNobodyElsesTurn(t *testing.T) {
 		case 1:
 			id.Turn = "once"
 		}
-		body, err := events.EncodeCancel(&events.Cancel{TurnID: id, Workflow: "Echo", Reason: strings.Repeat("r", i)}, time.Now())
+		body, err := events.EncodeCancel(&events.Cancel{TurnID: events.TurnID(id), Workflow: "Echo", Reason: strings.Repeat("r", i)}, time.Now())
 		require.NoError(t, err)
 		return &nats.Msg{Subject: l.space.In(subjects.DefaultPool, events.KindCancel, "app", "Echo", "c"), Data: body}
 	})

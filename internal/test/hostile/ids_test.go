@@ -39,7 +39,7 @@ func TestH13EveryIDIsItsOwnTurnAndNobodyElseSeesIt(t *testing.T) {
 		one.App, one.Run, one.Data = id, id, map[string]any{"text": id}
 		r := l.ends(one)
 		require.True(t, r.Success, id)
-		require.Equal(t, []string{id, id, id, id}, []string{r.AppID, r.ChatID, r.RunID, r.Turn})
+		require.Equal(t, []string{id, id, id, id}, []string{r.App, r.Chat, r.Run, r.Turn})
 		require.Equal(t, id, object(t, r.Payload)["text"])
 		r = l.ends(one)
 		require.True(t, r.Success, "a second publish of %q is a duplicate", id)
@@ -153,10 +153,10 @@ func TestH15SuppressionByAStolenMsgIDShowsAndCanBeAvoided(t *testing.T) {
 	victim, err := oneturn.NewClient(l.nc, oneturn.ClientOptions{})
 	require.NoError(t, err)
 	one := turn("c", "k")
-	stolen := events.MsgID(events.KindStructuredOutputReady, one.TurnID, events.Fingerprint(one))
+	stolen := events.MsgID(events.KindStructuredOutputReady, events.TurnID(one.TurnID), events.Fingerprint(event(one)))
 	other := turn("c", "k")
 	other.Data = map[string]any{"text": "other"}
-	require.NotEqual(t, stolen, events.MsgID(events.KindStructuredOutputReady, one.TurnID, events.Fingerprint(other)))
+	require.NotEqual(t, stolen, events.MsgID(events.KindStructuredOutputReady, events.TurnID(one.TurnID), events.Fingerprint(event(other))))
 	l.sendOn(l.space.In(subjects.DefaultPool, "x", "evil", "x", "x"), nats.Header{nats.MsgIdHdr: {stolen}}, []byte("{}"))
 	receipt, err := victim.Publish(t.Context(), one)
 	require.NoError(t, err)

@@ -127,6 +127,13 @@ func turn(chat, key string) *oneturn.Turn {
 	}
 }
 
+// event is a turn as a client publishes it.
+func event(t *oneturn.Turn) *events.StructuredOutputReady {
+	return &events.StructuredOutputReady{
+		TurnID: events.TurnID(t.TurnID), Workflow: t.Workflow, Agent: t.Agent, Model: t.Model, Data: t.Data, AutoToolMode: true,
+	}
+}
+
 // raw is the body of a turn with the given data, as an attacker writes it.
 func raw(chat, key, data string) []byte {
 	return fmt.Appendf(nil, `{"kind":"structured_output_ready","agent":"Echoer","model_name":"Said","structured_data":%s,`+

@@ -160,7 +160,7 @@ func (l *lab) answers(w api.Question, value any) events.AnswerResult {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), 20*time.Second)
 	defer cancel()
-	v, err := l.client.Answer(ctx, oneturn.AnswerRequest{App: "app", Chat: w.Chat, ToolCallID: w.ToolCallID, Workflow: w.Workflow, UserID: w.User, Value: value})
+	v, err := l.client.Answer(ctx, oneturn.Answer{App: "app", Chat: w.Chat, ToolCallID: w.ToolCallID, Workflow: w.Workflow, UserID: w.User, Value: value})
 	require.NoError(l, err)
 	return v
 }
@@ -239,7 +239,7 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 
 	// No worker is there: the answer waits in the stream, the one place where it may be.
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	_, err = l.client.Answer(ctx, oneturn.AnswerRequest{App: "app", Chat: late.Chat, ToolCallID: late.ToolCallID, Workflow: late.Workflow, Value: map[string]any{"key": c.Of(agents[0])}})
+	_, err = l.client.Answer(ctx, oneturn.Answer{App: "app", Chat: late.Chat, ToolCallID: late.ToolCallID, Workflow: late.Workflow, Value: map[string]any{"key": c.Of(agents[0])}})
 	cancel()
 	require.Error(t, err)
 	require.Eventually(t, func() bool {
