@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
+	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
@@ -26,7 +27,7 @@ func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
 			return c.Answer(context.Background(), request)
 		},
 		"request API": func(nc *nats.Conn, _ *oneturn.Client) (v events.AnswerResult, err error) {
-			body, err := json.Marshal(request)
+			body, err := json.Marshal(api.AnswerRequest{Chat: request.Chat, ToolCallID: request.ToolCallID, Value: json.RawMessage(`"yes"`)})
 			if err != nil {
 				return v, err
 			}
@@ -53,7 +54,7 @@ func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
 				return granted{said}, err
 			}
 			start(t, s, oneturn.Config{Pool: "gpu", Tools: []oneturn.Tool{
-				oneturn.NewTool("grant", slow, oneturn.For("Wishes", "Asker", "Wish"), oneturn.WithEffect(oneturn.Replay)),
+				oneturn.NewTool("grant", slow, oneturn.ToolOptions{Workflow: "Wishes", Agent: "Asker", Model: "Wish", Effect: oneturn.Replay}),
 			}})
 			nc := s.Connect()
 			publisher, err := oneturn.NewClient(nc, oneturn.ClientOptions{Pool: "gpu"})

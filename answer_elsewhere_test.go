@@ -39,7 +39,7 @@ func TestAnswerIsKeptForAWorkerThatKnowsTheWorkflowWhileOthersRun(t *testing.T) 
 	requireDrained(t, s)
 	stop()
 
-	other := oneturn.NewTool("other", func(context.Context, struct{}) (string, error) { return "", tool.ErrParked }, oneturn.For("Other", "Other", "Other"))
+	other := oneturn.NewTool("other", func(context.Context, struct{}) (string, error) { return "", tool.ErrParked }, oneturn.ToolOptions{Workflow: "Other", Agent: "Other", Model: "Other"})
 	ignorant, err := oneturn.NewWorker(s.Connect(), oneturn.Config{Tools: []oneturn.Tool{other}, BindingGrace: -1})
 	require.NoError(t, err)
 	stop = untilStopped(t, ignorant)

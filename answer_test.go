@@ -40,7 +40,7 @@ func wishes(c oneturn.Config) (oneturn.Config, *atomic.Int64) {
 		})
 		return granted{said}, err
 	}
-	c.Tools = []oneturn.Tool{oneturn.NewTool("grant", grant, oneturn.For("Wishes", "Asker", "Wish"), oneturn.WithEffect(oneturn.Replay))}
+	c.Tools = []oneturn.Tool{oneturn.NewTool("grant", grant, oneturn.ToolOptions{Workflow: "Wishes", Agent: "Asker", Model: "Wish", Effect: oneturn.Replay})}
 	if c.ParkAfter == 0 {
 		c.ParkAfter = time.Millisecond
 	}

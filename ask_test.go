@@ -24,7 +24,7 @@ func inquirer(effect oneturn.Effect, ask func(ctx context.Context) (string, erro
 		return greeted{"success", said}, err
 	}
 	return oneturn.Config{Tools: []oneturn.Tool{
-		oneturn.NewTool("greet", tool, oneturn.For("Hello", "Greeter", "Greeting"), oneturn.WithEffect(effect)),
+		oneturn.NewTool("greet", tool, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting", Effect: effect}),
 	}}
 }
 
@@ -210,7 +210,7 @@ func TestManyQuestionsNeverKeepNewTurnsWaiting(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	config := inquirer(oneturn.Unsafe, whoAreYou)
-	config.Tools = append(config.Tools, oneturn.NewTool("quick", greet, oneturn.For("Quick", "Greeter", "Greeting")))
+	config.Tools = append(config.Tools, oneturn.NewTool("quick", greet, oneturn.ToolOptions{Workflow: "Quick", Agent: "Greeter", Model: "Greeting"}))
 	config.Slots, config.ParkAfter = 2, time.Hour
 	start(t, s, config)
 	c := client(t, s)

@@ -27,7 +27,7 @@ func large(_ context.Context, in greeting) (string, error) {
 func withBlobs(t *testing.T) (*oneturntest.Server, *oneturn.Client) {
 	t.Helper()
 	s := server(t)
-	start(t, s, oneturn.Config{Tools: []oneturn.Tool{oneturn.NewTool("large", large, oneturn.For("Hello", "Greeter", "Greeting"))}})
+	start(t, s, oneturn.Config{Tools: []oneturn.Tool{oneturn.NewTool("large", large, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"})}})
 	c, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{})
 	require.NoError(t, err)
 	return s, c

@@ -27,7 +27,7 @@ func TestDrainOfAWorkerDoesNotWaitForABucketThatIsGone(t *testing.T) {
 			return "", err
 		}
 		return "done", tool.Vars(ctx).Set("x", "y")
-	}, oneturn.For("Hello", "Greeter", "Greeting"), oneturn.WithEffect(oneturn.Unsafe))
+	}, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting", Effect: oneturn.Unsafe})
 	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{Tools: []oneturn.Tool{tool}, SoftStop: 500 * time.Millisecond})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -57,7 +57,7 @@ func example() (err error) {
 	}
 
 	worker, err := oneturn.NewWorker(nc, oneturn.Config{
-		Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting"))},
+		Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"})},
 	})
 	if err != nil {
 		return err

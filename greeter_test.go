@@ -30,7 +30,7 @@ func greet(_ context.Context, in greeting) (greeted, error) {
 
 func greeter() oneturn.Config {
 	return oneturn.Config{Tools: []oneturn.Tool{
-		oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting")),
+		oneturn.NewTool("greet", greet, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"}),
 	}}
 }
 

@@ -31,7 +31,7 @@ func TestDeliveryThatWasLateOnItsWayTakesNoTurnFromItsNewOwner(t *testing.T) {
 	s := server(t)
 	proxy, nc := behindProxy(t, s)
 	stranger, err := oneturn.NewWorker(nc, oneturn.Config{Slots: 1, BindingGrace: time.Hour, Tools: []oneturn.Tool{
-		oneturn.NewTool("other", func(context.Context, greeting) (string, error) { return "", nil }, oneturn.For("Other", "A", "B")),
+		oneturn.NewTool("other", func(context.Context, greeting) (string, error) { return "", nil }, oneturn.ToolOptions{Workflow: "Other", Agent: "A", Model: "B"}),
 	}})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

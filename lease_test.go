@@ -37,7 +37,7 @@ func (s *slow) config() oneturn.Config {
 	}
 	return oneturn.Config{
 		Slots: 1, SoftStop: 10 * time.Millisecond,
-		Tools: []oneturn.Tool{oneturn.NewTool("work", tool, oneturn.For("Hello", "Greeter", "Greeting"), oneturn.WithEffect(oneturn.Unsafe))},
+		Tools: []oneturn.Tool{oneturn.NewTool("work", tool, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting", Effect: oneturn.Unsafe})},
 	}
 }
 

@@ -270,7 +270,7 @@ tools:
 		Count int `json:"count"`
 	}
 	w, err := oneturn.NewWorker(server(t).Connect(), oneturn.Config{Workflows: root, Tools: []oneturn.Tool{
-		oneturn.NewTool("golang", func(context.Context, in) (bool, error) { return true, nil }),
+		oneturn.NewTool("golang", func(context.Context, in) (bool, error) { return true, nil }, oneturn.ToolOptions{}),
 	}})
 	require.NoError(t, err)
 	find := func(name string) *bindings.Binding {

@@ -113,7 +113,7 @@ func (f *fixer) config(effect oneturn.Effect) oneturn.Config {
 	}
 	return oneturn.Config{
 		SweepEvery: soon,
-		Tools:      []oneturn.Tool{oneturn.NewTool("greet", fix, oneturn.For("Hello", "Greeter", "Greeting"), oneturn.WithEffect(effect))},
+		Tools:      []oneturn.Tool{oneturn.NewTool("greet", fix, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting", Effect: effect})},
 	}
 }
 

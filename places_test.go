@@ -95,7 +95,7 @@ func TestTurnThatWasPutAsideRunsWhenAWorkerKnowsItsWorkflow(t *testing.T) {
 	start(t, s, oneturn.Config{BindingGrace: time.Hour, Tools: []oneturn.Tool{oneturn.NewTool("late", func(ctx context.Context, _ greeting) (string, error) {
 		ran <- tool.Info(ctx).Turn
 		return "late", nil
-	}, oneturn.For("Nowhere", "Greeter", "Greeting"))}})
+	}, oneturn.ToolOptions{Workflow: "Nowhere", Agent: "Greeter", Model: "Greeting"})}})
 	runs := 0
 	for _, stranger := range strangers(n) {
 		switch r := await(t, c, stranger.TurnID); {

@@ -75,7 +75,7 @@ func workerProcess(url string) error {
 		}
 		note("exit", id.Chat, id.Turn)
 		return "done", nil
-	}, oneturn.For("Work", "Worker", "Work"), oneturn.WithEffect(oneturn.Effect(os.Getenv(envEffect))))
+	}, oneturn.ToolOptions{Workflow: "Work", Agent: "Worker", Model: "Work", Effect: oneturn.Effect(os.Getenv(envEffect))})
 	softStop, err := time.ParseDuration(os.Getenv(envStop))
 	if err != nil {
 		return err
@@ -322,7 +322,7 @@ func TestCancelReachesARunningToolWhenEverySlotIsTaken(t *testing.T) {
 	hang := oneturn.NewTool("hang", func(ctx context.Context, _ work) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
-	}, oneturn.For("Work", "Worker", "Work"))
+	}, oneturn.ToolOptions{Workflow: "Work", Agent: "Worker", Model: "Work"})
 	w := start(t, s, oneturn.Config{Tools: []oneturn.Tool{hang}, Slots: 1, SoftStop: time.Millisecond})
 	c := client(t, s)
 	one, two := workTurn("one", 0), workTurn("two", 0)

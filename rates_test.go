@@ -13,7 +13,6 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
@@ -24,9 +23,9 @@ func TestOnlyAWorkerWithARateNeedsTheBucketOfRates(t *testing.T) {
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
 	require.NoError(t, js.DeleteStream(t.Context(), "KV_ONETURN_LIMITS")) // provisioned before there was one
-	run := func(limits target.Limits) error {
+	run := func(limits oneturn.Limits) error {
 		w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{SoftStop: time.Millisecond, Tools: []oneturn.Tool{
-			oneturn.NewTool("t", func(context.Context, struct{}) (string, error) { return "", nil }, oneturn.For("Shop", "A", "M"), oneturn.WithLimits(limits)),
+			oneturn.NewTool("t", func(context.Context, struct{}) (string, error) { return "", nil }, oneturn.ToolOptions{Workflow: "Shop", Agent: "A", Model: "M", Limits: limits}),
 		}})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -41,8 +40,8 @@ func TestOnlyAWorkerWithARateNeedsTheBucketOfRates(t *testing.T) {
 		}, 20*time.Second, 5*time.Millisecond)
 		return <-ended
 	}
-	require.NoError(t, run(target.Limits{Tool: target.Limit{Concurrency: 1}}))
-	rate := target.Limits{Tenant: target.Limit{Rate: target.Rate{Calls: 1, Per: time.Second}}}
+	require.NoError(t, run(oneturn.Limits{Tool: oneturn.Limit{Concurrency: 1}}))
+	rate := oneturn.Limits{Tenant: oneturn.Limit{Rate: oneturn.Rate{Calls: 1, Per: time.Second}}}
 	require.ErrorContains(t, run(rate), "tool t of workflow Shop has a rate limit: bucket ONETURN_LIMITS is missing: turnctl provision makes it")
 	s.Provision()
 	require.NoError(t, run(rate))
@@ -58,7 +57,7 @@ func TestCallsThatWaitForALimitAreCounted(t *testing.T) {
 			entered <- struct{}{}
 			<-goOn
 			return "done", nil
-		}, oneturn.For("Shop", "A", "M"), oneturn.WithLimits(target.Limits{Tool: target.Limit{Concurrency: 1}})),
+		}, oneturn.ToolOptions{Workflow: "Shop", Agent: "A", Model: "M", Limits: oneturn.Limits{Tool: oneturn.Limit{Concurrency: 1}}}),
 	}})
 	require.NoError(t, err)
 	require.Zero(t, gauge(t, registry, "oneturn_limit_waiting"), "a worker that does not run yet")
@@ -94,8 +93,10 @@ func TestWorkersShareARateAndSayWhenToTryAgain(t *testing.T) {
 	var workers errgroup.Group
 	for range 2 {
 		w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{SoftStop: time.Millisecond, Tools: []oneturn.Tool{
-			oneturn.NewTool("t", func(context.Context, struct{}) (string, error) { return "done", nil }, oneturn.For("Shop", "A", "M"),
-				oneturn.WithLimits(target.Limits{Tool: target.Limit{Rate: target.Rate{Calls: 10, Per: 24 * time.Hour, Burst: 3}}})),
+			oneturn.NewTool("t", func(context.Context, struct{}) (string, error) { return "done", nil }, oneturn.ToolOptions{
+				Workflow: "Shop", Agent: "A", Model: "M",
+				Limits: oneturn.Limits{Tool: oneturn.Limit{Rate: oneturn.Rate{Calls: 10, Per: 24 * time.Hour, Burst: 3}}},
+			}),
 		}})
 		require.NoError(t, err)
 		workers.Go(func() error { return w.Run(ctx) })

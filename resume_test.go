@@ -24,7 +24,7 @@ func TestAnyoneMayAskForAResumeAndItDoesNothingToATurnThatRuns(t *testing.T) {
 		<-release
 		return greeted{"success", "done"}, nil
 	}
-	start(t, s, oneturn.Config{Tools: []oneturn.Tool{oneturn.NewTool("greet", slow, oneturn.For("Hello", "Greeter", "Greeting"))}})
+	start(t, s, oneturn.Config{Tools: []oneturn.Tool{oneturn.NewTool("greet", slow, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"})}})
 	c := client(t, s)
 	one := turn("t", map[string]any{"name": "Ada"})
 	publish(t, c, one)
@@ -93,7 +93,7 @@ func TestCancelStopsTheToolOfATurnThatWasResumed(t *testing.T) {
 	one.store(t)
 	two.store(t)
 	start(t, s, oneturn.Config{SweepEvery: soon, Tools: []oneturn.Tool{
-		oneturn.NewTool("greet", hang, oneturn.For("Hello", "Greeter", "Greeting"), oneturn.WithEffect(oneturn.Idempotent)),
+		oneturn.NewTool("greet", hang, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting", Effect: oneturn.Idempotent}),
 	}})
 	require.ElementsMatch(t, []string{"one", "two"}, []string{<-entered, <-entered})
 	c := client(t, s)

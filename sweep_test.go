@@ -71,8 +71,10 @@ func TestTurnOfAKilledWorkerWhoseMessageWasDeletedEnds(t *testing.T) {
 			timers, err := js.Stream(t.Context(), "ONETURN_TIMERS")
 			require.NoError(t, err)
 			require.NoError(t, timers.Purge(t.Context())) // the dead worker's schedule is minutes away; a lost one is made anew
-			tool := oneturn.NewTool("work", func(context.Context, work) (string, error) { return "done", nil },
-				oneturn.For("Work", "Worker", "Work"), oneturn.WithEffect(effect))
+			tool := oneturn.NewTool("work", func(context.Context, work) (string, error) { return "done", nil }, oneturn.ToolOptions{
+				Workflow: "Work", Agent: "Worker", Model: "Work",
+				Effect: effect,
+			})
 			start(t, s, oneturn.Config{Tools: []oneturn.Tool{tool}, SweepEvery: soon})
 			require.Equal(t, code, await(t, c, id).Code)
 		})

@@ -4,126 +4,139 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/guards"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/internal/worker"
+	"github.com/oneturn/oneturn/tool"
 )
 
-// Effect says what may happen to a tool whose worker died: whether it may be entered again.
-type Effect = bindings.Effect
+// Effect is what a tool may do to the world: it decides whether the tool may be entered again after its
+// worker died.
+type Effect = events.Effect
 
-// The effects of tools. Unsafe is the default, Replay that of tools with a component ([WithUI]).
+// The effects of tools. Unsafe is the default, Replay the default of tools with a component.
 const (
-	Unsafe     = bindings.EffectUnsafe     // entered at most once per turn
-	Replay     = bindings.EffectReplay     // entered again only while it waits for an answer; for tools that ask people
-	Keyed      = bindings.EffectKeyed      // may be entered again with the same idempotency key
-	Idempotent = bindings.EffectIdempotent // entered at least once
-	ReadOnly   = bindings.EffectNone       // has no effect; entered at least once
+	Unsafe     = events.EffectUnsafe     // entered at most once per turn
+	Replay     = events.EffectReplay     // entered again only while it waits for an answer; for tools that ask people
+	Keyed      = events.EffectKeyed      // may be entered again with the same idempotency key
+	Idempotent = events.EffectIdempotent // entered at least once
+	ReadOnly   = events.EffectNone       // has no effect; entered at least once
 )
 
 // Tool is a Go function that workers can run. Make it with [NewTool].
 type Tool struct{ tool worker.Tool }
 
-// ToolOption says something about a tool.
-type ToolOption func(*Tool)
+// ToolOptions bind a tool to the output of an agent and set how it runs. The zero value leaves both to a
+// oneturn.yaml with a tool of this name and `kind: go`; any option requires Workflow.
+type ToolOptions struct {
+	// Workflow, Agent and Model bind the tool: events that name them run it. Model "" is the name of the tool.
+	Workflow string
+	Agent    string
+	Model    string
 
-// NewTool makes a tool of a typed function. The structured data of the turn is checked
-// against the JSON Schema of In (fields by their json tags; a field without omitempty is
-// required), decoded into In, and Out becomes the payload of the response. Inside fn,
-// package tool has the ids, the idempotency key, the context variables and all else that a
-// running tool uses.
-//
-// With [For] the tool is bound right away; without it a oneturn.yaml binds it by name
-// (`kind: go`). Mistakes are reported by [NewWorker].
-func NewTool[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error), options ...ToolOption) Tool {
-	t := Tool{tool: worker.Tool{Name: name, Invoker: tools.Func(fn)}}
+	// Effect of a second run of the tool. Defaults to [Unsafe], with a Component to [Replay]: set Replay for a
+	// tool that asks people (package tool) without a Component.
+	Effect Effect
+	// Timeout of one attempt. Defaults to Config.ToolTimeout.
+	Timeout time.Duration
+	// MaxAttempts bounds how often a tool that fails with tool.Retryable is tried. Defaults to 1.
+	MaxAttempts int
+	// Schema (JSON Schema, draft 2020-12) of the input. Defaults to the schema inferred from the input type.
+	Schema json.RawMessage
+
+	// Component that frontends show for the call, and Display, where they show it: inline, artifact. Defaults
+	// to none.
+	Component string
+	Display   string
+
+	// CacheFor is how long results are reused for calls with the same arguments, in one CacheScope, by default
+	// one chat. The effect must be [ReadOnly]. Defaults to no cache.
+	CacheFor   time.Duration
+	CacheScope bindings.Scope
+	// Limits of calls and results. Defaults to none.
+	Limits Limits
+
+	// CheckCall may refuse a call before the tool is entered: it returns tool.Refuse(reason). The arguments are
+	// validated and must not be changed. Defaults to none.
+	CheckCall func(ctx context.Context, call tool.CallInfo, args map[string]any) error
+	// CheckResult may refuse a result, which is then not used. Defaults to none.
+	CheckResult func(ctx context.Context, call tool.CallInfo, result json.RawMessage) error
+}
+
+// Limits bound the calls of a tool. Zero means no limit.
+type Limits struct {
+	Tool   Limit // all calls of the tool
+	Tenant Limit // the calls of one tenant
+	Output int   // bytes of the result
+}
+
+// Limit bounds calls.
+type Limit struct {
+	Concurrency int // calls at the same time, in one worker
+	Rate        Rate
+}
+
+// Rate is how many calls may begin in a time, over all workers.
+type Rate struct {
+	Calls int // 0 is no limit
+	Per   time.Duration
+	Burst int // how many may begin at the same time; 0 is Calls
+}
+
+// NewTool makes a tool of a typed function. The structured data of the turn is checked against the JSON
+// Schema of In (fields by their json tags; a field without omitempty is required), decoded into In, and Out
+// becomes the payload of the response. Inside fn, package tool has the ids, the idempotency key, the context
+// variables and all else that a running tool uses. [NewWorker] reports mistakes.
+func NewTool[In, Out any](name string, fn func(ctx context.Context, in In) (Out, error), o ToolOptions) Tool {
+	t := worker.Tool{Name: name, Invoker: tools.Func(fn)}
 	input, err := tools.SchemaOf[In]()
-	t.tool.Types.Input = input
+	t.Types.Input = input
 	if output, err := tools.SchemaOf[Out](); err == nil { // what only describes may be missing
-		t.tool.Types.Output = output
+		t.Types.Output = output
 	}
-	for _, option := range options {
-		option(&t)
+	if reflect.ValueOf(o).IsZero() {
+		return Tool{t}
 	}
-	if t.tool.Declared == nil {
-		return t
-	}
-	t.tool.Declared.Tool = name
-	t.tool.Declared.Output = t.tool.Types.Output
-	if t.tool.Declared.Schema == nil {
+	t.Declared = o.declaration()
+	t.Declared.Tool = name
+	t.Declared.Output = t.Types.Output
+	if t.Declared.Schema == nil {
 		if err != nil {
-			t.tool.Err = fmt.Errorf("tool %s: no JSON Schema for its input type: %w", name, err)
+			t.Err = fmt.Errorf("tool %s: no JSON Schema for its input type: %w", name, err)
 		}
-		t.tool.Declared.Schema = input
+		t.Declared.Schema = input
 	}
-	return t
+	return Tool{t}
 }
 
-// For binds the tool to the output of an agent: events that name this workflow, agent and
-// model run it.
-func For(workflow, agent, model string) ToolOption {
-	return func(t *Tool) {
-		d := t.declaration()
-		d.Workflow, d.Agent, d.Model = workflow, agent, model
+func (o *ToolOptions) declaration() *bindings.Declaration {
+	d := &bindings.Declaration{
+		Workflow: o.Workflow, Agent: o.Agent, Model: o.Model, Schema: o.Schema,
+		Effect: o.Effect, Timeout: o.Timeout, MaxAttempts: o.MaxAttempts, Component: o.Component, Mode: o.Display,
+		Cache: bindings.Cache{TTL: o.CacheFor, Scope: o.CacheScope},
+		Limits: target.Limits{
+			Tool: o.Limits.Tool.internal(), Tenant: o.Limits.Tenant.internal(), Output: o.Limits.Output,
+		},
 	}
-}
-
-// WithEffect says what a second run of the tool would do. Defaults to [Unsafe], with [WithUI] to
-// [Replay]: a tool that asks people (package tool) without a component of its own says Replay here.
-func WithEffect(effect Effect) ToolOption {
-	return func(t *Tool) { t.declaration().Effect = effect }
-}
-
-// WithTimeout bounds one attempt of the tool. Defaults to the worker's ToolTimeout.
-func WithTimeout(d time.Duration) ToolOption {
-	return func(t *Tool) { t.declaration().Timeout = d }
-}
-
-// WithMaxAttempts bounds how often a tool that fails with [tools.Retryable] is tried.
-// Defaults to 1.
-func WithMaxAttempts(n int) ToolOption {
-	return func(t *Tool) { t.declaration().MaxAttempts = n }
-}
-
-// WithSchema replaces the JSON Schema (draft 2020-12) that is inferred from the input type.
-func WithSchema(schema json.RawMessage) ToolOption {
-	return func(t *Tool) { t.declaration().Schema = schema }
-}
-
-// WithUI names the component that frontends show for the call, and where: inline, artifact.
-func WithUI(component, mode string) ToolOption {
-	return func(t *Tool) {
-		d := t.declaration()
-		d.Component, d.Mode = component, mode
+	if check := o.CheckCall; check != nil {
+		d.Guards = append(d.Guards, guards.Input(func(ctx context.Context, call *tools.Call) error {
+			return check(ctx, tool.CallInfo(call.Info()), call.Args)
+		}))
 	}
-}
-
-// WithCache keeps the results of a tool whose effect is [ReadOnly], for calls with the same
-// arguments. Scope "" is one chat.
-func WithCache(ttl time.Duration, scope bindings.Scope) ToolOption {
-	return func(t *Tool) { t.declaration().Cache = bindings.Cache{TTL: ttl, Scope: scope} }
-}
-
-// WithLimits bounds how many calls of the tool run and begin, and how large a result may be.
-func WithLimits(limits target.Limits) ToolOption {
-	return func(t *Tool) { t.declaration().Limits = limits }
-}
-
-// WithGuards has guards look at each call and result of the tool, in this order.
-func WithGuards(list ...guards.Guard) ToolOption {
-	return func(t *Tool) {
-		d := t.declaration()
-		d.Guards = append(d.Guards, list...)
+	if check := o.CheckResult; check != nil {
+		d.Guards = append(d.Guards, guards.Output(func(ctx context.Context, call *tools.Call, result json.RawMessage) error {
+			return check(ctx, tool.CallInfo(call.Info()), result)
+		}))
 	}
+	return d
 }
 
-func (t *Tool) declaration() *bindings.Declaration {
-	if t.tool.Declared == nil {
-		t.tool.Declared = &bindings.Declaration{}
-	}
-	return t.tool.Declared
+func (l Limit) internal() target.Limit {
+	return target.Limit{Concurrency: l.Concurrency, Rate: target.Rate(l.Rate)}
 }

@@ -92,7 +92,7 @@ func TestWorkerEndsWhenTheContextBucketIsDeletedUnderARunningTool(t *testing.T) 
 		close(entered)
 		<-gone
 		return "done", tool.Vars(ctx).Set("x", "y")
-	}, oneturn.For("Hello", "Greeter", "Greeting"))
+	}, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"})
 	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{Tools: []oneturn.Tool{tool}, SoftStop: 100 * time.Millisecond, Slots: 1})
 	require.NoError(t, err)
 	done := make(chan error, 1)
@@ -135,11 +135,13 @@ func TestWorkerSaysWhatIsMissingOnAServerWithoutStreams(t *testing.T) {
 func TestToolsThatCanNeverRunAreReportedByNewWorker(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
-	inference := oneturn.For("Hello", "Greeter", "Greeting")
+	inference := oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"}
+	noObject := inference
+	noObject.Schema = []byte(`{"type":"objct"}`)
 	for name, tool := range map[string]oneturn.Tool{
-		"bound to nothing": oneturn.NewTool("t", greet),
-		"oneturn.For":      oneturn.NewTool("t", greet, oneturn.WithEffect(oneturn.Idempotent)),
-		"null, boolean":    oneturn.NewTool("t", greet, inference, oneturn.WithSchema([]byte(`{"type":"objct"}`))),
+		"bound to nothing": oneturn.NewTool("t", greet, oneturn.ToolOptions{}),
+		"ToolOptions":      oneturn.NewTool("t", greet, oneturn.ToolOptions{Effect: oneturn.Idempotent}),
+		"null, boolean":    oneturn.NewTool("t", greet, noObject),
 		"object":           oneturn.NewTool("t", func(context.Context, string) (string, error) { return "", nil }, inference),
 	} {
 		_, err := oneturn.NewWorker(nc, oneturn.Config{Tools: []oneturn.Tool{tool}})

@@ -103,7 +103,7 @@ func TestUnknownWorkflowWaitsForAWorkerThatKnowsItThenIsAnswered(t *testing.T) {
 	two.Workflow = "Never"
 	publish(t, c, two)
 	start(t, s, oneturn.Config{
-		Tools:        []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.For("Later", "Greeter", "Greeting"))},
+		Tools:        []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.ToolOptions{Workflow: "Later", Agent: "Greeter", Model: "Greeting"})},
 		BindingGrace: 6 * time.Second,
 	})
 	require.True(t, await(t, c, one.TurnID).Success)
@@ -128,8 +128,9 @@ func TestLargeResultIsABlobThatTheResponseNames(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	text := strings.Repeat("x", handlers.InlineLimit+1)
-	big := oneturn.NewTool("big", func(context.Context, greeting) (string, error) { return text, nil },
-		oneturn.For("Hello", "Greeter", "Greeting"))
+	big := oneturn.NewTool("big", func(context.Context, greeting) (string, error) { return text, nil }, oneturn.ToolOptions{
+		Workflow: "Hello", Agent: "Greeter", Model: "Greeting",
+	})
 	start(t, s, oneturn.Config{Tools: []oneturn.Tool{big}})
 	c := client(t, s)
 	one := turn("t1", map[string]any{"name": "Ada"})
@@ -156,7 +157,7 @@ func TestContextChangesReachTheNextTurnThatBringsNoSnapshot(t *testing.T) {
 		vars.Remove("gone")
 		text := fmt.Sprintf("%vx", n)
 		return text, vars.Set("count", text)
-	}, oneturn.For("Hello", "Greeter", "Greeting"))
+	}, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"})
 	start(t, s, oneturn.Config{Tools: []oneturn.Tool{count}})
 	c := client(t, s)
 	for i, want := range []string{"seedx", "seedxx", "seedxxx"} {
@@ -181,7 +182,7 @@ func TestWorkersOfDifferentToolsShareAPool(t *testing.T) {
 	t.Parallel()
 	s := server(t)
 	start(t, s, greeter())
-	start(t, s, oneturn.Config{Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.For("Other", "Greeter", "Greeting"))}})
+	start(t, s, oneturn.Config{Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.ToolOptions{Workflow: "Other", Agent: "Greeter", Model: "Greeting"})}})
 	c := client(t, s)
 	for i := range 10 {
 		one := turn(strconv.Itoa(i), map[string]any{"name": "Ada"})

@@ -56,7 +56,7 @@ func (b *binder) checkEffect(t *toolEntry, effect Effect) {
 		return
 	}
 	fix := t.at.fixFor("write effect: replay, and put what has an effect before a question into a step",
-		"write effect: replay, and put what has an effect before a question into a step", "use oneturn.WithEffect(oneturn.Replay)")
+		"write effect: replay, and put what has an effect before a question into a step", "set Effect: oneturn.Replay in its ToolOptions")
 	switch {
 	case t.uiTool:
 		b.warnf(t.at, "ui_tool_unsafe", fix, "tool %s is a UI tool with effect unsafe: %s", t.name, waits)

@@ -102,7 +102,7 @@ func TestMessageIDOfTheContractIsThatOfTheCode(t *testing.T) {
 	turn := fenced(t, "wire-contract.md", "json")[0]
 	e, err := events.DecodeTurn([]byte(turn.text))
 	require.NoError(t, err)
-	require.Equal(t, oneturn.TurnID{App: "default", Chat: "hello", Run: "run-7", Turn: "hello-1"}, e.TurnID)
+	require.Equal(t, events.TurnID{App: "default", Chat: "hello", Run: "run-7", Turn: "hello-1"}, e.TurnID)
 	require.Len(t, events.MsgID(events.KindStructuredOutputReady, e.TurnID, events.Fingerprint(e)), 22+16)
 }
 

@@ -14,9 +14,6 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/guards"
-	"github.com/oneturn/oneturn/internal/tools"
-	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/tool"
 )
@@ -60,8 +57,8 @@ func placeOrder(shop Shop) func(context.Context, Order) (Receipt, error) {
 }
 
 // small refuses large orders before the tool is entered.
-func small(_ context.Context, call *tools.Call) error {
-	count, _ := call.Args["count"].(json.Number)
+func small(_ context.Context, _ tool.CallInfo, args map[string]any) error {
+	count, _ := args["count"].(json.Number)
 	if n, err := count.Int64(); err != nil || n > 100 {
 		return tool.Refuse("orders over 100 need a person")
 	}
@@ -69,19 +66,24 @@ func small(_ context.Context, call *tools.Call) error {
 }
 
 func orderTool(shop Shop) oneturn.Tool {
-	return oneturn.NewTool("place_order", placeOrder(shop),
-		oneturn.For("Orders", "OrderAgent", "Order"), // workflow, agent, model
-		oneturn.WithEffect(oneturn.Keyed),
-		oneturn.WithTimeout(10*time.Second),
-		oneturn.WithMaxAttempts(3),
-		oneturn.WithLimits(target.Limits{Tool: target.Limit{Concurrency: 4}, Output: 1 << 20}),
-		oneturn.WithGuards(guards.Input(small)))
+	return oneturn.NewTool("place_order", placeOrder(shop), oneturn.ToolOptions{
+		Workflow: "Orders", Agent: "OrderAgent", Model: "Order",
+		Effect:      oneturn.Keyed,
+		Timeout:     10 * time.Second,
+		MaxAttempts: 3,
+		Limits:      oneturn.Limits{Tool: oneturn.Limit{Concurrency: 4}, Output: 1 << 20},
+		CheckCall:   small,
+	})
 }
 
 func priceTool(prices map[string]int) oneturn.Tool {
 	price := func(_ context.Context, in Order) (int, error) { return prices[in.SKU], nil }
-	return oneturn.NewTool("price", price, oneturn.For("Orders", "PriceAgent", "Price"),
-		oneturn.WithEffect(oneturn.ReadOnly), oneturn.WithCache(5*time.Minute, bindings.ScopeTenant))
+	return oneturn.NewTool("price", price, oneturn.ToolOptions{
+		Workflow: "Orders", Agent: "PriceAgent", Model: "Price",
+		Effect:     oneturn.ReadOnly,
+		CacheFor:   5 * time.Minute,
+		CacheScope: bindings.ScopeTenant,
+	})
 }
 
 // corner is a shop that is closed at first.

@@ -14,22 +14,23 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/guards"
-	"github.com/oneturn/oneturn/internal/tools"
-	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/oneturntest"
+	"github.com/oneturn/oneturn/tool"
 )
 
-func knownUser(_ context.Context, call *tools.Call) error {
+func knownUser(_ context.Context, call tool.CallInfo, _ map[string]any) error {
 	if call.UserID == "" {
-		return &guards.Refusal{Reason: "who asks for a refund has to be known"}
+		return tool.Refuse("who asks for a refund has to be known")
 	}
 	return nil
 }
 
 func refundTool(refund func(context.Context, refundOrder) (string, error)) oneturn.Tool {
-	return oneturn.NewTool("refund", refund, oneturn.For("Shop", "Clerk", "Refund"),
-		oneturn.WithGuards(guards.Input(knownUser)),
-		oneturn.WithLimits(target.Limits{Tool: target.Limit{Concurrency: 4, Rate: target.Rate{Calls: 10, Per: time.Second}}}))
+	return oneturn.NewTool("refund", refund, oneturn.ToolOptions{
+		Workflow: "Shop", Agent: "Clerk", Model: "Refund",
+		CheckCall: knownUser,
+		Limits:    oneturn.Limits{Tool: oneturn.Limit{Concurrency: 4, Rate: oneturn.Rate{Calls: 10, Per: time.Second}}},
+	})
 }
 
 type refundOrder struct {
@@ -79,11 +80,11 @@ func TestManifestOfTheLimitsPageDoesWhatThePageSays(t *testing.T) {
 				return strings.Repeat("x", 5000), nil
 			}
 			return result, nil
-		}),
+		}, oneturn.ToolOptions{}),
 		oneturn.NewTool("search", func(_ context.Context, in searchQuery) (string, error) {
 			searches.Add(1)
 			return "found " + in.Text, nil
-		}),
+		}, oneturn.ToolOptions{}),
 	}})
 	refund := func(turn, order, amount, note string) *oneturn.Response {
 		return shop(turn, "Clerk", "Refund", map[string]any{"order": order, "amount": json.Number(amount), "note": note})

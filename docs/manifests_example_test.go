@@ -43,7 +43,12 @@ func chargeTool(pay func(ctx context.Context, key, customer string, cents int) e
 		err = tool.Vars(ctx).Set("paid_cents", in.Cents)
 		message := fmt.Sprintf("Thank you, %s: %d items, chat %s.", in.Customer, len(in.Items), call.Chat)
 		return map[string]any{"status": "success", "message": message}, err
-	},
-		oneturn.For("Shop", "Cashier", "Charge"), oneturn.WithEffect(oneturn.Keyed),
-		oneturn.WithTimeout(10*time.Second), oneturn.WithMaxAttempts(3), oneturn.WithUI("Receipt", "inline"))
+	}, oneturn.ToolOptions{
+		Workflow: "Shop", Agent: "Cashier", Model: "Charge",
+		Effect:      oneturn.Keyed,
+		Timeout:     10 * time.Second,
+		MaxAttempts: 3,
+		Component:   "Receipt",
+		Display:     "inline",
+	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/handlers"
-	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/tool"
 )
 
@@ -63,9 +62,11 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 			nc, _ := s.connect("worker")
 			w, err := oneturn.NewWorker(nc, oneturn.Config{
 				SoftStop: time.Millisecond, Tools: []oneturn.Tool{
-					oneturn.NewTool("note", noteDown, oneturn.For("Notes", "Filer", "Note"),
-						oneturn.WithLimits(target.Limits{Tool: target.Limit{Rate: target.Rate{Calls: 100, Per: time.Second}}})),
-					oneturn.NewTool("ask", askSoon, oneturn.For("Notes", "Asker", "Ask"), oneturn.WithEffect(oneturn.Replay)),
+					oneturn.NewTool("note", noteDown, oneturn.ToolOptions{
+						Workflow: "Notes", Agent: "Filer", Model: "Note",
+						Limits: oneturn.Limits{Tool: oneturn.Limit{Rate: oneturn.Rate{Calls: 100, Per: time.Second}}},
+					}),
+					oneturn.NewTool("ask", askSoon, oneturn.ToolOptions{Workflow: "Notes", Agent: "Asker", Model: "Ask", Effect: oneturn.Replay}),
 				},
 			})
 			require.NoError(t, err)

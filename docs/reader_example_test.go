@@ -144,7 +144,7 @@ func attach() (err error) {
 	if _, err := provision.Apply(ctx, js, plan); err != nil {
 		return err
 	}
-	greet := oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting"))
+	greet := oneturn.NewTool("greet", greet, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"})
 	worker, err := oneturn.NewWorker(nc, oneturn.Config{Tools: []oneturn.Tool{greet}})
 	if err != nil {
 		return err

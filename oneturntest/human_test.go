@@ -41,7 +41,7 @@ func approve(ctx context.Context, in order) (string, error) {
 
 func approver() oneturn.Config {
 	return oneturn.Config{Tools: []oneturn.Tool{
-		oneturn.NewTool("approve", approve, oneturn.For("Shop", "Clerk", "Order"), oneturn.WithEffect(oneturn.Replay)),
+		oneturn.NewTool("approve", approve, oneturn.ToolOptions{Workflow: "Shop", Agent: "Clerk", Model: "Order", Effect: oneturn.Replay}),
 	}}
 }
 

@@ -108,8 +108,8 @@ func start(t *testing.T, s *oneturntest.Server) (stop func()) {
 	t.Helper()
 	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{
 		Tools: []oneturn.Tool{
-			oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting")),
-			oneturn.NewTool("approve", approve, oneturn.For("Hello", "Clerk", "Order"), oneturn.WithEffect(oneturn.Replay)),
+			oneturn.NewTool("greet", greet, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"}),
+			oneturn.NewTool("approve", approve, oneturn.ToolOptions{Workflow: "Hello", Agent: "Clerk", Model: "Order", Effect: oneturn.Replay}),
 		},
 	})
 	require.NoError(t, err)

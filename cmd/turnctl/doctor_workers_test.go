@@ -18,8 +18,9 @@ func worker(t *testing.T, s *oneturntest.Server, percent *atomic.Int64) {
 	t.Helper()
 	w, err := oneturn.NewWorker(s.Connect(), oneturn.Config{
 		StoreUse: func() (int64, int64, error) { return percent.Load(), 100, nil },
-		Tools: []oneturn.Tool{oneturn.NewTool("greet", func(context.Context, greeting) (greeted, error) { return greeted{}, nil },
-			oneturn.For("Hello", "Greeter", "Greeting"))},
+		Tools: []oneturn.Tool{oneturn.NewTool("greet", func(context.Context, greeting) (greeted, error) { return greeted{}, nil }, oneturn.ToolOptions{
+			Workflow: "Hello", Agent: "Greeter", Model: "Greeting",
+		})},
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -61,7 +61,7 @@ func newWorkerServer(t *testing.T) *workerServer {
 	}
 	w, err := oneturn.NewWorker(d.Connect(), oneturn.Config{
 		Name:  "worker-1",
-		Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting"), oneturn.WithEffect(oneturn.Idempotent))},
+		Tools: []oneturn.Tool{oneturn.NewTool("greet", greet, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting", Effect: oneturn.Idempotent})},
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

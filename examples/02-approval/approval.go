@@ -55,5 +55,5 @@ func (p Press) Approve(ctx context.Context, in Post) (map[string]any, error) {
 
 // Tool binds it to the output of an agent. With a component its effect is replay.
 func Tool(p Press) oneturn.Tool {
-	return oneturn.NewTool("approve", p.Approve, oneturn.For("Press", "PostAgent", "Post"), oneturn.WithUI("PostApproval", "artifact"))
+	return oneturn.NewTool("approve", p.Approve, oneturn.ToolOptions{Workflow: "Press", Agent: "PostAgent", Model: "Post", Component: "PostApproval", Display: "artifact"})
 }

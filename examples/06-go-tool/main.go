@@ -30,7 +30,7 @@ func run(ctx context.Context, url string) error {
 		return fmt.Errorf("connect to %s: %w", url, err)
 	}
 	defer nc.Close()
-	greet := oneturn.NewTool("greet", greet, oneturn.For("Hello", "Greeter", "Greeting"))
+	greet := oneturn.NewTool("greet", greet, oneturn.ToolOptions{Workflow: "Hello", Agent: "Greeter", Model: "Greeting"})
 	w, err := oneturn.NewWorker(nc, oneturn.Config{Tools: []oneturn.Tool{greet}})
 	if err != nil {
 		return err

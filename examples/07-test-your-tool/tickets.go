@@ -30,7 +30,7 @@ func (d Desk) Open(ctx context.Context, in Ticket) (string, error) {
 
 // Tool binds a function to the agent whose output it takes.
 func Tool(open func(context.Context, Ticket) (string, error)) oneturn.Tool {
-	return oneturn.NewTool("open_ticket", open, oneturn.For("Support", "TicketAgent", "Ticket"), oneturn.WithEffect(oneturn.Keyed))
+	return oneturn.NewTool("open_ticket", open, oneturn.ToolOptions{Workflow: "Support", Agent: "TicketAgent", Model: "Ticket", Effect: oneturn.Keyed})
 }
 
 // Close asks the user whether the ticket may be closed.
@@ -49,5 +49,5 @@ func Close(ctx context.Context, in Ticket) (string, error) {
 // Closing binds Close to the agent whose output it takes. Its code before the question may run
 // again; what follows the answer does not.
 func Closing() oneturn.Tool {
-	return oneturn.NewTool("close_ticket", Close, oneturn.For("Support", "ClosingAgent", "Ticket"), oneturn.WithEffect(oneturn.Replay))
+	return oneturn.NewTool("close_ticket", Close, oneturn.ToolOptions{Workflow: "Support", Agent: "ClosingAgent", Model: "Ticket", Effect: oneturn.Replay})
 }

@@ -35,9 +35,9 @@ func checkTools(registered []Tool, set *bindings.Set) error {
 		switch {
 		case bound[t.Name]:
 		case d == nil:
-			errs = append(errs, fmt.Errorf("tool %q is bound to nothing: add oneturn.For(workflow, agent, model), or a oneturn.yaml in Workflows with a tool of this name and `kind: go`", t.Name))
+			errs = append(errs, fmt.Errorf("tool %q is bound to nothing: set Workflow, Agent and Model in its ToolOptions, or add a oneturn.yaml in Workflows with a tool of this name and `kind: go`", t.Name))
 		case d.Workflow == "":
-			errs = append(errs, fmt.Errorf("tool %q has options but no oneturn.For(workflow, agent, model): a oneturn.yaml sets these options itself", t.Name))
+			errs = append(errs, fmt.Errorf("tool %q has ToolOptions without a Workflow: set Workflow, Agent and Model, or remove the options and set them in the oneturn.yaml", t.Name))
 		default:
 			for _, found := range set.Diagnostics() {
 				if found.Severity == bindings.SeverityError && found.Workflow == d.Workflow {

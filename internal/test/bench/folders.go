@@ -40,7 +40,7 @@ func (f folders) tools() []oneturn.Tool {
 	case f.Python:
 		return nil
 	}
-	return []oneturn.Tool{oneturn.NewTool("echo", func(_ context.Context, t ticket) (ticket, error) { return t, nil })}
+	return []oneturn.Tool{oneturn.NewTool("echo", func(_ context.Context, t ticket) (ticket, error) { return t, nil }, oneturn.ToolOptions{})}
 }
 
 // write makes the folders.

@@ -147,10 +147,10 @@ func newTable(size int) table {
 // check and the decoding into a struct is part of the figures.
 func toolset() []oneturn.Tool {
 	return []oneturn.Tool{
-		oneturn.NewTool("noop_flat", noop[ticket], oneturn.For(workflow, "flat", "ticket")),
-		oneturn.NewTool("noop_nested", noop[order], oneturn.For(workflow, "nested", "order")),
-		oneturn.NewTool("ask", approve, oneturn.For(workflow, askPayload, "approval"), oneturn.WithEffect(oneturn.Replay)),
-		oneturn.NewTool("noop_rows", noop[table], oneturn.For(workflow, "rows", "table")),
+		oneturn.NewTool("noop_flat", noop[ticket], oneturn.ToolOptions{Workflow: workflow, Agent: "flat", Model: "ticket"}),
+		oneturn.NewTool("noop_nested", noop[order], oneturn.ToolOptions{Workflow: workflow, Agent: "nested", Model: "order"}),
+		oneturn.NewTool("ask", approve, oneturn.ToolOptions{Workflow: workflow, Agent: askPayload, Model: "approval", Effect: oneturn.Replay}),
+		oneturn.NewTool("noop_rows", noop[table], oneturn.ToolOptions{Workflow: workflow, Agent: "rows", Model: "table"}),
 	}
 }
 

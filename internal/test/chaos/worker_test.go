@@ -84,8 +84,10 @@ func consume(ctx context.Context) error {
 		Logger: slog.New(slog.NewTextHandler(log, nil)).With("pid", os.Getpid()),
 	}
 	for _, effect := range effects {
-		c.Tools = append(c.Tools, oneturn.NewTool("work_"+effect, work(ledger),
-			oneturn.For("Chaos", "Agent_"+effect, "Work"), oneturn.WithEffect(oneturn.Effect(effect))))
+		c.Tools = append(c.Tools, oneturn.NewTool("work_"+effect, work(ledger), oneturn.ToolOptions{
+			Workflow: "Chaos", Agent: "Agent_" + effect, Model: "Work",
+			Effect: oneturn.Effect(effect),
+		}))
 	}
 	w, err := oneturn.NewWorker(nc, c)
 	if err != nil {

@@ -99,10 +99,14 @@ func workerProcess(url string) error {
 		}
 		defer ledger.Close()
 		for _, effect := range effects {
-			c.Tools = append(c.Tools, oneturn.NewTool("work_"+effect, work(ledger, effect),
-				oneturn.For("Crash", "Agent_"+effect, "Work"), oneturn.WithEffect(oneturn.Effect(effect))),
-				oneturn.NewTool("ask_"+effect, ask(ledger, effect),
-					oneturn.For("Crash", "Asker_"+effect, "Ask"), oneturn.WithEffect(oneturn.Effect(effect))))
+			c.Tools = append(c.Tools, oneturn.NewTool("work_"+effect, work(ledger, effect), oneturn.ToolOptions{
+				Workflow: "Crash", Agent: "Agent_" + effect, Model: "Work",
+				Effect: oneturn.Effect(effect),
+			}),
+				oneturn.NewTool("ask_"+effect, ask(ledger, effect), oneturn.ToolOptions{
+					Workflow: "Crash", Agent: "Asker_" + effect, Model: "Ask",
+					Effect: oneturn.Effect(effect),
+				}))
 		}
 	}
 	w, err := oneturn.NewWorker(nc, c)

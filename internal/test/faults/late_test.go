@@ -25,7 +25,7 @@ func TestToolThatReturnsAfterItsTimeoutChangesNothing(t *testing.T) {
 		}
 		<-release
 		return "late", r.ledger.Exit(call)
-	}, oneturn.For("Work", "Agent_unsafe", "Work"), oneturn.WithTimeout(50*time.Millisecond))
+	}, oneturn.ToolOptions{Workflow: "Work", Agent: "Agent_unsafe", Model: "Work", Timeout: 50 * time.Millisecond})
 	r.start(oneturn.Config{Tools: []oneturn.Tool{deaf}})
 	one := turn("Work", "chat", "t", "unsafe", 0)
 	r.publish(one, true)

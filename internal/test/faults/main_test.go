@@ -83,7 +83,7 @@ func (r *rig) redeclared(workflow, effect, now string) oneturn.Tool {
 			return "", ctx.Err()
 		}
 		return "done", r.ledger.Exit(call)
-	}, oneturn.For(workflow, "Agent_"+effect, "Work"), oneturn.WithEffect(oneturn.Effect(now)))
+	}, oneturn.ToolOptions{Workflow: workflow, Agent: "Agent_" + effect, Model: "Work", Effect: oneturn.Effect(now)})
 }
 
 // start runs a worker that consumes when start returns; stop ends it gently.

@@ -64,8 +64,10 @@ func TestPoisonEndsAsAResponseOrADeadLetter(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	panics := oneturn.NewTool("panics", func(context.Context, map[string]any) (string, error) { panic("poison") },
-		oneturn.For("Poison", "Panicker", ""), oneturn.WithEffect("none"))
+	panics := oneturn.NewTool("panics", func(context.Context, map[string]any) (string, error) { panic("poison") }, oneturn.ToolOptions{
+		Workflow: "Poison", Agent: "Panicker", Model: "",
+		Effect: "none",
+	})
 	w, _ := r.start(oneturn.Config{Workflows: root, Tools: []oneturn.Tool{r.tool("Work", "unsafe"), panics}})
 	dead, err := r.js.OrderedConsumer(t.Context(), r.space.DeadStream(), jetstream.OrderedConsumerConfig{})
 	require.NoError(t, err)

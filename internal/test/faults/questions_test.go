@@ -28,7 +28,7 @@ func (r *rig) confirm(effect string) oneturn.Tool {
 			return "", err
 		}
 		return answer, r.ledger.Exit(call)
-	}, oneturn.For("Ask", "Agent_"+effect, "Work"), oneturn.WithEffect(oneturn.Effect(effect)))
+	}, oneturn.ToolOptions{Workflow: "Ask", Agent: "Agent_" + effect, Model: "Work", Effect: oneturn.Effect(effect)})
 }
 
 // F29: 1,500 questions are open, and the consumer lets 1,000 messages be in the hands of workers.

@@ -60,7 +60,7 @@ func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) {
 		return nil, &events.Error{Code: events.CodeUserError, Msg: "failed on " + in.Text, Err: errors.New(in.Text)}
 	}
 	l := newLabOf(t, oneturn.Config{Workflows: root, Tools: []oneturn.Tool{
-		echoTool(), oneturn.NewTool("fail", fail, oneturn.For("Echo", "Failer", "Said"), oneturn.WithMaxAttempts(2)),
+		echoTool(), oneturn.NewTool("fail", fail, oneturn.ToolOptions{Workflow: "Echo", Agent: "Failer", Model: "Said", MaxAttempts: 2}),
 	}})
 	live, err := l.nc.SubscribeSync("oneturn.live.>")
 	require.NoError(t, err)

@@ -117,7 +117,7 @@ func TestCancelFloodEndsNobodyElsesTurn(t *testing.T) {
 func TestNamesThatLookAlikeReachNobodyElsesTool(t *testing.T) {
 	t.Parallel()
 	which := func(name string) oneturn.Tool {
-		return oneturn.NewTool(name, func(context.Context, echo) (string, error) { return name, nil }, oneturn.For(name, "Echoer", "Said"))
+		return oneturn.NewTool(name, func(context.Context, echo) (string, error) { return name, nil }, oneturn.ToolOptions{Workflow: name, Agent: "Echoer", Model: "Said"})
 	}
 	l := newLab(t, which("Echo"), which("ECHO"))
 	for i, name := range []string{"Echo", "ECHO", "echo", "eCHO", "Echo ", " Echo", "Ｅcho", "Eсho", "Echo\u200b", "Écho"} { // full width, Cyrillic

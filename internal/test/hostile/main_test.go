@@ -48,7 +48,7 @@ func say(_ context.Context, in echo) (map[string]any, error) {
 }
 
 func echoTool() oneturn.Tool {
-	return oneturn.NewTool("say", say, oneturn.For("Echo", "Echoer", "Said"))
+	return oneturn.NewTool("say", say, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Said"})
 }
 
 // newLab starts a worker with the tools, echo if there are none. It may not panic, and must

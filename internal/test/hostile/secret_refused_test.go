@@ -29,7 +29,7 @@ func TestNamesOfARefusedSecretAnswerAreShownToNobody(t *testing.T) {
 		return "thanks", err
 	}
 	l := newLabOf(t, oneturn.Config{
-		SecretKeys: keys, Tools: []oneturn.Tool{oneturn.NewTool("ask", ask, oneturn.For("Echo", "Echoer", "Said"), oneturn.WithEffect(oneturn.Replay))},
+		SecretKeys: keys, Tools: []oneturn.Tool{oneturn.NewTool("ask", ask, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Said", Effect: oneturn.Replay})},
 	})
 	rejected := make(chan *nats.Msg, 64)
 	_, err = l.nc.ChanSubscribe("oneturn.live.app.c."+events.KindToolCallRejected, rejected)

@@ -199,9 +199,9 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 	server.Provision(func(o *provision.Options) { o.AckWait = 2 * time.Second })
 	l := newClientLab(t, server)
 	config := oneturn.Config{Workflows: root, SecretKeys: keys, ParkAfter: -1, SoftStop: time.Millisecond, Tools: []oneturn.Tool{
-		oneturn.NewTool("go_ok", goOK, oneturn.For("Secret", "GoOK", "Said"), oneturn.WithEffect(oneturn.Replay)),
-		oneturn.NewTool("go_fail", goFail, oneturn.For("Secret", "GoFail", "Said"), oneturn.WithEffect(oneturn.Replay)),
-		oneturn.NewTool("go_panic", goFail, oneturn.For("Secret", "GoPanic", "Said"), oneturn.WithEffect(oneturn.Replay)),
+		oneturn.NewTool("go_ok", goOK, oneturn.ToolOptions{Workflow: "Secret", Agent: "GoOK", Model: "Said", Effect: oneturn.Replay}),
+		oneturn.NewTool("go_fail", goFail, oneturn.ToolOptions{Workflow: "Secret", Agent: "GoFail", Model: "Said", Effect: oneturn.Replay}),
+		oneturn.NewTool("go_panic", goFail, oneturn.ToolOptions{Workflow: "Secret", Agent: "GoPanic", Model: "Said", Effect: oneturn.Replay}),
 	}}
 	var seen harness.Output
 	_, err = l.nc.Subscribe("oneturn.events.>", func(m *nats.Msg) { fmt.Fprintf(&seen, "%s %v %s\n", m.Subject, m.Header, m.Data) })

@@ -72,7 +72,7 @@ func deliver(ctx context.Context, in order) (any, error) {
 }
 
 func deliverTool() oneturn.Tool {
-	return oneturn.NewTool("deliver", deliver, oneturn.For("Echo", "Echoer", "Said"), oneturn.WithEffect(oneturn.Idempotent))
+	return oneturn.NewTool("deliver", deliver, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Said", Effect: oneturn.Idempotent})
 }
 
 // TestH18EveryTurnEndsWhateverItsToolReturns: at every limit and beyond it, readable by a
@@ -195,7 +195,7 @@ func TestH02WidestTurnEndsThoughItsEventsHoldMoreThanItself(t *testing.T) {
 	},
 	) (int, error) {
 		return len(in.List), nil
-	}, oneturn.For("Echo", "Echoer", "Said"))
+	}, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Said"})
 	l := newLab(t, wide)
 	for _, spare := range []int{14, 60, 110} {
 		key := "too wide by " + strconv.Itoa(spare)
@@ -230,7 +230,7 @@ func TestH01ContextVariablesOfTheLargestSizeReachTheTool(t *testing.T) {
 		v, _ := tool.Vars(ctx).Get("big")
 		s, _ := v.(string)
 		return len(s), nil
-	}, oneturn.For("Echo", "Echoer", "Said"))
+	}, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Said"})
 	l := newLab(t, size)
 	one := turn("c", "k")
 	n := int(l.nc.MaxPayload()) - 2048
