@@ -64,7 +64,7 @@ func TestToolOfMozaiksAIThatThePageShowsAsks(t *testing.T) {
 
 	got, err = callOfPage(t, nil, "approve.py", "approve", args)
 	require.NoError(t, err)
-	require.Contains(t, got, "has no desk")
+	require.Contains(t, got, "no host")
 }
 
 func TestSeveralQuestionsOfThePageAreAnsweredInAnyOrder(t *testing.T) {

@@ -1,5 +1,6 @@
-// Package operation reads what a tool outside the worker's process wants of the desk of its call,
-// and writes what it is told: the same bodies from a Python process and from a NATS service.
+// Package operation decodes the operations that a tool outside the worker's process requests of the host of its call,
+// and encodes the replies: a Python process and a NATS service use the same bodies. [Reader.Read] makes an
+// [Operation] of a body, the caller runs it with a [tools.Host], and [Refuse] makes a [Refusal] of its error.
 package operation
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// MaxOpen is how many operations at the desk a call may have open.
+// MaxOpen is how many operations of its host a call may have open.
 const MaxOpen = 64
 
 // question is the body of an ask and, without its last fields, of a show.
@@ -59,16 +60,16 @@ type Refusal struct {
 	Message string      `json:"message"`
 }
 
-// Operation is one thing that a call wants of its desk, ready to be done.
-type Operation func(ctx context.Context, desk tools.Host) (Reply, error)
+// Operation is one operation that a call requests of its host, ready to run.
+type Operation func(ctx context.Context, host tools.Host) (Reply, error)
 
 // Reader reads the operations of one run of a call. It numbers questions and surfaces without a
-// name, in the order in which the tool asked: they reach the desk at the same time. It is not safe
+// name, in the order in which the tool asked: they reach the host at the same time. It is not safe
 // for concurrent use.
 type Reader struct{ questions, surfaces int }
 
 // Read reads an operation: ask, show, dismiss, progress, step_get, step_put, or step, which is one
-// of the last two. The error says how the tool broke the protocol.
+// of the last two. The error is how the tool violated the protocol.
 func (r *Reader) Read(op string, body json.RawMessage) (Operation, error) {
 	switch op {
 	case "ask":
@@ -76,49 +77,49 @@ func (r *Reader) Read(op string, body json.RawMessage) (Operation, error) {
 	case "show":
 		return r.show(body)
 	case "progress":
-		return reading(body, func(ctx context.Context, desk tools.Host, b progress) (Reply, error) {
-			return Reply{}, desk.Progress(ctx, tools.Progress(b))
+		return reading(body, func(ctx context.Context, host tools.Host, b progress) (Reply, error) {
+			return Reply{}, host.Progress(ctx, tools.Progress(b))
 		})
 	case "dismiss":
-		return reading(body, func(ctx context.Context, desk tools.Host, b named) (Reply, error) {
-			return Reply{}, desk.Dismiss(ctx, b.ID)
+		return reading(body, func(ctx context.Context, host tools.Host, b named) (Reply, error) {
+			return Reply{}, host.Dismiss(ctx, b.ID)
 		})
 	case "step":
-		return reading(body, func(ctx context.Context, desk tools.Host, b named) (Reply, error) {
+		return reading(body, func(ctx context.Context, host tools.Host, b named) (Reply, error) {
 			if b.Value == nil {
-				return b.get(ctx, desk)
+				return b.get(ctx, host)
 			}
-			return b.put(ctx, desk)
+			return b.put(ctx, host)
 		})
 	case "step_get":
-		return reading(body, func(ctx context.Context, desk tools.Host, b named) (Reply, error) {
-			return b.get(ctx, desk)
+		return reading(body, func(ctx context.Context, host tools.Host, b named) (Reply, error) {
+			return b.get(ctx, host)
 		})
 	case "step_put":
-		return reading(body, func(ctx context.Context, desk tools.Host, b named) (Reply, error) {
-			return b.put(ctx, desk)
+		return reading(body, func(ctx context.Context, host tools.Host, b named) (Reply, error) {
+			return b.put(ctx, host)
 		})
 	default:
-		return nil, fmt.Errorf("%q is no operation of a desk", op)
+		return nil, fmt.Errorf("unknown operation %q of a host", op)
 	}
 }
 
-func (b named) get(ctx context.Context, desk tools.Host) (Reply, error) {
-	value, done, err := desk.StepResult(ctx, b.Name)
+func (b named) get(ctx context.Context, host tools.Host) (Reply, error) {
+	value, done, err := host.StepResult(ctx, b.Name)
 	return Reply{Value: value, Done: done}, err
 }
 
-func (b named) put(ctx context.Context, desk tools.Host) (Reply, error) {
-	value, err := desk.StoreStep(ctx, b.Name, b.Value)
+func (b named) put(ctx context.Context, host tools.Host) (Reply, error) {
+	value, err := host.StoreStep(ctx, b.Name, b.Value)
 	return Reply{Value: value, Done: true}, err
 }
 
 func reading[B any](body json.RawMessage, do func(context.Context, tools.Host, B) (Reply, error)) (Operation, error) {
 	var b B
 	if err := json.Unmarshal(body, &b); err != nil {
-		return nil, fmt.Errorf("parse an operation of the desk: %w", err)
+		return nil, fmt.Errorf("parse an operation of the host: %w", err)
 	}
-	return func(ctx context.Context, desk tools.Host) (Reply, error) { return do(ctx, desk, b) }, nil
+	return func(ctx context.Context, host tools.Host) (Reply, error) { return do(ctx, host, b) }, nil
 }
 
 func (r *Reader) ask(body json.RawMessage) (Operation, error) {
@@ -138,8 +139,8 @@ func (r *Reader) ask(body json.RawMessage) (Operation, error) {
 	if string(q.Schema) == "null" {
 		q.Schema = nil
 	}
-	return func(ctx context.Context, desk tools.Host) (Reply, error) {
-		a, err := desk.Ask(ctx, q)
+	return func(ctx context.Context, host tools.Host) (Reply, error) {
+		a, err := host.Ask(ctx, q)
 		return Reply{ID: a.ID, Value: a.Value}, err
 	}, nil
 }
@@ -155,13 +156,13 @@ func (r *Reader) show(body json.RawMessage) (Operation, error) {
 		number = r.surfaces
 	}
 	s := tools.Surface{Name: b.Name, Number: number, Tool: b.Tool, Component: b.Component, Display: b.Display, Payload: b.Payload}
-	return func(ctx context.Context, desk tools.Host) (Reply, error) {
-		id, err := desk.Show(ctx, s)
+	return func(ctx context.Context, host tools.Host) (Reply, error) {
+		id, err := host.Show(ctx, s)
 		return Reply{ID: id}, err
 	}, nil
 }
 
-// seconds returns a time that a frame gives; what is too long for a [time.Duration] is the longest.
+// seconds converts a time of a frame; one that is too long for a [time.Duration] becomes the longest.
 func seconds(s float64) time.Duration {
 	switch {
 	case !(s > 0):
@@ -172,27 +173,27 @@ func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// Refuse turns the error of an operation into what the tool is told, or into an error that
-// ends the call: nothing that a tool decides may rest on an answer or a step that could not be reached.
+// Refuse turns the error of an operation into the refusal that the tool gets, or into an error that
+// ends the call: no decision of a tool may depend on an answer or a step that could not be read.
 func Refuse(op string, err error) (*Refusal, error) {
 	var e *events.Error
 	switch {
 	case errors.As(err, &e):
 		switch e.Code {
 		case events.CodeCancelled, events.CodeStateCorrupt, events.CodeInterrupted:
-			return nil, err // the end of the turn, whatever the tool would make of it
+			return nil, err // the turn ends, whatever the tool would do
 		default:
 			return &Refusal{Code: e.Code, Message: cmp.Or(e.Msg, err.Error())}, nil
 		}
 	case op == "ask", op == "step", op == "step_get", op == "step_put":
 		return nil, err
-	default: // it changes the screen alone
+	default: // it only changes what is displayed
 		return &Refusal{Code: events.CodeToolError, Message: err.Error()}, nil
 	}
 }
 
-// NoHost is the answer to every operation of a call whose caller has no desk.
+// NoHost is the error of every operation of a call whose caller has no host.
 func NoHost(op string) error {
-	return &events.Error{Code: events.CodeToolError, Op: op, Msg: "the caller of this tool has no desk: " +
-		"it can neither ask people nor show things nor remember steps; a turn of a worker has one"}
+	return &events.Error{Code: events.CodeToolError, Op: op, Msg: "no host: " +
+		"the caller of this tool supports no questions, surfaces, progress or steps; a turn of a worker does"}
 }

@@ -12,13 +12,13 @@ import (
 func TestStepIsReadOrStoredByItsValue(t *testing.T) {
 	t.Parallel()
 	var reader operation.Reader
-	desk := &memhost.Host{}
-	desk.NewRun()
+	host := &memhost.Host{}
+	host.NewRun()
 	do := func(kind, body string) operation.Reply {
 		t.Helper()
 		operation, err := reader.Read(kind, []byte(body))
 		require.NoError(t, err)
-		reply, err := operation(t.Context(), desk)
+		reply, err := operation(t.Context(), host)
 		require.NoError(t, err)
 		return reply
 	}

@@ -1,4 +1,4 @@
 // Package process is what the child processes of a worker have in common, whatever protocol they
-// speak: a process group of their own, an environment built from an allow-list, and output that
+// speak: a separate process group, an environment built from an allow-list, and output that
 // becomes a bounded part of the log.
 package process

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Isolate puts the child into a process group of its own. When the worker dies, the child
+// Isolate puts the child into a separate process group. When the worker dies, the child
 // sees the end of its input and exits.
 func Isolate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Bounds of what becomes of a process's output.
+// Bounds of the log records of a process's output.
 const (
 	MaxLine        = 8 << 10 // bytes of a printed line that are logged
 	linesPerSecond = 200     // lines of one stream that are logged in a second
@@ -16,7 +16,7 @@ const (
 )
 
 // Output logs the lines that a process prints on one stream, and a bounded part of them: 200 in
-// a second. [Output.Line] and [Output.Flush] are called by the one who reads the stream.
+// a second. [Output.Line] and [Output.Flush] are called by the reader of the stream.
 type Output struct {
 	second          time.Time
 	logged, dropped int
@@ -25,7 +25,7 @@ type Output struct {
 	last string
 }
 
-// Line logs one line; cut says that it was longer. Clean makes what may be logged of its text,
+// Line logs one line; cut reports that it was longer. Clean makes what may be logged of its text,
 // and is asked only if there is room in the log; nil leaves the text as it is.
 func (o *Output) Line(log *slog.Logger, line string, cut bool, clean func(string) string) {
 	if time.Since(o.second) >= time.Second {
@@ -52,7 +52,7 @@ func (o *Output) Line(log *slog.Logger, line string, cut bool, clean func(string
 	log.Info("tool output", "line", text)
 }
 
-// Flush says what was left out of the log, and begins to count anew.
+// Flush logs how much was omitted, and starts to count again.
 func (o *Output) Flush(log *slog.Logger) {
 	if o.dropped > 0 {
 		log.Warn("tool output left out", "lines", o.dropped)
@@ -75,5 +75,5 @@ func ReadLine(in *bufio.Reader) (line string, cut bool, err error) {
 	for more && err == nil {
 		_, more, err = in.ReadLine()
 	}
-	return line, cut, err //nolint:wrapcheck // only tells the end
+	return line, cut, err //nolint:wrapcheck // only the end of the stream
 }

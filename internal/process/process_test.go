@@ -21,7 +21,7 @@ func ExampleEnvironment() {
 	// Output: [PATH=/bin LC_ALL=C API_KEY=k]
 }
 
-func TestOutputLogsABoundedPartAndSaysWhatItLeftOut(t *testing.T) {
+func TestOutputLogsABoundedPartAndReportsWhatItOmitted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out process.Output

@@ -14,8 +14,8 @@ type Ender interface {
 }
 
 // End returns when the attempt of ctx ends unless a question puts it off, and whether it ends at
-// all. The context itself has no such deadline: contexts made from it with a later one of their own
-// would take that for the earlier of the two for good, and never end.
+// all. The context itself has no such deadline: contexts made from it with a later
+// deadline would take it for the earlier one for good, and never end.
 func End(ctx context.Context) (time.Time, bool) {
 	if e, ok := ctx.Value(EndKey{}).(Ender); ok {
 		end, ends := e.End()

@@ -20,7 +20,7 @@ func decoderFor(t reflect.Type) func(data []byte, to any) error {
 			return d.Decode(to)
 		}
 	}
-	// The rules of encoding/json but for errors: those would take a pass of their own to find.
+	// The rules of encoding/json but for errors: they would take a separate pass to find.
 	rules := jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 	return func(data []byte, to any) error { return jsonv2.Unmarshal(data, to, rules) }
 }

@@ -18,16 +18,16 @@ type Description struct {
 	Unchecked []string
 }
 
-// Describer is an [Invoker] that can tell what it calls.
+// Describer is an [Invoker] that can describe what it calls.
 type Describer interface {
 	Invoker
-	// Describe asks what is called, or says what is known if that is new enough.
+	// Describe asks what is called, or returns what is known if that is recent.
 	Describe(ctx context.Context) (Description, error)
-	// Known is what was learned last, without asking; false if nothing was yet.
+	// Known is the last description, without asking; false if there is none yet.
 	Known() (Description, bool)
 }
 
-// Closer is an [Invoker] that holds processes or connections of its own.
+// Closer is an [Invoker] that owns processes or connections.
 type Closer interface {
 	Invoker
 	// Close ends them once the calls under way have ended, or ctx has.

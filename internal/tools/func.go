@@ -45,7 +45,7 @@ func SchemaOf[In any]() (json.RawMessage, error) {
 	return data, nil
 }
 
-// jsonTypes are the types whose JSON is not what their Go kind says.
+// jsonTypes are the types whose JSON differs from what their Go kind suggests.
 func jsonTypes() map[reflect.Type]*jsonschema.Schema {
 	return map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
@@ -60,7 +60,7 @@ type PanicError struct {
 	Stack []byte // for the log, not for the user
 }
 
-// Error implements error. The stack is no part of it.
+// Error implements error. It does not contain the stack.
 func (*PanicError) Error() string { return "the Go tool panicked" }
 
 type function[In, Out any] struct {
@@ -104,12 +104,12 @@ func (f *function[In, Out]) Invoke(ctx context.Context, call *Call) (Result, err
 	return Result{Value: value, Set: set, Remove: remove}, nil
 }
 
-// encode makes JSON of a result. Of bytes, it says how many there are: JSON has no form for them.
+// encode makes JSON of a result. Bytes become their length: JSON has no form for them.
 func encode(out any) (json.RawMessage, error) {
 	if data, ok := out.([]byte); ok && data != nil {
 		return fmt.Appendf(nil, `{"type":"bytes","len":%d}`, len(data)), nil
 	}
-	return json.Marshal(out) //nolint:wrapcheck // the caller says what it is about
+	return json.Marshal(out) //nolint:wrapcheck // the caller adds the context
 }
 
 // run calls the function and turns a panic into an error.

@@ -73,7 +73,7 @@ func TestFuncDecodesArgumentsThatWereEncodedBefore(t *testing.T) {
 	}
 }
 
-func TestFuncSaysWhyItFailed(t *testing.T) {
+func TestFuncReportsWhyItFailed(t *testing.T) {
 	t.Parallel()
 	own := errors.New("no stock")
 	cases := []struct {
@@ -196,7 +196,7 @@ func ExampleFunc() {
 	// Output: "Hello Ada" map[greeted:Ada] <nil>
 }
 
-func TestEnterNeedsNobodyWhoListens(t *testing.T) {
+func TestEnterNeedsNoListener(t *testing.T) {
 	t.Parallel()
 	var none *tools.Call
 	none.Enter()

@@ -1,6 +1,8 @@
 // Package tools defines what a turn can call: an [Invoker], the [Call] it receives and the
-// [Result] it gives back. [Func] implements it for Go functions; packages python, natstool, mcptool,
-// httptool and agent for what is elsewhere.
+// [Result] it returns. [Func] implements it for Go functions; packages python, natstool, mcptool,
+// httptool and agent for tools outside the process. host.go has what a running call may do ([Host]), vars.go its context
+// variables, step.go named steps, deadline.go the end of its attempt, retry.go which errors may be retried, describe.go
+// what an invoker reports about itself.
 package tools
 
 import (
@@ -14,14 +16,14 @@ import (
 // Invoker runs one call of something that can be called. Invoke must return when ctx ends; a tool that does
 // not is abandoned and its late result is dropped. Errors should be *[events.Error] with one
 // of the codes bad_args, user_error, tool_error, timeout or too_large; any other error counts as
-// tool_error. Wrap an error with [Retryable] to say that nothing has happened and the call
+// tool_error. Wrap an error with [Retryable] to report that nothing has happened and the call
 // may be tried again.
 type Invoker interface {
 	Invoke(ctx context.Context, call *Call) (Result, error)
 }
 
 // Queuer is an [Invoker] that may let a call wait before it runs it, for example for a free
-// process. It says when the call is entered ([Call.Enter]); the time that an attempt may take
+// process. It reports when the call is entered ([Call.Enter]); the time that an attempt may take
 // begins then, and waiting is bounded by the context alone.
 type Queuer interface {
 	Invoker
@@ -45,13 +47,13 @@ type Call struct {
 	Name     string         // tool name
 	Args     map[string]any // mapped arguments: nil, bool, string, json.Number, []any, map[string]any
 	// ArgsJSON is Args as JSON, canonical and strictly decodable, or nil if the caller has not
-	// encoded them; [Call.EncodedArgs] has it in either case. Who changes Args sets it
-	// to nil; nobody changes its bytes.
+	// encoded them; [Call.EncodedArgs] returns it in either case. Code that changes Args sets it
+	// to nil; its bytes are never changed.
 	ArgsJSON json.RawMessage
 	MapArgs  bool           // Args are fields of a model under their own names: the caller does not know the tool's parameters, the tool maps them itself
 	Fields   []string       // with MapArgs: what the model declares, all else matches parameters by their exact names only; nil without a model
 	Context  map[string]any // context variables for the tool's container; nil when the tool takes none
-	// LoadContext reads the context variables when they are first looked at; used when Context
+	// LoadContext reads the context variables at their first use; used when Context
 	// is nil. Both nil: the tool has none.
 	LoadContext    func(ctx context.Context) (map[string]any, error)
 	IdempotencyKey string // the same for every run of this call
@@ -59,16 +61,16 @@ type Call struct {
 	Epoch          int    // 1 for the first owner, one more for each takeover
 	Attempt        int    // 1 for the first attempt of this run
 	Trace          string // W3C traceparent of the turn, "" if it has none
-	Host           Host   // people, screen and memory of the turn; nil when the caller has none
-	// Secrets knows the secret answers that the call was handed, and blots them out; nil when it
-	// can ask nobody. What a tool's process prints is the business of who runs it.
+	Host           Host   // questions, surfaces, progress and steps; nil when the caller has none
+	// Secrets knows the secret answers that the call got, and redacts them; nil when it
+	// cannot ask. The output of a tool's process is redacted by the package that runs it.
 	Secrets *secrets.Scrubber
-	// Entered is told that the call begins to run, by [Call.Enter] and perhaps more than once;
-	// nil when nobody asks.
+	// Entered is called when the call begins to run, by [Call.Enter] and perhaps more than once;
+	// it may be nil.
 	Entered func()
 }
 
-// Enter says that the call leaves the queue and may have effects from now on. A [Queuer] calls
+// Enter reports that the call leaves the queue and may have effects from now on. A [Queuer] calls
 // it within Invoke, before or as soon as it knows; a second call changes nothing.
 func (c *Call) Enter() {
 	if c != nil && c.Entered != nil {
@@ -76,7 +78,7 @@ func (c *Call) Enter() {
 	}
 }
 
-// Result is what a tool gave back.
+// Result is what a tool returned.
 type Result struct {
 	Value  json.RawMessage // JSON; nil means null
 	Set    map[string]any  // context variables that the tool set

@@ -14,8 +14,8 @@ type retryable struct {
 
 func (r retryable) Unwrap() error { return r.error }
 
-// Retryable marks err as the tool's word that nothing has happened, so that the call may be
-// tried again. It returns nil for nil.
+// Retryable marks err as the report of the tool that nothing has happened, so that the call may be
+// retried. It returns nil for nil.
 func Retryable(err error) error { return RetryAfter(err, 0) }
 
 // RetryAfter is [Retryable] for a tool that knows how long to wait before: at least that long.

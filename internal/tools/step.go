@@ -19,7 +19,7 @@ func HostFrom(ctx context.Context, op string) (Host, error) {
 	case call == nil:
 		return nil, &events.Error{
 			Code: events.CodeToolError, Op: op,
-			Msg: "this context belongs to no call of a tool: pass on the context that the tool was called with",
+			Msg: "this context does not belong to a call of a tool: pass the context that the tool was called with",
 		}
 	case call.Host == nil:
 		return nil, &events.Error{
@@ -38,7 +38,7 @@ type steps struct {
 
 type stepKey struct{}
 
-// BeginStep notes that the run of ctx's call begins the step of this name, and returns the
+// BeginStep records that the run of ctx's call begins the step of this name, and returns the
 // context to do it in. A name that the run has begun before is an error: the second step would
 // get the result of the first.
 func BeginStep(ctx context.Context, name string) (context.Context, error) {
@@ -48,7 +48,7 @@ func BeginStep(ctx context.Context, name string) (context.Context, error) {
 	}
 	switch {
 	case !ok:
-		return fail("this context belongs to no call of a tool: pass on the context that the tool was called with")
+		return fail("this context does not belong to a call of a tool: pass the context that the tool was called with")
 	case name == "":
 		return fail("a step needs a name: its result is stored under it")
 	case len(name) > maxStepName:
@@ -57,7 +57,7 @@ func BeginStep(ctx context.Context, name string) (context.Context, error) {
 	r.steps.mu.Lock()
 	defer r.steps.mu.Unlock()
 	if r.steps.begun[name] {
-		return fail("the run has begun a step of this name before: in a loop, add what tells the passes apart, such as \"charge 2\"")
+		return fail("the run has begun a step of this name before: in a loop, make it unique in each pass, such as \"charge 2\"")
 	}
 	if r.steps.begun == nil {
 		r.steps.begun = map[string]bool{}

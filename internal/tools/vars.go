@@ -42,7 +42,7 @@ func Vars(ctx context.Context) *Variables {
 // Variables holds the context variables of one call. It is safe for concurrent use.
 type Variables struct {
 	mu      sync.Mutex
-	load    func() (map[string]any, error) // fills before at the first look, nil when it is filled
+	load    func() (map[string]any, error) // fills before at the first use, nil when it is filled
 	err     error                          // of load
 	before  map[string]any                 // of the call, never changed
 	set     map[string]any
@@ -57,7 +57,7 @@ func (v *Variables) Get(key string) (any, bool) {
 	return v.get(key)
 }
 
-// fill reads the variables of the call if nobody has looked yet.
+// fill reads the variables of the call at their first use.
 func (v *Variables) fill() {
 	if v.load != nil {
 		v.before, v.err = v.load()
@@ -98,7 +98,7 @@ func (v *Variables) Set(key string, value any) error {
 	return nil
 }
 
-// Remove removes a variable; one that does not exist is no error.
+// Remove removes a variable; one that does not exist is not an error.
 func (v *Variables) Remove(key string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -126,7 +126,7 @@ func (v *Variables) Keys() []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// changes returns what really differs from the variables of the call. The error is that of
+// changes returns what really differs from the variables of the call. The error is the one of
 // reading them: then the tool has worked on nothing.
 func (v *Variables) changes() (map[string]any, []string, error) {
 	v.mu.Lock()

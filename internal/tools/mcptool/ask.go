@@ -72,7 +72,7 @@ func (s *session) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.Elic
 // ask puts a question of a server to a person. An error ends the call.
 func ask(ctx context.Context, op string, desk tools.Host, name string, number int, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	if desk == nil {
-		return nil, failf(events.CodeToolError, op, "the server asks a question, and the caller of this tool has no desk: a turn of a worker has one")
+		return nil, failf(events.CodeToolError, op, "no host: the server asks a question, which the caller of this tool does not support; a turn of a worker does")
 	}
 	q, err := question(op, p)
 	if err != nil {
@@ -201,7 +201,7 @@ func (u *underway) next(ctx context.Context, before *round, pin *pinned, r *mcp.
 	case n > maxRounds, len(r.InputRequests) > maxQuestions:
 		return nil, failf(events.CodeToolError, u.op, "the server asks too much: %d questions at once and %d times are the most", maxQuestions, maxRounds)
 	case u.call.Host == nil:
-		return nil, failf(events.CodeToolError, u.op, "the server asks a question, and the caller of this tool has no desk: a turn of a worker has one")
+		return nil, failf(events.CodeToolError, u.op, "no host: the server asks a question, which the caller of this tool does not support; a turn of a worker does")
 	}
 	for key, request := range r.InputRequests {
 		params, is := request.(*mcp.ElicitParams)

@@ -17,58 +17,59 @@ import (
 const (
 	drainGrace = 200 * time.Millisecond // for the last output of a process that is gone
 	maxShared  = 64                     // async calls that share a child
-	maxAsking  = 1000                   // calls of a child that wait for a person and take no room
+	maxWaiting = 1000                   // calls of a child that wait for an answer and take no slot
 	exitGrace  = 2 * time.Second        // for what a process has to do at its end
 )
 
-// errBusy says that a child gave a call back: another one holds up its event loop.
+// errBusy reports that a child returned a call: another one blocks its event loop.
 var errBusy = errors.New("the event loop of the Python process is blocked")
 
-// errGone says that a child ended before it could take a call.
+// errGone reports that a child ended before it could take a call.
 var errGone = errors.New("the Python process is gone")
 
-// child is one Python process. It is started by its first call. Whoever runs a call reserves
-// the child in its [group] first; the end of the call, whenever it comes, releases it.
+// child is one Python process. It is started by its first call. The caller of a function reserves
+// the child in its [group] first; the end of the call releases it. group → call → deliver → finish is the way of a call;
+// launch.go starts and supervises the process, host_operations.go serves what the call asks its host for.
 type child struct {
-	launch  launch
-	log     *slog.Logger
-	async   func(c *child, function string) // a function that was entered is async
-	release func(c *child, replace bool)
-	spare   func(*child) bool                             // takes the child out of use; false if it must be killed at once
-	leave   func(*child) bool                             // a call waits for a person and leaves its room to others; false if it keeps it
-	back    func(c *child, async bool)                    // it goes on
-	stall   func(c *child, function string, blocked bool) // a call of the function holds up the event loop, or no longer
-	exited  func(*child)
+	launch    launch
+	log       *slog.Logger
+	async     func(c *child, function string) // a function that was entered is async
+	release   func(c *child, replace bool)
+	spare     func(*child) bool                             // takes the child out of use; false if it must be killed immediately
+	leave     func(*child) bool                             // a call waits for an answer and releases its slot; false if it keeps it
+	reacquire func(c *child, async bool)                    // the call continues
+	stall     func(c *child, function string, blocked bool) // a call of the function blocks the event loop, or no longer
+	exited    func(*child)
 
-	start  sync.Once
-	frames chan []byte   // to the writer; roomy enough for all calls
-	posts  chan posted   // to the writer, from those who can wait
-	hello  chan struct{} // closed when the process is ready for calls
-	quit   chan struct{} // closed when the process is to end by itself
-	gone   chan struct{} // closed when the process and its readers have ended
+	start       sync.Once
+	frames      chan []byte     // to the writer; has room for all calls
+	asyncFrames chan asyncFrame // to the writer, from goroutines that may wait
+	hello       chan struct{}   // closed when the process is ready for calls
+	quit        chan struct{}   // closed when the process is to end by itself
+	gone        chan struct{}   // closed when the process and its readers have ended
 
-	mu         sync.Mutex
-	pid        int
-	starting   *time.Timer // bounds the time until it is ready
-	ready      bool        // said hello
-	ending     bool        // quit is closed
-	ended      bool        // takes no more calls
-	unread     bool        // frames may have been lost
-	reason     string
-	sacrificed bool  // ended because of one call, whatever the others did
-	err        error // why it could not start; final once gone is closed
-	calls      map[uint64]*pending
-	voices     voices
-	confidants atomic.Pointer[[]*pending] // calls that were handed secrets; replaced under the lock
-	withheld   atomic.Bool                // its output may hold secrets that are no longer known
+	mu          sync.Mutex
+	pid         int
+	starting    *time.Timer // bounds the time until it is ready
+	ready       bool        // for calls
+	ending      bool        // quit is closed
+	ended       bool        // takes no more calls
+	lostFrames  bool        // frames may have been lost
+	reason      string
+	evicted     bool  // ended because of one call, while others ran
+	err         error // why it could not start; final once gone is closed
+	calls       map[uint64]*pending
+	recentCalls loggedCalls
+	secretCalls atomic.Pointer[[]*pending] // calls that got secret answers; replaced under the lock
+	withheld    atomic.Bool                // its output may hold secrets that are no longer known
 }
 
 func newChild(l launch, log *slog.Logger) *child {
 	return &child{
 		launch: l, log: log, calls: map[uint64]*pending{},
 		hello: make(chan struct{}), quit: make(chan struct{}), gone: make(chan struct{}),
-		frames: make(chan []byte, 2*maxShared), //nolint:mnd // calls that go on after a question come on top
-		posts:  make(chan posted),
+		frames:      make(chan []byte, 2*maxShared), //nolint:mnd // calls that continue after a question come on top
+		asyncFrames: make(chan asyncFrame),
 	}
 }
 
@@ -76,7 +77,7 @@ func newChild(l launch, log *slog.Logger) *child {
 // the call, not with the return of this method. errGone means that the tool was not entered.
 func (c *child) call(id uint64, frame []byte, p *pending) (*reply, error) {
 	ctx := p.call
-	defer c.leaveDesk(p)
+	defer c.closeHost(p)
 	c.start.Do(c.run)
 	select {
 	case <-c.hello:
@@ -100,7 +101,7 @@ func (c *child) call(id uint64, frame []byte, p *pending) (*reply, error) {
 	select {
 	case c.frames <- frame:
 		c.calls[id] = p
-		c.voices.add(voice{id, p.tool, p.chat, p.turn})
+		c.recentCalls.add(loggedCall{id, p.tool, p.chat, p.turn})
 		p.loading = time.AfterFunc(c.launch.load, func() { c.stuck(p) })
 		c.mu.Unlock()
 	default: // replies came without their calls being read
@@ -113,7 +114,7 @@ func (c *child) call(id uint64, frame []byte, p *pending) (*reply, error) {
 }
 
 // wait returns how a call ends. When ctx ends before the function was entered, it waits for
-// the process to say that it will not enter it, or to be killed: only then that is sure.
+// the process to report that it will not enter it, or to be killed: only then that is certain.
 func (c *child) wait(ctx context.Context, id uint64, p *pending) (*reply, error) {
 	select {
 	case <-p.entered:
@@ -156,12 +157,12 @@ func (c *child) abandon(ctx context.Context, id uint64) bool {
 		return false
 	}
 	p.abandoned = time.AfterFunc(c.launch.grace, func() { c.overdue(p) })
-	go c.post(cancelRequest(id, errors.Is(context.Cause(ctx), tools.ErrParked)), nil)
+	go c.sendAsync(cancelRequest(id, errors.Is(context.Cause(ctx), tools.ErrParked)), nil)
 	return true
 }
 
-// late ends a process that does not get ready.
-func (c *child) late() {
+// startTimeout ends a process that does not get ready.
+func (c *child) startTimeout() {
 	err := c.launch.startError("start Python", fmt.Sprintf("it was not ready within %s", c.launch.load))
 	c.mu.Lock()
 	hangs := !c.ready && !c.ended
@@ -174,17 +175,17 @@ func (c *child) late() {
 	}
 }
 
-// stuck ends a process that does not get to a call.
+// stuck ends a process that does not enter a call in time.
 func (c *child) stuck(p *pending) {
 	c.mu.Lock()
 	hangs := !p.begun
 	if hangs {
-		p.late = toolError(p.op, "%s was not entered within %s: importing its file takes longer, or another tool blocks the "+
+		p.startErr = toolError(p.op, "%s was not entered within %s: importing its file takes longer, or another tool blocks the "+
 			"event loop; the tool was not entered", p.function, c.launch.load)
 	}
 	c.mu.Unlock()
 	if hangs {
-		c.sacrifice(p, "it did not get to "+p.function)
+		c.evict(p, "it did not get to "+p.function)
 	}
 }
 
@@ -202,7 +203,7 @@ func (c *child) finish(id uint64, o outcome) {
 		p.abandoned.Stop()
 	}
 	if o.reply != nil && o.reply.Error == nil {
-		p.begin() // whatever it has said before
+		p.begin() // even if no frame has reported it
 	}
 	c.mu.Unlock()
 	c.settle(p)
@@ -246,17 +247,17 @@ func (c *child) deliver(r *reply) {
 	}
 }
 
-// who returns what log records say of a call.
-func (c *child) who(id uint64) voice {
+// callOf returns what log records contain of a call.
+func (c *child) callOf(id uint64) loggedCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p := c.calls[id]; p != nil {
-		return voice{id, p.tool, p.chat, p.turn} // however many came since it began
+		return loggedCall{id, p.tool, p.chat, p.turn} // however many came since it began
 	}
-	return c.voices.of(id)
+	return c.recentCalls.of(id)
 }
 
-// blocked takes note that a call keeps the event loop from running, so that others go elsewhere.
+// blocked records that a call blocks the event loop, so that others use other processes.
 func (c *child) blocked(r *reply) {
 	c.mu.Lock()
 	pid, function := c.pid, ""
@@ -264,7 +265,7 @@ func (c *child) blocked(r *reply) {
 		function = p.key
 	}
 	c.mu.Unlock()
-	c.log.With(c.who(r.ID).attrs()...).Warn("a tool blocks the event loop of its Python process: async calls in it wait, others go to other processes",
+	c.log.With(c.callOf(r.ID).attrs()...).Warn("a tool blocks the event loop of its Python process: async calls in it wait, others go to other processes",
 		"pid", pid, "at", r.Blocked)
 	c.stall(c, function, true)
 }
@@ -289,7 +290,7 @@ func (c *child) end(reason string) {
 	c.kill(reason)
 }
 
-// kill ends the process group. The first reason is the one that running calls are told.
+// kill ends the process group. Running calls get the first reason.
 func (c *child) kill(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -299,14 +300,14 @@ func (c *child) kill(reason string) {
 	if c.pid > 0 && !c.ended {
 		process.KillGroup(c.pid)
 	}
-	if c.pid == 0 { // not started, or being started just now: run and supervise look at ended
+	if c.pid == 0 { // not started, or about to be: run and supervise check ended
 		c.ended = true
 		go c.start.Do(c.run)
 	}
 }
 
-// bury tells every running call that the process has ended.
-func (c *child) bury(state *os.ProcessState, lastLine string) {
+// failCalls ends every running call, because the process has ended.
+func (c *child) failCalls(state *os.ProcessState, lastLine string) {
 	c.exited(c)
 	c.mu.Lock()
 	if !c.ready && c.reason == "" {
@@ -314,16 +315,16 @@ func (c *child) bury(state *os.ProcessState, lastLine string) {
 	}
 	how, ends := exitText(state, c.reason), make(map[uint64]error, len(c.calls))
 	for id, p := range c.calls {
-		if c.unread {
-			p.begin() // perhaps; nobody knows
+		if c.lostFrames {
+			p.begin() // perhaps: the frame may be lost
 		}
 		switch {
-		case p.begun && !p.overdue && c.sacrificed:
+		case p.begun && !p.overdue && c.evicted:
 			ends[id] = p.cutOff(how)
 		case p.begun:
 			ends[id] = toolError(p.op, "the Python process died (%s) while %s was running", how, p.function)
-		case p.late != nil:
-			ends[id] = p.late
+		case p.startErr != nil:
+			ends[id] = p.startErr
 		default: // another process may still run it
 			ends[id] = fmt.Errorf("%w: %s", errGone, how)
 		}

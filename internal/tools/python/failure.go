@@ -9,19 +9,19 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// ExceptionError is the Python exception behind an [events.Error].
+// ExceptionError is the Python exception that caused an [events.Error].
 type ExceptionError struct {
 	Type    string // name of its class, for example ValueError
 	Message string // str(exception), after the type if that is only a key or nothing
 }
 
-// Error implements error. The message is that of the surrounding [events.Error].
+// Error implements error. The surrounding [events.Error] has the message.
 func (e *ExceptionError) Error() string { return e.Type }
 
-// fault ends a call whose process does not keep to the protocol, or whose desk is out of order.
-type fault struct{ error }
+// protocolError ends a call whose process violates the protocol, or whose host fails.
+type protocolError struct{ error }
 
-func (f fault) Unwrap() error { return f.error }
+func (f protocolError) Unwrap() error { return f.error }
 
 // failure is the error part of a [reply].
 type failure struct {
@@ -32,18 +32,18 @@ type failure struct {
 	Replace   bool   `json:"replace"` // the process must not be used again
 }
 
-// toError turns the failure of a call into an error. Codes that neither a host can mean nor
-// the call's desk has told it count as tool_error.
-func (f *failure) toError(op string, told map[events.Code]bool) error {
+// toError turns the failure of a call into an error. Codes that neither the host script
+// may choose nor the call's host has sent it count as tool_error.
+func (f *failure) toError(op string, sent map[events.Code]bool) error {
 	code := events.Code(f.Code)
 	switch code {
 	case events.CodeBadArgs, events.CodeUserError, events.CodeTooLarge:
 	default:
-		if !told[code] {
+		if !sent[code] {
 			code = events.CodeToolError
 		}
 	}
-	if code == events.CodeToolError && f.Type == "TimeoutError" { // what the function waited for
+	if code == events.CodeToolError && f.Type == "TimeoutError" { // of something that the function waited for
 		code = events.CodeTimeout
 	}
 	err := &events.Error{Code: code, Op: op, Msg: f.Message, Err: &ExceptionError{Type: f.Type, Message: f.Message}}
@@ -56,7 +56,7 @@ func (f *failure) toError(op string, told map[events.Code]bool) error {
 // ended describes a call whose context ended.
 func ended(ctx context.Context, op, when string) error {
 	err := ctx.Err()
-	var broken fault
+	var broken protocolError
 	switch cause := context.Cause(ctx); {
 	case errors.As(cause, &broken):
 		return broken.error

@@ -25,7 +25,7 @@ type request struct {
 	Context  json.RawMessage `json:"context,omitempty"`
 	Meta     *meta           `json:"meta,omitempty"`
 
-	Parked bool               `json:"parked,omitempty"` // of a cancel: its turn goes on later
+	Parked bool               `json:"parked,omitempty"` // of a cancel: its turn continues later
 	N      uint64             `json:"n,omitempty"`      // of a reply: the operation that it answers
 	Value  *operation.Reply   `json:"value,omitempty"`
 	Error  *operation.Refusal `json:"error,omitempty"`
@@ -33,12 +33,12 @@ type request struct {
 
 // mapping has a child map the arguments of a call to parameters that only it knows.
 type mapping struct {
-	Fields []string `json:"fields"` // that the model declares, null without a model
-	Known  known    `json:"known"`
+	Fields []string   `json:"fields"` // that the model declares, null without a model
+	Known  turnFields `json:"known"`
 }
 
-// known is what the turn knows: it fills parameters that no field fills.
-type known struct {
+// turnFields are the values of the turn: they fill parameters that no field fills.
+type turnFields struct {
 	ChatID       string `json:"chat_id"`
 	AppID        string `json:"app_id"`
 	EnterpriseID string `json:"enterprise_id"`
@@ -68,7 +68,7 @@ type meta struct {
 }
 
 // reply is one frame from a child: a greeting, the news that a call's function is about to be
-// entered, an operation at its desk, or the end of a call.
+// entered, an operation of its host, or the end of a call.
 type reply struct {
 	ID      uint64          `json:"id"`
 	Hello   bool            `json:"hello"`
@@ -135,7 +135,7 @@ func newRequest(id uint64, file, function string, call *tools.Call) ([]byte, err
 		},
 	}
 	if call.MapArgs {
-		r.Map = &mapping{Fields: call.Fields, Known: known{
+		r.Map = &mapping{Fields: call.Fields, Known: turnFields{
 			ChatID: call.Turn.Chat, AppID: call.Turn.App, EnterpriseID: call.Turn.App, Workflow: call.Workflow,
 			Turn: call.Turn.Turn, AgentName: call.Agent, Agent: call.Agent, UserID: call.UserID, RunID: call.Turn.Run,
 		}}

@@ -108,7 +108,7 @@ async def caught():
     except UIToolError as e: return str(e)
 `)
 	require.Equal(t, "true", k.value("logs", `{}`))
-	require.Contains(t, k.fails("ask", `{}`, events.CodeToolError), "the caller of this tool has no desk")
+	require.Contains(t, k.fails("ask", `{}`, events.CodeToolError), "the caller of this tool supports no questions")
 	require.Contains(t, k.value("caught", `{}`), "no desk")
 	require.Equal(t, "true", k.value("late", `{}`))
 }

@@ -22,7 +22,7 @@ import (
 const (
 	maxInspected = 64 << 20         // bytes that the inspecting interpreter may write
 	inspectTime  = 30 * time.Second // for one run of an inspecting interpreter
-	probeTime    = 10 * time.Second // for an interpreter to tell its version
+	probeTime    = 10 * time.Second // for an interpreter to print its version
 )
 
 // File is what a Python file shows of itself without being run.
@@ -46,7 +46,7 @@ type Function struct {
 	// Raw has the parameters whose hints name a type that the host does not build, with its name: they get what JSON has.
 	Raw map[string]string `json:"raw"`
 	// Input and Output are JSON Schemas (2020-12) of the parameters and the result, made of the type
-	// hints: they describe what the function says of itself. Output is nil when it says nothing.
+	// hints: they describe what the function declares. Output is nil when it declares nothing.
 	Input  json.RawMessage `json:"input"`
 	Output json.RawMessage `json:"output"`
 }
@@ -71,10 +71,10 @@ const (
 )
 
 // Inspect reads Python files, named relative to root, by their syntax alone: no code of theirs
-// runs. The values of files are their contents; those of nil, and only those, are read from the
+// runs. The values of files are their contents; files with the value nil, and only these, are read from the
 // disk. All files take one process, which has 30 seconds. A file that cannot be read or parsed,
-// or that is no regular file, has Error set. The interpreter "" is found as for a [Pool], that is, in
-// root too: whoever does not trust root gives that of [TrustedInterpreter].
+// or that is not a regular file, has Error set. The interpreter "" is found as for a [Pool], that is, in
+// root too: a caller that does not trust root passes the one of [TrustedInterpreter].
 func Inspect(ctx context.Context, interpreter, root string, files map[string][]byte) (map[string]File, error) {
 	found := make(map[string]File, len(files))
 	if len(files) == 0 {
@@ -136,10 +136,10 @@ func (r *inspected) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Missing returns those of the modules that the interpreter cannot find, sorted. Only the part
+// Missing returns the modules that the interpreter cannot find, sorted. Only the part
 // of a name before its first dot counts, and nothing is imported or run: modules are looked for by
-// their files. An interpreter of "" is that of a workflow's folder in root, as for a [Pool]: of a
-// .venv there the files are looked at, by the interpreter of [TrustedInterpreter].
+// their files. The interpreter "" is found in a workflow's folder in root, as for a [Pool]: the
+// files of a .venv there are searched by the interpreter of [TrustedInterpreter].
 func Missing(ctx context.Context, interpreter, root, folder string, modules []string) ([]string, error) {
 	var tops []string
 	for _, module := range modules {
@@ -172,8 +172,8 @@ func Missing(ctx context.Context, interpreter, root, folder string, modules []st
 	return missing, nil
 }
 
-// Probe returns why an interpreter cannot run Python tools: it is not there, it is no Python, an
-// old one, or it does not answer. An interpreter of "" is found as for a [Pool] over root, but in no
+// Probe returns why an interpreter cannot run Python tools: it does not exist, it is not Python, it is
+// too old, or it does not answer. An interpreter of "" is found as for a [Pool] over root, but in no
 // workflow's own .venv: see [ProbeWorkflow].
 func Probe(ctx context.Context, interpreter, root string) error {
 	return probe(ctx, interpreter, root)

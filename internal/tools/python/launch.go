@@ -17,7 +17,7 @@ import (
 	"github.com/oneturn/oneturn/internal/redact"
 )
 
-// launch is all that starting a child takes.
+// launch is what a child is started with.
 type launch struct {
 	workflow string
 	root     string
@@ -34,7 +34,7 @@ type launch struct {
 // pipes are the worker's ends of a child's file descriptors.
 type pipes struct {
 	in, out, stdout, stderr *os.File
-	theirs                  []*os.File
+	childEnds               []*os.File
 }
 
 // startError describes a call that was never reached because its process could not start.
@@ -51,7 +51,7 @@ func (l launch) startError(op, text string) error {
 		"try the interpreter by hand or set another with --python", name, text)
 }
 
-// run starts the process and leaves it with its supervisor.
+// run starts the process and its supervisor.
 func (c *child) run() {
 	c.mu.Lock()
 	killed := c.ended
@@ -92,7 +92,7 @@ func (c *child) supervise(started chan<- error) {
 		return
 	}
 	err = cmd.Start()
-	closeAll(p.theirs)
+	closeAll(p.childEnds)
 	if err != nil {
 		closeAll([]*os.File{p.in, p.out, p.stdout, p.stderr})
 		started <- err
@@ -103,16 +103,16 @@ func (c *child) supervise(started chan<- error) {
 	if c.ended {
 		process.KillGroup(c.pid)
 	}
-	c.starting = time.AfterFunc(c.launch.load, c.late)
+	c.starting = time.AfterFunc(c.launch.load, c.startTimeout)
 	c.mu.Unlock()
 	c.frames <- boot
 	started <- nil
 
 	log := c.log.With("pid", cmd.Process.Pid)
 	log.Debug("Python process started", "interpreter", cmd.Path)
-	known := redact.ByLine(secrets...)
-	stdout := &output{log: log.With("stream", "stdout"), mark: "\x1e" + mark, who: c.who, known: known, scrub: c.scrub}
-	stderr := &output{log: log.With("stream", "stderr"), mark: "\x1e" + mark, who: c.who, known: known, scrub: c.scrub}
+	envSecrets := redact.ByLine(secrets...)
+	stdout := &output{log: log.With("stream", "stdout"), mark: "\x1e" + mark, callOf: c.callOf, envSecrets: envSecrets, scrub: c.scrub}
+	stderr := &output{log: log.With("stream", "stderr"), mark: "\x1e" + mark, callOf: c.callOf, envSecrets: envSecrets, scrub: c.scrub}
 	var readers, writer sync.WaitGroup
 	stop := make(chan struct{})
 	writer.Go(func() { c.write(p.in, stop) })
@@ -121,7 +121,7 @@ func (c *child) supervise(started chan<- error) {
 	readers.Go(func() { stderr.copy(p.stderr) })
 
 	waitErr := cmd.Wait()
-	process.KillGroup(cmd.Process.Pid) // what the tools have started
+	process.KillGroup(cmd.Process.Pid) // of processes that the tools have started
 	c.mu.Lock()
 	c.ended = true
 	c.starting.Stop()
@@ -135,7 +135,7 @@ func (c *child) supervise(started chan<- error) {
 	writer.Wait()
 	closeAll([]*os.File{p.out, p.stdout, p.stderr})
 	log.Debug("Python process ended", "state", cmd.ProcessState.String(), "error", waitErr)
-	c.bury(cmd.ProcessState, stderr.LastLine())
+	c.failCalls(cmd.ProcessState, stderr.LastLine())
 }
 
 // command prepares the process: its interpreter, environment and first frame.
@@ -170,10 +170,10 @@ func (l launch) command(log *slog.Logger, mark string) (cmd *exec.Cmd, boot []by
 	return cmd, boot, secrets, nil
 }
 
-// connect gives the child its frames on file descriptors 3 and 4 and takes its output.
+// connect makes the pipes of the child: frames on file descriptors 3 and 4, and its output.
 func connect(cmd *exec.Cmd) (p *pipes, err error) {
 	p = &pipes{}
-	pair := func(ours **os.File, weRead bool) *os.File {
+	pair := func(end **os.File, weRead bool) *os.File {
 		if err != nil {
 			return nil
 		}
@@ -184,14 +184,14 @@ func connect(cmd *exec.Cmd) (p *pipes, err error) {
 		if !weRead {
 			r, w = w, r
 		}
-		*ours = r
-		p.theirs = append(p.theirs, w)
+		*end = r
+		p.childEnds = append(p.childEnds, w)
 		return w
 	}
 	frames := []*os.File{pair(&p.in, false), pair(&p.out, true)}
 	stdout, stderr := pair(&p.stdout, true), pair(&p.stderr, true)
 	if err != nil {
-		closeAll(append(p.theirs, p.in, p.out, p.stdout, p.stderr))
+		closeAll(append(p.childEnds, p.in, p.out, p.stdout, p.stderr))
 		return nil, fmt.Errorf("open pipes: %w", err)
 	}
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdout, stderr, frames
@@ -206,8 +206,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// write sends frames until the process ends. It runs beside the callers, so that a process
-// that does not read holds nobody up.
+// write sends frames until the process ends. It runs in a separate goroutine, so that a process
+// that does not read blocks no caller.
 func (c *child) write(in *os.File, stop <-chan struct{}) {
 	for {
 		select {
@@ -216,11 +216,11 @@ func (c *child) write(in *os.File, stop <-chan struct{}) {
 				c.kill("")
 				return
 			}
-		case post := <-c.posts:
-			if post.written != nil {
-				post.written()
+		case f := <-c.asyncFrames:
+			if f.written != nil {
+				f.written()
 			}
-			if _, err := in.Write(post.frame); err != nil {
+			if _, err := in.Write(f.frame); err != nil {
 				c.kill("")
 				return
 			}
@@ -240,11 +240,11 @@ func (c *child) read(out *os.File) {
 		r, err := readReply(in, c.launch.maxFrame+frameSlack)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				c.kill("") // its exit status says more
+				c.kill("") // its exit status has the reason
 				return
 			}
 			c.mu.Lock()
-			c.unread = true
+			c.lostFrames = true
 			c.mu.Unlock()
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				c.kill("")

@@ -12,14 +12,14 @@ import (
 	"github.com/oneturn/oneturn/internal/redact"
 )
 
-// output turns what a child prints on one stream into log records. It always reads on, so
+// output turns what a child prints on one stream into log records. It never stops reading, so
 // that a tool never blocks on printing, and logs a bounded part.
 type output struct {
-	log   *slog.Logger          // carries workflow, pid and stream
-	who   func(id uint64) voice // the call of a number
-	mark  string                // begins a line of a call: then come its number, a space and the line
-	known redact.Secrets        // values of the .env file
-	// scrub redacts the secrets that calls of the process were handed; the line may be cut.
+	log        *slog.Logger               // carries workflow, pid and stream
+	callOf     func(id uint64) loggedCall // the call of a number
+	mark       string                     // begins a line of a call, followed by its number, a space and the line
+	envSecrets redact.Secrets             // values of the .env file
+	// scrub redacts the secret answers of calls of the process; the line may be cut.
 	scrub func(line string, cut bool) string
 
 	process.Output
@@ -35,19 +35,19 @@ func (o *output) copy(r io.Reader) {
 		if err != nil && line == "" {
 			return
 		}
-		id, line := o.speaker(line)
+		id, line := o.callOfLine(line)
 		if id != last {
-			last, log = id, o.log.With(o.who(id).attrs()...)
+			last, log = id, o.log.With(o.callOf(id).attrs()...)
 		}
 		o.Line(log, line, cut, func(text string) string {
-			return o.scrub(o.known.Text(text), cut)
+			return o.scrub(o.envSecrets.Text(text), cut)
 		})
 	}
 }
 
-// speaker returns the call that printed a line, and what it printed. Lines without a mark, those of
-// processes that a tool has started for one, belong to no call.
-func (o *output) speaker(line string) (id uint64, text string) {
+// callOfLine returns the call that printed a line, and what it printed. Lines without a mark, for example of
+// processes that a tool has started, belong to no call.
+func (o *output) callOfLine(line string) (id uint64, text string) {
 	marked, ok := strings.CutPrefix(line, o.mark)
 	number, text, found := strings.Cut(marked, " ")
 	if !ok || !found {
@@ -60,32 +60,32 @@ func (o *output) speaker(line string) (id uint64, text string) {
 	return id, text
 }
 
-// newMark returns the word that marks the lines of a process's calls: what a tool prints of its data
+// newMark returns the marker of the lines of a process's calls: what a tool prints of its data
 // cannot contain it.
 func newMark() string { return rand.Text() + ":" }
 
-// voice is a call as log records name it.
-type voice struct {
+// loggedCall is a call as log records name it.
+type loggedCall struct {
 	id               uint64
 	tool, chat, turn string
 }
 
 // attrs are the attributes of the call's log records.
-func (v voice) attrs() []any {
-	if v.id == 0 {
+func (c loggedCall) attrs() []any {
+	if c.id == 0 {
 		return nil
 	}
-	return []any{"tool", v.tool, "chat", v.chat, "turn", v.turn}
+	return []any{"tool", c.tool, "chat", c.chat, "turn", c.turn}
 }
 
-// voices remembers the latest calls, for lines that are read after their end.
-type voices [2 * maxShared]voice
+// loggedCalls remembers the latest calls, for lines that are read after their end.
+type loggedCalls [2 * maxShared]loggedCall
 
-func (v *voices) add(call voice) { v[call.id%uint64(len(v))] = call }
+func (c *loggedCalls) add(call loggedCall) { c[call.id%uint64(len(c))] = call }
 
-func (v *voices) of(id uint64) voice {
-	if call := v[id%uint64(len(v))]; call.id == id {
+func (c *loggedCalls) of(id uint64) loggedCall {
+	if call := c[id%uint64(len(c))]; call.id == id {
 		return call
 	}
-	return voice{}
+	return loggedCall{}
 }

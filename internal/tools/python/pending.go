@@ -17,48 +17,48 @@ type pending struct {
 	function         string
 	key              string        // file:function
 	tool, chat, turn string        // for log records
-	enter            func()        // tells the caller
+	enter            func()        // notifies the caller
 	entered          chan struct{} // closed before the function runs
 	done             chan outcome  // buffered, gets exactly one
 
-	secrets *secrets.Scrubber // what the call was handed, nil when it can ask nobody
-	desk    tools.Host        // nil when the caller has none
+	secrets *secrets.Scrubber // secret answers of the call, nil when it cannot ask
+	host    tools.Host        // nil when the caller has none
 	call    context.Context   //nolint:containedctx // what the process asks for the call belongs to it
-	halted  chan struct{}     // closed when the call is stopped at its desk; ctx says why
-	work    sync.WaitGroup    // operations at the desk
-	reader  operation.Reader  // of what it wants there; the reader's of the process
+	halted  chan struct{}     // closed when the host ends the call; the cause of ctx is why
+	work    sync.WaitGroup    // operations of the host
+	reader  operation.Reader  // of operations; used by the reader of the process only
 
-	room sync.Mutex // held while the call leaves or takes room in its process; before the group's lock
-	asks int        // open questions
-	away bool       // it takes no room
-	over bool       // it has ended
+	slotMu        sync.Mutex // held while the call releases or takes its slot in the process; before the group's lock
+	openQuestions int        // open questions
+	slotReleased  bool       // it takes no slot
+	over          bool       // it has ended
 
 	// Guarded by the lock of the child.
 	begun     bool                          // entered is closed
-	late      error                         // it was not entered in time
+	startErr  error                         // it was not entered in time
 	loading   *time.Timer                   // bounds the time until it is entered
 	abandoned *time.Timer                   // set once the caller has gone
 	overdue   bool                          // still runs after the grace of its cancellation
 	async     bool                          // its function is
-	closed    bool                          // nothing begins at the desk any more
+	closed    bool                          // no operation of the host begins any more
 	halt      bool                          // halted is closed
-	ctx       context.Context               //nolint:containedctx // of everything at the desk, nil before the first use
+	ctx       context.Context               //nolint:containedctx // of all operations of the host, nil before the first one
 	stop      context.CancelCauseFunc       // ends ctx
-	open      map[uint64]context.CancelFunc // operations at the desk, until their replies are written
-	told      map[events.Code]bool          // codes of the errors that the desk has given it
+	open      map[uint64]context.CancelFunc // operations of the host, until their replies are written
+	sentCodes map[events.Code]bool          // codes of the errors that the host has sent it
 }
 
 func newPending(ctx context.Context, op, function, key string, call *tools.Call) *pending {
 	return &pending{
-		op: op, function: function, key: key, enter: call.Enter, desk: call.Host, secrets: call.Secrets, call: ctx,
+		op: op, function: function, key: key, enter: call.Enter, host: call.Host, secrets: call.Secrets, call: ctx,
 		tool: call.Name, chat: call.Turn.Chat, turn: call.CallID,
 		entered: make(chan struct{}), halted: make(chan struct{}), done: make(chan outcome, 1),
 	}
 }
 
-// atDesk is the context of everything at the desk. Most calls have no use for it. The child's lock
+// hostContext is the context of all operations of the host. Most calls have none. The child's lock
 // is held.
-func (p *pending) atDesk() context.Context {
+func (p *pending) hostContext() context.Context {
 	if p.ctx == nil {
 		p.ctx, p.stop = context.WithCancelCause(p.call)
 	}
@@ -74,7 +74,7 @@ func (p *pending) begin() {
 	}
 }
 
-// ran reports whether the function was entered, and tells the caller.
+// ran reports whether the function was entered, and notifies the caller.
 func (p *pending) ran() bool {
 	select {
 	case <-p.entered:

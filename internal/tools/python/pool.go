@@ -58,7 +58,7 @@ type Pool struct {
 	nextID atomic.Uint64
 
 	mu     sync.Mutex
-	groups map[string]*group   // version in force, by workflow
+	groups map[string]*group   // active version, by workflow
 	all    map[*group]struct{} // these, and versions before them that still have processes or calls
 	closed bool
 }
@@ -91,16 +91,16 @@ func NewPool(opts Options) *Pool {
 
 // Tool returns the tool that runs a function of a Python file. The file is named relative to
 // the workflow's folder, to its tools folder, or to Root; it is looked up at the first call.
-// The tool keeps the version of the workflow that is in force now: see [Pool.Renew].
+// The tool keeps the version of the workflow that is active now: see [Pool.Renew].
 func (p *Pool) Tool(workflow, file, function string) tools.Invoker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &tool{pool: p, group: p.group(workflow), workflow: workflow, file: filepath.ToSlash(file), function: function}
 }
 
-// Renew puts a new version of a workflow in force. Tools made from now on run in new processes.
-// Those that were made before keep the version they had: their calls are not disturbed, also
-// if they still have to wait for a process. Processes take the Python files of the workflow's
+// Renew activates a new version of a workflow. Tools made from now on run in new processes.
+// Tools that were made before keep their version: their calls are not disturbed, even
+// if they still wait for a process. Processes take the Python files of the workflow's
 // folder from sources, which are named relative to it, whatever is on the disk by then; what
 // sources lacks, and all if they are nil, they read from the disk.
 func (p *Pool) Renew(workflow string, sources map[string][]byte) {
@@ -143,14 +143,14 @@ func (p *Pool) Stats() Stats {
 		stats.Waiting += len(g.waiters)
 		for _, s := range g.all {
 			stats.Running += s.load
-			stats.Asking += s.asking
+			stats.Asking += s.waiting
 		}
 		g.mu.Unlock()
 	}
 	return stats
 }
 
-// group returns the version of a workflow that is in force. The pool is locked.
+// group returns the active version of a workflow. The pool is locked.
 func (p *Pool) group(workflow string) *group {
 	if g := p.groups[workflow]; g != nil {
 		return g
@@ -158,7 +158,7 @@ func (p *Pool) group(workflow string) *group {
 	return p.add(workflow, nil)
 }
 
-// add makes a version of a workflow the one in force. The pool is locked.
+// add activates a version of a workflow. The pool is locked.
 func (p *Pool) add(workflow string, sources map[string][]byte) *group {
 	g := newGroup(p.opts.Size, p.opts.IdleAfter, &p.counts, func(g *group) *child { return p.child(g, workflow) })
 	g.sources, g.closed = sources, p.closed
@@ -167,12 +167,12 @@ func (p *Pool) add(workflow string, sources map[string][]byte) *group {
 	return g
 }
 
-// forget drops the versions before that have come to their end. The pool is locked.
+// forget drops earlier versions that have ended. The pool is locked.
 func (p *Pool) forget() {
 	maps.DeleteFunc(p.all, func(g *group, _ struct{}) bool { return g.calls == 0 && g.over() })
 }
 
-// begin takes note of a call of a version, which may have been forgotten since its tool was made.
+// begin records a call of a version, which may have been forgotten since its tool was made.
 func (p *Pool) begin(g *group) (ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,7 +196,7 @@ func (p *Pool) child(g *group, workflow string) *child {
 		maxFrame: p.opts.MaxFrame, maxMem: p.opts.MaxMemory, grace: p.opts.Grace,
 		load: p.opts.LoadTimeout, sources: g.sources, environ: &g.environ,
 	}, p.opts.Logger.With("workflow", workflow))
-	c.async, c.release, c.spare, c.exited, c.leave, c.back = g.learn, g.release, g.spare, g.exited, g.leaveRoom, g.takeRoom
+	c.async, c.release, c.spare, c.exited, c.leave, c.reacquire = g.markAsync, g.release, g.spare, g.exited, g.releaseSlot, g.reacquireSlot
 	c.stall = g.stall
 	return c
 }
@@ -226,12 +226,12 @@ func (t *tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 		return tools.Result{}, &events.Error{Code: events.CodeTooLarge, Op: op, Msg: fmt.Sprintf(
 			"the arguments and context variables take %d bytes, over the limit of %d", len(frame), t.pool.opts.MaxFrame)}
 	}
-	r, told, err := t.send(ctx, op, id, frame, call)
+	r, sent, err := t.send(ctx, op, id, frame, call)
 	switch {
 	case err != nil:
 		return tools.Result{}, err
 	case r.Error != nil:
-		return tools.Result{}, r.Error.toError(op, told)
+		return tools.Result{}, r.Error.toError(op, sent)
 	}
 	result, err := r.result()
 	if err != nil {
@@ -240,11 +240,11 @@ func (t *tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	return result, nil
 }
 
-// send has a child run the call, and says which errors the desk has told it. A child that ended
+// send runs the call in a child, and returns which errors the host has sent it. A child that ended
 // before it entered the tool is replaced.
 func (t *tool) send(
 	ctx context.Context, op string, id uint64, frame []byte, call *tools.Call,
-) (r *reply, told map[events.Code]bool, err error) {
+) (r *reply, sent map[events.Code]bool, err error) {
 	g := t.group
 	if !t.pool.begin(g) {
 		return nil, nil, toolError(op, closing)
@@ -263,7 +263,7 @@ func (t *tool) send(
 		case errors.Is(err, errBusy): // it is not picked again until its loop runs
 			continue
 		case !errors.Is(err, errGone):
-			return r, p.told, err
+			return r, p.sentCodes, err
 		}
 		tries++
 		last = err

@@ -8,7 +8,7 @@ import (
 )
 
 // TrustedInterpreter returns the interpreter that inspects a folder of workflows whose author is not trusted to
-// run anything: that of $VIRTUAL_ENV, else python3 of $PATH, and never one inside the folder. The
+// run anything: the one of $VIRTUAL_ENV, else python3 of $PATH, and never one inside the folder. The
 // folder's own .venv is for workers, which run its code anyway.
 func TrustedInterpreter(root string) (string, error) {
 	inspected, err := resolved(root)

@@ -289,7 +289,7 @@ import json
 async def send(text, times=1):
     from _oneturn_host import api
     for n in range(times):
-        body = ('{"id":%d,"n":%d,%s}' % (api.speaker(), n + 1, text)).encode()
+        body = ('{"id":%d,"n":%d,%s}' % (api.call_number(), n + 1, text)).encode()
         os.write(4, len(body).to_bytes(4, "big") + body)
     await asyncio.sleep(600)
 `)
@@ -297,7 +297,7 @@ async def send(text, times=1):
 	ended, _ := k.background(t.Context(), d, "use", `{}`)
 	next(t, d.asked)
 	for text, want := range map[string]string{
-		`"op":"sing","body":{}`: `"sing" is no operation of a desk`,
+		`"op":"sing","body":{}`: `unknown operation "sing" of a host`,
 		`"op":"ask","body":7`:   "parse a question",
 		`"op":"show","body":[]`: "parse what to show",
 		`"op":"step_get"`:       "parse an operation",

@@ -13,7 +13,7 @@ import (
 )
 
 // JSON reads the JSON that a tool elsewhere has answered: white space and a byte order mark around
-// it do not count, and nothing is nil. why says what is wrong with it, in words that hold nothing of
+// it do not count, and nothing is nil. why is what is wrong with it, in a text that contains nothing of
 // it; "" if it can be used.
 func JSON(data []byte) (value json.RawMessage, why string) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(data), []byte("\ufeff")))
@@ -34,7 +34,7 @@ func JSON(data []byte) (value json.RawMessage, why string) {
 		return nil, "it has " + string(word[1]) + " where a value is expected; write null, or a text"
 	}
 	if data[0] == '<' {
-		return nil, "it is a page or XML, such as that of a login or of a proxy"
+		return nil, "it is a page or XML, such as a login page or the page of a proxy"
 	}
 	if errors.As(err, &syntax) {
 		return nil, syntax.Error()
@@ -55,11 +55,11 @@ type Kind int
 
 // Kinds of content.
 const (
-	KindUnknown Kind = iota // not told
+	KindUnknown Kind = iota // not declared
 	KindJSON
 	KindText
-	KindPage   // HTML, which servers also say of JSON that they do not name
-	KindBinary // bytes that are told to be nothing in particular
+	KindPage   // HTML, which servers also declare for JSON
+	KindBinary // bytes of an unspecified type
 	KindOther  // named, and neither of these
 )
 
@@ -130,7 +130,7 @@ func text(data []byte, charset string) (value json.RawMessage, why string) {
 	return value, ""
 }
 
-// clip makes a name that a server gives fit to be shown.
+// clip makes a name that a server sends safe to display.
 func clip(name string) string {
 	const most = 80
 	name = strings.Map(func(r rune) rune {
@@ -142,7 +142,7 @@ func clip(name string) string {
 	return `"` + name[:min(len(name), most)] + `"`
 }
 
-// FailureText finds the text of a failure: that of RFC 9457, or what frameworks call it.
+// FailureText finds the text of a failure: by the fields of RFC 9457, or by the names that frameworks use.
 func FailureText(tree any) string {
 	switch v := tree.(type) {
 	case string:
@@ -153,7 +153,7 @@ func FailureText(tree any) string {
 				return text
 			}
 		}
-	case []any: // a list of faults, as frameworks make of a failed validation
+	case []any: // a list of violations, as frameworks make of a failed validation
 		var all []string
 		for _, one := range v[:min(len(v), 10)] {
 			object, _ := one.(map[string]any)

@@ -15,7 +15,7 @@ func Example() {
 		fmt.Println(h.Name+":", h.Value)
 	}
 	rate := target.Rate{Calls: 10, Per: time.Second, Burst: 3}
-	fmt.Println(rate.Size(), "at once, then one every", rate.Interval(), rate.Check())
+	fmt.Println(rate.Size(), "at the same time, then one every", rate.Interval(), rate.Check())
 	// Output:
 	// Oneturn-Idempotency-Key: 5f1c
 	// Oneturn-Fencing-Token: 7
@@ -24,5 +24,5 @@ func Example() {
 	// Oneturn-Call: turn-1
 	// Oneturn-Tool: quote
 	// Oneturn-User: ada%0D%0AOneturn-User:%20root
-	// 3 at once, then one every 100ms <nil>
+	// 3 at the same time, then one every 100ms <nil>
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// Headers by which a tool outside the worker knows its call: those of a NATS request and of an
+// Headers by which a tool outside the worker identifies its call, of a NATS request and of an
 // HTTP request are the same. Their values are escaped by [Escape].
 const (
 	HeaderIdempotencyKey = "Oneturn-Idempotency-Key" // the same for every run of the call
@@ -21,7 +21,7 @@ const (
 	HeaderTurn           = "Oneturn-Turn" // turn key
 	HeaderApp            = "Oneturn-App"
 	HeaderChat           = "Oneturn-Chat"
-	HeaderUser           = "Oneturn-User" // not sent when nobody knows the user
+	HeaderUser           = "Oneturn-User" // not sent when the user is unknown
 	HeaderWorkflow       = "Oneturn-Workflow"
 	HeaderAgent          = "Oneturn-Agent"
 	HeaderTrace          = "traceparent"
@@ -41,13 +41,13 @@ const (
 	HTTPFencingToken   = "X-Fencing-Token"
 )
 
-// CodeRetryable is the value of [HeaderErrorCode] by which a tool says that nothing has happened.
+// CodeRetryable is the value of [HeaderErrorCode] by which a tool reports that nothing has happened.
 const CodeRetryable = "retryable"
 
 // Header is one header of a request.
 type Header struct{ Name, Value string }
 
-// Identity returns the headers that tell a tool which call it runs for, escaped. Those that the
+// Identity returns the headers that identify the call of a tool, escaped. Headers that the
 // call knows no value for are missing.
 func Identity(call *tools.Call) []Header {
 	all := [...]Header{

@@ -1,4 +1,4 @@
-// Package target says where the tools are that are no code of a workflow folder: NATS services,
+// Package target has the addresses of tools outside the workflow folder: NATS services,
 // tools of MCP servers, HTTP endpoints and agents. Its types are plain data, filled by manifests
 // (package bindings) or by hand, and read by the packages that call such tools.
 package target
@@ -52,7 +52,7 @@ type MCPServer struct {
 	// TrustAnnotations takes the effect of tools from their annotations where the manifest names
 	// none: readOnlyHint is effect none, idempotentHint is idempotent.
 	TrustAnnotations bool
-	// Sessions is how many calls may be under way at once; 0 is 1 for a command, 8 for a URL.
+	// Sessions is how many calls may run at the same time; 0 is 1 for a command, 8 for a URL.
 	Sessions int
 }
 
@@ -83,7 +83,7 @@ type Completions struct {
 	MaxTokens   int      // 0 leaves it to the server
 }
 
-// Network says which addresses a URL may lead to. The zero value is the careful choice: https,
+// Network is which addresses a URL may lead to. The zero value is the safe choice: https,
 // and nothing but public addresses.
 type Network struct {
 	AllowHTTP    bool           // http besides https
@@ -97,7 +97,7 @@ type Value struct {
 	Prefix string // put before what the file holds: "Bearer "
 }
 
-// FileError says which file of a [Value] is at fault. It is for logs and for whoever wrote the
+// FileError is which file of a [Value] is unusable. It is for logs and for the author of the
 // manifest: a response does not name files of the worker.
 type FileError struct {
 	File string
@@ -108,14 +108,14 @@ func (e *FileError) Error() string { return e.File + ": " + e.Err.Error() }
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// HostError says at which host and port a request failed. It is for logs and for whoever wrote the
-// manifest: who gets the response of a turn need not learn where endpoints are.
+// HostError is at which host and port a request failed. It is for logs and for the author of the
+// manifest: the reader of a response need not know where endpoints are.
 type HostError struct{ Host string }
 
 // Error implements error.
 func (e *HostError) Error() string { return "at " + e.Host }
 
-// Limits of a tool. Zero fields are no limits.
+// Limits of a tool. A zero field sets no limit.
 type Limits struct {
 	Tool   Limit // all calls of the tool
 	Tenant Limit // the calls for one tenant
@@ -130,7 +130,7 @@ type Limit struct {
 
 // Rate is how many calls may begin in a time, over all workers.
 type Rate struct {
-	Calls int // 0 is no limit
+	Calls int // 0 = unlimited
 	Per   time.Duration
-	Burst int // how many may begin at once; 0 is Calls
+	Burst int // how many may begin at the same time; 0 is Calls
 }

@@ -3,10 +3,10 @@ import contextvars
 import sys
 import types
 
-from _oneturn_host import people
+from _oneturn_host import questions
 
 _current = contextvars.ContextVar("oneturn_call")
-_speaker = contextvars.ContextVar("oneturn_speaker", default=0)
+_number = contextvars.ContextVar("oneturn_number", default=0)
 
 
 class RetryableToolError(Exception):
@@ -18,7 +18,7 @@ class UserError(Exception):
 
 
 class Call:
-    """The running call: who asked, and the key and token to hand to whatever the tool changes."""
+    """The running call: its user and agent, and the key and token to pass to the systems that the tool changes."""
 
     __slots__ = ("app_id", "chat_id", "run_id", "turn", "call_id", "workflow", "agent", "user_id", "tool",
                  "idempotency_key", "fencing_token", "epoch", "attempt")
@@ -36,20 +36,20 @@ def call():
         raise RuntimeError("oneturn.call() works only inside a tool call and in the tasks it starts") from None
 
 
-def enter(meta, speaker):
+def enter(meta, call_number):
     """Makes the call of this metadata the running one of the current context."""
     _current.set(Call(meta))
-    _speaker.set(speaker)
+    _number.set(call_number)
 
 
-def speaker(context=None):
-    """The number of the running call, or of that of another context; 0 outside one."""
-    return _speaker.get() if context is None else context.get(_speaker, 0)
+def call_number(context=None):
+    """The number of the running call, or of the call of another context; 0 outside one."""
+    return _number.get() if context is None else context.get(_number, 0)
 
 
 def install():
     module = types.ModuleType("oneturn", "What a Python tool may ask its worker.")
-    for item in (RetryableToolError, UserError, Call, call) + people.INSTALLED:
+    for item in (RetryableToolError, UserError, Call, call) + questions.INSTALLED:
         item.__module__ = "oneturn"
         setattr(module, item.__name__, item)
     sys.modules["oneturn"] = module

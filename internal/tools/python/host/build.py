@@ -1,7 +1,7 @@
 """Makes of JSON values what the type hints of parameters name: dataclasses, enums, dates and the like.
 
-Whoever writes the values chooses how much work that is, so a call has a bound for it (Work), what a hint or a class
-needs is found out once, and a union looks at keys and literals before it builds one of its alternatives."""
+The author of the values chooses how much work that is, so a call has a bound for it (Work), what a hint or a class
+needs is found out once, and a union checks keys and literals before it builds one of its alternatives."""
 import collections
 import collections.abc
 import dataclasses
@@ -13,7 +13,7 @@ import typing
 from _oneturn_host import models
 from _oneturn_host.hints import CLOTHES, aliased, hints, is_alias, is_union, literals, outline
 from _oneturn_host.scalars import SIMPLE, floating, number_key
-from _oneturn_host.work import TooMuch, Unbuildable, Work, attempt, place, want
+from _oneturn_host.build_cost import TooMuch, Unbuildable, Work, attempt, place, want
 
 LISTS = (list, collections.abc.Sequence, collections.abc.MutableSequence, collections.abc.Iterable, collections.abc.Collection)
 SETS = {set: set, collections.abc.Set: set, collections.abc.MutableSet: set, frozenset: frozenset, collections.deque: collections.deque}
@@ -99,7 +99,7 @@ def union(args):
         found, refused = suited(choices, value)
         if len(found) == 1 and not as_is:
             return work.build(found[0], value)
-        fault = None
+        problem = None
         work.trying += 1
         try:
             for choice in found:
@@ -108,13 +108,13 @@ def union(args):
                 except TooMuch:
                     raise
                 except Unbuildable as error:
-                    if fault is None or error.place.count("/") > fault.place.count("/"):  # it has come further
-                        fault = error
+                    if problem is None or error.place.count("/") > problem.place.count("/"):  # it has come further
+                        problem = error
         finally:
             work.trying -= 1
         if as_is:
             return value
-        raise fault or refused
+        raise problem or refused
     return build
 
 
@@ -123,17 +123,17 @@ def suited(choices, value):
     that have none of its keys are out if another has some."""
     if not isinstance(value, dict) or len(choices) == 1:
         return choices, None
-    faults = [choice.refusal(value) if isinstance(choice, Record) else None for choice in choices]
-    found = [choice for choice, fault in zip(choices, faults) if fault is None]
+    errors = [choice.refusal(value) if isinstance(choice, Record) else None for choice in choices]
+    found = [choice for choice, problem in zip(choices, errors) if problem is None]
     akin = [choice for choice in found if not isinstance(choice, Record) or choice.knows(value)]
-    return akin or found, refusal([fault for fault in faults if fault])
+    return akin or found, refusal([problem for problem in errors if problem])
 
 
-def refusal(faults):
+def refusal(errors):
     """One for all, if all are at the same place."""
-    if len({fault.place for fault in faults}) != 1:
-        return faults[0] if faults else None
-    return Unbuildable(" or ".join(dict.fromkeys(fault.text for fault in faults)), faults[0].place)
+    if len({problem.place for problem in errors}) != 1:
+        return errors[0] if errors else None
+    return Unbuildable(" or ".join(dict.fromkeys(problem.text for problem in errors)), errors[0].place)
 
 
 def part(make, value, name, work):
@@ -197,7 +197,7 @@ def mapped(make, args):
 
 class Record:
     """Builds a dataclass, a NamedTuple (of an object, or of a list in its order), or a TypedDict, which stays the object
-    that it is. Keys that are no fields are left out, as everywhere, but for a TypedDict."""
+    that it is. Keys that are not fields are left out, as everywhere, but for a TypedDict."""
 
     def __init__(self, kind):
         self._kind, self._found = kind, None

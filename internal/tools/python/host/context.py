@@ -17,7 +17,7 @@ class ContextVariables:
         self.data[key] = value
 
     def remove(self, key):
-        """Removes a variable; says whether it was there."""
+        """Removes a variable; reports whether it was there."""
         there = key in self.data
         self.data.pop(key, None)
         return there

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePath
 
-from _oneturn_host import tables
+from _oneturn_host import dataframes
 
 MAX_DEPTH = 60  # readers of an event accept 64 levels; the envelope around a result takes some
 MAX_INT_BITS = 200  # about 60 digits; readers of an event accept number literals of 64 characters
@@ -68,7 +68,7 @@ class Conversion:
         opened = _opened(value, path)
         if isinstance(opened, Mapping):
             made = self._mapping(opened.items(), path, depth)
-        elif isinstance(opened, tables.Pairs):
+        elif isinstance(opened, dataframes.Pairs):
             made = self._mapping(opened.pairs, path, depth)
         elif isinstance(opened, (list, tuple, Iterator, Collection)) and not isinstance(opened, (str, bytes)):
             made = [self._member(item, (path, index), depth) for index, item in enumerate(opened)]
@@ -107,7 +107,7 @@ class Conversion:
     def _key(self, key, path, depth):
         if isinstance(key, enum.Enum):
             key = key.value
-        key = tables.plain(key)
+        key = dataframes.plain(key)
         if isinstance(key, str):
             return key
         if key is None or isinstance(key, (bool, int, float)):
@@ -156,7 +156,7 @@ def _scalar(value, path):
             raise _refusal(path, "is %d bytes that are not UTF-8 text; {hand} them as base64", len(value)) from None
     if callable(getattr(type(value), "get_secret_value", None)):  # pydantic's Secret, SecretStr, SecretBytes
         return MASK
-    return tables.scalar(value, MISSING)
+    return dataframes.scalar(value, MISSING)
 
 
 def _opened(value, path):
@@ -168,8 +168,8 @@ def _opened(value, path):
     if isinstance(value, CODE):
         raise _refusal(path, "is %s, not data", a_kind(value))
     try:
-        table = tables.opened(value, max_items)
-    except tables.Unfit as error:
+        table = dataframes.opened(value, max_items)
+    except dataframes.Unfit as error:
         raise _refusal(path, "%s", error) from None
     if table is not None:
         return table
@@ -184,7 +184,7 @@ def _opened(value, path):
             return value
         raise _refusal(path, "is %s, which is read once and not data; {hand} what it gives", a_kind(value))
     if callable(getattr(type(value), "keys", None)) and hasattr(type(value), "__getitem__"):  # rows of databases
-        return tables.Pairs((key, value[key]) for key in value.keys())
+        return dataframes.Pairs((key, value[key]) for key in value.keys())
     return value if isinstance(value, Collection) else _attributes(value, path)
 
 
@@ -210,7 +210,7 @@ def _attributes(value, path):
     return found
 
 
-HANDS = {"payload": "pass", "schema": "pass", "context_variables": "set"}  # how what is converted is handed over
+HANDS = {"payload": "pass", "schema": "pass", "context_variables": "set"}  # what the tool does with what is converted
 
 
 def _refusal(path, text, *values, kind=Unencodable):

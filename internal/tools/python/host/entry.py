@@ -2,7 +2,7 @@
 import functools
 import inspect
 
-from _oneturn_host import build, work
+from _oneturn_host import build, build_cost
 
 CONTEXT = "context_variables"
 RUNTIME = "runtime"  # as in **runtime, which gets what the turn knows, as in MozaiksAI of September 2025
@@ -59,19 +59,19 @@ class Entry:
         return dict(rest, **mapped)
 
     def _passes(self, name, known, fields):
-        """Whether an argument that is no parameter goes to what takes any name."""
+        """Whether an argument without a parameter goes to the parameter that takes any name."""
         if self._rest != RUNTIME:
             return bool(self._rest)
         return name in known or not self._parameters and (fields is None or name in fields)
 
     def build(self, arguments):
         """Arguments as the hints of their parameters name them."""
-        spent = work.Work()
+        spent = build_cost.Work()
         for name, make in self._builders.items():
             if name in arguments:
                 try:
                     arguments[name] = make(arguments[name], spent)
-                except work.Unbuildable as error:
+                except build_cost.Unbuildable as error:
                     raise error.inside(name) from None
         return arguments
 

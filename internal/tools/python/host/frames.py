@@ -41,7 +41,7 @@ def is_copy():
 
 
 def end_copy():
-    """A tool that forks and returns in both processes has one result: that of the first."""
+    """A tool that forks and returns in both processes has one result: the one of the first."""
     if is_copy():
         os._exit(0)
 

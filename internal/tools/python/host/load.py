@@ -7,25 +7,25 @@ import sys
 import traceback
 import types
 
-from _oneturn_host import entry, shims, siblings, sources, spawn
+from _oneturn_host import entry, shims, workflow_imports, sources, multiprocessing_spawn
 
 
 class LoadError(Exception):
-    """The tool cannot be had; the message says why."""
+    """The tool cannot be loaded; the message has the reason."""
 
 
 class Loader:
     def __init__(self, config, files):
-        """config tells where the workflow is, files has the paths of tool modules that were imported, by their names."""
+        """config has the place of the workflow, files has the paths of tool modules that were imported, by their names."""
         root, folder = config["root"], config["folder"]
         self._root, self._folder, self._workflow = os.path.realpath(root), folder, config["workflow"]
         self._entries, self._files = {}, files
         tools, parent = os.path.join(folder, "tools"), os.path.dirname(root)
         sys.path.append(parent)
-        siblings.install(root, [tools, folder], files)
+        workflow_imports.install(root, [tools, folder], files)
         sources.install(folder, config["sources"])
         shims.install([tools, folder, root, parent])
-        spawn.install({name: config[name] for name in ("root", "folder", "workflow", "sources")}, files)
+        multiprocessing_spawn.install({name: config[name] for name in ("root", "folder", "workflow", "sources")}, files)
 
     def known(self, file, function):
         return self._entries.get((file, function))
@@ -64,7 +64,7 @@ class Loader:
         if found is not None:
             if os.path.realpath(getattr(found, "__file__", None) or "") == path:
                 return found
-            name += "__file"  # a package of the same name stands beside the file
+            name += "__file"  # a package of the same name is next to the file
         try:
             loader = sources.Loader(name, path) if path.endswith(".py") else None
             spec = importlib.util.spec_from_file_location(name, path, loader=loader)

@@ -1,4 +1,4 @@
-"""The event loops of the process: that of its main thread, and one aside for when the main thread is taken."""
+"""The event loops of the process: the one of its main thread, and a secondary one for when that thread is busy."""
 import asyncio
 import contextlib
 import os
@@ -9,7 +9,7 @@ def new():
     """A loop that a tool cannot close, and whose callbacks end in the forked copy of a process."""
     loop = asyncio.new_event_loop()
     loop.close = lambda: None
-    os.register_at_fork(after_in_child=loop.stop)  # the calls beside the one that forks run in the parent
+    os.register_at_fork(after_in_child=loop.stop)  # other calls than the one that forks run in the parent
     return loop
 
 
@@ -43,7 +43,7 @@ class Main:
         return any(task.get_loop() is self.loop for task in list(tasks))
 
 
-class Aside:
+class Secondary:
     """A loop on a thread, made when it is first needed."""
 
     def __init__(self, stopped, failed):
@@ -67,7 +67,7 @@ class Aside:
         while True:
             try:
                 self._loop.run_forever()
-            except BaseException as error:  # SystemExit of a task that a tool left behind
+            except BaseException as error:  # SystemExit of a remaining task of a tool
                 self._failed(error)
             self._stopped()
 

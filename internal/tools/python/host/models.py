@@ -8,7 +8,7 @@ import re
 import typing
 
 from _oneturn_host.hints import CLOTHES, aliased, hints, is_alias, is_union, literals
-from _oneturn_host.work import TooMuch, Unbuildable, place
+from _oneturn_host.build_cost import TooMuch, Unbuildable, place
 
 MAX_COLLIDING = 1000  # numbers of one hash
 STEP = 8  # what an object costs that pydantic may try, which is as much as others take to build
@@ -46,9 +46,9 @@ def validated(kind, value, text):
     except Exception as error:
         if not hasattr(error, "errors"):
             raise Unbuildable("cannot be made: %s" % error) from None
-        faults = error.errors()
-        first = faults[0]
-        more = "" if len(faults) == 1 else " (and %d more)" % (len(faults) - 1)
+        problems = error.errors()
+        first = problems[0]
+        more = "" if len(problems) == 1 else " (and %d more)" % (len(problems) - 1)
         raise Unbuildable(first["msg"] + more, "".join(place(step) for step in first["loc"])) from None
 
 
@@ -62,12 +62,12 @@ def collide(text):
 
 
 def structured(kind):
-    """Whether a class has fields of its own hints."""
+    """Whether a class declares fields with hints."""
     return inspect.isclass(kind) and not typing.get_args(kind) and (known(kind) or dataclasses.is_dataclass(kind) or hasattr(kind, "__total__"))
 
 
 def fields(kind):
-    """The hints of a class by the names that its fields have in data, with what tells alternatives apart. What is data
+    """The hints of a class by the names that its fields have in data, with what distinguishes alternatives. What is data
     itself, without a name, has the name None."""
     try:
         kind.model_rebuild()  # so that annotations have no names any more
@@ -132,7 +132,7 @@ def walk(hint, value, work, tag=None):
         walk(args[0], value, work, next(filter(None, marks), tag))
     elif is_union(hint):
         for arg in args:
-            if not tag or told(arg, tag, value):
+            if not tag or matches_tag(arg, tag, value):
                 walk(arg, value, work)
     elif structured(hint):
         work.spend(STEP)
@@ -151,7 +151,7 @@ def walk(hint, value, work, tag=None):
             walk(inner, item, work)
 
 
-def told(kind, tag, value):
+def matches_tag(kind, tag, value):
     """Whether an alternative is the one that its tag names."""
     kind = opened(kind)
     if not isinstance(tag, str) or not structured(kind) or not isinstance(value, dict):

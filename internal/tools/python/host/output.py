@@ -5,7 +5,7 @@ import threading
 
 from _oneturn_host import api
 
-MARK = "\x1e"  # begins a line of a call: the mark, the word of the process, the number of the call, a space
+MARK = "\x1e"  # begins a line of a call: the mark, the marker of the process, the number of the call, a space
 MAX_OPEN = 1 << 16  # characters of a line that wait for its end
 
 
@@ -19,27 +19,27 @@ class Stream(io.TextIOWrapper):
         self._lock = threading.RLock()
 
     def write(self, text):
-        speaker = api.speaker()
+        call_number = api.call_number()
         with self._lock:
-            whole, end, rest = (self._open.pop(speaker, "") + text).rpartition("\n")
+            whole, end, rest = (self._open.pop(call_number, "") + text).rpartition("\n")
             if len(rest) > MAX_OPEN:
                 whole, end, rest = whole + end + rest, "\n", ""
             if end:
-                self._put(speaker, whole)
+                self._put(call_number, whole)
             if rest:
-                self._open[speaker] = rest
+                self._open[call_number] = rest
         return len(text)
 
-    def _put(self, speaker, lines):
-        head = "%s%d " % (self._head, speaker) if speaker else ""
+    def _put(self, call_number, lines):
+        head = "%s%d " % (self._head, call_number) if call_number else ""
         lines = lines.replace(MARK, "\u241e")  # a text must not pass for a mark
         super().write("".join(head + line + "\n" for line in lines.split("\n")))
 
-    def end_line(self, speaker):
+    def end_line(self, call_number):
         with self._lock:
-            rest = self._open.pop(speaker, "")
+            rest = self._open.pop(call_number, "")
             if rest:
-                self._put(speaker, rest)
+                self._put(call_number, rest)
 
     def close(self):
         """All tools share the stream: one that closes it must not take it from the others."""
@@ -53,10 +53,10 @@ def install(word):
     _streams[:] = sys.stdout, sys.stderr
 
 
-def end_lines(speaker):
-    """Nobody waits for the end of a line that a finished call has left open."""
+def end_lines(call_number):
+    """No caller waits for the end of a line that a finished call has left open."""
     for stream in _streams:
         try:
-            stream.end_line(speaker)
+            stream.end_line(call_number)
         except (OSError, ValueError):  # a tool has closed it
             pass

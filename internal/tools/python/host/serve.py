@@ -11,7 +11,7 @@ import threading
 import traceback
 
 from _oneturn_host import entry as entries
-from _oneturn_host import api, context, desk, encode, frames, load, loops, output, people, state, watch, work, yields
+from _oneturn_host import api, context, interaction, encode, frames, load, loops, output, questions, process_state, loop_watch, build_cost, generators
 
 END = 10  # seconds that the end of the process may take, if the worker does not end it before
 MAX_MESSAGE = 4096  # characters of an exception that travel; the log has more
@@ -21,12 +21,12 @@ class BadArgs(Exception):
     """The arguments do not fit the function's signature or its hints."""
 
 
-QUIET = (load.LoadError, encode.Unencodable, asyncio.CancelledError)  # errors whose traceback says nothing more
+QUIET = (load.LoadError, encode.Unencodable, asyncio.CancelledError)  # errors whose traceback adds nothing
 
 
 class Host:
     """Functions run on the main thread: async ones share its event loop, a sync one has the thread for itself while the
-    loop stands still. While that one waits for a person, or async ones do, others run aside: sync functions on threads,
+    loop stands still. While that one waits for an answer, or async ones do, others run elsewhere: sync functions on threads,
     async ones on a second loop. A thread reads frames, so that the end of the worker is seen whatever the tools do."""
 
     def __init__(self, config):
@@ -35,12 +35,12 @@ class Host:
         self._queued = {}  # calls that the loop has not begun
         self._tasks = {}
         self._cancelled = set()
-        self._desks = {}  # of the calls that run
-        self._main = None  # desk of the sync call that has the main thread
+        self._interactions = {}  # of the calls that run
+        self._main = None  # interaction of the sync call that has the main thread
         self._importing = 0  # the call for which the main thread imports a file
         self._ending = False
-        self._state = state.Keeper()
-        self._loop, self._aside = loops.Main(), loops.Aside(frames.end_copy, report)
+        self._state = process_state.Keeper()
+        self._loop, self._secondary = loops.Main(), loops.Secondary(frames.end_copy, report)
         for fd in (frames.READ_FD, frames.WRITE_FD):
             os.set_inheritable(fd, False)
         faulthandler.enable()
@@ -50,19 +50,19 @@ class Host:
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
         logging.getLogger("asyncio").setLevel(logging.WARNING)
         api.install()
-        people.run_async = self._await
+        questions.run_async = self._await
         self._loader = load.Loader(config, {})
 
     def serve(self):
         threading.Thread(target=self._read, daemon=True).start()
-        self._watch = watch.Watch(self._loop, self._tasks, self._blocked, self._free)
+        self._watch = loop_watch.Watch(self._loop, self._tasks, self._blocked, self._free)
         frames.write(b'{"hello":true}')
         while not self._ending:
             try:
                 while self._jobs:
                     self._begin(self._jobs.popleft())
                 self._loop.run()
-            except BaseException as error:  # of a task that a tool left behind, or of a signal
+            except BaseException as error:  # of a remaining task of a tool, or of a signal
                 report(error)
             frames.end_copy()
         self._loop.finish()
@@ -76,12 +76,12 @@ class Host:
                 if request["op"] == "cancel":
                     self._stop(request)
                 elif request["op"] == "reply":
-                    owner = self._desks.get(request["id"])
+                    owner = self._interactions.get(request["id"])
                     if owner is not None:
                         owner.deliver(request)
                 else:
                     self._take(request)
-            if self._desks:  # the worker has died
+            if self._interactions:  # the worker has died
                 os._exit(0)
             self._ending = True
             self._loop.call(self._loop.stop)
@@ -92,9 +92,9 @@ class Host:
     def _take(self, request):
         entry = self._loader.known(request["file"], request["function"])
         main, is_async = self._main, entry is not None and entry.is_async
-        if main is not None and main.asked:  # what has the main thread waits for a person
+        if main is not None and main.asked:  # the call on the main thread waits for an answer
             if is_async:
-                self._aside.call(self._start, request, entry)
+                self._secondary.call(self._start, request, entry)
                 return
             if self._spawn(self._begin, request):
                 return
@@ -106,7 +106,7 @@ class Host:
             self._loop.call(self._make_way)
 
     def _spawn(self, function, *args):
-        """Runs a function on a thread of its own. Reports whether there is one left."""
+        """Runs a function on a separate thread. Reports whether one could be started."""
         try:
             threading.Thread(target=function, args=args, daemon=True).start()
             return True
@@ -118,8 +118,8 @@ class Host:
             self._loop.stop()
 
     def _begin(self, request):
-        """A function that is sync or not yet imported, on the main thread or one of its own."""
-        on_main = state.on_main()
+        """A function that is sync or not yet imported, on the main thread or a separate one."""
+        on_main = process_state.on_main()
         try:
             self._check(request)
             if on_main:
@@ -133,9 +133,9 @@ class Host:
             if on_main:
                 self._importing = 0
         if entry.is_async:
-            (self._loop if on_main else self._aside).call(self._start, request, entry)
+            (self._loop if on_main else self._secondary).call(self._start, request, entry)
         elif on_main and self._loop.has(self._tasks.values()) and self._spawn(self._run_apart, request, entry):
-            pass  # calls that wait for people do not wait for this one
+            pass  # calls that wait for answers do not wait for this one
         elif on_main:
             contextvars.copy_context().run(self._run, request, entry, on_main)
         else:
@@ -149,7 +149,7 @@ class Host:
         self._state.begin()
         try:
             arguments, tracked = self._prepare(request, entry)
-            owner = self._desks[request["id"]]
+            owner = self._interactions[request["id"]]
             if on_main:
                 self._main = owner
             check(entry, arguments)
@@ -160,10 +160,10 @@ class Host:
                 entry.is_async = True
                 if on_main:
                     self._main = None
-                (self._loop if self._main is None else self._aside).call(self._continue, request, value, tracked)
+                (self._loop if self._main is None else self._secondary).call(self._continue, request, value, tracked)
                 return
             if entry.runs_as(value):
-                value = yields.run(value, owner)
+                value = generators.run(value, owner)
             self._succeed(request, value, tracked)
         except BaseException as error:
             self._fail(request, error)
@@ -172,7 +172,7 @@ class Host:
 
     def _await(self, awaitable):
         """The value of an awaitable, for a thread on which no loop runs."""
-        loop = self._loop if state.on_main() else self._aside
+        loop = self._loop if process_state.on_main() else self._secondary
         value, error = loop.complete(wait(awaitable))
         if error is not None:
             raise error
@@ -189,7 +189,7 @@ class Host:
     def _owner(self, task):
         """The number of the call that a task belongs to, 0 if it cannot be known."""
         if hasattr(task, "get_context"):  # since Python 3.12
-            return api.speaker(task.get_context())
+            return api.call_number(task.get_context())
         return next((call for call, other in list(self._tasks.items()) if other is task), 0)
 
     def _free(self):
@@ -235,7 +235,7 @@ class Host:
             if inspect.isawaitable(value):
                 value = await value
             if inspect.isasyncgen(value):
-                value = await yields.arun(value, self._desks[request["id"]])
+                value = await generators.arun(value, self._interactions[request["id"]])
             self._succeed(request, value, tracked)
         except BaseException as error:
             self._fail(request, error)
@@ -244,7 +244,7 @@ class Host:
             self._state.end()
 
     def _entered(self, request, is_async):
-        """The worker learns that a function runs before it does: what it has not heard of, has not happened."""
+        """The worker learns that a function runs before it does: what is not reported has not happened."""
         self._check(request)
         frames.write(b'{"id":%d,"entered":true,"async":%s}' % (request["id"], b"true" if is_async else b"false"))
 
@@ -253,12 +253,12 @@ class Host:
             raise asyncio.CancelledError("the call was cancelled before it started")
 
     def _stop(self, request):
-        """The worker gives a call up: whatever it waits for ends, and so does its task."""
+        """The worker abandons a call: what it waits for ends, and so does its task."""
         call_id = request["id"]
         self._cancelled.add(call_id)
-        owner = self._desks.get(call_id)
+        owner = self._interactions.get(call_id)
         if owner is not None:
-            owner.end(desk.stopped(request))
+            owner.end(interaction.stopped(request))
         task = self._tasks.get(call_id)
         if task is not None:
             task.get_loop().call_soon_threadsafe(task.cancel)
@@ -288,9 +288,9 @@ class Host:
         frames.end_copy()
         output.end_lines(request["id"])
         self._cancelled.discard(request["id"])
-        owner = self._desks.pop(request["id"], None)
+        owner = self._interactions.pop(request["id"], None)
         if owner is not None:
-            owner.end(desk.over)
+            owner.end(interaction.over)
             if owner is self._main:
                 self._main = None
         frames.write(body)
@@ -298,14 +298,14 @@ class Host:
     def _prepare(self, request, entry):
         """The arguments of the call and its context, which only functions that name it get."""
         api.enter(request["meta"], request["id"])
-        owner = self._desks[request["id"]] = desk.Desk(request["id"], request["meta"], self._max_frame)
-        desk.enter(owner)
+        owner = self._interactions[request["id"]] = interaction.Interaction(request["id"], request["meta"], self._max_frame)
+        interaction.enter(owner)
         arguments = request["args"]
         if request.get("map"):
             arguments = entry.map(arguments, **request["map"])
         try:
             arguments = entry.build(arguments)
-        except work.Unbuildable as error:
+        except build_cost.Unbuildable as error:
             raise BadArgs("parameter %s" % error) from None
         offered = request.get("context")
         if not entry.takes_context(offered is not None, request.get("map")):
@@ -331,7 +331,7 @@ def enter(function, arguments):
 
 
 async def wait(awaitable):
-    """The value or the exception: one that is no Exception would end the loop."""
+    """The value or the exception: one that is not an Exception would end the loop."""
     try:
         return await awaitable, None
     except BaseException as error:
@@ -342,7 +342,7 @@ def classify(error):
     """The wire form of an exception."""
     kind = type(error).__name__
     failure = {"code": "tool_error", "type": kind, "message": text(error) or kind}
-    if type(error).__str__ is KeyError.__str__ and text(error):  # only the key, which says nothing
+    if type(error).__str__ is KeyError.__str__ and text(error):  # only the key
         failure["message"] = "%s: %s" % (kind, text(error))
     if isinstance(error, BadArgs):
         failure.update(code="bad_args", type="TypeError")
@@ -352,8 +352,8 @@ def classify(error):
         failure["code"] = "too_large"
     elif isinstance(error, api.RetryableToolError):
         failure["retryable"] = True
-    elif isinstance(error, desk.UIToolError):
-        failure["code"] = str(error.code)  # the worker takes only what it has said itself
+    elif isinstance(error, interaction.UIToolError):
+        failure["code"] = str(error.code)  # the worker accepts only codes that it has sent
     elif isinstance(error, (SystemExit, KeyboardInterrupt, MemoryError)):
         failure["replace"] = True
         failure["message"] = "%s: %s" % (kind, text(error)) if text(error) else kind

@@ -1,10 +1,10 @@
-"""Stand-ins for the modules of MozaiksAI that tools import. A module of the same name beside the workflows wins."""
+"""Stand-ins for the modules of MozaiksAI that tools import. A module of the same name next to the workflows wins."""
 import importlib.machinery
 import importlib.util
 import logging
 import sys
 
-from _oneturn_host import desk, people
+from _oneturn_host import interaction, questions
 
 STANDARD = ("exc_info", "stack_info", "stacklevel", "extra")
 
@@ -47,8 +47,8 @@ def _one_line(kind):
 _LOGGING = {"get_%s_logger" % kind: _logger(kind) for kind in
             ("workflow", "core", "business", "chat", "performance", "transport", "agent", "component", "event", "context")}
 _LOGGING.update({name: _one_line(name[4:]) for name in ("log_business_event", "log_chat_interaction", "log_performance_metric")})
-_UI = {item.__name__: item for item in (people.use_ui_tool, people.emit_ui_surface, people.emit_tool_progress_event,
-                                       desk.UIToolError, desk.UIToolTimeoutError)}
+_UI = {item.__name__: item for item in (questions.use_ui_tool, questions.emit_ui_surface, questions.emit_tool_progress_event,
+                                       interaction.UIToolError, interaction.UIToolTimeoutError)}
 _LEAVES = {
     "mozaiksai.core.workflow.outputs.ui_tools": _UI,
     "core.workflow.outputs.ui_tools": _UI,
@@ -61,7 +61,7 @@ TOPS = {leaf.partition(".")[0] for leaf in _LEAVES}
 
 
 class Finder:
-    """Finds these modules beside the workflows first, never elsewhere, and falls back to the stand-in."""
+    """Finds these modules next to the workflows first, never elsewhere, and falls back to the stand-in."""
 
     def __init__(self, folders):
         self._folders = folders

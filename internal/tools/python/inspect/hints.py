@@ -89,7 +89,7 @@ class Hints:
             self.aliases[target.id] = value
 
     def function(self, node):
-        """The schemas of a function's parameters and its result, None for a result that is not told."""
+        """The schemas of a function's parameters and its result, None for a result that is not declared."""
         self.left = MAX_FUNCTION
         properties, required = {}, []
         args = node.args

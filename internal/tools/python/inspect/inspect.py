@@ -28,7 +28,7 @@ def parameters(args):
     return found
 
 
-ASKING = {"use_ui_tool", "request_input"}  # whoever has defined them
+ASKING = {"use_ui_tool", "request_input"}  # whichever module defines them
 OWN = {"oneturn.ask"}  # a name that others use too
 
 
@@ -107,7 +107,7 @@ class File:
         self.hints.forget(name)
 
     def schemas(self):
-        """Adds to each function what its hints tell, once all types of the file are known."""
+        """Adds to each function what its hints declare, once all types of the file are known."""
         for name, found in self.functions.items():
             found["input"], found["output"] = self.hints.function(self.bodies[name])
             args, self.hints.left = self.bodies[name].args, MAX_FUNCTION
@@ -167,7 +167,7 @@ def name_of(node, parts=MAX_PARTS):
 
 
 def without_waiting(path, flags):
-    """Opening a named pipe would wait for somebody to write to it."""
+    """Opening a named pipe would wait for a writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

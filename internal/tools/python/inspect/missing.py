@@ -14,7 +14,7 @@ MAX_TEXT = 1 << 20
 
 
 def environment(venv):
-    """The folders of packages of a virtual environment, and whether those of the system count too."""
+    """The folders of packages of a virtual environment, and whether the folders of the system count too."""
     folders = glob.glob(os.path.join(glob.escape(venv), "lib*", "python*", "site-packages"))
     settings = text(os.path.join(venv, "pyvenv.cfg")).lower().replace(" ", "")
     return folders, "include-system-site-packages=true" in settings.splitlines()
@@ -39,7 +39,7 @@ def text(path):
 
 
 def named(folder):
-    """What a folder of packages says it holds: the folders that its .pth files add, and the modules of what is
+    """What a folder of packages declares: the folders that its .pth files add, and the modules of what is
     installed for editing, which only code of a .pth file would find."""
     added, modules = [], set()
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.pth"))):

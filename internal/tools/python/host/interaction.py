@@ -1,4 +1,4 @@
-"""What a running call asks of its worker: people, the screen, the memory of its turn."""
+"""The operations of a running call that its worker does: questions, surfaces, progress and steps."""
 import asyncio
 import concurrent.futures
 import contextvars
@@ -6,15 +6,15 @@ import threading
 
 from _oneturn_host import frames
 
-MAX_OPEN = 64  # operations of one call that may be open at once; the worker counts too
+MAX_OPEN = 64  # operations of one call that may be open at the same time; the worker counts too
 MAX_MESSAGE = 1000  # characters of a progress message
 
-PARKED = "the turn is parked until somebody answers: this run of the tool ends here"
+PARKED = "turn parked: waiting for an answer; this run ends"
 CANCELLED = "the call was cancelled"
 
 
 class UIToolError(Exception):
-    """A person could not be asked, or the screen not reached."""
+    """A question could not be asked, or a surface not shown."""
 
     code = "tool_error"
 
@@ -28,13 +28,13 @@ class UIToolTimeoutError(UIToolError, *_TIMEOUTS):
     code = "expired"
 
 
-class Desk:
-    """The desk of one call. Its operations are frames with a number; the worker answers each by that number."""
+class Interaction:
+    """The interaction of one call with its worker. Its operations are frames with a number; the worker answers each by that number."""
 
     def __init__(self, call_id, meta, max_frame):
         self.meta = meta
-        self.asked = False  # it has asked somebody
-        self.steps = set()  # names of those that run or are done
+        self.asked = False  # it has asked a question
+        self.steps = set()  # names of the steps that run or are done
         self.warned = False
         self._call_id = call_id
         self._max_frame = max_frame
@@ -54,7 +54,7 @@ class Desk:
         if len(text) > self._max_frame:
             raise UIToolError("%s takes %d bytes, over the limit of %d" % (op, len(text), self._max_frame))
         if frames.is_copy():
-            raise UIToolError("a forked process cannot reach the worker of the call: return to the one that was called")
+            raise UIToolError("a forked process cannot reach the worker of the call: ask in the process that was called")
         future = concurrent.futures.Future()
         with self._lock:
             if self._ended is not None:
@@ -69,8 +69,8 @@ class Desk:
         return future
 
     async def wait(self, op, body):
-        """Waits on the loop that runs here. Whoever is cancelled gives up this one wait alone, and goes on when the worker
-        has taken note of that: what it does then is code behind the question."""
+        """Waits on the loop that runs here. A cancelled task ends only this wait, and continues when the worker has
+        acknowledged that: what it does then is code after the question."""
         future = self.start(op, body)
         reply = asyncio.wrap_future(future)
         try:
@@ -87,11 +87,11 @@ class Desk:
 
     def _forget(self, future):
         with self._lock:
-            if self._ended is None and future.number in self._open:  # the worker's reply ends it all the same
+            if self._ended is None and future.number in self._open:  # the worker's reply ends it anyway
                 frames.write(b'{"id":%d,"n":%d,"op":"forget"}' % (self._call_id, future.number))
 
     def deliver(self, reply):
-        """The worker's answer to one operation."""
+        """The worker's reply to one operation."""
         with self._lock:
             future = self._open.pop(reply["n"], None)
         if future is not None:
@@ -99,7 +99,7 @@ class Desk:
             settle(future, reply.get("value"), failed(error) if error else None)
 
     def end(self, make):
-        """Every operation, open or yet to come, raises what make returns."""
+        """Every operation, open or later, raises what make returns."""
         with self._lock:
             if self._ended is None:
                 self._ended = make
@@ -114,7 +114,7 @@ def settle(future, value, error):
             future.set_exception(error)
         else:
             future.set_result(value)
-    except concurrent.futures.InvalidStateError:  # nobody waits for it any more
+    except concurrent.futures.InvalidStateError:  # its waiter has ended
         pass
 
 
@@ -126,17 +126,17 @@ def failed(error):
 
 
 def stopped(request):
-    """Makes the exception of a call whose run ends before its function does. It is no Exception, so that
+    """Makes the exception of a call whose run ends before its function does. It is not an Exception, so that
     `except Exception` does not take it for a failure."""
     text = PARKED if request.get("parked") else CANCELLED
     return lambda: asyncio.CancelledError(text)
 
 
 def over():
-    return UIToolError("the call has ended; what it left behind can ask nobody")
+    return UIToolError("the call has ended: its remaining threads and tasks cannot use its host")
 
 
-_current = contextvars.ContextVar("oneturn_desk")
+_current = contextvars.ContextVar("oneturn_interaction")
 
 
 def enter(made):

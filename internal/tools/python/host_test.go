@@ -234,7 +234,7 @@ def forged():
 	require.Equal(t, "mine", message(t, err, events.CodeToolError))
 
 	_, err = k.at(t.Context(), nil, "ask", `{}`)
-	require.Contains(t, message(t, err, events.CodeToolError), "the caller of this tool has no desk")
+	require.Contains(t, message(t, err, events.CodeToolError), "the caller of this tool supports no questions")
 
 	lost := errors.New("the server cannot be reached")
 	_, err = k.at(t.Context(), newDesk().refuses(lost), "caught_all", `{}`)

@@ -21,13 +21,13 @@ func TestNoSecretIsPrintedOnceAProcessWasHandedMoreThanAreSearchedFor(t *testing
 	t.Parallel()
 	secret := func(n int) string { return fmt.Sprintf("swordfish-%04d-of-the-call", n) }
 	c := newChild(launch{}, slog.New(slog.DiscardHandler))
-	for n := range maxConfidants {
-		c.confide(entrusted(secret(n)))
+	for n := range maxSecretCalls {
+		c.watchSecrets(entrusted(secret(n)))
 	}
 	require.Equal(t, "the key is "+secrets.Replacement, c.scrub("the key is "+secret(0), false))
 	require.Equal(t, "nothing of that kind", c.scrub("nothing of that kind", false), "as long as all are known")
-	c.confide(entrusted(secret(maxConfidants)))
-	for n := range maxConfidants + 1 {
+	c.watchSecrets(entrusted(secret(maxSecretCalls)))
+	for n := range maxSecretCalls + 1 {
 		for _, cut := range []bool{false, true} {
 			require.NotContains(t, c.scrub("the key is "+secret(n), cut), secret(n))
 		}

@@ -1,11 +1,11 @@
-"""What building the arguments of a call may cost, and how it fails. Whoever writes the data chooses how much there is of
-it, and which hashes its numbers have."""
+"""What building the arguments of a call may cost, and how it fails. The author of the data chooses how much there is,
+and which hashes its numbers have."""
 import time
 
 MAX_BUILT = 200_000  # values that are built for one call, about a second of work
 MAX_HASHING = 0.25  # seconds of processor time that sets and keys of one call may take
 MAX_NAME = 64  # characters of a name in a place
-CHUNK = 256  # values that are hashed between two looks at the clock
+CHUNK = 256  # values that are hashed between two readings of the clock
 
 
 class Unbuildable(ValueError):
@@ -72,7 +72,7 @@ def place(name):
 
 
 def attempt(make, unhashable=""):
-    """What a constructor returns. Its own refusal is shown in its words."""
+    """What a constructor returns. Its error text is kept."""
     try:
         return make()
     except (Unbuildable, MemoryError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a process has one of. What a call changes of it must not reach the next one."""
+"""The state that a process has once, such as its working folder. Changes by one call must not reach the next one."""
 import _signal  # the module signal makes an enum of each value first
 import os
 import signal
@@ -12,7 +12,7 @@ SIGNALS = [int(getattr(signal, name)) for name in ("SIGALRM", "SIGVTALRM", "SIGP
 TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 STREAMS = ("stdin", "stdout", "stderr")
 
-_told = set()
+_reported = set()
 
 
 def folder():
@@ -22,7 +22,7 @@ def folder():
         return None
 
 
-def go_back(saved):
+def change_back(saved):
     if saved is not None and folder() != saved:
         try:
             os.chdir(saved)
@@ -34,7 +34,7 @@ def environment():
     return os.environ.copy() if not hasattr(os.environ, "_data") else dict(os.environ._data)
 
 
-def put_back(saved):
+def restore_environment(saved):
     if environment() == saved:
         return
     decode = getattr(os.environ, "decodevalue", str)
@@ -47,8 +47,8 @@ def put_back(saved):
             del os.environ[name]
     if "TZ" in changed:
         time.tzset()
-    for name in sorted(changed - _told):
-        _told.add(name)
+    for name in sorted(changed - _reported):
+        _reported.add(name)
         print("environment variable %s, which a call has changed, is as before again: set it while the file is imported, "
               "or in .env" % name, file=sys.stderr)
 
@@ -99,7 +99,7 @@ def speak(saved):
 
 
 KEPT = (  # how each is read and written; timers come before their handlers
-    (timers, disarm), (handlers, handle), (folder, go_back), (environment, put_back), (streams, connect), (umask, os.umask),
+    (timers, disarm), (handlers, handle), (folder, change_back), (environment, restore_environment), (streams, connect), (umask, os.umask),
     (culture, speak), (socket.getdefaulttimeout, socket.setdefaulttimeout), (sys.getrecursionlimit, sys.setrecursionlimit),
 )
 FOLDER = 2  # its place there
@@ -113,7 +113,7 @@ class State:
         self.folder = self._saved[FOLDER]
 
     def restore(self):
-        """Puts all of it back. Only the main thread can."""
+        """Restores all of it. Only the main thread can."""
         for (_, write), saved in zip(KEPT, self._saved):
             try:
                 write(saved)
@@ -143,7 +143,7 @@ class Keeper:
             self._calls -= 1
             if self._calls > 0 or not on_main():
                 self._spoilt = True
-                go_back(self._home.folder if self._home else None)
+                change_back(self._home.folder if self._home else None)
             else:
                 self._home.restore()
 

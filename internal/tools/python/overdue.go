@@ -7,11 +7,11 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// maxLinger is how long the neighbours of a call that does not end may go on.
-const maxLinger = 30 * time.Second
+// overdueGrace is how long the other calls of a process may continue next to a call that does not end.
+const overdueGrace = 30 * time.Second
 
-// overdue ends a process in which an abandoned call goes on. The calls beside it may end first:
-// they have their own time, though not for ever.
+// overdue ends a process in which an abandoned call still runs. Its other calls may end first,
+// within overdueGrace.
 func (c *child) overdue(p *pending) {
 	reason := "it was replaced because " + p.function + " did not end in time"
 	c.mu.Lock()
@@ -23,25 +23,25 @@ func (c *child) overdue(p *pending) {
 	wait := p.begun && c.busy() // a call that was not even entered shows that nothing runs there
 	c.mu.Unlock()
 	if !wait || !c.spare(c) {
-		c.sacrifice(p, reason)
+		c.evict(p, reason)
 		return
 	}
-	time.AfterFunc(maxLinger, func() { c.sacrifice(p, reason) })
-	c.endSpent() // the neighbours may have ended meanwhile
+	time.AfterFunc(overdueGrace, func() { c.evict(p, reason) })
+	c.endSpent() // the other calls may have ended meanwhile
 }
 
-// sacrifice ends the process because of one call, if that still runs.
-func (c *child) sacrifice(p *pending, reason string) {
+// evict ends the process because of one call, if that still runs.
+func (c *child) evict(p *pending, reason string) {
 	c.mu.Lock()
 	found := c.has(p)
-	c.sacrificed = c.sacrificed || found && c.reason == ""
+	c.evicted = c.evicted || found && c.reason == ""
 	c.mu.Unlock()
 	if found {
 		c.kill(reason)
 	}
 }
 
-// endSpent ends a process that only overdue calls keep.
+// endSpent ends a process that runs only overdue calls.
 func (c *child) endSpent() {
 	c.mu.Lock()
 	var late *pending
@@ -53,7 +53,7 @@ func (c *child) endSpent() {
 	spent := late != nil && !c.busy()
 	c.mu.Unlock()
 	if spent {
-		c.sacrifice(late, "it was replaced because "+late.function+" did not end in time")
+		c.evict(late, "it was replaced because "+late.function+" did not end in time")
 	}
 }
 

@@ -31,10 +31,10 @@ func locate(root, workflow string) (place, error) {
 	if filepath.Base(root) == workflow {
 		return place{root: filepath.Dir(root), folder: root}, nil
 	}
-	return place{}, fmt.Errorf("workflow %q has no folder in %s: put it back under that name", workflow, root)
+	return place{}, fmt.Errorf("workflow %q has no folder in %s: restore it under that name", workflow, root)
 }
 
-// interpreter returns the absolute path of the Python to use: the chosen one, else that of the first
+// interpreter returns the absolute path of the Python to use: the chosen one, else the one of the first
 // folder with a .venv, which are the workflow's and the workflows folder, $VIRTUAL_ENV, else python3 of
 // the path. A virtual environment
 // whose interpreter is there and cannot be run, as after an upgrade of Python, is an error: the tool

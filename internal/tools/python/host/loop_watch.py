@@ -1,16 +1,16 @@
-"""Sees that the loop of the main thread goes on."""
+"""Detects that a tool blocks the loop of the main thread."""
 import asyncio
 import os
 import sys
 import threading
 import time
 
-PERIOD, LIMIT = 0.5, 1.0  # seconds between two looks; seconds after which a loop counts as blocked
+PERIOD, LIMIT = 0.5, 1.0  # seconds between two checks; seconds after which a loop counts as blocked
 
 
 class Watch:
-    """Looks whether the loop runs while calls are on it. blocked gets the task that holds it up, and where; free is
-    called when it goes on."""
+    """Checks that the loop runs while calls are on it. blocked gets the task that blocks it, and where; free is
+    called when it runs again."""
 
     def __init__(self, loop, tasks, blocked, free):
         self._loop, self._tasks, self._blocked, self._free = loop, tasks, blocked, free

@@ -11,7 +11,7 @@ import (
 var scripts embed.FS
 
 // hostModules are the modules of the host in the order in which they import each other.
-const hostModules = "frames tables encode context desk people yields api output shims sources siblings hints work scalars models build entry spawn load loops state watch serve"
+const hostModules = "frames dataframes encode context interaction questions generators api output shims sources workflow_imports hints build_cost scalars models build entry multiprocessing_spawn load loops process_state loop_watch serve"
 
 // hostConfig is what a child needs to know before its first call.
 type hostConfig struct {

@@ -1,4 +1,4 @@
-"""What files of the workflows import from each other: the package `workflows`, and the files beside them."""
+"""What files of the workflows import from each other: the package `workflows`, and the files next to them."""
 import importlib.machinery
 import importlib.util
 import os
@@ -12,7 +12,7 @@ GO_BETWEENS = {"importlib", "pkgutil", "pickle", "unittest", "runpy", "pydoc", "
 
 class Workflows:
     """Makes `workflows` the folder that holds the workflows, whatever its name is, and finds tool files whose names
-    are not those of modules."""
+    are not module names."""
 
     def __init__(self, root, files):
         self._root, self._files = root, files
@@ -51,7 +51,7 @@ class Siblings:
             return None
         found = find(name, self._folders)
         if found is not None and found.origin is not None and os.path.realpath(found.origin) == importer:
-            return None  # a file that asks for a library of its own name does not mean itself
+            return None  # a file that imports a library of the same name does not mean itself
         return found
 
     def _importer(self):

@@ -3,7 +3,7 @@ import sys
 
 
 class Unfit(Exception):
-    """The value has no JSON form; the message says why, without its place."""
+    """The value has no JSON form; the message has the reason, without its place."""
 
 
 class Pairs:

@@ -1,4 +1,4 @@
-"""Processes that multiprocessing starts anew (spawn, forkserver) find the workflows as this one does."""
+"""Processes that multiprocessing starts as new ones (spawn, forkserver) find the workflows as this one does."""
 import importlib.machinery
 import sys
 
@@ -58,7 +58,7 @@ def extend(module, prelude):
 
 
 def install(config, files):
-    """config is that of the loader, files are the paths of tool modules by their names, then and later."""
+    """config is the one of the loader, files are the paths of tool modules by their names, then and later."""
     prelude = Prelude(config, files)
     sys.meta_path.insert(0, Finder(prelude))
     for name in PREPARING & sys.modules.keys():  # a process that was started so may start others

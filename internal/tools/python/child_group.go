@@ -13,7 +13,7 @@ import (
 type slot struct {
 	*child
 	load      int
-	asking    int    // calls that wait for a person: they are no load
+	waiting   int    // calls that wait for an answer: they do not count as load
 	function  string // that all of its calls run, "" if they run several
 	exclusive bool   // runs a sync function, or one not yet known
 	blocked   bool   // a call keeps its event loop from running
@@ -27,8 +27,8 @@ const blockingFor = 5 * time.Minute
 // closing is why a call of a closed pool fails.
 const closing = "the worker is shutting down; the tool was not entered"
 
-// unused reports whether no call runs or waits for a person in it.
-func (s *slot) unused() bool { return s.load == 0 && s.asking == 0 }
+// unused reports whether no call runs or waits for an answer in it.
+func (s *slot) unused() bool { return s.load == 0 && s.waiting == 0 }
 
 // waiter is a call that waits for a child.
 type waiter struct {
@@ -36,8 +36,8 @@ type waiter struct {
 	grant    chan *slot // buffered
 }
 
-// group holds the children of one version of a workflow and hands them to calls, first come
-// first served.
+// group holds the children of one version of a workflow and assigns them to calls, first come
+// first served. acquire reserves a child, release returns it; suits ranks the children for a call.
 type group struct {
 	size      int
 	idleAfter time.Duration
@@ -64,7 +64,7 @@ func newGroup(size int, idleAfter time.Duration, counts *counters, spawn func(*g
 	}
 }
 
-// acquire reserves a child for a call of a function. Every reservation is given back by
+// acquire reserves a child for a call of a function. Every reservation is returned by
 // [group.release], which the child calls at the end of the call.
 func (g *group) acquire(ctx context.Context, op, function string) (*child, error) {
 	g.mu.Lock()
@@ -94,7 +94,7 @@ func (g *group) acquire(ctx context.Context, op, function string) (*child, error
 	return s.child, nil
 }
 
-// leave takes back a waiter whose call's context ended.
+// leave removes a waiter whose call's context ended.
 func (g *group) leave(ctx context.Context, op string, w *waiter) error {
 	g.mu.Lock()
 	g.waiters = slices.DeleteFunc(g.waiters, func(other *waiter) bool { return other == w })
@@ -112,9 +112,9 @@ func (g *group) leave(ctx context.Context, op string, w *waiter) error {
 
 // How well a child suits a call.
 const (
-	unfit     = iota
-	crowded   // runs other async functions: one that blocks holds up all of them
-	attending // idle, calls wait for people in it
+	unsuitable     = iota
+	otherFunctions // runs other async functions: one that blocks delays all of them
+	attending      // idle, calls wait for answers in it
 	idle
 	alike // runs the same async function
 )
@@ -122,17 +122,17 @@ const (
 func (s *slot) suits(function string, shared bool) int {
 	switch {
 	case s.blocked:
-		return unfit
-	case s.load == 0 && s.asking == 0:
+		return unsuitable
+	case s.load == 0 && s.waiting == 0:
 		return idle
 	case s.load == 0:
 		return attending
 	case !shared || s.exclusive || s.load >= maxShared:
-		return unfit
+		return unsuitable
 	case s.function == function:
 		return alike
 	default:
-		return crowded
+		return otherFunctions
 	}
 }
 
@@ -145,13 +145,13 @@ func (g *group) shares(function string) bool {
 func (g *group) pick(function string) *slot {
 	shared := g.shares(function)
 	var best *slot
-	how := unfit
+	how := unsuitable
 	for _, s := range g.current {
-		if h := s.suits(function, shared); h > how || h == how && h != unfit && s.load < best.load {
+		if h := s.suits(function, shared); h > how || h == how && h != unsuitable && s.load < best.load {
 			best, how = s, h
 		}
 	}
-	if how <= crowded && len(g.current) < g.size {
+	if how <= otherFunctions && len(g.current) < g.size {
 		best = &slot{child: g.spawn(g)}
 		g.current = append(g.current, best)
 		g.all[best.child] = best
@@ -174,7 +174,7 @@ func (g *group) pick(function string) *slot {
 	return best
 }
 
-// dispatch gives children to waiters, in order.
+// dispatch assigns children to waiters, in order.
 func (g *group) dispatch() {
 	for len(g.waiters) > 0 {
 		s := g.pick(g.waiters[0].function) // it may have proved to be async since it came
@@ -186,7 +186,7 @@ func (g *group) dispatch() {
 	}
 }
 
-// release gives a reservation back; replace retires the child as well.
+// release returns a reservation; replace retires the child as well.
 func (g *group) release(c *child, replace bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -215,17 +215,17 @@ func (g *group) release(c *child, replace bool) {
 	}
 }
 
-// leaveRoom gives the room of a call that waits for a person to others, unless so many wait in
-// the child already that it keeps it.
-func (g *group) leaveRoom(c *child) bool {
+// releaseSlot frees the slot of a call that waits for an answer, unless so many wait in
+// the child already that the call keeps it.
+func (g *group) releaseSlot(c *child) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.all[c]
-	if s == nil || s.asking >= maxAsking {
+	if s == nil || s.waiting >= maxWaiting {
 		return false
 	}
 	s.load--
-	s.asking++
+	s.waiting++
 	if s.load == 0 {
 		s.exclusive = false
 	}
@@ -233,22 +233,22 @@ func (g *group) leaveRoom(c *child) bool {
 	return true
 }
 
-// takeRoom takes room for a call that goes on, also where there is none: it is in that child.
-func (g *group) takeRoom(c *child, async bool) {
+// reacquireSlot takes a slot for a call that continues, even if there is none: it is in that child.
+func (g *group) reacquireSlot(c *child, async bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.all[c]
 	if s == nil {
 		return // it has ended
 	}
-	s.asking--
+	s.waiting--
 	s.load++
 	s.exclusive = s.exclusive || !async
 }
 
-// learn takes note that a function which a child has entered is async, so that the child has
-// room for others.
-func (g *group) learn(c *child, function string) {
+// markAsync records that a function which a child has entered is async, so that the child takes
+// other calls.
+func (g *group) markAsync(c *child, function string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.all[c]
@@ -263,7 +263,7 @@ func (g *group) learn(c *child, function string) {
 	g.dispatch()
 }
 
-// stall takes note that a call of a function keeps the event loop of a child from running, or that it
+// stall records that a call of a function blocks the event loop of a child, or that the loop
 // runs again.
 func (g *group) stall(c *child, function string, blocked bool) {
 	g.mu.Lock()
@@ -310,8 +310,8 @@ func (g *group) retire(s *slot) {
 	g.current = slices.DeleteFunc(g.current, func(other *slot) bool { return other == s })
 }
 
-// supersede takes note that there is a newer version. Idle children end; calls that run, wait
-// or are yet to come for this version have it still.
+// supersede records that there is a newer version. Idle children end; calls that run, wait
+// or arrive later for this version still use it.
 func (g *group) supersede() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -340,7 +340,7 @@ func (g *group) retireAll() {
 	}
 }
 
-// exited takes note that a process has ended.
+// exited records that a process has ended.
 func (g *group) exited(c *child) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -359,7 +359,7 @@ func (g *group) exited(c *child) {
 	g.dispatch()
 }
 
-// close refuses new calls, ends the idle children and those of running calls when ctx ends.
+// close refuses new calls, ends the idle children, and the children of running calls when ctx ends.
 func (g *group) close(ctx context.Context) error {
 	g.mu.Lock()
 	g.closed = true

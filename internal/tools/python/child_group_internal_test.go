@@ -16,25 +16,25 @@ func TestOnlySoManyCallsOfAProcessWaitWithoutRoom(t *testing.T) {
 		made = append(made, c)
 		return c
 	})
-	for range maxAsking {
+	for range maxWaiting {
 		c, err := g.acquire(t.Context(), "test", "f")
 		require.NoError(t, err)
-		require.True(t, g.leaveRoom(c))
+		require.True(t, g.releaseSlot(c))
 	}
 	require.Len(t, made, 1)
 	c, err := g.acquire(t.Context(), "test", "f")
 	require.NoError(t, err)
-	require.False(t, g.leaveRoom(c), "it keeps its room")
+	require.False(t, g.releaseSlot(c), "it keeps its room")
 	other, err := g.acquire(t.Context(), "test", "f")
 	require.NoError(t, err)
 	require.NotEqual(t, c, other, "so there is none for others")
 
-	g.takeRoom(c, true)
+	g.reacquireSlot(c, true)
 	g.release(c, false)
-	require.True(t, g.leaveRoom(c), "one that goes on makes room to wait")
-	for range maxAsking {
+	require.True(t, g.releaseSlot(c), "one that goes on makes room to wait")
+	for range maxWaiting {
 		require.False(t, g.all[c].unused())
-		g.takeRoom(c, false)
+		g.reacquireSlot(c, false)
 		g.release(c, false)
 	}
 	require.True(t, g.all[c].unused())

@@ -2,24 +2,24 @@
 import time
 from collections.abc import Mapping
 
-from _oneturn_host import desk, encode
+from _oneturn_host import interaction, encode
 
-PAUSE = 0.05  # seconds between two that are passed on; the screen shows no more
+PAUSE = 0.05  # seconds between two that are sent; a frontend shows no more
 MESSAGES, PERCENTS = ("message", "status_message", "agent_message", "status"), ("percent", "progress_percent", "progress")
 
 
 def run(generator, owner):
     """Runs a generator to its end, in this thread."""
-    last, teller = None, Teller(owner)
+    last, reports = None, ProgressReports(owner)
     try:
         while True:
             last = next(generator)
-            body = teller.body(last)
+            body = reports.body(last)
             if body is not None:
                 try:
                     owner.block("progress", body)
-                except desk.UIToolError:
-                    teller.mute()
+                except interaction.UIToolError:
+                    reports.mute()
     except StopIteration as end:
         return last if end.value is None else end.value
     finally:
@@ -28,28 +28,28 @@ def run(generator, owner):
 
 async def arun(generator, owner):
     """Runs an async generator to its end, on the loop that runs here."""
-    last, teller = None, Teller(owner)
+    last, reports = None, ProgressReports(owner)
     try:
         async for last in generator:
-            body = teller.body(last)
+            body = reports.body(last)
             if body is not None:
                 try:
                     await owner.wait("progress", body)
-                except desk.UIToolError:
-                    teller.mute()
+                except interaction.UIToolError:
+                    reports.mute()
         return last
     finally:
         await generator.aclose()
 
 
-class Teller:
+class ProgressReports:
     """Makes progress of what a tool yields."""
 
     def __init__(self, owner):
         self._owner, self._next = owner, 0.0
 
     def mute(self):
-        """The caller has no screen, and the tool runs all the same."""
+        """The caller has no host, and the tool runs anyway."""
         self._next = float("inf")
 
     def body(self, value):
@@ -74,4 +74,4 @@ def progress(value):
         percent = min(max(percent, 0), 100) if percent >= 0 else -1
     elif isinstance(value, (str, int, float)):
         message = str(value)
-    return {"percent": percent, "message": message[:desk.MAX_MESSAGE], "tool": "", "corr": ""}
+    return {"percent": percent, "message": message[:interaction.MAX_MESSAGE], "tool": "", "corr": ""}

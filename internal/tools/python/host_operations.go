@@ -10,21 +10,21 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// posted is a frame for a process that nobody waits for.
-type posted struct {
+// asyncFrame is a frame for a process whose sender does not wait for its delivery.
+type asyncFrame struct {
 	frame   []byte
-	written func() // told before the process can have read it; may be nil
+	written func() // called before the process can have read it; may be nil
 }
 
-// post sends a frame, whenever the process reads it.
-func (c *child) post(frame []byte, written func()) {
+// sendAsync sends a frame, whenever the process reads it.
+func (c *child) sendAsync(frame []byte, written func()) {
 	select {
-	case c.posts <- posted{frame, written}:
+	case c.asyncFrames <- asyncFrame{frame, written}:
 	case <-c.gone:
 	}
 }
 
-// operate takes an operation of a call to its desk. It is called by the reader of the process
+// operate starts an operation of a call by its host. It is called by the reader of the process
 // and does not wait.
 func (c *child) operate(r *reply) {
 	c.mu.Lock()
@@ -44,7 +44,7 @@ func (c *child) operate(r *reply) {
 	}
 	do, err := p.reader.Read(r.Op, r.Body)
 	if err != nil {
-		c.failf(p, "it broke the protocol of its desk: %v", err)
+		c.failf(p, "it broke the protocol of its host: %v", err)
 		return
 	}
 	c.mu.Lock()
@@ -53,11 +53,11 @@ func (c *child) operate(r *reply) {
 	if p.closed || twice || full {
 		c.mu.Unlock()
 		if twice || full {
-			c.failf(p, "it broke the protocol of its desk: operation %d beside %d open ones", r.N, operation.MaxOpen)
+			c.failf(p, "it broke the protocol of its host: operation %d with %d open ones", r.N, operation.MaxOpen)
 		}
 		return
 	}
-	ctx, cancel := context.WithCancel(p.atDesk())
+	ctx, cancel := context.WithCancel(p.hostContext())
 	if p.open == nil {
 		p.open = map[uint64]context.CancelFunc{}
 	}
@@ -65,7 +65,7 @@ func (c *child) operate(r *reply) {
 	p.work.Add(1)
 	c.mu.Unlock()
 	if r.Op == "ask" {
-		c.asks(p, +1)
+		c.addOpenQuestions(p, +1)
 	}
 	go func() {
 		defer p.work.Done()
@@ -79,12 +79,12 @@ func (c *child) operate(r *reply) {
 func (c *child) finishOperation(ctx context.Context, p *pending, r *reply, do operation.Operation) {
 	var value operation.Reply
 	err := operation.NoHost(p.op)
-	if p.desk != nil {
-		value, err = do(ctx, p.desk)
+	if p.host != nil {
+		value, err = do(ctx, p.host)
 	}
 	if r.Op == "ask" {
-		c.asks(p, -1)
-		c.confide(p)
+		c.addOpenQuestions(p, -1)
+		c.watchSecrets(p)
 	}
 	if p.ctx.Err() != nil {
 		return
@@ -96,58 +96,58 @@ func (c *child) finishOperation(ctx context.Context, p *pending, r *reply, do op
 	case errors.Is(err, tools.ErrParked):
 		c.stop(p, tools.ErrParked)
 		return
-	case ctx.Err() != nil: // the tool has given it up and reads no reason
+	case ctx.Err() != nil: // the tool has abandoned it and reads no reason
 		answer.Error = &operation.Refusal{Code: events.CodeCancelled}
 	default:
 		if answer.Error, err = operation.Refuse(r.Op, err); err != nil {
-			c.stop(p, fault{err})
+			c.stop(p, protocolError{err})
 			return
 		}
 		c.mu.Lock()
-		if p.told == nil {
-			p.told = map[events.Code]bool{}
+		if p.sentCodes == nil {
+			p.sentCodes = map[events.Code]bool{}
 		}
-		p.told[answer.Error.Code] = true
+		p.sentCodes[answer.Error.Code] = true
 		c.mu.Unlock()
 	}
 	body, err := json.Marshal(answer)
 	if err != nil {
-		c.failf(p, "its desk gave no JSON: %v", err)
+		c.failf(p, "its host returned no JSON: %v", err)
 		return
 	}
-	go c.post(frame(body), func() {
+	go c.sendAsync(frame(body), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(p.open, r.N)
 	})
 }
 
-// asks takes note that a call has one open question more or less. A call with open questions
-// takes no room in its process.
-func (c *child) asks(p *pending, change int) {
-	p.room.Lock()
-	defer p.room.Unlock()
+// addOpenQuestions records that a call has one open question more or less. A call with open questions
+// takes no slot in its process.
+func (c *child) addOpenQuestions(p *pending, change int) {
+	p.slotMu.Lock()
+	defer p.slotMu.Unlock()
 	if p.over {
 		return
 	}
-	p.asks += change
+	p.openQuestions += change
 	switch {
-	case p.asks > 0 && !p.away:
-		p.away = c.leave(c)
-	case p.asks == 0 && p.away:
-		p.away = false
-		c.back(c, p.isAsync(c))
+	case p.openQuestions > 0 && !p.slotReleased:
+		p.slotReleased = c.leave(c)
+	case p.openQuestions == 0 && p.slotReleased:
+		p.slotReleased = false
+		c.reacquire(c, p.isAsync(c))
 	}
 }
 
-// settle gives a call that has ended its room back, for the release that follows.
+// settle takes the slot of a call that has ended again, for the release that follows.
 func (c *child) settle(p *pending) {
-	p.room.Lock()
-	defer p.room.Unlock()
+	p.slotMu.Lock()
+	defer p.slotMu.Unlock()
 	p.over = true
-	if p.away {
-		p.away = false
-		c.back(c, p.isAsync(c))
+	if p.slotReleased {
+		p.slotReleased = false
+		c.reacquire(c, p.isAsync(c))
 	}
 }
 
@@ -157,16 +157,16 @@ func (p *pending) isAsync(c *child) bool {
 	return p.async
 }
 
-// failf ends a call, of which the process is told like of a cancellation.
+// failf ends a call; its process gets a cancellation.
 func (c *child) failf(p *pending, format string, args ...any) {
-	c.stop(p, fault{toolError(p.op, p.function+" was stopped: "+format, args...)})
+	c.stop(p, protocolError{toolError(p.op, p.function+" was stopped: "+format, args...)})
 }
 
-// stop ends a call from its desk.
+// stop ends a call because of its host.
 func (c *child) stop(p *pending, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p.atDesk()
+	p.hostContext()
 	p.stop(why)
 	if !p.halt {
 		p.halt = true
@@ -174,8 +174,8 @@ func (c *child) stop(p *pending, why error) {
 	}
 }
 
-// leaveDesk ends what the call still does at its desk, and waits for that.
-func (c *child) leaveDesk(p *pending) {
+// closeHost ends the operations of a call by its host, and waits for them.
+func (c *child) closeHost(p *pending) {
 	c.mu.Lock()
 	p.closed = true
 	if p.stop != nil {

@@ -1,4 +1,4 @@
-"""How tools ask people, show things and remember steps: the functions of `oneturn` and those of MozaiksAI."""
+"""Functions with which tools ask questions, show surfaces and store steps: of `oneturn` and of MozaiksAI."""
 import asyncio
 import inspect
 import json
@@ -6,10 +6,10 @@ import logging
 import math
 from collections.abc import Mapping
 
-from _oneturn_host import desk, encode
+from _oneturn_host import interaction, encode
 
 log = logging.getLogger("oneturn")
-TEXTS = ("text", "response", "value", "input", "user_input", "content")  # where an object may hold what was typed
+TEXTS = ("text", "response", "value", "input", "user_input", "content")  # keys under which an object may hold the typed text
 run_async = None  # runs a coroutine on the host's loop and waits; set by the host
 
 
@@ -91,8 +91,8 @@ def share(percent):
 
 
 def ask(tool, payload=None, *, name=None, schema=None, secret=False, component=None, display=None, timeout=None):
-    """Asks a person and returns the answer, any JSON value. Raises UIToolTimeoutError when its time has passed."""
-    owner = desk.current("oneturn.ask")
+    """Asks a question and returns the answer, any JSON value. Raises UIToolTimeoutError when its time has passed."""
+    owner = interaction.current("oneturn.ask")
     body = question(tool, payload, name, schema, secret, component, display, seconds(timeout))
 
     async def waits(wait):
@@ -102,7 +102,7 @@ def ask(tool, payload=None, *, name=None, schema=None, secret=False, component=N
 
 def request_input(prompt, password=False, *, name=None, component=None, display=None, timeout=None):
     """Asks a person for a text and returns it. What answers a password is a secret."""
-    owner = desk.current("oneturn.request_input")
+    owner = interaction.current("oneturn.request_input")
     body = question("", {"prompt": str(prompt), "password": bool(password)}, name, None, password, component, display,
                     seconds(timeout))
     body["input"] = True
@@ -125,8 +125,8 @@ def typed(value):
 
 
 def show(tool, payload=None, *, name=None, component=None, display=None):
-    """Puts something on the screen that nobody answers and returns its id."""
-    owner = desk.current("oneturn.show")
+    """Shows something that needs no answer and returns its id."""
+    owner = interaction.current("oneturn.show")
     body = surface(tool, payload, name, component, display)
 
     async def waits(wait):
@@ -135,8 +135,8 @@ def show(tool, payload=None, *, name=None, component=None, display=None):
 
 
 def dismiss(id):
-    """Takes from the screen what has the id."""
-    owner = desk.current("oneturn.dismiss")
+    """Removes the question or surface with the id from the frontend."""
+    owner = interaction.current("oneturn.dismiss")
 
     async def waits(wait):
         await wait(owner, "dismiss", {"id": str(id)})
@@ -144,9 +144,9 @@ def dismiss(id):
 
 
 def progress(percent, message="", *, tool=None, corr=None):
-    """Says how far the call is, in percent; None if unknown."""
-    owner = desk.current("oneturn.progress")
-    body = {"percent": share(percent), "message": text(message)[:desk.MAX_MESSAGE], "tool": text(tool), "corr": text(corr)}
+    """Reports how far the call is, in percent; None if unknown."""
+    owner = interaction.current("oneturn.progress")
+    body = {"percent": share(percent), "message": text(message)[:interaction.MAX_MESSAGE], "tool": text(tool), "corr": text(corr)}
 
     async def waits(wait):
         await wait(owner, "progress", body)
@@ -155,16 +155,16 @@ def progress(percent, message="", *, tool=None, corr=None):
 
 def step(name, function, *args, **kwargs):
     """Runs a function once in a turn: a later run of the tool gets the stored result and does not enter it.
-    The result comes back as JSON in each run. A step that raises stores nothing, and may be tried again. Any other name
+    The result is decoded from JSON in each run. A step that raises stores nothing, and may be tried again. Any other name
     that the run uses twice is an error: the second step would get the result of the first."""
-    owner = desk.current("oneturn.step")
+    owner = interaction.current("oneturn.step")
     if not isinstance(name, str) or not name:
-        raise ValueError("a step needs a name, a text that is its own in the call")
+        raise ValueError("a step needs a name that is unique in the call")
 
     async def waits(wait):
         if name in owner.steps:
-            raise RuntimeError("step %r: the run has begun a step of this name before: in a loop, add what tells the "
-                               "passes apart, such as \"charge 2\"" % name)
+            raise RuntimeError("step %r: the run has begun a step of this name before: in a loop, make it "
+                               "unique in each pass, such as \"charge 2\"" % name)
         owner.steps.add(name)
         try:
             stored = await wait(owner, "step_get", {"name": name})
@@ -183,10 +183,10 @@ def step(name, function, *args, **kwargs):
 
 async def use_ui_tool(tool_id, payload=None, *, chat_id=None, workflow_name=None, display=None, timeout=None, name=None,
                       schema=None, secret=False, component=None, **_):
-    """MozaiksAI's way to ask: the client's answer with `ui_event_id`; an answer that is no object is returned as it is."""
-    owner = desk.current("use_ui_tool")
+    """MozaiksAI's way to ask: the client's answer with `ui_event_id`; an answer that is not an object is returned as it is."""
+    owner = interaction.current("use_ui_tool")
     own(owner, "use_ui_tool", chat_id, workflow_name)
-    timeout = max(number(timeout) or 0, 0)  # MozaiksAI looks at none: a strange one must not fail
+    timeout = max(number(timeout) or 0, 0)  # MozaiksAI ignores it: an invalid one must not fail
     body = question(tool_id, payload, name, schema, secret, component, display, timeout)
     answer = await owner.wait("ask", body)
     value = answer["value"]
@@ -196,28 +196,28 @@ async def use_ui_tool(tool_id, payload=None, *, chat_id=None, workflow_name=None
 async def emit_ui_surface(tool_id, payload=None, *, chat_id=None, workflow_name=None, display=None, name=None,
                           component=None, **_):
     """MozaiksAI's way to show something; returns its id."""
-    owner = desk.current("emit_ui_surface")
+    owner = interaction.current("emit_ui_surface")
     own(owner, "emit_ui_surface", chat_id, workflow_name)
     return (await owner.wait("show", surface(tool_id, payload, name, component, display)))["id"]
 
 
 async def emit_tool_progress_event(tool_name, progress_percent=None, status_message="", chat_id=None, correlation_id=None,
                                    **_):
-    """MozaiksAI's way to tell how far a tool is."""
-    owner = desk.current("emit_tool_progress_event")
+    """MozaiksAI's way to report how far a tool is."""
+    owner = interaction.current("emit_tool_progress_event")
     own(owner, "emit_tool_progress_event", chat_id, None)
-    await owner.wait("progress", {"percent": share(progress_percent), "message": text(status_message)[:desk.MAX_MESSAGE],
+    await owner.wait("progress", {"percent": share(progress_percent), "message": text(status_message)[:interaction.MAX_MESSAGE],
                                   "tool": text(tool_name), "corr": text(correlation_id)})
 
 
 def own(owner, what, chat_id, workflow_name):
-    """A call reaches its own chat alone, whatever the tool names."""
+    """A call reaches only its own chat, whatever the tool names."""
     chat, workflow = owner.meta.get("chat_id"), owner.meta.get("workflow") or ""
     strange = chat_id is not None and str(chat_id) != chat
     strange = strange or workflow_name is not None and str(workflow_name).lower() != workflow.lower()
     if strange and not owner.warned:
         owner.warned = True
-        log.warning("%s names another chat or workflow than that of its call; the call's own is used", what)
+        log.warning("%s names another chat or workflow than its call; the one of the call is used", what)
 
 
-INSTALLED = (ask, request_input, show, dismiss, progress, step, desk.UIToolError, desk.UIToolTimeoutError)
+INSTALLED = (ask, request_input, show, dismiss, progress, step, interaction.UIToolError, interaction.UIToolTimeoutError)
