@@ -167,7 +167,7 @@ func TestWithoutACallOrAHostTheErrorNamesTheFix(t *testing.T) {
 	for op, use := range uses {
 		err := use(t.Context())
 		require.ErrorIs(t, err, events.ErrToolError)
-		require.ErrorContains(t, err, op+": tool_error: this context belongs to no call")
+		require.ErrorContains(t, err, op+": tool_error: this context does not belong to a call")
 		invoker := tools.Func(func(ctx context.Context, _ map[string]any) (any, error) { return nil, use(ctx) })
 		_, err = invoker.Invoke(t.Context(), &tools.Call{})
 		require.ErrorIs(t, err, events.ErrToolError)

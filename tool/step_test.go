@@ -118,9 +118,9 @@ func TestMistakesWithStepsAreNamed(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err := tool.Step(t.Context(), "s", one)
-	require.ErrorContains(t, err, `step "s": tool_error: this context belongs to no call`)
+	require.ErrorContains(t, err, `step "s": tool_error: this context does not belong to a call`)
 	_, err = tools.BeginStep(t.Context(), "s")
-	require.ErrorContains(t, err, "this context belongs to no call")
+	require.ErrorContains(t, err, "this context does not belong to a call")
 }
 
 func TestErrorsOfTheHostEndTheStep(t *testing.T) {

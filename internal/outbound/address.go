@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// AddressError says that an address may not be dialled.
+// AddressError reports that an address may not be dialled.
 type AddressError struct {
 	Addr netip.Addr // where the name leads to; not for models and users
 	Kind string     // of address: "loopback", "private", …
@@ -19,11 +19,11 @@ func (e *AddressError) Error() string { return fmt.Sprintf("%s is a %s address",
 // guard knows which addresses may be dialled.
 type guard struct {
 	special []special
-	global  netip.Prefix // what IPv6 hands out; the rest of it is nobody's
+	global  netip.Prefix // the assigned part of IPv6; the rest is unassigned
 	allow   []netip.Prefix
 }
 
-// special is a range of addresses that is no part of the public internet, by IANA's registries
+// special is a range of addresses outside the public internet, by IANA's registries
 // of special-purpose addresses and what clouds put their metadata on.
 type special struct {
 	kind   string
@@ -104,8 +104,8 @@ func (g *guard) is(a netip.Addr) special {
 	return special{}
 }
 
-// allowed reports whether the manifest allows an address. Who allows a wide network does not think
-// of the credentials that a cloud gives away inside of it: those are allowed by their own name only.
+// allowed reports whether the manifest allows an address. An operator who allows a wide network does not think
+// of the metadata service of a cloud in it, which returns credentials: it must be allowed by its exact address.
 func (g *guard) allowed(a netip.Addr, is special) bool {
 	for _, p := range g.allow {
 		if p.Contains(a) && (is.kind != metadata || p.Bits() >= is.prefix.Bits()) {

@@ -51,7 +51,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	if int64(len(p)) > b.left+1 { // one more tells the limit from the end
+	if int64(len(p)) > b.left+1 { // one more distinguishes the limit from the end
 		p = p[:b.left+1]
 	}
 	n, err := b.ReadCloser.Read(p)
@@ -62,7 +62,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // a reader passes io.EOF and the errors of what it reads on
 }
 
-// count returns how many bytes are within the bound. In a stream it begins anew at each empty
+// count returns how many bytes are within the bound. In a stream it starts again at each empty
 // line, which ends an event.
 func (b *body) count(data []byte) int {
 	if !b.events {

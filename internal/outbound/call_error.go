@@ -15,12 +15,12 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// Unknown is how a message ends if nobody can know what a request has done.
+// Unknown ends a message when the effect of a request is not known.
 const Unknown = "its effect may or may not have happened"
 
 // CallError makes an *[events.Error] of what sending a request, or reading its answer, failed with.
 // It is retryable only if the server has certainly not got the request. No text of it comes from
-// the server, and its message does not hold the URL: a [target.HostError] in its chain has the host. Op says what was being done.
+// the server, and its message does not hold the URL: a [target.HostError] in its chain has the host. Op is the operation.
 func CallError(ctx context.Context, op string, err error) error {
 	fail := func(code events.Code, msg string, cause error) error {
 		return &events.Error{Code: code, Op: op, Msg: msg, Err: cause}
@@ -41,7 +41,7 @@ func CallError(ctx context.Context, op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil && late(ctx):
+	case ctx.Err() != nil && timedOut(ctx):
 		return fail(events.CodeTimeout, "the endpoint did not answer in time: "+Unknown, context.Cause(ctx))
 	case ctx.Err() != nil:
 		return fail(events.CodeToolError, "the call was stopped before the endpoint answered: "+Unknown, context.Cause(ctx))
@@ -65,7 +65,7 @@ func CallError(ctx context.Context, op string, err error) error {
 }
 
 // Unrecognized reports whether err is none of connections, requests and answers of HTTP, so that
-// [CallError] has no words for it.
+// [CallError] has no text for it.
 func Unrecognized(err error) bool {
 	var (
 		sent *url.Error
@@ -76,22 +76,22 @@ func Unrecognized(err error) bool {
 }
 
 // late reports whether a context has ended because its time was over, and not for another cause.
-func late(ctx context.Context) bool {
+func timedOut(ctx context.Context) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), events.ErrTimeout)
 }
 
-// Ended says of a context that has ended that nothing was sent. It is nil if it has not.
+// Ended is the error of a context that has ended before anything was sent. It is nil if it has not ended.
 func Ended(ctx context.Context, op string) error {
 	switch {
 	case ctx.Err() == nil:
 		return nil
-	case late(ctx):
+	case timedOut(ctx):
 		return &events.Error{Code: events.CodeTimeout, Op: op, Msg: "the time of the call was over before anything was sent", Err: context.Cause(ctx)}
 	}
 	return &events.Error{Code: events.CodeToolError, Op: op, Msg: "the call was stopped before anything was sent", Err: context.Cause(ctx)}
 }
 
-// reason says in words of our own why a connection failed.
+// reason is why a connection failed, in a text that contains nothing of the server.
 func reason(err error) string {
 	var (
 		name        *net.DNSError
@@ -107,7 +107,7 @@ func reason(err error) string {
 	case errors.As(err, &name):
 		return "its name cannot be resolved"
 	case errors.As(err, &certificate):
-		return "its certificate is not accepted: " + distrust(certificate.Err)
+		return "its certificate is not accepted: " + certificateProblem(certificate.Err)
 	case errors.As(err, &record), err.Error() == "http: server gave HTTP response to HTTPS client":
 		return "it does not speak TLS"
 	case errors.As(err, &alert):
@@ -124,7 +124,7 @@ func reason(err error) string {
 
 const noHTTP = "it does not keep to HTTP"
 
-func distrust(err error) string {
+func certificateProblem(err error) string {
 	var (
 		authority x509.UnknownAuthorityError
 		host      x509.HostnameError
@@ -132,9 +132,9 @@ func distrust(err error) string {
 	)
 	switch {
 	case errors.As(err, &authority):
-		return "nobody knows the authority that signed it"
+		return "certificate signed by unknown authority"
 	case errors.As(err, &host):
-		return "it is that of another host"
+		return "it is for another host"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "it has expired, or is not valid yet"
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Identify sets the headers by which an endpoint knows the call that a request is for, and until
-// when somebody waits for the answer.
+// when the caller waits for the answer.
 func Identify(req *http.Request, call *tools.Call) {
 	for _, h := range target.Identity(call) {
 		req.Header.Set(h.Name, h.Value)

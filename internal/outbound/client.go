@@ -1,7 +1,7 @@
-// Package outbound is the HTTP client for addresses that manifests name. Whoever can write a
-// manifest, answer a DNS query or send a redirect must not reach the inside of the network that
+// Package outbound is the HTTP client for addresses that manifests name. The author of a
+// manifest, of a DNS answer or of a redirect must not reach the inside of the network that
 // the worker runs in: each address is checked when it is dialled, after the name was resolved,
-// and again for each redirect. What comes back is bounded, settings that are secrets go to the
+// and again for each redirect. Responses are bounded, settings that are secrets go to the
 // endpoint alone, and a request that may have arrived is never sent a second time.
 package outbound
 
@@ -24,7 +24,7 @@ const (
 	maxRedirects = 3
 	dialTimeout  = 10 * time.Second // to resolve and connect, and as long again for TLS
 	maxIdle      = 16
-	// idleTimeout is shorter than that of most servers (5 s and more): a request that meets a
+	// idleTimeout is shorter than the timeout of most servers (5 s and more): a request that meets a
 	// connection just being closed has an unknown outcome, and a new connection costs little.
 	idleTimeout = 4 * time.Second
 )

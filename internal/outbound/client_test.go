@@ -256,7 +256,7 @@ func TestRequestThatWasNeverSentIsRetryable(t *testing.T) {
 	c := client(t, o)
 	for url, want := range map[string]string{
 		"http://" + refusing:          "connection refused",
-		untrusted.URL:                 "nobody knows the authority",
+		untrusted.URL:                 "certificate signed by unknown authority",
 		"https://" + hanging:          "endpoint cannot be reached",
 		"http://nobody.example.:8080": "cannot be resolved",
 	} {

@@ -33,7 +33,7 @@ func Text(v target.Value) (string, error) {
 		})
 	}
 	info, err := os.Stat(v.File)
-	if err == nil && !info.Mode().IsRegular() { // to open a pipe that nobody writes to would never end
+	if err == nil && !info.Mode().IsRegular() { // opening a pipe without a writer would never end
 		return fail("a file that the tool's manifest names is a folder, a pipe or a device", errIrregular)
 	}
 	f, err := os.Open(v.File)
@@ -94,17 +94,17 @@ func (s *settings) add(h http.Header) error {
 			return err
 		}
 		if strings.ContainsFunc(text, control) {
-			fault := &events.Error{
+			failed := &events.Error{
 				Code: events.CodeToolError, Op: "set header " + name,
 				Msg: "the value of header " + name + " holds a line break or another control character: a file of a header holds one line",
 			}
 			if v.File != "" {
-				fault.Err = &target.FileError{File: v.File, Err: errLines}
+				failed.Err = &target.FileError{File: v.File, Err: errLines}
 			}
-			return fault
+			return failed
 		}
 		if v.File != "" {
-			s.learn(text, strings.TrimPrefix(text, v.Prefix))
+			s.addSecret(text, strings.TrimPrefix(text, v.Prefix))
 		}
 		h[name] = []string{text}
 	}
@@ -113,8 +113,8 @@ func (s *settings) add(h http.Header) error {
 
 func control(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
-// learn remembers a secret.
-func (s *settings) learn(texts ...string) {
+// addSecret remembers a secret.
+func (s *settings) addSecret(texts ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, text := range texts {

@@ -15,7 +15,7 @@ var errRedirect = errors.New("the redirect is not followed")
 var errURL = errors.New("the URL cannot be used")
 
 // redirects returns the rules of redirects. Only 307 and 308 are followed for a request with a
-// body; the others would make a GET of it, whose answer is not that of the tool.
+// body; the others would make a GET of it, whose answer is not the answer of the tool.
 func redirects(allowHTTP bool) func(req *http.Request, via []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		first := via[0]
@@ -64,14 +64,14 @@ func port(u *url.URL) string {
 	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
 }
 
-// checkURL says whether a request may go to a URL as it is written.
+// checkURL checks whether a request may go to a URL as it is written.
 func checkURL(u *url.URL, allowHTTP bool) error {
 	var why string
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http":
 		why = "it has to begin with https://"
 	case u.Scheme == "http" && !allowHTTP:
-		why = "it begins with http://: use https, or say allow_http: true in the manifest"
+		why = "it begins with http://: use https, or set allow_http: true in the manifest"
 	case u.Hostname() == "":
 		why = "it names no host"
 	case u.User != nil:

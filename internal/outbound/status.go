@@ -15,7 +15,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// Bounds of what an answer says about its failure, in bytes.
+// Bounds of the description of a failure in an answer, in bytes.
 const (
 	maxFailure = 64 << 10
 	maxDetail  = 2 << 10
@@ -24,44 +24,44 @@ const (
 // StatusError is in the chain of the error of an answer that is a failure.
 type StatusError struct{ Status int }
 
-// Error implements error. The message is that of the surrounding [events.Error].
+// Error implements error. The surrounding [events.Error] has the message.
 func (e *StatusError) Error() string { return "status " + strconv.Itoa(e.Status) }
 
 // Failure makes an *[events.Error] of an answer that is one, by its status, by the header
-// Oneturn-Error-Code, and by what its body says in words: problem+json or the usual fields. It is
+// Oneturn-Error-Code, and by the text in its body: problem+json or the usual fields. It is
 // retryable only by the server's word that it has refused to do anything. The body is not closed.
 func (c *Client) Failure(op string, resp *http.Response) error {
-	m, said := meaningOf(resp.StatusCode), c.detail(resp)
-	wait, told := retryAfter(resp.Header.Get(target.HeaderRetryAfter), time.Now())
+	m, detail := meaningOf(resp.StatusCode), c.detail(resp)
+	wait, valid := retryAfter(resp.Header.Get(target.HeaderRetryAfter), time.Now())
 	if resp.StatusCode == http.StatusServiceUnavailable {
-		m.refused = told // without it, nobody says that nothing was done
+		m.refused = valid // without it, nothing confirms that nothing was done
 	}
 	if word := resp.Header.Get(target.HeaderErrorCode); word != "" {
-		m = meaning{code: target.CodeOf(word), refused: word == target.CodeRetryable}
+		m = statusMeaning{code: target.CodeOf(word), refused: word == target.CodeRetryable}
 	}
-	err := error(&events.Error{Code: m.code, Op: op, Msg: m.text(resp.StatusCode, said), Err: &StatusError{resp.StatusCode}})
+	err := error(&events.Error{Code: m.code, Op: op, Msg: m.text(resp.StatusCode, detail), Err: &StatusError{resp.StatusCode}})
 	if m.refused {
 		return tools.RetryAfter(err, wait)
 	}
 	return err
 }
 
-// FailureOf is [Client.Failure] for an answer whose status says nothing: body is its failure as JSON, and
-// what the body says of a status counts instead, if it does.
+// FailureOf is [Client.Failure] for an answer whose status is not meaningful: body is its failure as JSON, and
+// a status in the body counts instead, if there is one.
 func (c *Client) FailureOf(op string, body json.RawMessage) error {
 	tree, err := events.Decode(body)
 	if err != nil {
 		tree = nil
 	}
-	status, m := statusOf(tree), meaning{code: events.CodeToolError}
-	said := c.Clean(target.FailureText(tree))
+	status, m := statusOf(tree), statusMeaning{code: events.CodeToolError}
+	detail := c.Clean(target.FailureText(tree))
 	text := "the endpoint reports an error"
 	if status != 0 {
 		m = meaningOf(status)
 		m.refused = m.refused && status != http.StatusServiceUnavailable
-		text = m.text(status, said)
-	} else if said != "" {
-		text += ": " + said
+		text = m.text(status, detail)
+	} else if detail != "" {
+		text += ": " + detail
 	}
 	failed := error(&events.Error{Code: m.code, Op: op, Msg: text, Err: &StatusError{status}})
 	if m.refused {
@@ -82,54 +82,54 @@ func statusOf(tree any) int {
 }
 
 // meaning of a status.
-type meaning struct {
+type statusMeaning struct {
 	code    events.Code
-	mend    string // what to do about it; "" if that is the server's to say
+	fix     string // what to do about it; "" if only the server knows
 	refused bool   // nothing has happened
 	unknown bool   // it may or may not have happened
 }
 
-func meaningOf(status int) meaning {
+func meaningOf(status int) statusMeaning {
 	failed := events.CodeToolError
 	switch status {
 	case http.StatusBadRequest:
-		return meaning{code: events.CodeBadArgs}
+		return statusMeaning{code: events.CodeBadArgs}
 	case http.StatusConflict, http.StatusUnprocessableEntity:
-		return meaning{code: events.CodeUserError}
+		return statusMeaning{code: events.CodeUserError}
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
-		return meaning{code: failed, mend: "the credentials are not accepted: check the headers of the manifest and the files they come from"}
+		return statusMeaning{code: failed, fix: "the credentials are not accepted: check the headers of the manifest and the files they come from"}
 	case http.StatusNotFound, http.StatusGone:
-		return meaning{code: failed, mend: "nothing is there: check the url of the manifest"}
+		return statusMeaning{code: failed, fix: "no endpoint at this path: check the url of the manifest"}
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		return meaning{code: failed, mend: "it does not take this method: check the method of the manifest"}
+		return statusMeaning{code: failed, fix: "it does not take this method: check the method of the manifest"}
 	case http.StatusNotAcceptable, http.StatusUnsupportedMediaType:
-		return meaning{code: failed, mend: "it does not take or give JSON"}
+		return statusMeaning{code: failed, fix: "it does not take or give JSON"}
 	case http.StatusRequestEntityTooLarge:
-		return meaning{code: events.CodeTooLarge, mend: "the arguments are too large for it"}
+		return statusMeaning{code: events.CodeTooLarge, fix: "the arguments are too large for it"}
 	case http.StatusTooManyRequests:
-		return meaning{code: failed, mend: "it takes no more calls at this rate", refused: true}
+		return statusMeaning{code: failed, fix: "it takes no more calls at this rate", refused: true}
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
-		return meaning{code: events.CodeTimeout, unknown: true}
+		return statusMeaning{code: events.CodeTimeout, unknown: true}
 	case http.StatusMultipleChoices, http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusNotModified,
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return meaning{code: failed, mend: "it redirects and does not say where, or takes the request for one of a cache: check the url of the manifest"}
+		return statusMeaning{code: failed, fix: "it redirects without a location, or answers as to a cache: check the url of the manifest"}
 	case http.StatusBadGateway:
-		return meaning{code: failed, unknown: true}
+		return statusMeaning{code: failed, unknown: true}
 	}
-	return meaning{code: failed}
+	return statusMeaning{code: failed}
 }
 
-// text is what people and models are told: of their own mistakes, what the server says alone.
-func (m meaning) text(status int, said string) string {
+// text is the message for people and models: for their own mistakes only the text of the server.
+func (m statusMeaning) text(status int, detail string) string {
 	theirs := m.code == events.CodeBadArgs || m.code == events.CodeUserError
-	if theirs && said != "" {
-		return said
+	if theirs && detail != "" {
+		return detail
 	}
 	parts := []string{fmt.Sprintf("the endpoint answers with status %d", status)}
 	if name := http.StatusText(status); name != "" {
 		parts[0] += " (" + name + ")"
 	}
-	for _, part := range []string{m.mend, said} {
+	for _, part := range []string{m.fix, detail} {
 		if part != "" {
 			parts = append(parts, part)
 		}
@@ -142,18 +142,18 @@ func (m meaning) text(status int, said string) string {
 
 // retryAfter reads seconds or a date, and whether there is any.
 func retryAfter(text string, now time.Time) (time.Duration, bool) {
-	const most = 24 * time.Hour // more is not believed
-	wait, told := time.Duration(0), false
+	const most = 24 * time.Hour // more is not accepted
+	wait, valid := time.Duration(0), false
 	text = strings.TrimSpace(text)
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds >= 0 && !strings.ContainsAny(text, "xXpPnN") {
-		wait, told = time.Duration(min(seconds, most.Seconds())*float64(time.Second)), true
+		wait, valid = time.Duration(min(seconds, most.Seconds())*float64(time.Second)), true
 	} else if at, err := http.ParseTime(text); err == nil {
-		wait, told = at.Sub(now), true
+		wait, valid = at.Sub(now), true
 	}
-	return min(max(wait, 0), most), told
+	return min(max(wait, 0), most), valid
 }
 
-// detail is what the body of a failure says in words: bounded, printable, without our secrets.
+// detail is the text in the body of a failure: bounded, printable, without the secrets that were sent.
 func (c *Client) detail(resp *http.Response) string {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure)) // a part is better than nothing
 	kind, _, _ := target.ContentKind(resp.Header.Get("Content-Type"))
@@ -170,7 +170,7 @@ func (c *Client) detail(resp *http.Response) string {
 	return ""
 }
 
-// Clean makes a text of the server fit to be shown: printable, at most 2 KiB, and without the
+// Clean makes a text of the server safe to display: printable, at most 2 KiB, and without the
 // secrets that were sent to it.
 func (c *Client) Clean(text string) string {
 	text = c.Redact(strings.ToValidUTF8(text, "\uFFFD"))

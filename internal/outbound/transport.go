@@ -38,7 +38,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	// Without it, the transport would send a request with an Idempotency-Key again by itself
 	// when a connection breaks: whether a tool may run twice is not its business.
 	hop.GetBody = nil
-	if atHome(req) {
+	if toFirstOrigin(req) {
 		if err := t.settings.add(hop.Header); err != nil {
 			return refuse(err)
 		}
@@ -58,9 +58,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// atHome reports whether neither this request nor one before it was redirected to another
+// toFirstOrigin reports whether neither this request nor one before it was redirected to another
 // origin.
-func atHome(req *http.Request) bool {
+func toFirstOrigin(req *http.Request) bool {
 	for hop := req; hop.Response != nil && hop.Response.Request != nil; hop = hop.Response.Request {
 		if !sameOrigin(hop.URL, hop.Response.Request.URL) {
 			return false

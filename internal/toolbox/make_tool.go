@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// reaches says why a binding's tool cannot be reached from here at all, nil if it can.
+// reaches returns why a binding's tool cannot be reached from this worker, nil if it can.
 func (b *Toolbox) reaches(binding *bindings.Binding) error {
 	switch t := binding.Target.(type) {
 	case *target.HTTP, *target.MCP:

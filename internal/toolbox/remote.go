@@ -8,19 +8,19 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// remote is the invoker of one target. It is made when it is called first, and closed when no set
-// in force names its target and its calls have ended; a turn that found it before that and calls
-// it later makes it anew for as long as its call takes.
+// remote is the invoker of one target. It is made when it is called first, and closed when no active set
+// names its target and its calls have ended; a turn that found it before that and calls
+// it later creates it again for as long as its call takes.
 type remote struct {
 	all     *remotes
 	key     string
 	binding *bindings.Binding // the first that named the target
 
 	// Guarded by all.mu.
-	tool   tools.Invoker // nil while it is not made
-	calls  int           // under way
-	wanted bool          // a set in force names it
-	learns bool          // its effect is its own to say
+	tool            tools.Invoker // nil while it is not made
+	calls           int           // under way
+	wanted          bool          // an active set names it
+	discoversEffect bool          // it reports its effect itself
 }
 
 var (
@@ -48,7 +48,7 @@ func (r *remote) Queues() bool {
 	return tools.Queues(tool)
 }
 
-// Describe implements [tools.Describer]. Nothing is known of a tool that cannot tell.
+// Describe implements [tools.Describer]. Nothing is known of a tool that does not describe itself.
 func (r *remote) Describe(ctx context.Context) (tools.Description, error) {
 	tool, err := r.begin()
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *remote) end() {
 // closeTimeout bounds how long the end of a tool may take.
 const closeTimeout = 5 * time.Second
 
-// settle lets go of a tool that nobody wants or calls. all.mu is held.
+// settle closes a tool that is neither wanted nor called. all.mu is held.
 func (r *remote) settle() {
 	if r.wanted || r.calls > 0 || r.all.closed {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// remotes are the invokers of what is no code of the folder: one for each target, shared by all
+// remotes are the invokers of tools outside the folder: one for each target, shared by all
 // bindings of all sets that name an equal one.
 type remotes struct {
 	make    func(*bindings.Binding) tools.Invoker // without I/O
@@ -23,8 +23,8 @@ type remotes struct {
 	closing sync.WaitGroup
 
 	mu     sync.Mutex
-	known  map[string]*remote        // to be shared, by key: those in force and those that are open
-	force  map[target.Target]*remote // those in force
+	known  map[string]*remote        // to be shared, by key: the active ones and the open ones
+	active map[target.Target]*remote // of the active sets
 	open   map[*remote]bool          // those that are made
 	closed bool
 }
@@ -32,7 +32,7 @@ type remotes struct {
 func newRemotes(maker func(*bindings.Binding) tools.Invoker, logger *slog.Logger) *remotes {
 	return &remotes{
 		make: maker, logger: logger, changed: make(chan struct{}, 1),
-		known: map[string]*remote{}, force: map[target.Target]*remote{}, open: map[*remote]bool{},
+		known: map[string]*remote{}, active: map[target.Target]*remote{}, open: map[*remote]bool{},
 	}
 }
 
@@ -54,18 +54,18 @@ func (r *remotes) adopt(all []*bindings.Binding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, one := range r.known {
-		one.wanted, one.learns = false, false
+		one.wanted, one.discoversEffect = false, false
 	}
-	clear(r.force)
+	clear(r.active)
 	for _, binding := range all {
 		if binding.Target == nil {
 			continue
 		}
 		one := r.get(binding)
 		one.wanted = true
-		one.learns = one.learns || binding.DiscoversEffect()
+		one.discoversEffect = one.discoversEffect || binding.DiscoversEffect()
 		r.known[one.key] = one
-		r.force[binding.Target] = one
+		r.active[binding.Target] = one
 	}
 	for _, one := range r.known {
 		one.settle()
@@ -76,11 +76,11 @@ func (r *remotes) adopt(all []*bindings.Binding) {
 	}
 }
 
-// find returns the invoker of a binding. One that is not in force lives as long as its calls.
+// find returns the invoker of a binding. One that is not active lives as long as its calls.
 func (r *remotes) find(b *bindings.Binding) *remote {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if one, ok := r.force[b.Target]; ok {
+	if one, ok := r.active[b.Target]; ok {
 		return one
 	}
 	return r.get(b)
@@ -95,31 +95,31 @@ func (r *remotes) get(b *bindings.Binding) *remote {
 	return &remote{all: r, key: key, binding: b}
 }
 
-// learnTimeout bounds how long one tool is asked about itself.
-const learnTimeout = 10 * time.Second
+// discoverTimeout bounds how long one tool is asked about itself.
+const discoverTimeout = 10 * time.Second
 
-// learn asks the tools that have to say their effect yet, all at once.
-func (r *remotes) learn(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, learnTimeout)
+// discover asks the tools whose effect is not discovered yet, all at the same time.
+func (r *remotes) discover(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
 	var asked sync.WaitGroup
-	for _, one := range r.ignorant() {
+	for _, one := range r.undiscovered() {
 		asked.Go(func() {
 			if _, err := one.Describe(ctx); err != nil && ctx.Err() == nil {
-				r.logger.Warn("a tool could not be asked for its effect; it keeps that of its kind until it can", "tool", one.binding.Tool, "err", err)
+				r.logger.Warn("the effect of a tool could not be discovered; it keeps the effect of its kind until then", "tool", one.binding.Tool, "err", err)
 			}
 		})
 	}
 	asked.Wait()
 }
 
-// ignorant lists the tools that have to say their effect yet.
-func (r *remotes) ignorant() []*remote {
+// undiscovered lists the tools whose effect is not discovered yet.
+func (r *remotes) undiscovered() []*remote {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var list []*remote
-	for _, one := range r.force {
-		if one.wanted && one.learns {
+	for _, one := range r.active {
+		if one.wanted && one.discoversEffect {
 			if _, said := one.known(); !said {
 				list = append(list, one)
 			}

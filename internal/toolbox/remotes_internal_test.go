@@ -165,19 +165,19 @@ func TestEndClosesWhatStillRuns(t *testing.T) {
 	})
 }
 
-func TestToolsThatAreTrustedAreAskedUntilTheyHaveSaidTheirEffect(t *testing.T) {
+func TestToolsThatAreTrustedAreAskedUntilTheyHaveReportedTheirEffect(t *testing.T) {
 	t.Parallel()
 	s, r := newShop()
 	b, said, careful := endpoint("a"), endpoint("said"), &bindings.Binding{Kind: bindings.KindNATS, Target: &target.NATS{Subject: "c"}}
 	said.EffectDeclared = true
 	r.adopt([]*bindings.Binding{b, said, careful})
 	s.fail.Store(true)
-	r.learn(t.Context())
+	r.discover(t.Context())
 	_, known := r.find(b).Known()
 	require.False(t, known)
 	s.fail.Store(false)
-	r.learn(t.Context())
-	r.learn(t.Context())
+	r.discover(t.Context())
+	r.discover(t.Context())
 	d, known := r.find(b).Known()
 	require.True(t, known)
 	require.Equal(t, "none", d.Effect)

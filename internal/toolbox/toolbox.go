@@ -1,6 +1,6 @@
 // Package toolbox finds what runs a binding: a registered Go function, a Python function, or an
 // invoker of something outside, a NATS service for example. It makes what it finds, shares it
-// between all who use it, and ends it when nobody does.
+// between all its users, and closes it after the last one.
 package toolbox
 
 import (
@@ -24,7 +24,7 @@ import (
 type Options struct {
 	// Go holds the functions that the program has registered, by name.
 	Go map[string]tools.Invoker
-	// Python says how Python tools run. Without a Root there are none.
+	// Python are the options of Python tools. Without a Root there are none.
 	Python python.Options
 	// Conn reaches NATS services. Without it there are none.
 	Conn *nats.Conn
@@ -60,7 +60,7 @@ func New(o Options) *Toolbox {
 	return b
 }
 
-// Find returns the tool of a binding, whether or not its set is in force still. It does not wait.
+// Find returns the tool of a binding, whether or not its set is still active. It does not wait.
 func (b *Toolbox) Find(binding *bindings.Binding) (tools.Invoker, error) {
 	switch binding.Kind {
 	case bindings.KindGo:
@@ -93,7 +93,7 @@ func (b *Toolbox) Adopt(old, set *bindings.Set) {
 	b.remote.adopt(set.Bindings())
 }
 
-// renew puts the Python files that the set was checked with in force for workflows whose code
+// renew activates the Python files that the set was checked with, for workflows whose code
 // or manifests have changed.
 func (b *Toolbox) renew(old, set *bindings.Set) {
 	if b.python == nil {
@@ -116,20 +116,20 @@ func (b *Toolbox) renew(old, set *bindings.Set) {
 	}
 }
 
-// learnEvery is how often tools that could not be asked about themselves are asked again.
-const learnEvery = 30 * time.Second
+// discoverEvery is how often tools that could not be asked about themselves are asked again.
+const discoverEvery = 30 * time.Second
 
-// Discover asks tools that are trusted to say their own effect until they have said it, and until
+// Discover asks tools that are trusted to report their effect until they have, and until
 // ctx ends. Before they have, they have the effect of their kind.
 func (b *Toolbox) Discover(ctx context.Context) {
-	tick := time.NewTicker(learnEvery)
+	tick := time.NewTicker(discoverEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-b.remote.changed: // what has changed before is asked now
 		default:
 		}
-		b.remote.learn(ctx)
+		b.remote.discover(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -139,7 +139,7 @@ func (b *Toolbox) Discover(ctx context.Context) {
 	}
 }
 
-// PythonStats tells what the Python processes do.
+// PythonStats returns the state of the Python processes.
 func (b *Toolbox) PythonStats() python.Stats {
 	if b.python == nil {
 		return python.Stats{}
@@ -147,7 +147,7 @@ func (b *Toolbox) PythonStats() python.Stats {
 	return b.python.Stats()
 }
 
-// MCPStats tells what the sessions with MCP servers do.
+// MCPStats returns the state of the sessions with MCP servers.
 func (b *Toolbox) MCPStats() mcptool.Stats { return b.mcp.Stats() }
 
 // Close ends all processes and connections of tools, once the calls under way have ended or ctx

@@ -43,7 +43,7 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// Answer is what a model says.
+// Answer is the answer of a model.
 type Answer struct {
 	Content string
 	Refusal string // why it does not answer, "" if it does
@@ -51,7 +51,7 @@ type Answer struct {
 	Usage   Usage
 }
 
-// Usage counts tokens, as the endpoint says.
+// Usage counts tokens, as the endpoint reports them.
 type Usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
@@ -59,7 +59,7 @@ type Usage struct {
 
 // Options of a [Tool]. The zero value is usable.
 type Options struct {
-	Output    json.RawMessage // JSON Schema of the result; nil makes a string of what the model says
+	Output    json.RawMessage // JSON Schema of the result; nil makes a string of the answer
 	Logger    *slog.Logger    // is told at level debug what a completion took; nil is nobody
 	MaxAnswer int             // bytes of an answer; 0 = 10 MiB
 	TLS       *tls.Config     // nil trusts the system's authorities
@@ -100,15 +100,15 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	if err := outbound.Ended(ctx, op); err != nil {
 		return tools.Result{}, err
 	}
-	said, err := messages(op, call)
+	conversation, err := messages(op, call)
 	if err != nil {
 		return tools.Result{}, err
 	}
 	if t.t.Completions.System != "" {
-		said = append([]Message{{"system", t.t.Completions.System}}, said...)
+		conversation = append([]Message{{"system", t.t.Completions.System}}, conversation...)
 	}
 	start := time.Now()
-	answer, err := t.model.Complete(ctx, call, Ask{said, t.o.Output})
+	answer, err := t.model.Complete(ctx, call, Ask{conversation, t.o.Output})
 	if err != nil {
 		return tools.Result{}, err
 	}
@@ -119,7 +119,7 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	return tools.Result{Value: value}, err
 }
 
-// result is what the model said, as JSON.
+// result is the answer of the model, as JSON.
 func (t *Tool) result(op string, a Answer) (json.RawMessage, error) {
 	fail := func(code events.Code, msg string) (json.RawMessage, error) {
 		return nil, &events.Error{Code: code, Op: op, Msg: msg}
@@ -153,7 +153,7 @@ func (t *Tool) result(op string, a Answer) (json.RawMessage, error) {
 	case jsontext.Value(content).IsValid():
 		return t.client.RedactJSON(json.RawMessage(content)), nil
 	}
-	object, err := events.ExtractObject(content) // without a schema of their own, models wrap it in prose
+	object, err := events.ExtractObject(content) // without a schema, models wrap it in prose
 	if err == nil {
 		value, err := events.AppendJSON(nil, object)
 		if err == nil {
@@ -169,7 +169,7 @@ func (t *Tool) Describe(context.Context) (tools.Description, error) {
 	return d, nil
 }
 
-// Known implements [tools.Describer]: the manifest says all that there is to know.
+// Known implements [tools.Describer]: the manifest has the whole description.
 func (t *Tool) Known() (tools.Description, bool) {
 	return tools.Description{
 		Text: "asks the model " + t.t.Completions.Model, Output: t.o.Output,

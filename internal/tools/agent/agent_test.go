@@ -21,13 +21,13 @@ import (
 
 const citySchema = `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`
 
-func always(s said) func(*http.Request, asked) said {
-	return func(*http.Request, asked) said { return s }
+func always(s sent) func(*http.Request, asked) sent {
+	return func(*http.Request, asked) sent { return s }
 }
 
 func TestModelIsAskedWhatTheManifestSays(t *testing.T) {
 	t.Parallel()
-	l := scripted(t, always(said{content: `{"city":"Paris"}`, finish: "stop"}))
+	l := scripted(t, always(sent{content: `{"city":"Paris"}`, finish: "stop"}))
 	to := l.target()
 	cold := 0.0
 	file := filepath.Join(t.TempDir(), "key")
@@ -58,7 +58,7 @@ func TestModelIsAskedWhatTheManifestSays(t *testing.T) {
 
 func TestArgumentsBecomeAConversation(t *testing.T) {
 	t.Parallel()
-	l := scripted(t, always(said{content: "ok", finish: "stop"}))
+	l := scripted(t, always(sent{content: "ok", finish: "stop"}))
 	made := tool(t, l.target(), agent.Options{})
 	for i, c := range []struct{ args, messages string }{
 		{`{"prompt":"hi"}`, `[{"role":"user","content":"hi"}]`},
@@ -78,7 +78,7 @@ func TestArgumentsBecomeAConversation(t *testing.T) {
 
 func TestConversationThatIsNoneIsRefusedBeforeAnybodyIsAsked(t *testing.T) {
 	t.Parallel()
-	l := scripted(t, always(said{}))
+	l := scripted(t, always(sent{}))
 	made := tool(t, l.target(), agent.Options{})
 	for args, want := range map[string]string{
 		`{"messages":[]}`: "/messages", `{"messages":["CANARY"]}`: "/messages/0",
@@ -95,7 +95,7 @@ func TestConversationThatIsNoneIsRefusedBeforeAnybodyIsAsked(t *testing.T) {
 
 func TestAnswerWithoutSchemaIsText(t *testing.T) {
 	t.Parallel()
-	l := scripted(t, always(said{content: `{"city":"Paris"}`, finish: "stop"}))
+	l := scripted(t, always(sent{content: `{"city":"Paris"}`, finish: "stop"}))
 	result, err := tool(t, l.target(), agent.Options{}).Invoke(t.Context(), call(t, `{}`))
 	require.NoError(t, err)
 	require.JSONEq(t, `"{\"city\":\"Paris\"}"`, string(result.Value))
@@ -108,7 +108,7 @@ func TestJSONIsFoundInWhatTheModelSays(t *testing.T) {
 		`["a"]`: `["a"]`,
 		"Here you are:\n```json\n{\"city\": \"Paris\"}\n```": `{"city":"Paris"}`,
 	} {
-		l := scripted(t, always(said{content: content, finish: "stop"}))
+		l := scripted(t, always(sent{content: content, finish: "stop"}))
 		result, err := tool(t, l.target(), agent.Options{Output: json.RawMessage(`{}`)}).Invoke(t.Context(), call(t, `{}`))
 		require.NoError(t, err)
 		require.JSONEq(t, want, string(result.Value))
@@ -116,8 +116,8 @@ func TestJSONIsFoundInWhatTheModelSays(t *testing.T) {
 }
 
 // completion is the body of a completion with this content, as JSON.
-func completion(content string) said {
-	return said{raw: `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":` + content + `,"reasoning_content":"Perhaps {\"city\":\"CANARY\"}?"}}]}`}
+func completion(content string) sent {
+	return sent{raw: `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":` + content + `,"reasoning_content":"Perhaps {\"city\":\"CANARY\"}?"}}]}`}
 }
 
 func TestReasoningIsNeverTheAnswer(t *testing.T) {
@@ -132,7 +132,7 @@ func TestReasoningIsNeverTheAnswer(t *testing.T) {
 		"[THINK]{\"city\":\"CANARY\"}[/THINK]" + answer,
 		"<|channel|>analysis<|message|>{\"city\":\"CANARY\"}<|end|><|start|>assistant<|channel|>final<|message|>" + answer + "<|return|>",
 	} {
-		l := scripted(t, always(said{content: content, finish: "stop"}))
+		l := scripted(t, always(sent{content: content, finish: "stop"}))
 		result, err := tool(t, l.target(), agent.Options{Output: json.RawMessage(citySchema)}).Invoke(t.Context(), call(t, `{}`))
 		require.NoError(t, err, content)
 		require.JSONEq(t, answer, string(result.Value), content)
@@ -147,14 +147,14 @@ func TestReasoningIsNeverTheAnswer(t *testing.T) {
 		"<|channel|>final<|message|>Paris<|return|>":         `"Paris"`,
 		"Two lines.\n<thought>CANARY\n</thought>\nAnd four.": `"Two lines.\n\nAnd four."`,
 	} {
-		l := scripted(t, always(said{content: content, finish: "stop"}))
+		l := scripted(t, always(sent{content: content, finish: "stop"}))
 		result, err := tool(t, l.target(), agent.Options{}).Invoke(t.Context(), call(t, `{}`))
 		require.NoError(t, err, content)
 		require.JSONEq(t, want, string(result.Value), content)
 	}
 	for _, content := range []string{"<think>Perhaps {\"city\":\"CANARY\"}", "<|channel|>analysis<|message|>{\"city\":\"CANARY\"}"} {
 		for _, output := range []json.RawMessage{nil, json.RawMessage(citySchema)} {
-			l := scripted(t, always(said{content: content, finish: "stop"}))
+			l := scripted(t, always(sent{content: content, finish: "stop"}))
 			_, err := tool(t, l.target(), agent.Options{Output: output}).Invoke(t.Context(), call(t, `{}`))
 			require.ErrorContains(t, err, "ends inside its reasoning: raise max_tokens")
 			require.NotContains(t, err.Error(), "CANARY")
@@ -207,7 +207,7 @@ func TestErrorInAnAnswerWithStatus200IsShownInItsOwnWords(t *testing.T) {
 		`{"choices":[{"finish_reason":"error","message":{"content":"Par"}}]}`:                      {events.CodeToolError, "the model failed while it answered", false},
 		`{"choices":"none","error":{"message":"too long","code":400}}`:                             {events.CodeBadArgs, "too long", false},
 	} {
-		l := scripted(t, always(said{raw: body}))
+		l := scripted(t, always(sent{raw: body}))
 		_, err := tool(t, l.target(), agent.Options{}).Invoke(t.Context(), call(t, `{}`))
 		require.Equal(t, c.code, events.CodeOf(err), body)
 		require.ErrorContains(t, err, c.want, body)
@@ -218,24 +218,24 @@ func TestErrorInAnAnswerWithStatus200IsShownInItsOwnWords(t *testing.T) {
 func TestAnswerThatIsNoResultSaysWhy(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		said said
+		sent sent
 		code events.Code
 		want string
 	}{
-		{said{refusal: "I cannot help with that.", finish: "stop"}, events.CodeUserError, "the model refuses: I cannot help with that."},
-		{said{finish: "content_filter"}, events.CodeUserError, "filter"},
-		{said{content: `{"CANARY":`, finish: "length"}, events.CodeToolError, "cut off after 34 tokens: raise max_tokens"},
-		{said{content: " \n", finish: "stop"}, events.CodeToolError, "is empty"},
-		{said{content: "CANARY is in France", finish: "stop"}, events.CodeToolError, "is not the JSON"},
-		{said{content: `{"CANARY":1`, finish: "stop"}, events.CodeToolError, "is not the JSON"},
-		{said{raw: `{"choices":[]}`}, events.CodeToolError, "is not a chat completion"},
-		{said{raw: `<html>CANARY`}, events.CodeToolError, "is not a chat completion"},
-		{said{status: 401, message: "wrong key"}, events.CodeToolError, "credentials are not accepted"},
-		{said{status: 404, message: "no such model"}, events.CodeToolError, "no such model"},
-		{said{status: 500}, events.CodeToolError, "status 500"},
-		{said{status: 504}, events.CodeTimeout, "may or may not"},
+		{sent{refusal: "I cannot help with that.", finish: "stop"}, events.CodeUserError, "the model refuses: I cannot help with that."},
+		{sent{finish: "content_filter"}, events.CodeUserError, "filter"},
+		{sent{content: `{"CANARY":`, finish: "length"}, events.CodeToolError, "cut off after 34 tokens: raise max_tokens"},
+		{sent{content: " \n", finish: "stop"}, events.CodeToolError, "is empty"},
+		{sent{content: "CANARY is in France", finish: "stop"}, events.CodeToolError, "is not the JSON"},
+		{sent{content: `{"CANARY":1`, finish: "stop"}, events.CodeToolError, "is not the JSON"},
+		{sent{raw: `{"choices":[]}`}, events.CodeToolError, "is not a chat completion"},
+		{sent{raw: `<html>CANARY`}, events.CodeToolError, "is not a chat completion"},
+		{sent{status: 401, message: "wrong key"}, events.CodeToolError, "credentials are not accepted"},
+		{sent{status: 404, message: "no such model"}, events.CodeToolError, "no such model"},
+		{sent{status: 500}, events.CodeToolError, "status 500"},
+		{sent{status: 504}, events.CodeTimeout, "may or may not"},
 	} {
-		l := scripted(t, always(c.said))
+		l := scripted(t, always(c.sent))
 		_, err := tool(t, l.target(), agent.Options{Output: json.RawMessage(citySchema)}).Invoke(t.Context(), call(t, `{}`))
 		require.Equal(t, c.code, events.CodeOf(err), "%v", err)
 		require.ErrorContains(t, err, c.want)
@@ -245,18 +245,18 @@ func TestAnswerThatIsNoResultSaysWhy(t *testing.T) {
 }
 
 // refusing refuses requests that have what it does not know.
-func refusing(unknown ...string) func(*http.Request, asked) said {
-	return func(_ *http.Request, a asked) said {
+func refusing(unknown ...string) func(*http.Request, asked) sent {
+	return func(_ *http.Request, a asked) sent {
 		var format string
 		if f, ok := a.body["response_format"].(map[string]any); ok {
 			format, _ = f["type"].(string)
 		}
 		for _, word := range unknown {
 			if _, has := a.body[word]; has || format == word {
-				return said{status: http.StatusBadRequest, message: "Unsupported: '" + word + "'. Perhaps you mean 'max_completion_tokens'."}
+				return sent{status: http.StatusBadRequest, message: "Unsupported: '" + word + "'. Perhaps you mean 'max_completion_tokens'."}
 			}
 		}
-		return said{content: `{"city":"Paris"}`, finish: "stop"}
+		return sent{content: `{"city":"Paris"}`, finish: "stop"}
 	}
 }
 
@@ -299,11 +299,11 @@ func TestWhatTheEndpointDoesNotKnowIsAskedOnce(t *testing.T) {
 
 func TestMistakeOfTheCallDoesNotChangeHowOthersAreAsked(t *testing.T) {
 	t.Parallel()
-	l := scripted(t, func(_ *http.Request, a asked) said {
+	l := scripted(t, func(_ *http.Request, a asked) sent {
 		if strings.Contains(canonical(t, a.body["messages"]), "too long") {
-			return said{status: http.StatusBadRequest, message: "the context is full"}
+			return sent{status: http.StatusBadRequest, message: "the context is full"}
 		}
-		return said{content: `{"city":"Paris"}`, finish: "stop"}
+		return sent{content: `{"city":"Paris"}`, finish: "stop"}
 	})
 	made := tool(t, l.target(), agent.Options{Output: json.RawMessage(citySchema)})
 	long := call(t, `{"prompt":"too long"}`)
@@ -341,7 +341,7 @@ func TestSchemasThatModelsCanBeHeldToAreStrict(t *testing.T) {
 		{`{}`, false},
 		{`true`, false},
 	} {
-		l := scripted(t, always(said{content: `{}`, finish: "stop"}))
+		l := scripted(t, always(sent{content: `{}`, finish: "stop"}))
 		_, err := tool(t, l.target(), agent.Options{Output: json.RawMessage(c.schema)}).Invoke(t.Context(), call(t, `{}`))
 		require.NoError(t, err)
 		require.Contains(t, canonical(t, l.requests()[0].body["response_format"]), map[bool]string{true: `"strict":true`, false: `"strict":false`}[c.strict], c.schema)
@@ -350,7 +350,7 @@ func TestSchemasThatModelsCanBeHeldToAreStrict(t *testing.T) {
 
 func TestBusyEndpointIsRetryable(t *testing.T) {
 	t.Parallel()
-	l := scripted(t, always(said{status: http.StatusTooManyRequests, message: "slow down"}))
+	l := scripted(t, always(sent{status: http.StatusTooManyRequests, message: "slow down"}))
 	_, err := tool(t, l.target(), agent.Options{}).Invoke(t.Context(), call(t, `{}`))
 	require.True(t, tools.IsRetryable(err))
 	require.ErrorContains(t, err, "slow down")
@@ -373,8 +373,8 @@ func TestAnyModelCanStandBehindAnAgent(t *testing.T) {
 func TestAnswerCountsHoweverItIsCounted(t *testing.T) {
 	t.Parallel()
 	for _, usage := range []string{`{"prompt_tokens":1.5}`, `"much"`, `null`, `{"completion_tokens":"5"}`} {
-		l := scripted(t, func(*http.Request, asked) said {
-			return said{raw: `{"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}],"usage":` + usage + `}`}
+		l := scripted(t, func(*http.Request, asked) sent {
+			return sent{raw: `{"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}],"usage":` + usage + `}`}
 		})
 		result, err := tool(t, l.target(), agent.Options{}).Invoke(t.Context(), call(t, `{"prompt":"?"}`))
 		require.NoError(t, err, usage)

@@ -37,7 +37,7 @@ func TestAgentKeepsThePromisesOfAllTools(t *testing.T) {
 }
 
 // function is a model that does what a function of the suite does.
-func function(r *http.Request, a asked) said {
+func function(r *http.Request, a asked) sent {
 	messages, _ := a.body["messages"].([]any)
 	last, _ := messages[len(messages)-1].(map[string]any)
 	args, _ := last["content"].(string)
@@ -54,13 +54,13 @@ func function(r *http.Request, a asked) said {
 	var failed *events.Error
 	switch {
 	case err == nil:
-		return said{content: string(value), finish: "stop"}
+		return sent{content: string(value), finish: "stop"}
 	case tools.IsRetryable(err):
-		return said{status: http.StatusTooManyRequests, message: "slow down"}
+		return sent{status: http.StatusTooManyRequests, message: "slow down"}
 	case errors.As(err, &failed) && failed.Code == events.CodeUserError:
-		return said{refusal: failed.Msg, finish: "stop"}
+		return sent{refusal: failed.Msg, finish: "stop"}
 	case errors.As(err, &failed):
-		return said{status: http.StatusInternalServerError, message: failed.Msg}
+		return sent{status: http.StatusInternalServerError, message: failed.Msg}
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -38,12 +38,12 @@ func contentOf(content json.RawMessage) (text, refusal string, err error) {
 		if json.Unmarshal(item, &p) != nil {
 			return "", "", errors.New("a part of its content is neither a text nor an object")
 		}
-		switch said, ok := p.words(); {
+		switch content, ok := p.content(); {
 		case p.Refusal != "":
 			refusal = p.Refusal
 		case reasons(p.Type):
 		case ok:
-			b.WriteString(said)
+			b.WriteString(content)
 		default:
 			others = append(others, fmt.Sprintf("%.40q", p.Type))
 		}
@@ -54,8 +54,8 @@ func contentOf(content json.RawMessage) (text, refusal string, err error) {
 	return b.String(), refusal, nil
 }
 
-// words returns the text of a part, if it has one.
-func (p *part) words() (string, bool) {
+// content returns the text of a part, if it has one.
+func (p *part) content() (string, bool) {
 	var text string
 	var inner struct {
 		Value *string `json:"value"`

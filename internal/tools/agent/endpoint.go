@@ -18,7 +18,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// endpoint is a [Model] behind a chat-completions endpoint. Endpoints differ in what they know
+// endpoint is a [Model] that a chat-completions endpoint serves. Endpoints differ in what they know
 // of the form of answers: it asks for the most, once, and remembers what was taken.
 type endpoint struct {
 	to     target.Completions
@@ -60,7 +60,7 @@ type response struct {
 			Refusal string          `json:"refusal"`
 		} `json:"message"`
 		FinishReason string          `json:"finish_reason"`
-		Error        json.RawMessage `json:"error"` // of a provider behind the endpoint
+		Error        json.RawMessage `json:"error"` // of a provider of the endpoint
 	} `json:"choices"`
 	Usage json.RawMessage `json:"usage"`
 	Error json.RawMessage `json:"error"` // some say so with status 200
@@ -115,7 +115,7 @@ func (e *endpoint) body(ask Ask, d dialect) ([]byte, error) {
 		if d&noFormat == 0 {
 			r.ResponseFormat = &format{Type: "json_object"}
 		}
-		r.Messages = told(ask)
+		r.Messages = withFormatPrompt(ask)
 	}
 	return json.Marshal(r) //nolint:wrapcheck // the caller does
 }
@@ -151,21 +151,21 @@ func (e *endpoint) complete(ctx context.Context, op string, call *tools.Call, as
 	if err != nil {
 		return Answer{}, outbound.CallError(ctx, op, err)
 	}
-	var said response
-	malformed := json.Unmarshal(data, &said) != nil
-	if err := e.failure(op, &said); err != nil {
+	var parsed response
+	malformed := json.Unmarshal(data, &parsed) != nil
+	if err := e.failure(op, &parsed); err != nil {
 		return Answer{}, err
 	}
-	if malformed || len(said.Choices) == 0 {
+	if malformed || len(parsed.Choices) == 0 {
 		return fail("the endpoint's answer is not a chat completion (" + strconv.Itoa(len(data)) + " bytes): check the url of the manifest")
 	}
-	first := said.Choices[0]
+	first := parsed.Choices[0]
 	content, refusal, err := contentOf(first.Message.Content)
 	if err != nil {
 		return fail("the endpoint's answer is not a chat completion: " + err.Error())
 	}
 	answer := Answer{Content: content, Refusal: cmp.Or(first.Message.Refusal, refusal), Finish: first.FinishReason}
-	if json.Unmarshal(said.Usage, &answer.Usage) != nil {
+	if json.Unmarshal(parsed.Usage, &answer.Usage) != nil {
 		answer.Usage = Usage{} // an answer that is paid for does not fail for how it is counted
 	}
 	return answer, nil

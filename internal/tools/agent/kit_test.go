@@ -33,15 +33,15 @@ type llm struct {
 	seen []asked
 }
 
-// said is what a scripted model answers: a completion, or a failure of the endpoint.
-type said struct {
+// sent is what a scripted model answers: a completion, or a failure of the endpoint.
+type sent struct {
 	content, refusal, finish string
 	status                   int    // 0 is 200
 	message                  string // of the failure
 	raw                      string // instead of a completion
 }
 
-func scripted(t *testing.T, answer func(r *http.Request, a asked) said) *llm {
+func scripted(t *testing.T, answer func(r *http.Request, a asked) sent) *llm {
 	t.Helper()
 	l := &llm{}
 	l.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -64,7 +64,7 @@ func scripted(t *testing.T, answer func(r *http.Request, a asked) said) *llm {
 	return l
 }
 
-func write(w http.ResponseWriter, s said) {
+func write(w http.ResponseWriter, s sent) {
 	w.Header().Set("Content-Type", "application/json")
 	var body any = map[string]any{
 		"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "small-2026",

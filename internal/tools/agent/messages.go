@@ -14,9 +14,9 @@ const inputSchema = `{"type":"object","properties":{"prompt":{"type":"string"},"
 // maxMessages bounds a conversation.
 const maxMessages = 1000
 
-// messages makes a conversation of the arguments: prompt alone is what the user says, messages
-// alone are the conversation so far, and any others are what the user says, as JSON. What the
-// system says is the manifest's alone: arguments come from models and people.
+// messages makes a conversation of the arguments: prompt alone is the message of the user, messages
+// alone are the conversation so far, and any others are the message of the user, as JSON. The
+// system message comes only from the manifest: arguments come from models and people.
 func messages(op string, call *tools.Call) ([]Message, error) {
 	if len(call.Args) == 1 {
 		if prompt, ok := call.Args["prompt"].(string); ok {
@@ -40,7 +40,7 @@ func conversation(op string, list []any) ([]Message, error) {
 	if len(list) == 0 || len(list) > maxMessages {
 		return bad("/messages", fmt.Sprintf("expected 1 to %d messages", maxMessages))
 	}
-	said := make([]Message, 0, len(list))
+	conversation := make([]Message, 0, len(list))
 	for i, one := range list {
 		path := fmt.Sprintf("/messages/%d", i)
 		m, ok := one.(map[string]any)
@@ -55,7 +55,7 @@ func conversation(op string, list []any) ([]Message, error) {
 		case !ok:
 			return bad(path+"/content", "expected a text")
 		}
-		said = append(said, Message{role, content})
+		conversation = append(conversation, Message{role, content})
 	}
-	return said, nil
+	return conversation, nil
 }

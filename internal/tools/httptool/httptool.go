@@ -2,9 +2,10 @@
 // the answer's body is the result. The endpoint is a constant of the manifest, and addresses,
 // redirects and sizes are bounded by package outbound.
 //
-// An endpoint is told which call it works for by headers: Idempotency-Key and X-Fencing-Token,
-// and those of package target. A request is retryable only if it has certainly not arrived, or
-// the endpoint says that it has done nothing; whatever else happens has an unknown outcome.
+// An endpoint identifies its call by headers: Idempotency-Key and X-Fencing-Token,
+// and the headers of package target. A request is retryable only if it has certainly not arrived, or
+// the endpoint reports that it has done nothing; any other failure has an unknown outcome. httptool.go sends the
+// request, response.go reads the result, stream.go reads progress from server-sent events.
 package httptool
 
 import (
@@ -46,8 +47,8 @@ func New(t *target.HTTP, o Options) *Tool {
 	})}
 }
 
-// Close implements [tools.Closer]: it closes the connections that are idle. Those of calls under
-// way end with their calls.
+// Close implements [tools.Closer]: it closes the idle connections. Connections of active
+// calls end with their calls.
 func (t *Tool) Close(context.Context) error {
 	t.client.Close()
 	return nil

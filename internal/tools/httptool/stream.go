@@ -37,7 +37,7 @@ func (a *answer) stream(ctx context.Context) (json.RawMessage, error) {
 	}
 }
 
-// next reads one event. What the stream ends in the middle of is no event.
+// next reads one event. An incomplete event at the end of the stream is ignored.
 func next(r *bufio.Reader) (name string, data []byte, err error) {
 	for {
 		line, err := r.ReadBytes('\n') // bounded by the body, which counts each event
@@ -62,20 +62,20 @@ func next(r *bufio.Reader) (name string, data []byte, err error) {
 	}
 }
 
-// progress reports how far the endpoint is. Nobody has to look, and a report that cannot be read
-// or published is none.
+// progress reports how far the endpoint is. It need not be read, and a report that cannot be read
+// or published is dropped.
 func (a *answer) progress(ctx context.Context, data []byte) error {
-	var said struct {
+	var event struct {
 		Percent *float64 `json:"percent"`
 		Message string   `json:"message"`
 	}
-	err := json.Unmarshal(data, &said)
+	err := json.Unmarshal(data, &event)
 	if a.call.Host == nil || err != nil {
 		return nil //nolint:nilerr // see above
 	}
-	p := tools.Progress{Percent: -1, Message: a.tool.client.Clean(said.Message)}
-	if said.Percent != nil && *said.Percent >= 0 {
-		p.Percent = min(*said.Percent, 100)
+	p := tools.Progress{Percent: -1, Message: a.tool.client.Clean(event.Message)}
+	if event.Percent != nil && *event.Percent >= 0 {
+		p.Percent = min(*event.Percent, 100)
 	}
 	if err := a.call.Host.Progress(ctx, p); errors.Is(err, tools.ErrParked) {
 		return err
@@ -85,15 +85,15 @@ func (a *answer) progress(ctx context.Context, data []byte) error {
 
 // failure is the error that a stream ends with.
 func (a *answer) failure(data []byte) error {
-	var said struct {
+	var event struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	if json.Unmarshal(data, &said) != nil || said.Message == "" {
+	if json.Unmarshal(data, &event) != nil || event.Message == "" {
 		return a.fail("the endpoint failed without a message")
 	}
-	err := &events.Error{Code: target.CodeOf(said.Code), Op: a.op, Msg: a.tool.client.Clean(said.Message)}
-	if said.Code == target.CodeRetryable {
+	err := &events.Error{Code: target.CodeOf(event.Code), Op: a.op, Msg: a.tool.client.Clean(event.Message)}
+	if event.Code == target.CodeRetryable {
 		return tools.Retryable(err)
 	}
 	return err

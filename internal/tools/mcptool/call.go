@@ -14,13 +14,13 @@ import (
 // maxTries is how many sessions may turn out to be gone before a call is sent.
 const maxTries = 3
 
-// errUnsent says that a session was gone before it carried the call.
+// errUnsent reports that a session ended before it carried the call.
 var errUnsent = errors.New("the session was gone before the call")
 
 // send sends the call once. A session that is found dead before that is replaced.
 func (t *Tool) send(
 	ctx context.Context, op string, call *tools.Call, asked *round, answers mcp.InputResponseMap,
-) (*underway, *pinned, *mcp.CallToolResult, error) {
+) (*activeCall, *pinned, *mcp.CallToolResult, error) {
 	for range maxTries {
 		u, pin, r, err := t.once(ctx, op, call, asked, answers)
 		if !errors.Is(err, errUnsent) {
@@ -33,7 +33,7 @@ func (t *Tool) send(
 
 func (t *Tool) once(
 	ctx context.Context, op string, call *tools.Call, asked *round, answers mcp.InputResponseMap,
-) (u *underway, pin *pinned, r *mcp.CallToolResult, err error) {
+) (u *activeCall, pin *pinned, r *mcp.CallToolResult, err error) {
 	one, err := t.server.acquire(ctx, op)
 	if err != nil {
 		return nil, nil, nil, err
@@ -44,34 +44,34 @@ func (t *Tool) once(
 		t.server.release(one, good)
 		u.stop(nil)
 	}()
-	if pin, err = t.look(ctx, op, one); err == nil {
+	if pin, err = t.findTool(ctx, op, one); err == nil {
 		r, err = t.carry(ctx, one, u, pin, asked, answers)
 	}
-	good = err == nil || !u.given() && one.alive() && !u.broken(err)
+	good = err == nil || !u.cancelled() && one.alive() && !u.broken(err)
 	return u, pin, r, err
 }
 
 // begin makes a call that a session can carry.
-func (t *Tool) begin(ctx context.Context, op string, call *tools.Call) *underway {
-	u := &underway{op: op, call: call, token: strconv.FormatUint(t.tokens.Add(1), 10), told: make(chan struct{})}
+func (t *Tool) begin(ctx context.Context, op string, call *tools.Call) *activeCall {
+	u := &activeCall{op: op, call: call, token: strconv.FormatUint(t.tokens.Add(1), 10), cancelSent: make(chan struct{})}
 	u.ctx, u.stop = context.WithCancelCause(ctx)
 	return u
 }
 
 // broken reports whether a session may not be used again after an error of a call.
-func (u *underway) broken(err error) bool {
+func (u *activeCall) broken(err error) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.gone || u.stale || errors.Is(err, errUnsent) || u.lost
 }
 
-// carry has a session carry the call, and says how it ends.
+// carry runs the call on a session, and returns how it ends.
 func (t *Tool) carry(
-	ctx context.Context, one *session, u *underway, pin *pinned, asked *round, answers mcp.InputResponseMap,
+	ctx context.Context, one *session, u *activeCall, pin *pinned, asked *round, answers mcp.InputResponseMap,
 ) (*mcp.CallToolResult, error) {
 	if asked != nil && asked.Digest != "" && asked.Digest != pin.digest {
 		return nil, failf(events.CodeToolError, u.op, "the server has changed the tool since it asked (digest %s, now %s): "+
-			"the answers are not for this one, and the call was not gone on with; call it anew", asked.Digest, pin.digest)
+			"the answers are not for this tool, and the call was not continued; call it again", asked.Digest, pin.digest)
 	}
 	args, err := pin.arguments(u.op, u.call)
 	if err != nil {
@@ -86,22 +86,22 @@ func (t *Tool) carry(
 	switch {
 	case err == nil:
 		return r, nil
-	case u.given():
-		return nil, u.gaveUp(ctx)
+	case u.cancelled():
+		return nil, u.cancelError(ctx)
 	}
 	return nil, t.explain(one, u, err)
 }
 
-// gaveUp says why a call ended that was given up: its context ended, or a question ended it.
-func (u *underway) gaveUp(ctx context.Context) error {
+// cancelError is why a call was cancelled: its context ended, or a question ended it.
+func (u *activeCall) cancelError(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return context.Cause(u.ctx)
 	}
 	return ended(ctx, u.op, "while it was running: "+unknown)
 }
 
-// explain makes the error of a call that a session did not bring to its end.
-func (t *Tool) explain(one *session, u *underway, err error) error {
+// explain makes the error of a call that a session did not finish.
+func (t *Tool) explain(one *session, u *activeCall, err error) error {
 	u.mu.Lock()
 	refused, gone, begun := u.refused, u.gone, u.begun
 	u.mu.Unlock()
@@ -112,8 +112,8 @@ func (t *Tool) explain(one *session, u *underway, err error) error {
 		return errUnsent
 	}
 	if e := protocolError(err); e != nil {
-		if e.Code == codeUnreadable && one.unread() != "" {
-			return failf(events.CodeToolError, u.op, "the answer of MCP server %s cannot be used: %s; %s", t.server.to.Name, one.unread(), unknown)
+		if e.Code == codeUnreadable && one.unreadableReason() != "" {
+			return failf(events.CodeToolError, u.op, "the answer of MCP server %s cannot be used: %s; %s", t.server.to.Name, one.unreadableReason(), unknown)
 		}
 		if unknownSession([]byte(e.Message)) {
 			u.mu.Lock()
@@ -138,8 +138,8 @@ func (t *Tool) explain(one *session, u *underway, err error) error {
 // freeDeaths is how many calls in a row may cost a session before the next start has to wait.
 const freeDeaths = 3
 
-// carry sends a request on the session and waits for its end, or for that of the call.
-func (s *session) carry(u *underway, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+// carry sends a request on the session and waits for its end, or for the end of the call.
+func (s *session) carry(u *activeCall, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	s.mu.Lock()
 	u.link = s.link
 	s.call = u
@@ -156,7 +156,7 @@ func (s *session) carry(u *underway, params *mcp.CallToolParams) (*mcp.CallToolR
 			recovered(recover(), &a.err)
 			done <- a
 		}()
-		a.result, a.err = s.client.CallTool(withUnderway(u.ctx, u), params)
+		a.result, a.err = s.client.CallTool(withActiveCall(u.ctx, u), params)
 	}()
 	select {
 	case a := <-done:

@@ -11,17 +11,17 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
-// described is what a server says of a tool.
+// described is the description of a tool by its server.
 type described struct {
 	digest        string
 	text          string
-	input, output json.RawMessage // nil if it says none
+	input, output json.RawMessage // nil if it declares none
 	readOnly      bool
 	idempotent    bool
 }
 
-// describe takes what counts of a tool's description, and the digest that pins it: of its name,
-// schemas and annotations as canonical JSON. A changed description in words is no other tool.
+// describe takes the relevant part of a tool's description, and the digest that pins it: of its name,
+// schemas and annotations as canonical JSON. A changed description text does not make another tool.
 func describe(tool *mcp.Tool) (*described, error) {
 	d := &described{text: tool.Description}
 	pinned := map[string]any{"name": tool.Name}
@@ -34,7 +34,7 @@ func describe(tool *mcp.Tool) (*described, error) {
 			continue
 		}
 		tree, err := events.Decode(data)
-		if err != nil { // it is the server's to check; the tool is known by its bytes
+		if err != nil { // the server checks it; the tool is identified by its bytes
 			tree = string(data)
 		}
 		pinned[key] = tree

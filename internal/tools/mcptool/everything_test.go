@@ -91,19 +91,19 @@ func useEverything(t *testing.T, server *target.MCPServer) {
 	require.Equal(t, 3, strings.Count(value(t, tool("get-resource-links"), `{"count":3}`), `"type":"resource_link"`))
 	require.Contains(t, value(t, tool("get-resource-reference"), `{"resourceType":"Text","resourceId":1}`), `"type":"resource"`)
 
-	desk := &memhost.Host{}
+	host := &memhost.Host{}
 	call := newCall(t, "tool", `{"duration":0.3,"steps":3}`)
-	call.Host = desk
+	call.Host = host
 	_, err := tool("trigger-long-running-operation").Invoke(t.Context(), call)
 	require.NoError(t, err)
-	require.Len(t, desk.Reported(), 3)
+	require.Len(t, host.Reported(), 3)
 
 	ask := tool("trigger-elicitation-request")
-	desk = &memhost.Host{}
-	_, err = atDesk(t, ask, desk)
+	host = &memhost.Host{}
+	_, err = atDesk(t, ask, host)
 	require.ErrorIs(t, err, tools.ErrParked)
-	desk.Answer("1", map[string]any{"name": "Ada"})
-	answered, err := atDesk(t, ask, desk)
+	host.Answer("1", map[string]any{"name": "Ada"})
+	answered, err := atDesk(t, ask, host)
 	require.NoError(t, err)
 	require.Contains(t, answered, "Ada")
 	require.ErrorContains(t, fails(t, tool("no-such-tool"), `{}`, events.CodeUnknownTool), "no-such-tool")

@@ -10,10 +10,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// maxText bounds what a server says in an error, in bytes.
+// maxText bounds the text of an error of a server, in bytes.
 const maxText = 1024
 
-// unknown is how an error ends if nobody can know what the call has done.
+// unknown ends an error when the effect of the call is not known.
 const unknown = "its effect may or may not have happened"
 
 func failf(code events.Code, op, format string, args ...any) error {
@@ -32,7 +32,7 @@ func ended(ctx context.Context, op, when string) error {
 	return &events.Error{Code: events.CodeCancelled, Op: op, Msg: "cancelled " + when, Err: ctx.Err()}
 }
 
-// bounded makes a text of a server fit for an error: valid, on one line, and not long.
+// bounded makes a text of a server usable in an error: valid, on one line, and not long.
 func bounded(text string) string {
 	control := func(r rune) bool { return r < ' ' || r == 0x7f }
 	return strings.Join(strings.FieldsFunc(cut(text, maxText), control), " ")

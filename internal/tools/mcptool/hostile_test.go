@@ -101,7 +101,7 @@ func serveHostile(mode string) error {
 func TestServerThatSaysTooMuchOfItselfIsGivenUp(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{
-		"endless": "more than 1000 pages", "cursor": "cursor of its list of tools has more than 4096 bytes", "wordy": "more than 16777216 bytes of its tools",
+		"endless": "more than 1000 pages", "cursor": "cursor of its list of tools has more than 4096 bytes", "wordy": "more than 16777216 bytes",
 		"asking": "requests faster than it reads the answers", "stuck": "not ready within 1s",
 	} {
 		t.Run(mode, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/oneturn/oneturn/internal/process"
 )
 
-// messages hands on the messages of the server, and logs what else its program prints: one line
-// that is no message would end the session.
+// messages passes the messages of the server, and logs what else its program prints: one line
+// that is not a message would end the session.
 func (c *child) messages(from io.Reader, to *io.PipeWriter, log *slog.Logger) {
 	in := bufio.NewReaderSize(from, 64<<10) //nolint:mnd // a pipe holds as much
 	var junk process.Output
@@ -36,7 +36,7 @@ func (c *child) messages(from io.Reader, to *io.PipeWriter, log *slog.Logger) {
 				rest = fmt.Appendf(nil, "a message that cannot be read (%d bytes)", len(rest))
 			}
 			text := string(rest[:min(len(rest), process.MaxLine)])
-			junk.Line(log, strings.TrimRight(text, "\n"), len(rest) > len(text), c.known.Text)
+			junk.Line(log, strings.TrimRight(text, "\n"), len(rest) > len(text), c.envSecrets.Text)
 		}
 		if msg != nil {
 			if msg = c.session.admit(msg); msg == nil {
@@ -67,7 +67,7 @@ func (c *child) line(in *bufio.Reader) ([]byte, error) {
 			return nil, errTooLarge
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err //nolint:wrapcheck // only tells the end
+			return line, err //nolint:wrapcheck // only the end of the stream
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (c *child) printed(from io.Reader, log *slog.Logger) {
 	for {
 		line, cut, err := process.ReadLine(in)
 		if line != "" {
-			c.errors.Line(log, line, cut, c.known.Text)
+			c.errors.Line(log, line, cut, c.envSecrets.Text)
 		}
 		if err != nil {
 			return

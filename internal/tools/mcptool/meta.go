@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Keys of `_meta` in a request, by which a server knows the call. It is not told whose it is.
+// Keys of `_meta` in a request, by which a server identifies the call. They do not name its user.
 const (
 	MetaIdempotencyKey = "oneturn/idempotency_key" // the same for every run of the call
 	MetaFencingToken   = "oneturn/fencing_token"   // digits as text: it grows with each owner of the turn, beyond what a float holds
@@ -14,7 +14,7 @@ const (
 	MetaCall           = "oneturn/call"
 )
 
-// Keys of `_meta` in a result with isError, by which a server says more than that.
+// Keys of `_meta` in a result with isError, with which a server classifies the error.
 const (
 	MetaCode       = "oneturn/code"        // bad_args, user_error or tool_error
 	MetaRetryable  = "oneturn/retryable"   // true: nothing has happened, the call may be tried again
@@ -23,7 +23,7 @@ const (
 
 func formatToken(token uint64) string { return strconv.FormatUint(token, 10) }
 
-// version of this module, as the client tells it.
+// version of this module, as the client reports it.
 func version() string {
 	const unknown = "devel"
 	info, ok := debug.ReadBuildInfo()

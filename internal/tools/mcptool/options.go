@@ -17,7 +17,7 @@ const (
 // Options of a [Tool] and of [Servers]. The zero value is usable.
 type Options struct {
 	// Servers shares their sessions with other tools, and brings all other options with it. nil
-	// gives the tool sessions of its own.
+	// gives the tool separate sessions.
 	Servers *Servers
 
 	MaxResult    int           // bytes of a result; 0 is 10 MiB
@@ -52,6 +52,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// maxMessage bounds a message of a server: many say their result twice, as a structure and as
+// maxMessage bounds a message of a server: many send their result twice, as a structure and as
 // text.
 func (o Options) maxMessage() int { return 2*o.MaxResult + 1<<20 }

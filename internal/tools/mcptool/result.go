@@ -16,7 +16,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// value takes the value out of a result: its structured content; else of its one text the JSON
+// value returns the value of a result: its structured content; else of its one text the JSON
 // object or array that it is, or the text as a string; else the list of its contents, null if
 // there are none.
 func value(r *mcp.CallToolResult, exact json.RawMessage) (json.RawMessage, error) {
@@ -24,7 +24,7 @@ func value(r *mcp.CallToolResult, exact json.RawMessage) (json.RawMessage, error
 		return exact, nil
 	}
 	if r.StructuredContent != nil {
-		return json.Marshal(r.StructuredContent) //nolint:wrapcheck // the caller says what it means
+		return json.Marshal(r.StructuredContent) //nolint:wrapcheck // the caller adds the context
 	}
 	switch len(r.Content) {
 	case 0:
@@ -34,10 +34,10 @@ func value(r *mcp.CallToolResult, exact json.RawMessage) (json.RawMessage, error
 		if !ok {
 			break
 		}
-		said := strings.TrimSpace(text.Text)
-		if strings.HasPrefix(said, "{") || strings.HasPrefix(said, "[") {
-			if _, err := events.Decode([]byte(said)); err == nil {
-				return json.RawMessage(said), nil
+		trimmed := strings.TrimSpace(text.Text)
+		if strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
+			if _, err := events.Decode([]byte(trimmed)); err == nil {
+				return json.RawMessage(trimmed), nil
 			}
 		}
 		return encode(text.Text)
@@ -51,13 +51,13 @@ func encode(v any) (json.RawMessage, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what it means
+		return nil, err //nolint:wrapcheck // the caller adds the context
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
 // result makes the tool's result of what the server answered.
-func (t *Tool) result(u *underway, pin *pinned, r *mcp.CallToolResult) (tools.Result, error) {
+func (t *Tool) result(u *activeCall, pin *pinned, r *mcp.CallToolResult) (tools.Result, error) {
 	op := u.op
 	if r.IsError {
 		return tools.Result{}, failure(u, r)
@@ -69,23 +69,23 @@ func (t *Tool) result(u *underway, pin *pinned, r *mcp.CallToolResult) (tools.Re
 	if most := t.server.o.MaxResult; len(out) > most {
 		return tools.Result{}, failf(events.CodeTooLarge, op, "its result has %d bytes, over the limit of %d", len(out), most)
 	}
-	var faults []model.Violation
+	var violations []model.Violation
 	if pin.output != nil {
-		out, faults, err = pin.output.ConformJSON(out)
+		out, violations, err = pin.output.ConformJSON(out)
 	} else {
 		_, err = events.Decode(out)
 	}
 	switch {
 	case err != nil:
 		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used: " + bounded(err.Error()), Err: err}
-	case len(faults) > 0:
-		return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", worded(faults))
+	case len(violations) > 0:
+		return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", violationsText(violations))
 	}
 	return tools.Result{Value: u.link.secrets().JSON(out)}, nil
 }
 
-// failure is what a result with isError says.
-func failure(u *underway, r *mcp.CallToolResult) error {
+// failure is the error of a result with isError.
+func failure(u *activeCall, r *mcp.CallToolResult) error {
 	var texts []string
 	for _, c := range r.Content {
 		if text, ok := c.(*mcp.TextContent); ok {
@@ -94,13 +94,13 @@ func failure(u *underway, r *mcp.CallToolResult) error {
 	}
 	e := &events.Error{Code: events.CodeToolError, Op: u.op, Msg: bounded(u.redact(strings.Join(texts, "\n")))}
 	if e.Msg == "" {
-		e.Msg = "the server says no more than that it failed"
+		e.Msg = "the server reports a failure without a reason"
 	}
-	if said, ok := r.Meta[MetaCode].(string); ok {
-		switch code := events.Code(said); code {
+	if sent, ok := r.Meta[MetaCode].(string); ok {
+		switch code := events.Code(sent); code {
 		case events.CodeBadArgs, events.CodeUserError:
 			e.Code = code
-		default: // tool_error, and what is no server's to say
+		default: // tool_error, and codes that a server may not choose
 		}
 	}
 	if again, _ := r.Meta[MetaRetryable].(bool); again {
@@ -120,9 +120,9 @@ func seconds(s float64) time.Duration {
 	return time.Duration(min(s, maxWait.Seconds()) * float64(time.Second))
 }
 
-// refusal is what an error of the protocol says about a call: the server has the tool, and did
+// refusal is the meaning of an error of the protocol for a call: the server has the tool, and did
 // not run it.
-func refusal(u *underway, err *jsonrpc.Error) error {
+func refusal(u *activeCall, err *jsonrpc.Error) error {
 	code := events.CodeToolError
 	if err.Code == jsonrpc.CodeInvalidParams {
 		code = events.CodeBadArgs
@@ -131,8 +131,8 @@ func refusal(u *underway, err *jsonrpc.Error) error {
 }
 
 // protocolError returns the error of the protocol that the server has sent, nil if err is another
-// one. The SDK says what it thinks itself of a connection in errors of the same type: those are
-// told by their words. A server that uses them is not believed to have refused the call.
+// one. The SDK reports its own view of a connection in errors of the same type: their texts
+// identify them. A server that sends them is not trusted to have refused the call.
 func protocolError(err error) *jsonrpc.Error {
 	var e *jsonrpc.Error
 	if !errors.As(err, &e) {
@@ -145,10 +145,10 @@ func protocolError(err error) *jsonrpc.Error {
 	return e
 }
 
-// worded says what is wrong with a value, without any of it.
-func worded(faults []model.Violation) string {
-	texts := make([]string, len(faults))
-	for i, f := range faults {
+// violationsText is what is wrong with a value, without any of it.
+func violationsText(violations []model.Violation) string {
+	texts := make([]string, len(violations))
+	for i, f := range violations {
 		texts[i] = f.String()
 	}
 	return strings.Join(texts, "; ")

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxAsking    = 64 // calls that wait for a person on a session of their own and take no room
+	maxWaiting   = 64 // calls that wait for an answer on a separate session and take no slot
 	firstBackoff = 250 * time.Millisecond
 	maxBackoff   = 30 * time.Second
 )
@@ -28,39 +28,39 @@ type server struct {
 	reach transporter
 	tools int // that use it; guarded by Servers.mu
 
-	room    chan struct{} // holds one for each call under way
+	slots   chan struct{} // one entry for each active call
 	closing chan struct{} // closed when no more calls are taken
 	ends    sync.WaitGroup
 
-	mu       sync.Mutex
-	closed   bool
-	idle     []*session // the latest is the last
-	open     map[*session]struct{}
-	asking   int       // calls that have left the room
-	failures int       // starts that failed and sessions that died in a call, since a call went well
-	rest     time.Time // no start before
-	last     error     // of the starts
-	begins   handshake // how the next session begins
-	started  uint64
-	died     uint64
+	mu        sync.Mutex
+	closed    bool
+	idle      []*session // the latest is the last
+	open      map[*session]struct{}
+	waiting   int       // calls that have released their slot
+	failures  int       // starts that failed and sessions that died in a call, since a call went well
+	notBefore time.Time // no start before
+	last      error     // of the starts
+	begins    handshake // how the next session begins
+	started   uint64
+	died      uint64
 }
 
 func newServer(key string, to *target.MCPServer, o Options) *server {
-	room := to.Sessions
-	if room <= 0 {
-		room = 1
+	slots := to.Sessions
+	if slots <= 0 {
+		slots = 1
 		if len(to.Command) == 0 {
-			room = 8
+			slots = 8
 		}
 	}
 	s := &server{
-		key: key, to: to, o: o, log: o.Logger.With("server", to.Name), room: make(chan struct{}, room), closing: make(chan struct{}),
+		key: key, to: to, o: o, log: o.Logger.With("server", to.Name), slots: make(chan struct{}, slots), closing: make(chan struct{}),
 		open: map[*session]struct{}{},
 	}
 	if len(to.Command) > 0 {
 		s.reach = stdio{s}
 	} else {
-		s.reach = newWeb(s)
+		s.reach = newHTTPTransport(s)
 	}
 	return s
 }
@@ -72,7 +72,7 @@ func (s *server) acquire(ctx context.Context, op string) (*session, error) {
 		return nil, ended(ctx, op, when)
 	}
 	select {
-	case s.room <- struct{}{}:
+	case s.slots <- struct{}{}:
 	case <-s.closing:
 		return nil, s.over(op)
 	case <-ctx.Done():
@@ -80,7 +80,7 @@ func (s *server) acquire(ctx context.Context, op string) (*session, error) {
 	}
 	one, err := s.take(ctx, op)
 	if err != nil {
-		<-s.room
+		<-s.slots
 	}
 	return one, err
 }
@@ -89,8 +89,8 @@ func (s *server) over(op string) error {
 	return tools.Retryable(failf(events.CodeToolError, op, "MCP server %s is not used any more; the tool was not entered", s.to.Name))
 }
 
-// take returns an idle session, or starts one. A server that does not start rests between the
-// tries: calls that come meanwhile are told how the last try ended.
+// take returns an idle session, or starts one. A server that does not start is not started again for a
+// while: calls that come meanwhile get the error of the last try.
 func (s *server) take(ctx context.Context, op string) (*session, error) {
 	s.mu.Lock()
 	if s.closed {
@@ -105,7 +105,7 @@ func (s *server) take(ctx context.Context, op string) (*session, error) {
 			return one, nil
 		}
 	}
-	rest, last, failures := time.Until(s.rest), s.last, s.failures
+	rest, last, failures := time.Until(s.notBefore), s.last, s.failures
 	s.mu.Unlock()
 	if rest > 0 && last != nil {
 		return nil, tools.RetryAfter(failf(events.CodeToolError, op, "MCP server %s is not called for now, after %s in a row; the tool was not entered; "+
@@ -126,15 +126,15 @@ func failureCount(n int) string {
 	return fmt.Sprintf("%d failures", n)
 }
 
-// failed notes that a session could not start, or died in a call. Free failures in a row cost
-// no rest.
+// failed records that a session could not start, or died in a call. The first free failures in a row cause
+// no delay.
 func (s *server) failed(err error, free int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures++
 	s.last = err
 	if over := s.failures - free; over > 0 {
-		s.rest = time.Now().Add(min(firstBackoff<<min(over-1, 10), maxBackoff)) //nolint:mnd // beyond maxBackoff
+		s.notBefore = time.Now().Add(min(firstBackoff<<min(over-1, 10), maxBackoff)) //nolint:mnd // beyond maxBackoff
 	}
 }
 
@@ -192,21 +192,21 @@ func (s *server) begin(ctx, within context.Context, op string) (_ *session, fail
 	case within.Err() != nil:
 		text = fmt.Sprintf("it was not ready within %s", s.o.StartTimeout)
 	}
-	return nil, failf(events.CodeToolError, op, "MCP server %s cannot be used: %s; the tool was not entered; %s", s.to.Name, text, s.reach.mend()), again
+	return nil, failf(events.CodeToolError, op, "MCP server %s cannot be used: %s; the tool was not entered; %s", s.to.Name, text, s.reach.fix()), again
 }
 
 // release ends the use of a session, which is kept if it is good for another call.
 func (s *server) release(one *session, good bool) {
 	u := one.leave()
 	s.mu.Lock()
-	if u.away {
-		s.asking--
+	if u.slotReleased {
+		s.waiting--
 	} else {
-		<-s.room
+		<-s.slots
 	}
-	good = good && !s.closed && len(s.idle) < cap(s.room)
+	good = good && !s.closed && len(s.idle) < cap(s.slots)
 	if good {
-		s.failures, s.last, s.rest = 0, nil, time.Time{}
+		s.failures, s.last, s.notBefore = 0, nil, time.Time{}
 		if good = one.wait(); good {
 			s.idle = append(s.idle, one)
 		}
@@ -214,16 +214,16 @@ func (s *server) release(one *session, good bool) {
 	s.mu.Unlock()
 	switch {
 	case good:
-	case u.given():
+	case u.cancelled():
 		s.forget(one)
-		one.end(s.o.Grace, u.told) // the server may want to end its work
+		one.end(s.o.Grace, u.cancelSent) // the server may want to end its work
 	default:
 		s.forget(one)
 		one.end(0, nil)
 	}
 }
 
-// broke notes that a connection ended by itself.
+// broke records that a connection ended by itself.
 func (s *server) broke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,19 +243,19 @@ func (s *server) forget(one *session) {
 	}
 }
 
-// makeRoom lets another call run beside one that waits for a person; false if too many do.
-func (s *server) makeRoom() bool {
+// addSlot lets another call run while one waits for an answer; false if too many do.
+func (s *server) addSlot() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.asking >= maxAsking {
+	if s.waiting >= maxWaiting {
 		return false
 	}
-	s.asking++
-	<-s.room
+	s.waiting++
+	<-s.slots
 	return true
 }
 
-// close ends all sessions: those of calls under way when these have ended, or ctx has.
+// close ends all sessions; the sessions of active calls when these have ended, or ctx has.
 func (s *server) close(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closed {

@@ -17,7 +17,7 @@ type Servers struct {
 
 	mu   sync.Mutex
 	all  map[string]*server
-	past Stats // of servers that nobody uses any more
+	past Stats // of servers that are not used any more
 }
 
 // NewServers returns sessions to share. It starts nothing: the first call of a tool does.

@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	maxTools   = 4096            // that a server may have
-	maxPages   = 1000            // of its list of them
-	maxCursor  = 4 << 10         // bytes of what names the next page
-	maxTold    = 16 << 20        // bytes of what it says of them all
-	tellWithin = time.Second     // for a server to be told that a call is given up
-	endWithin  = 5 * time.Second // for what may take a while at the end of a session
+	maxTools      = 4096            // that a server may have
+	maxPages      = 1000            // of its list of them
+	maxCursor     = 4 << 10         // bytes of what names the next page
+	maxListBytes  = 16 << 20        // bytes of their descriptions
+	cancelTimeout = time.Second     // for a server to be notified of a cancelled call
+	endWithin     = 5 * time.Second // for what may take a while at the end of a session
 )
 
 // transporter reaches a server.
 type transporter interface {
 	// open makes the way for a session, and what has to be closed.
 	open(ctx context.Context, s *session) (link, error)
-	// mend says what to do about a server that cannot be used.
-	mend() string
+	// fix is what to do about a server that cannot be used.
+	fix() string
 }
 
 // link is the way to a server that one session has.
@@ -40,17 +40,17 @@ type link interface {
 
 	// end closes it once the session is closed. A process has grace to end by itself.
 	end(grace time.Duration)
-	// drop is called before the session is closed that is of no use any more.
+	// drop is called before a session is closed that is not used any more.
 	drop()
 	// kill cuts it.
 	kill()
-	// reason says why it is cut, or what its process has said last; "" if nobody knows.
+	// reason is why it is cut, or what its process has printed last; "" if unknown.
 	reason() string
-	// explain says why the session failed if there is no reason.
+	// explain is why the session failed if there is no reason.
 	explain(err error) string
-	// secrets are those that the server was told.
+	// secrets are the secrets that the server got.
 	secrets() redact.Secrets
-	// tooLarge reports whether that is the size of what the server said.
+	// tooLarge reports whether a message of the server was too large.
 	tooLarge() bool
 }
 
@@ -65,11 +65,11 @@ type session struct {
 
 	mu    sync.Mutex
 	ended bool
-	call  *underway // nil between calls
+	call  *activeCall // nil between calls
 	timer *time.Timer
 	wants int // requests of the server that have no answer yet
 	tools map[string]*described
-	stale bool // the server has said that its tools have changed
+	stale bool // the server has reported that its tools have changed
 
 	last    json.RawMessage // id of the last request for the server
 	garbled string          // why an answer of the server could not be read
@@ -86,7 +86,7 @@ func (s *session) connect(ctx context.Context) error {
 		return err
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "oneturn", Version: version()}, &mcp.ClientOptions{
-		// What people are asked. Not samples of models, and no files.
+		// Questions only: no samples of models, and no files.
 		Capabilities: &mcp.ClientCapabilities{
 			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
 		},
@@ -129,7 +129,7 @@ func (s *session) connect(ctx context.Context) error {
 // errVanished is the error of a goroutine that ended without one.
 var errVanished = errors.New("the MCP client ended without an answer")
 
-// recovered turns a panic of the MCP client, which reads what strangers wrote, into an error.
+// recovered turns a panic of the MCP client, which parses untrusted input, into an error.
 func recovered(value any, err *error) {
 	if value != nil {
 		*err = fmt.Errorf("the MCP client panicked: %v: %w", value, errors.New(string(debug.Stack())))
@@ -191,13 +191,13 @@ func (s *session) wait() bool {
 }
 
 // leave ends the call of the session and returns it, an empty one if there was none.
-func (s *session) leave() *underway {
+func (s *session) leave() *activeCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.call
 	s.call = nil
 	if u == nil {
-		return &underway{}
+		return &activeCall{}
 	}
 	return u
 }
@@ -222,7 +222,7 @@ func (s *session) close(grace time.Duration, after <-chan struct{}) {
 		select {
 		case <-after:
 		case <-s.over:
-		case <-time.After(tellWithin):
+		case <-time.After(cancelTimeout):
 		}
 	}
 	if grace == 0 {
@@ -246,13 +246,13 @@ func (s *session) close(grace time.Duration, after <-chan struct{}) {
 	s.server.log.Debug("MCP session ended")
 }
 
-// explain says why the session failed.
+// explain is why the session failed.
 func (s *session) explain(err error) string {
 	if version, is := strings.CutPrefix(err.Error(), "unsupported protocol version: "); is && s.link != nil {
 		return "it speaks the protocol version " + bounded(s.link.secrets().Text(version)) +
-			", this worker those from 2024-11-05 to 2026-07-28: use another version of the server"
+			", this worker the versions from 2024-11-05 to 2026-07-28: use another version of the server"
 	}
-	if garbled := s.unread(); garbled != "" {
+	if garbled := s.unreadableReason(); garbled != "" {
 		return garbled
 	}
 	if s.link != nil {
@@ -264,7 +264,7 @@ func (s *session) explain(err error) string {
 	return bounded(err.Error())
 }
 
-// changed notes that the tools have to be read again.
+// changed records that the tools have to be read again.
 func (s *session) changed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,7 +293,7 @@ func (s *session) list(ctx context.Context) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(tellWithin): // a server that does not read keeps the SDK from looking at the context
+	case <-time.After(cancelTimeout): // a server that does not read keeps the SDK from looking at the context
 		s.link.kill()
 		return <-done
 	}
@@ -303,7 +303,7 @@ func (s *session) list(ctx context.Context) error {
 func (s *session) pages(ctx context.Context) error {
 	all := map[string]*described{}
 	var cursor string
-	told := 0
+	size := 0
 	for range maxPages {
 		page, err := s.client.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		if err != nil {
@@ -315,13 +315,13 @@ func (s *session) pages(ctx context.Context) error {
 				return err
 			}
 			all[tool.Name] = d
-			told += len(d.text) + len(d.input) + len(d.output)
+			size += len(d.text) + len(d.input) + len(d.output)
 		}
 		switch {
 		case len(all) > maxTools:
 			return fmt.Errorf("it has more than %d tools", maxTools)
-		case told > maxTold:
-			return fmt.Errorf("it says more than %d bytes of its tools", maxTold)
+		case size > maxListBytes:
+			return fmt.Errorf("it sends more than %d bytes of tools", maxListBytes)
 		case len(page.NextCursor) > maxCursor:
 			return fmt.Errorf("the cursor of its list of tools has more than %d bytes", maxCursor)
 		case page.NextCursor == "" || page.NextCursor == cursor:
@@ -335,12 +335,12 @@ func (s *session) pages(ctx context.Context) error {
 	return fmt.Errorf("its list of tools has more than %d pages", maxPages)
 }
 
-// find returns what the server says of a tool now; nil if it has none of that name.
+// find returns the current description of a tool; nil if it has none of that name.
 func (s *session) find(ctx context.Context, name string) (*described, error) {
 	s.mu.Lock()
 	found, stale := s.tools[name], s.stale
 	s.mu.Unlock()
-	if found != nil && !stale { // servers add tools when they have seen who calls
+	if found != nil && !stale { // servers add tools when they know the caller
 		return found, nil
 	}
 	if err := s.list(ctx); err != nil {

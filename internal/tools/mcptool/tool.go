@@ -87,14 +87,14 @@ func (t *Tool) Describe(ctx context.Context) (tools.Description, error) {
 		return tools.Description{}, err
 	}
 	defer func() { t.server.release(one, one.alive()) }()
-	pin, err := t.look(ctx, op, one)
+	pin, err := t.findTool(ctx, op, one)
 	if err != nil {
 		return tools.Description{}, err
 	}
 	return t.description(pin), nil
 }
 
-// description says what is known of the tool. Version is its digest, to pin it by.
+// description returns what is known of the tool. Version is its digest, to pin it by.
 func (t *Tool) description(pin *pinned) tools.Description {
 	d := tools.Description{Text: pin.text, Input: pin.described.input, Output: pin.described.output, Version: pin.digest, Unchecked: pin.unchecked}
 	if t.server.to.TrustAnnotations {
@@ -108,11 +108,11 @@ func (t *Tool) description(pin *pinned) tools.Description {
 	return d
 }
 
-// meant is how far a name may be from the one that was meant.
-var meant = nearest.Rule{Edits: func(_, _ string) int { return 2 }} //nolint:gochecknoglobals // a rule
+// typoRule is how far a name may be from the one that was typoRule.
+var typoRule = nearest.Rule{Edits: func(_, _ string) int { return 2 }} //nolint:gochecknoglobals // a rule
 
-// look returns the tool if it is still the one that was read first, or that the manifest pins.
-func (t *Tool) look(ctx context.Context, op string, one *session) (*pinned, error) {
+// findTool returns the tool if it is still the one that was read first, or that the manifest pins.
+func (t *Tool) findTool(ctx context.Context, op string, one *session) (*pinned, error) {
 	found, err := one.find(ctx, t.to.Tool)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -122,13 +122,13 @@ func (t *Tool) look(ctx context.Context, op string, one *session) (*pinned, erro
 			t.server.to.Name, one.explain(err)))
 	case found == nil:
 		text := fmt.Sprintf("MCP server %s has no tool %q", t.server.to.Name, t.to.Tool)
-		if near := nearest.Of(t.to.Tool, one.names(), meant); near != "" {
+		if near := nearest.Of(t.to.Tool, one.names(), typoRule); near != "" {
 			text += fmt.Sprintf("; did you mean %q?", near)
 		}
 		return nil, failf(events.CodeUnknownTool, op, "%s", text)
 	case t.to.Digest != "" && found.digest != t.to.Digest:
 		return nil, failf(events.CodeToolError, op, "the tool is not the one that the manifest pins: its digest is %s, not %s; "+
-			"look at what has changed, and pin it anew", found.digest, t.to.Digest)
+			"review the change, then pin it again", found.digest, t.to.Digest)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,7 +140,7 @@ func (t *Tool) look(ctx context.Context, op string, one *session) (*pinned, erro
 	}
 	if t.pin.digest != found.digest {
 		return nil, failf(events.CodeToolError, op, "the server has changed the tool since it was read (digest %s, now %s): it is refused until it is re-read; "+
-			"look at what has changed, then pin the new digest in the manifest, or restart the worker", t.pin.digest, found.digest)
+			"review the change, then pin the new digest in the manifest, or restart the worker", t.pin.digest, found.digest)
 	}
 	return t.pin, nil
 }
@@ -172,9 +172,9 @@ func (p *pinned) arguments(op string, call *tools.Call) (json.RawMessage, error)
 	if p.input == nil {
 		return call.EncodedArgs()
 	}
-	out, changed, faults := p.input.Conform(args)
-	if len(faults) > 0 {
-		refused := &model.Refused{Model: call.Name, Violations: faults}
+	out, changed, violations := p.input.Conform(args)
+	if len(violations) > 0 {
+		refused := &model.Refused{Model: call.Name, Violations: violations}
 		return nil, &events.Error{Code: events.CodeBadArgs, Op: op, Msg: refused.Error(), Err: refused}
 	}
 	if !changed {
@@ -184,7 +184,7 @@ func (p *pinned) arguments(op string, call *tools.Call) (json.RawMessage, error)
 }
 
 // Invoke implements [tools.Invoker]. A server may ask instead of answering: then the call is
-// repeated with the answers, and a run that goes on with the turn later repeats it, too.
+// repeated with the answers, and a run that continues the turn later repeats it, too.
 func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
 	op := "call MCP tool " + t.to.Tool
 	if ctx.Err() != nil {

@@ -128,7 +128,7 @@ func TestDigestOfTheManifestPinsTheTool(t *testing.T) {
 	other := opened(t, &target.MCP{Server: to, Tool: "null", Digest: known.Version}, options())
 	err := fails(t, other, `{}`, events.CodeToolError)
 	require.ErrorContains(t, err, known.Version)
-	require.ErrorContains(t, err, "pin it anew")
+	require.ErrorContains(t, err, "pin it again")
 }
 
 func TestAnnotationsCountOnlyWhenTheyAreTrusted(t *testing.T) {

@@ -25,7 +25,7 @@ const (
 	maxRetryAfter = 24 * time.Hour // more is not believed
 )
 
-// header returns a header by its name, written exactly so if that is there, else in other letter case:
+// header returns a header by its name, in the exact spelling if there is one, else in other letter case:
 // not all clients keep it.
 func header(h nats.Header, name string) string {
 	if v := h.Get(name); v != "" || len(h) == 0 {
@@ -39,7 +39,7 @@ func header(h nats.Header, name string) string {
 	return ""
 }
 
-// noService reports whether a message is the server's word that nobody is at the subject.
+// noService reports whether a message is the server's status that the subject has no subscriber.
 func noService(m *nats.Msg) bool {
 	return len(m.Data) == 0 && m.Header.Get(statusHeader) == noResponders
 }
@@ -64,62 +64,62 @@ func (c *conversation) result(m *nats.Msg) (tools.Result, error) {
 	if value == nil {
 		value = json.RawMessage("null")
 	}
-	value, err := c.fit(value)
+	value, err := c.conform(value)
 	return tools.Result{Value: value}, err
 }
 
-// fit returns an answer as the schema that the service gives for it has it.
-func (c *conversation) fit(answer json.RawMessage) (json.RawMessage, error) {
+// conform returns an answer in the form of the output schema of the service.
+func (c *conversation) conform(answer json.RawMessage) (json.RawMessage, error) {
 	if c.output == nil {
 		return answer, nil
 	}
-	fitting, faults, err := c.output.ConformJSON(answer)
+	conforming, violations, err := c.output.ConformJSON(answer)
 	if err != nil {
 		return nil, wrap(c.op, events.CodeToolError, "the service's answer cannot be checked against its output schema", err)
 	}
-	if len(faults) > 0 {
-		refused := &model.Refused{Violations: faults}
+	if len(violations) > 0 {
+		refused := &model.Refused{Violations: violations}
 		return nil, wrap(c.op, events.CodeToolError, "the service has answered, but its result does not fit its output schema: "+refused.Error(), refused)
 	}
-	return fitting, nil
+	return conforming, nil
 }
 
-// failed returns the error that the headers of an answer tell, nil if they tell none. Without a text
-// in them, it is what the body says.
+// failed returns the error that the headers of an answer declare, nil if they declare none. Without a text
+// in them, its text is in the body.
 func (c *conversation) failed(m *nats.Msg) error {
 	h := m.Header
 	if len(h) == 0 {
 		return nil
 	}
-	said, status, text := header(h, target.HeaderErrorCode), header(h, micro.ErrorCodeHeader), header(h, micro.ErrorHeader)
-	if status == "" && len(m.Data) == 0 { // of the server, or of what stands between
+	sent, status, text := header(h, target.HeaderErrorCode), header(h, micro.ErrorCodeHeader), header(h, micro.ErrorHeader)
+	if status == "" && len(m.Data) == 0 { // of the server, or of a gateway
 		if s := h.Get(statusHeader); len(s) == 3 && (s[0] == '4' || s[0] == '5') {
 			status = s
 		}
 	}
-	if said == "" && text == "" && fine(status) {
+	if sent == "" && text == "" && fine(status) {
 		return nil
 	}
-	text = cmp.Or(text, words(m), "the service failed"+map[bool]string{true: " with status " + cut(status)}[status != ""])
+	text = cmp.Or(text, failureText(m), "the service failed"+map[bool]string{true: " with status " + cut(status)}[status != ""])
 	text = strings.ToValidUTF8(text[:min(len(text), maxErrorText)], "")
 	code, retryable := ofStatus(status)
-	if said != "" {
-		code, retryable = c.ofWord(said)
+	if sent != "" {
+		code, retryable = c.codeOf(sent)
 	}
-	err := wrap(c.op, code, text, &ServiceError{Code: cut(said), Status: cut(status)})
+	err := wrap(c.op, code, text, &ServiceError{Code: cut(sent), Status: cut(status)})
 	if retryable {
 		return tools.RetryAfter(err, retryAfter(header(h, target.HeaderRetryAfter)))
 	}
 	return err
 }
 
-// fine reports whether a status is that of a success, which some services give with each answer.
+// fine reports whether a status means success: some services send one with each answer.
 func fine(status string) bool {
 	return status == "" || status == "0" || len(status) == 3 && (status[0] == '1' || status[0] == '2')
 }
 
-// words is what the body of a failure says.
-func words(m *nats.Msg) string {
+// failureText is the text in the body of a failure.
+func failureText(m *nats.Msg) string {
 	value, why := target.Answer(m.Data[:min(len(m.Data), maxErrorText)], header(m.Header, "Content-Type"))
 	if why != "" || value == nil {
 		return ""
@@ -131,7 +131,7 @@ func words(m *nats.Msg) string {
 	return target.FailureText(tree)
 }
 
-// ofStatus is what the code of a micro service means. Only refusals are retryable.
+// ofStatus is the meaning of the code of a micro service. Only refusals are retryable.
 func ofStatus(status string) (code events.Code, retryable bool) {
 	switch status {
 	case "400":
@@ -148,19 +148,19 @@ func ofStatus(status string) (code events.Code, retryable bool) {
 	return events.CodeToolError, false
 }
 
-// ofWord is what the header Oneturn-Error-Code means. Besides what any tool may say, a service may
-// repeat the codes that its desk has told it.
-func (c *conversation) ofWord(said string) (code events.Code, retryable bool) {
-	if said == target.CodeRetryable {
+// codeOf is the meaning of the header Oneturn-Error-Code. Besides the codes of any tool, a service may
+// repeat the codes that its host has sent it.
+func (c *conversation) codeOf(sent string) (code events.Code, retryable bool) {
+	if sent == target.CodeRetryable {
 		return events.CodeToolError, true
 	}
-	code = events.Code(said)
+	code = events.Code(sent)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.told[code] {
+	if c.sentCodes[code] {
 		return code, false
 	}
-	return target.CodeOf(said), false
+	return target.CodeOf(sent), false
 }
 
 // retryAfter reads seconds.
@@ -178,7 +178,7 @@ type ServiceError struct {
 	Status string // of the header Nats-Service-Error-Code
 }
 
-// Error implements error. The message is that of the surrounding [events.Error].
+// Error implements error. The surrounding [events.Error] has the message.
 func (e *ServiceError) Error() string {
 	return "service error " + strings.TrimSpace(e.Code+" "+e.Status)
 }
@@ -188,8 +188,8 @@ func cut(code string) string {
 	return strings.ToValidUTF8(code[:min(len(code), most)], "")
 }
 
-// refuse answers something that a service has asked with an error, in the form of its own.
-func refuse(conn *nats.Conn, reply string, code events.Code, words string) error {
+// refuse answers an operation of a service with an error, in the form of its own errors.
+func refuse(conn *nats.Conn, reply string, code events.Code, text string) error {
 	m := nats.NewMsg(reply)
 	m.Header[target.HeaderErrorCode] = []string{string(code)}
 	m.Header[micro.ErrorCodeHeader] = []string{"409"}
@@ -198,7 +198,7 @@ func refuse(conn *nats.Conn, reply string, code events.Code, words string) error
 			return ' '
 		}
 		return r
-	}, words[:min(len(words), maxErrorText)])}
+	}, text[:min(len(text), maxErrorText)])}
 	if err := conn.PublishMsg(m); err != nil {
 		return fmt.Errorf("answer a service: %w", err)
 	}

@@ -15,46 +15,46 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// maxWords is how many words on its progress a call may be behind; more are dropped.
-const maxWords = 64
+// maxProgress is how many progress reports of a call may wait; more are dropped.
+const maxProgress = 64
 
-// codeParked is how a service is told that its turn goes on later, in another call.
+// codeParked reports to a service that its turn continues later, in another call.
 const codeParked = "parked"
 
 // maxEnds is how many requests may wait for the end of a call; the newest count.
 const maxEnds = 8
 
-// overNow is what is said to who asks something for a call that has ended.
-const overNow = "the call is over"
+// callOver is the reply to an operation of a call that has ended.
+const callOver = "the call is over"
 
 // conversation is one call under way.
 type conversation struct {
 	tool   *Tool
 	op     string
-	output *model.Value            // what the answer has to fit; nil takes any
-	desk   tools.Host              // nil when the caller has none
-	ctx    context.Context         //nolint:containedctx // all that the service asks for the call belongs to it
+	output *model.Value            // that the answer has to match; nil accepts any
+	host   tools.Host              // nil when the caller has none
+	ctx    context.Context         //nolint:containedctx // of the call and its operations
 	stop   context.CancelCauseFunc // ends ctx
 
-	reply string // subject on which the service talks
+	reply string // subject to which the service sends
 	gone  <-chan struct{}
 
-	words  chan *nats.Msg // on progress
-	asks   chan *nats.Msg // other operations at the desk
-	answer chan *nats.Msg
+	progress   chan *nats.Msg // on progress
+	operations chan *nats.Msg // other operations of the host
+	answer     chan *nats.Msg
 
 	reader operation.Reader
-	work   sync.WaitGroup // operations at the desk
+	work   sync.WaitGroup // operations of the host
 
-	mu   sync.Mutex
-	over bool                 // nobody takes what comes now
-	busy int                  // operations at the desk
-	ends []*nats.Msg          // requests to be answered when the call ends before its answer
-	told map[events.Code]bool // codes of the errors that the desk has given the service
+	mu        sync.Mutex
+	over      bool                 // what arrives now is refused
+	busy      int                  // operations of the host
+	ends      []*nats.Msg          // requests to be answered when the call ends before its answer
+	sentCodes map[events.Code]bool // codes of the errors that the host has sent to the service
 }
 
 func (c *conversation) open() error {
-	c.words, c.asks, c.answer = make(chan *nats.Msg, maxWords), make(chan *nats.Msg, operation.MaxOpen), make(chan *nats.Msg, 1)
+	c.progress, c.operations, c.answer = make(chan *nats.Msg, maxProgress), make(chan *nats.Msg, operation.MaxOpen), make(chan *nats.Msg, 1)
 	var err error
 	if c.reply, c.gone, err = c.tool.inbox.add(c.take); err != nil {
 		return tools.Retryable(wrap(c.op, events.CodeToolError, "the worker cannot receive answers: nothing was sent", err))
@@ -62,7 +62,7 @@ func (c *conversation) open() error {
 	return nil
 }
 
-// close ends all that the service still wants.
+// close ends the operations that are still open.
 func (c *conversation) close() {
 	c.tool.inbox.remove(c.reply)
 	c.mu.Lock()
@@ -72,29 +72,29 @@ func (c *conversation) close() {
 	c.work.Wait()
 	for {
 		select {
-		case m := <-c.asks: // came with the end
-			c.refuse(m, events.CodeCancelled, overNow)
+		case m := <-c.operations: // came with the end
+			c.refuse(m, events.CodeCancelled, callOver)
 		default:
 			return
 		}
 	}
 }
 
-// take sorts what the service says. It is called by the inbox.
+// take sorts the messages of the service. It is called by the inbox.
 func (c *conversation) take(m *nats.Msg) {
-	to := c.asks
+	to := c.operations
 	kind := m.Header.Get(target.HeaderKind)
 	switch kind {
 	case "":
 		to = c.answer
 	case "progress":
-		to = c.words
+		to = c.progress
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
-		if to == c.asks {
-			c.refuse(m, events.CodeCancelled, overNow)
+		if to == c.operations {
+			c.refuse(m, events.CodeCancelled, callOver)
 		}
 		return
 	}
@@ -105,8 +105,8 @@ func (c *conversation) take(m *nats.Msg) {
 	select {
 	case to <- m:
 	default:
-		if to == c.asks {
-			c.stop(fault{failure(c.op, events.CodeToolError, tooManyOpen())})
+		if to == c.operations {
+			c.stop(protocolError{failure(c.op, events.CodeToolError, tooManyOpen())})
 		}
 	}
 }
@@ -115,13 +115,13 @@ func tooManyOpen() string {
 	return fmt.Sprintf("the service broke the protocol: a call may have %d questions and other operations open", operation.MaxOpen)
 }
 
-// wait goes on until there is an answer, or there can be none.
+// wait waits until there is an answer, or there can be none.
 func (c *conversation) wait() (tools.Result, error) {
 	for {
 		select {
-		case m := <-c.words:
-			c.say(m)
-		case m := <-c.asks:
+		case m := <-c.progress:
+			c.relayProgress(m)
+		case m := <-c.operations:
 			c.operate(m)
 		case m := <-c.answer:
 			return c.finish(m)
@@ -133,7 +133,7 @@ func (c *conversation) wait() (tools.Result, error) {
 			case m := <-c.answer: // came with the end
 				return c.finish(m)
 			default:
-				return tools.Result{}, c.giveUp()
+				return tools.Result{}, c.cancel()
 			}
 		}
 	}
@@ -148,10 +148,10 @@ func (c *conversation) end(m *nats.Msg) {
 	c.ends = append(c.ends, m)
 }
 
-// finish reads the answer, after all that was said before it.
+// finish reads the answer, after the progress reports that preceded it.
 func (c *conversation) finish(m *nats.Msg) (tools.Result, error) {
-	for range len(c.words) { // not until there are none: a service may go on for ever
-		c.say(<-c.words)
+	for range len(c.progress) { // not until there are none: a service may send them for ever
+		c.relayProgress(<-c.progress)
 	}
 	if errors.Is(context.Cause(c.ctx), tools.ErrParked) { // nothing that a parked call returns is used
 		return tools.Result{}, c.ended()
@@ -159,8 +159,8 @@ func (c *conversation) finish(m *nats.Msg) (tools.Result, error) {
 	return c.result(m)
 }
 
-// giveUp tells the service that nobody waits any more, and returns why.
-func (c *conversation) giveUp() error {
+// cancel notifies the service that the call has ended, and returns why.
+func (c *conversation) cancel() error {
 	c.mu.Lock()
 	ends := c.ends
 	c.ends, c.over = nil, true
@@ -172,12 +172,12 @@ func (c *conversation) giveUp() error {
 	return c.ended()
 }
 
-// fault ends a call whose service does not keep to the protocol, or whose desk is out of order.
-type fault struct{ error }
+// protocolError ends a call whose service violates the protocol, or whose host fails.
+type protocolError struct{ error }
 
-func (f fault) Unwrap() error { return f.error }
+func (f protocolError) Unwrap() error { return f.error }
 
-// why returns the code by which the service is told of the end of ctx, and words for it.
+// why returns the code by which the service is notified of the end of ctx, and a text for it.
 func (c *conversation) why() (code, words string) {
 	cause := context.Cause(c.ctx)
 	switch {
@@ -192,7 +192,7 @@ func (c *conversation) why() (code, words string) {
 // ended is the error of a call whose context has ended.
 func (c *conversation) ended() error {
 	cause := context.Cause(c.ctx)
-	var broken fault
+	var broken protocolError
 	if errors.As(cause, &broken) {
 		return broken.error
 	}

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	learnTimeout = 2 * time.Second // for all answers
-	learnPause   = 5 * time.Second // between two questions of which the first had no answer
+	discoverTimeout = 2 * time.Second // for all answers
+	discoverPause   = 5 * time.Second // between two questions of which the first had no answer
 )
 
-// endpoint is what was learned of what a tool calls. It is immutable.
+// endpoint is the discovered endpoint of a tool. It is immutable.
 type endpoint struct {
 	subject string
 	about   tools.Description
@@ -27,14 +27,14 @@ type endpoint struct {
 
 // Describe implements [tools.Describer].
 func (t *Tool) Describe(ctx context.Context) (tools.Description, error) {
-	e := t.learned.Load()
+	e := t.endpointSeen.Load()
 	if e == nil || time.Now().After(e.until) {
 		if !t.begin() {
 			return tools.Description{}, failure("describe "+t.name(), events.CodeToolError, "the tool is closed: its worker stops")
 		}
 		defer t.running.Done()
 		var err error
-		if e, err = t.learn(ctx); err != nil {
+		if e, err = t.awaitEndpoint(ctx); err != nil {
 			return tools.Description{}, err
 		}
 	}
@@ -42,9 +42,9 @@ func (t *Tool) Describe(ctx context.Context) (tools.Description, error) {
 }
 
 // Known implements [tools.Describer]. What is not known, or no longer fresh, is asked for in the
-// background if the manifest gives a name to ask for or trusts what will be told.
+// background if the manifest gives a name to ask for or trusts its metadata.
 func (t *Tool) Known() (tools.Description, bool) {
-	e := t.learned.Load()
+	e := t.endpointSeen.Load()
 	t.refresh(e)
 	if e == nil {
 		return tools.Description{}, false
@@ -54,14 +54,14 @@ func (t *Tool) Known() (tools.Description, bool) {
 
 // endpoint returns where a call goes. It asks only if it has no subject.
 func (t *Tool) endpoint(ctx context.Context, op string) (*endpoint, error) {
-	e := t.learned.Load()
+	e := t.endpointSeen.Load()
 	switch {
 	case t.t.Subject != "" && t.reserved(t.t.Subject):
-		return nil, failure(op, events.CodeToolError, fmt.Sprintf("subject %q is one of the product's own, where no tool may be", t.t.Subject))
+		return nil, failure(op, events.CodeToolError, fmt.Sprintf("subject %q is reserved for the product: use another one", t.t.Subject))
 	case t.t.Subject == "" && (e == nil || t.gone.Load()):
-		learned, err := t.learn(ctx)
+		e, err := t.awaitEndpoint(ctx)
 		if err == nil {
-			return learned, nil
+			return e, nil
 		}
 		if ctx.Err() != nil {
 			return nil, (&conversation{tool: t, op: op, ctx: ctx}).ended()
@@ -71,14 +71,14 @@ func (t *Tool) endpoint(ctx context.Context, op string) (*endpoint, error) {
 		t.refresh(e)
 		return e, nil
 	case !plainSubject(t.t.Subject):
-		return nil, failure(op, events.CodeToolError, fmt.Sprintf("%q is no subject that one can publish to", t.t.Subject))
+		return nil, failure(op, events.CodeToolError, fmt.Sprintf("invalid subject %q: it must be one without wildcards", t.t.Subject))
 	}
 	t.refresh(nil)
 	return &endpoint{subject: t.t.Subject}, nil
 }
 
 // refresh asks in the background, unless e is fresh, or it was asked a moment ago, or there is
-// nothing to learn.
+// nothing to discover.
 func (t *Tool) refresh(e *endpoint) {
 	now := time.Now()
 	if e != nil && now.Before(e.until) || t.t.Service == "" && !t.t.TrustMetadata || now.UnixNano() < t.next.Load() {
@@ -87,8 +87,8 @@ func (t *Tool) refresh(e *endpoint) {
 	t.ask()
 }
 
-// learn asks what is called, and waits.
-func (t *Tool) learn(ctx context.Context) (*endpoint, error) {
+// awaitEndpoint asks for the endpoint, and waits.
+func (t *Tool) awaitEndpoint(ctx context.Context) (*endpoint, error) {
 	select {
 	case r := <-t.ask():
 		e, _ := r.Val.(*endpoint)
@@ -98,13 +98,13 @@ func (t *Tool) learn(ctx context.Context) (*endpoint, error) {
 	}
 }
 
-// args returns the arguments to send: as the endpoint's own schema has them, if it has one.
+// args returns the arguments to send: in the form of the endpoint's input schema, if it has one.
 func (e *endpoint) args(op string, call *tools.Call) (json.RawMessage, error) {
 	if e.input != nil {
-		args, changed, faults := e.input.Conform(call.Args)
+		args, changed, violations := e.input.Conform(call.Args)
 		switch {
-		case len(faults) > 0:
-			return nil, badArgs(op, call.Name, faults)
+		case len(violations) > 0:
+			return nil, badArgs(op, call.Name, violations)
 		case changed:
 			data, err := events.AppendJSON(nil, args)
 			if err != nil {
@@ -120,7 +120,7 @@ func (e *endpoint) args(op string, call *tools.Call) (json.RawMessage, error) {
 	return data, nil
 }
 
-func badArgs(op, tool string, faults []model.Violation) error {
-	refused := &model.Refused{Model: tool, Violations: faults}
+func badArgs(op, tool string, violations []model.Violation) error {
+	refused := &model.Refused{Model: tool, Violations: violations}
 	return wrap(op, events.CodeBadArgs, "bad_args:"+refused.Error(), refused)
 }

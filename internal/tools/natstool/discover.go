@@ -26,13 +26,13 @@ const (
 	MetaDescription = "oneturn-description" // the service's without it
 )
 
-// Bounds of what services say of themselves.
+// Bounds of the descriptions of services.
 const (
 	maxInstances   = 64   // that have the endpoint
 	maxServices    = 1024 // that answer
 	maxInfo        = 1 << 20
 	maxDescription = 4 << 10
-	infoGap        = 100 * time.Millisecond // after which nobody else answers
+	infoGap        = 100 * time.Millisecond // after which no more answers are expected
 )
 
 // instance is an answer to $SRV.INFO that has the endpoint.
@@ -42,21 +42,21 @@ type instance struct {
 	endpoint micro.EndpointInfo
 }
 
-// ask asks what is called, once for all who ask at the same time.
+// ask asks for the endpoint, once for all callers at the same time.
 func (t *Tool) ask() <-chan singleflight.Result {
-	return t.asking.DoChan("", func() (any, error) {
+	return t.discovering.DoChan("", func() (any, error) {
 		op := "describe " + t.name()
 		if !t.begin() {
 			return nil, failure(op, events.CodeToolError, "the tool is closed: its worker stops")
 		}
 		defer t.running.Done()
-		t.next.Store(time.Now().Add(learnPause).UnixNano())
+		t.next.Store(time.Now().Add(discoverPause).UnixNano())
 		e, err := t.discover(op)
 		if err != nil {
-			t.o.Logger.Debug("what a NATS service says of itself is not known", "service", t.name(), "err", err)
+			t.o.Logger.Debug("a NATS service could not be described", "service", t.name(), "err", err)
 			return nil, err
 		}
-		t.learned.Store(e)
+		t.endpointSeen.Store(e)
 		t.gone.Store(false)
 		t.next.Store(0)
 		return e, nil
@@ -79,7 +79,7 @@ func (t *Tool) discover(op string) (*endpoint, error) {
 	return t.choose(op, found)
 }
 
-// instances returns those who have the endpoint, and how many have answered.
+// instances returns the instances that have the endpoint, and how many services have answered.
 func (t *Tool) instances(op string) (found []instance, services int, err error) {
 	name := service(&t.t)
 	if name == "" {
@@ -98,10 +98,10 @@ func (t *Tool) instances(op string) (found []instance, services int, err error) 
 		err = t.o.Conn.PublishRequest(subject, reply, nil)
 	}
 	if err != nil {
-		return nil, 0, tools.Retryable(wrap(op, events.CodeToolError, "nobody can be asked: nothing was sent", err))
+		return nil, 0, tools.Retryable(wrap(op, events.CodeToolError, "the service cannot be discovered: nothing was sent", err))
 	}
-	last := time.Now().Add(learnTimeout)
-	timer := time.NewTimer(learnTimeout)
+	last := time.Now().Add(discoverTimeout)
+	timer := time.NewTimer(discoverTimeout)
 	defer timer.Stop()
 	for services < maxServices && len(found) < maxInstances {
 		select {
@@ -117,14 +117,14 @@ func (t *Tool) instances(op string) (found []instance, services int, err error) 
 			continue
 		case <-timer.C:
 		case <-gone:
-		case <-t.life.Done():
+		case <-t.ctx.Done():
 		}
 		break
 	}
 	return found, services, nil
 }
 
-// instance finds the endpoint in what a service says of itself.
+// instance finds the endpoint in the description of a service.
 func (t *Tool) instance(data []byte) (instance, bool) {
 	var i instance
 	if len(data) > maxInfo || json.Unmarshal(data, &i.Info) != nil || i.Name != service(&t.t) {
@@ -142,9 +142,9 @@ func (t *Tool) instance(data []byte) (instance, bool) {
 	return i, false
 }
 
-// choose makes one description of what several instances say.
+// choose makes one description of the descriptions of several instances.
 func (t *Tool) choose(op string, found []instance) (*endpoint, error) {
-	slices.SortFunc(found, func(a, b instance) int { // that of an id among equals, so that all workers choose the same
+	slices.SortFunc(found, func(a, b instance) int { // by id among equals, so that all workers choose the same
 		return cmp.Or(-compareVersions(a.Version, b.Version), strings.Compare(a.ID, b.ID))
 	})
 	subject, err := t.locate(op, found)
@@ -179,7 +179,7 @@ func (t *Tool) choose(op string, found []instance) (*endpoint, error) {
 	return e, nil
 }
 
-// left notes the rules of a schema that only the service can check.
+// left records the rules of a schema that only the service can check.
 func (t *Tool) left(e *endpoint, which string, rules []model.Problem) {
 	if len(rules) == 0 {
 		return
@@ -190,20 +190,20 @@ func (t *Tool) left(e *endpoint, which string, rules []model.Problem) {
 	t.o.Logger.Warn("rules of the schema of a NATS service are left to it", "service", t.name(), "schema", which, "rules", len(rules))
 }
 
-// effect is what the metadata says, if it is to be believed and all instances say the same: any
+// effect is the effect in the metadata, if it is trusted and all instances declare the same: any
 // of them may get the call.
 func (t *Tool) effect(found []instance) string {
 	if !t.t.TrustMetadata {
 		return ""
 	}
-	said := found[0].endpoint.Metadata[MetaEffect]
+	effect := found[0].endpoint.Metadata[MetaEffect]
 	for _, i := range found {
-		if i.endpoint.Metadata[MetaEffect] != said {
+		if i.endpoint.Metadata[MetaEffect] != effect {
 			return ""
 		}
 	}
-	if slices.Contains(events.Effects(), events.Effect(said)) {
-		return said
+	if slices.Contains(events.Effects(), events.Effect(effect)) {
+		return effect
 	}
 	return ""
 }

@@ -3,10 +3,10 @@
 //
 // # Calls
 //
-// The request's body is the arguments as JSON. Headers tell the call's identity
+// The request's body is the arguments as JSON. Headers have the call's identity
 // ([target.Identity]) and how long it may take. The reply subject is an inbox of the call: a message
-// with the header Oneturn-Kind is an operation at the call's desk (progress, ask, show, dismiss,
-// step) or asks to be told when the call ends before its answer (end); one without it is the
+// with the header Oneturn-Kind is an operation of the call's host (progress, ask, show, dismiss,
+// step) or asks to be notified when the call ends before its answer (end); one without it is the
 // answer. All calls of a [Tool] share one subscription.
 //
 // # Failures
@@ -23,5 +23,11 @@
 // only at subjects below its name or that the manifest lists, and only at the one where it was found
 // first ([Subjects]). The metadata has JSON Schemas (arguments are checked and coerced before they
 // are sent, answers are checked), a version and an effect, which counts only if the manifest trusts
-// it and all instances agree. Of instances that differ otherwise, that of the newest version counts.
+// it and all instances agree. Of instances that differ otherwise, the one with the newest version counts.
+//
+// # Files
+//
+// natstool.go sends the request; conversation.go waits for the answer and serves operations (host.go); answer.go reads the
+// answer and its errors; reply_inbox.go is the subscription; describe.go and discover.go find the endpoint, subjects.go
+// decides which subjects may be called.
 package natstool

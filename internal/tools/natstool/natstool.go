@@ -35,7 +35,7 @@ type Options struct {
 	// Fresh is how old what was discovered may get before it is asked for again. Defaults to
 	// DefaultFresh.
 	Fresh time.Duration
-	// Reserved are prefixes of subjects where no tool may be, besides those of the server itself.
+	// Reserved are prefixes of subjects where no tool may be, besides the subjects of the server itself.
 	// Defaults to "oneturn".
 	Reserved []string
 	// MayReply reports whether a message of the service may be replied to on a subject that the
@@ -54,15 +54,15 @@ type Tool struct {
 	o     Options
 	inbox inbox
 
-	learned atomic.Pointer[endpoint]
-	next    atomic.Int64 // when it may be asked again what is called, in Unix nanoseconds
-	gone    atomic.Bool  // nobody was at the subject that was learned
-	asking  singleflight.Group
+	endpointSeen atomic.Pointer[endpoint]
+	next         atomic.Int64 // when it may be asked again what is called, in Unix nanoseconds
+	gone         atomic.Bool  // nobody was at the subject that was e
+	discovering  singleflight.Group
 
 	differing string // what instances named when they differed last; only the asking uses it
 
-	life context.Context //nolint:containedctx // what the tool does on its own ends with it
-	end  context.CancelFunc
+	ctx context.Context //nolint:containedctx // of the tool's background work
+	end context.CancelFunc
 
 	mu      sync.Mutex
 	closed  bool
@@ -93,11 +93,11 @@ func New(t *target.NATS, o Options) *Tool {
 	tool := &Tool{t: *t, o: o}
 	tool.inbox.mayReply = o.MayReply
 	tool.inbox.conn = o.Conn
-	tool.life, tool.end = context.WithCancel(context.Background())
+	tool.ctx, tool.end = context.WithCancel(context.Background())
 	return tool
 }
 
-// begin takes note of something under way; it reports false once the tool is closed.
+// begin records active work; it reports false once the tool is closed.
 func (t *Tool) begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,7 +155,7 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	if err != nil {
 		return tools.Result{}, err
 	}
-	if t.o.Conn.Status() != nats.CONNECTED { // what is sent now would wait in a buffer, and arrive whenever
+	if t.o.Conn.Status() != nats.CONNECTED { // what is sent now would wait in a buffer, and arrive at any time
 		return tools.Result{}, tools.Retryable(failure(op, events.CodeToolError, "the worker has no connection to NATS: nothing was sent"))
 	}
 	if ctx.Err() != nil {
@@ -163,8 +163,8 @@ func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer context.AfterFunc(t.life, func() { stop(context.Cause(t.life)) })()
-	c := &conversation{tool: t, op: op, output: e.output, desk: call.Host, ctx: ctx, stop: stop}
+	defer context.AfterFunc(t.ctx, func() { stop(context.Cause(t.ctx)) })()
+	c := &conversation{tool: t, op: op, output: e.output, host: call.Host, ctx: ctx, stop: stop}
 	if err := c.open(); err != nil {
 		return tools.Result{}, err
 	}

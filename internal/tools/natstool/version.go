@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// compareVersions compares semantic versions: negative if a is older. What is no number counts as
+// compareVersions compares semantic versions: negative if a is older. A part that is not a number counts as
 // zero, and a version with a suffix (1.2.0-rc.1) is older than the one without.
 func compareVersions(a, b string) int {
 	a, suffixA := split(a)

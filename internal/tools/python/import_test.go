@@ -109,7 +109,7 @@ async def caught():
 `)
 	require.Equal(t, "true", k.value("logs", `{}`))
 	require.Contains(t, k.fails("ask", `{}`, events.CodeToolError), "the caller of this tool supports no questions")
-	require.Contains(t, k.value("caught", `{}`), "no desk")
+	require.Contains(t, k.value("caught", `{}`), "no host")
 	require.Equal(t, "true", k.value("late", `{}`))
 }
 

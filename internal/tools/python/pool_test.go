@@ -106,7 +106,7 @@ func newCall(tb testing.TB, function, args string) *tools.Call {
 
 func TestRecordedToolsGiveTheRecordedResults(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile(filepath.Join("..", "..", "testdata", "mozaiks", "workflows", "WF", "tools", "t.py"))
+	source, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "mozaiks", "workflows", "WF", "tools", "t.py"))
 	require.NoError(t, err)
 	k := newKit(t, python.Options{}, "WF/tools/t.py", string(source))
 

@@ -126,5 +126,5 @@ def late(): return [PACKAGE, NEAR, MORE, beside.BESIDE]
 
 	k.pool.Renew("WF", nil)
 	_, err := k.pool.Tool("WF", "t.py", "late").Invoke(t.Context(), newCall(t, "late", `{}`))
-	require.ErrorContains(t, err, "put it back")
+	require.ErrorContains(t, err, "restore it")
 }

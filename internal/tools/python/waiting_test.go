@@ -306,7 +306,7 @@ async def send(text, times=1):
 		require.Contains(t, message(t, err, events.CodeToolError), want)
 	}
 	_, err := k.at(t.Context(), newDesk(), "send", string(mustJSON(t, map[string]any{"text": `"op":"ask","body":{}`, "times": 65})))
-	require.Contains(t, message(t, err, events.CodeToolError), "operation 65 beside 64 open ones")
+	require.Contains(t, message(t, err, events.CodeToolError), "operation 65 with 64 open ones")
 	d.answers <- json.RawMessage(`1`)
 	require.NoError(t, next(t, ended))
 	require.Equal(t, uint64(1), k.pool.Stats().Started)

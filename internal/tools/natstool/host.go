@@ -13,21 +13,21 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// say passes a word on the progress on. What the desk says to it changes nothing.
-func (c *conversation) say(m *nats.Msg) {
-	if c.desk == nil || c.ctx.Err() != nil {
+// relayProgress passes a progress report to the host. An error of the host changes nothing.
+func (c *conversation) relayProgress(m *nats.Msg) {
+	if c.host == nil || c.ctx.Err() != nil {
 		return
 	}
 	do, err := c.reader.Read("progress", m.Data)
 	if err == nil {
-		_, err = do(c.ctx, c.desk)
+		_, err = do(c.ctx, c.host)
 	}
 	if err != nil {
-		c.tool.o.Logger.Debug("a word on the progress of a call was dropped", "service", c.tool.name(), "err", err)
+		c.tool.o.Logger.Debug("a progress report of a call was dropped", "service", c.tool.name(), "err", err)
 	}
 }
 
-// operate does one operation at the desk and has the service told what came of it.
+// operate runs one operation of the host and sends the result to the service.
 func (c *conversation) operate(m *nats.Msg) {
 	kind := m.Header.Get(target.HeaderKind)
 	do, err := c.reader.Read(kind, m.Data)
@@ -36,7 +36,7 @@ func (c *conversation) operate(m *nats.Msg) {
 	}
 	if err != nil {
 		c.refuse(m, events.CodeToolError, err.Error())
-		c.stop(fault{wrap(c.op, events.CodeToolError, "the service broke the protocol of its desk", err)})
+		c.stop(protocolError{wrap(c.op, events.CodeToolError, "the service broke the protocol of its host", err)})
 		return
 	}
 	c.mu.Lock()
@@ -47,7 +47,7 @@ func (c *conversation) operate(m *nats.Msg) {
 	c.mu.Unlock()
 	if full {
 		c.refuse(m, events.CodeToolError, tooManyOpen())
-		c.stop(fault{failure(c.op, events.CodeToolError, tooManyOpen())})
+		c.stop(protocolError{failure(c.op, events.CodeToolError, tooManyOpen())})
 		return
 	}
 	c.work.Go(func() {
@@ -61,8 +61,8 @@ func (c *conversation) operate(m *nats.Msg) {
 func (c *conversation) do(kind string, do operation.Operation, m *nats.Msg) {
 	var value operation.Reply
 	err := operation.NoHost(c.op)
-	if c.desk != nil {
-		value, err = do(c.ctx, c.desk)
+	if c.host != nil {
+		value, err = do(c.ctx, c.host)
 	}
 	switch {
 	case err == nil:
@@ -76,31 +76,31 @@ func (c *conversation) do(kind string, do operation.Operation, m *nats.Msg) {
 		c.refuse(m, events.Code(code), words)
 		return
 	}
-	told, end := operation.Refuse(kind, err)
+	refusal, end := operation.Refuse(kind, err)
 	if end != nil {
 		c.refuse(m, events.CodeCancelled, "the call ends here")
-		c.stop(fault{end})
+		c.stop(protocolError{end})
 		return
 	}
 	c.mu.Lock()
-	if c.told == nil {
-		c.told = map[events.Code]bool{}
+	if c.sentCodes == nil {
+		c.sentCodes = map[events.Code]bool{}
 	}
-	c.told[told.Code] = true
+	c.sentCodes[refusal.Code] = true
 	c.mu.Unlock()
-	c.refuse(m, told.Code, told.Message)
+	c.refuse(m, refusal.Code, refusal.Message)
 }
 
-// respond tells the service what came of an operation. One that is too large to be sent is the
-// end of the call: nothing that a tool decides may rest on an answer that it has not got.
+// respond sends the result of an operation to the service. A result that is too large to be sent
+// ends the call: no decision of a tool may depend on an answer that it has not got.
 func (c *conversation) respond(m *nats.Msg, value operation.Reply) {
 	data, err := json.Marshal(value)
 	if err == nil {
 		err = c.tool.o.Conn.Publish(m.Reply, data)
 	}
 	if err != nil {
-		c.refuse(m, events.CodeToolError, "what came of it cannot be sent")
-		c.stop(fault{wrap(c.op, events.CodeToolError, "what the desk gave cannot be sent to the service", err)})
+		c.refuse(m, events.CodeToolError, "the result of the operation cannot be sent")
+		c.stop(protocolError{wrap(c.op, events.CodeToolError, "the result of an operation of the host cannot be sent to the service", err)})
 	}
 }
 
@@ -109,6 +109,6 @@ func (c *conversation) refuse(m *nats.Msg, code events.Code, words string) {
 		return
 	}
 	if err := refuse(c.tool.o.Conn, m.Reply, code, words); err != nil {
-		c.tool.o.Logger.Debug("a service could not be told what came of its question", "service", c.tool.name(), "err", err)
+		c.tool.o.Logger.Debug("a reply to an operation of a service could not be sent", "service", c.tool.name(), "err", err)
 	}
 }

@@ -115,7 +115,7 @@ func TestQuestionsWithoutNamesAreNumberedAsTheyCome(t *testing.T) {
 func TestServiceIsToldWhyTheCallEnded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	told, asked := make(chan events.Code, 1), make(chan struct{})
+	refusal, asked := make(chan events.Code, 1), make(chan struct{})
 	k.serve("long", func(m *nats.Msg) {
 		for range 20 { // who asks again and again takes no more room
 			_ = k.services.PublishMsg(&nats.Msg{Subject: m.Reply, Reply: "_INBOX.nobody", Header: nats.Header{"Oneturn-Kind": {"end"}}})
@@ -129,7 +129,7 @@ func TestServiceIsToldWhyTheCallEnded(t *testing.T) {
 		go func() {
 			answer, err := answers.NextMsg(patience)
 			if err == nil {
-				told <- events.Code(answer.Header.Get("Oneturn-Error-Code"))
+				refusal <- events.Code(answer.Header.Get("Oneturn-Error-Code"))
 			}
 		}()
 		_, _ = k.at(m, "step", `{"name":"x"}`) // comes after them on the same connection
@@ -146,13 +146,13 @@ func TestServiceIsToldWhyTheCallEnded(t *testing.T) {
 			done <- err
 		}()
 		<-asked
-		require.Empty(t, told, "nobody is told of an end that has not come")
+		require.Empty(t, refusal, "nobody is told of an end that has not come")
 		cancel(cause)
 		err := <-done
 		require.Error(t, err)
 		require.False(t, tools.IsRetryable(err))
 		require.Equal(t, errors.Is(cause, tools.ErrParked), errors.Is(err, tools.ErrParked))
-		require.Equal(t, code, <-told)
+		require.Equal(t, code, <-refusal)
 	}
 }
 

@@ -23,16 +23,16 @@ func schemaFormat(s json.RawMessage) *format {
 	return &format{Type: "json_schema", Schema: &schema{Name: "answer", Strict: strict(s), Schema: s}}
 }
 
-// told is the conversation for an endpoint that has to be told in words what to answer. In a
-// format of its own, json_object, the word JSON has to be said as well.
-func told(ask Ask) []Message {
-	const words = "Answer with one JSON value that fits this JSON Schema, and with nothing else:\n"
+// withFormatPrompt is the conversation for an endpoint that needs the schema in the prompt. With
+// the format json_object, the prompt must contain the word JSON.
+func withFormatPrompt(ask Ask) []Message {
+	const prompt = "Answer with one JSON value that fits this JSON Schema, and with nothing else:\n"
 	all := slices.Clone(ask.Messages)
 	if len(all) > 0 && all[0].Role == "system" {
-		all[0].Content += "\n\n" + words + string(ask.Schema)
+		all[0].Content += "\n\n" + prompt + string(ask.Schema)
 		return all
 	}
-	return slices.Insert(all, 0, Message{"system", words + string(ask.Schema)})
+	return slices.Insert(all, 0, Message{"system", prompt + string(ask.Schema)})
 }
 
 // strict reports whether a schema is one that models can be held to token by token: each object

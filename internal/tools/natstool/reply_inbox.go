@@ -13,21 +13,21 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// inbox receives for all that a tool has under way, with one subscription. Each conversation has a
-// subject of its own that nobody can guess.
+// inbox receives for all calls of a tool, with one subscription. Each conversation has a separate
+// subject that cannot be guessed.
 type inbox struct {
 	conn     *nats.Conn
 	mayReply func(subject string) bool // Options.MayReply
 
-	mu     sync.Mutex
-	sub    *nats.Subscription
-	prefix string        // of the subjects, with the dot
-	gone   chan struct{} // closed when nothing comes any more
-	takers map[string]func(*nats.Msg)
+	mu        sync.Mutex
+	sub       *nats.Subscription
+	prefix    string        // of the subjects, with the dot
+	gone      chan struct{} // closed when nothing comes any more
+	receivers map[string]func(*nats.Msg)
 }
 
-// add returns a subject for what take is to get, and a channel that is closed when nothing can
-// come any more. take is called by one goroutine and must not wait.
+// add returns a subject whose messages take gets, and a channel that is closed when nothing can
+// arrive any more. take is called by one goroutine and must not wait.
 func (b *inbox) add(take func(*nats.Msg)) (subject string, gone <-chan struct{}, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,7 +37,7 @@ func (b *inbox) add(take func(*nats.Msg)) (subject string, gone <-chan struct{},
 		}
 	}
 	subject = b.prefix + rand.Text()
-	b.takers[subject] = take
+	b.receivers[subject] = take
 	return subject, b.gone, nil
 }
 
@@ -49,7 +49,7 @@ func (b *inbox) subscribe() error {
 	}
 	gone := make(chan struct{})
 	sub.SetClosedHandler(func(string) { close(gone) })
-	b.sub, b.prefix, b.gone, b.takers = sub, prefix, gone, map[string]func(*nats.Msg){}
+	b.sub, b.prefix, b.gone, b.receivers = sub, prefix, gone, map[string]func(*nats.Msg){}
 	return nil
 }
 
@@ -57,20 +57,20 @@ func (b *inbox) subscribe() error {
 func (b *inbox) remove(subject string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.takers, subject)
+	delete(b.receivers, subject)
 }
 
-// deliver gives a message to who waits for it. Who asks something for a call that is over is told
-// so; all else that comes late is nobody's.
+// deliver passes a message to its conversation. An operation of a call that is over is
+// refused; other late messages are dropped.
 func (b *inbox) deliver(m *nats.Msg) {
 	b.mu.Lock()
-	take := b.takers[m.Subject]
+	take := b.receivers[m.Subject]
 	b.mu.Unlock()
 	switch {
 	case take != nil:
 		take(m)
 	case m.Header.Get(target.HeaderKind) != "" && b.mayReply(m.Reply):
-		_ = refuse(b.conn, m.Reply, events.CodeCancelled, overNow) // who asked may be gone too
+		_ = refuse(b.conn, m.Reply, events.CodeCancelled, callOver) // the service may be gone too
 	}
 }
 
@@ -83,7 +83,7 @@ func (b *inbox) close() {
 	if sub == nil {
 		return
 	}
-	_ = sub.Unsubscribe() // its error says that it has ended before
+	_ = sub.Unsubscribe() // its error means that it has ended before
 	<-gone
 }
 

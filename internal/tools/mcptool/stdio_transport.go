@@ -28,25 +28,25 @@ const drainGrace = 200 * time.Millisecond // for the last output of a process th
 // stdio reaches a server by starting it.
 type stdio struct{ server *server }
 
-func (t stdio) mend() string {
+func (t stdio) fix() string {
 	return fmt.Sprintf("try its command by hand, or correct it in the manifest (servers: %s: command)", t.server.to.Name)
 }
 
-// child is the process of a server, in a group of its own.
+// child is the process of a server, in a separate process group.
 type child struct {
-	session *session
-	cmd     *exec.Cmd
-	known   redact.Secrets // that it was told
-	stdin   *os.File
-	reader  *io.PipeReader // what the server says, without what is no message
-	errors  process.Output
-	begun   chan error
-	exited  chan struct{}
+	session    *session
+	cmd        *exec.Cmd
+	envSecrets redact.Secrets // values of its environment
+	stdin      *os.File
+	reader     *io.PipeReader // the messages of the server, without what else it prints
+	errors     process.Output
+	begun      chan error
+	exited     chan struct{}
 
 	mu     sync.Mutex
-	why    string // it was killed; "" if it was not for what it says
-	large  bool   // for the size of that
-	reaped bool   // its number may be another's
+	why    string // it was killed because of its output; "" if not
+	large  bool   // because of the size of a message
+	reaped bool   // its pid may be reused
 }
 
 func (t stdio) open(_ context.Context, s *session) (link, error) {
@@ -60,7 +60,7 @@ func (t stdio) open(_ context.Context, s *session) (link, error) {
 		if err != nil {
 			t.server.log.Warn("the file of a variable of an MCP server cannot be used", "variable", name, "err", err)
 			if own := (*events.Error)(nil); errors.As(err, &own) {
-				err = errors.New(own.Msg) // the rest names the file, which is not for everybody
+				err = errors.New(own.Msg) // the rest names the file, which only operators may see
 			}
 			return nil, fmt.Errorf("variable %s: %w", name, err)
 		}
@@ -69,7 +69,7 @@ func (t stdio) open(_ context.Context, s *session) (link, error) {
 			secrets = append(secrets, strings.TrimPrefix(text, value.Prefix))
 		}
 	}
-	c := &child{session: s, cmd: cmd, known: redact.ByLine(secrets...), begun: make(chan error, 1), exited: make(chan struct{})}
+	c := &child{session: s, cmd: cmd, envSecrets: redact.ByLine(secrets...), begun: make(chan error, 1), exited: make(chan struct{})}
 	go c.supervise()
 	if err := <-c.begun; err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (c *child) supervise() {
 	c.stdin = ours[0]
 	reader, writer := io.Pipe()
 	c.reader = reader
-	c.session.probe.giveUp = func(id json.RawMessage) { _, _ = writer.Write(unanswered(id)) } // it gets initialize, in the same process
+	c.session.probe.abandon = func(id json.RawMessage) { _, _ = writer.Write(unanswered(id)) } // it gets initialize, in the same process
 	c.begun <- nil
 
 	var readers sync.WaitGroup
@@ -135,7 +135,7 @@ func (c *child) supervise() {
 	close(c.exited)
 }
 
-// startError says why a program does not start, without what the system adds of its own.
+// startError is why a program does not start, without the details that the system adds.
 func startError(err error) error {
 	var path *os.PathError
 	var lookup *exec.Error
@@ -148,9 +148,9 @@ func startError(err error) error {
 	return fmt.Errorf("start its program: %w", err)
 }
 
-func (c *child) secrets() redact.Secrets { return c.known }
+func (c *child) secrets() redact.Secrets { return c.envSecrets }
 
-func (c *child) explain(err error) string { return bounded(c.known.Text(err.Error())) }
+func (c *child) explain(err error) string { return bounded(c.envSecrets.Text(err.Error())) }
 
 // Connect implements [mcp.Transport].
 func (c *child) Connect(ctx context.Context) (mcp.Connection, error) {
@@ -162,7 +162,7 @@ func (c *child) Connect(ctx context.Context) (mcp.Connection, error) {
 type stdin struct{ *child }
 
 func (w stdin) Write(p []byte) (int, error) {
-	u := w.session.underway()
+	u := w.session.activeCall()
 	calls := u != nil && bytes.Contains(p, []byte(`"method":"tools/call"`))
 	if calls {
 		u.sent(true)
@@ -170,7 +170,7 @@ func (w stdin) Write(p []byte) (int, error) {
 	w.session.sending(p)
 	n, err := w.stdin.Write(p)
 	if calls && err != nil && n < len(p)-1 {
-		u.sent(false) // half a message is none
+		u.sent(false) // an incomplete message does not count
 	}
 	if u != nil && err == nil {
 		u.wrote(p)
@@ -179,7 +179,7 @@ func (w stdin) Write(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // the SDK's
 }
 
-// Close closes the input of the process, by which it is told to end.
+// Close closes the input of the process, which requests its end.
 func (w stdin) Close() error {
 	if err := w.stdin.Close(); !errors.Is(err, os.ErrClosed) {
 		return err //nolint:wrapcheck // the SDK's
@@ -187,7 +187,7 @@ func (w stdin) Close() error {
 	return nil
 }
 
-// cut kills the process because it says more than anybody reads.
+// cut kills the process because it prints more than is read.
 func (c *child) cut(large bool, why string) {
 	c.mu.Lock()
 	c.large, c.why = large, why
@@ -221,7 +221,7 @@ func (c *child) end(grace time.Duration) {
 		}
 	}
 	c.kill()
-	_ = c.reader.Close() // nobody reads any more: what is read must not wait for it
+	_ = c.reader.Close() // nothing reads from it any more: its writer must not block
 	<-c.exited
 }
 

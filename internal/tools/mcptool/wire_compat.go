@@ -9,7 +9,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// wire is what counts of a message.
+// wire has the relevant fields of a message.
 type wire struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -22,7 +22,7 @@ func (w *wire) answers() bool { return w.Method == "" && (w.Result != nil || pre
 
 func present(raw json.RawMessage) bool { return raw != nil && !bytes.Equal(raw, []byte("null")) }
 
-// sending notes a message for the server: the SDK numbers its requests.
+// sending records a message to the server: the SDK numbers its requests.
 func (s *session) sending(msg []byte) {
 	s.probe.sent(msg)
 	if !bytes.Contains(msg, []byte(`"method"`)) {
@@ -37,9 +37,9 @@ func (s *session) sending(msg []byte) {
 	s.last = w.ID
 }
 
-// admit makes of a message of the server what the SDK takes, nil if it is not to see it. Servers
+// admit makes a message of the server acceptable to the SDK, nil if the SDK must not see it. Servers
 // return ids as texts, omit the protocol's name, and write what is not JSON: that becomes an
-// error of the request at once, where the SDK would wait for its answer.
+// error of the request immediately, where the SDK would wait for its answer.
 func (s *session) admit(msg []byte) []byte {
 	trimmed := bytes.TrimPrefix(bytes.TrimSpace(msg), []byte("\xef\xbb\xbf"))
 	if len(trimmed) == 0 || trimmed[0] != '{' {
@@ -47,8 +47,8 @@ func (s *session) admit(msg []byte) []byte {
 	}
 	var w wire
 	if err := json.Unmarshal(trimmed, &w); err != nil {
-		if told := s.unreadable(trimmed); told != nil {
-			return told
+		if failed := s.unreadable(trimmed); failed != nil {
+			return failed
 		}
 		return msg
 	}
@@ -77,10 +77,10 @@ func (s *session) admit(msg []byte) []byte {
 }
 
 // answer writes an answer.
-func answer(id, result, fault json.RawMessage) []byte {
+func answer(id, result, failure json.RawMessage) []byte {
 	out := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
-	if present(fault) {
-		out = append(append(out, `,"error":`...), fault...)
+	if present(failure) {
+		out = append(append(out, `,"error":`...), failure...)
 	} else {
 		out = append(append(out, `,"result":`...), result...)
 	}
@@ -106,8 +106,8 @@ func (s *session) unreadable(trimmed []byte) []byte {
 	return answer(s.last, nil, []byte(`{"code":`+strconv.Itoa(codeUnreadable)+`,"message":`+string(text)+`}`))
 }
 
-// unread is why the last answer could not be read; "" if it could.
-func (s *session) unread() string {
+// unreadableReason is why the last answer could not be read; "" if it could.
+func (s *session) unreadableReason() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.garbled

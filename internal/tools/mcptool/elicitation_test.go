@@ -18,10 +18,10 @@ import (
 )
 
 // atDesk calls a tool in the next run of a turn.
-func atDesk(t *testing.T, tool tools.Invoker, desk *memhost.Host) (string, error) {
+func atDesk(t *testing.T, tool tools.Invoker, host *memhost.Host) (string, error) {
 	t.Helper()
 	call := newCall(t, "tool", `{}`)
-	call.Host, call.Epoch = desk, desk.NewRun()
+	call.Host, call.Epoch = host, host.NewRun()
 	result, err := tool.Invoke(t.Context(), call)
 	return string(result.Value), err
 }
@@ -56,12 +56,12 @@ func TestFormIsAnsweredDeclinedOrCancelled(t *testing.T) {
 		} {
 			s := newScripted(t, mode, nil)
 			tool := opened(t, action(s, mode, form()), mcptool.Options{})
-			desk := &memhost.Host{}
-			act(desk)
-			got, err := atDesk(t, tool, desk)
+			host := &memhost.Host{}
+			act(host)
+			got, err := atDesk(t, tool, host)
 			require.NoError(t, err)
 			require.JSONEq(t, want, got)
-			q := desk.Asked()[0].Question
+			q := host.Asked()[0].Question
 			require.JSONEq(t, `{"component_type":"Elicitation","mode":"form","message":"Which color?"}`, string(q.Payload))
 			require.JSONEq(t, `{"type":["object","null"],"properties":{"color":{"type":"string"}},"required":["color"]}`, string(q.Schema))
 		}
@@ -76,12 +76,12 @@ func TestPageToVisitIsShownAndNeverFetched(t *testing.T) {
 			Mode: "url", Message: "Sign in", URL: "http://127.0.0.1:1/sign-in", ElicitationID: "e1",
 		}), mcptool.Options{})
 		for answer, want := range map[bool]string{true: "accept", false: "decline"} {
-			desk := &memhost.Host{}
-			desk.Answer(question, answer)
-			got, err := atDesk(t, tool, desk)
+			host := &memhost.Host{}
+			host.Answer(question, answer)
+			got, err := atDesk(t, tool, host)
 			require.NoError(t, err)
 			require.JSONEq(t, fmt.Sprintf(`{"action":%q,"content":null}`, want), got)
-			require.Contains(t, string(desk.Asked()[0].Question.Payload), `"url":"http://127.0.0.1:1/sign-in"`)
+			require.Contains(t, string(host.Asked()[0].Question.Payload), `"url":"http://127.0.0.1:1/sign-in"`)
 		}
 	}
 }
@@ -105,20 +105,20 @@ func TestCallIsFinishedByAnotherWorkerWithTheStateOfTheServer(t *testing.T) {
 		}
 		return structured(map[string]any{"state": req.Params.RequestState, "color": answer.Content["color"]})
 	})
-	desk := &memhost.Host{}
-	run := func() (string, error) { return atDesk(t, opened(t, to, mcptool.Options{}), desk) }
+	host := &memhost.Host{}
+	run := func() (string, error) { return atDesk(t, opened(t, to, mcptool.Options{}), host) }
 	parked := func(asked int) {
 		_, err := run()
 		require.ErrorIs(t, err, tools.ErrParked)
-		require.Len(t, desk.Asked(), asked)
+		require.Len(t, host.Asked(), asked)
 	}
 	parked(1)
-	desk.Answer("also", nil)
+	host.Answer("also", nil)
 	parked(2)
-	desk.Answer("q", map[string]any{"color": "blue"})
+	host.Answer("q", map[string]any{"color": "blue"})
 	parked(3)
 	require.Equal(t, []string{"", "one"}, calls, "what was asked is not asked for again")
-	desk.Answer("2/q", map[string]any{"color": "green"})
+	host.Answer("2/q", map[string]any{"color": "green"})
 	got, err := run()
 	require.NoError(t, err)
 	require.JSONEq(t, `{"state":"two blue","color":"green"}`, got)
@@ -133,11 +133,11 @@ func TestAnswerDoesNotGoToAToolThatHasChangedSinceItAsked(t *testing.T) {
 		calls++
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": form()}, RequestState: "one"}, nil
 	}
-	desk := &memhost.Host{}
-	_, err := atDesk(t, opened(t, s.tool(anyObject, do), mcptool.Options{}), desk)
+	host := &memhost.Host{}
+	_, err := atDesk(t, opened(t, s.tool(anyObject, do), mcptool.Options{}), host)
 	require.ErrorIs(t, err, tools.ErrParked)
-	desk.Answer("q", map[string]any{"color": "blue"})
-	_, err = atDesk(t, opened(t, s.tool(`{"type":"object","properties":{"all":{"type":"boolean","default":true}}}`, do), mcptool.Options{}), desk)
+	host.Answer("q", map[string]any{"color": "blue"})
+	_, err = atDesk(t, opened(t, s.tool(`{"type":"object","properties":{"all":{"type":"boolean","default":true}}}`, do), mcptool.Options{}), host)
 	require.ErrorContains(t, err, "has changed the tool since it asked")
 	require.Equal(t, events.CodeToolError, events.CodeOf(err))
 	require.False(t, tools.IsRetryable(err))
@@ -151,9 +151,9 @@ func TestWhatIsNotOfferedFailsTheCall(t *testing.T) {
 		many[strconv.Itoa(i)] = form()
 	}
 	for text, asked := range map[string]mcp.InputRequestMap{
-		"not offered":      {"model": &mcp.CreateMessageWithToolsParams{}}, //nolint:staticcheck // servers may ask for it yet
-		"asks too much":    many,
-		"no answer can be": {"q": &mcp.ElicitParams{Mode: "form", RequestedSchema: json.RawMessage(`{"$ref":"file:///etc/passwd"}`)}},
+		"not offered":                      {"model": &mcp.CreateMessageWithToolsParams{}}, //nolint:staticcheck // servers may ask for it yet
+		"asks too many questions":          many,
+		"an invalid schema for the answer": {"q": &mcp.ElicitParams{Mode: "form", RequestedSchema: json.RawMessage(`{"$ref":"file:///etc/passwd"}`)}},
 	} {
 		s := newScripted(t, modern, nil)
 		to := s.tool(anyObject, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

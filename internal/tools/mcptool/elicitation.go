@@ -25,12 +25,12 @@ const Component = "Elicitation"
 
 const (
 	maxQuestions = 64      // of a call
-	maxMessage   = 8 << 10 // bytes of the words of a question
+	maxMessage   = 8 << 10 // bytes of the text of a question
 	maxKey       = 48      // bytes of the name that a server gives a question
 	modeURL      = "url"
 )
 
-// What a person has done with a question, in the words of the protocol.
+// Reactions to a question, as the protocol names them.
 const (
 	accept  = "accept"
 	decline = "decline"
@@ -43,15 +43,15 @@ func (s *session) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.Elic
 	refuse := func(text string) (*mcp.ElicitResult, error) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}
 	}
-	u := s.underway()
+	u := s.activeCall()
 	if u == nil {
 		return refuse("no call is under way on this session")
 	}
 	u.mu.Lock()
-	u.asked++
-	number := u.asked
-	if !u.away && s.server.makeRoom() {
-		u.away = true
+	u.questions++
+	number := u.questions
+	if !u.slotReleased && s.server.addSlot() {
+		u.slotReleased = true
 	}
 	u.mu.Unlock()
 	if number > maxQuestions {
@@ -69,9 +69,9 @@ func (s *session) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.Elic
 	return answer, err
 }
 
-// ask puts a question of a server to a person. An error ends the call.
-func ask(ctx context.Context, op string, desk tools.Host, name string, number int, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-	if desk == nil {
+// ask asks a question of a server. An error ends the call.
+func ask(ctx context.Context, op string, host tools.Host, name string, number int, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	if host == nil {
 		return nil, failf(events.CodeToolError, op, "no host: the server asks a question, which the caller of this tool does not support; a turn of a worker does")
 	}
 	q, err := question(op, p)
@@ -79,7 +79,7 @@ func ask(ctx context.Context, op string, desk tools.Host, name string, number in
 		return nil, err
 	}
 	q.Name, q.Number = name, number
-	a, err := desk.Ask(ctx, q)
+	a, err := host.Ask(ctx, q)
 	switch {
 	case events.CodeOf(err) == events.CodeExpired && ctx.Err() == nil:
 		return &mcp.ElicitResult{Action: dismiss}, nil
@@ -88,7 +88,7 @@ func ask(ctx context.Context, op string, desk tools.Host, name string, number in
 	}
 	var value any
 	if err := json.Unmarshal(a.Value, &value); err != nil { // with the numbers of the SDK
-		return nil, failf(events.CodeToolError, op, "the answer is no JSON")
+		return nil, failf(events.CodeToolError, op, "the answer is not JSON")
 	}
 	switch v := value.(type) {
 	case nil:
@@ -105,7 +105,7 @@ func ask(ctx context.Context, op string, desk tools.Host, name string, number in
 	return &mcp.ElicitResult{Action: accept}, nil
 }
 
-// question makes a question of what a server wants to know. A form is answered by its object, a
+// question makes a question of a request of a server. A form is answered by its object, a
 // page to visit by true; null declines either.
 func question(op string, p *mcp.ElicitParams) (tools.Question, error) {
 	shows := map[string]any{"component_type": Component, "message": cut(p.Message, maxMessage), "mode": "form"}
@@ -115,7 +115,7 @@ func question(op string, p *mcp.ElicitParams) (tools.Question, error) {
 	} else {
 		var err error
 		if schema, err = answerSchema(p.RequestedSchema); err != nil {
-			return tools.Question{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "the server asks with a schema that no answer can be held against", Err: err}
+			return tools.Question{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "the server asks with an invalid schema for the answer", Err: err}
 		}
 	}
 	payload, err := encode(shows)
@@ -126,7 +126,7 @@ func question(op string, p *mcp.ElicitParams) (tools.Question, error) {
 func answerSchema(requested any) (json.RawMessage, error) {
 	data, err := json.Marshal(requested)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what it means
+		return nil, err //nolint:wrapcheck // the caller adds the context
 	}
 	tree, err := events.Decode(data)
 	if err != nil {
@@ -189,8 +189,8 @@ func parseRound(stored json.RawMessage, n int) (*round, error) {
 	return r, nil
 }
 
-// next keeps what the server wants to know.
-func (u *underway) next(ctx context.Context, before *round, pin *pinned, r *mcp.CallToolResult) (*round, error) {
+// next stores the questions of the server.
+func (u *activeCall) next(ctx context.Context, before *round, pin *pinned, r *mcp.CallToolResult) (*round, error) {
 	n := 1
 	if before != nil {
 		n = before.number + 1
@@ -199,7 +199,7 @@ func (u *underway) next(ctx context.Context, before *round, pin *pinned, r *mcp.
 	case len(r.InputRequests) == 0:
 		return nil, tools.RetryAfter(failf(events.CodeToolError, u.op, "the server has no room for the call now"), time.Second)
 	case n > maxRounds, len(r.InputRequests) > maxQuestions:
-		return nil, failf(events.CodeToolError, u.op, "the server asks too much: %d questions at once and %d times are the most", maxQuestions, maxRounds)
+		return nil, failf(events.CodeToolError, u.op, "the server asks too many questions: at most %d at the same time and %d times", maxQuestions, maxRounds)
 	case u.call.Host == nil:
 		return nil, failf(events.CodeToolError, u.op, "no host: the server asks a question, which the caller of this tool does not support; a turn of a worker does")
 	}
@@ -222,14 +222,14 @@ func (u *underway) next(ctx context.Context, before *round, pin *pinned, r *mcp.
 }
 
 // answers asks the questions of a round, in the order of their keys.
-func (r *round) answers(ctx context.Context, op string, desk tools.Host) (mcp.InputResponseMap, error) {
+func (r *round) answers(ctx context.Context, op string, host tools.Host) (mcp.InputResponseMap, error) {
 	all := mcp.InputResponseMap{}
 	for _, key := range slices.Sorted(maps.Keys(r.Requests)) {
 		p, ok := r.Requests[key].(*mcp.ElicitParams)
 		if !ok {
-			return nil, errors.New("a stored question is none")
+			return nil, errors.New("invalid stored question")
 		}
-		answer, err := ask(ctx, op, desk, r.name(key), 0, p)
+		answer, err := ask(ctx, op, host, r.name(key), 0, p)
 		if err != nil {
 			return nil, err
 		}

@@ -16,25 +16,25 @@ const legacyProtocol = "2025-11-25"
 type handshake int32
 
 const (
-	probing handshake = iota // server/discover, and initialize when it has no answer soon
-	legacy                   // initialize only
-	patient                  // server/discover, however long its answer takes
+	probing      handshake = iota // server/discover, and initialize when it has no answer soon
+	legacy                        // initialize only
+	waitForProbe                  // server/discover, however long its answer takes
 )
 
 // probe follows the request `server/discover` of a session.
 type probe struct {
-	within time.Duration // how long the server may take; 0 waits for ever
-	giveUp func(id json.RawMessage)
+	within  time.Duration // how long the server may take; 0 waits for ever
+	abandon func(id json.RawMessage)
 
-	mu       sync.Mutex
-	id       json.RawMessage // of the request; nil before it is sent
-	timer    *time.Timer
-	givenUp  bool
-	answered bool // the server has answered, perhaps too late
-	accepted bool // with a result
+	mu        sync.Mutex
+	id        json.RawMessage // of the request; nil before it is sent
+	timer     *time.Timer
+	abandoned bool
+	answered  bool // the server has answered, perhaps too late
+	accepted  bool // with a result
 }
 
-// sent notes a message for the server.
+// sent records a message to the server.
 func (p *probe) sent(msg []byte) {
 	if !bytes.Contains(msg, []byte(`"method":"server/discover"`)) {
 		return
@@ -49,24 +49,24 @@ func (p *probe) sent(msg []byte) {
 	defer p.mu.Unlock()
 	p.id = request.ID
 	if p.within > 0 && p.timer == nil {
-		p.timer = time.AfterFunc(p.within, p.late)
+		p.timer = time.AfterFunc(p.within, p.timeout)
 	}
 }
 
-// late gives the probe up if it has no answer.
-func (p *probe) late() {
+// timeout abandons the probe if it has no answer.
+func (p *probe) timeout() {
 	p.mu.Lock()
 	if p.answered {
 		p.mu.Unlock()
 		return
 	}
-	p.givenUp = true
+	p.abandoned = true
 	id := p.id
 	p.mu.Unlock()
-	p.giveUp(id)
+	p.abandon(id)
 }
 
-// answer looks at an answer of the server; true if it is to the probe and came too late.
+// answer checks an answer of the server; true if it is to the probe and came too late.
 func (p *probe) answer(id json.RawMessage, accepted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *probe) answer(id json.RawMessage, accepted bool) bool {
 		return false
 	}
 	p.answered, p.accepted = true, accepted
-	return p.givenUp
+	return p.abandoned
 }
 
 // stop ends the wait for the answer.
@@ -87,26 +87,26 @@ func (p *probe) stop() {
 }
 
 // next is how the next session is to begin after one that began like this, and whether that is worth
-// a try at once when this one has failed.
+// an immediate try when this one has failed.
 func (p *probe) next(now handshake, failed, refused bool) (handshake, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.accepted && p.givenUp: // it speaks the newest protocol, but starts slowly
-		return patient, failed
+	case p.accepted && p.abandoned: // it speaks the newest protocol, but starts slowly
+		return waitForProbe, failed
 	case now == probing && p.id != nil && !p.answered:
 		return legacy, failed
 	case now == probing && p.answered && !p.accepted && !failed:
 		return legacy, false
 	case now == legacy && failed && refused:
-		return patient, true
+		return waitForProbe, true
 	case failed:
 		return probing, false
 	}
 	return now, false
 }
 
-// unanswered is the answer that the SDK gets to a probe that was given up.
+// unanswered is the answer that the SDK gets to an abandoned probe.
 func unanswered(id json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"server/discover was not answered"}}`+"\n", id)
 }

@@ -21,26 +21,26 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// web reaches a server on streamable HTTP.
-type web struct {
+// httpTransport reaches a server on streamable HTTP.
+type httpTransport struct {
 	server *server
 	client *outbound.Client
 }
 
-func newWeb(s *server) *web {
-	return &web{s, outbound.New(outbound.Options{
+func newHTTPTransport(s *server) *httpTransport {
+	return &httpTransport{s, outbound.New(outbound.Options{
 		Network: s.to.Network, Headers: s.to.Headers, MaxBody: int64(s.o.maxMessage()), TLS: s.o.TLS,
 	})}
 }
 
-func (w *web) mend() string {
-	return fmt.Sprintf("look at its url and headers in the manifest (servers: %s)", w.server.to.Name)
+func (w *httpTransport) fix() string {
+	return fmt.Sprintf("check its url and headers in the manifest (servers: %s)", w.server.to.Name)
 }
 
-// explain says why a request failed, in words that hold neither its URL nor its secrets.
-func (w *web) explain(err error) string {
+// explain is why a request failed, in a text that contains neither its URL nor its secrets.
+func (w *httpTransport) explain(err error) string {
 	var own *events.Error
-	if outbound.Unrecognized(err) { // what came is no MCP: the client says so
+	if outbound.Unrecognized(err) { // not MCP: the client has the reason
 		return w.client.Redact(bounded(err.Error()))
 	}
 	if errors.As(outbound.CallError(context.Background(), "", err), &own) && own.Msg != "" && protocolError(err) == nil {
@@ -49,46 +49,46 @@ func (w *web) explain(err error) string {
 	return bounded(w.client.Secrets().Text(err.Error()))
 }
 
-// line is the way of one session: its requests end with it.
-type line struct {
-	web     *web
-	session *session
-	life    context.Context //nolint:containedctx // of the session
-	cut     context.CancelFunc
-	began   atomic.Bool           // something was answered
-	status  atomic.Int32          // the last that was an error
-	broke   atomic.Pointer[error] // the last that reading an answer ended with
-	flooded atomic.Bool           // it was cut for what the server wants
+// httpSession is the connection of one session: its requests end with it.
+type httpSession struct {
+	transport *httpTransport
+	session   *session
+	ctx       context.Context //nolint:containedctx // of the session
+	cut       context.CancelFunc
+	began     atomic.Bool           // a request was answered
+	status    atomic.Int32          // the last that was an error
+	broke     atomic.Pointer[error] // the last that reading an answer ended with
+	flooded   atomic.Bool           // it was cut because of too many requests of the server
 }
 
-func (w *web) open(_ context.Context, s *session) (link, error) {
-	l := &line{web: w, session: s}
-	l.life, l.cut = context.WithCancel(context.Background())
-	s.probe.giveUp = func(json.RawMessage) { l.cut() } // the next session begins with initialize
+func (w *httpTransport) open(_ context.Context, s *session) (link, error) {
+	l := &httpSession{transport: w, session: s}
+	l.ctx, l.cut = context.WithCancel(context.Background())
+	s.probe.abandon = func(json.RawMessage) { l.cut() } // the next session begins with initialize
 	return l, nil
 }
 
 // Connect implements [mcp.Transport].
-func (l *line) Connect(ctx context.Context) (mcp.Connection, error) {
+func (l *httpSession) Connect(ctx context.Context) (mcp.Connection, error) {
 	t := mcp.StreamableClientTransport{
-		Endpoint:     l.web.server.to.URL,
-		HTTPClient:   &http.Client{Transport: l, CheckRedirect: l.web.client.HTTP.CheckRedirect},
-		MaxEventSize: l.web.server.o.maxMessage(),
+		Endpoint:     l.transport.server.to.URL,
+		HTTPClient:   &http.Client{Transport: l, CheckRedirect: l.transport.client.HTTP.CheckRedirect},
+		MaxEventSize: l.transport.server.o.maxMessage(),
 	}
 	return t.Connect(ctx) //nolint:wrapcheck // the SDK's own
 }
 
-// drop does nothing: the server is told that the session is over.
-func (l *line) drop() {}
+// drop does nothing: the SDK notifies the server of the end of the session.
+func (l *httpSession) drop() {}
 
-func (l *line) kill() { l.cut() }
+func (l *httpSession) kill() { l.cut() }
 
-func (l *line) end(time.Duration) {
+func (l *httpSession) end(time.Duration) {
 	l.cut()
-	l.web.client.Close()
+	l.transport.client.Close()
 }
 
-func (l *line) reason() string {
+func (l *httpSession) reason() string {
 	if l.flooded.Load() {
 		return tooMuchWanted
 	}
@@ -101,53 +101,53 @@ func (l *line) reason() string {
 	default:
 		return fmt.Sprintf("it answers HTTP %d", status)
 	}
-	if err := l.broke.Load(); err != nil && l.life.Err() == nil {
-		return l.web.explain(*err)
+	if err := l.broke.Load(); err != nil && l.ctx.Err() == nil {
+		return l.transport.explain(*err)
 	}
 	return ""
 }
 
-func (l *line) explain(err error) string { return l.web.explain(err) }
+func (l *httpSession) explain(err error) string { return l.transport.explain(err) }
 
-func (l *line) secrets() redact.Secrets { return l.web.client.Secrets() }
+func (l *httpSession) secrets() redact.Secrets { return l.transport.client.Secrets() }
 
-func (l *line) tooLarge() bool {
+func (l *httpSession) tooLarge() bool {
 	err := l.broke.Load()
 	return err != nil && events.CodeOf(outbound.CallError(context.Background(), "", *err)) == events.CodeTooLarge
 }
 
-type underwayKey struct{}
+type activeCallKey struct{}
 
-// withUnderway lets the requests of a call be told from others of its session.
-func withUnderway(ctx context.Context, u *underway) context.Context {
-	return context.WithValue(ctx, underwayKey{}, u)
+// withActiveCall marks the requests of a call among the others of its session.
+func withActiveCall(ctx context.Context, u *activeCall) context.Context {
+	return context.WithValue(ctx, activeCallKey{}, u)
 }
 
 // RoundTrip implements [http.RoundTripper] for the requests of the SDK.
-func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
+func (l *httpSession) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
-	stop := context.AfterFunc(l.life, cancel)
+	stop := context.AfterFunc(l.ctx, cancel)
 	done := func() {
 		stop()
 		cancel()
 	}
-	u, _ := ctx.Value(underwayKey{}).(*underway)
+	u, _ := ctx.Value(activeCallKey{}).(*activeCall)
 	sent := body(req)
 	l.session.sending(sent)
 	calls := u != nil && bytes.Contains(sent, []byte(`"method":"tools/call"`))
 	if calls {
 		u.sent(true)
 	}
-	resp, err := l.web.client.HTTP.Transport.RoundTrip(req.WithContext(ctx))
-	if one := l.session.underway(); one != nil {
+	resp, err := l.transport.client.HTTP.Transport.RoundTrip(req.WithContext(ctx))
+	if one := l.session.activeCall(); one != nil {
 		one.wrote(sent)
 	}
 	l.session.answered(sent)
 	if err != nil {
 		done()
-		if fault := outbound.CallError(req.Context(), "", err); calls && tools.IsRetryable(fault) {
+		if failed := outbound.CallError(req.Context(), "", err); calls && tools.IsRetryable(failed) {
 			u.refuse(tools.Retryable(failf(events.CodeToolError, u.op, "MCP server %s: %s; the tool was not entered",
-				l.web.server.to.Name, l.web.explain(err))))
+				l.transport.server.to.Name, l.transport.explain(err))))
 		}
 		return nil, err //nolint:wrapcheck // of a transport
 	}
@@ -180,9 +180,9 @@ func body(req *http.Request) []byte {
 	return data
 }
 
-// failed notes what a status says about the call.
-func (l *line) failed(u *underway, calls bool, resp *http.Response) {
-	// Once a session has begun, 404 is how servers answer what they do not know yet, and sessions that are over.
+// failed records what a status means for the call.
+func (l *httpSession) failed(u *activeCall, calls bool, resp *http.Response) {
+	// Once a session has begun, servers answer 404 to methods that they do not know, and to sessions that are over.
 	if resp.StatusCode != http.StatusNotFound || !l.began.Load() {
 		l.status.Store(int32(resp.StatusCode))
 	}
@@ -204,7 +204,7 @@ func (l *line) failed(u *underway, calls bool, resp *http.Response) {
 		}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		u.refuse(tools.RetryAfter(failf(events.CodeToolError, u.op, "MCP server %s answers HTTP %d: it has not taken the call",
-			l.web.server.to.Name, resp.StatusCode), retryAfter(resp.Header.Get("Retry-After"))))
+			l.transport.server.to.Name, resp.StatusCode), retryAfter(resp.Header.Get("Retry-After"))))
 	case http.StatusNotFound:
 		if session {
 			u.mu.Lock()
@@ -212,7 +212,7 @@ func (l *line) failed(u *underway, calls bool, resp *http.Response) {
 			u.mu.Unlock()
 		}
 	case http.StatusUnauthorized, http.StatusForbidden:
-		u.refuse(failf(events.CodeToolError, u.op, "MCP server %s: %s; %s", l.web.server.to.Name, l.reason(), l.web.mend()))
+		u.refuse(failf(events.CodeToolError, u.op, "MCP server %s: %s; %s", l.transport.server.to.Name, l.reason(), l.transport.fix()))
 	}
 }
 
@@ -226,7 +226,7 @@ func staleAfter(status int) bool {
 	return status >= http.StatusBadRequest
 }
 
-// maxPeek bounds what is read of an error for what it says of the session.
+// maxPeek bounds what is read of an error that may be about the session.
 const maxPeek = 4 << 10
 
 // peek returns the beginning of a body, which stays whole.
@@ -247,14 +247,14 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// unknownSession reports whether an error says that the server does not know the session, and so
+// unknownSession reports whether an error means that the server does not know the session, and so
 // has not run the call.
 func unknownSession(text []byte) bool {
 	text = bytes.ToLower(text)
 	return bytes.Contains(text, []byte("session")) || bytes.Contains(text, []byte("initializ"))
 }
 
-func (u *underway) refuse(err error) {
+func (u *activeCall) refuse(err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.refused = err
@@ -272,8 +272,8 @@ func retryAfter(value string) time.Duration {
 }
 
 // watched is the body of an answer, whose messages the session sees before the SDK does.
-func (l *line) watched(resp *http.Response, done func()) io.ReadCloser {
-	w := &watched{ReadCloser: resp.Body, line: l, most: l.web.server.o.maxMessage(), done: done}
+func (l *httpSession) watched(resp *http.Response, done func()) io.ReadCloser {
+	w := &watched{ReadCloser: resp.Body, line: l, most: l.transport.server.o.maxMessage(), done: done}
 	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	w.stream = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 	return w
@@ -282,14 +282,14 @@ func (l *line) watched(resp *http.Response, done func()) io.ReadCloser {
 type watched struct {
 	io.ReadCloser
 
-	line   *line
+	line   *httpSession
 	most   int
 	stream bool // of events
 	done   func()
 
-	part, data []byte       // of a stream: what came of a line, of an event; else data is the body
+	part, data []byte       // of a stream: the line and the event so far; else data is the body
 	blind      bool         // something was too large
-	raw, out   bytes.Buffer // what came of an event; what the SDK may read
+	raw, out   bytes.Buffer // the event so far; what the SDK may read
 	err        error        // what ended the body
 }
 
@@ -297,7 +297,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	for w.out.Len() == 0 && w.err == nil {
 		n, err := w.ReadCloser.Read(p)
 		if err != nil && !errors.Is(err, io.EOF) {
-			w.line.broke.Store(&err) // the SDK says only that there is no answer
+			w.line.broke.Store(&err) // the SDK only reports that there is no answer
 		}
 		w.err = err
 		w.take(p[:n])
@@ -308,11 +308,11 @@ func (w *watched) Read(p []byte) (int, error) {
 	return 0, w.err
 }
 
-// take takes what came, and gives out the messages that are whole as the SDK takes them.
+// take takes what was read, and passes complete messages in the form that the SDK accepts.
 func (w *watched) take(p []byte) {
 	if !w.stream {
 		if !w.keep(&w.data, p) {
-			w.out.Write(p) // the SDK says that it is too large
+			w.out.Write(p) // the SDK reports that it is too large
 		}
 		if w.err != nil {
 			w.out.Write(w.admitted())
@@ -336,13 +336,13 @@ func (w *watched) take(p []byte) {
 	}
 }
 
-// pass gives out what was held of an event as it came.
+// pass passes what was held of an event unchanged.
 func (w *watched) pass() {
 	w.out.Write(w.raw.Bytes())
 	w.raw.Reset()
 }
 
-// admitted is the message that came, as the SDK takes it.
+// admitted is the message that was read, in the form that the SDK accepts.
 func (w *watched) admitted() []byte {
 	msg := w.line.session.admit(w.data)
 	if msg != nil && !w.line.session.saw(msg) {
@@ -352,7 +352,7 @@ func (w *watched) admitted() []byte {
 	return msg
 }
 
-// keep reports false for what is too large: then it is given out as it comes.
+// keep reports false for what is too large: then it is passed unchanged.
 func (w *watched) keep(to *[]byte, part []byte) bool {
 	if w.blind || len(*to)+len(part) > w.most {
 		if !w.blind && !w.stream {
@@ -385,7 +385,7 @@ func (w *watched) event(line []byte) {
 	}
 }
 
-// instead gives out an event whose message is another one: what names the event stays.
+// instead passes an event with another message: its other fields stay.
 func (w *watched) instead(msg []byte) {
 	for line := range bytes.Lines(w.raw.Bytes()) {
 		if text := bytes.TrimRight(line, "\r\n"); len(text) > 0 && !bytes.HasPrefix(text, []byte("data:")) {

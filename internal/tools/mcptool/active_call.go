@@ -11,54 +11,54 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// underway is a call that a session carries.
-type underway struct {
-	ctx   context.Context //nolint:containedctx // the call's, for what comes while it runs
-	stop  context.CancelCauseFunc
-	call  *tools.Call
-	op    string
-	token string        // of its progress
-	link  link          // of the session that carries it
-	told  chan struct{} // closed when the server was told that the call is given up
+// activeCall is a call that a session carries.
+type activeCall struct {
+	ctx        context.Context //nolint:containedctx // the call's, for requests of the server while it runs
+	stop       context.CancelCauseFunc
+	call       *tools.Call
+	op         string
+	token      string        // of its progress
+	link       link          // of the session that carries it
+	cancelSent chan struct{} // closed when the server was notified that the call is cancelled
 
-	mu      sync.Mutex
-	begun   bool // the server may have the request
-	away    bool // it waits for a person and has left its room
-	asked   int
-	tell    sync.Once
-	refused error           // the server's word that nothing has happened
-	gone    bool            // the server does not know the session any more
-	stale   bool            // it may not: the session is not used again
-	lost    bool            // the session broke while it carried the call
-	exact   json.RawMessage // structuredContent as it was written
+	mu           sync.Mutex
+	begun        bool // the server may have the request
+	slotReleased bool // it waits for an answer
+	questions    int
+	cancelOnce   sync.Once
+	refused      error           // the server has reported that nothing has happened
+	gone         bool            // the server does not know the session any more
+	stale        bool            // it may not: the session is not used again
+	lost         bool            // the session broke while it carried the call
+	exact        json.RawMessage // structuredContent as it was written
 }
 
-// redact replaces what the server was told in confidence in what it reports.
-func (u *underway) redact(text string) string {
+// redact replaces the secrets that the server got in what it reports.
+func (u *activeCall) redact(text string) string {
 	if u.link == nil {
 		return text
 	}
 	return u.link.secrets().Text(text)
 }
 
-func (u *underway) given() bool { return u.ctx != nil && u.ctx.Err() != nil }
+func (u *activeCall) cancelled() bool { return u.ctx != nil && u.ctx.Err() != nil }
 
 // sent notes that the server may have the request, or has it for certain not.
-func (u *underway) sent(is bool) {
+func (u *activeCall) sent(is bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.begun = is
 }
 
 // wrote looks at a message for the server.
-func (u *underway) wrote(msg []byte) {
+func (u *activeCall) wrote(msg []byte) {
 	if bytes.Contains(msg, []byte(`"method":"notifications/cancelled"`)) {
-		u.tell.Do(func() { close(u.told) })
+		u.cancelOnce.Do(func() { close(u.cancelSent) })
 	}
 }
 
-// underway returns the call of the session; nil between calls.
-func (s *session) underway() *underway {
+// activeCall returns the call of the session; nil between calls.
+func (s *session) activeCall() *activeCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.call
@@ -130,7 +130,7 @@ func (s *session) look(msg []byte) {
 	if !progress && !bytes.Contains(msg, []byte(`"structuredContent"`)) {
 		return
 	}
-	u := s.underway()
+	u := s.activeCall()
 	if u == nil {
 		return
 	}
@@ -156,14 +156,14 @@ func (s *session) look(msg []byte) {
 
 // structured returns the structured content of the result as the server wrote it; nil if it has
 // none.
-func (u *underway) structured() json.RawMessage {
+func (u *activeCall) structured() json.RawMessage {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.exact
 }
 
-// progress hands on how far the call is.
-func (u *underway) progress(p *mcp.ProgressNotificationParams) {
+// progress reports how far the call is.
+func (u *activeCall) progress(p *mcp.ProgressNotificationParams) {
 	if u.call.Host == nil || u.ctx.Err() != nil {
 		return
 	}
@@ -171,12 +171,12 @@ func (u *underway) progress(p *mcp.ProgressNotificationParams) {
 	if p.Total > 0 {
 		percent = min(max(100*p.Progress/p.Total, 0), 100) //nolint:mnd // percent
 	}
-	// It is told to who looks; a call does not fail because nobody could be told.
+	// A report that cannot be delivered does not fail the call.
 	_ = u.call.Host.Progress(u.ctx, tools.Progress{Percent: percent, Message: bounded(u.redact(p.Message))})
 }
 
-// meta tells the server which call it is: the names of [MetaKeys].
-func (u *underway) meta() mcp.Meta {
+// meta identifies the call for the server: see [MetaIdempotencyKey] and the keys after it.
+func (u *activeCall) meta() mcp.Meta {
 	m := mcp.Meta{
 		MetaIdempotencyKey: u.call.IdempotencyKey,
 		MetaFencingToken:   formatToken(u.call.FencingToken),
