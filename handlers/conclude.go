@@ -68,19 +68,6 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// checkData validates structured data against the binding's model and reports whether the
-// object to use is another one.
-func checkData(b *bindings.Binding, data any) (object map[string]any, changed bool, faults []model.Violation) {
-	if b.Model != nil {
-		return b.Model.Conform(data)
-	}
-	object, ok := data.(map[string]any)
-	if !ok {
-		return nil, false, []model.Violation{{Path: "/", Rule: "type", Expected: "object", GotType: "not an object"}}
-	}
-	return object, false, nil
-}
-
 // conclude stores the response of a turn whose tool is not entered (any more). What the claim
 // says goes before what this worker's manifests say.
 func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) Disposition {

@@ -9,6 +9,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/run"
 )
 
 // A message that is given back with a delay keeps its place among those that the workers of a pool
@@ -134,7 +135,7 @@ func (h *Handlers) age(m *Message) time.Duration { return h.serverNow(m).Sub(m.S
 
 // serverNow is the time by the server's clock.
 func (h *Handlers) serverNow(m *Message) time.Time {
-	return serverTimeOf(m.clock, h.Now())
+	return m.clock.Now(h.Now())
 }
 
 // aloneGrace is the grace of a worker that is the only one: as long as it takes to load a folder
@@ -184,7 +185,7 @@ func (h *Handlers) putsAside(m *Message, delay time.Duration) (Disposition, bool
 		err = h.Defer(ctx, d)
 	}
 	switch {
-	case errorsRefused(err), errors.Is(err, errUnsealed), jsapi.OutOfSpace(err):
+	case run.Unstorable(err), errors.Is(err, errUnsealed), jsapi.OutOfSpace(err):
 		h.often(m, slog.LevelWarn, "a message cannot be put aside", "", "seq", m.Lease.Seq, "bytes", len(m.Data), "err", events.LogText(err))
 		return Disposition{}, false
 	case err != nil:

@@ -18,6 +18,7 @@ import (
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/recent"
+	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/serverclock"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -47,7 +48,7 @@ const (
 
 // Config holds what the handlers work with. All fields without a default are required.
 type Config struct {
-	RunConfig // of the tools that run
+	run.Config // of the tools that run
 
 	Engine    *engine.Engine
 	Tool      func(*bindings.Binding) (tools.Invoker, error) // finds what runs a binding
@@ -100,7 +101,7 @@ type Config struct {
 type Handlers struct {
 	Config
 
-	runs      *Registry
+	runs      *run.Registry
 	cancelled *recent.Set[string] // names of turns
 	lines     throttle.Lines
 	missed    *recent.Set[string] // questions that no call of their chat has asked
@@ -122,7 +123,7 @@ func New(c Config) *Handlers {
 		missed:    recent.New[string](missedQuestions, missedFor),
 		cancelled: recent.New[string](cancelledKeys, cancelledFor),
 	}
-	h.runs = newRegistry(&h.RunConfig, &h.lines, h.schemas.CheckSchema, h.shrink)
+	h.runs = run.NewRegistry(&h.Config.Config, &h.lines, h.schemas.CheckSchema, h.shrink)
 	h.SetMaxAckPending(c.MaxAckPending)
 	h.clock = serverclock.New(h.serverTime, func() time.Time { return h.Now() })
 	return h

@@ -29,6 +29,7 @@ import (
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/metrics"
+	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/oneturntest"
@@ -80,7 +81,7 @@ func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options))
 	k := &kit{t: t, space: space, js: js, store: storetest.NewMemory(), registry: registry}
 	variables.Journal = idempotency.New(k.store, "w", idempotency.Options{})
 	k.Handlers = handlers.New(handlers.Config{
-		RunConfig: handlers.RunConfig{
+		Config: run.Config{
 			Space:      space,
 			Journal:    variables.Journal,
 			Bindings:   func() *bindings.Set { return set },

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/serverclock"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -31,7 +32,7 @@ type Message struct {
 	AckWait func() time.Duration
 	// Refresh sends a heartbeat for the message now. Nil: nobody sends heartbeats early.
 	Refresh func()
-	Slot    Slot // what it takes of the worker, nil if it is not counted
+	Slot    run.Slot // what it takes of the worker, nil if it is not counted
 
 	// tools ends when the tools of the worker have to stop, see [Handlers.Handle].
 	tools context.Context //nolint:containedctx // the life of the worker, not of a call

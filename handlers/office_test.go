@@ -21,6 +21,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/metrics"
+	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
@@ -116,7 +117,7 @@ func inOffice(t *testing.T, effect bindings.Effect, tool toolFunc, test func(t *
 		}
 		opened := time.Now()
 		o.Handlers = handlers.New(handlers.Config{
-			RunConfig: handlers.RunConfig{
+			Config: run.Config{
 				Space:       space,
 				Journal:     idempotency.New(o.store, "w", idempotency.Options{}),
 				Bindings:    func() *bindings.Set { return set },

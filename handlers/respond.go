@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
@@ -25,14 +26,10 @@ import (
 const longRun = time.Second
 
 // toolCall builds what the tool gets.
-func (h *Handlers) toolCall(ctx context.Context, t *turn, r *Run) (*tools.Call, error) {
-	hold := r.Hold()
-	call := &tools.Call{
-		Turn: t.TurnID, CallID: t.CallID, Workflow: t.Workflow, Agent: t.Agent, UserID: t.UserID,
-		Name: t.Binding.Tool, Args: t.args, ArgsJSON: json.RawMessage(t.argsJSON), IdempotencyKey: events.IdempotencyKey(t.TurnID, t.CallID),
-		FencingToken: hold.Token, Epoch: hold.Epoch, MapArgs: t.Binding.SignatureUnknown, Fields: t.Binding.Fields(),
-		Secrets: r.Secrets(), Trace: traceOf(t.m.Header),
-	}
+func (h *Handlers) toolCall(ctx context.Context, t *turn, r *run.Run) (*tools.Call, error) {
+	hold, call := r.Hold(), run.Call(t.Binding, t.StructuredOutputReady, t.CallID)
+	call.Args, call.ArgsJSON, call.Secrets, call.Trace = t.args, json.RawMessage(t.argsJSON), r.Secrets(), traceOf(t.m.Header)
+	call.FencingToken, call.Epoch = hold.Token, hold.Epoch
 	load := func(ctx context.Context) (map[string]any, error) {
 		vars := t.Vars
 		if vars == nil {

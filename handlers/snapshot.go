@@ -1,10 +1,7 @@
 package handlers
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-
-	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/variables"
 )
 
 // supersededBy reports whether the producer has changed a variable since a tool changed it last. A
@@ -13,16 +10,5 @@ import (
 // producer change one object.
 func (e variable) supersededBy(snapshot map[string]any, name string) bool {
 	value, ok := snapshot[name]
-	return ok && digestOf(value) != e.Base
-}
-
-// digestOf identifies a value of a snapshot; null counts as no value, "".
-func digestOf(value any) string {
-	const size = 8
-	data, err := events.AppendJSON(nil, value)
-	if err != nil || value == nil {
-		return ""
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:size])
+	return ok && variables.Digest(value) != e.Base
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -34,7 +35,7 @@ func (k *taker) Effect(key subjects.Key, claim *idempotency.Record) (effect stri
 	if set.WorkflowDigest(call.WorkflowName) == "" {
 		return "", mutant.Planted(mutant.StrangerTakesOver)
 	}
-	t := &turn{Turn: Turn{Binding: set.Bound(call.WorkflowName, call.Agent, call.ToolName)}}
+	t := &turn{Turn: run.Turn{Binding: set.Bound(call.WorkflowName, call.Agent, call.ToolName)}}
 	if t.Binding == nil || h.findTool(t) != nil {
 		return "", true // the turn ends as unknown_tool
 	}
@@ -133,11 +134,11 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 	reading, done := outside(t.m.Held, ctx)
 	t.args, err = h.Blobs.Object(reading, t.Key, events.KindToolCall, call.Payload.ToolArgs)
 	if err == nil {
-		err = restoreState(reading, h.Blobs, &t.Turn, d.Turn.State())
+		err = run.Restore(reading, h.Blobs, &t.Turn, d.Turn.State())
 	}
 	done()
 	switch {
-	case errors.Is(err, errNoArgs):
+	case errors.Is(err, errNoArgs), errors.Is(err, run.ErrDamagedState):
 		return stuck(events.CodeInterrupted, "no arguments", err)
 	case err != nil:
 		return h.comesBack(t, "what the turn goes on with cannot be read", err)

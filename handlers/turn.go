@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
@@ -21,7 +22,7 @@ import (
 
 // turn is one structured_output_ready message on its way through the nine steps.
 type turn struct {
-	Turn
+	run.Turn
 
 	m           *Message
 	data        events.Canonical // structured data
@@ -156,6 +157,14 @@ func newTurn(m *Message, event *events.StructuredOutputReady) *turn {
 	return &turn{Turn: turnOn(m, event, key, events.CallID(event.TurnID, key.Turn)), m: m}
 }
 
+// turnOn returns a turn as far as its event and the message that is its lease specify it.
+func turnOn(m *Message, event *events.StructuredOutputReady, key subjects.Key, callID string) run.Turn {
+	return run.Turn{
+		StructuredOutputReady: event, Key: key, Name: key.String(), CallID: callID,
+		Message: run.Message{Held: m.Held, Slot: m.Slot, Subject: m.Subject, Arrived: m.arrived, Clock: m.clock},
+	}
+}
+
 // seal notes the data of a turn in the form of records, and all that tells it from other data.
 func (t *turn) seal(data events.Canonical, fingerprint [sha256.Size]byte) {
 	t.data, t.fingerprint, t.hash, t.ref = data, fingerprint, events.Hex(fingerprint), idempotency.RefOf(t.Name, fingerprint)
@@ -178,14 +187,13 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 		t.reject = reject(events.CodeUnknownTool, err)
 		return 0
 	}
-	data, changed, faults := checkData(t.Binding, t.Data)
-	if len(faults) > 0 {
-		t.reject = rejectInvalid(t, faults)
+	args, changed, violations := run.Arguments(t.Binding, t.StructuredOutputReady, t.Data)
+	if len(violations) > 0 {
+		t.reject = rejectInvalid(t, violations)
 		return 0
 	}
-	args, mapped := t.Binding.Args(data, t.StructuredOutputReady)
 	t.args, t.argsJSON = args, t.data
-	if changed || mapped {
+	if changed {
 		if t.argsJSON, err = events.Canonicalize(t.args, len(t.m.Data)); err != nil {
 			t.reject = reject(events.CodeTooLarge, tooLarge("arguments", err))
 		}
@@ -205,7 +213,7 @@ func (h *Handlers) handOver(t *turn) time.Duration {
 // claim asks the journal for the turn. One whose arguments no record can hold is rejected.
 func (h *Handlers) claim(ctx context.Context, t *turn) (idempotency.Decision, error) {
 	decision, err := h.claimOnce(ctx, t)
-	if t.reject == nil && errorsRefused(err) {
+	if t.reject == nil && run.Unstorable(err) {
 		t.reject = reject(events.CodeTooLarge, tooLarge("arguments", err))
 		decision, err = h.claimOnce(ctx, t)
 	}
@@ -250,7 +258,7 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	h.Metrics.InFlight.Inc()
 	out := h.Engine.Do(ctx, r.Invocation(call))
 	t.Hit(failpoint.AfterTool)
-	Scrub(call.Secrets, &out)
+	run.Scrub(call.Secrets, &out)
 	h.Metrics.InFlight.Dec()
 	h.Metrics.Tool(t.Binding, &out)
 	if t.waited = !out.Entered; out.Entered {

@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/metrics"
+	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
@@ -40,7 +41,7 @@ func BenchmarkTurn(b *testing.B) {
 	require.NoError(b, err)
 	tool := toolFunc(nothing)
 	h := handlers.New(handlers.Config{
-		RunConfig: handlers.RunConfig{
+		Config: run.Config{
 			Space:    space,
 			Journal:  idempotency.New(storetest.NewMemory(), "w", idempotency.Options{}),
 			Bindings: func() *bindings.Set { return set },

@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // Again is how long a reading of the server's clock is used before the server is asked again.
@@ -16,6 +18,15 @@ type Reading struct{ Process, Server time.Time }
 
 // ToServer turns a time of the process into one of the server.
 func (r Reading) ToServer(t time.Time) time.Time { return r.Server.Add(t.Sub(r.Process)) }
+
+// Now returns the time of the server; process is the time of the process now. A reading that was never read returns
+// the latter.
+func (r Reading) Now(process time.Time) time.Time {
+	if r.Process.IsZero() || mutant.Planted(mutant.WorkerClockDecides) {
+		return process
+	}
+	return r.ToServer(process)
+}
 
 // ToProcess turns a time of the server into one of the process.
 func (r Reading) ToProcess(t time.Time) time.Time { return r.Process.Add(t.Sub(r.Server)) }

@@ -32,6 +32,7 @@ import (
 	"github.com/oneturn/oneturn/internal/limits"
 	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/provision"
@@ -245,7 +246,7 @@ func (w *Worker) handlers(ctx context.Context, reader *query.Reader, limiter *li
 	journal := idempotency.New(&healthyStore{reader.Store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc})
 	variables.Journal = journal
 	return handlers.New(handlers.Config{
-		RunConfig: handlers.RunConfig{
+		Config: run.Config{
 			Space:    w.space,
 			Journal:  journal,
 			Bindings: w.Bindings,

@@ -46,7 +46,7 @@
 // time, with durable steps between them, and now and then another question when it runs again. It
 // waits in memory or is parked. People answer before they are asked, twice, in different ways, in
 // a way that does not fit, or never; the time of a question ends, a cancel races both. Timers that
-// park a turn and waits for an answer end when the scheduler lets them (handlers.Timing).
+// park a turn and waits for an answer end when the scheduler lets them (run.Timing).
 //
 // When the schedule has used up its faults, everything heals and the queue has to drain; the time
 // of open questions ends, and sweeps ask for a resume of what then has no response. Then the checker compares the journal with the

@@ -4,21 +4,21 @@ import (
 	"context"
 	"time"
 
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/run"
 )
 
-// timing is the [handlers.Timing] of a schedule: waits end when the scheduler lets them.
+// timing is the [run.Timing] of a schedule: waits end when the scheduler lets them.
 type timing struct{ w *world }
 
-// AfterFunc implements [handlers.Timing].
-func (g timing) AfterFunc(_ time.Duration, f func()) handlers.Timer {
+// AfterFunc implements [run.Timing].
+func (g timing) AfterFunc(_ time.Duration, f func()) run.Timer {
 	t := g.w.active.t
 	x := &timer{t: t, f: f, armed: true}
 	t.timers = append(t.timers, x)
 	return x
 }
 
-// Wait implements [handlers.Timing].
+// Wait implements [run.Timing].
 func (g timing) Wait(call, held context.Context, wake, over <-chan struct{}, _ time.Duration) (idle bool) {
 	x := g.w.active
 	x.inDesk = false
@@ -42,21 +42,21 @@ func (g timing) Wait(call, held context.Context, wake, over <-chan struct{}, _ t
 	return idle
 }
 
-// timer is a [handlers.Timer].
+// timer is a [run.Timer].
 type timer struct {
 	t     *thread
 	f     func()
 	armed bool
 }
 
-// Stop implements [handlers.Timer].
+// Stop implements [run.Timer].
 func (x *timer) Stop() bool {
 	armed := x.armed
 	x.armed = false
 	return armed
 }
 
-// Reset implements [handlers.Timer].
+// Reset implements [run.Timer].
 func (x *timer) Reset(time.Duration) bool {
 	armed := x.armed
 	x.armed = true

@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/inbox"
+	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -64,7 +65,7 @@ func (p *process) start(m manifest) {
 	vars := handlers.NewVariablesIn(w.documents)
 	vars.Journal, vars.Retries.Pause = p.journal, func(ctx context.Context) error { return w.pause(ctx, 0) }
 	p.handlers = handlers.New(handlers.Config{
-		RunConfig: handlers.RunConfig{
+		Config: run.Config{
 			Space:      w.sim.space,
 			Journal:    p.journal,
 			Bindings:   func() *bindings.Set { return p.manifest.set },

@@ -1,4 +1,4 @@
-package handlers
+package run
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/answers"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -54,7 +53,7 @@ func (r *recorder) StoreStep(_ context.Context, name string, result json.RawMess
 // guarded returns a redacting host over a recorder.
 func guarded(t *testing.T, lines string) (tools.Host, *recorder, *tools.Call, *Turn) {
 	t.Helper()
-	c := &RunConfig{}
+	c := &Config{}
 	if lines != "" {
 		keys, err := secrets.Parse([]byte(lines))
 		require.NoError(t, err)
@@ -142,25 +141,6 @@ func TestStepsBehindASecretAnswerAreSealedAndComeBackWhole(t *testing.T) {
 	_, done, err := host.StepResult(t.Context(), "never")
 	require.NoError(t, err)
 	require.False(t, done)
-}
-
-func TestAnswersAreSealedForTheirQuestionAlone(t *testing.T) {
-	t.Parallel()
-	keys, err := secrets.Parse([]byte(secrets.NewKey()))
-	require.NoError(t, err)
-	key := subjects.TurnKey("a", "c", "", "t")
-	sealed, err := answers.Seal(keys, key, "1", []byte(`"coerced"`))
-	require.NoError(t, err)
-	data, err := answers.Open(keys, key, "1", sealed)
-	require.NoError(t, err)
-	require.Equal(t, `"coerced"`, string(data))
-	_, err = answers.Open(keys, key, "2", sealed)
-	require.ErrorIs(t, err, events.ErrStateCorrupt)
-	data, err = answers.Open(keys, key, "2", []byte(`"plain"`))
-	require.NoError(t, err)
-	require.Equal(t, `"plain"`, string(data))
-	_, err = answers.Seal(nil, key, "1", nil)
-	require.Error(t, err)
 }
 
 func TestOutcomeOfACallLosesTheSecretsThatItWasHanded(t *testing.T) {

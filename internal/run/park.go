@@ -1,4 +1,4 @@
-package handlers
+package run
 
 import (
 	"fmt"
@@ -13,20 +13,13 @@ import (
 )
 
 // A turn whose tool waits for people is parked when its run has been idle for the configured time: the journal gets
-// what another run needs (park_state.go), this run ends with [tools.ErrParked], and its message is acknowledged. An
+// what another run needs (state.go), this run ends with [tools.ErrParked], and its message is acknowledged. An
 // answer then has the tool run again, in this process or another. A tool with effect unsafe must not run again: its
 // run waits in memory, and there is a budget for those.
 
 // parkRetry is how long a run that was notified while it was about to park gives its tool to read the answer, when it
 // parks immediately otherwise.
 const parkRetry = 20 * time.Millisecond
-
-// Slot is the part of the worker's concurrency that a message in handling uses.
-type Slot interface {
-	// Release frees the slot while the handler only waits; Reacquire takes one again and never blocks.
-	Release()
-	Reacquire()
-}
 
 // parkable reports whether the run may end while its turn continues.
 func (r *Run) parkable() bool {
@@ -140,7 +133,7 @@ func (r *Run) park() {
 	parked, err := r.cfg.Journal.Park(ctx, &hold, ids, state)
 	r.setHold(hold)
 	switch {
-	case errorsRefused(err):
+	case Unstorable(err):
 		r.cannotPark(err)
 	case err != nil:
 		_ = r.classify(err)

@@ -1,6 +1,7 @@
-package handlers
+package run
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -8,20 +9,18 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/serverclock"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Turn is the part of a turn that a [Run] of its tool reads and updates.
+// Turn is the part of a turn that a [Run] of its tool reads and updates. The handler of its message owns it.
 type Turn struct {
 	*events.StructuredOutputReady
 
-	Message *Message            // the lease of the turn: the message that started, resumed or took it over
-	Arrived time.Time           // when the stream took Message last, by the clock of the server
-	Clock   serverclock.Reading // the clock of the server when Message was received; zero: the clock of the process
+	Message Message // the lease of the turn: the message that started, resumed or took it over
 
 	Key    subjects.Key
 	Name   string // Key in its written form
@@ -33,10 +32,27 @@ type Turn struct {
 	Version string          // of what the tool calls, "" if the tool reports none
 
 	Vars  map[string]any    // context variables as an earlier run of the tool read them, nil if none did
-	Base  map[string]string // digests of the snapshot of the event at that time, see [Delta.Base]
+	Base  map[string]string // digests of the snapshot of the event at that time, see the Base of a delta
 	Asked bool              // a run of the tool has asked a question
 
 	Secret atomic.Bool // the journal contains, or may come to contain, secrets of the turn
+}
+
+// Message is the part of a message that a run uses while the message is the lease of its turn.
+type Message struct {
+	// Held ends when the delivery is not held any longer: another worker may have the message then.
+	Held    context.Context //nolint:containedctx // the life of the message, not of a call
+	Slot    Slot            // nil if the message does not use one
+	Subject string
+	Arrived time.Time           // when the stream took the message last, by the clock of the server
+	Clock   serverclock.Reading // the clock of the server when the message was received
+}
+
+// Slot is the part of the worker's concurrency that a message in handling uses.
+type Slot interface {
+	// Release frees the slot while the handler only waits; Reacquire takes one again and never blocks.
+	Release()
+	Reacquire()
 }
 
 // Attrs returns the log attributes of a turn whose binding was found, followed by args.
@@ -52,15 +68,7 @@ func (t *Turn) NoteSecrets(d idempotency.Decision) {
 }
 
 // Now returns the time by the clock of the server; process is the time by the clock of the process.
-func (t *Turn) Now(process time.Time) time.Time { return serverTimeOf(t.Clock, process) }
-
-// serverTimeOf converts a time of the process into one of the server, as far as its clock is known.
-func serverTimeOf(clock serverclock.Reading, process time.Time) time.Time {
-	if clock.Process.IsZero() || mutant.Planted(mutant.WorkerClockDecides) {
-		return process
-	}
-	return clock.ToServer(process)
-}
+func (t *Turn) Now(process time.Time) time.Time { return t.Message.Clock.Now(process) }
 
 // Hit is a point at which tests may stop the worker. Without their build tag it compiles to nothing.
 func (t *Turn) Hit(point string) {
@@ -95,7 +103,7 @@ func (t *Turn) interactionEvent(id string) *events.ToolCall {
 	}
 }
 
-// BaseOf returns the [Delta.Base] of a delta of the turn that changes the variables names.
+// BaseOf returns the Base of a delta of the turn that changes the variables names.
 func (t *Turn) BaseOf(names []string) map[string]string {
 	if t.ContextVariables == nil && t.Base == nil {
 		return nil
@@ -105,7 +113,7 @@ func (t *Turn) BaseOf(names []string) map[string]string {
 		if t.Base != nil {
 			base[name] = t.Base[name]
 		} else {
-			base[name] = digestOf(t.ContextVariables[name])
+			base[name] = variables.Digest(t.ContextVariables[name])
 		}
 	}
 	return base
@@ -118,12 +126,7 @@ func (t *Turn) digests() map[string]string {
 	}
 	base := make(map[string]string, len(t.ContextVariables))
 	for name, value := range t.ContextVariables {
-		base[name] = digestOf(value)
+		base[name] = variables.Digest(value)
 	}
 	return base
-}
-
-// turnOn returns a turn as far as its event and the message that is its lease specify it.
-func turnOn(m *Message, event *events.StructuredOutputReady, key subjects.Key, callID string) Turn {
-	return Turn{StructuredOutputReady: event, Message: m, Arrived: m.arrived, Clock: m.clock, Key: key, Name: key.String(), CallID: callID}
 }

@@ -1,4 +1,4 @@
-package handlers
+package run
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 // does not change meanwhile, and afterwards the run is over.
 type Run struct {
 	reg    *Registry
-	cfg    *RunConfig
+	cfg    *Config
 	t      *Turn
 	tool   context.Context //nolint:containedctx // the context of the tool
 	stop   context.CancelCauseFunc
@@ -163,12 +163,17 @@ func (r *Run) classify(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errorsRefused(err):
+	case Unstorable(err):
 		return tooLargeToStore(err)
 	case !errors.As(err, &coded):
 		err = &lostError{err}
 	}
 	return r.end(err)
+}
+
+// Unstorable reports whether an error means that something can never be stored.
+func Unstorable(err error) bool {
+	return errors.Is(err, idempotency.ErrRefused) || errors.Is(err, events.ErrTooLarge)
 }
 
 func tooLargeToStore(err error) error {

@@ -1,9 +1,8 @@
-package handlers
+package run
 
 import (
 	"time"
 
-	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
@@ -13,25 +12,11 @@ import (
 // the model of the agent; the engine checks them against the schema of the tool.
 func (r *Run) Invocation(call *tools.Call) engine.Invocation {
 	b := r.t.Binding
-	tool := engine.Tool{
-		Invoker: r.t.Tool, Input: b.Input, Output: b.Output, MaxAttempts: b.MaxAttempts, Timeout: b.Timeout, Limits: b.Limits, Guards: b.Guards,
-	}
 	var onLimitWait func(bool)
-	if r.t.Effect == bindings.EffectNone && b.Cache.TTL > 0 {
-		tool.Cache, tool.Version, tool.ID = b.Cache, b.Digest+" "+r.t.Version, toolID(b)
-	}
 	if b.Limits != (target.Limits{}) {
-		tool.ID, onLimitWait = toolID(b), r.onLimitWait
+		onLimitWait = r.onLimitWait
 	}
-	return engine.Invocation{Call: call, Tool: tool, Hosts: r, OnLimitWait: onLimitWait}
-}
-
-// toolID distinguishes the tools of workflows, unless workflows share one.
-func toolID(b *bindings.Binding) string {
-	if b.Shared != "" {
-		return b.Shared
-	}
-	return b.Workflow + "/" + b.Tool
+	return engine.Invocation{Call: call, Tool: Tool(b, r.t.Tool, r.t.Effect, r.t.Version), Hosts: r, OnLimitWait: onLimitWait}
 }
 
 // slotReleaseAfter is how long a run that waits for a limit keeps its slot: most runs do not wait.

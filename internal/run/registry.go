@@ -1,9 +1,8 @@
-package handlers
+package run
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -23,13 +22,13 @@ import (
 // This file has the runs of this process as a whole: their configuration, the registry in which the live copy of
 // a cancel or an ack finds them, and the budgets of those that wait in memory.
 
-// RunConfig configures the runs of a process. Fields are read when they are needed, so a change takes effect on
+// Config configures the runs of a process. Its fields are read when they are needed, so a change takes effect on
 // runs that have begun. All fields without a default are required.
-type RunConfig struct {
+type Config struct {
 	Space    subjects.Space
 	Journal  *idempotency.Journal
 	Bindings func() *bindings.Set
-	Blobs    BlobStore
+	Blobs    Blobs                                   // large payloads
 	Live     func(subject string, data []byte) error // publishes without storing
 	Metrics  *metrics.Metrics
 	Logger   *slog.Logger
@@ -55,6 +54,17 @@ type RunConfig struct {
 	Timing Timing
 }
 
+// Blobs is where payloads are stored that are too large for a record.
+type Blobs interface {
+	// Inline reports whether a payload of so many bytes stays in its record.
+	Inline(size int) bool
+	// Shrink returns what to put in a record in place of value, whose JSON is data: value, or else a reference to
+	// the stored data.
+	Shrink(ctx context.Context, key subjects.Key, kind string, value any, data []byte) (any, error)
+	// Object returns the object that Shrink was given, from what it returned.
+	Object(ctx context.Context, key subjects.Key, kind string, stored any) (map[string]any, error)
+}
+
 // Shares of a process in the messages that its pool may hold, one in so many.
 const (
 	limitedShare    = 64 // runs that wait for a limit
@@ -67,7 +77,7 @@ const warnedTools = 1024
 
 // Registry has the runs of a process by journal key, and what they share. It is safe for concurrent use.
 type Registry struct {
-	cfg         *RunConfig
+	cfg         *Config
 	lines       *throttle.Lines
 	checkSchema func(schema json.RawMessage) error
 	shrink      shrinkFunc
@@ -87,9 +97,9 @@ type Registry struct {
 // Lease and tool are the contexts of the message and of the tool.
 type shrinkFunc func(lease, tool context.Context, key subjects.Key, kind string, value any, data []byte) (any, error)
 
-// newRegistry returns a registry without runs. It keeps c and sets its defaults; checkSchema reports why the schema
+// NewRegistry returns a registry without runs. It keeps c and sets its defaults; checkSchema reports why the schema
 // of a question cannot be used. Its budgets are empty until [Registry.Resize] is called.
-func newRegistry(c *RunConfig, lines *throttle.Lines, checkSchema func(schema json.RawMessage) error, shrink shrinkFunc) *Registry {
+func NewRegistry(c *Config, lines *throttle.Lines, checkSchema func(schema json.RawMessage) error, shrink shrinkFunc) *Registry {
 	if c.Timing == nil {
 		c.Timing = realTime{}
 	}
@@ -228,9 +238,4 @@ func (g *Registry) warnUnsafe(t *Turn) {
 	g.cfg.Logger.Warn("a tool with effect unsafe asks people: its turns wait in memory and are lost with the worker (interrupted); "+
 		"set effect: replay in its manifest if what it does before a question may be repeated, or is in a step",
 		"workflow", t.Binding.Workflow, "tool", t.Binding.Tool)
-}
-
-// errorsRefused reports whether something can never be stored.
-func errorsRefused(err error) bool {
-	return errors.Is(err, idempotency.ErrRefused) || errors.Is(err, events.ErrTooLarge)
 }

@@ -1,4 +1,4 @@
-package handlers
+package run
 
 import (
 	"context"
@@ -142,7 +142,7 @@ func (r *Run) expiry(id string, timeout time.Duration) time.Time {
 	if r.before != nil && r.before.Claim != nil {
 		claimed = r.before.Claim.Time
 	}
-	for _, server := range []time.Time{claimed, r.t.Arrived} { // it is at least that late, if the server did not answer
+	for _, server := range []time.Time{claimed, r.t.Message.Arrived} { // it is at least that late, if the server did not answer
 		if now.Before(server) {
 			now = server
 		}

@@ -1,11 +1,11 @@
-package handlers
+package run
 
 import (
 	"context"
 	"time"
 )
 
-// Timing is the clock of runs that wait for people. [RunConfig] without one takes real time; a
+// Timing is the clock of runs that wait for people. [Config] without one takes real time; a
 // simulation has another one and decides which wait ends first.
 type Timing interface {
 	// AfterFunc calls f in a separate goroutine when d has passed.

@@ -1,4 +1,4 @@
-package handlers
+package run
 
 import (
 	"context"
@@ -8,13 +8,16 @@ import (
 	"github.com/oneturn/oneturn/events"
 )
 
+// ErrDamagedState is in the error of a turn whose parked state cannot be decoded.
+var ErrDamagedState = errors.New("the state of the parked turn is damaged")
+
 // parkState is what another run of a parked turn needs besides the records of the journal.
 type parkState struct {
 	// Context are the context variables as the tool read them or, if it has not, the snapshot of the event: an
 	// object, or an [events.Blob]. Nil if there is neither.
 	Context json.RawMessage `json:"context,omitempty"`
 	Read    bool            `json:"read,omitempty"` // the tool has read them
-	// Base has the digests of the snapshot, see [Delta.Base], if Context is not the snapshot.
+	// Base has the digests of the snapshot, see the Base of a delta, if Context is not the snapshot.
 	Base       map[string]string `json:"base,omitempty"`
 	Enterprise bool              `json:"enterprise,omitempty"` // of the event
 }
@@ -50,14 +53,14 @@ func (r *Run) state(ctx context.Context) (json.RawMessage, error) {
 	return events.JSONOf(s), nil
 }
 
-// restoreState gives a turn the state with which it was parked.
-func restoreState(ctx context.Context, blobs BlobStore, t *Turn, state json.RawMessage) error {
+// Restore gives a turn that is run again the state with which it was parked.
+func Restore(ctx context.Context, blobs Blobs, t *Turn, state json.RawMessage) error {
 	var s parkState
 	if len(state) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(state, &s); err != nil {
-		return errors.Join(errNoArgs, err)
+		return errors.Join(ErrDamagedState, err)
 	}
 	t.Enterprise = t.Enterprise || s.Enterprise
 	if len(s.Context) == 0 {
@@ -65,7 +68,7 @@ func restoreState(ctx context.Context, blobs BlobStore, t *Turn, state json.RawM
 	}
 	tree, err := events.Decode(s.Context)
 	if err != nil {
-		return errors.Join(errNoArgs, err)
+		return errors.Join(ErrDamagedState, err)
 	}
 	vars, err := blobs.Object(ctx, t.Key, events.RecordPark, tree)
 	if s.Read {

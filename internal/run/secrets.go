@@ -1,4 +1,4 @@
-package handlers
+package run
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 type redactingHost struct {
 	tools.Host
 
-	cfg   *RunConfig
+	cfg   *Config
 	t     *Turn
 	scrub *secrets.Scrubber
 }

@@ -1,4 +1,4 @@
-package handlers
+package run
 
 import (
 	"context"
@@ -129,7 +129,7 @@ func displayError(err error) error {
 	if err == nil {
 		return nil
 	}
-	if errorsRefused(err) {
+	if Unstorable(err) {
 		return tooLargeToStore(err)
 	}
 	return err
