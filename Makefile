@@ -30,7 +30,7 @@ $(COMMANDS:%=bin/%):
 test: ## run all tests in random order (PKG=./events/... for a part)
 	go test -shuffle=on -timeout=3m $(PKG)
 
-# COUNT=1000000 FROM=20001 searches where nobody has searched yet.
+# COUNT=1000000 FROM=20001 searches schedules that were not searched before.
 COUNT ?= 20000
 FROM  ?= 1
 .PHONY: sim
@@ -80,17 +80,17 @@ soak: ## steady load for SOAK (10m; 2h, …; over 1m) with a fault each minute: 
 	mkdir -p bin
 	go test -count=1 -tags=soak -timeout=0 -v -run='^TestSoak$$' ./internal/test/chaos -soak.for=$(SOAK) -soak.report=$(CURDIR)/bin/soak $(SOAKFLAGS)
 
-# The lock file says what is installed; nothing of it runs at the installation.
+# The lock file pins what is installed; install scripts do not run.
 .PHONY: mcp-everything
 mcp-everything: ## call the reference server of MCP, a Node program, on stdio and on HTTP (needs node and npm)
 	cd .ci/mcp-everything && npm ci --loglevel=error
 	go test -count=1 -tags=everything -timeout=2m -run='^TestReferenceServer' ./internal/tools/mcptool
 
 # Without the measuring program, which would measure the detector, and the documents, whose commands
-# run in processes that it does not see. RACESKIP leaves out more. `make test` vets what it compiles.
+# run in processes that it does not see. RACESKIP omits more. `make test` vets what it compiles.
 RACESKIP ?= bench|docs
 .PHONY: race
-race: ## run the tests with the race detector, without those of the measuring program and the documents
+race: ## run the tests with the race detector, without the measuring program and the documents
 	go test -race -vet=off -shuffle=on -timeout=8m $$(go list $(PKG) | grep -vE '/($(RACESKIP))$$')
 
 .PHONY: cover
@@ -102,10 +102,10 @@ cover: ## run all tests and print the coverage of each function
 lint: ## run every linter (the first run builds golangci-lint: about two minutes)
 	$(LINT) run $(PKG)
 
-# The database is on the network, which not every machine has: that is told and is no failure.
+# The database is on the network, which not every machine has: then the check is skipped with a notice.
 VULNDB := https://vuln.go.dev
 .PHONY: vulnerabilities
-vulnerabilities: ## look for known vulnerabilities in what is built; told, not failed, where the database cannot be reached
+vulnerabilities: ## check what is built for known vulnerabilities; skipped with a notice if the database is unreachable
 	@if ! python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1] + "/index/db.json", timeout=20)' $(VULNDB) 2>/dev/null; then \
 		echo 'NOT CHECKED: $(VULNDB) cannot be reached from here, so no version was checked for known vulnerabilities'; \
 	else \
@@ -121,7 +121,7 @@ fmt: ## format the code and apply the safe fixes of the linters
 BRIEF      ?=
 BENCHFLAGS ?=
 .PHONY: bench
-bench: ## measure the whole path beside its baselines (15 min; BRIEF=1: 15 s), after the benchmarks of the packages
+bench: ## measure the whole path next to its baselines (15 min; BRIEF=1: 15 s), after the benchmarks of the packages
 	$(if $(BRIEF),,go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PKG))
 	go run ./internal/test/bench $(if $(or $(BRIEF),$(filter 1x,$(BENCHTIME))),-brief) $(BENCHFLAGS)
 
@@ -181,9 +181,9 @@ generate: ## write docs/configuration.md from the configuration structs
 	go test ./config -update
 
 .PHONY: verify
-verify: generate ## fail if a generated document differs from what the code says
+verify: generate ## fail if a generated document differs from the code
 	@test -z "$$(git status --porcelain -- docs/configuration.md)" || { git --no-pager diff -- docs/configuration.md; \
-		echo 'make verify: docs/configuration.md was stale and has been written anew; commit it' >&2; exit 1; }
+		echo 'make verify: docs/configuration.md was stale and has been regenerated; commit it' >&2; exit 1; }
 
 .PHONY: check
 check: ## what CI runs: build, lint, tests, race, demo, benches, fuzzing, docs

@@ -1,5 +1,5 @@
-// Package deploy_test holds the files that run oneturn in containers against what the
-// commands really accept, because a wrong flag would otherwise show only on somebody's server.
+// Package deploy_test checks the container files against the flags that the commands accept, because a wrong
+// flag would otherwise be found only when the containers start.
 package deploy_test
 
 import (
@@ -151,7 +151,7 @@ func TestServicesStartInOrder(t *testing.T) {
 	for name, s := range c.Services {
 		for on, d := range s.DependsOn {
 			target, ok := c.Services[on]
-			require.True(t, ok, "%s depends on %s, which is no service", name, on)
+			require.True(t, ok, "%s depends on %s, which is not a service", name, on)
 			switch d.Condition {
 			case "service_healthy":
 				require.NotNil(t, target.Healthcheck, "%s waits for the health of %s, which has no check", name, on)

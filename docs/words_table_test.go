@@ -41,7 +41,7 @@ var privateWords = []privateWord{
 	},
 	{
 		row: "fault", hint: "fault", find: expr(`\bfault(s|y)?\b`), write: "violation, diagnostic, error", example: "each fault of the data",
-		allowed: expr(`faults\.md|(injected|planted) faults?|faults (that tests|under load)`), allowedExample: "all injected faults: docs/faults.md",
+		allowed: expr(`faults\.md|(injected|planted) faults?|faults (that tests|under load)|json:"faults`), allowedExample: "all injected faults: docs/faults.md",
 		except: injected,
 	},
 	{row: "anew", hint: "anew", find: expr(`\banew\b`), write: "again, re-create, restart", example: "starts anew"},
@@ -79,7 +79,7 @@ var privateWords = []privateWord{
 		row: "behind", hint: "behind", find: expr(`\bbehind\b`), write: "after", example: "behind the response",
 		allowed: expr(`behind (a|an|the) (proxy|load|firewall)`), allowedExample: "behind a proxy",
 	},
-	{row: "go_on", hint: " on", find: expr(`\b(go|goes|went|going|gone) on\b`), write: "continue, resume", example: "goes on"},
+	{row: "go_on", hint: " on", find: expr(`\b(go|goes|went|going|gone) on\b`), write: "continue, resume", example: "goes on", allowed: expr(`in go on`), allowedExample: "written in go on nats"},
 	{row: "come_back", hint: " back", find: expr(`\b(comes?|came|coming) back\b`), write: "is redelivered, returns", example: "comes back"},
 	{
 		row: "becomes_of", hint: " of", find: expr(`\b(becomes?|became|comes?|came) of\b`),

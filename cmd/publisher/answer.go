@@ -22,11 +22,11 @@ import (
 	"github.com/oneturn/oneturn/internal/nearest"
 )
 
-// sender says who answers, and for which tenant.
+// sender is the user and the tenant of an answer.
 type sender struct {
 	App      string `flag:"app" default:"default" help:"Tenant of the question."`
-	User     string `flag:"user" example:"ada" help:"Who answers. Defaults to the user that the question is for."`
-	Workflow string `flag:"workflow" example:"Orders" help:"Workflow of the question. With it no worker is asked what the question is: the answer is published though none runs, and needs --user if the question is for one."`
+	User     string `flag:"user" example:"ada" help:"User that answers. Defaults to the user of the question."`
+	Workflow string `flag:"workflow" example:"Orders" help:"Workflow of the question. With it the question is not looked up: the answer is published even if no worker runs, and needs --user if the question is for one user."`
 }
 
 func answerCommand(env cli.Lookup) *cobra.Command {
@@ -34,18 +34,18 @@ func answerCommand(env cli.Lookup) *cobra.Command {
 	var who sender
 	return cli.Command(&cobra.Command{
 		Use:   "answer CHAT TOOL_CALL_ID [JSON]",
-		Short: "Answer a question that a tool has asked",
-		Long: "answer sends a person's answer to an open question and prints what becomes of it. The answer is any JSON value;\n" +
-			"without one it is read from standard input, which keeps secrets out of the shell's history. To send the same\n" +
+		Short: "Answer a question of a tool",
+		Long: "answer publishes a person's answer to an open question and prints the result. The answer is a JSON value;\n" +
+			"without one it is read from standard input, which keeps secrets out of the shell's history. Sending the same\n" +
 			"answer again is harmless.\n\n" +
-			"The verdict has a status of HTTP: 200 accepted (or accepted before: replayed), 403 the question is somebody\n" +
-			"else's, 404 there is none, 409 already answered, 410 expired, cancelled or closed, 422 the answer does not fit,\n" +
-			"429 it cannot be looked for now.\n" +
-			"202: the answer is published, and no worker has decided on it yet: the first one that runs does. Without\n" +
-			"a worker the question is looked up in the journal itself, which needs the right to read it.\n\n" +
-			"With --wait the end of the turn is printed, too, as for publish, once an answer is accepted; what the turn\n" +
-			"asks next is told meanwhile.\n\n" +
-			"Exit codes: 0 the status is 200 or 202; 1 it is another one, or the answer was not published; 2 wrong usage.",
+			"The result has an HTTP status: 200 accepted (or accepted before: replayed), 403 the question is for another\n" +
+			"user, 404 not found, 409 already answered, 410 expired, cancelled or closed, 422 invalid answer, 429 too many\n" +
+			"searches now.\n" +
+			"202: the answer is published, and no worker has decided it yet: the next one that runs does. If no worker\n" +
+			"runs, the question is read from the journal, which needs the permission to read it.\n\n" +
+			"With --wait the end of the turn is printed too, as by publish, after the answer is accepted; further questions\n" +
+			"of the turn are reported meanwhile.\n\n" +
+			"Exit codes: 0 the status is 200 or 202; 1 another status, or the answer was not published; 2 wrong usage.",
 		Example: "  publisher answer chat-42 turn-7/1 '{\"status\":\"approved\"}'\n  publisher answer chat-42 turn-7/key --user ada < key.json",
 		Args:    oneAnswer,
 	}, env, func(cmd *cobra.Command, args []string) error {
@@ -53,15 +53,15 @@ func answerCommand(env cli.Lookup) *cobra.Command {
 	}, &cfg, &who)
 }
 
-// oneAnswer wants a question, and one answer at most.
+// oneAnswer requires a question, and at most one answer.
 func oneAnswer(_ *cobra.Command, args []string) error {
 	const least, most = 2, 3
 	if len(args) < least || len(args) > most {
-		return cli.Usagef("answer: name the question: publisher answer CHAT TOOL_CALL_ID [JSON], for example " +
+		return cli.Usagef("answer: a question is required: publisher answer CHAT TOOL_CALL_ID [JSON], for example " +
 			"publisher answer chat-42 turn-7/1 '{\"status\":\"approved\"}' (turnctl questions ls lists open questions)")
 	}
-	if _, _, ok := events.ParseQuestionID(args[1]); !ok { // perhaps the answer: it is not repeated
-		return cli.Usagef("answer: the second argument is no id of a question, such as turn-7/1: publisher answer CHAT TOOL_CALL_ID [JSON]")
+	if _, _, ok := events.ParseQuestionID(args[1]); !ok { // perhaps the answer, which may be secret: it is not printed
+		return cli.Usagef("answer: invalid TOOL_CALL_ID: use for example turn-7/1: publisher answer CHAT TOOL_CALL_ID [JSON]")
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	ctx, stop := limit(cmd.Context(), cfg, nc)
 	defer stop()
 	v, turn, err := answer(ctx, client, stderr, q, cfg.Wait)
-	if noneAnswers(ctx, err) {
+	if noWorkerAnswered(ctx, err) {
 		fmt.Fprintln(stderr, noWorker(cfg, nc, oneturn.TurnID{App: q.App}))
 		v, turn, err = answerStored(ctx, nc, client, stderr, cfg, q)
 	}
@@ -91,10 +91,10 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	case err != nil:
 		return denied.Because(ctx, err)
 	}
-	if err := printVerdict(cmd.OutOrStdout(), cfg.Format, &v); err != nil {
+	if err := printResult(cmd.OutOrStdout(), cfg.Format, &v); err != nil {
 		return err
 	}
-	if fix := verdictFix(&v); fix != "" {
+	if fix := resultFix(&v); fix != "" {
 		fmt.Fprintln(stderr, fix)
 	}
 	switch published := v.Status == api.StatusPublished; {
@@ -105,7 +105,7 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	}
 	response, err := client.Await(ctx, turn)
 	err = denied.Because(ctx, err)
-	p := &printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", waits: true}
+	p := &printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", outcomes: true}
 	if failed := p.ended("answer", turn, response, false, err); failed != nil {
 		return failed
 	}
@@ -115,26 +115,26 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	return nil
 }
 
-// noneAnswers reports whether a request of the request API ended for want of a worker: none was there, or
-// the one that had the request has died.
-func noneAnswers(ctx context.Context, err error) bool {
+// noWorkerAnswered reports whether a request of the request API failed because no worker runs, or because the
+// worker with the request died.
+func noWorkerAnswered(ctx context.Context, err error) bool {
 	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }
 
-// verdictFix is what helps against a verdict, "" if its message says so.
-func verdictFix(v *events.AnswerResult) string {
+// resultFix is the fix for a refused answer, "" if its message includes it.
+func resultFix(v *events.AnswerResult) string {
 	switch v.Code {
 	case events.AnswerForbidden:
-		return "name the user that the question is for with --user: turnctl questions show " + quoted(v.ToolCallID) + " prints it"
+		return "set --user to the user of the question: turnctl questions show " + quoted(v.ToolCallID) + " prints it"
 	case events.AnswerUnknown:
-		return "the question may be of another chat or tenant (--app): turnctl questions ls lists the open ones"
+		return "the question may be in another chat or tenant (--app): turnctl questions ls lists the open ones"
 	default:
 		return ""
 	}
 }
 
-// answer finds the question, unless its workflow is named, and answers it. It returns its turn, if
-// it has found it, as it does for one that will be waited for.
+// answer finds the question, unless its workflow is set, and answers it. It returns the turn, if it was
+// searched for: always with wait.
 func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q oneturn.Answer, wait bool) (v events.AnswerResult, turn oneturn.TurnID, err error) {
 	early := false
 	if q.Workflow == "" || wait {
@@ -146,7 +146,7 @@ func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q one
 			return unknown(q.ToolCallID), turn, nil
 		}
 		if w.State == api.NotAsked {
-			notAsked(stderr, openQuestions(ctx, client, &w), q.ToolCallID)
+			warnNotAsked(stderr, openQuestions(ctx, client, &w), q.ToolCallID)
 			early = true
 		}
 		q.Workflow, q.Subject, q.Run = w.Workflow, w.Subject, w.Run
@@ -159,14 +159,14 @@ func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q one
 	if early && errors.Is(err, oneturn.ErrUndecided) {
 		v = events.AnswerResult{
 			Status: api.StatusPublished, Code: api.CodePublished, ToolCallID: q.ToolCallID,
-			Message: "The turn has still not asked this question: the answer waits for it, up to two minutes from its publish, and is rejected then.",
+			Message: "The turn has not asked this question yet: the answer is held for up to two minutes after it was published, then it is rejected.",
 		}
 		return v, turn, nil
 	}
 	return v, turn, err
 }
 
-// openQuestions lists the open questions of a turn, as far as the first page of its chat has them.
+// openQuestions lists the open questions of a turn that are on the first page of its chat.
 func openQuestions(ctx context.Context, client *oneturn.Client, w *api.Question) (open []string) {
 	found, err := client.Questions(ctx, w.App, api.QuestionsRequest{Chat: w.Chat})
 	if err != nil { // the answer is sent without the hint
@@ -180,17 +180,17 @@ func openQuestions(ctx context.Context, client *oneturn.Client, w *api.Question)
 	return open
 }
 
-// answerStored answers a question that only the journal can tell of, as no worker is there. A
-// worker that starts meanwhile gives the verdict.
+// answerStored answers a question that is read from the journal, because no worker runs. A worker that starts
+// meanwhile decides the answer.
 func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, stderr io.Writer, cfg *config.Publisher, q oneturn.Answer) (v events.AnswerResult, turn oneturn.TurnID, err error) {
 	e, err := storedQuestion(ctx, nc, cfg.Prefix, &q)
 	switch {
 	case err != nil:
-		return v, turn, fmt.Errorf("no worker was there to ask, and not the journal either: %w: start a worker, or name the --workflow to publish without one", err)
+		return v, turn, fmt.Errorf("no worker answers and the journal is unreadable: %w: start a worker, or set --workflow to publish without one", err)
 	case e == nil || e.Answer == nil:
 		return unknown(q.ToolCallID), turn, nil
 	case e.ToolCallID != q.ToolCallID:
-		notAsked(stderr, nil, q.ToolCallID)
+		warnNotAsked(stderr, nil, q.ToolCallID)
 	default:
 		if v, fits := checkAnswer(&q, e.Answer.Schema); !fits {
 			return v, turn, nil
@@ -204,15 +204,15 @@ func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, st
 	return v, oneturn.TurnID{App: e.AppID, Chat: e.ChatID, Run: e.RunID, Turn: e.Turn}, err
 }
 
-// unknown is the verdict on an answer whose question and turn are unknown.
+// unknown is the result for an answer whose question and turn are unknown.
 func unknown(id string) events.AnswerResult {
 	return events.NewAnswerResult(events.AnswerUnknown, id, "There is no such question in this chat, and no running turn that could ask it.")
 }
 
-// notAsked reports that an answer comes before its question, and which questions of the turn are open:
+// warnNotAsked reports that an answer precedes its question, and lists the open questions of the turn, because
 // the id may be misspelt.
-func notAsked(stderr io.Writer, open []string, id string) {
-	fmt.Fprintln(stderr, "the turn has not asked this question yet: the answer waits for it, up to two minutes")
+func warnNotAsked(stderr io.Writer, open []string, id string) {
+	fmt.Fprintln(stderr, "the turn has not asked this question yet: the answer is held for up to two minutes")
 	if len(open) == 0 {
 		return
 	}
@@ -221,7 +221,7 @@ func notAsked(stderr io.Writer, open []string, id string) {
 		names[i] = quoted(open[i])
 	}
 	text := "open questions of the turn: " + strings.Join(names, ", ")
-	if meant := nearest.Of(id, open, nearest.Rule{Edits: func(a, b string) int { return max(len(a), len(b)) / 3 }}); meant != "" { //nolint:mnd // a third of the letters
+	if meant := nearest.Of(id, open, nearest.Rule{Edits: func(a, b string) int { return max(len(a), len(b)) / 3 }}); meant != "" { //nolint:mnd // a third of the characters
 		text += "; did you mean " + quoted(meant) + "?"
 	}
 	fmt.Fprintln(stderr, text)
@@ -241,13 +241,13 @@ func answerValue(args []string, stdin io.Reader) (any, error) {
 		return nil, cli.Usagef("answer: %s has over %d bytes: store the data elsewhere and answer with a reference", where, events.MaxAnswerBytes)
 	}
 	value, err := events.Decode(text)
-	if err != nil { // what was typed is not repeated: it may be secret
-		return nil, cli.Usagef(`answer: %s is no JSON (%w); a text is JSON in double quotes, for example '"yes"'`, where, err)
+	if err != nil { // the text is not printed, because it may be secret
+		return nil, cli.Usagef(`answer: %s is not valid JSON (%w): quote a text, for example '"yes"'`, where, err)
 	}
 	return value, nil
 }
 
-func printVerdict(w io.Writer, format string, v *events.AnswerResult) error {
+func printResult(w io.Writer, format string, v *events.AnswerResult) error {
 	var err error
 	if format == "json" {
 		e := json.NewEncoder(w)
@@ -255,9 +255,9 @@ func printVerdict(w io.Writer, format string, v *events.AnswerResult) error {
 		err = e.Encode(v)
 	} else {
 		_, err = fmt.Fprintf(w, "%d %s: %s\n", v.Status, v.Code, v.Message)
-		if faults, ok := v.Errors.([]any); ok && err == nil {
-			for _, fault := range faults {
-				line, errLine := events.AppendJSON(nil, fault)
+		if violations, ok := v.Errors.([]any); ok && err == nil {
+			for _, violation := range violations {
+				line, errLine := events.AppendJSON(nil, violation)
 				if errLine == nil {
 					_, err = fmt.Fprintf(w, "  %s\n", line)
 				}
@@ -270,7 +270,7 @@ func printVerdict(w io.Writer, format string, v *events.AnswerResult) error {
 	return nil
 }
 
-// questionText says that a turn waits for a person, with the command that answers.
+// questionText reports that a turn waits for an answer, with the command to send one.
 func questionText(w *api.Question) string {
 	what := quoted(w.Tool)
 	if w.Component != "" && w.Component != w.Tool {

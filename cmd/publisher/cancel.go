@@ -19,7 +19,7 @@ type target struct {
 	Turn     string `flag:"turn" example:"t1" help:"Key of the turn, in place of the second argument."`
 	Run      string `flag:"run" example:"r1" help:"Run of the turn, if its event named one."`
 	Workflow string `flag:"workflow" example:"Hello" help:"Workflow of the turn; shown in its events."`
-	Reason   string `flag:"reason" example:"the user left" help:"Why, for people: in the response of the turn and in turnctl show."`
+	Reason   string `flag:"reason" example:"the user left" help:"The reason, shown to people: in the response of the turn and in turnctl show."`
 }
 
 func cancelCommand(env cli.Lookup) *cobra.Command {
@@ -27,11 +27,11 @@ func cancelCommand(env cli.Lookup) *cobra.Command {
 	var what target
 	return cli.Command(&cobra.Command{
 		Use:   "cancel CHAT TURN",
-		Short: "Ask for the end of a turn",
-		Long: "cancel asks for the end of a turn. One that no worker has begun ends without its tool, also if it\n" +
-			"is published after the request; one that runs is stopped, and its effect may have happened; one\n" +
-			"that has ended stays as it is. With --wait the end of the turn is printed as for publish, and the\n" +
-			"exit code is 0 whatever it was.",
+		Short: "Request the cancellation of a turn",
+		Long: "cancel requests the end of a turn. A turn that no worker has claimed ends without its tool, also if\n" +
+			"it is published after the request; a running turn is stopped, and its effect may have happened; an\n" +
+			"ended turn does not change. With --wait the end of the turn is printed as by publish, and the exit\n" +
+			"code is 0 for every outcome.",
 		Example: "  publisher cancel hello hello-2 --reason 'the user left'",
 	}, env, func(cmd *cobra.Command, args []string) error {
 		if err := what.name(args); err != nil {
@@ -48,7 +48,7 @@ func (t *target) name(args []string) error {
 	case len(args) == 2 && args[0] != "" && args[1] != "" && t.Chat == "" && t.Turn == "": //nolint:mnd // CHAT TURN
 		t.Chat, t.Turn = args[0], args[1]
 	default:
-		return cli.Usagef("cancel: name one turn: publisher cancel CHAT TURN, or --chat CHAT --turn TURN")
+		return cli.Usagef("cancel: one turn is required: publisher cancel CHAT TURN, or --chat CHAT --turn TURN")
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
 	ctx, stop := limit(cmd.Context(), cfg, nc)
 	defer stop()
 	id := oneturn.TurnID{App: what.App, Chat: what.Chat, Run: what.Run, Turn: what.Turn}
-	if cfg.Wait { // whoever only publishes may have no right to read
+	if cfg.Wait { // without --wait the permission to read is not needed
 		if text := before(ctx, nc, cfg.Prefix, id); text != "" {
 			fmt.Fprintln(stderr, text)
 		}
@@ -72,7 +72,7 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
 	if err != nil {
 		return denied.Because(ctx, err)
 	}
-	p := &printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", waits: cfg.Wait, cancels: true}
+	p := &printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", outcomes: cfg.Wait, cancels: true}
 	if err := p.published("cancel", id, receipt); err != nil || !cfg.Wait {
 		return err
 	}

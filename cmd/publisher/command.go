@@ -9,7 +9,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 )
 
-// run is the command without its process: it returns the exit code.
+// run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, env cli.Lookup, stdin io.Reader, stdout, stderr io.Writer) int {
 	cmd := command(env)
 	cmd.SetIn(stdin)
@@ -21,10 +21,10 @@ func run(ctx context.Context, args []string, env cli.Lookup, stdin io.Reader, st
 func command(env cli.Lookup) *cobra.Command {
 	root := cli.Root(&cobra.Command{
 		Use:   "publisher",
-		Short: "Publish agent turns, answer what they ask, and wait for their outcomes",
-		Long: "publisher hands agent turns to the workers, can wait for their outcomes, and answers what their tools ask.\n\n" +
-			"Exit codes: 0 everything was published and, with --wait, every turn ended with success, or\n" +
-			"the answer was accepted; 1 not so; 2 wrong usage or configuration; 130 ended by a second signal.",
+		Short: "Publish agent turns, answer their questions, and wait for their outcomes",
+		Long: "publisher sends agent turns to the workers, can wait for their outcomes, and answers the questions of tools.\n\n" +
+			"Exit codes: 0 everything was published and, with --wait, every turn succeeded, or the\n" +
+			"answer was accepted; 1 otherwise; 2 wrong usage or configuration; 130 ended by a second signal.",
 	}, cli.ReadBuild().Text("publisher"))
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(publishCommand(env), answerCommand(env), cancelCommand(env), exampleCommand(env), cli.Version(env))

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// restricted is the address of a server that lets its user act for tenant acme only, with inboxes of
-// its own.
+// restricted is the address of a server that lets its user act for tenant acme only, with dedicated
+// inboxes.
 func restricted(t *testing.T) string {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{

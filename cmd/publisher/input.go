@@ -162,7 +162,7 @@ func (d *documents) array(yield func(item) bool) {
 		if _, err = d.in.Token(); errors.Is(err, io.EOF) {
 			return
 		}
-		err = errors.New("something follows the array")
+		err = errors.New("unexpected data after the array")
 	}
 	yield(d.broken(err))
 }
@@ -172,7 +172,7 @@ func nextLine(text []byte) []byte {
 	return line
 }
 
-// documents reads JSON values and knows the lines they begin on.
+// documents reads JSON values with the line on which each begins.
 type documents struct {
 	whole []byte
 	in    *json.Decoder
@@ -188,7 +188,7 @@ func (d *documents) next() item {
 	return item{line: d.lineOf(int(d.in.InputOffset()) - len(body)), body: body}
 }
 
-// broken says where the document cannot be read any further.
+// broken is the error item for the place where the document cannot be read further.
 func (d *documents) broken(err error) item {
 	if errors.Is(err, io.EOF) {
 		return item{err: err}
@@ -196,10 +196,10 @@ func (d *documents) broken(err error) item {
 	at := int(d.in.InputOffset())
 	at += len(d.whole[at:]) - len(bytes.TrimLeft(d.whole[at:], ", \t\r\n"))
 	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) { // it counts from where the value begins, sometimes
+	if errors.As(err, &syntax) { // its offset is sometimes relative to the value
 		at = max(at, int(syntax.Offset))
 	}
-	return item{line: d.lineOf(at), err: fmt.Errorf("no JSON, and nothing after it was read: %w", err)}
+	return item{line: d.lineOf(at), err: fmt.Errorf("invalid JSON, the rest was not read: %w", err)}
 }
 
 func (d *documents) lineOf(offset int) int {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// told writes items as line:body or line:!error.
-func told(r io.Reader) []string {
+// listed writes items as line:body or line:!error.
+func listed(r io.Reader) []string {
 	var all []string
 	for it := range split(r) {
 		if it.err != nil {
@@ -41,40 +41,40 @@ func TestInputIsSplitIntoEventsWithTheirLines(t *testing.T) {
 		"first line cut off":   {"{\"a\":\n{\"b\":2}\n", []string{`1:{"a":`, `2:{"b":2}`}},
 		"object over lines":    {"\n{\n \"a\": 1\n}\n", []string{"2:{\n \"a\": 1\n}"}},
 		"objects over lines":   {"{\n\"a\":1}\n{\"b\":2}\n\n{\n}", []string{"1:{\n\"a\":1}", `3:{"b":2}`, "5:{\n}"}},
-		"broken second object": {"{\n\"a\":1}\n{\n\"b\" 2}", []string{"1:{\n\"a\":1}", "4:!no JSON, and nothing after it was read: invalid character '2' after object key"}},
-		"broken only object":   {"{\n\"a\" 1}", []string{"2:!no JSON, and nothing after it was read: invalid character '1' after object key"}},
+		"broken second object": {"{\n\"a\":1}\n{\n\"b\" 2}", []string{"1:{\n\"a\":1}", "4:!invalid JSON, the rest was not read: invalid character '2' after object key"}},
+		"broken only object":   {"{\n\"a\" 1}", []string{"2:!invalid JSON, the rest was not read: invalid character '1' after object key"}},
 		"array":                {"[{\"a\":1},\n {\"b\":2},\n\n 3]\n", []string{`1:{"a":1}`, `2:{"b":2}`, `4:3`}},
 		"array in one line":    {`[{"a":1},{"b":2}]`, []string{`1:{"a":1}`, `1:{"b":2}`}},
 		"empty array":          {"[]", nil},
-		"open array":           {"[1", []string{"1:1", "1:!no JSON, and nothing after it was read: unexpected EOF"}},
-		"more after an array":  {"[1]\n2", []string{"1:1", "2:!no JSON, and nothing after it was read: something follows the array"}},
-		"broken array":         {"[1,\n}", []string{"1:1", "2:!no JSON, and nothing after it was read: invalid character '}' looking for beginning of value"}},
+		"open array":           {"[1", []string{"1:1", "1:!invalid JSON, the rest was not read: unexpected EOF"}},
+		"more after an array":  {"[1]\n2", []string{"1:1", "2:!invalid JSON, the rest was not read: unexpected data after the array"}},
+		"broken array":         {"[1,\n}", []string{"1:1", "2:!invalid JSON, the rest was not read: invalid character '}' looking for beginning of value"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, told(strings.NewReader(tc.in)))
-			require.Equal(t, tc.want, told(iotest.OneByteReader(strings.NewReader(tc.in))))
+			require.Equal(t, tc.want, listed(strings.NewReader(tc.in)))
+			require.Equal(t, tc.want, listed(iotest.OneByteReader(strings.NewReader(tc.in))))
 		})
 	}
 }
 
-func TestLineThatIsTooLongIsToldAndTheNextOnesGoOn(t *testing.T) {
+func TestLineThatIsTooLongIsReportedAndTheNextOnesContinue(t *testing.T) {
 	t.Parallel()
 	long := bytes.Repeat([]byte("x"), maxEvent)
 	in := io.MultiReader(strings.NewReader("1\n"), bytes.NewReader(long), strings.NewReader("x\n3\n"))
-	require.Equal(t, []string{"1:1", "2:!the line is longer than 64 MiB", "3:3"}, told(in))
+	require.Equal(t, []string{"1:1", "2:!the line is longer than 64 MiB", "3:3"}, listed(in))
 }
 
 func TestInputThatBreaksOffIsAnError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk on fire")
 	for _, text := range []string{"1\n", "[1,\n"} {
-		got := told(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)))
+		got := listed(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)))
 		require.Contains(t, got[len(got)-1], "disk on fire")
 	}
 }
 
-func TestReadingStopsWhenNobodyWantsMore(t *testing.T) {
+func TestReadingStopsWhenTheReaderStops(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{"1\n2\n", "[1,2]", "{\n}{\n}"} {
 		for range split(strings.NewReader(in)) {

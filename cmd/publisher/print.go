@@ -25,17 +25,17 @@ type receipt struct {
 	RunID     string `json:"run_id,omitempty"`
 	AppID     string `json:"app_id"`
 	Sequence  uint64 `json:"sequence"`            // in the inbound stream
-	Duplicate bool   `json:"duplicate,omitempty"` // the server has dropped it: it was there
+	Duplicate bool   `json:"duplicate,omitempty"` // the server had it already and dropped it
 }
 
-// outcome is the JSON of one turn that was waited for.
+// outcome is the JSON of one turn with --wait.
 type outcome struct {
 	Turn        string      `json:"turn"`
 	ChatID      string      `json:"chat_id"`
 	RunID       string      `json:"run_id,omitempty"`
 	AppID       string      `json:"app_id"`
 	ToolCallID  string      `json:"tool_call_id,omitempty"`
-	Status      string      `json:"status"` // ok, error; pending when the wait ended first; conflict when the key has other data
+	Status      string      `json:"status"` // ok, error; pending if the wait ended first; conflict if the key has other data
 	Success     bool        `json:"success"`
 	Code        events.Code `json:"code,omitempty"`
 	Content     string      `json:"content"`
@@ -43,27 +43,27 @@ type outcome struct {
 	ContextKeys []string    `json:"context_keys,omitempty"` // context variables that the tool has changed
 	Attempts    int         `json:"attempts"`
 	DurationMS  int64       `json:"duration_ms"`         // in the tool
-	Duplicate   bool        `json:"duplicate,omitempty"` // the server has dropped it: it was there
+	Duplicate   bool        `json:"duplicate,omitempty"` // the server had it already and dropped it
 }
 
-// Statuses of turns without a response of their own.
+// Statuses of turns without a response.
 const (
-	statusPending  = "pending"  // not ended when the wait did
+	statusPending  = "pending"  // not ended before the time limit
 	statusConflict = "conflict" // its key was used before with other data: it is never run
 )
 
-// printer writes what becomes of each event, and counts.
+// printer writes the outcome of each event, and counts.
 type printer struct {
 	out, err io.Writer
 	json     bool
-	waits    bool // outcomes instead of receipts
-	cancels  bool // the messages ask for ends of turns
+	outcomes bool // outcomes instead of receipts
+	cancels  bool // the messages are cancel requests
 
 	mu                                 sync.Mutex
 	messages, good, bad, open, refused int // open are part of bad
 }
 
-// failed tells of an event that was not published.
+// failed reports an event that was not published.
 func (p *printer) failed(at string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,24 +71,24 @@ func (p *printer) failed(at string, err error) {
 	fmt.Fprintf(p.err, "%s: not published: %v\n", at, err)
 }
 
-// published tells of a message that the server has stored.
+// published reports a message that the server has stored.
 func (p *printer) published(at string, id oneturn.TurnID, r oneturn.Receipt) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.messages++
 	switch {
-	case p.waits:
+	case p.outcomes:
 		return nil
 	case p.json:
 		return p.line(receipt{id.Turn, id.Chat, id.Run, id.App, r.Sequence, r.Duplicate})
 	}
 	known := ""
 	if r.Duplicate {
-		known = ", dropped: the same message was there"
+		known = ", dropped: the same message was stored before"
 	}
 	format := "%s: turn %s of chat %s is #%d%s\n"
 	if p.cancels {
-		format = "%s: the end of turn %s of chat %s is asked for with message %d%s\n"
+		format = "%s: the end of turn %s of chat %s is requested with message %d%s\n"
 	}
 	if _, err := fmt.Fprintf(p.out, format, at, id.Turn, id.Chat, r.Sequence, known); err != nil {
 		return fmt.Errorf("write output: %w", err)
@@ -96,7 +96,7 @@ func (p *printer) published(at string, id oneturn.TurnID, r oneturn.Receipt) err
 	return nil
 }
 
-// ended tells how a turn ended, or that it has not.
+// ended reports the outcome of a turn, or that it has not ended.
 func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, duplicate bool, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,9 +121,9 @@ func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, dupli
 	return p.line(o)
 }
 
-// conflictText says that a turn is never run, and what to do.
+// conflictText reports that a turn is never run, with the fix.
 func conflictText(id oneturn.TurnID) string {
-	return fmt.Sprintf("turn %s of chat %s is not run: its key was used before with other data. Publish it under another turn_idempotency_key or "+
+	return fmt.Sprintf("turn %s of chat %s is not run: its key was used before with other data. Publish it with another turn_idempotency_key or "+
 		"run_id, or set on_key_reuse: run in its workflow; turnctl show %s %s prints the earlier turn",
 		quoted(id.Turn), quoted(id.Chat), quoted(id.Chat), quoted(id.Turn))
 }
@@ -137,13 +137,13 @@ func (p *printer) line(v any) error {
 	return nil
 }
 
-// summary ends the output. Its error is that of the command.
+// summary ends the output. Its error is the error of the command.
 func (p *printer) summary() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.json {
 		fmt.Fprintf(p.err, "published %d", p.messages)
-		if p.waits {
+		if p.outcomes {
 			fmt.Fprintf(p.err, ": %d succeeded, %d failed, %d still open", p.good, p.bad-p.open, p.open)
 		}
 		fmt.Fprintf(p.err, "; %d not published\n", p.refused)
@@ -154,7 +154,7 @@ func (p *printer) summary() error {
 	return nil
 }
 
-// noWorker says that nobody answers for a turn, and what to do.
+// noWorker reports that no worker answers for a turn, with the fix.
 func noWorker(cfg *config.Publisher, nc *nats.Conn, id oneturn.TurnID) string {
 	subject := cfg.Prefix
 	if space, err := subjects.New(cfg.Prefix); err == nil {
@@ -163,10 +163,10 @@ func noWorker(cfg *config.Publisher, nc *nats.Conn, id oneturn.TurnID) string {
 	return fmt.Sprintf("no worker answers on %s: start one with: worker --workflows DIR --nats %s", subject, config.URL(nc.ConnectedUrlRedacted()))
 }
 
-// notClaimed says that workers answer and none takes a turn, and what may be the cause.
+// notClaimed reports that workers answer and none claims a turn, with possible causes.
 func notClaimed(cfg *config.Publisher, id oneturn.TurnID) string {
 	return fmt.Sprintf("no worker of pool %s has claimed turn %s of chat %s yet: check that the pool has workers (turnctl doctor), that "+
-		"workflow_name is right and that a worker serves it (a turn of an unknown workflow ends after the worker's "+
-		"--binding-grace); or all slots are busy",
+		"workflow_name is correct and that a worker serves it (a turn of an unknown workflow ends after the worker's "+
+		"--binding-grace); or all slots are in use",
 		cfg.Pool, quoted(id.Turn), quoted(id.Chat))
 }

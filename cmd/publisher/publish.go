@@ -22,10 +22,10 @@ import (
 	"github.com/oneturn/oneturn/internal/denied"
 )
 
-// extras are the settings of publish alone.
+// extras are the settings that only publish has.
 type extras struct {
-	NoMsgID bool `flag:"no-msg-id" default:"false" help:"Leave out the Nats-Msg-Id, by which the server itself drops repeats within a second: the workers find duplicates alone."`
-	Repeat  int  `flag:"repeat" default:"1" min:"1" max:"1000000" help:"Publish each turn so many times. It still runs once."`
+	NoMsgID bool `flag:"no-msg-id" default:"false" help:"Omit the Nats-Msg-Id, by which the server drops duplicates within a second: then only the workers recognize duplicates."`
+	Repeat  int  `flag:"repeat" default:"1" min:"1" max:"1000000" help:"How often to publish each turn. It still runs once."`
 }
 
 func publishCommand(env cli.Lookup) *cobra.Command {
@@ -34,11 +34,12 @@ func publishCommand(env cli.Lookup) *cobra.Command {
 	return cli.Command(&cobra.Command{
 		Use:   "publish FILE|-...",
 		Short: "Publish structured_output_ready events from files or standard input",
-		Long: "publish hands events to the workers as they stand in the files: one JSON object a line, or a JSON array,\n" +
+		Long: "publish sends the events in files to the workers, unchanged: one JSON object per line, or a JSON array,\n" +
 			"or objects that span lines; bare or in an envelope. Publishing a turn again is harmless.\n\n" +
-			"Each turn gets a receipt. With --wait each turn gets one JSON line instead, in the order in which they end:\n" +
+			"A receipt is printed for each turn. With --wait one JSON line per turn is printed instead, in the order in which\n" +
+			"they end, with\n" +
 			"turn, chat_id, tool_call_id, status, success, code, content, payload, context_keys, attempts, duration_ms.\n\n" +
-			"Exit codes: 0 everything was published and, with --wait, every turn ended with success; 1 not so.",
+			"Exit codes: 0 everything was published and, with --wait, every turn succeeded; 1 otherwise.",
 		Example: "  publisher example | publisher publish - --wait\n  publisher publish turns.jsonl -o json",
 		Args:    someFiles,
 	}, env, func(cmd *cobra.Command, files []string) error {
@@ -46,23 +47,23 @@ func publishCommand(env cli.Lookup) *cobra.Command {
 	}, &cfg, &more)
 }
 
-// someFiles wants at least one file.
+// someFiles requires at least one file.
 func someFiles(_ *cobra.Command, files []string) error {
 	if len(files) == 0 {
-		return cli.Usagef("publish: name files of turns, or - for standard input, for example publisher publish turns.jsonl --wait " +
+		return cli.Usagef("publish: files of turns are required, or - for standard input, for example publisher publish turns.jsonl --wait " +
 			"(publisher example prints turns to begin with)")
 	}
 	return nil
 }
 
-// clientName shows up in the server's lists of connections.
+// clientName is the name of the connection on the server.
 const clientName = "oneturn-publisher"
 
-// maxWaits bounds how many turns are waited for at the same time.
-const maxWaits = 256
+// maxPending bounds how many turns are waited for at the same time.
+const maxPending = 256
 
 func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files []string) error {
-	for _, name := range files { // before a server is looked for
+	for _, name := range files { // before a server is connected
 		if _, err := os.Stat(name); err != nil && name != "-" {
 			return cli.Usagef("publish: %w", err)
 		}
@@ -77,19 +78,19 @@ func publishFiles(cmd *cobra.Command, cfg *config.Publisher, more extras, files 
 	defer cancel()
 	p := &publication{
 		client: client, wait: cfg.Wait, repeat: more.Repeat,
-		printer: printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", waits: cfg.Wait},
+		printer: printer{out: cmd.OutOrStdout(), err: stderr, json: cfg.Format == "json", outcomes: cfg.Wait},
 	}
-	p.waits.SetLimit(maxWaits)
+	p.pending.SetLimit(maxPending)
 	for _, name := range files {
 		if err = p.file(ctx, name, cmd.InOrStdin()); err != nil {
 			break
 		}
 	}
-	if err = errors.Join(err, p.waits.Wait()); err != nil {
+	if err = errors.Join(err, p.pending.Wait()); err != nil {
 		return denied.Because(ctx, err)
 	}
 	if p.events == 0 {
-		return fmt.Errorf("publish: no event in %s: write one JSON object a line (publisher example prints some)", strings.Join(files, ", "))
+		return fmt.Errorf("publish: no event in %s: write one JSON object per line (publisher example prints some)", strings.Join(files, ", "))
 	}
 	return p.printer.summary()
 }
@@ -103,11 +104,11 @@ type shared struct {
 func (s *shared) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.w.Write(p) //nolint:wrapcheck // it is the writer, and no more
+	return s.w.Write(p) //nolint:wrapcheck // it only forwards to the writer
 }
 
-// open connects, and says once when no worker answers, and what a turn that is waited for asks.
-// Stderr is written to by several goroutines.
+// open connects. It reports on stderr, once, that no worker answers, and the questions of turns that are
+// waited for; several goroutines write to stderr.
 func open(cfg *config.Publisher, noMsgID bool, stderr io.Writer) (*nats.Conn, *oneturn.Client, error) {
 	nc, err := config.Connect(cfg.NATS, clientName, config.Logger(cfg.LogLevel, cfg.LogsAsJSON, stderr))
 	if err != nil {
@@ -144,11 +145,11 @@ type publication struct {
 	repeat  int
 	events  int // read, valid or not
 	printer printer
-	waits   errgroup.Group
+	pending errgroup.Group
 }
 
-// file publishes the events of a file. Events that are wrong are told and counted; an error
-// means that nothing more can be published.
+// file publishes the events of a file. Invalid events are reported and counted; an error means that nothing
+// more can be published.
 func (p *publication) file(ctx context.Context, name string, stdin io.Reader) error {
 	in := stdin
 	if name == "-" {
@@ -162,7 +163,7 @@ func (p *publication) file(ctx context.Context, name string, stdin io.Reader) er
 		in = f
 	}
 	items := make(chan item)
-	go func() { // on its own: a read from a terminal cannot be stopped
+	go func() { // a separate goroutine, because a read from a terminal cannot be interrupted
 		defer close(items)
 		for it := range split(in) {
 			select {
@@ -197,9 +198,9 @@ func (p *publication) accept(at string, it item) bool {
 	switch {
 	case err != nil:
 	case !turn.AutoToolMode:
-		err = errors.New("auto_tool_mode is not true, so no tool would run: set it to true, or leave the event away")
+		err = errors.New("auto_tool_mode is not true, so no tool would run: set it to true, or omit the event")
 	case turn.Data == nil:
-		err = errors.New("structured_data is missing or null, and fits no model: set it to the output of the agent, an object")
+		err = errors.New("structured_data is missing or null: set it to the output of the agent, an object")
 	}
 	if err != nil {
 		p.printer.failed(at, err)
@@ -220,10 +221,10 @@ func (p *publication) item(ctx context.Context, at string, it item) error {
 		published, receipt, err := p.client.PublishRaw(ctx, it.body)
 		switch {
 		case errors.Is(err, nats.ErrMaxPayload):
-			p.printer.failed(at, fmt.Errorf("%d bytes are more than the server takes: %w", len(it.body), err))
+			p.printer.failed(at, fmt.Errorf("%d bytes are more than the server accepts: %w", len(it.body), err))
 			return nil
 		case err != nil:
-			return fmt.Errorf("%s: not published, nor what follows (to publish again is harmless): %w", at, err)
+			return fmt.Errorf("%s: not published, and neither is the rest (publishing again is harmless): %w", at, err)
 		case i == 0:
 			turn, first = published, receipt
 		}
@@ -232,7 +233,7 @@ func (p *publication) item(ctx context.Context, at string, it item) error {
 		}
 	}
 	if p.wait {
-		p.waits.Go(func() error {
+		p.pending.Go(func() error {
 			response, err := p.client.AwaitTurn(ctx, turn)
 			return p.printer.ended(at, turn.TurnID, response, first.Duplicate, err)
 		})

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(harness.LeakChecked{M: m}, map[string]func(){"publisher": main})
 }
 
-// TestScripts runs each script against a server of its own. Those whose names begin with
+// TestScripts runs each script against a separate server. Those whose names begin with
 // worker_ have a worker with one Go tool as well.
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -63,12 +63,12 @@ type greeted struct {
 	Message string `json:"message"`
 }
 
-// greet greets everybody but Nobody, and Sleepy only when the call is cancelled. It remembers
+// greet fails for Failing, and Sleepy only when the call is cancelled. It remembers
 // Bob.
 func greet(ctx context.Context, in greeting) (greeted, error) {
 	switch in.Name {
-	case "Nobody":
-		return greeted{}, errors.New("nobody to greet")
+	case "Failing":
+		return greeted{}, errors.New("failed to greet")
 	case "Sleepy":
 		<-ctx.Done()
 		return greeted{}, context.Cause(ctx)
@@ -90,11 +90,11 @@ type approval struct {
 
 // approve asks the user of the turn.
 func approve(ctx context.Context, in order) (greeted, error) {
-	said, err := tool.Ask[approval](ctx, tool.Question{Component: "OrderApproval", Payload: in, Timeout: time.Hour, Secret: in.Item == "key"})
+	answer, err := tool.Ask[approval](ctx, tool.Question{Component: "OrderApproval", Payload: in, Timeout: time.Hour, Secret: in.Item == "key"})
 	if err != nil {
 		return greeted{}, err
 	}
-	return greeted{"success", in.Item + " " + said.Status}, nil
+	return greeted{"success", in.Item + " " + answer.Status}, nil
 }
 
 // work runs a worker until the test ends.

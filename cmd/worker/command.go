@@ -10,7 +10,7 @@ import (
 	"github.com/oneturn/oneturn/config"
 )
 
-// run is the command without its process: it returns the exit code.
+// run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, env cli.Lookup, stdout, stderr io.Writer) int {
 	cmd := command(env)
 	cmd.SetOut(cli.Terminal(stdout))
@@ -22,10 +22,10 @@ func command(env cli.Lookup) *cobra.Command {
 	var cfg config.Worker
 	cmd := cli.Root(&cobra.Command{
 		Use:   "worker",
-		Short: "Run the tools that agent turns call for, once per turn",
-		Long: "worker consumes agent turns from NATS and runs the tools that they call for. Without --nats and\n" +
+		Short: "Run the tools of agent turns, once per turn",
+		Long: "worker consumes agent turns from NATS and runs their tools. Without --nats and\n" +
 			"--context it embeds a NATS server, so that nothing else is needed.\n\n" +
-			"The first SIGINT or SIGTERM drains: running tools may go on for --soft-stop. The second one ends at once.\n" +
+			"The first SIGINT or SIGTERM drains: running tools may continue for --soft-stop. The second one ends the process immediately.\n" +
 			"Exit codes: 0 drained, 1 failed, 2 wrong usage or configuration, 130 ended by a second signal.",
 		Example: "  worker --workflows examples/01-hello/workflows\n  worker --workflows workflows --nats nats://127.0.0.1:4222 --http off",
 		Args:    cli.NoArguments("--workflows"),

@@ -23,7 +23,7 @@ type web struct {
 	done     chan struct{}
 }
 
-// listen takes the address, so that one in use is known before anything else starts.
+// listen binds the address, so that an address in use is reported before anything else starts.
 func listen(address string) (*web, error) {
 	if address == "" {
 		return &web{}, nil
@@ -38,7 +38,7 @@ func listen(address string) (*web, error) {
 	return &web{listener: l}, nil
 }
 
-// url is where it is served, "" if it is not.
+// url is the base URL, "" if nothing is served.
 func (w *web) url() string {
 	if w.listener == nil {
 		return ""
@@ -52,10 +52,10 @@ const (
 	httpMaxHeader = 16 << 10
 )
 
-// ready is what says whether a worker consumes.
+// ready reports whether a worker consumes.
 type ready interface{ Ready() error }
 
-// serve answers until close: /healthz while the process lives, /readyz while it consumes.
+// serve answers until close: /healthz while the process runs, /readyz while it consumes.
 func (w *web) serve(worker ready, metrics prometheus.Gatherer, logger *slog.Logger) {
 	if w.listener == nil {
 		return
@@ -69,13 +69,13 @@ func (w *web) serve(worker ready, metrics prometheus.Gatherer, logger *slog.Logg
 	go func() {
 		defer close(w.done)
 		if err := w.server.Serve(w.listener); !errors.Is(err, http.ErrServerClosed) {
-			logger.Error("health checks and metrics are gone", "err", err)
+			logger.Error("health checks and metrics are no longer served", "err", err)
 		}
 	}()
 }
 
-// local refuses requests for other names than those of this machine, if it is served on loopback
-// only: a web page may have its own name lead here, and would read the answers.
+// local refuses requests whose Host is not a loopback name, if the address is loopback only: a web page whose
+// domain resolves to this machine (DNS rebinding) could read the responses otherwise.
 func (w *web) local(next http.Handler) http.Handler {
 	if at, ok := w.listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		return next
@@ -117,15 +117,15 @@ func handler(worker ready, metrics prometheus.Gatherer) http.Handler {
 	return mux
 }
 
-// close ends it at once: nobody waits for a health check of a process that ends.
+// close closes all connections immediately: health checks of an ending process need no response.
 func (w *web) close() {
 	switch {
 	case w.listener == nil:
 		return
 	case w.server == nil:
-		_ = w.listener.Close() // nobody has connected yet
+		_ = w.listener.Close() // not served yet
 		return
 	}
-	_ = w.server.Close() // it has nothing to lose
+	_ = w.server.Close() // nothing is lost
 	<-w.done
 }

@@ -41,7 +41,7 @@ func build(t *testing.T, flags ...string) (path string, content []byte) {
 	return path, content
 }
 
-// planted are the names of what tests plant, as far as they are no ordinary words.
+// planted are the names of what tests plant, unless they are ordinary words.
 func planted() (points, faults []string) {
 	points = []string{
 		"ONETURN_FAILPOINTS", "ONETURN_FAILPOINT_LOG",

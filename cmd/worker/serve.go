@@ -21,14 +21,14 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
-// clientName shows up in the server's lists of connections.
+// clientName is the name of the connection on the server.
 const clientName = "oneturn-worker"
 
-// serve runs a worker until ctx ends or something fails that cannot heal.
+// serve runs a worker until ctx ends or a permanent failure.
 func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stderr io.Writer) (err error) {
 	logger := config.Logger(cfg.LogLevel, cfg.LogsAsJSON, stderr)
 	for name, meant := range config.Misspelt(os.Environ(), cfg) {
-		logger.Warn("a variable sets nothing; its name is nearly that of a setting", "variable", name, "did_you_mean", meant)
+		logger.Warn("unknown environment variable, similar to a setting", "variable", name, "did_you_mean", meant)
 	}
 	if err := cli.CheckFolder(cfg.Workflows); err != nil {
 		return cli.Usagef("--workflows: %w", err)
@@ -71,7 +71,7 @@ func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stde
 	}
 	web.serve(w, registry, logger)
 	if len(w.Bindings().Bindings()) == 0 {
-		logger.Warn("nothing is bound: turns of these workflows will end as no_binding; turnctl check DIR tells more", "workflows", cfg.Workflows)
+		logger.Warn("no tool is bound: turns of these workflows end as no_binding: run turnctl check DIR", "workflows", cfg.Workflows)
 	}
 	return runUntilDone(ctx, w, logger, func() error { return newStart(cfg, w, bus, web, traces).write(cfg.Format, stdout) })
 }
@@ -79,7 +79,7 @@ func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stde
 // keyFile is the name of the key file in the store of the embedded server.
 const keyFile = "secret-keys"
 
-// namedKeys reads the key file that was named, before anything is started; nil without one.
+// namedKeys reads the key file of --secret-keys before anything is started; nil without one.
 func namedKeys(cfg *config.Worker) (*secrets.Keys, error) {
 	if cfg.SecretKeys == "" {
 		return nil, nil //nolint:nilnil // no file has no keys
@@ -91,8 +91,8 @@ func namedKeys(cfg *config.Worker) (*secrets.Keys, error) {
 	return keys, nil
 }
 
-// checkPython refuses an interpreter that was named and does not run: every turn of a Python
-// tool would fail. One that is found by itself is looked for only where a workflow needs it.
+// checkPython refuses an interpreter of --python that does not run: every turn of a Python tool would fail. The
+// default interpreter is only searched for if a workflow needs it.
 func checkPython(ctx context.Context, cfg *config.Worker) error {
 	if cfg.Python == "" {
 		return nil
@@ -103,7 +103,7 @@ func checkPython(ctx context.Context, cfg *config.Worker) error {
 	return nil
 }
 
-// workerConfig says the settings in the library's terms, where zero means the default.
+// workerConfig converts the settings to the configuration of the library, where zero means the default.
 func workerConfig(cfg *config.Worker, logger *slog.Logger, registry prometheus.Registerer) oneturn.Config {
 	c := oneturn.Config{
 		Workflows: cfg.Workflows, Watch: cfg.Watch,
@@ -134,7 +134,7 @@ func workerConfig(cfg *config.Worker, logger *slog.Logger, registry prometheus.R
 	return c
 }
 
-// pollReady is how often a worker that starts is asked whether it consumes.
+// pollReady is the interval at which a starting worker is checked until it consumes.
 const pollReady = 10 * time.Millisecond
 
 // runUntilDone runs the worker and calls ready once, when it consumes.
@@ -165,6 +165,6 @@ func runUntilDone(ctx context.Context, w *oneturn.Worker, logger *slog.Logger, r
 		return err
 	case <-ctx.Done():
 	}
-	logger.Info("stopping: a second SIGINT or SIGTERM ends the worker at once")
+	logger.Info("stopping: a second SIGINT or SIGTERM ends the worker immediately")
 	return <-done
 }

@@ -79,7 +79,7 @@ func (r *running) stop() int {
 
 func noEnv(string) (string, bool) { return "", false }
 
-// launch runs the worker command until it says that it consumes. It stops with the test.
+// launch runs the worker command until it reports that it consumes. It stops with the test.
 func launch(t *testing.T, args ...string) *running {
 	t.Helper()
 	return launchWith(t, noEnv, args...)
@@ -153,9 +153,9 @@ func TestWorkerWithItsOwnServerRunsTheFirstExampleAndDrains(t *testing.T) {
 	w := launch(t, embeddedArgs(t, hello)...)
 	require.Equal(t, "embedded", w.start.Tier.Name)
 	info, err := os.Stat(filepath.Join(w.start.Store, "secret-keys"))
-	require.NoError(t, err, "the embedded server's worker has keys of its own")
+	require.NoError(t, err, "the embedded server's worker has dedicated keys")
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	require.Zero(t, w.start.Errors+w.start.Warnings, "%v", w.start.Faults)
+	require.Zero(t, w.start.Errors+w.start.Warnings, "%v", w.start.Problems)
 	require.Equal(t, "oneturn.in.default.structured_output_ready.<app>.<workflow>.<chat>", w.start.Publish)
 	require.Equal(t, []startedWorkflow{{"Hello", []string{"Greeter/Greeting → greet", "Cashier/Charge → charge", "Archivist/Note → file_note"}, ""}}, w.start.Workflows)
 
@@ -186,7 +186,7 @@ func TestWorkerWithItsOwnServerRunsTheFirstExampleAndDrains(t *testing.T) {
 	require.NotContains(t, w.stderr.String(), "Ada", "payloads are not logged")
 }
 
-func TestWorkerRunsAFolderOfMozaiksManifestsAndTellsItsFaults(t *testing.T) {
+func TestWorkerRunsAFolderOfMozaiksManifestsAndReportsItsErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../testdata/mozaiks/workflows/WF")))
@@ -194,8 +194,8 @@ func TestWorkerRunsAFolderOfMozaiksManifestsAndTellsItsFaults(t *testing.T) {
 	require.NoError(t, os.CopyFS(filepath.Join(root, "WF"), os.DirFS(dir)))
 	w := launch(t, embeddedArgs(t, root)...)
 	require.Positive(t, w.start.Errors)
-	require.Len(t, w.start.Faults, w.start.Errors)
-	require.Contains(t, w.start.Faults[0], "WF/tools.yaml:")
+	require.Len(t, w.start.Problems, w.start.Errors)
+	require.Contains(t, w.start.Problems[0], "WF/tools.yaml:")
 
 	r := do(t, client(t, w.start.NATS), []byte(`{"kind":"structured_output_ready","agent":"A","model_name":"Out",
 		"structured_data":{"name":"Al"},"auto_tool_mode":true,"turn_idempotency_key":"t1",
@@ -210,7 +210,7 @@ func TestWorkerWithoutBindingsStartsAndWarns(t *testing.T) {
 	w := launch(t, embeddedArgs(t, t.TempDir())...)
 	require.Empty(t, w.start.Workflows)
 	require.Equal(t, cli.OK, w.stop())
-	require.Contains(t, w.stderr.String(), "nothing is bound")
+	require.Contains(t, w.stderr.String(), "no tool is bound")
 }
 
 func TestWorkerUsesAProvisionedServerAndEndsWhenItsConsumerIsGone(t *testing.T) {
@@ -273,13 +273,13 @@ func TestStartForPeopleFitsWhatTheyNeed(t *testing.T) {
 	t.Parallel()
 	s := &start{
 		Name: "w1", NATS: "nats://127.0.0.1:4222", Store: "oneturn-data", Pool: "default", HTTP: "http://127.0.0.1:8080",
-		Tier: provision.TierOf(true, 1, provision.SyncLazy), Folder: "wf", Publish: "oneturn.in.…", Errors: 1, Warnings: 2, Faults: []string{"A/oneturn.yaml:3: error: bad"},
+		Tier: provision.TierOf(true, 1, provision.SyncLazy), Folder: "wf", Publish: "oneturn.in.…", Errors: 1, Warnings: 2, Problems: []string{"A/oneturn.yaml:3: error: bad"},
 		Workflows: []startedWorkflow{{"A", nil, "no manifest names a tool"}, {"B", []string{"X/M → t"}, ""}},
 	}
 	var out bytes.Buffer
 	require.NoError(t, s.write("text", &out))
 	for _, want := range []string{
-		"w1 is ready", "A: nothing is bound: no manifest names a tool", "B: X/M → t", "A/oneturn.yaml:3: error: bad", "1 error, 2 warnings", "memory: ",
+		"w1 is ready", "A: no tool is bound: no manifest names a tool", "B: X/M → t", "A/oneturn.yaml:3: error: bad", "1 error, 2 warnings", "memory: ",
 		"nats://127.0.0.1:4222, embedded, store oneturn-data", "http://127.0.0.1:8080/healthz", "publisher publish FILE --wait --nats nats://127.0.0.1:4222",
 	} {
 		require.Contains(t, out.String(), want)
@@ -296,7 +296,7 @@ func TestStartForPeopleFitsWhatTheyNeed(t *testing.T) {
 	s.open = true
 	out.Reset()
 	require.NoError(t, s.write("text", &out))
-	require.Contains(t, out.String(), "no password: any process here, tools too, may")
+	require.Contains(t, out.String(), "no password: any process here, including tools, may")
 	for text := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSpace(text)), cli.Width)
 	}
@@ -304,15 +304,15 @@ func TestStartForPeopleFitsWhatTheyNeed(t *testing.T) {
 
 func TestSettingsReachTheWorker(t *testing.T) {
 	t.Parallel()
-	say := func(cfg config.Worker) oneturn.Config { return workerConfig(&cfg, slog.New(slog.DiscardHandler), nil) }
-	c := say(config.Worker{LoadTimeout: 3 * time.Second, SweepEvery: time.Minute, CacheSize: 5})
+	configOf := func(cfg config.Worker) oneturn.Config { return workerConfig(&cfg, slog.New(slog.DiscardHandler), nil) }
+	c := configOf(config.Worker{LoadTimeout: 3 * time.Second, SweepEvery: time.Minute, CacheSize: 5})
 	require.Equal(t, 3*time.Second, c.Python.LoadTimeout)
 	require.Equal(t, time.Minute, c.SweepEvery)
 	require.Equal(t, 5, c.CacheBytes)
 	require.Nil(t, c.Tracer, "the log does not say so much")
-	zero := say(config.Worker{})
+	zero := configOf(config.Worker{})
 	require.Negative(t, zero.SweepEvery, "0s: no part in sweeps, not the default")
-	require.Negative(t, zero.ParkAfter, "0s: at once, not the default")
+	require.Negative(t, zero.ParkAfter, "0s: immediately, not the default")
 	require.Negative(t, zero.CacheBytes, "0: no cache, not the default")
 }
 
@@ -328,17 +328,17 @@ func TestZeroDurationsMeanZeroNotTheDefault(t *testing.T) {
 
 func TestWorkerIsAloneWhileNoOtherServesTheRequestAPI(t *testing.T) {
 	t.Parallel()
-	now, workers, err, looks := time.Now(), 1, error(nil), 0
-	a := &alone{now: func() time.Time { return now }, look: func() (int, error) { looks++; return workers, err }}
+	now, workers, err, counts := time.Now(), 1, error(nil), 0
+	a := &aloneCheck{now: func() time.Time { return now }, count: func() (int, error) { counts++; return workers, err }}
 	require.True(t, a.is())
 	workers = 2
-	require.True(t, a.is(), "a look counts for a second")
-	require.Equal(t, 1, looks)
+	require.True(t, a.is(), "a result is cached for a second")
+	require.Equal(t, 1, counts)
 	now = now.Add(2 * aloneFor)
 	require.False(t, a.is())
 	workers, err = 1, errors.New("closed")
 	now = now.Add(2 * aloneFor)
-	require.False(t, a.is(), "what is not known is no reason to end a turn")
+	require.False(t, a.is(), "an unknown count does not end a turn")
 }
 
 // TestStreamsOfASmallStoreLeaveRoomForTheEndsOfTurns: a store that was made without the limit keeps its dead letters.

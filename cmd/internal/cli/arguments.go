@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Arguments accepts least to most arguments. Its error shows how the command is used, and says
+// Arguments accepts least to most arguments. Its error shows how the command is used, and
 // what is missing: what describes it, for example "the tool to call".
 func Arguments(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {

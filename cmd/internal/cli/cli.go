@@ -1,6 +1,7 @@
-// Package cli is what the commands have in common: exit codes, errors that are told once,
-// settings as flags, the version, and signals. Every error is one of the command line, until
-// the work of a command has begun.
+// Package cli has what the commands share: exit codes and errors, which are printed once (cli.go), settings as
+// flags, checks of arguments (arguments.go), the version (version.go), signals (signals.go), and output that is
+// safe for a terminal (terminal.go) and wrapped (wrap.go). Until the work of a command has begun, every error
+// is a mistake in the command line.
 package cli
 
 import (
@@ -25,15 +26,15 @@ const (
 // Columns is how wide text for people is at most, where it can be broken: help and tables.
 const Columns = 100
 
-// ErrReported ends a command whose output has said already what is wrong: it exits with [Failed],
-// and nothing more is printed.
-var ErrReported = errors.New("what is wrong was told")
+// ErrReported ends a command whose output includes the error already: it exits with [Failed], and nothing more
+// is printed.
+var ErrReported = errors.New("error already reported")
 
 // Lookup reads the environment as [os.LookupEnv] does.
 type Lookup = func(name string) (string, bool)
 
-// Root makes c the root of a command: it prints no error by itself, has --version, and names
-// the flag that was probably meant.
+// Root makes c the root of a command: it prints no error by itself, has --version, and suggests a flag for a
+// misspelt one.
 func Root(c *cobra.Command, version string) *cobra.Command {
 	c.SilenceErrors, c.SilenceUsage = true, true
 	c.Version = version
@@ -46,7 +47,7 @@ func Root(c *cobra.Command, version string) *cobra.Command {
 }
 
 // Command gives c the settings as flags, and loads them before do runs. Settings are pointers
-// to structs as in package config; all of their mistakes are told at once.
+// to structs as in package config; all of their errors are reported together.
 func Command(c *cobra.Command, env Lookup, do func(c *cobra.Command, args []string) error, settings ...any) *cobra.Command {
 	var errBind error
 	for _, s := range settings {
@@ -67,18 +68,18 @@ func Command(c *cobra.Command, env Lookup, do func(c *cobra.Command, args []stri
 	return c
 }
 
-// fit breaks the help of a command and of those below it into lines of [Width].
-func fit(c *cobra.Command) {
+// wrapHelp breaks the help of a command and of its subcommands into lines of [Width].
+func wrapHelp(c *cobra.Command) {
 	c.Long = Paragraphs(c.Long)
 	for _, sub := range c.Commands() {
-		fit(sub)
+		wrapHelp(sub)
 	}
 }
 
 // Execute runs a command line without the name of the command. It prints the error, if there
 // is one, after the name, and returns the exit code.
 func Execute(ctx context.Context, root *cobra.Command, args []string) int {
-	fit(root)
+	wrapHelp(root)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -109,10 +110,10 @@ func each(err error) []error {
 	return all
 }
 
-// Usagef makes an error of a mistake on the command line that only the work itself can see.
+// Usagef makes an error for a mistake in the command line that is detected during the work.
 func Usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// usageError is a mistake on the command line.
+// usageError is a mistake in the command line.
 type usageError struct{ error }
 
 // Unwrap returns the cause.

@@ -60,7 +60,7 @@ func Example() {
 	// 1
 }
 
-func TestExitCodeTellsWrongUsageFromFailedWork(t *testing.T) {
+func TestExitCodeDistinguishesWrongUsageFromFailedWork(t *testing.T) {
 	t.Parallel()
 	errLost := errors.New("lost")
 	for name, tc := range map[string]struct {
@@ -69,16 +69,16 @@ func TestExitCodeTellsWrongUsageFromFailedWork(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		"done":                {[]string{"count"}, nil, cli.OK, ""},
-		"work failed":         {[]string{"count"}, errLost, cli.Failed, "tool: lost\n"},
-		"work saw a mistake":  {[]string{"count"}, cli.Usagef("a mistake: %w", errLost), cli.Usage, "tool: a mistake: lost\n"},
-		"mistake inside":      {[]string{"count"}, fmt.Errorf("outside: %w", cli.Usagef("mistake")), cli.Usage, "tool: outside: mistake\n"},
-		"told":                {[]string{"count"}, cli.ErrReported, cli.Failed, ""},
-		"told with another":   {[]string{"count"}, errors.Join(errLost, cli.ErrReported), cli.Failed, ""},
-		"unknown command":     {[]string{"nonsense"}, nil, cli.Usage, "tool: unknown command \"nonsense\" for \"tool\"\n"},
-		"argument":            {[]string{"count", "x"}, nil, cli.Usage, "tool: unknown command \"x\" for \"tool count\"\n"},
-		"flag without value":  {[]string{"count", "--count"}, nil, cli.Usage, "tool: flag needs an argument: --count: see tool count --help\n"},
-		"flag that was meant": {[]string{"count", "--cuont=2"}, nil, cli.Usage, "tool: unknown flag: --cuont: did you mean --count? see tool count --help\n"},
+		"done":                  {[]string{"count"}, nil, cli.OK, ""},
+		"work failed":           {[]string{"count"}, errLost, cli.Failed, "tool: lost\n"},
+		"work saw a mistake":    {[]string{"count"}, cli.Usagef("a mistake: %w", errLost), cli.Usage, "tool: a mistake: lost\n"},
+		"mistake inside":        {[]string{"count"}, fmt.Errorf("outside: %w", cli.Usagef("mistake")), cli.Usage, "tool: outside: mistake\n"},
+		"reported":              {[]string{"count"}, cli.ErrReported, cli.Failed, ""},
+		"reported with another": {[]string{"count"}, errors.Join(errLost, cli.ErrReported), cli.Failed, ""},
+		"unknown command":       {[]string{"nonsense"}, nil, cli.Usage, "tool: unknown command \"nonsense\" for \"tool\"\n"},
+		"argument":              {[]string{"count", "x"}, nil, cli.Usage, "tool: unknown command \"x\" for \"tool count\"\n"},
+		"flag without value":    {[]string{"count", "--count"}, nil, cli.Usage, "tool: flag needs an argument: --count: see tool count --help\n"},
+		"flag that was meant":   {[]string{"count", "--cuont=2"}, nil, cli.Usage, "tool: unknown flag: --cuont: did you mean --count? see tool count --help\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +90,7 @@ func TestExitCodeTellsWrongUsageFromFailedWork(t *testing.T) {
 	}
 }
 
-func TestMistakesOfAllSettingsAreToldAtOnceAndNothingRuns(t *testing.T) {
+func TestMistakesOfAllSettingsAreReportedTogetherAndNothingRuns(t *testing.T) {
 	t.Parallel()
 	ran := false
 	code, _, stderr := execute(func(*settings) error { ran = true; return nil }, "count", "--count", "many", "--deep", "10")

@@ -9,7 +9,7 @@ import (
 )
 
 // oneSignal is how long further signals count as the first one: a terminal, and wrappers such as
-// timeout, signal both a process and its group, which is one wish to end it.
+// timeout, signal both a process and its group, which is one request to end it.
 const oneSignal = 300 * time.Millisecond
 
 // Signals returns a context that the first SIGINT or SIGTERM ends, with the given cause; nil

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestBuildTellsTheSourceAndWhetherItWasChanged(t *testing.T) {
+func TestBuildNamesTheSourceAndWhetherItWasChanged(t *testing.T) {
 	t.Parallel()
 	info := func(modified string) *debug.BuildInfo {
 		return &debug.BuildInfo{

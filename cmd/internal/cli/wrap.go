@@ -9,7 +9,7 @@ import (
 const Width = 100
 
 // Hang breaks text at blanks so that it fits into [Width], each line but the first after indent
-// blanks. A word that is longer stays whole: paths and commands are there to be copied.
+// blanks. A longer word is not broken, because paths and commands are copied.
 func Hang(text string, indent int) string { return Below(text, indent, Width-indent) }
 
 // Below breaks text at blanks into lines of size runes, all but the first after indent blanks.
@@ -33,8 +33,7 @@ func Below(text string, indent, size int) string {
 	return b.String()
 }
 
-// Paragraphs breaks the paragraphs of a text that are wider than [Width] anew. Indented ones are laid
-// out by hand and stay.
+// Paragraphs rewraps the paragraphs of a text that are wider than [Width]. Indented ones keep their layout.
 func Paragraphs(text string) string {
 	blocks := strings.Split(text, "\n\n")
 	for i, block := range blocks {

@@ -17,17 +17,17 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// bus is the connection to NATS, and the server when it is the worker's own.
-type bus struct {
+// natsLink is the connection to NATS, and the embedded server if the worker has one.
+type natsLink struct {
 	nc    *nats.Conn
-	own   *embedded.Server // nil on a server of somebody else's
+	own   *embedded.Server // the embedded server; nil on an external one
 	url   string           // for publishers, without secrets
 	space subjects.Space
 	tier  provision.Tier
 }
 
-// close ends the connection and the server. Records are on their way to the disk until then.
-func (b *bus) close() error {
+// close closes the connection and stops the server, which then writes its records to disk.
+func (b *natsLink) close() error {
 	if b.nc != nil {
 		b.nc.Close()
 	}
@@ -40,10 +40,10 @@ func (b *bus) close() error {
 // connectTimeout bounds provisioning and checking.
 const connectTimeout = 30 * time.Second
 
-// connect starts the embedded server and provisions it, or connects to another one: a worker
-// creates nothing on a server that is not its own.
-func connect(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (_ *bus, err error) {
-	b := &bus{}
+// connect starts the embedded server and provisions it, or connects to an external one, on which a worker
+// creates nothing.
+func connect(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (_ *natsLink, err error) {
+	b := &natsLink{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -73,7 +73,7 @@ func connect(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (_ *b
 	return b, nil
 }
 
-func (b *bus) embed(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (err error) {
+func (b *natsLink) embed(ctx context.Context, cfg *config.Worker, logger *slog.Logger) (err error) {
 	b.own, err = embedded.Start(ctx, embedded.Options{
 		Listen: cfg.Listen, Store: cfg.Store, MaxStore: max(int64(cfg.StoreMax), 0), SyncAlways: cfg.SyncAlways,
 		Username: cfg.ListenUser, Password: string(cfg.ListenPassword), Accounts: cfg.Accounts, Account: b.space.Account(), Logger: logger,
@@ -86,7 +86,7 @@ func (b *bus) embed(ctx context.Context, cfg *config.Worker, logger *slog.Logger
 	return err
 }
 
-func (b *bus) dial(cfg *config.Worker, logger *slog.Logger) (err error) {
+func (b *natsLink) dial(cfg *config.Worker, logger *slog.Logger) (err error) {
 	if b.nc, err = config.Connect(cfg.NATS, clientName, logger); err != nil {
 		return err
 	}
@@ -97,9 +97,9 @@ func (b *bus) dial(cfg *config.Worker, logger *slog.Logger) (err error) {
 	return nil
 }
 
-// fit has the streams of an embedded server with a given limit leave room for the ends of turns. Dead letters that are
-// there already lose none: then their size stays.
-func (b *bus) fit(ctx context.Context, js jetstream.JetStream, wanted provision.Options, limit int64) (provision.Options, error) {
+// fitToAccount limits the streams of an embedded server with a storage limit, so that responses always have
+// room. The stream of dead letters never shrinks, so that none is lost.
+func (b *natsLink) fitToAccount(ctx context.Context, js jetstream.JetStream, wanted provision.Options, limit int64) (provision.Options, error) {
 	if b.own == nil || limit <= 0 {
 		return wanted, nil
 	}
@@ -115,14 +115,14 @@ func (b *bus) fit(ctx context.Context, js jetstream.JetStream, wanted provision.
 	return wanted, nil
 }
 
-// provision makes streams and buckets on the embedded server, and reads what the records survive.
-// On any other server the worker itself checks them.
-func (b *bus) provision(ctx context.Context, wanted provision.Options, limit int64) error {
+// provision creates streams and buckets on the embedded server, and reads which failures the records survive.
+// On an external server the worker itself checks them.
+func (b *natsLink) provision(ctx context.Context, wanted provision.Options, limit int64) error {
 	js, err := jetstream.New(b.nc)
 	if err != nil {
 		return fmt.Errorf("open JetStream: %w", err)
 	}
-	if wanted, err = b.fit(ctx, js, wanted, limit); err != nil {
+	if wanted, err = b.fitToAccount(ctx, js, wanted, limit); err != nil {
 		return err
 	}
 	plan, err := provision.New(wanted)

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -18,7 +20,7 @@ func TestWorkerIsClosedToProcessesOfItsUser(t *testing.T) { //nolint:paralleltes
 		require.NoError(t, err, "%s", output)
 		return
 	}
-	require.NoError(t, private())
+	require.NoError(t, makeUndumpable())
 	const getDumpable = 3
 	dumpable, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, getDumpable, 0, 0, 0, 0, 0)
 	require.Zero(t, errno)

@@ -17,8 +17,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// storedQuestion finds a question in the journal itself, for when no worker is there to ask: the
-// newest of those with its id, else the call of the turn that may ask it, nil if there is none. It needs the right to read the journal.
+// storedQuestion reads a question from the journal, for when no worker runs: the newest one with its id, else
+// the call of the turn that may ask it, else nil. It needs the permission to read the journal.
 func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *oneturn.Answer) (*events.ToolCall, error) {
 	space, err := subjects.New(prefix)
 	if err != nil {
@@ -36,7 +36,7 @@ func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *onetur
 	}
 	names, err := journal.FindQuestions(ctx, subjects.Token(app), subjects.Token(q.Chat), call, subjects.Token(ask))
 	if err != nil {
-		return nil, fmt.Errorf("look for the question in the journal: %w", err)
+		return nil, fmt.Errorf("find the question in the journal: %w", err)
 	}
 	var newest *events.ToolCall
 	var seq uint64
@@ -56,8 +56,8 @@ func storedQuestion(ctx context.Context, nc *nats.Conn, prefix string, q *onetur
 	return newest, nil
 }
 
-// checkAnswer validates an answer against the schema of its question, nil for none. What cannot be checked
-// here, a worker checks.
+// checkAnswer validates an answer against the schema of its question, nil for none. Schemas that cannot be
+// checked here are checked by a worker.
 func checkAnswer(q *oneturn.Answer, schema any) (v events.AnswerResult, fits bool) {
 	if schema == nil {
 		return v, true
@@ -70,13 +70,13 @@ func checkAnswer(q *oneturn.Answer, schema any) (v events.AnswerResult, fits boo
 	if err != nil {
 		return v, true
 	}
-	_, _, faults := value.Conform(q.Value)
-	if len(faults) == 0 {
+	_, _, violations := value.Conform(q.Value)
+	if len(violations) == 0 {
 		return v, true
 	}
-	v = events.NewAnswerResult(events.AnswerInvalid, q.ToolCallID, "The answer does not fit the question.")
-	if list, err := json.Marshal(faults); err == nil {
-		v.Errors, _ = events.Decode(list) // nil leaves out what the verdict does not depend on
+	v = events.NewAnswerResult(events.AnswerInvalid, q.ToolCallID, "The answer does not match the schema of the question.")
+	if list, err := json.Marshal(violations); err == nil {
+		v.Errors, _ = events.Decode(list) // without the list the result is complete, too
 	}
 	return v, false
 }
@@ -89,11 +89,11 @@ func runningTurn(ctx context.Context, journal *kvstore.Store, space subjects.Spa
 		return nil, nil //nolint:nilnil // there is none
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for the turn in the journal: %w", err)
+		return nil, fmt.Errorf("find the turn in the journal: %w", err)
 	}
 	var e events.ToolCall
 	if m, err := events.Parse(claim.Data); err != nil || m.As(&e) != nil || e.ToolCallID != callID {
-		return nil, nil //nolint:nilnil,nilerr // a damaged one asks nothing
+		return nil, nil //nolint:nilnil,nilerr // a damaged turn asks nothing
 	}
 	pool := cmp.Or(claim.Meta.Pool, subjects.DefaultPool)
 	e.Answer = &events.AnswerTo{Subject: space.In(pool, events.KindToolCallResponse, e.AppID, e.WorkflowName, e.ChatID)}

@@ -15,7 +15,7 @@ import (
 	"github.com/oneturn/oneturn/provision"
 )
 
-// start is what a worker says of itself when it consumes. It is the JSON of -o json.
+// start is the output of a worker when it begins to consume; its fields are the JSON of -o json.
 type start struct {
 	Name      string            `json:"name"`
 	NATS      string            `json:"nats"`            // URL for publishers
@@ -29,11 +29,11 @@ type start struct {
 	Workflows []startedWorkflow `json:"workflows"`
 	Errors    int               `json:"errors"`
 	Warnings  int               `json:"warnings"`
-	Faults    []string          `json:"faults,omitempty"` // causes of errors of the manifests, the first ones
+	Problems  []string          `json:"faults,omitempty"` // the first causes of errors in the manifests
 
-	signIn   string // how a publisher signs in, after its URL
+	signIn   string // credential flags of a publisher, after its URL
 	accounts string // file with the accounts of the embedded server, "" for none
-	open     bool   // the embedded server asks nobody for a password
+	open     bool   // the embedded server has no password
 }
 
 type startedWorkflow struct {
@@ -42,10 +42,10 @@ type startedWorkflow struct {
 	Empty    string   `json:"empty,omitempty"` // why it binds nothing
 }
 
-// maxFaults is how many causes of errors are printed.
-const maxFaults = 10
+// maxProblems is how many causes of errors are printed.
+const maxProblems = 10
 
-func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web, traces *traces) *start {
+func newStart(cfg *config.Worker, w *oneturn.Worker, b *natsLink, web *web, traces *traces) *start {
 	set := w.Bindings()
 	s := &start{
 		Name: w.Name(), NATS: b.url, Pool: cfg.Pool, Tier: b.tier, HTTP: web.url(), Traces: traces.url(), Folder: cfg.Workflows,
@@ -64,8 +64,8 @@ func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web, traces *t
 	for _, c := range bindings.Causes(set.Diagnostics()) {
 		switch c.Severity {
 		case bindings.SeverityError:
-			if s.Errors += 1 + len(c.More); len(s.Faults) < maxFaults {
-				s.Faults = append(s.Faults, c.String())
+			if s.Errors += 1 + len(c.More); len(s.Problems) < maxProblems {
+				s.Problems = append(s.Problems, c.String())
 			}
 		case bindings.SeverityWarning:
 			s.Warnings += 1 + len(c.More)
@@ -75,7 +75,7 @@ func newStart(cfg *config.Worker, w *oneturn.Worker, b *bus, web *web, traces *t
 	return s
 }
 
-// signInOf returns the flags by which a publisher signs in, after the URL; "" if it need not.
+// signInOf returns the credential flags of a publisher; "" if none are needed.
 func signInOf(cfg *config.Worker) string {
 	const more = ", with its password in ONETURN_NATS_PASSWORD"
 	switch user := cmp.Or(cfg.ListenUser, cfg.User); {
@@ -124,13 +124,13 @@ func (s *start) text(b *strings.Builder) {
 		line("", "%s: %s", wf.Name, orNothing(wf.Bindings, wf.Empty))
 	}
 	if len(s.Workflows) == 0 {
-		line("", "none: every turn will end as no_binding")
+		line("", "none: every turn ends as no_binding")
 	}
-	for _, fault := range s.Faults {
-		line("", "%s", fault)
+	for _, problem := range s.Problems {
+		line("", "%s", problem)
 	}
 	if s.Errors+s.Warnings > 0 {
-		line("", "%s, %s: turnctl check %s tells them all", count(s.Errors, "error"), count(s.Warnings, "warning"), s.Folder)
+		line("", "%s, %s: run turnctl check %s for all", count(s.Errors, "error"), count(s.Warnings, "warning"), s.Folder)
 	}
 	if s.Store == "" {
 		line("nats", "%s", s.NATS)
@@ -141,7 +141,7 @@ func (s *start) text(b *strings.Builder) {
 		line("", "accounts and users of %s", s.accounts)
 	}
 	if s.open {
-		line("", "no password: any process here, tools too, may publish, read, change and delete;")
+		line("", "no password: any process here, including tools, may publish, read, change and delete;")
 		line("", "set --listen-user and ONETURN_LISTEN_PASSWORD, or --accounts, to keep others out")
 	}
 	line("durability", "%s: %s", s.Tier.Name, s.Tier.Text)
@@ -158,9 +158,9 @@ func (s *start) text(b *strings.Builder) {
 func orNothing(list []string, why string) string {
 	switch {
 	case len(list) == 0 && why != "":
-		return "nothing is bound: " + why
+		return "no tool is bound: " + why
 	case len(list) == 0:
-		return "nothing is bound"
+		return "no tool is bound"
 	}
 	return strings.Join(list, ", ")
 }

@@ -15,12 +15,11 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// beforeTime bounds the look at a turn before it is cancelled.
+// beforeTime bounds the reading of a turn before it is cancelled.
 const beforeTime = 2 * time.Second
 
-// before describes a turn whose cancel request is not what it seems: one that no worker has claimed,
-// whose key may be misspelt, and one that has ended already. It is "" for any other, and if no worker
-// answers: the request is published all the same.
+// before warns of a turn that is not claimed, because its key may be misspelt, and of one that has already
+// ended. It is "" for others, and if no worker answers: the request is published in any case.
 func before(ctx context.Context, nc *nats.Conn, prefix string, id oneturn.TurnID) string {
 	space, err := subjects.New(prefix)
 	if err != nil {
@@ -44,13 +43,12 @@ func before(ctx context.Context, nc *nats.Conn, prefix string, id oneturn.TurnID
 		}
 		for i := range page.Records {
 			if page.Records[i].Kind == events.KindToolResponse {
-				return fmt.Sprintf("turn %s of chat %s had ended already: its response stays as it is", quoted(id.Turn), quoted(id.Chat))
+				return fmt.Sprintf("turn %s of chat %s has already ended: its response does not change", quoted(id.Turn), quoted(id.Chat))
 			}
 		}
 		switch {
 		case len(page.Records) == 0 && !known:
-			return fmt.Sprintf("no worker has claimed a turn %s of chat %s: one that is published under this key, now or later, ends at once as cancelled; "+
-				"check --chat, --turn and --run", quoted(id.Turn), quoted(id.Chat))
+			return fmt.Sprintf("turn %s of chat %s is not claimed: it will end as cancelled when it is published; check --chat, --turn and --run", quoted(id.Turn), quoted(id.Chat))
 		case page.Next <= q.From:
 			return ""
 		}
