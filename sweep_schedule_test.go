@@ -77,7 +77,7 @@ func TestSweepCarriesItsStateAndReadsTheJournalOnce(t *testing.T) {
 	o := newOrphan(t, s, "parked", "replay")
 	o.store(t)
 	o.record(t, o.key.Private("park", "1"), nil, map[string]string{
-		idempotency.HeaderOwner: "w", idempotency.HeaderNonce: "n", idempotency.HeaderEpoch: "1", idempotency.HeaderVerdict: "parked",
+		idempotency.HeaderOwner: "w", idempotency.HeaderNonce: "n", idempotency.HeaderEpoch: "1", idempotency.HeaderOutcome: "parked",
 	})
 	ended := newOrphan(t, s, "ended", "unsafe")
 	ended.store(t)

@@ -117,7 +117,7 @@ func TestSweepLeavesParkedTurnsAndTurnsWithAMessageAlone(t *testing.T) {
 	parked := newOrphan(t, s, "parked", "replay")
 	parked.store(t)
 	parked.record(t, parked.key.Private("park", "1"), nil, map[string]string{
-		idempotency.HeaderOwner: "w", idempotency.HeaderNonce: "n", idempotency.HeaderEpoch: "1", idempotency.HeaderVerdict: "parked",
+		idempotency.HeaderOwner: "w", idempotency.HeaderNonce: "n", idempotency.HeaderEpoch: "1", idempotency.HeaderOutcome: "parked",
 	})
 	held := newOrphan(t, s, "held", "idempotent")
 	ack, err := held.js.Publish(t.Context(), held.space.In("other", "structured_output_ready", "app", "Hello", "chat 1"), nil)
@@ -165,7 +165,7 @@ func TestTurnPastItsLifeEndsAsExpired(t *testing.T) {
 	o := newOrphan(t, s, "old", "replay")
 	o.store(t)
 	o.record(t, o.key.Private("park", "1"), nil, map[string]string{
-		idempotency.HeaderOwner: "w", idempotency.HeaderNonce: "n", idempotency.HeaderEpoch: "1", idempotency.HeaderVerdict: "parked",
+		idempotency.HeaderOwner: "w", idempotency.HeaderNonce: "n", idempotency.HeaderEpoch: "1", idempotency.HeaderOutcome: "parked",
 	})
 	var f fixer
 	c := f.config(oneturn.Effect("replay"))

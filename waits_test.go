@@ -130,7 +130,7 @@ func (a *asker) decide(id oneturn.TurnID, name string, how idempotency.Outcome) 
 		},
 	})
 	require.NoError(a, err)
-	require.Equal(a, idempotency.Accepted, v.Verdict)
+	require.Equal(a, idempotency.Accepted, v.Status)
 }
 
 func (a *asker) finish(id oneturn.TurnID) {

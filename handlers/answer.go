@@ -111,7 +111,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 		return h.refuse(m, r, events.AnswerInvalid, "The answer cannot be stored: "+events.LogText(err)+".")
 	}
 	v, err := h.Journal.Answer(m.Held, idempotency.Answer{
-		Key: q.key, ID: q.ask, Lease: m.Lease, Trace: traceOf(m.Header), Taker: (*taker)(h),
+		Key: q.key, ID: q.ask, Lease: m.Lease, Trace: traceOf(m.Header), NewOwner: (*taker)(h),
 		Outcome: idempotency.Answered, Digest: content.Digest, Data: content.Data,
 		Check: func(idempotency.Record) error {
 			if end := q.Answer.ExpiresAt; !end.IsZero() && !m.sent().Before(end) {
@@ -129,13 +129,13 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 		return h.refuse(m, r, events.AnswerInvalid, fmt.Sprintf("The answer of %d bytes is too large to store: store the data elsewhere and answer with a reference.", len(content.Data)))
 	case err != nil:
 		return h.undecided(m, "the answer could not be stored", err)
-	case v.Verdict == idempotency.Early:
+	case v.Status == idempotency.Early:
 		if d, back := h.early(m); back {
 			return d
 		}
 	}
 	h.judged(m, r, verdictOf(v, r.ToolCallID, q.Secret))
-	if v.Verdict == idempotency.Accepted {
+	if v.Status == idempotency.Accepted {
 		h.olderNames(q, r.Value)
 	}
 	return h.follow(ctx, m, q.key, v)
@@ -151,14 +151,14 @@ func (h *Handlers) unsealable(m *Message, r *events.ToolCallResponse, err error)
 }
 
 // follow does what the journal decided on a message that brings the end of a question.
-func (h *Handlers) follow(ctx context.Context, m *Message, key subjects.Key, v idempotency.Verdicted) Disposition {
+func (h *Handlers) follow(ctx context.Context, m *Message, key subjects.Key, v idempotency.AnswerResult) Disposition {
 	switch v.Action {
-	case idempotency.Run, idempotency.Conclude:
+	case idempotency.Run, idempotency.EndTurn:
 		return h.resumed(ctx, m, v.Decision)
-	case idempotency.GiveBack:
+	case idempotency.Requeue:
 		return h.giveLeaseBack(m, v.Turn.Lease.Same(m.Lease))
 	case idempotency.Leave:
-		if v.Verdict != idempotency.Early {
+		if v.Status != idempotency.Early {
 			return leave()
 		}
 	case idempotency.Signalled:

@@ -71,7 +71,7 @@ func TestAnswerIsStoredAsItsSchemaCompletesIt(t *testing.T) {
 		}}
 	})
 	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), map[string]any{"n": "5"})).Code)
-	reply, err := a.journal.Look(t.Context(), a.hold, "1")
+	reply, err := a.journal.ReadReply(t.Context(), a.hold, "1")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"n":5,"note":"none"}`, string(reply.Data))
 	require.Equal(t, events.AnswerReplayed, k.handled(k.says(3, a.question("1"), map[string]any{"n": "5"})).Code)

@@ -69,7 +69,7 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 	}
 	c := idempotency.Claim{
 		Key: t.Key, Lease: m.Lease, Event: claim, Signal: true,
-		Verdict: string(events.CodeCancelled), Trace: traceOf(m.Header), Ack: h.acks(m, t.Key, nil, ""),
+		RejectCode: string(events.CodeCancelled), Trace: traceOf(m.Header), Ack: h.acks(m, t.Key, nil, ""),
 	}
 	if err := h.Journal.Cancel(m.Held, c, wish); err != nil {
 		return h.unclaimed(t, err)
@@ -79,7 +79,7 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 	switch {
 	case err != nil:
 		return h.unclaimed(t, err)
-	case decision.Action == idempotency.Conclude:
+	case decision.Action == idempotency.EndTurn:
 		return h.conclude(t, decision, decision.Code)
 	case decision.Action == idempotency.Leave, decision.Action == idempotency.Run:
 		return leave()

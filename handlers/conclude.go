@@ -100,7 +100,7 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 		r.Content = fmt.Sprintf("The turn was cancelled while tool %s waited for a person: what it did before it asked may have happened, and nothing after it.", r.ToolName)
 	case code == events.CodeCancelled && (stored == nil || stored.code != code):
 		r.Content = fmt.Sprintf("The turn was cancelled while tool %s ran: its effect may or may not have happened.", r.ToolName)
-	case code == events.CodeTooLarge && d.Turn != nil && d.Turn.Crowded():
+	case code == events.CodeTooLarge && d.Turn != nil && d.Turn.Oversized():
 		r.Content = fmt.Sprintf("The turn has more records in the journal than can be read: the effect of tool %s may or may not have happened, and it is not run again.", r.ToolName)
 	case code == events.CodeExpired:
 		r.Content = fmt.Sprintf("The turn was open for longer than %s: the effect of tool %s may or may not have happened.", h.MaxTurnLife, r.ToolName)

@@ -71,18 +71,18 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 		return leave()
 	}
 	v, err := h.Journal.Answer(m.Held, idempotency.Answer{
-		Key: key, ID: e.Ask, Lease: m.Lease, Trace: traceOf(m.Header), Taker: (*taker)(h), Outcome: idempotency.Expired, Ack: h.acks(m, key, q, ""),
+		Key: key, ID: e.Ask, Lease: m.Lease, Trace: traceOf(m.Header), NewOwner: (*taker)(h), Outcome: idempotency.Expired, Ack: h.acks(m, key, q, ""),
 	})
 	switch {
 	case err != nil:
 		return h.undecided(m, "the expiry could not be stored", err)
-	case v.Verdict == idempotency.Early:
+	case v.Status == idempotency.Early:
 		if d, back := h.unasked(m, e); back {
 			return d
 		}
 	}
 	verdict := verdictOf(v, q.ToolCallID, q.Secret)
-	if v.Verdict == idempotency.Accepted {
+	if v.Status == idempotency.Accepted {
 		verdict.Message = "The question has expired."
 		h.Logger.Debug("a question has expired", "workflow", q.WorkflowName, "chat", q.ChatID, "question", q.ToolCallID, "forced", e.Forced)
 	}

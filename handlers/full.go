@@ -71,7 +71,7 @@ func (h *Handlers) takesRoom(t *turn) bool {
 
 // noRoomTaken takes back what was counted for a turn that was not claimed anew.
 func (h *Handlers) noRoomTaken(t *turn, d idempotency.Decision, err error) {
-	if t.took > 0 && (err != nil || d.Turn != nil || d.Action != idempotency.Run && d.Action != idempotency.Conclude) {
+	if t.took > 0 && (err != nil || d.Turn != nil || d.Action != idempotency.Run && d.Action != idempotency.EndTurn) {
 		h.shares.add(t.Key.App, -t.took, h.Now())
 		t.took = 0
 	}

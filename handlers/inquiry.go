@@ -35,7 +35,7 @@ var errNoQuestion = errors.New("there is no such question")
 
 // inquire reads a question.
 func (h *Handlers) inquire(ctx context.Context, key subjects.Key, ask string) (*inquiry, error) {
-	record, err := h.Journal.Asked(ctx, key, subjects.Token(ask))
+	record, err := h.Journal.QuestionRecord(ctx, key, subjects.Token(ask))
 	switch {
 	case errors.Is(err, idempotency.ErrNotFound):
 		return nil, errNoQuestion
@@ -161,7 +161,7 @@ func (h *Handlers) acks(m *Message, key subjects.Key, known *inquiry, user strin
 			}
 		}
 		status, by := events.AckCancelled, ""
-		switch idempotency.Outcome(decided.Meta.Verdict) {
+		switch idempotency.Outcome(decided.Meta.Outcome) {
 		case idempotency.Answered:
 			if status, by = events.AckAccepted, q.UserID; decided.Meta.Lease.Same(m.Lease) {
 				by = user
@@ -178,7 +178,7 @@ func (h *Handlers) acks(m *Message, key subjects.Key, known *inquiry, user strin
 // same: what is known of it are its ids.
 func (h *Handlers) askedBy(m *Message, key subjects.Key, record string) (*inquiry, error) {
 	r, _ := subjects.ParseKey(record)
-	asked, err := h.Journal.Asked(m.Held, key, r.ID)
+	asked, err := h.Journal.QuestionRecord(m.Held, key, r.ID)
 	if err != nil {
 		return nil, err
 	}

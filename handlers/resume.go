@@ -47,7 +47,7 @@ func (h *Handlers) resumeCopy(ctx context.Context, m *Message, key subjects.Key,
 // resumeTurn ends or continues a turn whose message is gone.
 func (h *Handlers) resumeTurn(ctx context.Context, m *Message, key subjects.Key, e *events.Resume, event *events.StructuredOutputReady) Disposition {
 	decision, err := h.Journal.Resume(m.Held, idempotency.Resume{
-		Key: key, Lease: m.Lease, Origins: m.origins, Trace: traceOf(m.Header), Held: h.LeaseHeld, Taker: (*taker)(h),
+		Key: key, Lease: m.Lease, Origins: m.origins, Trace: traceOf(m.Header), Held: h.LeaseHeld, NewOwner: (*taker)(h),
 		Expired: func(claimed time.Time) bool { return h.MaxTurnLife > 0 && m.arrived.Sub(claimed) > h.MaxTurnLife },
 	})
 	switch {
@@ -56,10 +56,10 @@ func (h *Handlers) resumeTurn(ctx context.Context, m *Message, key subjects.Key,
 		return leave()
 	case decision.Action == idempotency.Leave:
 		return leave()
-	case decision.Action == idempotency.GiveBack:
+	case decision.Action == idempotency.Requeue:
 		m.turns = []subjects.Key{key}
 		return h.giveLeaseBack(m, decision.Turn.Lease.Same(m.Lease))
-	case decision.Action != idempotency.Run && decision.Action != idempotency.Conclude:
+	case decision.Action != idempotency.Run && decision.Action != idempotency.EndTurn:
 		h.Logger.Debug("nothing to resume", "key", key.String(), "seq", m.Lease.Seq)
 		return h.ended(ctx, m, decision)
 	}

@@ -127,7 +127,7 @@ func (s *Sweep) judge(ctx context.Context, key subjects.Key, now time.Time) (Fin
 		f.Condition = TurnEnded
 	case t.Claim == nil:
 		f.Condition = TurnUnclaimed
-	case s.MaxTurnLife > 0 && f.Age > s.MaxTurnLife && t.Claim.Meta.Verdict == "":
+	case s.MaxTurnLife > 0 && f.Age > s.MaxTurnLife && t.Claim.Meta.Outcome == "":
 		f.Condition = TurnExpired
 	case f.Age <= 2*s.AckWait:
 		f.Condition = TurnYoung

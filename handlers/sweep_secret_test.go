@@ -23,7 +23,7 @@ func TestSweepErasesSecretsOfEndedTurnsAndTriesAgain(t *testing.T) {
 	require.NoError(t, err)
 	put := func(key, verdict string, secrecy idempotency.Secrecy, data []byte) {
 		_, err := b.Store.Create(t.Context(), idempotency.Record{Key: key, Data: data, Meta: idempotency.Meta{
-			Owner: "dead worker", Nonce: "n", Epoch: 1, Verdict: verdict, Secret: secrecy,
+			Owner: "dead worker", Nonce: "n", Epoch: 1, Outcome: verdict, Secret: secrecy,
 		}})
 		require.NoError(t, err)
 	}

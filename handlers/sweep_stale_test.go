@@ -30,15 +30,15 @@ func TestTurnThatAStaleReadShowsParkedIsReadAgain(t *testing.T) {
 	b.claims(0, 1, 4711)
 	key := subjects.TurnKey("app", "chat-0", "", "turn")
 	for kind, data := range map[string]string{"park": `{"open":["1"]}`, "ask": `{}`} {
-		r := idempotency.Record{Key: key.Private(kind, "1"), Data: []byte(data), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: "parked"}}
+		r := idempotency.Record{Key: key.Private(kind, "1"), Data: []byte(data), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: "parked"}}
 		if kind == "ask" {
-			r.Key, r.Meta.Verdict = key.Public(kind, "1"), ""
+			r.Key, r.Meta.Outcome = key.Public(kind, "1"), ""
 		}
 		_, err := b.Store.Create(t.Context(), r)
 		require.NoError(t, err)
 	}
 	_, err := b.Store.Create(t.Context(), idempotency.Record{
-		Key: key.Private("answer", "1"), Data: []byte(`"yes"`), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: string(idempotency.Answered)},
+		Key: key.Private("answer", "1"), Data: []byte(`"yes"`), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: string(idempotency.Answered)},
 	})
 	require.NoError(t, err)
 	lagging := &laggingStore{Store: b.Store, until: 3}

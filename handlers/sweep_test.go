@@ -215,7 +215,7 @@ func TestManyOpenTurnsAreReadOnceAndNoOrphanWaitsBehindThem(t *testing.T) {
 	for i := range open / 2 { // parked ones
 		key := subjects.TurnKey("app", fmt.Sprintf("chat-%d", i), "", "turn")
 		if i < 100 {
-			_, err := b.Store.Create(t.Context(), idempotency.Record{Key: key.Private("park", "1"), Data: []byte(`{}`), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: "parked"}})
+			_, err := b.Store.Create(t.Context(), idempotency.Record{Key: key.Private("park", "1"), Data: []byte(`{}`), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: "parked"}})
 			require.NoError(t, err)
 		}
 	}
@@ -252,7 +252,7 @@ func TestParkedTurnThatIsCalledIsFound(t *testing.T) {
 	b.claims(0, 1, 4711)
 	key := subjects.TurnKey("app", "chat-0", "", "turn")
 	put := func(key, verdict string, data string) {
-		_, err := b.Store.Create(t.Context(), idempotency.Record{Key: key, Data: []byte(data), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: verdict}})
+		_, err := b.Store.Create(t.Context(), idempotency.Record{Key: key, Data: []byte(data), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: verdict}})
 		require.NoError(t, err)
 	}
 	put(key.Public("ask", "1"), "", `{}`)

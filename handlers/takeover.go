@@ -24,7 +24,7 @@ import (
 // taker is what these handlers make of the claim of another worker.
 type taker Handlers
 
-// Effect implements [idempotency.Taker].
+// Effect implements [idempotency.NewOwner].
 func (k *taker) Effect(key subjects.Key, claim *idempotency.Record) (effect string, known bool) {
 	h := (*Handlers)(k)
 	call, _ := query.Call(key, claim)
@@ -71,7 +71,7 @@ func (h *Handlers) goOn(ctx context.Context, m *Message, e *events.Resume, d ide
 	h.Logger.Info("turn resumed", "workflow", t.Workflow, "chat", t.Chat, "turn", t.CallID, "action", d.Action.String(),
 		"code", d.Code, "epoch", d.Hold.Epoch)
 	t.Binding = h.Bindings().Bound(call.WorkflowName, call.Agent, call.ToolName)
-	if d.Action == idempotency.Conclude {
+	if d.Action == idempotency.EndTurn {
 		return h.conclude(t, d, d.Code)
 	}
 	return h.rerun(ctx, t, d, call)

@@ -130,12 +130,12 @@ func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.De
 		t.Hit(failpoint.AfterClaim)
 		// 7. Invoke, 8. finish: the record is the event chat.tool_response. 9. Ack.
 		return h.run(ctx, t, decision)
-	case idempotency.Conclude:
+	case idempotency.EndTurn:
 		if decision.Turn != nil {
 			return h.takeUp(ctx, t, decision)
 		}
 		return h.conclude(t, decision, decision.Code)
-	case idempotency.GiveBack:
+	case idempotency.Requeue:
 		t.m.turns = t.keys()
 		return h.giveLeaseBack(t.m, true)
 	case idempotency.Conflict:
@@ -230,10 +230,10 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 	*buffer = event
 	c := idempotency.Claim{
 		Key: t.Key, Lease: t.m.Lease, Event: event,
-		Fingerprint: t.hash, Trace: traceOf(t.m.Header), Taker: (*taker)(h),
+		Fingerprint: t.hash, Trace: traceOf(t.m.Header), NewOwner: (*taker)(h),
 	}
 	if t.reject != nil {
-		c.Verdict = string(t.reject.code)
+		c.RejectCode = string(t.reject.code)
 	} else {
 		c.Effect, c.Digest = string(t.Effect), t.Binding.Digest
 	}

@@ -8,66 +8,68 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Answer decides a question: a person's answer, or the end of the time for one. (A cancel
-// decides all that are open, see [Claim].)
+// An answer may arrive while the owner waits in memory, while the turn is parked, or while another worker takes it over. The
+// order of the steps makes each case safe: first the answer is stored, then the ack event that closes the question is
+// published, then the owner is notified. The park record of the newest epoch decides how: if it can be created as woken,
+// the owner holds the turn and reads the answer; if the owner has created it as parked, this message becomes the lease
+// of the turn and the tool is entered again.
+
+// Answer decides a question: the answer of a person, or an expiry. (A cancel decides all open questions, see [Claim].)
 type Answer struct {
 	Key   subjects.Key
 	ID    string // of the question
-	Lease Lease  // the message that brings it; the lease of the turn if it was parked
+	Lease Lease  // the message of the answer; becomes the lease of the turn if it is parked
 	Trace string
 
 	Outcome Outcome // Answered or Expired
-	// Digest tells the content, so that the same answer sent again is accepted again. It is in a
-	// header, and a secret answer has none.
+	// Digest identifies the content, so that the same answer sent again is accepted again. It is stored in a
+	// header; a secret answer has none.
 	Digest string
-	// Data is what the tool is handed, private. What [secrets.Keys.Seal] has sealed is erased when
-	// the turn has ended, see [Journal.Erase].
+	// Data is passed to the tool. It is private. Data that [secrets.Keys.Seal] has sealed is erased after the end
+	// of the turn, see [Journal.Erase].
 	Data []byte
-	// Check holds the answer against the question as it was stored: audience, deadline, schema.
-	// Nothing is stored that it refuses. An expiry may have none.
+	// Check validates the answer against the stored question: audience, deadline, schema. A refused answer is not
+	// stored. An expiry needs no check.
 	Check func(ask Record) error
-	// Ack makes the public event chat.tool_call_ack of what was decided, which need not be this
-	// answer.
+	// Ack returns the public event chat.tool_call_ack for the answer that counts, which need not be this one.
 	Ack func(decided Record) ([]byte, error)
-	// Taker is asked before a parked turn is resumed, see [Claim].
-	Taker Taker
+	// NewOwner decides before a parked turn is resumed, see [Claim].
+	NewOwner NewOwner
 }
 
-// Verdict is what became of an [Answer].
-type Verdict int
+// AnswerStatus is the result of an [Answer].
+type AnswerStatus int
 
-// The verdicts.
+// The results.
 const (
-	// Early: no such question is known, or not yet. Deliver the message again later, and reject
-	// it after a while.
-	Early Verdict = iota
+	// Early: the question is not known, or not yet. The message is delivered again later, and rejected after a while.
+	Early AnswerStatus = iota
 	// Accepted: it decides the question.
 	Accepted
-	// Replayed: the same answer was accepted before, from another message. Of a secret answer that is
-	// not told: anybody who may answer could try values until one is the same.
+	// Replayed: the same answer was accepted before, from another message. It is not reported for secret answers: a
+	// sender could otherwise guess the value.
 	Replayed
-	// TooLate: the question was decided otherwise, see Answered.By.
+	// TooLate: another answer, an expiry or a cancel has decided the question, see AnswerResult.By.
 	TooLate
-	// Invalid: Check refused it, see Answered.Reason.
+	// Invalid: Check refused it, see AnswerResult.Reason.
 	Invalid
 	// Closed: the turn ended with the question open.
 	Closed
 )
 
 // String returns the name used in logs and metrics.
-func (v Verdict) String() string {
+func (v AnswerStatus) String() string {
 	return [...]string{"early", "accepted", "replayed", "too_late", "invalid", "closed"}[v]
 }
 
-// Verdicted is the answer to an [Answer]: the verdict is for whoever sent it, the decision is
-// for the message. A repeated answer also does what an accepted one does, if nobody has: the
-// worker that accepted it may have died.
-type Verdicted struct {
+// AnswerResult is the result of an [Answer]: the status is for the sender, the decision for the message. A repeated answer
+// does what remains to be done for the accepted one, because the worker that accepted it may have died.
+type AnswerResult struct {
 	Decision
 
-	Verdict Verdict
-	By      Outcome // how the question is decided, Open if it is not
-	Reason  error   // of Invalid
+	Status AnswerStatus
+	By     Outcome // how the question is decided, Open if it is not
+	Reason error   // of Invalid
 }
 
 // Misuses of [Journal.Answer].
@@ -76,86 +78,85 @@ var (
 	errOutcome   = errors.New("journal: a question is decided by an answer or an expiry: set Answer.Outcome")
 )
 
-// Answer stores an answer or expiry, closes the question on the screen and brings the word to
-// whoever holds the turn. The decision is Run or Conclude when the turn was parked: then this
-// message is its lease.
-func (j *Journal) Answer(ctx context.Context, a Answer) (Verdicted, error) {
+// Answer stores an answer or expiry, publishes the ack that closes the question, and notifies the owner of the turn. The
+// decision is Run or EndTurn when the turn was parked: then this message is its lease.
+func (j *Journal) Answer(ctx context.Context, a Answer) (AnswerResult, error) {
 	if a.Outcome != Answered && a.Outcome != Expired {
-		return Verdicted{}, errOutcome
+		return AnswerResult{}, errOutcome
 	}
-	c := Claim{Key: a.Key, Lease: a.Lease, Trace: a.Trace, Signal: true, Ack: a.Ack, Taker: a.Taker, question: subjects.Token(a.ID)}
+	c := Claim{Key: a.Key, Lease: a.Lease, Trace: a.Trace, Signal: true, Ack: a.Ack, NewOwner: a.NewOwner, question: subjects.Token(a.ID)}
 	t, err := Load(ctx, j.store, a.Key)
 	if err != nil {
-		return Verdicted{}, err
+		return AnswerResult{}, err
 	}
-	v, err := j.judge(ctx, a, &c, t)
+	v, err := j.decide(ctx, a, &c, t)
 	switch {
-	case err != nil || v.Verdict == Early:
+	case err != nil || v.Status == Early:
 		return v, err
-	case v.Verdict == Closed && t.Response != nil, v.Verdict == Invalid && a.Lease.Delivery <= 1:
+	case v.Status == Closed && t.Response != nil, v.Status == Invalid && a.Lease.Delivery <= 1:
 		v.Decision = Decision{Action: Done, Turn: t, End: t.Response}
 		return v, nil
 	}
-	// Only what stands wakes anybody. But any message that was delivered before may be the lease of
-	// the turn, and that is not for one read to deny.
-	c.mute = v.Verdict != Accepted && v.Verdict != Replayed
+	// Only an answer that stands wakes the turn. But any message that was delivered before may be the lease of the
+	// turn, and one read cannot rule that out.
+	c.noWake = v.Status != Accepted && v.Status != Replayed
 	v.Decision, err = j.contend(ctx, c, Hold{Key: a.Key, Nonce: NewNonce(), Trace: a.Trace}, t)
 	return v, err
 }
 
-// judge stores an answer if the question is open and it fits, and says what became of it.
-func (j *Journal) judge(ctx context.Context, a Answer, c *Claim, t *Turn) (Verdicted, error) {
+// decide stores an answer if the question is open and the answer is valid.
+func (j *Journal) decide(ctx context.Context, a Answer, c *Claim, t *Turn) (AnswerResult, error) {
 	q := t.questions[c.question]
 	if q == nil {
-		q = &asked{}
+		q = &QuestionState{}
 	}
 	switch {
-	case t.Claim == nil: // what is there may be left of a former life of the key
-		return Verdicted{Verdict: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
-	case q.answer != nil:
+	case t.Claim == nil: // stored records may be of an earlier generation
+		return AnswerResult{Status: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
+	case q.Answer != nil:
 	case t.Response != nil:
-		return Verdicted{Verdict: Closed}, nil
-	case q.ask == nil:
-		return Verdicted{Verdict: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
-	case q.ask.Err != nil:
-		return Verdicted{Verdict: Closed}, nil //nolint:nilerr // an unreadable turn ends, unasked
+		return AnswerResult{Status: Closed}, nil
+	case q.Ask == nil:
+		return AnswerResult{Status: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
+	case q.Ask.Err != nil:
+		return AnswerResult{Status: Closed}, nil //nolint:nilerr // a turn with an unreadable record ends anyway
 	case a.Check == nil && a.Outcome != Expired:
-		return Verdicted{}, errUnchecked
+		return AnswerResult{}, errUnchecked
 	case a.Check != nil:
-		if reason := a.Check(*q.ask); reason != nil {
-			return Verdicted{Verdict: Invalid, Reason: reason}, nil //nolint:nilerr // the refusal is the answer
+		if reason := a.Check(*q.Ask); reason != nil {
+			return AnswerResult{Status: Invalid, Reason: reason}, nil //nolint:nilerr // reported as the reason
 		}
 	}
 	answer := Record{Data: a.Data, Meta: Meta{
-		Nonce: NewNonce(), Epoch: 1, Lease: a.Lease, Fingerprint: a.Digest, Verdict: string(a.Outcome), Trace: a.Trace,
+		Nonce: NewNonce(), Epoch: 1, Lease: a.Lease, Fingerprint: a.Digest, Outcome: string(a.Outcome), Trace: a.Trace,
 		Secret: secrecyOf(a.Data),
 	}}
-	if q.answer != nil {
-		answer = *q.answer
+	if q.Answer != nil {
+		answer = *q.Answer
 	}
-	if q.ack != nil {
+	if q.Ack != nil {
 		c.Ack = nil
 	}
 	decided, first, err := j.settle(ctx, c, t, c.question, answer)
 	if err != nil {
-		return Verdicted{}, err
+		return AnswerResult{}, err
 	}
-	v := Verdicted{Verdict: TooLate, By: Outcome(decided.Meta.Verdict)}
+	v := AnswerResult{Status: TooLate, By: Outcome(decided.Meta.Outcome)}
 	switch {
 	case first || decided.Meta.Lease.Same(a.Lease):
-		v.Verdict = Accepted
+		v.Status = Accepted
 	case decided.Meta.Fingerprint == a.Digest && v.By == a.Outcome && decided.Meta.Secret == Plain && secrecyOf(a.Data) == Plain:
-		v.Verdict = Replayed
+		v.Status = Replayed
 	}
 	return v, nil
 }
 
-// settle stores how a question of a turn is decided, unless it is already, and the ack that follows
-// from it. It returns the record that counts, and whether it is the given one.
+// settle stores how a question is decided, unless it is decided already, and then its ack. It returns the record that
+// counts, and whether it is the given one.
 func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answer Record) (decided Record, first bool, err error) {
 	if answer.Seq == 0 {
 		answer.Key = c.Key.Private(events.RecordAnswer, id)
-		_, rival, err := j.create(ctx, answer, lifeOf(t.Claim))
+		_, rival, err := j.create(ctx, answer, generationOf(t.Claim))
 		if err != nil {
 			return Record{}, false, err
 		}
@@ -164,7 +165,7 @@ func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answ
 		}
 	}
 	if c.Ack == nil || answer.Err != nil {
-		return answer, first, nil //nolint:nilerr // nobody is told of an answer that cannot be read
+		return answer, first, nil //nolint:nilerr // an unreadable answer gets no ack
 	}
 	event, err := c.Ack(answer)
 	if err != nil {
@@ -172,7 +173,49 @@ func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answ
 	}
 	_, _, err = j.create(ctx, Record{
 		Key: c.Key.Public(events.RecordAck, id), Data: event,
-		Meta: Meta{Nonce: NewNonce(), Epoch: 1, Verdict: answer.Meta.Verdict, Trace: answer.Meta.Trace},
-	}, lifeOf(t.Claim))
+		Meta: Meta{Nonce: NewNonce(), Epoch: 1, Outcome: answer.Meta.Outcome, Trace: answer.Meta.Trace},
+	}, generationOf(t.Claim))
 	return answer, first, err
+}
+
+// signal notifies the owner of the turn of a stored answer, expiry or cancel. T is a read from after it was stored: an
+// owner newer than t has read it. The park record of the newest epoch decides between an owner that waits in memory and
+// one that has parked the turn.
+func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
+	if c.noWake {
+		return Decision{Action: Done, Turn: t}, false, nil
+	}
+	if c.cancels() {
+		if t.Cancel == nil { // the stored one is of an earlier generation, or the read is stale: store it again
+			return Decision{Action: Leave, Turn: t}, false, nil
+		}
+		if err := j.closeQuestions(ctx, &c, t); err != nil {
+			return Decision{}, false, err
+		}
+	}
+	for {
+		park, err := j.createWoken(ctx, hold, t)
+		switch {
+		case err != nil:
+			return Decision{}, false, err
+		case park.Meta.Outcome == ParkWoken:
+			return Decision{Action: Signalled, Turn: t}, false, nil
+		case park.Meta.Outcome == ParkParked && !c.cancels() && !parkedOn(&park, c.question):
+			return Decision{Action: Done, Turn: t}, false, nil // repeated: the run that parked had received it
+		case park.Meta.Outcome == ParkParked && !c.mayTakeOver(t, &hold):
+			return Decision{Action: Requeue, Turn: t}, false, nil
+		case park.Meta.Outcome == ParkParked:
+			return j.enter(ctx, c, hold, t)
+		}
+		hold.Epoch++ // sealed: a takeover follows, whose owner reads the answer at the next epoch
+	}
+}
+
+// createWoken returns the park record of the epoch of hold: the one that t has read, since it never changes, else a new
+// one that reports woken.
+func (j *Journal) createWoken(ctx context.Context, hold Hold, t *Turn) (Record, error) {
+	if park := t.newestPark(); park != nil && park.Err == nil && hold.Epoch == t.Epoch {
+		return *park, nil
+	}
+	return j.seal(ctx, hold, ParkWoken)
 }

@@ -8,78 +8,79 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Claim asks for a turn.
+// A message claims its turn by creating the record tool_call. The worker whose create succeeds owns the turn. For all
+// others the create is refused, and a read of the turn decides what to do with their message: contend has all cases.
+
+// Claim is the request of a message for a turn.
 type Claim struct {
 	Key   subjects.Key
-	Lease Lease  // the message that asks
+	Lease Lease  // the message
 	Event []byte // the tool_call event
-	// Signal says that the message is not the turn itself but an answer, expiry or cancel:
-	// such a message is never a duplicate publish.
+	// Signal marks a message that is not the turn itself but an answer, expiry or cancel: it is never a duplicate of
+	// the turn's message.
 	Signal bool
 
 	Effect      string // unsafe, replay, keyed, idempotent, none
 	Digest      string
 	Fingerprint string
-	Verdict     string // code of a turn that fails before its tool, "" for one that may run
+	RejectCode  string // code of a turn that fails before its tool, "" for one that may run
 	Trace       string
 
-	// Taker is asked before a turn is taken over. Nil takes over by the claim alone.
-	Taker Taker
+	// NewOwner decides before a turn is taken over. Nil takes over by the claim alone.
+	NewOwner NewOwner
 
-	// Ack makes the public event that closes a question on the screen; a cancel closes all
-	// that are open. See [Answer].
+	// Ack returns the public event that closes a question; a cancel closes all open ones. See [Answer].
 	Ack func(decided Record) ([]byte, error)
 
 	question string // of an answer or expiry
-	mute     bool   // it decided nothing, so it wakes nobody
+	noWake   bool   // it decided nothing, so it wakes no owner
 }
 
 // Action is what a worker has to do with the message it claimed for.
 type Action int
 
-// The actions. None of them is decided by a read alone: whatever Run and Conclude write is
-// created once.
+// The actions. None of them depends on a read alone: what Run and EndTurn write is created once.
 const (
-	// Leave: neither acknowledge nor nak; the message comes back when its lease lapses.
+	// Leave: neither acknowledge nor nak; the message is redelivered when its lease lapses.
 	Leave Action = iota
 	// Run: this delivery owns the turn and enters the tool.
 	Run
-	// Conclude: store the response that Code calls for, without entering the tool.
-	Conclude
+	// EndTurn: store the response that Code calls for, without entering the tool.
+	EndTurn
 	// Done: the turn has its response, or is parked; acknowledge.
 	Done
 	// Duplicate: another message owns the turn and is still in the stream; acknowledge.
 	Duplicate
 	// Conflict: the key was claimed with other data; this data is never run.
 	Conflict
-	// Signalled: the owner holds the turn in memory and has been told; acknowledge.
+	// Signalled: the owner holds the turn in memory and was notified; acknowledge.
 	Signalled
-	// GiveBack: the turn is claimed, and only a worker that knows its workflow can continue it:
-	// deliver the message again after a delay. Nothing was stored.
-	GiveBack
+	// Requeue: only a worker that knows the workflow of the turn can continue it: deliver the message again after a
+	// delay. Nothing was stored.
+	Requeue
 )
 
-// String returns the name used in logs and metrics.
+// String returns the name used in logs.
 func (a Action) String() string {
-	return [...]string{"leave", "run", "conclude", "done", "duplicate", "conflict", "signalled", "give_back"}[a]
+	return [...]string{"leave", "run", "end_turn", "done", "duplicate", "conflict", "signalled", "requeue"}[a]
 }
 
-// Decision is the answer to a claim.
+// Decision is the result of a claim.
 type Decision struct {
 	Action Action
-	Hold   Hold        // for Run and Conclude
-	Code   events.Code // for Conclude: why; for Done: state_corrupt if the response cannot be read
-	Turn   *Turn       // what the journal held; nil when the claim was won at once
+	Hold   Hold        // for Run and EndTurn
+	Code   events.Code // for EndTurn: why; for Done: state_corrupt if the response cannot be read
+	Turn   *Turn       // the turn as it was read; nil if the claim was created
 	End    *Record     // for Done: the response, nil if the turn has not ended
 }
 
-// Claim creates the tool_call record. If it is refused, the record that is there decides:
-// the turn may have ended, be somebody else's, or be this message's to take over.
+// Claim creates the tool_call record. If the create is refused, the stored record decides: the turn may have ended, may
+// belong to another message, or may be taken over by this one.
 func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	nonce := NewNonce()
 	meta := Meta{
 		Nonce: nonce, Epoch: 1, Lease: c.Lease, Effect: c.Effect, Digest: c.Digest,
-		Fingerprint: c.Fingerprint, Verdict: c.Verdict, Pool: j.pool, Trace: c.Trace,
+		Fingerprint: c.Fingerprint, Outcome: c.RejectCode, Pool: j.pool, Trace: c.Trace,
 	}
 	call := Record{Key: c.Key.Public(events.RecordCall), Meta: meta, Data: c.Event}
 	seq, rival, err := j.create(ctx, call, 0)
@@ -88,27 +89,27 @@ func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	}
 	hold := Hold{Key: c.Key, Nonce: nonce, Epoch: 1, Token: seq, Claim: seq, Lease: c.Lease, Trace: c.Trace, Effect: c.Effect, Fingerprint: c.Fingerprint}
 	if rival == nil {
-		if c.Verdict != "" {
-			return Decision{Action: Conclude, Hold: hold, Code: events.Code(c.Verdict)}, nil
+		if c.RejectCode != "" {
+			return Decision{Action: EndTurn, Hold: hold, Code: events.Code(c.RejectCode)}, nil
 		}
 		return Decision{Action: Run, Hold: hold}, nil
 	}
 	if rival.otherData(c.Fingerprint) {
 		return Decision{Action: Conflict}, nil
 	}
-	// The common case of a refused claim is a late duplicate: look for the end first.
+	// The common case of a refused claim is a late duplicate: read the response first.
 	switch end, err := j.store.Last(ctx, c.Key.Public(events.RecordResponse)); {
-	case err == nil && !c.cancels() && !end.Former(lifeOf(rival)):
+	case err == nil && !c.cancels() && !end.Former(generationOf(rival)):
 		return done(&end, nil), nil
 	case err == nil:
 	case !errors.Is(err, ErrNotFound):
 		return Decision{}, err
 	}
-	hold.Token, hold.Claim = 0, lifeOf(rival)
+	hold.Token, hold.Claim = 0, generationOf(rival)
 	return j.contend(ctx, c, hold, nil)
 }
 
-// done is the decision on a turn that has its response, or what should be one.
+// done is the decision for a turn that has a response, readable or not.
 func done(end *Record, t *Turn) Decision {
 	d := Decision{Action: Done, Turn: t, End: end}
 	if end.Err != nil {
@@ -117,8 +118,8 @@ func done(end *Record, t *Turn) Decision {
 	return d
 }
 
-// contend decides on a turn that somebody else has claimed. T is an earlier read of it, or nil. A read has to
-// show the claim that hold names, if any: one that is older may show the end of a former life.
+// contend decides for a turn that was claimed before. T is an earlier read of it, or nil. A read has to show the claim that
+// hold names, if any: an older read may show the end of an earlier generation of the key.
 func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, t *Turn) (Decision, error) {
 	for {
 		var err error
@@ -126,13 +127,13 @@ func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, t *Turn) (Dec
 		if err != nil {
 			return Decision{}, err
 		}
-		hold.Epoch, hold.Claim = t.Epoch, lifeOf(t.Claim)
-		if c.question != "" && t.Claim != nil { // an answer knows nothing of the turn but its key
+		hold.Epoch, hold.Claim = t.Epoch, generationOf(t.Claim)
+		if c.question != "" && t.Claim != nil { // an answer has only the key of the turn
 			hold.Effect, hold.Fingerprint = t.Claim.Meta.Effect, t.Claim.Meta.Fingerprint
 		}
 		switch {
 		case t.Response != nil:
-			if c.cancels() { // its owner was faster than the message that brings the wish
+			if c.cancels() { // its owner was faster than the message of the cancel
 				if err := j.closeQuestions(ctx, &c, t); err != nil {
 					return Decision{}, err
 				}
@@ -141,7 +142,7 @@ func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, t *Turn) (Dec
 		case t.Claim == nil:
 			return Decision{Action: Leave, Turn: t}, nil // a stale read
 		case t.corrupt:
-			return Decision{Action: Conclude, Hold: hold, Code: events.CodeStateCorrupt, Turn: t}, nil
+			return Decision{Action: EndTurn, Hold: hold, Code: events.CodeStateCorrupt, Turn: t}, nil
 		case !t.Lease.Same(c.Lease) && !c.Signal:
 			return Decision{Action: Duplicate, Turn: t}, nil
 		case !t.Lease.Same(c.Lease):

@@ -1,61 +1,54 @@
-// Package idempotency is the turn journal: the record of every agent turn, and the rules by
-// which workers own one.
+// Package idempotency has the rules by which workers own agent turns, ask questions in them and end them.
 //
-// A turn's record is a handful of facts, each created once under its own key of a JetStream
-// KV bucket: `tool_call` is the claim, `tool_response` the end, and both are the events that
-// subscribers see. Whoever creates a key owns the fact. Nothing is ever updated, so no read
-// decides anything: a [Journal] acts on what a create returned.
+// What is known of a turn are records, each created once under a separate key of the journal ([Store]). The writer that
+// creates a key decides; no read makes a worker the owner. A [Journal] therefore acts on the result of a create:
 //
-// Records expire with the retention of the bucket, one by one, the claim first. A key that is
-// claimed after that is a new turn. What still stands of its former life has a lower sequence than
-// the new claim: it is not read, and a create replaces it.
+//	record          created by                          a refused create means
+//	tool_call       [Journal.Claim], before the tool    another message has claimed the turn: duplicate, or take it over
+//	tool_response   [Journal.Finish]                    the turn has ended: this result is late and is dropped
+//	cancel          [Journal.Cancel]                    the turn is cancelled already
+//	takeover.<n>    a takeover, resume or answer        another message owns epoch n: read the turn again
+//	park.<n>        [Journal.Park], a takeover, a wake  epoch n has ended as the stored record states
+//	ask.<id>        [Journal.Ask]                       the question was asked before: the stored one stays
+//	answer.<id>     [Journal.Answer], a cancel          the question is decided: the first answer stands
+//	ack.<id>        whatever decides the question       the event exists already
+//	taken.<id>      [Journal.Take]                      another run has received the answer
+//	step.<id>       [Journal.Step]                      the stored result is the result of the step
+//	show, dismiss   [Journal.Show], [Journal.Dismiss]   stored before: ignored
+//	delta.<n>       [Journal.Delta]                     another run of epoch n was first: no response
+//	reused.<print>  [Journal.Place]                     the data has its place already
 //
-// The lease of a claim is the inbound message it came from: as long as its worker keeps that
-// message in progress, JetStream gives it to nobody else. A worker that receives it again
-// with a higher delivery number may take the turn over; no clocks are compared.
+// The owner of a turn holds a lease: the inbound message, which its worker keeps in progress. JetStream delivers the
+// message to another worker only after that stops, with a higher delivery number, and that delivery may take the turn
+// over. No clocks are compared. Each owner has an epoch: 1 for the claim, one more for each takeover. docs/journal.md has
+// the rules by number and the proof of each.
 //
-// # Questions
+// # Reading order
 //
-// A tool may ask people and wait for days. A question is a handful of records more:
+//	claim.go       one worker gets the turn; what all others do with their message
+//	takeover.go    a turn whose owner is gone: seal the old epoch, become the lease of the next, decide by a new read
+//	finish.go      the end of a turn, and the context changes that count with it
+//	answer.go      an answer, an expiry or a cancel: store it, close the question, wake or resume the turn
+//	park.go        a run that only waits releases its turn; what a resume may run again
 //
-//	ask.<id>      the question, an event: whoever comes to it first
-//	answer.<id>   what decides it: an answer, the end of its time, a cancel; the first one stands
-//	ack.<id>      an event that follows from that
-//	taken.<id>    the run that is about to hand it to its tool
-//	step.<id>     the result of a named step of the tool
-//	park.<epoch>  how an epoch ended: its owner let go (parked), something was stored for it
-//	              (woken), or another worker takes it over (sealed)
+// Then: journal.go (create, the one write of all rules), record.go (records, leases, the store), turn.go (a turn as one
+// read shows it), read.go (reads), question.go (what a running tool calls), cancel.go, resume.go (turns whose message is
+// gone), place.go (turn keys used again), generation.go (records of an earlier turn under the same key), erase.go
+// (secrets).
 //
-// The owner calls, in this order: [Journal.Ask] when the tool asks, which also tells what is
-// known of the answer. While it is open, wait in memory: [Journal.Look] when the live copy of
-// the ack arrives and every few seconds. When all that the tool still does is to wait, and has
-// done so for a while, or the worker drains, [Journal.Park] with every open question and all
-// that a resume needs, except for a tool with effect unsafe. True: acknowledge, and forget the
-// run. False: look again at all of them. Once a question is decided, [Journal.Take], and only
-// then give the reply to the tool, an expiry like an answer. Around a named step,
-// [Journal.StepResult] before it and [Journal.Step] behind it. At last [Journal.Finish], as for
-// every turn. The Hold that Park changes is the one to go on with. An error of all these is
-// either an [events.Error], whose code is how to end the turn now, or the run is over: stop the
-// tool, and neither acknowledge nor nak the message. All take the context of the delivery
-// ([Journal.Finish] one that outlives it), which ends when the lease is lost. Two runs of a turn
-// may overlap, so nothing but these records tells a tool what it may do.
+// # A run that asks questions
 //
-// Whoever handles an answer or the end of a question's time calls [Journal.Answer], which does
-// all there is to do, in an order that a crash at any point leaves to the next delivery: holds
-// the answer against the stored question, stores it, closes the question, and brings the word to
-// the owner. A worker that could not run the tool (unknown workflow) should give the message back
-// before that. The verdict is for the sender: nak early ones with a delay, for two minutes at
-// most, and acknowledge all others as the decision says. Run is a turn that was parked: enter the
-// tool with [Turn.State] of the decision's turn; the message is its lease and is acknowledged
-// when the turn has its response or is parked again. Conclude ends it with the code. Signalled
-// and Done are acknowledged, Leave is left. A cancel is [Journal.Cancel], then [Journal.Claim]
-// with Signal and Ack, which closes the open questions and wakes in the same way.
+// The run calls [Journal.Ask], which returns the answer if there is one. While the question is open, it waits in memory and
+// calls [Journal.ReadReply] when the live copy of the ack arrives and every few seconds. A run that only waits calls
+// [Journal.Park] after a while: if it returns true, the message is acknowledged and the run ends; if it returns false, a
+// question was decided and the run reads the replies again. Before it passes an answer or expiry to the tool it calls
+// [Journal.Take]. At a named step it calls [Journal.StepResult] first and [Journal.Step] afterwards. It ends with
+// [Journal.Finish]. An error of these is either an [events.Error], whose code ends the turn now, or the run has lost its
+// turn: it stops the tool and neither acknowledges nor naks the message.
 //
-// A tool with effect replay is entered again while one of its questions is open, and only if no
-// code behind an answer would run twice: each answer that an earlier run took was followed by a
-// question that is open now, or that run parked. Other effects are entered again in any case.
-// Decisions that say interrupted are how such a turn ends.
+// The worker that receives an answer or expiry calls [Journal.Answer]. Every step of it may be repeated: a crash at any point
+// leaves the rest to the next delivery. A cancel is [Journal.Cancel] and then [Journal.Claim] with Signal.
 //
-// The package knows neither tools nor manifests. [Journal] works on a [Store]: package
-// kvstore is the real one, package internal/test/storetest has one in memory and the suite that both pass.
+// The package knows no tools, manifests or servers. Package kvstore implements [Store] on JetStream; package
+// internal/test/storetest has a store in memory and the tests that both pass.
 package idempotency

@@ -9,15 +9,15 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Secrecy says whether the data of a private record is an answer to a secret question, or holds
-// one. It is in a header, so that a sweep finds what is left of them.
+// Secrecy marks a private record whose data is, or contains, the answer to a secret question. It is stored in a header, so
+// that a sweep finds sealed data that remains after the end of a turn.
 type Secrecy string
 
-// The secrecies.
+// The values.
 const (
 	Plain  Secrecy = ""       // no secret
 	Sealed Secrecy = "sealed" // encrypted, see [secrets.Keys]
-	Erased Secrecy = "erased" // it was sealed; the data is gone, the fact stands
+	Erased Secrecy = "erased" // it was sealed; the data is removed, the record remains
 )
 
 // secrecyOf is the secrecy of data that is about to be stored.
@@ -49,9 +49,9 @@ func (t *Turn) Secret() bool {
 	return false
 }
 
-// Erase overwrites the sealed answers and step results of a turn, and returns how many there
-// were. What they decided stands: an answer that is sent again is still known. A turn without a
-// response is left alone, because another run may need them. It may be repeated at any time.
+// Erase overwrites the sealed answers and step results of a turn that has ended, and returns how many there were. The records
+// remain: an answer that is sent again is still recognised. It does nothing for a turn without a response, because another
+// run may need the data. It may be repeated at any time.
 func (j *Journal) Erase(ctx context.Context, key subjects.Key) (int, error) {
 	return Erase(ctx, j.store, key)
 }
@@ -75,11 +75,4 @@ func Erase(ctx context.Context, s Store, key subjects.Key) (erased int, err erro
 		erased++
 	}
 	return erased, errors.Join(errs...)
-}
-
-// Erased returns the record with everything but its data.
-func (r *Record) Erased() Record {
-	erased := *r
-	erased.Data, erased.Meta.Secret = nil, Erased
-	return erased
 }

@@ -20,7 +20,7 @@ func TestSealedDataIsErasedOnlyAfterTheResponseAndItsFactStands(t *testing.T) {
 		answer := says("key", "digest", 2, 1)
 		answer.Data, err = keys.Seal(idempotency.AnswerName(key, "key"), []byte(`"swordfish"`))
 		require.NoError(t, err)
-		require.Equal(t, idempotency.Accepted, answered(t, s, answer).Verdict)
+		require.Equal(t, idempotency.Accepted, answered(t, s, answer).Status)
 		answered(t, s, says("color", "blue", 3, 1))
 		takes(t, s, h, "key", "color")
 		step, err := keys.Seal(idempotency.StepName(key, "login"), []byte(`"token"`))
@@ -31,7 +31,7 @@ func TestSealedDataIsErasedOnlyAfterTheResponseAndItsFactStands(t *testing.T) {
 		n, err := j.Erase(t.Context(), key)
 		require.NoError(t, err)
 		require.Zero(t, n, "another run may need them")
-		reply, err := j.Look(t.Context(), h, "key")
+		reply, err := j.ReadReply(t.Context(), h, "key")
 		require.NoError(t, err)
 		data, err := keys.Open(idempotency.AnswerName(key, "key"), reply.Data)
 		require.NoError(t, err)
@@ -58,10 +58,10 @@ func TestSealedDataIsErasedOnlyAfterTheResponseAndItsFactStands(t *testing.T) {
 
 		again := answer
 		again.Lease = lease(9, 1)
-		require.Equal(t, idempotency.TooLate, answered(t, s, again).Verdict, "who tries values does not learn which one it is")
+		require.Equal(t, idempotency.TooLate, answered(t, s, again).Status, "who tries values does not learn which one it is")
 		again.Lease = answer.Lease
-		require.Equal(t, idempotency.Accepted, answered(t, s, again).Verdict, "its own message is still known")
+		require.Equal(t, idempotency.Accepted, answered(t, s, again).Status, "its own message is still known")
 		other := says("key", "other digest", 10, 1)
-		require.Equal(t, idempotency.TooLate, answered(t, s, other).Verdict)
+		require.Equal(t, idempotency.TooLate, answered(t, s, other).Status)
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -23,8 +22,8 @@ const (
 	unknownPause   = 100 * time.Millisecond
 )
 
-// Journal applies the rules of ownership to a [Store]. It holds no state of turns, except which have
-// ended lately, and is safe for concurrent use.
+// Journal applies the rules of ownership to a [Store]. It holds no state of turns, except which have recently ended, and is
+// safe for concurrent use.
 type Journal struct {
 	store        Store
 	owner        string
@@ -37,9 +36,9 @@ type Journal struct {
 
 // Options of a [Journal]. The zero value is usable.
 type Options struct {
-	// MaxTakeovers bounds how often a turn changes hands. Defaults to DefaultMaxTakeovers.
+	// MaxTakeovers bounds how often a turn is taken over. Defaults to DefaultMaxTakeovers.
 	MaxTakeovers int
-	// Pause waits for d or until ctx ends. Defaults to a timer; simulations bring their own.
+	// Pause waits for d or until ctx ends. Defaults to a timer; simulations replace it.
 	Pause func(ctx context.Context, d time.Duration) error
 	// Pool is where the messages of this worker come from; claims name it, so that a resume
 	// goes there too. Defaults to the default pool.
@@ -52,7 +51,7 @@ type Options struct {
 func New(store Store, owner string, o Options) *Journal {
 	j := &Journal{store: store, owner: owner, maxTakeovers: o.MaxTakeovers, pause: o.Pause, unknown: o.OnUnknownWrite}
 	if o.Pool != subjects.DefaultPool {
-		j.pool = o.Pool // the usual name is not worth a header
+		j.pool = o.Pool // the default needs no header
 	}
 	if j.maxTakeovers <= 0 {
 		j.maxTakeovers = DefaultMaxTakeovers
@@ -78,44 +77,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// NewNonce returns a random text that tells a writer its own records again.
+// NewNonce returns a random text by which a writer recognises its own records.
 func NewNonce() string { return rand.Text() }
 
-// Load reads a turn from the leader.
-func (j *Journal) Load(ctx context.Context, key subjects.Key) (*Turn, error) {
-	return Load(ctx, j.store, key)
-}
-
-// Load reads a turn from the leader of a store. Of a turn with more records than one read returns it
-// reads what is needed to end it: see [Turn.Crowded].
-func Load(ctx context.Context, s Store, key subjects.Key) (*Turn, error) {
-	return load(ctx, s, key, nil)
-}
-
-// load is Load of a turn of which records are known, see [Store].
-func load(ctx context.Context, s Store, key subjects.Key, known []Record) (*Turn, error) {
-	records, err := s.Scan(ctx, key, known)
-	if errors.Is(err, ErrTooMany) {
-		return loadNamed(ctx, s, key)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return newTurn(key, records), nil
-}
-
-// loadAgain is Load of a turn of which an earlier read is known, which may be nil.
-func (j *Journal) loadAgain(ctx context.Context, key subjects.Key, earlier *Turn) (*Turn, error) {
-	if earlier == nil || earlier.Claim == nil { // what a claim follows may be overwritten
-		return load(ctx, j.store, key, nil)
-	}
-	return load(ctx, j.store, key, earlier.Records)
-}
-
-// create stores a record once in the life of the turn that was claimed at a sequence, 0 where that
-// is not known. It returns the record that is there instead if somebody else
-// was first; a record of our own nonce is ours, however often it was sent. A write with
-// unknown outcome is sent again until ctx ends, because it may have been stored.
+// create is the one write of all rules: it stores a record once for the turn with a claim, a sequence, 0 if it is not known.
+// If another writer was first, it returns that record as the rival. A record with the own nonce is its own, however often
+// it was sent. A record of an earlier generation of the key is replaced. A write with unknown outcome is sent again until
+// ctx ends, because it may have been stored.
 func (j *Journal) create(ctx context.Context, r Record, claim uint64) (seq uint64, rival *Record, err error) {
 	r.Meta.Owner = j.owner
 	var why error // the last error that is more than the end of ctx
@@ -126,13 +94,13 @@ func (j *Journal) create(ctx context.Context, r Record, claim uint64) (seq uint6
 		var exists *ExistsError
 		switch {
 		case errors.As(err, &exists) && exists.Seq == 0 && r.Seq > 0:
-			r.Seq = 0 // what was to be replaced has expired
+			r.Seq = 0 // the record to replace has expired
 			continue
 		case exists != nil:
 			found, errAt := j.store.At(ctx, exists.Seq)
 			switch {
 			case errAt == nil && found.Key != r.Key:
-				errAt = fmt.Errorf("journal: create %s: refused for the sake of %s", r.Key, found.Key) // the answer to another create
+				errAt = fmt.Errorf("journal: create %s: refused because of %s", r.Key, found.Key) // the response to another create
 			case errAt == nil && found.Err == nil && found.Meta.Nonce == r.Meta.Nonce:
 				return found.Seq, nil, nil
 			case errAt == nil && found.Former(claim) && found.Seq != r.Seq:
@@ -166,27 +134,28 @@ type Hold struct {
 	Key    subjects.Key
 	Nonce  string // of this delivery
 	Epoch  int    // epoch under which it runs
-	Token  uint64 // fencing token: sequence of the claim or takeover, 0 for a mere finisher
-	Claim  uint64 // sequence of the claim: records below it belong to a former life of the key; 0 if it is not known
+	Token  uint64 // fencing token: sequence of the claim or takeover, 0 for a worker that only ends the turn
+	Claim  uint64 // sequence of the claim: records below it are of an earlier generation of the key; 0 if it is not known
 	Lease  Lease  // the message under which it runs; a run that parks twice needs it
 	Trace  string // traceparent copied into records
 	Effect string // effect of the tool as the claim pinned it
-	// Fingerprint of the data, copied into records so that readers can tell whose end it is.
+	// Fingerprint of the data, copied into records so that readers can match a response to the data.
 	Fingerprint string
-}
-
-// Finish stores the response of a turn. It returns nil and true when the response is stored
-// and ours, and false when the turn already has one: then the result is late, must be
-// dropped, and the message may be acknowledged. On any error the message must not be
-// acknowledged; with [ErrDamaged] the turn has an end that nobody can read.
-func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool, err error) {
-	_, rival, err := j.create(ctx, Record{Key: h.Key.Public(events.RecordResponse), Meta: h.meta(), Data: event}, h.Claim)
-	if err == nil && rival != nil && rival.Err != nil {
-		return false, fmt.Errorf("%w: %s", ErrDamaged, rival.Key)
-	}
-	return err == nil && rival == nil, err
 }
 
 func (h *Hold) meta() Meta {
 	return Meta{Nonce: h.Nonce, Epoch: max(h.Epoch, 1), Fingerprint: h.Fingerprint, Trace: h.Trace}
+}
+
+// retryRead repeats a read until it succeeds or ctx ends: a failed read must not end a tool that waits for a person.
+func (j *Journal) retryRead(ctx context.Context, read func() error) error {
+	for {
+		err := read()
+		if err == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrGone) {
+			return err
+		}
+		if errPause := j.pause(ctx, unknownPause); errPause != nil {
+			return errors.Join(errPause, err)
+		}
+	}
 }

@@ -75,7 +75,7 @@ func decide(t *testing.T, s idempotency.Store, c idempotency.Claim) idempotency.
 func TestRedeliveryOfAClaimedTurnFollowsTheEffect(t *testing.T) {
 	t.Parallel()
 	for effect, want := range map[string]idempotency.Action{
-		"unsafe": idempotency.Conclude, "replay": idempotency.Conclude, "": idempotency.Conclude, "no such effect": idempotency.Conclude,
+		"unsafe": idempotency.EndTurn, "replay": idempotency.EndTurn, "": idempotency.EndTurn, "no such effect": idempotency.EndTurn,
 		"keyed": idempotency.Run, "idempotent": idempotency.Run, "none": idempotency.Run,
 	} {
 		s := storetest.NewMemory()
@@ -83,7 +83,7 @@ func TestRedeliveryOfAClaimedTurnFollowsTheEffect(t *testing.T) {
 		require.Equal(t, idempotency.Run, first.Action)
 		d := decide(t, s, claim(effect, 1, 2))
 		require.Equal(t, want, d.Action, effect)
-		if want == idempotency.Conclude {
+		if want == idempotency.EndTurn {
 			require.Equal(t, events.CodeInterrupted, d.Code)
 			continue
 		}
@@ -104,7 +104,7 @@ func TestReplayToolIsEnteredAgainOnlyWhileItWaits(t *testing.T) {
 	require.Equal(t, idempotency.Run, decide(t, s, claim("replay", 1, 2)).Action)
 	put(key.Private("taken", "q1"))
 	d := decide(t, s, claim("replay", 1, 3))
-	require.Equal(t, idempotency.Conclude, d.Action)
+	require.Equal(t, idempotency.EndTurn, d.Action)
 	require.Equal(t, events.CodeInterrupted, d.Code)
 }
 
@@ -159,12 +159,12 @@ func TestRejectedTurnEndsFromItsStoredVerdict(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
 	rejected := claim("", 1, 1)
-	rejected.Verdict = string(events.CodeValidationFailed)
+	rejected.RejectCode = string(events.CodeValidationFailed)
 	d := decide(t, s, rejected)
-	require.Equal(t, idempotency.Conclude, d.Action)
+	require.Equal(t, idempotency.EndTurn, d.Action)
 	require.Equal(t, events.CodeValidationFailed, d.Code)
 	d = decide(t, s, claim("idempotent", 1, 2))
-	require.Equal(t, idempotency.Conclude, d.Action)
+	require.Equal(t, idempotency.EndTurn, d.Action)
 	require.Equal(t, events.CodeValidationFailed, d.Code)
 	require.NotNil(t, d.Turn.Claim)
 }
@@ -176,14 +176,14 @@ func TestTurnEndsAfterTooManyTakeovers(t *testing.T) {
 		require.Equal(t, idempotency.Run, decide(t, s, claim("idempotent", 1, delivery)).Action)
 	}
 	d := decide(t, s, claim("idempotent", 1, 100))
-	require.Equal(t, idempotency.Conclude, d.Action)
+	require.Equal(t, idempotency.EndTurn, d.Action)
 	require.Equal(t, events.CodeInterrupted, d.Code)
 }
 
 func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 	t.Parallel()
 	cancel := claim("", 5, 1)
-	cancel.Fingerprint, cancel.Verdict, cancel.Signal = "", string(events.CodeCancelled), true
+	cancel.Fingerprint, cancel.RejectCode, cancel.Signal = "", string(events.CodeCancelled), true
 	run := func(t *testing.T, s idempotency.Store) idempotency.Decision {
 		t.Helper()
 		require.NoError(t, newJournal(s).Cancel(t.Context(), cancel, []byte(`{}`)))
@@ -193,7 +193,7 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 		t.Parallel()
 		s := storetest.NewMemory()
 		d := run(t, s)
-		require.Equal(t, idempotency.Conclude, d.Action)
+		require.Equal(t, idempotency.EndTurn, d.Action)
 		require.Equal(t, events.CodeCancelled, d.Code)
 		_, err := newJournal(s).Finish(t.Context(), d.Hold, nil)
 		require.NoError(t, err)
@@ -208,7 +208,7 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, seen)
 		d := decide(t, s, claim("idempotent", 1, 2))
-		require.Equal(t, idempotency.Conclude, d.Action, "a takeover does not run a cancelled turn")
+		require.Equal(t, idempotency.EndTurn, d.Action, "a takeover does not run a cancelled turn")
 		require.Equal(t, events.CodeCancelled, d.Code)
 	})
 	// Found by simulation: the wish stands before the claim in the journal, a takeover has to
@@ -221,7 +221,7 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 			require.Equal(t, idempotency.Run, decide(t, s, claim(effect, 1, 1)).Action)
 			require.Equal(t, idempotency.Signalled, decide(t, s, cancel).Action)
 			d := decide(t, s, claim(effect, 1, 2))
-			require.Equal(t, idempotency.Conclude, d.Action, effect)
+			require.Equal(t, idempotency.EndTurn, d.Action, effect)
 			require.Equal(t, events.CodeCancelled, d.Code, effect)
 		}
 	})
@@ -231,11 +231,11 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 		require.Equal(t, idempotency.Run, decide(t, s, claim("replay", 1, 1)).Action)
 		_, err := s.Create(t.Context(), idempotency.Record{
 			Key:  key.Private("park", "1"),
-			Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: "parked"},
+			Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: "parked"},
 		})
 		require.NoError(t, err)
 		d := run(t, s)
-		require.Equal(t, idempotency.Conclude, d.Action)
+		require.Equal(t, idempotency.EndTurn, d.Action)
 		require.Equal(t, events.CodeCancelled, d.Code)
 		require.Equal(t, 2, d.Hold.Epoch)
 	})
@@ -245,7 +245,7 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 		require.Equal(t, idempotency.Run, decide(t, s, claim("keyed", 1, 1)).Action)
 		_, err := s.Create(t.Context(), idempotency.Record{
 			Key:  key.Private("park", "1"),
-			Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: "sealed"},
+			Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: "sealed"},
 		})
 		require.NoError(t, err)
 		require.Equal(t, idempotency.Signalled, run(t, s).Action)
@@ -259,7 +259,7 @@ func TestParkedTurnIsNotTakenOverByItsTurnMessage(t *testing.T) {
 	require.Equal(t, idempotency.Run, decide(t, s, claim("keyed", 1, 1)).Action)
 	_, err := s.Create(t.Context(), idempotency.Record{
 		Key:  key.Private("park", "1"),
-		Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: "parked"},
+		Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: "parked"},
 	})
 	require.NoError(t, err)
 	require.Equal(t, idempotency.Done, decide(t, s, claim("keyed", 1, 2)).Action)
@@ -336,7 +336,7 @@ func TestUnreadableClaimFailsClosed(t *testing.T) {
 	_, err := s.Create(t.Context(), idempotency.Record{Key: key.Public("tool_call"), Err: errors.New("damaged")})
 	require.NoError(t, err)
 	d := decide(t, s, claim("idempotent", 1, 2))
-	require.Equal(t, idempotency.Conclude, d.Action)
+	require.Equal(t, idempotency.EndTurn, d.Action)
 	require.Equal(t, events.CodeStateCorrupt, d.Code)
 }
 

@@ -92,7 +92,7 @@ func TestRunWhoseTurnIsTakenOverIsLost(t *testing.T) {
 		require.ErrorIs(t, j.Take(t.Context(), first, "q"), idempotency.ErrLost)
 		_, err = j.Finish(t.Context(), second, nil)
 		require.NoError(t, err)
-		_, err = j.Look(t.Context(), first, "q")
+		_, err = j.ReadReply(t.Context(), first, "q")
 		require.ErrorIs(t, err, idempotency.ErrLost, "the turn has ended")
 	})
 }
@@ -119,7 +119,7 @@ func TestAnswerThatResumedATurnIsItsLease(t *testing.T) {
 		require.Equal(t, idempotency.Leave, answered(t, s, says("a", "yes", 2, 1)).Action, "the same delivery")
 		d := answered(t, s, says("a", "yes", 2, 2))
 		require.Equal(t, idempotency.Run, d.Action, "its worker died")
-		require.Equal(t, idempotency.Accepted, d.Verdict)
+		require.Equal(t, idempotency.Accepted, d.Status)
 		require.Equal(t, 3, d.Hold.Epoch)
 		require.Equal(t, idempotency.Leave, answered(t, s, says("a", "yes", 2, 1)).Action, "a delivery that came late")
 		takes(t, s, d.Hold, "a")
@@ -174,14 +174,14 @@ func TestStateOfAParkedTurnIsJSON(t *testing.T) {
 	h := owner(t, s, "keyed")
 	asks(t, s, h, "a")
 	_, err := newJournal(s).Park(t.Context(), &h, []string{"a"}, []byte("{"))
-	require.ErrorContains(t, err, "no JSON")
+	require.ErrorContains(t, err, "not valid JSON")
 	require.Nil(t, load(t, s).State())
 }
 
 func TestCancelClosesAllQuestionsAndHandsNothingOver(t *testing.T) {
 	t.Parallel()
 	cancel := claim("", 5, 1)
-	cancel.Fingerprint, cancel.Verdict, cancel.Signal, cancel.Ack = "", string(events.CodeCancelled), true, says("", "", 0, 0).Ack
+	cancel.Fingerprint, cancel.RejectCode, cancel.Signal, cancel.Ack = "", string(events.CodeCancelled), true, says("", "", 0, 0).Ack
 	for _, parked := range []bool{true, false} {
 		stores(t, func(t *testing.T, s idempotency.Store) {
 			t.Helper()
@@ -192,7 +192,7 @@ func TestCancelClosesAllQuestionsAndHandsNothingOver(t *testing.T) {
 			want := idempotency.Signalled
 			if parked {
 				require.True(t, parks(t, s, &h, "a", "b"))
-				want = idempotency.Conclude
+				want = idempotency.EndTurn
 			}
 			require.NoError(t, newJournal(s).Cancel(t.Context(), cancel, []byte(`{}`)))
 			d := decide(t, s, cancel)
@@ -205,11 +205,11 @@ func TestCancelClosesAllQuestionsAndHandsNothingOver(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, "cancelled", string(r.Data))
 				v := answered(t, s, says(id, "yes", 6, 1))
-				require.Equal(t, idempotency.TooLate, v.Verdict)
+				require.Equal(t, idempotency.TooLate, v.Status)
 				require.Equal(t, idempotency.Cancelled, v.By)
 			}
 			j := newJournal(s)
-			_, err := j.Look(t.Context(), h, "a")
+			_, err := j.ReadReply(t.Context(), h, "a")
 			requireCode(t, events.CodeCancelled, err)
 			_, err = j.Ask(t.Context(), h, question("d"))
 			requireCode(t, events.CodeCancelled, err)
@@ -225,7 +225,7 @@ func TestOwnerThatParksFindsTheCancelThatWokeIt(t *testing.T) {
 	h := owner(t, s, "keyed")
 	asks(t, s, h, "a")
 	cancel := claim("", 5, 1)
-	cancel.Verdict, cancel.Signal, cancel.Fingerprint = string(events.CodeCancelled), true, ""
+	cancel.RejectCode, cancel.Signal, cancel.Fingerprint = string(events.CodeCancelled), true, ""
 	require.NoError(t, newJournal(s).Cancel(t.Context(), cancel, nil))
 	require.Equal(t, idempotency.Signalled, decide(t, s, cancel).Action)
 	_, err := newJournal(s).Park(t.Context(), &h, []string{"a"}, nil)
@@ -238,7 +238,7 @@ func TestWhatCannotBeWokenIsNotParked(t *testing.T) {
 	h := owner(t, s, "unsafe")
 	asks(t, s, h, "a")
 	_, err := newJournal(s).Park(t.Context(), &h, []string{"a"}, nil)
-	require.ErrorContains(t, err, "let it wait in memory")
+	require.ErrorContains(t, err, "wait in memory")
 	require.Equal(t, idempotency.Signalled, answered(t, s, says("a", "yes", 2, 1)).Action)
 	require.Equal(t, events.CodeInterrupted, decide(t, s, claim("unsafe", 1, 2)).Code)
 	s = storetest.NewMemory()
@@ -255,7 +255,7 @@ func TestSweepTakesAParkedTurnWhoseAnswerLostItsMessageAndNoOther(t *testing.T) 
 	require.True(t, parks(t, s, &h, "a"))
 	require.Equal(t, idempotency.Done, resumed(t, s, resume(7, 1)).Action)
 	_, err := s.Create(t.Context(), idempotency.Record{
-		Key: key.Private("answer", "a"), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: "answered"},
+		Key: key.Private("answer", "a"), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: "answered"},
 	})
 	require.NoError(t, err)
 	require.False(t, load(t, s).Parked())
@@ -277,7 +277,7 @@ func TestAnswerThatDoesNotCountClosesTheQuestionAndWakesNobody(t *testing.T) {
 		_, err := newJournal(dies).Answer(ctx, says("a", "yes", 2, 1))
 		require.ErrorIs(t, err, context.Canceled)
 		late := answered(t, s, says("a", "no", 3, 1))
-		require.Equal(t, idempotency.TooLate, late.Verdict)
+		require.Equal(t, idempotency.TooLate, late.Status)
 		require.Equal(t, idempotency.Done, late.Action)
 		r, err := s.Last(t.Context(), key.Public("ack", "a"))
 		require.NoError(t, err)
@@ -313,6 +313,6 @@ func TestRedeliveredAnswerThatIsTheLeaseIsNotRefusedByOneRead(t *testing.T) {
 	again.Check = func(idempotency.Record) error { return errLost }
 	s.hidden = key.Private("answer", "a")
 	v := answered(t, s, again)
-	require.Equal(t, idempotency.Invalid, v.Verdict)
+	require.Equal(t, idempotency.Invalid, v.Status)
 	require.Equal(t, idempotency.Run, v.Action)
 }

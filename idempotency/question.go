@@ -9,9 +9,12 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// ErrLost says that the turn is another run's, or has ended: the run must stop and its message
-// be left alone, neither acknowledged nor nak'ed.
-var ErrLost = errors.New("journal: another run has the turn, or it has ended")
+// A running tool calls these through its host. Each writes or reads records of one question, surface or step. Two runs of a
+// turn may overlap, so only these records decide what a run may do.
+
+// ErrLost reports that another run owns the turn, or that it has ended: the run must stop, and neither acknowledge nor nak its
+// message.
+var ErrLost = errors.New("journal: another run owns the turn, or it has ended")
 
 // Outcome is how a question was decided. The first stored one stands.
 type Outcome string
@@ -20,41 +23,38 @@ type Outcome string
 const (
 	Open      Outcome = "" // not decided yet
 	Answered  Outcome = "answered"
-	Expired   Outcome = "expired"   // handed to the tool like an answer
-	Cancelled Outcome = "cancelled" // the turn was cancelled; nothing is handed to the tool
+	Expired   Outcome = "expired"   // passed to the tool like an answer
+	Cancelled Outcome = "cancelled" // the turn was cancelled; nothing is passed to the tool
 )
 
 // Question is what a tool asks a person.
 type Question struct {
-	// ID is the same whenever the tool comes to this question, in whatever run: a name, or an
-	// ordinal. It is unique within the call.
+	// ID is the same in each run that reaches this question: a name or a number. It is unique within the call.
 	ID string
-	// Digest tells the content: the same id with another digest is another question. Every
-	// subscriber can read it.
+	// Digest identifies the content: the same id with another digest is another question. Every subscriber can read it.
 	Digest string
-	Event  []byte // the chat.tool_call event that puts it on the screen
-	// Known is what this run has read of the question since it owns the turn, see [Turn.Question]:
-	// what an earlier run has asked is not stored once more.
-	Known Inquiry
+	Event  []byte // the chat.tool_call event that displays it
+	// Known is the state of the question as this run has read it since it owns the turn, see [Turn.Question]: a question
+	// that an earlier run has stored is not stored again.
+	Known QuestionState
 }
 
-// Reply is what is known of a question.
+// Reply is how a question is decided, so far.
 type Reply struct {
 	Outcome Outcome
-	Data    []byte // as [Answer] gave it; nil while the question is open
+	Data    []byte // of the [Answer]; nil while the question is open
 }
 
-// Ask stores a question, unless an earlier run has, and returns what is known of its answer. A
-// question of the same id with another digest is an error: the tool does not ask in the order
-// in which it did before.
+// Ask stores a question, unless an earlier run has stored it, and returns the reply so far. The same id with another digest
+// is an error: the tool does not ask the same questions as in its first run.
 //
-// The errors of Ask, [Journal.Look], [Journal.Take] and [Journal.Park] are of two kinds. An
-// [events.Error] says how the run has to end the turn: cancelled, interrupted, tool_error,
-// state_corrupt. After any other error, [ErrLost] among them, the run must stop and leave its
-// message alone: it does not know what is stored.
+// The errors of Ask, [Journal.ReadReply], [Journal.Take] and [Journal.Park] are of two kinds. An
+// [events.Error] has the code with which the run has to end the turn: cancelled, interrupted, tool_error, state_corrupt.
+// After any other error, also [ErrLost], the run must stop and neither acknowledge nor nak its message: what is stored is
+// not known.
 func (j *Journal) Ask(ctx context.Context, h Hold, q Question) (Reply, error) {
-	reply, err := j.Look(ctx, h, q.ID)
-	if err == nil && reply.Outcome == Open { // that read may be staler than what is known
+	reply, err := j.ReadReply(ctx, h, q.ID)
+	if err == nil && reply.Outcome == Open { // that read may be older than q.Known
 		reply, err = replyOf(q.Known.Answer)
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func (j *Journal) Ask(ctx context.Context, h Hold, q Question) (Reply, error) {
 	rival := q.Known.Ask
 	if rival == nil {
 		meta := h.meta()
-		meta.Nonce, meta.Fingerprint = NewNonce(), q.Digest // its content tells it again, not its writer
+		meta.Nonce, meta.Fingerprint = NewNonce(), q.Digest // identified by its content, not by its writer
 		_, rival, err = j.create(ctx, Record{Key: h.Key.Public(events.RecordAsk, subjects.Token(q.ID)), Meta: meta, Data: q.Event}, h.Claim)
 	}
 	switch {
@@ -77,14 +77,13 @@ func (j *Journal) Ask(ctx context.Context, h Hold, q Question) (Reply, error) {
 		return Reply{}, ErrLost
 	}
 	return Reply{}, &events.Error{Code: events.CodeToolError, Op: "ask", Msg: fmt.Sprintf(
-		"question %.80q was asked before with other content: the tool does not ask what it asked when it ran first. "+
-			"Give each question a name of its own, and let nothing that changes between runs decide what is asked", q.ID)}
+		"question %.80q was asked before with other content: the tool does not ask the same questions as in its first run. "+
+			"Give each question a unique name, and do not ask depending on values that change between runs", q.ID)}
 }
 
-// Look reads what became of a question of a running turn, from the leader. A run that waits in
-// memory looks when the live copy of the question's ack arrives, and every few seconds, because
-// live copies get lost.
-func (j *Journal) Look(ctx context.Context, h Hold, id string) (Reply, error) {
+// ReadReply reads from the leader how a question of a running turn is decided. A run that waits in memory calls it when the
+// live copy of the ack arrives, and every few seconds, because live copies get lost.
+func (j *Journal) ReadReply(ctx context.Context, h Hold, id string) (Reply, error) {
 	replies, err := j.replies(ctx, h, id)
 	if err != nil {
 		return Reply{}, err
@@ -92,8 +91,8 @@ func (j *Journal) Look(ctx context.Context, h Hold, id string) (Reply, error) {
 	return replies[0], nil
 }
 
-// replies reads whether the turn has ended, or should, and how questions are decided. All of that
-// is stored once and stays, so that it does not matter which is read first.
+// replies reads whether the turn has ended or is cancelled, and how questions are decided. These records never change, so
+// the order of the reads does not matter.
 func (j *Journal) replies(ctx context.Context, h Hold, ids ...string) ([]Reply, error) {
 	keys := append(make([]string, 0, 2+len(ids)), h.Key.Public(events.RecordResponse), h.Key.Public(events.RecordCancel))
 	for _, id := range ids {
@@ -134,7 +133,7 @@ func replyOf(answer *Record) (Reply, error) {
 	case answer.Meta.Secret == Erased: // the turn has ended
 		return Reply{}, ErrLost
 	}
-	switch outcome := Outcome(answer.Meta.Verdict); outcome {
+	switch outcome := Outcome(answer.Meta.Outcome); outcome {
 	case Answered, Expired:
 		return Reply{Outcome: outcome, Data: answer.Data}, nil
 	case Cancelled:
@@ -144,10 +143,9 @@ func replyOf(answer *Record) (Reply, error) {
 	return Reply{}, corrupt(answer)
 }
 
-// Take stores that this run is about to hand the answer or expiry of a question to its tool. It
-// must be called before that, also by a run that only replays what an earlier one was handed. A
-// tool with effect replay is not handed an answer when the code behind it may have run in
-// another run and waits for nothing: the error is then interrupted.
+// Take stores that this run is about to pass the answer or expiry of a question to its tool. It has to be called before that,
+// also by a run that replays an answer which an earlier run has received. For a tool with effect replay the error is
+// interrupted if the code after the answer may have run in another run and waits for no question.
 func (j *Journal) Take(ctx context.Context, h Hold, id string) error {
 	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(events.RecordTaken, subjects.Token(id)), Meta: h.meta()}, h.Claim)
 	switch {
@@ -166,47 +164,90 @@ func (j *Journal) Take(ctx context.Context, h Hold, id string) error {
 	}
 	if t.passed(rival, h.Nonce) {
 		return &events.Error{Code: events.CodeInterrupted, Op: "take", Msg: fmt.Sprintf(
-			"an earlier run of the tool was handed the answer of question %.80q: what it did with it may have happened, and is not done again", id)}
+			"an earlier run of the tool has received the answer to question %.80q: its effect may have happened and is not repeated", id)}
 	}
 	return nil
 }
 
-var errCancelled = &events.Error{Code: events.CodeCancelled, Op: "journal", Msg: "somebody cancelled the turn"}
-
+// corrupt is the error of an unreadable record.
 func corrupt(r *Record) error {
 	return &events.Error{Code: events.CodeStateCorrupt, Op: "journal", Msg: fmt.Sprintf("record %d cannot be read", r.Seq), Err: r.Err}
 }
 
-// lastOf are leader reads that are repeated until they have an answer or ctx ends: the record
-// under each key, nil where there is none.
-func (j *Journal) lastOf(ctx context.Context, keys []string) (found []*Record, err error) {
-	err = j.insist(ctx, func() error {
-		found, err = j.store.LastOf(ctx, keys)
-		return err
-	})
-	return found, err
+// QuestionRecord returns the record of a question by the token of its id, as the leader knows it, or [ErrNotFound]. The
+// record never changes, so it need not be read again.
+func (j *Journal) QuestionRecord(ctx context.Context, key subjects.Key, token string) (Record, error) {
+	question, err := j.currentRecord(ctx, key, key.Public(events.RecordAsk, token))
+	switch {
+	case err != nil:
+		return Record{}, err
+	case question == nil:
+		return Record{}, ErrNotFound
+	}
+	return *question, nil
 }
 
-// reload reads the turn of a run as it was when the run began or later. It is repeated until it
-// has an answer or ctx ends.
-func (j *Journal) reload(ctx context.Context, h Hold) (t *Turn, err error) {
-	err = j.insist(ctx, func() error {
-		t, err = j.readSince(ctx, h.Key, h.Token, nil)
-		return err
-	})
-	return t, err
+// Show stores the event of a surface, something that a tool displays without a question, so that readers of the journal have
+// it. If an earlier run has stored one under the id, that stays, without an error. It decides nothing: a run that has lost
+// its turn may still show. An error means that the outcome of the write is unknown, or that it can never be stored.
+func (j *Journal) Show(ctx context.Context, h Hold, id string, event []byte) error {
+	return j.createEvent(ctx, h, events.RecordShow, id, event)
 }
 
-// insist repeats a read: a tool that waits for a person must not be given up for one that has
-// no answer.
-func (j *Journal) insist(ctx context.Context, read func() error) error {
-	for {
-		err := read()
-		if err == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrGone) {
-			return err
-		}
-		if errPause := j.pause(ctx, unknownPause); errPause != nil {
-			return errors.Join(errPause, err)
+// Dismiss stores, likewise, the event that removes a question or a surface from display.
+func (j *Journal) Dismiss(ctx context.Context, h Hold, id string, event []byte) error {
+	return j.createEvent(ctx, h, events.RecordDismiss, id, event)
+}
+
+// createEvent stores a public event that decides nothing.
+func (j *Journal) createEvent(ctx context.Context, h Hold, kind, id string, event []byte) error {
+	meta := h.meta()
+	meta.Nonce = NewNonce()
+	_, _, err := j.create(ctx, Record{Key: h.Key.Public(kind, subjects.Token(id)), Meta: meta, Data: event}, h.Claim)
+	return err
+}
+
+// Step stores the result of a named step that the tool has done, and returns the result that counts: the one of an earlier
+// run, if it has stored one in the meantime. The id is unique within the call.
+func (j *Journal) Step(ctx context.Context, h Hold, id string, result []byte) ([]byte, error) {
+	meta := h.meta()
+	meta.Nonce, meta.Secret = NewNonce(), secrecyOf(result)
+	_, rival, err := j.create(ctx, Record{Key: h.Key.Private(events.RecordStep, subjects.Token(id)), Meta: meta, Data: result}, h.Claim)
+	switch {
+	case err != nil:
+		return nil, err
+	case rival == nil:
+		return result, nil
+	case rival.Err != nil:
+		return nil, corrupt(rival)
+	}
+	return rival.Data, nil
+}
+
+// Step returns the result of a step as it was stored when the turn was read, and whether there is one. A nil turn has none.
+func (t *Turn) Step(id string) (result []byte, done bool) {
+	if t == nil {
+		return nil, false
+	}
+	key := t.Key.Private(events.RecordStep, subjects.Token(id))
+	for i := range t.Records {
+		if r := &t.Records[i]; r.Key == key && r.Err == nil {
+			return r.Data, true
 		}
 	}
+	return nil, false
+}
+
+// StepResult reads the stored result of a step from the leader, and reports whether there is one. A run that calls
+// [Turn.Step] of the turn that it took over first, and then this, never repeats a step whose result was stored before the
+// run began.
+func (j *Journal) StepResult(ctx context.Context, h Hold, id string) (result []byte, done bool, err error) {
+	found, err := j.lastOf(ctx, []string{h.Key.Private(events.RecordStep, subjects.Token(id))})
+	if err != nil || !h.has(found[0]) {
+		return nil, false, err
+	}
+	if r := found[0]; r.Err != nil {
+		return nil, false, corrupt(r)
+	}
+	return found[0].Data, true, nil
 }

@@ -62,7 +62,7 @@ func says(id, value string, seq, delivery uint64) idempotency.Answer {
 	return idempotency.Answer{
 		Key: key, ID: id, Lease: lease(seq, delivery), Outcome: idempotency.Answered, Digest: value, Data: []byte(value),
 		Check: func(idempotency.Record) error { return nil },
-		Ack:   func(r idempotency.Record) ([]byte, error) { return []byte(r.Meta.Verdict), nil },
+		Ack:   func(r idempotency.Record) ([]byte, error) { return []byte(r.Meta.Outcome), nil },
 	}
 }
 
@@ -72,7 +72,7 @@ func expires(id string, seq uint64) idempotency.Answer {
 	return a
 }
 
-func answered(t *testing.T, s idempotency.Store, a idempotency.Answer) idempotency.Verdicted {
+func answered(t *testing.T, s idempotency.Store, a idempotency.Answer) idempotency.AnswerResult {
 	t.Helper()
 	v, err := newJournal(s).Answer(t.Context(), a)
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestQuestionsAndStepsCanHaveAnyName(t *testing.T) {
 		h := owner(t, s, "replay")
 		for i, name := range []string{"Which plan, please? *.>", "", "-", strings.Repeat("long ", 100)} {
 			asks(t, s, h, name)
-			require.Equal(t, idempotency.Accepted, answered(t, s, says(name, "yes", uint64(2+i), 1)).Verdict)
+			require.Equal(t, idempotency.Accepted, answered(t, s, says(name, "yes", uint64(2+i), 1)).Status)
 			takes(t, s, h, name)
 			_, err := newJournal(s).Step(t.Context(), h, name, []byte(name))
 			require.NoError(t, err)
@@ -144,7 +144,7 @@ func Example() {
 		Check: func(idempotency.Record) error { return nil },
 		Ack:   func(idempotency.Record) ([]byte, error) { return []byte(`{"type":"chat.tool_call_ack"}`), nil },
 	})
-	fmt.Println(told.Verdict, "and", told.Action, "as epoch", told.Hold.Epoch, "with", string(told.Turn.State()))
+	fmt.Println(told.Status, "and", told.Action, "as epoch", told.Hold.Epoch, "with", string(told.Turn.State()))
 
 	// Its run enters the tool again, which comes to the same question and finds it answered.
 	reply, _ = second.Ask(ctx, told.Hold, approve)
@@ -202,27 +202,27 @@ func TestFirstWordOnAQuestionStands(t *testing.T) {
 		t.Helper()
 		h := owner(t, s, "replay")
 		asks(t, s, h, "a", "b")
-		require.Equal(t, idempotency.Accepted, answered(t, s, says("a", "yes", 2, 1)).Verdict)
-		for seq, want := range map[uint64]idempotency.Verdicted{
-			2: {Verdict: idempotency.Accepted, By: idempotency.Answered},
-			3: {Verdict: idempotency.Replayed, By: idempotency.Answered},
+		require.Equal(t, idempotency.Accepted, answered(t, s, says("a", "yes", 2, 1)).Status)
+		for seq, want := range map[uint64]idempotency.AnswerResult{
+			2: {Status: idempotency.Accepted, By: idempotency.Answered},
+			3: {Status: idempotency.Replayed, By: idempotency.Answered},
 		} {
 			v := answered(t, s, says("a", "yes", seq, 2))
-			require.Equal(t, want.Verdict, v.Verdict)
+			require.Equal(t, want.Status, v.Status)
 			require.Equal(t, want.By, v.By)
 			require.Equal(t, idempotency.Signalled, v.Action)
 		}
 		v := answered(t, s, says("a", "no", 4, 1))
-		require.Equal(t, idempotency.TooLate, v.Verdict)
+		require.Equal(t, idempotency.TooLate, v.Status)
 		require.Equal(t, idempotency.Answered, v.By)
-		require.Equal(t, idempotency.TooLate, answered(t, s, expires("a", 5)).Verdict)
-		reply, err := newJournal(s).Look(t.Context(), h, "a")
+		require.Equal(t, idempotency.TooLate, answered(t, s, expires("a", 5)).Status)
+		reply, err := newJournal(s).ReadReply(t.Context(), h, "a")
 		require.NoError(t, err)
 		require.Equal(t, idempotency.Reply{Outcome: idempotency.Answered, Data: []byte("yes")}, reply)
 
-		require.Equal(t, idempotency.Accepted, answered(t, s, expires("b", 6)).Verdict)
+		require.Equal(t, idempotency.Accepted, answered(t, s, expires("b", 6)).Status)
 		v = answered(t, s, says("b", "yes", 7, 1))
-		require.Equal(t, idempotency.TooLate, v.Verdict)
+		require.Equal(t, idempotency.TooLate, v.Status)
 		require.Equal(t, idempotency.Expired, v.By)
 		for id, outcome := range map[string]string{"a": "answered", "b": "expired"} {
 			r, err := s.Last(t.Context(), key.Public("ack", id))
@@ -237,9 +237,9 @@ func TestNothingIsStoredOfAnAnswerThatHasNoQuestionOrDoesNotFit(t *testing.T) {
 	stores(t, func(t *testing.T, s idempotency.Store) {
 		t.Helper()
 		j := newJournal(s)
-		require.Equal(t, idempotency.Early, answered(t, s, says("q", "yes", 2, 1)).Verdict, "no turn")
+		require.Equal(t, idempotency.Early, answered(t, s, says("q", "yes", 2, 1)).Status, "no turn")
 		h := owner(t, s, "replay")
-		require.Equal(t, idempotency.Early, answered(t, s, says("q", "yes", 2, 1)).Verdict, "no question")
+		require.Equal(t, idempotency.Early, answered(t, s, says("q", "yes", 2, 1)).Status, "no question")
 		asks(t, s, h, "q")
 		wrong := says("q", "no", 3, 1)
 		errWrong := errors.New("wrong")
@@ -248,7 +248,7 @@ func TestNothingIsStoredOfAnAnswerThatHasNoQuestionOrDoesNotFit(t *testing.T) {
 			return errWrong
 		}
 		v := answered(t, s, wrong)
-		require.Equal(t, idempotency.Invalid, v.Verdict)
+		require.Equal(t, idempotency.Invalid, v.Status)
 		require.Equal(t, errWrong, v.Reason)
 		require.Equal(t, idempotency.Done, v.Action)
 		unchecked := says("q", "no", 3, 1)
@@ -260,7 +260,7 @@ func TestNothingIsStoredOfAnAnswerThatHasNoQuestionOrDoesNotFit(t *testing.T) {
 		require.ErrorContains(t, err, "set Answer.Outcome")
 		_, err = j.Finish(t.Context(), h, nil)
 		require.NoError(t, err)
-		require.Equal(t, idempotency.Closed, answered(t, s, says("q", "yes", 4, 1)).Verdict)
+		require.Equal(t, idempotency.Closed, answered(t, s, says("q", "yes", 4, 1)).Status)
 		_, err = s.Last(t.Context(), key.Private("answer", "q"))
 		require.ErrorIs(t, err, idempotency.ErrNotFound)
 		_, err = s.Last(t.Context(), key.Public("ack", "q"))

@@ -19,13 +19,13 @@ import (
 func TestReplayToolIsEnteredAgainOnlyBeforeAnOpenQuestion(t *testing.T) {
 	t.Parallel()
 	for acts, want := range map[string]idempotency.Action{
-		"": idempotency.Conclude, "a": idempotency.Run, "aA": idempotency.Run, "aA+": idempotency.Conclude,
-		"aA+b": idempotency.Run, "aA+bB": idempotency.Run, "aA+bB+": idempotency.Conclude, "aA+bB+c": idempotency.Run,
-		"ab": idempotency.Run, "abA": idempotency.Run, "abA+": idempotency.Conclude, "abB+": idempotency.Conclude,
-		"abA+B": idempotency.Conclude, "abA+B+": idempotency.Conclude, "abA+c": idempotency.Run,
-		"abA+pB": idempotency.Run, "abB+pA": idempotency.Run, "abA+pB+": idempotency.Conclude,
-		"abpA": idempotency.Run, "abpA+": idempotency.Conclude, "abpA+pB": idempotency.Run, "abpA+pB+": idempotency.Conclude,
-		"aA+bpB": idempotency.Run, "aA+bpB+": idempotency.Conclude,
+		"": idempotency.EndTurn, "a": idempotency.Run, "aA": idempotency.Run, "aA+": idempotency.EndTurn,
+		"aA+b": idempotency.Run, "aA+bB": idempotency.Run, "aA+bB+": idempotency.EndTurn, "aA+bB+c": idempotency.Run,
+		"ab": idempotency.Run, "abA": idempotency.Run, "abA+": idempotency.EndTurn, "abB+": idempotency.EndTurn,
+		"abA+B": idempotency.EndTurn, "abA+B+": idempotency.EndTurn, "abA+c": idempotency.Run,
+		"abA+pB": idempotency.Run, "abB+pA": idempotency.Run, "abA+pB+": idempotency.EndTurn,
+		"abpA": idempotency.Run, "abpA+": idempotency.EndTurn, "abpA+pB": idempotency.Run, "abpA+pB+": idempotency.EndTurn,
+		"aA+bpB": idempotency.Run, "aA+bpB+": idempotency.EndTurn,
 	} {
 		s := storetest.NewMemory()
 		h := owner(t, s, "replay")
@@ -57,7 +57,7 @@ func TestReplayToolIsEnteredAgainOnlyBeforeAnOpenQuestion(t *testing.T) {
 		}
 		d := again()
 		require.Equal(t, want, d.Action, "after %q", acts)
-		if want == idempotency.Conclude {
+		if want == idempotency.EndTurn {
 			require.Equal(t, events.CodeInterrupted, d.Code, acts)
 		}
 	}
@@ -158,10 +158,10 @@ func TestUnreadableRecordOfAQuestionFailsClosed(t *testing.T) {
 	s := storetest.NewMemory()
 	h := owner(t, s, "replay")
 	_, err := s.Create(t.Context(), idempotency.Record{
-		Key: key.Private("answer", "q"), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: "perhaps"},
+		Key: key.Private("answer", "q"), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: "perhaps"},
 	})
 	require.NoError(t, err)
-	_, err = newJournal(s).Look(t.Context(), h, "q")
+	_, err = newJournal(s).ReadReply(t.Context(), h, "q")
 	requireCode(t, events.CodeStateCorrupt, err)
 }
 
@@ -177,7 +177,7 @@ func TestTalkEndsWellWhicheverWriteHasNoAnswer(t *testing.T) {
 				takes(t, s, h, "a")
 				require.True(t, parks(t, s, &h, "b"))
 				v := answered(t, s, says("b", "yes", 3, 1))
-				require.Equal(t, idempotency.Accepted, v.Verdict)
+				require.Equal(t, idempotency.Accepted, v.Status)
 				require.Equal(t, idempotency.Run, v.Action)
 				takes(t, s, v.Hold, "a", "b")
 				done, err := newJournal(s).Finish(t.Context(), v.Hold, nil)
@@ -220,7 +220,7 @@ func TestAnswerFinishesWhatItsFirstDeliveryDidNot(t *testing.T) {
 		_, err := newJournal(dying).Answer(ctx, says("a", "yes", 2, 1))
 		require.Error(t, err)
 		v := answered(t, s, says("a", "yes", 2, 2))
-		require.Equal(t, idempotency.Accepted, v.Verdict, "after %d writes", writes)
+		require.Equal(t, idempotency.Accepted, v.Status, "after %d writes", writes)
 		require.Equal(t, idempotency.Run, v.Action)
 		_, err = s.Last(t.Context(), key.Public("ack", "a"))
 		require.NoError(t, err)

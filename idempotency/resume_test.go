@@ -54,7 +54,7 @@ func ExampleJournal_Resume() {
 func TestResumeOfAnOrphanFollowsTheEffect(t *testing.T) {
 	t.Parallel()
 	for effect, want := range map[string]idempotency.Action{
-		"unsafe": idempotency.Conclude, "replay": idempotency.Conclude, "": idempotency.Conclude, "no such effect": idempotency.Conclude,
+		"unsafe": idempotency.EndTurn, "replay": idempotency.EndTurn, "": idempotency.EndTurn, "no such effect": idempotency.EndTurn,
 		"keyed": idempotency.Run, "idempotent": idempotency.Run, "none": idempotency.Run,
 	} {
 		s := storetest.NewMemory()
@@ -62,7 +62,7 @@ func TestResumeOfAnOrphanFollowsTheEffect(t *testing.T) {
 		d := resumed(t, s, resume(7, 1))
 		require.Equal(t, want, d.Action, effect)
 		require.Equal(t, "f1", d.Hold.Fingerprint, effect)
-		if want == idempotency.Conclude {
+		if want == idempotency.EndTurn {
 			require.Equal(t, events.CodeInterrupted, d.Code, effect)
 			continue
 		}
@@ -112,7 +112,7 @@ func TestResumeRepairsOnlyWhatNobodyHolds(t *testing.T) {
 func park(t *testing.T, s idempotency.Store, how string) {
 	t.Helper()
 	_, err := s.Create(t.Context(), idempotency.Record{
-		Key: key.Private("park", "1"), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Verdict: how},
+		Key: key.Private("park", "1"), Meta: idempotency.Meta{Owner: "w", Nonce: "n", Epoch: 1, Outcome: how},
 	})
 	require.NoError(t, err)
 }
@@ -141,7 +141,7 @@ func TestRedeliveredResumeFollowsTheLeaseLikeEveryMessage(t *testing.T) {
 	require.Equal(t, idempotency.Done, resumed(t, s, held).Action, "a second resume while the first holds the turn")
 	for delivery := uint64(3); delivery < 20; delivery++ {
 		d := resumed(t, s, resume(7, delivery))
-		if d.Action == idempotency.Conclude {
+		if d.Action == idempotency.EndTurn {
 			require.Equal(t, events.CodeInterrupted, d.Code)
 			require.Equal(t, idempotency.DefaultMaxTakeovers+1, d.Hold.Epoch)
 			return
@@ -165,12 +165,12 @@ func TestResumeEndsATurnPastItsLifeWhoeverHoldsIt(t *testing.T) {
 			park(t, s, how)
 		}
 		d := resumed(t, s, past(7))
-		require.Equal(t, idempotency.Conclude, d.Action)
+		require.Equal(t, idempotency.EndTurn, d.Action)
 		require.Equal(t, events.CodeExpired, d.Code)
 	}
 	s := storetest.NewMemory()
 	c := claim("", 1, 1)
-	c.Verdict = string(events.CodeValidationFailed)
+	c.RejectCode = string(events.CodeValidationFailed)
 	decide(t, s, c)
 	require.Equal(t, idempotency.Done, resumed(t, s, past(7)).Action, "a rejected turn is its message's to end")
 	d := resumed(t, s, resume(7, 1))
@@ -193,7 +193,7 @@ func TestResumeOfATurnThatCannotBeReadFailsClosed(t *testing.T) {
 	_, err := s.Create(t.Context(), idempotency.Record{Key: key.Public("tool_call"), Err: errLost})
 	require.NoError(t, err)
 	d := resumed(t, s, resume(7, 1))
-	require.Equal(t, idempotency.Conclude, d.Action)
+	require.Equal(t, idempotency.EndTurn, d.Action)
 	require.Equal(t, events.CodeStateCorrupt, d.Code)
 }
 

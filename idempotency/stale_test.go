@@ -123,9 +123,9 @@ func raceOnALaggingNode(t *testing.T, seed uint64, effect string) (lied int) {
 			if open = append(open, d.Hold); dice.IntN(2) == 0 {
 				finish(d.Hold, "ended by its owner")
 			}
-		case idempotency.Conclude:
+		case idempotency.EndTurn:
 			finish(d.Hold, "interrupted")
-		case idempotency.Leave, idempotency.Done, idempotency.Duplicate, idempotency.Conflict, idempotency.Signalled, idempotency.GiveBack:
+		case idempotency.Leave, idempotency.Done, idempotency.Duplicate, idempotency.Conflict, idempotency.Signalled, idempotency.Requeue:
 		}
 	}
 	for _, h := range open { // owners that were thought dead

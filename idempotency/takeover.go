@@ -6,27 +6,34 @@ import (
 	"strconv"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/subjects"
 )
 
-// takeover continues a turn whose owner let its lease lapse. The order of the steps is the
-// rule: the seal comes first, so that the old owner cannot park behind our back, and the
-// decision is made on a read after the takeover record is stored. It reports again = true
-// when somebody else moved first and the turn has to be looked at once more.
+// A turn whose owner is gone is taken over in a fixed order, and each step is a create:
+//
+//  1. check whether the tool may be entered again at all; if not, the turn is ended without a takeover
+//  2. seal the epoch of the old owner, so that it can no longer park the turn
+//  3. create the takeover record of the next epoch: this message is its lease
+//  4. read the turn again, at least up to the own takeover record, and decide by that read: the turn may have ended, or
+//     been cancelled, in the meantime
+
+// takeover continues a turn whose owner let its lease lapse: steps 1 and 2. It reports again = true if another message was
+// first and the turn has to be read again.
 func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
 	conclude := func(code events.Code) (Decision, bool, error) {
-		return Decision{Action: Conclude, Hold: hold, Code: code, Turn: t}, false, nil
+		return Decision{Action: EndTurn, Hold: hold, Code: code, Turn: t}, false, nil
 	}
 	claim := t.Claim.Meta
 	hold.Effect = claim.Effect
 	switch {
-	case claim.Verdict != "":
-		return conclude(events.Code(claim.Verdict)) // from the stored verdict, not from our manifests
-	case t.crowded:
+	case claim.Outcome != "":
+		return conclude(events.Code(claim.Outcome)) // from the stored code, not from the manifests of this worker
+	case t.oversized:
 		return conclude(events.CodeTooLarge)
 	case !reenterable(claim.Effect), t.sealed() >= j.maxTakeovers:
 		return conclude(endOf(t)) // needs no takeover: the tool is not entered again
-	case !c.ableTo(t, &hold):
-		return Decision{Action: GiveBack, Turn: t}, false, nil
+	case !c.mayTakeOver(t, &hold):
+		return Decision{Action: Requeue, Turn: t}, false, nil
 	case !reenterable(hold.Effect):
 		return conclude(endOf(t))
 	}
@@ -34,16 +41,16 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	if err != nil {
 		return Decision{}, false, err
 	}
-	// A message whose own run has parked the turn has brought what it had to bring, and the
-	// acknowledgement of that delivery may be on its way: it cannot be a lease again.
-	if park.Meta.Verdict == ParkParked && (t.Lease.Same(c.Lease) || !t.called()) {
+	// The run of this message has parked the turn, and the acknowledgement of that delivery may be on its way: the
+	// message cannot be a lease again.
+	if park.Meta.Outcome == ParkParked && (t.Lease.Same(c.Lease) || !t.called()) {
 		return Decision{Action: Done, Turn: t}, false, nil
 	}
 	return j.enter(ctx, c, hold, t)
 }
 
-// enter makes the message the lease of the next epoch and decides, on a read of after that,
-// how the turn goes on.
+// enter makes the message the lease of the next epoch and decides, by a read after that, how the turn continues: steps 3
+// and 4.
 func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
 	switch won, err := j.own(ctx, c, &hold); {
 	case err != nil:
@@ -59,7 +66,7 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 	case err != nil:
 		return Decision{}, false, err
 	}
-	d = Decision{Action: Conclude, Hold: hold, Turn: t}
+	d = Decision{Action: EndTurn, Hold: hold, Turn: t}
 	switch {
 	case t.Response != nil:
 		d = done(t.Response, t)
@@ -67,7 +74,7 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 		d = Decision{Action: Leave, Turn: t}
 	case t.corrupt:
 		d.Code = events.CodeStateCorrupt
-	case t.crowded:
+	case t.oversized:
 		d.Code = events.CodeTooLarge
 	case c.cancels():
 		d.Code = events.CodeCancelled
@@ -79,7 +86,7 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 	return d, false, nil
 }
 
-// own creates the takeover record of the next epoch. It reports false when a rival was first.
+// own creates the takeover record of the next epoch. It reports false if another message was first.
 func (j *Journal) own(ctx context.Context, c Claim, hold *Hold) (bool, error) {
 	next := hold.Epoch + 1
 	meta := Meta{Nonce: hold.Nonce, Epoch: next, Lease: c.Lease, Pool: j.pool, Trace: c.Trace}
@@ -91,66 +98,74 @@ func (j *Journal) own(ctx context.Context, c Claim, hold *Hold) (bool, error) {
 	return true, nil
 }
 
-// seal creates the park record of the epoch that hold has seen and returns the one that is
-// there: it ended the given way if we were first, else the way of whoever was.
+// seal creates the park record of the epoch of hold and returns the stored one: the epoch ended in the given way, unless
+// another record was first.
 func (j *Journal) seal(ctx context.Context, hold Hold, how string) (Record, error) {
-	// A nonce of its own: a record that the same delivery sealed before must not pass for woken.
+	// A separate nonce: a record that the same delivery has sealed before must not count as woken.
 	park := Record{
 		Key:  hold.Key.Private(events.RecordPark, strconv.Itoa(hold.Epoch)),
-		Meta: Meta{Nonce: NewNonce(), Epoch: hold.Epoch, Verdict: how},
+		Meta: Meta{Nonce: NewNonce(), Epoch: hold.Epoch, Outcome: how},
 	}
 	_, rival, err := j.create(ctx, park, hold.Claim)
 	switch {
 	case err != nil || rival == nil:
 		return park, err
 	case rival.Err != nil:
-		park.Meta.Verdict = ParkSealed
-		return park, nil //nolint:nilerr // unreadable: go on, the takeover record decides
+		park.Meta.Outcome = ParkSealed
+		return park, nil //nolint:nilerr // unreadable: the takeover record decides
 	}
 	return *rival, nil
 }
 
-// cancels reports whether the message itself is the wish that the turn end.
-func (c *Claim) cancels() bool { return c.Signal && c.question == "" }
-
-// Cancel stores the wish that a turn end. The record comes before any claim of the canceller,
-// so whoever runs or takes over the turn finds it. Nothing is stored for a turn that has ended and
-// has no open questions.
-func (j *Journal) Cancel(ctx context.Context, c Claim, event []byte) error {
-	t, err := j.Load(ctx, c.Key)
-	if err != nil || t.Cancel != nil || t.Claim != nil && t.Response != nil && !t.asks() {
-		return err
-	}
-	life := lifeOf(t.Claim)
-	meta := Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Claim: life, Trace: c.Trace}
-	cancel := Record{Key: c.Key.Public(events.RecordCancel), Meta: meta, Data: event}
-	_, rival, err := j.create(ctx, cancel, life)
-	if err == nil && rival != nil && !cancels(rival, t.Response, t.Claim) { // of a former life, and stored after this claim
-		cancel.Seq = rival.Seq
-		_, _, err = j.create(ctx, cancel, life)
-	}
-	return err
-}
-
-// Cancelled reports whether somebody has asked for the end of the turn.
-func (j *Journal) Cancelled(ctx context.Context, hold Hold) (bool, error) {
-	cancel, err := j.last(ctx, hold.Key.Public(events.RecordCancel))
-	if err != nil || cancel == nil {
-		return false, err
-	}
-	response, err := j.last(ctx, hold.Key.Public(events.RecordResponse))
-	if err != nil {
-		return false, err
-	}
-	return j.cancelsHeld(ctx, cancel, response, &hold)
-}
-
 func reenterable(effect string) bool { return events.Effect(effect).Reenterable() }
 
-// endOf is how a turn ends that nobody runs on.
+// endOf is how a turn ends that is not run again.
 func endOf(t *Turn) events.Code {
 	if t.Cancel != nil {
 		return events.CodeCancelled
 	}
 	return events.CodeInterrupted
+}
+
+// NewOwner is the worker for which a turn is taken over. A takeover runs the tool that the claim names, never the tool that
+// the manifests bind to the message today. The journal therefore asks this worker about the claim before it stores
+// anything.
+type NewOwner interface {
+	// Effect returns the effect that the claimed tool has for this worker today, "" if there is no such tool or its
+	// effect is not known yet: then the effect of the claim stays. It reports false if the worker does not know the
+	// workflow of the claim: another worker may, so the turn is not taken over here.
+	Effect(key subjects.Key, claim *Record) (effect string, known bool)
+}
+
+// mayTakeOver reports whether the worker may take a turn over, and sets the effect under which the turn continues. Any
+// worker may take over a turn that only has to be ended.
+func (c *Claim) mayTakeOver(t *Turn, hold *Hold) bool {
+	if c.NewOwner == nil || c.cancels() || t.Cancel != nil || t.Claim == nil || t.Claim.Err != nil {
+		return true
+	}
+	today, known := c.NewOwner.Effect(c.Key, t.Claim)
+	if known {
+		hold.Effect = stricter(t.Claim.Meta.Effect, today)
+	}
+	return known
+}
+
+// stricter returns the effect that allows less: a manifest that has changed since the claim may forbid another run of the
+// tool, but never permit one.
+func stricter(claimed, today string) string {
+	return string(events.Effect(claimed).Stricter(events.Effect(today)))
+}
+
+// Stricter reports whether an effect allows less than the one under which the turn is held.
+func (h *Hold) Stricter(effect string) bool { return stricter(h.Effect, effect) != h.Effect }
+
+// sealed counts the takeovers: epochs whose owner let its lease lapse.
+func (t *Turn) sealed() int {
+	n := 0
+	for _, r := range t.parks {
+		if r.Meta.Outcome == ParkSealed {
+			n++
+		}
+	}
+	return n
 }

@@ -234,7 +234,7 @@ func (c *checker) handover(key string, t *turnFacts, epoch int, r *idempotency.R
 	ended, same := t.parks[epoch-1], r.Meta.Lease.Same(lease)
 	how := ""
 	if ended != nil && ended.Seq < r.Seq {
-		how = ended.Meta.Verdict
+		how = ended.Meta.Outcome
 	}
 	if how == woken && r.Meta.Nonce == t.runs[epoch-1] && r.Meta.Lease == lease {
 		return // its owner goes on, to be parked again

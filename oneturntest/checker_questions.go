@@ -29,7 +29,7 @@ func (q *asking) outcome() idempotency.Outcome {
 	if q.answer == nil {
 		return idempotency.Open
 	}
-	return idempotency.Outcome(q.answer.Meta.Verdict)
+	return idempotency.Outcome(q.answer.Meta.Outcome)
 }
 
 // note sorts what comes of questions. Two records under one key are two answers to one question,
@@ -79,10 +79,10 @@ func (c *checker) note(key string, t *turnFacts, k subjects.Record, r *idempoten
 func (c *checker) unended(key string, t *turnFacts, call *idempotency.Record) {
 	park := t.parks[len(t.runs)]
 	switch {
-	case park == nil || park.Meta.Verdict != parked && park.Meta.Verdict != woken:
+	case park == nil || park.Meta.Outcome != parked && park.Meta.Outcome != woken:
 		c.failf("I1", key, "accepted, but without a response (claimed: %t, entered: %d)", call != nil, t.enters)
 		return
-	case park.Meta.Verdict == woken:
+	case park.Meta.Outcome == woken:
 		c.failf("I1", key, "accepted, but without a response: woken, and nobody went on")
 		return
 	}
@@ -110,7 +110,7 @@ func (c *checker) unended(key string, t *turnFacts, call *idempotency.Record) {
 func (c *checker) asked(key string, t *turnFacts, call *idempotency.Record) {
 	effect := call.Meta.Effect
 	for _, p := range t.parks {
-		if effect == "unsafe" && p.Meta.Verdict == parked {
+		if effect == "unsafe" && p.Meta.Outcome == parked {
 			c.failf("I6", key, "epoch %d is parked, though its tool is unsafe", p.Meta.Epoch)
 		}
 	}
@@ -204,7 +204,7 @@ func (c *checker) decided(key string, t *turnFacts, token string, q *asking) {
 		c.failf("I13", key, "question %s was decided before it was asked", token)
 	case q.ack == nil && t.cancel == nil: // the end of a cancelled turn closes its questions, too
 		c.failf("I13", key, "question %s is %s and stays on the screen", token, q.outcome())
-	case q.ack != nil && (q.ack.Seq < q.answer.Seq && !erased || q.ack.Meta.Verdict != q.answer.Meta.Verdict):
+	case q.ack != nil && (q.ack.Seq < q.answer.Seq && !erased || q.ack.Meta.Outcome != q.answer.Meta.Outcome):
 		c.failf("I13", key, "what closes question %s does not follow from its answer", token)
 	case q.taken != nil && q.taken.Seq < q.answer.Seq && !erased:
 		c.failf("I13", key, "the answer to question %s was handed over before it was stored", token)
@@ -253,7 +253,7 @@ func (t *turnFacts) comesToQuestion(began uint64) bool {
 // a time: as the way to a later question, or to one for which that run was parked.
 func (t *turnFacts) onTheWay(taken *idempotency.Record, at time.Time) bool {
 	for _, p := range t.parks {
-		if p.Meta.Verdict == parked && p.Meta.Nonce == taken.Meta.Nonce && p.Seq > taken.Seq && !p.Time.After(at) {
+		if p.Meta.Outcome == parked && p.Meta.Nonce == taken.Meta.Nonce && p.Seq > taken.Seq && !p.Time.After(at) {
 			return true
 		}
 	}

@@ -27,7 +27,7 @@ func (h *asked) record(name, nonce string, epoch int, verdict string, data []byt
 	n := len(h.Journal) + 1
 	r := idempotency.Record{
 		Key: name, Seq: uint64(n), Time: time.Unix(int64(n), 0), Data: data,
-		Meta: idempotency.Meta{Owner: "w", Nonce: nonce, Epoch: epoch, Verdict: verdict, Effect: "replay"},
+		Meta: idempotency.Meta{Owner: "w", Nonce: nonce, Epoch: epoch, Outcome: verdict, Effect: "replay"},
 	}
 	h.Journal = append(h.Journal, r)
 	if data != nil && name[0] == 'e' {
@@ -221,14 +221,14 @@ func TestEveryRuleOfQuestionsIsSeenBroken(t *testing.T) {
 		"stays on the screen": {"I13: question 1 is answered and stays", waited, func(h *asked) {
 			h.Journal = slices.DeleteFunc(h.Journal, func(r idempotency.Record) bool { return r.Key == key.Public("ack", "1") })
 		}},
-		"closed as something else": {"I13: what closes question 1", waited, func(h *asked) { h.find("ack", "1").Meta.Verdict = "expired" }},
-		"told as something else":   {"I13: question 1 is expired and closed as", waited, func(h *asked) { h.find("answer", "1").Meta.Verdict = "expired" }},
+		"closed as something else": {"I13: what closes question 1", waited, func(h *asked) { h.find("ack", "1").Meta.Outcome = "expired" }},
+		"told as something else":   {"I13: question 1 is expired and closed as", waited, func(h *asked) { h.find("answer", "1").Meta.Outcome = "expired" }},
 		"closed, not decided": {"I13: question 1 is taken or closed", waited, func(h *asked) {
 			h.Journal = slices.DeleteFunc(h.Journal, func(r idempotency.Record) bool { return r.Key == key.Private("answer", "1") })
 		}},
 		"handed over too early":   {"I13: the answer to question 1 was handed over", waited, func(h *asked) { h.find("taken", "1").Seq = 2 }},
 		"handed over, not stored": {"I13: epoch 1 was handed the answer", waited, func(h *asked) { h.note("answered", "2", 1) }},
-		"cancelled by nobody":     {"I13: question 1 was cancelled", waited, func(h *asked) { h.find("answer", "1").Meta.Verdict = "cancelled" }},
+		"cancelled by nobody":     {"I13: question 1 was cancelled", waited, func(h *asked) { h.find("answer", "1").Meta.Outcome = "cancelled" }},
 		"twice on the screen": {"I13: question 2 is on the screen, and its tool", waited, func(h *asked) {
 			h.ask("2")
 		}},

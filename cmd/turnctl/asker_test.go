@@ -106,7 +106,7 @@ func (a *asker) answer(id oneturn.TurnID, name string) {
 		},
 	})
 	require.NoError(a, err)
-	require.Equal(a, idempotency.Accepted, v.Verdict)
+	require.Equal(a, idempotency.Accepted, v.Status)
 }
 
 // park lets a turn go until one of its questions is answered.

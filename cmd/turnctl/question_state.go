@@ -126,7 +126,7 @@ func (q *question) decide(r *idempotency.Record) {
 		q.DecidedAt = r.Time.UTC()
 	}
 	if q.State == askOpen || q.State == askDecided {
-		q.State = cmp.Or(r.Meta.Verdict, askDecided)
+		q.State = cmp.Or(r.Meta.Outcome, askDecided)
 	}
 }
 

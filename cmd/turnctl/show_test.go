@@ -125,7 +125,7 @@ func TestShowKnowsEveryState(t *testing.T) {
 	require.Contains(t, gone.Meaning, "turnctl repair")
 
 	record(t, s, key("parked").Public("tool_call"), header(idempotency.HeaderLease, "ONETURN_IN/1/1"), call)
-	record(t, s, key("parked").Private("park", "1"), header(idempotency.HeaderVerdict, "parked"), `{"secret":"no"}`)
+	record(t, s, key("parked").Private("park", "1"), header(idempotency.HeaderOutcome, "parked"), `{"secret":"no"}`)
 	require.Equal(t, stateParked, state("parked").State)
 	require.NotContains(t, ok(t, s, "show", "c", "parked", "--payload"), "secret")
 

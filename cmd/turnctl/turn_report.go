@@ -153,7 +153,7 @@ func stateOf(t *idempotency.Turn) string {
 	}
 	park := t.Key.Private(events.RecordPark, strconv.Itoa(t.Epoch))
 	for _, r := range t.Records {
-		if r.Key == park && r.Meta.Verdict == outcomeParked {
+		if r.Key == park && r.Meta.Outcome == outcomeParked {
 			return stateParked
 		}
 	}
@@ -164,7 +164,7 @@ func newRecordFact(r *idempotency.Record, first time.Time) recordFact {
 	m := r.Meta
 	f := recordFact{
 		Seq: r.Seq, Time: r.Time.UTC(), AfterMS: milliseconds(r.Time.Sub(first)), Kind: r.Key,
-		Owner: m.Owner, Epoch: m.Epoch, Lease: m.Lease.String(), Effect: m.Effect, Verdict: m.Verdict,
+		Owner: m.Owner, Epoch: m.Epoch, Lease: m.Lease.String(), Effect: m.Effect, Verdict: m.Outcome,
 		Binding: m.Digest, Trace: m.Trace, Bytes: len(r.Data),
 	}
 	if k, ok := subjects.ParseKey(r.Key); ok {
@@ -186,7 +186,7 @@ func (l *turnReport) claim(r *idempotency.Record, fact *recordFact, payload bool
 	if l.Owner == "" {
 		l.Owner = m.Owner
 	}
-	l.Effect, l.Verdict, l.Binding, l.Fingerprint, l.Trace = m.Effect, m.Verdict, m.Digest, m.Fingerprint, m.Trace
+	l.Effect, l.Verdict, l.Binding, l.Fingerprint, l.Trace = m.Effect, m.Outcome, m.Digest, m.Fingerprint, m.Trace
 	var call events.ToolCall
 	if !read(r, fact, events.KindToolCall, &call) {
 		return

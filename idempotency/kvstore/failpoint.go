@@ -20,9 +20,9 @@ func createAtFailpoint(ctx context.Context, s *Store, r idempotency.Record) (uin
 		events.RecordShow: failpoint.Show,
 	}[key.Kind]
 	switch {
-	case key.Kind == events.RecordPark && r.Meta.Verdict == idempotency.ParkParked:
+	case key.Kind == events.RecordPark && r.Meta.Outcome == idempotency.ParkParked:
 		point = failpoint.Park
-	case key.Kind == events.RecordPark && r.Meta.Verdict == idempotency.ParkWoken:
+	case key.Kind == events.RecordPark && r.Meta.Outcome == idempotency.ParkWoken:
 		point = failpoint.Wake
 	}
 	if err := failpoint.Before(point); err != nil {

@@ -55,7 +55,7 @@ func FuzzRecordHeader(f *testing.F) {
 		return []byte(b.String())
 	}
 	full := idempotency.Meta{
-		Owner: "w", Nonce: "N", Epoch: 2, Lease: idempotency.Lease{Stream: "ONETURN_IN", Seq: 7, Delivery: 3}, Effect: "unsafe", Digest: "d", Fingerprint: "f", Verdict: "cancelled",
+		Owner: "w", Nonce: "N", Epoch: 2, Lease: idempotency.Lease{Stream: "ONETURN_IN", Seq: 7, Delivery: 3}, Effect: "unsafe", Digest: "d", Fingerprint: "f", Outcome: "cancelled",
 		Trace: "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-01",
 	}
 	f.Add(block(full))

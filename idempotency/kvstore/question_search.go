@@ -157,7 +157,7 @@ func (s *Store) FindOpenCall(ctx context.Context, list Lister, q QuestionRef) (i
 	const most = 16 // there is one, unless turn keys were chosen to look alike
 	for _, name := range names[:min(len(names), most)] {
 		claim, err := s.Last(ctx, name.Name())
-		if errors.Is(err, idempotency.ErrNotFound) || err == nil && (claim.Err != nil || claim.Meta.Verdict != "") {
+		if errors.Is(err, idempotency.ErrNotFound) || err == nil && (claim.Err != nil || claim.Meta.Outcome != "") {
 			continue // it has just expired, or ends without its tool
 		}
 		if err != nil {

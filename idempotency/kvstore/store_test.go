@@ -36,10 +36,10 @@ func TestHeadersOfOneRecordAreNotThoseOfTheNext(t *testing.T) {
 	for i, meta := range []idempotency.Meta{
 		{
 			Owner: "w", Nonce: "n", Epoch: 1, Lease: idempotency.Lease{Stream: "IN", Seq: 1234, Delivery: 2}, Effect: "keyed",
-			Digest: "d", Fingerprint: "f", Verdict: "too_old", Trace: "00-11-22-01",
+			Digest: "d", Fingerprint: "f", Outcome: "too_old", Trace: "00-11-22-01",
 		},
 		{Owner: "w", Nonce: "other", Epoch: 2},
-		{Owner: "w", Nonce: "third", Epoch: 3, Verdict: "parked"},
+		{Owner: "w", Nonce: "third", Epoch: 3, Outcome: "parked"},
 	} {
 		id := strconv.Itoa(i)
 		seq, err := kv.Create(t.Context(), idempotency.Record{Key: key.Private("park", id), Meta: meta, Data: []byte(id)})
@@ -107,7 +107,7 @@ func TestDamagedAndDeletedRecordsFailClosed(t *testing.T) {
 		c.Key = subjects.TurnKey("app", "chat", "", name)
 		require.NoError(t, damage(c.Key.Public("tool_call")))
 		d := decide(t, kv, c)
-		require.Equal(t, idempotency.Conclude, d.Action, name)
+		require.Equal(t, idempotency.EndTurn, d.Action, name)
 		require.Equal(t, "state_corrupt", string(d.Code), name)
 	}
 }

@@ -81,7 +81,7 @@ func State(ctx context.Context, store *kvstore.Store, r *idempotency.Record) (ap
 
 // outcome is how a question was decided, by its ack or answer.
 func outcome(decided *idempotency.Record) api.QuestionState {
-	switch idempotency.Outcome(decided.Meta.Verdict) {
+	switch idempotency.Outcome(decided.Meta.Outcome) {
 	case idempotency.Expired:
 		return api.Expired
 	case idempotency.Cancelled:

@@ -87,9 +87,9 @@ func (g *Registry) decodeSchema(schema []byte) (any, error) {
 }
 
 // earlierState is what the journal held of a question when the run began.
-func (r *Run) earlierState(id string) idempotency.Inquiry {
+func (r *Run) earlierState(id string) idempotency.QuestionState {
 	if r.before == nil {
-		return idempotency.Inquiry{}
+		return idempotency.QuestionState{}
 	}
 	q, _ := r.before.Question(id)
 	return q

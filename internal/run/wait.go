@@ -132,7 +132,7 @@ func (r *Run) readReply(ctx context.Context, h *host, q *question) (reply idempo
 		lease, cancel := context.WithCancelCause(lease)
 		defer cancel(nil)
 		defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-		reply, err = r.cfg.Journal.Look(lease, r.Hold(), q.ID)
+		reply, err = r.cfg.Journal.ReadReply(lease, r.Hold(), q.ID)
 		return err
 	})
 	switch {

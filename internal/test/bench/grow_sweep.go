@@ -52,7 +52,7 @@ func (p *publisher) leaveOne(ctx context.Context, store idempotency.Store, i, me
 	if messages > 0 && i%heldOneIn > 0 {
 		meta.Lease, meta.Fingerprint, meta.Digest, meta.Effect = idempotency.Lease{}, "", "", ""
 		ask := idempotency.Record{Key: key.Public("ask", "1"), Meta: meta, Data: call}
-		meta.Verdict = "parked"
+		meta.Outcome = "parked"
 		park := idempotency.Record{Key: key.Private("park", "1"), Meta: meta, Data: json.RawMessage(`{"open":["1"]}`)}
 		records = append(records, ask, park)
 	}

@@ -48,7 +48,7 @@ func tally(f *oneturntest.Facts) outcome {
 		case events.RecordAsk:
 			o.asked++
 		case "park":
-			if r.Meta.Verdict == "parked" {
+			if r.Meta.Outcome == "parked" {
 				o.parked++
 			}
 		case events.KindToolResponse:

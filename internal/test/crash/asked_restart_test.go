@@ -163,7 +163,7 @@ func TestAnswerExpiryAndCancelContendForTheSameQuestion(t *testing.T) {
 			decided := map[string]int{}
 			for _, record := range facts.Journal {
 				if k, _ := subjects.ParseKey(record.Key); k.Kind == "answer" {
-					decided[record.Meta.Verdict]++
+					decided[record.Meta.Outcome]++
 				}
 			}
 			t.Logf("%s: decided %v", t.Name(), decided)

@@ -98,7 +98,7 @@ func (c Canaries) Check(f *oneturntest.Facts, texts map[string]string) []oneturn
 	}
 	for i := range f.Journal {
 		r, m := &f.Journal[i], &f.Journal[i].Meta
-		look(r.Key, "the headers of a record", strings.Join([]string{m.Owner, m.Nonce, m.Effect, m.Digest, m.Fingerprint, m.Verdict, m.Pool, m.Trace}, " "))
+		look(r.Key, "the headers of a record", strings.Join([]string{m.Owner, m.Nonce, m.Effect, m.Digest, m.Fingerprint, m.Outcome, m.Pool, m.Trace}, " "))
 	}
 	for _, l := range f.Dead {
 		for name, values := range l.Header {

@@ -70,7 +70,7 @@ func journal() []Fault {
 		{
 			Name: "stale_read_believed", Breaks: "decides how a turn continues by a read that lacks its own takeover",
 			Edits: []Edit{{
-				File: "idempotency/reread.go",
+				File: "idempotency/read.go",
 				From: `if err != nil || t.holds(seq) {`,
 				To:   `if err != nil || t.holds(seq) || planted("stale_read_believed") {`,
 			}},
@@ -89,12 +89,12 @@ func journal() []Fault {
 			Name: "former_life_stands", Breaks: "counts records of a former turn of the key for the turn that has claimed it since",
 			Edits: []Edit{
 				{
-					File: "idempotency/life.go",
+					File: "idempotency/generation.go",
 					From: `return r.Seq < claim && r.Err == nil`,
 					To:   `return r.Seq < claim && r.Err == nil && !planted("former_life_stands")`,
 				},
 				{
-					File: "idempotency/life.go",
+					File: "idempotency/cancel.go",
 					From: `case life == 0, cancel.Err != nil:`,
 					To:   `case life == 0, cancel.Err != nil, planted("former_life_stands"):`,
 				},
@@ -104,7 +104,7 @@ func journal() []Fault {
 		{
 			Name: "cancel_reaches_next_life", Breaks: "counts a cancel that names the claim of a former turn of the key for the turn that has claimed it since",
 			Edits: []Edit{{
-				File: "idempotency/life.go",
+				File: "idempotency/cancel.go",
 				From: `return cancel.Meta.Claim == life`,
 				To:   `return cancel.Meta.Claim == life || planted("cancel_reaches_next_life")`,
 			}},
@@ -113,7 +113,7 @@ func journal() []Fault {
 		{
 			Name: "scan_from_claim", Breaks: "does not see a cancel that was stored before the claim",
 			Edits: []Edit{{
-				File: "idempotency/life.go",
+				File: "idempotency/cancel.go",
 				From: `case !cancel.Former(life):`,
 				To:   `case planted("scan_from_claim"): return !cancel.Former(life); case !cancel.Former(life):`,
 			}},
@@ -123,7 +123,7 @@ func journal() []Fault {
 		{
 			Name: "first_claim_places", Breaks: "decides where data of a reused key runs by the claim of the first data, as long as it stands",
 			Edits: []Edit{{
-				File: "idempotency/placement.go",
+				File: "idempotency/place.go",
 				From: `case s.own != nil:`,
 				To:   `case planted("first_claim_places"): place.Own = s.plain != nil && s.plain.otherData(s.fingerprint); case s.own != nil:`,
 			}},
@@ -180,9 +180,9 @@ func questions() []Fault {
 					To:   "case planted(\"take_without_epoch\"): return nil; case rival.Meta.Epoch > h.Epoch:\n\t\treturn ErrLost\n\tcase h.Effect",
 				},
 				{
-					File: "idempotency/asked.go",
-					From: `case t.passed(q.taken, nonce):`,
-					To:   `case t.passed(q.taken, nonce) && !planted("take_without_epoch"):`,
+					File: "idempotency/park.go",
+					From: `case t.passed(q.Taken, nonce):`,
+					To:   `case t.passed(q.Taken, nonce) && !planted("take_without_epoch"):`,
 				},
 			},
 			CaughtBy: []string{Sim},
@@ -199,7 +199,7 @@ func shared() []Edit {
 			To:   `if d, wrong := j.claimWrongly(ctx, c, call); wrong { return d, nil }; seq, rival, err := j.create(ctx, call, 0)`,
 		},
 		{
-			File: "idempotency/journal.go",
+			File: "idempotency/finish.go",
 			From: `_, rival, err := j.create(ctx, Record{Key: h.Key.Public(events.RecordResponse)`,
 			To:   `j.finishWrongly(ctx, h, event); _, rival, err := j.create(ctx, Record{Key: h.Key.Public(events.RecordResponse)`,
 		},

@@ -14,13 +14,13 @@ func Points() []Point {
 	return []Point{
 		{failpoint.AfterAnswer, Edit{
 			File: "idempotency/answer.go",
-			From: `c.mute = v.Verdict`,
-			To:   `if t.Claim != nil { point("after_answer", t.Claim.Meta.Effect, a.Key) }; c.mute = v.Verdict`,
+			From: `c.noWake = v.Status`,
+			To:   `if t.Claim != nil { point("after_answer", t.Claim.Meta.Effect, a.Key) }; c.noWake = v.Status`,
 		}},
 		{failpoint.AfterWake, Edit{
-			File: "idempotency/wake.go",
-			From: `case park.Meta.Verdict == ParkWoken:`,
-			To:   `case park.Meta.Verdict == ParkWoken: point("after_wake", hold.Effect, c.Key)`,
+			File: "idempotency/answer.go",
+			From: `case park.Meta.Outcome == ParkWoken:`,
+			To:   `case park.Meta.Outcome == ParkWoken: point("after_wake", hold.Effect, c.Key)`,
 		}},
 		{failpoint.BeforeContinue, Edit{
 			File: "idempotency/park.go",
@@ -29,8 +29,8 @@ func Points() []Point {
 		}},
 		{failpoint.AfterSeal, Edit{
 			File: "idempotency/takeover.go",
-			From: `if park.Meta.Verdict == ParkParked &&`,
-			To:   `point("after_seal", claim.Effect, c.Key); if park.Meta.Verdict == ParkParked &&`,
+			From: `if park.Meta.Outcome == ParkParked &&`,
+			To:   `point("after_seal", claim.Effect, c.Key); if park.Meta.Outcome == ParkParked &&`,
 		}},
 		{failpoint.AfterResume, Edit{
 			File: "idempotency/takeover.go",

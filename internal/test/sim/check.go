@@ -208,11 +208,11 @@ func (w *world) checkRuns(t *turn, h *history, runs []*entry) {
 		}
 	case bindings.EffectKeyed, bindings.EffectIdempotent, bindings.EffectNone:
 	}
-	if claim.Verdict != "" {
+	if claim.Outcome != "" {
 		limit = 0
 	}
 	if len(runs) > limit {
-		w.violatef("%s: entered %d times, claim says effect %q, verdict %q, takeovers %d", t.id.Turn, len(runs), claim.Effect, claim.Verdict, len(h.takeovers))
+		w.violatef("%s: entered %d times, claim says effect %q, verdict %q, takeovers %d", t.id.Turn, len(runs), claim.Effect, claim.Outcome, len(h.takeovers))
 	}
 	for _, r := range h.takeovers {
 		if !entered(runs, r.Meta.Epoch) {
@@ -268,9 +268,9 @@ func entered(runs []*entry, epoch int) bool {
 func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 	r, claim := h.responses[0], h.claim.Meta
 	code := r.code()
-	if claim.Verdict != "" {
-		if code != claim.Verdict {
-			w.violatef("%s: claimed with verdict %s, ended with %s", t.id.Turn, claim.Verdict, code)
+	if claim.Outcome != "" {
+		if code != claim.Outcome {
+			w.violatef("%s: claimed with verdict %s, ended with %s", t.id.Turn, claim.Outcome, code)
 		}
 		return
 	}

@@ -39,10 +39,10 @@ func (w *world) note(m *message, v *events.AnswerResult) {
 // count adds up how often turns were parked, continued and so on.
 func (w *world) count(h *history, to map[string]int) {
 	for _, p := range h.parks {
-		to[p.Meta.Verdict]++
+		to[p.Meta.Outcome]++
 	}
 	for _, r := range h.takeovers {
-		if before := h.parks[r.Meta.Epoch-1]; before != nil && before.Meta.Verdict == "parked" {
+		if before := h.parks[r.Meta.Epoch-1]; before != nil && before.Meta.Outcome == "parked" {
 			to["resumed"]++
 		}
 		if r.Meta.Nonce == h.owner(r.Meta.Epoch-1) {
@@ -51,7 +51,7 @@ func (w *world) count(h *history, to map[string]int) {
 	}
 	for _, q := range h.questions {
 		if q.answer != nil {
-			to["decided "+q.answer.Meta.Verdict]++
+			to["decided "+q.answer.Meta.Outcome]++
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (h *history) owner(epoch int) string {
 // parked reports whether the newest epoch was let go.
 func (h *history) parked() bool {
 	p := h.parks[len(h.takeovers)+1]
-	return p != nil && p.Meta.Verdict == "parked"
+	return p != nil && p.Meta.Outcome == "parked"
 }
 
 // checkEntry: a replay tool is entered again only after it has asked.
@@ -108,7 +108,7 @@ func (w *world) checkPass(t *turn, id string, e *entry) {
 		}
 		allowed := false
 		for _, park := range h.parks {
-			allowed = allowed || park.Meta.Verdict == "parked" && park.Meta.Nonce == taken.Meta.Nonce && park.Seq > taken.Seq
+			allowed = allowed || park.Meta.Outcome == "parked" && park.Meta.Nonce == taken.Meta.Nonce && park.Seq > taken.Seq
 		}
 		for _, q := range h.questions {
 			allowed = allowed || q.ask != nil && q.ask.Seq > taken.Seq
@@ -141,7 +141,7 @@ func (w *world) checkAsked(t *turn, h *history) {
 	}
 	if h.claim.Meta.Effect == string(bindings.EffectUnsafe) {
 		for _, p := range h.parks {
-			if p.Meta.Verdict == "parked" {
+			if p.Meta.Outcome == "parked" {
 				w.violatef("%s: parked, though its tool is unsafe", t.id.Turn)
 			}
 		}
@@ -173,11 +173,11 @@ func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
 		w.violatef("%s: %s has an answer that does not fit", t.id.Turn, id)
 	case q.ack == nil && !t.purged && h.cancel == nil: // the end of a cancelled turn closes its questions, too
 		w.violatef("%s: %s is decided and stays on the screen", t.id.Turn, id)
-	case q.ack != nil && (q.ack.Seq < q.answer.Seq || q.ack.Meta.Verdict != q.answer.Meta.Verdict):
+	case q.ack != nil && (q.ack.Seq < q.answer.Seq || q.ack.Meta.Outcome != q.answer.Meta.Outcome):
 		w.violatef("%s: the ack of %s does not follow from its answer", t.id.Turn, id)
 	case q.taken != nil && q.taken.Seq < q.answer.Seq && !t.script.impatient:
 		w.violatef("%s: %s was taken before it was answered", t.id.Turn, id)
-	case q.answer.Meta.Verdict == string(idempotency.Cancelled) && (h.cancel == nil && !h.endedBefore(q.ask) || q.taken != nil && !t.script.impatient):
+	case q.answer.Meta.Outcome == string(idempotency.Cancelled) && (h.cancel == nil && !h.endedBefore(q.ask) || q.taken != nil && !t.script.impatient):
 		w.violatef("%s: %s was cancelled by nobody, or handed to the tool all the same", t.id.Turn, id)
 	}
 }
@@ -185,7 +185,7 @@ func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
 // checkVerdict: who was told that his answer counts gave the one that does.
 func (w *world) checkVerdict(t *turn, h *history, v verdict) {
 	q, a := h.questions[v.m.answer.id], v.m.answer
-	stands := q != nil && q.answer != nil && q.answer.Meta.Verdict == string(a.outcome) && string(q.answer.Data) == a.value
+	stands := q != nil && q.answer != nil && q.answer.Meta.Outcome == string(a.outcome) && string(q.answer.Data) == a.value
 	switch v.code {
 	case events.AnswerAccepted, events.AnswerReplayed:
 		if !stands {

@@ -24,7 +24,7 @@ func (w *world) checkClaim(t *thread, r idempotency.Record) {
 	if w.full && t.since.After(w.fullSince) {
 		w.violatef("%s: %s claims it while the store is nearly full", t.m.turn.id.Turn, t.p.name)
 	}
-	verdict, age := events.Code(r.Meta.Verdict), w.now.Sub(t.m.first)
+	verdict, age := events.Code(r.Meta.Outcome), w.now.Sub(t.m.first)
 	switch {
 	case verdict == events.CodeTooOld && age < maxEventAge-t.p.unsure,
 		verdict == events.CodeNoBinding && age < bindingGrace-t.p.unsure && !t.noRoom,

@@ -33,7 +33,7 @@ func (w *world) told(t *thread, v *events.AnswerResult, h *history) bool {
 	if q == nil {
 		q = &question{}
 	}
-	decided := func(as idempotency.Outcome) bool { return q.answer != nil && q.answer.Meta.Verdict == string(as) }
+	decided := func(as idempotency.Outcome) bool { return q.answer != nil && q.answer.Meta.Outcome == string(as) }
 	switch v.Code {
 	case events.AnswerUnknown:
 		asked := q.ask != nil && q.ask.Seq <= uint64(t.known) && !t.misled

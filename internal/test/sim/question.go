@@ -146,7 +146,7 @@ func (w *world) asleep() bool {
 		}
 		for _, id := range waitsFor(h.parks[len(h.takeovers)+1]) {
 			if q := h.questions[id]; q != nil && q.answer != nil {
-				w.violatef("%s is parked, question %s is %s, and nobody takes it", t.id.Turn, id, q.answer.Meta.Verdict)
+				w.violatef("%s is parked, question %s is %s, and nobody takes it", t.id.Turn, id, q.answer.Meta.Outcome)
 			}
 		}
 	}

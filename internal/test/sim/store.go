@@ -37,7 +37,7 @@ func (s *store) put(r idempotency.Record) (uint64, error) {
 	r.Seq, r.Time = uint64(len(s.log)+1), s.w.now
 	s.log = append(s.log, r)
 	s.keys[r.Key] = r.Seq
-	s.w.tracef("  journal %d: %s epoch %d %s%s", r.Seq, short(r.Key), r.Meta.Epoch, r.Meta.Verdict, r.Meta.Lease)
+	s.w.tracef("  journal %d: %s epoch %d %s%s", r.Seq, short(r.Key), r.Meta.Epoch, r.Meta.Outcome, r.Meta.Lease)
 	if k, ok := subjects.ParseKey(r.Key); ok {
 		switch k.Kind {
 		case events.KindCancel:

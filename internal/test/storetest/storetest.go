@@ -40,7 +40,7 @@ func record(key, nonce string) idempotency.Record {
 		Key: key,
 		Meta: idempotency.Meta{
 			Owner: "w1", Nonce: nonce, Epoch: 1, Lease: idempotency.Lease{Stream: "IN", Seq: 7, Delivery: 2},
-			Effect: "keyed", Digest: "d1", Fingerprint: "f1", Verdict: "no_binding", Pool: "gpu",
+			Effect: "keyed", Digest: "d1", Fingerprint: "f1", Outcome: "no_binding", Pool: "gpu",
 			Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		},
 		Data: []byte(`{"type":"chat.tool_call"}`),

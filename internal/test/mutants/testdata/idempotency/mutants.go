@@ -12,12 +12,12 @@ import (
 // claimWrongly claims a turn in one of the wrong ways. It reports whether one is planted.
 func (j *Journal) claimWrongly(ctx context.Context, c Claim, call Record) (Decision, bool) {
 	d := Decision{Action: Run, Hold: Hold{Key: c.Key, Nonce: call.Meta.Nonce, Epoch: 1, Trace: c.Trace, Effect: c.Effect}}
-	if c.Verdict != "" {
+	if c.RejectCode != "" {
 		if !planted("reject_other_key") {
 			return Decision{}, false
 		}
 		call.Key = c.Key.Public(events.RecordCall, "rejected")
-		d.Action, d.Code = Conclude, events.Code(c.Verdict)
+		d.Action, d.Code = EndTurn, events.Code(c.RejectCode)
 	}
 	switch {
 	case planted("mark_after_run"):
@@ -26,7 +26,7 @@ func (j *Journal) claimWrongly(ctx context.Context, c Claim, call Record) (Decis
 		if _, err := j.store.Last(ctx, call.Key); !errors.Is(err, ErrNotFound) {
 			return Decision{}, false
 		}
-	case !planted("no_intent") && c.Verdict == "":
+	case !planted("no_intent") && c.RejectCode == "":
 		return Decision{}, false
 	}
 	d.Hold.Token, _, _ = j.create(ctx, call, 0)

@@ -91,14 +91,14 @@ func TestNothingOfAFormerLifeIsReadAsTheTurns(t *testing.T) {
 	lives(t, func(t *testing.T, s idempotency.Store, expire func(uint64)) {
 		t.Helper()
 		former(t, s, expire)
-		require.Equal(t, idempotency.Early, answered(t, s, says("a", "no", 6, 1)).Verdict, "it may be the answer to a question of the next turn")
+		require.Equal(t, idempotency.Early, answered(t, s, says("a", "no", 6, 1)).Status, "it may be the answer to a question of the next turn")
 		h := second(t, s, "replay")
 		j := newJournal(s)
 		require.Equal(t, idempotency.Duplicate, decide(t, s, claim("replay", 8, 1)).Action, "it has no response")
 		require.False(t, load(t, s).Parked())
-		_, err := j.Asked(t.Context(), key, "a")
+		_, err := j.QuestionRecord(t.Context(), key, "a")
 		require.ErrorIs(t, err, idempotency.ErrNotFound)
-		require.Equal(t, idempotency.Early, answered(t, s, says("a", "no", 9, 1)).Verdict)
+		require.Equal(t, idempotency.Early, answered(t, s, says("a", "no", 9, 1)).Status)
 
 		_, done, err := j.StepResult(t.Context(), h, "step")
 		require.NoError(t, err)
@@ -112,10 +112,10 @@ func TestNothingOfAFormerLifeIsReadAsTheTurns(t *testing.T) {
 		require.True(t, load(t, s).Parked())
 
 		v := answered(t, s, says("a", "no", 9, 1))
-		require.Equal(t, idempotency.Accepted, v.Verdict)
+		require.Equal(t, idempotency.Accepted, v.Status)
 		require.Equal(t, idempotency.Run, v.Action)
 		h = v.Hold
-		reply, err := j.Look(t.Context(), h, "a")
+		reply, err := j.ReadReply(t.Context(), h, "a")
 		require.NoError(t, err)
 		require.Equal(t, "no", string(reply.Data))
 		takes(t, s, h, "a")
@@ -157,8 +157,8 @@ func TestRejectedTurnAfterTheRetentionGetsItsResponse(t *testing.T) {
 	s := storetest.NewMemory()
 	former(t, s, s.Expire)
 	c := claim("", 7, 1)
-	c.Verdict = string(events.CodeTooOld)
-	require.Equal(t, idempotency.Conclude, decide(t, s, c).Action)
+	c.RejectCode = string(events.CodeTooOld)
+	require.Equal(t, idempotency.EndTurn, decide(t, s, c).Action)
 	c.Lease.Delivery = 2 // its worker died before it could end it
 	d := decide(t, s, c)
 	require.Equal(t, events.CodeTooOld, d.Code)
@@ -174,7 +174,7 @@ func TestCancelOfAFormerLifeCancelsNothing(t *testing.T) {
 		t.Helper()
 		j := newJournal(s)
 		cancel := claim("", 5, 1)
-		cancel.Fingerprint, cancel.Verdict, cancel.Signal = "", string(events.CodeCancelled), true
+		cancel.Fingerprint, cancel.RejectCode, cancel.Signal = "", string(events.CodeCancelled), true
 		h := owner(t, s, "keyed")
 		require.NoError(t, j.Cancel(t.Context(), cancel, []byte(`"former"`)))
 		_, err := j.Finish(t.Context(), h, nil)

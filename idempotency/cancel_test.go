@@ -15,7 +15,7 @@ import (
 
 func cancelBy(seq uint64) idempotency.Claim {
 	c := claim("", seq, 1)
-	c.Fingerprint, c.Verdict, c.Signal = "", string(events.CodeCancelled), true
+	c.Fingerprint, c.RejectCode, c.Signal = "", string(events.CodeCancelled), true
 	c.Ack = func(idempotency.Record) ([]byte, error) { return []byte(`{}`), nil }
 	return c
 }
@@ -113,7 +113,7 @@ func TestCancelThatNamesNoClaimIsOfTheTurnThatIsClaimedWithinADay(t *testing.T) 
 				require.NoError(t, err)
 				require.Equal(t, want, cancelled)
 				require.Equal(t, want, load(t, s).Cancel != nil)
-				_, err = newJournal(s).Look(t.Context(), h, "a")
+				_, err = newJournal(s).ReadReply(t.Context(), h, "a")
 				require.Equal(t, want, err != nil)
 			})
 		})

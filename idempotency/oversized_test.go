@@ -45,7 +45,7 @@ func TestTurnWithMoreRecordsThanOneReadReturnsCanBeEnded(t *testing.T) {
 	require.Equal(t, events.CodeExpired, resume(true).Code)
 	held = false
 	d := resume(false)
-	require.Equal(t, idempotency.Conclude, d.Action)
+	require.Equal(t, idempotency.EndTurn, d.Action)
 	require.Equal(t, events.CodeTooLarge, d.Code)
 
 	lease := h.Lease

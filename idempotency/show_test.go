@@ -41,7 +41,7 @@ func TestSurfacesAreNoQuestions(t *testing.T) {
 	require.Empty(t, turn.OpenQuestions())
 	_, found := turn.Question("s1")
 	require.False(t, found)
-	require.Equal(t, idempotency.Conclude, decide(t, s, claim("replay", 1, 2)).Action, "nothing that is shown keeps a tool from having begun")
+	require.Equal(t, idempotency.EndTurn, decide(t, s, claim("replay", 1, 2)).Action, "nothing that is shown keeps a tool from having begun")
 }
 
 func TestReaderSeesWhatBecameOfEachQuestion(t *testing.T) {
@@ -55,7 +55,7 @@ func TestReaderSeesWhatBecameOfEachQuestion(t *testing.T) {
 			require.NoError(t, err)
 			return turn
 		}
-		tokens := func(questions []idempotency.Inquiry) (all []string) {
+		tokens := func(questions []idempotency.QuestionState) (all []string) {
 			for _, q := range questions {
 				all = append(all, q.Token)
 			}
@@ -65,7 +65,7 @@ func TestReaderSeesWhatBecameOfEachQuestion(t *testing.T) {
 
 		v, err := newJournal(s).Answer(t.Context(), says("b", "yes", 2, 1))
 		require.NoError(t, err)
-		require.Equal(t, idempotency.Accepted, v.Verdict)
+		require.Equal(t, idempotency.Accepted, v.Status)
 		turn := look()
 		require.Equal(t, []string{"a", "c=2Fd"}, tokens(turn.OpenQuestions()))
 		require.Equal(t, []string{"b", "a", "c=2Fd"}, tokens(turn.Questions()))
@@ -98,7 +98,7 @@ func TestReaderSeesWhatBecameOfEachQuestion(t *testing.T) {
 
 func TestQuestionWhoseDecisionCannotBeReadIsNotOpen(t *testing.T) {
 	t.Parallel()
-	q := idempotency.Inquiry{Answer: &idempotency.Record{Err: errors.New("damaged")}}
+	q := idempotency.QuestionState{Answer: &idempotency.Record{Err: errors.New("damaged")}}
 	require.NotEqual(t, idempotency.Open, q.Outcome())
 	require.NotContains(t, []idempotency.Outcome{idempotency.Answered, idempotency.Expired, idempotency.Cancelled}, q.Outcome())
 }
