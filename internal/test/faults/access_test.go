@@ -199,7 +199,7 @@ func TestWorkerEndsWithAnErrorWhenItsCredentialsAreRevoked(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.ErrorIs(t, err, inbox.ErrClosed)
-		require.ErrorContains(t, err, "renew what it signs in with")
+		require.ErrorContains(t, err, "renew its credentials")
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "the worker goes on without a right to")
 	}
