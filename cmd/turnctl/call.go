@@ -19,6 +19,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
@@ -118,18 +119,13 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 	if err != nil {
 		return errors.New(messageOf(err))
 	}
-	call := &tools.Call{
-		Turn: turn.TurnID, CallID: turn.Turn, Workflow: b.Workflow, Agent: b.Agent, UserID: who.user, Name: b.Tool,
-		IdempotencyKey: events.IdempotencyKey(turn.TurnID, turn.Turn), FencingToken: 1, Epoch: 1, MapArgs: b.SignatureUnknown, Fields: b.Fields(),
-		Secrets: &secrets.Scrubber{},
-	}
+	call := run.Call(b, turn, turn.Turn)
+	call.FencingToken, call.Epoch, call.Secrets = 1, 1, &secrets.Scrubber{}
 	if b.AcceptsContext {
 		call.Context = b.Context(turn, defaults(set, b.Workflow))
 	}
 	desk := a.newCounter(cfg, call, func(tool string) bool { return b.Secret || set.AsksSecrets(b.Workflow, tool) })
-	inv := engine.Invocation{Call: call, Hosts: desk, Tool: engine.Tool{
-		Invoker: tool, Input: b.Input, Output: b.Output, MaxAttempts: b.MaxAttempts, Timeout: b.Timeout, Limits: b.Limits, Guards: b.Guards,
-	}}
+	inv := engine.Invocation{Call: call, Hosts: desk, Tool: run.Tool(b, tool, b.Effect, "")}
 	options := engine.Options{Timeout: cfg.ToolTimeout}
 	if cfg.Trace {
 		options.Tracer = tracer{a.stderr}
@@ -167,18 +163,14 @@ func arguments(b *bindings.Binding, turn *events.StructuredOutputReady, raw json
 			return nil, &events.Error{Code: events.CodeBadArgs, Msg: "the JSON cannot be read: " + messageOf(err), Err: err}
 		}
 	}
-	data, isObject := tree.(map[string]any)
-	if b.Model != nil {
-		fitting, _, faults := b.Model.Conform(tree)
-		if len(faults) > 0 {
-			return nil, &events.Error{Code: events.CodeValidationFailed, Msg: model.Feedback(b.ModelName, faults)}
-		}
-		data = fitting
-	} else if !isObject {
+	args, _, violations := run.Arguments(b, turn, tree)
+	switch {
+	case len(violations) > 0 && b.Model == nil:
 		return nil, &events.Error{Code: events.CodeBadArgs, Msg: "the JSON must be an object"}
+	case len(violations) > 0:
+		return nil, &events.Error{Code: events.CodeValidationFailed, Msg: model.Feedback(b.ModelName, violations)}
 	}
-	mapped, _ := b.Args(data, turn)
-	return mapped, nil
+	return args, nil
 }
 
 // defaults are the context variables of a chat in which nothing has happened yet.

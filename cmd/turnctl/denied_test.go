@@ -29,7 +29,7 @@ func TestCommandNamesTheRightThatItLacks(t *testing.T) {
 	for _, args := range [][]string{{"ls"}, {"provision"}, {"questions", "ls"}, {"dead", "ls"}} {
 		var out, log bytes.Buffer
 		env := func(string) (string, bool) { return "", false }
-		code := run(t.Context(), append(args, "--nats", "nats://u:p@"+s.Addr().String(), "--timeout", "300ms"), env, &out, &log)
+		code := execute(t.Context(), append(args, "--nats", "nats://u:p@"+s.Addr().String(), "--timeout", "300ms"), env, &out, &log)
 		require.Equal(t, cli.Failed, code)
 		require.Contains(t, log.String(), "set --inbox-prefix to the inbox prefix of the user", "%v", args)
 	}

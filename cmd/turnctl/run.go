@@ -24,8 +24,8 @@ type app struct {
 	denied         *denied.Denials // of the connection, nil without one
 }
 
-// run executes one command line and returns the exit code.
-func run(ctx context.Context, args []string, env cli.Lookup, stdout, stderr io.Writer) int {
+// execute runs one command line and returns the exit code.
+func execute(ctx context.Context, args []string, env cli.Lookup, stdout, stderr io.Writer) int {
 	a := &app{env: env, stdin: os.Stdin, terminal: isTerminal(os.Stdin), stdout: stdout, stderr: &locked{w: stderr}, now: time.Now}
 	return a.run(ctx, args)
 }

@@ -108,7 +108,7 @@ func turnctl(t *testing.T, s *oneturntest.Server, args ...string) (code int, std
 	env := func(name string) (string, bool) {
 		return s.URL(), name == "ONETURN_NATS"
 	}
-	code = run(t.Context(), args, env, &out, &errs)
+	code = execute(t.Context(), args, env, &out, &errs)
 	return code, out.String(), errs.String()
 }
 
