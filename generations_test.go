@@ -67,7 +67,7 @@ func TestFoldersOfEveryGenerationRunUnchanged(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, r, await(t, c, again.TurnID), "%s %s", g[0], g[1])
 	}
-	_, err = human.AwaitSaid(t.Context(), 4) // so many of them ask
+	_, err = human.AwaitAnswers(t.Context(), 4) // so many of them ask
 	require.NoError(t, err)
 }
 

@@ -1,3 +1,6 @@
+// audit.go collects the durable facts of a run after it has come to rest: the journal, the dead
+// letters, the messages left, the ledger of the tools, and the live copies that [Audit] kept.
+
 package oneturntest
 
 import (
@@ -14,8 +17,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// AuditStream keeps every live copy, so that a record that was overwritten or removed would
-// still be seen.
+// AuditStream keeps every live copy, so that [Check] also sees records that were overwritten or
+// removed later.
 const AuditStream = "TURNTEST_AUDIT"
 
 // Audit starts to keep the live copies of all public records. Call it before the first turn.
@@ -29,23 +32,23 @@ func Audit(ctx context.Context, js jetstream.JetStream, space subjects.Space, re
 	return nil
 }
 
-// Facts is what a run left behind: durable facts only, read after it has come to rest.
+// Facts are the durable facts of a run, read after it has come to rest.
 type Facts struct {
 	Accepted []Accepted           // turns whose publish was acknowledged
 	Ledger   []LedgerEntry        // entries and exits of tools
 	Journal  []idempotency.Record // every record, in order
 	Copies   []Copy               // live copies kept by Audit, in order
-	Dead     []Letter             // dead letters
+	Dead     []DeadLetter         // dead letters
 	Left     uint64               // messages left in the inbound stream
 
-	// Said is what people said to questions, and what they were told, as far as anybody noted it.
-	Said []Said
+	// Answers are the answers that people sent, with their results, as far as the test recorded them.
+	Answers []SentAnswer
 
-	// NoLedger says that the tools keep no ledger: how often they ran is not judged.
+	// NoLedger is set if the tools write no ledger: how often they ran is not checked.
 	NoLedger bool
 
 	// Within is how long a turn may take from when it was accepted, or from Healed if that is
-	// later: the deadline of a tool and two ack waits. 0 means that nobody judges it.
+	// later: the deadline of a tool and two ack waits. 0: not checked.
 	Within time.Duration
 	Healed time.Time // when the last fault was over
 }
@@ -53,13 +56,13 @@ type Facts struct {
 // Accepted is a turn that the inbound stream took.
 type Accepted struct {
 	App, Chat, Run, Turn string
-	Effect               string    // effect of its tool, a note for who made the turn: [Check] goes by the effect in the claim
-	MayFail              bool      // another end than a result of the tool is expected
-	MayWait              bool      // it may be at rest without an end: parked, with a question that nobody has decided
-	Begun, At            time.Time // when it was due to be published, and acknowledged; zero when nobody noted it
+	Effect               string    // effect of its tool, for the test itself: [Check] uses the effect in the claim
+	MayFail              bool      // it may end without a result of the tool
+	MayWait              bool      // it may be at rest without an end: parked, with an undecided question
+	Begun, At            time.Time // when it was to be published, and acknowledged; zero: unknown
 }
 
-// Key is the journal key of the turn: by it a [Violation] names a turn, and the map of [Check].
+// Key returns the journal key of the turn, which [Violation] and the map of [Check] use.
 func (a *Accepted) Key() string { return subjects.TurnKey(a.App, a.Chat, a.Run, a.Turn).String() }
 
 // Copy is a live copy of a public record.
@@ -69,14 +72,14 @@ type Copy struct {
 	Data []byte
 }
 
-// Letter is a dead letter without its bytes.
-type Letter struct {
+// DeadLetter is a dead letter without its data.
+type DeadLetter struct {
 	Reason, Subject string
-	Header          nats.Header // all of them, the sender's too
+	Header          nats.Header // all headers, including the sender's
 }
 
-// Mark is how far facts were collected, so that a long run can be judged piece by piece: each
-// time it has come to rest. The zero value is the beginning.
+// Mark is the position up to which facts were collected, so that a long run can be checked in
+// parts, each time it has come to rest. The zero value is the beginning.
 type Mark struct{ journal, copies, dead uint64 }
 
 // Collect reads the facts of space from the server and the ledger file.
@@ -92,8 +95,8 @@ func AtRest(ctx context.Context, nc *nats.Conn, space subjects.Space, ledger str
 	if err != nil {
 		return nil, fmt.Errorf("at rest: %w", err)
 	}
-	const look = 10 * time.Millisecond
-	tick := time.NewTicker(look)
+	const pollInterval = 10 * time.Millisecond
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		in, err := js.Stream(ctx, space.InStream())
@@ -112,7 +115,7 @@ func AtRest(ctx context.Context, nc *nats.Conn, space subjects.Space, ledger str
 }
 
 // CollectSince is [Collect] for what was stored after a mark, and returns the next mark. The
-// ledger file is read whole: give each piece of the run a file, or empty it in between.
+// ledger file is read whole: use a file for each part of the run, or empty it in between.
 func CollectSince(ctx context.Context, nc *nats.Conn, space subjects.Space, ledger string, since Mark) (*Facts, Mark, error) {
 	f := &Facts{}
 	next, err := f.collect(ctx, nc, space, ledger, since)
@@ -163,7 +166,7 @@ func (f *Facts) collect(ctx context.Context, nc *nats.Conn, space subjects.Space
 		return next, err
 	}
 	next.dead, err = eachMessage(ctx, js, space.DeadStream(), since.dead, func(m jetstream.Msg, _ uint64) error {
-		f.Dead = append(f.Dead, Letter{m.Headers().Get("Oneturn-Reason"), m.Headers().Get("Oneturn-Subject"), m.Headers()})
+		f.Dead = append(f.Dead, DeadLetter{m.Headers().Get("Oneturn-Reason"), m.Headers().Get("Oneturn-Subject"), m.Headers()})
 		return nil
 	})
 	return next, err

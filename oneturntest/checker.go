@@ -1,3 +1,6 @@
+// checker.go compares the facts of a run with the invariants of the journal, turn by turn;
+// checker_questions.go has those of questions, check_keys.go that of record keys.
+
 package oneturntest
 
 import (
@@ -15,7 +18,7 @@ import (
 
 // Violation is a broken invariant.
 type Violation struct {
-	Invariant string // I1 to I13, see [Check], [Canaries], [Resources] and [Share]
+	Invariant string // I1 to I13, see [Check]
 	Turn      string // journal key of the turn, "" for the whole run
 	Text      string
 }
@@ -23,38 +26,39 @@ type Violation struct {
 // String returns the violation on one line.
 func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + v.Text }
 
-// Check judges the facts of a run that has come to rest: all faults healed, the queue drained.
+// Check returns the violations in the facts of a run that has come to rest: all faults healed, the
+// queue drained.
 //
 //	I1  every accepted turn has exactly one call and one response; no other turn has one; no wake-up
-//	    is lost: a turn is parked only while nothing is decided that it waits for
-//	I2  a tool marked unsafe is entered at most once, one marked replay again only to come to a question
-//	    whose answer nobody was handed; code behind an answer runs twice only on the way to a later
-//	    question, the end of a replay tool once; a rejected turn's tool is never entered; none by an
-//	    epoch that began after the turn's cancel or response; a step by none that began after its
-//	    result was stored; every run has the turn's own idempotency key; ok needs an exit
-//	I3  a stored record never changes: the copies subscribers saw are the records
-//	I4  the call precedes the response, both carry the same call id; what comes after are questions
-//	    of owners who have lost the turn, and events that close questions
+//	    is lost: a turn is parked only while none of its questions is decided
+//	I2  a tool marked unsafe is entered at most once; one marked replay is entered again only to reach
+//	    a question whose answer no run got; code after an answer runs twice only on the way to a later
+//	    question, the end of a replay tool once; the tool of a rejected turn is never entered, nor any
+//	    by an epoch that began after the turn's cancel or response, nor a step by one that began after
+//	    its result was stored; every run has the idempotency key of its turn; ok requires an exit
+//	I3  a stored record never changes: the copies that subscribers saw are the records
+//	I4  the call precedes the response, both have the same call id; only questions of owners that
+//	    have lost the turn, and events that close questions, follow
 //	I5  no message is left unsettled
-//	I6  every takeover has the next epoch, after the last one was ended, under a later delivery or
-//	    another message than its owner's, or is its owner's who was woken; a fencing token is the
-//	    sequence of the record that made its epoch; no tool marked unsafe is parked
+//	I6  every takeover has the next epoch, begins after the end of the previous one, and has a later
+//	    delivery or another message than its owner, or is that of the owner that was woken; a fencing
+//	    token is the sequence of the record that created its epoch; no tool marked unsafe is parked
 //	I7  a turn is interrupted only if its tool was entered and not left, or its worker was hit; a
-//	    turn that is not parked changes hands only if its worker was hit
-//	I8  the ids inside a record are those of its key: nobody sees another tenant's or chat's turn
+//	    turn that is not parked changes its owner only if its worker was hit
+//	I8  the ids inside a record are those of its key: no reader sees another tenant's or chat's turn
 //	I12 a turn ends in time once the faults are over and its questions decided, see Facts.Within
-//	I13 a question has one record and one id; what decides it comes after it, fits it, is one, closes it
-//	    on the screen as what it is, and is handed to the tool after that, a cancel never; who was
-//	    told that his answer stands has given the one that does
+//	I13 a question has one record and one id; its only decision follows it, matches it, closes it with
+//	    the right outcome and is passed to the tool after that, a cancel never; an answer that was
+//	    reported as accepted is the stored one
 //
-// For questions, clocks of the tools' machines and the server's are taken for one.
+// Clocks of the machines of tools and of the server are assumed to agree for questions.
 //
-// What durable facts cannot show has functions of its own: [Canaries.Check] (I9, no secret
-// leaks), [Resources.Settled] (I10, nothing is left behind) and [CheckShare] (I11, a fault is
-// nobody else's fault).
+// The harness of the repository checks three more that durable facts cannot show: I9 (no secret
+// leaks), I10 (no goroutines, descriptors or processes are left) and I11 (a fault slows no other
+// turns).
 //
-// Hit names the turns, by [Accepted.Key], at which a fault struck. A nil map says that faults may
-// have struck anywhere, an empty one that there was none.
+// Hit names the turns, by [Accepted.Key], that a fault hit. Nil: faults may have hit any turn; an
+// empty map: there was no fault.
 func Check(f *Facts, hit map[string]bool) []Violation {
 	c := checker{facts: f, hit: hit, turns: map[string]*turnFacts{}}
 	c.group()
@@ -63,7 +67,7 @@ func Check(f *Facts, hit map[string]bool) []Violation {
 	}
 	c.keys()
 	c.copies()
-	c.said()
+	c.checkAnswers()
 	if f.Left > 0 {
 		c.failf("I5", "", "%d messages are left in the inbound stream", f.Left)
 	}
@@ -126,7 +130,7 @@ func (c *checker) group() {
 	for _, r := range c.facts.Journal {
 		k, ok := subjects.ParseKey(r.Key)
 		if !ok {
-			c.failf("I3", "", "a record under %q, which is no journal key", r.Key)
+			c.failf("I3", "", "a record under %q, which is not a journal key", r.Key)
 			continue
 		}
 		t := c.turn(k.String())
@@ -151,13 +155,13 @@ func (c *checker) check(key string, t *turnFacts) {
 		if r.Err != nil {
 			c.failf("I3", key, "record %s cannot be read: %v", r.Key, r.Err)
 		}
-		c.belongs(key, k, r)
+		c.checkKey(key, k, r)
 		c.note(key, t, k, r)
 	}
 	c.epochs(key, t, response)
 	switch {
 	case t.accepted == nil && (call != nil || t.enters > 0):
-		c.failf("I1", key, "a turn that nobody published was claimed or run")
+		c.failf("I1", key, "a turn that was not published was claimed or run")
 		return
 	case t.accepted == nil:
 		return
@@ -175,16 +179,16 @@ func (c *checker) check(key string, t *turnFacts) {
 	c.asked(key, t, call)
 }
 
-// keys holds the idempotency keys that tools were told against each other: one for all runs of a
-// turn, and none for two turns.
+// keys compares the idempotency keys that tools got: all runs of a turn have the same, and no two
+// turns have the same.
 func (c *checker) keys() {
 	of, turns := map[string]string{}, map[string]string{} // key by turn, turn by key
 	for _, e := range c.facts.Ledger {
 		turn := subjects.TurnKey(e.App, e.Chat, e.Run, e.Turn).String()
-		if first, told := of[turn]; told && first != e.Key {
+		if first, seen := of[turn]; seen && first != e.Key {
 			c.failf("I2", turn, "entered with idempotency key %q, and with %q", first, e.Key)
 		}
-		if other, told := turns[e.Key]; told && e.Key != "" && other != turn {
+		if other, seen := turns[e.Key]; seen && e.Key != "" && other != turn {
 			c.failf("I2", turn, "entered with idempotency key %q of turn %s", e.Key, other)
 		}
 		of[turn], turns[e.Key] = e.Key, turn
@@ -229,7 +233,7 @@ func (c *checker) epochs(key string, t *turnFacts, response *idempotency.Record)
 	}
 }
 
-// handover holds the beginning of an epoch against the end of the one before, which had a lease.
+// handover compares the beginning of an epoch with the end and the lease of the previous one.
 func (c *checker) handover(key string, t *turnFacts, epoch int, r *idempotency.Record, lease idempotency.Lease) {
 	ended, same := t.parks[epoch-1], r.Meta.Lease.Same(lease)
 	how := ""
@@ -237,11 +241,11 @@ func (c *checker) handover(key string, t *turnFacts, epoch int, r *idempotency.R
 		how = ended.Meta.Outcome
 	}
 	if how == woken && r.Meta.Nonce == t.runs[epoch-1] && r.Meta.Lease == lease {
-		return // its owner goes on, to be parked again
+		return // its owner continues, and may be parked again
 	}
 	switch {
 	case how == "":
-		c.failf("I6", key, "taken over as epoch %d, and nothing had ended epoch %d", epoch, epoch-1)
+		c.failf("I6", key, "taken over as epoch %d before the end of epoch %d", epoch, epoch-1)
 	case same && how == parked:
 		c.failf("I6", key, "epoch %d was parked, and taken over by its own message", epoch-1)
 	case same && r.Meta.Lease.Delivery <= lease.Delivery:
@@ -252,14 +256,14 @@ func (c *checker) handover(key string, t *turnFacts, epoch int, r *idempotency.R
 	}
 }
 
-// token holds the fencing token that a tool got against the record that made its epoch.
+// token compares the fencing token that a tool got with the record that created its epoch.
 func (c *checker) token(key string, t *turnFacts, epoch int, r *idempotency.Record) {
 	if token, ok := t.epochs[epoch]; ok && token != r.Seq {
 		c.failf("I6", key, "epoch %d entered the tool with fencing token %d, its record is %d", epoch, token, r.Seq)
 	}
 }
 
-// outcome holds the response against the ledger.
+// outcome compares the response with the ledger.
 func (c *checker) outcome(key string, t *turnFacts, call, response *idempotency.Record) {
 	var asked events.ToolCall
 	var said events.ToolResponse
@@ -281,7 +285,7 @@ func (c *checker) outcome(key string, t *turnFacts, call, response *idempotency.
 	case !asked.Rejected && (effect == "unsafe" || effect == "replay" && len(t.questions) == 0) && t.enters > 1:
 		c.failf("I2", key, "effect %s, entered %d times", effect, t.enters)
 	case said.Status == events.StatusOK && len(c.facts.Ledger) == 0 && !c.facts.NoLedger:
-		c.failf("I2", key, "ok, but no tool entered anything in the ledger: if the tools keep none, as Python tools do, set Facts.NoLedger")
+		c.failf("I2", key, "ok, but the ledger is empty: set Facts.NoLedger if the tools write none, for example Python tools")
 	case said.Status == events.StatusOK && t.exits == 0 && !c.facts.NoLedger:
 		c.failf("I2", key, "ok, but its tool never returned (entered %d times)", t.enters)
 	case said.Status != events.StatusOK && !t.accepted.MayFail && said.Code != events.CodeInterrupted:
@@ -296,8 +300,8 @@ func (c *checker) outcome(key string, t *turnFacts, call, response *idempotency.
 	}
 }
 
-// inTime holds when a turn ended against when it was accepted, its last question was decided, or
-// the last fault was over.
+// inTime compares the end of a turn with the time at which it was accepted, its last question was
+// decided, or the last fault was over, whichever is latest.
 func (c *checker) inTime(key string, t *turnFacts, response *idempotency.Record) {
 	from := t.accepted.At
 	if c.facts.Healed.After(from) {
@@ -312,7 +316,7 @@ func (c *checker) inTime(key string, t *turnFacts, response *idempotency.Record)
 		return
 	}
 	if took := response.Time.Sub(from); took > c.facts.Within {
-		c.failf("I12", key, "ended %s after it was accepted and all was well, want %s", took.Round(time.Millisecond), c.facts.Within)
+		c.failf("I12", key, "ended %s after it was accepted, undisturbed and decided, want %s", took.Round(time.Millisecond), c.facts.Within)
 	}
 }
 
@@ -320,7 +324,7 @@ func reentered(effect string) bool {
 	return effect == "keyed" || effect == "idempotent" || effect == "none"
 }
 
-// copies holds what subscribers saw against the journal.
+// copies compares the copies that subscribers saw with the journal.
 func (c *checker) copies() {
 	bySeq := make(map[uint64]*idempotency.Record, len(c.facts.Journal))
 	for i := range c.facts.Journal {
@@ -334,7 +338,7 @@ func (c *checker) copies() {
 		seen[copied.Key] = copied.Seq
 		r := bySeq[copied.Seq]
 		if r == nil || r.Key != copied.Key || !bytes.Equal(r.Data, copied.Data) {
-			c.failf("I3", copied.Key, "subscribers saw sequence %d with other bytes than the journal holds", copied.Seq)
+			c.failf("I3", copied.Key, "subscribers saw sequence %d with other data than the journal has", copied.Seq)
 		}
 	}
 }

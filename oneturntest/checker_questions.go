@@ -1,3 +1,6 @@
+// checker_questions.go has the invariants of questions, parking and replay: I13, and parts of I1,
+// I2 and I6. note collects the records of a turn, asked checks them against the rules.
+
 package oneturntest
 
 import (
@@ -14,13 +17,13 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// How an epoch ends: verdicts of park records.
+// Outcomes of park records: how an epoch ends.
 const (
 	parked = "parked"
 	woken  = "woken"
 )
 
-// asking is all that the journal holds of a question.
+// asking has all records of a question.
 type asking struct {
 	ask, answer, ack, taken *idempotency.Record
 }
@@ -32,8 +35,8 @@ func (q *asking) outcome() idempotency.Outcome {
 	return idempotency.Outcome(q.answer.Meta.Outcome)
 }
 
-// note sorts what comes of questions. Two records under one key are two answers to one question,
-// or worse.
+// note collects a record of a question, step or park. A key is used once: two answers to one
+// question are a violation.
 func (c *checker) note(key string, t *turnFacts, k subjects.Record, r *idempotency.Record) {
 	question := func() *asking {
 		if t.questions[k.ID] == nil {
@@ -74,8 +77,8 @@ func (c *checker) note(key string, t *turnFacts, k subjects.Record, r *idempoten
 	*into = r
 }
 
-// unended judges a turn without a response: it may be parked, as long as nothing is decided that
-// it waits for.
+// unended checks a turn without a response: it may be parked while none of its questions is
+// decided.
 func (c *checker) unended(key string, t *turnFacts, call *idempotency.Record) {
 	park := t.parks[len(t.runs)]
 	switch {
@@ -83,7 +86,7 @@ func (c *checker) unended(key string, t *turnFacts, call *idempotency.Record) {
 		c.failf("I1", key, "accepted, but without a response (claimed: %t, entered: %d)", call != nil, t.enters)
 		return
 	case park.Meta.Outcome == woken:
-		c.failf("I1", key, "accepted, but without a response: woken, and nobody went on")
+		c.failf("I1", key, "accepted, but without a response: woken, but not resumed")
 		return
 	}
 	var state struct {
@@ -106,7 +109,7 @@ func (c *checker) unended(key string, t *turnFacts, call *idempotency.Record) {
 	}
 }
 
-// asked holds all that came of the questions of a turn against the rules.
+// asked checks the questions and steps of a turn.
 func (c *checker) asked(key string, t *turnFacts, call *idempotency.Record) {
 	effect := call.Meta.Effect
 	for _, p := range t.parks {
@@ -116,7 +119,7 @@ func (c *checker) asked(key string, t *turnFacts, call *idempotency.Record) {
 	}
 	for token, q := range t.questions {
 		if q.ask == nil {
-			c.failf("I13", key, "question %s was never asked, and something is stored for it", token)
+			c.failf("I13", key, "question %s has records, but was never asked", token)
 			continue
 		}
 		c.identity(key, t, token, q, call)
@@ -128,15 +131,15 @@ func (c *checker) asked(key string, t *turnFacts, call *idempotency.Record) {
 	for _, e := range t.ledger {
 		switch q, s := t.questions[subjects.Token(e.Name)], t.steps[subjects.Token(e.Name)]; {
 		case e.Phase == PhaseAnswered && (q == nil || q.taken == nil):
-			c.failf("I13", key, "epoch %d was handed the answer to %s, and nothing says so", e.Epoch, e.Name)
+			c.failf("I13", key, "epoch %d got the answer to %s, but no record shows it", e.Epoch, e.Name)
 		case e.Phase == PhaseStep && s != nil && s.Seq < e.Token:
 			c.failf("I2", key, "step %s was entered by epoch %d, which began after its result was stored", e.Name, e.Epoch)
 		}
 	}
 }
 
-// identity holds the ids of a question against its key and against what its tool has noted: the
-// same question under two ids would be twice on the screen.
+// identity compares the ids of a question with its key and with the ledger of its tool: the same
+// question under two ids would be displayed twice.
 func (c *checker) identity(key string, t *turnFacts, token string, q *asking, call *idempotency.Record) {
 	var asked, made events.ToolCall
 	if parse(q.ask.Data, &asked) != nil || parse(call.Data, &made) != nil {
@@ -150,7 +153,7 @@ func (c *checker) identity(key string, t *turnFacts, token string, q *asking, ca
 	noted := func(e LedgerEntry) bool { return e.Phase == PhaseAsk }
 	this := func(e LedgerEntry) bool { return noted(e) && subjects.Token(e.Name) == token }
 	if slices.ContainsFunc(t.ledger, noted) && !slices.ContainsFunc(t.ledger, this) {
-		c.failf("I13", key, "question %s is on the screen, and its tool has not asked it", token)
+		c.failf("I13", key, "question %s is displayed, but its tool has not asked it", token)
 	}
 	if q.ack == nil {
 		return
@@ -162,11 +165,11 @@ func (c *checker) identity(key string, t *turnFacts, token string, q *asking, ca
 	if err := parse(q.ack.Data, &ack); err != nil || ack.ToolCallID != asked.ToolCallID || ack.Status != status[q.outcome()] {
 		c.failf("I13", key, "question %s is %s and closed as %q of %q", token, q.outcome(), ack.Status, ack.ToolCallID)
 	}
-	c.fits(key, token, q, &asked)
+	c.checkSchema(key, token, q, &asked)
 }
 
-// fits holds an answer against the schema of its question.
-func (c *checker) fits(key, token string, q *asking, asked *events.ToolCall) {
+// checkSchema validates an answer against the schema of its question.
+func (c *checker) checkSchema(key, token string, q *asking, asked *events.ToolCall) {
 	if q.outcome() != idempotency.Answered || q.answer.Meta.Secret != "" || asked.Answer == nil || asked.Answer.Schema == nil {
 		return
 	}
@@ -185,16 +188,16 @@ func (c *checker) fits(key, token string, q *asking, asked *events.ToolCall) {
 		c.failf("I13", key, "the answer to question %s cannot be read: %v", token, err)
 		return
 	}
-	if _, _, faults := schema.Conform(value); len(faults) > 0 {
-		c.failf("I13", key, "the answer to question %s does not fit: %v", token, faults)
+	if _, _, violations := schema.Conform(value); len(violations) > 0 {
+		c.failf("I13", key, "the answer to question %s does not match: %v", token, violations)
 	}
 }
 
-// decided holds the records of a question against their order.
+// decided checks the order of the records of a question.
 func (c *checker) decided(key string, t *turnFacts, token string, q *asking) {
 	if q.answer == nil {
 		if q.taken != nil || q.ack != nil {
-			c.failf("I13", key, "question %s is taken or closed, and nothing has decided it", token)
+			c.failf("I13", key, "question %s is taken or closed, but not decided", token)
 		}
 		return
 	}
@@ -202,19 +205,19 @@ func (c *checker) decided(key string, t *turnFacts, token string, q *asking) {
 	switch {
 	case q.answer.Seq < q.ask.Seq:
 		c.failf("I13", key, "question %s was decided before it was asked", token)
-	case q.ack == nil && t.cancel == nil: // the end of a cancelled turn closes its questions, too
-		c.failf("I13", key, "question %s is %s and stays on the screen", token, q.outcome())
+	case q.ack == nil && t.cancel == nil: // the end of a cancelled turn closes its questions as well
+		c.failf("I13", key, "question %s is %s and was not closed", token, q.outcome())
 	case q.ack != nil && (q.ack.Seq < q.answer.Seq && !erased || q.ack.Meta.Outcome != q.answer.Meta.Outcome):
-		c.failf("I13", key, "what closes question %s does not follow from its answer", token)
+		c.failf("I13", key, "the close event of question %s does not match its answer", token)
 	case q.taken != nil && q.taken.Seq < q.answer.Seq && !erased:
-		c.failf("I13", key, "the answer to question %s was handed over before it was stored", token)
+		c.failf("I13", key, "the answer to question %s was passed on before it was stored", token)
 	}
 	if q.outcome() == idempotency.Cancelled && (t.cancel == nil || q.taken != nil) {
-		c.failf("I13", key, "question %s was cancelled by nobody, or handed to the tool all the same", token)
+		c.failf("I13", key, "question %s was cancelled without a cancel of the turn, or passed to the tool", token)
 	}
 }
 
-// replays holds the runs of a replay tool against what is never to be run twice.
+// replays checks that no code of a replay tool runs twice that must not.
 func (c *checker) replays(key string, t *turnFacts) {
 	entered, left := map[int]int{}, map[string]bool{}
 	for _, e := range t.ledger {
@@ -224,11 +227,11 @@ func (c *checker) replays(key string, t *turnFacts) {
 				c.failf("I2", key, "effect replay, entered %d times by epoch %d", entered[e.Epoch], e.Epoch)
 			}
 			if e.Epoch > 1 && !t.comesToQuestion(e.Token) {
-				c.failf("I2", key, "effect replay, entered again by epoch %d, which had no question to come to", e.Epoch)
+				c.failf("I2", key, "effect replay, entered again by epoch %d, which had no question to reach", e.Epoch)
 			}
 		case PhaseAnswered:
 			if q := t.questions[subjects.Token(e.Name)]; q != nil && q.taken != nil && run != q.taken.Meta.Nonce && !t.onTheWay(q.taken, time.Unix(0, e.UnixNS)) {
-				c.failf("I2", key, "the code behind the answer to %s ran in epoch %d and in another", e.Name, e.Epoch)
+				c.failf("I2", key, "the code after the answer to %s ran in epoch %d and in another", e.Name, e.Epoch)
 			}
 		case PhaseExit:
 			if left[run] = true; len(left) > 1 {
@@ -239,7 +242,7 @@ func (c *checker) replays(key string, t *turnFacts) {
 }
 
 // comesToQuestion reports whether a run that began with the record of a sequence could come to a
-// question whose answer nobody was handed before.
+// question whose answer no earlier run got.
 func (t *turnFacts) comesToQuestion(began uint64) bool {
 	for _, q := range t.questions {
 		if q.ask != nil && (q.taken == nil || q.taken.Seq > began) {
@@ -249,7 +252,7 @@ func (t *turnFacts) comesToQuestion(began uint64) bool {
 	return false
 }
 
-// onTheWay reports whether the code behind an answer that another run had taken could run again at
+// onTheWay reports whether the code after an answer that another run had taken could run again at
 // a time: as the way to a later question, or to one for which that run was parked.
 func (t *turnFacts) onTheWay(taken *idempotency.Record, at time.Time) bool {
 	for _, p := range t.parks {
@@ -265,10 +268,10 @@ func (t *turnFacts) onTheWay(taken *idempotency.Record, at time.Time) bool {
 	return false
 }
 
-// said holds what people were told against what is stored.
-func (c *checker) said() {
-	for i := range c.facts.Said {
-		s := &c.facts.Said[i]
+// checkAnswers compares the results that people got with the stored answers.
+func (c *checker) checkAnswers() {
+	for i := range c.facts.Answers {
+		s := &c.facts.Answers[i]
 		_, ask, ok := events.ParseQuestionID(s.Question.ToolCallID)
 		if s.Err != nil || s.Act.Cancel || !ok {
 			continue
@@ -276,24 +279,24 @@ func (c *checker) said() {
 		key := subjects.TurnKey(s.Question.App, s.Question.Chat, s.Question.Run, s.Question.Turn).String()
 		q := c.turn(key).questions[subjects.Token(ask)]
 		stands := q != nil && q.outcome() == idempotency.Answered
-		known := stands && s.Act.Value != nil && q.answer.Meta.Secret == "" // else nobody can tell whose it is
+		known := stands && s.Act.Value != nil && q.answer.Meta.Secret == "" // else its sender is unknown
 		same := known && sameJSON(s.Act.Value, q.answer.Data)
-		switch s.Verdict.Code {
+		switch s.Result.Code {
 		case events.AnswerAccepted, events.AnswerReplayed:
 			if !stands || known && !same {
-				c.failf("I13", key, "somebody was told that his answer to question %s is %s, and it does not stand", ask, s.Verdict.Code)
+				c.failf("I13", key, "an answer to question %s was reported as %s, but it is not the stored one", ask, s.Result.Code)
 			}
 		case events.AnswerConflict, events.AnswerExpired, events.AnswerCancelled, events.AnswerInvalid:
 			if same {
-				c.failf("I13", key, "somebody was told that his answer to question %s is %s, and it stands", ask, s.Verdict.Code)
+				c.failf("I13", key, "an answer to question %s was reported as %s, but it is the stored one", ask, s.Result.Code)
 			}
-		case events.AnswerForbidden, events.AnswerUnknown, events.AnswerClosed, events.AnswerBusy: // whatever stands
+		case events.AnswerForbidden, events.AnswerUnknown, events.AnswerClosed, events.AnswerBusy: // with any stored answer
 		}
 	}
 }
 
-func sameJSON(said any, stored []byte) bool {
-	data, err := json.Marshal(said)
+func sameJSON(answer any, stored []byte) bool {
+	data, err := json.Marshal(answer)
 	x, errX := events.Decode(data)
 	y, errY := events.Decode(stored)
 	return errors.Join(err, errX, errY) == nil && reflect.DeepEqual(x, y)

@@ -159,10 +159,10 @@ func resumed(t *testing.T) *asked {
 	return h
 }
 
-func said(value any, code events.AnswerCode) oneturntest.Said {
-	return oneturntest.Said{
+func sent(value any, code events.AnswerCode) oneturntest.SentAnswer {
+	return oneturntest.SentAnswer{
 		Question: api.Question{App: "app", Chat: "chat", Turn: "t1", ToolCallID: "t1/1"},
-		Act:      oneturntest.Act{Value: value}, Verdict: events.NewAnswerResult(code, "t1/1", ""),
+		Act:      oneturntest.Act{Value: value}, Result: events.NewAnswerResult(code, "t1/1", ""),
 	}
 }
 
@@ -208,36 +208,36 @@ func TestAckMayComeAfterTheResponse(t *testing.T) {
 func TestEveryRuleOfQuestionsIsSeenBroken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		want   string // the beginning of a violation, behind its turn
+		want   string // the beginning of a violation, after its turn
 		good   func(t *testing.T) *asked
 		damage func(h *asked)
 	}{
 		"two answers": {"I13: stored twice", waited, func(h *asked) { h.answer("1", `"yes"`) }},
-		"an answer to nothing": {"I13: question 9 was never asked", waited, func(h *asked) {
+		"an answer to nothing": {"I13: question 9 has records", waited, func(h *asked) {
 			h.answer("9", `"yes"`)
 		}},
-		"answered before it was asked": {"I13: question 1 was decided before", waited, func(h *asked) { h.find("ask", "1").Seq = 99 }},
-		"an answer that does not fit":  {"I13: the answer to question 1 does not fit", waited, func(h *asked) { h.find("answer", "1").Data = []byte(`7`) }},
-		"stays on the screen": {"I13: question 1 is answered and stays", waited, func(h *asked) {
+		"answered before it was asked":  {"I13: question 1 was decided before", waited, func(h *asked) { h.find("ask", "1").Seq = 99 }},
+		"an answer that does not match": {"I13: the answer to question 1 does not match", waited, func(h *asked) { h.find("answer", "1").Data = []byte(`7`) }},
+		"is not closed": {"I13: question 1 is answered and was not closed", waited, func(h *asked) {
 			h.Journal = slices.DeleteFunc(h.Journal, func(r idempotency.Record) bool { return r.Key == key.Public("ack", "1") })
 		}},
-		"closed as something else": {"I13: what closes question 1", waited, func(h *asked) { h.find("ack", "1").Meta.Outcome = "expired" }},
-		"told as something else":   {"I13: question 1 is expired and closed as", waited, func(h *asked) { h.find("answer", "1").Meta.Outcome = "expired" }},
+		"closed as something else":  {"I13: the close event of question 1", waited, func(h *asked) { h.find("ack", "1").Meta.Outcome = "expired" }},
+		"closed as another outcome": {"I13: question 1 is expired and closed as", waited, func(h *asked) { h.find("answer", "1").Meta.Outcome = "expired" }},
 		"closed, not decided": {"I13: question 1 is taken or closed", waited, func(h *asked) {
 			h.Journal = slices.DeleteFunc(h.Journal, func(r idempotency.Record) bool { return r.Key == key.Private("answer", "1") })
 		}},
-		"handed over too early":   {"I13: the answer to question 1 was handed over", waited, func(h *asked) { h.find("taken", "1").Seq = 2 }},
-		"handed over, not stored": {"I13: epoch 1 was handed the answer", waited, func(h *asked) { h.note("answered", "2", 1) }},
-		"cancelled by nobody":     {"I13: question 1 was cancelled", waited, func(h *asked) { h.find("answer", "1").Meta.Outcome = "cancelled" }},
-		"twice on the screen": {"I13: question 2 is on the screen, and its tool", waited, func(h *asked) {
+		"passed on too early":        {"I13: the answer to question 1 was passed on", waited, func(h *asked) { h.find("taken", "1").Seq = 2 }},
+		"passed on, not stored":      {"I13: epoch 1 got the answer", waited, func(h *asked) { h.note("answered", "2", 1) }},
+		"cancelled without a cancel": {"I13: question 1 was cancelled", waited, func(h *asked) { h.find("answer", "1").Meta.Outcome = "cancelled" }},
+		"displayed twice": {"I13: question 2 is displayed, but its tool", waited, func(h *asked) {
 			h.ask("2")
 		}},
 		"id of another": {"I13: question 1 has id", waited, func(h *asked) { h.find("ask", "1").Data = h.event(events.KindToolCall, h.call("2")) }},
-		"told yes, and it is no": {"I13: somebody was told", waited, func(h *asked) {
-			h.Said = []oneturntest.Said{said("no", events.AnswerAccepted)}
+		"reported as accepted, not stored": {"I13: an answer to question 1 was reported", waited, func(h *asked) {
+			h.Answers = []oneturntest.SentAnswer{sent("no", events.AnswerAccepted)}
 		}},
-		"told no, and it stands": {"I13: somebody was told", waited, func(h *asked) {
-			h.Said = []oneturntest.Said{said("yes", events.AnswerConflict)}
+		"reported as refused, but stored": {"I13: an answer to question 1 was reported", waited, func(h *asked) {
+			h.Answers = []oneturntest.SentAnswer{sent("yes", events.AnswerConflict)}
 		}},
 		"lost wake-up": {"I1: parked, though question 2 is answered", resumed, func(h *asked) {
 			at := slices.IndexFunc(h.Journal, func(r idempotency.Record) bool { return r.Key == key.Private("takeover", "3") })
@@ -262,7 +262,7 @@ func TestEveryRuleOfQuestionsIsSeenBroken(t *testing.T) {
 			h.find("taken", "2").Seq = h.find("takeover", "3").Seq - 1
 		}},
 		"entered twice by one run": {"I2: effect replay, entered 2 times by epoch 3", resumed, func(h *asked) { h.note("enter", "", 3) }},
-		"code behind an answer twice": {"I2: the code behind the answer to 2 ran in epoch 1", resumed, func(h *asked) {
+		"code after an answer twice": {"I2: the code after the answer to 2 ran in epoch 1", resumed, func(h *asked) {
 			h.note("answered", "2", 1)
 		}},
 		"two ends":                {"I2: effect replay, and 2 of its runs", resumed, func(h *asked) { h.note("exit", "", 1) }},

@@ -98,8 +98,8 @@ func TestEveryInvariantIsSeenBroken(t *testing.T) {
 		invariant string
 		damage    func(t *testing.T, f *oneturntest.Facts)
 	}{
-		"no response":         {"I1", func(_ *testing.T, f *oneturntest.Facts) { f.Journal, f.Copies = f.Journal[:1], f.Copies[:1] }},
-		"nobody published it": {"I1", func(_ *testing.T, f *oneturntest.Facts) { f.Accepted = nil }},
+		"no response":   {"I1", func(_ *testing.T, f *oneturntest.Facts) { f.Journal, f.Copies = f.Journal[:1], f.Copies[:1] }},
+		"not published": {"I1", func(_ *testing.T, f *oneturntest.Facts) { f.Accepted = nil }},
 		"failed without reason": {"I1", func(t *testing.T, f *oneturntest.Facts) {
 			t.Helper()
 			end(t, f, &events.ToolResponse{ToolCallID: "t1", Status: "error", Code: "timeout"})
@@ -189,7 +189,7 @@ func takeover(t *testing.T, f *oneturntest.Facts, first, second uint64) {
 	t.Helper()
 	f.Journal[0].Meta.Lease = idempotency.Lease{Stream: "IN", Seq: 7, Delivery: first}
 	add(t, f, key.Private("takeover", "2"), &events.ToolCall{})
-	f.Copies = f.Copies[:len(f.Copies)-1] // nobody sees private records
+	f.Copies = f.Copies[:len(f.Copies)-1] // subscribers do not see private records
 	last := &f.Journal[len(f.Journal)-1]
 	last.Meta.Epoch, last.Meta.Lease = 2, idempotency.Lease{Stream: "IN", Seq: 7, Delivery: second}
 }

@@ -1,3 +1,6 @@
+// human.go has a scripted person for tests with a server. One goroutine reads open questions
+// (poll), and each question that a rule matches gets another one that does the acts of the rule.
+
 package oneturntest
 
 import (
@@ -17,49 +20,48 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// HumanOptions of a [Human]. The zero value is somebody who reads all questions of the default
-// tenant and says nothing.
+// HumanOptions of a [Human]. The zero value reads all questions of the default tenant and answers
+// none.
 type HumanOptions struct {
 	Prefix string // of all names on NATS, defaults to "oneturn"
 	App    string // tenant, defaults to "default"
 	Chat   string // whose questions are read, those of all chats if empty
-	User   string // who answers, defaults to the user that a question is for
-	Rules  []Rule // the first that fits a question counts; without one there is silence
+	User   string // who answers, defaults to the user of the question
+	Rules  []Rule // the first that matches a question is used; without one it is not answered
 }
 
-// Rule says what a [Human] does about a question. Empty fields fit every question.
+// Rule defines what a [Human] does about a question. Empty fields match every question.
 type Rule struct {
 	Tool      string // UI tool: tool_name of the question
 	Component string // component_type of the question
 	Ask       string // name or number of the question in its call
-	// Acts are done one after the other, each after the verdict on the one before. None is
-	// silence; a wrong answer and then a right one are two; so is the same answer twice.
+	// Acts are done in order, each after the result of the previous one. Without acts the question
+	// is not answered; a wrong answer and then a right one are two acts, as is the same answer twice.
 	Acts []Act
 }
 
 // Act is one thing that a [Human] does about a question.
 type Act struct {
 	Value  any                       // the answer: anything that encoding/json writes
-	From   func(q api.Question) any  // makes the answer of the question, instead of Value
-	User   string                    // who says it, instead of the human
-	After  int                       // how many questions the human has to have read before it
-	When   func(ctx context.Context) // returns when it is time, nil: at once
+	From   func(q api.Question) any  // computes the answer from the question, instead of Value
+	User   string                    // who does it, instead of the human
+	After  int                       // number of questions that the human must have read before it
+	When   func(ctx context.Context) // returns when it is time; nil: immediately
 	Cancel bool                      // cancels the turn instead of an answer
 }
 
-// Said is an act that was done, and what became of it.
-type Said struct {
+// SentAnswer is an act that was done, and its result.
+type SentAnswer struct {
 	Question api.Question
 	Act      Act
-	Verdict  events.AnswerResult // of an answer
-	Err      error               // it could not be done: the test has ended before, or the act is wrong
+	Result   events.AnswerResult // of an answer
+	Err      error               // it could not be done: the test ended before, or the act is invalid
 }
 
 // Human is a scripted person: it reads the questions that tools ask and answers them by rules,
-// over NATS, as a frontend does. It subscribes to what happens, which only tells it to read; it
-// reads the open questions from the workers' request API, also at the start, after a reconnect
-// and every second, and knows those that it has read. What is not decided on, because a worker
-// or the server is away, it says again.
+// over NATS, as a frontend does. It reads the open questions from the request API of the workers
+// when it sees an event of a question, at the start, after a reconnect and every second. An act
+// without a result, because a worker or the server is away, is repeated.
 type Human struct {
 	o      HumanOptions
 	nc     *nats.Conn
@@ -69,19 +71,19 @@ type Human struct {
 	done   sync.WaitGroup
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and made anew whenever something was read or done
+	changed chan struct{} // closed and replaced whenever something was read or done
 	read    []api.Question
-	known   map[string]bool
-	said    []Said
+	seen    map[string]bool
+	answers []SentAnswer
 }
 
-// Times of a human. Nothing in a test should depend on them.
+// Intervals of a human. Tests should not depend on them.
 const (
-	humanLooks = time.Second
-	humanWaits = 200 * time.Millisecond // before something is said again
+	humanPolls   = time.Second
+	humanRetries = 200 * time.Millisecond // before an act is repeated
 )
 
-// StartHuman begins to read, until ctx ends or Stop is called.
+// StartHuman starts a person, until ctx ends or Stop is called.
 func StartHuman(ctx context.Context, nc *nats.Conn, o HumanOptions) (*Human, error) {
 	if o.Prefix == "" {
 		o.Prefix = subjects.DefaultPrefix
@@ -91,14 +93,14 @@ func StartHuman(ctx context.Context, nc *nats.Conn, o HumanOptions) (*Human, err
 	}
 	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{Prefix: o.Prefix})
 	if err != nil {
-		return nil, fmt.Errorf("turntest: %w", err)
+		return nil, fmt.Errorf("oneturntest: %w", err)
 	}
 	space, err := subjects.New(o.Prefix)
 	if err != nil {
-		return nil, fmt.Errorf("turntest: %w", err)
+		return nil, fmt.Errorf("oneturntest: %w", err)
 	}
-	h := &Human{o: o, nc: nc, client: client, space: space, changed: make(chan struct{}), known: map[string]bool{}}
-	look := make(chan struct{}, 1)
+	h := &Human{o: o, nc: nc, client: client, space: space, changed: make(chan struct{}), seen: map[string]bool{}}
+	news := make(chan struct{}, 1)
 	chat := "*"
 	if o.Chat != "" {
 		chat = subjects.Token(o.Chat)
@@ -106,37 +108,37 @@ func StartHuman(ctx context.Context, nc *nats.Conn, o HumanOptions) (*Human, err
 	asks := subjects.Key{App: subjects.Token(o.App), Chat: chat, Turn: "*", Call: "*"}
 	sub, err := nc.Subscribe(space.EventOfTurn(asks, events.RecordAsk)+".*", func(*nats.Msg) {
 		select {
-		case look <- struct{}{}:
+		case news <- struct{}{}:
 		default: // one is enough
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("turntest: subscribe to questions: %w", err)
+		return nil, fmt.Errorf("oneturntest: subscribe to questions: %w", err)
 	}
 	ctx, h.cancel = context.WithCancel(ctx)
 	h.done.Go(func() {
 		defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
-		h.run(ctx, look)
+		h.run(ctx, news)
 	})
 	return h, nil
 }
 
-// Stop ends the human, and what it is about to say. It waits for that.
+// Stop ends the human and its acts, and waits for their end.
 func (h *Human) Stop() {
 	h.cancel()
 	h.done.Wait()
 }
 
-// run reads whenever there is a reason.
-func (h *Human) run(ctx context.Context, look <-chan struct{}) {
+// run polls when something happened, and regularly.
+func (h *Human) run(ctx context.Context, news <-chan struct{}) {
 	connected := h.nc.StatusChanged(nats.CONNECTED)
 	defer h.nc.RemoveStatusListener(connected)
-	tick := time.NewTicker(humanLooks)
+	tick := time.NewTicker(humanPolls)
 	defer tick.Stop()
 	for {
-		h.look(ctx)
+		h.poll(ctx)
 		select {
-		case <-look:
+		case <-news:
 		case <-connected:
 		case <-tick.C:
 		case <-ctx.Done():
@@ -145,12 +147,12 @@ func (h *Human) run(ctx context.Context, look <-chan struct{}) {
 	}
 }
 
-// look reads all open questions.
-func (h *Human) look(ctx context.Context) {
+// poll reads all open questions.
+func (h *Human) poll(ctx context.Context) {
 	for from := uint64(0); ; {
 		page, err := h.client.Questions(ctx, h.o.App, api.QuestionsRequest{Chat: h.o.Chat, From: from})
 		if err != nil {
-			return // no worker answers: it is read again
+			return // no worker answers: the next poll reads again
 		}
 		for _, q := range page.Questions {
 			if whole, err := h.whole(ctx, q); err == nil {
@@ -163,7 +165,7 @@ func (h *Human) look(ctx context.Context) {
 	}
 }
 
-// whole reads a question with what it shows, which a list of all chats leaves out.
+// whole reads a question with its payload, which a list of all chats omits.
 func (h *Human) whole(ctx context.Context, q api.Question) (api.Question, error) {
 	if h.o.Chat != "" || h.met(&q) {
 		return q, nil
@@ -179,51 +181,51 @@ func (h *Human) whole(ctx context.Context, q api.Question) (api.Question, error)
 func (h *Human) met(q *api.Question) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.known[questionOf(q)]
+	return h.seen[questionOf(q)]
 }
 
 func questionOf(q *api.Question) string { return q.Chat + "\x00" + q.ToolCallID }
 
-// meet begins to do what the rules say about a question, once.
+// meet starts the acts of the first rule that matches a question, once.
 func (h *Human) meet(ctx context.Context, q api.Question) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	id := questionOf(&q)
-	if h.known[id] {
+	if h.seen[id] {
 		return
 	}
-	h.known[id] = true
+	h.seen[id] = true
 	h.read = append(h.read, q)
-	h.wake()
-	if i := slices.IndexFunc(h.o.Rules, func(r Rule) bool { return r.fits(&q) }); i >= 0 {
+	h.notify()
+	if i := slices.IndexFunc(h.o.Rules, func(r Rule) bool { return r.matches(&q) }); i >= 0 {
 		h.done.Go(func() { h.act(ctx, q, h.o.Rules[i].Acts) })
 	}
 }
 
-// wake tells those who wait that something has changed. The caller holds the lock.
-func (h *Human) wake() {
+// notify wakes all goroutines in await. The caller holds the lock.
+func (h *Human) notify() {
 	close(h.changed)
 	h.changed = make(chan struct{})
 }
 
-func (r *Rule) fits(q *api.Question) bool {
+func (r *Rule) matches(q *api.Question) bool {
 	_, ask, _ := events.ParseQuestionID(q.ToolCallID)
 	return (r.Tool == "" || r.Tool == q.Tool) && (r.Component == "" || r.Component == q.Component) && (r.Ask == "" || r.Ask == ask)
 }
 
-// act does what a rule says.
+// act does the acts of a rule.
 func (h *Human) act(ctx context.Context, q api.Question, acts []Act) {
 	for _, a := range acts {
-		s := Said{Question: q, Act: a}
+		s := SentAnswer{Question: q, Act: a}
 		if s.Err = h.await(ctx, func() bool { return len(h.read) >= a.After }); s.Err == nil && a.When != nil {
 			a.When(ctx)
 		}
 		if s.Err == nil {
-			s.Verdict, s.Err = h.say(ctx, &q, &a)
+			s.Result, s.Err = h.answer(ctx, &q, &a)
 		}
 		h.mu.Lock()
-		h.said = append(h.said, s)
-		h.wake()
+		h.answers = append(h.answers, s)
+		h.notify()
 		h.mu.Unlock()
 		if s.Err != nil {
 			return
@@ -231,8 +233,8 @@ func (h *Human) act(ctx context.Context, q api.Question, acts []Act) {
 	}
 }
 
-// say does one act, until somebody has decided on it.
-func (h *Human) say(ctx context.Context, q *api.Question, a *Act) (events.AnswerResult, error) {
+// answer does one act, until it has a result.
+func (h *Human) answer(ctx context.Context, q *api.Question, a *Act) (events.AnswerResult, error) {
 	user := a.User
 	for _, other := range []string{h.o.User, q.User} {
 		if user == "" {
@@ -245,19 +247,19 @@ func (h *Human) say(ctx context.Context, q *api.Question, a *Act) (events.Answer
 	}
 	for {
 		v, err := h.once(ctx, q, user, value, a.Cancel)
-		if err == nil || hopeless(err) || ctx.Err() != nil {
+		if err == nil || isPermanent(err) || ctx.Err() != nil {
 			return v, err
 		}
 		select {
-		case <-time.After(humanWaits):
+		case <-time.After(humanRetries):
 		case <-ctx.Done():
 			return v, context.Cause(ctx)
 		}
 	}
 }
 
-// hopeless reports whether an error is one of the act, not of the server or the workers.
-func hopeless(err error) bool {
+// isPermanent reports whether an error is one of the act, not of the server or the workers.
+func isPermanent(err error) bool {
 	var wrong *events.Error
 	var noType *json.UnsupportedTypeError
 	var noValue *json.UnsupportedValueError
@@ -277,23 +279,23 @@ func (h *Human) once(ctx context.Context, q *api.Question, user string, value an
 		return events.AnswerResult{}, err
 	}
 	_, err = client.Cancel(ctx, oneturn.Cancel{
-		TurnID: oneturn.TurnID{App: q.App, Chat: q.Chat, Run: q.Run, Turn: q.Turn}, ToolCallID: q.ToolCallID, Workflow: q.Workflow, UserID: user, Reason: "a test's human cancels",
+		TurnID: oneturn.TurnID{App: q.App, Chat: q.Chat, Run: q.Run, Turn: q.Turn}, ToolCallID: q.ToolCallID, Workflow: q.Workflow, UserID: user, Reason: "cancelled by the human of a test",
 	})
 	return events.AnswerResult{}, err
 }
 
-// Questions returns what was read so far, in that order.
+// Questions returns the questions read so far, in that order.
 func (h *Human) Questions() []api.Question {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.read)
 }
 
-// Said returns what was done so far, in the order in which it was decided on.
-func (h *Human) Said() []Said {
+// Answers returns the acts done so far, in the order of their results.
+func (h *Human) Answers() []SentAnswer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.said)
+	return slices.Clone(h.answers)
 }
 
 // AwaitQuestions waits until n questions were read, and returns them.
@@ -302,17 +304,17 @@ func (h *Human) AwaitQuestions(ctx context.Context, n int) ([]api.Question, erro
 	return h.Questions(), err
 }
 
-// AwaitSaid waits until n acts were done, and returns them.
-func (h *Human) AwaitSaid(ctx context.Context, n int) ([]Said, error) {
-	err := h.await(ctx, func() bool { return len(h.said) >= n })
-	return h.Said(), err
+// AwaitAnswers waits until n acts were done, and returns them.
+func (h *Human) AwaitAnswers(ctx context.Context, n int) ([]SentAnswer, error) {
+	err := h.await(ctx, func() bool { return len(h.answers) >= n })
+	return h.Answers(), err
 }
 
-// await waits until something is so, which is looked at under the lock.
-func (h *Human) await(ctx context.Context, so func() bool) error {
+// await waits until a condition is true, which is evaluated under the lock.
+func (h *Human) await(ctx context.Context, condition func() bool) error {
 	for {
 		h.mu.Lock()
-		changed, now := h.changed, so()
+		changed, now := h.changed, condition()
 		h.mu.Unlock()
 		if now {
 			return nil

@@ -96,11 +96,11 @@ func (s *shop) do(turn string) *oneturn.Response {
 // said waits for n acts and returns the codes of their verdicts.
 func (s *shop) said(n int) (codes []events.AnswerCode) {
 	s.Helper()
-	said, err := s.human.AwaitSaid(s.ctx, n)
+	said, err := s.human.AwaitAnswers(s.ctx, n)
 	require.NoError(s, err)
 	for _, one := range said {
 		require.NoError(s, one.Err)
-		codes = append(codes, one.Verdict.Code)
+		codes = append(codes, one.Result.Code)
 	}
 	return codes
 }
@@ -133,9 +133,9 @@ func TestHumanSaysSomethingWrongThenRightThenAgain(t *testing.T) {
 	require.Equal(t, "approved with k", s.do("t1").Payload)
 	s.said(6)
 	var first []events.AnswerCode
-	for _, one := range s.human.Said() {
+	for _, one := range s.human.Answers() {
 		if one.Question.ToolCallID == "t1/1" {
-			first = append(first, one.Verdict.Code)
+			first = append(first, one.Result.Code)
 		}
 	}
 	require.Equal(t, []events.AnswerCode{
@@ -158,7 +158,7 @@ func TestHumanMayCancelOrSayNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "t1/1", questions[0].ToolCallID)
 	silent.human.Stop()
-	require.Empty(t, silent.human.Said(), "the first rule that fits is the one")
+	require.Empty(t, silent.human.Answers(), "the first rule that fits is the one")
 }
 
 func TestHumanWaitsUntilItHasReadSoManyQuestions(t *testing.T) {
@@ -170,7 +170,7 @@ func TestHumanWaitsUntilItHasReadSoManyQuestions(t *testing.T) {
 	}
 	_, err := s.human.AwaitQuestions(s.ctx, 2)
 	require.NoError(t, err)
-	require.Empty(t, s.human.Said())
+	require.Empty(t, s.human.Answers())
 	require.Equal(t, "rejected", s.do("t3").Payload)
 	s.said(3)
 }
@@ -180,11 +180,11 @@ func TestHumanSaysWhatIsWrongWithAnAct(t *testing.T) {
 	s := newShop(t, oneturntest.Rule{Acts: []oneturntest.Act{{Value: make(chan int)}, {Value: approved}}})
 	_, err := s.client.Publish(t.Context(), ordered("t1"))
 	require.NoError(t, err)
-	said, err := s.human.AwaitSaid(s.ctx, 1)
+	said, err := s.human.AwaitAnswers(s.ctx, 1)
 	require.NoError(t, err)
 	require.ErrorContains(t, said[0].Err, "no JSON form")
 	s.human.Stop()
-	require.Len(t, s.human.Said(), 1, "what follows is not said")
+	require.Len(t, s.human.Answers(), 1, "what follows is not said")
 }
 
 // A person who approves everything answers the questions of a tool while a turn runs.
@@ -206,10 +206,10 @@ func ExampleStartHuman() {
 		if err != nil {
 			return err
 		}
-		acts, err := human.AwaitSaid(ctx, 3)
+		acts, err := human.AwaitAnswers(ctx, 3)
 		for _, said := range acts {
 			if said.Question.Tool == "approve_order" {
-				fmt.Println(said.Question.ToolCallID, said.Verdict.Status, said.Verdict.Code)
+				fmt.Println(said.Question.ToolCallID, said.Result.Status, said.Result.Code)
 			}
 		}
 		fmt.Println(response.Payload)

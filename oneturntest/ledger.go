@@ -15,13 +15,13 @@ const (
 	PhaseEnter    = "enter"
 	PhaseExit     = "exit"
 	PhaseAsk      = "ask"      // about to ask
-	PhaseAnswered = "answered" // the answer was handed to the tool: the code behind it begins
+	PhaseAnswered = "answered" // the tool got the answer: the code after it begins
 	PhaseStep     = "step"     // a step was entered
 )
 
-// Ledger is the truth about tool runs: an append-only file outside NATS, to which a tool adds
-// a line when it is entered and another before it returns. A process that is killed in
-// between leaves the first line alone.
+// Ledger records tool runs independently of NATS: a tool appends a line to a file when it is
+// entered and another before it returns. A process that is killed in between leaves only the
+// first line.
 type Ledger struct{ f *os.File }
 
 // LedgerEntry is one line of a [Ledger].
@@ -39,7 +39,7 @@ type LedgerEntry struct {
 	UnixNS int64  `json:"ns"`
 }
 
-// OpenLedger opens or makes a ledger. Any number of processes may append to one file.
+// OpenLedger opens or creates a ledger. Any number of processes may append to one file.
 func OpenLedger(path string) (*Ledger, error) {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -56,26 +56,26 @@ func (l *Ledger) Close() error {
 	return nil
 }
 
-// Enter notes that the tool of a call was entered.
-func (l *Ledger) Enter(call tool.CallInfo) error { return l.note(PhaseEnter, "", call) }
+// Enter records that the tool of a call was entered.
+func (l *Ledger) Enter(call tool.CallInfo) error { return l.write(PhaseEnter, "", call) }
 
-// Exit notes that the tool of a call is about to return.
-func (l *Ledger) Exit(call tool.CallInfo) error { return l.note(PhaseExit, "", call) }
+// Exit records that the tool of a call is about to return.
+func (l *Ledger) Exit(call tool.CallInfo) error { return l.write(PhaseExit, "", call) }
 
-// Ask notes that the tool is about to ask a question: its name or, without one, its number.
+// Ask records that the tool is about to ask a question: its name or, without one, its number.
 func (l *Ledger) Ask(call tool.CallInfo, question string) error {
-	return l.note(PhaseAsk, question, call)
+	return l.write(PhaseAsk, question, call)
 }
 
-// Answered notes that the tool was handed the answer to a question, or heard that its time is over.
+// Answered records that the tool got the answer to a question, or that the question expired.
 func (l *Ledger) Answered(call tool.CallInfo, question string) error {
-	return l.note(PhaseAnswered, question, call)
+	return l.write(PhaseAnswered, question, call)
 }
 
-// Step notes, in the step, that it was entered.
-func (l *Ledger) Step(call tool.CallInfo, name string) error { return l.note(PhaseStep, name, call) }
+// Step records, inside the step, that it was entered.
+func (l *Ledger) Step(call tool.CallInfo, name string) error { return l.write(PhaseStep, name, call) }
 
-func (l *Ledger) note(phase, name string, call tool.CallInfo) error {
+func (l *Ledger) write(phase, name string, call tool.CallInfo) error {
 	line, err := json.Marshal(LedgerEntry{
 		Phase: phase, Name: name, App: call.App, Chat: call.Chat, Run: call.Run, Turn: call.Turn,
 		Key: call.IdempotencyKey, Token: call.FencingToken, Epoch: call.Epoch, PID: os.Getpid(), UnixNS: time.Now().UnixNano(),

@@ -20,12 +20,12 @@ import (
 // envRole names the role of a process that [StartProcess] started.
 const envRole = "TURNTEST_ROLE"
 
-// Role is what a process of a test does until ctx ends, which a SIGTERM brings about.
+// Role is what a process of a test does until ctx ends, which SIGTERM causes.
 type Role func(ctx context.Context) error
 
-// RunRole runs the role that this process was started for by [StartProcess] and reports
-// true when it has ended; in the process of the tests it does nothing and reports false. Call
-// it first in TestMain:
+// RunRole runs the role for which [StartProcess] started this process and returns true when it
+// has ended; in the test process itself it does nothing and returns false. Call it first in
+// TestMain:
 //
 //	func TestMain(m *testing.M) {
 //		if oneturntest.RunRole(map[string]oneturntest.Role{"worker": worker}) {
@@ -43,40 +43,40 @@ func RunRole(roles map[string]Role) bool {
 	}
 	role, ok := roles[name]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "oneturntest: no role %q\n", name)
-		os.Exit(2) //nolint:forbidigo // the main function of a process of its own
+		fmt.Fprintf(os.Stderr, "oneturntest: unknown role %q: add it to the map of RunRole\n", name)
+		os.Exit(2) //nolint:forbidigo // the main function of a separate process
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the process that holds the other end
-		os.Exit(3)                           //nolint:forbidigo // nobody is left to test
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the test process
+		os.Exit(3)                           //nolint:forbidigo // the test process has ended
 	}()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // a process of its own
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // a separate process
 	begun := os.NewFile(begunFD, "begun")
-	_, _ = begun.Write([]byte{1}) // a test that does not wait for it has gone
+	_, _ = begun.Write([]byte{1}) // fails if the test process has ended
 	_ = begun.Close()
 	err := role(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "oneturntest: %s: %v\n", name, err)
-		os.Exit(1) //nolint:forbidigo // the main function of a process of its own
+		os.Exit(1) //nolint:forbidigo // the main function of a separate process
 	}
 	return true
 }
 
-// begunFD is where a process says that it heeds SIGTERM.
+// begunFD is the descriptor to which a process writes once it handles SIGTERM.
 const begunFD = 3
 
-// Process is the test binary, started again in another role, to be killed and paused.
+// Process is the test binary, started again in another role. A test can kill, pause and stop it.
 type Process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
-	stdin  io.Closer // its end tells the process that the test is gone
+	stdin  io.Closer // its end makes the process end with the test
 	done   chan struct{}
 	result error
 }
 
 // StartProcess starts the test binary in a role, with additional environment variables
-// (NAME=value), and waits until it heeds signals. It is killed at the end of the test.
+// (NAME=value), and waits until it handles signals. It is killed at the end of the test.
 func StartProcess(t testing.TB, role string, env ...string) *Process {
 	t.Helper()
 	self, err := os.Executable()
@@ -93,12 +93,12 @@ func StartBinary(t testing.TB, binary, role string, env ...string) *Process {
 	p.cmd.Stdout, p.cmd.Stderr = os.Stderr, os.Stderr
 	p.stdin, err = p.cmd.StdinPipe()
 	require.NoError(t, err)
-	begun, say, err := os.Pipe()
+	begun, write, err := os.Pipe()
 	require.NoError(t, err)
-	p.cmd.ExtraFiles = []*os.File{say}
+	p.cmd.ExtraFiles = []*os.File{write}
 	err = p.cmd.Start()
-	require.NoError(t, errors.Join(err, say.Close()))
-	_, _ = begun.Read([]byte{0}) // nothing comes from one that ends before
+	require.NoError(t, errors.Join(err, write.Close()))
+	_, _ = begun.Read([]byte{0}) // returns at once if the process has ended
 	require.NoError(t, begun.Close())
 	go func() {
 		p.result = p.cmd.Wait()
@@ -126,8 +126,8 @@ func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
 // Resume continues a paused process.
 func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
 
-// Stop asks the process to end with SIGTERM and waits up to a limit. The error is its exit
-// code's, or says that it did not end.
+// Stop asks the process to end with SIGTERM and waits up to a limit. The error is that of
+// its exit code, or that it did not end.
 func (p *Process) Stop(limit time.Duration) error {
 	p.signal(syscall.SIGTERM)
 	return p.Wait(limit)

@@ -44,9 +44,9 @@ func TestTicketIsClosedOnlyWhenItsUserSaysSo(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "closed: Printer on fire", response.Payload)
 
-	said, err := human.AwaitSaid(ctx, 4)
+	answers, err := human.AwaitAnswers(ctx, 4)
 	require.NoError(t, err)
 	for i, status := range []int{422, 403, 200, 200} { // not a boolean, another user, yes, and yes again
-		require.Equal(t, status, said[i].Verdict.Status)
+		require.Equal(t, status, answers[i].Result.Status)
 	}
 }

@@ -32,7 +32,7 @@ type person struct {
 	wg   sync.WaitGroup
 
 	mu   sync.Mutex
-	said []oneturntest.Said
+	said []oneturntest.SentAnswer
 	open int
 }
 
@@ -79,7 +79,7 @@ func (p *person) answer(ctx context.Context, q *events.ToolCall, pauses time.Dur
 		if err == nil || ctx.Err() != nil {
 			p.mu.Lock()
 			p.open--
-			p.said = append(p.said, oneturntest.Said{Question: w, Act: act, Verdict: verdict, Err: err})
+			p.said = append(p.said, oneturntest.SentAnswer{Question: w, Act: act, Result: verdict, Err: err})
 			p.mu.Unlock()
 			return
 		}
@@ -95,7 +95,7 @@ func (p *person) end() {
 }
 
 // take returns what was said since it was called last.
-func (p *person) take() []oneturntest.Said {
+func (p *person) take() []oneturntest.SentAnswer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	said := p.said

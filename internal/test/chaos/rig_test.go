@@ -308,7 +308,7 @@ func (r *rig) judge(facts *oneturntest.Facts, accepted []oneturntest.Accepted) o
 	}
 	facts.Accepted = accepted
 	if r.person != nil {
-		facts.Said = r.person.take()
+		facts.Answers = r.person.take()
 	}
 	facts.Healed, facts.Within = r.healed, time.Minute+2*ackWait
 	require.NotEmpty(r.T, facts.Copies)

@@ -73,11 +73,11 @@ func (r *rig) behindProxy() (cut func()) {
 }
 
 // said waits until n acts of the person are done.
-func (r *rig) said(n int) []oneturntest.Said {
+func (r *rig) said(n int) []oneturntest.SentAnswer {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	said, err := r.asks.human.AwaitSaid(ctx, n)
+	said, err := r.asks.human.AwaitAnswers(ctx, n)
 	require.NoError(r.t, err)
 	return said
 }
@@ -121,7 +121,7 @@ func (r *rig) answeredWhileStopped(point string, answers int, now chan<- struct{
 	cut()
 	other := r.start("")
 	close(now)
-	require.Equal(r.t, events.AnswerAccepted, r.said(answers)[answers-1].Verdict.Code)
+	require.Equal(r.t, events.AnswerAccepted, r.said(answers)[answers-1].Result.Code)
 	r.until("the answer is acknowledged", func() bool { return r.left() == 1 })
 	r.goesOn(owner)
 	r.end(other, owner)
@@ -195,7 +195,7 @@ func TestAnswerThatDoesNotFitIsRefusedAndTheNextOneStands(t *testing.T) {
 	r.end(worker)
 	codes := map[events.AnswerCode]int{}
 	for _, s := range said {
-		codes[s.Verdict.Code]++
+		codes[s.Result.Code]++
 	}
 	require.Equal(t, map[events.AnswerCode]int{events.AnswerInvalid: len(effects), events.AnswerAccepted: len(effects)}, codes)
 }

@@ -159,7 +159,7 @@ func TestAnswerExpiryAndCancelContendForTheSameQuestion(t *testing.T) {
 			r.wait(last, r.atRest())
 			bob.Stop()
 			eve.Stop()
-			facts := r.judge(time.Now(), bob.Said()...)
+			facts := r.judge(time.Now(), bob.Answers()...)
 			decided := map[string]int{}
 			for _, record := range facts.Journal {
 				if k, _ := subjects.ParseKey(record.Key); k.Kind == "answer" {

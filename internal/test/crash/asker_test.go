@@ -107,9 +107,9 @@ func (r *rig) answered() int {
 }
 
 // quiet ends the person and returns what was said.
-func (a *asking) quiet() []oneturntest.Said {
+func (a *asking) quiet() []oneturntest.SentAnswer {
 	a.human.Stop()
-	return a.human.Said()
+	return a.human.Answers()
 }
 
 // yes is an answer after a while, from when its question was read.

@@ -233,13 +233,13 @@ func (r *rig) atRest() func() bool {
 }
 
 // judge holds what is there against the promise.
-func (r *rig) judge(healed time.Time, said ...oneturntest.Said) *oneturntest.Facts {
+func (r *rig) judge(healed time.Time, said ...oneturntest.SentAnswer) *oneturntest.Facts {
 	r.t.Helper()
 	facts, err := oneturntest.Collect(r.t.Context(), r.server.Connect(), r.space, r.ledger())
 	require.NoError(r.t, err)
 	facts.Accepted = r.accepted
 	if r.asks != nil {
-		facts.Said = slices.Concat(said, r.asks.quiet())
+		facts.Answers = slices.Concat(said, r.asks.quiet())
 	}
 	facts.Healed, facts.Within = healed, deadline+2*time.Second // ack wait: one second
 	require.NotEmpty(r.t, facts.Copies)

@@ -24,7 +24,7 @@ func TestCanaryIsFoundWhereNoSecretMayBe(t *testing.T) {
 	require.Empty(t, harness.NewCanaries().In(secret), "of another run")
 
 	f := &oneturntest.Facts{Journal: []idempotency.Record{{Key: subjects.TurnKey("app", "chat", "", "t1").Public("tool_call"), Data: []byte("{}")}}}
-	f.Dead = []oneturntest.Letter{{Header: nats.Header{"Authorization": {secret}, "Oneturn-Error": {"no chat"}}}}
+	f.Dead = []oneturntest.DeadLetter{{Header: nats.Header{"Authorization": {secret}, "Oneturn-Error": {"no chat"}}}}
 	require.Empty(t, c.Check(f, map[string]string{"log": "level=INFO"}), "a sender's own header is its own")
 	require.Empty(t, c.Check(nil, nil))
 	for where, damage := range map[string]func() map[string]string{
