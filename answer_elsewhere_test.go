@@ -28,7 +28,7 @@ func TestAnswerIsKeptForAWorkerThatKnowsTheWorkflowWhileOthersRun(t *testing.T) 
 	t.Parallel()
 	s := server(t)
 	config := inquirer(oneturn.Replay, whoAreYou)
-	config.ParkAfter = -1
+	config.ParkImmediately = true
 	knowing, err := oneturn.NewWorker(s.Connect(), config)
 	require.NoError(t, err)
 	stop := untilStopped(t, knowing)
@@ -40,7 +40,7 @@ func TestAnswerIsKeptForAWorkerThatKnowsTheWorkflowWhileOthersRun(t *testing.T) 
 	stop()
 
 	other := oneturn.NewTool("other", func(context.Context, struct{}) (string, error) { return "", tool.ErrParked }, oneturn.ToolOptions{Workflow: "Other", Agent: "Other", Model: "Other"})
-	ignorant, err := oneturn.NewWorker(s.Connect(), oneturn.Config{Tools: []oneturn.Tool{other}, BindingGrace: -1})
+	ignorant, err := oneturn.NewWorker(s.Connect(), oneturn.Config{Tools: []oneturn.Tool{other}, NoBindingGrace: true})
 	require.NoError(t, err)
 	stop = untilStopped(t, ignorant)
 	asker, err := oneturn.NewClient(s.Connect(), oneturn.ClientOptions{AnswerWait: 2 * time.Second})

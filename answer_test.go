@@ -101,7 +101,7 @@ func TestAnswerGoesToAParkedTurnOnWhateverWorker(t *testing.T) {
 func TestParkedTurnExpiresAlsoOnWorkersThatSweepNothing(t *testing.T) {
 	t.Parallel()
 	s := server(t)
-	config, _ := wishes(oneturn.Config{SweepEvery: -1})
+	config, _ := wishes(oneturn.Config{NoSweeps: true})
 	start(t, s, config)
 	r := do(t, client(t, s), wishOf(50*time.Millisecond))
 	require.False(t, r.Success)
@@ -205,7 +205,7 @@ func TestManyQuestionsThatExpireInOneSecondPassAtOnce(t *testing.T) {
 		})
 	}))
 	scheduling := time.Since(began) // as many writes, by clients: what this machine can do now
-	config, _ := wishes(oneturn.Config{SweepEvery: -1})
+	config, _ := wishes(oneturn.Config{NoSweeps: true})
 	start(t, s, config)
 	in, err := js.Stream(t.Context(), space.InStream())
 	require.NoError(t, err)

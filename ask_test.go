@@ -105,7 +105,7 @@ func TestParkedTurnGoesOnInAnotherWorker(t *testing.T) {
 		return tool.Info(ctx).Agent + " met " + name, nil
 	}
 	config := inquirer(oneturn.Replay, ask)
-	config.ParkAfter = -1
+	config.ParkImmediately = true
 	w, err := oneturn.NewWorker(s.Connect(), config)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -170,7 +170,7 @@ func TestTimeToAnswerEndsByTheServersTimer(t *testing.T) {
 				}
 				return "", err
 			})
-			config.ParkAfter = parkAfter
+			config.ParkAfter, config.ParkImmediately = max(parkAfter, 0), parkAfter < 0
 			start(t, s, config)
 			c := client(t, s)
 			one := turn("t1", map[string]any{"name": "Ada"})
@@ -188,7 +188,7 @@ func TestCancelOfATurnThatWaitsForAPersonEndsIt(t *testing.T) {
 			t.Parallel()
 			s := server(t)
 			config := inquirer(oneturn.Replay, whoAreYou)
-			config.ParkAfter = parkAfter
+			config.ParkAfter, config.ParkImmediately = max(parkAfter, 0), parkAfter < 0
 			start(t, s, config)
 			c := client(t, s)
 			one := turn("t1", map[string]any{"name": "Ada"})

@@ -5,9 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
-	"github.com/oneturn/oneturn/internal/engine"
-	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/worker"
 )
 
@@ -18,16 +17,15 @@ type Config struct {
 	Workflows string
 	// Tools are Go functions, see [NewTool].
 	Tools []Tool
-	// Watch takes over changes of the workflow folder while the worker runs.
+	// Watch applies changes of the workflow folder while the worker runs.
 	Watch bool
-	// Python says how Python tools run.
+	// Python configures how Python tools run.
 	Python Python
 
 	// Prefix of all names on NATS. Defaults to "oneturn".
 	Prefix string
-	// ReplyPrefixes are what reply subjects of requests, of answers and of services that are tools
-	// begin with; a worker replies to nothing else. Each may be followed by "_" and a name. Defaults
-	// to "_INBOX".
+	// ReplyPrefixes are the allowed beginnings of reply subjects: of requests, of answers and of services that
+	// are tools. Each may be followed by "_" and a name. Defaults to "_INBOX".
 	ReplyPrefixes []string
 	// Pool is the pool of turns that the worker takes part in. Defaults to "default".
 	Pool string
@@ -37,18 +35,19 @@ type Config struct {
 	// HTTP, for a person) want more, tools that compute want about the number of cores.
 	Slots int
 
-	// ToolTimeout bounds one attempt of a tool that names no timeout of its own. An attempt
-	// that runs out of time is an unknown outcome and is never retried. Defaults to 1 min.
+	// ToolTimeout bounds one attempt of a tool that has no timeout. An attempt that exceeds it has an unknown
+	// outcome and is never retried. Defaults to 1 min.
 	ToolTimeout time.Duration
-	// SoftStop is how long running tools may go on once Run's context has ended; then their
+	// SoftStop is how long running tools may continue once Run's context has ended; then their
 	// context ends too. Keep it below the grace period of whatever stops the process.
 	// Defaults to 25 s.
 	SoftStop time.Duration
 	// BindingGrace is how long a turn of a workflow unknown here waits for a worker that
-	// knows it (rolling deploys); then it ends as no_binding. Defaults to 30 s; a negative
-	// value means not at all.
+	// knows it (rolling deploys); then it ends as no_binding. Defaults to 30 s.
 	BindingGrace time.Duration
-	// Alone reports whether no other worker is there, as the owner of the server may know: then a
+	// NoBindingGrace ends such turns immediately.
+	NoBindingGrace bool
+	// Alone reports whether no other worker runs, as the owner of the server may know: then a
 	// turn of an unknown workflow waits for 2 s instead, the time in which a saved folder is loaded.
 	// Defaults to not knowing.
 	Alone func() bool
@@ -62,40 +61,46 @@ type Config struct {
 
 	// ParkAfter is how long a tool that asks people waits in memory for the answer. Then its turn
 	// is parked: it costs the worker nothing, and the answer runs the tool again, on any worker.
-	// A tool whose effect is unsafe is never parked. Defaults to 10 s; a negative value means at
-	// once.
+	// A tool whose effect is unsafe is never parked. Defaults to 10 s.
 	ParkAfter time.Duration
+	// ParkImmediately parks as soon as a question is asked.
+	ParkImmediately bool
 
 	// CacheBytes bounds the results that this worker keeps for other calls with the same arguments,
-	// of tools that have a cache. Defaults to 64 MiB; a negative value keeps none.
+	// of tools that have a cache. Defaults to 64 MiB.
 	CacheBytes int
+	// NoCache keeps no results.
+	NoCache bool
 
-	// SecretKeys seal the answers to secret questions; all workers of a pool need the same. Without
-	// them a tool that asks a secret question fails. Defaults to none.
-	SecretKeys *secrets.Keys
+	// SecretKeys is the text of a key file, as `turnctl secret-key` writes it: one key per line, in base64. The
+	// keys seal the answers to secret questions; all workers of a pool need the same. Without them a tool that
+	// asks a secret question fails. Defaults to none.
+	SecretKeys []byte
 
-	// SweepEvery is how long after one sweep the next is due: it finds turns whose message is
-	// gone, and turns past their life, and has them ended. One worker of all sweeps at a time.
-	// Defaults to 5 min; a negative value means that this worker takes no part.
+	// SweepEvery is the time between two sweeps: a sweep finds turns whose message is gone, and turns past their
+	// life, and has them ended. One worker of all sweeps at a time. Defaults to 5 min.
 	SweepEvery time.Duration
+	// NoSweeps means that this worker takes no part in sweeps.
+	NoSweeps bool
 
-	// StoreUse returns how many bytes the server stores and may store; a limit of -1 is none.
-	// From 85 % on the worker takes no new turns, so that open ones can end. Defaults to asking
-	// the server for the use and the limit of the account; a server of one's own process
-	// knows the disk besides (embedded.Server.StoreUse).
+	// StoreUse returns how many bytes the server stores and may store; a limit of 0 or less means no limit.
+	// From 85 % on the worker takes no new turns, so that open ones can end. Defaults to requesting the use and
+	// the limit of the account from the server; embedded.Server.StoreUse knows the disk as well.
 	StoreUse func() (used, limit int64, err error)
 
-	// Tracer is told of the phases of every call: see [engine.LogTracer] and package
-	// engine/oteltrace. Defaults to none, which costs nothing.
-	Tracer engine.Tracer
-	// Logger gets ids and sizes, never payloads: when the worker is ready and when it drains, for one.
-	// Defaults to [slog.Default]; slog.New(slog.DiscardHandler) drops everything.
+	// TracerProvider makes an OpenTelemetry span for every call of a tool, without texts of tools. Defaults to
+	// none, which costs nothing.
+	TracerProvider trace.TracerProvider
+	// LogCalls logs the phases of every call at level debug.
+	LogCalls bool
+	// Logger gets ids and sizes, never payloads. Defaults to [slog.Default]; slog.New(slog.DiscardHandler) drops
+	// everything.
 	Logger *slog.Logger
-	// Registry gets the metrics. Defaults to a registry of the worker's own.
+	// Registry gets the metrics. Defaults to a private registry.
 	Registry prometheus.Registerer
 }
 
-// Python says how Python tools run.
+// Python configures how Python tools run.
 type Python struct {
 	// Interpreter to use. Defaults to the workflow's .venv, the folder's .venv, $VIRTUAL_ENV,
 	// then python3.
@@ -106,7 +111,7 @@ type Python struct {
 	// and the like: names, or prefixes that end with a star. Defaults to none.
 	Env []string
 	// LoadTimeout is how long a process may take to get ready, and then until it enters a
-	// function: its import, for the most part. Defaults to 1 min.
+	// function: mostly its import. Defaults to 1 min.
 	LoadTimeout time.Duration
 }
 
@@ -119,9 +124,10 @@ func (c *Config) internal() worker.Config {
 	return worker.Config{
 		Workflows: c.Workflows, Tools: tools, Watch: c.Watch, Python: worker.Python(c.Python),
 		Prefix: c.Prefix, ReplyPrefixes: c.ReplyPrefixes, Pool: c.Pool, Name: c.Name, Slots: c.Slots,
-		ToolTimeout: c.ToolTimeout, SoftStop: c.SoftStop, BindingGrace: c.BindingGrace, Alone: c.Alone,
-		MaxEventAge: c.MaxEventAge, MaxTurnLife: c.MaxTurnLife, ParkAfter: c.ParkAfter,
-		CacheBytes: c.CacheBytes, SecretKeys: c.SecretKeys, SweepEvery: c.SweepEvery, StoreUse: c.StoreUse,
-		Tracer: c.Tracer, Logger: c.Logger, Registry: c.Registry,
+		ToolTimeout: c.ToolTimeout, SoftStop: c.SoftStop, BindingGrace: c.BindingGrace, NoBindingGrace: c.NoBindingGrace,
+		Alone: c.Alone, MaxEventAge: c.MaxEventAge, MaxTurnLife: c.MaxTurnLife,
+		ParkAfter: c.ParkAfter, ParkImmediately: c.ParkImmediately, CacheBytes: c.CacheBytes, NoCache: c.NoCache,
+		SecretKeys: c.SecretKeys, SweepEvery: c.SweepEvery, NoSweeps: c.NoSweeps, StoreUse: c.StoreUse,
+		TracerProvider: c.TracerProvider, LogCalls: c.LogCalls, Logger: c.Logger, Registry: c.Registry,
 	}
 }

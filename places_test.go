@@ -129,7 +129,7 @@ func TestQuestionsOfARetiredWorkflowHoldUpNobodyElse(t *testing.T) {
 	requireDrained(t, s)
 	stop() // the workflow is retired
 	other := greeter()
-	other.BindingGrace = -1
+	other.NoBindingGrace = true
 	start(t, s, other)
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)

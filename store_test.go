@@ -49,7 +49,7 @@ func TestParkedTurnEndsWhileTheStoreIsNearlyFull(t *testing.T) {
 	var used atomic.Int64
 	used.Store(10)
 	config := inquirer(oneturn.Replay, whoAreYou)
-	config.ParkAfter = -1
+	config.ParkImmediately = true
 	config.StoreUse = func() (int64, int64, error) { return used.Load() << 20, 100 << 20, nil }
 	w := start(t, s, config)
 	c := client(t, s)

@@ -16,7 +16,6 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
-	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
@@ -56,7 +55,7 @@ func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stde
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c := workerConfig(cfg, logger, registry)
-	c.Tracer = engine.Tracers(c.Tracer, traces.tracer())
+	c.TracerProvider = traces.tracerProvider()
 	if bus.own != nil {
 		c.StoreUse, c.Alone = bus.own.StoreUse, bus.alone()
 	}
@@ -80,9 +79,9 @@ func serve(ctx context.Context, cfg *config.Worker, env cli.Lookup, stdout, stde
 const keyFile = "secret-keys"
 
 // namedKeys reads the key file of --secret-keys before anything is started; nil without one.
-func namedKeys(cfg *config.Worker) (*secrets.Keys, error) {
+func namedKeys(cfg *config.Worker) ([]byte, error) {
 	if cfg.SecretKeys == "" {
-		return nil, nil //nolint:nilnil // no file has no keys
+		return nil, nil
 	}
 	keys, err := secrets.Load(cfg.SecretKeys)
 	if err != nil {
@@ -113,21 +112,9 @@ func workerConfig(cfg *config.Worker, logger *slog.Logger, registry prometheus.R
 		MaxEventAge: cfg.MaxEventAge, MaxTurnLife: cfg.MaxTurnLife, SweepEvery: cfg.SweepEvery,
 		Logger: logger, Registry: registry,
 	}
-	if logger.Enabled(context.Background(), slog.LevelDebug) {
-		c.Tracer = engine.LogTracer(logger)
-	}
-	if c.BindingGrace == 0 {
-		c.BindingGrace = -1
-	}
-	if c.CacheBytes = int(cfg.CacheSize); c.CacheBytes == 0 {
-		c.CacheBytes = -1
-	}
-	if c.ParkAfter = cfg.ParkAfter; c.ParkAfter == 0 {
-		c.ParkAfter = -1
-	}
-	if c.SweepEvery == 0 {
-		c.SweepEvery = -1
-	}
+	c.LogCalls = logger.Enabled(context.Background(), slog.LevelDebug)
+	c.ParkAfter, c.CacheBytes = cfg.ParkAfter, int(cfg.CacheSize)
+	c.NoBindingGrace, c.ParkImmediately, c.NoCache, c.NoSweeps = c.BindingGrace == 0, c.ParkAfter == 0, c.CacheBytes == 0, c.SweepEvery == 0
 	if c.SoftStop == 0 {
 		c.SoftStop = time.Nanosecond
 	}

@@ -20,10 +20,9 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
-	"github.com/oneturn/oneturn/internal/engine"
-	"github.com/oneturn/oneturn/internal/oteltrace"
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 
@@ -109,12 +108,12 @@ func tracesEndpoint(lookup cli.Lookup) (string, error) {
 	return to.String(), nil
 }
 
-// tracer returns what makes the spans of calls, nil if nothing is exported.
-func (t *traces) tracer() engine.Tracer {
+// tracerProvider makes the spans of calls; it is nil if nothing is exported.
+func (t *traces) tracerProvider() oteltrace.TracerProvider {
 	if t == nil {
 		return nil
 	}
-	return oteltrace.New(t.provider, false)
+	return t.provider
 }
 
 // url returns where spans go, "" if nothing is exported.

@@ -309,11 +309,11 @@ func TestSettingsReachTheWorker(t *testing.T) {
 	require.Equal(t, 3*time.Second, c.Python.LoadTimeout)
 	require.Equal(t, time.Minute, c.SweepEvery)
 	require.Equal(t, 5, c.CacheBytes)
-	require.Nil(t, c.Tracer, "the log does not say so much")
+	require.False(t, c.LogCalls, "the log is not at level debug")
 	zero := configOf(config.Worker{})
-	require.Negative(t, zero.SweepEvery, "0s: no part in sweeps, not the default")
-	require.Negative(t, zero.ParkAfter, "0s: immediately, not the default")
-	require.Negative(t, zero.CacheBytes, "0: no cache, not the default")
+	require.True(t, zero.NoSweeps, "0s: no part in sweeps, not the default")
+	require.True(t, zero.ParkImmediately, "0s: immediately, not the default")
+	require.True(t, zero.NoCache, "0: no cache, not the default")
 }
 
 func TestZeroDurationsMeanZeroNotTheDefault(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 // maxFile bounds a key file, in bytes.
 const maxFile = 64 << 10
 
-// Load reads a ring from a key file, see [Parse]. A file that others may read is refused,
+// Load reads the text of a key file and checks it with [Parse]. A file that others may read is refused,
 // except on Windows, whose rights are not in the mode.
-func Load(file string) (*Keys, error) {
+func Load(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("secret keys: %w", err)
@@ -36,16 +36,15 @@ func Load(file string) (*Keys, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("secret keys: %s takes over %d bytes: it is not a key file", file, maxFile)
 	}
-	keys, err := Parse(text)
-	if err != nil {
+	if _, err := Parse(text); err != nil {
 		return nil, fmt.Errorf("secret keys: %s: %w", file, err)
 	}
-	return keys, nil
+	return text, nil
 }
 
 // LoadOrMake is [Load], and makes a file with a new key first if there is none. One process
 // does that at a time.
-func LoadOrMake(file string) (*Keys, error) {
+func LoadOrMake(file string) ([]byte, error) {
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 		if err := writeNew(file); err != nil {
 			return nil, fmt.Errorf("secret keys: make %s: %w", file, err)

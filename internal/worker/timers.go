@@ -60,7 +60,7 @@ func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handler
 // keepScheduled creates the first schedule, and creates it again if it is lost. A worker that takes no part
 // in sweeps creates none.
 func (w *Worker) keepScheduled(ctx context.Context, due *handlers.Timers) {
-	if w.c.SweepEvery < 0 {
+	if w.c.NoSweeps {
 		return
 	}
 	tick := time.NewTicker(w.c.SweepEvery)

@@ -34,6 +34,7 @@ import (
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/searches"
+	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
@@ -45,6 +46,7 @@ type Worker struct {
 	js      jetstream.JetStream
 	c       Config
 	space   subjects.Space
+	keys    *secrets.Keys // nil for none
 	metrics *metrics.Metrics
 	sweeps  *metrics.Sweep
 	tools   *workerTools
@@ -71,6 +73,9 @@ func New(nc *nats.Conn, c Config) (*Worker, error) {
 		return nil, ErrNoConnection
 	}
 	w := &Worker{nc: nc, c: c}
+	if w.keys, err = c.keys(); err != nil {
+		return nil, fmt.Errorf("oneturn worker: %w", err)
+	}
 	if w.space, err = subjects.New(c.Prefix); err != nil {
 		return nil, err
 	}
@@ -258,16 +263,16 @@ func (w *Worker) handlers(ctx context.Context, reader *query.Reader, limiter *li
 			ServerTime: func(ctx context.Context) (time.Time, error) {
 				return jsapi.ServerTime(ctx, w.js, w.space.InStream())
 			},
-			SecretKeys:  w.c.SecretKeys,
+			SecretKeys:  w.keys,
 			MaxTurnLife: w.c.MaxTurnLife,
 			Schedule:    handlers.ScheduleExpiry(w.js, w.space),
-			ParkAfter:   w.c.ParkAfter,
+			ParkAfter:   w.c.parkAfter(),
 			MaxWaiting:  waitingPerSlot * w.c.Slots,
 		},
 		Engine: engine.New(engine.Options{
-			Timeout: w.c.ToolTimeout, Tracer: w.c.Tracer,
+			Timeout: w.c.ToolTimeout, Tracer: w.c.tracer(),
 			OnAbandoned: func(string) { w.metrics.Abandoned.Inc() }, OnLate: w.lateReturn,
-			Cache: engine.NewLRU(w.c.CacheBytes), Limiter: limiter,
+			Cache: engine.NewLRU(w.c.cacheBytes()), Limiter: limiter,
 		}),
 		Tool:          w.tools.Find,
 		Variables:     variables,
@@ -281,7 +286,7 @@ func (w *Worker) handlers(ctx context.Context, reader *query.Reader, limiter *li
 		MaxAckPending: maxAckPending,
 		Defer:         handlers.DeferMessages(w.js, w.space),
 		AsideRoom:     handlers.NewAsideRoom(w.js, w.space).Take,
-		BindingGrace:  w.c.BindingGrace,
+		BindingGrace:  w.c.bindingGrace(),
 		Alone:         w.c.Alone,
 		MaxEventAge:   w.c.MaxEventAge,
 	}), nil

@@ -25,7 +25,7 @@ type spec struct {
 	InFlight   int     `json:"in_flight"`
 	Folders    folders `json:"folders"`  // that the worker reads and the turns name, beside or instead of Go tools bound in code
 	Children   int     `json:"children"` // processes of Python a workflow, 0 for the default
-	// ParkAfter is how long a question is waited for in memory, as oneturn.Config has it.
+	// ParkAfter is how long a question is waited for in memory; a negative value parks immediately.
 	ParkAfter time.Duration `json:"park_after"`
 	// BindingGrace is how long a turn of an unknown workflow waits, 0 for the default.
 	BindingGrace time.Duration `json:"binding_grace"`

@@ -87,7 +87,7 @@ func newFlow(ctx context.Context, nc *nats.Conn, s spec, p payload) (flow, error
 	}
 	if s.Arm == product {
 		return oneturn.NewWorker(nc, oneturn.Config{
-			Tools: s.Folders.tools(), Workflows: s.Folders.Dir, Python: oneturn.Python{Children: s.Children}, Slots: s.InFlight, ParkAfter: s.ParkAfter, BindingGrace: s.BindingGrace,
+			Tools: s.Folders.tools(), Workflows: s.Folders.Dir, Python: oneturn.Python{Children: s.Children}, Slots: s.InFlight, ParkAfter: max(s.ParkAfter, 0), ParkImmediately: s.ParkAfter < 0, BindingGrace: s.BindingGrace,
 			Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		})
 	}

@@ -71,7 +71,7 @@ func newLabOn(t *testing.T, s *oneturntest.Server, c oneturn.Config) *lab {
 	t.Helper()
 	s.Provision(func(o *provision.Options) { o.AckWait = 5 * time.Second }) // a busy machine redelivers nothing
 	l := newClientLab(t, s)
-	c.Registry, c.BindingGrace = l.reg, -1
+	c.Registry, c.NoBindingGrace = l.reg, true
 	c.Logger = slog.New(slog.NewTextHandler(l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w, err := oneturn.NewWorker(s.Connect(), c)
 	require.NoError(t, err)

@@ -123,7 +123,7 @@ func (l *lab) shift(s *oneturntest.Server, c oneturn.Config) *shift {
 	l.Helper()
 	c.Logger = slog.New(slog.NewTextHandler(l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	l.reg = prometheus.NewRegistry()
-	c.BindingGrace, c.Registry = -1, l.reg
+	c.NoBindingGrace, c.Registry = true, l.reg
 	nc := s.Connect()
 	w, err := oneturn.NewWorker(nc, c)
 	require.NoError(l, err)
@@ -198,7 +198,7 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 	server := oneturntest.NewServer(t, func(o *embedded.Options) { o.Store = store })
 	server.Provision(func(o *provision.Options) { o.AckWait = 2 * time.Second })
 	l := newClientLab(t, server)
-	config := oneturn.Config{Workflows: root, SecretKeys: keys, ParkAfter: -1, SoftStop: time.Millisecond, Tools: []oneturn.Tool{
+	config := oneturn.Config{Workflows: root, SecretKeys: keys, ParkImmediately: true, SoftStop: time.Millisecond, Tools: []oneturn.Tool{
 		oneturn.NewTool("go_ok", goOK, oneturn.ToolOptions{Workflow: "Secret", Agent: "GoOK", Model: "Said", Effect: oneturn.Replay}),
 		oneturn.NewTool("go_fail", goFail, oneturn.ToolOptions{Workflow: "Secret", Agent: "GoFail", Model: "Said", Effect: oneturn.Replay}),
 		oneturn.NewTool("go_panic", goFail, oneturn.ToolOptions{Workflow: "Secret", Agent: "GoPanic", Model: "Said", Effect: oneturn.Replay}),
