@@ -25,6 +25,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/internal/accounts"
+	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -306,7 +307,7 @@ func (s *secured) requireSecret(c *oneturn.Client) {
 	}, 10*time.Second, 10*time.Millisecond, "%v", v)
 	r := do(t, c, asks)
 	require.True(t, r.Success, r.Content)
-	require.Equal(t, secrets.Replacement, r.Payload)
+	require.Equal(t, redact.Replacement, r.Payload)
 }
 
 // requireWaits has open questions listed, answered by the request API, and ended by an operator.

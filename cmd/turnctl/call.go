@@ -19,8 +19,8 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/internal/run"
-	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
@@ -120,7 +120,7 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 		return errors.New(messageOf(err))
 	}
 	call := run.Call(b, turn, turn.Turn)
-	call.FencingToken, call.Epoch, call.Secrets = 1, 1, &secrets.Scrubber{}
+	call.FencingToken, call.Epoch, call.Secrets = 1, 1, &redact.Learner{}
 	if b.AcceptsContext {
 		call.Context = b.Context(turn, defaults(set, b.Workflow))
 	}

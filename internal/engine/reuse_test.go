@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/guards"
-	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -96,7 +96,7 @@ func TestCallerThatAGuardRefusesDoesNotGetTheResultOfAnother(t *testing.T) {
 
 func TestOnlyResultsThatDependOnTheArgumentsAloneAreStored(t *testing.T) {
 	t.Parallel()
-	secret := &secrets.Scrubber{}
+	secret := &redact.Learner{}
 	secret.AddSecret([]byte(`"swordfish-4711"`), nil)
 	for name, r := range map[string]tools.Result{
 		"sets a variable":    {Set: map[string]any{"a": true}},

@@ -17,7 +17,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/guards"
-	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
@@ -361,7 +361,7 @@ func TestLogTracerDistinguishesCalls(t *testing.T) {
 
 func TestSecretAnswersAreInNoTrace(t *testing.T) {
 	t.Parallel()
-	secret := &secrets.Scrubber{}
+	secret := &redact.Learner{}
 	secret.AddSecret([]byte(`"swordfish-4711"`), nil)
 	l := inLab(t, fails(errors.New("no swordfish-4711 here")))
 	engine.New(l.o).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t", Secrets: secret}})

@@ -84,7 +84,7 @@ func New(o Options) *Client {
 func (c *Client) Redact(text string) string { return c.settings.secrets().Text(text) }
 
 // Secrets returns the secrets that were sent last.
-func (c *Client) Secrets() redact.Secrets { return c.settings.secrets() }
+func (c *Client) Secrets() redact.Set { return c.settings.secrets() }
 
 // RedactJSON does the same in the strings of a valid JSON value.
 func (c *Client) RedactJSON(value json.RawMessage) json.RawMessage {

@@ -128,7 +128,7 @@ func (s *settings) addSecret(texts ...string) {
 }
 
 // secrets are those that were sent last.
-func (s *settings) secrets() redact.Secrets {
+func (s *settings) secrets() redact.Set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return redact.ByLine(s.known...)

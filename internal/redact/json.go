@@ -7,7 +7,7 @@ import (
 
 // JSON replaces the secrets in the strings of a valid JSON value, which stays valid: anything
 // else stays as it is.
-func (s Secrets) JSON(value json.RawMessage) json.RawMessage {
+func (s Set) JSON(value json.RawMessage) json.RawMessage {
 	if s.m == nil {
 		return value
 	}
@@ -47,7 +47,7 @@ func literal(rest []byte) int {
 }
 
 // literal replaces the secrets in one string, as JSON writes it.
-func (s Secrets) literal(quoted []byte) (shown []byte, replaced bool) {
+func (s Set) literal(quoted []byte) (shown []byte, replaced bool) {
 	var text string
 	if len(quoted) < Shortest || json.Unmarshal(quoted, &text) != nil {
 		return quoted, false

@@ -1,6 +1,10 @@
-// Package redact replaces secrets in texts and JSON values, however these write them: it serves the
-// secrets of manifests, in what services and servers answer, and the secret answers of people, in
-// all that a call reports.
+// Package redact replaces secrets in texts and JSON values, in any escape or encoding. A [Set] has fixed
+// secrets, such as the ones of manifests, for what services and servers answer. A [Learner] gets the secret
+// answers of people while a call runs, for all that the call reports.
+//
+// The files: redact.go has the set, encodings.go the patterns of a secret, matcher.go searches for all of
+// them in one pass, decoded_view.go undoes escapes, json.go walks a JSON text and keeps its bytes, learner.go
+// decides what of an answer is secret.
 //
 // A text is searched as it is and as each of three rounds of unescaping leaves it ([unescape]): a
 // percent-encoded JSON string in an HTML page is found like the plain text. Each of these views is
@@ -18,19 +22,19 @@ import (
 const (
 	// Replacement stands for a secret.
 	Replacement = "[secret]"
-	// Shortest is the length in bytes from which on a secret is looked for: shorter ones are part of too many words.
+	// Shortest is the length in bytes from which on a secret is searched for: shorter ones are part of too many words.
 	Shortest = 4
 
 	rounds   = 3 // of unescaping
-	unbroken = 8 // bytes of a pattern that is also looked for across white space
+	unbroken = 8 // bytes of a pattern that is also searched for across white space
 )
 
-// Secrets finds some secrets. The zero value has none. It is immutable and safe for concurrent use.
-type Secrets struct{ m *matcher }
+// Set finds some secrets. The zero value has none. It is immutable and safe for concurrent use.
+type Set struct{ m *matcher }
 
 // New returns the secrets of these texts. White space around them is not part of them, and those
 // shorter than [Shortest] are omitted.
-func New(texts ...string) Secrets {
+func New(texts ...string) Set {
 	patterns := map[string]struct{}{}
 	for _, text := range texts {
 		if text = strings.TrimSpace(text); len(text) < Shortest {
@@ -41,13 +45,13 @@ func New(texts ...string) Secrets {
 		}
 	}
 	if len(patterns) == 0 {
-		return Secrets{}
+		return Set{}
 	}
-	return Secrets{newMatcher(patterns)}
+	return Set{newMatcher(patterns)}
 }
 
 // ByLine is [New] for secrets of which each line is one too: programs print line by line.
-func ByLine(texts ...string) Secrets {
+func ByLine(texts ...string) Set {
 	all := slices.Clone(texts)
 	for _, text := range texts {
 		for line := range strings.Lines(text) {
@@ -58,16 +62,16 @@ func ByLine(texts ...string) Secrets {
 }
 
 // Text replaces the secrets in a text.
-func (s Secrets) Text(text string) string { return s.replace(text, false) }
+func (s Set) Text(text string) string { return s.replace(text, false) }
 
 // Cut replaces the secrets in a text that was cut at its end: what is left of a secret there, at
 // least [Shortest] bytes, goes too.
-func (s Secrets) Cut(text string) string { return s.replace(text, true) }
+func (s Set) Cut(text string) string { return s.replace(text, true) }
 
 // span is a stretch of a text, in bytes.
 type span struct{ from, to int }
 
-func (s Secrets) replace(text string, cut bool) string {
+func (s Set) replace(text string, cut bool) string {
 	if s.m == nil {
 		return text
 	}

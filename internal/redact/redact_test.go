@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func ExampleSecrets_JSON() {
+func ExampleSet_JSON() {
 	s := redact.ByLine(`it's "secret"`)
 	fmt.Println(string(s.JSON(json.RawMessage(`{"said":"it's \u0022secret\u0022","n":1}`))))
 	// Output: {"said":"[secret]","n":1}
@@ -39,7 +39,7 @@ func TestValueStaysJSONWhateverTheSecretIs(t *testing.T) {
 	t.Parallel()
 	value := `{"ok":true,"n":12345,"text":"true 12345"}`
 	require.JSONEq(t, `{"ok":true,"n":12345,"text":"[secret] [secret]"}`, string(redact.ByLine("true", "12345").JSON(json.RawMessage(value))))
-	require.JSONEq(t, value, string(redact.Secrets{}.JSON(json.RawMessage(value))))
+	require.JSONEq(t, value, string(redact.Set{}.JSON(json.RawMessage(value))))
 }
 
 func TestEachLineOfASecretIsOne(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
-	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -31,7 +31,7 @@ type Run struct {
 	first  host              // of the first attempt
 	effect string            // of the tool, as the claim pinned it
 
-	secrets secrets.Scrubber // knows the secret answers that the tool has received
+	secrets redact.Learner // knows the secret answers that the tool has received
 
 	gate sync.RWMutex
 	hold idempotency.Hold // written under gate and mu, read under either
@@ -65,7 +65,7 @@ func (r *Run) Host(clock *engine.Clock) tools.Host {
 }
 
 // Secrets returns what redacts the secret answers that the tool has received.
-func (r *Run) Secrets() *secrets.Scrubber { return &r.secrets }
+func (r *Run) Secrets() *redact.Learner { return &r.secrets }
 
 // Hold returns the current hold of the run on its turn.
 func (r *Run) Hold() idempotency.Hold {

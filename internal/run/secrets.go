@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/tools"
 )
@@ -19,7 +20,7 @@ type redactingHost struct {
 
 	cfg   *Config
 	t     *Turn
-	scrub *secrets.Scrubber
+	scrub *redact.Learner
 }
 
 // secret reports whether the answer to a question is secret: by the question itself, the manifests, the
@@ -111,7 +112,7 @@ func (h *redactingHost) open(step string, result []byte) (json.RawMessage, error
 }
 
 // Scrub redacts the secrets that a call has received in its outcome.
-func Scrub(s *secrets.Scrubber, out *engine.Outcome) {
+func Scrub(s *redact.Learner, out *engine.Outcome) {
 	if !s.Active() {
 		return
 	}

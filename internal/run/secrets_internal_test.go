@@ -11,6 +11,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
@@ -60,7 +61,7 @@ func guarded(t *testing.T, lines string) (tools.Host, *recorder, *tools.Call, *T
 		c.SecretKeys = keys
 	}
 	r, one := &recorder{steps: map[string]json.RawMessage{}}, &Turn{Key: subjects.TurnKey("a", "c", "", "t")}
-	call := &tools.Call{Secrets: &secrets.Scrubber{}}
+	call := &tools.Call{Secrets: &redact.Learner{}}
 	one.StructuredOutputReady = &events.StructuredOutputReady{}
 	return &redactingHost{Host: r, cfg: c, t: one, scrub: call.Secrets}, r, call, one
 }
@@ -113,7 +114,7 @@ func TestHostLetsNothingOfASecretAnswerOut(t *testing.T) {
 		text, err := json.Marshal(given)
 		require.NoError(t, err)
 		require.NotContains(t, string(text), "swordfish")
-		require.Contains(t, string(text), secrets.Replacement)
+		require.Contains(t, string(text), redact.Replacement)
 	}
 }
 
@@ -145,7 +146,7 @@ func TestStepsBehindASecretAnswerAreSealedAndComeBackWhole(t *testing.T) {
 
 func TestOutcomeOfACallLosesTheSecretsThatItWasHanded(t *testing.T) {
 	t.Parallel()
-	var s secrets.Scrubber
+	var s redact.Learner
 	before := engine.Outcome{Payload: []byte(`{"a":"swordfish-4711"}`)}
 	Scrub(&s, &before)
 	require.JSONEq(t, `{"a":"swordfish-4711"}`, string(before.Payload))

@@ -22,6 +22,7 @@ import (
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/oneturntest"
@@ -253,7 +254,7 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 			require.Equal(t, events.AnswerAccepted, l.answers(l.asked(agent, "sure"), true).Code)
 			r := l.await(oneturn.TurnID{App: "app", Chat: agent, Turn: "t"})
 			require.Equal(t, strings.HasSuffix(agent, "OK"), r.Success, "%s: %s", agent, r.Content)
-			require.Contains(t, r.Content, secrets.Replacement, agent)
+			require.Contains(t, r.Content, redact.Replacement, agent)
 		})
 	}
 	all.Wait()
@@ -277,11 +278,11 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 	for name, text := range texts {
 		require.False(t, c.Within([]byte(text)), "%s holds a secret: %s", name, text)
 	}
-	require.GreaterOrEqual(t, strings.Count(texts["log"], "the key is "+secrets.Replacement), 2, "what tools print was looked at: %s", texts["log"])
-	require.Contains(t, texts["log"], "a thread has "+secrets.Replacement)
-	require.Contains(t, texts["events"], "log in with "+secrets.Replacement)
-	require.Contains(t, texts["events"], "use "+secrets.Replacement+"?")
-	require.Contains(t, texts["KV_"+l.space.ContextBucket()], secrets.Replacement)
+	require.GreaterOrEqual(t, strings.Count(texts["log"], "the key is "+redact.Replacement), 2, "what tools print was looked at: %s", texts["log"])
+	require.Contains(t, texts["log"], "a thread has "+redact.Replacement)
+	require.Contains(t, texts["events"], "log in with "+redact.Replacement)
+	require.Contains(t, texts["events"], "use "+redact.Replacement+"?")
+	require.Contains(t, texts["KV_"+l.space.ContextBucket()], redact.Replacement)
 	second.stop()
 	require.NoError(t, <-second.done)
 	require.NoError(t, server.Stop())

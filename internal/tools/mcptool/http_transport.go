@@ -109,7 +109,7 @@ func (l *httpSession) reason() string {
 
 func (l *httpSession) explain(err error) string { return l.transport.explain(err) }
 
-func (l *httpSession) secrets() redact.Secrets { return l.transport.client.Secrets() }
+func (l *httpSession) secrets() redact.Set { return l.transport.client.Secrets() }
 
 func (l *httpSession) tooLarge() bool {
 	err := l.broke.Load()

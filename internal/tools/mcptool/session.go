@@ -49,7 +49,7 @@ type link interface {
 	// explain is why the session failed if there is no reason.
 	explain(err error) string
 	// secrets are the secrets that the server got.
-	secrets() redact.Secrets
+	secrets() redact.Set
 	// tooLarge reports whether a message of the server was too large.
 	tooLarge() bool
 }

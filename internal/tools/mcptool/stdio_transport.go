@@ -36,7 +36,7 @@ func (t stdio) fix() string {
 type child struct {
 	session    *session
 	cmd        *exec.Cmd
-	envSecrets redact.Secrets // values of its environment
+	envSecrets redact.Set // values of its environment
 	stdin      *os.File
 	reader     *io.PipeReader // the messages of the server, without what else it prints
 	errors     process.Output
@@ -148,7 +148,7 @@ func startError(err error) error {
 	return fmt.Errorf("start its program: %w", err)
 }
 
-func (c *child) secrets() redact.Secrets { return c.envSecrets }
+func (c *child) secrets() redact.Set { return c.envSecrets }
 
 func (c *child) explain(err error) string { return bounded(c.envSecrets.Text(err.Error())) }
 

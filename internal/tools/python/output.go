@@ -18,7 +18,7 @@ type output struct {
 	log        *slog.Logger               // carries workflow, pid and stream
 	callOf     func(id uint64) loggedCall // the call of a number
 	mark       string                     // begins a line of a call, followed by its number, a space and the line
-	envSecrets redact.Secrets             // values of the .env file
+	envSecrets redact.Set                 // values of the .env file
 	// scrub redacts the secret answers of calls of the process; the line may be cut.
 	scrub func(line string, cut bool) string
 

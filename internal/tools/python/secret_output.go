@@ -3,7 +3,7 @@ package python
 import (
 	"slices"
 
-	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/redact"
 )
 
 // maxSecretCalls is for how many ended calls with secret answers the output of a process is searched: a
@@ -47,7 +47,7 @@ func (c *child) scrub(line string, cut bool) string {
 	case all == nil || line == "":
 		return line
 	case c.withheld.Load():
-		return secrets.Replacement
+		return redact.Replacement
 	}
 	for _, p := range *all {
 		if cut {

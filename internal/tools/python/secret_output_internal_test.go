@@ -7,12 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/redact"
 )
 
 // entrusted is a call that was handed a secret.
 func entrusted(secret string) *pending {
-	p := &pending{secrets: &secrets.Scrubber{}}
+	p := &pending{secrets: &redact.Learner{}}
 	p.secrets.AddSecret(fmt.Appendf(nil, "%q", secret), nil)
 	return p
 }
@@ -24,7 +24,7 @@ func TestNoSecretIsPrintedOnceAProcessWasHandedMoreThanAreSearchedFor(t *testing
 	for n := range maxSecretCalls {
 		c.watchSecrets(entrusted(secret(n)))
 	}
-	require.Equal(t, "the key is "+secrets.Replacement, c.scrub("the key is "+secret(0), false))
+	require.Equal(t, "the key is "+redact.Replacement, c.scrub("the key is "+secret(0), false))
 	require.Equal(t, "nothing of that kind", c.scrub("nothing of that kind", false), "as long as all are known")
 	c.watchSecrets(entrusted(secret(maxSecretCalls)))
 	for n := range maxSecretCalls + 1 {
@@ -32,7 +32,7 @@ func TestNoSecretIsPrintedOnceAProcessWasHandedMoreThanAreSearchedFor(t *testing
 			require.NotContains(t, c.scrub("the key is "+secret(n), cut), secret(n))
 		}
 	}
-	require.Equal(t, secrets.Replacement, c.scrub("anything", false), "it may be what is left of one")
+	require.Equal(t, redact.Replacement, c.scrub("anything", false), "it may be what is left of one")
 
 	g := &group{all: map[*child]*slot{}}
 	s := &slot{child: c, load: 2}

@@ -1,4 +1,4 @@
-package secrets
+package redact
 
 import (
 	"encoding/json"
@@ -10,50 +10,46 @@ import (
 	"sync/atomic"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/redact"
 )
-
-// Replacement stands for a secret.
-const Replacement = redact.Replacement
 
 // Bounds of what is searched for.
 const (
-	minLine    = 8        // bytes of a line of a secret of many lines that is looked for by itself
+	minLine    = 8        // bytes of a line of a secret of many lines that is searched for by itself
 	maxStrings = 256      // strings of one call
 	maxBytes   = 16 << 10 // all of them
 	longText   = 1 << 10  // bytes from which on a text may have been cut
 )
 
-// Scrubber redacts the secret answers that one call was handed in what the call reports. Until
-// it has learned one it does nothing and costs nothing. The zero value is ready, a nil one knows
-// no secret; it is safe for concurrent use.
-type Scrubber struct {
+// Learner redacts the secret answers that one call got in what the call reports. Until it has one it
+// does nothing and costs nothing. The zero value is ready, a nil one knows no secret; it is safe for
+// concurrent use.
+type Learner struct {
 	mu    sync.Mutex // held while learning
 	known atomic.Pointer[known]
 }
 
-// known is what a scrubber looks for. It does not change.
+// known is what a learner searches for. It does not change.
 type known struct {
-	inside map[string]struct{} // secrets that are looked for inside texts
+	inside map[string]struct{} // secrets that are searched for inside texts
 	whole  map[string]struct{} // short ones
 	size   int
-	find   redact.Secrets
-	all    bool // too much to look for: every text is a secret
+	find   Set
+	all    bool // too much to search for: every text is a secret
 }
 
 // Active reports whether there is anything to redact.
-func (s *Scrubber) Active() bool { return s != nil && s.known.Load() != nil }
+func (l *Learner) Active() bool { return l != nil && l.known.Load() != nil }
 
 // AddSecret records the strings and numbers of a secret answer, and names of its entries that do not read
 // like names of fields. What the payload of its question contains is not secret, and neither is a word
 // that describes the answer (status, action, ids). It must be called before the tool gets the answer.
 //
 // If an answer is too large to search for, every text of the call becomes a secret.
-func (s *Scrubber) AddSecret(answer, question []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (l *Learner) AddSecret(answer, question []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	k := &known{inside: map[string]struct{}{}, whole: map[string]struct{}{}}
-	if old := s.known.Load(); old != nil {
+	if old := l.known.Load(); old != nil {
 		k.size, k.all = old.size, old.all
 		for text := range old.inside {
 			k.inside[text] = struct{}{}
@@ -82,9 +78,9 @@ func (s *Scrubber) AddSecret(answer, question []byte) {
 	if k.all = k.all || len(k.inside)+len(k.whole) > maxStrings || k.size > maxBytes; k.all {
 		k.inside, k.whole = nil, nil
 	}
-	k.find = redact.New(slices.Collect(maps.Keys(k.inside))...)
+	k.find = New(slices.Collect(maps.Keys(k.inside))...)
 	if k.all || len(k.inside)+len(k.whole) > 0 {
-		s.known.Store(k)
+		l.known.Store(k)
 	}
 }
 
@@ -168,7 +164,7 @@ func (k *known) add(text string) {
 	switch {
 	case k.all || text == "" || strings.Contains(Replacement, text):
 		return
-	case len(text) < redact.Shortest:
+	case len(text) < Shortest:
 		to = k.whole
 	}
 	if _, ok := to[text]; ok {
@@ -183,19 +179,19 @@ func (k *known) add(text string) {
 
 // Text redacts secrets in a text. A long one may have been cut within a secret: then the rest of that is
 // redacted too.
-func (s *Scrubber) Text(text string) string {
-	if !s.Active() {
+func (l *Learner) Text(text string) string {
+	if !l.Active() {
 		return text
 	}
-	return s.known.Load().text(text, false)
+	return l.known.Load().text(text, false)
 }
 
-// Cut is [Scrubber.Text] of a text that was cut at its end.
-func (s *Scrubber) Cut(text string) string {
-	if !s.Active() {
+// Cut is [Learner.Text] of a text that was cut at its end.
+func (l *Learner) Cut(text string) string {
+	if !l.Active() {
 		return text
 	}
-	return s.known.Load().text(text, true)
+	return l.known.Load().text(text, true)
 }
 
 func (k *known) text(text string, cut bool) string {
@@ -215,11 +211,11 @@ func (k *known) text(text string, cut bool) string {
 
 // Value redacts secrets in a JSON value tree, including names of entries, and returns another one: the
 // tree itself is unchanged.
-func (s *Scrubber) Value(tree any) any {
-	if !s.Active() {
+func (l *Learner) Value(tree any) any {
+	if !l.Active() {
 		return tree
 	}
-	return s.known.Load().value(tree)
+	return l.known.Load().value(tree)
 }
 
 func (k *known) value(v any) any {
@@ -266,13 +262,13 @@ func (k *known) name(name string) string {
 }
 
 // JSON redacts secrets in a JSON document. One that cannot be read becomes a secret itself.
-func (s *Scrubber) JSON(data json.RawMessage) json.RawMessage {
-	if !s.Active() || len(data) == 0 {
+func (l *Learner) JSON(data json.RawMessage) json.RawMessage {
+	if !l.Active() || len(data) == 0 {
 		return data
 	}
 	tree, err := events.Decode(data)
 	if err == nil {
-		data, err = events.AppendJSON(nil, s.Value(tree))
+		data, err = events.AppendJSON(nil, l.Value(tree))
 	}
 	if err != nil {
 		return json.RawMessage(`"` + Replacement + `"`)

@@ -1,4 +1,4 @@
-package secrets_test
+package redact_test
 
 import (
 	"encoding/base64"
@@ -13,21 +13,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/redact"
 )
 
-// taught is a scrubber that has learned an answer.
-func taught(tb testing.TB, answer any, question string) *secrets.Scrubber {
+// taught is a learner that has learned an answer.
+func taught(tb testing.TB, answer any, question string) *redact.Learner {
 	tb.Helper()
 	data, err := json.Marshal(answer)
 	require.NoError(tb, err)
-	var s secrets.Scrubber
+	var s redact.Learner
 	require.False(tb, s.Active())
 	s.AddSecret(data, []byte(question))
 	return &s
 }
 
-func TestSecretIsFoundInEveryFormThatProgramsWrite(t *testing.T) {
+func TestAnswerIsFoundInEveryFormThatProgramsWrite(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{
 		"swordfish-4711", `quote " and ' and \ and <tag>&`, "tab\tand ünïcödé 🗝", "a/b+c=d?e&f g%h",
@@ -42,15 +42,15 @@ func TestSecretIsFoundInEveryFormThatProgramsWrite(t *testing.T) {
 			"hex": fmt.Sprintf("%x", secret), "quoted JSON": string(must(json.Marshal(string(plain)))),
 		} {
 			got := s.Text("before " + form + " after")
-			require.Contains(t, got, secrets.Replacement, name)
+			require.Contains(t, got, redact.Replacement, name)
 			require.NotContains(t, got, form, name)
 			require.True(t, strings.HasPrefix(got, "before ") && strings.HasSuffix(got, " after"), "%s: %s", name, got)
 		}
 		for _, user := range []string{"", "u:", "us:", "use:"} { // as in Basic authentication
 			encoded := base64.StdEncoding.EncodeToString([]byte(user + secret + "!"))
 			got := s.Text(encoded)
-			require.Contains(t, got, secrets.Replacement)
-			require.Less(t, len(strings.ReplaceAll(got, secrets.Replacement, "")), 12, "%s", got)
+			require.Contains(t, got, redact.Replacement)
+			require.Less(t, len(strings.ReplaceAll(got, redact.Replacement, "")), 12, "%s", got)
 		}
 	}
 }
@@ -131,12 +131,12 @@ func TestOfAnAnswerTooLargeToLookForEverythingIsASecret(t *testing.T) {
 	}
 	for _, answer := range []any{strings.Repeat("x", 20_000), many} {
 		s := taught(t, answer, "")
-		require.Equal(t, secrets.Replacement, s.Text("anything"))
+		require.Equal(t, redact.Replacement, s.Text("anything"))
 		require.JSONEq(t, `{"a":"[secret]","b":["[secret]",true]}`, string(s.JSON(json.RawMessage(`{"a":"b","b":[1,true]}`))))
 	}
-	var broken secrets.Scrubber
+	var broken redact.Learner
 	broken.AddSecret([]byte(`{"a`), nil)
-	require.Equal(t, secrets.Replacement, broken.Text("anything"))
+	require.Equal(t, redact.Replacement, broken.Text("anything"))
 }
 
 func TestAnswersWithoutStringsHideNothing(t *testing.T) {
@@ -144,7 +144,7 @@ func TestAnswersWithoutStringsHideNothing(t *testing.T) {
 	for _, answer := range []any{nil, true, map[string]any{"status": "cancelled"}, "", "  ", []any{}, "secret"} {
 		require.False(t, taught(t, answer, "").Active(), "%v", answer)
 	}
-	var none *secrets.Scrubber
+	var none *redact.Learner
 	require.Equal(t, "x", none.Text("x"))
 	require.Equal(t, "x", none.Cut("x"))
 	require.Equal(t, "{", string(none.JSON(json.RawMessage("{"))))
@@ -171,7 +171,7 @@ func TestHostileSecretsAndTextsCostBoundedTime(t *testing.T) {
 }
 
 func BenchmarkTextWithoutSecret(b *testing.B) {
-	var s secrets.Scrubber
+	var s redact.Learner
 	text := strings.Repeat("a line of output ", 10)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -189,7 +189,7 @@ func BenchmarkTextWithSecret(b *testing.B) {
 	}
 }
 
-func FuzzScrubber(f *testing.F) {
+func FuzzLearner(f *testing.F) {
 	f.Add("swordfish", "the swordfish is here")
 	f.Add("aaaa", "aaaaaaa")
 	f.Fuzz(func(t *testing.T, secret, text string) {
@@ -197,10 +197,10 @@ func FuzzScrubber(f *testing.F) {
 		if err != nil || !utf8.ValidString(secret) || !utf8.ValidString(text) {
 			return
 		}
-		var s secrets.Scrubber
+		var s redact.Learner
 		s.AddSecret(data, nil)
 		if trimmed := strings.TrimSpace(secret); s.Active() && len(trimmed) >= 4 {
-			require.NotContains(t, strings.ReplaceAll(s.Text(text+trimmed+text), secrets.Replacement, "\x00"), trimmed)
+			require.NotContains(t, strings.ReplaceAll(s.Text(text+trimmed+text), redact.Replacement, "\x00"), trimmed)
 		}
 	})
 }
