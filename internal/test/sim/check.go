@@ -44,7 +44,7 @@ func (r *response) code() string {
 // history is what the journal holds of a turn.
 func (w *world) history(t *turn) history { return w.historyUntil(t, len(w.store.log)) }
 
-// historyUntil is what the first records of the journal, so many, say of a turn.
+// historyUntil is the turn as the first n records of the journal show it.
 func (w *world) historyUntil(t *turn, records int) history {
 	h := history{parks: map[int]*idempotency.Record{}, questions: map[string]*question{}}
 	question := func(id string) *question {
@@ -92,15 +92,15 @@ func (w *world) historyUntil(t *turn, records int) history {
 	return h
 }
 
-// checkSettled is called when the server settles a message: from now on nobody but the holder
+// checkSettled is called when the server settles a message: from now on only the holder
 // of another message will end the turn.
 func (w *world) checkSettled(m *message, known int) {
 	w.tracef("  #%d is settled", m.seq)
-	if m.aside {
+	if m.deferred {
 		return
 	}
 	h := w.history(m.turn)
-	if m.kind == events.KindToolCallResponse && !m.told {
+	if m.kind == events.KindToolCallResponse && !m.reported {
 		w.violatef("%s: answer #%d was settled, and its sender does not know what became of it", m.turn.id.Turn, m.seq)
 	}
 	if len(h.responses) > 0 || w.letters[m.seq] != "" || w.settledAsked(m, &h, known) {
@@ -117,14 +117,14 @@ func (w *world) checkSettled(m *message, known int) {
 		return
 	case n != 0 && n != m.seq && (w.queue[n-1].purged || w.queue[n-1].kind == events.KindResume):
 		return // the same
-	case n != 0 && n != m.seq && (w.queue[n-1].aside || w.letters[n] != ""):
-		return // the message that holds the turn was put aside, or became a dead letter, under an earlier delivery: also the same
+	case n != 0 && n != m.seq && (w.queue[n-1].deferred || w.letters[n] != ""):
+		return // the message that holds the turn was deferred, or became a dead letter, under an earlier delivery: also the same
 	case n == 0 || n == m.seq || !w.queue[n-1].lives():
 		w.violatef("%s: #%d was settled before the turn had a response, and no other message holds it", m.turn.id.Turn, m.seq)
 	}
 }
 
-// checkLeft is called when a worker that lives leaves a message to come back: it must not drop what
+// checkLeft is called when a worker that lives leaves a message to be redelivered: it must not drop what
 // a tool returned, nor the run of an unsafe tool, which no other worker may enter.
 func (w *world) checkLeft(t *thread) {
 	e, h := t.entry, w.history(t.m.turn)
@@ -137,11 +137,11 @@ func (w *world) checkLeft(t *thread) {
 	}
 }
 
-// check holds the end of the schedule against the promise.
+// check checks the end of the schedule against the promise.
 func (w *world) check() {
 	for _, m := range w.queue {
 		if !m.settled {
-			w.violatef("#%d is lost: nobody holds it and nobody gets it", m.seq)
+			w.violatef("#%d is lost: no worker holds it and no worker gets it", m.seq)
 		}
 	}
 	w.checkLetters()
@@ -164,14 +164,14 @@ func (w *world) check() {
 	w.checkContext()
 }
 
-// roomless reports whether a turn may have no response: its message found no room.
-func (t *turn) roomless(w *world) bool {
-	return slices.ContainsFunc(w.queue, func(m *message) bool { return m.turn == t && m.roomless })
+// refusedForRoom reports whether a turn may have no response: its message found no room.
+func (t *turn) refusedForRoom(w *world) bool {
+	return slices.ContainsFunc(w.queue, func(m *message) bool { return m.turn == t && m.refusedForRoom })
 }
 
 // checkRecords: one response, after its call; epochs count up by one.
 func (w *world) checkRecords(t *turn, h *history) {
-	if h.claim == nil && len(h.responses) == 0 && t.roomless(w) {
+	if h.claim == nil && len(h.responses) == 0 && t.refusedForRoom(w) {
 		return
 	}
 	if n := len(h.responses); n != 1 {
@@ -212,7 +212,7 @@ func (w *world) checkRuns(t *turn, h *history, runs []*entry) {
 		limit = 0
 	}
 	if len(runs) > limit {
-		w.violatef("%s: entered %d times, claim says effect %q, verdict %q, takeovers %d", t.id.Turn, len(runs), claim.Effect, claim.Outcome, len(h.takeovers))
+		w.violatef("%s: entered %d times, claim has effect %q, verdict %q, takeovers %d", t.id.Turn, len(runs), claim.Effect, claim.Outcome, len(h.takeovers))
 	}
 	for _, r := range h.takeovers {
 		if !entered(runs, r.Meta.Epoch) {
@@ -264,7 +264,7 @@ func entered(runs []*entry, epoch int) bool {
 	return false
 }
 
-// checkResponse: what the response says really happened.
+// checkResponse: the response matches what happened.
 func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 	r, claim := h.responses[0], h.claim.Meta
 	code := r.code()
@@ -280,15 +280,15 @@ func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 			Run *int `json:"run"`
 		}
 		if err := json.Unmarshal(r.Body.Payload, &value); err != nil || value.Run == nil || *value.Run >= len(w.ledger) {
-			w.violatef("%s: says ok and holds no result of a run: %.80s", t.id.Turn, r.Body.Payload)
+			w.violatef("%s: is ok and has no result of a run: %.80s", t.id.Turn, r.Body.Payload)
 			return
 		}
 		if e := w.ledger[*value.Run]; e.turn != t.id.Turn || e.result != events.StatusOK || !e.stored(r.Meta) {
-			w.violatef("%s: says ok with run %d, which was epoch %d of %s and ended %q", t.id.Turn, *value.Run, e.epoch, e.turn, e.result)
+			w.violatef("%s: is ok with run %d, which was epoch %d of %s and ended %q", t.id.Turn, *value.Run, e.epoch, e.turn, e.result)
 		}
 	case string(events.CodeUserError):
 		if !ended(runs, code, r.Meta) {
-			w.violatef("%s: says %s, and no run of epoch %d ended so", t.id.Turn, code, r.Meta.Epoch)
+			w.violatef("%s: is %s, and no run of epoch %d ended so", t.id.Turn, code, r.Meta.Epoch)
 		}
 	case string(events.CodeInterrupted):
 		if !w.mayInterrupt(t, h) {
@@ -305,7 +305,7 @@ func (w *world) checkResponse(t *turn, h *history, runs []*entry) {
 		}
 	case string(events.CodeCancelled):
 		if h.cancel == nil {
-			w.violatef("%s: cancelled by nobody", t.id.Turn)
+			w.violatef("%s: cancelled without a cancel", t.id.Turn)
 		}
 	default:
 		w.violatef("%s: ended with %s, which nothing here can cause", t.id.Turn, code)
@@ -319,7 +319,7 @@ func (w *world) mayInterrupt(t *turn, h *history) bool {
 		return true
 	}
 	response := h.responses[0].Record
-	hit := w.hitBefore(h.claim.Meta.Lease, response) || w.robbed(h)
+	hit := w.hitBefore(h.claim.Meta.Lease, response) || w.lostLease(h)
 	switch bindings.Effect(h.claim.Meta.Effect) {
 	case bindings.EffectUnsafe:
 		return hit
@@ -329,15 +329,15 @@ func (w *world) mayInterrupt(t *turn, h *history) bool {
 		}
 		// A read can hide a question from the run that resumes, and a run that has left a question
 		// waits for it all the same.
-		return hit || t.misled > 0 || t.left
+		return hit || t.sawStaleRead > 0 || t.left
 	case bindings.EffectKeyed, bindings.EffectIdempotent, bindings.EffectNone:
 	}
 	return len(h.takeovers) >= maxTakeovers
 }
 
-// robbed reports whether the acknowledgement of an earlier delivery, which was put aside, took the message from
+// lostLease reports whether the acknowledgement of an earlier delivery, which was deferred, took the message from
 // the delivery that claimed the turn, and another message than its copy took the turn over or ended it.
-func (w *world) robbed(h *history) bool {
+func (w *world) lostLease(h *history) bool {
 	n := h.claim.Meta.Lease.Seq
 	if n == 0 {
 		return false
@@ -347,7 +347,7 @@ func (w *world) robbed(h *history) bool {
 		by = h.takeovers[0].Meta.Lease.Seq
 	}
 	m := w.queue[n-1]
-	return m.aside && m.late && by != 0 && by != n && !slices.Contains(m.copies, w.queue[by-1])
+	return m.deferred && m.late && by != 0 && by != n && !slices.Contains(m.copies, w.queue[by-1])
 }
 
 func ended(runs []*entry, result string, by idempotency.Meta) bool {
@@ -375,7 +375,7 @@ func (w *world) checkConflicts(t *turn, h *history, runs []*entry) {
 		return // claimed by a cancel, which carries no data
 	}
 	for _, m := range w.queue {
-		if m.turn != t || m.kind != events.KindStructuredOutputReady || m.fingerprint == won || m.purged || m.aside {
+		if m.turn != t || m.kind != events.KindStructuredOutputReady || m.fingerprint == won || m.purged || m.deferred {
 			continue
 		}
 		for _, e := range runs {
@@ -384,7 +384,7 @@ func (w *world) checkConflicts(t *turn, h *history, runs []*entry) {
 			}
 		}
 		if w.letters[m.seq] == "" {
-			w.violatef("%s: #%d has other data than the claim and is no dead letter", t.id.Turn, m.seq)
+			w.violatef("%s: #%d has other data than the claim and is not a dead letter", t.id.Turn, m.seq)
 		}
 	}
 }

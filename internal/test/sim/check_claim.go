@@ -14,8 +14,8 @@ func (w *world) checkOwner(t *thread, r idempotency.Record) {
 	}
 }
 
-// checkClaim looks at a claim that is about to be stored. No new turn is claimed while the store is
-// nearly full, and how old its event is, the server's clock says, whatever that of the worker says.
+// checkClaim checks a claim that is about to be stored. No new turn is claimed while the store is
+// nearly full, and how old its event is, is measured by the clock of the server, not of the worker.
 func (w *world) checkClaim(t *thread, r idempotency.Record) {
 	k, ok := subjects.ParseKey(r.Key)
 	if !ok || k.Kind != events.KindToolCall || k.Private || k.ID != "" || w.store.keys[r.Key] != 0 || t.m.kind != events.KindStructuredOutputReady {

@@ -80,7 +80,7 @@ func (w *world) checkContext() {
 // misledTurns counts the reads of all turns that were not answered as the journal was.
 func (w *world) misledTurns() (n int) {
 	for _, t := range w.turns {
-		n += t.misled
+		n += t.sawStaleRead
 	}
 	return n
 }
@@ -91,7 +91,7 @@ func (w *world) load(ctx context.Context, call *tools.Call) {
 	own := w.turnOf(call.Turn.Turn)
 	for _, t := range w.turns {
 		h := w.history(t)
-		if d := h.winner(); d != nil && t.misled == 0 {
+		if d := h.winner(); d != nil && t.sawStaleRead == 0 {
 			var set delta
 			_ = json.Unmarshal(d.Data, &set) // the check at the end reads it
 			want[t] = set.Set[shared]
@@ -99,11 +99,11 @@ func (w *world) load(ctx context.Context, call *tools.Call) {
 	}
 	misled := w.misledTurns()
 	vars, err := call.LoadContext(ctx)
-	if err != nil || own.misled > 0 || w.misledTurns() != misled { // by reads of turns whose changes were staged
+	if err != nil || own.sawStaleRead > 0 || w.misledTurns() != misled { // by reads of turns whose changes were staged
 		return
 	}
 	for t, value := range want {
-		if name := variableOf(t.id.Turn); fmt.Sprint(vars[name]) != value.String() && t.misled == 0 {
+		if name := variableOf(t.id.Turn); fmt.Sprint(vars[name]) != value.String() && t.sawStaleRead == 0 {
 			w.violatef("%s: context variable %s was read as %v, and a turn that ended before has set it to %s", call.Turn.Turn, name, vars[name], value)
 		}
 	}

@@ -5,10 +5,10 @@
 //
 //   - idempotency: the whole journal, above its [idempotency.Store];
 //   - handlers: all that [handlers.Handlers] does with turns, answers, expiries, cancels and resumes,
-//     how runs ask, wait in memory, park and continue, the budget of what is given back, what is put
-//     aside, ages by the server's clock, and the merging of context variables above their bucket;
-//   - the sweep: [handlers.Sweep] with its pages, above the bucket and what it uses of JetStream, one
-//     look at a time;
+//     how runs ask, wait in memory, park and continue, the budget of requeued messages, deferred
+//     messages, ages by the server's clock, and the merging of context variables above their bucket;
+//   - the sweep: [handlers.Sweep] with its pages, above the bucket and the JetStream requests that it
+//     makes, one read at a time;
 //   - inbox: pulls, pings and how old what arrives is, what waits for a slot, heartbeats and the end of leases, changes of the ack wait,
 //     settling, and the drain, as [inbox.Steps];
 //   - engine, events, bindings and subjects as they are.
@@ -17,11 +17,11 @@
 //
 //   - the journal bucket (store), the inbound stream and its consumer (queue, link), the bucket of
 //     context variables, dead letters, live copies;
-//   - schedules: the server publishes an expiry, or what was put aside, when it is due. Workers take
+//   - schedules: the server publishes an expiry, or a deferred message, when it is due. Workers take
 //     these from the timers' stream ([handlers.Timers]) and publish them into the inbound stream,
 //     which here is one step;
 //   - when a sweep is due: one begins at a time, unless its worker stands still, and at the end as many
-//     as there is something to find for. Resumes are also sent by anybody in between;
+//     as there is something to find for. Resumes are also sent at random times;
 //   - the loop of goroutines that are the slots of a worker, and what package oneturn does with the
 //     outcome of a handler: in a schedule one thing happens at a time;
 //   - tools, which follow a script, and blobs, of which there are none.
@@ -34,11 +34,11 @@
 // is killed, paused for longer than its leases, drained, or restarted with other manifests; a
 // write has an unknown outcome and lands at once, later or never; a read is stale; a rival
 // write is undecided; an acknowledgement is lost or late; heartbeats are lost, so that a
-// message is delivered again beside its owner; a delivery lies in the buffers of a connection until the queue has
+// message is delivered again next to its owner; a delivery lies in the buffers of a connection until the queue has
 // given its message to another worker; a worker is cut off from the queue and runs on; the ack
-// wait is changed under running workers; hardly anything may be put aside; the server forgets delivery numbers; a turn is
+// wait is changed under running workers; hardly anything may be deferred; the server forgets delivery numbers; a turn is
 // published again under another sequence, with other data, or too late; a cancel races it; its
-// message vanishes, and a resume, which anybody may send, finds it. Each operation on the
+// message vanishes, and a resume, which any client may send, finds it. Each operation on the
 // store, the queue, the dead letters and in a tool is a point where the worker may be stopped,
 // killed or overtaken.
 //
@@ -53,45 +53,45 @@
 // ledger, which the tools keep outside of all that:
 //
 //   - each turn has exactly one response, and its tool_call stands before it;
-//   - a tool whose claim says unsafe, or replay without a question, was entered at most once, and
+//   - a tool whose claim has effect unsafe, or replay without a question, was entered at most once, and
 //     no other tool than the one that the claim names was entered for the turn;
 //   - a turn that was claimed with a verdict was never entered and ends with that verdict;
 //   - data that lost the turn key to other data was never run, and became a dead letter;
-//   - a response that says ok comes from a run that returned that result;
+//   - a response that is ok comes from a run that returned that result;
 //   - interrupted only if the tool must not be entered again and, before the response, a fault hit the
 //     delivery that held the turn (a delivery that was lost gives no message back, so that is none);
-//     cancelled only if somebody cancelled, and not entered by a takeover that came after the cancel;
+//     cancelled only if a cancel was sent, and not entered by a takeover that came after the cancel;
 //   - no new turn is claimed while the store is nearly full; too old, or without a binding, is an
 //     event only by the server's clock, however wrong that of the worker is;
 //   - epochs count up by one, fencing tokens grow with them, the idempotency key stays;
 //   - no message was settled before its turn had a response or another message held it, except
 //     where a sweep finds the turn: its message vanished, or a resume was settled too early;
-//   - no turn is parked that has been answered, expired or cancelled and that nobody takes (looked
-//     at before any sweep could mend it);
+//   - no turn is parked that has been answered, expired or cancelled and that nobody takes (checked
+//     before any sweep could resume it);
 //   - each question is one record with one content; its one answer came after it and fits it, and
-//     whoever was told that his answer counts gave that one, no answer was settled before its sender
-//     was told, and what he was told was so at that time: an answer that came before its question is
+//     a sender that was notified of acceptance sent the answer that counts, no answer was settled before its sender
+//     was notified, and the notification was true at that time: an answer that came before its question is
 //     not unknown before it has waited;
 //   - only data that lost its turn key becomes a dead letter, never an answer, expiry, cancel or resume;
-//   - the code behind an answer runs in two runs of a replay tool only as code before a later
-//     question or after the first run had parked, and the code behind all questions in one run;
+//   - the code after an answer runs in two runs of a replay tool only as code before a later
+//     question or after the first run had parked, and the code after all questions in one run;
 //     an unsafe tool is never parked; a durable step is not done again by a run that began later;
 //   - a delivery that is older than the ack wait when a handler begins it, counted from when it was sent or kept in
 //     progress, stores nothing;
-//   - a worker that drains gives back at once what no slot has begun, and one that is well, and has had
+//   - a worker that drains requeues immediately what no slot has begun, and one that is well, and has had
 //     the time to read the ack wait, loses no lease;
-//   - a worker never gives back more messages than it has places for, which here is one, but for leases of claimed
-//     turns that must not be put aside; what it puts aside comes again, and takes up a turn that nothing else holds;
-//   - nothing but expiries and answers that come again is put aside without room, nor anything acknowledged for that which a worker has read
-//     that a later delivery holds; without room a message is judged at once, or a dead letter while the store is nearly full;
+//   - a worker never requeues more messages than it has places for, which here is one, but for leases of claimed
+//     turns that must not be deferred; what it defers comes again, and takes up a turn that nothing else holds;
+//   - nothing but expiries and answers that come again is deferred without room, nor anything acknowledged for that which a worker has read
+//     that a later delivery holds; without room a message is decided immediately, or a dead letter while the store is nearly full;
 //   - each open turn whose claim the sweeps have read is on one of their pages, whatever two of them do
 //     at the same time, and none of them publishes a resume while one of an earlier sweep is in the stream;
 //   - a stale read excuses only what the turns that were read that way do;
 //   - the context variables of the chat are those that the runs changed whose responses name them,
-//     and nobody else's, also as a tool reads them that begins after such a response;
+//     and no others, also as a tool reads them that begins after such a response;
 //   - a worker that lives drops no result of a tool, nor the run of an unsafe one, for a lost lease;
 //   - a key that is published again after the retention, while only the claim and some other records of
-//     its former life have expired, is a new turn, of which all of this holds;
+//     the earlier turn have expired, is a new turn, of which all of this holds;
 //   - nothing is left in the queue.
 //
 // A violation comes with its seed, and the seed with the whole schedule:

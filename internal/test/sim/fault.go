@@ -7,13 +7,13 @@ type Fault string
 // schedules of their own.
 const (
 	Crash         Fault = "crash"           // a worker is killed; what it was sending may still arrive
-	Pause         Fault = "pause"           // a worker stands still, its leases lapse, it goes on later
+	Pause         Fault = "pause"           // a worker stands still, its leases lapse, it continues later
 	Drain         Fault = "drain"           // a worker is asked to stop and started again
-	Deploy        Fault = "deploy"          // a worker comes back with other manifests
+	Deploy        Fault = "deploy"          // a worker restarts with other manifests
 	LostBeats     Fault = "lost beats"      // a message is delivered again while its owner is well: heartbeats are lost
 	AckWait       Fault = "ack wait"        // an operator changes the ack wait
 	LateArrival   Fault = "late arrival"    // what the queue sends to a worker lies in the buffers of the connection
-	CutOff        Fault = "cut off"         // a worker goes on, and neither its heartbeats nor its acknowledgements arrive
+	CutOff        Fault = "cut off"         // a worker continues, and neither its heartbeats nor its acknowledgements arrive
 	UnknownNow    Fault = "unknown, stored" // a write has no answer and is stored
 	UnknownLater  Fault = "unknown, later"  // a write has no answer and is stored at some later time
 	UnknownNever  Fault = "unknown, never"  // a write has no answer and is never stored
@@ -25,7 +25,7 @@ const (
 	LostAck       Fault = "lost ack"        // an acknowledgement does not arrive
 	LateAck       Fault = "late ack"        // an acknowledgement arrives at some later time
 	LostLive      Fault = "lost live copy"  // the live copy of a cancel is not seen
-	ForgedLive    Fault = "forged copy"     // somebody publishes the live copy of a cancel that does not exist
+	ForgedLive    Fault = "forged copy"     // a client publishes the live copy of a cancel that does not exist
 	LostDead      Fault = "lost letter"     // a dead letter cannot be stored
 	LostSchedule  Fault = "lost schedule"   // the end of a question's time may not be scheduled
 	FailedMerge   Fault = "failed merge"    // context variables cannot be stored

@@ -2,7 +2,7 @@ package sim
 
 import "runtime"
 
-// fiber is a line of execution in a worker: a goroutine that runs only while the scheduler says
+// fiber is a line of execution in a worker: a goroutine that runs only while the scheduler lets
 // so. The handler of a delivery is one, and the engine runs the tool in another goroutine while
 // the first waits for it, so the two count as one. Each question that is open beside others has
 // its own, and so has each timer.
@@ -12,10 +12,10 @@ type fiber struct {
 	t *thread // nil for what belongs to no delivery
 
 	at     string      // what it is about to do
-	ready  func() bool // what it waits for, nil when it can go on
-	bored  func()      // ends its wait for an answer, nil when it is in none
+	ready  func() bool // what it waits for, nil when it can continue
+	idle   func()      // ends its wait for an answer, nil when it is in none
 	leave  func()      // has its tool give up that wait, nil for one that does not
-	inDesk bool        // it is in a call to the desk, so that it may hold the gate of the run
+	inHost bool        // it is in a call to the host, so that it may hold the gate of the run
 	flight func()      // the write that it was sending when it is killed there
 
 	turn   chan bool
@@ -66,7 +66,7 @@ func (x *fiber) await(at string, ready func() bool) {
 	x.ready = nil
 }
 
-// runnable reports whether the fiber can go on.
+// runnable reports whether the fiber can continue.
 func (x *fiber) runnable() bool {
 	return !x.over && (x.ready == nil || x.ready()) && !x.shut()
 }

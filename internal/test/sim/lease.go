@@ -41,7 +41,7 @@ func (w *world) pass(d time.Duration) {
 		w.now = later(w.now, next)
 		for _, p := range w.processes {
 			if p.beats() {
-				p.tend()
+				p.keepLeases()
 			}
 		}
 		if !w.now.Before(end) {
@@ -50,8 +50,8 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// tend is what an inbox does in the background.
-func (p *process) tend() {
+// keepLeases is what an inbox does in the background.
+func (p *process) keepLeases() {
 	for range 2 { // that many values count
 		if !p.cut && !p.nextRead.After(p.w.now) {
 			p.in.SetConfig(jetstream.ConsumerConfig{AckWait: p.w.ackWait})
@@ -64,11 +64,11 @@ func (p *process) tend() {
 		p.nextBeat = p.w.now.Add(p.in.Beat())
 		p.in.Pull()
 	}
-	p.lapse()
+	p.expireLeases()
 }
 
-// lapse has a worker notice what it has lost.
-func (p *process) lapse() {
+// expireLeases has a worker notice what it has lost.
+func (p *process) expireLeases() {
 	p.in.ExpireLeases()
 	p.notice()
 }
@@ -88,11 +88,11 @@ func (p *process) notice() {
 	}
 }
 
-// tick is what a process that stood still does when it goes on.
+// tick is what a process that stood still does when it continues.
 func (p *process) tick() {
 	p.w.tracef("%s sends heartbeats again", p.name)
 	p.late, p.nextBeat = false, p.w.now
-	p.tend()
+	p.keepLeases()
 }
 
 // receive notes another delivery of the message, or a heartbeat, that was sent at a time.

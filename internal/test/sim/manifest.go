@@ -39,7 +39,7 @@ func (m manifest) tool(name string) *bindings.Binding {
 }
 
 // endsAs reports whether a worker may have ended a turn that another had claimed, with a code,
-// because of what its manifests say of the tool that the claim names.
+// because of what its manifests have for the tool that the claim names.
 func (w *world) endsAs(code events.Code, h *history) bool {
 	strictness := []bindings.Effect{
 		bindings.EffectNone, bindings.EffectIdempotent, bindings.EffectKeyed, bindings.EffectReplay, bindings.EffectUnsafe,

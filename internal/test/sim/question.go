@@ -121,7 +121,7 @@ func (w *world) answer(t *turn, id string) {
 	w.unsent = append(w.unsent, w.newAnswerMessage(t, &answer{id, idempotency.Answered, []string{yes, yes, no, bad}[w.rng.IntN(4)]}))
 }
 
-// mayVanish reports whether a message can be purged so that somebody can still notice: a sweep
+// mayVanish reports whether a message can be purged so that it can still be noticed: a sweep
 // finds claimed turns, and the only answer to a question is not worth a schedule.
 func (w *world) mayVanish(m *message) bool {
 	h := w.history(m.turn)
@@ -133,20 +133,20 @@ func (w *world) mayVanish(m *message) bool {
 }
 
 // asleep looks for lost wake-ups, when everything has healed and nothing is on its way: a turn
-// that is parked although one of its questions is decided, or somebody has cancelled it. It
+// that is parked although one of its questions is decided, or it is cancelled it. It
 // changes nothing.
 func (w *world) asleep() bool {
 	for _, t := range w.turns {
 		h := w.history(t)
-		if t.script == nil || len(h.responses) > 0 || !h.parked() || t.purged || t.misled > 0 || w.waitsAside(t) {
+		if t.script == nil || len(h.responses) > 0 || !h.parked() || t.purged || t.sawStaleRead > 0 || w.isDeferred(t) {
 			continue
 		}
 		if h.cancel != nil {
-			w.violatef("%s is parked, was cancelled, and nobody takes it", t.id.Turn)
+			w.violatef("%s is parked, was cancelled, and no message takes it", t.id.Turn)
 		}
 		for _, id := range waitsFor(h.parks[len(h.takeovers)+1]) {
 			if q := h.questions[id]; q != nil && q.answer != nil {
-				w.violatef("%s is parked, question %s is %s, and nobody takes it", t.id.Turn, id, q.answer.Meta.Outcome)
+				w.violatef("%s is parked, question %s is %s, and no message takes it", t.id.Turn, id, q.answer.Meta.Outcome)
 			}
 		}
 	}
@@ -173,8 +173,8 @@ func (w *world) poll() bool {
 	for _, p := range w.processes {
 		for _, t := range p.threads {
 			for _, x := range t.fibers {
-				if x.bored != nil {
-					x.bored()
+				if x.idle != nil {
+					x.idle()
 					waiting = true
 				}
 			}
@@ -183,7 +183,7 @@ func (w *world) poll() bool {
 	return waiting
 }
 
-// schedule is the end of the time for an answer, as the server was told.
+// schedule is the end of the time for an answer, as the server has it.
 type schedule struct {
 	at time.Time
 	t  *turn
@@ -200,7 +200,7 @@ func (w *world) scheduled(e *events.Expire) {
 	}
 }
 
-// ring publishes the expiries and the messages put aside that are due, and reports whether there are any.
+// ring publishes the expiries and the deferred messages that are due, and reports whether there are any.
 func (w *world) ring() bool {
 	found := w.again()
 	for _, t := range w.turns {
@@ -230,7 +230,7 @@ func (w *world) timers() bool {
 			first = s.at
 		}
 	}
-	for _, a := range w.asides {
+	for _, a := range w.deferrals {
 		if first.IsZero() || a.At.Before(first) {
 			first = a.At
 		}

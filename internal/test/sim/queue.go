@@ -26,22 +26,22 @@ const (
 
 // turn is one turn that the publisher wants.
 type turn struct {
-	id     events.TurnID
-	key    subjects.Key
-	agent  string
-	model  string  // its agent has a tool for each
-	pool   string  // whose workers run it
-	script *script // what its tool asks, nil when it asks nothing
-	purged bool    // one of its messages vanished
-	left   bool    // its tool has gone on without an answer
-	misled int     // reads of it that gave the journal as it was before
-	// from and until are how many records the journal had before the life of the turn, and at its end;
+	id           events.TurnID
+	key          subjects.Key
+	agent        string
+	model        string  // its agent has a tool for each
+	pool         string  // whose workers run it
+	script       *script // what its tool asks, nil when it asks nothing
+	purged       bool    // one of its messages vanished
+	left         bool    // its tool has gone on without an answer
+	sawStaleRead int     // reads of it that gave the journal as it was before
+	// from and until are how many records the journal had before the generation of the turn, and at its end;
 	// 0 for the end stands for later.
 	from, until uint64
 }
 
 // message is one message of the work queue. As in JetStream, an acknowledgement settles it
-// whichever delivery it is for, and a nak gives it back even when somebody else holds it.
+// whichever delivery it is for, and a nak gives it back even when another worker holds it.
 type message struct {
 	w           *world
 	turn        *turn
@@ -55,23 +55,23 @@ type message struct {
 	age         time.Duration // how old it is when it is published
 	answer      *answer       // of answers and expiries
 
-	seq       uint64
-	stored    time.Time
-	first     time.Time // when it was stored before it was put aside
-	delivered uint64
-	last      idempotency.Lease // its newest delivery, as it was received
-	leased    bool
-	touched   time.Time // when it was delivered, or kept in progress
-	holder    *thread   // who keeps it in progress, nil when nobody does
-	ready     time.Time // not delivered before
-	settled   bool
-	purged    bool // settled by nobody: it vanished
-	aside     bool // it comes again as another one
-	late      bool // what settled it was meant for an earlier delivery
-	roomless  bool // it is a dead letter because it could neither be claimed nor wait while the store was nearly full
-	copies    []*message
-	told      bool      // whoever sent the answer knows what became of it
-	sweep     *sweeping // that published it, if it was one
+	seq            uint64
+	stored         time.Time
+	first          time.Time // when it was stored before it was deferred
+	delivered      uint64
+	last           idempotency.Lease // its newest delivery, as it was received
+	leased         bool
+	touched        time.Time // when it was delivered, or kept in progress
+	holder         *thread   // the delivery that keeps it in progress, nil for none
+	ready          time.Time // not delivered before
+	settled        bool
+	purged         bool // it vanished without being settled
+	deferred       bool // it comes again as another one
+	late           bool // what settled it was meant for an earlier delivery
+	refusedForRoom bool // it is a dead letter because it could neither be claimed nor wait while the store was nearly full
+	copies         []*message
+	reported       bool      // the sender of the answer has its result
+	sweep          *sweeping // that published it, if it was one
 }
 
 func (m *message) String() string { return fmt.Sprintf("#%d/%d", m.seq, m.delivered) }
@@ -109,7 +109,7 @@ func (w *world) want(t *turn) {
 		w.unsent = append(w.unsent, w.newCancelMessage(t))
 	}
 	w.planAnswers(t)
-	for w.chance(1, 6) { // anybody may ask for a resume, sweeps do
+	for w.chance(1, 6) { // any client may send a resume, sweeps do
 		w.unsent = append(w.unsent, w.newResumeMessage(t))
 	}
 }
@@ -215,7 +215,7 @@ func (m *message) lease() idempotency.Lease {
 func (m *message) lapse() {
 	m.w.pass(max(0, m.touched.Add(m.w.ackWait).Sub(m.w.now)) + time.Duration(1+m.w.rng.Int64N(int64(usualAckWait))))
 	if !m.lapsed() {
-		return // its worker goes on in time
+		return // its worker continues in time
 	}
 	m.w.tracef("the lease of %s lapses", m)
 	if t := m.holder; t != nil && t.p.beats() && !t.p.cut && !t.overdue() && m.w.patience() == m.w.ackWait {
@@ -249,9 +249,9 @@ func (m *message) release() {
 // records.
 func (m *message) ack(by *thread, known int) {
 	if !m.settled {
-		m.w.checkAside(m, by)
+		m.w.checkDeferred(m, by)
 		m.late = by.lease != m.last || m.holder != nil && m.holder != by // the server may have forgotten a number
-		if m.late && !m.aside {                                          // it comes a whole ack wait late, and takes the message from its next owner
+		if m.late && !m.deferred {                                       // it comes a whole ack wait late, and takes the message from its next owner
 			m.w.hit(m.last)
 			if m.holder != nil && m.holder != by {
 				m.w.hit(m.holder.lease)
@@ -271,7 +271,7 @@ func (m *message) purge() {
 	m.settled, m.purged = true, true
 }
 
-// nak gives the message back after the delay, whoever holds it. By is the delivery that sent it, late
+// nak gives the message back after the delay, whichever worker holds it. By is the delivery that sent it, late
 // when it was lost by then: that is no fault that another delivery may meet.
 func (m *message) nak(by *thread, late bool, delay time.Duration) {
 	if !m.settled && m.leased {
@@ -291,7 +291,7 @@ func (m *message) nak(by *thread, late bool, delay time.Duration) {
 }
 
 // anyLeased returns one of the messages that workers hold, or nil. Half of the time it is one of a turn
-// that is about to be claimed, or that is put aside and about to be acknowledged, if there is one.
+// that is about to be claimed, or that is deferred and about to be acknowledged, if there is one.
 func (w *world) anyLeased() *message {
 	var leased, unclaimed []*message
 	for _, m := range w.queue {
@@ -299,7 +299,7 @@ func (w *world) anyLeased() *message {
 			continue
 		}
 		leased = append(leased, m)
-		if m.aside || m.kind == events.KindStructuredOutputReady && w.store.keys[m.turn.key.Public(events.KindToolCall)] == 0 {
+		if m.deferred || m.kind == events.KindStructuredOutputReady && w.store.keys[m.turn.key.Public(events.KindToolCall)] == 0 {
 			unclaimed = append(unclaimed, m)
 		}
 	}

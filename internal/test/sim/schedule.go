@@ -40,7 +40,7 @@ func (w *world) schedule() {
 	}
 }
 
-// heal ends all faults: what stands still goes on, and nothing new goes wrong.
+// heal ends all faults: what stands still continues, and nothing new goes wrong.
 func (w *world) heal() {
 	w.tracef("everything heals")
 	w.healed, w.full = true, false
@@ -211,7 +211,7 @@ func (w *world) processOptions(p *process, add func(option)) {
 		add(option{do: (*world).restart, p: p})
 	case p.paused:
 		if w.chance(1, 4) {
-			add(option{do: func(w *world, o option) { o.p.paused = false; w.tracef("%s goes on", o.p.name) }, p: p})
+			add(option{do: func(w *world, o option) { o.p.paused = false; w.tracef("%s continues", o.p.name) }, p: p})
 		}
 	default:
 		if p.late {
@@ -246,7 +246,7 @@ func (w *world) processOptions(p *process, add func(option)) {
 	}
 }
 
-// threadOptions adds what can happen to a delivery: something in it goes on, a timer ends, who
+// threadOptions adds what can happen to a delivery: something in it continues, a timer ends, who
 // waits for an answer looks by itself, or waits no longer.
 func (w *world) threadOptions(t *thread, add func(option)) {
 	parks := false
@@ -259,10 +259,10 @@ func (w *world) threadOptions(t *thread, add func(option)) {
 		switch {
 		case x.runnable():
 			add(option{do: (*world).run, x: x})
-		case x.leave != nil && x.bored != nil && w.chance(1, 4):
+		case x.leave != nil && x.idle != nil && w.chance(1, 4):
 			add(option{do: func(_ *world, o option) { o.x.leave() }, x: x})
-		case x.bored != nil && (parks || !w.healed) && w.chance(1, 8):
-			add(option{do: func(_ *world, o option) { o.x.bored() }, x: x})
+		case x.idle != nil && (parks || !w.healed) && w.chance(1, 8):
+			add(option{do: func(_ *world, o option) { o.x.idle() }, x: x})
 		}
 	}
 }

@@ -35,7 +35,7 @@ func New() (*Simulator, error) {
 	return &Simulator{space: space, metrics: metrics, manifests: manifests}, nil
 }
 
-// Result is what came of one schedule.
+// Result is the result of one schedule.
 type Result struct {
 	Seed       uint64
 	Violations []string // what broke the promise; none is how it should be

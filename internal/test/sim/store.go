@@ -105,7 +105,7 @@ func (s *store) Last(ctx context.Context, key string) (idempotency.Record, error
 	}
 	k, _ := subjects.ParseKey(strings.Replace(key, idempotency.AnyToken, "x", 1)) // it may be a filter
 	if t := s.w.active.t; t != nil {
-		t.looked[lookAt{k.Key, k.Kind}] = len(s.log)
+		t.looked[checkpoint{k.Key, k.Kind}] = len(s.log)
 	}
 	for _, r := range slices.Backward(s.seen(k.Key)) {
 		if matches(r.Key, key) && !s.expired[r.Seq] {
@@ -129,7 +129,7 @@ func (s *store) Scan(ctx context.Context, key subjects.Key, _ []idempotency.Reco
 	listed := s.seen(key)
 	if t := s.w.active.t; t != nil && t.old == 0 {
 		t.read = len(s.log)
-		t.looked[lookAt{key, events.KindToolCall}], t.looked[lookAt{key, events.RecordTakeover}] = t.read, t.read
+		t.looked[checkpoint{key, events.KindToolCall}], t.looked[checkpoint{key, events.RecordTakeover}] = t.read, t.read
 	}
 	if err := s.read(ctx, "read what is listed"); err != nil {
 		return nil, err
@@ -152,16 +152,16 @@ func (*store) Erase(context.Context, idempotency.Record) error { return nil }
 func (s *store) seen(key subjects.Key) []idempotency.Record {
 	if t := s.w.active.t; t != nil && t.old > 0 {
 		t.old--
-		s.w.misled(key)
+		s.w.servesStale(key)
 		s.w.tracef("  the old leader answers with the journal up to %d", t.read)
 		return s.log[:t.read]
 	}
 	kind, rarely := StaleRead, 8
 	if x := s.w.swept.running; x != nil && s.w.active == x {
-		kind, rarely = StaleSweep, 4 // it reads a turn once, and may never look at it again
+		kind, rarely = StaleSweep, 4 // it reads a turn once, and may never read it again
 	}
 	if len(s.log) > 0 && s.w.strike(kind, rarely) {
-		s.w.misled(key)
+		s.w.servesStale(key)
 		n := s.w.rng.IntN(len(s.log))
 		s.w.tracef("  a stale read gives the journal up to %d", n)
 		return s.log[:n]
@@ -169,14 +169,14 @@ func (s *store) seen(key subjects.Key) []idempotency.Record {
 	return s.log
 }
 
-// misled notes that a read of a turn was not answered as the journal was.
-func (w *world) misled(key subjects.Key) {
+// servesStale notes that a read of a turn was not answered as the journal was.
+func (w *world) servesStale(key subjects.Key) {
 	if t := w.active.t; t != nil {
-		t.misled = true
+		t.sawStaleRead = true
 	}
 	for _, t := range w.turns {
 		if t.key == key {
-			t.misled++
+			t.sawStaleRead++
 		}
 	}
 }

@@ -166,7 +166,7 @@ func (w *world) checkSwept() {
 	for _, t := range w.turns {
 		h := w.history(t)
 		if h.claim != nil && h.claim.Seq < s.From && len(h.responses) == 0 && !known[t.key.String()] {
-			w.violatef("%s: a sweep has read its claim, it has no response, and no sweep will look at it again", t.id.Turn)
+			w.violatef("%s: a sweep has read its claim, it has no response, and no sweep will read it again", t.id.Turn)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// lookAt is what a thread reads of a turn: records of a kind.
-type lookAt struct {
+// checkpoint is what a thread reads of a turn: records of a kind.
+type checkpoint struct {
 	key  subjects.Key
 	kind string
 }
@@ -22,23 +22,23 @@ type thread struct {
 	m     *message
 	lease idempotency.Lease
 
-	fibers []*fiber // the handler first
-	timer  *fiber   // the one of them that parks the turn
-	timers []*timer
-	away   bool   // it takes no slot
-	entry  *entry // the run of the tool, nil before it is entered
+	fibers       []*fiber // the handler first
+	timer        *fiber   // the one of them that parks the turn
+	timers       []*timer
+	slotReleased bool   // it takes no slot
+	entry        *entry // the run of the tool, nil before it is entered
 
-	since     time.Time // when a handler began it
-	known     int       // how many records the journal had then
-	manifests int       // the number of manifests of its worker by then
-	asked     bool      // whether its message may be put aside
-	noRoom    bool      // its message must not be put aside
-	misled    bool      // one of its reads gave the journal as it was before
+	since        time.Time // when a handler began it
+	known        int       // how many records the journal had then
+	manifests    int       // the number of manifests of its worker by then
+	asked        bool      // whether its message may be deferred
+	noRoom       bool      // its message must not be deferred
+	sawStaleRead bool      // one of its reads gave the journal as it was before
 
 	read int // how many records the journal had when the thread listed those of a turn last
 	old  int // how many of its next reads a leader answers that was replaced after that
 
-	looked map[lookAt]int // the same, by turn and kind of records
+	looked map[checkpoint]int // the same, by turn and kind of records
 
 	d       *inbox.Delivery
 	late    bool      // it lay in the buffers of the connection, and may seem older than it is
@@ -53,13 +53,13 @@ type thread struct {
 
 // Release implements [handlers.Slot].
 func (t *thread) Release() {
-	t.away = true
+	t.slotReleased = true
 	t.d.Release()
 }
 
 // Reacquire implements [handlers.Slot].
 func (t *thread) Reacquire() {
-	t.away = false
+	t.slotReleased = false
 	t.d.Reacquire()
 }
 

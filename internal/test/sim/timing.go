@@ -21,7 +21,7 @@ func (g timing) AfterFunc(_ time.Duration, f func()) run.Timer {
 // Wait implements [run.Timing].
 func (g timing) Wait(call, held context.Context, wake, over <-chan struct{}, _ time.Duration) (idle bool) {
 	x := g.w.active
-	x.inDesk = false
+	x.inHost = false
 	due := func() bool {
 		select {
 		case <-over:
@@ -31,10 +31,10 @@ func (g timing) Wait(call, held context.Context, wake, over <-chan struct{}, _ t
 		}
 	}
 	patient := true
-	x.bored = func() { patient = false }
+	x.idle = func() { patient = false }
 	x.await("waits for an answer", func() bool { return !patient || due() })
-	x.bored = nil
-	x.inDesk = true
+	x.idle = nil
+	x.inHost = true
 	idle = !due()
 	if len(wake) > 0 {
 		<-wake
@@ -69,7 +69,7 @@ func (x *timer) due() bool {
 		return false
 	}
 	for _, f := range x.t.fibers {
-		if f.inDesk && !f.over {
+		if f.inHost && !f.over {
 			return false
 		}
 	}

@@ -20,13 +20,13 @@ type entry struct {
 	epoch  int
 	token  uint64
 	key    string          // idempotency key
-	here   bindings.Effect // of the tool, as the manifests of its worker say; "" if they have none
+	here   bindings.Effect // of the tool, as the manifests of its worker have it; "" if they have none
 	nonce  string          // of the run, "" if its claim is not stored
 	effect string          // that the run has, as its claim pins it
 	result string          // "" while it runs: "ok", "user_error" or "stopped"
 }
 
-// tool is the tool of all agents: it takes a few steps, asks what its script says, and then
+// tool is the tool of all agents: it takes a few steps, asks the questions of its script, and then
 // returns, fails, or stops because its context has ended (some do not care).
 type tool struct{ w *world }
 
@@ -44,7 +44,7 @@ func (l tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error
 	}
 	if t := w.turnOf(call.Turn.Turn); t != nil && t.script != nil {
 		w.checkEntry(t, e)
-		a := &asking{fiber: x, t: t, e: e, number: run, desk: call.Host}
+		a := &asking{fiber: x, t: t, e: e, number: run, host: call.Host}
 		if err := a.all(ctx); err != nil {
 			e.result = "stopped"
 			var coded *events.Error
@@ -106,7 +106,7 @@ type asking struct {
 	t      *turn
 	e      *entry
 	number int
-	desk   tools.Host
+	host   tools.Host
 }
 
 // all does the steps of the tool and asks its questions.
@@ -144,8 +144,8 @@ func (a *asking) work(ctx context.Context, name string) error {
 		return nil
 	}
 	done := false
-	err := a.atDesk(a.fiber, func() (err error) {
-		_, done, err = a.desk.StepResult(ctx, name)
+	err := a.inHost(a.fiber, func() (err error) {
+		_, done, err = a.host.StepResult(ctx, name)
 		return err
 	})
 	if err != nil || done {
@@ -153,16 +153,16 @@ func (a *asking) work(ctx context.Context, name string) error {
 	}
 	a.w.checkStep(a, name)
 	a.yield("in step " + name)
-	return a.atDesk(a.fiber, func() error {
-		_, err := a.desk.StoreStep(ctx, name, json.RawMessage(strconv.Itoa(a.number)))
+	return a.inHost(a.fiber, func() error {
+		_, err := a.host.StoreStep(ctx, name, json.RawMessage(strconv.Itoa(a.number)))
 		return err
 	})
 }
 
-// atDesk calls the desk. A timer that parks the turn waits for that.
-func (a *asking) atDesk(x *fiber, call func() error) error {
-	x.inDesk = true
-	defer func() { x.inDesk = false }()
+// inHost calls the host. A timer that parks the turn waits for that.
+func (a *asking) inHost(x *fiber, call func() error) error {
+	x.inHost = true
+	defer func() { x.inHost = false }()
 	return call()
 }
 
@@ -187,7 +187,7 @@ func (a *asking) ask(ctx context.Context, group []string) error {
 	return errors.Join(errs...)
 }
 
-// askOne asks one question. A tool that is impatient waits for no answer at all, and goes on.
+// askOne asks one question. A tool that is impatient waits for no answer at all, and continues.
 func (a *asking) askOne(ctx context.Context, x *fiber, id string) error {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -195,8 +195,8 @@ func (a *asking) askOne(ctx context.Context, x *fiber, id string) error {
 		x.leave = cancel
 		defer func() { x.leave = nil }()
 	}
-	err := a.atDesk(x, func() error {
-		_, err := a.desk.Ask(asking, a.t.question(id, a.number))
+	err := a.inHost(x, func() error {
+		_, err := a.host.Ask(asking, a.t.question(id, a.number))
 		return err
 	})
 	var coded *events.Error

@@ -19,7 +19,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// process is one worker. It lives until it is killed or has drained, and then begins anew
+// process is one worker. It runs until it is killed or has drained, and then starts again
 // with an empty memory.
 type process struct {
 	w        *world
@@ -84,8 +84,8 @@ func (p *process) start(m manifest) {
 		LeaseHeld:     w.leaseHeld,
 		Full:          p.isFull,
 		Dead:          letters{w},
-		Defer:         w.putAside,
-		AsideRoom:     w.asideRoom,
+		Defer:         w.deferMessage,
+		AsideRoom:     w.deferralQuota,
 		BindingGrace:  bindingGrace,
 		MaxEventAge:   maxEventAge,
 		MaxAckPending: placesOfPool,
@@ -130,7 +130,7 @@ func (w *world) leaseHeld(ctx context.Context, l idempotency.Lease) (bool, error
 	return !w.queue[l.Seq-1].settled, nil
 }
 
-// serverTime is what the server says of its clock.
+// serverTime is the clock of the server.
 func (p *process) serverTime(ctx context.Context) (time.Time, error) {
 	asked := p.w.now
 	if err := p.w.store.read(ctx, "what time is it"); err != nil {
@@ -231,7 +231,7 @@ func (p *process) step(x *fiber) {
 // busy is how many slots are taken.
 func (p *process) busy() (n int) {
 	for _, t := range p.threads {
-		if t.begun && !t.away {
+		if t.begun && !t.slotReleased {
 			n++
 		}
 	}
@@ -304,7 +304,7 @@ func (p *process) end() {
 		t.kill()
 		p.forget(t)
 	}
-	p.stop(nil) // a sweep that is killed looks at nothing more
+	p.stop(nil) // a killed sweep reads nothing more
 	for _, x := range p.fibers {
 		x.kill()
 	}

@@ -59,7 +59,7 @@ type world struct {
 	ledger    []*entry
 	hits      map[idempotency.Lease]int // deliveries that met a fault, by what the journal held then
 	schedules map[string]schedule       // by call and question
-	asides    map[string]aside          // by id
+	deferrals map[string]deferred       // by id
 	losing    *message                  // that will be delivered again next
 	room      int                       // for so many of them
 	noRoom    int                       // how often there was none
@@ -90,14 +90,14 @@ func newWorld(s *Simulator, seed uint64, tracing bool) *world {
 	w := &world{
 		sim: s, seed: seed, tracing: tracing, rng: rand.New(rand.NewPCG(seed, 0x6f6e657475726e)),
 		now: worldBegins, ackWait: usualAckWait,
-		letters: map[uint64]string{}, schedules: map[string]schedule{}, asides: map[string]aside{}, hits: map[idempotency.Lease]int{},
+		letters: map[uint64]string{}, schedules: map[string]schedule{}, deferrals: map[string]deferred{}, hits: map[idempotency.Lease]int{},
 	}
 	w.store = newStore(w)
 	w.documents = &documents{w: w, data: map[string][]byte{}, revision: map[string]uint64{}}
 	w.faults = w.newFaults()
 	w.room = math.MaxInt
 	if w.chance(1, 3) {
-		w.room = w.rng.IntN(mostAside)
+		w.room = w.rng.IntN(maxDeferred)
 	}
 	w.pools = []string{subjects.DefaultPool}
 	workers := 2 + w.rng.IntN(2)

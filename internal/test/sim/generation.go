@@ -24,7 +24,7 @@ func (w *world) liveAgain() bool {
 	for i, t := range w.turns {
 		if h := w.history(t); h.claim != nil && w.chance(3, 4) {
 			w.former = append(w.former, t)
-			w.turns[i] = w.reborn(t)
+			w.turns[i] = w.newGeneration(t)
 			w.want(w.turns[i])
 		}
 	}
@@ -33,8 +33,8 @@ func (w *world) liveAgain() bool {
 	return len(w.violations) == 0
 }
 
-// reborn is a new turn under the key of one whose claim has expired, and perhaps more of its records.
-func (w *world) reborn(t *turn) *turn {
+// newGeneration is a new turn under the key of one whose claim has expired, and perhaps more of its records.
+func (w *world) newGeneration(t *turn) *turn {
 	h := w.history(t)
 	last := h.claim.Seq + w.rng.Uint64N(uint64(len(w.store.log))-h.claim.Seq+1)
 	if h.cancel != nil && h.cancel.Meta.Claim == 0 && h.cancel.Seq > h.responses[0].Seq {
@@ -57,5 +57,5 @@ func (s *store) expire(key subjects.Key, last uint64) {
 	}
 }
 
-// had reports whether a record was stored during the life of the turn.
+// had reports whether a record was stored during the generation of the turn.
 func (t *turn) had(seq uint64) bool { return seq > t.from && (t.until == 0 || seq <= t.until) }

@@ -8,27 +8,27 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 )
 
-// checkTold: what the sender of an answer learns is so at that time. That there is no such question is
+// checkReports: what the sender of an answer learns is so at that time. That there is no such question is
 // true only of one that was not asked before the answer was delivered, and only an answer that has waited
 // for its question learns it. One that was delivered before the turn asked again under a key that is used
 // again, or whose reads were stale, may hear of the question of the turn before.
-func (w *world) checkTold(t *thread, v *events.AnswerResult) {
+func (w *world) checkReports(t *thread, v *events.AnswerResult) {
 	h := w.history(t.m.turn)
-	so := w.told(t, v, &h)
-	if q := h.questions[t.m.answer.id]; q == nil || q.ask == nil || q.ask.Seq > uint64(t.known) || t.misled {
+	so := w.reported(t, v, &h)
+	if q := h.questions[t.m.answer.id]; q == nil || q.ask == nil || q.ask.Seq > uint64(t.known) || t.sawStaleRead {
 		for _, former := range w.former {
 			if f := w.history(former); former.key == t.m.turn.key && v.Code != events.AnswerUnknown {
-				so = so || w.told(t, v, &f)
+				so = so || w.reported(t, v, &f)
 			}
 		}
 	}
 	if !so {
-		w.violatef("%s: #%d was told that its answer to %s is %s, which was not so", t.m.turn.id.Turn, t.m.seq, t.m.answer.id, v.Code)
+		w.violatef("%s: #%d was notified that its answer to %s is %s, which was not so", t.m.turn.id.Turn, t.m.seq, t.m.answer.id, v.Code)
 	}
 }
 
-// told reports whether a verdict is true of a life of the turn.
-func (w *world) told(t *thread, v *events.AnswerResult, h *history) bool {
+// reported reports whether a verdict is true of a generation of the turn.
+func (w *world) reported(t *thread, v *events.AnswerResult, h *history) bool {
 	m, q := t.m, h.questions[t.m.answer.id]
 	if q == nil {
 		q = &question{}
@@ -36,7 +36,7 @@ func (w *world) told(t *thread, v *events.AnswerResult, h *history) bool {
 	decided := func(as idempotency.Outcome) bool { return q.answer != nil && q.answer.Meta.Outcome == string(as) }
 	switch v.Code {
 	case events.AnswerUnknown:
-		asked := q.ask != nil && q.ask.Seq <= uint64(t.known) && !t.misled
+		asked := q.ask != nil && q.ask.Seq <= uint64(t.known) && !t.sawStaleRead
 		return !asked && w.now.Sub(m.first) >= earlyFor-t.p.unsure || t.noRoom
 	case events.AnswerExpired:
 		return decided(idempotency.Expired) || q.ask != nil && !m.first.Before(expiryOf(q.ask))
@@ -71,7 +71,7 @@ func expiryOf(ask *idempotency.Record) time.Time {
 func (w *world) checkLetters() {
 	for _, m := range w.queue {
 		reason := w.letters[m.seq]
-		if reason == "" || m.roomless {
+		if reason == "" || m.refusedForRoom {
 			continue
 		}
 		h := w.history(m.turn)

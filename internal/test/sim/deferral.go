@@ -12,55 +12,55 @@ import (
 )
 
 // Places of a simulated pool: so few that each worker gives back one message at a time, and puts the
-// others aside.
+// others.
 const (
 	placesOfPool   = 64
 	placesOfWorker = 1
 )
 
-// mostAside is how many messages may be put aside in a schedule that has a bound for them.
-const mostAside = 3
+// maxDeferred is how many messages may be deferred in a schedule that has a bound for them.
+const maxDeferred = 3
 
-// asideRoom reports whether another message may be put aside. If the look fails, what was counted before decides.
-func (w *world) asideRoom(ctx context.Context, _ string, _ int) (bool, error) {
-	err := w.store.read(ctx, "how much is put aside")
+// deferralQuota reports whether another message may be deferred. If the look fails, what was counted before decides.
+func (w *world) deferralQuota(ctx context.Context, _ string, _ int) (bool, error) {
+	err := w.store.read(ctx, "how much is deferred")
 	t := w.active.t
-	t.asked, t.noRoom = true, len(w.asides) >= w.room
+	t.asked, t.noRoom = true, len(w.deferrals) >= w.room
 	if t.noRoom {
 		w.noRoom++
-		w.tracef("  there is no room to put #%d/%d aside", t.m.seq, t.lease.Delivery)
+		w.tracef("  there is no room to defer #%d/%d", t.m.seq, t.lease.Delivery)
 	}
 	return !t.noRoom, err
 }
 
-// aside is a message that is put aside.
-type aside struct {
+// deferred is a message that is deferred.
+type deferred struct {
 	handlers.Deferral
 
 	m *message
 }
 
-// keepsRoom reports whether a message may be put aside whether there is room or not: an expiry, and an answer that
-// was put aside before.
-func (w *world) keepsRoom(d handlers.Deferral) bool {
+// holdsQuota reports whether a message may be deferred whether there is room or not: an expiry, and an answer that
+// was deferred before.
+func (w *world) holdsQuota(d handlers.Deferral) bool {
 	in, _ := w.sim.space.ParseIn(d.Subject)
 	return in.Kind == events.KindExpire || in.Kind == events.KindDeferredResponse && d.Header.Get(handlers.HeaderDeferrals) != "1"
 }
 
-// putAside is what the server does with a schedule that publishes a message again: the last one under
+// deferMessage is what the server does with a schedule that publishes a message again: the last one under
 // an id counts.
-func (w *world) putAside(ctx context.Context, d handlers.Deferral) error {
+func (w *world) deferMessage(ctx context.Context, d handlers.Deferral) error {
 	m := w.active.t.m
-	if t := w.active.t; !w.keepsRoom(d) && (t.noRoom || !t.asked) {
-		w.violatef("%s: %s puts #%d aside, and there is no room for it", m.turn.id.Turn, w.active.p.name, m.seq)
+	if t := w.active.t; !w.holdsQuota(d) && (t.noRoom || !t.asked) {
+		w.violatef("%s: %s defers #%d, and there is no room for it", m.turn.id.Turn, w.active.p.name, m.seq)
 	}
 	put := func() {
-		w.asides[d.ID] = aside{d, m}
-		m.aside = true
-		w.tracef("  %s is put aside for %s", m, d.At.Sub(w.now))
+		w.deferrals[d.ID] = deferred{d, m}
+		m.deferred = true
+		w.tracef("  %s is deferred for %s", m, d.At.Sub(w.now))
 	}
 	w.active.flight = put
-	w.yield("put aside")
+	w.yield("deferred")
 	w.active.flight = nil
 	switch {
 	case ctx.Err() != nil:
@@ -87,18 +87,18 @@ func (w *world) slowly(m *message) {
 	}
 	w.losing = m
 	until := w.steps + 20 + w.rng.IntN(40)
-	w.active.await("put aside, and no answer yet", func() bool { return w.healed || w.steps >= until })
+	w.active.await("deferred, and no answer yet", func() bool { return w.healed || w.steps >= until })
 }
 
 // again publishes the messages whose time has come, and reports whether there are any.
 func (w *world) again() bool {
 	found := false
-	for _, id := range w.asideIDs() {
-		a := w.asides[id]
+	for _, id := range w.scheduleIDs() {
+		a := w.deferrals[id]
 		if a.At.After(w.now) {
 			continue
 		}
-		delete(w.asides, id)
+		delete(w.deferrals, id)
 		copied := &message{
 			w: w, turn: a.m.turn, pool: a.m.pool, kind: a.m.kind, data: a.m.data, fingerprint: a.m.fingerprint, answer: a.m.answer,
 			first: a.m.first, subject: a.Subject, header: a.Header, body: a.Data,
@@ -110,27 +110,27 @@ func (w *world) again() bool {
 	return found
 }
 
-// asideIDs are the ids of what is put aside, in a fixed order.
-func (w *world) asideIDs() []string {
-	ids := make([]string, 0, len(w.asides))
-	for id := range w.asides {
+// scheduleIDs are the ids of deferred messages, in a fixed order.
+func (w *world) scheduleIDs() []string {
+	ids := make([]string, 0, len(w.deferrals))
+	for id := range w.deferrals {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
 	return ids
 }
 
-// checkAside: a message is not acknowledged because it was put aside when its worker has read that a later delivery
+// checkDeferred: a message is not acknowledged because it was deferred when its worker has read that a later delivery
 // holds the turn.
-func (w *world) checkAside(m *message, by *thread) {
-	if !m.aside || by.misled {
+func (w *world) checkDeferred(m *message, by *thread) {
+	if !m.deferred || by.sawStaleRead {
 		return
 	}
 	for i := range w.store.log {
 		r := &w.store.log[i]
 		k, _ := subjects.ParseKey(r.Key)
-		if l := r.Meta.Lease; i < by.looked[lookAt{k.Key, k.Kind}] && holdsLease(r) && m.turn.had(r.Seq) && l.After(by.lease) && w.history(m.turn).newest == l && len(w.history(m.turn).responses) == 0 {
-			w.violatef("%s: %s puts #%d/%d aside and acknowledges it under delivery %d, which holds the turn", m.turn.id.Turn, by.p.name, l.Seq, by.lease.Delivery, l.Delivery)
+		if l := r.Meta.Lease; i < by.looked[checkpoint{k.Key, k.Kind}] && holdsLease(r) && m.turn.had(r.Seq) && l.After(by.lease) && w.history(m.turn).newest == l && len(w.history(m.turn).responses) == 0 {
+			w.violatef("%s: %s defers #%d/%d and acknowledges it under delivery %d, which holds the turn", m.turn.id.Turn, by.p.name, l.Seq, by.lease.Delivery, l.Delivery)
 			return
 		}
 	}
@@ -147,7 +147,7 @@ func (m *message) lives() bool {
 	if !m.settled {
 		return true
 	}
-	for _, a := range m.w.asides {
+	for _, a := range m.w.deferrals {
 		if a.m == m {
 			return true
 		}
@@ -155,9 +155,9 @@ func (m *message) lives() bool {
 	return slices.ContainsFunc(m.copies, (*message).lives)
 }
 
-// waitsAside reports whether a message of a turn is put aside.
-func (w *world) waitsAside(t *turn) bool {
-	for _, a := range w.asides {
+// isDeferred reports whether a message of a turn is deferred.
+func (w *world) isDeferred(t *turn) bool {
+	for _, a := range w.deferrals {
 		if a.m.turn == t {
 			return true
 		}
@@ -166,7 +166,7 @@ func (w *world) waitsAside(t *turn) bool {
 }
 
 // places checks that a worker gives no more messages back than it has places for, but for the lease of a turn that
-// must not be put aside, or was the lease when the worker began: what it has read since then may be older than another
+// must not be deferred, or was the lease when the worker began: what it has read since then may be older than another
 // takeover. One that it gave back keeps its place for the delay.
 func (p *process) places(t *thread, delay time.Duration) {
 	if t.noRoom {

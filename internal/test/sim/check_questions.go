@@ -8,7 +8,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 )
 
-// end is the point of a tool behind all its questions.
+// end is the point of a tool after all its questions.
 const end = "end"
 
 // question is all that the journal holds of one question.
@@ -23,7 +23,7 @@ type pass struct {
 	e    *entry
 }
 
-// verdict is what somebody who answered was told.
+// verdict is the result that the sender of an answer received.
 type verdict struct {
 	code events.AnswerCode
 	m    *message
@@ -31,8 +31,8 @@ type verdict struct {
 
 func (w *world) note(m *message, v *events.AnswerResult) {
 	w.tracef("  answer %s to %s of %s: %s", m.answer.value, m.answer.id, m.turn.id.Turn, v.Code)
-	m.told = true
-	w.checkTold(w.active.t, v)
+	m.reported = true
+	w.checkReports(w.active.t, v)
 	w.verdicts = append(w.verdicts, verdict{v.Code, m})
 }
 
@@ -86,7 +86,7 @@ func (w *world) checkEntry(t *turn, e *entry) {
 	}
 }
 
-// checkPass: the code behind an answer runs in two runs of a replay tool only while it is code
+// checkPass: the code after an answer runs in two runs of a replay tool only while it is code
 // before a question that was asked later, or the first of them had parked.
 func (w *world) checkPass(t *turn, id string, e *entry) {
 	if e.effect != string(bindings.EffectReplay) {
@@ -98,7 +98,7 @@ func (w *world) checkPass(t *turn, id string, e *entry) {
 			continue
 		}
 		if id == end {
-			w.violatef("%s: the code behind all questions ran in epoch %d and in epoch %d", t.id.Turn, p.e.epoch, e.epoch)
+			w.violatef("%s: the code after all questions ran in epoch %d and in epoch %d", t.id.Turn, p.e.epoch, e.epoch)
 			continue
 		}
 		taken := h.questions[id].taken
@@ -114,7 +114,7 @@ func (w *world) checkPass(t *turn, id string, e *entry) {
 			allowed = allowed || q.ask != nil && q.ask.Seq > taken.Seq
 		}
 		if !allowed {
-			w.violatef("%s: the code behind the answer to %s ran in epoch %d and in epoch %d", t.id.Turn, id, p.e.epoch, e.epoch)
+			w.violatef("%s: the code after the answer to %s ran in epoch %d and in epoch %d", t.id.Turn, id, p.e.epoch, e.epoch)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (w *world) checkStep(a *asking, name string) {
 	}
 }
 
-// checkAsked holds all that came of the questions of a turn against the rules.
+// checkAsked checks the questions of a turn against the rules.
 func (w *world) checkAsked(t *turn, h *history) {
 	if t.script == nil {
 		return
@@ -178,7 +178,7 @@ func (w *world) checkDecided(t *turn, h *history, id string, q *question) {
 	case q.taken != nil && q.taken.Seq < q.answer.Seq && !t.script.impatient:
 		w.violatef("%s: %s was taken before it was answered", t.id.Turn, id)
 	case q.answer.Meta.Outcome == string(idempotency.Cancelled) && (h.cancel == nil && !h.endedBefore(q.ask) || q.taken != nil && !t.script.impatient):
-		w.violatef("%s: %s was cancelled by nobody, or handed to the tool all the same", t.id.Turn, id)
+		w.violatef("%s: %s was cancelled without a cancel, or handed to the tool all the same", t.id.Turn, id)
 	}
 }
 
@@ -189,19 +189,19 @@ func (w *world) checkVerdict(t *turn, h *history, v verdict) {
 	switch v.code {
 	case events.AnswerAccepted, events.AnswerReplayed:
 		if !stands {
-			w.violatef("%s: #%d was told that its answer to %s is %s, which it is not", t.id.Turn, v.m.seq, a.id, v.code)
+			w.violatef("%s: #%d was notified that its answer to %s is %s, which it is not", t.id.Turn, v.m.seq, a.id, v.code)
 		}
 	case events.AnswerConflict, events.AnswerCancelled:
 		if stands {
-			w.violatef("%s: #%d was told that %s is %s, though its answer stands", t.id.Turn, v.m.seq, a.id, v.code)
+			w.violatef("%s: #%d was notified that %s is %s, though its answer stands", t.id.Turn, v.m.seq, a.id, v.code)
 		}
 	case events.AnswerInvalid:
 		if a.value != bad {
-			w.violatef("%s: #%d was told that its answer to %s does not fit", t.id.Turn, v.m.seq, a.id)
+			w.violatef("%s: #%d was notified that its answer to %s does not fit", t.id.Turn, v.m.seq, a.id)
 		}
 	case events.AnswerForbidden:
 		if v.m.pool == t.pool {
-			w.violatef("%s: #%d was told that %s is another's question", t.id.Turn, v.m.seq, a.id)
+			w.violatef("%s: #%d was notified that %s is another's question", t.id.Turn, v.m.seq, a.id)
 		}
 	case events.AnswerExpired, events.AnswerUnknown, events.AnswerClosed, events.AnswerBusy:
 	}
@@ -213,7 +213,7 @@ func (w *world) settledAsked(m *message, h *history, known int) (fine bool) {
 	switch {
 	case m.turn.script == nil:
 		return false
-	case m.answer != nil && m.turn.misled > 1:
+	case m.answer != nil && m.turn.sawStaleRead > 1:
 		return true // to deny that it is the lease takes two of them, and a sweep
 	case h.newest.Seq != m.seq && m.answer != nil, h.parked():
 		return true

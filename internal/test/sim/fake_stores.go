@@ -90,6 +90,6 @@ func (l letters) Put(_ context.Context, m *handlers.Message, reason string, _ er
 	}
 	t := l.w.active.t
 	seenFull := !t.p.filled.Add(-t.p.skew).Before(t.since)
-	l.w.letters[m.Lease.Seq], t.m.roomless = reason, t.noRoom && seenFull
+	l.w.letters[m.Lease.Seq], t.m.refusedForRoom = reason, t.noRoom && seenFull
 	return nil
 }
