@@ -120,7 +120,7 @@ func (r *remotes) undiscovered() []*remote {
 	var list []*remote
 	for _, one := range r.active {
 		if one.wanted && one.discoversEffect {
-			if _, said := one.known(); !said {
+			if _, reported := one.known(); !reported {
 				list = append(list, one)
 			}
 		}

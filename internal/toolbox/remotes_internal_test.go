@@ -32,9 +32,9 @@ func (s *shop) make(*bindings.Binding) tools.Invoker {
 }
 
 type fake struct {
-	shop *shop
-	said atomic.Bool
-	over atomic.Bool
+	shop     *shop
+	reported atomic.Bool
+	over     atomic.Bool
 }
 
 func (f *fake) Invoke(ctx context.Context, _ *tools.Call) (tools.Result, error) {
@@ -58,12 +58,12 @@ func (f *fake) Describe(context.Context) (tools.Description, error) {
 	if f.shop.fail.Load() {
 		return tools.Description{}, errors.New("nobody answers")
 	}
-	f.said.Store(true)
+	f.reported.Store(true)
 	return tools.Description{Effect: "none"}, nil
 }
 
 func (f *fake) Known() (tools.Description, bool) {
-	return tools.Description{Effect: "none"}, f.said.Load()
+	return tools.Description{Effect: "none"}, f.reported.Load()
 }
 
 func (f *fake) Close(context.Context) error {
@@ -168,9 +168,9 @@ func TestEndClosesWhatStillRuns(t *testing.T) {
 func TestToolsThatAreTrustedAreAskedUntilTheyHaveReportedTheirEffect(t *testing.T) {
 	t.Parallel()
 	s, r := newShop()
-	b, said, careful := endpoint("a"), endpoint("said"), &bindings.Binding{Kind: bindings.KindNATS, Target: &target.NATS{Subject: "c"}}
-	said.EffectDeclared = true
-	r.adopt([]*bindings.Binding{b, said, careful})
+	b, reported, careful := endpoint("a"), endpoint("said"), &bindings.Binding{Kind: bindings.KindNATS, Target: &target.NATS{Subject: "c"}}
+	reported.EffectDeclared = true
+	r.adopt([]*bindings.Binding{b, reported, careful})
 	s.fail.Store(true)
 	r.discover(t.Context())
 	_, known := r.find(b).Known()

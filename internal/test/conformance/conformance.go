@@ -1,23 +1,23 @@
 // Package conformance is the suite that every kind of [tools.Invoker] passes: what an engine may
 // rely on, whatever is called.
 //
-// The kind brings a counterpart, a real one in a process of its own where the kind has that, with
-// these functions; [Function] has them for counterparts in Go. Whoever runs the suite looks for
+// The kind brings a counterpart, a real one in a separate process where the kind has that, with
+// these functions; [Function] has them for counterparts in Go. The caller of the suite looks for
 // goroutines that are left in its TestMain.
 //
 //	echo       the arguments
 //	fail_user  user_error "no such city"
 //	fail       tool_error "it broke"
 //	busy       a retryable failure until attempt args.succeeds_at, then {"attempt": n}
-//	slow       takes args.seconds, then null; ends at once when the call is cancelled
+//	slow       takes args.seconds, then null; ends immediately when the call is cancelled
 //	crash      the process or the handler ends without an answer
 //	progress   reports 25 "step 1", 50 "step 2", 75 "step 3", then {"done": true}
 //	big        {"text": "x…"} with args.bytes of x
-//	identity   {"idempotency_key", "fencing_token", "epoch", "attempt"} as it was told
+//	identity   {"idempotency_key", "fencing_token", "epoch", "attempt"} as it was passed
 //	ask        asks "color" and returns {"color": answer}
 //	null       null, or nothing
-//	garbage    what is no JSON
-//	text       "done", as a text if the kind has texts that are no JSON
+//	garbage    what is not JSON
+//	text       "done", as a text if the kind has texts that are not JSON
 //	marked     {"ok": true} after a byte order mark, with white space around
 //	nan        {"count": NaN}
 //	huge       {"number": 1000…} of 81 digits
@@ -57,8 +57,7 @@ type Kind struct {
 	// Answer makes what answers ask with a color: the question's name, or its number as text, and
 	// the value. nil is for one that is called color and takes any value.
 	Answer func(color string) (question string, value any)
-	// MaxOutput is the limit of a result in bytes that the invokers have been given, 0 if they
-	// have none of their own.
+	// MaxOutput is the limit of a result in bytes that the invokers have been given, 0 if they have no such ids.
 	MaxOutput int
 	// Close ends what the invokers share, after the tests; nil if there is nothing.
 	Close func(ctx context.Context) error
@@ -67,7 +66,7 @@ type Kind struct {
 // Promises that a kind may not be able to keep, see [Kind].
 const (
 	CancelReaches = "cancel reaches" // the counterpart hears that a call was cancelled
-	CrashIsKnown  = "crash is known" // the end of a call whose counterpart crashed is no timeout
+	CrashIsKnown  = "crash is known" // the end of a call whose counterpart crashed is not a timeout
 )
 
 // patience is how long a test waits for what has to happen, on a busy machine.
@@ -104,7 +103,7 @@ func Run(t *testing.T, kind Kind) {
 				require.NoError(t, kind.Close(ctx))
 			})
 		}
-		for _, c := range slices.Concat(results, failures, ends, people) {
+		for _, c := range slices.Concat(results, failures, deadlines, questionTests) {
 			if slices.ContainsFunc(c.needs, func(what string) bool { return kind.Cannot[what] != "" }) {
 				continue
 			}
@@ -116,7 +115,7 @@ func Run(t *testing.T, kind Kind) {
 	})
 }
 
-// call of a function with arguments as JSON. Each test has calls of its own.
+// call of a function with arguments as JSON. Each test has separate calls.
 func (s *suite) call(function, args string) *tools.Call {
 	s.Helper()
 	tree, err := events.Decode([]byte(args))

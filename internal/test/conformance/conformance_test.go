@@ -25,18 +25,18 @@ func golang(name string) tools.Invoker {
 				IdempotencyKey: call.IdempotencyKey, FencingToken: call.FencingToken, Epoch: call.Epoch, Attempt: call.Attempt,
 			},
 			Progress: func(ctx context.Context, percent float64, message string) error {
-				desk, err := tools.HostFrom(ctx, "progress")
+				host, err := tools.HostFrom(ctx, "progress")
 				if err != nil {
 					return err
 				}
-				return desk.Progress(ctx, tools.Progress{Percent: percent, Message: message})
+				return host.Progress(ctx, tools.Progress{Percent: percent, Message: message})
 			},
 			Ask: func(ctx context.Context, name string) (json.RawMessage, error) {
-				desk, err := tools.HostFrom(ctx, "ask")
+				host, err := tools.HostFrom(ctx, "ask")
 				if err != nil {
 					return nil, err
 				}
-				a, err := desk.Ask(ctx, tools.Question{Name: name, Tool: "Color"})
+				a, err := host.Ask(ctx, tools.Question{Name: name, Tool: "Color"})
 				return a.Value, err
 			},
 		})

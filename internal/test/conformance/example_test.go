@@ -7,10 +7,10 @@ import (
 	"github.com/oneturn/oneturn/internal/test/conformance"
 )
 
-// A counterpart in Go, whatever its kind, hands the arguments on and takes the result.
+// A counterpart in Go, whatever its kind, passes the arguments and takes the result.
 func ExampleFunction() {
 	result, err := conformance.Function(context.Background(), "busy", []byte(`{"succeeds_at":2}`), conformance.Host{
-		Identity: conformance.Identity{Attempt: 2}, // as a header of the request says
+		Identity: conformance.Identity{Attempt: 2}, // as a header of the request requests
 	})
 	fmt.Println(string(result), err)
 	// Output: {"attempt":2} <nil>

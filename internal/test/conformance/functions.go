@@ -12,7 +12,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// Identity is what a counterpart was told of the call: the result of the function identity.
+// Identity is what a counterpart got to know of the call: the result of the function identity.
 type Identity struct {
 	IdempotencyKey string `json:"idempotency_key"`
 	FencingToken   uint64 `json:"fencing_token"`
@@ -24,7 +24,7 @@ type Identity struct {
 // kind cannot have may be nil.
 type Host struct {
 	Identity Identity
-	// Progress reports to who called.
+	// Progress reports to the caller.
 	Progress func(ctx context.Context, percent float64, message string) error
 	// Ask asks a question without payload or schema by its name.
 	Ask func(ctx context.Context, name string) (json.RawMessage, error)
@@ -40,8 +40,7 @@ const (
 
 // Function is what the counterpart does for a function of the suite, for those that are written
 // in Go: they bring it the arguments and take its result, and its error by the rules of their
-// kind. The errors of busy and later are retryable; the results of garbage, marked and nan are
-// no JSON.
+// kind. The errors of busy and later are retryable; the results of garbage, marked and nan are not JSON.
 func Function(ctx context.Context, name string, args json.RawMessage, host Host) (json.RawMessage, error) {
 	var in struct {
 		Seconds    float64 `json:"seconds"`
@@ -50,7 +49,7 @@ func Function(ctx context.Context, name string, args json.RawMessage, host Host)
 		Note       string  `json:"note"`
 	}
 	if err := json.Unmarshal(args, &in); err != nil && name != "echo" {
-		return nil, failure(events.CodeBadArgs, "the arguments are no object of these functions")
+		return nil, failure(events.CodeBadArgs, "the arguments are not an object of these functions")
 	}
 	switch name {
 	case "echo":
@@ -97,7 +96,7 @@ func Function(ctx context.Context, name string, args json.RawMessage, host Host)
 	case "later":
 		return nil, tools.RetryAfter(failure(events.CodeToolError, "busy"), 7*time.Second)
 	default:
-		return nil, failure(events.CodeUnknownTool, fmt.Sprintf("%q is no function of the suite", name))
+		return nil, failure(events.CodeUnknownTool, fmt.Sprintf("unknown function %q of the suite", name))
 	}
 }
 

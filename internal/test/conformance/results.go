@@ -25,7 +25,7 @@ var results = []test{ //nolint:gochecknoglobals // a table
 	{"MarkAndBlanksAroundJSONDoNotCount", []string{"marked"}, (*suite).takesMarks},
 	{"NumberThatIsNoneIsNamed", []string{"nan"}, (*suite).namesNaN},
 	{"NumberOverTheLimitIsNamed", []string{"huge"}, (*suite).namesHuge},
-	{"ToolIsToldWhoCalls", []string{"identity"}, (*suite).tellsIdentity},
+	{"ToolIsToldWhoCalls", []string{"identity"}, (*suite).passesIdentity},
 	{"IdsWithControlCharactersForgeNothing", []string{"identity"}, (*suite).escapesIdentity},
 	{"ManyCallsAtOnceGetTheirOwnResults", []string{"echo"}, (*suite).runsMany},
 	{"DescriptionIsOfTheTool", []string{"echo"}, (*suite).describes},
@@ -37,7 +37,7 @@ func (s *suite) exactly(want string, result tools.Result) {
 	wanted, err := events.Decode([]byte(want))
 	require.NoError(s, err)
 	got, err := events.Decode(result.Value)
-	require.NoError(s, err, "the result is no strict JSON")
+	require.NoError(s, err, "the result is not strict JSON")
 	require.Equal(s, wanted, got)
 }
 
@@ -120,7 +120,7 @@ func (s *suite) namesHuge() {
 	s.works()
 }
 
-func (s *suite) tellsIdentity() {
+func (s *suite) passesIdentity() {
 	call := s.call("identity", `{}`)
 	for epoch := 1; epoch <= 2; epoch++ {
 		call.Epoch, call.FencingToken, call.Attempt = epoch, uint64(1)<<60+uint64(epoch), 3-epoch
@@ -142,9 +142,9 @@ func (s *suite) escapesIdentity() {
 		s.failed(err, "", events.CodeBadArgs, events.CodeToolError)
 		return
 	}
-	var told Identity
-	require.NoError(s, json.Unmarshal(result.Value, &told))
-	require.Equal(s, Identity{call.IdempotencyKey, call.FencingToken, call.Epoch, call.Attempt}, told)
+	var passed Identity
+	require.NoError(s, json.Unmarshal(result.Value, &passed))
+	require.Equal(s, Identity{call.IdempotencyKey, call.FencingToken, call.Epoch, call.Attempt}, passed)
 }
 
 func (s *suite) runsMany() {
@@ -169,17 +169,17 @@ func (s *suite) describes() {
 	}
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
-	told, err := d.Describe(ctx)
+	passed, err := d.Describe(ctx)
 	require.NoError(s, err)
 	known, ok := d.Known()
-	require.True(s, ok, "what was told is known")
-	require.Equal(s, told, known)
-	for _, schema := range []json.RawMessage{told.Input, told.Output} {
+	require.True(s, ok, "what was passed is known")
+	require.Equal(s, passed, known)
+	for _, schema := range []json.RawMessage{passed.Input, passed.Output} {
 		require.True(s, schema == nil || json.Valid(schema), "%s", schema)
 	}
 	ended, end := context.WithDeadline(s.Context(), time.Unix(0, 0))
 	defer end()
-	if told, err := d.Describe(ended); err == nil { // from memory
-		require.Equal(s, known, told)
+	if passed, err := d.Describe(ended); err == nil { // from memory
+		require.Equal(s, known, passed)
 	}
 }

@@ -60,7 +60,7 @@ type Usage struct {
 // Options of a [Tool]. The zero value is usable.
 type Options struct {
 	Output    json.RawMessage // JSON Schema of the result; nil makes a string of the answer
-	Logger    *slog.Logger    // is told at level debug what a completion took; nil is nobody
+	Logger    *slog.Logger    // logs at level Debug what a completion took; may be nil
 	MaxAnswer int             // bytes of an answer; 0 = 10 MiB
 	TLS       *tls.Config     // nil trusts the system's authorities
 	Model     Model           // nil is the endpoint of the target

@@ -25,7 +25,7 @@ func always(s sent) func(*http.Request, asked) sent {
 	return func(*http.Request, asked) sent { return s }
 }
 
-func TestModelIsAskedWhatTheManifestSays(t *testing.T) {
+func TestModelGetsTheRequestOfTheManifest(t *testing.T) {
 	t.Parallel()
 	l := scripted(t, always(sent{content: `{"city":"Paris"}`, finish: "stop"}))
 	to := l.target()
@@ -48,7 +48,7 @@ func TestModelIsAskedWhatTheManifestSays(t *testing.T) {
 	require.Equal(t, "Bearer CANARY", seen[0].header.Get("Authorization"))
 	require.Equal(t, "key-1", seen[0].header.Get("Idempotency-Key"))
 	for _, name := range []string{"User", "Chat", "App", "Turn", "Call", "Tool", "Workflow", "Agent"} {
-		require.Empty(t, seen[0].header.Get("Oneturn-"+name), "who is asked need not know whom it is for")
+		require.Empty(t, seen[0].header.Get("Oneturn-"+name), "a model need not know whom it is for")
 	}
 	require.Contains(t, log.String(), "prompt_tokens=12 completion_tokens=34")
 	for _, secret := range []string{"CANARY", "Paris", "tower", "brief"} {
@@ -76,7 +76,7 @@ func TestArgumentsBecomeAConversation(t *testing.T) {
 	}
 }
 
-func TestConversationThatIsNoneIsRefusedBeforeAnybodyIsAsked(t *testing.T) {
+func TestInvalidConversationIsRefusedBeforeTheModelIsAsked(t *testing.T) {
 	t.Parallel()
 	l := scripted(t, always(sent{}))
 	made := tool(t, l.target(), agent.Options{})
@@ -102,7 +102,7 @@ func TestAnswerWithoutSchemaIsText(t *testing.T) {
 	require.NotContains(t, l.requests()[0].body, "response_format")
 }
 
-func TestJSONIsFoundInWhatTheModelSays(t *testing.T) {
+func TestJSONIsFoundInTheAnswerOfTheModel(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]string{
 		`["a"]`: `["a"]`,
@@ -215,7 +215,7 @@ func TestErrorInAnAnswerWithStatus200IsShownInItsOwnWords(t *testing.T) {
 	}
 }
 
-func TestAnswerThatIsNoResultSaysWhy(t *testing.T) {
+func TestAnswerThatCannotBeUsedNamesTheReason(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		sent sent

@@ -28,7 +28,7 @@ func TestAgentKeepsThePromisesOfAllTools(t *testing.T) {
 		},
 		Cannot: map[string]string{
 			"ask":      "a completion is one request: a model asks in its answer",
-			"progress": "a completion comes at once",
+			"progress": "a completion comes immediately",
 			"later":    "its endpoint only limits the rate",
 			"nan":      "what the model has written wrongly is asked for again",
 			"huge":     "numbers are bounded where the result is stored",

@@ -18,7 +18,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-func TestEndpointIsToldWhichCallItWorksFor(t *testing.T) {
+func TestEndpointGetsTheIdentityOfItsCall(t *testing.T) {
 	t.Parallel()
 	var got *http.Request
 	var body []byte
@@ -196,7 +196,7 @@ func TestErrorCodeOfTheEndpointWinsOverItsStatus(t *testing.T) {
 	}
 }
 
-func TestSecretThatTheEndpointShowsIsBlottedOut(t *testing.T) {
+func TestSecretThatTheEndpointShowsIsRedacted(t *testing.T) {
 	t.Parallel()
 	s := server(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -215,7 +215,7 @@ func TestSecretThatTheEndpointShowsIsBlottedOut(t *testing.T) {
 	require.ErrorContains(t, err, "wrong key: [secret]")
 }
 
-func TestSecretIsBlottedOutHoweverItIsEscapedAndLeavesJSON(t *testing.T) {
+func TestSecretIsRedactedHoweverItIsEscapedAndLeavesJSON(t *testing.T) {
 	t.Parallel()
 	s := answering(t, http.StatusOK, `{"said":"CAN\u0041RY \"x\"","true":true}`, "Content-Type", "application/json")
 	for text, want := range map[string]string{
@@ -271,13 +271,13 @@ func TestProgressThatCannotBeReadIsPassedOver(t *testing.T) {
 	t.Parallel()
 	s := answering(t, http.StatusOK, "retry: 5\n\nevent: progress\ndata: nonsense\n\nevent: progress\r\ndata:{\"percent\":900,\"message\":\"a\\u0007b\"}\r\n\r\n"+
 		"event: progress\ndata: {}\n\nevent: other\ndata: 1\n\nevent: result\n\n", "Content-Type", "text/event-stream")
-	desk := &memhost.Host{}
+	host := &memhost.Host{}
 	c := call(nil)
-	c.Host = desk
+	c.Host = host
 	result, err := tool(t, s, at(s)).Invoke(t.Context(), c)
 	require.NoError(t, err)
 	require.Empty(t, result.Value)
-	require.Equal(t, []tools.Progress{{Percent: 100, Message: "a b"}, {Percent: -1}}, desk.Reported())
+	require.Equal(t, []tools.Progress{{Percent: 100, Message: "a b"}, {Percent: -1}}, host.Reported())
 }
 
 func TestMethodWithoutBodyIsRefused(t *testing.T) {

@@ -31,7 +31,7 @@ func server(t *testing.T, h http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// answering is an endpoint that answers the same to everybody.
+// answering is an endpoint that gives the same answer to all requests.
 func answering(t *testing.T, status int, body string, headers ...string) *httptest.Server {
 	t.Helper()
 	return server(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -27,17 +27,17 @@ const (
 
 	modern = "modern"
 	legacy = "legacy" // speaks no version after 2025-11-25
-	noisy  = "noisy"  // prints what is no message on its standard output
+	noisy  = "noisy"  // prints other texts than messages on its standard output
 	broken = "broken" // does not start
 	parent = "parent" // starts a process that ignores its end
-	deaf   = "deaf"   // does not end when it is told to
+	deaf   = "deaf"   // does not end when its input is closed
 )
 
 func TestMain(m *testing.M) {
 	if mode := os.Getenv(envMode); mode != "" {
 		if err := serve(mode); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1) //nolint:forbidigo // the main function of a process of its own
+			os.Exit(1) //nolint:forbidigo // the main function of a separate process
 		}
 		return
 	}
@@ -51,7 +51,7 @@ func serve(mode string) error {
 	case broken:
 		return fmt.Errorf("no database, said %s", os.Getenv("SECRET"))
 	case parent:
-		child := exec.Command("sleep", "600") //nolint:noctx // it is to be left behind
+		child := exec.Command("sleep", "600") //nolint:noctx // it must outlive its parent
 		if err := child.Start(); err != nil {
 			return err
 		}

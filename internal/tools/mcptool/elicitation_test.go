@@ -17,8 +17,8 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// atDesk calls a tool in the next run of a turn.
-func atDesk(t *testing.T, tool tools.Invoker, host *memhost.Host) (string, error) {
+// withHost calls a tool in the next run of a turn.
+func withHost(t *testing.T, tool tools.Invoker, host *memhost.Host) (string, error) {
 	t.Helper()
 	call := newCall(t, "tool", `{}`)
 	call.Host, call.Epoch = host, host.NewRun()
@@ -58,7 +58,7 @@ func TestFormIsAnsweredDeclinedOrCancelled(t *testing.T) {
 			tool := opened(t, action(s, mode, form()), mcptool.Options{})
 			host := &memhost.Host{}
 			act(host)
-			got, err := atDesk(t, tool, host)
+			got, err := withHost(t, tool, host)
 			require.NoError(t, err)
 			require.JSONEq(t, want, got)
 			q := host.Asked()[0].Question
@@ -78,7 +78,7 @@ func TestPageToVisitIsShownAndNeverFetched(t *testing.T) {
 		for answer, want := range map[bool]string{true: "accept", false: "decline"} {
 			host := &memhost.Host{}
 			host.Answer(question, answer)
-			got, err := atDesk(t, tool, host)
+			got, err := withHost(t, tool, host)
 			require.NoError(t, err)
 			require.JSONEq(t, fmt.Sprintf(`{"action":%q,"content":null}`, want), got)
 			require.Contains(t, string(host.Asked()[0].Question.Payload), `"url":"http://127.0.0.1:1/sign-in"`)
@@ -86,8 +86,7 @@ func TestPageToVisitIsShownAndNeverFetched(t *testing.T) {
 	}
 }
 
-// TestCallIsFinishedByAnotherWorkerWithTheStateOfTheServer asks twice, and parks each time: every
-// run has sessions of its own, as workers do.
+// TestCallIsFinishedByAnotherWorkerWithTheStateOfTheServer asks twice, and parks each time: every run has separate sessions, as workers do.
 func TestCallIsFinishedByAnotherWorkerWithTheStateOfTheServer(t *testing.T) {
 	t.Parallel()
 	s := newScripted(t, modern, nil)
@@ -106,7 +105,7 @@ func TestCallIsFinishedByAnotherWorkerWithTheStateOfTheServer(t *testing.T) {
 		return structured(map[string]any{"state": req.Params.RequestState, "color": answer.Content["color"]})
 	})
 	host := &memhost.Host{}
-	run := func() (string, error) { return atDesk(t, opened(t, to, mcptool.Options{}), host) }
+	run := func() (string, error) { return withHost(t, opened(t, to, mcptool.Options{}), host) }
 	parked := func(asked int) {
 		_, err := run()
 		require.ErrorIs(t, err, tools.ErrParked)
@@ -134,10 +133,10 @@ func TestAnswerDoesNotGoToAToolThatHasChangedSinceItAsked(t *testing.T) {
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": form()}, RequestState: "one"}, nil
 	}
 	host := &memhost.Host{}
-	_, err := atDesk(t, opened(t, s.tool(anyObject, do), mcptool.Options{}), host)
+	_, err := withHost(t, opened(t, s.tool(anyObject, do), mcptool.Options{}), host)
 	require.ErrorIs(t, err, tools.ErrParked)
 	host.Answer("q", map[string]any{"color": "blue"})
-	_, err = atDesk(t, opened(t, s.tool(`{"type":"object","properties":{"all":{"type":"boolean","default":true}}}`, do), mcptool.Options{}), host)
+	_, err = withHost(t, opened(t, s.tool(`{"type":"object","properties":{"all":{"type":"boolean","default":true}}}`, do), mcptool.Options{}), host)
 	require.ErrorContains(t, err, "has changed the tool since it asked")
 	require.Equal(t, events.CodeToolError, events.CodeOf(err))
 	require.False(t, tools.IsRetryable(err))
@@ -159,7 +158,7 @@ func TestWhatIsNotOfferedFailsTheCall(t *testing.T) {
 		to := s.tool(anyObject, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{InputRequests: asked}, nil
 		})
-		_, err := atDesk(t, opened(t, to, mcptool.Options{}), &memhost.Host{})
+		_, err := withHost(t, opened(t, to, mcptool.Options{}), &memhost.Host{})
 		require.Equal(t, events.CodeToolError, events.CodeOf(err), "%v", err)
 		require.ErrorContains(t, err, text)
 		require.False(t, tools.IsRetryable(err))
@@ -172,7 +171,7 @@ func TestServerThatHasNoRoomIsTriedAgainLater(t *testing.T) {
 	to := s.tool(anyObject, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{}}, nil
 	})
-	_, err := atDesk(t, opened(t, to, mcptool.Options{}), &memhost.Host{})
+	_, err := withHost(t, opened(t, to, mcptool.Options{}), &memhost.Host{})
 	require.True(t, tools.IsRetryable(err), "%v", err)
 }
 
@@ -183,7 +182,7 @@ func TestCallThatWaitsForAPersonTakesNoRoom(t *testing.T) {
 	to := stdio(t, legacy, 1)
 	ask := opened(t, &target.MCP{Server: to, Tool: "ask"}, mcptool.Options{Servers: servers})
 	echo := opened(t, &target.MCP{Server: to, Tool: "echo"}, mcptool.Options{Servers: servers})
-	asking := &slowDesk{asked: make(chan struct{}), answer: make(chan struct{})}
+	asking := &slowHost{asked: make(chan struct{}), answer: make(chan struct{})}
 	done := make(chan error, 1)
 	call := newCall(t, "ask", `{}`)
 	call.Host = asking
@@ -202,14 +201,14 @@ func TestCallThatWaitsForAPersonTakesNoRoom(t *testing.T) {
 	require.Equal(t, 1, servers.Stats().Sessions)
 }
 
-// slowDesk answers when it is told to.
-type slowDesk struct {
+// slowHost answers when the test lets it.
+type slowHost struct {
 	memhost.Host
 
 	asked, answer chan struct{}
 }
 
-func (d *slowDesk) Ask(ctx context.Context, _ tools.Question) (tools.Answer, error) {
+func (d *slowHost) Ask(ctx context.Context, _ tools.Question) (tools.Answer, error) {
 	close(d.asked)
 	select {
 	case <-d.answer:

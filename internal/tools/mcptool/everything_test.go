@@ -100,10 +100,10 @@ func useEverything(t *testing.T, server *target.MCPServer) {
 
 	ask := tool("trigger-elicitation-request")
 	host = &memhost.Host{}
-	_, err = atDesk(t, ask, host)
+	_, err = withHost(t, ask, host)
 	require.ErrorIs(t, err, tools.ErrParked)
 	host.Answer("1", map[string]any{"name": "Ada"})
-	answered, err := atDesk(t, ask, host)
+	answered, err := withHost(t, ask, host)
 	require.NoError(t, err)
 	require.Contains(t, answered, "Ada")
 	require.ErrorContains(t, fails(t, tool("no-such-tool"), `{}`, events.CodeUnknownTool), "no-such-tool")

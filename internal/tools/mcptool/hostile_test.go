@@ -25,36 +25,36 @@ const (
 	page   = `{"tools":[` + listed + `],"nextCursor":"%s"}`
 )
 
-// hostile are servers on stdio written by hand: what they say when their tools are listed for the
+// hostile are servers on stdio written by hand: what they send when their tools are listed for the
 // n-th time.
-var hostile = map[string]func(say func(format string, args ...any), id json.RawMessage, n int){
-	"endless": func(say func(string, ...any), id json.RawMessage, n int) {
-		say(`"id":%s,"result":`+page, id, strconv.Itoa(n))
+var hostile = map[string]func(send func(format string, args ...any), id json.RawMessage, n int){
+	"endless": func(send func(string, ...any), id json.RawMessage, n int) {
+		send(`"id":%s,"result":`+page, id, strconv.Itoa(n))
 	},
-	"cursor": func(say func(string, ...any), id json.RawMessage, _ int) {
-		say(`"id":%s,"result":`+page, id, strings.Repeat("x", 1<<20))
+	"cursor": func(send func(string, ...any), id json.RawMessage, _ int) {
+		send(`"id":%s,"result":`+page, id, strings.Repeat("x", 1<<20))
 		select {} // nor does it read any more
 	},
-	"wordy": func(say func(string, ...any), id json.RawMessage, n int) {
-		say(`"id":%s,"result":{"tools":[{"name":"t%d","inputSchema":{"type":"object","title":"%s"}}],"nextCursor":"%d"}`, id, n, strings.Repeat("x", 2<<20), n)
+	"wordy": func(send func(string, ...any), id json.RawMessage, n int) {
+		send(`"id":%s,"result":{"tools":[{"name":"t%d","inputSchema":{"type":"object","title":"%s"}}],"nextCursor":"%d"}`, id, n, strings.Repeat("x", 2<<20), n)
 	},
-	"asking": func(say func(string, ...any), _ json.RawMessage, _ int) {
+	"asking": func(send func(string, ...any), _ json.RawMessage, _ int) {
 		for i := 0; ; i++ {
-			say(`"id":"%d","method":"ping"`, i)
+			send(`"id":"%d","method":"ping"`, i)
 		}
 	},
-	"stuck": func(say func(string, ...any), _ json.RawMessage, _ int) {
-		say(`"id":"%s","method":"ping"`, strings.Repeat("x", 1<<20)) // the answer to it fills the pipe
+	"stuck": func(send func(string, ...any), _ json.RawMessage, _ int) {
+		send(`"id":"%s","method":"ping"`, strings.Repeat("x", 1<<20)) // the answer to it fills the pipe
 		select {}
 	},
-	"talkative": func(say func(string, ...any), id json.RawMessage, _ int) {
-		say(`"id":%s,"result":{"tools":[`+listed+`]}`, id)
+	"talkative": func(send func(string, ...any), id json.RawMessage, _ int) {
+		send(`"id":%s,"result":{"tools":[`+listed+`]}`, id)
 	},
 }
 
 func serveHostile(mode string) error {
 	in := bufio.NewScanner(os.Stdin)
-	say := func(format string, args ...any) { fmt.Printf(`{"jsonrpc":"2.0",`+format+"}\n", args...) } //nolint:forbidigo // its protocol
+	send := func(format string, args ...any) { fmt.Printf(`{"jsonrpc":"2.0",`+format+"}\n", args...) } //nolint:forbidigo // its protocol
 	secret, err := json.Marshal("it was " + os.Getenv("SECRET"))
 	if err != nil {
 		return err
@@ -75,30 +75,30 @@ func serveHostile(mode string) error {
 		}
 		switch {
 		case m.Method == "initialize":
-			say(`"id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"hostile","version":"1"}}`, m.ID)
+			send(`"id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"hostile","version":"1"}}`, m.ID)
 		case m.Method == "tools/list":
 			lists++
 			hostile[mode](say, m.ID, lists)
 		case m.Method != "tools/call" && m.ID != nil:
-			say(`"id":%s,"error":{"code":-32601,"message":"no such method"}`, m.ID)
+			send(`"id":%s,"error":{"code":-32601,"message":"no such method"}`, m.ID)
 		case m.Method != "tools/call":
 		case m.Params.Arguments.How == "result":
-			say(`"id":%s,"result":{"content":[{"type":"text","text":%s}]}`, m.ID, secret)
+			send(`"id":%s,"result":{"content":[{"type":"text","text":%s}]}`, m.ID, secret)
 		case m.Params.Arguments.How == "structure":
-			say(`"id":%s,"result":{"content":[],"structuredContent":{"said":%s}}`, m.ID, secret)
+			send(`"id":%s,"result":{"content":[],"structuredContent":{"said":%s}}`, m.ID, secret)
 		case m.Params.Arguments.How == "failure":
-			say(`"id":%s,"result":{"isError":true,"content":[{"type":"text","text":%s}]}`, m.ID, secret)
+			send(`"id":%s,"result":{"isError":true,"content":[{"type":"text","text":%s}]}`, m.ID, secret)
 		case m.Params.Arguments.How == "refusal":
-			say(`"id":%s,"error":{"code":-32000,"message":%s}`, m.ID, secret)
+			send(`"id":%s,"error":{"code":-32000,"message":%s}`, m.ID, secret)
 		case m.Params.Arguments.How == "log":
 			fmt.Fprintln(os.Stderr, os.Getenv("SECRET"))
-			say(`"id":%s,"result":{"content":[]`, m.ID) // of which nothing may be logged
+			send(`"id":%s,"result":{"content":[]`, m.ID) // of which nothing may be logged
 		}
 	}
 	return in.Err()
 }
 
-func TestServerThatSaysTooMuchOfItselfIsGivenUp(t *testing.T) {
+func TestServerWithTooLargeDescriptionsIsRefused(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{
 		"endless": "more than 1000 pages", "cursor": "cursor of its list of tools has more than 4096 bytes", "wordy": "more than 16777216 bytes",
@@ -133,7 +133,7 @@ func TestFileOfASecretThatIsMissingIsNamedInTheLogAlone(t *testing.T) {
 	require.True(t, tools.IsRetryable(err))
 }
 
-func TestSecretOfAServerStaysOutOfWhatItSays(t *testing.T) {
+func TestSecretOfAServerStaysOutOfItsResults(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(file, []byte("CANARY<\"1\">\nCANARY-2\n"), 0o600))

@@ -41,7 +41,7 @@ func (g *gate) wrap(next http.Handler) http.Handler {
 	})
 }
 
-func TestStatusSaysWhetherACallHasBegun(t *testing.T) {
+func TestStatusDecidesWhetherACallHasBegun(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]struct {
 		again bool

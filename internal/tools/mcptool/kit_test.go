@@ -59,7 +59,7 @@ func fails(t *testing.T, tool tools.Invoker, args string, code events.Code) erro
 	return err
 }
 
-// scripted is a server on HTTP with one tool, which does what the test says.
+// scripted is a server on HTTP with one tool, which does what the test specifies.
 type scripted struct {
 	*mcp.Server
 

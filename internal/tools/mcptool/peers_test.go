@@ -22,11 +22,11 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// peer is a server of a protocol before 2026-07-28 that has a way of its own.
+// peer is a server of a protocol before 2026-07-28 that has a special way.
 type peer struct {
 	early   string // what it does about a request before initialize: exit, ignore; "" answers an error
 	version string
-	say     func(id json.RawMessage, result string) string // an answer; nil is as the protocol has it
+	send    func(id json.RawMessage, result string) string // an answer; nil is as the protocol has it
 	result  string                                         // of a call; "" is a text
 	schema  string                                         // of its tool
 }
@@ -40,12 +40,12 @@ func echoedAs(format string) func(json.RawMessage, string) string {
 var peers = map[string]peer{
 	"peer exit":      {early: "exit"},
 	"peer ignore":    {early: "ignore"},
-	"peer text ids":  {say: echoedAs(`{"jsonrpc":"2.0","id":"%s","result":%s}`)},
-	"peer unnamed":   {say: echoedAs(`{"id":%s,"result":%s}`)},
-	"peer version 1": {say: echoedAs(`{"jsonrpc":"1.0","id":%s,"result":%s}`)},
-	"peer both":      {say: echoedAs(`{"jsonrpc":"2.0","id":%s,"result":%s,"error":null}`)},
-	"peer lines":     {say: echoedAs("{\n  \"jsonrpc\": \"2.0\",\n  \"id\": %s,\n  \"result\": %s\n}")},
-	"peer mark":      {say: echoedAs("\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}")},
+	"peer text ids":  {send: echoedAs(`{"jsonrpc":"2.0","id":"%s","result":%s}`)},
+	"peer unnamed":   {send: echoedAs(`{"id":%s,"result":%s}`)},
+	"peer version 1": {send: echoedAs(`{"jsonrpc":"1.0","id":%s,"result":%s}`)},
+	"peer both":      {send: echoedAs(`{"jsonrpc":"2.0","id":%s,"result":%s,"error":null}`)},
+	"peer lines":     {send: echoedAs("{\n  \"jsonrpc\": \"2.0\",\n  \"id\": %s,\n  \"result\": %s\n}")},
+	"peer mark":      {send: echoedAs("\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}")},
 	"peer future":    {version: "2099-01-01"},
 	"peer nan":       {result: `{"content":[],"structuredContent":{"v":NaN}}`},
 	"peer infinity":  {result: `{"content":[],"structuredContent":{"v":[1,-Infinity]}}`},
@@ -66,9 +66,9 @@ func (p peer) answer(line []byte, up *bool) (out string, exit bool) {
 	if json.Unmarshal(line, &m) != nil || m.ID == nil {
 		return "", false
 	}
-	say := p.say
+	send := p.send
 	if say == nil {
-		say = echoedAs(`{"jsonrpc":"2.0","id":%s,"result":%s}`)
+		send = echoedAs(`{"jsonrpc":"2.0","id":%s,"result":%s}`)
 	}
 	version, schema, result := p.version, p.schema, p.result
 	if version == "" {
@@ -113,7 +113,7 @@ func (p peer) serve() error {
 	return in.Err()
 }
 
-// onHTTP is the peer behind HTTP: as JSON, or as a stream of events.
+// onHTTP is the peer on HTTP: as JSON, or as a stream of events.
 func (p peer) onHTTP(t *testing.T, stream bool) *target.MCPServer {
 	t.Helper()
 	var mu sync.Mutex

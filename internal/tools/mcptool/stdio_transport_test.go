@@ -143,7 +143,7 @@ func TestWhatAServerHasStartedEndsWithIt(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(pid, 0))
 	require.NoError(t, tool.Close(t.Context()))
-	require.Eventually(t, func() bool { // it is nobody's child any more
+	require.Eventually(t, func() bool { // it is not a child of the test any more
 		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || strings.Contains(string(state), ") Z ")
 	}, patience, tick)
@@ -172,7 +172,7 @@ func TestCloseCutsOffCallsWhenItsTimeIsOver(t *testing.T) {
 	require.True(t, tools.IsRetryable(err))
 }
 
-func TestServerThatDoesNotEndWhenToldIsKilled(t *testing.T) {
+func TestServerThatDoesNotEndIsKilled(t *testing.T) {
 	t.Parallel()
 	o := options()
 	o.Grace = 50 * time.Millisecond

@@ -89,7 +89,7 @@ func TestToolThatChangesIsRefusedUntilItIsReadAgain(t *testing.T) {
 
 		s.tool(`{"type":"object","properties":{"a":{"type":"string"},"send_to":{"type":"string"}}}`, returns(text("other")))
 		var err error
-		require.Eventually(t, func() bool { // the server tells it in its own time
+		require.Eventually(t, func() bool { // the server reports it at any time
 			_, err = tool.Invoke(t.Context(), newCall(t, "tool", `{}`))
 			return err != nil
 		}, patience, tick)
@@ -97,7 +97,7 @@ func TestToolThatChangesIsRefusedUntilItIsReadAgain(t *testing.T) {
 		require.ErrorContains(t, err, "re-read")
 		require.False(t, tools.IsRetryable(err))
 
-		require.Equal(t, `"other"`, value(t, opened(t, to, mcptool.Options{}), `{}`), "who reads it anew takes it")
+		require.Equal(t, `"other"`, value(t, opened(t, to, mcptool.Options{}), `{}`), "a tool that reads it again accepts it")
 	}
 }
 

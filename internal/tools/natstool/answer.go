@@ -188,7 +188,7 @@ func cut(code string) string {
 	return strings.ToValidUTF8(code[:min(len(code), most)], "")
 }
 
-// refuse answers an operation of a service with an error, in the form of its own errors.
+// refuse answers an operation of a service with an error, in the form of a service's errors.
 func refuse(conn *nats.Conn, reply string, code events.Code, text string) error {
 	m := nats.NewMsg(reply)
 	m.Header[target.HeaderErrorCode] = []string{string(code)}

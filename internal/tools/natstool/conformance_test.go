@@ -96,7 +96,7 @@ func conform(t *testing.T, nc *nats.Conn, name string, where func(service, funct
 			return made[function]
 		},
 		MaxOutput: limit,
-		Cannot:    map[string]string{conformance.CrashIsKnown: "nobody tells that a subscriber is gone once it has the request"},
+		Cannot:    map[string]string{conformance.CrashIsKnown: "no status reports that a subscriber is gone once it has the request"},
 		Close: func(ctx context.Context) error {
 			var errs []error
 			for _, tool := range made {

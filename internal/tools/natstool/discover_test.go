@@ -46,7 +46,7 @@ func TestEndpointIsFoundByItsNames(t *testing.T) {
 	list := k.tool(&target.NATS{Service: "orders", Endpoint: "list", TrustMetadata: true})
 	_, known = list.Known()
 	require.False(t, known)
-	eventually(t, func() bool { _, known := list.Known(); return known }, "who looks has it asked in the background")
+	eventually(t, func() bool { _, known := list.Known(); return known }, "a reader has it asked in the background")
 	d, err = list.Describe(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, tools.Description{Text: "A shop.", Version: "1.0.0"}, d)
@@ -69,7 +69,7 @@ func TestEffectCountsOnlyIfItIsTrusted(t *testing.T) {
 	}
 	d, err := k.tool(&target.NATS{Service: "orders", Endpoint: "odd", TrustMetadata: true}).Describe(t.Context())
 	require.NoError(t, err)
-	require.Empty(t, d.Effect, "a word that manifests do not know")
+	require.Empty(t, d.Effect, "a value that manifests do not know")
 }
 
 func TestArgumentsAreCheckedByTheServicesSchemaBeforeTheyAreSent(t *testing.T) {

@@ -19,15 +19,15 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// at does an operation at the desk of a request, within the patience of the test.
+// at does an operation of the host of a request, within the patience of the test.
 func (k *kit) at(m *nats.Msg, kind, body string) (string, error) {
 	ctx, cancel := context.WithTimeout(k.Context(), patience)
 	defer cancel()
-	data, err := atDesk(ctx, k.services, m.Reply, kind, body)
+	data, err := hostOperation(ctx, k.services, m.Reply, kind, body)
 	return string(data), err
 }
 
-func TestServiceUsesAllOfTheDesk(t *testing.T) {
+func TestServiceUsesAllOperationsOfTheHost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	var said []string
@@ -53,13 +53,13 @@ func TestServiceUsesAllOfTheDesk(t *testing.T) {
 		}
 		respond(m, `"done"`)
 	})
-	desk := &memhost.Host{Reenterable: true}
-	desk.Answer("color", "blue")
+	host := &memhost.Host{Reenterable: true}
+	host.Answer("color", "blue")
 	tool := k.tool(&target.NATS{Subject: "asks"})
 	for range 2 {
-		desk.NewRun()
+		host.NewRun()
 		call := k.call(nil)
-		call.Host = desk
+		call.Host = host
 		result, err := k.invoke(tool, call)
 		require.NoError(t, err)
 		require.Equal(t, `"done"`, string(result.Value))
@@ -68,10 +68,10 @@ func TestServiceUsesAllOfTheDesk(t *testing.T) {
 		`{"id":"turn/color","done":false,"value":"blue"}<nil>`, `{"id":"turn/s:chart","done":false}<nil>`, `{"done":false}<nil>`,
 		`{"done":true,"value":{"paid":true}}<nil>`, `{"done":true,"value":{"paid":true}}<nil>`,
 	}, said, "in the second run the step is done")
-	require.JSONEq(t, `{"label":"Which?"}`, string(desk.Asked()[0].Question.Payload))
-	require.Equal(t, time.Minute, desk.Asked()[0].Question.Timeout)
-	require.Len(t, desk.Reported(), 2)
-	require.True(t, desk.Shown()[0].Dismissed)
+	require.JSONEq(t, `{"label":"Which?"}`, string(host.Asked()[0].Question.Payload))
+	require.Equal(t, time.Minute, host.Asked()[0].Question.Timeout)
+	require.Len(t, host.Reported(), 2)
+	require.True(t, host.Shown()[0].Dismissed)
 }
 
 func TestQuestionsWithoutNamesAreNumberedAsTheyCome(t *testing.T) {
@@ -83,7 +83,7 @@ func TestQuestionsWithoutNamesAreNumberedAsTheyCome(t *testing.T) {
 		if err != nil {
 			return
 		}
-		for _, tool := range []string{"A", "B", "C"} { // all at once, in this order
+		for _, tool := range []string{"A", "B", "C"} { // all at the same time, in this order
 			ask := nats.NewMsg(m.Reply)
 			ask.Reply = inbox
 			ask.Header.Set("Oneturn-Kind", "ask")
@@ -96,28 +96,28 @@ func TestQuestionsWithoutNamesAreNumberedAsTheyCome(t *testing.T) {
 		_ = sub.Unsubscribe()
 		respond(m, `null`)
 	})
-	desk := &memhost.Host{}
+	host := &memhost.Host{}
 	for i, answer := range []string{"a", "b", "c"} {
-		desk.Answer(strconv.Itoa(i+1), answer)
+		host.Answer(strconv.Itoa(i+1), answer)
 	}
-	desk.NewRun()
+	host.NewRun()
 	call := k.call(nil)
-	call.Host = desk
+	call.Host = host
 	_, err := k.invoke(k.tool(&target.NATS{Subject: "asks"}), call)
 	require.NoError(t, err)
 	got := map[string]string{}
-	for _, asked := range desk.Asked() {
+	for _, asked := range host.Asked() {
 		got[asked.Question.Tool] = string(asked.Answer)
 	}
 	require.Equal(t, map[string]string{"A": `"a"`, "B": `"b"`, "C": `"c"`}, got)
 }
 
-func TestServiceIsToldWhyTheCallEnded(t *testing.T) {
+func TestServiceGetsTheReasonWhyTheCallEnded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	refusal, asked := make(chan events.Code, 1), make(chan struct{})
 	k.serve("long", func(m *nats.Msg) {
-		for range 20 { // who asks again and again takes no more room
+		for range 20 { // a service that asks again and again takes no more room
 			_ = k.services.PublishMsg(&nats.Msg{Subject: m.Reply, Reply: "_INBOX.nobody", Header: nats.Header{"Oneturn-Kind": {"end"}}})
 		}
 		answers, err := k.services.SubscribeSync(k.services.NewInbox())
@@ -137,7 +137,7 @@ func TestServiceIsToldWhyTheCallEnded(t *testing.T) {
 	})
 	tool := k.tool(&target.NATS{Subject: "long"})
 	for code, cause := range map[events.Code]error{
-		"parked": tools.ErrParked, events.CodeTimeout: events.ErrTimeout, events.CodeCancelled: errors.New("somebody cancelled the turn"),
+		"parked": tools.ErrParked, events.CodeTimeout: events.ErrTimeout, events.CodeCancelled: errors.New("the turn was cancelled"),
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error, 1)
@@ -146,7 +146,7 @@ func TestServiceIsToldWhyTheCallEnded(t *testing.T) {
 			done <- err
 		}()
 		<-asked
-		require.Empty(t, refusal, "nobody is told of an end that has not come")
+		require.Empty(t, refusal, "an end that has not come is not reported")
 		cancel(cause)
 		err := <-done
 		require.Error(t, err)
@@ -165,34 +165,34 @@ func TestParkedQuestionEndsTheCall(t *testing.T) {
 		told <- err
 		respond(m, "", "Oneturn-Error-Code", "parked")
 	})
-	desk := &memhost.Host{}
-	desk.NewRun()
+	host := &memhost.Host{}
+	host.NewRun()
 	call := k.call(nil)
-	call.Host = desk
+	call.Host = host
 	_, err := k.invoke(k.tool(&target.NATS{Subject: "asks"}), call)
 	require.ErrorIs(t, err, tools.ErrParked)
 	require.False(t, tools.IsRetryable(err))
 	require.Equal(t, events.Code("parked"), events.CodeOf(<-told))
 }
 
-func TestWhatTheDeskRefusesIsTheServicesToKnow(t *testing.T) {
+func TestRefusalsOfTheHostReachTheService(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.serve("asks", func(m *nats.Msg) {
 		_, err := k.at(m, "ask", `{"name":"color"}`)
 		respond(m, "", "Oneturn-Error-Code", string(events.CodeOf(err)), "Nats-Service-Error", "too late")
 	})
-	desk := &memhost.Host{}
-	desk.Expire("color")
-	desk.NewRun()
+	host := &memhost.Host{}
+	host.Expire("color")
+	host.NewRun()
 	call := k.call(nil)
-	call.Host = desk
+	call.Host = host
 	_, err := k.invoke(k.tool(&target.NATS{Subject: "asks"}), call)
-	require.ErrorIs(t, err, events.ErrExpired, "it may pass on what it was told")
+	require.ErrorIs(t, err, events.ErrExpired, "it may repeat the code that it got")
 	require.Contains(t, err.Error(), "too late")
 }
 
-// broken is a desk that cannot be reached.
+// broken is a host that cannot be reached.
 type broken struct {
 	tools.Host
 
@@ -205,7 +205,7 @@ func (b broken) Ask(context.Context, tools.Question) (tools.Answer, error) {
 
 func (b broken) Show(context.Context, tools.Surface) (string, error) { return "", b.err }
 
-func TestDeskThatCannotBeReachedEndsTheCall(t *testing.T) {
+func TestHostThatCannotBeReachedEndsTheCall(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.serve("asks", func(m *nats.Msg) {
@@ -229,10 +229,10 @@ func TestDeskThatCannotBeReachedEndsTheCall(t *testing.T) {
 	require.NoError(t, err, "what only changes the screen ends nothing")
 }
 
-// slowDesk keeps every question open until the call ends.
-type slowDesk struct{ tools.Host }
+// slowHost keeps every question open until the call ends.
+type slowHost struct{ tools.Host }
 
-func (slowDesk) Ask(ctx context.Context, _ tools.Question) (tools.Answer, error) {
+func (slowHost) Ask(ctx context.Context, _ tools.Question) (tools.Answer, error) {
 	<-ctx.Done()
 	return tools.Answer{}, context.Cause(ctx)
 }
@@ -281,7 +281,7 @@ func TestServiceThatBreaksTheProtocolEndsItsCall(t *testing.T) {
 	tool := k.tool(&target.NATS{Subject: "rude"})
 	for _, how := range []string{"body", "kind", "no-reply", "subject", "like-an-inbox", "server", "flood"} {
 		call := k.call(nil)
-		call.UserID, call.Host = how, slowDesk{}
+		call.UserID, call.Host = how, slowHost{}
 		_, err := k.invoke(tool, call)
 		require.ErrorIs(t, err, events.ErrToolError, how)
 		require.Contains(t, err.Error(), "broke the protocol", how)
@@ -294,7 +294,7 @@ func TestServiceThatBreaksTheProtocolEndsItsCall(t *testing.T) {
 	require.Empty(t, reached, "nothing was published there with the worker's rights")
 }
 
-func TestFloodOfProgressHarmsNobody(t *testing.T) {
+func TestFloodOfProgressHarmsNoOtherCall(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.serve("chatty", func(m *nats.Msg) {
@@ -308,17 +308,17 @@ func TestFloodOfProgressHarmsNobody(t *testing.T) {
 		_ = k.services.PublishMsg(word)
 		respond(m, `"done"`)
 	})
-	desk := &memhost.Host{}
-	desk.NewRun()
+	host := &memhost.Host{}
+	host.NewRun()
 	call := k.call(nil)
-	call.Host = desk
+	call.Host = host
 	result, err := k.invoke(k.tool(&target.NATS{Subject: "chatty"}), call)
 	require.NoError(t, err)
 	require.Equal(t, `"done"`, string(result.Value))
-	require.NotEmpty(t, desk.Reported())
+	require.NotEmpty(t, host.Reported())
 }
 
-// weary is a desk that takes longer over a word than a service over the next.
+// weary is a host that takes longer over a word than a service over the next.
 type weary struct {
 	memhost.Host
 
@@ -349,7 +349,7 @@ func TestServiceThatGoesOnTellingItsProgressHasAnswered(t *testing.T) {
 	})
 	var request *nats.Msg
 	said := 0
-	desk := &weary{word: func() {
+	host := &weary{word: func() {
 		if request == nil {
 			request = <-words
 		}
@@ -361,16 +361,16 @@ func TestServiceThatGoesOnTellingItsProgressHasAnswered(t *testing.T) {
 		_ = k.services.Flush()
 		_ = k.worker.Flush()
 	}}
-	desk.NewRun()
+	host.NewRun()
 	call := k.call(nil)
-	call.Host = desk
+	call.Host = host
 	result, err := k.invoke(k.tool(&target.NATS{Subject: "endless"}), call)
 	require.NoError(t, err)
 	require.Equal(t, `"done"`, string(result.Value))
 	require.LessOrEqual(t, said, 500)
 }
 
-func TestWhoAsksAfterTheEndIsToldSo(t *testing.T) {
+func TestOperationAfterTheEndIsRefused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	late := make(chan *nats.Msg, 1)
@@ -378,10 +378,10 @@ func TestWhoAsksAfterTheEndIsToldSo(t *testing.T) {
 		respond(m, `1`)
 		late <- m
 	})
-	desk := &memhost.Host{}
-	desk.NewRun()
+	host := &memhost.Host{}
+	host.NewRun()
 	call := k.call(nil)
-	call.Host = desk
+	call.Host = host
 	_, err := k.invoke(k.tool(&target.NATS{Subject: "quick"}), call)
 	require.NoError(t, err)
 	m := <-late
@@ -389,6 +389,6 @@ func TestWhoAsksAfterTheEndIsToldSo(t *testing.T) {
 		_, err := k.at(m, kind, `{}`)
 		require.Equal(t, events.CodeCancelled, events.CodeOf(err), kind)
 	}
-	respond(m, `2`) // and another answer is nobody's
-	require.Empty(t, desk.Asked())
+	respond(m, `2`) // and another answer is dropped
+	require.Empty(t, host.Asked())
 }

@@ -53,7 +53,7 @@ func (k *kit) tool(to *target.NATS, change ...func(*natstool.Options)) *natstool
 	return tool
 }
 
-// serve has a subject answered, each request in a goroutine of its own.
+// serve has a subject answered, each request in a separate goroutine.
 func (k *kit) serve(subject string, answer func(m *nats.Msg)) {
 	k.Helper()
 	_, err := k.services.Subscribe(subject, func(m *nats.Msg) { go answer(m) })

@@ -199,7 +199,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	require.ErrorIs(t, err, events.ErrTooLarge, "more than the server takes")
 }
 
-func TestServiceIsToldHowLongTheCallMayTake(t *testing.T) {
+func TestServiceGetsTheTimeoutOfTheCall(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.serve("times", func(m *nats.Msg) { respond(m, strconv.Quote(m.Header.Get("Oneturn-Timeout"))) })
@@ -324,7 +324,7 @@ func TestLostServiceEndsAtTheDeadline(t *testing.T) {
 	require.False(t, tools.IsRetryable(err))
 }
 
-func TestSubjectThatNobodyCanPublishToIsAnError(t *testing.T) {
+func TestInvalidSubjectIsAnError(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	for _, subject := range []string{"orders.*", "orders.>", "a b", ".a", "a.", "a..b", "a\r\nPUB x 0", "", "oneturn", "oneturn.in.default.cancel.a.w.c"} {

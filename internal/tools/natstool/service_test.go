@@ -62,7 +62,7 @@ func answer(ctx context.Context, nc *nats.Conn, name string, r micro.Request) {
 		defer end()
 	}
 	go func() {
-		if _, err := atDesk(ctx, nc, r.Reply(), "end", ""); err != nil {
+		if _, err := hostOperation(ctx, nc, r.Reply(), "end", ""); err != nil {
 			cancel()
 		}
 	}()
@@ -105,20 +105,20 @@ func host(nc *nats.Conn, r micro.Request) conformance.Host {
 			var answer struct {
 				Value json.RawMessage `json:"value"`
 			}
-			data, err := atDesk(ctx, nc, r.Reply(), "ask", fmt.Sprintf(`{"tool":"Color","name":%q}`, name))
+			data, err := hostOperation(ctx, nc, r.Reply(), "ask", fmt.Sprintf(`{"tool":"Color","name":%q}`, name))
 			if err != nil {
 				return nil, err
 			}
 			return answer.Value, json.Unmarshal(data, &answer)
 		},
 		Crash: func() {
-			os.Exit(3) //nolint:forbidigo // a process of its own, which is to die
+			os.Exit(3) //nolint:forbidigo // a separate process, which is to die
 		},
 	}
 }
 
-// atDesk does an operation at the desk of the call whose reply subject this is.
-func atDesk(ctx context.Context, nc *nats.Conn, reply, kind, body string) ([]byte, error) {
+// hostOperation does an operation of the host of the call whose reply subject this is.
+func hostOperation(ctx context.Context, nc *nats.Conn, reply, kind, body string) ([]byte, error) {
 	m := nats.NewMsg(reply)
 	m.Header.Set(target.HeaderKind, kind)
 	m.Data = []byte(body)

@@ -30,7 +30,7 @@ async def work(path, block):
 async def nested(path): return await asyncio.gather(bad(path))
 `
 
-// TestAsyncFunctionsHaveProcessesApartWhileThereAreSome: one that blocks holds up nobody else's calls.
+// TestAsyncFunctionsHaveProcessesApartWhileThereAreSome: one that blocks delays no other calls.
 func TestAsyncFunctionsHaveProcessesApartWhileThereAreSome(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{Size: 2}, "WF/tools/t.py", blocking)

@@ -31,7 +31,7 @@ func TestOnlySoManyCallsOfAProcessWaitWithoutRoom(t *testing.T) {
 
 	g.reacquireSlot(c, true)
 	g.release(c, false)
-	require.True(t, g.releaseSlot(c), "one that goes on makes room to wait")
+	require.True(t, g.releaseSlot(c), "one that continues makes room to wait")
 	for range maxWaiting {
 		require.False(t, g.all[c].unused())
 		g.reacquireSlot(c, false)

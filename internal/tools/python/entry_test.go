@@ -16,8 +16,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
-// start runs t.py's function in the background. entered is closed when the pool says that the
-// function is entered, ended gets how the call ends.
+// start runs t.py's function in the background. entered is closed when the pool reports that the function is entered, ended gets how the call ends.
 func (k *kit) start(ctx context.Context, function, args string) (entered chan struct{}, ended chan error) {
 	k.tb.Helper()
 	call := newCall(k.tb, function, args)

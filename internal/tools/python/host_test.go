@@ -13,7 +13,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
-func TestMozaiksToolsAskShowAndTellTheirProgress(t *testing.T) {
+func TestMozaiksToolsAskShowAndReportProgress(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 from mozaiksai.core.workflow.outputs.ui_tools import use_ui_tool, emit_ui_surface, UIToolTimeoutError
@@ -27,7 +27,7 @@ async def approve(chat_id):
     shown = await emit_ui_surface("Plan", {"a": 1}, chat_id=chat_id, workflow_name="WF", display="view")
     return [answer, again, shown]
 `)
-	d := newDesk().says("1", `{"approved":true,"n":12345678901234567890}`).says("2", `["not an object"]`)
+	d := newHost().answer("1", `{"approved":true,"n":12345678901234567890}`).answer("2", `["not an object"]`)
 	require.JSONEq(t, `[{"approved":true,"n":12345678901234567890,"ui_event_id":"turn-1/1"},["not an object"],"turn-1/s1"]`,
 		k.valueAt(d, "approve", `{"chat_id":"c1"}`))
 	require.Equal(t, []tools.Question{
@@ -67,7 +67,7 @@ func TestFunctionsOfOneturnWorkInSyncAndAsyncTools(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", both)
 	for _, function := range []string{"ask", "aask", "own_loop", "returns_one", "in_a_thread"} {
-		d := newDesk().says("form", `"yes"`)
+		d := newHost().answer("form", `"yes"`)
 		require.Equal(t, `"yes"`, k.valueAt(d, function, `{}`), function)
 		require.Equal(t, []tools.Question{{
 			Name: "form", Tool: "Form", Component: "C", Display: "inline", Payload: json.RawMessage(`{"a":1}`),
@@ -75,7 +75,7 @@ func TestFunctionsOfOneturnWorkInSyncAndAsyncTools(t *testing.T) {
 		}}, d.questions, function)
 	}
 	for _, function := range []string{"rest", "arest"} {
-		d := newDesk().says("1", `{"text":"Ada"}`).says("key", `"s3cret"`)
+		d := newHost().answer("1", `{"text":"Ada"}`).answer("key", `"s3cret"`)
 		require.JSONEq(t, `["Ada","s3cret"]`, k.valueAt(d, function, `{}`))
 		require.Equal(t, []tools.Question{
 			{Number: 1, Input: true, Payload: json.RawMessage(`{"prompt":"Name?","password":false}`)},
@@ -114,7 +114,7 @@ def twice():
     return oneturn.step("e", charge, 2)
 async def atwice(): return [await oneturn.step("f", acharge, i) for i in range(2)]
 `)
-	d := newDesk()
+	d := newHost()
 	want := `{"id":[1,2],"amount":10}`
 	require.JSONEq(t, `[`+want+`,{"id":[1,2],"amount":6},2]`, k.valueAt(d, "sync", `{}`))
 	require.JSONEq(t, `[`+want+`,{"id":[1,2],"amount":6},2]`, k.valueAt(d, "later", `{}`), "a later run enters none")
@@ -139,7 +139,7 @@ async def many(n):
 `)
 	const n = 60
 	for range 5 {
-		d := newDesk()
+		d := newHost()
 		ended, value := k.background(t.Context(), d, "many", `{"n":60}`)
 		for range n {
 			q := next(t, d.asked)
@@ -180,13 +180,13 @@ async def many(n):
     return [len([a for a in answers if a is not None]), *failed]
 async def wait_for_failures(): await two_failed.wait()
 `)
-	d := newDesk()
+	d := newHost()
 	ended, value := k.background(t.Context(), d, "many", `{"n":66}`)
 	for range 64 {
 		next(t, d.asked)
 	}
 	// An answer makes room for one more: none is given before the two have been refused.
-	k.valueAt(newDesk(), "wait_for_failures", `{}`)
+	k.valueAt(newHost(), "wait_for_failures", `{}`)
 	for range 64 {
 		d.answers <- json.RawMessage(`1`)
 	}
@@ -194,7 +194,7 @@ async def wait_for_failures(): await two_failed.wait()
 	require.JSONEq(t, `[64,"64 questi","64 questi"]`, *value)
 }
 
-func TestErrorsOfTheDeskReachTheToolAndKeepTheirCode(t *testing.T) {
+func TestErrorsOfTheHostReachTheToolAndKeepTheirCode(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 import asyncio, oneturn
@@ -219,33 +219,33 @@ def forged():
 `)
 	late := &events.Error{Code: events.CodeExpired, Op: "ask", Msg: "nobody answered within 5s"}
 	for _, function := range []string{"ask", "sask"} {
-		_, err := k.at(t.Context(), newDesk().refuses(late), function, `{}`)
+		_, err := k.at(t.Context(), newHost().refuses(late), function, `{}`)
 		require.Equal(t, "nobody answered within 5s", message(t, err, events.CodeExpired))
 		var exception *python.ExceptionError
 		require.ErrorAs(t, err, &exception)
 		require.Equal(t, "UIToolTimeoutError", exception.Type)
 	}
 	require.JSONEq(t, `["UIToolTimeoutError",true,true,"expired","nobody answered within 5s"]`,
-		k.valueAt(newDesk().refuses(late), "caught", `{}`))
+		k.valueAt(newHost().refuses(late), "caught", `{}`))
 	order := &events.Error{Code: events.CodeToolError, Msg: "the order of questions changed"}
 	require.JSONEq(t, `["UIToolError","tool_error","the order of questions changed"]`,
-		k.valueAt(newDesk().refuses(order), "caught_all", `{}`))
-	_, err := k.at(t.Context(), newDesk(), "forged", `{}`)
+		k.valueAt(newHost().refuses(order), "caught_all", `{}`))
+	_, err := k.at(t.Context(), newHost(), "forged", `{}`)
 	require.Equal(t, "mine", message(t, err, events.CodeToolError))
 
 	_, err = k.at(t.Context(), nil, "ask", `{}`)
 	require.Contains(t, message(t, err, events.CodeToolError), "the caller of this tool supports no questions")
 
 	lost := errors.New("the server cannot be reached")
-	_, err = k.at(t.Context(), newDesk().refuses(lost), "caught_all", `{}`)
+	_, err = k.at(t.Context(), newHost().refuses(lost), "caught_all", `{}`)
 	require.ErrorIs(t, err, lost, "no tool decides by it")
-	screen := newDesk()
+	screen := newHost()
 	screen.fails = lost
 	require.JSONEq(t, `["UIToolError","tool_error","the server cannot be reached"]`, k.valueAt(screen, "shown", `{}`))
 	_, err = k.at(t.Context(), screen, "stepped", `{}`)
 	require.ErrorIs(t, err, lost)
 	cancelled := &events.Error{Code: events.CodeCancelled, Msg: "by somebody"}
-	_, err = k.at(t.Context(), newDesk().refuses(cancelled), "caught_all", `{}`)
+	_, err = k.at(t.Context(), newHost().refuses(cancelled), "caught_all", `{}`)
 	require.Equal(t, "by somebody", message(t, err, events.CodeCancelled))
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }
@@ -263,7 +263,7 @@ def text(): return oneturn.ask("Form", "a text")
 def never(): return oneturn.ask("Form", timeout=0)
 def nameless(): return oneturn.step("", len)
 `)
-	d := newDesk()
+	d := newHost()
 	for function, want := range map[string]string{
 		"large": "over the limit of 65536", "large_step": "over the limit of 65536", "circle": "payload.me refers back",
 		"text": "the payload is a str; it must be a dict", "never": "timeout is 0", "nameless": "a step needs a name",
@@ -283,7 +283,7 @@ from core.workflow.ui_tools import use_ui_tool
 async def ask():
     for _ in range(3): await use_ui_tool("Form", {}, chat_id="somebody else's", workflow_name="Other")
 `)
-	d := newDesk().says("1", `{}`).says("2", `{}`).says("3", `{}`)
+	d := newHost().answer("1", `{}`).answer("2", `{}`).answer("3", `{}`)
 	k.valueAt(d, "ask", `{}`)
 	require.Eventually(t, func() bool { return countLines(k, "use_ui_tool names another chat or workflow") == 1 }, 5*time.Second, 5*time.Millisecond)
 	k.valueAt(d, "ask", `{}`)

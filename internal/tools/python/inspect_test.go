@@ -136,7 +136,7 @@ func TestMissingNamesModulesThatCannotBeFound(t *testing.T) {
 	require.ErrorContains(t, err, "no-such-python")
 }
 
-func TestNamedPipeIsNoPythonFileAndHoldsNobodyUp(t *testing.T) {
+func TestNamedPipeIsNotReadAsAPythonFile(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	require.NoError(t, syscall.Mkfifo(filepath.Join(root, "pipe.py"), 0o600))
@@ -156,7 +156,7 @@ func TestInterpreterThatHangsIsGivenUp(t *testing.T) {
 	require.ErrorContains(t, python.Probe(ctx, script, t.TempDir()), "did not answer in time")
 }
 
-func TestProbeTellsAnInterpreterThatRunsFromOthers(t *testing.T) {
+func TestProbeDistinguishesAnInterpreterThatRuns(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, python.Probe(t.Context(), "", t.TempDir()))
 	old := filepath.Join(t.TempDir(), "python-old")

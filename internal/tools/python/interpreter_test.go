@@ -96,7 +96,7 @@ func TestErrorsOfAnInterpreterStateTheCauseOnce(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), absent))
 }
 
-// TestOnlyFoldersOfWorkflowsAreSearchedForAnInterpreter: a .venv above them is somebody else's.
+// TestOnlyFoldersOfWorkflowsAreSearchedForAnInterpreter: a .venv above them belongs to another project.
 func TestOnlyFoldersOfWorkflowsAreSearchedForAnInterpreter(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("VIRTUAL_ENV", "")

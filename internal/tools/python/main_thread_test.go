@@ -77,11 +77,11 @@ def nested(): return oneturn.step("s", awork)
 def slow(seconds): time.sleep(seconds); return "worked"
 `)
 	for _, asker := range []string{"ask", "aask"} {
-		d := newDesk()
+		d := newHost()
 		ended, value := k.background(t.Context(), d, asker, `{}`)
 		next(t, d.asked)
 		for _, function := range []string{"work", "awork", "nested", "awork"} {
-			require.Equal(t, `"worked"`, k.valueAt(newDesk(), function, `{}`))
+			require.Equal(t, `"worked"`, k.valueAt(newHost(), function, `{}`))
 		}
 		slow, end := k.start(t.Context(), "slow", `{"seconds":3}`)
 		<-slow

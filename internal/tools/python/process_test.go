@@ -66,7 +66,7 @@ def flood(n):
     print("x" * 100000); print("secret is", os.environ["TOKEN"]); return "done"
 `
 
-func TestProcessThatEndsIsReplacedAndSaysHow(t *testing.T) {
+func TestProcessThatEndsIsReplacedAndNamesTheReason(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		function, args, want string

@@ -157,7 +157,7 @@ def shared():
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }
 
-func TestWhatCannotBeShownSaysHowToPassIt(t *testing.T) {
+func TestWhatCannotBeShownNamesTheFix(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 import oneturn
@@ -177,12 +177,12 @@ def percent(): oneturn.progress(10 ** 400, "x" * 5000)
 		"result":  "result is an object, which has no public attributes; return its data",
 		"context": "context_variables.x is an object, which has no public attributes; set its data",
 	} {
-		call, d := newCall(t, function, `{}`), newDesk()
+		call, d := newCall(t, function, `{}`), newHost()
 		call.Host, call.Context = d, map[string]any{}
 		_, err := k.pool.Tool("WF", "t.py", function).Invoke(t.Context(), call)
 		require.Equal(t, want, message(t, err, events.CodeToolError), function)
 	}
-	call, d := newCall(t, "percent", `{}`), newDesk()
+	call, d := newCall(t, "percent", `{}`), newHost()
 	call.Host = d
 	_, err := k.pool.Tool("WF", "t.py", "percent").Invoke(t.Context(), call)
 	require.NoError(t, err)
@@ -217,7 +217,7 @@ def who(context_variables):
 def hidden(): return {"client": Hidden()}
 `)
 	const want = `{"account":{"name":"ada","token":"**********"},"list":[{"url":"https://a.example"},{"user":"ada"}],"_id":"a key of the data stays"}`
-	call, d := newCall(t, "who", `{}`), newDesk()
+	call, d := newCall(t, "who", `{}`), newHost()
 	call.Host, call.Context = d, map[string]any{}
 	result, err := k.pool.Tool("WF", "t.py", "who").Invoke(t.Context(), call)
 	require.NoError(t, err)

@@ -58,7 +58,7 @@ def versions(): return [PACKAGE, NEAR, near.NEAR, beside.BESIDE, ABSOLUTE, "` + 
 }
 
 // TestCallThatWaitsForAProcessRunsTheVersionItWasMadeFor: a turn in flight keeps the code that
-// its claim names, and nothing of an old version stays behind.
+// its claim names, and nothing of an old version remains.
 func TestCallThatWaitsForAProcessRunsTheVersionItWasMadeFor(t *testing.T) {
 	t.Parallel()
 	version := func(v string) map[string][]byte {
@@ -93,7 +93,7 @@ func TestCallThatWaitsForAProcessRunsTheVersionItWasMadeFor(t *testing.T) {
 }
 
 // TestProcessKeepsWhatWasCheckedWhileItsFolderIsRenamed: also files that it had not imported by
-// then. A process that cannot start for want of the folder says what to do.
+// then. A process that cannot start without the folder names the fix.
 func TestProcessKeepsWhatWasCheckedWhileItsFolderIsRenamed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{})

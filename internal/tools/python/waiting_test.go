@@ -19,7 +19,7 @@ import (
 
 func countLines(k *kit, text string) int { return strings.Count(k.log.String(), text) }
 
-// asker asks in every way, and says what became of it in a file.
+// asker asks in every way, and writes the outcome to a file.
 const asker = `
 import asyncio, oneturn, os, threading, time
 from core.workflow.ui_tools import use_ui_tool
@@ -73,7 +73,7 @@ func TestParkedRunIsCancelledAndItsProcessGoesOn(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "notes")
 			for round, cause := range []error{tools.ErrParked, nil} {
 				ctx, cancel := context.WithCancelCause(t.Context())
-				d := newDesk()
+				d := newHost()
 				ended, _ := k.background(ctx, d, function, `{"path":"`+file+strconv.Itoa(round)+`"}`)
 				next(t, d.asked)
 				cancel(cause)
@@ -98,11 +98,11 @@ func TestParkedRunIsCancelledAndItsProcessGoesOn(t *testing.T) {
 	}
 }
 
-func TestDeskThatSaysParkedEndsTheRunToo(t *testing.T) {
+func TestHostThatParksEndsTheRunToo(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{Grace: 10 * time.Second}, "WF/tools/t.py", asker)
 	file := filepath.Join(t.TempDir(), "notes")
-	_, err := k.at(t.Context(), newDesk().refuses(tools.ErrParked), "use", `{"path":"`+file+`"}`)
+	_, err := k.at(t.Context(), newHost().refuses(tools.ErrParked), "use", `{"path":"`+file+`"}`)
 	require.ErrorIs(t, err, tools.ErrParked)
 	waitForFiles(t, file, 1)
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
@@ -112,21 +112,21 @@ func TestParkedRunThatGoesOnLosesItsProcess(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{Grace: 10 * time.Millisecond}, "WF/tools/t.py", asker)
 	ctx, park := context.WithCancelCause(t.Context())
-	d := newDesk()
+	d := newHost()
 	ended, _ := k.background(ctx, d, "deaf", `{}`)
 	next(t, d.asked)
 	park(tools.ErrParked)
 	require.ErrorIs(t, next(t, ended), tools.ErrParked)
 	require.Eventually(t, func() bool { return k.pool.Stats().Died == 1 }, 10*time.Second, 5*time.Millisecond)
 	k.value("pid", `{}`)
-	require.Len(t, d.questions, 1, "nothing reaches the desk of a run that was parked")
+	require.Len(t, d.questions, 1, "nothing reaches the host of a run that was parked")
 }
 
 func TestCallsThatWaitForPeopleTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	const waiting = 150 // more than share a process otherwise
 	k := newKit(t, python.Options{LoadTimeout: 3 * time.Second}, "WF/tools/t.py", asker)
-	d := newDesk()
+	d := newHost()
 	ends := make([]chan error, 0, 2*waiting)
 	for _, function := range []string{"use", "ask", "returns"} {
 		for range waiting / 3 {
@@ -155,7 +155,7 @@ func TestCallsThatWaitForPeopleTakeNoRoom(t *testing.T) {
 func TestCallThatGoesOnRunsBesideTheOneThatTookItsRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", asker)
-	d := newDesk()
+	d := newHost()
 	ended, _ := k.background(t.Context(), d, "ask", `{}`)
 	next(t, d.asked)
 	file := filepath.Join(t.TempDir(), "busy")
@@ -172,11 +172,11 @@ func TestCallThatGoesOnRunsBesideTheOneThatTookItsRoom(t *testing.T) {
 func TestProcessOfACallThatWaitsIsNotReapedAndKeepsItsVersion(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{IdleAfter: 20 * time.Millisecond}, "WF/tools/t.py", asker)
-	d := newDesk()
+	d := newHost()
 	ended, _ := k.background(t.Context(), d, "use", `{}`)
 	next(t, d.asked)
 	k.value("pid", `{}`) // after which the process would be idle
-	idle, _ := k.background(t.Context(), newDesk(), "use", `{}`)
+	idle, _ := k.background(t.Context(), newHost(), "use", `{}`)
 	require.Eventually(t, func() bool { return k.pool.Stats().Asking == 2 }, 5*time.Second, time.Millisecond)
 	k.pool.Renew("WF", nil)
 	k.value("pid", `{}`)
@@ -196,7 +196,7 @@ func TestProcessOfACallThatWaitsIsNotReapedAndKeepsItsVersion(t *testing.T) {
 func TestCloseWaitsForACallThatIsAnswered(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", asker)
-	d := newDesk()
+	d := newHost()
 	ended, _ := k.background(t.Context(), d, "ask", `{}`)
 	next(t, d.asked)
 	closed := make(chan error, 1)
@@ -214,7 +214,7 @@ func TestCloseWaitsForACallThatIsAnswered(t *testing.T) {
 func TestProcessThatDiesEndsTheCallsThatWaitInIt(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", asker+"\ndef leave(): os._exit(3)\n")
-	d := newDesk()
+	d := newHost()
 	ended, _ := k.background(t.Context(), d, "use", `{}`)
 	next(t, d.asked)
 	k.fails("leave", `{}`, events.CodeToolError)
@@ -248,7 +248,7 @@ async def what_became_of_it():
     await task
     return left
 `)
-	d := newDesk()
+	d := newHost()
 	ended, value := k.background(t.Context(), d, "impatient", `{}`)
 	for range 102 {
 		next(t, d.asked)
@@ -257,9 +257,9 @@ async def what_became_of_it():
 	require.NoError(t, next(t, ended))
 	require.JSONEq(t, `["one"]`, *value)
 
-	d = newDesk()
+	d = newHost()
 	require.Equal(t, `"done"`, k.valueAt(d, "leaves_one", `{}`))
-	require.Equal(t, 1, d.gone, "nobody waits for it any more")
+	require.Equal(t, 1, d.gone, "its waiter has ended")
 	require.Contains(t, k.value("what_became_of_it", `{}`), "the call has ended")
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }
@@ -267,7 +267,7 @@ async def what_became_of_it():
 func TestLinesOfACallThatWaitedNameItStill(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", asker)
-	d := newDesk()
+	d := newHost()
 	ended, _ := k.background(t.Context(), d, "use", `{}`)
 	next(t, d.asked)
 	for range 200 { // more than are remembered
@@ -282,7 +282,7 @@ func TestLinesOfACallThatWaitedNameItStill(t *testing.T) {
 	}
 }
 
-func TestBrokenDeskFramesEndTheirCallAlone(t *testing.T) {
+func TestInvalidHostFramesEndOnlyTheirCall(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{Grace: 10 * time.Second}, "WF/tools/t.py", asker+`
 import json
@@ -293,7 +293,7 @@ async def send(text, times=1):
         os.write(4, len(body).to_bytes(4, "big") + body)
     await asyncio.sleep(600)
 `)
-	d := newDesk()
+	d := newHost()
 	ended, _ := k.background(t.Context(), d, "use", `{}`)
 	next(t, d.asked)
 	for text, want := range map[string]string{
@@ -302,25 +302,25 @@ async def send(text, times=1):
 		`"op":"show","body":[]`: "parse what to show",
 		`"op":"step_get"`:       "parse an operation",
 	} {
-		_, err := k.at(t.Context(), newDesk(), "send", string(mustJSON(t, map[string]any{"text": text})))
+		_, err := k.at(t.Context(), newHost(), "send", string(mustJSON(t, map[string]any{"text": text})))
 		require.Contains(t, message(t, err, events.CodeToolError), want)
 	}
-	_, err := k.at(t.Context(), newDesk(), "send", string(mustJSON(t, map[string]any{"text": `"op":"ask","body":{}`, "times": 65})))
+	_, err := k.at(t.Context(), newHost(), "send", string(mustJSON(t, map[string]any{"text": `"op":"ask","body":{}`, "times": 65})))
 	require.Contains(t, message(t, err, events.CodeToolError), "operation 65 with 64 open ones")
 	d.answers <- json.RawMessage(`1`)
 	require.NoError(t, next(t, ended))
 	require.Equal(t, uint64(1), k.pool.Stats().Started)
 }
 
-// slow is a desk that takes its time to note that a wait was given up.
+// slow is a host that takes its time to note that a wait was given up.
 type slow struct {
-	*desk
+	*scriptedHost
 
 	noted chan struct{}
 }
 
 func (s slow) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
-	a, err := s.desk.Ask(ctx, q)
+	a, err := s.scriptedHost.Ask(ctx, q)
 	<-s.noted
 	return a, err
 }
@@ -334,7 +334,7 @@ async def impatient(path):
     try: await asyncio.wait_for(oneturn.ask("Form"), 0.001)
     except asyncio.TimeoutError: open(path, "w").close()
 `)
-	d := slow{newDesk(), make(chan struct{})}
+	d := slow{newHost(), make(chan struct{})}
 	ended, _ := k.background(t.Context(), d, "impatient", `{"path":"`+behind+`"}`)
 	next(t, d.asked)
 	require.Eventually(t, func() bool {
@@ -345,13 +345,13 @@ async def impatient(path):
 	require.Never(t, func() bool {
 		_, err := os.Stat(behind)
 		return err == nil
-	}, 100*time.Millisecond, 5*time.Millisecond, "the tool went on before the worker knew that it waits no longer")
+	}, 100*time.Millisecond, 5*time.Millisecond, "the tool continued before the worker knew that it waits no longer")
 	close(d.noted)
 	require.NoError(t, next(t, ended))
 	require.FileExists(t, behind)
 }
 
-func TestForkedCopyOfAToolAsksNobodyAndIsToldSo(t *testing.T) {
+func TestForkedCopyOfAToolCannotAskAndGetsAnError(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 import multiprocessing, oneturn, os
@@ -368,7 +368,7 @@ def apart():
     child.join()
     return child.exitcode
 `)
-	d := newDesk().says("1", `"yes"`)
+	d := newHost().answer("1", `"yes"`)
 	require.Equal(t, `"yes"`, k.valueAt(d, "both", `{}`))
 	require.Len(t, d.questions, 1)
 	require.JSONEq(t, `{"copy":false}`, string(d.questions[0].Payload))

@@ -81,7 +81,7 @@ func TestToolThatYieldsRunsToItsEnd(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", yielding)
 	for _, function := range []string{"gen", "agen"} {
-		path, d := filepath.Join(t.TempDir(), "sent"), newDesk()
+		path, d := filepath.Join(t.TempDir(), "sent"), newHost()
 		require.JSONEq(t, `{"status":"success"}`, k.valueAt(d, function, `{"path":"`+path+`"}`))
 		require.FileExists(t, path)
 		require.Equal(t, "sending", d.progress[0].Message)
@@ -94,7 +94,7 @@ func TestToolThatYieldsRunsToItsEnd(t *testing.T) {
 		"returns": `"returned"`, "nothing": "null", "decorated": `"last"`, "marked": `"last"`, "adecorated": `"last"`,
 		"hands_on": `"last"`, "numbers": "[1,2]", "rows": "[1,2]", "arows": `["no","last"]`,
 	} {
-		require.JSONEq(t, want, k.value(function, `{}`), "%s, without anybody who sees its progress", function)
+		require.JSONEq(t, want, k.value(function, `{}`), "%s, without a host for its progress", function)
 	}
 	require.Equal(t, "out of stock", k.fails("fails", `{}`, events.CodeUserError))
 	require.Equal(t, "out of stock", k.fails("afails", `{}`, events.CodeUserError))

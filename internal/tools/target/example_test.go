@@ -8,7 +8,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// What a tool outside the worker is told of its call, and how often it may be called.
+// What a tool outside the worker gets to know of its call, and how often it may be called.
 func Example() {
 	call := &tools.Call{Name: "quote", CallID: "turn-1", UserID: "ada\r\nOneturn-User: root", IdempotencyKey: "5f1c", FencingToken: 7, Epoch: 1, Attempt: 1}
 	for _, h := range target.Identity(call) {

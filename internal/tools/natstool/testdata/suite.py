@@ -33,7 +33,7 @@ class Call:
         self.replies[reply] = take
         self.connection.publish(self.message.reply, json.dumps(body).encode(), reply=reply, headers={"Oneturn-Kind": kind})
 
-    def at_desk(self, kind, **body):
+    def host_operation(self, kind, **body):
         got = queue.Queue()
         self.send(kind, body, got.put)
         reply = got.get(timeout=60)
@@ -102,7 +102,7 @@ def identity(call):
 functions = {
     "echo": lambda call, /, **args: args, "fail_user": fail_user, "fail": fail, "busy": busy, "slow": slow, "crash": crash,
     "progress": progress, "big": lambda call, bytes: {"text": "x" * bytes}, "identity": identity,
-    "ask": lambda call: {"color": call.at_desk("ask", name="color", tool="Color")["value"]}, "null": lambda call: None,
+    "ask": lambda call: {"color": call.host_operation("ask", name="color", tool="Color")["value"]}, "null": lambda call: None,
 }
 
 

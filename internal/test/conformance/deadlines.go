@@ -12,7 +12,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-var ends = []test{ //nolint:gochecknoglobals // a table
+var deadlines = []test{ //nolint:gochecknoglobals // a table
 	{"CallWithoutTimeIsNotEntered", []string{"slow"}, (*suite).needsTime},
 	{"DeadlineEndsTheCall", []string{"slow"}, (*suite).endsInTime},
 	{"DeadlineReachesTheTool", []string{"slow", CancelReaches}, (*suite).deadlineReaches},

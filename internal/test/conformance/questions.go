@@ -8,36 +8,36 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-var people = []test{ //nolint:gochecknoglobals // a table
+var questionTests = []test{ //nolint:gochecknoglobals // a table
 	{"ProgressIsReported", []string{"progress"}, (*suite).reports},
-	{"ProgressNeedsNobodyWhoLooks", []string{"progress"}, (*suite).reportsToNobody},
-	{"AnswerIsHandedToTheTool", []string{"ask"}, (*suite).asks},
+	{"ProgressNeedsNoHost", []string{"progress"}, (*suite).reportsWithoutHost},
+	{"AnswerReachesTheTool", []string{"ask"}, (*suite).asks},
 	{"ParkedCallGetsTheAnswerInTheNextRun", []string{"ask"}, (*suite).parks},
 	{"QuestionThatExpiresFailsTheCall", []string{"ask"}, (*suite).expires},
-	{"QuestionWithoutADeskFailsTheCall", []string{"ask"}, (*suite).asksNobody},
+	{"QuestionWithoutAHostFailsTheCall", []string{"ask"}, (*suite).asksWithoutHost},
 }
 
 func (s *suite) reports() {
-	desk := &memhost.Host{}
+	host := &memhost.Host{}
 	call := s.call("progress", `{}`)
-	desk.NewRun()
-	call.Host = desk
+	host.NewRun()
+	call.Host = host
 	result, err := s.run(call)
 	require.NoError(s, err)
 	require.JSONEq(s, `{"done":true}`, string(result.Value))
-	reported := desk.Reported()
-	said := make([]tools.Progress, 0, len(reported))
+	reported := host.Reported()
+	reports := make([]tools.Progress, 0, len(reported))
 	for _, p := range reported {
-		said = append(said, tools.Progress{Percent: p.Percent, Message: p.Message})
+		reports = append(reports, tools.Progress{Percent: p.Percent, Message: p.Message})
 	}
 	require.Equal(s, []tools.Progress{
 		{Percent: 25, Message: "step 1"}, {Percent: 50, Message: "step 2"}, {Percent: 75, Message: "step 3"},
-	}, said)
+	}, reports)
 }
 
-func (s *suite) reportsToNobody() {
+func (s *suite) reportsWithoutHost() {
 	_, err := s.invoke("progress", `{}`)
-	if err != nil { // the tool may be told, and let it become its own failure
+	if err != nil { // the tool may get the error, and fail with it
 		s.failed(err, "", events.CodeToolError)
 	}
 	s.works()
@@ -50,51 +50,51 @@ func (s *suite) answer(color string) (question string, value any) {
 	return "color", color
 }
 
-// ask runs the function ask at a desk.
-func (s *suite) ask(desk *memhost.Host) (tools.Result, error) {
+// ask runs the function ask with a host.
+func (s *suite) ask(host *memhost.Host) (tools.Result, error) {
 	s.Helper()
 	call := s.call("ask", `{}`)
-	run := desk.NewRun()
-	call.Host, call.Epoch, call.FencingToken = desk, run, uint64(run)
+	run := host.NewRun()
+	call.Host, call.Epoch, call.FencingToken = host, run, uint64(run)
 	return s.run(call)
 }
 
 func (s *suite) asks() {
-	desk := &memhost.Host{}
-	desk.Answer(s.answer("blue"))
-	result, err := s.ask(desk)
+	host := &memhost.Host{}
+	host.Answer(s.answer("blue"))
+	result, err := s.ask(host)
 	require.NoError(s, err)
 	require.JSONEq(s, `{"color":"blue"}`, string(result.Value))
-	require.Len(s, desk.Asked(), 1)
+	require.Len(s, host.Asked(), 1)
 }
 
 func (s *suite) parks() {
-	desk := &memhost.Host{}
-	_, err := s.ask(desk)
+	host := &memhost.Host{}
+	_, err := s.ask(host)
 	require.ErrorIs(s, err, tools.ErrParked)
 	require.False(s, tools.IsRetryable(err))
-	require.Len(s, desk.Asked(), 1)
-	require.True(s, desk.Asked()[0].Open)
+	require.Len(s, host.Asked(), 1)
+	require.True(s, host.Asked()[0].Open)
 	s.works() // parked calls hold nothing
-	desk.Answer(s.answer("green"))
-	result, err := s.ask(desk)
+	host.Answer(s.answer("green"))
+	result, err := s.ask(host)
 	require.NoError(s, err)
 	require.JSONEq(s, `{"color":"green"}`, string(result.Value))
-	require.Len(s, desk.Asked(), 1, "the run after asks the same question")
+	require.Len(s, host.Asked(), 1, "the run after asks the same question")
 }
 
 func (s *suite) expires() {
-	desk := &memhost.Host{}
+	host := &memhost.Host{}
 	question, _ := s.answer("")
-	desk.Expire(question)
-	_, err := s.ask(desk)
+	host.Expire(question)
+	_, err := s.ask(host)
 	require.Error(s, err)
 	require.NotErrorIs(s, err, tools.ErrParked)
 	require.False(s, tools.IsRetryable(err), "%v", err)
 	s.works()
 }
 
-func (s *suite) asksNobody() {
+func (s *suite) asksWithoutHost() {
 	_, err := s.invoke("ask", `{}`)
 	s.failed(err, "", events.CodeToolError)
 	s.works()
