@@ -124,7 +124,7 @@ func TestTableOfGrowthTakesItsPlaceInTheDocument(t *testing.T) {
 
 func TestAimIsMetOrMissedBesideItsFigure(t *testing.T) {
 	t.Parallel()
-	row := growthRow{Value: 3}.beside("raw", 2)
+	row := growthRow{Value: 3}.comparedWith("raw", 2)
 	require.Equal(t, "1.50", row.ratio())
 	require.Empty(t, row.verdict())
 	require.Equal(t, "≤ 4: met", row.aim("≤ 4", true).verdict())

@@ -23,8 +23,8 @@ import (
 // floodRounds is how often quiet and flood follow each other.
 const floodRounds = 2
 
-// strangers are the tenant, chat and workflow of the messages that wait: no worker has the workflow.
-const strangers, strangersFlow = "strangers", "Nowhere"
+// otherTenant are the tenant, chat and workflow of the messages that wait: no worker has the workflow.
+const otherTenant, otherTenantFlow = "other", "Nowhere"
 
 // flood is one kind of messages that wait.
 type flood struct {
@@ -42,7 +42,7 @@ func floods() []flood {
 }
 
 // floods measures what turns of one tenant have to wait while thousands of messages of another one
-// only wait; beside it, in the same run and in turn with it, without them.
+// only wait; next to it, in the same run and in turn with it, without them.
 func (g *growth) floods(ctx context.Context) error {
 	for _, f := range floods() {
 		s := spec{Payload: "flat", InFlight: headline, BindingGrace: g.grace}
@@ -102,7 +102,7 @@ func (g *growth) floodOf(ctx context.Context, l *lab, f flood) error {
 	}{{"p50", 0.5}, {"p99", 0.99}} {
 		v, base := quantile(busy, q.of), quantile(quiet, q.of)
 		g.add(growthRow{Measurement: measureFloods, Figure: "published to response seen, " + q.name, Unit: "ms", Load: on, Value: v}.
-			beside("none", base).aim("≤ 2 ×", v <= 2*base))
+			comparedWith("none", base).aim("≤ 2 ×", v <= 2*base))
 	}
 	return nil
 }
@@ -112,22 +112,22 @@ func (g *growth) warmTime() time.Duration { return max(g.paced/5, 100*time.Milli
 // unknownTurn is a turn of a workflow that no worker has.
 func unknownTurn(l *lab, n int) (*nats.Msg, error) {
 	body, err := events.EncodeTurn(&events.StructuredOutputReady{
-		TurnID: stranger(n), Workflow: strangersFlow, Agent: "A", Model: "M", Data: map[string]any{}, AutoToolMode: true,
+		TurnID: otherTurn(n), Workflow: otherTenantFlow, Agent: "A", Model: "M", Data: map[string]any{}, AutoToolMode: true,
 	}, time.Now())
-	return &nats.Msg{Subject: l.ids.In(subjects.DefaultPool, events.KindStructuredOutputReady, strangers, strangersFlow, strangers), Data: body}, err
+	return &nats.Msg{Subject: l.ids.In(subjects.DefaultPool, events.KindStructuredOutputReady, otherTenant, otherTenantFlow, otherTenant), Data: body}, err
 }
 
 // lateAnswer is an answer to a question of that workflow.
 func lateAnswer(l *lab, n int) (*nats.Msg, error) {
-	id := stranger(n)
+	id := otherTurn(n)
 	body, err := events.EncodeAnswer(&events.ToolCallResponse{
-		TurnID: events.TurnID{App: id.App, Chat: id.Chat}, Workflow: strangersFlow, ToolCallID: events.QuestionID(callOf(id), "1"), Value: true,
+		TurnID: events.TurnID{App: id.App, Chat: id.Chat}, Workflow: otherTenantFlow, ToolCallID: events.QuestionID(callOf(id), "1"), Value: true,
 	}, time.Now())
-	return &nats.Msg{Subject: l.ids.In(subjects.DefaultPool, events.KindToolCallResponse, strangers, strangersFlow, strangers), Data: body}, err
+	return &nats.Msg{Subject: l.ids.In(subjects.DefaultPool, events.KindToolCallResponse, otherTenant, otherTenantFlow, otherTenant), Data: body}, err
 }
 
-func stranger(n int) events.TurnID {
-	return events.TurnID{App: strangers, Chat: strangers, Turn: "stranger-" + strconv.Itoa(n)}
+func otherTurn(n int) events.TurnID {
+	return events.TurnID{App: otherTenant, Chat: otherTenant, Turn: "waiting-" + strconv.Itoa(n)}
 }
 
 func callOf(id events.TurnID) string { return events.CallID(id, subjects.TurnToken(id.Run, id.Turn)) }
@@ -144,7 +144,7 @@ func (g *growth) retire(ctx context.Context, l *lab) error {
 	asking, ctx := errgroup.WithContext(ctx)
 	asking.SetLimit(64)
 	for n := range g.floodCount {
-		asking.Go(func() error { return l.park(ctx, journal, stranger(n), uint64(n+1)) })
+		asking.Go(func() error { return l.park(ctx, journal, otherTurn(n), uint64(n+1)) })
 	}
 	if err := asking.Wait(); err != nil {
 		return fmt.Errorf("store the open questions: %w", err)
@@ -157,7 +157,7 @@ func (l *lab) park(ctx context.Context, journal *idempotency.Journal, id events.
 	key, component := subjects.TurnKey(id.App, id.Chat, id.Run, id.Turn), "Approval"
 	call := &events.ToolCall{
 		ID: callOf(id), AppID: id.App, ChatID: id.Chat, Turn: id.Turn, ToolCallID: callOf(id), CallID: callOf(id), Corr: callOf(id), ToolName: "ask",
-		WorkflowName: strangersFlow, InteractionType: events.InteractionAutoTool, Payload: events.ToolCallPayload{ToolArgs: map[string]any{}},
+		WorkflowName: otherTenantFlow, InteractionType: events.InteractionAutoTool, Payload: events.ToolCallPayload{ToolArgs: map[string]any{}},
 	}
 	claim, err := events.Encode(events.KindToolCall, call, time.Now())
 	if err != nil {
@@ -172,7 +172,7 @@ func (l *lab) park(ctx context.Context, journal *idempotency.Journal, id events.
 	ask := *call
 	ask.ToolCallID, ask.ComponentType, ask.AwaitingResponse, ask.InteractionType = events.QuestionID(callOf(id), "1"), &component, true, events.InteractionUITool
 	ask.ID, ask.CallID, ask.Corr, ask.Payload = ask.ToolCallID, ask.ToolCallID, ask.ToolCallID, events.ToolCallPayload{Shown: map[string]any{}}
-	ask.Answer = &events.AnswerTo{Subject: l.ids.In(subjects.DefaultPool, events.KindToolCallResponse, id.App, strangersFlow, id.Chat)}
+	ask.Answer = &events.AnswerTo{Subject: l.ids.In(subjects.DefaultPool, events.KindToolCallResponse, id.App, otherTenantFlow, id.Chat)}
 	event, err := events.Encode(events.KindToolCall, &ask, time.Now())
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func (f flood) messages(l *lab, from, count int) (all []*nats.Msg, err error) {
 
 // flood publishes messages at a fixed rate.
 func (l *lab) flood(ctx context.Context, messages []*nats.Msg, rate int) error {
-	js, err := jetstream.New(l.nc) // its confirmations are not those of the turns
+	js, err := jetstream.New(l.nc) // its confirmations are not confirmations of the turns
 	if err != nil {
 		return fmt.Errorf("JetStream: %w", err)
 	}
@@ -206,7 +206,7 @@ func (l *lab) flood(ctx context.Context, messages []*nats.Msg, rate int) error {
 	return err
 }
 
-// ebb waits until no message waits any more, neither in the stream nor put aside.
+// ebb waits until no message waits any more, neither in the stream nor deferred.
 func (l *lab) ebb(ctx context.Context) error {
 	timers, err := l.js.Stream(ctx, l.ids.TimersStream())
 	if err != nil {
@@ -217,11 +217,11 @@ func (l *lab) ebb(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read the inbound stream: %w", err)
 		}
-		aside, err := timers.Info(ctx)
+		deferred, err := timers.Info(ctx)
 		if err != nil {
 			return fmt.Errorf("read the timers: %w", err)
 		}
-		if inbound.State.Msgs == 0 && aside.State.Msgs <= 1 { // the next sweep
+		if inbound.State.Msgs == 0 && deferred.State.Msgs <= 1 { // the next sweep
 			return nil
 		}
 		if err := await(ctx, time.Now().Add(pollEvery)); err != nil {

@@ -26,7 +26,7 @@ func drainOne(ctx context.Context, l *lab, arm string, warm, turns int) (drained
 	return d, used.Usage, l.stop(worker)
 }
 
-// backlog measures a long backlog beside the steady rate: that of the turns of a usual
+// backlog measures a long backlog next to the steady rate: the rate of the turns of a usual
 // measurement of throughput, in the same journal.
 func (g *growth) backlog(ctx context.Context) error {
 	var rates [2]float64
@@ -50,11 +50,11 @@ func (g *growth) backlog(ctx context.Context) error {
 			perTurn := func(u usage, turns int) float64 { return float64(u.CPU.Microseconds()) / float64(turns) }
 			g.add(
 				growthRow{Measurement: "backlog", Figure: "worker, CPU", Unit: "µs/turn", Load: on, Value: perTurn(large, g.queued)}.
-					beside(of, perTurn(small, g.turns+g.warm)),
+					comparedWith(of, perTurn(small, g.turns+g.warm)),
 				growthRow{Measurement: "backlog", Figure: "rate", Unit: "turns/s", Load: on, Value: long.rate}.
-					beside(of, steady.rate).aim("≥ 0.80", long.rate >= 0.8*steady.rate),
+					comparedWith(of, steady.rate).aim("≥ 0.80", long.rate >= 0.8*steady.rate),
 				growthRow{Measurement: "backlog", Figure: "worker, greatest RSS", Unit: "MiB", Load: on, Value: peak}.
-					beside(of, float64(small.Peak)/mib).aim("≤ 300 MiB", peak <= 300),
+					comparedWith(of, float64(small.Peak)/mib).aim("≤ 300 MiB", peak <= 300),
 			)
 			return nil
 		})
@@ -62,7 +62,7 @@ func (g *growth) backlog(ctx context.Context) error {
 			return err
 		}
 	}
-	g.add(growthRow{Measurement: "backlog", Figure: "rate", Unit: "turns/s", Load: strconv.Itoa(g.queued) + " queued", Value: rates[0]}.beside(raw, rates[1]))
+	g.add(growthRow{Measurement: "backlog", Figure: "rate", Unit: "turns/s", Load: strconv.Itoa(g.queued) + " queued", Value: rates[0]}.comparedWith(raw, rates[1]))
 	return nil
 }
 
@@ -96,7 +96,7 @@ func (g *growth) workers(ctx context.Context) error {
 			}
 		}
 		on := strconv.Itoa(n) + " workers"
-		g.add(growthRow{Measurement: "workers", Figure: "rate of all", Unit: "turns/s", Load: on, Value: rates[0]}.beside(raw, rates[1]))
+		g.add(growthRow{Measurement: "workers", Figure: "rate of all", Unit: "turns/s", Load: on, Value: rates[0]}.comparedWith(raw, rates[1]))
 		if n > 1 {
 			g.add(growthRow{Measurement: "workers", Figure: "turns of the busiest / the idlest", Unit: "", Load: on, Value: fairness})
 		}
@@ -149,8 +149,8 @@ func (g *growth) payloads(ctx context.Context) error {
 		on := fmt.Sprintf("%d KiB, %d in flight", size/1024, inFlight)
 		perMiB := float64(size) / mib
 		g.add(
-			growthRow{Measurement: "payloads", Figure: "rate", Unit: "turns/s", Load: on, Value: rates[0]}.beside(raw, rates[1]),
-			growthRow{Measurement: "payloads", Figure: "data", Unit: "MiB/s", Load: on, Value: rates[0] * perMiB}.beside(raw, rates[1]*perMiB),
+			growthRow{Measurement: "payloads", Figure: "rate", Unit: "turns/s", Load: on, Value: rates[0]}.comparedWith(raw, rates[1]),
+			growthRow{Measurement: "payloads", Figure: "data", Unit: "MiB/s", Load: on, Value: rates[0] * perMiB}.comparedWith(raw, rates[1]*perMiB),
 			growthRow{Measurement: "payloads", Figure: "worker, greatest RSS", Unit: "MiB", Load: on, Value: float64(used.Peak) / mib},
 		)
 	}

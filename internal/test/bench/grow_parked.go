@@ -10,7 +10,7 @@ import (
 )
 
 // parked measures many turns that are parked: what they cost the worker that has parked them,
-// how fast one goes on, what they cost a restart, and what becomes of questions whose time ends
+// how fast one resumes, what they cost a restart, and the outcome of questions whose time ends
 // in the same second.
 func (g *growth) parked(ctx context.Context) error {
 	return g.inFoldersOf(ctx, folders{}, spec{Payload: "flat", InFlight: headline, ParkAfter: -1}, func(l *lab) error {
@@ -31,7 +31,7 @@ func (g *growth) parkMany(ctx context.Context, l *lab) error {
 		return err
 	}
 	first := l.published
-	if err := l.ask(ctx, g.warm, recordsParked, 0); err != nil { // what the first ones make is no cost of many
+	if err := l.ask(ctx, g.warm, recordsParked, 0); err != nil { // what the first ones make is not a cost of many
 		return err
 	}
 	before, err := settled(ctx, worker)
@@ -55,7 +55,7 @@ func (g *growth) parkMany(ctx context.Context, l *lab) error {
 	g.add(
 		growthRow{Measurement: measureParked, Figure: "turns that ask and are parked", Unit: "/s", Load: on, Value: float64(g.parkedCount) / took.Seconds()},
 		growthRow{Measurement: measureParked, Figure: "worker, RSS", Unit: "MiB", Load: on, Value: float64(with.RSS) / mib}.
-			beside("before", float64(before.RSS)/mib).aim("≤ 50 MiB more", cost <= 50),
+			comparedWith("before", float64(before.RSS)/mib).aim("≤ 50 MiB more", cost <= 50),
 	)
 	went, err := l.answer(ctx, first, g.warm+g.parkedCount, min(g.resumed+g.answerRate, g.parkedCount), g.answerRate)
 	if err != nil {
@@ -76,7 +76,7 @@ func (g *growth) parkMany(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// resumes reports how fast parked turns went on.
+// resumes reports how fast parked turns resumed.
 func (g *growth) resumes(a answers, load, aim string) {
 	a.sort()
 	for _, x := range []struct {

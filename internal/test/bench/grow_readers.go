@@ -15,8 +15,7 @@ import (
 	"github.com/oneturn/oneturn/api"
 )
 
-// readers measures what claims have to wait while readers open chats that nobody has looked
-// at for long, in the journal with the most retained turns.
+// readers measures what claims have to wait while readers open chats that were not read for long, in the journal with the most retained turns.
 func (g *growth) readers(ctx context.Context) error {
 	most := slices.Max(g.keep)
 	l, err := g.retain(ctx, most)
@@ -52,7 +51,7 @@ func (g *growth) readers(ctx context.Context) error {
 	}
 	on := fmt.Sprintf("%d readers, %d turns", g.readerCount, most)
 	row := func(figure string, of, base float64) growthRow {
-		return growthRow{Measurement: "readers", Figure: figure, Unit: "ms", Load: on, Value: of}.beside("no readers", base)
+		return growthRow{Measurement: "readers", Figure: figure, Unit: "ms", Load: on, Value: of}.comparedWith("no readers", base)
 	}
 	slices.Sort(r.took)
 	g.add(

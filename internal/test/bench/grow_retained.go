@@ -39,11 +39,11 @@ func (g *growth) retained(ctx context.Context) error {
 			{"published to claim stored, p99", quantile(w.claims, 0.99), quantile(base.claims, 0.99)},
 			{"published to response stored, p99", quantile(w.ends, 0.99), quantile(base.ends, 0.99)},
 		} {
-			row := growthRow{Measurement: "retained", Figure: x.figure, Unit: "ms", Load: on, Value: x.of}.beside(raw, x.base)
+			row := growthRow{Measurement: "retained", Figure: x.figure, Unit: "ms", Load: on, Value: x.of}.comparedWith(raw, x.base)
 			if i == 0 {
 				first[x.figure] = x.of
 			} else if x.figure == "published to claim stored, p99" {
-				row = row.aim(fmt.Sprintf("≤ 2 × that of %d", g.keep[0]), x.of <= 2*first[x.figure])
+				row = row.aim(fmt.Sprintf("≤ 2 × the figure of %d", g.keep[0]), x.of <= 2*first[x.figure])
 			}
 			g.add(row)
 		}
@@ -55,7 +55,7 @@ func (g *growth) retained(ctx context.Context) error {
 	return nil
 }
 
-// claims runs a worker of its own for a while.
+// claims runs a separate worker for a while.
 func (g *growth) claims(ctx context.Context, l *lab, arm string) (waits, usage, error) {
 	worker, _, err := l.startWorker(ctx, arm)
 	if err != nil {
@@ -95,8 +95,8 @@ func (g *growth) restart(ctx context.Context) error {
 			after := map[bool]string{false: "after a stop", true: "after a crash"}[crash]
 			on := strconv.Itoa(most) + " turns, " + after
 			g.add(
-				growthRow{Measurement: "restart", Figure: "server started", Unit: "s", Load: on, Value: server.Seconds()}.beside("empty", baseServer.Seconds()),
-				growthRow{Measurement: "restart", Figure: "until a worker is ready", Unit: "s", Load: on, Value: ready.Seconds()}.beside("empty", baseReady.Seconds()),
+				growthRow{Measurement: "restart", Figure: "server started", Unit: "s", Load: on, Value: server.Seconds()}.comparedWith("empty", baseServer.Seconds()),
+				growthRow{Measurement: "restart", Figure: "until a worker is ready", Unit: "s", Load: on, Value: ready.Seconds()}.comparedWith("empty", baseReady.Seconds()),
 			)
 		}
 		return nil

@@ -13,10 +13,10 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// sweepProbeRate is how many records a second are stored beside a sweep to see how long they take.
+// sweepProbeRate is how many records a second are stored during a sweep to see how long they take.
 const sweepProbeRate = 200
 
-// openTurn is the id of an open turn. They are those of no turn that is published.
+// openTurn is the id of an open turn. No published turn has them.
 func openTurn(i int) events.TurnID {
 	return events.TurnID{App: app, Chat: "open-" + strconv.Itoa(i/turnsAChat), Turn: "open-" + strconv.Itoa(i)}
 }
@@ -25,7 +25,7 @@ func openTurn(i int) events.TurnID {
 // than the pools of a server hold messages.
 const heldOneIn = 50
 
-// leave stores open turns as workers leave them. Of says how many messages of the inbound stream hold those
+// leave stores open turns as workers leave them. Of is how many messages of the inbound stream hold those
 // that are not parked; 0: none is parked, and their messages are gone.
 func (p *publisher) leave(ctx context.Context, r request) error {
 	return p.store(ctx, r.Count, func(ctx context.Context, store idempotency.Store, i int) error {
@@ -64,7 +64,7 @@ func (p *publisher) leaveOne(ctx context.Context, store idempotency.Store, i, me
 	return nil
 }
 
-// sweeps measures sweeps of a journal with ever more open turns, with one behind them whose message is gone.
+// sweeps measures sweeps of a journal with ever more open turns, with one after them whose message is gone.
 func (g *growth) sweeps(ctx context.Context) error {
 	return g.with(ctx, spec{Payload: "flat", InFlight: headline}, func(l *lab) error {
 		for range heldBy {
@@ -97,7 +97,7 @@ func (g *growth) leave(ctx context.Context, l *lab, from, count int) error {
 			return err
 		}
 	}
-	// One behind them whose message is gone.
+	// One after them whose message is gone.
 	if _, err := l.publisher.do(ctx, request{Do: "leave", From: 100_000_000 + from, Count: 1}); err != nil {
 		return err
 	}
@@ -180,16 +180,16 @@ func (g *growth) sweepOf(ctx context.Context, l *lab, open int) error {
 			growthRow{Measurement: measureSweep, Figure: "requests a turn", Load: on, Value: float64(x.of.Requests) / float64(open)},
 			growthRow{Measurement: measureSweep, Figure: "greatest RSS", Unit: "MiB", Load: on, Value: float64(x.of.usage.Peak) / mib},
 			growthRow{Measurement: measureSweep, Figure: "record stored meanwhile, p99", Unit: "ms", Load: on, Value: quantile(x.of.writes, 0.99)}.
-				beside("none", quantile(calm, 0.99)),
+				comparedWith("none", quantile(calm, 0.99)),
 			growthRow{Measurement: measureSweep, Figure: "record stored meanwhile, most", Unit: "ms", Load: on, Value: x.of.writes[len(x.of.writes)-1]}.
-				beside("none", calm[len(calm)-1]),
+				comparedWith("none", calm[len(calm)-1]),
 		)
 	}
 	resumes := first.Mended + again.Mended
 	g.add(
 		growthRow{Measurement: measureSweep, Figure: "state of the sweeps", Unit: "MiB", Load: on, Value: float64(state) / mib},
 		growthRow{Measurement: measureSweep, Figure: "server, RSS", Unit: "MiB", Load: on, Value: float64(server.Usage.RSS) / mib},
-		growthRow{Measurement: measureSweep, Figure: "resumes of the turn behind them", Load: on, Value: float64(resumes)}.aim("1", resumes == 1),
+		growthRow{Measurement: measureSweep, Figure: "resumes of the turn after them", Load: on, Value: float64(resumes)}.aim("1", resumes == 1),
 	)
 	return l.stop(l.sweeper)
 }

@@ -86,7 +86,7 @@ func (g *growth) inFoldersOf(ctx context.Context, f folders, s spec, do func(l *
 	return g.with(ctx, s, do)
 }
 
-// python measures an echo tool in Python beside the same one in Go.
+// python measures an echo tool in Python next to the same one in Go.
 func (g *growth) python(ctx context.Context) error {
 	var of [2]waits
 	for i, python := range []bool{true, false} {
@@ -109,9 +109,9 @@ func (g *growth) python(ctx context.Context) error {
 	p50, goes := quantile(of[0].ends, 0.5), quantile(of[1].ends, 0.5)
 	g.add(
 		growthRow{Measurement: "python", Figure: "published to response stored, p50", Unit: "ms", Load: on, Value: p50}.
-			beside("Go tool", goes).aim("≤ 0.5 ms more", p50 <= goes+0.5),
+			comparedWith("Go tool", goes).aim("≤ 0.5 ms more", p50 <= goes+0.5),
 		growthRow{Measurement: "python", Figure: "published to response stored, p99", Unit: "ms", Load: on, Value: quantile(of[0].ends, 0.99)}.
-			beside("Go tool", quantile(of[1].ends, 0.99)),
+			comparedWith("Go tool", quantile(of[1].ends, 0.99)),
 	)
 	return g.pools(ctx)
 }
@@ -135,7 +135,7 @@ func (g *growth) pools(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		g.add(growthRow{Measurement: "python", Figure: "rate", Unit: "turns/s", Load: strconv.Itoa(n) + " processes", Value: found}.beside("Go tool", base))
+		g.add(growthRow{Measurement: "python", Figure: "rate", Unit: "turns/s", Load: strconv.Itoa(n) + " processes", Value: found}.comparedWith("Go tool", base))
 	}
 	return nil
 }
@@ -155,9 +155,9 @@ func (g *growth) idle(ctx context.Context) error {
 		cpu, rss := found[product]["idle_cpu_percent"], found[product]["idle_rss_mib"]
 		g.add(
 			growthRow{Measurement: "idle", Figure: "worker, CPU", Unit: "% of a core", Load: "none", Value: cpu}.
-				beside(arm, found[arm]["idle_cpu_percent"]).aim("≤ 1 %", cpu <= 1),
+				comparedWith(arm, found[arm]["idle_cpu_percent"]).aim("≤ 1 %", cpu <= 1),
 			growthRow{Measurement: "idle", Figure: "worker, RSS", Unit: "MiB", Load: "none", Value: rss}.
-				beside(arm, found[arm]["idle_rss_mib"]).aim("≤ 40 MiB", rss <= 40),
+				comparedWith(arm, found[arm]["idle_rss_mib"]).aim("≤ 40 MiB", rss <= 40),
 		)
 	}
 	return nil

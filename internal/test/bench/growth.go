@@ -13,7 +13,7 @@ import (
 // growthArg is the first argument that asks for the measurements of growth.
 const growthArg = "growth"
 
-// growth measures what becomes of the figures when something grows: retained turns, readers,
+// growth measures how the figures change when something grows: retained turns, readers,
 // the backlog, workers, workflows, payloads, open questions, parked turns, messages that only wait, open turns that are swept. Each measurement is made once, in processes.
 type growth struct {
 	growthOptions

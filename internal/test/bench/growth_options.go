@@ -53,7 +53,7 @@ func parseGrowth(args []string, usage io.Writer) (growthOptions, error) {
 	brief := fs.Bool("brief", false, "everything tiny: shows that it runs, the figures mean nothing")
 	scale := fs.Float64("scale", 1, "factor of all numbers of turns, and of the times; 0.1 takes about two minutes")
 	fs.StringVar(&o.store, "store", "", "directory for the servers' stores (default the system's for temporary files); 15 GB at full size")
-	keep := fs.String("retained", "10000,100000,1000000", "turns retained, growing; the greatest is also that of restart and readers")
+	keep := fs.String("retained", "10000,100000,1000000", "turns retained, growing; the greatest is also the one of restart and readers")
 	fs.IntVar(&o.chatRecords, "chat-records", 600, "records of a chat that readers open")
 	fs.IntVar(&o.readerCount, "readers", 8, "readers at the same time")
 	fs.IntVar(&o.queued, "backlog", 100_000, "turns queued while no worker runs")

@@ -21,13 +21,13 @@ type growthRow struct {
 	Met         *bool    `json:"met,omitempty"`
 }
 
-// beside sets what the figure is compared with.
-func (r growthRow) beside(what string, baseline float64) growthRow {
+// comparedWith sets what the figure is compared with.
+func (r growthRow) comparedWith(what string, baseline float64) growthRow {
 	r.Beside, r.Baseline = what, &baseline
 	return r
 }
 
-// aim says what the figure should be.
+// aim is what the figure should be.
 func (r growthRow) aim(text string, met bool) growthRow {
 	r.Aim, r.Met = text, &met
 	return r
@@ -64,7 +64,7 @@ type growthReport struct {
 	Rows        []growthRow `json:"rows"`
 }
 
-// section implements written: some measurements have a table of their own.
+// section implements written: some measurements have a separate table.
 func (r growthReport) section() (name, command string) {
 	own := map[string]string{
 		measureWaiting: "questions", measureParked: "questions", measureFloods: measureFloods, measureSweep: measureSweep,

@@ -19,8 +19,8 @@ import (
 
 // Where server, worker and publisher run.
 const (
-	embeddedTopology  = "embedded"  // all in this process; the worker connects as transport says
-	processesTopology = "processes" // each in a process of its own, over loopback TCP
+	embeddedTopology  = "embedded"  // all in this process; the worker connects as transport specifies
+	processesTopology = "processes" // each in a separate process, over loopback TCP
 )
 
 // Transports of the worker in the embedded topology.
@@ -71,7 +71,7 @@ func open(ctx context.Context, o options, p point, arm string) (_ *lab, err erro
 	return l, err
 }
 
-// openServer starts and provisions the server only. A directory of its own is made in store.
+// openServer starts and provisions the server only. A separate directory is made in store.
 func openServer(ctx context.Context, store string, p point, base spec) (_ *lab, err error) {
 	l := &lab{point: p, base: base}
 	defer func() {
@@ -176,8 +176,7 @@ func (l *lab) warm(ctx context.Context, turns int) error {
 // looking costs the measured processes next to nothing.
 const pollEvery = 20 * time.Millisecond
 
-// stuckAfter is how long nothing may be stored while the lab waits for records: longer than any
-// message takes to come back.
+// stuckAfter is how long nothing may be stored while the lab waits for records: longer than any redelivery takes.
 const stuckAfter = 90 * time.Second
 
 // await waits until that many more turns have their call and response in the journal and
@@ -291,7 +290,7 @@ func series(from, count int) []int {
 }
 
 // stamps returns the stamps of records of one kind, one of each turn. It fails if one is
-// missing or does not pass the check, which is told the place of the turn among those given.
+// missing or does not pass the check, which gets the place of the turn among those given.
 func (l *lab) stamps(ctx context.Context, kind string, turns []int, start uint64, check func(n int, event []byte) error) ([]stamp, error) {
 	count := len(turns)
 	index := make(map[string]int, count)
@@ -335,7 +334,7 @@ func (l *lab) stamps(ctx context.Context, kind string, turns []int, start uint64
 	return out, nil
 }
 
-// succeeded holds a response against what the no-op tool returns: a measurement of refused
+// succeeded checks a response against what the no-op tool returns: a measurement of refused
 // turns would look fast.
 func succeeded(_ int, event []byte) error {
 	_, err := payloadOf(event)

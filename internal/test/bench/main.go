@@ -1,10 +1,9 @@
-// Command bench measures the whole path of a turn, from published to response stored, beside
-// two baselines in the same run: raw, the physical limit of storing two events a turn, and
+// Command bench measures the whole path of a turn, from published to response stored, next to two baselines in the same run: raw, the physical limit of storing two events a turn, and
 // usual, what one writes with nats.go. docs/performance.md describes the method and the results,
 // docs/notes/performance-diary.md has the complete tables.
 //
 //	go run ./internal/test/bench                       the whole table, about a quarter of an hour
-//	go run ./internal/test/bench -brief                a look, in seconds
+//	go run ./internal/test/bench -brief a short run, in seconds
 //	go run ./internal/test/bench -cpuprofile cpu.out   profile the product at one point instead
 //	go run ./internal/test/bench growth                what grows with what: retained turns, readers, workers, …
 package main
@@ -37,7 +36,7 @@ func main() {
 	}
 }
 
-// run measures what the flags ask for, writes the table and tells on progress how far it is.
+// run measures what the flags ask for, writes the table and reports on progress how far it is.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	o, err := parseOptions(args, progress)
 	if err != nil {

@@ -28,7 +28,7 @@ type point struct {
 // figures are what one measurement of one arm gave, by name (see metrics).
 type figures map[string]float64
 
-// measure makes one measurement of one arm in a lab of its own.
+// measure makes one measurement of one arm in a separate lab.
 func measure(ctx context.Context, o options, p point, arm string) (f figures, tier provision.Tier, err error) {
 	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
@@ -61,8 +61,7 @@ func measure(ctx context.Context, o options, p point, arm string) (f figures, ti
 // measureTimeout bounds one measurement: beyond it something hangs.
 const measureTimeout = 2 * time.Minute
 
-// throughput lets the worker work off a backlog. The rate is that of the records after those
-// of the first turns, in which connections, pools and pacing find their working state.
+// throughput lets the worker work off a backlog. The rate is the rate of the records after the records of the first turns, in which connections, pools and pacing find their working state.
 func (l *lab) throughput(ctx context.Context, warm, turns int) (figures, error) {
 	all := warm + turns
 	if _, err := l.publisher.do(ctx, request{Do: "fill", Count: all}); err != nil {

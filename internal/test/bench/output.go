@@ -76,7 +76,7 @@ func replace(file, name, command, table string) error {
 		return fmt.Errorf("document %s: want a line %q and, below it, a line %q", file, strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
 	text := before + begin + "`" + command + "`:\n\n```text\n" + table + "```\n" + end + after
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // a document is for everybody
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // a document is public
 		return fmt.Errorf("write the document: %w", err)
 	}
 	return nil

@@ -70,7 +70,7 @@ func (p *publisher) do(ctx context.Context, r request) (reply, error) {
 	return p.process.do(r)
 }
 
-// pace publishes at fixed times, whatever becomes of the turns: an open loop.
+// pace publishes at fixed times, whatever the turns result in: an open loop.
 func (p *publisher) pace(ctx context.Context, r request) ([]int64, error) {
 	return p.publish(ctx, r, steady(ctx, r.Rate))
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// remote is a role in a process of its own.
+// remote is a role in a separate process.
 type remote struct {
 	name string
 	cmd  *exec.Cmd
@@ -23,7 +23,7 @@ type remote struct {
 // childArg makes this program one role (see child).
 const childArg = "child"
 
-// spawn starts a role in a process of its own: this program once more.
+// spawn starts a role in a separate process: this program once more.
 func spawn(ctx context.Context, s spec) (role, reply, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *remote) kill() error {
 	if err := c.cmd.Process.Kill(); err != nil {
 		return fmt.Errorf("kill the %s: %w", c.name, err)
 	}
-	_ = c.cmd.Wait() // says that it was killed
+	_ = c.cmd.Wait() // reports that it was killed
 	return nil
 }
 

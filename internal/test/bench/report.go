@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// row is one figure of one point, beside its baselines.
+// row is one figure of one point, next to its baselines.
 type row struct {
 	Figure string `json:"figure"`
 	Unit   string `json:"unit"`

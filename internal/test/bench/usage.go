@@ -14,7 +14,7 @@ type usage struct {
 	Allocs uint64        `json:"allocs"` // heap objects
 	Bytes  uint64        `json:"bytes"`  // of heap allocated
 	Heap   uint64        `json:"heap"`   // bytes of objects on the heap; the live ones after settle
-	RSS    int64         `json:"rss"`    // bytes resident now; 0 where /proc does not tell
+	RSS    int64         `json:"rss"`    // bytes resident now; 0 where /proc does not report it
 	Peak   int64         `json:"peak"`   // the most that was ever resident, likewise
 }
 

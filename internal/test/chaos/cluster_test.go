@@ -49,7 +49,7 @@ func clusterScenarios() []scenario {
 	}
 }
 
-// killServer kills a server of three, waits until the others go on, and starts it again.
+// killServer kills a server of three, waits until the others continue, and starts it again.
 func (r *rig) killServer(n *harness.Node) {
 	r.Helper()
 	at := r.strike("kill %s", n.Name())

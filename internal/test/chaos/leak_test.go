@@ -14,8 +14,7 @@ import (
 // the runtime needs.
 const mostDescriptors = 32
 
-// leaksNothing holds the descriptors that workers have open at rest against that. What a worker
-// still closes is no leak: a leak stays. Goroutines are counted by the worker itself when it
+// leaksNothing checks the descriptors that workers have open at rest against that. What a worker still closes is not a leak: a leak stays. Goroutines are counted by the worker itself when it
 // has ended.
 func (r *rig) leaksNothing() {
 	r.Helper()

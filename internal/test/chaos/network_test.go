@@ -119,7 +119,7 @@ func halfOpen(r *rig) {
 }
 
 // lostCopies has a reader wait for turns whose live copies never reach it: it reads the journal
-// instead. A subscriber that takes nothing any more keeps nobody from going on.
+// instead. A subscriber that takes nothing any more does not stop the others.
 func lostCopies(r *rig) {
 	p := harness.NewProxy(r.T, r.cluster.Nodes()[0].Addr())
 	reader, err := nats.Connect(p.URL(), connectOptions()...)
@@ -127,7 +127,7 @@ func lostCopies(r *rig) {
 	defer reader.Close()
 	client, err := oneturn.NewClient(reader, oneturn.ClientOptions{})
 	require.NoError(r.T, err)
-	stuck, err := r.cluster.Connect().SubscribeSync(r.space.EventsPrefix() + ".>") // nobody ever takes from it
+	stuck, err := r.cluster.Connect().SubscribeSync(r.space.EventsPrefix() + ".>") // no client ever reads from it
 	require.NoError(r.T, err)
 	require.NoError(r.T, stuck.SetPendingLimits(16, 1<<20))
 
@@ -137,9 +137,9 @@ func lostCopies(r *rig) {
 	for i := range waits {
 		turn, accepted := r.turn(first + i)
 		wg.Go(func() {
-			said, err := client.Await(r.Context(), turn.TurnID)
-			if err != nil || said.Success == accepted.MayFail {
-				r.Errorf("turn %s: %v, %v", turn.Turn, said, err)
+			response, err := client.Await(r.Context(), turn.TurnID)
+			if err != nil || response.Success == accepted.MayFail {
+				r.Errorf("turn %s: %v, %v", turn.Turn, response, err)
 			}
 		})
 	}

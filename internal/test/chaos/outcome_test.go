@@ -17,7 +17,7 @@ type latency struct {
 	took  time.Duration
 }
 
-// outcome is what a run left behind, in numbers.
+// outcome is the result of a run, in numbers.
 type outcome struct {
 	turns, interrupted   int
 	redelivered          int // claims under a later delivery than the first
@@ -57,8 +57,8 @@ func tally(f *oneturntest.Facts) outcome {
 				o.latencies = append(o.latencies, latency{at, r.Time.Sub(at)})
 			}
 			if m, err := events.Parse(r.Data); err == nil {
-				var said events.ToolResponse
-				if m.As(&said) == nil && said.Code == events.CodeInterrupted {
+				var response events.ToolResponse
+				if m.As(&response) == nil && response.Code == events.CodeInterrupted {
 					o.interrupted++
 				}
 			}

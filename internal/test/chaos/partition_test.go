@@ -50,7 +50,7 @@ func partitionScenarios() []scenario {
 			at := r.strike("worker 0 alone for %s", 6*ackWait)
 			r.proxies[0].Stall(harness.Up)
 			r.proxies[0].Stall(harness.Down)
-			r.recovers(at) // the others go on
+			r.recovers(at) // the others continue
 			r.pause(time.Until(at.Add(6 * ackWait)))
 			healed := time.Now()
 			r.proxies[0].Heal()
@@ -64,8 +64,7 @@ func partitionScenarios() []scenario {
 // partitionLasts is longer than an election and than a leader takes to find that it is none.
 const partitionLasts = 15 * time.Second
 
-// partition takes a server, and the worker that reaches no other, away from the rest. The rest
-// has to go on meanwhile, and the worker must enter no tool.
+// partition takes a server, and the worker that reaches no other, away from the rest. The rest has to continue meanwhile, and the worker must enter no tool.
 func (r *rig) partition(how string, n *harness.Node, cut func(*harness.Node)) {
 	r.Helper()
 	minority := slices.Index(r.cluster.Nodes(), n)
@@ -82,7 +81,7 @@ func (r *rig) partition(how string, n *harness.Node, cut func(*harness.Node)) {
 }
 
 // cutOneLink cuts the journal's leader off from one server of two, which the third one reaches.
-// Whether turns go on meanwhile is up to the servers: one that can reach a leader's neighbour
+// Whether turns continue meanwhile is up to the servers: one that can reach a leader's neighbour
 // but not the leader may call elections.
 func cutOneLink(r *rig) {
 	n := journal(r)
@@ -109,7 +108,7 @@ func (r *rig) avoid(nodes ...*harness.Node) {
 	}, patience, 100*time.Millisecond)
 }
 
-// startedNothing holds the ledger against what a worker may do that reaches no quorum. What
+// startedNothing checks the ledger against what a worker may do that reaches no quorum. What
 // was claimed before the cut may be entered just after it.
 func (r *rig) startedNothing(worker int, cut, healed time.Time) {
 	r.Helper()

@@ -24,19 +24,19 @@ const parkAfter = 300 * time.Millisecond
 const asks = "-asks"
 
 // person answers every question, through all faults: it reads them from the journal, as a frontend
-// does that was away, and says its answer until somebody has decided on it.
+// does that was away, and sends its answer until it is decided.
 type person struct {
 	r    *rig
 	stop context.CancelFunc
 	read jetstream.ConsumeContext
 	wg   sync.WaitGroup
 
-	mu   sync.Mutex
-	said []oneturntest.SentAnswer
-	open int
+	mu      sync.Mutex
+	answers []oneturntest.SentAnswer
+	open    int
 }
 
-// startPerson begins to read. Without questions there is nobody.
+// startPerson begins to read. Without questions there is no person.
 func (r *rig) startPerson() *person {
 	r.Helper()
 	p := &person{r: r}
@@ -61,13 +61,13 @@ func (r *rig) startPerson() *person {
 		pauses := r.jitter(2 * parkAfter)
 		p.mu.Unlock()
 		p.wg.Go(func() { p.answer(ctx, &q, pauses) })
-	}, jetstream.ConsumeErrHandler(func(jetstream.ConsumeContext, error) {})) // it goes on after each
+	}, jetstream.ConsumeErrHandler(func(jetstream.ConsumeContext, error) {})) // it continues after each
 	require.NoError(r.T, err)
 	r.Cleanup(p.end)
 	return p
 }
 
-// answer says yes after a while, and again until that is decided on.
+// answer sends yes after a while, and again until that is decided on.
 func (p *person) answer(ctx context.Context, q *events.ToolCall, pauses time.Duration) {
 	w := api.Question{App: q.AppID, Chat: q.ChatID, Run: q.RunID, Turn: q.Turn, ToolCallID: q.ToolCallID}
 	act := oneturntest.Act{Value: "yes, " + q.Turn}
@@ -79,7 +79,7 @@ func (p *person) answer(ctx context.Context, q *events.ToolCall, pauses time.Dur
 		if err == nil || ctx.Err() != nil {
 			p.mu.Lock()
 			p.open--
-			p.said = append(p.said, oneturntest.SentAnswer{Question: w, Act: act, Result: verdict, Err: err})
+			p.answers = append(p.answers, oneturntest.SentAnswer{Question: w, Act: act, Result: verdict, Err: err})
 			p.mu.Unlock()
 			return
 		}
@@ -94,13 +94,13 @@ func (p *person) end() {
 	p.wg.Wait()
 }
 
-// take returns what was said since it was called last.
+// take returns the answers since it was called last.
 func (p *person) take() []oneturntest.SentAnswer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	said := p.said
-	p.said = nil
-	return said
+	answers := p.answers
+	p.answers = nil
+	return answers
 }
 
 // answered waits until all turns that ask have ended, or the checker has something to say.
@@ -118,8 +118,8 @@ func (r *rig) answered() {
 	}
 }
 
-// asksSomebody reports whether the nth turn of the load asks somebody.
-func (r *rig) asksSomebody(n int) bool { return r.setup.asks > 0 && n%r.setup.asks == r.setup.asks-1 }
+// asksAPerson reports whether the nth turn of the load asks a question.
+func (r *rig) asksAPerson(n int) bool { return r.setup.asks > 0 && n%r.setup.asks == r.setup.asks-1 }
 
 func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)

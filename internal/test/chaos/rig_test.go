@@ -30,26 +30,26 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// ackWait is that of the consumers: what a dead worker held comes back so soon.
+// ackWait is the one of the consumers: what a dead worker held is redelivered so soon.
 const ackWait = 2 * time.Second
 
-// patience bounds every wait for the system to go on or to come to rest.
+// patience bounds every wait for the system to continue or to come to rest.
 const patience = 90 * time.Second
 
-// setup says what a rig is made of.
+// setup is what a rig is made of.
 type setup struct {
 	servers int // 1 or 3
 	workers int
 	rate    int                 // turns a second
 	pad     int                 // bytes of padding in each turn
 	store   func(r *rig) string // makes the directory of the servers' stores; nil for one of the test
-	proxies bool                // each worker is connected through a proxy of its own, to one server
+	proxies bool                // each worker is connected through a separate proxy, to one server
 	linked  bool                // three servers whose links can be cut
 	sweep   time.Duration       // time between two sweeps; 0 for the default
 	ackWait time.Duration       // 0 for the usual
 	samples string              // file for the samples of the first worker
 	binary  func(r *rig) string // test binary of the workers at the beginning; nil for this one
-	asks    int                 // each so manieth turn asks somebody; 0: none
+	asks    int                 // each so manieth turn asks a question; 0: none
 }
 
 // rig is a cluster with workers under load.
@@ -68,12 +68,12 @@ type rig struct {
 	store   string // directory of the servers' stores
 	proxies []*harness.Proxy
 	load    *harness.Load
-	person  *person // who answers, nil if nobody is asked
+	person  *person // answers questions, nil if there are none
 
 	responses atomic.Int64 // live copies of responses that were seen
 	poison    int          // messages that have to end as dead letters
 
-	purged func(oneturntest.Accepted) bool // turns that nobody had claimed when their messages were taken away; nil for none
+	purged func(oneturntest.Accepted) bool // turns that no worker had claimed when their messages were taken away; nil for none
 
 	workers  []*oneturntest.Process
 	binaries []string // of the workers, "" for this one
@@ -81,7 +81,7 @@ type rig struct {
 	hit       map[string]bool  // turns that a fault struck; nil: perhaps all
 	mark      oneturntest.Mark // what was judged already
 	strikes   []string
-	recovered time.Duration // longest from a strike until turns went on
+	recovered time.Duration // longest from a strike until turns continued
 	healed    time.Time     // when the last fault was over
 	canaries  harness.Canaries
 	extra     []oneturntest.Accepted // turns besides the load's
@@ -184,7 +184,7 @@ func (r *rig) turn(n int) (*oneturn.Turn, oneturntest.Accepted) {
 	effect := effects[n%len(effects)]
 	accepted := oneturntest.Accepted{App: "app", Chat: "chat-" + strconv.Itoa(n%17), Turn: effect + "-" + strconv.Itoa(n), Effect: effect}
 	data := map[string]any{"millis": json.Number(strconv.Itoa(1 + n*7%50)), "dies": json.Number("0"), "stops": false, "pad": r.canaries.Of("data") + strings.Repeat("x", r.setup.pad)}
-	if r.asksSomebody(n) {
+	if r.asksAPerson(n) {
 		data["asks"], accepted.Turn = true, accepted.Turn+asks
 	}
 	if n%10 == 9 {
@@ -197,7 +197,7 @@ func (r *rig) turn(n int) (*oneturn.Turn, oneturntest.Accepted) {
 	}, accepted
 }
 
-// publish hands every other turn over with a Nats-Msg-Id.
+// publish publishes every other turn with a Nats-Msg-Id.
 func (r *rig) publish(ctx context.Context, t *oneturn.Turn) error {
 	client := r.client
 	if strings.HasSuffix(t.Turn, "1") || strings.HasSuffix(t.Turn, "2") {

@@ -16,7 +16,7 @@ var (
 	seed    = flag.Uint64("chaos.seed", 0, "seed of the first round; 0: a random one")
 )
 
-// scenario is a series of faults on a rig of its own.
+// scenario is a series of faults on a separate rig.
 type scenario struct {
 	name  string
 	rows  string // fault rows that it shows to hold
@@ -25,7 +25,7 @@ type scenario struct {
 }
 
 // TestChaos runs every scenario at least once. -run=TestChaos/round/kill chooses by name.
-func TestChaos(t *testing.T) { //nolint:tparallel // the scenarios of a round run beside each other, the rounds do not
+func TestChaos(t *testing.T) { //nolint:tparallel // the scenarios of a round run at the same time, the rounds do not
 	t.Parallel()
 	first := *seed
 	if first == 0 {

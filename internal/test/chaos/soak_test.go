@@ -80,7 +80,7 @@ func (s *soaking) piece(d time.Duration) {
 	}
 }
 
-// faults are those of a soak, each taken in its turn. Worker 0 is never ended: it is the one
+// faults are the faults of a soak, each taken in its turn. Worker 0 is never ended: it is the one
 // whose memory is watched.
 func (s *soaking) faults() []func() {
 	mortal := func() int { return 1 + s.rng.IntN(len(s.workers)-1) }

@@ -24,7 +24,7 @@ func stormScenarios() []scenario {
 	return []scenario{{"duplicates-resumes-cancels", "F06", setup{servers: 1, workers: 3, rate: 60, ackWait: 15 * time.Second}, storm}}
 }
 
-// storm publishes turns many times at once, has turns resumed that somebody holds, and cancels
+// storm publishes turns many times at the same time, has turns resumed that a worker holds, and cancels
 // turns that run.
 func storm(r *rig) {
 	r.hit = map[string]bool{}
@@ -74,7 +74,7 @@ func storm(r *rig) {
 	r.settle()
 }
 
-// special makes a turn besides those of the load. More is added to its data.
+// special makes a turn besides the turns of the load. More is added to its data.
 func (r *rig) special(key, effect string, takes time.Duration, more map[string]any) *oneturn.Turn {
 	r.Helper()
 	turn, accepted := r.turn(0)

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// base names the commit whose workers run beside those of this one.
-var base = flag.String("chaos.base", "HEAD~1", "commit whose workers run beside those of the working tree in a rolling upgrade")
+// base names the commit whose workers run next to workers of this one.
+var base = flag.String("chaos.base", "HEAD~1", "commit whose workers run next to workers of the working tree in a rolling upgrade")
 
-// upgradeScenarios run workers of two commits beside each other.
+// upgradeScenarios run workers of two commits at the same time.
 func upgradeScenarios() []scenario {
 	return []scenario{{"rolling-upgrade", "F26", setup{servers: 1, workers: 3, rate: 60, asks: 4, binary: baseWorker}, rollingUpgrade}}
 }
@@ -109,7 +109,7 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	return output(ctx, dir, "git", args...)
 }
 
-// output runs a command and returns what it prints. The error holds what it says.
+// output runs a command and returns what it prints. The error holds its message.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir = dir

@@ -23,13 +23,12 @@ func vanishScenarios() []scenario {
 	return []scenario{
 		{"delete-consumer", "F17", one(), deleteConsumer},
 		{"delete-journal", "F17", one(), deleteJournal},
-		{"journal-made-anew", "F17", one(), remakeJournal},
+		{"journal-created-again", "F17", one(), remakeJournal},
 		{"purge-inbound-stream", "F17", setup{servers: 1, workers: 3, rate: 60, sweep: 2 * time.Second}, purgeInbound},
 	}
 }
 
-// deleteConsumer takes the workers' consumer away: they say so and end, and make none of their
-// own. Once it is provisioned again, other workers end what is there.
+// deleteConsumer takes the workers' consumer away: they report it and end, and create none themselves. Once it is provisioned again, other workers end what is there.
 func deleteConsumer(r *rig) {
 	at := r.strike("delete the consumer")
 	require.NoError(r.T, r.js.DeleteConsumer(r.Context(), r.space.InStream(), r.space.WorkerConsumer(subjects.DefaultPool)))
@@ -41,8 +40,7 @@ func deleteConsumer(r *rig) {
 }
 
 // deleteJournal takes the journal away, with turns inside their tools. Nothing is settled that
-// has no response, nothing is provisioned beside the old queue, and nothing runs until somebody
-// begins anew.
+// has no response, nothing is provisioned next to the old queue, and nothing runs until an operator starts again.
 func deleteJournal(r *rig) {
 	r.longTurns()
 	at := r.strike("delete the journal")
@@ -64,7 +62,7 @@ func remakeJournal(r *rig) {
 	r.longTurns()
 	s, err := r.js.Stream(r.Context(), r.space.TurnsStream())
 	require.NoError(r.T, err)
-	at := r.strike("delete the journal and make it anew")
+	at := r.strike("delete the journal and create it again")
 	require.NoError(r.T, r.js.DeleteStream(r.Context(), r.space.TurnsStream()))
 	_, err = r.js.CreateStream(r.Context(), s.CachedInfo().Config)
 	require.NoError(r.T, err)
@@ -80,7 +78,7 @@ func remakeJournal(r *rig) {
 	for _, record := range facts.Journal {
 		k, _ := subjects.ParseKey(record.Key)
 		if token, ok := entered[k.String()]; ok && token == record.Seq {
-			r.Errorf("I2 %s: its tool was entered under record %d of a journal that was made anew", k, record.Seq)
+			r.Errorf("I2 %s: its tool was entered under record %d of a journal that was created again", k, record.Seq)
 		}
 	}
 	r.nothingIsLost()
@@ -97,7 +95,7 @@ func (r *rig) longTurns() {
 	}
 }
 
-// ended waits until every worker has ended by itself, with an error that says what to do.
+// ended waits until every worker has ended by itself, with an error that names the fix.
 func (r *rig) ended() {
 	r.Helper()
 	for _, w := range r.workers {
@@ -169,7 +167,7 @@ func (r *rig) beginAnew(since time.Time) {
 }
 
 // purgeInbound takes all messages away, and the worker that held some of them. No worker ends;
-// what was claimed is ended, by who runs it or by a sweep; what was not is nobody's any more.
+// what was claimed is ended, by its owner or by a sweep; what was not has no owner any more.
 func purgeInbound(r *rig) {
 	r.longTurns()
 	for n := range 150 { // more than the workers take
@@ -182,7 +180,7 @@ func purgeInbound(r *rig) {
 	r.replace(0, false)
 	r.recovers(at)
 	claimed := map[string]bool{}
-	require.Eventually(r.T, func() bool { // all that was claimed by now, also by who is dead
+	require.Eventually(r.T, func() bool { // all that was claimed by now, also by dead workers
 		r.mark = oneturntest.Mark{}
 		open := map[string]bool{}
 		for _, record := range r.collect().Journal {

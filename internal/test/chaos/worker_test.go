@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 
 var effects = []string{"unsafe", "replay", "keyed", "idempotent", "none"}
 
-// runWorker is a worker that must leave nothing behind, whatever was broken around it.
+// runWorker is a worker that must leave no leak, whatever was broken around it.
 func runWorker(ctx context.Context) error {
 	before := goleak.IgnoreCurrent()
 	if err := consume(ctx); err != nil {
@@ -106,7 +106,7 @@ func consume(ctx context.Context) error {
 	return err
 }
 
-// connectOptions are those of a worker, and pings that find a dead connection in seconds.
+// connectOptions are the options of a worker, and pings that find a dead connection in seconds.
 func connectOptions() []nats.Option {
 	return append(config.ConnOptions("chaos", slog.New(slog.DiscardHandler)),
 		nats.CustomReconnectDelay(nil), nats.ReconnectWait(50*time.Millisecond),
@@ -117,9 +117,9 @@ func connectOptions() []nats.Option {
 type input struct {
 	Millis int    `json:"millis"`
 	Dies   int    `json:"dies"`  // kill the worker in each epoch up to this one
-	Stops  bool   `json:"stops"` // stop the worker in the first epoch, until somebody continues it
+	Stops  bool   `json:"stops"` // stop the worker in the first epoch, until the test continues it
 	Pad    string `json:"pad"`
-	Asks   bool   `json:"asks,omitempty"` // ask somebody
+	Asks   bool   `json:"asks,omitempty"` // ask a person
 }
 
 // work is the tool: a line in the ledger, some time, a line in the ledger.
@@ -149,7 +149,7 @@ func work(ledger *oneturntest.Ledger) func(context.Context, input) (string, erro
 	}
 }
 
-// confirm asks somebody.
+// confirm asks a person.
 func confirm(ctx context.Context, ledger *oneturntest.Ledger, call tool.CallInfo) error {
 	const only = "1"
 	if err := ledger.Ask(call, only); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
-// zombieScenarios have an owner come back after its turn went to somebody else, at the two
+// zombieScenarios have an owner continue after its turn went to another worker, at the two
 // points where it would do harm if it were allowed to.
 func zombieScenarios() []scenario {
 	return []scenario{

@@ -102,7 +102,7 @@ func (s *suite) cancelReaches() {
 }
 
 func (s *suite) stopsForItsCause() {
-	cause := errors.New("somebody cancelled the turn")
+	cause := errors.New("the turn was cancelled")
 	ctx, cancel := context.WithCancelCause(s.Context())
 	defer cancel(nil)
 	note, args := s.note(map[string]any{"seconds": forever})

@@ -87,8 +87,7 @@ func (c *askedCell) brief(n int) {
 	}
 }
 
-// F01, F28: TestMatrixOfTurnsThatAsk kills the only worker at every point between a question and what becomes
-// of its answer, until each effect was struck often enough.
+// F01, F28: TestMatrixOfTurnsThatAsk kills the only worker at every point between a question and the outcome of its answer, until each effect was struck often enough.
 func TestMatrixOfTurnsThatAsk(t *testing.T) {
 	t.Parallel()
 	for _, c := range askedCells() {
@@ -102,7 +101,7 @@ func TestMatrixOfTurnsThatAsk(t *testing.T) {
 	}
 }
 
-// F01, F28: TestMatrixOfPythonToolsThatAsk is the same with tools in processes of their own.
+// F01, F28: TestMatrixOfPythonToolsThatAsk is the same with tools in separate processes.
 func TestMatrixOfPythonToolsThatAsk(t *testing.T) {
 	t.Parallel()
 	for _, c := range askedCells() {
@@ -178,7 +177,7 @@ func (r *rig) killAsked(c cell, n int) {
 	deadline := time.Now().Add(4 * time.Minute)
 	for i := 0; len(missing()) > 0; i++ {
 		require.True(r.t, time.Now().Before(deadline), "point %s was not reached by %v", c.point, missing())
-		if i%5 == 4 { // what came back strikes first, and leaves none for the effects that are missing
+		if i%5 == 4 { // a process that was restarted strikes first, and leaves none for the effects that are missing
 			r.wait(r.start(""), r.atRest())
 		}
 		p := r.start(fmt.Sprintf("%s=kill@%d", c.point, 1+i%2))
@@ -215,9 +214,9 @@ func codeOf(t *testing.T, facts *oneturntest.Facts, turn string) events.Code {
 		if k, _ := subjects.ParseKey(record.Key); k.String() == turn && k.Kind == events.KindToolResponse {
 			m, err := events.Parse(record.Data)
 			require.NoError(t, err)
-			var said events.ToolResponse
-			require.NoError(t, m.As(&said))
-			return said.Code
+			var response events.ToolResponse
+			require.NoError(t, m.As(&response))
+			return response.Code
 		}
 	}
 	require.Fail(t, "no response", turn)

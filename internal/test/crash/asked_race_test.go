@@ -39,7 +39,7 @@ func (r *rig) until(what string, so func() bool) {
 	require.Eventually(r.t, so, patience, 10*time.Millisecond, "%s", what)
 }
 
-// standsStill waits until a process that stops itself does: it says so a little before, and what
+// standsStill waits until a process that stops itself does: it reports that a little before, and what
 // continues it until then is lost.
 func (r *rig) standsStill(p *process) {
 	r.t.Helper()
@@ -72,14 +72,14 @@ func (r *rig) behindProxy() (cut func()) {
 	}
 }
 
-// said waits until n acts of the person are done.
-func (r *rig) said(n int) []oneturntest.SentAnswer {
+// acts waits until n acts of the person are done.
+func (r *rig) acts(n int) []oneturntest.SentAnswer {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	said, err := r.asks.human.AwaitAnswers(ctx, n)
+	acts, err := r.asks.human.AwaitAnswers(ctx, n)
 	require.NoError(r.t, err)
-	return said
+	return acts
 }
 
 // end waits until all turns have ended, and the processes with them.
@@ -113,7 +113,7 @@ func TestAnswerThatComesBetweenTwoEpochsOfAnOwnerIsNotLost(t *testing.T) {
 }
 
 // answeredWhileStopped stops the owner at a point, has the last of some answers given to another
-// worker, and lets the owner go on: it has not missed it.
+// worker, and lets the owner continue: it has not missed it.
 func (r *rig) answeredWhileStopped(point string, answers int, now chan<- struct{}) {
 	r.t.Helper()
 	cut := r.behindProxy()
@@ -121,14 +121,14 @@ func (r *rig) answeredWhileStopped(point string, answers int, now chan<- struct{
 	cut()
 	other := r.start("")
 	close(now)
-	require.Equal(r.t, events.AnswerAccepted, r.said(answers)[answers-1].Result.Code)
+	require.Equal(r.t, events.AnswerAccepted, r.acts(answers)[answers-1].Result.Code)
 	r.until("the answer is acknowledged", func() bool { return r.left() == 1 })
 	r.goesOn(owner)
 	r.end(other, owner)
 	require.Equal(r.t, 1, r.entered())
 }
 
-// F03: an owner that has lost its turn must not let it go behind the back of the next one: the message
+// F03: an owner that has lost its turn must not let it go without the next owner: the message
 // would be gone when that one dies.
 func TestOwnerThatHasLostItsTurnDoesNotParkIt(t *testing.T) {
 	t.Parallel()
@@ -165,15 +165,15 @@ func TestTurnThatEndsWhileItIsTakenOverIsNotRunAgain(t *testing.T) {
 	require.Equal(t, 1, r.entered())
 }
 
-// F05: an owner whose signs of life are lost is handed the answer before the next one, which has read
-// it too: the code behind it runs once.
+// F05: an owner whose heartbeats are lost gets the answer before the next one, which has read
+// it too: the code after it runs once.
 func TestAnswerIsHandedToOneOfTwoRunsOfAReplayTool(t *testing.T) {
 	t.Parallel()
 	act, now := signalled(decision{Yes: true})
 	r := newAsking(t, 1, parksLate, act)
 	r.slots = 1
 	owner := r.start(failpoint.Heartbeat + "=drop_req@*")
-	r.publish(1, []string{"replay"}, 1500, false) // it is in the code behind the answer when the next one reads it
+	r.publish(1, []string{"replay"}, 1500, false) // it is in the code after the answer when the next one reads it
 	r.until("the owner asks", func() bool { return r.noted(oneturntest.PhaseAsk) == 1 })
 	next := r.start(failpoint.BeforeTaken + "=stop@1")
 	r.until("the next owner asks", func() bool { return r.noted(oneturntest.PhaseAsk) == 2 })
@@ -188,13 +188,13 @@ func TestAnswerIsHandedToOneOfTwoRunsOfAReplayTool(t *testing.T) {
 // F28: TestAnswerThatDoesNotFitIsRefusedAndTheNextOneStands by a worker process as by handlers.
 func TestAnswerThatDoesNotFitIsRefusedAndTheNextOneStands(t *testing.T) {
 	t.Parallel()
-	r := newAsking(t, 1, parksSoon, say(map[string]any{"yes": "perhaps", "by": "Eve"}, 0), yes(0))
+	r := newAsking(t, 1, parksSoon, answerWith(map[string]any{"yes": "perhaps", "by": "Eve"}, 0), yes(0))
 	r.publish(1, effects, 1, false)
 	worker := r.start("")
-	said := r.said(2 * len(effects))
+	acts := r.acts(2 * len(effects))
 	r.end(worker)
 	codes := map[events.AnswerCode]int{}
-	for _, s := range said {
+	for _, s := range acts {
 		codes[s.Result.Code]++
 	}
 	require.Equal(t, map[events.AnswerCode]int{events.AnswerInvalid: len(effects), events.AnswerAccepted: len(effects)}, codes)

@@ -66,7 +66,7 @@ func TestAnswersThatComeWhenAllWorkersAreGone(t *testing.T) {
 	}
 }
 
-// F10: the server, a process of its own to the worker, stops with open questions and starts again; and so does
+// F10: the server, a process separate from the worker, stops with open questions and starts again; and so does
 // it with a worker in it, which is killed with it.
 func TestServerThatStartsAgainWithOpenQuestions(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func (r *rig) serve(store string) {
 }
 
 // F28: an answer, another one, the end of the time and a cancel contend for the same questions,
-// while workers die. One of them stands, and everybody was told so.
+// while workers die. One of them counts, and all readers got it.
 func TestAnswerExpiryAndCancelContendForTheSameQuestion(t *testing.T) {
 	t.Parallel()
 	const within = 1500 * time.Millisecond

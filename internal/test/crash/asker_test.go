@@ -23,16 +23,16 @@ import (
 	"github.com/oneturn/oneturn/tool"
 )
 
-// behind is the point of a tool behind its last answer.
+// behind is the point of a tool after its last answer.
 const behind = "behind"
 
 type questions struct {
-	Millis    int `json:"millis"`    // takes so long behind the last answer
+	Millis    int `json:"millis"`    // takes so long after the last answer
 	Questions int `json:"questions"` // one after the other
 	Within    int `json:"within"`    // milliseconds to answer; 0: as long as the turn lives
 }
 
-// decision is what the tool is told.
+// decision is what the tool gets.
 type decision struct {
 	Yes bool   `json:"yes"`
 	By  string `json:"by"`
@@ -83,7 +83,7 @@ type asking struct {
 	within    time.Duration
 	mayFail   bool // turns end otherwise than with a result
 	human     *oneturntest.Human
-	responses int // that were stored when somebody looked
+	responses int // that were stored at the last reading
 }
 
 func (a *asking) data(millis int) map[string]any {
@@ -106,16 +106,18 @@ func (r *rig) answered() int {
 	return r.asks.responses
 }
 
-// quiet ends the person and returns what was said.
+// quiet ends the person and returns the answers.
 func (a *asking) quiet() []oneturntest.SentAnswer {
 	a.human.Stop()
 	return a.human.Answers()
 }
 
 // yes is an answer after a while, from when its question was read.
-func yes(after time.Duration) oneturntest.Act { return say(decision{Yes: true, By: "Ada"}, after) }
+func yes(after time.Duration) oneturntest.Act {
+	return answerWith(decision{Yes: true, By: "Ada"}, after)
+}
 
-func say(value any, after time.Duration) oneturntest.Act {
+func answerWith(value any, after time.Duration) oneturntest.Act {
 	return oneturntest.Act{Value: value, When: func(ctx context.Context) { pause(ctx, after) }}
 }
 
@@ -145,7 +147,7 @@ func (r *rig) answeredBy(questions int, park time.Duration, rules ...oneturntest
 	return r
 }
 
-// embeddedOr runs a worker, beside a server of its own if it has a store for one.
+// embeddedOr runs a worker, with an embedded server if it has a store for one.
 func embeddedOr(run func(url string) error, url string) error {
 	store := os.Getenv(envStore)
 	if store == "" {

@@ -17,7 +17,7 @@ import (
 
 // TestCancelStoredBeforeTheClaimHoldsForTheNextOwner: a worker has stored a cancel and dies
 // before it has claimed the turn. Another one, which was not there when subscribers heard of the
-// cancel, claims the turn and dies in its tool. Whoever comes next must not enter it again.
+// cancel, claims the turn and dies in its tool. The next owner must not enter it again.
 func TestCancelStoredBeforeTheClaimHoldsForTheNextOwner(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

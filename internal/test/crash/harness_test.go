@@ -43,7 +43,7 @@ type rig struct {
 	workflows string
 
 	park    time.Duration // how long a tool waits in memory
-	asks    *asking       // nil: the tools ask nobody
+	asks    *asking       // nil: the tools do not ask
 	outside *outside      // nil: the tools are in the worker, or its children
 	embeds  string        // store of workers that have the server in them
 	gaveUp  bool          // turns have no end, and nothing happens
@@ -73,7 +73,7 @@ func newRigOn(t *testing.T, store string, change ...func(*provision.Options)) *r
 	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{WithoutMsgID: true})
 	require.NoError(t, err)
 	r := &rig{t: t, server: s, js: js, space: space, client: client, dir: t.TempDir(), slots: 4, park: time.Minute}
-	t.Cleanup(func() { r.tell(t) })
+	t.Cleanup(func() { r.logSummary(t) })
 	return r
 }
 
@@ -200,7 +200,7 @@ func (r *rig) struck(point string) map[string]int {
 // deadline is how long a tool of these tests takes at most, on a busy machine.
 const deadline = 20 * time.Second
 
-// idle is how long the turns that wait for people may do nothing, when nobody is silent.
+// idle is how long the turns that wait for answers may do nothing, when every person answers.
 const idle = 8 * time.Second
 
 // settle lets a clean worker end everything, then judges what is there.
@@ -232,21 +232,21 @@ func (r *rig) atRest() func() bool {
 	}
 }
 
-// judge holds what is there against the promise.
-func (r *rig) judge(healed time.Time, said ...oneturntest.SentAnswer) *oneturntest.Facts {
+// judge checks what is stored against the promise.
+func (r *rig) judge(healed time.Time, acts ...oneturntest.SentAnswer) *oneturntest.Facts {
 	r.t.Helper()
 	facts, err := oneturntest.Collect(r.t.Context(), r.server.Connect(), r.space, r.ledger())
 	require.NoError(r.t, err)
 	facts.Accepted = r.accepted
 	if r.asks != nil {
-		facts.Answers = slices.Concat(said, r.asks.quiet())
+		facts.Answers = slices.Concat(acts, r.asks.quiet())
 	}
 	facts.Healed, facts.Within = healed, deadline+2*time.Second // ack wait: one second
 	require.NotEmpty(r.t, facts.Copies)
 	require.Empty(r.t, facts.Dead)
 	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
 	defer cancel()
-	// Workers and their Python processes, also those of workers that were killed.
+	// Workers and their Python processes, also of workers that were killed.
 	for _, v := range append(oneturntest.Check(facts, nil), harness.Orphans(ctx, envLedger+"="+r.ledger())...) {
 		r.violations++
 		r.t.Error(v)

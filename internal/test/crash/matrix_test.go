@@ -168,7 +168,7 @@ func TestWorkerThatEndsBeforeItsResultsAreStoredLeavesTheMessages(t *testing.T) 
 }
 
 // F03: the owner is stopped past its lease at a point (C1, C2, C6, C7, C8 and C9 of
-// docs/guarantees.md), and goes on after somebody else has ended the turn.
+// docs/guarantees.md), and continues after another worker has ended the turn.
 func TestZombieThatIsContinuedAfterItsTurnWentToAnotherWorker(t *testing.T) {
 	t.Parallel()
 	for point, late := range map[string]bool{ // whether its response comes second
@@ -209,7 +209,7 @@ func (r *rig) stopped(point, effect string, millis int) *process {
 	return zombie
 }
 
-// F03: the owner is stopped in its tool and goes on while the next owner is in the tool. One of
+// F03: the owner is stopped in its tool and continues while the next owner is in the tool. One of
 // the two stores the response, the other is refused, and the message is acknowledged after that.
 func TestZombieThatIsContinuedWhileTheNextOwnerRuns(t *testing.T) {
 	t.Parallel()
@@ -227,7 +227,7 @@ func TestZombieThatIsContinuedWhileTheNextOwnerRuns(t *testing.T) {
 	require.Equal(t, len(again), r.counted("oneturn_late_results_total"))
 }
 
-// F05: an owner whose signs of life are lost on their way goes on while its messages are
+// F05: an owner whose heartbeats are lost on their way continues while its messages are
 // delivered again and again.
 func TestToolRunsAsOftenAsItsEffectAllowsWhenSignsOfLifeAreLost(t *testing.T) {
 	t.Parallel()
@@ -245,7 +245,7 @@ func TestToolRunsAsOftenAsItsEffectAllowsWhenSignsOfLifeAreLost(t *testing.T) {
 // entered counts the entries in the ledger.
 func (r *rig) entered() int { return r.noted(oneturntest.PhaseEnter) }
 
-// F01: the same with tools in processes of their own, which must not outlive their worker.
+// F01: the same with tools in separate processes, which must not outlive their worker.
 func TestMatrixWithPythonTools(t *testing.T) {
 	t.Parallel()
 	for _, c := range cells() {

@@ -9,7 +9,7 @@ import (
 )
 
 // F01, F28: TestMatrixOfToolsInOtherProcessesThatAsk kills the only worker between a question that a service
-// or a server asks and what becomes of its answer.
+// or a server asks and the outcome of its answer.
 func TestMatrixOfToolsInOtherProcessesThatAsk(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{kindNATS, kindMCP, kindMCPHTTP} {

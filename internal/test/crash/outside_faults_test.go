@@ -41,8 +41,7 @@ func TestCallWhoseCounterpartIsKilledIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// F30: a service that stands still for longer than its call may take goes on afterwards: its answer
-// comes to nobody, and the turn stays what it was told to be.
+// F30: a service that stands still for longer than its call may take continues afterwards: its answer is dropped, and the turn keeps its response.
 func TestAnswerOfAServiceThatWasPausedIsTooLate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).callsOutside(kindNATS, ", timeout: 1s, max_attempts: 3")
@@ -56,7 +55,7 @@ func TestAnswerOfAServiceThatWasPausedIsTooLate(t *testing.T) {
 	signal(syscall.SIGSTOP)
 	require.Eventually(t, r.drained, deadline, 10*time.Millisecond, "the calls do not end")
 	signal(syscall.SIGCONT)
-	require.Eventually(t, func() bool { return r.noted(oneturntest.PhaseExit) == len(struck) }, deadline, 10*time.Millisecond, "the service does not go on")
+	require.Eventually(t, func() bool { return r.noted(oneturntest.PhaseExit) == len(struck) }, deadline, 10*time.Millisecond, "the service does not continue")
 	r.publish(1, outsideEffects(), 1, false)
 	r.wait(worker, r.drained)
 	facts := r.settleOutside()
@@ -86,7 +85,7 @@ func (r *rig) underway(millis int) (turns []string, pids map[int]bool) {
 	return turns, maps.Clone(pids)
 }
 
-// F03: the worker stands still while the tool is at work elsewhere, and goes on when its turn has gone to
+// F03: the worker stands still while the tool is at work elsewhere, and continues when its turn has gone to
 // another worker: the answer that waits for it is refused.
 func TestWorkerThatIsPausedInACallToAnotherProcess(t *testing.T) {
 	t.Parallel()

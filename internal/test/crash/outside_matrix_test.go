@@ -47,7 +47,7 @@ type outside struct {
 // outsideEffects are those that differ: whether a tool may be entered again, and whether its key counts.
 func outsideEffects() []string { return []string{"unsafe", "keyed", "idempotent"} }
 
-// outsideCells are the points before, in and behind a call of a tool that changes no context.
+// outsideCells are the points before, in and after a call of a tool that changes no context.
 func outsideCells() []cell {
 	var out []cell
 	for _, c := range cells() {
@@ -66,8 +66,8 @@ func outsideCells() []cell {
 	return out
 }
 
-// F01: TestMatrixOfToolsInOtherProcesses kills the only worker at every point before, in and behind a call
-// while the tool, which keeps the ledger, lives on in a process of its own.
+// F01: TestMatrixOfToolsInOtherProcesses kills the only worker at every point before, in and after a call
+// while the tool, which keeps the ledger, lives on in a separate process.
 func TestMatrixOfToolsInOtherProcesses(t *testing.T) {
 	t.Parallel()
 	for _, kind := range outsideKinds() {
@@ -83,7 +83,7 @@ func TestMatrixOfToolsInOtherProcesses(t *testing.T) {
 	}
 }
 
-// callsOutside has the workers of a rig call tools of a kind in a process of their own. lines are
+// callsOutside has the workers of a rig call tools of a kind in a separate process. lines are
 // added to each tool's entry in the manifest.
 func (r *rig) callsOutside(kind, lines string) *rig {
 	r.t.Helper()
@@ -198,6 +198,6 @@ func (r *rig) settleOutside() *oneturntest.Facts {
 	r.mortal("")
 	facts := r.settle()
 	require.NotEmpty(r.t, facts.Ledger)
-	require.False(r.t, slices.ContainsFunc(facts.Ledger, func(e oneturntest.LedgerEntry) bool { return e.Key == "" }), "a tool was not told its key")
+	require.False(r.t, slices.ContainsFunc(facts.Ledger, func(e oneturntest.LedgerEntry) bool { return e.Key == "" }), "a tool did not get its key")
 	return facts
 }

@@ -33,7 +33,7 @@ const (
 	fileWorker  = "worker" // process id of the worker that may be killed
 )
 
-// job is the arguments of the tools outside. The turn is among them: not every kind tells it.
+// job is the arguments of the tools outside. The turn is among them: not every kind passes it.
 type job struct {
 	Millis    int    `json:"millis"`
 	Questions int    `json:"questions"`
@@ -56,7 +56,7 @@ func serve(kind string) error {
 		return err
 	}
 	defer ledger.Close()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // a process of its own
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // a separate process
 	defer stop()
 	c := &counterpart{folder, ledger}
 	switch kind {
@@ -73,7 +73,7 @@ func serve(kind string) error {
 	}
 }
 
-// parse reads a job, and the call that it belongs to by what its kind tells of that.
+// parse reads a job, and the call that it belongs to by what its kind passes of that.
 func parse(args []byte, key, token, epoch string) (job, tool.CallInfo, error) {
 	var j job
 	if err := json.Unmarshal(args, &j); err != nil {

@@ -60,7 +60,7 @@ func (s *summary) String() string {
 	return b.String()
 }
 
-// counts tells how often a worker was struck at each point.
+// counts reports how often a worker was struck at each point.
 func counts(struck map[string]int) string {
 	var parts []string
 	for _, point := range slices.Sorted(maps.Keys(struck)) {
@@ -69,8 +69,8 @@ func counts(struck map[string]int) string {
 	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
-// tell logs what a cell came to when it is over, and counts it.
-func (r *rig) tell(t *testing.T) {
+// logSummary logs the result of a cell when it is over, and counts it.
+func (r *rig) logSummary(t *testing.T) {
 	t.Helper()
 	c := &tally{cells: 1, turns: len(r.accepted), violations: r.violations, struck: map[string]int{}}
 	byEffect := map[string]int{} // of the point

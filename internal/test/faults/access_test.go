@@ -110,7 +110,7 @@ func (k *keyring) revoke(user string) {
 	k.server.UpdateAccountClaims(account, k.claims)
 }
 
-// worker connects as the command worker does and runs. The error is that of its end.
+// worker connects as the command worker does and runs. The error is the reason of its end.
 func (k *keyring) worker(r *rig) (w *oneturn.Worker, ended <-chan error, reconnected <-chan struct{}) {
 	k.Helper()
 	again := make(chan struct{}, 16)
@@ -120,10 +120,10 @@ func (k *keyring) worker(r *rig) (w *oneturn.Worker, ended <-chan error, reconne
 	w, err = oneturn.NewWorker(nc, oneturn.Config{Tools: []oneturn.Tool{r.tool("Work", "unsafe")}})
 	require.NoError(k, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(k.Context()))
-	done, told := make(chan struct{}), make(chan error, 1)
+	done, reported := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(done)
-		told <- w.Run(ctx)
+		reported <- w.Run(ctx)
 	}()
 	k.Cleanup(func() {
 		cancel()
@@ -131,10 +131,10 @@ func (k *keyring) worker(r *rig) (w *oneturn.Worker, ended <-chan error, reconne
 		nc.Close()
 	})
 	require.Eventually(k, func() bool { return w.Ready() == nil }, 20*time.Second, 5*time.Millisecond)
-	return w, told, again
+	return w, reported, again
 }
 
-// publisher is a client with credentials of its own, on a provisioned server.
+// publisher is a client with separate credentials, on a provisioned server.
 func (k *keyring) publisher() *oneturn.Client {
 	k.Helper()
 	file := filepath.Join(k.TempDir(), "publisher.creds")
@@ -158,15 +158,14 @@ func (k *keyring) do(c *oneturn.Client, key string) {
 	k.Helper()
 	for i := range 5 {
 		ctx, cancel := context.WithTimeout(k.Context(), 20*time.Second)
-		said, err := c.Do(ctx, turn("Work", "chat", key+strconv.Itoa(i), "unsafe", 1))
+		response, err := c.Do(ctx, turn("Work", "chat", key+strconv.Itoa(i), "unsafe", 1))
 		cancel()
 		require.NoError(k, err)
-		require.True(k, said.Success, fmt.Sprint(said))
+		require.True(k, response.Success, fmt.Sprint(response))
 	}
 }
 
-// F24: the credentials of a worker expire while it runs. The file holds new ones by then: it
-// reconnects with them and goes on.
+// F24: the credentials of a worker expire while it runs. The file holds new ones by then: it reconnects with them and continues.
 func TestWorkerGoesOnWithRenewedCredentialsWhenTheOldOnesExpire(t *testing.T) {
 	t.Parallel()
 	k, r := newKeyring(t), newRig(t)
@@ -186,8 +185,8 @@ func TestWorkerGoesOnWithRenewedCredentialsWhenTheOldOnesExpire(t *testing.T) {
 	require.NoError(t, w.Ready())
 }
 
-// F24: the credentials of a worker are revoked and nobody renews them. The server refuses them
-// twice, which is the end of a connection: the worker ends with an error that says so.
+// F24: the credentials of a worker are revoked and not renewed. The server refuses them
+// twice, which is the end of a connection: the worker ends with an error that reports it.
 func TestWorkerEndsWithAnErrorWhenItsCredentialsAreRevoked(t *testing.T) {
 	t.Parallel()
 	k, r := newKeyring(t), newRig(t)
@@ -201,7 +200,7 @@ func TestWorkerEndsWithAnErrorWhenItsCredentialsAreRevoked(t *testing.T) {
 		require.ErrorIs(t, err, inbox.ErrClosed)
 		require.ErrorContains(t, err, "renew its credentials")
 	case <-time.After(30 * time.Second):
-		require.Fail(t, "the worker goes on without a right to")
+		require.Fail(t, "the worker continues without a right to")
 	}
 	require.Error(t, w.Ready())
 	// Its supervisor starts it again, with new credentials: what waited is done.

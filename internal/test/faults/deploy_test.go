@@ -88,7 +88,7 @@ func TestTakeoverRunsTheClaimedToolByTheStricterEffect(t *testing.T) {
 }
 
 // F27: a turn runs while its manifest is replaced by one with another effect: it ends as it
-// began, and the next one is bound anew.
+// began, and the next one is bound again.
 func TestManifestThatChangesUnderARunningTurnChangesTheNextOne(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -124,7 +124,7 @@ func TestManifestThatChangesUnderARunningTurnChangesTheNextOne(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "new", r.await(two.TurnID).Payload)
 	require.Equal(t, "none", effect("2"))
-	said := r.await(one.TurnID)
-	require.Equal(t, "old", said.Payload, said.Content)
-	require.Equal(t, "1", strconv.Itoa(said.Attempts))
+	response := r.await(one.TurnID)
+	require.Equal(t, "old", response.Payload, response.Content)
+	require.Equal(t, "1", strconv.Itoa(response.Attempts))
 }

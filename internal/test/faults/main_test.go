@@ -115,7 +115,7 @@ func turn(workflow, chat, key, effect string, millis int) *oneturn.Turn {
 	}
 }
 
-// publish hands a turn over and notes it for the checker.
+// publish publishes a turn and records it for the checker.
 func (r *rig) publish(t *oneturn.Turn, mayFail bool) {
 	r.Helper()
 	_, err := r.client.Publish(r.Context(), t)
@@ -133,9 +133,9 @@ func (r *rig) await(id oneturn.TurnID) *oneturn.Response {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
 	defer cancel()
-	said, err := r.client.Await(ctx, id)
+	response, err := r.client.Await(ctx, id)
 	require.NoError(r, err, r.log)
-	return said
+	return response
 }
 
 // load publishes turns of chat "bystander" at a steady rate.

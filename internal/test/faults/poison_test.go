@@ -53,8 +53,7 @@ def deep(x=""):
 `
 
 // F22: what no worker can read, and tools that end their process, eat all memory or panic. Each
-// ends as a response or a dead letter with a reason, the worker goes on, and so do the turns of
-// others.
+// ends as a response or a dead letter with a reason, the worker continues, and so do the turns of others.
 func TestPoisonEndsAsAResponseOrADeadLetter(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -98,7 +97,7 @@ func TestPoisonEndsAsAResponseOrADeadLetter(t *testing.T) {
 	large := turn("Work", "poison", "large", "unsafe", 0)
 	large.Data = map[string]any{"millis": number(0), "pad": strings.Repeat("x", 10<<20)}
 	_, err = r.client.Publish(t.Context(), large)
-	require.ErrorContains(t, err, "payload", "the publisher is told that it is too large")
+	require.ErrorContains(t, err, "payload", "the publisher gets an error that it is too large")
 
 	for _, agent := range []string{"Exiter", "Killed", "Hungry", "Deep", "Panicker"} {
 		one := &oneturn.Turn{
@@ -109,9 +108,9 @@ func TestPoisonEndsAsAResponseOrADeadLetter(t *testing.T) {
 		}
 		_, err := r.client.Publish(t.Context(), one)
 		require.NoError(t, err)
-		said := r.await(one.TurnID)
-		require.False(t, said.Success, agent)
-		require.Contains(t, []events.Code{events.CodeToolError, events.CodeTooLarge}, said.Code, "%s: %s", agent, said.Content)
+		response := r.await(one.TurnID)
+		require.False(t, response.Success, agent)
+		require.Contains(t, []events.Code{events.CodeToolError, events.CodeTooLarge}, response.Code, "%s: %s", agent, response.Content)
 	}
 	r.goesOn(l, 50)
 	to := time.Now()
@@ -127,7 +126,7 @@ func TestPoisonEndsAsAResponseOrADeadLetter(t *testing.T) {
 	require.Empty(t, harness.CheckShare(facts, from, to, bystander))
 }
 
-// writePython writes the workflow Work with a Python tool that says a word.
+// writePython writes the workflow Work with a Python tool that prints a text.
 func writePython(t *testing.T, root, effect, word string) {
 	t.Helper()
 	for name, text := range map[string]string{

@@ -16,7 +16,7 @@ import (
 	"github.com/oneturn/oneturn/tool"
 )
 
-// confirm is a tool that asks somebody and waits.
+// confirm is a tool that asks a question and waits.
 func (r *rig) confirm(effect string) oneturn.Tool {
 	return oneturn.NewTool("confirm", func(ctx context.Context, _ work) (string, error) {
 		call := tool.Info(ctx)
@@ -34,7 +34,7 @@ func (r *rig) confirm(effect string) oneturn.Tool {
 // F29: 1,500 questions are open, and the consumer lets 1,000 messages be in the hands of workers.
 // New turns flow, while the questions are asked and after it; answers are taken. (At what rate is
 // for the bench to say: here other tests take the machine.)
-func TestManyOpenQuestionsKeepNobodyFromGoingOn(t *testing.T) {
+func TestManyOpenQuestionsDoNotStopOtherTurns(t *testing.T) {
 	t.Parallel()
 	const open, pending, publishers, answered = 1500, 1000, 3, 40
 	r := newRig(t)
@@ -79,7 +79,7 @@ func TestManyOpenQuestionsKeepNobodyFromGoingOn(t *testing.T) {
 	for n := range answered {
 		r.await(oneturn.TurnID{App: "app", Chat: "chat-" + strconv.Itoa(n%50), Turn: "q-" + strconv.Itoa(n)})
 	}
-	stop() // who waits in memory is parked
+	stop() // a turn that waits in memory is parked
 	r.accepted = append(r.accepted, l.Accepted()...)
 	for i := range r.accepted {
 		r.accepted[i].MayWait = r.accepted[i].Chat != "bystander"

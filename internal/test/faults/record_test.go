@@ -86,7 +86,7 @@ func TestDamagedClaimIsNeverRun(t *testing.T) {
 		{"a foreign value", events.CodeStateCorrupt, func(c idempotency.Record) error { return put(c, "not ours") }},
 		{"a large foreign value", events.CodeStateCorrupt, func(c idempotency.Record) error { return put(c, strings.Repeat("x", huge)) }},
 		{"deleted by hand", events.CodeStateCorrupt, func(c idempotency.Record) error { return bucket.Delete(t.Context(), c.Key) }},
-		{"of an effect that nobody knows", events.CodeInterrupted, func(c idempotency.Record) error { c.Meta.Effect = "verified"; return store(c) }},
+		{"of an unknown effect", events.CodeInterrupted, func(c idempotency.Record) error { c.Meta.Effect = "verified"; return store(c) }},
 		{"of an epoch that is none", events.CodeStateCorrupt, func(c idempotency.Record) error { c.Meta.Epoch = -1; return store(c) }},
 	}
 	var turns []*oneturn.Turn
@@ -96,7 +96,7 @@ func TestDamagedClaimIsNeverRun(t *testing.T) {
 		require.NoError(t, err)
 		turns = append(turns, one)
 	}
-	var claims []idempotency.Record // taken at once: an ack wait later they are delivered again
+	var claims []idempotency.Record // taken immediately: an ack wait later they are delivered again
 	for range cases {
 		claims = append(claims, r.deadWorker("idempotent"))
 	}
@@ -105,8 +105,8 @@ func TestDamagedClaimIsNeverRun(t *testing.T) {
 	}
 	r.start(oneturn.Config{Tools: []oneturn.Tool{r.tool("Work", "idempotent")}})
 	for i, c := range cases {
-		said := r.await(turns[i].TurnID)
-		require.Equal(t, c.code, said.Code, c.name)
+		response := r.await(turns[i].TurnID)
+		require.Equal(t, c.code, response.Code, c.name)
 		if c.code == "" {
 			require.Equal(t, 1, r.entered(turns[i].TurnID), c.name)
 			continue
@@ -116,7 +116,7 @@ func TestDamagedClaimIsNeverRun(t *testing.T) {
 	r.drained()
 }
 
-// F20: the response of a turn is damaged. Who waits for it hears so, and a duplicate runs nothing.
+// F20: the response of a turn is damaged. Its reader gets an error, and a duplicate runs nothing.
 func TestDamagedResponseReadsAsStateCorrupt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -140,9 +140,9 @@ func TestDamagedResponseReadsAsStateCorrupt(t *testing.T) {
 			func() (*oneturn.Response, error) { return r.client.AwaitTurn(ctx, one) },
 		} {
 			_, err = await()
-			var said *events.Error
-			require.ErrorAs(t, err, &said, name)
-			require.Equal(t, events.CodeStateCorrupt, said.Code, name)
+			var failed *events.Error
+			require.ErrorAs(t, err, &failed, name)
+			require.Equal(t, events.CodeStateCorrupt, failed.Code, name)
 		}
 		_, err = r.client.Publish(t.Context(), one)
 		require.NoError(t, err)

@@ -15,8 +15,7 @@ import (
 )
 
 // F06: a turn is published a thousand times over eight connections, within the duplicate window
-// of the stream and after it, with and without Nats-Msg-Id. It runs once, has one response, and
-// the turns of others go on.
+// of the stream and after it, with and without Nats-Msg-Id. It runs once, has one response, and the turns of others continue.
 func TestTurnThatIsPublishedAThousandTimesRunsOnce(t *testing.T) {
 	t.Parallel()
 	const conns, each, window = 8, 125, 500 * time.Millisecond
@@ -111,7 +110,7 @@ func TestTurnsOfAChatThatAreDeliveredOutOfOrderKeepTheirOwn(t *testing.T) {
 	r.start(oneturn.Config{Tools: []oneturn.Tool{r.tool("Work", "unsafe")}})
 	var late, soon []*oneturn.Turn
 	for i := range 20 {
-		workflow, turns := "Later", &late // nobody knows it yet: its turns are given back again and again
+		workflow, turns := "Later", &late // no worker knows it yet: its turns are redelivered again and again
 		if i%2 == 1 {
 			workflow, turns = "Work", &soon
 		}

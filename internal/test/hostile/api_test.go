@@ -77,7 +77,7 @@ func TestRequestSeesItsOwnTenantOnly(t *testing.T) {
 	require.Len(t, page.Records, 2)
 }
 
-// TestAnswerToARequestBecomesNoRecordEventOrTurn: the answer goes where the request says, with
+// TestAnswerToARequestBecomesNoRecordEventOrTurn: the answer goes where the request specifies, with
 // the rights of the worker.
 func TestAnswerToARequestBecomesNoRecordEventOrTurn(t *testing.T) {
 	t.Parallel()

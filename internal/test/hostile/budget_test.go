@@ -22,7 +22,7 @@ import (
 const mebi = 1 << 20
 
 // bodies are the hostile messages of rows H02 to H05, by name. Whatever they are, decoding them
-// must stay within the budget; want says whether they are turns.
+// must stay within the budget; want is whether they are turns.
 func bodies() []struct {
 	name, body string
 	turn       bool
@@ -181,9 +181,9 @@ func TestH06H07H08H09SchemasAreJudgedWithinTheirBudget(t *testing.T) { //nolint:
 		{"H06 two ways down at every level", `{"anyOf":[{"type":"object","properties":{"x":{"$ref":"#"}}},{"type":"object","properties":{"x":{"$ref":"#"}},"required":["y"]}]}`},
 		{"H07 a file", `{"$ref":"file:///etc/passwd"}`},
 		{"H07 the network", `{"$ref":"http://127.0.0.1:1/schema.json"}`},
-		{"H07 beside it", `{"$ref":"other.json"}`},
+		{"H07 with it", `{"$ref":"other.json"}`},
 		{"H07 another base", `{"$id":"file:///etc/","$ref":"passwd"}`},
-		{"a dialect from elsewhere, which nobody reads", `{"$schema":"file:///etc/passwd","type":"object"}`},
+		{"a dialect from elsewhere, which is not read", `{"$schema":"file:///etc/passwd","type":"object"}`},
 		{"H08 allOf doubling", doubling("allOf")},
 		{"H08 anyOf doubling", doubling("anyOf")},
 		{"H08 oneOf doubling", doubling("oneOf")},

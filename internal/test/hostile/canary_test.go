@@ -60,7 +60,7 @@ func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) {
 		return nil, &events.Error{Code: events.CodeUserError, Msg: "failed on " + in.Text, Err: errors.New(in.Text)}
 	}
 	l := newLabOf(t, oneturn.Config{Workflows: root, Tools: []oneturn.Tool{
-		echoTool(), oneturn.NewTool("fail", fail, oneturn.ToolOptions{Workflow: "Echo", Agent: "Failer", Model: "Said", MaxAttempts: 2}),
+		echoTool(), oneturn.NewTool("fail", fail, oneturn.ToolOptions{Workflow: "Echo", Agent: "Failer", Model: "Echo", MaxAttempts: 2}),
 	}})
 	live, err := l.nc.SubscribeSync("oneturn.live.>")
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) {
 	for _, agent := range []string{"Echoer", "Failer", "Leaker"} {
 		for _, place := range []string{"data", "retry", "panic", "type"} {
 			one := turn("c", agent+place)
-			one.Agent, one.Model = agent, "Said"
+			one.Agent, one.Model = agent, "Echo"
 			if agent == "Leaker" {
 				one.Model = ""
 			}
@@ -95,12 +95,12 @@ func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) {
 	require.Equal(t, events.CodeValidationFailed, r.Code)
 	answer, err := events.AppendJSON(nil, r.Payload)
 	require.NoError(t, err)
-	require.NotContains(t, c.In(string(answer)), "invalid", "what is wrong is said without the value")
+	require.NotContains(t, c.In(string(answer)), "invalid", "what is wrong is reported without the value")
 	require.Empty(t, c.In(r.Content))
 	again := turn("c", "bad")
 	again.Data = map[string]any{"text": c.Of("conflict")}
 	l.publish(again)
-	// What is no turn at all.
+	// What is not a turn at all.
 	letters := []jetstream.Msg{l.letter("turn_conflict")}
 	for _, body := range []string{
 		c.Of("undecodable"),

@@ -1,7 +1,7 @@
 // Package hostile attacks a worker with what a model, a producer, a tool or another tenant
 // could send it, and holds it to three promises: whatever comes in ends as a response or as a
 // dead letter with its bytes and a reason; handling it takes at most 100 ms of CPU and 64 MiB
-// of memory and never panics; and the turns of other chats go on meanwhile.
+// of memory and never panics; and the turns of other chats continue meanwhile.
 //
 // It has tests only. Their names carry the row of the hostile-input matrix:
 //
@@ -18,7 +18,7 @@
 //	H12 manifests that leave their folder    bindings (hostile_test.go)
 //	H13 ids that are subjects                here, subjects
 //	H14 headers that command                 here
-//	H15 somebody else's Nats-Msg-Id          here
+//	H15 another turn's Nats-Msg-Id          here
 //	H17 lines in the log                     here
 //	H18 output of tools                      here, tools/python
 //	H19 labels of metrics                    here

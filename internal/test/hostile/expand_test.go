@@ -23,7 +23,7 @@ func TestH02DefaultsDoNotMakeASmallMessageALargeOne(t *testing.T) { //nolint:par
 	count := oneturn.NewTool("count", func(_ context.Context, in map[string]any) (int, error) {
 		list, _ := in["list"].([]any)
 		return len(list), nil
-	}, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Said", Schema: json.RawMessage(schema)})
+	}, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Echo", Schema: json.RawMessage(schema)})
 	l := newLab(t, count)
 	for i, n := range []int{10, 300, 2_000, 3_900, 4_000, 90_000} {
 		key := strconv.Itoa(i)

@@ -44,8 +44,7 @@ func (l *lab) series() int {
 	return n
 }
 
-// TestH19LabelsOfMetricsComeFromManifestsOnly: a thousand turns of names that nobody has seen
-// before add no more series than one.
+// TestH19LabelsOfMetricsComeFromManifestsOnly: a thousand turns of new names add no more series than one.
 func TestH19LabelsOfMetricsComeFromManifestsOnly(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -84,9 +83,9 @@ func TestH19LabelsOfMetricsComeFromManifestsOnly(t *testing.T) {
 	require.Equal(t, 1042, l.metric("oneturn_turns_total")+l.metric("oneturn_dead_letters_total"))
 }
 
-// TestCancelFloodEndsNobodyElsesTurn: of turns that do not exist, of one turn again and again,
+// TestCancelFloodEndsNoOtherTurn: of turns that do not exist, of one turn again and again,
 // and of turns that have ended.
-func TestCancelFloodEndsNobodyElsesTurn(t *testing.T) {
+func TestCancelFloodEndsNoOtherTurn(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	ended := turn("c", "ended")
@@ -112,12 +111,12 @@ func TestCancelFloodEndsNobodyElsesTurn(t *testing.T) {
 	l.drained()
 }
 
-// TestNamesThatLookAlikeReachNobodyElsesTool: two workflows that differ in case only are found
+// TestNamesThatLookAlikeReachNoOtherTool: two workflows that differ in case only are found
 // by their exact names, and letters that look like others are others.
-func TestNamesThatLookAlikeReachNobodyElsesTool(t *testing.T) {
+func TestNamesThatLookAlikeReachNoOtherTool(t *testing.T) {
 	t.Parallel()
 	which := func(name string) oneturn.Tool {
-		return oneturn.NewTool(name, func(context.Context, echo) (string, error) { return name, nil }, oneturn.ToolOptions{Workflow: name, Agent: "Echoer", Model: "Said"})
+		return oneturn.NewTool(name, func(context.Context, echo) (string, error) { return name, nil }, oneturn.ToolOptions{Workflow: name, Agent: "Echoer", Model: "Echo"})
 	}
 	l := newLab(t, which("Echo"), which("ECHO"))
 	for i, name := range []string{"Echo", "ECHO", "echo", "eCHO", "Echo ", " Echo", "Ｅcho", "Eсho", "Echo\u200b", "Écho"} { // full width, Cyrillic
@@ -139,7 +138,7 @@ func TestWrongTypesInAnyFieldEndAsResponseOrDeadLetter(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	turnBody := `{"type":"chat.structured_output_ready","timestamp":"2026-01-02T03:04:05Z","data":{"kind":"structured_output_ready",` +
-		`"agent":"Echoer","agent_name":"Echoer","model_name":"Said","structured_data":{"text":"x"},"auto_tool_mode":true,"turn_idempotency_key":"k",` +
+		`"agent":"Echoer","agent_name":"Echoer","model_name":"Echo","structured_data":{"text":"x"},"auto_tool_mode":true,"turn_idempotency_key":"k",` +
 		`"run_id":"r","correction_of":"z","app_id":"app","chat_id":"c","enterprise_id":"app","workflow_name":"Echo",` +
 		`"context":{"app_id":"app","chat_id":"c","workflow_name":"Echo","user_id":"u","turn_sequence":1,"context_variables":{"a":1}}}}`
 	cancelBody := `{"type":"chat.cancel","timestamp":"2026-01-02T03:04:05Z","data":{"kind":"cancel","turn":"k","turn_idempotency_key":"k",` +
@@ -154,7 +153,7 @@ func TestWrongTypesInAnyFieldEndAsResponseOrDeadLetter(t *testing.T) {
 		require.NoError(t, err)
 		for _, value := range wrong {
 			for _, changed := range variants(t, tree, json.RawMessage(value)) {
-				// A turn of its own, if the field is not the key itself.
+				// A separate turn, if the field is not the key itself.
 				data, err := events.AppendJSON(nil, changed)
 				require.NoError(t, err)
 				key := strconv.Itoa(len(bodies))
@@ -197,7 +196,7 @@ func variants(t *testing.T, tree any, value any) []any {
 	return all
 }
 
-// TestOddHeadersAndReplySubjectsChangeNothing: a turn is what its body says.
+// TestOddHeadersAndReplySubjectsChangeNothing: the body decides what a turn is.
 func TestOddHeadersAndReplySubjectsChangeNothing(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -218,6 +217,6 @@ func TestOddHeadersAndReplySubjectsChangeNothing(t *testing.T) {
 	// A plain publish that asks for the stream's word on a subject of ours.
 	require.NoError(t, l.nc.PublishRequest(subject, "oneturn.in.default.structured_output_ready.app.Echo.c2", raw("c", "reply", `{"text":"x"}`)))
 	require.True(t, l.await(turn("c", "reply").TurnID).Success)
-	l.drained() // the stream's acknowledgement may have come in as a message: it is no turn
+	l.drained() // the stream's acknowledgement may have come in as a message: it is not a turn
 	require.NotContains(t, string(l.ask("oneturn.api.app.history", `{"chat_id":"c"}`).Data), "evil")
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 )
 
-// TestH14MessageThatLooksLikeAServerStatusIsJustAMessage: the server tells its clients of
-// deleted consumers and lapsed pulls by empty messages with a Status header. A producer can
+// TestH14MessageThatLooksLikeAServerStatusIsJustAMessage: the server notifies its clients of deleted consumers and lapsed pulls by empty messages with a Status header. A producer can
 // write such a header too; it must not stop the workers.
 func TestH14MessageThatLooksLikeAServerStatusIsJustAMessage(t *testing.T) {
 	t.Parallel()
@@ -33,7 +32,7 @@ func TestH14MessageThatLooksLikeAServerStatusIsJustAMessage(t *testing.T) {
 }
 
 // TestH14HeadersOfADeadLetterAreTheSendersButCommandNothing: what the server or a reader would
-// obey is left out, and nobody but the worker gives the reason.
+// obey is left out, and only the worker gives the reason.
 func TestH14HeadersOfADeadLetterAreTheSendersButCommandNothing(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -52,8 +51,7 @@ func TestH14HeadersOfADeadLetterAreTheSendersButCommandNothing(t *testing.T) {
 	l.drained()
 }
 
-// TestH01HeaderBlockOfTheLargestSizeStillBecomesADeadLetter: the letter has headers of its own
-// beside those that fill the limit already.
+// TestH01HeaderBlockOfTheLargestSizeStillBecomesADeadLetter: the dead letter has additional headers next to the ones that fill the limit already.
 func TestH01HeaderBlockOfTheLargestSizeStillBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

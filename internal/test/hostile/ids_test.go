@@ -23,8 +23,8 @@ var odd = []string{
 	strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat(".", events.MaxIDBytes), strings.Repeat("é", events.MaxIDBytes/2),
 }
 
-// TestH13EveryIDIsItsOwnTurnAndNobodyElseSeesIt: as tenant, chat, run and turn key.
-func TestH13EveryIDIsItsOwnTurnAndNobodyElseSeesIt(t *testing.T) {
+// TestH13EveryIDIsItsOwnTurnAndNoOtherReaderSeesIt: as tenant, chat, run and turn key.
+func TestH13EveryIDIsItsOwnTurnAndNoOtherReaderSeesIt(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	heard := make(map[string]*nats.Subscription, len(odd))
@@ -90,7 +90,7 @@ func TestH03IDsThatDeceiveAReaderAreRefusedByPublisherAndWorker(t *testing.T) {
 	l.drained()
 }
 
-// jsonText writes id inside quotes as JSON, without replacing what is no UTF-8.
+// jsonText writes id inside quotes as JSON, without replacing what is not UTF-8.
 func jsonText(id string) string {
 	var b strings.Builder
 	for i := range len(id) {
@@ -103,9 +103,9 @@ func jsonText(id string) string {
 	return b.String()
 }
 
-// TestH13BodyDecidesAndASubjectThatSaysOtherwiseIsADeadLetter: rights on subjects are rights on
+// TestH13BodyDecidesAndAMessageWithAnotherSubjectIsADeadLetter: rights on subjects are rights on
 // tenants and chats, so no spelling may get around them.
-func TestH13BodyDecidesAndASubjectThatSaysOtherwiseIsADeadLetter(t *testing.T) {
+func TestH13BodyDecidesAndAMessageWithAnotherSubjectIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	body := raw("c", "k", `{"text":"x"}`)
@@ -143,10 +143,10 @@ func TestH13NumbersAreIDsByTheirSpelling(t *testing.T) {
 	l.drained()
 }
 
-// TestH15SuppressionByAStolenMsgIDShowsAndCanBeAvoided: whoever knows a turn's ids and data
+// TestH15SuppressionByAStolenMsgIDShowsAndCanBeAvoided: a publisher that knows a turn's ids and data
 // before it is published, and may publish to the same stream, can have the server drop it as
-// a duplicate. The receipt says so, and a publisher may leave the Msg-Id out. Tenants that
-// distrust each other need accounts of their own.
+// a duplicate. The receipt reports it, and a publisher may leave the Msg-Id out. Tenants that
+// distrust each other need separate accounts.
 func TestH15SuppressionByAStolenMsgIDShowsAndCanBeAvoided(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { oneturntest.VerifyNoLeaks(m) }
 
-// lab is a worker on a server of its own, and an attacker's connection.
+// lab is a worker on a separate server, and an attacker's connection.
 type lab struct {
 	*testing.T
 
@@ -38,17 +38,17 @@ type lab struct {
 	dead   jetstream.Consumer
 }
 
-// echo is the tool of most tests: it says what it was given.
+// echo is the tool of most tests: it returns what it was given.
 type echo struct {
 	Text string `json:"text"`
 }
 
-func say(_ context.Context, in echo) (map[string]any, error) {
-	return map[string]any{"status": "success", "message": "said", "text": in.Text}, nil
+func respond(_ context.Context, in echo) (map[string]any, error) {
+	return map[string]any{"status": "success", "message": "echo", "text": in.Text}, nil
 }
 
 func echoTool() oneturn.Tool {
-	return oneturn.NewTool("say", say, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Said"})
+	return oneturn.NewTool("echo", respond, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Echo"})
 }
 
 // newLab starts a worker with the tools, echo if there are none. It may not panic, and must
@@ -122,7 +122,7 @@ func (l *lab) metric(name string) int {
 // turn is a turn of the echo tool.
 func turn(chat, key string) *oneturn.Turn {
 	return &oneturn.Turn{
-		TurnID: oneturn.TurnID{App: "app", Chat: chat, Turn: key}, Workflow: "Echo", Agent: "Echoer", Model: "Said",
+		TurnID: oneturn.TurnID{App: "app", Chat: chat, Turn: key}, Workflow: "Echo", Agent: "Echoer", Model: "Echo",
 		Data: map[string]any{"text": "hello"},
 	}
 }
@@ -136,7 +136,7 @@ func event(t *oneturn.Turn) *events.StructuredOutputReady {
 
 // raw is the body of a turn with the given data, as an attacker writes it.
 func raw(chat, key, data string) []byte {
-	return fmt.Appendf(nil, `{"kind":"structured_output_ready","agent":"Echoer","model_name":"Said","structured_data":%s,`+
+	return fmt.Appendf(nil, `{"kind":"structured_output_ready","agent":"Echoer","model_name":"Echo","structured_data":%s,`+
 		`"auto_tool_mode":true,"turn_idempotency_key":%q,"context":{"app_id":"app","chat_id":%q,"workflow_name":"Echo"}}`, data, key, chat)
 }
 
@@ -191,7 +191,7 @@ func (l *lab) goesOn() {
 	require.True(l, l.ends(one).Success)
 }
 
-// drained waits until every inbound message is settled: nothing is lost, nothing comes back.
+// drained waits until every inbound message is settled: nothing is lost, nothing is redelivered.
 func (l *lab) drained() {
 	l.Helper()
 	stream, err := l.js.Stream(l.Context(), l.space.InStream())
@@ -205,7 +205,7 @@ func (l *lab) drained() {
 func object(t *testing.T, v any) map[string]any {
 	t.Helper()
 	m, ok := v.(map[string]any)
-	require.True(t, ok, "%T is no object", v)
+	require.True(t, ok, "%T is not an object", v)
 	return m
 }
 

@@ -12,9 +12,8 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 )
 
-// TestH08H12ManifestsAreReadWithinTheirBudget: a folder of what a manifest can hold that is no
-// manifest. That each is refused, and harms no other workflow, is in bindings/hostile_test.go.
-// The budget is three times that of a message: the largest YAML that is read, a mebibyte, is a
+// TestH08H12ManifestsAreReadWithinTheirBudget: a folder of what a manifest can hold that is not a manifest. That each is refused, and harms no other workflow, is in bindings/hostile_test.go.
+// The budget is three times the budget of a message: the largest YAML that is read, a mebibyte, is a
 // node for every two bytes, and it is read at the start and after an edit only.
 func TestH08H12ManifestsAreReadWithinTheirBudget(t *testing.T) { //nolint:paralleltest // measures the process
 	list := func(unit string, n int) string { return strings.Join(slices.Repeat([]string{unit}, n), ", ") }

@@ -13,9 +13,9 @@ import (
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
-// H22: see docs/faults.md. Whatever it is that keeps them from being put aside. The pool has places, and
+// H22: see docs/faults.md. Whatever it is that keeps them from being deferred. The pool has places, and
 // another tenant's turns run.
-func TestAnswersThatCannotBePutAsideTakeNoPlaces(t *testing.T) {
+func TestAnswersThatCannotBeDeferredTakeNoPlaces(t *testing.T) {
 	t.Parallel()
 	const n, share = 600, 156 // of a tenant
 	for name, one := range map[string]struct {

@@ -18,13 +18,13 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// crowd is how many turns of one tenant there are.
-const crowd = 100_000
+// largeChat is how many turns of one tenant there are.
+const largeChat = 100_000
 
-// fill publishes a message for each turn of a crowd.
+// fill publishes a message for each turn of a large chat.
 func (l *lab) fill(subject func(i int) string) {
 	l.Helper()
-	for i := range crowd {
+	for i := range largeChat {
 		_, err := l.js.PublishAsync(subject(i), []byte("{}"), jetstream.WithStallWait(20*time.Second))
 		require.NoError(l, err)
 	}
@@ -72,8 +72,8 @@ func (l *lab) asking(verb, body string) (stop func() int) {
 
 const slow = 5 * time.Millisecond // a write takes 0.2 ms or so
 
-// TestReaderOfALargeChatSlowsNobody shows H24, as those after it do.
-func TestReaderOfALargeChatSlowsNobody(t *testing.T) { //nolint:tparallel // one worker at a time, with a fresh budget
+// TestReaderOfALargeChatSlowsNoOtherTenant shows H24, as those after it do.
+func TestReaderOfALargeChatSlowsNoOtherTenant(t *testing.T) { //nolint:tparallel // one worker at a time, with a fresh budget
 	t.Parallel()
 	server := oneturntest.NewServer(t)
 	server.Provision()
@@ -88,14 +88,14 @@ func TestReaderOfALargeChatSlowsNobody(t *testing.T) { //nolint:tparallel // one
 			l := newLabOn(t, server, oneturn.Config{Tools: []oneturn.Tool{echoTool()}})
 			stop := l.asking(r[0], r[1])
 			took := l.writes(func(i int) string { return fmt.Sprintf("$KV.ONETURN_TURNS.e.beta.c.%s-%d.0.step", r[0], i) })
-			t.Logf("a write takes %s beside %d requests", took, stop())
+			t.Logf("a write takes %s during %d requests", took, stop())
 			require.Less(t, took, slow)
 		})
 	}
 }
 
-// TestAnswersToNoQuestionOfALargeChatSlowNobody (H24) is of the role that may do nothing but answer.
-func TestAnswersToNoQuestionOfALargeChatSlowNobody(t *testing.T) {
+// TestAnswersToNoQuestionOfALargeChatSlowNoOtherTenant (H24) is of the role that may do nothing but answer.
+func TestAnswersToNoQuestionOfALargeChatSlowNoOtherTenant(t *testing.T) {
 	t.Parallel()
 	server := oneturntest.NewServer(t)
 	server.Provision()
@@ -120,8 +120,8 @@ func TestAnswersToNoQuestionOfALargeChatSlowNobody(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestReaderOfATenantWithManyQuestionsSlowsNobody (H24) is about timers, which are a stream of their own.
-func TestReaderOfATenantWithManyQuestionsSlowsNobody(t *testing.T) {
+// TestReaderOfATenantWithManyQuestionsSlowsNoOtherTenant (H24) is about timers, which are a separate stream.
+func TestReaderOfATenantWithManyQuestionsSlowsNoOtherTenant(t *testing.T) {
 	t.Parallel()
 	server := oneturntest.NewServer(t)
 	server.Provision()
@@ -133,6 +133,6 @@ func TestReaderOfATenantWithManyQuestionsSlowsNobody(t *testing.T) {
 	l := newLabOn(t, server, oneturn.Config{Tools: []oneturn.Tool{echoTool()}})
 	stop := l.asking("questions", `{}`)
 	took := l.writes(func(i int) string { return timer("beta", i) })
-	t.Logf("a write takes %s beside %d requests", took, stop())
+	t.Logf("a write takes %s during %d requests", took, stop())
 	require.Less(t, took, slow)
 }

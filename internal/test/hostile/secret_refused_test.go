@@ -17,9 +17,9 @@ import (
 	"github.com/oneturn/oneturn/tool"
 )
 
-// TestNamesOfARefusedSecretAnswerAreShownToNobody: a form of names and secrets is filled in the wrong
+// TestNamesOfARefusedSecretAnswerAreNotShown: a form of names and secrets is filled in the wrong
 // way round, and a field of the wrong shape is refused.
-func TestNamesOfARefusedSecretAnswerAreShownToNobody(t *testing.T) {
+func TestNamesOfARefusedSecretAnswerAreNotShown(t *testing.T) {
 	t.Parallel()
 	c := harness.NewCanaries()
 	keys, err := secrets.LoadOrMake(filepath.Join(t.TempDir(), "k"))
@@ -29,7 +29,7 @@ func TestNamesOfARefusedSecretAnswerAreShownToNobody(t *testing.T) {
 		return "thanks", err
 	}
 	l := newLabOf(t, oneturn.Config{
-		SecretKeys: keys, Tools: []oneturn.Tool{oneturn.NewTool("ask", ask, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Said", Effect: oneturn.Replay})},
+		SecretKeys: keys, Tools: []oneturn.Tool{oneturn.NewTool("ask", ask, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Echo", Effect: oneturn.Replay})},
 	})
 	rejected := make(chan *nats.Msg, 64)
 	_, err = l.nc.ChanSubscribe("oneturn.live.app.c."+events.KindToolCallRejected, rejected)

@@ -83,7 +83,7 @@ func goTalk(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if !strings.HasSuffix(token, "-end") {
-		return "", fmt.Errorf("the step came back as %d bytes that it has not stored", len(token))
+		return "", fmt.Errorf("the step returned %d bytes that it has not stored", len(token))
 	}
 	_, err = tool.Ask[bool](ctx, tool.Question{Name: "sure", Tool: "Sure", Payload: map[string]any{"question": "use " + answer.Key + "?"}})
 	return answer.Key, err
@@ -200,9 +200,9 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 	server.Provision(func(o *provision.Options) { o.AckWait = 2 * time.Second })
 	l := newClientLab(t, server)
 	config := oneturn.Config{Workflows: root, SecretKeys: keys, ParkImmediately: true, SoftStop: time.Millisecond, Tools: []oneturn.Tool{
-		oneturn.NewTool("go_ok", goOK, oneturn.ToolOptions{Workflow: "Secret", Agent: "GoOK", Model: "Said", Effect: oneturn.Replay}),
-		oneturn.NewTool("go_fail", goFail, oneturn.ToolOptions{Workflow: "Secret", Agent: "GoFail", Model: "Said", Effect: oneturn.Replay}),
-		oneturn.NewTool("go_panic", goFail, oneturn.ToolOptions{Workflow: "Secret", Agent: "GoPanic", Model: "Said", Effect: oneturn.Replay}),
+		oneturn.NewTool("go_ok", goOK, oneturn.ToolOptions{Workflow: "Secret", Agent: "GoOK", Model: "Echo", Effect: oneturn.Replay}),
+		oneturn.NewTool("go_fail", goFail, oneturn.ToolOptions{Workflow: "Secret", Agent: "GoFail", Model: "Echo", Effect: oneturn.Replay}),
+		oneturn.NewTool("go_panic", goFail, oneturn.ToolOptions{Workflow: "Secret", Agent: "GoPanic", Model: "Echo", Effect: oneturn.Replay}),
 	}}
 	var seen harness.Output
 	_, err = l.nc.Subscribe("oneturn.events.>", func(m *nats.Msg) { fmt.Fprintf(&seen, "%s %v %s\n", m.Subject, m.Header, m.Data) })
@@ -260,7 +260,7 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 	all.Wait()
 	again, other := l.answers(late, map[string]any{"key": c.Of(agents[0])}), l.answers(late, map[string]any{"key": "a guess"})
 	require.Equal(t, events.AnswerConflict, again.Code, "the fact stands")
-	require.Equal(t, again, other, "the verdict tells whoever tries values which one it is")
+	require.Equal(t, again, other, "the result reveals to a client that tries values which one it is")
 	in, err := l.js.Stream(t.Context(), l.space.InStream())
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

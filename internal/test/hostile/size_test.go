@@ -22,7 +22,7 @@ import (
 	"github.com/oneturn/oneturn/tool"
 )
 
-// order says what the tool of these tests shall return.
+// order is what the tool of these tests shall return.
 type order struct {
 	What         string `json:"what"`
 	Size         int    `json:"size"`
@@ -43,7 +43,7 @@ func deliver(ctx context.Context, in order) (any, error) {
 	case "user error":
 		return nil, &events.Error{Code: events.CodeUserError, Msg: text}
 	case "code":
-		return nil, &events.Error{Code: events.Code(text), Msg: "a code of its own"}
+		return nil, &events.Error{Code: events.Code(text), Msg: "a separate code"}
 	case "panic":
 		panic(text)
 	case "variables":
@@ -72,7 +72,7 @@ func deliver(ctx context.Context, in order) (any, error) {
 }
 
 func deliverTool() oneturn.Tool {
-	return oneturn.NewTool("deliver", deliver, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Said", Effect: oneturn.Idempotent})
+	return oneturn.NewTool("deliver", deliver, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Echo", Effect: oneturn.Idempotent})
 }
 
 // TestH18EveryTurnEndsWhateverItsToolReturns: at every limit and beyond it, readable by a
@@ -112,7 +112,7 @@ func TestH18EveryTurnEndsWhateverItsToolReturns(t *testing.T) {
 		{what: "raw", raw: `{"a":1,"a":2}`, code: events.CodeToolError},
 		{what: "raw", raw: strings.Repeat("[", 60) + strings.Repeat("]", 60), success: true},
 		{what: "raw", raw: strings.Repeat("[", 64) + strings.Repeat("]", 64), code: events.CodeToolError},
-		{what: "not UTF-8", success: true}, // encoding/json replaces what is no UTF-8
+		{what: "not UTF-8", success: true}, // encoding/json replaces what is not UTF-8
 		{what: "invalid", code: events.CodeToolError},
 		{what: "cycle", code: events.CodeToolError},
 		{what: "channel", code: events.CodeToolError},
@@ -195,7 +195,7 @@ func TestH02WidestTurnEndsThoughItsEventsHoldMoreThanItself(t *testing.T) {
 	},
 	) (int, error) {
 		return len(in.List), nil
-	}, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Said"})
+	}, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Echo"})
 	l := newLab(t, wide)
 	for _, spare := range []int{14, 60, 110} {
 		key := "too wide by " + strconv.Itoa(spare)
@@ -230,7 +230,7 @@ func TestH01ContextVariablesOfTheLargestSizeReachTheTool(t *testing.T) {
 		v, _ := tool.Vars(ctx).Get("big")
 		s, _ := v.(string)
 		return len(s), nil
-	}, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Said"})
+	}, oneturn.ToolOptions{Workflow: "Echo", Agent: "Echoer", Model: "Echo"})
 	l := newLab(t, size)
 	one := turn("c", "k")
 	n := int(l.nc.MaxPayload()) - 2048
@@ -239,8 +239,8 @@ func TestH01ContextVariablesOfTheLargestSizeReachTheTool(t *testing.T) {
 	l.drained()
 }
 
-// TestH01PublisherIsToldWhatTheServerDoesNotTake: before anything is stored.
-func TestH01PublisherIsToldWhatTheServerDoesNotTake(t *testing.T) {
+// TestH01PublisherGetsTheErrorOfTheServer: before anything is stored.
+func TestH01PublisherGetsTheErrorOfTheServer(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	one := turn("c", "k")

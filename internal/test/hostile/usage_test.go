@@ -11,7 +11,7 @@ import (
 )
 
 // The budget of one message or manifest. 100 ms is what five documents of a megabyte cost
-// encoding/json, so that is the measure: it is taken beside f, and what a busy or slow machine
+// encoding/json, so that is the measure: it is taken next to f, and what a busy or slow machine
 // and the race detector add, they add to both.
 const (
 	maxDocuments = 5
@@ -27,8 +27,7 @@ func within(t *testing.T, name string, f func()) {
 	withinTimes(t, 1, threadCPU, name, f)
 }
 
-// withinTimes is within for n times the budget, and by another clock: processCPU is for what
-// starts goroutines of its own. The best of a few counts: a collection of garbage is not f's.
+// withinTimes is within for n times the budget, and by another clock: processCPU is for what starts goroutines. The best of a few counts: a collection of garbage is not f's.
 func withinTimes(t *testing.T, n int, clock func(*testing.T) time.Duration, name string, f func()) {
 	t.Helper()
 	runtime.LockOSThread()

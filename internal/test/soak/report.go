@@ -68,7 +68,7 @@ type Report struct {
 
 	PublishGap  time.Duration `json:"publish_gap_ns"`  // longest time without an acknowledged publish
 	ResponseGap time.Duration `json:"response_gap_ns"` // longest time without a stored response
-	Recovery    time.Duration `json:"recovery_ns"`     // longest time from a fault until turns went on
+	Recovery    time.Duration `json:"recovery_ns"`     // longest time from a fault until turns continued
 
 	P50First time.Duration `json:"p50_first_ns"` // publish to stored response: first and last fifth of the run
 	P99First time.Duration `json:"p99_first_ns"`
@@ -83,7 +83,7 @@ type Report struct {
 	Descriptors Trend         `json:"descriptors"`
 }
 
-// LeastTrend is the time that samples have to span for the page to tell a slope an hour: in less
+// LeastTrend is the time that samples have to span for the page to show a slope per hour: in less
 // it is the warm-up and the noise that one sees.
 const LeastTrend = 5 * time.Minute
 
@@ -113,7 +113,7 @@ func (r *Report) WriteTo(w io.Writer) (int64, error) {
 			r.measured(2, "%.1f", t.Max/t.unit), r.measured(1+int(LeastTrend/SampleEvery), "%+.1f", t.PerHour/t.unit))
 	}
 	line("")
-	line("longest time without a publish %s, without a response %s, from a fault to going on %s",
+	line("longest time without a publish %s, without a response %s, from a fault to recovery %s",
 		micros(r.PublishGap), micros(r.ResponseGap), micros(r.Recovery))
 	line("interrupted %d, redelivered %d, takeovers %d, publishes repeated %d", r.Interrupted, r.Redelivered, r.Takeovers, r.Repeats)
 	line("faults: %s", cmp.Or(strings.Join(r.Faults, "; "), "-"))

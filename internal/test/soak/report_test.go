@@ -66,11 +66,11 @@ func TestReportNamesViolationsAndFitsOnAPage(t *testing.T) {
 	require.Contains(t, b.String(), "VIOLATION I1 turn 0\n")
 	require.Contains(t, b.String(), "80 more")
 	require.Contains(t, b.String(), "seed 7")
-	require.Contains(t, b.String(), "without a publish 3s, without a response 4s, from a fault to going on 5s")
+	require.Contains(t, b.String(), "without a publish 3s, without a response 4s, from a fault to recovery 5s")
 	require.Less(t, strings.Count(b.String(), "\n"), 60)
 }
 
-func TestReportOfABriefRunSaysWhatItDoesNotShow(t *testing.T) {
+func TestReportOfABriefRunNamesWhatItDoesNotShow(t *testing.T) {
 	t.Parallel()
 	page := func(r soak.Report) string {
 		var b strings.Builder
@@ -84,7 +84,7 @@ func TestReportOfABriefRunSaysWhatItDoesNotShow(t *testing.T) {
 	require.Contains(t, text, "NO FAULT WAS CAUSED")
 	require.Contains(t, text, "the first comes after 1m0s")
 	require.Regexp(t, `p50 +1ms +-\n`, text)
-	require.Contains(t, text, "from a fault to going on -\n")
+	require.Contains(t, text, "from a fault to recovery -\n")
 	require.Regexp(t, `goroutines +10\.0 +11\.0 +12\.0 +-\n`, text, "no extrapolation from 40 seconds")
 	require.Regexp(t, `goroutines +- +- +- +-\n`, page(soak.Report{Goroutines: trend}))
 	long := page(soak.Report{Samples: 61, Goroutines: trend, Faults: []string{"kill worker 1"}})

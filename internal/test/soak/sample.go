@@ -40,7 +40,7 @@ func SampleSelf(now time.Time) (Sample, error) {
 	if err != nil {
 		return Sample{}, fmt.Errorf("sample: %w", err)
 	}
-	return Sample{At: now, RSS: pages * int64(os.Getpagesize()), Descriptors: len(open) - 1}, nil // one is that of the reading
+	return Sample{At: now, RSS: pages * int64(os.Getpagesize()), Descriptors: len(open) - 1}, nil // one is the one of the reading
 }
 
 // ReadSamples reads samples that were written one a line.

@@ -78,7 +78,7 @@ func serveHostile(mode string) error {
 			send(`"id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"hostile","version":"1"}}`, m.ID)
 		case m.Method == "tools/list":
 			lists++
-			hostile[mode](say, m.ID, lists)
+			hostile[mode](send, m.ID, lists)
 		case m.Method != "tools/call" && m.ID != nil:
 			send(`"id":%s,"error":{"code":-32601,"message":"no such method"}`, m.ID)
 		case m.Method != "tools/call":

@@ -67,7 +67,7 @@ func (p peer) answer(line []byte, up *bool) (out string, exit bool) {
 		return "", false
 	}
 	send := p.send
-	if say == nil {
+	if send == nil {
 		send = echoedAs(`{"jsonrpc":"2.0","id":%s,"result":%s}`)
 	}
 	version, schema, result := p.version, p.schema, p.result
@@ -83,15 +83,15 @@ func (p peer) answer(line []byte, up *bool) (out string, exit bool) {
 	switch {
 	case m.Method == "initialize":
 		*up = true
-		return say(m.ID, `{"protocolVersion":"`+version+`","capabilities":{"tools":{}},"serverInfo":{"name":"p","version":"1"}}`), false
+		return send(m.ID, `{"protocolVersion":"`+version+`","capabilities":{"tools":{}},"serverInfo":{"name":"p","version":"1"}}`), false
 	case !*up && p.early == "exit":
 		return "", true
 	case !*up && p.early == "ignore":
 		return "", false
 	case m.Method == "tools/list":
-		return say(m.ID, `{"tools":[{"name":"tool","inputSchema":`+schema+`}]}`), false
+		return send(m.ID, `{"tools":[{"name":"tool","inputSchema":`+schema+`}]}`), false
 	case m.Method == "tools/call":
-		return say(m.ID, result), false
+		return send(m.ID, result), false
 	}
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID), false
 }

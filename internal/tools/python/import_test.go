@@ -84,7 +84,7 @@ func TestRootMayBeTheWorkflowItself(t *testing.T) {
 	require.Equal(t, "1", alone.value("n", `{}`))
 }
 
-func TestModulesOfMozaiksAIHaveStandIns(t *testing.T) {
+func TestModulesOfMozaiksAIHaveShims(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, python.Options{}, "WF/tools/t.py", `
 from logs.logging_config import get_workflow_logger, get_core_logger, get_business_logger, log_business_event

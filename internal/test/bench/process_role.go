@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// spec says what a role is and how it runs.
+// spec is what a role is and how it runs.
 type spec struct {
 	Role       string  `json:"role"` // server, worker, publisher or sweeper
 	Arm        string  `json:"arm"`  // of a worker: product, raw or usual
@@ -23,13 +23,13 @@ type spec struct {
 	MaxPayload int     `json:"max_payload"` // of the server, 0 for its default
 	Payload    string  `json:"payload"`
 	InFlight   int     `json:"in_flight"`
-	Folders    folders `json:"folders"`  // that the worker reads and the turns name, beside or instead of Go tools bound in code
+	Folders    folders `json:"folders"`  // that the worker reads and the turns name, besides or instead of Go tools bound in code
 	Children   int     `json:"children"` // processes of Python a workflow, 0 for the default
 	// ParkAfter is how long a question is waited for in memory; a negative value parks immediately.
 	ParkAfter time.Duration `json:"park_after"`
 	// BindingGrace is how long a turn of an unknown workflow waits, 0 for the default.
 	BindingGrace time.Duration `json:"binding_grace"`
-	// SweepRate bounds how many headers and turns a second a sweep reads; 0 is no limit.
+	// SweepRate bounds how many headers and turns a second a sweep reads; 0 = unlimited.
 	SweepRate int `json:"sweep_rate"`
 
 	CPUProfile string `json:"cpu_profile"`
@@ -45,7 +45,7 @@ type request struct {
 
 	TurnsAChat int `json:"turns_a_chat"` // for retain
 
-	Ask   bool  `json:"ask"`   // the turns are those of the tool that asks, for fill
+	Ask   bool  `json:"ask"`   // the turns are turns of the tool that asks, for fill
 	Until int64 `json:"until"` // and they do so until then, spread over the second after it, Unix nanoseconds; 0 for no end
 	Of    int   `json:"of"`    // for answer: from how many turns, from From on, those to answer are taken; for leave: see there
 }
@@ -58,7 +58,7 @@ type reply struct {
 	Error string  `json:"error,omitempty"`
 }
 
-// role is what a server, a worker or a publisher does, in this process or in one of its own.
+// role is what a server, a worker or a publisher does, in this process or in a separate one.
 type role interface {
 	do(ctx context.Context, r request) (reply, error)
 	close() error

@@ -31,7 +31,7 @@ type decision struct {
 // handed is what the tool that asks returns.
 type handed struct {
 	Status string `json:"status"`
-	At     int64  `json:"at"` // when it had the answer, or was told that there is none, Unix nanoseconds
+	At     int64  `json:"at"` // when it had the answer, or was notified that there is none, Unix nanoseconds
 }
 
 // approve is the Go tool that asks one question.
@@ -96,7 +96,7 @@ func answered(r request) []int {
 	return turns
 }
 
-// answer answers questions at fixed times, whatever becomes of the answers.
+// answer answers questions at fixed times, whatever the answers result in.
 func (p *publisher) answer(ctx context.Context, r request) ([]int64, error) {
 	messages := make([]*nats.Msg, r.Count)
 	for n, turn := range answered(r) {

@@ -15,8 +15,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// folders are workflow folders, each with one tool for the flat payload, which gives back
-// what it got. The zero value has none: the tools are bound in Go code.
+// folders are workflow folders, each with one tool for the flat payload, which returns what it got. The zero value has none: the tools are bound in Go code.
 type folders struct {
 	Dir    string `json:"dir"`
 	Count  int    `json:"count"`

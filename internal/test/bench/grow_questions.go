@@ -17,7 +17,7 @@ const (
 const forever = time.Hour
 
 // waiting measures what new turns have to wait while many questions are open, in memory and
-// parked, of Go tools and of Python tools; beside it, in the same run, before and after.
+// parked, of Go tools and of Python tools; next to it, in the same run, before and after.
 func (g *growth) waiting(ctx context.Context) error {
 	for _, python := range []bool{false, true} {
 		for _, parks := range []bool{false, true} {
@@ -84,10 +84,10 @@ func (g *growth) waitingOf(ctx context.Context, python, parks bool) error {
 		}{{"p50", 0.5, 1.25}, {"p99", 0.99, 2}} {
 			v, base := quantile(busy.ends, q.of), quantile(quiet.ends, q.of)
 			g.add(growthRow{Measurement: measureWaiting, Figure: "published to response stored, " + q.name, Unit: "ms", Load: on, Value: v}.
-				beside("none open", base).aim(fmt.Sprintf("≤ %.2f ×", q.allow), v <= q.allow*base))
+				comparedWith("none open", base).aim(fmt.Sprintf("≤ %.2f ×", q.allow), v <= q.allow*base))
 		}
 		g.add(growthRow{Measurement: measureWaiting, Figure: "worker, RSS", Unit: "MiB", Load: on, Value: float64(open.RSS) / mib}.
-			beside("none open", float64(before.RSS)/mib))
+			comparedWith("none open", float64(before.RSS)/mib))
 		return nil
 	})
 }
@@ -114,7 +114,7 @@ func (l *lab) ask(ctx context.Context, turns, records int, until int64) error {
 	return l.awaitRecords(ctx, records*turns)
 }
 
-// answers are when some questions were answered, what became of that, in ms, sorted.
+// answers are when some questions were answered, the outcomes, in ms, sorted.
 type answers struct {
 	handed []float64 // until the tool had the answer
 	ends   []float64 // until the response was stored

@@ -21,8 +21,7 @@ const chatsAtOnce = 64
 // writers is how many records are written at the same time.
 const writers = 256
 
-// retained are turns that have ended and stay in the journal. Their ids are not those of
-// turns that are published.
+// retained are turns that have ended and stay in the journal. Their ids are not ids of published turns.
 type retained struct{ turnsAChat int }
 
 func (r retained) chat(n int) string { return "kept-" + strconv.Itoa(n) }
