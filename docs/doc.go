@@ -1,3 +1,3 @@
-// Package docs holds the pages for users and operators. It has no code but tests, which run what
-// the pages show and hold their tables against the program.
+// Package docs holds the pages for users and operators. It has no code but tests, which run what the
+// pages show and check their tables against the program.
 package docs
