@@ -30,15 +30,15 @@ func TestModelOfTheAgentsPageSortsMail(t *testing.T) {
 	}))
 	t.Cleanup(llm.Close)
 	root := folderOf(t, "agents.md")
-	manifest := filepath.Join(root, "Desk/oneturn.yaml")
+	manifest := filepath.Join(root, "Office/oneturn.yaml")
 	text, err := os.ReadFile(manifest)
 	require.NoError(t, err)
 	here := strings.Replace(string(text), "https://llm.example.com/v1/chat/completions", llm.URL+"/v1/chat/completions\n      allow_http: true\n      allow_private: [127.0.0.0/8]", 1)
 	require.NoError(t, os.WriteFile(manifest, []byte(here), 0o600))
-	write(t, root, "Desk/llm.token", "example\n")
+	write(t, root, "Office/llm.token", "example\n")
 
 	r, err := serve(t, oneturn.Config{Workflows: root}).Do(t.Context(), &oneturn.Turn{
-		TurnID: oneturn.TurnID{Chat: "c", Turn: "t"}, Workflow: "Desk", Agent: "Sorter", Model: "Mail",
+		TurnID: oneturn.TurnID{Chat: "c", Turn: "t"}, Workflow: "Office", Agent: "Sorter", Model: "Mail",
 		Data: map[string]any{"prompt": "It came broken."},
 	})
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestModelOfTheAgentsPageSortsMail(t *testing.T) {
 func TestAgentsOfThePageHaveTheEffectsThatItNames(t *testing.T) {
 	t.Parallel()
 	root := folderOf(t, "agents.md")
-	write(t, root, "Desk/llm.token", "example")
+	write(t, root, "Office/llm.token", "example")
 	effects := map[string]bindings.Effect{}
 	for _, b := range load(t, root).Bindings() {
 		require.Equal(t, bindings.KindAgent, b.Kind)

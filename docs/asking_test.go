@@ -33,24 +33,24 @@ func TestPythonOfTheQuestionsPageAsks(t *testing.T) {
 	t.Parallel()
 	pool := python.NewPool(python.Options{Root: folderOf(t, "questions.md"), Size: 1})
 	defer pool.Close(context.WithoutCancel(t.Context()))
-	run := func(desk *memhost.Host) (tools.Result, error) {
-		desk.NewRun()
+	run := func(host *memhost.Host) (tools.Result, error) {
+		host.NewRun()
 		return pool.Tool("Press", "approve.py", "approve").Invoke(t.Context(), &tools.Call{
 			Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Workflow: "Press", Name: "approve", Attempt: 1,
 			Args:    map[string]any{"title": "News", "body": "…", "chat_id": "chat", "workflow_name": "Press"},
-			Context: map[string]any{}, Host: desk,
+			Context: map[string]any{}, Host: host,
 		})
 	}
-	var desk memhost.Host
+	var host memhost.Host
 	for range 2 {
-		_, err := run(&desk)
+		_, err := run(&host)
 		require.ErrorIs(t, err, tool.ErrParked)
 	}
-	asked := desk.Asked()
+	asked := host.Asked()
 	require.Len(t, asked, 1)
 	require.Equal(t, 24*time.Hour, asked[0].Question.Timeout)
-	desk.Answer("PostApproval", map[string]any{"status": "approved"})
-	result, err := run(&desk)
+	host.Answer("PostApproval", map[string]any{"status": "approved"})
+	result, err := run(&host)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"status":"success","message":"News is published."}`, string(result.Value))
 	require.Equal(t, map[string]any{"post_status": "approved"}, result.Set)

@@ -29,7 +29,7 @@ var binaries = sync.OnceValues(func() (string, error) {
 	return dir, build.Run()
 })
 
-// built says whether anybody has asked for the binaries.
+// built reports whether a test has requested the binaries.
 var built atomic.Bool
 
 func TestMain(m *testing.M) {

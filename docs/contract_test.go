@@ -90,7 +90,7 @@ func TestCodesReasonsAndHeadersOfTheContractAreThoseOfTheCode(t *testing.T) {
 	require.Greater(t, len(reasons), 5)
 	require.ElementsMatch(t, reasons, itemsOf(t, "wire-contract.md", "\nReasons:"))
 
-	require.ElementsMatch(t, append(headersOf(t, "../idempotency/meta.go"), "Nats-Sequence"), column(t, "wire-contract.md", "| header | on | holds |", 1))
+	require.ElementsMatch(t, append(headersOf(t, "../idempotency/record.go"), "Nats-Sequence"), column(t, "wire-contract.md", "| header | on | holds |", 1))
 	require.ElementsMatch(t, headersOf(t, "../handlers/deadletter.go"), itemsOf(t, "wire-contract.md", "\nHeaders of a dead letter:"))
 	require.ElementsMatch(t, headersOf(t, "../handlers/deferral.go"), itemsOf(t, "wire-contract.md", "Added headers:"))
 	require.Contains(t, text(t, "wire-contract.md"), "`"+subjects.HeaderReply+"`")

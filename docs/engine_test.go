@@ -15,17 +15,17 @@ func find(_ context.Context, in struct{ City string }) (string, error) {
 	return "3 tickets to " + in.City, nil
 }
 
-// TestEventsOfTheEnginePageAreTold checks the names of the page against a call.
-func TestEventsOfTheEnginePageAreTold(t *testing.T) {
+// TestEventsOfTheEnginePageAreEmitted checks the names of the page against a call.
+func TestEventsOfTheEnginePageAreEmitted(t *testing.T) {
 	t.Parallel()
 	page := pages(t)["engine.md"]
-	var told engine.Recorder
+	var recorder engine.Recorder
 	tool := engine.Tool{Invoker: tools.Func(find)}
-	engine.New(engine.Options{Tracer: &told}).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "find"}, Tool: tool})
-	for _, name := range told.Names() {
+	engine.New(engine.Options{Tracer: &recorder}).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "find"}, Tool: tool})
+	for _, name := range recorder.Names() {
 		if strings.HasSuffix(name, ".start") {
 			require.Contains(t, page, "`"+name+"`")
 		}
 	}
-	require.Len(t, told.Names(), 10)
+	require.Len(t, recorder.Names(), 10)
 }

@@ -70,12 +70,12 @@ func TestHeadersOfTheHTTPPageAreSent(t *testing.T) {
 	}
 	for name := range got {
 		if strings.HasPrefix(name, "Oneturn-") {
-			require.True(t, shown[name], "the page says nothing of %s", name)
+			require.True(t, shown[name], "the page does not document %s", name)
 		}
 	}
 }
 
-func TestStatusesOfTheHTTPPageMeanWhatItSays(t *testing.T) {
+func TestStatusesOfTheHTTPPageMeanWhatItDocuments(t *testing.T) {
 	t.Parallel()
 	rows := regexp.MustCompile("(?m)^\\| ([0-9, a-z]*[^|]*) \\| `([a-z_]+)` \\| (.*) \\|$").FindAllStringSubmatch(pages(t)["http-tools.md"], -1)
 	require.Len(t, rows, 7)
@@ -106,12 +106,12 @@ func TestStreamOfTheHTTPPageIsRead(t *testing.T) {
 	t.Parallel()
 	stream := fenced(t, "http-tools.md", "text")
 	require.Len(t, stream, 1)
-	desk := &memhost.Host{}
+	host := &memhost.Host{}
 	result, err := endpoint(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, stream[0].text)
-	}, &tools.Call{Name: "n", Host: desk})
+	}, &tools.Call{Name: "n", Host: host})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"left":120}`, string(result.Value))
-	require.Equal(t, []tools.Progress{{Percent: 50, Message: "counting"}}, desk.Reported())
+	require.Equal(t, []tools.Progress{{Percent: 50, Message: "counting"}}, host.Reported())
 }

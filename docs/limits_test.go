@@ -20,7 +20,7 @@ import (
 
 func knownUser(_ context.Context, call tool.CallInfo, _ map[string]any) error {
 	if call.UserID == "" {
-		return tool.Refuse("who asks for a refund has to be known")
+		return tool.Refuse("a refund requires a known user")
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func runShop(t *testing.T, c oneturn.Config) func(turn, agent, model string, dat
 	}
 }
 
-func TestManifestOfTheLimitsPageDoesWhatThePageSays(t *testing.T) {
+func TestManifestOfTheLimitsPageDoesWhatItDocuments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "Shop/oneturn.yaml", fenced(t, "limits.md", "yaml")[0].text)
@@ -90,7 +90,7 @@ func TestManifestOfTheLimitsPageDoesWhatThePageSays(t *testing.T) {
 		return shop(turn, "Clerk", "Refund", map[string]any{"order": order, "amount": json.Number(amount), "note": note})
 	}
 	require.True(t, refund("fine", "A-1", "1000", "").Success)
-	for turn, c := range map[string]struct{ order, amount, note, says string }{
+	for turn, c := range map[string]struct{ order, amount, note, content string }{
 		"large":  {"A-1", "1000.5", "", "refunds over 1000 are made by people"},
 		"order":  {"B", "1", "", "/order"},
 		"secret": {"A-1", "1", "AK" + "IA" + strings.Repeat("A1", 8), "an AWS access key at /note"},
@@ -98,7 +98,7 @@ func TestManifestOfTheLimitsPageDoesWhatThePageSays(t *testing.T) {
 	} {
 		r := refund(turn, c.order, c.amount, c.note)
 		require.Equal(t, events.CodeGuardrail, r.Code, turn)
-		require.Contains(t, r.Content, c.says, turn)
+		require.Contains(t, r.Content, c.content, turn)
 	}
 	require.EqualValues(t, 2, refunds.Load())
 
@@ -121,7 +121,7 @@ func TestGoGuardOfTheLimitsPageRefuses(t *testing.T) {
 	}})
 	r := shop("t", "Clerk", "Refund", map[string]any{"order": "A-1", "amount": json.Number("1")})
 	require.Equal(t, events.CodeGuardrail, r.Code)
-	require.Contains(t, r.Content, "who asks for a refund has to be known")
+	require.Contains(t, r.Content, "a refund requires a known user")
 }
 
 func TestFunctionsOfTheLimitsPageAreThere(t *testing.T) {

@@ -202,8 +202,8 @@ func TestCodesOfDiagnosticsThatThePageNamesAreThoseOfErrors(t *testing.T) {
 	}
 }
 
-// TestPythonOfThePageTellsWhatACallHas compares the attributes with those of the host.
-func TestPythonOfThePageTellsWhatACallHas(t *testing.T) {
+// TestPythonOfThePageListsWhatACallHas compares the attributes with the attributes of the host.
+func TestPythonOfThePageListsWhatACallHas(t *testing.T) {
 	t.Parallel()
 	host := text(t, "../internal/tools/python/host/api.py")
 	_, slots, ok := strings.Cut(host, "__slots__ = (")

@@ -37,12 +37,12 @@ func noteDown(ctx context.Context, in noted) (string, error) {
 	return strings.Repeat(in.Text, handlers.InlineLimit), tool.Vars(ctx).Set("last", in.Text)
 }
 
-// askSoon asks a question that expires at once.
+// askSoon asks a question that expires immediately.
 func askSoon(ctx context.Context, in noted) (string, error) {
 	return tool.Ask[string](ctx, tool.Question{Component: "Card", Payload: map[string]any{"text": in.Text}, Timeout: time.Millisecond})
 }
 
-// F25: a worker that lacks one right says within ten seconds of its first turn which subject it
+// F25: a worker that lacks one right reports it within ten seconds of its first turn which subject it
 // needs: it is not ready, or ends with an error.
 func TestMissingRightIsNamedBySubject(t *testing.T) {
 	t.Parallel()
@@ -91,18 +91,18 @@ func TestMissingRightIsNamedBySubject(t *testing.T) {
 			_, err = c.Publish(t.Context(), note("c", "asks", "Asker", "Ask", map[string]any{"text": "x"}))
 			require.NoError(t, err)
 			subject, _, _ := strings.Cut(strings.TrimSuffix(strings.Replace(right, ".in.*.", ".in.default.", 1), ">"), "*")
-			said := error(nil)
+			lastErr := error(nil)
 			require.Eventually(t, func() bool {
 				select {
-				case said = <-ended:
+				case lastErr = <-ended:
 					over = true
 				default:
-					said = w.Ready()
+					lastErr = w.Ready()
 				}
-				return over || said != nil && strings.Contains(said.Error(), subject)
+				return over || lastErr != nil && strings.Contains(lastErr.Error(), subject)
 			}, 10*time.Second, 10*time.Millisecond, "it does not name the subject")
-			require.ErrorContains(t, said, subject)
-			require.ErrorContains(t, said, "denies this user")
+			require.ErrorContains(t, lastErr, subject)
+			require.ErrorContains(t, lastErr, "denies this user")
 		})
 	}
 }

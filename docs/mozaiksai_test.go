@@ -126,7 +126,7 @@ func TestLinksOfThePageLeadSomewhere(t *testing.T) {
 	}
 }
 
-func TestModelsBehaveAsThePageSays(t *testing.T) {
+func TestModelsBehaveAsThePageDocuments(t *testing.T) {
 	t.Parallel()
 	for _, row := range table(t, "| field | value | MozaiksAI | oneturn |") {
 		spec, value, want := code(row[0]), code(row[1]), code(row[3])
@@ -138,12 +138,12 @@ func TestModelsBehaveAsThePageSays(t *testing.T) {
 		if value != "absent" {
 			in["f"] = decode(t, value)
 		}
-		out, faults := models["M"].Check(in)
+		out, violations := models["M"].Check(in)
 		if want == "error" {
-			require.NotEmpty(t, faults, spec)
+			require.NotEmpty(t, violations, spec)
 			continue
 		}
-		require.Empty(t, faults, spec)
+		require.Empty(t, violations, spec)
 		got, there := out["f"]
 		require.Equal(t, want != "absent", there, spec)
 		if there {
@@ -152,7 +152,7 @@ func TestModelsBehaveAsThePageSays(t *testing.T) {
 	}
 }
 
-func TestTextsGiveTheObjectThatThePageSays(t *testing.T) {
+func TestTextsGiveTheObjectThatThePageDocuments(t *testing.T) {
 	t.Parallel()
 	for _, row := range table(t, "| text | MozaiksAI | oneturn |") {
 		text, want := code(row[0]), code(row[2])
@@ -171,7 +171,7 @@ func TestTextsGiveTheObjectThatThePageSays(t *testing.T) {
 	}
 }
 
-func TestTriggersSetAndHideAsThePageSays(t *testing.T) {
+func TestTriggersSetAndHideAsThePageDocuments(t *testing.T) {
 	t.Parallel()
 	for _, row := range table(t, "| trigger | text | MozaiksAI | oneturn |") {
 		root := t.TempDir()

@@ -55,13 +55,13 @@ func TestRightsOfTheServicesPageAreEnough(t *testing.T) {
 	result, err := invoke(&target.NATS{Service: "warehouse", Endpoint: "stock"}, &tools.Call{Name: "stock", Args: map[string]any{"item": "tea"}})
 	require.NoError(t, err)
 	require.Contains(t, string(result.Value), "120 of tea")
-	desk := &memhost.Host{}
-	order := &tools.Call{Name: "place_order", Args: map[string]any{"item": "tea", "count": "50"}, IdempotencyKey: "0123456789", Host: desk}
-	desk.NewRun()
+	host := &memhost.Host{}
+	order := &tools.Call{Name: "place_order", Args: map[string]any{"item": "tea", "count": "50"}, IdempotencyKey: "0123456789", Host: host}
+	host.NewRun()
 	_, err = invoke(&target.NATS{Service: "warehouse", Endpoint: "place_order"}, order)
 	require.ErrorIs(t, err, tool.ErrParked)
-	desk.Answer("approve", map[string]any{"approved": true})
-	desk.NewRun()
+	host.Answer("approve", map[string]any{"approved": true})
+	host.NewRun()
 	result, err = invoke(&target.NATS{Service: "warehouse", Endpoint: "place_order"}, order)
 	require.NoError(t, err)
 	require.Contains(t, string(result.Value), "Ordered 50 of tea.")

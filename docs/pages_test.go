@@ -64,7 +64,7 @@ func fenced(t *testing.T, name, lang string) []block {
 // prose is a page without its fenced blocks.
 func prose(text string) string { return fence.ReplaceAllString(text, "") }
 
-// anchors of a page: those of its headings, as GitHub makes them, and those that it names itself, which stay when a
+// anchors of a page: of its headings, as GitHub makes them, and those that it names itself, which stay when a
 // heading changes.
 func anchors(text string) []string {
 	var found []string
@@ -100,7 +100,7 @@ func TestLinksOfAllPagesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestNoPagePromisesMoreOfAToolThanThePromise keeps a phrase that is often misread beside what
+// TestNoPagePromisesMoreOfAToolThanThePromise keeps a phrase that is often misread next to what
 // it means here.
 func TestNoPagePromisesMoreOfAToolThanThePromise(t *testing.T) {
 	t.Parallel()
@@ -203,8 +203,8 @@ func TestGoOfThePagesIsRunAsATest(t *testing.T) {
 	}
 }
 
-// TestJSONOfThePagesIsWhatTheSchemasSay decodes every JSON block, as an event if it is one.
-func TestJSONOfThePagesIsWhatTheSchemasSay(t *testing.T) {
+// TestJSONOfThePagesMatchesTheSchemas decodes every JSON block, as an event if it is one.
+func TestJSONOfThePagesMatchesTheSchemas(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for name := range pages(t) {

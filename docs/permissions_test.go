@@ -158,7 +158,7 @@ from core.workflow.outputs.ui_tools import use_ui_tool
 
 async def ask_note(text, seconds, chat_id=None, workflow_name=None):
     answer = await use_ui_tool("Card", {"text": text, "password": text == "password?"}, chat_id=chat_id, workflow_name=workflow_name, timeout=seconds)
-    return answer["said"]
+    return answer["reply"]
 
 def file_note(text, seconds, context_variables):
     time.sleep(seconds)
@@ -279,7 +279,7 @@ func (s *secured) requireQuestions(c *oneturn.Client, reader *nats.Conn) {
 	_, err := c.Publish(t.Context(), asks)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return kinds(t, reader, "c4")["ask"] == 1 }, 10*time.Second, 10*time.Millisecond)
-	answer := oneturn.Answer{App: "acme", Chat: "c4", ToolCallID: "asks/1", Workflow: asks.Workflow, Value: map[string]any{"said": "yes"}}
+	answer := oneturn.Answer{App: "acme", Chat: "c4", ToolCallID: "asks/1", Workflow: asks.Workflow, Value: map[string]any{"reply": "yes"}}
 	v, err := c.Answer(t.Context(), answer)
 	require.NoError(t, err)
 	require.True(t, v.OK(), v.Message)
@@ -302,7 +302,7 @@ func (s *secured) requireSecret(c *oneturn.Client) {
 	require.NoError(t, err)
 	var v events.AnswerResult
 	require.Eventually(t, func() bool {
-		v, err = c.Answer(t.Context(), oneturn.Answer{App: "acme", Chat: "c6", ToolCallID: "secret/1", Workflow: asks.Workflow, Value: map[string]any{"said": "swordfish"}})
+		v, err = c.Answer(t.Context(), oneturn.Answer{App: "acme", Chat: "c6", ToolCallID: "secret/1", Workflow: asks.Workflow, Value: map[string]any{"reply": "swordfish"}})
 		return err == nil && v.OK()
 	}, 10*time.Second, 10*time.Millisecond, "%v", v)
 	r := do(t, c, asks)
@@ -329,7 +329,7 @@ func (s *secured) requireWaits(c *oneturn.Client, reader *nats.Conn) {
 	require.Contains(t, s.run("repairer", "questions", "expire", "w1/1"), "is expired")
 	require.Contains(t, s.run("repairer", "questions", "cancel", "w2"), "is cancelled")
 	nc, denied := s.connect("publisher")
-	m, err := nc.Request("oneturn.api.acme.answer", []byte(`{"chat_id":"c5","tool_call_id":"w3/1","value":{"said":"yes"}}`), 10*time.Second)
+	m, err := nc.Request("oneturn.api.acme.answer", []byte(`{"chat_id":"c5","tool_call_id":"w3/1","value":{"reply":"yes"}}`), 10*time.Second)
 	require.NoError(t, err)
 	v, err := events.DecodeAnswerResult(m.Data)
 	require.NoError(t, err, "%s %s", m.Header, m.Data)
@@ -370,8 +370,8 @@ func kinds(t *testing.T, nc *nats.Conn, chat string) map[string]int {
 	return found
 }
 
-// H16: TestNoRoleMayDoMoreThanThePageSays tries what each role has no right to.
-func TestNoRoleMayDoMoreThanThePageSays(t *testing.T) {
+// H16: TestNoRoleMayDoMoreThanThePageDocuments tries what each role has no right to.
+func TestNoRoleMayDoMoreThanThePageDocuments(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)
 	s.run("provisioner", "provision")

@@ -21,7 +21,7 @@ func TestOrderReservesOnceAndAsksTwice(t *testing.T) {
 	t.Parallel()
 	host := &oneturntest.Host{}
 	run := func() (json.RawMessage, error) {
-		order := oneturntest.PythonTool{Root: folderOf(t, "python-tools.md"), Workflow: "Desk", File: "order.py", Function: "order"}
+		order := oneturntest.PythonTool{Root: folderOf(t, "python-tools.md"), Workflow: "Office", File: "order.py", Function: "order"}
 		return oneturntest.CallPython(t.Context(), host, order, map[string]any{"item": "tea", "count": 2})
 	}
 	_, err := run()
@@ -41,15 +41,15 @@ func callOfPage(t *testing.T, host tools.Host, file, function string, args map[s
 	t.Helper()
 	pool := python.NewPool(python.Options{Root: folderOf(t, "python-tools.md"), Size: 1})
 	defer func() { require.NoError(t, pool.Close(context.WithoutCancel(t.Context()))) }()
-	result, err := pool.Tool("Desk", file, function).Invoke(t.Context(), &tools.Call{
-		Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Name: function, Workflow: "Desk", Args: args, Host: host,
+	result, err := pool.Tool("Office", file, function).Invoke(t.Context(), &tools.Call{
+		Turn: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, CallID: "turn", Name: function, Workflow: "Office", Args: args, Host: host,
 	})
 	return string(result.Value), err
 }
 
 func TestToolOfMozaiksAIThatThePageShowsAsks(t *testing.T) {
 	t.Parallel()
-	args := map[string]any{"title": "Deploy?", "chat_id": "chat", "workflow_name": "Desk"}
+	args := map[string]any{"title": "Deploy?", "chat_id": "chat", "workflow_name": "Office"}
 	host := &memhost.Host{}
 	host.Answer("Approval", map[string]any{"approved": true})
 	got, err := callOfPage(t, host, "approve.py", "approve", args)

@@ -12,7 +12,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// again reads an event into the struct of its kind and writes it anew.
+// again reads an event into the struct of its kind and writes it again.
 func again[E any](m *events.Message) ([]byte, error) {
 	var e E
 	if err := m.As(&e); err != nil {
@@ -145,8 +145,8 @@ func TestNamesAndVerdictsOfAnswersAreThoseOfTheCode(t *testing.T) {
 		require.Contains(t, page, fmt.Sprintf("\n- `%s` (%d): ", code, events.AnswerCode(code).Status()))
 	}
 	require.Contains(t, page, "`"+subjects.HeaderReply+"`")
-	require.Equal(t, 1<<20, events.MaxAnswerBytes, "the page says 1 MiB")
-	require.Equal(t, 128, events.MaxAskBytes, "the page says 128 bytes")
+	require.Equal(t, 1<<20, events.MaxAnswerBytes, "the page documents 1 MiB")
+	require.Equal(t, 128, events.MaxAskBytes, "the page documents 128 bytes")
 	for _, b := range fenced(t, "wire-contract.md", "json") {
 		if !strings.HasPrefix(b.text, `{"status"`) {
 			continue

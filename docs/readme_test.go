@@ -107,7 +107,7 @@ func (s *shell) run(script string) string {
 	return strings.NewReplacer(s.nats, "4222", s.http, "8080").Replace(text)
 }
 
-// start starts a worker and returns what it says when it is ready.
+// start starts a worker and returns what it prints when it is ready.
 func (s *shell) start(line string) string {
 	s.t.Helper()
 	if s.worker != nil {
@@ -120,12 +120,12 @@ func (s *shell) start(line string) string {
 	return s.worker.stdout.String()
 }
 
-// isService reports whether a line starts a service of an example, which says that it is ready.
+// isService reports whether a line starts a service of an example, which prints that it is ready.
 func isService(line string) bool {
 	return strings.HasSuffix(line, " &") && (strings.HasPrefix(line, "go run ./examples/") || strings.HasPrefix(line, "python3 examples/"))
 }
 
-// service starts one and returns what it says when it is ready.
+// service starts one and returns what it prints when it is ready.
 func (s *shell) service(line string) string {
 	s.t.Helper()
 	line = strings.TrimSuffix(line, " &")
@@ -210,7 +210,7 @@ func stable(text string) []string {
 	return append(turns, lines...)
 }
 
-// requireShown holds what a command printed against what a page shows: "…" is any text, a line
+// requireShown compares what a command printed with what a page shows: "…" is any text, a line
 // of it any lines.
 func requireShown(t *testing.T, page block, got string) {
 	t.Helper()

@@ -169,8 +169,8 @@ func TestReplySubjectsOfServicesReachNothing(t *testing.T) {
 	require.Equal(t, before, v.state())
 }
 
-// TestPoolsThatNobodyConsumesTakeNoMessages: neither a right nor an export has another pool.
-func TestPoolsThatNobodyConsumesTakeNoMessages(t *testing.T) {
+// TestPoolsWithoutConsumersTakeNoMessages: neither a right nor an export has another pool.
+func TestPoolsWithoutConsumersTakeNoMessages(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
 	for _, role := range []string{"publisher", "answerer", "reader", "fetcher", "operator"} {
