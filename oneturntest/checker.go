@@ -1,5 +1,5 @@
 // checker.go compares the facts of a run with the invariants of the journal, turn by turn;
-// checker_questions.go has those of questions, check_keys.go that of record keys.
+// checker_questions.go has the invariants of questions, check_keys.go the one of record keys.
 
 package oneturntest
 
@@ -41,11 +41,11 @@ func (v Violation) String() string { return v.Invariant + " " + v.Turn + ": " + 
 //	    have lost the turn, and events that close questions, follow
 //	I5  no message is left unsettled
 //	I6  every takeover has the next epoch, begins after the end of the previous one, and has a later
-//	    delivery or another message than its owner, or is that of the owner that was woken; a fencing
+//	    delivery or another message than its owner, or belongs to the owner that was woken; a fencing
 //	    token is the sequence of the record that created its epoch; no tool marked unsafe is parked
 //	I7  a turn is interrupted only if its tool was entered and not left, or its worker was hit; a
 //	    turn that is not parked changes its owner only if its worker was hit
-//	I8  the ids inside a record are those of its key: no reader sees another tenant's or chat's turn
+//	I8  the ids inside a record match its key: no reader sees another tenant's or chat's turn
 //	I12 a turn ends in time once the faults are over and its questions decided, see Facts.Within
 //	I13 a question has one record and one id; its only decision follows it, matches it, closes it with
 //	    the right outcome and is passed to the tool after that, a cancel never; an answer that was

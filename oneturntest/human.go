@@ -25,8 +25,8 @@ import (
 type HumanOptions struct {
 	Prefix string // of all names on NATS, defaults to "oneturn"
 	App    string // tenant, defaults to "default"
-	Chat   string // whose questions are read, those of all chats if empty
-	User   string // who answers, defaults to the user of the question
+	Chat   string // whose questions are read; empty: all chats
+	User   string // that answers, defaults to the user of the question
 	Rules  []Rule // the first that matches a question is used; without one it is not answered
 }
 
@@ -44,7 +44,7 @@ type Rule struct {
 type Act struct {
 	Value  any                       // the answer: anything that encoding/json writes
 	From   func(q api.Question) any  // computes the answer from the question, instead of Value
-	User   string                    // who does it, instead of the human
+	User   string                    // that does it, instead of the human
 	After  int                       // number of questions that the human must have read before it
 	When   func(ctx context.Context) // returns when it is time; nil: immediately
 	Cancel bool                      // cancels the turn instead of an answer

@@ -52,7 +52,7 @@ func ordered(turn string) *oneturn.Turn {
 	}
 }
 
-// shop is a server with a worker whose tool asks, and somebody who answers.
+// shop is a server with a worker whose tool asks, and a person who answers.
 type shop struct {
 	*testing.T
 	nc     *nats.Conn
@@ -93,8 +93,8 @@ func (s *shop) do(turn string) *oneturn.Response {
 	return r
 }
 
-// said waits for n acts and returns the codes of their verdicts.
-func (s *shop) said(n int) (codes []events.AnswerCode) {
+// answers waits for n acts and returns the codes of their verdicts.
+func (s *shop) answers(n int) (codes []events.AnswerCode) {
 	s.Helper()
 	said, err := s.human.AwaitAnswers(s.ctx, n)
 	require.NoError(s, err)
@@ -116,13 +116,13 @@ func TestHumanAnswersByToolAndByComponent(t *testing.T) {
 	r := s.do("t1")
 	require.Equal(t, "approved with key of t1", r.Payload)
 	require.Contains(t, string(s.human.Questions()[0].Payload), `"item":"t1"`, "what is shown, though all chats are read")
-	require.Equal(t, []events.AnswerCode{events.AnswerAccepted, events.AnswerAccepted}, s.said(2))
+	require.Equal(t, []events.AnswerCode{events.AnswerAccepted, events.AnswerAccepted}, s.answers(2))
 	questions := s.human.Questions()
 	require.Equal(t, []string{"t1/1", "t1/2"}, []string{questions[0].ToolCallID, questions[1].ToolCallID})
 	require.Equal(t, "ada", questions[0].User)
 }
 
-func TestHumanSaysSomethingWrongThenRightThenAgain(t *testing.T) {
+func TestHumanAnswersWronglyThenRightlyThenAgain(t *testing.T) {
 	t.Parallel()
 	s := newShop(t,
 		oneturntest.Rule{Ask: "1", Acts: []oneturntest.Act{
@@ -131,7 +131,7 @@ func TestHumanSaysSomethingWrongThenRightThenAgain(t *testing.T) {
 		oneturntest.Rule{Ask: "2", Acts: []oneturntest.Act{{Value: "k"}}},
 	)
 	require.Equal(t, "approved with k", s.do("t1").Payload)
-	s.said(6)
+	s.answers(6)
 	var first []events.AnswerCode
 	for _, one := range s.human.Answers() {
 		if one.Question.ToolCallID == "t1/1" {
@@ -143,7 +143,7 @@ func TestHumanSaysSomethingWrongThenRightThenAgain(t *testing.T) {
 	}, first)
 }
 
-func TestHumanMayCancelOrSayNothing(t *testing.T) {
+func TestHumanMayCancelOrNotAnswer(t *testing.T) {
 	t.Parallel()
 	s := newShop(t,
 		oneturntest.Rule{Tool: "approve_order", Acts: []oneturntest.Act{{Value: approved}}},
@@ -172,10 +172,10 @@ func TestHumanWaitsUntilItHasReadSoManyQuestions(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, s.human.Answers())
 	require.Equal(t, "rejected", s.do("t3").Payload)
-	s.said(3)
+	s.answers(3)
 }
 
-func TestHumanSaysWhatIsWrongWithAnAct(t *testing.T) {
+func TestHumanReportsWhatIsWrongWithAnAct(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, oneturntest.Rule{Acts: []oneturntest.Act{{Value: make(chan int)}, {Value: approved}}})
 	_, err := s.client.Publish(t.Context(), ordered("t1"))
@@ -184,7 +184,7 @@ func TestHumanSaysWhatIsWrongWithAnAct(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, said[0].Err, "no JSON form")
 	s.human.Stop()
-	require.Len(t, s.human.Answers(), 1, "what follows is not said")
+	require.Len(t, s.human.Answers(), 1, "later acts are not done")
 }
 
 // A person who approves everything answers the questions of a tool while a turn runs.
@@ -224,7 +224,7 @@ func ExampleStartHuman() {
 	// approved with s3cret
 }
 
-// withWorker runs a worker on a server of its own meanwhile.
+// withWorker runs a worker on a separate server meanwhile.
 func withWorker(do func(context.Context, *nats.Conn) error) (err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -84,7 +84,7 @@ func StartProcess(t testing.TB, role string, env ...string) *Process {
 	return StartBinary(t, self, role, env...)
 }
 
-// StartBinary is [StartProcess] with another test binary, such as that of another commit.
+// StartBinary is [StartProcess] with another test binary, for example of another commit.
 func StartBinary(t testing.TB, binary, role string, env ...string) *Process {
 	t.Helper()
 	p := &Process{t: t, cmd: exec.CommandContext(context.WithoutCancel(t.Context()), binary), done: make(chan struct{})}
@@ -98,7 +98,7 @@ func StartBinary(t testing.TB, binary, role string, env ...string) *Process {
 	p.cmd.ExtraFiles = []*os.File{write}
 	err = p.cmd.Start()
 	require.NoError(t, errors.Join(err, write.Close()))
-	_, _ = begun.Read([]byte{0}) // returns at once if the process has ended
+	_, _ = begun.Read([]byte{0}) // returns immediately if the process has ended
 	require.NoError(t, begun.Close())
 	go func() {
 		p.result = p.cmd.Wait()
@@ -126,8 +126,8 @@ func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
 // Resume continues a paused process.
 func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
 
-// Stop asks the process to end with SIGTERM and waits up to a limit. The error is that of
-// its exit code, or that it did not end.
+// Stop asks the process to end with SIGTERM and waits up to a limit. The error has its
+// exit code, or reports that it did not end.
 func (p *Process) Stop(limit time.Duration) error {
 	p.signal(syscall.SIGTERM)
 	return p.Wait(limit)

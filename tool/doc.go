@@ -1,4 +1,4 @@
-// Package tool is what a tool written in Go uses while it runs: who calls it ([Info]), the
+// Package tool is what a tool written in Go uses while it runs: its call ([Info]), the
 // context variables of its chat ([Vars]), people ([Ask], [Input]), what it displays ([Show],
 // [Dismiss], [Progress]), work that must not be repeated ([Step]), and how it fails
 // ([UserError], [Retryable], [RetryAfter]). Every function takes the context that the tool was

@@ -16,16 +16,16 @@ type Question struct {
 	// Name distinguishes the question from the others of the call. Without a name it is numbered,
 	// in the order in which the call asks.
 	Name string
-	// Tool is the id of the UI tool, the tool_name of the event. Empty: that of the call.
+	// Tool is the id of the UI tool, the tool_name of the event. Empty: the name of the call.
 	Tool string
-	// Component that displays the question. Empty: that of Tool's binding, else Tool.
+	// Component that displays the question. Empty: the component of Tool's binding, else Tool.
 	Component string
-	// Display is inline, artifact, view or composer. Empty: that of Tool's binding, else inline.
+	// Display is inline, artifact, view or composer. Empty: the display of Tool's binding, else inline.
 	Display string
 	// Payload is what the component displays: a struct, map or [json.RawMessage] that becomes a
 	// JSON object.
 	Payload any
-	// Schema (JSON Schema) that an answer has to match. Nil: that of the type that Ask returns. An
+	// Schema (JSON Schema) that an answer has to match. Nil: the schema of the type that Ask returns. An
 	// answer that does not match is refused, with the reasons, and the question stays open.
 	Schema json.RawMessage
 	// Timeout limits the wait for an answer, from when the question was first asked. 0: as long
@@ -36,7 +36,7 @@ type Question struct {
 }
 
 // Ask asks a person and returns the answer as a T. The answer was validated against the
-// question's schema, by default that of T: a struct allows no other properties than its own and
+// question's schema, by default the schema of T: a struct allows no other properties than its own and
 // requires those without omitempty. T can be any or [json.RawMessage] to get any answer; numbers
 // in interfaces are json.Number.
 //
@@ -79,7 +79,7 @@ type InputOptions struct {
 
 // Input asks for a line of text, where the person types to the agent. Frontends send the text
 // alone, or in an object as its text, response, value, input, user_input or content; any other
-// answer is returned as JSON. Errors are those of [Ask].
+// answer is returned as JSON. It returns the same errors as [Ask].
 func Input(ctx context.Context, prompt string, o InputOptions) (string, error) {
 	const op = "tool.Input"
 	payload, err := object(op, map[string]any{"prompt": prompt, "password": o.Secret})
@@ -158,5 +158,5 @@ func decode[T any](data json.RawMessage, v *T) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	return d.Decode(v) //nolint:wrapcheck // the caller says what it is about
+	return d.Decode(v) //nolint:wrapcheck // the caller adds what it is about
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// Surface is what [Show] displays. The fields are those of a [Question].
+// Surface is what [Show] displays. Its fields are described at [Question].
 type Surface struct {
 	Name, Tool, Component, Display string
 	Payload                        any

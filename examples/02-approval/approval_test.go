@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/tool"
 )
 
-// press counts what it is told.
+// press returns a Press that counts its calls.
 func press() (p approval.Press, saved, published *int) {
 	saved, published = new(int), new(int)
 	return approval.Press{

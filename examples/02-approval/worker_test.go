@@ -18,7 +18,7 @@ import (
 )
 
 // TestParkedPostIsPublishedByAWorker has the Go tool wait in a real worker, until its turn is
-// parked; then somebody answers.
+// parked; then a person answers.
 func TestParkedPostIsPublishedByAWorker(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

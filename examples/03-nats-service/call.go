@@ -24,7 +24,7 @@ func (f *failure) Error() string { return f.message }
 
 // question is what a person is asked.
 type question struct {
-	Name    string          `json:"name"` // tells it from the others of the call, in every run
+	Name    string          `json:"name"` // unique in the call, the same in every run
 	Tool    string          `json:"tool"` // what shows it
 	Payload any             `json:"payload"`
 	Schema  json.RawMessage `json:"schema"` // of the answer
@@ -53,7 +53,7 @@ func handler[In any](nc *nats.Conn, do func(context.Context, *call, In) (any, er
 	})
 }
 
-// context ends when the call does: its turn was cancelled, or goes on later, or its worker is gone.
+// context ends when the call does: its turn was cancelled or parked, or its worker is gone.
 func (c *call) context() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -85,7 +85,7 @@ func (c *call) ask(ctx context.Context, q question, answer any) error {
 	return decode(reply.Value, answer)
 }
 
-// atDesk sends an operation to the reply subject of the request, and waits for what comes of it.
+// atDesk sends an operation to the reply subject of the request, and waits for the outcome.
 func (c *call) atDesk(ctx context.Context, kind string, body, reply any) error {
 	data, err := json.Marshal(body)
 	if err != nil {

@@ -1,4 +1,4 @@
-// A service with two tools, on nothing but nats.go: stock tells how much there is, place_order
+// A service with two tools, with nats.go only: stock returns how much there is, place_order
 // orders, and asks a person first if it is much.
 package main
 
@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// muchIs is how many items nobody may order without being asked.
+// muchIs is the number of items from which an order needs approval.
 const muchIs = 10
 
 type order struct {
@@ -24,7 +24,7 @@ type order struct {
 	Count int    `json:"count"`
 }
 
-// stock is told to have no effect by its metadata.
+// stock has no effect, as its metadata declare.
 func stock(_ context.Context, _ *call, in order) (any, error) {
 	have, ok := map[string]int{"tea": 120, "coffee": 80}[in.Item]
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// expensive is the price from which on nobody may book without being asked.
+// expensive is the price from which a booking needs approval.
 const expensive = 100
 
 type journey struct {
@@ -29,13 +29,13 @@ type trains struct {
 	Trains  []train `json:"trains"`
 }
 
-// findTrains tells how far it is: the server of a railway is slow.
+// findTrains reports progress: the server of a railway is slow.
 func findTrains(ctx context.Context, req *mcp.CallToolRequest, in journey) (*mcp.CallToolResult, trains, error) {
 	err := req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 		ProgressToken: req.Params.GetProgressToken(), Progress: 1, Total: 2, Message: "asking the railway",
 	})
 	if err != nil {
-		return nil, trains{}, fmt.Errorf("tell the progress: %w", err)
+		return nil, trains{}, fmt.Errorf("report progress: %w", err)
 	}
 	if in.From == in.To {
 		return nil, trains{}, errors.New("that is where you are")

@@ -38,7 +38,7 @@ func newShop(token string) http.Handler {
 	return mux
 }
 
-// known lets callers in who have the token.
+// known admits only callers with the token.
 func (s *shop) known(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token, err := os.ReadFile(s.token) // each time: it may have been replaced
@@ -75,7 +75,7 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) //nolint:errchkjson // the caller is gone
 }
 
-// report tells how far it is as server-sent events, and then the result.
+// report sends progress as server-sent events, and then the result.
 func (s *shop) report(w http.ResponseWriter, r *http.Request) {
 	var o order
 	const most = 1 << 16 // bytes
@@ -92,7 +92,7 @@ func (s *shop) report(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "event: result\ndata: %s\n\n", result)
 }
 
-// problem is a failure by RFC 9457. Its detail is what people and models are told.
+// problem is a failure by RFC 9457. People and models get its detail.
 func problem(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)

@@ -36,7 +36,7 @@ func TestExampleAnswersATurn(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-func TestExampleSaysWhatIsMissing(t *testing.T) {
+func TestExampleReportsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
 	require.ErrorContains(t, run(t.Context(), s.URL()), "turnctl provision")

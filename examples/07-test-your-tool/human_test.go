@@ -14,7 +14,7 @@ import (
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
-func TestTicketIsClosedOnlyWhenItsUserSaysSo(t *testing.T) {
+func TestTicketIsClosedOnlyWhenItsUserAgrees(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	server := oneturntest.NewServer(t)

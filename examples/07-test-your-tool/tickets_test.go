@@ -48,11 +48,11 @@ func worker(ctx context.Context) error {
 		if err := ledger.Enter(call); err != nil {
 			return "", err
 		}
-		said, err := desk.Open(ctx, in)
+		opened, err := desk.Open(ctx, in)
 		if call.Epoch == 1 { // the ticket is open, and no response is stored
 			return "", syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
-		return said, errors.Join(err, ledger.Exit(call))
+		return opened, errors.Join(err, ledger.Exit(call))
 	}
 	w, err := oneturn.NewWorker(nc, oneturn.Config{Tools: []oneturn.Tool{tickets.Tool(open)}})
 	if err != nil {

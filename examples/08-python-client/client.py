@@ -74,7 +74,7 @@ class Connection:
                 break
             self.waiting.append(message)  # a live copy
         if "503" in message[1].split("\r\n")[0]:
-            raise ConnectionError("nobody answers on %s" % subject)
+            raise ConnectionError("no response on %s" % subject)
         failed = re.search("Nats-Service-Error: (.*)", message[1])
         answer = json.loads(message[2] or b"{}")
         if failed or "error" in answer:

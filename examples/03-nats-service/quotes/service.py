@@ -1,5 +1,5 @@
-"""A service with one tool, on nothing but Python's standard library: quotes.make says what
-something costs, and tells how far it is."""
+"""A service with one tool that needs only Python's standard library: quotes.make calculates a price and
+reports progress."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def answer(connection, message):
 def main():
     connection = nats.connect(os.environ.get("NATS_URL", "nats://127.0.0.1:4222"))
 
-    def take(message):  # each call has a thread of its own
+    def take(message):  # each call has its own thread
         threading.Thread(target=answer, args=(connection, message), daemon=True).start()
 
     connection.subscribe("quotes.make", take, queue="quotes")

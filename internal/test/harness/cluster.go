@@ -37,7 +37,7 @@ const (
 	clusterStart = 60 * time.Second // bound of everything that waits for a server
 )
 
-// Cluster is one or three NATS servers with JetStream, each a process of its own on loopback
+// Cluster is one or three NATS servers with JetStream, each a separate process on loopback
 // that a test can kill, pause and start again on the same address and store. Its TestMain has
 // to call [RunRole].
 type Cluster struct {
@@ -55,12 +55,12 @@ type Node struct {
 	proc   *oneturntest.Process
 }
 
-// nodeConfig is what a server process is told.
+// nodeConfig is the configuration of a server process.
 type nodeConfig struct {
 	Name      string   `json:"name"`
 	Client    string   `json:"client"`    // HOST:PORT
 	Route     string   `json:"route"`     // HOST:PORT, "" for a single server
-	Advertise string   `json:"advertise"` // HOST:PORT that other servers are told, "" for the true one
+	Advertise string   `json:"advertise"` // HOST:PORT announced to other servers, "" for the real one
 	Routes    []string `json:"routes"`
 	Store     string   `json:"store"`
 	Log       string   `json:"log"`
@@ -122,7 +122,7 @@ const (
 	ports      = 20_000
 )
 
-// freePorts returns n loopback addresses that nobody listens on. Another process may take one
+// freePorts returns n loopback addresses that no process listens on. Another process may take one
 // before it is used; a server that finds its port taken says so in its log and ends.
 func freePorts(t testing.TB, n int) []string {
 	t.Helper()

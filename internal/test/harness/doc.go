@@ -2,6 +2,6 @@
 // (package oneturntest): clusters of real NATS servers that can be killed, cut off and rejoined
 // (cluster.go, links.go, membership.go), a TCP proxy that delays, limits and cuts (proxy.go), steady
 // load that knows what was accepted (load.go), and what is checked at the end: secrets that must be
-// found nowhere (canary.go), resources and processes left behind (resources.go), and fair shares
-// of the throughput (share.go).
+// found nowhere (secret_canary.go), resources and processes that are left (resources.go), and fair shares
+// of the throughput (rate_share.go).
 package harness

@@ -42,7 +42,7 @@ func (l links) of(from int, routes []string) []string {
 }
 
 // Cut holds back what a server of a linked cluster sends to another, one way, until Heal lets
-// it arrive late. Nobody is told: it is as if the network lost it and tried again.
+// it arrive late. Neither side gets an error, as if the network lost it and tried again.
 func (c *Cluster) Cut(from, to *Node) {
 	c.t.Helper()
 	c.links[pair{from.index, to.index}].Stall(Up)
@@ -59,7 +59,7 @@ func (c *Cluster) Isolate(n *Node) {
 }
 
 // Reject cuts a server off from the others so that all of them see it: connections break, and
-// new ones end at once.
+// new ones end immediately.
 func (c *Cluster) Reject(n *Node) {
 	c.t.Helper()
 	for _, other := range c.Others(n) {

@@ -28,7 +28,7 @@ type Load struct {
 // LoadOptions of a [Load]. Rate, Turn and Publish are required.
 type LoadOptions struct {
 	Rate int // turns a second
-	// Turn makes the nth turn and says what is expected of it.
+	// Turn makes the nth turn and returns what is expected of it.
 	Turn func(n int) (*oneturn.Turn, oneturntest.Accepted)
 	// Publish hands a turn to the inbound stream and returns nil once that is acknowledged.
 	Publish func(ctx context.Context, t *oneturn.Turn) error

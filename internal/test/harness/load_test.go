@@ -22,7 +22,7 @@ func numbered(n int) (*oneturn.Turn, oneturntest.Accepted) {
 }
 
 // TestLoadRepeatsEachPublishUntilItIsAcknowledged has every publish fail for three seconds: the
-// load goes on at its rate, all turns are accepted once, and the gap is seen.
+// load continues at its rate, all turns are accepted once, and the gap is seen.
 func TestLoadRepeatsEachPublishUntilItIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ const (
 //
 //	Cut      an orderly end (FIN); a new connection is taken
 //	Reset    a broken connection (RST); a new connection is taken
-//	Refuse   new connections end at once; old ones go on
+//	Refuse   new connections end immediately; old ones continue
 //	Stall    half-open: nothing arrives any more in that direction, and nobody says so
 //	Delay    every byte arrives later by that much
 //	Limit    bytes arrive at no more than a rate
@@ -80,7 +80,7 @@ func (p *Proxy) Cut() { p.drop((*link).close) }
 // Reset breaks all connections.
 func (p *Proxy) Reset() { p.drop((*link).reset) }
 
-// Refuse says whether new connections are ended at once.
+// Refuse reports whether new connections are ended immediately.
 func (p *Proxy) Refuse(refuse bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *Proxy) Refuse(refuse bool) {
 }
 
 // Stall holds all bytes of a direction back, also on new connections, until [Proxy.Heal]
-// lets them go on, late but whole. The peers see a connection that is up and silent.
+// lets them continue, late but whole. The peers see a connection that is up and silent.
 func (p *Proxy) Stall(d Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -313,7 +313,7 @@ func (l *link) close() {
 	}
 }
 
-// reset ends both connections at once, so that the peers see an error.
+// reset ends both connections immediately, so that the peers see an error.
 func (l *link) reset() {
 	for _, c := range l.conn {
 		if tcp, ok := c.(*net.TCPConn); ok {

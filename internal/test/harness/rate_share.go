@@ -9,7 +9,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// enoughShare is how much of its rate a chat has to keep while a fault is somebody else's.
+// enoughShare is how much of its rate a chat has to keep while a fault hits others.
 const enoughShare = 0.8
 
 // Share returns the rate at which turns of a [Load] ended from one time to another, in parts of

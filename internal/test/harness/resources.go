@@ -21,7 +21,7 @@ type Resources struct {
 	Children    int // processes that it started and that have not ended
 }
 
-// Use returns what this process holds now, as /proc tells it; it fails where there is none.
+// Use returns what this process holds now, as /proc shows it; it fails where there is none.
 func Use() (Resources, error) {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -43,7 +43,7 @@ func Use() (Resources, error) {
 }
 
 // Settled is invariant I10: it waits until this process holds no more than it did before, at
-// most until ctx ends, and returns what it still does. Tests that run beside each other hold
+// most until ctx ends, and returns what it still does. Concurrent tests hold
 // each other's: measure in one that runs alone.
 func (before Resources) Settled(ctx context.Context) []oneturntest.Violation {
 	const look = 20 * time.Millisecond
@@ -113,7 +113,7 @@ func started(variable string) []oneturntest.Violation {
 	own := strconv.Itoa(os.Getpid())
 	for _, list := range lists {
 		pid := filepath.Base(filepath.Dir(list))
-		environ, err := os.ReadFile(list) // of somebody else, or ended
+		environ, err := os.ReadFile(list) // of another process, or ended
 		if err != nil || pid == own || !bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+variable+"\x00")) {
 			continue
 		}

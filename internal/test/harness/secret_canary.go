@@ -21,7 +21,7 @@ import (
 // and look for them where no secret may be.
 type Canaries struct{ run string }
 
-// NewCanaries returns canaries that nobody else has.
+// NewCanaries returns canaries that are unique.
 func NewCanaries() Canaries { return Canaries{"CANARY" + rand.Text()} }
 
 // Of returns the canary of a place: a name of letters, digits and spaces.
@@ -71,7 +71,7 @@ func (c Canaries) Files(dir string) ([]string, error) {
 		if err == nil && c.Within(data) {
 			found = append(found, name)
 		}
-		return err //nolint:wrapcheck // the caller says what for
+		return err //nolint:wrapcheck // the caller adds what for
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look for canaries in %s: %w", dir, err)

@@ -1,4 +1,4 @@
-"""A diagram that a person looks at, and a second question that depends on what they say."""
+"""A diagram that a person reviews, and a second question that depends on the answer."""
 import uuid
 from typing import Any, Dict, Optional
 
