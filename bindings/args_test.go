@@ -50,7 +50,7 @@ func TestArgsMapFieldsToParameters(t *testing.T) {
 			"ChatId": "c1", "app_id": "app", "enterpriseId": "app", "workflow_name": "WF", "turn_idempotency_key": "turn-001", "agentName": "A", "agent": "A", "user_id": "ada", "run_id": "r1",
 		}},
 		{"an exact name is preferred without model too", "amount", nil, m{"Amount": "2", "amount": "1"}, m{"amount": "1"}},
-		{"the context container is no argument", "name, context_variables", []string{"name", "context_variables"}, m{"name": "x", "context_variables": "y"}, m{"name": "x"}},
+		{"the context container is not an argument", "name, context_variables", []string{"name", "context_variables"}, m{"name": "x", "context_variables": "y"}, m{"name": "x"}},
 		{"**runtime gets what the turn knows", "service, user_id='', **runtime", []string{"service"}, m{"service": "x"}, m{
 			"service": "x", "user_id": "ada", "chat_id": "c1", "app_id": "app", "enterprise_id": "app", "workflow_name": "WF", "workflow": "WF",
 			"turn_idempotency_key": "turn-001", "agent_name": "A", "agent": "A", "run_id": "r1",

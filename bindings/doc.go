@@ -1,5 +1,5 @@
-// Package bindings turns a folder of workflow manifests into an immutable [Set] that says which
-// tool a turn calls, with which model its data is checked and how its arguments are mapped.
+// Package bindings turns a folder of workflow manifests into an immutable [Set]: which tool a
+// turn calls, with which model its data is checked and how its arguments are mapped.
 //
 // A workflow is a folder directly under the root; its name is the folder's name. Two formats
 // are read, alone or side by side:

@@ -74,18 +74,18 @@ func (m *manifest) readKind(n *node, file string, usual Kind, t *toolEntry) {
 		t.kind = usual
 	}
 	k := n.get("kind")
-	said := Kind(k.str())
+	kind := Kind(k.str())
 	switch {
 	case k.absent():
-	case said == KindGo, said == KindPython:
-		t.kind, t.target, t.shared = said, nil, ""
-	case !slices.Contains(kinds(), string(said)):
+	case kind == KindGo, kind == KindPython:
+		t.kind, t.target, t.shared = kind, nil, ""
+	case !slices.Contains(kinds(), string(kind)):
 		m.errorf(k.at(file), "bad_kind", cmp.Or(suggestion(k.str(), kinds()), "write kind: python"), "kind is %s, and must be one of %s", k.shown(), strings.Join(kinds(), ", "))
 		t.kind = ""
 		return
 	}
 	o := &entryReader{manifest: m, what: "tool " + t.name, file: file, problem: t.problem}
-	o.readTarget(n, said, t)
+	o.readTarget(n, kind, t)
 	o.rules(n, t)
 	t.problem = o.problem
 }

@@ -98,7 +98,7 @@ func (s *Set) alike(name string) []string {
 	if len(name) > len(buf) {
 		return nil
 	}
-	return s.folded[string(appendFolded(buf[:0], name))] // the compiler makes no string for a look-up
+	return s.folded[string(appendFolded(buf[:0], name))] // the compiler makes no string for this access
 }
 
 // unknown is the error for a workflow that find does not find.

@@ -67,7 +67,7 @@ func compilePattern(pattern string) *regexp.Regexp {
 }
 
 // MatchResponse returns the value that the answer to a tool's question gives the variable. ok
-// is false when the trigger is about another tool, when the response is no object, and when
+// is false when the trigger is about another tool, when the response is not an object, and when
 // the value is null.
 //
 // Manifests name a UI tool by its component or by its function: t.Tool is compared with tool

@@ -219,7 +219,7 @@ func TestAnswersAreFoundByAnyNameOfTheToolAndByPath(t *testing.T) {
 	_, ok := bindings.Trigger{Type: bindings.TriggerUIResponse, Tool: "t"}.MatchResponse("t", none)
 	require.False(t, ok, "a nil object is null")
 	_, ok = bindings.Trigger{Type: bindings.TriggerUIResponse}.MatchResponse("", map[string]any{})
-	require.False(t, ok, "no name is no tool's name")
+	require.False(t, ok, "an empty name matches no tool")
 	_, ok = bindings.Trigger{Type: bindings.TriggerAgentText, Tool: "t"}.MatchResponse("t", map[string]any{})
 	require.False(t, ok)
 }

@@ -39,7 +39,7 @@ type parser struct {
 	s              string
 	pos            int
 	depth, deepest int
-	nodes          int // values so far, including those of the event that the document will be part of
+	nodes          int // values so far, including the event that the document will be part of
 
 	lenient bool // see [Addressee]
 

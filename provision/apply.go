@@ -30,7 +30,7 @@ type Change struct {
 // ErrRefused means that a change would lose records or weaken the promise. Nothing was changed.
 var ErrRefused = errors.New("refused")
 
-// Apply creates and updates what plan says and is idempotent: a second run changes nothing.
+// Apply creates and updates what is planned and is idempotent: a second run changes nothing.
 // Settings outside the plan (placement, compression, metadata) stay as they are. Before any
 // change it refuses, with all reasons together and [ErrRefused], what would lose records:
 // other storage or retention policy, a shorter age, fewer replicas, a subject less, a journal
@@ -70,7 +70,7 @@ func (s state) refusals() error {
 	var errs []error
 	if s.journalLost() {
 		errs = append(errs, fmt.Errorf("provision: %w: the journal %s is gone while %s is there; a new journal has forgotten every turn and would run their duplicates again. "+
-			"Restore it from a backup, or delete %s too and begin anew", ErrRefused, s.plan.journal, s.plan.inbound, s.plan.inbound))
+			"Restore it from a backup, or delete %s too and start again", ErrRefused, s.plan.journal, s.plan.inbound, s.plan.inbound))
 	}
 	for _, x := range s.streams {
 		errs = append(errs, refuse(x.object(), x.diffs)...)

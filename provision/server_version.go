@@ -69,8 +69,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w: turn JetStream on in the server's configuration and for this account", err)
 	case errors.As(err, &api) && api.ErrorCode == storageExceeded:
 		return fmt.Errorf("%w: the server has not enough room for what its streams may take: make room on its disk, "+
-			"or raise its storage limit (of an embedded server: worker --store-max) or that of the account; "+
-			"on a server of your own, turnctl provision takes smaller streams with --in-max-bytes and --dead-max-bytes", err)
+			"or raise its storage limit (of an embedded server: worker --store-max) or the limit of the account; "+
+			"on an external server, turnctl provision takes smaller streams with --in-max-bytes and --dead-max-bytes", err)
 	case strings.Contains(err.Error(), syscall.ENOSPC.Error()):
 		return fmt.Errorf("%w: the disk of the server is full: make room on it, and start again", err)
 	case errors.As(err, &api) && api.ErrorCode == noCluster:

@@ -70,8 +70,8 @@ func (m *Model) run(v any, c checker) (out any, changed bool, violations []Viola
 // Fields returns the names of the top-level fields in manifest order.
 func (m *Model) Fields() []string { return slices.Clone(m.fields) }
 
-// Optional returns those of [Model.Fields] that the object of [Model.Check] may lack: they are
-// neither required nor have a default.
+// Optional returns the [Model.Fields] that the object of [Model.Check] may lack: they are neither
+// required nor have a default.
 func (m *Model) Optional() []string {
 	var names []string
 	for _, name := range m.fields {

@@ -23,7 +23,7 @@ const (
 )
 
 // node is one compiled alternative of what a value may be. A rule applies only to values of
-// its own JSON type, as in JSON Schema. Nodes may form cycles through fields and items.
+// its JSON type, as in JSON Schema. Nodes may form cycles through fields and items.
 type node struct {
 	types   types
 	lax     bool    // MozaiksAI's column of the coercion table

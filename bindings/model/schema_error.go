@@ -76,7 +76,7 @@ func (r *refusals) err() error {
 	return &SchemaError{code: events.CodeBadArgs, Problems: r.problems}
 }
 
-// typeFix returns what to write instead of a word that is not a type of JSON Schema.
+// typeFix returns what to write instead of an unknown type.
 func typeFix(word string) string {
 	known := []string{"null", "boolean", "integer", "number", "string", "array", "object"}
 	foreign := map[string]string{

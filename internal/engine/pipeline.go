@@ -103,13 +103,13 @@ func (p *pipeline) parse() bool {
 		if args == nil {
 			args = map[string]any{}
 		}
-		fitting, other, faults := p.inv.Tool.Input.Conform(args)
-		if len(faults) > 0 {
+		conformed, other, violations := p.inv.Tool.Input.Conform(args)
+		if len(violations) > 0 {
 			return p.badArgs(&events.Error{
-				Code: events.CodeBadArgs, Msg: model.Reason(faults), Err: &model.Refused{Model: p.call.Name, Violations: faults},
+				Code: events.CodeBadArgs, Msg: model.Reason(violations), Err: &model.Refused{Model: p.call.Name, Violations: violations},
 			})
 		}
-		args, changed = fitting, changed || other
+		args, changed = conformed, changed || other
 	}
 	if changed { // the caller's call stays as it is
 		call := *p.call
@@ -243,11 +243,11 @@ func (p *pipeline) normalise() bool {
 		*value = p.asSeed003(*value)
 	}
 	if p.inv.Tool.Output != nil {
-		fitting, err := conform(p.inv.Tool.Output, *value)
+		conformed, err := conform(p.inv.Tool.Output, *value)
 		if err != nil {
 			return p.fail(err)
 		}
-		*value = fitting
+		*value = conformed
 	}
 	p.outcome = success(p.call.Name, p.result)
 	return true
@@ -256,17 +256,17 @@ func (p *pipeline) normalise() bool {
 // conform returns a result as the schema that its tool declares has it: coerced and completed as
 // arguments are. The result that was checked is the one that is used.
 func conform(schema *model.Value, value json.RawMessage) (json.RawMessage, error) {
-	fitting, faults, err := schema.ConformJSON(value)
+	conformed, violations, err := schema.ConformJSON(value)
 	if err != nil {
 		return nil, &events.Error{Code: events.CodeToolError, Msg: "the tool ran, but its result is not JSON: " + textOf(err), Err: err}
 	}
-	if len(faults) > 0 {
+	if len(violations) > 0 {
 		return nil, &events.Error{
-			Code: events.CodeToolError, Msg: "the tool ran, but its result does not fit its output schema: " + model.Reason(faults),
-			Err: &model.Refused{Violations: faults},
+			Code: events.CodeToolError, Msg: "the tool ran, but its result does not fit its output schema: " + model.Reason(violations),
+			Err: &model.Refused{Violations: violations},
 		}
 	}
-	return fitting, nil
+	return conformed, nil
 }
 
 // store keeps the result for calls like this one, unless it is more than a function of the

@@ -1,4 +1,4 @@
-// Package nearest finds the word that a misspelt one was probably meant to be, for hints such
+// Package nearest finds the known name that a misspelt one was probably meant to be, for hints such
 // as `did you mean "effect"?`.
 //
 // How far a guess may go is the caller's [Rule]: a wrong guess costs a person at a command line

@@ -41,8 +41,8 @@ type known struct {
 func (l *Learner) Active() bool { return l != nil && l.known.Load() != nil }
 
 // AddSecret records the strings and numbers of a secret answer, and names of its entries that do not read
-// like names of fields. What the payload of its question contains is not secret, and neither is a word
-// that describes the answer (status, action, ids). It must be called before the tool gets the answer.
+// like names of fields. What the payload of its question contains is not secret, and neither are texts
+// that describe the answer (status, action, ids). It must be called before the tool gets the answer.
 //
 // If an answer is too large to search for, every text of the call becomes a secret.
 func (l *Learner) AddSecret(answer, question []byte) {

@@ -60,8 +60,8 @@ func Asks(document []byte) bool {
 	return false
 }
 
-// mentions reports whether a document may have a word that marks a secret: most have none, and a
-// large one is costly to decode. A letter may be written as an escape.
+// mentions reports whether a document may mark a secret: most do not, and a large one is costly to
+// decode. A letter may be written as an escape.
 func mentions(document []byte) bool {
 	text := word(string(document))
 	return slices.ContainsFunc([]string{
