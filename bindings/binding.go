@@ -7,6 +7,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/defaults"
 	"github.com/oneturn/oneturn/internal/guards"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
@@ -48,7 +49,7 @@ func effects() []string {
 const (
 	DefaultMaxAttempts = 1
 	maxAttemptsLimit   = 100
-	maxTimeout         = 7 * 24 * time.Hour // the default life of a turn
+	maxTimeout         = defaults.MaxTurnLife
 	maxTimeoutText     = "168h"
 )
 

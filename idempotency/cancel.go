@@ -5,9 +5,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/defaults"
 )
 
 // A cancel is stored under its own key, before any claim of the canceller, and then wakes or resumes the turn as an answer
@@ -50,7 +50,7 @@ func (j *Journal) Cancelled(ctx context.Context, hold Hold) (bool, error) {
 
 // cancelAhead is how long before the claim a cancel that names no claim may be stored: the longest time that an inbound
 // message waits by default.
-const cancelAhead = 24 * time.Hour
+const cancelAhead = defaults.MaxEventAge
 
 // cancels reports whether a cancel (nil: none) is about the turn with a claim (nil: not known). A cancel names the claim that
 // was stored before it; its sequence is not enough, because a cancel after the end of its turn outlives claim and

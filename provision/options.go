@@ -5,20 +5,21 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oneturn/oneturn/internal/defaults"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // Defaults of [Options], and the margin of rule 11.
 const (
-	DefaultAckWait       = 30 * time.Second
-	DefaultRetention     = 9 * 24 * time.Hour
-	DefaultMaxTurnLife   = 7 * 24 * time.Hour
-	DefaultMaxEventAge   = 24 * time.Hour
-	DefaultDeadAge       = 30 * 24 * time.Hour
-	DefaultContextAge    = 90 * 24 * time.Hour
-	DefaultInMaxBytes    = 512 << 20
-	DefaultDeadMaxBytes  = 128 << 20
-	DefaultBlobsMaxBytes = -1
+	DefaultAckWait       = defaults.AckWait
+	DefaultRetention     = defaults.Retention
+	DefaultMaxTurnLife   = defaults.MaxTurnLife
+	DefaultMaxEventAge   = defaults.MaxEventAge
+	DefaultDeadAge       = defaults.DeadAge
+	DefaultContextAge    = defaults.ContextAge
+	DefaultInMaxBytes    = defaults.InMaxBytes
+	DefaultDeadMaxBytes  = defaults.DeadMaxBytes
+	DefaultBlobsMaxBytes = defaults.BlobsMaxBytes
 
 	// MaxDeadPerSubject is how many dead letters of a tenant and a kind are kept at most; the newest
 	// are. A smaller DeadMaxBytes makes it fewer.

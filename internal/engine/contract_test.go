@@ -58,7 +58,7 @@ func TestEveryErrorHasItsMessageItsAttemptsAndItsTrace(t *testing.T) {
 		message  string
 		code     events.Code
 		attempts int
-		traced     string // the end of the trace
+		traced   string // the end of the trace
 	}{
 		"unknown tool": {call: "nope", message: "unknown_tool", code: events.CodeUnknownTool, traced: "tool.resolve.start, tool.resolve.fail"},
 		"bad JSON": {

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/defaults"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // Defaults of [Options].
 const (
-	DefaultTimeout = time.Minute
+	DefaultTimeout = defaults.ToolTimeout
 	DefaultGrace   = time.Second
 )
 

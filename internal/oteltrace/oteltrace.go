@@ -26,8 +26,8 @@ func New(provider trace.TracerProvider, errorText bool) engine.Spans {
 }
 
 type tracer struct {
-	tracer trace.Tracer
-	errorText  bool
+	tracer    trace.Tracer
+	errorText bool
 }
 
 // Begin implements [engine.Spans]. The tool gets this span as its parent instead of the turn's.

@@ -18,8 +18,8 @@ const Again = time.Second
 
 // Fixes that the error of a [Watch] names.
 const (
-	FixMissing = "restore it from a backup, or run `turnctl provision`"
-	FixRecreated  = "start the worker again"
+	FixMissing   = "restore it from a backup, or run `turnctl provision`"
+	FixRecreated = "start the worker again"
 )
 
 // Watch remembers what looks at one stream or consumer have found. It is safe for concurrent use.

@@ -66,10 +66,10 @@ type Budget struct {
 
 // tenant is what a tenant has used. All but its turn is guarded by the budget.
 type tenant struct {
-	turn    chan struct{} // holds one while a search of the tenant runs
-	inside  int           // those that run or wait for their turn
-	used    time.Duration
-	at      time.Time // when used was true
+	turn      chan struct{} // holds one while a search of the tenant runs
+	inside    int           // those that run or wait for their turn
+	used      time.Duration
+	at        time.Time // when used was true
 	throttled bool
 }
 

@@ -12,22 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/oneturn/oneturn/internal/defaults"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/oteltrace"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/subjects"
-)
-
-// Defaults of [Config].
-const (
-	defaultSlots        = 256
-	defaultSoftStop     = 25 * time.Second
-	defaultToolTimeout  = time.Minute
-	defaultBindingGrace = 30 * time.Second
-	defaultMaxEventAge  = 24 * time.Hour
-	defaultMaxTurnLife  = 7 * 24 * time.Hour
-	defaultSweepEvery   = 5 * time.Minute
-	defaultParkAfter    = 10 * time.Second
 )
 
 // Config configures a [Worker]. oneturn.Config documents its fields; the zero value of each means its
@@ -83,14 +72,14 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	def(&c.Prefix, subjects.DefaultPrefix)
 	def(&c.Pool, subjects.DefaultPool)
-	def(&c.Slots, defaultSlots)
-	def(&c.ToolTimeout, defaultToolTimeout)
-	def(&c.SoftStop, defaultSoftStop)
-	def(&c.BindingGrace, defaultBindingGrace)
-	def(&c.MaxEventAge, defaultMaxEventAge)
-	def(&c.MaxTurnLife, defaultMaxTurnLife)
-	def(&c.SweepEvery, defaultSweepEvery)
-	def(&c.ParkAfter, defaultParkAfter)
+	def(&c.Slots, defaults.Slots)
+	def(&c.ToolTimeout, defaults.ToolTimeout)
+	def(&c.SoftStop, defaults.SoftStop)
+	def(&c.BindingGrace, defaults.BindingGrace)
+	def(&c.MaxEventAge, defaults.MaxEventAge)
+	def(&c.MaxTurnLife, defaults.MaxTurnLife)
+	def(&c.SweepEvery, defaults.SweepEvery)
+	def(&c.ParkAfter, defaults.ParkAfter)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
