@@ -54,8 +54,7 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Even a sender that knows the subject of the pulls changes nothing with statuses and deliveries of
-// its own making: the server decides whether the consumer exists, and a delivery belongs to it.
+// Even a sender that knows the subject of the pulls changes nothing with forged statuses and deliveries: the server decides whether the consumer exists, and a delivery belongs to it.
 func TestForgedStatusesAndDeliveriesChangeNothing(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)

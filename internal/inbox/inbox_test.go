@@ -267,8 +267,7 @@ func TestLeaseIsLostWhenNoHeartbeatCanBeSent(t *testing.T) {
 	require.ErrorIs(t, <-lost, inbox.ErrLeaseLost)
 }
 
-// TestHandlerThatOutlivesTheDrainLosesItsLease: nothing goes on for ever in a program that goes
-// on after its worker.
+// TestHandlerThatOutlivesTheDrainLosesItsLease: nothing continues for ever in a program that outlives its worker.
 func TestHandlerThatOutlivesTheDrainLosesItsLease(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
