@@ -123,7 +123,7 @@ const (
 )
 
 // freePorts returns n loopback addresses that no process listens on. Another process may take one
-// before it is used; a server that finds its port taken says so in its log and ends.
+// before it is used; a server whose port is taken logs that and ends.
 func freePorts(t testing.TB, n int) []string {
 	t.Helper()
 	addrs := make([]string, 0, n)

@@ -70,7 +70,7 @@ func (c *Cluster) Reject(n *Node) {
 	}
 }
 
-// Heal mends all links.
+// Heal restores all links.
 func (c *Cluster) Heal() {
 	for _, p := range c.links {
 		p.Heal()

@@ -35,7 +35,7 @@ type LoadOptions struct {
 	// Wait bounds one publish. Defaults to 2 s.
 	Wait time.Duration
 	// Open bounds the turns that wait for their acknowledgement; beyond it the load pauses
-	// and goes on at its rate. Defaults to 512.
+	// and continues at its rate. Defaults to 512.
 	Open int
 }
 
