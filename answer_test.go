@@ -16,8 +16,8 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/internal/test/harness"
+	"github.com/oneturn/oneturn/internal/timers"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tool"
 )
@@ -196,7 +196,7 @@ func TestManyQuestionsThatExpireInOneSecondPassAtOnce(t *testing.T) {
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
 	at := time.Now().Add(3 * time.Second)
-	schedule, began := handlers.ScheduleExpiry(js, space), time.Now()
+	schedule, began := timers.ScheduleExpiry(js, space), time.Now()
 	require.NoError(t, each(64, questions, func(i int) error {
 		turn := fmt.Sprintf("t%d", i)
 		key := subjects.TurnKey("acme", "chat", "", turn)

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/deadletter"
 )
 
 // F07: see docs/faults.md.
@@ -28,7 +28,7 @@ func TestKeyReuseWithOtherDataIsNeverRunAndBecomesADeadLetter(t *testing.T) {
 	publish(t, c, turn("t1", map[string]any{"name": "Bob"}))
 	m, err := dead.NextMsg(10 * time.Second)
 	require.NoError(t, err)
-	require.Equal(t, "turn_conflict", m.Header.Get(handlers.HeaderReason))
+	require.Equal(t, "turn_conflict", m.Header.Get(deadletter.HeaderReason))
 	require.Contains(t, string(m.Data), "Bob")
 	m, err = live.NextMsg(10 * time.Second)
 	require.NoError(t, err)
@@ -65,10 +65,10 @@ func TestWhatCannotBeHandledIsADeadLetterWithItsBytes(t *testing.T) {
 		require.NoError(t, err, c.name)
 		m, err := dead.Next(jetstream.FetchMaxWait(10 * time.Second))
 		require.NoError(t, err, c.name)
-		require.Equal(t, c.reason, m.Headers().Get(handlers.HeaderReason), c.name)
+		require.Equal(t, c.reason, m.Headers().Get(deadletter.HeaderReason), c.name)
 		require.Equal(t, c.body, string(m.Data()), c.name)
-		require.Equal(t, c.subject, m.Headers().Get(handlers.HeaderSubject), c.name)
+		require.Equal(t, c.subject, m.Headers().Get(deadletter.HeaderSubject), c.name)
 		require.Equal(t, "kept", m.Headers().Get("X-Mine"), c.name)
-		require.NotEmpty(t, m.Headers().Get(handlers.HeaderError), c.name)
+		require.NotEmpty(t, m.Headers().Get(deadletter.HeaderError), c.name)
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/sweep"
 )
 
 func TestOneScheduleGoesRoundAmongWorkersAndSurvivesThem(t *testing.T) {
@@ -84,7 +84,7 @@ func TestSweepCarriesItsStateAndReadsTheJournalOnce(t *testing.T) {
 	ended.record(t, ended.key.Public(events.KindToolResponse), []byte(`{}`), ended.meta)
 	var f fixer
 	start(t, s, f.config(oneturn.Unsafe))
-	pages, err := handlers.NewSweepPages(t.Context(), o.js, o.space)
+	pages, err := sweep.OpenPages(t.Context(), o.js, o.space)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		state, err := pages.State(t.Context())

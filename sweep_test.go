@@ -15,8 +15,8 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/store"
 )
 
 // soon is the interval of sweeps in these tests.
@@ -86,7 +86,7 @@ func TestSweepRunsFromStoredArgumentsThatAreABlob(t *testing.T) {
 	s := server(t)
 	long := "Ada" + strings.Repeat("!", 300<<10)
 	o := newOrphan(t, s, "large", "keyed")
-	blobs, err := handlers.NewBlobs(t.Context(), s.Connect(), o.js, o.space)
+	blobs, err := store.NewBlobs(t.Context(), s.Connect(), o.js, o.space)
 	require.NoError(t, err)
 	args, err := events.AppendJSON(nil, map[string]any{"name": long})
 	require.NoError(t, err)

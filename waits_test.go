@@ -15,9 +15,9 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/timers"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
@@ -57,7 +57,7 @@ func newAsker(t *testing.T) *asker {
 	a.journal = idempotency.New(a.store, "asker", idempotency.Options{})
 	js, err := jetstream.New(a.nc)
 	require.NoError(t, err)
-	a.schedule = handlers.ScheduleExpiry(js, a.space)
+	a.schedule = timers.ScheduleExpiry(js, a.space)
 	return a
 }
 

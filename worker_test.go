@@ -13,7 +13,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/tool"
 )
 
@@ -127,7 +127,7 @@ func TestUnknownWorkflowIsAnsweredSoonByAWorkerThatIsAlone(t *testing.T) {
 func TestLargeResultIsABlobThatTheResponseNames(t *testing.T) {
 	t.Parallel()
 	s := server(t)
-	text := strings.Repeat("x", handlers.InlineLimit+1)
+	text := strings.Repeat("x", store.InlineLimit+1)
 	big := oneturn.NewTool("big", func(context.Context, greeting) (string, error) { return text, nil }, oneturn.ToolOptions{
 		Workflow: "Hello", Agent: "Greeter", Model: "Greeting",
 	})

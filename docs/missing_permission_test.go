@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/tool"
 )
 
@@ -34,7 +34,7 @@ type noted struct {
 
 // noteDown changes a context variable and returns more than a record holds.
 func noteDown(ctx context.Context, in noted) (string, error) {
-	return strings.Repeat(in.Text, handlers.InlineLimit), tool.Vars(ctx).Set("last", in.Text)
+	return strings.Repeat(in.Text, store.InlineLimit), tool.Vars(ctx).Set("last", in.Text)
 }
 
 // askSoon asks a question that expires immediately.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/redact"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,10 +25,9 @@ import (
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/internal/accounts"
-	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -256,7 +257,7 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	require.NoError(t, err)
 	m, err := dead.GetLastMsgForSubject(t.Context(), "oneturn.dead.acme.>")
 	require.NoError(t, err)
-	require.Equal(t, "turn_conflict", m.Header.Get(handlers.HeaderReason))
+	require.Equal(t, "turn_conflict", m.Header.Get(deadletter.HeaderReason))
 	require.Contains(t, s.run("repairer", "dead", "ls"), "turn_conflict")
 	require.Contains(t, s.run("repairer", "dead", "redrive", "--all", "--new-run", "r"), "redriven")
 	s.run("repairer", "repair")
@@ -348,7 +349,7 @@ func (s *secured) requireFetched(payload any) {
 	require.NoError(s.t, err)
 	data, err := c.Blob(s.t.Context(), "acme", blob)
 	require.NoError(s.t, err)
-	require.Greater(s.t, len(data), handlers.InlineLimit)
+	require.Greater(s.t, len(data), store.InlineLimit)
 	nc.Close()
 	require.Empty(s.t, denied.list())
 }

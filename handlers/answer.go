@@ -9,6 +9,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/answers"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
@@ -17,7 +19,7 @@ import (
 // answer handles what a person says to a question (design 6): tenant, chat, user, deadline and
 // schema are checked before anything is stored; the first answer that is stored stands. The turn
 // goes on where it waits: in the memory of its worker, or here, if it was parked.
-func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, body *events.Message) Disposition {
+func (h *Handlers) answer(ctx context.Context, m *message, in subjects.Inbound, body *events.Message) inbound.Disposition {
 	r, err := body.Answer()
 	if err != nil {
 		return h.unparsed(m, err)
@@ -65,34 +67,34 @@ func (h *Handlers) answer(ctx context.Context, m *Message, in subjects.Inbound, 
 	case err != nil:
 		return h.undecided(m, "the question cannot be looked up", err)
 	case !m.Fresh():
-		return leave()
+		return inbound.Left()
 	}
 	return h.decide(ctx, m, r, q)
 }
 
 // unparsed makes a dead letter of a message that cannot be read. Whoever sent an answer hears of
 // it, too.
-func (h *Handlers) unparsed(m *Message, err error) Disposition {
+func (h *Handlers) unparsed(m *message, err error) inbound.Disposition {
 	if m.Private {
 		h.Metrics.Answers.WithLabelValues(string(events.AnswerInvalid)).Inc()
 		h.tell(m, events.NewAnswerResult(events.AnswerInvalid, "", "The answer cannot be read: "+events.LogText(err)+"."))
 	}
-	return h.dead(m, decodeReason(err), err)
+	return h.dead(m, deadletter.DecodeReason(err), err)
 }
 
 // foreign rejects an answer whose body belongs to somebody else than its subject. The sender's
 // chat is that of the subject: rights are given by subject.
-func (h *Handlers) foreign(m *Message, in subjects.Inbound, r *events.ToolCallResponse) Disposition {
+func (h *Handlers) foreign(m *message, in subjects.Inbound, r *events.ToolCallResponse) inbound.Disposition {
 	v := events.NewAnswerResult(events.AnswerForbidden, r.ToolCallID, textForeign)
 	ids := query.IDs(subjects.Key{App: in.App, Chat: in.Chat}, events.TurnID{App: r.App, Chat: r.Chat})
 	sender := *r
 	sender.App, sender.Chat = ids.App, ids.Chat
 	h.judged(m, &sender, v)
-	return ack()
+	return inbound.Acked()
 }
 
 // decide stores an answer, if the question takes it, and does what follows.
-func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallResponse, q *inquiry) Disposition {
+func (h *Handlers) decide(ctx context.Context, m *message, r *events.ToolCallResponse, q *inquiry) inbound.Disposition {
 	content, err := h.schemas.Check(q.ToolCall, r.Value)
 	if content.SchemaErr != nil {
 		h.lines.Log(m.Held, h.Logger, h.Now(), "schema", q.key.App, throttle.Several, slog.LevelError,
@@ -111,10 +113,10 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 		return h.refuse(m, r, events.AnswerInvalid, "The answer cannot be stored: "+events.LogText(err)+".")
 	}
 	v, err := h.Journal.Answer(m.Held, idempotency.Answer{
-		Key: q.key, ID: q.ask, Lease: m.Lease, Trace: traceOf(m.Header), NewOwner: (*taker)(h),
+		Key: q.key, ID: q.ask, Lease: m.Lease, Trace: inbound.Trace(m.Header), NewOwner: (*taker)(h),
 		Outcome: idempotency.Answered, Digest: content.Digest, Data: content.Data,
 		Check: func(idempotency.Record) error {
-			if end := q.Answer.ExpiresAt; !end.IsZero() && !m.sent().Before(end) {
+			if end := q.Answer.ExpiresAt; !end.IsZero() && !m.Sent(&m.Message).Before(end) {
 				return &answers.Invalid{Code: events.AnswerExpired, Text: textExpired}
 			}
 			if content.Invalid != nil {
@@ -142,7 +144,7 @@ func (h *Handlers) decide(ctx context.Context, m *Message, r *events.ToolCallRes
 }
 
 // unsealable gives an answer back to a secret question that this worker has no keys for: a worker with keys has asked it.
-func (h *Handlers) unsealable(m *Message, r *events.ToolCallResponse, err error) Disposition {
+func (h *Handlers) unsealable(m *message, r *events.ToolCallResponse, err error) inbound.Disposition {
 	h.often(m, slog.LevelWarn, "a secret answer cannot be sealed; it is offered to other workers", "", "seq", m.Lease.Seq, "err", events.LogText(err))
 	if d, back := h.giveBack(m, h.rarely(m)); back {
 		return d
@@ -151,7 +153,7 @@ func (h *Handlers) unsealable(m *Message, r *events.ToolCallResponse, err error)
 }
 
 // follow does what the journal decided on a message that brings the end of a question.
-func (h *Handlers) follow(ctx context.Context, m *Message, key subjects.Key, v idempotency.AnswerResult) Disposition {
+func (h *Handlers) follow(ctx context.Context, m *message, key subjects.Key, v idempotency.AnswerResult) inbound.Disposition {
 	switch v.Action {
 	case idempotency.Run, idempotency.EndTurn:
 		return h.resumed(ctx, m, v.Decision)
@@ -159,7 +161,7 @@ func (h *Handlers) follow(ctx context.Context, m *Message, key subjects.Key, v i
 		return h.giveLeaseBack(m, v.Turn.Lease.Same(m.Lease))
 	case idempotency.Leave:
 		if v.Status != idempotency.Early {
-			return leave()
+			return inbound.Left()
 		}
 	case idempotency.Signalled:
 		if d, copied := h.resumeCopy(ctx, m, key, nil); copied {
@@ -171,7 +173,7 @@ func (h *Handlers) follow(ctx context.Context, m *Message, key subjects.Key, v i
 }
 
 // undecided leaves a message of which it is not known what is stored. It comes back.
-func (h *Handlers) undecided(m *Message, what string, err error) Disposition {
+func (h *Handlers) undecided(m *message, what string, err error) inbound.Disposition {
 	h.often(m, slog.LevelWarn, "the message comes back", what, "why", what, "seq", m.Lease.Seq, "delivery", m.Lease.Delivery, "err", events.LogText(err))
-	return leave()
+	return inbound.Left()
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -120,7 +120,7 @@ func TestVerdictGoesToInboxesOnly(t *testing.T) {
 	for i, subject := range []string{"oneturn.events.app.chat.t.0.tool_response", "$KV.ONETURN_TURNS.x", "orders", "_INBOX.>", "_INBOXES.x", "_INBOX", ""} {
 		m := k.says(uint64(i+2), a.question("1"), yes())
 		m.Header.Set(subjects.HeaderReply, subject)
-		require.Equal(t, handlers.Ack, k.Handle(t.Context(), m.Message).Do)
+		require.Equal(t, inbound.Ack, k.Handle(t.Context(), m.Message).Do)
 	}
 	require.NoError(t, k.js.Conn().Flush())
 	n, _, err := all.Pending()

@@ -12,8 +12,8 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -102,7 +102,7 @@ func (a *asker) ack(ask string) *events.ToolCallAck {
 
 // mail is an inbound message with an inbox for its verdict.
 type mail struct {
-	*handlers.Message
+	*inbound.Message
 
 	verdicts *nats.Subscription
 }
@@ -113,7 +113,7 @@ func (k *kit) mail(seq uint64, kind string, body []byte) *mail {
 	inbox := nc.NewInbox()
 	sub, err := nc.SubscribeSync(inbox)
 	require.NoError(k.t, err)
-	return &mail{verdicts: sub, Message: &handlers.Message{
+	return &mail{verdicts: sub, Message: &inbound.Message{
 		Subject: k.space.In("default", kind, "app", "WF", "chat"), Data: body, Header: nats.Header{subjects.HeaderReply: {inbox}},
 		Lease: idempotency.Lease{Stream: "IN", Seq: seq, Delivery: 1}, Stored: time.Now(),
 		Held: k.t.Context(), Fresh: func() bool { return true },
@@ -158,7 +158,7 @@ func (m *mail) silent(t *testing.T, k *kit) {
 // returns the verdict.
 func (k *kit) handled(m *mail) *events.AnswerResult {
 	k.t.Helper()
-	require.Contains(k.t, []handlers.Do{handlers.Ack, handlers.Erase}, k.Handle(k.t.Context(), m.Message).Do)
+	require.Contains(k.t, []inbound.Do{inbound.Ack, inbound.Erase}, k.Handle(k.t.Context(), m.Message).Do)
 	return m.verdict(k.t)
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 )
@@ -22,7 +22,7 @@ import (
 // yes is an answer that fits every question of these tests.
 func yes() any { return map[string]any{"status": "approved"} }
 
-func (k *kit) cancelTurn(seq uint64, id events.TurnID) handlers.Disposition {
+func (k *kit) cancelTurn(seq uint64, id events.TurnID) inbound.Disposition {
 	k.t.Helper()
 	body, err := events.EncodeCancel(&events.Cancel{TurnID: id, Workflow: "WF"}, time.Now())
 	require.NoError(k.t, err)
@@ -72,7 +72,7 @@ func TestAnswerThatDoesNotStandIsToldWhyAndChangesNothingF28(t *testing.T) {
 			return k.says(3, a.question("1"), yes())
 		}, events.AnswerExpired, idempotency.Expired},
 		"after a cancel": {func(k *kit, a *asker) *mail {
-			require.Equal(k.t, handlers.Ack, k.cancelTurn(2, a.id).Do)
+			require.Equal(k.t, inbound.Ack, k.cancelTurn(2, a.id).Do)
 			return k.says(3, a.question("1"), yes())
 		}, events.AnswerCancelled, idempotency.Cancelled},
 		"after the turn": {func(k *kit, a *asker) *mail {
@@ -187,7 +187,7 @@ func TestAnswerThatIsFasterThanItsQuestionWaitsForItF28(t *testing.T) {
 	for delivery := range uint64(12) {
 		m.Lease.Delivery = delivery + 1
 		d := k.Handle(t.Context(), m.Message)
-		require.Equal(t, handlers.Nak, d.Do)
+		require.Equal(t, inbound.Nak, d.Do)
 		require.GreaterOrEqual(t, d.Delay, last)
 		last = d.Delay
 	}
@@ -243,7 +243,7 @@ func TestAnswerWhileTheServerIsAwayComesBackAndStandsF28(t *testing.T) {
 	journal := k.Journal
 	k.Journal = idempotency.New(gone{k.store}, "w", idempotency.Options{})
 	m := k.says(2, a.question("1"), yes())
-	require.Equal(t, handlers.Leave, k.Handle(t.Context(), m.Message).Do)
+	require.Equal(t, inbound.Leave, k.Handle(t.Context(), m.Message).Do)
 	m.silent(t, k)
 	k.Journal = journal
 	m.Lease.Delivery++
@@ -310,15 +310,15 @@ func TestAnswerOfAWorkflowUnknownHereIsLeftToAnotherWorker(t *testing.T) {
 	a.ask("1")
 	k.bindWorkflows("Other")
 	m := k.says(2, a.question("1"), yes())
-	require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do)
+	require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do)
 	require.Equal(t, idempotency.Open, a.outcome("1"))
 	m.silent(t, k)
 	e := k.expiry(3, a, "1", func(e *events.Expire) { e.Forced = true })
-	require.Equal(t, handlers.Nak, k.Handle(t.Context(), e.Message).Do)
+	require.Equal(t, inbound.Nak, k.Handle(t.Context(), e.Message).Do)
 	require.Equal(t, idempotency.Open, a.outcome("1"))
 	m.Stored = time.Now().Add(-time.Hour)
 	d := k.Handle(t.Context(), m.Message)
-	require.Equal(t, handlers.Nak, d.Do)
+	require.Equal(t, inbound.Nak, d.Do)
 	require.InDelta(t, time.Hour/4, d.Delay, float64(time.Minute))
 	require.Equal(t, idempotency.Open, a.outcome("1"))
 	k.MaxTurnLife = 30 * time.Minute

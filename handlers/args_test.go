@@ -10,7 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -48,7 +48,7 @@ func TestToolAndEventGetTheSameArguments(t *testing.T) {
 			m.Data, err = events.EncodeTurn(event, time.Now())
 			require.NoError(t, err)
 
-			require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
 			require.Equal(t, c.want, string(call.ArgsJSON))
 			args, err := events.AppendJSON(nil, call.Args)
 			require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestMissingDataOfATurnIsNamed(t *testing.T) {
 		m := k.soon()
 		m.Data = []byte(`{"kind":"structured_output_ready","agent":"A","model_name":"M",` + member + `"auto_tool_mode":true,` +
 			`"turn_idempotency_key":"turn","context":{"app_id":"app","chat_id":"chat","workflow_name":"WF"}}`)
-		require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+		require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
 		r := k.response()
 		require.Equal(t, events.CodeValidationFailed, r.Code)
 		require.Equal(t, "structured_data is missing or null: it must be the output of agent A, an object.", r.Content)

@@ -9,6 +9,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deferral"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/secrets"
 )
 
@@ -26,7 +28,7 @@ func TestAnswerThatWasPutAsideIsInTime(t *testing.T) {
 	}
 	m := k.again(aside.all[0], 9)
 	m.Stored = end.Add(time.Hour)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
 	require.Equal(t, idempotency.Answered, owner.outcome("1"))
 }
 
@@ -51,15 +53,15 @@ func TestSecretAnswerIsPutAsideSealed(t *testing.T) {
 		}
 		c := k.Config
 		c.SecretKeys = keys
-		require.Equal(t, handlers.Erase, handlers.New(c).Handle(t.Context(), k.again(aside.all[0], 9)).Do)
+		require.Equal(t, inbound.Erase, handlers.New(c).Handle(t.Context(), k.again(aside.all[0], 9)).Do)
 		require.Equal(t, idempotency.Answered, owner.outcome("1"))
 	}
 	h, aside := k.bounded(k.without) // a worker without keys
 	for seq := uint64(12); seq < 14; seq++ {
-		require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.says(seq, owner.question("1"), "swordfish").Message).Do)
+		require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.says(seq, owner.question("1"), "swordfish").Message).Do)
 	}
 	beyond := k.says(14, owner.question("1"), "swordfish")
-	require.Equal(t, handlers.Erase, h.Handle(t.Context(), beyond.Message).Do)
+	require.Equal(t, inbound.Erase, h.Handle(t.Context(), beyond.Message).Do)
 	require.Equal(t, events.AnswerUnknown, beyond.verdict(t).Code)
 	require.Empty(t, aside.all)
 }
@@ -72,21 +74,21 @@ func TestFloodOfAnswersToNothingIsNotErasedOneByOne(t *testing.T) {
 	owner := k.asker("asks", "")
 	owner.ask("1", func(e *events.ToolCall) { e.Secret = true })
 	h, _ := k.bounded()
-	old := func(m *mail) *handlers.Message {
+	old := func(m *mail) *inbound.Message {
 		m.Stored = time.Now().Add(-time.Hour)
 		return m.Message
 	}
-	done := map[handlers.Do]int{}
+	done := map[inbound.Do]int{}
 	for seq := range uint64(200) {
 		done[h.Handle(t.Context(), old(k.says(seq+2, "t/1", yes()))).Do]++
 	}
-	require.Equal(t, map[handlers.Do]int{handlers.Erase: 32, handlers.Ack: 168}, done)
+	require.Equal(t, map[inbound.Do]int{inbound.Erase: 32, inbound.Ack: 168}, done)
 	other := old(k.says(300, "t/1", yes(), func(r *events.ToolCallResponse) { r.App = "other" }))
 	other.Subject = k.space.In("default", events.KindToolCallResponse, "other", "WF", "chat")
-	require.Equal(t, handlers.Erase, h.Handle(t.Context(), other).Do)
+	require.Equal(t, inbound.Erase, h.Handle(t.Context(), other).Do)
 	secret := old(k.says(301, owner.question("1"), "swordfish"))
 	secret.Subject = k.space.In("gpu", events.KindToolCallResponse, "app", "WF", "chat") // of a pool that has not asked
-	require.Equal(t, handlers.Erase, h.Handle(t.Context(), secret).Do)
+	require.Equal(t, inbound.Erase, h.Handle(t.Context(), secret).Do)
 }
 
 // TestAnswerThatWasPutAsideOpenIsPutAsideAgainWithoutALookAtItsQuestion: that was looked at before, so the
@@ -105,5 +107,5 @@ func TestAnswerThatWasPutAsideOpenIsPutAsideAgainWithoutALookAtItsQuestion(t *te
 	owner.ask("2")
 	h.Handle(t.Context(), k.again(aside.all[0], 9))
 	require.Len(t, aside.all, 2)
-	require.Len(t, aside.all[1].Header[handlers.HeaderOrigin], 2)
+	require.Len(t, aside.all[1].Header[deferral.HeaderOrigin], 2)
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deferral"
+	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/timers"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -24,8 +27,8 @@ func TestWhatATenantHasPutAsideIsCountedWhereItIsKept(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	k.limit(k.space.InStream(), func(c *jetstream.StreamConfig) { c.MaxBytes = 4 << 20 })
 	const size = 200 << 10
-	put, placed := handlers.DeferMessages(k.js, k.space), 0
-	room := func() *handlers.AsideRoom { return handlers.NewAsideRoom(k.js, k.space) } // a worker that starts
+	put, placed := deferral.Publisher(k.js, k.space), 0
+	room := func() *deferral.Quota { return deferral.NewQuota(k.js, k.space) } // a worker that starts
 	for i := range 10 {
 		may, err := room().Take(t.Context(), "app", size)
 		require.NoError(t, err)
@@ -33,7 +36,7 @@ func TestWhatATenantHasPutAsideIsCountedWhereItIsKept(t *testing.T) {
 			break
 		}
 		placed++
-		require.NoError(t, put(t.Context(), handlers.Deferral{
+		require.NoError(t, put(t.Context(), deferral.Message{
 			Subject: k.space.In("default", events.KindStructuredOutputReady, "app", "WF", fmt.Sprint("chat", i)),
 			ID:      fmt.Sprintf("%022d-%d", i, size), At: time.Now().Add(time.Hour), Data: make([]byte, size),
 		}))
@@ -58,7 +61,7 @@ func TestTimeoutsOfOpenQuestionsTakeNothingOfTheRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	k.limit(k.space.InStream(), func(c *jetstream.StreamConfig) { c.MaxBytes = 64 << 10 })
-	schedule := handlers.ScheduleExpiry(k.js, k.space)
+	schedule := timers.ScheduleExpiry(k.js, k.space)
 	for i := range 200 {
 		key := subjects.TurnKey("asks", fmt.Sprint("chat", i), "", "turn")
 		require.NoError(t, schedule(t.Context(), &events.Expire{
@@ -69,7 +72,7 @@ func TestTimeoutsOfOpenQuestionsTakeNothingOfTheRoom(t *testing.T) {
 	timers, err := k.js.Stream(t.Context(), k.space.TimersStream())
 	require.NoError(t, err)
 	require.Greater(t, timers.CachedInfo().State.Bytes, uint64(64<<10))
-	may, err := handlers.NewAsideRoom(k.js, k.space).Take(t.Context(), "other", 100)
+	may, err := deferral.NewQuota(k.js, k.space).Take(t.Context(), "other", 100)
 	require.NoError(t, err)
 	require.True(t, may)
 }
@@ -82,7 +85,7 @@ func TestHeadersTakeOfTheRoomOfTheirTenant(t *testing.T) {
 	k.limit(k.space.InStream(), func(c *jetstream.StreamConfig) { c.MaxBytes = most })
 	h, _ := k.bounded(k.without, func(c *handlers.Config) {
 		c.MaxAckPending = 1
-		c.Defer, c.AsideRoom = handlers.DeferMessages(k.js, k.space), handlers.NewAsideRoom(k.js, k.space).Take
+		c.Defer, c.DeferralQuota = deferral.Publisher(k.js, k.space), deferral.NewQuota(k.js, k.space).Take
 	})
 	for i := range uint64(60) {
 		m := k.message(2+i, 1)
@@ -92,8 +95,8 @@ func TestHeadersTakeOfTheRoomOfTheirTenant(t *testing.T) {
 	timers, err := k.js.Stream(t.Context(), k.space.TimersStream())
 	require.NoError(t, err)
 	require.LessOrEqual(t, timers.CachedInfo().State.Bytes, uint64(most/4))
-	for worker, room := range map[string]*handlers.AsideRoom{"the same": nil, "another": handlers.NewAsideRoom(k.js, k.space)} {
-		take := h.AsideRoom
+	for worker, room := range map[string]*deferral.Quota{"the same": nil, "another": deferral.NewQuota(k.js, k.space)} {
+		take := h.DeferralQuota
 		if room != nil {
 			take = room.Take
 		}
@@ -121,14 +124,14 @@ func TestAnswerThatWasPutAsideKeepsItsRoom(t *testing.T) {
 	require.Len(t, before.all, 1)
 	full, aside := k.bounded(k.without, func(c *handlers.Config) {
 		c.MaxAckPending = 64
-		c.AsideRoom = func(context.Context, string, int) (bool, error) { return false, nil }
+		c.DeferralQuota = func(context.Context, string, int) (bool, error) { return false, nil }
 	})
-	require.Equal(t, handlers.Nak, full.Handle(t.Context(), k.message(98, 1)).Do, "the only place is taken")
+	require.Equal(t, inbound.Nak, full.Handle(t.Context(), k.message(98, 1)).Do, "the only place is taken")
 	newer := k.says(99, owner.question("1"), yes())
-	require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, full.Handle(t.Context(), newer.Message).Do)
+	require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, full.Handle(t.Context(), newer.Message).Do)
 	require.Equal(t, events.AnswerUnknown, newer.verdict(t).Code)
 	again := k.again(before.all[0], 20)
-	require.Equal(t, handlers.Ack, full.Handle(t.Context(), again).Do)
+	require.Equal(t, inbound.Ack, full.Handle(t.Context(), again).Do)
 	require.Len(t, aside.all, 1)
 	require.Equal(t, idempotency.Open, owner.outcome("1"))
 	k.Handle(t.Context(), k.again(aside.all[0], 21))

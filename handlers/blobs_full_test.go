@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -82,7 +83,7 @@ func TestTurnIsTakenOverWithItsBlobWhenTheBucketIsFull(t *testing.T) {
 	}))
 	k.bind(bindings.EffectIdempotent, time.Minute)
 	store := k.blobsLive(10 * time.Second)
-	large := func(delivery uint64) *handlers.Message {
+	large := func(delivery uint64) *inbound.Message {
 		m := k.message(1, delivery)
 		body, err := events.EncodeTurn(&events.StructuredOutputReady{
 			TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF", Agent: "A", Model: "M",
@@ -101,7 +102,7 @@ func TestTurnIsTakenOverWithItsBlobWhenTheBucketIsFull(t *testing.T) {
 	require.Eventually(t, func() bool { return len(entered) == 1 }, 5*time.Second, time.Millisecond)
 	k.aged(store) // the payload, from which the blob has its name
 	k.fill(1 << 10)
-	require.Equal(t, handlers.Ack, handlers.New(k.Config).Handle(t.Context(), large(2)).Do)
+	require.Equal(t, inbound.Ack, handlers.New(k.Config).Handle(t.Context(), large(2)).Do)
 	r := k.response()
 	require.Empty(t, r.Code, "%s", r.Content)
 	require.Len(t, entered, 2)
@@ -115,7 +116,7 @@ func TestDeadLetterThatIsRefusedLeavesTheBytesOfTheOlderOneOfItsName(t *testing.
 	bad := func(seq uint64, text string) {
 		m := k.message(seq, 1)
 		m.Data = []byte(strings.Repeat(text, 600<<10))
-		require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+		require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
 	}
 	bad(1, "a")
 	k.fill(1 << 10)

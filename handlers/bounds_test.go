@@ -12,7 +12,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -43,7 +43,7 @@ func TestACallLeavesABoundedNumberOfRecords(t *testing.T) {
 		}
 		inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
 			t.Helper()
-			require.Equal(t, handlers.Ack, settled(t, o.handle(o.turn())).Do)
+			require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 			require.Equal(t, c.fits, fits)
 			r := o.response()
 			require.Equal(t, events.CodeTooLarge, r.Code)
@@ -81,7 +81,7 @@ func TestQuestionsOfARunBeforeCountToo(t *testing.T) {
 		t.Helper()
 		done := o.handle(o.turn())
 		pass(11 * time.Second)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 		o.answer(events.AskID("0", 0), "yes")
 		r := o.response()
@@ -123,11 +123,11 @@ func TestSurfacesAndStepsOfRunsBeforeCountToo(t *testing.T) {
 				t.Helper()
 				done := o.handle(o.turn())
 				pass(11 * time.Second)
-				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.Equal(t, inbound.Ack, settled(t, done).Do)
 				require.True(t, o.parked())
 				done = o.handle(o.says("q", "yes"))
 				pass(11 * time.Second)
-				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.Equal(t, inbound.Ack, settled(t, done).Do)
 				require.Equal(t, events.CodeTooLarge, o.response().Code)
 				require.Contains(t, o.response().Content, fmt.Sprintf("%d %s", most, kind))
 				records, err := o.store.Scan(t.Context(), o.key, nil)

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"strings"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -57,7 +55,7 @@ func (t *turn) response() *events.ToolResponse {
 
 // conflict ends a message whose turn key was used before with other data. It is never run
 // under that key; a workflow may ask for it to be a turn of its own.
-func (h *Handlers) conflict(t *turn) Disposition {
+func (h *Handlers) conflict(t *turn) inbound.Disposition {
 	h.Metrics.Conflicts.Inc()
 	h.often(t.m, slog.LevelWarn, "turn key used again with other data", "", "workflow", throttle.Cut(t.Workflow), "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "seq", t.m.Lease.Seq)
 	event, err := events.Encode(events.KindTurnConflict, &events.TurnConflict{
@@ -70,17 +68,17 @@ func (h *Handlers) conflict(t *turn) Disposition {
 	if err != nil {
 		h.often(t.m, slog.LevelWarn, "turn_conflict could not be published", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
 	}
-	return h.dead(t.m, reasonConflict, fmt.Errorf(
+	return h.dead(t.m, deadletter.ReasonConflict, fmt.Errorf(
 		"turn key %.80q was used before in this chat with other data (fingerprint of this one %s): send a new turn key, or a run_id for each run of the chat, or set on_key_reuse: run in the workflow", t.TurnID.Turn, t.hash[:16]))
 }
 
 // checkSubject holds the tokens of the subject against the ids of the body, so that rights on
 // subjects are rights on tenants and chats.
-func (h *Handlers) checkSubject(m *Message, e *events.StructuredOutputReady) error {
+func (h *Handlers) checkSubject(m *message, e *events.StructuredOutputReady) error {
 	return h.checkTokens(m, events.KindStructuredOutputReady, e.App, e.Workflow, e.Chat)
 }
 
-func (h *Handlers) checkTokens(m *Message, kind, app, workflow, chat string) error {
+func (h *Handlers) checkTokens(m *message, kind, app, workflow, chat string) error {
 	in, ok := h.Space.ParseIn(m.Subject)
 	if !ok {
 		return fmt.Errorf("subject %.200q is not <prefix>.in.<pool>.<kind>.<app>.<workflow>.<chat>", m.Subject)
@@ -92,19 +90,4 @@ func (h *Handlers) checkTokens(m *Message, kind, app, workflow, chat string) err
 		return fmt.Errorf("the body belongs on subject %.300q, it came on %.300q", h.Space.In(in.Pool, kind, app, workflow, chat), m.Subject)
 	}
 	return nil
-}
-
-var tracePattern = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
-
-// traceParent is how some clients write the header of the trace context.
-const traceParent = "Traceparent"
-
-// traceOf returns the W3C trace context of a message, "" if it has none that is well formed.
-func traceOf(h nats.Header) string {
-	for _, name := range []string{idempotency.HeaderTrace, traceParent} {
-		if v := h[name]; len(v) == 1 && tracePattern.MatchString(v[0]) {
-			return v[0]
-		}
-	}
-	return ""
 }

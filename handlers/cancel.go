@@ -8,6 +8,8 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
@@ -16,16 +18,16 @@ import (
 // cancel handles the wish that a turn end (design 5.17): the wish is stored first, so that
 // whoever runs the turn, or takes it over, finds it. A turn nobody has claimed is claimed and
 // ended here; one that runs is told; one that has its response stays as it is.
-func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message) Disposition {
+func (h *Handlers) cancel(ctx context.Context, m *message, body *events.Message) inbound.Disposition {
 	e, err := body.Cancel()
 	if err != nil {
-		return h.dead(m, decodeReason(err), err)
+		return h.dead(m, deadletter.DecodeReason(err), err)
 	}
 	if err := h.checkTokens(m, events.KindCancel, e.App, e.Workflow, e.Chat); err != nil {
-		return h.dead(m, reasonSubjectMismatch, err)
+		return h.dead(m, deadletter.ReasonSubjectMismatch, err)
 	}
 	if !m.Fresh() {
-		return leave()
+		return inbound.Left()
 	}
 	named := *e
 	t, found, err := h.cancelledTurn(m.Held, m, e)
@@ -41,9 +43,9 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 		if d, back := h.giveBack(m, h.rarely(m)); back {
 			return d
 		}
-		return h.dead(m, reasonUndeliverable, err)
+		return h.dead(m, deadletter.ReasonUndeliverable, err)
 	case errors.Is(err, errTooManyTurns):
-		return h.dead(m, reasonUndeliverable, err)
+		return h.dead(m, deadletter.ReasonUndeliverable, err)
 	case err != nil:
 		return h.undecided(m, "the turn that the tool_call_id of a cancel means cannot be found", err)
 	case !found:
@@ -51,7 +53,7 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 			return d
 		}
 		if t == nil || h.age(m) < earlyFor { // there is no room to wait in
-			return h.dead(m, reasonUndeliverable, fmt.Errorf("no turn of the chat has the tool_call_id %.300q: send the turn key, or run_id too", named.ToolCallID))
+			return h.dead(m, deadletter.ReasonUndeliverable, fmt.Errorf("no turn of the chat has the tool_call_id %.300q: send the turn key, or run_id too", named.ToolCallID))
 		}
 	}
 	t.reject = &rejection{code: events.CodeCancelled, content: "The turn was cancelled before its tool ran" + because(e.Reason)}
@@ -69,7 +71,7 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 	}
 	c := idempotency.Claim{
 		Key: t.Key, Lease: m.Lease, Event: claim, Signal: true,
-		RejectCode: string(events.CodeCancelled), Trace: traceOf(m.Header), Ack: h.acks(m, t.Key, nil, ""),
+		RejectCode: string(events.CodeCancelled), Trace: inbound.Trace(m.Header), Ack: h.acks(m, t.Key, nil, ""),
 	}
 	if err := h.Journal.Cancel(m.Held, c, wish); err != nil {
 		return h.unclaimed(t, err)
@@ -82,7 +84,7 @@ func (h *Handlers) cancel(ctx context.Context, m *Message, body *events.Message)
 	case decision.Action == idempotency.EndTurn:
 		return h.conclude(t, decision, decision.Code)
 	case decision.Action == idempotency.Leave, decision.Action == idempotency.Run:
-		return leave()
+		return inbound.Left()
 	}
 	return h.ended(ctx, m, decision)
 }
@@ -122,7 +124,7 @@ func (h *Handlers) CancelWished(subject string, data []byte) {
 	if err != nil {
 		return
 	}
-	m := &Message{Subject: subject, Data: data}
+	m := &message{Message: inbound.Message{Subject: subject, Data: data}}
 	if h.checkTokens(m, events.KindCancel, e.App, e.Workflow, e.Chat) != nil {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -59,7 +60,7 @@ func TestCancelThatNamesAQuestionCancelsItsTurn(t *testing.T) {
 			held, err := k.Journal.Load(t.Context(), a.key)
 			require.NoError(t, err)
 			require.NotNil(t, held.Cancel, "the live copy finds it too")
-			require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
 			require.Equal(t, idempotency.Cancelled, a.outcome("1"))
 			require.Equal(t, a.callID(), a.ended().ToolCallID)
 			require.Equal(t, events.CodeCancelled, a.ended().Code)
@@ -74,7 +75,7 @@ func TestCancelOfATurnWhoseKeyLooksLikeAQuestionIsThatTurns(t *testing.T) {
 	a.ask("1")
 	a.park("1")
 	body := []byte(`{"kind":"cancel","app_id":"app","chat_id":"chat","workflow_name":"WF","tool_call_id":"turn/1"}`)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
 	require.Equal(t, events.CodeCancelled, a.ended().Code)
 }
 
@@ -92,7 +93,7 @@ func TestCancelThatNamesAQuestionBeforeItIsAskedCancelsItsTurn(t *testing.T) {
 		}
 		data, err := events.EncodeTurn(event, time.Now())
 		require.NoError(t, err)
-		done := make(chan handlers.Disposition, 1)
+		done := make(chan inbound.Disposition, 1)
 		go func() { done <- k.Handle(t.Context(), k.mail(1, events.KindStructuredOutputReady, data).Message) }()
 		<-entered
 		key := subjects.TurnKey("app", "chat", run, "turn")
@@ -100,9 +101,9 @@ func TestCancelThatNamesAQuestionBeforeItIsAskedCancelsItsTurn(t *testing.T) {
 			"kind": "cancel", "app_id": "app", "chat_id": "chat", "run_id": run, "workflow_name": "WF", "tool_call_id": events.CallID(event.TurnID, key.Turn) + "/1",
 		})
 		require.NoError(t, err)
-		require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
+		require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.mail(2, events.KindCancel, body).Message).Do)
 		k.CancelSeen(key)
-		require.Equal(t, handlers.Ack, (<-done).Do)
+		require.Equal(t, inbound.Ack, (<-done).Do)
 		require.Equal(t, events.CodeCancelled, (&asker{k: k, key: key}).ended().Code)
 	}
 }
@@ -138,7 +139,7 @@ func TestLiveCopyOfACancelReadsARunThatParks(t *testing.T) {
 			h.CancelSeen(key)
 		}
 	})
-	require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.message(1, 1)).Do)
 	stop()
 	copies.Wait()
 }

@@ -27,7 +27,7 @@ type namedTurn struct {
 
 // cancelledTurn returns the turn that a cancel is about. Found is false if it is named by an id that belongs to the events
 // of a turn, and no such turn was claimed; the turn is the best guess then, and nil without any.
-func (h *Handlers) cancelledTurn(ctx context.Context, m *Message, e *events.Cancel) (t *turn, found bool, err error) {
+func (h *Handlers) cancelledTurn(ctx context.Context, m *message, e *events.Cancel) (t *turn, found bool, err error) {
 	event := &events.StructuredOutputReady{TurnID: e.TurnID, Workflow: e.Workflow, UserID: e.UserID}
 	t, found = newTurn(m, event), true
 	if e.ToolCallID != "" {

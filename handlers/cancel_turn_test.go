@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -77,7 +77,7 @@ func TestCancelByAnIDOfAUsedKeyCancelsThatTurnAndNoOther(t *testing.T) {
 						if live {
 							k.CancelWished(m.Subject, m.Data)
 						} else {
-							require.Equal(t, handlers.Ack, k.Handle(t.Context(), m.Message).Do)
+							require.Equal(t, inbound.Ack, k.Handle(t.Context(), m.Message).Do)
 						}
 						k.requireCancelled(true, again)
 						k.requireCancelled(false, first.key, other.key)
@@ -101,7 +101,7 @@ func TestCancelByAnIDOfATurnWithARunThatItDoesNotNameCancelsThatTurn(t *testing.
 				require.Equal(t, []string{"app", "chat"}, []string{app, chat})
 				return []subjects.Key{other.key, key}, nil
 			}
-			require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.cancelByCall("", events.CallID(id, key.Turn)+suffix).Message).Do)
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.cancelByCall("", events.CallID(id, key.Turn)+suffix).Message).Do)
 			k.requireCancelled(true, key)
 			k.requireCancelled(false, other.key)
 			held, err := k.Journal.Load(t.Context(), key)
@@ -121,7 +121,7 @@ func TestCancelWhoseTurnCannotBeSearchedForIsADeadLetter(t *testing.T) {
 	for _, suffix := range []string{"", "/s:plan"} {
 		k := newKit(t, toolFunc(nothing))
 		k.Calls = func(context.Context, string, string) ([]subjects.Key, error) { return nil, idempotency.ErrTooMany }
-		require.Equal(t, handlers.Ack, k.Handle(t.Context(), aged(k.cancelByCall("", "turn@01234567"+suffix)).Message).Do)
+		require.Equal(t, inbound.Ack, k.Handle(t.Context(), aged(k.cancelByCall("", "turn@01234567"+suffix)).Message).Do)
 		k.requireCancelled(false, subjects.TurnKey("app", "chat", "", "turn@01234567"+suffix))
 		dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
 		require.NoError(t, err)
@@ -136,8 +136,8 @@ func TestCancelByAnIDOfNoTurnWaitsForItsTurnAndCancelsNoOther(t *testing.T) {
 		k := newKit(t, toolFunc(nothing))
 		first := k.asker("turn", run)
 		m := k.cancelByCall(run, "turn@01234567")
-		require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do)
-		require.Equal(t, handlers.Ack, k.Handle(t.Context(), aged(m).Message).Do)
+		require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do)
+		require.Equal(t, inbound.Ack, k.Handle(t.Context(), aged(m).Message).Do)
 		k.requireCancelled(false, first.key)
 		dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
 		require.NoError(t, err)
@@ -157,6 +157,6 @@ func TestCancelOfAClaimedTurnWhoseKeyLooksLikeTheIDOfAReusedOneIsNotSearchedFor(
 	k.Reused = func(context.Context, *kvstore.QuestionRef) ([]subjects.Key, error) {
 		return nil, &searches.BusyError{After: time.Minute}
 	}
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.cancelByCall("", "job@deadbeef").Message).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.cancelByCall("", "job@deadbeef").Message).Do)
 	k.requireCancelled(true, a.key)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -61,11 +62,11 @@ func TestClocksDecideNothingAboutATurn(t *testing.T) {
 			})
 			require.NoError(t, err)
 			require.Equal(t, idempotency.Run, d.Action)
-			require.Equal(t, handlers.Leave, first.Handle(t.Context(), k.message(1, 1)).Do, "the same delivery takes nothing over")
+			require.Equal(t, inbound.Leave, first.Handle(t.Context(), k.message(1, 1)).Do, "the same delivery takes nothing over")
 			require.Zero(t, entered)
-			require.Equal(t, handlers.Ack, second.Handle(t.Context(), k.message(1, 2)).Do)
-			require.Equal(t, handlers.Ack, first.Handle(t.Context(), k.message(1, 3)).Do)
-			require.Equal(t, handlers.Ack, second.Handle(t.Context(), k.message(2, 1)).Do)
+			require.Equal(t, inbound.Ack, second.Handle(t.Context(), k.message(1, 2)).Do)
+			require.Equal(t, inbound.Ack, first.Handle(t.Context(), k.message(1, 3)).Do)
+			require.Equal(t, inbound.Ack, second.Handle(t.Context(), k.message(2, 1)).Do)
 			require.Equal(t, 1, entered)
 			require.True(t, k.response().Success)
 		})
@@ -83,13 +84,13 @@ func TestClockOfTheWorkerMakesNoMessageOlderOrYounger(t *testing.T) {
 				t.Parallel()
 				k := newKit(t, toolFunc(nothing))
 				k.Now = clock
-				require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+				require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
 				require.True(t, k.response().Success, "it is new")
 				old := newKit(t, toolFunc(nothing))
 				old.Now = clock
 				m := old.message(1, 1)
 				m.Stored = time.Now().Add(-old.MaxEventAge - time.Minute)
-				require.Equal(t, handlers.Ack, old.Handle(t.Context(), m).Do)
+				require.Equal(t, inbound.Ack, old.Handle(t.Context(), m).Do)
 				require.Equal(t, events.CodeTooOld, old.response().Code)
 			})
 			t.Run("binding grace", func(t *testing.T) {
@@ -99,9 +100,9 @@ func TestClockOfTheWorkerMakesNoMessageOlderOrYounger(t *testing.T) {
 				require.NoError(t, err)
 				k.Now, k.BindingGrace, k.Bindings = clock, 30*time.Second, func() *bindings.Set { return none }
 				m := k.message(1, 1)
-				require.Equal(t, handlers.Nak, k.Handle(t.Context(), m).Do)
+				require.Equal(t, inbound.Nak, k.Handle(t.Context(), m).Do)
 				m.Stored = time.Now().Add(-31 * time.Second)
-				require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+				require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
 				require.Equal(t, events.CodeNoBinding, k.response().Code)
 			})
 			t.Run("early answer", func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestClockOfTheWorkerMakesNoMessageOlderOrYounger(t *testing.T) {
 				k.Now = clock
 				a := k.asker("turn", "")
 				m := k.says(9, a.question("1"), "yes")
-				require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do, "its question may be on its way")
+				require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do, "its question may be on its way")
 				m.Stored = time.Now().Add(-3 * time.Minute)
 				require.Equal(t, events.AnswerUnknown, k.handled(m).Code)
 			})
@@ -122,7 +123,7 @@ func TestMessageWhoseAgeIsNotKnownComesBack(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
 	k.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errors.New("no leader") }
-	require.Equal(t, handlers.Leave, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, inbound.Leave, k.Handle(t.Context(), k.message(1, 1)).Do)
 }
 
 // F23: see docs/faults.md. A question without a timeout is open for the life of its turn, though the
@@ -144,7 +145,7 @@ func TestSlowClockEndsNoQuestion(t *testing.T) {
 				return nil
 			}
 			config.Now = func() time.Time { return time.Now().Add(skew) }
-			require.Equal(t, handlers.Ack, handlers.New(config).Handle(t.Context(), k.message(1, 1)).Do)
+			require.Equal(t, inbound.Ack, handlers.New(config).Handle(t.Context(), k.message(1, 1)).Do)
 			require.NotEmpty(t, ends)
 			require.WithinDuration(t, time.Now().Add(config.MaxTurnLife), ends[0], time.Hour)
 		})
@@ -162,18 +163,18 @@ func TestClockOfTheWorkerDoesNotShortenTheTimeToErase(t *testing.T) {
 			k.Now = func() time.Time { return time.Now().Add(skew) }
 			owner := k.asker("asks", "")
 			owner.ask("1", func(e *events.ToolCall) { e.Secret = true })
-			secret := func(seq uint64) *handlers.Message {
+			secret := func(seq uint64) *inbound.Message {
 				m := k.says(seq, owner.question("1"), "swordfish").Message
 				m.Subject = k.space.In("gpu", events.KindToolCallResponse, "app", "WF", "chat") // of a pool that has not asked
 				return m
 			}
 			d := k.Handle(t.Context(), secret(2))
-			require.Equal(t, handlers.Erase, d.Do)
+			require.Equal(t, inbound.Erase, d.Do)
 			require.Positive(t, d.Delay)
 			old := secret(3)
 			old.Stored = time.Now().Add(-90 * time.Minute)
 			d = k.Handle(t.Context(), old)
-			require.Equal(t, handlers.Erase, d.Do)
+			require.Equal(t, inbound.Erase, d.Do)
 			require.Zero(t, d.Delay, "after an hour in the stream it is acknowledged all the same")
 		})
 	}

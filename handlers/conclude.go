@@ -10,6 +10,8 @@ import (
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/inbound"
 )
 
 // rejection is why a turn ends before its tool. It is stored in the claim, so that whoever
@@ -70,7 +72,7 @@ func plural(n int, noun string) string {
 
 // conclude stores the response of a turn whose tool is not entered (any more). What the claim
 // says goes before what this worker's manifests say.
-func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) Disposition {
+func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) inbound.Disposition {
 	t.NoteSecrets(d)
 	r := t.response()
 	if t.Binding != nil {
@@ -121,7 +123,7 @@ func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) D
 		r.Payload = failure(code, r.Content)
 	}
 	if t.reject != nil && t.m.Lease.Delivery > maxDeliveries && d.Turn == nil {
-		if dead := h.dead(t.m, reasonUndeliverable, errors.New(t.reject.content)); dead.Do != Ack {
+		if dead := h.dead(t.m, deadletter.ReasonUndeliverable, errors.New(t.reject.content)); dead.Do != inbound.Ack {
 			return dead
 		}
 	}

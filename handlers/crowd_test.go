@@ -9,6 +9,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/inbound"
 )
 
 // crowded is a worker with two places, which two messages have taken for some milliseconds, and the one that was put
@@ -27,7 +28,7 @@ func newCrowded(t *testing.T, grace time.Duration) *crowded {
 	c := &crowded{kit: newKit(t, toolFunc(nothing)), now: time.Now(), room: true}
 	c.h, c.aside = c.bounded(c.without, func(o *handlers.Config) {
 		o.Now, o.ServerTime, o.BindingGrace = func() time.Time { return c.now }, nil, grace
-		o.AsideRoom = func(context.Context, string, int) (bool, error) { return c.room, nil }
+		o.DeferralQuota = func(context.Context, string, int) (bool, error) { return c.room, nil }
 	})
 	for seq := range uint64(3) {
 		c.h.Handle(t.Context(), c.message(1+seq, 1))
@@ -37,7 +38,7 @@ func newCrowded(t *testing.T, grace time.Duration) *crowded {
 }
 
 // returns has what was put aside last come again.
-func (c *crowded) returns(seq uint64) handlers.Disposition {
+func (c *crowded) returns(seq uint64) inbound.Disposition {
 	m := c.again(c.aside.all[len(c.aside.all)-1], seq)
 	m.Stored = c.now
 	return c.h.Handle(c.t.Context(), m)
@@ -46,7 +47,7 @@ func (c *crowded) returns(seq uint64) handlers.Disposition {
 func TestInACrowdWhatComesAgainIsPutAsideAtItsFirstDelivery(t *testing.T) {
 	t.Parallel()
 	c := newCrowded(t, time.Hour)
-	require.Equal(t, handlers.Ack, c.returns(10).Do)
+	require.Equal(t, inbound.Ack, c.returns(10).Do)
 	require.Len(t, c.aside.all, 2)
 }
 
@@ -54,9 +55,9 @@ func TestCrowdEndsWhenThePlacesOfItsTenantAreFreeAgain(t *testing.T) {
 	t.Parallel()
 	c := newCrowded(t, time.Hour)
 	c.now = c.now.Add(10 * time.Minute)
-	require.Equal(t, handlers.Nak, c.returns(10).Do)
+	require.Equal(t, inbound.Nak, c.returns(10).Do)
 	c.now, c.room = c.now.Add(10*time.Minute), false
-	require.Equal(t, handlers.Nak, c.returns(11).Do, "no room is needed where places are free")
+	require.Equal(t, inbound.Nak, c.returns(11).Do, "no room is needed where places are free")
 	require.Len(t, c.aside.all, 1)
 }
 
@@ -74,10 +75,10 @@ func TestTurnOfAnUnknownWorkflowWaitsForItsGraceHoweverLongItIs(t *testing.T) {
 			})
 			for delivery := uint64(1); ; delivery++ {
 				d := h.Handle(t.Context(), k.message(1, delivery))
-				if d.Do == handlers.Ack {
+				if d.Do == inbound.Ack {
 					break
 				}
-				require.Equal(t, handlers.Nak, d.Do)
+				require.Equal(t, inbound.Nak, d.Do)
 				now = now.Add(d.Delay)
 			}
 			require.GreaterOrEqual(t, now.Sub(began), grace)

@@ -14,18 +14,21 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deferral"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/timers"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // around publishes what was put aside as the workers' timers do, and returns what the inbound stream has then.
-func (k *kit) around(timers *handlers.Timers, d handlers.Deferral) nats.Header {
+func (k *kit) around(timers *timers.Timers, d deferral.Message) nats.Header {
 	k.t.Helper()
 	d.At = time.Now()
-	require.NoError(k.t, handlers.DeferMessages(k.js, k.space)(k.t.Context(), d))
+	require.NoError(k.t, deferral.Publisher(k.js, k.space)(k.t.Context(), d))
 	_, due, ok := k.space.DeferralTimer(d.Subject, d.ID)
 	require.True(k.t, ok)
-	require.Equal(k.t, handlers.Ack, timers.Handle(k.t.Context(), k.dueNow(k.t, due)).Do)
+	require.Equal(k.t, inbound.Ack, timers.Handle(k.t.Context(), k.dueNow(k.t, due)).Do)
 	stream, err := k.js.Stream(k.t.Context(), k.space.TimersStream())
 	require.NoError(k.t, err)
 	require.NoError(k.t, stream.Purge(k.t.Context()))
@@ -41,7 +44,7 @@ func (k *kit) around(timers *handlers.Timers, d handlers.Deferral) nats.Header {
 func TestMessageWithLargeHeadersKeepsItsAge(t *testing.T) {
 	t.Parallel()
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	own := []string{handlers.HeaderDeferred, handlers.HeaderDeferrals, handlers.HeaderOffers, handlers.HeaderMsgID}
+	own := []string{deferral.HeaderDeferred, deferral.HeaderDeferrals, deferral.HeaderOffers, deferral.HeaderMsgID}
 	for name, senders := range map[string]nats.Header{
 		"just within the bound": {"Baggage": {strings.Repeat("x", 8000)}},
 		"one over the bound":    {"Authorization": {strings.Repeat("x", 9000)}},
@@ -62,12 +65,12 @@ func TestMessageWithLargeHeadersKeepsItsAge(t *testing.T) {
 			timers := k.timers()
 			for round := range 2 {
 				header := k.around(timers, aside.all[round])
-				require.Equal(t, strconv.Itoa(round+1), header.Get(handlers.HeaderDeferrals))
+				require.Equal(t, strconv.Itoa(round+1), header.Get(deferral.HeaderDeferrals))
 				for _, name := range own {
 					require.NotEmpty(t, header.Get(name), name)
 				}
-				require.Equal(t, first.UTC().Format(time.RFC3339Nano), header.Get(handlers.HeaderDeferred))
-				require.Equal(t, "id", header.Get(handlers.HeaderMsgID))
+				require.Equal(t, first.UTC().Format(time.RFC3339Nano), header.Get(deferral.HeaderDeferred))
+				require.Equal(t, "id", header.Get(deferral.HeaderMsgID))
 				require.Equal(t, "_INBOX.x", header.Get(subjects.HeaderReply))
 				require.Equal(t, trace, header.Get("traceparent"))
 				size := 0
@@ -77,7 +80,7 @@ func TestMessageWithLargeHeadersKeepsItsAge(t *testing.T) {
 				require.Less(t, size, 10<<10)
 				m := k.again(aside.all[round], uint64(10+round))
 				m.Header = header
-				require.Equal(t, handlers.Ack, h.Handle(t.Context(), m).Do)
+				require.Equal(t, inbound.Ack, h.Handle(t.Context(), m).Do)
 			}
 		})
 	}
@@ -95,8 +98,8 @@ func TestHeaderMakesNoLateAnswerOneInTime(t *testing.T) {
 			owner.ask("1", over)
 			m := k.says(3, owner.question("1"), yes())
 			m.Subject = k.space.In("default", kind, "app", "WF", "chat")
-			m.Header.Set(handlers.HeaderDeferred, time.Now().Add(-time.Hour).Format(time.RFC3339Nano))
-			m.Header.Set(handlers.HeaderDeferrals, "1")
+			m.Header.Set(deferral.HeaderDeferred, time.Now().Add(-time.Hour).Format(time.RFC3339Nano))
+			m.Header.Set(deferral.HeaderDeferrals, "1")
 			require.Equal(t, events.AnswerExpired, k.handled(m).Code)
 		})
 	}
@@ -127,25 +130,25 @@ func TestAnswerThatWasPutAsideWaitsForAWorkerWithItsKey(t *testing.T) {
 			require.True(t, secrets.Sealed(aside.all[0].Data))
 			without, kept := k.bounded(func(c *handlers.Config) { c.SecretKeys, c.MaxTurnLife = ring, life })
 			for i := range uint64(2) {
-				require.Equal(t, handlers.Nak, without.Handle(t.Context(), k.again(aside.all[0], 20+i)).Do)
+				require.Equal(t, inbound.Nak, without.Handle(t.Context(), k.again(aside.all[0], 20+i)).Do)
 			}
-			require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, without.Handle(t.Context(), k.again(aside.all[0], 22)).Do, "beyond the budget")
+			require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, without.Handle(t.Context(), k.again(aside.all[0], 22)).Do, "beyond the budget")
 			require.Len(t, kept.all, 1)
 			require.Equal(t, aside.all[0].Data, kept.all[0].Data, "sealed once")
-			require.Equal(t, aside.all[0].Header.Get(handlers.HeaderDeferred), kept.all[0].Header.Get(handlers.HeaderDeferred))
+			require.Equal(t, aside.all[0].Header.Get(deferral.HeaderDeferred), kept.all[0].Header.Get(deferral.HeaderDeferred))
 
 			changed := k.again(aside.all[0], 23)
 			changed.Data = append(bytes.Clone(changed.Data), 'x')
 			changed.Subject = k.space.In("default", events.KindToolCallResponse, "app", "WF", "chat")
-			require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, without.Handle(t.Context(), changed).Do, "no worker has put it aside")
+			require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, without.Handle(t.Context(), changed).Do, "no worker has put it aside")
 			old := k.again(kept.all[0], 24)
-			old.Header.Set(handlers.HeaderDeferred, time.Now().Add(-life-time.Minute).Format(time.RFC3339Nano))
-			require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, without.Handle(t.Context(), old).Do, "its turn is past its life")
+			old.Header.Set(deferral.HeaderDeferred, time.Now().Add(-life-time.Minute).Format(time.RFC3339Nano))
+			require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, without.Handle(t.Context(), old).Do, "its turn is past its life")
 			require.Len(t, kept.all, 1)
 
 			with := k.Config
 			with.SecretKeys = parse(other + "\n" + right)
-			require.Equal(t, handlers.Erase, handlers.New(with).Handle(t.Context(), k.again(aside.all[0], 25)).Do)
+			require.Equal(t, inbound.Erase, handlers.New(with).Handle(t.Context(), k.again(aside.all[0], 25)).Do)
 			require.Equal(t, idempotency.Answered, owner.outcome("1"))
 		})
 	}
@@ -179,7 +182,7 @@ func TestMessageOnTheSubjectOfAnotherQuestionIsRefusedAndNotKept(t *testing.T) {
 				for i := range uint64(5) {
 					m := send(k, owner, 2+i)
 					m.Stored = time.Now().Add(-24 * time.Hour)
-					require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), m.Message).Do)
+					require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, h.Handle(t.Context(), m.Message).Do)
 					require.Equal(t, events.AnswerForbidden, m.verdict(t).Code)
 				}
 				require.Empty(t, aside.all)
@@ -197,7 +200,7 @@ func TestAnswerOfAnotherUserIsRefusedAndNotKept(t *testing.T) {
 	owner.ask("1", func(e *events.ToolCall) { e.UserID = "someone" })
 	h, aside := k.bounded(k.without)
 	m := k.says(2, owner.question("1"), yes())
-	require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), m.Message).Do)
+	require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, h.Handle(t.Context(), m.Message).Do)
 	require.Equal(t, events.AnswerForbidden, m.verdict(t).Code)
 	require.Empty(t, aside.all)
 }

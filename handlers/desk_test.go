@@ -14,8 +14,8 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -33,7 +33,7 @@ func TestToolWaitsInMemoryForTheAnswerAndItsSlotIsFree(t *testing.T) {
 		pass(9 * time.Second)
 		require.Equal(t, int32(1), o.slots.away.Load())
 		o.answer("2", map[string]any{"n": json.Number("1")})
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.Zero(t, o.slots.away.Load())
 		r := o.response()
 		require.True(t, r.Success)
@@ -82,11 +82,11 @@ func TestQuestionTellsAllThatAFrontendNeeds(t *testing.T) {
 		require.Equal(t, id, o.scheduled[0].Ask)
 		require.Equal(t, "default", o.scheduled[0].Pool)
 		require.True(t, asked.Add(time.Hour).Equal(o.scheduled[0].ExpiresAt))
-		require.NotEqual(t, handlers.Nak, o.Handle(t.Context(), o.says(id, json.Number("1"))).Do)
+		require.NotEqual(t, inbound.Nak, o.Handle(t.Context(), o.says(id, json.Number("1"))).Do)
 		pass(5 * time.Second)
 		require.Equal(t, 1, o.count("questions_open"), "a number does not fit")
 		o.answer(id, "yes")
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 	})
 }
 
@@ -128,8 +128,8 @@ func TestLostLiveCopyCostsSecondsNotTheAnswer(t *testing.T) {
 		begin := time.Now()
 		done := o.handle(o.turn())
 		pass(time.Hour)
-		require.Equal(t, handlers.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do)
-		require.Equal(t, handlers.Ack, (<-done).Do)
+		require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do)
+		require.Equal(t, inbound.Ack, (<-done).Do)
 		require.Less(t, time.Since(begin), time.Hour+time.Minute+time.Second)
 		require.Equal(t, []any{"yes"}, o.response().Payload)
 	})
@@ -140,9 +140,9 @@ func TestWhoeverWaitsLooksWhenTheConnectionIsBack(t *testing.T) {
 	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
 		t.Helper()
 		done := o.handle(o.turn())
-		require.Equal(t, handlers.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do)
+		require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do)
 		o.LookAgain()
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 	})
 }
 
@@ -160,7 +160,7 @@ func TestExpiryReachesTheToolAndEndsTheTurnIfItIsNotCaught(t *testing.T) {
 		pass(time.Minute)
 		body, err := events.EncodeExpire(o.scheduled[0], time.Now())
 		require.NoError(t, err)
-		require.Equal(t, handlers.Ack, o.Handle(t.Context(), o.message(events.KindExpire, body)).Do)
+		require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.message(events.KindExpire, body)).Do)
 		o.LookAgain()
 		synctest.Wait()
 	}
@@ -168,7 +168,7 @@ func TestExpiryReachesTheToolAndEndsTheTurnIfItIsNotCaught(t *testing.T) {
 		t.Helper()
 		done := o.handle(o.turn())
 		expire(t, o)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.Equal(t, "went on", o.response().Payload)
 		require.Equal(t, 1, o.count("questions_closed_total", "expired"))
 	})
@@ -181,7 +181,7 @@ func TestExpiryReachesTheToolAndEndsTheTurnIfItIsNotCaught(t *testing.T) {
 		expire2.Forced = true
 		body, err := events.EncodeExpire(&expire2, time.Now())
 		require.NoError(t, err)
-		require.Equal(t, handlers.Ack, o.Handle(t.Context(), o.message(events.KindExpire, body)).Do, "it resumes the turn")
+		require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.message(events.KindExpire, body)).Do, "it resumes the turn")
 		require.Equal(t, events.CodeExpired, o.response().Code)
 	})
 }
@@ -201,7 +201,7 @@ func TestSecondAttemptComesToTheSameQuestions(t *testing.T) {
 		t.Helper()
 		done := o.handle(o.turn())
 		o.answer("1", "yes")
-		require.Equal(t, handlers.Ack, (<-done).Do)
+		require.Equal(t, inbound.Ack, (<-done).Do)
 		require.Equal(t, 2, attempts)
 		require.Equal(t, "yes", o.response().Payload)
 	})
@@ -248,7 +248,7 @@ func TestMistakesOfAToolAtTheDeskAreToldToIt(t *testing.T) {
 			}
 			inOffice(t, bindings.EffectReplay, tool, func(t *testing.T, o *office) {
 				t.Helper()
-				require.Equal(t, handlers.Ack, settled(t, o.handle(o.turn())).Do)
+				require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 				require.Equal(t, c.code, o.response().Code)
 				require.Contains(t, o.response().Content, c.says)
 			})
@@ -301,7 +301,7 @@ func TestProgressIsThinnedOutAndTheLastWordGetsOut(t *testing.T) {
 	}
 	inOffice(t, bindings.EffectUnsafe, tool, func(t *testing.T, o *office) {
 		t.Helper()
-		require.Equal(t, handlers.Ack, (<-o.handle(o.turn())).Do)
+		require.Equal(t, inbound.Ack, (<-o.handle(o.turn())).Do)
 		words := o.heard(events.KindToolProgress)
 		require.InDelta(t, 11, len(words), 1)
 		require.Equal(t, json.Number("100"), words[len(words)-1].data["progress_percent"])
@@ -350,14 +350,14 @@ func TestCancelReachesAToolThatWaits(t *testing.T) {
 		done := o.handle(o.turn())
 		cancel(t, o)
 		o.CancelSeen(o.key)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.Equal(t, events.CodeCancelled, o.response().Code)
 	})
 	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) { // its live copy is lost
 		t.Helper()
 		done := o.handle(o.turn())
 		cancel(t, o)
-		require.Equal(t, handlers.Ack, (<-done).Do)
+		require.Equal(t, inbound.Ack, (<-done).Do)
 		require.Equal(t, events.CodeCancelled, o.response().Code)
 	})
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
@@ -38,7 +38,7 @@ func TestEffectThatAWorkerHasNotLearnedForbidsNoTakeover(t *testing.T) {
 				m := k.takers()[by]
 				k.bindKnower(c.manifest, c.known, c.target)
 				k.orphaned("idempotent")
-				require.Equal(t, handlers.Ack, k.Handle(t.Context(), m(1)).Do)
+				require.Equal(t, inbound.Ack, k.Handle(t.Context(), m(1)).Do)
 				require.Equal(t, c.code, k.response().Code)
 			})
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/python"
 	"github.com/oneturn/oneturn/subjects"
@@ -61,11 +62,11 @@ func (k *kit) bind(effect bindings.Effect, timeout time.Duration) {
 }
 
 // stopped handles a turn that is stopped with cause while it waits or, if let in, runs.
-func (k *kit) stopped(q *queue, letIn bool, stop func(cancel context.CancelCauseFunc)) handlers.Disposition {
+func (k *kit) stopped(q *queue, letIn bool, stop func(cancel context.CancelCauseFunc)) inbound.Disposition {
 	k.t.Helper()
 	ctx, cancel := context.WithCancelCause(k.t.Context())
 	defer cancel(nil)
-	m, ended := k.message(1, 1), make(chan handlers.Disposition, 1)
+	m, ended := k.message(1, 1), make(chan inbound.Disposition, 1)
 	go func() { ended <- k.Handle(ctx, m) }()
 	<-q.waits
 	if letIn {
@@ -115,7 +116,7 @@ func TestStoppedTurnSaysWhetherItsToolWasEntered(t *testing.T) {
 			if c.cancel {
 				stop = func(context.CancelCauseFunc) { k.cancelSeen() }
 			}
-			require.Equal(t, handlers.Ack, k.stopped(q, c.entered, stop).Do)
+			require.Equal(t, inbound.Ack, k.stopped(q, c.entered, stop).Do)
 			r := k.response()
 			require.Equal(t, c.code, r.Code)
 			require.Equal(t, c.content, r.Content)
@@ -132,7 +133,7 @@ func TestTurnThatMayRunAgainComesBackWhenItsWorkerDrains(t *testing.T) {
 	for _, entered := range []bool{false, true} {
 		q := newQueue()
 		k := newKit(t, q)
-		require.Equal(t, handlers.Nak, k.stopped(q, entered, drain).Do)
+		require.Equal(t, inbound.Nak, k.stopped(q, entered, drain).Do)
 		_, err := k.store.Last(t.Context(), subjects.TurnKey("app", "chat", "", "turn").Public("tool_response"))
 		require.Error(t, err)
 	}
@@ -157,7 +158,7 @@ func TestLiveCopyOfACancelThatTheJournalDoesNotHaveCancelsNothing(t *testing.T) 
 	}))
 	k.bind(bindings.EffectUnsafe, 0)
 	k.CancelSeen(key) // nor before it runs
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
 	require.True(t, k.response().Success, k.response().Content)
 }
 
@@ -166,7 +167,7 @@ func TestCancelSeenBeforeItsTurnKeepsTheToolOut(t *testing.T) {
 	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { panic("entered") }))
 	k.bind(bindings.EffectUnsafe, 0)
 	k.cancelSeen()
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
 	require.Equal(t, "The turn was cancelled before tool t was entered: it did not run.", k.response().Content)
 }
 
@@ -177,7 +178,7 @@ func TestTimeoutSaysWhatIsKnownToPeopleAndToPrograms(t *testing.T) {
 		return tools.Result{}, ctx.Err()
 	}))
 	k.bind(bindings.EffectUnsafe, 20*time.Millisecond)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
 	r := k.response()
 	require.Equal(t, events.CodeTimeout, r.Code)
 	require.Equal(t, "Tool t did not end within 20ms: its effect may or may not have happened.", r.Content)

@@ -27,11 +27,11 @@ const (
 // which the server writes megabytes and syncs them. Each one is that answers a secret question. Of
 // those that answer no question, or cannot be read, nobody knows: a tenant has some of them erased and no
 // flood of them, behind which every other tenant would wait. What came sealed tells nobody anything.
-func (h *Handlers) erases(m *Message) bool {
+func (h *Handlers) erases(m *message) bool {
 	switch {
 	case m.asksSecret:
 		return m.secret
-	case !m.secret, m.sealed:
+	case !m.secret, m.Sealed:
 		return false
 	}
 	in, _ := h.Space.ParseIn(m.Subject)
@@ -43,8 +43,8 @@ func (h *Handlers) erases(m *Message) bool {
 }
 
 // eraseAgain is how long after a failure to erase a message it is tried again, 0 if it is not.
-func (h *Handlers) eraseAgain(m *Message) time.Duration {
-	if h.serverNow(m).Sub(m.arrived) < eraseFor {
+func (h *Handlers) eraseAgain(m *message) time.Duration {
+	if h.serverNow(m).Sub(m.Arrived) < eraseFor {
 		return erasePause
 	}
 	return 0

@@ -9,6 +9,8 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
@@ -20,15 +22,15 @@ const longestWait = time.Minute
 // expire handles the end of the time for an answer. It contends with answers for the question,
 // and is handed to the tool like one. What decides whether the time is over is the question as
 // it was stored, and the clock of the server.
-func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, body *events.Message) Disposition {
+func (h *Handlers) expire(ctx context.Context, m *message, in subjects.Inbound, body *events.Message) inbound.Disposition {
 	e, err := body.Expire()
 	if err != nil {
-		return h.dead(m, decodeReason(err), err)
+		return h.dead(m, deadletter.DecodeReason(err), err)
 	}
 	key, ok := subjects.ParseCall(e.Key)
 	want := subjects.Inbound{Pool: in.Pool, Kind: events.KindExpire, App: key.App, Workflow: subjects.Token(e.Workflow), Chat: key.Chat}
 	if !ok || in != want || subjects.Token(e.App) != key.App || subjects.Token(e.Chat) != key.Chat {
-		return h.dead(m, reasonSubjectMismatch, fmt.Errorf("an expiry of a question of call %.300q does not belong on subject %.300q", e.Key, m.Subject))
+		return h.dead(m, deadletter.ReasonSubjectMismatch, fmt.Errorf("an expiry of a question of call %.300q does not belong on subject %.300q", e.Key, m.Subject))
 	}
 	m.turns = []subjects.Key{key}
 	if d, back := h.putAsideAgain(m, in.Workflow); back {
@@ -68,10 +70,10 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 		}
 	}
 	if !m.Fresh() {
-		return leave()
+		return inbound.Left()
 	}
 	v, err := h.Journal.Answer(m.Held, idempotency.Answer{
-		Key: key, ID: e.Ask, Lease: m.Lease, Trace: traceOf(m.Header), NewOwner: (*taker)(h), Outcome: idempotency.Expired, Ack: h.acks(m, key, q, ""),
+		Key: key, ID: e.Ask, Lease: m.Lease, Trace: inbound.Trace(m.Header), NewOwner: (*taker)(h), Outcome: idempotency.Expired, Ack: h.acks(m, key, q, ""),
 	})
 	switch {
 	case err != nil:
@@ -94,7 +96,7 @@ func (h *Handlers) expire(ctx context.Context, m *Message, in subjects.Inbound, 
 // unasked gives an expiry back whose question is not known. The question was stored before its expiry was
 // scheduled, and nobody schedules another one, so a read that lacks it is not believed for as long as its
 // turn may live. An expiry that was asked for may name anything.
-func (h *Handlers) unasked(m *Message, e *events.Expire) (Disposition, bool) {
+func (h *Handlers) unasked(m *message, e *events.Expire) (inbound.Disposition, bool) {
 	if d, back := h.early(m); back || e.Forced || h.MaxTurnLife > 0 && h.age(m) >= h.MaxTurnLife {
 		return d, back
 	}
@@ -103,7 +105,7 @@ func (h *Handlers) unasked(m *Message, e *events.Expire) (Disposition, bool) {
 
 // tooSoon ends an expiry long before its time, which would come back for as long: the server is
 // told (again) when that is.
-func (h *Handlers) tooSoon(m *Message, e *events.Expire, q *inquiry) Disposition {
+func (h *Handlers) tooSoon(m *message, e *events.Expire, q *inquiry) inbound.Disposition {
 	again := *e
 	again.ExpiresAt, again.ToolCallID = q.Answer.ExpiresAt, q.ToolCallID
 	if err := h.Schedule(m.Held, &again); err != nil {
@@ -114,7 +116,7 @@ func (h *Handlers) tooSoon(m *Message, e *events.Expire, q *inquiry) Disposition
 
 // before returns how long it is until a time by the clock of the server, which says when it took
 // the message; only if that was earlier, it is asked.
-func (h *Handlers) before(m *Message, end time.Time) (time.Duration, error) {
+func (h *Handlers) before(m *message, end time.Time) (time.Duration, error) {
 	if end.IsZero() || !m.Stored.Before(end) {
 		return 0, nil
 	}
@@ -129,9 +131,9 @@ func (h *Handlers) before(m *Message, end time.Time) (time.Duration, error) {
 }
 
 // notExpired ends an expiry that nothing was stored of.
-func (h *Handlers) notExpired(m *Message, e *events.Expire, code events.AnswerCode, text string) Disposition {
+func (h *Handlers) notExpired(m *message, e *events.Expire, code events.AnswerCode, text string) inbound.Disposition {
 	h.Metrics.Expiries.WithLabelValues(string(code)).Inc()
 	h.tell(m, events.NewAnswerResult(code, e.ToolCallID, text))
 	h.often(m, slog.LevelInfo, "nothing expires", string(code), "code", string(code), "chat", throttle.Cut(e.Chat), "question", throttle.Cut(e.ToolCallID), "seq", m.Lease.Seq)
-	return ack()
+	return inbound.Acked()
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -46,10 +47,10 @@ func TestExpiryIsByTheClockOfTheServer(t *testing.T) {
 	m := k.expiry(2, a, "1")
 	m.Stored = end.Add(-20 * time.Second)
 	d := k.Handle(t.Context(), m.Message)
-	require.Equal(t, handlers.Nak, d.Do)
+	require.Equal(t, inbound.Nak, d.Do)
 	require.InDelta(t, 10, d.Delay.Seconds(), 0.01)
 	fails = errors.New("no responders")
-	require.Equal(t, handlers.Leave, k.Handle(t.Context(), m.Message).Do)
+	require.Equal(t, inbound.Leave, k.Handle(t.Context(), m.Message).Do)
 	require.Equal(t, idempotency.Open, a.outcome("1"))
 	m.silent(t, k)
 	server, fails = end, nil
@@ -89,10 +90,10 @@ func TestExpiryOfAQuestionThatNoReadShowsComesBackForTheLifeOfATurn(t *testing.T
 	forced := func(e *events.Expire) { e.Forced, e.ExpiresAt = true, time.Time{} }
 	for name, c := range map[string]struct {
 		m    *mail
-		want map[time.Duration]handlers.Do
+		want map[time.Duration]inbound.Do
 	}{
-		"scheduled": {k.expiry(2, a, "2"), map[time.Duration]handlers.Do{0: handlers.Nak, time.Hour: handlers.Nak, 3 * time.Hour: handlers.Ack}},
-		"forced":    {k.expiry(3, a, "2", forced), map[time.Duration]handlers.Do{0: handlers.Nak, time.Hour: handlers.Ack}},
+		"scheduled": {k.expiry(2, a, "2"), map[time.Duration]inbound.Do{0: inbound.Nak, time.Hour: inbound.Nak, 3 * time.Hour: inbound.Ack}},
+		"forced":    {k.expiry(3, a, "2", forced), map[time.Duration]inbound.Do{0: inbound.Nak, time.Hour: inbound.Ack}},
 	} {
 		for age, want := range c.want {
 			c.m.Stored = time.Now().Add(-age)
@@ -111,7 +112,7 @@ func TestExpiryOnAnotherSubjectIsADeadLetter(t *testing.T) {
 		k.expiry(3, a, "1", func(e *events.Expire) { e.Key = "app.chat" }),
 		k.expiry(4, a, "1", func(e *events.Expire) { e.Workflow = "Other" }),
 	} {
-		require.Equal(t, handlers.Ack, k.Handle(t.Context(), m.Message).Do, i)
+		require.Equal(t, inbound.Ack, k.Handle(t.Context(), m.Message).Do, i)
 		m.silent(t, k)
 	}
 	dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
@@ -131,7 +132,7 @@ func TestCancelOfAParkedTurnEndsItAndClosesItsQuestions(t *testing.T) {
 	a.ask("1")
 	a.ask("two", func(e *events.ToolCall) { e.UserID = "u" })
 	require.Equal(t, events.AnswerAccepted, k.handled(k.says(2, a.question("1"), "x")).Code)
-	require.Equal(t, handlers.Ack, k.cancelTurn(3, a.id).Do)
+	require.Equal(t, inbound.Ack, k.cancelTurn(3, a.id).Do)
 	require.Equal(t, idempotency.Cancelled, a.outcome("two"))
 	require.Equal(t, events.AckCancelled, a.ack("two").Status)
 	require.Empty(t, a.ack("two").UserID)
@@ -140,7 +141,7 @@ func TestCancelOfAParkedTurnEndsItAndClosesItsQuestions(t *testing.T) {
 	parked := k.asker("parked", "")
 	parked.ask("1")
 	parked.park("1")
-	require.Equal(t, handlers.Ack, k.cancelTurn(4, parked.id).Do)
+	require.Equal(t, inbound.Ack, k.cancelTurn(4, parked.id).Do)
 	require.Equal(t, events.AckCancelled, parked.ack("1").Status)
 	held, err := idempotency.Load(t.Context(), k.store, parked.key)
 	require.NoError(t, err)
@@ -158,7 +159,7 @@ func TestAnswerThatCannotBeReadIsADeadLetterWithoutItsBytes(t *testing.T) {
 		`{"response":"` + secret, `{"` + secret + `":1,"` + secret + `":2}`, `{"tool_call_id":7.5e,"response":"` + secret + `"}`,
 		`{"kind":"cancel","chat_id":"chat","turn":"t","response":"` + secret + `"}`, `{"response":"` + secret + `"}`,
 	} {
-		require.Equal(t, handlers.Erase, k.Handle(t.Context(), k.mail(uint64(i+2), events.KindToolCallResponse, []byte(body)).Message).Do)
+		require.Equal(t, inbound.Erase, k.Handle(t.Context(), k.mail(uint64(i+2), events.KindToolCallResponse, []byte(body)).Message).Do)
 	}
 	other := k.says(10, "turn/1", secret) // an answer where turns belong
 	other.Subject = k.space.In("default", events.KindStructuredOutputReady, "app", "WF", "chat")
@@ -177,7 +178,7 @@ func requireWithheld(t *testing.T, m *jetstream.RawStreamMsg, secret string) {
 	t.Helper()
 	require.Empty(t, m.Data)
 	require.Empty(t, m.Header.Get("Oneturn-SHA256"), "a hash would tell a short secret")
-	require.NotEmpty(t, m.Header.Get(handlers.HeaderSize))
+	require.NotEmpty(t, m.Header.Get(deadletter.HeaderSize))
 	for name, values := range m.Header {
 		require.NotContains(t, values[0], secret, name)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -47,7 +47,7 @@ func TestTimeToAnswerBeginsByTheClockOfTheServer(t *testing.T) {
 				require.Equal(t, c.ends, o.scheduled[0].ExpiresAt.Sub(begin))
 				require.Equal(t, 1+c.asked, asked)
 				pass(time.Minute / 2) // it parks
-				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.Equal(t, inbound.Ack, settled(t, done).Do)
 				o.answer("q", "yes")
 				require.Equal(t, 1+c.asked, asked, "the run after it has the stored end")
 			})

@@ -7,7 +7,9 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
 )
 
@@ -23,15 +25,15 @@ var errFull = errors.New("the store has no room for it, and as many messages of 
 // expiries, cancels and resumes. So one that can neither keep a place nor be put aside becomes a dead
 // letter, which has a share of the store, and not a rejected turn, which has none. A cancel of such a turn, which would
 // have to store its end, may use a part of that as well.
-func (h *Handlers) whileFull(t *turn, claimed func(*turn) (bool, error)) (Disposition, bool) {
+func (h *Handlers) whileFull(t *turn, claimed func(*turn) (bool, error)) (inbound.Disposition, bool) {
 	if h.takesRoom(t) {
-		return Disposition{}, false
+		return inbound.Disposition{}, false
 	}
 	switch claimed, err := claimed(t); {
 	case err != nil:
 		return h.unclaimed(t, err), true
 	case claimed:
-		return Disposition{}, false
+		return inbound.Disposition{}, false
 	}
 	const part = 4
 	t.m.turns = t.keys()
@@ -53,14 +55,14 @@ func (h *Handlers) takesRoom(t *turn) bool {
 	if look == 0 {
 		return true
 	}
-	bytes := int64(storeOverhead)
+	bytes := int64(store.TurnOverhead)
 	switch {
 	case cancels:
 		left += spare
 	case t.reject == nil:
 		bytes += int64(len(t.m.Data))
 	}
-	if !h.shares.take(t.Key.App, bytes, left, look, h.Now()) {
+	if !h.shares.Take(t.Key.App, bytes, left, look, h.Now()) {
 		h.often(t.m, slog.LevelWarn, "a tenant has its share of what the store has room for: its new turns wait; make room, or raise the limit of the store", "",
 			"app", throttle.Cut(t.App), "left", left)
 		return false
@@ -72,7 +74,7 @@ func (h *Handlers) takesRoom(t *turn) bool {
 // noRoomTaken takes back what was counted for a turn that was not claimed anew.
 func (h *Handlers) noRoomTaken(t *turn, d idempotency.Decision, err error) {
 	if t.took > 0 && (err != nil || d.Turn != nil || d.Action != idempotency.Run && d.Action != idempotency.EndTurn) {
-		h.shares.add(t.Key.App, -t.took, h.Now())
+		h.shares.Add(t.Key.App, -t.took, h.Now())
 		t.took = 0
 	}
 }
@@ -80,7 +82,7 @@ func (h *Handlers) noRoomTaken(t *turn, d idempotency.Decision, err error) {
 // addRoom counts what is stored for a turn that was claimed.
 func (h *Handlers) addRoom(app string, bytes int) {
 	if _, _, look := h.roomLeft(); look > 0 {
-		h.shares.add(app, int64(bytes), h.Now())
+		h.shares.Add(app, int64(bytes), h.Now())
 	}
 }
 
@@ -93,9 +95,9 @@ func (h *Handlers) roomLeft() (left, spare int64, look uint64) {
 
 // counted reports whether the deliveries of a message of a turn count as attempts to claim it. They
 // do not when it was in the stream while there was no room for it: workers gave it back.
-func (h *Handlers) counted(m *Message) bool {
+func (h *Handlers) counted(m *message) bool {
 	now, age := h.Now(), h.age(m)
-	if app, _ := h.Space.InSender(m.Subject); h.shares.refusedSince(app, now.Add(-age)) {
+	if app, _ := h.Space.InSender(m.Subject); h.shares.RefusedSince(app, now.Add(-age)) {
 		return false
 	}
 	if h.Full == nil {

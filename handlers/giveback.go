@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/deferral"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/run"
@@ -35,7 +37,7 @@ const (
 // giveBack has a message delivered again after a delay, to any worker of its pool. It keeps its place until then if the
 // budget has one, else it is put aside, for longer. It reports false if neither can be: then the caller decides the
 // message, so that nothing that a tenant can send takes places without bound.
-func (h *Handlers) giveBack(m *Message, delay time.Duration) (Disposition, bool) {
+func (h *Handlers) giveBack(m *message, delay time.Duration) (inbound.Disposition, bool) {
 	if d, kept := h.keepPlace(m, delay); kept {
 		return d, true
 	}
@@ -48,26 +50,26 @@ const bytesOfPlace = 64 << 10
 
 // keepPlace gives a message back that keeps its place, if the budget has one for as long. In a crowd one that has come
 // again does not take one: put aside at its first delivery, it costs no look who holds its turn.
-func (h *Handlers) keepPlace(m *Message, delay time.Duration) (Disposition, bool) {
+func (h *Handlers) keepPlace(m *message, delay time.Duration) (inbound.Disposition, bool) {
 	if delay > longestPlace {
-		return Disposition{}, false
+		return inbound.Disposition{}, false
 	}
 	app, _ := h.Space.InSender(m.Subject)
-	now, again := h.Now(), m.deferrals > 0 && m.Lease.Delivery == 1
+	now, again := h.Now(), m.Deferrals > 0 && m.Lease.Delivery == 1
 	if again && h.givenBack.Overused(app, now) || !h.givenBack.TakeFor(app, 1+len(m.Data)/bytesOfPlace, now, delay) {
-		return Disposition{}, false
+		return inbound.Disposition{}, false
 	}
-	return nakAfter(delay), true
+	return inbound.NakAfter(delay), true
 }
 
 // keepPlaceUnbudgeted is giveBack of a message of which there are few: an expiry, which workers alone send, one for
 // each open question, or the lease of a claimed turn, which had a place while it ran. If it cannot be
 // put aside it keeps its place for a minute.
-func (h *Handlers) keepPlaceUnbudgeted(m *Message, delay time.Duration) Disposition {
+func (h *Handlers) keepPlaceUnbudgeted(m *message, delay time.Duration) inbound.Disposition {
 	if d, back := h.giveBack(m, delay); back {
 		return d
 	}
-	return nakAfter(longestPlace)
+	return inbound.NakAfter(longestPlace)
 }
 
 // giveLeaseBack gives a message back whose turn only a worker that knows its workflow can continue. While its lease
@@ -75,7 +77,7 @@ func (h *Handlers) keepPlaceUnbudgeted(m *Message, delay time.Duration) Disposit
 // time for a minute at most: the budget is that of a process, and what the one before it gave back holds
 // places that it does not know of. Beyond the budget a resume, and any message that is not the lease and cannot be
 // put aside, is acknowledged: the journal has the turn, and the next sweep publishes another resume.
-func (h *Handlers) giveLeaseBack(m *Message, isLease bool) Disposition {
+func (h *Handlers) giveLeaseBack(m *message, isLease bool) inbound.Disposition {
 	delay := h.whileTurnLives(m)
 	if d, kept := h.keepPlace(m, min(delay, longestPlace)); kept {
 		return d
@@ -96,8 +98,8 @@ func (h *Handlers) giveLeaseBack(m *Message, isLease bool) Disposition {
 // whileTurnLives is the delay of a message of a claimed turn whose workflow is unknown here: another
 // worker may know it. At first it is offered often, because workers of several workflows may share
 // the pool, then ever more rarely.
-func (h *Handlers) whileTurnLives(m *Message) time.Duration {
-	if m.offers() <= graceNaks && m.deferrals == 0 {
+func (h *Handlers) whileTurnLives(m *message) time.Duration {
+	if m.offers() <= graceNaks && m.Deferrals == 0 {
 		return h.handOverDelay(m)
 	}
 	return h.rarely(m)
@@ -106,7 +108,7 @@ func (h *Handlers) whileTurnLives(m *Message) time.Duration {
 // handOverDelay is how long to wait before another worker is offered a message of a workflow that is
 // unknown here: hardly at all at first, because workers of other workflows may share the pool, then
 // ever longer within the binding grace, however long that is: a few dozen times at most.
-func (h *Handlers) handOverDelay(m *Message) time.Duration {
+func (h *Handlers) handOverDelay(m *message) time.Duration {
 	if m.offersQuickly() {
 		return firstOffer
 	}
@@ -117,12 +119,12 @@ func (h *Handlers) handOverDelay(m *Message) time.Duration {
 // firstOffer is the shortest delay of what another worker may know.
 const firstOffer = 5 * time.Millisecond
 
-// offersQuickly reports whether a message that was put aside has come again just now.
-func (m *Message) offersQuickly() bool { return m.deferrals > 0 && m.Lease.Delivery < quickOffers }
+// offersQuickly reports whether a message that was deferred was delivered again just now.
+func (m *message) offersQuickly() bool { return m.Deferrals > 0 && m.Lease.Delivery < quickOffers }
 
 // rarely is the delay of a message that has to wait for a worker that knows its workflow for as long
 // as its turn may live: a part of its age, so that it is delivered a few dozen times in a week.
-func (h *Handlers) rarely(m *Message) time.Duration {
+func (h *Handlers) rarely(m *message) time.Duration {
 	if m.offersQuickly() {
 		return firstOffer
 	}
@@ -131,10 +133,10 @@ func (h *Handlers) rarely(m *Message) time.Duration {
 }
 
 // age is how long ago the inbound stream took a message first, by the server's clock.
-func (h *Handlers) age(m *Message) time.Duration { return h.serverNow(m).Sub(m.Stored) }
+func (h *Handlers) age(m *message) time.Duration { return h.serverNow(m).Sub(m.Stored) }
 
 // serverNow is the time by the server's clock.
-func (h *Handlers) serverNow(m *Message) time.Time {
+func (h *Handlers) serverNow(m *message) time.Time {
 	return m.clock.Now(h.Now())
 }
 
@@ -152,51 +154,47 @@ func (h *Handlers) grace() time.Duration {
 
 // inGrace reports whether other workers are still offered a message of a workflow that is unknown
 // here: for the binding grace, and one that was put aside meanwhile for a few times more.
-func (h *Handlers) inGrace(m *Message) bool {
-	return h.age(m) < h.grace() || m.offersQuickly() && m.deferrals < graceDeferrals
-}
-
-// spread returns a time up to most that is another one for each message, and always the same for one.
-func spread(seq uint64, most time.Duration) time.Duration {
-	const golden = 0x9E3779B97F4A7C15 // neighbours land far apart
-	return time.Duration(seq * golden % uint64(most+1))
+func (h *Handlers) inGrace(m *message) bool {
+	return h.age(m) < h.grace() || m.offersQuickly() && m.Deferrals < graceDeferrals
 }
 
 // putAside has the server publish a message again later, and settles it when that is certain. If it
 // is not, the message comes back. It reports false for a message that must not or cannot be put aside.
-func (h *Handlers) putAside(m *Message, delay time.Duration) (Disposition, bool) {
+func (h *Handlers) putAside(m *message, delay time.Duration) (inbound.Disposition, bool) {
 	if h.Defer == nil {
-		return nakAfter(delay), true
+		return inbound.NakAfter(delay), true
 	}
 	if !h.mayPutAside(m) {
-		return ack(), mutant.Planted(mutant.NoRoomDrops)
+		return inbound.Acked(), mutant.Planted(mutant.NoRoomDrops)
 	}
 	return h.putsAside(m, delay)
 }
 
-func (h *Handlers) putsAside(m *Message, delay time.Duration) (Disposition, bool) {
+func (h *Handlers) putsAside(m *message, delay time.Duration) (inbound.Disposition, bool) {
 	first := max(h.BindingGrace/3, time.Second)
-	away := max(delay, min(first<<min(m.deferrals, 12), longestAside))
-	away += spread(m.Lease.Seq, away/4) // many may have come at once
-	d, err := h.deferral(m, h.serverNow(m).Add(away))
+	away := max(delay, min(first<<min(m.Deferrals, 12), longestAside))
+	away += deferral.Spread(m.Lease.Seq, away/4) // many may have come at once
+	d, err := m.Pack(&m.Message, deferral.Packing{
+		Space: h.Space, Keys: h.SecretKeys, At: h.serverNow(m).Add(away), Seal: m.secret, Must: m.asksSecret, Turns: m.turns,
+	})
 	if err == nil {
 		ctx, cancel := context.WithTimeout(m.Held, jsapi.Timeout)
 		defer cancel()
 		err = h.Defer(ctx, d)
 	}
 	switch {
-	case run.Unstorable(err), errors.Is(err, errUnsealed), jsapi.OutOfSpace(err):
+	case run.Unstorable(err), errors.Is(err, deferral.ErrUnsealed), jsapi.OutOfSpace(err):
 		h.often(m, slog.LevelWarn, "a message cannot be put aside", "", "seq", m.Lease.Seq, "bytes", len(m.Data), "err", events.LogText(err))
-		return Disposition{}, false
+		return inbound.Disposition{}, false
 	case err != nil:
 		return h.undecided(m, "it could not be put aside", err), true
 	}
 	// Another delivery may have the turn by now. What was put aside is its duplicate then.
 	done := h.ackUnlessHeldLater(m)
-	if done.Do != Ack {
+	if done.Do != inbound.Ack {
 		return done, true
 	}
 	h.Metrics.Deferred.Inc()
-	h.Logger.Debug("a message is put aside", "seq", m.Lease.Seq, "for", away.Round(time.Millisecond), "deferrals", m.deferrals+1)
+	h.Logger.Debug("a message is put aside", "seq", m.Lease.Seq, "for", away.Round(time.Millisecond), "deferrals", m.Deferrals+1)
 	return done, true
 }

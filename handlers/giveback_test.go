@@ -14,13 +14,15 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deferral"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // aside is what a worker has put aside.
 type aside struct {
-	all []handlers.Deferral
+	all []deferral.Message
 	err error
 }
 
@@ -31,7 +33,7 @@ func (k *kit) bounded(change ...func(*handlers.Config)) (*handlers.Handlers, *as
 	a, c, now := &aside{}, k.Config, time.Now()
 	c.Now = func() time.Time { return now }
 	c.MaxAckPending = places * share
-	c.Defer = func(_ context.Context, d handlers.Deferral) error {
+	c.Defer = func(_ context.Context, d deferral.Message) error {
 		a.all = append(a.all, d)
 		return a.err
 	}
@@ -51,8 +53,8 @@ func (k *kit) without(c *handlers.Config) {
 }
 
 // again is the message that the server delivers for one that was put aside.
-func (k *kit) again(d handlers.Deferral, seq uint64) *handlers.Message {
-	return &handlers.Message{
+func (k *kit) again(d deferral.Message, seq uint64) *inbound.Message {
+	return &inbound.Message{
 		Subject: d.Subject, Header: d.Header, Data: d.Data, Stored: time.Now(),
 		Lease: idempotency.Lease{Stream: "IN", Seq: seq, Delivery: 1}, Held: k.t.Context(), Fresh: func() bool { return true },
 	}
@@ -67,7 +69,7 @@ func TestSharesFollowTheConsumer(t *testing.T) {
 	given := func() (n int) { // in a row, until one is put aside
 		for ; n < 100; n++ {
 			next++
-			if h.Handle(t.Context(), k.message(next, 1)).Do == handlers.Ack {
+			if h.Handle(t.Context(), k.message(next, 1)).Do == inbound.Ack {
 				break
 			}
 		}
@@ -89,22 +91,22 @@ func TestMessagesThatWaitTakeNoMoreThanTheBudget(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {
 		known bool
-		m     func(k *kit, a *asker, seq uint64) *handlers.Message
-		done  handlers.Do
+		m     func(k *kit, a *asker, seq uint64) *inbound.Message
+		done  inbound.Do
 	}{
-		"turn of an unknown workflow": {false, func(k *kit, _ *asker, seq uint64) *handlers.Message { return k.message(seq, 1) }, handlers.Ack},
-		"answer of an unknown workflow": {false, func(k *kit, a *asker, seq uint64) *handlers.Message {
+		"turn of an unknown workflow": {false, func(k *kit, _ *asker, seq uint64) *inbound.Message { return k.message(seq, 1) }, inbound.Ack},
+		"answer of an unknown workflow": {false, func(k *kit, a *asker, seq uint64) *inbound.Message {
 			return k.says(seq, a.question("1"), yes()).Message
-		}, handlers.Ack},
-		"expiry of an unknown workflow": {false, func(k *kit, a *asker, seq uint64) *handlers.Message { return k.expiry(seq, a, "1").Message }, handlers.Ack},
-		"answer before its question": {true, func(k *kit, a *asker, seq uint64) *handlers.Message {
+		}, inbound.Ack},
+		"expiry of an unknown workflow": {false, func(k *kit, a *asker, seq uint64) *inbound.Message { return k.expiry(seq, a, "1").Message }, inbound.Ack},
+		"answer before its question": {true, func(k *kit, a *asker, seq uint64) *inbound.Message {
 			return k.says(seq, a.question("2"), yes()).Message
-		}, handlers.Erase},
-		"expiry before its question": {true, func(k *kit, a *asker, seq uint64) *handlers.Message { return k.expiry(seq, a, "2").Message }, handlers.Ack},
-		"expiry before its time": {true, func(k *kit, a *asker, seq uint64) *handlers.Message {
+		}, inbound.Erase},
+		"expiry before its question": {true, func(k *kit, a *asker, seq uint64) *inbound.Message { return k.expiry(seq, a, "2").Message }, inbound.Ack},
+		"expiry before its time": {true, func(k *kit, a *asker, seq uint64) *inbound.Message {
 			a.ask("soon", func(e *events.ToolCall) { e.Answer.ExpiresAt = time.Now().Add(30 * time.Second) })
 			return k.expiry(seq, a, "soon").Message
-		}, handlers.Ack},
+		}, inbound.Ack},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +122,7 @@ func TestMessagesThatWaitTakeNoMoreThanTheBudget(t *testing.T) {
 				m := one.m(k, owner, uint64(i+2))
 				d := h.Handle(t.Context(), m)
 				if i < 2 {
-					require.Equal(t, handlers.Nak, d.Do)
+					require.Equal(t, inbound.Nak, d.Do)
 					require.Positive(t, d.Delay)
 					continue
 				}
@@ -134,7 +136,7 @@ func TestMessagesThatWaitTakeNoMoreThanTheBudget(t *testing.T) {
 			require.NotEqual(t, aside.all[0].ID, aside.all[1].ID)
 			other := k.says(9, "t/1", yes(), func(r *events.ToolCallResponse) { r.App = "other" })
 			other.Subject = k.space.In("default", events.KindToolCallResponse, "other", "WF", "chat")
-			require.Equal(t, handlers.Nak, h.Handle(t.Context(), other.Message).Do)
+			require.Equal(t, inbound.Nak, h.Handle(t.Context(), other.Message).Do)
 		})
 	}
 }
@@ -149,7 +151,7 @@ func TestLongWaitTakesNoPlace(t *testing.T) {
 	h, aside := k.bounded(k.without)
 	m := k.says(2, owner.question("1"), yes())
 	m.Stored = time.Now().Add(-time.Hour)
-	require.Equal(t, handlers.Ack, h.Handle(t.Context(), m.Message).Do)
+	require.Equal(t, inbound.Ack, h.Handle(t.Context(), m.Message).Do)
 	require.Len(t, aside.all, 1)
 	require.WithinRange(t, aside.all[0].At, time.Now().Add(14*time.Minute), time.Now().Add(20*time.Minute))
 	m.silent(t, k)
@@ -162,15 +164,15 @@ func TestMessageIsSettledOnlyWhenItIsCertainlyPutAside(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	h, aside := k.bounded(k.without)
 	for seq := uint64(1); seq < 3; seq++ {
-		require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.message(seq, 1)).Do)
+		require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.message(seq, 1)).Do)
 	}
 	aside.err = errors.New("no answer")
-	require.Equal(t, handlers.Leave, h.Handle(t.Context(), k.message(3, 1)).Do)
+	require.Equal(t, inbound.Leave, h.Handle(t.Context(), k.message(3, 1)).Do)
 	aside.err = nil
 	lost := k.message(3, 2)
 	lost.Fresh = func() bool { return len(aside.all) < 2 }
-	require.Equal(t, handlers.Leave, h.Handle(t.Context(), lost).Do)
-	require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.message(3, 3)).Do)
+	require.Equal(t, inbound.Leave, h.Handle(t.Context(), lost).Do)
+	require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.message(3, 3)).Do)
 	require.Equal(t, aside.all[0].ID, aside.all[2].ID, "the last one replaces those before")
 }
 
@@ -195,13 +197,13 @@ func TestMessageThatWasPutAsideIsAsOldAsItWas(t *testing.T) {
 			k := newKit(t, toolFunc(nothing))
 			h, _ := k.bounded(k.without)
 			m := k.message(1, 1)
-			m.Header = nats.Header{handlers.HeaderDeferred: {c.deferred}, handlers.HeaderDeferrals: {c.count}, handlers.HeaderOffers: {c.count}}
+			m.Header = nats.Header{deferral.HeaderDeferred: {c.deferred}, deferral.HeaderDeferrals: {c.count}, deferral.HeaderOffers: {c.count}}
 			d := h.Handle(t.Context(), m)
 			if c.code == "" {
-				require.Equal(t, handlers.Nak, d.Do)
+				require.Equal(t, inbound.Nak, d.Do)
 				return
 			}
-			require.Equal(t, handlers.Ack, d.Do)
+			require.Equal(t, inbound.Ack, d.Do)
 			require.Equal(t, c.code, k.response().Code)
 		})
 	}
@@ -219,9 +221,9 @@ func TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy(t *testing.T) {
 			k.LeaseHeld = func(context.Context, idempotency.Lease) (bool, error) { return held, nil }
 			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.BindingGrace = -1 })
 			for i := range uint64(2) {
-				require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.message(1, i+2)).Do, "a lease keeps its place while there is one")
+				require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.message(1, i+2)).Do, "a lease keeps its place while there is one")
 			}
-			require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.message(1, 4)).Do)
+			require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.message(1, 4)).Do)
 			require.Len(t, aside.all, 1)
 			entered := 0
 			next := k.Config
@@ -234,7 +236,7 @@ func TestClaimedTurnThatWasPutAsideGoesOnWithItsCopy(t *testing.T) {
 			}
 			worker := handlers.New(next)
 			for i := range 2 {
-				require.Equal(t, handlers.Ack, worker.Handle(t.Context(), k.again(aside.all[0], uint64(7+i))).Do)
+				require.Equal(t, inbound.Ack, worker.Handle(t.Context(), k.again(aside.all[0], uint64(7+i))).Do)
 			}
 			if held {
 				require.Zero(t, entered)
@@ -262,7 +264,7 @@ func TestMessageThatMayBeALeaseKeepsItsPlaceForAMinuteAtMost(t *testing.T) {
 			k.orphaned("idempotent")
 			h, aside := k.bounded(k.without, func(c *handlers.Config) {
 				c.MaxEventAge, c.MaxTurnLife = 30*24*time.Hour, 7*24*time.Hour
-				c.AsideRoom = func(context.Context, string, int) (bool, error) { return !why.full, nil }
+				c.DeferralQuota = func(context.Context, string, int) (bool, error) { return !why.full, nil }
 			})
 			if why.large {
 				aside.err = idempotency.ErrRefused
@@ -272,11 +274,11 @@ func TestMessageThatMayBeALeaseKeepsItsPlaceForAMinuteAtMost(t *testing.T) {
 				m.Stored = time.Now().Add(-4 * 24 * time.Hour)
 				d := h.Handle(t.Context(), m)
 				if i == 2 && !why.large && !why.full {
-					require.Equal(t, handlers.Ack, d.Do)
+					require.Equal(t, inbound.Ack, d.Do)
 					require.True(t, aside.all[0].At.After(time.Now().Add(20*time.Hour)))
 					break
 				}
-				require.Equal(t, handlers.Nak, d.Do)
+				require.Equal(t, inbound.Nak, d.Do)
 				require.Positive(t, d.Delay)
 				require.LessOrEqual(t, d.Delay, time.Minute)
 			}
@@ -293,11 +295,11 @@ func TestResumeBeyondTheBudgetIsLeftToTheNextSweep(t *testing.T) {
 	h, aside := k.bounded(k.without)
 	for i := range uint64(3) {
 		d := h.Handle(t.Context(), resume(i+1))
-		require.Equal(t, i < 2, d.Do == handlers.Nak)
-		require.Equal(t, i == 2, d.Do == handlers.Ack)
+		require.Equal(t, i < 2, d.Do == inbound.Nak)
+		require.Equal(t, i == 2, d.Do == inbound.Ack)
 	}
 	require.Empty(t, aside.all)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), resume(9)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), resume(9)).Do)
 	require.True(t, k.response().Success)
 }
 
@@ -313,32 +315,32 @@ func TestMessageThatIsPutAsideComesAgain(t *testing.T) {
 	m := k.message(1, 1)
 	_, err = k.js.PublishMsg(t.Context(), &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{nats.MsgIdHdr: {"id"}}})
 	require.NoError(t, err)
-	put := handlers.DeferMessages(k.js, k.space)
+	put := deferral.Publisher(k.js, k.space)
 	h, _ := k.bounded(k.without, func(c *handlers.Config) {
 		c.MaxAckPending, c.BindingGrace = 1, 300*time.Millisecond
-		c.Defer = func(ctx context.Context, d handlers.Deferral) error {
+		c.Defer = func(ctx context.Context, d deferral.Message) error {
 			d.At = time.Now() // the test does not wait
 			return put(ctx, d)
 		}
 	})
-	require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.message(2, 1)).Do)
+	require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.message(2, 1)).Do)
 	m.Header = nats.Header{
 		nats.MsgIdHdr: {"id"}, "Nats-Rollup": {"all"}, "Nats-Expected-Last-Sequence": {"77"}, "nats-ttl": {"1s"}, "traceparent": {"trace"},
 		subjects.HeaderReply: {"_INBOX.x"},
 	}
-	require.Equal(t, handlers.Ack, h.Handle(t.Context(), m).Do)
+	require.Equal(t, inbound.Ack, h.Handle(t.Context(), m).Do)
 	due := k.dueNow(t, "oneturn.due.in.default.structured_output_ready.app.WF.chat")
 	require.EqualValues(t, 1, messages(t, timers), "the schedule is over")
 	worker := k.timers()
 	for range 2 { // the first one's acknowledgement got lost
-		require.Equal(t, handlers.Ack, worker.Handle(t.Context(), due).Do)
+		require.Equal(t, inbound.Ack, worker.Handle(t.Context(), due).Do)
 	}
 	require.EqualValues(t, 2, messages(t, in))
 	got, err := in.GetLastMsgForSubject(t.Context(), m.Subject)
 	require.NoError(t, err)
 	require.JSONEq(t, string(m.Data), string(got.Data))
-	require.Equal(t, m.Stored.UTC().Format(time.RFC3339Nano), got.Header.Get(handlers.HeaderDeferred))
-	require.Equal(t, "id", got.Header.Get(handlers.HeaderMsgID))
+	require.Equal(t, m.Stored.UTC().Format(time.RFC3339Nano), got.Header.Get(deferral.HeaderDeferred))
+	require.Equal(t, "id", got.Header.Get(deferral.HeaderMsgID))
 	require.Equal(t, "trace", got.Header.Get("traceparent"))
 	require.Equal(t, "_INBOX.x", got.Header.Get(subjects.HeaderReply))
 	for name := range got.Header {
@@ -347,17 +349,17 @@ func TestMessageThatIsPutAsideComesAgain(t *testing.T) {
 }
 
 // dueNow is the delivery of what is due on a subject.
-func (k *kit) dueNow(t *testing.T, subject string) *handlers.Message {
+func (k *kit) dueNow(t *testing.T, subject string) *inbound.Message {
 	t.Helper()
 	timers, err := k.js.Stream(t.Context(), k.space.TimersStream())
 	require.NoError(t, err)
-	var due *handlers.Message
+	var due *inbound.Message
 	require.Eventually(t, func() bool {
 		m, err := timers.GetLastMsgForSubject(t.Context(), subject)
 		if err != nil {
 			return false
 		}
-		due = &handlers.Message{
+		due = &inbound.Message{
 			Subject: m.Subject, Header: m.Header, Data: m.Data, Stored: m.Time, Held: t.Context(), Fresh: func() bool { return true },
 			Lease: idempotency.Lease{Stream: k.space.TimersStream(), Seq: m.Sequence, Delivery: 1},
 		}
@@ -370,8 +372,8 @@ func (k *kit) dueNow(t *testing.T, subject string) *handlers.Message {
 func TestMessageThatIsTooLargeToPutAsideKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
-	d := handlers.Deferral{Subject: k.message(1, 1).Subject, ID: "x", At: time.Now(), Data: make([]byte, 1<<20)}
-	require.ErrorIs(t, handlers.DeferMessages(k.js, k.space)(t.Context(), d), events.ErrTooLarge)
+	d := deferral.Message{Subject: k.message(1, 1).Subject, ID: "x", At: time.Now(), Data: make([]byte, 1<<20)}
+	require.ErrorIs(t, deferral.Publisher(k.js, k.space)(t.Context(), d), events.ErrTooLarge)
 	d.Subject = "oneturn.in.default.expire.*.WF.chat"
-	require.ErrorIs(t, handlers.DeferMessages(k.js, k.space)(t.Context(), d), idempotency.ErrRefused)
+	require.ErrorIs(t, deferral.Publisher(k.js, k.space)(t.Context(), d), idempotency.ErrRefused)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -39,7 +39,7 @@ func TestCodeBehindAWaitThatTheToolGaveUpRunsOnce(t *testing.T) {
 		lose() // its worker dies
 		again := *m
 		again.Lease.Delivery, again.Held = 2, t.Context()
-		require.Equal(t, handlers.Ack, settled(t, o.handle(&again)).Do)
+		require.Equal(t, inbound.Ack, settled(t, o.handle(&again)).Do)
 		require.Equal(t, events.CodeInterrupted, o.response().Code)
 		require.Equal(t, 1, entered)
 		close(release)
@@ -68,7 +68,7 @@ func TestQuestionThatWasGivenUpIsAskedAgainWhileALaterOneIsOpen(t *testing.T) {
 		t.Helper()
 		done := o.handle(o.turn())
 		pass(time.Minute)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 		o.answer("1", "late") // nobody waits for it, and the next run finds it
 		o.answer("2", "yes")

@@ -15,13 +15,18 @@ import (
 	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/answers"
 	"github.com/oneturn/oneturn/internal/budget"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/deferral"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/serverclock"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -52,8 +57,8 @@ type Config struct {
 
 	Engine    *engine.Engine
 	Tool      func(*bindings.Binding) (tools.Invoker, error) // finds what runs a binding
-	Variables ContextStore
-	Dead      Letters
+	Variables variables.Store
+	Dead      deadletter.Store
 
 	// Askers finds the calls of a chat that have asked a question with an id, see
 	// [kvstore.Lister.CallsAsking]. The server goes through the names of the whole chat for it: it fails
@@ -85,10 +90,10 @@ type Config struct {
 	MaxAckPending int
 	// Defer has the server publish a message again later: one that would have to be given back beyond
 	// that share. Nil gives it back all the same.
-	Defer func(ctx context.Context, d Deferral) error
-	// AsideRoom reports whether a message of a tenant, a token, with so many bytes of data and of its sender's headers may
-	// be put aside, also with an error, which is logged; see [AsideRoom.Take]. Nil: any may.
-	AsideRoom func(ctx context.Context, app string, bytes int) (bool, error)
+	Defer func(ctx context.Context, d deferral.Message) error
+	// DeferralQuota reports whether a message of a tenant, a token, with so many bytes of data and of its sender's headers may
+	// be put aside, also with an error, which is logged; see [deferral.Quota.Take]. Nil: any may.
+	DeferralQuota func(ctx context.Context, app string, bytes int) (bool, error)
 
 	// BindingGrace is how old an event may be and still wait for a worker that knows its
 	// workflow. MaxEventAge is how old one may be and still run.
@@ -107,7 +112,7 @@ type Handlers struct {
 	missed    *recent.Set[string] // questions that no call of their chat has asked
 	buffers   buffers
 	schemas   answers.Schemas
-	shares    storeShares
+	shares    store.Shares
 	givenBack *budget.Budget
 	erased    *budget.Budget     // messages of which it is not known whether they are secret
 	pending   atomic.Int64       // results that are not stored and whose lease is lost
@@ -131,25 +136,28 @@ func New(c Config) *Handlers {
 
 // Handle deals with one message. ctx ends, with a cause such as [ErrDraining], when the tool
 // has to stop; losing the lease does not stop a tool. A panic leaves the message to come back.
-func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
+func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.Disposition) {
+	m := &message{Message: *in, tools: ctx}
 	defer func() {
 		if p := recover(); p != nil {
 			h.Metrics.Panics.Inc()
 			h.often(m, slog.LevelError, "a handler panicked; the message comes back", "", "seq", m.Lease.Seq, "delivery", m.Lease.Delivery,
 				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			d = leave()
+			d = inbound.Left()
 		}
-		if d.Do == Ack && h.erases(m) {
-			d = Disposition{Do: Erase, Delay: h.eraseAgain(m)}
+		if d.Do == inbound.Ack && h.erases(m) {
+			d = inbound.Disposition{Do: inbound.Erase, Delay: h.eraseAgain(m)}
 		}
 	}()
-	m.tools = ctx
-	errRestore := h.restore(m)
-	in, ok := h.Space.ParseIn(m.Subject)
-	if !ok { // whatever the message is, it does not belong on its subject, and is refused to its sender
-		in.App, in.Kind = h.Space.InSender(m.Subject)
+	var errOpen error
+	if m.State, errOpen = deferral.Read(&m.Message, h.Space, h.SecretKeys); m.Closed {
+		m.turns = m.Turns
 	}
-	m.Private = events.AnswerKind(in.Kind)
+	at, ok := h.Space.ParseIn(m.Subject)
+	if !ok { // whatever the message is, it does not belong on its subject, and is refused to its sender
+		at.App, at.Kind = h.Space.InSender(m.Subject)
+	}
+	m.Private = events.AnswerKind(at.Kind)
 	m.secret = m.Private // until its question is known
 	if m.Lease.Delivery > 1 {
 		h.Metrics.Redeliveries.Inc()
@@ -159,24 +167,24 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 		return h.undecided(m, "the server does not tell the time", err)
 	}
 	if mutant.Enabled && mutantGivesUp(m) {
-		return h.dead(m, reasonUndeliverable, errMutant)
+		return h.dead(m, deadletter.ReasonUndeliverable, errMutant)
 	}
-	if errRestore != nil {
-		return h.unopened(m, errRestore)
+	if errOpen != nil {
+		return h.unopened(m, errOpen)
 	}
-	if d, back := h.offered(m, in); back {
+	if d, back := h.offered(m, at); back {
 		return d
 	}
 	body, err := events.Parse(m.Data)
 	switch {
-	case err != nil && in.Kind == events.KindStructuredOutputReady:
+	case err != nil && at.Kind == events.KindStructuredOutputReady:
 		return h.undecoded(ctx, m, err)
 	case err != nil:
 		return h.unparsed(m, err)
 	}
 	if answers := events.AnswerKind(body.Kind); answers || m.Private && body.Kind == "" {
 		m.Private, m.secret = true, true
-		return h.answer(ctx, m, in, body)
+		return h.answer(ctx, m, at, body)
 	}
 	switch body.Kind {
 	case "", events.KindStructuredOutputReady:
@@ -186,9 +194,9 @@ func (h *Handlers) Handle(ctx context.Context, m *Message) (d Disposition) {
 	case events.KindResume:
 		return h.resume(ctx, m, body)
 	case events.KindExpire:
-		return h.expire(ctx, m, in, body)
+		return h.expire(ctx, m, at, body)
 	}
-	return h.dead(m, reasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s, %s, %s", body.Kind,
+	return h.dead(m, deadletter.ReasonUnknownKind, fmt.Errorf("kind %.80q is not one of %s, %s, %s, %s, %s", body.Kind,
 		events.KindStructuredOutputReady, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire))
 }
 

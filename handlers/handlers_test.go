@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -26,24 +25,21 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/run"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 func TestMain(m *testing.M) { oneturntest.VerifyNoLeaks(m) }
-
-func ExampleDelta() {
-	delta := handlers.Delta{Set: map[string]any{"plan": "accepted"}, Remove: []string{"draft"}}
-	data, err := json.Marshal(delta)
-	fmt.Println(string(data), err)
-	// Output: {"set":{"plan":"accepted"},"remove":["draft"]} <nil>
-}
 
 // kit is handlers on a real server, with the journal in memory.
 type kit struct {
@@ -67,9 +63,9 @@ func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options))
 	require.NoError(t, err)
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
-	blobs, err := handlers.NewBlobs(t.Context(), nc, js, space)
+	blobs, err := store.NewBlobs(t.Context(), nc, js, space)
 	require.NoError(t, err)
-	variables, err := handlers.NewVariables(t.Context(), js, space)
+	variables, err := variables.New(t.Context(), js, space)
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
 	counters, err := metrics.New(registry)
@@ -95,7 +91,7 @@ func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options))
 		Engine:       engine.New(engine.Options{}),
 		Tool:         func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
 		Variables:    variables,
-		Dead:         handlers.NewDeadLetters(js, space, blobs, counters),
+		Dead:         deadletter.New(js, space, blobs, counters),
 		BindingGrace: time.Second,
 		MaxEventAge:  time.Hour,
 	})
@@ -103,7 +99,7 @@ func newKit(t *testing.T, tool tools.Invoker, change ...func(*embedded.Options))
 }
 
 // message is a delivery of a turn.
-func (k *kit) message(seq, delivery uint64) *handlers.Message {
+func (k *kit) message(seq, delivery uint64) *inbound.Message {
 	k.t.Helper()
 	event := &events.StructuredOutputReady{
 		TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF", Agent: "A", Model: "M",
@@ -112,7 +108,7 @@ func (k *kit) message(seq, delivery uint64) *handlers.Message {
 	body, err := events.EncodeTurn(event, time.Now())
 	require.NoError(k.t, err)
 	stored, _ := k.times.LoadOrStore(seq, time.Now())
-	return &handlers.Message{
+	return &inbound.Message{
 		Subject: k.space.In("default", events.KindStructuredOutputReady, "app", "WF", "chat"), Data: body,
 		Lease: idempotency.Lease{Stream: "IN", Seq: seq, Delivery: delivery}, Stored: stored.(time.Time), //nolint:forcetypeassert // nothing else is stored
 		Held: k.t.Context(), Fresh: func() bool { return true },
@@ -155,7 +151,7 @@ func TestDeliveryThatIsNotFreshClaimsNothing(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	m := k.message(1, 1)
 	m.Fresh = func() bool { return false }
-	require.Equal(t, handlers.Leave, k.Handle(t.Context(), m).Do)
+	require.Equal(t, inbound.Leave, k.Handle(t.Context(), m).Do)
 	_, err := k.store.At(t.Context(), 1)
 	require.ErrorIs(t, err, idempotency.ErrNotFound)
 }
@@ -177,7 +173,7 @@ func TestToolOfATakeoverGetsTheSameIdentityAndAHigherFencingToken(t *testing.T) 
 	})
 	require.NoError(t, err)
 	require.Equal(t, idempotency.Run, dead.Action)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
 	require.Equal(t, 2, call.Epoch)
 	require.Greater(t, call.FencingToken, dead.Hold.Token)
 	require.Equal(t, events.IdempotencyKey(body.TurnID, "turn"), call.IdempotencyKey)
@@ -194,7 +190,7 @@ func TestResultOfARunThatLostItsLeaseIsStoredWhenNobodyWasFirst(t *testing.T) {
 	}))
 	m := k.message(1, 1)
 	m.Held = held
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
 	require.True(t, k.response().Success)
 }
 
@@ -222,7 +218,7 @@ func TestSilentTurnThatWasNeverClaimedStaysSilentWhenItIsRedelivered(t *testing.
 	k := newKit(t, toolFunc(nothing))
 	set := silentSet(t)
 	k.Bindings = func() *bindings.Set { return set }
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
 	_, err := k.store.At(t.Context(), 1)
 	require.ErrorIs(t, err, idempotency.ErrNotFound)
 }
@@ -241,7 +237,7 @@ func TestSilentTurnThatWasClaimedIsEnded(t *testing.T) {
 		Fingerprint: hex.EncodeToString(fingerprint[:]), Event: k.claimEvent(),
 	})
 	require.NoError(t, err)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
 	require.Equal(t, events.CodeInterrupted, k.response().Code)
 }
 
@@ -253,7 +249,7 @@ func TestMessageNobodyCouldClaimEndsAsDeadLetterAndRejectedTurn(t *testing.T) {
 		entered = true
 		return tools.Result{}, nil
 	}))
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 60)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 60)).Do)
 	require.False(t, entered)
 	r := k.response()
 	require.Equal(t, events.CodeInterrupted, r.Code)
@@ -267,7 +263,7 @@ func TestMessageNobodyCouldClaimEndsAsDeadLetterAndRejectedTurn(t *testing.T) {
 func TestPanicOfAToolIsItsOutcome(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) { panic("oh") }))
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
 	require.Equal(t, events.CodeToolError, k.response().Code)
 }
 
@@ -277,7 +273,7 @@ func TestPanicOfAHandlerLeavesTheMessage(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	m := k.message(1, 1)
 	m.Fresh = func() bool { panic("broken") }
-	require.Equal(t, handlers.Leave, k.Handle(t.Context(), m).Do)
+	require.Equal(t, inbound.Leave, k.Handle(t.Context(), m).Do)
 }
 
 func TestResultNestedTooDeepIsAnErrorOutcomeNotAnEndlessTurn(t *testing.T) {
@@ -286,7 +282,7 @@ func TestResultNestedTooDeepIsAnErrorOutcomeNotAnEndlessTurn(t *testing.T) {
 	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
 		return tools.Result{Value: json.RawMessage(deep)}, nil
 	}))
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
 	require.False(t, k.response().Success)
 }
 
@@ -295,7 +291,7 @@ func TestResultThatNoEventCanHoldIsNamedByItsPlaceAndKind(t *testing.T) {
 	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
 		return tools.Result{Value: json.RawMessage(`{"rates":[1,1e-320]}`)}, nil
 	}))
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
 	require.Equal(t, events.CodeToolError, k.response().Code)
 	require.Equal(t, `Tool t has run, but no event can hold its result at "/rates/1": exponent over 308: send the number as a string.`, k.response().Content)
 }
@@ -311,18 +307,18 @@ func TestTurnWhoseResponseCannotBeReadEndsAsDeadLetter(t *testing.T) {
 	end := subjects.TurnKey("app", "chat", "", "turn").Public("tool_response")
 	_, err := k.store.Create(t.Context(), idempotency.Record{Key: end, Data: []byte("not ours"), Err: errors.New("no owner")})
 	require.NoError(t, err)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
 	require.LessOrEqual(t, ran, 1)
 	was := ran
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(2, 1)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 2)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(2, 1)).Do)
 	require.Equal(t, was, ran, "its tool is entered again")
 	dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
 	require.NoError(t, err)
 	require.EqualValues(t, 2, dead.CachedInfo().State.Msgs)
 	letter, err := dead.GetMsg(t.Context(), 1)
 	require.NoError(t, err)
-	require.Equal(t, "state_corrupt", letter.Header.Get(handlers.HeaderReason))
+	require.Equal(t, "state_corrupt", letter.Header.Get(deadletter.HeaderReason))
 }
 
 func TestContextChangesMergeOnceInTheOrderOfTheJournal(t *testing.T) {
@@ -330,19 +326,19 @@ func TestContextChangesMergeOnceInTheOrderOfTheJournal(t *testing.T) {
 	k := newKit(t, toolFunc(nothing))
 	v, ctx := k.Variables, t.Context()
 	set := func(seq uint64, name, value string) {
-		require.NoError(t, v.Merge(ctx, "app", "chat", seq, handlers.Delta{Set: map[string]any{name: value}}))
+		require.NoError(t, v.Merge(ctx, "app", "chat", seq, variables.Delta{Set: map[string]any{name: value}}))
 	}
 	set(10, "a", "ten")
 	set(12, "a", "twelve")
 	set(11, "a", "eleven, late")
 	set(12, "a", "twelve again")
-	require.NoError(t, v.Merge(ctx, "app", "chat", 20, handlers.Delta{Remove: []string{"b"}}))
+	require.NoError(t, v.Merge(ctx, "app", "chat", 20, variables.Delta{Remove: []string{"b"}}))
 	set(19, "b", "set before it was removed")
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
 			name := strconv.Itoa(i)
-			if err := v.Merge(ctx, "app", "chat", uint64(30+i), handlers.Delta{Set: map[string]any{name: name}}); err != nil {
+			if err := v.Merge(ctx, "app", "chat", uint64(30+i), variables.Delta{Set: map[string]any{name: name}}); err != nil {
 				t.Errorf("merge: %v", err)
 			}
 		})
@@ -375,7 +371,7 @@ func TestSnapshotAndStoredVariablesAreMergedByWhoChangedThemLast(t *testing.T) {
 		return got
 	}
 	require.Equal(t, map[string]any{"plan": "first", "none": nil}, load(map[string]any{"plan": "first", "none": nil}), "nothing is stored")
-	require.NoError(t, v.Merge(ctx, "app", "chat", 10, handlers.Delta{
+	require.NoError(t, v.Merge(ctx, "app", "chat", 10, variables.Delta{
 		Set: map[string]any{"plan": "tool", "new": "tool", "none": "tool"}, Remove: []string{"draft"},
 		Base: map[string]string{"plan": digest("first"), "new": "", "none": "", "draft": digest("d")},
 	}))
@@ -386,9 +382,9 @@ func TestSnapshotAndStoredVariablesAreMergedByWhoChangedThemLast(t *testing.T) {
 	require.Equal(t, map[string]any{"plan": "mine", "new": "mine", "none": "tool", "draft": "e"}, load(map[string]any{"plan": "mine", "new": "mine", "draft": "e"}), "the producer has changed them since")
 	require.Equal(t, map[string]any{"plan": nil, "new": "tool", "none": "tool"}, load(map[string]any{"plan": nil}), "the producer has emptied it since")
 
-	require.NoError(t, v.Merge(ctx, "app", "chat", 11, handlers.Delta{Set: map[string]any{"plan": "tool again"}}))
+	require.NoError(t, v.Merge(ctx, "app", "chat", 11, variables.Delta{Set: map[string]any{"plan": "tool again"}}))
 	require.Equal(t, "tool again", load(map[string]any{"plan": "first"})["plan"], "a turn without snapshot says nothing of the producer")
-	require.NoError(t, v.Merge(ctx, "app", "chat", 12, handlers.Delta{Set: map[string]any{"plan": "x"}, Base: map[string]string{"plan": digest("mine")}}))
+	require.NoError(t, v.Merge(ctx, "app", "chat", 12, variables.Delta{Set: map[string]any{"plan": "x"}, Base: map[string]string{"plan": digest("mine")}}))
 	require.Equal(t, "first", load(map[string]any{"plan": "first"})["plan"])
 	require.Equal(t, "x", load(map[string]any{"plan": "mine"})["plan"])
 }
@@ -399,7 +395,7 @@ func TestSameDeadLetterIsStoredOnce(t *testing.T) {
 	m := k.message(7, 1)
 	m.Data = []byte("broken")
 	for range 3 {
-		require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+		require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
 	}
 	info, err := k.js.Stream(t.Context(), k.space.DeadStream())
 	require.NoError(t, err)
@@ -412,6 +408,6 @@ func TestContextVariablesThatAreTooLargeEndTheTurnAsTooLarge(t *testing.T) {
 	k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
 		return tools.Result{Set: map[string]any{"x": huge}}, nil
 	}))
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
 	require.Equal(t, events.CodeTooLarge, k.response().Code)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
@@ -53,9 +54,9 @@ func (h *Handlers) inquire(ctx context.Context, key subjects.Key, ask string) (*
 
 // early gives a message back whose question is not known, for a while. It reports false when
 // that is over.
-func (h *Handlers) early(m *Message) (Disposition, bool) {
+func (h *Handlers) early(m *message) (inbound.Disposition, bool) {
 	if h.age(m) >= earlyFor || mutant.Planted(mutant.EarlyIsUnknown) {
-		return Disposition{}, false
+		return inbound.Disposition{}, false
 	}
 	const most = 7 // doublings to earlyLast
 	return h.giveBack(m, min(earlyFirst<<min(max(m.offers(), 1)-1, most), earlyLast))
@@ -83,27 +84,27 @@ func (h *Handlers) misplaced(q *inquiry, in subjects.Inbound) string {
 // offered gives a message that is offered again and whose workflow is unknown here back within the
 // binding grace, unread: it was read the first time. It reports false if the budget has no place, and for kinds of
 // messages that no binding decides.
-func (h *Handlers) offered(m *Message, in subjects.Inbound) (Disposition, bool) {
+func (h *Handlers) offered(m *message, in subjects.Inbound) (inbound.Disposition, bool) {
 	switch turn := in.Kind == events.KindStructuredOutputReady; {
 	case !h.offersAgain(m, in.Workflow), !turn && !events.AnswerKind(in.Kind) && in.Kind != events.KindExpire,
 		turn && h.age(m) > h.MaxEventAge:
-		return Disposition{}, false
+		return inbound.Disposition{}, false
 	}
 	return h.keepPlace(m, h.handOverDelay(m))
 }
 
 // offersAgain reports whether a message was offered before and is offered to others now. Workflow is a token.
-func (h *Handlers) offersAgain(m *Message, workflow string) bool {
+func (h *Handlers) offersAgain(m *message, workflow string) bool {
 	return m.offers() > 1 && !h.knows(workflow) && h.inGrace(m)
 }
 
 // putAsideAgain puts a message aside again beyond the budget, without a look at its question. Of one that was not put
 // aside before it has to be known whether it is secret, or whose turn it is.
-func (h *Handlers) putAsideAgain(m *Message, workflow string) (Disposition, bool) {
-	if m.deferrals == 0 || len(m.turns) == 0 || !h.offersAgain(m, workflow) {
-		return Disposition{}, false
+func (h *Handlers) putAsideAgain(m *message, workflow string) (inbound.Disposition, bool) {
+	if m.Deferrals == 0 || len(m.turns) == 0 || !h.offersAgain(m, workflow) {
+		return inbound.Disposition{}, false
 	}
-	m.secret = m.sealed // else it would not have been put aside open
+	m.secret = m.Sealed // else it would not have been put aside open
 	return h.putAside(m, h.handOverDelay(m))
 }
 
@@ -112,15 +113,15 @@ func (h *Handlers) putAsideAgain(m *Message, workflow string) (Disposition, bool
 // question until its turn is past its life: who has waited for days for an answer does not lose
 // it to a deploy without the workflow. Workflow is a token; q is the question, nil if it is not
 // known. Waits says that the question has to wait for another worker, and the message cannot be given back.
-func (h *Handlers) elsewhere(m *Message, workflow string, q *inquiry) (d Disposition, back, waits bool) {
+func (h *Handlers) elsewhere(m *message, workflow string, q *inquiry) (d inbound.Disposition, back, waits bool) {
 	if h.knows(workflow) {
-		return Disposition{}, false, false
+		return inbound.Disposition{}, false, false
 	}
 	delay := h.handOverDelay(m)
 	if !h.inGrace(m) {
 		age := h.age(m)
 		if q == nil || h.MaxTurnLife > 0 && age >= h.MaxTurnLife || h.hasEnded(m, q.key) {
-			return Disposition{}, false, false
+			return inbound.Disposition{}, false, false
 		}
 		h.often(m, slog.LevelWarn, "no worker has the workflow of an open question: start one that has it, or send the answer again then", "",
 			"workflow", q.WorkflowName, "chat", q.ChatID, "question", q.ToolCallID, "seq", m.Lease.Seq, "age", age.Round(time.Second))
@@ -131,7 +132,7 @@ func (h *Handlers) elsewhere(m *Message, workflow string, q *inquiry) (d Disposi
 }
 
 // hasEnded reports whether a turn has its response, as far as a read tells.
-func (h *Handlers) hasEnded(m *Message, key subjects.Key) bool {
+func (h *Handlers) hasEnded(m *message, key subjects.Key) bool {
 	ended, err := h.Journal.Ended(m.Held, key)
 	return err == nil && ended
 }
@@ -151,7 +152,7 @@ func (h *Handlers) knows(workflow string) bool {
 
 // acks returns the function that makes the event that closes a question, out of the question's
 // own. Known is the question, if there is only one and it is known; user sends m.
-func (h *Handlers) acks(m *Message, key subjects.Key, known *inquiry, user string) func(idempotency.Record) ([]byte, error) {
+func (h *Handlers) acks(m *message, key subjects.Key, known *inquiry, user string) func(idempotency.Record) ([]byte, error) {
 	return func(decided idempotency.Record) ([]byte, error) {
 		q := known
 		if q == nil {
@@ -176,7 +177,7 @@ func (h *Handlers) acks(m *Message, key subjects.Key, known *inquiry, user strin
 
 // askedBy reads the question that a record is about. One that cannot be read is closed all the
 // same: what is known of it are its ids.
-func (h *Handlers) askedBy(m *Message, key subjects.Key, record string) (*inquiry, error) {
+func (h *Handlers) askedBy(m *message, key subjects.Key, record string) (*inquiry, error) {
 	r, _ := subjects.ParseKey(record)
 	asked, err := h.Journal.QuestionRecord(m.Held, key, r.ID)
 	if err != nil {

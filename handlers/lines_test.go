@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/internal/throttle"
 )
@@ -35,7 +35,7 @@ func TestTenantCausesSomeLinesAMinuteAndTheRestAreCounted(t *testing.T) {
 	for range n {
 		seq += 2
 		m := k.mail(seq, events.KindStructuredOutputReady, []byte(`{"auto_tool_mode":true}`))
-		require.Equal(t, handlers.Ack, k.Handle(t.Context(), m.Message).Do)
+		require.Equal(t, inbound.Ack, k.Handle(t.Context(), m.Message).Do)
 		k.handled(k.says(seq+1, a.question("1"), yes(), func(r *events.ToolCallResponse) { r.UserID = "mallory" }))
 	}
 	for _, line := range []string{`level=WARN msg="dead letter" reason=missing_field`, `level=INFO msg="an answer was not accepted" code=forbidden`} {

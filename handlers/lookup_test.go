@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -39,7 +39,7 @@ func TestAnswerToNoQuestionHasItsChatSearchedOnceAndAtTheEnd(t *testing.T) {
 	m := k.says(2, "x@00000000/1", yes())
 	for delivery := range uint64(20) {
 		m.Lease.Delivery = delivery + 1
-		require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do)
+		require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do)
 	}
 	require.Equal(t, 1, *searched)
 	k.Handle(t.Context(), k.says(3, "x@00000000/1", yes()).Message)
@@ -94,7 +94,7 @@ func TestAnswerWaitsForTheBudgetOfItsTenantAndIsToldWhenThatStaysUsedUp(t *testi
 		return nil, &searches.BusyError{After: time.Minute}
 	}
 	m := k.says(2, a.question("1"), yes())
-	require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do)
+	require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do)
 	v := k.handled(aged(k.says(3, a.question("1"), yes())))
 	require.Equal(t, events.AnswerBusy, v.Code)
 	require.Equal(t, 429, v.Status)
@@ -117,15 +117,15 @@ func TestCancelWaitsForTheBudgetOfItsTenant(t *testing.T) {
 	subject := k.space.In("default", events.KindCancel, "app", "WF", "chat")
 	k.CancelWished(subject, body)
 	m := aged(k.mail(2, events.KindCancel, body))
-	require.Equal(t, handlers.Nak, k.Handle(t.Context(), m.Message).Do, "however old it is")
+	require.Equal(t, inbound.Nak, k.Handle(t.Context(), m.Message).Do, "however old it is")
 	k.Askers = func(context.Context, string, string, string) ([]subjects.Key, error) {
 		return nil, idempotency.ErrTooMany
 	}
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.mail(3, events.KindCancel, body).Message).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.mail(3, events.KindCancel, body).Message).Do)
 	dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, dead.CachedInfo().State.Msgs, "a turn that cannot be looked for is no turn that does not exist")
 	k.searched(a.key)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), m.Message).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), m.Message).Do)
 	require.Equal(t, events.CodeCancelled, a.ended().Code)
 }

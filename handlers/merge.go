@@ -2,13 +2,15 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/store"
+	"github.com/oneturn/oneturn/internal/variables"
 )
 
 // staleFor is how long after a response a read that does not find what was stored before it is taken for a stale one.
@@ -16,20 +18,20 @@ const staleFor = 5 * time.Minute
 
 // ended acknowledges a message that has nothing (more) to do for its turn, once what the response
 // of the turn changes in the context variables is merged.
-func (h *Handlers) ended(ctx context.Context, m *Message, d idempotency.Decision) Disposition {
+func (h *Handlers) ended(ctx context.Context, m *message, d idempotency.Decision) inbound.Disposition {
 	if err := h.mergeMissing(m.Held, ctx, m, d.End); err != nil {
 		return h.undecided(m, "the context changes of a response are not merged yet", err)
 	}
-	return ack()
+	return inbound.Acked()
 }
 
 // endedByOther acknowledges the message of a turn whose response is another run's, once its changes are merged: the worker
 // that stored it may have died, and this message may be the last one of the turn.
-func (h *Handlers) endedByOther(ctx context.Context, t *turn) Disposition {
+func (h *Handlers) endedByOther(ctx context.Context, t *turn) inbound.Disposition {
 	end, err := h.Journal.End(ctx, t.Key)
 	switch {
 	case errors.Is(err, idempotency.ErrNotFound): // it has expired, or was purged
-		return ack()
+		return inbound.Acked()
 	case err == nil:
 		err = h.mergeMissing(ctx, t.m.tools, t.m, &end)
 	}
@@ -37,7 +39,7 @@ func (h *Handlers) endedByOther(ctx context.Context, t *turn) Disposition {
 		return h.comesBack(t, "the context changes of a response are not merged yet", err)
 	}
 	h.Journal.NoteFinished(t.ref, h.Now())
-	return ack()
+	return inbound.Acked()
 }
 
 // mergeMissing merges the context changes that a stored response names, unless they are: the
@@ -46,7 +48,7 @@ func (h *Handlers) endedByOther(ctx context.Context, t *turn) Disposition {
 // message is delivered again.
 //
 // It reads and writes as long as ctx lives, and what is not decided soon ends with the tools of the worker.
-func (h *Handlers) mergeMissing(ctx, tools context.Context, m *Message, end *idempotency.Record) error {
+func (h *Handlers) mergeMissing(ctx, tools context.Context, m *message, end *idempotency.Record) error {
 	if end == nil || !query.NamesContext(end) {
 		return nil
 	}
@@ -54,48 +56,27 @@ func (h *Handlers) mergeMissing(ctx, tools context.Context, m *Message, end *ide
 	found, err := h.Journal.DeltaOf(ctx, end)
 	switch {
 	case errors.Is(err, idempotency.ErrDamaged):
-		return h.merged(damagedDelta(err), r.ChatID, r.CallID)
+		return h.merged(variables.DamagedDelta(err), r.ChatID, r.CallID)
 	case errors.Is(err, idempotency.ErrNotFound) && h.serverNow(m).Sub(end.Time) > staleFor: // it has expired, or was purged
 		return nil
 	case err != nil:
 		return err
 	}
-	d, err := decodeDelta(found.Data)
+	d, err := variables.DecodeDelta(found.Data)
 	if err != nil {
 		return h.merged(err, r.ChatID, r.CallID)
 	}
-	store, done := outside(ctx, tools)
+	writing, done := store.Context(ctx, tools)
 	defer done()
-	return h.merged(h.Variables.Merge(store, r.AppID, r.ChatID, found.Seq, d), r.ChatID, r.CallID)
+	return h.merged(h.Variables.Merge(writing, r.AppID, r.ChatID, found.Seq, d), r.ChatID, r.CallID)
 }
 
 // merged judges what came of a merge after the response was stored. That the changes can never be
 // merged, though they could be staged, is for an operator to know: the message cannot help.
 func (h *Handlers) merged(err error, chat, turn string) error {
-	if err == nil || !decided(err) {
+	if err == nil || !store.Decided(err) {
 		return err
 	}
 	h.Logger.Error("context changes that a response names cannot be merged; they stay in the journal", "chat", chat, "turn", turn, "err", events.LogText(err))
 	return nil
-}
-
-// decodeDelta reads a stored delta.
-func decodeDelta(data []byte) (Delta, error) {
-	var e edit
-	if err := json.Unmarshal(data, &e); err != nil {
-		return Delta{}, damagedDelta(err)
-	}
-	d := Delta{Set: make(map[string]any, len(e.Set)), Remove: e.Remove, Base: e.Base}
-	for name, raw := range e.Set {
-		value, err := events.Decode(raw)
-		if err != nil {
-			return Delta{}, damagedDelta(err)
-		}
-		d.Set[name] = value
-	}
-	return d, nil
-}
-
-func damagedDelta(err error) error {
-	return &events.Error{Code: events.CodeStateCorrupt, Op: "read context changes", Msg: "a stored change of context variables cannot be read", Err: err}
 }

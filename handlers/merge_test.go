@@ -17,8 +17,10 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -38,11 +40,11 @@ func TestContextChangesOfARunThatLostItsTurnAreNotMerged(t *testing.T) {
 	var k *kit
 	k = newKit(t, toolFunc(func(ctx context.Context, c *tools.Call) (tools.Result, error) {
 		if c.Epoch == 1 { // stands still past its lease, and the next owner ends the turn
-			require.Equal(k.t, handlers.Ack, handlers.New(k.Config).Handle(context.WithoutCancel(ctx), k.message(1, 2)).Do)
+			require.Equal(k.t, inbound.Ack, handlers.New(k.Config).Handle(context.WithoutCancel(ctx), k.message(1, 2)).Do)
 		}
 		return tools.Result{Set: map[string]any{"plan": json.Number(string(rune('0' + c.Epoch))), "by": "all"}}, nil
 	}))
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 1)).Do)
 	require.Equal(t, map[string]any{"plan": json.Number("2"), "by": "all"}, k.loaded())
 	kv, key := k.document()
 	entry, err := kv.Get(t.Context(), key)
@@ -51,9 +53,9 @@ func TestContextChangesOfARunThatLostItsTurnAreNotMerged(t *testing.T) {
 }
 
 // interruptedMerge is a worker that dies after the response is stored, before it can merge.
-type interruptedMerge struct{ handlers.ContextStore }
+type interruptedMerge struct{ variables.Store }
 
-func (interruptedMerge) Merge(context.Context, string, string, uint64, handlers.Delta) error {
+func (interruptedMerge) Merge(context.Context, string, string, uint64, variables.Delta) error {
 	return errors.New("the worker dies")
 }
 
@@ -64,7 +66,7 @@ func (k *kit) diesBeforeMerge() {
 	config.Variables = interruptedMerge{k.Variables}
 	worker := handlers.New(config)
 	for range 2 { // nor is the turn one that has certainly finished
-		require.Equal(k.t, handlers.Leave, worker.Handle(k.t.Context(), k.message(1, 1)).Do)
+		require.Equal(k.t, inbound.Leave, worker.Handle(k.t.Context(), k.message(1, 1)).Do)
 	}
 	require.Equal(k.t, []string{"draft", "plan"}, k.response().ContextKeys)
 }
@@ -72,7 +74,7 @@ func (k *kit) diesBeforeMerge() {
 func TestNextTurnOfAChatSeesChangesThatADeadWorkerDidNotMerge(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, setsPlan("gold"))
-	require.NoError(t, k.Variables.Merge(t.Context(), "app", "chat", 0, handlers.Delta{}))
+	require.NoError(t, k.Variables.Merge(t.Context(), "app", "chat", 0, variables.Delta{}))
 	k.diesBeforeMerge()
 	require.Equal(t, map[string]any{"plan": "gold"}, k.loaded())
 }
@@ -80,11 +82,11 @@ func TestNextTurnOfAChatSeesChangesThatADeadWorkerDidNotMerge(t *testing.T) {
 func TestMessageOfAnEndedTurnMergesWhatADeadWorkerDidNot(t *testing.T) {
 	t.Parallel()
 	id := events.TurnID{App: "app", Chat: "chat", Turn: "turn"}
-	for name, handle := range map[string]func(k *kit) handlers.Disposition{
-		"redelivery": func(k *kit) handlers.Disposition { return k.Handle(t.Context(), k.message(1, 2)) },
-		"duplicate":  func(k *kit) handlers.Disposition { return k.Handle(t.Context(), k.message(2, 1)) },
-		"cancel":     func(k *kit) handlers.Disposition { return k.cancelTurn(3, id) },
-		"resume": func(k *kit) handlers.Disposition {
+	for name, handle := range map[string]func(k *kit) inbound.Disposition{
+		"redelivery": func(k *kit) inbound.Disposition { return k.Handle(t.Context(), k.message(1, 2)) },
+		"duplicate":  func(k *kit) inbound.Disposition { return k.Handle(t.Context(), k.message(2, 1)) },
+		"cancel":     func(k *kit) inbound.Disposition { return k.cancelTurn(3, id) },
+		"resume": func(k *kit) inbound.Disposition {
 			body, err := events.EncodeResume(&events.Resume{TurnID: id, Workflow: "WF"}, time.Now())
 			require.NoError(t, err)
 			return k.Handle(t.Context(), k.mail(4, events.KindResume, body).Message)
@@ -92,11 +94,11 @@ func TestMessageOfAnEndedTurnMergesWhatADeadWorkerDidNot(t *testing.T) {
 	} {
 		k := newKit(t, setsPlan("gold"))
 		k.diesBeforeMerge()
-		v, ok := k.Variables.(*handlers.Variables)
+		v, ok := k.Variables.(*variables.Variables)
 		require.True(t, ok)
 		v.Journal = nil // so that loading merges nothing
 		require.Empty(t, k.loaded(), name)
-		require.Equal(t, handlers.Ack, handle(k).Do, name)
+		require.Equal(t, inbound.Ack, handle(k).Do, name)
 		require.Equal(t, map[string]any{"plan": "gold"}, k.loaded(), name)
 	}
 }
@@ -139,11 +141,11 @@ func lateResult(t *testing.T, lost bool) {
 		claims, err := k.Journal.Claims(t.Context(), subjects.TurnKey("app", "chat", "", "turn"))
 		return err == nil && claims[0] != nil
 	}, 10*time.Second, time.Millisecond)
-	v, ok := k.Variables.(*handlers.Variables)
+	v, ok := k.Variables.(*variables.Variables)
 	require.True(t, ok)
 	m := k.message(1, 2)
 	m.Held = held
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
 	v.Journal = nil // so that loading merges nothing
 	require.Equal(t, map[string]any{"epoch": json.Number("1")}, k.loaded())
 }
@@ -154,13 +156,13 @@ func TestReadThatFindsAResponseWithoutItsChangesIsRepeated(t *testing.T) {
 	k.diesBeforeMerge()
 	fresh := k.Journal
 	k.Journal = idempotency.New(hiddenDelta{k.store}, "stale", idempotency.Options{})
-	require.Equal(t, handlers.Leave, k.Handle(t.Context(), k.message(1, 2)).Do)
+	require.Equal(t, inbound.Leave, k.Handle(t.Context(), k.message(1, 2)).Do)
 	later := k.Config
 	later.ServerTime = func(context.Context) (time.Time, error) { return time.Now().Add(time.Hour), nil }
-	require.Equal(t, handlers.Ack, handlers.New(later).Handle(t.Context(), k.message(1, 3)).Do, "they have expired")
+	require.Equal(t, inbound.Ack, handlers.New(later).Handle(t.Context(), k.message(1, 3)).Do, "they have expired")
 	k.Journal = fresh
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.message(1, 4)).Do)
-	v, ok := k.Variables.(*handlers.Variables)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.message(1, 4)).Do)
+	v, ok := k.Variables.(*variables.Variables)
 	require.True(t, ok)
 	v.Journal = nil
 	require.Equal(t, map[string]any{"plan": "gold"}, k.loaded())
@@ -188,7 +190,7 @@ func TestStagedChangeDoesNotCountBeforeTheResponse(t *testing.T) {
 	require.NoError(t, err)
 	seq, err := k.Journal.Delta(t.Context(), claimed.Hold, []byte(`{"set":{"plan":"gold"}}`))
 	require.NoError(t, err)
-	change := handlers.Change{Delta: handlers.Delta{Set: map[string]any{"plan": "gold"}}, Run: claimed.Hold, Seq: seq}
+	change := variables.Change{Delta: variables.Delta{Set: map[string]any{"plan": "gold"}}, Run: claimed.Hold, Seq: seq}
 	require.NoError(t, k.Variables.Stage(t.Context(), "app", "chat", change))
 	require.Empty(t, k.loaded())
 	stored, err := k.Journal.Finish(t.Context(), claimed.Hold, []byte(`{"type":"chat.tool_response","data":{"kind":"tool_response","context_keys":["plan"]}}`))
@@ -200,7 +202,7 @@ func TestStagedChangeDoesNotCountBeforeTheResponse(t *testing.T) {
 func TestContextVariablesAreReadFromTheLeader(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
-	require.NoError(t, k.Variables.Merge(t.Context(), "app", "chat", 1, handlers.Delta{Set: map[string]any{"plan": "gold"}}))
+	require.NoError(t, k.Variables.Merge(t.Context(), "app", "chat", 1, variables.Delta{Set: map[string]any{"plan": "gold"}}))
 	nc := k.js.Conn()
 	direct, err := nc.SubscribeSync("$JS.API.DIRECT.GET.KV_" + k.space.ContextBucket() + ".>")
 	require.NoError(t, err)
@@ -218,7 +220,7 @@ func TestContextVariablesAreReadFromTheLeader(t *testing.T) {
 func TestContextVariableCannotTakeTheNameOfWhatIsStaged(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, returns(tools.Result{Set: map[string]any{"\x00staged": "x"}}))
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.soon()).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.soon()).Do)
 	require.Equal(t, events.CodeTooLarge, k.response().Code)
 	require.Empty(t, k.loaded())
 }
@@ -240,7 +242,7 @@ func TestNoToolChangesWhatTheTurnItselfDecides(t *testing.T) {
 			var log bytes.Buffer
 			k := newKit(t, returns(c.result))
 			k.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.soon()).Do)
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.soon()).Do)
 			r := k.response()
 			require.True(t, r.Success)
 			require.Equal(t, c.keys, r.ContextKeys)
@@ -265,7 +267,7 @@ func TestStagedChangesOfAChatAreBounded(t *testing.T) {
 		run := idempotency.Hold{Key: subjects.TurnKey("app", "chat", "", "turn"), Nonce: "n", Token: 1}
 		seq, err := k.Journal.Delta(t.Context(), idempotency.Hold{Key: run.Key, Nonce: "n", Epoch: int(n) + 1}, []byte(`{}`))
 		require.NoError(t, err)
-		require.NoError(t, k.Variables.Stage(t.Context(), "app", "chat", handlers.Change{Run: run, Seq: seq}))
+		require.NoError(t, k.Variables.Stage(t.Context(), "app", "chat", variables.Change{Run: run, Seq: seq}))
 	}
 	kv, key := k.document()
 	entry, err := kv.Get(t.Context(), key)

@@ -15,7 +15,7 @@ import (
 // What is in this file is not in a released binary: see package mutant.
 
 // mutantKey is the key of a turn for which every message is a turn of its own.
-func mutantKey(key subjects.Key, m *Message) subjects.Key {
+func mutantKey(key subjects.Key, m *message) subjects.Key {
 	if mutant.Planted(mutant.DedupeWindowOnly) {
 		key.Call = "m" + strconv.FormatUint(m.Lease.Seq, 10)
 	}
@@ -23,7 +23,7 @@ func mutantKey(key subjects.Key, m *Message) subjects.Key {
 }
 
 // mutantDuplicate reports whether the Nats-Msg-Id of a message was seen before.
-func (h *Handlers) mutantDuplicate(m *Message) bool {
+func (h *Handlers) mutantDuplicate(m *message) bool {
 	if !mutant.Planted(mutant.MsgIDDecides) {
 		return false
 	}
@@ -33,7 +33,7 @@ func (h *Handlers) mutantDuplicate(m *Message) bool {
 var errMutant = errors.New("it was delivered too often")
 
 // mutantGivesUp reports whether a message was delivered often enough to be given up by a count.
-func mutantGivesUp(m *Message) bool {
+func mutantGivesUp(m *message) bool {
 	const often = 5
 	return mutant.Planted(mutant.CountGivesUp) && m.Lease.Delivery > often
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deferral"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/secrets"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -24,7 +26,7 @@ type runs struct {
 	*kit
 
 	inStream bool // the message
-	end      func() handlers.Disposition
+	end      func() inbound.Disposition
 }
 
 func newRuns(t *testing.T) *runs {
@@ -37,10 +39,10 @@ func newRuns(t *testing.T) *runs {
 	}))}
 	r.bind(bindings.EffectUnsafe, time.Minute)
 	r.LeaseHeld = func(context.Context, idempotency.Lease) (bool, error) { return r.inStream, nil }
-	owner := make(chan handlers.Disposition, 1)
+	owner := make(chan inbound.Disposition, 1)
 	go func() { owner <- r.Handle(t.Context(), r.message(1, 3)) }()
 	<-entered
-	r.end = func() handlers.Disposition {
+	r.end = func() inbound.Disposition {
 		close(ends)
 		return <-owner
 	}
@@ -52,7 +54,7 @@ func newRuns(t *testing.T) *runs {
 func (r *runs) full(change func(*handlers.Config)) (*handlers.Handlers, *aside) {
 	r.t.Helper()
 	h, aside := r.bounded(change, func(c *handlers.Config) { c.MaxAckPending = 64 })
-	require.Equal(r.t, handlers.Nak, h.Handle(r.t.Context(), r.message(9, 1)).Do)
+	require.Equal(r.t, inbound.Nak, h.Handle(r.t.Context(), r.message(9, 1)).Do)
 	return h, aside
 }
 
@@ -60,18 +62,18 @@ func TestOlderDeliveryIsNotPutAsideWhileALaterOneRuns(t *testing.T) {
 	t.Parallel()
 	r := newRuns(t)
 	h, _ := r.full(r.without)
-	require.Equal(t, handlers.Leave, h.Handle(t.Context(), r.message(1, 2)).Do)
-	first := func(stored time.Time, fresh bool) *handlers.Message {
+	require.Equal(t, inbound.Leave, h.Handle(t.Context(), r.message(1, 2)).Do)
+	first := func(stored time.Time, fresh bool) *inbound.Message {
 		m := r.message(1, 1)
 		m.Stored, m.Fresh, m.AckWait = stored, func() bool { return fresh }, ackWait
 		return m
 	}
-	require.Equal(t, handlers.Leave, h.Handle(t.Context(), first(time.Now(), false)).Do, "an ack wait may be over")
-	require.Equal(t, handlers.Leave, h.Handle(t.Context(), first(time.Now().Add(-16*time.Second), true)).Do,
+	require.Equal(t, inbound.Leave, h.Handle(t.Context(), first(time.Now(), false)).Do, "an ack wait may be over")
+	require.Equal(t, inbound.Leave, h.Handle(t.Context(), first(time.Now().Add(-16*time.Second), true)).Do,
 		"a new leader counts from when the stream took the message")
 	unknown := r.message(1, 1)
-	require.Equal(t, handlers.Leave, h.Handle(t.Context(), unknown).Do, "the ack wait is not known")
-	require.Equal(t, handlers.Ack, r.end().Do)
+	require.Equal(t, inbound.Leave, h.Handle(t.Context(), unknown).Do, "the ack wait is not known")
+	require.Equal(t, inbound.Ack, r.end().Do)
 	require.Empty(t, r.response().Code)
 }
 
@@ -98,7 +100,7 @@ func TestLeaseOfAToolThatMayNotRunAgainIsRefreshedBeforeItRunsWhenItsMessageHasW
 			k.bind(c.effect, time.Minute)
 			m := k.message(1, 1)
 			m.Stored, m.AckWait, m.Refresh = time.Now().Add(-c.waited), ackWait, func() { refreshed.Add(1) }
-			require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
 			require.Equal(t, c.refreshed, refreshed.Load())
 			require.Equal(t, c.refreshed, before.Load(), "the tool runs already")
 		})
@@ -114,16 +116,16 @@ func TestCopyOfAMessageThatWasAcknowledgedWhileItRanTakesNoTurnFromItsOwner(t *t
 			t.Parallel()
 			k := newKit(t, toolFunc(nothing))
 			h, aside := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending = 64; c.BindingGrace = time.Hour })
-			require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.message(9, 1)).Do)
-			require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.message(1, 1)).Do)
+			require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.message(9, 1)).Do)
+			require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.message(1, 1)).Do)
 			for i := range copies - 1 {
-				require.Equal(t, handlers.Ack, h.Handle(t.Context(), k.again(aside.all[i], uint64(20+i))).Do)
+				require.Equal(t, inbound.Ack, h.Handle(t.Context(), k.again(aside.all[i], uint64(20+i))).Do)
 			}
 			r := newRuns(t)
 			r.inStream = false
 			other := handlers.New(r.Config)
-			require.Equal(t, handlers.Ack, other.Handle(t.Context(), r.again(aside.all[copies-1], 30)).Do)
-			require.Equal(t, handlers.Ack, r.end().Do)
+			require.Equal(t, inbound.Ack, other.Handle(t.Context(), r.again(aside.all[copies-1], 30)).Do)
+			require.Equal(t, inbound.Ack, r.end().Do)
 			require.Empty(t, r.response().Code, r.response().Content)
 		})
 	}
@@ -139,7 +141,7 @@ func TestOlderDeliveryOfWhatHasTakenATurnOverIsNotAcknowledgedWhileALaterOneRuns
 			k.orphaned("idempotent")
 			taker := k.takers()[name]
 			require.NotNil(t, taker)
-			entered, ends, done := make(chan struct{}), make(chan struct{}), make(chan handlers.Disposition, 1)
+			entered, ends, done := make(chan struct{}), make(chan struct{}), make(chan inbound.Disposition, 1)
 			c := k.Config
 			c.Tool = func(*bindings.Binding) (tools.Invoker, error) {
 				return toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
@@ -152,10 +154,10 @@ func TestOlderDeliveryOfWhatHasTakenATurnOverIsNotAcknowledgedWhileALaterOneRuns
 			go func() { done <- owner.Handle(t.Context(), taker(3)) }()
 			<-entered
 			h, _ := k.bounded(k.without, func(c *handlers.Config) { c.MaxAckPending = 64 })
-			require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.message(99, 1)).Do)
-			require.Equal(t, handlers.Leave, h.Handle(t.Context(), taker(2)).Do)
+			require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.message(99, 1)).Do)
+			require.Equal(t, inbound.Leave, h.Handle(t.Context(), taker(2)).Do)
 			close(ends)
-			require.Equal(t, handlers.Ack, (<-done).Do)
+			require.Equal(t, inbound.Ack, (<-done).Do)
 			require.True(t, k.response().Success)
 		})
 	}
@@ -190,19 +192,19 @@ func TestOlderDeliveryOfAnAnswerIsNotAcknowledgedWhileALaterOneRunsItsTurn(t *te
 			if one.refused {
 				aside.err = idempotency.ErrRefused
 			}
-			require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.again(before.all[0], 19)).Do, "the only place is taken")
-			older := func(d handlers.Deferral) *handlers.Message {
+			require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.again(before.all[0], 19)).Do, "the only place is taken")
+			older := func(d deferral.Message) *inbound.Message {
 				m := k.again(d, 20)
 				m.Lease.Delivery = 2
 				return m
 			}
-			require.Equal(t, handlers.Leave, h.Handle(t.Context(), older(before.all[0])).Do)
-			require.Equal(t, handlers.Leave, h.Handle(t.Context(), older(aside.all[len(aside.all)-1])).Do, "the next worker knows its turn, too")
-			require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), k.again(before.all[0], 21)).Do, "another message")
+			require.Equal(t, inbound.Leave, h.Handle(t.Context(), older(before.all[0])).Do)
+			require.Equal(t, inbound.Leave, h.Handle(t.Context(), older(aside.all[len(aside.all)-1])).Do, "the next worker knows its turn, too")
+			require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, h.Handle(t.Context(), k.again(before.all[0], 21)).Do, "another message")
 			if !one.sealed && one.refused {
 				later := k.again(before.all[0], 20)
 				later.Lease.Delivery = 4
-				require.Equal(t, handlers.Nak, h.Handle(t.Context(), later).Do, "it is the lease of the turn")
+				require.Equal(t, inbound.Nak, h.Handle(t.Context(), later).Do, "it is the lease of the turn")
 			}
 		})
 	}

@@ -20,10 +20,12 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -62,32 +64,32 @@ func (s *slots) Release() { s.away.Add(1) }
 
 func (s *slots) Reacquire() { s.away.Add(-1) }
 
-// Load implements [handlers.ContextStore].
+// Load implements [variables.Store].
 func (o *office) Load(_ context.Context, _, _ string, snapshot map[string]any) (map[string]any, error) {
 	vars := maps.Clone(o.vars)
 	maps.Copy(vars, snapshot)
 	return vars, nil
 }
 
-// Stage implements [handlers.ContextStore].
-func (o *office) Stage(context.Context, string, string, handlers.Change) error { return nil }
+// Stage implements [variables.Store].
+func (o *office) Stage(context.Context, string, string, variables.Change) error { return nil }
 
-// Merge implements [handlers.ContextStore].
-func (o *office) Merge(context.Context, string, string, uint64, handlers.Delta) error { return nil }
+// Merge implements [variables.Store].
+func (o *office) Merge(context.Context, string, string, uint64, variables.Delta) error { return nil }
 
 const inline = 4096
 
-// Inline implements [handlers.BlobStore].
+// Inline implements [store.BlobStore].
 func (o *office) Inline(size int) bool { return size <= inline }
 
-// Shrink implements [handlers.BlobStore].
+// Shrink implements [store.BlobStore].
 func (o *office) Shrink(_ context.Context, key subjects.Key, kind string, _ any, data []byte) (any, error) {
 	name := key.String() + "." + kind
 	o.blobs[name] = slices.Clone(data)
 	return events.Blob{Blob: name, SHA256: "sum", Size: len(data)}, nil
 }
 
-// Object implements [handlers.BlobStore].
+// Object implements [store.BlobStore].
 func (o *office) Object(_ context.Context, key subjects.Key, kind string, stored any) (map[string]any, error) {
 	object, _ := stored.(map[string]any)
 	if name := key.String() + "." + kind; object["$blob"] == name {
@@ -155,16 +157,16 @@ func inOffice(t *testing.T, effect bindings.Effect, tool toolFunc, test func(t *
 }
 
 // message is the first delivery of a message on a subject of a kind.
-func (o *office) message(kind string, body []byte) *handlers.Message {
+func (o *office) message(kind string, body []byte) *inbound.Message {
 	o.seq++
-	return &handlers.Message{
+	return &inbound.Message{
 		Subject: o.space.In("default", kind, "app", "WF", "chat"), Data: body, Stored: time.Now(),
 		Lease: idempotency.Lease{Stream: "IN", Seq: o.seq, Delivery: 1}, Held: o.t.Context(), Fresh: func() bool { return true }, Slot: &o.slots,
 	}
 }
 
 // turn is the message of the turn.
-func (o *office) turn(change ...func(*events.StructuredOutputReady)) *handlers.Message {
+func (o *office) turn(change ...func(*events.StructuredOutputReady)) *inbound.Message {
 	o.t.Helper()
 	e := &events.StructuredOutputReady{
 		TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF", Agent: "A", Model: "M",
@@ -179,15 +181,15 @@ func (o *office) turn(change ...func(*events.StructuredOutputReady)) *handlers.M
 }
 
 // handle has a message handled beside the test.
-func (o *office) handle(m *handlers.Message) <-chan handlers.Disposition {
-	done := make(chan handlers.Disposition, 1)
+func (o *office) handle(m *inbound.Message) <-chan inbound.Disposition {
+	done := make(chan inbound.Disposition, 1)
 	go func() { done <- o.Handle(o.t.Context(), m) }()
 	synctest.Wait()
 	return done
 }
 
 // says is the answer of the user to a question.
-func (o *office) says(ask string, value any) *handlers.Message {
+func (o *office) says(ask string, value any) *inbound.Message {
 	o.t.Helper()
 	body, err := events.EncodeAnswer(&events.ToolCallResponse{
 		TurnID: events.TurnID{App: "app", Chat: "chat"}, Workflow: "WF", ToolCallID: "turn/" + ask, UserID: "ada", Value: value,
@@ -199,7 +201,7 @@ func (o *office) says(ask string, value any) *handlers.Message {
 // answer has an answer handled, and its live copy arrive.
 func (o *office) answer(ask string, value any) {
 	o.t.Helper()
-	require.Equal(o.t, handlers.Ack, o.Handle(o.t.Context(), o.says(ask, value)).Do)
+	require.Equal(o.t, inbound.Ack, o.Handle(o.t.Context(), o.says(ask, value)).Do)
 	o.AckSeen(subjects.Record{Key: o.key, Kind: events.RecordAck, ID: subjects.Token(ask)})
 	synctest.Wait()
 }
@@ -266,7 +268,7 @@ func pass(d time.Duration) {
 }
 
 // settled is the disposition of a message that is handled by now.
-func settled(t *testing.T, done <-chan handlers.Disposition) handlers.Disposition {
+func settled(t *testing.T, done <-chan inbound.Disposition) inbound.Disposition {
 	t.Helper()
 	synctest.Wait()
 	select {
@@ -274,7 +276,7 @@ func settled(t *testing.T, done <-chan handlers.Disposition) handlers.Dispositio
 		return d
 	default:
 		require.FailNow(t, "the message is still being handled")
-		return handlers.Disposition{}
+		return inbound.Disposition{}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 )
@@ -47,7 +48,7 @@ func (s *unreachable) LastOf(ctx context.Context, keys []string) ([]*idempotency
 }
 
 // cutOff gives the office a journal that may be away, and a turn whose lease may be lost.
-func (o *office) cutOff(journal *unreachable) (m *handlers.Message, lose context.CancelFunc) {
+func (o *office) cutOff(journal *unreachable) (m *inbound.Message, lose context.CancelFunc) {
 	journal.Memory = o.store
 	o.Journal = idempotency.New(journal, "w", idempotency.Options{})
 	m = o.turn()
@@ -56,21 +57,21 @@ func (o *office) cutOff(journal *unreachable) (m *handlers.Message, lose context
 }
 
 // handleUntil is handle with a drain.
-func (o *office) handleUntil(m *handlers.Message) (done <-chan handlers.Disposition, drain func()) {
+func (o *office) handleUntil(m *inbound.Message) (done <-chan inbound.Disposition, drain func()) {
 	ctx, stop := context.WithCancelCause(o.t.Context())
-	ended := make(chan handlers.Disposition, 1)
+	ended := make(chan inbound.Disposition, 1)
 	go func() { ended <- o.Handle(ctx, m) }()
 	return ended, func() { stop(handlers.ErrDraining) }
 }
 
 // interruptedElsewhere has another worker get the message again and end the turn.
-func (o *office) interruptedElsewhere(m *handlers.Message) {
+func (o *office) interruptedElsewhere(m *inbound.Message) {
 	o.t.Helper()
 	again := *m
 	again.Lease.Delivery, again.Held = 2, o.t.Context()
 	c := o.Config
 	c.Journal = idempotency.New(o.store, "other", idempotency.Options{})
-	require.Equal(o.t, handlers.Ack, handlers.New(c).Handle(o.t.Context(), &again).Do)
+	require.Equal(o.t, inbound.Ack, handlers.New(c).Handle(o.t.Context(), &again).Do)
 	require.Equal(o.t, events.CodeInterrupted, o.response().Code)
 }
 
@@ -96,7 +97,7 @@ func TestResultOutlivesAnOutageThatIsLongerThanTheLease(t *testing.T) {
 		require.Empty(t, done)
 		journal.away.Store(false)
 		pass(time.Second)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.response().Success)
 		require.Zero(t, o.count("late_results_total"))
 	})
@@ -122,7 +123,7 @@ func TestResultIsTriedAndCountedAsLateWhenTheLeaseEndsMeanwhile(t *testing.T) {
 				lose()
 				journal.away.Store(false)
 				pass(time.Second)
-				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.Equal(t, inbound.Ack, settled(t, done).Do)
 				require.Equal(t, 1, o.count("late_results_total"))
 				require.Equal(t, events.CodeInterrupted, o.response().Code)
 			})
@@ -142,7 +143,7 @@ func TestDrainEndsTheWaitForAServerThatDoesNotComeBack(t *testing.T) {
 		pass(time.Hour)
 		drain()
 		pass(2 * time.Second)
-		require.Equal(t, handlers.Leave, settled(t, done).Do)
+		require.Equal(t, inbound.Leave, settled(t, done).Do)
 	})
 }
 
@@ -154,7 +155,7 @@ func TestResultsThatWaitForTheServerAreBounded(t *testing.T) {
 		const most = 4096
 		held, lose := context.WithCancel(t.Context())
 		m, _ := o.cutOff(journal)
-		done := make(chan handlers.Disposition, most+1)
+		done := make(chan inbound.Disposition, most+1)
 		for n := range most + 1 {
 			m = o.turn(func(e *events.StructuredOutputReady) { e.Turn = strconv.Itoa(n) })
 			m.Held = held //nolint:fatcontext // of each message, not of the last
@@ -165,12 +166,12 @@ func TestResultsThatWaitForTheServerAreBounded(t *testing.T) {
 		journal.away.Store(true)
 		lose()
 		pass(time.Second)
-		require.Equal(t, handlers.Leave, settled(t, done).Do)
+		require.Equal(t, inbound.Leave, settled(t, done).Do)
 		require.Empty(t, done)
 		journal.away.Store(false)
 		pass(time.Second)
 		require.Len(t, done, most)
-		require.Equal(t, handlers.Ack, (<-done).Do)
+		require.Equal(t, inbound.Ack, (<-done).Do)
 	})
 }
 
@@ -194,7 +195,7 @@ func TestEndOfATurnIsTriedAgainWhenTheLeaseEndsMeanwhile(t *testing.T) {
 		require.Empty(t, done)
 		journal.away.Store(false)
 		pass(time.Second)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.Equal(t, events.CodeInterrupted, o.response().Code)
 	})
 }
@@ -215,7 +216,7 @@ func TestUnsafeRunThatWaitsForAPersonOutlivesAnOutage(t *testing.T) {
 		journal.away.Store(false)
 		o.answer("1", "yes")
 		pass(2 * time.Minute)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.Equal(t, []any{"yes"}, o.response().Payload)
 	})
 }
@@ -240,7 +241,7 @@ func TestUnsafeRunAsksAgainAfterAnOutage(t *testing.T) {
 		pass(time.Second)
 		o.answer("1", "yes")
 		pass(time.Minute)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.response().Success)
 	})
 }
@@ -264,10 +265,10 @@ func TestDrainEndsAnUnsafeRunThatWaitsWithoutItsLease(t *testing.T) {
 				drain()
 				pass(2 * time.Second)
 				if away {
-					require.Equal(t, handlers.Leave, settled(t, done).Do)
+					require.Equal(t, inbound.Leave, settled(t, done).Do)
 					return
 				}
-				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.Equal(t, inbound.Ack, settled(t, done).Do)
 				require.Equal(t, events.CodeInterrupted, o.response().Code)
 			})
 		})
@@ -298,7 +299,7 @@ func TestToolThatWaitsNoLongerIsNotKeptByAnOutage(t *testing.T) {
 				require.ErrorIs(t, gaveUp, context.DeadlineExceeded)
 				journal.away.Store(false)
 				pass(time.Second)
-				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.Equal(t, inbound.Ack, settled(t, done).Do)
 				require.True(t, o.response().Success)
 			})
 		})
@@ -316,6 +317,6 @@ func TestUnsafeRunThatWaitsEndsWhenItsTurnHasEndedMeanwhile(t *testing.T) {
 		o.interruptedElsewhere(m)
 		require.Contains(t, o.response().Content, "stopped, or lost the turn")
 		pass(time.Minute)
-		require.Equal(t, handlers.Leave, settled(t, lost).Do)
+		require.Equal(t, inbound.Leave, settled(t, lost).Do)
 	})
 }

@@ -17,7 +17,10 @@ import (
 	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -62,7 +65,7 @@ func returns(r tools.Result) tools.Invoker {
 }
 
 // soon is a delivery whose lease ends before the test does.
-func (k *kit) soon() *handlers.Message {
+func (k *kit) soon() *inbound.Message {
 	m := k.message(1, 1)
 	held, cancel := context.WithTimeout(k.t.Context(), 8*time.Second)
 	k.t.Cleanup(cancel)
@@ -75,7 +78,7 @@ func TestResultThatAFullBucketRefusesEndsTheTurnAndSaysSo(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, returns(tools.Result{Value: json.RawMessage(large(400_000)), Set: map[string]any{"x": "y"}}))
 	k.limit("OBJ_"+k.space.BlobsBucket(), func(c *jetstream.StreamConfig) { c.MaxBytes = 100_000 })
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.soon()).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.soon()).Do)
 	r := k.response()
 	require.Equal(t, events.CodeTooLarge, r.Code)
 	require.Contains(t, r.Content, "Tool t ran and its effect has happened")
@@ -94,7 +97,7 @@ func TestArgumentsThatAFullBucketRefusesEndTheTurnBeforeItsTool(t *testing.T) {
 	m := k.soon()
 	m.Data = bytes.Replace(m.Data, []byte(`"structured_data":{}`), []byte(`"structured_data":{"x":`+large(400_000)+`}`), 1)
 	require.Greater(t, len(m.Data), 400_000)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), m).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), m).Do)
 	require.Equal(t, events.CodeTooLarge, k.response().Code)
 	require.Contains(t, k.response().Content, "--blobs-max-bytes")
 }
@@ -135,7 +138,7 @@ func TestContextVariablesGoOnAfterTheirDocumentWasDeletedByHand(t *testing.T) {
 			t.Parallel()
 			k := newKit(t, toolFunc(nothing))
 			set := func(seq uint64, value string) error {
-				return k.Variables.Merge(k.soon().Held, "app", "chat", seq, handlers.Delta{Set: map[string]any{"x": value}})
+				return k.Variables.Merge(k.soon().Held, "app", "chat", seq, variables.Delta{Set: map[string]any{"x": value}})
 			}
 			require.NoError(t, set(1, "old"))
 			kv, key := k.document()
@@ -158,7 +161,7 @@ func TestChangesOfADamagedDocumentAreNamedAsNotStoredAndTheResultIsKept(t *testi
 			kv, key := k.document()
 			_, err := kv.PutString(t.Context(), key, text)
 			require.NoError(t, err)
-			require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.soon()).Do)
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.soon()).Do)
 			r := k.response()
 			require.Equal(t, events.CodeStateCorrupt, r.Code)
 			require.False(t, r.Success)
@@ -181,7 +184,7 @@ func TestChangesThatTheBucketRefusesAreNamedAsNotStoredAndTheResultIsKept(t *tes
 			t.Parallel()
 			k := newKit(t, returns(tools.Result{Value: json.RawMessage(`7`), Set: map[string]any{"x": large(20_000)}}))
 			k.limit("KV_"+k.space.ContextBucket(), limit)
-			require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.soon()).Do)
+			require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.soon()).Do)
 			r := k.response()
 			require.Equal(t, events.CodeTooLarge, r.Code)
 			require.Contains(t, r.Content, k.space.ContextBucket())
@@ -197,9 +200,9 @@ func (k *kit) lose() *bytes.Buffer {
 	k.t.Helper()
 	log := &bytes.Buffer{}
 	k.Logger = slog.New(slog.NewTextHandler(log, nil))
-	v, ok := k.Variables.(*handlers.Variables)
+	v, ok := k.Variables.(*variables.Variables)
 	require.True(k.t, ok)
-	v.Retries = handlers.Retries{Metrics: k.Metrics, Logger: k.Logger}
+	v.Retries = store.Retries{Metrics: k.Metrics, Logger: k.Logger}
 	require.NoError(k.t, k.js.DeleteKeyValue(k.t.Context(), k.space.ContextBucket()))
 	return log
 }
@@ -227,14 +230,14 @@ func TestBucketThatDoesNotAnswerShowsInLogAndMetricUntilTheWorkerDrains(t *testi
 	m.Held = held
 	ctx, drain := context.WithCancelCause(t.Context())
 	time.AfterFunc(time.Second, func() { drain(handlers.ErrDraining) })
-	require.Equal(t, handlers.Nak, k.Handle(ctx, m).Do, "the inbox leaves a message whose lease is lost")
+	require.Equal(t, inbound.Nak, k.Handle(ctx, m).Do, "the inbox leaves a message whose lease is lost")
 	require.Equal(t, 2, bytes.Count(log.Bytes(), []byte("a bucket does not answer; it is tried again")), "once with the lease, once without: %s", log)
 	require.Greater(t, k.retries(), 2.0)
 }
 
 func TestDrainDoesNotWaitForABucketThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	for effect, want := range map[bindings.Effect]handlers.Do{bindings.EffectUnsafe: handlers.Ack, bindings.EffectIdempotent: handlers.Nak} {
+	for effect, want := range map[bindings.Effect]inbound.Do{bindings.EffectUnsafe: inbound.Ack, bindings.EffectIdempotent: inbound.Nak} {
 		t.Run(string(effect), func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t, returns(tools.Result{Value: json.RawMessage(`7`), Set: map[string]any{"x": "y"}}))
@@ -245,7 +248,7 @@ func TestDrainDoesNotWaitForABucketThatDoesNotAnswer(t *testing.T) {
 			start := time.Now()
 			require.Equal(t, want, k.Handle(ctx, k.message(1, 1)).Do)
 			require.Less(t, time.Since(start), 8*time.Second)
-			if want == handlers.Nak {
+			if want == inbound.Nak {
 				return // it runs again
 			}
 			r := k.response()
@@ -271,7 +274,7 @@ func TestToolWhoseContextDocumentIsDamagedIsNotEntered(t *testing.T) {
 				kv, key := k.document()
 				_, err := kv.PutString(t.Context(), key, text)
 				require.NoError(t, err)
-				require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.soon()).Do)
+				require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.soon()).Do)
 				r := k.response()
 				require.Equal(t, events.CodeStateCorrupt, r.Code)
 				require.Contains(t, r.Content, "Tool t was not entered: document "+key+" of bucket "+kv.Bucket())
@@ -285,7 +288,7 @@ func TestToolWhoseContextDocumentIsDamagedIsNotEntered(t *testing.T) {
 // of an unsafe tool says that it was not entered.
 func TestDrainDoesNotWaitForContextVariablesThatNobodyReads(t *testing.T) {
 	t.Parallel()
-	for effect, want := range map[bindings.Effect]handlers.Do{bindings.EffectUnsafe: handlers.Ack, bindings.EffectIdempotent: handlers.Nak} {
+	for effect, want := range map[bindings.Effect]inbound.Do{bindings.EffectUnsafe: inbound.Ack, bindings.EffectIdempotent: inbound.Nak} {
 		t.Run(string(effect), func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t, toolFunc(func(context.Context, *tools.Call) (tools.Result, error) {
@@ -299,7 +302,7 @@ func TestDrainDoesNotWaitForContextVariablesThatNobodyReads(t *testing.T) {
 			start := time.Now()
 			require.Equal(t, want, k.Handle(ctx, k.message(1, 1)).Do)
 			require.Less(t, time.Since(start), 8*time.Second)
-			if want == handlers.Ack {
+			if want == inbound.Ack {
 				require.Equal(t, "The worker stopped before tool t was entered: it did not run.", k.response().Content)
 			}
 		})
@@ -312,7 +315,7 @@ func TestCancelEndsATurnWhoseContextVariablesNobodyReads(t *testing.T) {
 	k.bindEager(bindings.EffectIdempotent)
 	k.lose()
 	time.AfterFunc(500*time.Millisecond, k.cancelSeen)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.soon()).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.soon()).Do)
 	require.Equal(t, events.CodeCancelled, k.response().Code)
 }
 
@@ -320,8 +323,8 @@ func TestCancelEndsATurnWhoseContextVariablesNobodyReads(t *testing.T) {
 func TestContextVariablesKeepToTheMessagesThatTheServerTakes(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing), func(o *embedded.Options) { o.MaxPayload = 256 << 10 })
-	err := k.Variables.Merge(k.soon().Held, "app", "chat", 1, handlers.Delta{Set: map[string]any{"x": large(300_000)}})
+	err := k.Variables.Merge(k.soon().Held, "app", "chat", 1, variables.Delta{Set: map[string]any{"x": large(300_000)}})
 	require.ErrorIs(t, err, events.ErrTooLarge)
 	require.ErrorContains(t, err, "253952 is the most")
-	require.NoError(t, k.Variables.Merge(k.soon().Held, "app", "chat", 2, handlers.Delta{Set: map[string]any{"x": large(200_000)}}))
+	require.NoError(t, k.Variables.Merge(k.soon().Held, "app", "chat", 2, variables.Delta{Set: map[string]any{"x": large(200_000)}}))
 }

@@ -18,8 +18,8 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
@@ -39,11 +39,11 @@ func TestToolThatWaitsInMemoryBecauseItIsUnsafeIsNamedOnce(t *testing.T) {
 				for _, ask := range []string{"1", "2"} {
 					m := o.says(ask, "yes")
 					m.Data = bytes.ReplaceAll(m.Data, []byte("turn/"), []byte(turn+"/"))
-					require.Equal(t, handlers.Ack, o.Handle(t.Context(), m).Do)
+					require.Equal(t, inbound.Ack, o.Handle(t.Context(), m).Do)
 					o.LookAgain()
 					synctest.Wait()
 				}
-				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.Equal(t, inbound.Ack, settled(t, done).Do)
 			}
 			require.Equal(t, want, strings.Count(log.String(), "effect unsafe asks people"), log.String())
 			require.Equal(t, want, strings.Count(log.String(), "effect: replay"))
@@ -97,14 +97,14 @@ func TestQuestionThatIsAskedWhileItsRunParksIsNeitherLostNorStuck(t *testing.T) 
 		o.Journal = idempotency.New(&whileParking{Memory: o.store, do: func() { close(parking) }}, "w", idempotency.Options{})
 		done := o.handle(o.turn())
 		pass(11 * time.Second)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 		_, err := o.store.Last(t.Context(), o.key.Public(events.RecordAsk, subjects.Token("b")))
 		require.ErrorIs(t, err, idempotency.ErrNotFound, "nobody sees a question that no run waits for")
 
 		second := o.handle(o.says("a", "1"))
 		pass(11 * time.Second) // it asks b, and parks again
-		require.Equal(t, handlers.Ack, settled(t, second).Do)
+		require.Equal(t, inbound.Ack, settled(t, second).Do)
 		require.True(t, o.parked())
 		o.answer("b", "2")
 		require.Equal(t, []any{"1", "2"}, o.response().Payload)
@@ -113,14 +113,14 @@ func TestQuestionThatIsAskedWhileItsRunParksIsNeitherLostNorStuck(t *testing.T) 
 		t.Helper()
 		parking = make(chan struct{})
 		o.Journal = idempotency.New(&whileParking{Memory: o.store, do: func() {
-			require.Equal(t, handlers.Ack, o.Handle(t.Context(), o.says("a", "1")).Do)
+			require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.says("a", "1")).Do)
 			close(parking)
 		}}, "w", idempotency.Options{})
 		done := o.handle(o.turn())
 		pass(11 * time.Second)
 		require.False(t, o.parked())
 		pass(11 * time.Second)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 		o.answer("b", "2")
 		require.Equal(t, []any{"1", "2"}, o.response().Payload)

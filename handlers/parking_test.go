@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -31,7 +32,7 @@ func TestTurnIsParkedWhenNothingHasHappenedAtTheDeskForAWhile(t *testing.T) {
 		pass(9 * time.Second)
 		require.False(t, o.parked())
 		pass(2 * time.Second)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 		require.Equal(t, 1, o.count("turns_parked_total"))
 		require.Equal(t, 1, o.count("questions_closed_total", "parked"))
@@ -123,7 +124,7 @@ func TestUnsafeToolIsNeverParked(t *testing.T) {
 		pass(time.Minute)
 		require.Len(t, o.heard(events.KindRunComplete), 2, "it waits again")
 		o.answer("2", "yes")
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.Equal(t, []any{"yes", "yes"}, o.response().Payload)
 		require.Zero(t, o.count("turns_parked_total"))
 	})
@@ -135,26 +136,26 @@ func TestDrainParksAtOnceAndGivesUpAnUnsafeToolAtItsEnd(t *testing.T) {
 		t.Helper()
 		done := o.handle(o.turn())
 		o.Drain()
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 	})
 	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) { // it asks while the worker drains
 		t.Helper()
 		o.Drain()
-		require.Equal(t, handlers.Ack, settled(t, o.handle(o.turn())).Do)
+		require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 		require.True(t, o.parked())
 	})
 	inOffice(t, bindings.EffectUnsafe, asks(""), func(t *testing.T, o *office) {
 		t.Helper()
 		ctx, stop := context.WithCancelCause(t.Context())
-		done := make(chan handlers.Disposition, 1)
+		done := make(chan inbound.Disposition, 1)
 		m := o.turn()
 		go func() { done <- o.Handle(ctx, m) }()
 		synctest.Wait()
 		o.Drain()
 		synctest.Wait()
 		stop(handlers.ErrDraining)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.Equal(t, events.CodeInterrupted, o.response().Code)
 	})
 }
@@ -164,13 +165,13 @@ func TestRunsOverTheBoundAreParkedAtOnce(t *testing.T) {
 	inOffice(t, bindings.EffectReplay, asks(""), func(t *testing.T, o *office) {
 		t.Helper()
 		o.MaxWaiting = 2
-		turn := func(n int) <-chan handlers.Disposition {
+		turn := func(n int) <-chan inbound.Disposition {
 			return o.handle(o.turn(func(e *events.StructuredOutputReady) { e.Turn = fmt.Sprint("turn", n) }))
 		}
 		turn(1)
 		turn(2)
 		require.Equal(t, int32(2), o.slots.away.Load())
-		require.Equal(t, handlers.Ack, settled(t, turn(3)).Do)
+		require.Equal(t, inbound.Ack, settled(t, turn(3)).Do)
 		require.Equal(t, 1, o.count("turns_parked_total"))
 		require.Equal(t, int32(2), o.slots.away.Load())
 		pass(time.Minute)
@@ -193,11 +194,11 @@ func TestUnsafeToolsOfATenantKeepABoundedNumberOfTurnsInMemory(t *testing.T) {
 		ctx, stop := context.WithCancelCause(t.Context())
 		defer synctest.Wait()
 		defer stop(handlers.ErrDraining)
-		turn := func(app, name string) <-chan handlers.Disposition {
+		turn := func(app, name string) <-chan inbound.Disposition {
 			o.key = subjects.TurnKey(app, "chat", "", name)
 			m := o.turn(func(e *events.StructuredOutputReady) { e.App, e.Turn = app, name })
 			m.Subject = o.space.In("default", events.KindStructuredOutputReady, app, "WF", "chat")
-			done := make(chan handlers.Disposition, 1)
+			done := make(chan inbound.Disposition, 1)
 			go func() { done <- o.Handle(ctx, m) }()
 			synctest.Wait()
 			return done
@@ -205,14 +206,14 @@ func TestUnsafeToolsOfATenantKeepABoundedNumberOfTurnsInMemory(t *testing.T) {
 		first := turn("app", "turn")
 		turn("app", "second")
 		require.Equal(t, int32(2), o.slots.away.Load())
-		require.Equal(t, handlers.Ack, settled(t, turn("app", "third")).Do)
+		require.Equal(t, inbound.Ack, settled(t, turn("app", "third")).Do)
 		require.Equal(t, events.CodeToolError, o.response().Code)
 		require.Contains(t, o.response().Content, "the question was not asked")
 		_, err := o.store.Last(t.Context(), o.key.Public(events.RecordAsk, "1"))
 		require.ErrorIs(t, err, idempotency.ErrNotFound)
 		o.key = subjects.TurnKey("app", "chat", "", "turn")
 		o.answer("1", "yes")
-		require.Equal(t, handlers.Ack, settled(t, first).Do)
+		require.Equal(t, inbound.Ack, settled(t, first).Do)
 		turn("app", "fourth")
 		require.Equal(t, int32(2), o.slots.away.Load(), "there is room again")
 		turn("other", "turn")
@@ -226,11 +227,11 @@ func TestAnswerThatComesWhileItParksWakesTheOwner(t *testing.T) {
 		t.Helper()
 		o.ParkAfter = time.Second
 		done := o.handle(o.turn())
-		require.Equal(t, handlers.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do) // its live copy is lost
+		require.Equal(t, inbound.Ack, o.Handle(t.Context(), o.says("1", "yes")).Do) // its live copy is lost
 		pass(1500 * time.Millisecond)
 		require.Equal(t, 1, o.count("questions_closed_total", "answered"), "it looked when it could not park")
 		pass(time.Second)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.parked(), "as the next epoch")
 		o.answer("2", "no")
 		require.Equal(t, []any{"yes", "no"}, o.response().Payload)
@@ -263,12 +264,12 @@ func TestSeveralQuestionsAtOnceAreAnsweredInAnyOrderAcrossParks(t *testing.T) {
 		require.Equal(t, int32(1), o.slots.away.Load(), "one slot, however many wait")
 		o.answer("c", "3")
 		pass(11 * time.Second)
-		require.Equal(t, handlers.Ack, settled(t, first).Do)
+		require.Equal(t, inbound.Ack, settled(t, first).Do)
 		require.True(t, o.parked())
 		second := o.handle(o.says("a", "1"))
 		require.Equal(t, int32(2), runs.Load())
 		pass(11 * time.Second)
-		require.Equal(t, handlers.Ack, settled(t, second).Do, "parked again, and the answer is acknowledged")
+		require.Equal(t, inbound.Ack, settled(t, second).Do, "parked again, and the answer is acknowledged")
 		require.True(t, o.parked())
 		o.answer("b", "2")
 		require.Equal(t, []any{"1", "2", "3"}, o.response().Payload)
@@ -298,7 +299,7 @@ func TestToolThatIgnoresThatItsTurnIsParkedCanDoNothingAnyMore(t *testing.T) {
 		release = make(chan struct{})
 		done := o.handle(o.turn())
 		pass(12 * time.Second)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.Equal(t, 1, o.count("abandoned_tools_total"))
 		close(release)
 		synctest.Wait()
@@ -339,7 +340,7 @@ func TestStepThatIsBeingDoneIsNotCutOffByParking(t *testing.T) {
 		pass(26 * time.Second)
 		require.False(t, o.parked())
 		pass(15 * time.Second)
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 		o.answer("1", "yes")
 		require.True(t, o.response().Success)
@@ -355,11 +356,11 @@ func TestRunThatHasLostItsLeaseAtAQuestionLeavesItsMessage(t *testing.T) {
 		m.Held = held
 		done := o.handle(m)
 		lose()
-		require.Equal(t, handlers.Leave, settled(t, done).Do)
+		require.Equal(t, inbound.Leave, settled(t, done).Do)
 		m.Lease.Delivery, m.Held = 2, t.Context()
 		done = o.handle(m)
 		o.answer("1", "yes")
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.response().Success)
 	})
 }
@@ -400,12 +401,12 @@ func TestTakeoverOfATurnThatAskedRunsOnlyWhileItWaits(t *testing.T) {
 				if !c.answered {
 					o.answer("1", "yes")
 				}
-				require.Equal(t, handlers.Ack, settled(t, done).Do)
+				require.Equal(t, inbound.Ack, settled(t, done).Do)
 				require.Equal(t, c.want, o.response().Code)
 				require.Equal(t, map[bool]int{false: 2, true: 1}[c.answered], entered)
 				require.NotEmpty(t, o.heard(events.KindRunComplete))
 				close(release)
-				require.Equal(t, map[bool]handlers.Do{false: handlers.Leave, true: handlers.Ack}[c.answered], settled(t, lost).Do)
+				require.Equal(t, map[bool]inbound.Do{false: inbound.Leave, true: inbound.Ack}[c.answered], settled(t, lost).Do)
 			})
 		})
 	}

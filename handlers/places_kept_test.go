@@ -19,6 +19,8 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -34,15 +36,15 @@ func TestMessagesThatCannotBePutAsideAreDecided(t *testing.T) {
 		"beyond the bound": nil, "refused for ever": idempotency.ErrRefused, "account full": noRoom(10002), "server full": noRoom(10023),
 		"storage full": noRoom(10047), "disk full": noRoom(10077),
 	}
-	for kind, m := range map[string]func(k *kit, a *asker, seq uint64) *handlers.Message{
-		"turn": func(k *kit, _ *asker, seq uint64) *handlers.Message { return k.message(seq, 1) },
-		"answer": func(k *kit, a *asker, seq uint64) *handlers.Message {
+	for kind, m := range map[string]func(k *kit, a *asker, seq uint64) *inbound.Message{
+		"turn": func(k *kit, _ *asker, seq uint64) *inbound.Message { return k.message(seq, 1) },
+		"answer": func(k *kit, a *asker, seq uint64) *inbound.Message {
 			return k.says(seq, a.question("1"), yes()).Message
 		},
-		"early answer": func(k *kit, a *asker, seq uint64) *handlers.Message {
+		"early answer": func(k *kit, a *asker, seq uint64) *inbound.Message {
 			return k.says(seq, a.question("2"), yes()).Message
 		},
-		"expiry": func(k *kit, a *asker, seq uint64) *handlers.Message { return k.expiry(seq, a, "soon").Message },
+		"expiry": func(k *kit, a *asker, seq uint64) *inbound.Message { return k.expiry(seq, a, "soon").Message },
 	} {
 		for cause, err := range causes {
 			for _, full := range []bool{false, true} {
@@ -57,18 +59,18 @@ func TestMessagesThatCannotBePutAsideAreDecided(t *testing.T) {
 							k.without(c)
 						}
 						c.Full = func() (bool, time.Time) { return full, time.Time{} }
-						c.AsideRoom = func(context.Context, string, int) (bool, error) { return err != nil, nil }
+						c.DeferralQuota = func(context.Context, string, int) (bool, error) { return err != nil, nil }
 					})
 					aside.err = err
 					for i := range uint64(4) {
 						d := h.Handle(t.Context(), m(k, owner, 2+i))
 						if i < 2 || kind == "expiry" && err != nil {
-							require.Equal(t, handlers.Nak, d.Do)
+							require.Equal(t, inbound.Nak, d.Do)
 							require.Positive(t, d.Delay)
 							require.LessOrEqual(t, d.Delay, time.Minute)
 							continue
 						}
-						require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, d.Do)
+						require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, d.Do)
 					}
 					require.Equal(t, idempotency.Open, owner.outcome("1"))
 					k.ended(kind, full)
@@ -100,7 +102,7 @@ func (k *kit) letters() (reasons []string) {
 	for seq := range dead.CachedInfo().State.LastSeq {
 		m, err := dead.GetMsg(k.t.Context(), seq+1)
 		require.NoError(k.t, err)
-		reasons = append(reasons, m.Header.Get(handlers.HeaderReason))
+		reasons = append(reasons, m.Header.Get(deadletter.HeaderReason))
 	}
 	return reasons
 }
@@ -140,7 +142,7 @@ func TestMessageOnASubjectThatNoIDsGiveIsRefusedAtOnce(t *testing.T) {
 					verdicts, err := k.js.Conn().SubscribeSync("oneturn.verdict.app.x")
 					require.NoError(t, err)
 					m.Header = nats.Header{subjects.HeaderReply: {"oneturn.verdict.app.x"}}
-					require.Contains(t, []handlers.Do{handlers.Ack, handlers.Erase}, h.Handle(t.Context(), m.Message).Do, "%s %s", kind, body)
+					require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, h.Handle(t.Context(), m.Message).Do, "%s %s", kind, body)
 					require.NoError(t, k.js.Conn().Flush())
 					if n, _, _ := verdicts.Pending(); n > 0 {
 						answered++
@@ -187,13 +189,13 @@ func TestPlacesAreKeptWithinTheBudgetOnly(t *testing.T) {
 		require.NoError(t, err)
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
-			if !ok || ofTimers(f) {
+			if !ok {
 				continue
 			}
 			ast.Inspect(f, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.CallExpr:
-					if name, ok := n.Fun.(*ast.Ident); ok && name.Name == "nakAfter" && !now(n.Args[0]) {
+					if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "NakAfter" && !now(n.Args[0]) {
 						callers = append(callers, f.Name.Name)
 					}
 				case *ast.Ident:
@@ -208,20 +210,7 @@ func TestPlacesAreKeptWithinTheBudgetOnly(t *testing.T) {
 	slices.Sort(callers)
 	slices.Sort(makers)
 	require.Equal(t, []string{"keepPlace", "keepPlaceUnbudgeted", "putAside"}, slices.Compact(callers))
-	require.Equal(t, []string{"nakAfter"}, slices.Compact(makers))
-}
-
-// ofTimers reports whether a function handles messages of the stream of the timers, which workers alone fill.
-func ofTimers(f *ast.FuncDecl) bool {
-	if f.Recv == nil {
-		return false
-	}
-	pointer, ok := f.Recv.List[0].Type.(*ast.StarExpr)
-	if !ok {
-		return false
-	}
-	name, ok := pointer.X.(*ast.Ident)
-	return ok && name.Name == "Timers"
+	require.Empty(t, makers, "messages are redelivered with inbound.NakAfter")
 }
 
 // now reports whether a delay is none: then the message takes no place.
@@ -239,12 +228,12 @@ func TestLargeMessagesThatWaitLeaveTheInboundStreamSooner(t *testing.T) {
 	const size, n = 900 << 10, 30
 	kept := 0
 	for i := range uint64(n) {
-		if h.Handle(t.Context(), k.says(2+i, owner.question("1"), strings.Repeat("x", size)).Message).Do == handlers.Nak {
+		if h.Handle(t.Context(), k.says(2+i, owner.question("1"), strings.Repeat("x", size)).Message).Do == inbound.Nak {
 			kept += size
 		}
 	}
 	require.Positive(t, kept)
 	require.LessOrEqual(t, kept, 10<<20)
 	require.Len(t, aside.all, n-kept/size)
-	require.Equal(t, handlers.Nak, h.Handle(t.Context(), k.says(99, owner.question("1"), "small").Message).Do)
+	require.Equal(t, inbound.Nak, h.Handle(t.Context(), k.says(99, owner.question("1"), "small").Message).Do)
 }

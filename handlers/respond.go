@@ -13,11 +13,14 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/run"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -28,7 +31,7 @@ const longRun = time.Second
 // toolCall builds what the tool gets.
 func (h *Handlers) toolCall(ctx context.Context, t *turn, r *run.Run) (*tools.Call, error) {
 	hold, call := r.Hold(), run.Call(t.Binding, t.StructuredOutputReady, t.CallID)
-	call.Args, call.ArgsJSON, call.Secrets, call.Trace = t.args, json.RawMessage(t.argsJSON), r.Secrets(), traceOf(t.m.Header)
+	call.Args, call.ArgsJSON, call.Secrets, call.Trace = t.args, json.RawMessage(t.argsJSON), r.Secrets(), inbound.Trace(t.m.Header)
 	call.FencingToken, call.Epoch = hold.Token, hold.Epoch
 	load := func(ctx context.Context) (map[string]any, error) {
 		vars := t.Vars
@@ -50,7 +53,7 @@ func (h *Handlers) toolCall(ctx context.Context, t *turn, r *run.Run) (*tools.Ca
 			return load(ctx)
 		}
 	default:
-		reading, done := outside(t.m.Held, ctx)
+		reading, done := store.Context(t.m.Held, ctx)
 		defer done()
 		var err error
 		if call.Context, err = load(reading); err != nil {
@@ -62,7 +65,7 @@ func (h *Handlers) toolCall(ctx context.Context, t *turn, r *run.Run) (*tools.Ca
 
 // withoutContext ends a turn whose tool is not entered because its context variables cannot be
 // read: nobody can, or the worker stops, or the lease has ended meanwhile.
-func (h *Handlers) withoutContext(t *turn, d idempotency.Decision, err error) Disposition {
+func (h *Handlers) withoutContext(t *turn, d idempotency.Decision, err error) inbound.Disposition {
 	t.waited = true
 	switch {
 	case errors.Is(err, events.ErrStateCorrupt):
@@ -85,7 +88,7 @@ func (h *Handlers) withoutContext(t *turn, d idempotency.Decision, err error) Di
 
 // storeOutcome stores the outcome of a tool that was entered. What cannot be stored of it, the
 // response says; the tool's effect has happened, and it is not entered again for that.
-func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) Disposition {
+func (h *Handlers) storeOutcome(ctx context.Context, t *turn, hold idempotency.Hold, out engine.Outcome) inbound.Disposition {
 	r := t.response()
 	r.ToolName, r.Attempts, r.DurationMS = t.Binding.Tool, out.Attempts, out.Duration.Milliseconds()
 	keys, err := h.storeContext(ctx, t, hold, out)
@@ -129,11 +132,11 @@ type withResult struct {
 
 // changesOf returns what the tool changed in its context variables, without those that the turn itself
 // decides: the next turn would not see the changes.
-func (h *Handlers) changesOf(t *turn, out engine.Outcome) Delta {
+func (h *Handlers) changesOf(t *turn, out engine.Outcome) variables.Delta {
 	if len(out.Set) == 0 && len(out.Remove) == 0 {
-		return Delta{}
+		return variables.Delta{}
 	}
-	delta, ignored := Delta{Set: out.Set, Remove: out.Remove}.without(t.Binding.TrustedData(t.StructuredOutputReady))
+	delta, ignored := variables.Delta{Set: out.Set, Remove: out.Remove}.Without(t.Binding.TrustedData(t.StructuredOutputReady))
 	if len(ignored) > 0 {
 		h.often(t.m, slog.LevelWarn, "a tool changed context variables that the turn itself decides: these changes are ignored; use other names", "", t.Attrs("names", ignored)...)
 	}
@@ -148,40 +151,40 @@ func (h *Handlers) storeContext(ctx context.Context, t *turn, hold idempotency.H
 	if len(delta.Set) == 0 && len(delta.Remove) == 0 {
 		return nil, nil
 	}
-	delta.Base = t.BaseOf(delta.names())
-	data, err := delta.encode()
+	delta.Base = t.BaseOf(delta.Names())
+	data, err := delta.Encode()
 	if err != nil {
-		return nil, refusal(err, "the changes have no JSON form that can be stored")
+		return nil, store.Refusal(err, "the changes have no JSON form that can be stored")
 	}
-	change := Change{Delta: delta, Run: hold}
+	change := variables.Change{Delta: delta, Run: hold}
 	change.Seq, err = h.Journal.Delta(ctx, hold, data)
 	if errors.Is(err, idempotency.ErrRefused) {
-		return nil, refusal(err, "the changes take %d bytes, more than a record of the journal can", len(data))
+		return nil, store.Refusal(err, "the changes take %d bytes, more than a record of the journal can", len(data))
 	}
 	if err != nil {
 		return nil, err
 	}
 	t.Hit(failpoint.AfterDelta)
 	merge := func(ctx context.Context) error {
-		store, done := outside(ctx, t.m.tools)
+		writing, done := store.Context(ctx, t.m.tools)
 		defer done()
-		return h.Variables.Merge(store, t.App, t.Chat, change.Seq, delta)
+		return h.Variables.Merge(writing, t.App, t.Chat, change.Seq, delta)
 	}
 	if mutant.Planted(mutant.MergeBeforeFinish) {
-		return delta.names(), merge(ctx)
+		return delta.Names(), merge(ctx)
 	}
-	store, done := outside(ctx, t.m.tools)
+	writing, done := store.Context(ctx, t.m.tools)
 	defer done()
-	if err := h.Variables.Stage(store, t.App, t.Chat, change); err != nil {
+	if err := h.Variables.Stage(writing, t.App, t.Chat, change); err != nil {
 		return nil, err
 	}
 	t.merge = merge
-	return delta.names(), nil
+	return delta.Names(), nil
 }
 
 // finish stores the response. The first stored response wins; a result that comes second is
 // dropped and counted.
-func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r *events.ToolResponse) Disposition {
+func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r *events.ToolResponse) inbound.Disposition {
 	buffer := h.buffers.get()
 	defer h.buffers.put(buffer)
 	event, err := events.AppendToolResponse((*buffer)[:0], r, h.Now())
@@ -189,7 +192,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		fail(r, events.CodeToolError, unwritable(r.ToolName, err))
 		if event, err = events.AppendToolResponse((*buffer)[:0], r, h.Now()); err != nil {
 			h.often(t.m, slog.LevelError, "the response cannot be encoded; the message comes back", "", "turn", throttle.Cut(t.CallID), "err", err)
-			return leave()
+			return inbound.Left()
 		}
 	}
 	*buffer = event
@@ -202,17 +205,17 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		return h.damagedEnd(t)
 	}
 	if err != nil && mutant.Planted(mutant.AckBeforePublish) {
-		return ack()
+		return inbound.Acked()
 	}
 	if err != nil {
 		h.often(t.m, slog.LevelWarn, "the response could not be stored; the message comes back", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
-		return leave()
+		return inbound.Left()
 	}
 	t.Hit(failpoint.AfterFinish)
 	h.eraseSecrets(ctx, t)
 	if !stored {
 		d := h.endedByOther(ctx, t)
-		if d.Do == Ack { // otherwise it may be tried again
+		if d.Do == inbound.Ack { // otherwise it may be tried again
 			h.Metrics.LateResults.Inc()
 			h.often(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "epoch", hold.Epoch)
 		}
@@ -239,7 +242,7 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 		t.Hit(failpoint.AfterMerge)
 	}
 	h.Journal.NoteFinished(t.ref, h.Now())
-	return ack()
+	return inbound.Acked()
 }
 
 // unwritable says why no event can hold the result of a tool: where in it, and what is there.

@@ -2,29 +2,30 @@ package handlers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // resume handles the wish that a turn be ended whose message is gone (design 5.16). The
 // journal decides whether there is anything to do; anybody may ask.
-func (h *Handlers) resume(ctx context.Context, m *Message, body *events.Message) Disposition {
+func (h *Handlers) resume(ctx context.Context, m *message, body *events.Message) inbound.Disposition {
 	e, err := body.Resume()
 	if err != nil {
-		return h.dead(m, decodeReason(err), err)
+		return h.dead(m, deadletter.DecodeReason(err), err)
 	}
 	key, err := h.resumeKey(m, e)
 	if err != nil {
-		return h.dead(m, reasonSubjectMismatch, err)
+		return h.dead(m, deadletter.ReasonSubjectMismatch, err)
 	}
 	if !m.Fresh() {
-		return leave()
+		return inbound.Left()
 	}
 	return h.resumeTurn(ctx, m, key, e, nil)
 }
@@ -33,9 +34,9 @@ func (h *Handlers) resume(ctx context.Context, m *Message, body *events.Message)
 // may be the one itself, and then nothing in the stream holds the turn any more. It ends or continues
 // the turn as a resume does, which leaves one alone whose lease is in its stream. It reports false for
 // a message that never was put aside. Event is the turn's own message, nil for others.
-func (h *Handlers) resumeCopy(ctx context.Context, m *Message, key subjects.Key, event *events.StructuredOutputReady) (Disposition, bool) {
-	if m.deferrals == 0 || h.LeaseHeld == nil {
-		return Disposition{}, false
+func (h *Handlers) resumeCopy(ctx context.Context, m *message, key subjects.Key, event *events.StructuredOutputReady) (inbound.Disposition, bool) {
+	if m.Deferrals == 0 || h.LeaseHeld == nil {
+		return inbound.Disposition{}, false
 	}
 	e := &events.Resume{}
 	if event != nil {
@@ -45,17 +46,17 @@ func (h *Handlers) resumeCopy(ctx context.Context, m *Message, key subjects.Key,
 }
 
 // resumeTurn ends or continues a turn whose message is gone.
-func (h *Handlers) resumeTurn(ctx context.Context, m *Message, key subjects.Key, e *events.Resume, event *events.StructuredOutputReady) Disposition {
+func (h *Handlers) resumeTurn(ctx context.Context, m *message, key subjects.Key, e *events.Resume, event *events.StructuredOutputReady) inbound.Disposition {
 	decision, err := h.Journal.Resume(m.Held, idempotency.Resume{
-		Key: key, Lease: m.Lease, Origins: m.origins, Trace: traceOf(m.Header), Held: h.LeaseHeld, NewOwner: (*taker)(h),
-		Expired: func(claimed time.Time) bool { return h.MaxTurnLife > 0 && m.arrived.Sub(claimed) > h.MaxTurnLife },
+		Key: key, Lease: m.Lease, Origins: m.Origins, Trace: inbound.Trace(m.Header), Held: h.LeaseHeld, NewOwner: (*taker)(h),
+		Expired: func(claimed time.Time) bool { return h.MaxTurnLife > 0 && m.Arrived.Sub(claimed) > h.MaxTurnLife },
 	})
 	switch {
 	case err != nil:
 		h.often(m, slog.LevelWarn, "the turn could not be resumed; the message comes back", "", "key", key.String(), "seq", m.Lease.Seq, "err", err)
-		return leave()
+		return inbound.Left()
 	case decision.Action == idempotency.Leave:
-		return leave()
+		return inbound.Left()
 	case decision.Action == idempotency.Requeue:
 		m.turns = []subjects.Key{key}
 		return h.giveLeaseBack(m, decision.Turn.Lease.Same(m.Lease))
@@ -70,7 +71,7 @@ func (h *Handlers) resumeTurn(ctx context.Context, m *Message, key subjects.Key,
 }
 
 // resumeKey returns the key of the turn that a resume names, and holds the subject against it.
-func (h *Handlers) resumeKey(m *Message, e *events.Resume) (subjects.Key, error) {
+func (h *Handlers) resumeKey(m *message, e *events.Resume) (subjects.Key, error) {
 	key := subjects.TurnKey(e.App, e.Chat, e.Run, e.Turn)
 	if e.Key != "" {
 		var ok bool
@@ -84,36 +85,4 @@ func (h *Handlers) resumeKey(m *Message, e *events.Resume) (subjects.Key, error)
 		return key, fmt.Errorf("a resume of turn %.300q does not belong on subject %.300q", key.String(), m.Subject)
 	}
 	return key, nil
-}
-
-// errNoArgs says that the arguments of a claim, or what was stored to go on with, are gone or not
-// what the record names.
-var errNoArgs = errors.New("the stored arguments are gone or damaged")
-
-// Object implements [BlobStore]. Data that merely looks like a blob is data.
-func (b *Blobs) Object(ctx context.Context, key subjects.Key, kind string, stored any) (map[string]any, error) {
-	object, ok := stored.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("%w: they are no object", errNoArgs)
-	}
-	name, _ := object["$blob"].(string)
-	sum, _ := object["sha256"].(string)
-	if len(object) != 3 || len(sum) != 64 || name != blobName(key.String()+"."+kind, sum) {
-		return object, nil
-	}
-	err := b.Retries.until(ctx, b.bucket, name, func() error {
-		data, err := b.get(ctx, name, sum)
-		if err != nil {
-			return err
-		}
-		tree, err := events.Decode(data)
-		if object, ok = tree.(map[string]any); !ok {
-			return fmt.Errorf("%w: blob %s is no object: %w", errNoArgs, name, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return object, nil
 }

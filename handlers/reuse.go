@@ -6,6 +6,7 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -70,7 +71,7 @@ func (h *Handlers) runsOnReuse(t *turn) bool {
 
 // placing is the claim of t as far as its place goes.
 func (t *turn) placing() idempotency.Claim {
-	return idempotency.Claim{Key: t.Key, Lease: t.m.Lease, Fingerprint: t.hash, Trace: traceOf(t.m.Header)}
+	return idempotency.Claim{Key: t.Key, Lease: t.m.Lease, Fingerprint: t.hash, Trace: inbound.Trace(t.m.Header)}
 }
 
 // ownKey is the key that the fingerprint of t completes.

@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -48,7 +49,7 @@ func newReused(t *testing.T) *reused {
 }
 
 // data is a message of the turn with a number for its data.
-func (k *reused) data(seq, delivery uint64, n int) *handlers.Message {
+func (k *reused) data(seq, delivery uint64, n int) *inbound.Message {
 	k.t.Helper()
 	m := k.message(seq, delivery)
 	body, err := events.EncodeTurn(&events.StructuredOutputReady{
@@ -64,7 +65,7 @@ func (k *reused) data(seq, delivery uint64, n int) *handlers.Message {
 // delivery 1. The first data, message 1, has ended before, and is the last that expires.
 func (k *reused) dies() {
 	k.t.Helper()
-	require.Equal(k.t, handlers.Ack, k.Handle(k.t.Context(), k.data(1, 1, 1)).Do)
+	require.Equal(k.t, inbound.Ack, k.Handle(k.t.Context(), k.data(1, 1, 1)).Do)
 	first, err := k.store.Last(k.t.Context(), subjects.TurnKey("app", "chat", "", "turn").Public(events.KindToolResponse))
 	require.NoError(k.t, err)
 	gone := make(chan struct{})
@@ -104,25 +105,25 @@ func TestReusedKeyIsNotEnteredAgainWhenTheClaimOfItsFirstDataExpires(t *testing.
 	t.Parallel()
 	for name, test := range map[string]struct {
 		seq, delivery uint64
-		prepare       func(k *reused, m *handlers.Message)
+		prepare       func(k *reused, m *inbound.Message)
 		want          []events.Code
 	}{
 		"redelivery": {seq: 2, delivery: 2, want: []events.Code{events.CodeInterrupted}},
 		"duplicate":  {seq: 3, delivery: 1},
-		"redelivery that is too old": {seq: 2, delivery: 2, want: []events.Code{events.CodeInterrupted}, prepare: func(_ *reused, m *handlers.Message) {
+		"redelivery that is too old": {seq: 2, delivery: 2, want: []events.Code{events.CodeInterrupted}, prepare: func(_ *reused, m *inbound.Message) {
 			m.Stored = m.Stored.Add(-48 * time.Hour)
 		}},
-		"redelivery to a worker without the workflow": {seq: 2, delivery: 2, want: []events.Code{events.CodeInterrupted}, prepare: func(k *reused, m *handlers.Message) {
+		"redelivery to a worker without the workflow": {seq: 2, delivery: 2, want: []events.Code{events.CodeInterrupted}, prepare: func(k *reused, m *inbound.Message) {
 			k.bindFolder("compat: {}")
 			m.Stored = m.Stored.Add(-48 * time.Hour)
 		}},
-		"redelivery after the workflow refuses reused keys": {seq: 2, delivery: 2, want: []events.Code{events.CodeInterrupted}, prepare: func(k *reused, _ *handlers.Message) {
+		"redelivery after the workflow refuses reused keys": {seq: 2, delivery: 2, want: []events.Code{events.CodeInterrupted}, prepare: func(k *reused, _ *inbound.Message) {
 			k.bindFolder("on_key_reuse: refuse" + reusedManifest)
 		}},
-		"duplicate after the workflow refuses reused keys": {seq: 3, delivery: 1, prepare: func(k *reused, _ *handlers.Message) {
+		"duplicate after the workflow refuses reused keys": {seq: 3, delivery: 1, prepare: func(k *reused, _ *inbound.Message) {
 			k.bindFolder("on_key_reuse: refuse" + reusedManifest)
 		}},
-		"redelivery after the workflow does not mention reused keys": {seq: 2, delivery: 2, want: []events.Code{events.CodeInterrupted}, prepare: func(k *reused, _ *handlers.Message) {
+		"redelivery after the workflow does not mention reused keys": {seq: 2, delivery: 2, want: []events.Code{events.CodeInterrupted}, prepare: func(k *reused, _ *inbound.Message) {
 			k.bindFolder(reusedManifest)
 		}},
 	} {
@@ -134,7 +135,7 @@ func TestReusedKeyIsNotEnteredAgainWhenTheClaimOfItsFirstDataExpires(t *testing.
 			if test.prepare != nil {
 				test.prepare(k, m)
 			}
-			require.Equal(t, handlers.Ack, handlers.New(k.Config).Handle(t.Context(), m).Do)
+			require.Equal(t, inbound.Ack, handlers.New(k.Config).Handle(t.Context(), m).Do)
 			require.EqualValues(t, 1, k.entered[2].Load(), "an unsafe tool is entered once a turn")
 			require.Equal(t, test.want, k.responses())
 		})
@@ -147,7 +148,7 @@ func TestReusedKeyThatHasEndedGetsNoSecondResponseWhenTheClaimOfItsFirstDataExpi
 	k := newReused(t)
 	k.dies()
 	for seq := uint64(2); seq < 5; seq++ { // its redelivery ends it, duplicates follow
-		require.Equal(t, handlers.Ack, handlers.New(k.Config).Handle(t.Context(), k.data(seq, 2, 2)).Do)
+		require.Equal(t, inbound.Ack, handlers.New(k.Config).Handle(t.Context(), k.data(seq, 2, 2)).Do)
 	}
 	require.Equal(t, []events.Code{events.CodeInterrupted}, k.responses())
 	require.EqualValues(t, 1, k.entered[2].Load())
@@ -158,10 +159,10 @@ func TestFirstDataOfAReusedKeyStaysUnderThePlainKey(t *testing.T) {
 	k := newReused(t)
 	k.dies()
 	other := k.data(4, 1, 0) // the plain key is free again
-	require.Equal(t, handlers.Ack, handlers.New(k.Config).Handle(t.Context(), other).Do)
+	require.Equal(t, inbound.Ack, handlers.New(k.Config).Handle(t.Context(), other).Do)
 	require.True(t, k.response().Success)
 	for delivery := range uint64(2) {
-		require.Equal(t, handlers.Ack, handlers.New(k.Config).Handle(t.Context(), k.data(5, delivery+1, 0)).Do)
+		require.Equal(t, inbound.Ack, handlers.New(k.Config).Handle(t.Context(), k.data(5, delivery+1, 0)).Do)
 	}
 	require.EqualValues(t, 1, k.entered[0].Load())
 }
@@ -172,7 +173,7 @@ func TestReusedKeyThatAWorkerOfTheVersionBeforeHasEnteredIsNotEnteredAgain(t *te
 	t.Parallel()
 	k := newReused(t)
 	plain := subjects.TurnKey("app", "chat", "", "turn")
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.data(1, 1, 1)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.data(1, 1, 1)).Do)
 	first, err := k.store.Last(t.Context(), plain.Public(events.KindToolResponse))
 	require.NoError(t, err)
 	body, err := events.DecodeTurn(k.data(2, 1, 2).Data)
@@ -188,7 +189,7 @@ func TestReusedKeyThatAWorkerOfTheVersionBeforeHasEnteredIsNotEnteredAgain(t *te
 	require.NoError(t, err)
 	require.Equal(t, idempotency.Run, d.Action)
 	close(k.dead)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.data(2, 3, 2)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.data(2, 3, 2)).Do)
 	require.Zero(t, k.entered[2].Load(), "the other worker has entered it")
 	require.Equal(t, []events.Code{events.CodeInterrupted}, k.responses())
 }
@@ -199,7 +200,7 @@ func TestReusedKeyIsEndedAfterItsWorkflowHasBecomeSilentAndRefusesIt(t *testing.
 	k := newReused(t)
 	k.dies()
 	k.bindFolder("on_key_reuse: refuse\ncompat: {silent: true}\n" + strings.ReplaceAll(reusedManifest, "n: {type: integer}", "n: {type: string}"))
-	require.Equal(t, handlers.Ack, handlers.New(k.Config).Handle(t.Context(), k.data(2, 2, 2)).Do)
+	require.Equal(t, inbound.Ack, handlers.New(k.Config).Handle(t.Context(), k.data(2, 2, 2)).Do)
 	require.Equal(t, []events.Code{events.CodeInterrupted}, k.responses())
 }
 
@@ -213,7 +214,7 @@ func TestReusedKeyWhosePlaceCannotBeReadIsNotEntered(t *testing.T) {
 		Key: subjects.TurnKey("app", "chat", "", "turn").ReuseNote(hash), Err: idempotency.ErrDamaged,
 	})
 	require.NoError(t, err)
-	require.Equal(t, handlers.Ack, k.Handle(t.Context(), k.data(2, 1, 2)).Do)
+	require.Equal(t, inbound.Ack, k.Handle(t.Context(), k.data(2, 1, 2)).Do)
 	require.Zero(t, k.entered[2].Load())
 	require.Equal(t, []events.Code{events.CodeStateCorrupt}, k.responses())
 	close(k.dead)

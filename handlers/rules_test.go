@@ -17,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/subjects"
@@ -53,7 +54,7 @@ func TestCallThatAGuardRefusesEndsItsTurn(t *testing.T) {
 	rules := `guards: [{on: input, when: "args.n >= 1", message: "n is too large"}]`
 	inRuledOffice(t, rules, entered(t), engine.Options{}, func(t *testing.T, o *office) {
 		t.Helper()
-		require.Equal(t, handlers.Ack, settled(t, o.handle(o.turn())).Do)
+		require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 		r := o.response()
 		require.Equal(t, events.CodeGuardrail, r.Code)
 		require.Equal(t, events.StatusError, r.Status)
@@ -69,7 +70,7 @@ func TestArgumentsThatTheToolsOwnSchemaRefusesEndTheTurnAsBadArgs(t *testing.T) 
 	rules := `input: {type: object, properties: {n: {type: string}}}`
 	inRuledOffice(t, rules, entered(t), engine.Options{}, func(t *testing.T, o *office) {
 		t.Helper()
-		require.Equal(t, handlers.Ack, settled(t, o.handle(o.turn())).Do)
+		require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 		r := o.response()
 		require.Equal(t, events.CodeBadArgs, r.Code)
 		require.Equal(t, "The arguments do not fit tool t: bad_str:n", r.Content)
@@ -88,7 +89,7 @@ func TestFileThatAToolCannotReadIsNamedInTheLogAlone(t *testing.T) {
 		t.Helper()
 		var log bytes.Buffer
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		require.Equal(t, handlers.Ack, settled(t, o.handle(o.turn())).Do)
+		require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 		require.Equal(t, "a file cannot be read", o.response().Content)
 		require.Contains(t, log.String(), `file=/run/secrets/shop why="file does not exist"`)
 	})
@@ -119,7 +120,7 @@ func TestEffectThatTheToolKnowsIsClaimedUnlessTheManifestSaysOne(t *testing.T) {
 	} {
 		inRuledOffice(t, c.rules, knower{nothing, c.known}, engine.Options{}, func(t *testing.T, o *office) {
 			t.Helper()
-			require.Equal(t, handlers.Ack, settled(t, o.handle(o.turn())).Do)
+			require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn())).Do)
 			claim, err := o.store.Last(t.Context(), o.key.Public(events.KindToolCall))
 			require.NoError(t, err)
 			require.Equal(t, c.want, claim.Meta.Effect, "%+v", c)
@@ -139,7 +140,7 @@ func TestResultOfAnEarlierTurnIsUsedAgain(t *testing.T) {
 		inRuledOffice(t, effect, tool, engine.Options{Cache: engine.NewLRU(0)}, func(t *testing.T, o *office) {
 			t.Helper()
 			for _, turn := range []string{"1", "2", "3"} {
-				require.Equal(t, handlers.Ack, settled(t, o.handle(o.turn(func(e *events.StructuredOutputReady) { e.Turn = turn }))).Do)
+				require.Equal(t, inbound.Ack, settled(t, o.handle(o.turn(func(e *events.StructuredOutputReady) { e.Turn = turn }))).Do)
 				o.key = subjects.TurnKey("app", "chat", "", turn)
 				require.Equal(t, "found", o.response().Content)
 			}
@@ -174,7 +175,7 @@ func TestCallsThatWaitForALimitBeyondTheBudgetKeepTheirSlots(t *testing.T) {
 		config.Engine = engine.New(engine.Options{Limiter: limiter, Timeout: time.Hour})
 		o.Handlers = handlers.New(config)
 		limiter <- struct{}{}
-		var done []<-chan handlers.Disposition
+		var done []<-chan inbound.Disposition
 		for _, turn := range []string{"1", "2", "3"} {
 			done = append(done, o.handle(o.turn(func(e *events.StructuredOutputReady) { e.Turn = turn })))
 		}
@@ -182,7 +183,7 @@ func TestCallsThatWaitForALimitBeyondTheBudgetKeepTheirSlots(t *testing.T) {
 		require.Equal(t, int32(1), o.slots.away.Load())
 		<-limiter
 		for _, d := range done {
-			require.Equal(t, handlers.Ack, settled(t, d).Do)
+			require.Equal(t, inbound.Ack, settled(t, d).Do)
 		}
 		require.Zero(t, o.slots.away.Load())
 	})
@@ -209,18 +210,18 @@ func TestCallThatWaitsForALimitTakesNoSlot(t *testing.T) {
 		require.Equal(t, int32(1), o.slots.away.Load())
 		require.Equal(t, 1, o.count("tools_in_flight"))
 		pass(time.Minute)
-		require.Equal(t, handlers.Ack, settled(t, first).Do)
+		require.Equal(t, inbound.Ack, settled(t, first).Do)
 		require.Zero(t, o.slots.away.Load())
 		require.Equal(t, 1, o.count("tools_in_flight"))
 		pass(time.Minute)
-		require.Equal(t, handlers.Ack, settled(t, second).Do)
+		require.Equal(t, inbound.Ack, settled(t, second).Do)
 		require.Zero(t, o.count("tools_in_flight"))
 
 		ctx, drain := context.WithCancelCause(t.Context())
 		limiter <- struct{}{} // nobody gives it back
 		message := o.turn(func(e *events.StructuredOutputReady) { e.Turn = "third" })
 		time.AfterFunc(time.Second, func() { drain(handlers.ErrDraining) })
-		require.Equal(t, handlers.Nak, o.Handle(ctx, message).Do, "another worker may have room")
+		require.Equal(t, inbound.Nak, o.Handle(ctx, message).Do, "another worker may have room")
 		require.Zero(t, o.slots.away.Load())
 		require.Zero(t, o.count("tools_in_flight"))
 	})

@@ -12,8 +12,10 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/metrics"
+	"github.com/oneturn/oneturn/internal/sweep"
+	"github.com/oneturn/oneturn/internal/timers"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -32,7 +34,7 @@ func TestRunParksOnlyWhenTheServerKnowsTheEndOfItsQuestion(t *testing.T) {
 		require.False(t, o.parked())
 		heard.Store(true)
 		<-time.After(2 * time.Minute) // looks grow rare
-		require.Equal(t, handlers.Ack, settled(t, done).Do)
+		require.Equal(t, inbound.Ack, settled(t, done).Do)
 		require.True(t, o.parked())
 	})
 }
@@ -40,20 +42,20 @@ func TestRunParksOnlyWhenTheServerKnowsTheEndOfItsQuestion(t *testing.T) {
 func TestExpiryIsScheduledOnceForAQuestionAndDeliveredWhenItIsDue(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, toolFunc(nothing))
-	timers, err := k.js.Stream(t.Context(), k.space.TimersStream())
+	stream, err := k.js.Stream(t.Context(), k.space.TimersStream())
 	require.NoError(t, err)
-	schedule := handlers.ScheduleExpiry(k.js, k.space)
+	schedule := timers.ScheduleExpiry(k.js, k.space)
 	key := subjects.TurnKey("app", "chat", "", "turn")
 	e := &events.Expire{
 		TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF", Key: key.String(), Ask: "1", ExpiresAt: time.Now().Add(time.Hour),
 	}
 	require.NoError(t, schedule(t.Context(), e))
 	require.NoError(t, schedule(t.Context(), e))
-	require.EqualValues(t, 1, messages(t, timers))
+	require.EqualValues(t, 1, messages(t, stream))
 	e.ExpiresAt = time.Now().Add(-time.Hour) // a run asks again what is over
 	require.NoError(t, schedule(t.Context(), e))
 	require.Eventually(t, func() bool {
-		m, err := timers.GetLastMsgForSubject(t.Context(), k.space.AskDue(key, "1"))
+		m, err := stream.GetLastMsgForSubject(t.Context(), k.space.AskDue(key, "1"))
 		return err == nil && len(m.Data) > 0
 	}, 20*time.Second, 10*time.Millisecond)
 	e.ExpiresAt = time.Time{}
@@ -70,7 +72,7 @@ func messages(t *testing.T, s jetstream.Stream) uint64 {
 }
 
 // due is what the timers' consumer delivers of a question's end.
-func (k *kit) due(t *testing.T, timers *handlers.Timers, subject string, e *events.Expire) handlers.Do {
+func (k *kit) due(t *testing.T, timers *timers.Timers, subject string, e *events.Expire) inbound.Do {
 	t.Helper()
 	body, err := events.EncodeExpire(e, time.Now())
 	require.NoError(t, err)
@@ -89,7 +91,7 @@ func TestEndOfAQuestionGoesToThePoolOnceAndNowhereElse(t *testing.T) {
 	}
 	subject := k.space.AskDue(key, "1")
 	for range 2 { // the first one's acknowledgement got lost
-		require.Equal(t, handlers.Ack, k.due(t, timers, subject, &e))
+		require.Equal(t, inbound.Ack, k.due(t, timers, subject, &e))
 	}
 	in, err := k.js.Stream(t.Context(), k.space.InStream())
 	require.NoError(t, err)
@@ -102,7 +104,7 @@ func TestEndOfAQuestionGoesToThePoolOnceAndNowhereElse(t *testing.T) {
 	forced, other, pool := e, e, e
 	forced.Forced, other.Ask, pool.Pool = true, "2", "*"
 	for _, wrong := range []*events.Expire{&forced, &other, &pool} {
-		require.Equal(t, handlers.Ack, k.due(t, timers, subject, wrong))
+		require.Equal(t, inbound.Ack, k.due(t, timers, subject, wrong))
 	}
 	require.EqualValues(t, 1, messages(t, in), "dead letters")
 	dead, err := k.js.Stream(t.Context(), k.space.DeadStream())
@@ -118,17 +120,17 @@ func TestWorkerThatTakesNoPartInSweepsLeavesThemToOthers(t *testing.T) {
 	m := k.message(1, 1)
 	m.Subject, m.Data = k.space.SweepDue(), nil
 	d := timers.Handle(t.Context(), m)
-	require.Equal(t, handlers.Nak, d.Do)
+	require.Equal(t, inbound.Nak, d.Do)
 	m.Lease.Delivery = 30
 	require.Greater(t, timers.Handle(t.Context(), m).Delay, d.Delay)
 }
 
-func (k *kit) timers() *handlers.Timers {
+func (k *kit) timers() *timers.Timers {
 	k.t.Helper()
 	sweeps, err := metrics.NewSweep(k.registry)
 	require.NoError(k.t, err)
-	return &handlers.Timers{
-		Sweep: &handlers.Sweep{Space: k.space, JS: k.js, Store: k.store, AckWait: time.Second, Logger: k.Logger},
+	return &timers.Timers{
+		Sweep: &sweep.Sweep{Space: k.space, JS: k.js, Store: k.store, AckWait: time.Second, Logger: k.Logger},
 		Dead:  k.Dead, Metrics: k.Metrics, Sweeps: sweeps, Interval: time.Hour,
 	}
 }

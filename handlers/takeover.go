@@ -9,9 +9,11 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/run"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -47,14 +49,14 @@ func (k *taker) Effect(key subjects.Key, claim *idempotency.Record) (effect stri
 
 // takeUp continues a turn that its own message has taken over. All that the claim does not hold,
 // such as a snapshot of the context variables, is still in the message.
-func (h *Handlers) takeUp(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
+func (h *Handlers) takeUp(ctx context.Context, t *turn, d idempotency.Decision) inbound.Disposition {
 	return h.goOn(ctx, t.m, &events.Resume{TurnID: t.TurnID, Workflow: t.Workflow}, d, t.StructuredOutputReady)
 }
 
 // resumed goes on with a turn that the message of an answer, an expiry or a cancel has taken over
 // after it was parked, or after the owner who was told has died: the decision is Run or Conclude,
 // and the message is the lease of the turn until it has ended or is parked again.
-func (h *Handlers) resumed(ctx context.Context, m *Message, d idempotency.Decision) Disposition {
+func (h *Handlers) resumed(ctx context.Context, m *message, d idempotency.Decision) inbound.Disposition {
 	if d.Action == idempotency.Run {
 		h.Metrics.Resumed.Inc()
 	}
@@ -63,7 +65,7 @@ func (h *Handlers) resumed(ctx context.Context, m *Message, d idempotency.Decisi
 
 // goOn does what the journal has decided for a turn that another worker has claimed. Event is the
 // turn's own message if that has taken it over, else nil.
-func (h *Handlers) goOn(ctx context.Context, m *Message, e *events.Resume, d idempotency.Decision, event *events.StructuredOutputReady) Disposition {
+func (h *Handlers) goOn(ctx context.Context, m *message, e *events.Resume, d idempotency.Decision, event *events.StructuredOutputReady) inbound.Disposition {
 	t, call := restore(m, e, d.Turn, event)
 	if call == nil { // whatever the headers say, it is never run
 		return h.conclude(t, d, events.CodeStateCorrupt)
@@ -79,7 +81,7 @@ func (h *Handlers) goOn(ctx context.Context, m *Message, e *events.Resume, d ide
 
 // restore makes a turn of what its claim says. The call is nil when the claim cannot be read
 // or does not belong under its key; then the ids are those of the resume and the key.
-func restore(m *Message, e *events.Resume, held *idempotency.Turn, event *events.StructuredOutputReady) (*turn, *events.ToolCall) {
+func restore(m *message, e *events.Resume, held *idempotency.Turn, event *events.StructuredOutputReady) (*turn, *events.ToolCall) {
 	key, claim := held.Key, held.Claim
 	call, reused := query.Call(key, claim)
 	if call == nil {
@@ -107,8 +109,8 @@ func restore(m *Message, e *events.Resume, held *idempotency.Turn, event *events
 
 // rerun enters the tool of the claim again, with the arguments of the claim. A tool that this
 // worker does not have (any more) ends as unknown_tool; arguments that are gone end as interrupted.
-func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, call *events.ToolCall) Disposition {
-	stuck := func(code events.Code, why string, err error) Disposition {
+func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, call *events.ToolCall) inbound.Disposition {
+	stuck := func(code events.Code, why string, err error) inbound.Disposition {
 		h.often(t.m, slog.LevelWarn, "the turn cannot run again", string(code), "code", code, "why", why, "workflow", throttle.Cut(t.Workflow), "tool", call.ToolName,
 			"chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
 		t.stuck = why
@@ -131,14 +133,14 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 	if d.Hold.Stricter(string(t.Effect)) { // the manifests have changed since the turn was taken over
 		return stuck(events.CodeInterrupted, "its effect is "+string(t.Effect)+" now", nil)
 	}
-	reading, done := outside(t.m.Held, ctx)
+	reading, done := store.Context(t.m.Held, ctx)
 	t.args, err = h.Blobs.Object(reading, t.Key, events.KindToolCall, call.Payload.ToolArgs)
 	if err == nil {
 		err = run.Restore(reading, h.Blobs, &t.Turn, d.Turn.State())
 	}
 	done()
 	switch {
-	case errors.Is(err, errNoArgs), errors.Is(err, run.ErrDamagedState):
+	case errors.Is(err, store.ErrBlobGone), errors.Is(err, run.ErrDamagedState):
 		return stuck(events.CodeInterrupted, "no arguments", err)
 	case err != nil:
 		return h.comesBack(t, "what the turn goes on with cannot be read", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -68,11 +69,11 @@ func (k *kit) orphaned(effect string) {
 }
 
 // takers are the messages that can take the turn of an orphaned claim over.
-func (k *kit) takers() map[string]func(delivery uint64) *handlers.Message {
+func (k *kit) takers() map[string]func(delivery uint64) *inbound.Message {
 	k.LeaseHeld = func(context.Context, idempotency.Lease) (bool, error) { return false, nil }
-	return map[string]func(delivery uint64) *handlers.Message{
-		"its own message": func(delivery uint64) *handlers.Message { return k.message(1, delivery+1) },
-		"a resume": func(delivery uint64) *handlers.Message {
+	return map[string]func(delivery uint64) *inbound.Message{
+		"its own message": func(delivery uint64) *inbound.Message { return k.message(1, delivery+1) },
+		"a resume": func(delivery uint64) *inbound.Message {
 			body, err := events.EncodeResume(&events.Resume{TurnID: events.TurnID{App: "app", Chat: "chat", Turn: "turn"}, Workflow: "WF"}, time.Now())
 			require.NoError(k.t, err)
 			m := k.message(9, delivery)
@@ -106,7 +107,7 @@ func TestTakeoverRunsWhatTheClaimNames(t *testing.T) {
 				k.orphaned(c.claimed)
 				m := k.takers()[by]
 				next := k.deploy("WF", c.tool, c.effect)
-				require.Equal(t, handlers.Ack, next.Handle(t.Context(), m(1)).Do)
+				require.Equal(t, inbound.Ack, next.Handle(t.Context(), m(1)).Do)
 				r := k.response()
 				require.Equal(t, "t", r.ToolName, "the response is that of the tool that the call names")
 				require.Equal(t, c.code, r.Code)
@@ -137,14 +138,14 @@ func TestClaimedTurnOfAnUnknownWorkflowIsLeftToAWorkerThatKnowsIt(t *testing.T) 
 				offered := m(uint64(n + 1))
 				offered.Stored = time.Now().Add(-age)
 				d := other.Handle(t.Context(), offered)
-				require.Equal(t, handlers.Nak, d.Do, "offered %s after it was published", age)
+				require.Equal(t, inbound.Nak, d.Do, "offered %s after it was published", age)
 				require.Positive(t, d.Delay)
 			}
 			again, err := k.Journal.Load(t.Context(), stored.Key)
 			require.NoError(t, err)
 			require.Len(t, again.Records, len(stored.Records), "a worker that cannot run the turn stores nothing")
 			next := k.deploy("WF", "t", bindings.EffectIdempotent)
-			require.Equal(t, handlers.Ack, next.Handle(t.Context(), m(9)).Do)
+			require.Equal(t, inbound.Ack, next.Handle(t.Context(), m(9)).Do)
 			require.True(t, k.response().Success)
 		})
 	}
@@ -158,7 +159,7 @@ func TestClaimedTurnThatNeedsNoToolEndsOnAnyWorker(t *testing.T) {
 	other := k.deploy("Other", "t", bindings.EffectIdempotent)
 	m := k.message(1, 2)
 	m.Stored = time.Now().Add(-2 * k.BindingGrace)
-	require.Equal(t, handlers.Ack, other.Handle(t.Context(), m).Do)
+	require.Equal(t, inbound.Ack, other.Handle(t.Context(), m).Do)
 	require.Equal(t, events.CodeInterrupted, k.response().Code)
 	require.Empty(t, other.entered)
 }

@@ -10,8 +10,10 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/throttle"
@@ -24,7 +26,7 @@ import (
 type turn struct {
 	run.Turn
 
-	m           *Message
+	m           *message
 	data        events.Canonical // structured data
 	fingerprint [sha256.Size]byte
 	hash        string // of the fingerprint, in hex
@@ -45,7 +47,7 @@ type turn struct {
 }
 
 // turn handles the message that starts a turn.
-func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) Disposition {
+func (h *Handlers) turn(ctx context.Context, m *message, body *events.Message) inbound.Disposition {
 	// 1. Decode: only a message that names its chat and turn can be answered.
 	event, err := body.Turn()
 	if err != nil {
@@ -53,7 +55,7 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 	}
 	if !event.AutoToolMode {
 		h.Metrics.NotATurn.Inc()
-		return ack()
+		return inbound.Acked()
 	}
 	t := newTurn(m, event)
 	t.seal(body.Seal(event))
@@ -61,11 +63,11 @@ func (h *Handlers) turn(ctx context.Context, m *Message, body *events.Message) D
 }
 
 // admit handles a turn that has been decoded.
-func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
+func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 	// 2. Admit: right subject, not ended already, not too old.
 	m := t.m
 	if err := h.checkSubject(m, t.StructuredOutputReady); err != nil {
-		return h.dead(m, reasonSubjectMismatch, err)
+		return h.dead(m, deadletter.ReasonSubjectMismatch, err)
 	}
 	if h.Journal.Finished(t.ref, h.Now()) || mutant.Enabled && h.mutantDuplicate(m) {
 		return h.duplicate(t)
@@ -97,13 +99,13 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 			return h.unclaimed(t, err)
 		case !claimed:
 			h.Metrics.Turn(t.Binding, string(t.reject.code))
-			return ack()
+			return inbound.Acked()
 		}
 	}
 
 	// 6. Claim: the record is the event chat.tool_call.
 	if !m.Fresh() {
-		return leave()
+		return inbound.Left()
 	}
 	if d, back := h.whileFull(t, h.claimedBefore); back {
 		return d
@@ -118,7 +120,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) Disposition {
 }
 
 // claimed goes on with a turn as its claim, or what stood in its place, decides.
-func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.Decision) Disposition {
+func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.Decision) inbound.Disposition {
 	if decision.Turn != nil && decision.Hold.Epoch > 1 {
 		h.Metrics.Takeovers.Inc()
 	}
@@ -146,10 +148,10 @@ func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.De
 		return h.anothers(ctx, t)
 	case idempotency.Leave:
 	}
-	return leave()
+	return inbound.Left()
 }
 
-func newTurn(m *Message, event *events.StructuredOutputReady) *turn {
+func newTurn(m *message, event *events.StructuredOutputReady) *turn {
 	key := subjects.TurnKey(event.App, event.Chat, event.Run, event.Turn)
 	if mutant.Enabled {
 		key = mutantKey(key, m)
@@ -158,10 +160,10 @@ func newTurn(m *Message, event *events.StructuredOutputReady) *turn {
 }
 
 // turnOn returns a turn as far as its event and the message that is its lease specify it.
-func turnOn(m *Message, event *events.StructuredOutputReady, key subjects.Key, callID string) run.Turn {
+func turnOn(m *message, event *events.StructuredOutputReady, key subjects.Key, callID string) run.Turn {
 	return run.Turn{
 		StructuredOutputReady: event, Key: key, Name: key.String(), CallID: callID,
-		Message: run.Message{Held: m.Held, Slot: m.Slot, Subject: m.Subject, Arrived: m.arrived, Clock: m.clock},
+		Message: run.Message{Held: m.Held, Slot: m.Slot, Subject: m.Subject, Arrived: m.Arrived, Clock: m.clock},
 	}
 }
 
@@ -230,7 +232,7 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 	*buffer = event
 	c := idempotency.Claim{
 		Key: t.Key, Lease: t.m.Lease, Event: event,
-		Fingerprint: t.hash, Trace: traceOf(t.m.Header), NewOwner: (*taker)(h),
+		Fingerprint: t.hash, Trace: inbound.Trace(t.m.Header), NewOwner: (*taker)(h),
 	}
 	if t.reject != nil {
 		c.RejectCode = string(t.reject.code)
@@ -241,7 +243,7 @@ func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision
 }
 
 // run enters the tool and stores what came of it.
-func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Disposition {
+func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) inbound.Disposition {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	begun := h.serverNow(t.m)
@@ -280,9 +282,9 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 	case errors.Is(out.Stopped, ErrDraining) && unsafe:
 		return h.conclude(t, d, events.CodeInterrupted)
 	case errors.Is(out.Stopped, ErrDraining) && out.Abandoned:
-		return leave() // its tool still runs
+		return inbound.Left() // its tool still runs
 	case errors.Is(out.Stopped, ErrDraining):
-		return nakAfter(0)
+		return inbound.NakAfter(0)
 	case out.Stopped != nil, h.cancelledSince(t, d, out.Waited+out.Duration+out.Paused):
 		return h.conclude(t, d, events.CodeCancelled)
 	}
@@ -291,16 +293,16 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) Dis
 
 // stopped is what becomes of a turn whose run was ended at the desk. What its tool has returned, if
 // it has, does not count.
-func (h *Handlers) stopped(t *turn, d idempotency.Decision, why error) Disposition {
+func (h *Handlers) stopped(t *turn, d idempotency.Decision, why error) inbound.Disposition {
 	var coded *events.Error
 	switch {
 	case errors.Is(why, tools.ErrParked):
-		return ack()
+		return inbound.Acked()
 	case errors.Is(why, ErrDraining) && d.Hold.Effect == string(bindings.EffectUnsafe): // without a lease
 		return h.conclude(t, d, events.CodeInterrupted)
 	case !errors.As(why, &coded):
 		h.often(t.m, slog.LevelWarn, "the run is over; the message comes back", "", t.Attrs("why", events.LogText(why))...)
-		return leave()
+		return inbound.Left()
 	case coded.Code == events.CodeCancelled, coded.Code == events.CodeStateCorrupt:
 		return h.conclude(t, d, coded.Code)
 	}
@@ -332,9 +334,9 @@ func (h *Handlers) logFailure(t *turn, out engine.Outcome) {
 
 // unclaimed decides on a message whose claim failed. Nothing was decided, so it comes back,
 // except when the record can never be stored.
-func (h *Handlers) unclaimed(t *turn, err error) Disposition {
+func (h *Handlers) unclaimed(t *turn, err error) inbound.Disposition {
 	if errors.Is(err, idempotency.ErrRefused) {
-		return h.dead(t.m, reasonTooLarge, err)
+		return h.dead(t.m, deadletter.ReasonTooLarge, err)
 	}
 	return h.comesBack(t, "the turn could not be claimed", err)
 }

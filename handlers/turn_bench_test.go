@@ -16,15 +16,17 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/run"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/test/storetest"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // smallBlobs stores nothing: all payloads are small.
-type smallBlobs struct{ handlers.BlobStore }
+type smallBlobs struct{ store.BlobStore }
 
 func (smallBlobs) Inline(int) bool { return true }
 
@@ -54,13 +56,13 @@ func BenchmarkTurn(b *testing.B) {
 		Tool:        func(*bindings.Binding) (tools.Invoker, error) { return tool, nil },
 		MaxEventAge: time.Hour,
 	})
-	messages := make([]*handlers.Message, b.N)
+	messages := make([]*inbound.Message, b.N)
 	for i := range messages {
 		body, err := events.EncodeTurn(&events.StructuredOutputReady{
 			TurnID: events.TurnID{App: "app", Chat: "chat", Turn: strconv.Itoa(i)}, Workflow: "WF", Agent: "A", Model: "M", Data: map[string]any{}, AutoToolMode: true,
 		}, time.Now())
 		require.NoError(b, err)
-		messages[i] = &handlers.Message{
+		messages[i] = &inbound.Message{
 			Subject: space.In("default", events.KindStructuredOutputReady, "app", "WF", "chat"), Data: body, Stored: time.Now(),
 			Lease: idempotency.Lease{Stream: "IN", Seq: uint64(i + 1), Delivery: 1}, Held: b.Context(), Fresh: func() bool { return true },
 		}
@@ -69,7 +71,7 @@ func BenchmarkTurn(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for _, m := range messages {
-		if d := h.Handle(ctx, m); d.Do != handlers.Ack {
+		if d := h.Handle(ctx, m); d.Do != inbound.Ack {
 			b.Fatal(d)
 		}
 	}

@@ -5,28 +5,30 @@ import (
 	"slices"
 
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/inbound"
 )
 
 // The outcome of a turn that no worker could claim.
 
 // givenUp makes a dead letter of the message of a turn that no worker could even reject. One that was
 // claimed is ended by the worker that gets it.
-func (h *Handlers) givenUp(t *turn) (Disposition, bool) {
+func (h *Handlers) givenUp(t *turn) (inbound.Disposition, bool) {
 	claimed, err := h.claimedBefore(t)
 	switch {
 	case err != nil:
 		return h.unclaimed(t, err), true
 	case claimed:
-		return Disposition{}, false
+		return inbound.Disposition{}, false
 	}
 	return h.deadUnclaimed(t, fmt.Errorf("delivered %d times, and no worker could claim it", t.m.Lease.Delivery)), true
 }
 
 // deadUnclaimed makes a dead letter of the message of a turn that no worker has claimed. A later delivery may claim it
 // meanwhile: then the message is left to that one.
-func (h *Handlers) deadUnclaimed(t *turn, cause error) Disposition {
+func (h *Handlers) deadUnclaimed(t *turn, cause error) inbound.Disposition {
 	t.m.turns = t.keys()
-	if d := h.dead(t.m, reasonUndeliverable, cause); d.Do != Ack {
+	if d := h.dead(t.m, deadletter.ReasonUndeliverable, cause); d.Do != inbound.Ack {
 		return d
 	}
 	return h.ackUnlessHeldLater(t.m)

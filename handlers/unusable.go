@@ -9,6 +9,8 @@ import (
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/inbound"
 )
 
 // A turn whose event cannot be decoded, but names its chat and turn, is claimed and answered like one
@@ -16,10 +18,10 @@ import (
 
 // undecoded rejects the turn that an event names which cannot be decoded because of err. Without
 // the name of a chat and a turn there is nothing to answer to: it becomes a dead letter.
-func (h *Handlers) undecoded(ctx context.Context, m *Message, err error) Disposition {
+func (h *Handlers) undecoded(ctx context.Context, m *message, err error) inbound.Disposition {
 	event, ok := events.Addressee(m.Data)
 	if !ok {
-		return h.dead(m, decodeReason(err), err)
+		return h.dead(m, deadletter.DecodeReason(err), err)
 	}
 	t := newTurn(m, event)
 	t.seal(events.Seal(event, len(m.Data)))

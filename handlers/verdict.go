@@ -8,6 +8,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/answers"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -71,7 +72,7 @@ func verdictOf(v idempotency.AnswerResult, id string, secret bool) events.Answer
 
 // tell sends a verdict to the subject that the message names for it, if it names one that the
 // worker may publish to.
-func (h *Handlers) tell(m *Message, v events.AnswerResult) {
+func (h *Handlers) tell(m *message, v events.AnswerResult) {
 	subject := m.Header.Get(subjects.HeaderReply)
 	app, _ := h.Space.InSender(m.Subject)
 	if subject == "" || !h.Space.IsAnswerReply(subject, app) && !h.MayReply(subject, m.Subject) {
@@ -89,7 +90,7 @@ func (h *Handlers) tell(m *Message, v events.AnswerResult) {
 // judged tells whoever sent an answer what became of it: at the subject that it names and, if it
 // was not accepted, in the chat that it came from. The question's own chat hears of accepted ones
 // only, by their acks.
-func (h *Handlers) judged(m *Message, r *events.ToolCallResponse, v events.AnswerResult) {
+func (h *Handlers) judged(m *message, r *events.ToolCallResponse, v events.AnswerResult) {
 	h.Metrics.Answers.WithLabelValues(string(v.Code)).Inc()
 	h.tell(m, v)
 	if v.OK() {
@@ -106,16 +107,16 @@ func (h *Handlers) judged(m *Message, r *events.ToolCallResponse, v events.Answe
 }
 
 // refuse rejects an answer that nothing was stored of.
-func (h *Handlers) refuse(m *Message, r *events.ToolCallResponse, code events.AnswerCode, text string) Disposition {
+func (h *Handlers) refuse(m *message, r *events.ToolCallResponse, code events.AnswerCode, text string) inbound.Disposition {
 	h.judged(m, r, events.NewAnswerResult(code, r.ToolCallID, text))
-	return ack()
+	return inbound.Acked()
 }
 
 // refuseToWait refuses an answer that has to wait for another worker and can neither keep a place nor be put aside,
 // unless it was accepted before and its turn is held by it, or by a later delivery of it.
-func (h *Handlers) refuseToWait(m *Message, r *events.ToolCallResponse) Disposition {
+func (h *Handlers) refuseToWait(m *message, r *events.ToolCallResponse) inbound.Disposition {
 	leases, err := h.leases(m)
-	if d := h.ackUnlessLater(m, leases, err); d.Do != Ack {
+	if d := h.ackUnlessLater(m, leases, err); d.Do != inbound.Ack {
 		return d
 	}
 	if slices.ContainsFunc(leases, m.Lease.Same) {

@@ -8,7 +8,9 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/internal/store"
 )
 
 // How the end of a turn is stored. As long as the lease lasts, a write of unknown outcome is sent
@@ -25,15 +27,15 @@ const maxPending = 4096
 
 // respond stores the outcome of a tool that was entered. It tries until the worker has ended its tools:
 // without the result, a turn whose tool is unsafe ends as interrupted.
-func (h *Handlers) respond(t *turn, hold idempotency.Hold, out engine.Outcome) Disposition {
-	write := func(ctx context.Context) Disposition { return h.storeOutcome(ctx, t, hold, out) }
+func (h *Handlers) respond(t *turn, hold idempotency.Hold, out engine.Outcome) inbound.Disposition {
+	write := func(ctx context.Context) inbound.Disposition { return h.storeOutcome(ctx, t, hold, out) }
 	if d, decided := underLease(t.m, write); decided || mutant.Planted(mutant.ResultIsGivenUp) {
 		return d
 	}
 	defer h.pending.Add(-1)
 	if h.pending.Add(1) > maxPending {
 		h.often(t.m, slog.LevelError, "a result is dropped: too many wait for the server after their leases have ended", "", t.Attrs("limit", maxPending)...)
-		return leave()
+		return inbound.Left()
 	}
 	h.often(t.m, slog.LevelWarn, "the lease ended before the result was stored: it is tried until the worker stops", "", t.Attrs()...)
 	ctx, done := afterLease(t.m, 0)
@@ -42,8 +44,8 @@ func (h *Handlers) respond(t *turn, hold idempotency.Hold, out engine.Outcome) D
 }
 
 // end stores the response of a turn whose tool has no outcome.
-func (h *Handlers) end(t *turn, hold idempotency.Hold, r *events.ToolResponse) Disposition {
-	write := func(ctx context.Context) Disposition { return h.finish(ctx, t, hold, r) }
+func (h *Handlers) end(t *turn, hold idempotency.Hold, r *events.ToolResponse) inbound.Disposition {
+	write := func(ctx context.Context) inbound.Disposition { return h.finish(ctx, t, hold, r) }
 	if d, decided := underLease(t.m, write); decided {
 		return d
 	}
@@ -54,18 +56,18 @@ func (h *Handlers) end(t *turn, hold idempotency.Hold, r *events.ToolResponse) D
 
 // underLease writes as long as the lease lasts. It reports false if the lease was, or is, lost and
 // nothing is decided.
-func underLease(m *Message, write func(ctx context.Context) Disposition) (d Disposition, decided bool) {
+func underLease(m *message, write func(ctx context.Context) inbound.Disposition) (d inbound.Disposition, decided bool) {
 	if m.Held.Err() != nil {
-		return leave(), false
+		return inbound.Left(), false
 	}
 	d = write(m.Held)
-	return d, d.Do != Leave || m.Held.Err() == nil
+	return d, d.Do != inbound.Leave || m.Held.Err() == nil
 }
 
 // afterLease is the context of what does not need the lease. It ends soon after the worker has ended
 // its tools, and after most, unless that is 0.
-func afterLease(m *Message, most time.Duration) (context.Context, context.CancelFunc) {
-	ctx, done := outside(context.WithoutCancel(m.Held), m.tools)
+func afterLease(m *message, most time.Duration) (context.Context, context.CancelFunc) {
+	ctx, done := store.Context(context.WithoutCancel(m.Held), m.tools)
 	if most == 0 {
 		return ctx, done
 	}

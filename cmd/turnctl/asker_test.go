@@ -11,9 +11,9 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/timers"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -37,7 +37,7 @@ func newAsker(t *testing.T) *asker {
 	require.NoError(t, err)
 	js, err := jetstream.New(a.Connect())
 	require.NoError(t, err)
-	a.schedule = handlers.ScheduleExpiry(js, a.space)
+	a.schedule = timers.ScheduleExpiry(js, a.space)
 	store, err := kvstore.Open(a.Connect(), a.space)
 	require.NoError(t, err)
 	t.Cleanup(store.Close)

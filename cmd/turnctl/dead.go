@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -58,14 +59,14 @@ type deadLetter struct {
 func (s *server) deadLetter(subject string, header nats.Header, seq uint64, at time.Time, size int) deadLetter {
 	l := deadLetter{
 		Seq: seq, Time: at.UTC(), Bytes: size,
-		Reason: header.Get(handlers.HeaderReason), Error: header.Get(handlers.HeaderError),
-		Subject: header.Get(handlers.HeaderSubject), Blob: header.Get(handlers.HeaderBlob),
-		SHA256: header.Get(handlers.HeaderSHA256), NotKept: header.Get(handlers.HeaderNotKept),
+		Reason: header.Get(deadletter.HeaderReason), Error: header.Get(deadletter.HeaderError),
+		Subject: header.Get(deadletter.HeaderSubject), Blob: header.Get(deadletter.HeaderBlob),
+		SHA256: header.Get(deadletter.HeaderSHA256), NotKept: header.Get(deadletter.HeaderNotKept),
 	}
-	if held := header.Get(handlers.HeaderSize); held != "" {
+	if held := header.Get(deadletter.HeaderSize); held != "" {
 		l.Bytes, _ = strconv.Atoi(held)
 	}
-	l.Source, _ = strconv.ParseUint(header.Get(handlers.HeaderSequence), 10, 64)
+	l.Source, _ = strconv.ParseUint(header.Get(deadletter.HeaderSequence), 10, 64)
 	if app, kind, ok := s.space.ParseDead(subject); ok {
 		l.App, l.Kind, l.tenant, l.kind = shown(app), shown(kind), app, kind
 	}
@@ -157,13 +158,13 @@ func (s *server) content(ctx context.Context, l *deadLetter, data []byte) ([]byt
 	case l.Blob != subjects.DeadBlob(l.tenant, l.kind, l.Source):
 		return nil, fmt.Errorf("blob %.200q does not belong to a dead letter", l.Blob)
 	}
-	blobs, err := handlers.NewBlobs(ctx, s.nc, s.js, s.space)
+	blobs, err := store.NewBlobs(ctx, s.nc, s.js, s.space)
 	if err != nil {
 		return nil, fmt.Errorf("open the blobs %s: %w", s.space.BlobsBucket(), unprovisioned(err))
 	}
 	data, err = blobs.Read(ctx, l.Blob, l.SHA256)
 	switch {
-	case errors.Is(err, handlers.ErrBlobGone):
+	case errors.Is(err, store.ErrBlobGone):
 		return nil, fmt.Errorf("its %d bytes (SHA-256 %.64q) are deleted: a newer dead letter of the same tenant and kind replaced them, or the retention of blobs is over", l.Bytes, l.SHA256)
 	case err != nil:
 		return nil, fmt.Errorf("read blob %s: %w", l.Blob, err)

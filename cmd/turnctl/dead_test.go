@@ -14,8 +14,10 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/metrics"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -225,14 +227,14 @@ func TestLetterInABlobIsRedrivenWhole(t *testing.T) {
 	space := mustSpace(t)
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
-	blobs, err := handlers.NewBlobs(t.Context(), s.Connect(), js, space)
+	blobs, err := store.NewBlobs(t.Context(), s.Connect(), js, space)
 	require.NoError(t, err)
 	body := `{"text":"` + strings.Repeat("x", 1<<20-20) + `"`
-	m := &handlers.Message{Subject: space.In("default", "structured_output_ready", "acme", "W", "c"), Data: []byte(body)}
+	m := &inbound.Message{Subject: space.In("default", "structured_output_ready", "acme", "W", "c"), Data: []byte(body)}
 	m.Lease.Stream, m.Lease.Seq = "ONETURN_IN", 4711
 	metrics, err := metrics.New(prometheus.NewRegistry())
 	require.NoError(t, err)
-	require.NoError(t, handlers.NewDeadLetters(js, space, blobs, metrics).Put(t.Context(), m, "undecodable", cli.ErrReported))
+	require.NoError(t, deadletter.New(js, space, blobs, metrics).Put(t.Context(), m, "undecodable", cli.ErrReported))
 	found := deadLetters(t, s, 1)
 	require.NotEmpty(t, found[0].Blob)
 	require.Equal(t, len(body), found[0].Bytes)
@@ -248,14 +250,14 @@ func TestBytesThatMadeRoomForNewerOnesAreReportedGone(t *testing.T) {
 	space := mustSpace(t)
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
-	blobs, err := handlers.NewBlobs(t.Context(), s.Connect(), js, space)
+	blobs, err := store.NewBlobs(t.Context(), s.Connect(), js, space)
 	require.NoError(t, err)
 	metrics, err := metrics.New(prometheus.NewRegistry())
 	require.NoError(t, err)
 	for i, text := range []string{"older", "newer"} {
-		m := &handlers.Message{Subject: space.In("default", "cancel", "acme", "W", "c"), Data: []byte(strings.Repeat(text, 5000))}
+		m := &inbound.Message{Subject: space.In("default", "cancel", "acme", "W", "c"), Data: []byte(strings.Repeat(text, 5000))}
 		m.Lease.Stream, m.Lease.Seq = "ONETURN_IN", uint64(1+i*subjects.DeadBlobs)
-		require.NoError(t, handlers.NewDeadLetters(js, space, blobs, metrics).Put(t.Context(), m, "undecodable", cli.ErrReported))
+		require.NoError(t, deadletter.New(js, space, blobs, metrics).Put(t.Context(), m, "undecodable", cli.ErrReported))
 	}
 	require.Contains(t, ok(t, s, "dead", "show", "2", "--payload"), "newernewer")
 	for _, args := range [][]string{{"dead", "show", "1", "--payload"}, {"dead", "redrive", "1", "--force"}} {
@@ -286,11 +288,11 @@ func TestHostileLetterNamesNoBlobOfOthersAndNoForeignSubject(t *testing.T) {
 	js, err := jetstream.New(s.Connect())
 	require.NoError(t, err)
 	m := &nats.Msg{Subject: "oneturn.dead.acme.cancel", Header: nats.Header{}, Data: []byte("\x1b[31m{}")}
-	m.Header.Set(handlers.HeaderReason, "evil\x1b[31m")
-	m.Header.Set(handlers.HeaderSubject, "oneturn.events.acme.c.t.0.tool_response")
+	m.Header.Set(deadletter.HeaderReason, "evil\x1b[31m")
+	m.Header.Set(deadletter.HeaderSubject, "oneturn.events.acme.c.t.0.tool_response")
 	_, err = js.PublishMsg(t.Context(), m)
 	require.NoError(t, err)
-	m.Header.Set(handlers.HeaderBlob, "acme.c.t.0.tool_call.0123456789abcdef")
+	m.Header.Set(deadletter.HeaderBlob, "acme.c.t.0.tool_call.0123456789abcdef")
 	_, err = js.PublishMsg(t.Context(), m)
 	require.NoError(t, err)
 	require.NotContains(t, ok(t, s, "dead", "ls")+ok(t, s, "dead", "show", "1", "--payload"), "\x1b")

@@ -13,15 +13,15 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/sweep"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // repairSettings selects what to repair.
 type repairSettings struct {
-	scope       handlers.Scope
+	scope       sweep.Scope
 	turn        events.TurnID
 	raw         string // journal key of one turn
 	maxTurnLife time.Duration
@@ -100,18 +100,18 @@ type repaired struct {
 
 // repairTurn is one turn.
 type repairTurn struct {
-	Key       string             `json:"key"`
-	App       string             `json:"app_id"`
-	Chat      string             `json:"chat_id"`
-	Run       string             `json:"run_id,omitempty"`
-	Turn      string             `json:"turn"`
-	Workflow  string             `json:"workflow,omitempty"`
-	Tool      string             `json:"tool,omitempty"`
-	Effect    string             `json:"effect,omitempty"`
-	Condition handlers.Condition `json:"condition"` // orphaned, corrupt, expired; of a named turn also ended, unclaimed, young, parked, held
-	AgeS      int64              `json:"age_s"`     // since the claim
-	ResumeSeq uint64             `json:"resume_seq,omitempty"`
-	Error     string             `json:"error,omitempty"`
+	Key       string          `json:"key"`
+	App       string          `json:"app_id"`
+	Chat      string          `json:"chat_id"`
+	Run       string          `json:"run_id,omitempty"`
+	Turn      string          `json:"turn"`
+	Workflow  string          `json:"workflow,omitempty"`
+	Tool      string          `json:"tool,omitempty"`
+	Effect    string          `json:"effect,omitempty"`
+	Condition sweep.Condition `json:"condition"` // orphaned, corrupt, expired; of a named turn also ended, unclaimed, young, parked, held
+	AgeS      int64           `json:"age_s"`     // since the claim
+	ResumeSeq uint64          `json:"resume_seq,omitempty"`
+	Error     string          `json:"error,omitempty"`
 }
 
 func (s *server) repair(ctx context.Context, want *repairSettings, one bool, logger *slog.Logger) (*repaired, error) {
@@ -127,16 +127,16 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 	if err != nil {
 		return nil, err
 	}
-	sweep := &handlers.Sweep{
-		Space: s.space, JS: s.js, Store: journal, LeaseHeld: handlers.LeaseHeld(s.js, s.space), AckWait: ackWait,
-		MaxTurnLife: want.maxTurnLife, Rate: handlers.SweepRate, Logger: logger,
+	finder := &sweep.Sweep{
+		Space: s.space, JS: s.js, Store: journal, LeaseHeld: sweep.LeaseHeld(s.js, s.space), AckWait: ackWait,
+		MaxTurnLife: want.maxTurnLife, Rate: sweep.Rate, Logger: logger,
 	}
 	out := &repaired{DryRun: want.dryRun, Turns: []repairTurn{}}
-	resume := func(ctx context.Context, f handlers.Finding) (uint64, error) {
+	resume := func(ctx context.Context, f sweep.Finding) (uint64, error) {
 		t := newRepairTurn(f)
 		var err error
-		if f.Condition.Mend() && !want.dryRun {
-			if t.ResumeSeq, err = sweep.Resume(ctx, f); err != nil {
+		if f.Condition.NeedsResume() && !want.dryRun {
+			if t.ResumeSeq, err = finder.Resume(ctx, f); err != nil {
 				t.Error = err.Error()
 			}
 		}
@@ -148,17 +148,17 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 		if err != nil {
 			return nil, err
 		}
-		f, err := sweep.Judge(ctx, key, now)
+		f, err := finder.Check(ctx, key, now)
 		if err != nil {
 			return nil, err
 		}
-		if f.Condition == handlers.TurnUnclaimed && len(f.Turn.Records) == 0 {
+		if f.Condition == sweep.TurnUnclaimed && len(f.Turn.Records) == 0 {
 			return nil, s.missing(ctx, key, want.turn)
 		}
-		if f.Condition == handlers.TurnYoung {
-			out.Young, out.RetryS = 1, seconds(sweep.Wait(f.Age))
+		if f.Condition == sweep.TurnYoung {
+			out.Young, out.RetryS = 1, seconds(finder.Wait(f.Age))
 		}
-		if f.Condition != handlers.TurnEnded && f.Condition != handlers.TurnUnclaimed {
+		if f.Condition != sweep.TurnEnded && f.Condition != sweep.TurnUnclaimed {
 			out.Open = 1
 		}
 		if _, err := resume(ctx, f); err != nil {
@@ -166,7 +166,7 @@ func (s *server) repair(ctx context.Context, want *repairSettings, one bool, log
 		}
 		return out, nil
 	}
-	swept, err := sweep.Run(ctx, handlers.NewMemoryPages(), now, want.scope, resume)
+	swept, err := finder.Run(ctx, sweep.NewMemoryPages(), now, want.scope, resume)
 	out.Open, out.Failed, out.Young = swept.Open, swept.Failed, swept.Young
 	if out.Young > 0 {
 		out.RetryS = seconds(swept.Wait)
@@ -192,7 +192,7 @@ func (s *server) ackWait(ctx context.Context) (time.Duration, error) {
 	return consumer.CachedInfo().Config.AckWait, nil
 }
 
-func newRepairTurn(f handlers.Finding) repairTurn {
+func newRepairTurn(f sweep.Finding) repairTurn {
 	l := newTurnReport(f.Turn, false)
 	return repairTurn{
 		Key: l.Key, App: l.App, Chat: l.Chat, Run: l.Run, Turn: l.Turn, Workflow: l.Workflow, Tool: l.Tool, Effect: l.Effect,
@@ -206,7 +206,7 @@ func (r *repaired) left() error {
 		return cli.ErrReported
 	}
 	for i := range r.Turns {
-		if r.DryRun && r.Turns[i].Condition.Mend() {
+		if r.DryRun && r.Turns[i].Condition.NeedsResume() {
 			return cli.ErrReported
 		}
 	}
@@ -223,9 +223,9 @@ func (r *repaired) text(w io.Writer) {
 			did = "failed: " + clean(t.Error, 300)
 		case t.ResumeSeq > 0:
 			did = fmt.Sprintf("resume published as message %d", t.ResumeSeq)
-		case t.Condition.Mend():
+		case t.Condition.NeedsResume():
 			did = "needs a resume"
-		case t.Condition == handlers.TurnYoung:
+		case t.Condition == sweep.TurnYoung:
 			did = fmt.Sprintf("too young: try again in %d s", r.RetryS)
 		}
 		rows = append(rows, []string{
@@ -233,7 +233,7 @@ func (r *repaired) text(w io.Writer) {
 		})
 	}
 	table(w, 0, rows)
-	switch scanned := len(r.Turns) == 0 || r.Turns[0].Condition != handlers.TurnYoung; {
+	switch scanned := len(r.Turns) == 0 || r.Turns[0].Condition != sweep.TurnYoung; {
 	case r.Young > 0 && scanned:
 		fmt.Fprintf(w, "%s, %d too young to check: try again in %d s\n", plural(r.Open, "open turn"), r.Young, r.RetryS)
 	case len(r.Turns) == 0:

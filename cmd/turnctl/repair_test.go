@@ -10,8 +10,8 @@ import (
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/sweep"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -60,7 +60,7 @@ func TestRepairPublishesAResumeForEachTurnWithoutAMessage(t *testing.T) {
 	require.Equal(t, 3, out.Open)
 	for i, turn := range []string{"t1", "t2"} {
 		require.Equal(t, turn, out.Turns[i].Turn)
-		require.Equal(t, handlers.TurnOrphaned, out.Turns[i].Condition)
+		require.Equal(t, sweep.TurnOrphaned, out.Turns[i].Condition)
 		require.Zero(t, out.Turns[i].ResumeSeq)
 		require.Equal(t, stateRunning, decode[turnReport](t, d.Server, "show", string(rune('a'+i)), turn).State, "a dry run changes nothing")
 	}
@@ -89,13 +89,13 @@ func TestRepairByKeyAndOfTurnsPastTheirLife(t *testing.T) {
 	orphan(t, s, "a", "t1", "unsafe")
 	key := subjects.TurnKey(events.DefaultApp, "a", "", "t1").String()
 	young := decode[repaired](t, s, "repair", "--key", key)
-	require.Equal(t, handlers.TurnYoung, young.Turns[0].Condition)
+	require.Equal(t, sweep.TurnYoung, young.Turns[0].Condition)
 	require.Equal(t, 1, young.Young)
 	require.Positive(t, young.RetryS)
 	require.Regexp(t, `young +too young: try again in \d+ s\n$`, ok(t, s, "repair", "a", "t1"))
 	require.Regexp(t, `^1 open turn, 1 too young to check: try again in \d+ s\n$`, ok(t, s, "repair"))
 	expired := decode[repaired](t, s, "repair", "--key", key, "--max-turn-life", "1ms").Turns[0]
-	require.Equal(t, handlers.TurnExpired, expired.Condition)
+	require.Equal(t, sweep.TurnExpired, expired.Condition)
 	require.Positive(t, expired.ResumeSeq)
 	code, stdout, stderr := turnctl(t, s, "repair", "a", "missing")
 	require.Equal(t, cli.Failed, code)

@@ -8,6 +8,8 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbox"
+	"github.com/oneturn/oneturn/internal/sweep"
+	"github.com/oneturn/oneturn/internal/timers"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -17,7 +19,7 @@ const timerSlots = 128
 
 // timers takes its part in what is due, sweeps and the ends of questions, until ctx ends. It
 // calls fail for what cannot recover.
-func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handlers.Handlers, pages handlers.SweepPages, ackWait time.Duration, fail func(error)) {
+func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handlers.Handlers, pages sweep.Pages, ackWait time.Duration, fail func(error)) {
 	stream, name := w.space.TimersStream(), w.space.TimersConsumer()
 	consumer, err := w.js.Consumer(ctx, stream, name)
 	if err != nil {
@@ -26,10 +28,10 @@ func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handler
 		}
 		return
 	}
-	due := &handlers.Timers{
-		Sweep: &handlers.Sweep{
-			Space: w.space, JS: w.js, Store: store, LeaseHeld: handlers.LeaseHeld(w.js, w.space), AckWait: ackWait, MaxTurnLife: w.c.MaxTurnLife,
-			Rate: handlers.SweepRate, Budget: handlers.SweepBudget, Logger: w.c.Logger,
+	due := &timers.Timers{
+		Sweep: &sweep.Sweep{
+			Space: w.space, JS: w.js, Store: store, LeaseHeld: sweep.LeaseHeld(w.js, w.space), AckWait: ackWait, MaxTurnLife: w.c.MaxTurnLife,
+			Rate: sweep.Rate, Budget: sweep.Budget, Logger: w.c.Logger,
 			Erase: func(ctx context.Context, key subjects.Key) (int, error) { return idempotency.Erase(ctx, store, key) },
 		},
 		Pages: pages, Dead: h.Dead, Metrics: w.metrics, Sweeps: w.sweeps, Interval: w.c.SweepEvery,
@@ -59,7 +61,7 @@ func (w *Worker) timers(ctx context.Context, store idempotency.Store, h *handler
 
 // keepScheduled creates the first schedule, and creates it again if it is lost. A worker that takes no part
 // in sweeps creates none.
-func (w *Worker) keepScheduled(ctx context.Context, due *handlers.Timers) {
+func (w *Worker) keepScheduled(ctx context.Context, due *timers.Timers) {
 	if w.c.NoSweeps {
 		return
 	}

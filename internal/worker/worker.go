@@ -24,9 +24,12 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/deadletter"
+	"github.com/oneturn/oneturn/internal/deferral"
 	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/inbox"
 	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/limits"
@@ -35,7 +38,11 @@ import (
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/store"
+	"github.com/oneturn/oneturn/internal/sweep"
 	"github.com/oneturn/oneturn/internal/throttle"
+	"github.com/oneturn/oneturn/internal/timers"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -177,7 +184,7 @@ func (w *Worker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pages, err := handlers.NewSweepPages(ctx, w.js, w.space)
+	pages, err := sweep.OpenPages(ctx, w.js, w.space)
 	if err != nil {
 		return err
 	}
@@ -238,18 +245,18 @@ func (w *Worker) run(ctx context.Context) error {
 
 // handlers wires what handles messages.
 func (w *Worker) handlers(ctx context.Context, reader *query.Reader, limiter *limits.Limiter, maxAckPending int) (*handlers.Handlers, error) {
-	blobs, err := handlers.NewBlobs(ctx, w.nc, w.js, w.space)
+	blobs, err := store.NewBlobs(ctx, w.nc, w.js, w.space)
 	if err != nil {
 		return nil, err
 	}
-	variables, err := handlers.NewVariables(ctx, w.js, w.space)
+	contexts, err := variables.New(ctx, w.js, w.space)
 	if err != nil {
 		return nil, err
 	}
-	retries := handlers.Retries{Metrics: w.metrics, Logger: w.c.Logger}
-	blobs.Retries, variables.Retries = retries, retries
+	retries := store.Retries{Metrics: w.metrics, Logger: w.c.Logger}
+	blobs.Retries, contexts.Retries = retries, retries
 	journal := idempotency.New(&healthyStore{reader.Store, &w.writes}, w.c.Name, idempotency.Options{Pool: w.c.Pool, OnUnknownWrite: w.metrics.UnknownWrites.Inc})
-	variables.Journal = journal
+	contexts.Journal = journal
 	return handlers.New(handlers.Config{
 		Config: run.Config{
 			Space:    w.space,
@@ -265,7 +272,7 @@ func (w *Worker) handlers(ctx context.Context, reader *query.Reader, limiter *li
 			},
 			SecretKeys:  w.keys,
 			MaxTurnLife: w.c.MaxTurnLife,
-			Schedule:    handlers.ScheduleExpiry(w.js, w.space),
+			Schedule:    timers.ScheduleExpiry(w.js, w.space),
 			ParkAfter:   w.c.parkAfter(),
 			MaxWaiting:  waitingPerSlot * w.c.Slots,
 		},
@@ -275,17 +282,17 @@ func (w *Worker) handlers(ctx context.Context, reader *query.Reader, limiter *li
 			Cache: engine.NewLRU(w.c.cacheBytes()), Limiter: limiter,
 		}),
 		Tool:          w.tools.Find,
-		Variables:     variables,
-		Dead:          handlers.NewDeadLetters(w.js, w.space, blobs, w.metrics),
+		Variables:     contexts,
+		Dead:          deadletter.New(w.js, w.space, blobs, w.metrics),
 		Askers:        reader.CallsAsking,
 		Reused:        reader.Reused,
 		Calls:         reader.Calls,
 		Full:          w.room.full,
 		StoreLeft:     w.room.left,
-		LeaseHeld:     handlers.CertainLeaseHeld(w.js, w.space),
+		LeaseHeld:     sweep.ConfirmLeaseHeld(w.js, w.space),
 		MaxAckPending: maxAckPending,
-		Defer:         handlers.DeferMessages(w.js, w.space),
-		AsideRoom:     handlers.NewAsideRoom(w.js, w.space).Take,
+		Defer:         deferral.Publisher(w.js, w.space),
+		DeferralQuota: deferral.NewQuota(w.js, w.space).Take,
 		BindingGrace:  w.c.bindingGrace(),
 		Alone:         w.c.Alone,
 		MaxEventAge:   w.c.MaxEventAge,
@@ -304,26 +311,26 @@ func (w *Worker) handle(ctx context.Context, h *handlers.Handlers, d *inbox.Deli
 }
 
 // message is a delivery as handlers see it.
-func message(d *inbox.Delivery) *handlers.Message {
-	return &handlers.Message{
+func message(d *inbox.Delivery) *inbound.Message {
+	return &inbound.Message{
 		Subject: d.Msg.Subject, Header: d.Msg.Header, Data: d.Msg.Data, Stored: d.Stored,
 		Lease: idempotency.Lease{Stream: d.Stream, Seq: d.Seq, Delivery: d.Delivered},
 		Held:  d.Held(), Fresh: d.Fresh, AckWait: d.AckWait, Refresh: d.Refresh, Slot: d,
 	}
 }
 
-func (w *Worker) settle(d *inbox.Delivery, disposition handlers.Disposition) {
+func (w *Worker) settle(d *inbox.Delivery, disposition inbound.Disposition) {
 	switch disposition.Do {
-	case handlers.Erase:
+	case inbound.Erase:
 		w.erase(d, disposition.Delay)
-	case handlers.Ack:
+	case inbound.Ack:
 		d.Ack()
 		if failpoint.Enabled {
 			failpoint.Hit(failpoint.AfterAck, "", d.Msg.Subject)
 		}
-	case handlers.Nak:
+	case inbound.Nak:
 		d.Nak(disposition.Delay)
-	case handlers.Leave:
+	case inbound.Leave:
 		d.Leave()
 	}
 }

@@ -124,13 +124,13 @@ func (g *growth) sweepRound(ctx context.Context, l *lab, sweeper role) (sweepRou
 		}
 		s := answer.Swept
 		r.sweeps++
-		r.Took, r.Requests, r.Headers, r.Looked = r.Took+s.Took, r.Requests+s.Requests, r.Headers+s.Headers, r.Looked+s.Looked
-		r.Mended, r.Failed, r.Open, r.usage = r.Mended+s.Mended, r.Failed+s.Failed, s.Open, answer.Usage
+		r.Took, r.Requests, r.Headers, r.Checked = r.Took+s.Took, r.Requests+s.Requests, r.Headers+s.Headers, r.Checked+s.Checked
+		r.Resumed, r.Failed, r.Open, r.usage = r.Resumed+s.Resumed, r.Failed+s.Failed, s.Open, answer.Usage
 		g.sayf("sweep: %+v, RSS %d MiB, greatest %d MiB", *s, r.usage.RSS/mib, r.usage.Peak/mib)
 		if r.Failed > 0 {
 			return r, fmt.Errorf("%d turns could not be swept", r.Failed)
 		}
-		if r.Looked >= r.Open {
+		if r.Checked >= r.Open {
 			r.writes, err = stop()
 			return r, err
 		}
@@ -185,7 +185,7 @@ func (g *growth) sweepOf(ctx context.Context, l *lab, open int) error {
 				comparedWith("none", calm[len(calm)-1]),
 		)
 	}
-	resumes := first.Mended + again.Mended
+	resumes := first.Resumed + again.Resumed
 	g.add(
 		growthRow{Measurement: measureSweep, Figure: "state of the sweeps", Unit: "MiB", Load: on, Value: float64(state) / mib},
 		growthRow{Measurement: measureSweep, Figure: "server, RSS", Unit: "MiB", Load: on, Value: float64(server.Usage.RSS) / mib},

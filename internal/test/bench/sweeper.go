@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
+	"github.com/oneturn/oneturn/internal/sweep"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -23,12 +23,12 @@ type sweeper struct {
 
 	nc    *nats.Conn
 	store *kvstore.Store
-	sweep *handlers.Sweep
+	sweep *sweep.Sweep
 }
 
 // swept is one sweep and what it took.
 type swept struct {
-	handlers.Swept `json:"swept"`
+	sweep.Swept `json:"swept"`
 
 	Took     time.Duration `json:"took"`
 	Requests uint64        `json:"requests"` // to the server: reads, writes and pulls
@@ -53,9 +53,9 @@ func startSweeper(s spec, dial dialer) (*sweeper, error) {
 		nc.Close()
 		return nil, err
 	}
-	return &sweeper{process: process{spec: s}, nc: nc, store: store, sweep: &handlers.Sweep{
-		Space: space, JS: js, Store: store, LeaseHeld: handlers.LeaseHeld(js, space), AckWait: sweepWait,
-		Budget: handlers.SweepBudget, Rate: s.SweepRate, Logger: slog.New(slog.DiscardHandler),
+	return &sweeper{process: process{spec: s}, nc: nc, store: store, sweep: &sweep.Sweep{
+		Space: space, JS: js, Store: store, LeaseHeld: sweep.LeaseHeld(js, space), AckWait: sweepWait,
+		Budget: sweep.Budget, Rate: s.SweepRate, Logger: slog.New(slog.DiscardHandler),
 	}}, nil
 }
 
@@ -63,13 +63,13 @@ func (s *sweeper) do(ctx context.Context, r request) (reply, error) {
 	if r.Do != "sweep" {
 		return s.process.do(r)
 	}
-	pages, err := handlers.NewSweepPages(ctx, s.sweep.JS, s.sweep.Space)
+	pages, err := sweep.OpenPages(ctx, s.sweep.JS, s.sweep.Space)
 	if err != nil {
 		return reply{}, err
 	}
 	before, start := s.nc.Stats().OutMsgs, time.Now()
 	// As if all turns had been claimed long enough ago to be judged.
-	found, err := s.sweep.Run(ctx, pages, start.Add(time.Hour), handlers.Scope{}, s.sweep.Resume)
+	found, err := s.sweep.Run(ctx, pages, start.Add(time.Hour), sweep.Scope{}, s.sweep.Resume)
 	if err != nil {
 		return reply{}, err
 	}

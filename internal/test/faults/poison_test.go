@@ -15,7 +15,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
@@ -91,8 +91,8 @@ func TestPoisonEndsAsAResponseOrADeadLetter(t *testing.T) {
 		require.NoError(t, err)
 		m, err := dead.Next(jetstream.FetchMaxWait(20 * time.Second))
 		require.NoError(t, err, "%.40s", c.body)
-		require.Equal(t, c.reason, m.Headers().Get(handlers.HeaderReason), "%.80s: %s", c.body, m.Headers().Get(handlers.HeaderError))
-		require.NotEmpty(t, m.Headers().Get(handlers.HeaderError))
+		require.Equal(t, c.reason, m.Headers().Get(deadletter.HeaderReason), "%.80s: %s", c.body, m.Headers().Get(deadletter.HeaderError))
+		require.NotEmpty(t, m.Headers().Get(deadletter.HeaderError))
 	}
 	large := turn("Work", "poison", "large", "unsafe", 0)
 	large.Data = map[string]any{"millis": number(0), "pad": strings.Repeat("x", 10<<20)}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
@@ -121,9 +121,9 @@ func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) {
 	l.drained()
 
 	for _, m := range letters {
-		text := m.Headers().Get(handlers.HeaderError)
-		require.False(t, len(c.In(text)) > 0 && m.Headers().Get(handlers.HeaderReason) == "turn_conflict", text)
-		require.Empty(t, c.In(withoutKeys(text)), "header %s", handlers.HeaderError)
+		text := m.Headers().Get(deadletter.HeaderError)
+		require.False(t, len(c.In(text)) > 0 && m.Headers().Get(deadletter.HeaderReason) == "turn_conflict", text)
+		require.Empty(t, c.In(withoutKeys(text)), "header %s", deadletter.HeaderError)
 	}
 	m, err := live.NextMsg(5 * time.Second)
 	require.NoError(t, err)

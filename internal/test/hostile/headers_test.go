@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/deadletter"
 )
 
 // TestH14MessageThatLooksLikeAServerStatusIsJustAMessage: the server notifies its clients of deleted consumers and lapsed pulls by empty messages with a Status header. A producer can
@@ -45,7 +45,7 @@ func TestH14HeadersOfADeadLetterAreTheSendersButCommandNothing(t *testing.T) {
 		require.NotContains(t, values, "evil", name)
 	}
 	require.Equal(t, "kept", m.Headers().Get("X-Mine"))
-	for _, name := range []string{"NATS-Rollup", "Status", handlers.HeaderBlob} {
+	for _, name := range []string{"NATS-Rollup", "Status", deadletter.HeaderBlob} {
 		require.NotContains(t, m.Headers(), name)
 	}
 	l.drained()
@@ -58,7 +58,7 @@ func TestH01HeaderBlockOfTheLargestSizeStillBecomesADeadLetter(t *testing.T) {
 	l.send("c", nats.Header{"X-Large": {strings.Repeat("x", 64<<10-100)}, "X-Mine": {"kept"}}, []byte("nope"))
 	m := l.letter("undecodable")
 	require.Equal(t, "nope", string(m.Data()))
-	require.Equal(t, []string{"kept", "1"}, []string{m.Headers().Get("X-Mine"), m.Headers().Get(handlers.HeaderLeftOut)})
+	require.Equal(t, []string{"kept", "1"}, []string{m.Headers().Get("X-Mine"), m.Headers().Get(deadletter.HeaderLeftOut)})
 	many := nats.Header{"X-Small": {"kept"}}
 	for range 3000 {
 		many.Add("X-Many", "0123456789")
@@ -78,10 +78,10 @@ func TestH01LargestMessageBecomesADeadLetterWithAllItsBytes(t *testing.T) {
 	m := l.letter("undecodable")
 	require.Empty(t, m.Data())
 	require.Equal(t, "oneturn.dead.app.structured_output_ready", m.Subject())
-	require.Equal(t, strconv.Itoa(len(body)), m.Headers().Get(handlers.HeaderSize))
+	require.Equal(t, strconv.Itoa(len(body)), m.Headers().Get(deadletter.HeaderSize))
 	store, err := l.js.ObjectStore(t.Context(), l.space.BlobsBucket())
 	require.NoError(t, err)
-	data, err := store.GetBytes(t.Context(), m.Headers().Get(handlers.HeaderBlob))
+	data, err := store.GetBytes(t.Context(), m.Headers().Get(deadletter.HeaderBlob))
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(body, data), "%d bytes", len(data))
 	l.goesOn()

@@ -16,7 +16,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/test/harness"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
@@ -157,8 +157,8 @@ func (l *lab) letter(reason string) jetstream.Msg {
 	l.Helper()
 	m, err := l.dead.Next(jetstream.FetchMaxWait(10 * time.Second))
 	require.NoError(l, err, l.log)
-	require.Equal(l, reason, m.Headers().Get(handlers.HeaderReason), m.Headers().Get(handlers.HeaderError))
-	require.NotEmpty(l, m.Headers().Get(handlers.HeaderError))
+	require.Equal(l, reason, m.Headers().Get(deadletter.HeaderReason), m.Headers().Get(deadletter.HeaderError))
+	require.NotEmpty(l, m.Headers().Get(deadletter.HeaderError))
 	return m
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/subjects"
 	"github.com/oneturn/oneturn/tool"
@@ -87,13 +87,13 @@ func TestH18EveryTurnEndsWhateverItsToolReturns(t *testing.T) {
 		code    events.Code
 		success bool
 	}{
-		{what: "plain", size: handlers.InlineLimit - 2, success: true},
-		{what: "plain", size: handlers.InlineLimit - 1, success: true},
-		{what: "text", size: handlers.InlineLimit - 2, success: true},
+		{what: "plain", size: store.InlineLimit - 2, success: true},
+		{what: "plain", size: store.InlineLimit - 1, success: true},
+		{what: "text", size: store.InlineLimit - 2, success: true},
 		{what: "plain", size: 260_000, raw: strings.Repeat("x", 255_000), success: true}, // its records take two pages
 		{what: "text", size: 1<<20 - 4096, success: true},
 		{what: "text", size: 3 << 20, success: true},
-		{what: "message", size: handlers.InlineLimit, success: true},
+		{what: "message", size: store.InlineLimit, success: true},
 		{what: "message", size: 1<<20 - 8192, success: true},
 		{what: "message", size: 3 << 20, success: true},
 		{what: "error", size: 300 << 10, code: events.CodeToolError},

@@ -38,11 +38,11 @@ func handlers() []Fault {
 		{Name: "sweep_forgets_the_rest", Breaks: "loses the turns that a stopped sweep does not reach", CaughtBy: []string{Sweeps}},
 		{
 			Name: "replica_decides", Breaks: "treats a blob that a replica lacks as gone",
-			CaughtBy: []string{"handlers:^TestBlobThatAReplicaDoesNotHaveYetIsReadFromTheLeader$"},
+			CaughtBy: []string{"store:^TestBlobThatAReplicaDoesNotHaveYetIsReadFromTheLeader$"},
 		},
 		{
 			Name: "short_read_is_whole", Breaks: "treats the headers that a replica has as all there are",
-			CaughtBy: []string{"handlers:^TestHeadersAreReadToTheLastOrFailWhenAReplicaLags$"},
+			CaughtBy: []string{"sweep:^TestHeadersAreReadToTheLastOrFailWhenAReplicaLags$"},
 		},
 		{
 			Name: "due_has_one_id", Breaks: "gives what is due the same message id however often it is scheduled",

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deferral"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -35,21 +35,21 @@ func (w *world) deferralQuota(ctx context.Context, _ string, _ int) (bool, error
 
 // deferred is a message that is deferred.
 type deferred struct {
-	handlers.Deferral
+	deferral.Message
 
 	m *message
 }
 
 // holdsQuota reports whether a message may be deferred whether there is room or not: an expiry, and an answer that
 // was deferred before.
-func (w *world) holdsQuota(d handlers.Deferral) bool {
+func (w *world) holdsQuota(d deferral.Message) bool {
 	in, _ := w.sim.space.ParseIn(d.Subject)
-	return in.Kind == events.KindExpire || in.Kind == events.KindDeferredResponse && d.Header.Get(handlers.HeaderDeferrals) != "1"
+	return in.Kind == events.KindExpire || in.Kind == events.KindDeferredResponse && d.Header.Get(deferral.HeaderDeferrals) != "1"
 }
 
 // deferMessage is what the server does with a schedule that publishes a message again: the last one under
 // an id counts.
-func (w *world) deferMessage(ctx context.Context, d handlers.Deferral) error {
+func (w *world) deferMessage(ctx context.Context, d deferral.Message) error {
 	m := w.active.t.m
 	if t := w.active.t; !w.holdsQuota(d) && (t.noRoom || !t.asked) {
 		w.violatef("%s: %s defers #%d, and there is no room for it", m.turn.id.Turn, w.active.p.name, m.seq)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/handlers"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -20,7 +20,7 @@ type documents struct {
 	writes   uint64
 }
 
-// Read implements [handlers.Documents].
+// Read implements [store.Documents].
 func (d *documents) Read(ctx context.Context, key string) ([]byte, uint64, error) {
 	if err := d.w.store.read(ctx, "read document"); err != nil {
 		return nil, 0, err
@@ -28,7 +28,7 @@ func (d *documents) Read(ctx context.Context, key string) ([]byte, uint64, error
 	return d.data[key], d.revision[key], nil
 }
 
-// Write implements [handlers.Documents].
+// Write implements [store.Documents].
 func (d *documents) Write(ctx context.Context, key string, data []byte, revision uint64) (uint64, error) {
 	w := d.w
 	w.yield("write document")
@@ -54,24 +54,24 @@ func (d *documents) Write(ctx context.Context, key string, data []byte, revision
 	return written, nil
 }
 
-// Name implements [handlers.Documents].
+// Name implements [store.Documents].
 func (*documents) Name() string { return "CONTEXT" }
 
-// Limit implements [handlers.Documents].
+// Limit implements [store.Documents].
 func (*documents) Limit() int { return 1 << 20 }
 
 // blobs is the simulated store of large payloads. Nothing here is large.
 type blobs struct{}
 
-// Inline implements [handlers.BlobStore].
+// Inline implements [store.BlobStore].
 func (blobs) Inline(int) bool { return true }
 
-// Shrink implements [handlers.BlobStore].
+// Shrink implements [store.BlobStore].
 func (blobs) Shrink(_ context.Context, _ subjects.Key, _ string, value any, _ []byte) (any, error) {
 	return value, nil
 }
 
-// Object implements [handlers.BlobStore].
+// Object implements [store.BlobStore].
 func (blobs) Object(_ context.Context, _ subjects.Key, _ string, stored any) (map[string]any, error) {
 	args, _ := stored.(map[string]any)
 	return args, nil
@@ -82,8 +82,8 @@ type letters struct{ w *world }
 
 var errNoLetter = errors.New("simulated: the dead letter is not stored")
 
-// Put implements [handlers.Letters].
-func (l letters) Put(_ context.Context, m *handlers.Message, reason string, _ error) error {
+// Put implements [deadletter.Store].
+func (l letters) Put(_ context.Context, m *inbound.Message, reason string, _ error) error {
 	l.w.yield("dead letter")
 	if l.w.strike(LostDead, 3) {
 		return errNoLetter

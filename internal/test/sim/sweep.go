@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/sweep"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -43,12 +43,12 @@ func (p *process) sweep() {
 	w.swept.begun++
 	w.tracef("%s begins to sweep", p.name)
 	w.swept.running = w.start(p, nil, func(*fiber) {
-		sweep := &handlers.Sweep{
+		finder := &sweep.Sweep{
 			Space: w.sim.space, JS: sweptServer{w: w, s: s}, Store: w.store, LeaseHeld: w.leaseHeld,
 			AckWait: usualAckWait, PageTurns: 2, AtOnce: 1, Logger: slog.New(slog.DiscardHandler),
 		}
-		out, err := sweep.Run(p.ctx, handlers.NewSweepPagesIn(w.documents), w.now, handlers.Scope{}, sweep.Resume)
-		w.tracef("%s has swept: %d open, %d resumed, %v", p.name, out.Open, out.Mended, err)
+		out, err := finder.Run(p.ctx, sweep.PagesIn(w.documents), w.now, sweep.Scope{}, finder.Resume)
+		w.tracef("%s has swept: %d open, %d resumed, %v", p.name, out.Open, out.Resumed, err)
 		if err == nil {
 			s.ended = w.steps
 		}
@@ -151,13 +151,13 @@ var sweepKeys = strings.TrimSuffix(subjects.SweepKey("0"), "0") //nolint:gocheck
 
 // checkSwept: the sweeps know of each turn without a response whose claim they have read.
 func (w *world) checkSwept() {
-	var s handlers.SweepState
+	var s sweep.State
 	if json.Unmarshal(w.documents.data[subjects.SweepKey("state")], &s) != nil {
 		return // no sweep has committed anything
 	}
 	known := map[string]bool{}
 	for n := s.First; n < s.Next; n++ {
-		var page handlers.SweepPage
+		var page sweep.Page
 		_ = json.Unmarshal(w.documents.data[subjects.SweepKey(strconv.FormatUint(n, 10))], &page) // one that was dropped has none
 		for _, o := range page.Turns {
 			known[o.Key] = true

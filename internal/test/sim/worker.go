@@ -14,9 +14,11 @@ import (
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/inbox"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/variables"
 )
 
 // process is one worker. It runs until it is killed or has drained, and then starts again
@@ -62,7 +64,7 @@ func (p *process) start(m manifest) {
 	p.sent, p.pulls, p.nextBeat, p.nextRead = nil, nil, w.now, w.now.Add(reread)
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
 	p.journal = idempotency.New(w.store, p.name, idempotency.Options{Pause: w.pause, Pool: p.pool})
-	vars := handlers.NewVariablesIn(w.documents)
+	vars := variables.NewIn(w.documents)
 	vars.Journal, vars.Retries.Pause = p.journal, func(ctx context.Context) error { return w.pause(ctx, 0) }
 	p.handlers = handlers.New(handlers.Config{
 		Config: run.Config{
@@ -85,7 +87,7 @@ func (p *process) start(m manifest) {
 		Full:          p.isFull,
 		Dead:          letters{w},
 		Defer:         w.deferMessage,
-		AsideRoom:     w.deferralQuota,
+		DeferralQuota:w.deferralQuota,
 		BindingGrace:  bindingGrace,
 		MaxEventAge:   maxEventAge,
 		MaxAckPending: placesOfPool,
@@ -174,23 +176,23 @@ func (w *world) live(subject string, data []byte) error {
 // handle is what the worker does with a delivery.
 func (p *process) handle(t *thread, x *fiber) {
 	m, w := t.m, t.w
-	d := p.handlers.Handle(p.ctx, &handlers.Message{
+	d := p.handlers.Handle(p.ctx, &inbound.Message{
 		Subject: m.subject, Header: m.header, Data: m.body, Stored: t.d.Stored,
 		Lease: t.lease, Held: t.d.Held(), Fresh: t.d.Fresh, AckWait: t.d.AckWait, Refresh: t.d.Refresh, Slot: t,
 	})
 	switch d.Do {
-	case handlers.Ack, handlers.Erase:
+	case inbound.Ack, inbound.Erase:
 		t.known = len(w.store.log)
 		x.flight = func() { m.ack(t, t.known) }
 		x.yield("ack")
 		t.d.Ack()
-	case handlers.Nak:
+	case inbound.Nak:
 		if d.Delay > 0 {
 			p.places(t, d.Delay)
 		}
 		x.yield("nak")
 		t.d.Nak(d.Delay)
-	case handlers.Leave:
+	case inbound.Leave:
 		w.tracef("%s leaves #%d/%d", p.name, t.lease.Seq, t.lease.Delivery)
 		t.d.Leave()
 		w.checkLeft(t)

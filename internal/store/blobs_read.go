@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/mutant"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Read returns a blob with a name and a hash in hex. It fails with [ErrBlobGone] only if the leader says so.
+func (b *Blobs) Read(ctx context.Context, name, sum string) ([]byte, error) {
+	return b.get(ctx, name, sum)
+}
+
+// get reads a blob and checks its hash. It is read from any replica, which may lag behind the write of
+// a moment ago: that the blob is not there, or damaged, is decided by the leader of the bucket alone.
+func (b *Blobs) get(ctx context.Context, name, sum string) ([]byte, error) {
+	data, err := b.fromReplica(ctx, name)
+	if err == nil && Hash(data) == sum {
+		return data, nil
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("read blob %s: %w", name, errors.Join(err, context.Cause(ctx)))
+	}
+	if mutant.Planted(mutant.ReplicaDecides) {
+		return nil, fmt.Errorf("read blob %s: %w", name, ErrBlobGone)
+	}
+	switch data, err = b.fromLeader(ctx, name); {
+	case err != nil:
+		return nil, fmt.Errorf("read blob %s: %w", name, err)
+	case Hash(data) != sum:
+		return nil, fmt.Errorf("%w: blob %s has another hash", ErrBlobGone, name)
+	}
+	return data, nil
+}
+
+func (b *Blobs) fromReplica(ctx context.Context, name string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
+	defer cancel()
+	return b.store.GetBytes(ctx, name) //nolint:wrapcheck // the caller says which blob it is
+}
+
+// fromLeader reads a blob from the leader, chunk by chunk.
+func (b *Blobs) fromLeader(ctx context.Context, name string) ([]byte, error) {
+	info, err := b.leaderInfo(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var data []byte
+	for from := uint64(1); uint64(len(data)) < info.Size; {
+		m, err := jsapi.Read(ctx, b.nc, "OBJ_"+b.bucket, jsapi.Get{Seq: from, Next: b.chunksOf(info.NUID)})
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil, b.incomplete(ctx, name, info.NUID)
+		}
+		if err != nil {
+			return nil, err
+		}
+		data, from = append(data, m.Data...), m.Seq+1
+	}
+	return data, nil
+}
+
+// incomplete is why a blob lacks a chunk: it is stored again just now, and can be read then, or its
+// content is gone.
+func (b *Blobs) incomplete(ctx context.Context, name, nuid string) error {
+	switch now, err := b.leaderInfo(ctx, name); {
+	case err != nil:
+		return err
+	case now.NUID != nuid:
+		return errors.New("it was written over while it was read")
+	}
+	return fmt.Errorf("%w: its content is not stored", ErrBlobGone)
+}
+
+// leaderInfo reads what the leader knows of a blob.
+func (b *Blobs) leaderInfo(ctx context.Context, name string) (*jetstream.ObjectInfo, error) {
+	m, err := jsapi.Read(ctx, b.nc, "OBJ_"+b.bucket, jsapi.Get{Last: b.entryOf(name)})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, fmt.Errorf("%w: %w", ErrBlobGone, jetstream.ErrObjectNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var info jetstream.ObjectInfo
+	if err := json.Unmarshal(m.Data, &info); err != nil || info.Deleted || info.NUID == "" || strings.ContainsAny(info.NUID, ".*> ") {
+		return nil, fmt.Errorf("%w: it was deleted, or its entry is damaged", ErrBlobGone)
+	}
+	return &info, nil
+}
+
+// ErrBlobGone is the error of a payload that is not stored any more, or is not what its record names: the arguments of
+// a claim, for example.
+var ErrBlobGone = errors.New("the stored arguments are gone or damaged")
+
+// Object implements [BlobStore]. Data that merely looks like a blob is data.
+func (b *Blobs) Object(ctx context.Context, key subjects.Key, kind string, stored any) (map[string]any, error) {
+	object, ok := stored.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%w: they are no object", ErrBlobGone)
+	}
+	name, _ := object["$blob"].(string)
+	sum, _ := object["sha256"].(string)
+	if len(object) != 3 || len(sum) != 64 || name != blobName(key.String()+"."+kind, sum) {
+		return object, nil
+	}
+	err := b.Retries.Until(ctx, b.bucket, name, func() error {
+		data, err := b.get(ctx, name, sum)
+		if err != nil {
+			return err
+		}
+		tree, err := events.Decode(data)
+		if object, ok = tree.(map[string]any); !ok {
+			return fmt.Errorf("%w: blob %s is no object: %w", ErrBlobGone, name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return object, nil
+}

@@ -1,0 +1,118 @@
+package sweep
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// readAtOnce is how many sequences are read before what was found is kept. No header is read
+// again after that.
+const readAtOnce = 100_000
+
+// read reads the headers of the journal that no sweep has read, and puts the turns that have no
+// response among them behind the open ones.
+func (r *round) read(ctx context.Context, scope Scope) error {
+	name := r.Space.TurnsStream()
+	stream, err := r.JS.Stream(ctx, name)
+	if err != nil {
+		return fmt.Errorf("sweep: stream %s: %w", name, err)
+	}
+	end := stream.CachedInfo().State
+	r.first = end.FirstSeq
+	if r.state.From > end.LastSeq+1 { // another journal than the one that the last sweep read
+		r.state = State{First: r.state.Next, Next: r.state.Next}
+	}
+	r.news.from = max(r.state.From, end.FirstSeq)
+	for from := r.news.from; from <= end.LastSeq; from = r.state.From {
+		last := min(from+readAtOnce-1, end.LastSeq)
+		found := newClaims(scope)
+		err := jsapi.Headers{JS: r.JS, Rate: r.Rate}.Read(ctx, name, from, last, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+			r.out.Headers++
+			key, _ := r.Space.JournalKeyOf(m.Subject())
+			rec, ok := subjects.ParseKey(key)
+			switch {
+			case !ok:
+			case !found.add(rec, m, meta):
+				r.news.add(rec.Key, meta.Sequence.Stream, rec.Kind == events.KindToolResponse)
+			case rec.Kind == events.KindToolCall && !rec.Private:
+				r.news.forget(rec.Key)
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("sweep: %w", err)
+		}
+		open := found.sorted()
+		r.state.Open += len(open)
+		r.state.From = last + 1
+		r.keep(r.state.From, open...)
+		if err := r.commit(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claims are the turns of a part of the journal that have no response in it.
+type claims struct {
+	in   func(subjects.Key) bool
+	open map[subjects.Key]OpenTurn
+}
+
+func newClaims(scope Scope) *claims {
+	return &claims{in: scope.matcher(), open: map[subjects.Key]OpenTurn{}}
+}
+
+// add takes note of a record, and reports whether it is accounted for. If not, its turn was claimed in
+// an earlier part.
+func (c *claims) add(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+	if !c.in(r.Key) || r.Call != subjects.SingleCall {
+		return true
+	}
+	o, known := c.open[r.Key]
+	switch {
+	case r.Private && idempotency.Secrecy(m.Headers().Get(idempotency.HeaderSecret)) == idempotency.Sealed:
+		if !known {
+			o = OpenTurn{Key: r.String(), Seq: meta.Sequence.Stream}
+		}
+		o.Secret = true
+	case !r.Private && r.ID == "" && r.Kind == events.KindToolCall:
+		o.claimed(r, m, meta)
+	case !known:
+		return false
+	case r.Private || r.ID != "":
+		o.Held, o.Stream = 0, "" // another message may hold it, or none
+	case r.Kind == events.KindToolResponse:
+		if !o.Secret { // else it is looked at once more, to erase them
+			delete(c.open, r.Key)
+			return true
+		}
+		o.At = 0
+	}
+	if known {
+		o.Newest = meta.Sequence.Stream
+	}
+	c.open[r.Key] = o
+	return known || o.At != 0
+}
+
+// claimed notes the claim of a turn: its message holds it, as far as that says.
+func (o *OpenTurn) claimed(r subjects.Record, m jetstream.Msg, meta *jetstream.MsgMetadata) {
+	o.Key, o.Seq, o.At = r.String(), meta.Sequence.Stream, meta.Timestamp.Unix()
+	if lease, err := idempotency.ParseLease(m.Headers().Get(idempotency.HeaderLease)); err == nil {
+		o.Held, o.Stream = lease.Seq, lease.Stream
+	}
+}
+
+func (c *claims) sorted() []OpenTurn {
+	return slices.SortedFunc(maps.Values(c.open), func(a, b OpenTurn) int { return cmp.Compare(a.Seq, b.Seq) })
+}

@@ -1,0 +1,6 @@
+// Package timers handles the messages that schedules deliver.
+//
+// [Timers.Handle] runs a sweep that is due and schedules the next one (timers.go). The end of the time to answer a
+// question, and a message that was deferred, it publishes into the inbound stream, where the workers of the right pool
+// decide them (forward.go). [ScheduleExpiry] creates the schedule of a question (schedule.go).
+package timers

@@ -1,0 +1,162 @@
+package variables
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/store"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Bounds of a document.
+const (
+	// maxVariables bounds the variables of a chat, removed ones included.
+	maxVariables = 4096
+	// maxStaged bounds the staged changes of a chat. The oldest is dropped for one more: the message
+	// of its turn merges it if it counts.
+	maxStaged = 64
+)
+
+// stagedName is the entry of a document that holds the staged changes. To a version of the worker
+// that does not know it, it is a variable that was removed.
+const stagedName = "\x00staged"
+
+// document holds the context variables of a chat by name, and the staged changes.
+type document map[string]variable
+
+// variable is one entry of a document. The sequence of the delta that wrote it last makes merging
+// idempotent: an older delta, or the same one again, changes nothing.
+type variable struct {
+	Value   json.RawMessage `json:"value,omitempty"` // absent when removed
+	Written uint64          `json:"written"`
+	Base    string          `json:"base,omitempty"`   // [Delta.Base] of the last delta that had one
+	Staged  []staged        `json:"staged,omitempty"` // of [stagedName] only
+}
+
+// staged is a change whose turn had not ended when it was stored: it counts once the response of
+// the same run is stored.
+type staged struct {
+	Turn  string `json:"turn"`  // journal key of the call
+	Nonce string `json:"nonce"` // of the run
+	Token uint64 `json:"token"` // of the run: an older response belongs to a former life of the key
+	Seq   uint64 `json:"seq"`   // of the delta
+	Edit  edit   `json:"edit"`
+}
+
+// apply merges a change with a sequence and reports whether that changes the document.
+func (d document) apply(e edit, seq uint64) (changed bool) {
+	put := func(name string, value json.RawMessage) {
+		if old := d[name]; old.Written < seq {
+			base, ok := e.Base[name]
+			if !ok {
+				base = old.Base
+			}
+			d[name] = variable{Value: value, Written: seq, Base: base}
+			changed = true
+		}
+	}
+	for name, value := range e.Set {
+		put(name, value)
+	}
+	for _, name := range e.Remove {
+		put(name, nil)
+	}
+	return changed
+}
+
+func (d document) staged() []staged { return d[stagedName].Staged }
+
+// stage adds a change, unless it is there.
+func (d document) stage(s staged) {
+	all := slices.DeleteFunc(slices.Clone(d.staged()), func(other staged) bool { return other.Seq == s.Seq })
+	all = append(all, s)
+	d[stagedName] = variable{Written: s.Seq, Staged: all[max(0, len(all)-maxStaged):]}
+}
+
+// unstage removes the change with a sequence and reports whether it was there.
+func (d document) unstage(seq uint64) bool {
+	before := d.staged()
+	left := slices.DeleteFunc(slices.Clone(before), func(s staged) bool { return s.Seq == seq })
+	if len(left) == len(before) {
+		return false
+	}
+	if len(left) == 0 {
+		delete(d, stagedName)
+		return true
+	}
+	d[stagedName] = variable{Written: d[stagedName].Written, Staged: left}
+	return true
+}
+
+// with is a copy of the document after a change, without what is staged.
+func (d document) with(e edit, seq uint64) document {
+	next := maps.Clone(d)
+	delete(next, stagedName)
+	next.apply(e, seq)
+	return next
+}
+
+// values returns the variables over those of a snapshot as a value tree.
+func (d document) values(snapshot map[string]any) (map[string]any, error) {
+	vars := make(map[string]any, len(d)+len(snapshot))
+	maps.Copy(vars, snapshot)
+	for name, entry := range d {
+		if name == stagedName || entry.supersededBy(snapshot, name) {
+			continue
+		}
+		if entry.Value == nil {
+			delete(vars, name)
+			continue
+		}
+		var err error
+		if vars[name], err = events.Decode(entry.Value); err != nil {
+			return nil, err
+		}
+	}
+	return vars, nil
+}
+
+// encode returns a document as it is stored, if that takes no more bytes than the limit.
+func (d document) encode(key string, limit int) ([]byte, error) {
+	if len(d) > maxVariables {
+		return nil, store.Refusal(nil, "a chat has at most %d context variables, removed ones included", maxVariables)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // those escapes would take six times the room
+	if err := e.Encode(d); err != nil {
+		return nil, store.Refusal(err, "the context variables %s have no JSON form", key)
+	}
+	if b.Len() > limit {
+		return nil, store.Refusal(nil, "the context variables of the chat take %d bytes, %d is the most: remove some, or make them smaller", b.Len(), limit)
+	}
+	return b.Bytes(), nil
+}
+
+// outcome says what became of a staged change, by the response of its turn.
+type outcome int
+
+const (
+	undecided outcome = iota // the turn has no response yet
+	counts                   // the response is that of the run
+	dropped                  // the response is another run's, or does not name the change
+)
+
+// outcomeOf judges a staged change by the response of its turn.
+func (s *staged) outcomeOf(end *idempotency.Record) outcome {
+	switch {
+	case end.Seq < s.Token:
+		return undecided
+	case end.Err == nil && end.Meta.Nonce == s.Nonce && query.NamesContext(end):
+		return counts
+	}
+	return dropped
+}
+
+// key returns the journal key of the turn.
+func (s *staged) key() (subjects.Key, bool) { return subjects.ParseCall(s.Turn) }

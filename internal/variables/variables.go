@@ -1,0 +1,232 @@
+package variables
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/store"
+	"github.com/oneturn/oneturn/subjects"
+)
+
+// Store holds the context variables of chats. [Variables] is the real one.
+//
+// A change is staged before the response of its turn is stored, and merged after that: the
+// response decides whether it counts. Whoever loads or stages finds what a worker that died in
+// between has left, and merges it.
+type Store interface {
+	// Load returns the variables of a chat as a value tree, empty when it has none: the stored
+	// ones, and those of the snapshot of an event, nil if it has none. It tries until ctx ends,
+	// except for what cannot be read: [events.ErrStateCorrupt]. snapshot is not modified.
+	Load(ctx context.Context, app, chat string, snapshot map[string]any) (map[string]any, error)
+	// Stage stores a change that does not count yet, with all the room that merging it takes. It
+	// tries until ctx ends, except for what can never be stored, [idempotency.ErrRefused], or
+	// merged: [events.ErrStateCorrupt].
+	Stage(ctx context.Context, app, chat string, c Change) error
+	// Merge applies a delta that the journal stored with sequence seq; twice is the same as
+	// once. Errors are those of Stage.
+	Merge(ctx context.Context, app, chat string, seq uint64, d Delta) error
+}
+
+// Variables are the context variables of chats in a bucket: one document a chat, merged by
+// compare-and-set.
+type Variables struct {
+	Retries store.Retries // to be set before use, if at all
+	// Journal has the responses that decide staged changes. It is to be set before use; without it
+	// a change counts when it is merged and no sooner.
+	Journal *idempotency.Journal
+
+	docs store.Documents
+}
+
+// New opens the context variables of space. The bucket must exist.
+func New(ctx context.Context, js jetstream.JetStream, space subjects.Space) (*Variables, error) {
+	bucket, err := store.OpenDocuments(ctx, js, space)
+	if err != nil {
+		return nil, err
+	}
+	return NewIn(bucket), nil
+}
+
+// NewIn returns the context variables that are stored in some documents.
+func NewIn(docs store.Documents) *Variables { return &Variables{docs: docs} }
+
+// Load implements [Store].
+func (v *Variables) Load(ctx context.Context, app, chat string, snapshot map[string]any) (map[string]any, error) {
+	key := subjects.ContextKey(app, chat)
+	var doc document
+	err := v.Retries.Until(ctx, v.docs.Name(), key, func() error {
+		var revision uint64
+		var err error
+		if doc, revision, err = v.read(ctx, key); err != nil {
+			return err
+		}
+		changed, err := v.settle(ctx, doc)
+		if err == nil && changed {
+			_ = v.write(ctx, key, doc, revision) // whoever comes next does it again
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	vars, err := doc.values(snapshot)
+	if err != nil {
+		return nil, v.corrupt(key, err)
+	}
+	return vars, nil
+}
+
+// Stage implements [Store].
+func (v *Variables) Stage(ctx context.Context, app, chat string, c Change) error {
+	e, err := c.edit()
+	if err != nil {
+		return err
+	}
+	key := subjects.ContextKey(app, chat)
+	s := staged{Turn: c.Run.Key.String(), Nonce: c.Run.Nonce, Token: c.Run.Token, Seq: c.Seq, Edit: e}
+	return v.update(ctx, key, func(doc document) (bool, error) {
+		if _, err := v.settle(ctx, doc); err != nil {
+			return false, err
+		}
+		if _, err := doc.with(e, math.MaxUint64).encode(key, v.limit()); err != nil {
+			return false, err
+		}
+		doc.stage(s)
+		return true, nil
+	})
+}
+
+// Merge implements [Store].
+func (v *Variables) Merge(ctx context.Context, app, chat string, seq uint64, d Delta) error {
+	e, err := d.edit()
+	if err != nil {
+		return err
+	}
+	return v.update(ctx, subjects.ContextKey(app, chat), func(doc document) (bool, error) {
+		changed := doc.apply(e, seq)
+		return doc.unstage(seq) || changed, nil
+	})
+}
+
+// settle merges the staged changes that count and drops those that do not. It reports whether the
+// document has changed.
+func (v *Variables) settle(ctx context.Context, doc document) (changed bool, err error) {
+	if v.Journal == nil {
+		return false, nil
+	}
+	for _, s := range doc.staged() {
+		o := dropped
+		if key, ok := s.key(); ok {
+			if o, err = v.outcomeOf(ctx, key, &s); err != nil {
+				return changed, err
+			}
+		}
+		switch o {
+		case undecided:
+			continue
+		case counts:
+			doc.apply(s.Edit, s.Seq)
+		case dropped:
+		}
+		changed = doc.unstage(s.Seq) || changed
+	}
+	return changed, nil
+}
+
+// outcomeOf looks for what became of a staged change. One whose delta has expired is dropped.
+func (v *Variables) outcomeOf(ctx context.Context, key subjects.Key, s *staged) (outcome, error) {
+	end, err := v.Journal.End(ctx, key)
+	if err == nil {
+		return s.outcomeOf(&end), nil
+	}
+	if errors.Is(err, idempotency.ErrNotFound) {
+		if _, err = v.Journal.At(ctx, s.Seq); errors.Is(err, idempotency.ErrNotFound) {
+			return dropped, nil
+		}
+	}
+	return undecided, err
+}
+
+// update changes a document until it is stored or nothing is to be changed.
+func (v *Variables) update(ctx context.Context, key string, change func(document) (bool, error)) error {
+	var seen uint64
+	again := 0
+	return v.Retries.Until(ctx, v.docs.Name(), key, func() error {
+		doc, revision, err := v.read(ctx, key)
+		if err != nil {
+			return err
+		}
+		if changed, err := change(doc); err != nil || !changed {
+			return err
+		}
+		err = v.write(ctx, key, doc, revision)
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			return err
+		}
+		if again++; revision != seen {
+			seen, again = revision, 1
+		}
+		if again < maxContended {
+			return store.ErrContended
+		}
+		return store.Refusal(err, "document %s of bucket %s is always read at revision %d and never takes a change of it: ask `nats stream info KV_%s` whether its replicas are well",
+			key, v.docs.Name(), revision, v.docs.Name())
+	})
+}
+
+// maxContended bounds how often the same revision of a document is read that a write then finds
+// replaced: a leader that was replaced may answer, but not for ever.
+const maxContended = 50
+
+// read returns the document under a key and its revision.
+func (v *Variables) read(ctx context.Context, key string) (document, uint64, error) {
+	data, revision, err := v.docs.Read(ctx, key)
+	if err != nil {
+		return nil, 0, fmt.Errorf("context variables %s: %w", key, err)
+	}
+	if data == nil {
+		return document{}, revision, nil
+	}
+	var doc document
+	if err := json.Unmarshal(data, &doc); err != nil || doc == nil {
+		return nil, 0, v.corrupt(key, err)
+	}
+	return doc, revision, nil
+}
+
+// write replaces the document of a revision. Staged changes may take what a message can hold
+// beyond the limit of the variables.
+func (v *Variables) write(ctx context.Context, key string, doc document, revision uint64) error {
+	limit := v.limit()
+	if len(doc.staged()) > 0 {
+		limit = v.docs.Limit()
+	}
+	data, err := doc.encode(key, limit)
+	if err != nil {
+		return err
+	}
+	if _, err = v.docs.Write(ctx, key, data, revision); err == nil {
+		return nil
+	}
+	if no := store.Refused(err, v.docs.Name(), "make room in it, or raise its limit with the nats command"); no != nil {
+		err = no
+	}
+	return fmt.Errorf("context variables %s: %w", key, err)
+}
+
+// limit is how many bytes the variables of a chat may take.
+func (v *Variables) limit() int { return min(store.InlineLimit*2, v.docs.Limit()) }
+
+// corrupt is the error of a document that nobody can read.
+func (v *Variables) corrupt(key string, cause error) error {
+	return &events.Error{Code: events.CodeStateCorrupt, Op: "read context variables", Err: cause, Msg: fmt.Sprintf(
+		"document %s of bucket %s cannot be read: put a sound revision of it back, or delete it (nats kv del %s %s) and the chat begins without variables",
+		key, v.docs.Name(), v.docs.Name(), key)}
+}
