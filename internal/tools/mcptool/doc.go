@@ -11,7 +11,7 @@
 // checked here before they are sent, results after they have come.
 //
 // tool.go and call.go have a call from its arguments to its result (result.go); server.go shares the sessions of a server
-// and limits its starts; session.go is one session, on stdio_transport.go or http_transport.go; handshake.go decides how it
+// and limits its starts; session.go is one session, on stdio_transport.go or http_transport.go (http_body.go); handshake.go decides how it
 // begins; elicitation.go has the questions of servers; wire_compat.go repairs messages that the SDK does not accept.
 //
 // Only this package links the MCP SDK.
