@@ -105,3 +105,17 @@ func output(t *testing.T, cmd *exec.Cmd) (text string, code int) {
 	}
 	return string(out), cmd.ProcessState.ExitCode()
 }
+
+var helpTexts sync.Map // of commands, by their names
+
+// helpOf returns the help of a command, which runs once for all tests.
+func helpOf(t *testing.T, name string) string {
+	t.Helper()
+	help, _ := helpTexts.LoadOrStore(name, sync.OnceValue(func() string {
+		words := strings.Fields(name)
+		text, code := output(t, command(t, "", words[0], append(words[1:], "--help")...))
+		require.Zero(t, code, text)
+		return text
+	}))
+	return help.(func() string)() //nolint:forcetypeassert // stored above
+}

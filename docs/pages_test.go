@@ -111,20 +111,21 @@ func TestNoPagePromisesMoreOfAToolThanThePromise(t *testing.T) {
 	}
 }
 
+// documentedCommands are the commands with a help text of their flags.
+var documentedCommands = []string{
+	"worker", "worker version", "publisher publish", "publisher answer", "publisher cancel", "publisher example", "publisher version",
+	"turnctl check", "turnctl show", "turnctl ls", "turnctl provision", "turnctl doctor", "turnctl version",
+	"turnctl dead ls", "turnctl dead show", "turnctl dead redrive", "turnctl dead drop", "turnctl repair",
+	"turnctl questions ls", "turnctl questions show", "turnctl questions expire", "turnctl questions cancel",
+	"turnctl tools ls", "turnctl tools pin", "turnctl call", "turnctl nats-config",
+}
+
 func TestFlagsThatPagesNameExist(t *testing.T) {
 	t.Parallel()
 	known := map[string]map[string]bool{"": {}} // "" = any command
 	flag := regexp.MustCompile(`--([a-z][a-z-]*[a-z])`)
-	for _, c := range []string{
-		"worker", "worker version", "publisher publish", "publisher answer", "publisher cancel", "publisher example", "publisher version",
-		"turnctl check", "turnctl show", "turnctl ls", "turnctl provision", "turnctl doctor", "turnctl version",
-		"turnctl dead ls", "turnctl dead show", "turnctl dead redrive", "turnctl dead drop", "turnctl repair",
-		"turnctl questions ls", "turnctl questions show", "turnctl questions expire", "turnctl questions cancel",
-		"turnctl tools ls", "turnctl tools pin", "turnctl call", "turnctl nats-config",
-	} {
-		words := strings.Fields(c)
-		help, code := output(t, command(t, "", words[0], append(words[1:], "--help")...))
-		require.Zero(t, code, help)
+	for _, c := range documentedCommands {
+		help := helpOf(t, c)
 		known[c] = map[string]bool{}
 		_, flags, _ := strings.Cut(help, "Flags:")
 		for _, m := range flag.FindAllStringSubmatch(flags, -1) {

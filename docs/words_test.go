@@ -64,6 +64,16 @@ func TestTextsUseTheStandardWords(t *testing.T) {
 	}
 }
 
+// TestHelpUsesTheStandardWords searches what the commands print, which is composed of texts of several packages.
+func TestHelpUsesTheStandardWords(t *testing.T) {
+	t.Parallel()
+	for _, command := range documentedCommands {
+		s := &source{path: command + " --help"}
+		s.search(1, helpOf(t, command))
+		require.Empty(t, s.found, command)
+	}
+}
+
 // TestEachRowOfTheWordListCanMatch shows that a row finds its example, and not its allowed form.
 func TestEachRowOfTheWordListCanMatch(t *testing.T) {
 	t.Parallel()

@@ -124,8 +124,8 @@ func (a *app) callTool(ctx context.Context, cfg *callSettings, set *bindings.Set
 	if b.AcceptsContext {
 		call.Context = b.Context(turn, defaults(set, b.Workflow))
 	}
-	desk := a.newCounter(cfg, call, func(tool string) bool { return b.Secret || set.AsksSecrets(b.Workflow, tool) })
-	inv := engine.Invocation{Call: call, Hosts: desk, Tool: run.Tool(b, tool, b.Effect, "")}
+	hosts := a.newTerminalHosts(cfg, call, func(tool string) bool { return b.Secret || set.AsksSecrets(b.Workflow, tool) })
+	inv := engine.Invocation{Call: call, Hosts: hosts, Tool: run.Tool(b, tool, b.Effect, "")}
 	options := engine.Options{Timeout: cfg.ToolTimeout}
 	if cfg.Trace {
 		options.Tracer = tracer{a.stderr}

@@ -60,12 +60,12 @@ def paint():
 	require.JSONEq(t, `["red", "[secret]", 1]`, stdout)
 	require.Contains(t, stderr, `paint shows Card: {"state":"asking"}`)
 	require.Contains(t, stderr, `paint asks Card (question color): {"title":"Which?"}`)
-	require.Contains(t, stderr, `answer, {color: "red" | "blue"}> that does not fit: the whole value: expected object, got string`)
+	require.Contains(t, stderr, `answer, {color: "red" | "blue"}> invalid answer: the whole value: expected object, got string`)
 	require.Contains(t, stderr, "secret")
 
 	code, _, stderr = atTerminal(t, "", "call", "paint", "--workflows", dir)
 	require.Equal(t, cli.Failed, code)
-	require.Contains(t, stderr, "standard input has ended")
+	require.Contains(t, stderr, "standard input ended")
 }
 
 func TestAnswerIsJSONIfItFitsElseText(t *testing.T) {

@@ -21,31 +21,31 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// counter is what a tool that turnctl calls can reach: the person at the terminal, and a memory
-// that lasts as long as the call. It gives each attempt a desk of its own.
-type counter struct {
+// terminalHosts makes a host for each attempt of a call: questions are asked on the terminal, and answers and
+// steps are kept in memory for the duration of the call.
+type terminalHosts struct {
 	a      *app
 	json   bool
 	call   *tools.Call
 	secret func(tool string) bool // whether the manifests make the answers of a UI tool secret
 
-	lines func() <-chan string // typed, starts to read when it is called first
+	lines func() <-chan string // of standard input; the first call begins to read
 
-	asking  sync.Mutex // held while a question is on the terminal
-	mu      sync.Mutex
-	answers map[string]json.RawMessage
-	steps   map[string]json.RawMessage
+	prompting sync.Mutex // held while a question is on the terminal
+	mu        sync.Mutex
+	answers   map[string]json.RawMessage
+	steps     map[string]json.RawMessage
 }
 
-func (a *app) newCounter(cfg *callSettings, call *tools.Call, secret func(tool string) bool) *counter {
-	return &counter{
+func (a *app) newTerminalHosts(cfg *callSettings, call *tools.Call, secret func(tool string) bool) *terminalHosts {
+	return &terminalHosts{
 		a: a, json: cfg.Format == "json", call: call, secret: secret, lines: sync.OnceValue(a.typed),
 		answers: map[string]json.RawMessage{}, steps: map[string]json.RawMessage{},
 	}
 }
 
-// typed returns the lines of standard input. Nobody can interrupt the reading: it ends with the
-// input, or the process.
+// typed returns the lines of standard input. Reading cannot be interrupted: it ends with the input or the
+// process.
 func (a *app) typed() <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -61,37 +61,39 @@ func (a *app) typed() <-chan string {
 }
 
 // Host implements [engine.Hosts].
-func (c *counter) Host(clock *engine.Clock) tools.Host { return &callDesk{counter: c, clock: clock} }
+func (c *terminalHosts) Host(clock *engine.Clock) tools.Host {
+	return &terminalHost{terminalHosts: c, clock: clock}
+}
 
-// callDesk is the desk of one attempt.
-type callDesk struct {
-	*counter
+// terminalHost is the host of one attempt.
+type terminalHost struct {
+	*terminalHosts
 
-	clock *engine.Clock
-	asked int // questions without a name
-	shown int // surfaces without a name
+	clock    *engine.Clock
+	numbered int // questions without a name
+	shown    int // surfaces without a name
 }
 
 // Ask implements [tools.Host].
-func (d *callDesk) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+func (d *terminalHost) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
 	d.clock.Stop()
 	defer d.clock.Go()
 	d.mu.Lock()
 	if q.Name == "" && q.Number == 0 {
-		d.asked++
-		q.Number = d.asked
+		d.numbered++
+		q.Number = d.numbered
 	}
 	name := events.AskID(q.Name, q.Number)
 	q.Secret = q.Secret || d.secret(q.Tool) || secrets.AsksAs(cmp.Or(q.Component, q.Tool), q.Payload, q.Schema)
 	value, answered := d.answers[name]
 	d.mu.Unlock()
-	if answered { // in an attempt before
+	if answered { // in an earlier attempt
 		return tools.Answer{ID: name, Value: value, Secret: q.Secret}, nil
 	}
 	if d.json || !d.a.terminal {
 		return tools.Answer{}, &events.Error{
 			Code: events.CodeToolError, Op: "ask",
-			Msg: "the tool asks a person, and there is no terminal to ask on: call it without -o json at a terminal, or publish a turn to a worker",
+			Msg: "the tool asks a question, but standard input is not a terminal: run without -o json in a terminal, or publish a turn to a worker",
 		}
 	}
 	if q.Timeout > 0 {
@@ -99,7 +101,7 @@ func (d *callDesk) Ask(ctx context.Context, q tools.Question) (tools.Answer, err
 		ctx, cancel = context.WithTimeout(ctx, q.Timeout)
 		defer cancel()
 	}
-	value, err := d.put(ctx, name, &q)
+	value, err := d.prompt(ctx, name, &q)
 	if err != nil {
 		return tools.Answer{}, err
 	}
@@ -112,57 +114,57 @@ func (d *callDesk) Ask(ctx context.Context, q tools.Question) (tools.Answer, err
 	return tools.Answer{ID: name, Value: value, Secret: q.Secret}, nil
 }
 
-// put puts a question to the person at the terminal until there is an answer that fits.
-func (d *callDesk) put(ctx context.Context, name string, q *tools.Question) (json.RawMessage, error) {
-	d.asking.Lock()
-	defer d.asking.Unlock()
+// prompt asks a question on the terminal until an answer is valid.
+func (d *terminalHost) prompt(ctx context.Context, name string, q *tools.Question) (json.RawMessage, error) {
+	d.prompting.Lock()
+	defer d.prompting.Unlock()
 	var schema *model.Value
 	if len(q.Schema) > 0 {
 		var err error
 		if schema, err = model.CompileValue(name, q.Schema); err != nil {
-			return nil, &events.Error{Code: events.CodeToolError, Op: "ask", Msg: "the schema of the question cannot be used: " + messageOf(err), Err: err}
+			return nil, &events.Error{Code: events.CodeToolError, Op: "ask", Msg: "the schema of the question is invalid: " + messageOf(err), Err: err}
 		}
 	}
 	note := ""
 	if q.Secret {
-		note = ", secret: it shows as you type"
+		note = ", secret: the input is visible"
 	}
 	asks := id(d.call.Name) + " asks"
 	if what := cmp.Or(q.Component, q.Tool); what != "" && what != d.call.Name {
 		asks += " " + id(what)
 	}
-	d.tellf("%s (question %s%s): %s\n", asks, id(name), note, oneLine(q.Payload))
+	d.stderrf("%s (question %s%s): %s\n", asks, id(name), note, oneLine(q.Payload))
 	for {
-		d.tellf("answer, %s> ", shortOf(q.Schema))
+		d.stderrf("answer, %s> ", shortOf(q.Schema))
 		select {
 		case line, more := <-d.lines():
 			if !more {
-				return nil, &events.Error{Code: events.CodeToolError, Op: "ask", Msg: "nobody has answered: standard input has ended"}
+				return nil, &events.Error{Code: events.CodeToolError, Op: "ask", Msg: "question not answered: standard input ended"}
 			}
 			value, why := answerOf(line, schema)
 			if why == "" {
 				return value, nil
 			}
-			d.tellf("%s\n", cleanLines(why))
+			d.stderrf("%s\n", cleanLines(why))
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return nil, &events.Error{Code: events.CodeExpired, Op: "ask", Msg: "nobody answered in time"}
+				return nil, &events.Error{Code: events.CodeExpired, Op: "ask", Msg: "question not answered in time"}
 			}
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// answerOf is what a typed line means: JSON if it is, else a text; and why it does not fit.
+// answerOf is the value of a typed line: JSON if it is valid JSON, else a text; and why it is invalid.
 func answerOf(line string, schema *model.Value) (value json.RawMessage, why string) {
 	for _, tree := range readings(line) {
 		if schema != nil {
-			fitting, _, faults := schema.Conform(tree)
-			if len(faults) > 0 {
-				why = strings.TrimSuffix(faults[0].String(), ".")
+			conformed, _, violations := schema.Conform(tree)
+			if len(violations) > 0 {
+				why = strings.TrimSuffix(violations[0].String(), ".")
 				continue
 			}
-			tree = fitting
+			tree = conformed
 		}
 		encoded, err := events.AppendJSON(nil, tree)
 		if err != nil {
@@ -171,10 +173,10 @@ func answerOf(line string, schema *model.Value) (value json.RawMessage, why stri
 		}
 		return json.RawMessage(encoded), ""
 	}
-	return nil, "that does not fit: " + strings.TrimPrefix(why, ": ")
+	return nil, "invalid answer: " + strings.TrimPrefix(why, ": ")
 }
 
-// readings are what a line may mean.
+// readings are the values that a line may have.
 func readings(line string) []any {
 	if tree, err := events.Decode([]byte(line)); err == nil {
 		return []any{tree, line}
@@ -183,7 +185,7 @@ func readings(line string) []any {
 }
 
 // Show implements [tools.Host].
-func (d *callDesk) Show(ctx context.Context, s tools.Surface) (string, error) {
+func (d *terminalHost) Show(ctx context.Context, s tools.Surface) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -193,25 +195,25 @@ func (d *callDesk) Show(ctx context.Context, s tools.Surface) (string, error) {
 		s.Number = d.shown
 	}
 	d.mu.Unlock()
-	d.tellf("%s shows %s: %s\n", id(d.call.Name), id(cmp.Or(s.Component, s.Tool)), oneLine(s.Payload))
+	d.stderrf("%s shows %s: %s\n", id(d.call.Name), id(cmp.Or(s.Component, s.Tool)), oneLine(s.Payload))
 	return events.SurfaceID(s.Name, s.Number), nil
 }
 
-// Dismiss implements [tools.Host]. What was printed stays.
-func (d *callDesk) Dismiss(context.Context, string) error { return nil }
+// Dismiss implements [tools.Host]. Printed text is not removed.
+func (d *terminalHost) Dismiss(context.Context, string) error { return nil }
 
 // Progress implements [tools.Host].
-func (d *callDesk) Progress(_ context.Context, p tools.Progress) error {
+func (d *terminalHost) Progress(_ context.Context, p tools.Progress) error {
 	percent := ""
 	if p.Percent >= 0 {
 		percent = fmt.Sprintf("%g %% ", p.Percent)
 	}
-	d.tellf("%s: %s%s\n", id(d.call.Name), percent, clean(d.call.Secrets.Text(p.Message), longestWhere))
+	d.stderrf("%s: %s%s\n", id(d.call.Name), percent, clean(d.call.Secrets.Text(p.Message), longestWhere))
 	return nil
 }
 
 // StepResult implements [tools.Host].
-func (d *callDesk) StepResult(_ context.Context, name string) (result json.RawMessage, done bool, err error) {
+func (d *terminalHost) StepResult(_ context.Context, name string) (result json.RawMessage, done bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	result, done = d.steps[name]
@@ -219,7 +221,7 @@ func (d *callDesk) StepResult(_ context.Context, name string) (result json.RawMe
 }
 
 // StoreStep implements [tools.Host].
-func (d *callDesk) StoreStep(_ context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
+func (d *terminalHost) StoreStep(_ context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if stored, done := d.steps[name]; done {
@@ -229,10 +231,10 @@ func (d *callDesk) StoreStep(_ context.Context, name string, result json.RawMess
 	return result, nil
 }
 
-// tellf writes to standard error.
-func (c *counter) tellf(format string, args ...any) { fmt.Fprintf(c.a.stderr, format, args...) }
+// stderrf writes to standard error.
+func (c *terminalHosts) stderrf(format string, args ...any) { fmt.Fprintf(c.a.stderr, format, args...) }
 
-// oneLine prints JSON on one line, the beginning of it.
+// oneLine prints the beginning of a JSON value on one line.
 func oneLine(data json.RawMessage) string {
 	const longest = 2000
 	var compact bytes.Buffer
@@ -242,7 +244,7 @@ func oneLine(data json.RawMessage) string {
 	return clean(compact.String(), longest)
 }
 
-// tracer writes the phases of a call, one a line.
+// tracer writes the phases of a call, one per line.
 type tracer struct{ w io.Writer }
 
 // Emit implements [engine.Tracer].
