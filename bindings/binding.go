@@ -38,9 +38,10 @@ const (
 )
 
 func effects() []string {
-	var names []string
-	for _, e := range events.Effects() {
-		names = append(names, string(e))
+	all := events.Effects()
+	names := make([]string, len(all))
+	for i, e := range all {
+		names[i] = string(e)
 	}
 	return names
 }

@@ -30,9 +30,11 @@ func (s Space) DeadOf(subject string) string {
 }
 
 // inKinds are the kinds of inbound messages that workers handle.
+//
+//nolint:gochecknoglobals // a read-only list
 var inKinds = []string{
 	events.KindStructuredOutputReady, events.KindToolCallResponse, events.KindCancel, events.KindResume, events.KindExpire,
-} //nolint:gochecknoglobals // a read-only list
+}
 
 // ParseDead parses the subject of a dead letter into tokens. It reports false for any other
 // subject.

@@ -20,11 +20,6 @@ func QuestionInChat(appToken, chat, ask string) string {
 	return Key{App: appToken, Chat: Token(chat), Turn: "*", Call: "*"}.Public(events.RecordAsk, Token(ask))
 }
 
-// QuestionsOfTenant matches the questions of a tenant, a token, or of all tenants for "*".
-func QuestionsOfTenant(appToken string) string {
-	return Key{App: appToken, Chat: "*", Turn: "*", Call: "*"}.QuestionsOfTurn()
-}
-
 // Acks matches the live copies of all acks: each closes a question.
 func (s Space) Acks() string { return s.EventsOfKind(events.RecordAck + ".*") }
 
@@ -58,9 +53,6 @@ func (s Space) AskTimers(calls Key, askToken string) string {
 func (s Space) AskDue(k Key, ask string) string {
 	return s.prefix + ".due.ask." + k.String() + "." + Token(ask)
 }
-
-// AsksDue matches every [Space.AskDue].
-func (s Space) AsksDue() string { return s.prefix + ".due.ask.>" }
 
 // ParseAskDue returns the call and the token of the question of a [Space.AskDue]. It reports
 // false for any other subject.

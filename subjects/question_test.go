@@ -42,15 +42,13 @@ func TestNamesOfQuestionsReadBack(t *testing.T) {
 		}
 		require.True(t, matches(s.TimerSubjects(), timer))
 		require.True(t, matches(s.DueSubjects(), due))
-		require.True(t, matches(s.AsksDue(), due))
-		require.False(t, matches(s.AsksDue(), s.SweepDue()))
 		_, _, ok := s.ParseAskDue(timer)
 		require.False(t, ok)
 
 		asked := key.Public(events.RecordAsk, subjects.Token(ask))
 		appToken := subjects.Token(app)
 		for _, filter := range []string{
-			key.QuestionsOfTurn(), subjects.QuestionsOfChat(appToken, chat), subjects.QuestionInChat(appToken, chat, ask), subjects.QuestionsOfTenant(appToken), subjects.QuestionsOfTenant("*"),
+			key.QuestionsOfTurn(), subjects.QuestionsOfChat(appToken, chat), subjects.QuestionInChat(appToken, chat, ask),
 		} {
 			require.True(t, matches(filter, asked), filter)
 			for _, kind := range []string{events.RecordAck, events.RecordShow, events.RecordDismiss, "tool_call"} {
@@ -60,7 +58,6 @@ func TestNamesOfQuestionsReadBack(t *testing.T) {
 		}
 		require.False(t, matches(subjects.QuestionsOfChat(appToken, chat+"2"), asked))
 		require.False(t, matches(subjects.QuestionInChat(appToken, chat, ask+"2"), asked))
-		require.False(t, matches(subjects.QuestionsOfTenant(appToken+"2"), asked))
 
 		acked := s.EventOfTurn(key, events.RecordAck+"."+subjects.Token(ask))
 		require.True(t, matches(s.Acks(), acked))

@@ -142,9 +142,6 @@ func (s Space) EventKey(subject string) (Key, bool) {
 	return r.Key, ok
 }
 
-// EventsOfTurn matches the live copies of one turn.
-func (s Space) EventsOfTurn(k Key) string { return s.prefix + ".events." + k.turnPart() + ".>" }
-
 // EventOfTurn is the live copy of a record of one call.
 func (s Space) EventOfTurn(k Key, kind string) string {
 	return s.prefix + ".events." + k.String() + "." + kind

@@ -1,9 +1,8 @@
 // Package diag is what checks of inputs report: a finding, with its place and its fix.
 //
 // A [Finding] is one thing that is wrong or worth knowing. Packages whose findings have more, such
-// as the workflow of a manifest or the object on a server, embed it. A [List] collects findings and
-// is bounded. An [Error] is an error made of findings; [Of] takes the finding out of any error, so
-// that a caller can print message and fix apart. Messages and fixes contain no secrets.
+// as the workflow of a manifest or the object on a server, embed it. An [Error] is an error made of
+// findings; [Of] takes the finding out of any error, so that a caller can print message and fix separately. Messages and fixes contain no secrets.
 package diag
 
 import (
@@ -36,7 +35,7 @@ type Finding struct {
 }
 
 // Place gives file:line, or less if less is known.
-func (f *Finding) Place() string {
+func (f Finding) Place() string {
 	if f.File == "" || f.Line == 0 {
 		return f.File
 	}
@@ -54,19 +53,6 @@ func (f Finding) String() string {
 		b.WriteString(": " + f.Fix)
 	}
 	return b.String()
-}
-
-// List collects findings up to a limit. The zero value has no limit.
-type List struct {
-	Max   int // 0 for no limit
-	Found []Finding
-}
-
-// Add appends a finding, unless the list has Max findings or contains it already.
-func (l *List) Add(f Finding) {
-	if (l.Max == 0 || len(l.Found) < l.Max) && !slices.Contains(l.Found, f) {
-		l.Found = append(l.Found, f)
-	}
 }
 
 // Error is an error made of findings.

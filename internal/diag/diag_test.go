@@ -23,15 +23,6 @@ func TestErrorHasALineForEachFinding(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestListIsBoundedAndDropsRepeats(t *testing.T) {
-	t.Parallel()
-	l := diag.List{Max: 2}
-	for _, message := range []string{"a", "a", "b", "c"} {
-		l.Add(diag.Finding{Message: message})
-	}
-	require.Equal(t, []diag.Finding{{Message: "a"}, {Message: "b"}}, l.Found)
-}
-
 func ExampleFinding() {
 	fmt.Println(diag.Finding{
 		Severity: diag.SeverityError, File: "W/tools.yaml", Line: 3, Code: "bad_effect", Message: "effect is safe", Fix: "write for example effect: keyed",
