@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -120,9 +121,9 @@ func (s *store) LastOf(ctx context.Context, keys []string) ([]*idempotency.Recor
 	return storetest.LastOf(ctx, s.Last, keys)
 }
 
-// Scan implements [idempotency.Store]. Like the real one it lists the names of the records in one
-// request and then reads them; much can happen between the two.
-func (s *store) Scan(ctx context.Context, key subjects.Key, _ []idempotency.Record) ([]idempotency.Record, error) {
+// Scan implements [idempotency.Store]. Like the real one it lists the names of the records in one request and then reads
+// those that the caller does not know; much can happen between the two.
+func (s *store) Scan(ctx context.Context, key subjects.Key, known []idempotency.Record) ([]idempotency.Record, error) {
 	if err := s.read(ctx, "list"); err != nil {
 		return nil, err
 	}
@@ -142,6 +143,12 @@ func (s *store) Scan(ctx context.Context, key subjects.Key, _ []idempotency.Reco
 			found = append(found, r)
 		}
 	}
+	for i := range found {
+		if n := slices.IndexFunc(known, func(r idempotency.Record) bool { return r.Key == found[i].Key && r.Err == nil }); n >= 0 {
+			found[i] = known[n] // not read again
+		}
+	}
+	slices.SortFunc(found, func(a, b idempotency.Record) int { return cmp.Compare(a.Seq, b.Seq) })
 	return found, nil
 }
 
