@@ -35,14 +35,14 @@ type pubAck struct {
 	text string
 }
 
-// sweepEvery is how often a publisher looks for waits that have lasted too long or whose
+// sweepEvery is how often a publisher checks for waits that have lasted too long or whose
 // context has ended. One ticker for all costs nothing a record; a timer each would.
 const sweepEvery = 100 * time.Millisecond
 
 // publisher publishes to JetStream and waits for acknowledgements at a third of the cost of
 // nats.go's own synchronous publish. Each record in flight has a slot with an inbox, so that
-// the connection hands an acknowledgement straight to who waits for it. Each use of a slot has
-// a reply subject of its own: while two servers take themselves for the leader, a record is
+// the connection hands an acknowledgement directly to the waiting goroutine. Each use of a slot has
+// a separate reply subject: while two servers both act as the leader, a record is
 // answered twice, refused by the one and stored by the other, in any order. An acknowledgement
 // decides whether a tool runs, so the subjects have a random part: only the server learns them.
 type publisher struct {
@@ -61,10 +61,10 @@ type publisher struct {
 // slot is the way of one record at a time.
 type slot struct {
 	sub     *nats.Subscription
-	inbox   string         // with the dot; the rest tells uses apart
-	answers chan *nats.Msg // nil says that err ends the wait
+	inbox   string         // with the dot; the rest distinguishes uses
+	answers chan *nats.Msg // nil: err ends the wait
 	uses    uint64
-	msg     nats.Msg // nats.go copies it when it is published, so that each use fills it anew
+	msg     nats.Msg // nats.go copies it when it is published, so that each use fills it again
 	values  [idempotency.MetaHeaders + 1]string
 
 	// Guarded by publisher.mu, err as long as the slot is open.
@@ -74,7 +74,7 @@ type slot struct {
 	err   error
 }
 
-// set makes value that of header number i, or leaves the header out when it is "". The entries
+// set sets the value of header number i, or omits the header when it is "". The entries
 // stay in the map from one record to the next.
 func (s *slot) set(i int, name, value string) {
 	switch {
@@ -88,7 +88,7 @@ func (s *slot) set(i int, name, value string) {
 
 func newPublisher(nc *nats.Conn) (*publisher, error) {
 	p := &publisher{nc: nc, inbox: subjects.NewInbox(nc.Opts.InboxPrefix) + ".", done: make(chan struct{})}
-	first, err := p.newSlot() // tells now that the connection is closed
+	first, err := p.newSlot() // fails now if the connection is closed
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (p *publisher) newSlot() (*slot, error) {
 	return s, nil
 }
 
-// renew changes the reply subject, so that what answers the last record finds nobody.
+// renew changes the reply subject, so that a late response to the last record is dropped.
 func (s *slot) renew() {
 	s.uses++
 	s.msg.Reply = s.inbox + strconv.FormatUint(s.uses, 36)
@@ -246,7 +246,7 @@ func (p *publisher) failAll(err error) {
 	}
 }
 
-// fail ends the wait of a slot. Should there be no room to say so, the next sweep says it.
+// fail ends the wait of a slot. If the channel is full, the next sweep repeats it.
 func (s *slot) fail(err error) {
 	if s.err == nil {
 		s.err = err
@@ -257,8 +257,8 @@ func (s *slot) fail(err error) {
 	}
 }
 
-// parseAck reads {"stream":"…","seq":12} by hand and anything else as JSON. What says neither
-// where the record is stored nor why it is not leaves the outcome unknown.
+// parseAck reads {"stream":"…","seq":12} by hand and anything else as JSON. An acknowledgement with neither a sequence nor an
+// error code leaves the outcome unknown.
 func parseAck(m *nats.Msg) (pubAck, error) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
@@ -286,7 +286,7 @@ func parseAck(m *nats.Msg) (pubAck, error) {
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(m.Data, &full); err != nil {
-		return pubAck{}, fmt.Errorf("an acknowledgement that is no JSON: %w", err)
+		return pubAck{}, fmt.Errorf("an acknowledgement that is not valid JSON: %w", err)
 	}
 	if full.Error == nil && full.Seq > 0 {
 		return pubAck{seq: full.Seq}, nil

@@ -13,17 +13,17 @@ import (
 const (
 	errCodeNoStream = 10059
 
-	// checkEvery is the least time between two looks for the bucket of a store whose writes
-	// nobody answers; an election is such a time too.
+	// checkEvery is the least time between two checks of the bucket while writes get no response, for example during an
+	// election.
 	checkEvery = 500 * time.Millisecond
 )
 
-// bucket is what a store knows of its bucket, to tell it from another one of the same name.
+// bucket is what a store knows of its bucket, to distinguish it from another one with the same name.
 type bucket struct {
 	*presence.Watch
 
 	last    atomic.Uint64 // highest sequence that was seen
-	checked atomic.Int64  // time of the last look, nanoseconds since start
+	checked atomic.Int64  // time of the last check, nanoseconds since start
 	start   time.Time
 }
 
@@ -62,14 +62,14 @@ func (b *bucket) saw(seq uint64) {
 	}
 }
 
-// Gone is closed when the bucket is gone for good; Err says why.
+// Gone is closed when the bucket is permanently gone; Err returns why.
 func (s *Store) Gone() <-chan struct{} { return s.bucket.Gone() }
 
 // MaybeGone reports whether the last check did not find the bucket: the next one, a second later,
 // decides.
 func (s *Store) MaybeGone() bool { return s.bucket.MaybeGone() }
 
-// Err is nil, or [idempotency.ErrGone] once the bucket is gone for good.
+// Err is nil, or [idempotency.ErrGone] once the bucket is permanently gone.
 func (s *Store) Err() error { return s.bucket.Err() }
 
 // Check asks the server whether the bucket is still the one that the first call found. The

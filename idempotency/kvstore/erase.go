@@ -12,7 +12,7 @@ import (
 )
 
 // Erase implements [idempotency.Store]. The bucket keeps one message a key, so what is published in a
-// record's place removes it; if somebody else was first, it is gone as well.
+// record's place removes it; if another writer was first, it is removed as well.
 func (s *Store) Erase(ctx context.Context, r idempotency.Record) error {
 	gone := r.Erased()
 	m := &nats.Msg{Subject: s.space.JournalSubject(r.Key), Header: nats.Header{}}

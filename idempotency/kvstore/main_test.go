@@ -14,9 +14,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var key = subjects.TurnKey("app", "chat", "", "turn")
 
-func claim(effect string, seq, delivery uint64) idempotency.Claim {
+func claim(effect string, delivery uint64) idempotency.Claim {
 	return idempotency.Claim{
-		Key: key, Lease: idempotency.Lease{Stream: "IN", Seq: seq, Delivery: delivery},
+		Key: key, Lease: idempotency.Lease{Stream: "IN", Seq: 1, Delivery: delivery},
 		Effect: effect, Fingerprint: "f1", Event: []byte(`{}`),
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // maxKnown bounds the sequences that an [Order] remembers: some 60 MB of names
 // when they are long, of up to 512 bytes. It forgets
-// all of them at once.
+// all of them at the same time.
 const maxKnown = 100_000
 
 // Index is a stream whose subjects the server keeps in an index.
@@ -39,7 +39,7 @@ func (i journalIndex) Sequence(ctx context.Context, name string) (uint64, error)
 	return r.Seq, err
 }
 
-// Order tells which sequences the messages of a filter have. To search a stream for the next one,
+// Order returns which sequences the messages of a filter have. To search a stream for the next one,
 // the server goes through all that lies between, and stores nothing meanwhile: that is cheap when
 // they lie close together. An Order asks the server's index for their subjects and looks each up,
 // one short request at a time, and remembers where it was. It is safe for concurrent use.
@@ -92,7 +92,7 @@ func (o *Order) FromWithin(ctx context.Context, budget func(search func() error)
 	var found []Place
 	for _, name := range slices.Sorted(maps.Keys(names)) { // often the order in which they were written
 		seq := o.at(name)
-		if seq < first { // not known, or expired and made anew
+		if seq < first { // not known, or expired and created again
 			seq, err = o.index.Sequence(ctx, name)
 			if errors.Is(err, idempotency.ErrNotFound) {
 				continue // it has just expired

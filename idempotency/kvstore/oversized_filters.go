@@ -10,8 +10,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// A list of too many names is megabytes long: who reads page by page must not ask for it again
-// and again.
+// A list of too many names is megabytes long: a caller that reads page by page must not request it repeatedly.
 const (
 	oversizedFor = time.Minute
 	maxOversized = 1000 // filters that are remembered
@@ -24,7 +23,7 @@ type OversizedFilters struct {
 	until map[string]time.Time // by filter
 }
 
-// Lister lists as list does, but fails with [idempotency.ErrTooMany] without asking it where that was the answer lately.
+// Lister lists as list does, but fails with [idempotency.ErrTooMany] without calling it if that was the result recently.
 func (c *OversizedFilters) Lister(list Lister) Lister {
 	return func(ctx context.Context, filter string) ([]subjects.Record, error) {
 		if c.has(filter) {

@@ -27,9 +27,9 @@ func (s *Store) FindQuestions(ctx context.Context, app, chat, callID, ask string
 }
 
 // FindQuestions returns the names of the questions that are meant, by the names of records alone.
-// There is one at most, unless somebody has chosen turn keys that look like those of turns with a run
+// There is one at most, unless turn keys were chosen that look like turn keys with a run
 // id. Where the id leads to the turn, with its run if it has one, nothing else is looked at; otherwise
-// the whole chat is. It fails with [idempotency.ErrTooMany] where that leaves over 10,000 records to look at.
+// the whole chat is. It fails with [idempotency.ErrTooMany] where that leaves over 10,000 records to check.
 func (list Lister) FindQuestions(ctx context.Context, q QuestionRef) ([]subjects.Record, error) {
 	return list.find(ctx, &q, func(calls subjects.Key) string { return calls.Public(events.RecordAsk, q.Ask) })
 }
@@ -41,7 +41,7 @@ func (list Lister) find(ctx context.Context, q *QuestionRef, filter func(calls s
 	exact := calls
 	id := events.TurnID{Run: q.Run, Turn: events.TurnOfCallID(q.Call, q.Run)}
 	exact.Turn = subjects.TurnToken(id.Run, id.Turn)
-	if events.CallID(id, exact.Turn) == q.Call { // that of a used key names the same turn key and run
+	if events.CallID(id, exact.Turn) == q.Call { // the id of a reused key names the same turn key and run
 		found, err := names(exact)
 		if err != nil || len(found) > 0 {
 			return found, err
@@ -85,7 +85,7 @@ func (list Lister) Reused(ctx context.Context, q *QuestionRef) ([]subjects.Key, 
 	return found, nil
 }
 
-// qualified looks among the names of many turns for those of the turns with a call id.
+// qualified filters the names of many turns by call id.
 func qualified(calls subjects.Key, turn, callID string, names func(calls subjects.Key) ([]subjects.Record, error)) ([]subjects.Record, error) {
 	all, err := names(calls)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Store) FindOpenCall(ctx context.Context, list Lister, q QuestionRef) (i
 			return idempotency.Record{}, err
 		}
 		switch end, err := s.Last(ctx, name.Public(events.KindToolResponse)); {
-		case errors.Is(err, idempotency.ErrNotFound), err == nil && end.Seq < claim.Seq: // of a former life of the key
+		case errors.Is(err, idempotency.ErrNotFound), err == nil && end.Seq < claim.Seq: // of an earlier generation of the key
 			return claim, nil
 		case err != nil:
 			return idempotency.Record{}, err

@@ -182,7 +182,7 @@ func (s *Store) LastOf(ctx context.Context, keys []string) ([]*idempotency.Recor
 			return err
 		})
 	}
-	return found, reads.Wait() //nolint:wrapcheck // that of the read
+	return found, reads.Wait() //nolint:wrapcheck // the error of the read
 }
 
 // maxScans bounds how often the records of a turn are listed because one that was listed is gone:

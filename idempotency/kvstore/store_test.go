@@ -103,7 +103,7 @@ func TestDamagedAndDeletedRecordsFailClosed(t *testing.T) {
 			return err
 		},
 	} {
-		c := claim("idempotent", 1, 2)
+		c := claim("idempotent", 2)
 		c.Key = subjects.TurnKey("app", "chat", "", name)
 		require.NoError(t, damage(c.Key.Public("tool_call")))
 		d := decide(t, kv, c)
@@ -116,7 +116,7 @@ func TestCreateOfARecordTheServerCannotTakeIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
 	kv := storetest.Open(t, nc, storetest.Bucket(t, nc))
-	c := claim("unsafe", 1, 1)
+	c := claim("unsafe", 1)
 	c.Event = make([]byte, nc.MaxPayload())
 	_, err := newJournal(kv).Claim(t.Context(), c)
 	require.ErrorIs(t, err, idempotency.ErrRefused)
@@ -128,7 +128,7 @@ func TestMissingBucketIsNotAnAnswer(t *testing.T) {
 	space, err := subjects.New(subjects.DefaultPrefix)
 	require.NoError(t, err)
 	late := func(context.Context, time.Duration) error { return context.DeadlineExceeded }
-	_, err = idempotency.New(storetest.Open(t, nc, space), "w", idempotency.Options{Pause: late}).Claim(t.Context(), claim("unsafe", 1, 1))
+	_, err = idempotency.New(storetest.Open(t, nc, space), "w", idempotency.Options{Pause: late}).Claim(t.Context(), claim("unsafe", 1))
 	require.ErrorIs(t, err, context.DeadlineExceeded, "it would be tried again")
 	require.ErrorIs(t, err, nats.ErrNoResponders)
 }
@@ -179,7 +179,7 @@ func TestClaimWhoseAcknowledgementIsCutOffIsRecognised(t *testing.T) {
 	dialer.mu.Unlock()
 	unknown := 0
 	j := idempotency.New(kv, "w", idempotency.Options{OnUnknownWrite: func() { unknown++ }})
-	d, err := j.Claim(t.Context(), claim("unsafe", 1, 1))
+	d, err := j.Claim(t.Context(), claim("unsafe", 1))
 	require.NoError(t, err)
 	require.Equal(t, idempotency.Run, d.Action)
 	require.Equal(t, uint64(1), d.Hold.Token, "the first write was stored and is ours")
@@ -251,7 +251,7 @@ func BenchmarkClaimAndFinish(b *testing.B) {
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			c := claim("unsafe", 1, 1)
+			c := claim("unsafe", 1)
 			c.Event = event
 			c.Key.Turn = idempotency.NewNonce()
 			d, err := j.Claim(b.Context(), c)

@@ -61,7 +61,7 @@ func Plant(root string, faults []Fault, points []Point) (map[string][]byte, erro
 	for _, p := range points {
 		add(p.Name, p.Edit, pointGuard, false)
 	}
-	add("the overlay", overlaid, guard, true)
+	add("the overlay", overlaid(), guard, true)
 	files := map[string][]byte{}
 	for name, edits := range byFile {
 		text, err := apply(root, name, edits)
@@ -76,10 +76,8 @@ func Plant(root string, faults []Fault, points []Point) (map[string][]byte, erro
 }
 
 // overlaid marks a build with the overlay.
-var overlaid = Edit{
-	File: "internal/test/mutants/fault.go",
-	From: "const Overlaid = false",
-	To:   "const Overlaid = true",
+func overlaid() Edit {
+	return Edit{File: "internal/test/mutants/fault.go", From: "const Overlaid = false", To: "const Overlaid = true"}
 }
 
 // check reports what is wrong with an edit by itself. A shared edit calls an added function that has the guards.
@@ -152,7 +150,7 @@ func mostSimilar(text, with string) int {
 
 // addFiles adds the files below testdata, and the guard to each package with a fault.
 func addFiles(files map[string][]byte, faults, points bool) error {
-	return fs.WalkDir(added, "testdata", func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(added, "testdata", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -166,6 +164,10 @@ func addFiles(files map[string][]byte, faults, points bool) error {
 		files[strings.TrimPrefix(name, "testdata/")] = text
 		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("added files: %w", err)
+	}
+	return nil
 }
 
 // sources is the folder of the copies in the directory of an overlay. By its name, ./... does not match it.
@@ -204,7 +206,7 @@ func Write(root, dir string, faults []Fault, points []Point) (string, error) {
 
 // writeChanged writes a file unless it has this content.
 func writeChanged(name string, text []byte) error {
-	if old, err := os.ReadFile(name); err == nil && string(old) == string(text) { //nolint:gosec // below the directory of the caller
+	if old, err := os.ReadFile(name); err == nil && string(old) == string(text) {
 		return nil
 	}
 	if err := os.WriteFile(name, text, 0o600); err != nil {

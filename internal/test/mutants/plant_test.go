@@ -75,7 +75,9 @@ func TestOverlayNamesTheFilesByTheirAbsolutePaths(t *testing.T) {
 	require.NoError(t, err)
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
-	var overlay struct{ Replace map[string]string }
+	var overlay struct {
+		Replace map[string]string `json:"Replace"` //nolint:tagliatelle // the format of the go command
+	}
 	require.NoError(t, json.Unmarshal(text, &overlay))
 	require.NotEmpty(t, overlay.Replace)
 	for from, to := range overlay.Replace {

@@ -20,6 +20,6 @@ func main() {
 	}
 	if _, err := mutants.Write(".", *dir, faults, mutants.Points()); err != nil {
 		fmt.Fprintln(os.Stderr, "plant:", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // a main function
 	}
 }
