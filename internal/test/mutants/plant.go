@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -148,8 +149,24 @@ func mostSimilar(text, with string) int {
 	return best
 }
 
-// addFiles adds the files below testdata, and the guard to each package with a fault.
+// guardFile is the file with the guard of a package.
+const guardFile = `package %s
+
+import "os"
+
+// planted reports whether a fault is planted. It is not inlined, so that a test finds the name in the binary.
+//
+//go:noinline
+func planted(name string) bool { return os.Getenv(%q) == name }
+`
+
+// addFiles adds the guard to each package with a fault, and the files below testdata.
 func addFiles(files map[string][]byte, faults, points bool) error {
+	for name, text := range maps.Clone(files) {
+		if dir := path.Dir(name); guard.Match(text) && name != overlaid().File {
+			files[dir+"/planted.go"] = fmt.Appendf(nil, guardFile, path.Base(dir), Variable)
+		}
+	}
 	err := fs.WalkDir(added, "testdata", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
