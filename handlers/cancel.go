@@ -11,7 +11,6 @@ import (
 	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/jsapi"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -185,9 +184,6 @@ func (h *Handlers) CancelSeen(key subjects.Key) {
 // isCancelled reports whether the journal has a cancel of a turn that runs, as the leader knows it. If that
 // cannot be read, the run looks again when it asks, parks or ends.
 func (h *Handlers) isCancelled(ctx context.Context, hold idempotency.Hold) bool {
-	if mutant.Planted(mutant.LiveCancelDecides) {
-		return true
-	}
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	cancelled, err := h.Journal.Cancelled(ctx, hold)

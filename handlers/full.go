@@ -8,7 +8,6 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbound"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
 )
@@ -47,7 +46,7 @@ func (h *Handlers) whileFull(t *turn, claimed func(*turn) (bool, error)) (inboun
 func (h *Handlers) takesRoom(t *turn) bool {
 	cancels := t.reject != nil && t.reject.code == events.CodeCancelled
 	if h.Full != nil && !cancels {
-		if full, _ := h.Full(); full && !mutant.Planted(mutant.FullStoreClaims) {
+		if full, _ := h.Full(); full {
 			return false
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/oneturn/oneturn/internal/deferral"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/jsapi"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/run"
 )
 
@@ -165,7 +164,7 @@ func (h *Handlers) putAside(m *message, delay time.Duration) (inbound.Dispositio
 		return inbound.NakAfter(delay), true
 	}
 	if !h.mayPutAside(m) {
-		return inbound.Acked(), mutant.Planted(mutant.NoRoomDrops)
+		return inbound.Acked(), false
 	}
 	return h.putsAside(m, delay)
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/oneturn/oneturn/internal/deferral"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/inbound"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/serverclock"
@@ -165,9 +164,6 @@ func (h *Handlers) Handle(ctx context.Context, in *inbound.Message) (d inbound.D
 	var err error
 	if m.clock, err = h.clock.Read(m.Held); err != nil {
 		return h.undecided(m, "the server does not tell the time", err)
-	}
-	if mutant.Enabled && mutantGivesUp(m) {
-		return h.dead(m, deadletter.ReasonUndeliverable, errMutant)
 	}
 	if errOpen != nil {
 		return h.unopened(m, errOpen)

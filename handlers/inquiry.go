@@ -9,7 +9,6 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbound"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -55,7 +54,7 @@ func (h *Handlers) inquire(ctx context.Context, key subjects.Key, ask string) (*
 // early gives a message back whose question is not known, for a while. It reports false when
 // that is over.
 func (h *Handlers) early(m *message) (inbound.Disposition, bool) {
-	if h.age(m) >= earlyFor || mutant.Planted(mutant.EarlyIsUnknown) {
+	if h.age(m) >= earlyFor {
 		return inbound.Disposition{}, false
 	}
 	const most = 7 // doublings to earlyLast

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // mayPutAside reports whether a message may be put aside within the bounds of its tenant and of all. A
@@ -13,7 +12,7 @@ import (
 // answers that come again: each had room before, which newer messages must not take from it.
 func (h *Handlers) mayPutAside(m *message) bool {
 	in, _ := h.Space.ParseIn(m.Subject)
-	if h.DeferralQuota == nil || in.Kind == events.KindExpire || m.ByWorker && m.Deferrals > 0 || mutant.Planted(mutant.RoomIgnored) {
+	if h.DeferralQuota == nil || in.Kind == events.KindExpire || m.ByWorker && m.Deferrals > 0 {
 		return true
 	}
 	room, err := h.DeferralQuota(m.Held, in.App, m.Bytes(&m.Message))

@@ -9,7 +9,6 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbound"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -67,7 +66,6 @@ func (h *Handlers) ackUnlessHeldLater(m *message) inbound.Disposition {
 func (h *Handlers) ackUnlessLater(m *message, leases []idempotency.Lease, err error) inbound.Disposition {
 	later := slices.ContainsFunc(leases, func(l idempotency.Lease) bool { return l.After(m.Lease) })
 	switch {
-	case mutant.Planted(mutant.AsideUnderLater):
 	case err != nil:
 		return h.undecided(m, "a later delivery may hold its turn", err)
 	case later || !m.Fresh():

@@ -15,7 +15,6 @@ import (
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/jsapi"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
@@ -170,9 +169,6 @@ func (h *Handlers) storeContext(ctx context.Context, t *turn, hold idempotency.H
 		defer done()
 		return h.Variables.Merge(writing, t.App, t.Chat, change.Seq, delta)
 	}
-	if mutant.Planted(mutant.MergeBeforeFinish) {
-		return delta.Names(), merge(ctx)
-	}
 	writing, done := store.Context(ctx, t.m.tools)
 	defer done()
 	if err := h.Variables.Stage(writing, t.App, t.Chat, change); err != nil {
@@ -203,9 +199,6 @@ func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r
 	}
 	if errors.Is(err, idempotency.ErrDamaged) {
 		return h.damagedEnd(t)
-	}
-	if err != nil && mutant.Planted(mutant.AckBeforePublish) {
-		return inbound.Acked()
 	}
 	if err != nil {
 		h.often(t.m, slog.LevelWarn, "the response could not be stored; the message comes back", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)

@@ -10,7 +10,6 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/inbound"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/store"
@@ -35,7 +34,7 @@ func (k *taker) Effect(key subjects.Key, claim *idempotency.Record) (effect stri
 	}
 	set := h.Bindings()
 	if set.WorkflowDigest(call.WorkflowName) == "" {
-		return "", mutant.Planted(mutant.StrangerTakesOver)
+		return "", false
 	}
 	t := &turn{Turn: run.Turn{Binding: set.Bound(call.WorkflowName, call.Agent, call.ToolName)}}
 	if t.Binding == nil || h.findTool(t) != nil {
@@ -117,7 +116,7 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 		return h.conclude(t, d, code)
 	}
 	if t.Binding == nil {
-		if h.Bindings().WorkflowDigest(call.WorkflowName) == "" && !mutant.Planted(mutant.StrangerTakesOver) { // it was removed just now
+		if h.Bindings().WorkflowDigest(call.WorkflowName) == "" { // it was removed just now
 			t.m.turns = []subjects.Key{t.Key}
 			return h.giveLeaseBack(t.m, true)
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -69,7 +68,7 @@ func (h *Handlers) admit(ctx context.Context, t *turn) inbound.Disposition {
 	if err := h.checkSubject(m, t.StructuredOutputReady); err != nil {
 		return h.dead(m, deadletter.ReasonSubjectMismatch, err)
 	}
-	if h.Journal.Finished(t.ref, h.Now()) || mutant.Enabled && h.mutantDuplicate(m) {
+	if h.Journal.Finished(t.ref, h.Now()) {
 		return h.duplicate(t)
 	}
 	if m.Lease.Delivery > 2*maxDeliveries && h.counted(m) {
@@ -126,7 +125,7 @@ func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.De
 	}
 	switch decision.Action {
 	case idempotency.Run:
-		if decision.Turn != nil && (t.reject != nil || !mutant.Planted(mutant.TakeoverRunsBinding)) {
+		if decision.Turn != nil {
 			return h.takeUp(ctx, t, decision)
 		}
 		t.Hit(failpoint.AfterClaim)
@@ -153,9 +152,6 @@ func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.De
 
 func newTurn(m *message, event *events.StructuredOutputReady) *turn {
 	key := subjects.TurnKey(event.App, event.Chat, event.Run, event.Turn)
-	if mutant.Enabled {
-		key = mutantKey(key, m)
-	}
 	return &turn{Turn: turnOn(m, event, key, events.CallID(event.TurnID, key.Turn)), m: m}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/inbound"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/store"
 )
 
@@ -29,7 +28,7 @@ const maxPending = 4096
 // without the result, a turn whose tool is unsafe ends as interrupted.
 func (h *Handlers) respond(t *turn, hold idempotency.Hold, out engine.Outcome) inbound.Disposition {
 	write := func(ctx context.Context) inbound.Disposition { return h.storeOutcome(ctx, t, hold, out) }
-	if d, decided := underLease(t.m, write); decided || mutant.Planted(mutant.ResultIsGivenUp) {
+	if d, decided := underLease(t.m, write); decided {
 		return d
 	}
 	defer h.pending.Add(-1)

@@ -2,8 +2,6 @@ package run
 
 import (
 	"context"
-
-	"github.com/oneturn/oneturn/internal/mutant"
 )
 
 // leaseContext is the context of what a run reads and writes while its tool runs: the context of the lease. An unsafe
@@ -11,7 +9,7 @@ import (
 // worker could reach the server: the journal decides.
 func (r *Run) leaseContext() context.Context {
 	held := r.t.Message.Held
-	if held.Err() == nil || r.parkable() || mutant.Planted(mutant.LostLeaseEndsWait) {
+	if held.Err() == nil || r.parkable() {
 		return held
 	}
 	return r.tool

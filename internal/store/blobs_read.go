@@ -11,7 +11,6 @@ import (
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/jsapi"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -29,9 +28,6 @@ func (b *Blobs) get(ctx context.Context, name, sum string) ([]byte, error) {
 	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("read blob %s: %w", name, errors.Join(err, context.Cause(ctx)))
-	}
-	if mutant.Planted(mutant.ReplicaDecides) {
-		return nil, fmt.Errorf("read blob %s: %w", name, ErrBlobGone)
 	}
 	switch data, err = b.fromLeader(ctx, name); {
 	case err != nil:

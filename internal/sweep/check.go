@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -35,9 +34,7 @@ func (r *round) checkPage(ctx context.Context, page Page) error {
 		n, err := r.checkTurns(ctx, some, page.Known)
 		rest = rest[n:]
 		if err != nil {
-			if !mutant.Planted(mutant.SweepForgetsTheRest) {
-				r.keep(page.Known, rest...)
-			}
+			r.keep(page.Known, rest...)
 			r.keepFailed(page.Known)
 			return fmt.Errorf("sweep: %w", err)
 		}
@@ -101,10 +98,6 @@ func (r *round) startChecks(ctx context.Context, turns []OpenTurn, known uint64)
 		if looks[i] = r.withoutRead(o, since); looks[i].done {
 			continue
 		}
-		if mutant.Planted(mutant.SweepStarves) && r.Budget > 0 && i >= r.Budget {
-			looks[i] = turnCheck{done: true, quiet: true}
-			continue
-		}
 		if r.pace.Wait(ctx) != nil {
 			return looks
 		}
@@ -154,7 +147,7 @@ func (r *round) withReads(ctx context.Context, o *OpenTurn, since sinceThen) tur
 // isQuiet reports whether nothing has to be done for a turn, with one read at most. What cannot be
 // read is judged, except whether the last resume is still in the stream: without that none is published.
 func (r *round) isQuiet(ctx context.Context, o *OpenTurn) (bool, error) {
-	if o.Resume > 0 && !mutant.Planted(mutant.SweepResumesAgain) {
+	if o.Resume > 0 {
 		held, err := r.LeaseHeld(ctx, idempotency.Lease{Stream: r.Space.InStream(), Seq: o.Resume})
 		if err != nil {
 			return false, fmt.Errorf("look for the resume of turn %s: %w", o.Key, err)
@@ -212,7 +205,7 @@ func (r *round) applyCheck(ctx context.Context, o *OpenTurn, l *turnCheck) (ende
 	}
 	r.failures = 0
 	// A claim that was read and is still retained is only not seen by a read that was stale.
-	if f.Condition == TurnEnded || f.Condition == TurnUnclaimed && (o.Seq < r.first || mutant.Planted(mutant.SweepForgetsUnseen)) {
+	if f.Condition == TurnEnded || f.Condition == TurnUnclaimed && o.Seq < r.first {
 		return true, nil
 	}
 	o.note(f, resume)

@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -111,7 +110,7 @@ func (p *KVPages) Page(ctx context.Context, n uint64) (Page, error) {
 
 // Put implements [Pages].
 func (p *KVPages) Put(ctx context.Context, n uint64, page Page) error {
-	if _, own := p.slots[n]; !own || mutant.Planted(mutant.SweepWritesOver) {
+	if _, own := p.slots[n]; !own {
 		if err := p.own(ctx, n); err != nil {
 			return err
 		}
@@ -129,10 +128,8 @@ func (p *KVPages) own(ctx context.Context, n uint64) error {
 		}
 		slots[i] = revision
 	}
-	if !mutant.Planted(mutant.SweepWritesOver) {
-		if err := p.Commit(ctx, p.state); err != nil {
-			return err
-		}
+	if err := p.Commit(ctx, p.state); err != nil {
+		return err
 	}
 	maps.Copy(p.slots, slots)
 	return nil

@@ -3,7 +3,6 @@ package sweep
 import (
 	"crypto/sha256"
 
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -58,6 +57,6 @@ type sinceThen struct {
 // of returns what is new of a turn of which everything before sequence known has been seen.
 func (n *updates) of(call string, known uint64) sinceThen {
 	found, some := n.turns[updateKey(call)]
-	all := (known >= n.from || mutant.Planted(mutant.SweepTrustsOldPages)) && !n.full
+	all := known >= n.from && !n.full
 	return sinceThen{ended: found&1 == 1, nothing: all && !some, all: all, newest: uint64(found >> 1)}
 }

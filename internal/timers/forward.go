@@ -17,7 +17,6 @@ import (
 	"github.com/oneturn/oneturn/internal/deferral"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/jsapi"
-	"github.com/oneturn/oneturn/internal/mutant"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -100,9 +99,6 @@ func (t *Timers) passOn(ctx context.Context, due *inbound.Message, in *nats.Msg)
 // again.
 func idOf(due *inbound.Message) string {
 	of := due.Origin()
-	if mutant.Planted(mutant.DueHasOneID) {
-		of = ""
-	}
 	sum := sha256.Sum256(events.JoinIDs("due", due.Subject, of))
 	const chars = 22
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:chars]

@@ -24,10 +24,10 @@ const (
 	Sim         = "sim"         // simulated schedules, internal/test/sim
 	Crash       = "crash"       // tests of real workers, internal/test/crash
 	Chaos       = "chaos"       // scenarios of real workers, internal/test/chaos
-	Sweeps      = "sweeps"      //  simulated journals of package sweep
+	Sweeps      = "sweeps"      // simulated journals of package internal/sweep
 	Handlers    = "handlers"    // named tests of package handlers
-	Store       = "store"       // named tests of package store
-	Sweep       = "sweep"       // named tests of package sweep
+	Store       = "store"       // named tests of package internal/store
+	Sweep       = "sweep"       // named tests of package internal/sweep
 	Idempotency = "idempotency" // named tests of package idempotency
 )
 
