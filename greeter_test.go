@@ -23,7 +23,7 @@ type greeted struct {
 
 func greet(_ context.Context, in greeting) (greeted, error) {
 	if in.Name == "" {
-		return greeted{}, errors.New("nobody to greet")
+		return greeted{}, errors.New("no name to greet")
 	}
 	return greeted{"success", "Hello, " + in.Name + "!"}, nil
 }
