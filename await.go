@@ -1,5 +1,9 @@
 package oneturn
 
+// A wait for a response listens to the live copy of the response and reads the turn from the workers' request
+// API (package api), since live copies can be lost. One read also shows whether a worker answers, whether the
+// turn is claimed and which questions are open, and the wait reports each of them once.
+
 import (
 	"context"
 	"encoding/hex"

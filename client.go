@@ -1,5 +1,8 @@
 package oneturn
 
+// The client: what it publishes. await.go waits for responses, questions.go answers questions, blob.go fetches
+// large payloads. All requests to workers go through Client.ask below.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,8 @@
 package oneturn
 
+// The settings of a worker. Package internal/worker applies the defaults and checks the values; a test sets
+// each field and finds it there.
+
 import (
 	"log/slog"
 	"time"

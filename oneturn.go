@@ -1,5 +1,5 @@
 // Package oneturn runs the tool that an AI agent's structured output calls for, once per
-// agent turn, and tells every frontend about it.
+// agent turn, and reports each step to every frontend.
 //
 // A [Worker] takes structured_output_ready events from a JetStream work queue, finds the tool
 // bound to the event's workflow, agent and model, validates the data, claims the turn in the
@@ -8,9 +8,13 @@
 // responses.
 //
 // Both take the caller's NATS connection and keep no global state. The streams and buckets
-// must exist: package provision makes them, and so does the embedded server of cmd/worker.
+// must exist: package provision creates them, and so does the embedded server of cmd/worker.
 //
 // The guarantee: every accepted turn ends in exactly one response. A tool whose effect is
 // unsafe (the default) is entered at most once per turn; if its worker dies inside it, the
-// response says interrupted. See docs/guarantees.md for what that does not cover.
+// response has the code interrupted. See docs/guarantees.md for what that does not cover.
+//
+// config.go, worker.go and tool.go are the worker's side; turn.go, client.go, await.go, questions.go and blob.go
+// the client's. What a running tool uses is package tool, the wire types of the request API are package api, and
+// package oneturntest tests tools.
 package oneturn

@@ -1,5 +1,8 @@
 package oneturn
 
+// Questions of tools to people: the client answers them (internal/deliver), lists them by the request API, and
+// reports the open ones of a turn that is waited for (questionWatch).
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,8 @@
 package oneturn
 
+// Tools are typed Go functions with options. NewTool turns both into what the engine runs (internal/tools) and
+// what binds it to events (package bindings).
+
 import (
 	"context"
 	"encoding/json"

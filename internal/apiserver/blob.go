@@ -1,5 +1,7 @@
 package apiserver
 
+// The verb blob: chunks of the object store, read from any replica, and from the leader where a replica lags.
+
 import (
 	"context"
 	"encoding/base64"

@@ -1,5 +1,8 @@
 package apiserver
 
+// Pages of events: a page is filled with records in the order of their sequences, found one by one. Where they
+// lie far apart, the order of the names is read first, so that the server does not search the journal.
+
 import (
 	"bytes"
 	"cmp"

@@ -1,5 +1,8 @@
 package apiserver
 
+// The verb questions: the questions of a chat are found by their records, the questions of a tenant by the timers that
+// end them, and one question by the turn that its id names. All are read by package query.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,8 @@
 package apiserver
 
+// The verb turn: a short turn is read whole by the names of its records, a longer one page by page, and turns
+// that ran under one reused key are merged.
+
 import (
 	"context"
 	"encoding/json"

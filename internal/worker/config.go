@@ -1,5 +1,8 @@
 package worker
 
+// The settings with their defaults, and their forms in the packages below: a setting that is switched off is a
+// negative value there.
+
 import (
 	"crypto/rand"
 	"errors"

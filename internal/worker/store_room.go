@@ -1,5 +1,8 @@
 package worker
 
+// The room of the store: the worker reads every 3 s how full it is, claims no new turns from 85 % on, and
+// passes what is left to the handlers, which count what they store until the next reading.
+
 import (
 	"context"
 	"errors"
