@@ -49,7 +49,7 @@ func server(t *testing.T) *oneturntest.Server {
 }
 
 // start runs a worker until the test ends.
-func start(t *testing.T, s *oneturntest.Server, c oneturn.Config) *oneturn.Worker {
+func start(t *testing.T, s *oneturntest.Server, c oneturn.Config) {
 	t.Helper()
 	w, err := oneturn.NewWorker(s.Connect(), c)
 	require.NoError(t, err)
@@ -60,7 +60,6 @@ func start(t *testing.T, s *oneturntest.Server, c oneturn.Config) *oneturn.Worke
 		cancel()
 		require.NoError(t, <-done)
 	})
-	return w
 }
 
 func client(t *testing.T, s *oneturntest.Server) *oneturn.Client {

@@ -72,7 +72,7 @@ func (c *Client) Answer(ctx context.Context, a Answer) (events.AnswerResult, err
 		TurnID: events.TurnID{App: app, Chat: a.Chat, Run: a.Run}, Workflow: a.Workflow, ToolCallID: a.ToolCallID, UserID: a.UserID, Value: value,
 	})
 	if err != nil {
-		return events.AnswerResult{ToolCallID: a.ToolCallID}, err //nolint:wrapcheck // it names the answer
+		return events.AnswerResult{ToolCallID: a.ToolCallID}, err
 	}
 	return *v, nil
 }

@@ -18,7 +18,7 @@ type Worker struct{ w *worker.Worker }
 func NewWorker(nc *nats.Conn, c Config) (*Worker, error) {
 	w, err := worker.New(nc, c.internal())
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the worker
+		return nil, err
 	}
 	return &Worker{w}, nil
 }
@@ -28,12 +28,12 @@ func NewWorker(nc *nats.Conn, c Config) (*Worker, error) {
 // streams, buckets or consumers that do not exist or are too short-lived, and a connection that was closed
 // for good.
 func (w *Worker) Run(ctx context.Context) error {
-	return w.w.Run(ctx) //nolint:wrapcheck // it names the worker
+	return w.w.Run(ctx)
 }
 
 // Ready reports why the worker does not consume, or nil when it does.
 func (w *Worker) Ready() error {
-	return w.w.Ready() //nolint:wrapcheck // it is a reason, not a failure
+	return w.w.Ready()
 }
 
 // Bindings returns the active bindings.

@@ -109,7 +109,7 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 // checkNumbers refuses negative values.
-func (c *Config) checkNumbers() error {
+func (c Config) checkNumbers() error {
 	var errs []error
 	if c.Slots < 0 {
 		errs = append(errs, fmt.Errorf("the number of Slots is %d, want at least 1", c.Slots))
@@ -118,8 +118,14 @@ func (c *Config) checkNumbers() error {
 		name  string
 		value time.Duration
 	}{
-		{"ToolTimeout", c.ToolTimeout}, {"SoftStop", c.SoftStop}, {"BindingGrace", c.BindingGrace}, {"MaxEventAge", c.MaxEventAge},
-		{"MaxTurnLife", c.MaxTurnLife}, {"ParkAfter", c.ParkAfter}, {"SweepEvery", c.SweepEvery}, {"Python.LoadTimeout", c.Python.LoadTimeout},
+		{"ToolTimeout", c.ToolTimeout},
+		{"SoftStop", c.SoftStop},
+		{"BindingGrace", c.BindingGrace},
+		{"MaxEventAge", c.MaxEventAge},
+		{"MaxTurnLife", c.MaxTurnLife},
+		{"ParkAfter", c.ParkAfter},
+		{"SweepEvery", c.SweepEvery},
+		{"Python.LoadTimeout", c.Python.LoadTimeout},
 	} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("invalid %s %s: use a positive duration", d.name, d.value))
@@ -132,7 +138,7 @@ func (c *Config) checkNumbers() error {
 }
 
 // keys are the SecretKeys, nil for none.
-func (c *Config) keys() (*secrets.Keys, error) {
+func (c Config) keys() (*secrets.Keys, error) {
 	if len(c.SecretKeys) == 0 {
 		return nil, nil //nolint:nilnil // no text has no keys
 	}
@@ -144,7 +150,7 @@ func (c *Config) keys() (*secrets.Keys, error) {
 }
 
 // tracer reports the phases of calls, nil if none are to be reported.
-func (c *Config) tracer() engine.Tracer {
+func (c Config) tracer() engine.Tracer {
 	var list []engine.Tracer
 	if c.LogCalls {
 		list = append(list, engine.LogTracer(c.Logger))
@@ -157,21 +163,21 @@ func (c *Config) tracer() engine.Tracer {
 
 // parkAfter, bindingGrace and cacheBytes are the settings as packages handlers and engine have them, where a
 // negative value means none.
-func (c *Config) parkAfter() time.Duration {
+func (c Config) parkAfter() time.Duration {
 	if c.ParkImmediately {
 		return -1
 	}
 	return c.ParkAfter
 }
 
-func (c *Config) bindingGrace() time.Duration {
+func (c Config) bindingGrace() time.Duration {
 	if c.NoBindingGrace {
 		return -1
 	}
 	return c.BindingGrace
 }
 
-func (c *Config) cacheBytes() int {
+func (c Config) cacheBytes() int {
 	if c.NoCache {
 		return -1
 	}

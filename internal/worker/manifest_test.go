@@ -227,7 +227,7 @@ func TestKeyThatWasReusedTooOftenAsksForTheData(t *testing.T) {
 	m = request(`,"fingerprint":"` + page.Records[0].Fingerprint + `"`)
 	require.Empty(t, m.Header.Get("Nats-Service-Error"))
 
-	contract, err := os.ReadFile(filepath.Join("docs", "wire-contract.md"))
+	contract, err := os.ReadFile(filepath.Join("..", "..", "docs", "wire-contract.md"))
 	require.NoError(t, err)
 	require.Contains(t, string(contract), "If other data came more than 32 times, the answer is an error `400`")
 }
