@@ -204,7 +204,7 @@ func TestTenantCannotReachAnotherWithoutItsRights(t *testing.T) {
 		m, err := nc.Request(subject, []byte("{}"), 5*time.Second)
 		if strings.HasPrefix(subject, "$JS.") {
 			require.NoError(t, err)
-			require.Contains(t, string(m.Data), "JetStream not enabled for account", "that of the tenant, which has none")
+			require.Contains(t, string(m.Data), "JetStream not enabled for account", "the account of the tenant has none")
 			continue
 		}
 		require.ErrorIs(t, err, nats.ErrNoResponders, "%s", subject)

@@ -247,6 +247,9 @@ func matchesOf(w privateWord, text string) [][]int {
 
 // identifier checks the parts of a declared name.
 func (s *source) identifier(line int, name string) {
+	if strings.HasPrefix(s.path, "examples/07-test-your-tool/") { // about a help desk
+		return
+	}
 	if injectedFault := strings.Contains(strings.ToLower(name), "fault") && hasPrefix(s.path, injected); !injectedFault && isPrivateName(name) {
 		s.found = append(s.found, match{path: s.path, row: "name", line: line, text: name, write: "see the word list"})
 	}

@@ -26,12 +26,12 @@ var injected = []string{
 
 var privateWords = []privateWord{
 	{row: "mend", hint: "mend", find: expr(`\bmend(s|ed|ing)?\b`), write: "fix, repair, hint", example: "what is wrong and its mend"},
-	{row: "desk", hint: "desk", find: expr(`\bdesks?\b`), write: "host", example: "the desk of a call", except: []string{"examples/07-test-your-tool/"}},
+	{row: "desk", hint: "desk", find: expr(`\bdesks?\b`), write: "host", example: "the desk of a call", except: []string{"examples/07-test-your-tool/", "internal/test/bench/payloads/"}},
 	{row: "blot", hint: "blot", find: expr(`\bblot(s|ted|ting)?\b`), write: "redact", example: "blots secrets"},
 	{
 		row: "nobody", hint: "body|whoever|whomever", find: expr(`\b(no|some|any|every)body\b|\bwho(m)?ever\b`),
 		write: "another worker, the caller, the owner; passive", example: "that nobody has answered",
-		allowed: expr(`^nobody ?$`), allowedExample: "nobody", // an id in tests
+		allowed: expr(`^nobody ?$|"nobody"|_inbox\.nobody`), allowedExample: "nobody", // an id in tests
 	},
 	{row: "tell", hint: "tell|told", find: expr(`\b(tells?|told|telling)\b`), write: "report, notify, distinguish", example: "its tool is told so"},
 	{row: "say", hint: "say|said", find: expr(`\b(says|said|saying)\b`), write: "state, specify, return", example: "what the manifest says"},
@@ -77,7 +77,7 @@ var privateWords = []privateWord{
 	{row: "beside", hint: "beside", find: expr(`\bbeside\b`), write: "next to, with", example: "beside it"},
 	{
 		row: "behind", hint: "behind", find: expr(`\bbehind\b`), write: "after", example: "behind the response",
-		allowed: expr(`behind (a|an|the) (proxy|load|firewall)`), allowedExample: "behind a proxy",
+		allowed: expr(`behind (a|an|the) (proxy|load|firewall)|lag behind`), allowedExample: "behind a proxy",
 	},
 	{row: "go_on", hint: " on", find: expr(`\b(go|goes|went|going|gone) on\b`), write: "continue, resume", example: "goes on", allowed: expr(`in go on`), allowedExample: "written in go on nats"},
 	{row: "come_back", hint: " back", find: expr(`\b(comes?|came|coming) back\b`), write: "is redelivered, returns", example: "comes back"},

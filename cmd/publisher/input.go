@@ -10,7 +10,7 @@ import (
 	"iter"
 )
 
-// Bounds of the input. A server takes 1 MiB a message unless told otherwise, at most 64 MiB.
+// Bounds of the input. A server accepts 1 MiB per message by default, at most 64 MiB.
 const (
 	maxEvent    = 64 << 20 // bytes of one event
 	maxDocument = 256 << 20

@@ -79,7 +79,7 @@ func newTraces(ctx context.Context, lookup cli.Lookup, logger *slog.Logger) *tra
 }
 
 // tracesEndpoint returns the URL to export to, or "" for no export. Credentials belong into
-// OTEL_EXPORTER_OTLP_HEADERS: those of a URL are not sent, and not printed.
+// OTEL_EXPORTER_OTLP_HEADERS: credentials in a URL are not sent, and not printed.
 func tracesEndpoint(lookup cli.Lookup) (string, error) {
 	value := func(names ...string) (name, value string) {
 		for _, name := range names {

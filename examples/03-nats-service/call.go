@@ -61,7 +61,7 @@ func (c *call) context() (context.Context, context.CancelFunc) {
 		for {
 			const look = 30 * time.Second
 			waiting, done := context.WithTimeout(ctx, look)
-			err := c.atDesk(waiting, "end", nil, nil)
+			err := c.toHost(waiting, "end", nil, nil)
 			done()
 			if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 				return
@@ -79,14 +79,14 @@ func (c *call) ask(ctx context.Context, q question, answer any) error {
 	var reply struct {
 		Value json.RawMessage `json:"value"`
 	}
-	if err := c.atDesk(ctx, "ask", q, &reply); err != nil {
+	if err := c.toHost(ctx, "ask", q, &reply); err != nil {
 		return err
 	}
 	return decode(reply.Value, answer)
 }
 
-// atDesk sends an operation to the reply subject of the request, and waits for the outcome.
-func (c *call) atDesk(ctx context.Context, kind string, body, reply any) error {
+// toHost sends an operation to the reply subject of the request, and waits for the outcome.
+func (c *call) toHost(ctx context.Context, kind string, body, reply any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("%s: %w", kind, err)

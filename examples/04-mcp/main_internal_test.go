@@ -31,9 +31,9 @@ func TestExpensiveSeatsAreAskedForFirst(t *testing.T) {
 		r, err = session.CallTool(t.Context(), call)
 		require.NoError(t, err)
 		require.False(t, r.NeedsInput())
-		said, ok := r.StructuredContent.(map[string]any)
+		result, ok := r.StructuredContent.(map[string]any)
 		require.True(t, ok)
-		require.Equal(t, map[string]any{"decline": "cancelled", "accept": "success"}[action], said["status"])
+		require.Equal(t, map[string]any{"decline": "cancelled", "accept": "success"}[action], result["status"])
 	}
 	require.NoError(t, session.Close())
 	require.NoError(t, <-done)

@@ -32,7 +32,7 @@ func Info(ctx context.Context, nc *nats.Conn, stream, filter string, offset int)
 }
 
 // Delete overwrites a message in the file of its stream, which an acknowledgement does not do: the bytes of an
-// acknowledged message stay there until the server compacts the file. A message that is not there any more is no
+// acknowledged message stay there until the server compacts the file. An absent message is not an
 // error.
 func Delete(ctx context.Context, nc *nats.Conn, stream string, seq uint64) error {
 	err := request(ctx, nc, "STREAM.MSG.DELETE."+stream, Get{Seq: seq}, nil)

@@ -246,7 +246,7 @@ func (c *Cluster) leader(info func(context.Context, jetstream.JetStream) (*jetst
 }
 
 // WaitWhole waits until every server has what the leaders of the streams have. A server that is
-// still alone, or has just come back, answers readers with what it had.
+// still alone, or has just restarted, answers readers with what it had.
 func (c *Cluster) WaitWhole(streams ...string) {
 	c.t.Helper()
 	if len(c.nodes) == 1 {
@@ -301,7 +301,7 @@ func (n *Node) Pause() { n.proc.Pause() }
 // Resume continues a paused server.
 func (n *Node) Resume() { n.proc.Resume() }
 
-// RunRole is [oneturntest.RunRole] with one more role, that of a server of a [Cluster]. Test binaries
+// RunRole is [oneturntest.RunRole] with one more role: a server of a [Cluster]. Test binaries
 // that start clusters call it first in TestMain.
 func RunRole(roles map[string]oneturntest.Role) bool {
 	all := map[string]oneturntest.Role{roleServer: runServer}
@@ -338,12 +338,12 @@ func (c *nodeConfig) options() (*server.Options, error) {
 	}
 	system := server.NewAccount(server.DEFAULT_SYSTEM_ACCOUNT)
 	o := &server.Options{
-		// Clients without a name are those of the account that has JetStream.
+		// Clients without a name belong to the account that has JetStream.
 		SystemAccount: system.Name, Accounts: []*server.Account{system}, NoAuthUser: "client",
 		Users:      []*server.User{{Username: "client"}, {Username: systemUser, Password: systemUser, Account: system}},
 		ServerName: c.Name, Host: host, Port: port, NoSigs: true, LogFile: c.Log,
 		JetStream: true, StoreDir: c.Store, DisableJetStreamBanner: true,
-		// Without a limit of its own, so that a full disk is met as such.
+		// Without an account limit, so that a full disk is met as such.
 		JetStreamMaxStore: 1 << 40, JetStreamMaxMemory: 1 << 28,
 	}
 	if c.Route == "" {

@@ -14,7 +14,7 @@ import (
 )
 
 // F11: TestClusterKeepsRecordsWhenItsLeaderIsKilled kills the leader of the journal: another one is
-// elected, the records are there, and the killed server comes back.
+// elected, the records are there, and the killed server rejoins.
 func TestClusterKeepsRecordsWhenItsLeaderIsKilled(t *testing.T) {
 	t.Parallel()
 	c := harness.NewCluster(t, 3, "")
@@ -58,7 +58,7 @@ func TestSingleServerKeepsRecordsWhenItIsKilled(t *testing.T) {
 	n.Kill()
 	n.Start()
 	c.WaitReady()
-	require.Eventually(t, func() bool { // this connection comes back too
+	require.Eventually(t, func() bool { // this connection is restored too
 		_, err := kv.Get(t.Context(), "k")
 		return err == nil
 	}, time.Minute, 20*time.Millisecond)

@@ -11,7 +11,7 @@ type links map[pair]*Proxy
 // pair is who connects, and to whom.
 type pair struct{ from, to int }
 
-// nowhere is what a server of a linked cluster tells others of its address. Servers pass
+// nowhere is the address that a server of a linked cluster reports to others. Servers pass
 // addresses on to each other, and one that was true would lead around the proxies.
 const nowhere = "127.0.0.1:1"
 
@@ -29,7 +29,7 @@ func newLinks(t testing.TB, routes []string) links {
 	return l
 }
 
-// of returns what a server is told of the routes: the addresses of its proxies, and its own.
+// of returns the routes of a server: the addresses of its proxies, and its own.
 func (l links) of(from int, routes []string) []string {
 	urls := make([]string, len(routes))
 	for to := range routes {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// StepDown has the leader of a stream give its place to another server, or that of a consumer of
+// StepDown has the leader of a stream give its place to another server, or the leader of a consumer of
 // the stream if one is named.
 func (c *Cluster) StepDown(stream, consumer string) {
 	c.t.Helper()

@@ -26,7 +26,7 @@ const (
 //	Cut      an orderly end (FIN); a new connection is taken
 //	Reset    a broken connection (RST); a new connection is taken
 //	Refuse   new connections end immediately; old ones continue
-//	Stall    half-open: nothing arrives any more in that direction, and nobody says so
+//	Stall    half-open: nothing arrives any more in that direction, without a notice
 //	Delay    every byte arrives later by that much
 //	Limit    bytes arrive at no more than a rate
 //	CutAfter n more bytes arrive, then a reset, in the middle of a message
@@ -118,7 +118,7 @@ func (p *Proxy) CutAfter(d Direction, n int64) {
 	p.budget[d] = n
 }
 
-// Heal ends every fault. Connections that are still there go on.
+// Heal ends every fault. Connections that still exist continue.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,7 +191,7 @@ func (p *Proxy) serve(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// chunk is what was read at once, and when it may arrive.
+// chunk is the data of one read, and when it may arrive.
 type chunk struct {
 	data []byte
 	due  time.Time
@@ -231,7 +231,7 @@ func (p *Proxy) pass(l *link, d Direction) {
 }
 
 // deliver writes a chunk when it is due and nothing holds it back. It reports whether the
-// link goes on.
+// link continues.
 func (p *Proxy) deliver(l *link, d Direction, c chunk) bool {
 	if !l.wait(c.due) || !l.wait(p.turn(d, len(c.data))) {
 		return false
@@ -279,7 +279,7 @@ func (l *link) wait(until time.Time) bool {
 	}
 }
 
-// allow waits out a stall and says how many of n bytes may pass; fewer than n before a cut.
+// allow waits out a stall and returns how many of n bytes may pass; fewer than n before a cut.
 func (p *Proxy) allow(l *link, d Direction, n int) (passed int, ok bool) {
 	p.mu.Lock()
 	for p.stalled[d] {

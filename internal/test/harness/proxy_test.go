@@ -43,7 +43,7 @@ func dial(t *testing.T, p *harness.Proxy) net.Conn {
 	return c
 }
 
-// roundtrip sends data and returns how long it took to come back.
+// roundtrip sends data and returns how long the echo took.
 func roundtrip(t *testing.T, c net.Conn, data string) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -169,7 +169,7 @@ func TestProxyLimitHoldsTheRateOfAllConnections(t *testing.T) {
 	start := time.Now()
 	roundtrip(t, dial(t, p), data)
 	roundtrip(t, dial(t, p), data)
-	require.GreaterOrEqual(t, time.Since(start), 300*time.Millisecond, "4 times 100 ms, of which two may run at once")
+	require.GreaterOrEqual(t, time.Since(start), 300*time.Millisecond, "4 times 100 ms, of which two may run at the same time")
 	p.Heal()
 	require.Less(t, roundtrip(t, dial(t, p), data), 90*time.Millisecond)
 }

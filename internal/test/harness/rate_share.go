@@ -14,7 +14,7 @@ const enoughShare = 0.8
 
 // Share returns the rate at which turns of a [Load] ended from one time to another, in parts of
 // the rate at which they ended before; 0 when none ended before. Others chooses turns that the
-// fault is not about; nil means all. Times are those of the server that stored the responses.
+// fault is not about; nil means all. Times are from the server that stored the responses.
 func Share(f *oneturntest.Facts, from, to time.Time, others func(oneturntest.Accepted) bool) float64 {
 	chosen := make(map[string]bool, len(f.Accepted))
 	for _, a := range f.Accepted {

@@ -27,7 +27,7 @@ func Use() (Resources, error) {
 	if err != nil {
 		return Resources{}, fmt.Errorf("resources: %w", err)
 	}
-	r := Resources{Goroutines: runtime.NumGoroutine(), Descriptors: len(open) - 1} // one is that of the reading
+	r := Resources{Goroutines: runtime.NumGoroutine(), Descriptors: len(open) - 1} // one is for the reading
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {
 		return Resources{}, fmt.Errorf("resources: %w", err)

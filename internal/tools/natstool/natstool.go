@@ -56,7 +56,7 @@ type Tool struct {
 
 	endpointSeen atomic.Pointer[endpoint]
 	next         atomic.Int64 // when it may be asked again what is called, in Unix nanoseconds
-	gone         atomic.Bool  // nobody was at the subject that was e
+	gone         atomic.Bool  // no responder was at the subject that was e
 	discovering  singleflight.Group
 
 	differing string // what instances named when they differed last; only the asking uses it
