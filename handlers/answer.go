@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
@@ -176,4 +177,85 @@ func (h *Handlers) follow(ctx context.Context, m *message, key subjects.Key, v i
 func (h *Handlers) undecided(m *message, what string, err error) inbound.Disposition {
 	h.often(m, slog.LevelWarn, "the message comes back", what, "why", what, "seq", m.Lease.Seq, "delivery", m.Lease.Delivery, "err", events.LogText(err))
 	return inbound.Left()
+}
+
+// olderNames tells the end of a question by the names that it had before: for frontends of
+// workflows with compat.events. Nobody's screen depends on it, so it is published once, and not
+// stored.
+func (h *Handlers) olderNames(q *inquiry, value any) {
+	if !h.Bindings().CompatEvents(q.WorkflowName) {
+		return
+	}
+	kind, event := events.KindUIToolDismiss, any(&events.UIToolDismiss{
+		Kind: events.KindUIToolDismiss, AppID: q.AppID, ChatID: q.ChatID, EventID: q.ToolCallID, UIToolID: q.ToolName,
+	})
+	if q.Display == events.DisplayInline || q.Display == events.DisplayComposer {
+		kind, event = events.KindUIToolComplete, &events.UIToolComplete{
+			Kind: events.KindUIToolComplete, AppID: q.AppID, ChatID: q.ChatID, EventID: q.ToolCallID, UIToolID: q.ToolName,
+			Display: q.Display, Status: statusOf(q, value),
+		}
+	}
+	data, err := events.Encode(kind, event, h.Now())
+	if err == nil {
+		err = h.Live(h.Space.Live(q.AppID, q.ChatID, kind), data)
+	}
+	if err != nil {
+		h.Logger.Debug("an older event could not be published", "kind", kind, "question", q.ToolCallID, "err", events.LogText(err))
+	}
+}
+
+// statusOf returns the status that an answer gives itself, "completed" if it gives none. It is a
+// word that a component chose; a text, or anything of a secret answer, is not repeated.
+func statusOf(q *inquiry, value any) string {
+	const word = 32 // bytes
+	object, _ := value.(map[string]any)
+	if status, ok := object["status"].(string); ok && status != "" && len(status) <= word && !q.Secret {
+		return status
+	}
+	return "completed"
+}
+
+// Bounds of erasing a message that was a secret answer.
+const (
+	// erasePause is how long after a failure it is tried again.
+	erasePause = 5 * time.Second
+	// eraseFor is how long a message is kept in the stream for that, by the server's clock; then it is
+	// acknowledged.
+	eraseFor = time.Hour
+	// eraseTimeout bounds one try.
+	eraseTimeout = 5 * time.Second
+)
+
+// Bounds of erasing messages of which it is not known whether they are secret. Of 64 places that are
+// taken for ten seconds a tenant alone gets half: three messages a second, and 32 at once.
+const (
+	erasures   = 64
+	erasureFor = 10 * time.Second
+)
+
+// erases reports whether a message that is acknowledged is overwritten in its stream's file as well, for
+// which the server writes megabytes and syncs them. Each one is that answers a secret question. Of
+// those that answer no question, or cannot be read, nobody knows: a tenant has some of them erased and no
+// flood of them, behind which every other tenant would wait. What came sealed tells nobody anything.
+func (h *Handlers) erases(m *message) bool {
+	switch {
+	case m.asksSecret:
+		return m.secret
+	case !m.secret, m.Sealed:
+		return false
+	}
+	in, _ := h.Space.ParseIn(m.Subject)
+	if h.erased.TakeFor(in.App, 1, h.Now(), erasureFor) {
+		return true
+	}
+	h.often(m, slog.LevelWarn, "an answer to no known question is acknowledged and not erased: the tenant sends too many", "", "seq", m.Lease.Seq)
+	return false
+}
+
+// eraseAgain is how long after a failure to erase a message it is tried again, 0 if it is not.
+func (h *Handlers) eraseAgain(m *message) time.Duration {
+	if h.serverNow(m).Sub(m.Arrived) < eraseFor {
+		return erasePause
+	}
+	return 0
 }

@@ -214,3 +214,80 @@ func (h *Handlers) serverTime(ctx context.Context) (time.Time, error) {
 	}
 	return h.ServerTime(ctx)
 }
+
+// often logs what became of a message. Its tenant can send any number of those, so that only some lines
+// of a kind are written in a minute and the next one has the number of the others, see [throttle.Lines];
+// what happened is counted by the metrics each time. A kind, like a reason, is one of few.
+func (h *Handlers) often(m *message, level slog.Level, msg, kind string, args ...any) {
+	app, _ := h.Space.InSender(m.Subject)
+	h.lines.Log(m.Held, h.Logger, h.Now(), msg+" "+kind, app, throttle.Several, level, msg, args...)
+}
+
+// defaultMaxAckPending is how many messages the workers of a pool hold together if the consumer does
+// not say: as many as package provision sets.
+const defaultMaxAckPending = 20_000
+
+// givenBackShare is the share of a process in what its pool may hold, one in so many, for messages that are given back
+// with a delay. Six workers that use up all of their shares, see [Registry.Resize], leave a quarter to turns that run.
+const givenBackShare = 64
+
+// SetMaxAckPending sets how many messages the workers of the pool may hold together from now on, as
+// the configuration of its consumer says, and with it the shares of this process. 0 or less is
+// unknown, or no limit: then it counts as 20,000. What holds a place keeps it.
+func (h *Handlers) SetMaxAckPending(n int) {
+	if n <= 0 {
+		n = defaultMaxAckPending
+	}
+	if before := h.maxAckPending.Swap(int64(n)); before == int64(n) {
+		return
+	} else if before > 0 {
+		h.Logger.Info("the consumer allows another number of messages to be held; the shares of this worker follow",
+			"before", before, "max_ack_pending", n)
+	}
+	h.givenBack.Resize(n / givenBackShare)
+	h.runs.Resize(n)
+}
+
+// message is a delivery with what the handlers have learned about it.
+type message struct {
+	inbound.Message
+	deferral.State // how often the message was deferred before, and its age
+
+	// tools ends when the tools of the worker have to stop, see [Handlers.Handle].
+	tools context.Context //nolint:containedctx // the life of the worker, not of a call
+
+	// clock is the server's when the message was received; the zero value stands for the clock of the
+	// process.
+	clock serverclock.Reading
+
+	// secret is set if the message may hold the answer to a secret question: it is erased when it is acknowledged.
+	secret bool
+	// asksSecret is set if it answers a question that is known to be secret.
+	asksSecret bool
+
+	turns []subjects.Key // that it may be the lease of, as far as that is known
+}
+
+// offers is how often a message was delivered, including the deliveries before it was deferred.
+func (m *message) offers() uint64 { return m.Before + m.Lease.Delivery }
+
+// dead moves a message to the dead letters, with its bytes and the reason. The message is
+// acknowledged only when the dead letter is stored.
+func (h *Handlers) dead(m *message, reason string, cause error) inbound.Disposition {
+	if err := h.Dead.Put(m.Held, &m.Message, reason, cause); err != nil {
+		h.often(m, slog.LevelError, "a dead letter could not be stored; the message comes back", reason, "reason", reason, "seq", m.Lease.Seq, "err", err)
+		return inbound.Left()
+	}
+	h.Metrics.Dead.WithLabelValues(reason).Inc()
+	h.often(m, slog.LevelWarn, "dead letter", reason, "reason", reason, "seq", m.Lease.Seq, "bytes", len(m.Data), "err", events.LogText(cause))
+	return inbound.Acked()
+}
+
+func tooLarge(what string, err error) error {
+	msg := "the " + what + " of the tool are too large to store"
+	var e *events.Error
+	if errors.As(err, &e) && e.Msg != "" && errors.Is(err, idempotency.ErrRefused) { // it names the mend
+		msg = "the " + what + " of the tool cannot be stored: " + e.Msg
+	}
+	return &events.Error{Code: events.CodeTooLarge, Msg: msg, Err: err}
+}

@@ -5,15 +5,19 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/query"
 	"github.com/oneturn/oneturn/internal/run"
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
+	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -144,5 +148,131 @@ func (h *Handlers) rerun(ctx context.Context, t *turn, d idempotency.Decision, c
 	case err != nil:
 		return h.comesBack(t, "what the turn goes on with cannot be read", err)
 	}
-	return h.run(ctx, t, d)
+	return h.invoke(ctx, t, d)
+}
+
+// What becomes of a message whose turn needs no run: another message has claimed it, or it has ended.
+
+// damagedEnd keeps the message of a turn whose response cannot be read. Nothing can be stored in
+// its place, and readers are told by the request API; the tool is not entered (again).
+func (h *Handlers) damagedEnd(t *turn) inbound.Disposition {
+	h.often(t.m, slog.LevelError, "the response of a turn cannot be read; its message becomes a dead letter", "", "key", t.Key.String())
+	return h.dead(t.m, deadletter.ReasonStateCorrupt, idempotency.ErrDamaged)
+}
+
+// anothers handles a message whose turn another message has claimed.
+func (h *Handlers) anothers(ctx context.Context, t *turn) inbound.Disposition {
+	if d, copied := h.resumeCopy(ctx, t.m, t.Key, t.StructuredOutputReady); copied {
+		return d
+	}
+	return h.duplicate(t)
+}
+
+// late acknowledges a message whose turn has its response.
+func (h *Handlers) late(ctx context.Context, t *turn, d idempotency.Decision) inbound.Disposition {
+	if d.Code == events.CodeStateCorrupt {
+		return h.damagedEnd(t)
+	}
+	if err := h.mergeMissing(t.m.Held, ctx, t.m, d.End); err != nil {
+		return h.comesBack(t, "the context changes of a response are not merged yet", err)
+	}
+	h.Journal.NoteFinished(t.ref, h.Now())
+	return h.duplicate(t)
+}
+
+// duplicate acknowledges a message whose turn is somebody else's or has ended.
+func (h *Handlers) duplicate(t *turn) inbound.Disposition {
+	h.Metrics.Duplicates.Inc()
+	h.Logger.Debug("duplicate", "chat", t.Chat, "turn", t.CallID, "seq", t.m.Lease.Seq)
+	return inbound.Acked()
+}
+
+// staleFor is how long after a response a read that does not find what was stored before it is taken for a stale one.
+const staleFor = 5 * time.Minute
+
+// ended acknowledges a message that has nothing (more) to do for its turn, once what the response
+// of the turn changes in the context variables is merged.
+func (h *Handlers) ended(ctx context.Context, m *message, d idempotency.Decision) inbound.Disposition {
+	if err := h.mergeMissing(m.Held, ctx, m, d.End); err != nil {
+		return h.undecided(m, "the context changes of a response are not merged yet", err)
+	}
+	return inbound.Acked()
+}
+
+// endedByOther acknowledges the message of a turn whose response is another run's, once its changes are merged: the worker
+// that stored it may have died, and this message may be the last one of the turn.
+func (h *Handlers) endedByOther(ctx context.Context, t *turn) inbound.Disposition {
+	end, err := h.Journal.End(ctx, t.Key)
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound): // it has expired, or was purged
+		return inbound.Acked()
+	case err == nil:
+		err = h.mergeMissing(ctx, t.m.tools, t.m, &end)
+	}
+	if err != nil {
+		return h.comesBack(t, "the context changes of a response are not merged yet", err)
+	}
+	h.Journal.NoteFinished(t.ref, h.Now())
+	return inbound.Acked()
+}
+
+// mergeMissing merges the context changes that a stored response names, unless they are: the
+// worker that stored it may have died before it could. End is nil for a turn that has not ended. The changes are older
+// than their response, so a read that finds the response alone may be stale, and is repeated for a while, when the
+// message is delivered again.
+//
+// It reads and writes as long as ctx lives, and what is not decided soon ends with the tools of the worker.
+func (h *Handlers) mergeMissing(ctx, tools context.Context, m *message, end *idempotency.Record) error {
+	if end == nil || !query.NamesContext(end) {
+		return nil
+	}
+	r := query.Response(end)
+	found, err := h.Journal.DeltaOf(ctx, end)
+	switch {
+	case errors.Is(err, idempotency.ErrDamaged):
+		return h.merged(variables.DamagedDelta(err), r.ChatID, r.CallID)
+	case errors.Is(err, idempotency.ErrNotFound) && h.serverNow(m).Sub(end.Time) > staleFor: // it has expired, or was purged
+		return nil
+	case err != nil:
+		return err
+	}
+	d, err := variables.DecodeDelta(found.Data)
+	if err != nil {
+		return h.merged(err, r.ChatID, r.CallID)
+	}
+	writing, done := store.Context(ctx, tools)
+	defer done()
+	return h.merged(h.Variables.Merge(writing, r.AppID, r.ChatID, found.Seq, d), r.ChatID, r.CallID)
+}
+
+// merged judges what came of a merge after the response was stored. That the changes can never be
+// merged, though they could be staged, is for an operator to know: the message cannot help.
+func (h *Handlers) merged(err error, chat, turn string) error {
+	if err == nil || !store.Decided(err) {
+		return err
+	}
+	h.Logger.Error("context changes that a response names cannot be merged; they stay in the journal", "chat", chat, "turn", turn, "err", events.LogText(err))
+	return nil
+}
+
+// stopped is what becomes of a turn whose run was ended at the desk. What its tool has returned, if
+// it has, does not count.
+func (h *Handlers) stopped(t *turn, d idempotency.Decision, why error) inbound.Disposition {
+	var coded *events.Error
+	switch {
+	case errors.Is(why, tools.ErrParked):
+		return inbound.Acked()
+	case errors.Is(why, ErrDraining) && d.Hold.Effect == string(bindings.EffectUnsafe): // without a lease
+		return h.conclude(t, d, events.CodeInterrupted)
+	case !errors.As(why, &coded):
+		h.often(t.m, slog.LevelWarn, "the run is over; the message comes back", "", t.Attrs("why", events.LogText(why))...)
+		return inbound.Left()
+	case coded.Code == events.CodeCancelled, coded.Code == events.CodeStateCorrupt:
+		return h.conclude(t, d, coded.Code)
+	}
+	h.often(t.m, slog.LevelWarn, "the turn ends at a question; its response says how", "", t.Attrs("code", coded.Code)...)
+	r := t.response()
+	r.ToolName = t.Binding.Tool
+	fail(r, coded.Code, events.Clip(coded.Msg))
+	return h.end(t, d.Hold, r)
 }

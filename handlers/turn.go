@@ -15,9 +15,8 @@ import (
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/run"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
-	"github.com/oneturn/oneturn/internal/tools"
-	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -129,8 +128,7 @@ func (h *Handlers) claimed(ctx context.Context, t *turn, decision idempotency.De
 			return h.takeUp(ctx, t, decision)
 		}
 		t.Hit(failpoint.AfterClaim)
-		// 7. Invoke, 8. finish: the record is the event chat.tool_response. 9. Ack.
-		return h.run(ctx, t, decision)
+		return h.invoke(ctx, t, decision)
 	case idempotency.EndTurn:
 		if decision.Turn != nil {
 			return h.takeUp(ctx, t, decision)
@@ -199,47 +197,9 @@ func (h *Handlers) prepare(t *turn) (wait time.Duration) {
 	return 0
 }
 
-// handOver is [Handlers.handOverDelay] of a turn of a workflow that is unknown here.
-func (h *Handlers) handOver(t *turn) time.Duration {
-	if t.m.offers() == 1 {
-		h.often(t.m, slog.LevelWarn, "unknown workflow: the turn is offered to other workers", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID),
-			"grace", h.grace(), "reason", t.reject.content)
-	}
-	return h.handOverDelay(t.m)
-}
-
-// claim asks the journal for the turn. One whose arguments no record can hold is rejected.
-func (h *Handlers) claim(ctx context.Context, t *turn) (idempotency.Decision, error) {
-	decision, err := h.claimOnce(ctx, t)
-	if t.reject == nil && run.Unstorable(err) {
-		t.reject = reject(events.CodeTooLarge, tooLarge("arguments", err))
-		decision, err = h.claimOnce(ctx, t)
-	}
-	return decision, err
-}
-
-func (h *Handlers) claimOnce(ctx context.Context, t *turn) (idempotency.Decision, error) {
-	buffer := h.buffers.get()
-	defer h.buffers.put(buffer)
-	event, err := h.callEvent(ctx, t, (*buffer)[:0])
-	if err != nil {
-		return idempotency.Decision{}, err
-	}
-	*buffer = event
-	c := idempotency.Claim{
-		Key: t.Key, Lease: t.m.Lease, Event: event,
-		Fingerprint: t.hash, Trace: inbound.Trace(t.m.Header), NewOwner: (*taker)(h),
-	}
-	if t.reject != nil {
-		c.RejectCode = string(t.reject.code)
-	} else {
-		c.Effect, c.Digest = string(t.Effect), t.Binding.Digest
-	}
-	return h.Journal.Claim(t.m.Held, c)
-}
-
-// run enters the tool and stores what came of it.
-func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) inbound.Disposition {
+// invoke enters the tool and stores what came of it.
+func (h *Handlers) invoke(ctx context.Context, t *turn, d idempotency.Decision) inbound.Disposition {
+	// 7. Invoke: nothing but this enters a tool.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	begun := h.serverNow(t.m)
@@ -287,52 +247,129 @@ func (h *Handlers) run(ctx context.Context, t *turn, d idempotency.Decision) inb
 	return h.respond(t, d.Hold, out)
 }
 
-// stopped is what becomes of a turn whose run was ended at the desk. What its tool has returned, if
-// it has, does not count.
-func (h *Handlers) stopped(t *turn, d idempotency.Decision, why error) inbound.Disposition {
-	var coded *events.Error
-	switch {
-	case errors.Is(why, tools.ErrParked):
-		return inbound.Acked()
-	case errors.Is(why, ErrDraining) && d.Hold.Effect == string(bindings.EffectUnsafe): // without a lease
-		return h.conclude(t, d, events.CodeInterrupted)
-	case !errors.As(why, &coded):
-		h.often(t.m, slog.LevelWarn, "the run is over; the message comes back", "", t.Attrs("why", events.LogText(why))...)
+// finish stores the response. The first stored response wins; a result that comes second is
+// dropped and counted.
+func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r *events.ToolResponse) inbound.Disposition {
+	// 8. Finish: the record is the event chat.tool_response.
+	buffer := h.buffers.get()
+	defer h.buffers.put(buffer)
+	event, err := events.AppendToolResponse((*buffer)[:0], r, h.Now())
+	if err != nil {
+		fail(r, events.CodeToolError, unwritable(r.ToolName, err))
+		if event, err = events.AppendToolResponse((*buffer)[:0], r, h.Now()); err != nil {
+			h.often(t.m, slog.LevelError, "the response cannot be encoded; the message comes back", "", "turn", throttle.Cut(t.CallID), "err", err)
+			return inbound.Left()
+		}
+	}
+	*buffer = event
+	stored, err := h.Journal.Finish(ctx, hold, event)
+	if errors.Is(err, idempotency.ErrRefused) && r.Code != events.CodeTooLarge {
+		fail(r, events.CodeTooLarge, "The response of tool "+r.ToolName+" is too large to store.")
+		return h.finish(ctx, t, hold, r)
+	}
+	if errors.Is(err, idempotency.ErrDamaged) {
+		return h.damagedEnd(t)
+	}
+	if err != nil {
+		h.often(t.m, slog.LevelWarn, "the response could not be stored; the message comes back", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
 		return inbound.Left()
-	case coded.Code == events.CodeCancelled, coded.Code == events.CodeStateCorrupt:
-		return h.conclude(t, d, coded.Code)
 	}
-	h.often(t.m, slog.LevelWarn, "the turn ends at a question; its response says how", "", t.Attrs("code", coded.Code)...)
-	r := t.response()
-	r.ToolName = t.Binding.Tool
-	fail(r, coded.Code, events.Clip(coded.Msg))
-	return h.end(t, d.Hold, r)
+	t.Hit(failpoint.AfterFinish)
+	h.eraseSecrets(ctx, t)
+	if !stored {
+		d := h.endedByOther(ctx, t)
+		if d.Do == inbound.Ack { // otherwise it may be tried again
+			h.Metrics.LateResults.Inc()
+			h.often(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "epoch", hold.Epoch)
+		}
+		return d
+	}
+	h.addRoom(t.Key.App, len(event))
+	outcome := string(r.Code)
+	if outcome == "" {
+		outcome = r.Status
+	}
+	if t.Asked {
+		h.runs.Complete(&t.Turn, events.RunEnded, "")
+	}
+	h.Metrics.Turn(t.Binding, outcome)
+	h.Metrics.TurnSeconds.Observe(h.age(t.m).Seconds())
+	if h.Logger.Enabled(ctx, slog.LevelDebug) {
+		h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.CallID, "outcome", outcome,
+			"epoch", hold.Epoch, "ms", r.DurationMS)
+	}
+	if t.merge != nil && len(r.ContextKeys) > 0 {
+		if err := h.merged(t.merge(ctx), t.Chat, t.CallID); err != nil {
+			return h.comesBack(t, "the context changes of a response are not merged yet", err)
+		}
+		t.Hit(failpoint.AfterMerge)
+	}
+	// 9. Acknowledge: the record is stored.
+	h.Journal.NoteFinished(t.ref, h.Now())
+	return inbound.Acked()
 }
 
-// logFailure says that a tool failed, and where one panicked. Its own words may hold data of
-// the turn: they are in the response.
-func (h *Handlers) logFailure(t *turn, out engine.Outcome) {
-	args := t.Attrs("code", out.Code, "attempts", out.Attempts)
-	var panicked *tools.PanicError
-	if errors.As(out.Err, &panicked) {
-		args = append(args, "stack", string(panicked.Stack))
+// How the end of a turn is stored. As long as the lease lasts, a write of unknown outcome is sent
+// again. A lost lease does not end that: the response is a create, which harms no other worker however
+// late it is, and the lease may have lapsed because no worker could reach the server.
+
+// lastTry is how long a worker that has lost its lease tries to store how a turn ends without a result
+// in hand: any other worker stores the same.
+const lastTry = 10 * time.Second
+
+// maxPending bounds the results of tools that a worker without a lease still tries to store. Each
+// keeps its run and its slot.
+const maxPending = 4096
+
+// respond stores the outcome of a tool that was entered. It tries until the worker has ended its tools:
+// without the result, a turn whose tool is unsafe ends as interrupted.
+func (h *Handlers) respond(t *turn, hold idempotency.Hold, out engine.Outcome) inbound.Disposition {
+	write := func(ctx context.Context) inbound.Disposition { return h.storeOutcome(ctx, t, hold, out) }
+	if d, decided := underLease(t.m, write); decided {
+		return d
 	}
-	var file *target.FileError
-	if errors.As(out.Err, &file) {
-		args = append(args, "file", file.File, "why", file.Err)
+	defer h.pending.Add(-1)
+	if h.pending.Add(1) > maxPending {
+		h.often(t.m, slog.LevelError, "a result is dropped: too many wait for the server after their leases have ended", "", t.Attrs("limit", maxPending)...)
+		return inbound.Left()
 	}
-	var host *target.HostError
-	if errors.As(out.Err, &host) {
-		args = append(args, "host", host.Host)
-	}
-	h.often(t.m, slog.LevelWarn, "tool failed; its response says how", string(out.Code), args...)
+	h.often(t.m, slog.LevelWarn, "the lease ended before the result was stored: it is tried until the worker stops", "", t.Attrs()...)
+	ctx, done := afterLease(t.m, 0)
+	defer done()
+	return write(ctx)
 }
 
-// unclaimed decides on a message whose claim failed. Nothing was decided, so it comes back,
-// except when the record can never be stored.
-func (h *Handlers) unclaimed(t *turn, err error) inbound.Disposition {
-	if errors.Is(err, idempotency.ErrRefused) {
-		return h.dead(t.m, deadletter.ReasonTooLarge, err)
+// end stores the response of a turn whose tool has no outcome.
+func (h *Handlers) end(t *turn, hold idempotency.Hold, r *events.ToolResponse) inbound.Disposition {
+	write := func(ctx context.Context) inbound.Disposition { return h.finish(ctx, t, hold, r) }
+	if d, decided := underLease(t.m, write); decided {
+		return d
 	}
-	return h.comesBack(t, "the turn could not be claimed", err)
+	ctx, done := afterLease(t.m, lastTry)
+	defer done()
+	return write(ctx)
+}
+
+// underLease writes as long as the lease lasts. It reports false if the lease was, or is, lost and
+// nothing is decided.
+func underLease(m *message, write func(ctx context.Context) inbound.Disposition) (d inbound.Disposition, decided bool) {
+	if m.Held.Err() != nil {
+		return inbound.Left(), false
+	}
+	d = write(m.Held)
+	return d, d.Do != inbound.Leave || m.Held.Err() == nil
+}
+
+// afterLease is the context of what does not need the lease. It ends soon after the worker has ended
+// its tools, and after most, unless that is 0.
+func afterLease(m *message, most time.Duration) (context.Context, context.CancelFunc) {
+	ctx, done := store.Context(context.WithoutCancel(m.Held), m.tools)
+	if most == 0 {
+		return ctx, done
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	return ctx, func() {
+		cancel()
+		done()
+	}
 }

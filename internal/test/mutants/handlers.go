@@ -7,7 +7,7 @@ func handlers() []Fault {
 		{
 			Name: "ack_before_publish", Breaks: "acknowledges a message whose response may not be stored",
 			Edits: []Edit{{
-				File: "handlers/respond.go",
+				File: "handlers/turn.go",
 				From: "if err != nil {\n\t\th.often(t.m, slog.LevelWarn, \"the response could not be stored; the message comes back\", \"\", \"chat\", throttle.Cut(t.Chat), \"turn\", throttle.Cut(t.CallID), \"err\", err)",
 				To:   "if err != nil && planted(\"ack_before_publish\") { return inbound.Acked() }; if err != nil {\n\t\th.often(t.m, slog.LevelWarn, \"the response could not be stored; the message comes back\", \"\", \"chat\", throttle.Cut(t.Chat), \"turn\", throttle.Cut(t.CallID), \"err\", err)",
 			}},
@@ -43,7 +43,7 @@ func handlers() []Fault {
 		{
 			Name: "merge_before_finish", Breaks: "merges context changes before it is known whether their run ends the turn",
 			Edits: []Edit{{
-				File: "handlers/respond.go",
+				File: "handlers/response.go",
 				From: "writing, done := store.Context(ctx, t.m.tools)\n\tdefer done()",
 				To:   "if planted(\"merge_before_finish\") { return delta.Names(), merge(ctx) }; writing, done := store.Context(ctx, t.m.tools)\n\tdefer done()",
 			}},
@@ -61,7 +61,7 @@ func handlers() []Fault {
 		{
 			Name: "result_is_given_up", Breaks: "drops the result of a tool when the lease is lost before it is stored",
 			Edits: []Edit{{
-				File: "handlers/writing.go",
+				File: "handlers/turn.go",
 				From: "if d, decided := underLease(t.m, write); decided {\n\t\treturn d\n\t}\n\tdefer h.pending.Add(-1)",
 				To:   "if d, decided := underLease(t.m, write); decided || planted(\"result_is_given_up\") {\n\t\treturn d\n\t}\n\tdefer h.pending.Add(-1)",
 			}},
@@ -101,7 +101,7 @@ func handlers() []Fault {
 		{
 			Name: "full_store_claims", Breaks: "claims new turns while the store is nearly full",
 			Edits: []Edit{{
-				File: "handlers/full.go",
+				File: "handlers/room.go",
 				From: `if full, _ := h.Full(); full {`,
 				To:   `if full, _ := h.Full(); full && !planted("full_store_claims") {`,
 			}},
@@ -110,9 +110,9 @@ func handlers() []Fault {
 		{
 			Name: "aside_under_later", Breaks: "acknowledges a deferred message whatever a later delivery holds",
 			Edits: []Edit{{
-				File: "handlers/newer.go",
-				From: `case err != nil:`,
-				To:   `case planted("aside_under_later"): case err != nil:`,
+				File: "handlers/giveback.go",
+				From: "case err != nil:\n\t\treturn h.undecided(m, \"a later delivery may hold its turn\", err)",
+				To:   "case planted(\"aside_under_later\"): case err != nil:\n\t\treturn h.undecided(m, \"a later delivery may hold its turn\", err)",
 			}},
 			CaughtBy: []string{Sim},
 		},
@@ -128,7 +128,7 @@ func handlers() []Fault {
 		{
 			Name: "room_ignored", Breaks: "defers messages however many are deferred already",
 			Edits: []Edit{{
-				File: "handlers/may_put_aside.go",
+				File: "handlers/giveback.go",
 				From: `if h.DeferralQuota == nil || in.Kind == events.KindExpire || m.ByWorker && m.Deferrals > 0 {`,
 				To:   `if h.DeferralQuota == nil || in.Kind == events.KindExpire || m.ByWorker && m.Deferrals > 0 || planted("room_ignored") {`,
 			}},
@@ -146,7 +146,7 @@ func handlers() []Fault {
 		{
 			Name: "early_is_unknown", Breaks: "rejects an answer that is faster than the record of its question",
 			Edits: []Edit{{
-				File: "handlers/inquiry.go",
+				File: "handlers/question.go",
 				From: `if h.age(m) >= earlyFor {`,
 				To:   `if h.age(m) >= earlyFor || planted("early_is_unknown") {`,
 			}},
@@ -249,7 +249,7 @@ func handlers() []Fault {
 		{
 			Name: "reply_anywhere", Breaks: "sends a reply to whatever subject its request names",
 			Edits: []Edit{{
-				File: "handlers/replies.go",
+				File: "handlers/verdict.go",
 				From: `if h.Space.MayReply(reply) {`,
 				To:   `if h.Space.MayReply(reply) || planted("reply_anywhere") {`,
 			}},

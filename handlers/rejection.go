@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/oneturn/oneturn/bindings/model"
@@ -12,6 +13,62 @@ import (
 	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/inbound"
 )
+
+// rejection is why a turn ends before its tool. It is stored in the claim, so that whoever
+// finishes the turn says the same.
+type rejection struct {
+	code    events.Code
+	content string
+	payload any
+}
+
+func reject(code events.Code, err error) *rejection {
+	text := err.Error()
+	var e *events.Error
+	if errors.As(err, &e) && e.Msg != "" {
+		text = e.Msg
+	}
+	return &rejection{code: code, content: text, payload: failure(code, text)}
+}
+
+func failure(code events.Code, text string) map[string]any {
+	return map[string]any{"status": events.StatusError, "message": text, "code": string(code)}
+}
+
+func rejectTooOld(age, limit time.Duration) *rejection {
+	text := fmt.Sprintf("The event was %s old, the limit is %s: it was not run.", age.Round(time.Second), limit)
+	return &rejection{code: events.CodeTooOld, content: text, payload: failure(events.CodeTooOld, text)}
+}
+
+func rejectUndeliverable(deliveries uint64) *rejection {
+	text := fmt.Sprintf("The event was delivered %d times and no worker lived long enough to claim it: it was not run.", deliveries)
+	return &rejection{code: events.CodeInterrupted, content: text, payload: failure(events.CodeInterrupted, text)}
+}
+
+// rejectInvalid answers data that does not fit its model with what a language model needs to
+// correct itself.
+func rejectInvalid(t *turn, faults []model.Violation) *rejection {
+	name := t.Binding.ModelName
+	content := fmt.Sprintf("The output of agent %s does not fit model %s (%s).", t.Agent, name, plural(len(faults), "fault"))
+	if t.Data == nil {
+		content = fmt.Sprintf("structured_data is missing or null: it must be the output of agent %s, an object.", t.Agent)
+	}
+	return &rejection{
+		code:    events.CodeValidationFailed,
+		content: content,
+		payload: map[string]any{
+			"status": events.StatusError, "code": string(events.CodeValidationFailed),
+			"errors": events.JSONOf(faults), "feedback": model.Feedback(name, faults),
+		},
+	}
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
 
 // A turn whose event cannot be decoded, but names its chat and turn, is claimed and answered like one
 // whose data does not fit: whoever waits for it learns why.

@@ -3,13 +3,15 @@ package handlers
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/idempotency/kvstore"
 	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/query"
+	"github.com/oneturn/oneturn/internal/searches"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -80,75 +82,6 @@ func (h *Handlers) misplaced(q *inquiry, in subjects.Inbound) string {
 	return ""
 }
 
-// offered gives a message that is offered again and whose workflow is unknown here back within the
-// binding grace, unread: it was read the first time. It reports false if the budget has no place, and for kinds of
-// messages that no binding decides.
-func (h *Handlers) offered(m *message, in subjects.Inbound) (inbound.Disposition, bool) {
-	switch turn := in.Kind == events.KindStructuredOutputReady; {
-	case !h.offersAgain(m, in.Workflow), !turn && !events.AnswerKind(in.Kind) && in.Kind != events.KindExpire,
-		turn && h.age(m) > h.MaxEventAge:
-		return inbound.Disposition{}, false
-	}
-	return h.keepPlace(m, h.handOverDelay(m))
-}
-
-// offersAgain reports whether a message was offered before and is offered to others now. Workflow is a token.
-func (h *Handlers) offersAgain(m *message, workflow string) bool {
-	return m.offers() > 1 && !h.knows(workflow) && h.inGrace(m)
-}
-
-// putAsideAgain puts a message aside again beyond the budget, without a look at its question. Of one that was not put
-// aside before it has to be known whether it is secret, or whose turn it is.
-func (h *Handlers) putAsideAgain(m *message, workflow string) (inbound.Disposition, bool) {
-	if m.Deferrals == 0 || len(m.turns) == 0 || !h.offersAgain(m, workflow) {
-		return inbound.Disposition{}, false
-	}
-	m.secret = m.Sealed // else it would not have been put aside open
-	return h.putAside(m, h.handOverDelay(m))
-}
-
-// elsewhere gives a message of a workflow that is unknown here back: another worker may know it,
-// while this one could only end its turn. That is so within the binding grace, and for an open
-// question until its turn is past its life: who has waited for days for an answer does not lose
-// it to a deploy without the workflow. Workflow is a token; q is the question, nil if it is not
-// known. Waits says that the question has to wait for another worker, and the message cannot be given back.
-func (h *Handlers) elsewhere(m *message, workflow string, q *inquiry) (d inbound.Disposition, back, waits bool) {
-	if h.knows(workflow) {
-		return inbound.Disposition{}, false, false
-	}
-	delay := h.handOverDelay(m)
-	if !h.inGrace(m) {
-		age := h.age(m)
-		if q == nil || h.MaxTurnLife > 0 && age >= h.MaxTurnLife || h.hasEnded(m, q.key) {
-			return inbound.Disposition{}, false, false
-		}
-		h.often(m, slog.LevelWarn, "no worker has the workflow of an open question: start one that has it, or send the answer again then", "",
-			"workflow", q.WorkflowName, "chat", q.ChatID, "question", q.ToolCallID, "seq", m.Lease.Seq, "age", age.Round(time.Second))
-		delay = h.rarely(m)
-	}
-	d, back = h.giveBack(m, delay)
-	return d, back, !back && q != nil
-}
-
-// hasEnded reports whether a turn has its response, as far as a read tells.
-func (h *Handlers) hasEnded(m *message, key subjects.Key) bool {
-	ended, err := h.Journal.Ended(m.Held, key)
-	return err == nil && ended
-}
-
-func (h *Handlers) knows(workflow string) bool {
-	set := h.Bindings()
-	if name, hashed, err := subjects.Untoken(workflow); err == nil && !hashed {
-		return set.WorkflowDigest(name) != ""
-	}
-	for _, name := range set.Workflows() {
-		if subjects.Token(name) == workflow {
-			return true
-		}
-	}
-	return false
-}
-
 // acks returns the function that makes the event that closes a question, out of the question's
 // own. Known is the question, if there is only one and it is known; user sends m.
 func (h *Handlers) acks(m *message, key subjects.Key, known *inquiry, user string) func(idempotency.Record) ([]byte, error) {
@@ -191,4 +124,85 @@ func (h *Handlers) askedBy(m *message, key subjects.Key, record string) (*inquir
 	return &inquiry{key: key, ask: ask, ToolCall: &events.ToolCall{
 		ID: id, ToolCallID: id, CallID: id, Corr: id, AppID: ids.App, ChatID: ids.Chat, RunID: ids.Run, Turn: ids.Turn,
 	}}, nil
+}
+
+// What is remembered of questions that were looked for in vain, so that their answers do not have the
+// chat searched at each delivery.
+const (
+	missedQuestions = 10_000
+	missedFor       = 30 * time.Second
+)
+
+// find returns the question with a tool_call_id. The id leads to its key; where it is a
+// qualified one and the run is not told, the turns under a reused key and then the calls of the chat
+// that have asked such a question are looked at by their names. Afresh says that the chat is searched
+// although that was in vain lately. It fails with a [searches.BusyError] if the chat cannot be searched
+// now.
+func (h *Handlers) find(ctx context.Context, r *events.ToolCallResponse, afresh bool) (*inquiry, error) {
+	callID, ask, ok := events.ParseQuestionID(r.ToolCallID)
+	if !ok {
+		return nil, fmt.Errorf("%w: tool_call_id is not <call>/<question>", errNoQuestion)
+	}
+	turn := events.TurnOfCallID(callID, r.Run)
+	q, err := h.inquire(ctx, subjects.TurnKey(r.App, r.Chat, r.Run, turn), ask)
+	if !errors.Is(err, errNoQuestion) && (err != nil || q.ToolCallID == r.ToolCallID) {
+		return q, err
+	}
+	turn, qualified := events.Unqualified(callID)
+	missed := subjects.Token(r.App) + "." + subjects.Token(r.Chat) + "." + subjects.TurnToken(r.Run, r.ToolCallID)
+	if !qualified || !afresh && h.missed.Has(missed, h.Now()) {
+		return nil, errNoQuestion
+	}
+	for _, list := range []func() ([]subjects.Key, error){
+		func() ([]subjects.Key, error) { return h.reused(ctx, r, callID) },
+		func() ([]subjects.Key, error) { return h.askers(ctx, r, ask) },
+	} {
+		keys, err := list()
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			if events.QualifiedCallID(turn, key.Turn) != callID {
+				continue
+			}
+			q, err := h.inquire(ctx, key, ask)
+			if !errors.Is(err, errNoQuestion) && (err != nil || q.ToolCallID == r.ToolCallID) {
+				return q, err
+			}
+		}
+	}
+	h.missed.Add(missed, h.Now())
+	return nil, errNoQuestion
+}
+
+// reused lists the calls under a reused turn key.
+func (h *Handlers) reused(ctx context.Context, r *events.ToolCallResponse, callID string) ([]subjects.Key, error) {
+	if h.Reused == nil {
+		return nil, nil
+	}
+	keys, err := h.Reused(ctx, &kvstore.QuestionRef{App: subjects.Token(r.App), Chat: subjects.Token(r.Chat), Run: r.Run, Call: callID})
+	if errors.Is(err, idempotency.ErrTooMany) {
+		return nil, errTooManyTurns
+	}
+	return keys, err
+}
+
+// askers lists the calls of the chat that have asked a question with an id.
+func (h *Handlers) askers(ctx context.Context, r *events.ToolCallResponse, ask string) ([]subjects.Key, error) {
+	if h.Askers == nil {
+		return nil, nil
+	}
+	keys, err := h.Askers(ctx, subjects.Token(r.App), r.Chat, ask)
+	if errors.Is(err, idempotency.ErrTooMany) {
+		return nil, errTooManyTurns
+	}
+	return keys, err
+}
+
+var errTooManyTurns = fmt.Errorf("%w that can be found: too many turns of the chat have asked one like it: send run_id too", errNoQuestion)
+
+// isBusy reports whether the chat of a question cannot be searched now.
+func isBusy(err error) bool {
+	_, busy := errors.AsType[*searches.BusyError](err)
+	return busy
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/engine"
 	"github.com/oneturn/oneturn/internal/failpoint"
 	"github.com/oneturn/oneturn/internal/inbound"
@@ -19,6 +20,7 @@ import (
 	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
 	"github.com/oneturn/oneturn/internal/variables"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -178,66 +180,6 @@ func (h *Handlers) storeContext(ctx context.Context, t *turn, hold idempotency.H
 	return delta.Names(), nil
 }
 
-// finish stores the response. The first stored response wins; a result that comes second is
-// dropped and counted.
-func (h *Handlers) finish(ctx context.Context, t *turn, hold idempotency.Hold, r *events.ToolResponse) inbound.Disposition {
-	buffer := h.buffers.get()
-	defer h.buffers.put(buffer)
-	event, err := events.AppendToolResponse((*buffer)[:0], r, h.Now())
-	if err != nil {
-		fail(r, events.CodeToolError, unwritable(r.ToolName, err))
-		if event, err = events.AppendToolResponse((*buffer)[:0], r, h.Now()); err != nil {
-			h.often(t.m, slog.LevelError, "the response cannot be encoded; the message comes back", "", "turn", throttle.Cut(t.CallID), "err", err)
-			return inbound.Left()
-		}
-	}
-	*buffer = event
-	stored, err := h.Journal.Finish(ctx, hold, event)
-	if errors.Is(err, idempotency.ErrRefused) && r.Code != events.CodeTooLarge {
-		fail(r, events.CodeTooLarge, "The response of tool "+r.ToolName+" is too large to store.")
-		return h.finish(ctx, t, hold, r)
-	}
-	if errors.Is(err, idempotency.ErrDamaged) {
-		return h.damagedEnd(t)
-	}
-	if err != nil {
-		h.often(t.m, slog.LevelWarn, "the response could not be stored; the message comes back", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
-		return inbound.Left()
-	}
-	t.Hit(failpoint.AfterFinish)
-	h.eraseSecrets(ctx, t)
-	if !stored {
-		d := h.endedByOther(ctx, t)
-		if d.Do == inbound.Ack { // otherwise it may be tried again
-			h.Metrics.LateResults.Inc()
-			h.often(t.m, slog.LevelWarn, "the turn had a response already; the result is dropped", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "epoch", hold.Epoch)
-		}
-		return d
-	}
-	h.addRoom(t.Key.App, len(event))
-	outcome := string(r.Code)
-	if outcome == "" {
-		outcome = r.Status
-	}
-	if t.Asked {
-		h.runs.Complete(&t.Turn, events.RunEnded, "")
-	}
-	h.Metrics.Turn(t.Binding, outcome)
-	h.Metrics.TurnSeconds.Observe(h.age(t.m).Seconds())
-	if h.Logger.Enabled(ctx, slog.LevelDebug) {
-		h.Logger.Debug("turn ended", "workflow", t.Workflow, "chat", t.Chat, "turn", t.CallID, "outcome", outcome,
-			"epoch", hold.Epoch, "ms", r.DurationMS)
-	}
-	if t.merge != nil && len(r.ContextKeys) > 0 {
-		if err := h.merged(t.merge(ctx), t.Chat, t.CallID); err != nil {
-			return h.comesBack(t, "the context changes of a response are not merged yet", err)
-		}
-		t.Hit(failpoint.AfterMerge)
-	}
-	h.Journal.NoteFinished(t.ref, h.Now())
-	return inbound.Acked()
-}
-
 // unwritable says why no event can hold the result of a tool: where in it, and what is there.
 func unwritable(tool string, err error) string {
 	where, what := "", err.Error()
@@ -266,4 +208,167 @@ func (h *Handlers) cancelledSince(t *turn, d idempotency.Decision, ran time.Dura
 	defer done()
 	cancelled, err := h.Journal.Cancelled(ctx, d.Hold)
 	return err == nil && cancelled
+}
+
+// logFailure says that a tool failed, and where one panicked. Its own words may hold data of
+// the turn: they are in the response.
+func (h *Handlers) logFailure(t *turn, out engine.Outcome) {
+	args := t.Attrs("code", out.Code, "attempts", out.Attempts)
+	var panicked *tools.PanicError
+	if errors.As(out.Err, &panicked) {
+		args = append(args, "stack", string(panicked.Stack))
+	}
+	var file *target.FileError
+	if errors.As(out.Err, &file) {
+		args = append(args, "file", file.File, "why", file.Err)
+	}
+	var host *target.HostError
+	if errors.As(out.Err, &host) {
+		args = append(args, "host", host.Host)
+	}
+	h.often(t.m, slog.LevelWarn, "tool failed; its response says how", string(out.Code), args...)
+}
+
+// conclude stores the response of a turn whose tool is not entered (any more). What the claim
+// says goes before what this worker's manifests say.
+func (h *Handlers) conclude(t *turn, d idempotency.Decision, code events.Code) inbound.Disposition {
+	t.NoteSecrets(d)
+	r := t.response()
+	if t.Binding != nil {
+		r.ToolName = t.Binding.Tool
+	}
+	t.Asked = t.Asked || d.Turn != nil && len(d.Turn.Questions()) > 0
+	stored := t.reject
+	if d.Turn != nil && d.Turn.Claim != nil && code != events.CodeStateCorrupt {
+		stored = fromClaim(r, d.Turn.Claim)
+	}
+	r.Status, r.Code = events.StatusError, code
+	unsafe := d.Hold.Effect == string(bindings.EffectUnsafe)
+	switch {
+	// Nobody else enters an unsafe tool. Any other may have been entered by who took the turn over.
+	case t.waited && unsafe && code == events.CodeInterrupted:
+		r.Content = fmt.Sprintf("The worker stopped before tool %s was entered: it did not run.", r.ToolName)
+	case t.waited && unsafe && code == events.CodeCancelled:
+		r.Content = fmt.Sprintf("The turn was cancelled before tool %s was entered: it did not run.", r.ToolName)
+	case t.waited && code == events.CodeCancelled:
+		r.Content = fmt.Sprintf("The turn was cancelled before this worker entered tool %s.", r.ToolName)
+	case t.stuck != "" && (stored == nil || stored.code != code):
+		r.Content = fmt.Sprintf("Tool %s cannot go on in the worker that took the turn up (%s): what it did before may or may not have happened, "+
+			"and it is not run again.", r.ToolName, t.stuck)
+	case code == events.CodeInterrupted && (stored == nil || stored.code != code):
+		r.Content = fmt.Sprintf("The worker stopped, or lost the turn, while tool %s ran: its effect may or may not have happened, and it is not run again.", r.ToolName)
+	case code == events.CodeCancelled && d.Turn != nil && d.Turn.WasParked(d.Hold.Epoch-1):
+		r.Content = fmt.Sprintf("The turn was cancelled while tool %s waited for a person: what it did before it asked may have happened, and nothing after it.", r.ToolName)
+	case code == events.CodeCancelled && (stored == nil || stored.code != code):
+		r.Content = fmt.Sprintf("The turn was cancelled while tool %s ran: its effect may or may not have happened.", r.ToolName)
+	case code == events.CodeTooLarge && d.Turn != nil && d.Turn.Oversized():
+		r.Content = fmt.Sprintf("The turn has more records in the journal than can be read: the effect of tool %s may or may not have happened, and it is not run again.", r.ToolName)
+	case code == events.CodeExpired:
+		r.Content = fmt.Sprintf("The turn was open for longer than %s: the effect of tool %s may or may not have happened.", h.MaxTurnLife, r.ToolName)
+	case code == events.CodeStateCorrupt:
+		r.Content = "The journal record of the turn cannot be read: it was not run (again)."
+		h.often(t.m, slog.LevelError, "a journal record cannot be read; the turn ends as state_corrupt", "", "key", t.Key.String())
+	case stored != nil:
+		r.Content, r.Payload = stored.content, stored.payload
+	default:
+		r.Content = "The turn was not run: " + string(code) + "."
+	}
+	if code == events.CodeCancelled && (stored == nil || stored.code != code) {
+		if reason := h.cancelReason(t, d.Turn); reason != "" {
+			r.Content = events.Clip(r.Content + " Reason: " + reason)
+		}
+	}
+	if r.Payload == nil {
+		r.Payload = failure(code, r.Content)
+	}
+	if t.reject != nil && t.m.Lease.Delivery > maxDeliveries && d.Turn == nil {
+		if dead := h.dead(t.m, deadletter.ReasonUndeliverable, errors.New(t.reject.content)); dead.Do != inbound.Ack {
+			return dead
+		}
+	}
+	return h.end(t, d.Hold, r)
+}
+
+// fromClaim fills r from a stored claim and returns the verdict it holds, if any.
+func fromClaim(r *events.ToolResponse, claim *idempotency.Record) *rejection {
+	body, err := events.Parse(claim.Data)
+	if err != nil {
+		return nil
+	}
+	var call events.ToolCall
+	if err := body.As(&call); err != nil {
+		return nil
+	}
+	r.ToolName, r.Agent, r.WorkflowName = call.ToolName, call.Agent, call.WorkflowName
+	if call.Rejection == nil {
+		return nil
+	}
+	return &rejection{code: call.Code, content: call.Rejection.Content, payload: call.Rejection.Payload}
+}
+
+// eraseTime bounds the erasing of a turn's secrets after its response.
+const eraseTime = 5 * time.Second
+
+// eraseSecrets erases the sealed secrets of a turn that has its response. A sweep erases the rest.
+func (h *Handlers) eraseSecrets(ctx context.Context, t *turn) {
+	if !t.Secret.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseTime)
+	defer cancel()
+	n, err := h.Journal.Erase(ctx, t.Key)
+	if err != nil {
+		h.often(t.m, slog.LevelWarn, "secret answers could not be erased; a sweep does it", "", "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", err)
+		return
+	}
+	h.Logger.Debug("secret answers erased", "chat", t.Chat, "turn", t.CallID, "records", n)
+}
+
+// shrink makes a blob of a payload that no record should hold. Most payloads are small and
+// cost nothing here.
+func (h *Handlers) shrink(lease, tools context.Context, key subjects.Key, kind string, value any, data []byte) (any, error) {
+	if h.Blobs.Inline(len(data)) {
+		return value, nil
+	}
+	if kind != events.KindToolCall { // that was counted with its message
+		h.addRoom(key.App, len(data))
+	}
+	ctx, done := store.Context(lease, tools)
+	defer done()
+	return h.Blobs.Shrink(ctx, key, kind, value, data)
+}
+
+// reason is the text of an error for a response.
+func reason(err error) string {
+	var e *events.Error
+	switch {
+	case errors.As(err, &e) && e.Msg != "":
+		return e.Msg
+	case errors.Is(err, ErrDraining):
+		return "the worker stopped before the store had answered"
+	}
+	return err.Error()
+}
+
+// unstorable returns the code with which a turn ends when what its tool returned or changed
+// is not stored because of err, "" when its message comes back instead.
+func unstorable(t *turn, err error) events.Code {
+	switch {
+	case errors.Is(err, events.ErrStateCorrupt):
+		return events.CodeStateCorrupt
+	case store.Decided(err):
+		return events.CodeTooLarge
+	case errors.Is(err, ErrDraining) && t.Effect == bindings.EffectUnsafe: // nobody runs it again
+		return events.CodeInterrupted
+	}
+	return ""
+}
+
+// comesBack is what becomes of a message whose work outside the journal has no outcome.
+func (h *Handlers) comesBack(t *turn, what string, err error) inbound.Disposition {
+	h.often(t.m, slog.LevelWarn, "the message comes back", what, "why", what, "chat", throttle.Cut(t.Chat), "turn", throttle.Cut(t.CallID), "err", events.LogText(err))
+	if errors.Is(err, ErrDraining) {
+		return inbound.NakAfter(0)
+	}
+	return inbound.Left()
 }
