@@ -8,8 +8,8 @@ func handlers() []Fault {
 			Name: "ack_before_publish", Breaks: "acknowledges a message whose response may not be stored",
 			Edits: []Edit{{
 				File: "handlers/turn.go",
-				From: "if err != nil {\n\t\th.often(t.m, slog.LevelWarn, \"the response could not be stored; the message comes back\", \"\", \"chat\", throttle.Cut(t.Chat), \"turn\", throttle.Cut(t.CallID), \"err\", err)",
-				To:   "if err != nil && planted(\"ack_before_publish\") { return inbound.Acked() }; if err != nil {\n\t\th.often(t.m, slog.LevelWarn, \"the response could not be stored; the message comes back\", \"\", \"chat\", throttle.Cut(t.Chat), \"turn\", throttle.Cut(t.CallID), \"err\", err)",
+				From: "if err != nil {\n\t\th.often(t.m, slog.LevelWarn, \"the response could not be stored;",
+				To:   "if err != nil && planted(\"ack_before_publish\") { return inbound.Acked() }; if err != nil {\n\t\th.often(t.m, slog.LevelWarn, \"the response could not be stored;",
 			}},
 			CaughtBy: []string{Sim, "crash:^TestWorkerThatEndsBeforeItsResultsAreStoredLeavesTheMessages$"},
 		},
