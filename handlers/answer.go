@@ -118,7 +118,7 @@ func (h *Handlers) decide(ctx context.Context, m *message, r *events.ToolCallRes
 		Outcome: idempotency.Answered, Digest: content.Digest, Data: content.Data,
 		Check: func(idempotency.Record) error {
 			if end := q.Answer.ExpiresAt; !end.IsZero() && !m.Sent(&m.Message).Before(end) {
-				return &answers.Invalid{Code: events.AnswerExpired, Text: textExpired}
+				return &answers.InvalidError{Code: events.AnswerExpired, Text: textExpired}
 			}
 			if content.Invalid != nil {
 				return content.Invalid
@@ -222,8 +222,6 @@ const (
 	// eraseFor is how long a message is kept in the stream for that, by the server's clock; then it is
 	// acknowledged.
 	eraseFor = time.Hour
-	// eraseTimeout bounds one try.
-	eraseTimeout = 5 * time.Second
 )
 
 // Bounds of erasing messages of which it is not known whether they are secret. Of 64 places that are

@@ -56,7 +56,7 @@ func verdictOf(v idempotency.AnswerResult, id string, secret bool) events.Answer
 		case idempotency.Open:
 		}
 	case idempotency.Invalid:
-		var why *answers.Invalid
+		var why *answers.InvalidError
 		if errors.As(v.Reason, &why) {
 			verdict := events.NewAnswerResult(why.Code, id, why.Text)
 			if len(why.Violations) > 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // refusedSecret answers a secret question and returns why the answer does not fit.
-func refusedSecret(t *testing.T, schema, answer string) (*Invalid, string) {
+func refusedSecret(t *testing.T, schema, answer string) (*InvalidError, string) {
 	t.Helper()
 	tree, err := events.Decode([]byte(schema))
 	require.NoError(t, err)

@@ -34,6 +34,7 @@ const (
 	HeaderLeftOut = "Oneturn-Headers-Left-Out"
 )
 
+// DecodeReason is the reason of a message that cannot be decoded because of err.
 func DecodeReason(err error) string {
 	var missing *events.MissingFieldError
 	if errors.As(err, &missing) {

@@ -60,8 +60,11 @@ const (
 	Erase
 )
 
+// Acked acknowledges the message.
 func Acked() Disposition { return Disposition{Do: Ack} }
 
+// Left leaves the message to be redelivered when its lease lapses.
 func Left() Disposition { return Disposition{Do: Leave} }
 
+// NakAfter has the message delivered again after a delay.
 func NakAfter(d time.Duration) Disposition { return Disposition{Do: Nak, Delay: d} }

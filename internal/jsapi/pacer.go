@@ -14,6 +14,7 @@ type Pacer struct {
 	start time.Time
 }
 
+// NewPacer returns a pacer of so many steps a second, 0 for no limit.
 func NewPacer(rate int) *Pacer { return &Pacer{rate: rate, batch: max(rate/100, 1), start: time.Now()} }
 
 // Wait counts a step.

@@ -120,6 +120,7 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 // other labels turns for which no manifest has a tool.
 const other = "other"
 
+// Turn counts a turn that has ended; b is nil if no manifest has a tool for it.
 func (m *Metrics) Turn(b *bindings.Binding, outcome string) {
 	workflow, tool := other, other
 	if b != nil {
@@ -128,6 +129,7 @@ func (m *Metrics) Turn(b *bindings.Binding, outcome string) {
 	m.Turns.WithLabelValues(workflow, tool, outcome).Inc()
 }
 
+// Tool counts a tool call and observes its times.
 func (m *Metrics) Tool(b *bindings.Binding, out *engine.Outcome) {
 	if out.Cached {
 		m.Cached.WithLabelValues(b.Workflow, b.Tool).Inc()

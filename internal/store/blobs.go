@@ -60,6 +60,7 @@ func NewBlobs(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, space 
 	return &Blobs{nc: nc, js: writes, store: store, bucket: space.BlobsBucket()}, nil
 }
 
+// MaxMessage is how many bytes of data a message can hold besides its subject and headers.
 func (b *Blobs) MaxMessage() int { return int(b.nc.MaxPayload()) - headroom }
 
 // Inline implements [BlobStore].
@@ -156,6 +157,7 @@ func (b *Blobs) has(ctx context.Context, blob events.Blob) (there, young bool) {
 
 func blobName(prefix, sum string) string { return prefix + "." + sum[:16] }
 
+// Hash is the SHA-256 of data in hex.
 func Hash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

@@ -19,7 +19,8 @@ type documentBucket struct {
 	kv jetstream.KeyValue
 }
 
-func OpenDocuments(ctx context.Context, js jetstream.JetStream, space subjects.Space) (*documentBucket, error) {
+// OpenDocuments opens the bucket of context variables of space. The bucket must exist.
+func OpenDocuments(ctx context.Context, js jetstream.JetStream, space subjects.Space) (Documents, error) {
 	kv, err := js.KeyValue(ctx, space.ContextBucket())
 	if err != nil {
 		return nil, fmt.Errorf("bucket %s: %w", space.ContextBucket(), err)

@@ -45,6 +45,7 @@ func (d Delta) Without(names map[string]any) (_ Delta, dropped []string) {
 	return d, dropped
 }
 
+// Encode returns the delta as a record of the journal holds it.
 func (d Delta) Encode() ([]byte, error) {
 	tree := map[string]any{}
 	if len(d.Set) > 0 {
@@ -109,6 +110,7 @@ func DecodeDelta(data []byte) (Delta, error) {
 	return d, nil
 }
 
+// DamagedDelta is the error of a delta in the journal that cannot be read because of err.
 func DamagedDelta(err error) error {
 	return &events.Error{Code: events.CodeStateCorrupt, Op: "read context changes", Msg: "a stored change of context variables cannot be read", Err: err}
 }
