@@ -87,7 +87,7 @@ func (p *process) start(m manifest) {
 		Full:          p.isFull,
 		Dead:          letters{w},
 		Defer:         w.deferMessage,
-		DeferralQuota:w.deferralQuota,
+		DeferralQuota: w.deferralQuota,
 		BindingGrace:  bindingGrace,
 		MaxEventAge:   maxEventAge,
 		MaxAckPending: placesOfPool,
