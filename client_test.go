@@ -83,6 +83,21 @@ func TestWaitSaysWhenNoWorkerIsThere(t *testing.T) {
 	require.True(t, r.Success)
 }
 
+// Workers of the release before serve the verb under its former name.
+func TestQuestionsAreReadFromWorkersOfTheReleaseBefore(t *testing.T) {
+	t.Parallel()
+	nc := oneturntest.NewServer(t).Connect()
+	_, err := nc.Subscribe("oneturn.api.default.waits", func(m *nats.Msg) {
+		_ = m.Respond([]byte(`{"waits":[{"tool_call_id":"t1/1"}],"next":7}`)) // without a reply the request below fails
+	})
+	require.NoError(t, err)
+	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
+	require.NoError(t, err)
+	page, err := client.Questions(t.Context(), "", api.QuestionsRequest{Chat: "chat"})
+	require.NoError(t, err)
+	require.Equal(t, &api.Questions{Questions: []api.Question{{ToolCallID: "t1/1"}}, Next: 7}, page)
+}
+
 func TestRequestThatADeadWorkerTookSaysToAskAgain(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()

@@ -202,6 +202,21 @@ func TestQuestionsListsTheOpenQuestionsOfAChat(t *testing.T) {
 	require.Empty(t, all.Questions[0].Payload, "of a tenant the lists are short")
 }
 
+func TestFormerVerbOfQuestionsRepliesUnderItsFormerKey(t *testing.T) {
+	t.Parallel()
+	a := newAsker(t)
+	id := a.ask(turnOf("chat 1", "", "t1"), "1")
+	for verb, key := range map[string]string{api.VerbQuestions: "questions", api.VerbWaits: "waits"} {
+		reply, err := a.nc.Request("oneturn.api.app."+verb, []byte(`{"chat":"chat 1"}`), 10*time.Second)
+		require.NoError(t, err)
+		var page map[string][]api.Question
+		require.NoError(t, json.Unmarshal(reply.Data, &page), "%s", reply.Data)
+		require.Len(t, page[key], 1, "%s: %s", verb, reply.Data)
+		require.Equal(t, id, page[key][0].ToolCallID)
+		require.Len(t, page, 1)
+	}
+}
+
 func TestWaitsOfATenantComeInPagesThatReadSixteenRecords(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t)
