@@ -51,7 +51,7 @@ func (h *Handlers) answer(ctx context.Context, m *message, in subjects.Inbound, 
 	case back:
 		return d
 	case waits:
-		return h.refuseToWait(m, r)
+		return h.refuseToWait(m, r, q)
 	case errors.Is(err, errNoQuestion), isBusy(err):
 		if d, back := h.early(m); back {
 			return d
@@ -104,7 +104,7 @@ func (h *Handlers) decide(ctx context.Context, m *message, r *events.ToolCallRes
 	if err == nil && q.Secret {
 		content.Digest = ""
 		if content.Data, err = answers.Seal(h.SecretKeys, q.key, q.ask, content.Data); err != nil {
-			return h.unsealable(m, r, err)
+			return h.unsealable(m, r, q, err)
 		}
 	}
 	switch {
@@ -145,12 +145,12 @@ func (h *Handlers) decide(ctx context.Context, m *message, r *events.ToolCallRes
 }
 
 // unsealable gives an answer back to a secret question that this worker has no keys for: a worker with keys has asked it.
-func (h *Handlers) unsealable(m *message, r *events.ToolCallResponse, err error) inbound.Disposition {
+func (h *Handlers) unsealable(m *message, r *events.ToolCallResponse, q *inquiry, err error) inbound.Disposition {
 	h.often(m, slog.LevelWarn, "a secret answer cannot be sealed; it is offered to other workers", "", "seq", m.Lease.Seq, "err", events.LogText(err))
 	if d, back := h.giveBack(m, h.rarely(m)); back {
 		return d
 	}
-	return h.refuseToWait(m, r)
+	return h.refuseToWait(m, r, q)
 }
 
 // follow does what the journal decided on a message that brings the end of a question.

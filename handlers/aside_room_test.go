@@ -137,3 +137,32 @@ func TestAnswerThatWasPutAsideKeepsItsRoom(t *testing.T) {
 	k.Handle(t.Context(), k.again(aside.all[0], 21))
 	require.Equal(t, idempotency.Answered, owner.outcome("1"))
 }
+
+// TestAnswerThatWasAcceptedBeforeIsNotRefusedWhenItHasToWait: the worker that accepted it may have died before the
+// turn was resumed. A worker without the workflow and without room keeps the message; another answer is refused.
+func TestAnswerThatWasAcceptedBeforeIsNotRefusedWhenItHasToWait(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, toolFunc(nothing))
+	owner := k.asker("asks", "")
+	owner.ask("1")
+	accepted := k.says(5, owner.question("1"), yes())
+	_, err := k.Journal.Answer(t.Context(), idempotency.Answer{
+		Key: owner.key, ID: "1", Lease: accepted.Lease, Outcome: idempotency.Answered, Data: []byte(`{"status":"approved"}`),
+		Check: func(idempotency.Record) error { return nil },
+		Ack:   func(idempotency.Record) ([]byte, error) { return []byte(`{}`), nil },
+	})
+	require.NoError(t, err)
+	full, _ := k.bounded(k.without, func(c *handlers.Config) {
+		c.MaxAckPending = 64
+		c.DeferralQuota = func(context.Context, string, int) (bool, error) { return false, nil }
+	})
+	require.Equal(t, inbound.Nak, full.Handle(t.Context(), k.message(98, 1)).Do, "the only place is taken")
+	other := k.says(6, owner.question("1"), yes())
+	accepted.Lease.Delivery, other.Lease.Delivery = 2, 2
+	require.Contains(t, []inbound.Do{inbound.Ack, inbound.Erase}, full.Handle(t.Context(), other.Message).Do)
+	require.Equal(t, events.AnswerUnknown, other.verdict(t).Code)
+	d := full.Handle(t.Context(), accepted.Message)
+	require.Equal(t, inbound.Nak, d.Do)
+	require.Positive(t, d.Delay)
+	require.LessOrEqual(t, d.Delay, time.Minute)
+}

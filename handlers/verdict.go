@@ -114,13 +114,19 @@ func (h *Handlers) refuse(m *message, r *events.ToolCallResponse, code events.An
 }
 
 // refuseToWait refuses an answer that has to wait for another worker and can neither keep a place nor be put aside,
-// unless it was accepted before and its turn is held by it, or by a later delivery of it.
-func (h *Handlers) refuseToWait(m *message, r *events.ToolCallResponse) inbound.Disposition {
+// unless it was accepted before: then it resumes its turn, which it may hold already, or a later delivery of it.
+func (h *Handlers) refuseToWait(m *message, r *events.ToolCallResponse, q *inquiry) inbound.Disposition {
 	leases, err := h.leases(m)
 	if d := h.ackUnlessLater(m, leases, err); d.Do != inbound.Ack {
 		return d
 	}
-	if slices.ContainsFunc(leases, m.Lease.Same) {
+	accepted := slices.ContainsFunc(leases, m.Lease.Same)
+	if !accepted && !h.onlyDelivery(m) {
+		if accepted, err = h.Journal.AnswerStored(m.Held, q.key, q.ask, m.Lease); err != nil {
+			return h.undecided(m, "it may have been accepted before", err)
+		}
+	}
+	if accepted {
 		return h.keepPlaceUnbudgeted(m, h.rarely(m))
 	}
 	return h.refuse(m, r, events.AnswerUnknown, textNoRoom)

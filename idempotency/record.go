@@ -115,7 +115,7 @@ type Meta struct {
 	Owner       string  // worker that wrote it
 	Nonce       string  // random, one for each delivery: identifies the own record
 	Epoch       int     // 1 for the claim, one more for each takeover
-	Lease       Lease   // claims and takeovers only
+	Lease       Lease   // claims, takeovers and answers only
 	Claim       uint64  // cancels only: sequence of the claim they are about, 0 if the turn was not claimed
 	Effect      string  // claims only: effect of the tool, fixed for the whole turn
 	Digest      string  // claims only: digest of the manifests that bound the tool

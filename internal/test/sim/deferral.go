@@ -167,11 +167,12 @@ func (w *world) isDeferred(t *turn) bool {
 
 // places checks that a worker gives no more messages back than it has places for, but for the lease of a turn that
 // must not be deferred, or was the lease when the worker began: what it has read since then may be older than another
-// takeover. One that it gave back keeps its place for the delay.
+// takeover; and for an answer that was stored before, which resumes its turn. One that it gave back keeps its place for
+// the delay.
 func (p *process) places(t *thread, delay time.Duration) {
 	if t.noRoom {
 		began, now := t.w.historyUntil(t.m.turn, t.known), t.w.history(t.m.turn)
-		if began.newest.Same(t.lease) || now.newest.Same(t.lease) {
+		if began.newest.Same(t.lease) || now.newest.Same(t.lease) || now.answeredBy(t.lease) {
 			return
 		}
 	}
@@ -180,4 +181,14 @@ func (p *process) places(t *thread, delay time.Duration) {
 		p.w.violatef("%s gives back %d messages at the same time, and has %d places", p.name, len(p.given)+1, placesOfWorker)
 	}
 	p.given = append(p.given, p.w.now.Add(delay))
+}
+
+// answeredBy reports whether a message stored the answer to a question of the turn.
+func (h *history) answeredBy(message idempotency.Lease) bool {
+	for _, q := range h.questions {
+		if q.answer != nil && q.answer.Meta.Lease.Same(message) {
+			return true
+		}
+	}
+	return false
 }
