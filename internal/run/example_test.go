@@ -39,15 +39,15 @@ func (confirm) Invoke(ctx context.Context, call *tools.Call) (tools.Result, erro
 // blobs keeps all payloads in their records.
 type blobs struct{}
 
-// Inline implements [run.Blobs].
+// Inline implements [store.BlobStore].
 func (blobs) Inline(int) bool { return true }
 
-// Shrink implements [run.Blobs].
+// Shrink implements [store.BlobStore].
 func (blobs) Shrink(_ context.Context, _ subjects.Key, _ string, value any, _ []byte) (any, error) {
 	return value, nil
 }
 
-// Object implements [run.Blobs].
+// Object implements [store.BlobStore].
 func (blobs) Object(_ context.Context, _ subjects.Key, _ string, stored any) (map[string]any, error) {
 	object, ok := stored.(map[string]any)
 	if !ok {

@@ -15,6 +15,7 @@ import (
 	"github.com/oneturn/oneturn/internal/metrics"
 	"github.com/oneturn/oneturn/internal/recent"
 	"github.com/oneturn/oneturn/internal/secrets"
+	"github.com/oneturn/oneturn/internal/store"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -28,7 +29,7 @@ type Config struct {
 	Space    subjects.Space
 	Journal  *idempotency.Journal
 	Bindings func() *bindings.Set
-	Blobs    Blobs                                   // large payloads
+	Blobs    store.BlobStore                         // large payloads
 	Live     func(subject string, data []byte) error // publishes without storing
 	Metrics  *metrics.Metrics
 	Logger   *slog.Logger
@@ -52,17 +53,6 @@ type Config struct {
 	MaxWaiting int
 	// Timing is the clock of runs that wait for people. Nil is real time.
 	Timing Timing
-}
-
-// Blobs is where payloads are stored that are too large for a record.
-type Blobs interface {
-	// Inline reports whether a payload of so many bytes stays in its record.
-	Inline(size int) bool
-	// Shrink returns what to put in a record in place of value, whose JSON is data: value, or else a reference to
-	// the stored data.
-	Shrink(ctx context.Context, key subjects.Key, kind string, value any, data []byte) (any, error)
-	// Object returns the object that Shrink was given, from what it returned.
-	Object(ctx context.Context, key subjects.Key, kind string, stored any) (map[string]any, error)
 }
 
 // Shares of a process in the messages that its pool may hold, one in so many.

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/store"
 )
 
 // ErrDamagedState is in the error of a turn whose parked state cannot be decoded.
@@ -54,7 +55,7 @@ func (r *Run) state(ctx context.Context) (json.RawMessage, error) {
 }
 
 // Restore gives a turn that is run again the state with which it was parked.
-func Restore(ctx context.Context, blobs Blobs, t *Turn, state json.RawMessage) error {
+func Restore(ctx context.Context, blobs store.BlobStore, t *Turn, state json.RawMessage) error {
 	var s parkState
 	if len(state) == 0 {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/internal/failpoint"
+	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/serverclock"
 	"github.com/oneturn/oneturn/internal/throttle"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -42,17 +43,10 @@ type Turn struct {
 type Message struct {
 	// Held ends when the delivery is not held any longer: another worker may have the message then.
 	Held    context.Context //nolint:containedctx // the life of the message, not of a call
-	Slot    Slot            // nil if the message does not use one
+	Slot    inbound.Slot    // nil if the message does not use one
 	Subject string
 	Arrived time.Time           // when the stream took the message last, by the clock of the server
 	Clock   serverclock.Reading // the clock of the server when the message was received
-}
-
-// Slot is the part of the worker's concurrency that a message in handling uses.
-type Slot interface {
-	// Release frees the slot while the handler only waits; Reacquire takes one again and never blocks.
-	Release()
-	Reacquire()
 }
 
 // Attrs returns the log attributes of a turn whose binding was found, followed by args.

@@ -1,7 +1,7 @@
 // Package worker implements oneturn.Worker: it connects the message handlers (package handlers)
 // with a NATS connection, the tools and the settings.
 //
-// worker.go starts the parts and ends them: the inbox of turns, the inbox of timers and sweeps (timers.go),
+// worker.go starts the parts and ends them: the inbox of turns (deliveries.go), the inbox of timers and sweeps (timers.go),
 // subscriptions and the request API (subscriptions.go). config.go has the settings and their defaults,
 // tools.go and go_tools.go the tools, rate_bucket.go and tools_ready.go the checks before the first turn. While
 // it runs, the worker watches its streams (stream_guard.go), the room of the store (store_room.go), whether the
@@ -28,8 +28,6 @@ import (
 	"github.com/oneturn/oneturn/internal/deferral"
 	"github.com/oneturn/oneturn/internal/denied"
 	"github.com/oneturn/oneturn/internal/engine"
-	"github.com/oneturn/oneturn/internal/failpoint"
-	"github.com/oneturn/oneturn/internal/inbound"
 	"github.com/oneturn/oneturn/internal/inbox"
 	"github.com/oneturn/oneturn/internal/jsapi"
 	"github.com/oneturn/oneturn/internal/limits"
@@ -303,36 +301,6 @@ func (w *Worker) handlers(ctx context.Context, reader *query.Reader, limiter *li
 func (w *Worker) lateReturn(tool string) {
 	w.c.Logger.Warn("an abandoned tool has returned; its result is dropped", "tool", tool)
 	w.metrics.LateResults.Inc()
-}
-
-// handle passes a delivery to the handlers and settles it by their disposition.
-func (w *Worker) handle(ctx context.Context, h *handlers.Handlers, d *inbox.Delivery) {
-	w.settle(d, h.Handle(ctx, message(d)))
-}
-
-// message is a delivery as handlers see it.
-func message(d *inbox.Delivery) *inbound.Message {
-	return &inbound.Message{
-		Subject: d.Msg.Subject, Header: d.Msg.Header, Data: d.Msg.Data, Stored: d.Stored,
-		Lease: idempotency.Lease{Stream: d.Stream, Seq: d.Seq, Delivery: d.Delivered},
-		Held:  d.Held(), Fresh: d.Fresh, AckWait: d.AckWait, Refresh: d.Refresh, Slot: d,
-	}
-}
-
-func (w *Worker) settle(d *inbox.Delivery, disposition inbound.Disposition) {
-	switch disposition.Do {
-	case inbound.Erase:
-		w.erase(d, disposition.Delay)
-	case inbound.Ack:
-		d.Ack()
-		if failpoint.Enabled {
-			failpoint.Hit(failpoint.AfterAck, "", d.Msg.Subject)
-		}
-	case inbound.Nak:
-		d.Nak(disposition.Delay)
-	case inbound.Leave:
-		d.Leave()
-	}
 }
 
 // waitingPerSlot is how many runs may wait in memory for people before more are parked immediately, for

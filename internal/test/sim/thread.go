@@ -51,13 +51,13 @@ type thread struct {
 	lost    bool      // the worker knows
 }
 
-// Release implements [handlers.Slot].
+// Release implements [inbound.Slot].
 func (t *thread) Release() {
 	t.slotReleased = true
 	t.d.Release()
 }
 
-// Reacquire implements [handlers.Slot].
+// Reacquire implements [inbound.Slot].
 func (t *thread) Reacquire() {
 	t.slotReleased = false
 	t.d.Reacquire()
