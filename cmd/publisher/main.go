@@ -1,21 +1,38 @@
-// Command publisher sends agent turns to the workers and can wait for their outcomes.
-//
-//	publisher publish turns.jsonl --wait
-//	publisher answer CHAT TOOL_CALL_ID JSON
-//	publisher cancel --chat CHAT --turn TURN
-//	publisher example > turns.jsonl
-//
-// Exit codes: 0 if everything was published and, with --wait, every turn succeeded; 1 if not; 2 for wrong
-// usage or configuration; 130 if a second signal ended it.
 package main
 
 import (
+	"context"
 	"errors"
+	"io"
 	"os"
+
+	"github.com/spf13/cobra"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 )
 
 func main() {
 	os.Exit(run(cli.Signals(errors.New("interrupted by a signal"), nil), os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run executes the command line and returns the exit code.
+func run(ctx context.Context, args []string, env cli.Lookup, stdin io.Reader, stdout, stderr io.Writer) int {
+	cmd := command(env)
+	cmd.SetIn(stdin)
+	cmd.SetOut(cli.Terminal(stdout))
+	cmd.SetErr(cli.Terminal(stderr))
+	return cli.Execute(ctx, cmd, args)
+}
+
+func command(env cli.Lookup) *cobra.Command {
+	root := cli.Root(&cobra.Command{
+		Use:   "publisher",
+		Short: "Publish agent turns, answer their questions, and wait for their outcomes",
+		Long: "publisher sends agent turns to the workers, can wait for their outcomes, and answers the questions of tools.\n\n" +
+			"Exit codes: 0 everything was published and, with --wait, every turn succeeded, or the\n" +
+			"answer was accepted; 1 otherwise; 2 wrong usage or configuration; 130 ended by a second signal.",
+	}, cli.ReadBuild().Text("publisher"))
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(publishCommand(env), answerCommand(env), cancelCommand(env), exampleCommand(env), cli.Version(env))
+	return root
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/provision"
 )
 
@@ -163,6 +164,16 @@ func (d *diagnosis) fullShares(ctx context.Context, s *server, dead jetstream.St
 				"app %s has the maximum of %d dead letters of kind %s: newer ones replace its oldest", id(shown(app)), share, id(shown(kind)))
 		}
 	}
+}
+
+// questions counts the questions with a running answer time, by their timers; which of them are open is
+// recorded only in the journal.
+func (d *diagnosis) questions(ctx context.Context, s *server) {
+	asked, err := s.timers(ctx, s.space.AskTimersOfTenant(idempotency.AnyToken))
+	if err != nil || len(asked) == 0 {
+		return // reported by streams
+	}
+	d.addf("waits", verdictInfo, "", "%s with a running time limit, which may be answered already: turnctl questions ls lists the open ones", plural(len(asked), "question"))
 }
 
 // clock compares the clocks. No guarantee depends on them, but the age of events does.

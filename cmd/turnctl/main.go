@@ -1,32 +1,19 @@
-// Command turnctl is for operators of oneturn: it checks workflow folders, shows turns, and provisions and
-// diagnoses a server.
-//
-//	turnctl check DIR          errors in workflow manifests, and their bindings
-//	turnctl tools              callable tools: ls, pin
-//	turnctl call TOOL JSON     try one tool
-//	turnctl show CHAT TURN     all records of one turn
-//	turnctl ls                 the newest turns
-//	turnctl questions          open questions to people: ls, show, expire, cancel
-//	turnctl dead               messages that no worker could handle: ls, show, redrive, drop
-//	turnctl repair             end turns whose message is deleted
-//	turnctl provision          create streams, buckets and consumers
-//	turnctl doctor             diagnose the server and its set-up
-//	turnctl nats-config        accounts and rights for a NATS server
-//	turnctl secret-key         a new key for the file of --secret-keys
-//	turnctl version            what this binary was built from
-//
-// Exit codes: 0 success, 1 errors were found or the work failed, 2 the command line or the settings are
-// invalid. Errors go to standard error, once; results to standard output, as
-// text or, with -o json, as one JSON document.
 package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/internal/denied"
 )
 
 func main() {
@@ -35,4 +22,79 @@ func main() {
 	code := execute(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// app has what the commands share.
+type app struct {
+	env            cli.Lookup
+	stdin          io.Reader
+	terminal       bool // stdin is a terminal
+	stdout, stderr io.Writer
+	now            func() time.Time
+	denied         *denied.Denials // of the connection, nil without one
+}
+
+// execute runs one command line and returns the exit code.
+func execute(ctx context.Context, args []string, env cli.Lookup, stdout, stderr io.Writer) int {
+	a := &app{env: env, stdin: os.Stdin, terminal: isTerminal(os.Stdin), stdout: stdout, stderr: &locked{w: stderr}, now: time.Now}
+	return a.run(ctx, args)
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	a.stdout, a.stderr = cli.Terminal(a.stdout), cli.Terminal(a.stderr)
+	root := a.root()
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	return cli.Execute(ctx, root, args)
+}
+
+// isTerminal reports whether a file is a character device other than the null device.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}
+
+// root returns the command tree.
+func (a *app) root() *cobra.Command {
+	root := cli.Root(&cobra.Command{
+		Use:   "turnctl",
+		Short: "Check, inspect and provision oneturn",
+	}, cli.ReadBuild().Text("turnctl"))
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(a.check(), a.tools(), a.call(), a.show(), a.ls(), a.dead(), a.repair(), a.questions(), a.waits(), a.provision(), a.doctor(), a.natsConfig(), a.secretKey(), cli.Version(a.env))
+	return root
+}
+
+// command gives c the settings of cfg as flags, and loads them before do runs.
+func (a *app) command(c *cobra.Command, cfg any, do func(ctx context.Context, args []string) error) *cobra.Command {
+	return cli.Command(c, a.env, func(c *cobra.Command, args []string) error {
+		err := do(c.Context(), args)
+		if a.denied != nil && !errors.Is(err, cli.ErrReported) {
+			err = a.denied.Explain(err)
+		}
+		return err
+	}, cfg)
+}
+
+// durationFlag adds a flag whose default is printed without empty units in help.
+func durationFlag(c *cobra.Command, d *time.Duration, name string, value time.Duration, usage string) {
+	c.Flags().DurationVar(d, name, value, usage)
+	c.Flags().Lookup(name).DefValue = durationText(value)
+}
+
+// locked is a writer for several goroutines.
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write implements [io.Writer].
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p) //nolint:wrapcheck // it stands in for w
 }

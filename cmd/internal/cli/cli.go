@@ -1,6 +1,6 @@
 // Package cli has what the commands share: exit codes and errors, which are printed once (cli.go), settings as
 // flags, checks of arguments (arguments.go), the version (version.go), signals (signals.go), and output that is
-// safe for a terminal (terminal.go) and wrapped (wrap.go). Until the work of a command has begun, every error
+// safe for a terminal (terminal.go) and wrapped (text.go). Until the work of a command has begun, every error
 // is a mistake in the command line.
 package cli
 
@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log" //nolint:depguard // to silence it
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,6 +34,10 @@ var ErrReported = errors.New("error already reported")
 
 // Lookup reads the environment as [os.LookupEnv] does.
 type Lookup = func(name string) (string, bool)
+
+// Quiet silences the standard logger of Go. The product does not use it, but net/http logs
+// unexpected bytes of an endpoint to it, which may be anything.
+func Quiet() { log.SetOutput(io.Discard) }
 
 // Root makes c the root of a command: it prints no error by itself, has --version, and suggests a flag for a
 // misspelt one.
