@@ -132,4 +132,4 @@ var privateNames = expr(`^(mend(s|ed|ing)?|desks?|blot(s|ted)?|wish(es|ed)?|inqu
 	`lingers?|sacrificed?|confid(e|es|ants?)|vouched|takers?|crowd(s|ed)?|strangers?|(no|some|any|every)body|bury|voices?|fault(s|y)?)$`)
 
 // privateFiles are names of files that do not say what the file is about.
-var privateFiles = expr(`^(stray|fit|outside|older|conclude|due|draft|look|owner|screen|flight|waits|news)$`)
+var privateFiles = expr(`^(stray|fit|outside|older|conclude|due|draft|look|owner|screen|flight|waits|news|crowd|former|newer|office|full|given_up|places_kept|giveback|verdict|room|desk)$`)

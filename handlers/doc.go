@@ -6,10 +6,10 @@
 //
 // There is one file for each kind of message: turn.go with the nine steps of a turn, numbered from decoding to the
 // acknowledgement, answer.go, expire.go, cancel.go and resume.go. Of the steps, claim.go writes and interprets the
-// claim, rejection.go the reasons to end a turn without its tool, response.go the outcome of a tool, and room.go
+// claim, rejection.go the reasons to end a turn without its tool, response.go the outcome of a tool, and store_room.go
 // decides whether the store has room for a new turn. takeover.go continues turns that another worker has claimed, and
-// handles messages whose turn has ended. question.go finds the question that a message is about, verdict.go reports the
-// result of an answer, and giveback.go redelivers or defers a message that has to wait.
+// handles messages whose turn has ended. question.go finds the question that a message is about, answer_result.go reports the
+// result of an answer, and requeue.go redelivers or defers a message that has to wait.
 //
 // A running tool call is in package run, the rules of the journal in package idempotency.
 package handlers

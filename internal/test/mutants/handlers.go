@@ -101,7 +101,7 @@ func handlers() []Fault {
 		{
 			Name: "full_store_claims", Breaks: "claims new turns while the store is nearly full",
 			Edits: []Edit{{
-				File: "handlers/room.go",
+				File: "handlers/store_room.go",
 				From: `if full, _ := h.Full(); full {`,
 				To:   `if full, _ := h.Full(); full && !planted("full_store_claims") {`,
 			}},
@@ -110,7 +110,7 @@ func handlers() []Fault {
 		{
 			Name: "aside_under_later", Breaks: "acknowledges a deferred message whatever a later delivery holds",
 			Edits: []Edit{{
-				File: "handlers/giveback.go",
+				File: "handlers/requeue.go",
 				From: "case err != nil:\n\t\treturn h.undecided(m, \"a later delivery may hold its turn\", err)",
 				To:   "case planted(\"aside_under_later\"): case err != nil:\n\t\treturn h.undecided(m, \"a later delivery may hold its turn\", err)",
 			}},
@@ -119,7 +119,7 @@ func handlers() []Fault {
 		{
 			Name: "no_room_drops", Breaks: "acknowledges a message that waits and must not be deferred, without a record of it",
 			Edits: []Edit{{
-				File: "handlers/giveback.go",
+				File: "handlers/requeue.go",
 				From: `return inbound.Acked(), false`,
 				To:   `return inbound.Acked(), planted("no_room_drops")`,
 			}},
@@ -128,7 +128,7 @@ func handlers() []Fault {
 		{
 			Name: "room_ignored", Breaks: "defers messages however many are deferred already",
 			Edits: []Edit{{
-				File: "handlers/giveback.go",
+				File: "handlers/requeue.go",
 				From: `if h.DeferralQuota == nil || in.Kind == events.KindExpire || m.ByWorker && m.Deferrals > 0 {`,
 				To:   `if h.DeferralQuota == nil || in.Kind == events.KindExpire || m.ByWorker && m.Deferrals > 0 || planted("room_ignored") {`,
 			}},
@@ -249,7 +249,7 @@ func handlers() []Fault {
 		{
 			Name: "reply_anywhere", Breaks: "sends a reply to whatever subject its request names",
 			Edits: []Edit{{
-				File: "handlers/verdict.go",
+				File: "handlers/answer_result.go",
 				From: `if h.Space.MayReply(reply) {`,
 				To:   `if h.Space.MayReply(reply) || planted("reply_anywhere") {`,
 			}},
