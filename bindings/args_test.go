@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // bound binds one Python function with this parameter list; fields are the model's, none
@@ -103,7 +104,7 @@ func TestToolsBindWithUnknownSignatureWithoutAnInspector(t *testing.T) {
 		args, mapped := b.Args(data, goldenTurn("A"))
 		require.Equal(t, data, args)
 		require.False(t, mapped)
-		require.Equal(t, inspector != nil, strings.Contains(strings.Join(lines(set, bindings.SeverityError), "\n"), "no python here"))
+		require.Equal(t, inspector != nil, strings.Contains(strings.Join(lines(set, diag.SeverityError), "\n"), "no python here"))
 	}
 }
 
@@ -129,7 +130,7 @@ def f(name, **rest): pass
 		args, _ := b.Args(map[string]any{"name": "x", "other": "y"}, goldenTurn("A"))
 		require.Equal(t, want, args, workflow)
 	}
-	found := strings.Join(lines(set, bindings.SeverityInfo), "\n")
+	found := strings.Join(lines(set, diag.SeverityInfo), "\n")
 	require.Contains(t, found, "Theirs/tools.yaml:1: info: no parameter of tool f takes field other of model M")
 	require.NotContains(t, found, "Own/")
 }

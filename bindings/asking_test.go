@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 const asking = "\n-- W/tools/t.py --\nasync def run(): await use_ui_tool('Card', {})\n"
@@ -37,7 +38,7 @@ func TestToolsThatWaitForPeopleInMemoryAreNamed(t *testing.T) {
 		require.Equal(t, c.code, found.Code, c.manifest)
 		require.Contains(t, found.Fix, c.fix)
 		if c.code != "" {
-			require.Equal(t, bindings.SeverityWarning, found.Severity)
+			require.Equal(t, diag.SeverityWarning, found.Severity)
 			require.Contains(t, found.Message, "never parked")
 			require.NotZero(t, found.Line)
 		}
@@ -72,7 +73,7 @@ func TestSecretAnswersAreReadInEveryGeneration(t *testing.T) {
 		require.Equal(t, want.secret, set.Bindings()[0].Secret, manifest)
 		var codes []string
 		for _, d := range set.Diagnostics() {
-			if d.Severity == bindings.SeverityError {
+			if d.Severity == diag.SeverityError {
 				codes = append(codes, d.Code)
 			}
 		}

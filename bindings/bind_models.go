@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/oneturn/oneturn/bindings/model"
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // compileModels compiles each model; an error disables only the model that has it.
@@ -43,7 +43,7 @@ func (b *binder) compileModels() {
 		if p.Field != "" {
 			what = fmt.Sprintf("field %s of %s", p.Field, what)
 		}
-		b.add(problemSeverity(p), at, "bad_model", what+": "+p.Message, p.Fix)
+		b.add(p.Severity, at, "bad_model", what+": "+p.Message, p.Fix)
 		if _, usable := b.models[p.Model]; !usable && b.broken[p.Model] == "" {
 			b.broken[p.Model] = fmt.Sprintf("%s: %s: %s", at, what, p.Message)
 		}
@@ -68,7 +68,7 @@ func (b *binder) refused(e modelEntry, problems []model.Problem) {
 		if line := e.source.lineOf(p.Field); line > 0 {
 			at.line = line
 		}
-		if p.Severity == model.SeverityWarning {
+		if p.Severity == diag.SeverityWarning {
 			b.warnf(at, "bad_model", p.Fix, "model %s: %s", e.name, message)
 			continue
 		}
@@ -77,13 +77,6 @@ func (b *binder) refused(e modelEntry, problems []model.Problem) {
 			b.broken[e.name] = fmt.Sprintf("%s: %s; %s", at, message, p.Fix)
 		}
 	}
-}
-
-func problemSeverity(p model.Problem) Severity {
-	if p.Severity == model.SeverityWarning {
-		return SeverityWarning
-	}
-	return SeverityError
 }
 
 func (b *binder) modelProblem(t *toolEntry, mdl string) string {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 func next(agent string, hidden bool) bindings.Trigger {
@@ -96,7 +97,7 @@ func TestEveryGenerationOfContextVariablesIsRead(t *testing.T) {
 			t.Parallel()
 			// A broken neighbour in a folder of another shape shows the isolation.
 			set := load(t, unpack(t, "-- W/agents.yaml --\nagents: {}\n-- W/"+tt.file+" --\n"+tt.text))
-			require.Empty(t, lines(set, bindings.SeverityError, bindings.SeverityWarning))
+			require.Empty(t, lines(set, diag.SeverityError, diag.SeverityWarning))
 			require.Len(t, set.Variables("W"), 1)
 			require.EqualExportedValues(t, tt.want, set.Variables("W")[0])
 		})
@@ -129,7 +130,7 @@ agents: {W: {variables: [good, unknown]}}
 	require.Equal(t, "good", v.Name)
 	require.Len(t, v.Triggers, 1)
 	require.Equal(t, []string{"NEXT", "GO"}, v.Triggers[0].Patterns)
-	warnings := lines(set, bindings.SeverityWarning)
+	warnings := lines(set, diag.SeverityWarning)
 	require.Len(t, warnings, 8)
 	require.Contains(t, strings.Join(warnings, "\n"), `W/context_variables.yaml:4: warning: context variable misspelt has the unknown source type "stat" and is left out [unknown_source]: did you mean "state"?`)
 }

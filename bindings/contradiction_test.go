@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // A model, the schemas of a tool and of its guards are checked against themselves: what can
@@ -37,7 +37,7 @@ tools:
 `)
 	set := load(t, root)
 	type finding struct {
-		severity bindings.Severity
+		severity diag.Severity
 		line     int
 	}
 	found := map[finding]bool{}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/guards"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/target"
@@ -90,7 +91,7 @@ tools:
 	require.JSONEq(t, `{"type":"object","properties":{"b":{"type":"string"}}}`, string(own.InputSchema))
 	foreign, err := bindings.Load(t.Context(), bindings.Options{Root: root})
 	require.NoError(t, err)
-	require.Empty(t, lines(foreign, bindings.SeverityError), "another program knows its functions")
+	require.Empty(t, lines(foreign, diag.SeverityError), "another program knows its functions")
 	require.Len(t, foreign.Bindings(), 4)
 
 	_, err = set.Tool("W", "unknown")

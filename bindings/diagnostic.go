@@ -6,27 +6,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 )
 
-// Severity of a [Diagnostic].
-type Severity = diag.Severity
-
-// Severities of diagnostics.
-const (
-	SeverityError   = diag.SeverityError   // something of the workflow does not work
-	SeverityWarning = diag.SeverityWarning // works, but probably not as its author thinks
-	SeverityInfo    = diag.SeverityInfo    // worth knowing
-)
-
-// Diagnostic is one finding about a manifest: its severity, place, code, message and fix.
+// Diagnostic is one finding about a manifest. With [diag.SeverityError] something of the workflow does
+// not work.
 type Diagnostic struct {
 	Workflow string `json:"workflow"` // "" if it concerns the whole folder
 	diag.Finding
 }
 
 // finding returns a diagnostic without a line.
-func finding(severity Severity, workflow, file, code, fix, format string, args ...any) Diagnostic {
+func finding(severity diag.Severity, workflow, file, code, fix, format string, args ...any) Diagnostic {
 	return Diagnostic{workflow, diag.Finding{Severity: severity, File: file, Code: code, Message: fmt.Sprintf(format, args...), Fix: fix}}
 }
 
@@ -80,7 +71,7 @@ type report struct {
 const maxDiagnostics = 1000
 
 // add appends a finding, unless the report has it already.
-func (r *report) add(sev Severity, at place, code, message, fix string) {
+func (r *report) add(sev diag.Severity, at place, code, message, fix string) {
 	d := Diagnostic{r.workflow, diag.Finding{
 		Severity: sev, File: at.file, Line: at.line, Code: code, Message: message, Fix: fix,
 	}}
@@ -88,7 +79,7 @@ func (r *report) add(sev Severity, at place, code, message, fix string) {
 	case len(r.found) > maxDiagnostics || slices.Contains(r.found, d):
 		return
 	case len(r.found) == maxDiagnostics:
-		d.Severity, d.Code, d.Message = SeverityError, "too_many_diagnostics", "there are more findings than are kept"
+		d.Severity, d.Code, d.Message = diag.SeverityError, "too_many_diagnostics", "there are more findings than are kept"
 		d.Fix = "fix the ones above first"
 	}
 	r.found = append(r.found, d)
@@ -96,17 +87,17 @@ func (r *report) add(sev Severity, at place, code, message, fix string) {
 
 // hasProblems reports whether anything worse than an info was found.
 func (r *report) hasProblems() bool {
-	return slices.ContainsFunc(r.found, func(d Diagnostic) bool { return d.Severity != SeverityInfo })
+	return slices.ContainsFunc(r.found, func(d Diagnostic) bool { return d.Severity != diag.SeverityInfo })
 }
 
 func (r *report) errorf(at place, code, fix, format string, args ...any) {
-	r.add(SeverityError, at, code, fmt.Sprintf(format, args...), fix)
+	r.add(diag.SeverityError, at, code, fmt.Sprintf(format, args...), fix)
 }
 
 func (r *report) warnf(at place, code, fix, format string, args ...any) {
-	r.add(SeverityWarning, at, code, fmt.Sprintf(format, args...), fix)
+	r.add(diag.SeverityWarning, at, code, fmt.Sprintf(format, args...), fix)
 }
 
 func (r *report) infof(at place, code, fix, format string, args ...any) {
-	r.add(SeverityInfo, at, code, fmt.Sprintf(format, args...), fix)
+	r.add(diag.SeverityInfo, at, code, fmt.Sprintf(format, args...), fix)
 }

@@ -3,6 +3,8 @@ package bindings
 import (
 	"fmt"
 	"strings"
+
+	"github.com/oneturn/oneturn/diag"
 )
 
 // Cause is the findings of one workflow with the same severity, code and fix: what people read instead
@@ -17,7 +19,7 @@ type Cause struct {
 // Causes groups findings by their causes, in the order of the first finding of each.
 func Causes(found []Diagnostic) []Cause {
 	type cause struct {
-		severity            Severity
+		severity            diag.Severity
 		workflow, code, fix string
 	}
 	var all []Cause

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // TestFindingsNameTheFixWithTheKeysOfTheirManifest has a folder for each mistake and all findings of
@@ -113,7 +114,7 @@ func TestFindingsNameTheFixWithTheKeysOfTheirManifest(t *testing.T) {
 			t.Parallel()
 			set := load(t, unpack(t, tt.files))
 			var found []string
-			for _, line := range lines(set, bindings.SeverityError, bindings.SeverityWarning) {
+			for _, line := range lines(set, diag.SeverityError, diag.SeverityWarning) {
 				if code := regexp.MustCompile(` \[[a-z_]+\]: `).FindString(line); strings.Contains(tt.want, code) {
 					found = append(found, line)
 				}
@@ -141,7 +142,7 @@ func TestGoToolsThatShadowEachOtherAreFixedInGo(t *testing.T) {
 		{Workflow: "W", Agent: "A", Tool: "one"}, {Workflow: "W", Agent: "A", Tool: "two"},
 	}})
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(lines(set, bindings.SeverityWarning), "\n"), "[tool_shadowed]: bind the others to another agent or model")
+	require.Contains(t, strings.Join(lines(set, diag.SeverityWarning), "\n"), "[tool_shadowed]: bind the others to another agent or model")
 }
 
 func TestStartOfAWatchLogsWhatWasLoadedForDebuggingOnly(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 func TestToolsOfJuly2025AreRead(t *testing.T) {
@@ -24,8 +24,8 @@ ui_tools:
   - {path: workflows.Generator.tools.request_api_key.ask_key, agent: KeyAgent, component: KeyInput}
 `)
 	set := load(t, root)
-	require.Empty(t, lines(set, bindings.SeverityError))
-	require.Empty(t, lines(set, bindings.SeverityWarning))
+	require.Empty(t, lines(set, diag.SeverityError))
+	require.Empty(t, lines(set, diag.SeverityWarning))
 	b, err := set.Resolve("Generator", "KeyAgent", "Key")
 	require.NoError(t, err)
 	require.Equal(t, "Generator/tools/request_api_key.py", b.File)
@@ -55,7 +55,7 @@ lifecycle_tools:
 `
 	write(t, filepath.Join(root, "Generator/tools.yaml"), tools)
 	set := load(t, root)
-	require.Empty(t, lines(set, bindings.SeverityError))
+	require.Empty(t, lines(set, diag.SeverityError))
 	b, err := set.Resolve("Generator", "KeyAgent", "")
 	require.NoError(t, err)
 	require.Equal(t, []string{"ask_key", "KeyInput", "inline"}, []string{b.Function, b.Component, b.Display})
@@ -69,9 +69,9 @@ lifecycle_tools:
 	require.ErrorContains(t, err, "tool echo of agent EchoAgent (Generator/tools.yaml:4) is not called automatically", "every agent has it")
 
 	write(t, filepath.Join(root, "Generator/tools.yaml"), strings.Replace(tools, "KeyAgent:\n    - {", "KeyAgent:\n    - 7\n    - {", 1))
-	require.Contains(t, strings.Join(lines(load(t, root), bindings.SeverityError), "\n"), "Generator/tools.yaml:9: error: a tool must be a map")
+	require.Contains(t, strings.Join(lines(load(t, root), diag.SeverityError), "\n"), "Generator/tools.yaml:9: error: a tool must be a map")
 	write(t, filepath.Join(root, "Generator/tools.yaml"), "ui_tools: {KeyAgent: echo}\n")
-	require.Contains(t, strings.Join(lines(load(t, root), bindings.SeverityError), "\n"), "ui_tools.KeyAgent must be a list")
+	require.Contains(t, strings.Join(lines(load(t, root), diag.SeverityError), "\n"), "ui_tools.KeyAgent must be a list")
 }
 
 func TestWorkflowThatBindsNothingNamesTheReason(t *testing.T) {
@@ -80,7 +80,7 @@ func TestWorkflowThatBindsNothingNamesTheReason(t *testing.T) {
 	write(t, filepath.Join(root, "Docs/tools/t.py"), "def run(x): return x\n")
 	write(t, filepath.Join(root, "Docs/tools.yaml"), "tools:\n- {agent: A, file: t.py, function: run, auto_invoke: false}\n- {agent: A, file: t.py, function: run, name: b, tool_type: Agent_Tool}\n")
 	set := load(t, root)
-	require.Contains(t, strings.Join(lines(set, bindings.SeverityWarning), "\n"), "nothing is bound: 2 of 2 tools could be called, but not automatically")
+	require.Contains(t, strings.Join(lines(set, diag.SeverityWarning), "\n"), "nothing is bound: 2 of 2 tools could be called, but not automatically")
 	require.Equal(t, "2 of 2 tools could be called, but not automatically (no auto_invoke: true, and no UI_Tool)", set.Empty("Docs"))
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -85,24 +85,24 @@ func TestGoldenWorkflowReportsItsOddities(t *testing.T) {
 	set := load(t, workflowCopy(t, ".yaml"))
 	require.Equal(t, []string{
 		`WF/tools.yaml:102: error: tool x is not bound: file "missing.py" not found in the workflow's folder or its tools folder [tool_unusable]: create tools/missing.py, or name one that is there: t.py`,
-	}, lines(set, bindings.SeverityError))
+	}, lines(set, diag.SeverityError))
 	require.Equal(t, []string{
 		`WF/tools.yaml:28: warning: parameter must of tool needs has no default and model B5 has no field for it [parameter_unfilled]: add a field for it to the model, or a default to the function`,
 		`WF/tools.yaml:40: warning: parameter name of tool positional has no default and model C1 has no field for it [parameter_unfilled]: add a field for it to the model, or a default to the function`,
 		`WF/tools.yaml:60: warning: agent MU has several automatic tools; multi_a (WF/tools.yaml:56) is never called, multi_b is [tool_shadowed]: set auto_invoke: false on the others, or give them other agents`,
 		`WF/tools.yaml:72: warning: agent lists something that is not a name; it is left out [agent_not_text]: keep names only`,
 		`WF/tools.yaml:102: warning: tool x names the unknown agent "GHOST" [unknown_agent]: known: A, BE, CI, E, F, M, MU, N, NA, P and 10 more`,
-	}, lines(set, bindings.SeverityWarning))
+	}, lines(set, diag.SeverityWarning))
 }
 
 func TestYAMLWinsOverJSONAndADifferenceIsReported(t *testing.T) {
 	t.Parallel()
 	root := workflowCopy(t, ".json", ".yaml")
-	require.NotContains(t, strings.Join(lines(load(t, root), bindings.SeverityWarning), "\n"), "ignored_manifest")
+	require.NotContains(t, strings.Join(lines(load(t, root), diag.SeverityWarning), "\n"), "ignored_manifest")
 	write(t, filepath.Join(root, "WF", "tools.json"), `{"tools": []}`)
 	set := load(t, root)
 	require.Len(t, set.Bindings(), 20)
-	require.Contains(t, lines(set, bindings.SeverityWarning),
+	require.Contains(t, lines(set, diag.SeverityWarning),
 		"WF/tools.json: warning: tools.json is ignored because tools.yaml is there, and they differ [ignored_manifest]: remove one of them")
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -59,7 +60,7 @@ func load(t *testing.T, root string) *bindings.Set {
 }
 
 // lines gives the diagnostics of a severity as text.
-func lines(set *bindings.Set, severities ...bindings.Severity) []string {
+func lines(set *bindings.Set, severities ...diag.Severity) []string {
 	var all []string
 	for _, d := range set.Diagnostics() {
 		for _, s := range severities {

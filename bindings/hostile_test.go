@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // good is a second workflow next to a hostile one: it must work whatever the other does.
@@ -65,7 +66,7 @@ func TestHostileManifestsAreRefusedAndHarmNoOtherWorkflow(t *testing.T) {
 				require.NoError(t, os.Truncate(name, 100<<20))
 			}
 			set := load(t, root)
-			require.Contains(t, strings.Join(lines(set, bindings.SeverityError), "\n"), tt.want)
+			require.Contains(t, strings.Join(lines(set, diag.SeverityError), "\n"), tt.want)
 			_, err := set.Resolve("Good", "A", "")
 			require.NoError(t, err)
 			_, err = set.Resolve("Bad", "A", "")
@@ -137,7 +138,7 @@ func TestFilesOutsideTheWorkflowAreRefused(t *testing.T) {
 			require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe.py"), 0o600))
 			set := load(t, filepath.Join(root, "flows"))
 			require.Empty(t, set.Bindings())
-			require.Contains(t, strings.Join(lines(set, bindings.SeverityError), "\n"), tt.want)
+			require.Contains(t, strings.Join(lines(set, diag.SeverityError), "\n"), tt.want)
 		})
 	}
 }
@@ -153,7 +154,7 @@ func TestManifestsAndFoldersOutsideTheRootAreNotRead(t *testing.T) {
 	set := load(t, root)
 	require.Equal(t, []string{"W"}, set.Workflows())
 	require.Empty(t, set.Bindings())
-	text := strings.Join(lines(set, bindings.SeverityError), "\n")
+	text := strings.Join(lines(set, diag.SeverityError), "\n")
 	require.Contains(t, text, "W/oneturn.yaml: error: the file cannot be read")
 	require.Contains(t, text, "W/tools.yaml: error: the file cannot be read: tools.yaml is not a regular file")
 }

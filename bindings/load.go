@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/guards"
 )
 
@@ -54,7 +54,7 @@ func Load(ctx context.Context, opts Options) (*Set, error) {
 // log logs what was loaded.
 func (s *Set) log(ctx context.Context, logger *slog.Logger, level slog.Level) {
 	logger.Log(ctx, level, "workflows loaded", "workflows", len(s.names), "bindings", len(s.bindings),
-		"errors", s.count(SeverityError), "warnings", s.count(SeverityWarning), "digest", s.digest, "took", s.took)
+		"errors", s.count(diag.SeverityError), "warnings", s.count(diag.SeverityWarning), "digest", s.digest, "took", s.took)
 }
 
 // load reads all workflows; those that are as in previous are taken from it.
@@ -139,11 +139,11 @@ func (s *Set) read(ctx context.Context, opts *Options, declared map[string][]Dec
 			return nil, err
 		}
 		if clash != "" {
-			s.general = append(s.general, finding(SeverityError, "", "", "name_clash", "rename one of them",
+			s.general = append(s.general, finding(diag.SeverityError, "", "", "name_clash", "rename one of them",
 				"two folders have the name %s, written in two forms of Unicode; one of them is not read", quoted(clash)))
 		}
 		if single {
-			s.general = append(s.general, finding(SeverityInfo, "", "", "root_is_workflow",
+			s.general = append(s.general, finding(diag.SeverityInfo, "", "", "root_is_workflow",
 				"name the folder above it to load all workflows next to it", "the workflows folder has manifests itself and is taken as one workflow"))
 		}
 	}
@@ -190,9 +190,9 @@ func (s *Set) inspect(ctx context.Context, opts *Options, drafts []*parsedWorkfl
 	case ctx.Err() != nil:
 		return nil, false, fmt.Errorf("inspect Python files: %w", ctx.Err())
 	case err != nil:
-		severity := SeverityWarning // perhaps no tool needs these files
+		severity := diag.SeverityWarning // perhaps no tool needs these files
 		if slices.ContainsFunc(drafts, (*parsedWorkflow).callsPython) {
-			severity = SeverityError
+			severity = diag.SeverityError
 		}
 		message, fix := err.Error(), "install Python 3.9 or newer, or name an interpreter that runs with --python"
 		if known, ok := diag.Of(err); ok {
@@ -223,7 +223,7 @@ func (w *workflow) over(old *workflow) *workflow {
 	}
 	fresh, where := 0, w.dir
 	for _, d := range w.own {
-		if d.Severity == SeverityError && !slices.ContainsFunc(old.own, d.same) {
+		if d.Severity == diag.SeverityError && !slices.ContainsFunc(old.own, d.same) {
 			fresh++
 			if w.dir == "." { // the shared file: it has no folder
 				where = d.File
@@ -238,7 +238,7 @@ func (w *workflow) over(old *workflow) *workflow {
 	if fresh == 0 || old.digest == w.digest {
 		return w
 	}
-	kept.shown = append(slices.Clone(w.own), finding(SeverityError, w.name, where, "kept_previous",
+	kept.shown = append(slices.Clone(w.own), finding(diag.SeverityError, w.name, where, "kept_previous",
 		"fix the errors; the next save is tried again",
 		"the edit brought %s; version %s from before it stays in use", counted(fresh, "new error"), old.digest))
 	return &kept
@@ -254,7 +254,7 @@ func (s *Set) finish() {
 		w := s.workflows[name]
 		folded := string(appendFolded(nil, name))
 		if others := s.folded[folded]; len(others) > 0 {
-			s.diagnostics = append(s.diagnostics, finding(SeverityWarning, name, w.dir, "case_clash", "rename one of them",
+			s.diagnostics = append(s.diagnostics, finding(diag.SeverityWarning, name, w.dir, "case_clash", "rename one of them",
 				"workflow %s differs from %s in letter case only; each is found by its exact name only", quoted(name), together(others)))
 		}
 		s.folded[folded] = append(s.folded[folded], name)
@@ -273,10 +273,10 @@ func (s *Set) finish() {
 }
 
 // Errors counts the errors of the manifests, including the errors of a refused edit.
-func (s *Set) Errors() int { return s.count(SeverityError) }
+func (s *Set) Errors() int { return s.count(diag.SeverityError) }
 
 // count counts findings. A kept version is not one: its errors are in the list as well.
-func (s *Set) count(severity Severity) int {
+func (s *Set) count(severity diag.Severity) int {
 	n := 0
 	for _, d := range s.diagnostics {
 		if d.Severity == severity && d.Code != "kept_previous" {

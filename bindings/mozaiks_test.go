@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // TestOddManifestsBindWhatTheyCanAndReportTheRest reads testdata/odd: each archive is a folder of
@@ -37,7 +37,7 @@ func TestOddManifestsBindWhatTheyCanAndReportTheRest(t *testing.T) {
 			for _, b := range set.Bindings() {
 				got = append(got, fmt.Sprintf("%s %s %q %s %s", b.Workflow, b.Agent, b.ModelName, b.Tool, b.Effect))
 			}
-			got = append(got, lines(set, bindings.SeverityError, bindings.SeverityWarning, bindings.SeverityInfo)...)
+			got = append(got, lines(set, diag.SeverityError, diag.SeverityWarning, diag.SeverityInfo)...)
 			require.Equal(t, want, strings.Join(got, "\n"))
 		})
 	}
@@ -57,7 +57,7 @@ def greet(): pass
 	require.NoError(t, err)
 	require.Equal(t, "tools/t.py", b.File)
 	require.Equal(t, ".", b.Dir)
-	require.Contains(t, lines(set, bindings.SeverityInfo)[0], "root_is_workflow")
+	require.Contains(t, lines(set, diag.SeverityInfo)[0], "root_is_workflow")
 }
 
 func TestOnlyFoldersWithManifestsOrToolsAreWorkflows(t *testing.T) {
@@ -76,7 +76,7 @@ func TestOnlyFoldersWithManifestsOrToolsAreWorkflows(t *testing.T) {
 -- file.yaml --
 `))
 	require.Equal(t, []string{"ByAgents", "ByFolder", "ByModels", "ByOneturn", "ByOrchestrator", "ByTools"}, set.Workflows())
-	findings := lines(set, bindings.SeverityError, bindings.SeverityWarning, bindings.SeverityInfo)
+	findings := lines(set, diag.SeverityError, diag.SeverityWarning, diag.SeverityInfo)
 	require.Len(t, findings, 6)
 	require.Equal(t, "ByFolder: warning: no manifest of the folder names an agent or a tool, so nothing is bound [nothing_bound]: "+
 		"write a oneturn.yaml there with agents, models and tools, or begin the folder's name with _", findings[1])

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -50,7 +51,7 @@ func TestNamesAreOneInWhateverFormOfUnicodeTheyAreWritten(t *testing.T) {
 		as := func(text string) string { return strings.ReplaceAll(text, "É", asked) }
 		root := unpack(t, strings.NewReplacer("É", written, "{e}", composed).Replace(cafe)) // Python composes names itself
 		set := load(t, root)
-		require.Empty(t, lines(set, bindings.SeverityError))
+		require.Empty(t, lines(set, diag.SeverityError))
 		require.Equal(t, []string{"Caf" + composed, "Moza" + composed + "k"}, set.Workflows())
 
 		b, err := set.Resolve(as("cafÉ"), as("ServÉ"), as("CommandÉ"))
@@ -74,7 +75,7 @@ func TestTwoFoldersOfOneNameAreReported(t *testing.T) {
 	t.Parallel()
 	const manifest = "/oneturn.yaml --\nagents: {}\n"
 	set := load(t, unpack(t, "-- Caf"+composed+manifest+"-- Caf"+decomposed+manifest))
-	require.Contains(t, strings.Join(lines(set, bindings.SeverityError), "\n"), "name_clash")
+	require.Contains(t, strings.Join(lines(set, diag.SeverityError), "\n"), "name_clash")
 }
 
 func TestNameThatFitsSeveralWorkflowsIsAmbiguous(t *testing.T) {
@@ -154,7 +155,7 @@ tools: [{name: t, agent: A, file: t.py, function: f, schema: {type: object, prop
 -- W/t.py --
 def f(`+tt.params+`): pass
 `))
-		found := strings.Join(lines(set, bindings.SeverityError), "\n")
+		found := strings.Join(lines(set, diag.SeverityError), "\n")
 		if tt.finding == "" {
 			require.Empty(t, found)
 		} else {
@@ -182,5 +183,5 @@ def f(x): pass
 		return found, err
 	}})
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(lines(set, bindings.SeverityInfo), "\n"), "parameter x of tool t has the hint Own, which is not built")
+	require.Contains(t, strings.Join(lines(set, diag.SeverityInfo), "\n"), "parameter x of tool t has the hint Own, which is not built")
 }

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 const fullManifest = `
@@ -56,7 +57,7 @@ func TestOwnManifestBindsEverythingItDeclares(t *testing.T) {
 	set := load(t, unpack(t, "-- W/oneturn.yaml --\n"+fullManifest+"-- W/greet.py --\ndef greet(name, user_id=None, chat_id=None, *, context_variables): pass\n"))
 	require.Equal(t, []string{"W/oneturn.yaml:14: warning: field userId of model Greeting: the agent's output, not the turn, decides what tool greet " +
 		"gets for userId [identity_from_model]: remove it from the schema if the tool must have the turn's own value: a parameter of that name is filled by the turn"},
-		lines(set, bindings.SeverityWarning))
+		lines(set, diag.SeverityWarning))
 	require.Len(t, set.Bindings(), 2)
 
 	require.True(t, set.CompatEvents("W"))
@@ -102,7 +103,7 @@ def new(name): pass
 	b, err := set.Resolve("W", "A", "Out")
 	require.NoError(t, err)
 	require.Equal(t, "new", b.Tool)
-	require.Contains(t, strings.Join(lines(set, bindings.SeverityWarning), "\n"), "old (W/tools.yaml:1) is never called, new is")
+	require.Contains(t, strings.Join(lines(set, diag.SeverityWarning), "\n"), "old (W/tools.yaml:1) is never called, new is")
 }
 
 // invalidManifests are refused by the schema for editors and reported by the loader.
@@ -146,7 +147,7 @@ func TestInvalidOwnManifestsAreReportedAndRefusedByTheSchema(t *testing.T) {
 			t.Parallel()
 			require.Error(t, schema.Validate(yamlValue(t, text)), "schema for editors")
 			set := load(t, unpack(t, "-- W/oneturn.yaml --\n"+text))
-			require.NotEmpty(t, lines(set, bindings.SeverityError))
+			require.NotEmpty(t, lines(set, diag.SeverityError))
 		})
 	}
 }
@@ -177,7 +178,7 @@ tools:
 			t.Parallel()
 			require.NoError(t, schema.Validate(yamlValue(t, text)))
 			set := load(t, unpack(t, "-- W/oneturn.yaml --\n"+text+"\n-- W/greet.py --\ndef greet(name, user_id=None): pass\n"))
-			require.Empty(t, lines(set, bindings.SeverityError))
+			require.Empty(t, lines(set, diag.SeverityError))
 			require.NotEmpty(t, set.Bindings())
 		})
 	}
@@ -186,7 +187,7 @@ tools:
 func TestUnknownKeyGetsASuggestion(t *testing.T) {
 	t.Parallel()
 	set := load(t, unpack(t, "-- W/oneturn.yaml --\ntools:\n- name: t\n  agent: A\n  kind: go\n  efect: none\n"))
-	require.Contains(t, lines(set, bindings.SeverityError), `W/oneturn.yaml:5: error: tool has no key "efect" [unknown_key]: did you mean "effect"?`)
+	require.Contains(t, lines(set, diag.SeverityError), `W/oneturn.yaml:5: error: tool has no key "efect" [unknown_key]: did you mean "effect"?`)
 	require.Len(t, set.Bindings(), 1)
 	require.Equal(t, bindings.EffectUnsafe, set.Bindings()[0].Effect)
 }
@@ -206,7 +207,7 @@ tools:
 `))
 	require.Len(t, set.Bindings(), 1)
 	require.Equal(t, "good", set.Bindings()[0].Tool)
-	errs := lines(set, bindings.SeverityError)
+	errs := lines(set, diag.SeverityError)
 	require.Len(t, errs, 2)
 	require.Contains(t, errs[0], "W/oneturn.yaml:2: error: model File cannot be used")
 	require.Contains(t, errs[1], "W/oneturn.yaml:3: error: model Net cannot be used")

@@ -12,6 +12,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/oneturn/oneturn/diag"
 )
 
 // maxInspected bounds the Python files of one workflow that are inspected.
@@ -159,9 +161,9 @@ func (m *manifest) parse(file string, data []byte, failure error) (d document, u
 	}
 	if failure == nil {
 		for _, r := range d.repeated {
-			sev := SeverityWarning
+			sev := diag.SeverityWarning
 			if isOwnFormat(path.Base(file)) {
-				sev = SeverityError
+				sev = diag.SeverityError
 			}
 			m.add(sev, place{file, r.line}, "repeated_key", "key "+quoted(r.key)+" stands twice in one map; the later one counts", "remove one of them")
 		}

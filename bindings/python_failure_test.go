@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 )
 
 func TestInterpreterThatDoesNotRunIsAnErrorOnlyWhereAToolNeedsIt(t *testing.T) {
@@ -18,9 +18,9 @@ func TestInterpreterThatDoesNotRunIsAnErrorOnlyWhereAToolNeedsIt(t *testing.T) {
 	broken := func(context.Context, string, map[string][]byte) (map[string]bindings.PyFile, error) {
 		return nil, errors.New("no Python found")
 	}
-	for tool, severity := range map[string]bindings.Severity{
-		"{name: f, agent: A, file: t.py}": bindings.SeverityError,
-		"{name: f, agent: A, kind: go}":   bindings.SeverityWarning,
+	for tool, severity := range map[string]diag.Severity{
+		"{name: f, agent: A, file: t.py}": diag.SeverityError,
+		"{name: f, agent: A, kind: go}":   diag.SeverityWarning,
 	} {
 		root := t.TempDir()
 		write(t, filepath.Join(root, "W", "oneturn.yaml"), "agents: {A: }\ntools: ["+tool+"]\n")
@@ -40,5 +40,5 @@ func TestFixOfAnInterpreterIsStatedOnce(t *testing.T) {
 		return nil, fmt.Errorf("inspect: %w", diag.Errorf("", "", "how", "what"))
 	}})
 	require.NoError(t, err)
-	require.Equal(t, "error: what [not_inspected]: how", lines(set, bindings.SeverityError)[0])
+	require.Equal(t, "error: what [not_inspected]: how", lines(set, diag.SeverityError)[0])
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -103,7 +104,7 @@ func TestWorkflowsThatDifferInCaseOnlyAreFoundExactlyOnly(t *testing.T) {
 	require.Equal(t, "upper", b.Tool)
 	_, err = set.Resolve("SHOP", "A", "")
 	require.ErrorIs(t, err, bindings.ErrUnknownWorkflow)
-	require.Contains(t, strings.Join(lines(set, bindings.SeverityWarning), "\n"), "case_clash")
+	require.Contains(t, strings.Join(lines(set, diag.SeverityWarning), "\n"), "case_clash")
 }
 
 func TestResolveDoesNotAllocate(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts for the whole process

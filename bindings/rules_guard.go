@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/guards"
 )
 

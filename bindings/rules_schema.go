@@ -2,6 +2,7 @@ package bindings
 
 import (
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // inferred asks for the schema that the code of the tool declares.
@@ -58,7 +59,7 @@ func (o *entryReader) problems(n *node, key string, found []model.Problem) {
 		if line := n.lineOf(p.Field); line > 0 {
 			at.line = line
 		}
-		if p.Severity == model.SeverityWarning {
+		if p.Severity == diag.SeverityWarning {
 			o.warnf(at, "bad_schema", p.Fix, "%s of %s: %s", key, o.what, message)
 			continue
 		}

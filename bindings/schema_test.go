@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // invalidTools are refused by the schema for editors and reported by the loader. Each is the rest
@@ -84,12 +85,12 @@ func TestSchemasForEditorsRefuseWhatTheLoaderReports(t *testing.T) {
 			manifest := "servers: {s: {command: run}}\ntools:\n- {name: t, agent: A, " + rest + "}\n"
 			require.Error(t, own.Validate(yamlValue(t, manifest)))
 			set := load(t, unpack(t, "-- W/oneturn.yaml --\n"+manifest))
-			require.NotEmpty(t, lines(set, bindings.SeverityError))
+			require.NotEmpty(t, lines(set, diag.SeverityError))
 
 			manifest = "servers: {s: {command: run}}\ntools:\n- {name: t, " + rest + "}\n"
 			require.Error(t, common.Validate(yamlValue(t, manifest)))
 			set = load(t, unpack(t, "-- tools.oneturn.yaml --\n"+manifest+"-- W/oneturn.yaml --\nagents: {A: }\ntools: [{use: t, agent: A}]"))
-			require.NotEmpty(t, lines(set, bindings.SeverityError))
+			require.NotEmpty(t, lines(set, diag.SeverityError))
 		})
 	}
 }
@@ -103,13 +104,13 @@ func TestSchemasForEditorsAcceptEveryKind(t *testing.T) {
 			manifest := "agents: {A: {tools: [t]}}\nservers: {s: {command: run}}\ntools:\n- {name: t, agent: A, " + rest + "}\n"
 			require.NoError(t, own.Validate(yamlValue(t, manifest)))
 			set := load(t, unpack(t, "-- W/oneturn.yaml --\n"+manifest))
-			require.Empty(t, lines(set, bindings.SeverityError))
+			require.Empty(t, lines(set, diag.SeverityError))
 			require.Len(t, set.Bindings(), 1)
 
 			shared := "servers: {s: {command: run}}\ntools:\n- {name: t, " + rest + "}\n"
 			require.NoError(t, common.Validate(yamlValue(t, shared)))
 			set = load(t, unpack(t, "-- tools.oneturn.yaml --\n"+shared+"-- W/oneturn.yaml --\nagents: {A: {tools: [t]}}\ntools: [{use: t, agent: A}]"))
-			require.Empty(t, lines(set, bindings.SeverityError))
+			require.Empty(t, lines(set, diag.SeverityError))
 			require.Len(t, set.Bindings(), 1)
 		})
 	}

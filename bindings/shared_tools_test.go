@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
@@ -43,7 +44,7 @@ tools:
 	set := load(t, root)
 	require.Equal(t, []string{
 		`tools.oneturn.yaml:7: error: tool broken cannot be used: url has no scheme https [bad_url]: write https://…`,
-	}, lines(set, bindings.SeverityError))
+	}, lines(set, diag.SeverityError))
 
 	read, err := set.Resolve("W", "A", "")
 	require.NoError(t, err)
@@ -162,7 +163,7 @@ func TestMistakesInTheSharedFileAreNamed(t *testing.T) {
 		"[]":       `the file must be a map [wrong_shape]`,
 	} {
 		set := load(t, unpack(t, "-- tools.oneturn.yaml --\n"+text+"\n-- W/oneturn.yaml --\nagents: {A: }\ntools: [{use: tool, agent: A}]\n"))
-		found := strings.Join(lines(set, bindings.SeverityError), "\n")
+		found := strings.Join(lines(set, diag.SeverityError), "\n")
 		require.Contains(t, found, want)
 		require.Contains(t, found, `W/oneturn.yaml:2: error: it uses the unknown shared tool "tool" [unknown_tool]`)
 	}
@@ -223,12 +224,12 @@ tools: [{name: x, agent: A, kind: go}]
 	// An invalid edit is not taken, neither by the shared tools nor by the workflows that use them.
 	write(t, name, strings.Replace(strings.Replace(good, "5s", "7s", 1), "orders.place", "orders.*", 1))
 	third := until(t, changes, func(c change) bool {
-		return strings.Contains(strings.Join(lines(c.set, bindings.SeverityError), ""), "kept_previous")
+		return strings.Contains(strings.Join(lines(c.set, diag.SeverityError), ""), "kept_previous")
 	})
 	require.Same(t, place(second), place(third))
 	require.Len(t, third.Shared(), 4)
 
 	write(t, name, strings.Replace(good, "5s", "8s", 1))
 	fourth := until(t, changes, func(c change) bool { return place(c.set).Timeout == 8*time.Second })
-	require.Empty(t, lines(fourth, bindings.SeverityError))
+	require.Empty(t, lines(fourth, diag.SeverityError))
 }

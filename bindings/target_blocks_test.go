@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
@@ -76,7 +77,7 @@ func TestBlocksOfAToolGiveItsAddress(t *testing.T) {
 	}
 	root := unpack(t, "-- W/oneturn.yaml --\n"+blocksManifest+"-- W/token.txt --\nx\n-- key.txt --\nx\n")
 	set := load(t, root)
-	require.Empty(t, lines(set, bindings.SeverityError))
+	require.Empty(t, lines(set, diag.SeverityError))
 	require.Len(t, set.Bindings(), len(kinds))
 	want := targets(filepath.Join(root, "W"))
 	for _, b := range set.Bindings() {
@@ -108,7 +109,7 @@ func TestBlocksAreAdditiveKeysOfMozaiksTools(t *testing.T) {
 			"- {name: place, agent: A, tool_type: UI_Tool, nats: {subject: orders.place}, effect: keyed}\n- {name: m, agent: B, auto_invoke: true, kind: mcp, mcp: {server: s}}\n",
 	} {
 		set := load(t, unpack(t, manifest))
-		require.Empty(t, lines(set, bindings.SeverityError))
+		require.Empty(t, lines(set, diag.SeverityError))
 		require.Len(t, set.Bindings(), 2)
 		place, m := set.Bindings()[0], set.Bindings()[1]
 		require.Equal(t, &target.NATS{Subject: "orders.place"}, place.Target)
@@ -125,7 +126,7 @@ func TestNetworksThatAllowEveryPrivateAddressAreNamed(t *testing.T) {
 	} {
 		set := load(t, unpack(t, "-- W/oneturn.yaml --\nagents: {A: {}}\ntools:\n"+
 			"- {name: t, agent: A, http: {url: \"https://a.internal/\", allow_private: [\""+network+"\"]}}\n"))
-		require.Empty(t, lines(set, bindings.SeverityError))
-		require.Equal(t, wide, strings.Contains(strings.Join(lines(set, bindings.SeverityWarning), "\n"), "network_wide"), network)
+		require.Empty(t, lines(set, diag.SeverityError))
+		require.Equal(t, wide, strings.Contains(strings.Join(lines(set, diag.SeverityWarning), "\n"), "network_wide"), network)
 	}
 }

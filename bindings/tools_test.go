@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 func TestMistakesInToolsAreNamedWithLineAndFix(t *testing.T) {
@@ -18,7 +19,7 @@ func TestMistakesInToolsAreNamedWithLineAndFix(t *testing.T) {
 	set, err := bindings.Load(t.Context(), bindings.Options{Root: unpack(t, files), Inspect: inspect, Registered: map[string]bindings.Registered{}})
 	require.NoError(t, err)
 	var got []string
-	for _, line := range lines(set, bindings.SeverityError, bindings.SeverityWarning) {
+	for _, line := range lines(set, diag.SeverityError, diag.SeverityWarning) {
 		if !strings.Contains(line, "[agent_without_model]") {
 			got = append(got, line)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -75,7 +76,7 @@ func TestObservedTriggersFireAsObserved(t *testing.T) {
 	data, err := os.ReadFile("../testdata/mozaiks/triggers.txt")
 	require.NoError(t, err)
 	set := load(t, unpack(t, observedVariables))
-	require.Empty(t, lines(set, bindings.SeverityError, bindings.SeverityWarning))
+	require.Empty(t, lines(set, diag.SeverityError, diag.SeverityWarning))
 	cases, deviating := 0, 0
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -40,8 +41,8 @@ def refund(order=None, app_id=None, chat_id=None, user_id=None, amount=0, lines=
 -- W/dynamic.py --
 from other import *
 `))
-	require.Empty(t, lines(set, bindings.SeverityError))
-	require.NotContains(t, strings.Join(lines(set, bindings.SeverityWarning), "\n"), "identity_from_model")
+	require.Empty(t, lines(set, diag.SeverityError))
+	require.NotContains(t, strings.Join(lines(set, diag.SeverityWarning), "\n"), "identity_from_model")
 	all := map[string]*bindings.Binding{}
 	for _, b := range set.Bindings() {
 		all[b.Tool] = b
@@ -142,7 +143,7 @@ tools:
 -- W/t.py --
 def pay(order, amount=0): pass
 `))
-	require.Empty(t, lines(set, bindings.SeverityError))
+	require.Empty(t, lines(set, diag.SeverityError))
 	b := set.Bindings()[0]
 	require.Equal(t, map[string]any{"order": "x"}, arguments(t, b, goldenTurn("A"), `{"order":"x","Amount":50}`))
 }
@@ -166,7 +167,7 @@ def f(app_id, chat_id, x): pass
 def g(x): pass
 `))
 	var warned []string
-	for _, line := range lines(set, bindings.SeverityWarning) {
+	for _, line := range lines(set, diag.SeverityWarning) {
 		if strings.Contains(line, "identity_from_model") {
 			warned = append(warned, line)
 		}

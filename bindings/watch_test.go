@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 type change struct {
@@ -119,18 +120,18 @@ func TestBrokenEditKeepsTheWorkflowAndReportsIt(t *testing.T) {
 
 	write(t, broken, oneTool("two")+"tools: [\n")
 	set := until(t, changes, func(c change) bool {
-		return strings.Contains(strings.Join(lines(c.set, bindings.SeverityError), "\n"), "stays in use")
+		return strings.Contains(strings.Join(lines(c.set, diag.SeverityError), "\n"), "stays in use")
 	})
 	require.True(t, tool("W", "one")(change{set: set}))
 
 	write(t, other, oneTool("two"))
 	set = until(t, changes, tool("Other", "two"))
 	require.True(t, tool("W", "one")(change{set: set}), "still kept when another workflow changes")
-	require.Contains(t, strings.Join(lines(set, bindings.SeverityError), "\n"), "stays in use")
+	require.Contains(t, strings.Join(lines(set, diag.SeverityError), "\n"), "stays in use")
 
 	write(t, broken, oneTool("three"))
 	set = until(t, changes, tool("W", "three"))
-	require.Empty(t, lines(set, bindings.SeverityError))
+	require.Empty(t, lines(set, diag.SeverityError))
 }
 
 // TestBrokenEditIsNeverTakenAsGood: the disk has the good text again when the broken one, which
@@ -151,7 +152,7 @@ func TestEditThatIsBrokenBeforeTheWatchBeginsIsNotTaken(t *testing.T) {
 		defer stop()
 		require.NoError(t, err)
 		require.Equal(t, before.Digest(), s.Digest())
-		found := strings.Join(lines(s, bindings.SeverityError), "\n")
+		found := strings.Join(lines(s, diag.SeverityError), "\n")
 		require.Contains(t, found, "V: error: the edit brought 1 new error")
 		require.Contains(t, found, "tools.oneturn.yaml: error: the edit brought 1 new error")
 		b, err := s.Resolve("W", "A", "")
@@ -174,7 +175,7 @@ func TestBrokenEditIsNeverTakenAsGood(t *testing.T) {
 		},
 	})
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(lines(set, bindings.SeverityError), "\n"), "invalid syntax")
+	require.Contains(t, strings.Join(lines(set, diag.SeverityError), "\n"), "invalid syntax")
 }
 
 // TestWorkflowThatCouldNotBeInspectedIsLater: without an edit of it.

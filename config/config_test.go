@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/provision"
 )
 
@@ -189,7 +190,7 @@ func TestInvalidSettingsAreReportedTogetherWithAValueThatWorks(t *testing.T) {
 	_, err := load[config.Worker](t,
 		[]string{"--config", name, "--tool-timeout", "-1s", "--watch=maybe", "--log-level=loud"},
 		map[string]string{"ONETURN_ACK_WAIT": "30"})
-	var wrong *config.Error
+	var wrong *diag.Error
 	require.ErrorAs(t, err, &wrong)
 	for _, want := range []string{
 		`"slot" in ` + name + `:1: unknown setting; try slots`,
@@ -223,7 +224,7 @@ func TestBrokenFilesAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := load[config.Worker](t, []string{"--config", file(t, text)}, nil)
-			var wrong *config.Error
+			var wrong *diag.Error
 			require.ErrorAs(t, err, &wrong)
 			require.Len(t, wrong.Findings, 1)
 		})

@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // fileEntry is the value of one key of a config file.
@@ -22,7 +22,7 @@ type fileEntry struct {
 // of other commands are accepted, so that one file can serve all; unknown ones are problems.
 func parseFile(name string, data []byte) (map[string]fileEntry, []diag.Finding) {
 	whole := func(message string) []diag.Finding {
-		return []diag.Finding{problem(name, message, "a file with lines like slots: 256")}
+		return []diag.Finding{invalid(name, message, "a file with lines like slots: 256")}
 	}
 	var doc yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -59,13 +59,13 @@ func parseEntries(name string, root *yaml.Node) (map[string]fileEntry, []diag.Fi
 		texts, ok := scalars(value)
 		switch {
 		case near != key.Value && near != "":
-			problems = append(problems, problem(setting, "unknown setting", near+" (did you mean it?)"))
+			problems = append(problems, invalid(setting, "unknown setting", near+" (did you mean it?)"))
 		case near == "":
-			problems = append(problems, problem(setting, "unknown setting", "a key of docs/configuration.md, for example slots"))
+			problems = append(problems, invalid(setting, "unknown setting", "a key of docs/configuration.md, for example slots"))
 		case twice:
-			problems = append(problems, problem(setting, "stands in the file twice", "keeping one of them"))
+			problems = append(problems, invalid(setting, "stands in the file twice", "keeping one of them"))
 		case !ok:
-			problems = append(problems, problem(setting, "is neither a plain value nor a list of them", key.Value+": VALUE"))
+			problems = append(problems, invalid(setting, "is neither a plain value nor a list of them", key.Value+": VALUE"))
 		default:
 			entries[key.Value] = fileEntry{texts, at}
 		}

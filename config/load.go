@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // BindFlags adds a flag to fs for every setting of cfg, a pointer to a settings struct. Parsing
@@ -110,8 +110,9 @@ type source struct {
 
 // Load fills cfg, a pointer to a settings struct: defaults, then the config file, then the
 // environment, then the flags of fs that were given. fs may be nil; env is [os.LookupEnv] in a
-// command. An empty variable counts as not set. The error is an *[Error] with everything that
-// is wrong.
+// command. An empty variable counts as not set. The error is a *[diag.Error] that lists everything that
+// is wrong; each finding has as Field the setting as it was written: "--slots", "ONETURN_SLOTS",
+// "slots in oneturn.yaml:3". No text contains a secret.
 func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 	v, err := structOf(cfg)
 	if err != nil {
@@ -125,7 +126,7 @@ func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 	for _, f := range fields {
 		if f.hasDefault {
 			if wrong := f.set(f.def); wrong != "" {
-				problems = append(problems, problem(f.flag, "its default "+wrong, "report this as a bug"))
+				problems = append(problems, invalid(f.flag, "its default "+wrong, "report this as a bug"))
 			}
 		}
 		src, given := f.source(entries, fs, env)
@@ -133,7 +134,7 @@ func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 			continue
 		}
 		if wrong := f.set(src.texts...); wrong != "" {
-			problems = append(problems, problem(src.name, wrong, fmt.Sprintf(src.fix, f.works())))
+			problems = append(problems, invalid(src.name, wrong, fmt.Sprintf(src.fix, f.works())))
 		}
 		flagged[f.flag] = fs != nil && fs.Changed(f.flag)
 	}
@@ -141,7 +142,7 @@ func Load(fs *pflag.FlagSet, env func(string) (string, bool), cfg any) error {
 		problems = append(problems, validate(cfg, fields, flagged)...)
 	}
 	if len(problems) > 0 {
-		return &Error{Op: "configuration", Findings: problems}
+		return &diag.Error{Op: "configuration", Findings: problems}
 	}
 	return nil
 }
@@ -193,7 +194,7 @@ func loadFile(fields []field, fs *pflag.FlagSet, env func(string) (string, bool)
 	name := src.texts[0]
 	data, err := readLimited(name)
 	if err != nil {
-		return nil, []diag.Finding{problem(src.name, fmt.Sprintf("cannot be read: %v", err), "name a readable file or omit "+src.name)}
+		return nil, []diag.Finding{invalid(src.name, fmt.Sprintf("cannot be read: %v", err), "name a readable file or omit "+src.name)}
 	}
 	return parseFile(name, data)
 }

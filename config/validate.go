@@ -6,12 +6,17 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/subjects"
 )
 
 // retentionMargin is rule 11's hour, see package provision.
 const retentionMargin = time.Hour
+
+// invalid is a finding about a setting; works is the smallest value that works.
+func invalid(setting, message, works string) diag.Finding {
+	return diag.Finding{Severity: diag.SeverityError, Field: setting, Message: message, Fix: "try " + works}
+}
 
 // checkAddress returns what is wrong with HOST:PORT.
 func checkAddress(text string) string {
@@ -36,7 +41,7 @@ func validate(cfg any, fields []field, flagged map[string]bool) []diag.Finding {
 		}
 		for _, f := range fields {
 			if f.embedded && flagged[f.flag] {
-				problems = append(problems, problem("--"+f.flag, "belongs to the embedded server, which --nats and --context turn off", "omitting one of them"))
+				problems = append(problems, invalid("--"+f.flag, "belongs to the embedded server, which --nats and --context turn off", "omitting one of them"))
 			}
 		}
 		return problems
@@ -57,7 +62,7 @@ func (n *NATS) validate() []diag.Finding {
 	var problems []diag.Finding
 	add := func(wrong bool, setting, message, fix string) {
 		if wrong {
-			problems = append(problems, problem(setting, message, fix))
+			problems = append(problems, invalid(setting, message, fix))
 		}
 	}
 	add(n.URL != "" && n.Context != "", "--context", "names a server, and so does --nats", "omitting one of them")
@@ -74,11 +79,11 @@ func checkPools(flag string, pools ...string) []diag.Finding {
 	var problems []diag.Finding
 	for _, pool := range pools {
 		if err := subjects.CheckPool(pool); err != nil {
-			problems = append(problems, problem(flag, err.Error(), flag+"="+subjects.DefaultPool))
+			problems = append(problems, invalid(flag, err.Error(), flag+"="+subjects.DefaultPool))
 		}
 	}
 	if len(pools) == 0 {
-		problems = append(problems, problem(flag, "names no pool", flag+"="+subjects.DefaultPool))
+		problems = append(problems, invalid(flag, "names no pool", flag+"="+subjects.DefaultPool))
 	}
 	return problems
 }
@@ -89,7 +94,7 @@ func checkRetention(retention, life, age time.Duration) []diag.Finding {
 	if retention >= least {
 		return nil
 	}
-	return []diag.Finding{problem(
+	return []diag.Finding{invalid(
 		"--retention", retention.String()+" is shorter than --max-turn-life + --max-event-age + 1h, so a late duplicate could run a turn again",
 		"--retention="+least.String(),
 	)}
@@ -101,26 +106,26 @@ func (w *Worker) checkStoreMax() []diag.Finding {
 	if w.StoreMax < 0 || w.StoreMax >= least {
 		return nil
 	}
-	return []diag.Finding{problem("--store-max", fmt.Sprintf("%d bytes are less than 1GiB", int64(w.StoreMax)), "--store-max=1GiB")}
+	return []diag.Finding{invalid("--store-max", fmt.Sprintf("%d bytes are less than 1GiB", int64(w.StoreMax)), "--store-max=1GiB")}
 }
 
 // checkListen keeps an open server from having no password.
 func (w *Worker) checkListen() []diag.Finding {
 	if (w.ListenUser == "") != (w.ListenPassword == "") {
-		return []diag.Finding{problem("--listen-user", "and --listen-password belong together", "ONETURN_LISTEN_USER=oneturn ONETURN_LISTEN_PASSWORD=...")}
+		return []diag.Finding{invalid("--listen-user", "and --listen-password belong together", "ONETURN_LISTEN_USER=oneturn ONETURN_LISTEN_PASSWORD=...")}
 	}
 	if w.Accounts != "" && w.ListenUser != "" {
-		return []diag.Finding{problem("--accounts", "and --listen-user are mutually exclusive: the file names the users", "--accounts="+w.Accounts)}
+		return []diag.Finding{invalid("--accounts", "and --listen-user are mutually exclusive: the file names the users", "--accounts="+w.Accounts)}
 	}
 	host, port, err := net.SplitHostPort(w.Listen)
 	if err != nil {
-		return []diag.Finding{problem("--listen", "names no address", "--listen=127.0.0.1:4222")}
+		return []diag.Finding{invalid("--listen", "names no address", "--listen=127.0.0.1:4222")}
 	}
 	ip := net.ParseIP(host)
 	if host == "localhost" || ip != nil && ip.IsLoopback() || w.ListenPassword != "" || w.Accounts != "" {
 		return nil
 	}
-	return []diag.Finding{problem(
+	return []diag.Finding{invalid(
 		"--listen", strconv.Quote(w.Listen)+" is open to the network and has no password",
 		"--listen="+net.JoinHostPort("127.0.0.1", port)+", or set ONETURN_LISTEN_USER and ONETURN_LISTEN_PASSWORD, or --accounts",
 	)}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // settings reads the command line and the environment of a service as its command would:
@@ -117,7 +118,7 @@ func TestMountedWorkflowBindsItsTool(t *testing.T) {
 	set, err := bindings.Load(t.Context(), bindings.Options{Root: "../" + source})
 	require.NoError(t, err)
 	for _, d := range set.Diagnostics() {
-		require.NotEqual(t, bindings.SeverityError, d.Severity, d.Message)
+		require.NotEqual(t, diag.SeverityError, d.Severity, d.Message)
 	}
 	binding, err := set.Resolve("Hello", "Greeter", "Greeting")
 	require.NoError(t, err)

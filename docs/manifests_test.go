@@ -16,6 +16,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/tool"
 )
@@ -43,7 +44,7 @@ func serve(t *testing.T, c oneturn.Config) *oneturn.Client {
 	w, err := oneturn.NewWorker(s.Connect(), c)
 	require.NoError(t, err)
 	for _, d := range w.Bindings().Diagnostics() {
-		require.Equal(t, bindings.SeverityInfo, d.Severity, d.String())
+		require.Equal(t, diag.SeverityInfo, d.Severity, d.String())
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/tools/mcptool"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
@@ -17,7 +18,7 @@ func TestManifestOfTheMCPPageBindsItsTool(t *testing.T) {
 	set, err := bindings.Load(t.Context(), bindings.Options{Root: folderOf(t, "mcp-servers.md")})
 	require.NoError(t, err)
 	for _, d := range set.Diagnostics() {
-		require.Equal(t, bindings.SeverityInfo, d.Severity, d.String())
+		require.Equal(t, diag.SeverityInfo, d.Severity, d.String())
 	}
 	require.Len(t, set.Bindings(), 1)
 	to, ok := set.Bindings()[0].Target.(*target.MCP)

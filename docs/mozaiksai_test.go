@@ -16,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/toolbox"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -81,7 +82,7 @@ func load(t *testing.T, root string) *bindings.Set {
 	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: toolbox.InspectPython("")})
 	require.NoError(t, err)
 	for _, d := range set.Diagnostics() {
-		require.Equal(t, bindings.SeverityInfo, d.Severity, d.String())
+		require.Equal(t, diag.SeverityInfo, d.Severity, d.String())
 	}
 	return set
 }

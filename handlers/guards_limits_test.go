@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/internal/engine"
@@ -34,7 +35,7 @@ func inRuledOffice(t *testing.T, rules string, tool tools.Invoker, o engine.Opti
 	set, err := bindings.Load(t.Context(), bindings.Options{Root: root})
 	require.NoError(t, err)
 	for _, d := range set.Diagnostics() {
-		require.NotEqual(t, bindings.SeverityError, d.Severity, d.String())
+		require.NotEqual(t, diag.SeverityError, d.Severity, d.String())
 	}
 	inOffice(t, bindings.EffectUnsafe, nil, func(t *testing.T, office *office) {
 		t.Helper()

@@ -7,22 +7,12 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// Severity of a [Finding].
-type Severity = diag.Severity
-
-// The severities.
-const (
-	// Broken: the promise does not hold; a worker must not start.
-	Broken = diag.SeverityError
-	// Different: sound, and perhaps intended.
-	Different = diag.SeverityInfo
-)
-
-// Finding is one difference between the server and the plan, with its severity and its fix.
+// Finding is one difference between the server and the plan. With [diag.SeverityError] the promise
+// does not hold and a worker must not start; with [diag.SeverityInfo] the difference is safe and perhaps intended.
 type Finding struct {
 	Object  string `json:"object"`            // "stream ONETURN_IN"
 	Setting string `json:"setting,omitempty"` // "" if the whole object is missing
@@ -32,7 +22,7 @@ type Finding struct {
 }
 
 func finding(object, setting, have, want, fix string) Finding {
-	return Finding{object, setting, have, want, diag.Finding{Severity: Broken, Fix: fix}}
+	return Finding{object, setting, have, want, diag.Finding{Severity: diag.SeverityError, Fix: fix}}
 }
 
 // String is the finding as one line.
@@ -82,12 +72,12 @@ func report(command, object string, missing bool, diffs []difference) []Finding 
 		f := finding(object, d.setting, d.have, d.want, provision)
 		switch {
 		case d.rule == initial:
-			f.Severity = Different
+			f.Severity = diag.SeverityInfo
 			f.Fix = "it was made by an older version: nothing to do for up to 100 workers; with more, delete it while no worker runs and run turnctl provision"
 		case d.rule == tunable && d.refused:
-			f.Severity, f.Fix = Different, "provisioned otherwise: nothing to do if it is meant; turnctl provision refuses to lower it, so repeat your flags or --config"
+			f.Severity, f.Fix = diag.SeverityInfo, "provisioned otherwise: nothing to do if it is meant; turnctl provision refuses to lower it, so repeat your flags or --config"
 		case d.rule == tunable:
-			f.Severity = Different
+			f.Severity = diag.SeverityInfo
 			f.Fix = "provisioned otherwise: nothing to do if it is meant; repeat your flags or --config, or turnctl provision sets it to " + d.want
 		case d.refused:
 			f.Fix = "it was not made by provision: rename or delete it, or choose another --prefix"
@@ -106,7 +96,7 @@ func (s state) checkRetention(findings []Finding) []Finding {
 	}
 	for i, f := range findings {
 		if f.Object == "stream "+s.plan.journal && f.Setting == "max_age" {
-			findings[i].Severity = Broken
+			findings[i].Severity = diag.SeverityError
 			findings[i].Fix = fmt.Sprintf("run turnctl provision, or lower --max-turn-life and --max-event-age so that they sum up to at most %s",
 				max(0, have.MaxAge-RetentionMargin).Round(time.Second))
 		}
@@ -117,7 +107,7 @@ func (s state) checkRetention(findings []Finding) []Finding {
 // checkLimit applies rule 13: a journal with a size limit refuses, once it is full, the ends of
 // turns too.
 func (s state) checkLimit(findings []Finding) {
-	setSeverity(findings, "stream "+s.plan.journal, "max_bytes", Broken,
+	setSeverity(findings, "stream "+s.plan.journal, "max_bytes", diag.SeverityError,
 		"run turnctl provision: a full journal refuses the ends of turns too; limit the account instead")
 }
 
@@ -126,16 +116,16 @@ func (s state) checkLimit(findings []Finding) {
 // questions, and so does a size limit there, since timers make room for newer ones. Payloads must
 // outlive the records that name them, and rates be remembered until they have filled up.
 func (s state) checkLoss(findings []Finding) {
-	setSeverity(findings, "stream "+s.plan.inbound, "max_age", Broken,
+	setSeverity(findings, "stream "+s.plan.inbound, "max_age", diag.SeverityError,
 		"run turnctl provision: turns that were accepted would vanish without a response; --max-event-age ends old ones as too_old")
 	for _, setting := range []string{"max_age", "max_bytes"} {
-		setSeverity(findings, "stream "+s.plan.timers, setting, Broken, "run turnctl provision: ends of questions would vanish, and their turns wait for them")
+		setSeverity(findings, "stream "+s.plan.timers, setting, diag.SeverityError, "run turnctl provision: ends of questions would vanish, and their turns wait for them")
 	}
 	if journal := s.stream(s.plan.journal); journal != nil && s.expires(s.plan.blobs, journal.MaxAge) {
-		setSeverity(findings, "stream "+s.plan.blobs, "max_age", Broken, "run turnctl provision: payloads would vanish before the records that name them")
+		setSeverity(findings, "stream "+s.plan.blobs, "max_age", diag.SeverityError, "run turnctl provision: payloads would vanish before the records that name them")
 	}
 	if s.expires(s.plan.limits, target.MaxRefill) {
-		setSeverity(findings, "stream "+s.plan.limits, "max_age", Broken, "run turnctl provision: rates would be forgotten before they have filled up")
+		setSeverity(findings, "stream "+s.plan.limits, "max_age", diag.SeverityError, "run turnctl provision: rates would be forgotten before they have filled up")
 	}
 }
 
@@ -150,7 +140,7 @@ func (s state) expires(name string, age time.Duration) bool {
 func (s state) checkMemory(findings []Finding) {
 	for _, x := range s.streams {
 		if x.have != nil && x.have.Storage == jetstream.MemoryStorage {
-			setSeverity(findings, x.object(), "storage", Different, "nothing to do for a trial: nothing survives the server; to keep records, delete the stream and run turnctl provision")
+			setSeverity(findings, x.object(), "storage", diag.SeverityInfo, "nothing to do for a trial: nothing survives the server; to keep records, delete the stream and run turnctl provision")
 		}
 	}
 }
@@ -158,7 +148,7 @@ func (s state) checkMemory(findings []Finding) {
 // checkRates leaves a server alone that was provisioned before there were rates: only workers whose
 // tools have one need their bucket, and they report it themselves.
 func (s state) checkRates(findings []Finding) {
-	setSeverity(findings, "stream "+s.plan.limits, "", Different,
+	setSeverity(findings, "stream "+s.plan.limits, "", diag.SeverityInfo,
 		"nothing to do as long as no tool has a rate limit; turnctl provision adds it")
 }
 
@@ -169,20 +159,20 @@ func (s state) checkDead(findings []Finding) {
 	if have := s.stream(s.plan.dead); have != nil && have.MaxMsgsPerSubject <= 0 {
 		fix = "run turnctl provision: one tenant can evict the dead letters of others"
 	}
-	setSeverity(findings, "stream "+s.plan.dead, "max_msgs_per_subject", Different, fix)
+	setSeverity(findings, "stream "+s.plan.dead, "max_msgs_per_subject", diag.SeverityInfo, fix)
 }
 
 // checkWindow applies to an inbound stream that was provisioned before its window was short.
 func (s state) checkWindow(findings []Finding) {
 	if have := s.stream(s.plan.inbound); have != nil && have.Duplicates > InDuplicateWindow {
-		setSeverity(findings, "stream "+s.plan.inbound, "duplicate_window", Different,
+		setSeverity(findings, "stream "+s.plan.inbound, "duplicate_window", diag.SeverityInfo,
 			"run turnctl provision: the server keeps message ids of that long in memory, of up to 64 KB each")
 	}
 }
 
 // setSeverity sets severity and fix of what was found about a setting of an object, "" for the object
 // itself.
-func setSeverity(findings []Finding, object, setting string, severity Severity, fix string) {
+func setSeverity(findings []Finding, object, setting string, severity diag.Severity, fix string) {
 	for i := range findings {
 		if f := &findings[i]; f.Object == object && f.Setting == setting {
 			f.Severity, f.Fix = severity, fix

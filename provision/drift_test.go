@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/provision"
 )
 
@@ -81,19 +82,19 @@ func TestDriftThatBreaksThePromiseIsFoundAndFixed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, js.DeleteStream(t.Context(), "ONETURN_DEAD"))
 
-	severity := map[string]provision.Severity{}
+	severity := map[string]diag.Severity{}
 	for _, f := range findings(t, js, provision.Options{}) {
 		severity[f.Object+" "+f.Setting] = f.Severity
 		require.NotEmpty(t, f.Fix)
 		require.Contains(t, f.String(), f.Object)
 	}
-	require.Equal(t, map[string]provision.Severity{
-		"stream KV_ONETURN_TURNS republish":               provision.Broken,
-		"stream KV_ONETURN_TURNS discard":                 provision.Broken,
-		"stream KV_ONETURN_TURNS max_bytes":               provision.Broken,
-		"consumer ONETURN_IN/workers-default max_deliver": provision.Broken,
-		"consumer ONETURN_IN/workers-default ack_wait":    provision.Different,
-		"stream ONETURN_DEAD ":                            provision.Broken,
+	require.Equal(t, map[string]diag.Severity{
+		"stream KV_ONETURN_TURNS republish":               diag.SeverityError,
+		"stream KV_ONETURN_TURNS discard":                 diag.SeverityError,
+		"stream KV_ONETURN_TURNS max_bytes":               diag.SeverityError,
+		"consumer ONETURN_IN/workers-default max_deliver": diag.SeverityError,
+		"consumer ONETURN_IN/workers-default ack_wait":    diag.SeverityInfo,
+		"stream ONETURN_DEAD ":                            diag.SeverityError,
 	}, severity)
 
 	apply(t, js, provision.Options{})
@@ -107,7 +108,7 @@ func TestWhatWasProvisionedOtherwiseIsNotAnError(t *testing.T) {
 	found := findings(t, js, provision.Options{})
 	require.Len(t, found, 5) // of blobs and timers too
 	for _, f := range found {
-		require.Equal(t, provision.Different, f.Severity, f)
+		require.Equal(t, diag.SeverityInfo, f.Severity, f)
 		require.Contains(t, f.Fix, "provisioned otherwise: nothing to do if it is meant")
 		require.NotContains(t, f.Fix, "run turnctl provision")
 	}
@@ -121,7 +122,7 @@ func TestInboundStreamWithALongDuplicateWindowIsFoundAndFixed(t *testing.T) {
 	edit(t, js, "ONETURN_IN", func(c *jetstream.StreamConfig) { c.Duplicates = 2 * time.Minute })
 	found := findings(t, js, provision.Options{})
 	require.Len(t, found, 1)
-	require.Equal(t, provision.Different, found[0].Severity)
+	require.Equal(t, diag.SeverityInfo, found[0].Severity)
 	require.Contains(t, found[0].Fix, "run turnctl provision")
 	require.Equal(t, []string{"duplicate_window 2m0s → 1s"}, apply(t, js, provision.Options{})["stream ONETURN_IN"].Details)
 	require.Empty(t, findings(t, js, provision.Options{}))
@@ -151,8 +152,8 @@ func TestRetentionIsJudgedByWhatTurnsNeed(t *testing.T) {
 		}
 		return provision.Finding{}
 	}
-	require.Equal(t, provision.Different, maxAge(provision.Options{}).Severity)
+	require.Equal(t, diag.SeverityInfo, maxAge(provision.Options{}).Severity)
 	worse := maxAge(provision.Options{MaxTurnLife: 8 * 24 * time.Hour, Retention: 10 * 24 * time.Hour})
-	require.Equal(t, provision.Broken, worse.Severity)
+	require.Equal(t, diag.SeverityError, worse.Severity)
 	require.Contains(t, worse.Fix, "192h0m0s")
 }

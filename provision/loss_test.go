@@ -7,12 +7,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/provision"
 )
 
 // severities are the findings by object and setting.
-func severities(found []provision.Finding) map[string]provision.Severity {
-	all := map[string]provision.Severity{}
+func severities(found []provision.Finding) map[string]diag.Severity {
+	all := map[string]diag.Severity{}
 	for _, f := range found {
 		all[f.Object+" "+f.Setting] = f.Severity
 	}
@@ -33,14 +34,14 @@ func TestLimitsThatLoseWhatWasAcceptedAreFoundAndTakenAway(t *testing.T) {
 	edit(t, js, "KV_ONETURN_LIMITS", age(time.Hour))
 	edit(t, js, "KV_ONETURN_CONTEXT", age(240*time.Hour))
 	edit(t, js, "ONETURN_DEAD", age(240*time.Hour))
-	require.Equal(t, map[string]provision.Severity{
-		"stream ONETURN_IN max_age":         provision.Broken,
-		"stream ONETURN_TIMERS max_age":     provision.Broken,
-		"stream ONETURN_TIMERS max_bytes":   provision.Broken,
-		"stream OBJ_ONETURN_BLOBS max_age":  provision.Broken,
-		"stream KV_ONETURN_LIMITS max_age":  provision.Broken,
-		"stream KV_ONETURN_CONTEXT max_age": provision.Different,
-		"stream ONETURN_DEAD max_age":       provision.Different,
+	require.Equal(t, map[string]diag.Severity{
+		"stream ONETURN_IN max_age":         diag.SeverityError,
+		"stream ONETURN_TIMERS max_age":     diag.SeverityError,
+		"stream ONETURN_TIMERS max_bytes":   diag.SeverityError,
+		"stream OBJ_ONETURN_BLOBS max_age":  diag.SeverityError,
+		"stream KV_ONETURN_LIMITS max_age":  diag.SeverityError,
+		"stream KV_ONETURN_CONTEXT max_age": diag.SeverityInfo,
+		"stream ONETURN_DEAD max_age":       diag.SeverityInfo,
 	}, severities(findings(t, js, provision.Options{})))
 	apply(t, js, provision.Options{})
 	require.Empty(t, findings(t, js, provision.Options{}))
@@ -51,9 +52,9 @@ func TestPayloadsNeedOnlyOutliveTheJournal(t *testing.T) {
 	js := server(t)
 	apply(t, js, provision.Options{})
 	edit(t, js, "OBJ_ONETURN_BLOBS", func(c *jetstream.StreamConfig) { c.MaxAge = provision.DefaultRetention })
-	require.Equal(t, map[string]provision.Severity{"stream OBJ_ONETURN_BLOBS max_age": provision.Different}, severities(findings(t, js, provision.Options{})))
+	require.Equal(t, map[string]diag.Severity{"stream OBJ_ONETURN_BLOBS max_age": diag.SeverityInfo}, severities(findings(t, js, provision.Options{})))
 	edit(t, js, "KV_ONETURN_TURNS", func(c *jetstream.StreamConfig) { c.MaxAge = 0 })
-	require.Equal(t, provision.Broken, severities(findings(t, js, provision.Options{}))["stream OBJ_ONETURN_BLOBS max_age"])
+	require.Equal(t, diag.SeverityError, severities(findings(t, js, provision.Options{}))["stream OBJ_ONETURN_BLOBS max_age"])
 }
 
 // remade replaces the consumer of the default pool by one with a change.
@@ -76,15 +77,15 @@ func TestConsumerThatRefusesPullsOrForgetsIsFound(t *testing.T) {
 	remade(t, js, func(c *jetstream.ConsumerConfig) {
 		c.MaxRequestBatch, c.MaxRequestExpires, c.MaxRequestMaxBytes, c.InactiveThreshold = 1, time.Second, 1, time.Hour
 	})
-	broken := map[string]provision.Severity{}
+	broken := map[string]diag.Severity{}
 	for _, setting := range []string{"max_batch", "max_expires", "max_bytes", "inactive_threshold"} {
-		broken["consumer ONETURN_IN/workers-default "+setting] = provision.Broken
+		broken["consumer ONETURN_IN/workers-default "+setting] = diag.SeverityError
 	}
 	require.Equal(t, broken, severities(findings(t, js, provision.Options{})))
 	apply(t, js, provision.Options{})
 	require.Empty(t, findings(t, js, provision.Options{}))
 	remade(t, js, func(c *jetstream.ConsumerConfig) { c.MemoryStorage = true })
-	require.Equal(t, map[string]provision.Severity{"consumer ONETURN_IN/workers-default mem_storage": provision.Broken}, severities(findings(t, js, provision.Options{})))
+	require.Equal(t, map[string]diag.Severity{"consumer ONETURN_IN/workers-default mem_storage": diag.SeverityError}, severities(findings(t, js, provision.Options{})))
 	plan, err := provision.New(provision.Options{})
 	require.NoError(t, err)
 	_, err = provision.Apply(t.Context(), js, plan)
@@ -98,7 +99,7 @@ func TestConsumerOfAnOlderVersionIsMentionedAndLeftAlone(t *testing.T) {
 	apply(t, js, provision.Options{})
 	remade(t, js, func(c *jetstream.ConsumerConfig) { c.MaxWaiting = 0 }) // the server's default of 512
 	found := findings(t, js, provision.Options{})
-	require.Equal(t, map[string]provision.Severity{"consumer ONETURN_IN/workers-default max_waiting": provision.Different}, severities(found))
+	require.Equal(t, map[string]diag.Severity{"consumer ONETURN_IN/workers-default max_waiting": diag.SeverityInfo}, severities(found))
 	require.Contains(t, found[0].Fix, "100 workers")
 	require.Equal(t, provision.Unchanged, apply(t, js, provision.Options{})["consumer ONETURN_IN/workers-default"].Action)
 	change := apply(t, js, provision.Options{AckWait: time.Minute})["consumer ONETURN_IN/workers-default"]
@@ -110,7 +111,7 @@ func TestWorkersRunOnAServerThatWasProvisionedForATrial(t *testing.T) {
 	js := server(t)
 	apply(t, js, provision.Options{Memory: true})
 	for setting, severity := range severities(findings(t, js, provision.Options{})) {
-		require.Equal(t, provision.Different, severity, setting)
+		require.Equal(t, diag.SeverityInfo, severity, setting)
 	}
 }
 
@@ -133,11 +134,11 @@ func TestServerWithoutSharesOfDeadLettersIsUsableAndGetsThem(t *testing.T) {
 	apply(t, js, provision.Options{})
 	edit(t, js, "ONETURN_DEAD", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = -1 })
 	found := findings(t, js, provision.Options{})
-	require.Equal(t, map[string]provision.Severity{"stream ONETURN_DEAD max_msgs_per_subject": provision.Different}, severities(found))
+	require.Equal(t, map[string]diag.Severity{"stream ONETURN_DEAD max_msgs_per_subject": diag.SeverityInfo}, severities(found))
 	require.Contains(t, found[0].Fix, "run turnctl provision")
 	require.Equal(t, provision.Updated, apply(t, js, provision.Options{})["stream ONETURN_DEAD"].Action)
 	require.Empty(t, findings(t, js, provision.Options{}))
-	require.Equal(t, map[string]provision.Severity{
-		"stream ONETURN_DEAD max_bytes": provision.Different, "stream ONETURN_DEAD max_msgs_per_subject": provision.Different,
+	require.Equal(t, map[string]diag.Severity{
+		"stream ONETURN_DEAD max_bytes": diag.SeverityInfo, "stream ONETURN_DEAD max_msgs_per_subject": diag.SeverityInfo,
 	}, severities(findings(t, js, provision.Options{DeadMaxBytes: 64 << 20})))
 }

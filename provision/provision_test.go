@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/embedded"
 	"github.com/oneturn/oneturn/provision"
 )
@@ -75,9 +76,9 @@ func TestApplyCreatesEverythingOnceAndThenLeavesItAlone(t *testing.T) {
 			js := server(t)
 			for _, f := range findings(t, js, opts) {
 				require.Equal(t, "missing", f.Have)
-				want := provision.Broken
+				want := diag.SeverityError
 				if f.Object == "stream KV_ONETURN_LIMITS" {
-					want = provision.Different // workers without a rate limit do not need it
+					want = diag.SeverityInfo // workers without a rate limit do not need it
 				}
 				require.Equal(t, want, f.Severity, f.Object)
 			}
@@ -99,7 +100,7 @@ func TestServerProvisionedBeforeThereWereRatesIsSound(t *testing.T) {
 	require.NoError(t, js.DeleteStream(t.Context(), "KV_ONETURN_LIMITS"))
 	found := findings(t, js, provision.Options{})
 	require.Len(t, found, 1)
-	require.Equal(t, provision.Different, found[0].Severity)
+	require.Equal(t, diag.SeverityInfo, found[0].Severity)
 	require.Contains(t, found[0].Fix, "turnctl provision adds it")
 	for object, change := range apply(t, js, provision.Options{}) {
 		require.Equal(t, map[bool]provision.Action{true: provision.Created, false: provision.Unchanged}[object == "stream KV_ONETURN_LIMITS"], change.Action, object)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/diag"
 )
 
 // ErrNotReady means that the promise does not hold on a server as it is provisioned.
@@ -23,7 +25,7 @@ func Require(ctx context.Context, js jetstream.JetStream, plan Plan, logger *slo
 	}
 	var broken []string
 	for _, f := range findings {
-		if f.Severity == Broken {
+		if f.Severity == diag.SeverityError {
 			broken = append(broken, "  "+f.String())
 			continue
 		}

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/oneturn/oneturn/diag"
 )
 
 // A schema can be well formed and contradict itself: a default that is not what it stands for, a
@@ -39,7 +41,7 @@ func (s *schemaCompiler) contradictions(name string) []Problem {
 		c.misspelt(at)
 		left := maxParts
 		if n.types != tNothing && n.types&common(n, &left) == tNothing {
-			c.add(SeverityError, at.pointer, "no value has all the types that its parts ask for", "correct the types of its `allOf` and `$ref`")
+			c.add(diag.SeverityError, at.pointer, "no value has all the types that its parts ask for", "correct the types of its `allOf` and `$ref`")
 		}
 		c.defaults(n)
 	}
@@ -87,7 +89,7 @@ func (c *contradictions) inside(n *node) {
 	}
 }
 
-func (c *contradictions) add(sev Severity, place, message, fix string) {
+func (c *contradictions) add(sev diag.Severity, place, message, fix string) {
 	if len(c.found) < maxContradictions {
 		c.found = append(c.found, problem(c.name, place, sev, message, fix))
 	}
@@ -116,9 +118,9 @@ func (c *contradictions) values(n *node, place string) {
 	switch {
 	case len(wrong) == 0:
 	case fits == 0:
-		c.add(SeverityError, place+"/"+key, "no value of `"+key+"` satisfies the other rules: "+why, "correct the values, or the rule that excludes them")
+		c.add(diag.SeverityError, place+"/"+key, "no value of `"+key+"` satisfies the other rules: "+why, "correct the values, or the rule that excludes them")
 	default:
-		c.add(SeverityWarning, place+"/"+key, fmt.Sprintf("`%s` has values that the other rules exclude: %s (%s)", key, listed(wrong), why),
+		c.add(diag.SeverityWarning, place+"/"+key, fmt.Sprintf("`%s` has values that the other rules exclude: %s (%s)", key, listed(wrong), why),
 			"remove them, or correct the rule that excludes them")
 	}
 }
@@ -126,7 +128,7 @@ func (c *contradictions) values(n *node, place string) {
 // bounds compares lower and upper bounds.
 func (c *contradictions) bounds(n *node, place string) {
 	report := func(low, high string) {
-		c.add(SeverityError, place+"/"+low, "no value satisfies both `"+low+"` and `"+high+"`", "swap or correct them")
+		c.add(diag.SeverityError, place+"/"+low, "no value satisfies both `"+low+"` and `"+high+"`", "swap or correct them")
 	}
 	n.clashes(report)
 }
@@ -171,9 +173,9 @@ func (c *contradictions) settle(f *field, place string) {
 	case len(violations) == 0:
 		f.value = value
 	case f.value == nil:
-		c.add(SeverityWarning, place+"/default", "the default null does not fit: "+reasonOf(violations), "allow null, for example type: [string, \"null\"], or remove the default")
+		c.add(diag.SeverityWarning, place+"/default", "the default null does not fit: "+reasonOf(violations), "allow null, for example type: [string, \"null\"], or remove the default")
 	default:
-		c.add(SeverityError, place+"/default", "the default "+literal(f.value)+" does not fit: "+reasonOf(violations), f.node.fixDefault(f.value))
+		c.add(diag.SeverityError, place+"/default", "the default "+literal(f.value)+" does not fit: "+reasonOf(violations), f.node.fixDefault(f.value))
 		f.value, f.hasDefault = nil, false
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/diag"
 )
 
 func TestMisspeltKeywordIsReportedAtItsPlace(t *testing.T) {
@@ -17,7 +18,7 @@ func TestMisspeltKeywordIsReportedAtItsPlace(t *testing.T) {
 	require.NoError(t, err)
 	var found []string
 	for _, p := range m.Problems() {
-		require.Equal(t, model.SeverityWarning, p.Severity)
+		require.Equal(t, diag.SeverityWarning, p.Severity)
 		found = append(found, p.Field+" "+p.Fix)
 	}
 	require.Equal(t, []string{
@@ -74,7 +75,7 @@ func TestSchemaThatContradictsItselfIsReportedAtItsPlace(t *testing.T) {
 		p := problems[0]
 		got := string(p.Severity) + " " + p.Field + ": " + p.Message + "; " + p.Fix
 		require.True(t, strings.HasPrefix(got, want), "%s\n%s", schema, got)
-		if strings.HasSuffix(p.Field, "/default") && p.Severity == model.SeverityError {
+		if strings.HasSuffix(p.Field, "/default") && p.Severity == diag.SeverityError {
 			out, violations := m.Check(map[string]any{})
 			require.Empty(t, violations)
 			require.NotContains(t, out, "a", "a default that does not fit is never filled in")
@@ -131,7 +132,7 @@ func TestConstraintThatNoValueCanMeetLimitsNothing(t *testing.T) {
 	} {
 		models, problems := model.CompileMozaiks([]model.Definition{define(t, "M", "f", spec)})
 		require.Len(t, problems, 1, spec)
-		require.Equal(t, model.SeverityWarning, problems[0].Severity)
+		require.Equal(t, diag.SeverityWarning, problems[0].Severity)
 		require.True(t, strings.HasPrefix(problems[0].Message, want), "%s: %s", spec, problems[0].Message)
 		value := map[string]any{"f": json.Number("5")}
 		if strings.Contains(spec, "str") || strings.Contains(spec, "literal") {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -59,11 +60,11 @@ func compileExternal(name string, schema json.RawMessage, object bool) (m *Model
 			}
 		}
 		if !errors.As(err, &refused) {
-			return nil, nil, append(unchecked, problem(name, "", SeverityWarning, err.Error(), ""))
+			return nil, nil, append(unchecked, problem(name, "", diag.SeverityWarning, err.Error(), ""))
 		}
 		pruned := false
 		for _, p := range slices.Backward(refused.Problems) { // of a list, the last first
-			p.Severity = SeverityWarning
+			p.Severity = diag.SeverityWarning
 			if value, ok := prune(tree, p.Field); ok {
 				pruned = true
 				p.Message += shown(value)

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -42,7 +43,7 @@ func define(t require.TestingT, name string, fields ...string) model.Definition 
 func compileOne(t require.TestingT, name string, defs ...model.Definition) *model.Model {
 	models, problems := model.CompileMozaiks(defs)
 	for _, p := range problems {
-		require.Equal(t, model.SeverityWarning, p.Severity, "%+v", p)
+		require.Equal(t, diag.SeverityWarning, p.Severity, "%+v", p)
 	}
 	require.Contains(t, models, name)
 	return models[name]

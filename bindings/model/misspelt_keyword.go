@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/nearest"
 )
 
@@ -29,7 +30,7 @@ func (c *contradictions) misspelt(at *sub) {
 		}
 		meant := nearest.Of(key, vocabulary, nearest.Rule{Fold: strings.ToLower, Edits: maxTypos})
 		if meant != "" {
-			c.add(SeverityWarning, at.pointer+"/"+pathToken(key), "`"+key+"` is not a keyword of JSON Schema and is ignored", "did you mean `"+meant+"`?")
+			c.add(diag.SeverityWarning, at.pointer+"/"+pathToken(key), "`"+key+"` is not a keyword of JSON Schema and is ignored", "did you mean `"+meant+"`?")
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // Definition is one named model of a workflow's structured outputs, fields in manifest order.
@@ -27,23 +27,15 @@ type Field struct {
 	Spec map[string]any
 }
 
-// Severity of a [Problem].
-type Severity = diag.Severity
-
-// The severities.
-const (
-	SeverityError   = diag.SeverityError   // the model is unusable
-	SeverityWarning = diag.SeverityWarning // the model works, but perhaps not as meant
-)
-
-// Problem is something wrong with a definition or schema: its severity, message and fix. Field is the
-// path inside the model, "" for the model itself.
+// Problem is something wrong with a definition or schema. With [diag.SeverityError] the model is
+// unusable, with [diag.SeverityWarning] it works, but perhaps not as meant. Field is the path inside
+// the model, "" for the model itself.
 type Problem struct {
 	Model string
 	diag.Finding
 }
 
-func problem(model, field string, severity Severity, message, fix string) Problem {
+func problem(model, field string, severity diag.Severity, message, fix string) Problem {
 	return Problem{model, diag.Finding{Severity: severity, Field: field, Message: message, Fix: fix}}
 }
 
@@ -277,11 +269,11 @@ func (p place) below(field string) place {
 }
 
 func (b *builder) fail(at place, message, fix string) {
-	b.report(problem(at.model, at.field, SeverityError, message, fix))
+	b.report(problem(at.model, at.field, diag.SeverityError, message, fix))
 }
 
 func (b *builder) warn(at place, message, fix string) {
-	b.report(problem(at.model, at.field, SeverityWarning, message, fix))
+	b.report(problem(at.model, at.field, diag.SeverityWarning, message, fix))
 }
 
 func (b *builder) report(p Problem) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/bindings/model"
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 )
 
 func TestOneBadFieldMakesOnlyItsModelAndItsUsersUnusable(t *testing.T) {
@@ -25,7 +25,7 @@ func TestOneBadFieldMakesOnlyItsModelAndItsUsersUnusable(t *testing.T) {
 	require.Equal(t, []string{"Good", "Ring", "Ring2"}, slices.Sorted(maps.Keys(models)))
 	got := make([]string, len(problems))
 	for i, p := range problems {
-		require.Equal(t, model.SeverityError, p.Severity)
+		require.Equal(t, diag.SeverityError, p.Severity)
 		require.NotEmpty(t, p.Fix)
 		got[i] = p.Model + "." + p.Field + ": " + p.Message
 	}
@@ -53,7 +53,7 @@ func TestOdditiesAreWarnings(t *testing.T) {
 		models, problems := model.CompileMozaiks([]model.Definition{define(t, "M", "f", spec)})
 		require.Contains(t, models, "M", spec)
 		require.Len(t, problems, 1, spec)
-		require.Equal(t, model.Problem{Model: "M", Finding: diag.Finding{Field: "f", Severity: model.SeverityWarning, Message: message, Fix: problems[0].Fix}}, problems[0])
+		require.Equal(t, model.Problem{Model: "M", Finding: diag.Finding{Field: "f", Severity: diag.SeverityWarning, Message: message, Fix: problems[0].Fix}}, problems[0])
 	}
 }
 

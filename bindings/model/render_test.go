@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // inlined is a schema with references written out and without titles.
@@ -159,7 +160,7 @@ func TestOutputsFitTheModelsSchemaAndInputsStayAsTheyWere(t *testing.T) {
 		}
 		models, problems := model.CompileMozaiks(defs)
 		for _, p := range problems {
-			require.Equal(t, model.SeverityWarning, p.Severity, "%+v", p)
+			require.Equal(t, diag.SeverityWarning, p.Severity, "%+v", p)
 		}
 		for _, name := range names {
 			m := models[name]

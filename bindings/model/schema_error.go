@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 )
 
@@ -42,7 +43,7 @@ func (e *SchemaError) event() *events.Error {
 
 // refuse is the error for a schema that cannot be used as a whole.
 func refuse(name string, code events.Code, place, message, fix string) error {
-	return &SchemaError{code: code, Problems: []Problem{problem(name, place, SeverityError, message, fix)}}
+	return &SchemaError{code: code, Problems: []Problem{problem(name, place, diag.SeverityError, message, fix)}}
 }
 
 // refusals collects what is wrong with one schema.
@@ -55,7 +56,7 @@ type refusals struct {
 // refuse records a problem. place is a JSON pointer into the schema.
 func (r *refusals) refuse(place, message, fix string) {
 	if len(r.problems) < maxSchemaProblems {
-		r.problems = append(r.problems, problem(r.name, place, SeverityError, message, fix))
+		r.problems = append(r.problems, problem(r.name, place, diag.SeverityError, message, fix))
 	}
 }
 

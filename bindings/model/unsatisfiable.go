@@ -2,6 +2,8 @@ package model
 
 import (
 	"math/big"
+
+	"github.com/oneturn/oneturn/diag"
 )
 
 // unmeetable reports rules that each can be met, but not together: bounds and closed sets of the
@@ -14,12 +16,12 @@ func (c *contradictions) unmeetable(n *node, place string) {
 	}
 	if !clash {
 		whole.clashes(func(low, high string) {
-			c.add(SeverityError, place+"/allOf", "no value satisfies both `"+low+"` and `"+high+"` of its parts", "correct one of them")
+			c.add(diag.SeverityError, place+"/allOf", "no value satisfies both `"+low+"` and `"+high+"` of its parts", "correct one of them")
 			clash = true
 		})
 	}
 	if low, high := whole.num.ends(); !clash && whole.num != nil && !whole.num.reached(whole.types == tInteger) {
-		c.add(SeverityError, place+"/"+low, "no "+whole.num.kind(whole.types == tInteger)+" lies between `"+low+"` and `"+high+"`", "correct one of them")
+		c.add(diag.SeverityError, place+"/"+low, "no "+whole.num.kind(whole.types == tInteger)+" lies between `"+low+"` and `"+high+"`", "correct one of them")
 	}
 	c.closedParts(n, place)
 	c.shortage(n, place)
@@ -160,7 +162,7 @@ func (c *contradictions) closedParts(n *node, place string) {
 			}
 		}
 		if own > 0 && fits == 0 {
-			c.add(SeverityError, place+"/allOf", "no value of `"+part.enum.rule+"` satisfies the other parts: "+reasonOf([]Violation{first}), "correct one of them")
+			c.add(diag.SeverityError, place+"/allOf", "no value of `"+part.enum.rule+"` satisfies the other parts: "+reasonOf([]Violation{first}), "correct one of them")
 			return
 		}
 	}
@@ -170,15 +172,15 @@ func (c *contradictions) closedParts(n *node, place string) {
 func (c *contradictions) shortage(n *node, place string) {
 	if r := n.obj; r != nil && !n.lax {
 		if r.extras == extrasDropped && r.min > len(r.fields) {
-			c.add(SeverityError, place+"/minProperties", "it asks for more keys than it has properties, and `additionalProperties: false` forbids others", "lower it, or add properties")
+			c.add(diag.SeverityError, place+"/minProperties", "it asks for more keys than it has properties, and `additionalProperties: false` forbids others", "lower it, or add properties")
 		}
 		for _, f := range r.fields {
 			if f.required && f.node.types == tNothing {
-				c.add(SeverityError, place+"/required", "it requires \""+f.name+"\", which no value satisfies", "remove it from required, or correct its schema")
+				c.add(diag.SeverityError, place+"/required", "it requires \""+f.name+"\", which no value satisfies", "remove it from required, or correct its schema")
 			}
 		}
 	}
 	if r := n.arr; r != nil && r.unique && r.items != nil && r.items.enum != nil && r.min > len(r.items.enum.values) {
-		c.add(SeverityError, place+"/minItems", "it asks for more items than there are different values", "lower it, or remove uniqueItems")
+		c.add(diag.SeverityError, place+"/minItems", "it asks for more items than there are different values", "lower it, or remove uniqueItems")
 	}
 }

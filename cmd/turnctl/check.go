@@ -10,7 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/toolbox"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
@@ -138,7 +138,7 @@ func readFolder(ctx context.Context, command, dir string, inspect bindings.Inspe
 }
 
 // finding is a diagnostic that only this command reports.
-func finding(severity bindings.Severity, workflow, code, fix, format string, args ...any) bindings.Diagnostic {
+func finding(severity diag.Severity, workflow, code, fix, format string, args ...any) bindings.Diagnostic {
 	return bindings.Diagnostic{Workflow: workflow, Finding: diag.Finding{
 		Severity: severity, Code: code, Message: fmt.Sprintf(format, args...), Fix: fix,
 	}}

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/dotenv"
 )
 
@@ -55,7 +55,7 @@ func matches(name string, patterns []string) bool {
 // needEnvFile reads the workflow's .env, and returns the names that it sets.
 func (w *workflowReport) needEnvFile(dir string) map[string]bool {
 	name := filepath.Join(w.Dir, ".env")
-	at := func(severity bindings.Severity, code, fix, format string, args ...any) {
+	at := func(severity diag.Severity, code, fix, format string, args ...any) {
 		d := finding(severity, w.Name, code, fix, format, args...)
 		d.File = filepath.ToSlash(name)
 		w.Diagnostics = append(w.Diagnostics, d)
@@ -65,15 +65,15 @@ func (w *workflowReport) needEnvFile(dir string) map[string]bool {
 		_, err = file.Variables(nil)
 	}
 	if err != nil {
-		at(bindings.SeverityError, "env_file_unreadable", "make .env a readable file: a Python tool of this workflow cannot start without it", "%v", err)
+		at(diag.SeverityError, "env_file_unreadable", "make .env a readable file: a Python tool of this workflow cannot start without it", "%v", err)
 		return nil
 	}
 	for i, p := range file.Problems {
 		if i == maxEnvProblems {
-			at(bindings.SeverityWarning, "env_file_statement", "correct those first", "%d more statements set nothing", len(file.Problems)-i)
+			at(diag.SeverityWarning, "env_file_statement", "correct those first", "%d more statements set nothing", len(file.Problems)-i)
 			break
 		}
-		at(bindings.SeverityWarning, "env_file_statement", p.Fix, "this statement sets nothing: %s", p.Message)
+		at(diag.SeverityWarning, "env_file_statement", p.Fix, "this statement sets nothing: %s", p.Message)
 		w.Diagnostics[len(w.Diagnostics)-1].Line = p.Line
 	}
 	return file.Names()

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/oneturn/oneturn/bindings"
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
@@ -71,7 +71,7 @@ func reportBinding(b *bindings.Binding) bindingReport {
 func newReport(ctx context.Context, dir string, set *bindings.Set, cfg checkSettings, env environ) *report {
 	r := &report{Workflows: []workflowReport{}, Shared: []bindingReport{}, Diagnostics: []bindings.Diagnostic{}, Digest: set.Digest()}
 	if len(set.Workflows()) == 0 {
-		r.Diagnostics = append(r.Diagnostics, finding(bindings.SeverityWarning, "", "no_workflows",
+		r.Diagnostics = append(r.Diagnostics, finding(diag.SeverityWarning, "", "no_workflows",
 			"name the folder that holds the workflow folders", "no workflow was found"))
 	}
 	at := make(map[string]int)
@@ -121,7 +121,7 @@ func (r *report) needPython(ctx context.Context, dir, interpreter string) bool {
 	}
 	err := python.Probe(ctx, interpreter, dir)
 	if err != nil {
-		r.Diagnostics = append(r.Diagnostics, finding(bindings.SeverityError, "", "python_unusable",
+		r.Diagnostics = append(r.Diagnostics, finding(diag.SeverityError, "", "python_unusable",
 			"name a Python interpreter of version 3.9 or newer with --python", "the interpreter of --python cannot be used: %v", err))
 	}
 	return err == nil
@@ -135,14 +135,14 @@ func (w *workflowReport) needModules(ctx context.Context, dir, interpreter strin
 		if known, ok := diag.Of(err); ok {
 			text, fix = known.Message, known.Fix
 		}
-		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityWarning, w.Name, "modules_not_checked",
+		w.Diagnostics = append(w.Diagnostics, finding(diag.SeverityWarning, w.Name, "modules_not_checked",
 			fix, "could not check whether Python modules are missing: %s", text))
 	}
 	if len(missing) == 0 {
 		return
 	}
 	w.MissingModules = missing
-	w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityWarning, w.Name, "missing_modules",
+	w.Diagnostics = append(w.Diagnostics, finding(diag.SeverityWarning, w.Name, "missing_modules",
 		"install them where the worker's interpreter finds them, or name that interpreter with --python",
 		"the Python interpreter does not find %s", strings.Join(imported(set, w.Name, missing), ", ")))
 }
@@ -177,12 +177,12 @@ func (w *workflowReport) needEnv(dir string, env environ, names []string) {
 		}
 	}
 	if len(w.MissingEnv) > 0 {
-		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityInfo, w.Name, "missing_env",
+		w.Diagnostics = append(w.Diagnostics, finding(diag.SeverityInfo, w.Name, "missing_env",
 			"set them in the workflow's .env, or where the worker runs together with --tool-env",
 			"tools read environment variables that are not set here: %s", strings.Join(w.MissingEnv, ", ")))
 	}
 	if len(w.HiddenEnv) > 0 {
-		w.Diagnostics = append(w.Diagnostics, finding(bindings.SeverityInfo, w.Name, "hidden_env",
+		w.Diagnostics = append(w.Diagnostics, finding(diag.SeverityInfo, w.Name, "hidden_env",
 			"let the worker pass them with --tool-env, or set them in the workflow's .env",
 			"tools read environment variables that are set but kept from them: %s", strings.Join(w.HiddenEnv, ", ")))
 	}
@@ -195,11 +195,11 @@ func (r *report) count() {
 	}
 	for _, d := range all {
 		switch d.Severity {
-		case bindings.SeverityError:
+		case diag.SeverityError:
 			r.Errors++
-		case bindings.SeverityWarning:
+		case diag.SeverityWarning:
 			r.Warnings++
-		case bindings.SeverityInfo:
+		case diag.SeverityInfo:
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // text prints the report for people. Files are named as in JSON: relative to the checked
@@ -103,7 +104,7 @@ func (b *bindingReport) how() string {
 // diagnosticsText prints every error, and every cause of warnings and infos once, or all of them with -v.
 func (r *report) diagnosticsText(w io.Writer, found []bindings.Diagnostic) {
 	for _, c := range bindings.Causes(found) {
-		if c.Severity == bindings.SeverityError || r.all {
+		if c.Severity == diag.SeverityError || r.all {
 			for _, d := range append([]bindings.Diagnostic{c.Diagnostic}, c.More...) {
 				causeText(w, bindings.Cause{Diagnostic: d})
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // toolSettings locate tools and their servers, as for the worker.
@@ -98,7 +99,7 @@ func (a *app) toolErrors(dir string, set *bindings.Set) (n int) {
 	const most = 10
 	causes := 0
 	for _, c := range bindings.Causes(set.Diagnostics()) {
-		if c.Severity != bindings.SeverityError {
+		if c.Severity != diag.SeverityError {
 			continue
 		}
 		if causes++; causes <= most {

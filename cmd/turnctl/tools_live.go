@@ -13,6 +13,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/toolbox"
 	"github.com/oneturn/oneturn/internal/tools"
@@ -198,10 +199,10 @@ func (a *app) checkLive(ctx context.Context, dir string, set *bindings.Set, cfg 
 		if row.Live == nil || row.Live.Reached && len(row.Live.Unchecked) == 0 {
 			continue
 		}
-		found := finding(bindings.SeverityWarning, row.Workflow, "tool_not_there", "start it, or correct it in the manifest",
+		found := finding(diag.SeverityWarning, row.Workflow, "tool_not_there", "start it, or correct it in the manifest",
 			"tool %s cannot be called now (%s): %s", row.Tool, row.Where.Text, row.Live.Error)
 		if row.Live.Reached {
-			found = finding(bindings.SeverityInfo, row.Workflow, "schema_unchecked", "no action needed: the service or server checks them",
+			found = finding(diag.SeverityInfo, row.Workflow, "schema_unchecked", "no action needed: the service or server checks them",
 				"tool %s has rules in its schemas that cannot be checked before the call: %s", row.Tool, clean(strings.Join(row.Live.Unchecked, "; "), maxUnchecked))
 		}
 		into := &r.Diagnostics
@@ -211,7 +212,7 @@ func (a *app) checkLive(ctx context.Context, dir string, set *bindings.Set, cfg 
 			}
 		}
 		*into = append(*into, found)
-		if found.Severity == bindings.SeverityWarning {
+		if found.Severity == diag.SeverityWarning {
 			r.Warnings++
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/provision"
 )
@@ -63,13 +64,13 @@ func newStart(cfg *config.Worker, w *oneturn.Worker, b *natsLink, web *web, trac
 	}
 	for _, c := range bindings.Causes(set.Diagnostics()) {
 		switch c.Severity {
-		case bindings.SeverityError:
+		case diag.SeverityError:
 			if s.Errors += 1 + len(c.More); len(s.Problems) < maxProblems {
 				s.Problems = append(s.Problems, c.String())
 			}
-		case bindings.SeverityWarning:
+		case diag.SeverityWarning:
 			s.Warnings += 1 + len(c.More)
-		case bindings.SeverityInfo:
+		case diag.SeverityInfo:
 		}
 	}
 	return s

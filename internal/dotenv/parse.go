@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // File is what a .env file sets.

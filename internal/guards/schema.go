@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/oneturn/oneturn/bindings/model"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -19,7 +20,7 @@ func newSchema(on string, text json.RawMessage) (check, error) {
 		return nil, schemaProblem(err)
 	}
 	for _, p := range fits.Problems() {
-		if p.Severity == model.SeverityError {
+		if p.Severity == diag.SeverityError {
 			return nil, refused("schema", p.Fix, "at %s: %s", p.Field, p.Message)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/oneturn/oneturn"
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/toolbox"
 	"github.com/oneturn/oneturn/oneturntest"
@@ -78,7 +79,7 @@ func TestFoldersOfEveryGenerationHaveNoErrors(t *testing.T) {
 	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: toolbox.InspectPython("")})
 	require.NoError(t, err)
 	for _, d := range set.Diagnostics() {
-		require.NotEqual(t, bindings.SeverityError, d.Severity, d.String())
+		require.NotEqual(t, diag.SeverityError, d.Severity, d.String())
 	}
 	workflows := map[string]bool{}
 	for _, g := range turns {

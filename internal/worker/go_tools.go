@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
@@ -40,7 +41,7 @@ func checkTools(registered []Tool, set *bindings.Set) error {
 			errs = append(errs, fmt.Errorf("tool %q has ToolOptions without a Workflow: set Workflow, Agent and Model, or remove the options and set them in the oneturn.yaml", t.Name))
 		default:
 			for _, found := range set.Diagnostics() {
-				if found.Severity == bindings.SeverityError && found.Workflow == d.Workflow {
+				if found.Severity == diag.SeverityError && found.Workflow == d.Workflow {
 					errs = append(errs, fmt.Errorf("tool %q: %s", t.Name, found))
 				}
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/handlers"
 	"github.com/oneturn/oneturn/idempotency"
 	"github.com/oneturn/oneturn/idempotency/kvstore"
@@ -338,7 +339,7 @@ func (w *Worker) adopt(set *bindings.Set) {
 		return // the caller of New has the diagnostics in Bindings
 	}
 	for _, c := range bindings.Causes(set.Diagnostics()) {
-		if c.Severity == bindings.SeverityError {
+		if c.Severity == diag.SeverityError {
 			w.c.Logger.Warn("manifest error", "diagnostic", c.String())
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/dotenv"
 	"github.com/oneturn/oneturn/internal/process"
 )

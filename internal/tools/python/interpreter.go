@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 )
 
 // place is where a workflow lives.
