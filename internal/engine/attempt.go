@@ -12,6 +12,10 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// One attempt: invoke calls the tool in a separate goroutine, await waits for it, at most a grace longer than its
+// context lasts, and queued records when a call that waits for a process is entered. Everything that the
+// retries need to know is in returned.
+
 // returned is the end of an attempt.
 type returned struct {
 	result tools.Result
@@ -155,7 +159,7 @@ func (r returned) after(ctx context.Context) returned {
 		return r
 	}
 	cause := r.err
-	if tools.IsRetryable(cause) { // a tool that calls its timeout retryable is not believed
+	if tools.IsRetryable(cause) { // a tool that calls its timeout retryable counts as an unmarked timeout
 		cause = errors.New(cause.Error())
 	}
 	r.err, r.timedOut = &events.Error{Code: events.CodeTimeout, Msg: ownTimeout, Err: cause}, true

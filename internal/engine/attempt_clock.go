@@ -16,7 +16,8 @@ type Hosts interface {
 }
 
 // Clock is the time that one attempt may take. It is paused while the call waits for a person, so that
-// an answer may take days where a tool may take seconds. It is the context of the attempt as well. Its methods are safe for concurrent use.
+// an answer may take days where a tool may take seconds. It is the context of the attempt as well. Its methods
+// are safe for concurrent use.
 type Clock struct {
 	context.Context //nolint:containedctx // a clock is a context with an end that can be put off
 
@@ -86,7 +87,7 @@ func (c *Clock) Go() {
 	}
 }
 
-// stand counts how long the clock has was paused by now.
+// addPause counts how long the clock was paused by now.
 func (c *Clock) addPause() {
 	now := time.Now()
 	paused := now.Sub(c.since)

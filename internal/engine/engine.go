@@ -1,12 +1,7 @@
-// Package engine runs calls of tools, phase by phase: resolve, parse, cache, guards of the
-// input, limits, invoke with a deadline and retries, normalise, guards of the output, store. It
-// knows no bus and no journal; a panic, a hang and a tool that ignores its context are all
-// outcomes.
 package engine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -24,9 +19,6 @@ const (
 
 // Options of an [Engine]. The zero value is usable.
 type Options struct {
-	// Find finds the tools of invocations that bring none, by the name of the call. An error
-	// ends the call as unknown_tool. Nil knows no tool.
-	Find func(name string) (Tool, error)
 	// Timeout bounds one attempt of a tool without a timeout, from when it is entered: time in the queue
 	// of a tool does not count. Defaults to DefaultTimeout.
 	Timeout time.Duration
@@ -43,10 +35,6 @@ type Options struct {
 	Tracer Tracer
 	// OnAbandoned is called for each abandoned run, OnLate when one returns after all.
 	OnAbandoned, OnLate func(tool string)
-	// Seed003 adds what the first engine did to results: none is the text "null", an object with
-	// `_echo_raw: true` gets the text of its arguments as `raw`, and one with `_wrap: true`
-	// becomes {"tool": name, "data": the rest}.
-	Seed003 bool
 }
 
 // Engine runs calls of tools. It is safe for concurrent use.
@@ -54,9 +42,6 @@ type Engine struct{ o Options }
 
 // New returns an engine.
 func New(o Options) *Engine {
-	if o.Find == nil {
-		o.Find = func(name string) (Tool, error) { return Tool{}, fmt.Errorf("there is no tool %.80q", name) }
-	}
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}
@@ -78,10 +63,7 @@ func New(o Options) *Engine {
 // Invocation is one call to run.
 type Invocation struct {
 	Call *tools.Call // the caller and the arguments; the engine sets its attempt
-	Tool Tool        // what runs it; without an Invoker the engine finds it by the name of the call
-	// Raw is the text of the arguments: JSON, or blank for none. Nil: the arguments are in Call, read and
-	// checked.
-	Raw json.RawMessage
+	Tool Tool        // what runs it; without an Invoker the call ends as unknown_tool
 	// Hosts gives each attempt its host; nil leaves the host of the call, if any.
 	Hosts Hosts
 	// OnLimitWait is called with true when the call begins to wait for a limit, and with false when that
@@ -102,7 +84,7 @@ func (e *Engine) Do(ctx context.Context, inv Invocation) Outcome {
 	p.begin()
 	switch { // each phase reports whether there is a next one
 	case !p.resolve():
-	case !p.parse():
+	case !p.checkArgs():
 	case p.cached():
 	case !p.guardInput():
 	case !p.mayBegin():

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -18,12 +19,11 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// lab is an engine whose calls are recorded, as the first engine: no pause between attempts, and
-// a cache. Its one tool is called t.
+// lab is an engine whose calls are recorded: no pause between attempts, and a cache. Its one tool is called t.
 type lab struct {
 	*testing.T
 
-	trace *engine.Recorder
+	trace *recorder
 
 	o    engine.Options
 	tool engine.Tool
@@ -35,7 +35,7 @@ type lab struct {
 // inLab makes a lab whose tool answers so.
 func inLab(t *testing.T, answer func(ctx context.Context, call *tools.Call) (tools.Result, error)) *lab {
 	t.Helper()
-	l := &lab{T: t, trace: &engine.Recorder{}}
+	l := &lab{T: t, trace: &recorder{}}
 	l.tool.Invoker = toolFunc(func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 		l.calls++
 		l.args = call.Args
@@ -45,12 +45,6 @@ func inLab(t *testing.T, answer func(ctx context.Context, call *tools.Call) (too
 	l.tool.Cache = bindings.Cache{TTL: time.Hour}
 	l.o = engine.Options{
 		Backoff: func(int) time.Duration { return 0 }, Cache: &memory{}, Tracer: l.trace,
-		Find: func(name string) (engine.Tool, error) {
-			if name != "t" {
-				return engine.Tool{}, &events.Error{Code: events.CodeUnknownTool, Msg: "no such tool"}
-			}
-			return l.tool, nil
-		},
 	}
 	return l
 }
@@ -63,7 +57,7 @@ func (l *lab) schema(schema string) *lab {
 	return l
 }
 
-// run calls the tool with a text of arguments.
+// run calls the tool with arguments as JSON; "" for none.
 func (l *lab) run(raw string) engine.Outcome {
 	l.Helper()
 	return l.do(l.Context(), "t", raw)
@@ -72,7 +66,17 @@ func (l *lab) run(raw string) engine.Outcome {
 func (l *lab) do(ctx context.Context, name, raw string) engine.Outcome {
 	l.Helper()
 	call := &tools.Call{Name: name, Turn: events.TurnID{App: "app", Chat: "chat"}, UserID: "ada"}
-	return engine.New(l.o).Do(ctx, engine.Invocation{Call: call, Raw: json.RawMessage(raw)})
+	if raw != "" {
+		tree, err := events.Decode([]byte(raw))
+		require.NoError(l, err)
+		call.Args, _ = tree.(map[string]any)
+		call.ArgsJSON = json.RawMessage(raw)
+	}
+	inv := engine.Invocation{Call: call}
+	if name == "t" { // its one tool
+		inv.Tool = l.tool
+	}
+	return engine.New(l.o).Do(ctx, inv)
 }
 
 // traced returns what was traced since the last call, a line each: the name and its attributes but
@@ -80,15 +84,15 @@ func (l *lab) do(ctx context.Context, name, raw string) engine.Outcome {
 func (l *lab) traced() []string {
 	l.Helper()
 	var lines []string
-	for _, e := range l.trace.Events() {
-		require.Equal(l, "tool_name", e.Attrs[0].Key)
-		line := []string{e.Name}
-		for _, a := range e.Attrs[1:] {
+	for _, e := range l.trace.events {
+		require.Equal(l, "tool_name", e.attrs[0].Key)
+		line := []string{e.name}
+		for _, a := range e.attrs[1:] {
 			line = append(line, a.String())
 		}
 		lines = append(lines, strings.Join(line, " "))
 	}
-	l.trace = &engine.Recorder{}
+	l.trace = &recorder{}
 	l.o.Tracer = l.trace
 	return lines
 }
@@ -146,4 +150,22 @@ func echo(_ context.Context, call *tools.Call) (tools.Result, error) {
 
 func fails(err error) func(context.Context, *tools.Call) (tools.Result, error) {
 	return func(context.Context, *tools.Call) (tools.Result, error) { return tools.Result{}, err }
+}
+
+// recorder is a tracer that remembers the phases of calls.
+type recorder struct {
+	mu     sync.Mutex
+	events []traced
+}
+
+type traced struct {
+	name  string
+	attrs []slog.Attr
+}
+
+// Emit implements [engine.Tracer].
+func (r *recorder) Emit(_ context.Context, name string, attrs ...slog.Attr) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, traced{name, attrs})
 }

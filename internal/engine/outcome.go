@@ -14,6 +14,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// How a result or an error becomes an outcome: success and [Failure] make one; classify and message give an error its
+// code and its text on the wire; peek and content read what a result reports about itself, as MozaiksAI does.
+
 // Outcome is the end of a call, in the terms of a tool_response.
 type Outcome struct {
 	ToolName string          // as the call names it

@@ -86,8 +86,8 @@ func (p *pipeline) again(r *returned) (time.Duration, bool) {
 	return 0, false
 }
 
-// ofTool is an error as a tool's own: guards that a tool asks itself are its own affair, and not the
-// engine's word that a guard of the call has refused it.
+// ofTool is an error as a tool's own: a guardrail error from within the tool is not the
+// engine's report that a guard of the call has refused it.
 func ofTool(err error) error {
 	if codeOf(err) == events.CodeGuardrail {
 		return &events.Error{Code: events.CodeToolError, Msg: textOf(err), Err: err}

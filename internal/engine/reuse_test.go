@@ -37,7 +37,7 @@ func TestResultsAreSharedWithinTheirScopeOnly(t *testing.T) {
 		l := inLab(t, echo)
 		l.tool.Cache.Scope = scope
 		do := func(call tools.Call) engine.Outcome {
-			return engine.New(l.o).Do(t.Context(), engine.Invocation{Call: &call})
+			return engine.New(l.o).Do(t.Context(), engine.Invocation{Call: &call, Tool: l.tool})
 		}
 		require.False(t, do(ada).Cached)
 		require.True(t, do(ada).Cached)
@@ -81,7 +81,7 @@ func TestCallerThatAGuardRefusesDoesNotGetTheResultOfAnother(t *testing.T) {
 		l := inLab(t, echo)
 		l.tool.Cache.Scope, l.tool.Guards = bindings.ScopeGlobal, []guards.Guard{c.guard}
 		do := func(call tools.Call) engine.Outcome {
-			return engine.New(l.o).Do(t.Context(), engine.Invocation{Call: &call})
+			return engine.New(l.o).Do(t.Context(), engine.Invocation{Call: &call, Tool: l.tool})
 		}
 		require.True(t, do(ada).Success, name)
 		require.True(t, do(ada).Cached, name)
@@ -109,14 +109,14 @@ func TestOnlyResultsThatDependOnTheArgumentsAloneAreStored(t *testing.T) {
 	}
 	l := inLab(t, echo)
 	for range 2 {
-		require.False(t, engine.New(l.o).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t", Secrets: secret}}).Cached, "a secret was handed out")
+		require.False(t, engine.New(l.o).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t", Secrets: secret}, Tool: l.tool}).Cached, "a secret was handed out")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		asks := inLab(t, func(ctx context.Context, call *tools.Call) (tools.Result, error) {
 			return tools.Result{}, call.Host.Dismiss(ctx, "")
 		})
 		for range 2 {
-			o := engine.New(asks.o).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Hosts: waiter{attempts: new(int)}})
+			o := engine.New(asks.o).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: asks.tool, Hosts: waiter{attempts: new(int)}})
 			require.True(t, o.Success)
 			require.False(t, o.Cached, "people were waited for")
 		}

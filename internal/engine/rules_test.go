@@ -226,7 +226,7 @@ func TestArgumentsOfACallAreCheckedWithoutChangingThem(t *testing.T) {
 	}).schema(`{"type":"object","properties":{"a":{"type":"integer"}}}`)
 	args := map[string]any{"a": "1"}
 	call := &tools.Call{Name: "t", Args: args, ArgsJSON: json.RawMessage(`{"a":"1"}`)}
-	o := engine.New(l.o).Do(t.Context(), engine.Invocation{Call: call})
+	o := engine.New(l.o).Do(t.Context(), engine.Invocation{Call: call, Tool: l.tool})
 	require.Equal(t, `{"a":1}`, string(o.Payload))
 	require.Equal(t, map[string]any{"a": "1"}, args)
 	require.JSONEq(t, `{"a":"1"}`, string(call.ArgsJSON))
@@ -298,7 +298,7 @@ func TestFutureIsTheSameCall(t *testing.T) {
 			return tools.Result{Value: json.RawMessage(`1`)}, passes(ctx, time.Minute)
 		})
 		l.tool.Timeout = time.Hour
-		e, inv := engine.New(l.o), engine.Invocation{Call: &tools.Call{Name: "t"}}
+		e, inv := engine.New(l.o), engine.Invocation{Call: &tools.Call{Name: "t"}, Tool: l.tool}
 		f := e.Go(t.Context(), inv)
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -364,7 +364,7 @@ func TestSecretAnswersAreInNoTrace(t *testing.T) {
 	secret := &redact.Learner{}
 	secret.AddSecret([]byte(`"swordfish-4711"`), nil)
 	l := inLab(t, fails(errors.New("no swordfish-4711 here")))
-	engine.New(l.o).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t", Secrets: secret}})
+	engine.New(l.o).Do(t.Context(), engine.Invocation{Call: &tools.Call{Name: "t", Secrets: secret}, Tool: l.tool})
 	traced := l.traced()
 	require.NotContains(t, traced[len(traced)-1], "swordfish")
 }

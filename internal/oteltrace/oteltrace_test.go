@@ -94,8 +94,9 @@ func do(t *testing.T, traceparent string, errorText bool, run toolFunc) *span {
 	e := engine.New(engine.Options{Tracer: oteltrace.New(p, errorText)})
 	call := &tools.Call{
 		Name: "greet", CallID: "t1", Workflow: "WF", Agent: "A", Turn: events.TurnID{App: "app", Chat: "chat"}, Epoch: 2, Trace: traceparent,
+		Args: map[string]any{"name of a person": json.Number("1")},
 	}
-	e.Do(t.Context(), engine.Invocation{Call: call, Tool: engine.Tool{Invoker: run}, Raw: json.RawMessage(`{"name of a person":1}`)})
+	e.Do(t.Context(), engine.Invocation{Call: call, Tool: engine.Tool{Invoker: run}})
 	require.Equal(t, traceparent, call.Trace, "the caller's call stays as it is")
 	require.Len(t, p.spans, 1)
 	return p.spans[0]

@@ -26,19 +26,16 @@ func (p *pipeline) cacheKey() (CacheKey, bool) {
 	default:
 		parts[3], parts[4] = turn.App, turn.Chat
 	}
-	raw := p.inv.Raw
-	if raw == nil {
-		var err error
-		if raw, err = p.inv.Call.EncodedArgs(); err != nil {
-			return CacheKey{}, false
-		}
+	args, err := p.inv.Call.EncodedArgs()
+	if err != nil {
+		return CacheKey{}, false
 	}
 	h, key := sha256.New(), CacheKey{}
 	for _, part := range append(parts[:], guards.CallerKeys(p.inv.Tool.Guards, p.call)...) {
 		h.Write(binary.BigEndian.AppendUint64(key[:0], uint64(len(part)))) // no part runs into the next
 		h.Write([]byte(part))
 	}
-	h.Write(raw)
+	h.Write(args)
 	h.Sum(key[:0])
 	return key, true
 }

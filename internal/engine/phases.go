@@ -15,8 +15,9 @@ import (
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
-// pipeline is one call on its way through the phases. A phase that is not followed by another one
-// has set the outcome.
+// pipeline is one call on its way through the phases, in the order of [Engine.Do]: begin, one method for each
+// phase (invoke is in retry.go), end. A phase that is not followed by another one has set the outcome, by fail,
+// stop or success.
 type pipeline struct {
 	e    *Engine
 	ctx  context.Context //nolint:containedctx // the context of Do, for its phases
@@ -73,72 +74,41 @@ func (p *pipeline) stop(err error) bool {
 	return false
 }
 
+// resolve checks that the call has a tool: the caller has found it.
 func (p *pipeline) resolve() bool {
 	p.trace("tool.resolve.start")
 	if p.inv.Tool.Invoker == nil {
-		tool, err := p.e.o.Find(p.call.Name)
-		if err != nil {
-			p.trace("tool.resolve.fail")
-			return p.fail(&events.Error{Code: events.CodeUnknownTool, Msg: textOf(err), Err: err})
-		}
-		p.inv.Tool = tool
+		p.trace("tool.resolve.fail")
+		return p.fail(&events.Error{Code: events.CodeUnknownTool, Msg: fmt.Sprintf("there is no tool %.80q", p.call.Name)})
 	}
 	p.trace("tool.resolve.ok")
 	return true
 }
 
-// parse reads the arguments unless that is done, and completes, coerces and checks them by the schema of
-// the tool.
-func (p *pipeline) parse() bool {
+// checkArgs completes, coerces and checks the arguments by the schema of the tool.
+func (p *pipeline) checkArgs() bool {
 	p.trace("args.parse.start")
-	args, changed := p.call.Args, false
-	if p.inv.Raw != nil {
-		var err error
-		if args, err = object(p.inv.Raw); err != nil {
-			return p.badArgs(err)
-		}
-		changed = true
-	}
 	if p.inv.Tool.Input != nil {
+		args := p.call.Args
 		if args == nil {
 			args = map[string]any{}
 		}
-		conformed, other, violations := p.inv.Tool.Input.Conform(args)
+		conformed, changed, violations := p.inv.Tool.Input.Conform(args)
 		if len(violations) > 0 {
-			return p.badArgs(&events.Error{
+			err := &events.Error{
 				Code: events.CodeBadArgs, Msg: model.Reason(violations), Err: &model.Refused{Model: p.call.Name, Violations: violations},
-			})
+			}
+			p.traceError("args.parse.fail", err)
+			return p.fail(err)
 		}
-		args, changed = conformed, changed || other
-	}
-	if changed { // the caller's call stays as it is
-		call := *p.call
-		call.Args, call.ArgsJSON = args, nil
-		p.call = &call
+		if changed { // the caller's call stays as it is
+			call := *p.call
+			call.Args, call.ArgsJSON = conformed, nil
+			p.call = &call
+		}
 	}
 	p.traceKeys()
 	return true
-}
-
-// object reads the text of arguments: strict JSON, an object, or nothing.
-func object(raw json.RawMessage) (map[string]any, error) {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return map[string]any{}, nil
-	}
-	tree, err := events.Decode(raw)
-	if err != nil {
-		return nil, &events.Error{Code: events.CodeBadArgs, Msg: textOf(err), Err: err}
-	}
-	args, ok := tree.(map[string]any)
-	if !ok {
-		return nil, &events.Error{Code: events.CodeBadArgs, Msg: "args_not_object"}
-	}
-	return args, nil
-}
-
-func (p *pipeline) badArgs(err error) bool {
-	p.traceError("args.parse.fail", err)
-	return p.fail(err)
 }
 
 // cached looks whether there is a result already, and ends the call with it.
@@ -238,9 +208,6 @@ func (p *pipeline) normalise() bool {
 	if limit := p.inv.Tool.Limits.Output; limit > 0 && len(*value) > limit {
 		return p.fail(&events.Error{Code: events.CodeTooLarge, Msg: fmt.Sprintf(
 			"tool %s ran, but its result has %d bytes and its limit is %d (limits.output)", p.call.Name, len(*value), limit)})
-	}
-	if p.e.o.Seed003 {
-		*value = p.asSeed003(*value)
 	}
 	if p.inv.Tool.Output != nil {
 		conformed, err := conform(p.inv.Tool.Output, *value)
