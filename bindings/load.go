@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/diag"
+	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/guards"
 )
 

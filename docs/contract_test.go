@@ -161,7 +161,7 @@ func TestEffectsAndTiersOfThePagesAreThoseOfTheCode(t *testing.T) {
 		require.Equal(t, []string{"idempotent", "keyed", "none", "replay", "unsafe"}, effects)
 	}
 	var tiers []string
-	for _, m := range regexp.MustCompile(`Tier\{"([a-z-]+)"`).FindAllStringSubmatch(text(t, "../provision/sync_tier.go"), -1) {
+	for _, m := range regexp.MustCompile(`Tier\{"([a-z-]+)"`).FindAllStringSubmatch(text(t, "../provision/durability_tier.go"), -1) {
 		tiers = append(tiers, m[1])
 	}
 	require.ElementsMatch(t, tiers, column(t, "guarantees.md", "| tier | how | survives | may lose |", 1))

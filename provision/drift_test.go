@@ -109,7 +109,7 @@ func TestWhatWasProvisionedOtherwiseIsNotAnError(t *testing.T) {
 	require.Len(t, found, 5) // of blobs and timers too
 	for _, f := range found {
 		require.Equal(t, diag.SeverityInfo, f.Severity, f)
-		require.Contains(t, f.Fix, "provisioned otherwise: nothing to do if it is meant")
+		require.Contains(t, f.Fix, "it is not the default: no action if intended")
 		require.NotContains(t, f.Fix, "run turnctl provision")
 	}
 }

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -8,6 +9,9 @@ import (
 	"github.com/oneturn/oneturn/internal/defaults"
 	"github.com/oneturn/oneturn/subjects"
 )
+
+// Options are the input of [New]: plain values with defaults and bounds. docs/operations.md explains how to choose
+// them; the flags of `turnctl provision` have the same names.
 
 // Defaults of [Options], and the margin of rule 11.
 const (
@@ -57,7 +61,7 @@ type Options struct {
 	Space subjects.Space
 
 	// Pools get one durable consumer each. Defaults to [subjects.DefaultPool]. A pool that
-	// is left out of a later plan keeps its consumer.
+	// is omitted from a later plan keeps its consumer.
 	Pools []string
 
 	// AckWait is how long a worker may be silent before its turns go to another one. Workers
@@ -116,25 +120,17 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.Pools) == 0 {
 		o.Pools = []string{subjects.DefaultPool}
 	}
-	or(&o.AckWait, DefaultAckWait)
-	or(&o.Retention, DefaultRetention)
-	or(&o.MaxTurnLife, DefaultMaxTurnLife)
-	or(&o.MaxEventAge, DefaultMaxEventAge)
-	or(&o.DeadAge, DefaultDeadAge)
-	or(&o.ContextAge, DefaultContextAge)
-	or(&o.Replicas, 1)
-	or(&o.InMaxBytes, DefaultInMaxBytes)
-	or(&o.DeadMaxBytes, DefaultDeadMaxBytes)
-	or(&o.BlobsMaxBytes, DefaultBlobsMaxBytes)
+	o.AckWait = cmp.Or(o.AckWait, DefaultAckWait)
+	o.Retention = cmp.Or(o.Retention, DefaultRetention)
+	o.MaxTurnLife = cmp.Or(o.MaxTurnLife, DefaultMaxTurnLife)
+	o.MaxEventAge = cmp.Or(o.MaxEventAge, DefaultMaxEventAge)
+	o.DeadAge = cmp.Or(o.DeadAge, DefaultDeadAge)
+	o.ContextAge = cmp.Or(o.ContextAge, DefaultContextAge)
+	o.Replicas = cmp.Or(o.Replicas, 1)
+	o.InMaxBytes = cmp.Or(o.InMaxBytes, DefaultInMaxBytes)
+	o.DeadMaxBytes = cmp.Or(o.DeadMaxBytes, DefaultDeadMaxBytes)
+	o.BlobsMaxBytes = cmp.Or(o.BlobsMaxBytes, DefaultBlobsMaxBytes)
 	return o, nil
-}
-
-// or sets *v to the default if it is zero.
-func or[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
 }
 
 // MinRetention is the shortest retention that rule 11 allows for a turn life and event age.

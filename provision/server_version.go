@@ -32,7 +32,7 @@ func CheckServer(nc *nats.Conn) error {
 // [MinServer]. A pre-release counts as older than its release.
 func CheckVersion(version string) error {
 	if olderThan(version, MinServer) {
-		return fmt.Errorf("provision: NATS server %.40q: %w: oneturn needs %s or newer, upgrade the server or leave --nats away to use the embedded one",
+		return fmt.Errorf("provision: NATS server %.40q: %w: oneturn needs %s or newer, upgrade the server or omit --nats to use the embedded one",
 			version, ErrServerTooOld, MinServer)
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestProvisionMakesWhatIsMissingAndDoctorAgrees(t *testing.T) {
 	require.True(t, p.DryRun)
 	require.Empty(t, p.Changes)
 	require.Equal(t, "ack_wait", p.Findings[0].Setting)
-	require.Contains(t, p.Findings[0].Fix, "provisioned otherwise: nothing to do if it is meant")
+	require.Contains(t, p.Findings[0].Fix, "it is not the default: no action if intended")
 	require.Equal(t, "single", p.Tier.Name)
 
 	code, stdout, stderr := turnctl(t, s, "provision", "--memory")

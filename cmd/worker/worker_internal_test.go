@@ -227,7 +227,7 @@ func TestWorkerUsesAProvisionedServerAndEndsWhenItsConsumerIsGone(t *testing.T) 
 	require.NoError(t, js.DeleteConsumer(t.Context(), "ONETURN_IN", "workers-default"))
 	require.Equal(t, cli.Failed, <-w.code)
 	require.Contains(t, w.stderr.String(), "does not exist")
-	require.NotContains(t, w.stderr.String(), "provisioned otherwise", "what is sound is left to turnctl doctor")
+	require.NotContains(t, w.stderr.String(), "not the default", "what is safe is left to turnctl doctor")
 }
 
 func TestServerThatIsNotProvisionedIsRefusedWithTheFix(t *testing.T) {

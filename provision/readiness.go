@@ -15,8 +15,8 @@ import (
 // ErrNotReady means that the promise does not hold on a server as it is provisioned.
 var ErrNotReady = errors.New("the server is not ready for workers")
 
-// Require is [Check] for a worker, which needs the promise: what breaks it is returned as one error with
-// all reasons, [ErrNotReady]. What was provisioned otherwise than planned, and is sound, is logged at
+// Require is [Check] for a worker: what breaks the promise is returned as one error with
+// all reasons, [ErrNotReady]. A setting that is not as planned, but safe, is logged at
 // debug level: turnctl doctor reports it.
 func Require(ctx context.Context, js jetstream.JetStream, plan Plan, logger *slog.Logger) error {
 	findings, err := Check(ctx, js, plan)
@@ -29,7 +29,7 @@ func Require(ctx context.Context, js jetstream.JetStream, plan Plan, logger *slo
 			broken = append(broken, "  "+f.String())
 			continue
 		}
-		logger.Debug("provisioned otherwise than by default, and sound", "object", f.Object, "setting", f.Setting, "is", f.Have, "default", f.Want)
+		logger.Debug("setting is not the default, but safe", "object", f.Object, "setting", f.Setting, "is", f.Have, "default", f.Want)
 	}
 	if len(broken) > 0 {
 		return fmt.Errorf("%w, turnctl provision fixes it:\n%s", ErrNotReady, strings.Join(broken, "\n"))
