@@ -9,23 +9,20 @@ import (
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/provision"
 )
 
-// Verdicts of a check.
-const (
-	verdictOK      = "ok"
-	verdictInfo    = "info"
-	verdictWarning = "warning"
-	verdictError   = "error"
-)
+// severityOK is the severity of a check that has found nothing.
+const severityOK diag.Severity = "ok"
 
-// checkup is the result of one check of turnctl doctor.
+// checkup is the result of one check of turnctl doctor: a finding, with the stable name of its check. The JSON
+// has older names than those of a finding.
 type checkup struct {
-	Check   string `json:"check"`   // stable name
-	Verdict string `json:"verdict"` // ok, info, warning, error
-	Detail  string `json:"detail"`
-	Fix     string `json:"fix,omitempty"`
+	Check    string        `json:"check"`
+	Severity diag.Severity `json:"verdict"` // ok, info, warning, error
+	Message  string        `json:"detail"`
+	Fix      string        `json:"fix,omitempty"`
 }
 
 // diagnosis is the output of turnctl doctor.
@@ -62,7 +59,7 @@ Exit code: 0 no errors, 1 errors.`,
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("doctor: %w", context.Cause(ctx))
 		}
-		d.Healthy = d.worst() != verdictError
+		d.Healthy = d.count(diag.SeverityError) == 0
 		if err := a.print(cfg.Format, d, d.text); err != nil {
 			return err
 		}
@@ -73,26 +70,14 @@ Exit code: 0 no errors, 1 errors.`,
 	})
 }
 
-func (d *diagnosis) addf(check, verdict, fix, format string, args ...any) {
-	d.Checks = append(d.Checks, checkup{Check: check, Verdict: verdict, Detail: fmt.Sprintf(format, args...), Fix: fix})
+func (d *diagnosis) addf(check string, severity diag.Severity, fix, format string, args ...any) {
+	d.Checks = append(d.Checks, checkup{Check: check, Severity: severity, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-// worst is the worst verdict of all checks.
-func (d *diagnosis) worst() string {
-	worst := verdictOK
-	rank := map[string]int{verdictOK: 0, verdictInfo: 1, verdictWarning: 2, verdictError: 3}
+// count returns how many checks have a severity.
+func (d *diagnosis) count(severity diag.Severity) (n int) {
 	for _, c := range d.Checks {
-		if rank[c.Verdict] > rank[worst] {
-			worst = c.Verdict
-		}
-	}
-	return worst
-}
-
-// count returns how many checks have a verdict.
-func (d *diagnosis) count(verdict string) (n int) {
-	for _, c := range d.Checks {
-		if c.Verdict == verdict {
+		if c.Severity == severity {
 			n++
 		}
 	}
@@ -101,12 +86,12 @@ func (d *diagnosis) count(verdict string) (n int) {
 
 func (d *diagnosis) text(w io.Writer) {
 	for _, c := range d.Checks {
-		fmt.Fprintf(w, "%-7s  %-10s  %s\n", c.Verdict, c.Check, hang(clean(c.Detail, 1000), 21))
+		fmt.Fprintf(w, "%-7s  %-10s  %s\n", c.Severity, c.Check, hang(clean(c.Message, 1000), 21))
 		if c.Fix != "" {
 			fmt.Fprintln(w, wrap("fix: "+clean(c.Fix, 500), 21))
 		}
 	}
-	switch warnings := d.count(verdictWarning); {
+	switch warnings := d.count(diag.SeverityWarning); {
 	case !d.Healthy:
 		fmt.Fprintln(w, "something is broken: see the errors above")
 	case warnings > 0:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/idempotency"
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/provision"
 )
 
@@ -27,10 +28,10 @@ func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provisio
 	defer d.rights(s)
 	d.reach(s)
 	if err := provision.CheckServer(s.nc); err != nil {
-		d.addf("version", verdictError, "", "%v", err)
+		d.addf("version", diag.SeverityError, "", "%v", err)
 		return
 	}
-	d.addf("version", verdictOK, "", "NATS server %s, at least %s is needed", s.nc.ConnectedServerVersion(), provision.MinServer)
+	d.addf("version", severityOK, "", "NATS server %s, at least %s is needed", s.nc.ConnectedServerVersion(), provision.MinServer)
 	if !d.jetStream(ctx, s) {
 		return
 	}
@@ -41,7 +42,7 @@ func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provisio
 	d.clock(ctx, s, now)
 	d.workers(ctx, s)
 	if d.Tier = s.tier(ctx, plan); d.Tier != nil {
-		d.addf("durability", verdictInfo, "", "%s: %s", d.Tier.Name, d.Tier.Text)
+		d.addf("durability", diag.SeverityInfo, "", "%s: %s", d.Tier.Name, d.Tier.Text)
 	}
 }
 
@@ -50,7 +51,7 @@ func (d *diagnosis) examine(ctx context.Context, s *server, cfg *config.Provisio
 func (d *diagnosis) rights(s *server) {
 	const all = time.Hour
 	if err := s.denied.Err(all); err != nil {
-		d.addf("rights", verdictError, "see the permissions of each role in docs/operations.md", "%v", err)
+		d.addf("rights", diag.SeverityError, "see the permissions of each role in docs/operations.md", "%v", err)
 	}
 }
 
@@ -58,19 +59,19 @@ func (d *diagnosis) rights(s *server) {
 func (d *diagnosis) unreachable(err error) {
 	var known *config.ConnectError
 	if errors.As(err, &known) {
-		d.addf("reach", verdictError, known.Fix, "%v", known.Err)
+		d.addf("reach", diag.SeverityError, known.Fix, "%v", known.Err)
 		return
 	}
-	d.addf("reach", verdictError, "check --nats, --context and the credentials", "%v", err)
+	d.addf("reach", diag.SeverityError, "check --nats, --context and the credentials", "%v", err)
 }
 
 func (d *diagnosis) reach(s *server) {
 	rtt, err := s.nc.RTT()
 	if err != nil {
-		d.addf("reach", verdictWarning, "", "%s does not answer a ping: %v", s.nc.ConnectedUrlRedacted(), err)
+		d.addf("reach", diag.SeverityWarning, "", "%s does not answer a ping: %v", s.nc.ConnectedUrlRedacted(), err)
 		return
 	}
-	d.addf("reach", verdictOK, "", "%s, round trip %.1f ms", s.nc.ConnectedUrlRedacted(), milliseconds(rtt))
+	d.addf("reach", severityOK, "", "%s, round trip %.1f ms", s.nc.ConnectedUrlRedacted(), milliseconds(rtt))
 }
 
 // jetStream checks that the account has JetStream, and free storage.
@@ -80,17 +81,17 @@ func (d *diagnosis) jetStream(ctx context.Context, s *server) bool {
 		return true // a tiered account: check streams reports what is missing
 	}
 	if err != nil {
-		d.addf("jetstream", verdictError, "enable JetStream in the configuration of the server and for this account", "%v", err)
+		d.addf("jetstream", diag.SeverityError, "enable JetStream in the configuration of the server and for this account", "%v", err)
 		return false
 	}
 	switch {
 	case limit <= 0:
-		d.addf("jetstream", verdictOK, "", "%s stored; the account has no limit, only the disk limits it", bytesText(uint64(used)))
+		d.addf("jetstream", severityOK, "", "%s stored; the account has no limit, only the disk limits it", bytesText(uint64(used)))
 	case used*100 >= limit*highWater:
-		d.addf("jetstream", verdictError, "raise the storage limit of the account, or shorten the retention: workers claim no new turns above "+strconv.Itoa(highWater)+" %, and a full journal refuses responses",
+		d.addf("jetstream", diag.SeverityError, "raise the storage limit of the account, or shorten the retention: workers claim no new turns above "+strconv.Itoa(highWater)+" %, and a full journal refuses responses",
 			"the store is nearly full: %s of %s are used", bytesText(uint64(used)), bytesText(uint64(limit)))
 	default:
-		d.addf("jetstream", verdictOK, "", "%s of %s are used", bytesText(uint64(used)), bytesText(uint64(limit)))
+		d.addf("jetstream", severityOK, "", "%s of %s are used", bytesText(uint64(used)), bytesText(uint64(limit)))
 	}
 	d.reserve(ctx, s, limit)
 	return true
@@ -104,7 +105,7 @@ func (d *diagnosis) reserve(ctx context.Context, s *server, limit int64) {
 		return
 	}
 	fits := provision.Options{}.Within(limit)
-	d.addf("jetstream", verdictWarning, fmt.Sprintf("run turnctl provision --in-max-bytes %d --dead-max-bytes %d, or raise the storage limit of the account", fits.InMaxBytes, fits.DeadMaxBytes),
+	d.addf("jetstream", diag.SeverityWarning, fmt.Sprintf("run turnctl provision --in-max-bytes %d --dead-max-bytes %d, or raise the storage limit of the account", fits.InMaxBytes, fits.DeadMaxBytes),
 		"inbound messages, deferred messages and dead letters may fill the %s that are reserved for responses when the store is nearly full", bytesText(uint64(kept)))
 }
 
@@ -112,18 +113,18 @@ func (d *diagnosis) reserve(ctx context.Context, s *server, limit int64) {
 func (d *diagnosis) streams(ctx context.Context, s *server, plan provision.Plan) {
 	found, err := provision.Check(ctx, s.js, plan)
 	if err != nil {
-		d.addf("streams", verdictError, "", "%v", err)
+		d.addf("streams", diag.SeverityError, "", "%v", err)
 		return
 	}
 	if len(found) == 0 {
-		d.addf("streams", verdictOK, "", "streams, buckets and consumers are as planned")
+		d.addf("streams", severityOK, "", "streams, buckets and consumers are as planned")
 	}
 	for _, f := range found {
 		what := f.Object
 		if f.Setting != "" {
 			what += ": " + f.Setting
 		}
-		d.addf("streams", string(f.Severity), f.Fix, "%s is %s, planned is %s", what, f.Have, f.Want)
+		d.addf("streams", f.Severity, f.Fix, "%s is %s, planned is %s", what, f.Have, f.Want)
 	}
 }
 
@@ -135,7 +136,7 @@ func (d *diagnosis) queues(ctx context.Context, s *server, pools []string) {
 			continue // reported by check streams
 		}
 		info := consumer.CachedInfo()
-		d.addf("queue", verdictInfo, "", "pool %s: %s waiting, %d in work, %d of them delivered again",
+		d.addf("queue", diag.SeverityInfo, "", "pool %s: %s waiting, %d in work, %d of them delivered again",
 			pool, plural(int(info.NumPending), "message"), info.NumAckPending, info.NumRedelivered)
 	}
 	dead, err := s.js.Stream(ctx, s.space.DeadStream())
@@ -143,12 +144,12 @@ func (d *diagnosis) queues(ctx context.Context, s *server, pools []string) {
 		return
 	}
 	if n := dead.CachedInfo().State.Msgs; n > 0 {
-		d.addf("dead", verdictWarning, "see turnctl dead ls",
+		d.addf("dead", diag.SeverityWarning, "see turnctl dead ls",
 			"%s could not be handled", plural(int(n), "message"))
 		d.fullShares(ctx, s, dead)
 		return
 	}
-	d.addf("dead", verdictOK, "", "no dead letters")
+	d.addf("dead", severityOK, "", "no dead letters")
 }
 
 // fullShares reports the tenants whose newer dead letters replace the oldest.
@@ -160,20 +161,20 @@ func (d *diagnosis) fullShares(ctx context.Context, s *server, dead jetstream.St
 	}
 	for _, subject := range slices.Sorted(maps.Keys(info.State.Subjects)) {
 		if app, kind, ok := s.space.ParseDead(subject); ok && info.State.Subjects[subject] >= uint64(share) {
-			d.addf("dead", verdictWarning, "fix their sender; redrive or drop the stored ones",
+			d.addf("dead", diag.SeverityWarning, "fix their sender; redrive or drop the stored ones",
 				"app %s has the maximum of %d dead letters of kind %s: newer ones replace its oldest", id(shown(app)), share, id(shown(kind)))
 		}
 	}
 }
 
-// questions counts the questions with a running answer time, by their timers; which of them are open is
-// recorded only in the journal.
+// questions counts the questions with a running answer time, by their timers; only the journal
+// records which of them are open.
 func (d *diagnosis) questions(ctx context.Context, s *server) {
 	asked, err := s.timers(ctx, s.space.AskTimersOfTenant(idempotency.AnyToken))
 	if err != nil || len(asked) == 0 {
 		return // reported by streams
 	}
-	d.addf("waits", verdictInfo, "", "%s with a running time limit, which may be answered already: turnctl questions ls lists the open ones", plural(len(asked), "question"))
+	d.addf("questions", diag.SeverityInfo, "", "%s with a running time limit, which may be answered already: turnctl questions ls lists the open ones", plural(len(asked), "question"))
 }
 
 // clock compares the clocks. No guarantee depends on them, but the age of events does.
@@ -186,8 +187,8 @@ func (d *diagnosis) clock(ctx context.Context, s *server, now func() time.Time) 
 	server := stream.CachedInfo().TimeStamp
 	skew := max(before.Sub(server), server.Sub(now()))
 	if skew > maxSkew {
-		d.addf("clock", verdictWarning, "synchronize both clocks, for example with NTP", "the clocks of this machine and of the server differ by %s", skew.Round(time.Second))
+		d.addf("clock", diag.SeverityWarning, "synchronize both clocks, for example with NTP", "the clocks of this machine and of the server differ by %s", skew.Round(time.Second))
 		return
 	}
-	d.addf("clock", verdictOK, "", "this machine and the server agree within %s", maxSkew)
+	d.addf("clock", severityOK, "", "this machine and the server agree within %s", maxSkew)
 }

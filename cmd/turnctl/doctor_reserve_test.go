@@ -6,6 +6,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
@@ -30,7 +31,7 @@ func TestDoctorNamesStreamsThatMayFillWhatIsKeptForTheEndsOfTurns(t *testing.T) 
 	require.Empty(t, checks(), "there are no streams")
 	test.Provision(func(o *provision.Options) { o.InMaxBytes, o.DeadMaxBytes = 512<<20, 128<<20 })
 	require.Len(t, checks(), 1)
-	require.Equal(t, verdictWarning, checks()[0].Verdict)
+	require.Equal(t, diag.SeverityWarning, checks()[0].Severity)
 	require.Contains(t, checks()[0].Fix, "turnctl provision --in-max-bytes 67108864 --dead-max-bytes 33554432")
 	config := func(name string) jetstream.StreamConfig {
 		stream, err := js.Stream(t.Context(), name)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/oneturn/oneturn/internal/diag"
 )
 
 const (
@@ -25,24 +27,24 @@ func (d *diagnosis) unconsumed(ctx context.Context, s *server) {
 		return // reported by check streams
 	}
 	if n := stream.CachedInfo().State.NumSubjects; n > maxSubjects {
-		d.addf("unread", verdictInfo, "", "%d subjects have messages: too many to check that workers take all", n)
+		d.addf("unread", diag.SeverityInfo, "", "%d subjects have messages: too many to check that workers take all", n)
 		return
 	}
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(s.space.InSubjects()))
 	if err != nil {
-		d.addf("unread", verdictWarning, "", "could not check that workers take all messages: %v", err)
+		d.addf("unread", diag.SeverityWarning, "", "could not check that workers take all messages: %v", err)
 		return
 	}
 	found, err := s.unconsumed(ctx, info.State.Subjects)
 	lost, pools := found.subjects, found.missing
 	for _, pool := range found.idle {
-		d.addf("pools", verdictWarning, "start a worker with --pool "+pool, "messages wait for pool %s, and no worker pulls from it", pool)
+		d.addf("pools", diag.SeverityWarning, "start a worker with --pool "+pool, "messages wait for pool %s, and no worker pulls from it", pool)
 	}
 	switch {
 	case err != nil:
-		d.addf("unread", verdictWarning, "", "could not check that workers take all messages: %v", err)
+		d.addf("unread", diag.SeverityWarning, "", "could not check that workers take all messages: %v", err)
 	case len(lost) == 0:
-		d.addf("unread", verdictOK, "", "every message is for a pool that has a consumer")
+		d.addf("unread", severityOK, "", "every message is for a pool that has a consumer")
 	default:
 		total := uint64(0)
 		for _, subject := range lost {
@@ -56,7 +58,7 @@ func (d *diagnosis) unconsumed(ctx context.Context, s *server) {
 		if more := len(lost) - maxNamed; more > 0 {
 			named += fmt.Sprintf(" and %d more", more)
 		}
-		d.addf("unread", verdictWarning, fix, "%s in %s that no consumer takes: %s", plural(int(min(total, 1<<31)), "message"), s.space.InStream(), named)
+		d.addf("unread", diag.SeverityWarning, fix, "%s in %s that no consumer takes: %s", plural(int(min(total, 1<<31)), "message"), s.space.InStream(), named)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/oneturn/oneturn/api"
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/internal/inbox"
 	"github.com/oneturn/oneturn/subjects"
 )
@@ -33,26 +34,26 @@ func (d *diagnosis) workers(ctx context.Context, s *server) {
 	}
 	switch {
 	case err != nil:
-		d.addf("workers", verdictWarning, "", "could not check whether workers answer: %v", err)
+		d.addf("workers", diag.SeverityWarning, "", "could not check whether workers answer: %v", err)
 	case n == 0:
-		d.addf("workers", verdictWarning, "start one: worker --nats URL --workflows DIR", "no worker answers: turns wait in %s", s.space.InStream())
+		d.addf("workers", diag.SeverityWarning, "start one: worker --nats URL --workflows DIR", "no worker answers: turns wait in %s", s.space.InStream())
 	case idle == 0:
-		d.addf("workers", verdictOK, "", "%s answered on the request API", plural(n, "worker"))
+		d.addf("workers", severityOK, "", "%s answered on the request API", plural(n, "worker"))
 	}
-	verdict := verdictWarning
+	severity := diag.SeverityWarning
 	if idle == n {
-		verdict = verdictError // no worker takes turns
+		severity = diag.SeverityError // no worker takes turns
 	}
 	for i, reason := range slices.Sorted(maps.Keys(reasons)) {
 		if i == maxReasons {
-			d.addf("workers", verdict, "", "and %d other reasons", len(reasons)-maxReasons)
+			d.addf("workers", severity, "", "and %d other reasons", len(reasons)-maxReasons)
 			break
 		}
-		fix, verdict := "see its log, and docs/operations.md", verdict
+		fix, severity := "see its log, and docs/operations.md", severity
 		if strings.Contains(reason, inbox.ErrDraining.Error()) {
-			fix, verdict = "start another worker if this one does not restart: turns wait until then", verdictWarning
+			fix, severity = "start another worker if this one does not restart: turns wait until then", diag.SeverityWarning
 		}
-		d.addf("workers", verdict, fix, "%d of %s not ready: %s", reasons[reason], plural(n, "worker"), reason)
+		d.addf("workers", severity, fix, "%d of %s not ready: %s", reasons[reason], plural(n, "worker"), reason)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/internal/diag"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
 )
@@ -100,9 +101,9 @@ func TestDoctorFindsMessagesThatNoWorkerTakes(t *testing.T) {
 		return checks[slices.IndexFunc(checks, func(c checkup) bool { return c.Check == "unread" })]
 	}
 	found := unread()
-	require.Equal(t, verdictWarning, found.Verdict)
+	require.Equal(t, diag.SeverityWarning, found.Severity)
 	require.Equal(t, "3 messages in ONETURN_IN that no consumer takes: oneturn.in.default, "+
-		"oneturn.in.nopool.structured_output_ready.app.W.c", found.Detail)
+		"oneturn.in.nopool.structured_output_ready.app.W.c", found.Message)
 	require.Contains(t, found.Fix, "turnctl provision --pools nopool")
 
 	require.Contains(t, ok(t, s, "doctor"), "messages wait for pool default, and no worker pulls from it")

@@ -43,7 +43,7 @@ TIME chat 2 t1/1 Other approve ada -
 	}
 	require.Equal(t, []string{first, second, third}, list())
 	_, doctor, _ := turnctl(t, a.Server, "doctor")
-	require.Contains(t, normal(doctor), "info waits 4 questions with a running time limit, which may be answered already")
+	require.Contains(t, normal(doctor), "info questions 4 questions with a running time limit, which may be answered already")
 	require.Equal(t, []string{first, second}, list("--chat", "chat 1"))
 	require.Equal(t, []string{third}, list("--workflow", "Other"))
 	require.Equal(t, []string{second, first}, list("--expiring", "1h"), "the soonest first")

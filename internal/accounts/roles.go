@@ -59,7 +59,7 @@ func (s *setup) operator() User {
 	for _, stream := range []string{s.Space.TurnsStream(), s.Space.InStream(), s.Space.TimersStream(), s.Space.DeadStream()} {
 		publish = append(publish, "$JS.API.STREAM.MSG.GET."+stream)
 	}
-	return user("operator", "turnctl show, waits show and doctor.", append(publish, "$SRV.STATS."+s.Space.APIName()), nil)
+	return user("operator", "turnctl show, questions show and doctor.", append(publish, "$SRV.STATS."+s.Space.APIName()), nil)
 }
 
 // workers are one role for each pool.
@@ -127,7 +127,7 @@ func (s *setup) repairer() User {
 		publish = append(publish, "$JS.API.CONSUMER.CREATE."+stream+".>", "$JS.API.CONSUMER.MSG.NEXT."+stream+".*", "$JS.API.CONSUMER.DELETE."+stream+".*")
 	}
 	publish = append(publish, "$JS.API.DIRECT.GET."+blobs+".>", "$JS.API.CONSUMER.CREATE."+blobs+".>", "$JS.API.CONSUMER.DELETE."+blobs+".*")
-	return user("repairer", "turnctl ls, waits, dead and repair, besides what operator may.", publish, nil)
+	return user("repairer", "turnctl ls, questions, dead and repair, besides what operator may.", publish, nil)
 }
 
 func (s *setup) provisioner() User {
