@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 // checkRegistry reports agents that are registered with a model that does not exist.
@@ -230,9 +232,9 @@ func (b *binder) whyEmpty() string {
 	case manual == 0:
 		return "none of its tools (" + strconv.Itoa(len(b.tools)) + ") can be used"
 	}
-	text := strconv.Itoa(manual) + " of " + counted(len(b.tools), "tool") + " could be called, but not automatically (no auto_invoke: true, and no UI_Tool)"
+	text := strconv.Itoa(manual) + " of " + plural.Of(len(b.tools), "tool") + " could be called, but not automatically (no auto_invoke: true, and no UI_Tool)"
 	if isOwnFormat(path.Base(b.tools[0].at.file)) {
-		text = strconv.Itoa(manual) + " of " + counted(len(b.tools), "tool") + " could be called, but not automatically (auto: false)"
+		text = strconv.Itoa(manual) + " of " + plural.Of(len(b.tools), "tool") + " could be called, but not automatically (auto: false)"
 	}
 	return text
 }

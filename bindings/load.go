@@ -19,6 +19,7 @@ import (
 	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/guards"
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 // Options say what to load.
@@ -240,7 +241,7 @@ func (w *workflow) over(old *workflow) *workflow {
 	}
 	kept.shown = append(slices.Clone(w.own), finding(diag.SeverityError, w.name, where, "kept_previous",
 		"fix the errors; the next save is tried again",
-		"the edit brought %s; version %s from before it stays in use", counted(fresh, "new error"), old.digest))
+		"the edit brought %s; version %s from before it stays in use", plural.Of(fresh, "new error"), old.digest))
 	return &kept
 }
 

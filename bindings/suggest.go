@@ -62,14 +62,6 @@ func together(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// counted gives "1 error", "2 errors".
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // listed joins at most ten names in alphabetical order.
 func listed(names []string) string {
 	sorted := slices.Sorted(slices.Values(names))

@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/deadletter"
 	"github.com/oneturn/oneturn/internal/inbound"
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 // rejection is why a turn ends before its tool. It is stored in the claim, so that whoever
@@ -49,7 +50,7 @@ func rejectUndeliverable(deliveries uint64) *rejection {
 // correct itself.
 func rejectInvalid(t *turn, faults []model.Violation) *rejection {
 	name := t.Binding.ModelName
-	content := fmt.Sprintf("The output of agent %s does not fit model %s (%s).", t.Agent, name, plural(len(faults), "fault"))
+	content := fmt.Sprintf("The output of agent %s does not fit model %s (%s).", t.Agent, name, plural.Of(len(faults), "violation"))
 	if t.Data == nil {
 		content = fmt.Sprintf("structured_data is missing or null: it must be the output of agent %s, an object.", t.Agent)
 	}
@@ -61,13 +62,6 @@ func rejectInvalid(t *turn, faults []model.Violation) *rejection {
 			"errors": events.JSONOf(faults), "feedback": model.Feedback(name, faults),
 		},
 	}
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // A turn whose event cannot be decoded, but names its chat and turn, is claimed and answered like one

@@ -23,7 +23,7 @@ func findTool(set *bindings.Set, name, agent string) (*bindings.Binding, error) 
 		_, err = set.Tool(before, after)
 	}
 	if err != nil {
-		return nil, cli.Usagef("call: %s; turnctl tools ls lists what can be called, turnctl check what is wrong", clean(messageOf(err), longestText))
+		return nil, cli.Usagef("call: %s; turnctl tools ls lists what can be called, turnctl check lists errors", clean(messageOf(err), longestText))
 	}
 	if b.Kind == bindings.KindGo {
 		return nil, cli.Usagef("call: tool %s is a Go function of the worker's program, and only that program can run it: "+
@@ -45,16 +45,17 @@ func findTool(set *bindings.Set, name, agent string) (*bindings.Binding, error) 
 // ofAgent is the only workflow in which agent calls a tool of this name, "" if there is none or
 // several have one.
 func ofAgent(set *bindings.Set, tool, agent string) string {
-	in := map[string]bool{}
+	in := ""
 	for _, bound := range set.Bindings() {
-		if bound.Tool == tool && bound.Agent == agent {
-			in[bound.Workflow] = true
+		if bound.Tool != tool || bound.Agent != agent || bound.Workflow == in {
+			continue
 		}
+		if in != "" {
+			return ""
+		}
+		in = bound.Workflow
 	}
-	if len(in) != 1 {
-		return ""
-	}
-	return sortedKeys(in)[0]
+	return in
 }
 
 // longestText bounds a message from outside in a line, in characters.

@@ -8,7 +8,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/oneturn/oneturn/bindings"
+	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/diag"
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 // text prints the report for people. Files are named as in JSON: relative to the checked
@@ -20,21 +22,21 @@ func (r *report) text(w io.Writer) {
 		fmt.Fprintln(w)
 	}
 	if len(r.Shared) > 0 {
-		fmt.Fprintf(w, "tools for all workflows  (%s)\n", plural(len(r.Shared), "tool"))
+		fmt.Fprintf(w, "tools for all workflows  (%s)\n", plural.Of(len(r.Shared), "tool"))
 		bindingsText(w, r.Shared)
 		fmt.Fprintln(w)
 	}
 	for _, wf := range r.Workflows {
 		count += len(wf.Bindings)
-		fmt.Fprintf(w, "%s  (%s, digest %s)\n", id(wf.Name), plural(len(wf.Bindings), "binding"), wf.Digest)
+		fmt.Fprintf(w, "%s  (%s, digest %s)\n", id(wf.Name), plural.Of(len(wf.Bindings), "binding"), wf.Digest)
 		bindingsText(w, wf.Bindings)
 		r.diagnosticsText(w, wf.Diagnostics)
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "%s, %s: %s, %s\n", plural(len(r.Workflows), "workflow"), plural(count, "binding"),
-		plural(r.Errors, "error"), plural(r.Warnings, "warning"))
+	fmt.Fprintf(w, "%s, %s: %s, %s\n", plural.Of(len(r.Workflows), "workflow"), plural.Of(count, "binding"),
+		plural.Of(r.Errors, "error"), plural.Of(r.Warnings, "warning"))
 	if r.grouped > 0 {
-		fmt.Fprintf(w, "%s not shown: -v lists all\n", plural(r.grouped, "finding"))
+		fmt.Fprintf(w, "%s not shown: -v lists all\n", plural.Of(r.grouped, "finding"))
 	}
 }
 
@@ -76,7 +78,7 @@ func (b *bindingReport) how() string {
 	if b.TimeoutMS > 0 {
 		timeout = "timeout " + milli(b.TimeoutMS)
 	}
-	parts = append(parts, plural(b.MaxAttempts, "attempt"), timeout)
+	parts = append(parts, plural.Of(b.MaxAttempts, "attempt"), timeout)
 	if b.Component != "" {
 		ui := "UI " + id(b.Component)
 		if b.Display != "" {
@@ -127,7 +129,7 @@ func causeText(w io.Writer, c bindings.Cause) {
 	}
 	head := fmt.Sprintf("  %-7s  %s%s", c.Severity, where, code)
 	if utf8.RuneCountInString(head) > width {
-		head = fmt.Sprintf("  %-7s  %s", c.Severity, hang(where+code, 11))
+		head = fmt.Sprintf("  %-7s  %s", c.Severity, cli.Hang(where+code, 11))
 	}
 	fmt.Fprintln(w, head)
 	fmt.Fprintln(w, wrap(clean(c.Message, 1000)+more, 6))

@@ -16,6 +16,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 // redriveSettings selects dead letters and the subject and run id to publish them with.
@@ -299,7 +300,7 @@ a large one stays until its retention is over.`,
 		case len(seqs) == 0:
 			return cli.Usagef("dead drop: sequences of dead letters are required: see turnctl dead ls")
 		case !yes:
-			return cli.Usagef("dead drop: this permanently deletes %s: confirm with --yes", plural(len(seqs), "dead letter"))
+			return cli.Usagef("dead drop: this permanently deletes %s: confirm with --yes", plural.Of(len(seqs), "dead letter"))
 		}
 		s, err := a.connect(&cfg)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 func (a *app) deadShow() *cobra.Command {
@@ -94,7 +95,7 @@ func (s *server) deadLetterFacts(ctx context.Context, seq uint64, payload bool) 
 
 func (d *deadLetterFacts) text(w io.Writer) {
 	fmt.Fprintf(w, "dead letter %d: %s\n%s\n\n", d.Seq, id(d.Reason), wrap(clean(d.Error, 1100), 0))
-	size := plural(d.Bytes, "byte")
+	size := plural.Of(d.Bytes, "byte")
 	if d.Blob != "" {
 		size += " in blob " + clean(d.Blob, 200)
 	}

@@ -9,15 +9,16 @@ import (
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
+	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/provision"
 )
 
 // severityOK is the severity of a check that has found nothing.
 const severityOK diag.Severity = "ok"
 
-// checkup is the result of one check of turnctl doctor: a finding, with the stable name of its check. The JSON
-// has older names than those of a finding.
+// checkup is the result of one check of turnctl doctor: a finding, with the stable name of its check. The keys
+// of its JSON are older than package diag.
 type checkup struct {
 	Check    string        `json:"check"`
 	Severity diag.Severity `json:"verdict"` // ok, info, warning, error
@@ -86,7 +87,7 @@ func (d *diagnosis) count(severity diag.Severity) (n int) {
 
 func (d *diagnosis) text(w io.Writer) {
 	for _, c := range d.Checks {
-		fmt.Fprintf(w, "%-7s  %-10s  %s\n", c.Severity, c.Check, hang(clean(c.Message, 1000), 21))
+		fmt.Fprintf(w, "%-7s  %-10s  %s\n", c.Severity, c.Check, cli.Hang(clean(c.Message, 1000), 21))
 		if c.Fix != "" {
 			fmt.Fprintln(w, wrap("fix: "+clean(c.Fix, 500), 21))
 		}
@@ -95,7 +96,7 @@ func (d *diagnosis) text(w io.Writer) {
 	case !d.Healthy:
 		fmt.Fprintln(w, "something is broken: see the errors above")
 	case warnings > 0:
-		fmt.Fprintf(w, "nothing is broken; %s above\n", plural(warnings, "warning"))
+		fmt.Fprintf(w, "nothing is broken; %s above\n", plural.Of(warnings, "warning"))
 	default:
 		fmt.Fprintln(w, "nothing is broken")
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/oneturn/oneturn/config"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/idempotency"
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/provision"
 )
 
@@ -137,7 +138,7 @@ func (d *diagnosis) queues(ctx context.Context, s *server, pools []string) {
 		}
 		info := consumer.CachedInfo()
 		d.addf("queue", diag.SeverityInfo, "", "pool %s: %s waiting, %d in work, %d of them delivered again",
-			pool, plural(int(info.NumPending), "message"), info.NumAckPending, info.NumRedelivered)
+			pool, plural.Of(info.NumPending, "message"), info.NumAckPending, info.NumRedelivered)
 	}
 	dead, err := s.js.Stream(ctx, s.space.DeadStream())
 	if err != nil {
@@ -145,7 +146,7 @@ func (d *diagnosis) queues(ctx context.Context, s *server, pools []string) {
 	}
 	if n := dead.CachedInfo().State.Msgs; n > 0 {
 		d.addf("dead", diag.SeverityWarning, "see turnctl dead ls",
-			"%s could not be handled", plural(int(n), "message"))
+			"%s could not be handled", plural.Of(n, "message"))
 		d.fullShares(ctx, s, dead)
 		return
 	}
@@ -174,7 +175,7 @@ func (d *diagnosis) questions(ctx context.Context, s *server) {
 	if err != nil || len(asked) == 0 {
 		return // reported by streams
 	}
-	d.addf("questions", diag.SeverityInfo, "", "%s with a running time limit, which may be answered already: turnctl questions ls lists the open ones", plural(len(asked), "question"))
+	d.addf("questions", diag.SeverityInfo, "", "%s with a running time limit, which may be answered already: turnctl questions ls lists the open ones", plural.Of(len(asked), "question"))
 }
 
 // clock compares the clocks. No guarantee depends on them, but the age of events does.

@@ -6,7 +6,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"

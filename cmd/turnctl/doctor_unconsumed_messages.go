@@ -10,7 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 const (
@@ -58,7 +59,7 @@ func (d *diagnosis) unconsumed(ctx context.Context, s *server) {
 		if more := len(lost) - maxNamed; more > 0 {
 			named += fmt.Sprintf(" and %d more", more)
 		}
-		d.addf("unread", diag.SeverityWarning, fix, "%s in %s that no consumer takes: %s", plural(int(min(total, 1<<31)), "message"), s.space.InStream(), named)
+		d.addf("unread", diag.SeverityWarning, fix, "%s in %s that no consumer takes: %s", plural.Of(total, "message"), s.space.InStream(), named)
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/oneturn/oneturn/api"
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/internal/inbox"
+	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -38,7 +39,7 @@ func (d *diagnosis) workers(ctx context.Context, s *server) {
 	case n == 0:
 		d.addf("workers", diag.SeverityWarning, "start one: worker --nats URL --workflows DIR", "no worker answers: turns wait in %s", s.space.InStream())
 	case idle == 0:
-		d.addf("workers", severityOK, "", "%s answered on the request API", plural(n, "worker"))
+		d.addf("workers", severityOK, "", "%s answered on the request API", plural.Of(n, "worker"))
 	}
 	severity := diag.SeverityWarning
 	if idle == n {
@@ -53,7 +54,7 @@ func (d *diagnosis) workers(ctx context.Context, s *server) {
 		if strings.Contains(reason, inbox.ErrDraining.Error()) {
 			fix, severity = "start another worker if this one does not restart: turns wait until then", diag.SeverityWarning
 		}
-		d.addf("workers", severity, fix, "%d of %s not ready: %s", reasons[reason], plural(n, "worker"), reason)
+		d.addf("workers", severity, fix, "%d of %s not ready: %s", reasons[reason], plural.Of(n, "worker"), reason)
 	}
 }
 

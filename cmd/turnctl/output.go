@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 // width is how many columns text takes at most, where it can be broken.
@@ -71,22 +72,11 @@ func id(s string) string {
 // wrap breaks text at blanks so that it fits into width, each line after indent blanks. A longer
 // word is not broken, because paths and commands are copied.
 func wrap(text string, indent int) string {
-	lines := hang(text, indent)
+	lines := cli.Hang(text, indent)
 	if lines == "" {
 		return ""
 	}
 	return strings.Repeat(" ", indent) + lines
-}
-
-// hang is wrap without the indent of the first line.
-func hang(text string, indent int) string { return cli.Hang(text, indent) }
-
-// plural gives "1 error", "2 errors".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // stamp prints a time in UTC with milliseconds.
@@ -99,7 +89,7 @@ func second(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") 
 func bytesText(n uint64) string {
 	const kibi = 1024
 	if n < kibi {
-		return plural(int(n), "byte")
+		return plural.Of(n, "byte")
 	}
 	size, units := float64(n)/kibi, []string{"KiB", "MiB", "GiB", "TiB", "PiB"}
 	for size >= kibi && len(units) > 1 {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn/cmd/internal/cli"
-	"github.com/oneturn/oneturn/internal/diag"
+	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/provision"
 )
@@ -110,5 +110,5 @@ func TestDoctorFindsMessagesThatNoWorkerTakes(t *testing.T) {
 
 	ok(t, s, "provision", "--pools", "default,nopool")
 	require.Contains(t, ok(t, s, "doctor"), "messages wait for pool nopool, and no worker pulls from it")
-	require.Contains(t, unread().Detail, "1 message in ONETURN_IN")
+	require.Contains(t, unread().Message, "1 message in ONETURN_IN")
 }

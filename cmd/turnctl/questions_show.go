@@ -10,6 +10,7 @@ import (
 
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 func (a *app) questionsShow() *cobra.Command {
@@ -93,7 +94,7 @@ func (q *shownQuestion) text(w io.Writer) {
 	add("asked", at(q.AskedAt))
 	add("expires", at(q.ExpiresAt))
 	add("decided", at(q.DecidedAt))
-	add("shows", plural(q.ShownBytes, "byte")+inBlob(q.ShownBlob))
+	add("shows", plural.Of(q.ShownBytes, "byte")+inBlob(q.ShownBlob))
 	add("answer to", q.Subject)
 	add("turn", q.TurnState+", turnctl show --key "+q.Key)
 	table(w, 2, rows, 1)

@@ -14,6 +14,7 @@ import (
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/jsapi"
+	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/internal/sweep"
 	"github.com/oneturn/oneturn/provision"
 	"github.com/oneturn/oneturn/subjects"
@@ -235,11 +236,11 @@ func (r *repaired) text(w io.Writer) {
 	table(w, 0, rows)
 	switch scanned := len(r.Turns) == 0 || r.Turns[0].Condition != sweep.TurnYoung; {
 	case r.Young > 0 && scanned:
-		fmt.Fprintf(w, "%s, %d too young to check: try again in %d s\n", plural(r.Open, "open turn"), r.Young, r.RetryS)
+		fmt.Fprintf(w, "%s, %d too young to check: try again in %d s\n", plural.Of(r.Open, "open turn"), r.Young, r.RetryS)
 	case len(r.Turns) == 0:
-		fmt.Fprintf(w, "nothing to repair: %s, each with a message or waiting for an answer\n", plural(r.Open, "open turn"))
+		fmt.Fprintf(w, "nothing to repair: %s, each with a message or waiting for an answer\n", plural.Of(r.Open, "open turn"))
 	}
 	if r.Failed > 0 {
-		fmt.Fprintf(w, "%s could not be read or resumed\n", plural(r.Failed, "turn"))
+		fmt.Fprintf(w, "%s could not be read or resumed\n", plural.Of(r.Failed, "turn"))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/subjects"
 )
 
@@ -84,5 +85,5 @@ func (s *server) holds(ctx context.Context, name string) (text string, empty boo
 		return "", false
 	}
 	n := stream.CachedInfo().State.Msgs
-	return " (it holds " + plural(int(n), "message") + ")", n == 0
+	return " (it holds " + plural.Of(n, "message") + ")", n == 0
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 // meaning explains the state in a sentence.
@@ -44,7 +46,7 @@ func (l *turnReport) parkedMeaning() string {
 
 func (l *turnReport) runningMeaning() string {
 	if n := l.Questions.open(); n > 0 && l.LeaseMessage != leaseGone {
-		return fmt.Sprintf("worker %s runs it, and it waits for the answer to %s", id(l.Owner), plural(n, "question"))
+		return fmt.Sprintf("worker %s runs it, and it waits for the answer to %s", id(l.Owner), plural.Of(n, "question"))
 	}
 	owner := "a worker"
 	if l.Owner != "" {
@@ -141,7 +143,7 @@ func (r *recordFact) details() string {
 	if r.Private {
 		add("private")
 	} else {
-		add(plural(r.Bytes, "byte"))
+		add(plural.Of(r.Bytes, "byte"))
 	}
 	if r.Error != "" {
 		add("damaged")
@@ -153,7 +155,7 @@ func (l *turnReport) callText(w io.Writer) {
 	if l.Call == nil {
 		return
 	}
-	fmt.Fprintf(w, "\ncall: arguments of %s%s\n", plural(l.Call.ArgsBytes, "byte"), inBlob(l.Call.ArgsBlob))
+	fmt.Fprintf(w, "\ncall: arguments of %s%s\n", plural.Of(l.Call.ArgsBytes, "byte"), inBlob(l.Call.ArgsBlob))
 	valueText(w, l.Call.Args)
 	l.fetchText(w, l.Call.Args, l.Call.ArgsBlob)
 }
@@ -193,7 +195,7 @@ func (l *turnReport) responseText(w io.Writer) {
 		fmt.Fprint(w, " without success")
 	}
 	fmt.Fprintf(w, ", %s, tool %d ms, claim to end %.1f ms, payload of %s%s\n",
-		plural(r.Attempts, "attempt"), r.DurationMS, r.TotalMS, plural(r.PayloadBytes, "byte"), inBlob(r.PayloadBlob))
+		plural.Of(r.Attempts, "attempt"), r.DurationMS, r.TotalMS, plural.Of(r.PayloadBytes, "byte"), inBlob(r.PayloadBlob))
 	if r.Content != "" {
 		fmt.Fprintln(w, wrap(clean(r.Content, 400), 2))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/diag"
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 // toolSettings locate tools and their servers, as for the worker.
@@ -108,7 +109,7 @@ func (a *app) toolErrors(dir string, set *bindings.Set) (n int) {
 		n += 1 + len(c.More)
 	}
 	if n > 0 {
-		fmt.Fprintf(a.stderr, "%s: turnctl check %s lists all findings\n", plural(n, "error"), dir)
+		fmt.Fprintf(a.stderr, "%s: turnctl check %s lists all findings\n", plural.Of(n, "error"), dir)
 	}
 	return n
 }

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/internal/guards"
+	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
@@ -154,7 +154,7 @@ const longestAgents = 40
 
 // rules describes the rules by which the tool runs, and its input and output.
 func (r *toolRow) rules() []string {
-	parts := []string{fmt.Sprintf("effect %s: %s", r.Effect, clean(r.EffectWhy, longestWhere)), plural(r.MaxAttempts, "attempt")}
+	parts := []string{fmt.Sprintf("effect %s: %s", r.Effect, clean(r.EffectWhy, longestWhere)), plural.Of(r.MaxAttempts, "attempt")}
 	if r.TimeoutMS > 0 {
 		parts = append(parts, "timeout "+milli(r.TimeoutMS))
 	}
@@ -231,5 +231,3 @@ func (l *limitReport) text(whose string) []string {
 	}
 	return parts
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/oneturn/oneturn/events"
@@ -91,7 +93,7 @@ func fields(s map[string]any, depth int) string {
 	}
 	parts := make([]string, 0, len(properties))
 	for _, needed := range []bool{true, false} {
-		for _, name := range sortedKeys(properties) {
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
 			if required[name] != needed {
 				continue
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/plural"
 	"github.com/oneturn/oneturn/provision"
 )
 
@@ -131,7 +132,7 @@ func (s *start) text(b *strings.Builder) {
 		line("", "%s", problem)
 	}
 	if s.Errors+s.Warnings > 0 {
-		line("", "%s, %s: run turnctl check %s for all", count(s.Errors, "error"), count(s.Warnings, "warning"), s.Folder)
+		line("", "%s, %s: run turnctl check %s for all", plural.Of(s.Errors, "error"), plural.Of(s.Warnings, "warning"), s.Folder)
 	}
 	if s.Store == "" {
 		line("nats", "%s", s.NATS)
@@ -164,11 +165,4 @@ func orNothing(list []string, why string) string {
 		return "no tool is bound"
 	}
 	return strings.Join(list, ", ")
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

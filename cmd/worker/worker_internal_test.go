@@ -176,7 +176,7 @@ func TestWorkerWithItsOwnServerRunsTheFirstExampleAndDrains(t *testing.T) {
 	require.Equal(t, []string{
 		"true  Bonjour, Ada!",
 		"true  Ada paid 12.50.",
-		"false validation_failed The output of agent Greeter does not fit model Greeting (2 faults).",
+		"false validation_failed The output of agent Greeter does not fit model Greeting (2 violations).",
 	}, outcomes)
 
 	_, metrics := get(t, w.start.HTTP+"/metrics")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 // Content is an answer as it is stored.
@@ -53,20 +54,13 @@ func (s *Schemas) Check(q *events.ToolCall, value any) (Content, error) {
 		if q.Secret {
 			violations = redactViolations(violations, q.Answer.Schema, value)
 		}
-		c.Invalid = &InvalidError{Code: events.AnswerInvalid, Text: fmt.Sprintf("The answer does not fit the question (%s).", count(len(violations))), Violations: violations}
+		c.Invalid = &InvalidError{Code: events.AnswerInvalid, Text: fmt.Sprintf("The answer does not fit the question (%s).", plural.Of(len(violations), "violation")), Violations: violations}
 	case changed:
 		if c.Data, err = events.AppendJSON(nil, out); err != nil {
 			return Content{}, fmt.Errorf("encode the answer: %w", err)
 		}
 	}
 	return c, nil
-}
-
-func count(violations int) string {
-	if violations == 1 {
-		return "1 violation"
-	}
-	return fmt.Sprintf("%d violations", violations)
 }
 
 // textMissing refuses an answer to a request for a text that holds none. It returns nil for any other.

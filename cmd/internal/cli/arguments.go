@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"github.com/oneturn/oneturn/internal/plural"
 )
 
 // Arguments accepts least to most arguments. Its error shows how the command is used, and
@@ -19,17 +21,10 @@ func Arguments(least, most int, what string) cobra.PositionalArgs {
 		case len(args) < least:
 			return Usagef("%s: name %s: %s", c.Name(), what, c.UseLine())
 		case len(args) > most:
-			return Usagef("%s: %s too many, the first is %.80q: %s", c.Name(), counted(len(args)-most), args[most], c.UseLine())
+			return Usagef("%s: %s too many, the first is %.80q: %s", c.Name(), plural.Of(len(args)-most, "argument"), args[most], c.UseLine())
 		}
 		return nil
 	}
-}
-
-func counted(n int) string {
-	if n == 1 {
-		return "1 argument is"
-	}
-	return fmt.Sprintf("%d arguments are", n)
 }
 
 // NoArguments accepts none. Its error names what was likely meant: flag, for example "--workflows", takes

@@ -17,8 +17,8 @@ func TestWrongNumberOfArgumentsShowsHowTheCommandIsUsed(t *testing.T) {
 	check := cli.Arguments(1, 2, "the tool to call")
 	require.NoError(t, check(c, []string{"greet"}))
 	require.EqualError(t, check(c, nil), "call: name the tool to call: call TOOL [JSON]")
-	require.EqualError(t, check(c, []string{"a", "b", "c"}), `call: 1 argument is too many, the first is "c": call TOOL [JSON]`)
-	require.EqualError(t, check(c, []string{"a", "b", "c", "d"}), `call: 2 arguments are too many, the first is "c": call TOOL [JSON]`)
+	require.EqualError(t, check(c, []string{"a", "b", "c"}), `call: 1 argument too many, the first is "c": call TOOL [JSON]`)
+	require.EqualError(t, check(c, []string{"a", "b", "c", "d"}), `call: 2 arguments too many, the first is "c": call TOOL [JSON]`)
 }
 
 func TestArgumentWhereNoneIsTakenNamesTheFlagThatWasMeant(t *testing.T) {
