@@ -12,48 +12,50 @@ import (
 // inspect, whatever the disk has by then; only files with a nil value are read from the disk.
 type InspectFunc func(ctx context.Context, root string, files map[string][]byte) (map[string]PyFile, error)
 
-// PyFile is what a Python file shows of itself.
+// PyFile is what a Python file shows of itself without being run.
 type PyFile struct {
-	Functions map[string]PyFunc
-	Names     []string       // bound in other ways than def: imported, assigned; signature unknown
-	Imports   []string       // top-level names of imported modules
-	Modules   map[string]int // full names of these modules, with the line of the first import
-	EnvNames  []string       // environment variables that the file reads
-	Error     string         // syntax error, "" if none
-	ErrorLine int
-	Dynamic   bool // names may be bound in ways that the syntax does not show
+	Functions map[string]PyFunc `json:"functions"`  // defined with def at the top level of the file
+	Names     []string          `json:"names"`      // bound there in other ways: imported, assigned, classes; signature unknown
+	Imports   []string          `json:"imports"`    // top-level modules that it imports, without guarded and relative imports
+	Modules   map[string]int    `json:"modules"`    // full names of these modules, with the line of the first import
+	EnvNames  []string          `json:"env_names"`  // environment variables that it reads
+	Error     string            `json:"error"`      // why it could not be understood, "" if it could
+	ErrorLine int               `json:"error_line"` // 0 when unknown
+	Dynamic   bool              `json:"dynamic"`    // may bind names that Functions and Names lack: from x import *, exec, globals
 }
 
 // PyFunc is the signature of a function at the top level of a file.
 type PyFunc struct {
-	Params []Param
-	Async  bool
-	Line   int
-	Asks   bool // seems to ask people
-	// Raw has the parameters whose hints name a type that is not built for them, with its name.
-	Raw map[string]string
-	// Input and Output are JSON Schemas of the parameters and the result, made of the type hints;
-	// nil if there are none.
-	Input, Output json.RawMessage
+	Params []Param `json:"params"`
+	Async  bool    `json:"async"`
+	Line   int     `json:"line"`
+	// Asks: its code, or a function of the file that it calls, calls use_ui_tool, request_input or oneturn.ask.
+	Asks bool `json:"asks"`
+	// Raw has the parameters whose hints name a type that the host does not build, with its name: they get what JSON has.
+	Raw map[string]string `json:"raw"`
+	// Input and Output are JSON Schemas (2020-12) of the parameters and the result, made of the type hints; nil if
+	// there are none.
+	Input  json.RawMessage `json:"input"`
+	Output json.RawMessage `json:"output"`
 }
 
 // Param is one parameter of a [PyFunc].
 type Param struct {
-	Name       string
-	Kind       ParamKind
-	HasDefault bool
+	Name       string    `json:"name"`
+	Kind       ParamKind `json:"kind"`
+	HasDefault bool      `json:"default"`
 }
 
 // ParamKind is the kind of a parameter, as Python's inspect module knows them.
-type ParamKind int
+type ParamKind string
 
 // Kinds of parameters.
 const (
-	PositionalOnly ParamKind = iota // before the slash
-	Positional                      // positional or keyword
-	KeywordOnly                     // after the star
-	VarPositional                   // *args
-	VarKeyword                      // **kwargs
+	PositionalOnly ParamKind = "positional_only" // before the slash
+	Positional     ParamKind = "positional"      // positional or keyword
+	KeywordOnly    ParamKind = "keyword_only"    // after the star
+	VarPositional  ParamKind = "var_positional"  // *args
+	VarKeyword     ParamKind = "var_keyword"     // **kwargs
 )
 
 // hostModules are modules that the Python host provides itself.

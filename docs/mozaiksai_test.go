@@ -18,7 +18,6 @@ import (
 	"github.com/oneturn/oneturn/config"
 	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/toolbox"
 	"github.com/oneturn/oneturn/internal/tools"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
@@ -79,7 +78,7 @@ func write(t *testing.T, root, name, text string) {
 
 func load(t *testing.T, root string) *bindings.Set {
 	t.Helper()
-	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: toolbox.InspectPython("")})
+	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: python.Inspector("")})
 	require.NoError(t, err)
 	for _, d := range set.Diagnostics() {
 		require.Equal(t, diag.SeverityInfo, d.Severity, d.String())

@@ -11,7 +11,6 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/cmd/internal/cli"
 	"github.com/oneturn/oneturn/diag"
-	"github.com/oneturn/oneturn/internal/toolbox"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
@@ -117,13 +116,13 @@ func inspect(ctx context.Context, command, dir, interpreter string) (*bindings.S
 				return nil, err
 			}
 		}
-		return toolbox.InspectPython(chosen)(ctx, root, files)
+		return python.Inspect(ctx, chosen, root, files)
 	})
 }
 
 // load reads the folder as a worker does, for a command that runs tools of it.
 func load(ctx context.Context, command, dir, interpreter string) (*bindings.Set, error) {
-	return readFolder(ctx, command, dir, toolbox.InspectPython(interpreter))
+	return readFolder(ctx, command, dir, python.Inspector(interpreter))
 }
 
 func readFolder(ctx context.Context, command, dir string, inspect bindings.InspectFunc) (*bindings.Set, error) {

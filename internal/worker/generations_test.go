@@ -15,7 +15,7 @@ import (
 	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/diag"
 	"github.com/oneturn/oneturn/events"
-	"github.com/oneturn/oneturn/internal/toolbox"
+	"github.com/oneturn/oneturn/internal/tools/python"
 	"github.com/oneturn/oneturn/oneturntest"
 )
 
@@ -76,7 +76,7 @@ func TestFoldersOfEveryGenerationRunUnchanged(t *testing.T) {
 func TestFoldersOfEveryGenerationHaveNoErrors(t *testing.T) {
 	t.Parallel()
 	root, turns := unpackGenerations(t)
-	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: toolbox.InspectPython("")})
+	set, err := bindings.Load(t.Context(), bindings.Options{Root: root, Inspect: python.Inspector("")})
 	require.NoError(t, err)
 	for _, d := range set.Diagnostics() {
 		require.NotEqual(t, diag.SeverityError, d.Severity, d.String())

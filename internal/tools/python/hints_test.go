@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
@@ -134,7 +135,7 @@ func TestHostileHintsCostLittle(t *testing.T) {
 }
 
 // inspectOne gives the functions of one file.
-func inspectOne(t *testing.T, code string) map[string]python.Function {
+func inspectOne(t *testing.T, code string) map[string]bindings.PyFunc {
 	t.Helper()
 	files, err := python.Inspect(t.Context(), "", t.TempDir(), map[string][]byte{"t.py": []byte(code)})
 	require.NoError(t, err)

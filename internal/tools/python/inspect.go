@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/internal/process"
 )
 
@@ -25,58 +26,20 @@ const (
 	probeTime    = 10 * time.Second // for an interpreter to print its version
 )
 
-// File is what a Python file shows of itself without being run.
-type File struct {
-	Functions map[string]Function `json:"functions"`  // defined with def at the file's own level
-	Names     []string            `json:"names"`      // bound there in other ways: imported, assigned, classes; signature unknown
-	Imports   []string            `json:"imports"`    // top-level modules it imports, guarded and relative imports left out
-	Modules   map[string]int      `json:"modules"`    // full names of the modules that it imports so, with the first line
-	EnvNames  []string            `json:"env_names"`  // environment variables it reads
-	Error     string              `json:"error"`      // why it could not be understood, "" if it could
-	ErrorLine int                 `json:"error_line"` // 0 when unknown
-	Dynamic   bool                `json:"dynamic"`    // may bind names that Functions and Names lack: from x import *, exec, globals
+// Inspector returns [Inspect] with an interpreter, for [bindings.Options].
+func Inspector(interpreter string) bindings.InspectFunc {
+	return func(ctx context.Context, root string, files map[string][]byte) (map[string]bindings.PyFile, error) {
+		return Inspect(ctx, interpreter, root, files)
+	}
 }
-
-// Function is the signature of a function.
-type Function struct {
-	Params []Param `json:"params"`
-	Async  bool    `json:"async"`
-	Line   int     `json:"line"`
-	Asks   bool    `json:"asks"` // its code, or a function of the file that it calls, calls use_ui_tool, request_input or oneturn.ask
-	// Raw has the parameters whose hints name a type that the host does not build, with its name: they get what JSON has.
-	Raw map[string]string `json:"raw"`
-	// Input and Output are JSON Schemas (2020-12) of the parameters and the result, made of the type
-	// hints: they describe what the function declares. Output is nil when it declares nothing.
-	Input  json.RawMessage `json:"input"`
-	Output json.RawMessage `json:"output"`
-}
-
-// Param is one parameter of a [Function].
-type Param struct {
-	Name       string    `json:"name"`
-	Kind       ParamKind `json:"kind"`
-	HasDefault bool      `json:"default"`
-}
-
-// ParamKind is how a parameter takes its argument.
-type ParamKind string
-
-// Kinds of parameters, as Python's inspect module has them.
-const (
-	PositionalOnly ParamKind = "positional_only" // before the slash
-	Positional     ParamKind = "positional"      // positional or keyword
-	KeywordOnly    ParamKind = "keyword_only"    // after the star
-	VarPositional  ParamKind = "var_positional"  // *args
-	VarKeyword     ParamKind = "var_keyword"     // **kwargs
-)
 
 // Inspect reads Python files, named relative to root, by their syntax alone: no code of theirs
 // runs. The values of files are their contents; files with the value nil, and only these, are read from the
 // disk. All files take one process, which has 30 seconds. A file that cannot be read or parsed,
 // or that is not a regular file, has Error set. The interpreter "" is found as for a [Pool], that is, in
 // root too: a caller that does not trust root passes the one of [TrustedInterpreter].
-func Inspect(ctx context.Context, interpreter, root string, files map[string][]byte) (map[string]File, error) {
-	found := make(map[string]File, len(files))
+func Inspect(ctx context.Context, interpreter, root string, files map[string][]byte) (map[string]bindings.PyFile, error) {
+	found := make(map[string]bindings.PyFile, len(files))
 	if len(files) == 0 {
 		return found, nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/internal/tools/python"
 )
 
@@ -47,14 +48,14 @@ shown = lambda x: x
 		fn.Input, fn.Output = nil, nil // see hints_test.go
 		file.Functions[name] = fn
 	}
-	require.Equal(t, map[string]python.Function{"greet": {Async: true, Line: 12, Params: []python.Param{
-		{Name: "first", Kind: python.PositionalOnly},
-		{Name: "name", Kind: python.Positional},
-		{Name: "role", Kind: python.Positional, HasDefault: true},
-		{Name: "args", Kind: python.VarPositional},
-		{Name: "agent", Kind: python.KeywordOnly},
-		{Name: "mode", Kind: python.KeywordOnly, HasDefault: true},
-		{Name: "extra", Kind: python.VarKeyword},
+	require.Equal(t, map[string]bindings.PyFunc{"greet": {Async: true, Line: 12, Params: []bindings.Param{
+		{Name: "first", Kind: bindings.PositionalOnly},
+		{Name: "name", Kind: bindings.Positional},
+		{Name: "role", Kind: bindings.Positional, HasDefault: true},
+		{Name: "args", Kind: bindings.VarPositional},
+		{Name: "agent", Kind: bindings.KeywordOnly},
+		{Name: "mode", Kind: bindings.KeywordOnly, HasDefault: true},
+		{Name: "extra", Kind: bindings.VarKeyword},
 	}}}, file.Functions)
 	require.Equal(t, []string{"KEY", "Tool", "frame", "gone", "helper", "j", "logging", "numpy", "os", "renamed", "shown"}, file.Names)
 	require.Equal(t, []string{"json", "logging", "os", "pandas", "requests"}, file.Imports)
