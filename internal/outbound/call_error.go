@@ -41,7 +41,7 @@ func CallError(ctx context.Context, op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil && timedOut(ctx):
+	case ctx.Err() != nil && tools.TimedOut(ctx):
 		return fail(events.CodeTimeout, "the endpoint did not answer in time: "+Unknown, context.Cause(ctx))
 	case ctx.Err() != nil:
 		return fail(events.CodeToolError, "the call was stopped before the endpoint answered: "+Unknown, context.Cause(ctx))
@@ -75,17 +75,12 @@ func Unrecognized(err error) bool {
 	return err != nil && !known && reason(err) == noHTTP
 }
 
-// late reports whether a context has ended because its time was over, and not for another cause.
-func timedOut(ctx context.Context) bool {
-	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), events.ErrTimeout)
-}
-
 // Ended is the error of a context that has ended before anything was sent. It is nil if it has not ended.
 func Ended(ctx context.Context, op string) error {
 	switch {
 	case ctx.Err() == nil:
 		return nil
-	case timedOut(ctx):
+	case tools.TimedOut(ctx):
 		return &events.Error{Code: events.CodeTimeout, Op: op, Msg: "the time of the call was over before anything was sent", Err: context.Cause(ctx)}
 	}
 	return &events.Error{Code: events.CodeToolError, Op: op, Msg: "the call was stopped before anything was sent", Err: context.Cause(ctx)}

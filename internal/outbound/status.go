@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/oneturn/oneturn/events"
@@ -32,7 +31,7 @@ func (e *StatusError) Error() string { return "status " + strconv.Itoa(e.Status)
 // retryable only by the server's word that it has refused to do anything. The body is not closed.
 func (c *Client) Failure(op string, resp *http.Response) error {
 	m, detail := meaningOf(resp.StatusCode), c.detail(resp)
-	wait, valid := retryAfter(resp.Header.Get(target.HeaderRetryAfter), time.Now())
+	wait, valid := target.RetryAfter(resp.Header.Get(target.HeaderRetryAfter))
 	if resp.StatusCode == http.StatusServiceUnavailable {
 		m.refused = valid // without it, nothing confirms that nothing was done
 	}
@@ -138,19 +137,6 @@ func (m statusMeaning) text(status int, detail string) string {
 		parts = append(parts, Unknown)
 	}
 	return strings.Join(parts, ": ")
-}
-
-// retryAfter reads seconds or a date, and whether there is any.
-func retryAfter(text string, now time.Time) (time.Duration, bool) {
-	const most = 24 * time.Hour // more is not accepted
-	wait, valid := time.Duration(0), false
-	text = strings.TrimSpace(text)
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds >= 0 && !strings.ContainsAny(text, "xXpPnN") {
-		wait, valid = time.Duration(min(seconds, most.Seconds())*float64(time.Second)), true
-	} else if at, err := http.ParseTime(text); err == nil {
-		wait, valid = at.Sub(now), true
-	}
-	return min(max(wait, 0), most), valid
 }
 
 // detail is the text in the body of a failure: bounded, printable, without the secrets that were sent.

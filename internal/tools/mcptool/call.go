@@ -97,7 +97,7 @@ func (u *activeCall) cancelError(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return context.Cause(u.ctx)
 	}
-	return ended(ctx, u.op, "while it was running: "+unknown)
+	return tools.Ended(ctx, u.op, "while it was running: "+unknown)
 }
 
 // explain makes the error of a call that a session did not finish.

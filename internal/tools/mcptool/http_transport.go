@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/oneturn/oneturn/internal/outbound"
 	"github.com/oneturn/oneturn/internal/redact"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // httpTransport reaches a server on streamable HTTP.
@@ -203,8 +202,9 @@ func (l *httpSession) failed(u *activeCall, calls bool, resp *http.Response) {
 			u.mu.Unlock()
 		}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		wait, _ := target.RetryAfter(resp.Header.Get(target.HeaderRetryAfter))
 		u.refuse(tools.RetryAfter(failf(events.CodeToolError, u.op, "MCP server %s answers HTTP %d: it has not taken the call",
-			l.transport.server.to.Name, resp.StatusCode), retryAfter(resp.Header.Get("Retry-After"))))
+			l.transport.server.to.Name, resp.StatusCode), wait))
 	case http.StatusNotFound:
 		if session {
 			u.mu.Lock()
@@ -258,15 +258,4 @@ func (u *activeCall) refuse(err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.refused = err
-}
-
-// retryAfter reads a header: seconds, or a date.
-func retryAfter(value string) time.Duration {
-	if s, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
-		return seconds(s)
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return seconds(time.Until(at).Seconds())
-	}
-	return 0
 }

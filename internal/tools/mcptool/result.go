@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,6 +13,7 @@ import (
 	"github.com/oneturn/oneturn/bindings/model"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/internal/tools"
+	"github.com/oneturn/oneturn/internal/tools/target"
 )
 
 // value returns the value of a result: its structured content; else of its one text the JSON
@@ -79,7 +79,7 @@ func (t *Tool) result(u *activeCall, pin *pinned, r *mcp.CallToolResult) (tools.
 	case err != nil:
 		return tools.Result{}, &events.Error{Code: events.CodeToolError, Op: op, Msg: "its result cannot be used: " + bounded(err.Error()), Err: err}
 	case len(violations) > 0:
-		return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", violationsText(violations))
+		return tools.Result{}, failf(events.CodeToolError, op, "its result does not fit the output schema of the server: %s", violations[0].String())
 	}
 	return tools.Result{Value: u.link.secrets().JSON(out)}, nil
 }
@@ -105,19 +105,9 @@ func failure(u *activeCall, r *mcp.CallToolResult) error {
 	}
 	if again, _ := r.Meta[MetaRetryable].(bool); again {
 		wait, _ := r.Meta[MetaRetryAfter].(float64)
-		return tools.RetryAfter(e, seconds(wait))
+		return tools.RetryAfter(e, target.RetrySeconds(wait))
 	}
 	return e
-}
-
-// maxWait bounds how long a server may ask to wait.
-const maxWait = time.Hour
-
-func seconds(s float64) time.Duration {
-	if !(s > 0) { // not a number neither
-		return 0
-	}
-	return time.Duration(min(s, maxWait.Seconds()) * float64(time.Second))
 }
 
 // refusal is the meaning of an error of the protocol for a call: the server has the tool, and did
@@ -143,13 +133,4 @@ func protocolError(err error) *jsonrpc.Error {
 		return nil
 	}
 	return e
-}
-
-// violationsText is what is wrong with a value, without any of it.
-func violationsText(violations []model.Violation) string {
-	texts := make([]string, len(violations))
-	for i, f := range violations {
-		texts[i] = f.String()
-	}
-	return strings.Join(texts, "; ")
 }

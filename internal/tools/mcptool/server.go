@@ -69,14 +69,14 @@ func newServer(key string, to *target.MCPServer, o Options) *server {
 func (s *server) acquire(ctx context.Context, op string) (*session, error) {
 	const when = "before a session of its server was free; the tool was not entered"
 	if ctx.Err() != nil {
-		return nil, ended(ctx, op, when)
+		return nil, tools.Ended(ctx, op, when)
 	}
 	select {
 	case s.slots <- struct{}{}:
 	case <-s.closing:
 		return nil, s.over(op)
 	case <-ctx.Done():
-		return nil, ended(ctx, op, when)
+		return nil, tools.Ended(ctx, op, when)
 	}
 	one, err := s.take(ctx, op)
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *server) begin(ctx, within context.Context, op string) (_ *session, fail
 	one.end(0, nil)
 	switch {
 	case ctx.Err() != nil:
-		return nil, ended(ctx, op, fmt.Sprintf("while MCP server %s started; the tool was not entered", s.to.Name)), false
+		return nil, tools.Ended(ctx, op, fmt.Sprintf("while MCP server %s started; the tool was not entered", s.to.Name)), false
 	case within.Err() != nil:
 		text = fmt.Sprintf("it was not ready within %s", s.o.StartTimeout)
 	}

@@ -116,7 +116,7 @@ func (t *Tool) findTool(ctx context.Context, op string, one *session) (*pinned, 
 	found, err := one.find(ctx, t.to.Tool)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, ended(ctx, op, "while the tools of the server were read; the tool was not entered")
+		return nil, tools.Ended(ctx, op, "while the tools of the server were read; the tool was not entered")
 	case err != nil:
 		return nil, tools.Retryable(failf(events.CodeToolError, op, "MCP server %s cannot be used: %s; the tool was not entered",
 			t.server.to.Name, one.explain(err)))
@@ -188,7 +188,7 @@ func (p *pinned) arguments(op string, call *tools.Call) (json.RawMessage, error)
 func (t *Tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
 	op := "call MCP tool " + t.to.Tool
 	if ctx.Err() != nil {
-		return tools.Result{}, ended(ctx, op, "before the call; the tool was not entered")
+		return tools.Result{}, tools.Ended(ctx, op, "before the call; the tool was not entered")
 	}
 	t.mu.Lock()
 	pin := t.pin

@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -19,10 +16,9 @@ import (
 )
 
 const (
-	statusHeader  = "Status" // of messages that the server makes
-	noResponders  = "503"
-	maxErrorText  = 4 << 10        // bytes of a service's error that count
-	maxRetryAfter = 24 * time.Hour // more is not believed
+	statusHeader = "Status" // of messages that the server makes
+	noResponders = "503"
+	maxErrorText = 4 << 10 // bytes of a service's error that count
 )
 
 // header returns a header by its name, in the exact spelling if there is one, else in other letter case:
@@ -108,7 +104,8 @@ func (c *conversation) failed(m *nats.Msg) error {
 	}
 	err := wrap(c.op, code, text, &ServiceError{Code: cut(sent), Status: cut(status)})
 	if retryable {
-		return tools.RetryAfter(err, retryAfter(header(h, target.HeaderRetryAfter)))
+		wait, _ := target.RetryAfter(header(h, target.HeaderRetryAfter))
+		return tools.RetryAfter(err, wait)
 	}
 	return err
 }
@@ -161,15 +158,6 @@ func (c *conversation) codeOf(sent string) (code events.Code, retryable bool) {
 		return code, false
 	}
 	return target.CodeOf(sent), false
-}
-
-// retryAfter reads seconds.
-func retryAfter(text string) time.Duration {
-	seconds, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(seconds) || seconds <= 0 {
-		return 0
-	}
-	return time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second))
 }
 
 // ServiceError is in the chain of the error of a service that answered with a failure.

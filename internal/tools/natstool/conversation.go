@@ -106,7 +106,7 @@ func (c *conversation) take(m *nats.Msg) {
 	case to <- m:
 	default:
 		if to == c.operations {
-			c.stop(protocolError{failure(c.op, events.CodeToolError, tooManyOpen())})
+			c.stop(&tools.ProtocolError{Err: failure(c.op, events.CodeToolError, tooManyOpen())})
 		}
 	}
 }
@@ -172,18 +172,12 @@ func (c *conversation) cancel() error {
 	return c.ended()
 }
 
-// protocolError ends a call whose service violates the protocol, or whose host fails.
-type protocolError struct{ error }
-
-func (f protocolError) Unwrap() error { return f.error }
-
 // why returns the code by which the service is notified of the end of ctx, and a text for it.
 func (c *conversation) why() (code, words string) {
-	cause := context.Cause(c.ctx)
 	switch {
-	case errors.Is(cause, tools.ErrParked):
+	case errors.Is(context.Cause(c.ctx), tools.ErrParked):
 		return codeParked, tools.ErrParked.Error()
-	case errors.Is(cause, context.DeadlineExceeded), errors.Is(cause, events.ErrTimeout):
+	case tools.TimedOut(c.ctx):
 		return string(events.CodeTimeout), "the call has taken too long"
 	}
 	return string(events.CodeCancelled), "the call was cancelled"
@@ -191,16 +185,5 @@ func (c *conversation) why() (code, words string) {
 
 // ended is the error of a call whose context has ended.
 func (c *conversation) ended() error {
-	cause := context.Cause(c.ctx)
-	var broken protocolError
-	if errors.As(cause, &broken) {
-		return broken.error
-	}
-	switch code, _ := c.why(); code {
-	case codeParked:
-		return fmt.Errorf("%s: %w", c.op, tools.ErrParked)
-	case string(events.CodeTimeout):
-		return wrap(c.op, events.CodeTimeout, "timeout while "+c.tool.name()+" was working", cause)
-	}
-	return wrap(c.op, events.CodeCancelled, "cancelled while "+c.tool.name()+" was working", cause)
+	return tools.Ended(c.ctx, c.op, "while "+c.tool.name()+" was working")
 }

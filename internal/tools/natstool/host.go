@@ -36,7 +36,7 @@ func (c *conversation) operate(m *nats.Msg) {
 	}
 	if err != nil {
 		c.refuse(m, events.CodeToolError, err.Error())
-		c.stop(protocolError{wrap(c.op, events.CodeToolError, "the service broke the protocol of its host", err)})
+		c.stop(&tools.ProtocolError{Err: wrap(c.op, events.CodeToolError, "the service broke the protocol of its host", err)})
 		return
 	}
 	c.mu.Lock()
@@ -47,7 +47,7 @@ func (c *conversation) operate(m *nats.Msg) {
 	c.mu.Unlock()
 	if full {
 		c.refuse(m, events.CodeToolError, tooManyOpen())
-		c.stop(protocolError{failure(c.op, events.CodeToolError, tooManyOpen())})
+		c.stop(&tools.ProtocolError{Err: failure(c.op, events.CodeToolError, tooManyOpen())})
 		return
 	}
 	c.work.Go(func() {
@@ -79,7 +79,7 @@ func (c *conversation) do(kind string, do operation.Operation, m *nats.Msg) {
 	refusal, end := operation.Refuse(kind, err)
 	if end != nil {
 		c.refuse(m, events.CodeCancelled, "the call ends here")
-		c.stop(protocolError{end})
+		c.stop(&tools.ProtocolError{Err: end})
 		return
 	}
 	c.mu.Lock()
@@ -100,7 +100,7 @@ func (c *conversation) respond(m *nats.Msg, value operation.Reply) {
 	}
 	if err != nil {
 		c.refuse(m, events.CodeToolError, "the result of the operation cannot be sent")
-		c.stop(protocolError{wrap(c.op, events.CodeToolError, "the result of an operation of the host cannot be sent to the service", err)})
+		c.stop(&tools.ProtocolError{Err: wrap(c.op, events.CodeToolError, "the result of an operation of the host cannot be sent to the service", err)})
 	}
 }
 

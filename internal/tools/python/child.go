@@ -86,7 +86,7 @@ func (c *child) call(id uint64, frame []byte, p *pending) (*reply, error) {
 	}
 	if ctx.Err() != nil {
 		c.release(c, false)
-		return nil, ended(ctx, p.op, "while its Python process started; the tool was not entered")
+		return nil, tools.Ended(ctx, p.op, "while its Python process started; the tool was not entered")
 	}
 	c.mu.Lock()
 	if c.ended {
@@ -143,9 +143,9 @@ func (c *child) wait(ctx context.Context, id uint64, p *pending) (*reply, error)
 	case <-p.done:
 	}
 	if p.ran() {
-		return nil, ended(ctx, p.op, "while "+p.function+" was running; what it did until then stays done")
+		return nil, tools.Ended(ctx, p.op, "while "+p.function+" was running; what it did until then stays done")
 	}
-	return nil, ended(ctx, p.op, "before "+p.function+" began; the tool was not entered")
+	return nil, tools.Ended(ctx, p.op, "before "+p.function+" began; the tool was not entered")
 }
 
 // abandon asks the process to cancel a call and kills the process if that takes too long.

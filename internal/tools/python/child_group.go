@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/oneturn/oneturn/events"
+	"github.com/oneturn/oneturn/internal/tools"
 )
 
 // slot is a child as its group sees it. The group's lock guards it.
@@ -107,7 +108,7 @@ func (g *group) leave(ctx context.Context, op string, w *waiter) error {
 		}
 	default:
 	}
-	return ended(ctx, op, "while the call waited for a free Python process; the tool was not entered")
+	return tools.Ended(ctx, op, "while the call waited for a free Python process; the tool was not entered")
 }
 
 // How well a child suits a call.

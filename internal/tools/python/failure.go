@@ -1,8 +1,6 @@
 package python
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	"github.com/oneturn/oneturn/events"
@@ -17,11 +15,6 @@ type ExceptionError struct {
 
 // Error implements error. The surrounding [events.Error] has the message.
 func (e *ExceptionError) Error() string { return e.Type }
-
-// protocolError ends a call whose process violates the protocol, or whose host fails.
-type protocolError struct{ error }
-
-func (f protocolError) Unwrap() error { return f.error }
 
 // failure is the error part of a [reply].
 type failure struct {
@@ -51,22 +44,6 @@ func (f *failure) toError(op string, sent map[events.Code]bool) error {
 		return tools.Retryable(err)
 	}
 	return err
-}
-
-// ended describes a call whose context ended.
-func ended(ctx context.Context, op, when string) error {
-	err := ctx.Err()
-	var broken protocolError
-	switch cause := context.Cause(ctx); {
-	case errors.As(cause, &broken):
-		return broken.error
-	case errors.Is(cause, tools.ErrParked):
-		return fmt.Errorf("%s: %w", op, tools.ErrParked)
-	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(context.Cause(ctx), events.ErrTimeout) {
-		return &events.Error{Code: events.CodeTimeout, Op: op, Msg: "timeout " + when, Err: err}
-	}
-	return &events.Error{Code: events.CodeCancelled, Op: op, Msg: "cancelled " + when, Err: err}
 }
 
 // toolError describes a failure of the process around a call.

@@ -100,7 +100,7 @@ func (c *child) finishOperation(ctx context.Context, p *pending, r *reply, do op
 		answer.Error = &operation.Refusal{Code: events.CodeCancelled}
 	default:
 		if answer.Error, err = operation.Refuse(r.Op, err); err != nil {
-			c.stop(p, protocolError{err})
+			c.stop(p, &tools.ProtocolError{Err: err})
 			return
 		}
 		c.mu.Lock()
@@ -159,7 +159,7 @@ func (p *pending) isAsync(c *child) bool {
 
 // failf ends a call; its process gets a cancellation.
 func (c *child) failf(p *pending, format string, args ...any) {
-	c.stop(p, protocolError{toolError(p.op, p.function+" was stopped: "+format, args...)})
+	c.stop(p, &tools.ProtocolError{Err: toolError(p.op, p.function+" was stopped: "+format, args...)})
 }
 
 // stop ends a call because of its host.

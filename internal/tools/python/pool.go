@@ -215,7 +215,7 @@ func (*tool) Queues() bool { return true }
 func (t *tool) Invoke(ctx context.Context, call *tools.Call) (tools.Result, error) {
 	op := "call Python tool " + t.function
 	if ctx.Err() != nil {
-		return tools.Result{}, ended(ctx, op, "before the call; the tool was not entered")
+		return tools.Result{}, tools.Ended(ctx, op, "before the call; the tool was not entered")
 	}
 	id := t.pool.nextID.Add(1)
 	frame, err := newRequest(id, t.file, t.function, call)

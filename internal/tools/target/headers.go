@@ -2,7 +2,9 @@ package target
 
 import (
 	"context"
+	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oneturn/oneturn/events"
@@ -32,7 +34,7 @@ const (
 	HeaderTimeout    = "Oneturn-Timeout"    // milliseconds that the call may take from now on
 	HeaderKind       = "Oneturn-Kind"       // NATS: what a message is that is not the answer
 	HeaderErrorCode  = "Oneturn-Error-Code" // of an answer that is a failure; it wins over any other code
-	HeaderRetryAfter = "Retry-After"        // seconds to wait before a call that was refused is tried again
+	HeaderRetryAfter = "Retry-After"        // seconds, or the date, to wait before a call that was refused is tried again
 )
 
 // Headers that HTTP endpoints of other makers know.
@@ -83,6 +85,29 @@ func CodeOf(word string) events.Code {
 	default:
 		return events.CodeToolError
 	}
+}
+
+// MaxRetryAfter bounds how long a tool may ask to wait before it is called again.
+const MaxRetryAfter = 24 * time.Hour
+
+// RetryAfter reads the value of [HeaderRetryAfter], seconds or a date, and reports whether it is one of them.
+func RetryAfter(text string) (wait time.Duration, valid bool) {
+	text = strings.TrimSpace(text)
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds >= 0 && !strings.ContainsAny(text, "xXpPnN") {
+		return RetrySeconds(seconds), true
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(time.Until(at), 0), MaxRetryAfter), true
+	}
+	return 0, false
+}
+
+// RetrySeconds is a number of seconds to wait before the next call: 0 if it is not positive, [MaxRetryAfter] at most.
+func RetrySeconds(seconds float64) time.Duration {
+	if !(seconds > 0) { // nor is not a number
+		return 0
+	}
+	return time.Duration(min(seconds, MaxRetryAfter.Seconds()) * float64(time.Second))
 }
 
 // Timeout returns the value of [HeaderTimeout] for a call whose end is known ([tools.End]); it is at least 1.

@@ -1,9 +1,13 @@
 package target_test
 
 import (
+	"math"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,4 +47,27 @@ func TestNoIDCanAddAHeader(t *testing.T) {
 		require.Equal(t, id, back)
 	}
 	require.Equal(t, "a:b/c?d", target.Escape("a:b/c?d"))
+}
+
+func TestRetryAfterIsSecondsOrADateWithinADay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
+		for text, want := range map[string]time.Duration{
+			"7": 7 * time.Second, " 1.5 ": 1500 * time.Millisecond, "0": 0, "99999999": target.MaxRetryAfter,
+			at(time.Hour): time.Hour, at(-time.Hour): 0, at(1000 * time.Hour): target.MaxRetryAfter,
+		} {
+			wait, valid := target.RetryAfter(text)
+			require.True(t, valid, text)
+			require.Equal(t, want, wait, text)
+		}
+		for _, text := range []string{"", "soon", "-1", "NaN", "Inf", "0x10", "1e400"} {
+			wait, valid := target.RetryAfter(text)
+			require.False(t, valid, text)
+			require.Zero(t, wait, text)
+		}
+	})
+	require.Zero(t, target.RetrySeconds(math.NaN()))
+	require.Zero(t, target.RetrySeconds(-1))
+	require.Equal(t, target.MaxRetryAfter, target.RetrySeconds(math.Inf(1)))
 }
