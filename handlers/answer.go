@@ -154,7 +154,7 @@ func (h *Handlers) unsealable(m *message, r *events.ToolCallResponse, q *inquiry
 }
 
 // follow does what the journal decided on a message that brings the end of a question.
-func (h *Handlers) follow(ctx context.Context, m *message, key subjects.Key, v idempotency.AnswerResult) inbound.Disposition {
+func (h *Handlers) follow(ctx context.Context, m *message, key subjects.Key, v idempotency.AnswerDecision) inbound.Disposition {
 	switch v.Action {
 	case idempotency.Run, idempotency.EndTurn:
 		return h.resumed(ctx, m, v.Decision)

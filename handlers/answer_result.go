@@ -36,7 +36,7 @@ const (
 
 // verdictOf says what the journal's verdict on an answer means for whoever sent it. Of a secret it
 // does not say whether it is the answer that counts.
-func verdictOf(v idempotency.AnswerResult, id string, secret bool) events.AnswerResult {
+func verdictOf(v idempotency.AnswerDecision, id string, secret bool) events.AnswerResult {
 	switch v.Status {
 	case idempotency.Accepted:
 		return events.NewAnswerResult(events.AnswerAccepted, id, textAccepted)

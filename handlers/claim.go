@@ -150,7 +150,7 @@ func (h *Handlers) unclaimed(t *turn, err error) inbound.Disposition {
 
 // With `on_key_reuse: run` a turn key that comes again with other data is another turn. Which of the
 // two keys the data of a message runs under, the plain one or one that its fingerprint completes, is a
-// record of its own, see [idempotency.Placement]: redeliveries and duplicates follow it, whatever has
+// record of its own, see [idempotency.KeyChoice]: redeliveries and duplicates follow it, whatever has
 // become of the claim of the first data.
 
 // claimPlaced claims a turn under the key that its data has.
@@ -160,11 +160,11 @@ func (h *Handlers) claimPlaced(ctx context.Context, t *turn) (idempotency.Decisi
 	switch {
 	case errors.Is(err, idempotency.ErrDamaged): // it may run under either key, and is never entered under another
 		t.reject = reject(events.CodeStateCorrupt, errors.New("the journal record of where the turn runs cannot be read: it was not run"))
-		place.Own = true
+		place.Reused = true
 	case err != nil:
 		return idempotency.Decision{}, err
 	}
-	if place.Own {
+	if place.Reused {
 		t.reuse()
 		return h.claim(ctx, t)
 	}
@@ -173,8 +173,8 @@ func (h *Handlers) claimPlaced(ctx context.Context, t *turn) (idempotency.Decisi
 		return decision, err
 	}
 	if runs {
-		err = h.Journal.MoveOut(t.m.Held, t.placing(), place)
-	} else if place, err = h.Journal.Placed(t.m.Held, t.placing(), t.ownKey()); err == nil && !place.Own {
+		err = h.Journal.MoveToReusedKey(t.m.Held, t.placing(), place)
+	} else if place, err = h.Journal.ChosenKey(t.m.Held, t.placing(), t.ownKey()); err == nil && !place.Reused {
 		return decision, nil
 	}
 	if err != nil {
@@ -187,14 +187,14 @@ func (h *Handlers) claimPlaced(ctx context.Context, t *turn) (idempotency.Decisi
 // place returns where the data of t runs. Only a workflow that runs reused keys decides that. One that refuses
 // them by name, because it may have run them before, or that is unknown here, follows what was decided; one
 // that does not mention them does so for a message that may have been claimed before.
-func (h *Handlers) place(t *turn, runs bool) (idempotency.Placement, error) {
+func (h *Handlers) place(t *turn, runs bool) (idempotency.KeyChoice, error) {
 	switch {
 	case runs:
-		return h.Journal.Place(t.m.Held, t.placing(), t.ownKey())
+		return h.Journal.ChooseKey(t.m.Held, t.placing(), t.ownKey())
 	case t.Binding == nil || t.Binding.FollowKeyReuse || t.m.offers() > 1:
-		return h.Journal.Placed(t.m.Held, t.placing(), t.ownKey())
+		return h.Journal.ChosenKey(t.m.Held, t.placing(), t.ownKey())
 	}
-	return idempotency.Placement{}, nil
+	return idempotency.KeyChoice{}, nil
 }
 
 // runsOnReuse reports whether the workflow of t runs reused keys. A turn that is rejected for its age

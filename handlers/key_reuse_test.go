@@ -180,9 +180,9 @@ func TestReusedKeyThatAWorkerOfTheVersionBeforeHasEnteredIsNotEnteredAgain(t *te
 	require.NoError(t, err)
 	hash := events.Hex(events.Fingerprint(body))
 	c := idempotency.Claim{Key: plain, Lease: idempotency.Lease{Stream: "IN", Seq: 2, Delivery: 1}, Fingerprint: hash, Effect: "unsafe", Event: k.claimEvent()}
-	place, err := k.Journal.Place(t.Context(), c, plain.Reuse("", "turn", hash))
+	place, err := k.Journal.ChooseKey(t.Context(), c, plain.Reuse("", "turn", hash))
 	require.NoError(t, err)
-	require.True(t, place.Own)
+	require.True(t, place.Reused)
 	k.store.Expire(first.Seq)
 	c.Lease.Delivery = 2
 	d, err := k.Journal.Claim(t.Context(), c) // by the worker of the version before

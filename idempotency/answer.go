@@ -10,9 +10,9 @@ import (
 
 // An answer may arrive while the owner waits in memory, while the turn is parked, or while another worker takes it over. The
 // order of the steps makes each case safe: first the answer is stored, then the ack event that closes the question is
-// published, then the owner is notified. The park record of the newest epoch decides how: if it can be created as woken,
+// published, then the owner is signalled. The park record of the newest epoch decides how: if it can be created as woken,
 // the owner holds the turn and reads the answer; if the owner has created it as parked, this message becomes the lease
-// of the turn and the tool is entered again.
+// of the turn and the tool is entered again. A cancel takes the same way (docs/journal.md#rule-17).
 
 // Answer decides a question: the answer of a person, or an expiry. (A cancel decides all open questions, see [Claim].)
 type Answer struct {
@@ -49,9 +49,9 @@ const (
 	// Replayed: the same answer was accepted before, from another message. It is not reported for secret answers: a
 	// sender could otherwise guess the value.
 	Replayed
-	// TooLate: another answer, an expiry or a cancel has decided the question, see AnswerResult.By.
+	// TooLate: another answer, an expiry or a cancel has decided the question, see AnswerDecision.By.
 	TooLate
-	// Invalid: Check refused it, see AnswerResult.Reason.
+	// Invalid: Check refused it, see AnswerDecision.Reason.
 	Invalid
 	// Closed: the turn ended with the question open.
 	Closed
@@ -62,9 +62,9 @@ func (v AnswerStatus) String() string {
 	return [...]string{"early", "accepted", "replayed", "too_late", "invalid", "closed"}[v]
 }
 
-// AnswerResult is the result of an [Answer]: the status is for the sender, the decision for the message. A repeated answer
-// does what remains to be done for the accepted one, because the worker that accepted it may have died.
-type AnswerResult struct {
+// AnswerDecision is the decision for an [Answer]: the status is for the sender, the embedded decision for the message. A
+// repeated answer does what remains to be done for the accepted one, because the worker that accepted it may have died.
+type AnswerDecision struct {
 	Decision
 
 	Status AnswerStatus
@@ -80,51 +80,51 @@ var (
 
 // Answer stores an answer or expiry, publishes the ack that closes the question, and notifies the owner of the turn. The
 // decision is Run or EndTurn when the turn was parked: then this message is its lease.
-func (j *Journal) Answer(ctx context.Context, a Answer) (AnswerResult, error) {
+func (j *Journal) Answer(ctx context.Context, a Answer) (AnswerDecision, error) {
 	if a.Outcome != Answered && a.Outcome != Expired {
-		return AnswerResult{}, errOutcome
+		return AnswerDecision{}, errOutcome
 	}
 	c := Claim{Key: a.Key, Lease: a.Lease, Trace: a.Trace, Signal: true, Ack: a.Ack, NewOwner: a.NewOwner, question: subjects.Token(a.ID)}
 	t, err := Load(ctx, j.store, a.Key)
 	if err != nil {
-		return AnswerResult{}, err
+		return AnswerDecision{}, err
 	}
 	v, err := j.decide(ctx, a, &c, t)
 	switch {
 	case err != nil || v.Status == Early:
 		return v, err
-	case v.Status == Closed && t.Response != nil, v.Status == Invalid && a.Lease.Delivery <= 1:
+	case v.Status == Closed && t.Response != nil, v.Status == Invalid && a.Lease.Delivery <= 1: // not the lease of an open turn
 		v.Decision = Decision{Action: Done, Turn: t, End: t.Response}
 		return v, nil
 	}
-	// Only an answer that stands wakes the turn. But any message that was delivered before may be the lease of the
-	// turn, and one read cannot rule that out.
+	// Only an answer that stands wakes or continues the turn. But a message that was delivered before may be the lease of
+	// the turn, which one read cannot rule out: then contend takes the turn over, whatever this delivery has decided.
 	c.noWake = v.Status != Accepted && v.Status != Replayed
 	v.Decision, err = j.contend(ctx, c, Hold{Key: a.Key, Nonce: NewNonce(), Trace: a.Trace}, t)
 	return v, err
 }
 
 // decide stores an answer if the question is open and the answer is valid.
-func (j *Journal) decide(ctx context.Context, a Answer, c *Claim, t *Turn) (AnswerResult, error) {
+func (j *Journal) decide(ctx context.Context, a Answer, c *Claim, t *Turn) (AnswerDecision, error) {
 	q := t.questions[c.question]
 	if q == nil {
 		q = &QuestionState{}
 	}
 	switch {
 	case t.Claim == nil: // stored records may be of an earlier generation
-		return AnswerResult{Status: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
+		return AnswerDecision{Status: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
 	case q.Answer != nil:
 	case t.Response != nil:
-		return AnswerResult{Status: Closed}, nil
+		return AnswerDecision{Status: Closed}, nil
 	case q.Ask == nil:
-		return AnswerResult{Status: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
+		return AnswerDecision{Status: Early, Decision: Decision{Action: Leave, Turn: t}}, nil
 	case q.Ask.Err != nil:
-		return AnswerResult{Status: Closed}, nil //nolint:nilerr // a turn with an unreadable record ends anyway
+		return AnswerDecision{Status: Closed}, nil //nolint:nilerr // a turn with an unreadable record ends anyway
 	case a.Check == nil && a.Outcome != Expired:
-		return AnswerResult{}, errUnchecked
+		return AnswerDecision{}, errUnchecked
 	case a.Check != nil:
 		if reason := a.Check(*q.Ask); reason != nil {
-			return AnswerResult{Status: Invalid, Reason: reason}, nil //nolint:nilerr // reported as the reason
+			return AnswerDecision{Status: Invalid, Reason: reason}, nil //nolint:nilerr // reported as the reason
 		}
 	}
 	answer := Record{Data: a.Data, Meta: Meta{
@@ -139,9 +139,9 @@ func (j *Journal) decide(ctx context.Context, a Answer, c *Claim, t *Turn) (Answ
 	}
 	decided, first, err := j.settle(ctx, c, t, c.question, answer)
 	if err != nil {
-		return AnswerResult{}, err
+		return AnswerDecision{}, err
 	}
-	v := AnswerResult{Status: TooLate, By: Outcome(decided.Meta.Outcome)}
+	v := AnswerDecision{Status: TooLate, By: Outcome(decided.Meta.Outcome)}
 	switch {
 	case first || decided.Meta.Lease.Same(a.Lease):
 		v.Status = Accepted
@@ -178,9 +178,9 @@ func (j *Journal) settle(ctx context.Context, c *Claim, t *Turn, id string, answ
 	return answer, first, err
 }
 
-// signal notifies the owner of the turn of a stored answer, expiry or cancel. T is a read from after it was stored: an
-// owner newer than t has read it. The park record of the newest epoch decides between an owner that waits in memory and
-// one that has parked the turn.
+// signal notifies the owner of the turn of a stored answer, expiry or cancel. The park record of the newest epoch decides
+// between an owner that holds the turn and one that has parked it. T was read after the answer was stored, so the newest
+// epoch is one of t, or it begins later and its owner reads the answer when it begins.
 func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d Decision, again bool, err error) {
 	if c.noWake {
 		return Decision{Action: Done, Turn: t}, false, nil
@@ -202,12 +202,18 @@ func (j *Journal) signal(ctx context.Context, c Claim, hold Hold, t *Turn) (d De
 			return Decision{Action: Signalled, Turn: t}, false, nil
 		case park.Meta.Outcome == ParkParked && !c.cancels() && !parkedOn(&park, c.question):
 			return Decision{Action: Done, Turn: t}, false, nil // repeated: the run that parked had received it
-		case park.Meta.Outcome == ParkParked && !c.mayTakeOver(t, &hold):
-			return Decision{Action: Requeue, Turn: t}, false, nil
 		case park.Meta.Outcome == ParkParked:
+			effect, known := c.effectToday(t, hold.Effect)
+			if !known {
+				return Decision{Action: Requeue, Turn: t}, false, nil
+			}
+			hold.Effect = effect
 			return j.enter(ctx, c, hold, t)
 		}
-		hold.Epoch++ // sealed: a takeover follows, whose owner reads the answer at the next epoch
+		// Sealed: another worker takes the turn over. The takeover record of the next epoch may not be stored yet, but
+		// its owner is the next one that could park the turn without the answer. So the next epoch is marked as woken,
+		// possibly before it begins: its owner then cannot park it, and reads the questions.
+		hold.Epoch++
 	}
 }
 

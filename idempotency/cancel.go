@@ -10,9 +10,9 @@ import (
 	"github.com/oneturn/oneturn/internal/defaults"
 )
 
-// A cancel is stored under its own key, before any claim of the canceller, and then wakes or resumes the turn as an answer
-// does. It may be older than the claim that it is about, and may be stored after the response: it names the claim that was
-// stored at that time.
+// A cancel is stored under its own key, before any claim of the canceller (docs/journal.md#rule-17), and then wakes or
+// continues the turn as an answer does. It may be older than the claim that it is about, and may be stored after the
+// response: it names the claim that was stored at that time.
 
 // cancels reports whether the message itself is a cancel.
 func (c *Claim) cancels() bool { return c.Signal && c.question == "" }
@@ -24,13 +24,13 @@ func (j *Journal) Cancel(ctx context.Context, c Claim, event []byte) error {
 	if err != nil || t.Cancel != nil || t.Claim != nil && t.Response != nil && !t.hasOpenQuestion() {
 		return err
 	}
-	life := generationOf(t.Claim)
-	meta := Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Claim: life, Trace: c.Trace}
+	generation := generationOf(t.Claim)
+	meta := Meta{Nonce: NewNonce(), Epoch: 1, Lease: c.Lease, Claim: generation, Trace: c.Trace}
 	cancel := Record{Key: c.Key.Public(events.RecordCancel), Meta: meta, Data: event}
-	_, rival, err := j.create(ctx, cancel, life)
+	_, rival, err := j.create(ctx, cancel, generation)
 	if err == nil && rival != nil && !cancels(rival, t.Response, t.Claim) { // of an earlier generation, but stored after this claim
 		cancel.Seq = rival.Seq
-		_, _, err = j.create(ctx, cancel, life)
+		_, _, err = j.create(ctx, cancel, generation)
 	}
 	return err
 }
@@ -57,19 +57,19 @@ const cancelAhead = defaults.MaxEventAge
 // response. A cancel that names no claim was stored before the claim: it is about another turn if a response of an
 // earlier generation followed it, or if it is older than any message of this turn can be.
 func cancels(cancel, response, claim *Record) bool {
-	life := generationOf(claim)
+	generation := generationOf(claim)
 	switch {
 	case cancel == nil:
 		return false
-	case life == 0, cancel.Err != nil:
+	case generation == 0, cancel.Err != nil:
 		return true
 	case cancel.Meta.Claim != 0:
-		return cancel.Meta.Claim == life
-	case !cancel.Former(life):
+		return cancel.Meta.Claim == generation
+	case !cancel.Former(generation):
 		return true
 	}
 	return claim.Time.Sub(cancel.Time) <= cancelAhead &&
-		(response == nil || !cancel.Former(response.Seq) || !response.Former(life))
+		(response == nil || !cancel.Former(response.Seq) || !response.Former(generation))
 }
 
 // cancelsHeld is cancels for the turn of a hold, whose claim is read only if it matters. The read is repeated until it

@@ -48,7 +48,7 @@ func TestCancelThatCameAfterTheEndCancelsNoLaterTurnOfItsKey(t *testing.T) {
 				h = second(t, s, "replay")
 				cancelled, err := j.Cancelled(t.Context(), h)
 				require.NoError(t, err)
-				require.False(t, cancelled, "nobody has cancelled this turn")
+				require.False(t, cancelled, "no cancel names this turn")
 				require.Nil(t, load(t, s).Cancel)
 				asks(t, s, h, "a")
 
@@ -78,7 +78,7 @@ func (s *late) Create(ctx context.Context, r idempotency.Record) (uint64, error)
 }
 
 // F21: see docs/faults.md.
-func TestCancelOfAFormerLifeThatIsStoredLateIsReplacedByOneOfThisLife(t *testing.T) {
+func TestCancelOfAnEarlierGenerationThatIsStoredLateIsReplacedByOneOfThisGeneration(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
 	h := owner(t, s, "replay")

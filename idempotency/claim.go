@@ -8,8 +8,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// A message claims its turn by creating the record tool_call. The worker whose create succeeds owns the turn. For all
-// others the create is refused, and a read of the turn decides what to do with their message: contend has all cases.
+// A message claims its turn by creating the record tool_call (docs/journal.md#rule-1). The worker whose create succeeds owns
+// the turn. For all others the create is refused, and a read of the turn decides what to do with their message: contend has
+// all cases (docs/journal.md#rule-2).
 
 // Claim is the request of a message for a turn.
 type Claim struct {
@@ -39,7 +40,8 @@ type Claim struct {
 // Action is what a worker has to do with the message it claimed for.
 type Action int
 
-// The actions. None of them depends on a read alone: what Run and EndTurn write is created once.
+// The actions. A read may be too old: with Leave, Duplicate, Signalled and Requeue the message or another one decides later,
+// Done and Conflict depend on a record that never changes, and Run and EndTurn are decided again by what they create.
 const (
 	// Leave: neither acknowledge nor nak; the message is redelivered when its lease lapses.
 	Leave Action = iota
@@ -49,7 +51,8 @@ const (
 	EndTurn
 	// Done: the turn has its response, or is parked; acknowledge.
 	Done
-	// Duplicate: another message owns the turn and is still in the stream; acknowledge.
+	// Duplicate: another message is the lease of the turn and will end it; acknowledge. The journal does not check that
+	// the other message is still in the stream: a sweep finds a turn whose lease is gone.
 	Duplicate
 	// Conflict: the key was claimed with other data; this data is never run.
 	Conflict
@@ -74,8 +77,8 @@ type Decision struct {
 	End    *Record     // for Done: the response, nil if the turn has not ended
 }
 
-// Claim creates the tool_call record. If the create is refused, the stored record decides: the turn may have ended, may
-// belong to another message, or may be taken over by this one.
+// Claim creates the tool_call record. If the create is refused, the turn may have ended, may belong to another message, or
+// may be taken over by this one.
 func (j *Journal) Claim(ctx context.Context, c Claim) (Decision, error) {
 	nonce := NewNonce()
 	meta := Meta{
@@ -118,8 +121,8 @@ func done(end *Record, t *Turn) Decision {
 	return d
 }
 
-// contend decides for a turn that was claimed before. T is an earlier read of it, or nil. A read has to show the claim that
-// hold names, if any: an older read may show the end of an earlier generation of the key.
+// contend decides for a turn that was claimed before. T is an earlier read of it, or nil. If the sequence of the claim is
+// known (hold.Claim), the read has to show it: an older read may show the response of an earlier turn under the same key.
 func (j *Journal) contend(ctx context.Context, c Claim, hold Hold, t *Turn) (Decision, error) {
 	for {
 		var err error

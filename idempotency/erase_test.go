@@ -17,11 +17,11 @@ func TestSealedDataIsErasedOnlyAfterTheResponseAndItsFactStands(t *testing.T) {
 		require.NoError(t, err)
 		j, h := newJournal(s), owner(t, s, "replay")
 		asks(t, s, h, "key", "color")
-		answer := says("key", "digest", 2, 1)
+		answer := answerTo("key", "digest", 2, 1)
 		answer.Data, err = keys.Seal(idempotency.AnswerName(key, "key"), []byte(`"swordfish"`))
 		require.NoError(t, err)
 		require.Equal(t, idempotency.Accepted, answered(t, s, answer).Status)
-		answered(t, s, says("color", "blue", 3, 1))
+		answered(t, s, answerTo("color", "blue", 3, 1))
 		takes(t, s, h, "key", "color")
 		step, err := keys.Seal(idempotency.StepName(key, "login"), []byte(`"token"`))
 		require.NoError(t, err)
@@ -58,10 +58,10 @@ func TestSealedDataIsErasedOnlyAfterTheResponseAndItsFactStands(t *testing.T) {
 
 		again := answer
 		again.Lease = lease(9, 1)
-		require.Equal(t, idempotency.TooLate, answered(t, s, again).Status, "who tries values does not learn which one it is")
+		require.Equal(t, idempotency.TooLate, answered(t, s, again).Status, "a sender that tries values does not learn which one it is")
 		again.Lease = answer.Lease
 		require.Equal(t, idempotency.Accepted, answered(t, s, again).Status, "its own message is still known")
-		other := says("key", "other digest", 10, 1)
+		other := answerTo("key", "other digest", 10, 1)
 		require.Equal(t, idempotency.TooLate, answered(t, s, other).Status)
 	})
 }

@@ -2,17 +2,17 @@ package idempotency
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// A turn ends with the first response that is stored, whichever epoch its writer has. Later results are dropped.
+// A turn ends with the first response that is stored, whichever epoch its writer has (docs/journal.md#rule-6). Later results
+// are dropped. A tool that has changed context variables stores the changes first, as the delta of its epoch; they count if
+// the response of the same run is stored.
 
 // Finish stores the response of a turn. It returns true if the response is stored, and false if the turn already has another
 // one: then the result is late and is dropped, and the message may be acknowledged. On any error the message must not be
@@ -25,12 +25,13 @@ func (j *Journal) Finish(ctx context.Context, h Hold, event []byte) (stored bool
 	return err == nil && rival == nil, err
 }
 
-// Delta stores the changes of context variables of a tool, before [Journal.Finish]. It returns the sequence that orders the
-// change among the changes of the chat. The change counts if the response of the same run is stored.
+// Delta stores the changes of context variables of a tool, before [Journal.Finish]. It returns the sequence of the record: of
+// two changes of a variable that count, the one with the higher sequence wins, in whichever order they are merged. An epoch
+// has one run, so another record under its key is damaged: the run must not finish without its changes.
 func (j *Journal) Delta(ctx context.Context, h Hold, data []byte) (uint64, error) {
 	seq, rival, err := j.create(ctx, Record{Key: h.Key.Private(events.RecordDelta, strconv.Itoa(h.Epoch)), Meta: h.meta(), Data: data}, h.Claim)
 	if err == nil && rival != nil {
-		return 0, errors.New("journal: another run of this epoch has stored its context changes")
+		return 0, errors.New("journal: the context changes of this epoch are stored already, by another run")
 	}
 	return seq, err
 }
@@ -52,30 +53,4 @@ func (j *Journal) DeltaOf(ctx context.Context, end *Record) (Record, error) {
 		return Record{}, ErrNotFound
 	}
 	return delta, err
-}
-
-// How many ended turns a journal remembers, and for how long: far less than any retention, after which a turn with the same
-// key is a new one.
-const (
-	maxFinished = 16_384
-	finishedFor = 10 * time.Minute
-)
-
-// TurnRef identifies a turn and its data.
-type TurnRef [sha256.Size]byte
-
-// RefOf returns the reference of the turn with a key, in the form of subjects.Key.String, and the
-// fingerprint of its data.
-func RefOf(key string, fingerprint [sha256.Size]byte) TurnRef {
-	const usual = 320 // a key has four tokens
-	return sha256.Sum256(append(append(make([]byte, 0, usual), key...), fingerprint[:]...))
-}
-
-// Finished reports whether this process recently saw that a turn has ended, so that a late duplicate of its message costs the
-// server nothing.
-func (j *Journal) Finished(turn TurnRef, now time.Time) bool { return j.finished.Has(turn, now) }
-
-// NoteFinished remembers for a while that a turn has ended, and reports whether that was known.
-func (j *Journal) NoteFinished(turn TurnRef, now time.Time) (known bool) {
-	return j.finished.Add(turn, now)
 }

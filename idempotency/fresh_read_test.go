@@ -91,10 +91,10 @@ func TestOwnerDoesNotParkByAReadFromBeforeItsEpoch(t *testing.T) {
 		s := &replaced{Memory: storetest.NewMemory(), reads: reads}
 		h := owner(t, s, "replay")
 		asks(t, s, h, "a", "b")
-		require.Equal(t, idempotency.Signalled, answered(t, s, says("a", "yes", 2, 1)).Action)
+		require.Equal(t, idempotency.Signalled, answered(t, s, answerTo("a", "yes", 2, 1)).Action)
 		takes(t, s, h, "a")
 		s.meanwhile = func() {
-			require.Equal(t, idempotency.Signalled, answered(t, s.Memory, says("b", "yes", 3, 1)).Action)
+			require.Equal(t, idempotency.Signalled, answered(t, s.Memory, answerTo("b", "yes", 3, 1)).Action)
 		}
 		parked, err := hasty(s).Park(t.Context(), &h, []string{"b"}, nil)
 		require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestAnswerKnownFromTheTakeoverIsNotForgottenForAStalerRead(t *testing.T) {
 	h := owner(t, s, "replay")
 	asks(t, s, h, "a")
 	require.True(t, parks(t, s, &h, "a"))
-	v := answered(t, s, says("a", "yes", 2, 1))
+	v := answered(t, s, answerTo("a", "yes", 2, 1))
 	require.Equal(t, idempotency.Run, v.Action)
 	q := question("a")
 	q.Known, _ = v.Turn.Question("a")

@@ -47,9 +47,9 @@ func former(t *testing.T, s idempotency.Store, expire func(uint64)) {
 	asks(t, s, h, "a", "b")
 	require.NoError(t, j.Show(t.Context(), h, "table", []byte(`"former"`)))
 	require.True(t, parks(t, s, &h, "a", "b"))
-	h = answered(t, s, says("a", "yes", 2, 1)).Hold
+	h = answered(t, s, answerTo("a", "yes", 2, 1)).Hold
 	takes(t, s, h, "a")
-	require.Equal(t, idempotency.Signalled, answered(t, s, says("b", "yes", 3, 1)).Action)
+	require.Equal(t, idempotency.Signalled, answered(t, s, answerTo("b", "yes", 3, 1)).Action)
 	takes(t, s, h, "b")
 	_, err = j.Delta(t.Context(), h, []byte(`{"of":"the former"}`))
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func former(t *testing.T, s idempotency.Store, expire func(uint64)) {
 	require.Nil(t, load(t, s).Claim)
 }
 
-// second is a run of the turn that message 7 has claimed anew.
+// second is a run of the turn that message 7 has claimed again.
 func second(t *testing.T, s idempotency.Store, effect string) idempotency.Hold {
 	t.Helper()
 	d := decide(t, s, claim(effect, 7, 1))
@@ -81,24 +81,24 @@ func TestTurnClaimedAfterTheRetentionGetsItsOwnResponse(t *testing.T) {
 		end, err := s.Last(t.Context(), key.Public("tool_response"))
 		require.NoError(t, err)
 		require.JSONEq(t, `{"of":"the second"}`, string(end.Data))
-		require.Len(t, load(t, s).Records, 2, "what is left of the former life is not seen")
+		require.Len(t, load(t, s).Records, 2, "the records that remain of the earlier turn are not seen")
 		require.Equal(t, end.Seq, decide(t, s, claim("unsafe", 8, 1)).End.Seq, "and the next one is a duplicate of the second")
 	})
 }
 
-func TestNothingOfAFormerLifeIsReadAsTheTurns(t *testing.T) {
+func TestNothingOfAnEarlierGenerationIsReadAsTheTurns(t *testing.T) {
 	t.Parallel()
 	lives(t, func(t *testing.T, s idempotency.Store, expire func(uint64)) {
 		t.Helper()
 		former(t, s, expire)
-		require.Equal(t, idempotency.Early, answered(t, s, says("a", "no", 6, 1)).Status, "it may be the answer to a question of the next turn")
+		require.Equal(t, idempotency.Early, answered(t, s, answerTo("a", "no", 6, 1)).Status, "it may be the answer to a question of the next turn")
 		h := second(t, s, "replay")
 		j := newJournal(s)
 		require.Equal(t, idempotency.Duplicate, decide(t, s, claim("replay", 8, 1)).Action, "it has no response")
 		require.False(t, load(t, s).Parked())
 		_, err := j.QuestionRecord(t.Context(), key, "a")
 		require.ErrorIs(t, err, idempotency.ErrNotFound)
-		require.Equal(t, idempotency.Early, answered(t, s, says("a", "no", 9, 1)).Status)
+		require.Equal(t, idempotency.Early, answered(t, s, answerTo("a", "no", 9, 1)).Status)
 
 		_, done, err := j.StepResult(t.Context(), h, "step")
 		require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestNothingOfAFormerLifeIsReadAsTheTurns(t *testing.T) {
 		require.True(t, parks(t, s, &h, "a", "b"))
 		require.True(t, load(t, s).Parked())
 
-		v := answered(t, s, says("a", "no", 9, 1))
+		v := answered(t, s, answerTo("a", "no", 9, 1))
 		require.Equal(t, idempotency.Accepted, v.Status)
 		require.Equal(t, idempotency.Run, v.Action)
 		h = v.Hold
@@ -134,7 +134,7 @@ func TestNothingOfAFormerLifeIsReadAsTheTurns(t *testing.T) {
 	})
 }
 
-func TestTakeoversOfAFormerLifeAreNotThisTurns(t *testing.T) {
+func TestTakeoversOfAnEarlierGenerationAreNotThisTurns(t *testing.T) {
 	t.Parallel()
 	lives(t, func(t *testing.T, s idempotency.Store, expire func(uint64)) {
 		t.Helper()
@@ -168,7 +168,7 @@ func TestRejectedTurnAfterTheRetentionGetsItsResponse(t *testing.T) {
 }
 
 // F21: see docs/faults.md.
-func TestCancelOfAFormerLifeCancelsNothing(t *testing.T) {
+func TestCancelOfAnEarlierGenerationCancelsNothing(t *testing.T) {
 	t.Parallel()
 	lives(t, func(t *testing.T, s idempotency.Store, expire func(uint64)) {
 		t.Helper()
@@ -200,7 +200,7 @@ func TestCancelOfAFormerLifeCancelsNothing(t *testing.T) {
 	})
 }
 
-func TestCancelOfATurnThatHasEndedLeavesNothingForItsNextLife(t *testing.T) {
+func TestCancelOfATurnThatHasEndedLeavesNothingForItsNextGeneration(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
 	h := owner(t, s, "keyed")
@@ -247,7 +247,7 @@ func (s *deaf) Create(ctx context.Context, r idempotency.Record) (uint64, error)
 	return seq, err
 }
 
-func TestResponseThatReplacedAFormerOneIsRecognisedWithoutAnAnswer(t *testing.T) {
+func TestResponseThatReplacedAnEarlierOneIsRecognisedWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
 	former(t, s, s.Expire)
@@ -258,7 +258,7 @@ func TestResponseThatReplacedAFormerOneIsRecognisedWithoutAnAnswer(t *testing.T)
 }
 
 // A claim that was damaged after its turn had ended has a higher sequence than the response.
-func TestDamagedClaimMakesNoFormerLifeOfAResponse(t *testing.T) {
+func TestDamagedClaimMakesNoEarlierGenerationOfAResponse(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
 	h := owner(t, s, "unsafe")

@@ -11,8 +11,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// DefaultMaxTakeovers is how often a turn is continued by another worker before it ends
-// as interrupted.
+// DefaultMaxTakeovers is how many owners of a turn may die or lose their lease before it ends as interrupted.
 const DefaultMaxTakeovers = 10
 
 // How long to wait before a create is sent again: a rival in flight is decided within
@@ -36,12 +35,12 @@ type Journal struct {
 
 // Options of a [Journal]. The zero value is usable.
 type Options struct {
-	// MaxTakeovers bounds how often a turn is taken over. Defaults to DefaultMaxTakeovers.
+	// MaxTakeovers bounds how many epochs of a turn may be sealed. Defaults to DefaultMaxTakeovers.
 	MaxTakeovers int
 	// Pause waits for d or until ctx ends. Defaults to a timer; simulations replace it.
 	Pause func(ctx context.Context, d time.Duration) error
-	// Pool is where the messages of this worker come from; claims name it, so that a resume
-	// goes there too. Defaults to the default pool.
+	// Pool is the group of workers that this one belongs to; claims name it, so that a sweep publishes a resume to the
+	// queue of that pool. Defaults to the default pool.
 	Pool string
 	// OnUnknownWrite is called for each write whose outcome is unknown. Defaults to nothing.
 	OnUnknownWrite func()
@@ -83,7 +82,8 @@ func NewNonce() string { return rand.Text() }
 // create is the one write of all rules: it stores a record once for the turn with a claim, a sequence, 0 if it is not known.
 // If another writer was first, it returns that record as the rival. A record with the own nonce is its own, however often
 // it was sent. A record of an earlier generation of the key is replaced. A write with unknown outcome is sent again until
-// ctx ends, because it may have been stored.
+// ctx ends, because it may have been stored (docs/journal.md#rule-5). If the bucket is gone, nothing is stored
+// (docs/journal.md#rule-9).
 func (j *Journal) create(ctx context.Context, r Record, claim uint64) (seq uint64, rival *Record, err error) {
 	r.Meta.Owner = j.owner
 	var why error // the last error that is more than the end of ctx
@@ -129,7 +129,7 @@ func (j *Journal) create(ctx context.Context, r Record, claim uint64) (seq uint6
 	}
 }
 
-// Hold is a turn that this delivery may write to.
+// Hold is the right of this delivery to write to a turn, as the owner of an epoch or as a worker that only ends the turn.
 type Hold struct {
 	Key    subjects.Key
 	Nonce  string // of this delivery
@@ -138,7 +138,7 @@ type Hold struct {
 	Claim  uint64 // sequence of the claim: records below it are of an earlier generation of the key; 0 if it is not known
 	Lease  Lease  // the message under which it runs; a run that parks twice needs it
 	Trace  string // traceparent copied into records
-	Effect string // effect of the tool as the claim pinned it
+	Effect string // effect of the claim, or the stricter one of the manifests of the worker that has taken the turn over
 	// Fingerprint of the data, copied into records so that readers can match a response to the data.
 	Fingerprint string
 }

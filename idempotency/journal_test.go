@@ -70,8 +70,7 @@ func decide(t *testing.T, s idempotency.Store, c idempotency.Claim) idempotency.
 	return d
 }
 
-// TestRedeliveryOfAClaimedTurnFollowsTheEffect is rule 4 of design 5: what a redelivery does
-// after its worker died inside the tool.
+// docs/journal.md#rule-4: what a redelivery does after its worker died inside the tool.
 func TestRedeliveryOfAClaimedTurnFollowsTheEffect(t *testing.T) {
 	t.Parallel()
 	for effect, want := range map[string]idempotency.Action{
@@ -153,8 +152,8 @@ func TestSameKeyWithOtherDataIsAConflictBeforeAndAfterTheEnd(t *testing.T) {
 	require.Equal(t, idempotency.Conflict, decide(t, s, other).Action)
 }
 
-// TestRejectedTurnEndsFromItsStoredVerdict: a worker with other manifests finishes what the
-// claim says and never runs the tool.
+// TestRejectedTurnEndsFromItsStoredVerdict: a worker with other manifests finishes with the
+// code of the claim and never runs the tool.
 func TestRejectedTurnEndsFromItsStoredVerdict(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
@@ -180,7 +179,7 @@ func TestTurnEndsAfterTooManyTakeovers(t *testing.T) {
 	require.Equal(t, events.CodeInterrupted, d.Code)
 }
 
-func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
+func TestCancelEndsAnUnclaimedTurnAndSignalsAnOwner(t *testing.T) {
 	t.Parallel()
 	cancel := claim("", 5, 1)
 	cancel.Fingerprint, cancel.RejectCode, cancel.Signal = "", string(events.CodeCancelled), true
@@ -211,9 +210,8 @@ func TestCancelEndsAnUnclaimedTurnAndTellsAnOwner(t *testing.T) {
 		require.Equal(t, idempotency.EndTurn, d.Action, "a takeover does not run a cancelled turn")
 		require.Equal(t, events.CodeCancelled, d.Code)
 	})
-	// Found by simulation: the wish stands before the claim in the journal, a takeover has to
-	// see it all the same.
-	t.Run("wish before the claim", func(t *testing.T) {
+	// Found by simulation: the cancel is stored before the claim, and a takeover has to see it all the same.
+	t.Run("cancel before the claim", func(t *testing.T) {
 		t.Parallel()
 		for _, effect := range []string{"idempotent", "unsafe"} {
 			s := storetest.NewMemory()
@@ -265,8 +263,8 @@ func TestParkedTurnIsNotTakenOverByItsTurnMessage(t *testing.T) {
 	require.Equal(t, idempotency.Done, decide(t, s, claim("keyed", 1, 2)).Action)
 }
 
-// faulty is a store that stores and then fails, or fails before it stores.
-type faulty struct {
+// failing is a store that stores and then fails, or fails before it stores.
+type failing struct {
 	*storetest.Memory
 	after  int // this many creates are stored, but report an error
 	before int // then this many are not stored
@@ -275,7 +273,7 @@ type faulty struct {
 
 var errLost = errors.New("connection lost")
 
-func (f *faulty) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
+func (f *failing) Create(ctx context.Context, r idempotency.Record) (uint64, error) {
 	switch {
 	case f.before > 0:
 		f.before--
@@ -291,10 +289,10 @@ func (f *faulty) Create(ctx context.Context, r idempotency.Record) (uint64, erro
 	return f.Memory.Create(ctx, r)
 }
 
-// F09: TestWriteWithUnknownOutcomeIsSentAgainAndRecognised is rule 5 of design 5.
+// F09: docs/journal.md#rule-5.
 func TestWriteWithUnknownOutcomeIsSentAgainAndRecognised(t *testing.T) {
 	t.Parallel()
-	for name, f := range map[string]*faulty{
+	for name, f := range map[string]*failing{
 		"stored, acknowledgement lost": {after: 1},
 		"never arrived":                {before: 3},
 		"rival in flight":              {before: 3, wrong: true},
@@ -320,7 +318,7 @@ func TestWriteWithUnknownOutcomeIsSentAgainAndRecognised(t *testing.T) {
 func TestUnreachableStoreNeverDecides(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &faulty{Memory: storetest.NewMemory(), before: 1 << 30}
+		f := &failing{Memory: storetest.NewMemory(), before: 1 << 30}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := newJournal(f).Claim(ctx, claim("unsafe", 1, 1))

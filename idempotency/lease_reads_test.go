@@ -17,13 +17,13 @@ type unlisted struct{ *storetest.Memory }
 
 // Scan implements [idempotency.Store].
 func (unlisted) Scan(context.Context, subjects.Key, []idempotency.Record) ([]idempotency.Record, error) {
-	return nil, errors.New("nobody has to list them")
+	return nil, errors.New("records must not be listed")
 }
 
-// What is read by names is what the whole turn shows, also of a key that had a former life.
+// What is read by names is what the whole turn shows, also of a key that an earlier turn has used.
 func TestHolderAndEndOfATurnAreReadByTheirNames(t *testing.T) {
 	t.Parallel()
-	for name, former := range map[string]bool{"first life": false, "after a former life": true} {
+	for name, former := range map[string]bool{"first generation": false, "second generation": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := storetest.NewMemory()

@@ -11,17 +11,19 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// A parked turn is a record: no goroutine waits for it and no message is held. Park and the wake of an answer create the
-// same key, park.<epoch>, so exactly one of them is first: either the owner has parked, and the answer resumes the turn, or
-// the owner was woken, and reads the answer.
+// A parked turn is a record: no goroutine waits for it and no message is held. The owner that parks and the answer that wakes
+// it create the same key, park.<epoch>, so exactly one of them is first: either the owner has parked, and the answer
+// continues the turn, or the owner was woken, and reads the answer. An owner that was woken for another question and has to
+// wait again cannot park its epoch any more. It continues as the next epoch.
 
 // Park releases a turn until one of its open questions is decided or the turn is cancelled. If it returns true, the turn is
-// parked with the given state, JSON, which a resume finds in [Turn.State]: the message is acknowledged and the run ends. If
-// it returns false, a question was decided in the meantime: the run reads the replies again and continues.
+// parked with the given state, JSON, which the next run finds in [Turn.State]: the message is acknowledged and the run ends.
+// If it returns false, a question was decided in the meantime: the run reads the replies again and continues.
 //
-// An owner that was woken and has to wait again continues as the next epoch, under the same lease, and reads the questions
-// again before it parks that epoch: an answer that was stored before the next epoch began has woken the previous epoch and
-// wakes no other. H is the new epoch afterwards.
+// If the epoch of the owner was woken, the questions are read. If none that it waits for is decided, it becomes the owner of
+// the next epoch, under the same lease, and h is the hold of that. The questions are read once more before that epoch is
+// parked: an answer that was stored after the first read, but before the next epoch began, found the epoch woken already
+// and creates nothing that would keep the next one from parking.
 //
 // Open has to name all questions that the tool waits for: nothing else wakes the turn. A tool with effect unsafe is never
 // parked; it waits in memory. For errors see [Journal.Ask].
@@ -76,8 +78,8 @@ func (j *Journal) anyDecided(ctx context.Context, h Hold, open []string) (bool, 
 	return slices.ContainsFunc(replies, func(r Reply) bool { return r.Outcome != Open }), nil
 }
 
-// decidedSince is anyDecided by a read that shows the epoch of the hold: an answer that was stored before it does not wake
-// that epoch. Open are tokens.
+// decidedSince is anyDecided by a read that shows the takeover record of the hold's epoch, and so every answer that was stored
+// before that epoch began. Open are tokens.
 func (j *Journal) decidedSince(ctx context.Context, h Hold, open []string) (bool, error) {
 	t, err := j.reload(ctx, h)
 	switch {
@@ -106,8 +108,8 @@ type parking struct {
 	State json.RawMessage `json:"state,omitempty"` // what it needs to continue
 }
 
-// parkedOn reports whether a park record waits for a question. An unreadable one waits for all. The record of the owner
-// counts, not whether the answer was taken: a run that had lost the turn may have taken it.
+// parkedOn reports whether a park record waits for a question. An unreadable one waits for all. That an answer was taken does
+// not mean that the run that parked has it: an earlier run, which had lost the turn and did not know it, may have taken it.
 func parkedOn(park *Record, question string) bool {
 	var p parking
 	return json.Unmarshal(park.Data, &p) != nil || slices.Contains(p.Open, question)
@@ -149,8 +151,9 @@ func (t *Turn) park(epoch int) *Record {
 	return nil
 }
 
-// called reports whether a parked turn has to be resumed: one of its questions is decided, or it is cancelled.
-func (t *Turn) called() bool {
+// wakeStored reports whether what continues a parked turn is stored: a decision of a question for which it waits, or a
+// cancel.
+func (t *Turn) wakeStored() bool {
 	park := t.newestPark()
 	for id, q := range t.questions {
 		if park != nil && q.Answer != nil && parkedOn(park, id) {
@@ -160,41 +163,9 @@ func (t *Turn) called() bool {
 	return t.Cancel != nil
 }
 
-// replays reports whether a tool with effect replay may be entered by the run of a nonce: it waits for an answer, and no
-// code after an answer was reached that would run again.
-func (t *Turn) replays(nonce string) bool {
-	open := false
-	for _, q := range t.questions {
-		switch {
-		case q.Taken == nil:
-			open = open || q.Ask != nil
-		case t.passed(q.Taken, nonce):
-			return false
-		}
-	}
-	return open
-}
-
-// passed reports whether the code after an answer that another run has taken may have run and must not run again. It may run
-// again if it is code before an open question: one that was asked later, or one that was open when the run that took the
-// answer parked.
-func (t *Turn) passed(taken *Record, nonce string) bool {
-	parked := false
-	for _, r := range t.parks {
-		parked = parked || r.Meta.Outcome == ParkParked && r.Meta.Nonce == taken.Meta.Nonce && r.Seq > taken.Seq
-	}
-	for _, q := range t.questions {
-		open := q.Ask != nil && (q.Taken == nil || q.Taken.Meta.Nonce == nonce)
-		if open && (parked || q.Ask.Seq > taken.Seq) {
-			return false
-		}
-	}
-	return true
-}
-
 // Parked reports whether the owner of the newest epoch has parked the turn and nothing that resumes it is stored. A turn
-// whose answer or cancel is stored does not count: if the message of that is lost, the turn has to be resumed by a sweep.
+// whose answer or cancel is stored does not count: if the message that carried it is lost, a sweep has to resume the turn.
 func (t *Turn) Parked() bool {
 	park := t.newestPark()
-	return park != nil && park.Meta.Outcome == ParkParked && !t.called()
+	return park != nil && park.Meta.Outcome == ParkParked && !t.wakeStored()
 }

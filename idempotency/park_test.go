@@ -20,18 +20,18 @@ func TestAnswerWakesAnOwnerInMemoryAndResumesAParkedTurn(t *testing.T) {
 		t.Helper()
 		h := owner(t, s, "replay")
 		asks(t, s, h, "a", "b")
-		require.Equal(t, idempotency.Signalled, answered(t, s, says("a", "yes", 2, 1)).Action)
-		require.False(t, parks(t, s, &h, "a", "b"), "somebody was here")
+		require.Equal(t, idempotency.Signalled, answered(t, s, answerTo("a", "yes", 2, 1)).Action)
+		require.False(t, parks(t, s, &h, "a", "b"), "it was woken")
 		takes(t, s, h, "a")
 
 		require.True(t, parks(t, s, &h, "b"))
-		require.Equal(t, 2, h.Epoch, "it went on as the next epoch, to be able to park again")
+		require.Equal(t, 2, h.Epoch, "it continued as the next epoch, to be able to park again")
 		require.True(t, load(t, s).Parked())
 		require.Equal(t, `"state"`, string(load(t, s).State()))
 		require.Equal(t, idempotency.Duplicate, decide(t, s, claim("replay", 9, 1)).Action)
 		require.Equal(t, idempotency.Done, decide(t, s, claim("replay", 1, 2)).Action, "its message, whose acknowledgement was lost")
 
-		v := answered(t, s, says("b", "no", 3, 1))
+		v := answered(t, s, answerTo("b", "no", 3, 1))
 		require.Equal(t, idempotency.Run, v.Action)
 		require.Equal(t, 3, v.Hold.Epoch)
 		require.Equal(t, "replay", v.Hold.Effect)
@@ -41,11 +41,12 @@ func TestAnswerWakesAnOwnerInMemoryAndResumesAParkedTurn(t *testing.T) {
 		takes(t, s, v.Hold, "a", "b")
 		asks(t, s, v.Hold, "c")
 		require.True(t, parks(t, s, &v.Hold, "c"))
-		require.Equal(t, idempotency.Done, answered(t, s, says("a", "yes", 4, 1)).Action, "repeated: nobody is woken for it")
+		require.Equal(t, idempotency.Done, answered(t, s, answerTo("a", "yes", 4, 1)).Action, "repeated: it wakes no owner")
 		require.Equal(t, idempotency.Duplicate, decide(t, s, claim("replay", 1, 3)).Action, "the turn's own message is not its lease")
 	})
 }
 
+// spy does something just before a record is created.
 type spy struct {
 	idempotency.Store
 
@@ -66,10 +67,10 @@ func TestOwnerLooksAgainBeforeItParksAsTheNextEpoch(t *testing.T) {
 		t.Helper()
 		h := owner(t, s, "replay")
 		asks(t, s, h, "a", "b")
-		answered(t, s, says("a", "yes", 2, 1))
+		answered(t, s, answerTo("a", "yes", 2, 1))
 		takes(t, s, h, "a")
 		watched := &spy{s, map[string]func(){key.Private("takeover", "2"): func() {
-			require.Equal(t, idempotency.Signalled, answered(t, s, says("b", "yes", 3, 1)).Action)
+			require.Equal(t, idempotency.Signalled, answered(t, s, answerTo("b", "yes", 3, 1)).Action)
 		}}}
 		require.False(t, parks(t, watched, &h, "b"))
 		require.Equal(t, 2, h.Epoch)
@@ -87,7 +88,7 @@ func TestRunWhoseTurnIsTakenOverIsLost(t *testing.T) {
 		second := decide(t, s, claim("replay", 1, 2)).Hold
 		_, err := j.Park(t.Context(), &first, []string{"q"}, nil)
 		require.ErrorIs(t, err, idempotency.ErrLost, "sealed")
-		require.Equal(t, idempotency.Signalled, answered(t, s, says("q", "yes", 2, 1)).Action)
+		require.Equal(t, idempotency.Signalled, answered(t, s, answerTo("q", "yes", 2, 1)).Action)
 		takes(t, s, second, "q")
 		require.ErrorIs(t, j.Take(t.Context(), first, "q"), idempotency.ErrLost)
 		_, err = j.Finish(t.Context(), second, nil)
@@ -97,12 +98,12 @@ func TestRunWhoseTurnIsTakenOverIsLost(t *testing.T) {
 	})
 }
 
-func TestWokenRunDoesNotContinueAnEpochThatIsSomebodyElses(t *testing.T) {
+func TestWokenRunDoesNotContinueAsAnEpochOfAnotherWorker(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
 	first := owner(t, s, "replay")
 	asks(t, s, first, "a", "b")
-	answered(t, s, says("a", "yes", 2, 1))
+	answered(t, s, answerTo("a", "yes", 2, 1))
 	require.Equal(t, 2, decide(t, s, claim("replay", 1, 2)).Hold.Epoch)
 	_, err := newJournal(s).Park(t.Context(), &first, []string{"b"}, nil)
 	require.ErrorIs(t, err, idempotency.ErrLost)
@@ -115,16 +116,16 @@ func TestAnswerThatResumedATurnIsItsLease(t *testing.T) {
 		h := owner(t, s, "replay")
 		asks(t, s, h, "a", "b")
 		require.True(t, parks(t, s, &h, "a", "b"))
-		require.Equal(t, 2, answered(t, s, says("a", "yes", 2, 1)).Hold.Epoch)
-		require.Equal(t, idempotency.Leave, answered(t, s, says("a", "yes", 2, 1)).Action, "the same delivery")
-		d := answered(t, s, says("a", "yes", 2, 2))
+		require.Equal(t, 2, answered(t, s, answerTo("a", "yes", 2, 1)).Hold.Epoch)
+		require.Equal(t, idempotency.Leave, answered(t, s, answerTo("a", "yes", 2, 1)).Action, "the same delivery")
+		d := answered(t, s, answerTo("a", "yes", 2, 2))
 		require.Equal(t, idempotency.Run, d.Action, "its worker died")
 		require.Equal(t, idempotency.Accepted, d.Status)
 		require.Equal(t, 3, d.Hold.Epoch)
-		require.Equal(t, idempotency.Leave, answered(t, s, says("a", "yes", 2, 1)).Action, "a delivery that came late")
+		require.Equal(t, idempotency.Leave, answered(t, s, answerTo("a", "yes", 2, 1)).Action, "a delivery that came late")
 		takes(t, s, d.Hold, "a")
 		require.True(t, parks(t, s, &d.Hold, "b"))
-		require.Equal(t, idempotency.Done, answered(t, s, says("a", "yes", 2, 3)).Action, "it parked again, and its acknowledgement was lost")
+		require.Equal(t, idempotency.Done, answered(t, s, answerTo("a", "yes", 2, 3)).Action, "it parked again, and its acknowledgement was lost")
 		require.True(t, load(t, s).Parked())
 	})
 }
@@ -140,7 +141,7 @@ func TestOneOfTwoAnswersResumesAParkedTurnAndTheOtherFindsItsOwner(t *testing.T)
 		actions := make([]idempotency.Action, 2)
 		for i, id := range []string{"a", "b"} {
 			wg.Go(func() {
-				v, err := newJournal(s).Answer(t.Context(), says(id, "yes", uint64(2+i), 1))
+				v, err := newJournal(s).Answer(t.Context(), answerTo(id, "yes", uint64(2+i), 1))
 				if err != nil {
 					t.Errorf("answer: %v", err)
 				}
@@ -161,7 +162,7 @@ func TestAnswerResumesAParkedTurnThoughALostOwnerHasTakenIt(t *testing.T) {
 		asks(t, s, second, "a")
 		require.True(t, parks(t, s, &second, "a"))
 		lost := &spy{s, map[string]func(){key.Public("ack", "a"): func() { takes(t, s, first, "a") }}}
-		v, err := newJournal(lost).Answer(t.Context(), says("a", "yes", 2, 1))
+		v, err := newJournal(lost).Answer(t.Context(), answerTo("a", "yes", 2, 1))
 		require.NoError(t, err)
 		require.Equal(t, idempotency.Run, v.Action)
 		takes(t, s, v.Hold, "a")
@@ -181,13 +182,13 @@ func TestStateOfAParkedTurnIsJSON(t *testing.T) {
 func TestCancelClosesAllQuestionsAndHandsNothingOver(t *testing.T) {
 	t.Parallel()
 	cancel := claim("", 5, 1)
-	cancel.Fingerprint, cancel.RejectCode, cancel.Signal, cancel.Ack = "", string(events.CodeCancelled), true, says("", "", 0, 0).Ack
+	cancel.Fingerprint, cancel.RejectCode, cancel.Signal, cancel.Ack = "", string(events.CodeCancelled), true, answerTo("", "", 0, 0).Ack
 	for _, parked := range []bool{true, false} {
 		stores(t, func(t *testing.T, s idempotency.Store) {
 			t.Helper()
 			h := owner(t, s, "replay")
 			asks(t, s, h, "a", "b", "c")
-			answered(t, s, says("c", "yes", 2, 1))
+			answered(t, s, answerTo("c", "yes", 2, 1))
 			takes(t, s, h, "c")
 			want := idempotency.Signalled
 			if parked {
@@ -204,7 +205,7 @@ func TestCancelClosesAllQuestionsAndHandsNothingOver(t *testing.T) {
 				r, err := s.Last(t.Context(), key.Public("ack", id))
 				require.NoError(t, err)
 				require.Equal(t, "cancelled", string(r.Data))
-				v := answered(t, s, says(id, "yes", 6, 1))
+				v := answered(t, s, answerTo(id, "yes", 6, 1))
 				require.Equal(t, idempotency.TooLate, v.Status)
 				require.Equal(t, idempotency.Cancelled, v.By)
 			}
@@ -239,7 +240,7 @@ func TestWhatCannotBeWokenIsNotParked(t *testing.T) {
 	asks(t, s, h, "a")
 	_, err := newJournal(s).Park(t.Context(), &h, []string{"a"}, nil)
 	require.ErrorContains(t, err, "wait in memory")
-	require.Equal(t, idempotency.Signalled, answered(t, s, says("a", "yes", 2, 1)).Action)
+	require.Equal(t, idempotency.Signalled, answered(t, s, answerTo("a", "yes", 2, 1)).Action)
 	require.Equal(t, events.CodeInterrupted, decide(t, s, claim("unsafe", 1, 2)).Code)
 	s = storetest.NewMemory()
 	h = owner(t, s, "keyed")
@@ -262,10 +263,10 @@ func TestSweepTakesAParkedTurnWhoseAnswerLostItsMessageAndNoOther(t *testing.T) 
 	d := resumed(t, s, resume(8, 1))
 	require.Equal(t, idempotency.Run, d.Action)
 	takes(t, s, d.Hold, "a")
-	require.Equal(t, idempotency.Signalled, answered(t, s, says("a", "", 9, 1)).Action, "it comes after all")
+	require.Equal(t, idempotency.Signalled, answered(t, s, answerTo("a", "", 9, 1)).Action, "it comes after all")
 }
 
-func TestAnswerThatDoesNotCountClosesTheQuestionAndWakesNobody(t *testing.T) {
+func TestAnswerThatDoesNotCountClosesTheQuestionAndWakesNoOwner(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, s idempotency.Store) {
 		t.Helper()
@@ -274,15 +275,15 @@ func TestAnswerThatDoesNotCountClosesTheQuestionAndWakesNobody(t *testing.T) {
 		require.True(t, parks(t, s, &h, "a"))
 		ctx, kill := context.WithCancel(t.Context())
 		dies := &spy{s, map[string]func(){key.Public("ack", "a"): kill}}
-		_, err := newJournal(dies).Answer(ctx, says("a", "yes", 2, 1))
+		_, err := newJournal(dies).Answer(ctx, answerTo("a", "yes", 2, 1))
 		require.ErrorIs(t, err, context.Canceled)
-		late := answered(t, s, says("a", "no", 3, 1))
+		late := answered(t, s, answerTo("a", "no", 3, 1))
 		require.Equal(t, idempotency.TooLate, late.Status)
 		require.Equal(t, idempotency.Done, late.Action)
 		r, err := s.Last(t.Context(), key.Public("ack", "a"))
 		require.NoError(t, err)
 		require.Equal(t, "answered", string(r.Data))
-		require.Equal(t, idempotency.Run, answered(t, s, says("a", "yes", 2, 2)).Action)
+		require.Equal(t, idempotency.Run, answered(t, s, answerTo("a", "yes", 2, 2)).Action)
 	})
 }
 
@@ -308,8 +309,8 @@ func TestRedeliveredAnswerThatIsTheLeaseIsNotRefusedByOneRead(t *testing.T) {
 	h := owner(t, s, "replay")
 	asks(t, s, h, "a")
 	require.True(t, parks(t, s, &h, "a"))
-	require.Equal(t, idempotency.Run, answered(t, s, says("a", "yes", 2, 1)).Action)
-	again := says("a", "yes", 2, 2)
+	require.Equal(t, idempotency.Run, answered(t, s, answerTo("a", "yes", 2, 1)).Action)
+	again := answerTo("a", "yes", 2, 2)
 	again.Check = func(idempotency.Record) error { return errLost }
 	s.hidden = key.Private("answer", "a")
 	v := answered(t, s, again)

@@ -56,9 +56,8 @@ func question(id string) idempotency.Question {
 	return idempotency.Question{ID: id, Digest: "digest of " + id, Event: []byte(id + "?")}
 }
 
-// says is an answer as message seq brings it.
-
-func says(id, value string, seq, delivery uint64) idempotency.Answer {
+// answerTo is an answer, in message seq.
+func answerTo(id, value string, seq, delivery uint64) idempotency.Answer {
 	return idempotency.Answer{
 		Key: key, ID: id, Lease: lease(seq, delivery), Outcome: idempotency.Answered, Digest: value, Data: []byte(value),
 		Check: func(idempotency.Record) error { return nil },
@@ -67,12 +66,12 @@ func says(id, value string, seq, delivery uint64) idempotency.Answer {
 }
 
 func expires(id string, seq uint64) idempotency.Answer {
-	a := says(id, "", seq, 1)
+	a := answerTo(id, "", seq, 1)
 	a.Outcome, a.Check = idempotency.Expired, nil
 	return a
 }
 
-func answered(t *testing.T, s idempotency.Store, a idempotency.Answer) idempotency.AnswerResult {
+func answered(t *testing.T, s idempotency.Store, a idempotency.Answer) idempotency.AnswerDecision {
 	t.Helper()
 	v, err := newJournal(s).Answer(t.Context(), a)
 	require.NoError(t, err)
@@ -107,7 +106,7 @@ func TestQuestionsAndStepsCanHaveAnyName(t *testing.T) {
 		h := owner(t, s, "replay")
 		for i, name := range []string{"Which plan, please? *.>", "", "-", strings.Repeat("long ", 100)} {
 			asks(t, s, h, name)
-			require.Equal(t, idempotency.Accepted, answered(t, s, says(name, "yes", uint64(2+i), 1)).Status)
+			require.Equal(t, idempotency.Accepted, answered(t, s, answerTo(name, "yes", uint64(2+i), 1)).Status)
 			takes(t, s, h, name)
 			_, err := newJournal(s).Step(t.Context(), h, name, []byte(name))
 			require.NoError(t, err)
@@ -119,10 +118,7 @@ func TestQuestionsAndStepsCanHaveAnyName(t *testing.T) {
 	})
 }
 
-// Example is a tool that asks a person, and the answer that comes when its worker has let the
-
-// turn go. Any worker goes on.
-
+// A tool asks a person, and the answer arrives when its worker has parked the turn. Any worker continues it.
 func Example() {
 	ctx := context.Background()
 	store := storetest.NewMemory()
@@ -139,18 +135,18 @@ func Example() {
 
 	// The answer comes to another worker.
 	second := idempotency.New(store, "worker-2", idempotency.Options{})
-	told, _ := second.Answer(ctx, idempotency.Answer{
+	decided, _ := second.Answer(ctx, idempotency.Answer{
 		Key: key, ID: "approve", Lease: lease(2, 1), Outcome: idempotency.Answered, Digest: "yes", Data: []byte(`"yes"`),
 		Check: func(idempotency.Record) error { return nil },
 		Ack:   func(idempotency.Record) ([]byte, error) { return []byte(`{"type":"chat.tool_call_ack"}`), nil },
 	})
-	fmt.Println(told.Status, "and", told.Action, "as epoch", told.Hold.Epoch, "with", string(told.Turn.State()))
+	fmt.Println(decided.Status, "and", decided.Action, "as epoch", decided.Hold.Epoch, "with", string(decided.Turn.State()))
 
 	// Its run enters the tool again, which comes to the same question and finds it answered.
-	reply, _ = second.Ask(ctx, told.Hold, approve)
-	err := second.Take(ctx, told.Hold, "approve")
+	reply, _ = second.Ask(ctx, decided.Hold, approve)
+	err := second.Take(ctx, decided.Hold, "approve")
 	fmt.Println(reply.Outcome, string(reply.Data), err)
-	stored, _ := second.Finish(ctx, told.Hold, []byte(`{"type":"chat.tool_response"}`))
+	stored, _ := second.Finish(ctx, decided.Hold, []byte(`{"type":"chat.tool_response"}`))
 	fmt.Println("response stored:", stored)
 	// Output:
 	// open: true
@@ -202,17 +198,17 @@ func TestFirstWordOnAQuestionStands(t *testing.T) {
 		t.Helper()
 		h := owner(t, s, "replay")
 		asks(t, s, h, "a", "b")
-		require.Equal(t, idempotency.Accepted, answered(t, s, says("a", "yes", 2, 1)).Status)
-		for seq, want := range map[uint64]idempotency.AnswerResult{
+		require.Equal(t, idempotency.Accepted, answered(t, s, answerTo("a", "yes", 2, 1)).Status)
+		for seq, want := range map[uint64]idempotency.AnswerDecision{
 			2: {Status: idempotency.Accepted, By: idempotency.Answered},
 			3: {Status: idempotency.Replayed, By: idempotency.Answered},
 		} {
-			v := answered(t, s, says("a", "yes", seq, 2))
+			v := answered(t, s, answerTo("a", "yes", seq, 2))
 			require.Equal(t, want.Status, v.Status)
 			require.Equal(t, want.By, v.By)
 			require.Equal(t, idempotency.Signalled, v.Action)
 		}
-		v := answered(t, s, says("a", "no", 4, 1))
+		v := answered(t, s, answerTo("a", "no", 4, 1))
 		require.Equal(t, idempotency.TooLate, v.Status)
 		require.Equal(t, idempotency.Answered, v.By)
 		require.Equal(t, idempotency.TooLate, answered(t, s, expires("a", 5)).Status)
@@ -221,7 +217,7 @@ func TestFirstWordOnAQuestionStands(t *testing.T) {
 		require.Equal(t, idempotency.Reply{Outcome: idempotency.Answered, Data: []byte("yes")}, reply)
 
 		require.Equal(t, idempotency.Accepted, answered(t, s, expires("b", 6)).Status)
-		v = answered(t, s, says("b", "yes", 7, 1))
+		v = answered(t, s, answerTo("b", "yes", 7, 1))
 		require.Equal(t, idempotency.TooLate, v.Status)
 		require.Equal(t, idempotency.Expired, v.By)
 		for id, outcome := range map[string]string{"a": "answered", "b": "expired"} {
@@ -237,11 +233,11 @@ func TestNothingIsStoredOfAnAnswerThatHasNoQuestionOrDoesNotFit(t *testing.T) {
 	stores(t, func(t *testing.T, s idempotency.Store) {
 		t.Helper()
 		j := newJournal(s)
-		require.Equal(t, idempotency.Early, answered(t, s, says("q", "yes", 2, 1)).Status, "no turn")
+		require.Equal(t, idempotency.Early, answered(t, s, answerTo("q", "yes", 2, 1)).Status, "no turn")
 		h := owner(t, s, "replay")
-		require.Equal(t, idempotency.Early, answered(t, s, says("q", "yes", 2, 1)).Status, "no question")
+		require.Equal(t, idempotency.Early, answered(t, s, answerTo("q", "yes", 2, 1)).Status, "no question")
 		asks(t, s, h, "q")
-		wrong := says("q", "no", 3, 1)
+		wrong := answerTo("q", "no", 3, 1)
 		errWrong := errors.New("wrong")
 		wrong.Check = func(ask idempotency.Record) error {
 			require.Equal(t, "q?", string(ask.Data))
@@ -251,7 +247,7 @@ func TestNothingIsStoredOfAnAnswerThatHasNoQuestionOrDoesNotFit(t *testing.T) {
 		require.Equal(t, idempotency.Invalid, v.Status)
 		require.Equal(t, errWrong, v.Reason)
 		require.Equal(t, idempotency.Done, v.Action)
-		unchecked := says("q", "no", 3, 1)
+		unchecked := answerTo("q", "no", 3, 1)
 		unchecked.Check = nil
 		_, err := j.Answer(t.Context(), unchecked)
 		require.ErrorContains(t, err, "set Answer.Check")
@@ -260,40 +256,10 @@ func TestNothingIsStoredOfAnAnswerThatHasNoQuestionOrDoesNotFit(t *testing.T) {
 		require.ErrorContains(t, err, "set Answer.Outcome")
 		_, err = j.Finish(t.Context(), h, nil)
 		require.NoError(t, err)
-		require.Equal(t, idempotency.Closed, answered(t, s, says("q", "yes", 4, 1)).Status)
+		require.Equal(t, idempotency.Closed, answered(t, s, answerTo("q", "yes", 4, 1)).Status)
 		_, err = s.Last(t.Context(), key.Private("answer", "q"))
 		require.ErrorIs(t, err, idempotency.ErrNotFound)
 		_, err = s.Last(t.Context(), key.Public("ack", "q"))
 		require.ErrorIs(t, err, idempotency.ErrNotFound)
 	})
 }
-
-// spy does something just before a record is created.
-
-// An answer that was stored before an epoch began has woken the epoch before, and nobody else.
-
-// A woken owner whose turn was taken over meanwhile must not go on as the next epoch.
-
-// TestReplayToolIsEnteredAgainOnlyBeforeAnOpenQuestion is what a redelivery decides after its
-
-// worker died behind the given acts: a = a is asked, A = a is answered, + = and the tool has the
-
-// answer, p = the turn is parked, and the next answer resumes it.
-
-// A lost owner may take an answer after the decision to run again was made.
-
-// Found by simulation: an owner that had lost the turn took an answer that the turn, parked by
-
-// its new owner, was waiting for.
-
-// TestTalkEndsWellWhicheverWriteHasNoAnswer lets each write of a turn with two questions, one
-
-// answered in memory and one while it was parked, have an unknown outcome once.
-
-// unlucky is a store in which one write has no answer.
-
-// TestAnswerFinishesWhatItsFirstDeliveryDidNot kills the worker of an answer at each of its
-
-// writes; the message comes back.
-
-// dying is the store of a worker that is killed after some writes.

@@ -12,6 +12,9 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// The journal's entries: Store is what the rules need of a bucket, Record is one entry of it with its headers (Meta) and the
+// lease of its writer. Headers and ParseMeta are the form on the wire.
+
 // Store holds records that are created once and never change, except that secrets are erased and records of an earlier
 // generation of a key are replaced.
 type Store interface {
@@ -102,9 +105,9 @@ const (
 	HeaderLease       = "Oneturn-Lease"
 	HeaderClaim       = "Oneturn-Claim"
 	HeaderEffect      = "Oneturn-Effect"
-	HeaderDigest      = "Oneturn-Binding"
+	HeaderDigest      = "Oneturn-Binding" // [Meta].Digest
 	HeaderFingerprint = "Oneturn-Fingerprint"
-	HeaderOutcome     = "Oneturn-Verdict"
+	HeaderOutcome     = "Oneturn-Verdict" // [Meta].Outcome
 	HeaderPool        = "Oneturn-Pool"
 	HeaderSecret      = "Oneturn-Secret"
 	HeaderTrace       = "traceparent"
@@ -113,20 +116,20 @@ const (
 // Meta has the headers of a record: its writer, lease and epoch, and what the rules compare.
 type Meta struct {
 	Owner       string  // worker that wrote it
-	Nonce       string  // random, one for each delivery: identifies the own record
-	Epoch       int     // 1 for the claim, one more for each takeover
+	Nonce       string  // random, one for each delivery (run): a writer recognises its own records by it
+	Epoch       int     // of the writer; 1 in records that no owner writes: answers, acks, cancels, reuse records
 	Lease       Lease   // claims, takeovers and answers only
 	Claim       uint64  // cancels only: sequence of the claim they are about, 0 if the turn was not claimed
-	Effect      string  // claims only: effect of the tool, fixed for the whole turn
+	Effect      string  // claims only: effect of the tool; a takeover may apply a stricter one, never a weaker one
 	Digest      string  // claims only: digest of the manifests that bound the tool
 	Fingerprint string  // claims and responses: fingerprint of the data, "" when there was none
-	Outcome     string  // claims: code of a rejected turn; park records: how they ended
+	Outcome     string  // what the record decides, by kind: see the package comment
 	Pool        string  // claims and takeovers: pool of the worker, "" for the default one
 	Secret      Secrecy // private records only: whether their data is sealed
 	Trace       string  // W3C traceparent of the inbound message
 }
 
-// Lease is the inbound message under which a turn is owned.
+// Lease is the inbound message under which a turn is owned (docs/journal.md#rule-3).
 type Lease struct {
 	Stream   string
 	Seq      uint64 // sequence in the inbound stream
@@ -193,7 +196,7 @@ func (m *Meta) Headers(set func(i int, name, value string)) {
 }
 
 // ParseMeta reads the headers of a record. A record without owner, nonce or epoch was not
-// written by this package, or was damaged: it fails closed.
+// written by this package, or was damaged: it fails closed (docs/journal.md#rule-10).
 func ParseMeta(get func(name string) string) (Meta, error) {
 	m := Meta{
 		Owner: get(HeaderOwner), Nonce: get(HeaderNonce), Effect: get(HeaderEffect), Digest: get(HeaderDigest),

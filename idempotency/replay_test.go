@@ -16,6 +16,8 @@ import (
 	"github.com/oneturn/oneturn/internal/test/storetest"
 )
 
+// The acts of a run before its worker died: a = a is asked, A = a is answered, + = the tool has the answer, p = the turn is
+// parked, and the next answer continues it.
 func TestReplayToolIsEnteredAgainOnlyBeforeAnOpenQuestion(t *testing.T) {
 	t.Parallel()
 	for acts, want := range map[string]idempotency.Action{
@@ -44,7 +46,7 @@ func TestReplayToolIsEnteredAgainOnlyBeforeAnOpenQuestion(t *testing.T) {
 			default:
 				last = strings.ToLower(string(act))
 				delete(open, last)
-				a := says(last, "yes", uint64(10+i), 1)
+				a := answerTo(last, "yes", uint64(10+i), 1)
 				d := answered(t, s, a).Decision
 				if !parked {
 					continue
@@ -70,7 +72,7 @@ func TestAnswerIsHandedToASecondRunByEffect(t *testing.T) {
 		first := owner(t, s, effect)
 		asks(t, s, first, "a")
 		second := decide(t, s, claim(effect, 1, 2)).Hold
-		answered(t, s, says("a", "yes", 2, 1))
+		answered(t, s, answerTo("a", "yes", 2, 1))
 		takes(t, s, first, "a")
 		takes(t, s, first, "a") // and again
 		err := newJournal(s).Take(t.Context(), second, "a")
@@ -81,7 +83,7 @@ func TestAnswerIsHandedToASecondRunByEffect(t *testing.T) {
 		requireCode(t, events.CodeInterrupted, err)
 		asks(t, s, first, "b")
 		takes(t, s, second, "a") // it is code before an open question now
-		answered(t, s, says("b", "yes", 3, 1))
+		answered(t, s, answerTo("b", "yes", 3, 1))
 		takes(t, s, first, "b")
 		requireCode(t, events.CodeInterrupted, newJournal(s).Take(t.Context(), second, "a"))
 	}
@@ -95,13 +97,13 @@ func TestResumesAreNotCountedAsTakeovers(t *testing.T) {
 		id := "q" + strconv.Itoa(i)
 		asks(t, s, h, id)
 		require.True(t, parks(t, s, &h, id))
-		v := answered(t, s, says(id, "yes", uint64(10+i), 1))
+		v := answered(t, s, answerTo(id, "yes", uint64(10+i), 1))
 		require.Equal(t, idempotency.Run, v.Action)
 		h = v.Hold
 		takes(t, s, h, id)
 	}
 	asks(t, s, h, "last")
-	again := says("q19", "yes", 29, 2)
+	again := answerTo("q19", "yes", 29, 2)
 	require.Equal(t, idempotency.Run, answered(t, s, again).Action)
 }
 
@@ -165,7 +167,8 @@ func TestUnreadableRecordOfAQuestionFailsClosed(t *testing.T) {
 	requireCode(t, events.CodeStateCorrupt, err)
 }
 
-func TestTalkEndsWellWhicheverWriteHasNoAnswer(t *testing.T) {
+// Each write of a turn with two questions, one answered in memory and one while it was parked, has an unknown outcome once.
+func TestTurnWithQuestionsEndsWhicheverWriteHasNoAnswer(t *testing.T) {
 	t.Parallel()
 	for _, stored := range []bool{true, false} {
 		for nth := range 13 {
@@ -173,10 +176,10 @@ func TestTalkEndsWellWhicheverWriteHasNoAnswer(t *testing.T) {
 				s := &unlucky{Memory: storetest.NewMemory(), nth: nth, stored: stored}
 				h := owner(t, s, "replay")
 				asks(t, s, h, "a", "b")
-				require.Equal(t, idempotency.Signalled, answered(t, s, says("a", "yes", 2, 1)).Action)
+				require.Equal(t, idempotency.Signalled, answered(t, s, answerTo("a", "yes", 2, 1)).Action)
 				takes(t, s, h, "a")
 				require.True(t, parks(t, s, &h, "b"))
-				v := answered(t, s, says("b", "yes", 3, 1))
+				v := answered(t, s, answerTo("b", "yes", 3, 1))
 				require.Equal(t, idempotency.Accepted, v.Status)
 				require.Equal(t, idempotency.Run, v.Action)
 				takes(t, s, v.Hold, "a", "b")
@@ -190,6 +193,7 @@ func TestTalkEndsWellWhicheverWriteHasNoAnswer(t *testing.T) {
 	}
 }
 
+// unlucky is a store in which one write has no answer.
 type unlucky struct {
 	*storetest.Memory
 
@@ -208,6 +212,7 @@ func (s *unlucky) Create(ctx context.Context, r idempotency.Record) (uint64, err
 	return 0, errLost
 }
 
+// The worker of an answer is killed at each of its writes, and the message is redelivered.
 func TestAnswerFinishesWhatItsFirstDeliveryDidNot(t *testing.T) {
 	t.Parallel()
 	for writes := range 3 { // answer, ack, takeover
@@ -217,9 +222,9 @@ func TestAnswerFinishesWhatItsFirstDeliveryDidNot(t *testing.T) {
 		require.True(t, parks(t, s, &h, "a"))
 		ctx, kill := context.WithCancel(t.Context())
 		dying := &dying{Memory: s, left: writes, kill: kill}
-		_, err := newJournal(dying).Answer(ctx, says("a", "yes", 2, 1))
+		_, err := newJournal(dying).Answer(ctx, answerTo("a", "yes", 2, 1))
 		require.Error(t, err)
-		v := answered(t, s, says("a", "yes", 2, 2))
+		v := answered(t, s, answerTo("a", "yes", 2, 2))
 		require.Equal(t, idempotency.Accepted, v.Status, "after %d writes", writes)
 		require.Equal(t, idempotency.Run, v.Action)
 		_, err = s.Last(t.Context(), key.Public("ack", "a"))
@@ -227,6 +232,7 @@ func TestAnswerFinishesWhatItsFirstDeliveryDidNot(t *testing.T) {
 	}
 }
 
+// dying is the store of a worker that is killed after some writes.
 type dying struct {
 	*storetest.Memory
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Resume is the request of a sweep to continue a turn whose message may be gone from the stream, so that no redelivery would
-// end it.
+// end it (docs/journal.md#rule-16).
 type Resume struct {
 	Key   subjects.Key
 	Lease Lease // the message of the resume; becomes the lease if the turn is taken over
@@ -29,8 +29,8 @@ type Resume struct {
 }
 
 // Resume takes over a turn whose message is gone. It does nothing for a turn that has ended, is parked or is still held.
-// Otherwise it does what a redelivery does, with the same seal and the same takeover record, so that of a resume and a late
-// delivery of the turn's own message one succeeds.
+// Otherwise it does what a redelivery does, with the same seal and the same takeover record: if the turn's own message is
+// delivered as well, only one of the two takes the turn over.
 func (j *Journal) Resume(ctx context.Context, r Resume) (Decision, error) {
 	c := Claim{Key: r.Key, Lease: r.Lease, Trace: r.Trace, NewOwner: r.NewOwner}
 	hold := Hold{Key: r.Key, Nonce: NewNonce(), Trace: r.Trace}

@@ -79,7 +79,7 @@ func load(t *testing.T, s idempotency.Store) *idempotency.Turn {
 	return turn
 }
 
-func TestResumeRepairsOnlyWhatNobodyHolds(t *testing.T) {
+func TestResumeTakesOverOnlyATurnWithoutAnOwner(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
 	require.Equal(t, idempotency.Done, resumed(t, s, resume(7, 1)).Action, "no claim")
@@ -174,7 +174,7 @@ func TestResumeEndsATurnPastItsLifeWhoeverHoldsIt(t *testing.T) {
 	decide(t, s, c)
 	require.Equal(t, idempotency.Done, resumed(t, s, past(7)).Action, "a rejected turn is its message's to end")
 	d := resumed(t, s, resume(7, 1))
-	require.Equal(t, events.CodeValidationFailed, d.Code, "or, without one, ends as its verdict says")
+	require.Equal(t, events.CodeValidationFailed, d.Code, "or, without one, ends with the code of its claim")
 }
 
 func TestResumeEndsACancelledOrphanAsCancelled(t *testing.T) {
@@ -198,7 +198,7 @@ func TestResumeOfATurnThatCannotBeReadFailsClosed(t *testing.T) {
 }
 
 // TestResumesAndALateDeliveryRunTheToolOnceAnEpoch races the turn's own late delivery with
-// resumes: whoever creates the takeover record runs, and nobody else.
+// resumes: only the one that creates the takeover record runs.
 func TestResumesAndALateDeliveryRunTheToolOnceAnEpoch(t *testing.T) {
 	t.Parallel()
 	for range 200 {

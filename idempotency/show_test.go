@@ -3,6 +3,7 @@ package idempotency_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,19 +39,19 @@ func TestSurfacesAreNoQuestions(t *testing.T) {
 	turn, err := newJournal(s).Load(t.Context(), h.Key)
 	require.NoError(t, err)
 	require.Empty(t, turn.Questions())
-	require.Empty(t, turn.OpenQuestions())
+	require.Empty(t, openQuestions(turn))
 	_, found := turn.Question("s1")
 	require.False(t, found)
 	require.Equal(t, idempotency.EndTurn, decide(t, s, claim("replay", 1, 2)).Action, "nothing that is shown keeps a tool from having begun")
 }
 
-func TestReaderSeesWhatBecameOfEachQuestion(t *testing.T) {
+func TestReaderSeesHowEachQuestionWasDecided(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, s idempotency.Store) {
 		t.Helper()
 		h := owner(t, s, "replay")
 		asks(t, s, h, "b", "a", "c/d")
-		look := func() *idempotency.Turn {
+		load := func() *idempotency.Turn {
 			turn, err := newJournal(s).Load(t.Context(), h.Key)
 			require.NoError(t, err)
 			return turn
@@ -61,13 +62,13 @@ func TestReaderSeesWhatBecameOfEachQuestion(t *testing.T) {
 			}
 			return all
 		}
-		require.Equal(t, []string{"b", "a", "c=2Fd"}, tokens(look().OpenQuestions()), "in the order in which they were asked")
+		require.Equal(t, []string{"b", "a", "c=2Fd"}, tokens(openQuestions(load())), "in the order in which they were asked")
 
-		v, err := newJournal(s).Answer(t.Context(), says("b", "yes", 2, 1))
+		v, err := newJournal(s).Answer(t.Context(), answerTo("b", "yes", 2, 1))
 		require.NoError(t, err)
 		require.Equal(t, idempotency.Accepted, v.Status)
-		turn := look()
-		require.Equal(t, []string{"a", "c=2Fd"}, tokens(turn.OpenQuestions()))
+		turn := load()
+		require.Equal(t, []string{"a", "c=2Fd"}, tokens(openQuestions(turn)))
 		require.Equal(t, []string{"b", "a", "c=2Fd"}, tokens(turn.Questions()))
 		q, found := turn.Question("b")
 		require.True(t, found)
@@ -79,7 +80,7 @@ func TestReaderSeesWhatBecameOfEachQuestion(t *testing.T) {
 
 		require.NoError(t, newJournal(s).Take(t.Context(), h, "b"))
 		require.NoError(t, newJournal(s).Dismiss(t.Context(), h, "b", []byte("gone")))
-		q, _ = look().Question("b")
+		q, _ = load().Question("b")
 		require.NotNil(t, q.Taken)
 		require.Equal(t, "gone", string(q.Dismissed.Data))
 
@@ -91,9 +92,17 @@ func TestReaderSeesWhatBecameOfEachQuestion(t *testing.T) {
 
 		_, err = newJournal(s).Finish(t.Context(), h, []byte("end"))
 		require.NoError(t, err)
-		require.Empty(t, look().OpenQuestions(), "nobody can answer a turn that has ended")
-		require.Len(t, look().Questions(), 3)
+		require.Empty(t, openQuestions(load()), "a turn that has ended takes no answers")
+		require.Len(t, load().Questions(), 3)
 	})
+}
+
+// openQuestions returns the questions that can still be answered: undecided, in a turn that has not ended.
+func openQuestions(turn *idempotency.Turn) []idempotency.QuestionState {
+	if turn.Response != nil {
+		return nil
+	}
+	return slices.DeleteFunc(turn.Questions(), func(q idempotency.QuestionState) bool { return q.Outcome() != idempotency.Open })
 }
 
 func TestQuestionWhoseDecisionCannotBeReadIsNotOpen(t *testing.T) {
@@ -103,7 +112,7 @@ func TestQuestionWhoseDecisionCannotBeReadIsNotOpen(t *testing.T) {
 	require.NotContains(t, []idempotency.Outcome{idempotency.Answered, idempotency.Expired, idempotency.Cancelled}, q.Outcome())
 }
 
-func TestShowThatCannotBeStoredSaysSo(t *testing.T) {
+func TestShowThatCannotBeStoredReturnsAnError(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
 	h := owner(t, s, "replay")

@@ -17,8 +17,7 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// lagging is a store whose reads are those of a node that lags: they show the journal as it was
-// a few records ago. Creates are the leader's.
+// lagging is a store that reads from a node that lags: reads show the journal as it was a few records ago. Creates are the leader's.
 type lagging struct {
 	*storetest.Memory
 

@@ -3,13 +3,14 @@ package idempotency
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// A turn whose owner is gone is taken over in a fixed order, and each step is a create:
+// A turn whose owner is gone is taken over in a fixed order, and each step is a create (docs/journal.md#rule-4):
 //
 //  1. check whether the tool may be entered again at all; if not, the turn is ended without a takeover
 //  2. seal the epoch of the old owner, so that it can no longer park the turn
@@ -27,23 +28,27 @@ func (j *Journal) takeover(ctx context.Context, c Claim, hold Hold, t *Turn) (d 
 	hold.Effect = claim.Effect
 	switch {
 	case claim.Outcome != "":
-		return conclude(events.Code(claim.Outcome)) // from the stored code, not from the manifests of this worker
+		return conclude(events.Code(claim.Outcome)) // docs/journal.md#rule-1: not from the manifests of this worker
 	case t.oversized:
 		return conclude(events.CodeTooLarge)
 	case !reenterable(claim.Effect), t.sealed() >= j.maxTakeovers:
 		return conclude(endOf(t)) // needs no takeover: the tool is not entered again
-	case !c.mayTakeOver(t, &hold):
+	}
+	var known bool
+	if hold.Effect, known = c.effectToday(t, claim.Effect); !known {
 		return Decision{Action: Requeue, Turn: t}, false, nil
-	case !reenterable(hold.Effect):
+	}
+	if !reenterable(hold.Effect) {
 		return conclude(endOf(t))
 	}
 	park, err := j.seal(ctx, hold, ParkSealed)
 	if err != nil {
 		return Decision{}, false, err
 	}
-	// The run of this message has parked the turn, and the acknowledgement of that delivery may be on its way: the
-	// message cannot be a lease again.
-	if park.Meta.Outcome == ParkParked && (t.Lease.Same(c.Lease) || !t.called()) {
+	// The turn is parked. If this message is its lease, the run of it has parked the turn and may be about to acknowledge
+	// the message, which therefore cannot be a lease again. If it is a resume, it continues the turn only if what the turn
+	// waits for is stored.
+	if park.Meta.Outcome == ParkParked && (t.Lease.Same(c.Lease) || !t.wakeStored()) {
 		return Decision{Action: Done, Turn: t}, false, nil
 	}
 	return j.enter(ctx, c, hold, t)
@@ -78,7 +83,9 @@ func (j *Journal) enter(ctx context.Context, c Claim, hold Hold, t *Turn) (d Dec
 		d.Code = events.CodeTooLarge
 	case c.cancels():
 		d.Code = events.CodeCancelled
-	case t.Cancel != nil, !reenterable(hold.Effect), hold.Effect == string(events.EffectReplay) && !t.replays(hold.Nonce):
+	case t.Cancel != nil, !reenterable(hold.Effect):
+		d.Code = endOf(t)
+	case hold.Effect == string(events.EffectReplay) && !t.mayReplay(hold.Nonce):
 		d.Code = endOf(t)
 	default:
 		d.Action = Run
@@ -137,17 +144,14 @@ type NewOwner interface {
 	Effect(key subjects.Key, claim *Record) (effect string, known bool)
 }
 
-// mayTakeOver reports whether the worker may take a turn over, and sets the effect under which the turn continues. Any
-// worker may take over a turn that only has to be ended.
-func (c *Claim) mayTakeOver(t *Turn, hold *Hold) bool {
-	if c.NewOwner == nil || c.cancels() || t.Cancel != nil || t.Claim == nil || t.Claim.Err != nil {
-		return true
+// effectToday returns the effect under which the worker may continue a turn, given the effect that the turn has so far. It
+// reports false if the worker does not know the workflow; any worker may end a turn that is cancelled.
+func (c *Claim) effectToday(t *Turn, effect string) (today string, known bool) {
+	if c.NewOwner == nil || c.cancels() || t.Cancel != nil {
+		return effect, true
 	}
-	today, known := c.NewOwner.Effect(c.Key, t.Claim)
-	if known {
-		hold.Effect = stricter(t.Claim.Meta.Effect, today)
-	}
-	return known
+	today, known = c.NewOwner.Effect(c.Key, t.Claim)
+	return stricter(effect, today), known
 }
 
 // stricter returns the effect that allows less: a manifest that has changed since the claim may forbid another run of the
@@ -159,7 +163,8 @@ func stricter(claimed, today string) string {
 // Stricter reports whether an effect allows less than the one under which the turn is held.
 func (h *Hold) Stricter(effect string) bool { return stricter(h.Effect, effect) != h.Effect }
 
-// sealed counts the takeovers: epochs whose owner let its lease lapse.
+// sealed counts the epochs that ended because their owner died or lost its lease. An epoch that was woken
+// or parked does not count, so questions may continue a turn any number of times.
 func (t *Turn) sealed() int {
 	n := 0
 	for _, r := range t.parks {
@@ -168,4 +173,42 @@ func (t *Turn) sealed() int {
 		}
 	}
 	return n
+}
+
+// A tool with effect replay may be entered again while it waits for an answer: code before an open question may run twice,
+// code after an answer may not. Three questions show the cases. A run has asked a and b at the same time, and the answer
+// to a was taken, that is, passed to the tool:
+//
+//   - the run then asked c, which is open: the code after a has come as far as c. It may run again.
+//   - the run then parked, and b is open: the code after a waits for b. It may run again.
+//   - neither: the code after a may have done anything, since b was asked before a was answered. The turn ends as
+//     interrupted, although b is open.
+
+// mayReplay reports whether a tool with effect replay may be entered by a run, given by its nonce.
+func (t *Turn) mayReplay(run string) bool {
+	waits := false
+	for _, q := range t.questions {
+		switch {
+		case q.Taken == nil:
+			waits = waits || q.Ask != nil
+		case t.passed(q.Taken, run):
+			return false
+		}
+	}
+	return waits
+}
+
+// passed reports whether the code after an answer must not run again in a run (its nonce) because it may have run in the one
+// that has taken the answer. An answer that the asking run has taken itself counts as open: no other run has passed it.
+func (t *Turn) passed(taken *Record, run string) bool {
+	parked := slices.ContainsFunc(t.parks, func(p *Record) bool {
+		return p.Meta.Outcome == ParkParked && p.Meta.Nonce == taken.Meta.Nonce && p.Seq > taken.Seq
+	})
+	for _, q := range t.questions {
+		open := q.Ask != nil && (q.Taken == nil || q.Taken.Meta.Nonce == run)
+		if open && (parked || q.Ask.Seq > taken.Seq) {
+			return false
+		}
+	}
+	return true
 }

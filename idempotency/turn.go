@@ -23,7 +23,7 @@ type Turn struct {
 	Cancel   *Record  // nil unless a cancel was requested
 	Epoch    int      // newest epoch, 0 when unclaimed
 	Lease    Lease    // lease of the newest epoch
-	Records  []Record // all records in the order of their sequences, without those of an earlier generation of the key
+	Records  []Record // the records of the current generation, in the order of their sequences
 
 	questions map[string]*QuestionState // by the token of the id, nil when nothing was asked
 	dismissed map[string]*Record
@@ -149,21 +149,6 @@ func (t *Turn) Questions() []QuestionState {
 		}
 	}
 	return all
-}
-
-// OpenQuestions returns the questions that can still be answered: asked, readable, undecided, in a turn that has not
-// ended.
-func (t *Turn) OpenQuestions() []QuestionState {
-	if t.Response != nil {
-		return nil
-	}
-	var open []QuestionState
-	for _, q := range t.Questions() {
-		if q.Outcome() == Open && q.Ask.Err == nil {
-			open = append(open, q)
-		}
-	}
-	return open
 }
 
 // note adds a record of the question.

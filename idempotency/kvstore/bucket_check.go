@@ -36,7 +36,7 @@ func (b *bucket) now() int64 { return int64(time.Since(b.start)) + 1 }
 // What to do about it.
 const (
 	fixGone = "stop every worker; then restore it from a backup, or delete the inbound stream too and run `turnctl provision`"
-	fixLost = "what it forgot may happen again; start the worker again to go on without it"
+	fixLost = "what the lost records prevented may happen again; restart the worker to continue without them"
 )
 
 // stored notes the sequence of a record that was just stored. Before is the highest that was

@@ -15,14 +15,14 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// remake deletes the bucket and, if anew, makes one of the same name.
-func remake(t *testing.T, s *oneturntest.Server, anew bool) {
+// remake deletes the bucket and, if again is true, creates one of the same name.
+func remake(t *testing.T, s *oneturntest.Server, again bool) {
 	t.Helper()
 	nc := s.Connect()
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
 	require.NoError(t, js.DeleteStream(t.Context(), "KV_ONETURN_TURNS"))
-	if anew {
+	if again {
 		storetest.Bucket(t, nc)
 	}
 }
@@ -94,8 +94,8 @@ func TestBucketThatWasMadeAnewIsNoticedWithoutAWrite(t *testing.T) {
 	require.ErrorIs(t, kv.Err(), idempotency.ErrGone)
 }
 
-// TestWriteToABucketThatWasDeletedEndsOnceTheServerHasDeniedItTwice: it is not sent again until
-// somebody makes a bucket for it.
+// TestWriteToABucketThatWasDeletedEndsOnceTheServerHasDeniedItTwice: it is not repeated until
+// there is a bucket again.
 func TestWriteToABucketThatWasDeletedEndsOnceTheServerHasDeniedItTwice(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)
@@ -110,7 +110,7 @@ func TestWriteToABucketThatWasDeletedEndsOnceTheServerHasDeniedItTwice(t *testin
 	require.Less(t, time.Since(begin), 10*time.Second)
 }
 
-// TestServerThatCannotBeReachedIsNoReasonToEnd: it comes back with what it had.
+// TestServerThatCannotBeReachedIsNoReasonToEnd: its records are still there when it can.
 func TestServerThatCannotBeReachedIsNoReasonToEnd(t *testing.T) {
 	t.Parallel()
 	s := oneturntest.NewServer(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/oneturn/oneturn/idempotency"
 )
 
-func TestAcknowledgementThatSaysNothingIsUnknownNeverStored(t *testing.T) {
+func TestAcknowledgementWithoutAResultIsUnknownNeverStored(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
 		"", "{}", "null", "[]", `{"seq":0}`, `{"seq":-1}`, `{"seq":1.5}`, `{"seq":99999999999999999999}`, `{"stream":"S"}`,

@@ -82,7 +82,7 @@ func TestQuestionOfAUsedKeyIsNotThatOfTheFirstTurnOfItsRun(t *testing.T) {
 	}
 }
 
-// A list of too many names is long, and whoever reads page by page asks for it on each.
+// A list of too many names is long, and a caller that reads page by page asks for it on each.
 func TestTooManyNamesAreNotAskedForAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	nc := oneturntest.NewServer(t).Connect()
@@ -143,7 +143,7 @@ func TestQuestionsThatLeadToTheirTurnAreFoundWithoutTheChat(t *testing.T) {
 	}{
 		"no run":         {kvstore.QuestionRef{Call: "t"}, plain, false},
 		"run":            {kvstore.QuestionRef{Call: call(runs), Run: "r1"}, runs, false},
-		"run not told":   {kvstore.QuestionRef{Call: call(runs)}, runs, true},
+		"run not given":  {kvstore.QuestionRef{Call: call(runs)}, runs, true},
 		"reused key":     {kvstore.QuestionRef{Call: call(reused)}, reused, false},
 		"another run":    {kvstore.QuestionRef{Call: call(runs), Run: "r2"}, subjects.Key{}, false},
 		"looks the part": {kvstore.QuestionRef{Call: "t@0000000"}, subjects.Key{}, false},
@@ -167,11 +167,11 @@ func TestQuestionsThatLeadToTheirTurnAreFoundWithoutTheChat(t *testing.T) {
 	}
 }
 
-func TestListThatIsRefusedOrCrowdedIsNotTakenForAnAbsence(t *testing.T) {
+func TestListThatIsRefusedOrOversizedIsNotTakenForAnAbsence(t *testing.T) {
 	t.Parallel()
 	failed, lists := errors.New("refused"), 0
-	var crowds kvstore.OversizedFilters
-	list := crowds.Lister(func(_ context.Context, filter string) ([]subjects.Record, error) {
+	var oversized kvstore.OversizedFilters
+	list := oversized.Lister(func(_ context.Context, filter string) ([]subjects.Record, error) {
 		switch lists++; filter {
 		case subjects.QuestionInChat("app", "full", "1"):
 			return nil, idempotency.ErrTooMany
@@ -191,5 +191,5 @@ func TestListThatIsRefusedOrCrowdedIsNotTakenForAnAbsence(t *testing.T) {
 		_, err = list.FindQuestions(t.Context(), kvstore.QuestionRef{App: "app", Chat: "full", Call: "x@00000000", Ask: "1"})
 		require.ErrorIs(t, err, idempotency.ErrTooMany)
 	}
-	require.Equal(t, 4+3*2, lists, "the crowded one is listed once")
+	require.Equal(t, 4+3*2, lists, "the oversized one is listed once")
 }

@@ -28,7 +28,7 @@ func (s *Store) ListReuses(ctx context.Context, list Lister, key subjects.Key, r
 		case errors.Is(err, idempotency.ErrNotFound): // it has just expired
 		case err != nil:
 			return nil, err
-		case r.Meta.Outcome == idempotency.PlaceFirst:
+		case r.Meta.Outcome == idempotency.OutcomePlainKey:
 		case len(reuses) == most:
 			return nil, fmt.Errorf("journal: more than %d turns under turn key %.80q: %w", most, turn, idempotency.ErrTooMany)
 		default:

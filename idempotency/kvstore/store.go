@@ -2,7 +2,7 @@
 // once, and read from the leader of the bucket's stream, never from a replica that may lag.
 //
 //	store.go             Open, Create: the answers of the server as the errors of a store
-//	ack.go               publishes records and waits for their acknowledgements
+//	publisher.go         publishes records and waits for their acknowledgements
 //	read.go              reads by sequence, by name and of a whole call
 //	erase.go             overwrites secrets
 //	bucket_check.go      detects that the bucket was deleted or created again

@@ -196,23 +196,23 @@ func TestAnswerToAnEarlierCreateIsNotTakenForThisOne(t *testing.T) {
 	nc := server.Connect()
 	var late, last string // reply subjects
 	_, err = nc.Subscribe(space.JournalSubject(">"), func(m *nats.Msg) {
-		say := func(reply, ack string) { _ = nc.Publish(reply, []byte(`{"stream":"S",`+ack+`}`)) }
+		send := func(reply, ack string) { _ = nc.Publish(reply, []byte(`{"stream":"S",`+ack+`}`)) }
 		switch nonce := m.Header.Get(idempotency.HeaderNonce); nonce {
 		case "silent":
 			late = m.Reply
 		case "after silence":
-			say(late, `"seq":9`)
-			say(m.Reply, `"seq":3`)
+			send(late, `"seq":9`)
+			send(m.Reply, `"seq":3`)
 		case "after an answer":
-			say(last, `"seq":3`)
-			say(m.Reply, `"seq":4`)
+			send(last, `"seq":3`)
+			send(m.Reply, `"seq":4`)
 		case "undecided":
-			say(m.Reply, `"error":{"err_code":10164,"description":"in process"}`)
+			send(m.Reply, `"error":{"err_code":10164,"description":"in process"}`)
 		case "after a refusal": // by one server, while another one stores the record
-			say(last, `"seq":5`)
-			say(m.Reply, `"seq":6`)
+			send(last, `"seq":5`)
+			send(m.Reply, `"seq":6`)
 		case "refused":
-			say(m.Reply, `"error":{"err_code":10071,"description":"wrong last sequence: 1"}`)
+			send(m.Reply, `"error":{"err_code":10071,"description":"wrong last sequence: 1"}`)
 		}
 		last = m.Reply
 	})

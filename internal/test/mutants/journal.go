@@ -86,27 +86,27 @@ func journal() []Fault {
 			CaughtBy: []string{Sim, storm},
 		},
 		{
-			Name: "former_life_stands", Breaks: "counts records of a former turn of the key for the turn that has claimed it since",
+			Name: "earlier_generation_counts", Breaks: "counts records of an earlier turn of the key for the turn that has claimed it since",
 			Edits: []Edit{
 				{
-					File: "idempotency/generation.go",
+					File: "idempotency/reused_key.go",
 					From: `return r.Seq < claim && r.Err == nil`,
-					To:   `return r.Seq < claim && r.Err == nil && !planted("former_life_stands")`,
+					To:   `return r.Seq < claim && r.Err == nil && !planted("earlier_generation_counts")`,
 				},
 				{
 					File: "idempotency/cancel.go",
-					From: `case life == 0, cancel.Err != nil:`,
-					To:   `case life == 0, cancel.Err != nil, planted("former_life_stands"):`,
+					From: `case generation == 0, cancel.Err != nil:`,
+					To:   `case generation == 0, cancel.Err != nil, planted("earlier_generation_counts"):`,
 				},
 			},
 			CaughtBy: []string{Sim},
 		},
 		{
-			Name: "cancel_reaches_next_life", Breaks: "counts a cancel that names the claim of a former turn of the key for the turn that has claimed it since",
+			Name: "cancel_reaches_next_generation", Breaks: "counts a cancel that names the claim of an earlier turn of the key for the turn that has claimed it since",
 			Edits: []Edit{{
 				File: "idempotency/cancel.go",
-				From: `return cancel.Meta.Claim == life`,
-				To:   `return cancel.Meta.Claim == life || planted("cancel_reaches_next_life")`,
+				From: `return cancel.Meta.Claim == generation`,
+				To:   `return cancel.Meta.Claim == generation || planted("cancel_reaches_next_generation")`,
 			}},
 			CaughtBy: []string{Sim},
 		},
@@ -114,18 +114,18 @@ func journal() []Fault {
 			Name: "scan_from_claim", Breaks: "does not see a cancel that was stored before the claim",
 			Edits: []Edit{{
 				File: "idempotency/cancel.go",
-				From: `case !cancel.Former(life):`,
-				To:   `case planted("scan_from_claim"): return !cancel.Former(life); case !cancel.Former(life):`,
+				From: `case !cancel.Former(generation):`,
+				To:   `case planted("scan_from_claim"): return !cancel.Former(generation); case !cancel.Former(generation):`,
 			}},
 			// It takes a canceller that dies between its two writes, and a takeover: schedules show it rarely.
 			CaughtBy: []string{"crash:^TestCancelStoredBeforeTheClaimHoldsForTheNextOwner$"},
 		},
 		{
-			Name: "first_claim_places", Breaks: "decides where data of a reused key runs by the claim of the first data, as long as it stands",
+			Name: "first_claim_chooses", Breaks: "chooses the key of data by the claim of the first data, as long as it stands",
 			Edits: []Edit{{
-				File: "idempotency/place.go",
-				From: `case s.own != nil:`,
-				To:   `case planted("first_claim_places"): place.Own = s.plain != nil && s.plain.otherData(s.fingerprint); case s.own != nil:`,
+				File: "idempotency/reused_key.go",
+				From: `case s.reused != nil:`,
+				To:   `case planted("first_claim_chooses"): choice.Reused = s.plain != nil && s.plain.otherData(s.fingerprint); case s.reused != nil:`,
 			}},
 			CaughtBy: []string{"handlers:^TestReusedKeyIsNotEnteredAgainWhenTheClaimOfItsFirstDataExpires$"},
 		},
@@ -180,9 +180,9 @@ func questions() []Fault {
 					To:   "case planted(\"take_without_epoch\"): return nil; case rival.Meta.Epoch > h.Epoch:\n\t\treturn ErrLost\n\tcase h.Effect",
 				},
 				{
-					File: "idempotency/park.go",
-					From: `case t.passed(q.Taken, nonce):`,
-					To:   `case t.passed(q.Taken, nonce) && !planted("take_without_epoch"):`,
+					File: "idempotency/takeover.go",
+					From: `case t.passed(q.Taken, run):`,
+					To:   `case t.passed(q.Taken, run) && !planted("take_without_epoch"):`,
 				},
 			},
 			CaughtBy: []string{Sim},

@@ -17,6 +17,11 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
+// A create is a publish whose acknowledgement the store waits for. The publisher keeps one subscription for each record that
+// is on its way at the same time (slot); a slot is used again for the next record, under a new reply subject. One
+// goroutine (watch) ends the creates whose acknowledgement is late, whose context has ended or whose connection is lost:
+// their outcome is unknown. parseAck reads what the server replies.
+
 // ackTimeout is how long a publish waits for its acknowledgement before its outcome counts
 // as unknown.
 const ackTimeout = 5 * time.Second
@@ -35,9 +40,9 @@ type pubAck struct {
 	text string
 }
 
-// sweepEvery is how often a publisher checks for waits that have lasted too long or whose
+// checkPending is how often a publisher checks for creates that have lasted too long or whose
 // context has ended. One ticker for all costs nothing a record; a timer each would.
-const sweepEvery = 100 * time.Millisecond
+const checkPending = 100 * time.Millisecond
 
 // publisher publishes to JetStream and waits for acknowledgements at a third of the cost of
 // nats.go's own synchronous publish. Each record in flight has a slot with an inbox, so that
@@ -55,10 +60,10 @@ type publisher struct {
 	closed bool
 	slots  []*slot
 	free   []*slot
-	sweeps int // so far
+	checks int // so far
 }
 
-// slot is the way of one record at a time.
+// slot is the subscription and the message of one record at a time.
 type slot struct {
 	sub     *nats.Subscription
 	inbox   string         // with the dot; the rest distinguishes uses
@@ -70,7 +75,7 @@ type slot struct {
 	// Guarded by publisher.mu, err as long as the slot is open.
 	open  bool
 	ctx   context.Context //nolint:containedctx // of the record on its way
-	since int             // sweep in which it began
+	since int             // check in which it began
 	err   error
 }
 
@@ -99,7 +104,7 @@ func newPublisher(nc *nats.Conn) (*publisher, error) {
 }
 
 func (p *publisher) watch() {
-	tick := time.NewTicker(sweepEvery)
+	tick := time.NewTicker(checkPending)
 	defer tick.Stop()
 	for {
 		select {
@@ -109,7 +114,7 @@ func (p *publisher) watch() {
 				return
 			}
 		case <-tick.C:
-			p.sweep()
+			p.endLate()
 		case <-p.done:
 			return
 		}
@@ -184,13 +189,13 @@ func (p *publisher) acquire(ctx context.Context) (*slot, error) {
 			return nil, err
 		}
 	}
-	s.open, s.ctx, s.since, s.err = true, ctx, p.sweeps, nil
+	s.open, s.ctx, s.since, s.err = true, ctx, p.checks, nil
 	return s, nil
 }
 
 func (p *publisher) newSlot() (*slot, error) {
-	const strays = 8 // of uses before, should they come after all; what finds no room is a lost answer
-	s := &slot{inbox: p.inbox + strconv.Itoa(len(p.slots)) + ".", answers: make(chan *nats.Msg, strays)}
+	const late = 8 // answers to earlier uses that arrive after all; one more is dropped, as if it were lost
+	s := &slot{inbox: p.inbox + strconv.Itoa(len(p.slots)) + ".", answers: make(chan *nats.Msg, late)}
 	s.msg.Header = nats.Header{}
 	s.renew()
 	var err error
@@ -220,17 +225,17 @@ func (p *publisher) release(s *slot) {
 	p.free = append(p.free, s)
 }
 
-// sweep ends the waits that have lasted too long, and those whose context has ended.
-func (p *publisher) sweep() {
+// endLate ends the creates that have lasted too long, and those whose context has ended.
+func (p *publisher) endLate() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sweeps++
+	p.checks++
 	for _, s := range p.slots {
 		switch {
 		case !s.open:
 		case s.ctx.Err() != nil:
 			s.fail(context.Cause(s.ctx))
-		case p.sweeps-s.since > int(ackTimeout/sweepEvery):
+		case p.checks-s.since > int(ackTimeout/checkPending):
 			s.fail(errAckTimeout)
 		}
 	}
@@ -246,7 +251,7 @@ func (p *publisher) failAll(err error) {
 	}
 }
 
-// fail ends the wait of a slot. If the channel is full, the next sweep repeats it.
+// fail ends the wait of a slot. If the channel is full, the next check repeats it.
 func (s *slot) fail(err error) {
 	if s.err == nil {
 		s.err = err
