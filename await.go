@@ -55,7 +55,7 @@ func (c *Client) await(ctx context.Context, id TurnID, fingerprint string) (*Res
 	fail := func(err error) (*Response, error) {
 		return nil, fmt.Errorf("await turn %.80q of chat %.80q: %w", id.Turn, id.Chat, err)
 	}
-	key := subjects.TurnKey(tenant(id), id.Chat, id.Run, id.Turn)
+	key := subjects.TurnKey(tenant(id.App), id.Chat, id.Run, id.Turn)
 	live := make(chan ending, 1)
 	sub, err := c.nc.Subscribe(c.space.EventOfTurn(key, events.KindToolResponse), func(m *nats.Msg) {
 		select {
@@ -142,7 +142,7 @@ func (c *Client) ended(ctx context.Context, id TurnID, fingerprint string, asks 
 	called := false  // a response without a claim is left of a turn that the journal has forgotten
 	claimed := false // with this data, under a separate key
 	for {
-		page, err := request[api.Page](ctx, c, tenant(id), api.VerbTurn, q)
+		page, err := request[api.Page](ctx, c, tenant(id.App), api.VerbTurn, q)
 		if err != nil {
 			return nil, known, err
 		}

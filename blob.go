@@ -15,14 +15,20 @@ import (
 // ErrBlob means that a fetched blob has another size or hash than its event names.
 var ErrBlob = errors.New("the blob does not match its event")
 
-// Blob fetches the JSON that b stands for in an event of a tenant, "default" if app is empty: events.BlobOf
-// finds b in a payload. Workers answer, in pieces of up to 512 KiB, so the caller needs rights on the verb
-// blob of its tenant and none on JetStream. Size and hash are checked.
-func (c *Client) Blob(ctx context.Context, app string, b events.Blob) ([]byte, error) {
+// BlobID names a payload over the inline limit, for [Client.Blob].
+type BlobID struct {
+	App  string      // tenant, "default" if empty
+	Blob events.Blob // as events.BlobOf finds it in a payload
+}
+
+// Blob fetches the JSON that b stands for in an event. Workers answer, in pieces of up to 512 KiB, so the
+// caller needs rights on the verb blob of its tenant and none on JetStream. Size and hash are checked.
+func (c *Client) Blob(ctx context.Context, id BlobID) ([]byte, error) {
+	b := id.Blob
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("fetch blob %.300q: %w", b.Blob, err) }
 	var data []byte
 	for r := (api.BlobRequest{Blob: b.Blob}); ; {
-		piece, next, err := c.blobPiece(ctx, app, r)
+		piece, next, err := c.blobPiece(ctx, id.App, r)
 		if err != nil {
 			return fail(err)
 		}
@@ -44,7 +50,7 @@ func (c *Client) Blob(ctx context.Context, app string, b events.Blob) ([]byte, e
 func (c *Client) blobPiece(ctx context.Context, app string, r api.BlobRequest) (data []byte, next uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	m, err := c.ask(ctx, tenant(TurnID{App: app}), api.VerbBlob, r)
+	m, err := c.ask(ctx, tenant(app), api.VerbBlob, r)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -50,7 +50,7 @@ func TestBlobIsFetchedInPiecesWithoutRightsOnJetStream(t *testing.T) {
 	_, c := withBlobs(t)
 	for _, letters := range []int{150_000, 256*1024 - 1, 256 * 1024, 700_000, 2_000_000} {
 		b := blobOf(t, c, letters)
-		data, err := c.Blob(t.Context(), "app", b)
+		data, err := c.Blob(t.Context(), oneturn.BlobID{App: "app", Blob: b})
 		require.NoError(t, err)
 		require.Equal(t, `"`+strings.Repeat("é", letters)+`"`, string(data))
 	}
@@ -65,7 +65,7 @@ func TestBlobThatIsNotTheOneOfTheEventIsRefused(t *testing.T) {
 		{Blob: b.Blob, SHA256: b.SHA256, Size: b.Size + 1},
 		{Blob: b.Blob, SHA256: strings.Repeat("0", 64), Size: b.Size},
 	} {
-		_, err := c.Blob(t.Context(), "app", wrong)
+		_, err := c.Blob(t.Context(), oneturn.BlobID{App: "app", Blob: wrong})
 		require.ErrorIs(t, err, oneturn.ErrBlob)
 	}
 }

@@ -118,7 +118,7 @@ func (c *Client) PublishRaw(ctx context.Context, body []byte) (*Turn, Receipt, e
 }
 
 // Cancel requests the end of a turn. A response that is stored already stays.
-func (c *Client) Cancel(ctx context.Context, cancel Cancel) (Receipt, error) {
+func (c *Client) Cancel(ctx context.Context, cancel *Cancel) (Receipt, error) {
 	body, err := events.EncodeCancel(&events.Cancel{
 		TurnID: events.TurnID(cancel.TurnID), Workflow: cancel.Workflow, Reason: cancel.Reason, UserID: cancel.UserID, ToolCallID: cancel.ToolCallID,
 	}, time.Now())
@@ -129,7 +129,7 @@ func (c *Client) Cancel(ctx context.Context, cancel Cancel) (Receipt, error) {
 }
 
 func (c *Client) publish(ctx context.Context, kind string, id TurnID, workflow string, body []byte, msgID string) (Receipt, error) {
-	m := &nats.Msg{Subject: c.space.In(c.o.Pool, kind, tenant(id), workflow, id.Chat), Data: body}
+	m := &nats.Msg{Subject: c.space.In(c.o.Pool, kind, tenant(id.App), workflow, id.Chat), Data: body}
 	if msgID != "" && !c.o.WithoutMsgID {
 		m.Header = nats.Header{nats.MsgIdHdr: {msgID}}
 	}

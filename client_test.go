@@ -93,7 +93,7 @@ func TestQuestionsAreReadFromWorkersOfTheReleaseBefore(t *testing.T) {
 	require.NoError(t, err)
 	client, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
 	require.NoError(t, err)
-	page, err := client.Questions(t.Context(), "", api.QuestionsRequest{Chat: "chat"})
+	page, err := client.Questions(t.Context(), oneturn.QuestionFilter{Chat: "chat"})
 	require.NoError(t, err)
 	require.Equal(t, &api.Questions{Questions: []api.Question{{ToolCallID: "t1/1"}}, Next: 7}, page)
 }
@@ -107,7 +107,7 @@ func TestRequestThatADeadWorkerTookSaysToAskAgain(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = client.Questions(ctx, "", api.QuestionsRequest{Chat: "chat"})
+	_, err = client.Questions(ctx, oneturn.QuestionFilter{Chat: "chat"})
 	require.ErrorContains(t, err, "no worker has replied in time, try again")
 }
 

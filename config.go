@@ -118,7 +118,8 @@ type Python struct {
 	LoadTimeout time.Duration
 }
 
-// internal is c as package worker takes it.
+// internal is c as package worker takes it. The fields are listed there again, because this package imports it and
+// not the other way round, and users should find the settings and their comments here.
 func (c *Config) internal() worker.Config {
 	tools := make([]worker.Tool, len(c.Tools))
 	for i := range c.Tools {

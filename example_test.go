@@ -23,7 +23,7 @@ func Example() {
 	// Output:
 	// stored as message 1, duplicate: false
 	// stored as message 1, duplicate: true
-	// ok: Hello, Ada!
+	// success: true, Hello, Ada!
 }
 
 func example() (err error) {
@@ -86,6 +86,6 @@ func example() (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s: %s\n", response.Status, response.Content)
+	fmt.Printf("success: %v, %s\n", response.Success, response.Content)
 	return nil
 }

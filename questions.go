@@ -19,21 +19,35 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Answer is a person's answer to a question, for [Client.Answer].
-type Answer struct {
+// QuestionID is the identity of a question.
+type QuestionID struct {
 	App        string // tenant, "default" if empty
 	Chat       string
-	ToolCallID string // of the question
-	UserID     string // the user that answers; a question to a user accepts no other user's answer
-	Value      any    // the answer: anything that encoding/json writes
+	Run        string // run id of its turn, if it is known: without it the chat is searched for the question
+	ToolCallID string // tool_call_id of its event
+}
+
+// Answer is a person's answer to a question, for [Client.Answer].
+type Answer struct {
+	QuestionID
+	UserID string // the user that answers; a question to a user accepts no other user's answer
+	Value  any    // the answer: anything that encoding/json writes
 
 	// Workflow of the question, and the subject that its event names, or by default the subject of the
 	// client's pool. Without a workflow the question is looked up by the workers' request API.
 	Workflow string
 	Subject  string
-	// Run is the run id of the turn, if it is known: without it the chat is searched for the question.
-	Run string
 }
+
+// QuestionFilter selects open questions, for [Client.Questions].
+type QuestionFilter struct {
+	App  string // tenant, "default" if empty
+	Chat string // all chats of the tenant if empty
+	From uint64 // Next of the page before, 0 for the first page
+}
+
+// ErrNoQuestion means that neither the question exists nor a running turn that could ask it.
+var ErrNoQuestion = errors.New("there is no such question, and no running turn that could ask it")
 
 // ErrUndecided means that an answer is stored in the inbound stream, and that no worker has decided on it in
 // time. A worker will; sending the answer again is harmless and returns the decision.
@@ -43,9 +57,9 @@ var ErrUndecided = deliver.ErrUndecided
 // ClientOptions.AnswerWait is over. Not every result is an acceptance, see [events.AnswerResult.OK]. After an
 // [ErrUndecided] the answer is published, and a worker will decide on it. Sending the same answer again is
 // harmless: the result is the same as the first time.
-func (c *Client) Answer(ctx context.Context, a Answer) (events.AnswerResult, error) {
-	fail := func(err error) (events.AnswerResult, error) {
-		return events.AnswerResult{ToolCallID: a.ToolCallID}, fmt.Errorf("answer %.80q of chat %.80q: %w", a.ToolCallID, a.Chat, err)
+func (c *Client) Answer(ctx context.Context, a *Answer) (*events.AnswerResult, error) {
+	fail := func(err error) (*events.AnswerResult, error) {
+		return nil, fmt.Errorf("answer %.80q of chat %.80q: %w", a.ToolCallID, a.Chat, err)
 	}
 	value, err := tree(a.Value)
 	if err != nil {
@@ -53,28 +67,25 @@ func (c *Client) Answer(ctx context.Context, a Answer) (events.AnswerResult, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.AnswerWait)
 	defer cancel()
-	app := tenant(TurnID{App: a.App})
+	app, subject, workflow, run := tenant(a.App), a.Subject, a.Workflow, a.Run
 	switch {
-	case a.Subject != "" && a.Workflow != "":
-	case a.Workflow != "":
-		a.Subject = c.space.In(c.o.Pool, events.KindToolCallResponse, app, a.Workflow, a.Chat)
+	case subject != "" && workflow != "":
+	case workflow != "":
+		subject = c.space.In(c.o.Pool, events.KindToolCallResponse, app, workflow, a.Chat)
 	default:
-		asked, known, err := c.question(ctx, app, api.QuestionsRequest{Chat: a.Chat, Run: a.Run, ToolCallID: a.ToolCallID})
+		asked, err := c.Question(ctx, a.QuestionID)
+		if errors.Is(err, ErrNoQuestion) {
+			unknown := deliver.Unknown(a.ToolCallID)
+			return &unknown, nil
+		}
 		if err != nil {
 			return fail(err)
 		}
-		if !known {
-			return deliver.Unknown(a.ToolCallID), nil
-		}
-		a.Subject, a.Workflow, a.Run = asked.Subject, asked.Workflow, asked.Run
+		subject, workflow, run = asked.Subject, asked.Workflow, asked.Run
 	}
-	v, err := deliver.Answer(ctx, c.js, c.space, a.Subject, &events.ToolCallResponse{
-		TurnID: events.TurnID{App: app, Chat: a.Chat, Run: a.Run}, Workflow: a.Workflow, ToolCallID: a.ToolCallID, UserID: a.UserID, Value: value,
+	return deliver.Answer(ctx, c.js, c.space, subject, &events.ToolCallResponse{
+		TurnID: events.TurnID{App: app, Chat: a.Chat, Run: run}, Workflow: workflow, ToolCallID: a.ToolCallID, UserID: a.UserID, Value: value,
 	})
-	if err != nil {
-		return events.AnswerResult{ToolCallID: a.ToolCallID}, err
-	}
-	return *v, nil
 }
 
 // How long, and how often at first, a question is looked for whose turn no worker has claimed yet.
@@ -83,57 +94,50 @@ const (
 	unknownPause = 100 * time.Millisecond
 )
 
-// Question looks up a question by its tool_call_id, in any state: [api.NotAsked] if its turn runs and has
-// not asked it. If there is no such turn either, the lookup is repeated for 3 s, because a turn that was
-// published just now may not be claimed yet. Then known is false.
-func (c *Client) Question(ctx context.Context, app, chat, toolCallID string) (q api.Question, known bool, err error) {
-	return c.question(ctx, app, api.QuestionsRequest{Chat: chat, ToolCallID: toolCallID})
-}
-
-func (c *Client) question(ctx context.Context, app string, r api.QuestionsRequest) (q api.Question, known bool, err error) {
+// Question looks up a question in any state: [api.NotAsked] if its turn runs and has not asked it. If there
+// is no such turn either, the lookup is repeated for 3 s, because a turn that was published just now may not
+// be claimed yet, and then fails with [ErrNoQuestion].
+func (c *Client) Question(ctx context.Context, id QuestionID) (*api.Question, error) {
 	end := time.Now().Add(unknownFor)
 	for pause := unknownPause; ; pause *= 2 {
-		page, err := c.Questions(ctx, app, r)
+		page, err := c.questions(ctx, id.App, api.QuestionsRequest{Chat: id.Chat, Run: id.Run, ToolCallID: id.ToolCallID})
 		if err != nil {
-			return api.Question{}, false, err
+			return nil, err
 		}
 		if len(page.Questions) > 0 {
-			return page.Questions[0], true, nil
+			return &page.Questions[0], nil
 		}
 		left := time.Until(end)
 		if left <= 0 {
-			return api.Question{}, false, nil
+			return nil, fmt.Errorf("question %.80q of chat %.80q: %w", id.ToolCallID, id.Chat, ErrNoQuestion)
 		}
 		select {
 		case <-ctx.Done():
-			return api.Question{}, false, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case <-time.After(min(pause, left)):
 		}
 	}
 }
 
-// Questions lists the open questions of a chat, or of all chats of a tenant ("default" if app is empty): a
-// page of 16 at most, which may be empty though there are more, see Questions.Next of package api. Workers
-// answer the request.
-func (c *Client) Questions(ctx context.Context, app string, r api.QuestionsRequest) (*api.Questions, error) {
+// Questions lists open questions: a page of 16 at most, which may be empty though there are more, see
+// [api.Questions]. Workers answer the request.
+func (c *Client) Questions(ctx context.Context, f QuestionFilter) (*api.Questions, error) {
+	return c.questions(ctx, f.App, api.QuestionsRequest{Chat: f.Chat, From: f.From})
+}
+
+func (c *Client) questions(ctx context.Context, app string, r api.QuestionsRequest) (*api.Questions, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	app = tenant(TurnID{App: app})
+	app = tenant(app)
 	page, err := request[api.Questions](ctx, c, app, api.VerbQuestions, r)
 	if !errors.Is(err, nats.ErrNoResponders) {
 		return page, err
 	}
-	former, err := request[formerQuestions](ctx, c, app, api.VerbWaits, r) // workers of the release before
+	former, err := request[api.Waits](ctx, c, app, api.VerbWaits, r) // workers of the release before
 	if err != nil {
 		return nil, err
 	}
 	return &api.Questions{Questions: former.Waits, Next: former.Next}, nil
-}
-
-// formerQuestions is the reply to [api.VerbWaits].
-type formerQuestions struct {
-	Waits []api.Question `json:"waits"`
-	Next  uint64         `json:"next"`
 }
 
 // questionWatch reports the open questions of a turn that is waited for. Live copies only trigger the next

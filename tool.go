@@ -53,15 +53,18 @@ type ToolOptions struct {
 	// Schema (JSON Schema, draft 2020-12) of the input. Defaults to the schema inferred from the input type.
 	Schema json.RawMessage
 
-	// Component that frontends show for the call, and Display, where they show it: inline, artifact. Defaults
-	// to none.
+	// Component that frontends display for the call, and for the questions that its tool asks without a
+	// Component. Defaults to none.
 	Component string
-	Display   string
+	// Display is where frontends display the Component. Defaults to [tool.DisplayInline].
+	Display tool.Display
 
-	// CacheFor is how long results are reused for calls with the same arguments, in one CacheScope, by default
-	// one chat. The effect must be [ReadOnly]. Defaults to no cache.
-	CacheFor   time.Duration
-	CacheScope bindings.Scope
+	// CacheFor is how long results are reused for calls with the same arguments. The effect must be
+	// [ReadOnly]. Defaults to no cache.
+	CacheFor time.Duration
+	// CacheScope is the group of calls that share results, as in a manifest: "user", "chat", "tenant" or "global".
+	// Defaults to "chat".
+	CacheScope string
 	// Limits of calls and results. Defaults to none.
 	Limits Limits
 
@@ -72,24 +75,26 @@ type ToolOptions struct {
 	CheckResult func(ctx context.Context, call tool.CallInfo, result json.RawMessage) error
 }
 
-// Limits bound the calls of a tool. Zero means no limit.
+// Limits bound the calls of a tool.
 type Limits struct {
 	Tool   Limit // all calls of the tool
 	Tenant Limit // the calls of one tenant
-	Output int   // bytes of the result
+	// Output bounds the result, in bytes of its JSON; the call of a larger one ends as too_large. 0: no limit
+	// but what the bucket for large payloads can store.
+	Output int
 }
 
 // Limit bounds calls.
 type Limit struct {
-	Concurrency int // calls at the same time, in one worker
+	Concurrency int // calls at the same time, in one worker; 0: no limit
 	Rate        Rate
 }
 
-// Rate is how many calls may begin in a time, over all workers.
+// Rate is how many calls may begin in a time, over all workers. The zero value is no limit.
 type Rate struct {
-	Calls int // 0 is no limit
-	Per   time.Duration
-	Burst int // how many may begin at the same time; 0 is Calls
+	Calls int           // that may begin in Per
+	Per   time.Duration // required with Calls, for example [time.Second]
+	Burst int           // how many may begin at the same time; 0: Calls
 }
 
 // NewTool makes a tool of a typed function. The structured data of the turn is checked against the JSON
@@ -121,8 +126,8 @@ func NewTool[In, Out any](name string, fn func(ctx context.Context, in In) (Out,
 func (o *ToolOptions) declaration() *bindings.Declaration {
 	d := &bindings.Declaration{
 		Workflow: o.Workflow, Agent: o.Agent, Model: o.Model, Schema: o.Schema,
-		Effect: o.Effect, Timeout: o.Timeout, MaxAttempts: o.MaxAttempts, Component: o.Component, Mode: o.Display,
-		Cache: bindings.Cache{TTL: o.CacheFor, Scope: o.CacheScope},
+		Effect: o.Effect, Timeout: o.Timeout, MaxAttempts: o.MaxAttempts, Component: o.Component, Mode: string(o.Display),
+		Cache: bindings.Cache{TTL: o.CacheFor, Scope: bindings.Scope(o.CacheScope)},
 		Limits: target.Limits{
 			Tool: o.Limits.Tool.internal(), Tenant: o.Limits.Tenant.internal(), Output: o.Limits.Output,
 		},

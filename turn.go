@@ -1,6 +1,7 @@
 package oneturn
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -48,13 +49,14 @@ type Response struct {
 	Workflow   string
 	Agent      string
 	Tool       string
-	Status     string // "ok" or "error"
-	Success    bool
-	Content    string        // for the model: the result or the error as text
-	Payload    any           // the tool's result as decoded JSON, or an object that events.BlobOf reads
-	Code       events.Code   // of an error, empty on success
-	Attempts   int           // how often the tool was entered
-	Duration   time.Duration // in the tool, without waiting for limits or processes; to the millisecond
+	// Success is false if the turn has no result, and Code has the reason, or if Code is empty and the status of
+	// the result itself is a failure: {"status": "error"}.
+	Success  bool
+	Content  string        // for the model: the result or the error as text
+	Payload  any           // the tool's result as decoded JSON, or an object that events.BlobOf reads
+	Code     events.Code   // why the turn has no result, empty if it has one
+	Attempts int           // how often the tool was entered
+	Duration time.Duration // in the tool, without waiting for limits or processes; to the millisecond
 	// ContextKeys are the context variables that the tool changed.
 	ContextKeys []string
 }
@@ -97,12 +99,7 @@ func tree(v any) (any, error) {
 	return events.Decode(data)
 }
 
-func tenant(id TurnID) string {
-	if id.App == "" {
-		return events.DefaultApp
-	}
-	return id.App
-}
+func tenant(app string) string { return cmp.Or(app, events.DefaultApp) }
 
 func parseResponse(body []byte) (*Response, error) {
 	m, err := events.Parse(body)
@@ -118,7 +115,7 @@ func parseResponse(body []byte) (*Response, error) {
 	}
 	return &Response{
 		TurnID: TurnID{App: e.AppID, Chat: e.ChatID, Run: e.RunID, Turn: e.Turn}, ToolCallID: e.ToolCallID,
-		Workflow: e.WorkflowName, Agent: e.Agent, Tool: e.ToolName, Status: e.Status, Success: e.Success,
+		Workflow: e.WorkflowName, Agent: e.Agent, Tool: e.ToolName, Success: e.Success,
 		Content: e.Content, Payload: e.Payload, Code: e.Code, Attempts: e.Attempts,
 		Duration: time.Duration(e.DurationMS) * time.Millisecond, ContextKeys: e.ContextKeys,
 	}, nil

@@ -18,7 +18,8 @@ const (
 	VerbBlob      = "blob"      // a piece of a payload over the inline limit, see [BlobRequest]
 
 	// VerbWaits is the former name of [VerbQuestions]: its reply has the key waits instead of questions.
-	// Workers serve it for one more release.
+	//
+	// Deprecated: use [VerbQuestions]. Workers serve the former verb for one more release.
 	VerbWaits = "waits"
 )
 

@@ -27,6 +27,14 @@ type Questions struct {
 	Next uint64 `json:"next,omitempty"`
 }
 
+// Waits is the reply to [VerbWaits].
+//
+// Deprecated: the reply to [VerbQuestions] is [Questions].
+type Waits struct {
+	Waits []Question `json:"waits"`
+	Next  uint64     `json:"next,omitempty"`
+}
+
 // Question is a question to a person.
 type Question struct {
 	Sequence    uint64        `json:"sequence"` // of the question in the journal

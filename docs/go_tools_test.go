@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/bindings"
 	"github.com/oneturn/oneturn/events"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/tool"
@@ -82,7 +81,7 @@ func priceTool(prices map[string]int) oneturn.Tool {
 		Workflow: "Orders", Agent: "PriceAgent", Model: "Price",
 		Effect:     oneturn.ReadOnly,
 		CacheFor:   5 * time.Minute,
-		CacheScope: bindings.ScopeTenant,
+		CacheScope: "tenant",
 	})
 }
 

@@ -228,7 +228,7 @@ func TestEveryRoleWorksWithThePermissionsThatThePageGivesIt(t *testing.T) {
 	_, err = c.Publish(t.Context(), long)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return kinds(t, reader, "c3")["tool_call"] == 1 }, 10*time.Second, 10*time.Millisecond)
-	_, err = c.Cancel(t.Context(), oneturn.Cancel{TurnID: long.TurnID, Workflow: long.Workflow})
+	_, err = c.Cancel(t.Context(), &oneturn.Cancel{TurnID: long.TurnID, Workflow: long.Workflow})
 	require.NoError(t, err)
 	require.Equal(t, events.CodeCancelled, do(t, c, long).Code)
 
@@ -280,12 +280,12 @@ func (s *secured) requireQuestions(c *oneturn.Client, reader *nats.Conn) {
 	_, err := c.Publish(t.Context(), asks)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return kinds(t, reader, "c4")["ask"] == 1 }, 10*time.Second, 10*time.Millisecond)
-	answer := oneturn.Answer{App: "acme", Chat: "c4", ToolCallID: "asks/1", Workflow: asks.Workflow, Value: map[string]any{"reply": "yes"}}
-	v, err := c.Answer(t.Context(), answer)
+	answer := oneturn.Answer{QuestionID: oneturn.QuestionID{App: "acme", Chat: "c4", ToolCallID: "asks/1"}, Workflow: asks.Workflow, Value: map[string]any{"reply": "yes"}}
+	v, err := c.Answer(t.Context(), &answer)
 	require.NoError(t, err)
 	require.True(t, v.OK(), v.Message)
 	require.True(t, do(t, c, asks).Success)
-	v, err = c.Answer(t.Context(), oneturn.Answer{App: "acme", Chat: "c4", ToolCallID: "asks/1", Value: "no"}) // by way of the request API
+	v, err = c.Answer(t.Context(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "acme", Chat: "c4", ToolCallID: "asks/1"}, Value: "no"}) // by way of the request API
 	require.NoError(t, err)
 	require.Equal(t, events.AnswerConflict, v.Code)
 	s.requireSecret(c)
@@ -301,9 +301,9 @@ func (s *secured) requireSecret(c *oneturn.Client) {
 	asks := note("c6", "secret", "Asker", "Note3", map[string]any{"text": "password?"})
 	_, err := c.Publish(t.Context(), asks)
 	require.NoError(t, err)
-	var v events.AnswerResult
+	var v *events.AnswerResult
 	require.Eventually(t, func() bool {
-		v, err = c.Answer(t.Context(), oneturn.Answer{App: "acme", Chat: "c6", ToolCallID: "secret/1", Workflow: asks.Workflow, Value: map[string]any{"reply": "swordfish"}})
+		v, err = c.Answer(t.Context(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "acme", Chat: "c6", ToolCallID: "secret/1"}, Workflow: asks.Workflow, Value: map[string]any{"reply": "swordfish"}})
 		return err == nil && v.OK()
 	}, 10*time.Second, 10*time.Millisecond, "%v", v)
 	r := do(t, c, asks)
@@ -322,7 +322,7 @@ func (s *secured) requireWaits(c *oneturn.Client, reader *nats.Conn) {
 	readers, err := oneturn.NewClient(reader, oneturn.ClientOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		open, err := readers.Questions(t.Context(), "acme", api.QuestionsRequest{Chat: "c5"})
+		open, err := readers.Questions(t.Context(), oneturn.QuestionFilter{App: "acme", Chat: "c5"})
 		return err == nil && len(open.Questions) == 3
 	}, 10*time.Second, 10*time.Millisecond)
 	require.Contains(t, s.run("repairer", "questions", "ls", "--app", "acme"), "w1/1")
@@ -347,7 +347,7 @@ func (s *secured) requireFetched(payload any) {
 	nc, denied := s.connect("fetcher")
 	c, err := oneturn.NewClient(nc, oneturn.ClientOptions{})
 	require.NoError(s.t, err)
-	data, err := c.Blob(s.t.Context(), "acme", blob)
+	data, err := c.Blob(s.t.Context(), oneturn.BlobID{App: "acme", Blob: blob})
 	require.NoError(s.t, err)
 	require.Greater(s.t, len(data), store.InlineLimit)
 	nc.Close()

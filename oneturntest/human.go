@@ -150,7 +150,7 @@ func (h *Human) run(ctx context.Context, news <-chan struct{}) {
 // poll reads all open questions.
 func (h *Human) poll(ctx context.Context) {
 	for from := uint64(0); ; {
-		page, err := h.client.Questions(ctx, h.o.App, api.QuestionsRequest{Chat: h.o.Chat, From: from})
+		page, err := h.client.Questions(ctx, oneturn.QuestionFilter{App: h.o.App, Chat: h.o.Chat, From: from})
 		if err != nil {
 			return // no worker answers: the next poll reads again
 		}
@@ -170,11 +170,11 @@ func (h *Human) whole(ctx context.Context, q api.Question) (api.Question, error)
 	if h.o.Chat != "" || h.met(&q) {
 		return q, nil
 	}
-	page, err := h.client.Questions(ctx, h.o.App, api.QuestionsRequest{Chat: q.Chat, ToolCallID: q.ToolCallID})
-	if err != nil || len(page.Questions) == 0 {
+	found, err := h.client.Question(ctx, oneturn.QuestionID{App: h.o.App, Chat: q.Chat, Run: q.Run, ToolCallID: q.ToolCallID})
+	if err != nil {
 		return q, err
 	}
-	return page.Questions[0], nil
+	return *found, nil
 }
 
 // met reports whether a question was read before.
@@ -267,21 +267,26 @@ func isPermanent(err error) bool {
 	return errors.As(err, &wrong) || errors.As(err, &noType) || errors.As(err, &noValue) || errors.As(err, &noForm)
 }
 
-func (h *Human) once(ctx context.Context, q *api.Question, user string, value any, cancel bool) (events.AnswerResult, error) {
+func (h *Human) once(ctx context.Context, q *api.Question, user string, value any, cancel bool) (result events.AnswerResult, err error) {
 	if !cancel {
-		return h.client.Answer(ctx, oneturn.Answer{
-			App: q.App, Chat: q.Chat, Run: q.Run, ToolCallID: q.ToolCallID, UserID: user, Value: value, Workflow: q.Workflow, Subject: q.Subject,
+		r, err := h.client.Answer(ctx, &oneturn.Answer{
+			QuestionID: oneturn.QuestionID{App: q.App, Chat: q.Chat, Run: q.Run, ToolCallID: q.ToolCallID},
+			UserID:     user, Value: value, Workflow: q.Workflow, Subject: q.Subject,
 		})
+		if err != nil {
+			return result, err
+		}
+		return *r, nil
 	}
 	in, _ := h.space.ParseIn(q.Subject) // a question names the pool of its turn
 	client, err := oneturn.NewClient(h.nc, oneturn.ClientOptions{Prefix: h.o.Prefix, Pool: in.Pool})
 	if err != nil {
-		return events.AnswerResult{}, err
+		return result, err
 	}
-	_, err = client.Cancel(ctx, oneturn.Cancel{
+	_, err = client.Cancel(ctx, &oneturn.Cancel{
 		TurnID: oneturn.TurnID{App: q.App, Chat: q.Chat, Run: q.Run, Turn: q.Turn}, ToolCallID: q.ToolCallID, Workflow: q.Workflow, UserID: user, Reason: "cancelled by the human of a test",
 	})
-	return events.AnswerResult{}, err
+	return result, err
 }
 
 // Questions returns the questions read so far, in that order.

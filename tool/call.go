@@ -44,8 +44,8 @@ func Vars(ctx context.Context) Variables { return Variables{tools.Vars(ctx)} }
 // map[string]any), which must not be modified, and whether it exists.
 func (v Variables) Get(key string) (any, bool) { return v.vars.Get(key) }
 
-// Set changes a variable. The value is encoded as JSON immediately; a value without a JSON form
-// is an error and changes nothing.
+// Set changes a variable. The value is encoded as JSON immediately, which is the only thing that can
+// fail: a value without a JSON form is an error and changes nothing.
 func (v Variables) Set(key string, value any) error { return v.vars.Set(key, value) }
 
 // Remove removes a variable, if it exists.

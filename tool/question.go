@@ -11,6 +11,17 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
+// Display is where frontends display a component.
+type Display string
+
+// The places of components.
+const (
+	DisplayInline   Display = events.DisplayInline   // among the messages
+	DisplayArtifact Display = events.DisplayArtifact // next to the messages
+	DisplayView     Display = events.DisplayView     // instead of the messages
+	DisplayComposer Display = events.DisplayComposer // in place of the line that the user writes in
+)
+
 // Question is what [Ask] asks. The zero value asks with the component of the tool's binding.
 type Question struct {
 	// Name distinguishes the question from the others of the call. Without a name it is numbered,
@@ -20,8 +31,8 @@ type Question struct {
 	Tool string
 	// Component that displays the question. Empty: the component of Tool's binding, else Tool.
 	Component string
-	// Display is inline, artifact, view or composer. Empty: the display of Tool's binding, else inline.
-	Display string
+	// Display is where the component is displayed. Empty: as Tool's binding specifies, else [DisplayInline].
+	Display Display
 	// Payload is what the component displays: a struct, map or [json.RawMessage] that becomes a
 	// JSON object.
 	Payload any
@@ -57,7 +68,7 @@ func Ask[T any](ctx context.Context, q Question) (T, error) {
 		}
 	}
 	value, err := ask(ctx, op, tools.Question{
-		Name: q.Name, Tool: q.Tool, Component: q.Component, Display: q.Display,
+		Name: q.Name, Tool: q.Tool, Component: q.Component, Display: string(q.Display),
 		Payload: payload, Schema: schema, Timeout: q.Timeout, Secret: q.Secret,
 	})
 	if err != nil {

@@ -6,10 +6,19 @@ import (
 	"github.com/oneturn/oneturn/internal/tools"
 )
 
-// Surface is what [Show] displays. Its fields are described at [Question].
+// Surface is what [Show] displays.
 type Surface struct {
-	Name, Tool, Component, Display string
-	Payload                        any
+	// Name distinguishes the surface from the others of the call. Without a name it is numbered, in the order
+	// in which the call displays them.
+	Name string
+	// Tool is the id of the UI tool, the tool_name of the event. Empty: the name of the call.
+	Tool string
+	// Component that is displayed. Empty: the component of Tool's binding, else Tool.
+	Component string
+	// Display is where the component is displayed. Empty: as Tool's binding specifies, else [DisplayInline].
+	Display Display
+	// Payload is what the component gets: a struct, map or [json.RawMessage] that becomes a JSON object.
+	Payload any
 }
 
 // Show displays a component without asking and returns its id, for [Dismiss]. A repeated run
@@ -24,7 +33,7 @@ func Show(ctx context.Context, s Surface) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return host.Show(ctx, tools.Surface{Name: s.Name, Tool: s.Tool, Component: s.Component, Display: s.Display, Payload: payload})
+	return host.Show(ctx, tools.Surface{Name: s.Name, Tool: s.Tool, Component: s.Component, Display: string(s.Display), Payload: payload})
 }
 
 // Dismiss removes what [Show] displays, by its id.

@@ -67,7 +67,7 @@ func oneAnswer(_ *cobra.Command, args []string) error {
 }
 
 func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args []string) error {
-	q := oneturn.Answer{App: who.App, Chat: args[0], ToolCallID: args[1], UserID: who.User, Workflow: who.Workflow}
+	q := oneturn.Answer{QuestionID: oneturn.QuestionID{App: who.App, Chat: args[0], ToolCallID: args[1]}, UserID: who.User, Workflow: who.Workflow}
 	var err error
 	if q.Value, err = answerValue(args[2:], cmd.InOrStdin()); err != nil {
 		return err
@@ -80,21 +80,21 @@ func answerQuestion(cmd *cobra.Command, cfg *config.Publisher, who sender, args 
 	defer nc.Close()
 	ctx, stop := limit(cmd.Context(), cfg, nc)
 	defer stop()
-	v, turn, err := answer(ctx, client, stderr, q, cfg.Wait)
+	v, turn, err := answer(ctx, client, stderr, &q, cfg.Wait)
 	if noWorkerAnswered(ctx, err) {
 		fmt.Fprintln(stderr, noWorker(cfg, nc, oneturn.TurnID{App: q.App}))
-		v, turn, err = answerStored(ctx, nc, client, stderr, cfg, q)
+		v, turn, err = answerStored(ctx, nc, client, stderr, cfg, &q)
 	}
 	switch {
 	case errors.Is(err, oneturn.ErrUndecided):
-		v = events.AnswerResult{Status: api.StatusPublished, Code: api.CodePublished, Message: err.Error(), ToolCallID: q.ToolCallID}
+		v = &events.AnswerResult{Status: api.StatusPublished, Code: api.CodePublished, Message: err.Error(), ToolCallID: q.ToolCallID}
 	case err != nil:
 		return denied.Because(ctx, err)
 	}
-	if err := printResult(cmd.OutOrStdout(), cfg.Format, &v); err != nil {
+	if err := printResult(cmd.OutOrStdout(), cfg.Format, v); err != nil {
 		return err
 	}
-	if fix := resultFix(&v); fix != "" {
+	if fix := resultFix(v); fix != "" {
 		fmt.Fprintln(stderr, fix)
 	}
 	switch published := v.Status == api.StatusPublished; {
@@ -135,18 +135,18 @@ func resultFix(v *events.AnswerResult) string {
 
 // answer finds the question, unless its workflow is set, and answers it. It returns the turn, if it was
 // searched for: always with wait.
-func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q oneturn.Answer, wait bool) (v events.AnswerResult, turn oneturn.TurnID, err error) {
+func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q *oneturn.Answer, wait bool) (v *events.AnswerResult, turn oneturn.TurnID, err error) {
 	early := false
 	if q.Workflow == "" || wait {
-		w, known, err := client.Question(ctx, q.App, q.Chat, q.ToolCallID)
-		if err != nil {
-			return v, turn, err
-		}
-		if !known {
+		w, err := client.Question(ctx, q.QuestionID)
+		if errors.Is(err, oneturn.ErrNoQuestion) {
 			return unknown(q.ToolCallID), turn, nil
 		}
+		if err != nil {
+			return nil, turn, err
+		}
 		if w.State == api.NotAsked {
-			warnNotAsked(stderr, openQuestions(ctx, client, &w), q.ToolCallID)
+			warnNotAsked(stderr, openQuestions(ctx, client, w), q.ToolCallID)
 			early = true
 		}
 		q.Workflow, q.Subject, q.Run = w.Workflow, w.Subject, w.Run
@@ -157,7 +157,7 @@ func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q one
 	}
 	v, err = client.Answer(ctx, q)
 	if early && errors.Is(err, oneturn.ErrUndecided) {
-		v = events.AnswerResult{
+		v = &events.AnswerResult{
 			Status: api.StatusPublished, Code: api.CodePublished, ToolCallID: q.ToolCallID,
 			Message: "The turn has not asked this question yet: the answer is held for up to two minutes after it was published, then it is rejected.",
 		}
@@ -168,7 +168,7 @@ func answer(ctx context.Context, client *oneturn.Client, stderr io.Writer, q one
 
 // openQuestions lists the open questions of a turn that are on the first page of its chat.
 func openQuestions(ctx context.Context, client *oneturn.Client, w *api.Question) (open []string) {
-	found, err := client.Questions(ctx, w.App, api.QuestionsRequest{Chat: w.Chat})
+	found, err := client.Questions(ctx, oneturn.QuestionFilter{App: w.App, Chat: w.Chat})
 	if err != nil { // the answer is sent without the hint
 		return nil
 	}
@@ -182,8 +182,8 @@ func openQuestions(ctx context.Context, client *oneturn.Client, w *api.Question)
 
 // answerStored answers a question that is read from the journal, because no worker runs. A worker that starts
 // meanwhile decides the answer.
-func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, stderr io.Writer, cfg *config.Publisher, q oneturn.Answer) (v events.AnswerResult, turn oneturn.TurnID, err error) {
-	e, err := storedQuestion(ctx, nc, cfg.Prefix, &q)
+func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, stderr io.Writer, cfg *config.Publisher, q *oneturn.Answer) (v *events.AnswerResult, turn oneturn.TurnID, err error) {
+	e, err := storedQuestion(ctx, nc, cfg.Prefix, q)
 	switch {
 	case err != nil:
 		return v, turn, fmt.Errorf("no worker answers and the journal is unreadable: %w: start a worker, or set --workflow to publish without one", err)
@@ -192,8 +192,8 @@ func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, st
 	case e.ToolCallID != q.ToolCallID:
 		warnNotAsked(stderr, nil, q.ToolCallID)
 	default:
-		if v, fits := checkAnswer(&q, e.Answer.Schema); !fits {
-			return v, turn, nil
+		if v, fits := checkAnswer(q, e.Answer.Schema); !fits {
+			return &v, turn, nil
 		}
 	}
 	q.Workflow, q.Subject, q.Run = e.WorkflowName, e.Answer.Subject, e.RunID
@@ -205,8 +205,9 @@ func answerStored(ctx context.Context, nc *nats.Conn, client *oneturn.Client, st
 }
 
 // unknown is the result for an answer whose question and turn are unknown.
-func unknown(id string) events.AnswerResult {
-	return events.NewAnswerResult(events.AnswerUnknown, id, "There is no such question in this chat, and no running turn that could ask it.")
+func unknown(id string) *events.AnswerResult {
+	v := events.NewAnswerResult(events.AnswerUnknown, id, "There is no such question in this chat, and no running turn that could ask it.")
+	return &v
 }
 
 // warnNotAsked reports that an answer precedes its question, and lists the open questions of the turn, because

@@ -68,7 +68,7 @@ func cancelTurn(cmd *cobra.Command, cfg *config.Publisher, what target) error {
 			fmt.Fprintln(stderr, text)
 		}
 	}
-	receipt, err := client.Cancel(ctx, oneturn.Cancel{TurnID: id, Workflow: what.Workflow, Reason: what.Reason})
+	receipt, err := client.Cancel(ctx, &oneturn.Cancel{TurnID: id, Workflow: what.Workflow, Reason: what.Reason})
 	if err != nil {
 		return denied.Because(ctx, err)
 	}

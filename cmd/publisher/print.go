@@ -110,7 +110,10 @@ func (p *printer) ended(at string, id oneturn.TurnID, r *oneturn.Response, dupli
 		p.open++
 		fmt.Fprintf(p.err, "%s: no response of turn %s of chat %s yet: %s\n", at, quoted(id.Turn), quoted(id.Chat), o.Content)
 	default:
-		o.ToolCallID, o.Status, o.Success, o.Code, o.Content = r.ToolCallID, r.Status, r.Success, r.Code, r.Content
+		o.ToolCallID, o.Status, o.Success, o.Code, o.Content = r.ToolCallID, events.StatusOK, r.Success, r.Code, r.Content
+		if r.Code != "" {
+			o.Status = events.StatusError
+		}
 		o.Payload, o.ContextKeys, o.Attempts, o.DurationMS = r.Payload, r.ContextKeys, r.Attempts, r.Duration.Milliseconds()
 	}
 	if o.Success {

@@ -141,7 +141,7 @@ func (d *demo) question(ctx context.Context, id string) (api.Question, error) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		found, err := d.client.Questions(ctx, "demo", api.QuestionsRequest{Chat: "demo"})
+		found, err := d.client.Questions(ctx, oneturn.QuestionFilter{App: "demo", Chat: "demo"})
 		if err == nil {
 			for _, w := range found.Questions {
 				if w.ToolCallID == id {
@@ -158,9 +158,10 @@ func (d *demo) question(ctx context.Context, id string) (api.Question, error) {
 }
 
 // answer publishes an answer and prints its result.
-func (d *demo) answer(ctx context.Context, w api.Question, value map[string]any) (events.AnswerResult, error) {
-	v, err := d.client.Answer(ctx, oneturn.Answer{
-		App: w.App, Chat: w.Chat, ToolCallID: w.ToolCallID, Value: value, Workflow: w.Workflow, Subject: w.Subject,
+func (d *demo) answer(ctx context.Context, w api.Question, value map[string]any) (*events.AnswerResult, error) {
+	v, err := d.client.Answer(ctx, &oneturn.Answer{
+		QuestionID: oneturn.QuestionID{App: w.App, Chat: w.Chat, ToolCallID: w.ToolCallID},
+		Value:      value, Workflow: w.Workflow, Subject: w.Subject,
 	})
 	if err == nil {
 		d.detailf("answer to %s: %d %s", w.ToolCallID, v.Status, v.Code)

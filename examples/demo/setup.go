@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,7 +172,8 @@ func (d *demo) await(ctx context.Context, t *oneturn.Turn, begin time.Time) (*on
 	if err != nil {
 		return nil, err
 	}
-	d.detailf("response after %d ms: %s, %q", time.Since(begin).Milliseconds(), r.Status, r.Content)
+	outcome := cmp.Or(r.Code, "ok")
+	d.detailf("response after %d ms: %s, %q", time.Since(begin).Milliseconds(), outcome, r.Content)
 	return r, nil
 }
 

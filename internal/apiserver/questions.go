@@ -25,13 +25,7 @@ func (s *Server) waits(ctx context.Context, app string, body []byte) (any, error
 	if !ok {
 		return nil, err
 	}
-	return &formerQuestions{Waits: page.Questions, Next: page.Next}, err
-}
-
-// formerQuestions is the reply to [api.VerbWaits].
-type formerQuestions struct {
-	Waits []api.Question `json:"waits"`
-	Next  uint64         `json:"next,omitempty"`
+	return &api.Waits{Waits: page.Questions, Next: page.Next}, err
 }
 
 // questions reads a page of questions, 16 at most: those that are decided are read as well.

@@ -21,21 +21,22 @@ import (
 // F28: see docs/faults.md. The turn is in another pool than the one that answers the request.
 func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
 	t.Parallel()
-	request := oneturn.Answer{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes"}
-	for name, answer := range map[string]func(nc *nats.Conn, c *oneturn.Client) (events.AnswerResult, error){
-		"client": func(_ *nats.Conn, c *oneturn.Client) (events.AnswerResult, error) {
-			return c.Answer(context.Background(), request)
+	request := oneturn.Answer{QuestionID: oneturn.QuestionID{App: "acme", Chat: "chat", ToolCallID: "t1/1"}, Value: "yes"}
+	for name, answer := range map[string]func(nc *nats.Conn, c *oneturn.Client) (*events.AnswerResult, error){
+		"client": func(_ *nats.Conn, c *oneturn.Client) (*events.AnswerResult, error) {
+			return c.Answer(context.Background(), &request)
 		},
-		"request API": func(nc *nats.Conn, _ *oneturn.Client) (v events.AnswerResult, err error) {
+		"request API": func(nc *nats.Conn, _ *oneturn.Client) (*events.AnswerResult, error) {
 			body, err := json.Marshal(api.AnswerRequest{Chat: request.Chat, ToolCallID: request.ToolCallID, Value: json.RawMessage(`"yes"`)})
 			if err != nil {
-				return v, err
+				return nil, err
 			}
 			reply, err := nc.Request("oneturn.api.acme.answer", body, 10*time.Second)
 			if err != nil {
-				return v, err
+				return nil, err
 			}
-			return v, json.Unmarshal(reply.Data, &v)
+			var v events.AnswerResult
+			return &v, json.Unmarshal(reply.Data, &v)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,12 +63,13 @@ func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
 			publish(t, publisher, approval(0))
 			<-entered
 
-			verdict := make(chan events.AnswerResult, 1)
+			results := make(chan *events.AnswerResult, 1)
+			failures := make(chan error, 1)
 			asker := client(t, s)
 			go func() {
 				v, err := answer(nc, asker)
-				v.Message += " " + errorText(err)
-				verdict <- v
+				failures <- err
+				results <- v
 			}()
 			js, err := jetstream.New(nc)
 			require.NoError(t, err)
@@ -80,19 +82,13 @@ func TestAnswerThatIsFasterThanItsQuestionCountsByEveryWayInF28(t *testing.T) {
 				return err == nil
 			}, 10*time.Second, 5*time.Millisecond, "the answer waits in the stream")
 			close(ask)
-			v := <-verdict
+			require.NoError(t, <-failures)
+			v := <-results
 			require.Equal(t, events.AnswerAccepted, v.Code, v.Message)
 			r := await(t, publisher, approval(0).TurnID)
 			require.True(t, r.Success, r.Content)
 		})
 	}
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 func TestClientLooksAgainForAQuestionWhoseTurnIsNotClaimedYet(t *testing.T) {
@@ -105,16 +101,18 @@ func TestClientLooksAgainForAQuestionWhoseTurnIsNotClaimedYet(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, looks.SetPendingLimits(-1, -1))
 	c := client(t, s)
-	verdict := make(chan events.AnswerResult, 1)
+	results := make(chan *events.AnswerResult, 1)
+	failures := make(chan error, 1)
 	go func() {
-		v, err := c.Answer(context.Background(), oneturn.Answer{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes"})
-		v.Message += " " + errorText(err)
-		verdict <- v
+		v, err := c.Answer(context.Background(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "acme", Chat: "chat", ToolCallID: "t1/1"}, Value: "yes"})
+		failures <- err
+		results <- v
 	}()
 	_, err = looks.NextMsg(10 * time.Second)
 	require.NoError(t, err)
 	publish(t, c, approval(0))
-	v := <-verdict
+	require.NoError(t, <-failures)
+	v := <-results
 	require.Equal(t, events.AnswerAccepted, v.Code, v.Message)
 }
 
@@ -124,7 +122,7 @@ func TestAnswerToAnUnknownTurnIsUnknown(t *testing.T) {
 	config, _ := approver(oneturn.Config{})
 	w := start(t, s, config)
 	require.Eventually(t, func() bool { return w.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
-	v, err := client(t, s).Answer(t.Context(), oneturn.Answer{App: "acme", Chat: "chat", ToolCallID: "none/1", Value: "yes"})
+	v, err := client(t, s).Answer(t.Context(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "acme", Chat: "chat", ToolCallID: "none/1"}, Value: "yes"})
 	require.NoError(t, err)
 	require.Equal(t, events.AnswerUnknown, v.Code)
 	require.Contains(t, v.Message, "no running turn that could ask it")

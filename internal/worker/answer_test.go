@@ -86,13 +86,13 @@ func TestAnswerGoesToAParkedTurnOnWhateverWorker(t *testing.T) {
 	c := client(t, s)
 	publish(t, c, approval(0))
 	wait(1)
-	v, err := c.Answer(t.Context(), oneturn.Answer{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes", Workflow: "Approvals"})
+	v, err := c.Answer(t.Context(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "acme", Chat: "chat", ToolCallID: "t1/1"}, Value: "yes", Workflow: "Approvals"})
 	require.NoError(t, err)
 	require.Equal(t, events.AnswerAccepted, v.Code, v.Message)
 	r := do(t, c, approval(0))
 	require.True(t, r.Success, r.Content)
 	require.Equal(t, int64(2), entered.Load())
-	v, err = c.Answer(t.Context(), oneturn.Answer{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "no", Workflow: "Approvals"})
+	v, err = c.Answer(t.Context(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "acme", Chat: "chat", ToolCallID: "t1/1"}, Value: "no", Workflow: "Approvals"})
 	require.NoError(t, err)
 	require.Equal(t, events.AnswerConflict, v.Code)
 	requireDrained(t, s)
@@ -130,7 +130,7 @@ func TestCancelOfATurnThatWaitsForAPersonEndsItParkedOrNot(t *testing.T) {
 			if park < time.Second {
 				wait(1)
 			}
-			_, err = c.Cancel(t.Context(), oneturn.Cancel{TurnID: approval(0).TurnID, Workflow: "Approvals"})
+			_, err = c.Cancel(t.Context(), &oneturn.Cancel{TurnID: approval(0).TurnID, Workflow: "Approvals"})
 			require.NoError(t, err)
 			r := do(t, c, approval(0))
 			require.Equal(t, events.CodeCancelled, r.Code)
@@ -169,10 +169,10 @@ func TestAnswerWhileNoWorkerReachesTheServerIsDecidedWhenOneDoesF28(t *testing.T
 	wait(1)
 	proxy.Refuse(true)
 	proxy.Cut()
-	answer := func(wait time.Duration) (events.AnswerResult, error) {
+	answer := func(wait time.Duration) (*events.AnswerResult, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), wait)
 		defer cancel()
-		return c.Answer(ctx, oneturn.Answer{App: "acme", Chat: "chat", ToolCallID: "t1/1", Value: "yes", Workflow: "Approvals"})
+		return c.Answer(ctx, &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "acme", Chat: "chat", ToolCallID: "t1/1"}, Value: "yes", Workflow: "Approvals"})
 	}
 	_, err = answer(50 * time.Millisecond)
 	require.ErrorIs(t, err, oneturn.ErrUndecided)

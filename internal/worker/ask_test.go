@@ -37,7 +37,7 @@ func questions(t *testing.T, c *oneturn.Client, n int) []api.Question {
 	t.Helper()
 	var found []api.Question
 	require.Eventually(t, func() bool {
-		page, err := c.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "chat 1"})
+		page, err := c.Questions(t.Context(), oneturn.QuestionFilter{App: "app", Chat: "chat 1"})
 		if err != nil {
 			return false
 		}
@@ -49,7 +49,7 @@ func questions(t *testing.T, c *oneturn.Client, n int) []api.Question {
 
 func reply(t *testing.T, c *oneturn.Client, id string, value any) {
 	t.Helper()
-	v, err := c.Answer(t.Context(), oneturn.Answer{App: "app", Chat: "chat 1", ToolCallID: id, Workflow: "Hello", Value: value})
+	v, err := c.Answer(t.Context(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "app", Chat: "chat 1", ToolCallID: id}, Workflow: "Hello", Value: value})
 	require.NoError(t, err)
 	require.Equal(t, events.AnswerAccepted, v.Code, v.Message)
 }
@@ -197,7 +197,7 @@ func TestCancelOfATurnThatWaitsForAPersonEndsIt(t *testing.T) {
 			if parkAfter < 0 {
 				requireDrained(t, s)
 			}
-			_, err := c.Cancel(t.Context(), oneturn.Cancel{TurnID: one.TurnID, Workflow: "Hello"})
+			_, err := c.Cancel(t.Context(), &oneturn.Cancel{TurnID: one.TurnID, Workflow: "Hello"})
 			require.NoError(t, err)
 			require.Equal(t, events.CodeCancelled, await(t, c, one.TurnID).Code)
 			questions(t, c, 0)

@@ -22,8 +22,8 @@ import (
 	"github.com/oneturn/oneturn/subjects"
 )
 
-// Config configures a [Worker]. oneturn.Config documents its fields; the zero value of each means its
-// default.
+// Config configures a [Worker]. It has the fields of oneturn.Config, which documents them and which this package
+// cannot import; the zero value of each means its default.
 type Config struct {
 	Workflows string
 	Tools     []Tool

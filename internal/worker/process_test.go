@@ -303,7 +303,7 @@ func TestCancelStopsARunningToolAndEndsAnUnclaimedTurn(t *testing.T) {
 	publish(t, c, one)
 	p.entered("running")
 	for _, id := range []*oneturn.Turn{one, two} {
-		_, err := c.Cancel(t.Context(), oneturn.Cancel{TurnID: id.TurnID, Workflow: "Work", Reason: "changed my mind"})
+		_, err := c.Cancel(t.Context(), &oneturn.Cancel{TurnID: id.TurnID, Workflow: "Work", Reason: "changed my mind"})
 		require.NoError(t, err)
 		r := await(t, c, id.TurnID)
 		require.Equal(t, events.CodeCancelled, r.Code)
@@ -330,7 +330,7 @@ func TestCancelReachesARunningToolWhenEverySlotIsTaken(t *testing.T) {
 	require.Eventually(t, func() bool { return running(t, s, "one") }, 10*time.Second, 5*time.Millisecond)
 	publish(t, c, two)
 	require.NoError(t, w.Ready())
-	_, err := c.Cancel(t.Context(), oneturn.Cancel{TurnID: one.TurnID, Workflow: "Work"})
+	_, err := c.Cancel(t.Context(), &oneturn.Cancel{TurnID: one.TurnID, Workflow: "Work"})
 	require.NoError(t, err)
 	require.Equal(t, events.CodeCancelled, await(t, c, one.TurnID).Code)
 	require.Eventually(t, func() bool { return running(t, s, "two") }, 10*time.Second, 5*time.Millisecond)

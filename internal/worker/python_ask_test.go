@@ -133,7 +133,7 @@ func (a *asking) questions(n int) map[string]any {
 
 func (a *asking) answer(id string, value any) {
 	a.Helper()
-	v, err := a.client.Answer(a.Context(), oneturn.Answer{App: "acme", Chat: "chat", ToolCallID: id, Value: value, Workflow: "Asks"})
+	v, err := a.client.Answer(a.Context(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "acme", Chat: "chat", ToolCallID: id}, Value: value, Workflow: "Asks"})
 	require.NoError(a, err)
 	require.Equal(a, events.AnswerAccepted, v.Code, v.Message)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/api"
 )
 
 // The server goes through all that lies between when it searches a stream for the next message of a
@@ -31,7 +30,7 @@ func TestWaitsOfATenantHaveNothingSearchedAmongThoseOfOthers(t *testing.T) {
 	requests, err := a.nc.SubscribeSync("$JS.API.STREAM.MSG.GET.ONETURN_TIMERS")
 	require.NoError(t, err)
 	require.NoError(t, a.nc.Flush())
-	ids, _ := a.questions("acme", api.QuestionsRequest{})
+	ids, _ := a.questions(oneturn.QuestionFilter{App: "acme"})
 	require.Equal(t, want, ids)
 	require.NoError(t, a.nc.Flush())
 	for {

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
@@ -144,10 +146,10 @@ func (a *asker) finish(id oneturn.TurnID) {
 }
 
 // questions reads all pages and returns the ids.
-func (a *asker) questions(app string, q api.QuestionsRequest) (ids []string, pages int) {
+func (a *asker) questions(q oneturn.QuestionFilter) (ids []string, pages int) {
 	a.Helper()
 	for {
-		page, err := a.client.Questions(a.Context(), app, q)
+		page, err := a.client.Questions(a.Context(), q)
 		require.NoError(a, err)
 		for _, w := range page.Questions {
 			ids = append(ids, w.ToolCallID)
@@ -176,7 +178,7 @@ func TestQuestionsListsTheOpenQuestionsOfAChat(t *testing.T) {
 	a.decide(one, "2", idempotency.Answered)
 	a.finish(three)
 
-	page, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "chat 1"})
+	page, err := a.client.Questions(t.Context(), oneturn.QuestionFilter{App: "app", Chat: "chat 1"})
 	require.NoError(t, err)
 	require.Zero(t, page.Next)
 	require.Len(t, page.Questions, 2)
@@ -196,7 +198,7 @@ func TestQuestionsListsTheOpenQuestionsOfAChat(t *testing.T) {
 	require.Equal(t, "r", page.Questions[1].Run)
 	require.True(t, page.Questions[1].Secret)
 
-	all, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{})
+	all, err := a.client.Questions(t.Context(), oneturn.QuestionFilter{App: "app"})
 	require.NoError(t, err)
 	require.Len(t, all.Questions, 3)
 	require.Empty(t, all.Questions[0].Payload, "of a tenant the lists are short")
@@ -230,10 +232,10 @@ func TestWaitsOfATenantComeInPagesThatReadSixteenRecords(t *testing.T) {
 		}
 		open = append(open, asked)
 	}
-	ids, pages := a.questions("app", api.QuestionsRequest{})
+	ids, pages := a.questions(oneturn.QuestionFilter{App: "app"})
 	require.Equal(t, open, ids)
 	require.Equal(t, 3, pages, "40 questions, the decided ones among them")
-	ids, _ = a.questions("none", api.QuestionsRequest{})
+	ids, _ = a.questions(oneturn.QuestionFilter{App: "none"})
 	require.Empty(t, ids)
 }
 
@@ -247,14 +249,27 @@ func TestWaitsAnswersAreBounded(t *testing.T) {
 	for n := range 12 {
 		a.ask(turnOf("c", "", fmt.Sprintf("t%d", n+1)), "1", large(60<<10))
 	}
-	page, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "c"})
+	page, err := a.client.Questions(t.Context(), oneturn.QuestionFilter{App: "app", Chat: "c"})
 	require.NoError(t, err)
 	require.Empty(t, page.Questions[0].Payload, "too long for a list")
 	require.Greater(t, page.Questions[0].PayloadBytes, 70<<10)
 	require.NotZero(t, page.Next)
-	ids, pages := a.questions("app", api.QuestionsRequest{Chat: "c"})
+	ids, pages := a.questions(oneturn.QuestionFilter{App: "app", Chat: "c"})
 	require.Len(t, ids, 13)
 	require.Equal(t, 2, pages)
+}
+
+// named requests one question of the tenant app, once: [oneturn.Client.Question] repeats the request.
+func (a *asker) named(chat, toolCallID string) (*api.Questions, error) {
+	body, err := json.Marshal(api.QuestionsRequest{Chat: chat, ToolCallID: toolCallID})
+	require.NoError(a, err)
+	reply, err := a.nc.Request("oneturn.api.app."+api.VerbQuestions, body, 10*time.Second)
+	require.NoError(a, err)
+	if text := reply.Header.Get(micro.ErrorHeader); text != "" {
+		return nil, errors.New(text)
+	}
+	var page api.Questions
+	return &page, json.Unmarshal(reply.Data, &page)
 }
 
 func TestQuestionsReturnsTheStateOfAQuestionThatIsNamed(t *testing.T) {
@@ -276,31 +291,31 @@ func TestQuestionsReturnsTheStateOfAQuestionThatIsNamed(t *testing.T) {
 	states[a.ask(ended, "1")] = api.Closed
 	a.finish(ended)
 	for id, want := range states {
-		found, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "c", ToolCallID: id})
+		found, err := a.named("c", id)
 		require.NoError(t, err, id)
 		require.Len(t, found.Questions, 1, id)
 		require.Equal(t, id, found.Questions[0].ToolCallID)
 		require.Equal(t, want, found.Questions[0].State, id)
 	}
 	for _, id := range []string{"none/1", "ended", "ended/2", "t/0@00000000/a question", "/"} {
-		found, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "c", ToolCallID: id})
+		found, err := a.named("c", id)
 		require.NoError(t, err, id)
 		require.Empty(t, found.Questions, id)
 	}
 	for _, run := range []string{"", "r 1"} {
 		id := turnOf("c", run, "runs")
 		a.hold(id)
-		found, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "c", ToolCallID: callID(id) + "/1"})
+		found, err := a.named("c", callID(id)+"/1")
 		require.NoError(t, err)
 		require.Equal(t, []api.Question{{
 			State: api.NotAsked, ToolCallID: callID(id) + "/1", App: "app", Chat: "c", Run: run, Turn: "runs", Workflow: "Flow",
 			Subject: "oneturn.in.default.tool_call_response.app.Flow.c",
 		}}, found.Questions)
 		a.finish(id)
-		found, err = a.client.Questions(t.Context(), "app", api.QuestionsRequest{Chat: "c", ToolCallID: callID(id) + "/1"})
+		found, err = a.named("c", callID(id)+"/1")
 		require.NoError(t, err)
 		require.Empty(t, found.Questions)
 	}
-	_, err := a.client.Questions(t.Context(), "app", api.QuestionsRequest{ToolCallID: "ended/1"})
+	_, err := a.named("", "ended/1")
 	require.ErrorContains(t, err, "the chat of a question that is named")
 }

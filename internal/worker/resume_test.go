@@ -98,7 +98,7 @@ func TestCancelStopsTheToolOfATurnThatWasResumed(t *testing.T) {
 	require.ElementsMatch(t, []string{"one", "two"}, []string{<-entered, <-entered})
 	c := client(t, s)
 	for _, o := range []*orphan{one, two} {
-		_, err := c.Cancel(t.Context(), oneturn.Cancel{TurnID: o.id, Workflow: "Hello"})
+		_, err := c.Cancel(t.Context(), &oneturn.Cancel{TurnID: o.id, Workflow: "Hello"})
 		require.NoError(t, err)
 		require.Equal(t, events.CodeCancelled, o.response(t).Code)
 	}

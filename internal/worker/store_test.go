@@ -59,7 +59,7 @@ func TestParkedTurnEndsWhileTheStoreIsNearlyFull(t *testing.T) {
 	requireDrained(t, s)
 	used.Store(86)
 	require.Eventually(t, func() bool { return w.Ready() != nil }, 10*time.Second, 10*time.Millisecond)
-	v, err := c.Answer(t.Context(), oneturn.Answer{App: one.App, Chat: one.Chat, ToolCallID: "t1/1", Value: "Ada", Workflow: one.Workflow})
+	v, err := c.Answer(t.Context(), &oneturn.Answer{QuestionID: oneturn.QuestionID{App: one.App, Chat: one.Chat, ToolCallID: "t1/1"}, Value: "Ada", Workflow: one.Workflow})
 	require.NoError(t, err)
 	require.Equal(t, events.AnswerAccepted, v.Code)
 	require.True(t, await(t, c, one.TurnID).Success)

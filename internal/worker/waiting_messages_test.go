@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oneturn/oneturn"
-	"github.com/oneturn/oneturn/api"
 	"github.com/oneturn/oneturn/oneturntest"
 	"github.com/oneturn/oneturn/tool"
 )
@@ -154,7 +153,7 @@ func TestQuestionsOfARetiredWorkflowDelayNoOtherMessages(t *testing.T) {
 func open(t *testing.T, c *oneturn.Client) (n int) {
 	t.Helper()
 	for from := uint64(0); ; {
-		page, err := c.Questions(t.Context(), "acme", api.QuestionsRequest{Chat: "chat", From: from})
+		page, err := c.Questions(t.Context(), oneturn.QuestionFilter{App: "acme", Chat: "chat", From: from})
 		if err != nil {
 			return -1 // no worker answers now
 		}

@@ -26,7 +26,7 @@ func TestTurnRunsItsGoToolAndEndsInItsResponse(t *testing.T) {
 	publish(t, c, one, one, one)
 	r := await(t, c, one.TurnID)
 	require.True(t, r.Success)
-	require.Equal(t, events.StatusOK, r.Status)
+	require.Empty(t, r.Code)
 	require.Equal(t, "Hello, Ada!", r.Content)
 	require.Equal(t, "greet", r.Tool)
 	e := responseEvent(t, s, one.TurnID)

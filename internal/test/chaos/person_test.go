@@ -73,13 +73,18 @@ func (p *person) answer(ctx context.Context, q *events.ToolCall, pauses time.Dur
 	act := oneturntest.Act{Value: "yes, " + q.Turn}
 	sleep(ctx, pauses)
 	for {
-		verdict, err := p.r.client.Answer(ctx, oneturn.Answer{
-			App: q.AppID, Chat: q.ChatID, Run: q.RunID, ToolCallID: q.ToolCallID, Workflow: q.WorkflowName, Subject: q.Answer.Subject, Value: act.Value,
+		answered, err := p.r.client.Answer(ctx, &oneturn.Answer{
+			QuestionID: oneturn.QuestionID{App: q.AppID, Chat: q.ChatID, Run: q.RunID, ToolCallID: q.ToolCallID},
+			Workflow:   q.WorkflowName, Subject: q.Answer.Subject, Value: act.Value,
 		})
 		if err == nil || ctx.Err() != nil {
+			var result events.AnswerResult
+			if err == nil {
+				result = *answered
+			}
 			p.mu.Lock()
 			p.open--
-			p.answers = append(p.answers, oneturntest.SentAnswer{Question: w, Act: act, Result: verdict, Err: err})
+			p.answers = append(p.answers, oneturntest.SentAnswer{Question: w, Act: act, Result: result, Err: err})
 			p.mu.Unlock()
 			return
 		}

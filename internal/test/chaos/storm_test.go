@@ -67,7 +67,7 @@ func storm(r *rig) {
 		require.NoError(r.T, err)
 	}
 	for _, turn := range unwanted {
-		_, err := r.client.Cancel(r.Context(), oneturn.Cancel{TurnID: turn.TurnID, Workflow: turn.Workflow})
+		_, err := r.client.Cancel(r.Context(), &oneturn.Cancel{TurnID: turn.TurnID, Workflow: turn.Workflow})
 		require.NoError(r.T, err)
 	}
 	r.recovers(at)

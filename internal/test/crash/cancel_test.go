@@ -24,7 +24,7 @@ func TestCancelStoredBeforeTheClaimHoldsForTheNextOwner(t *testing.T) {
 	r.slots = 1
 	turn := oneturn.TurnID{App: "app", Chat: "chat-1", Turn: "idempotent-1"} // the first that publish makes
 	canceller := r.start(failpoint.Claim + "=drop_req@*")
-	_, err := r.client.Cancel(t.Context(), oneturn.Cancel{TurnID: turn, Workflow: "Crash"})
+	_, err := r.client.Cancel(t.Context(), &oneturn.Cancel{TurnID: turn, Workflow: "Crash"})
 	require.NoError(t, err)
 	kv, err := kvstore.Open(r.server.Connect(), r.space)
 	require.NoError(t, err)

@@ -67,8 +67,9 @@ func TestManyOpenQuestionsDoNotStopOtherTurns(t *testing.T) {
 	require.Eventually(t, func() bool { return r.stored(events.RecordAsk+".*") == open }, 60*time.Second, 50*time.Millisecond, "not every question is asked")
 	r.goesOn(l, 100)
 	for n := range answered {
-		verdict, err := r.client.Answer(t.Context(), oneturn.Answer{
-			App: "app", Chat: "chat-" + strconv.Itoa(n%50), ToolCallID: events.QuestionID("q-"+strconv.Itoa(n), "1"), Workflow: "Ask", Value: "yes",
+		verdict, err := r.client.Answer(t.Context(), &oneturn.Answer{
+			QuestionID: oneturn.QuestionID{App: "app", Chat: "chat-" + strconv.Itoa(n%50), ToolCallID: events.QuestionID("q-"+strconv.Itoa(n), "1")},
+			Workflow:   "Ask", Value: "yes",
 		})
 		require.NoError(t, err)
 		require.Equal(t, events.AnswerAccepted, verdict.Code)

@@ -114,7 +114,7 @@ func TestH10H17NoValueOfATurnReachesLogsMetricsOrErrorHeaders(t *testing.T) {
 		l.send("c", header, []byte(body))
 		letters = append(letters, l.letter("undecodable"))
 	}
-	_, err = l.client.Cancel(t.Context(), oneturn.Cancel{TurnID: turn("c", "gone").TurnID, Workflow: "Echo", Reason: c.Of("reason")})
+	_, err = l.client.Cancel(t.Context(), &oneturn.Cancel{TurnID: turn("c", "gone").TurnID, Workflow: "Echo", Reason: c.Of("reason")})
 	require.NoError(t, err)
 	l.await(turn("c", "gone").TurnID)
 	l.ask("oneturn.api.app.turn", `{"chat_id":"`+c.Of("request"))

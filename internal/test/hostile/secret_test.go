@@ -142,7 +142,7 @@ func (l *lab) asked(chat, name string) api.Question {
 	require.Eventually(l, func() bool {
 		ctx, cancel := context.WithTimeout(l.Context(), time.Second)
 		defer cancel()
-		waits, err := l.client.Questions(ctx, "app", api.QuestionsRequest{Chat: chat})
+		waits, err := l.client.Questions(ctx, oneturn.QuestionFilter{App: "app", Chat: chat})
 		if err != nil {
 			return false
 		}
@@ -161,9 +161,9 @@ func (l *lab) answers(w api.Question, value any) events.AnswerResult {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), 20*time.Second)
 	defer cancel()
-	v, err := l.client.Answer(ctx, oneturn.Answer{App: "app", Chat: w.Chat, ToolCallID: w.ToolCallID, Workflow: w.Workflow, UserID: w.User, Value: value})
+	v, err := l.client.Answer(ctx, &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "app", Chat: w.Chat, ToolCallID: w.ToolCallID}, Workflow: w.Workflow, UserID: w.User, Value: value})
 	require.NoError(l, err)
-	return v
+	return *v
 }
 
 // dump is all that a stream holds, headers included.
@@ -240,7 +240,7 @@ func TestH22SecretAnswerIsNowhereOnceItIsHandled(t *testing.T) {
 
 	// No worker is there: the answer waits in the stream, the one place where it may be.
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	_, err = l.client.Answer(ctx, oneturn.Answer{App: "app", Chat: late.Chat, ToolCallID: late.ToolCallID, Workflow: late.Workflow, Value: map[string]any{"key": c.Of(agents[0])}})
+	_, err = l.client.Answer(ctx, &oneturn.Answer{QuestionID: oneturn.QuestionID{App: "app", Chat: late.Chat, ToolCallID: late.ToolCallID}, Workflow: late.Workflow, Value: map[string]any{"key": c.Of(agents[0])}})
 	cancel()
 	require.Error(t, err)
 	require.Eventually(t, func() bool {
